@@ -76,6 +76,7 @@ Status check_common(int ranks, int most_ranks, std::chrono::milliseconds timeout
                        : invalid_argument("timeout is " + std::to_string(timeout.count()) +
                                           " ms; it must be positive"),
                    check_enum("wait.mode", policy.mode, kWaitModes),
+                   check_least("wait.yield_ns", policy.yield_ns, 0, ""),
                    check_least("wait.spin_ns", policy.spin_ns, 0, "")});
 }
 

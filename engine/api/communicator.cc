@@ -32,6 +32,7 @@ WaitPolicy wait_policy_for(bool crowded, const Costs& costs) {
   policy.mode = crowded ? WaitPolicy::Mode::yield : WaitPolicy::Mode::spin;
   policy.probes = static_cast<std::uint32_t>(crowded ? costs.crowded_probes : costs.probes);
   policy.yields = static_cast<std::uint32_t>(costs.yields);
+  if (policy.yields == 0) policy.yield_ns = 0;  // parks at once
   policy.spin_ns = static_cast<std::int64_t>(costs.spin);
   return policy;
 }
@@ -52,7 +53,8 @@ std::string to_string(const WaitPolicy& policy) {
     case WaitPolicy::Mode::spin:
       return probes + ", spin " + std::to_string(policy.spin_ns / 1000) + " us, park";
     case WaitPolicy::Mode::yield:
-      return probes + ", " + std::to_string(policy.yields) + " yields, park";
+      return probes + ", " + std::to_string(policy.yields) + " yields, more for " +
+             std::to_string(policy.yield_ns / 1000) + " us, park";
     case WaitPolicy::Mode::park:
       return probes + ", park";
   }

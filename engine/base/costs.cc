@@ -85,7 +85,7 @@ constexpr CostField kFields[] = {
     {"crowded_probes", times, &Costs::crowded_probes, 0, kAnyCount,
      "the same where ranks share cores"},
     {"yields", times, &Costs::yields, 0, kAnyCount,
-     "where ranks share cores: then gives its turn away so often before it parks"},
+     "where ranks share cores: then gives its turn away so often, then for 200 us; 0: it parks"},
     {"spin", nanoseconds, &Costs::spin, 0, kAnyCount,
      "where every rank has a core: then spins so long before it parks"},
 };

@@ -82,9 +82,11 @@ Rational power_of_ten(int exponent) {
 
 constexpr std::string_view kNumbers = "decimal numbers such as 1.5 or 2e-9";
 constexpr std::string_view kSizes = "bytes such as 8, 4K, 1.5M or 64MiB (K M G T, binary)";
-constexpr std::string_view kSeconds = "times such as 1.5us, with s, ms, us, ns or ps";
+constexpr std::string_view kSeconds = "times such as 1.5us, with h, min, s, ms, us, ns or ps";
+constexpr std::string_view kSpans =
+    "times above 0 and up to a day, such as 2 (seconds), 500us or 3min";
 constexpr std::string_view kDurations =
-    "times above 0 and up to a day, such as 30 (seconds), 0.5, 500ms, 2s or 3min";
+    "whole milliseconds above 0 and up to a day, such as 30 (seconds), 0.5, 500ms, 2s or 3min";
 constexpr std::string_view kBandwidths =
     "positive bandwidths such as 100GB/s, 800Gb/s or 1.5TiB/s (B bytes, b bits)";
 
@@ -163,9 +165,10 @@ Result<Rational> shortest_decimal(std::string_view argument, double value) {
 Result<std::size_t> parse_size(std::string_view argument, std::string_view text) {
   const auto [number, unit] = split(text);
   const int shift = shift_of(unit);
-  const bool plain = number.find_first_of("0123456789") != std::string_view::npos &&
-                     number.find_first_not_of("0123456789.") == std::string_view::npos;
-  if (!plain || shift < 0) return bad(argument, text, kSizes);
+  const std::string_view before_exponent = number.substr(0, number.find_first_of("eE"));
+  const bool digits = before_exponent.find_first_of("0123456789") != std::string_view::npos;
+  const bool sign = number.starts_with('-') || number.starts_with('+');
+  if (!digits || sign || shift < 0) return bad(argument, text, kSizes);
   const auto refused = [&](std::string_view why) {
     return invalid_argument(std::string(argument) + " is '" + std::string(text) + "', which " +
                             std::string(why));
@@ -192,8 +195,9 @@ Result<Rational> parse_seconds(std::string_view argument, std::string_view text)
   const auto value = parse_decimal(argument, number);
   if (!value.ok() || *value < 0) return bad(argument, text, kSeconds);
   const std::string name = lowered(unit);
-  if (name == "min") {
-    return within_128_bits(argument, text, [&] { return *value * Rational(60); });
+  if (name == "min" || name == "h") {
+    return within_128_bits(argument, text,
+                           [&] { return *value * Rational(name == "h" ? 3600 : 60); });
   }
   constexpr std::array<std::string_view, 5> kUnits = {"s", "ms", "us", "ns", "ps"};
   std::int64_t scale = 1;
@@ -206,16 +210,21 @@ Result<Rational> parse_seconds(std::string_view argument, std::string_view text)
   return bad(argument, text, kSeconds);
 }
 
-Result<std::chrono::milliseconds> parse_duration(std::string_view argument, std::string_view text) {
-  constexpr Int128 kMost = 86'400'000;
+Result<Rational> parse_span(std::string_view argument, std::string_view text) {
+  constexpr Int128 kDay = 86'400;
   const auto seconds = parse_seconds(argument, text);
-  // Exactly, rounded up: in doubles 0.35 s are more than 350 ms.
-  const auto ms = within_128_bits(argument, text, [&]() -> Result<Rational> {
-    if (!seconds.ok()) return seconds;
-    return Rational(0) - (*seconds * Rational(-1000)).floor();
-  });
-  if (!ms.ok() || *ms == 0 || ms->top() > kMost) return bad(argument, text, kDurations);
-  return std::chrono::milliseconds(static_cast<std::int64_t>(ms->top()));
+  if (!seconds.ok() || *seconds == 0) return bad(argument, text, kSpans);
+  // Rounded up, since a comparison of what has many digits may leave 128 bits.
+  const Int128 at_most = -(*seconds * Rational(-1)).floor().top();
+  return at_most > kDay ? Result<Rational>(bad(argument, text, kSpans)) : seconds;
+}
+
+Result<std::chrono::milliseconds> parse_duration(std::string_view argument, std::string_view text) {
+  const auto span = parse_span(argument, text);
+  if (!span.ok()) return bad(argument, text, kDurations);
+  const Rational ms = *span * Rational(1000);  // a day of 36 digits has room for it
+  if (!ms.whole()) return bad(argument, text, kDurations);
+  return std::chrono::milliseconds(static_cast<std::int64_t>(ms.top()));
 }
 
 Result<Rational> parse_bandwidth(std::string_view argument, std::string_view text) {
@@ -234,10 +243,10 @@ Result<Rational> parse_bandwidth(std::string_view argument, std::string_view tex
       for (std::size_t i = 0; i <= power; ++i) scale *= binary ? 1024 : 1000;
     }
   }
-  if (unit != "B/s" && unit != "b/s") return bad(argument, text, kBandwidths);
-  return within_128_bits(argument, text, [&, bits = unit == "b/s"] {
-    return Rational(bits ? 8 : 1) / (*value * Rational(scale));
-  });
+  const bool bits = unit == "b/s" || unit == "bps";
+  if (!bits && unit != "B/s" && unit != "Bps") return bad(argument, text, kBandwidths);
+  return within_128_bits(argument, text,
+                         [&] { return Rational(bits ? 8 : 1) / (*value * Rational(scale)); });
 }
 
 std::string format_size(std::size_t bytes) {

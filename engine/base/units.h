@@ -23,18 +23,21 @@ Result<Rational> parse_decimal(std::string_view argument, std::string_view text)
 // The shortest decimal that reads back as this double, taken exactly: 1e-6 is one millionth.
 Result<Rational> shortest_decimal(std::string_view argument, double value);
 
-// "8", "4K", "1.5M", "64MiB", "2 GB": suffixes K M G T, any case, with or without iB or B, all of
-// them binary (32M = 33554432), as nccl-tests has it. The result is a whole number of bytes.
+// "8", "4K", "1.5M", "64MiB", "2 GB", "1e6": suffixes K M G T, any case, with or without iB or B,
+// all of them binary (32M = 33554432), as nccl-tests has it. The result is a whole number of bytes.
 Result<std::size_t> parse_size(std::string_view argument, std::string_view text);
 
-// Seconds. Units: min s ms us ns ps, any case; a bare number is seconds. Not negative.
+// Seconds. Units: h min s ms us ns ps, any case; a bare number is seconds. Not negative.
 Result<Rational> parse_seconds(std::string_view argument, std::string_view text);
 
-// The same as a time to wait: positive, rounded up to milliseconds, up to a day.
+// The same as a time to spend: above 0 and up to a day.
+Result<Rational> parse_span(std::string_view argument, std::string_view text);
+
+// A span of whole milliseconds, as clocks wait.
 Result<std::chrono::milliseconds> parse_duration(std::string_view argument, std::string_view text);
 
 // Seconds per byte, from a bandwidth. Units: GB/s and its kin (k M G T, decimal; Ki Mi Gi Ti,
-// binary; B bytes, b bits). Positive.
+// binary; B bytes, b bits; ps for /s). Positive.
 Result<Rational> parse_bandwidth(std::string_view argument, std::string_view text);
 
 // The shortest exact form that parse_size() reads: "8", "4K", "64M", "1000".
@@ -44,6 +47,14 @@ std::string format_bytes(double bytes);
 template <std::integral Whole>
 std::string format_bytes(Whole bytes) {
   return format_bytes(static_cast<double>(bytes));
+}
+
+// "1 rank", "8 ranks". `many`: where it is not the one with an s.
+template <std::integral Whole>
+std::string counted(Whole number, std::string_view one, std::string_view many = "") {
+  std::string text = std::to_string(number) + " ";
+  if (number == 1) return text.append(one);
+  return many.empty() ? text.append(one).append("s") : text.append(many);
 }
 
 // What a model says: "1.5 us", four significant digits, with the unit that suits.

@@ -18,6 +18,7 @@ constexpr WaitPolicy kPolicies[] = {
     {.mode = WaitPolicy::Mode::spin, .probes = kMost, .spin_ns = 0},
     {.mode = WaitPolicy::Mode::yield, .yields = kMost},
     {.mode = WaitPolicy::Mode::yield, .probes = kMost, .yields = kMost},
+    {.mode = WaitPolicy::Mode::yield, .yields = 0, .yield_ns = kMostNs},
     {.mode = WaitPolicy::Mode::park, .probes = kMost},
 };
 

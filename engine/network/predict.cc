@@ -2,9 +2,6 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
-#include "engine/base/units.h"
 #include "engine/network/segments.h"
 #include "engine/network/wire.h"
 
@@ -124,37 +121,6 @@ Status weigh(std::vector<Candidate>& candidates,
                      return a.c_real && a.expected() < b.expected();
                    });
   return {};
-}
-
-std::string explain(const std::vector<Candidate>& candidates) {
-  const bool weighed = std::any_of(candidates.begin(), candidates.end(),
-                                   [](const Candidate& c) { return c.c_real.has_value(); });
-  std::string text;
-  if (weighed) {
-    text =
-        fmt::format("  {:<22} {:>10} {:>8} {:>10}\n", "algorithm", "formula", "c_real", "product");
-  }
-  for (const Candidate& c : candidates) {
-    if (!c.ok()) {
-      text += fmt::format("  {:<22} cannot run: {}\n", c.algorithm->name, c.refusal);
-      continue;
-    }
-    if (weighed && !c.c_real) {
-      text += fmt::format("  {:<22} {:>10}  no c_real was measured\n", c.algorithm->name,
-                          format_duration(c.seconds));
-      continue;
-    }
-    const double best = candidates.front().expected();
-    const double ratio = best > 0 ? c.expected() / best : 1;
-    const std::string product =
-        weighed ? fmt::format(" {:>8.3g} {:>10}", *c.c_real, format_duration(c.expected())) : "";
-    const std::string segments =
-        c.algorithm->takes("segments") ? fmt::format(", {} segments", c.params.segments) : "";
-    text += fmt::format("{} {:<22} {:>10}{}  {:6.2f} x  {} rounds{}\n",
-                        &c == candidates.data() ? "*" : " ", c.algorithm->name,
-                        format_duration(c.seconds), product, ratio, c.rounds, segments);
-  }
-  return text;
 }
 
 }  // namespace rankine

@@ -60,8 +60,4 @@ Status weigh(std::vector<Candidate>& candidates,
              const std::function<std::optional<CReal>(const Algorithm&)>& measured,
              const Fabric& fabric, const SimulateOptions& options = {});
 
-// "ring: 2.173e-05 s, 1.42 x the choice; 6 rounds", a line per candidate; after weigh() also their
-// c_real and the products, under a line that names the columns.
-std::string explain(const std::vector<Candidate>& candidates);
-
 }  // namespace rankine

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/base/units.h"
 #include "engine/papers/condition.h"
 
 namespace rankine::claims {
@@ -56,7 +57,7 @@ std::string case_text(const Finding& finding, const Case& c) {
 std::string cases_text(const Finding& finding) {
   const auto agreeing = std::count_if(finding.cases.begin(), finding.cases.end(),
                                       [](const Case& c) { return c.agrees; });
-  std::string text = fmt::format("{} of {} cases", agreeing, finding.cases.size());
+  std::string text = fmt::format("{} of {}", agreeing, counted(finding.cases.size(), "case"));
   if (finding.executed > 0) text += fmt::format(", {} executed", finding.executed);
   if (finding.skipped > 0) text += fmt::format(", {} not defined", finding.skipped);
   return text;

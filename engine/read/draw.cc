@@ -5,476 +5,39 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <iterator>
-#include <map>
 #include <set>
 #include <string_view>
-#include <tuple>
 #include <utility>
+
+#include "engine/base/units.h"
+#include "engine/read/drawing_arrows.h"
+#include "engine/read/drawing_columns.h"
+#include "engine/read/drawing_words.h"
+#include "engine/read/round_view.h"
 
 namespace rankine {
 namespace {
 
-// -------------------------------------------------------------------------------------------------
-// Views: the schedule, executed over lists of contributions
-
-using Contributions = std::vector<Rank>;      // ascending
-using Holdings = std::vector<Contributions>;  // of one rank, by place
-
-bool in_range(const std::vector<int>& indices, int n) {
-  return std::all_of(indices.begin(), indices.end(), [n](int i) { return i >= 0 && i < n; });
-}
-
-// A transfer that names what does not exist is drawn and does nothing.
-bool is_playable(const Schedule& schedule, const TransferView& t) {
-  return in_range(t.from, schedule.ranks) && in_range(t.to, schedule.ranks) &&
-         in_range(t.what, schedule.blocks) && in_range(t.where, schedule.blocks) &&
-         t.what.size() == t.where.size() && t.what_plane >= 0 && t.where_plane >= 0 &&
-         t.what_plane < schedule.planes && t.where_plane < schedule.planes;
-}
-
-bool is_complete(const Contributions& held, const Run& heard) {
-  Rank next = heard.first;
-  return static_cast<int>(held.size()) == heard.count &&
-         std::all_of(held.begin(), held.end(), [&next](Rank r) { return r == next++; });
-}
-
-class Player {
- public:
-  Player(const Schedule& schedule, const Goal& goal)
-      : schedule_(schedule), goal_(goal), held_(static_cast<std::size_t>(schedule.ranks)) {
-    for (Rank r = 0; r < schedule.ranks; ++r) {
-      held_[static_cast<std::size_t>(r)].resize(static_cast<std::size_t>(schedule.places()));
-      for (Block b = 0; b < schedule.blocks; ++b) {
-        if (goal.starts(r, b)) at(r, 0, b) = {r};
-      }
-    }
-  }
-
-  RoundView start() const {
-    RoundView view;
-    view.ranks = holdings({});
-    return view;
-  }
-
-  RoundView play(int k) {
-    RoundView view;
-    view.round = k;
-    view.phase = phase_of(k);
-    for_each_transfer(schedule_, k, [&](const Transfer& t) {
-      view.transfers.push_back({t.from.to_vector(), t.to.to_vector(), t.what.list.to_vector(),
-                                t.where.list.to_vector(), t.what.plane, t.where.plane, t.act});
-    });
-    const std::vector<Holdings> before = held_;
-    std::set<std::pair<Rank, int>> written;
-    for (const TransferView& t : view.transfers) {
-      if (!is_playable(schedule_, t)) continue;
-      for (const Rank from : t.from) {
-        for (std::size_t i = 0; i < t.what.size(); ++i) {
-          const Contributions& sent =
-              before[static_cast<std::size_t>(from)]
-                    [static_cast<std::size_t>(place_of(schedule_, t.what[i], t.what_plane))];
-          if (sent.empty()) continue;
-          for (const Rank to : t.to) {
-            deliver(sent, t.act, at(to, t.where_plane, t.where[i]));
-            written.insert({to, place_of(schedule_, t.where[i], t.where_plane)});
-          }
-        }
-      }
-    }
-    view.ranks = holdings(written);
-    return view;
-  }
-
- private:
-  Contributions& at(Rank r, int plane, Block b) {
-    return held_[static_cast<std::size_t>(r)]
-                [static_cast<std::size_t>(place_of(schedule_, b, plane))];
-  }
-
-  void deliver(const Contributions& sent, Act act, Contributions& place) const {
-    if (act == Act::copy) {
-      place = sent;
-      return;
-    }
-    Contributions sum;
-    if (is_idempotent(goal_.collective)) {
-      std::set_union(place.begin(), place.end(), sent.begin(), sent.end(), std::back_inserter(sum));
-    } else {
-      std::merge(place.begin(), place.end(), sent.begin(), sent.end(), std::back_inserter(sum));
-    }
-    place = std::move(sum);
-  }
-
-  std::string phase_of(int k) const {
-    for (const Phase& phase : schedule_.phases) {
-      if (k < phase.rounds) return phase.name;
-      k -= phase.rounds;
-    }
-    return "";
-  }
-
-  std::vector<std::vector<HoldingView>> holdings(
-      const std::set<std::pair<Rank, int>>& written) const {
-    std::vector<std::vector<HoldingView>> out(held_.size());
-    for (Rank r = 0; r < schedule_.ranks; ++r) {
-      for (int place = 0; place < schedule_.places(); ++place) {
-        const Contributions& held =
-            held_[static_cast<std::size_t>(r)][static_cast<std::size_t>(place)];
-        if (held.empty()) continue;
-        const Block b = place % schedule_.blocks;
-        const int plane = place / schedule_.blocks;
-        out[static_cast<std::size_t>(r)].push_back(
-            {b, plane, held, is_complete(held, goal_.heard_by(r, b)),
-             plane == 0 && goal_.needs(r, b), written.contains({r, place})});
-      }
-    }
-    return out;
-  }
-
-  const Schedule& schedule_;
-  const Goal& goal_;
-  std::vector<Holdings> held_;
-};
-
-// -------------------------------------------------------------------------------------------------
-// Words: sets of numbers as short texts
-
-// The signs that a drawing is made of.
-struct Signs {
-  std::string_view nothing, held, written, range, rule;
-  std::string_view wire, wire_end, swap_begin;  // 0 -1-> 2, 0 <-1-> 2
-  std::string_view switched, switched_end;      // 0 =1=> 2,3
-};
-constexpr Signs kAscii = {".", "o", "*", "..", "|", "-", "->", "<-", "=", "=>"};
-constexpr Signs kUtf8 = {"·", "●", "▸", "‥", "│", "─", "→", "←", "═", "⇒"};
-
-std::size_t width_of(std::string_view text) {  // code points: every sign here is one column wide
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
-}
-
-// 0..3, 6..1 (over the end of n), 0..6/2 (every second), 0..2+5; "+" stands for the joint.
-// `indices` is ascending; `suffix` follows every number.
-std::string set_text(const std::vector<int>& indices, int n, std::string_view joint,
-                     const Signs& signs, const std::string& suffix = "") {
-  const auto number = [&](int i) { return std::to_string(i) + suffix; };
-  const auto interval = [&](int first, int last, int count) {
-    if (count == 1) return number(first);
-    return number(first) + std::string(count == 2 ? joint : signs.range) + number(last);
-  };
-  const std::size_t size = indices.size();
-  std::vector<std::pair<int, int>> runs;  // first, last
-  bool repeats = false;
-  for (const int i : indices) {
-    repeats = repeats || (!runs.empty() && runs.back().second == i);
-    if (!runs.empty() && runs.back().second + 1 == i) {
-      runs.back().second = i;
-    } else {
-      runs.push_back({i, i});
-    }
-  }
-  if (!repeats && runs.size() == 2 && runs[0].first == 0 && runs[1].second == n - 1) {
-    return interval(runs[1].first, runs[0].second, static_cast<int>(size));
-  }
-  if (!repeats && runs.size() == size && size > 2) {
-    // Evenly spaced, but for the gap before the first one.
-    for (std::size_t start = 0; start < size; ++start) {
-      const auto gap = [&](std::size_t i) {
-        const int here = indices[(start + i) % size], next = indices[(start + i + 1) % size];
-        return next > here ? next - here : next + n - here;
-      };
-      bool even = true;
-      for (std::size_t i = 1; i + 1 < size; ++i) even = even && gap(i) == gap(0);
-      if (even) {
-        return interval(indices[start], indices[(start + size - 1) % size], 3) + "/" +
-               std::to_string(gap(0));
-      }
-    }
-  }
-  std::string out;
-  for (const auto& [first, last] : runs) {
-    if (!out.empty()) out += joint;
-    out += interval(first, last, last - first + 1);
-  }
-  return out;
-}
-
-std::vector<int> sorted(std::vector<int> indices) {
-  std::sort(indices.begin(), indices.end());
-  return indices;
-}
-
-std::string primes(int plane) {
-  return std::string(static_cast<std::size_t>(std::max(0, plane)), '\'');
-}
-
-// How many neighbours each of the collective's blocks is split into.
-int parts_of(const Goal& goal) { return goal.blocks / natural_blocks(goal.collective, goal.ranks); }
-
-bool is_all_to_all(const Goal& goal) { return goal.collective == Collective::all_to_all; }
-
-// 0>1..3 2>1: all-to-all's blocks by source; parts of a block as 0>1.0.
-std::string routes_text(const std::vector<Block>& blocks, const Goal& goal, const Signs& signs,
-                        std::string_view joint) {
-  const int parts = parts_of(goal);
-  std::map<std::pair<Rank, int>, std::vector<Rank>> targets;  // by source and part
-  std::map<Block, int> whole;
-  for (const Block b : blocks) ++whole[b / parts];
-  for (const auto& [natural, held] : whole) {
-    if (held == parts) targets[{natural / goal.ranks, -1}].push_back(natural % goal.ranks);
-  }
-  for (const Block b : blocks) {
-    const int natural = b / parts;
-    if (whole[natural] != parts)
-      targets[{natural / goal.ranks, b % parts}].push_back(natural % goal.ranks);
-  }
-  // Sources whose blocks go to the same ranks share an entry.
-  std::vector<std::pair<std::pair<std::vector<Rank>, int>, std::vector<Rank>>> entries;
-  for (auto& [source, to] : targets) {
-    std::sort(to.begin(), to.end());
-    const std::pair key{to, source.second};
-    const auto known = std::find_if(entries.begin(), entries.end(),
-                                    [&](const auto& entry) { return entry.first == key; });
-    if (known == entries.end()) {
-      entries.push_back({key, {source.first}});
-    } else {
-      known->second.push_back(source.first);
-    }
-  }
-  std::string out;
-  for (const auto& [key, sources] : entries) {
-    if (!out.empty()) out += joint;
-    out += fmt::format("{}>{}", set_text(sources, goal.ranks, ",", signs),
-                       set_text(key.first, goal.ranks, ",", signs));
-    if (key.second >= 0) out += fmt::format(".{}", key.second);
-  }
-  return out;
-}
-
-// -------------------------------------------------------------------------------------------------
-// Arrows: the transfers of a round
-
-// What is drawn as one arrow: a transfer, or several messages alike.
-struct Arrow {
-  std::vector<Rank> from, to;
-  std::string label;
-  bool is_switched = false;  // one transfer with several senders or receivers
-  bool is_swap = false;      // the same both ways
-  bool is_local = false;
-};
-
-std::string blocks_text(const std::vector<Block>& blocks, int plane, const Goal& goal,
-                        const Signs& signs) {
-  if (is_all_to_all(goal)) return routes_text(blocks, goal, signs, " ") + primes(plane);
-  return set_text(sorted(blocks), goal.blocks, ",", signs, primes(plane));
-}
-
-// All-to-all's block that goes straight from where it starts to where it is needed needs no name.
-bool is_own_route(const TransferView& t, const Goal& goal) {
-  const int parts = parts_of(goal);
-  if (!is_all_to_all(goal) || t.from.size() != 1 || t.to.size() != 1 || t.act != Act::copy ||
-      t.what_plane != 0 || t.where_plane != 0 || static_cast<int>(t.what.size()) != parts) {
-    return false;
-  }
-  return std::all_of(t.what.begin(), t.what.end(), [&](Block b) {
-    return goal.source_of(b) == t.from[0] && goal.target_of(b) == t.to[0];
-  });
-}
-
-Arrow arrow_of(const TransferView& t, const Goal& goal, const Signs& signs) {
-  Arrow arrow{t.from, t.to, "", t.from.size() > 1 || t.to.size() > 1, false, false};
-  arrow.is_local = t.from == t.to && t.from.size() == 1;
-  const std::string what = blocks_text(t.what, t.what_plane, goal, signs);
-  const std::string where = blocks_text(t.where, t.where_plane, goal, signs);
-  const bool adds = t.act == Act::reduce;
-  if (arrow.is_local) {
-    arrow.label = fmt::format("{} {} {}", where, adds ? "+=" : "=", what);
-  } else if (!is_own_route(t, goal)) {
-    arrow.label = (adds ? "+" : "") + what + (what == where ? "" : ":" + where);
-  }
-  return arrow;
-}
-
-// Messages that differ in the receiver only become one arrow, then those that differ in the sender
-// only, then pairs that exchange the same.
-std::vector<Arrow> merged(const std::vector<Arrow>& arrows) {
-  const auto merge_by = [](const std::vector<Arrow>& in, bool by_sender) {
-    std::vector<Arrow> out;
-    std::map<std::pair<std::vector<Rank>, std::string>, std::size_t> known;
-    for (const Arrow& arrow : in) {
-      const bool is_message = !arrow.is_switched && !arrow.is_local;
-      const std::vector<Rank>& kept = by_sender ? arrow.from : arrow.to;
-      const std::vector<Rank>& other = by_sender ? arrow.to : arrow.from;
-      if (is_message && kept.size() == 1 && other.size() == 1) {
-        const auto [at, is_new] = known.insert({{kept, arrow.label}, out.size()});
-        if (!is_new) {
-          std::vector<Rank>& into = by_sender ? out[at->second].to : out[at->second].from;
-          into.push_back(other[0]);
-          continue;
-        }
-      }
-      out.push_back(arrow);
-    }
-    return out;
-  };
-  const bool adds = std::any_of(arrows.begin(), arrows.end(),
-                                [](const Arrow& arrow) { return arrow.label.starts_with('+'); });
-  std::vector<Arrow> fans = merge_by(merge_by(arrows, !adds), adds);
-
-  std::vector<Arrow> out;
-  std::map<std::tuple<Rank, Rank, std::string>, std::size_t> singles;
-  std::map<std::string, std::size_t> local;
-  for (Arrow& arrow : fans) {
-    if (arrow.is_local) {
-      const auto [at, is_new] = local.insert({arrow.label, out.size()});
-      if (!is_new) {
-        out[at->second].from.push_back(arrow.from[0]);
-        continue;
-      }
-    } else if (arrow.from.size() == 1 && arrow.to.size() == 1) {
-      const auto back = singles.find({arrow.to[0], arrow.from[0], arrow.label});
-      if (back != singles.end() && !out[back->second].is_swap) {
-        out[back->second].is_swap = true;
-        continue;
-      }
-      singles.insert({{arrow.from[0], arrow.to[0], arrow.label}, out.size()});
-    }
-    out.push_back(std::move(arrow));
-  }
-  // By sender; what several send, by receiver.
-  std::stable_sort(out.begin(), out.end(), [](const Arrow& a, const Arrow& b) {
-    const auto key = [](const Arrow& arrow) {
-      return arrow.from.size() > 1 ? arrow.to[0] : arrow.from[0];
-    };
-    return std::pair(a.is_local, key(a)) < std::pair(b.is_local, key(b));
-  });
-  return out;
-}
-
-std::string arrow_text(const Arrow& arrow, int ranks, const Signs& signs) {
-  const auto group = [&](const std::vector<Rank>& members) {
-    return set_text(sorted(members), ranks, ",", signs);
-  };
-  if (arrow.is_local) return fmt::format("at {}: {}", group(arrow.from), arrow.label);
-  const std::string_view shaft = arrow.is_switched ? signs.switched : signs.wire;
-  const std::string_view end = arrow.is_switched ? signs.switched_end : signs.wire_end;
-  return fmt::format("{} {}{}{} {}", group(arrow.from), arrow.is_swap ? signs.swap_begin : shaft,
-                     arrow.label, end, group(arrow.to));
-}
-
-// -------------------------------------------------------------------------------------------------
-// Tables: what the ranks hold after a round
-
-struct Cell {
-  std::string text;
-  bool written = false, complete = false;
-  bool operator==(const Cell&) const = default;
-};
-struct Column {
-  std::string title;
-  std::vector<std::vector<Cell>> cells;  // by view, then rank
-  std::size_t width = 0;                 // of the widest text or title
-};
-
-Cell holding_cell(const HoldingView& holding, const Goal& goal, const Signs& signs) {
-  Cell cell{"", holding.written, holding.complete};
-  const bool is_sum = goal.source_of(holding.block) < 0;
-  // Prefixes are complete as different sums: these are told.
-  if (holding.complete && !is_prefix(goal.collective)) {
-    cell.text = is_sum ? "all" : std::string(signs.held);
-  } else {
-    cell.text = set_text(holding.contributions, goal.ranks, "+", signs);
-  }
-  return cell;
-}
-
-// One column per place; neighbouring blocks that look the same throughout share one.
-std::vector<Column> place_columns(const Schedule& schedule, const Goal& goal,
-                                  const std::vector<RoundView>& views, const Signs& signs) {
-  const std::vector<Cell> nothing(static_cast<std::size_t>(schedule.ranks),
-                                  Cell{std::string(signs.nothing)});
-  Column blank;
-  blank.cells.assign(views.size(), nothing);
-  std::vector<Column> all(static_cast<std::size_t>(schedule.places()), blank);
-  for (std::size_t v = 0; v < views.size(); ++v) {
-    for (std::size_t r = 0; r < views[v].ranks.size(); ++r) {
-      for (const HoldingView& holding : views[v].ranks[r]) {
-        const int place = place_of(schedule, holding.block, holding.plane);
-        all[static_cast<std::size_t>(place)].cells[v][r] = holding_cell(holding, goal, signs);
-      }
-    }
-  }
-  std::vector<Column> columns;
-  for (int plane = 0; plane < schedule.planes; ++plane) {
-    const auto column_of = [&](Block b) -> Column& {
-      return all[static_cast<std::size_t>(place_of(schedule, b, plane))];
-    };
-    for (Block b = 0; b < schedule.blocks;) {
-      std::vector<Block> shared{b};
-      while (++b < schedule.blocks && column_of(b).cells == column_of(shared[0]).cells) {
-        shared.push_back(b);
-      }
-      Column& column = column_of(shared[0]);
-      if (plane > 0 && column.cells == blank.cells) continue;
-      column.title = set_text(shared, schedule.blocks, ",", signs, primes(plane));
-      columns.push_back(std::move(column));
-    }
-  }
-  return columns;
-}
-
-// All-to-all: from whom a rank has its blocks, and which blocks it has yet to send.
-std::vector<Column> route_columns(const Schedule& schedule, const Goal& goal,
-                                  const std::vector<RoundView>& views, const Signs& signs) {
-  const int parts = parts_of(goal);
-  Column has{"has from", {}}, sends{"to send", {}};
-  has.cells.resize(views.size());
-  sends.cells.resize(views.size());
-  std::vector<std::set<Block>> later(static_cast<std::size_t>(schedule.ranks));
-  for (std::size_t v = views.size(); v-- > 0;) {
-    for (std::size_t r = 0; r < views[v].ranks.size(); ++r) {
-      std::map<Rank, int> arrived;
-      Cell mine, rest;
-      std::set<Block> in_hand;
-      for (const HoldingView& holding : views[v].ranks[r]) {
-        if (holding.needed && holding.complete) {
-          ++arrived[goal.source_of(holding.block)];
-          mine.written = mine.written || holding.written;
-        }
-        if (!later[r].contains(holding.block)) continue;
-        in_hand.insert(holding.block);
-        rest.written = rest.written || holding.written;
-      }
-      std::vector<Rank> sources;
-      for (const auto& [source, count] : arrived) {
-        if (count == parts) sources.push_back(source);
-      }
-      mine.complete = static_cast<int>(sources.size()) == schedule.ranks;
-      mine.text = mine.complete     ? "all"
-                  : sources.empty() ? std::string(signs.nothing)
-                                    : set_text(sources, goal.ranks, ",", signs);
-      rest.text = in_hand.empty() ? std::string(signs.nothing)
-                                  : routes_text({in_hand.begin(), in_hand.end()}, goal, signs, " ");
-      has.cells[v].push_back(mine);
-      sends.cells[v].push_back(rest);
-    }
-    for (const TransferView& t : views[v].transfers) {
-      if (!is_playable(schedule, t)) continue;
-      for (const Rank from : t.from) {
-        later[static_cast<std::size_t>(from)].insert(t.what.begin(), t.what.end());
-      }
-    }
-  }
-  return {std::move(has), std::move(sends)};
-}
-
-// -------------------------------------------------------------------------------------------------
-// The page
-
 enum class Paint : unsigned char { plain, title, faint, fresh, complete };
 constexpr std::array<std::string_view, 5> kPaints = {"", "\x1b[1m", "\x1b[2m", "\x1b[33m",
                                                      "\x1b[32m"};
+
+// What there is in the drawing that the legend explains, in its order.
+enum class Noted : unsigned char {
+  copy,
+  add,
+  route,
+  swap,
+  switched,
+  plane,
+  between_planes,
+  local,
+  written,
+  held,
+  sum,
+  all
+};
+constexpr std::size_t kNoted = 12;
 
 class Page {
  public:
@@ -488,8 +51,7 @@ class Page {
   std::string text() {
     title();
     if (options_.states) {
-      columns_ = is_all_to_all(goal_) ? route_columns(schedule_, goal_, views_, signs_)
-                                      : place_columns(schedule_, goal_, views_, signs_);
+      columns_ = columns_of(schedule_, goal_, views_, signs_);
       measure();
     }
     // A strip: rounds of one phase side by side, as many as fit. The start goes with the first
@@ -515,12 +77,9 @@ class Page {
 
  private:
   void title() {
-    const auto plural = [](int n, const char* thing) {
-      return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s");
-    };
     std::string text =
-        fmt::format("{}: {}, {}, {}", name_of(goal_.collective), plural(schedule_.ranks, "rank"),
-                    plural(schedule_.blocks, "block"), plural(schedule_.rounds, "round"));
+        fmt::format("{}: {}, {}, {}", name_of(goal_.collective), counted(schedule_.ranks, "rank"),
+                    counted(schedule_.blocks, "block"), counted(schedule_.rounds, "round"));
     if (has_root(goal_.collective)) text += fmt::format(", root {}", goal_.root);
     if (goal_.collective == Collective::send_recv) text += fmt::format(", peer {}", goal_.peer);
     line(painted(text, Paint::title));
@@ -535,39 +94,45 @@ class Page {
   }
 
   void arrows(const RoundView& view) {
-    std::vector<Arrow> all;
-    for (const TransferView& t : view.transfers) all.push_back(arrow_of(t, goal_, signs_));
-    std::string row = fmt::format("  round {:<{}}", view.round, digits(schedule_.rounds - 1));
-    const std::string indent(row.size(), ' ');
-    bool begun = false;
-    for (const Arrow& arrow : merged(all)) {
+    const std::string begin =
+        fmt::format("  round {:<{}}", view.round, digits(schedule_.rounds - 1));
+    std::vector<std::string> items;
+    for (const Arrow& arrow : arrows_of(view, goal_, signs_)) {
       note(arrow);
-      const std::string item = arrow_text(arrow, schedule_.ranks, signs_);
-      if (begun && width_of(row) + 3 + width_of(item) > static_cast<std::size_t>(options_.width)) {
-        line(row);
-        row = indent;
-      }
-      row += "   " + item;
-      begun = true;
+      items.push_back(arrow_text(arrow, schedule_.ranks, signs_));
     }
-    line(begun ? row : row + "   nothing");
+    if (items.empty()) items.push_back("nothing");
+    for (const std::string& row : rows_of(items, begin)) line(row);
+  }
+  // Side by side, as many as a row has room for. The first row begins with `begin`, others with as
+  // many blanks.
+  std::vector<std::string> rows_of(const std::vector<std::string>& items,
+                                   const std::string& begin) const {
+    std::vector<std::string> rows{begin};
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      if (i > 0 &&
+          width_of(rows.back()) + 3 + width_of(items[i]) > static_cast<std::size_t>(options_.width))
+        rows.emplace_back(begin.size(), ' ');
+      rows.back() += (rows.back().empty() ? "" : "   ") + items[i];
+    }
+    return rows;
   }
 
+  void note(Noted noted, bool is_there) {
+    if (is_there) noted_.insert(noted);
+  }
   void note(const Arrow& arrow) {
-    if (arrow.is_local) {
-      legend_local_ = true;
-      return;
-    }
-    if (arrow.label.empty()) {
-      legend_route_ = true;
-    } else if (arrow.label[0] == '+') {
-      legend_add_ = true;
-    } else {
-      legend_copy_ = true;
-    }
-    legend_swap_ = legend_swap_ || arrow.is_swap;
-    legend_switch_ = legend_switch_ || arrow.is_switched;
-    legend_plane_ = legend_plane_ || arrow.label.find(':') != std::string::npos;
+    note(Noted::local, arrow.is_local);
+    if (arrow.is_local) return;
+    const bool is_route = arrow.label.empty(), adds = arrow.label.starts_with('+');
+    note(Noted::route, is_route);
+    note(Noted::add, adds);
+    note(Noted::copy, !is_route && !adds);
+    note(Noted::swap, arrow.is_swap);
+    note(Noted::switched, arrow.is_switched);
+    const bool has_plane = arrow.label.find(':') != std::string::npos;
+    note(Noted::plane, has_plane);
+    note(Noted::between_planes, has_plane);
   }
 
   // Widths: of cells, of panels, and how many panels go side by side.
@@ -575,6 +140,7 @@ class Page {
     std::size_t widest = 0;
     for (Column& column : columns_) {
       column.width = width_of(column.title);
+      note(Noted::plane, column.title.find('\'') != std::string::npos);
       for (const auto& view : column.cells) {
         for (const Cell& cell : view) column.width = std::max(column.width, width_of(cell.text));
       }
@@ -667,53 +233,36 @@ class Page {
                         : cell.complete             ? Paint::complete
                         : cell.written              ? Paint::fresh
                                                     : Paint::plain;
-    legend_written_ = legend_written_ || cell.written;
-    legend_all_ = legend_all_ || cell.text == "all";
-    legend_sum_ =
-        legend_sum_ || (!is_all_to_all(goal_) && cell.text.find(signs_.range) != std::string::npos);
-    legend_held_ = legend_held_ || cell.text == signs_.held;
+    note(Noted::written, cell.written);
+    note(Noted::all, cell.text == "all");
+    note(Noted::sum, !is_all_to_all(goal_) && cell.text.find(signs_.range) != std::string::npos);
+    note(Noted::held, cell.text == signs_.held);
     return painted(std::string(cell.written ? signs_.written : " ") + padded(cell.text, width),
                    paint);
   }
 
   void legend() {
-    std::vector<std::string> items;
-    const auto arrow = [&](std::string_view begin, std::string_view label, std::string_view end) {
-      return fmt::format("{}{}{}", begin, label, end);
+    const auto arrow = [&](std::string_view label) {
+      return fmt::format("{}{}{}", signs_.wire, label, signs_.wire_end);
     };
-    if (legend_copy_) items.push_back(arrow(signs_.wire, "b", signs_.wire_end) + " copies block b");
-    if (legend_add_) items.push_back(arrow(signs_.wire, "+b", signs_.wire_end) + " adds block b");
-    if (legend_route_) {
-      items.push_back("r " + arrow(signs_.wire, "", signs_.wire_end) + " s moves block r>s");
-    }
-    if (legend_swap_) items.push_back(arrow(signs_.swap_begin, "", signs_.wire_end) + " both ways");
-    if (legend_switch_) {
-      items.push_back(arrow(signs_.switched, "", signs_.switched_end) + " through a switch");
-    }
-    if (legend_plane_ || columns_have_planes()) items.push_back("b' block b of scratch plane 1");
-    if (legend_plane_) items.push_back("b:b' from b to b'");
-    if (legend_local_) items.push_back("at r: local work");
-    if (legend_written_) items.push_back(fmt::format("{} written in this round", signs_.written));
-    if (legend_held_) items.push_back(fmt::format("{} held", signs_.held));
-    if (legend_sum_) items.push_back(fmt::format("0{}3 sum over ranks 0 to 3", signs_.range));
-    if (legend_all_) items.push_back("all: complete");
+    const std::array<std::string, kNoted> texts = {
+        arrow("b") + " copies block b",
+        arrow("+b") + " adds block b",
+        "r " + arrow("") + " s moves block r>s",
+        fmt::format("{}{} both ways", signs_.swap_begin, signs_.wire_end),
+        fmt::format("{}{} through a switch", signs_.switched, signs_.switched_end),
+        "b' block b of scratch plane 1",
+        "b:b' from b to b'",
+        "at r: local work",
+        fmt::format("{} written in this round", signs_.written),
+        fmt::format("{} held", signs_.held),
+        fmt::format("0{}3 sum over ranks 0 to 3", signs_.range),
+        "all: complete"};
+    std::vector<std::string> items;
+    for (const Noted noted : noted_) items.push_back(texts[static_cast<std::size_t>(noted)]);
     if (items.empty()) return;
     line("");
-    std::string row;
-    for (const std::string& item : items) {
-      if (!row.empty() &&
-          width_of(row) + 3 + width_of(item) > static_cast<std::size_t>(options_.width)) {
-        line(painted(row, Paint::faint));
-        row.clear();
-      }
-      row += (row.empty() ? "" : "   ") + item;
-    }
-    line(painted(row, Paint::faint));
-  }
-  bool columns_have_planes() const {
-    return std::any_of(columns_.begin(), columns_.end(), [](const Column& column) {
-      return column.title.find('\'') != std::string::npos;
-    });
+    for (const std::string& row : rows_of(items, "")) line(painted(row, Paint::faint));
   }
 
   static int digits(int n) { return static_cast<int>(std::to_string(std::max(n, 0)).size()); }
@@ -739,21 +288,11 @@ class Page {
   std::vector<Column> columns_;
   std::vector<Stripe> stripes_;
   std::size_t label_width_ = 0, gap_ = 1, panels_ = 1;
-  bool legend_copy_ = false, legend_add_ = false, legend_route_ = false, legend_swap_ = false;
-  bool legend_switch_ = false, legend_plane_ = false, legend_local_ = false;
-  bool legend_written_ = false, legend_held_ = false, legend_all_ = false;
-  bool legend_sum_ = false;
+  std::set<Noted> noted_;
   std::string out_;
 };
 
 }  // namespace
-
-std::vector<RoundView> view_rounds(const Schedule& schedule, const Goal& goal) {
-  Player player(schedule, goal);
-  std::vector<RoundView> views{player.start()};
-  for (int k = 0; k < schedule.rounds; ++k) views.push_back(player.play(k));
-  return views;
-}
 
 std::string draw(const Schedule& schedule, const Goal& goal, const DrawOptions& options) {
   return Page(schedule, goal, options).text();

@@ -34,35 +34,6 @@
 
 namespace rankine {
 
-// The structure behind the drawing, for machines.
-
-struct TransferView {
-  std::vector<Rank> from, to;
-  std::vector<Block> what, where;
-  int what_plane = 0, where_plane = 0;
-  Act act = Act::copy;
-};
-
-// One place that holds something.
-struct HoldingView {
-  Block block = 0;
-  int plane = 0;
-  std::vector<Rank> contributions;  // ascending; a rank twice where it was added twice
-  bool complete = false;            // exactly the contributions that a rank must hear (heard_by)
-  bool needed = false;              // the goal asks for it here
-  bool written = false;             // in this round
-};
-
-struct RoundView {
-  int round = -1;                               // -1: before the first
-  std::string phase;                            // its name, or empty
-  std::vector<TransferView> transfers;          // in the order stated
-  std::vector<std::vector<HoldingView>> ranks;  // after the round; by plane, then block, ascending
-};
-
-// What is there at first, then one view per round.
-std::vector<RoundView> view_rounds(const Schedule& schedule, const Goal& goal);
-
 struct DrawOptions {
   bool colour = false;  // ANSI colours
   bool utf8 = false;    // lines and arrows instead of ASCII

@@ -4,16 +4,15 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
-#include <tuple>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "algorithms/schedule/everyone.h"
-#include "engine/base/splitmix.h"
+#include "engine/base/units.h"
 #include "engine/network/cells.h"
 #include "engine/read/contributions.h"
-#include "engine/read/sum_trees.h"
+#include "engine/read/sum_order.h"
 
 namespace rankine {
 namespace {
@@ -37,13 +36,6 @@ struct State {
 };
 static_assert(sizeof(State) == 16);
 
-// How the value of a place was added up. All bits zero: nothing is there.
-struct Sum {
-  std::uint64_t tree;  // a hash of the tree of additions, in order; or its number in SumTrees
-  Rank lowest;         // that is in it; or by which rank the tree is turned
-  bool operator==(const Sum&) const = default;
-};
-
 // To neighbouring blocks at a rank, of which all get the same.
 struct Write {
   std::size_t rank;  // its number in the tables
@@ -51,15 +43,8 @@ struct Write {
   Block first;
   int count;
   Set set;
-  Sum sum;
   Rank from;  // as the receiver sees it, where it stands for all
   bool is_copy;
-
-  Block end() const { return first + count; }
-  bool same_places(const Write& other) const {
-    return rank == other.rank && plane == other.plane && first == other.first &&
-           count == other.count;
-  }
 };
 
 // The index of the list that is not in [0, n), if there is one.
@@ -83,10 +68,10 @@ bool same_runs(const IndexList& a, const IndexList& b) {
 
 Violation too_large(const Schedule& schedule, const std::string& states,
                     const VerifyOptions& options) {
-  return {
-      ViolationKind::too_large, -1, -1, -1,
-      fmt::format("{} ranks x {} blocks x {} planes take {} states; allowed are {}", schedule.ranks,
-                  schedule.blocks, schedule.planes, states, options.max_states)};
+  return {ViolationKind::too_large, -1, -1, -1,
+          fmt::format("{} x {} x {} take {} states; allowed are {}",
+                      counted(schedule.ranks, "rank"), counted(schedule.blocks, "block"),
+                      counted(schedule.planes, "plane"), states, options.max_states)};
 }
 
 class Verifier {
@@ -106,8 +91,7 @@ class Verifier {
                     : MailboxReplay(schedule.ranks, options.mailbox_capacity, options.order)),
         states_(schedule, goal, static_cast<std::size_t>(ranks_)) {
     if (goal.collective == Collective::all_reduce && goal.same_bits) {
-      sums_.emplace(schedule, goal, static_cast<std::size_t>(ranks_));
-      if (one != nullptr) trees_.emplace(one->rotation());
+      sums_.emplace(schedule, goal, one);
     }
   }
 
@@ -119,13 +103,15 @@ class Verifier {
         if (!violation_ && well_formed(transfer)) read(transfer);
       });
       for (std::size_t i = 0; i < writes_.size() && !violation_; ++i) apply(writes_[i]);
-      if (sums_ && !violation_) add_up();
+      if (sums_ && !violation_) sums_->end_round();
       if (options_.progress && !violation_) replay_round();
       if (!violation_ && too_many(states_.held())) return std::move(violation_);
     }
     round_ = -1;
     if (!violation_) check_result();
-    if (!violation_ && sums_ && one_ != nullptr) check_turned();
+    if (!violation_ && sums_ && one_ != nullptr) {
+      if (const auto other = sums_->difference_to_next()) fail_order(other->first, other->second);
+    }
     if (!violation_ && options_.economy && unread_ > 0) find_unread();
     return std::move(violation_);
   }
@@ -192,12 +178,9 @@ class Verifier {
   }
   void begin_with(Rank r, Block first, int count, Set set) {
     const Run run{first, count, 1};
-    const auto rank = static_cast<std::size_t>(r);
-    states_.change(rank, 0, run, [set](Block, int, State& state) { state.set = set; });
-    if (!sums_) return;
-    const Sum own = trees_ ? sum_of(trees_->of(r))
-                           : Sum{mixed(~std::uint64_t{0}, static_cast<std::uint64_t>(r)), r};
-    sums_->change(rank, 0, run, [&own](Block, int, Sum& sum) { sum = own; });
+    states_.change(static_cast<std::size_t>(r), 0, run,
+                   [set](Block, int, State& state) { state.set = set; });
+    if (sums_) sums_->begin_with(r, run);
   }
 
   // Form: whatever read() relies on.
@@ -233,7 +216,8 @@ class Verifier {
       const std::vector<int> what = t.what.list.to_vector(), where = t.where.list.to_vector();
       if (what.size() != where.size()) {
         return fail(ViolationKind::bad_sizes, to, t.what.list.front(),
-                    fmt::format("{} blocks are sent to {} places", what.size(), where.size()));
+                    fmt::format("{} sent to {}", counted(what.size(), "block"),
+                                counted(where.size(), "place")));
       }
       for (std::size_t i = 0; i < what.size(); ++i) {
         if (what[i] != where[i]) {
@@ -284,21 +268,19 @@ class Verifier {
   }
   // `run` as the sender numbers blocks.
   void write(const Transfer& t, Rank from, Rank to, const Run& run, Set set, Sum sum) {
+    const int plane = t.where.plane;
     const bool is_copy = t.act == Act::copy;
-    if (one_ == nullptr) {
-      writes_.push_back(
-          {index_of(to), t.where.plane, run.first, run.count, set, sum, from, is_copy});
-      return;
-    }
+    const auto arrives = [&](std::size_t rank, const Run& at, Rank sender) {
+      writes_.push_back({rank, plane, at.first, at.count, set, sender, is_copy});
+      if (sums_) sums_->arrives(rank, plane, at, sum, is_copy);
+    };
+    if (one_ == nullptr) return arrives(index_of(to), run, from);
     const Rotation& rotation = one_->rotation();
     const Rank sender = seen(from, to);
     if (!of_one_source()) set = pool_.rotated(set, rotation, sender);
-    if (trees_) sum = sum_of(trees_->rotated(tree_of(sum), sender));
+    if (sums_) sum = sums_->rotated(sum, sender);
     const IndexList blocks = rotation.rotated(IndexList(run), sender);
-    for (int i = 0; i < blocks.runs(); ++i) {
-      writes_.push_back(
-          {0, t.where.plane, blocks.run(i).first, blocks.run(i).count, set, sum, sender, is_copy});
-    }
+    for (int i = 0; i < blocks.runs(); ++i) arrives(0, blocks.run(i), sender);
   }
 
   void apply(const Write& write) {
@@ -352,82 +334,6 @@ class Verifier {
     state.unread = true;
   }
 
-  // What the round's writes make of the sums, all at once: a place adds what is there and all that
-  // it receives, in the language's order.
-  void add_up() {
-    sort_writes();
-    if (cut_where_others_end()) sort_writes();
-    for (std::size_t begin = 0, end; begin < writes_.size(); begin = end) {
-      const Write& first = writes_[begin];
-      end = begin;
-      while (end < writes_.size() && writes_[end].same_places(first)) ++end;
-      const std::span<const Write> arrived(&first, end - begin);
-      sums_->change(
-          first.rank, first.plane, {first.first, first.count, 1}, [&](Block, int, Sum& there) {
-            const bool adds = !first.is_copy && (there.tree != 0 || arrived.size() > 1);
-            there = !adds ? first.sum : trees_ ? added_tree(there, arrived) : added(there, arrived);
-          });
-    }
-  }
-  void sort_writes() {
-    std::stable_sort(writes_.begin(), writes_.end(), [](const Write& a, const Write& b) {
-      return std::tie(a.rank, a.plane, a.first, a.count, a.sum.lowest) <
-             std::tie(b.rank, b.plane, b.first, b.count, b.sum.lowest);
-    });
-  }
-  // So that of any two writes all places are the same, or none. Whether that changed anything.
-  bool cut_where_others_end() {
-    using Place = std::tuple<std::size_t, int, Block>;
-    const auto overlap = [](const Write& a, const Write& b) {
-      return a.rank == b.rank && a.plane == b.plane && b.first < a.end() && !a.same_places(b);
-    };
-    if (std::adjacent_find(writes_.begin(), writes_.end(), overlap) == writes_.end()) return false;
-    std::vector<Place> ends;
-    for (const Write& write : writes_) {
-      ends.emplace_back(write.rank, write.plane, write.first);
-      ends.emplace_back(write.rank, write.plane, write.end());
-    }
-    std::sort(ends.begin(), ends.end());
-    std::vector<Write> cut;
-    for (Write rest : writes_) {
-      const Place place(rest.rank, rest.plane, rest.first);
-      auto end = std::upper_bound(ends.begin(), ends.end(), place);
-      while (std::get<2>(*end) < rest.end()) {  // its own end is among them
-        Write part = rest;
-        part.count = std::get<2>(*end) - rest.first;
-        rest.first += part.count;
-        rest.count -= part.count;
-        if (part.count > 0) cut.push_back(part);
-        ++end;
-      }
-      cut.push_back(rest);
-    }
-    writes_ = std::move(cut);
-    return true;
-  }
-  static Sum added(const Sum& there, std::span<const Write> arrived) {
-    bool own = there.tree != 0;  // is still to be added
-    std::uint64_t tree = 2;
-    for (const Write& write : arrived) {
-      if (own && there.lowest < write.sum.lowest) {
-        tree = mixed(tree, there.tree);
-        own = false;
-      }
-      tree = mixed(tree, write.sum.tree);
-    }
-    if (own) tree = mixed(tree, there.tree);
-    const Rank lowest = arrived.front().sum.lowest;
-    return {tree, there.tree != 0 ? std::min(there.lowest, lowest) : lowest};
-  }
-  Sum added_tree(const Sum& there, std::span<const Write> arrived) {
-    std::vector<RotatedTree> parts;
-    if (there.tree != 0) parts.push_back(tree_of(there));
-    for (const Write& write : arrived) parts.push_back(tree_of(write.sum));
-    return sum_of(trees_->sum(std::move(parts)));
-  }
-  static RotatedTree tree_of(const Sum& sum) { return {static_cast<int>(sum.tree), sum.lowest}; }
-  static Sum sum_of(RotatedTree tree) { return {static_cast<std::uint64_t>(tree.tree), tree.by}; }
-
   void replay_round() {
     if (const auto circle = replay_.end_round()) {
       fail(ViolationKind::deadlock, circle->rank, -1, circle->text);
@@ -459,26 +365,7 @@ class Verifier {
       return;
     }
     if (!sums_ || one_ != nullptr || r == 0) return;
-    sums_->read(static_cast<std::size_t>(r), 0, {first, count, 1},
-                [&](Block b, int n, const Sum& sum) {
-                  sums_->read(0, 0, {b, n, 1}, [&](Block at, int, const Sum& first_rank) {
-                    if (!violation_ && sum.tree != first_rank.tree) fail_order(r, at);
-                  });
-                });
-  }
-  // One that stands for all adds up as its next one does along each dimension, and so all do.
-  void check_turned() {
-    const Rotation& rotation = one_->rotation();
-    for (Rank next = 1, d = static_cast<int>(rotation.dims().size()); d-- > 0;) {
-      const int size = rotation.dims()[static_cast<std::size_t>(d)];
-      for (Block b = 0; size > 1 && b < schedule_.blocks && !violation_; ++b) {
-        const Block at_next = rotation.rotated(IndexList(b), rotation.back(next)).front();
-        const RotatedTree here = tree_of(sums_->at(0, 0, b));
-        const RotatedTree there = trees_->rotated(tree_of(sums_->at(0, 0, at_next)), next);
-        if (!trees_->same(here, there)) fail_order(next, b);
-      }
-      next *= size;
-    }
+    if (const auto other = sums_->difference(r, first, count)) fail_order(r, *other);
   }
   void fail_order(Rank r, Block b) {
     fail(ViolationKind::other_order, r, b,
@@ -541,10 +428,9 @@ class Verifier {
   ContributionPool pool_;
   MailboxReplay replay_;
   CellTable<State> states_;
-  std::optional<CellTable<Sum>> sums_;  // none where they do not matter
-  std::optional<SumTrees> trees_;       // where one stands for all
-  std::vector<Write> writes_;           // of this round
-  std::int64_t unread_ = 0;             // states that have not been read and that nobody wants
+  std::optional<SumOrder> sums_;  // none where they do not matter
+  std::vector<Write> writes_;     // of this round
+  std::int64_t unread_ = 0;       // states that have not been read and that nobody wants
   int round_ = -1;
   std::optional<Violation> violation_;
 };
@@ -554,18 +440,21 @@ std::optional<Violation> bad_shape(const Schedule& schedule, const Goal& goal) {
     return Violation{ViolationKind::bad_shape, -1, -1, -1, std::move(text)};
   };
   if (schedule.ranks < 1 || schedule.blocks < 1 || schedule.planes < 1 || schedule.rounds < 0) {
-    return fail(fmt::format("the schedule has {} ranks, {} blocks, {} planes and {} rounds",
-                            schedule.ranks, schedule.blocks, schedule.planes, schedule.rounds));
+    return fail(fmt::format("the schedule has {}, {}, {} and {}", counted(schedule.ranks, "rank"),
+                            counted(schedule.blocks, "block"), counted(schedule.planes, "plane"),
+                            counted(schedule.rounds, "round")));
   }
   if (schedule.rounds > 0 && !schedule.round) return fail("the schedule has no rounds to call");
   if (goal.ranks != schedule.ranks || goal.blocks != schedule.blocks) {
-    return fail(fmt::format("the schedule is for {} ranks and {} blocks, the goal for {} and {}",
-                            schedule.ranks, schedule.blocks, goal.ranks, goal.blocks));
+    return fail(fmt::format("the schedule is for {} and {}, the goal for {} and {}",
+                            counted(schedule.ranks, "rank"), counted(schedule.blocks, "block"),
+                            goal.ranks, goal.blocks));
   }
   const int natural = natural_blocks(goal.collective, goal.ranks);
   if (goal.blocks % natural != 0) {
-    return fail(fmt::format("{} among {} ranks moves {} blocks or a multiple; the schedule has {}",
-                            name_of(goal.collective), goal.ranks, natural, goal.blocks));
+    return fail(fmt::format("{} among {} moves {} or a multiple; the schedule has {}",
+                            name_of(goal.collective), counted(goal.ranks, "rank"),
+                            counted(natural, "block"), goal.blocks));
   }
   for (const Rank r : {goal.root, goal.peer}) {
     if (r < 0 || r >= goal.ranks) {
@@ -577,8 +466,8 @@ std::optional<Violation> bad_shape(const Schedule& schedule, const Goal& goal) {
     std::int64_t rounds = 0;
     for (const Phase& phase : schedule.phases) rounds += phase.rounds;
     if (rounds != schedule.rounds) {
-      return fail(fmt::format("the phases have {} rounds together, the schedule {}", rounds,
-                              schedule.rounds));
+      return fail(fmt::format("the phases have {} together, the schedule {}",
+                              counted(rounds, "round"), schedule.rounds));
     }
   }
   return std::nullopt;

@@ -197,18 +197,18 @@ Crossbar::State Crossbar::state_of(Rank r) {
   const auto number = call.number.load(std::memory_order_relaxed);
   const Rank next = bell(r).waits_for.load(std::memory_order_relaxed);
   const std::string name = "rank " + std::to_string(r);
+  const std::string calls = std::to_string(number) + (number == 1 ? " call" : " calls");
   if (has_left(r)) {
-    return {name + " has left after " + std::to_string(number) + " calls"};
+    return {name + " has left after " + calls};
   }
   const bool gone = has_ended(r);
   if (gone && process_has_ended(r)) {
     return {name + "'s process " + std::to_string(processes_->process_of(r)) + " has ended " +
-            (call.inside.load(std::memory_order_relaxed)
-                 ? "in " + describe_call(r, number)
-                 : "after " + std::to_string(number) + " calls")};
+            (call.inside.load(std::memory_order_relaxed) ? "in " + describe_call(r, number)
+                                                         : "after " + calls)};
   }
   if (!call.inside.load(std::memory_order_relaxed)) {
-    return {name + " is in no collective; it has made " + std::to_string(number) + " calls" +
+    return {name + " is in no collective; it has made " + calls +
             (gone ? ", and the thread that made the last one has ended" : "")};
   }
   const std::string what = describe_call(r, number);

@@ -179,8 +179,11 @@ bool LongWait::is_over(std::uint32_t rung) noexcept {
              " has left and is still needed: " + crossbar_.who_waits_for_whom(waiter_.rank);
     });
   }
-  // Who has been killed told nobody.
-  if (crossbar_.is_lost(owner_) && !done()) {
+  // Who has been killed told nobody; the kernel knows. It is asked from the second look on: most
+  // waits end sooner, and several of its calls cost more than giving one's turn away does.
+  const std::int64_t now = now_ns();
+  const bool is_due = now >= next_look_ns_;
+  if (is_due && crossbar_.is_lost(owner_) && !done()) {
     return end_with(SlowWait::End::lost, Code::rank_lost, [&] {
       return "rank " + std::to_string(owner_) +
              " is still needed: " + crossbar_.who_waits_for_whom(waiter_.rank);
@@ -201,7 +204,6 @@ bool LongWait::is_over(std::uint32_t rung) noexcept {
       return true;
     }
   }
-  const std::int64_t now = now_ns();
   const std::int64_t deadline_ns = waiter_.deadline(now);
   if (now >= deadline_ns) {
     return end_with(SlowWait::End::deadline, Code::timeout, [&] {
@@ -209,7 +211,7 @@ bool LongWait::is_over(std::uint32_t rung) noexcept {
              " ms: " + crossbar_.who_waits_for_whom(waiter_.rank);
     });
   }
-  next_look_ns_ = std::min(deadline_ns, deadline_after(now, look_about_ns()));
+  if (is_due) next_look_ns_ = std::min(deadline_ns, deadline_after(now, look_about_ns()));
   return false;
 }
 
@@ -242,6 +244,11 @@ bool LongWait::look(std::int64_t& next_look_ns) noexcept {
   if ((rung & kAbortBit) == 0 && now_ns() < next_look_ns) return true;
   if (done()) return true;
   tell();
+  if (next_look_ns == kNextLookIsFirst) {
+    look_at_clock();
+  } else {
+    next_look_ns_ = next_look_ns;
+  }
   if (is_over(rung)) return false;
   next_look_ns = next_look_ns_;
   return true;
@@ -256,7 +263,11 @@ LongWait::Awake LongWait::stay_awake() noexcept {
     if (probed != Awake::tired) return probed;
   }
   if (policy.mode == WaitPolicy::Mode::yield) {
-    return stay_awake(policy.yields, kForEverNs, kYieldsPerLook, [] { yield_cpu(); });
+    const auto yield = [] { yield_cpu(); };
+    const Awake soon = stay_awake(policy.yields, kForEverNs, kYieldsPerLook, yield);
+    if (soon != Awake::tired || policy.yield_ns == 0) return soon;
+    return stay_awake(kNoLimit, deadline_after(look_at_clock(), policy.yield_ns), kYieldsPerLook,
+                      yield);
   }
   if (policy.mode == WaitPolicy::Mode::spin) {
     const std::int64_t begin = look_at_clock();

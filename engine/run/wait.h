@@ -2,10 +2,12 @@
 //
 //   every rank has a core of its own     spin with PAUSE for many futex round trips, giving turns
 //                                        away now and then (WaitPolicy::kAloneNs), then park
-//   ranks outnumber cores                a few probes, a dozen sched_yield, then park
+//   ranks outnumber cores                a few probes, a dozen sched_yield, more of them for
+//                                        several futex round trips, then park
 //
-// A rank that parks comes late to the next call, by what waking costs: whoever spins for less than
-// that parks in turn, and so on for ever.
+// A rank that parks comes late to the next call, by what waking costs: whoever spins or yields for
+// less than that parks in turn, and so on for ever. Yields return at once where nobody else has
+// work on the core, so their number alone would end the wait just when it costs nobody anything.
 //
 // Spinning when oversubscribed was measured 2,500 times slower than yielding, parking without
 // yields 20 to 40 times slower; a futex where everybody has a core costs 100 times the spin.
@@ -72,6 +74,8 @@ struct Awaited {
   }
 };
 
+// Of `next_look_ns`: nothing has been looked at, and the next look begins the wait's time.
+inline constexpr std::int64_t kNextLookIsFirst = 1;
 // The slow path of worth_waiting().
 bool look_about(Waiter& waiter, const Awaited& awaited, int round,
                 std::int64_t& next_look_ns) noexcept;
@@ -83,7 +87,7 @@ bool look_about(Waiter& waiter, const Awaited& awaited, int round,
 inline bool worth_waiting(Waiter& waiter, const Awaited& awaited, int round,
                           std::int64_t& next_look_ns) noexcept {
   if (next_look_ns != 0) return look_about(waiter, awaited, round, next_look_ns);
-  next_look_ns = 1;
+  next_look_ns = kNextLookIsFirst;
   return true;
 }
 // It has come, after that.

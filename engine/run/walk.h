@@ -199,7 +199,9 @@ void move_data(const Op& op, const Operand* operands, const Plan& plan, RankStat
   StagingStores& stores = state.staging;
   const std::int64_t begin = stores.is_timed() ? now_ns() : 0;
   move_data(op, operands, plan, state, (op.flags & kStages) != 0 && stores.past_caches());
-  if (stores.is_timed()) stores.add(op.bytes, now_ns() - begin);
+  if (!stores.is_timed()) return;
+  wait_for_stores();
+  stores.add(op.bytes, now_ns() - begin);
 }
 
 void publish_progress(const Op& op, RankState& state) noexcept {

@@ -56,9 +56,16 @@ Option Command::add_option(const std::string& flags, std::function<void(const st
     read(text);
     if (text.empty()) throw UsageError(fmt::format("{} is ''; it needs a value, {}", name, kind));
   };
-  return Option(*app_->add_option_function<std::string>(flags, read_some, help)
-                     ->type_name(kind)
-                     ->take_last());
+  const auto add = [&](const std::string& names) {
+    return Option(*app_->add_option_function<std::string>(names, read_some, help)
+                       ->type_name(kind)
+                       ->take_last());
+  };
+  // A position and a name are two ways to say one thing, of which a command line has one.
+  if (flags.starts_with('-') || flags.find(",-") == std::string::npos) return add(flags);
+  const std::size_t comma = flags.find(',');
+  const Option position = add(flags.substr(0, comma));
+  return position.excludes(add(flags.substr(comma + 1)));
 }
 void Command::footer(const std::string& text) const { app_->footer(text); }
 std::size_t Command::options() const { return app_->get_options().size(); }

@@ -47,8 +47,9 @@ class Command {
   Command add_subcommand(const std::string& name, const std::string& help) const;
   Option add_flag(const std::string& flags, bool& target, const std::string& help) const;
   // An option whose text goes to `read`, the last one where it is given more than once. `kind` is
-  // what the help says of the text: SIZE, N, NAME ... Where `read` has nothing against an empty
-  // text, it is refused all the same: it comes of a shell's variable that is not set.
+  // what the help says of the text: SIZE, N, NAME ... "collective,--collective" may be given by
+  // position or by name, and is refused where both are there. Where `read` has nothing against an
+  // empty text, it is refused all the same: it comes of a shell's variable that is not set.
   Option add_option(const std::string& flags, std::function<void(const std::string&)> read,
                     const std::string& kind, const std::string& help) const;
   void footer(const std::string& text) const;

@@ -19,6 +19,7 @@
 #include "engine/tools/cost_text.h"
 #include "engine/tools/menu.h"
 #include "engine/tools/network.h"
+#include "engine/tools/table.h"
 #include "engine/tools/text.h"
 
 namespace rankine::tools {
@@ -32,29 +33,40 @@ struct ChooseArguments {
   NetworkArguments network;
   const Menu* menu = find_menu("all");
   std::optional<Sync> sync{};  // none: dataflow
-  bool c_real = false, explain = false, json = false;
+  bool c_real = false, explain = false, json = false, csv = false;
 };
 
-nlohmann::ordered_json to_json(const Candidate& candidate) {
-  nlohmann::ordered_json row = {{"algorithm", candidate.algorithm->name}};
-  if (!candidate.ok()) {
-    row["refusal"] = candidate.refusal;
-    return row;
+// The choice first and marked, and behind all others what cannot run.
+Table table_of(const std::vector<Candidate>& candidates) {
+  const bool weighed = std::any_of(candidates.begin(), candidates.end(),
+                                   [](const Candidate& c) { return c.c_real.has_value(); });
+  const auto has_segments = [](const Candidate& c) {
+    return c.ok() && c.algorithm->takes("segments");
+  };
+  const bool segmented = std::any_of(candidates.begin(), candidates.end(), has_segments);
+  Table table(as::text("", "-"), as::text("algorithm"), as::model_time("time"),
+              As("{:.3g}")("c_real").when(weighed), as::model_time("expected").when(weighed),
+              As("{:.2f} x")("to best", "-"), "rounds", as::number("segments").when(segmented),
+              as::text("", "-"), as::data("refusal"));
+  for (const Candidate& c : candidates) {
+    const bool known = c.ok() && (!weighed || c.c_real);
+    const double best = candidates.front().expected();
+    std::vector<Cell>& row = table.add(&c == candidates.data() && c.ok() ? "*" : "",
+                                       c.algorithm->name, c.ok() ? Cell(c.seconds) : Cell(),
+                                       c.c_real, c.c_real ? Cell(c.expected()) : Cell());
+    row.push_back(!known ? Cell() : Cell(best > 0 ? c.expected() / best : 1.0));
+    row.push_back(c.ok() ? Cell(c.rounds) : Cell());
+    row.push_back(has_segments(c) ? Cell(c.params.segments) : Cell());
+    row.push_back(!c.ok() ? "cannot run: " + c.refusal : known ? "" : "no c_real was measured");
+    if (!c.ok()) row.push_back(c.refusal);
   }
-  row["time"] = candidate.seconds;
-  row["rounds"] = candidate.rounds;
-  if (candidate.algorithm->takes("segments")) row["segments"] = candidate.params.segments;
-  if (candidate.c_real) {
-    row["c_real"] = *candidate.c_real;
-    row["expected"] = candidate.expected();
-  }
-  return row;
+  return table;
 }
 
 // Where c_real come from: "c_real measured among 4 ranks, table of 2026-11-22T16:04:04Z".
 std::string source_of(std::span<const MeasuredCReal> measured, const TuningTable& table) {
-  return fmt::format("c_real measured among {} ranks, table of {}", measured.front().ranks,
-                     table.made());
+  return fmt::format("c_real measured among {}, table of {}",
+                     counted(measured.front().ranks, "rank"), table.made());
 }
 
 // The costs that decided, in the order of all.
@@ -84,7 +96,7 @@ std::string explain_c_real(const ChooseArguments& a, const Choice& choice,
                            const TuningTable& table) {
   const std::string from = source_of(table.c_real_near(a.collective, a.ranks), table);
   return fmt::format("  {}; the default stays unless it is {} times the best of\n{}", from, kMargin,
-                     explain(choice.by_model));
+                     to_text(table_of(choice.by_model), "  "));
 }
 
 // The network's candidates by what they would take if they were as far from the model as on this
@@ -144,8 +156,8 @@ Result<Exit> run_on_threads(const ChooseArguments& a, Console& console) {
                                   {"bytes", a.bytes},
                                   {"source", source},
                                   {"choice", {{"algorithm", choice->name}}}};
-    if (source != "environment") {
-      for (const Candidate& c : chosen.by_model) out["candidates"].push_back(to_json(c));
+    if (source != "environment" && !chosen.by_model.empty()) {
+      out["candidates"] = to_json(table_of(chosen.by_model));
     }
     if (source == "default") {
       for (const CostField& field : deciding(chosen)) {
@@ -161,9 +173,9 @@ Result<Exit> run_on_threads(const ChooseArguments& a, Console& console) {
     console.out << out.dump(2) << '\n';
     return Exit::ok;
   }
-  console.out << fmt::format("{} of {} among {} ranks on threads of this machine: {} ({})\n",
-                             name_of(a.collective), format_bytes(a.bytes), a.ranks, choice->name,
-                             why);
+  console.out << fmt::format("{} of {} among {} on threads of this machine: {} ({})\n",
+                             name_of(a.collective), format_bytes(a.bytes), counted(a.ranks, "rank"),
+                             choice->name, why);
   if (a.explain) {
     if (source == "default") console.out << explain(chosen, costs);
     if (source != "environment" && !chosen.by_model.empty()) {
@@ -187,6 +199,11 @@ Result<Exit> run_choose(const ChooseArguments& a, Console& console) {
           "--sync is {}, which is for modelled networks: ranks of this machine wait for "
           "their data only",
           name_of(*a.sync)));
+    }
+    if (a.csv) {
+      return invalid_argument(
+          "--csv has the candidates on a modelled network; --json says what calls on threads of "
+          "this machine get");
     }
     if (a.menu->lines.empty()) return run_on_threads(a, console);
     return invalid_argument(
@@ -221,7 +238,13 @@ Result<Exit> run_choose(const ChooseArguments& a, Console& console) {
   }
   const Candidate& best = candidates->front();
   if (!best.ok()) return invalid_argument("no algorithm can run: " + best.refusal);
+  const Table table = table_of(*candidates);
+  if (a.csv) {
+    console.out << to_csv(table);
+    return Exit::ok;
+  }
   if (a.json) {
+    nlohmann::ordered_json rows = to_json(table);
     nlohmann::ordered_json out = {{"collective", name_of(a.collective)},
                                   {"ranks", a.ranks},
                                   {"bytes", a.bytes},
@@ -229,17 +252,17 @@ Result<Exit> run_choose(const ChooseArguments& a, Console& console) {
                                   {"network", fabric->name},
                                   {"menu", a.menu->name},
                                   {"sync", name_of(a.sync.value_or(Sync::dataflow))},
-                                  {"choice", to_json(best)}};
-    for (const Candidate& c : *candidates) out["candidates"].push_back(to_json(c));
+                                  {"choice", rows.front()},
+                                  {"candidates", std::move(rows)}};
     console.out << out.dump(2) << '\n';
     return Exit::ok;
   }
   const std::string wiring = describe_wiring(*fabric);
-  console.out << fmt::format("{} of {} among {} ranks on {}{}: {}, {} ({})\n",
-                             name_of(a.collective), format_bytes(a.bytes), a.ranks, fabric->name,
+  console.out << fmt::format("{} of {} among {} on {}{}: {}, {} ({})\n", name_of(a.collective),
+                             format_bytes(a.bytes), counted(a.ranks, "rank"), fabric->name,
                              wiring.empty() ? "" : fmt::format(" ({})", wiring),
-                             best.algorithm->name, format_seconds(best.expected()), source);
-  if (a.explain) console.out << explain(*candidates);
+                             best.algorithm->name, format_duration(best.expected()), source);
+  if (a.explain) console.out << to_text(table);
   return Exit::ok;
 }
 
@@ -263,12 +286,12 @@ Subcommand add_choose(Command tool) {
   app.add_flag("--c-real", a.c_real,
                "multiply the model's times by how much longer algorithms take on this machine");
   app.add_flag("--explain", a.explain, "list every candidate with its cost, or why it cannot run");
-  app.add_flag("--json", a.json, "the choice and all candidates as JSON");
+  add_formats(app, a.json, a.csv, "the choice and all candidates as JSON");
   app.footer(
       "Without a network: what calls on threads of this machine get, and whether that is the "
-      "default\n"
+      "default "
       "or of the table that 'rankine tune' made. With one: what the model says; --c-real "
-      "multiplies\n"
+      "multiplies "
       "that by c_real of the table, time over model, as it is among the nearest number of ranks.\n"
       "Examples:\n"
       "  rankine choose all_reduce --ranks 2 --bytes 64K\n"

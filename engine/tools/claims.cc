@@ -74,7 +74,7 @@ Status write_file(std::string_view option, const std::string& file, Printer prin
 Subcommand add_claims(Command tool) {
   auto options = std::make_shared<ClaimsOptions>();
   const Command app = tool.add_subcommand(
-      "claims", "Every quantitative claim of the papers, computed and compared with the engine.");
+      "claims", "every quantitative claim of the papers, computed and compared with the engine");
   add_text(app, "id", options->id, "TEXT", "only claims whose id begins so");
   add_argument(app, "-p,--paper", options->paper, read_paper,
                "only one paper's: lesson, chapter, lu, traff or trivance");

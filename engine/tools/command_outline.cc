@@ -3,12 +3,13 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <map>
 
 namespace rankine::tools {
 namespace {
 
-// Under its names, or as an argument without one: some are both.
-OptionOutline outline_of(const CLI::Option& option, bool positional) {
+OptionOutline outline_of(const CLI::Option& option) {
+  const bool positional = option.get_positional();
   OptionOutline outline{.help = option.get_description(),
                         .heading = option.get_group(),
                         .positional = positional,
@@ -17,6 +18,11 @@ OptionOutline outline_of(const CLI::Option& option, bool positional) {
   for (const std::string& name : option.get_lnames()) outline.names.push_back("--" + name);
   if (positional) outline.names = {option.get_name(true)};
   if (option.get_items_expected_max() > 0) outline.kind = option.get_type_name();
+  std::string others;
+  for (const CLI::Option* other : option.get_excludes()) {
+    others += (others.empty() ? "not with " : ", ") + other->get_name();
+  }
+  if (!others.empty()) outline.help += " (" + others + ")";
   return outline;
 }
 
@@ -24,11 +30,20 @@ CommandOutline outline_of(const CLI::App& app) {
   CommandOutline outline{
       .name = app.get_name(), .help = app.get_description(), .footer = app.get_footer()};
   for (const CLI::Option* option : app.get_options()) {
-    if (option->get_positional()) outline.options.push_back(outline_of(*option, true));
-    if (option->nonpositional()) outline.options.push_back(outline_of(*option, false));
+    outline.options.push_back(outline_of(*option));
   }
-  std::stable_partition(outline.options.begin(), outline.options.end(),
-                        [](const OptionOutline& option) { return option.positional; });
+  const auto named =
+      std::stable_partition(outline.options.begin(), outline.options.end(),
+                            [](const OptionOutline& option) { return option.positional; });
+  // What stands under one heading stands together, whenever it was added.
+  std::map<std::string, std::size_t> headings;
+  for (auto option = named; option != outline.options.end(); ++option) {
+    headings.try_emplace(option->heading, headings.size());
+  }
+  std::stable_sort(named, outline.options.end(),
+                   [&](const OptionOutline& a, const OptionOutline& b) {
+                     return headings[a.heading] < headings[b.heading];
+                   });
   for (const CLI::App* one : app.get_subcommands([](const CLI::App*) { return true; })) {
     outline.commands.push_back(outline_of(*one));
   }

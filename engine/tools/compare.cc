@@ -52,7 +52,7 @@ bool fails(const ComparedRow& row, const CompareArguments& arguments) {
 std::string describe(const std::string& path, const PerfFile& file) {
   return fmt::format("{}{}{}{}", path, file.started.empty() ? "" : ", " + file.started,
                      file.collective.empty() ? "" : ", " + file.collective,
-                     file.ranks == 0 ? "" : fmt::format(" among {} ranks", file.ranks));
+                     file.ranks == 0 ? "" : " among " + counted(file.ranks, "rank"));
 }
 
 struct Tally {
@@ -85,18 +85,18 @@ Table table_of(const CompareArguments& arguments, const PerfFile& a, const PerfF
                                                  : row.a.algorithm + " -> " + row.b.algorithm);
   }
   table.notes = {fmt::format(
-      "\nb/a: b takes {:.3f} of a's time, geometric mean of {} rows; beyond noise {} faster, {} "
+      "\nb/a: b takes {:.3f} of a's time, geometric mean of {}; beyond noise {} faster, {} "
       "slower, {} not\n"
       "noise: the sum of both spreads, each half the distance of the quartiles",
-      comparison.geometric_mean(), comparison.rows.size(), tally.faster, tally.slower, tally.same)};
+      comparison.geometric_mean(), counted(comparison.rows.size(), "row"), tally.faster,
+      tally.slower, tally.same)};
   if (unknown)
     table.notes.push_back("?: neither report has a spread; every difference counts there");
   for (const auto& [which, only] :
        {std::pair("a", comparison.only_a), std::pair("b", comparison.only_b)}) {
     if (only.empty()) continue;
-    table.notes.push_back(fmt::format("only in {}: {} row{}, {}{}", which, only.size(),
-                                      only.size() == 1 ? "" : "s", only.front(),
-                                      only.size() == 1 ? "" : " ..."));
+    table.notes.push_back(fmt::format("only in {}: {}, {}{}", which, counted(only.size(), "row"),
+                                      only.front(), only.size() == 1 ? "" : " ..."));
   }
   return table;
 }
@@ -154,10 +154,10 @@ Subcommand add_compare(Command tool) {
       "  rankine compare before.json after.json\n"
       "  rankine compare before.json after.json --fail-above 1.05\n"
       "Rows of the same size, type, operation, root, network and place go together; where a "
-      "report\n"
-      "has several algorithms for a row, also of the same algorithm. Rows of several cycles\n"
+      "report "
+      "has several algorithms for a row, also of the same algorithm. Rows of several cycles "
       "(perf -N 5) count as one, by their median, and their scatter counts, which shows what a "
-      "single\n"
+      "single "
       "run cannot: how far runs are apart. nccl-tests' own -J files are read as well.\n"
       "Exit codes: 0 compared, 1 a row above --fail-above, 2 usage, 3 environment.");
   return {app, [owned](Console& console) { return compare(*owned, console); }};

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/statistics.h"
+#include "engine/base/units.h"
 #include "engine/run/kernels/types.h"
 
 namespace rankine::tools {
@@ -126,8 +127,8 @@ Result<Comparison> compare_files(const PerfFile& a, const PerfFile& b) {
         fmt::format("the first report is of {}, the second of {}", a.collective, b.collective));
   }
   if (a.ranks != 0 && b.ranks != 0 && a.ranks != b.ranks) {
-    return invalid_argument(
-        fmt::format("the first report is among {} ranks, the second among {}", a.ranks, b.ranks));
+    return invalid_argument(fmt::format("the first report is among {}, the second among {}",
+                                        counted(a.ranks, "rank"), b.ranks));
   }
   bool several = false;  // algorithms for a row
   for (const PerfFile* file : {&a, &b}) {

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "engine/api/choose.h"
+#include "engine/base/units.h"
 #include "engine/run/kernels/types.h"
 #include "engine/tools/interrupt.h"
 #include "engine/tools/metrics.h"
@@ -72,9 +73,10 @@ Status measure_round(Workbench& workbench, Contest& contest, bool quick) {
       const auto wrong =
           std::max<std::int64_t>(measured->out_of_place.wrong, measured->in_place.wrong);
       if (wrong > 0) {
-        return {Code::system, fmt::format("{} '{}' of {} bytes: {} elements are wrong",
-                                          name_of(contest.collective), contest.contenders[i]->name,
-                                          contest.bytes, wrong)};
+        return {Code::system,
+                fmt::format("{} '{}' of {}: {} wrong", name_of(contest.collective),
+                            contest.contenders[i]->name, counted(contest.bytes, "byte"),
+                            counted(wrong, "element"))};
       }
       const std::size_t first = fresh ? 2 : 0;
       times[first][i] = quiet_time(std::move(measured->out_of_place.samples));

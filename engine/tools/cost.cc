@@ -78,9 +78,9 @@ Table terms_of(const Question& question, const Cost& cost) {
               As("{:.1f}%")("eta", "", "-"),
               as::number("n_hop").when(cost.dataflow.hop.has_value()),
               as::number("n_gamma").when(cost.dataflow.gamma.has_value()));
-  table.title =
-      fmt::format("{} '{}' among {} ranks{}{}: {} rounds", name_of(line.collective), line.name,
-                  params.ranks, with.empty() ? "" : ", ", with, cost.counts.rounds);
+  table.title = fmt::format("{} '{}' among {}{}{}: {}", name_of(line.collective), line.name,
+                            counted(params.ranks, "rank"), with.empty() ? "" : ", ", with,
+                            counted(cost.counts.rounds, "round"));
   const auto add = [&table](std::string name, const Coefficients& c) {
     table.add(std::move(name), c.alpha, c.beta, c.beta.to_double(), c.eta, c.hop, c.gamma);
   };
@@ -105,11 +105,13 @@ Table ranks_of(const Question& question, const Cost& cost, bool per_rank) {
     add(fmt::format("rank {}", r), cost.counts.ranks[r]);
   }
   table.notes = {
-      "", fmt::format("M = {}. n_alpha: the time where alpha is 1 and beta 0; n_beta: where "
-                      "alpha is 0 and M beta 1; each\nexactly, and on its own longest chain. "
-                      "The critical path has as many ports as it likes. eta: busbw over the "
-                      "peak, for large M.",
-                      format_bytes(question.bytes))};
+      "",
+      fmt::format("M = {}. n_alpha: the time where alpha is 1 and beta 0; n_beta: where alpha is 0 "
+                  "and M beta 1;\n"
+                  "each exactly, and on its own longest chain. The critical path has as many ports "
+                  "as it likes.\n"
+                  "eta: busbw over the peak, for large M.",
+                  format_bytes(question.bytes))};
   if (cost.dataflow.hop) {
     table.notes.push_back("n_hop: the time where a link crossed is 1 and the others 0.");
   }

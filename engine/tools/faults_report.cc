@@ -8,6 +8,7 @@
 
 #include "engine/base/units.h"
 #include "engine/tools/table.h"
+#include "engine/tools/terminal.h"
 
 namespace rankine::tools {
 namespace {
@@ -94,9 +95,9 @@ void print(const FaultsReport& report, bool csv, Console& console) {
   }
   for (const auto& row : rows) {
     if (row.tally.impossible == 0) continue;
-    console.out << fmt::format("not possible here: {} of {} cases of {} {}: {}\n",
-                               row.tally.impossible, row.tally.cases, row.fault->number,
-                               row.fault->name, row.tally.why_impossible);
+    console.out << fmt::format("not possible here: {} of {} of {} {}: {}\n", row.tally.impossible,
+                               counted(row.tally.cases, "case"), row.fault->number, row.fault->name,
+                               row.tally.why_impossible);
   }
   for (const auto& row : rows) {
     for (const std::string& remark : row.tally.remarks) {
@@ -108,13 +109,14 @@ void print(const FaultsReport& report, bool csv, Console& console) {
       std::accumulate(total.returned.begin(), total.returned.end(), std::int64_t{0});
   if (cycles > 0) {
     console.out << fmt::format(
-        "\n{} cycles: a rank's process killed, a communicator of those left, one with its "
+        "\n{}: a rank's process killed, a communicator of those left, one with its "
         "successor\n",
-        cycles);
+        counted(cycles, "cycle"));
   }
-  console.out << fmt::format(
-      "\n{} cases, {} calls: {} hangs, {} wrong, {} undocumented, {} late, in {}\n", total.cases,
-      calls, total.hangs, total.wrong, total.undocumented, total.late, format_seconds(seconds));
+  console.out << fmt::format("\n{}, {}: {}, {} wrong, {} undocumented, {} late, in {}\n",
+                             counted(total.cases, "case"), counted(calls, "call"),
+                             counted(total.hangs, "hang"), total.wrong, total.undocumented,
+                             total.late, format_seconds(seconds));
 }
 
 nlohmann::ordered_json to_json(const FaultsReport& report) {
@@ -146,20 +148,25 @@ nlohmann::ordered_json to_json(const FaultsReport& report) {
 
 void print_list(const std::vector<const Fault*>& chosen, bool csv, Console& console) {
   constexpr std::string_view kGrains[] = {"ranks", "collective", "algorithm"};
-  Table table(as::number("", "number"), as::text("fault"), as::text("what"), as::text("for each"),
+  constexpr int kReadable = 100, kIndent = 4;
+  const int width = terminal_width(kReadable);
+  Table table(as::number("number"), as::text("fault"), as::text("what"), as::text("for each"),
               as::text("ranks are"), as::text("may give"), as::text("how"));
   for (const Fault* fault : chosen) {
-    table.add(fault->number, fault->name, fault->what,
-              kGrains[static_cast<std::size_t>(fault->grain)], ranks_of(*fault),
+    const std::string_view grain = kGrains[static_cast<std::size_t>(fault->grain)];
+    table.add(fault->number, fault->name, fault->what, grain, ranks_of(*fault),
               documented_of(*fault), fault->how);
-  }
-  console.out << (csv ? to_csv(table) : to_text(table));
-  if (csv) return;
-  for (const Fault* fault : chosen) {
+    if (csv) continue;
+    console.out << fmt::format("{:>2}  {}: {}\n", fault->number, fault->name, fault->what)
+                << wrapped(fmt::format("for each {}; ranks are {}; may give {}", grain,
+                                       ranks_of(*fault), documented_of(*fault)),
+                           width, kIndent)
+                << wrapped(fmt::format("how: {}", fault->how), width, kIndent);
     if (fault->threads_only.empty()) continue;
-    console.out << fmt::format("{} {} is for threads: {}\n", fault->number, fault->name,
-                               fault->threads_only);
+    console.out << wrapped(fmt::format("for threads only: {}", fault->threads_only), width,
+                           kIndent);
   }
+  if (csv) console.out << to_csv(table);
 }
 
 }  // namespace rankine::tools

@@ -23,6 +23,7 @@ namespace rankine::tools {
 namespace {
 
 constexpr int kMostRanks = 1 << 20;
+constexpr int kWidth = 80;  // where there is no terminal
 
 // A formula as people write it, or what it comes to.
 std::string shown(std::string_view formula, const ListOptions& options, const Params& params) {
@@ -73,7 +74,7 @@ std::vector<Cell> row_of(const Algorithm& line, const ListOptions& options, cons
 // For any number of ranks: formulas in full, under the algorithm.
 std::string entry_of(const Algorithm& line, const ListOptions& options, const Params& params) {
   constexpr std::size_t kIndent = 6, kDeeper = 8;
-  const int width = terminal_width(80);
+  const int width = terminal_width(kWidth);
   std::string text = fmt::format("  {}\n", line.name);
   text += wrapped(summary_of(line), width, kIndent);
   const auto add = [&](std::string_view what, const std::string& value) {
@@ -121,23 +122,23 @@ Result<Exit> list(const ListOptions& options, Console& console) {
     console.out << json.dump(2) << "\n";
     return Exit::ok;
   }
-  console.out << text << "\n";
+  std::string legend;
   if (options.ranks > 0) {
-    std::string_view separator = "";
     for (const Parameter& row : parameters()) {
       if (!in_formulas(row)) continue;
-      console.out << separator << fmt::format("{} = {}", row.letter, params.*row.number);
-      separator = ", ";
+      legend +=
+          fmt::format("{}{} = {}", legend.empty() ? "" : ", ", row.letter, params.*row.number);
     }
   } else {
-    console.out
-        << "N ranks, P segments, G ranks per group, A blocks per message, D dimensions of a\n"
-           "torus, each() and most() over their sizes a, S skips, L levels that have several "
-           "groups";
+    legend =
+        "N ranks, P segments, G ranks per group, A blocks per message, D dimensions of a torus, "
+        "each() and most() over their sizes a, S skips, L levels that have several groups";
   }
-  console.out << "; M bytes per rank. sent, received: by the busiest rank.\n"
-                 "computed: no closed form; rankine cost counts it in the schedule.\n"
-              << "ports: messages at once. Two values: out and in. --json has every field.\n";
+  legend +=
+      "; M bytes per rank. sent, received: by the busiest rank.\n"
+      "computed: no closed form; rankine cost counts it in the schedule.\n"
+      "ports: messages at once. Two values: out and in. --json has every field.";
+  console.out << text << "\n" << filled(legend, terminal_width(kWidth));
   return Exit::ok;
 }
 

@@ -12,6 +12,7 @@
 
 #include "engine/api/version.h"
 #include "engine/tools/command_outline.h"
+#include "engine/tools/terminal.h"
 #include "engine/tools/text.h"
 
 namespace rankine::tools {
@@ -69,10 +70,12 @@ void print_option(const OptionOutline& option, std::ostream& out) {
 void print_footer(std::string_view footer, std::ostream& out) {
   while (footer.starts_with('\n')) footer.remove_prefix(1);
   constexpr std::string_view kExamples = "Examples:\n";
+  constexpr int kWidth = 78;
   if (footer.empty()) return;
   const bool examples = footer.starts_with(kExamples);
   if (examples) footer.remove_prefix(kExamples.size());
-  out << fmt::format(".SH {}\n.nf\n{}\n.fi\n", examples ? "EXAMPLES" : "NOTES", plain(footer));
+  out << fmt::format(".SH {}\n.nf\n{}.fi\n", examples ? "EXAMPLES" : "NOTES",
+                     plain(filled(footer, kWidth)));
 }
 
 // `of`: the tool, unless it is the page of the tool itself.

@@ -29,7 +29,7 @@ struct MapArguments {
   const Menu* menu = find_menu("all");
   Sync sync = Sync::dataflow;
   std::string svg, png;
-  bool json = false;
+  bool json = false, csv = false;
 };
 
 // A file in memory, at its beginning; -1 where there is none.
@@ -134,9 +134,8 @@ Result<Exit> run_map(const MapArguments& a, Console& console) {
     console.out << to_json(*map).dump(2) << '\n';
     return Exit::ok;
   }
-  console.out << fmt::format("{}: the cheapest algorithm on {}\n", name_of(a.collective),
-                             fabric->name)
-              << crossovers(*map);
+  const Table table = winners_table(*map);
+  console.out << (a.csv ? to_csv(table) : to_text(table));
   return Exit::ok;
 }
 
@@ -167,7 +166,7 @@ Subcommand add_map(Command tool) {
   add_network_arguments(app, a.network);
   add_output_file(app, "--svg", a.svg, "write the picture to this file");
   add_output_file(app, "--png", a.png, "write the picture to this file, as pixels");
-  app.add_flag("--json", a.json, "the whole map as JSON");
+  add_formats(app, a.json, a.csv, "the whole map as JSON");
   app.footer(
       "Examples:\n"
       "  rankine map all_reduce --network scale_out --svg map.svg --png map.png\n"

@@ -66,7 +66,7 @@ Status check_memory(std::size_t needed, std::string_view what, std::string_view 
   const AvailableMemory available = available_memory();
   if (spare <= available.bytes && needed <= available.bytes - spare) return {};
   return {Code::out_of_memory,
-          fmt::format("{} need {} of {}; available are {} ({})", who, format_bytes(needed), what,
+          fmt::format("{} must have {} of {}; available are {} ({})", who, format_bytes(needed), what,
                       format_bytes(available.bytes), available.why)};
 }
 

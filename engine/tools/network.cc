@@ -193,7 +193,7 @@ Result<Sync> read_sync(std::string_view argument, std::string_view text) {
 std::string describe_presets() {
   std::string text;
   for (const Regime& regime : regimes()) {
-    text += fmt::format("  {:<17} {}\n", regime.name, regime.source);
+    text += fmt::format("  {:<17}  {}\n", regime.name, regime.source);
   }
   return text;
 }

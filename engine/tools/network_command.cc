@@ -1,5 +1,7 @@
 #include "engine/tools/network_command.h"
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <ostream>
 #include <string>
@@ -24,12 +26,12 @@ struct NetworkCommandArguments {
 };
 
 std::string describe_members() {
-  Table table(as::text(""), as::text(""), as::text(""));
+  Table table(as::text(""), as::text(""));
   for (const NetworkMember& row : network_members()) {
-    table.add(row.name, row.example, row.help);
     // Presets are listed with their sources.
     const std::string allowed = row.kind == NetworkMember::Kind::preset ? "" : row.allowed();
-    if (!allowed.empty()) table.add("", "", allowed);
+    table.add(row.name, fmt::format("{}: {}{}", row.example, row.help,
+                                    allowed.empty() ? "" : "; allowed are " + allowed));
   }
   return to_text(table, "  ");
 }

@@ -8,7 +8,7 @@
 namespace rankine::tools {
 
 std::string describe(const Fabric& fabric) {
-  std::string network = fmt::format("{} port{}, {}, {}", fabric.ports, fabric.ports == 1 ? "" : "s",
+  std::string network = fmt::format("{}, {}, {}", counted(fabric.ports, "port"),
                                     format_duration(fabric.link.latency().to_double()),
                                     format_bandwidth(fabric.link.per_byte()));
   if (fabric.two_level()) {
@@ -31,10 +31,11 @@ std::string describe(const Fabric& fabric) {
     network += fmt::format("; {} per byte added", format_duration(fabric.gamma.to_double()));
   }
   if (!fabric.places.empty()) {
-    network += fmt::format("; {} ranks at {} places", fabric.places.size(), fabric.size);
+    network += fmt::format("; {} at {}", counted(fabric.places.size(), "rank"),
+                           counted(fabric.size, "place"));
   }
   if (!fabric.odd.empty()) {
-    network += fmt::format("; {} odd link{}", fabric.odd.size(), fabric.odd.size() == 1 ? "" : "s");
+    network += fmt::format("; {}", counted(fabric.odd.size(), "odd link"));
   }
   return fmt::format("{} ({})", fabric.name, network);
 }
@@ -59,7 +60,8 @@ std::string describe_wiring(const Fabric& fabric) {
       text = "one link up and down per group";
       break;
     case WiringKind::fat_tree:
-      text = fmt::format("{} spines, a link up and down per group to each", wiring.spines);
+      text =
+          fmt::format("{}, a link up and down per group to each", counted(wiring.spines, "spine"));
       break;
   }
   if (wiring.routing == Routing::one_way) text += ", one way";

@@ -157,8 +157,9 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
   // One that comes after the last row has nothing left to interrupt.
   const bool interrupted = failure.ok() && unfinished(run.rows.size());
   if (interrupted) {
-    run.error = rows == 0 ? fmt::format("interrupted after {} rows", run.rows.size())
-                          : fmt::format("interrupted after {} of {} rows", run.rows.size(), rows);
+    run.error = rows == 0 ? "interrupted after " + counted(run.rows.size(), "row")
+                          : fmt::format("interrupted after {} of {}", run.rows.size(),
+                                        counted(rows, "row"));
   } else {
     run.error = failure.text();
   }
@@ -180,7 +181,7 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
   }
   if (!options.plot_file.empty() && run.error.empty()) {
     const std::string what =
-        fmt::format("{} among {} ranks", name_of(options.collective()), run.ranks);
+        fmt::format("{} among {}", name_of(options.collective()), counted(run.ranks, "rank"));
     const std::string svg = options.networks.empty() ? machine_svg(what, all->front(), run.rows)
                                                      : crossovers_svg(what, run.curves);
     Status status = of_option("--plot", replace_file(options.plot_file, svg));
@@ -192,7 +193,7 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
     return exit_of_interruption();
   }
   if (run.totals.wrong > 0) {
-    console.err << fmt::format("rankine perf: {} elements are wrong\n", run.totals.wrong);
+    console.err << fmt::format("rankine perf: {} wrong\n", counted(run.totals.wrong, "element"));
     return Exit::wrong;
   }
   if (!run.above_floor()) {

@@ -63,9 +63,9 @@ Result<std::size_t> read_step(std::string_view argument, std::string_view text) 
 }
 
 Result<std::optional<double>> read_time(std::string_view argument, std::string_view text) {
-  const auto duration = parse_duration(argument, text);
-  if (!duration.ok()) return duration.status();
-  return std::optional(std::chrono::duration<double>(*duration).count());
+  const auto span = parse_span(argument, text);
+  if (!span.ok()) return span.status();
+  return std::optional(span->to_double());
 }
 
 Result<double> read_bandwidth(std::string_view argument, std::string_view text) {
@@ -146,8 +146,8 @@ void add_perf_arguments(Command app, PerfOptions& o) {
                "',sync=rounds' where rounds wait; times are the model's, and 'wall' what it took");
   heading("What runs");
 
-  add_argument(app, "-n,--iters", m.batches, Whole{1, kMany}, "N",
-               "batches (as many as fit into --time)");
+  const Option batches = add_argument(app, "-n,--iters", m.batches, Whole{1, kMany}, "N",
+                                      "batches (as many as fit into --time)");
   add_argument(app, "-m,--agg_iters", m.calls, Whole{1, kMany}, "N",
                "calls per batch (as many as take 20 us)");
   add_argument(app, "-w,--warmup_iters", m.warmups, Whole{1, kMany}, "N", "warm-up calls (5)");
@@ -160,7 +160,8 @@ void add_perf_arguments(Command app, PerfOptions& o) {
   add_argument(app, "-N,--run_cycles", o.cycles, Whole{0, kMany}, "N",
                "measure all rows so many times; 0: until Ctrl-C (1)");
   add_argument(app, "--time", o.seconds, read_time, "TIME",
-               "for each measurement (150ms; on a network 10ms)");
+               "for each measurement (150ms; on a network 10ms)")
+      .excludes(batches);
   app.add_flag("--fresh", m.fresh,
                "rewrite the input before each call, untimed; time the call and one read of the "
                "result");
@@ -173,9 +174,10 @@ void add_perf_arguments(Command app, PerfOptions& o) {
                "what busbw is held against: 100GB/s (on a network its own)");
   heading("Measuring");
 
-  app.add_flag("--stats", o.stats,
-               "min, median, p99 and max over the batches, of the slowest rank");
-  add_argument(app, "-I,--per_iter_timing", o.stats, read_switch, "0/1", "1: the same as --stats");
+  const Option stats = app.add_flag(
+      "--stats", o.stats, "min, median, p99 and max over the batches, of the slowest rank");
+  add_argument(app, "-I,--per_iter_timing", o.stats, read_switch, "0/1", "1: the same as --stats")
+      .excludes(stats);
   add_argument(app, "-K,--per_iter_skip", o.skip_batches, Whole{0, kMany}, "N",
                "leave the first batches out of these statistics; JSON has them all (0)");
   add_argument(app, "-S,--report_timestamps", o.timestamps, read_switch, "0/1",

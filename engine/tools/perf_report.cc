@@ -99,16 +99,16 @@ void PerfTable::begin(const PerfRun& run) {
   for (const std::string& line : refusals(run.places)) note("not enforced: " + line);
   fmt::print(out_, "# waiting   : {}; kernels: {}\n", run.waiting, machine.isa);
   const std::string batches = m.batches > 0
-                                  ? fmt::format("{} batches", m.batches)
+                                  ? counted(m.batches, "batch", "batches")
                                   : fmt::format("batches for {}", format_seconds(m.seconds));
   const std::string calls = m.fresh       ? "one call and one read of the result each"
-                            : m.calls > 0 ? fmt::format("{} calls each", m.calls)
+                            : m.calls > 0 ? counted(m.calls, "call") + " each"
                                           : std::string("at least 20 us of calls each");
-  fmt::print(out_, "# method    : {}; {} warm-up calls, then {}, {}; {}, median\n", mode_of(m),
-             m.warmups, batches, calls, describe(m.of_ranks));
+  fmt::print(out_, "# method    : {}; {}, then {}, {}; {}, median\n", mode_of(m),
+             counted(m.warmups, "warm-up call"), batches, calls, describe(m.of_ranks));
   if (m.unalign > 0) {
-    fmt::print(out_, "# unaligned : buffers begin {} elements behind a cache line's border\n",
-               m.unalign);
+    fmt::print(out_, "# unaligned : buffers begin {} behind a cache line's border\n",
+               counted(m.unalign, "element"));
   }
   const TuningTable* table = machine_tuning();
   if (table != nullptr && !on_network_ && run.options.algorithm.algorithms.empty()) {

@@ -51,6 +51,8 @@ struct PerfRun {
 std::string_view describe(RankTime of_ranks);             // "slowest rank"
 std::string_view mode_of(const MeasureOptions& measure);  // "fresh+off-cache"
 
+// nccl-tests' table. A row is printed as soon as it is measured, when nobody knows yet how wide the
+// later ones will be: so it is no Table, and has nccl-tests' widths.
 class PerfTable {
  public:
   PerfTable(std::ostream& out, const PerfOptions& options)

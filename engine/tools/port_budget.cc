@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/units.h"
+
 namespace rankine::tools {
 
 std::string port_need(int needed) {
-  return fmt::format("needs {} port{} per rank", needed, needed == 1 ? "" : "s");
+  return fmt::format("needs {} per rank", counted(needed, "port"));
 }
 
 std::string port_budget(int needed, int ports) {

@@ -42,10 +42,10 @@ Status take_counts(Question& question, std::vector<std::uint64_t> counts) {
 }
 
 std::string describe(const Question& question) {
-  return fmt::format("{} of {}{} among {} ranks on {}, {}", name_of(question.algorithm->collective),
+  return fmt::format("{} of {}{} among {} on {}, {}", name_of(question.algorithm->collective),
                      format_bytes(static_cast<double>(question.bytes)),
                      question.options.counts.empty() ? "" : " in blocks of unlike sizes",
-                     question.params.ranks, describe(question.fabric),
+                     counted(question.params.ranks, "rank"), describe(question.fabric),
                      name_of(question.options.sync));
 }
 

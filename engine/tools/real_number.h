@@ -6,7 +6,7 @@
 
 namespace rankine::tools {
 
-// The whole text as a number, or nullopt.
+// The whole text as a number that is finite, or nullopt.
 std::optional<double> parse_real(std::string_view text);
 
 }  // namespace rankine::tools

@@ -226,7 +226,7 @@ Subcommand add_run(Command tool) {
       "wall --rounds\n"
       "  rankine run broadcast --algo chain --ranks 6 --segments auto --clock virtual --json\n"
       "Data are f32, reduced by sum. Exit codes: 0 good, 1 wrong data or times, 2 usage, 3 a "
-      "dilation\n"
+      "dilation "
       "that this machine cannot honour, 124 timeout.");
   return {app, [owned](Console& console) { return run_run(*owned, console); }};
 }

@@ -115,8 +115,8 @@ void print(const RunArguments& a, const RunOutcome& o, Console& console) {
               << fmt::format("{} '{}'", name_of(o.question.algorithm->collective),
                              o.question.algorithm->name);
   const std::string with = o.question.algorithm->text_of(o.prepared.params);
-  console.out << fmt::format("{}{}, on {} threads ({})\n\n", with.empty() ? "" : ", ", with,
-                             o.prepared.params.ranks, o.waiting);
+  console.out << fmt::format("{}{}, on {} ({})\n\n", with.empty() ? "" : ", ", with,
+                             counted(o.prepared.params.ranks, "thread"), o.waiting);
   if (a.rounds) console.out << to_text(rounds_of(a, o)) << "\n";
   const Statistics seconds = summarise(o.seconds);
   const std::string spread =
@@ -125,7 +125,8 @@ void print(const RunArguments& a, const RunOutcome& o, Console& console) {
           : fmt::format(" (median of {}; {} to {})", o.seconds.size(), format_duration(seconds.min),
                         format_duration(seconds.max));
   if (a.perturb) {
-    console.out << fmt::format("perturbed   {} delays (seed {})\n", o.delays, *a.perturb);
+    console.out << fmt::format("perturbed   {} (seed {})\n", counted(o.delays, "delay"),
+                               *a.perturb);
   }
   console.out << fmt::format("predicted   {}\n", format_duration(o.predicted.seconds));
   switch (a.clock) {
@@ -153,9 +154,9 @@ void print(const RunArguments& a, const RunOutcome& o, Console& console) {
       break;
     }
   }
-  console.out << fmt::format("data        {}\n", o.wrong == 0
-                                                     ? "every element right on every rank"
-                                                     : fmt::format("{} elements WRONG", o.wrong));
+  console.out << fmt::format("data        {}\n",
+                             o.wrong == 0 ? "every element right on every rank"
+                                          : fmt::format("{} WRONG", counted(o.wrong, "element")));
 }
 
 }  // namespace rankine::tools

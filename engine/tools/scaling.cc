@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "engine/base/units.h"
 #include "engine/tools/answer.h"
 #include "engine/tools/parameters_json.h"
 #include "engine/tools/svg_plot.h"
@@ -52,7 +53,7 @@ Result<Scaling> scale(const QuestionArguments& arguments, int most, Console& con
       if (seconds.ok()) {
         curve.seconds.emplace_back(n, *seconds);
       } else if (missing.empty()) {
-        missing = fmt::format("{} among {} ranks is left out: {}", curve.algorithm, n,
+        missing = fmt::format("{} among {} is left out: {}", curve.algorithm, counted(n, "rank"),
                               seconds.status().text());
       }
     }

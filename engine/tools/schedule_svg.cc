@@ -1,19 +1,20 @@
 #include "engine/tools/schedule_svg.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "engine/read/draw.h"
+#include "engine/read/round_view.h"
 #include "engine/tools/svg.h"
 
 namespace rankine::tools {
 namespace {
 
-constexpr int kLeft = 90, kTop = 70, kColumn = 90, kRow = 70, kMargin = 40;
+constexpr int kLeft = 90, kTop = 70, kColumn = 90, kMargin = 40;
 
 int x_of(Rank r) { return kLeft + r * kColumn; }
 
@@ -48,7 +49,40 @@ Arrows arrows_of(const RoundView& view) {
   return arrows;
 }
 
-std::string arrow(Rank from, Rank to, Act act, const std::vector<Block>& blocks, int top) {
+// Places for words, none over another.
+class Labels {
+ public:
+  bool take(int x, int y, int width) {
+    constexpr int kLine = 12, kBetween = 10;
+    for (const auto& [other_x, other_y, other_width] : taken_) {
+      if (std::abs(x - other_x) < (width + other_width) / 2 + kBetween &&
+          std::abs(y - other_y) < kLine) {
+        return false;
+      }
+    }
+    taken_.emplace_back(x, y, width);
+    return true;
+  }
+
+ private:
+  std::vector<std::tuple<int, int, int>> taken_;
+};
+
+// Where a round is drawn. Rounds in which many send to many are taller, for the words' sake.
+struct Band {
+  int top, height;
+};
+
+int height_of(const std::vector<RoundView>& rounds, int ranks) {
+  constexpr int kUsual = 70, kTallest = 300, kOfAnArrow = 4;
+  std::size_t most = 0;
+  for (const RoundView& view : rounds) most = std::max(most, arrows_of(view).size());
+  const int arrows = static_cast<int>(std::min<std::size_t>(most, kTallest));
+  return arrows <= 2 * ranks ? kUsual : std::clamp(kOfAnArrow * arrows, kUsual, kTallest);
+}
+
+std::string arrow(Rank from, Rank to, Act act, const std::vector<Block>& blocks, Band band,
+                  Labels& labels) {
   const bool adds = act == Act::reduce;
   const char* colour = adds ? "#d55e00" : "#0072b2";
   const std::string label = fmt::format("{}{}", adds ? "+" : "", blocks_text(blocks));
@@ -56,11 +90,17 @@ std::string arrow(Rank from, Rank to, Act act, const std::vector<Block>& blocks,
     return fmt::format(
         "<circle cx=\"{0}\" cy=\"{1}\" r=\"5\" fill=\"{2}\"/>\n"
         "<text x=\"{3}\" y=\"{1}\" fill=\"{2}\">{4}</text>\n",
-        x_of(from), top + kRow / 2, colour, x_of(from) + 8, xml_text(label));
+        x_of(from), band.top + band.height / 2, colour, x_of(from) + 8, xml_text(label));
   }
-  const int x1 = x_of(from), x2 = x_of(to), y1 = top + 8, y2 = top + kRow - 8;
-  // Nearer to the sender, so that the two ways of an exchange do not meet.
-  const int x = x1 + (x2 - x1) * 3 / 10, y = y1 + (y2 - y1) * 3 / 10;
+  const int x1 = x_of(from), x2 = x_of(to), y1 = band.top + 8, y2 = band.top + band.height - 8;
+  int x = 0, y = 0;
+  // Nearer to the sender, so that the two ways of an exchange do not meet; else where there is
+  // room.
+  for (const int percent : {30, 20, 40, 60, 75, 50, 85, 30}) {
+    x = x1 + (x2 - x1) * percent / 100;
+    y = y1 + (y2 - y1) * percent / 100;
+    if (labels.take(x, y, text_width(label))) break;
+  }
   return fmt::format(
       "<line x1=\"{0}\" y1=\"{1}\" x2=\"{2}\" y2=\"{3}\" stroke=\"{4}\" "
       "stroke-width=\"1.5\" marker-end=\"url(#{5})\"/>\n"
@@ -81,7 +121,9 @@ std::string arrow_head(const char* name, const char* colour) {
 
 std::string schedule_svg(std::string_view title, const Schedule& schedule, const Goal& goal,
                          int first, int count) {
-  const int height = kTop + count * kRow + kMargin;
+  const std::vector<RoundView> rounds = view_rounds(schedule, goal);
+  const int row = height_of(rounds, schedule.ranks);
+  const int height = kTop + count * row + kMargin;
   std::string body =
       "<defs>\n" + arrow_head("copies", "#0072b2") + arrow_head("adds", "#d55e00") + "</defs>\n";
   body += fmt::format("<text x=\"20\" y=\"24\" font-size=\"15\">{}</text>\n", xml_text(title));
@@ -89,17 +131,19 @@ std::string schedule_svg(std::string_view title, const Schedule& schedule, const
     body += fmt::format(
         "<text x=\"{0}\" y=\"{1}\" text-anchor=\"middle\">rank {2}</text>\n"
         "<line x1=\"{0}\" y1=\"{3}\" x2=\"{0}\" y2=\"{4}\" stroke=\"#bbbbbb\"/>\n",
-        x_of(r), kTop - 12, r, kTop, kTop + count * kRow);
+        x_of(r), kTop - 12, r, kTop, kTop + count * row);
   }
-  for (const RoundView& view : view_rounds(schedule, goal)) {
+  for (const RoundView& view : rounds) {
     if (view.round < first || view.round >= first + count) continue;
-    const int top = kTop + (view.round - first) * kRow;
-    body += fmt::format("<text x=\"10\" y=\"{}\">round {}</text>\n", top + kRow / 2, view.round);
+    const Band band{kTop + (view.round - first) * row, row};
+    body +=
+        fmt::format("<text x=\"10\" y=\"{}\">round {}</text>\n", band.top + row / 2, view.round);
     body += fmt::format("<line x1=\"10\" y1=\"{0}\" x2=\"{1}\" y2=\"{0}\" stroke=\"#eeeeee\"/>\n",
-                        top, x_of(schedule.ranks - 1) + kMargin);
+                        band.top, x_of(schedule.ranks - 1) + kMargin);
+    Labels labels;
     for (const auto& [ends, blocks] : arrows_of(view)) {
       const auto& [from, to, act] = ends;
-      body += arrow(from, to, act, blocks, top);
+      body += arrow(from, to, act, blocks, band, labels);
     }
   }
   const int words = 40 + 8 * static_cast<int>(title.size());

@@ -13,6 +13,7 @@
 #include "engine/network/fabric.h"
 #include "engine/read/count.h"
 #include "engine/read/draw.h"
+#include "engine/read/round_view.h"
 #include "engine/tools/lesson/written_schedule.h"
 #include "engine/tools/parameters_json.h"
 #include "engine/tools/port_budget.h"
@@ -35,6 +36,14 @@ bool locale_is_utf8() {
            text.find("utf8") != std::string_view::npos;
   }
   return false;
+}
+
+// As no-color.org has it, and of a terminal that says it has none.
+bool has_colours() {
+  const char* without = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  return (without == nullptr || *without == '\0') &&
+         (terminal == nullptr || std::string_view(terminal) != "dumb");
 }
 
 bool chosen(const std::string& when, bool automatic) {
@@ -60,8 +69,9 @@ std::string draw_round(const Schedule& schedule, const Goal& goal, int k,
   if (k == 0) cut.phases.erase(cut.phases.begin());
   std::string text = draw(cut, goal, drawing);
   text.erase(0, text.find('\n', text.find(mark)) + 1);
-  return fmt::format("{}: {} ranks, {} blocks, round {} of {}\n\n{}", name_of(goal.collective),
-                     schedule.ranks, schedule.blocks, k, schedule.rounds, text);
+  return fmt::format("{}: {}, {}, round {} of {}\n\n{}", name_of(goal.collective),
+                     counted(schedule.ranks, "rank"), counted(schedule.blocks, "block"), k,
+                     schedule.rounds, text);
 }
 
 // What nobody reads to its end: the beginning, and how to see the rest.
@@ -208,8 +218,7 @@ Result<Exit> show(const ShowOptions& options, Console& console) {
   }
 
   const DrawOptions drawing{
-      .colour =
-          chosen(options.colour, console.out_is_terminal && std::getenv("NO_COLOR") == nullptr),
+      .colour = chosen(options.colour, console.out_is_terminal && has_colours()),
       .utf8 = chosen(options.lines, console.out_is_terminal && locale_is_utf8()),
       .width = options.width > 0 ? options.width : terminal_width(100),
       .states = !options.transfers_only};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -64,16 +65,17 @@ Result<Exit> run_batch(const std::string& file, Console& console) {
     errors = answer_batch(std::cin, console.out);
   } else {
     std::ifstream in(file, std::ios::binary);
-    if (!in) {
+    std::error_code unknown;
+    const bool folder = std::filesystem::is_directory(file, unknown);  // opens, and has no lines
+    if (!in || folder) {
       return Status(Code::system, fmt::format("--batch is '{}', which cannot be read: {}", file,
-                                              std::strerror(errno)));
+                                              std::strerror(folder ? EISDIR : errno)));
     }
     errors = answer_batch(in, console.out);
   }
   if (errors > 0) {
-    console.err << fmt::format(
-        "rankine simulate: {} request{} could not be answered; see 'error'\n", errors,
-        errors == 1 ? "" : "s");
+    console.err << fmt::format("rankine simulate: {} could not be answered; see 'error'\n",
+                               counted(errors, "request"));
   }
   return Exit::ok;
 }
@@ -259,20 +261,19 @@ Subcommand add_simulate(Command tool) {
       "  rankine simulate reduce_scatter --algo circulant,ring --ranks 5 --counts 1K,4K,1K,5K,2K\n"
       "  rankine simulate --batch requests.jsonl\n"
       "Requests have collective, algorithm, ranks and bytes (or counts, the bytes of each block), "
-      "and "
-      "may have\n" +
+      "and may have " +
       request_network_members() +
-      "\n(as in network files: 'rankine network --help'), network (a preset, a file or an object "
-      "like one),\nsync, fidelity, lower, ideal_blocks, id (anything), " +
-      parameter_names(true) + " (a number or \"auto\") and params\n({" + parameter_names(false) +
+      " (as in network files: 'rankine network --help'), network (a preset, a file or an object "
+      "like one), sync, fidelity, lower, ideal_blocks, id (anything), " +
+      parameter_names(true) + " (a number or \"auto\") and params ({" + parameter_names(false) +
       "}).\n"
-      "Each gives one line, in order: its own members, then time (seconds), busbw (bytes per\n"
-      "second), eta (of the peak, where there is one), rounds, messages, sent_max,\n"
-      "received_max, reduced_max (bytes of the busiest rank), sent (bytes per rank),\n"
-      "partners_max, targets_max, sources_max, ports_needed and serialises (they are more\n"
-      "than the network's); where messages share links also link_max (bytes that the\n"
-      "busiest one carries in a round), congestion_max (the same in messages of the round's\n"
-      "largest size) and hops_max; or its members, line and error. Numbers are read by\n"
+      "Each gives one line, in order: its own members, then time (seconds), busbw (bytes per "
+      "second), eta (of the peak, where there is one), rounds, messages, sent_max, "
+      "received_max, reduced_max (bytes of the busiest rank), sent (bytes per rank), "
+      "partners_max, targets_max, sources_max, ports_needed and serialises (they are more "
+      "than the network's); where messages share links also link_max (bytes that the "
+      "busiest one carries in a round), congestion_max (the same in messages of the round's "
+      "largest size) and hops_max; or its members, line and error. Numbers are read by "
       "their shortest decimal text, exactly.\n" +
       kBusbwConvention + kPeakConvention + "Networks:\n" + describe_presets());
   return {app, [owned](Console& console) { return run_simulate(*owned, console); }};

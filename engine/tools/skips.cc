@@ -87,9 +87,8 @@ Status measure(std::vector<Row>& rows, const Question& question, Console& consol
     const auto measured = (*created)->measure(call, {});
     if (!measured.ok()) return measured.status();
     if (measured->out_of_place.wrong != 0) {
-      return Status(Code::system,
-                    fmt::format("skips {}: {} elements are wrong", skips_text(rows[i].skips),
-                                measured->out_of_place.wrong));
+      return Status(Code::system, fmt::format("skips {}: {} wrong", skips_text(rows[i].skips),
+                                              counted(measured->out_of_place.wrong, "element")));
     }
     rows[i].measured = measured->out_of_place.seconds.median;
   }
@@ -105,15 +104,17 @@ std::string short_text(const std::vector<int>& skips) {
 }
 
 std::string what_was_searched(const SkipSearch& found) {
-  std::string text = fmt::format(
-      "searched: {:.6g} sequences of Algorithm 1 (windows), all there are", found.windows);
+  std::string text =
+      fmt::format("searched: {:.6g} sequence{} of Algorithm 1 (windows), all there are",
+                  found.windows, found.windows == 1 ? "" : "s");
   if (found.all) {
-    return text + fmt::format(".\nAnd all {} others: no skips are faster", found.others);
+    if (found.others == 0) return text;
+    return text + fmt::format(".\nAnd all {}: no skips are faster", counted(found.others, "other"));
   }
   return text + fmt::format(
                     ".\nAnd {} others: every order of every valid set of up to {} skips; beyond, "
                     "{} near to "
-                    "the\nfastest and to the schemes, which proves nothing",
+                    "the fastest and to the schemes, which proves nothing",
                     found.others, found.all_up_to, found.stopped ? "some of what is" : "what is");
 }
 

@@ -39,7 +39,7 @@ Status Stage::check_memory(const Call& call, int ranks) {
   for (Rank r = 0; r < ranks; ++r) {
     needed += input_bytes(layout, goal, r) + output_bytes(layout, goal, r);
   }
-  return rankine::tools::check_memory(needed, "buffers", fmt::format("{} ranks", ranks));
+  return rankine::tools::check_memory(needed, "buffers", counted(ranks, "rank"));
 }
 
 Status Stage::allocate() {

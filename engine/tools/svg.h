@@ -24,6 +24,9 @@ inline std::string xml_text(std::string_view text) {
   return out;
 }
 
+// About as wide is text of 12 pixels, in pixels.
+inline int text_width(std::string_view text) { return 7 * static_cast<int>(text.size()); }
+
 // A picture that stands on its own: `body` on white paper. Sizes in pixels.
 inline std::string svg_picture(int width, int height, int font_size, std::string_view body) {
   return fmt::format(

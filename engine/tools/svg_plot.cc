@@ -16,7 +16,7 @@ namespace rankine::tools {
 namespace {
 
 constexpr int kLeft = 64, kTop = 44, kPlotWidth = 620, kPlotHeight = 340, kLegend = 190,
-              kBottom = 62, kRow = 22;
+              kBottom = 62, kRow = 22, kLeastRow = 15, kSwatch = 32;
 constexpr double kMarker = 4;
 constexpr int kEdge = 6;  // how far markers may stand out of the frame, left and right
 
@@ -77,9 +77,29 @@ std::vector<double> linear_grid(double low, double high) {
   return grid;
 }
 
-constexpr int kHeight = kTop + kPlotHeight + kBottom;
+constexpr int kHeight = kTop + kPlotHeight + kBottom, kLegendTop = kTop + 12;
 
-int width_of(const Plot& plot) { return kLeft + kPlotWidth + (plot.legend ? kLegend : 24); }
+// Many names stand closer, and very many need a taller picture.
+int legend_row(const Plot& plot) {
+  const int rows = static_cast<int>(plot.curves.size()) + 1;
+  return std::clamp((kHeight - kLegendTop) / rows, kLeastRow, kRow);
+}
+
+int height_of(const Plot& plot) {
+  if (!plot.legend) return kHeight;
+  const int rows = static_cast<int>(plot.curves.size()) + 1;
+  return std::max(kHeight, kLegendTop + rows * legend_row(plot));
+}
+
+int width_of(const Plot& plot) {
+  if (!plot.legend) return kLeft + kPlotWidth + 24;
+  constexpr int kAround = 40;
+  int legend = kLegend;
+  for (const PlotCurve& curve : plot.curves) {
+    legend = std::max(legend, kSwatch + text_width(curve.name) + kAround);
+  }
+  return kLeft + kPlotWidth + legend;
+}
 
 std::string dashes(std::size_t curve) {
   constexpr std::array<std::string_view, 3> kDashes = {"6 4", "2 3", "9 3 2 3"};
@@ -93,11 +113,13 @@ std::string dashes(std::size_t curve) {
 std::string drawing(const PlotMark& mark, std::size_t number, double x, double y) {
   constexpr double kRing = 8, kLine = 14;
   const double below = 2 * kRing + 6 + (number % 2 == 0 ? 0 : kLine);
+  const bool leftwards = x + kRing + text_width(mark.text) > kLeft + kPlotWidth;
   return fmt::format(
       "<circle cx=\"{0:.1f}\" cy=\"{1:.1f}\" r=\"{2}\" fill=\"none\" stroke=\"black\"/>\n"
       "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{3:.1f}\" y2=\"{4}\" stroke=\"#555\" "
-      "stroke-dasharray=\"2 3\"/>\n<text x=\"{5:.1f}\" y=\"{6:.1f}\">{7}</text>\n",
-      x, y, kRing, y + kRing, kTop + kPlotHeight, x + kRing - 2, y + below, xml_text(mark.text));
+      "stroke-dasharray=\"2 3\"/>\n<text x=\"{5:.1f}\" y=\"{6:.1f}\"{7}>{8}</text>\n",
+      x, y, kRing, y + kRing, kTop + kPlotHeight, leftwards ? x - kRing + 2 : x + kRing - 2,
+      y + below, leftwards ? " text-anchor=\"end\"" : "", xml_text(mark.text));
 }
 
 // Everything but the paper. id: another one for every plot of a picture.
@@ -180,16 +202,15 @@ std::string drawing(const Plot& plot, int id) {
   if (!plot.legend) return svg;
 
   const int x = kLeft + kPlotWidth + 20;
-  int y = kTop + 12;
-  // Many names stand closer.
-  const int row = std::min(kRow, (kHeight - y) / (static_cast<int>(plot.curves.size()) + 1));
+  int y = kLegendTop;
+  const int row = legend_row(plot);
   for (std::size_t i = 0; i < plot.curves.size(); ++i) {
     if (plot.curves[i].points.empty()) continue;
     svg += fmt::format(
         "<line x1=\"{}\" x2=\"{}\" y1=\"{}\" y2=\"{}\" stroke=\"{}\" stroke-width=\"1.8\"{}/>\n", x,
         x + 24, y, y, kColours[i % kColours.size()], dashes(i));
     svg += marker(i, x + 12, y, false);
-    svg += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", x + 32, y + 4,
+    svg += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", x + kSwatch, y + 4,
                        xml_text(plot.curves[i].name));
     y += row;
   }
@@ -197,7 +218,7 @@ std::string drawing(const Plot& plot, int id) {
     svg += fmt::format(
         "<line x1=\"{0}\" x2=\"{0}\" y1=\"{1}\" y2=\"{2}\" stroke=\"#555\" stroke-dasharray=\"2 "
         "3\"/>\n<text x=\"{3}\" y=\"{4}\">{5}</text>\n",
-        x + 12, y - 8, y + 8, x + 32, y + 4, xml_text(plot.dotted_name));
+        x + 12, y - 8, y + 8, x + kSwatch, y + 4, xml_text(plot.dotted_name));
   }
   return svg;
 }
@@ -214,15 +235,16 @@ std::string grid_to_svg(const std::vector<std::vector<Plot>>& rows) {
   std::string plots;
   int y = 0, id = 0;
   for (const std::vector<Plot>& row : rows) {
-    int x = 0;
+    int x = 0, height = kHeight;
     for (const Plot& plot : row) {
+      height = std::max(height, height_of(plot));
       plots +=
           fmt::format("<g transform=\"translate({} {})\">\n{}</g>\n", x, y, drawing(plot, id++));
       x += width_of(plot);
     }
-    y += kHeight;
+    y += height;
   }
-  return svg_picture(width, kHeight * static_cast<int>(rows.size()), 12, plots);
+  return svg_picture(width, y, 12, plots);
 }
 
 void fit_axes(Plot& plot) {

@@ -9,6 +9,21 @@
 
 namespace rankine::tools {
 
+namespace {
+
+std::string in_columns(std::string_view line, int width) {
+  const std::size_t first = std::min(line.find_first_not_of(' '), line.size());
+  const std::size_t gap = line.find("  ", first);
+  const std::size_t second = line.find_first_not_of(' ', gap);
+  if (line.size() <= static_cast<std::size_t>(width) || second == std::string_view::npos) {
+    return std::string(line) + "\n";
+  }
+  const std::string behind = wrapped(line.substr(second), width, second);
+  return std::string(line.substr(0, second)) + behind.substr(second);
+}
+
+}  // namespace
+
 int terminal_width(int otherwise) {
   constexpr int kNarrowest = 20;
   if (const char* value = std::getenv("COLUMNS")) {
@@ -40,6 +55,18 @@ std::string wrapped(std::string_view text, int width, std::size_t indent) {
     line += word;
   }
   if (!line.empty()) out += margin + line + "\n";
+  return out;
+}
+
+std::string filled(std::string_view paragraphs, int width) {
+  std::string out;
+  while (!paragraphs.empty()) {
+    const std::size_t end = std::min(paragraphs.find('\n'), paragraphs.size());
+    const std::string_view one = paragraphs.substr(0, end);
+    paragraphs.remove_prefix(std::min(end + 1, paragraphs.size()));
+    const bool copied = one.empty() || one.front() == ' ';
+    out += copied ? in_columns(one, width) : wrapped(one, width, 0);
+  }
   return out;
 }
 

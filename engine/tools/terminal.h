@@ -15,4 +15,9 @@ int terminal_width(int otherwise);
 // by a line feed.
 std::string wrapped(std::string_view text, int width, std::size_t indent);
 
+// Paragraphs, a line each, wrapped(). Those that begin with a blank are to be copied and stay as
+// they are, but for what stands in a second column, two blanks or more behind the first: that is
+// wrapped.
+std::string filled(std::string_view paragraphs, int width);
+
 }  // namespace rankine::tools

@@ -10,11 +10,13 @@
 #include "engine/tools/arguments.h"
 #include "engine/tools/choose.h"
 #include "engine/tools/claims.h"
+#include "engine/tools/command_outline.h"
 #include "engine/tools/compare.h"
 #include "engine/tools/completion.h"
 #include "engine/tools/cost.h"
 #include "engine/tools/faults.h"
 #include "engine/tools/gaps.h"
+#include "engine/tools/help.h"
 #include "engine/tools/lesson/check.h"
 #include "engine/tools/lesson/lesson.h"
 #include "engine/tools/list.h"
@@ -32,6 +34,7 @@
 #include "engine/tools/show.h"
 #include "engine/tools/simulate.h"
 #include "engine/tools/skips.h"
+#include "engine/tools/terminal.h"
 #include "engine/tools/text.h"
 #include "engine/tools/topo.h"
 #include "engine/tools/train/train.h"
@@ -90,6 +93,22 @@ void add_all(CLI::App& app, std::vector<Subcommand>& subcommands) {
   }
 }
 
+std::string help_of(const Command& command) {
+  constexpr int kReadable = 100;
+  const std::string name = command.app().get_name();
+  const bool whole = command.app().get_parent() == nullptr;
+  return help_text(outline_of(command), whole ? name : "rankine " + name,
+                   terminal_width(kReadable));
+}
+
+// What CLI11 says of two options that exclude each other.
+std::string both_given(std::string_view text) {
+  constexpr std::string_view kBetween = " excludes ";
+  const std::size_t at = text.find(kBetween);
+  return fmt::format("{} and {} exclude each other", text.substr(0, at),
+                     text.substr(at + kBetween.size()));
+}
+
 Exit fail(Console& console, std::string_view who, std::string_view text, Exit exit) {
   console.err << fmt::format("{}: {}\n", who, text);
   return exit;
@@ -116,7 +135,8 @@ Exit run(const std::vector<std::string>& arguments, Console& console) {
                                       arguments.rend());  // as CLI11 wants it
     app.parse(std::move(reversed));
   } catch (const CLI::CallForHelp&) {
-    console.out << app.help("", CLI::AppFormatMode::Normal);
+    const Subcommand* one = chosen();
+    console.out << help_of(one != nullptr ? one->command : Command(app));
     return Exit::ok;
   } catch (const CLI::CallForVersion& version) {
     console.out << version.what() << "\n";
@@ -126,9 +146,13 @@ Exit run(const std::vector<std::string>& arguments, Console& console) {
     const std::string_view text = error.what();
     return fail(console, who, fmt::format("{} needs a value", text.substr(0, text.find(':'))),
                 Exit::usage);
+  } catch (const CLI::ExcludesError& error) {  // "a excludes b"
+    if (const Subcommand* one = chosen()) who += " " + app_of(*one).get_name();
+    return fail(console, who, both_given(error.what()), Exit::usage);
   } catch (const CLI::ParseError& error) {
     if (const Subcommand* one = chosen()) who += " " + app_of(*one).get_name();
-    return fail(console, who, error.what(), Exit::usage);
+    return fail(console, who, fmt::format("{}; '{} --help' says more", error.what(), who),
+                Exit::usage);
   } catch (const UsageError& error) {
     const Subcommand* one = chosen();
     if (one != nullptr) who += " " + app_of(*one).get_name();
@@ -149,7 +173,7 @@ Exit run(const std::vector<std::string>& arguments, Console& console) {
     const std::vector<std::string_view> names(owned.begin(), owned.end());
     const std::vector<std::string> rest = app.remaining();
     if (rest.empty()) {
-      console.err << app.help();
+      console.err << help_of(Command(app));
       return fail(console, who, "a subcommand is needed; allowed are " + join(names), Exit::usage);
     }
     if (rest.front().starts_with("-")) {

@@ -227,9 +227,10 @@ Status Trial::play_one(Member& me, Slot& slot, bool in_place) {
     call.out = e.output;
     auto plan = me.plan_of(call);
     if (!plan.ok()) return plan.status();
-    const std::size_t comma = plan->find(", ");
-    series.algorithm = plan->substr(0, comma);
-    series.transport = plan->substr(comma + 2, plan->find(' ', comma + 2) - comma - 2);
+    // "chain, P = 8, mailbox transport": what stands between is the algorithm's own.
+    const std::size_t end = plan->find(" transport"), begin = plan->rfind(' ', end - 1) + 1;
+    series.algorithm = plan->substr(0, plan->find(", "));
+    series.transport = plan->substr(begin, end - begin);
   }
   slot.told.wrong = 0;
   Status status = check(me, slot, in_place, turn);

@@ -112,6 +112,22 @@ Status search_all_costs(const TuneArguments& a, TunePlan& plan, Clock::time_poin
   return {};
 }
 
+// Before anybody waits for it.
+Status check_contested(const TunePlan& plan) {
+  const std::vector<std::size_t> ends = {plan.sizes.front(), plan.sizes.back()};
+  std::string names;
+  for (const Collective collective : plan.collectives) {
+    for (const int ranks : plan.ranks) {
+      if (!make_contests(collective, ranks, ends, plan.costs).empty()) return {};
+    }
+    names += fmt::format("{}{}", names.empty() ? "" : ",", name_of(collective));
+  }
+  return invalid_argument(fmt::format(
+      "--collectives is {}; among {} ranks nothing is to be chosen there, where several "
+      "algorithms are needed",
+      names, fmt::join(plan.ranks, ", ")));
+}
+
 }  // namespace
 
 Result<Exit> tune(const TuneArguments& a, Console& console) {
@@ -144,6 +160,7 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
   }
   TunePlan plan = plan_of(a, machine);
   if (before) plan.costs = before->costs();
+  if (Status status = check_contested(plan); !status.ok()) return status;
   const InterruptGuard guard;
 
   Progress progress(console);
@@ -197,8 +214,8 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
   progress.clear();
   if (found.verdicts.empty() && !interrupted) {
     return invalid_argument(
-        "--budget: too short for a single contest, or --collectives names none "
-        "that has several algorithms");
+        fmt::format("--budget is {}, which is too short for a single contest; allowed is more",
+                    format_duration(std::chrono::duration<double>(a.budget).count())));
   }
   found.written = !a.check && whole > 0;
   found.complete = !interrupted;
@@ -253,8 +270,8 @@ Subcommand add_tune(Command tool) {
       "  rankine tune --ranks 2,4,8 --budget 5min     oversubscribed, too\n"
       "  rankine tune --collectives all_reduce --sizes\n"
       "  rankine tune --check                         is the table still right?\n"
-      "The table is $XDG_CACHE_HOME/rankine/tuning.json or ~/.cache/rankine/tuning.json;\n"
-      "RANKINE_TUNING=FILE names another one, RANKINE_TUNING=off none. It is used on the hardware\n"
+      "The table is $XDG_CACHE_HOME/rankine/tuning.json or ~/.cache/rankine/tuning.json; "
+      "RANKINE_TUNING=FILE names another one, RANKINE_TUNING=off none. It is used on the hardware "
       "that it was made on, by calls that name no algorithm.");
   return {app, [owned](Console& console) { return tune(*owned, console); }};
 }

@@ -193,7 +193,8 @@ void print(const TuneFindings& findings, bool sizes, Console& console) {
   for (const Group& group : groups_of(verdicts)) {
     const Contest& contest = group.front()->contest;
     if (sizes) {
-      console.out << fmt::format("{}, {} ranks\n", name_of(contest.collective), contest.ranks);
+      console.out << fmt::format("{}, {}\n", name_of(contest.collective),
+                                 counted(contest.ranks, "rank"));
       print_sizes(group, console);
     }
     add(group, name_of(contest.collective), contest.ranks, choices_of(group));

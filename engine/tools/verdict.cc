@@ -41,7 +41,7 @@ Result<std::unique_ptr<Workbench>> workbench_for(const std::vector<Contest>& con
     options.buffers.output = std::max(options.buffers.output, bytes.output);
   }
   Status status = check_memory(Workbench::memory_needed(options), "buffers and scratch",
-                               fmt::format("--maxbytes: {} ranks", ranks));
+                               "--maxbytes: " + counted(ranks, "rank"));
   if (!status.ok()) return status;
   return Workbench::create(options);
 }

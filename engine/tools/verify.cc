@@ -153,8 +153,8 @@ void print(const std::string& ranks, const std::vector<SweepResult>& results,
   for (const SweepResult& result : too_large) {
     console.out << fmt::format("left out: {}: {}\n", result.name(), result.failure);
   }
-  console.out << fmt::format("\n{} of {} cases proved, N = {}, in {}\n", results.size() - failed,
-                             results.size(), ranks, format_seconds(seconds));
+  console.out << fmt::format("\n{} of {} proved, N = {}, in {}\n", results.size() - failed,
+                             counted(results.size(), "case"), ranks, format_seconds(seconds));
 }
 
 void print_json(const std::string& ranks, const std::vector<SweepResult>& results,

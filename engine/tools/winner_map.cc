@@ -71,22 +71,21 @@ Result<WinnerMap> make_winner_map(const MapRequest& request,
   return map;
 }
 
-std::string crossovers(const WinnerMap& map) {
-  std::string text;
+Table winners_table(const WinnerMap& map) {
+  Table table("ranks", as::bytes("from", "size"), as::text("cheapest", "algorithm", "nothing"),
+              as::model_time("time there", "time"), As("{:.2f} x")("the second", "lead"));
+  table.title = fmt::format("{}: the cheapest algorithm on {}, from which size on",
+                            name_of(map.collective), map.fabric.name);
   for (std::size_t row = 0; row < map.ranks.size(); ++row) {
-    text += fmt::format("N = {}:", map.ranks[row]);
-    const Algorithm* last = nullptr;
     for (std::size_t column = 0; column < map.sizes.size(); ++column) {
-      const Algorithm* winner = map.at(row, column).algorithm;
-      if (winner == last) continue;
-      text += fmt::format("{} {} from {}", last == nullptr ? "" : ",",
-                          winner == nullptr ? "nothing" : winner->name,
-                          format_bytes(map.sizes[column]));
-      last = winner;
+      const Winner& here = map.at(row, column);
+      if (column > 0 && here.algorithm == map.at(row, column - 1).algorithm) continue;
+      std::vector<Cell>& cells = table.add(map.ranks[row], map.sizes[column]);
+      if (here.algorithm == nullptr) continue;
+      cells.insert(cells.end(), {here.algorithm->name, here.seconds, here.lead});
     }
-    text += '\n';
   }
-  return text;
+  return table;
 }
 
 std::string to_svg(const WinnerMap& map) {

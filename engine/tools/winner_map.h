@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/network/predict.h"
+#include "engine/tools/table.h"
 
 namespace rankine::tools {
 
@@ -43,8 +44,8 @@ struct MapRequest {
 Result<WinnerMap> make_winner_map(const MapRequest& request,
                                   const std::function<void(std::size_t, std::size_t)>& progress);
 
-// Where the winner changes along a row: "N = 8: recursive_doubling to 32 KiB, ring beyond".
-std::string crossovers(const WinnerMap& map);
+// From which size on which one wins, among each number of ranks.
+Table winners_table(const WinnerMap& map);
 
 // A self-contained picture: sizes to the right, ranks upwards, a colour per algorithm, paler where
 // the lead is small, with legend and scales.

@@ -112,12 +112,12 @@ class Blocks {
     made.set(type);
     return made;
   }
-  // The same, each of a type of its own, at so many bytes.
+  // The same, each of a type of its own, at so many bytes. The list of types must outlive this.
   static Blocks in_bytes(const void* buffer, const int* counts, const int* places,
-                         const MPI_Datatype* types) {
+                         const std::vector<MPI_Datatype>& types) {
     Blocks made(buffer, counts, places);
-    made.types_ = types;
-    made.wrong_ |= types == nullptr;
+    made.types_ = types.data();
+    made.wrong_ |= types.empty();
     return made;
   }
   // A root's own block stays where it is.

@@ -6,7 +6,7 @@ namespace rankine::mpi {
 namespace {
 
 // A program asks about the same types again and again, and those that MPI names stay what they are:
-// each thread keeps the last. (preload.cc says where.)
+// each thread keeps the last. (preload_communicators.cc says where.)
 template <class Found>
 struct Last {
   MPI_Datatype type{};

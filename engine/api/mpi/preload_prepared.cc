@@ -98,9 +98,18 @@ std::shared_ptr<Prepared> PreparedCalls::find(MPI_Request handle) {
   return found == calls_.end() ? nullptr : found->second;
 }
 
-// MPI's own error where it is started already.
 int PreparedCalls::start(MPI_Request* request) {
   const auto call = request == nullptr ? nullptr : find(*request);
+  // Open MPI does not look, and would give the program another request, which nobody completes.
+  // Acquire: pairs with complete().
+  if (call != nullptr && call->is_under_way.load(std::memory_order_acquire)) {
+    std::fprintf(stderr,
+                 "rankine: MPI_Start of rank %d: the request is under way; wait for it before it "
+                 "is started again\n",
+                 call->rank);
+    PMPI_Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_REQUEST);
+    return MPI_ERR_REQUEST;
+  }
   const int error = PMPI_Start(request);
   if (call == nullptr || error != MPI_SUCCESS) return error;
   under_way_.fetch_add(1, std::memory_order_relaxed);  // this thread, or who it tells, asks

@@ -97,7 +97,8 @@ class PreparedCalls {
   Status add(const std::shared_ptr<Prepared>& call, MPI_Request* handle);
   // nullptr: none of ours.
   std::shared_ptr<Prepared> find(MPI_Request handle);
-  // As MPI's functions of these names do it: of one of ours, or whatever it is.
+  // As MPI's functions of these names do it: of one of ours, or whatever it is. One of ours that is
+  // under way is MPI_ERR_REQUEST to start(), and goes on after free().
   int start(MPI_Request* request);
   int free(MPI_Request* request);
   // A started call is over: its request becomes complete, or has failed. By a thread that may call

@@ -2,6 +2,7 @@
 
 #include <cctype>
 #include <cstdio>
+#include <iterator>
 #include <string>
 
 namespace rankine::mpi {
@@ -13,15 +14,10 @@ std::uint64_t of(const std::uint64_t& n) { return __atomic_load_n(&n, __ATOMIC_R
 }  // namespace
 
 std::string_view name_of(Function function) {
-  constexpr std::string_view kNames[kFunctions] = {"MPI_Allgather",      "MPI_Allgatherv",
-                                                   "MPI_Allreduce",      "MPI_Alltoall",
-                                                   "MPI_Alltoallv",      "MPI_Alltoallw",
-                                                   "MPI_Barrier",        "MPI_Bcast",
-                                                   "MPI_Exscan",         "MPI_Gather",
-                                                   "MPI_Gatherv",        "MPI_Reduce",
-                                                   "MPI_Reduce_scatter", "MPI_Reduce_scatter_block",
-                                                   "MPI_Scan",           "MPI_Scatter",
-                                                   "MPI_Scatterv"};
+#define RANKINE_TEXT(Name, name, PARAMETERS) "MPI_" #Name,
+  constexpr std::string_view kNames[] = {RANKINE_FUNCTIONS(RANKINE_TEXT, RANKINE_TEXT)};
+#undef RANKINE_TEXT
+  static_assert(std::size(kNames) == kFunctions);
   return kNames[static_cast<std::size_t>(function)];
 }
 

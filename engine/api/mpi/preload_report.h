@@ -7,27 +7,13 @@
 #include <string>
 #include <string_view>
 
+#include "engine/api/mpi/preload_functions.h"
+
 namespace rankine::mpi {
 
-enum class Function : std::uint8_t {
-  allgather,
-  allgatherv,
-  allreduce,
-  alltoall,
-  alltoallv,
-  alltoallw,
-  barrier,
-  bcast,
-  exscan,
-  gather,
-  gatherv,
-  reduce,
-  reduce_scatter,
-  reduce_scatter_block,
-  scan,
-  scatter,
-  scatterv,
-};
+#define RANKINE_ENUMERATOR(Name, name, PARAMETERS) name,
+enum class Function : std::uint8_t { RANKINE_FUNCTIONS(RANKINE_ENUMERATOR, RANKINE_ENUMERATOR) };
+#undef RANKINE_ENUMERATOR
 inline constexpr int kFunctions = 17;
 std::string_view name_of(Function function);  // "MPI_Allreduce"
 

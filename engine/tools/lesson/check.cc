@@ -64,10 +64,6 @@ Result<std::string> text_of(const std::string& path) {
   return text;
 }
 
-std::string counted(std::size_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 Result<Exit> check_order(std::string_view text, bool json, Console& console) {
   const auto written = read_order(text);
   if (!written.ok()) return written.status();
@@ -208,8 +204,8 @@ Subcommand add_check(Command tool) {
       "  {\"collective\": \"all_gather\", \"ranks\": 2, \"transfers\": [[{\"from\": 0, \"to\": 1,\n"
       "   \"what\": [0], \"act\": \"copy\"}, {\"from\": 1, \"to\": 0, \"what\": [1]}]]}\n"
       "Blocks of all_gather, reduce_scatter, gather and scatter have their rank's number; rank "
-      "s's\n"
-      "block for rank r of all_to_all is s * N + r; of all others there is one, or as many as you\n"
+      "s's "
+      "block for rank r of all_to_all is s * N + r; of all others there is one, or as many as you "
       "say. All that is read in a round is read before anything of it is written.\n"
       "A pipeline's order is text, too: what each stage does, one after the other:\n"
       "  pipeline 2 micro_batches 3   then forward F, backward B, weights W, hop H (seconds: 1, "

@@ -14,6 +14,7 @@
 
 #include "engine/base/json_text.h"
 #include "engine/base/replace_file.h"
+#include "engine/base/units.h"
 #include "engine/tools/lesson/course.h"
 #include "engine/tools/lesson/run_program.h"
 
@@ -111,7 +112,7 @@ Result<WrittenSchedule> ScheduleFunction::schedule(int ranks) const {
   if (!written.ok()) return wrong(written.status().code(), written.status().text());
   if (written->goal.ranks != ranks) {
     return wrong(Code::invalid_argument,
-                 fmt::format("the schedule is one of {} ranks", written->goal.ranks));
+                 "the schedule is one of " + counted(written->goal.ranks, "rank"));
   }
   return written;
 }

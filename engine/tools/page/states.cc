@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "engine/read/draw.h"
+#include "engine/read/round_view.h"
 
 namespace rankine::tools {
 namespace {

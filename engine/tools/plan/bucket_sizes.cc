@@ -29,13 +29,12 @@ Table table_of(const BucketQuestion& q, const std::vector<BucketRow>& rows) {
   const bool hides = q.backward > 0;
   Table table = bucket_table(rows, hides);
   table.title = fmt::format(
-      "{} tensors of {} among {} ranks on {}, all_reduce {}{}", q.tensors,
-      format_bytes(q.tensor_bytes), q.ranks, describe(q.fabric), q.algorithm->name,
+      "{} of {} among {} on {}, all_reduce {}{}", counted(q.tensors, "tensor"),
+      format_bytes(q.tensor_bytes), counted(q.ranks, "rank"), describe(q.fabric), q.algorithm->name,
       hides ? fmt::format(", behind a backward pass of {}", format_duration(q.backward)) : "");
-  table.notes = {""};
   if (const auto calls = best_calls(q)) {
     table.notes.push_back(fmt::format(
-        "where communication takes longer than the backward pass, sqrt(T / a) = {:.1f} calls wait "
+        "\nwhere communication takes longer than the backward pass, sqrt(T / a) = {:.1f} calls wait "
         "least: buckets of {}",
         *calls, format_bytes(static_cast<double>(q.all_bytes()) / *calls)));
   }

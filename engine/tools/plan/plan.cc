@@ -92,11 +92,11 @@ Table ranking(const std::vector<StepPlan>& best) {
               as::text("loses by"));
   for (const StepPlan& plan : best) {
     const Mapping& m = plan.mapping;
-    table.add(
-        table.rows.size() + 1,
-        fmt::format("{}; {} micro-batches of {}", describe(m), m.micro_batches, m.micro_batch),
-        plan.seconds, plan.seconds / best[0].seconds, plan.memory.all(),
-        &plan != best.data() ? why_slower(plan, best[0]) : "");
+    table.add(table.rows.size() + 1,
+              fmt::format("{}; {} of {}", describe(m),
+                          counted(m.micro_batches, "micro-batch", "micro-batches"), m.micro_batch),
+              plan.seconds, plan.seconds / best[0].seconds, plan.memory.all(),
+              &plan != best.data() ? why_slower(plan, best[0]) : "");
   }
   return table;
 }
@@ -112,10 +112,10 @@ Result<Exit> run_search(const PlanOptions& a, Console& console) {
       search_mappings(a.asked.model, a.asked.machine, *a.asked.menu, question, kShown);
   if (!found.ok()) return found.status();
   if (found->best.empty()) {
-    return invalid_argument(
-        fmt::format("none of {} mappings of {} over {} ranks fits into {}: the smallest needs {}",
-                    found->too_large, a.asked.model.name, *a.asked.ranks,
-                    format_bytes(a.asked.machine.memory_bytes), format_bytes(found->least.all())));
+    return invalid_argument(fmt::format(
+        "none of {} of {} over {} fits into {}: the smallest needs {}",
+        counted(found->too_large, "mapping"), a.asked.model.name, counted(*a.asked.ranks, "rank"),
+        format_bytes(a.asked.machine.memory_bytes), format_bytes(found->least.all())));
   }
   if (a.json) {
     nlohmann::ordered_json out = {{"tried", found->tried}, {"too_large", found->too_large}};

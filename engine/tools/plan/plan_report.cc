@@ -29,8 +29,9 @@ std::string time_text(const StepPlan& plan) {
     table.add(name, seconds, seconds / plan.seconds);
   }
   return to_text(table) +
-         fmt::format("{:.0f} tokens, {:.1f} a second; {} of what the products reach\n",
-                     tokens_of(plan), tokens_of(plan) / plan.seconds, share(plan.utilisation(), 1));
+         fmt::format("{:.0f} token{}, {:.1f} a second; {} of what the products reach\n",
+                     tokens_of(plan), tokens_of(plan) == 1 ? "" : "s",
+                     tokens_of(plan) / plan.seconds, share(plan.utilisation(), 1));
 }
 
 // What the papers say of the bubble over the work, where stages are equal, and hops free; orders
@@ -59,12 +60,12 @@ std::string time_terms(const StepPlan& plan) {
       "  step = computing + exposed + bubble = {} + {} + {}\n"
       "  communicating = exposed + hidden = {}; both are sums of the tables below\n"
       "  bubble: stage {} is at work {} and waits {} between; {} with equal stages: {}\n"
-      "  {} = {:.4g} flops of the model / ({} x {} ranks x {:.4g} a second)\n",
+      "  {} = {:.4g} flops of the model / ({} x {} x {:.4g} a second)\n",
       format_duration(plan.computing()), format_duration(plan.exposed()),
       format_duration(plan.bubble()), format_duration(plan.communicating()), plan.stage,
       format_duration(busy), format_duration(idle), name_of(m.order), bubble_formula(m),
-      share(plan.utilisation(), 1), plan.model_flops(), format_duration(plan.seconds), m.ranks(),
-      plan.machine.flops);
+      share(plan.utilisation(), 1), plan.model_flops(), format_duration(plan.seconds),
+      counted(m.ranks(), "rank"), plan.machine.flops);
 }
 
 std::string memory_text(const StepPlan& plan, bool terms) {
@@ -82,8 +83,9 @@ std::string memory_text(const StepPlan& plan, bool terms) {
   add("embedding, likewise", m.embedding_state,
       fmt::format("{:.4g} parameters", m.embedding_parameters));
   add("activations", m.activations,
-      fmt::format("{} a layer and micro-batch x {} layers x {:.4g} micro-batches",
-                  format_bytes(m.activations_per_layer), plan.model.layers / plan.mapping[Axis::pp],
+      fmt::format("{} a layer and micro-batch x {} x {:.4g} micro-batches",
+                  format_bytes(m.activations_per_layer),
+                  counted(plan.model.layers / plan.mapping[Axis::pp], "layer"),
                   m.micro_batches_kept));
   return to_text(table);
 }
@@ -173,9 +175,10 @@ std::string computations_text(const std::vector<PlannedComputation>& computation
 
 template <class Plan>
 std::string title_of(const Plan& plan) {
-  return fmt::format("{} ({:.1f} G parameters) over {} ranks of {}: {}", plan.model.name,
-                     static_cast<double>(plan.model.all()) / 1e9, plan.mapping.ranks(),
-                     plan.machine.name, describe(plan.mapping));
+  return fmt::format("{} ({:.1f} G parameters) over {} of {}: {}", plan.model.name,
+                     static_cast<double>(plan.model.all()) / 1e9,
+                     counted(plan.mapping.ranks(), "rank"), plan.machine.name,
+                     describe(plan.mapping));
 }
 
 // What both kinds of plans have.
@@ -210,10 +213,11 @@ std::string plan_title(const StepPlan& plan) { return title_of(plan); }
 
 std::string plan_text(const StepPlan& plan, bool terms) {
   const Mapping& m = plan.mapping;
-  std::string text = fmt::format(
-      "{}\n{} sequences of {} tokens a step: {} replicas, each with {} micro-batches of {}\n\n",
-      title_of(plan), m.batch(), plan.model.sequence, m.data_parallel(), m.micro_batches,
-      m.micro_batch);
+  std::string text =
+      fmt::format("{}\n{} of {} a step: {}, each with {} of {}\n\n", title_of(plan),
+                  counted(m.batch(), "sequence"), counted(plan.model.sequence, "token"),
+                  counted(m.data_parallel(), "replica"),
+                  counted(m.micro_batches, "micro-batch", "micro-batches"), m.micro_batch);
   text +=
       time_text(plan) + (terms ? time_terms(plan) : "") + "\n" + memory_text(plan, terms) + "\n";
   text += fmt::format("of a rank of stage {}, in a step:\n", plan.stage) +
@@ -228,11 +232,12 @@ std::string plan_text(const StepPlan& plan, bool terms) {
 std::string plan_text(const DecodePlan& plan, bool terms) {
   const Mapping& m = plan.mapping;
   std::string text = fmt::format(
-      "{}\none token more of {} sequences with {} tokens each\n\n"
+      "{}\none token more of {} with {} each\n\n"
       "{} until each has its next token; {:.1f} tokens a second\n"
       "{} of a rank's {}: {} of weights, {} of keys and values{}\n\n",
-      title_of(plan), m.micro_batch * m.data_parallel(), plan.model.sequence,
-      format_duration(plan.seconds), plan.tokens_per_second(), format_bytes(plan.memory()),
+      title_of(plan), counted(m.micro_batch * m.data_parallel(), "sequence"),
+      counted(plan.model.sequence, "token"), format_duration(plan.seconds),
+      plan.tokens_per_second(), format_bytes(plan.memory()),
       format_bytes(plan.machine.memory_bytes), format_bytes(plan.weight_bytes),
       format_bytes(plan.cache_bytes),
       plan.memory() > plan.machine.memory_bytes ? ": TOO MUCH" : "");

@@ -11,6 +11,7 @@
 #include "engine/api/buckets.h"
 #include "engine/api/network.h"
 #include "engine/api/team.h"
+#include "engine/base/units.h"
 #include "engine/tools/memory.h"
 #include "engine/tools/plan/play_step.h"
 
@@ -25,7 +26,7 @@ Result<double> play_buckets(const BucketQuestion& q, const BucketRow& row) {
   const Rational slower(static_cast<Int128>(q.tensor_bytes), static_cast<Int128>(bytes));
   const auto network =
       std::make_shared<const CallNetwork>(CallNetwork{.fabric = slowed(q.fabric, slower)});
-  if (Status s = check_memory(ranks * q.tensors * bytes, "tensors", fmt::format("{} ranks", ranks));
+  if (Status s = check_memory(ranks * q.tensors * bytes, "tensors", counted(ranks, "rank"));
       !s.ok()) {
     return s;
   }

@@ -87,8 +87,8 @@ Result<SearchResult> search_mappings(const Model& model, const Machine& machine,
   }
   if (candidates.empty() && result.too_large == 0) {
     return invalid_argument(fmt::format(
-        "no mapping of {} over {} ranks divides its heads, layers{} and a batch of {}", model.name,
-        question.ranks, model.is_mixture() ? ", experts" : "", question.batch));
+        "no mapping of {} over {} divides its heads, layers{} and a batch of {}", model.name,
+        counted(question.ranks, "rank"), model.is_mixture() ? ", experts" : "", question.batch));
   }
   Prices prices(machine, question.ranks, menu);
   std::map<std::array<int, kAxes>, StepPlan> fastest;

@@ -45,7 +45,8 @@ Table table_of(const StepPlan& plan, const std::vector<PlayedCollective>& played
               full_speed ? ""
               : equal(c) ? "equal"
                          : "DIFFERENT",
-              c.wrong == 0 ? "right" : fmt::format("{} bytes WRONG", c.wrong), equal(c), c.wrong);
+              c.wrong == 0 ? "right" : fmt::format("{} WRONG", counted(c.wrong, "byte")), equal(c),
+              c.wrong);
   }
   return table;
 }
@@ -102,7 +103,7 @@ Subcommand add_step(Command tool) {
   app.footer(
       "Every rank is a thread, groups are split off by axis, and each distinct collective of the "
       "plan is "
-      "called once, on the network\nof the machine under a virtual clock: its time is the plan's, "
+      "called once, on the network of the machine under a virtual clock: its time is the plan's, "
       "to "
       "the last tick. Exit codes: 0 good, 1 wrong data or times.\n\n"
       "Examples:\n"

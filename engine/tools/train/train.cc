@@ -74,7 +74,7 @@ Status settle(TrainArguments& a) {
   constexpr double kMost = 1e18;  // there is no more anywhere
   return check_memory(
       static_cast<std::size_t>(std::min(memory_of(model, m).all() * m.ranks(), kMost)),
-      "parameters, gradients, moments and activations", fmt::format("{} ranks", m.ranks()));
+      "parameters, gradients, moments and activations", counted(m.ranks(), "rank"));
 }
 
 Result<double> read_rate(std::string_view argument, std::string_view text) {
@@ -278,7 +278,7 @@ Subcommand add_train(Command tool) {
   app.add_flag("--json", a.json, "one line of JSON in place of the table");
   app.footer(
       "The text is made on the spot. Sums over ranks are in the order of ranks, so one thread that "
-      "plays all parts has the same losses,\nbit for bit; the model in one piece has them but for "
+      "plays all parts has the same losses, bit for bit; the model in one piece has them but for "
       "rounding. A BLAS promises no bits: with one, losses may differ by a thousandth.\n"
       "Exit codes: 0 good, 1 other losses, 130 interrupted.\n\n"
       "Examples:\n"

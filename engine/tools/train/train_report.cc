@@ -12,10 +12,10 @@ namespace rankine::tools {
 
 std::string title_of(const Training& training) {
   const Mapping& m = training.mapping;
-  return fmt::format("{} parameters{}, {} of {} characters a step, {}: {} micro-batches of {}\n",
-                     training.model.all(), training.model.bytes == 2 ? " in bf16" : "",
-                     training.mapping.batch(), training.model.sequence, describe(m),
-                     m.micro_batches, m.micro_batch);
+  return fmt::format("{} parameters{}, {} of {} a step, {}: {} of {}\n", training.model.all(),
+                     training.model.bytes == 2 ? " in bf16" : "", training.mapping.batch(),
+                     counted(training.model.sequence, "character"), describe(m),
+                     counted(m.micro_batches, "micro-batch", "micro-batches"), m.micro_batch);
 }
 
 std::string text_of(const Outcome& o) {
@@ -31,8 +31,8 @@ std::string text_of(const Outcome& o) {
       row.insert(row.end(),
                  {o.parts->losses[i], o.is_equal(i) ? "equal" : "DIFFERENT", o.whole->losses[i]});
   }
-  std::string text =
-      fmt::format("\n{}\n{} steps in {}", to_text(table), steps, format_duration(o.ranks.seconds));
+  std::string text = fmt::format("\n{}\n{} in {}", to_text(table), counted(steps, "step"),
+                                 format_duration(o.ranks.seconds));
   text += o.parts ? "" : "\n";
   if (o.parts) {
     text += fmt::format(

@@ -316,6 +316,8 @@ TEST(ErrorsOfCommunicators, EveryOptionIsLookedAt) {
     refused(Communicator::create(options), words);
   };
   communicator({.ranks = 2, .wait = no_mode}, "wait.mode is 9; allowed are 0 to 2");
+  communicator({.ranks = 2, .wait = WaitPolicy{.yield_ns = -1}},
+               "wait.yield_ns is -1; allowed are 0 and more");
   communicator({.ranks = 2, .wait = WaitPolicy{.spin_ns = -1}},
                "wait.spin_ns is -1; allowed are 0 and more");
   communicator({.ranks = 2, .arenas = arenas},

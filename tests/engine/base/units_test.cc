@@ -72,6 +72,8 @@ TEST(Durations, HaveUnits) {
   EXPECT_TRUE(seconds("20ps") == Rational(1, 50'000'000'000));
   EXPECT_TRUE(seconds("3ms") == Rational(3, 1000));
   EXPECT_TRUE(seconds("2s") == Rational(2));
+  EXPECT_TRUE(seconds("1.5min") == Rational(90));
+  EXPECT_TRUE(seconds("0.5h") == Rational(1800));
   EXPECT_TRUE(seconds("1e-6") == Rational(1, 1'000'000));
   EXPECT_TRUE(seconds("0") == Rational(0));
 }
@@ -102,6 +104,8 @@ TEST(Bandwidths, AreReciprocal) {
   EXPECT_TRUE(beta("64kB/s") == Rational(1, 64'000));
   EXPECT_TRUE(beta("64KiB/s") == Rational(1, 65'536));
   EXPECT_TRUE(beta("8b/s") == Rational(1));
+  EXPECT_TRUE(beta("800Gbps") == beta("800Gb/s"));
+  EXPECT_TRUE(beta("100GBps") == beta("100GB/s"));
 }
 
 TEST(Bandwidths, RoundTrip) {
@@ -188,6 +192,10 @@ TEST(ParseSize, ReadsWhatPeopleWrite) {
       {"9223372036854775807", 9223372036854775807U},
       {"8388607T", 8388607U * kMi * kMi},
       {"0.0009765625K", 1},
+      {"1e6", 1'000'000},
+      {"2.5E3", 2500},
+      {"1e3K", 1'024'000},
+      {"1500e-2", 15},
   };
   for (const auto& [text, bytes] : cases) {
     const auto size = parse_size("--minbytes", text);
@@ -197,8 +205,9 @@ TEST(ParseSize, ReadsWhatPeopleWrite) {
 }
 
 TEST(ParseSize, NamesArgumentValueAndWhatIsAllowed) {
-  for (const char* text : {"", "x", "-8", "+8", "8X", "8KK", "K", "8 4", "0x10", "1e3", "8KiBs",
-                           "1.2.3", ".", "4P", "MiB", "1,000", "nan", "inf"}) {
+  for (const char* text :
+       {"",   "x",     "-8",   "+8",    "8X", "8KK", "K",   "8 4",   "0x10", "1e",
+        "e3", "8KiBs", "-1e3", "1.2.3", ".",  "4P",  "MiB", "1,000", "nan",  "inf"}) {
     const auto size = parse_size("--minbytes", text);
     ASSERT_FALSE(size.ok()) << text;
     EXPECT_EQ(size.status().code(), Code::invalid_argument);
@@ -209,7 +218,7 @@ TEST(ParseSize, NamesArgumentValueAndWhatIsAllowed) {
 
 TEST(ParseSize, RefusesWhatOverflows) {
   for (const char* text :
-       {"9223372036854775808", "8388608T", "99999999999999999999999999T",
+       {"9223372036854775808", "8388608T", "1e19", "1e400", "99999999999999999999999999T",
         "123456789012345678901234567890123456789012345678901234567890", "8796093022208M"}) {
     const auto size = parse_size("-e", text);
     ASSERT_FALSE(size.ok()) << text;
@@ -218,8 +227,9 @@ TEST(ParseSize, RefusesWhatOverflows) {
 }
 
 TEST(ParseSize, RefusesPartsOfBytes) {
-  for (const char* text : {"1.5", "0.3K", "0.0001K", "0.000000000000000000000000000001",
-                           "0.00000000000000000000000000000000000000001T"}) {
+  for (const char* text :
+       {"1.5", "0.3K", "1e-1", "15e-1", "1e-400", "0.0001K", "0.000000000000000000000000000001",
+        "0.00000000000000000000000000000000000000001T"}) {
     EXPECT_THAT(parse_size("-b", text).status().text(), HasSubstr("whole number of bytes")) << text;
   }
 }
@@ -240,18 +250,38 @@ TEST(FormatBytes, RoundsForReaders) {
   EXPECT_EQ(format_bytes(1.5 * (1 << 30)), "1.5 GiB");
 }
 
+TEST(Counted, IsOneOrMany) {
+  EXPECT_EQ(counted(1, "rank"), "1 rank");
+  EXPECT_EQ(counted(0, "rank"), "0 ranks");
+  EXPECT_EQ(counted(std::size_t{8}, "rank"), "8 ranks");
+  EXPECT_EQ(counted(1, "process", "processes"), "1 process");
+  EXPECT_EQ(counted(2, "process", "processes"), "2 processes");
+}
+
 TEST(ParseDuration, KnowsUnits) {
   EXPECT_EQ(*parse_duration("-T", "30"), milliseconds(30'000));
   EXPECT_EQ(*parse_duration("-T", "0.5"), milliseconds(500));
   EXPECT_EQ(*parse_duration("-T", "250ms"), milliseconds(250));
   EXPECT_EQ(*parse_duration("-T", "3min"), milliseconds(180'000));
-  EXPECT_EQ(*parse_duration("-T", "10us"), milliseconds(1));  // never 0
+  EXPECT_EQ(*parse_duration("-T", "2000us"), milliseconds(2));
+  EXPECT_EQ(*parse_duration("-T", "1H"), milliseconds(3'600'000));
   EXPECT_EQ(*parse_duration("-T", "0.35 S"), milliseconds(350));
-  EXPECT_EQ(*parse_duration("-T", "0.123456789012345678901234567890123456"), milliseconds(124));
   EXPECT_EQ(*parse_duration("-T", "86400"), milliseconds(86'400'000));
   for (const char* text :
-       {"", "0", "-1", "1h", "x", "1d", "86401", "86400.0001", "1e9", "1e30", "ms", "-1e-9"}) {
+       {"", "0", "-1", "25h", "x", "1d", "86401", "86400.0001", "1e9", "1e30", "ms", "-1e-9"}) {
     EXPECT_THAT(parse_duration("-T", text).status().text(), HasSubstr("-T is '")) << text;
+    EXPECT_THAT(parse_span("-T", text).status().text(), HasSubstr("-T is '")) << text;
+  }
+}
+
+// What a clock in milliseconds cannot keep is refused, not rounded.
+TEST(ParseDuration, RefusesPartsOfMilliseconds) {
+  for (const char* text :
+       {"10us", "1.0005", "0.1ms", "1ps", "1e-36", "0.123456789012345678901234567890123456"}) {
+    const std::string error = parse_duration("-T", text).status().text();
+    EXPECT_THAT(error, HasSubstr("-T is '" + std::string(text) + "'"));
+    EXPECT_THAT(error, HasSubstr("whole milliseconds"));
+    EXPECT_TRUE(*parse_span("--time", text) == *parse_seconds("--time", text)) << text;
   }
 }
 

@@ -131,13 +131,6 @@ TEST(Predict, EqualsAreChosenAlikeAtEverySize) {
   }
 }
 
-TEST(Predict, ExplainHasALinePerCandidate) {
-  const auto all = candidates(Collective::all_gather, 4, 4096, plain_regime().fabric);
-  const std::string text = explain(all);
-  EXPECT_EQ(static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')), all.size());
-  EXPECT_EQ(text.front(), '*');
-}
-
 // Among 4 ranks on the plain network linear sends 3 messages and binomial_near 2, one after the
 // other: of 300,000 bytes, each is a quarter alpha (1 us) and the rest bytes (100 GB/s).
 TEST(Predict, WeighMultipliesAndPutsInOrder) {
@@ -161,18 +154,6 @@ TEST(Predict, WeighMultipliesAndPutsInOrder) {
   for (std::size_t i = 2; i < all.size(); ++i) EXPECT_FALSE(all[i].c_real) << i;
   EXPECT_TRUE(all[2].ok());
   EXPECT_EQ(all.back().algorithm->name, "switch");
-  const std::string text = explain(all);
-  EXPECT_EQ(text.substr(0, text.find('\n')),
-            "  algorithm                 formula   c_real    product");
-  EXPECT_NE(
-      text.find("* linear                      12 us     0.65     7.8 us    1.00 x  3 rounds"),
-      std::string::npos)
-      << text;
-  EXPECT_NE(
-      text.find("  binomial_near                8 us     1.38      11 us    1.41 x  2 rounds"),
-      std::string::npos)
-      << text;
-  EXPECT_NE(text.find("no c_real was measured"), std::string::npos);
 }
 
 TEST(Predict, TheShareOfAlphasIsThatOfTheMessagesWithoutBytes) {

@@ -8,6 +8,7 @@
 #include "algorithms/catalogue.h"
 #include "algorithms/direct.h"
 #include "algorithms/ring.h"
+#include "engine/read/round_view.h"
 #include "tests/engine/read/listed.h"
 
 namespace rankine {

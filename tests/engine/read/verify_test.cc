@@ -94,7 +94,7 @@ TEST(Verify, AcceptsOneRankThatDoesNothing) {
 
 TEST(Verify, GoalOfAnotherShape) {
   expect_violation(nothing(2, 1), {Collective::all_reduce, 3, 1}, ViolationKind::bad_shape, -1, -1,
-                   -1, "the schedule is for 2 ranks and 1 blocks, the goal for 3 and 1");
+                   -1, "the schedule is for 2 ranks and 1 block, the goal for 3 and 1");
   expect_violation(nothing(2, 3), {Collective::all_to_all, 2, 3}, ViolationKind::bad_shape, -1, -1,
                    -1, "all_to_all among 2 ranks moves 4 blocks or a multiple; the schedule has 3");
   expect_violation(nothing(2, 1), {Collective::broadcast, 2, 1, 2}, ViolationKind::bad_shape, -1,
@@ -113,7 +113,7 @@ TEST(Verify, MoreStatesThanAllowed) {
   options.max_states = 15;
   options.one_for_all = false;
   expect_violation(ring_all_gather(4), {Collective::all_gather, 4, 4}, ViolationKind::too_large, -1,
-                   -1, -1, "4 ranks x 4 blocks x 1 planes take 16 states; allowed are 15", options);
+                   -1, -1, "4 ranks x 4 blocks x 1 plane take 16 states; allowed are 15", options);
 }
 
 TEST(Verify, RankThatDoesNotExist) {
@@ -148,7 +148,7 @@ TEST(Verify, SizesAndBlocksOfWhatAndWhere) {
   const Goal goal = {Collective::all_reduce, 2, 2};
   expect_violation(listed(2, 2, {{{0, 1, blocks(0, 2), block(0), reduce}}}), goal,
                    ViolationKind::bad_sizes, 0, 1, 0,
-                   "round 0, rank 1, block 0: 2 blocks are sent to 1 places");
+                   "round 0, rank 1, block 0: 2 blocks sent to 1 place");
   expect_violation(listed(2, 2, {{{0, 1, block(0), block(1), reduce}}}), goal,
                    ViolationKind::other_block, 0, 1, 1,
                    "round 0, rank 1, block 1: rank 0 sends block 0 to the place of block 1");

@@ -55,7 +55,7 @@ TEST(Mailbox, MessagesArriveInOrderWithTheirData) {
   constexpr std::uint32_t kMessages = affordable(40'000);
   for (const std::uint32_t first : kFirsts) {
     for (const auto mode : {WaitPolicy::Mode::yield, WaitPolicy::Mode::park}) {
-      Pair pair(first, {.mode = mode, .probes = 2});
+      Pair pair(first, {.mode = mode, .probes = 2, .yield_ns = 0});
       std::thread writer([&] {
         Random sizes(1), pace(2);
         for (std::uint32_t m = 0; m < kMessages; ++m) {

@@ -54,16 +54,17 @@ TEST(StagingStores, PastTheCachesWhereCoresAreFarAndIntoThemWhereTheyAreNear) {
 TEST(StagingStores, FollowCoresThatMove) {
   Rank rank;
   for (int i = 0; i < 3; ++i) {
-    rank.call(kNear, 384);
+    rank.call(kNear, 512);
     EXPECT_LE(rank.call(kNear, 1280), 11);
-    rank.call(kFar, 384);
+    rank.call(kFar, 512);
     EXPECT_GE(rank.call(kFar, 1280), 1269);
   }
 }
 
 TEST(StagingStores, WhatIsHardlySoonerDoneStaysAsItIs) {
   Rank rank;
-  EXPECT_GE(rank.call({0.1, 0.09}, 12'800), 12'800 - 104);
+  EXPECT_GE(rank.call({0.1, 0.096}, 12'800), 12'800 - 104);
+  EXPECT_LE(rank.call({0.1, 0.094}, 12'800), 400 + 104);
 }
 
 TEST(StagingStores, OneInterruptionProvesNothing) {

@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kMinute = 60'000'000'000;
 
 WaitPolicy policy_for(WaitPolicy::Mode mode) {
-  return {.mode = mode, .probes = 1, .yields = 2, .spin_ns = 2'000};
+  return {.mode = mode, .probes = 1, .yields = 2, .yield_ns = 2'000, .spin_ns = 2'000};
 }
 
 struct Setting {
@@ -260,6 +260,8 @@ const Absurd kAbsurd[] = {
     {"spins_long", {.mode = WaitPolicy::Mode::spin, .probes = 1, .spin_ns = kTestSpinNs}},
     {"spins_for_ever", {.mode = WaitPolicy::Mode::spin, .probes = 1, .spin_ns = kForEverNs}},
     {"yields", {.mode = WaitPolicy::Mode::yield, .probes = 1, .yields = kMost}},
+    {"yields_long",
+     {.mode = WaitPolicy::Mode::yield, .probes = 1, .yields = 2, .yield_ns = kTestSpinNs}},
     {"probes", {.mode = WaitPolicy::Mode::park, .probes = kMost}},
     {"probes_and_spins",
      {.mode = WaitPolicy::Mode::spin, .probes = kMost, .spin_ns = kTestSpinNs}}};

@@ -166,9 +166,10 @@ TEST_F(CRealTool, ChooseOnThreadsShowsFormulaFactorAndProduct) {
   EXPECT_EQ(told.exit, 0) << told.err;
   EXPECT_THAT(told.out, HasSubstr("binomial_near (c_real measured among 4 ranks, table of "
                                   "yesterday)\n"));
-  EXPECT_THAT(told.out, HasSubstr("formula   c_real    product"));
-  EXPECT_THAT(told.out, HasSubstr("* binomial_near                4 us        2       8 us"));
-  EXPECT_THAT(told.out, HasSubstr("  linear                       6 us        3      18 us"));
+  EXPECT_THAT(told.out,
+              HasSubstr("     algorithm      time  c_real  expected  to best  rounds  segments\n"
+                        "  *  binomial_near  4 us       2      8 us   1.00 x       2         1\n"
+                        "     linear         6 us       3     18 us   2.25 x       3\n"));
   more = ask;
   more.push_back("--json");
   const Json report = Json::parse(say(more).out);
@@ -186,7 +187,7 @@ TEST_F(CRealTool, ChooseOnThreadsSaysWhyTheDefaultStayed) {
   EXPECT_THAT(told.out, HasSubstr("linear (default: the table does not cover this)"));
   EXPECT_THAT(told.out, HasSubstr("one_round = 64 KiB"));
   EXPECT_THAT(told.out, HasSubstr("the default stays unless it is 1.3 times the best of"));
-  EXPECT_THAT(told.out, HasSubstr("* binomial_near "));
+  EXPECT_THAT(told.out, HasSubstr("*  binomial_near "));
 }
 
 TEST_F(CRealTool, ChooseOnANetworkMultipliesWhereItIsAsked) {

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "algorithms/catalogue.h"
@@ -67,6 +70,36 @@ TEST(Terminal, ColumnsAndWords) {
   EXPECT_EQ(wrapped("one two  three", 10, 2), "  one two\n  three\n");
   EXPECT_EQ(wrapped("incomprehensible", 4, 0), "incomprehensible\n");
   EXPECT_EQ(wrapped("", 10, 2), "");
+}
+
+TEST(Terminal, FillsParagraphsAndKeepsWhatIsCopied) {
+  EXPECT_EQ(filled("one two three\n\nfour", 8), "one two\nthree\n\nfour\n");
+  EXPECT_EQ(filled("  rankine list --ranks 8\n", 8), "  rankine list --ranks 8\n");
+  EXPECT_EQ(filled("  a  one two\n", 9), "  a  one\n     two\n");
+}
+
+// Lines of help end where the terminal does, and not where somebody's editor had it.
+TEST(Help, IsAsWideAsTheTerminal) {
+  constexpr std::size_t kNarrow = 60, kBeside = 20;  // where options' descriptions stand
+  for (const std::string& name : subcommand_names()) {
+    SCOPED_TRACE(name);
+    {
+      const ScopedEnv columns("COLUMNS", "60");
+      for (const std::string& line : lines_of(run_captured({name, "--help"}).out)) {
+        const std::size_t begin = line.find_first_not_of(' ');
+        if (begin != 0 && begin != kBeside) continue;  // to be copied
+        const bool one_word = line.find(' ', begin) == std::string::npos;
+        EXPECT_TRUE(line.size() <= kNarrow || one_word || line.starts_with("Usage:")) << line;
+      }
+    }
+    const ScopedEnv columns("COLUMNS", "2000");
+    bool after_usage = false;
+    for (const std::string& line : lines_of(run_captured({name, "--help"}).out)) {
+      const bool text = after_usage && !line.empty() && line.front() != ' ';
+      EXPECT_TRUE(!text || line.ends_with('.') || line.ends_with(':')) << line;
+      after_usage |= line.starts_with("Usage:");
+    }
+  }
 }
 
 TEST(List, FitsTheTerminal) {
@@ -160,6 +193,19 @@ TEST(Show, CutsLongDrawingsAndSaysHow) {
                                                  lines_of(cut.substr(0, hint)).size())));
 }
 
+TEST(Show, HasColoursWhereTheTerminalHasThem) {
+  const auto coloured = [](const char* without, const char* terminal) {
+    const ScopedEnv no_color("NO_COLOR", without), term("TERM", terminal);
+    std::ostringstream out, err;
+    Console console{.out = out, .err = err, .out_is_terminal = true};
+    run_tool({"show", "all_reduce", "--algo", "ring", "--ranks", "3"}, console);
+    return out.str().find("\x1b[") != std::string::npos;
+  };
+  EXPECT_TRUE(coloured("", "xterm"));
+  EXPECT_FALSE(coloured("1", "xterm"));
+  EXPECT_FALSE(coloured("", "dumb"));
+}
+
 TEST(Show, WritesPictures) {
   const auto file = std::filesystem::path(testing::TempDir()) / "show.svg";
   const auto picture = [&](const std::vector<std::string>& more) {
@@ -182,6 +228,19 @@ TEST(Show, WritesPictures) {
   EXPECT_EQ(arrows(picture({"--algo", "ring", "--ranks", "4", "--round", "2"})), 4U);
   EXPECT_THAT(picture({"--algo", "direct_one_shot_push", "--ranks", "3"}), HasSubstr("<circle"));
   EXPECT_EQ(arrows(picture({"--algo", "ring", "--ranks", "1"})), 0U);
+  // No word is over another.
+  const std::string tree = picture({"--algo", "double_tree", "--ranks", "8"});
+  std::vector<std::pair<int, int>> words;
+  for (std::size_t at = 0; (at = tree.find("paint-order", at)) != std::string::npos; ++at) {
+    int x = 0, y = 0;
+    const std::size_t text = tree.rfind("<text", at);
+    ASSERT_EQ(std::sscanf(tree.c_str() + text, "<text x=\"%d\" y=\"%d\"", &x, &y), 2);
+    for (const auto& [other_x, other_y] : words) {
+      EXPECT_TRUE(std::abs(x - other_x) >= 17 || std::abs(y - other_y) >= 12) << x << ", " << y;
+    }
+    words.emplace_back(x, y);
+  }
+  EXPECT_EQ(words.size(), arrows(tree));
   EXPECT_EQ(arrows(picture({"--algo", "ring", "--ranks", "40", "--all"})), 40U * 78);
   EXPECT_EQ(arrows(picture({"--algo", "ring", "--ranks", "40"})), 40U * 60);
   const Captured nowhere =

@@ -32,8 +32,9 @@ TEST(WinnerMap, EveryCellHasItsWinnerAndLead) {
   }
   EXPECT_EQ(map->at(1, 0).algorithm->name, "recursive_doubling");
   EXPECT_EQ(map->at(1, 1).algorithm->name, "halving_doubling");
-  EXPECT_NE(crossovers(*map).find("N = 8: recursive_doubling from 8 B, halving_doubling from"),
-            std::string::npos);
+  const std::string rows = to_csv(winners_table(*map));
+  EXPECT_NE(rows.find("\n8,8,recursive_doubling,"), std::string::npos) << rows;
+  EXPECT_NE(rows.find(",halving_doubling,"), std::string::npos) << rows;
 }
 
 TEST(WinnerMap, OnlyContendersCompete) {
@@ -60,7 +61,7 @@ TEST(Menu, RestrictsWhatIsChosenAndMapped) {
   EXPECT_EQ(of_nccl["candidates"].size(), 3U);
   const Captured map = run_captured({"map", "all_reduce", "--ranks", "12", "-e", "64", "--menu",
                                      "nccl", "--network", "scale_out"});
-  EXPECT_NE(map.out.find("N = 12: double_tree_nccl from 64 B"), std::string::npos) << map.out;
+  EXPECT_NE(map.out.find("   12  64 B  double_tree_nccl "), std::string::npos) << map.out;
 }
 
 TEST(Menu, RefusesWhatItCannotAnswer) {
@@ -103,6 +104,34 @@ TEST(Choose, JsonHasTheChoiceAndAllCandidates) {
   EXPECT_EQ(json["bytes"], 1024);
 }
 
+// However long names and refusals are, columns stay two blanks apart and one below the other.
+TEST(Choose, ExplainKeepsItsColumnsApart) {
+  const Captured run = run_captured({"choose", "all_reduce", "--ranks", "12", "--bytes", "1M",
+                                     "--network", "scale_out", "--explain"});
+  ASSERT_EQ(run.exit, 0) << run.err;
+  std::istringstream lines(run.out);
+  std::string line;
+  std::getline(lines, line);
+  std::getline(lines, line);
+  const std::size_t ends = line.find("time") + 4;  // of times and of their heading
+  ASSERT_LT(ends, line.size()) << line;
+  std::size_t rows = 0, refused = 0;
+  while (std::getline(lines, line)) {
+    ++rows;
+    const std::size_t name_ends = line.find(' ', 3);
+    ASSERT_NE(name_ends, std::string::npos) << line;
+    EXPECT_EQ(line.substr(name_ends, 2), "  ") << line;
+    if (line.find("cannot run: ") != std::string::npos) {
+      ++refused;
+    } else {
+      EXPECT_EQ(line.substr(ends - 1, 3), "s  ") << line;
+    }
+  }
+  EXPECT_GT(rows, 10U);
+  EXPECT_GT(refused, 0U);
+  EXPECT_LT(refused, rows);
+}
+
 TEST(Choose, WrongArgumentsAreNamedWithWhatIsAllowed) {
   const auto refused = [](const std::vector<std::string>& more, const std::string& part) {
     std::vector<std::string> arguments = {"choose", "all_reduce"};
@@ -112,7 +141,7 @@ TEST(Choose, WrongArgumentsAreNamedWithWhatIsAllowed) {
     EXPECT_NE(run.err.find(part), std::string::npos) << run.err;
   };
   refused({"--ports", "0"}, "ports is '0'");
-  refused({"--bandwidth", "100GBps"}, "'100GBps'");
+  refused({"--bandwidth", "100GBs"}, "'100GBs'");
   refused({"--bandwidth", "-1GB/s"}, "'-1GB/s'");
   refused({"--alpha", "1 fortnight"}, "'1 fortnight'");
   refused({"--network", "no_such_network"}, "no_such_network");

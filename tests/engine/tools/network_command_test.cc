@@ -10,6 +10,7 @@
 #include "engine/network/network_file.h"
 #include "engine/network/network_members.h"
 #include "tests/engine/tools/captured_tool.h"
+#include "tests/numa/scoped_env.h"
 
 namespace rankine::tools {
 namespace {
@@ -66,6 +67,7 @@ TEST(NetworkCommand, PrintsTheSchemaAndTheTableOfMembers) {
   const Captured schema = run_captured({"network", "--schema"});
   ASSERT_EQ(schema.exit, 0) << schema.err;
   const auto properties = nlohmann::json::parse(schema.out)["properties"];
+  const ScopedEnv columns("COLUMNS", "2000");  // no line is broken
   const Captured help = run_captured({"network", "--help"});
   for (const NetworkMember& row : network_members()) {
     EXPECT_TRUE(properties.contains(std::string(row.name))) << row.name;
@@ -75,7 +77,7 @@ TEST(NetworkCommand, PrintsTheSchemaAndTheTableOfMembers) {
 
 TEST(NetworkCommand, RefusesWhatMakesNoSense) {
   EXPECT_THAT(run_captured({"network", "--schema", "torus"}).err,
-              HasSubstr("network excludes --schema"));
+              HasSubstr("network and --schema exclude each other"));
   EXPECT_EQ(run_captured({"network", "--ranks", "4"}).err,
             "rankine network: a network is needed with --ranks and --dims\n");
   EXPECT_EQ(run_captured({"network", "torus", "--dims", "2x2"}).err,

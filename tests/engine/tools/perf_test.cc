@@ -135,6 +135,15 @@ TEST(Perf, RunsAlgorithmsOnAllTransports) {
   }
 }
 
+// Also where the plan says more between the algorithm and its transport.
+TEST(Perf, SaysTheTransportBesideParameters) {
+  const Captured captured = run_captured(
+      perf_command("broadcast", {"-t", "3", "-b", "4K", "-e", "4K", "--algo", "chain", "--segments",
+                                 "3", "--transport", "mailbox", "--csv"}));
+  ASSERT_EQ(captured.exit, 0) << captured.err;
+  EXPECT_THAT(captured.out, HasSubstr(",out_of_place,chain,mailbox,3,"));
+}
+
 TEST(Perf, WritesNcclTestsJson) {
   const Captured captured = run_captured(perf_command(
       "all_gather", {"-t", "2", "-b", "64", "-e", "128", "--fresh", "--stats", "--json", "-"}));

@@ -342,7 +342,9 @@ TEST(Batch, EndsWhereNobodyReads) {
 }
 
 TEST(Batch, OfAFolderCannotBeRead) {
-  EXPECT_EQ(run_captured({"simulate", "--batch", "/"}).exit, 3);
+  const Captured folder = run_captured({"simulate", "--batch", "/"});
+  EXPECT_EQ(folder.exit, 3);
+  EXPECT_NE(folder.err.find("--batch is '/'"), std::string::npos) << folder.err;
 }
 
 TEST(Batch, AnswersEachOfAThousandQuestionsInOrder) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <string>
 
 #include "tests/engine/tools/well_formed.h"
@@ -97,6 +98,39 @@ TEST(SvgPlot, PointsPlacesOut) {
   // Where the point of that size stands, and its name.
   EXPECT_NE(svg.find("<circle cx=\"374.0\" cy=\"270.7\" r=\"8\""), std::string::npos) << svg;
   EXPECT_NE(svg.find(">a &lt; b<"), std::string::npos);
+}
+
+// A word near the right edge stands on the left of its ring, inside the frame.
+TEST(SvgPlot, WordsStayInTheFrame) {
+  Plot plot = small_plot();
+  plot.marks = {{512, 0, "176 KiB"}, {8000, 0, "182 KiB"}};
+  const std::string svg = to_svg(plot);
+  EXPECT_EQ(svg.find("text-anchor=\"end\">176 KiB<"), std::string::npos);
+  EXPECT_NE(svg.find("text-anchor=\"end\">182 KiB<"), std::string::npos);
+}
+
+TEST(SvgPlot, NamesNeitherOverlapNorLeaveThePicture) {
+  for (const std::size_t curves : {1, 17, 50}) {
+    Plot plot = small_plot();
+    plot.dotted.reset();
+    plot.curves.assign(curves, {"halving_doubling_half_exchange", {{32, 0}, {64, 1}}});
+    const std::string svg = to_svg(plot);
+    int width = 0, height = 0;
+    const std::size_t size = svg.find("width=");
+    ASSERT_EQ(std::sscanf(svg.c_str() + size, "width=\"%d\" height=\"%d\"", &width, &height), 2);
+    int last = 0;
+    std::size_t names = 0;
+    for (std::size_t at = 0; (at = svg.find(">halving", at)) != std::string::npos; ++at, ++names) {
+      int x = 0, y = 0;
+      const std::size_t text = svg.rfind("<text", at);
+      ASSERT_EQ(std::sscanf(svg.c_str() + text, "<text x=\"%d\" y=\"%d\"", &x, &y), 2);
+      EXPECT_GE(y - last, 15);
+      EXPECT_LT(y, height);
+      EXPECT_LE(x + 30 * 7, width);
+      last = y;
+    }
+    EXPECT_EQ(names, curves);
+  }
 }
 
 TEST(SvgPlot, CurvesWithoutPointsKeepTheirColourAndHaveNoLegend) {

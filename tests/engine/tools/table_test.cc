@@ -113,6 +113,8 @@ TEST(Csv, IsWellFormedOfEverySubcommandThatHasIt) {
        {"all_reduce", "--ranks", "2", "-b", "8", "-e", "8", "-n", "1", "--network",
         "scale_out,sync=rounds"}},
       {"compare", {odd, odd}},
+      {"choose", {"all_reduce", "--network", "scale_out"}},
+      {"map", {"all_reduce", "--ranks", "2,6", "-e", "4K", "--network", "scale_out"}},
       {"simulate", {"all_reduce", "--algo", "ring,double_tree", "--ranks", "4"}},
       {"cost", {"all_reduce", "--algo", "ring", "--ranks", "4"}},
       {"gaps", {"all_reduce", "--ranks-to", "9"}},

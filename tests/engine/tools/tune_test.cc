@@ -119,6 +119,13 @@ TEST_F(Tune, CostsStayWhereNoneWasTriedAndTopoShowsThem) {
   EXPECT_THAT(choose.rest(), HasSubstr("one_shot_pair = 6 KiB, measured here"));
 }
 
+// Two ranks gather in one way only. It is said at once, and of the option that it is about.
+TEST_F(Tune, SaysWhereNothingIsToBeChosen) {
+  const Captured run = quick({"--ranks", "2", "--collectives", "gather"});
+  EXPECT_EQ(run.exit, 2);
+  EXPECT_THAT(run.err, HasSubstr("--collectives is gather; among 2 ranks nothing is to be chosen"));
+}
+
 TEST_F(Tune, KeepsWhatWasMeasuredBefore) {
   ASSERT_EQ(quick({"--ranks", "3", "--collectives", "gather,scatter"}).exit, 0);
   const auto before = parse_tuning(table());
@@ -166,7 +173,7 @@ TEST_F(Tune, SaysWhatIsWrong) {
            {{"tune", "--ranks", "1"}, 2, "--ranks is '1'"},
            {{"tune", "--ranks", "2,x"}, 2, "--ranks is '2,x'"},
            {{"tune", "--collectives", "all_reduse"}, 2, "did you mean 'all_reduce'"},
-           {{"tune", "--collectives", "send_recv"}, 2, "--collectives names none"},
+           {{"tune", "--collectives", "send_recv"}, 2, "--collectives is send_recv; among "},
            {{"tune", "-b", "1K", "-e", "8"}, 2, "--minbytes is 1K"},
            {{"tune", "-b", "0"}, 2, "--minbytes is 0"},
            {{"tune", "--budget", "0"}, 2, "--budget is '0'"},

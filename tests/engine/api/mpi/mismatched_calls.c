@@ -56,6 +56,15 @@ int main(int argc, char** argv) {
     MPI_Request_free(&requests[0]);
     MPI_Request_free(&requests[1]);
   }
+  if (strcmp(what, "twice") == 0) {
+    MPI_Request request;
+    int sum = -1;
+    MPI_Allreduce_init(&ranks, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    MPI_Start(&request);
+    code = MPI_Start(&request);
+    if (MPI_Wait(&request, MPI_STATUS_IGNORE) != MPI_SUCCESS || sum != ranks * ranks) code = 0;
+    MPI_Request_free(&request);
+  }
   if (strcmp(what, "prepared_lengths") == 0) {
     MPI_Request request;
     if (rank == 1) ones[0] = 2;

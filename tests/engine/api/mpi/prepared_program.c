@@ -280,8 +280,8 @@ static void start_mixed(void) {
 }
 static void check_mixed(const char* what, int right) {
   right &= are_all_there(4, m.requests) && m.requests[5] == MPI_REQUEST_NULL;
-  check(what, right && m.sum == sum_of_ranks() && m.most == ranks - 1 &&
-                  m.once == sum_of_ranks() && m.received == 10 * ((rank + ranks - 1) % ranks));
+  check(what, right && m.sum == sum_of_ranks() && m.most == ranks - 1 && m.once == sum_of_ranks() &&
+                  m.received == 10 * ((rank + ranks - 1) % ranks));
 }
 
 static void among_messages(void) {
@@ -311,6 +311,66 @@ static void among_messages(void) {
   }
   check("again and again", seen == 50);
   free_all(4, m.requests);
+}
+
+/* A request that rests is waited for and tested at once, and says nothing; statuses may be ignored
+ * everywhere; and one that a rank frees while it is under way goes on (MPI has no word for that).
+ */
+static void at_rest_and_after(MPI_Comm other) {
+  enum { kCalls = 3 };
+  int i, round, flag, index, count, n, right = 1, x[kCalls], indices[kCalls];
+  volatile int sum[kCalls];
+  MPI_Request requests[kCalls];
+  MPI_Status status, *volatile nobodys = MPI_STATUSES_IGNORE; /* compilers warn of its address */
+  for (i = 0; i < kCalls; ++i)
+    MPI_Allreduce_init(&x[i], (int*)&sum[i], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+                       &requests[i]);
+  for (round = 0; round < kRounds; ++round) {
+    x[0] = rank + round, sum[0] = -1;
+    MPI_Start(&requests[0]);
+    MPI_Wait(&requests[0], &status);
+    right &= sum[0] == sum_of_ranks() + round * ranks;
+    for (i = 0; i < 2; ++i) {
+      flag = 0;
+      if (i == 0) MPI_Wait(&requests[0], &status);
+      if (i == 1) MPI_Test(&requests[0], &flag, &status);
+      MPI_Get_count(&status, MPI_INT, &n);
+      right &= status.MPI_SOURCE == MPI_ANY_SOURCE && status.MPI_TAG == MPI_ANY_TAG && n == 0;
+      right &= flag == i && requests[0] != MPI_REQUEST_NULL;
+    }
+    right &= sum[0] == sum_of_ranks() + round * ranks;
+  }
+  check("waited for once more", right);
+
+  for (right = 1, round = 0; round < 7; ++round) {
+    for (i = 0; i < kCalls; ++i) x[i] = rank + i + round, sum[i] = -1;
+    MPI_Startall(kCalls, requests);
+    for (n = 0; n < kCalls; n += count) {
+      count = 1, flag = 0;
+      if (round == 0) MPI_Wait(&requests[n], MPI_STATUS_IGNORE);
+      if (round == 1) MPI_Waitany(kCalls, requests, &index, MPI_STATUS_IGNORE);
+      if (round == 2) MPI_Waitsome(kCalls, requests, &count, indices, nobodys);
+      if (round == 3) MPI_Waitall(kCalls, requests, nobodys), count = kCalls;
+      if (round == 4) MPI_Testany(kCalls, requests, &index, &count, MPI_STATUS_IGNORE);
+      if (round == 5) MPI_Testsome(kCalls, requests, &count, indices, nobodys);
+      if (round == 6) MPI_Testall(kCalls, requests, &flag, nobodys), count = kCalls * flag;
+    }
+    for (i = 0; i < kCalls; ++i) right &= sum[i] == sum_of_ranks() + (i + round) * ranks;
+  }
+  check("statuses that nobody wants", right);
+
+  for (i = 0; i < kCalls; ++i) x[i] = rank + i, sum[i] = -1;
+  MPI_Startall(kCalls, requests);
+  if (rank == 0) MPI_Request_free(&requests[1]);
+  MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+  MPI_Wait(&requests[2], MPI_STATUS_IGNORE);
+  if (rank != 0) MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+  while (sum[1] == -1) MPI_Iprobe(MPI_ANY_SOURCE, 0, other, &flag, MPI_STATUS_IGNORE);
+  for (right = 1, i = 0; i < kCalls; ++i) right &= sum[i] == sum_of_ranks() + i * ranks;
+  check("freed while under way", right && (requests[1] == MPI_REQUEST_NULL) == (rank == 0));
+  MPI_Request_free(&requests[0]);
+  if (rank != 0) MPI_Request_free(&requests[1]);
+  MPI_Request_free(&requests[2]);
 }
 
 /* While some wait in MPI for other things, and calls that wait are made beside them. */
@@ -467,6 +527,7 @@ int main(int argc, char** argv) {
   moves();
   lengths();
   among_messages();
+  at_rest_and_after(other);
   while_others_wait(other);
   many();
   if (several && level == MPI_THREAD_MULTIPLE) threads();

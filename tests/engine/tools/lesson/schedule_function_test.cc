@@ -164,7 +164,7 @@ TEST(ScheduleFunctions, ErrorsNameFileRanksAndLine) {
   const Captured other =
       check(file_with("it.cc", cxx + "Schedule schedule(int) { return {\"broadcast\", 1}; }\n"));
   EXPECT_EQ(other.exit, 2);
-  EXPECT_THAT(other.err, HasSubstr("it.cc, at N = 2: the schedule is one of 1 ranks\n"));
+  EXPECT_THAT(other.err, HasSubstr("it.cc, at N = 2: the schedule is one of 1 rank\n"));
   EXPECT_EQ(check(testing::TempDir() + "/nowhere.py").exit, 3);
   EXPECT_EQ(check(file_with("it.txt", "broadcast 1\n"), {"--ranks", "3"}).exit, 2);
   EXPECT_EQ(check(file_with("it.py", kRing), {"--ranks", "0"}).exit, 2);

@@ -274,7 +274,7 @@ TEST(Step, WhatThreadsCannotPlayIsRefused) {
   };
   EXPECT_NE(error("gpt_1t --tp 8 --pp 64 --dp 32").find("the axes multiply to 16384 ranks"),
             std::string::npos);
-  EXPECT_NE(error("gpt_1t --dp 8 --zero 1").find("8 ranks need"), std::string::npos);
+  EXPECT_NE(error("gpt_1t --dp 8 --zero 1").find("8 ranks must have"), std::string::npos);
 }
 
 // The chapter's exercise 4: 1000 tensors of 1 MB, 8 ranks, 10 us, 100 GB/s.

@@ -130,7 +130,7 @@ TEST(Train, RefusesWhatCannotBe) {
       {{"--blas", "libc.so.6"}, "cblas_sgemm"},
       {{"--blas", "libc.so.6", "--type", "bf16"}, "products of bf16 are ours"},
       {{"--sequence", "30000"}, "--sequence is '30000'; allowed are whole numbers from 1 to 10000"},
-      {{"--hidden", "65536", "--layers", "65536"}, "1 ranks need"},
+      {{"--hidden", "65536", "--layers", "65536"}, "1 rank must have"},
       {{"--rate", "-1"}, "rate is '-1'; it must be a number above 0, at most 1"},
       {{"--dp", "4096", "--batch", "8192"}, "threads play at most"},
   };
