@@ -222,7 +222,7 @@ TEST(Answers, WhatIsWrongIsNamed) {
     return told({{"ask", "messages"}, {"question", asked}}).answer.value("error", "");
   };
   EXPECT_TRUE(with({{"ranks", 0}}).starts_with("ranks is 0;"));
-  EXPECT_TRUE(with({{"bytes", "1e99"}}).starts_with("bytes is '1e99';"));
+  EXPECT_TRUE(with({{"bytes", "1e99"}}).starts_with("bytes is '1e99', which "));
   EXPECT_TRUE(with({{"fidelity", "flow"}}).starts_with("fidelity is \"flow\""));
   for (const char* text : {"", "null", "7", "[]", "{}", "{\"ask\": 7}", "{\"ask\": \"x\"}", "{",
                            "{\"ask\": \"simulate\"}", "{\"ask\": \"play\", \"question\": []}",
