@@ -63,62 +63,61 @@ struct Message {
 };
 using Part = std::vector<std::size_t>;  // which transfers of the round: nobody twice
 
-// When k ports of every rank are free at that price, and how long those of an end may idle yet.
+// What an end of a rank has yet to carry in the round.
+struct Left {
+  Time messages = 0, blocks = 0;
+};
+
+// When k ports of every rank are free at that price.
 class Clock {
  public:
   Clock(int ranks, int k, Price price)
       : k_(k),
         price_(price),
         sends_(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(k), 0),
-        receives_(sends_),
-        send_idle_(static_cast<std::size_t>(ranks), 0),
-        receive_idle_(send_idle_) {}
-  Time cost(Time blocks) const { return price_.alpha + price_.beta * blocks; }
+        receives_(sends_) {}
+  Time cost(Time blocks) const { return cost({1, blocks}); }
   int ports() const { return k_; }
+  // All messages must have ended by then.
+  void must_end(Time limit) { limit_ = limit; }
 
-  // All messages must have ended by then: what their ports may idle until then.
-  void must_end(Time limit, const std::vector<std::optional<Message>>& messages) {
-    limit_ = limit;
-    std::fill(send_idle_.begin(), send_idle_.end(), k_ * limit);
-    receive_idle_ = send_idle_;
-    for (const auto& m : messages) {
-      if (!m) continue;
-      at(send_idle_, m->from) -= cost(m->blocks);
-      at(receive_idle_, m->to) -= cost(m->blocks);
-    }
-  }
   // When it is carried.
   Time take(const Message& m) {
     return take(m, [](Time&) {});
   }
   // The same; `note` hears of times before they change. False where something must end too late:
-  // it does, or a port idles for so long that what is left for it will.
+  // it does, or what its ends have left does not fit into the rest of their ports.
   template <class Note>
-  bool in_time(const Message& m, const Note& note) {
-    return take(m, note) <= limit_ && at(send_idle_, m.from) >= 0 && at(receive_idle_, m.to) >= 0;
+  bool in_time(const Message& m, const Left& to_send, const Left& to_receive, const Note& note) {
+    return take(m, note) <= limit_ && fits(sends_, m.from, to_send) &&
+           fits(receives_, m.to, to_receive);
   }
 
  private:
-  static Time& at(Times& times, Rank r) { return times[static_cast<std::size_t>(r)]; }
+  Time cost(const Left& left) const {
+    return price_.alpha * left.messages + price_.beta * left.blocks;
+  }
+  template <class Ports>
+  auto first(Ports& ports, Rank r) const {
+    return ports.begin() + std::ptrdiff_t{r} * k_;
+  }
   Time& earliest(Times& ports, Rank r) const {
-    const auto first = ports.begin() + std::ptrdiff_t{r} * k_;
-    return *std::min_element(first, first + k_);
+    return *std::min_element(first(ports, r), first(ports, r) + k_);
+  }
+  bool fits(const Times& ports, Rank r, const Left& left) const {
+    return std::accumulate(first(ports, r), first(ports, r) + k_, cost(left)) <= k_ * limit_;
   }
   template <class Note>
   Time take(const Message& m, const Note& note) {
     Time &out = earliest(sends_, m.from), &in = earliest(receives_, m.to);
-    Time &out_idle = at(send_idle_, m.from), &in_idle = at(receive_idle_, m.to);
-    for (Time* time : {&out, &in, &out_idle, &in_idle}) note(*time);
-    const Time start = std::max(out, in);
-    out_idle -= start - out;
-    in_idle -= start - in;
-    return out = in = start + cost(m.blocks);
+    note(out);
+    note(in);
+    return out = in = std::max(out, in) + cost(m.blocks);
   }
   int k_;
   Price price_;
   Time limit_ = 0;
   Times sends_, receives_;
-  Times send_idle_, receive_idle_;  // by rank
 };
 
 // One round.
@@ -237,7 +236,10 @@ class Order {
     is_taken_.assign(parts.size(), false);
     clocks_ = clocks();
     changes_.clear();
-    for (std::size_t c = 0; c < clocks_.size(); ++c) clocks_[c].must_end(limits[c], messages_);
+    for (std::size_t c = 0; c < clocks_.size(); ++c) clocks_[c].must_end(limits[c]);
+    to_send_.assign(static_cast<std::size_t>(ranks_), {});
+    to_receive_ = to_send_;
+    for (const Part& part : parts) leave(part, 1);
     steps_ = 0;
     most_steps_ = most_steps;
     meet_.assign(parts.size(), std::vector<bool>(parts.size()));
@@ -256,6 +258,7 @@ class Order {
       if (is_taken_[i]) continue;
       if (!taken_.empty() && i < taken_.back() && !meet_[i][taken_.back()]) continue;
       if (steps_ > most_steps_) return false;
+      leave((*parts_)[i], -1);
       if (take((*parts_)[i])) {
         is_taken_[i] = true;
         taken_.push_back(i);
@@ -264,9 +267,22 @@ class Order {
         is_taken_[i] = false;
       }
       take_back(before);
+      leave((*parts_)[i], 1);
     }
     return false;
   }
+  // That the ends have these to carry (1), or no longer (-1).
+  void leave(const Part& part, Time sign) {
+    for (const std::size_t i : part) {
+      if (!messages_[i]) continue;
+      for (Left* left : {&to_send(*messages_[i]), &to_receive(*messages_[i])}) {
+        left->messages += sign;
+        left->blocks += sign * messages_[i]->blocks;
+      }
+    }
+  }
+  Left& to_send(const Message& m) { return to_send_[static_cast<std::size_t>(m.from)]; }
+  Left& to_receive(const Message& m) { return to_receive_[static_cast<std::size_t>(m.to)]; }
 
   std::vector<std::size_t> order() const {
     std::vector<std::size_t> out;
@@ -291,7 +307,9 @@ class Order {
     for (Clock& clock : clocks_) {
       for (const std::size_t i : part) {
         ++steps_;
-        if (messages_[i] && !clock.in_time(*messages_[i], note)) return false;
+        if (!messages_[i]) continue;
+        const Message& m = *messages_[i];
+        if (!clock.in_time(m, to_send(m), to_receive(m), note)) return false;
       }
     }
     return true;
@@ -312,6 +330,7 @@ class Order {
   const std::vector<Part>* parts_ = nullptr;
   std::vector<std::size_t> taken_;  // in this order
   std::vector<bool> is_taken_;
+  std::vector<Left> to_send_, to_receive_;  // by rank
   std::vector<Clock> clocks_;
   std::vector<std::pair<Time*, Time>> changes_;  // of their times, with what they were
   std::vector<std::vector<bool>> meet_;          // whether two of them do, the earlier first
