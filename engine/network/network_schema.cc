@@ -13,13 +13,13 @@ using Kind = NetworkMember::Kind;
 
 // As parse_seconds() and parse_bandwidth() read them.
 constexpr const char* kTimePattern =
-    R"(^ *\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *([mM][iI][nN]|[mMuUnNpP]?[sS])? *$)";
+    R"(^ *\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *([hH]|[mM][iI][nN]|[mMuUnNpP]?[sS])? *$)";
 constexpr const char* kBandwidthPattern =
-    R"(^ *\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *([kKMGT]i?)?[bB]/s *$)";
+    R"(^ *\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *([kKMGT]i?)?[bB](/s|ps) *$)";
 
 // As parse_size() reads it, as far as the largest size that a member may have goes.
 constexpr const char* kBytesPattern =
-    R"(^ *([0-9]+\.?[0-9]*|\.[0-9]+) *([bB]|[kKmM]([bB]|[iI][bB]?)?)? *$)";
+    R"(^ *([0-9]+\.?[0-9]*|\.[0-9]+)([eE]\+?[0-9]+)? *([bB]|[kKmM]([bB]|[iI][bB]?)?)? *$)";
 
 std::string sizes_pattern() { return "^[0-9]+(x[0-9]+){0," + std::to_string(kMostDims - 1) + "}$"; }
 

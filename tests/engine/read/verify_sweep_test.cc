@@ -77,7 +77,7 @@ TEST(VerifySweep, WhatIsWrongIsTheCasesFailure) {
   const std::vector<SweepResult> results = sweep(options);
   ASSERT_EQ(results.size(), 1u);
   EXPECT_EQ(results[0].failure,
-            "too_large: 3 ranks x 3 blocks x 1 planes take more states; allowed are 2");
+            "too_large: 3 ranks x 3 blocks x 1 plane take more states; allowed are 2");
 }
 
 }  // namespace
