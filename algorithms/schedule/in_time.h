@@ -22,11 +22,11 @@ namespace rankine {
 std::int64_t least_time(const std::vector<std::int64_t>& falling, int ports);
 
 // The same schedule with every round in time: it lasts no longer than the busiest port of any rank
-// needs, on any number of ports, whether a message costs its blocks, one more, or 1. A round that is
-// not becomes the first of the orders of its matchings that is, in lexicographic order from the one
-// stated, or of their parts; or one that is but on one number of ports and at one price, and not
-// later there than as stated. It stays as it is where none is found (a few thousand steps are taken
-// for each of these), or where a switch takes part. Everyone does the same as before.
+// needs, on any number of ports, whether a message costs its blocks, one more, or 1. A round that
+// is not becomes the first of the orders of its matchings that is, in lexicographic order from the
+// one stated, or of their parts; or one that is but on one number of ports and at one price, and
+// not later there than as stated. It stays as it is where none is found in so many steps of each
+// search, or where a switch takes part. Everyone does the same as before.
 Schedule in_time(Schedule a);
 
 }  // namespace rankine

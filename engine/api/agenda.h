@@ -50,8 +50,8 @@ struct StartedCall {
   bool first = false;                         // call of its kind
   bool ready = false;                         // `given` is as the next start has it
   Given given;
-  std::int64_t timeout_ns = 0;
-  bool rests = true;  // not started, or waited for: the owner's
+  std::int64_t timeout_ns = 0;  // from each start on, as CallOptions::timeout
+  bool rests = true;            // not started, or waited for: the owner's
   Phase phase = Phase::over;
   Cursor cursor;
   // On a modelled network: when it was started and ended there; and how it goes on.

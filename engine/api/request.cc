@@ -254,8 +254,7 @@ Result<Request> Member::bind(const Call& call, bool calls) try {
   }
   // Names and lists are the caller's, and the plan's; nobody looks at these.
   own.counts = {};
-  own.options = {
-      .timeout = call.options.timeout, .tag = call.options.tag, .epilogue = own.options.epilogue};
+  own.options = {.tag = call.options.tag, .epilogue = own.options.epilogue};
   return Request(std::move(bound));
 } catch (const std::bad_alloc&) {
   return give_up(make_error(Code::out_of_memory, [&] {
