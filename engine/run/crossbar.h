@@ -31,6 +31,7 @@
 #include "engine/run/machine.h"
 #include "engine/run/rank_processes.h"
 #include "engine/run/slow_waits.h"
+#include "engine/run/staging_stores.h"
 #include "engine/run/wait_policy.h"
 
 namespace rankine {
@@ -116,8 +117,9 @@ struct RankLines {
   CallRecord record;
   Bell bell;
   Parked parked;
+  StagingTimes staging;
 };
-static_assert(sizeof(RankLines) == 5 * kCacheLine && std::is_trivially_destructible_v<RankLines>);
+static_assert(sizeof(RankLines) == 6 * kCacheLine && std::is_trivially_destructible_v<RankLines>);
 
 // Memory for the lines of all ranks, those of rank r at base + r * stride. Zeroed, aligned to a
 // cache line; the caller's, for as long as the crossbar lives.
@@ -165,6 +167,7 @@ class Crossbar {
   CallRecord& record(Rank r) { return lines(r).record; }
   Bell& bell(Rank r) { return lines(r).bell; }
   Parked& parked(Rank r) { return lines(r).parked; }
+  StagingTimes& staging(Rank r) { return lines(r).staging; }
   SlowWaits& slow_waits(Rank r) { return slow_waits_[index(r)]; }
   const SlowWaits& slow_waits(Rank r) const { return slow_waits_[index(r)]; }
 

@@ -35,6 +35,13 @@ inline void pause_cpu() {
   __builtin_ia32_pause();
 #endif
 }
+// Until what this core has stored is where others find it: a clock that is read before leaves out
+// what stores past the caches take longest for, and others then wait for.
+inline void wait_for_stores() {
+#if defined(__x86_64__)
+  __builtin_ia32_mfence();
+#endif
+}
 inline void yield_cpu() { sched_yield(); }
 void sleep_ns(std::int64_t ns);
 

@@ -193,6 +193,13 @@ void move_data(const Op& op, const Operand* operands, const Plan& plan, RankStat
   }
 }
 
+// Called, not put in place: calls that stage nothing pay nothing for it.
+[[gnu::noinline]] void begin_staging(const Plan& plan, RankState& state) noexcept {
+  state.staging.begin_call(state.waiter.rank, plan.ranks, [&](Rank r) -> StagingTimes& {
+    return state.waiter.crossbar->staging(r);
+  });
+}
+
 // What is staged, or was. Called, not put in place: other ops pay nothing for it.
 [[gnu::noinline]] void move_staged(const Op& op, const Operand* operands, const Plan& plan,
                                    RankState& state) noexcept {
@@ -201,7 +208,7 @@ void move_data(const Op& op, const Operand* operands, const Plan& plan, RankStat
   move_data(op, operands, plan, state, (op.flags & kStages) != 0 && stores.past_caches());
   if (!stores.is_timed()) return;
   wait_for_stores();
-  stores.add(op.bytes, now_ns() - begin);
+  stores.add((op.flags & kStages) != 0, op.bytes, now_ns() - begin);
 }
 
 void publish_progress(const Op& op, RankState& state) noexcept {
@@ -332,7 +339,7 @@ Walked walk(const Plan& plan, RankState& state, Observing observing, Pace pace) 
   }
   // (What stages does not begin by waiting, so nobody stops there and comes back.)
   if (plan.stages && op == mine.ops.data()) [[unlikely]]
-    state.staging.begin_call();
+    begin_staging(plan, state);
   for (;; ++op) {
     bool going = true;
     fault_point();

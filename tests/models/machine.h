@@ -170,6 +170,7 @@ inline void yield_cpu() {
   if (model::Machine::current != nullptr) model::Machine::current->yield();
 }
 inline void pause_cpu() { yield_cpu(); }
+inline void wait_for_stores() {}
 inline void sleep_ns(std::int64_t ns) {
   if (model::Machine::current != nullptr) model::Machine::current->sleep(ns);
 }
