@@ -94,14 +94,6 @@ RANKINE_FUNCTIONS(RANKINE_PREPARED_MPI, RANKINE_PREPARED_MPI)
 RANKINE_FUNCTIONS(RANKINE_PREPARED_MPIX, RANKINE_PREPARED_MPIX)
 #endif
 
-#ifdef MPICH_VERSION
-// Which asks no generalized request here.
-int MPI_Request_get_status(MPI_Request request, int* is_complete, MPI_Status* status) {
-  requests().move_on_in_mpi();
-  return PMPI_Request_get_status(request, is_complete, status);
-}
-#endif
-
 int MPI_Finalize() {
   prepared_calls().end();
   communicators().forget_all();

@@ -1,5 +1,7 @@
 // The same calls of programs in Fortran, whose library of MPI does not pass by C's names: those of
-// mpif.h and `use mpi`, and with Open MPI of `use mpi_f08`, as GNU Fortran writes them.
+// mpif.h, `use mpi` and `use mpi_f08`, as GNU Fortran writes them. (MPICH's module for Fortran 2008
+// calls C's, whom we take over, where there are buffers, and MPI's own at once where there are
+// none.)
 //
 // Arguments come by address, handles as numbers, and the constants that stand for buffers as
 // addresses of variables that the MPI's Fortran library has. So each function is C's of the table
@@ -12,7 +14,6 @@
 #include <vector>
 
 #include "engine/api/mpi/preload_functions.h"
-#include "engine/api/mpi/preload_requests.h"
 
 namespace rankine::mpi {
 namespace {
@@ -62,6 +63,7 @@ T in_c(void* given) {
     if constexpr (std::is_same_v<T, MPI_Datatype>) return MPI_Type_f2c(number);
     if constexpr (std::is_same_v<T, MPI_Op>) return MPI_Op_f2c(number);
     if constexpr (std::is_same_v<T, MPI_Comm>) return MPI_Comm_f2c(number);
+    if constexpr (std::is_same_v<T, MPI_Info>) return MPI_Info_f2c(number);
   }
 }
 template <class... Arguments, class... Given>
@@ -96,16 +98,29 @@ int call(decltype(&MPI_Alltoallw) function, void* in, void* in_counts, void* in_
                   in_c<const int*>(out_places), out_list.data(), ranks);
 }
 
+// Fortran 2008 may leave out where to say what came of a call.
+void tell(MPI_Fint* error, int came) {
+  if (error != nullptr) *error = came;
+}
+void give(MPI_Fint* request, const MPI_Request& known, MPI_Fint* error, int came) {
+  if (came == MPI_SUCCESS) *request = MPI_Request_c2f(known);
+  tell(error, came);
+}
+
 }  // namespace
 }  // namespace rankine::mpi
 
 using namespace rankine::mpi;
 
-// Of Open MPI's, what its modules for Fortran 2008 call has a name of its own.
+// What a module for Fortran 2008 calls has a name of its own: all of Open MPI's, and of MPICH's
+// what has no buffers.
 #ifdef OPEN_MPI
 #define RANKINE_ALSO(name, ...) [[gnu::alias("mpi_" #name "_")]] void ompi_##name##_f(__VA_ARGS__);
+#define RANKINE_ALSO_WITH_BUFFERS(name, ...) RANKINE_ALSO(name, __VA_ARGS__)
 #else
-#define RANKINE_ALSO(name, ...)
+#define RANKINE_ALSO(name, ...) \
+  [[gnu::alias("mpi_" #name "_")]] void mpi_##name##_f08_(__VA_ARGS__);
+#define RANKINE_ALSO_WITH_BUFFERS(name, ...)
 #endif
 
 extern "C" {
@@ -113,60 +128,76 @@ extern "C" {
 #define RANKINE_ADDRESS(type, name) void *name,
 #define RANKINE_WAITED_FOR(Name, name, PARAMETERS)                              \
   void mpi_##name##_(PARAMETERS(RANKINE_ADDRESS) void* comm, MPI_Fint* error) { \
-    *error = call(MPI_##Name, PARAMETERS(RANKINE_GIVEN) comm);                  \
+    tell(error, call(MPI_##Name, PARAMETERS(RANKINE_GIVEN) comm));              \
   }                                                                             \
-  RANKINE_ALSO(name, PARAMETERS(RANKINE_ADDRESS) void*, MPI_Fint*)
+  RANKINE_ALSO_WITH_BUFFERS(name, PARAMETERS(RANKINE_ADDRESS) void*, MPI_Fint*)
 RANKINE_FUNCTIONS(RANKINE_WAITED_FOR, RANKINE_WAITED_FOR)
 
-#define RANKINE_STARTED(Name, name, PARAMETERS)                                  \
-  void mpi_i##name##_(PARAMETERS(RANKINE_ADDRESS) void* comm, MPI_Fint* request, \
-                      MPI_Fint* error) {                                         \
-    MPI_Request made = MPI_REQUEST_NULL;                                         \
-    *error = call(MPI_I##name, PARAMETERS(RANKINE_GIVEN) comm, &made);           \
-    if (*error == MPI_SUCCESS) *request = MPI_Request_c2f(made);                 \
-  }                                                                              \
-  RANKINE_ALSO(i##name, PARAMETERS(RANKINE_ADDRESS) void*, MPI_Fint*, MPI_Fint*)
-// Those of own lengths, which are never taken, are left to MPI's library.
+#define RANKINE_STARTED(Name, name, PARAMETERS)                                           \
+  void mpi_i##name##_(PARAMETERS(RANKINE_ADDRESS) void* comm, MPI_Fint* request,          \
+                      MPI_Fint* error) {                                                  \
+    MPI_Request made = MPI_REQUEST_NULL;                                                  \
+    give(request, made, error, call(MPI_I##name, PARAMETERS(RANKINE_GIVEN) comm, &made)); \
+  }                                                                                       \
+  RANKINE_ALSO_WITH_BUFFERS(i##name, PARAMETERS(RANKINE_ADDRESS) void*, MPI_Fint*, MPI_Fint*)
+// Those of own lengths are left to MPI's library: started they are never taken.
 #define RANKINE_LEFT(Name, name, PARAMETERS)
 RANKINE_FUNCTIONS(RANKINE_STARTED, RANKINE_LEFT)
 
+// As in C (preload.cc).
+#define RANKINE_PREPARED(MPI_FUNCTION, fortran_function, PARAMETERS)                             \
+  int MPI_FUNCTION(PARAMETERS(RANKINE_DECLARED) MPI_Comm comm, MPI_Info info,                    \
+                   MPI_Request* request);                                                        \
+  void fortran_function(PARAMETERS(RANKINE_ADDRESS) void* comm, void* info, MPI_Fint* request,   \
+                        MPI_Fint* error) {                                                       \
+    MPI_Request made = MPI_REQUEST_NULL;                                                         \
+    give(request, made, error, call(MPI_FUNCTION, PARAMETERS(RANKINE_GIVEN) comm, info, &made)); \
+  }
+#if MPI_VERSION >= 4
+#define RANKINE_PREPARED_MPI(Name, name, PARAMETERS)                                          \
+  RANKINE_PREPARED(MPI_##Name##_init, mpi_##name##_init_, PARAMETERS)                         \
+  RANKINE_ALSO_WITH_BUFFERS(name##_init, PARAMETERS(RANKINE_ADDRESS) void*, void*, MPI_Fint*, \
+                            MPI_Fint*)
+RANKINE_FUNCTIONS(RANKINE_PREPARED_MPI, RANKINE_LEFT)
+#endif
 #ifdef OPEN_MPI
-// Of requests that C has made ready, say. MPICH's own of these call C's.
+#define RANKINE_PREPARED_MPIX(Name, name, PARAMETERS)                   \
+  RANKINE_PREPARED(MPIX_##Name##_init, mpix_##name##_init_, PARAMETERS) \
+  [[gnu::alias("mpix_" #name "_init_")]] void ompix_##name##_init_f(    \
+      PARAMETERS(RANKINE_ADDRESS) void*, void*, MPI_Fint*, MPI_Fint*);
+RANKINE_FUNCTIONS(RANKINE_PREPARED_MPIX, RANKINE_LEFT)
+#endif
+
+// Of requests that were made ready.
 void mpi_start_(MPI_Fint* request, MPI_Fint* error) {
   MPI_Request known = MPI_Request_f2c(*request);
-  *error = MPI_Start(&known);
-  if (*error == MPI_SUCCESS) *request = MPI_Request_c2f(known);
+  give(request, known, error, MPI_Start(&known));
 }
 
 void mpi_startall_(MPI_Fint* count, MPI_Fint* requests, MPI_Fint* error) {
   std::vector<MPI_Request> known;
   for (int i = 0; i < *count; ++i) known.push_back(MPI_Request_f2c(requests[i]));
-  *error = MPI_Startall(*count, known.data());
-  if (*error != MPI_SUCCESS) return;
+  const int came = MPI_Startall(*count, known.data());
+  tell(error, came);
+  if (came != MPI_SUCCESS) return;
   for (int i = 0; i < *count; ++i)
     requests[i] = MPI_Request_c2f(known[static_cast<std::size_t>(i)]);
 }
 
 void mpi_request_free_(MPI_Fint* request, MPI_Fint* error) {
   MPI_Request known = MPI_Request_f2c(*request);
-  *error = MPI_Request_free(&known);
-  if (*error == MPI_SUCCESS) *request = MPI_Request_c2f(known);
+  give(request, known, error, MPI_Request_free(&known));
 }
-#else
-// MPICH's own does not call C's.
-void mpi_request_get_status_(MPI_Fint* request, MPI_Fint* is_complete, MPI_Fint* status,
-                             MPI_Fint* error) {
-  using Function = void (*)(MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
-  static const auto next = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "mpi_request_get_status_"));
-  requests().move_on_in_mpi();
-  next(request, is_complete, status, error);
-}
-#endif
 
-void mpi_finalize_(MPI_Fint* error) { *error = MPI_Finalize(); }
+void mpi_finalize_(MPI_Fint* error) { tell(error, MPI_Finalize()); }
 
 RANKINE_ALSO(start, MPI_Fint*, MPI_Fint*)
 RANKINE_ALSO(startall, MPI_Fint*, MPI_Fint*, MPI_Fint*)
 RANKINE_ALSO(request_free, MPI_Fint*, MPI_Fint*)
 RANKINE_ALSO(finalize, MPI_Fint*)
+#ifdef MPICH_VERSION
+RANKINE_ALSO(barrier, void*, MPI_Fint*)
+RANKINE_ALSO(ibarrier, void*, MPI_Fint*, MPI_Fint*)
+RANKINE_ALSO(barrier_init, void*, void*, MPI_Fint*, MPI_Fint*)
+#endif
 }

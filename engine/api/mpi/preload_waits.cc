@@ -1,8 +1,14 @@
 // Where MPICH waits for or tests calls that were made ready, it asks nobody about them, and does
-// not call us either (preload_requests.h): so we move them on before it looks.
+// not call us either (preload_requests.h): so we move them on before it looks. Where it is asked
+// for a request's status it asks nobody about any that is started.
+//
+// Its functions of mpif.h call C's, those of its module for Fortran 2008 MPI's own at once: these
+// are wrapped too. There a request is a structure of nothing but C's.
 #include <mpi.h>
 
 #ifdef MPICH_VERSION
+
+#include <dlfcn.h>
 
 #include <memory>
 
@@ -78,6 +84,83 @@ int MPI_Testany(int count, MPI_Request these[], int* index, int* flag, MPI_Statu
 int MPI_Testsome(int count, MPI_Request these[], int* ended, int indices[], MPI_Status statuses[]) {
   move_on(count, these);
   return PMPI_Testsome(count, these, ended, indices, statuses);
+}
+
+int MPI_Request_get_status(MPI_Request request, int* is_complete, MPI_Status* status) {
+  requests().move_on_in_mpi();
+  return PMPI_Request_get_status(request, is_complete, status);
+}
+
+// Calls MPI's function of that name in Fortran, with the arguments that the program gave.
+#define RANKINE_NEXT(function, ...)                                                              \
+  [&](auto*... given) {                                                                          \
+    static const auto next = reinterpret_cast<decltype(&function)>(dlsym(RTLD_NEXT, #function)); \
+    next(given...);                                                                              \
+  }(__VA_ARGS__)
+
+// Where an error is to be told may be left out.
+void mpi_request_get_status_f08_(MPI_Request* request, MPI_Fint* is_complete, void* status,
+                                 MPI_Fint* error) {
+  requests().move_on_in_mpi();
+  RANKINE_NEXT(mpi_request_get_status_f08_, request, is_complete, status, error);
+}
+
+void mpi_test_f08_(MPI_Request* request, MPI_Fint* flag, void* status, MPI_Fint* error) {
+  move_on(1, request);
+  RANKINE_NEXT(mpi_test_f08_, request, flag, status, error);
+}
+
+void mpi_testall_f08_(MPI_Fint* count, MPI_Request these[], MPI_Fint* flag, void* statuses,
+                      MPI_Fint* error) {
+  move_on(*count, these);
+  RANKINE_NEXT(mpi_testall_f08_, count, these, flag, statuses, error);
+}
+
+void mpi_testany_f08_(MPI_Fint* count, MPI_Request these[], MPI_Fint* index, MPI_Fint* flag,
+                      void* status, MPI_Fint* error) {
+  move_on(*count, these);
+  RANKINE_NEXT(mpi_testany_f08_, count, these, index, flag, status, error);
+}
+
+void mpi_testsome_f08_(MPI_Fint* count, MPI_Request these[], MPI_Fint* ended, MPI_Fint* indices,
+                       void* statuses, MPI_Fint* error) {
+  move_on(*count, these);
+  RANKINE_NEXT(mpi_testsome_f08_, count, these, ended, indices, statuses, error);
+}
+
+void mpi_wait_f08_(MPI_Request* request, void* status, MPI_Fint* error) {
+  move_on_until_over(1, request);
+  RANKINE_NEXT(mpi_wait_f08_, request, status, error);
+}
+
+void mpi_waitall_f08_(MPI_Fint* count, MPI_Request these[], void* statuses, MPI_Fint* error) {
+  move_on_until_over(*count, these);
+  RANKINE_NEXT(mpi_waitall_f08_, count, these, statuses, error);
+}
+
+void mpi_waitany_f08_(MPI_Fint* count, MPI_Request these[], MPI_Fint* index, void* status,
+                      MPI_Fint* error) {
+  MPI_Fint flag = 0, came = MPI_SUCCESS;
+  while (flag == 0 && came == MPI_SUCCESS && move_on(*count, these))
+    RANKINE_NEXT(mpi_testany_f08_, count, these, index, &flag, status, &came);
+  if (flag == 0 && came == MPI_SUCCESS) {
+    RANKINE_NEXT(mpi_waitany_f08_, count, these, index, status, error);
+  } else if (error != nullptr) {
+    *error = came;
+  }
+}
+
+void mpi_waitsome_f08_(MPI_Fint* count, MPI_Request these[], MPI_Fint* ended, MPI_Fint* indices,
+                       void* statuses, MPI_Fint* error) {
+  MPI_Fint came = MPI_SUCCESS;
+  *ended = 0;
+  while (*ended == 0 && came == MPI_SUCCESS && move_on(*count, these))
+    RANKINE_NEXT(mpi_testsome_f08_, count, these, ended, indices, statuses, &came);
+  if (*ended == 0 && came == MPI_SUCCESS) {
+    RANKINE_NEXT(mpi_waitsome_f08_, count, these, ended, indices, statuses, error);
+  } else if (error != nullptr) {
+    *error = came;
+  }
 }
 }
 
