@@ -49,7 +49,7 @@ _LIBRARIES = {
     ),
     "rapidcheck": _library(["librapidcheck-dev"], ["rapidcheck", "rapidcheck.h"], ["librapidcheck.a"]),
     "readerwriterqueue": _library(["libreaderwriterqueue-dev"], ["readerwriterqueue"]),
-    "simgrid": _library(["libsimgrid-dev"], ["simgrid", "xbt", "xbt.h"], optional = True),
+    "simgrid": _library(["libsimgrid-dev"], ["simgrid", "smpi", "xbt", "xbt.h"], optional = True),
     "tomlplusplus": _library(["libtomlplusplus-dev"], ["toml++"]),
     # With what a module of Python's is made of.
     "torch": _library(

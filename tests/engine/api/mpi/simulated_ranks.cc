@@ -1,0 +1,62 @@
+// An MPI program for more ranks than a machine has processes for: SimGrid's SMPI plays them all in
+// one, and each message takes the time of a modelled platform. Every rank joins, plans and carries
+// its calls as among processes, by each all-reduce that is named:
+//
+//   smpirun -np 1024 -no-privatize ... simulated_ranks_smpi.so recursive_doubling ring
+//
+// Globals are shared by all ranks (-no-privatize): the engine's are those of ranks that are
+// threads.
+#include <mpi.h>
+
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/api/mpi/member.h"
+#include "tests/engine/api/mpi/mpi_program.h"
+
+// SMPI has a process of one thread for each rank, and says of its first only that it is the main
+// one.
+extern "C" int MPI_Is_thread_main(int* is_main) {
+  *is_main = 1;
+  return MPI_SUCCESS;
+}
+
+namespace rankine::mpi {
+namespace {
+
+std::string all_reduce_by(Member& me, const char* algorithm) {
+  std::vector<int> in(1000), out(in.size(), -1);
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = me.rank() + static_cast<int>(i);
+  const Status status = me.all_reduce(std::span<const int>(in), std::span<int>(out), ReduceOp::sum,
+                                      {.algorithm = algorithm});
+  if (!status.ok()) return status.text();
+  const int ranks = me.ranks(), added = ranks * (ranks - 1) / 2;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (out[i] != added + static_cast<int>(i) * ranks) return "element " + std::to_string(i);
+  }
+  return {};
+}
+
+int run_all(int argc, char** argv) {
+  Checks checks;
+  auto joined = join(MPI_COMM_WORLD, {.timeout = std::chrono::hours(1)});
+  checks.check("join", joined.ok() ? "" : joined.status().text());
+  if (!joined.ok()) return checks.end();
+  for (int i = 1; i < argc; ++i) checks.check(argv[i], all_reduce_by(**joined, argv[i]));
+  joined = Status(Code::aborted, "");
+  return checks.end();
+}
+
+}  // namespace
+}  // namespace rankine::mpi
+
+int main(int argc, char** argv) {
+  int level = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
+  const int result = rankine::mpi::run_all(argc, argv);
+  MPI_Finalize();
+  return result;
+}
