@@ -181,9 +181,8 @@ Result<MemberState::Found> MemberState::find(const Call& call, bool calls) {
   RankPlans::Slot* slot = plans.find(key, key.hash());
   if (slot == nullptr) {
     auto prepared = shared->prepare(key, run.waiter);
-    if (!prepared.ok()) return refused(prepared.status());
-    Status status = adopt(**prepared);
-    if (!status.ok()) return refused(std::move(status));
+    if (!prepared.ok()) return prepared.status();
+    if (Status status = adopt(**prepared); !status.ok()) return status;
     if (shared->plan_bytes.load(std::memory_order_relaxed) > 2 * PlanTable::kMostBytes) {
       plans.clear();  // ranks hold more than the communicator does: let go of what is old
     }
@@ -214,6 +213,12 @@ void MemberState::count_thread() {
 }
 
 Result<MemberState::Found> MemberState::plan(const Call& call, bool calls) {
+  auto found = ask(call, calls);
+  if (!found.ok() && !shared->forked()) return refused(found.status());
+  return found;
+}
+
+Result<MemberState::Found> MemberState::ask(const Call& call, bool calls) {
   if (shared->forked()) [[unlikely]]
     return forked_status();
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // naps are taken while another rank plans
@@ -221,10 +226,10 @@ Result<MemberState::Found> MemberState::plan(const Call& call, bool calls) {
     if (thread == 0) count_thread();
     return find(call, calls);
   } catch (const std::bad_alloc&) {
-    return refused(make_error(Code::out_of_memory, [&] {
+    return make_error(Code::out_of_memory, [&] {
       return "rank " + std::to_string(run.waiter.rank) + " has no memory for the plan of " +
              std::string(name_of(call.collective));
-    }));
+    });
   }
 }
 
@@ -458,7 +463,7 @@ Result<const Prepared*> Member::planned(const Call& call) {
   state_->wait_as(call.options);
   Call plain = call;
   if (call.displacements != nullptr) plain.in = plain.out = nullptr;  // apart, wherever they are
-  auto found = state_->plan(plain, false);
+  auto found = state_->ask(plain, false);
   if (!found.ok()) return found.status();
   return found->held->get();
 }

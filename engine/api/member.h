@@ -126,6 +126,7 @@ class Member : public TypedCalls<Member, Status> {
   void give_way_to(OtherWork* work);
 
   // What such a call would get: "ring, mailbox transport", "double_tree, P = 8, direct transport".
+  // Makes room for it; a question ends nothing, also where there is none (out_of_memory).
   Result<std::string> plan_of(const Call& call);
 
   // Which levels of order its bits keep (order.h), beyond what it asks for: those that this very

@@ -60,8 +60,10 @@ struct MemberState {
     const RankPlans::Slot* slot = plans.find(key, key.hash());
     return slot != nullptr && slot->called ? &slot->prepared : nullptr;
   }
-  // find(), without exceptions.
+  // find(), without exceptions. What fails in a way that others would wait for ends it for them.
   Result<Found> plan(const Call& call, bool calls);
+  // The same of what is only asked about: ends nothing.
+  Result<Found> ask(const Call& call, bool calls);
   // `calls`: the call will be made. Makes room for it, so nothing may be under way here.
   Result<Found> find(const Call& call, bool calls);
   // A call that was bound before it was certain to be made has been the first of its kind.

@@ -99,16 +99,16 @@ class OverMemory : public Backend {
   Status can(const Call& call) override { return member_->plan_of(call).status(); }
   std::optional<Passed> leaves_to_mpi(const Call& call) override {
     finish_started();
-    if (is_over_) return Passed::refused;
-    const bool is_large = is_large_move(call);
-    if (!is_large && call.collective != Collective::barrier) ask_for(call);
-    const bool asks = !asked_for_.empty() || (asks_to_start_ && !starts_);
-    if (asks && !agree()) return Passed::refused;
-    return is_large ? std::optional(Passed::large) : std::nullopt;
+    const bool is_barrier =
+        call.collective == Collective::barrier;  // which there is always room for
+    Kind kind = is_barrier ? Kind::planned : ask_for(call);
+    if (!asked_for_.empty() || (asks_to_start_ && !starts_)) {
+      agree();
+      if (!is_barrier) kind = kinds_.at(kind_of(call));
+    }
+    return kind == Kind::refused ? std::optional(Passed::refused) : std::nullopt;
   }
   std::optional<Passed> leaves_start_to_mpi(const Call& call) override {
-    if (is_over_) return Passed::refused;
-    if (is_large_move(call)) return Passed::large;
     asks_to_start_ = true;
     // Each is planned when they are agreed on.
     if (asked_for_.size() >= kMostAskedFor && !kinds_.contains(kind_of(call)))
@@ -134,7 +134,7 @@ class OverMemory : public Backend {
   }
   PostLog* post_log() override {
     finish_started();
-    if (!post_log_ && !is_over_) open_post_log();
+    if (!post_log_ && !has_no_log_) open_post_log();
     return post_log_ ? &*post_log_ : nullptr;
   }
   bool is_over_memory() const override { return true; }
@@ -144,7 +144,7 @@ class OverMemory : public Backend {
   enum class Kind : std::uint8_t {
     asked_for,  // all ranks have yet to say whether they have the memory
     planned,
-    refused,  // there is no plan for it
+    refused,  // there is no plan for it, or no room on some rank
   };
   struct AskedFor {
     Call call;
@@ -152,18 +152,7 @@ class OverMemory : public Backend {
     std::uint64_t kind;
   };
 
-  static constexpr std::size_t kLarge = std::size_t{128} << 10;  // bench/mpi/calls.c
   static constexpr std::size_t kMostKinds = 65'536, kMostAskedFor = 64;
-
-  // What is only moved is copied twice here, and by MPI once where processes may read each other's
-  // memory.
-  bool is_large_move(const Call& call) const {
-    if (reduces(call.collective)) return false;
-    std::size_t bytes = call.count * size_of(call.type);
-    for (const std::size_t count : call.counts) bytes += count * size_of(call.type);
-    const bool in_blocks = call.collective != Collective::broadcast && call.counts.empty();
-    return bytes * (in_blocks ? static_cast<std::size_t>(member_->ranks()) : 1) >= kLarge;
-  }
 
   static std::uint64_t kind_of(const Call& call) {
     std::uint64_t kind = 0;
@@ -204,41 +193,42 @@ class OverMemory : public Backend {
 
   // Whether every rank has the memory that calls of the new kinds take; what is there stays there.
   // Asked before anything is moved, since who finds none in the midst of a call ends it for all.
-  bool agree() {
-    Status wrong;
+  void agree() {
+    std::vector<unsigned char> has;
     for (AskedFor& asked : asked_for_) {
       asked.call.counts = asked.counts;
-      Status status = member_->plan_of(asked.call).status();
-      const bool has_no_plan = status.code() == Code::invalid_argument;  // on any rank
-      kinds_[asked.kind] = has_no_plan ? Kind::refused : Kind::planned;
-      if (!status.ok() && !has_no_plan) wrong = std::move(status);
+      const Status status = member_->plan_of(asked.call).status();
+      has.push_back(status.ok() ? 1 : 0);
+      // What has no plan has none on any rank, and says so when it is called.
+      if (!status.ok() && status.code() != Code::invalid_argument) say_no_room(status);
     }
+    MPI_Allreduce(MPI_IN_PLACE, has.data(), static_cast<int>(has.size()), MPI_UNSIGNED_CHAR,
+                  MPI_MIN, comm_);
+    for (std::size_t i = 0; i < has.size(); ++i)
+      kinds_[asked_for_[i].kind] = has[i] != 0 ? Kind::planned : Kind::refused;
     asked_for_.clear();
-    is_over_ = !all_have_room(wrong.ok(), wrong);
     if (asks_to_start_ && !starts_) {
       const Status status = requests().begin();
       starts_ = all_say(comm_, status.ok());
       if (!status.ok())
         std::fprintf(stderr, "rankine: started calls are left to MPI: %s\n", status.text().c_str());
     }
-    return !is_over_;
   }
   // A call that waits comes after those that are started here, which all ranks start before it.
   void finish_started() {
     // Acquire: pairs with the release in Requests::complete().
     for (int turn = 0; under_way_.load(std::memory_order_acquire) > 0; ++turn) work_.give_way(turn);
   }
-  bool all_have_room(bool mine, const Status& status) {
-    if (all_say(comm_, mine)) return true;
-    if (!mine) std::fprintf(stderr, "rankine: calls are left to MPI: %s\n", status.text().c_str());
-    return false;
+  // Once: there may be many such calls.
+  void say_no_room(const Status& status) {
+    if (!std::exchange(said_no_room_, true))
+      std::fprintf(stderr, "rankine: calls are left to MPI: %s\n", status.text().c_str());
   }
   void open_post_log() {
     auto log = PostLog::make(*member_, kForever);
-    if (!all_have_room(log.ok(), log.status())) {
-      is_over_ = true;
-      return;
-    }
+    if (!log.ok()) say_no_room(log.status());
+    has_no_log_ = !all_say(comm_, log.ok());
+    if (has_no_log_) return;
     const std::byte* const mine = log->address();
     std::vector<const std::byte*> all(static_cast<std::size_t>(member_->ranks()));
     MPI_Allgather(&mine, sizeof(mine), MPI_BYTE, all.data(), sizeof(mine), MPI_BYTE, comm_);
@@ -258,7 +248,7 @@ class OverMemory : public Backend {
   std::vector<AskedFor> asked_for_;
   bool asks_to_start_ = false;
   std::optional<bool> starts_;
-  bool is_over_ = false;
+  bool has_no_log_ = false, said_no_room_ = false;
   std::atomic<int> under_way_{0};  // that are started here and not complete
 };
 

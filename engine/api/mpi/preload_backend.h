@@ -25,8 +25,8 @@ class Backend {
   virtual Status barrier() = 0;
   // Whether such a call can be made at all, wherever its buffers lie: the same on all ranks.
   virtual Status can(const Call& call) = 0;
-  // Nothing where the call is to be made here; else why it is MPI's own: large, which MPI is likely
-  // to do faster, or refused. The same on all ranks, which may talk about it: a call of them all.
+  // Nothing where the call is to be made here; else why it is MPI's own. The same on all ranks,
+  // which may talk about it: a call of them all.
   virtual std::optional<Passed> leaves_to_mpi(const Call& call) = 0;
   // The same of a call that is started. No rank asks another: what all have to agree on they do in
   // their next call of leaves_to_mpi(), and until then such a call is MPI's.

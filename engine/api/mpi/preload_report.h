@@ -29,7 +29,7 @@ enum class Passed : std::uint8_t {
   type,
   operation,
   first_calls,     // of a communicator that may not live long
-  large,           // moved, not added up: MPI copies once
+  large,           // too much to post, where lengths are known to some ranks only
   lengths,         // known to some ranks only, where calls go by messages
   refused,         // the engine has no plan for it, or no communicator
   not_waited_for,  // started or prepared where ranks would have to ask each other, or by messages

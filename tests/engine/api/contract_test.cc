@@ -211,6 +211,31 @@ INSTANTIATE_TEST_SUITE_P(
                            return me.call(mine.call());  // as all others, and nobody gets memory
                          }}));
 
+// Who asks what a call would get, where there is no memory for it, may go on with other calls.
+TEST(Contract, AQuestionEndsNothing) {
+  Ranks all({.ranks = kRanks});
+  std::vector<Guarded> buffers(kRanks);
+  const auto ask = [&](Member& me) {
+    return me.plan_of(buffers[static_cast<std::size_t>(me.rank())].call()).status();
+  };
+  SystemCalls calls = real_system_calls();
+  calls.mmap = [](void*, std::size_t, int, int, int, off_t) -> void* {
+    errno = ENOMEM;
+    return MAP_FAILED;
+  };
+  std::optional<ScopedSystemCalls> scope(calls);
+  for (const Status& status : all.run(ask))
+    EXPECT_EQ(name_of(status.code()), name_of(Code::out_of_memory)) << status.text();
+  EXPECT_TRUE(all.communicator().health().ok());
+  scope.reset();
+  for (const Status& status : all.run(ask)) EXPECT_TRUE(status.ok()) << status.text();
+  for (const Status& status : all.run([&](Member& me) {
+         return me.call(buffers[static_cast<std::size_t>(me.rank())].call());
+       })) {
+    EXPECT_TRUE(status.ok()) << status.text();
+  }
+}
+
 TEST(Contract, AForkedChildIsToldAndItsParentGoesOn) {
   ASSERT_TRUE(table()["forked"].communicator.starts_with("finished in the child"));
   Ranks all({.ranks = 2});

@@ -1,5 +1,6 @@
 /* A program of MPI's that knows nothing of Rankine: all-reduces in place that grow until shared
- * memory has no room for them. Every rank says "right" and the library goes on by MPI. */
+ * memory has no room for them, and then small ones. Every rank says "right"; the library leaves to
+ * MPI what there is no room for, and nothing else. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,11 @@ int main(int argc, char** argv) {
       MPI_Allreduce(MPI_IN_PLACE, x, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
       for (i = 0; i < count; ++i) right &= x[i] == i * ranks + ranks * (ranks - 1) / 2;
     }
+  }
+  for (turn = 0; turn < 50; ++turn) {
+    x[0] = turn;
+    MPI_Allreduce(MPI_IN_PLACE, x, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    right &= x[0] == turn * ranks;
   }
   PMPI_Reduce(&right, &all, 1, MPI_INT, MPI_MIN, 0, MPI_COMM_WORLD);
   if (rank == 0) printf("%s\n", all ? "right" : "wrong");
