@@ -31,8 +31,7 @@ WaitPolicy wait_policy_for(bool crowded, const Costs& costs) {
   WaitPolicy policy;
   policy.mode = crowded ? WaitPolicy::Mode::yield : WaitPolicy::Mode::spin;
   policy.probes = static_cast<std::uint32_t>(crowded ? costs.crowded_probes : costs.probes);
-  policy.yields = static_cast<std::uint32_t>(costs.yields);
-  if (policy.yields == 0) policy.yield_ns = 0;  // parks at once
+  policy.yield_ns = static_cast<std::int64_t>(costs.yield);
   policy.spin_ns = static_cast<std::int64_t>(costs.spin);
   return policy;
 }
@@ -53,8 +52,7 @@ std::string to_string(const WaitPolicy& policy) {
     case WaitPolicy::Mode::spin:
       return probes + ", spin " + std::to_string(policy.spin_ns / 1000) + " us, park";
     case WaitPolicy::Mode::yield:
-      return probes + ", " + std::to_string(policy.yields) + " yields, more for " +
-             std::to_string(policy.yield_ns / 1000) + " us, park";
+      return probes + ", yield " + std::to_string(policy.yield_ns / 1000) + " us, park";
     case WaitPolicy::Mode::park:
       return probes + ", park";
   }

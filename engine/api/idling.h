@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "engine/base/deadline.h"
 #include "engine/run/machine.h"
-#include "engine/run/wait_policy.h"
+#include "engine/run/patience.h"
 #include "numa/cancel_state.h"
 
 namespace rankine {
@@ -18,48 +17,31 @@ class Idling {
   explicit Idling(const WaitPolicy& policy) : policy_(policy) {}
 
   void once() noexcept {
-    ++turns_;
-    if (turns_ <= policy_.probes) return pause_cpu();
-    if (policy_.mode == WaitPolicy::Mode::yield && yields()) return yield_cpu();
-    if (policy_.mode == WaitPolicy::Mode::spin) {
-      if (turns_ % kPausesPerLook != 0) return pause_cpu();
-      const std::int64_t now = now_ns();
-      if (begin_ns_ == 0) begin_ns_ = now;
-      if (now < deadline_after(begin_ns_, WaitPolicy::kAloneNs)) return pause_cpu();
-      if (now < deadline_after(begin_ns_, policy_.spin_ns)) return yield_cpu();
+    switch (patience_.next()) {
+      case Patience::Turn::probe:
+        return pause_cpu();
+      case Patience::Turn::yield:
+        return yield_cpu();
+      case Patience::Turn::look:
+        return patience_.looked(now_ns());
+      case Patience::Turn::sleep:
+        break;
     }
     const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);
     sleep_ns(nap_ns_);
     nap_ns_ = std::min<std::int64_t>(2 * nap_ns_, kLongestNapNs);
   }
   void begin_again() noexcept {
-    turns_ = 0;
-    begin_ns_ = 0;
+    patience_ = Patience(policy_);
     nap_ns_ = kFirstNapNs;
-    is_tired_ = false;
   }
 
  private:
-  // Once tired it looks after each nap only.
-  bool yields() noexcept {
-    const std::uint32_t so_far = turns_ - policy_.probes;
-    if (so_far <= policy_.yields) return true;
-    if (is_tired_ || policy_.yield_ns == 0) return false;
-    if (begin_ns_ != 0 && so_far % kYieldsPerLook != 0) return true;
-    const std::int64_t now = now_ns();
-    if (begin_ns_ == 0) begin_ns_ = now;
-    is_tired_ = now >= deadline_after(begin_ns_, policy_.yield_ns);
-    return !is_tired_;
-  }
-
-  static constexpr std::uint32_t kPausesPerLook = 64, kYieldsPerLook = 16;
   static constexpr std::int64_t kFirstNapNs = 20'000, kLongestNapNs = 1'000'000;
 
   const WaitPolicy& policy_;
-  std::uint32_t turns_ = 0;
-  std::int64_t begin_ns_ = 0;
+  Patience patience_{policy_};
   std::int64_t nap_ns_ = kFirstNapNs;
-  bool is_tired_ = false;
 };
 
 }  // namespace rankine

@@ -84,8 +84,8 @@ constexpr CostField kFields[] = {
      "who waits looks so often before anything else, where every rank has a core"},
     {"crowded_probes", times, &Costs::crowded_probes, 0, kAnyCount,
      "the same where ranks share cores"},
-    {"yields", times, &Costs::yields, 0, kAnyCount,
-     "where ranks share cores: then gives its turn away so often, then for 200 us; 0: it parks"},
+    {"yield", nanoseconds, &Costs::yield, 0, kAnyCount,
+     "where ranks share cores: then yields a few times, and for so long, before it parks"},
     {"spin", nanoseconds, &Costs::spin, 0, kAnyCount,
      "where every rank has a core: then spins so long before it parks"},
 };

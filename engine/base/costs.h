@@ -61,10 +61,10 @@ struct Costs {
   std::size_t own_copy = 1024;
   std::size_t string_copy = std::size_t{64} << 10;
 
-  // Waiting (engine/run/wait.h).
+  // Waiting (engine/run/patience.h).
   std::size_t probes = 64;
   std::size_t crowded_probes = 4;
-  std::size_t yields = 12;
+  std::size_t yield = 200'000;
   std::size_t spin = 1'000'000;
 
   bool operator==(const Costs&) const = default;

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "algorithms/rational.h"
+#include "engine/base/counted.h"  // who writes sizes and times counts things as well
 #include "engine/base/status.h"
 
 namespace rankine {
@@ -47,14 +48,6 @@ std::string format_bytes(double bytes);
 template <std::integral Whole>
 std::string format_bytes(Whole bytes) {
   return format_bytes(static_cast<double>(bytes));
-}
-
-// "1 rank", "8 ranks". `many`: where it is not the one with an s.
-template <std::integral Whole>
-std::string counted(Whole number, std::string_view one, std::string_view many = "") {
-  std::string text = std::to_string(number) + " ";
-  if (number == 1) return text.append(one);
-  return many.empty() ? text.append(one).append("s") : text.append(many);
 }
 
 // What a model says: "1.5 us", four significant digits, with the unit that suits.

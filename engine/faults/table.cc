@@ -274,7 +274,7 @@ constexpr Fault kFaults[] = {
     {26,
      "absurd_waits",
      "ways to wait that stay awake for ever",
-     "2^32 probes and yields, spins of 100 s and 292 years; ended by a deadline, and by abort() "
+     "2^32 probes, yields and spins of 100 s and 292 years; ended by a deadline, and by abort() "
      "without one",
      {Code::timeout, Code::aborted},
      collective,

@@ -16,9 +16,9 @@ constexpr WaitPolicy kPolicies[] = {
     {.mode = WaitPolicy::Mode::spin, .spin_ns = 100'000'000'000},
     {.mode = WaitPolicy::Mode::spin, .probes = 0, .spin_ns = kMostNs},
     {.mode = WaitPolicy::Mode::spin, .probes = kMost, .spin_ns = 0},
-    {.mode = WaitPolicy::Mode::yield, .yields = kMost},
-    {.mode = WaitPolicy::Mode::yield, .probes = kMost, .yields = kMost},
-    {.mode = WaitPolicy::Mode::yield, .yields = 0, .yield_ns = kMostNs},
+    {.mode = WaitPolicy::Mode::yield, .yield_ns = 100'000'000'000},
+    {.mode = WaitPolicy::Mode::yield, .probes = kMost, .yield_ns = 0},
+    {.mode = WaitPolicy::Mode::yield, .probes = 0, .yield_ns = kMostNs},
     {.mode = WaitPolicy::Mode::park, .probes = kMost},
 };
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "algorithms/catalogue.h"
+#include "engine/base/counted.h"
 
 namespace rankine {
 namespace {
@@ -37,8 +38,7 @@ Status check_counts(Collective collective, int ranks, std::span<const std::uint6
   if (counts.size() != blocks) {
     return invalid_argument("counts has " + std::to_string(counts.size()) + " entries; " +
                             std::string(name_of(collective)) + " among " + std::to_string(ranks) +
-                            " ranks has " + std::to_string(blocks) +
-                            (blocks == 1 ? " block" : " blocks"));
+                            " ranks has " + counted(blocks, "block"));
   }
   std::uint64_t left = kMostBytes;
   for (std::size_t i = 0; i < counts.size(); ++i) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/counted.h"
 #include "engine/run/fingerprint.h"
 #include "engine/run/put_down.h"
 #include "engine/run/wait.h"
@@ -197,7 +198,7 @@ Crossbar::State Crossbar::state_of(Rank r) {
   const auto number = call.number.load(std::memory_order_relaxed);
   const Rank next = bell(r).waits_for.load(std::memory_order_relaxed);
   const std::string name = "rank " + std::to_string(r);
-  const std::string calls = std::to_string(number) + (number == 1 ? " call" : " calls");
+  const std::string calls = counted(number, "call");
   if (has_left(r)) {
     return {name + " has left after " + calls};
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/run/fingerprint.h"
+#include "engine/run/patience.h"
 
 namespace rankine {
 namespace {
@@ -35,8 +36,6 @@ class Parking {
 };
 
 constexpr std::uint32_t kAbortBit = 1;
-// Looks at the word between two at the bell and the clock, while awake.
-constexpr std::uint64_t kPausesPerLook = 100, kYieldsPerLook = 16;
 
 // How many calls the peer is further than we. What it published before it began the last of them is
 // visible then.
@@ -85,17 +84,9 @@ class LongWait {
   bool look(std::int64_t& next_look_ns) noexcept;
 
  private:
-  enum class Awake : std::uint8_t { came, failed, tired };
-
   bool done() const {
     return reached(word_.load(std::memory_order_acquire), value_);  // pairs as in wait_until()
   }
-  // So many looks at the word, with give_way() before each, until that time; `per_look` of them
-  // between two at the bell and the clock. Tired: it did not come, or all is over.
-  template <class GiveWay>
-  Awake stay_awake(std::uint64_t looks, std::int64_t until_ns, std::uint64_t per_look,
-                   const GiveWay& give_way) noexcept;
-  Awake stay_awake() noexcept;
   bool sleep() noexcept;
   // The rare look, after the bell has shown `rung` and the word was not there yet. True: the wait
   // has failed, since the communicator has ended, if only by this.
@@ -215,29 +206,6 @@ bool LongWait::is_over(std::uint32_t rung) noexcept {
   return false;
 }
 
-template <class GiveWay>
-LongWait::Awake LongWait::stay_awake(std::uint64_t looks, std::int64_t until_ns,
-                                     std::uint64_t per_look, const GiveWay& give_way) noexcept {
-  // Relaxed: tells only that there is something to look for. On a line of our own.
-  const auto bell = [&] { return bell_.word.load(std::memory_order_relaxed); };
-  std::uint32_t rung = bell() & ~kAbortBit;
-  while (looks > 0) {
-    const std::uint64_t batch = std::min(looks, per_look);
-    for (std::uint64_t i = 0; i < batch; ++i) {
-      give_way();
-      if (done()) return Awake::came;
-    }
-    looks -= batch;
-    if (looks == 0) break;
-    const std::uint32_t before = std::exchange(rung, bell());
-    if ((rung & kAbortBit) != 0) break;  // sleep() finds the end, and says so
-    const std::int64_t now = look_at_clock();
-    if (now >= until_ns) break;
-    if ((rung != before || now >= next_look_ns_) && fails(rung)) return Awake::failed;
-  }
-  return Awake::tired;
-}
-
 bool LongWait::look(std::int64_t& next_look_ns) noexcept {
   // Acquire: pairs with abort(), as in sleep().
   const std::uint32_t rung = bell_.word.load(std::memory_order_acquire);
@@ -252,34 +220,6 @@ bool LongWait::look(std::int64_t& next_look_ns) noexcept {
   if (is_over(rung)) return false;
   next_look_ns = next_look_ns_;
   return true;
-}
-
-LongWait::Awake LongWait::stay_awake() noexcept {
-  constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
-  const WaitPolicy& policy = crossbar_.policy();
-  const auto pause = [] { pause_cpu(); };
-  if (policy.probes > kBareProbes) {
-    const Awake probed = stay_awake(policy.probes - kBareProbes, kForEverNs, kPausesPerLook, pause);
-    if (probed != Awake::tired) return probed;
-  }
-  if (policy.mode == WaitPolicy::Mode::yield) {
-    const auto yield = [] { yield_cpu(); };
-    const Awake soon = stay_awake(policy.yields, kForEverNs, kYieldsPerLook, yield);
-    if (soon != Awake::tired || policy.yield_ns == 0) return soon;
-    return stay_awake(kNoLimit, deadline_after(look_at_clock(), policy.yield_ns), kYieldsPerLook,
-                      yield);
-  }
-  if (policy.mode == WaitPolicy::Mode::spin) {
-    const std::int64_t begin = look_at_clock();
-    const Awake alone = stay_awake(
-        kNoLimit, deadline_after(begin, std::min(policy.spin_ns, WaitPolicy::kAloneNs)),
-        kPausesPerLook, pause);
-    if (alone != Awake::tired) return alone;
-    std::uint32_t pauses = 0;
-    return stay_awake(kNoLimit, deadline_after(begin, policy.spin_ns), kPausesPerLook,
-                      [&] { ++pauses % kPausesPerLook == 0 ? yield_cpu() : pause_cpu(); });
-  }
-  return Awake::tired;
 }
 
 bool LongWait::sleep() noexcept {
@@ -297,15 +237,32 @@ bool LongWait::sleep() noexcept {
 }
 
 bool LongWait::run() noexcept {
-  switch (stay_awake()) {
-    case Awake::came:
-      return come();
-    case Awake::failed:
-      return false;
-    case Awake::tired:
-      break;
+  Patience patience(crossbar_.policy(), kBareProbes);
+  // Relaxed: a later look is compared with it. An abort of before counts as one that comes.
+  std::uint32_t rung = bell_.word.load(std::memory_order_relaxed) & ~kAbortBit;
+  for (;;) {
+    switch (patience.next()) {
+      case Patience::Turn::probe:
+        pause_cpu();
+        break;
+      case Patience::Turn::yield:
+        yield_cpu();
+        break;
+      case Patience::Turn::look: {
+        // Acquire: pairs with abort(), as in sleep(). On a line of our own.
+        const std::uint32_t before =
+            std::exchange(rung, bell_.word.load(std::memory_order_acquire));
+        const std::int64_t now = look_at_clock();
+        patience.looked(now);
+        const bool is_due = rung != before || now >= next_look_ns_;
+        if (is_due && !done() && fails(rung)) return false;
+        break;
+      }
+      case Patience::Turn::sleep:
+        return sleep() && come();
+    }
+    if (done()) return come();
   }
-  return sleep() && come();
 }
 
 }  // namespace

@@ -1,16 +1,5 @@
-// Waiting, in one place: probe, then spin or yield, then park with a deadline.
-//
-//   every rank has a core of its own     spin with PAUSE for many futex round trips, giving turns
-//                                        away now and then (WaitPolicy::kAloneNs), then park
-//   ranks outnumber cores                a few probes, a dozen sched_yield, more of them for
-//                                        several futex round trips, then park
-//
-// A rank that parks comes late to the next call, by what waking costs: whoever spins or yields for
-// less than that parks in turn, and so on for ever. Yields return at once where nobody else has
-// work on the core, so their number alone would end the wait just when it costs nobody anything.
-//
-// Spinning when oversubscribed was measured 2,500 times slower than yielding, parking without
-// yields 20 to 40 times slower; a futex where everybody has a core costs 100 times the spin.
+// Waiting for a word of another rank's: awake as the policy says (patience.h), then parked, with a
+// deadline.
 //
 // A policy may ask for any numbers: whoever waits awake looks at the bell and the clock now and
 // then, so the deadline, an abort, and a peer that is lost end every kind of wait.

@@ -1,4 +1,4 @@
-// How to wait. Chosen once per communicator: see wait.h for the reasons.
+// How to wait. Chosen once per communicator: see patience.h for the reasons.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,7 @@ struct WaitPolicy {
   enum class Mode : std::uint8_t { spin, yield, park };
   Mode mode = Mode::spin;            // what follows the first probes
   std::uint32_t probes = 64;         // before anything else
-  std::uint32_t yields = 12;         // yield mode: before anything is timed
-  std::int64_t yield_ns = 200'000;   // then, before parking
+  std::int64_t yield_ns = 200'000;   // yield mode: before parking, after a few
   std::int64_t spin_ns = 1'000'000;  // spin mode: before parking
   // Whoever spins for longer gives its turn away now and then: a rank that is nowhere pinned may be
   // on the core that the one it waits for is to have.

@@ -20,8 +20,7 @@ namespace {
 
 constexpr std::int64_t kMinute = 60'000'000'000;
 constexpr WaitPolicy kParks{.mode = WaitPolicy::Mode::park, .probes = 0};
-constexpr WaitPolicy kYields{
-    .mode = WaitPolicy::Mode::yield, .probes = 1, .yields = 1, .yield_ns = 0};
+constexpr WaitPolicy kYields{.mode = WaitPolicy::Mode::yield, .probes = 1, .yield_ns = 0};
 constexpr WaitPolicy kSpins{.mode = WaitPolicy::Mode::spin, .probes = 0, .spin_ns = 0};
 
 // Plain memory that is read and written as the engine reads and writes buffers.

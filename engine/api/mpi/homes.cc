@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "engine/base/counted.h"
 #include "numa/levels.h"
 
 namespace rankine {
@@ -86,7 +87,7 @@ std::string Homes::in_words() const {
     ++sizes[static_cast<std::size_t>((*this)[r].node)];
     neighbours = neighbours && (r == 0 || (*this)[r].node >= (*this)[r - 1].node);
   }
-  const std::string nodes = std::to_string(nodes_) + (nodes_ == 1 ? " node" : " nodes");
+  const std::string nodes = counted(nodes_, "node");
   if (neighbours) return nodes + " with " + list_in_words(sizes) + " ranks";
   std::vector<int> places;
   for (const Home& home : all_) places.push_back(home.node);

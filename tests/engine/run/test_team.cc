@@ -325,8 +325,7 @@ WaitPolicy random_policy(Random& random) {
     default:
       policy.mode = WaitPolicy::Mode::yield;
       policy.probes = 4;
-      policy.yields = static_cast<std::uint32_t>(random.between(1, 12));
-      policy.yield_ns = 5'000;
+      policy.yield_ns = random.between(0, 10'000);
   }
   return policy;
 }

@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kMinute = 60'000'000'000;
 
 WaitPolicy policy_for(WaitPolicy::Mode mode) {
-  return {.mode = mode, .probes = 1, .yields = 2, .yield_ns = 2'000, .spin_ns = 2'000};
+  return {.mode = mode, .probes = 1, .yield_ns = 2'000, .spin_ns = 2'000};
 }
 
 struct Setting {
@@ -259,9 +259,8 @@ constexpr std::uint32_t kMost = 0xffffffff;
 const Absurd kAbsurd[] = {
     {"spins_long", {.mode = WaitPolicy::Mode::spin, .probes = 1, .spin_ns = kTestSpinNs}},
     {"spins_for_ever", {.mode = WaitPolicy::Mode::spin, .probes = 1, .spin_ns = kForEverNs}},
-    {"yields", {.mode = WaitPolicy::Mode::yield, .probes = 1, .yields = kMost}},
-    {"yields_long",
-     {.mode = WaitPolicy::Mode::yield, .probes = 1, .yields = 2, .yield_ns = kTestSpinNs}},
+    {"yields_long", {.mode = WaitPolicy::Mode::yield, .probes = 1, .yield_ns = kTestSpinNs}},
+    {"yields_for_ever", {.mode = WaitPolicy::Mode::yield, .probes = 0, .yield_ns = kForEverNs}},
     {"probes", {.mode = WaitPolicy::Mode::park, .probes = kMost}},
     {"probes_and_spins",
      {.mode = WaitPolicy::Mode::spin, .probes = kMost, .spin_ns = kTestSpinNs}}};
