@@ -28,13 +28,15 @@ RoundPrices::RoundPrices(const Fabric& fabric, const Pricing& pricing, Routes ro
   }
 }
 
-void RoundPrices::begin_round(const Schedule& schedule, int k) {
+void RoundPrices::begin_round(const Schedule& schedule, int k,
+                              const std::function<void(int links)>& crosses) {
   if (!shares_links()) return;
   congestion_.clear();
-  for_each_transfer(schedule, k, [this](const Transfer& t) {
+  for_each_transfer(schedule, k, [&](const Transfer& t) {
     if (t.from.size() != 1 || t.to.size() != 1) return;
-    congestion_.add(fabric_->place_of(t.from.front()), fabric_->place_of(t.to.front()),
-                    pricing_->weight(t.what.list));
+    const int from = fabric_->place_of(t.from.front()), to = fabric_->place_of(t.to.front());
+    if (crosses) crosses(congestion_.routes().hops(from, to));
+    congestion_.add(from, to, pricing_->weight(t.what.list));
   });
   congestion_.settle();
 }

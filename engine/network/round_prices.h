@@ -3,6 +3,7 @@
 // a network whose messages share nothing it is Pricing::message().
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -24,8 +25,10 @@ class RoundPrices {
                                   bool one_for_all = false);
 
   // To be called before anything else about round k of a schedule: collects its messages. Nothing
-  // to do where they share no links.
-  void begin_round(const Schedule& schedule, int k);
+  // to do where they share no links. `crosses` is told how many links each message crosses, before
+  // they are gone through; what it throws leaves the round half begun, for nobody to ask about.
+  void begin_round(const Schedule& schedule, int k,
+                   const std::function<void(int links)>& crosses = {});
 
   // Of the round begun, from a rank to another one: alpha and hops, whatever the size; and all of
   // it, of a message that belongs to the round. Nothing where that is more than Pricing::kMost.

@@ -110,9 +110,6 @@ Result<int> pipeline_optimum(const Algorithm& algorithm, Params params, const Fa
 Result<int> best_segments(const Algorithm& algorithm, Params params, const Fabric& fabric,
                           std::uint64_t bytes, const SimulateOptions& options,
                           const std::function<Status()>& may_go_on) {
-  const auto begin = pipeline_optimum(algorithm, params, fabric, bytes);
-  if (!begin.ok()) return begin.status();
-  if (!algorithm.takes("segments")) return 1;
   // More segments than bytes help nobody.
   const auto most = static_cast<int>(std::min<std::uint64_t>(
       std::max<std::uint64_t>(1, bytes),
@@ -133,6 +130,12 @@ Result<int> best_segments(const Algorithm& algorithm, Params params, const Fabri
     if (!result.ok()) failure = result.status();
     return known[segments] = result.ok() ? result->seconds : kNever;
   };
+  // The optimum goes through the messages of one segment too, and asks nobody whether it may.
+  if (options.may_take && algorithm.takes("segments")) time(1);
+  if (!failure.ok()) return failure;
+  const auto begin = pipeline_optimum(algorithm, params, fabric, bytes);
+  if (!begin.ok()) return begin.status();
+  if (!algorithm.takes("segments")) return 1;
   int best = std::min(*begin, most);
   // Few segments are cheap to simulate, and not convex: there a port more or less decides.
   constexpr int kFew = 8;

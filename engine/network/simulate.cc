@@ -15,6 +15,36 @@
 namespace rankine {
 namespace {
 
+// Counts the steps of a simulation, and asks now and then whether it may go on. A schedule cannot
+// be stopped in the middle of a round but by an exception.
+class Steps {
+ public:
+  struct Refused {
+    Status status;
+  };
+  explicit Steps(const SimulateOptions& options) : may_take_(options.may_take) {}
+
+  void take(std::uint64_t steps) {
+    taken_ += steps;
+    if (taken_ >= ask_at_) [[unlikely]]
+      ask();
+  }
+  void ask() {
+    ask_at_ = taken_ + kBetween;
+    if (!may_take_) return;
+    if (Status status = may_take_(taken_); !status.ok()) throw Refused{std::move(status)};
+  }
+  void take(const Transfer& t) {
+    const auto beyond = static_cast<std::uint64_t>(std::max(0, t.what.list.runs() - 2));
+    take(steps::kOfTransfer + steps::kOfRun * beyond);
+  }
+
+ private:
+  static constexpr std::uint64_t kBetween = std::uint64_t{1} << 20;
+  const std::function<Status(std::uint64_t)>& may_take_;
+  std::uint64_t taken_ = 0, ask_at_ = kBetween;
+};
+
 template <class Tick>
 class Simulator {
  public:
@@ -31,6 +61,7 @@ class Simulator {
         shared_(prices.shares_links()),
         traces_(options.trace),
         most_transfers_(options.most_transfers),
+        steps_(options),
         gamma_(static_cast<Tick>(pricing.rates().gamma)),
         starts_(options.starts.begin(), options.starts.end()),
         model_(model_of(schedule, one, goal, options.unlimited_ports ? 0 : fabric.ports,
@@ -54,7 +85,10 @@ class Simulator {
     for (int k = 0; k < schedule_.rounds; ++k) {
       model_.begin_round(model_.end());
       const std::uint64_t before = result_.messages;
-      prices_.begin_round(schedule_, k);
+      steps_.take(steps::kOfRank * now_.size());
+      prices_.begin_round(schedule_, k, [this](int links) {
+        steps_.take(steps::kOfLink * static_cast<std::uint64_t>(links));
+      });
       round_ = k;
       transfer_ = -1;
       for_each_transfer(schedule_, k, [this](const Transfer& t) { transfer(t); });
@@ -62,6 +96,7 @@ class Simulator {
       if (overflow_ || model_.overflowed()) return false;
       end_round(before);
     }
+    steps_.ask();
     result_.end = model_.end();
     for (const Now& rank : now_) result_.rank_end.push_back(rank.end);
     result_.seconds = pricing_.seconds(result_.end);
@@ -109,6 +144,7 @@ class Simulator {
 
   void transfer(const Transfer& t) {
     ++transfer_;
+    steps_.take(t);
     if (++gone_through_ > most_transfers_) {
       if (status_.ok()) status_ = too_many_transfers();
       return;
@@ -229,6 +265,7 @@ class Simulator {
   const bool shared_, traces_;
   const std::uint64_t most_transfers_;
   std::uint64_t gone_through_ = 0;
+  Steps steps_;
   int round_ = 0, transfer_ = -1;  // at hand
   struct Link {
     Tick alpha, beta;
@@ -292,18 +329,24 @@ Status check_messages(const Schedule& schedule, const Goal& goal, const Fabric& 
   }
   const Everyone* all = everyone_in(schedule);
   if (all == nullptr || one_for_all(schedule, goal, fabric, pricing, options) != nullptr) return {};
+  const auto all_ranks = static_cast<std::uint64_t>(schedule.ranks);
   std::uint64_t of_one = 0;
-  const std::uint64_t most_of_one =
-      options.most_transfers / static_cast<std::uint64_t>(schedule.ranks);
+  const std::uint64_t most_of_one = options.most_transfers / all_ranks;
   for (int k = 0; k < schedule.rounds && of_one <= most_of_one; ++k) {
     for_each_transfer(all->part(), k, [&of_one](const Transfer&) { ++of_one; });
   }
-  if (of_one <= most_of_one) return {};
-  return invalid_argument("ranks is " + std::to_string(schedule.ranks) + ", which are more than " +
-                          std::to_string(options.most_transfers) +
-                          " messages; one rank stands for all where the blocks are of one size " +
-                          "(bytes a multiple of " + std::to_string(blocks_per_m(goal)) +
-                          ", or ideal blocks), and links alike or those of its torus");
+  const std::string but_one_for_all =
+      "; one rank stands for all where the blocks are of one size (bytes a multiple of " +
+      std::to_string(blocks_per_m(goal)) +
+      ", or ideal blocks), and links alike or those of its torus";
+  if (of_one > most_of_one) {
+    return invalid_argument("ranks is " + std::to_string(schedule.ranks) +
+                            ", which are more than " + std::to_string(options.most_transfers) +
+                            " messages" + but_one_for_all);
+  }
+  if (!options.may_take) return {};
+  const Status may = options.may_take(of_one * all_ranks * steps::kOfTransfer);
+  return may.ok() ? Status() : Status(may.code(), may.text() + but_one_for_all);
 }
 
 }  // namespace
@@ -354,6 +397,8 @@ Result<Simulation> simulate(const Schedule& schedule, const Goal& goal, const Fa
     if (!result)
       result = simulate_in<Ticks>(schedule, one, goal, *wired, *pricing, *prices, options);
     if (result) return std::move(*result);
+  } catch (const Steps::Refused& refused) {
+    return refused.status;
   } catch (const std::bad_alloc&) {
     return Status(Code::out_of_memory, "simulating " + std::to_string(schedule.ranks) +
                                            " ranks with " + std::to_string(schedule.places()) +

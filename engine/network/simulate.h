@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "algorithms/schedule/collective.h"
@@ -21,6 +22,13 @@
 #include "engine/network/ticks.h"
 
 namespace rankine {
+
+// What a simulation has to do, counted so that a step is about a nanosecond of it: for each rank in
+// each round (or for the one that stands for all), for each link that a message crosses, for each
+// transfer, and for each run of its blocks beyond the two that it has room for (blocks.h).
+namespace steps {
+inline constexpr std::uint64_t kOfRank = 1, kOfLink = 1, kOfTransfer = 32, kOfRun = 128;
+}  // namespace steps
 
 struct SimulateOptions {
   Sync sync = Sync::dataflow;
@@ -34,6 +42,9 @@ struct SimulateOptions {
                             // that of going through all
   // Transfers that are gone through: more are an error, at once where that is known before.
   std::uint64_t most_transfers = std::uint64_t{1} << 34;
+  // Whether so many steps may be taken in all: asked as they grow, and before the first where they
+  // are known then. An error ends the simulation with it. Empty: nobody is asked.
+  std::function<Status(std::uint64_t steps)> may_take{};
   bool trace = false;           // also when each message began and ended: Simulation::trace
   std::vector<Ticks> starts{};  // by rank, when it comes to the schedule, not negative; empty: all
                                 // at 0. Of what was simulated before: Simulation::rank_end. Not

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <functional>
 #include <utility>
 
 #include "engine/base/units.h"
@@ -12,15 +14,16 @@
 namespace rankine::tools {
 namespace {
 
-// One algorithm among so many ranks.
-Result<double> seconds_among(QuestionArguments arguments, const std::string& algorithm, int ranks) {
+// One algorithm among so many ranks. `may_take`: of SimulateOptions.
+Result<double> seconds_among(QuestionArguments arguments, const std::string& algorithm, int ranks,
+                             std::function<Status(std::uint64_t)> may_take) {
   arguments.algorithm.algorithms = algorithm;
   arguments.algorithm.take("ranks");
   arguments.algorithm.begin.ranks = ranks;
   auto question = question_of(arguments);
   if (!question.ok()) return question.status();
   question->options.ideal_blocks = true;
-  question->options.most_transfers = kMostScaledMessages;
+  question->options.may_take = std::move(may_take);
   const auto answered = answer(std::move(*question));
   if (!answered.ok()) return answered.status();
   return answered->seconds();
@@ -28,7 +31,8 @@ Result<double> seconds_among(QuestionArguments arguments, const std::string& alg
 
 }  // namespace
 
-Result<Scaling> scale(const QuestionArguments& arguments, int most, Console& console) {
+Result<Scaling> scale(const QuestionArguments& arguments, int most, std::uint64_t most_steps,
+                      Console& console) {
   Scaling out;
   const auto params = read_params(arguments.algorithm);
   if (!params.ok()) return params.status();
@@ -47,15 +51,30 @@ Result<Scaling> scale(const QuestionArguments& arguments, int most, Console& con
     ScalingCurve& curve = out.curves.emplace_back();
     curve.algorithm = question.algorithm->name;
     std::string missing;
+    bool ends = false;  // among more ranks it would be more steps still
     for (const int n : out.ranks) {
-      if (progress.due()) progress.show(fmt::format("{}, {} ranks", curve.algorithm, n));
-      const auto seconds = seconds_among(arguments, curve.algorithm, n);
+      const auto tell = [&] {
+        if (!progress.due()) return;
+        progress.show(fmt::format("{} of {}: {}, {} ranks", out.curves.size(), questions->size(),
+                                  curve.algorithm, n));
+      };
+      tell();
+      const auto may_take = [&](std::uint64_t steps) -> Status {
+        tell();
+        ends = steps > most_steps;
+        if (!ends) return {};
+        return invalid_argument(fmt::format(
+            "that takes more than {} steps, which --most-steps allows", format_size(most_steps)));
+      };
+      const auto seconds = seconds_among(arguments, curve.algorithm, n, may_take);
       if (seconds.ok()) {
         curve.seconds.emplace_back(n, *seconds);
-      } else if (missing.empty()) {
-        missing = fmt::format("{} among {} is left out: {}", curve.algorithm, counted(n, "rank"),
-                              seconds.status().text());
+      } else if (missing.empty() || ends) {
+        missing += fmt::format("{}{} among {}{} is left out: {}", missing.empty() ? "" : "; ",
+                               curve.algorithm, counted(n, "rank"), ends ? " and more" : "",
+                               seconds.status().text());
       }
+      if (ends) break;
     }
     if (!missing.empty()) out.notes.push_back(missing);
   }

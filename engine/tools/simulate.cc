@@ -41,6 +41,7 @@ struct SimulateArguments {
   std::string goal;   // a file
   std::string plot;   // a file
   std::optional<int> ranks_to;
+  std::optional<std::size_t> most_steps;
   std::optional<int> mtu;  // bytes
 };
 
@@ -88,8 +89,8 @@ bool is_asked_beside_batch(const SimulateArguments& a) {
   const bool question = q.bytes != QuestionArguments().bytes || !q.counts.empty() ||
                         q.network != NetworkArguments{} || q.sync != Sync::dataflow ||
                         a.fidelity != Fidelity::eq1 || a.mtu || a.ideal_blocks;
-  return algorithm || question || a.rounds || a.ranks_to || !a.trace.empty() || !a.goal.empty() ||
-         !a.plot.empty();
+  return algorithm || question || a.rounds || a.ranks_to || a.most_steps || !a.trace.empty() ||
+         !a.goal.empty() || !a.plot.empty();
 }
 
 // As the file's name asks.
@@ -127,7 +128,8 @@ Result<Exit> run_scaling(const SimulateArguments& a, Console& console) {
   if (!a.plot.empty()) {
     if (Status status = of_option("--plot", check_replaceable(a.plot)); !status.ok()) return status;
   }
-  const auto scaling = scale(a.question, *a.ranks_to, console);
+  const auto scaling =
+      scale(a.question, *a.ranks_to, a.most_steps.value_or(kMostScaledSteps), console);
   if (!scaling.ok()) return scaling.status();
   if (!a.plot.empty()) {
     const auto network = network_of(a.question.network);
@@ -162,6 +164,10 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
   if (!a.plot.empty() && !a.ranks_to) {
     return invalid_argument(
         fmt::format("--plot is '{}', without --ranks-to, whose times it shows", a.plot));
+  }
+  if (a.most_steps && !a.ranks_to) {
+    return invalid_argument(fmt::format(
+        "--most-steps is {}, without --ranks-to, whose times it ends", format_size(*a.most_steps)));
   }
   if (a.mtu && a.fidelity != Fidelity::packet) {
     return invalid_argument(
@@ -243,6 +249,9 @@ Subcommand add_simulate(Command tool) {
   add_argument(app, "--ranks-to", a.ranks_to, Whole{2, 1 << 20}, "N",
                "times among more and more ranks, from --ranks to N, doubling; blocks are ideal "
                "ones");
+  add_argument(app, "--most-steps", a.most_steps, parse_size, "COUNT",
+               "of --ranks-to: a curve ends where the next time would take the simulator more "
+               "steps, each of about a nanosecond (2G)");
   add_output_file(app, "--plot", a.plot, "of --ranks-to: time over ranks, as SVG");
   add_text(app, "--batch", a.batch, "FILE",
            "answer requests, one JSON object per line; '-': standard input");

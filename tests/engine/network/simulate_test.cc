@@ -641,6 +641,77 @@ TEST(Limits, AreErrors) {
   EXPECT_EQ(idle->rounds, 0);
 }
 
+// What a simulation was asked for: the numbers of steps, as they came.
+std::vector<std::uint64_t> steps_asked(Setup setup) {
+  std::vector<std::uint64_t> asked;
+  setup.options.may_take = [&](std::uint64_t steps) {
+    asked.push_back(steps);
+    return Status();
+  };
+  simulated(setup);
+  return asked;
+}
+
+TEST(Steps, OfRanksTransfersAndLinks) {
+  const Setup plain{all_reduce, "recursive_doubling", {.ranks = 8}};
+  EXPECT_EQ(steps_asked(plain), std::vector<std::uint64_t>{3 * 8 + 3 * 8 * 32});
+  // The partners are one, two and four links away.
+  Setup ring = plain;
+  ring.fabric.wiring.kind = WiringKind::ring;
+  EXPECT_EQ(steps_asked(ring), std::vector<std::uint64_t>{3 * 8 + 3 * 8 * 32 + 8 * (1 + 2 + 4)});
+}
+
+TEST(Steps, OfRunsBeyondTwo) {
+  std::uint64_t asked = 0;
+  SimulateOptions options;
+  options.may_take = [&](std::uint64_t steps) {
+    asked = steps;
+    return Status();
+  };
+  const Schedule schedule{2, 12, 1, [](int, const Send& send) {
+                            send(0, 1, blocks(0, 2) + blocks(3, 2) + blocks(6, 2) + blocks(9, 2),
+                                 copy);
+                          }};
+  ASSERT_TRUE(simulate(schedule, {broadcast, 2, 1}, fabric_with_ports(1), 12, options).ok());
+  EXPECT_EQ(asked, 2U + 32 + 2 * 128);
+}
+
+// One stands for all: its own; or all, which are known before.
+TEST(Steps, WhereEveryoneDoesTheSame) {
+  const Setup one{all_reduce, "ring", {.ranks = 8}};
+  EXPECT_EQ(steps_asked(one), std::vector<std::uint64_t>{14 + 14 * 32});
+  Setup all = one;
+  all.options.ideal_blocks = false;
+  EXPECT_EQ(steps_asked(all), (std::vector<std::uint64_t>{14 * 8 * 32, 14 * 8 + 14 * 8 * 32}));
+}
+
+TEST(Steps, ThatMayNotBeTakenAreNot) {
+  const auto refused_beyond = [](const Setup& setup, std::uint64_t most) {
+    const Algorithm* line = find_algorithm(setup.collective, setup.algorithm);
+    const Schedule schedule = line->make(setup.params);
+    SimulateOptions options = setup.options;
+    std::uint64_t last = 0;
+    options.may_take = [&](std::uint64_t steps) {
+      EXPECT_LE(last, most) << "asked again after no";
+      last = steps;
+      return steps <= most ? Status() : invalid_argument("no");
+    };
+    const auto result = simulate(schedule, goal_of(*line, setup.params, schedule), setup.fabric,
+                                 setup.bytes, options);
+    return result.status().text();
+  };
+  const Setup few{all_reduce, "recursive_doubling", {.ranks = 8}};
+  EXPECT_EQ(refused_beyond(few, 792), "");
+  EXPECT_EQ(refused_beyond(few, 791), "no");
+  // In the middle of its round, which would take a million million steps.
+  Setup wide{all_reduce, "recursive_doubling", {.ranks = 1 << 20}};
+  wide.fabric.wiring.kind = WiringKind::ring;
+  EXPECT_EQ(refused_beyond(wide, 1 << 22), "no");
+  Setup known{all_reduce, "ring", {.ranks = 8}};
+  known.options.ideal_blocks = false;
+  EXPECT_EQ(refused_beyond(known, 3583).substr(0, 29), "no; one rank stands for all w");
+}
+
 TEST(Sync, NamesReadBack) {
   for (const Sync sync : kBoth) EXPECT_EQ(parse_sync(name_of(sync)), sync);
   EXPECT_FALSE(parse_sync("barrier"));

@@ -22,7 +22,7 @@ QuestionArguments asked(const std::string& algorithms, int ranks) {
 Result<Scaling> scaled(const std::string& algorithms, int from, int to) {
   std::ostringstream out, err;
   Console console{.out = out, .err = err};
-  return scale(asked(algorithms, from), to, console);
+  return scale(asked(algorithms, from), to, kMostScaledSteps, console);
 }
 
 TEST(Scaling, DoublesTheRanksUpToTheLastOne) {
@@ -51,7 +51,7 @@ TEST(Scaling, WhatCannotBeAnsweredIsLeftOutWithItsReason) {
   arguments.algorithm.begin.group = 8;
   std::ostringstream out, err;
   Console console{.out = out, .err = err};
-  const auto scaling = scale(arguments, 25, console);
+  const auto scaling = scale(arguments, 25, kMostScaledSteps, console);
   ASSERT_TRUE(scaling.ok()) << scaling.status().text();
   ASSERT_EQ(scaling->curves.size(), 2u);
   EXPECT_EQ(scaling->curves[0].seconds.size(), 1u);
@@ -59,6 +59,38 @@ TEST(Scaling, WhatCannotBeAnsweredIsLeftOutWithItsReason) {
   ASSERT_EQ(scaling->notes.size(), 2u);
   EXPECT_NE(scaling->notes[0].find("ring_2d among 25 ranks is left out: "), std::string::npos)
       << scaling->notes[0];
+}
+
+// Recursive doubling on a ring of links: of N ranks a step for each in each round, 32 for each
+// message, and one for each link to partners 1, 2, 4 ... N / 2 away.
+TEST(Scaling, ACurveEndsBeforeWhatTakesTooManySteps) {
+  QuestionArguments arguments = asked("recursive_doubling", 16);
+  arguments.network.network = "ring";
+  constexpr std::uint64_t kOf128 = 128 * (7 * 33 + 127);
+  const auto most_ranks = [&](std::uint64_t most_steps) {
+    std::ostringstream out, err;
+    Console console{.out = out, .err = err};
+    const auto scaling = scale(arguments, 1 << 20, most_steps, console);
+    EXPECT_TRUE(scaling.ok()) << scaling.status().text();
+    if (!scaling.ok()) return 0;
+    return scaling->curves.back().seconds.back().first;
+  };
+  EXPECT_EQ(most_ranks(kOf128), 128);
+  EXPECT_EQ(most_ranks(kOf128 - 1), 64);
+}
+
+TEST(Scaling, SaysWhereACurveEnds) {
+  QuestionArguments arguments = asked("recursive_doubling", 16);
+  arguments.network.network = "ring";
+  std::ostringstream out, err;
+  Console console{.out = out, .err = err};
+  const auto scaling = scale(arguments, 1 << 20, std::uint64_t{1} << 16, console);
+  ASSERT_TRUE(scaling.ok()) << scaling.status().text();
+  EXPECT_EQ(scaling->notes,
+            (std::vector<std::string>{
+                "recursive_doubling among 256 ranks and more is left out: that takes more than "
+                "64K steps, which --most-steps allows"}));
+  EXPECT_EQ(out.str() + err.str(), "");
 }
 
 TEST(Scaling, WrongRanges) {

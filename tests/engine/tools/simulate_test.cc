@@ -479,6 +479,13 @@ TEST(Simulate, TimesAmongMoreAndMoreRanks) {
   EXPECT_EQ(json.out.find(R"({"algorithm":"ring","ranks":4,"time":)"), 0u) << json.out;
   EXPECT_NE(with({"--plot", "x.svg"}).err.find("--plot is 'x.svg', without --ranks-to"),
             std::string::npos);
+  EXPECT_NE(with({"--most-steps", "1G"}).err.find("--most-steps is 1G, without --ranks-to"),
+            std::string::npos);
+  const Captured ends = with({"--ranks-to", "16", "--most-steps", "400"});
+  EXPECT_EQ(ends.exit, 0) << ends.err;
+  EXPECT_EQ(ends.err,
+            "rankine simulate: ring among 8 ranks and more is left out: that takes more than 400 "
+            "steps, which --most-steps allows\n");
   EXPECT_NE(with({"--ranks-to", "8", "--rounds"}).err.find("--rounds"), std::string::npos);
   EXPECT_NE(
       with({"--ranks-to", "4"}).err.find("--ranks-to is 4; allowed are more than the 4 ranks"),
