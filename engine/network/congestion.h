@@ -60,7 +60,7 @@ class Congestion {
     bool shares = false;
     routes_.for_each_link(from, to, [&](int link, int halves) {
       shares = true;
-      Int128& load = loads_[static_cast<std::size_t>(link % counted_)];
+      Int128& load = loads_[counted(link)];
       load += Int128{weight} * halves;
       traffic_.load = std::max(traffic_.load, load);
       if (ports_ > 0) crossings_.push_back({link, from, to, weight});
@@ -87,7 +87,7 @@ class Congestion {
     bool shares = false;
     routes_.for_each_link(from, to, [&](int link, int) {
       shares = true;
-      visit(link, loads_[static_cast<std::size_t>(link % counted_)]);
+      visit(link, loads_[counted(link)]);
     });
     if (!shares) visit(-1, Int128{weight} * 2);
   }
@@ -102,6 +102,11 @@ class Congestion {
   const RoundTraffic& traffic() const { return traffic_; }
 
  private:
+  // Long ways have many links, and dividing takes longer than all else of one.
+  std::size_t counted(int link) const {
+    return static_cast<std::size_t>(link < counted_ ? link : link % counted_);
+  }
+
   struct Crossing {
     int link;
     Rank from, to;

@@ -27,7 +27,7 @@ namespace rankine {
 // each round (or for the one that stands for all), for each link that a message crosses, for each
 // transfer, and for each run of its blocks beyond the two that it has room for (blocks.h).
 namespace steps {
-inline constexpr std::uint64_t kOfRank = 1, kOfLink = 1, kOfTransfer = 32, kOfRun = 128;
+inline constexpr std::uint64_t kOfRank = 2, kOfLink = 8, kOfTransfer = 64, kOfRun = 256;
 }  // namespace steps
 
 struct SimulateOptions {

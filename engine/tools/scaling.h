@@ -31,7 +31,7 @@ struct Scaling {
 // simulator would take more than `most_steps` (simulate.h). They are counted, so what is left out
 // is the same on every machine. Errors: those of questions_of() for the fewest ranks, and nothing
 // to show.
-inline constexpr std::uint64_t kMostScaledSteps = std::uint64_t{1} << 31;
+inline constexpr std::uint64_t kMostScaledSteps = std::uint64_t{1} << 32;
 Result<Scaling> scale(const QuestionArguments& arguments, int most, std::uint64_t most_steps,
                       Console& console);
 

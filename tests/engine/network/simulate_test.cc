@@ -654,11 +654,12 @@ std::vector<std::uint64_t> steps_asked(Setup setup) {
 
 TEST(Steps, OfRanksTransfersAndLinks) {
   const Setup plain{all_reduce, "recursive_doubling", {.ranks = 8}};
-  EXPECT_EQ(steps_asked(plain), std::vector<std::uint64_t>{3 * 8 + 3 * 8 * 32});
+  EXPECT_EQ(steps_asked(plain), std::vector<std::uint64_t>{3 * 8 * 2 + 3 * 8 * 64});
   // The partners are one, two and four links away.
   Setup ring = plain;
   ring.fabric.wiring.kind = WiringKind::ring;
-  EXPECT_EQ(steps_asked(ring), std::vector<std::uint64_t>{3 * 8 + 3 * 8 * 32 + 8 * (1 + 2 + 4)});
+  EXPECT_EQ(steps_asked(ring),
+            std::vector<std::uint64_t>{3 * 8 * 2 + 3 * 8 * 64 + 8 * (1 + 2 + 4) * 8});
 }
 
 TEST(Steps, OfRunsBeyondTwo) {
@@ -673,16 +674,16 @@ TEST(Steps, OfRunsBeyondTwo) {
                                  copy);
                           }};
   ASSERT_TRUE(simulate(schedule, {broadcast, 2, 1}, fabric_with_ports(1), 12, options).ok());
-  EXPECT_EQ(asked, 2U + 32 + 2 * 128);
+  EXPECT_EQ(asked, 2U * 2 + 64 + 2 * 256);
 }
 
 // One stands for all: its own; or all, which are known before.
 TEST(Steps, WhereEveryoneDoesTheSame) {
   const Setup one{all_reduce, "ring", {.ranks = 8}};
-  EXPECT_EQ(steps_asked(one), std::vector<std::uint64_t>{14 + 14 * 32});
+  EXPECT_EQ(steps_asked(one), std::vector<std::uint64_t>{14 * 2 + 14 * 64});
   Setup all = one;
   all.options.ideal_blocks = false;
-  EXPECT_EQ(steps_asked(all), (std::vector<std::uint64_t>{14 * 8 * 32, 14 * 8 + 14 * 8 * 32}));
+  EXPECT_EQ(steps_asked(all), (std::vector<std::uint64_t>{14 * 8 * 64, 14 * 8 * 2 + 14 * 8 * 64}));
 }
 
 TEST(Steps, ThatMayNotBeTakenAreNot) {
@@ -701,15 +702,15 @@ TEST(Steps, ThatMayNotBeTakenAreNot) {
     return result.status().text();
   };
   const Setup few{all_reduce, "recursive_doubling", {.ranks = 8}};
-  EXPECT_EQ(refused_beyond(few, 792), "");
-  EXPECT_EQ(refused_beyond(few, 791), "no");
-  // In the middle of its round, which would take a million million steps.
+  EXPECT_EQ(refused_beyond(few, 1584), "");
+  EXPECT_EQ(refused_beyond(few, 1583), "no");
+  // In the middle of a round, of twenty that would take eight million million steps.
   Setup wide{all_reduce, "recursive_doubling", {.ranks = 1 << 20}};
   wide.fabric.wiring.kind = WiringKind::ring;
   EXPECT_EQ(refused_beyond(wide, 1 << 22), "no");
   Setup known{all_reduce, "ring", {.ranks = 8}};
   known.options.ideal_blocks = false;
-  EXPECT_EQ(refused_beyond(known, 3583).substr(0, 29), "no; one rank stands for all w");
+  EXPECT_EQ(refused_beyond(known, 7167).substr(0, 29), "no; one rank stands for all w");
 }
 
 TEST(Sync, NamesReadBack) {

@@ -61,12 +61,12 @@ TEST(Scaling, WhatCannotBeAnsweredIsLeftOutWithItsReason) {
       << scaling->notes[0];
 }
 
-// Recursive doubling on a ring of links: of N ranks a step for each in each round, 32 for each
-// message, and one for each link to partners 1, 2, 4 ... N / 2 away.
+// Recursive doubling on a ring of links: of N ranks two steps for each in each round, 64 for
+// each message, and eight for each link to partners 1, 2, 4 ... N / 2 away.
 TEST(Scaling, ACurveEndsBeforeWhatTakesTooManySteps) {
   QuestionArguments arguments = asked("recursive_doubling", 16);
   arguments.network.network = "ring";
-  constexpr std::uint64_t kOf128 = 128 * (7 * 33 + 127);
+  constexpr std::uint64_t kOf128 = 128 * (7 * (2 + 64) + 8 * 127);
   const auto most_ranks = [&](std::uint64_t most_steps) {
     std::ostringstream out, err;
     Console console{.out = out, .err = err};
@@ -88,7 +88,7 @@ TEST(Scaling, SaysWhereACurveEnds) {
   ASSERT_TRUE(scaling.ok()) << scaling.status().text();
   EXPECT_EQ(scaling->notes,
             (std::vector<std::string>{
-                "recursive_doubling among 256 ranks and more is left out: that takes more than "
+                "recursive_doubling among 128 ranks and more is left out: that takes more than "
                 "64K steps, which --most-steps allows"}));
   EXPECT_EQ(out.str() + err.str(), "");
 }
