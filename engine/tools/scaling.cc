@@ -64,7 +64,7 @@ Result<Scaling> scale(const QuestionArguments& arguments, int most, std::uint64_
         ends = steps > most_steps;
         if (!ends) return {};
         return invalid_argument(fmt::format(
-            "that takes more than {} steps, which --most-steps allows", format_size(most_steps)));
+            "that takes more than the {} steps that --most-steps allows", format_size(most_steps)));
       };
       const auto seconds = seconds_among(arguments, curve.algorithm, n, may_take);
       if (seconds.ok()) {

@@ -88,8 +88,8 @@ TEST(Scaling, SaysWhereACurveEnds) {
   ASSERT_TRUE(scaling.ok()) << scaling.status().text();
   EXPECT_EQ(scaling->notes,
             (std::vector<std::string>{
-                "recursive_doubling among 128 ranks and more is left out: that takes more than "
-                "64K steps, which --most-steps allows"}));
+                "recursive_doubling among 128 ranks and more is left out: that takes more than the "
+                "64K steps that --most-steps allows"}));
   EXPECT_EQ(out.str() + err.str(), "");
 }
 

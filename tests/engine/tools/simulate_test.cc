@@ -483,9 +483,10 @@ TEST(Simulate, TimesAmongMoreAndMoreRanks) {
             std::string::npos);
   const Captured ends = with({"--ranks-to", "16", "--most-steps", "400"});
   EXPECT_EQ(ends.exit, 0) << ends.err;
-  EXPECT_EQ(ends.err,
-            "rankine simulate: ring among 8 ranks and more is left out: that takes more than 400 "
-            "steps, which --most-steps allows\n");
+  EXPECT_EQ(
+      ends.err,
+      "rankine simulate: ring among 8 ranks and more is left out: that takes more than the 400 "
+      "steps that --most-steps allows\n");
   EXPECT_NE(with({"--ranks-to", "8", "--rounds"}).err.find("--rounds"), std::string::npos);
   EXPECT_NE(
       with({"--ranks-to", "4"}).err.find("--ranks-to is 4; allowed are more than the 4 ranks"),
