@@ -641,6 +641,8 @@ TEST(Limits, AreErrors) {
   EXPECT_EQ(idle->rounds, 0);
 }
 
+using Question = Setup;  // a test has another Setup
+
 // What a simulation was asked for: the numbers of steps, as they came.
 std::vector<std::uint64_t> steps_asked(Setup setup) {
   std::vector<std::uint64_t> asked;
@@ -653,10 +655,10 @@ std::vector<std::uint64_t> steps_asked(Setup setup) {
 }
 
 TEST(Steps, OfRanksTransfersAndLinks) {
-  const Setup plain{all_reduce, "recursive_doubling", {.ranks = 8}};
+  const Question plain{all_reduce, "recursive_doubling", {.ranks = 8}};
   EXPECT_EQ(steps_asked(plain), std::vector<std::uint64_t>{3 * 8 * 2 + 3 * 8 * 64});
   // The partners are one, two and four links away.
-  Setup ring = plain;
+  Question ring = plain;
   ring.fabric.wiring.kind = WiringKind::ring;
   EXPECT_EQ(steps_asked(ring),
             std::vector<std::uint64_t>{3 * 8 * 2 + 3 * 8 * 64 + 8 * (1 + 2 + 4) * 8});
@@ -679,15 +681,15 @@ TEST(Steps, OfRunsBeyondTwo) {
 
 // One stands for all: its own; or all, which are known before.
 TEST(Steps, WhereEveryoneDoesTheSame) {
-  const Setup one{all_reduce, "ring", {.ranks = 8}};
+  const Question one{all_reduce, "ring", {.ranks = 8}};
   EXPECT_EQ(steps_asked(one), std::vector<std::uint64_t>{14 * 2 + 14 * 64});
-  Setup all = one;
+  Question all = one;
   all.options.ideal_blocks = false;
   EXPECT_EQ(steps_asked(all), (std::vector<std::uint64_t>{14 * 8 * 64, 14 * 8 * 2 + 14 * 8 * 64}));
 }
 
 TEST(Steps, ThatMayNotBeTakenAreNot) {
-  const auto refused_beyond = [](const Setup& setup, std::uint64_t most) {
+  const auto refused_beyond = [](const Question& setup, std::uint64_t most) {
     const Algorithm* line = find_algorithm(setup.collective, setup.algorithm);
     const Schedule schedule = line->make(setup.params);
     SimulateOptions options = setup.options;
@@ -701,14 +703,14 @@ TEST(Steps, ThatMayNotBeTakenAreNot) {
                                  setup.bytes, options);
     return result.status().text();
   };
-  const Setup few{all_reduce, "recursive_doubling", {.ranks = 8}};
+  const Question few{all_reduce, "recursive_doubling", {.ranks = 8}};
   EXPECT_EQ(refused_beyond(few, 1584), "");
   EXPECT_EQ(refused_beyond(few, 1583), "no");
   // In the middle of a round, of twenty that would take eight million million steps.
-  Setup wide{all_reduce, "recursive_doubling", {.ranks = 1 << 20}};
+  Question wide{all_reduce, "recursive_doubling", {.ranks = 1 << 20}};
   wide.fabric.wiring.kind = WiringKind::ring;
   EXPECT_EQ(refused_beyond(wide, 1 << 22), "no");
-  Setup known{all_reduce, "ring", {.ranks = 8}};
+  Question known{all_reduce, "ring", {.ranks = 8}};
   known.options.ideal_blocks = false;
   EXPECT_EQ(refused_beyond(known, 7167).substr(0, 29), "no; one rank stands for all w");
 }
