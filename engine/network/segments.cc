@@ -110,6 +110,8 @@ Result<int> pipeline_optimum(const Algorithm& algorithm, Params params, const Fa
 Result<int> best_segments(const Algorithm& algorithm, Params params, const Fabric& fabric,
                           std::uint64_t bytes, const SimulateOptions& options,
                           const std::function<Status()>& may_go_on) {
+  params.segments = 1;
+  if (const auto refusal = algorithm.refusal(params)) return invalid_argument(*refusal);
   // More segments than bytes help nobody.
   const auto most = static_cast<int>(std::min<std::uint64_t>(
       std::max<std::uint64_t>(1, bytes),
