@@ -17,7 +17,7 @@
 namespace rankine {
 namespace {
 
-constexpr SimulateOptions kByRounds{.sync = Sync::rounds, .ideal_blocks = true};
+const SimulateOptions kByRounds{.sync = Sync::rounds, .ideal_blocks = true};
 
 // What rounds cost, by skip and number of blocks.
 //
