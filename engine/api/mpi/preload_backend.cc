@@ -169,17 +169,20 @@ class OverMemory : public Backend {
   }
   // What is known of its kind, as all ranks see it; a new one is to be asked for.
   Kind ask_for(const Call& call) {
+    const std::uint64_t kind = kind_of(call);
+    if (kind == last_planned_) return Kind::planned;  // many calls are like the one before
     if (kinds_.size() >= kMostKinds) {
       kinds_.clear();
+      last_planned_.reset();
       asked_for_.clear();
     }
-    const std::uint64_t kind = kind_of(call);
     const auto [known, is_new] = kinds_.try_emplace(kind, Kind::asked_for);
     if (is_new) {
       AskedFor asked{planned(call), {call.counts.begin(), call.counts.end()}, kind};
       asked.call.counts = {};
       asked_for_.push_back(std::move(asked));
     }
+    if (known->second == Kind::planned) last_planned_ = kind;
     return known->second;
   }
   static Call planned(const Call& call) {
@@ -245,6 +248,7 @@ class OverMemory : public Backend {
   std::unique_ptr<rankine::Member> member_;  // goes before its work
   std::optional<PostLog> post_log_;          // goes before the member
   std::unordered_map<std::uint64_t, Kind> kinds_;
+  std::optional<std::uint64_t> last_planned_;  // is in kinds_
   std::vector<AskedFor> asked_for_;
   bool asks_to_start_ = false;
   std::optional<bool> starts_;

@@ -173,9 +173,13 @@ TEST(FlightRecord, IsLeftWherePlanningFails) {
   std::remove(path.c_str());
   const ScopedEnv variable("RANKINE_FLIGHT_RECORD", path.c_str());
   Ranks all({.ranks = 24, .timeout = 20ms, .plan_bytes = std::size_t{64} << 30});
-  const auto plan = all.members()[0]->plan_of(
-      {.count = 1 << 20, .options = {.algorithm = "double_tree", .segments = 16384}});
-  EXPECT_EQ(plan.status().code(), Code::timeout) << plan.status().text();
+  std::vector<float> data(1 << 20);
+  const Status status =
+      all.members()[0]->call({.in = data.data(),
+                              .out = data.data(),
+                              .count = data.size(),
+                              .options = {.algorithm = "double_tree", .segments = 16384}});
+  EXPECT_EQ(status.code(), Code::timeout) << status.text();
   const Json record = json_in(path);
   EXPECT_NE(record["health"].get<std::string>().find("rank 0 was still planning its call"),
             std::string::npos);
