@@ -60,6 +60,17 @@ Result<std::optional<int>> read_mtu(std::string_view argument, std::string_view 
   return std::optional(static_cast<int>(*bytes));
 }
 
+// Written as sizes are, but no bytes.
+Result<std::optional<std::size_t>> read_steps(std::string_view argument, std::string_view text) {
+  const auto steps = parse_size(argument, text);
+  if (!steps.ok() || *steps == 0) {
+    return invalid_argument(fmt::format(
+        "{} is '{}'; allowed are numbers of steps from 1 to 8388607T, such as 500M or 64G",
+        argument, text));
+  }
+  return std::optional(*steps);
+}
+
 Result<Exit> run_batch(const std::string& file, Console& console) {
   std::size_t errors = 0;
   if (file == "-") {
@@ -249,7 +260,7 @@ Subcommand add_simulate(Command tool) {
   add_argument(app, "--ranks-to", a.ranks_to, Whole{2, 1 << 20}, "N",
                "times among more and more ranks, from --ranks to N, doubling; blocks are ideal "
                "ones");
-  add_argument(app, "--most-steps", a.most_steps, parse_size, "COUNT",
+  add_argument(app, "--most-steps", a.most_steps, read_steps, "COUNT",
                "of --ranks-to: a curve ends where the next time would take the simulator more "
                "steps, each of about a nanosecond (4G)");
   add_output_file(app, "--plot", a.plot, "of --ranks-to: time over ranks, as SVG");

@@ -99,8 +99,8 @@ class OverMemory : public Backend {
   Status can(const Call& call) override { return member_->plan_of(call).status(); }
   std::optional<Passed> leaves_to_mpi(const Call& call) override {
     finish_started();
-    const bool is_barrier =
-        call.collective == Collective::barrier;  // which there is always room for
+    // There is always room for a barrier.
+    const bool is_barrier = call.collective == Collective::barrier;
     Kind kind = is_barrier ? Kind::planned : ask_for(call);
     if (!asked_for_.empty() || (asks_to_start_ && !starts_)) {
       agree();

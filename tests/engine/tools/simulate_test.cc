@@ -481,6 +481,11 @@ TEST(Simulate, TimesAmongMoreAndMoreRanks) {
             std::string::npos);
   EXPECT_NE(with({"--most-steps", "1G"}).err.find("--most-steps is 1G, without --ranks-to"),
             std::string::npos);
+  for (const std::string wrong : {"0", "5x", "-1", "99999999999999999999"}) {
+    EXPECT_EQ(with({"--ranks-to", "16", "--most-steps", wrong}).err,
+              "rankine simulate: --most-steps is '" + wrong +
+                  "'; allowed are numbers of steps from 1 to 8388607T, such as 500M or 64G\n");
+  }
   const Captured ends = with({"--ranks-to", "16", "--most-steps", "400"});
   EXPECT_EQ(ends.exit, 0) << ends.err;
   EXPECT_EQ(
