@@ -32,8 +32,8 @@ struct alignas(kCacheLine) StagingTimes {
     Atomic<std::uint32_t> stores_ns{0}, fetches_ns{0};
   };
   Work work[2][kTimes];  // relaxed; as ever, the other way
-  Atomic<std::uint32_t> times{
-      0};  // that it has told; release, pairs with StagingStores::conclude()
+  // That it has told. Release: pairs with StagingStores::conclude().
+  Atomic<std::uint32_t> times{0};
   Atomic<bool> into_caches{false};  // what the first rank has concluded; relaxed
 };
 static_assert(sizeof(StagingTimes) == kCacheLine);
