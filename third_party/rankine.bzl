@@ -4,6 +4,7 @@ The flags live here and not in .bazelrc, because a project that depends on Ranki
 """
 
 load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
+load(":precompiled.bzl", "precompiled_header")
 
 _COPTS = [
     "-std=c++20",
@@ -42,20 +43,49 @@ def _copts(copts):
     # A warning is an error at home. In a project that depends on us, a newer compiler's new warning must not break the build.
     return _COPTS + (["-Werror"] if _is_main_repository() else []) + copts
 
-def rankine_cc_library(name, copts = [], linkopts = [], **kwargs):
+# A test compiles in two thirds of the time, and runs the engine's own code as it is.
+_TEST_COPTS = ["-O1"]
+
+def _with_precompiled(name, copts):
+    """What is added to the flags and dependencies of a target with these copts.
+
+    Only at home, where we know the compiler. Its own flags might mean another language.
+    """
+    if copts or not _is_main_repository():
+        return [], []
+    return ["-include", "third_party/%s.h" % name], ["//third_party:" + name]
+
+def rankine_precompiled_headers():
+    """The headers that all of the targets below include first: `precompiled` and, for tests, `precompiled_for_tests`."""
+    precompiled_header(
+        name = "precompiled",
+        copts = _copts([]),
+        header = "standard.h",
+    )
+    precompiled_header(
+        name = "precompiled_for_tests",
+        copts = _copts(_TEST_COPTS),
+        header = "standard_and_gtest.h",
+        deps = [":standard", "@googletest//:gtest"],
+    )
+
+def rankine_cc_library(name, copts = [], linkopts = [], deps = [], **kwargs):
     """A cc_library; includes are written from the workspace root: `#include "engine/run/mailbox.h"`.
 
     Args:
       name: the target.
       copts: added after the common ones.
       linkopts: added after the common ones.
-      **kwargs: srcs, hdrs, deps, visibility, ... as in cc_library.
+      deps: libraries.
+      **kwargs: srcs, hdrs, visibility, ... as in cc_library.
     """
+    flags, precompiled = _with_precompiled("precompiled", copts)
     kwargs.setdefault("linkstatic", True)  # else every file is compiled a second time, for shared objects that nobody loads
     cc_library(
         name = name,
-        copts = _copts(copts),
+        copts = _copts(copts) + flags,
         linkopts = _LINKOPTS + linkopts,
+        deps = deps + precompiled,
         **kwargs
     )
 
@@ -72,11 +102,12 @@ def rankine_cc_binary(name, deps = [], copts = [], linkopts = [], **kwargs):
 
     # A shared library is loaded by programs which set up their own sanitizers.
     settings = [] if kwargs.get("linkshared") else [Label("//third_party:sanitizers")]
+    flags, precompiled = _with_precompiled("precompiled", copts)
     cc_binary(
         name = name,
-        copts = _copts(copts),
+        copts = _copts(copts) + flags,
         linkopts = _LINKOPTS + linkopts,
-        deps = deps + settings,
+        deps = deps + settings + precompiled,
         **kwargs
     )
 
@@ -94,11 +125,12 @@ def rankine_cc_test(name, deps = [], main = True, copts = [], linkopts = [], siz
     """
     gtest = "@googletest//:gtest_main" if main else "@googletest//:gtest"
     kwargs.setdefault("linkstatic", True)  # as the libraries
+    flags, precompiled = _with_precompiled("precompiled_for_tests", copts)
     cc_test(
         name = name,
         size = size,
-        copts = _copts(["-O1"] + copts),  # a test compiles in two thirds of the time, and runs the engine's own code as it is
+        copts = _copts(_TEST_COPTS + copts) + flags,
         linkopts = _LINKOPTS + linkopts,
-        deps = deps + [d for d in [gtest] if d not in deps] + [Label("//third_party:sanitizers")],
+        deps = deps + [d for d in [gtest] if d not in deps] + [Label("//third_party:sanitizers")] + precompiled,
         **kwargs
     )

@@ -14,22 +14,30 @@ namespace rankine {
 // that grow.
 class Idling {
  public:
-  explicit Idling(const WaitPolicy& policy) : policy_(policy) {}
+  // `probed`: so many of the policy's probes have been made.
+  explicit Idling(const WaitPolicy& policy, std::uint32_t probed = 0)
+      : policy_(policy), patience_(policy, probed) {}
 
-  void once() noexcept {
+  // Whether so much time has passed that other things may be looked at: it has slept, or looked at
+  // the clock.
+  bool once() noexcept {
     switch (patience_.next()) {
       case Patience::Turn::probe:
-        return pause_cpu();
+        pause_cpu();
+        return false;
       case Patience::Turn::yield:
-        return yield_cpu();
+        yield_cpu();
+        return false;
       case Patience::Turn::look:
-        return patience_.looked(now_ns());
+        patience_.looked(now_ns());
+        return true;
       case Patience::Turn::sleep:
         break;
     }
     const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);
     sleep_ns(nap_ns_);
     nap_ns_ = std::min<std::int64_t>(2 * nap_ns_, kLongestNapNs);
+    return true;
   }
   void begin_again() noexcept {
     patience_ = Patience(policy_);
@@ -40,7 +48,7 @@ class Idling {
   static constexpr std::int64_t kFirstNapNs = 20'000, kLongestNapNs = 1'000'000;
 
   const WaitPolicy& policy_;
-  Patience patience_{policy_};
+  Patience patience_;
   std::int64_t nap_ns_ = kFirstNapNs;
 };
 

@@ -1,6 +1,4 @@
 // How a call over MPI is made: checked and planned as every call, then its messages.
-#include <sched.h>
-
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -8,6 +6,7 @@
 #include <utility>
 
 #include "engine/api/check.h"
+#include "engine/api/idling.h"
 #include "engine/api/mpi/member_state.h"
 #include "engine/api/mpi/mpi_error.h"
 #include "engine/api/plan_maker.h"
@@ -22,12 +21,6 @@ namespace {
 // Messages from memory of the caller's, and as many under way as a round has.
 constexpr std::size_t kNothingInSlots = 0;
 constexpr int kMostUnderWay = 1 << 30;
-
-// A wait first looks as often as the policy says, then gives its core to others between two looks,
-// and after so long sleeps between them: no message of MPI's wakes a process, and none of memory's.
-constexpr std::int64_t kYieldNs = 2'000'000, kNapNs = 50'000;
-// Clocks, and whether another rank has ended the communicator, are looked at so often.
-constexpr std::int64_t kLookNs = 1'000'000;
 
 // By how much the input lies behind the output, where they may be one memory.
 std::optional<std::ptrdiff_t> in_place_offset(const Prepared& prepared, Rank rank) {
@@ -505,29 +498,20 @@ void Member::State::let_go_on() noexcept {
 template <class Look, class Late>
 Status Member::State::wait_until(const Look& look, const Late& late) {
   bool done = false;
-  for (std::uint32_t probe = 0; probe < policy.probes + 1; ++probe) {
+  for (std::uint32_t probe = 0; probe < policy.probes; ++probe) {
     Status status = look(done);
     if (done || !status.ok()) return status;
     pause_cpu();
   }
-  const std::int64_t began = now_ns();
-  std::int64_t looked = began;
-  const std::int64_t awake = policy.mode == WaitPolicy::Mode::spin ? policy.spin_ns : 0;
+  // It naps in the end: no message of MPI's wakes a process, and none of memory's.
+  Idling idling(policy, policy.probes);
   for (;;) {
-    let_go_on();
-    const std::int64_t now = now_ns();
-    if (now - looked > kLookNs) {
-      looked = now;
-      if (Status over = process->heard(thread); !over.ok()) return over;
-      if (time_has_passed()) return late();
-    }
-    if (now - began > awake + kYieldNs) {
-      sleep_ns(kNapNs);
-    } else if (now - began > awake) {
-      sched_yield();
-    }
     Status status = look(done);
     if (done || !status.ok()) return status;
+    let_go_on();
+    if (!idling.once()) continue;
+    if (Status over = process->heard(thread); !over.ok()) return over;
+    if (time_has_passed()) return late();
   }
 }
 
