@@ -23,7 +23,7 @@ TEST(VerifyMemory, HalvingAndDoublingOfAnyRadix) {
     const auto violation = verify(schedule, goal);
     EXPECT_FALSE(violation) << violation->text;
     if (!kCountsMemory) continue;
-    EXPECT_LE(CountedMemory::most - before, 40 * kMiB) << "radix " << radix;
+    EXPECT_LE(CountedMemory::most - before, 32 * kMiB) << "radix " << radix;
   }
 }
 
