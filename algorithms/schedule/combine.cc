@@ -255,19 +255,22 @@ Schedule pipelined(Schedule a, int segments, int interval, Segments stated) {
   return out;
 }
 
-Schedule pushed(Schedule a) {
+namespace {
+
+// `of_one`: it is one rank's part, to which all of it arrives, wherever a transfer begins.
+Schedule pushed(Schedule a, bool of_one) {
   const auto arrives = [](const Transfer& t) { return t.act == reduce && !(t.from == t.to); };
   // Calls visit(transfer, plane) for what arrives to be added in round k: the n-th to arrive at a
   // rank lies on the n-th plane beside those that `a` has.
-  const auto arrivals = [arrives, p = a.ranks, planes = a.planes](const Schedule& of, int k,
-                                                                  const auto& visit) {
-    std::vector<int> next(static_cast<std::size_t>(p), planes);
+  const auto arrivals = [arrives, of_one, p = a.ranks, planes = a.planes](const Schedule& of, int k,
+                                                                          const auto& visit) {
+    std::vector<int> next(of_one ? 1 : static_cast<std::size_t>(p), planes);
     for_each_transfer(of, k, [&](const Transfer& t) {
       if (!arrives(t)) return;
       if (t.from.size() != 1 || t.to.size() != 1) {
         throw std::logic_error("pushed: a switch's transfer has no one owner");
       }
-      visit(t, next[static_cast<std::size_t>(t.to.front())]++);
+      visit(t, next[of_one ? 0 : static_cast<std::size_t>(t.to.front())]++);
     });
   };
   Schedule out = a;
@@ -293,6 +296,17 @@ Schedule pushed(Schedule a) {
     });
   };
   return out;
+}
+
+}  // namespace
+
+Schedule pushed(Schedule a) {
+  const Everyone* all = everyone_in(a);
+  if (all == nullptr) return pushed(std::move(a), false);
+  Schedule part = pushed(all->part(), true);
+  part.phases = a.phases;
+  for (Phase& phase : part.phases) phase.rounds *= 2;
+  return everyone(std::move(part), all->rotation());
 }
 
 Schedule packed(Schedule a) {

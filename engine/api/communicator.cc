@@ -13,6 +13,7 @@
 #include "engine/api/process_settings.h"
 #include "engine/api/progress_thread.h"
 #include "engine/api/rank_threads.h"
+#include "engine/base/no_answer.h"
 #include "numa/cancel_state.h"
 #include "numa/cpu_budget.h"
 #include "numa/pages.h"
@@ -66,8 +67,8 @@ Status CommunicatorShared::lock_for_call(std::unique_lock<std::mutex>& lock, Wai
     const std::int64_t now = now_ns();
     if (now >= waiter.deadline(now)) {
       crossbar.abort(make_error(Code::timeout, [&] {
-        return "no answer within " + std::to_string(waiter.patience_ns() / 1'000'000) +
-               " ms: another rank is still planning its call";
+        return no_answer_within(waiter.call_timeout_ns(),
+                                "another rank is still planning its call");
       }));
     }
     if (crossbar.aborted()) return crossbar.reason();

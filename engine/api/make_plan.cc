@@ -7,6 +7,7 @@
 #include "engine/api/choose.h"
 #include "engine/api/communicator_state.h"
 #include "engine/api/plan_maker.h"
+#include "engine/base/no_answer.h"
 #include "engine/compile/compile.h"
 #include "engine/network/wire.h"
 
@@ -33,8 +34,8 @@ Status CommunicatorShared::may_go_on_planning(Waiter& waiter) const {
   const std::int64_t now = now_ns();
   if (now < waiter.deadline(now)) return {};
   return make_error(Code::timeout, [&] {
-    return "no answer within " + std::to_string(waiter.patience_ns() / 1'000'000) + " ms: rank " +
-           std::to_string(waiter.rank) + " was still planning its call";
+    return no_answer_within(waiter.call_timeout_ns(),
+                            "rank " + std::to_string(waiter.rank) + " was still planning its call");
   });
 }
 
@@ -178,8 +179,7 @@ Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
       needs->order ? "order is " + std::string(name_of(*needs->order)) : "";
   request.bracket_for = bracket_for;
   request.buffers = key.in_place() ? Buffers::in_place : Buffers::apart;
-  const bool lends =
-      processes != nullptr && processes->have_payloads() && key.shared_payloads();
+  const bool lends = processes != nullptr && processes->have_payloads() && key.shared_payloads();
   request.staged = processes != nullptr && !lends;
   Params& params = request.params;
   params = params_of(options, ranks);

@@ -47,6 +47,13 @@ std::optional<Message> costliest(const Schedule& schedule, const Pricing& pricin
   return most;
 }
 
+// Whether the algorithm has segments; `params` are left with one. Errors: what it refuses.
+Result<bool> is_pipelined(const Algorithm& algorithm, Params& params) {
+  params.segments = 1;
+  if (const auto refusal = algorithm.refusal(params)) return invalid_argument(*refusal);
+  return algorithm.takes("segments");
+}
+
 }  // namespace
 
 int pipeline_optimum(Rational filling, Rational per_segment, int most) {
@@ -67,9 +74,9 @@ int pipeline_optimum(Rational filling, Rational per_segment, int most) {
 
 Result<int> pipeline_optimum(const Algorithm& algorithm, Params params, const Fabric& fabric,
                              std::uint64_t bytes) {
-  params.segments = 1;
-  if (const auto refusal = algorithm.refusal(params)) return invalid_argument(*refusal);
-  if (!algorithm.takes("segments")) return 1;
+  const auto pipelined = is_pipelined(algorithm, params);
+  if (!pipelined.ok()) return pipelined.status();
+  if (!*pipelined) return 1;
   const Schedule one = algorithm.make(params);
   params.segments = 2;
   const Schedule two = algorithm.make(params);
@@ -110,8 +117,9 @@ Result<int> pipeline_optimum(const Algorithm& algorithm, Params params, const Fa
 Result<int> best_segments(const Algorithm& algorithm, Params params, const Fabric& fabric,
                           std::uint64_t bytes, const SimulateOptions& options,
                           const std::function<Status()>& may_go_on) {
-  params.segments = 1;
-  if (const auto refusal = algorithm.refusal(params)) return invalid_argument(*refusal);
+  const auto pipelined = is_pipelined(algorithm, params);
+  if (!pipelined.ok()) return pipelined.status();
+  if (!*pipelined) return 1;
   // More segments than bytes help nobody.
   const auto most = static_cast<int>(std::min<std::uint64_t>(
       std::max<std::uint64_t>(1, bytes),
@@ -133,11 +141,10 @@ Result<int> best_segments(const Algorithm& algorithm, Params params, const Fabri
     return known[segments] = result.ok() ? result->seconds : kNever;
   };
   // The optimum goes through the messages of one segment too, and asks nobody whether it may.
-  if (options.may_take && algorithm.takes("segments")) time(1);
+  if (options.may_take) time(1);
   if (!failure.ok()) return failure;
   const auto begin = pipeline_optimum(algorithm, params, fabric, bytes);
   if (!begin.ok()) return begin.status();
-  if (!algorithm.takes("segments")) return 1;
   int best = std::min(*begin, most);
   // Few segments are cheap to simulate, and not convex: there a port more or less decides.
   constexpr int kFew = 8;

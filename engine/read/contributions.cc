@@ -26,40 +26,90 @@ void set_range(std::vector<std::uint64_t>& bits, std::uint32_t from, std::uint32
   }
 }
 
+// Where the next rank from `from` on is that is in, or is not; `ranks`: nowhere.
+std::uint32_t next(std::span<const std::uint64_t> bits, std::uint32_t from, bool in,
+                   std::uint32_t ranks) {
+  for (std::uint32_t w = from / 64; w < bits.size(); ++w) {
+    std::uint64_t found = in ? bits[w] : ~bits[w];
+    if (w == from / 64) found &= ~std::uint64_t{0} << (from % 64);
+    if (found != 0) {
+      return std::min(ranks, 64 * w + static_cast<std::uint32_t>(std::countr_zero(found)));
+    }
+  }
+  return ranks;
+}
+
+std::uint64_t hash_of(std::span<const std::uint64_t> words) {
+  std::uint64_t hash = 0;
+  for (const std::uint64_t word : words) hash = mixed(hash + word);
+  return hash;
+}
+
 }  // namespace
 
+ContributionPool::Parts ContributionPool::parts_of(Set set) const {
+  Parts parts;
+  if (set == kEmpty) return parts;
+  if (is_interval(set)) {
+    const std::uint32_t end = first(set) + count(set);
+    if (end > ranks_) parts.push_back({0, end - ranks_});
+    parts.push_back({first(set), std::min(end, ranks_)});
+    return parts;
+  }
+  const auto words = words_of(set);
+  if (is_bits(words)) {
+    append_parts_of_bits(words, parts);
+  } else {
+    for (const std::uint64_t word : words) parts.push_back({first(word), count(word)});
+  }
+  return parts;
+}
+
+void ContributionPool::append_parts_of_bits(std::span<const std::uint64_t> bits,
+                                            Parts& parts) const {
+  for (std::uint32_t r = next(bits, 0, true, ranks_); r < ranks_;) {
+    const std::uint32_t end = next(bits, r, false, ranks_);
+    parts.push_back({r, end});
+    r = next(bits, end, true, ranks_);
+  }
+}
+
 std::vector<Rank> ContributionPool::members(Set set) const {
-  Bits bits;
-  write_bits(set, bits);
   std::vector<Rank> out;
-  for (std::uint32_t r = 0; r < ranks_; ++r) {
-    if ((bits[r / 64] >> (r % 64)) & 1) out.push_back(static_cast<Rank>(r));
+  for (const Part& part : parts_of(set)) {
+    for (std::uint32_t r = part.first; r < part.end; ++r) out.push_back(static_cast<Rank>(r));
   }
   return out;
 }
 
-std::string ContributionPool::to_string(Set set) const {
-  Bits bits;
-  write_bits(set, bits);
-  return text_of(bits);
-}
+std::string ContributionPool::to_string(Set set) const { return text_of(parts_of(set)); }
 
 std::string ContributionPool::common(Set a, Set b) const {
-  Bits left, right;
-  write_bits(a, left);
-  write_bits(b, right);
-  for (std::size_t w = 0; w < words_; ++w) left[w] &= right[w];
-  return text_of(left);
+  const Parts of_b = parts_of(b);
+  Parts both;
+  auto other = of_b.begin();
+  for (const Part& part : parts_of(a)) {
+    while (other != of_b.end() && other->end <= part.first) ++other;
+    for (auto at = other; at != of_b.end() && at->first < part.end; ++at) {
+      both.push_back({std::max(part.first, at->first), std::min(part.end, at->end)});
+    }
+  }
+  return text_of(both);
 }
 
-ContributionPool::Set ContributionPool::rotated_one_by_one(Set set, const Rotation& rotation,
-                                                           Rank by) {
-  Bits bits(words_, 0);
-  for (const Rank r : members(set)) {
-    const auto to = static_cast<std::size_t>(rotation.rotated(r, by));
-    bits[to / 64] |= std::uint64_t{1} << (to % 64);
+ContributionPool::Set ContributionPool::rotated_part_by_part(Set set, const Rotation& rotation,
+                                                             Rank by) {
+  const bool on_ring = rotation.dims().size() == 1;  // where neighbours stay neighbours
+  Words bits(words_, 0);
+  for (const Part& part : parts_of(set)) {
+    const std::uint32_t step = on_ring ? part.end - part.first : 1;
+    for (std::uint32_t r = part.first; r < part.end; r += step) {
+      const auto to = static_cast<std::uint32_t>(rotation.rotated(static_cast<Rank>(r), by));
+      set_range(bits, to, std::min(to + step, ranks_));
+      if (to + step > ranks_) set_range(bits, 0, to + step - ranks_);
+    }
   }
-  return intern(bits);
+  return set_of(bits);
 }
 
 ContributionPool::Set ContributionPool::remembered(Set a, Set b, bool disjoint) {
@@ -88,85 +138,105 @@ ContributionPool::Set ContributionPool::remembered(Set a, Set b, bool disjoint) 
 }
 
 ContributionPool::Set ContributionPool::computed(Set a, Set b, bool disjoint) {
-  write_bits(a, left_);
-  write_bits(b, right_);
-  for (std::size_t w = 0; w < words_; ++w) {
-    if (disjoint && (left_[w] & right_[w]) != 0) return kOverlap;
-    left_[w] |= right_[w];
+  if (size_of(a) + size_of(b) >= words_) {
+    write_bits(a, left_);
+    write_bits(b, right_);
+    for (std::size_t w = 0; w < words_; ++w) {
+      if (disjoint && (left_[w] & right_[w]) != 0) return kOverlap;
+      left_[w] |= right_[w];
+    }
+    return set_of(left_);
   }
-  return intern(left_);
+  const Parts of_a = parts_of(a), of_b = parts_of(b);
+  Parts all(of_a.size() + of_b.size());
+  std::merge(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(), all.begin(),
+             [](const Part& x, const Part& y) { return x.first < y.first; });
+  auto last = all.begin();
+  for (auto part = last + 1; part != all.end(); ++part) {
+    if (disjoint && part->first < last->end) return kOverlap;
+    if (part->first <= last->end) {
+      last->end = std::max(last->end, part->end);
+    } else {
+      *++last = *part;
+    }
+  }
+  all.erase(last + 1, all.end());
+  return set_of(all);
 }
 
-void ContributionPool::write_bits(Set set, Bits& bits) const {
-  if (!is_interval(set)) {
-    const std::size_t at = static_cast<std::size_t>(set & ~kInterned) * words_;
-    bits.assign(store_.begin() + static_cast<std::ptrdiff_t>(at),
-                store_.begin() + static_cast<std::ptrdiff_t>(at + words_));
+void ContributionPool::write_bits(Set set, Words& bits) const {
+  if (!is_interval(set) && is_bits(words_of(set))) {
+    bits.assign(words_of(set).begin(), words_of(set).end());
     return;
   }
   bits.assign(words_, 0);
-  const std::uint32_t end = first(set) + count(set);
-  set_range(bits, first(set), std::min(end, ranks_));
-  if (end > ranks_) set_range(bits, 0, end - ranks_);
+  for (const Part& part : parts_of(set)) set_range(bits, part.first, part.end);
 }
 
-ContributionPool::Set ContributionPool::intern(const Bits& bits) {
-  // An interval has one rank that is in while the one before it is not.
-  std::uint32_t size = 0, begins = 0, first = 0;
-  const std::uint32_t final_rank = ranks_ - 1;
-  std::uint64_t carry = (bits[final_rank / 64] >> (final_rank % 64)) & 1;
-  for (std::size_t w = 0; w < words_; ++w) {
-    const std::uint64_t begin = bits[w] & ~((bits[w] << 1) | carry);
-    carry = bits[w] >> 63;
-    size += static_cast<std::uint32_t>(std::popcount(bits[w]));
-    begins += static_cast<std::uint32_t>(std::popcount(begin));
-    if (begin != 0)
-      first =
-          static_cast<std::uint32_t>(64 * w) + static_cast<std::uint32_t>(std::countr_zero(begin));
+ContributionPool::Set ContributionPool::set_of(const Parts& parts) {
+  if (parts.empty()) return kEmpty;
+  const Part& front = parts.front();
+  const Part& back = parts.back();
+  if (parts.size() == 1) return interval(front.first, front.end - front.first);
+  if (parts.size() == 2 && front.first == 0 && back.end == ranks_) {
+    return interval(back.first, back.end - back.first + front.end);
   }
-  if (begins <= 1) return size == 0 ? kEmpty : interval(first, size);
+  if (parts.size() < words_) {
+    Words words;
+    for (const Part& part : parts) words.push_back(std::uint64_t{part.first} << 32 | part.end);
+    return keep(words);
+  }
+  Words bits(words_, 0);
+  for (const Part& part : parts) set_range(bits, part.first, part.end);
+  return keep(bits);
+}
 
-  std::uint64_t hash = 0;
-  for (const std::uint64_t word : bits) hash = mixed(hash + word);
-  if (2 * (interned_ + 1) > index_.size()) {
+ContributionPool::Set ContributionPool::set_of(const Words& bits) {
+  std::size_t parts = 0;
+  std::uint64_t carry = 0;
+  for (const std::uint64_t word : bits) {
+    parts += static_cast<std::size_t>(std::popcount(word & ~(word << 1 | carry)));
+    carry = word >> 63;
+  }
+  if (parts > 2 && parts >= words_) return keep(bits);  // no interval
+  Parts few;
+  append_parts_of_bits(bits, few);
+  return set_of(few);
+}
+
+ContributionPool::Set ContributionPool::keep(std::span<const std::uint64_t> words) {
+  if (2 * (sets_.size() + 1) > index_.size()) {
     std::vector<std::uint32_t> larger(std::max(kSmallestTable, 2 * index_.size()), 0);
     for (const std::uint32_t entry : index_) {
       if (entry == 0) continue;
-      std::uint64_t entry_hash = 0;
-      for (std::size_t w = 0; w < words_; ++w) {
-        entry_hash = mixed(entry_hash + store_[(entry - 1) * words_ + w]);
-      }
-      std::size_t i = entry_hash & (larger.size() - 1);
+      std::size_t i = hash_of(sets_[entry - 1]) & (larger.size() - 1);
       while (larger[i] != 0) i = (i + 1) & (larger.size() - 1);
       larger[i] = entry;
     }
     index_.swap(larger);
   }
-  std::size_t i = hash & (index_.size() - 1);
+  std::size_t i = hash_of(words) & (index_.size() - 1);
   for (; index_[i] != 0; i = (i + 1) & (index_.size() - 1)) {
-    const std::size_t at = (index_[i] - 1) * words_;
-    if (std::equal(bits.begin(), bits.end(), store_.begin() + static_cast<std::ptrdiff_t>(at))) {
-      return kInterned | (index_[i] - 1);
+    const auto kept = sets_[index_[i] - 1];
+    if (std::equal(words.begin(), words.end(), kept.begin(), kept.end())) {
+      return kKept | (index_[i] - 1);
     }
   }
-  store_.insert(store_.end(), bits.begin(), bits.end());
-  index_[i] = static_cast<std::uint32_t>(++interned_);
-  return kInterned | (interned_ - 1);
+  auto* kept_words =
+      static_cast<std::uint64_t*>(memory_.allocate(words.size_bytes(), alignof(std::uint64_t)));
+  std::copy(words.begin(), words.end(), kept_words);
+  sets_.emplace_back(kept_words, words.size());
+  index_[i] = static_cast<std::uint32_t>(sets_.size());
+  return kKept | (sets_.size() - 1);
 }
 
-std::string ContributionPool::text_of(const Bits& bits) const {
+std::string ContributionPool::text_of(const Parts& parts) {
   std::string out = "{";
-  for (std::uint32_t r = 0; r < ranks_; ++r) {
-    const auto has = [&](std::uint32_t i) {
-      return i < ranks_ && ((bits[i / 64] >> (i % 64)) & 1) != 0;
-    };
-    if (!has(r)) continue;
-    std::uint32_t last = r;
-    while (has(last + 1)) ++last;
+  for (const Part& part : parts) {
     if (out.size() > 1) out += ", ";
-    out += std::to_string(r);
-    if (last > r) out += (last == r + 1 ? ", " : "..") + std::to_string(last);
-    r = last;
+    out += std::to_string(part.first);
+    const std::uint32_t last = part.end - 1;
+    if (last > part.first) out += (last == part.first + 1 ? ", " : "..") + std::to_string(last);
   }
   return out + "}";
 }

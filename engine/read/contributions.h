@@ -1,13 +1,16 @@
 // Sets of ranks whose contributions a partial sum holds, as numbers of eight bytes.
 //
 // Nearly every set that an algorithm makes is a cyclic interval of ranks: it is stored as such, and
-// adding two neighbours costs a few instructions. Any other set is a bit set that the pool keeps
-// once, and sums of those are remembered. Each set has one representation, so equal sets are equal
-// numbers.
+// adding two neighbours costs a few instructions. Any other set the pool keeps once, and sums of
+// those are remembered: as its intervals, or as a bit set where that takes no more memory. So a few
+// intervals among 65,536 ranks take a few words, where a bit set has a thousand. Each set has one
+// representation, so equal sets are equal numbers.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory_resource>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,7 +22,7 @@ namespace rankine {
 class ContributionPool {
  public:
   // 0: empty. Top bit clear: first << 32 | count, of a cyclic interval; count == ranks has first ==
-  // 0. Top bit set: the number of a bit set of this pool.
+  // 0. Top bit set: the number of a set that this pool keeps.
   using Set = std::uint64_t;
   static constexpr Set kEmpty = 0;
   static constexpr Set kOverlap = ~Set{0};  // no set: the answer of sum()
@@ -61,7 +64,7 @@ class ContributionPool {
   Set rotated(Set set, const Rotation& rotation, Rank by) {
     if (set == kEmpty || by == 0) return set;
     if (!is_interval(set) || rotation.dims().size() > 1)
-      return rotated_one_by_one(set, rotation, by);
+      return rotated_part_by_part(set, rotation, by);
     return interval((first(set) + static_cast<std::uint32_t>(by)) % ranks_, count(set));
   }
 
@@ -70,34 +73,50 @@ class ContributionPool {
   std::string common(Set a, Set b) const;    // what both have, as to_string()
 
  private:
-  using Bits = std::vector<std::uint64_t>;
+  using Words = std::vector<std::uint64_t>;
+  // Ranks of a set, [first, end): ascending, and none begins where another one ends.
+  struct Part {
+    std::uint32_t first, end;
+  };
+  using Parts = std::vector<Part>;
   struct Remembered {
     Set a = kEmpty, b = kEmpty, result = kEmpty;
   };
 
-  static constexpr Set kInterned = Set{1} << 63;
-  static bool is_interval(Set set) { return set < kInterned; }
+  static constexpr Set kKept = Set{1} << 63;
+  static bool is_interval(Set set) { return set < kKept; }
   static std::uint32_t first(Set set) { return static_cast<std::uint32_t>(set >> 32); }
   static std::uint32_t count(Set set) { return static_cast<std::uint32_t>(set); }
   Set interval(std::uint32_t first, std::uint32_t count) const {
     return (count == ranks_ ? Set{0} : Set{first} << 32) | count;
   }
 
-  Set rotated_one_by_one(Set set, const Rotation& rotation, Rank by);
+  // What is kept of a set: a word for each part where these are fewer than the words of a bit set.
+  std::span<const std::uint64_t> words_of(Set set) const {
+    return sets_[static_cast<std::size_t>(set & ~kKept)];
+  }
+  bool is_bits(std::span<const std::uint64_t> words) const { return words.size() == words_; }
+  std::size_t size_of(Set set) const { return is_interval(set) ? 2 : words_of(set).size(); }
+  Parts parts_of(Set set) const;
+  void append_parts_of_bits(std::span<const std::uint64_t> bits, Parts& parts) const;
+  void write_bits(Set set, Words& bits) const;
+  static std::string text_of(const Parts& parts);
+
+  Set rotated_part_by_part(Set set, const Rotation& rotation, Rank by);
   Set remembered(Set a, Set b, bool disjoint);
   Set computed(Set a, Set b, bool disjoint);
-  void write_bits(Set set, Bits& bits) const;
-  Set intern(const Bits& bits);
-  std::string text_of(const Bits& bits) const;
+  Set set_of(const Parts& parts);
+  Set set_of(const Words& bits);
+  Set keep(std::span<const std::uint64_t> words);
 
   std::uint32_t ranks_;
-  std::size_t words_;
-  Bits store_;                        // bit set i: words_ words from i * words_ on
-  std::vector<std::uint32_t> index_;  // hash table of 1 + number of a bit set, 0: free
-  std::size_t interned_ = 0;
-  std::vector<Remembered> sums_[2];  // hash tables; by `disjoint`
+  std::size_t words_;                                 // of a bit set
+  std::pmr::monotonic_buffer_resource memory_;        // of all sets
+  std::vector<std::span<const std::uint64_t>> sets_;  // by number
+  std::vector<std::uint32_t> index_;                  // hash table of 1 + number of a set, 0: free
+  std::vector<Remembered> sums_[2];                   // hash tables; by `disjoint`
   std::size_t sums_held_[2] = {0, 0};
-  Bits left_, right_;  // scratch
+  Words left_, right_;  // scratch
 };
 
 }  // namespace rankine

@@ -26,15 +26,24 @@ constexpr std::array<std::string_view, kViolationKinds> kNames = {
 
 constexpr Rank kEveryone = Goal::kEveryone;
 
-// What one place of one rank holds. All bits zero: nothing, never written.
+// What one place of one rank holds. All bits zero: nothing, never written. How it came there is
+// known until it is sent on: from then on neighbours are alike that hold the same.
 struct State {
   Set set;
-  std::uint32_t written;  // 1 + the round of the last write, 0: never
+  std::uint32_t written;  // 1 + the round of the last write, 0: none since the last read
   bool copied;            // whether that write was a copy
   bool unread;            // what arrived last has not been sent on
   bool operator==(const State&) const = default;
 };
 static_assert(sizeof(State) == 16);
+
+// Neighbouring blocks of a message that hold the same, as the sender numbers them.
+struct Content {
+  Block first;
+  int count;
+  Set set;
+  Sum sum;
+};
 
 // To neighbouring blocks at a rank, of which all get the same.
 struct Write {
@@ -243,12 +252,17 @@ class Verifier {
           if (to != from) replay_.add(from, to);
         });
       }
+      contents_.clear();
       for_each_run(t.what.list, from, [&](const Run& run) {
         states_.change(index_of(from), t.what.plane, run,
                        [&](Block first, int count, State& source) {
                          if (!violation_) read(t, from, first, count, source);
                        });
       });
+      if (violation_) return;
+      for (const Content& content : contents_) {
+        t.to.for_each([&](Rank to) { write(t, from, to, content); });
+      }
     });
   }
   void read(const Transfer& t, Rank from, Block first, int count, State& source) {
@@ -259,15 +273,24 @@ class Verifier {
       return;
     }
     if (source.unread) unread_ -= unwanted(seen(from, from), t.what.plane, first, count);
-    source.unread = false;
+    source = {source.set, 0, false, false};
     const auto send = [&](Block b, int alike, const Sum& sum) {
-      t.to.for_each([&](Rank to) { write(t, from, to, {b, alike, 1}, source.set, sum); });
+      if (!contents_.empty()) {
+        Content& before = contents_.back();
+        if (before.first + before.count == b && before.set == source.set && before.sum == sum) {
+          before.count += alike;
+          return;
+        }
+      }
+      contents_.push_back({b, alike, source.set, sum});
     };
     if (!sums_) return send(first, count, {});
     sums_->read(index_of(from), t.what.plane, {first, count, 1}, send);
   }
-  // `run` as the sender numbers blocks.
-  void write(const Transfer& t, Rank from, Rank to, const Run& run, Set set, Sum sum) {
+  void write(const Transfer& t, Rank from, Rank to, const Content& content) {
+    const Run run{content.first, content.count, 1};
+    Set set = content.set;
+    Sum sum = content.sum;
     const int plane = t.where.plane;
     const bool is_copy = t.act == Act::copy;
     const auto arrives = [&](std::size_t rank, const Run& at, Rank sender) {
@@ -428,9 +451,10 @@ class Verifier {
   ContributionPool pool_;
   MailboxReplay replay_;
   CellTable<State> states_;
-  std::optional<SumOrder> sums_;  // none where they do not matter
-  std::vector<Write> writes_;     // of this round
-  std::int64_t unread_ = 0;       // states that have not been read and that nobody wants
+  std::optional<SumOrder> sums_;   // none where they do not matter
+  std::vector<Content> contents_;  // of the message that is read
+  std::vector<Write> writes_;      // of this round
+  std::int64_t unread_ = 0;        // states that have not been read and that nobody wants
   int round_ = -1;
   std::optional<Violation> violation_;
 };

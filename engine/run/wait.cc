@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/base/no_answer.h"
 #include "engine/run/fingerprint.h"
 #include "engine/run/patience.h"
 
@@ -198,8 +199,8 @@ bool LongWait::is_over(std::uint32_t rung) noexcept {
   const std::int64_t deadline_ns = waiter_.deadline(now);
   if (now >= deadline_ns) {
     return end_with(SlowWait::End::deadline, Code::timeout, [&] {
-      return "no answer within " + std::to_string(waiter_.patience_ns() / 1'000'000) +
-             " ms: " + crossbar_.who_waits_for_whom(waiter_.rank);
+      return no_answer_within(waiter_.call_timeout_ns(),
+                              crossbar_.who_waits_for_whom(waiter_.rank));
     });
   }
   if (is_due) next_look_ns_ = std::min(deadline_ns, deadline_after(now, look_about_ns()));

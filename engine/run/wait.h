@@ -34,10 +34,13 @@ struct Waiter {
   Marks marks{};                // of our buffers
   OtherWork* others = nullptr;  // given way to instead of a long wait; nullptr: none
 
-  std::int64_t patience_ns() const { return timeout_ns != 0 ? timeout_ns : crossbar->timeout_ns(); }
+  // How long the call may take.
+  std::int64_t call_timeout_ns() const {
+    return timeout_ns != 0 ? timeout_ns : crossbar->timeout_ns();
+  }
   // When the call gives up: fixed by the first long wait that looks at the clock.
   std::int64_t deadline(std::int64_t now) {
-    if (deadline_ns == 0) deadline_ns = deadline_after(now, patience_ns());
+    if (deadline_ns == 0) deadline_ns = deadline_after(now, call_timeout_ns());
     return deadline_ns;
   }
 };

@@ -12,6 +12,7 @@
 #include "engine/api/plan_maker.h"
 #include "engine/base/cache_line.h"
 #include "engine/base/deadline.h"
+#include "engine/base/no_answer.h"
 #include "engine/base/splitmix.h"
 #include "engine/run/machine.h"
 
@@ -35,13 +36,12 @@ std::optional<std::ptrdiff_t> in_place_offset(const Prepared& prepared, Rank ran
 }  // namespace
 
 void Member::State::begin_waiting(const CallOptions& of) noexcept {
-  patience_ns_ = saturated_ns(of.timeout.count() > 0 ? of.timeout : options.timeout);
+  timeout_ns_ = saturated_ns(of.timeout.count() > 0 ? of.timeout : options.timeout);
   deadline_ns_ = 0;
 }
 
 std::string Member::State::no_answer() const {
-  return "no answer within " + std::to_string(patience_ns_ / 1'000'000) + " ms: rank " +
-         std::to_string(rank);
+  return no_answer_within(timeout_ns_, "rank " + std::to_string(rank));
 }
 
 std::string Member::State::ways_in_words() const {
@@ -54,7 +54,7 @@ std::string Member::State::ways_in_words() const {
 
 bool Member::State::time_has_passed() noexcept {
   const std::int64_t now = now_ns();
-  if (deadline_ns_ == 0) deadline_ns_ = deadline_after(now, patience_ns_);
+  if (deadline_ns_ == 0) deadline_ns_ = deadline_after(now, timeout_ns_);
   return now >= deadline_ns_;
 }
 

@@ -130,7 +130,7 @@ struct Member::State {
   HugeVector<std::byte> products_;  // of inputs with factors
   std::vector<void*> operands_;
   DisplacedCall displaced_;
-  std::int64_t patience_ns_ = 0, deadline_ns_ = 0;  // of the call at hand; 0: none yet
+  std::int64_t timeout_ns_ = 0, deadline_ns_ = 0;  // of the call at hand; 0: none yet
 
   std::optional<NodeMail> mail_;
   std::vector<int> mail_numbers_;  // by rank; -1: none

@@ -1,4 +1,5 @@
 #include "algorithms/schedule/combine.h"
+#include "algorithms/schedule/everyone.h"
 
 #include <gtest/gtest.h>
 
@@ -301,6 +302,37 @@ TEST(Pushed, KeepsTheMeaningOfEveryAlgorithm) {
       }
     }
   }
+}
+
+// Where everyone does the same in what is pushed, everyone does in the push form: whose rounds are
+// those that it has when all transfers are gone through.
+TEST(Pushed, OfOneRanksPart) {
+  int seen = 0;
+  for (const Algorithm& line : catalogue()) {
+    for (const int n : {2, 3, 6, 9}) {
+      Params params;
+      params.ranks = n;
+      if (line.refusal(params)) continue;
+      const Schedule all = line.make(params);
+      if (everyone_in(all) == nullptr) continue;
+      ++seen;
+      Schedule in_full = all;
+      in_full.round = [all](int k, Send send) { all.round(k, send); };
+      const Schedule s = pushed(all), expected = pushed(in_full);
+      EXPECT_NE(everyone_in(s), nullptr) << line.name << " " << n;
+      EXPECT_EQ(s.planes, expected.planes) << line.name << " " << n;
+      ASSERT_EQ(s.rounds, expected.rounds);
+      ASSERT_EQ(s.phases.size(), expected.phases.size());
+      for (std::size_t i = 0; i < s.phases.size(); ++i) {
+        EXPECT_EQ(s.phases[i].name, expected.phases[i].name);
+        EXPECT_EQ(s.phases[i].rounds, expected.phases[i].rounds);
+      }
+      for (int k = 0; k < s.rounds; ++k) {
+        EXPECT_EQ(messages(s, k), messages(expected, k)) << line.name << " " << n << " " << k;
+      }
+    }
+  }
+  EXPECT_GT(seen, 50);
 }
 
 TEST(Pushed, RefusesWhatASwitchAddsUp) {

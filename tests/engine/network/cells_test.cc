@@ -32,11 +32,12 @@ TEST(Stretches, AreCutAndJoined) {
   EXPECT_EQ(numbers.count(), 1u);
 }
 
-// The same as a plain list, whatever is done.
-TEST(Stretches, LikeAPlainList) {
+// The same as a plain list, whatever is done, in one chunk or in many.
+template <class Numbers>
+void expect_like_a_plain_list() {
   std::mt19937 random(5);
   constexpr std::size_t kAll = 60;
-  Stretches<int> numbers;
+  Numbers numbers;
   std::vector<int> plain(kAll, 0);
   for (int i = 0; i < 5000; ++i) {
     const std::size_t first = random() % kAll, end = first + 1 + random() % (kAll - first);
@@ -56,6 +57,12 @@ TEST(Stretches, LikeAPlainList) {
     ASSERT_EQ(next, kAll);
     ASSERT_EQ(stretches, numbers.count());
   }
+}
+
+TEST(Stretches, LikeAPlainList) {
+  expect_like_a_plain_list<Stretches<int>>();
+  expect_like_a_plain_list<Stretches<int, 2>>();
+  expect_like_a_plain_list<Stretches<int, 5>>();
 }
 
 // Too many cells for one table: rows of stretches, of which one becomes a table of its own.

@@ -39,10 +39,11 @@ TEST(Contributions, Texts) {
   EXPECT_EQ(pool.common(set_of(pool, {0, 1, 5}), set_of(pool, {1, 5, 7})), "{1, 5}");
 }
 
-// Against std::set, with ranks on both sides of the word borders.
+// Against std::set, with ranks on both sides of the word borders, and so many that few intervals
+// take fewer words than bits.
 TEST(Contributions, BehaveLikeSets) {
   std::mt19937 random(20090201);
-  for (const int ranks : {2, 3, 7, 63, 64, 65, 128, 130}) {
+  for (const int ranks : {2, 3, 7, 63, 64, 65, 128, 130, 1000}) {
     Pool pool(ranks);
     std::map<std::set<Rank>, Pool::Set> known;  // one number for each set
     std::vector<std::pair<std::set<Rank>, Pool::Set>> sets;
@@ -58,11 +59,27 @@ TEST(Contributions, BehaveLikeSets) {
       EXPECT_EQ(pool.members(united), std::vector<Rank>(both.begin(), both.end()));
       const auto [at, is_new] = known.insert({both, united});
       EXPECT_EQ(at->second, united);
+      const int by = static_cast<int>(random() % static_cast<unsigned>(ranks));
+      std::set<Rank> turned;
+      for (const Rank r : both) turned.insert((r + by) % ranks);
+      EXPECT_EQ(pool.members(pool.rotated(united, Rotation({ranks}, 1, Moves::nothing), by)),
+                std::vector<Rank>(turned.begin(), turned.end()));
       if (both.size() <= static_cast<std::size_t>(ranks) / 2 && sets.size() < 2000) {
         sets.push_back({both, united});
       }
     }
   }
+}
+
+// Of two sets of a few intervals and of many: what both have, however it is kept.
+TEST(Contributions, WhatTwoHaveInCommon) {
+  Pool pool(1000);
+  Pool::Set odd = Pool::kEmpty;
+  for (Rank r = 1; r < 1000; r += 2) odd = pool.sum(odd, pool.of(r));
+  const Pool::Set few = pool.sum(pool.sum(pool.run(995, 10), pool.run(10, 3)), pool.run(100, 1));
+  EXPECT_EQ(pool.common(odd, few), "{1, 3, 11, 995, 997, 999}");
+  EXPECT_EQ(pool.common(few, pool.run(999, 12)), "{0..4, 10, 999}");
+  EXPECT_EQ(pool.sum(odd, few), Pool::kOverlap);
 }
 
 }  // namespace
