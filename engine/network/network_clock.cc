@@ -266,7 +266,8 @@ bool NetworkClock::OfRank::keep_deadline(Ticks arrived) noexcept {
     waiter_->crossbar->abort(make_error(Code::timeout, [&] {
       return "on a wall clock dilated " + std::to_string(clock_->options_.dilate) +
              " times the call of rank " + std::to_string(waiter_->rank) + " takes longer than " +
-             std::to_string(waiter_->call_timeout_ns() / 1'000'000) + " ms, its time; allow it more";
+             std::to_string(waiter_->call_timeout_ns() / 1'000'000) +
+             " ms, its time; allow it more";
     }));
     return false;
   }

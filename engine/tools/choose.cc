@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,11 +9,10 @@
 #include <span>
 
 #include "engine/api/choose.h"
-#include "engine/api/communicator.h"
-#include "engine/api/environment.h"
 #include "engine/api/tuning.h"
 #include "engine/network/predict.h"
-#include "engine/tools/cost_text.h"
+#include "engine/tools/candidate_table.h"
+#include "engine/tools/choose_on_threads.h"
 #include "engine/tools/menu.h"
 #include "engine/tools/network.h"
 #include "engine/tools/table.h"
@@ -35,69 +31,6 @@ struct ChooseArguments {
   std::optional<Sync> sync{};  // none: dataflow
   bool c_real = false, explain = false, json = false, csv = false;
 };
-
-// The choice first and marked, and behind all others what cannot run.
-Table table_of(const std::vector<Candidate>& candidates) {
-  const bool weighed = std::any_of(candidates.begin(), candidates.end(),
-                                   [](const Candidate& c) { return c.c_real.has_value(); });
-  const auto has_segments = [](const Candidate& c) {
-    return c.ok() && c.algorithm->takes("segments");
-  };
-  const bool segmented = std::any_of(candidates.begin(), candidates.end(), has_segments);
-  Table table(as::text("", "-"), as::text("algorithm"), as::model_time("time"),
-              As("{:.3g}")("c_real").when(weighed), as::model_time("expected").when(weighed),
-              As("{:.2f} x")("to best", "-"), "rounds", as::number("segments").when(segmented),
-              as::text("", "-"), as::data("refusal"));
-  for (const Candidate& c : candidates) {
-    const bool known = c.ok() && (!weighed || c.c_real);
-    const double best = candidates.front().expected();
-    std::vector<Cell>& row = table.add(&c == candidates.data() && c.ok() ? "*" : "",
-                                       c.algorithm->name, c.ok() ? Cell(c.seconds) : Cell(),
-                                       c.c_real, c.c_real ? Cell(c.expected()) : Cell());
-    row.push_back(!known ? Cell() : Cell(best > 0 ? c.expected() / best : 1.0));
-    row.push_back(c.ok() ? Cell(c.rounds) : Cell());
-    row.push_back(has_segments(c) ? Cell(c.params.segments) : Cell());
-    row.push_back(!c.ok() ? "cannot run: " + c.refusal : known ? "" : "no c_real was measured");
-    if (!c.ok()) row.push_back(c.refusal);
-  }
-  return table;
-}
-
-// Where c_real come from: "c_real measured among 4 ranks, table of 2026-11-22T16:04:04Z".
-std::string source_of(std::span<const MeasuredCReal> measured, const TuningTable& table) {
-  return fmt::format("c_real measured among {}, table of {}",
-                     counted(measured.front().ranks, "rank"), table.made());
-}
-
-// The costs that decided, in the order of all.
-std::vector<CostField> deciding(const Choice& choice) {
-  std::vector<CostField> fields;
-  std::copy_if(cost_fields().begin(), cost_fields().end(), std::back_inserter(fields),
-               [&](const CostField& field) {
-                 return std::find(choice.by.begin(), choice.by.end(), field.value) !=
-                        choice.by.end();
-               });
-  return fields;
-}
-
-// What they are here.
-std::string explain(const Choice& choice, const Costs& costs) {
-  std::string text;
-  for (const CostField& field : deciding(choice)) {
-    const std::size_t value = costs.*field.value;
-    text += fmt::format("  {} = {}{}: {}\n", field.name, value_text(field, value),
-                        value != Costs().*field.value ? ", measured here" : "", field.decides);
-  }
-  return text;
-}
-
-// What the model says of the contenders, and why that decided or did not.
-std::string explain_c_real(const ChooseArguments& a, const Choice& choice,
-                           const TuningTable& table) {
-  const std::string from = source_of(table.c_real_near(a.collective, a.ranks), table);
-  return fmt::format("  {}; the default stays unless it is {} times the best of\n{}", from, kMargin,
-                     to_text(table_of(choice.by_model), "  "));
-}
 
 // The network's candidates by what they would take if they were as far from the model as on this
 // machine. Returns where the factors come from.
@@ -121,72 +54,6 @@ Result<std::string> weigh_by_table(const ChooseArguments& a, const Fabric& fabri
                   tuning_file().path, name_of(a.collective), name_of(a.collective), a.ranks));
 }
 
-// What calls on this machine's threads get that name no algorithm, and why.
-Result<Exit> run_on_threads(const ChooseArguments& a, Console& console) {
-  const auto environment = read_environment();
-  if (!environment.ok()) return environment.status();
-  if (environment->network != nullptr) {
-    return invalid_argument(fmt::format(
-        "environment variable RANKINE_NETWORK is '{}', which puts programs' calls on that network: "
-        "unset it, or ask with --network",
-        std::getenv("RANKINE_NETWORK")));
-  }
-  const TuningTable* table = machine_tuning();
-  const Costs costs = costs_among(a.ranks, machine_costs());
-  const Choice chosen =
-      rankine::choose(a.collective, a.ranks, a.bytes, Buffers::apart, table, costs);
-  const TuningRow* row = chosen.row;
-  const Algorithm* choice = environment->algorithm[static_cast<std::size_t>(a.collective)];
-  std::string source = "environment", why = "RANKINE_ALGO says so";
-  if (choice == nullptr) {
-    choice = chosen.algorithm;
-    source = row != nullptr ? "table" : chosen.by_c_real ? "c_real" : "default";
-    if (chosen.by_c_real) {
-      why = source_of(table->c_real_near(a.collective, a.ranks), *table);
-    } else if (row != nullptr) {
-      why = fmt::format("table of {}, measured at {}, regret {:.2f}", table->made(),
-                        format_bytes(row->bytes), row->regret);
-    } else {
-      why = table != nullptr ? "default: the table does not cover this" : "default: no table";
-    }
-  }
-  if (a.json) {
-    nlohmann::ordered_json out = {{"collective", name_of(a.collective)},
-                                  {"ranks", a.ranks},
-                                  {"bytes", a.bytes},
-                                  {"source", source},
-                                  {"choice", {{"algorithm", choice->name}}}};
-    if (source != "environment" && !chosen.by_model.empty()) {
-      out["candidates"] = to_json(table_of(chosen.by_model));
-    }
-    if (source == "default") {
-      for (const CostField& field : deciding(chosen)) {
-        out["costs"][std::string(field.name)] = costs.*field.value;
-      }
-    }
-    if (row != nullptr && source == "table") {
-      out["table"] = {{"file", tuning_file().path},
-                      {"made", table->made()},
-                      {"bytes", row->bytes},
-                      {"regret", row->regret}};
-    }
-    console.out << out.dump(2) << '\n';
-    return Exit::ok;
-  }
-  console.out << fmt::format("{} of {} among {} on threads of this machine: {} ({})\n",
-                             name_of(a.collective), format_bytes(a.bytes), counted(a.ranks, "rank"),
-                             choice->name, why);
-  if (a.explain) {
-    if (source == "default") console.out << explain(chosen, costs);
-    if (source != "environment" && !chosen.by_model.empty()) {
-      console.out << explain_c_real(a, chosen, *table);
-    }
-    console.out
-        << "'rankine tune' measures the others; with --network it is a model that is asked\n";
-  }
-  return Exit::ok;
-}
-
 Result<Exit> run_choose(const ChooseArguments& a, Console& console) {
   if (a.network == NetworkArguments{} && a.dims.empty()) {
     if (a.c_real) {
@@ -205,7 +72,9 @@ Result<Exit> run_choose(const ChooseArguments& a, Console& console) {
           "--csv has the candidates on a modelled network; --json says what calls on threads of "
           "this machine get");
     }
-    if (a.menu->lines.empty()) return run_on_threads(a, console);
+    if (a.menu->lines.empty()) {
+      return choose_on_threads({a.collective, a.ranks, a.bytes, a.explain, a.json}, console);
+    }
     return invalid_argument(
         fmt::format("--menu is '{}', which is for modelled networks: on threads of this machine "
                     "calls get what this library ships",

@@ -2,12 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iostream>
+#include <istream>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -20,6 +15,7 @@
 #include "engine/tools/answer.h"
 #include "engine/tools/answer_batch.h"
 #include "engine/tools/goal_text.h"
+#include "engine/tools/input_stream.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/parameters_json.h"
 #include "engine/tools/question_arguments.h"
@@ -69,27 +65,6 @@ Result<std::optional<std::size_t>> read_steps(std::string_view argument, std::st
         argument, text));
   }
   return std::optional(*steps);
-}
-
-Result<Exit> run_batch(const std::string& file, Console& console) {
-  std::size_t errors = 0;
-  if (file == "-") {
-    errors = answer_batch(std::cin, console.out);
-  } else {
-    std::ifstream in(file, std::ios::binary);
-    std::error_code unknown;
-    const bool folder = std::filesystem::is_directory(file, unknown);  // opens, and has no lines
-    if (!in || folder) {
-      return Status(Code::system, fmt::format("--batch is '{}', which cannot be read: {}", file,
-                                              std::strerror(folder ? EISDIR : errno)));
-    }
-    errors = answer_batch(in, console.out);
-  }
-  if (errors > 0) {
-    console.err << fmt::format("rankine simulate: {} could not be answered; see 'error'\n",
-                               counted(errors, "request"));
-  }
-  return Exit::ok;
 }
 
 // Whether there is more than --batch and --json, as far as it differs from what is so anyway.
@@ -166,7 +141,16 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
           "argument but --json",
           a.batch));
     }
-    return run_batch(a.batch, console);
+    std::size_t errors = 0;
+    Status status = read_input("--batch", a.batch, [&](std::istream& requests) {
+      errors = answer_batch(requests, console.out);
+    });
+    if (!status.ok()) return status;
+    if (errors > 0) {
+      console.err << fmt::format("rankine simulate: {} could not be answered; see 'error'\n",
+                                 counted(errors, "request"));
+    }
+    return Exit::ok;
   }
   if (Status s = check_output_file("--goal", a.goal); !s.ok()) return s;
   if (!a.question.algorithm.collective) {

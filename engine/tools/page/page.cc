@@ -2,11 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fstream>
-#include <iostream>
+#include <istream>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -14,6 +11,7 @@
 
 #include "engine/base/json_text.h"
 #include "engine/base/replace_file.h"
+#include "engine/tools/input_stream.h"
 #include "engine/tools/line_reader.h"
 #include "engine/tools/page/answers.h"
 #include "engine/tools/page/built_page.h"
@@ -40,25 +38,16 @@ void answer_lines(std::istream& in, std::ostream& out) {
   }
 }
 
-Result<Exit> run_ask(const std::string& file, Console& console) {
-  if (file == "-") {
-    answer_lines(std::cin, console.out);
-    return Exit::ok;
-  }
-  std::ifstream in(file, std::ios::binary);
-  if (!in) {
-    return Status(Code::system, fmt::format("--ask is '{}', which cannot be read: {}", file,
-                                            std::strerror(errno)));
-  }
-  answer_lines(in, console.out);
-  return Exit::ok;
-}
-
 Result<Exit> run_page(const PageArguments& a, Console& console) {
   if (a.output.empty() == a.ask.empty()) {
     return invalid_argument("--output or --ask is needed, and one of them only");
   }
-  if (!a.ask.empty()) return run_ask(a.ask, console);
+  if (!a.ask.empty()) {
+    Status status =
+        read_input("--ask", a.ask, [&](std::istream& in) { answer_lines(in, console.out); });
+    if (!status.ok()) return status;
+    return Exit::ok;
+  }
   const std::vector<EmbeddedFile> page = built_page();
   if (page.empty()) {
     return Status(Code::system,
