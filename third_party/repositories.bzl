@@ -6,6 +6,7 @@
 """
 
 load(":debian.bzl", "debian_repositories")
+load(":mpi_abi.bzl", "mpi_abi_library")
 
 def _own_folder_impl(ctx):
     folder = ctx.path(Label("//third_party:BUILD.bazel")).dirname.get_child(ctx.name)
@@ -35,3 +36,4 @@ def rankine_repositories():
         if not native.existing_rule(name):
             native.local_repository(name = name, path = path)
     debian_repositories()
+    mpi_abi_library(name = "mpi_abi")

@@ -54,7 +54,12 @@ std::optional<DataType> look_up(MPI_Datatype type) {
       {MPI_COMPLEX16, c128},
   };
   for (const auto& [theirs, ours] : known) {
-    if (theirs == type && theirs != MPI_DATATYPE_NULL) return ours;
+    if (theirs != type || theirs == MPI_DATATYPE_NULL) continue;
+    // Under the standard ABI Fortran's are as long as whoever starts MPI says.
+    int size = 0;
+    MPI_Type_size(type, &size);
+    if (static_cast<std::size_t>(size) == size_of(ours)) return ours;
+    break;
   }
   return {};
 }

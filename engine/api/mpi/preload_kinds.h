@@ -11,7 +11,7 @@
 namespace rankine::mpi {
 
 // Nothing: a type of the program's, or one that the engine does not add up (MPI_SHORT,
-// MPI_LONG_DOUBLE).
+// MPI_LONG_DOUBLE, MPI_INTEGER of another length than usual).
 std::optional<DataType> data_type_of(MPI_Datatype type);
 // Nothing: an operation of the program's, or one on pairs (MPI_MINLOC) or truth values (MPI_LAND).
 std::optional<ReduceOp> reduce_op_of(MPI_Op op);

@@ -10,8 +10,7 @@
 // Making ready is a call of all ranks in one order, which agree there on everything that starting
 // would have to ask about.
 //
-// What moves them on is what moves on any started call (preload_requests.h). Where that is somebody
-// whom MPICH asks, it asks nobody about a reception: there what waits and tests is wrapped.
+// What moves them on is what moves on any started call (preload_requests.h).
 #pragma once
 
 #include <mpi.h>

@@ -35,9 +35,7 @@ int leave_uncancelled(void*, int) { return MPI_SUCCESS; }
 
 #ifdef OPEN_MPI
 
-int make_handle(const Shared& call, MPI_Request* handle) {
-  return PMPI_Grequest_start(query, release, leave_uncancelled, new Shared(call), handle);
-}
+constexpr bool kMpiCallsUs = true;
 int move_on_in_mpi() { return requests().move_on_in_mpi(); }
 // Of Open MPI's inside, so it may be missing.
 bool have_mpi_move_on() {
@@ -46,29 +44,9 @@ bool have_mpi_move_on() {
   return add != nullptr && add(move_on_in_mpi) == 0;
 }
 
-#else  // MPICH
+#else
 
-int move_on_once(void*, MPI_Status*) {
-  requests().move_on_in_mpi();
-  return MPI_SUCCESS;
-}
-// For each that is in an array of requests which are waited for, others of which are MPI's.
-int move_on_until_complete(int count, void** states, double, MPI_Status*) {
-  for (int i = 0; i < count; ++i) {
-    const Shared call = *static_cast<Shared*>(states[i]);
-    // Acquire: pairs with the release in Requests::complete().
-    while (!call->is_complete.load(std::memory_order_acquire)) {
-      requests().move_on_in_mpi();
-      int flag = 0;
-      PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, call->comm, &flag, MPI_STATUS_IGNORE);
-    }
-  }
-  return MPI_SUCCESS;
-}
-int make_handle(const Shared& call, MPI_Request* handle) {
-  return PMPIX_Grequest_start(query, release, leave_uncancelled, move_on_once,
-                              move_on_until_complete, new Shared(call), handle);
-}
+constexpr bool kMpiCallsUs = false;
 
 #endif
 
@@ -118,7 +96,7 @@ Status Requests::start(const std::function<Result<Request>()>& start_call, Share
   // Nobody completes it before it is in the list.
   int error = MPI_SUCCESS;
   if (call->prepared == nullptr) {
-    error = make_handle(call, &call->handle);
+    error = make_handle(call);
     *handle = call->handle;
   }
   enter(std::move(call));
@@ -136,6 +114,16 @@ Status Requests::restart(Shared call) {
   }
   enter(std::move(call));
   return {};
+}
+
+int Requests::make_handle(const Shared& call) {
+  const int error =
+      PMPI_Grequest_start(query, release, leave_uncancelled, new Shared(call), &call->handle);
+  if (error == MPI_SUCCESS && !kMpiCallsUs) {
+    const std::lock_guard lock(handles_mutex_);
+    handles_.emplace(call->handle, call);
+  }
+  return error;
 }
 
 void Requests::enter(Shared call) {
@@ -206,13 +194,29 @@ void Requests::complete(StartedCollective& call) {
                  call.status.text().c_str());
   }
   if (!call.restarts) call.then = nullptr;  // and the types that it held
-  if (call.handle != MPI_REQUEST_NULL) PMPI_Grequest_complete(call.handle);
+  if (call.handle != MPI_REQUEST_NULL) {
+    if (!kMpiCallsUs) {  // MPI may give another its handle, once it is complete
+      const std::lock_guard lock(handles_mutex_);
+      handles_.erase(call.handle);
+    }
+    PMPI_Grequest_complete(call.handle);
+  }
   // Release: pairs with who waits until it is complete, or its communicator has none under way.
   call.is_complete.store(true, std::memory_order_release);
   call.under_way->fetch_sub(1, std::memory_order_release);
   // The last of it: the program may start it again.
   if (const auto prepared = std::move(call.prepared))
     prepared_calls().complete(*prepared, call.status.ok());
+}
+
+Shared Requests::under_way(int count, const MPI_Request handles[]) {
+  // Relaxed: enter() says why.
+  if (under_way_.load(std::memory_order_relaxed) == 0 || handles == nullptr) return nullptr;
+  const std::lock_guard lock(handles_mutex_);
+  for (int i = 0; i < count; ++i) {
+    if (const auto found = handles_.find(handles[i]); found != handles_.end()) return found->second;
+  }
+  return nullptr;
 }
 
 // A thread that is asleep is not woken for each call while these come often.

@@ -3,10 +3,10 @@
 //
 // What moves them on is whatever waits in MPI, as its rules of progress ask:
 //   - Open MPI calls us from its own loop (opal_progress), in every function of its that waits.
-//   - MPICH asks a generalized request (MPIX_Grequest_start) where it is waited or tested for. In
-//     other functions of its that wait, such as the reception of a message, and between its calls,
-//     a thread of ours moves them on, which makes no call of MPI's. It sleeps where nothing is
-//     started.
+//   - Everywhere else, MPICH and what has the standard ABI, MPI is asked for nothing that no
+//     standard has: what waits and tests is wrapped (preload_waits.cc). In other functions of MPI's
+//     that wait, such as the reception of a message, and between its calls, a thread of ours moves
+//     them on, which makes no call of MPI's. It sleeps where nothing is started.
 // What is over becomes complete, as MPI sees it, on a thread that is inside MPI.
 //
 // One per process; thread-safe.
@@ -22,6 +22,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/api/mpi/preload_report.h"
@@ -71,14 +72,18 @@ class Requests {
   int move_on() noexcept;
   // The same inside MPI's own loops: gives way to other ranks where nothing is over.
   int move_on_in_mpi() noexcept;
+  // One of these handles' that is not complete; nullptr: none, or Open MPI, which calls us.
+  std::shared_ptr<StartedCollective> under_way(int count, const MPI_Request handles[]);
 
  private:
   using Calls = std::vector<std::shared_ptr<StartedCollective>>;
 
+  // Sets MPI's handle of it. An error of MPI's.
+  int make_handle(const std::shared_ptr<StartedCollective>& call);
   void enter(std::shared_ptr<StartedCollective> call);
   void step() noexcept;
   void help() noexcept;
-  static void complete(StartedCollective& call);
+  void complete(StartedCollective& call);
 
   std::atomic<int> under_way_{0};  // not complete yet
   std::atomic<bool> yields_{false};
@@ -86,7 +91,9 @@ class Requests {
   Calls calls_, over_;  // in the order in which they were started; to be completed
   bool begun_ = false, ends_ = false;
   std::condition_variable changed_;
-  std::thread helper_;  // none in Open MPI
+  std::thread helper_;        // none in Open MPI
+  std::mutex handles_mutex_;  // guards what follows: those that are not complete
+  std::unordered_map<MPI_Request, std::shared_ptr<StartedCollective>> handles_;
 };
 
 // This process's.

@@ -1,12 +1,11 @@
-// Where MPICH waits for or tests calls that were made ready, it asks nobody about them, and does
-// not call us either (preload_requests.h): so we move them on before it looks. Where it is asked
-// for a request's status it asks nobody about any that is started.
+// What waits for requests, tests them or asks for their status, where MPI calls us from nowhere
+// (preload_requests.h): calls that were started are moved on before it looks.
 //
-// Its functions of mpif.h call C's, those of its module for Fortran 2008 MPI's own at once: these
-// are wrapped too. There a request is a structure of nothing but C's.
+// MPICH's functions of mpif.h call C's, those of its module for Fortran 2008 MPI's own at once:
+// these are wrapped too. There a request is a structure of nothing but C's.
 #include <mpi.h>
 
-#ifdef MPICH_VERSION
+#ifndef OPEN_MPI
 
 #include <dlfcn.h>
 
@@ -19,16 +18,20 @@ namespace rankine::mpi {
 namespace {
 
 bool move_on(int count, const MPI_Request these[]) {
-  const std::shared_ptr<Prepared> call = prepared_calls().under_way(count, these);
-  if (call == nullptr) return false;
+  const auto started = requests().under_way(count, these);
+  const auto prepared = started ? nullptr : prepared_calls().under_way(count, these);
+  if (!started && !prepared) return false;
   requests().move_on_in_mpi();
   // And MPI, whose messages others may wait for before they start theirs.
+  const MPI_Comm comm = started ? started->comm : prepared->channel->on->comm;
   int flag = 0;
-  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, call->channel->on->comm, &flag, MPI_STATUS_IGNORE);
+  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &flag, MPI_STATUS_IGNORE);
   return true;
 }
 void move_on_until_over(int count, const MPI_Request these[]) {
-  while (move_on(count, these)) {
+  for (int i = 0; these != nullptr && i < count; ++i) {
+    while (move_on(1, &these[i])) {
+    }
   }
 }
 
@@ -90,6 +93,30 @@ int MPI_Request_get_status(MPI_Request request, int* is_complete, MPI_Status* st
   requests().move_on_in_mpi();
   return PMPI_Request_get_status(request, is_complete, status);
 }
+
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+
+int MPI_Request_get_status_all(int count, const MPI_Request these[], int* are_complete,
+                               MPI_Status statuses[]) {
+  requests().move_on_in_mpi();
+  return PMPI_Request_get_status_all(count, these, are_complete, statuses);
+}
+
+int MPI_Request_get_status_any(int count, const MPI_Request these[], int* index, int* is_complete,
+                               MPI_Status* status) {
+  requests().move_on_in_mpi();
+  return PMPI_Request_get_status_any(count, these, index, is_complete, status);
+}
+
+int MPI_Request_get_status_some(int count, const MPI_Request these[], int* complete, int indices[],
+                                MPI_Status statuses[]) {
+  requests().move_on_in_mpi();
+  return PMPI_Request_get_status_some(count, these, complete, indices, statuses);
+}
+
+#endif
+
+#ifdef MPICH_VERSION
 
 // Calls MPI's function of that name in Fortran, with the arguments that the program gave.
 #define RANKINE_NEXT(function, ...)                                                              \
@@ -162,6 +189,8 @@ void mpi_waitsome_f08_(MPI_Fint* count, MPI_Request these[], MPI_Fint* ended, MP
     *error = came;
   }
 }
+
+#endif
 }
 
 #endif

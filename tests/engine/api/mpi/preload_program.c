@@ -42,6 +42,28 @@ static void allreduces(void) {
   check("MPI_Allreduce of nothing", 1);
 }
 
+#if MPI_VERSION >= 5
+/* MPI's integers of Fortran are of 8 bytes, unless a Fortran of its own has said another length. */
+static void long_integers(void) {
+  const char* const sizes[] = {"mpi_logical_size", "mpi_integer_size", "mpi_real_size"};
+  long long x = (1LL << 40) + rank, sum = 0;
+  int size = 0;
+  MPI_Info info;
+  MPI_Abi_get_fortran_info(&info);
+  if (info == MPI_INFO_NULL) {
+    MPI_Info_create(&info);
+    for (int i = 0; i < 3; ++i) MPI_Info_set(info, sizes[i], "8");
+    MPI_Info_set(info, "mpi_double_precision_size", "16");
+    MPI_Abi_set_fortran_info(info);
+  }
+  MPI_Info_free(&info);
+  MPI_Type_size(MPI_INTEGER, &size);
+  if (size != 8) return;
+  MPI_Allreduce(&x, &sum, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD);
+  check("MPI_INTEGER of 8 bytes", sum == ranks * (1LL << 40) + sum_of_ranks());
+}
+#endif
+
 static void first_times_ten(void* in, void* inout, int* n, MPI_Datatype* type) {
   (void)type;
   for (int i = 0; i < *n; ++i) ((int*)inout)[i] = ((int*)in)[i] * 10 % 1000007;
@@ -492,7 +514,7 @@ static void messages_meanwhile(void) {
   free(data);
 }
 
-/* Debian's MPICH looks at no argument. */
+/* MPICH, as Debian and others build it, looks at no argument. */
 #ifdef OPEN_MPI
 static void errors(void) {
   int x = 1, y = 0, class = 0;
@@ -524,6 +546,9 @@ int main(int argc, char** argv) {
   /* The library leaves the first calls of a communicator to MPI. */
   for (int i = 0; i < 5; ++i) MPI_Barrier(MPI_COMM_WORLD);
   allreduces();
+#if MPI_VERSION >= 5
+  long_integers();
+#endif
   operations();
   reduces_and_scans();
   reduce_scatters();

@@ -152,6 +152,26 @@ static void among_messages(void) {
   check("MPI_Request_get_status leaves a request", m.requests[4] != MPI_REQUEST_NULL);
   MPI_Waitall(5, m.requests, statuses);
   check_mixed("MPI_Request_get_status", 1);
+
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+  int index, count, indices[1];
+  start_mixed();
+  for (flag = 0; !flag;) MPI_Request_get_status_any(1, &m.requests[4], &index, &flag, statuses);
+  MPI_Waitall(5, m.requests, statuses);
+  check_mixed("MPI_Request_get_status_any", index == 0);
+
+  start_mixed();
+  for (count = 0; count == 0;)
+    MPI_Request_get_status_some(1, &m.requests[4], &count, indices, statuses);
+  MPI_Waitall(5, m.requests, statuses);
+  check_mixed("MPI_Request_get_status_some", count == 1 && indices[0] == 0);
+
+  start_mixed();
+  for (flag = 0; !flag;) MPI_Request_get_status_all(5, m.requests, &flag, statuses);
+  const int is_over = m.sum == sum_of_ranks() && m.most == ranks - 1;
+  MPI_Waitall(5, m.requests, statuses);
+  check_mixed("MPI_Request_get_status_all", is_over);
+#endif
 }
 
 /* What ranks wait for in MPI while the others wait for the calls that they have started too. Of two
