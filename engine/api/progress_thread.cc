@@ -98,7 +98,11 @@ void ProgressThread::work() {
     }
     Idling idling(crossbar_.policy());
     for (Progress made = once(); made != Progress::nothing_to_do; made = once()) {
-      made == Progress::moved ? idling.begin_again() : idling.once();
+      if (made == Progress::moved) {
+        idling.begin_again();
+      } else {
+        idling.once();
+      }
     }
   }
   if (counted) RankThreads::remove(self);
