@@ -84,14 +84,16 @@ struct MemberState {
     std::uint64_t tag = call.options.tag;
     if (call.user_op != nullptr) [[unlikely]]
       tag ^= identity_of(*call.user_op, shared->processes != nullptr);
-    const BufferRule& rule = prepared.rules[static_cast<std::size_t>(run.waiter.rank)];
+    // (Without bytes where nobody compares them.)
+    const RankPlan& mine = prepared.plan.rank[static_cast<std::size_t>(run.waiter.rank)];
+    const auto at = [](const void* begin) { return static_cast<const std::byte*>(begin); };
     return {.in = in,
             .out = call.out,
             .count = call.count,
             .user_op = call.user_op,
             .epilogue = call.options.epilogue,
             .print = with_tag(prepared.fingerprint, tag),
-            .marks = marks_of(buffers_of(rule, in, call.out))};
+            .marks = marks_of({{at(in), mine.input_bytes}, {at(call.out), mine.output_bytes}})};
   }
   // The call begins: the others can see it. False: the communicator has ended, and nothing has
   // begun.

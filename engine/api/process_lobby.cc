@@ -20,7 +20,7 @@
 namespace rankine {
 namespace {
 
-constexpr std::uint32_t kLobbyLayout = 4;
+constexpr std::uint32_t kLobbyLayout = 5;
 // For those that are late where a meeting has failed, and by who cannot make a file to fail in.
 constexpr std::int64_t kPatienceNs = 500'000'000;
 
@@ -85,6 +85,11 @@ bool ProcessLobby::is_ours(Rank r) const noexcept {
 
 int ProcessLobby::process_of(Rank r) const noexcept {
   return page_->seats[static_cast<std::size_t>(r)].process.load(std::memory_order_acquire);
+}
+
+bool ProcessLobby::have_barriers() const noexcept {
+  return std::all_of(page_->seats.begin(), page_->seats.begin() + meeting_.settings.ranks,
+                     [](const LobbyPage::Seat& seat) { return seat.has_barriers; });
 }
 
 bool ProcessLobby::has_ended(Rank r) const noexcept {
@@ -255,9 +260,11 @@ Status ProcessLobby::sit_down() {
     }));
   }
   offer_bases(page_->nonce);
+  const bool has_barriers = membarrier_available(Threads::of_all_processes);
   for (const Rank r : meeting_.ranks) {
-    // Pairs with process_of().
-    page_->seats[static_cast<std::size_t>(r)].process.store(self, std::memory_order_release);
+    LobbyPage::Seat& seat = page_->seats[static_cast<std::size_t>(r)];
+    seat.has_barriers = has_barriers;
+    seat.process.store(self, std::memory_order_release);  // pairs with process_of()
   }
   is_waited_for_ = true;
   count_us(page_->seated);

@@ -38,6 +38,7 @@ struct LobbyPage {
   struct Seat {
     std::atomic<std::int32_t> process;  // 0: nobody
     std::atomic<bool> told;             // why the meeting has failed
+    bool has_barriers;                  // others' membarrier reaches this process
     ReservedBases::Set bases;           // where this process can map the file
   };
   std::array<Seat, kMostProcesses> seats;
@@ -76,6 +77,8 @@ class ProcessLobby {
   std::byte* base() const { return base_; }
   LobbyPage& page() const { return *page_; }
   int process_of(Rank r) const noexcept;
+  // Whether that is so of all.
+  bool have_barriers() const noexcept;
   // Whether that rank's process has ended or become another program.
   bool has_ended(Rank r) const noexcept;
 

@@ -81,6 +81,7 @@ class ProcessRanks final : public RankProcesses {
   int process_of(Rank r) const noexcept override { return lobby().process_of(seat(r)); }
   bool has_ended(Rank r) const noexcept override { return lobby().has_ended(seat(r)); }
   bool has_left(Rank r) const noexcept override;
+  bool have_barriers() const noexcept override { return lobby().have_barriers(); }
   Atomic<bool>& aborted() const noexcept override { return ending_.ended(); }
   SlowWaits* slow_waits() const noexcept override {
     return reinterpret_cast<SlowWaits*>(base_ + layout_.slow_waits);

@@ -28,7 +28,8 @@ Crossbar::Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns,
     : ranks_(ranks),
       policy_(policy),
       timeout_ns_(timeout_ns),
-      strict_(processes != nullptr || strict.value_or(false) || !membarrier_available()),
+      strict_(strict.value_or(false) ||
+              !(processes != nullptr ? processes->have_barriers() : membarrier_available())),
       own_lines_(lines.base == nullptr ? std::make_unique<RankLines[]>(index(ranks)) : nullptr),
       lines_(lines.base != nullptr ? lines
                                    : LinesMemory{reinterpret_cast<std::byte*>(own_lines_.get())}),
@@ -76,7 +77,7 @@ void Crossbar::ring(Rank r, bool abort) noexcept {
   } else {
     word.fetch_add(2, std::memory_order_release);
   }
-  futex_wake_all(word, sleepers());
+  futex_wake_all(word, threads());
 }
 
 void Crossbar::wake_parked_on(const Atomic<std::uint32_t>& word) {
@@ -153,7 +154,8 @@ bool Crossbar::is_lost(Rank r) {
 
 void Crossbar::wait_until_quiet(Rank r, bool lends) {
   if (processes_ != nullptr && !lends) return;
-  if (!strict_) barrier_everywhere();  // pairs with begin(): who began without a look is seen here
+  // Pairs with begin(): who began without a look is seen here.
+  if (!strict_) barrier_everywhere(threads());
   const std::int64_t until = now_ns() + kQuietNs;
   std::int64_t pause_ns = 20'000;  // longer and longer: many ranks may wait for a stopped one
   for (Rank q = 0; q < ranks_; ++q) {
@@ -179,7 +181,7 @@ void Crossbar::leave(Rank r) {
   // as with any word of ours; there is hardly ever one, and a wake-up for each rank costs.
   for (Rank q = 0; q < ranks_; ++q) bell(q).word.fetch_add(2, std::memory_order_release);
   if (!is_parked_on(r)) return;
-  for (Rank q = 0; q < ranks_; ++q) futex_wake_all(bell(q).word, sleepers());
+  for (Rank q = 0; q < ranks_; ++q) futex_wake_all(bell(q).word, threads());
 }
 
 void Crossbar::come_back(Rank r) { bell(r).left.store(false, std::memory_order_relaxed); }

@@ -138,7 +138,7 @@ struct Crowd {
 
 class Crossbar {
  public:
-  // strict: do without membarrier; none: where the kernel refuses it. processes: where ranks are
+  // strict: do without membarrier; none: where the kernel refuses it to any of them. processes: where ranks are
   // not threads of this one; then each has a crossbar of its own, of which these and the lines, of
   // each rank made by who sets it up, are what all share.
   Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns,
@@ -232,9 +232,9 @@ class Crossbar {
   // Whether nothing will come of that rank any more, though it has not said so: its process has
   // ended, or the thread that made its last call. For a rank that waits for it.
   bool is_lost(Rank r);
-  // Who sleeps on bells.
-  Sleepers sleepers() const {
-    return processes_ != nullptr ? Sleepers::of_all_processes : Sleepers::of_this_process;
+  // That sleep on bells.
+  Threads threads() const {
+    return processes_ != nullptr ? Threads::of_all_processes : Threads::of_this_process;
   }
 
   // This rank takes part no more: ranks that wait for it are told (rank_lost).

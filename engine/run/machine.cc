@@ -27,32 +27,41 @@ bool thread_has_ended(int id, int process) {
   return id != 0 && syscall(SYS_tgkill, of, id, 0) != 0 && errno == ESRCH;
 }
 
-bool membarrier_available() {
-  const long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
-  return commands > 0 && (commands & MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0 &&
-         syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
-}
-
-void barrier_everywhere() { syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0); }
-
 namespace {
 
-int futex_operation(int operation, Sleepers sleepers) {
-  return sleepers == Sleepers::of_this_process ? operation | FUTEX_PRIVATE_FLAG : operation;
+constexpr int barrier_of(Threads whose) {
+  return whose == Threads::of_this_process ? MEMBARRIER_CMD_PRIVATE_EXPEDITED
+                                           : MEMBARRIER_CMD_GLOBAL_EXPEDITED;
+}
+constexpr int registration_of(Threads whose) {
+  return whose == Threads::of_this_process ? MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED
+                                           : MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED;
+}
+
+int futex_operation(int operation, Threads whose) {
+  return whose == Threads::of_this_process ? operation | FUTEX_PRIVATE_FLAG : operation;
 }
 
 }  // namespace
 
+bool membarrier_available(Threads whose) {
+  const long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+  return commands > 0 && (commands & barrier_of(whose)) != 0 &&
+         syscall(SYS_membarrier, registration_of(whose), 0, 0) == 0;
+}
+
+void barrier_everywhere(Threads whose) { syscall(SYS_membarrier, barrier_of(whose), 0, 0); }
+
 void futex_wait(const Atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t until_ns,
-                Sleepers sleepers) {
+                Threads whose) {
   const timespec until{until_ns / 1'000'000'000, until_ns % 1'000'000'000};
   // WAIT_BITSET takes an absolute time of the monotonic clock.
-  syscall(SYS_futex, &word, futex_operation(FUTEX_WAIT_BITSET, sleepers), seen, &until, nullptr,
+  syscall(SYS_futex, &word, futex_operation(FUTEX_WAIT_BITSET, whose), seen, &until, nullptr,
           FUTEX_BITSET_MATCH_ANY);
 }
 
-void futex_wake_all(const Atomic<std::uint32_t>& word, Sleepers sleepers) {
-  syscall(SYS_futex, &word, futex_operation(FUTEX_WAKE, sleepers), 0x7fffffff, nullptr, nullptr, 0);
+void futex_wake_all(const Atomic<std::uint32_t>& word, Threads whose) {
+  syscall(SYS_futex, &word, futex_operation(FUTEX_WAKE, whose), 0x7fffffff, nullptr, nullptr, 0);
 }
 
 }  // namespace rankine

@@ -66,20 +66,23 @@ inline int thread_id() {
 // not. 0: not known, so no.
 bool thread_has_ended(int id, int process = 0);
 
-// Registers the process for membarrier; false where the kernel refuses. Asked anew each time: a
-// forked child, or a process that has refused itself the call since, is another one. 1 us.
-bool membarrier_available();
-// A full barrier on every running thread of the process. Only after membarrier_available().
-void barrier_everywhere();
+// Whose threads sleep on a word and wake each other there, and whom a barrier reaches.
+enum class Threads : bool { of_this_process, of_all_processes };
 
-// Whose threads sleep on a word and wake each other there.
-enum class Sleepers : bool { of_this_process, of_all_processes };
+// Registers the process for membarrier, by itself or among all; false where the kernel refuses.
+// Asked anew each time: a forked child, or a process that has refused itself the call since, is
+// another one. 1 us.
+bool membarrier_available(Threads whose = Threads::of_this_process);
+// A full barrier on every running thread of the process, or of all that have registered so. Only
+// after membarrier_available() of the same.
+void barrier_everywhere(Threads whose = Threads::of_this_process);
+
 // futex(2) on a 32-bit word: sleeps while the word is `seen`, until rung or until that time. Any
 // return is a reason to look again.
 void futex_wait(const Atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t until_ns,
-                Sleepers sleepers = Sleepers::of_this_process);
+                Threads whose = Threads::of_this_process);
 void futex_wake_all(const Atomic<std::uint32_t>& word,
-                    Sleepers sleepers = Sleepers::of_this_process);
+                    Threads whose = Threads::of_this_process);
 
 // A parked rank looks about at least this often: nobody rings when a peer enters another
 // collective, or when its thread ends.

@@ -1,11 +1,11 @@
 // Where ranks are processes: what a crossbar needs of them beside the lines of all ranks, which lie
 // in memory that all of them have at the same address.
 //
-// Such a crossbar is strict (membarrier reaches one process only), wakes by futexes of the whole
-// machine, and says why it has ended through here, since a Status is its process's own.
+// Such a crossbar runs barriers on the threads of all registered processes, wakes by futexes of the
+// whole machine, and says why it has ended through here, since a Status is its process's own.
 //
-// Everything here is for the slow side of waiting and for the end, but for aborted(), which is
-// asked for once. Thread-safe.
+// Everything here is for the slow side of waiting and for the end, but for aborted() and
+// have_barriers(), which are asked for once. Thread-safe.
 #pragma once
 
 #include "algorithms/schedule/blocks.h"
@@ -28,6 +28,9 @@ class RankProcesses {
   virtual bool has_ended(Rank r) const noexcept = 0;
   // Whether that rank has said that it takes part no more, elsewhere than on its bell here.
   virtual bool has_left(Rank r) const noexcept = 0;
+
+  // Whether membarrier of all processes reaches each of these: the same in all of them.
+  virtual bool have_barriers() const noexcept = 0;
 
   // In memory of all, zeroed at first.
   virtual Atomic<bool>& aborted() const noexcept = 0;

@@ -22,7 +22,7 @@ class Parking {
     // Strict mode: pairs with announce()'s fetch_add; whichever comes later sees the other's store.
     count_.fetch_add(1, std::memory_order_acq_rel);
     // Otherwise: pairs with announce()'s plain store and load.
-    if (!crossbar.strict()) barrier_everywhere();
+    if (!crossbar.strict()) barrier_everywhere(crossbar.threads());
   }
   ~Parking() {
     bell_.parked_on.store(nullptr, std::memory_order_relaxed);
@@ -233,7 +233,7 @@ bool LongWait::sleep() noexcept {
     const std::uint32_t rung = bell_.word.load(std::memory_order_acquire);
     if (done()) return true;
     if (fails(rung)) return false;
-    futex_wait(bell_.word, rung, next_look_ns_, crossbar_.sleepers());
+    futex_wait(bell_.word, rung, next_look_ns_, crossbar_.threads());
   }
 }
 

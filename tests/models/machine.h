@@ -186,21 +186,21 @@ inline int thread_id() {
 inline bool thread_has_ended(int id, int = 0) {
   return id != 0 && model::Machine::current != nullptr && model::Machine::current->has_ended(id);
 }
-inline bool membarrier_available() { return true; }
-inline void barrier_everywhere() {
+// There is one process.
+enum class Threads : bool { of_this_process, of_all_processes };
+inline bool membarrier_available(Threads = Threads::of_this_process) { return true; }
+inline void barrier_everywhere(Threads = Threads::of_this_process) {
   if (model::Machine::current != nullptr) model::Machine::current->barrier_everywhere();
 }
-// There is one process.
-enum class Sleepers : bool { of_this_process, of_all_processes };
 inline void futex_wait(const Atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t until_ns,
-                       Sleepers = Sleepers::of_this_process) {
+                       Threads = Threads::of_this_process) {
   if (model::Machine::current == nullptr) return;
   static_assert(sizeof(word) == sizeof(std::uint32_t));
   model::Machine::current->futex_wait(&word, reinterpret_cast<const std::uint32_t&>(word), seen,
                                       until_ns);
 }
 inline void futex_wake_all(const Atomic<std::uint32_t>& word,
-                           Sleepers = Sleepers::of_this_process) {
+                           Threads = Threads::of_this_process) {
   if (model::Machine::current != nullptr) model::Machine::current->futex_wake_all(&word);
 }
 inline void will_read(const void* memory, std::size_t bytes) {

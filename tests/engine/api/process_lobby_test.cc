@@ -1,0 +1,67 @@
+// What processes agree on as they meet, beside where their memory lies.
+#include "engine/api/process_lobby.h"
+
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+
+#include "engine/base/deadline.h"
+#include "engine/faults/refuse_calls.h"
+#include "engine/run/machine.h"
+#include "tests/engine/api/process_runs.h"
+
+namespace rankine {
+namespace {
+
+using testing_processes::end_of;
+using testing_processes::fresh_name;
+
+constexpr int kRanks = 3;
+constexpr int kHave = 1, kHaveNot = 2, kFailed = 3;
+
+// A rank's exit code: what it has been told of the barriers of all.
+int meet(const std::string& name, Rank rank) {
+  ProcessSettings settings;
+  settings.ranks = kRanks;
+  ProcessLobby lobby({.name = name,
+                      .ranks = {rank},
+                      .settings = settings,
+                      .deadline_ns = deadline_after(now_ns(), 60'000'000'000)});
+  if (const Status status = lobby.meet(); !status.ok()) return kFailed;
+  const bool have = lobby.have_barriers();
+  if (const Status status = lobby.be_ready(); !status.ok()) return kFailed;
+  return have ? kHave : kHaveNot;
+}
+
+// The children that meet; to `without`, if it is one of them, the kernel refuses membarrier.
+std::array<std::string, kRanks> ends_where(Rank without) {
+  const std::string name = fresh_name();
+  std::array<pid_t, kRanks> children{};
+  for (Rank r = 0; r < kRanks; ++r) {
+    pid_t& child = children[static_cast<std::size_t>(r)];
+    child = fork();
+    if (child != 0) continue;
+    if (r == without && faults::refuse_calls({SYS_membarrier}) != 0) _exit(kFailed);
+    _exit(meet(name, r));
+  }
+  std::array<std::string, kRanks> ends;
+  for (std::size_t i = 0; i < children.size(); ++i) ends[i] = end_of(children[i]);
+  return ends;
+}
+
+// Else one would store and go on, and sleepers of another process be left asleep.
+TEST(Processes, DoWithoutBarriersWhereOneOfThemHasNone) {
+  if (!membarrier_available(Threads::of_all_processes)) {
+    GTEST_SKIP() << "the kernel refuses membarrier between processes";
+  }
+  for (const std::string& end : ends_where(-1)) EXPECT_EQ(end, "exit 1");
+  for (const Rank without : {0, 2}) {
+    for (const std::string& end : ends_where(without)) EXPECT_EQ(end, "exit 2");
+  }
+}
+
+}  // namespace
+}  // namespace rankine
