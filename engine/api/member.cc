@@ -1,35 +1,17 @@
 #include "engine/api/member.h"
 
-#include <algorithm>
 #include <mutex>
 #include <new>
+#include <string>
+#include <utility>
 
-#include "engine/api/agenda.h"
 #include "engine/api/check.h"
-#include "engine/api/communicator.h"
-#include "engine/api/communicator_state.h"
 #include "engine/api/member_state.h"
 #include "engine/api/rank_threads.h"
-#include "engine/run/interpret.h"
-#include "engine/run/kernels/reduce.h"
 #include "engine/run/sharing.h"
 #include "numa/cancel_state.h"
 
 namespace rankine {
-
-MemberState::MemberState(std::shared_ptr<CommunicatorShared> shared_, Rank rank,
-                         std::shared_ptr<Agenda> agenda_)
-    : owned(std::move(shared_)), shared(owned.get()), agenda(std::move(agenda_)), handle(owned) {
-  const auto n = static_cast<std::size_t>(shared->ranks);
-  if (shared->clock != nullptr) clock = &shared->clock->clock().of(rank);
-  run.waiter = {.crossbar = &shared->crossbar, .rank = rank, .call = shared->first_count};
-  run.progress_base = shared->first_count;
-  run.outbox.resize(n);
-  run.inbox.resize(n);
-  run.memory.resize(n * 4);
-  run.boards.resize(n);
-  run.posts = shared->first_count;
-}
 
 Member::Member(std::shared_ptr<CommunicatorShared> shared, Rank rank,
                std::shared_ptr<Agenda> agenda)
@@ -68,13 +50,6 @@ Member::~Member() {
   s.shared->find_no_groups(s.run.waiter.rank);
   const std::lock_guard lock(s.shared->mutex);
   s.shared->scratch[static_cast<std::size_t>(s.run.waiter.rank)] = {};
-}
-
-// Without `operands`, which grow with the plans and are small.
-std::size_t MemberState::table_bytes() const {
-  return sizeof(MemberState) + taken_bytes(run.outbox) + taken_bytes(run.inbox) +
-         taken_bytes(run.memory) + taken_bytes(run.boards) + plans.table_bytes() +
-         sizeof(Payloads) + products.capacity() + displaced.bytes();
 }
 
 Rank Member::rank() const { return state_->run.waiter.rank; }
@@ -118,198 +93,6 @@ Result<PayloadMemory> Member::allocate_elements(std::size_t n, std::size_t eleme
 
 Status Member::barrier(const CallOptions& options) {
   return call(barrier_of(state_->barrier_in, state_->barrier_out, options));
-}
-
-// Our ends of the mailboxes, room for operands, and scratch. Only when a plan is first met.
-Status MemberState::adopt(const Prepared& prepared) {
-  const auto self = static_cast<std::size_t>(run.waiter.rank);
-  const auto n = static_cast<std::size_t>(shared->ranks);
-  const RankPlan& plan = prepared.plan.rank[self];
-  const auto operands = static_cast<std::size_t>(prepared.plan.most_operands);
-  if (run.operands.size() < operands) run.operands.resize(operands);
-  // What a plan uses is there before the plan can be found, and stays as it is: no lock.
-  for (const Traffic& traffic : plan.traffic) {
-    // The other direction may be just being made, for another plan.
-    if (traffic.sent > 0) {
-      Outbox& to = run.outbox[traffic.peer];
-      if (to.mailbox.slots == nullptr) to.base = to.credit_seen = shared->first_count;
-      to.mailbox = shared->mailboxes[self * n + traffic.peer];
-    }
-    if (traffic.received > 0) {
-      Inbox& from = run.inbox[traffic.peer];
-      if (from.mailbox.slots == nullptr) from.base = shared->first_count;
-      from.mailbox = shared->mailboxes[traffic.peer * n + self];
-    }
-  }
-  if (prepared.plan.transport == Transport::board) run.boards = shared->boards;
-  if (plan.scratch_bytes > scratch_bytes) {
-    // Between calls nobody reads our scratch, so it may move.
-    const std::size_t bytes = std::max(plan.scratch_bytes, 2 * scratch_bytes);
-    if (shared->processes != nullptr) return share_scratch(plan.scratch_bytes);
-    ArenaOptions options = shared->arena_options[self];
-    options.chunk_bytes = 4096;
-    auto larger = std::make_unique<Arena>(options);
-    void* memory = larger->allocate(bytes);
-    if (memory == nullptr) {
-      return {Code::out_of_memory,
-              "scratch of rank " + std::to_string(self) + ": " + std::to_string(bytes) + " bytes"};
-    }
-    std::unique_lock<std::mutex> lock;  // for who asks about our memory
-    if (Status locked = shared->lock_for_call(lock, run.waiter); !locked.ok()) return locked;
-    scratch = std::move(larger);
-    scratch_bytes = bytes;
-    run.memory_of(self, Memory::scratch) = static_cast<std::byte*>(memory);
-    shared->scratch[self] = {
-        {memory, bytes}, scratch->binding(), scratch->huge_pages(), scratch->locking()};
-  }
-  return {};
-}
-
-Status MemberState::share_scratch(std::size_t bytes) {
-  const auto self = static_cast<std::size_t>(run.waiter.rank);
-  auto memory = shared->processes->scratch(run.waiter.rank, bytes);
-  if (!memory.ok()) return memory.status();
-  scratch_bytes = bytes;
-  run.memory_of(self, Memory::scratch) = *memory;
-  const std::lock_guard lock(shared->mutex);
-  shared->scratch[self].range = {*memory, bytes};
-  return {};
-}
-
-Result<MemberState::Found> MemberState::find(const Call& call, bool calls) {
-  const PlanKey key(call);
-  RankPlans::Slot* slot = plans.find(key, key.hash());
-  if (slot == nullptr) {
-    auto prepared = shared->prepare(key, run.waiter);
-    if (!prepared.ok()) return prepared.status();
-    if (Status status = adopt(**prepared); !status.ok()) return status;
-    if (shared->plan_bytes.load(std::memory_order_relaxed) > 2 * PlanTable::kMostBytes) {
-      plans.clear();  // ranks hold more than the communicator does: let go of what is old
-    }
-    slot = &plans.insert(std::move(*prepared));
-    count_tables();
-  }
-  const Found found{&slot->prepared, !slot->called};
-  slot->called |= calls;
-  return found;
-}
-
-Status MemberState::refused(Status status) {
-  if (goes_on(status.code())) return status;
-  // Else peers would wait for this rank in vain. Where another reason came first, that is the one.
-  shared->end_with(std::move(status));
-  return ended();
-}
-
-// What a call returns where the communicator has ended: the flight record is left before.
-Status MemberState::ended() {
-  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // files come next
-  shared->leave_flight_record();
-  return shared->crossbar.reason();
-}
-
-void MemberState::count_thread() {
-  if (RankThreads::add(thread_id())) thread = thread_id();
-}
-
-Result<MemberState::Found> MemberState::plan(const Call& call, bool calls) {
-  auto found = ask(call, calls);
-  if (!found.ok() && !shared->forked()) return refused(found.status());
-  return found;
-}
-
-Result<MemberState::Found> MemberState::ask(const Call& call, bool calls) {
-  if (shared->forked()) [[unlikely]]
-    return forked_status();
-  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // naps are taken while another rank plans
-  try {
-    if (thread == 0) count_thread();
-    return find(call, calls);
-  } catch (const std::bad_alloc&) {
-    return make_error(Code::out_of_memory, [&] {
-      return "rank " + std::to_string(run.waiter.rank) + " has no memory for the plan of " +
-             std::string(name_of(call.collective));
-    });
-  }
-}
-
-bool MemberState::are_payloads(const BufferRule& rule, const void* in,
-                               const void* out) const noexcept {
-  const ProcessPayloads& ours = shared->processes->payloads(run.waiter.rank);
-  return ours.holds(in, rule.input_bytes) && ours.holds(out, rule.output_bytes);
-}
-
-Status MemberState::misfit_of(const Prepared& prepared, const void* in,
-                              const void* out) const noexcept {
-  const BufferRule& rule = prepared.rules[static_cast<std::size_t>(run.waiter.rank)];
-  if (buffers_fit(rule, in, out)) {
-    const bool of_in = !shared->processes->payloads(run.waiter.rank).holds(in, rule.input_bytes);
-    const Buffer buffer = of_in ? buffers_of(rule, in, out).in : buffers_of(rule, in, out).out;
-    return make_error(Code::invalid_argument, [&] {
-      return std::string(of_in ? "in" : "out") + " is " + to_string(buffer) +
-             ", which is not of this member's allocate(), and shared_payloads says that all "
-             "ranks' buffers are";
-    });
-  }
-  return misfit(rule, in, out);
-}
-
-Status MemberState::broken() noexcept {
-  Crossbar& crossbar = shared->crossbar;
-  crossbar.end(run.waiter.rank);
-  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // waits come next
-  if (!crossbar.aborted()) {
-    crossbar.abort(make_error(Code::aborted, [&] {
-      return "the observer of rank " + std::to_string(run.waiter.rank) + " ended its call";
-    }));
-  }
-  crossbar.wait_until_quiet(run.waiter.rank, lends);
-  return ended();
-}
-
-Call without_factor(const Call& call) {
-  Call plain = call;
-  plain.factor = nullptr;
-  plain.options.shared_payloads = false;  // products may lie elsewhere
-  if (call.collective == Collective::all_reduce) plain.in = call.out;
-  return plain;
-}
-
-Result<const void*> MemberState::multiply(const Call& call, const Prepared& prepared) {
-  if (!fits(prepared, call.in, call.out)) return misfit_of(prepared, call.in, call.out);
-  const auto self = static_cast<std::size_t>(run.waiter.rank);
-  const std::size_t bytes = prepared.rules[self].input_bytes;
-  void* to = call.out;
-  const bool at_root = call.collective == Collective::reduce && call.root == run.waiter.rank;
-  const bool same_length =
-      call.collective == Collective::all_reduce || call.collective == Collective::scan || at_root;
-  if (!same_length) {
-    try {
-      if (products.size() < bytes) products.resize(bytes);
-      count_tables();
-    } catch (const std::bad_alloc&) {
-      return refused(make_error(Code::out_of_memory, [&] {
-        return "rank " + std::to_string(self) + " has no memory for " + std::to_string(bytes) +
-               " bytes of products";
-      }));
-    }
-    to = products.data();
-  }
-  find_scale(call.type, best_isa())(to, call.in, bytes / size_of(call.type), call.factor);
-  return static_cast<const void*>(to);
-}
-
-Result<Call> MemberState::multiplied(const Call& call) {
-  if (!timeout_fits(call.options)) return misfit(call.options);
-  if (Status status = check_factor(call); !status.ok()) return status;
-  Call plain = without_factor(call);
-  wait_as(call.options);
-  const auto found = plan(plain, false);
-  if (!found.ok()) return found.status();
-  const auto products_in = multiply(call, **found->held);
-  if (!products_in.ok()) return products_in.status();
-  plain.in = *products_in;
-  return plain;
 }
 
 template <class Run>
@@ -364,54 +147,13 @@ Status Member::run(const Call& call, Run interpreted) {
   return s.end(apart && interpreted(prepared, s.run));
 }
 
-namespace {
-
-// The clock first, then who observes the call.
-struct Both : RoundObserver {
-  Both(RoundObserver& a, RoundObserver& b) : first(a), second(b) {}
-  bool before_round(int k) noexcept override {
-    return first.before_round(k) && second.before_round(k);
-  }
-  RoundObserver &first, &second;
-};
-
-// On a modelled network: the clock takes the call's schedule up and observes it, and with it
-// `other`, where there is one.
-bool interpret_timed(const Prepared& prepared, RankState& state, NetworkClock::OfRank& clock,
-                     std::optional<Ticks> start, RoundObserver* other) noexcept {
-  bool done = clock.begin(*prepared.timed, state.waiter, start);
-  if (done && other == nullptr) {
-    done = interpret(prepared.plan, state, clock);
-  } else if (done) {
-    Both both(clock, *other);
-    done = interpret(prepared.plan, state, both);
-  }
-  done = clock.finish(done);
-  if (!start) clock.go_to(clock.ended());
-  return done;
-}
-
-}  // namespace
-
-bool interpret_call(const Prepared& prepared, RankState& state, NetworkClock::OfRank* clock,
-                    RoundObserver* observer) noexcept {
-  if (clock != nullptr) return interpret_timed(prepared, state, *clock, std::nullopt, observer);
-  if (observer != nullptr) return interpret(prepared.plan, state, *observer);
-  return interpret(prepared.plan, state);
-}
-
-bool interpret_at(Ticks start, const Prepared& prepared, RankState& state,
-                  NetworkClock::OfRank& clock) noexcept {
-  return interpret_timed(prepared, state, clock, start, nullptr);
-}
-
 Status Member::call(const Call& call) {
   if (!state_->agenda->idle()) [[unlikely]]
     return call_among_others(call);
   if (state_->clock != nullptr) [[unlikely]] {
     const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // clocks are observers
     return run(call, [clock = state_->clock](const Prepared& prepared, RankState& state) {
-      return interpret_timed(prepared, state, *clock, std::nullopt, nullptr);
+      return interpret_call(prepared, state, clock, nullptr);
     });
   }
   return run(call, [](const Prepared& prepared, RankState& state) {

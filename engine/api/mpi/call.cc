@@ -1,20 +1,15 @@
 // How a call over MPI is made: checked and planned as every call, then its messages.
 #include <algorithm>
-#include <cstring>
 #include <new>
 #include <string>
 #include <utility>
 
 #include "engine/api/check.h"
-#include "engine/api/idling.h"
-#include "engine/api/mpi/member_state.h"
-#include "engine/api/mpi/mpi_error.h"
+#include "engine/api/mpi/waits.h"
 #include "engine/api/plan_maker.h"
-#include "engine/base/cache_line.h"
 #include "engine/base/deadline.h"
 #include "engine/base/no_answer.h"
 #include "engine/base/splitmix.h"
-#include "engine/run/machine.h"
 
 namespace rankine::mpi {
 namespace {
@@ -296,223 +291,10 @@ Status Member::State::late(const Ready& ready, int parcel) const {
   });
 }
 
-// --- over the wire
-// --------------------------------------------------------------------------------
-
-Status Member::State::post(const Errands::Errand& errand) {
-  return wait_until(
-      [&](bool& done) {
-        done = process->errands_of(thread).post(errand);
-        return Status();
-      },
-      [this] { return nobody_carries(); });
-}
-
-Status Member::State::nobody_carries() const {
-  return make_error(Code::timeout, [&] {
-    return no_answer() + " waits for rank " +
-           std::to_string(process->homes().first_of(process->homes()[rank].process)) +
-           ", whose thread calls MPI for it and is in no call";
-  });
-}
-
-Status Member::State::on_carrier(std::function<Status()> work) {
-  if (calls_mpi()) return work();
-  work_ = std::move(work);
-  const auto do_it = [](void* of, int) noexcept {
-    auto& self = *static_cast<State*>(of);
-    try {
-      self.done_with_ = self.work_();
-    } catch (const std::bad_alloc&) {
-      self.done_with_ = make_error(Code::out_of_memory, [] { return "messages of a call"; });
-    }
-    return true;
-  };
-  if (Status status = post({do_it, this, 0}); !status.ok()) return status;
-  Errands& errands = process->errands_of(thread);
-  const std::uint32_t number = errands.number();
-  Status status = wait_until(
-      [&](bool& done) {
-        done = errands.is_done(number);
-        return Status();
-      },
-      [this] { return nobody_carries(); });
-  return status.ok() ? done_with_ : status;
-}
-
-// Requests are made anew where buffers are others than in the call before.
-Status Member::State::bind_requests(Ready& ready, const Addresses& memory, int first_tag) {
-  if (ready.bound != nullptr && ready.bound->memory() == memory) return {};
-  return on_carrier([this, &ready, memory, first_tag] {
-    ready.bound = nullptr;
-    auto bound = BoundRequests::make(
-        ready.messages, memory,
-        {process->homes(), rank, process->comm(), options.most_message_bytes}, first_tag);
-    if (!bound.ok()) return bound.status();
-    ready.bound = std::move(*bound);
-    return Status();
-  });
-}
-
-Status Member::State::start_wire(Ready& ready, int parcel) {
-  ++under_way_;
-  if (calls_mpi()) return ready.bound->start(parcel);
-  const auto start = [](void* of, int which) noexcept {
-    auto& all = *static_cast<Ready*>(of);
-    if (all.of_wire.ok()) all.of_wire = all.bound->start(which);
-    return true;
-  };
-  return post({start, &ready, parcel});
-}
-
-Status Member::State::test_wire(Ready& ready, int parcel, bool& done) {
-  if (calls_mpi()) return ready.bound->test(parcel, done);
-  Errands& errands = process->errands_of(thread);
-  const auto test = [](void* of, int which) noexcept {
-    auto& all = *static_cast<Ready*>(of);
-    bool over = false;
-    if (all.of_wire.ok()) all.of_wire = all.bound->test(which, over);
-    return over || !all.of_wire.ok();
-  };
-  if (!asked_) asked_ = errands.post({test, &ready, parcel});
-  done = asked_ && errands.is_done(errands.number());
-  if (!done) return {};
-  asked_ = false;
-  return ready.of_wire;
-}
-
-void Member::State::cancel_wire(Ready& ready) noexcept {
-  if (ready.bound == nullptr) return;
-  if (calls_mpi()) return ready.bound->cancel();
-  // Where the other thread is in no call any more nobody does it, and nobody waits.
-  process->errands_of(thread).post({[](void* of, int) noexcept {
-                                      static_cast<Ready*>(of)->bound->cancel();
-                                      return true;
-                                    },
-                                    &ready, 0});
-}
-
-// --- through memory
-// -------------------------------------------------------------------------------
-
-void Member::State::lay_out_pieces(Ready& ready) {
-  std::size_t addresses = 0;
-  for (const Parcel& parcel : ready.messages.parcels) {
-    ready.first_address.push_back(addresses);
-    if (parcel.way != Way::wire) addresses += parcel.pieces.size();
-  }
-  ready.addresses.resize(addresses);
-  ready.pieces.resize(ready.messages.parcels.size());
-  ready.number.resize(ready.messages.parcels.size());
-  ready.lists = whole_lines(ready.messages.scratch_bytes);
-}
-
-// The word has the data, or where they are, or where that stands of each piece.
-Status Member::State::post_pieces(Ready& ready, int parcel, const CallWork& work) {
-  const auto index = static_cast<std::size_t>(parcel);
-  const Parcel& of = ready.messages.parcels[index];
-  const int peer = on_mail(of.peer);
-  std::byte* word = nullptr;
-  Status status = wait_until(
-      [&](bool& done) {
-        done = (word = mail_->room(peer)) != nullptr;
-        return Status();
-      },
-      [&] { return late(ready, parcel); });
-  if (!status.ok()) return status;
-  const auto address = [&work](const Piece& piece) {
-    return work.memory[static_cast<std::size_t>(piece.memory)] + piece.offset;
-  };
-  if (of.with_the_word()) {
-    for (const Piece& piece : of.pieces) {
-      std::memcpy(word, address(piece), piece.bytes);
-      word += piece.bytes;
-    }
-  } else {
-    std::byte* where = address(of.pieces.front());
-    if (of.pieces.size() > 1) {
-      where = work.memory[static_cast<std::size_t>(Memory::scratch)] + ready.lists +
-              ready.first_address[index] * sizeof(std::byte*);
-      auto* const list = reinterpret_cast<const std::byte**>(where);
-      for (std::size_t i = 0; i < of.pieces.size(); ++i) list[i] = address(of.pieces[i]);
-    }
-    std::memcpy(word, &where, sizeof(where));
-  }
-  ready.number[index] = mail_->post(peer, mark_ + static_cast<std::uint32_t>(of.round));
-  return {};
-}
-
-Status Member::State::test_memory(Ready& ready, int parcel, bool& done) noexcept {
-  const auto index = static_cast<std::size_t>(parcel);
-  const Parcel& of = ready.messages.parcels[index];
-  const int peer = on_mail(of.peer);
-  if (of.sends) {
-    done = of.with_the_word() || mail_->is_used(peer, ready.number[index]);
-    return {};
-  }
-  const NodeMail::Message message = mail_->next(peer);
-  if (message.data == nullptr) return {};
-  if (message.tag != mark_ + static_cast<std::uint32_t>(of.round)) {
-    return make_error(Code::mismatch, [&] {
-      return "rank " + std::to_string(of.peer) + " has sent a message of another call than " +
-             describe(ready.prepared->fingerprint) + " by " + ready.prepared->algorithm +
-             ", in which rank " + std::to_string(rank) + " waits for it in round " +
-             std::to_string(of.round - 1);
-    });
-  }
-  take_pieces(ready, parcel, message.data);
-  done = true;
-  return {};
-}
-
-void Member::State::take_pieces(Ready& ready, int parcel, const std::byte* data) noexcept {
-  const auto index = static_cast<std::size_t>(parcel);
-  const Parcel& of = ready.messages.parcels[index];
-  const std::byte** const own = ready.addresses.data() + ready.first_address[index];
-  ready.pieces[index] = own;
-  if (of.with_the_word()) {
-    for (std::size_t i = 0; i < of.pieces.size(); ++i) {
-      own[i] = data;
-      data += of.pieces[i].bytes;
-    }
-    return;
-  }
-  const std::byte* where = nullptr;
-  std::memcpy(&where, data, sizeof(where));
-  if (of.pieces.size() > 1) {
-    ready.pieces[index] = reinterpret_cast<const std::byte* const*>(where);
-  } else {
-    own[0] = where;
-  }
-}
-
-// --- waiting
-// --------------------------------------------------------------------------------------
-
 void Member::State::let_go_on() noexcept {
   if (process->leads(thread)) process->serve();
   // MPI goes on with all that is under way when it is asked about anything.
   if (under_way_ > 0 && calls_mpi()) static_cast<void>(process->heard(thread));
-}
-
-template <class Look, class Late>
-Status Member::State::wait_until(const Look& look, const Late& late) {
-  bool done = false;
-  for (std::uint32_t probe = 0; probe < policy.probes; ++probe) {
-    Status status = look(done);
-    if (done || !status.ok()) return status;
-    pause_cpu();
-  }
-  // It naps in the end: no message of MPI's wakes a process, and none of memory's.
-  Idling idling(policy, policy.probes);
-  for (;;) {
-    Status status = look(done);
-    if (done || !status.ok()) return status;
-    let_go_on();
-    if (!idling.once()) continue;
-    if (Status over = process->heard(thread); !over.ok()) return over;
-    if (time_has_passed()) return late();
-  }
 }
 
 Status Member::State::wait_for_others() {

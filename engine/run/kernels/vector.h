@@ -2,9 +2,9 @@
 // for one instruction set defines kWidth, includes this, defines Target, then includes
 // reduce_body.h.
 //
-// Everything here and in reduce_body.h has internal linkage, and nothing calls an inline function
-// of the standard library: a shared inline function that is compiled here with AVX-512 would be one
-// definition of many, and the linker might keep it for a CPU that cannot run it.
+// Everything here and in what that includes has internal linkage, and nothing calls an inline
+// function of the standard library: a shared inline function that is compiled here with AVX-512
+// would be one definition of many, and the linker might keep it for a CPU that cannot run it.
 #pragma once
 
 #include <cstddef>
