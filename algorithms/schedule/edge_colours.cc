@@ -10,30 +10,74 @@ namespace {
 
 constexpr int kNone = -1;
 
-// Which edge has which colour, at the ends of all ranks on one side.
+// Which edge has which colour, at the ends of all ranks on one side. A rank has room for as many as
+// it has edges: the leaves of a tree have one each, however many their parents have.
 class Ends {
  public:
-  Ends(int ranks, int colours)
-      : colours_(static_cast<std::size_t>(colours)),
-        edge_(static_cast<std::size_t>(ranks) * colours_, kNone) {}
-  int& at(Rank r, int colour) {
-    return edge_[static_cast<std::size_t>(r) * colours_ + static_cast<std::size_t>(colour)];
+  // `end`: the side, as an edge names it.
+  Ends(int ranks, const std::vector<Edge>& edges, Rank Edge::*end)
+      : rows_(static_cast<std::size_t>(ranks)), ends_(edges.size()) {
+    for (const Edge& edge : edges) ++row(edge.*end).room;
+    std::size_t first = 0;
+    for (Row& row : rows_) {
+      row.first = first;
+      first += static_cast<std::size_t>(row.room);
+      most_ = std::max(most_, static_cast<int>(row.room));
+    }
+  }
+  int most() const { return most_; }  // edges of one rank
+
+  int at(Rank r, int colour) const {
+    const Row& row = rows_[static_cast<std::size_t>(r)];
+    const auto there = place_of(row, colour);
+    return there != end_of(row) && there->colour == colour ? there->edge : kNone;
+  }
+  int least_free(Rank r) const { return rows_[static_cast<std::size_t>(r)].least_free; }
+
+  // The colour was free there; and free it is again.
+  void paint(Rank r, int colour, int edge) {
+    Row& row = this->row(r);
+    const auto there = ends_.begin() + (place_of(row, colour) - ends_.cbegin());
+    std::move_backward(there, begin_of(row) + row.used, begin_of(row) + row.used + 1);
+    *there = {colour, edge};
+    ++row.used;
+    while (at(r, row.least_free) != kNone) ++row.least_free;
+  }
+  void clear(Rank r, int colour) {
+    Row& row = this->row(r);
+    const auto there = ends_.begin() + (place_of(row, colour) - ends_.cbegin());
+    std::move(there + 1, begin_of(row) + row.used, there);
+    --row.used;
+    row.least_free = std::min(row.least_free, colour);
   }
 
  private:
-  std::size_t colours_;
-  std::vector<int> edge_;
-};
+  struct End {
+    int colour = kNone, edge = kNone;
+  };
+  struct Row {  // of a rank: by colour, rising
+    std::size_t first = 0;
+    std::ptrdiff_t room = 0, used = 0;
+    int least_free = 0;
+  };
 
-int most_at_one_end(int ranks, const std::vector<Edge>& edges) {
-  std::vector<int> sends(static_cast<std::size_t>(ranks), 0), receives = sends;
-  int most = 0;
-  for (const auto& [from, to] : edges) {
-    most = std::max(
-        {most, ++sends[static_cast<std::size_t>(from)], ++receives[static_cast<std::size_t>(to)]});
+  Row& row(Rank r) { return rows_[static_cast<std::size_t>(r)]; }
+  std::vector<End>::iterator begin_of(const Row& row) {
+    return ends_.begin() + static_cast<std::ptrdiff_t>(row.first);
   }
-  return most;
-}
+  std::vector<End>::const_iterator end_of(const Row& row) const {
+    return ends_.begin() + static_cast<std::ptrdiff_t>(row.first) + row.used;
+  }
+  // Of that colour, or where it would be.
+  std::vector<End>::const_iterator place_of(const Row& row, int colour) const {
+    return std::lower_bound(ends_.begin() + static_cast<std::ptrdiff_t>(row.first), end_of(row),
+                            colour, [](const End& end, int c) { return end.colour < c; });
+  }
+
+  std::vector<Row> rows_;
+  std::vector<End> ends_;
+  int most_ = 0;
+};
 
 bool takes_two_ports(const Transfer& t) {
   return t.from.size() == 1 && t.to.size() == 1 && t.from.front() != t.to.front();
@@ -68,22 +112,20 @@ void state_coloured(int ranks, std::vector<Transfer>&& round, Send send) {
 }  // namespace
 
 std::vector<int> edge_colours(int ranks, const std::vector<Edge>& edges) {
-  const int all = most_at_one_end(ranks, edges);
-  Ends sent(ranks, all), received(ranks, all);
+  Ends sent(ranks, edges, &Edge::from), received(ranks, edges, &Edge::to);
+  const int all = std::max(sent.most(), received.most());
   std::vector<int> colour(edges.size(), kNone);
   const auto paint = [&](int edge, int with) {
     colour[static_cast<std::size_t>(edge)] = with;
-    sent.at(edges[static_cast<std::size_t>(edge)].from, with) = edge;
-    received.at(edges[static_cast<std::size_t>(edge)].to, with) = edge;
+    sent.paint(edges[static_cast<std::size_t>(edge)].from, with, edge);
+    received.paint(edges[static_cast<std::size_t>(edge)].to, with, edge);
   };
   for (std::size_t i = 0; i < edges.size(); ++i) {
     const auto [from, to] = edges[i];
-    int at_sender = kNone, at_receiver = kNone, at_both = kNone;  // the least that are free
-    for (int c = 0; c < all && at_both == kNone; ++c) {
-      const bool sender = sent.at(from, c) == kNone, receiver = received.at(to, c) == kNone;
-      if (sender && at_sender == kNone) at_sender = c;
-      if (receiver && at_receiver == kNone) at_receiver = c;
-      if (sender && receiver) at_both = c;
+    const int at_sender = sent.least_free(from), at_receiver = received.least_free(to);
+    int at_both = kNone;  // the least that is free
+    for (int c = std::max(at_sender, at_receiver); c < all && at_both == kNone; ++c) {
+      if (sent.at(from, c) == kNone && received.at(to, c) == kNone) at_both = c;
     }
     if (at_both == kNone) {
       // From the receiver on, a path whose edges have these two colours in turn. It never comes to
@@ -103,8 +145,8 @@ std::vector<int> edge_colours(int ranks, const std::vector<Edge>& edges) {
       }
       for (const int edge : path) {
         const Edge& on = edges[static_cast<std::size_t>(edge)];
-        sent.at(on.from, colour[static_cast<std::size_t>(edge)]) = kNone;
-        received.at(on.to, colour[static_cast<std::size_t>(edge)]) = kNone;
+        sent.clear(on.from, colour[static_cast<std::size_t>(edge)]);
+        received.clear(on.to, colour[static_cast<std::size_t>(edge)]);
       }
       for (const int edge : path) {
         const int old = colour[static_cast<std::size_t>(edge)];

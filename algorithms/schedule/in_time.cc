@@ -124,25 +124,20 @@ class Clock {
 class Order {
  public:
   Order(int ranks, bool of_one, const Round& round) : ranks_(of_one ? 1 : ranks) {
-    std::set<Rank> senders, receivers;
+    // By rank: in how many matchings it had been when it last sent, or received.
+    std::vector<std::size_t> senders(static_cast<std::size_t>(ranks_), 0), receivers = senders;
     for (std::size_t i = 0; i < round.size(); ++i) {
-      const Rank from = round[i].from.front(), to = round[i].to.front();
+      const bool on_ports = round[i].from.front() != round[i].to.front();  // local work takes none
+      const Rank from = of_one ? 0 : round[i].from.front(), to = of_one ? 0 : round[i].to.front();
       const Time blocks = round[i].what.list.size();
-      const bool on_ports = from != to;  // local work takes none
-      messages_.push_back(on_ports
-                              ? std::optional<Message>({of_one ? 0 : from, of_one ? 0 : to, blocks})
-                              : std::nullopt);
-      if (matchings_.empty() || of_one ||
-          (on_ports && (senders.count(from) + receivers.count(to) > 0))) {
+      messages_.push_back(on_ports ? std::optional<Message>({from, to, blocks}) : std::nullopt);
+      std::size_t &sent = at(senders, from), &received = at(receivers, to);
+      const std::size_t now = matchings_.size();
+      if (now == 0 || of_one || (on_ports && (sent == now || received == now))) {
         matchings_.emplace_back();
-        senders.clear();
-        receivers.clear();
       }
       matchings_.back().push_back(i);
-      if (on_ports) {
-        senders.insert(from);
-        receivers.insert(to);
-      }
+      if (on_ports) sent = received = matchings_.size();
     }
   }
 
@@ -150,7 +145,8 @@ class Order {
   std::vector<std::size_t> found() {
     std::vector<std::size_t> out(messages_.size());
     std::iota(out.begin(), out.end(), std::size_t{0});
-    if (!find_limits()) return out;
+    // Where nobody sends or receives twice all begin at once.
+    if (matchings_.size() <= 1 || !find_limits()) return out;
     if (search(matchings_, needs_, kOfEach * static_cast<int>(messages_.size()))) return order();
     int left = kAllSteps;
     const auto finer = [&](const std::vector<Part>& parts, const Times& limits) {

@@ -120,6 +120,8 @@ class CellTable {
     if (plain_) __builtin_prefetch(&table_[rank * places_ + place_of(plane, b)], 1);
   }
 
+  // Whether neighbours that are alike are one, which have to be looked for.
+  bool in_stretches() const { return !plain_; }
   // Values that take memory: of cells, and of stretches of them.
   std::size_t held() const { return held_; }
 

@@ -19,6 +19,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -126,10 +127,16 @@ class PortModel {
 
   // A round reads what was there when it began, so its arrivals count from the next one on.
   void end_round() {
-    for_each_arrival([](const Arrival& a, Tick& ready) {
-      if (a.replaces) ready = 0;
-    });
-    for_each_arrival([](const Arrival& a, Tick& ready) { ready = std::max(ready, a.time); });
+    // What a copy replaces must be gone before anything in its place counts: where a rank hears once
+    // in a round both are one change.
+    const auto alone = [this](const Arrival& a) { return heard_[a.rank] == 1; };
+    for_each_arrival([&](const Arrival& a) { return a.replaces && !alone(a); },
+                     [](const Arrival&, Tick& ready) { ready = 0; });
+    for_each_arrival([](const Arrival&) { return true; },
+                     [&](const Arrival& a, Tick& ready) {
+                       ready = a.replaces && alone(a) ? a.time : std::max(ready, a.time);
+                     });
+    for (const Arrival& a : arrivals_) heard_[a.rank] = 0;
     arrivals_.clear();
     end_ = std::max(end_, round_end_);
   }
@@ -138,6 +145,14 @@ class PortModel {
   // last rank started.
   Tick round_end() const { return round_end_; }
   Tick end() const { return end_; }
+  // What following the data takes: values of cells, and of stretches of them, that were read or
+  // changed so far; how often stretches were looked for; and bytes of all that is noted at this
+  // moment.
+  std::uint64_t values() const { return values_; }
+  std::uint64_t searches() const { return searches_; }
+  std::size_t bytes() const {
+    return (ready_ ? ready_->held() * sizeof(Tick) : 0) + arrivals_.size() * sizeof(Arrival);
+  }
   // Times left the type: none of them means anything.
   bool overflowed() const { return overflow_; }
 
@@ -165,7 +180,9 @@ class PortModel {
       end_ = std::max(end_, starts[r]);
     }
     receive_ = send_;
-    if (!by_rounds()) ready_.emplace(schedule, goal, static_cast<std::size_t>(count));
+    if (by_rounds()) return;
+    ready_.emplace(schedule, goal, static_cast<std::size_t>(count));
+    heard_.resize(static_cast<std::size_t>(count), 0);
   }
 
   bool by_rounds() const { return sync_ == Sync::rounds; }
@@ -258,20 +275,26 @@ class PortModel {
     if (by_rounds()) return begin_;
     Tick ready = 0;
     for_each_run(t.what.list, r, [&](const Run& run) {
+      searches_ += ready_->in_stretches() ? 1 : 0;
       ready_->read(index_of(r), t.what.plane, run,
-                   [&ready](Block, int, Tick there) { ready = std::max(ready, there); });
+                   [&](Block, int, Tick there) {
+                     ready = std::max(ready, there);
+                     ++values_;
+                   });
     });
     return ready;
   }
   void arrive(const Transfer& t, Rank to, Tick end) {
     round_end_ = std::max(round_end_, end);
-    if (by_rounds()) return;
+    if (by_rounds() || t.where.list.empty()) return;
+    ++heard_[index_of(to)];
     for_each_run(t.where.list, to, [&](const Run& run) {
       arrivals_.push_back({index_of(to), t.where.plane, run, end, t.act == Act::copy});
     });
   }
-  template <class Visit>
-  void for_each_arrival(const Visit& visit) {
+  // Of those that are wanted(arrival).
+  template <class Wanted, class Visit>
+  void for_each_arrival(const Wanted& wanted, const Visit& visit) {
     constexpr std::size_t kAhead = 16;
     for (std::size_t i = 0; i < arrivals_.size(); ++i) {
       if (i + kAhead < arrivals_.size()) {
@@ -279,7 +302,12 @@ class PortModel {
         ready_->will_need(later.rank, later.plane, later.blocks.first);
       }
       const Arrival& a = arrivals_[i];
-      ready_->change(a.rank, a.plane, a.blocks, [&](Block, int, Tick& ready) { visit(a, ready); });
+      if (!wanted(a)) continue;
+      searches_ += ready_->in_stretches() ? 1 : 0;
+      ready_->change(a.rank, a.plane, a.blocks, [&](Block, int, Tick& ready) {
+        visit(a, ready);
+        ++values_;
+      });
     }
   }
 
@@ -293,6 +321,8 @@ class PortModel {
   // When what lies in a cell arrived; 0 where it was there from the start. Dataflow only.
   std::optional<CellTable<Tick>> ready_;
   std::vector<Arrival> arrivals_;  // of the round at hand
+  std::vector<int> heard_;         // by rank: transfers that they belong to
+  mutable std::uint64_t values_ = 0, searches_ = 0;
   Tick begin_ = 0, round_end_ = 0, end_ = 0;
   bool overflow_ = false;
 };

@@ -29,20 +29,37 @@ class Steps {
     if (taken_ >= ask_at_) [[unlikely]]
       ask();
   }
+  // What is known to come is asked for before anything is done.
+  void expect(std::uint64_t steps) {
+    if (!may_take_) return;
+    if (Status status = may_take_(taken_ + steps); !status.ok()) throw Refused{std::move(status)};
+  }
   void ask() {
     ask_at_ = taken_ + kBetween;
-    if (!may_take_) return;
-    if (Status status = may_take_(taken_); !status.ok()) throw Refused{std::move(status)};
+    expect(0);
   }
   void take(const Transfer& t) {
     const auto beyond = static_cast<std::uint64_t>(std::max(0, t.what.list.runs() - 2));
     take(steps::kOfTransfer + steps::kOfRun * beyond);
+  }
+  // Of a port model: how far its counters have grown, and its bytes() beyond the most so far.
+  template <class Tick>
+  void take(const PortModel<Tick>& model) {
+    const std::uint64_t values = model.values(), searches = model.searches();
+    const std::uint64_t bytes = model.bytes();
+    const std::uint64_t more = std::max(bytes, most_bytes_) - most_bytes_;
+    take(steps::kOfValue * (values - values_) + steps::kOfSearch * (searches - searches_) +
+         steps::kOfByte * more);
+    values_ = values;
+    searches_ = searches;
+    most_bytes_ += more;
   }
 
  private:
   static constexpr std::uint64_t kBetween = std::uint64_t{1} << 20;
   const std::function<Status(std::uint64_t)>& may_take_;
   std::uint64_t taken_ = 0, ask_at_ = kBetween;
+  std::uint64_t values_ = 0, searches_ = 0, most_bytes_ = 0;  // of the port model
 };
 
 template <class Tick>
@@ -82,10 +99,13 @@ class Simulator {
 
   // False: times left the type. What the network cannot do is in status().
   bool run() {
+    const std::uint64_t of_rounds = steps::kOfRank * now_.size();
+    steps_.take(steps::kOfNote * meetings_.ranks());
+    steps_.expect(of_rounds * static_cast<std::uint64_t>(schedule_.rounds));
     for (int k = 0; k < schedule_.rounds; ++k) {
       model_.begin_round(model_.end());
       const std::uint64_t before = result_.messages;
-      steps_.take(steps::kOfRank * now_.size());
+      steps_.take(of_rounds);
       prices_.begin_round(schedule_, k, [this](int links) {
         steps_.take(steps::kOfLink * static_cast<std::uint64_t>(links));
       });
@@ -96,6 +116,7 @@ class Simulator {
       if (overflow_ || model_.overflowed()) return false;
       end_round(before);
     }
+    steps_.take(model_);
     steps_.ask();
     result_.end = model_.end();
     for (const Now& rank : now_) result_.rank_end.push_back(rank.end);
@@ -145,6 +166,7 @@ class Simulator {
   void transfer(const Transfer& t) {
     ++transfer_;
     steps_.take(t);
+    steps_.take(model_);
     if (++gone_through_ > most_transfers_) {
       if (status_.ok()) status_ = too_many_transfers();
       return;
@@ -246,6 +268,7 @@ class Simulator {
   }
 
   void end_round(std::uint64_t messages_before) {
+    steps_.take(model_);
     model_.end_round();
     result_.round_end.push_back(model_.round_end());
     if (shared_) result_.traffic.push_back(prices_.traffic());

@@ -23,11 +23,16 @@
 
 namespace rankine {
 
-// What a simulation has to do, counted so that a step is about a nanosecond of it: for each rank in
-// each round (or for the one that stands for all), for each link that a message crosses, for each
-// transfer, and for each run of its blocks beyond the two that it has room for (blocks.h).
+// What a simulation has to do, counted so that a step is about a nanosecond of it, or a byte that it
+// keeps: whoever allows a number of steps bounds time and memory. For what is noted of each rank,
+// once; for each rank in each round (or for the one that stands for all); for each link that a
+// message crosses; for each transfer, and each run of its blocks beyond the two that it has room
+// for (blocks.h); for each value of a block, or of neighbours that are alike, which is read or
+// changed, and for finding such neighbours (cells.h); and for each byte where more are kept than
+// ever before. Making a schedule, and its rounds, is not counted.
 namespace steps {
-inline constexpr std::uint64_t kOfRank = 2, kOfLink = 8, kOfTransfer = 64, kOfRun = 256;
+inline constexpr std::uint64_t kOfNote = 256, kOfRank = 2, kOfLink = 8, kOfTransfer = 128,
+                               kOfRun = 128, kOfValue = 4, kOfSearch = 64, kOfByte = 1;
 }  // namespace steps
 
 struct SimulateOptions {
@@ -42,8 +47,8 @@ struct SimulateOptions {
                             // that of going through all
   // Transfers that are gone through: more are an error, at once where that is known before.
   std::uint64_t most_transfers = std::uint64_t{1} << 34;
-  // Whether so many steps may be taken in all: asked as they grow, and before the first where they
-  // are known then. An error ends the simulation with it. Empty: nobody is asked.
+  // Whether so many steps may be taken in all: asked as they grow, and before the first for as many
+  // as are known then. An error ends the simulation with it. Empty: nobody is asked.
   std::function<Status(std::uint64_t steps)> may_take{};
   bool trace = false;           // also when each message began and ended: Simulation::trace
   std::vector<Ticks> starts{};  // by rank, when it comes to the schedule, not negative; empty: all

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "engine/base/units.h"
@@ -29,6 +31,41 @@ Result<double> seconds_among(QuestionArguments arguments, const std::string& alg
   return answered->seconds();
 }
 
+// Of the steps that one algorithm took among more and more ranks: what they come to among twice as
+// many.
+class Growth {
+ public:
+  void took(int ranks, std::uint64_t steps) {
+    if (!seen_.empty() && seen_.back().ranks * 2 != ranks) seen_.clear();
+    seen_.push_back({ranks, static_cast<double>(steps)});
+  }
+  // By the lesser of the last two factors; nothing before there are two.
+  std::optional<double> guess(int ranks) const {
+    if (seen_.size() < 3 || seen_.back().ranks * 2 != ranks) return std::nullopt;
+    const auto factor = [this](std::size_t back) {
+      const std::size_t at = seen_.size() - back;
+      return seen_[at].steps / seen_[at - 1].steps;
+    };
+    return seen_.back().steps * std::min(factor(1), factor(2));
+  }
+
+ private:
+  struct Seen {
+    int ranks;
+    double steps;
+  };
+  std::vector<Seen> seen_;
+};
+
+// "4G" of 2^32, in the units of parse_size(); rounded.
+std::string about(double steps) {
+  constexpr std::string_view kLetters = "KMGT";
+  std::size_t unit = 0;
+  for (; steps >= 1024 && unit < kLetters.size(); ++unit) steps /= 1024;
+  const std::string_view letter = unit == 0 ? "" : kLetters.substr(unit - 1, 1);
+  return fmt::format("{:.{}f}{}", steps, steps < 10 && unit > 0 ? 1 : 0, letter);
+}
+
 }  // namespace
 
 Result<Scaling> scale(const QuestionArguments& arguments, int most, std::uint64_t most_steps,
@@ -52,6 +89,7 @@ Result<Scaling> scale(const QuestionArguments& arguments, int most, std::uint64_
     curve.algorithm = question.algorithm->name;
     std::string missing;
     bool ends = false;  // among more ranks it would be more steps still
+    Growth growth;
     for (const int n : out.ranks) {
       const auto tell = [&] {
         if (!progress.due()) return;
@@ -59,15 +97,27 @@ Result<Scaling> scale(const QuestionArguments& arguments, int most, std::uint64_
                                   curve.algorithm, n));
       };
       tell();
+      std::uint64_t taken = 0;
       const auto may_take = [&](std::uint64_t steps) -> Status {
         tell();
+        taken = steps;
         ends = steps > most_steps;
         if (!ends) return {};
-        return invalid_argument(fmt::format(
-            "that takes more than the {} steps that --most-steps allows", format_size(most_steps)));
+        return invalid_argument(fmt::format("that takes {} steps or more; --most-steps allows {}",
+                                            about(static_cast<double>(steps)),
+                                            format_size(most_steps)));
       };
-      const auto seconds = seconds_among(arguments, curve.algorithm, n, may_take);
+      const auto answered = [&]() -> Result<double> {
+        const auto guess = growth.guess(n);
+        ends = guess && *guess > static_cast<double>(most_steps);
+        if (!ends) return seconds_among(arguments, curve.algorithm, n, may_take);
+        return invalid_argument(fmt::format(
+            "as they have grown that takes some {} steps; --most-steps allows {}", about(*guess),
+            format_size(most_steps)));
+      };
+      const auto seconds = answered();
       if (seconds.ok()) {
+        growth.took(n, taken);
         curve.seconds.emplace_back(n, *seconds);
       } else if (missing.empty() || ends) {
         missing += fmt::format("{}{} among {}{} is left out: {}", missing.empty() ? "" : "; ",

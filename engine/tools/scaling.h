@@ -28,10 +28,11 @@ struct Scaling {
 // Ranks double from those of the arguments up to `most`, which is the last. Every rank has M bytes,
 // or a vector of them, however many ranks there are; blocks are exactly M / B bytes, so that one
 // rank can stand for all (everyone.h). A curve ends before the first number of ranks for which the
-// simulator would take more than `most_steps` (simulate.h). They are counted, so what is left out
-// is the same on every machine. Errors: those of questions_of() for the fewest ranks, and nothing
+// simulator would take more than `most_steps` (simulate.h), as far as is known before, by how the
+// steps of fewer ranks have grown, or once it has taken as many. They are counted, so what is left
+// out is the same on every machine. Errors: those of questions_of() for the fewest ranks, and nothing
 // to show.
-inline constexpr std::uint64_t kMostScaledSteps = std::uint64_t{1} << 32;
+inline constexpr std::uint64_t kMostScaledSteps = std::uint64_t{1} << 31;
 Result<Scaling> scale(const QuestionArguments& arguments, int most, std::uint64_t most_steps,
                       Console& console);
 

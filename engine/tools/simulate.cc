@@ -246,7 +246,7 @@ Subcommand add_simulate(Command tool) {
                "ones");
   add_argument(app, "--most-steps", a.most_steps, read_steps, "COUNT",
                "of --ranks-to: a curve ends where the next time would take the simulator more "
-               "steps, each of about a nanosecond (4G)");
+               "steps, each of about a nanosecond or a byte (2G)");
   add_output_file(app, "--plot", a.plot, "of --ranks-to: time over ranks, as SVG");
   add_text(app, "--batch", a.batch, "FILE",
            "answer requests, one JSON object per line; '-': standard input");

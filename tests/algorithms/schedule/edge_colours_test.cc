@@ -51,6 +51,44 @@ TEST(EdgeColours, AreAsManyAsTheBusiestRankHasMessages) {
   }
 }
 
+// What a rank takes is by its own edges: 262,144 leaves below 512 leaders, of which each has 511.
+TEST(EdgeColours, ManyLeavesOfFewLeaders) {
+  constexpr int kLeaders = 512, kGroup = 512;
+  std::vector<Edge> edges;
+  for (Rank leader = 0; leader < kLeaders * kGroup; leader += kGroup) {
+    for (int i = 1; i < kGroup; ++i) edges.push_back({leader, leader + i});
+  }
+  const std::vector<int> colours = edge_colours(kLeaders * kGroup, edges);
+  for (std::size_t i = 0; i < edges.size(); ++i) {
+    ASSERT_EQ(colours[i], edges[i].to - edges[i].from - 1);  // the least that is free
+  }
+}
+
+// Colours that a path has changed leave the least free where it is.
+TEST(EdgeColours, LeastThatIsFreeAtBothEnds) {
+  std::mt19937 random(11);
+  for (int trial = 0; trial < 300; ++trial) {
+    const auto p = 2 + random() % 5;
+    std::vector<Edge> edges(1 + random() % 12);
+    for (Edge& edge : edges) {
+      edge = {static_cast<Rank>(random() % p), static_cast<Rank>(random() % p)};
+    }
+    const std::vector<int> before = edge_colours(
+        static_cast<int>(p), std::vector<Edge>(edges.begin(), edges.end() - 1));
+    const std::vector<int> colours = edge_colours(static_cast<int>(p), edges);
+    if (!std::equal(before.begin(), before.end(), colours.begin())) continue;  // a path has
+    std::set<int> taken;
+    for (std::size_t i = 0; i + 1 < edges.size(); ++i) {
+      if (edges[i].from == edges.back().from || edges[i].to == edges.back().to) {
+        taken.insert(colours[i]);
+      }
+    }
+    int least = 0;
+    while (taken.count(least) > 0) ++least;
+    EXPECT_EQ(colours.back(), least);
+  }
+}
+
 // The order is of the transfers of each round; nothing is lost, and the longest come first.
 TEST(EdgeColours, ScheduleKeepsItsTransfers) {
   const Schedule stated{3, 4, 1, [](int, Send send) {

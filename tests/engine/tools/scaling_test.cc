@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/base/units.h"
+#include "engine/network/simulate.h"
 
 namespace rankine::tools {
 namespace {
@@ -61,12 +62,15 @@ TEST(Scaling, WhatCannotBeAnsweredIsLeftOutWithItsReason) {
       << scaling->notes[0];
 }
 
-// Recursive doubling on a ring of links: of N ranks two steps for each in each round, 64 for
-// each message, and eight for each link to partners 1, 2, 4 ... N / 2 away.
+// Recursive doubling on a ring of links among N ranks: for each rank its notes, and the bytes of its
+// cell and of what arrives there in a round; in each round one message, of which a value is read and
+// one is changed; and the links to partners 1, 2, 4 ... N / 2 away.
 TEST(Scaling, ACurveEndsBeforeWhatTakesTooManySteps) {
   QuestionArguments arguments = asked("recursive_doubling", 16);
   arguments.network.network = "ring";
-  constexpr std::uint64_t kOf128 = 128 * (7 * (2 + 64) + 8 * 127);
+  constexpr std::uint64_t kOfRound = steps::kOfRank + steps::kOfTransfer + 2 * steps::kOfValue;
+  constexpr std::uint64_t kOf128 = 128 * (steps::kOfNote + steps::kOfByte * (8 + 40) +
+                                          7 * kOfRound + steps::kOfLink * 127);
   const auto most_ranks = [&](std::uint64_t most_steps) {
     std::ostringstream out, err;
     Console console{.out = out, .err = err};
@@ -79,6 +83,29 @@ TEST(Scaling, ACurveEndsBeforeWhatTakesTooManySteps) {
   EXPECT_EQ(most_ranks(kOf128 - 1), 64);
 }
 
+// What grows fourfold is not begun to be left off; what is known before says so at once.
+TEST(Scaling, SaysHowManyStepsAreWanted) {
+  QuestionArguments arguments = asked("swing", 16);
+  std::ostringstream out, err;
+  Console console{.out = out, .err = err};
+  auto scaling = scale(arguments, 1024, std::uint64_t{1} << 25, console);
+  ASSERT_TRUE(scaling.ok()) << scaling.status().text();
+  EXPECT_EQ(scaling->curves[0].seconds.back().first, 128);
+  EXPECT_NE(scaling->notes[0].find("swing among 256 ranks and more is left out: as they have grown "
+                                   "that takes some "),
+            std::string::npos)
+      << scaling->notes[0];
+  EXPECT_NE(scaling->notes[0].find(" steps; --most-steps allows 32M"), std::string::npos);
+
+  // Of 4,096 ranks in 8,190 rounds of a chain two steps each, before there is a message.
+  arguments.algorithm.algorithms = "chain";
+  arguments.algorithm.begin.ranks = 4096;
+  scaling = scale(arguments, 5000, std::uint64_t{1} << 26, console);
+  EXPECT_EQ(scaling.status().text(),
+            "chain among 4096 ranks and more is left out: that takes 65M steps or more; "
+            "--most-steps allows 64M");
+}
+
 TEST(Scaling, SaysWhereACurveEnds) {
   QuestionArguments arguments = asked("recursive_doubling", 16);
   arguments.network.network = "ring";
@@ -88,8 +115,8 @@ TEST(Scaling, SaysWhereACurveEnds) {
   ASSERT_TRUE(scaling.ok()) << scaling.status().text();
   EXPECT_EQ(scaling->notes,
             (std::vector<std::string>{
-                "recursive_doubling among 128 ranks and more is left out: that takes more than the "
-                "64K steps that --most-steps allows"}));
+                "recursive_doubling among 64 ranks and more is left out: that takes 102K steps or "
+                "more; --most-steps allows 64K"}));
   EXPECT_EQ(out.str() + err.str(), "");
 }
 

@@ -486,12 +486,12 @@ TEST(Simulate, TimesAmongMoreAndMoreRanks) {
               "rankine simulate: --most-steps is '" + wrong +
                   "'; allowed are numbers of steps from 1 to 8388607T, such as 500M or 64G\n");
   }
-  const Captured ends = with({"--ranks-to", "16", "--most-steps", "400"});
+  const Captured ends = with({"--ranks-to", "16", "--most-steps", "3K"});
   EXPECT_EQ(ends.exit, 0) << ends.err;
   EXPECT_EQ(
       ends.err,
-      "rankine simulate: ring among 8 ranks and more is left out: that takes more than the 400 "
-      "steps that --most-steps allows\n");
+      "rankine simulate: ring among 8 ranks and more is left out: that takes 4.0K steps or more; "
+      "--most-steps allows 3K\n");
   EXPECT_NE(with({"--ranks-to", "8", "--rounds"}).err.find("--rounds"), std::string::npos);
   EXPECT_NE(
       with({"--ranks-to", "4"}).err.find("--ranks-to is 4; allowed are more than the 4 ranks"),
