@@ -79,9 +79,8 @@ void keep_cheapest(Ways& ways, int n, Runs always) {
   for (const auto& way : ways) least.push_back(least_of(way));
   const auto last = least.begin() + static_cast<std::ptrdiff_t>(kMostStates - 1);
   std::nth_element(least.begin(), last, least.end());
-  std::erase_if(ways, [&](const auto& way) {
-    return *last < least_of(way) && way.first != always;
-  });
+  std::erase_if(ways,
+                [&](const auto& way) { return *last < least_of(way) && way.first != always; });
 }
 
 }  // namespace
@@ -114,9 +113,10 @@ RunPlan trivance_plan(int n) {
   const auto rank = [](const auto& way) {
     return std::pair(way.second.cost, std::abs(way.first.left - way.first.right));
   };
-  Runs at = std::min_element(ways.back().begin(), ways.back().end(),
-                             [&](const auto& a, const auto& b) { return rank(a) < rank(b); })
-                ->first;
+  Runs at =
+      std::min_element(ways.back().begin(), ways.back().end(), [&](const auto& a, const auto& b) {
+        return rank(a) < rank(b);
+      })->first;
   RunPlan plan(static_cast<std::size_t>(s));
   for (std::size_t k = plan.size(); k-- > 0;) {
     Way& way = ways[k + 1].at(at);

@@ -18,11 +18,11 @@ class Ends {
   Ends(int ranks, const std::vector<Edge>& edges, Rank Edge::*end)
       : rows_(static_cast<std::size_t>(ranks)), ends_(edges.size()) {
     for (const Edge& edge : edges) ++row(edge.*end).room;
-    std::size_t first = 0;
+    int first = 0;
     for (Row& row : rows_) {
       row.first = first;
-      first += static_cast<std::size_t>(row.room);
-      most_ = std::max(most_, static_cast<int>(row.room));
+      first += row.room;
+      most_ = std::max(most_, row.room);
     }
   }
   int most() const { return most_; }  // edges of one rank
@@ -56,22 +56,18 @@ class Ends {
     int colour = kNone, edge = kNone;
   };
   struct Row {  // of a rank: by colour, rising
-    std::size_t first = 0;
-    std::ptrdiff_t room = 0, used = 0;
-    int least_free = 0;
+    int first = 0, room = 0, used = 0, least_free = 0;
   };
 
   Row& row(Rank r) { return rows_[static_cast<std::size_t>(r)]; }
-  std::vector<End>::iterator begin_of(const Row& row) {
-    return ends_.begin() + static_cast<std::ptrdiff_t>(row.first);
-  }
+  std::vector<End>::iterator begin_of(const Row& row) { return ends_.begin() + row.first; }
   std::vector<End>::const_iterator end_of(const Row& row) const {
-    return ends_.begin() + static_cast<std::ptrdiff_t>(row.first) + row.used;
+    return ends_.begin() + row.first + row.used;
   }
   // Of that colour, or where it would be.
   std::vector<End>::const_iterator place_of(const Row& row, int colour) const {
-    return std::lower_bound(ends_.begin() + static_cast<std::ptrdiff_t>(row.first), end_of(row),
-                            colour, [](const End& end, int c) { return end.colour < c; });
+    return std::lower_bound(ends_.begin() + row.first, end_of(row), colour,
+                            [](const End& end, int c) { return end.colour < c; });
   }
 
   std::vector<Row> rows_;
@@ -114,6 +110,7 @@ void state_coloured(int ranks, std::vector<Transfer>&& round, Send send) {
 std::vector<int> edge_colours(int ranks, const std::vector<Edge>& edges) {
   Ends sent(ranks, edges, &Edge::from), received(ranks, edges, &Edge::to);
   const int all = std::max(sent.most(), received.most());
+  if (all <= 1) return std::vector<int>(edges.size(), 0);
   std::vector<int> colour(edges.size(), kNone);
   const auto paint = [&](int edge, int with) {
     colour[static_cast<std::size_t>(edge)] = with;

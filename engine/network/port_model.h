@@ -127,8 +127,8 @@ class PortModel {
 
   // A round reads what was there when it began, so its arrivals count from the next one on.
   void end_round() {
-    // What a copy replaces must be gone before anything in its place counts: where a rank hears once
-    // in a round both are one change.
+    // What a copy replaces must be gone before anything in its place counts: where a rank hears
+    // once in a round both are one change.
     const auto alone = [this](const Arrival& a) { return heard_[a.rank] == 1; };
     for_each_arrival([&](const Arrival& a) { return a.replaces && !alone(a); },
                      [](const Arrival&, Tick& ready) { ready = 0; });
@@ -276,11 +276,10 @@ class PortModel {
     Tick ready = 0;
     for_each_run(t.what.list, r, [&](const Run& run) {
       searches_ += ready_->in_stretches() ? 1 : 0;
-      ready_->read(index_of(r), t.what.plane, run,
-                   [&](Block, int, Tick there) {
-                     ready = std::max(ready, there);
-                     ++values_;
-                   });
+      ready_->read(index_of(r), t.what.plane, run, [&](Block, int, Tick there) {
+        ready = std::max(ready, there);
+        ++values_;
+      });
     });
     return ready;
   }

@@ -23,10 +23,10 @@
 
 namespace rankine {
 
-// What a simulation has to do, counted so that a step is about a nanosecond of it, or a byte that it
-// keeps: whoever allows a number of steps bounds time and memory. For what is noted of each rank,
-// once; for each rank in each round (or for the one that stands for all); for each link that a
-// message crosses; for each transfer, and each run of its blocks beyond the two that it has room
+// What a simulation has to do, counted so that a step is about a nanosecond of it, or a byte that
+// it keeps: whoever allows a number of steps bounds time and memory. For what is noted of each
+// rank, once; for each rank in each round (or for the one that stands for all); for each link that
+// a message crosses; for each transfer, and each run of its blocks beyond the two that it has room
 // for (blocks.h); for each value of a block, or of neighbours that are alike, which is read or
 // changed, and for finding such neighbours (cells.h); and for each byte where more are kept than
 // ever before. Making a schedule, and its rounds, is not counted.

@@ -30,8 +30,8 @@ struct Scaling {
 // rank can stand for all (everyone.h). A curve ends before the first number of ranks for which the
 // simulator would take more than `most_steps` (simulate.h), as far as is known before, by how the
 // steps of fewer ranks have grown, or once it has taken as many. They are counted, so what is left
-// out is the same on every machine. Errors: those of questions_of() for the fewest ranks, and nothing
-// to show.
+// out is the same on every machine. Errors: those of questions_of() for the fewest ranks, and
+// nothing to show.
 inline constexpr std::uint64_t kMostScaledSteps = std::uint64_t{1} << 31;
 Result<Scaling> scale(const QuestionArguments& arguments, int most, std::uint64_t most_steps,
                       Console& console);

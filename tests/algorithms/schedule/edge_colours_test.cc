@@ -73,8 +73,8 @@ TEST(EdgeColours, LeastThatIsFreeAtBothEnds) {
     for (Edge& edge : edges) {
       edge = {static_cast<Rank>(random() % p), static_cast<Rank>(random() % p)};
     }
-    const std::vector<int> before = edge_colours(
-        static_cast<int>(p), std::vector<Edge>(edges.begin(), edges.end() - 1));
+    const std::vector<int> before =
+        edge_colours(static_cast<int>(p), std::vector<Edge>(edges.begin(), edges.end() - 1));
     const std::vector<int> colours = edge_colours(static_cast<int>(p), edges);
     if (!std::equal(before.begin(), before.end(), colours.begin())) continue;  // a path has
     std::set<int> taken;

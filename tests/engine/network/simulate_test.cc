@@ -654,14 +654,21 @@ std::vector<std::uint64_t> steps_asked(Setup setup) {
   return asked;
 }
 
+// Of a message of one block: it is read, and changes what it comes to.
+constexpr std::uint64_t kOfMessage = steps::kOfTransfer + 2 * steps::kOfValue;
+// What is kept of each block at each rank, and of each run that arrives in a round.
+constexpr std::uint64_t kOfCell = 8 * steps::kOfByte, kOfArrival = 40 * steps::kOfByte;
+
 TEST(Steps, OfRanksTransfersAndLinks) {
   const Question plain{all_reduce, "recursive_doubling", {.ranks = 8}};
-  EXPECT_EQ(steps_asked(plain), std::vector<std::uint64_t>{3 * 8 * 2 + 3 * 8 * 64});
+  constexpr std::uint64_t kKnown = 8 * steps::kOfNote + 3 * 8 * steps::kOfRank;
+  constexpr std::uint64_t kAll = kKnown + 3 * 8 * kOfMessage + 8 * (kOfCell + kOfArrival);
+  EXPECT_EQ(steps_asked(plain), (std::vector<std::uint64_t>{kKnown, kAll}));
   // The partners are one, two and four links away.
   Question ring = plain;
   ring.fabric.wiring.kind = WiringKind::ring;
   EXPECT_EQ(steps_asked(ring),
-            std::vector<std::uint64_t>{3 * 8 * 2 + 3 * 8 * 64 + 8 * (1 + 2 + 4) * 8});
+            (std::vector<std::uint64_t>{kKnown, kAll + 8 * (1 + 2 + 4) * steps::kOfLink}));
 }
 
 TEST(Steps, OfRunsBeyondTwo) {
@@ -675,17 +682,39 @@ TEST(Steps, OfRunsBeyondTwo) {
                             send(0, 1, blocks(0, 2) + blocks(3, 2) + blocks(6, 2) + blocks(9, 2),
                                  copy);
                           }};
-  ASSERT_TRUE(simulate(schedule, {broadcast, 2, 1}, fabric_with_ports(1), 12, options).ok());
-  EXPECT_EQ(asked, 2U * 2 + 64 + 2 * 256);
+  ASSERT_TRUE(simulate(schedule, {broadcast, 2, 12}, fabric_with_ports(1), 12, options).ok());
+  EXPECT_EQ(asked, 2 * (steps::kOfNote + steps::kOfRank) + steps::kOfTransfer + 2 * steps::kOfRun +
+                       (8 + 8) * steps::kOfValue + 2 * 12 * kOfCell + 4 * kOfArrival);
+}
+
+// Where blocks that are alike are one, they have to be looked for, and are one value.
+TEST(Steps, OfStretches) {
+  std::uint64_t asked = 0;
+  SimulateOptions options;
+  options.may_take = [&](std::uint64_t steps) {
+    asked = steps;
+    return Status();
+  };
+  constexpr int kMany = 1 << 24;  // more cells than are kept one by one
+  const Schedule schedule{2, kMany, 1,
+                          [](int, const Send& send) { send(0, 1, blocks(0, kMany / 2), copy); }};
+  ASSERT_TRUE(simulate(schedule, {broadcast, 2, kMany}, fabric_with_ports(1), kMany, options).ok());
+  EXPECT_EQ(asked, 2 * (steps::kOfNote + steps::kOfRank) + steps::kOfTransfer +
+                       2 * (steps::kOfSearch + steps::kOfValue) + 2 * kOfCell + kOfArrival);
 }
 
 // One stands for all: its own; or all, which are known before.
 TEST(Steps, WhereEveryoneDoesTheSame) {
   const Question one{all_reduce, "ring", {.ranks = 8}};
-  EXPECT_EQ(steps_asked(one), std::vector<std::uint64_t>{14 * 2 + 14 * 64});
+  constexpr std::uint64_t kKnown = 8 * steps::kOfNote + 14 * steps::kOfRank;
+  EXPECT_EQ(steps_asked(one), (std::vector<std::uint64_t>{
+                                  kKnown, kKnown + 14 * kOfMessage + 8 * kOfCell + kOfArrival}));
   Question all = one;
   all.options.ideal_blocks = false;
-  EXPECT_EQ(steps_asked(all), (std::vector<std::uint64_t>{14 * 8 * 64, 14 * 8 * 2 + 14 * 8 * 64}));
+  constexpr std::uint64_t kKnownOfAll = 8 * steps::kOfNote + 14 * 8 * steps::kOfRank;
+  EXPECT_EQ(steps_asked(all), (std::vector<std::uint64_t>{14 * 8 * steps::kOfTransfer, kKnownOfAll,
+                                                          kKnownOfAll + 14 * 8 * kOfMessage +
+                                                              8 * 8 * kOfCell + 8 * kOfArrival}));
 }
 
 TEST(Steps, ThatMayNotBeTakenAreNot) {
@@ -704,15 +733,17 @@ TEST(Steps, ThatMayNotBeTakenAreNot) {
     return result.status().text();
   };
   const Question few{all_reduce, "recursive_doubling", {.ranks = 8}};
-  EXPECT_EQ(refused_beyond(few, 1584), "");
-  EXPECT_EQ(refused_beyond(few, 1583), "no");
-  // In the middle of a round, of twenty that would take eight million million steps.
-  Question wide{all_reduce, "recursive_doubling", {.ranks = 1 << 20}};
+  const std::uint64_t of_few = steps_asked(few).back();
+  EXPECT_EQ(refused_beyond(few, of_few), "");
+  EXPECT_EQ(refused_beyond(few, of_few - 1), "no");
+  // In the middle of a round, of sixteen whose links alone are 34,000 million steps.
+  Question wide{all_reduce, "recursive_doubling", {.ranks = 1 << 16}};
   wide.fabric.wiring.kind = WiringKind::ring;
-  EXPECT_EQ(refused_beyond(wide, 1 << 22), "no");
+  EXPECT_EQ(refused_beyond(wide, 1 << 27), "no");
   Question known{all_reduce, "ring", {.ranks = 8}};
   known.options.ideal_blocks = false;
-  EXPECT_EQ(refused_beyond(known, 7167).substr(0, 29), "no; one rank stands for all w");
+  EXPECT_EQ(refused_beyond(known, 14 * 8 * steps::kOfTransfer - 1).substr(0, 29),
+            "no; one rank stands for all w");
 }
 
 TEST(Sync, NamesReadBack) {

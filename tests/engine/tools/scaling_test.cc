@@ -62,15 +62,15 @@ TEST(Scaling, WhatCannotBeAnsweredIsLeftOutWithItsReason) {
       << scaling->notes[0];
 }
 
-// Recursive doubling on a ring of links among N ranks: for each rank its notes, and the bytes of its
-// cell and of what arrives there in a round; in each round one message, of which a value is read and
-// one is changed; and the links to partners 1, 2, 4 ... N / 2 away.
+// Recursive doubling on a ring of links among N ranks: for each rank its notes, and the bytes of
+// its cell and of what arrives there in a round; in each round one message, of which a value is
+// read and one is changed; and the links to partners 1, 2, 4 ... N / 2 away.
 TEST(Scaling, ACurveEndsBeforeWhatTakesTooManySteps) {
   QuestionArguments arguments = asked("recursive_doubling", 16);
   arguments.network.network = "ring";
   constexpr std::uint64_t kOfRound = steps::kOfRank + steps::kOfTransfer + 2 * steps::kOfValue;
-  constexpr std::uint64_t kOf128 = 128 * (steps::kOfNote + steps::kOfByte * (8 + 40) +
-                                          7 * kOfRound + steps::kOfLink * 127);
+  constexpr std::uint64_t kOf128 =
+      128 * (steps::kOfNote + steps::kOfByte * (8 + 40) + 7 * kOfRound + steps::kOfLink * 127);
   const auto most_ranks = [&](std::uint64_t most_steps) {
     std::ostringstream out, err;
     Console console{.out = out, .err = err};
