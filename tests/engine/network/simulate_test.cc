@@ -695,10 +695,10 @@ TEST(Steps, OfStretches) {
     asked = steps;
     return Status();
   };
-  constexpr int kMany = 1 << 24;  // more cells than are kept one by one
+  constexpr int kMany = 1 << 22;  // more cells of an all-to-all than are kept one by one
   const Schedule schedule{2, kMany, 1,
                           [](int, const Send& send) { send(0, 1, blocks(0, kMany / 2), copy); }};
-  ASSERT_TRUE(simulate(schedule, {broadcast, 2, kMany}, fabric_with_ports(1), kMany, options).ok());
+  ASSERT_TRUE(simulate(schedule, {all_to_all, 2, kMany}, fabric_with_ports(1), kMany, options).ok());
   EXPECT_EQ(asked, 2 * (steps::kOfNote + steps::kOfRank) + steps::kOfTransfer +
                        2 * (steps::kOfSearch + steps::kOfValue) + 2 * kOfCell + kOfArrival);
 }
@@ -736,10 +736,10 @@ TEST(Steps, ThatMayNotBeTakenAreNot) {
   const std::uint64_t of_few = steps_asked(few).back();
   EXPECT_EQ(refused_beyond(few, of_few), "");
   EXPECT_EQ(refused_beyond(few, of_few - 1), "no");
-  // In the middle of a round, of sixteen whose links alone are 34,000 million steps.
-  Question wide{all_reduce, "recursive_doubling", {.ranks = 1 << 16}};
+  // In the middle of a round, of fourteen whose links alone are 2,000 million steps.
+  Question wide{all_reduce, "recursive_doubling", {.ranks = 1 << 14}};
   wide.fabric.wiring.kind = WiringKind::ring;
-  EXPECT_EQ(refused_beyond(wide, 1 << 27), "no");
+  EXPECT_EQ(refused_beyond(wide, 1 << 25), "no");
   Question known{all_reduce, "ring", {.ranks = 8}};
   known.options.ideal_blocks = false;
   EXPECT_EQ(refused_beyond(known, 14 * 8 * steps::kOfTransfer - 1).substr(0, 29),
