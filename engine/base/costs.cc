@@ -72,6 +72,8 @@ constexpr CostField kFields[] = {
      "what is staged may be stored past the caches from here on; its rank compares"},
     {"stage_piece", bytes, &Costs::stage_piece, 64, kMostBytes,
      "what is staged is handed over in pieces of this size"},
+    {"stage_turn", bytes, &Costs::stage_turn, 1, kMostBytes,
+     "what a rank stages at a time: from three times as much on calls take turns in their scratch"},
     {"claim", bytes, &Costs::claim, 1, kMostBytes,
      "copies from here on take over lines of other cores unread"},
     {"part", bytes, &Costs::part, 4096, kMostBytes,

@@ -18,6 +18,7 @@
 #include "engine/compile/rank_order.h"
 #include "engine/compile/share_copies.h"
 #include "engine/compile/stage.h"
+#include "engine/compile/turns.h"
 
 namespace rankine {
 namespace {
@@ -176,8 +177,12 @@ Program direct_all_reduce(Job& job, std::optional<Program> made, bool streams) {
 Plan direct_plan(Job& job, std::optional<Program> made) {
   // The other passes have ranks store in others' outputs, or read their inputs.
   if (job.staged()) {
-    const Program program = made ? std::move(*made) : job.last_program();
+    Program program = made ? std::move(*made) : job.last_program();
+    job.versions.reset();  // turns have their own
     const std::size_t piece = job.request.costs.stage_piece;
+    program = in_turns(std::move(program), job.schedule, job.goal, job.layout, job.request.buffers,
+                       {.staged = true, .meter = &job.meter},
+                       {.scratch = job.request.costs.stage_turn, .part = piece});
     return lower_direct(
         stage(program, {.stream = job.request.costs.stage_stream,
                         .piece = piece,

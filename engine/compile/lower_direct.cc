@@ -63,6 +63,7 @@ class Lowering {
       : program_(std::move(program)),
         options_(options),
         ranks_(static_cast<std::size_t>(program_.ranks)),
+        leading_(leading(program_)),
         known_(ranks_ * ranks_, kStarted),
         entered_(ranks_ * ranks_, 0),
         before_entry_(ranks_, 0),
@@ -86,7 +87,7 @@ class Lowering {
     // What a rank stages of its own first is done when it enters: its entry says so.
     std::vector<std::size_t> staged(ranks_, 0);
     std::vector<int> staged_later;
-    for (; next < operations && is_staging(next); ++next) {
+    for (; next < leading_; ++next) {
       std::size_t& bytes = staged[rank_of(next)];
       if (bytes >= options_.staged_first) {
         staged_later.push_back(next);
@@ -126,8 +127,15 @@ class Lowering {
   }
 
  private:
-  bool is_staging(int index) const {
-    return program_.operations[static_cast<std::size_t>(index)].round == kStaging;
+  // What comes before all rounds, of the first turn. What later turns stage is waited for as all
+  // else is.
+  static int leading(const Program& program) {
+    int staging = 0;
+    for (const Operation& op : program.operations) {
+      if (op.round != kStaging) break;
+      ++staging;
+    }
+    return staging;
   }
 
   // What is known of an operation once it is lowered.
@@ -168,7 +176,7 @@ class Lowering {
       for (int i = 0; i < op.sources; ++i) {
         const Source& s = program_.sources[static_cast<std::size_t>(op.first_source + i)];
         // That it has staged something, its entry says.
-        ops[r] += s.producer >= 0 && s.rank != op.rank && !is_staging(s.producer) ? 1 : 0;
+        ops[r] += s.rank != op.rank && s.producer >= leading_ ? 1 : 0;
       }
     }
     for (std::size_t r = 0; r < ranks_; ++r) {
@@ -333,6 +341,7 @@ class Lowering {
   Program program_;
   const LowerOptions& options_;
   const std::size_t ranks_;
+  const int leading_;  // staging operations that the program begins with
   Plan plan_;
   std::vector<std::uint32_t> known_;         // (r, q): q's progress that r can be sure of
   std::vector<std::uint8_t> entered_;        // (q, r): r has waited for q's entry

@@ -191,6 +191,7 @@ TEST_P(CatalogueSweep, AndSoItDoesWhereOthersReachScratchOnly) {
   costs.stage_apart = costs.stage_in_place = 1;
   costs.stage_stream = ranks % 2 == 0 ? 1 : 512;
   costs.stage_piece = std::size_t{64} << ranks % 5;
+  costs.stage_turn = 256;
   run_cases(may_be_staged, ranks, 3 * step(ranks), costs);
 }
 

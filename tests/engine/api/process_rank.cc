@@ -149,6 +149,7 @@ int sweep(const Given& given) {
   // Messages of the sweep are short; in pieces nevertheless.
   options.costs = Costs();
   options.costs->stage_piece = 256;
+  options.costs->stage_turn = 512;
   options.costs->stage_stream = given.ranks % 2 == 0 ? 512 : 1;
   const Joined joined = join(options);
   CaseBuffers buffers;

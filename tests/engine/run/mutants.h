@@ -47,6 +47,11 @@ inline CallRules staged(LowerOptions::Mutant mutant, StageMutant of_pass = Stage
           .transport = Transport::direct,
           .passes = Passes{.stages = StageOptions{.stream = 1, .piece = 64, .mutant = of_pass}}};
 }
+inline CallRules in_turns(TurnMutant mutant) {
+  CallRules rules = staged(LowerOptions::Mutant::none);
+  rules.passes->turns = TurnOptions{.scratch = 64, .part = 64, .mutant = mutant};
+  return rules;
+}
 inline CallRules placed(ProgramOptions::Mutant mutant, bool staged = false) {
   return {.ranks = 9, .program = {.staged = staged, .mutant = mutant}};
 }
@@ -90,6 +95,7 @@ inline std::vector<Mutant> mutants() {
       {"staged: no renaming", placed(ProgramOptions::Mutant::no_renaming, true)},
       {"staged: entries speak of pieces to come", staged(early_entry)},
       {"staged: first pieces stand for all", staged(none, StageMutant::first_pieces)},
+      {"staged: turns wait for nobody", in_turns(TurnMutant::no_waits)},
       {"staged: results are not shown", placed(ProgramOptions::Mutant::no_shown_results, true)},
   };
 }

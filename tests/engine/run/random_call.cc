@@ -290,6 +290,10 @@ Result<Plan> make_plan(const Schedule& schedule, const Goal& goal, const Layout&
   if (passes.stages.has_value()) {
     StageOptions stages = *passes.stages;
     stages.element_bytes = layout.element_bytes;
+    if (passes.turns.has_value()) {
+      *program = in_turns(std::move(*program), schedule, goal, layout, buffers, program_options,
+                          *passes.turns);
+    }
     LowerOptions staged = lower;
     staged.staged_first = stages.piece;
     return lower_direct(stage(*program, stages), staged);
@@ -317,6 +321,12 @@ std::optional<StageOptions> random_stages(Random& random) {
   if (random.one_in(4)) return std::nullopt;
   return StageOptions{.stream = random.one_in(2) ? std::size_t{1} : std::size_t{1} << 20,
                       .piece = static_cast<std::size_t>(random.between(1, 300))};
+}
+
+std::optional<TurnOptions> random_turns(Random& random) {
+  if (random.one_in(3)) return std::nullopt;
+  return TurnOptions{.scratch = static_cast<std::size_t>(random.between(1, 600)),
+                     .part = static_cast<std::size_t>(random.between(1, 200))};
 }
 
 }  // namespace
@@ -385,7 +395,8 @@ TestCall random_call(Random& random, const CallRules& rules) {
     // No other pass knows of stages.
     const Passes passes =
         rules.program.staged
-            ? rules.passes.value_or(Passes{.stages = random_stages(random)})
+            ? rules.passes.value_or(Passes{.stages = random_stages(random),
+                                           .turns = random_turns(random)})
             : rules.passes.value_or(Passes{.copy_first = random.one_in(2),
                                            .pushes = random.one_in(2),
                                            .own_first_from = random.one_in(2)   ? std::size_t{0}
@@ -400,6 +411,7 @@ TestCall random_call(Random& random, const CallRules& rules) {
       return call;  // without memory: the caller's check fails and shows the text
     }
     call.plan = std::move(*plan);
+    call.in_turns = passes.turns.has_value();
     call.plan.fold = find_reduce(call.type, call.op);
     call.plan.spread = find_spread(call.type, call.op, best_isa());
     call.plan.element_bytes = size_of(call.type);

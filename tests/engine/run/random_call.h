@@ -14,6 +14,7 @@
 #include "engine/compile/push.h"
 #include "engine/compile/share_copies.h"
 #include "engine/compile/stage.h"
+#include "engine/compile/turns.h"
 #include "engine/run/plan.h"
 #include "tests/engine/run/random.h"
 #include "tests/engine/run/reference.h"
@@ -27,6 +28,7 @@ struct TestCall {
   DataType type = DataType::u32;
   ReduceOp op = ReduceOp::sum;
   Plan plan;
+  bool in_turns = false;             // it may be (Passes::turns)
   std::vector<Image> before, after;  // per rank
   std::string text;                  // how it is called, for messages
 };
@@ -43,6 +45,7 @@ struct Passes {
   PushMutant push_mutant = PushMutant::none;
   std::optional<ShareOptions> shares{};  // none: never
   std::optional<StageOptions> stages{};  // likewise; of programs that are staged, and then alone
+  std::optional<TurnOptions> turns{};    // likewise, before these
 };
 
 // Data that half a board of a test's team holds.

@@ -382,7 +382,7 @@ Replay::~Replay() = default;
 std::string Replay::run(std::span<const TestCall* const> calls) { return machine_->run(calls); }
 std::uint64_t Replay::steps() const { return machine_->steps; }
 
-std::string fault_of(const Plan& plan) {
+std::string fault_of(const Plan& plan, bool in_turns) {
   std::vector<std::map<std::uint32_t, int>> published(plan.rank.size());  // value -> round
   std::vector<std::vector<std::uint32_t>> sent(plan.rank.size()), received(plan.rank.size());
   for (std::size_t r = 0; r < plan.rank.size(); ++r) {
@@ -422,7 +422,7 @@ std::string fault_of(const Plan& plan) {
       if (found == published[op.peer].end()) {
         return who + "waits for progress that rank " + std::to_string(op.peer) + " never makes";
       }
-      if (found->second >= op.round) {
+      if (!in_turns && found->second >= op.round) {
         return who + "waits in round " + std::to_string(op.round) + " for round " +
                std::to_string(found->second) + " of rank " + std::to_string(op.peer);
       }

@@ -44,6 +44,7 @@ class Replay {
 
 // What is wrong with a plan at first sight: a wait for something of its own round or later, for
 // progress that nobody publishes or for itself, an operand too many or too few. Empty: nothing.
-std::string fault_of(const Plan& plan);
+// in_turns: rounds may begin again (turns.h), and only the replay finds out who waits for whom.
+std::string fault_of(const Plan& plan, bool in_turns = false);
 
 }  // namespace rankine

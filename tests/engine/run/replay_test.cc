@@ -78,7 +78,7 @@ TEST(Replay, EveryAlgorithmOfTheCatalogueInAnyOrder) {
                                             .program = {.staged = staged},
                                             .algorithm = &algorithm}));
         ASSERT_FALSE(made.back().before.empty()) << algorithm.name << ": " << made.back().text;
-        ASSERT_EQ(fault_of(made.back().plan), "") << algorithm.name;
+        ASSERT_EQ(fault_of(made.back().plan, made.back().in_turns), "") << algorithm.name;
         ASSERT_TRUE(!staged || reaches_scratch_only(made.back().plan)) << made.back().text;
       }
       std::vector<const TestCall*> order;

@@ -28,7 +28,7 @@ Session random_session(Random& random, SessionRules rules) {
     session.made.push_back(random_call(random, rules.calls));
     const TestCall& call = session.made.back();
     session.fault = call.before.empty()  ? call.text
-                    : rules.checks_plans ? fault_of(call.plan)
+                    : rules.checks_plans ? fault_of(call.plan, call.in_turns)
                                          : std::string();
     if (!session.fault.empty()) {
       session.fault += "\n" + call.text + "\n" + to_string(call.schedule);

@@ -1,0 +1,174 @@
+#include "engine/compile/turns.h"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "engine/base/cache_line.h"
+#include "engine/compile/versions.h"
+
+namespace rankine {
+namespace {
+
+std::size_t largest_block(const Layout& layout) {
+  std::size_t bytes = 0;
+  for (const BlockHome& block : layout.blocks) bytes = std::max(bytes, block.bytes);
+  return bytes;
+}
+
+bool all_are_equal(const Layout& layout) {
+  return std::all_of(layout.blocks.begin(), layout.blocks.end(), [&](const BlockHome& block) {
+    return block.bytes == layout.blocks.front().bytes;
+  });
+}
+
+std::size_t most_scratch(const Program& program) {
+  return *std::max_element(program.scratch_bytes.begin(), program.scratch_bytes.end());
+}
+
+// So many bytes of every block, from there on.
+Layout part_of(const Layout& layout, std::size_t begin, std::size_t bytes) {
+  Layout part{layout.element_bytes, {}};
+  part.blocks.reserve(layout.blocks.size());
+  for (const BlockHome& block : layout.blocks) {
+    const std::size_t before = std::min(begin, block.bytes);
+    part.blocks.push_back(
+        {block.input + before, block.output + before, std::min(bytes, block.bytes - before)});
+  }
+  return part;
+}
+
+bool same_sizes(const Layout& a, const Layout& b) {
+  return std::equal(a.blocks.begin(), a.blocks.end(), b.blocks.begin(), b.blocks.end(),
+                    [](const BlockHome& x, const BlockHome& y) { return x.bytes == y.bytes; });
+}
+
+// Programs one behind the other.
+class Series {
+ public:
+  Series(const std::vector<std::size_t>& scratch_of_a_turn, TurnMutant mutant, PlanMeter* meter)
+      : ranks_(scratch_of_a_turn.size()),
+        scratch_(scratch_of_a_turn),
+        mutant_(mutant),
+        meter_(meter),
+        readers_{std::vector<int>(ranks_ * ranks_, kNobody),
+                 std::vector<int>(ranks_ * ranks_, kNobody)} {
+    for (const std::size_t bytes : scratch_) all_.scratch_bytes.push_back(2 * bytes);
+  }
+
+  // `shift`: of all that lies in the users' buffers.
+  void add(const Program& turn, std::size_t shift) {
+    all_.ranks = turn.ranks;
+    all_.rounds = turn.rounds;
+    const std::size_t half = turns_++ % 2;
+    const auto moved = [&](Rank rank, Place place) {
+      place.offset += place.memory == Memory::scratch ? half * scratch_[index(rank)] : shift;
+      return place;
+    };
+    // Who has read of each rank's half of scratch, two turns ago; and who does now.
+    const std::vector<int> before =
+        std::exchange(readers_[half], std::vector<int>(ranks_ * ranks_, kNobody));
+    const auto first = static_cast<int>(all_.operations.size());
+    std::vector<bool> begun(ranks_, false);
+    for (const Operation& op : turn.operations) {
+      if (turns_ > 1 && meter_ != nullptr) meter_->move();
+      Operation next = op;
+      next.destination = moved(op.rank, op.destination);
+      next.first_source = static_cast<int>(all_.sources.size());
+      for (int i = 0; i < op.sources; ++i) {
+        Source from = turn.sources[index(op.first_source + i)];
+        from.place = moved(from.rank, from.place);
+        if (from.producer >= 0) from.producer += first;
+        if (from.rank != op.rank) {
+          readers_[half][index(from.rank) * ranks_ + index(op.rank)] =
+              static_cast<int>(all_.operations.size());
+        }
+        all_.sources.push_back(from);
+      }
+      next.first_earlier = static_cast<int>(all_.earlier.size());
+      for (int i = 0; i < op.earlier; ++i) {
+        all_.earlier.push_back(turn.earlier[index(op.first_earlier + i)] + first);
+      }
+      // Before all else that the rank does in the turn: later passes put things in another order.
+      if (!begun[index(op.rank)] && mutant_ != TurnMutant::no_waits) {
+        for (std::size_t q = 0; q < ranks_; ++q) {
+          const int reader = before[index(op.rank) * ranks_ + q];
+          if (reader != kNobody) all_.earlier.push_back(reader);
+        }
+      }
+      begun[index(op.rank)] = true;
+      next.earlier = static_cast<int>(all_.earlier.size()) - next.first_earlier;
+      all_.operations.push_back(next);
+    }
+  }
+
+  Program take() { return std::move(all_); }
+
+ private:
+  static constexpr int kNobody = -1;
+  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+  const std::size_t ranks_;
+  const std::vector<std::size_t> scratch_;  // by rank, of a turn
+  const TurnMutant mutant_;
+  PlanMeter* const meter_;
+  std::size_t turns_ = 0;
+  std::vector<int> readers_[2];  // by half, (r, q): the last operation of q that reads r's
+  Program all_;
+};
+
+}  // namespace
+
+Program in_turns(Program whole, const Schedule& schedule, const Goal& goal, const Layout& layout,
+                 Buffers buffers, const ProgramOptions& program, const TurnOptions& options) {
+  const std::size_t scratch = most_scratch(whole);
+  if (scratch <= 2 * options.scratch) return whole;
+  if (buffers == Buffers::in_place && goal.collective == Collective::all_to_all &&
+      !all_are_equal(layout)) {
+    return whole;
+  }
+  // Borders of parts are borders of elements, and of lines where blocks' are.
+  const std::size_t unit = std::lcm(kCacheLine, layout.element_bytes);
+  const auto whole_units = [unit](std::size_t bytes) { return (bytes + unit - 1) / unit * unit; };
+  const std::size_t block = largest_block(layout);
+  const std::size_t wanted = (scratch + options.scratch - 1) / options.scratch;
+  const std::size_t part =
+      whole_units(std::max({(block + wanted - 1) / wanted, options.part, std::size_t{1}}));
+  const std::size_t turns = (block + part - 1) / part;
+  if (turns <= 2) return whole;
+  whole = {};
+
+  // Where all blocks are as long as in the turn before, they are the same operations further on.
+  struct Turn {
+    Program program;
+    std::size_t first = 0;  // turn that it is of
+  };
+  std::vector<Turn> made;
+  Layout sizes;
+  for (std::size_t i = 0; i < turns; ++i) {
+    Layout here = part_of(layout, i * part, part);
+    if (i > 0 && same_sizes(here, sizes)) continue;
+    // The schedule has been read before.
+    auto versions = *Versions::of(schedule, goal, here, program.meter);
+    made.push_back({make_program(std::move(versions), goal, here, buffers, program), i});
+    sizes = std::move(here);
+  }
+  std::vector<std::size_t> most(static_cast<std::size_t>(goal.ranks));
+  for (const Turn& turn : made) {
+    for (std::size_t r = 0; r < most.size(); ++r) {
+      most[r] = std::max(most[r], turn.program.scratch_bytes[r]);
+    }
+  }
+  Series series(most, options.mutant, program.meter);
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < turns; ++i) {
+    if (next < made.size() && made[next].first == i) ++next;
+    const Turn& turn = made[next - 1];
+    series.add(turn.program, (i - turn.first) * part);
+  }
+  return series.take();
+}
+
+}  // namespace rankine

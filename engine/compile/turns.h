@@ -1,0 +1,41 @@
+// Staged calls that are larger than the scratch they are worth, in turns: a pass over programs in
+// which peers reach scratch only.
+//
+// A turn is the call of a part of every block, in all rounds; the next one follows, of the next
+// part. Scratch has room for two turns: one is written while others may still read of the one
+// before, and who writes to a place again has waited for all who read what was there two turns ago.
+// So scratch does not grow with the call, and what it holds is in the caches still when it is read.
+//
+//   scratch:  turn 0 | turn 1        turn 2 where 0 was | ...
+//
+// Which contributions a block is made of, and in which order, stays as it is: so do results, to the
+// last bit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "algorithms/schedule/collective.h"
+#include "algorithms/schedule/schedule.h"
+#include "engine/base/costs.h"
+#include "engine/compile/program.h"
+#include "engine/run/layout.h"
+
+namespace rankine {
+
+// Faults for the tests of the tests: who writes to a place again waits for nobody.
+enum class TurnMutant : std::uint8_t { none, no_waits };
+
+struct TurnOptions {
+  std::size_t scratch = Costs{}.stage_turn;  // bytes that a turn may take at a rank
+  std::size_t part = Costs{}.stage_piece;    // bytes of a block that are worth a turn
+  TurnMutant mutant = TurnMutant::none;
+};
+
+// `whole`: what make_program() makes of all the rest, staged. Returned as it is where turns would
+// not make its scratch less; and where they are not safe: in place, where blocks' inputs lie under
+// outputs of others that begin elsewhere.
+Program in_turns(Program whole, const Schedule& schedule, const Goal& goal, const Layout& layout,
+                 Buffers buffers, const ProgramOptions& program, const TurnOptions& options = {});
+
+}  // namespace rankine
