@@ -87,6 +87,7 @@ void Payloads::add_to(RankMemory& memory) const {
     const std::size_t bytes = processes_->payloads(rank_).bytes_of(base);
     memory.payloads.bytes += bytes;
     memory.payloads.ranges.push_back({const_cast<void*>(base), bytes});
+    memory.huge_pages.add(processes_->payloads(rank_).huge_pages_of(base));
   }
   for (const auto& [base, arena] : in_use_) {
     memory.payloads.bytes += arena.bytes_reserved();

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "algorithms/catalogue.h"
+#include "engine/base/huge_pages.h"
 #include "engine/api/shared_ending.h"
 #include "engine/run/flight_recorder.h"
 #include "numa/pages.h"
@@ -77,8 +78,8 @@ ProcessLayout ProcessLayout::of(int ranks, std::size_t lobby_bytes, const PostsS
   out.calls = CallsLayout::of(ranks, head.end, calls);
   out.pair = CallsLayout::of(2, sizeof(SharedEnding), messages);
   out.pairs = out.calls.bytes;
-  out.own = out.pairs + n * n * out.pair.bytes;
-  const std::size_t four_pages = 4 * page_bytes();
+  out.own = whole_huge_pages(out.pairs + n * n * out.pair.bytes);
+  const std::size_t four_pages = 4 * kHugePage;
   out.own_bytes = (kProcessSpan - out.own) / n / four_pages * four_pages;
   return out;
 }

@@ -67,8 +67,8 @@ struct ProcessLayout {
   std::size_t of_pair(Rank from, Rank to) const {
     return pairs + number_of_pair(from, to) * pair.bytes;
   }
-  // What is a rank's own, in quarters: scratch for calls of all ranks, scratch for messages, and
-  // twice as much for payloads.
+  // What is a rank's own, in quarters that begin with a huge page: scratch for calls of all ranks,
+  // scratch for messages, and twice as much for payloads.
   std::size_t scratch_bytes() const { return own_bytes / 4; }
   std::size_t payload_bytes() const { return own_bytes / 2; }
   std::size_t scratch_of(Rank r) const { return own + static_cast<std::size_t>(r) * own_bytes; }

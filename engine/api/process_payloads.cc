@@ -3,12 +3,25 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "engine/api/process_arena.h"
+#include "engine/base/huge_pages.h"
 #include "numa/pages.h"
 
 namespace rankine {
+namespace {
+
+Enforcement in_huge_pages(const std::byte* base, std::size_t bytes) {
+  if (bytes < kHugePage) return {};
+  const int error = collapse_into_huge_pages(base, bytes);
+  if (error == 0) return Enforcement::done();
+  return Enforcement::refusal(
+      error, std::string("no huge pages for shared payloads: madvise: ") + std::strerror(error));
+}
+
+}  // namespace
 
 Result<std::byte*> ProcessPayloads::allocate(std::size_t bytes) {
   const auto no_room = [&] {
@@ -20,16 +33,19 @@ Result<std::byte*> ProcessPayloads::allocate(std::size_t bytes) {
   if (bytes > room_) return no_room();
   const std::size_t length = whole_pages(std::max<std::size_t>(1, bytes));
   std::size_t begin = 0;
-  for (const auto& [other, its_length] : in_use_) {
+  for (const auto& [other, its] : in_use_) {
     if (begin + length <= other) break;
-    begin = other + its_length;
+    begin = other + its.bytes;
+    if (length >= kHugePage) begin = whole_huge_pages(begin);
   }
   if (begin + length > room_) return no_room();
-  in_use_.emplace(begin, length);
+  Piece& piece = in_use_[begin];
+  piece.bytes = length;
   if (Status status = take_pages(file_, offset_ + begin, length, "shared payloads"); !status.ok()) {
     free(base_ + begin);  // some of the pages may have been there
     return status;
   }
+  piece.huge_pages = in_huge_pages(base_ + begin, length);
   return base_ + begin;
 }
 
@@ -37,7 +53,7 @@ void ProcessPayloads::free(const void* base) noexcept {
   const auto found = in_use_.find(offset_of(base));
   // Who reads there afterwards, by mistake, reads zeroes.
   fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-            static_cast<off_t>(offset_ + found->first), static_cast<off_t>(found->second));
+            static_cast<off_t>(offset_ + found->first), static_cast<off_t>(found->second.bytes));
   in_use_.erase(found);
 }
 

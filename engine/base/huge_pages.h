@@ -1,9 +1,11 @@
-// Huge pages for what is large and about to be written: a fault per 2 MiB in place of one per 4
-// KiB. Where the kernel has none to give, it is memory like any other.
+// Huge pages for what is large: a fault per 2 MiB in place of one per 4 KiB, and loads that run
+// ahead of a loop further than one of these. Where the kernel has none to give, it is memory like
+// any other.
 #pragma once
 
 #include <sys/mman.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,13 +16,31 @@ namespace rankine {
 
 inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-// For memory that nobody has written to yet, however it was come by.
-inline void prefer_huge_pages(const void* begin, std::size_t bytes) {
-  if (bytes < 2 * kHugePage) return;  // too little to matter
+constexpr std::size_t whole_huge_pages(std::size_t bytes) {
+  return (bytes + kHugePage - 1) / kHugePage * kHugePage;
+}
+
+// 0, or why the kernel does not like it, of the huge pages that lie inside; of none at all, 0.
+inline int advise_huge_pages(const void* begin, std::size_t bytes, int advice) noexcept {
   const auto at = reinterpret_cast<std::uintptr_t>(begin);
-  const std::uintptr_t first = (at + kHugePage - 1) / kHugePage * kHugePage;
-  const std::uintptr_t end = (at + bytes) / kHugePage * kHugePage;
-  madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
+  const std::uintptr_t first = whole_huge_pages(at), end = (at + bytes) / kHugePage * kHugePage;
+  if (first >= end) return 0;
+  return madvise(reinterpret_cast<void*>(first), end - first, advice) == 0 ? 0 : errno;
+}
+
+// For memory that nobody has written to yet, however it was come by.
+inline void prefer_huge_pages(const void* begin, std::size_t bytes) noexcept {
+  if (bytes < 2 * kHugePage) return;  // too little to matter
+  advise_huge_pages(begin, bytes, MADV_HUGEPAGE);
+}
+
+// For shared memory, whose pages have been taken and are as huge as its file system makes them,
+// which mostly is not at all: they are moved together, whatever the system's settings say. For a
+// file, where its offsets and the addresses are alike but for whole huge pages. Returns 0, or why
+// not: Linux before 6.1 cannot.
+inline int collapse_into_huge_pages(const void* begin, std::size_t bytes) noexcept {
+  constexpr int kCollapse = 25;  // MADV_COLLAPSE, which older headers do not have
+  return advise_huge_pages(begin, bytes, kCollapse);
 }
 
 // What is large begins with a page, and so leaves few bytes outside of them.

@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -243,6 +244,39 @@ int allocate_and_free(const Given& given) {
              refused.text().substr(refused.text().find(", 4000")));
 }
 
+// Of this process's shared memory, as the kernel counts it.
+std::size_t in_huge_pages() {
+  std::ifstream maps("/proc/self/smaps");
+  std::size_t kib = 0, all = 0;
+  for (std::string word; maps >> word;) {
+    if (word == "ShmemPmdMapped:" && maps >> kib) all += kib;
+  }
+  return all << 10;
+}
+
+// What is large is in huge pages, or the communicator says why it is not.
+int allocate_much(const Given& given) {
+  const Joined joined = join(given.options());
+  Member& me = *joined.member;
+  constexpr std::size_t kBytes = std::size_t{4} << 20;
+  const auto small = me.allocate<std::byte>(kBytes / 8).value();
+  auto large = me.allocate<std::byte>(kBytes + 1).value();
+  std::fill(large.span().begin(), large.span().end(), std::byte{1});
+  const Enforcement told = me.communicator().memory_of(me.rank()).huge_pages;
+  const std::size_t found = in_huge_pages();
+  if (told.enforced() != (found >= kBytes)) {
+    return say(std::to_string(found) + " bytes in huge pages, told is '" + std::string(told.why()) +
+               "'");
+  }
+  if (!told.enforced() && told.error == 0) return say("neither done nor refused");
+  // And is memory like any other.
+  const std::span<float> numbers(reinterpret_cast<float*>(large.span().data()),
+                                 kBytes / sizeof(float));
+  if (Status status = add_up_in_place(me, numbers, 2); !status.ok()) return say(status);
+  me.barrier().throw_if_error();
+  return say("ok");
+}
+
 int survive_with_payloads(const Given& given) {
   if (given.is_last()) be_killed_after(given.at, given.signal);
   auto made = meet(given.options());
@@ -363,6 +397,7 @@ const Plays& own_plays() {
       {"sizes", sizes},
       {"sweep_payloads", sweep_payloads},
       {"allocate", allocate_and_free},
+      {"allocate_much", allocate_much},
       {"lends_alone",
        [](const Given& given) {
          const Joined joined = join(given.options());

@@ -111,6 +111,12 @@ TEST(Processes, TakePayloadsFromWhatTheyShareAndGiveThemBack) {
   }
 }
 
+TEST(Processes, HaveLargePayloadsInHugePagesOrSayWhyNot) {
+  for (const std::string& said : all_play(fresh_name(), 2, "allocate_much")) {
+    EXPECT_EQ(said, "ok\n");
+  }
+}
+
 // One rank's buffers are its own.
 TEST(Processes, AreToldThatOnlySomeLendTheirPayloads) {
   for (const std::string& said : all_play(fresh_name(), 2, "lends_alone")) {
