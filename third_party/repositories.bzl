@@ -7,6 +7,7 @@
 
 load(":debian.bzl", "debian_repositories")
 load(":mpi_abi.bzl", "mpi_abi_library")
+load(":ucc.bzl", "ucc_library")
 
 def _own_folder_impl(ctx):
     folder = ctx.path(Label("//third_party:BUILD.bazel")).dirname.get_child(ctx.name)
@@ -37,3 +38,4 @@ def rankine_repositories():
             native.local_repository(name = name, path = path)
     debian_repositories()
     mpi_abi_library(name = "mpi_abi")
+    ucc_library(name = "ucc")

@@ -14,6 +14,7 @@
 #include "bench/rivals/process_contender.h"
 #include "bench/rivals/rankine_rival.h"
 #include "bench/rivals/servers.h"
+#include "bench/rivals/ucc_rival.h"
 
 namespace rankine::rivals {
 namespace {
@@ -28,7 +29,7 @@ constexpr MakeRival kThreads[] = {
     make_flag_exchange,   make_rankine,
 };
 constexpr MakeRival kProcesses[] = {
-    make_expert_one_shot,   make_inference_shm,  make_vllm_shm, make_gloo,
+    make_expert_one_shot,   make_inference_shm,  make_vllm_shm, make_gloo, make_ucc,
     make_rankine_processes, make_rankine_shared,
 };
 constexpr const char* kMpiJobs[] = {"openmpi_ucx", "openmpi_sm",

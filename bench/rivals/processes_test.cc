@@ -15,6 +15,7 @@
 #include "bench/rivals/rankine_rival.h"
 #include "bench/rivals/right_everywhere.h"
 #include "bench/rivals/servers.h"
+#include "bench/rivals/ucc_rival.h"
 
 namespace rankine::rivals {
 namespace {
@@ -55,6 +56,20 @@ TEST(Gloo, IsRightWhereItIsInstalled) {
       batch.bytes = count * sizeof(float);
       if (gloo.takes(batch.collective, batch.bytes)) expect_right(gloo, batch, seed);
     }
+  }
+}
+
+TEST(Ucc, IsRightWhereItIsInstalled) {
+  for (const int ranks : {1, 2, 3, 5}) {
+    const rivals::Setup setup = setup_of(ranks);
+    ProcessContender ucc(make_ucc(setup), setup);
+    ucc.await();
+    if (!ucc.missing.empty()) {
+      EXPECT_EQ(ucc.missing, "not installed: UCC, at UCC_HOME or where pkg-config knows it");
+      GTEST_SKIP() << ucc.missing;
+    }
+    expect_right_all_reduces(ucc);
+    EXPECT_EQ(expect_right_other_collectives(ucc), 5 * 7) << ranks;
   }
 }
 

@@ -1,0 +1,37 @@
+"""UCC, where there is one: that of UCC_HOME, the folder that it was installed to, as builds of PyTorch have it, or else the one that
+pkg-config knows. No package of Debian 12 has it, and UCC has told pkg-config since 1.4 only."""
+
+_HEADER = "ucc/api/ucc.h"
+
+def _of_home(ctx, home):
+    for name in ["lib", "lib64"]:
+        if ctx.path("%s/%s/libucc.so" % (home, name)).exists:
+            return struct(include = home + "/include", lib = home + "/" + name, told_by = "UCC_HOME")
+    fail("UCC_HOME is %s, where neither lib nor lib64 has libucc.so; allowed is the folder that UCC was installed to" % home)
+
+def _of_pkg_config(ctx):
+    pkg_config = ctx.which("pkg-config")
+    if pkg_config == None or ctx.execute([pkg_config, "--exists", "ucc"]).return_code != 0:
+        return None
+    folders = [ctx.execute([pkg_config, "--variable=" + name, "ucc"]).stdout.strip() for name in ["includedir", "libdir"]]
+    return struct(include = folders[0], lib = folders[1], told_by = "pkg-config")
+
+def _ucc_library_impl(ctx):
+    home = ctx.os.environ.get("UCC_HOME", "")
+    found = _of_home(ctx, home) if home else _of_pkg_config(ctx)
+    if found == None:
+        ctx.symlink(Label("//third_party:ucc_absent.BUILD"), "BUILD.bazel")
+        return
+    if not ctx.path(found.include + "/" + _HEADER).exists:
+        fail("%s says that UCC's headers are in %s, where there is no %s" % (found.told_by, found.include, _HEADER))
+    ctx.symlink(found.include + "/ucc", "include/ucc")
+    ctx.file("flags.bzl", "LINKOPTS = %r\n" % ["-L" + found.lib, "-Wl,-rpath," + found.lib])
+    ctx.symlink(Label("//third_party:ucc.BUILD"), "BUILD.bazel")
+
+ucc_library = repository_rule(
+    implementation = _ucc_library_impl,
+    doc = "UCC's headers, with only its own in sight, and its library; nothing where it is not installed.",
+    environ = ["PATH", "PKG_CONFIG_PATH", "UCC_HOME"],
+    # Looked at again by every new server, so that it may come and go.
+    local = True,
+)
