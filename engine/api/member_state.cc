@@ -18,6 +18,10 @@ MemberState::MemberState(std::shared_ptr<CommunicatorShared> shared_, Rank rank,
                          std::shared_ptr<Agenda> agenda_)
     : owned(std::move(shared_)), shared(owned.get()), agenda(std::move(agenda_)), handle(owned) {
   const auto n = static_cast<std::size_t>(shared->ranks);
+  if (const auto& processes = shared->processes;
+      processes != nullptr && processes->have_payloads()) {
+    lent = &processes->payloads(rank);
+  }
   if (shared->clock != nullptr) clock = &shared->clock->clock().of(rank);
   run.waiter = {.crossbar = &shared->crossbar, .rank = rank, .call = shared->first_count};
   run.progress_base = shared->first_count;
@@ -148,17 +152,11 @@ Result<MemberState::Found> MemberState::ask(const Call& call, bool calls) {
   }
 }
 
-bool MemberState::are_payloads(const BufferRule& rule, const void* in,
-                               const void* out) const noexcept {
-  const ProcessPayloads& ours = shared->processes->payloads(run.waiter.rank);
-  return ours.holds(in, rule.input_bytes) && ours.holds(out, rule.output_bytes);
-}
-
 Status MemberState::misfit_of(const Prepared& prepared, const void* in,
                               const void* out) const noexcept {
   const BufferRule& rule = prepared.rules[static_cast<std::size_t>(run.waiter.rank)];
   if (buffers_fit(rule, in, out)) {
-    const bool of_in = !shared->processes->payloads(run.waiter.rank).holds(in, rule.input_bytes);
+    const bool of_in = !lent->holds(in, rule.input_bytes);
     const Buffer buffer = of_in ? buffers_of(rule, in, out).in : buffers_of(rule, in, out).out;
     return make_error(Code::invalid_argument, [&] {
       return std::string(of_in ? "in" : "out") + " is " + to_string(buffer) +

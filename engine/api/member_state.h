@@ -14,6 +14,7 @@
 #include "engine/api/displaced.h"
 #include "engine/api/given.h"
 #include "engine/api/member.h"
+#include "engine/api/process_payloads.h"
 #include "engine/api/request.h"
 #include "engine/base/deadline.h"
 #include "engine/base/huge_pages.h"
@@ -36,6 +37,7 @@ struct MemberState {
   RankState run;
   OtherWork* other_work = nullptr;  // of the user's, whom long waits give way to
   RankPlans plans;
+  const ProcessPayloads* lent = nullptr;  // of this rank's, what others reach who are processes
   std::unique_ptr<Arena> scratch;
   std::size_t scratch_bytes = 0;
   std::uint32_t barrier_in = 0, barrier_out = 0;
@@ -140,7 +142,9 @@ struct MemberState {
   }
   Status misfit_of(const Prepared& prepared, const void* in, const void* out) const noexcept;
   // Whether the others, which are processes, reach these buffers.
-  bool are_payloads(const BufferRule& rule, const void* in, const void* out) const noexcept;
+  bool are_payloads(const BufferRule& rule, const void* in, const void* out) const noexcept {
+    return lent->holds(in, rule.input_bytes) && lent->holds(out, rule.output_bytes);
+  }
 
   // A sum in which this rank brings its input times its factor (Call::factor), as the same without
   // (without_factor()): the products are made, and lie in its output or in `products`. Where they

@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "algorithms/catalogue.h"
-#include "engine/base/huge_pages.h"
 #include "engine/api/shared_ending.h"
+#include "engine/base/huge_pages.h"
 #include "engine/run/flight_recorder.h"
 #include "numa/pages.h"
 

@@ -57,11 +57,4 @@ void ProcessPayloads::free(const void* base) noexcept {
   in_use_.erase(found);
 }
 
-bool ProcessPayloads::holds(const void* from, std::size_t bytes) const noexcept {
-  if (bytes == 0) return true;
-  const auto begin = reinterpret_cast<std::uintptr_t>(from);
-  const auto first = reinterpret_cast<std::uintptr_t>(base_);
-  return begin >= first && begin - first <= room_ && bytes <= room_ - (begin - first);
-}
-
 }  // namespace rankine

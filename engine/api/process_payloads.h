@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 
 #include "engine/base/status.h"
@@ -29,7 +30,12 @@ class ProcessPayloads {
   void free(const void* base) noexcept;
 
   // Whether all of that lies here. Of no bytes it always does. May be asked at any time.
-  bool holds(const void* from, std::size_t bytes) const noexcept;
+  bool holds(const void* from, std::size_t bytes) const noexcept {
+    // (Further than all the room, where it begins before.)
+    const std::size_t offset =
+        reinterpret_cast<std::uintptr_t>(from) - reinterpret_cast<std::uintptr_t>(base_);
+    return bytes == 0 || (offset <= room_ && bytes <= room_ - offset);
+  }
   std::size_t room() const noexcept { return room_; }
   // Of what allocate() gave, in whole pages.
   std::size_t bytes_of(const void* base) const { return in_use_.at(offset_of(base)).bytes; }

@@ -14,7 +14,8 @@ constexpr CostField kFields[] = {
     {"one_round", bytes, &Costs::one_round, 0, kMostBytes,
      "broadcast and reduce take one round up to here, then two, in which all ranks copy or add"},
     {"one_reader", bytes, &Costs::one_reader, 0, kMostBytes,
-     "a reduce of more than two ranks takes one while a vector times the square of the ranks is too"},
+     "a reduce of more than two ranks takes one while a vector times the square of the ranks is "
+     "too"},
     {"readers_of_one", ranks, &Costs::readers_of_one, 1, kAnyCount,
      "a broadcast to at most so many ranks takes one round at any size"},
     {"one_shot_pair", bytes, &Costs::one_shot_pair, 0, kMostBytes,

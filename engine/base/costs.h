@@ -54,7 +54,7 @@ struct Costs {
   std::size_t stage_in_place = std::size_t{1} << 40;
   std::size_t stage_stream = 4096;
   std::size_t stage_piece = std::size_t{64} << 10;
-  std::size_t stage_turn = std::size_t{512} << 10;
+  std::size_t stage_turn = std::size_t{256} << 10;
 
   // How bytes are moved (engine/run).
   std::size_t claim = 4096;

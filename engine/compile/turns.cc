@@ -48,59 +48,50 @@ bool same_sizes(const Layout& a, const Layout& b) {
 // Programs one behind the other.
 class Series {
  public:
-  Series(const std::vector<std::size_t>& scratch_of_a_turn, TurnMutant mutant, PlanMeter* meter)
+  Series(const std::vector<std::size_t>& scratch_of_a_turn, const Program& first, TurnMutant mutant,
+         PlanMeter* meter)
       : ranks_(scratch_of_a_turn.size()),
         scratch_(scratch_of_a_turn),
         mutant_(mutant),
         meter_(meter),
         readers_{std::vector<int>(ranks_ * ranks_, kNobody),
                  std::vector<int>(ranks_ * ranks_, kNobody)} {
+    all_.ranks = first.ranks;
+    all_.rounds = first.rounds;
     for (const std::size_t bytes : scratch_) all_.scratch_bytes.push_back(2 * bytes);
   }
 
-  // `shift`: of all that lies in the users' buffers.
-  void add(const Program& turn, std::size_t shift) {
-    all_.ranks = turn.ranks;
-    all_.rounds = turn.rounds;
-    const std::size_t half = turns_++ % 2;
-    const auto moved = [&](Rank rank, Place place) {
-      place.offset += place.memory == Memory::scratch ? half * scratch_[index(rank)] : shift;
-      return place;
-    };
-    // Who has read of each rank's half of scratch, two turns ago; and who does now.
-    const std::vector<int> before =
-        std::exchange(readers_[half], std::vector<int>(ranks_ * ranks_, kNobody));
-    const auto first = static_cast<int>(all_.operations.size());
-    std::vector<bool> begun(ranks_, false);
-    for (const Operation& op : turn.operations) {
+  // A program, and where it stands in the series.
+  class Turn {
+    friend class Series;
+    const Program* program = nullptr;
+    std::size_t shift = 0;    // of all that lies in the users' buffers
+    std::size_t half = 0;     // of scratch
+    std::vector<int> at;      // by its operations: that of the series
+    std::vector<bool> begun;  // by rank: has done something
+    // Who has read of each rank's half, two turns ago.
+    std::vector<int> before;
+  };
+  // The next one.
+  Turn begin(const Program& program, std::size_t shift) {
+    Turn turn;
+    turn.program = &program;
+    turn.shift = shift;
+    turn.half = turns_++ % 2;
+    turn.at.resize(program.operations.size());
+    turn.begun.resize(ranks_);
+    turn.before = std::exchange(readers_[turn.half], std::vector<int>(ranks_ * ranks_, kNobody));
+    return turn;
+  }
+  // Its operations from one round to before another.
+  void add(Turn& turn, int from, int to) {
+    const HugeVector<Operation>& operations = turn.program->operations;
+    for (std::size_t i = 0; i < operations.size(); ++i) {
+      const Operation& op = operations[i];
+      if (op.round < from || op.round >= to) continue;
       if (turns_ > 1 && meter_ != nullptr) meter_->move();
-      Operation next = op;
-      next.destination = moved(op.rank, op.destination);
-      next.first_source = static_cast<int>(all_.sources.size());
-      for (int i = 0; i < op.sources; ++i) {
-        Source from = turn.sources[index(op.first_source + i)];
-        from.place = moved(from.rank, from.place);
-        if (from.producer >= 0) from.producer += first;
-        if (from.rank != op.rank) {
-          readers_[half][index(from.rank) * ranks_ + index(op.rank)] =
-              static_cast<int>(all_.operations.size());
-        }
-        all_.sources.push_back(from);
-      }
-      next.first_earlier = static_cast<int>(all_.earlier.size());
-      for (int i = 0; i < op.earlier; ++i) {
-        all_.earlier.push_back(turn.earlier[index(op.first_earlier + i)] + first);
-      }
-      // Before all else that the rank does in the turn: later passes put things in another order.
-      if (!begun[index(op.rank)] && mutant_ != TurnMutant::no_waits) {
-        for (std::size_t q = 0; q < ranks_; ++q) {
-          const int reader = before[index(op.rank) * ranks_ + q];
-          if (reader != kNobody) all_.earlier.push_back(reader);
-        }
-      }
-      begun[index(op.rank)] = true;
-      next.earlier = static_cast<int>(all_.earlier.size()) - next.first_earlier;
-      all_.operations.push_back(next);
+      turn.at[i] = static_cast<int>(all_.operations.size());
+      add(turn, op);
     }
   }
 
@@ -110,11 +101,48 @@ class Series {
   static constexpr int kNobody = -1;
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
+  Place moved(const Turn& turn, Rank rank, Place place) const {
+    place.offset +=
+        place.memory == Memory::scratch ? turn.half * scratch_[index(rank)] : turn.shift;
+    return place;
+  }
+
+  void add(Turn& turn, const Operation& op) {
+    const Program& program = *turn.program;
+    Operation next = op;
+    next.destination = moved(turn, op.rank, op.destination);
+    next.first_source = static_cast<int>(all_.sources.size());
+    for (int i = 0; i < op.sources; ++i) {
+      Source from = program.sources[index(op.first_source + i)];
+      from.place = moved(turn, from.rank, from.place);
+      if (from.producer >= 0) from.producer = turn.at[index(from.producer)];
+      if (from.rank != op.rank) {
+        readers_[turn.half][index(from.rank) * ranks_ + index(op.rank)] =
+            static_cast<int>(all_.operations.size());
+      }
+      all_.sources.push_back(from);
+    }
+    next.first_earlier = static_cast<int>(all_.earlier.size());
+    for (int i = 0; i < op.earlier; ++i) {
+      all_.earlier.push_back(turn.at[index(program.earlier[index(op.first_earlier + i)])]);
+    }
+    // Before all else that the rank does in the turn: later passes put things in another order.
+    if (!turn.begun[index(op.rank)] && mutant_ != TurnMutant::no_waits) {
+      for (std::size_t q = 0; q < ranks_; ++q) {
+        const int reader = turn.before[index(op.rank) * ranks_ + q];
+        if (reader != kNobody) all_.earlier.push_back(reader);
+      }
+    }
+    turn.begun[index(op.rank)] = true;
+    next.earlier = static_cast<int>(all_.earlier.size()) - next.first_earlier;
+    all_.operations.push_back(next);
+  }
+
   const std::size_t ranks_;
   const std::vector<std::size_t> scratch_;  // by rank, of a turn
   const TurnMutant mutant_;
   PlanMeter* const meter_;
-  std::size_t turns_ = 0;
+  std::size_t turns_ = 0;        // begun
   std::vector<int> readers_[2];  // by half, (r, q): the last operation of q that reads r's
   Program all_;
 };
@@ -138,6 +166,7 @@ Program in_turns(Program whole, const Schedule& schedule, const Goal& goal, cons
       whole_units(std::max({(block + wanted - 1) / wanted, options.part, std::size_t{1}}));
   const std::size_t turns = (block + part - 1) / part;
   if (turns <= 2) return whole;
+  const int whole_rounds = whole.rounds;
   whole = {};
 
   // Where all blocks are as long as in the turn before, they are the same operations further on.
@@ -161,12 +190,27 @@ Program in_turns(Program whole, const Schedule& schedule, const Goal& goal, cons
       most[r] = std::max(most[r], turn.program.scratch_bytes[r]);
     }
   }
-  Series series(most, options.mutant, program.meter);
-  std::size_t next = 0;
+  const int last_round = whole_rounds - 1;
+  Series series(most, made.front().program, options.mutant, program.meter);
+  std::size_t next_made = 0;
+  const auto begin = [&](std::size_t i) {
+    if (next_made < made.size() && made[next_made].first == i) ++next_made;
+    const Turn& turn = made[next_made - 1];
+    return series.begin(turn.program, (i - turn.first) * part);
+  };
+  // What a turn stages comes before the last round of the turn before, so that nobody waits for it.
+  Series::Turn turn = begin(0);
+  series.add(turn, kStaging, 0);
   for (std::size_t i = 0; i < turns; ++i) {
-    if (next < made.size() && made[next].first == i) ++next;
-    const Turn& turn = made[next - 1];
-    series.add(turn.program, (i - turn.first) * part);
+    series.add(turn, 0, last_round);
+    if (i + 1 == turns) {
+      series.add(turn, last_round, last_round + 1);
+      break;
+    }
+    Series::Turn next = begin(i + 1);
+    series.add(next, kStaging, 0);
+    series.add(turn, last_round, last_round + 1);
+    turn = std::move(next);
   }
   return series.take();
 }

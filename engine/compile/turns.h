@@ -2,11 +2,13 @@
 // which peers reach scratch only.
 //
 // A turn is the call of a part of every block, in all rounds; the next one follows, of the next
-// part. Scratch has room for two turns: one is written while others may still read of the one
-// before, and who writes to a place again has waited for all who read what was there two turns ago.
-// So scratch does not grow with the call, and what it holds is in the caches still when it is read.
+// part. Scratch has room for two turns: what one stages is written while others may still read of
+// the one before, and who writes to a place again has waited for all who read what was there two
+// turns ago. So scratch does not grow with the call, and what it holds is in the caches still when
+// it is read. A turn stages before the last round of the one before it, so that nobody waits for
+// it.
 //
-//   scratch:  turn 0 | turn 1        turn 2 where 0 was | ...
+//   rank 0:  stage 0 | add 0, show 0 | stage 1 | copy 0 | add 1, show 1 | stage 2 where 0 was | ...
 //
 // Which contributions a block is made of, and in which order, stays as it is: so do results, to the
 // last bit.

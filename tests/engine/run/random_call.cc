@@ -395,8 +395,8 @@ TestCall random_call(Random& random, const CallRules& rules) {
     // No other pass knows of stages.
     const Passes passes =
         rules.program.staged
-            ? rules.passes.value_or(Passes{.stages = random_stages(random),
-                                           .turns = random_turns(random)})
+            ? rules.passes.value_or(
+                  Passes{.stages = random_stages(random), .turns = random_turns(random)})
             : rules.passes.value_or(Passes{.copy_first = random.one_in(2),
                                            .pushes = random.one_in(2),
                                            .own_first_from = random.one_in(2)   ? std::size_t{0}
