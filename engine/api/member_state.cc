@@ -97,7 +97,7 @@ Status MemberState::share_scratch(std::size_t bytes) {
 
 Result<MemberState::Found> MemberState::find(const Call& call, bool calls) {
   const PlanKey key(call);
-  RankPlans::Slot* slot = plans.find(key, key.hash());
+  RankPlans::Slot* slot = plans.find(key);
   if (slot == nullptr) {
     auto prepared = shared->prepare(key, run.waiter);
     if (!prepared.ok()) return prepared.status();

@@ -58,8 +58,7 @@ struct MemberState {
   // The plan of a call that this rank has made before, or nullptr: then plan() is to be asked. All
   // calls but the first pass here, and a Result would cost as much as the look-up.
   const PreparedPtr* known(const Call& call) noexcept {
-    const PlanKey key(call);
-    const RankPlans::Slot* slot = plans.find(key, key.hash());
+    const RankPlans::Slot* slot = plans.find(PlanKey(call));
     return slot != nullptr && slot->called ? &slot->prepared : nullptr;
   }
   // find(), without exceptions. What fails in a way that others would wait for ends it for them.
@@ -70,7 +69,7 @@ struct MemberState {
   Result<Found> find(const Call& call, bool calls);
   // A call that was bound before it was certain to be made has been the first of its kind.
   void has_called(const Prepared& prepared) noexcept {
-    RankPlans::Slot* slot = plans.find(prepared.key.view(), prepared.key.hash());
+    RankPlans::Slot* slot = plans.find(prepared.key.view());
     if (slot != nullptr) slot->called = true;
   }
   // The call's time runs from its first long wait, while planning or later.

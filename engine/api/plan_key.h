@@ -20,35 +20,23 @@ namespace rankine {
 // where there are some. Arguments that a collective does not take make no difference.
 class PlanKey {
  public:
-  explicit PlanKey(const Call& call) noexcept : call_(&call) {
+  [[gnu::always_inline]] explicit PlanKey(const Call& call) noexcept : call_(&call) {
     const CallOptions& options = call.options;
     const bool knows_in_place =
         call.collective == Collective::all_reduce || call.collective == Collective::all_to_all;
     const bool in_place = knows_in_place && call.in == call.out && call.in != nullptr;
-    const std::size_t listed = call.counts.size() | options.dims.size() | options.skips.size() |
-                               options.levels.size() |
-                               static_cast<std::uint32_t>(options.aggregation | options.radix);
-    const std::uint64_t transport =
-        options.transport ? 1 + static_cast<std::uint64_t>(*options.transport) : 0;
-    // Four bits, and no value that there is not shall look like one that there is.
-    const std::uint64_t order =
-        options.order ? std::min<std::uint64_t>(15, 1 + static_cast<std::uint64_t>(*options.order))
-                      : 0;
+    const bool shared = options.shared_payloads && call.collective != Collective::barrier;
     numbers_[0] = call.count;
-    numbers_[1] = options.epilogue != nullptr
-                      ? options.epilogue->row_elements
-                      : pair(call.root != 0 && has_root(call.collective) ? call.root : 0,
-                             call.collective == Collective::send_recv ? call.peer : 0);
-    numbers_[2] = pair(options.segments, options.group);
-    numbers_[3] =
-        static_cast<std::uint64_t>(call.collective) | static_cast<std::uint64_t>(call.type) << 8 |
-        static_cast<std::uint64_t>(call.op) << 16 | transport << 24 | order << kOrder |
-        std::uint64_t{in_place} << kInPlace | std::uint64_t{!options.algorithm.empty()} << kNamed |
-        std::uint64_t{listed != 0} << kLists | std::uint64_t{options.epilogue != nullptr} << kRows |
-        std::uint64_t{options.shared_payloads && call.collective != Collective::barrier} << kShared;
-    if (call.user_op != nullptr) [[unlikely]] {
-      numbers_[3] |= std::uint64_t{call.user_op->commutative} << kCommutative |
-                     static_cast<std::uint64_t>(call.user_op->element_bytes) << kElement;
+    numbers_[1] = numbers_[2] = 0;
+    numbers_[3] = static_cast<std::uint64_t>(call.collective) |
+                  static_cast<std::uint64_t>(call.type) << 8 |
+                  static_cast<std::uint64_t>(call.op) << 16 | std::uint64_t{in_place} << kInPlace |
+                  std::uint64_t{shared} << kShared;
+    const bool said = options.transport.has_value() | options.order.has_value() |
+                      (options.epilogue != nullptr) | (call.user_op != nullptr);
+    if ((lists(call) | options.algorithm.size() | pair(call.root, call.peer) |
+         pair(options.segments, options.group) | std::uint64_t{said}) != 0) {
+      add_what_few_calls_have();
     }
   }
 
@@ -81,6 +69,36 @@ class PlanKey {
  private:
   static constexpr int kOrder = 36, kInPlace = 40, kNamed = 41, kLists = 42, kCommutative = 43,
                        kElement = 44, kRows = 57, kShared = 58;
+
+  // Whether there are lists, or numbers that go with them.
+  static std::uint64_t lists(const Call& call) noexcept {
+    const CallOptions& options = call.options;
+    return call.counts.size() | options.dims.size() | options.skips.size() | options.levels.size() |
+           static_cast<std::uint32_t>(options.aggregation | options.radix);
+  }
+  [[gnu::noinline]] void add_what_few_calls_have() noexcept {
+    const Call& call = *call_;
+    const CallOptions& options = call.options;
+    const std::uint64_t transport =
+        options.transport ? 1 + static_cast<std::uint64_t>(*options.transport) : 0;
+    // Four bits, and no value that there is not shall look like one that there is.
+    const std::uint64_t order =
+        options.order ? std::min<std::uint64_t>(15, 1 + static_cast<std::uint64_t>(*options.order))
+                      : 0;
+    numbers_[1] = options.epilogue != nullptr
+                      ? options.epilogue->row_elements
+                      : pair(call.root != 0 && has_root(call.collective) ? call.root : 0,
+                             call.collective == Collective::send_recv ? call.peer : 0);
+    numbers_[2] = pair(options.segments, options.group);
+    numbers_[3] |= transport << 24 | order << kOrder |
+                   std::uint64_t{!options.algorithm.empty()} << kNamed |
+                   std::uint64_t{lists(call) != 0} << kLists |
+                   std::uint64_t{options.epilogue != nullptr} << kRows;
+    if (call.user_op != nullptr) {
+      numbers_[3] |= std::uint64_t{call.user_op->commutative} << kCommutative |
+                     static_cast<std::uint64_t>(call.user_op->element_bytes) << kElement;
+    }
+  }
 
   bool has(int flag) const noexcept { return (numbers_[3] >> flag & 1) != 0; }
   static std::uint64_t pair(int a, int b) noexcept {

@@ -73,8 +73,20 @@ RankPlans::Slot* RankPlans::free_slot(std::uint64_t hash) noexcept {
   return nullptr;
 }
 
+RankPlans::Slot* RankPlans::look_up(const PlanKey& key) noexcept {
+  const std::uint64_t hash = key.hash();
+  Slot* set = &slots_[(hash & (slots_.size() / kWays - 1)) * kWays];
+  for (std::size_t i = 0; i < kWays; ++i) {
+    if (set[i].hash == hash && set[i].prepared != nullptr && set[i].prepared->key.view() == key) {
+      return latest_ = &set[i];
+    }
+  }
+  return nullptr;
+}
+
 RankPlans::Slot& RankPlans::insert(PreparedPtr prepared) {
   const std::uint64_t hash = prepared->key.hash();
+  latest_ = nullptr;  // slots may move
   Slot* slot = free_slot(hash);
   while (slot == nullptr && slots_.size() < kMostSets * kWays) {
     RankPlans larger;
@@ -95,6 +107,7 @@ RankPlans::Slot& RankPlans::insert(PreparedPtr prepared) {
 }
 
 void RankPlans::clear() {
+  latest_ = nullptr;
   slots_ = std::vector<Slot>(kLeastSets * kWays);
   next_victim_ = 0;
 }

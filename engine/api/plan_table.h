@@ -1,9 +1,10 @@
 // The plans of a communicator, and those that one rank holds.
 //
-// Every rank keeps what it uses in a RankPlans of its own, where a look-up is a hash, a few loads
-// and a comparison. What it does not hold it finds in the PlanTable that all ranks share, without a
-// lock; only what nobody has planned yet is planned under one. A rank counts by itself who of its
-// own holds a plan, so that ranks do not take one counter's line from each other.
+// Every rank keeps what it uses in a RankPlans of its own, where a look-up is a comparison for the
+// call that it made last, and else a hash, a few loads and a comparison. What it does not hold it
+// finds in the PlanTable that all ranks share, without a lock; only what nobody has planned yet is
+// planned under one. A rank counts by itself who of its own holds a plan, so that ranks do not take
+// one counter's line from each other.
 #pragma once
 
 #include <array>
@@ -98,14 +99,9 @@ class RankPlans {
     bool called = false;   // not only asked about
   };
 
-  [[gnu::always_inline]] Slot* find(const PlanKey& key, std::uint64_t hash) noexcept {
-    Slot* set = &slots_[(hash & (slots_.size() / kWays - 1)) * kWays];
-    for (std::size_t i = 0; i < kWays; ++i) {
-      if (set[i].hash == hash && set[i].prepared != nullptr && set[i].prepared->key.view() == key) {
-        return &set[i];
-      }
-    }
-    return nullptr;
+  [[gnu::always_inline]] Slot* find(const PlanKey& key) noexcept {
+    if (latest_ != nullptr && latest_->prepared->key.view() == key) return latest_;
+    return look_up(key);
   }
   // Of a plan that it does not hold. May throw std::bad_alloc, and is then as before.
   Slot& insert(PreparedPtr prepared);
@@ -114,8 +110,10 @@ class RankPlans {
 
  private:
   Slot* free_slot(std::uint64_t hash) noexcept;
+  Slot* look_up(const PlanKey& key) noexcept;
 
   std::vector<Slot> slots_;
+  Slot* latest_ = nullptr;  // that was found
   std::size_t next_victim_ = 0;
 };
 

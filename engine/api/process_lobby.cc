@@ -20,7 +20,7 @@
 namespace rankine {
 namespace {
 
-constexpr std::uint32_t kLobbyLayout = 5;
+constexpr std::uint32_t kLobbyLayout = 6;
 // For those that are late where a meeting has failed, and by who cannot make a file to fail in.
 constexpr std::int64_t kPatienceNs = 500'000'000;
 

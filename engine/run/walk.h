@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "engine/run/interpret.h"
@@ -182,7 +183,8 @@ void move_data(const Op& op, const Operand* operands, const Plan& plan, RankStat
   } else {
     will_write(destination, op.bytes);
     const int divisor = (op.flags & kDivides) != 0 ? plan.divisor : 0;
-    const std::size_t count = op.bytes / plan.element_bytes;
+    // (Of types that are folded, elements are powers of two.)
+    const std::size_t count = op.bytes >> std::countr_zero(plan.element_bytes);
     if (op.copies == 0 && !streams) {
       plan.fold(destination, sources, op.operands, count, divisor);
     } else if ((op.flags & kClaims) != 0 && !streams) {
