@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <string>
 
@@ -13,12 +14,14 @@
 namespace rankine {
 namespace {
 
-Enforcement in_huge_pages(const std::byte* base, std::size_t bytes) {
+Enforcement in_huge_pages(const std::byte* base, std::size_t bytes) noexcept {
   if (bytes < kHugePage) return {};
   const int error = collapse_into_huge_pages(base, bytes);
   if (error == 0) return Enforcement::done();
-  return Enforcement::refusal(
-      error, std::string("no huge pages for shared payloads: madvise: ") + std::strerror(error));
+  char text[160];
+  std::snprintf(text, sizeof(text), "no huge pages for shared payloads: madvise: %s",
+                std::strerror(error));
+  return Enforcement::refusal(error, text);
 }
 
 }  // namespace

@@ -162,19 +162,18 @@ Program in_turns(Program whole, const Schedule& schedule, const Goal& goal, cons
   const auto whole_units = [unit](std::size_t bytes) { return (bytes + unit - 1) / unit * unit; };
   const std::size_t block = largest_block(layout);
   const std::size_t wanted = (scratch + options.scratch - 1) / options.scratch;
-  const std::size_t part =
-      whole_units(std::max({(block + wanted - 1) / wanted, options.part, std::size_t{1}}));
+  const std::size_t part = whole_units(std::max((block + wanted - 1) / wanted, options.part));
   const std::size_t turns = (block + part - 1) / part;
   if (turns <= 2) return whole;
-  const int whole_rounds = whole.rounds;
+  const int rounds = whole.rounds;
   whole = {};
 
   // Where all blocks are as long as in the turn before, they are the same operations further on.
-  struct Turn {
+  struct Made {
     Program program;
     std::size_t first = 0;  // turn that it is of
   };
-  std::vector<Turn> made;
+  std::vector<Made> made;
   Layout sizes;
   for (std::size_t i = 0; i < turns; ++i) {
     Layout here = part_of(layout, i * part, part);
@@ -185,33 +184,29 @@ Program in_turns(Program whole, const Schedule& schedule, const Goal& goal, cons
     sizes = std::move(here);
   }
   std::vector<std::size_t> most(static_cast<std::size_t>(goal.ranks));
-  for (const Turn& turn : made) {
+  for (const Made& one : made) {
     for (std::size_t r = 0; r < most.size(); ++r) {
-      most[r] = std::max(most[r], turn.program.scratch_bytes[r]);
+      most[r] = std::max(most[r], one.program.scratch_bytes[r]);
     }
   }
-  const int last_round = whole_rounds - 1;
   Series series(most, made.front().program, options.mutant, program.meter);
   std::size_t next_made = 0;
   const auto begin = [&](std::size_t i) {
     if (next_made < made.size() && made[next_made].first == i) ++next_made;
-    const Turn& turn = made[next_made - 1];
-    return series.begin(turn.program, (i - turn.first) * part);
+    const Made& one = made[next_made - 1];
+    return series.begin(one.program, (i - one.first) * part);
   };
   // What a turn stages comes before the last round of the turn before, so that nobody waits for it.
   Series::Turn turn = begin(0);
   series.add(turn, kStaging, 0);
-  for (std::size_t i = 0; i < turns; ++i) {
-    series.add(turn, 0, last_round);
-    if (i + 1 == turns) {
-      series.add(turn, last_round, last_round + 1);
-      break;
-    }
-    Series::Turn next = begin(i + 1);
+  for (std::size_t i = 1; i < turns; ++i) {
+    series.add(turn, 0, rounds - 1);
+    Series::Turn next = begin(i);
     series.add(next, kStaging, 0);
-    series.add(turn, last_round, last_round + 1);
+    series.add(turn, rounds - 1, rounds);
     turn = std::move(next);
   }
+  series.add(turn, 0, rounds);
   return series.take();
 }
 
