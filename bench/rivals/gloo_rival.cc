@@ -114,20 +114,16 @@ class Gloo final : public Rival {
   std::shared_ptr<gloo::Context> context_;
 };
 
-#else
-
-struct Gloo final : Rival {
-  explicit Gloo(const Setup&) : Rival("gloo", Family::kOther) {
-    missing = "not installed: libgloo-dev";
-  }
-  bool takes(Collective, std::size_t) const override { return false; }
-  void call(Collective, int, const float*, float*, std::size_t) noexcept override {}
-};
-
 #endif
 
 }  // namespace
 
-std::unique_ptr<Rival> make_gloo(const Setup& setup) { return std::make_unique<Gloo>(setup); }
+std::unique_ptr<Rival> make_gloo([[maybe_unused]] const Setup& setup) {
+#if defined(RANKINE_HAS_GLOO)
+  return std::make_unique<Gloo>(setup);
+#else
+  return std::make_unique<NotInstalled>("gloo", "libgloo-dev");
+#endif
+}
 
 }  // namespace rankine::rivals

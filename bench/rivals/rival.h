@@ -75,4 +75,14 @@ struct Rival {
   std::string missing;  // why it cannot run here; empty when it can
 };
 
+// In the place of one that this program was built without. `what` is to be installed.
+struct NotInstalled final : Rival {
+  NotInstalled(std::string its_name, const std::string& what)
+      : Rival(std::move(its_name), Family::kOther) {
+    missing = "not installed: " + what;
+  }
+  bool takes(Collective, std::size_t) const override { return false; }
+  void call(Collective, int, const float*, float*, std::size_t) noexcept override {}
+};
+
 }  // namespace rankine::rivals

@@ -185,20 +185,16 @@ class Ucc final : public Rival {
   Arguments arguments_;
 };
 
-#else
-
-struct Ucc final : Rival {
-  explicit Ucc(const Setup&) : Rival("ucc", Family::kOther) {
-    missing = "not installed: UCC, at UCC_HOME or where pkg-config knows it";
-  }
-  bool takes(Collective, std::size_t) const override { return false; }
-  void call(Collective, int, const float*, float*, std::size_t) noexcept override {}
-};
-
 #endif
 
 }  // namespace
 
-std::unique_ptr<Rival> make_ucc(const Setup& setup) { return std::make_unique<Ucc>(setup); }
+std::unique_ptr<Rival> make_ucc([[maybe_unused]] const Setup& setup) {
+#if defined(RANKINE_HAS_UCC)
+  return std::make_unique<Ucc>(setup);
+#else
+  return std::make_unique<NotInstalled>("ucc", "UCC, at UCC_HOME or where pkg-config knows it");
+#endif
+}
 
 }  // namespace rankine::rivals
