@@ -54,6 +54,7 @@ void barrier_everywhere(Threads whose) { syscall(SYS_membarrier, barrier_of(whos
 
 void futex_wait(const Atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t until_ns,
                 Threads whose) {
+  shorten_time_slice_once();
   const timespec until{until_ns / 1'000'000'000, until_ns % 1'000'000'000};
   // WAIT_BITSET takes an absolute time of the monotonic clock.
   syscall(SYS_futex, &word, futex_operation(FUTEX_WAIT_BITSET, whose), seen, &until, nullptr,

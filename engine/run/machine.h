@@ -20,6 +20,7 @@
 #include <mutex>
 
 #include "engine/run/fork_count.h"
+#include "engine/run/time_slice.h"
 
 namespace rankine {
 
@@ -42,7 +43,10 @@ inline void wait_for_stores() {
   __builtin_ia32_mfence();
 #endif
 }
-inline void yield_cpu() { sched_yield(); }
+inline void yield_cpu() {
+  shorten_time_slice_once();
+  sched_yield();
+}
 void sleep_ns(std::int64_t ns);
 
 // Of the monotonic clock.
