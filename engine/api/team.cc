@@ -16,6 +16,7 @@
 #include "engine/api/member_state.h"
 #include "engine/api/taken_cores.h"
 #include "engine/run/machine.h"
+#include "engine/run/time_slice.h"
 #include "numa/cancel_state.h"
 #include "numa/levels.h"
 #include "numa/pin.h"
@@ -119,6 +120,7 @@ void Team::State::play(Rank r, const std::function<void(Member&)>& f) {
 }
 
 void Team::State::work(Rank r) {
+  shorten_time_slice_once();  // between runs it sleeps
   std::uint64_t seen = 0;
   for (;;) {
     const std::function<void(Member&)>* f = nullptr;
@@ -278,6 +280,7 @@ Status Team::run(const std::function<void(Member&)>& f) {
   s.busy = ranks();
   ++s.run;
   s.start.notify_all();
+  shorten_time_slice_once();
   s.finished.wait(lock, [&] { return s.busy == 0; });
   s.job = nullptr;
   health = s.communicator->health();

@@ -16,15 +16,7 @@ constexpr std::size_t kWidth = 32;
 namespace rankine {
 namespace {
 
-struct Target {
-  template <class T>
-  RANKINE_INLINE static Vec<T> min_of(Vec<T> x, Vec<T> y) {
-    return generic_min<T>(x, y);
-  }
-  template <class T>
-  RANKINE_INLINE static Vec<T> max_of(Vec<T> x, Vec<T> y) {
-    return generic_max<T>(x, y);
-  }
+struct Target : Generic<Target> {
   using HalfRegister = Vec<std::uint8_t, 16>;
   using HalfTotal = Vec<float>;
   RANKINE_INLINE static HalfTotal widen_half(HalfRegister x) {
@@ -33,25 +25,7 @@ struct Target {
   RANKINE_INLINE static HalfRegister narrow_half(HalfTotal x) {
     return as<HalfRegister>(_mm256_cvtps_ph(as<__m256>(x), _MM_FROUND_TO_NEAREST_INT));
   }
-  RANKINE_INLINE static Floats widen_bfloat(Bytes x) { return generic_widen_bfloat(x); }
-  RANKINE_INLINE static Bytes narrow_bfloat(Floats x) { return generic_narrow_bfloat(x); }
-  template <int kFraction>
-  RANKINE_INLINE static FourFloats widen_f8(Bytes x) {
-    return widen_float8<kFraction>(x);
-  }
-  template <int kFraction>
-  RANKINE_INLINE static Bytes narrow_f8(FourFloats x) {
-    return narrow_float8<kFraction>(x);
-  }
 
-  template <std::size_t kBytes, class Register>
-  RANKINE_INLINE static Register load_exact(const char* from) {
-    return load_partial<Register>(from, kBytes);
-  }
-  template <std::size_t kBytes, class Register>
-  RANKINE_INLINE static void store_exact(char* to, Register value) {
-    store_partial<Register>(to, value, kBytes);
-  }
   template <class Register>
   RANKINE_INLINE static Register load_partial(const char* from, std::size_t bytes) {
     if constexpr (sizeof(Register) == 16) {

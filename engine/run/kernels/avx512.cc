@@ -9,10 +9,7 @@
 namespace rankine {
 namespace {
 
-struct Target : Avx512 {
-  RANKINE_INLINE static Floats widen_bfloat(Bytes x) { return generic_widen_bfloat(x); }
-  RANKINE_INLINE static Bytes narrow_bfloat(Floats x) { return generic_narrow_bfloat(x); }
-};
+using Target = Avx512;
 
 }  // namespace
 }  // namespace rankine

@@ -22,7 +22,7 @@ namespace {
 
 // The zero-masking forms under a full mask are the plain instructions. g++ 12 takes the undefined
 // pass-through operand of the plain forms for an uninitialised variable.
-struct Avx512 {
+struct Avx512 : Generic<Avx512> {
   // VRANGE orders -0 below +0; only NaN needs a second look.
   template <class T>
   RANKINE_INLINE static Vec<T> min_of(Vec<T> x, Vec<T> y) {

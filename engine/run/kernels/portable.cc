@@ -12,38 +12,12 @@ constexpr std::size_t kWidth = 16;
 namespace rankine {
 namespace {
 
-struct Target {
-  template <class T>
-  RANKINE_INLINE static Vec<T> min_of(Vec<T> x, Vec<T> y) {
-    return generic_min<T>(x, y);
-  }
-  template <class T>
-  RANKINE_INLINE static Vec<T> max_of(Vec<T> x, Vec<T> y) {
-    return generic_max<T>(x, y);
-  }
+struct Target : Generic<Target> {
   using HalfRegister = Bytes;
   using HalfTotal = Floats;
   RANKINE_INLINE static Floats widen_half(Bytes x) { return generic_widen_half(x); }
   RANKINE_INLINE static Bytes narrow_half(Floats x) { return generic_narrow_half(x); }
-  RANKINE_INLINE static Floats widen_bfloat(Bytes x) { return generic_widen_bfloat(x); }
-  RANKINE_INLINE static Bytes narrow_bfloat(Floats x) { return generic_narrow_bfloat(x); }
-  template <int kFraction>
-  RANKINE_INLINE static FourFloats widen_f8(Bytes x) {
-    return widen_float8<kFraction>(x);
-  }
-  template <int kFraction>
-  RANKINE_INLINE static Bytes narrow_f8(FourFloats x) {
-    return narrow_float8<kFraction>(x);
-  }
 
-  template <std::size_t kBytes, class Register>
-  RANKINE_INLINE static Register load_exact(const char* from) {
-    return load_partial<Register>(from, kBytes);
-  }
-  template <std::size_t kBytes, class Register>
-  RANKINE_INLINE static void store_exact(char* to, Register value) {
-    store_partial<Register>(to, value, kBytes);
-  }
   template <class Register>
   RANKINE_INLINE static Register load_partial(const char* from, std::size_t bytes) {
     return as<Register>(load_up_to_16(from, bytes));

@@ -70,26 +70,6 @@ inline constexpr float kNan<float> = __builtin_nanf("");
 template <>
 inline constexpr double kNan<double> = __builtin_nan("");
 
-// --- What a Target may use when it has no instruction of its own.
-
-// IEEE minimum and maximum. Both orders of the comparison agree except on zeros, where OR keeps the
-// minus and AND drops it, and on NaN, which is put right at the end.
-template <class T>
-RANKINE_INLINE Vec<T> generic_min(Vec<T> x, Vec<T> y) {
-  const Vec<T> xy = x < y ? x : y;
-  const Vec<T> yx = y < x ? y : x;
-  const Vec<T> both = as<Vec<T>>(as<Bytes>(xy) | as<Bytes>(yx));
-  return ((x != x) | (y != y)) ? splat(kNan<T>) : both;
-}
-
-template <class T>
-RANKINE_INLINE Vec<T> generic_max(Vec<T> x, Vec<T> y) {
-  const Vec<T> xy = x > y ? x : y;
-  const Vec<T> yx = y > x ? y : x;
-  const Vec<T> both = as<Vec<T>>(as<Bytes>(xy) & as<Bytes>(yx));
-  return ((x != x) | (y != y)) ? splat(kNan<T>) : both;
-}
-
 // binary16 in the low half of each lane -> float. The multiplication rebiases the exponent and
 // normalises subnormals.
 RANKINE_INLINE Vec<float> decode_half(Vec<std::uint32_t> code) {
@@ -123,20 +103,11 @@ RANKINE_INLINE Bytes generic_narrow_half(Floats floats) {
   return as<Bytes>(encode_half(floats.a) | (encode_half(floats.b) << 16));
 }
 
-RANKINE_INLINE Floats generic_widen_bfloat(Bytes bfloats) {
-  const Vec<std::uint32_t> pairs = as<Vec<std::uint32_t>>(bfloats);
-  return {as<Vec<float>>(pairs << 16), as<Vec<float>>(pairs & 0xffff0000U)};
-}
-
 // To the nearest upper half, ties to even. No test for NaN: what was computed from bfloat16 is a
 // NaN whose payload ends in 16 zeros, if it is one, and rounding cannot carry out of those.
 RANKINE_INLINE Vec<std::uint32_t> round_bfloat(Vec<float> value) {
   const Vec<std::uint32_t> bits = as<Vec<std::uint32_t>>(value);
   return bits + (((bits >> 16) & 1U) + 0x7fffU);
-}
-
-RANKINE_INLINE Bytes generic_narrow_bfloat(Floats floats) {
-  return as<Bytes>((round_bfloat(floats.a) >> 16) | (round_bfloat(floats.b) & 0xffff0000U));
 }
 
 // An 8-bit float with this many fraction bits in the low byte of each lane -> float. A subnormal is
@@ -184,20 +155,6 @@ RANKINE_INLINE Vec<std::uint32_t> encode_float8(Vec<float> value) {
   return code | ((bits >> 24) & 0x80U);
 }
 
-template <int kFraction>
-RANKINE_INLINE FourFloats widen_float8(Bytes codes) {
-  const Vec<std::uint32_t> fours = as<Vec<std::uint32_t>>(codes);
-  return {decode_float8<kFraction>(fours), decode_float8<kFraction>(fours >> 8),
-          decode_float8<kFraction>(fours >> 16), decode_float8<kFraction>(fours >> 24)};
-}
-
-template <int kFraction>
-RANKINE_INLINE Bytes narrow_float8(FourFloats floats) {
-  return as<Bytes>(encode_float8<kFraction>(floats.a) | (encode_float8<kFraction>(floats.b) << 8) |
-                   (encode_float8<kFraction>(floats.c) << 16) |
-                   (encode_float8<kFraction>(floats.d) << 24));
-}
-
 // Lanes of pairs: every first one twice, every second one twice, each pair the other way round.
 template <std::size_t... kLanes>
 struct Pairs {
@@ -230,6 +187,58 @@ RANKINE_INLINE Vec<T> complex_product(Vec<T> x, Vec<T> y) {
   const Vec<T> cross = Lanes::seconds(x) * Lanes::swapped(y);  // bd, bc
   return Lanes::firsts(x) * y + as<Vec<T>>(as<Vec<Word>>(cross) ^ minus);
 }
+
+// What a Target is where it has no instruction of its own for it: `Of` is the Target, from which
+// the rest comes.
+template <class Of>
+struct Generic {
+  // IEEE minimum and maximum. Both orders of the comparison agree except on zeros, where OR keeps
+  // the minus and AND drops it, and on NaN, which is put right at the end.
+  template <class T>
+  RANKINE_INLINE static Vec<T> min_of(Vec<T> x, Vec<T> y) {
+    const Vec<T> xy = x < y ? x : y;
+    const Vec<T> yx = y < x ? y : x;
+    const Vec<T> both = as<Vec<T>>(as<Bytes>(xy) | as<Bytes>(yx));
+    return ((x != x) | (y != y)) ? splat(kNan<T>) : both;
+  }
+  template <class T>
+  RANKINE_INLINE static Vec<T> max_of(Vec<T> x, Vec<T> y) {
+    const Vec<T> xy = x > y ? x : y;
+    const Vec<T> yx = y > x ? y : x;
+    const Vec<T> both = as<Vec<T>>(as<Bytes>(xy) & as<Bytes>(yx));
+    return ((x != x) | (y != y)) ? splat(kNan<T>) : both;
+  }
+
+  RANKINE_INLINE static Floats widen_bfloat(Bytes bfloats) {
+    const Vec<std::uint32_t> pairs = as<Vec<std::uint32_t>>(bfloats);
+    return {as<Vec<float>>(pairs << 16), as<Vec<float>>(pairs & 0xffff0000U)};
+  }
+  RANKINE_INLINE static Bytes narrow_bfloat(Floats floats) {
+    return as<Bytes>((round_bfloat(floats.a) >> 16) | (round_bfloat(floats.b) & 0xffff0000U));
+  }
+
+  template <int kFraction>
+  RANKINE_INLINE static FourFloats widen_f8(Bytes codes) {
+    const Vec<std::uint32_t> fours = as<Vec<std::uint32_t>>(codes);
+    return {decode_float8<kFraction>(fours), decode_float8<kFraction>(fours >> 8),
+            decode_float8<kFraction>(fours >> 16), decode_float8<kFraction>(fours >> 24)};
+  }
+  template <int kFraction>
+  RANKINE_INLINE static Bytes narrow_f8(FourFloats floats) {
+    return as<Bytes>(
+        encode_float8<kFraction>(floats.a) | (encode_float8<kFraction>(floats.b) << 8) |
+        (encode_float8<kFraction>(floats.c) << 16) | (encode_float8<kFraction>(floats.d) << 24));
+  }
+
+  template <std::size_t kBytes, class Register>
+  RANKINE_INLINE static Register load_exact(const char* from) {
+    return Of::template load_partial<Register>(from, kBytes);
+  }
+  template <std::size_t kBytes, class Register>
+  RANKINE_INLINE static void store_exact(char* to, Register value) {
+    Of::template store_partial<Register>(to, value, kBytes);
+  }
+};
 
 // --- 16 bytes or fewer, from and to general registers. A round trip through the stack would stall:
 // a wide load cannot be served from the narrow stores before it.

@@ -21,6 +21,7 @@
 #include "engine/network/simulate.h"
 #include "engine/network/wire.h"
 #include "tests/engine/api/ranks.h"
+#include "tests/engine/api/standing_threads.h"
 
 namespace rankine {
 
@@ -47,6 +48,7 @@ class Twin {
   Twin(int ranks, std::shared_ptr<const CallNetwork> on)
       : network_(std::move(on)),
         all_({.ranks = ranks, .network = network_}),
+        threads_(ranks),
         ends_(static_cast<std::size_t>(ranks), 0) {}
 
   int ranks() const { return static_cast<int>(ends_.size()); }
@@ -86,12 +88,13 @@ class Twin {
       std::iota(in_[r].begin(), in_[r].end(), static_cast<std::uint32_t>(r));
       out_[r].assign(count * blocks, 0);
     }
-    const auto results = all_.run([&](Member& me) {
-      const auto r = static_cast<std::size_t>(me.rank());
+    std::vector<Status> results(in_.size());
+    threads_.run([&](Rank rank) {
+      const auto r = static_cast<std::size_t>(rank);
       Call mine = call;
       mine.in = in_[r].data();
       mine.out = in_place ? in_[r].data() : out_[r].data();
-      return me.call(mine);
+      results[r] = member(rank).call(mine);
     });
     for (const Status& status : results) ASSERT_TRUE(status.ok()) << status.text();
     if (line.collective == Collective::all_reduce) {
@@ -159,6 +162,7 @@ class Twin {
 
   const std::shared_ptr<const CallNetwork> network_;
   Ranks all_;
+  StandingThreads threads_;
   std::vector<Ticks> ends_;
   Ticks ticks_per_second_ = 1;
   std::vector<std::vector<std::uint32_t>> in_, out_;  // of the latest call, by rank
