@@ -115,7 +115,7 @@ Result<std::shared_ptr<ProcessRanks>> meet(const CommunicatorOptions& options,
        .ranks = std::move(here),
        .settings = *settings,
        .deadline_ns = deadline_after(now_ns(), saturated_ns(options.timeout))},
-      costs);
+      posts_of_processes(options.ranks, costs));
 }
 
 }  // namespace

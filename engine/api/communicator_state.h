@@ -22,7 +22,7 @@
 #include "engine/api/payloads.h"
 #include "engine/api/placed_lines.h"
 #include "engine/api/plan_table.h"
-#include "engine/api/process_ranks.h"
+#include "engine/api/processes/ranks.h"
 #include "engine/api/tuning.h"
 #include "engine/base/deadline.h"
 #include "engine/base/zeroed_pages.h"
@@ -49,6 +49,8 @@ struct MailboxShape {
   std::uint32_t stride = 0;
 };
 MailboxShape mailbox_shape(int ranks);
+// What ranks post calls in that are processes.
+ProcessRanks::Posts posts_of_processes(int ranks, const Costs& costs);
 
 // What a child of the process that made a communicator gets from it.
 inline Status forked_status() noexcept {

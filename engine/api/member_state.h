@@ -14,7 +14,7 @@
 #include "engine/api/displaced.h"
 #include "engine/api/given.h"
 #include "engine/api/member.h"
-#include "engine/api/process_payloads.h"
+#include "engine/api/processes/payloads.h"
 #include "engine/api/request.h"
 #include "engine/base/deadline.h"
 #include "engine/base/huge_pages.h"

@@ -9,7 +9,7 @@
 
 #include "engine/api/communicator.h"
 #include "engine/api/payload.h"
-#include "engine/api/process_ranks.h"
+#include "engine/api/processes/ranks.h"
 #include "engine/run/process_owned.h"
 #include "numa/arena.h"
 

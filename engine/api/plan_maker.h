@@ -13,7 +13,7 @@
 #include "engine/api/environment.h"
 #include "engine/api/order.h"
 #include "engine/api/plan_table.h"
-#include "engine/api/process_ranks.h"
+#include "engine/api/processes/ranks.h"
 #include "engine/api/tuning.h"
 #include "engine/base/costs.h"
 #include "engine/base/status.h"

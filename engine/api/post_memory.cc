@@ -19,6 +19,17 @@ MailboxShape mailbox_shape(int ranks) {
   return {kSlots / 2, slots_for(kSmallPayload)};
 }
 
+ProcessRanks::Posts posts_of_processes(int ranks, const Costs& costs) {
+  const MailboxShape mail = mailbox_shape(ranks);
+  // Pairs have mailboxes as small as all have: there are as many of them.
+  const auto among = [&](int few) {
+    return PostsShape{.board_stride = board_stride(board_bytes(few, costs)),
+                      .slots = mail.slots,
+                      .slot_stride = mail.stride};
+  };
+  return {.all = among(ranks), .pairs = among(2)};
+}
+
 namespace {
 
 void set_up(const Mailbox& mailbox, std::uint32_t first_count) {

@@ -23,7 +23,8 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::meet_group(
     return {};
   };
   auto met = ProcessRanks::group(*processes, members,
-                                 std::to_string(key.split) + "." + std::to_string(key.color), costs,
+                                 std::to_string(key.split) + "." + std::to_string(key.color),
+                                 posts_of_processes(static_cast<int>(members.size()), costs),
                                  deadline_after(now_ns(), crossbar.timeout_ns()), may_wait);
   if (!met.ok()) return met.status();
   auto made = make_group(self, members, options, *met);

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/api/shared_name.h"
+#include "engine/api/processes/name.h"
 #include "engine/faults/fatal_signals.h"
 #include "engine/faults/plays.h"
 #include "engine/faults/process_stage.h"

@@ -15,7 +15,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/api/shared_name.h"
+#include "engine/api/processes/name.h"
 #include "engine/faults/plays.h"
 #include "engine/faults/scene.h"
 

@@ -13,7 +13,7 @@
 #include <filesystem>
 #include <new>
 
-#include "engine/api/shared_name.h"
+#include "engine/api/processes/name.h"
 #include "engine/base/json_text.h"
 #include "engine/faults/scene.h"
 #include "engine/faults/tally_json.h"

@@ -24,7 +24,7 @@
 #include <string_view>
 
 #include "engine/api/communicator.h"
-#include "engine/api/shared_name.h"
+#include "engine/api/processes/name.h"
 #include "engine/api/tuning.h"
 #include "engine/api/version.h"
 #include "engine/faults/plays.h"

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "engine/api/mpi/mpi_error.h"
-#include "engine/api/process_arena.h"
+#include "engine/api/processes/arena.h"
 #include "engine/base/splitmix.h"
 #include "numa/pages.h"
 

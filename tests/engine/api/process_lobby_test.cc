@@ -1,5 +1,5 @@
 // What processes agree on as they meet, beside where their memory lies.
-#include "engine/api/process_lobby.h"
+#include "engine/api/processes/lobby.h"
 
 #include <gtest/gtest.h>
 #include <sys/syscall.h>

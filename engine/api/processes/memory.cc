@@ -1,4 +1,4 @@
-#include "engine/api/process_memory.h"
+#include "engine/api/processes/memory.h"
 
 #include <algorithm>
 #include <cstring>

@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/api/process_arena.h"
-#include "engine/api/process_settings.h"
-#include "engine/api/shared_ending.h"
+#include "engine/api/processes/arena.h"
+#include "engine/api/processes/ending.h"
+#include "engine/api/processes/settings.h"
 #include "engine/base/status.h"
 
 namespace rankine {

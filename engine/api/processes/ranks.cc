@@ -1,4 +1,4 @@
-#include "engine/api/process_ranks.h"
+#include "engine/api/processes/ranks.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,8 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "engine/api/choose.h"
-#include "engine/api/communicator_state.h"
 #include "numa/pages.h"
 
 namespace rankine {
@@ -35,15 +33,8 @@ ProcessRanks::ProcessRanks(std::shared_ptr<ProcessMemory> memory, std::vector<Ra
       scratch_(here_.size()) {}
 
 Result<std::shared_ptr<ProcessRanks>> ProcessRanks::meet(const ProcessLobby::Meeting& meeting,
-                                                         const Costs& costs) {
-  const MailboxShape mail = mailbox_shape(meeting.settings.ranks);
-  const auto posts = [&](int among) {
-    return PostsShape{.board_stride = board_stride(board_bytes(among, costs)),
-                      .slots = mail.slots,
-                      .slot_stride = mail.stride};
-  };
-  // Pairs have mailboxes as small as all have: there are as many of them.
-  auto met = ProcessMemory::meet(meeting, posts(meeting.settings.ranks), posts(2));
+                                                         const Posts& posts) {
+  auto met = ProcessMemory::meet(meeting, posts.all, posts.pairs);
   if (!met.ok()) return met.status();
   std::shared_ptr<ProcessMemory> memory = std::move(*met);
   std::vector<Rank> seats(static_cast<std::size_t>(memory->layout().ranks));
@@ -60,7 +51,7 @@ Result<std::shared_ptr<ProcessRanks>> ProcessRanks::meet(const ProcessLobby::Mee
 
 Result<std::shared_ptr<ProcessRanks>> ProcessRanks::group(
     const ProcessRanks& of, const std::vector<Rank>& members, const std::string& which,
-    const Costs& costs, std::int64_t deadline_ns, const std::function<Status()>& may_wait) {
+    const Posts& posts, std::int64_t deadline_ns, const std::function<Status()>& may_wait) {
   const LobbyPage& page = of.lobby().page();
   ProcessSettings settings = page.settings;
   settings.ranks = static_cast<std::int32_t>(members.size());
@@ -73,7 +64,7 @@ Result<std::shared_ptr<ProcessRanks>> ProcessRanks::group(
                .settings = settings,
                .deadline_ns = deadline_ns,
                .may_wait = may_wait},
-              costs);
+              posts);
 }
 
 Result<std::shared_ptr<ProcessRanks>> ProcessRanks::pair(const ProcessRanks& of, Rank from, Rank to,

@@ -1,4 +1,4 @@
-#include "engine/api/shared_ending.h"
+#include "engine/api/processes/ending.h"
 
 #include <algorithm>
 #include <cstring>

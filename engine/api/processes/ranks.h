@@ -13,9 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/api/process_memory.h"
-#include "engine/api/shared_ending.h"
-#include "engine/base/costs.h"
+#include "engine/api/processes/ending.h"
+#include "engine/api/processes/memory.h"
 #include "engine/base/status.h"
 #include "engine/run/board.h"
 #include "engine/run/crossbar.h"
@@ -27,15 +26,19 @@ namespace rankine {
 
 class ProcessRanks final : public RankProcesses {
  public:
+  // Boards and mailboxes of all, and of each two for the messages between them.
+  struct Posts {
+    PostsShape all, pairs;
+  };
   // Until all are there, and what the ranks here need from the start is their own. Throws
   // std::bad_alloc, as the next ones.
   static Result<std::shared_ptr<ProcessRanks>> meet(const ProcessLobby::Meeting& meeting,
-                                                    const Costs& costs);
+                                                    const Posts& posts);
   // Some of these, which meet as the ranks of one more communicator, in this order. `which` tells
   // it from all others of these, and is known to its ranks alone. One thread of each process.
   static Result<std::shared_ptr<ProcessRanks>> group(const ProcessRanks& of,
                                                      const std::vector<Rank>& members,
-                                                     const std::string& which, const Costs& costs,
+                                                     const std::string& which, const Posts& posts,
                                                      std::int64_t deadline_ns,
                                                      const std::function<Status()>& may_wait);
   // Two of these, one of which this process plays: rank 0 sends, rank 1 receives. The first of them

@@ -1,4 +1,4 @@
-#include "engine/api/process_lobby.h"
+#include "engine/api/processes/lobby.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -13,7 +13,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "engine/api/shared_name.h"
+#include "engine/api/processes/name.h"
 #include "engine/base/splitmix.h"
 #include "numa/cancel_state.h"
 

@@ -1,4 +1,4 @@
-// The names under which processes meet (process_lobby.h): files in /dev/shm, and the locks that say
+// The names under which processes meet (lobby.h): files in /dev/shm, and the locks that say
 // who is in one of them. A lock is an open file description's: it ends with the process and with
 // exec.
 #pragma once

@@ -1,4 +1,4 @@
-#include "engine/api/process_arena.h"
+#include "engine/api/processes/arena.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "algorithms/catalogue.h"
-#include "engine/api/shared_ending.h"
+#include "engine/api/processes/ending.h"
 #include "engine/base/huge_pages.h"
 #include "engine/run/flight_recorder.h"
 #include "numa/pages.h"

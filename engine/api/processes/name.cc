@@ -1,4 +1,4 @@
-#include "engine/api/shared_name.h"
+#include "engine/api/processes/name.h"
 
 #include <dirent.h>
 #include <fcntl.h>

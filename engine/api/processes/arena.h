@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/api/shared_name.h"
+#include "engine/api/processes/name.h"
 #include "engine/base/status.h"
 #include "engine/run/crossbar.h"
 

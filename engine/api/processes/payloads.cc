@@ -1,4 +1,4 @@
-#include "engine/api/process_payloads.h"
+#include "engine/api/processes/payloads.h"
 
 #include <fcntl.h>
 
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-#include "engine/api/process_arena.h"
+#include "engine/api/processes/arena.h"
 #include "engine/base/huge_pages.h"
 #include "numa/pages.h"
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/api/process_arena.h"
-#include "engine/api/process_lobby.h"
-#include "engine/api/process_payloads.h"
+#include "engine/api/processes/arena.h"
+#include "engine/api/processes/lobby.h"
+#include "engine/api/processes/payloads.h"
 #include "engine/base/status.h"
 #include "engine/run/machine.h"
 
