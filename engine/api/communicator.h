@@ -30,7 +30,9 @@
 // inherited, which leaves all of it alone (the memory stays with the child), and make communicators
 // of its own. No call is a cancellation point: a thread that is cancelled inside one (deferred, the
 // default) ends after it, in its caller's code. What its end means to the others is what the end of
-// any thread means: rank_lost at once where its Member is destroyed, else their deadline.
+// any thread means: rank_lost at once where its Member is destroyed, else their deadline. A thread
+// that has waited for long keeps a short time slice (engine/run/time_slice.h): beside other work it
+// goes on at once, and its share of the core, policy and nice value are as they were.
 #pragma once
 
 #include <chrono>
