@@ -30,12 +30,13 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 
-// One case in so many is run. Larger numbers of ranks are there for what only some N does wrong;
-// steps are prime to the numbers of counts, transports and buffers, so all of these occur.
+// One case in so many is run. Numbers of ranks between the landmarks are there for what only some N
+// does wrong; steps are prime to the numbers of counts, transports and buffers, so all of these
+// occur.
 std::size_t step(int ranks) {
-  if (ranks <= 17) return kSanitized ? 16 : 1;
-  const bool landmark = ranks == 33 || ranks == 48 || ranks == 64;
-  return ranks < 33 || landmark ? 5 : 17;
+  const bool landmark = ranks <= 17 || ranks == 33 || ranks == 48 || ranks == 64;
+  if (landmark) return kSanitized ? 16 : 1;
+  return ranks < 33 ? 5 : 17;
 }
 
 struct Kind {
