@@ -18,8 +18,7 @@ struct Target : Avx512 {
             as<Vec<float>>(_mm512_unpackhi_epi16(zero, as<__m512i>(x)))};
   }
   // The conversion flushes subnormals whatever MXCSR says; they are rare enough for a branch.
-  // Against the integer rounding of Generic: 3.2 cycles per 64 bytes of sums instead
-  // of 4.5.
+  // Against the integer rounding of Generic: 3.2 cycles per 64 bytes of sums instead of 4.5.
   RANKINE_INLINE static Bytes narrow_bfloat(Floats x) {
     const __m512 a = as<__m512>(x.a);
     const __m512 b = as<__m512>(x.b);

@@ -13,11 +13,6 @@ namespace rankine {
 namespace {
 
 struct Target : Generic<Target> {
-  using HalfRegister = Bytes;
-  using HalfTotal = Floats;
-  RANKINE_INLINE static Floats widen_half(Bytes x) { return generic_widen_half(x); }
-  RANKINE_INLINE static Bytes narrow_half(Floats x) { return generic_narrow_half(x); }
-
   template <class Register>
   RANKINE_INLINE static Register load_partial(const char* from, std::size_t bytes) {
     return as<Register>(load_up_to_16(from, bytes));

@@ -94,15 +94,6 @@ RANKINE_INLINE Vec<std::uint32_t> encode_half(Vec<float> value) {
   return code | ((bits >> 16) & 0x8000U);
 }
 
-RANKINE_INLINE Floats generic_widen_half(Bytes halves) {
-  const Vec<std::uint32_t> pairs = as<Vec<std::uint32_t>>(halves);
-  return {decode_half(pairs & 0xffffU), decode_half(pairs >> 16)};
-}
-
-RANKINE_INLINE Bytes generic_narrow_half(Floats floats) {
-  return as<Bytes>(encode_half(floats.a) | (encode_half(floats.b) << 16));
-}
-
 // To the nearest upper half, ties to even. No test for NaN: what was computed from bfloat16 is a
 // NaN whose payload ends in 16 zeros, if it is one, and rounding cannot carry out of those.
 RANKINE_INLINE Vec<std::uint32_t> round_bfloat(Vec<float> value) {
@@ -207,6 +198,16 @@ struct Generic {
     const Vec<T> yx = y > x ? y : x;
     const Vec<T> both = as<Vec<T>>(as<Bytes>(xy) & as<Bytes>(yx));
     return ((x != x) | (y != y)) ? splat(kNan<T>) : both;
+  }
+
+  using HalfRegister = Bytes;
+  using HalfTotal = Floats;
+  RANKINE_INLINE static Floats widen_half(Bytes halves) {
+    const Vec<std::uint32_t> pairs = as<Vec<std::uint32_t>>(halves);
+    return {decode_half(pairs & 0xffffU), decode_half(pairs >> 16)};
+  }
+  RANKINE_INLINE static Bytes narrow_half(Floats floats) {
+    return as<Bytes>(encode_half(floats.a) | (encode_half(floats.b) << 16));
   }
 
   RANKINE_INLINE static Floats widen_bfloat(Bytes bfloats) {
