@@ -15,7 +15,7 @@
 namespace rankine::mpi {
 
 // What one rank may bring to a call that is taken, in bytes. Measured with the rest
-// (bench/RESULTS.md).
+// (bench/results/mpi.md).
 inline constexpr std::size_t kMostPosted = std::size_t{32} << 10;
 
 // One rank's call.
