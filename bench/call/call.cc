@@ -33,9 +33,9 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "engine/api/choose.h"
 #include "engine/api/communicator.h"
 #include "engine/api/team.h"
+#include "engine/api/tuning/choose.h"
 #include "engine/base/statistics.h"
 #include "engine/compile/compile.h"
 #include "engine/faults/failing_new.h"

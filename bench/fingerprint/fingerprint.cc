@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "engine/api/choose.h"
 #include "engine/api/communicator.h"
+#include "engine/api/tuning/choose.h"
 #include "engine/base/statistics.h"
 #include "engine/compile/compile.h"
 #include "engine/run/fingerprint.h"

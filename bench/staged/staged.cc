@@ -35,7 +35,7 @@
 #include "bench/rivals/meeting.h"
 #include "engine/api/communicator.h"
 #include "engine/api/team.h"
-#include "engine/api/tuning.h"
+#include "engine/api/tuning/tuning.h"
 #include "engine/base/statistics.h"
 #include "engine/base/units.h"
 #include "engine/tools/read_result.h"

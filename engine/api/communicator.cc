@@ -7,12 +7,12 @@
 #include <new>
 
 #include "engine/api/agenda.h"
-#include "engine/api/choose.h"
 #include "engine/api/communicator_state.h"
 #include "engine/api/idling.h"
 #include "engine/api/process_settings.h"
 #include "engine/api/progress_thread.h"
 #include "engine/api/rank_threads.h"
+#include "engine/api/tuning/choose.h"
 #include "engine/base/no_answer.h"
 #include "numa/cancel_state.h"
 #include "numa/cpu_budget.h"

@@ -23,7 +23,7 @@
 #include "engine/api/placed_lines.h"
 #include "engine/api/plan_table.h"
 #include "engine/api/processes/ranks.h"
-#include "engine/api/tuning.h"
+#include "engine/api/tuning/tuning.h"
 #include "engine/base/deadline.h"
 #include "engine/base/zeroed_pages.h"
 #include "engine/compile/compile.h"

@@ -4,9 +4,9 @@
 #include <mutex>
 
 #include "engine/api/call_parameters.h"
-#include "engine/api/choose.h"
 #include "engine/api/communicator_state.h"
 #include "engine/api/plan_maker.h"
+#include "engine/api/tuning/choose.h"
 #include "engine/base/no_answer.h"
 #include "engine/compile/compile.h"
 #include "engine/network/wire.h"

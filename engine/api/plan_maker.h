@@ -14,7 +14,7 @@
 #include "engine/api/order.h"
 #include "engine/api/plan_table.h"
 #include "engine/api/processes/ranks.h"
-#include "engine/api/tuning.h"
+#include "engine/api/tuning/tuning.h"
 #include "engine/base/costs.h"
 #include "engine/base/status.h"
 #include "engine/compile/compile.h"

@@ -2,8 +2,8 @@
 #include <new>
 #include <string>
 
-#include "engine/api/choose.h"
 #include "engine/api/communicator_state.h"
+#include "engine/api/tuning/choose.h"
 
 namespace rankine {
 

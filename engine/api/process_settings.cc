@@ -6,7 +6,7 @@
 
 #include "engine/api/first_count.h"
 #include "engine/api/this_machine.h"
-#include "engine/api/tuning.h"
+#include "engine/api/tuning/tuning.h"
 #include "engine/api/version.h"
 #include "engine/base/splitmix.h"
 #include "engine/run/kernels/reduce.h"

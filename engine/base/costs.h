@@ -18,7 +18,7 @@ namespace rankine {
 // Bytes unless said otherwise. Every field has its line in cost_fields(), which says what it
 // decides and what is allowed.
 struct Costs {
-  // The algorithm (engine/api/choose.cc).
+  // The algorithm (engine/api/tuning/choose.cc).
   std::size_t one_round = std::size_t{64} << 10;
   std::size_t one_reader = std::size_t{80} << 10;
   std::size_t readers_of_one = 16;

@@ -25,7 +25,7 @@
 
 #include "engine/api/communicator.h"
 #include "engine/api/processes/name.h"
-#include "engine/api/tuning.h"
+#include "engine/api/tuning/tuning.h"
 #include "engine/api/version.h"
 #include "engine/faults/plays.h"
 #include "engine/faults/scene.h"

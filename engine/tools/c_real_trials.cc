@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "engine/api/choose.h"
+#include "engine/api/tuning/choose.h"
 #include "engine/base/statistics.h"
 #include "engine/network/predict.h"
 #include "engine/tools/table.h"

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "engine/api/tuning.h"
+#include "engine/api/tuning/tuning.h"
 #include "engine/base/costs.h"
 #include "engine/base/status.h"
 #include "engine/network/fabric.h"

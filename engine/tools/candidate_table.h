@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/api/tuning.h"
+#include "engine/api/tuning/tuning.h"
 #include "engine/network/predict.h"
 #include "engine/tools/table.h"
 

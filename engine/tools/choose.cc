@@ -8,8 +8,8 @@
 #include <ostream>
 #include <span>
 
-#include "engine/api/choose.h"
-#include "engine/api/tuning.h"
+#include "engine/api/tuning/choose.h"
+#include "engine/api/tuning/tuning.h"
 #include "engine/network/predict.h"
 #include "engine/tools/candidate_table.h"
 #include "engine/tools/choose_on_threads.h"

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/api/choose.h"
 #include "engine/api/communicator.h"
 #include "engine/api/environment.h"
-#include "engine/api/tuning.h"
+#include "engine/api/tuning/choose.h"
+#include "engine/api/tuning/tuning.h"
 #include "engine/tools/candidate_table.h"
 #include "engine/tools/cost_text.h"
 #include "engine/tools/text.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/api/choose.h"
+#include "engine/api/tuning/choose.h"
 #include "engine/base/units.h"
 #include "engine/run/kernels/types.h"
 #include "engine/tools/interrupt.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "engine/api/team.h"
-#include "engine/api/tuning.h"
+#include "engine/api/tuning/tuning.h"
 #include "engine/base/status.h"
 
 namespace rankine::tools {

@@ -12,7 +12,7 @@
 
 #include "algorithms/catalogue.h"
 #include "algorithms/closed_form.h"
-#include "engine/api/choose.h"
+#include "engine/api/tuning/choose.h"
 #include "engine/tools/algorithm_json.h"
 #include "engine/tools/readable_formula.h"
 #include "engine/tools/table.h"

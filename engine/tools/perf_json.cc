@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "engine/api/tuning.h"
+#include "engine/api/tuning/tuning.h"
 #include "engine/base/statistics.h"
 #include "engine/tools/perf_report.h"
 

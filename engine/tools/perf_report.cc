@@ -6,7 +6,7 @@
 #include <ostream>
 
 #include "algorithms/schedule/collective.h"
-#include "engine/api/tuning.h"
+#include "engine/api/tuning/tuning.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/network.h"
 #include "engine/tools/text.h"

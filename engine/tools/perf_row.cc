@@ -4,7 +4,7 @@
 
 #include "algorithms/catalogue.h"
 #include "engine/api/call_parameters.h"
-#include "engine/api/choose.h"
+#include "engine/api/tuning/choose.h"
 #include "engine/network/predict.h"
 #include "engine/tools/machine.h"
 #include "engine/tools/metrics.h"

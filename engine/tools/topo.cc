@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/api/team.h"
-#include "engine/api/tuning.h"
+#include "engine/api/tuning/tuning.h"
 #include "engine/base/replace_file.h"
 #include "engine/tools/machine.h"
 #include "engine/tools/machine_team.h"

@@ -8,8 +8,8 @@
 #include <ostream>
 #include <span>
 
-#include "engine/api/machine_model.h"
-#include "engine/api/tuning.h"
+#include "engine/api/tuning/machine_model.h"
+#include "engine/api/tuning/tuning.h"
 #include "engine/network/fabric.h"
 #include "engine/tools/c_real_trials.h"
 #include "engine/tools/interrupt.h"

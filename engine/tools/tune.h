@@ -1,5 +1,5 @@
 // rankine tune: measures this machine's contenders and costs, and writes the table by which calls
-// choose their algorithms from then on (engine/api/tuning.h).
+// choose their algorithms from then on (engine/api/tuning/tuning.h).
 #pragma once
 
 #include <chrono>

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <ostream>
 
-#include "engine/api/tuning_json.h"
+#include "engine/api/tuning/tuning_json.h"
 #include "engine/base/statistics.h"
 #include "engine/base/units.h"
 #include "engine/tools/cost_text.h"

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/api/tuning.h"
+#include "engine/api/tuning/tuning.h"
 #include "engine/tools/console.h"
 #include "engine/tools/cost_fit.h"
 #include "engine/tools/cost_search.h"

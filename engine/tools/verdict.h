@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "engine/api/tuning.h"
+#include "engine/api/tuning/tuning.h"
 #include "engine/tools/c_real_trials.h"
 #include "engine/tools/console.h"
 #include "engine/tools/contest.h"

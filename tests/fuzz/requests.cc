@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "engine/api/tuning.h"
+#include "engine/api/tuning/tuning.h"
 #include "engine/base/json_text.h"
 #include "engine/network/fabric.h"
 #include "engine/network/network_file.h"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/api/machine_model.h"
+#include "engine/api/tuning/machine_model.h"
 #include "engine/base/statistics.h"
 #include "engine/base/units.h"
 

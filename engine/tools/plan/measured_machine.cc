@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/api/machine_model.h"
 #include "engine/api/team.h"
+#include "engine/api/tuning/machine_model.h"
 #include "engine/base/statistics.h"
 #include "engine/run/machine.h"
 #include "engine/tools/cost_fit.h"

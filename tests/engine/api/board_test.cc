@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/api/choose.h"
 #include "engine/api/first_count.h"
 #include "engine/api/team.h"
+#include "engine/api/tuning/choose.h"
 #include "tests/engine/api/ranks.h"
 #include "tests/engine/api/until_it_waits.h"
 #include "tests/engine/run/random.h"

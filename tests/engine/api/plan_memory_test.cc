@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "engine/api/choose.h"
 #include "engine/api/communicator.h"
+#include "engine/api/tuning/choose.h"
 #include "engine/compile/compile.h"
 #include "engine/compile/plan_limits.h"
 #include "tests/engine/run/counted_memory.h"

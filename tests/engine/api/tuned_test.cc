@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/api/team.h"
-#include "engine/api/tuning.h"
+#include "engine/api/tuning/tuning.h"
 
 namespace rankine {
 namespace {

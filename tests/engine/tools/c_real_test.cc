@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/api/choose.h"
-#include "engine/api/tuning.h"
+#include "engine/api/tuning/choose.h"
+#include "engine/api/tuning/tuning.h"
 #include "engine/tools/c_real_trials.h"
 #include "engine/tools/contest.h"
 #include "tests/engine/tools/captured_tool.h"

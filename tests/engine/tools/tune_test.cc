@@ -18,8 +18,8 @@
 #include <thread>
 #include <utility>
 
-#include "engine/api/choose.h"
-#include "engine/api/tuning.h"
+#include "engine/api/tuning/choose.h"
+#include "engine/api/tuning/tuning.h"
 #include "engine/tools/contest.h"
 #include "tests/engine/tools/captured_tool.h"
 #include "tests/engine/tools/tool_process.h"

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "engine/api/hardware.h"
-#include "engine/api/machine_model.h"
+#include "engine/api/tuning/hardware.h"
+#include "engine/api/tuning/machine_model.h"
 #include "engine/base/costs.h"
 #include "engine/base/status.h"
 #include "engine/network/c_real.h"

@@ -1,5 +1,5 @@
 // Tables: written, read back, searched, and refused where they do not belong.
-#include "engine/api/tuning.h"
+#include "engine/api/tuning/tuning.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/api/choose.h"
+#include "engine/api/tuning/choose.h"
 #include "tests/numa/captured_warnings.h"
 
 namespace rankine {

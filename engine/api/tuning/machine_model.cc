@@ -1,4 +1,4 @@
-#include "engine/api/machine_model.h"
+#include "engine/api/tuning/machine_model.h"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/api/tuning.h"
+#include "engine/api/tuning/tuning.h"
 
 namespace rankine {
 

@@ -1,4 +1,4 @@
-#include "engine/api/hardware.h"
+#include "engine/api/tuning/hardware.h"
 
 #include <fstream>
 

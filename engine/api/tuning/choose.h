@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "engine/api/tuning.h"
+#include "engine/api/tuning/tuning.h"
 #include "engine/base/costs.h"
 #include "engine/base/status.h"
 #include "engine/compile/brackets.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/api/choose.h"
-#include "engine/api/tuning.h"
+#include "engine/api/tuning/choose.h"
+#include "engine/api/tuning/tuning.h"
 
 namespace rankine {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/api/tuning.h"
+#include "engine/api/tuning/tuning.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "engine/api/tuning_json.h"
+#include "engine/api/tuning/tuning_json.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "engine/api/choose.h"
+#include "engine/api/tuning/choose.h"
 
 #include <algorithm>
 #include <span>
