@@ -43,8 +43,10 @@ void set_up(Counter* credit, std::uint32_t first_count) {
   (new (credit) Counter)->value.store(first_count, std::memory_order_relaxed);
 }
 
-void set_up(const Board& board, std::uint32_t first_count) {
+// The halves in the rank's own memory.
+void set_up_halves(int ranks, std::size_t rank, const Board& board, std::uint32_t first_count) {
   for (const std::uint32_t number : {0U, 1U}) {
+    if (half_place(ranks, rank, number).rank != rank) continue;
     (new (&board.half(number)) PostHeader)->flag.store(first_count, std::memory_order_relaxed);
   }
 }
@@ -66,7 +68,7 @@ void CommunicatorShared::share_posts() {
       set_up(processes->mailbox(q, r), first_count);
       set_up(processes->mailbox(r, q).credit, first_count);
     }
-    set_up(processes->board(r), first_count);
+    set_up_halves(ranks, static_cast<std::size_t>(r), processes->board(r), first_count);
   }
 }
 
@@ -102,15 +104,20 @@ Status CommunicatorShared::provide_mailboxes(const Plan& plan) {
 Status CommunicatorShared::provide_boards(const Plan& plan) {
   if (plan.transport != Transport::board || processes != nullptr) return {};
   const std::uint32_t stride = board_stride(board_bytes(ranks, costs));
+  if (boards.front().halves[0] != nullptr) return {};
+  const std::size_t bytes = halves_of_a_rank(ranks) * stride;
+  halves.resize(boards.size());
   for (std::size_t r = 0; r < boards.size(); ++r) {
-    if (boards[r].halves != nullptr) continue;
-    auto* halves = static_cast<std::byte*>(arenas[r].allocate(2 * std::size_t{stride}));
-    if (halves == nullptr) {
-      return {Code::out_of_memory, "board of rank " + std::to_string(r) + ": " +
-                                       std::to_string(2 * std::size_t{stride}) + " bytes"};
+    if (halves[r] != nullptr) continue;  // of a time before, when another's was refused
+    halves[r] = static_cast<std::byte*>(arenas[r].allocate(bytes));
+    if (halves[r] == nullptr) {
+      return {Code::out_of_memory,
+              "board of rank " + std::to_string(r) + ": " + std::to_string(bytes) + " bytes"};
     }
-    boards[r] = {halves, stride};
-    set_up(boards[r], first_count);
+  }
+  for (std::size_t r = 0; r < boards.size(); ++r) {
+    boards[r] = board_of(ranks, r, stride, [this](std::size_t of) { return halves[of]; });
+    set_up_halves(ranks, r, boards[r], first_count);
   }
   return {};
 }

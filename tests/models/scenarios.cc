@@ -561,17 +561,18 @@ struct Exchange {
 struct Boards {
   explicit Boards(std::uint32_t first) {
     for (std::size_t r = 0; r < 2; ++r) {
-      board[r] = {lines[r][0], kCacheLine};
+      board[r] = board_of(2, r, kCacheLine, [&](std::size_t of) { return lines[of]; });
       for (const std::uint32_t number : {0U, 1U}) {
         (new (&board[r].half(number)) PostHeader)->flag.store(first);
       }
     }
   }
-  alignas(kCacheLine) std::byte lines[2][2][kCacheLine]{};
+  alignas(kCacheLine) std::byte lines[2][kCacheLine]{};
   std::array<Board, 2> board;
 };
 
-// The third post goes where the first one was, which the peer has read before it made its second.
+// The second post goes where the peer's first one was, which the rank has read, and the third where
+// its own first one was, which the peer has read before it made its second.
 void board_reuse(Explorer& x) {
   Crossbar crossbar(2, kYields, kMinute, true);
   const std::uint32_t first = near_wrap(1);

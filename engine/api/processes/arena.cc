@@ -9,6 +9,7 @@
 #include "algorithms/catalogue.h"
 #include "engine/api/processes/ending.h"
 #include "engine/base/huge_pages.h"
+#include "engine/run/board.h"
 #include "engine/run/flight_recorder.h"
 #include "numa/pages.h"
 
@@ -56,7 +57,7 @@ CallsLayout CallsLayout::of(int ranks, std::size_t head_bytes, const PostsShape&
   out.common_bytes = whole_pages(common.end);
   Parts own;
   out.mailbox_bytes = std::size_t{shape.slots} * shape.slot_stride;
-  out.board = own.add(2 * std::size_t{shape.board_stride});
+  out.board = own.add(halves_of_a_rank(ranks) * shape.board_stride);
   out.slots = own.add(n * out.mailbox_bytes);
   out.credits = own.add(n * kCacheLine);
   out.records = own.add(FlightRecorder::kBytesPerRank);

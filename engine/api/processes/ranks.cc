@@ -119,7 +119,10 @@ bool ProcessRanks::has_left(Rank r) const noexcept {
 }
 
 Board ProcessRanks::board(Rank of) const noexcept {
-  return {base_ + layout_.of_rank(of) + layout_.board, shape_.board_stride};
+  const auto n = static_cast<int>(seats_.size());
+  return board_of(n, static_cast<std::size_t>(of), shape_.board_stride, [&](std::size_t r) {
+    return base_ + layout_.of_rank(static_cast<Rank>(r)) + layout_.board;
+  });
 }
 
 Mailbox ProcessRanks::mailbox(Rank from, Rank to) const noexcept {

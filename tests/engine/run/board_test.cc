@@ -17,7 +17,7 @@ class Pair {
  public:
   explicit Pair(std::uint32_t first) {
     for (std::size_t r = 0; r < 2; ++r) {
-      Board board{lines_[r][0], kCacheLine};
+      const Board board = board_of(2, r, kCacheLine, [&](std::size_t of) { return lines_[of]; });
       for (const std::uint32_t n : {0U, 1U}) (new (&board.half(n)) PostHeader)->flag.store(first);
       for (RankState& state : states_) state.boards.push_back(board);
     }
@@ -68,7 +68,7 @@ class Pair {
   }
 
   Crossbar crossbar_{2, {.mode = WaitPolicy::Mode::park, .probes = 0}, 1'000'000};
-  alignas(kCacheLine) std::byte lines_[2][2][kCacheLine]{};
+  alignas(kCacheLine) std::byte lines_[2][kCacheLine]{};
   std::array<std::uint64_t, 2> input_{}, output_{};
   std::array<std::uint32_t, 2> past_{};
   std::array<RankState, 2> states_;

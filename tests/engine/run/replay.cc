@@ -90,7 +90,8 @@ struct Replay::Machine {
   Box& box(std::size_t from, std::size_t to) { return boxes[from * actors.size() + to]; }
 
   Posted& half(std::size_t r, std::uint32_t number) {
-    return boards[r][options.one_half ? 0 : number & 1];
+    const HalfPlace place = half_place(options.ranks, r, options.one_half ? 0 : number);
+    return boards[place.rank][place.half];
   }
 
   std::string run(std::span<const TestCall* const> all) {

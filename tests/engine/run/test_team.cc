@@ -68,8 +68,10 @@ struct TestTeam::State {
     const std::size_t half = board_stride(kTestBoard);
     halves.resize(2 * boards.size() * half / kCacheLine);
     for (std::size_t r = 0; r < boards.size(); ++r) {
-      std::byte* first = halves[2 * r * half / kCacheLine].bytes;
-      boards[r] = {first, static_cast<std::uint32_t>(options.one_half ? 0 : half)};
+      boards[r] = board_of(options.ranks, r, half, [&](std::size_t of) {
+        return halves[2 * of * half / kCacheLine].bytes;
+      });
+      if (options.one_half) boards[r].halves[1] = boards[r].halves[0];
       for (const std::uint32_t number : {0U, 1U}) {
         (new (&boards[r].half(number)) PostHeader)->flag.store(options.first_count);
       }
