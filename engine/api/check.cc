@@ -186,7 +186,7 @@ bool takes_epilogue(Collective collective) {
          collective == Collective::all_gather;
 }
 
-// Of a call whose counts are right: whether every rank's output is whole rows.
+// Of a call whose counts and epilogue are right: whether every rank's output is whole rows.
 Status check_rows(const Call& call, int ranks) {
   const std::size_t row = call.options.epilogue->row_elements;
   const auto check = [row](const std::string& what, std::size_t elements) -> Status {
@@ -290,7 +290,9 @@ Status check_call(const Call& call, int ranks) {
       total += call.counts[i];
     }
   }
-  return call.options.epilogue != nullptr ? check_rows(call, ranks) : Status();
+  if (call.options.epilogue == nullptr) return {};
+  status = check_epilogue(call);
+  return status.ok() ? check_rows(call, ranks) : status;
 }
 
 std::vector<std::size_t> natural_counts(const Call& call, int ranks) {
