@@ -257,9 +257,11 @@ Result<Grid> Grid::make(Member& member, std::vector<GridAxis> axes, const SplitO
     sizes += (i > 0 ? " x " : "") + axis.name + " " + std::to_string(axis.size);
   }
   if (axes.empty() || product != member.ranks()) {
-    return invalid_argument("axes " + (sizes.empty() ? "(none)" : sizes) + " have " +
-                            std::to_string(axes.empty() ? 0 : product) + " ranks; there are " +
-                            std::to_string(member.ranks()));
+    return invalid_argument(
+        "axes " + (sizes.empty() ? "(none)" : sizes) + " have " +
+        std::to_string(axes.empty() ? 0 : product) +
+        (product < INT_MAX ? " ranks; there are " : " ranks or more; there are ") +
+        std::to_string(member.ranks()));
   }
   Grid grid(member, std::move(axes));
   for (const GridAxis& axis : grid.axes_) {
