@@ -186,6 +186,29 @@ TEST(Split, RefusesWhatCannotBe) {
       << results[0].text();
 }
 
+TEST(Split, IsFinishedOnceItsRequestHasBeenWaitedFor) {
+  Ranks two({.ranks = 2, .timeout = kLong});
+  const auto results = two.run([](Member& me) -> Status {
+    auto split = StartedSplit::prepare(me, 0, 0).value();
+    const auto refused = [&](const char* when) {
+      const auto early = split.finish();
+      EXPECT_FALSE(early.ok()) << when;
+      EXPECT_EQ(early.status().text(),
+                "finish: the split's request must have been started and waited for, once")
+          << when;
+    };
+    refused("not started");
+    split.request().start().throw_if_error();
+    refused("under way");
+    split.request().wait().throw_if_error();
+    const auto part = split.finish();
+    if (!part.ok()) return part.status();
+    refused("finished");
+    return (*part)->barrier();
+  });
+  for (const Status& one : results) EXPECT_TRUE(one.ok()) << one.text();
+}
+
 TEST(Split, RankThatLeavesIsLostInItsGroupsToo) {
   auto team = Team::create({.ranks = 2, .timeout = kLong}).value();
   std::vector<std::unique_ptr<Member>> groups(2);
