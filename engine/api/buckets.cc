@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/api/check.h"
 #include "engine/base/splitmix.h"
 
 namespace rankine {
@@ -65,6 +66,10 @@ Status Buckets::add_part(Part part, DataType type, ReduceOp op, const CallOption
       return "tensor is null; " + std::to_string(part.count) + " elements are needed";
     });
   }
+  // Else whoever adds the next tensor would be told.
+  Status wrong = check_call({.count = part.count, .type = type, .op = op, .options = options},
+                            member_.ranks());
+  if (!wrong.ok()) return wrong;
   const std::size_t room = bucket_bytes_ / size_of(type);  // elements
   const bool fits = open_.count <= room && part.count <= room - open_.count;
   if (!open_.parts.empty() && (!fits || type != open_.type || op != open_.op)) {

@@ -54,7 +54,9 @@ class Buckets {
   // it makes progress. The tensor, and what the options refer to, are Buckets' until wait(). At
   // most kMostUnderWay buckets are under way: whoever fills one more waits for the oldest. Ranks
   // add the same shapes in the same order, and flush at the same places. Errors: those of
-  // Member::start(); invalid_argument leaves what was added as it is.
+  // Member::start(); invalid_argument leaves what was added as it is. What only a whole bucket's
+  // call can tell, such as an algorithm that there is not, is said where the bucket is started: its
+  // tensors then stay as they are.
   template <class T>
   Status add(std::span<T> tensor, ReduceOp op = ReduceOp::sum, const CallOptions& options = {}) {
     return add_part({tensor.data(), tensor.size()}, data_type_of<T>, op, options);

@@ -168,11 +168,10 @@ Status check_user_op(const Call& call) {
                             " reduces nothing");
   }
   if (op.apply == nullptr) return invalid_argument("user_op.apply is null");
-  Status status =
-      check_range("user_op.element_bytes",
-                  static_cast<std::int64_t>(std::min(op.element_bytes, kMostElementBytes + 1)), 1,
-                  kMostElementBytes);
-  if (!status.ok()) return status;
+  if (op.element_bytes < 1 || op.element_bytes > kMostElementBytes) {
+    return invalid_argument("user_op.element_bytes is " + std::to_string(op.element_bytes) +
+                            "; allowed are 1 to " + std::to_string(kMostElementBytes));
+  }
   if (call.op == ReduceOp::user && call.type == DataType::raw) return {};
   return invalid_argument("user_op is given, type is " + std::string(name_of(call.type)) +
                           ", operation is " + std::string(name_of(call.op)) +
@@ -186,7 +185,7 @@ bool takes_epilogue(Collective collective) {
          collective == Collective::all_gather;
 }
 
-// Of a call whose counts are right: whether every rank's output is whole rows.
+// Of a call whose counts and epilogue are right: whether every rank's output is whole rows.
 Status check_rows(const Call& call, int ranks) {
   const std::size_t row = call.options.epilogue->row_elements;
   const auto check = [row](const std::string& what, std::size_t elements) -> Status {
@@ -241,6 +240,9 @@ Status check_call(const Call& call, int ranks) {
   Status status = check_enum("collective", call.collective, kCollectives);
   if (!status.ok()) return status;
   const bool users = call.user_op != nullptr;
+  if (!users && call.op == ReduceOp::user) {
+    return invalid_argument("operation is user, and user_op is null; it must say what that does");
+  }
   status = users ? check_user_op(call)
                  : first_of({check_enum("type", call.type, kDataTypes),
                              check_enum("operation", call.op, kReduceOps)});
@@ -290,7 +292,9 @@ Status check_call(const Call& call, int ranks) {
       total += call.counts[i];
     }
   }
-  return call.options.epilogue != nullptr ? check_rows(call, ranks) : Status();
+  if (call.options.epilogue == nullptr) return {};
+  status = check_epilogue(call);
+  return status.ok() ? check_rows(call, ranks) : status;
 }
 
 std::vector<std::size_t> natural_counts(const Call& call, int ranks) {

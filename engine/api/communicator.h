@@ -64,7 +64,8 @@ struct CommunicatorOptions {
   std::chrono::milliseconds timeout{30'000};
   std::optional<WaitPolicy>
       wait{};  // none: spin where every rank has a core, else yield, then park
-  // Where each rank's mailboxes and scratch lie; empty: wherever first touched.
+  // Where each rank's mailboxes and scratch lie; empty: wherever first touched. A node that the
+  // kernel does not bind to is no error, but a warning, and in RankMemory::binding.
   std::span<const ArenaOptions> arenas{};
   // Sizes of groups of neighbouring ranks, innermost first (level_groups() in numa/levels.h): what
   // calls that name no levels get, and the last one what calls that name no group get.
@@ -154,8 +155,8 @@ class Communicator {
 
   int ranks() const;
 
-  // The handle of one rank, once per rank and at a time. Errors: rank out of range or already
-  // joined.
+  // The handle of one rank, once per rank: one that has left does not come back. Errors: rank out
+  // of range, played by another process, or joined before; forked, out_of_memory.
   Result<std::unique_ptr<Member>> join(Rank rank);
 
   // Ends all calls of all ranks with Code::aborted and that text, or with that error (a code after

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/api/typed_names.h"
+#include "engine/run/kernels/reduce.h"
 
 extern char** environ;  // POSIX asks programs to declare it themselves
 
@@ -37,6 +38,17 @@ Status check_names() {
                             " is unknown; known are " + known);
   }
   return {};
+}
+
+// What has no meaning caps nothing (best_isa()), and nobody would know.
+Status check_isa(std::string_view text) {
+  if (parse_isa(text)) return {};
+  std::string known;
+  for (int i = 0; i < kIsas; ++i) {
+    known += (i == 0 ? "" : ", ") + std::string(name_of(static_cast<Isa>(i)));
+  }
+  return invalid_argument("environment variable RANKINE_ISA is '" + std::string(text) +
+                          "'; allowed are " + known);
 }
 
 std::string collective_names() {
@@ -83,7 +95,13 @@ Result<std::array<const Algorithm*, kCollectives>> parse_forced_algorithms(std::
                               std::string(name_of(*collective)) + " has " +
                               algorithm_names(*collective));
     }
-    forced[static_cast<std::size_t>(*collective)] = algorithm;
+    const Algorithm*& one = forced[static_cast<std::size_t>(*collective)];
+    if (one != nullptr && one != algorithm) {
+      return invalid_argument(std::string(name_of(*collective)) + " is to be " +
+                              std::string(one->name) + " and " + std::string(algorithm->name) +
+                              "; allowed is one algorithm of a collective");
+    }
+    one = algorithm;
   }
   for (std::size_t c = 0; c < forced.size(); ++c) {
     if (forced[c] == nullptr) forced[c] = everywhere[c];
@@ -128,6 +146,9 @@ Result<Environment> read_environment() {
     if (!mode.ok()) return in_variable("RANKINE_WAIT", mode.status());
     out.wait = *mode;
   }
+  if (const char* text = std::getenv("RANKINE_ISA")) {
+    if (Status status = check_isa(text); !status.ok()) return status;
+  }
   if (const char* text = std::getenv("RANKINE_NETWORK")) {
     auto network = find_call_network(text);
     if (!network.ok()) return in_variable("RANKINE_NETWORK", network.status());
@@ -135,8 +156,9 @@ Result<Environment> read_environment() {
   }
   if (const char* text = std::getenv("RANKINE_FLIGHT_RECORD")) {
     out.flight_record = text;
-    if (const std::size_t at = out.flight_record.find("%p"); at != std::string::npos) {
-      out.flight_record.replace(at, 2, std::to_string(getpid()));
+    const std::string id = std::to_string(getpid());
+    for (std::size_t at = 0; (at = out.flight_record.find("%p", at)) != std::string::npos;) {
+      out.flight_record.replace(at, 2, id);
     }
   }
   if (const char* text = std::getenv("RANKINE_FLIGHT_TIMES")) {

@@ -1,10 +1,11 @@
 // Environment variables, in the field's habit: they force, or fail; never a silent substitute.
 //
 //   RANKINE_ALGO=all_reduce:ring;broadcast:chain   the algorithm of calls that name none; a name
-//                                                  alone is that of all collectives that have it
+//                                                  alone is that of all collectives that have it;
+//                                                  of two such names the last
 //   RANKINE_WAIT=auto|spin|yield|park              how ranks wait
 //   RANKINE_TRANSPORT=auto|direct|mailbox|board    the transport of calls that name none
-//   RANKINE_ISA=portable|avx2|avx512               caps the kernels (see kernels/reduce.h)
+//   RANKINE_ISA=portable|avx2|avx512|avx512_bf16   caps the kernels (see kernels/reduce.h)
 //   RANKINE_FLIGHT_RECORD=FILE                     where a communicator that ends by an error
 //                                                  leaves its flight record, as JSON; %p: the
 //                                                  process's id. A regular file, or not there yet;
@@ -17,8 +18,8 @@
 //                                                  is a cache: what does not suit is not used
 //
 // Names of collectives and algorithms may be written as people type them (typed_names.h). Any other
-// variable that begins with RANKINE_ is an error, but for RANKINE_WITH_... (the build's) and
-// RANKINE_TEST_... (the tests').
+// variable that begins with RANKINE_ is an error, but for RANKINE_WITH_... (the build's),
+// RANKINE_TEST_... (the tests') and RANKINE_MPI... (of the library under MPI programs).
 #pragma once
 
 #include <array>

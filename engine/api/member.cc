@@ -200,6 +200,7 @@ Result<const Prepared*> Member::planned(const Call& call) {
   if (call.options.epilogue != nullptr) {
     if (Status status = check_epilogue(call); !status.ok()) return status;
   }
+  if (Status status = check_factor(call); !status.ok()) return status;
   if (!timeout_fits(call.options)) return misfit(call.options);
   if (!state_->shared->forked()) state_->finish();  // it makes room for its plan
   state_->wait_as(call.options);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "engine/api/check.h"
 #include "engine/run/kernels/reduce.h"
 
 namespace rankine {
@@ -68,18 +69,16 @@ std::string to_string(const OrderSet& orders) {
 Status reduce_group(DataType type, ReduceOp op, std::span<const void* const> srcs, void* dst,
                     std::size_t count) {
   if (srcs.empty()) return invalid_argument("srcs is empty; allowed are 1 contribution and more");
+  if (Status status = check_call({.count = count, .type = type, .op = op}, 1); !status.ok()) {
+    return status;
+  }
   if (op == ReduceOp::avg) {
     return invalid_argument("operation is avg; the order group_invariant has sums, not averages");
-  }
-  const ReduceKernel fold = find_reduce(type, op);
-  if (fold == nullptr) {
-    return invalid_argument("operation is " + std::string(name_of(op)) + " on type " +
-                            std::string(name_of(type)) + "; " + supported_ops(type));
   }
   const bool is_null =
       count > 0 && (dst == nullptr || std::find(srcs.begin(), srcs.end(), nullptr) != srcs.end());
   if (is_null) return invalid_argument("dst or one of srcs is null");
-  const Group group{fold, size_of(type), srcs};
+  const Group group{find_reduce(type, op), size_of(type), srcs};
   const std::size_t most = kPart / group.element_bytes;
   for (std::size_t i = 0; i < count; i += most) {
     const std::size_t at = i * group.element_bytes;

@@ -25,6 +25,10 @@
 // leave it to that and do not wait, and other calls here wait until it has to wait itself.
 // Functions of the user's that reduce may be called on it.
 //
+// How it waits: a call that is the only one under way on the thread, and waited for without an end,
+// like any call: in the end asleep until a peer wakes it. Else whoever waits looks again and again,
+// soon with naps in between of up to 1 ms: wait_for(), of several calls wait_all() and group().
+//
 // Buffers belong to the call from start() until test() has said that it is over or wait() has
 // returned. A deadline counts from when the call first finds that it must wait.
 //

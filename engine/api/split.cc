@@ -26,6 +26,9 @@ std::int64_t word_of(int color, int key) {
 int color_of(std::int64_t word) { return static_cast<int>(word >> 32); }
 int key_of(std::int64_t word) { return static_cast<int>(static_cast<std::uint32_t>(word)); }
 
+// In the place of what nobody has said yet.
+constexpr int kUnsaid = kNoColor - 1;
+
 // The ranks that say that color, by key, and by rank where keys are equal.
 std::vector<Rank> ranks_of(int color, const std::vector<std::int64_t>& words) {
   std::vector<Rank> ranks;
@@ -66,7 +69,7 @@ Result<StartedSplit> StartedSplit::prepare(Member& member, int color, int key,
   agree = mixed(agree, options.ends_parent ? 1 : 2);
   auto wishes = std::make_unique<Wishes>();
   wishes->mine = word_of(color, key);
-  wishes->all.resize(static_cast<std::size_t>(member.ranks()));
+  wishes->all.assign(static_cast<std::size_t>(member.ranks()), word_of(kUnsaid, 0));
   auto request = member.prepare({.collective = Collective::all_gather,
                                  .in = &wishes->mine,
                                  .out = wishes->all.data(),
@@ -82,11 +85,19 @@ Result<StartedSplit> StartedSplit::prepare(Member& member, int color, int key,
 
 Result<std::unique_ptr<Member>> StartedSplit::finish() try {
   MemberState& s = *member_->state_;
+  if (s.shared->forked()) return forked_status();
+  const auto unsaid = [](std::int64_t word) { return color_of(word) == kUnsaid; };
+  const bool under_way = request_.test().ok();
+  if (under_way || std::any_of(wishes_->all.begin(), wishes_->all.end(), unsaid)) {
+    return invalid_argument(
+        "finish: the split's request must have been started and waited for, once");
+  }
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // who was counted in has to come
   const std::uint64_t number = ++s.splits;
   const int color = color_of(wishes_->mine);
   if (color == kNoColor) return std::unique_ptr<Member>();
   const std::vector<Rank> group = ranks_of(color, wishes_->all);
+  wishes_->all.front() = word_of(kUnsaid, 0);  // there is one member
   const auto there = std::find(group.begin(), group.end(), member_->rank()) - group.begin();
   Waiter waiter{.crossbar = &s.shared->crossbar, .rank = member_->rank()};  // of no call of ours
   auto shared = s.shared->group(s.owned, {number, color}, group, static_cast<std::size_t>(there),
@@ -257,9 +268,11 @@ Result<Grid> Grid::make(Member& member, std::vector<GridAxis> axes, const SplitO
     sizes += (i > 0 ? " x " : "") + axis.name + " " + std::to_string(axis.size);
   }
   if (axes.empty() || product != member.ranks()) {
-    return invalid_argument("axes " + (sizes.empty() ? "(none)" : sizes) + " have " +
-                            std::to_string(axes.empty() ? 0 : product) + " ranks; there are " +
-                            std::to_string(member.ranks()));
+    return invalid_argument(
+        "axes " + (sizes.empty() ? "(none)" : sizes) + " have " +
+        std::to_string(axes.empty() ? 0 : product) +
+        (product < INT_MAX ? " ranks; there are " : " ranks or more; there are ") +
+        std::to_string(member.ranks()));
   }
   Grid grid(member, std::move(axes));
   for (const GridAxis& axis : grid.axes_) {

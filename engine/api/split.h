@@ -55,7 +55,7 @@ class StartedSplit {
 
   // To be started and waited for, once.
   Request& request() { return request_; }
-  // After that: as split().
+  // After that, once: as split(). Errors also: invalid_argument, at any other time.
   Result<std::unique_ptr<Member>> finish();
 
  private:

@@ -173,13 +173,32 @@ Program direct_all_reduce(Job& job, std::optional<Program> made, bool streams) {
   return own;
 }
 
+// How long the pieces are that staged operations are cut into: as the costs say, and in calls so
+// large, or among so many, that a plan has no room for them, longer.
+std::size_t staged_piece(const Job& job, const Program& program) {
+  const auto pieces_of = [&program](std::size_t piece) {
+    std::size_t pieces = 0;
+    for (const Operation& op : program.operations) {
+      pieces += std::max<std::size_t>(1, op.bytes / piece);
+    }
+    return pieces;
+  };
+  std::size_t piece = job.request.costs.stage_piece;
+  for (;;) {
+    const std::size_t pieces = pieces_of(piece);
+    // Turns have one piece of each operation at least, and so are no more.
+    if (job.meter.has_room_for(2 * pieces) || pieces == program.operations.size()) return piece;
+    piece *= 2;
+  }
+}
+
 // `made`: the request's program, where somebody has had to look at it.
 Plan direct_plan(Job& job, std::optional<Program> made) {
   // The other passes have ranks store in others' outputs, or read their inputs.
   if (job.staged()) {
     Program program = made ? std::move(*made) : job.last_program();
     job.versions.reset();  // turns have their own
-    const std::size_t piece = job.request.costs.stage_piece;
+    const std::size_t piece = staged_piece(job, program);
     program = in_turns(std::move(program), job.schedule, job.goal, job.layout, job.request.buffers,
                        {.staged = true, .meter = &job.meter},
                        {.scratch = job.request.costs.stage_turn, .part = piece});

@@ -59,6 +59,10 @@ class PlanMeter {
   }
 
   std::size_t bytes() const { return planning_bytes(ranks_, blocks_, moves_); }
+  // Whether planning so many moves as well takes at most half of the memory that it may take.
+  bool has_room_for(std::size_t moves) const {
+    return planning_bytes(ranks_, blocks_, moves_ + moves) <= limits_.bytes / 2;
+  }
 
   // From here on moves are counted anew: a schedule is read once more.
   void begin(int ranks, int blocks) {

@@ -176,6 +176,7 @@ Program in_turns(Program whole, const Schedule& schedule, const Goal& goal, cons
   std::vector<Made> made;
   Layout sizes;
   for (std::size_t i = 0; i < turns; ++i) {
+    step(program.meter);
     Layout here = part_of(layout, i * part, part);
     if (i > 0 && same_sizes(here, sizes)) continue;
     // The schedule has been read before.

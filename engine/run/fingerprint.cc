@@ -62,7 +62,10 @@ std::string difference(const Called& one, const Called& other) {
     return say("transport", std::string(name_of(a.transport())),
                std::string(name_of(b.transport())));
   }
-  return say("a count, a parameter, the order, the rows of an epilogue or the tag (of tensors in buckets: a shape)", "one", "another");
+  return say(
+      "a count, a parameter, the order, the rows of an epilogue or the tag (of tensors in buckets: "
+      "a shape; of a split: its options)",
+      "one", "another");
 }
 
 }  // namespace rankine

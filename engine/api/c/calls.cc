@@ -291,6 +291,10 @@ rkResult_t rkCommSetCallOptions(rkComm_t comm, const rkCallOptions_t* given) noe
       (*owned).*list.to = std::move(*read);
       owned->options.*list.view = (*owned).*list.to;
     }
+    if (options->sharedPayloads != 0 && options->sharedPayloads != 1) {
+      return invalid_argument("options.sharedPayloads is " +
+                              std::to_string(options->sharedPayloads) + "; allowed are 0 and 1");
+    }
     owned->options.algorithm = owned->algorithm;
     owned->options.timeout = *timeout;
     owned->options.segments = options->segments;
@@ -298,7 +302,7 @@ rkResult_t rkCommSetCallOptions(rkComm_t comm, const rkCallOptions_t* given) noe
     owned->options.aggregation = options->aggregation;
     owned->options.radix = options->radix;
     owned->options.tag = options->tag;
-    owned->options.shared_payloads = options->sharedPayloads != 0;
+    owned->options.shared_payloads = options->sharedPayloads == 1;
     handle->call_options = std::move(owned);
     return {};
   });

@@ -14,7 +14,8 @@
  * call checks its arguments before a byte moves. engine/api/c/NCCL.md has the table.
  *
  * Errors. Every function returns a rkResult_t and throws nothing. rkGetLastError() has the text of
- * this thread's last one: it names the function, the argument, its value and what is allowed. After
+ * this thread's last one: it names the function, the argument, its value and what is allowed. What
+ * only the engine can judge goes by the engine's names: row_elements for rowElements. After
  * rkInvalidArgument and rkInvalidUsage nothing has happened and the communicator goes on (but other
  * ranks wait for this call until their deadline). Every other error ends the communicator on all
  * its ranks: each of their calls returns the same result, outputs are undefined, and what is left
@@ -189,9 +190,9 @@ typedef struct rkCallOptions_t {
   int skipCount;
   const int* levels; /* of trees by levels; NULL with levelCount 0 */
   int levelCount;
-  uint64_t tag;      /* what ranks must agree on beside count and type, as a number */
-  const char* order; /* as rkConfig_t's; NULL: the communicator's */
-  int radix;         /* of trees, butterflies and Bruck's; 0: two */
+  uint64_t tag;       /* what ranks must agree on beside count and type, as a number */
+  const char* order;  /* as rkConfig_t's; NULL: the communicator's */
+  int radix;          /* of trees, butterflies and Bruck's; 0: two */
   int sharedPayloads; /* where ranks are processes, 1: all ranks' buffers are of rkMemAlloc(), and
                          the others read and write them in place; 0: what others read is copied */
 } rkCallOptions_t;
@@ -467,8 +468,8 @@ RK_API rkResult_t rkCommProgress(rkComm_t comm) RK_NOEXCEPT;
 /* --- What NCCL lacks --- */
 
 /* How this rank's calls are done from here on; NULL: as the engine chooses. All ranks say the same.
- * What no call could have is refused here; the rest, such as an algorithm that another collective
- * has, by the call. */
+ * A transport, an order, a time, a flag or a list that there cannot be is refused here; names of
+ * algorithms and their numbers are refused by the calls that they do not suit. */
 RK_API rkResult_t rkCommSetCallOptions(rkComm_t comm, const rkCallOptions_t* options) RK_NOEXCEPT;
 
 /* Zeroes near this rank, in whole pages; *memory is valid until rkMemFree() or the handle's end.

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -280,6 +281,7 @@ class Member {
   // With a count per rank, or per pair for all_to_all(); sizes of buffers are the caller's to know.
   template <class In, class Out, class T = ElementOf<In>>
   void all_gather(const In& in, Out&& out, const std::vector<std::size_t>& counts) {
+    same_type<T, Out>();
     must_have("counts", counts.size(), all(1));
     check(
         rkAllGatherCounts(std::data(in), std::data(out), counts.data(), DataType<T>::value, comm_));
@@ -287,12 +289,14 @@ class Member {
   template <class In, class Out, class T = ElementOf<In>>
   void reduce_scatter(const In& in, Out&& out, const std::vector<std::size_t>& counts,
                       rkRedOp_t op = rkSum) {
+    same_type<T, Out>();
     must_have("counts", counts.size(), all(1));
     check(rkReduceScatterCounts(std::data(in), std::data(out), counts.data(), DataType<T>::value,
                                 op, comm_));
   }
   template <class In, class Out, class T = ElementOf<In>>
   void all_to_all(const In& in, Out&& out, const std::vector<std::size_t>& counts) {
+    same_type<T, Out>();
     must_have("counts", counts.size(), all(all(1)));
     check(
         rkAllToAllCounts(std::data(in), std::data(out), counts.data(), DataType<T>::value, comm_));
@@ -314,12 +318,14 @@ class Member {
   }
   template <class In, class Out, class T = ElementOf<In>>
   void gather(const In& in, Out&& out, int root, const std::vector<std::size_t>& counts) {
+    same_type<T, Out>();
     must_have("counts", counts.size(), all(1));
     check(rkGatherCounts(std::data(in), std::data(out), counts.data(), DataType<T>::value, root,
                          comm_));
   }
   template <class In, class Out, class T = ElementOf<In>>
   void scatter(const In& in, Out&& out, int root, const std::vector<std::size_t>& counts) {
+    same_type<T, Out>();
     must_have("counts", counts.size(), all(1));
     check(rkScatterCounts(std::data(in), std::data(out), counts.data(), DataType<T>::value, root,
                           comm_));
@@ -519,13 +525,16 @@ class Group {
 class Communicator {
  public:
   explicit Communicator(int ranks, const rkConfig_t& config = default_config()) {
-    std::vector<rkComm_t> comms(ranks > 0 ? static_cast<std::size_t>(ranks) : 1);
-    members_.reserve(comms.size());
-    check(rkCommInitAllConfig(comms.data(), ranks, &config));
-    for (rkComm_t comm : comms) members_.emplace_back(comm);
+    const std::size_t n = ranks > 0 ? static_cast<std::size_t>(ranks) : 1;
+    // Not touched before the library takes so many ranks.
+    const std::unique_ptr<rkComm_t[]> comms(new rkComm_t[n]);
+    members_.reserve(n);
+    check(rkCommInitAllConfig(comms.get(), ranks, &config));
+    for (std::size_t r = 0; r < n; ++r) members_.emplace_back(comms[r]);
   }
 
   int ranks() const noexcept { return static_cast<int>(members_.size()); }
+  // Of a rank that there is not: std::out_of_range.
   Member& operator[](int rank) { return members_.at(static_cast<std::size_t>(rank)); }
 
  private:

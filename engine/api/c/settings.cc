@@ -50,10 +50,14 @@ Result<Settings> read_settings(const rkConfig_t* given, int ranks) {
   settings.timeout_ms = config->timeoutMs;
   if (config->wait != nullptr) settings.wait = config->wait;
   if (config->network != nullptr) settings.network = config->network;
-  if (config->nodes != nullptr) {
-    auto nodes = read_list("nodes", config->nodes, ranks);
-    if (!nodes.ok()) return nodes.status();
-    settings.nodes = std::move(*nodes);
+  // Of ranks that there cannot be, which are refused with the communicator, there is no list.
+  if (config->nodes != nullptr && ranks >= 1 && ranks <= Communicator::kMaxOnNetwork) {
+    settings.nodes.assign(config->nodes, config->nodes + ranks);
+  }
+  for (std::size_t r = 0; r < settings.nodes.size(); ++r) {
+    if (settings.nodes[r] >= kAnyNode) continue;
+    return invalid_argument("nodes[" + std::to_string(r) + "] is " +
+                            std::to_string(settings.nodes[r]) + "; allowed are -1 (any) and more");
   }
   auto levels = read_list("levels", config->levels, config->levelCount);
   if (!levels.ok()) return levels.status();

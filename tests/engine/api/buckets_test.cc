@@ -258,6 +258,25 @@ TEST(StreamedBuckets, ANullTensorIsRefusedAndTheOthersGoOn) {
 }
 
 // A rank that leaves with a bucket that it has not started ends the others' wait.
+TEST(StreamedBuckets, WhatIsWrongIsToldWhereItIsAdded) {
+  Ranks one({.ranks = 1});
+  Member& me = *one.members()[0];
+  Buckets buckets(me);
+  std::vector<float> x(4, 1.0F);
+  ASSERT_TRUE(buckets.add(std::span(x)).ok());
+  EXPECT_NE(buckets.add(std::span(x), ReduceOp::band).text().find("operation is band"),
+            std::string::npos);
+  EXPECT_EQ(buckets.add(std::span(x), static_cast<ReduceOp>(99)).text(),
+            "operation is 99; allowed are 0 to " + std::to_string(kReduceOps - 1));
+  EXPECT_NE(buckets.add(std::span(x.data(), std::size_t{1} << 62)).text().find("count is "),
+            std::string::npos);
+  EXPECT_NE(
+      buckets.add(std::span(x), ReduceOp::sum, {.segments = -1}).text().find("segments is -1"),
+      std::string::npos);
+  EXPECT_TRUE(buckets.wait().ok());
+  EXPECT_EQ(buckets.calls(), 1U);
+}
+
 TEST(StreamedBuckets, ARankThatLeavesIsLost) {
   Ranks all({.ranks = 2, .timeout = std::chrono::seconds(60)});
   const auto results = all.run([&](Member& me) {

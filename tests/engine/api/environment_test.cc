@@ -2,8 +2,10 @@
 #include "engine/api/environment.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <string>
 #include <vector>
 
 #include "engine/api/communicator.h"
@@ -83,6 +85,8 @@ TEST(Environment, ErrorsNameTheValueAndWhatIsAllowed) {
             std::string::npos);
   EXPECT_NE(text("all_redcue:ring").find("'all_redcue'; allowed are broadcast"), std::string::npos);
   EXPECT_NE(text("all_reduce:rnig").find("'rnig'; all_reduce has ring"), std::string::npos);
+  EXPECT_EQ(text("all_reduce:ring;allreduce:chain"),
+            "all_reduce is to be ring and chain; allowed is one algorithm of a collective");
   EXPECT_EQ(parse_wait_mode("sleep").status().text(),
             "wait is 'sleep'; allowed are auto, spin, yield, park");
   EXPECT_EQ(parse_forced_transport("tcp").status().text(),
@@ -95,6 +99,23 @@ TEST(Environment, ACommunicatorIsNotMadeWithAWrongVariable) {
   ASSERT_FALSE(communicator.ok());
   EXPECT_EQ(communicator.status().code(), Code::invalid_argument);
   EXPECT_NE(communicator.status().text().find("RANKINE_ALGO"), std::string::npos);
+}
+
+TEST(Environment, ACapOnTheKernelsThatThereIsNotIsAnError) {
+  for (const char* value : {"", "AVX2", "avx"}) {
+    const Variable variable("RANKINE_ISA", value);
+    EXPECT_EQ(Communicator::create({.ranks = 2}).status().text(),
+              "environment variable RANKINE_ISA is '" + std::string(value) +
+                  "'; allowed are portable, avx2, avx512, avx512_bf16");
+  }
+  const Variable more_than_some_machines_have("RANKINE_ISA", "avx512_bf16");
+  EXPECT_TRUE(Communicator::create({.ranks = 2}).ok());
+}
+
+TEST(Environment, TheProcesssIdStandsWhereverAskedForInTheRecordsName) {
+  const Variable variable("RANKINE_FLIGHT_RECORD", "%p/record.%p.json%");
+  const std::string id = std::to_string(getpid());
+  EXPECT_EQ(read_environment()->flight_record, id + "/record." + id + ".json%");
 }
 
 TEST(Environment, TheForcedAlgorithmRunsWhereTheCallNamesNone) {

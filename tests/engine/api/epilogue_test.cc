@@ -499,6 +499,25 @@ TEST(Epilogue, IsRefusedWhereItMakesNoSense) {
   const std::size_t counts[] = {6, 4};
   says({.collective = Collective::reduce_scatter, .counts = counts}, threes, "counts[1] is 4");
   says({.collective = Collective::all_gather, .counts = counts}, threes, "what is gathered is 10");
+  // What is typed looks at sizes before anything else does.
+  const Epilogue empty{nothing, nullptr, 0};
+  const auto typed = ranks.run([&](Member& me) {
+    std::vector<float> in(10), out(10);
+    return me.with_counts(Collective::reduce_scatter, std::span<const float>(in),
+                          std::span<float>(out), counts, 0, ReduceOp::sum, {.epilogue = &empty});
+  });
+  for (const Status& one : typed) {
+    EXPECT_EQ(one.text(), "epilogue.row_elements is 0; allowed are 1 and more");
+  }
+  const std::size_t pairs[] = {1, 1, 1, 1}, places[] = {0, 4};
+  const auto displaced = ranks.run([&](Member& me) {
+    std::vector<float> in(2), out(2);
+    return me.all_to_all(std::span<const float>(in), std::span<float>(out), pairs,
+                         {.in = places, .out = places}, {.epilogue = &empty});
+  });
+  for (const Status& one : displaced) {
+    EXPECT_NE(one.text().find("epilogue is given to all_to_all"), std::string::npos) << one.text();
+  }
   for (const Collective other : {Collective::broadcast, Collective::reduce, Collective::all_to_all,
                                  Collective::gather, Collective::scatter}) {
     says({.collective = other, .count = 3}, threes,

@@ -369,6 +369,10 @@ TEST(ErrorsOfPlans, AQuestionIsCheckedLikeACall) {
   refused({.transport = static_cast<Transport>(255)}, "transport is 255");
   refused({.segments = -1}, "segments is -1");
   EXPECT_TRUE(me.plan_of({.count = 4}).ok());
+  const float factor = 2;
+  const Call gathered{.collective = Collective::all_gather, .count = 4, .factor = &factor};
+  EXPECT_NE(me.plan_of(gathered).status().text().find("factor is given to all_gather"),
+            std::string::npos);
   // Also what has been planned before.
   refused({.timeout = std::chrono::milliseconds(-5)}, "timeout is -5 ms");
   refused({.transport = static_cast<Transport>(255)}, "transport is 255");

@@ -449,6 +449,10 @@ TEST(Order, ReduceGroupRefusesWhatItCannotAddUp) {
             "operation is avg; the order group_invariant has sums, not averages");
   EXPECT_EQ(text(DataType::f32, ReduceOp::bor, 1, &x),
             "operation is bor on type f32; " + supported_ops(DataType::f32));
+  EXPECT_EQ(text(static_cast<DataType>(77), ReduceOp::sum, 1, &x),
+            "type is 77; allowed are 0 to " + std::to_string(kDataTypes - 1));
+  EXPECT_EQ(text(DataType::f32, static_cast<ReduceOp>(77), 1, &x),
+            "operation is 77; allowed are 0 to " + std::to_string(kReduceOps - 1));
   EXPECT_EQ(text(DataType::f32, ReduceOp::sum, 2, &x), "dst or one of srcs is null");
   EXPECT_EQ(text(DataType::f32, ReduceOp::sum, 1, nullptr), "dst or one of srcs is null");
   EXPECT_TRUE(reduce_group(DataType::f32, ReduceOp::sum, std::span(srcs), nullptr, 0).ok());

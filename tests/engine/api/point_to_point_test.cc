@@ -277,6 +277,14 @@ TEST(PointToPoint, RequestsOutliveEverybody) {
   EXPECT_EQ(last.start().code(), Code::invalid_argument);
 }
 
+TEST(PointToPoint, AGroupOfNothingToCallIsRefused) {
+  Ranks one({.ranks = 1});
+  Member& me = *one.members()[0];
+  EXPECT_EQ(me.group({}).text(), "group: calls is empty; it must be something to call");
+  EXPECT_TRUE(me.group([&] { EXPECT_EQ(me.group({}).code(), Code::invalid_argument); }).ok());
+  EXPECT_TRUE(me.barrier().ok());
+}
+
 TEST(PointToPoint, AGroupThatThrowsLetsGo) {
   Ranks all({.ranks = 2, .timeout = kLong});
   std::int32_t got = 0;

@@ -182,6 +182,31 @@ TEST(Split, RefusesWhatCannotBe) {
     return rank.split(0, 0, {.ends_parent = rank.rank() == 0}).status();
   });
   EXPECT_EQ(results[0].code(), Code::mismatch) << results[0].text();
+  EXPECT_NE(results[0].text().find("of a split: its options"), std::string::npos)
+      << results[0].text();
+}
+
+TEST(Split, IsFinishedOnceItsRequestHasBeenWaitedFor) {
+  Ranks two({.ranks = 2, .timeout = kLong});
+  const auto results = two.run([](Member& me) -> Status {
+    auto split = StartedSplit::prepare(me, 0, 0).value();
+    const auto refused = [&](const char* when) {
+      const auto early = split.finish();
+      EXPECT_FALSE(early.ok()) << when;
+      EXPECT_EQ(early.status().text(),
+                "finish: the split's request must have been started and waited for, once")
+          << when;
+    };
+    refused("not started");
+    split.request().start().throw_if_error();
+    refused("under way");
+    split.request().wait().throw_if_error();
+    const auto part = split.finish();
+    if (!part.ok()) return part.status();
+    refused("finished");
+    return (*part)->barrier();
+  });
+  for (const Status& one : results) EXPECT_TRUE(one.ok()) << one.text();
 }
 
 TEST(Split, RankThatLeavesIsLostInItsGroupsToo) {
@@ -328,6 +353,8 @@ TEST(Grids, RefuseAxesThatDoNotFit) {
     return Grid::make(me, std::move(axes)).status().text();
   };
   EXPECT_EQ(text({{"dp", 2}, {"tp", 3}}), "axes dp 2 x tp 3 have 6 ranks; there are 1");
+  EXPECT_EQ(text({{"dp", 65'536}, {"tp", 65'536}}),
+            "axes dp 65536 x tp 65536 have 2147483647 ranks or more; there are 1");
   EXPECT_EQ(text({}), "axes (none) have 0 ranks; there are 1");
   EXPECT_EQ(text({{"", 1}}), "axes[0] has no name");
   EXPECT_EQ(text({{"a", 1}, {"a", 1}}), "axis 'a' is there twice");

@@ -275,14 +275,17 @@ TEST(UserOp, RefusesWhatMakesNoSense) {
   };
   const UserOp op{nothing, nullptr, 4, true};
   const Call call{.type = DataType::raw, .op = ReduceOp::user};
-  says(call, op, false, "type is 15");
-  says({.type = DataType::i32, .op = ReduceOp::user}, op, false, "operation is 8");
+  says(call, op, false, "operation is user, and user_op is null");
+  says({.type = DataType::i32, .op = ReduceOp::user}, op, false,
+       "operation is user, and user_op is null");
   says({.type = DataType::i32, .op = ReduceOp::user}, op, true, "must be raw and user");
   says({.type = DataType::raw}, op, true, "must be raw and user");
   says(call, {nullptr, nullptr, 4, true}, true, "user_op.apply is null");
   says(call, {nothing, nullptr, 0, true}, true, "user_op.element_bytes is 0");
   says(call, {nothing, nullptr, kMostElementBytes + 1, true}, true,
        "user_op.element_bytes is 4097");
+  says(call, {nothing, nullptr, 5000, true}, true,
+       "user_op.element_bytes is 5000; allowed are 1 to 4096");
   says({.collective = Collective::broadcast, .type = DataType::raw, .op = ReduceOp::user}, op, true,
        "broadcast reduces nothing");
   // Also where a call of the same kind has been made, and no refusal is remembered.

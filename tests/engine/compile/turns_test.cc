@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <limits>
 #include <vector>
 
 #include "algorithms/catalogue.h"
@@ -115,6 +117,25 @@ TEST(Turns, AnAllToAllInPlaceTakesThemWhereBlocksAreEqual) {
   EXPECT_LT(most_scratch(equal.turns()), most_scratch(equal.program()));
   const Whole other = whole(Collective::all_to_all, "direct", 2, {1000, std::size_t{1} << 20});
   EXPECT_EQ(most_scratch(other.turns()), most_scratch(other.program()));
+}
+
+// However large a call is, there is room for its plan, and it is soon made.
+TEST(Turns, AreNoMoreThanAPlanHasRoomFor) {
+  CompileRequest request;
+  request.algorithm = find_algorithm(Collective::all_reduce, "direct_two_shot");
+  request.params.ranks = 4;
+  request.staged = true;
+  request.limits.bytes = std::size_t{8} << 20;
+  const auto ops_of = [&](std::size_t bytes) {
+    request.counts = {bytes / sizeof(float)};
+    const auto compiled = compile(request);
+    EXPECT_TRUE(compiled.ok()) << bytes << ": " << compiled.status().text();
+    return compiled.ok() ? compiled->plan.rank[0].ops.size() : 0;
+  };
+  const std::size_t few = ops_of(std::size_t{1} << 20), more = ops_of(std::size_t{8} << 20);
+  EXPECT_GT(more, 4 * few);  // where there is room, turns and pieces are as the costs say
+  for (int e = 26; e < 63; e += 6) EXPECT_LT(ops_of(std::size_t{1} << e), 8192U) << e;
+  ops_of(std::numeric_limits<std::ptrdiff_t>::max());
 }
 
 TEST(Turns, CallsTakeThemAsTheCostsSay) {

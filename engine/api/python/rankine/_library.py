@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import operator
 import pathlib
 from ctypes import POINTER, c_char_p, c_double, c_float, c_int, c_int64, c_size_t, c_uint64, c_void_p
-from typing import NoReturn
+from typing import Any, NoReturn
 
 
 class Code(enum.IntEnum):
@@ -223,9 +224,25 @@ def milliseconds(name: str, seconds: float | None) -> int:
         return 0
     if seconds == float("inf"):
         return -1
-    if not 0.001 <= seconds <= 1e9:
-        refuse(f"{name} is {seconds} s; allowed are 0.001 to 1e9, inf, and None for the default")
+    try:
+        fits = 0.001 <= seconds <= 1e9
+    except TypeError:
+        fits = False
+    if not fits:
+        refuse(f"{name} is {seconds!r} s; allowed are 0.001 to 1e9, inf, and None for the default")
     return round(seconds * 1000)
+
+
+def whole(name: str, value: Any, least: int = -(2**31), most: int = 2**31 - 1) -> int:
+    """A whole number as C has it, where ctypes would cut off what is too wide without a word."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        refuse(f"{name} is {value!r}; it must be a whole number")
+    if not least <= number <= most:
+        allowed = "it must have 32 bits" if least == -(2**31) else f"allowed are {least} to {most}"
+        refuse(f"{name} is {number}; {allowed}")
+    return number
 
 
 def ints(name: str, values: object) -> tuple[ctypes.Array[c_int] | None, int]:
@@ -233,8 +250,8 @@ def ints(name: str, values: object) -> tuple[ctypes.Array[c_int] | None, int]:
     if values is None:
         return None, 0
     try:
-        numbers = [int(value) for value in values]  # type: ignore[attr-defined]
-    except (TypeError, ValueError) as error:
+        numbers = [operator.index(value) for value in values]  # type: ignore[attr-defined]
+    except TypeError as error:
         refuse(f"{name} is {values!r}; it must be a list of whole numbers")
         raise error  # not reached
     if any(not -(2**31) <= number < 2**31 for number in numbers):
@@ -242,8 +259,13 @@ def ints(name: str, values: object) -> tuple[ctypes.Array[c_int] | None, int]:
     return (c_int * len(numbers))(*numbers), len(numbers)
 
 
-def text(value: str | None) -> bytes | None:
-    return None if value is None else value.encode()
+def text(name: str, value: str | None) -> bytes | None:
+    """A text as C has it, which ends at the first NUL."""
+    if value is None:
+        return None
+    if not isinstance(value, str) or "\0" in value:
+        refuse(f"{name} is {value!r}; it must be a str without a NUL")
+    return value.encode()
 
 
 def version() -> str:

@@ -22,11 +22,19 @@ from rankine._library import (
     milliseconds,
     refuse,
     text,
+    whole,
 )
 from rankine._epilogues import Epilogue
 from rankine._operations import Operation, PreMulSum
 
 Reduction = Union[str, PreMulSum, Operation]
+
+
+class _Moves:
+    """In the place of a Reduction: the call reduces nothing."""
+
+
+_moves = _Moves()
 
 
 class _OpenGroups(threading.local):
@@ -178,6 +186,7 @@ class Member:
         self, x: Any, out: Any = None, root: int = 0, op: Reduction = "sum", *, dtype: str | None = None
     ) -> None:
         """The same at the root, in place there without ``out``; elsewhere ``out`` is not used."""
+        root = whole("root", root)
         data, result = self._pair(x, out) if root == self._rank else (Buffer("x", x, False), None)
         self._collective(library.rkReduce, library.rkReduce, data, result, op, dtype, (1, 1), None, root)
 
@@ -205,7 +214,7 @@ class Member:
         """x = the root's x."""
         data = Buffer("x", x, True)
         number, count = self._elements(data, dtype)
-        self._run(library.rkBcast, (data,), (), data.address, count, number, root)
+        self._run(library.rkBcast, (data,), (), data.address, count, number, whole("root", root))
 
     def all_gather(
         self,
@@ -223,28 +232,30 @@ class Member:
         sizes = (1, self._ranks) if blocks is None else (blocks[self._rank], sum(blocks))
         even = library.rkAllGather if epilogue is None else library.rkAllGatherThen
         self._collective(
-            even, library.rkAllGatherCounts, data, result, None, dtype, sizes, blocks, epilogue=epilogue
+            even, library.rkAllGatherCounts, data, result, _moves, dtype, sizes, blocks, epilogue=epilogue
         )
 
     def gather(
         self, x: Any, out: Any = None, root: int = 0, *, counts: Sequence[int] | None = None, dtype: str | None = None
     ) -> None:
         """out at the root = the ranks' x one after the other; elsewhere it is not used."""
+        root = whole("root", root)
         data = Buffer("x", x, False)
         result = Buffer("out", out, True) if root == self._rank else None
         blocks = self._counts(counts, self._ranks)
         sizes = (1, self._ranks) if blocks is None else (blocks[self._rank], sum(blocks))
-        self._collective(library.rkGather, library.rkGatherCounts, data, result, None, dtype, sizes, blocks, root)
+        self._collective(library.rkGather, library.rkGatherCounts, data, result, _moves, dtype, sizes, blocks, root)
 
     def scatter(
         self, x: Any, out: Any, root: int = 0, *, counts: Sequence[int] | None = None, dtype: str | None = None
     ) -> None:
         """out = this rank's block of the root's x, which is not used elsewhere and may be None."""
+        root = whole("root", root)
         data = Buffer("x", x, False) if root == self._rank else None
         result = Buffer("out", out, True)
         blocks = self._counts(counts, self._ranks)
         sizes = (self._ranks, 1) if blocks is None else (sum(blocks), blocks[self._rank])
-        self._collective(library.rkScatter, library.rkScatterCounts, data, result, None, dtype, sizes, blocks, root)
+        self._collective(library.rkScatter, library.rkScatterCounts, data, result, _moves, dtype, sizes, blocks, root)
 
     def scan(self, x: Any, out: Any = None, op: Reduction = "sum", *, dtype: str | None = None) -> None:
         """out at rank r = x of ranks 0 to r, reduced in their order. In place without ``out``."""
@@ -280,7 +291,7 @@ class Member:
             refuse("out is None; with counts, results need a buffer of their own")
         data, result = self._pair(x, out)
         sizes = (n, n) if blocks is None else (sum(blocks[me * n : me * n + n]), sum(blocks[me::n]))
-        self._collective(library.rkAllToAll, library.rkAllToAllCounts, data, result, None, dtype, sizes, blocks)
+        self._collective(library.rkAllToAll, library.rkAllToAllCounts, data, result, _moves, dtype, sizes, blocks)
 
     def barrier(self) -> None:
         """Returns when all ranks have called it."""
@@ -293,13 +304,13 @@ class Member:
         and types must agree. Short ones are on their way when it returns, long ones have arrived."""
         data = Buffer("x", x, False)
         number, count = self._elements(data, dtype)
-        self._run(library.rkSend, (data,), (), data.address, count, number, to)
+        self._run(library.rkSend, (data,), (), data.address, count, number, whole("to", to))
 
     def recv(self, out: Any, source: int, *, dtype: str | None = None) -> None:
         """The next message of rank ``source``."""
         data = Buffer("out", out, True)
         number, count = self._elements(data, dtype)
-        self._run(library.rkRecv, (data,), (), data.address, count, number, source)
+        self._run(library.rkRecv, (data,), (), data.address, count, number, whole("source", source))
 
     def exchange(self, x: Any, to: int, out: Any, source: int, *, dtype: str | None = None) -> None:
         """Both at once: ranks that send to each other wait for nobody first."""
@@ -312,12 +323,11 @@ class Member:
     def split(self, color: int | None, key: int = 0) -> Member | None:
         """The ranks that say the same color become a communicator of their own, ordered by key, and by
         rank where keys are equal: a call of all ranks, in no group. None (color) is none."""
-        if color is not None and color < 0:
-            refuse(f"color is {color}; allowed are 0 and more, and None")
+        number = -1 if color is None else whole("color", color, 0)
         if _open.depth > 0:
             raise Error(Code.invalid_usage, "a group is open; ranks are divided in none")
         part = c_void_p()
-        check(library.rkCommSplit(self._handle, -1 if color is None else color, key, byref(part)))
+        check(library.rkCommSplit(self._handle, number, whole("key", key), byref(part)))
         return None if part.value is None else Member(part.value)
 
     def set_options(
@@ -339,15 +349,15 @@ class Member:
         """How this rank's calls are done from here on, where the engine shall not choose; all ranks say
         the same. ``algorithm``: a name of `rankine list`. ``timeout``: seconds, inf for ever.
         ``order``: what is promised of the last bits of sums, as Communicator has it."""
-        options = CallOptions(ctypes.sizeof(CallOptions), text(algorithm), text(transport))
+        options = CallOptions(ctypes.sizeof(CallOptions), text("algorithm", algorithm), text("transport", transport))
         options.timeoutMs = milliseconds("timeout", timeout)
-        options.segments, options.group, options.aggregation = segments, group, aggregation
-        options.radix = radix
+        options.segments, options.group = whole("segments", segments), whole("group", group)
+        options.aggregation, options.radix = whole("aggregation", aggregation), whole("radix", radix)
         options.dims, options.dimCount = ints("dims", dims)
         options.skips, options.skipCount = ints("skips", skips)
         options.levels, options.levelCount = ints("levels", levels)
-        options.tag = tag
-        options.order = text(order)
+        options.tag = whole("tag", tag, 0, 2**64 - 1)
+        options.order = text("order", order)
         check(library.rkCommSetCallOptions(self._handle, byref(options)))
 
     @property
@@ -413,8 +423,8 @@ class Member:
         if counts is None:
             return None
         rows = [row if hasattr(row, "__len__") else (row,) for row in counts]
-        flat = [int(count) for row in rows for count in row]
-        if len(flat) != blocks or any(not 0 <= count < 2**48 for count in flat):
+        flat = [whole("counts", count, 0, 2**48 - 1) for row in rows for count in row]
+        if len(flat) != blocks:
             refuse(f"counts is {counts!r}; it must be {blocks} counts from 0 on")
         return flat
 
@@ -452,14 +462,14 @@ class Member:
         uneven: Callable[..., int],
         data: Buffer | None,
         result: Buffer | None,
-        op: Reduction | None,
+        op: Reduction | _Moves,
         dtype: str | None,
         sizes: tuple[int, int],
         counts: list[int] | None,
         *root: int,
         epilogue: Epilogue | None = None,
     ) -> None:
-        """A collective, which reduces unless ``op`` is None."""
+        """A collective."""
         last: tuple[int, ...] = root
         callbacks: tuple[HasRaised, ...] = ()
         if epilogue is not None:
@@ -485,14 +495,14 @@ class Member:
             if other is not one and other.type_name(dtype) != name:
                 refuse(f"{other.name} has elements of {other.type_name(dtype)}; those of {one.name} are {name}")
             number, element_bytes = NUMBERS[name], one.item_bytes
-            if op is None:
+            if op is _moves:
                 op_number = 0
             elif isinstance(op, PreMulSum):
                 made = c_int()
                 packed = op.packed(name)
                 check(library.rkRedOpCreatePreMulSum(byref(made), packed, number, self._handle))
                 op_number = created = made.value
-            elif op in _operations.NUMBERS:
+            elif isinstance(op, str) and op in _operations.NUMBERS:
                 op_number = _operations.NUMBERS[op]
             else:
                 refuse(f"op is {op!r}; allowed are {', '.join(_operations.NAMES)}, a PreMulSum or an Operation")
@@ -505,7 +515,7 @@ class Member:
         function = even
         if counts is not None:
             function, unit = uneven, (c_size_t * len(counts))(*counts)
-        reduction = () if op is None else (op_number,)
+        reduction = () if op is _moves else (op_number,)
         addresses = (None if data is None else data.address, None if result is None else result.address)
         try:
             self._run(function, buffers, callbacks, *addresses, unit, number, *reduction, *last)
@@ -532,8 +542,10 @@ class Member:
             (result, "out_displacements", out_displacements, blocks[me::n]),
         ):
             sizes = [count * buffer.item_bytes for count in mine]
-            places = [sum(sizes[:i]) for i in range(n)] if given is None else [int(place) for place in given]
-            if len(places) != n or any(not 0 <= place < 2**62 for place in places):
+            places = [sum(sizes[:i]) for i in range(n)]
+            if given is not None:
+                places = [whole(name, place, 0, 2**62 - 1) for place in given]
+            if len(places) != n:
                 refuse(f"{name} is {given!r}; it must be {n} numbers of bytes from 0 on")
             for i, (place, size) in enumerate(zip(places, sizes)):
                 if size > 0 and place + size > buffer.bytes:

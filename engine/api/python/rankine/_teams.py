@@ -10,10 +10,24 @@ import threading
 from ctypes import byref, c_void_p
 from typing import Any, Callable, Sequence, TypeVar
 
-from rankine._library import Code, Config, Error, UniqueId, check, ints, library, milliseconds, refuse, text
+from rankine._library import (
+    Code,
+    Config,
+    Error,
+    UniqueId,
+    check,
+    ints,
+    library,
+    milliseconds,
+    refuse,
+    text,
+    whole,
+)
 from rankine._member import Member
 
 T = TypeVar("T")
+
+_MOST_RANKS = 4096  # on a modelled network; what else ranks can be has fewer, and the library says so
 
 
 class Communicator:
@@ -53,18 +67,18 @@ class Communicator:
         name: str | None = None,
         more_ranks: Sequence[int] = (),
     ) -> None:
-        if not isinstance(ranks, int) or not 1 <= ranks <= 2**20:
-            refuse(f"ranks is {ranks!r}; it must be a whole number from 1 on")
-        config = Config(ctypes.sizeof(Config), milliseconds("timeout", timeout), text(wait), text(network))
+        ranks = whole("ranks", ranks, 1, _MOST_RANKS)
+        config = Config(
+            ctypes.sizeof(Config), milliseconds("timeout", timeout), text("wait", wait), text("network", network)
+        )
         config.nodes, given = ints("nodes", nodes)
         if given not in (0, ranks):
             refuse(f"nodes has {given} numbers; there are {ranks} ranks")
         config.levels, config.levelCount = ints("levels", levels)
-        config.tuned, config.recordTimes, config.planBytes = int(tuned), int(record_times), plan_bytes
-        config.order = text(order)
-        config.progressCore = -1 if progress_core is None else progress_core
-        if progress_core is not None and progress_core < 0:
-            refuse(f"progress_core is {progress_core}; allowed are 0 and more, and None")
+        config.tuned, config.recordTimes = int(tuned), int(record_times)
+        config.planBytes = whole("plan_bytes", plan_bytes, 0, 2**63 - 1)
+        config.order = text("order", order)
+        config.progressCore = -1 if progress_core is None else whole("progress_core", progress_core, 0)
         self._members: list[Member | None]
         here = [*(() if rank is None else (rank,)), *more_ranks]
         for one in here:
@@ -80,7 +94,7 @@ class Communicator:
             if rank is None or name is None:
                 refuse(f"rank is {rank!r}, name is {name!r}; ranks that are processes have both, threads none")
             unique = UniqueId()
-            check(library.rkGetUniqueIdByName(byref(unique), name.encode()))
+            check(library.rkGetUniqueIdByName(byref(unique), text("name", name)))
             comms = [c_void_p() for _ in here]
             if len(here) == 1:
                 check(library.rkCommInitRankConfig(byref(comms[0]), ranks, unique, rank, byref(config)))
@@ -101,8 +115,7 @@ class Communicator:
 
     def join(self, rank: int) -> Member:
         """That rank, for the thread that plays it; each can be had once. It waits for nobody."""
-        if not 0 <= rank < len(self._members):
-            refuse(f"rank is {rank}; allowed are 0 to {len(self._members) - 1}")
+        rank = whole("rank", rank, 0, len(self._members) - 1)
         if rank not in self._here:
             ours = ", ".join(map(str, self._here))
             refuse(f"rank is {rank}, which another process plays; this one plays rank {ours}")

@@ -2,6 +2,7 @@
 #include "engine/api/c/rankine.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <array>
 #include <chrono>
@@ -102,6 +103,17 @@ TEST(Cxx17, ErrorsHaveTheirResultAndText) {
   EXPECT_THROW(rk::Communicator(-1), rk::Error);
   EXPECT_THROW(team[0].allocate<double>(~std::size_t{0}), rk::Error);
   EXPECT_EQ(rk::version(), RK_VERSION_CODE);
+}
+
+TEST(Cxx17, RanksThatThereCannotBeCostNoMemory) {
+  const auto kilobytes = [] {
+    rusage used;
+    EXPECT_EQ(getrusage(RUSAGE_SELF, &used), 0);
+    return used.ru_maxrss;
+  };
+  const long before = kilobytes();
+  EXPECT_THROW(rk::Communicator(200'000'000), rk::Error);
+  EXPECT_LT(kilobytes() - before, 800'000) << "their handles have 1.6 GB";
 }
 
 TEST(Cxx17, MembersMoveAndGroupsStartTogether) {

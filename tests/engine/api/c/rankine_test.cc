@@ -365,7 +365,13 @@ TEST(C, ConfigsAreChecked) {
   refused([](rkConfig_t& c) { c.levelCount = -1; }, "levels is NULL of -1 numbers");
   refused([](rkConfig_t& c) { c.tuned = 2; }, "config.tuned is 2; allowed are 0 and 1");
   const int node = -7;
-  refused([&](rkConfig_t& c) { c.nodes = &node; }, "arenas[0].node is -7");
+  refused([&](rkConfig_t& c) { c.nodes = &node; }, "nodes[0] is -7; allowed are -1 (any) and more");
+  // A list is not followed for ranks that there cannot be.
+  for (const int ranks : {0, -1, 2'000'000'000}) {
+    EXPECT_EQ(rkCommInitAll(&comm, ranks, &node), rkInvalidArgument);
+    EXPECT_EQ(last_error(),
+              "rkCommInitAll: ranks is " + std::to_string(ranks) + "; allowed are 1 to 1024");
+  }
   EXPECT_EQ(comm, nullptr);
   rkConfig_t config = RK_CONFIG_INITIALIZER;
   config.wait = "park";
@@ -415,6 +421,10 @@ TEST(C, CallOptionsNameTheAlgorithmAndEndCalls) {
   options = RK_CALL_OPTIONS_INITIALIZER;
   options.dimCount = 2;
   EXPECT_EQ(rkCommSetCallOptions(comms[0], &options), rkInvalidArgument);
+  options = RK_CALL_OPTIONS_INITIALIZER;
+  options.sharedPayloads = 2;
+  EXPECT_EQ(rkCommSetCallOptions(comms[0], &options), rkInvalidArgument);
+  EXPECT_EQ(last_error(), "rkCommSetCallOptions: options.sharedPayloads is 2; allowed are 0 and 1");
 
   // Rank 1 does not come.
   options = RK_CALL_OPTIONS_INITIALIZER;
