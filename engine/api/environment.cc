@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/api/typed_names.h"
+#include "engine/run/kernels/reduce.h"
 
 extern char** environ;  // POSIX asks programs to declare it themselves
 
@@ -127,6 +128,15 @@ Result<Environment> read_environment() {
     auto mode = parse_wait_mode(text);
     if (!mode.ok()) return in_variable("RANKINE_WAIT", mode.status());
     out.wait = *mode;
+  }
+  const char* const isa = std::getenv("RANKINE_ISA");  // which kernels read themselves
+  if (isa != nullptr && !parse_isa(isa)) {
+    std::string names;
+    for (int i = 0; i < kIsas; ++i) {
+      names += (i == 0 ? "" : ", ") + std::string(name_of(static_cast<Isa>(i)));
+    }
+    return invalid_argument("environment variable RANKINE_ISA is '" + std::string(isa) +
+                            "'; allowed are " + names);
   }
   if (const char* text = std::getenv("RANKINE_NETWORK")) {
     auto network = find_call_network(text);

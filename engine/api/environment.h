@@ -4,7 +4,7 @@
 //                                                  alone is that of all collectives that have it
 //   RANKINE_WAIT=auto|spin|yield|park              how ranks wait
 //   RANKINE_TRANSPORT=auto|direct|mailbox|board    the transport of calls that name none
-//   RANKINE_ISA=portable|avx2|avx512               caps the kernels (see kernels/reduce.h)
+//   RANKINE_ISA=portable|avx2|avx512|avx512_bf16   caps the kernels (see kernels/reduce.h)
 //   RANKINE_FLIGHT_RECORD=FILE                     where a communicator that ends by an error
 //                                                  leaves its flight record, as JSON; %p: the
 //                                                  process's id. A regular file, or not there yet;

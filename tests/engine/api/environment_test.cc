@@ -97,6 +97,17 @@ TEST(Environment, ACommunicatorIsNotMadeWithAWrongVariable) {
   EXPECT_NE(communicator.status().text().find("RANKINE_ALGO"), std::string::npos);
 }
 
+TEST(Environment, KernelsAreCappedByNamesThatThereAre) {
+  {
+    const Variable variable("RANKINE_ISA", "avx512bf16");
+    EXPECT_EQ(Communicator::create({.ranks = 2}).status().text(),
+              "environment variable RANKINE_ISA is 'avx512bf16'; allowed are portable, avx2, "
+              "avx512, avx512_bf16");
+  }
+  const Variable variable("RANKINE_ISA", "avx512_bf16");
+  EXPECT_TRUE(Communicator::create({.ranks = 2}).ok());
+}
+
 TEST(Environment, TheForcedAlgorithmRunsWhereTheCallNamesNone) {
   const Variable algorithm("RANKINE_ALGO", "all_reduce:ring");
   const Variable transport("RANKINE_TRANSPORT", "mailbox");
