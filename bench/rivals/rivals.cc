@@ -172,23 +172,31 @@ int run(int argc, char** argv) {
           std::vector<std::string>(std::begin(kCollectiveNames), std::end(kCollectiveNames))))
       ->capture_default_str();
   app.add_option("--ranks", options.ranks, "ranks; more than cores is allowed")
-      ->check(CLI::Range(1, kMaxRanks));
+      ->check(CLI::Range(1, kMaxRanks))
+      ->capture_default_str();
   app.add_option("-b,--minbytes", options.first, "first size, bytes per rank, such as 64K")
       ->capture_default_str();
   app.add_option("-e,--maxbytes", options.last, "last size")->capture_default_str();
   app.add_option("-f,--stepfactor", options.factor, "from size to size")
-      ->check(CLI::Range(2, 1 << 20));
+      ->check(CLI::Range(2, 1 << 20))
+      ->capture_default_str();
   app.add_option("-n,--iters", options.plan.calls,
                  "calls in a batch; 0: as many as take --batch-ms")
-      ->check(CLI::Range(0, kMaxCalls));
+      ->check(CLI::Range(0, kMaxCalls))
+      ->capture_default_str();
   app.add_option("-w,--warmup_iters", options.plan.warmups,
-                 "calls before each batch; -1: an eighth of the calls, and two");
+                 "calls before each batch; -1: an eighth of the calls, and two")
+      ->capture_default_str();
   app.add_option("--rounds", options.plan.rounds, "batches of each contender per row")
-      ->check(CLI::Range(1, 1000));
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   app.add_option("--batch-ms", options.batch_ms, "length of a batch")
-      ->check(CLI::Range(0.01, 10000.0));
-  app.add_option("--protocol", options.protocol, "warm, fresh or both")
-      ->check(CLI::IsMember({"warm", "fresh", "both"}));
+      ->check(CLI::Range(0.01, 10000.0))
+      ->capture_default_str();
+  app.add_option("--protocol", options.protocol,
+                 "warm: the same inputs again; fresh: rewritten before each call, untimed")
+      ->check(CLI::IsMember({"warm", "fresh", "both"}))
+      ->capture_default_str();
   app.add_flag("--processes", options.processes, "ranks are processes, of every contender");
   app.add_flag("--in-place", options.plan.in_place, "one buffer per rank, fresh only");
   app.add_option("--only", options.only, "these contenders, separated by commas")->delimiter(',');

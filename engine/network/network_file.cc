@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
+#include <string>
+#include <vector>
 
+#include "engine/base/closest_name.h"
 #include "engine/base/json_text.h"
 #include "engine/base/small_file.h"
 #include "engine/base/units.h"
@@ -21,6 +25,14 @@ const NetworkMember* find_member(std::string_view name) {
     if (row.name == name) return &row;
   }
   return nullptr;
+}
+
+// "; did you mean 'torus'?", of presets or members.
+template <class Row>
+std::string meant(std::string_view name, std::span<const Row> rows) {
+  std::vector<std::string_view> names;
+  for (const Row& row : rows) names.push_back(row.name);
+  return did_you_mean(name, names);
 }
 
 Status bad(const std::string& member, const Json& value, std::string_view allowed) {
@@ -59,6 +71,8 @@ Status take(Result<T> value, T& into) {
   if (value.ok()) into = *value;
   return value.status();
 }
+
+bool is_control(char c) { return (c >= 0 && c < ' ') || c == 0x7f; }
 
 // One of a few names.
 template <class T>
@@ -177,10 +191,15 @@ Status read_member(const NetworkMember& row, const Json& value, Fabric& fabric) 
     case Kind::text:
       if (!value.is_string()) return bad(name, value, row.allowed());
       fabric.name = value.get<std::string>();
+      // Reports are lines, some of them on terminals.
+      if (std::any_of(fabric.name.begin(), fabric.name.end(), is_control)) {
+        return bad(name, value, row.allowed());
+      }
       return {};
     case Kind::preset: {
-      const Regime* regime = value.is_string() ? find_regime(value.get<std::string>()) : nullptr;
-      if (regime == nullptr) return bad(name, value, row.allowed());
+      const std::string wanted = value.is_string() ? value.get<std::string>() : "";
+      const Regime* regime = find_regime(wanted);
+      if (regime == nullptr) return bad(name, value, row.allowed() + meant(wanted, regimes()));
       fabric = regime->fabric;
       return {};
     }
@@ -247,7 +266,7 @@ Result<Fabric> read_network(const Json& root, std::string_view name) {
     const auto status = read_network_member(member, value, fabric);
     if (!status) {
       return invalid_argument("the network has a member '" + member + "'; allowed are " +
-                              network_member_names());
+                              network_member_names() + meant(member, network_members()));
     }
     if (!status->ok()) return *status;
   }
@@ -268,7 +287,7 @@ Result<Fabric> find_network(std::string_view argument, const std::string& preset
   if (!file.ok()) {
     return invalid_argument(std::string(argument) + " is '" + preset_or_path +
                             "', which is no preset and no file that can be read (" + file.error +
-                            "); presets are " + regime_names());
+                            "); presets are " + regime_names() + meant(preset_or_path, regimes()));
   }
   auto fabric = parse_network(file.text, preset_or_path);
   if (fabric.ok()) return fabric;

@@ -124,7 +124,7 @@ std::string NetworkMember::allowed() const {
   const std::string numbers(unit());
   switch (kind) {
     case Kind::text:
-      return "texts";
+      return "texts of one line";
     case Kind::preset:
       return regime_names();
     case Kind::whole:

@@ -7,7 +7,11 @@ namespace rankine::tools {
 Option add_algorithm_arguments(Command app, AlgorithmArguments& a, const AlgorithmHelp& help) {
   Option first = add_argument(app, help.collective, a.collective, read_collective, "NAME",
                               "which one; 'rankine list' shows all");
-  add_text(app, "--algo", a.algorithms, "LIST", help.algorithms);
+  if (help.algorithms.empty()) {
+    add_text(app, "--algo", a.algorithms, "NAME", "a name of the catalogue");
+  } else {
+    add_text(app, "--algo", a.algorithms, "LIST", help.algorithms);
+  }
   for (const Parameter& row : parameters()) {
     const std::string flag = fmt::format("--{}", row.name);
     const auto take = [&a, &row, flag](const std::string& text) {

@@ -11,7 +11,7 @@ namespace rankine::tools {
 // What help says that subcommands say differently.
 struct AlgorithmHelp {
   std::string collective = "collective";
-  std::string algorithms = "a name of the catalogue";
+  std::string algorithms{};  // where several may be given; else it is one
   std::string ranks = "ranks (8)";
   std::string root{};  // else as its row says
 };

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/base/replace_file.h"
 #include "engine/network/wiring.h"
 #include "engine/tools/text.h"
 
@@ -51,8 +52,11 @@ Option Command::add_flag(const std::string& flags, bool& target, const std::stri
 }
 Option Command::add_option(const std::string& flags, std::function<void(const std::string&)> read,
                            const std::string& kind, const std::string& help) const {
-  const auto read_some = [read = std::move(read), kind,
+  const auto read_some = [app = app_, read = std::move(read), kind,
                           name = argument_name(flags)](const std::string& text) {
+    if (text.starts_with("-") && app->get_option_no_throw(text) != nullptr) {
+      throw UsageError(fmt::format("{} needs a value, {}; '{}' is an option", name, kind, text));
+    }
     read(text);
     if (text.empty()) throw UsageError(fmt::format("{} is ''; it needs a value, {}", name, kind));
   };
@@ -96,6 +100,20 @@ Option add_output_file(Command command, const std::string& flags, std::string& t
   return add_argument(command, flags, target, parse, "FILE", help);
 }
 
+Status check_output_files(std::initializer_list<OutputFile> files) {
+  for (const OutputFile* file = files.begin(); file != files.end(); ++file) {
+    if (file->name.empty()) continue;
+    for (const OutputFile* other = files.begin(); other != file; ++other) {
+      if (other->name != file->name) continue;
+      return invalid_argument(fmt::format("{} is '{}', and so is {}; each needs a file of its own",
+                                          file->option, file->name, other->option));
+    }
+    Status status = of_option(file->option, check_replaceable(std::string(file->name)));
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
 Result<int> Whole::operator()(std::string_view argument, std::string_view text) const {
   return parse_whole(argument, text, lowest, highest);
 }
@@ -118,10 +136,8 @@ Result<PlacementPolicy> read_placement(std::string_view argument, std::string_vi
   PolicyResult parsed = parse_placement_policy(text);
   if (parsed.ok()) return std::move(parsed.policy);
   constexpr std::array<std::string_view, 4> kNames = {"compact", "scatter", "one_per_node", "none"};
-  std::string message = fmt::format("{} is '{}': {}", argument, text, parsed.error);
-  const std::string_view meant = closest(text, kNames);
-  if (!meant.empty()) message += fmt::format("; did you mean '{}'?", meant);
-  return invalid_argument(std::move(message));
+  return invalid_argument(
+      fmt::format("{} is '{}': {}{}", argument, text, parsed.error, did_you_mean(text, kNames)));
 }
 
 Result<std::optional<WaitPolicy>> read_wait(std::string_view argument, std::string_view text) {

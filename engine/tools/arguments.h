@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -49,7 +50,8 @@ class Command {
   // An option whose text goes to `read`, the last one where it is given more than once. `kind` is
   // what the help says of the text: SIZE, N, NAME ... "collective,--collective" may be given by
   // position or by name, and is refused where both are there. Where `read` has nothing against an
-  // empty text, it is refused all the same: it comes of a shell's variable that is not set.
+  // empty text, it is refused all the same: it comes of a shell's variable that is not set. So is
+  // the name of another option of the command, which comes of a value that was forgotten.
   Option add_option(const std::string& flags, std::function<void(const std::string&)> read,
                     const std::string& kind, const std::string& help) const;
   void footer(const std::string& text) const;
@@ -105,6 +107,13 @@ Status of_option(std::string_view option, const Status& status);
 Status check_output_file(std::string_view option, std::string_view name);
 Option add_output_file(Command command, const std::string& flags, std::string& target,
                        const std::string& help);
+
+// Files that a command line names for its output, by their options; an empty name is none. What is
+// found now is not found after minutes of work: one that cannot be written, two that are one.
+struct OutputFile {
+  std::string_view option, name;
+};
+Status check_output_files(std::initializer_list<OutputFile> files);
 
 // parse_whole() with these ends.
 struct Whole {

@@ -15,6 +15,7 @@
 #include "engine/tools/choose_on_threads.h"
 #include "engine/tools/menu.h"
 #include "engine/tools/network.h"
+#include "engine/tools/question.h"
 #include "engine/tools/table.h"
 #include "engine/tools/text.h"
 
@@ -54,7 +55,8 @@ Result<std::string> weigh_by_table(const ChooseArguments& a, const Fabric& fabri
                   tuning_file().path, name_of(a.collective), name_of(a.collective), a.ranks));
 }
 
-Result<Exit> run_choose(const ChooseArguments& a, Console& console) {
+Result<Exit> run_choose(ChooseArguments a, Console& console) {
+  a.bytes = vector_bytes(a.collective, a.bytes);
   if (a.network == NetworkArguments{} && a.dims.empty()) {
     if (a.c_real) {
       return invalid_argument(
@@ -146,7 +148,7 @@ Subcommand add_choose(Command tool) {
   add_argument(app, "collective", a.collective, read_collective, "NAME",
                "which one; 'rankine list' shows all")
       .required();
-  add_argument(app, "--ranks", a.ranks, Whole{1, 1024}, "N", "ranks (8)");
+  add_argument(app, "-t,--ranks", a.ranks, Whole{1, 1024}, "N", "ranks (8)");
   add_argument(app, "--bytes", a.bytes, parse_size, "SIZE", "M: 8, 64K, 1M (1M)");
   add_menu(app, a.menu);
   add_argument(app, "--sync", a.sync, read_sync, "NAME", "dataflow or rounds (dataflow)");

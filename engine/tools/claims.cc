@@ -57,10 +57,6 @@ claims::Filter filter_of(const ClaimsOptions& options) {
 using Printer = void (*)(std::ostream&, const std::vector<claims::Finding>&, const claims::Filter&);
 
 // Before the work, so that nobody waits for it in vain.
-Status check_file(std::string_view option, const std::string& file) {
-  return file.empty() ? Status() : of_option(option, check_replaceable(file));
-}
-
 Status write_file(std::string_view option, const std::string& file, Printer print,
                   const std::vector<claims::Finding>& findings, const claims::Filter& filter) {
   if (file.empty()) return {};
@@ -103,8 +99,8 @@ Result<Exit> claims_report(const ClaimsOptions& options, Console& console) {
   if (options.json && options.golden) {
     return invalid_argument("--json and --golden exclude each other");
   }
-  if (Status status = check_file("--markdown", options.markdown); !status.ok()) return status;
-  if (Status status = check_file("--html", options.html); !status.ok()) return status;
+  Status status = check_output_files({{"--markdown", options.markdown}, {"--html", options.html}});
+  if (!status.ok()) return status;
   Progress progress(console);
   using Clock = std::chrono::steady_clock;
   std::string_view under_way;

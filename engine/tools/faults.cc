@@ -194,7 +194,7 @@ Subcommand add_faults(Command tool) {
                "only this one");
   add_text(app, "--algo,--algorithm", a.algorithms, "LIST", "names of the catalogue, or all (all)");
   add_argument(
-      app, "--ranks", a.ranks,
+      app, "-t,--ranks", a.ranks,
       [](std::string_view argument, std::string_view text) {
         return parse_whole_list(argument, text, 2, FaultsArguments::kMostRanks);
       },

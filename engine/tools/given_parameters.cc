@@ -25,10 +25,8 @@ std::optional<std::string> AlgorithmArguments::take(std::string_view parameter) 
 }
 
 Status invalid_value(const GivenParameter& given, std::string_view allowed) {
-  std::string text = fmt::format("{} is {}; allowed are {}", given.argument, given.shown, allowed);
-  const std::string_view meant = closest(given.text, given.parameter->names());
-  if (!meant.empty()) text += fmt::format("; did you mean '{}'?", meant);
-  return invalid_argument(std::move(text));
+  return invalid_argument(fmt::format("{} is {}; allowed are {}{}", given.argument, given.shown,
+                                      allowed, did_you_mean(given.text, given.parameter->names())));
 }
 
 Result<Params> read_params(const AlgorithmArguments& a) {

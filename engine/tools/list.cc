@@ -147,7 +147,7 @@ Subcommand add_list(Command tool) {
   const Command app = tool.add_subcommand(
       "list", "the catalogue: every algorithm with its cost, constraints and source");
   add_argument(app, "collective", options->collective, read_collective, "NAME", "only this one");
-  add_argument(app, "--ranks", options->ranks, Whole{1, kMostRanks}, "N",
+  add_argument(app, "-t,--ranks", options->ranks, Whole{1, kMostRanks}, "N",
                "compute the formulas for so many ranks");
   add_argument(app, "--segments", options->segments, Whole{1, 1 << 20}, "P",
                "P of pipelined algorithms, with --ranks (1)");

@@ -99,6 +99,11 @@ Result<Exit> run_map(const MapArguments& a, Console& console) {
         fmt::format("--minbytes is {} and --maxbytes is {}; allowed are 1 and more, rising",
                     a.min_bytes, a.max_bytes));
   }
+  if (a.collective == Collective::barrier) {
+    return invalid_argument(
+        "collective is barrier, which has no sizes; 'rankine choose barrier --network NAME' says "
+        "which is the cheapest");
+  }
   for (std::uint64_t m = a.min_bytes; m <= a.max_bytes; m *= 2) request.sizes.push_back(m);
   auto contenders = read_algorithms("--algo", a.algorithms, a.collective);
   if (!contenders.ok()) return contenders.status();
@@ -107,11 +112,7 @@ Result<Exit> run_map(const MapArguments& a, Console& console) {
   request.contenders = *offered;
 
   // Before the work, so that nobody waits for it in vain.
-  for (const auto& [option, path] : {std::pair("--svg", &a.svg), std::pair("--png", &a.png)}) {
-    if (path->empty()) continue;
-    Status status = of_option(option, check_replaceable(*path));
-    if (!status.ok()) return status;
-  }
+  if (Status s = check_output_files({{"--svg", a.svg}, {"--png", a.png}}); !s.ok()) return s;
   Result<WinnerMap> map = [&] {
     Progress progress(console);
     return make_winner_map(request, [&](std::size_t done, std::size_t all) {
@@ -151,7 +152,7 @@ Subcommand add_map(Command tool) {
                "which one; 'rankine list' shows all")
       .required();
   add_argument(
-      app, "--ranks", a.ranks,
+      app, "-t,--ranks", a.ranks,
       [](std::string_view argument, std::string_view text) {
         return parse_whole_list(argument, text, 1, 256);
       },

@@ -23,20 +23,12 @@ Status check_files(const PerfOptions& options, const PerfCases& cases) {
   if (options.csv && options.json_file == "-") {
     return invalid_argument("--json is '-' and --csv is there; standard output has one of them");
   }
-  if (!options.plot_file.empty() && options.plot_file == options.json_file) {
-    return invalid_argument(fmt::format(
-        "--plot is '{}', and so is --json; each needs a file of its own", options.plot_file));
-  }
-  if (!options.json_file.empty() && options.json_file != "-") {
-    Status status = of_option("--json", check_replaceable(options.json_file));
-    if (!status.ok()) return status;
-  }
-  if (options.plot_file.empty()) return {};
-  const std::string needed = why_no_plot(options, cases);
+  const std::string needed = options.plot_file.empty() ? "" : why_no_plot(options, cases);
   if (!needed.empty()) {
     return invalid_argument(fmt::format("--plot is '{}'; {}", options.plot_file, needed));
   }
-  return of_option("--plot", check_replaceable(options.plot_file));
+  const std::string json = options.json_file == "-" ? "" : options.json_file;
+  return check_output_files({{"--json", json}, {"--plot", options.plot_file}});
 }
 
 // What --stats would be left with.

@@ -150,7 +150,8 @@ void add_perf_arguments(Command app, PerfOptions& o) {
                                       "batches (as many as fit into --time)");
   add_argument(app, "-m,--agg_iters", m.calls, Whole{1, kMany}, "N",
                "calls per batch (as many as take 20 us)");
-  add_argument(app, "-w,--warmup_iters", m.warmups, Whole{1, kMany}, "N", "warm-up calls (5)");
+  add_argument(app, "-w,--warmup_iters", m.warmups, Whole{1, kMany}, "N",
+               "warm-up calls, of which the first makes the plan (5)");
   add_argument(app, "-c,--check", m.checks, Whole{0, 1000}, "N",
                "checked calls per row, each with other data; 0 for none (1)");
   add_argument(app, "-a,--average", m.of_ranks, read_rank_time, "0..3",

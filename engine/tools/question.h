@@ -2,6 +2,7 @@
 // cost and run have in common.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -21,6 +22,11 @@ struct Question {
   Fidelity fidelity = Fidelity::eq1;  // of simulate
   bool lower = false;                 // rewrite what the network cannot do into messages
 };
+
+// M where somebody says `bytes` whatever the collective: a barrier has no vector.
+inline std::size_t vector_bytes(Collective collective, std::size_t bytes) {
+  return collective == Collective::barrier ? 0 : bytes;
+}
 
 // A question made ready: parameters with their defaults, and the schedule that they make.
 struct Prepared {

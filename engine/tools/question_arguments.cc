@@ -48,7 +48,7 @@ Result<std::vector<Question>> questions_of(const QuestionArguments& a,
   for (AskedAlgorithm& one : *asked) {
     questions.push_back({.algorithm = one.algorithm,
                          .params = std::move(one.params),
-                         .bytes = a.bytes,
+                         .bytes = vector_bytes(one.algorithm->collective, a.bytes),
                          .fabric = wired,
                          .options = {.sync = a.sync},
                          .lower = a.network.lower});

@@ -111,17 +111,15 @@ Result<Exit> run_scaling(const SimulateArguments& a, Console& console) {
   if (!a.question.counts.empty()) {
     return invalid_argument("--counts are of one number of ranks; --ranks-to has many");
   }
-  if (!a.plot.empty()) {
-    if (Status status = of_option("--plot", check_replaceable(a.plot)); !status.ok()) return status;
-  }
   const auto scaling =
       scale(a.question, *a.ranks_to, a.most_steps.value_or(kMostScaledSteps), console);
   if (!scaling.ok()) return scaling.status();
   if (!a.plot.empty()) {
     const auto network = network_of(a.question.network);
+    const Collective collective = *a.question.algorithm.collective;
     const std::string title =
-        fmt::format("{} of {} on {}", name_of(*a.question.algorithm.collective),
-                    format_bytes(static_cast<double>(a.question.bytes)), network->name);
+        fmt::format("{} of {} on {}", name_of(collective),
+                    format_bytes(vector_bytes(collective, a.question.bytes)), network->name);
     Status status = of_option("--plot", replace_file(a.plot, svg_of(*scaling, title)));
     if (!status.ok()) return status;
   }
@@ -169,6 +167,9 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
         fmt::format("--mtu is {}; nothing is sent in packets but with --fidelity packet",
                     format_size(static_cast<std::size_t>(*a.mtu))));
   }
+  const Status files =
+      check_output_files({{"--trace", a.trace}, {"--goal", a.goal}, {"--plot", a.plot}});
+  if (!files.ok()) return files;
   if (a.ranks_to) return run_scaling(a, console);
   std::vector<std::string> notes;
   auto questions = questions_of(a.question, notes);

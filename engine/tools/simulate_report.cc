@@ -93,9 +93,8 @@ void print(std::vector<Answer> answers, bool rounds, bool csv, Console& console)
   }
   console.out << "\n";
   console.out << to_text(table) << (contest ? "\n* the fastest" : "")
-              << "\nalgbw and busbw in GB/s; eta: busbw over the peak; sent, received, reduced, "
-                 "partners and ports of the "
-                 "busiest rank.\n"
+              << "\nP: segments; algbw and busbw in GB/s; eta: busbw over the peak; sent, received, "
+                 "reduced, partners and\nports of the busiest rank.\n"
               << (shared ? "link, congestion and hops: what the busiest link carries in a round, "
                            "in bytes and in messages of the\nround's largest size, and the links "
                            "of the longest route; of the worst round each.\n"

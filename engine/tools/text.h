@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/closest_name.h"  // who refuses a name says what was meant
 #include "engine/base/status.h"
 #include "engine/base/units.h"
 
@@ -25,11 +26,12 @@ Result<std::vector<int>> parse_whole_list(std::string_view argument, std::string
 std::vector<std::string_view> split_list(std::string_view text);
 std::string join(std::span<const std::string_view> parts, std::string_view separator = ", ");
 
+// What somebody wrote, as errors show it on a terminal: no longer than a line, and without control
+// characters, since it may be any file.
+std::string legible(std::string_view text);
+
 // "algorithm is 'rnig'; allowed are ring, direct; did you mean 'ring'?"
 Status unknown_name(std::string_view argument, std::string_view value,
                     std::span<const std::string_view> allowed);
-
-// The one of `names` that was probably meant, or "".
-std::string_view closest(std::string_view name, std::span<const std::string_view> names);
 
 }  // namespace rankine::tools

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <new>
 #include <ostream>
 
@@ -67,22 +68,23 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
+// "rankine", or "rankine perf".
+std::string called(const CLI::App& app) {
+  return app.get_parent() == nullptr ? "rankine" : "rankine " + app.get_name();
+}
+
 std::string unknown_argument(const CLI::App& app, const std::string& given) {
+  const std::string whole = called(app);
   if (!given.starts_with('-')) {
-    return fmt::format(
-        "'{}' is one argument too many; 'rankine {} --help' "
-        "shows what is allowed",
-        given, app.get_name());
+    return fmt::format("'{}' is one argument too many; '{} --help' shows what is allowed", given,
+                       whole);
   }
   const std::string name = given.substr(0, given.find('='));
-  const std::string whole = app.get_parent() == nullptr ? "rankine" : "rankine " + app.get_name();
   const std::vector<std::string> owned = option_names(app);
   std::vector<std::string_view> names(owned.begin(), owned.end());
   std::string text =
       fmt::format("{} is no option of '{}'; '{} --help' lists all", name, whole, whole);
-  const std::string_view meant = name.starts_with("--") ? closest(name, names) : "";
-  if (!meant.empty()) text += fmt::format("; did you mean '{}'?", meant);
-  return text;
+  return name.starts_with("--") ? text + did_you_mean(name, names) : text;
 }
 
 // The program and its subcommands, which are added to `subcommands`.
@@ -95,10 +97,7 @@ void add_all(CLI::App& app, std::vector<Subcommand>& subcommands) {
 
 std::string help_of(const Command& command) {
   constexpr int kReadable = 100;
-  const std::string name = command.app().get_name();
-  const bool whole = command.app().get_parent() == nullptr;
-  return help_text(outline_of(command), whole ? name : "rankine " + name,
-                   terminal_width(kReadable));
+  return help_text(outline_of(command), called(command.app()), terminal_width(kReadable));
 }
 
 // What CLI11 says of two options that exclude each other.
@@ -109,79 +108,104 @@ std::string both_given(std::string_view text) {
                      text.substr(at + kBetween.size()));
 }
 
+// What CLI11 says of a flag that has a value: "Could not convert: --json = x".
+std::string value_given(std::string_view text) {
+  const std::string_view flag = text.substr(std::min(text.find("--"), text.size()));
+  const std::size_t value = flag.find(" = ");
+  if (value == std::string_view::npos) return std::string(text);
+  return fmt::format("{} is '{}'; it takes no value", flag.substr(0, value),
+                     flag.substr(value + 3));
+}
+
 Exit fail(Console& console, std::string_view who, std::string_view text, Exit exit) {
   console.err << fmt::format("{}: {}\n", who, text);
   return exit;
 }
 
-Exit run(const std::vector<std::string>& arguments, Console& console) {
+Exit run(std::vector<std::string> arguments, Console& console) {
+  if (!arguments.empty() && arguments.front() == "help") {  // as git, go and cargo have it
+    arguments.erase(arguments.begin());
+    arguments.push_back("--help");
+  }
   CLI::App app("Collectives on the threads of one node: measured, proved and drawn.", "rankine");
   app.set_version_flag("--version", fmt::format("rankine {}", kVersion));
   app.require_subcommand(0, 1);
   app.allow_extras();
-  app.footer("'rankine <subcommand> --help' explains each, with examples.");
+  app.footer(
+      "'rankine help <subcommand>' or 'rankine <subcommand> --help' explains each, with examples.");
   std::vector<Subcommand> subcommands;
   add_all(app, subcommands);
 
-  std::string who = "rankine";
   const auto chosen = [&]() -> const Subcommand* {
     for (const Subcommand& one : subcommands) {
       if (app_of(one).parsed()) return &one;
     }
     return nullptr;
   };
+  const auto command = [&] {
+    const Subcommand* one = chosen();
+    return one != nullptr ? one->command : Command(app);
+  };
+  // Whoever asks for help gets it, whatever else is wrong.
+  const auto refuse = [&](const std::string& text) {
+    if (command().app().get_help_ptr()->count() == 0) {
+      return fail(console, called(command().app()), text, Exit::usage);
+    }
+    console.out << help_of(command());
+    return Exit::ok;
+  };
   try {
     std::vector<std::string> reversed(arguments.rbegin(),
                                       arguments.rend());  // as CLI11 wants it
     app.parse(std::move(reversed));
   } catch (const CLI::CallForHelp&) {
-    const Subcommand* one = chosen();
-    console.out << help_of(one != nullptr ? one->command : Command(app));
-    return Exit::ok;
+    if (chosen() != nullptr || app.remaining().empty()) {
+      console.out << help_of(command());
+      return Exit::ok;
+    }  // else of what there is not
   } catch (const CLI::CallForVersion& version) {
     console.out << version.what() << "\n";
     return Exit::ok;
   } catch (const CLI::ArgumentMismatch& error) {
-    if (const Subcommand* one = chosen()) who += " " + app_of(*one).get_name();
     const std::string_view text = error.what();
-    return fail(console, who, fmt::format("{} needs a value", text.substr(0, text.find(':'))),
-                Exit::usage);
-  } catch (const CLI::ExcludesError& error) {  // "a excludes b"
-    if (const Subcommand* one = chosen()) who += " " + app_of(*one).get_name();
-    return fail(console, who, both_given(error.what()), Exit::usage);
+    return refuse(fmt::format("{} needs a value", text.substr(0, text.find(':'))));
+  } catch (const CLI::ConversionError& error) {
+    return refuse(value_given(error.what()));
+  } catch (const CLI::ExcludesError& error) {
+    return refuse(both_given(error.what()));
   } catch (const CLI::ParseError& error) {
-    if (const Subcommand* one = chosen()) who += " " + app_of(*one).get_name();
-    return fail(console, who, fmt::format("{}; '{} --help' says more", error.what(), who),
-                Exit::usage);
+    return refuse(fmt::format("{}; '{} --help' says more", error.what(), called(command().app())));
   } catch (const UsageError& error) {
-    const Subcommand* one = chosen();
-    if (one != nullptr) who += " " + app_of(*one).get_name();
     // An option misspelt leaves its value behind: name the cause, not what came of it.
-    for (const std::string& given :
-         one != nullptr ? app_of(*one).remaining(true) : app.remaining()) {
-      if (one != nullptr && given.starts_with("-")) {
-        return fail(console, who, unknown_argument(app_of(*one), given), Exit::usage);
-      }
+    for (const std::string& given : command().app().remaining()) {
+      if (given.starts_with("-")) return refuse(unknown_argument(command().app(), given));
     }
-    return fail(console, who, error.what(), Exit::usage);
+    return refuse(error.what());
   }
 
   const Subcommand* one = chosen();
-  if (one == nullptr) {
+  const std::vector<std::string> before = app.remaining();
+  if (!before.empty() && before.front().starts_with("-")) {
+    const std::string text = unknown_argument(app, before.front());
+    return fail(console, "rankine",
+                one == nullptr ? text
+                               : fmt::format("{}; options of '{}' stand behind it", text,
+                                             called(app_of(*one))),
+                Exit::usage);
+  }
+  if (!before.empty() || one == nullptr) {
     std::vector<std::string> owned;
     for (const Subcommand& each : subcommands) owned.push_back(app_of(each).get_name());
     const std::vector<std::string_view> names(owned.begin(), owned.end());
-    const std::vector<std::string> rest = app.remaining();
-    if (rest.empty()) {
-      console.err << help_of(Command(app));
-      return fail(console, who, "a subcommand is needed; allowed are " + join(names), Exit::usage);
+    if (!before.empty()) {
+      return fail(console, "rankine", unknown_name("subcommand", before.front(), names).text(),
+                  Exit::usage);
     }
-    if (rest.front().starts_with("-")) {
-      return fail(console, who, unknown_argument(app, rest.front()), Exit::usage);
-    }
-    return fail(console, who, unknown_name("subcommand", rest.front(), names).text(), Exit::usage);
+    console.err << help_of(Command(app));
+    return fail(console, "rankine", "a subcommand is needed; allowed are " + join(names),
+                Exit::usage);
   }
-  who += " " + app_of(*one).get_name();
+  const std::string who = called(app_of(*one));
   const std::vector<std::string> rest = app_of(*one).remaining(true);
   if (!rest.empty()) {
     return fail(console, who, unknown_argument(app_of(*one), rest.front()), Exit::usage);

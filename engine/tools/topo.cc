@@ -124,7 +124,7 @@ Subcommand add_topo(Command tool) {
   TopoOptions& o = *owned;
   const Command app =
       tool.add_subcommand("topo", "draw the machine and where every rank and its memory goes");
-  add_argument(app, "--ranks", o.ranks, Whole{1, Communicator::kMaxRanks}, "N",
+  add_argument(app, "-t,--ranks", o.ranks, Whole{1, Communicator::kMaxRanks}, "N",
                "how many (usable cores, at least 2)");
   add_argument(app, "--placement", o.placement, read_placement, "NAME",
                "compact, scatter, one_per_node, none or CPUs such as 0,2,4-7 (compact)");

@@ -209,8 +209,14 @@ Result<Exit> verify_catalogue(const VerifyArguments& arguments, Console& console
   std::size_t all = 0;
   for (const SweepOptions& options : sweeps) all += sweep_cases(options).size();
   if (all == 0) {
+    std::string asked = "--ranks is " + ranks;
+    for (const GivenParameter& given : arguments.algorithm.given) {
+      if (given.parameter->name != "ranks") {
+        asked += fmt::format(", {} is {}", given.argument, given.shown);
+      }
+    }
     return invalid_argument(fmt::format(
-        "--ranks is {}: --algo {} allows none of them; 'rankine list' shows what each needs", ranks,
+        "{}: --algo {} has no such case; 'rankine list' shows what each needs", asked,
         arguments.algorithm.algorithms.empty() ? "all" : arguments.algorithm.algorithms));
   }
   const auto begin = Clock::now();

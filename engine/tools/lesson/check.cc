@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <iostream>
-#include <iterator>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -12,7 +9,7 @@
 #include <vector>
 
 #include "engine/base/json_text.h"
-#include "engine/base/small_file.h"
+#include "engine/tools/input_stream.h"
 #include "engine/tools/lesson/check_function.h"
 #include "engine/tools/lesson/formula_tasks.h"
 #include "engine/tools/lesson/judge.h"
@@ -44,26 +41,6 @@ struct CheckArguments {
   bool tasks = false, json = false;
 };
 
-Result<std::string> text_of(const std::string& path) {
-  constexpr std::size_t kMostBytes = kMostJsonBytes;
-  if (path != "-") {
-    SmallFile file = read_small_file(path, kMostBytes);
-    if (file.ok()) return std::move(file.text);
-    return Status(Code::system,
-                  fmt::format("FILE is '{}', which cannot be read: {}", path, file.error));
-  }
-  std::string text;
-  std::array<char, 1 << 16> part;
-  while (std::cin.read(part.data(), part.size()), std::cin.gcount() > 0) {
-    text.append(part.data(), static_cast<std::size_t>(std::cin.gcount()));
-    if (text.size() > kMostBytes) {
-      return invalid_argument(
-          fmt::format("standard input has more than {} bytes; no more are read", kMostBytes));
-    }
-  }
-  return text;
-}
-
 Result<Exit> check_order(std::string_view text, bool json, Console& console) {
   const auto written = read_order(text);
   if (!written.ok()) return written.status();
@@ -84,7 +61,7 @@ Result<Exit> check_schedule(const CheckArguments& a, Console& console) {
   if (!a.ranks.empty()) {
     return invalid_argument("--ranks belongs to a FILE with a function: .py, .cc, .cpp or .cxx");
   }
-  const auto text = text_of(a.file);
+  const auto text = read_input("FILE", a.file, kMostJsonBytes);
   if (!text.ok()) return text.status();
   if (is_order(*text)) return check_order(*text, a.json, console);
   const auto written = read_schedule(*text);
@@ -180,7 +157,7 @@ Subcommand add_check(Command tool) {
       "judge a schedule, a pipeline's order or a formula that you wrote: proof, costs, the best");
   add_text(app, "file", a.file, "FILE",
            "the schedule; '-': standard input; .py, .cc: a function that makes it");
-  add_argument(app, "--ranks", a.ranks, read_ranks, "LIST",
+  add_argument(app, "-t,--ranks", a.ranks, read_ranks, "LIST",
                fmt::format("of a function: 8, 2,3,8 or 1..130 ({})", kUsualRanks));
   add_argument(app, "--bytes", a.bytes, parse_size, "SIZE",
                "M: the vector, or one rank's send buffer of all_to_all (1M)");

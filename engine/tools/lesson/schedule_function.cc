@@ -1,7 +1,6 @@
 #include "engine/tools/lesson/schedule_function.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +14,7 @@
 #include "engine/base/json_text.h"
 #include "engine/base/replace_file.h"
 #include "engine/base/units.h"
+#include "engine/tools/input_stream.h"
 #include "engine/tools/lesson/course.h"
 #include "engine/tools/lesson/run_program.h"
 
@@ -61,15 +61,13 @@ bool ScheduleFunction::is_named(std::string_view path) {
 }
 
 Result<ScheduleFunction> ScheduleFunction::open(const std::string& path) {
-  if (access(path.c_str(), R_OK) != 0) {
-    return Status(Code::system, fmt::format("FILE is '{}', which cannot be read: {}", path,
-                                            std::strerror(errno)));
-  }
-  std::string name = (fs::temp_directory_path() / "rankine_check_XXXXXX").string();
+  if (Status status = check_input("FILE", path); !status.ok()) return status;
+  const char* const set = std::getenv("TMPDIR");
+  const std::string temporary = set != nullptr && *set != 0 ? set : "/tmp";
+  std::string name = temporary + "/rankine_check_XXXXXX";
   if (mkdtemp(name.data()) == nullptr) {
-    return Status(Code::system,
-                  fmt::format("no folder can be made in '{}': {}",
-                              fs::temp_directory_path().string(), std::strerror(errno)));
+    return Status(Code::system, fmt::format("TMPDIR is '{}', where no folder can be made: {}",
+                                            temporary, std::strerror(errno)));
   }
   auto folder = std::make_shared<Folder>();
   folder->name = std::move(name);

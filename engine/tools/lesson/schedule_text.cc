@@ -101,7 +101,8 @@ class Reader {
   Status read_round(const Words& words) {
     const auto next = static_cast<int>(out_.rounds.size());
     if (words.size() > 2) {
-      return invalid_argument(fmt::format("'{}' is one word too many after round", words[2]));
+      return invalid_argument(
+          fmt::format("'{}' is one word too many after round", legible(words[2])));
     }
     if (words.size() == 2) {
       const auto number = parse_whole("round", words[1], next, next);
@@ -114,7 +115,7 @@ class Reader {
     constexpr std::string_view kForm =
         "allowed are 'round' and transfers such as '0 -> 1: 0' and '2 <-> 3: 0..1 +'";
     if (words.size() < 4 || (words[1] != "->" && words[1] != "<->") || !words[2].ends_with(':')) {
-      return invalid_argument(fmt::format("'{}' is no transfer; {}", words[0], kForm));
+      return invalid_argument(fmt::format("'{}' is no transfer; {}", legible(words[0]), kForm));
     }
     if (out_.rounds.empty()) {
       return invalid_argument("a transfer before the first round; a line 'round' begins one");
@@ -137,7 +138,7 @@ class Reader {
         return invalid_argument(
             fmt::format("'{}' after the blocks; allowed are 'on PLANE', 'to PLANE' and, as the "
                         "last, '+'",
-                        words[i]));
+                        legible(words[i])));
       }
       const auto plane = parse_whole("a plane", words[++i], 0, out_.planes - 1);
       if (!plane.ok()) return plane.status();

@@ -74,8 +74,9 @@ class Reader {
 
   Status read_stage(const Words& words) {
     if (!words[0].ends_with(':')) {
-      return invalid_argument(fmt::format(
-          "'{}' is no stage; allowed are lines such as '0: F0 F1 B0 B1' and '1: F0..3'", words[0]));
+      return invalid_argument(
+          fmt::format("'{}' is no stage; allowed are lines such as '0: F0 F1 B0 B1' and '1: F0..3'",
+                      legible(words[0])));
     }
     const auto stage =
         parse_whole("a stage", words[0].substr(0, words[0].size() - 1), 0, out_.stages - 1);
@@ -93,7 +94,7 @@ class Reader {
     const std::string_view allowed = kLetters.substr(0, out_.weights > 0 ? 3 : 2);
     const std::size_t pass = allowed.find(word[0]);
     if (pass == allowed.npos) {
-      return invalid_argument(fmt::format("'{}' is no pass; allowed are {}", word,
+      return invalid_argument(fmt::format("'{}' is no pass; allowed are {}", legible(word),
                                           out_.weights > 0 ? "F0, B0 and W0" : "F0 and B0"));
     }
     const auto numbers =

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/base/units.h"
+#include "engine/tools/catalogue_names.h"
 #include "engine/tools/network.h"
 #include "engine/tools/plan/bucket_times.h"
 #include "engine/tools/plan/play_buckets.h"
@@ -46,11 +47,12 @@ Result<Exit> run_buckets(const BucketArguments& a, Console& console) {
     return invalid_argument("--play is of tensors that are all there; leave --backward out");
   }
   BucketQuestion question = a.question;
-  question.algorithm = find_algorithm(Collective::all_reduce, a.algorithm);
-  if (question.algorithm == nullptr) {
-    return invalid_argument(fmt::format(
-        "--algo is '{}'; 'rankine list all_reduce' shows what is allowed", a.algorithm));
+  const auto named = read_algorithms("--algo", a.algorithm, Collective::all_reduce);
+  if (!named.ok()) return named.status();
+  if (named->size() != 1) {
+    return invalid_argument(fmt::format("--algo is '{}'; one algorithm is allowed", a.algorithm));
   }
+  question.algorithm = named->front();
   const auto network = network_of(a.network);
   if (!network.ok()) return network.status();
   auto wired = wired_for(*network, question.ranks);
@@ -86,7 +88,7 @@ Subcommand add_buckets(Command tool) {
   const Command app = tool.add_subcommand(
       "buckets", "what the size of gradient buckets costs, alone and behind a backward pass");
   add_text(app, "--algo", a.algorithm, "NAME", "of all_reduce (ring)");
-  add_argument(app, "--ranks", a.question.ranks, Whole{2, 1 << 14}, "N", "ranks (8)");
+  add_argument(app, "-t,--ranks", a.question.ranks, Whole{2, 1 << 14}, "N", "ranks (8)");
   add_argument(
       app, "--tensors", a.question.tensors,
       [](std::string_view argument, std::string_view text) -> Result<std::size_t> {

@@ -206,10 +206,10 @@ Result<Model> find_model(std::string_view argument, const std::string& name_or_p
   if (!file.ok()) {
     std::vector<std::string_view> allowed;
     for (const PublishedModel& one : kPublished) allowed.push_back(one.model.name);
-    return invalid_argument(
-        fmt::format("{} is '{}', which is no model known here and no file that can be read ({}); "
-                    "models are {}",
-                    argument, name_or_path, file.error, join(allowed)));
+    return invalid_argument(fmt::format(
+        "{} is '{}', which is no model known here and no file that can be read ({}); "
+        "models are {}{}",
+        argument, name_or_path, file.error, join(allowed), did_you_mean(name_or_path, allowed)));
   }
   auto model = parse_model(file.text, name_or_path);
   if (!model.ok())

@@ -137,6 +137,7 @@ Result<Exit> run_search(const PlanOptions& a, Console& console) {
 Result<Exit> run_plan(PlanOptions a, Console& console) {
   if (Status s = check_output_file("--svg", a.svg); !s.ok()) return s;
   if (Status s = check_output_file("--trace", a.trace); !s.ok()) return s;
+  if (Status s = check_output_files({{"--svg", a.svg}, {"--trace", a.trace}}); !s.ok()) return s;
   if (a.search && a.decode) {
     return invalid_argument("--search is of training steps; leave --decode out");
   }
@@ -160,7 +161,7 @@ Subcommand add_plan(Command tool) {
   PlanOptions& a = *owned;
   const Command app = tool.add_subcommand(
       "plan", "what a training step of a model costs, mapped to ranks: collectives, time, memory");
-  add_plan_arguments(app, a.asked);
+  add_plan_arguments(app, a.asked, "of all: what the axes multiply to; needed with --search");
   app.add_flag("--search", a.search, "try all mappings of --ranks, and show the best");
   app.add_flag("--decode", a.decode,
                "not a training step, but one token more of every sequence of the batch");

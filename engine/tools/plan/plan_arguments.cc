@@ -87,10 +87,9 @@ Status set_batch(PlanArguments& a) {
     const int below = *a.batch / each * each;
     return invalid_argument(
         fmt::format("--batch is {}; {} replicas with micro-batches of {} take a multiple of {}: "
-                    "the nearest are "
-                    "{}{}",
+                    "the nearest {}{}",
                     *a.batch, a.mapping.data_parallel(), a.mapping.micro_batch, each,
-                    below > 0 ? fmt::format("{} or ", below) : "", below + each));
+                    below > 0 ? fmt::format("are {} or ", below) : "is ", below + each));
   }
   a.mapping.micro_batches = *a.batch / each;
   return {};
@@ -110,12 +109,12 @@ Status settle(PlanArguments& a) {
   if (a.ranks && *a.ranks != a.mapping.ranks()) {
     const int others = a.mapping.ranks() / a.mapping[Axis::dp], below = *a.ranks / others;
     const auto with_dp = [&](int dp) { return fmt::format("{} (dp {})", dp * others, dp); };
-    const std::string nearest = below * others == *a.ranks ? with_dp(below)
-                                : below == 0
-                                    ? with_dp(1)
-                                    : fmt::format("{} or {}", with_dp(below), with_dp(below + 1));
+    const std::string nearest =
+        below * others == *a.ranks ? "is " + with_dp(below)
+        : below == 0               ? "is " + with_dp(1)
+                     : fmt::format("are {} or {}", with_dp(below), with_dp(below + 1));
     return invalid_argument(
-        fmt::format("--ranks is {}; the axes multiply to {}; with another dp the nearest are {}",
+        fmt::format("--ranks is {}; the axes multiply to {}; with another dp the nearest {}",
                     *a.ranks, a.mapping.ranks(), nearest));
   }
   if (Status s = check_mapping(a.model, a.mapping); !s.ok() || !a.is_here) return s;
@@ -138,7 +137,7 @@ std::string known_text() {
   return text;
 }
 
-void add_plan_arguments(Command app, PlanArguments& a) {
+void add_plan_arguments(Command app, PlanArguments& a, const std::string& ranks_help) {
   add_argument(
       app, "model", a.model,
       [](std::string_view argument, std::string_view text) {
@@ -163,7 +162,7 @@ void add_plan_arguments(Command app, PlanArguments& a) {
   }
   add_argument(app, "--nested", a.mapping.nested, read_nested, "AXES",
                "from the inside out: what lies inside a node and what between (tp,sp,ep,dp,pp)");
-  add_argument(app, "--ranks", a.ranks, read_count, "N", "of all; with --search needed");
+  add_argument(app, "-t,--ranks", a.ranks, read_count, "N", ranks_help);
   add_argument(app, "--batch", a.batch, read_count, "N", "sequences of a step");
   add_argument(app, "--micro-batch", a.mapping.micro_batch, Whole{1, 1 << 20}, "N",
                "sequences that go through together (1)");

@@ -24,7 +24,8 @@ struct PlanArguments {
 // MODEL, --machine, an option per axis, --nested, --ranks, --batch, --micro-batch, --micro-batches,
 // --sequence, --bytes, --split-norms, --interleave, --order, --recompute, --zero, --router-skew,
 // --capacity, --send-once, --gradient-bytes, --bucket and --menu.
-void add_plan_arguments(Command app, PlanArguments& arguments);
+void add_plan_arguments(Command app, PlanArguments& arguments,
+                        const std::string& ranks_help = "of all: what the axes multiply to");
 
 // The model as asked.
 void set_model(PlanArguments& arguments);

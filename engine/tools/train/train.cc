@@ -56,9 +56,9 @@ Status settle(TrainArguments& a) {
   if (a.batch % pieces != 0) {
     const int below = a.batch / pieces * pieces;
     return invalid_argument(fmt::format(
-        "--batch is {}; {} shards of {} micro-batches take a multiple of {}: the nearest are {}{}",
+        "--batch is {}; {} shards of {} micro-batches take a multiple of {}: the nearest {}{}",
         a.batch, m.data_parallel(), m.micro_batches, pieces,
-        below > 0 ? fmt::format("{} or ", below) : "", below + pieces));
+        below > 0 ? fmt::format("are {} or ", below) : "is ", below + pieces));
   }
   m.micro_batch = a.batch / pieces;
   if (m.zero == 2) {

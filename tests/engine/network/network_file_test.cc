@@ -139,6 +139,19 @@ TEST(NetworkFile, IsFoundByNameOrPath) {
       << bad.status().text();
   std::remove(path.c_str());
 
+  const auto near = [](const std::string& name) {
+    return find_network("--network", name).status().text();
+  };
+  EXPECT_NE(near("scale-out").find("; did you mean 'scale_out'?"), std::string::npos);
+  EXPECT_EQ(near("/no/such/file").find("did you mean"), std::string::npos);
+  const auto refused = [](const std::string& json) {
+    return parse_network(json, "x").status().text();
+  };
+  EXPECT_NE(refused(R"({"preset": "tours"})").find("did you mean 'torus'?"), std::string::npos);
+  EXPECT_NE(refused(R"({"bandwith": 1})").find("did you mean 'bandwidth'?"), std::string::npos);
+  EXPECT_EQ(refused("{\"name\": \"a\\u001b[2J\"}"),
+            "name is \"a\\u001b[2J\"; allowed are texts of one line");
+
   const auto nothing = find_network("--network", "/no/such/file");
   ASSERT_FALSE(nothing.ok());
   EXPECT_NE(nothing.status().text().find("no preset and no file"), std::string::npos);

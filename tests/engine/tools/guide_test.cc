@@ -2,10 +2,12 @@
 //
 // Every command that is shown with "rankine" in it is run, in a folder where the files are that the
 // document shows by cat. "..." stands for lines, or for the end of one.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -120,6 +122,30 @@ std::string text_of(const Lines& lines) {
   return text;
 }
 
+// A heading as links name it: "### A page" is "a-page".
+std::string anchor_of(std::string_view heading) {
+  std::string anchor;
+  for (const char c : heading) {
+    const auto letter = static_cast<unsigned char>(c);
+    if (c == ' ' || c == '-') anchor += '-';
+    if (std::isalnum(letter) != 0 || c == '_') anchor += static_cast<char>(std::tolower(letter));
+  }
+  return anchor;
+}
+
+// What stands between a link's `begin` and the bracket that closes it.
+std::vector<std::string> links_of(const std::string& document, std::string_view begin) {
+  std::ifstream in(document);
+  std::vector<std::string> links;
+  for (const std::string& line : lines_of(in)) {
+    for (std::size_t at = 0; (at = line.find(begin, at)) != line.npos;) {
+      at += begin.size();
+      links.push_back(line.substr(at, line.find(')', at) - at));
+    }
+  }
+  return links;
+}
+
 class Documents : public testing::Test {
  protected:
   void SetUp() override {
@@ -170,6 +196,36 @@ class Documents : public testing::Test {
 TEST_F(Documents, ReadmeShowsWhatIsPrinted) { EXPECT_GE(check("README.md"), 2); }
 
 TEST_F(Documents, GuideShowsWhatIsPrinted) { EXPECT_GE(check("engine/GUIDE.md"), 35); }
+
+TEST_F(Documents, LinksLeadToHeadings) {
+  std::ifstream in("engine/GUIDE.md");
+  std::vector<std::string> headings;
+  for (const std::string& line : lines_of(in)) {
+    const std::size_t title = line.find_first_not_of('#');
+    if (title != line.npos && title > 0) headings.push_back(anchor_of(line.substr(title + 1)));
+  }
+  std::vector<std::string> links = links_of("README.md", "](engine/GUIDE.md#");
+  EXPECT_GE(links.size(), 10U);
+  for (const std::string& link : links_of("engine/GUIDE.md", "](#")) links.push_back(link);
+  for (const std::string& link : links) EXPECT_THAT(headings, testing::Contains(link));
+}
+
+// Who misspells a variable is told which there are; the guide says what they do.
+TEST_F(Documents, GuideHasEveryVariable) {
+  const Lines told = output_of(".", "RANKINE_MISSPELT=1 rankine perf barrier -t 1 -n 1");
+  ASSERT_EQ(told.size(), 1U);
+  constexpr std::string_view kKnown = "known are ";
+  ASSERT_TRUE(has(told[0], kKnown)) << told[0];
+  std::istringstream names(told[0].substr(told[0].find(kKnown) + kKnown.size()));
+  std::ifstream in("engine/GUIDE.md");
+  const std::string guide = text_of(lines_of(in));
+  int count = 0;
+  for (std::string name; names >> name; ++count) {
+    if (name.ends_with(',')) name.pop_back();
+    EXPECT_TRUE(has(guide, "| `" + name + "=")) << name;
+  }
+  EXPECT_GE(count, 8);
+}
 
 // A comparison that everything passes would be none.
 TEST(Comparison, KnowsWhatIsMissing) {

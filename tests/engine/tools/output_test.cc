@@ -152,7 +152,6 @@ TEST(OutputOf, TheToolItself) {
   EXPECT_THAT(tool.err(), IsEmpty());
 }
 
-// Nobody goes on measuring for a reader that is gone.
 // Tests stand in runfiles, as programs under 'bazel run' do.
 TEST(WorkingDirectory, FilesLandWhereTheUserStands) {
   ASSERT_THAT(std::filesystem::current_path().string(), HasSubstr(".runfiles/"));
@@ -177,6 +176,7 @@ TEST(WorkingDirectory, FilesLandWhereTheUserStands) {
   unsetenv("BUILD_WORKING_DIRECTORY");
 }
 
+// Nobody goes on measuring for a reader that is gone.
 TEST(OutputOf, PerfEndsWithItsReader) {
   ToolProcess tool({"perf", "all_reduce", "-t", "2", "-b", "8", "-e", "64M", "--time", "20ms"});
   EXPECT_THAT(tool.line(), StartsWith("# rankine"));

@@ -409,6 +409,21 @@ TEST(Simulate, AnswersInTextAndJson) {
   EXPECT_EQ(line["round_end"].back(), line["time"]);
 }
 
+// Its rounds cost latency only, whoever is asked.
+TEST(Simulate, ABarrierMovesNothing) {
+  const Json simulated =
+      Json::parse(run_captured({"simulate", "barrier", "--algo", "dissemination", "--json"}).out);
+  EXPECT_EQ(simulated["bytes"], 0);
+  EXPECT_EQ(simulated["time"], 3e-6);
+  const Json chosen =
+      Json::parse(run_captured({"choose", "barrier", "--network", "plain", "--json"}).out);
+  EXPECT_EQ(chosen["bytes"], 0);
+  EXPECT_EQ(chosen["choice"]["algorithm"], "dissemination");
+  EXPECT_EQ(run_captured({"choose", "barrier"}).out.find("barrier of 0 B among 8 ranks"), 0U);
+  const std::string cost = run_captured({"cost", "barrier", "--algo", "dissemination"}).out;
+  EXPECT_NE(cost.find("M = 0 B."), std::string::npos) << cost;
+}
+
 TEST(Simulate, NamesItsFidelity) {
   std::vector<std::string> question = {"simulate", "gather",  "--algo",  "linear",     "--ranks",
                                        "4",        "--bytes", "400000",  "--alpha",    "1us",

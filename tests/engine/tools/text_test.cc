@@ -36,24 +36,23 @@ TEST(ParseWholeList, ReadsRangesAndSorts) {
   }
 }
 
-TEST(Closest, FindsWhatWasMeant) {
-  constexpr std::array<std::string_view, 4> kNames = {"all_reduce", "all_gather", "reduce",
-                                                      "broadcast"};
-  EXPECT_EQ(closest("allreduce", kNames), "all_reduce");
-  EXPECT_EQ(closest("all_reduec", kNames), "all_reduce");
-  EXPECT_EQ(closest("ALL-GATHER", kNames), "all_gather");
-  EXPECT_EQ(closest("broad", kNames), "broadcast");
-  EXPECT_EQ(closest("xyz", kNames), "");
-  EXPECT_EQ(closest("", kNames), "");
-  EXPECT_EQ(closest(std::string(1000, 'a'), kNames), "");
-}
-
 TEST(UnknownName, OffersAWayOut) {
   constexpr std::array<std::string_view, 2> kNames = {"ring", "direct"};
   EXPECT_EQ(unknown_name("--algo", "rnig", kNames).text(),
             "--algo is 'rnig'; allowed are ring, direct; did you mean 'ring'?");
   EXPECT_EQ(unknown_name("--algo", "tree9", kNames).text(),
             "--algo is 'tree9'; allowed are ring, direct");
+}
+
+TEST(Errors, ShowWhatIsLegibleOfAnything) {
+  const std::string_view kNames[] = {"ring"};
+  EXPECT_EQ(unknown_name("it", "a\x1b[2J\n\x7f", kNames).text(),
+            "it is 'a?[2J?\?'; allowed are ring");
+  EXPECT_EQ(unknown_name("it", std::string(1'000'000, 'y'), kNames).text(),
+            "it is '" + std::string(80, 'y') + " ...'; allowed are ring");
+  EXPECT_EQ(unknown_name("it", "Müller", kNames).text(), "it is 'Müller'; allowed are ring");
+  EXPECT_LT(parse_whole("n", std::string(1000, '9'), 1, 2).status().text().size(), 200U);
+  EXPECT_LT(parse_whole_list("n", std::string(1000, '9'), 1, 2).status().text().size(), 400U);
 }
 
 }  // namespace

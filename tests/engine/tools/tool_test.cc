@@ -59,6 +59,9 @@ TEST(Misuse, NamesArgumentValueAndWhatIsAllowed) {
       {{}, {"a subcommand is needed", "list, verify", "perf"}},
       {{"pref"}, {"'pref'", "allowed are", "did you mean 'perf'"}},
       {{"-x"}, {"-x is no option", "rankine --help"}},
+      {{"-t", "4", "list"}, {"rankine: -t is no option", "options of 'rankine list' stand behind"}},
+      {{"help", "lits"}, {"rankine: subcommand is 'lits'", "did you mean 'list'"}},
+      {{"lits", "list"}, {"rankine: subcommand is 'lits'", "did you mean 'list'"}},
       {{"perf"}, {"collective is required"}},
       {{"perf", "allreduse"}, {"collective is 'allreduse'", "did you mean 'all_reduce'"}},
       {{"perf", "all_reduce", "extra"}, {"'extra'", "too many"}},
@@ -92,14 +95,19 @@ TEST(Misuse, NamesArgumentValueAndWhatIsAllowed) {
       {{"perf", "all_reduce", "--stats", "-I", "0"}, {"--stats and --per_iter_timing exclude"}},
       {{"perf", "all_reduce", "--csv", "--json", "-"}, {"--json is '-'", "--csv"}},
       {{"perf", "all_reduce", "--json", "x", "--plot", "x"}, {"--plot is 'x'", "so is --json"}},
+      {{"perf", "all_reduce", "--json", "--csv"}, {"--json needs a value, FILE", "'--csv' is an"}},
+      {{"perf", "all_reduce", "--algo", "-b", "8"}, {"--algo needs a value", "'-b' is an option"}},
+      {{"perf", "all_reduce", "--network", "scale-out"}, {"'scale-out'", "mean 'scale_out'?"}},
       {{"perf", "all_reduce", "--plot", "-"}, {"--plot is '-'", "names of files"}},
       {{"perf", "all_reduce", "--algo", ""}, {"--algo is ''", "needs a value, LIST"}},
       {{"perf", "all_reduce", "--json", ""}, {"--json is ''", "needs a value, FILE"}},
       {{"list", "all_reduc"}, {"collective is 'all_reduc'", "did you mean 'all_reduce'"}},
       {{"list", "--ranks", "-1"}, {"--ranks is '-1'", "from 1"}},
+      {{"list", "--json=x"}, {"--json is 'x'; it takes no value"}},
       {{"verify", "--ranks", "5..2"}, {"--ranks is '5..2'", "1 to 1048576"}},
       {{"verify", "broadcast", "--collective", "reduce"}, {"collective and --collective exclude"}},
       {{"faults", "--collective", "reduce", "gather"}, {"collective and --collective exclude"}},
+      {{"verify", "broadcast", "--root", "5", "--ranks", "4"}, {"--ranks is 4, --root is '5': "}},
       {{"verify", "--roots", "some"}, {"--roots is 'some'", "or all"}},
       {{"verify", "--segments", "0"}, {"--segments is '0'", "from 1"}},
       {{"verify", "--algo", "bruk"}, {"--algo is 'bruk'", "did you mean 'bruck'"}},
@@ -126,7 +134,16 @@ TEST(Misuse, NamesArgumentValueAndWhatIsAllowed) {
       {{"simulate", "all_reduce", "--algo", "ring", "--skips", ""}, {"--skips is ''", "LIST"}},
       {{"simulate", "all_reduce", "--algo", "ring", "--counts", ""}, {"--counts is ''", "SIZES"}},
       {{"simulate", "all_reduce", "--algo", "ring", "--goal", "-"}, {"--goal is '-'", "files"}},
+      {{"simulate", "all_reduce", "--algo", "ring", "--trace", "x.json", "--goal", "x.json"},
+       {"--goal is 'x.json'", "so is --trace"}},
+      {{"map", "all_reduce", "--svg", "x", "--png", "x"}, {"--png is 'x'", "so is --svg"}},
+      {{"map", "barrier"}, {"collective is barrier, which has no sizes"}},
+      {{"buckets", "--algo", "rnig"}, {"--algo for all_reduce is 'rnig'", "mean 'ring'?"}},
+      {{"claims", "--html", "x", "--markdown", "x"}, {"--html is 'x'", "so is --markdown"}},
+      {{"plan", "gpt2", "--svg", "x", "--trace", "x"}, {"--trace is 'x'", "so is --svg"}},
       {{"plan", "gpt2", "--trace", "-"}, {"--trace is '-'", "names of files"}},
+      {{"plan", "llama3-8b"}, {"model is 'llama3-8b'", "did you mean 'llama3_8b'?"}},
+      {{"train", "--dp", "8", "--batch", "8"}, {"--batch is 8", "the nearest is 16"}},
       {{"simulate", "all_reduce", "--batch", "x"}, {"--batch is 'x'", "no other argument"}},
       {{"simulate", "--batch", "x", "--ranks", "4"}, {"--batch is 'x'", "no other argument"}},
       {{"simulate", "--batch", "x", "--network", "torus"}, {"--batch is 'x'", "no other"}},
@@ -154,6 +171,36 @@ TEST(Tool, HelpsAndSaysItsVersion) {
     EXPECT_THAT(help.out, HasSubstr("Examples:\n  rankine " + std::string(name)));
     EXPECT_THAT(help.out, HasSubstr("--json"));
     EXPECT_THAT(help.err, IsEmpty());
+  }
+}
+
+TEST(Tool, HelpsWhoeverAsksWhateverElseIsWrong) {
+  const std::string help = run_captured({"show", "--help"}).out;
+  ASSERT_THAT(help, StartsWith("draw an algorithm"));
+  for (const std::vector<std::string>& asked :
+       std::vector<std::vector<std::string>>{{"help", "show"},
+                                             {"show", "nothing", "--help"},
+                                             {"show", "--help", "--ranks", "x"},
+                                             {"show", "all_reduce", "--json", "--text", "-h"},
+                                             {"show", "--jsn", "-h"}}) {
+    const Captured run = run_captured(asked);
+    EXPECT_EQ(run.exit, 0) << asked.back();
+    EXPECT_EQ(run.out, help) << run.err;
+  }
+  EXPECT_EQ(run_captured({"help"}).out, run_captured({"--help"}).out);
+}
+
+TEST(Tool, HelpSaysWhatThereIs) {
+  for (const std::string& name : subcommand_names()) {
+    const std::string help = run_captured({name, "--help"}).out;
+    if (help.find("--ranks ") != std::string::npos) {
+      EXPECT_THAT(help, HasSubstr("  -t,--ranks ")) << name;
+    }
+    // What takes one algorithm says so.
+    if (help.find("a name of the catalogue") != std::string::npos) {
+      EXPECT_THAT(help, HasSubstr("--algo NAME")) << name;
+    }
+    EXPECT_EQ(help.find("--search") != std::string::npos, name == "plan") << name;
   }
 }
 

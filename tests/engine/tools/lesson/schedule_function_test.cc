@@ -251,5 +251,16 @@ TEST(RunProgram, TellsWhatItSaidAndHowItEnded) {
   EXPECT_EQ(run_program({"true"}, limits)->failure, "");
 }
 
+TEST(ScheduleFunctions, SayWhereTheyHaveNoRoom) {
+  const std::string file = file_with("ring.py", kRing);
+  const char* const before = std::getenv("TMPDIR");
+  const std::string restored = before != nullptr ? before : "";
+  ASSERT_EQ(setenv("TMPDIR", "/nonexistent", 1), 0);
+  const Captured run = check(file);
+  before != nullptr ? setenv("TMPDIR", restored.c_str(), 1) : unsetenv("TMPDIR");
+  EXPECT_EQ(run.exit, 3);
+  EXPECT_THAT(run.err, HasSubstr("TMPDIR is '/nonexistent'"));
+}
+
 }  // namespace
 }  // namespace rankine::tools

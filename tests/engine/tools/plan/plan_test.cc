@@ -324,7 +324,7 @@ TEST(Plan, WhatCannotBeIsRefusedByName) {
           "--batch is 64; 3 replicas with micro-batches of 1 take a "
           "multiple of 3: the nearest are 63 or 66");
   refuses("gpt_175b --tp 8 --ranks 16",
-          "--ranks is 16; the axes multiply to 8; with another dp the nearest are 16 (dp 2)");
+          "--ranks is 16; the axes multiply to 8; with another dp the nearest is 16 (dp 2)");
   refuses("gpt_175b --tp 8 --ranks 20",
           "--ranks is 20; the axes multiply to 8; with another dp the nearest are 16 (dp 2) or 24 "
           "(dp 3)");
