@@ -158,7 +158,7 @@ Status ProcessLobby::create(bool& exists) {
              "that are processes share one of " + std::to_string(kProcessSpan);
     });
   }
-  file_ = open(kSharedFolder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  file_ = open_shared(kSharedFolder, O_TMPFILE | O_RDWR, 0600);
   if (file_ < 0) return system_error("a file in /dev/shm");
   if (fchmod(file_, 0600) != 0 || ftruncate(file_, static_cast<off_t>(kProcessSpan)) != 0) {
     return system_error("a file in /dev/shm");
@@ -286,7 +286,7 @@ Status ProcessLobby::tell_who_comes(const Status& reason) {
   const std::int64_t until = std::min(meeting_.deadline_ns, now_ns() + kPatienceNs);
   for (;;) {
     close_file();
-    file_ = open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    file_ = open_shared(path_.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK);
     if (file_ >= 0 && check_found().ok() && map_page().ok() &&
         std::memcmp(page_->magic, kSharedMagic, sizeof(kSharedMagic)) == 0 &&
         page_->layout == kLobbyLayout && anybody_in(file_) && !page_->ending.has_ended() &&
@@ -301,7 +301,7 @@ Status ProcessLobby::tell_who_comes(const Status& reason) {
 Status ProcessLobby::enter() {
   for (std::int64_t nap_ns = 50'000;;) {
     bool again = false;
-    file_ = open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    file_ = open_shared(path_.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK);
     if (file_ < 0 && errno != ENOENT) return system_error(path_);
     const bool found = file_ >= 0;
     Status status = found ? enter_found(again) : create(again);

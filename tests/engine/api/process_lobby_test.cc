@@ -1,17 +1,35 @@
 // What processes agree on as they meet, beside where their memory lies.
 #include "engine/api/processes/lobby.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <string>
 
 #include "engine/base/deadline.h"
 #include "engine/faults/refuse_calls.h"
 #include "engine/run/machine.h"
 #include "tests/engine/api/process_runs.h"
+
+// Linux before 6.10, for a process with a timer: what takes longer than until the next signal is
+// undone.
+namespace {
+constexpr off_t kUntilTheNextSignal = off_t{3} << 20;
+int interrupted = 0;
+}  // namespace
+extern "C" int fallocate(int file, int mode, off_t offset, off_t bytes) {
+  constexpr int kPatience = 1000;
+  if (bytes > kUntilTheNextSignal) {
+    errno = ++interrupted < kPatience ? EINTR : EIO;
+    return -1;
+  }
+  return static_cast<int>(syscall(SYS_fallocate, file, mode, offset, bytes));
+}
 
 namespace rankine {
 namespace {
@@ -50,6 +68,21 @@ std::array<std::string, kRanks> ends_where(Rank without) {
   std::array<std::string, kRanks> ends;
   for (std::size_t i = 0; i < children.size(); ++i) ends[i] = end_of(children[i]);
   return ends;
+}
+
+TEST(Pages, AreTakenWhileSignalsComeAllTheTime) {
+  constexpr std::size_t kOffset = 4096, kBytes = (std::size_t{40} << 20) + 100;
+  const int file = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  ASSERT_GE(file, 0);
+  const Status status = take_pages(file, kOffset, kBytes, "forty MiB");
+  EXPECT_TRUE(status.ok()) << status.text();
+  EXPECT_GT(interrupted, 0);
+  struct stat found {};
+  ASSERT_EQ(fstat(file, &found), 0);
+  constexpr std::size_t kBlock = 512;  // of st_blocks
+  EXPECT_GE(static_cast<std::size_t>(found.st_blocks) * kBlock, kBytes);
+  EXPECT_EQ(static_cast<std::size_t>(found.st_size), kOffset + kBytes);
+  close(file);
 }
 
 // Else one would store and go on, and sleepers of another process be left asleep.

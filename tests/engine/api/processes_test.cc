@@ -214,6 +214,12 @@ TEST(Processes, GoOnAfterOneHasForked) {
   for (const std::string& one : all_play(fresh_name(), 2, "forks")) EXPECT_EQ(one, "ok\n");
 }
 
+TEST(Processes, ShareNothingWithStreamsThatAreClosed) {
+  for (const std::string& one : all_play(fresh_name(), 2, "writes_to_closed_streams")) {
+    EXPECT_EQ(one, "ok\n");
+  }
+}
+
 // Each has a CPU of its own, or all have one: what counts is what they have together.
 TEST(Processes, SpinWhereEachIsBoundToACpuOfItsOwn) {
   if (allowed_cpus().size() < 2) GTEST_SKIP() << "there is one CPU";
