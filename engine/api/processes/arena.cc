@@ -115,9 +115,11 @@ std::byte* ReservedBases::map(const Set& common, std::uint64_t seed, int file) n
     const int base = base_in_turn(i, seed);
     const auto bit = static_cast<std::size_t>(base);
     if (!common.test(bit) || !reserved_.test(bit)) continue;
-    void* const at = mmap(address_of(base), kProcessSpan, PROT_READ | PROT_WRITE,
+    // Of what a program maps that locks all it maps (mlockall), pages are taken at once where they
+    // can be read; made readable later, they come, and are locked, when they are needed.
+    void* const at = mmap(address_of(base), kProcessSpan, PROT_NONE,
                           MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0);
-    if (at == MAP_FAILED) return nullptr;
+    if (at == MAP_FAILED || mprotect(at, kProcessSpan, PROT_READ | PROT_WRITE) != 0) return nullptr;
     reserved_.reset(bit);
     let_go();
     return static_cast<std::byte*>(at);

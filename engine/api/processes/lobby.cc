@@ -382,7 +382,8 @@ Status ProcessLobby::agree_on_base() {
       return make_error(Code::system, [] {
         return "there is no address at which all processes have " +
                std::to_string(kProcessSpan >> 30) +
-               " GiB of address space to share (RLIMIT_AS, or many communicators at once)";
+               " GiB of address space to share (RLIMIT_AS, mlockall, or many communicators at "
+               "once)";
       });
     }
     bases_.let_go();
