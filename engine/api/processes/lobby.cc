@@ -21,7 +21,8 @@ namespace rankine {
 namespace {
 
 constexpr std::uint32_t kLobbyLayout = 6;
-// For those that are late where a meeting has failed, and by who cannot make a file to fail in.
+// For those that are late where a meeting has failed, after the last one that has been told, and by
+// who cannot make a file to fail in.
 constexpr std::int64_t kPatienceNs = 500'000'000;
 
 // By errno.
@@ -106,18 +107,22 @@ bool ProcessLobby::have_been_told() const noexcept {
   });
 }
 
-// Those that have come, and those that will soon; not those that have ended.
+// Those that have come, and those that will soon, one after the other; not those that have ended.
 void ProcessLobby::wait_until_all_are_told() noexcept {
-  const std::int64_t until = now_ns() + kPatienceNs;
+  std::int64_t until = now_ns() + kPatienceNs;
   const auto need_not_be_told = [&](Rank r) {
     return page_->seats[static_cast<std::size_t>(r)].told.load(std::memory_order_acquire) ||
            (process_of(r) != 0 && !is_ours(r) && !watch(r));
   };
   const Rank ranks = std::min(page_->settings.ranks, static_cast<std::int32_t>(kMostProcesses));
-  while (now_ns() < until && is_named(file_, path_)) {
-    bool all = true;
-    for (Rank r = 0; r < ranks; ++r) all = all && need_not_be_told(r);
-    if (all) return;
+  for (Rank before = 0; now_ns() < until && is_named(file_, path_);) {
+    Rank done = 0;
+    for (Rank r = 0; r < ranks; ++r) done += need_not_be_told(r) ? 1 : 0;
+    if (done == ranks) return;
+    if (done > before) {
+      until = std::max(until, std::min(now_ns() + kPatienceNs, meeting_.deadline_ns));
+    }
+    before = done;
     sleep_ns(500'000);
   }
 }

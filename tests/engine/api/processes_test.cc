@@ -381,6 +381,27 @@ TEST(Meeting, IsToldToWhoComesLate) {
   FAIL() << "nobody was ever told";
 }
 
+// Many processes start one after the other; a loaded machine may hold one up for longer.
+TEST(Meeting, IsToldForAsLongAsRanksKeepComing) {
+  constexpr int kTries = 3, kRanks = 8;
+  constexpr useconds_t kBetween = 150'000;
+  for (int i = 0; i < kTries; ++i) {
+    const std::string name = fresh_name();
+    std::vector<Spawned> ranks;
+    ranks.push_back(rank(name, 0, kRanks, "create"));
+    ranks.push_back(rank(name, 1, kRanks, "other_costs"));
+    for (int r = 2; r < kRanks; ++r) {
+      usleep(kBetween);
+      ranks.push_back(rank(name, r, kRanks, "create"));
+    }
+    const std::vector<std::string> said = told(ranks);
+    EXPECT_FALSE(is_there(name));
+    EXPECT_TRUE(said[0].starts_with("mismatch: costs of rank ")) << said[0];
+    if (said == std::vector<std::string>(kRanks, said[0])) return;
+  }
+  FAIL() << "they were never all told";
+}
+
 // Who has been told may ask again at once, under the same name.
 TEST(Meeting, ThatHasFailedHoldsUpNoOtherAttempt) {
   const std::string name = fresh_name();
