@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -115,9 +116,11 @@ std::byte* ReservedBases::map(const Set& common, std::uint64_t seed, int file) n
     const int base = base_in_turn(i, seed);
     const auto bit = static_cast<std::size_t>(base);
     if (!common.test(bit) || !reserved_.test(bit)) continue;
-    void* const at = mmap(address_of(base), kProcessSpan, PROT_READ | PROT_WRITE,
+    // Of what a program maps that locks all it maps (mlockall), pages are taken at once where they
+    // can be read; made readable later, they come, and are locked, when they are needed.
+    void* const at = mmap(address_of(base), kProcessSpan, PROT_NONE,
                           MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0);
-    if (at == MAP_FAILED) return nullptr;
+    if (at == MAP_FAILED || mprotect(at, kProcessSpan, PROT_READ | PROT_WRITE) != 0) return nullptr;
     reserved_.reset(bit);
     let_go();
     return static_cast<std::byte*>(at);
@@ -126,17 +129,26 @@ std::byte* ReservedBases::map(const Set& common, std::uint64_t seed, int file) n
 }
 
 Status take_pages(int file, std::size_t offset, std::size_t bytes, const std::string& what) {
-  if (bytes == 0) return {};
-  int error;
-  do {
-    error =
-        fallocate(file, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0 ? 0 : errno;
-  } while (error == EINTR);
-  if (error == 0) return {};
-  return make_error(error == ENOSPC || error == ENOMEM ? Code::out_of_memory : Code::system, [&] {
-    return what + ": /dev/shm has no " + std::to_string(bytes) +
-           " bytes: " + std::string(std::strerror(error));
-  });
+  // Linux before 6.10 gives back what a call has taken where a signal comes: a program whose timer
+  // signals more often than that many pages take would never have them at once.
+  std::size_t at_once = bytes;
+  for (std::size_t taken = 0; taken < bytes;) {
+    at_once = std::min(at_once, bytes - taken);
+    if (fallocate(file, 0, static_cast<off_t>(offset + taken), static_cast<off_t>(at_once)) == 0) {
+      taken += at_once;
+      continue;
+    }
+    const int error = errno;
+    if (error == EINTR) {
+      at_once = std::max(at_once / 2, std::min(at_once, page_bytes()));
+      continue;
+    }
+    return make_error(error == ENOSPC || error == ENOMEM ? Code::out_of_memory : Code::system, [&] {
+      return what + ": /dev/shm has no " + std::to_string(bytes) +
+             " bytes: " + std::string(std::strerror(error));
+    });
+  }
+  return {};
 }
 
 }  // namespace rankine

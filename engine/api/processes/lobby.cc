@@ -21,7 +21,8 @@ namespace rankine {
 namespace {
 
 constexpr std::uint32_t kLobbyLayout = 6;
-// For those that are late where a meeting has failed, and by who cannot make a file to fail in.
+// For those that are late where a meeting has failed, after the last one that has been told, and by
+// who cannot make a file to fail in.
 constexpr std::int64_t kPatienceNs = 500'000'000;
 
 // By errno.
@@ -106,18 +107,22 @@ bool ProcessLobby::have_been_told() const noexcept {
   });
 }
 
-// Those that have come, and those that will soon; not those that have ended.
+// Those that have come, and those that will soon, one after the other; not those that have ended.
 void ProcessLobby::wait_until_all_are_told() noexcept {
-  const std::int64_t until = now_ns() + kPatienceNs;
+  std::int64_t until = now_ns() + kPatienceNs;
   const auto need_not_be_told = [&](Rank r) {
     return page_->seats[static_cast<std::size_t>(r)].told.load(std::memory_order_acquire) ||
            (process_of(r) != 0 && !is_ours(r) && !watch(r));
   };
   const Rank ranks = std::min(page_->settings.ranks, static_cast<std::int32_t>(kMostProcesses));
-  while (now_ns() < until && is_named(file_, path_)) {
-    bool all = true;
-    for (Rank r = 0; r < ranks; ++r) all = all && need_not_be_told(r);
-    if (all) return;
+  for (Rank before = 0; now_ns() < until && is_named(file_, path_);) {
+    Rank done = 0;
+    for (Rank r = 0; r < ranks; ++r) done += need_not_be_told(r) ? 1 : 0;
+    if (done == ranks) return;
+    if (done > before) {
+      until = std::max(until, std::min(now_ns() + kPatienceNs, meeting_.deadline_ns));
+    }
+    before = done;
     sleep_ns(500'000);
   }
 }
@@ -158,7 +163,7 @@ Status ProcessLobby::create(bool& exists) {
              "that are processes share one of " + std::to_string(kProcessSpan);
     });
   }
-  file_ = open(kSharedFolder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  file_ = open_shared(kSharedFolder, O_TMPFILE | O_RDWR, 0600);
   if (file_ < 0) return system_error("a file in /dev/shm");
   if (fchmod(file_, 0600) != 0 || ftruncate(file_, static_cast<off_t>(kProcessSpan)) != 0) {
     return system_error("a file in /dev/shm");
@@ -286,7 +291,7 @@ Status ProcessLobby::tell_who_comes(const Status& reason) {
   const std::int64_t until = std::min(meeting_.deadline_ns, now_ns() + kPatienceNs);
   for (;;) {
     close_file();
-    file_ = open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    file_ = open_shared(path_.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK);
     if (file_ >= 0 && check_found().ok() && map_page().ok() &&
         std::memcmp(page_->magic, kSharedMagic, sizeof(kSharedMagic)) == 0 &&
         page_->layout == kLobbyLayout && anybody_in(file_) && !page_->ending.has_ended() &&
@@ -301,7 +306,7 @@ Status ProcessLobby::tell_who_comes(const Status& reason) {
 Status ProcessLobby::enter() {
   for (std::int64_t nap_ns = 50'000;;) {
     bool again = false;
-    file_ = open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    file_ = open_shared(path_.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK);
     if (file_ < 0 && errno != ENOENT) return system_error(path_);
     const bool found = file_ >= 0;
     Status status = found ? enter_found(again) : create(again);
@@ -382,7 +387,8 @@ Status ProcessLobby::agree_on_base() {
       return make_error(Code::system, [] {
         return "there is no address at which all processes have " +
                std::to_string(kProcessSpan >> 30) +
-               " GiB of address space to share (RLIMIT_AS, or many communicators at once)";
+               " GiB of address space to share (RLIMIT_AS, mlockall, or many communicators at "
+               "once)";
       });
     }
     bases_.let_go();

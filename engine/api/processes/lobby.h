@@ -5,8 +5,9 @@
 // rank for as long as it lives (an open file description's, which ends with the process and with
 // exec), so a file without locks is what killed processes have left: it is removed, and its name
 // taken over; where nobody asks for its name any more, whoever makes a file next removes it. What
-// goes wrong for one while they meet is told to all: also to those that come within half a second,
-// unless one that has been told makes another attempt, which takes the name.
+// goes wrong for one while they meet is told to all: also to those that come no more than half a
+// second after the last one that was told, unless one of these makes another attempt, which takes
+// the name.
 #pragma once
 
 #include <array>
@@ -70,7 +71,7 @@ class ProcessLobby {
   // Until all have said so; from then on the name is free.
   Status be_ready();
   // The meeting has failed here, or does so now: tells all, and lets those that have not come know
-  // for half a second, but where nobody else is expected. Returns why it has.
+  // as long as they keep coming, but where nobody else is expected. Returns why it has.
   Status fail(const Status& reason) noexcept;
 
   int file() const { return file_; }

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -31,6 +32,16 @@ struct flock byte_lock(off_t first, off_t bytes, short type) {
 
 std::string shared_path(const std::string& name) {
   return std::string(kSharedFolder) + "/" + std::string(kPrefix) + name;
+}
+
+int open_shared(const char* path, int flags, mode_t mode) noexcept {
+  const int file = open(path, flags | O_CLOEXEC, mode);
+  if (file < 0 || file > STDERR_FILENO) return file;
+  const int apart = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  const int error = errno;
+  close(file);
+  errno = error;
+  return apart;
 }
 
 bool try_lock(int file, off_t byte) noexcept {
@@ -82,7 +93,7 @@ void remove_orphans() noexcept try {
   while (const dirent* entry = readdir(folder.get())) {
     if (!std::string_view(entry->d_name).starts_with(kPrefix)) continue;
     const std::string path = std::string(kSharedFolder) + "/" + entry->d_name;
-    const int file = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    const int file = open_shared(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK);
     if (file < 0) continue;
     if (is_communicators_own(file) && !anybody_in(file)) remove_name(file, path);
     close(file);

@@ -17,6 +17,10 @@ inline constexpr int kSeats = 256;
 
 std::string shared_path(const std::string& name);
 
+// As open(2) has it. Never as one of the standard streams, which a program may have closed and
+// still write to: what it says would be in the memory that ranks share.
+int open_shared(const char* path, int flags, mode_t mode = 0) noexcept;
+
 // Locks that byte, until the open file description is closed by whoever closes it last.
 bool try_lock(int file, off_t byte) noexcept;
 // By somebody else.

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace rankine::torch_backend {
@@ -15,9 +16,16 @@ constexpr std::chrono::microseconds kNap{50};
 constexpr int kLooks = 1000;
 // For messages, before somebody else may have the turn.
 constexpr std::chrono::milliseconds kWhile{1};
+// For messages that nobody waits for, of a group that is closed.
+constexpr std::chrono::seconds kPatience{2};
 
 std::exception_ptr failure(const Status& status) {
   return status.ok() ? nullptr : std::make_exception_ptr(Error(status.code(), status.text()));
+}
+
+Status not_come(const Message& message) {
+  return Status(Code::aborted, "the group was destroyed before a message from rank " +
+                                   std::to_string(message.peer) + " came");
 }
 
 }  // namespace
@@ -82,6 +90,7 @@ void CallQueue::close() {
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;
+    closing_since_ = std::chrono::steady_clock::now();
     wake_.notify_one();
   }
   if (by_itself) return thread_.detach();
@@ -130,6 +139,7 @@ void CallQueue::step(Lock& lock, const GroupCall* wanted) {
   ended.reserve(under_way_.size() + 1);
   under_way_.reserve(under_way_.size() + 1);
   Handle next;
+  const bool gives_up = wanted == nullptr && is_time_to_give_up();
   if (!queued_.empty()) {
     next = std::move(queued_.front());
     queued_.pop_front();
@@ -142,7 +152,7 @@ void CallQueue::step(Lock& lock, const GroupCall* wanted) {
   } else if (next != nullptr) {
     start(std::move(next), ended);
   } else {
-    look_at_messages(wanted, ended);
+    look_at_messages(wanted, gives_up, ended);
   }
   for (auto& [call, why] : ended) call->end(why);
   lock.lock();
@@ -175,7 +185,14 @@ void CallQueue::start(Handle call, Ended& ended) {
   under_way_.push_back({std::move(call), std::move(*request)});
 }
 
-void CallQueue::look_at_messages(const GroupCall* wanted, Ended& ended) {
+bool CallQueue::is_time_to_give_up() const {
+  return closing_ && queued_.empty() && waiting_ == 0 &&
+         std::chrono::steady_clock::now() - closing_since_ >= kPatience &&
+         std::none_of(under_way_.begin(), under_way_.end(),
+                      [](const UnderWay& message) { return message.call->message_->sends; });
+}
+
+void CallQueue::look_at_messages(const GroupCall* wanted, bool gives_up, Ended& ended) {
   // Nobody else changes them meanwhile.
   const auto of_wanted = std::find_if(under_way_.begin(), under_way_.end(),
                                       [&](const UnderWay& u) { return u.call.get() == wanted; });
@@ -183,8 +200,10 @@ void CallQueue::look_at_messages(const GroupCall* wanted, Ended& ended) {
   for (UnderWay& message : under_way_) {
     const auto is_over =
         &message == &first ? message.request.wait_for(kWhile) : message.request.test();
-    if (is_over.ok() && !*is_over) continue;
-    ended.emplace_back(message.call, failure(is_over.status()));
+    const bool goes_on = is_over.ok() && !*is_over;
+    if (goes_on && !gives_up) continue;
+    ended.emplace_back(message.call,
+                       failure(goes_on ? not_come(*message.call->message_) : is_over.status()));
   }
   const std::lock_guard lock(mutex_);
   std::erase_if(under_way_, [&](const UnderWay& message) {

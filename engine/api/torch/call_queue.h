@@ -50,7 +50,8 @@ class CallQueue : public std::enable_shared_from_this<CallQueue> {
   // What is there is not going to be waited for.
   void hurry();
   // Until all is over; nothing is submitted any more. Then the rank has left. On the queue's own
-  // thread, where a function of the user's lets go of the group, that comes later.
+  // thread, where a function of the user's lets go of the group, that comes later. Messages that
+  // nobody waits for have a while to come yet: who would send them may be waiting for this rank.
   void close();
 
  private:
@@ -69,7 +70,9 @@ class CallQueue : public std::enable_shared_from_this<CallQueue> {
   void step(Lock& lock, const GroupCall* wanted);
   std::exception_ptr run(GroupCall& call);
   void start(Handle call, Ended& ended);
-  void look_at_messages(const GroupCall* wanted, Ended& ended);
+  void look_at_messages(const GroupCall* wanted, bool gives_up, Ended& ended);
+  // Whether all that is left is messages that have not come in time, and that nobody waits for.
+  bool is_time_to_give_up() const;
 
   const HomeProcess home_;
   // Used by who has the turn.
@@ -91,6 +94,7 @@ class CallQueue : public std::enable_shared_from_this<CallQueue> {
   bool hurried_ = false;
   bool asleep_ = false;  // the thread is, and must be told of what is submitted
   bool closing_ = false;
+  std::chrono::steady_clock::time_point closing_since_;
   std::thread thread_;
   std::shared_ptr<CallQueue> last_;  // the thread's, where it ends by itself
 };

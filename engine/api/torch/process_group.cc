@@ -19,10 +19,12 @@ CallOptions within(std::chrono::milliseconds timeout) {
   return {.timeout = timeout};
 }
 
-Rank root_of(std::int64_t root, int ranks) {
-  TORCH_CHECK(root >= 0 && root < ranks, "the root is ", root, "; allowed are 0 to ", ranks - 1);
-  return static_cast<Rank>(root);
+Rank rank_of(std::int64_t rank, std::string_view argument, int ranks) {
+  TORCH_CHECK(rank >= 0 && rank < ranks, argument, " is ", rank, "; allowed are 0 to ", ranks - 1);
+  return static_cast<Rank>(rank);
 }
+
+Rank root_of(std::int64_t root, int ranks) { return rank_of(root, "the root", ranks); }
 
 // What types.h says of a type and an operation, before anything is submitted.
 void check_operation(DataType type, ReduceOp op) {
@@ -397,7 +399,8 @@ ProcessGroup::Work ProcessGroup::alltoall(Tensors& outputs, Tensors& inputs,
 ProcessGroup::Work ProcessGroup::submit(const GroupCall::Kind& kind, at::Tensor& tensor, int peer,
                                         int tag, bool sends) {
   const Elements elements = elements_of(tensor, "tensors[0]");
-  const Message message{elements.data, elements.count, elements.type, root_of(peer, size_), sends};
+  const Rank other = rank_of(peer, sends ? "dst" : "src", size_);
+  const Message message{elements.data, elements.count, elements.type, other, sends};
   auto call = c10::make_intrusive<GroupCall>(
       queue_, kind, Tensors{tensor}, message,
       CallOptions{.tag = static_cast<std::uint64_t>(static_cast<std::uint32_t>(tag))});

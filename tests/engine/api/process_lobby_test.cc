@@ -1,17 +1,49 @@
 // What processes agree on as they meet, beside where their memory lies.
 #include "engine/api/processes/lobby.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <cstddef>
 #include <string>
 
 #include "engine/base/deadline.h"
 #include "engine/faults/refuse_calls.h"
 #include "engine/run/machine.h"
 #include "tests/engine/api/process_runs.h"
+
+// What the kernel may do to a program, in place of these calls (--wrap).
+namespace {
+constexpr off_t kUntilTheNextSignal = off_t{3} << 20;
+int interrupted = 0;
+bool takes_pages_at_once = false;
+}  // namespace
+
+extern "C" {
+int __real_fallocate(int file, int mode, off_t offset, off_t bytes);
+void* __real_mmap(void* at, std::size_t bytes, int access, int flags, int file, off_t offset);
+
+// Linux before 6.10, for a process with a timer: what takes longer than until the next signal is
+// undone.
+int __wrap_fallocate(int file, int mode, off_t offset, off_t bytes) {
+  constexpr int kPatience = 1000;
+  if (bytes <= kUntilTheNextSignal) return __real_fallocate(file, mode, offset, bytes);
+  errno = ++interrupted < kPatience ? EINTR : EIO;
+  return -1;
+}
+
+// After mlockall(MCL_FUTURE), which not everybody may call.
+void* __wrap_mmap(void* at, std::size_t bytes, int access, int flags, int file, off_t offset) {
+  if (takes_pages_at_once) flags |= MAP_POPULATE;
+  return __real_mmap(at, bytes, access, flags, file, offset);
+}
+}
 
 namespace rankine {
 namespace {
@@ -50,6 +82,53 @@ std::array<std::string, kRanks> ends_where(Rank without) {
   std::array<std::string, kRanks> ends;
   for (std::size_t i = 0; i < children.size(); ++i) ends[i] = end_of(children[i]);
   return ends;
+}
+
+class ASharedFile {
+ public:
+  explicit ASharedFile(off_t bytes = 0) { EXPECT_EQ(ftruncate(file_, bytes), 0); }
+  ~ASharedFile() { close(file_); }
+  int number() const { return file_; }
+  std::size_t bytes() const { return static_cast<std::size_t>(state().st_size); }
+  std::size_t taken() const {
+    constexpr std::size_t kBlock = 512;  // of st_blocks
+    return static_cast<std::size_t>(state().st_blocks) * kBlock;
+  }
+
+ private:
+  struct stat state() const {
+    struct stat found {};
+    EXPECT_EQ(fstat(file_, &found), 0);
+    return found;
+  }
+  int file_ = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+};
+
+// Else they would fill /dev/shm, which is all there is.
+TEST(Pages, AreTakenWhenNeededWhereAProgramLocksWhatItMaps) {
+  constexpr off_t kBytes = off_t{1} << 20;
+  const ASharedFile file(kBytes);
+  ReservedBases bases;
+  const auto reserved = bases.reserve(1);
+  ASSERT_TRUE(reserved.any());
+  takes_pages_at_once = true;
+  std::byte* const base = bases.map(reserved, 1, file.number());
+  takes_pages_at_once = false;
+  ASSERT_NE(base, nullptr);
+  EXPECT_EQ(file.taken(), 0u);
+  base[kBytes - 1] = std::byte{1};
+  EXPECT_GT(file.taken(), 0u);
+  EXPECT_EQ(munmap(base, kProcessSpan), 0);
+}
+
+TEST(Pages, AreTakenWhileSignalsComeAllTheTime) {
+  constexpr std::size_t kOffset = 4096, kBytes = (std::size_t{40} << 20) + 100;
+  const ASharedFile file;
+  const Status status = take_pages(file.number(), kOffset, kBytes, "forty MiB");
+  EXPECT_TRUE(status.ok()) << status.text();
+  EXPECT_GT(interrupted, 0);
+  EXPECT_GE(file.taken(), kBytes);
+  EXPECT_EQ(file.bytes(), kOffset + kBytes);
 }
 
 // Else one would store and go on, and sleepers of another process be left asleep.

@@ -351,6 +351,24 @@ int fork_and_go_on(const Given& given) {
   return say(add_up(*joined.member, 1000, 20));
 }
 
+// Daemons have no standard streams, and libraries of theirs may write all the same.
+int write_to_closed_streams(const Given& given) {
+  constexpr int kStreams[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
+  const int answers = dup(STDOUT_FILENO);
+  for (const int stream : kStreams) close(stream);
+  Status status;
+  {
+    const Joined joined = join(given.options());
+    const std::string noise(2000, 'x');
+    for (const int stream : kStreams) {
+      if (write(stream, noise.data(), noise.size()) >= 0) status = Status(Code::system, "written");
+    }
+    if (status.ok()) status = add_up(*joined.member, 1000, 20);
+  }
+  dup2(answers, STDOUT_FILENO);
+  return say(status);
+}
+
 // An operation of the user's, which lies elsewhere in each process.
 int combine_by_own(const Given& given) {
   const Joined joined = join(given.options());
@@ -458,6 +476,7 @@ const Plays& own_plays() {
          });
        }},
       {"forks", fork_and_go_on},
+      {"writes_to_closed_streams", write_to_closed_streams},
       {"bound_apart", [](const Given& given) { return wait_bound(given, given.rank); }},
       {"bound_together", [](const Given& given) { return wait_bound(given, 0); }},
       {"user_op", combine_by_own},

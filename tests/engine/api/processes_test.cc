@@ -214,6 +214,12 @@ TEST(Processes, GoOnAfterOneHasForked) {
   for (const std::string& one : all_play(fresh_name(), 2, "forks")) EXPECT_EQ(one, "ok\n");
 }
 
+TEST(Processes, ShareNothingWithStreamsThatAreClosed) {
+  for (const std::string& one : all_play(fresh_name(), 2, "writes_to_closed_streams")) {
+    EXPECT_EQ(one, "ok\n");
+  }
+}
+
 // Each has a CPU of its own, or all have one: what counts is what they have together.
 TEST(Processes, SpinWhereEachIsBoundToACpuOfItsOwn) {
   if (allowed_cpus().size() < 2) GTEST_SKIP() << "there is one CPU";
@@ -373,6 +379,27 @@ TEST(Meeting, IsToldToWhoComesLate) {
     EXPECT_TRUE(said[2].starts_with("timeout: ")) << said[2];
   }
   FAIL() << "nobody was ever told";
+}
+
+// Many processes start one after the other; a loaded machine may hold one up for longer.
+TEST(Meeting, IsToldForAsLongAsRanksKeepComing) {
+  constexpr int kTries = 3, kRanks = 8;
+  constexpr useconds_t kBetween = 150'000;
+  for (int i = 0; i < kTries; ++i) {
+    const std::string name = fresh_name();
+    std::vector<Spawned> ranks;
+    ranks.push_back(rank(name, 0, kRanks, "create"));
+    ranks.push_back(rank(name, 1, kRanks, "other_costs"));
+    for (int r = 2; r < kRanks; ++r) {
+      usleep(kBetween);
+      ranks.push_back(rank(name, r, kRanks, "create"));
+    }
+    const std::vector<std::string> said = told(ranks);
+    EXPECT_FALSE(is_there(name));
+    EXPECT_TRUE(said[0].starts_with("mismatch: costs of rank ")) << said[0];
+    if (said == std::vector<std::string>(kRanks, said[0])) return;
+  }
+  FAIL() << "they were never all told";
 }
 
 // Who has been told may ask again at once, under the same name.

@@ -78,11 +78,10 @@ class DeviceCommunicator:
         return self._along(parts, dim)
 
     def send_tensor_dict(self, tensor_dict: dict[str, torch.Tensor], dst: int) -> None:
-        """To one rank, which calls recv_tensor_dict(). Values are tensors; those that are not contiguous are
-        copied."""
+        """To one rank, which calls recv_tensor_dict(). Keys are strings, and values dense tensors on the CPU; those
+        that are not contiguous are copied."""
         for key, value in tensor_dict.items():
-            if not isinstance(value, torch.Tensor):
-                raise ValueError(f"tensor_dict[{key!r}] is {type(value).__name__}; allowed are tensors")
+            _check_entry(key, value)
         shapes = [[key, str(t.dtype).removeprefix("torch."), list(t.shape)] for key, t in tensor_dict.items()]
         text = torch.frombuffer(bytearray(json.dumps(shapes).encode()), dtype=torch.uint8)
         # Contiguous before anything is sent: the other rank waits for all of it.
@@ -117,6 +116,17 @@ class DeviceCommunicator:
         shape = list(parts.shape[1:])
         shape[dim] *= self.world_size
         return parts.movedim(0, dim).reshape(shape)
+
+
+def _check_entry(key: object, value: object) -> None:
+    # What is refused later, here or there, leaves the other rank waiting for the rest.
+    if not isinstance(key, str):
+        raise ValueError(f"tensor_dict has the key {key!r}; allowed are strings")
+    if not isinstance(value, torch.Tensor):
+        raise ValueError(f"tensor_dict[{key!r}] is {type(value).__name__}; allowed are tensors")
+    if value.device.type != "cpu" or value.layout != torch.strided or value.is_quantized:
+        kind = f"{value.layout}, {value.dtype}, on {value.device}"
+        raise ValueError(f"tensor_dict[{key!r}] is {kind}; allowed are dense tensors on the CPU that are not quantized")
 
 
 _made = 0

@@ -22,6 +22,8 @@ def arguments(ranks: int) -> None:
         refused("op is band on type f32", lambda: dist.all_reduce(x, dist.ReduceOp.BAND))
         refused("op is avg on type b8", lambda: dist.all_reduce(torch.ones(3).bool(), dist.ReduceOp.AVG))
         refused("the root is", lambda: dist.distributed_c10d._get_default_group().broadcast(x, n))
+        refused(f"dst is {n}; allowed are 0 to {n - 1}", lambda: dist.send(x, n))
+        refused(f"src is {n}; allowed are 0 to {n - 1}", lambda: dist.recv(x, n))
         outputs = [torch.empty(4, 4) for _ in range(n)]
         refused("outputs[0] has", lambda: dist.all_gather(outputs[:-1], x))
         refused("elements of this rank's; its own tensor has 16", lambda: dist.all_gather([torch.empty(3) for _ in range(n)], x))

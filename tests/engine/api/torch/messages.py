@@ -3,6 +3,7 @@ are refused by name, and nothing more is tried."""
 
 from __future__ import annotations
 
+import datetime
 import os
 import signal
 
@@ -145,10 +146,40 @@ def from_the_dead(ranks: int) -> None:
     play(ranks, on_each, dies=ranks - 1)
 
 
+def nobody_sends(ranks: int) -> None:
+    """A group whose ranks let go of it goes, though each waits for a message from the next one."""
+
+    def on_each(rank: int, n: int) -> None:
+        group = dist.new_group(list(range(n)), timeout=datetime.timedelta(minutes=10))
+        left, asked = (rank - 1) % n, (dist.irecv(torch.empty(size), (rank - 1) % n, group=group) for size in (3, 500_000))
+        works = list(asked)
+        dist.destroy_process_group(group)
+        del group  # until here it was not to go
+        for work in works:
+            refused(f"the group was destroyed before a message from rank {left} came", work.wait)
+
+    play(ranks, on_each)
+
+
+def nobody_waits(ranks: int) -> None:
+    """What is sent comes, though all let go of the group at once."""
+
+    def on_each(rank: int, n: int) -> None:
+        group = dist.new_group(list(range(n)))
+        received = torch.empty(500_000)
+        dist.isend(torch.full((500_000,), float(rank)), (rank + 1) % n, group=group)
+        dist.irecv(received, (rank - 1) % n, group=group)
+        dist.destroy_process_group(group)
+        del group
+        check(float(received[-1]) == (rank - 1) % n, "the message")
+
+    play(ranks, on_each)
+
+
 if __name__ == "__main__":
     import sys
 
     if _is_refused(int(sys.argv[1])):
         print("note messages between two ranks are refused: ranks that are processes have none")
     else:
-        main([around, in_batches, beside_collectives, pipeline, tags, from_the_dead])
+        main([around, in_batches, beside_collectives, pipeline, tags, from_the_dead, nobody_sends, nobody_waits])

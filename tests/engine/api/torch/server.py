@@ -77,12 +77,37 @@ def stages(ranks: int) -> None:
     print(f"note dictionaries of tensors are {answers.pop()}")
 
 
+def refused_before_anything_is_sent(ranks: int) -> None:
+    """So the next dictionary comes as if there had been no other."""
+
+    def on_each(rank: int, n: int) -> None:
+        me = DeviceCommunicator(dist.group.WORLD, unique_name="pp:0")
+        if rank == 0:
+            for wrong in (
+                torch.empty(2, device="meta"),
+                torch.eye(3).to_sparse(),
+                torch.quantize_per_tensor(torch.ones(4), 0.1, 0, torch.quint8),
+            ):
+                try:
+                    me.send_tensor_dict({"right": torch.ones(2), "wrong": wrong}, 1)
+                except ValueError as error:
+                    check("tensor_dict['wrong'] is torch." in str(error) and "allowed are dense tensors on the CPU" in str(error), str(error))
+                else:
+                    raise AssertionError(f"sent {wrong.dtype}, {wrong.layout}, on {wrong.device}")
+            me.send_tensor_dict({"right": torch.ones(2)}, 1)
+        elif rank == 1:
+            check(list(me.recv_tensor_dict(0)) == ["right"], "the right one")
+
+    play(ranks, on_each, backend="gloo")
+
+
 def arguments(ranks: int) -> None:
     def on_each(rank: int, n: int) -> None:
         for wrong, text in (
             (lambda: DeviceCommunicator(dist.group.WORLD, torch.device("meta")), "device is meta; allowed is cpu"),
             (lambda: me.all_gather(torch.ones(2), dim=1), "dim is 1"),
             (lambda: me.send_tensor_dict({"a": 1}, 0), "tensor_dict['a'] is int"),
+            (lambda: me.send_tensor_dict({("a", 1): torch.ones(2)}, 0), "tensor_dict has the key ('a', 1); allowed are strings"),
         ):
             me = DeviceCommunicator(dist.group.WORLD) if "device" not in text else None
             try:
@@ -96,4 +121,4 @@ def arguments(ranks: int) -> None:
 
 
 if __name__ == "__main__":
-    main([decode, several, stages, arguments])
+    main([decode, several, stages, refused_before_anything_is_sent, arguments])
