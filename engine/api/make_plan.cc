@@ -172,7 +172,7 @@ Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
   const auto needs = needs_of(call, options.order ? options.order : order);
   if (!needs.ok()) return needs.status();
   // Repeatable calls forget what was measured here.
-  const Costs chosen_by = needs->fixed ? Costs() : costs;
+  Costs chosen_by = needs->fixed ? Costs() : costs;
   const std::vector<int> fitting_levels = needs->fixed ? std::vector<int>() : levels;
   request.bracket = needs->bracket;
   const std::string bracket_for =
@@ -181,6 +181,11 @@ Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
   request.buffers = key.in_place() ? Buffers::in_place : Buffers::apart;
   const bool lends = processes != nullptr && processes->have_payloads() && key.shared_payloads();
   request.staged = processes != nullptr && !lends;
+  request.costs = costs;
+  if (request.staged) {
+    chosen_by = where_all_is_staged(chosen_by);
+    request.costs = where_all_is_staged(costs);
+  }
   Params& params = request.params;
   params = params_of(options, ranks);
   params.root = key.root();
@@ -215,7 +220,6 @@ Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
   request.board_bytes = board_bytes(ranks, costs);
   // Who stores what is a matter of speed, and takes a third of the planning.
   request.pushes = network == nullptr;
-  request.costs = costs;
   request.mailbox_capacity = mailbox_capacity;
   request.limits = {.bytes = most_plan_bytes, .interrupted = may_go_on};
   auto compiled = compile(request);

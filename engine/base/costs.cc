@@ -18,8 +18,6 @@ constexpr CostField kFields[] = {
      "too"},
     {"readers_of_one", ranks, &Costs::readers_of_one, 1, kAnyCount,
      "a broadcast to at most so many ranks takes one round at any size"},
-    {"one_shot_pair", bytes, &Costs::one_shot_pair, 0, kMostBytes,
-     "an all-reduce of two ranks, input and output apart, takes one shot up to here, then two"},
     {"one_shot", bytes, &Costs::one_shot, 0, kMostBytes,
      "one of more ranks with a core each takes one shot on boards up to here, of all their "
      "vectors"},
@@ -36,6 +34,8 @@ constexpr CostField kFields[] = {
     {"segments", segments, &Costs::segments, 1, kAnyCount, "and into so many at most"},
     {"board_pair", bytes, &Costs::board_pair, 0, std::size_t{1} << 20,
      "half a board of a rank holds so much where there are two ranks"},
+    {"board_pair_read", bytes, &Costs::board_pair_read, 0, kMostBytes,
+     "up to here two ranks post what they could read where it lies, an all-reduce in one shot"},
     {"few", ranks, &Costs::few, 2, kAnyCount,
      "boards are of one size among at most so many ranks, and shrink with the square of more"},
     {"board_few", bytes, &Costs::board_few, 0, std::size_t{1} << 20,
@@ -104,6 +104,11 @@ Costs where_cores_are_shared(Costs costs) {
   costs.board_read = kMostBytes;
   costs.told = kMostBytes;
   costs.fetch_to = 0;
+  return costs;
+}
+
+Costs where_all_is_staged(Costs costs) {
+  costs.board_pair_read = kMostBytes;
   return costs;
 }
 

@@ -22,7 +22,6 @@ struct Costs {
   std::size_t one_round = std::size_t{64} << 10;
   std::size_t one_reader = std::size_t{80} << 10;
   std::size_t readers_of_one = 16;
-  std::size_t one_shot_pair = std::size_t{4} << 10;
   std::size_t one_shot = std::size_t{4} << 10;
   std::size_t one_shot_read = std::size_t{64} << 10;
   std::size_t crowded_one_shot = std::size_t{32} << 10;
@@ -32,7 +31,8 @@ struct Costs {
   std::size_t segments = 64;
 
   // The transport (engine/compile/compile.cc).
-  std::size_t board_pair = 1024;
+  std::size_t board_pair = std::size_t{64} << 10;
+  std::size_t board_pair_read = std::size_t{16} << 10;
   std::size_t few = 16;
   std::size_t board_few = 8192;
   std::size_t boards = std::size_t{1} << 20;
@@ -73,6 +73,8 @@ struct Costs {
 
 // The same where ranks share cores, or are processes: whatever takes fewer waits is the faster.
 Costs where_cores_are_shared(Costs costs);
+// The same where nobody can read what lies in others' buffers: whoever is to has it posted.
+Costs where_all_is_staged(Costs costs);
 
 struct CostField {
   enum class Unit : std::uint8_t { bytes, ranks, messages, segments, times, nanoseconds };

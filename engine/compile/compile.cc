@@ -114,7 +114,7 @@ struct Job {
   // What a rank may post for the others to read: as much as boards hold, and among more than two as
   // little as is stored sooner than they could come and read it where it lies.
   std::size_t most_posted() const {
-    if (goal.ranks <= 2) return request.board_bytes;
+    if (goal.ranks <= 2) return std::min(request.board_bytes, request.costs.board_pair_read);
     const auto n = static_cast<std::size_t>(goal.ranks);
     std::size_t most = request.costs.board_read;  // each reads all of it
     if (goal.collective == Collective::all_reduce) {

@@ -42,16 +42,14 @@ class Decision {
 };
 
 // A round costs a synchronisation, and a vector read twice costs bandwidth: one shot for small
-// vectors, then two. Between two ranks one shot goes further: a line is read by one other core
-// only, and the halves of a vector can be handed over well (string_copy.h). In place it does not,
-// since the result may not overwrite what others still read. More ranks post what is small, so that
-// nobody waits for those who read it; a line that many others have read is dear to store in, so
-// what is longer they read where it lies.
+// vectors, then two. What is small is posted, so that nobody waits for those who read it. Between
+// two ranks posting goes far: they exchange the halves of their boards, so each line crosses once
+// (board.h). A line that many others have read is dear to store in, so more ranks read what is
+// longer where it lies.
 bool takes_one_shot(int ranks, std::size_t bytes, Buffers buffers, Decision& decision) {
-  if (ranks <= 2 && buffers == Buffers::apart) {
-    return decision.up_to(&Costs::one_shot_pair, bytes);
+  if (ranks <= 2) {
+    return decision.fits_boards(ranks, bytes) && decision.up_to(&Costs::board_pair_read, bytes);
   }
-  if (ranks <= 2) return decision.fits_boards(ranks, bytes);
   const std::size_t all = bytes * static_cast<std::size_t>(ranks);
   if (decision.fits_boards(ranks, bytes) && decision.up_to(&Costs::one_shot, all)) return true;
   return buffers == Buffers::apart && decision.up_to(&Costs::one_shot_read, all);

@@ -87,15 +87,15 @@ TEST_F(Tune, MeasuresCostsAndWritesWhatItFound) {
     EXPECT_GE(one["gain"], one["after"] == one["before"] ? 1 : 1.03);
     EXPECT_GE(one["sizes"].size(), 5U);
   }
-  EXPECT_EQ(tried, (std::set<std::string>{"push_plain", "one_shot_pair", "board_pair",
-                                          "stage_apart", "stage_in_place", "stage_stream"}));
+  EXPECT_EQ(tried, (std::set<std::string>{"push_plain", "board_pair_read", "stage_apart",
+                                          "stage_in_place", "stage_stream"}));
   EXPECT_EQ(read->costs(), expected);
 }
 
 // Numbers unlike the defaults, and of a size that is not tried.
 TEST_F(Tune, CostsStayWhereNoneWasTriedAndTopoShowsThem) {
   Costs costs;
-  costs.one_shot_pair = 6144;
+  costs.board_pair_read = 6144;
   costs.yield = 7'000;
   ASSERT_TRUE(save_tuning({read_hardware(), "yesterday", {}, {}, costs}, file_).ok());
   ASSERT_EQ(quick({"--ranks", "3", "--collectives", "gather"}).exit, 0);
@@ -107,8 +107,9 @@ TEST_F(Tune, CostsStayWhereNoneWasTriedAndTopoShowsThem) {
   ToolProcess topo({"topo", "--ranks", "2"});
   EXPECT_THAT(
       topo.rest(),
-      AllOf(HasSubstr("one_shot_pair 6 KiB (4 KiB), yield 7000 nanoseconds (200000 nanoseconds)"),
-            HasSubstr(file_)));
+      AllOf(
+          HasSubstr("board_pair_read 6 KiB (16 KiB), yield 7000 nanoseconds (200000 nanoseconds)"),
+          HasSubstr(file_)));
   EXPECT_EQ(topo.wait(), 0) << topo.err();
   ToolProcess as_json({"topo", "--ranks", "2", "--json"});
   const Json report = Json::parse(as_json.rest())["costs"];
@@ -117,7 +118,7 @@ TEST_F(Tune, CostsStayWhereNoneWasTriedAndTopoShowsThem) {
     EXPECT_EQ(report["values"][std::string(field.name)], costs.*field.value) << field.name;
   }
   ToolProcess choose({"choose", "all_reduce", "--ranks", "2", "--bytes", "8", "--explain"});
-  EXPECT_THAT(choose.rest(), HasSubstr("one_shot_pair = 6 KiB, measured here"));
+  EXPECT_THAT(choose.rest(), HasSubstr("board_pair_read = 6 KiB, measured here"));
 }
 
 // Two ranks gather in one way only. It is said at once, and of the option that it is about.

@@ -46,7 +46,7 @@ TuningTable table() {
           {.alpha = 1e-7, .beta = 2.5e-11, .gamma = 1.25e-11},
           {row(all_reduce, 2, 65536, "direct_two_shot", 1.5), row(all_reduce, 2, 8, "ring"),
            row(broadcast, 3, 8, "linear"), row(all_reduce, 2, 1024, "direct_one_shot", 1.0625)},
-          {.one_shot_pair = 8192, .spin = 1}};
+          {.board_pair_read = 8192, .spin = 1}};
 }
 
 std::string name_at(const TuningTable& t, Collective collective, int ranks, std::size_t bytes) {
@@ -138,12 +138,13 @@ TEST(Tuning, OfTwoRowsForOneThingTheLastCounts) {
 }
 
 TEST(Choose, CostsDecideAndAreNamed) {
-  const Choice before = choose(all_reduce, 2, 6000, Buffers::apart, nullptr, {});
+  const Choice before = choose(all_reduce, 2, 20'000, Buffers::apart, nullptr, {});
   EXPECT_EQ(before.algorithm->name, "direct_two_shot");
   const Choice after =
-      choose(all_reduce, 2, 6000, Buffers::apart, nullptr, {.one_shot_pair = 6000});
+      choose(all_reduce, 2, 20'000, Buffers::apart, nullptr, {.board_pair_read = 20'000});
   EXPECT_EQ(after.algorithm->name, "direct_one_shot");
-  EXPECT_THAT(after.by, testing::ElementsAre(&Costs::all_hear_all, &Costs::one_shot_pair));
+  EXPECT_THAT(after.by, testing::ElementsAre(&Costs::all_hear_all, &Costs::board_pair,
+                                             &Costs::board_pair_read));
   EXPECT_EQ(after.by, before.by);
   const TuningTable t = table();
   const Choice from_table = choose(all_reduce, 2, 8, Buffers::apart, &t, {});
