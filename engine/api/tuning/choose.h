@@ -60,8 +60,8 @@ int choose_segments(const Algorithm& algorithm, int ranks, std::size_t bytes,
 Result<Candidate> predict_on_threads(const Algorithm& algorithm, int ranks, std::size_t bytes,
                                      const Fabric& machine, const Costs& costs = {});
 
-// Of data that half a board holds, among so many ranks. Above it direct calls are as fast: between
-// two ranks they read what does not change where it is; many ranks read much of each other.
+// Of data that half a board holds, among so many ranks: less among many, who read much of each
+// other.
 std::size_t board_bytes(int ranks, const Costs& costs = {});
 
 }  // namespace rankine

@@ -213,7 +213,7 @@ TEST(Board, ARankThatDoesNotComeIsNamed) {
 TEST(Board, WhatDoesNotFitIsRefusedWhereItIsAskedFor) {
   Ranks ranks({.ranks = 2, .timeout = kLong, .tuned = false});
   const auto results = ranks.run([](Member& me) -> Status {
-    Words data(10'000);
+    Words data(40'000);
     const Status refused =
         me.all_reduce(std::span(data), ReduceOp::sum, {.transport = Transport::board});
     EXPECT_EQ(name_of(refused.code()), name_of(Code::invalid_argument)) << refused.text();

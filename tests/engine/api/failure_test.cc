@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -367,10 +368,10 @@ class Mismatch : public testing::TestWithParam<Disagreement> {};
 
 TEST_P(Mismatch, EndsAllRanksAndNamesWhatDiffers) {
   for (const int ranks : {2, 3, 4}) {
-    for (const std::size_t count : {std::size_t{5}, std::size_t{3'000}}) {
+    for (const std::size_t count : {std::size_t{5}, std::size_t{10'000}}) {
       Ranks all({.ranks = ranks, .timeout = kLong});
       std::vector<Status> results = all.run([&](Member& me) {
-        const std::size_t room = count * (me.rank() == 1 ? 600 : 8) + 64;
+        const std::size_t room = std::max<std::size_t>(8 * count, 10'000) + 64;
         std::vector<std::int32_t> in(room, 1), out(room);
         Call call{.in = in.data(),
                   .out = out.data(),
@@ -424,8 +425,9 @@ INSTANTIATE_TEST_SUITE_P(
                        c.options.transport = c.count < 100 ? Transport::direct : Transport::mailbox;
                      },
                      {"transport is", "direct"}},
-        Disagreement{
-            "size that takes another transport", [](Call& c) { c.count *= 600; }, {"count is"}}));
+        Disagreement{"size that takes another transport",
+                     [](Call& c) { c.count = c.count < 100 ? 10'000 : 5; },
+                     {"count is"}}));
 
 TEST(MismatchOfRoots, ShowsInThisCallOrTheNext) {
   for (const int ranks : {2, 3, 4}) {

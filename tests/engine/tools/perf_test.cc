@@ -82,22 +82,6 @@ TEST(Perf, HasNcclTestsColumnsAndFooter) {
                                   HasSubstr("# waiting")));
 }
 
-TEST(Perf, SaysWhatRanInPlaceWhereThatIsSomethingElse) {
-  const auto last_words = [](const char* collective, const char* size) {
-    const Captured captured =
-        run_captured(perf_command(collective, {"-t", "2", "-b", size, "-e", size}));
-    EXPECT_EQ(captured.exit, 0) << captured.err;
-    const auto lines = data_lines(captured.out);
-    EXPECT_EQ(lines.size(), 1U);
-    std::string text;
-    for (std::size_t i = 13; i < lines[0].size(); ++i) text += lines[0][i];
-    return text;
-  };
-  EXPECT_EQ(last_words("all_reduce", "4K"), "direct_one_shot|direct_two_shot");
-  EXPECT_EQ(last_words("all_reduce", "1M"), "direct_two_shot");
-  EXPECT_EQ(last_words("all_gather", "8K"), "direct");
-}
-
 TEST(Perf, ChecksEveryCollective) {
   for (const Collective collective : all_collectives()) {
     const std::string name(name_of(collective));

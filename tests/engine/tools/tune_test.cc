@@ -121,6 +121,21 @@ TEST_F(Tune, CostsStayWhereNoneWasTriedAndTopoShowsThem) {
   EXPECT_THAT(choose.rest(), HasSubstr("board_pair_read = 6 KiB, measured here"));
 }
 
+// A table says of all-reduces how they do out of place; in place the default runs, and is named.
+TEST_F(Tune, PerfSaysWhatRanInPlaceWhereThatIsSomethingElse) {
+  const Algorithm* ring = find_algorithm(all_reduce, "ring");
+  const TuningTable of_one_row(read_hardware(), "yesterday", {}, {{all_reduce, 2, 8192, ring, 0}},
+                               {});
+  ASSERT_TRUE(save_tuning(of_one_row, file_).ok());
+  for (const auto& [collective, last] :
+       {std::pair("all_reduce", "ring@board | direct_one_shot@board\n"),
+        {"all_gather", " direct@board\n"}}) {
+    ToolProcess perf({"perf", collective, "-t", "2", "-b", "8K", "-e", "8K", "-n", "1"});
+    EXPECT_THAT(perf.rest(), HasSubstr(last));
+    EXPECT_EQ(perf.wait(), 0) << perf.err();
+  }
+}
+
 // Two ranks gather in one way only. It is said at once, and of the option that it is about.
 TEST_F(Tune, SaysWhereNothingIsToBeChosen) {
   const Captured run = quick({"--ranks", "2", "--collectives", "gather"});

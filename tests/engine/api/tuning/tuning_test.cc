@@ -172,8 +172,13 @@ TEST(Choose, TheDefaultGoesByRanksAndBytes) {
   const auto name = [](Collective c, int ranks, std::size_t bytes) {
     return default_algorithm(c, ranks, bytes).name;
   };
-  EXPECT_EQ(name(all_reduce, 2, 4 << 10), "direct_one_shot");
-  EXPECT_EQ(name(all_reduce, 2, (4 << 10) + 1), "direct_two_shot");
+  EXPECT_EQ(name(all_reduce, 2, 16 << 10), "direct_one_shot");
+  EXPECT_EQ(name(all_reduce, 2, (16 << 10) + 1), "direct_two_shot");
+  const auto staged = [](std::size_t bytes) {
+    return default_algorithm(all_reduce, 2, bytes, Buffers::in_place, where_all_is_staged({})).name;
+  };
+  EXPECT_EQ(staged(64 << 10), "direct_one_shot");
+  EXPECT_EQ(staged((64 << 10) + 1), "direct_two_shot");
   EXPECT_EQ(name(all_reduce, 3, 512 << 10), "direct_two_shot");
   EXPECT_EQ(name(broadcast, 16, 1 << 20), "linear");
   EXPECT_EQ(name(broadcast, 17, 64 << 10), "linear");
@@ -205,7 +210,7 @@ TEST(Choose, InPlaceAllReducesHaveADefaultOfTheirOwn) {
     return choose(all_reduce, 2, bytes, Buffers::in_place, &t, {}).algorithm->name;
   };
   EXPECT_EQ(name(8), "direct_one_shot");  // the table says ring, of buffers apart
-  EXPECT_EQ(name(4096), "direct_two_shot");
+  EXPECT_EQ(name((16 << 10) + 1), "direct_two_shot");
 }
 
 TEST(Tuning, WhatIsDamagedIsNamed) {
