@@ -78,14 +78,15 @@ def check(condition: bool, what: str) -> None:
         raise AssertionError(what)
 
 
-def refused(text: str, call: Callable[[], Any]) -> None:
-    """The call fails with that in its text, which names what is wrong."""
+def refused(says: str | tuple[str, ...], call: Callable[[], Any]) -> None:
+    """The call fails with that, or one of these, in its text, which names what is wrong."""
+    texts = (says,) if isinstance(says, str) else says
     try:
         call()
     except RuntimeError as error:
-        check(text in str(error), f"'{error}' does not say '{text}'")
+        check(any(text in str(error) for text in texts), f"'{error}' does not say any of {texts}")
     else:
-        raise AssertionError(f"nothing was wrong; expected '{text}'")
+        raise AssertionError(f"nothing was wrong; expected any of {texts}")
 
 
 def leftovers() -> list[str]:
