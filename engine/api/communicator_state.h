@@ -225,7 +225,6 @@ struct CommunicatorShared {
                                      // boards with who posts
   ZeroedVector<Mailbox> mailboxes;   // [from * ranks + to]; made when a plan first needs one
   ZeroedVector<Board> boards;        // likewise
-  std::vector<std::byte*> halves;    // of these, by the rank in whose arena they are
   PlanTable plans;                   // but for find(), which any rank may call at any time
   // The call that was refused last, and why: the other ranks make it too.
   struct Refused {

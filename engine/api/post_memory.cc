@@ -104,19 +104,20 @@ Status CommunicatorShared::provide_mailboxes(const Plan& plan) {
 Status CommunicatorShared::provide_boards(const Plan& plan) {
   if (plan.transport != Transport::board || processes != nullptr) return {};
   const std::uint32_t stride = board_stride(board_bytes(ranks, costs));
-  if (boards.front().halves[0] != nullptr) return {};
+  if (boards.front().halves[1] != nullptr) return {};
   const std::size_t bytes = halves_of_a_rank(ranks) * stride;
-  halves.resize(boards.size());
+  // The first of each is where the rank's own halves begin (half_place()).
   for (std::size_t r = 0; r < boards.size(); ++r) {
-    if (halves[r] != nullptr) continue;  // of a time before, when another's was refused
-    halves[r] = static_cast<std::byte*>(arenas[r].allocate(bytes));
-    if (halves[r] == nullptr) {
+    std::byte*& own = boards[r].halves[0];
+    if (own != nullptr) continue;  // of a time before, when another's was refused
+    own = static_cast<std::byte*>(arenas[r].allocate(bytes));
+    if (own == nullptr) {
       return {Code::out_of_memory,
               "board of rank " + std::to_string(r) + ": " + std::to_string(bytes) + " bytes"};
     }
   }
   for (std::size_t r = 0; r < boards.size(); ++r) {
-    boards[r] = board_of(ranks, r, stride, [this](std::size_t of) { return halves[of]; });
+    boards[r] = board_of(ranks, r, stride, [this](std::size_t of) { return boards[of].halves[0]; });
     set_up_halves(ranks, r, boards[r], first_count);
   }
   return {};
