@@ -6,6 +6,8 @@
 #include <functional>
 #include <numeric>
 
+#include "engine/tools/plan/nearest.h"
+
 namespace rankine::tools {
 namespace {
 
@@ -18,8 +20,7 @@ std::string nearest_divisors(std::int64_t whole, int value) {
     if (whole % d != 0) continue;
     (d < value ? below : above) = d;
   }
-  if (above == 0) return fmt::format("is {}", below);
-  return below == 0 ? fmt::format("is {}", above) : fmt::format("are {} or {}", below, above);
+  return nearest_of(below, above);
 }
 
 struct Whole {

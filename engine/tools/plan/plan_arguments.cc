@@ -11,6 +11,7 @@
 #include "engine/base/units.h"
 #include "engine/tools/menu.h"
 #include "engine/tools/plan/measured_machine.h"
+#include "engine/tools/plan/nearest.h"
 #include "engine/tools/text.h"
 
 namespace rankine::tools {
@@ -87,9 +88,9 @@ Status set_batch(PlanArguments& a) {
     const int below = *a.batch / each * each;
     return invalid_argument(
         fmt::format("--batch is {}; {} replicas with micro-batches of {} take a multiple of {}: "
-                    "the nearest {}{}",
+                    "the nearest {}",
                     *a.batch, a.mapping.data_parallel(), a.mapping.micro_batch, each,
-                    below > 0 ? fmt::format("are {} or ", below) : "is ", below + each));
+                    nearest_of(below, below + each)));
   }
   a.mapping.micro_batches = *a.batch / each;
   return {};
@@ -108,14 +109,13 @@ Status settle(PlanArguments& a) {
   if (Status s = set_batch(a); !s.ok()) return s;
   if (a.ranks && *a.ranks != a.mapping.ranks()) {
     const int others = a.mapping.ranks() / a.mapping[Axis::dp], below = *a.ranks / others;
-    const auto with_dp = [&](int dp) { return fmt::format("{} (dp {})", dp * others, dp); };
-    const std::string nearest =
-        below * others == *a.ranks ? "is " + with_dp(below)
-        : below == 0               ? "is " + with_dp(1)
-                     : fmt::format("are {} or {}", with_dp(below), with_dp(below + 1));
+    const auto with_dp = [&](std::int64_t dp) {
+      return fmt::format("{} (dp {})", dp * others, dp);
+    };
+    const int above = below * others == *a.ranks ? 0 : below + 1;
     return invalid_argument(
         fmt::format("--ranks is {}; the axes multiply to {}; with another dp the nearest {}",
-                    *a.ranks, a.mapping.ranks(), nearest));
+                    *a.ranks, a.mapping.ranks(), nearest_of(below, above, with_dp)));
   }
   if (Status s = check_mapping(a.model, a.mapping); !s.ok() || !a.is_here) return s;
   auto here = measure_machine();

@@ -21,6 +21,7 @@
 #include "engine/tools/memory.h"
 #include "engine/tools/plan/machine.h"
 #include "engine/tools/plan/memory.h"
+#include "engine/tools/plan/nearest.h"
 #include "engine/tools/real_number.h"
 #include "engine/tools/text.h"
 #include "engine/tools/train/blas.h"
@@ -56,9 +57,8 @@ Status settle(TrainArguments& a) {
   if (a.batch % pieces != 0) {
     const int below = a.batch / pieces * pieces;
     return invalid_argument(fmt::format(
-        "--batch is {}; {} shards of {} micro-batches take a multiple of {}: the nearest {}{}",
-        a.batch, m.data_parallel(), m.micro_batches, pieces,
-        below > 0 ? fmt::format("are {} or ", below) : "is ", below + pieces));
+        "--batch is {}; {} shards of {} micro-batches take a multiple of {}: the nearest {}",
+        a.batch, m.data_parallel(), m.micro_batches, pieces, nearest_of(below, below + pieces)));
   }
   m.micro_batch = a.batch / pieces;
   if (m.zero == 2) {
