@@ -150,11 +150,10 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
     if (!made.ok()) return made.status();
     clock = std::move(*made);
   }
-  // All processes plan alike, whatever each may use.
-  const bool shared_cores = processes != nullptr || options.ranks > cpus;
-  const Costs costs_here = shared_cores ? where_cores_are_shared(costs) : costs;
-  auto shared = make_shared_at_home<CommunicatorShared>(options, costs_here, policy, crowd,
-                                                        *environment, std::move(clock), processes);
+  const bool shares_cores = options.ranks > cpus;
+  if (processes != nullptr && shares_cores) processes->share_cores();
+  auto shared = make_shared_at_home<CommunicatorShared>(options, costs, policy, crowd, *environment,
+                                                        std::move(clock), processes);
   if (options.progress_core && shared->clock == nullptr) {
     auto progress = ProgressThread::start(*options.progress_core, shared->crossbar);
     if (!progress.ok()) {
@@ -164,6 +163,10 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
   }
   if (processes != nullptr) {
     if (Status status = processes->begin(); !status.ok()) return status;
+  }
+  // All processes plan alike, whatever each sees.
+  if (processes != nullptr ? processes->cores_are_shared() : shares_cores) {
+    shared->costs = where_cores_are_shared(costs);
   }
   return std::unique_ptr<Communicator>(new Communicator(std::move(shared)));
 } catch (const std::bad_alloc&) {

@@ -24,7 +24,8 @@ constexpr CostField kFields[] = {
     {"one_shot_read", bytes, &Costs::one_shot_read, 0, kMostBytes,
      "the same, apart, reads all vectors in one shot where they are up to here, then takes two"},
     {"crowded_one_shot", bytes, &Costs::crowded_one_shot, 0, kMostBytes,
-     "one of more ranks that share cores, or are processes: one shot on boards, then two"},
+     "one of more ranks that share cores, or can only read what is posted: one shot on boards, then "
+     "two"},
     {"all_hear_all", ranks, &Costs::all_hear_all, 2, kAnyCount,
      "among at most so many ranks each may hear from each; more relay, to be planned in time"},
     {"leaders", bytes, &Costs::leaders, 0, kMostBytes,
@@ -71,8 +72,9 @@ constexpr CostField kFields[] = {
      "the same of all-reduces in place"},
     {"stage_stream", bytes, &Costs::stage_stream, 1, kMostBytes,
      "what is staged may be stored past the caches from here on; its rank compares"},
-    {"stage_piece", bytes, &Costs::stage_piece, 64, kMostBytes,
-     "what is staged is handed over in pieces of this size"},
+    {"stage_parts", segments, &Costs::stage_parts, 1, kAnyCount,
+     "what a rank stages to begin with is handed over in so many pieces, none shorter than that"},
+    {"stage_piece", bytes, &Costs::stage_piece, 64, kMostBytes, "and none longer than this"},
     {"stage_turn", bytes, &Costs::stage_turn, 1, kMostBytes,
      "what a rank stages at a time: from three times as much on calls take turns in their scratch"},
     {"claim", bytes, &Costs::claim, 1, kMostBytes,
@@ -108,7 +110,10 @@ Costs where_cores_are_shared(Costs costs) {
 }
 
 Costs where_all_is_staged(Costs costs) {
+  costs.one_shot = costs.crowded_one_shot;
+  costs.one_shot_read = 0;
   costs.board_pair_read = kMostBytes;
+  costs.board_read = kMostBytes;
   return costs;
 }
 

@@ -53,6 +53,7 @@ struct Costs {
   std::size_t stage_apart = std::size_t{1} << 40;
   std::size_t stage_in_place = std::size_t{1} << 40;
   std::size_t stage_stream = 4096;
+  std::size_t stage_parts = 4;
   std::size_t stage_piece = std::size_t{64} << 10;
   std::size_t stage_turn = std::size_t{256} << 10;
 
@@ -71,9 +72,10 @@ struct Costs {
   bool operator==(const Costs&) const = default;
 };
 
-// The same where ranks share cores, or are processes: whatever takes fewer waits is the faster.
+// The same where ranks share cores: whatever takes fewer waits is the faster.
 Costs where_cores_are_shared(Costs costs);
-// The same where nobody can read what lies in others' buffers: whoever is to has it posted.
+// The same where nobody can read what lies in others' buffers: what is short is posted for those
+// who are to.
 Costs where_all_is_staged(Costs costs);
 
 struct CostField {

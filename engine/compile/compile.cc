@@ -173,8 +173,19 @@ Program direct_all_reduce(Job& job, std::optional<Program> made, bool streams) {
   return own;
 }
 
-// How long the pieces are that staged operations are cut into: as the costs say, and in calls so
-// large, or among so many, that a plan has no room for them, longer.
+// How much a rank stages of its own before others can do anything, at most.
+std::size_t staged_first(const Program& program) {
+  std::vector<std::size_t> by(static_cast<std::size_t>(program.ranks));
+  for (const Operation& op : program.operations) {
+    if (op.round != kStaging) break;
+    by[static_cast<std::size_t>(op.rank)] += op.bytes;
+  }
+  return *std::max_element(by.begin(), by.end());
+}
+
+// How long the pieces are that staged operations are cut into: as the costs say, so that others
+// begin when a rank has staged a part of what it stages first; and in calls so large, or among so
+// many, that a plan has no room for them, longer.
 std::size_t staged_piece(const Job& job, const Program& program) {
   const auto pieces_of = [&program](std::size_t piece) {
     std::size_t pieces = 0;
@@ -183,7 +194,10 @@ std::size_t staged_piece(const Job& job, const Program& program) {
     }
     return pieces;
   };
-  std::size_t piece = job.request.costs.stage_piece;
+  const Costs& costs = job.request.costs;
+  const std::size_t part = staged_first(program) / costs.stage_parts;
+  const std::size_t lines = (part + kCacheLine - 1) / kCacheLine * kCacheLine;
+  std::size_t piece = std::min(std::max(lines, costs.stage_stream), costs.stage_piece);
   for (;;) {
     const std::size_t pieces = pieces_of(piece);
     // Turns have one piece of each operation at least, and so are no more.

@@ -20,7 +20,7 @@
 namespace rankine {
 namespace {
 
-constexpr std::uint32_t kLobbyLayout = 6;
+constexpr std::uint32_t kLobbyLayout = 7;
 // For those that are late where a meeting has failed, after the last one that has been told, and by
 // who cannot make a file to fail in.
 constexpr std::int64_t kPatienceNs = 500'000'000;
@@ -91,6 +91,11 @@ int ProcessLobby::process_of(Rank r) const noexcept {
 bool ProcessLobby::have_barriers() const noexcept {
   return std::all_of(page_->seats.begin(), page_->seats.begin() + meeting_.settings.ranks,
                      [](const LobbyPage::Seat& seat) { return seat.has_barriers; });
+}
+
+bool ProcessLobby::cores_are_shared() const noexcept {
+  return std::any_of(page_->seats.begin(), page_->seats.begin() + meeting_.settings.ranks,
+                     [](const LobbyPage::Seat& seat) { return seat.shares_cores; });
 }
 
 bool ProcessLobby::has_ended(Rank r) const noexcept {
@@ -418,6 +423,12 @@ Status ProcessLobby::meet() {
   }
   if (Status status = agree_on_base(); !status.ok()) return fail(status);
   return {};
+}
+
+void ProcessLobby::share_cores() noexcept {
+  for (const Rank r : meeting_.ranks) {
+    page_->seats[static_cast<std::size_t>(r)].shares_cores = true;
+  }
 }
 
 Status ProcessLobby::be_ready() {

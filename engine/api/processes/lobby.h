@@ -40,6 +40,7 @@ struct LobbyPage {
     std::atomic<std::int32_t> process;  // 0: nobody
     std::atomic<bool> told;             // why the meeting has failed
     bool has_barriers;                  // others' membarrier reaches this process
+    bool shares_cores;                  // not each rank has one, as this process sees it
     ReservedBases::Set bases;           // where this process can map the file
   };
   std::array<Seat, kMostProcesses> seats;
@@ -68,6 +69,8 @@ class ProcessLobby {
   // Until all are in it; then the file lies at base() in each of them. Errors end the meeting for
   // all who are there.
   Status meet();
+  // Not each rank has a core, as this process sees it. Before be_ready().
+  void share_cores() noexcept;
   // Until all have said so; from then on the name is free.
   Status be_ready();
   // The meeting has failed here, or does so now: tells all, and lets those that have not come know
@@ -80,6 +83,8 @@ class ProcessLobby {
   int process_of(Rank r) const noexcept;
   // Whether that is so of all.
   bool have_barriers() const noexcept;
+  // Whether anybody has said share_cores(): the same for all when be_ready() is over.
+  bool cores_are_shared() const noexcept;
   // Whether that rank's process has ended or become another program.
   bool has_ended(Rank r) const noexcept;
 

@@ -23,6 +23,8 @@ class ProcessMemory {
   static Result<std::shared_ptr<ProcessMemory>> meet(const ProcessLobby::Meeting& meeting,
                                                      const PostsShape& calls,
                                                      const PostsShape& messages);
+  // As the lobby's.
+  void share_cores() noexcept { lobby_.share_cores(); }
   // What the ranks here share is as it is to be: until all have come so far.
   Status begin() { return lobby_.be_ready(); }
   // Instead of that: all are told. Returns why they do not begin.

@@ -47,6 +47,10 @@ class ProcessRanks final : public RankProcesses {
   // that has ended meanwhile, and what may_wait() says.
   static Result<std::shared_ptr<ProcessRanks>> pair(const ProcessRanks& of, Rank from, Rank to,
                                                     const std::function<Status()>& may_wait);
+  // Not each rank of all that have met has a core, as this process sees it. Before begin().
+  void share_cores() noexcept { memory_->share_cores(); }
+  // Whether one of them has said so: the same for all, after begin().
+  bool cores_are_shared() const noexcept { return lobby().cores_are_shared(); }
   // What this process shares is as it is to be: of all, until all have come so far.
   Status begin();
   // Instead of that, of all that have met: they are told, too. Returns why they do not begin.

@@ -68,11 +68,13 @@ TEST(Board, SmallCallsInWhichAllHearFromAllTakeIt) {
 // The largest vector that goes in one shot among more than two ranks goes by boards, but where
 // ranks with a core each may read it where it lies.
 TEST(Board, HoldsWhatOneShotTakes) {
-  const Costs own, shared = where_cores_are_shared({});
+  const Costs own, shared = where_cores_are_shared({}), staged = where_all_is_staged({});
   for (const int ranks : {3, 4, 8, 16, 17, 32, 33, 64, 256}) {
     for (const auto& [costs, buffers] : {std::pair(own, Buffers::in_place),
                                          {shared, Buffers::in_place},
-                                         {shared, Buffers::apart}}) {
+                                         {shared, Buffers::apart},
+                                         {staged, Buffers::in_place},
+                                         {staged, Buffers::apart}}) {
       const auto name = [&](std::size_t bytes) {
         return default_algorithm(Collective::all_reduce, ranks, bytes, buffers, costs).name;
       };

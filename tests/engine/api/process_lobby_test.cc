@@ -52,10 +52,10 @@ using testing_processes::end_of;
 using testing_processes::fresh_name;
 
 constexpr int kRanks = 3;
-constexpr int kHave = 1, kHaveNot = 2, kFailed = 3;
+constexpr int kHave = 1, kHaveNot = 2, kFailed = 3, kShare = 4;
 
-// A rank's exit code: what it has been told of the barriers of all.
-int meet(const std::string& name, Rank rank) {
+// A rank's exit code: what it has been told of the barriers of all, and of their cores.
+int meet(const std::string& name, Rank rank, bool shares_cores) {
   ProcessSettings settings;
   settings.ranks = kRanks;
   ProcessLobby lobby({.name = name,
@@ -64,12 +64,14 @@ int meet(const std::string& name, Rank rank) {
                       .deadline_ns = deadline_after(now_ns(), 60'000'000'000)});
   if (const Status status = lobby.meet(); !status.ok()) return kFailed;
   const bool have = lobby.have_barriers();
+  if (shares_cores) lobby.share_cores();
   if (const Status status = lobby.be_ready(); !status.ok()) return kFailed;
-  return have ? kHave : kHaveNot;
+  return (have ? kHave : kHaveNot) + (lobby.cores_are_shared() ? kShare : 0);
 }
 
-// The children that meet; to `without`, if it is one of them, the kernel refuses membarrier.
-std::array<std::string, kRanks> ends_where(Rank without) {
+// The children that meet. If it is one of them, `without` is refused membarrier by the kernel, and
+// `sharing` sees cores that are shared.
+std::array<std::string, kRanks> ends_where(Rank without, Rank sharing = -1) {
   const std::string name = fresh_name();
   std::array<pid_t, kRanks> children{};
   for (Rank r = 0; r < kRanks; ++r) {
@@ -77,7 +79,7 @@ std::array<std::string, kRanks> ends_where(Rank without) {
     child = fork();
     if (child != 0) continue;
     if (r == without && faults::refuse_calls({SYS_membarrier}) != 0) _exit(kFailed);
-    _exit(meet(name, r));
+    _exit(meet(name, r, r == sharing));
   }
   std::array<std::string, kRanks> ends;
   for (std::size_t i = 0; i < children.size(); ++i) ends[i] = end_of(children[i]);
@@ -129,6 +131,17 @@ TEST(Pages, AreTakenWhileSignalsComeAllTheTime) {
   EXPECT_GT(interrupted, 0);
   EXPECT_GE(file.taken(), kBytes);
   EXPECT_EQ(file.bytes(), kOffset + kBytes);
+}
+
+// Else some would plan other calls than the rest.
+TEST(Processes, ShareCoresWhereOneOfThemSeesIt) {
+  const int barriers = membarrier_available(Threads::of_all_processes) ? kHave : kHaveNot;
+  for (const std::string& end : ends_where(-1)) EXPECT_EQ(end, "exit " + std::to_string(barriers));
+  for (const Rank sharing : {0, 1, 2}) {
+    for (const std::string& end : ends_where(-1, sharing)) {
+      EXPECT_EQ(end, "exit " + std::to_string(barriers + kShare));
+    }
+  }
 }
 
 // Else one would store and go on, and sleepers of another process be left asleep.

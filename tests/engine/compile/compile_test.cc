@@ -91,6 +91,7 @@ TEST(Compile, WhoHasACoreReadsLittleOfABoard) {
     EXPECT_TRUE(on_board(collective, 512, {})) << name_of(collective);
     EXPECT_FALSE(on_board(collective, 516, {})) << name_of(collective);
     EXPECT_TRUE(on_board(collective, 2048, where_cores_are_shared({}))) << name_of(collective);
+    EXPECT_TRUE(on_board(collective, 2048, where_all_is_staged({}))) << name_of(collective);
   }
 }
 

@@ -138,6 +138,44 @@ TEST(Stage, ThreadsStageFromWhereTheCostsSay) {
   EXPECT_EQ(compile(request)->plan.rank[0].scratch_bytes, 0U);
 }
 
+// The parts are those of all that a rank stages first, whole lines, and neither too short nor too
+// long.
+TEST(Stage, OthersBeginWhenAQuarterIsThere) {
+  struct Staged {
+    int pieces, before_entry;
+  };
+  const auto by_rank_0 = [](Collective collective, const char* name, int ranks, std::size_t block) {
+    CompileRequest request;
+    request.algorithm = find_algorithm(collective, name);
+    request.params.ranks = ranks;
+    const auto blocks = static_cast<std::size_t>(natural_blocks(collective, ranks));
+    request.counts.assign(blocks, block / sizeof(float));
+    request.staged = true;
+    request.transport = Transport::direct;
+    const Plan plan = compile(request)->plan;
+    const std::vector<Op>& ops = plan.rank[0].ops;
+    const auto pieces = std::count_if(ops.begin(), ops.end(), [](const Op& op) {
+      return op.code == OpCode::fold && op.memory == Memory::scratch;
+    });
+    return Staged{static_cast<int>(pieces), staging_before_entry(plan)};
+  };
+  const auto broadcast = [&](std::size_t bytes) {
+    const Staged staged = by_rank_0(Collective::broadcast, "linear", 2, bytes);
+    EXPECT_EQ(staged.before_entry, 1) << bytes;
+    return staged.pieces;
+  };
+  EXPECT_EQ(broadcast(4096), 1);
+  EXPECT_EQ(broadcast(8192), 2);
+  EXPECT_EQ(broadcast(32 << 10), 4);
+  EXPECT_EQ(broadcast((32 << 10) + 4), 3);  // a quarter ends inside a line
+  EXPECT_EQ(broadcast(256 << 10), 4);
+  EXPECT_EQ(broadcast(1 << 20), 16);
+  // 224 KiB for seven others, one behind the other.
+  const Staged sent = by_rank_0(Collective::all_to_all, "direct", 8, 32 << 10);
+  EXPECT_EQ(sent.pieces, 4);
+  EXPECT_EQ(sent.before_entry, 1);
+}
+
 // All that others do with it is to fetch it, which is as fast where it is.
 TEST(Stage, ThreadsThatStoreNowhereElseDoNotStage) {
   const auto scratch = [](Collective collective, const char* name) {

@@ -174,11 +174,15 @@ TEST(Choose, TheDefaultGoesByRanksAndBytes) {
   };
   EXPECT_EQ(name(all_reduce, 2, 16 << 10), "direct_one_shot");
   EXPECT_EQ(name(all_reduce, 2, (16 << 10) + 1), "direct_two_shot");
-  const auto staged = [](std::size_t bytes) {
-    return default_algorithm(all_reduce, 2, bytes, Buffers::in_place, where_all_is_staged({})).name;
+  const auto staged = [](int ranks, std::size_t bytes) {
+    return default_algorithm(all_reduce, ranks, bytes, Buffers::apart, where_all_is_staged({}))
+        .name;
   };
-  EXPECT_EQ(staged(64 << 10), "direct_one_shot");
-  EXPECT_EQ(staged((64 << 10) + 1), "direct_two_shot");
+  EXPECT_EQ(staged(2, 64 << 10), "direct_one_shot");
+  EXPECT_EQ(staged(2, (64 << 10) + 1), "direct_two_shot");
+  EXPECT_EQ(name(all_reduce, 8, 8 << 10), "direct_one_shot");  // is read where it lies
+  EXPECT_EQ(staged(8, 4 << 10), "direct_one_shot");
+  EXPECT_EQ(staged(8, (4 << 10) + 1), "direct_two_shot");
   EXPECT_EQ(name(all_reduce, 3, 512 << 10), "direct_two_shot");
   EXPECT_EQ(name(broadcast, 16, 1 << 20), "linear");
   EXPECT_EQ(name(broadcast, 17, 64 << 10), "linear");
