@@ -202,8 +202,14 @@ int run(int argc, char** argv) {
   app.add_option("--requests", settings.load.requests, "of a turn")
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();
+  // CLI's ranges take "nan".
+  const auto is_rate = [](const std::string& text) -> std::string {
+    double rate = 0;
+    if (CLI::detail::lexical_cast(text, rate) && rate >= 0.001 && rate <= 1e6) return "";
+    return "'" + text + "' is no rate; allowed are 0.001 to 1000000";
+  };
   app.add_option("--rate", settings.load.rate, "requests a second, on average")
-      ->check(CLI::PositiveNumber)
+      ->check(is_rate)
       ->capture_default_str();
   app.add_option("--layers", settings.layers, "of the model")
       ->check(CLI::Range(1, 64))

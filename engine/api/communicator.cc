@@ -101,21 +101,23 @@ namespace {
 // The ranks that are processes, when all of them are there.
 Result<std::shared_ptr<ProcessRanks>> meet(const CommunicatorOptions& options,
                                            const Environment& environment, const Costs& costs) {
-  if (environment.network != nullptr) {
-    return invalid_argument(
-        "environment variable RANKINE_NETWORK: ranks that are processes have no network");
-  }
   auto settings = process_settings(options, environment, costs);
   if (!settings.ok()) return settings.status();
   std::vector<Rank> here(options.more_ranks.begin(), options.more_ranks.end());
   here.push_back(*options.rank);
   std::sort(here.begin(), here.end());
-  return ProcessRanks::meet(
-      {.name = std::string(options.name),
-       .ranks = std::move(here),
-       .settings = *settings,
-       .deadline_ns = deadline_after(now_ns(), saturated_ns(options.timeout))},
-      posts_of_processes(options.ranks, costs));
+  auto met =
+      ProcessRanks::meet({.name = std::string(options.name),
+                          .ranks = std::move(here),
+                          .settings = *settings,
+                          .deadline_ns = deadline_after(now_ns(), saturated_ns(options.timeout))},
+                         posts_of_processes(options.ranks, costs));
+  // Not before, or those that have no such variable would wait for those that have.
+  if (met.ok() && environment.network != nullptr) {
+    return (*met)->fail(invalid_argument(
+        "environment variable RANKINE_NETWORK: ranks that are processes have no network"));
+  }
+  return met;
 }
 
 }  // namespace

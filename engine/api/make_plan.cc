@@ -171,16 +171,18 @@ Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
   }
   const auto needs = needs_of(call, options.order ? options.order : order);
   if (!needs.ok()) return needs.status();
-  // Repeatable calls forget what was measured here.
+  const bool lends = processes != nullptr && processes->have_payloads() && key.shared_payloads();
+  request.staged = processes != nullptr && !lends;
+  // Repeatable calls forget what was measured here; and rows of tables are of vectors that are read
+  // where they lie.
   Costs chosen_by = needs->fixed ? Costs() : costs;
+  const TuningTable* const table = needs->fixed || request.staged ? nullptr : tuning;
   const std::vector<int> fitting_levels = needs->fixed ? std::vector<int>() : levels;
   request.bracket = needs->bracket;
   const std::string bracket_for =
       needs->order ? "order is " + std::string(name_of(*needs->order)) : "";
   request.bracket_for = bracket_for;
   request.buffers = key.in_place() ? Buffers::in_place : Buffers::apart;
-  const bool lends = processes != nullptr && processes->have_payloads() && key.shared_payloads();
-  request.staged = processes != nullptr && !lends;
   request.costs = costs;
   if (request.staged) {
     chosen_by = where_all_is_staged(chosen_by);
@@ -197,10 +199,10 @@ Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
     request.algorithm = cheapest->algorithm;
     params = cheapest->params;
   } else {
-    request.algorithm = asked != nullptr ? asked
-                                         : choose(call.collective, ranks, m, request.buffers,
-                                                  needs->fixed ? nullptr : tuning, chosen_by)
-                                               .algorithm;
+    request.algorithm =
+        asked != nullptr
+            ? asked
+            : choose(call.collective, ranks, m, request.buffers, table, chosen_by).algorithm;
     if (options.algorithm.empty()) params = request.algorithm->only_taken(params);
     if (options.segments == 0) {
       params.segments = choose_segments(*request.algorithm, ranks, m, chosen_by);

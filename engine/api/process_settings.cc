@@ -37,8 +37,9 @@ std::uint64_t hash_of(const Environment& environment) {
   for (const Algorithm* line : environment.algorithm) {
     hash = mixed(hash, line == nullptr ? 0 : hash_of(line->name));
   }
-  return mixed(hash,
+  hash = mixed(hash,
                environment.transport ? 1 + static_cast<std::uint64_t>(*environment.transport) : 0);
+  return mixed(hash, environment.network != nullptr ? 1 : 0);
 }
 
 std::uint64_t hash_of(const CommunicatorOptions& options) {

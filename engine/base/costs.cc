@@ -24,7 +24,8 @@ constexpr CostField kFields[] = {
     {"one_shot_read", bytes, &Costs::one_shot_read, 0, kMostBytes,
      "the same, apart, reads all vectors in one shot where they are up to here, then takes two"},
     {"crowded_one_shot", bytes, &Costs::crowded_one_shot, 0, kMostBytes,
-     "one of more ranks that share cores, or can only read what is posted: one shot on boards, then "
+     "one of more ranks that share cores, or can only read what is posted: one shot on boards, "
+     "then "
      "two"},
     {"all_hear_all", ranks, &Costs::all_hear_all, 2, kAnyCount,
      "among at most so many ranks each may hear from each; more relay, to be planned in time"},

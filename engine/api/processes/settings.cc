@@ -29,7 +29,7 @@ std::string difference(const ProcessSettings& one, const std::string& who,
     return say("instruction set", text(one.isa), text(other.isa));
   }
   if (one.environment != other.environment) {
-    return say_hash("variables", "RANKINE_ALGO or RANKINE_TRANSPORT");
+    return say_hash("variables", "RANKINE_ALGO, RANKINE_NETWORK or RANKINE_TRANSPORT");
   }
   if (one.tuning != other.tuning) return say_hash("choices", "the tuning table or tuned");
   if (one.costs != other.costs) return say_hash("costs", "the tuning table's or those given");

@@ -2,7 +2,8 @@
 // measured it, how much longer each takes than the model says (engine/network/c_real.h), and the
 // costs that decide their form (engine/base/costs.h), as its owner wrote them.
 // It is a file of JSON, read once per process when the first communicator is made, and used where
-// it was made on hardware like this; else the default (choose.h) stands.
+// it was made on hardware like this; else the default (choose.h) stands. The algorithms were
+// measured among threads, so calls on private buffers of processes go by the costs alone.
 //
 //   RANKINE_TUNING=FILE     the table; off: none
 //   otherwise               $XDG_CACHE_HOME/rankine/tuning.json, or ~/.cache/rankine/tuning.json

@@ -340,6 +340,12 @@ TEST(Meeting, RefusesRanksThatDoNotAgree) {
     expect_refused(meet("create", 2, "RANKINE_ISA=portable"), "mismatch: instruction set is ");
   }
   expect_refused(meet("create", 2, "RANKINE_ALGO=ring"), "mismatch: variables of rank ");
+  const std::string network = "RANKINE_NETWORK=scale_up";
+  expect_refused(meet("create", 2, network), "mismatch: variables of rank ");
+  const std::string name = fresh_name();
+  expect_refused(
+      two(rank(name, 0, 2, "create", 0, {network}), rank(name, 1, 2, "create", 0, {network})),
+      "invalid argument: environment variable RANKINE_NETWORK: ");
 }
 
 TEST(Meeting, RefusesARankThatIsThereTwice) {

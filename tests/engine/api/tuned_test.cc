@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/api/communicator.h"
 #include "engine/api/team.h"
 #include "engine/api/tuning/tuning.h"
+#include "tests/engine/api/process_runs.h"
 
 namespace rankine {
 namespace {
@@ -62,6 +64,30 @@ TEST(Tuned, TheTableDecidesByRanksAndBytes) {
 
 TEST(Tuned, WhoeverSaysNoGetsTheDefault) {
   EXPECT_EQ(plan_of({.ranks = 2, .tuned = false}, kSmall), "direct_one_shot");
+}
+
+// Rows are of vectors that others read where they lie, which they do not do with what is private to
+// processes.
+TEST(Tuned, PrivateBuffersOfProcessesGoByTheCosts) {
+  const std::vector<Rank> also{1};
+  const auto communicator =
+      Communicator::create(
+          {.ranks = 2, .rank = 0, .name = testing_processes::fresh_name(), .more_ranks = also})
+          .value();
+  const auto me = communicator->join(0).value();
+  const auto plan_on = [&](float* data, bool shared) {
+    const auto plan = me->plan_of({.collective = Collective::all_reduce,
+                                   .in = data,
+                                   .out = data + 2,
+                                   .count = kSmall / sizeof(float),
+                                   .options = {.shared_payloads = shared}})
+                          .value();
+    return plan.substr(0, plan.find(','));
+  };
+  std::vector<float> own(4);
+  EXPECT_EQ(plan_on(own.data(), false), "direct_one_shot");
+  const auto shared = me->allocate<float>(4).value();
+  EXPECT_EQ(plan_on(shared.span().data(), true), "ring");
 }
 
 TEST(Tuned, WhatIsNamedRuns) {
