@@ -17,9 +17,11 @@ struct Taken {
 }  // namespace
 
 TakenCores::TakenCores(std::vector<int> cpus) : cpus_(std::move(cpus)) {
+  // Where there is no memory for all of them none is taken: nobody would give them back.
+  std::multiset<int> more(cpus_.begin(), cpus_.end());
   Taken& taken = process_wide<Taken>();
   const std::lock_guard lock(taken.mutex);
-  taken.cpus.insert(cpus_.begin(), cpus_.end());
+  taken.cpus.merge(more);
 }
 
 TakenCores::~TakenCores() {
