@@ -2,10 +2,11 @@
 
     perf.py ENGINE RANKS     ENGINE is //bench/torch:engine
 
-Blocking calls of f32, in place, in batches that take turns between the two backends: medians over the
-batches, of rank 0. The engine's own times are those of another program, right after. The thread that
-calls has a core of its own in each process where there are enough, and the threads of backends run where
-they like.
+Blocking calls of f32, in place, in batches, of rank 0: medians over the turns of the batches' medians. In
+each turn new processes take one backend, others the other one, and a program the engine alone: where both
+are in one process, gloo's threads wake beside its calls, which costs either of them ten microseconds. The
+thread that calls has a core of its own in each process where there are enough, and the threads of backends
+run where they like.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import torch.distributed as dist
 from processes import play
 
 SIZES = [8, 64, 512, 4 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20]
-BATCHES = 41
+BATCHES, TURNS = 15, 5
 
 
 def calls_of(size: int) -> int:
@@ -41,24 +42,21 @@ def pin(rank: int, ranks: int) -> None:
         os.sched_setaffinity(0, {cores[rank]})
 
 
-def measure(rank: int, ranks: int) -> list[tuple[float, float]]:
-    gloo = dist.new_group(list(range(ranks)), backend="gloo")
-    groups = [dist.distributed_c10d._get_default_group(), gloo]
+def measure(rank: int, ranks: int) -> list[float]:
     pin(rank, ranks)
     rows = []
     for size in SIZES:
         tensor = torch.zeros(size // 4)
-        times: list[list[float]] = [[], []]
+        times = []
         for batch in range(BATCHES + 1):
-            for which, group in enumerate(groups):
-                dist.barrier()
-                began = time.perf_counter()
-                for _ in range(calls_of(size)):
-                    dist.all_reduce(tensor, group=group)
-                took = time.perf_counter() - began
-                if batch > 0:
-                    times[which].append(took / calls_of(size) * 1e6)
-        rows.append((statistics.median(times[0]), statistics.median(times[1])))
+            dist.barrier()
+            began = time.perf_counter()
+            for _ in range(calls_of(size)):
+                dist.all_reduce(tensor)
+            took = time.perf_counter() - began
+            if batch > 0:
+                times.append(took / calls_of(size) * 1e6)
+        rows.append(statistics.median(times))
     return rows
 
 
@@ -84,9 +82,11 @@ def text(size: int) -> str:
 
 if __name__ == "__main__":
     ranks = int(sys.argv[2])
-    rows = play(ranks, measure)[0]
-    own = engine(sys.argv[1], ranks)
+    turns = [
+        (play(ranks, measure)[0], play(ranks, measure, backend="gloo")[0], engine(sys.argv[1], ranks)) for _ in range(TURNS)
+    ]
+    rows = [[statistics.median(times) for times in zip(*contender)] for contender in zip(*turns)]
     print(f"all_reduce among {ranks} processes, f32, in place, from Python with PyTorch {torch.__version__}: median us of rank 0")
     print(f"{'bytes':>6} {'rankine':>10} {'gloo':>10} {'gloo / rankine':>15} {'the engine':>11} {'over it':>9}")
-    for size, (ours, theirs), least in zip(SIZES, rows, own):
+    for size, ours, theirs, least in zip(SIZES, *rows):
         print(f"{text(size):>6} {ours:>10.2f} {theirs:>10.1f} {theirs / ours:>15.1f} {least:>11.2f} {ours - least:>9.2f}")

@@ -12,7 +12,7 @@ namespace {
 
 // What the thread rests between two looks, and how many looks in vain it takes to fall asleep:
 // until then who submits a call need not wake it, which would take longer than a short call does.
-constexpr std::chrono::microseconds kNap{50};
+constexpr std::chrono::microseconds kNap{50}, kLongestNap{1000};
 constexpr int kLooks = 1000;
 // For messages, before somebody else may have the turn.
 constexpr std::chrono::milliseconds kWhile{1};
@@ -112,23 +112,28 @@ bool CallQueue::is_mine(std::uint64_t seen) const {
 void CallQueue::serve() {
   Lock lock(mutex_);
   std::uint64_t seen = 0;  // of submitted_, before the last nap
+  auto nap = kNap;
   for (int looks = 0; !closing_ || has_work() || has_turn_;) {
     if (is_mine(seen)) {
       step(lock, nullptr);
       if (helpers_ == 0) seen = submitted_;
       looks = 0;
+      nap = kNap;
       continue;
     }
     if (!has_work()) hurried_ = false;
     looks = submitted_ == seen ? looks + 1 : 0;
     seen = submitted_;
     if (looks < kLooks) {
-      wake_.wait_for(lock, kNap);
+      wake_.wait_for(lock, nap);
+      // Where all calls are waited for, each look is in the way of one.
+      nap = std::min(2 * nap, kLongestNap);
     } else {
       asleep_ = true;
       wake_.wait(lock, [&] { return hurried_ || closing_ || submitted_ != seen; });
       asleep_ = false;
       looks = 0;
+      nap = kNap;
     }
   }
 }
