@@ -137,8 +137,9 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
     for (Rank r = 0; r < options.ranks; ++r) ids.push_back(processes->process_of(r));
   }
   const int cpus_here = cpus_among({});
-  const int cpus = ids.empty() ? cpus_here : cpus_among(ids);
-  WaitPolicy policy = wait_policy_for(options.ranks > cpus, costs);
+  const bool shares_cores = options.ranks > (ids.empty() ? cpus_here : cpus_among(ids));
+  if (processes != nullptr && shares_cores) processes->share_cores();
+  WaitPolicy policy = wait_policy_for(shares_cores, costs);
   Crowd crowd;
   if (environment->wait) policy.mode = *environment->wait;
   if (options.wait) policy = *options.wait;
@@ -152,8 +153,6 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
     if (!made.ok()) return made.status();
     clock = std::move(*made);
   }
-  const bool shares_cores = options.ranks > cpus;
-  if (processes != nullptr && shares_cores) processes->share_cores();
   auto shared = make_shared_at_home<CommunicatorShared>(options, costs, policy, crowd, *environment,
                                                         std::move(clock), processes);
   if (options.progress_core && shared->clock == nullptr) {

@@ -179,7 +179,7 @@ struct CommunicatorShared {
 
   const int ranks;
   const std::shared_ptr<ProcessRanks> processes;  // nullptr: ranks are threads of this process
-  Costs costs;                                    // as they are when it is made, all the time
+  Costs costs;  // settled once all processes have come, before any call
   const HomeProcess home;
   const Environment forced;  // for calls that leave the choice to us
   const std::uint32_t first_count;

@@ -195,9 +195,8 @@ std::size_t staged_piece(const Job& job, const Program& program) {
     return pieces;
   };
   const Costs& costs = job.request.costs;
-  const std::size_t part = staged_first(program) / costs.stage_parts;
-  const std::size_t lines = (part + kCacheLine - 1) / kCacheLine * kCacheLine;
-  std::size_t piece = std::min(std::max(lines, costs.stage_stream), costs.stage_piece);
+  const std::size_t part = whole_lines(staged_first(program) / costs.stage_parts);
+  std::size_t piece = std::min(std::max(part, costs.stage_stream), costs.stage_piece);
   for (;;) {
     const std::size_t pieces = pieces_of(piece);
     // Turns have one piece of each operation at least, and so are no more.
@@ -328,7 +327,7 @@ bool tells_much(const Program& program, std::size_t most) {
     for (int s = 0; s < op.sources; ++s) {
       const Source& source = program.sources[static_cast<std::size_t>(op.first_source + s)];
       if (source.rank == op.rank) continue;
-      const std::size_t bytes = (op.bytes + kPostHeader + kCacheLine - 1) / kCacheLine * kCacheLine;
+      const std::size_t bytes = whole_lines(op.bytes + kPostHeader);
       Sent& sent = by[static_cast<std::size_t>(source.rank)];
       ++sent.messages;
       sent.bytes += bytes;

@@ -10,8 +10,9 @@
 namespace rankine::torch_backend {
 namespace {
 
-// What the thread rests between two looks, and how many looks in vain it takes to fall asleep:
-// until then who submits a call need not wake it, which would take longer than a short call does.
+// What the thread rests between two looks, at least and at most, and how many in vain it takes to
+// fall asleep: until then who submits a call need not wake it, which would take longer than a short
+// call does.
 constexpr std::chrono::microseconds kNap{50}, kLongestNap{1000};
 constexpr int kLooks = 1000;
 // For messages, before somebody else may have the turn.
