@@ -95,68 +95,100 @@ Status Member::barrier(const CallOptions& options) {
   return call(barrier_of(state_->barrier_in, state_->barrier_out, options));
 }
 
+namespace {
+
+// A call, of which `interpreted` does what its plan says. What all calls need is put in place; what
+// few do is called, so that it has no part in their frame.
 template <class Run>
-Status Member::run_displaced(const Call& call, Run interpreted) try {
-  MemberState& s = *state_;
-  if (s.shared->forked()) return forked_status();
-  const auto plain = s.displaced.plain(call, rank(), ranks());
-  if (!plain.ok()) return plain.status();
-  s.count_tables();
-  s.displaced.bring_together();
-  Status status = run(*plain, interpreted);
-  if (status.ok()) s.displaced.hand_out();
-  return status;
-} catch (const std::bad_alloc&) {
-  return give_up(make_error(Code::out_of_memory, [&] {
-    return "rank " + std::to_string(rank()) + " has no memory for the displaced blocks of " +
-           std::string(name_of(call.collective));
-  }));
-}
+[[gnu::always_inline]] inline Status run(MemberState& s, const Call& call, Run interpreted);
 
 template <class Run>
-Status Member::run(const Call& call, Run interpreted) {
-  MemberState& s = *state_;
-  if (call.displacements != nullptr) [[unlikely]]
-    return run_displaced(call, interpreted);
-  if (call.user_op != nullptr) [[unlikely]] {
-    if (Status status = check_user_op(call); !status.ok()) return status;
-  }
-  if (call.options.epilogue != nullptr) [[unlikely]] {
-    if (Status status = check_epilogue(call); !status.ok()) return status;
-  }
-  if (call.factor != nullptr) [[unlikely]] {
-    const auto multiplied = s.multiplied(call);
-    return multiplied.ok() ? run(*multiplied, interpreted) : multiplied.status();
-  }
-  if (!timeout_fits(call.options)) [[unlikely]]
-    return misfit(call.options);
-  s.wait_as(call.options);
-  MemberState::Found known{s.shared->forked() ? nullptr : s.known(call)};
-  if (known.held == nullptr) [[unlikely]] {
-    auto found = s.plan(call, true);
-    if (!found.ok()) return found.status();
-    known = *found;
-  }
-  const Prepared& prepared = **known.held;
+[[gnu::always_inline]] inline Status run_as(MemberState& s, const Prepared& prepared,
+                                            const Call& call, Run interpreted) {
   if (!s.fits(prepared, call.in, call.out)) [[unlikely]]
     return s.misfit_of(prepared, call.in, call.out);
   if (!s.begin(prepared, s.given(prepared, call, call.in))) [[unlikely]] {
     return s.ended();  // it may be the first call that fails: where the end came between calls
   }
-  const bool apart = !known.first || all_keep_apart(prepared.plan, s.run.waiter);
-  return s.end(apart && interpreted(prepared, s.run));
+  return s.end(interpreted(prepared, s.run));
 }
+
+// One that this rank has not made before.
+template <class Run>
+[[gnu::noinline]] Status run_first(MemberState& s, const Call& call, Run interpreted) {
+  const auto found = s.plan(call, true);
+  if (!found.ok()) return found.status();
+  const bool first = found->first;
+  return run_as(s, **found->held, call, [&](const Prepared& prepared, RankState& state) {
+    return (!first || all_keep_apart(prepared.plan, state.waiter)) && interpreted(prepared, state);
+  });
+}
+
+template <class Run>
+[[gnu::always_inline]] inline Status run_plain(MemberState& s, const Call& call, Run interpreted) {
+  if (!timeout_fits(call.options)) [[unlikely]]
+    return misfit(call.options);
+  s.wait_as(call.options);
+  const PreparedPtr* held = s.shared->forked() ? nullptr : s.known(call);
+  if (held == nullptr) [[unlikely]]
+    return run_first(s, call, interpreted);
+  return run_as(s, **held, call, interpreted);
+}
+
+template <class Run>
+Status run_displaced(MemberState& s, const Call& call, Run interpreted) try {
+  if (s.shared->forked()) return forked_status();
+  const auto plain = s.displaced.plain(call, s.run.waiter.rank, s.shared->ranks);
+  if (!plain.ok()) return plain.status();
+  s.count_tables();
+  s.displaced.bring_together();
+  Status status = run(s, *plain, interpreted);
+  if (status.ok()) s.displaced.hand_out();
+  return status;
+} catch (const std::bad_alloc&) {
+  return s.refused(make_error(Code::out_of_memory, [&] {
+    return "rank " + std::to_string(s.run.waiter.rank) +
+           " has no memory for the displaced blocks of " + std::string(name_of(call.collective));
+  }));
+}
+
+template <class Run>
+[[gnu::noinline]] Status run_with_more(MemberState& s, const Call& call, Run interpreted) {
+  if (call.displacements != nullptr) return run_displaced(s, call, interpreted);
+  if (call.user_op != nullptr) {
+    if (Status status = check_user_op(call); !status.ok()) return status;
+  }
+  if (call.options.epilogue != nullptr) {
+    if (Status status = check_epilogue(call); !status.ok()) return status;
+  }
+  if (call.factor != nullptr) {
+    const auto multiplied = s.multiplied(call);
+    return multiplied.ok() ? run(s, *multiplied, interpreted) : multiplied.status();
+  }
+  return run_plain(s, call, interpreted);
+}
+
+template <class Run>
+Status run(MemberState& s, const Call& call, Run interpreted) {
+  const bool has_more = (call.displacements != nullptr) | (call.user_op != nullptr) |
+                        (call.options.epilogue != nullptr) | (call.factor != nullptr);
+  if (has_more) [[unlikely]]
+    return run_with_more(s, call, interpreted);
+  return run_plain(s, call, interpreted);
+}
+
+}  // namespace
 
 Status Member::call(const Call& call) {
   if (!state_->agenda->idle()) [[unlikely]]
     return call_among_others(call);
   if (state_->clock != nullptr) [[unlikely]] {
     const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // clocks are observers
-    return run(call, [clock = state_->clock](const Prepared& prepared, RankState& state) {
+    return run(*state_, call, [clock = state_->clock](const Prepared& prepared, RankState& state) {
       return interpret_call(prepared, state, clock, nullptr);
     });
   }
-  return run(call, [](const Prepared& prepared, RankState& state) {
+  return run(*state_, call, [](const Prepared& prepared, RankState& state) {
     return interpret(prepared.plan, state);
   });
 }
@@ -164,7 +196,7 @@ Status Member::call(const Call& call) {
 Status Member::call(const Call& call, RoundObserver& observer) {
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // observers may sleep, and may not throw
   if (!state_->shared->forked()) state_->finish();
-  return run(call, [&](const Prepared& prepared, RankState& state) {
+  return run(*state_, call, [&](const Prepared& prepared, RankState& state) {
     return interpret_call(prepared, state, state_->clock, &observer);
   });
 }

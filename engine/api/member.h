@@ -166,10 +166,6 @@ class Member : public TypedCalls<Member, Status> {
   // For what makes calls of many: this rank cannot make its next one, so nobody else shall wait for
   // it. Returns the reason.
   Status give_up(Status reason);
-  template <class Run>
-  Status run(const Call& call, Run run);
-  template <class Run>
-  Status run_displaced(const Call& call, Run run);
   Status call_among_others(const Call& call);
   Result<const Prepared*> planned(const Call& call);
   static Result<Request> started(Result<Request> request);

@@ -57,7 +57,7 @@ struct MemberState {
 
   // The plan of a call that this rank has made before, or nullptr: then plan() is to be asked. All
   // calls but the first pass here, and a Result would cost as much as the look-up.
-  const PreparedPtr* known(const Call& call) noexcept {
+  [[gnu::always_inline]] const PreparedPtr* known(const Call& call) noexcept {
     const RankPlans::Slot* slot = plans.find(PlanKey(call));
     return slot != nullptr && slot->called ? &slot->prepared : nullptr;
   }

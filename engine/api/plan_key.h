@@ -52,7 +52,7 @@ class PlanKey {
 
   bool shared_payloads() const noexcept { return has(kShared); }
 
-  bool operator==(const PlanKey& other) const noexcept {
+  [[gnu::always_inline]] bool operator==(const PlanKey& other) const noexcept {
     return ((numbers_[0] ^ other.numbers_[0]) | (numbers_[1] ^ other.numbers_[1]) |
             (numbers_[2] ^ other.numbers_[2]) | (numbers_[3] ^ other.numbers_[3])) == 0 &&
            (!has(kNamed) || call_->options.algorithm == other.call_->options.algorithm) &&

@@ -82,22 +82,10 @@ struct FromCursor {
   }
 };
 
-// Who walks from a cursor to the end.
-struct TheRest {
-  static constexpr bool kMayStop = false;
-  static constexpr bool kIsBegun = true;
-  const Cursor& cursor;
-};
-
 }  // namespace
 
 Walked interpret_some(const Plan& plan, RankState& state, Cursor& cursor) noexcept {
   return walk(plan, state, NoObserver{}, FromCursor{cursor});
-}
-
-bool interpret_rest(const Plan& plan, RankState& state, Cursor& cursor) noexcept {
-  if (cursor.waited) has_come(state.waiter);
-  return walk(plan, state, NoObserver{}, TheRest{cursor}) == Walked::done;
 }
 
 }  // namespace rankine

@@ -1,6 +1,6 @@
 // The walk over a rank's ops, and what each of them does: the inside of interpret.h, for its source
-// files only. Each of these has a copy of its own (so everything here is unnamed): with one copy
-// for several walks the compiler calls what it puts in place for one.
+// files only. Each of these has one walk and a copy of its own (so everything here is unnamed): the
+// compiler puts in place what only one walk needs, and calls what several do.
 #pragma once
 
 #include <algorithm>
@@ -107,7 +107,8 @@ bool wait_message(const Op& op, const Plan& plan, RankState& state) noexcept {
   return true;
 }
 
-const std::byte* address(const Operand& operand, RankState& state, std::size_t bytes) noexcept {
+[[gnu::always_inline]] inline const std::byte* address(const Operand& operand, RankState& state,
+                                                       std::size_t bytes) noexcept {
   if (operand.memory < Memory::message) {
     return state.memory_of(operand.rank, operand.memory) + operand.offset;
   }
@@ -164,8 +165,9 @@ void fold_and_copy(const Plan& plan, void** destinations, std::size_t copies, vo
 }
 
 // What an op does with its memory. `streams`: it stores past the caches.
-void move_data(const Op& op, const Operand* operands, const Plan& plan, RankState& state,
-               bool streams) noexcept {
+[[gnu::always_inline]] inline void move_data(const Op& op, const Operand* operands,
+                                             const Plan& plan, RankState& state,
+                                             bool streams) noexcept {
   find_operands(op, operands, state);
   void** sources = state.operands.data();
   void** destinations = sources + op.operands;
@@ -184,7 +186,7 @@ void move_data(const Op& op, const Operand* operands, const Plan& plan, RankStat
     will_write(destination, op.bytes);
     const int divisor = (op.flags & kDivides) != 0 ? plan.divisor : 0;
     // (Of types that are folded, elements are powers of two.)
-    const std::size_t count = op.bytes >> std::countr_zero(plan.element_bytes);
+    const std::size_t count = op.bytes >> __builtin_ctzll(plan.element_bytes);
     if (op.copies == 0 && !streams) {
       plan.fold(destination, sources, op.operands, count, divisor);
     } else if ((op.flags & kClaims) != 0 && !streams) {
@@ -292,7 +294,8 @@ void post(const Op& op, const Operand* operand, RankState& state) noexcept {
   ++state.posts;
 }
 
-bool wait_post(Rank peer, const Op& op, const Plan& plan, RankState& state) noexcept {
+[[gnu::always_inline]] inline bool wait_post(Rank peer, const Op& op, const Plan& plan,
+                                             RankState& state) noexcept {
   const PostHeader& half = state.boards[static_cast<std::size_t>(peer)].half(state.posts - 1);
   if (!wait_for_post(state.waiter, half, state.posts, peer, op.round)) return false;
   if (!kComparesCalls) return true;
@@ -326,6 +329,12 @@ struct Observed {
     }
     return true;
   }
+};
+
+// Whoever walks a call to its end in one go waits in its ops.
+struct InOneGo {
+  static constexpr bool kMayStop = false;
+  static constexpr bool kIsBegun = false;
 };
 
 // Pace says whether the walk has been begun (kIsBegun) and from where it goes on then (cursor), and
