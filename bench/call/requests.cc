@@ -6,6 +6,9 @@
 //     `prepared` is started again and waited for at once, `started` is made and thrown away every
 //     time, `message` goes to the neighbour and comes back (half of that). Medians over the
 //     batches, in nanoseconds; `prepared_to_call` is their ratio, by batches.
+//   by_turns/<bytes>   two ranks that one thread plays: one starts, the other calls, the first one
+//     waits. Nobody waits for another core, so this is what the engine's own work takes, of both
+//     together; nanoseconds. `undisturbed` is what a tenth of the batches are below.
 //   overlap/<bytes>   an all-reduce between two ranks beside a computation that takes as long: each
 //     alone, one after the other, and together, the computation stopping now and then to let the
 //     call go on. `gained` is the part of the shorter one that vanishes; microseconds.
@@ -28,6 +31,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <numeric>
 #include <random>
@@ -104,6 +108,42 @@ BENCHMARK(prepared)
     ->Args({2, 8'192})
     ->Args({2, 1 << 20})
     ->Args({4, 8})
+    ->Iterations(1)
+    ->UseManualTime()
+    ->Unit(benchmark::kNanosecond);
+
+void by_turns(benchmark::State& state) {
+  const auto count = static_cast<std::size_t>(state.range(0)) / sizeof(float);
+  constexpr int kCalls = 1'000;
+  const auto communicator = Communicator::create({.ranks = 2, .tuned = false}).value();
+  // A thread's members share what it has started, so that a call of one would stand in line behind
+  // that of the other: this one is another thread's.
+  std::unique_ptr<Member> first;
+  std::thread([&] { first = communicator->join(0).value(); }).join();
+  const auto second = communicator->join(1).value();
+  std::vector<float> one(count, 1), other(count, 1);
+  const Call call = sum_of(other);
+  Request request = first->prepare(sum_of(one)).value();
+  std::vector<double> times;
+  for (auto _ : state) {
+    for (int i = 0; i < kBatches; ++i) {
+      const std::int64_t begin = now_ns();
+      for (int n = 0; n < kCalls; ++n) {
+        request.start().throw_if_error();
+        second->call(call).throw_if_error();
+        request.wait().throw_if_error();
+      }
+      const auto took = static_cast<double>(now_ns() - begin) / kCalls;
+      if (i >= kBatches / 10) times.push_back(took);
+    }
+    state.SetIterationTime(median(times) * 1e-9);
+  }
+  state.counters["undisturbed"] = quantile(times, 0.1);
+}
+BENCHMARK(by_turns)
+    ->Arg(8)
+    ->Arg(512)
+    ->Arg(8'192)
     ->Iterations(1)
     ->UseManualTime()
     ->Unit(benchmark::kNanosecond);

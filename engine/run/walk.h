@@ -146,6 +146,14 @@ void fold_and_copy(const Plan& plan, void** destinations, std::size_t copies, vo
   }
 }
 
+// Of types that are folded, elements are powers of two.
+std::size_t count_of(const Op& op, const Plan& plan) noexcept {
+  return op.bytes >> __builtin_ctzll(plan.element_bytes);
+}
+int divisor_of(const Op& op, const Plan& plan) noexcept {
+  return (op.flags & kDivides) != 0 ? plan.divisor : 0;
+}
+
 // The addresses of what an op reads, and behind them of what it writes, in state.operands.
 [[gnu::always_inline]] inline void find_operands(const Op& op, const Operand* operands,
                                                  RankState& state) noexcept {
@@ -164,36 +172,45 @@ void fold_and_copy(const Plan& plan, void** destinations, std::size_t copies, vo
   }
 }
 
-// What an op does with its memory. `streams`: it stores past the caches.
-[[gnu::always_inline]] inline void move_data(const Op& op, const Operand* operands,
-                                             const Plan& plan, RankState& state,
-                                             bool streams) noexcept {
-  find_operands(op, operands, state);
+// What an op does with its memory, whose addresses have been found, where that is not a copy or a
+// fold to one place. `streams`: it stores past the caches. Called, not put in place: small calls
+// have none of it.
+[[gnu::noinline]] void move_far_and_wide(const Op& op, const Plan& plan, RankState& state,
+                                         bool streams) noexcept {
   void** sources = state.operands.data();
   void** destinations = sources + op.operands;
-  void* destination = destinations[0];
   if (op.operands == 1) {
-    if (sources[0] != destination) {
-      will_write(destination, op.bytes);
-      streams ? copy_bytes_streaming(destination, sources[0], op.bytes)
-              : copy_bytes(destination, sources[0], op.bytes, plan.costs);
+    if (sources[0] != destinations[0]) {
+      streams ? copy_bytes_streaming(destinations[0], sources[0], op.bytes)
+              : copy_bytes(destinations[0], sources[0], op.bytes, plan.costs);
     }
     for (std::size_t i = 1; i <= op.copies; ++i) {
       streams ? copy_bytes_streaming(destinations[i], sources[0], op.bytes)
               : copy_bytes_claiming(destinations[i], sources[0], op.bytes, plan.costs);
     }
+  } else if ((op.flags & kClaims) != 0 && !streams) {
+    fold_and_copy(plan, destinations, op.copies, sources, op.operands, op.bytes,
+                  divisor_of(op, plan));
   } else {
-    will_write(destination, op.bytes);
-    const int divisor = (op.flags & kDivides) != 0 ? plan.divisor : 0;
-    // (Of types that are folded, elements are powers of two.)
-    const std::size_t count = op.bytes >> __builtin_ctzll(plan.element_bytes);
-    if (op.copies == 0 && !streams) {
-      plan.fold(destination, sources, op.operands, count, divisor);
-    } else if ((op.flags & kClaims) != 0 && !streams) {
-      fold_and_copy(plan, destinations, op.copies, sources, op.operands, op.bytes, divisor);
-    } else {
-      plan.spread(destinations, 1 + op.copies, sources, op.operands, count, divisor, streams);
-    }
+    plan.spread(destinations, 1 + op.copies, sources, op.operands, count_of(op, plan),
+                divisor_of(op, plan), streams);
+  }
+}
+
+// What an op does with its memory.
+[[gnu::always_inline]] inline void move_data(const Op& op, const Operand* operands,
+                                             const Plan& plan, RankState& state,
+                                             bool streams) noexcept {
+  find_operands(op, operands, state);
+  void** sources = state.operands.data();
+  void* destination = sources[op.operands];
+  if (op.operands > 1 || sources[0] != destination) will_write(destination, op.bytes);
+  if (op.copies > 0 || streams) {
+    move_far_and_wide(op, plan, state, streams);
+  } else if (op.operands > 1) {
+    plan.fold(destination, sources, op.operands, count_of(op, plan), divisor_of(op, plan));
+  } else if (sources[0] != destination) {
+    copy_bytes(destination, sources[0], op.bytes, plan.costs);
   }
 }
 
