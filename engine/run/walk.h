@@ -4,7 +4,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "engine/run/interpret.h"
@@ -175,8 +174,8 @@ int divisor_of(const Op& op, const Plan& plan) noexcept {
 // What an op does with its memory, whose addresses have been found, where that is not a copy or a
 // fold to one place. `streams`: it stores past the caches. Called, not put in place: small calls
 // have none of it.
-[[gnu::noinline]] void move_far_and_wide(const Op& op, const Plan& plan, RankState& state,
-                                         bool streams) noexcept {
+[[gnu::noinline]] void move_otherwise(const Op& op, const Plan& plan, RankState& state,
+                                      bool streams) noexcept {
   void** sources = state.operands.data();
   void** destinations = sources + op.operands;
   if (op.operands == 1) {
@@ -206,7 +205,7 @@ int divisor_of(const Op& op, const Plan& plan) noexcept {
   void* destination = sources[op.operands];
   if (op.operands > 1 || sources[0] != destination) will_write(destination, op.bytes);
   if (op.copies > 0 || streams) {
-    move_far_and_wide(op, plan, state, streams);
+    move_otherwise(op, plan, state, streams);
   } else if (op.operands > 1) {
     plan.fold(destination, sources, op.operands, count_of(op, plan), divisor_of(op, plan));
   } else if (sources[0] != destination) {
