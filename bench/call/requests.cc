@@ -140,13 +140,8 @@ void by_turns(benchmark::State& state) {
   }
   state.counters["undisturbed"] = quantile(times, 0.1);
 }
-BENCHMARK(by_turns)
-    ->Arg(8)
-    ->Arg(512)
-    ->Arg(8'192)
-    ->Iterations(1)
-    ->UseManualTime()
-    ->Unit(benchmark::kNanosecond);
+BENCHMARK(by_turns)->Arg(8)->Arg(512)->Arg(8'192)->Iterations(1)->UseManualTime()->Unit(
+    benchmark::kNanosecond);
 
 // So many steps of work that nothing can be left out of.
 float work(std::int64_t steps, const std::function<void()>& now_and_then) {
