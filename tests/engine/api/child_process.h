@@ -19,7 +19,7 @@ constexpr bool kChildrenMayHaveThreads = false;  // of a process that has thread
 constexpr bool kChildrenMayHaveThreads = true;
 #endif
 
-// Of this process, by who forks it.
+// This process is one: said there by who has forked it.
 inline bool is_child = false;
 
 // LeakSanitizer asks this where a process ends by exit(). In a child, what the parent's other
@@ -46,8 +46,8 @@ inline std::string end_of(pid_t child, std::chrono::seconds patience = std::chro
 // it under every sanitizer.
 inline std::string run_in_child(const std::function<int()>& f) {
   const pid_t child = fork();
-  is_child = child == 0;
-  if (is_child) {
+  if (child == 0) {
+    is_child = true;
     prctl(PR_SET_PDEATHSIG, SIGKILL);  // when the calling thread ends, which waits for it
     _exit(f());
   }

@@ -194,8 +194,10 @@ TEST(ForkedChild, OfARanksFunctionEndsWhereTheFunctionReturns) {
   const Status status = team->run([&](Member& me) {
     if (me.rank() != 1) return;
     const pid_t pid = fork();
-    is_child = pid == 0;
-    if (is_child) return;
+    if (pid == 0) {
+      is_child = true;
+      return;
+    }
     end = end_of(pid);
   });
   EXPECT_TRUE(status.ok()) << status.text();
