@@ -1,4 +1,4 @@
-// libFuzzer's way in: `fuzzer --target=size tests/fuzz/corpus/size`. See third_party/fuzz.
+// libFuzzer's entry: `fuzzer --target=size FOLDER`. See third_party/fuzz.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

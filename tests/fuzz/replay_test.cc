@@ -1,13 +1,12 @@
-// The corpus through every target, as it is and damaged in a way that repeats: what libFuzzer has
-// found stays found, without libFuzzer. RANKINE_TEST_DAMAGE=n damages each seed n times.
+// Runs every seed through every target, unchanged and with repeatable damage, so that libFuzzer's findings stay mended without
+// libFuzzer. RANKINE_TEST_DAMAGE=n damages each seed n times.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
-#include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <set>
 #include <string>
@@ -18,25 +17,31 @@
 namespace rankine::fuzz {
 namespace {
 
-constexpr char kCorpus[] = "tests/fuzz/corpus";
-
 struct Seed {
-  std::string folder, file, text;
+  std::string target, name, text;
 };
 
+// The bytes of a text in which character n stands for byte n.
+std::string bytes_of(const std::string& utf8) {
+  std::string out;
+  for (std::size_t i = 0; i < utf8.size(); ++i) {
+    const auto first = static_cast<unsigned char>(utf8[i]);
+    out += first < 0x80 ? utf8[i] : static_cast<char>((first & 3) << 6 | (utf8[++i] & 0x3f));
+  }
+  return out;
+}
+
+// In the order of target and name.
 const std::vector<Seed>& seeds() {
   static const std::vector<Seed> all = [] {
     std::vector<Seed> out;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(kCorpus)) {
-      if (!entry.is_regular_file()) continue;
-      std::ifstream file(entry.path(), std::ios::binary);
-      out.push_back({entry.path().parent_path().filename(), entry.path().filename(),
-                     std::string(std::istreambuf_iterator<char>(file), {})});
+    std::ifstream file("tests/fuzz/seeds.json");
+    const nlohmann::json targets = nlohmann::json::parse(file);
+    for (const auto& [target, inputs] : targets.items()) {
+      for (const auto& [name, text] : inputs.items()) {
+        out.push_back({target, name, bytes_of(text.get<std::string>())});
+      }
     }
-    // Folders are read in any order; the damage is to be the same everywhere.
-    std::sort(out.begin(), out.end(), [](const Seed& a, const Seed& b) {
-      return std::tie(a.folder, a.file) < std::tie(b.folder, b.file);
-    });
     return out;
   }();
   return all;
@@ -76,17 +81,17 @@ std::string damaged(std::string text, const std::string& other, std::mt19937& ra
   return text;
 }
 
-TEST(Corpus, EveryTargetHasSeedsAndEveryFolderATarget) {
-  std::set<std::string> folders, names;
-  for (const Seed& seed : seeds()) folders.insert(seed.folder);
+TEST(Corpus, TargetsWithSeedsAreTheTargets) {
+  std::set<std::string> seeded, names;
+  for (const Seed& seed : seeds()) seeded.insert(seed.target);
   for (const Target& target : targets()) names.emplace(target.name);
-  EXPECT_EQ(folders, names);
+  EXPECT_EQ(seeded, names);
 }
 
 class Replay : public testing::TestWithParam<Target> {};
 
 TEST_P(Replay, AllSeedsOfAllTargets) {
-  for (const Seed& seed : seeds()) run(GetParam(), seed.text, seed.folder + "/" + seed.file);
+  for (const Seed& seed : seeds()) run(GetParam(), seed.text, seed.target + "/" + seed.name);
 }
 
 TEST_P(Replay, OwnSeedsDamaged) {
@@ -96,12 +101,12 @@ TEST_P(Replay, OwnSeedsDamaged) {
   std::mt19937 random(1);
   std::vector<const Seed*> own;
   for (const Seed& seed : seeds()) {
-    if (seed.folder == GetParam().name) own.push_back(&seed);
+    if (seed.target == GetParam().name) own.push_back(&seed);
   }
   for (const Seed* seed : own) {
     for (int i = 0; i < times; ++i) {
       const Seed& other = *own[random() % own.size()];
-      run(GetParam(), damaged(seed->text, other.text, random), seed->file + ", damaged");
+      run(GetParam(), damaged(seed->text, other.text, random), seed->name + ", damaged");
     }
   }
 }

@@ -1,7 +1,7 @@
 // One parser under test: an input of any bytes goes in; what must hold of every input is checked.
 //
 // A target neither reads nor writes anything outside itself but throw-away folders, takes a bounded
-// time, and lets nothing escape but Broken. Two readers: replay_test runs the corpus through all
+// time, and lets nothing escape but Broken. Two readers: replay_test runs the seeds through all
 // targets in every CI run, and fuzzer.cc gives one of them to libFuzzer.
 #pragma once
 
@@ -13,7 +13,7 @@
 namespace rankine::fuzz {
 
 struct Target {
-  std::string_view name;  // its folder in tests/fuzz/corpus
+  std::string_view name;  // its key in seeds.json
   void (*run)(std::string_view input);
 };
 

@@ -11,6 +11,10 @@
 // the C functions with Member::get(). Contracts, of threads and buffers too, are rankine.h's.
 #pragma once
 
+#if __cplusplus < 201703L
+#error "rankine.hpp needs C++17: compile with -std=c++17 or newer, or include rankine.h"
+#else
+
 #include <chrono>
 #include <complex>
 #include <cstddef>
@@ -542,3 +546,5 @@ class Communicator {
 };
 
 }  // namespace rk
+
+#endif  // C++17
