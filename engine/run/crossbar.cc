@@ -139,6 +139,15 @@ bool Crossbar::has_left(Rank r) {
          (processes_ != nullptr && processes_->has_left(r));
 }
 
+bool Crossbar::is_written_over(Rank r) {
+  if (processes_ == nullptr) return false;
+  constexpr int kMostThreadId = 1 << 22;  // of the kernel
+  const int thread = record(r).thread.load(std::memory_order_relaxed);
+  const Rank next = bell(r).waits_for.load(std::memory_order_relaxed);
+  return (thread != kPutDown && (thread < 0 || thread > kMostThreadId)) || next < -1 ||
+         next >= ranks_;
+}
+
 bool Crossbar::is_lost(Rank r) {
   if (process_has_ended(r)) return true;
   // Of a thread that has ended between calls another one may play the rank.
@@ -186,9 +195,14 @@ void Crossbar::leave(Rank r) {
 
 void Crossbar::come_back(Rank r) { bell(r).left.store(false, std::memory_order_relaxed); }
 
+const char* Crossbar::algorithm_of(const CallRecord::What& what) const {
+  const char* const said = what.algorithm.load(std::memory_order_relaxed);
+  return processes_ != nullptr ? processes_->known_name(said) : said;
+}
+
 std::string Crossbar::describe_call(Rank r, std::uint64_t number) {
   CallRecord::What& what = record(r).of(number);
-  const char* algorithm = what.algorithm.load(std::memory_order_relaxed);
+  const char* algorithm = algorithm_of(what);
   return describe(Fingerprint{what.fingerprint.load(std::memory_order_relaxed)}) + " (" +
          (algorithm != nullptr ? algorithm : "?") + ", count " +
          std::to_string(what.count.load(std::memory_order_relaxed)) + "), call " +
@@ -200,6 +214,10 @@ Crossbar::State Crossbar::state_of(Rank r) {
   const auto number = call.number.load(std::memory_order_relaxed);
   const Rank next = bell(r).waits_for.load(std::memory_order_relaxed);
   const std::string name = "rank " + std::to_string(r);
+  if (is_written_over(r)) {
+    return {"what " + name + "'s process " + std::to_string(processes_->process_of(r)) +
+            " shares has been written over by a program"};
+  }
   const std::string calls = counted(number, "call");
   if (has_left(r)) {
     return {name + " has left after " + calls};

@@ -229,6 +229,8 @@ class Crossbar {
 
   // Whether that rank has said that it takes part no more: what it published before is visible.
   bool has_left(Rank r);
+  // Whether memory that processes share says of that rank what no rank writes there.
+  bool is_written_over(Rank r);
   // Whether nothing will come of that rank any more, though it has not said so: its process has
   // ended, or the thread that made its last call. For a rank that waits for it.
   bool is_lost(Rank r);
@@ -242,6 +244,8 @@ class Crossbar {
   // While nobody is inside a call; whoever lets ranks begin the next one orders it before that.
   void come_back(Rank r);
 
+  // The name of the algorithm of a call, of this rank or another one; nullptr: not known.
+  const char* algorithm_of(const CallRecord::What& what) const;
   // "all_reduce f32 sum (ring, count 1000), call 17", of its last two calls.
   std::string describe_call(Rank r, std::uint64_t number);
   // What a rank is doing: "rank 0 waits for rank 3 in round 2 of all_reduce (ring), call 17".

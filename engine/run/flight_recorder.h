@@ -65,7 +65,7 @@ class FlightRecorder {
   std::vector<Call> last_calls(Rank r, std::uint64_t begun) const {
     const Track& track = tracks_[static_cast<std::size_t>(r)];
     std::vector<Call> out;
-    for (std::uint64_t n = begun < kCalls ? 1 : begun - kCalls + 1; n <= begun; ++n) {
+    for (std::uint64_t n = begun < kCalls ? 1 : begun - kCalls + 1; n != begun + 1; ++n) {
       Call call{n, {(*track.fingerprints)[n % kCalls].load(std::memory_order_relaxed)}};
       if (track.times != nullptr) {
         call.begin_ns = (*track.times)[n % kCalls].begin_ns.load(std::memory_order_relaxed);

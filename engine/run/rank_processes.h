@@ -26,6 +26,9 @@ class RankProcesses {
   virtual int process_of(Rank r) const noexcept = 0;
   // Whether that rank's process, another one, has ended or become another program. A microsecond.
   virtual bool has_ended(Rank r) const noexcept = 0;
+  // The name of an algorithm that a rank has written down as an address in memory of all: this
+  // process's own copy of it. nullptr: no algorithm has that name there.
+  virtual const char* known_name(const char* said) const noexcept = 0;
   // Whether that rank has said that it takes part no more, elsewhere than on its bell here.
   virtual bool has_left(Rank r) const noexcept = 0;
 

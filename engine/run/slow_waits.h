@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -34,7 +35,8 @@ struct SlowWait {
 
 constexpr std::string_view name_of(SlowWait::End end) {
   constexpr std::string_view kNames[] = {"none", "came", "deadline", "lost", "mismatch", "aborted"};
-  return kNames[static_cast<std::size_t>(end)];
+  const auto i = static_cast<std::size_t>(end);
+  return i < std::size(kNames) ? kNames[i] : "?";  // memory that processes share may say anything
 }
 
 class alignas(64) SlowWaits {
@@ -63,7 +65,7 @@ class alignas(64) SlowWaits {
   std::vector<SlowWait> last() const {
     const std::uint64_t begun = begun_.load(std::memory_order_acquire);  // pairs with begin()
     std::vector<SlowWait> out;
-    for (std::uint64_t n = begun < kWaits ? 0 : begun - kWaits; n < begun; ++n) {
+    for (std::uint64_t n = begun < kWaits ? 0 : begun - kWaits; n != begun; ++n) {
       const Cell& cell = cells_[n % kWaits];
       out.push_back(
           {cell.call.load(std::memory_order_relaxed), cell.peer.load(std::memory_order_relaxed),

@@ -165,6 +165,13 @@ bool LongWait::is_over(std::uint32_t rung) noexcept {
     slow_waits_.end(SlowWait::End::aborted, now_ns());
     return true;
   }
+  // Before anything that it says is believed.
+  if (crossbar_.is_written_over(owner_)) {
+    return end_with(SlowWait::End::lost, Code::rank_lost, [&] {
+      return "rank " + std::to_string(owner_) +
+             " is still needed: " + crossbar_.who_waits_for_whom(waiter_.rank);
+    });
+  }
   if (crossbar_.has_left(owner_) && !done()) {
     return end_with(SlowWait::End::lost, Code::rank_lost, [&] {
       return "rank " + std::to_string(owner_) +
@@ -279,11 +286,11 @@ void report_mismatch(Crossbar& crossbar, Rank rank, Rank peer, std::uint64_t the
     return difference({.print = {mine.fingerprint.load(std::memory_order_relaxed)},
                        .rank = rank,
                        .count = mine.count.load(std::memory_order_relaxed),
-                       .algorithm = mine.algorithm.load(std::memory_order_relaxed)},
+                       .algorithm = crossbar.algorithm_of(mine)},
                       {.print = other,
                        .rank = peer,
                        .count = there.count.load(std::memory_order_relaxed),
-                       .algorithm = there.algorithm.load(std::memory_order_relaxed)});
+                       .algorithm = crossbar.algorithm_of(there)});
   }));
 }
 

@@ -46,7 +46,6 @@ NodeMemory::NodeMemory(std::size_t common, int parts)
 
 NodeMemory::~NodeMemory() {
   if (base_ != nullptr) munmap(base_, kProcessSpan);
-  if (file_ >= 0) close(file_);
 }
 
 // The first process makes the file, and the others find it among what it has open.
@@ -56,19 +55,25 @@ Status NodeMemory::open(MPI_Comm node) {
   Status status;
   std::array<std::int64_t, 2> where = {getpid(), -1};
   if (rank == 0) {
-    file_ = memfd_create("rankine", MFD_CLOEXEC);
-    if (file_ < 0) status = of_system("memfd_create", errno);
-    if (status.ok() && ftruncate(file_, static_cast<off_t>(kProcessSpan)) != 0)
+    file_ = KeptFile(memfd_create("rankine", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (!file_.is_open()) status = of_system("memfd_create", errno);
+    if (status.ok() && ftruncate(file_.number(), static_cast<off_t>(kProcessSpan)) != 0)
       status = of_system("ftruncate", errno);
-    if (status.ok()) status = take_pages(file_, 0, common_bytes_, "words between ranks of a node");
-    where[1] = file_;
+    // From now on nobody can truncate it, which would end the others by SIGBUS.
+    if (status.ok() &&
+        fcntl(file_.number(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+      status = of_system("F_ADD_SEALS", errno);
+    }
+    if (status.ok())
+      status = take_pages(file_, nullptr, 0, common_bytes_, "words between ranks of a node");
+    where[1] = file_.number();
   }
   MPI_Bcast(where.data(), 2, MPI_INT64_T, 0, node);
   if (rank != 0 && where[1] >= 0) {
     const std::string path =
         "/proc/" + std::to_string(where[0]) + "/fd/" + std::to_string(where[1]);
-    file_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-    if (file_ < 0) status = of_system(path.c_str(), errno);
+    file_ = KeptFile(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    if (!file_.is_open()) status = of_system(path.c_str(), errno);
   }
   status = agree(node, status);
   if (!status.ok()) return status;
@@ -87,7 +92,7 @@ Status NodeMemory::map(MPI_Comm node, std::uint64_t seed) {
   if (code != MPI_SUCCESS) return mpi_status("MPI_Allreduce", code);
   ReservedBases::Set all;
   for (std::size_t i = 0; i < all.size(); ++i) all.set(i, (common[i / 64] >> i % 64 & 1) != 0);
-  base_ = bases.map(all, seed, file_);
+  base_ = bases.map(all, seed, file_.number());
   return agree(node,
                base_ != nullptr ? Status() : of_system("mmap", errno != 0 ? errno : EADDRINUSE));
 }
@@ -109,7 +114,7 @@ Result<std::byte*> NodeMemory::part(int which, std::size_t bytes) {
   }
   if (bytes > taken_[i]) {
     const std::size_t more = whole_pages(bytes - taken_[i]);
-    Status status = take_pages(file_, begin + taken_[i], more, "memory that a node shares");
+    Status status = take_pages(file_, base_ + begin + taken_[i], begin + taken_[i], more, "memory that a node shares");
     if (!status.ok()) return status;
     taken_[i] += more;
   }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 
+#include "engine/api/processes/name.h"
 #include "engine/base/status.h"
 
 namespace rankine::mpi {
@@ -36,7 +37,7 @@ class NodeMemory {
   const std::size_t common_bytes_;              // in whole pages
   const std::size_t part_bytes_;                // of address space
   const std::unique_ptr<std::size_t[]> taken_;  // by part
-  int file_ = -1;
+  KeptFile file_;
   std::byte* base_ = nullptr;
 };
 

@@ -14,6 +14,10 @@
 #include "engine/run/flight_recorder.h"
 #include "numa/pages.h"
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
 namespace rankine {
 namespace {
 
@@ -128,27 +132,51 @@ std::byte* ReservedBases::map(const Set& common, std::uint64_t seed, int file) n
   return nullptr;
 }
 
-Status take_pages(int file, std::size_t offset, std::size_t bytes, const std::string& what) {
+Status take_pages(const KeptFile& file, std::byte* at, std::size_t offset, std::size_t bytes,
+                  const std::string& what) {
+  const auto refused = [&](int error) {
+    return make_error(error == ENOSPC || error == ENOMEM ? Code::out_of_memory : Code::system, [&] {
+      return what + ": /dev/shm has no " + std::to_string(bytes) +
+             " bytes: " + std::string(std::strerror(error));
+    });
+  };
+  const int number = file.number();
+  if (number < 0) {
+    if (bytes == 0 || madvise(at, whole_pages(bytes), MADV_POPULATE_WRITE) == 0) return {};
+    if (errno == EFAULT) return refused(ENOSPC);  // a store there would be a SIGBUS
+    if (errno != EINVAL) return refused(errno);
+    return make_error(Code::system, [&] {
+      return what + ": the program has closed the descriptor of the memory that processes share, " +
+             "and this kernel (before 5.14) gives no pages without it; leave descriptors open " +
+             "that the program has not opened";
+    });
+  }
   // Linux before 6.10 gives back what a call has taken where a signal comes: a program whose timer
   // signals more often than that many pages take would never have them at once.
   std::size_t at_once = bytes;
   for (std::size_t taken = 0; taken < bytes;) {
     at_once = std::min(at_once, bytes - taken);
-    if (fallocate(file, 0, static_cast<off_t>(offset + taken), static_cast<off_t>(at_once)) == 0) {
+    if (fallocate(number, 0, static_cast<off_t>(offset + taken), static_cast<off_t>(at_once)) ==
+        0) {
       taken += at_once;
       continue;
     }
-    const int error = errno;
-    if (error == EINTR) {
-      at_once = std::max(at_once / 2, std::min(at_once, page_bytes()));
-      continue;
-    }
-    return make_error(error == ENOSPC || error == ENOMEM ? Code::out_of_memory : Code::system, [&] {
-      return what + ": /dev/shm has no " + std::to_string(bytes) +
-             " bytes: " + std::string(std::strerror(error));
-    });
+    if (errno != EINTR) return refused(errno);
+    at_once = std::max(at_once / 2, std::min(at_once, page_bytes()));
   }
   return {};
+}
+
+void give_pages_back(const KeptFile& file, std::byte* at, std::size_t offset,
+                     std::size_t bytes) noexcept {
+  const int number = file.number();
+  const bool given =
+      number >= 0
+          ? fallocate(number, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                      static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0
+          : madvise(at, bytes, MADV_REMOVE) == 0;
+  // As of memory that is locked.
+  if (!given) std::memset(at, 0, bytes);
 }
 
 }  // namespace rankine

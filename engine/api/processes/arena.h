@@ -100,7 +100,13 @@ class ReservedBases {
   Set reserved_;
 };
 
-// Takes the file's pages there. `what` for the error's text: "scratch of rank 3".
-Status take_pages(int file, std::size_t offset, std::size_t bytes, const std::string& what);
+// Takes the file's pages there, which are mapped at `at`: through the mapping where the program has
+// closed the descriptor (Linux 5.14). `what` for the error's text: "scratch of rank 3". Errors:
+// out_of_memory; system, of a descriptor that has been closed, and of what the kernel refuses.
+Status take_pages(const KeptFile& file, std::byte* at, std::size_t offset, std::size_t bytes,
+                  const std::string& what);
+// Gives whole pages back, which read as zeroes afterwards.
+void give_pages_back(const KeptFile& file, std::byte* at, std::size_t offset,
+                     std::size_t bytes) noexcept;
 
 }  // namespace rankine

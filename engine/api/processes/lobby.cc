@@ -20,7 +20,7 @@
 namespace rankine {
 namespace {
 
-constexpr std::uint32_t kLobbyLayout = 7;
+constexpr std::uint32_t kLobbyLayout = 8;
 // For those that are late where a meeting has failed, after the last one that has been told, and by
 // who cannot make a file to fail in.
 constexpr std::int64_t kPatienceNs = 500'000'000;
@@ -37,7 +37,8 @@ std::string in_words(std::int32_t process) { return "process " + std::to_string(
 Status lost(Rank r, std::int32_t pid, const std::string& name) {
   return make_error(Code::rank_lost, [&] {
     return "rank " + std::to_string(r) + " (" + in_words(pid) +
-           ") has ended before all ranks of '" + name + "' were there";
+           ") has ended before all ranks of '" + name +
+           "' were there; they can meet again under the same name";
   });
 }
 
@@ -50,9 +51,7 @@ std::string ranks_in_words(const std::vector<Rank>& ranks) {
 }
 
 ProcessLobby::ProcessLobby(Meeting meeting)
-    : meeting_(std::move(meeting)), path_(shared_path(meeting_.name)) {
-  watched_.fill(-1);
-}
+    : meeting_(std::move(meeting)), path_(shared_path(meeting_.name)) {}
 
 ProcessLobby::~ProcessLobby() {
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // a destructor may not be unwound
@@ -60,9 +59,6 @@ ProcessLobby::~ProcessLobby() {
   if (is_waited_for_) {
     static_cast<void>(fail(
         make_error(Code::out_of_memory, [&] { return me() + " has no memory to begin with"; })));
-  }
-  for (const int one : watched_) {
-    if (one >= 0) close(one);
   }
   if (base_ != nullptr) munmap(base_, kProcessSpan);
   close_file();
@@ -72,8 +68,8 @@ void ProcessLobby::close_file() noexcept {
   if (page_ != nullptr && base_ == nullptr) munmap(page_, sizeof(LobbyPage));
   page_ = nullptr;
   is_waited_for_ = false;
-  if (file_ >= 0) close(file_);
-  file_ = -1;
+  file_.close();
+  for (KeptFile& one : watched_) one.close();
 }
 
 std::string ProcessLobby::me() const {
@@ -84,8 +80,37 @@ bool ProcessLobby::is_ours(Rank r) const noexcept {
   return std::binary_search(meeting_.ranks.begin(), meeting_.ranks.end(), r);
 }
 
-int ProcessLobby::process_of(Rank r) const noexcept {
-  return page_->seats[static_cast<std::size_t>(r)].process.load(std::memory_order_acquire);
+KnownProcess ProcessLobby::seated(Rank r) const noexcept {
+  if (!met_.empty()) return met_[static_cast<std::size_t>(r)];
+  const LobbyPage::Seat& seat = page_->seats[static_cast<std::size_t>(r)];
+  const std::int32_t process = seat.process.load(std::memory_order_acquire);  // with sit_down()
+  return {process, process == 0 ? 0 : seat.started};
+}
+
+Status ProcessLobby::written_over(const std::string& what) const {
+  return make_error(Code::system, [&] {
+    return path_ + " says that " + what + ": a program has written over the memory that the ranks "
+           "of '" + meeting_.name + "' share; end its processes, and let all ranks meet again";
+  });
+}
+
+Status ProcessLobby::check_settings() const {
+  const ProcessSettings& said = page_->settings;
+  if (said.ranks < 1 || said.ranks > kMostProcesses) {
+    return written_over("ranks is " + std::to_string(said.ranks));
+  }
+  if (page_->maker < 0 || page_->maker >= said.ranks) {
+    return written_over("its maker is rank " + std::to_string(page_->maker));
+  }
+  const auto ends = [](const auto& text) { return std::memchr(text, 0, sizeof(text)) != nullptr; };
+  const bool all_end = ends(said.host) && ends(said.boot) && ends(said.version) && ends(said.isa);
+  return all_end ? Status() : written_over("its maker's texts do not end");
+}
+
+Status ProcessLobby::check_seat(Rank r) const {
+  const KnownProcess there = seated(r);
+  if (there.id == 0 || there.is_possible()) return {};
+  return written_over("rank " + std::to_string(r) + " is " + in_words(there.id));
 }
 
 bool ProcessLobby::have_barriers() const noexcept {
@@ -100,9 +125,27 @@ bool ProcessLobby::cores_are_shared() const noexcept {
 
 bool ProcessLobby::has_ended(Rank r) const noexcept {
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // who waits in a call looks
-  const int watched = watched_[static_cast<std::size_t>(r)];
+  // Most looks end here: a pidfd costs less to ask than /proc.
+  const int watched = watched_[static_cast<std::size_t>(r)].number();
   pollfd ended{watched, POLLIN, 0};
-  return (watched >= 0 && poll(&ended, 1, 0) == 1) || !is_locked(file_, r, 1);
+  if ((watched < 0 || poll(&ended, 1, 0) == 1) && seated(r).has_ended()) return true;
+  const int file = file_.number();
+  return file >= 0 && !is_locked(file, r, 1);
+}
+
+bool ProcessLobby::anybody_lives() const noexcept {
+  if (!anybody_in(file_.number())) return false;
+  // Numbers of processes say nothing to those who count them otherwise.
+  if (page_->layout != kLobbyLayout ||
+      page_->settings.pid_namespace != meeting_.settings.pid_namespace) {
+    return true;
+  }
+  for (Rank r = 0; r < kMostProcesses; ++r) {
+    if (!is_locked(file_.number(), r, 1)) continue;
+    const KnownProcess there = seated(r);
+    if (there.id == 0 || !there.is_possible() || !there.has_ended()) return true;
+  }
+  return false;
 }
 
 bool ProcessLobby::have_been_told() const noexcept {
@@ -120,7 +163,7 @@ void ProcessLobby::wait_until_all_are_told() noexcept {
            (process_of(r) != 0 && !is_ours(r) && !watch(r));
   };
   const Rank ranks = std::min(page_->settings.ranks, static_cast<std::int32_t>(kMostProcesses));
-  for (Rank before = 0; now_ns() < until && is_named(file_, path_);) {
+  for (Rank before = 0; now_ns() < until && is_named(file_.number(), path_);) {
     Rank done = 0;
     for (Rank r = 0; r < ranks; ++r) done += need_not_be_told(r) ? 1 : 0;
     if (done == ranks) return;
@@ -146,14 +189,15 @@ Status ProcessLobby::fail(const Status& reason) noexcept {
     // whether they may still come.
     if (why.code() != Code::timeout && !meeting_.may_wait) wait_until_all_are_told();
   }
-  remove_name(file_, path_);
+  remove_name(file_.number(), path_);
   return why;
 }
 
 // --- The name ---
 
 Status ProcessLobby::map_page() noexcept {
-  void* const at = mmap(nullptr, sizeof(LobbyPage), PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
+  void* const at = mmap(nullptr, sizeof(LobbyPage), PROT_READ | PROT_WRITE, MAP_SHARED,
+                        file_.number(), 0);
   if (at == MAP_FAILED) return system_error("mapping " + path_);
   page_ = static_cast<LobbyPage*>(at);
   return {};
@@ -168,13 +212,16 @@ Status ProcessLobby::create(bool& exists) {
              "that are processes share one of " + std::to_string(kProcessSpan);
     });
   }
-  file_ = open_shared(kSharedFolder, O_TMPFILE | O_RDWR, 0600);
-  if (file_ < 0) return system_error("a file in /dev/shm");
-  if (fchmod(file_, 0600) != 0 || ftruncate(file_, static_cast<off_t>(kProcessSpan)) != 0) {
+  file_ = KeptFile(open_shared(kSharedFolder, O_TMPFILE | O_RDWR, 0600));
+  if (!file_.is_open()) return system_error("a file in /dev/shm");
+  if (fchmod(file_.number(), 0600) != 0 ||
+      ftruncate(file_.number(), static_cast<off_t>(kProcessSpan)) != 0) {
     return system_error("a file in /dev/shm");
   }
   remove_orphans();
-  if (Status status = take_pages(file_, 0, sizeof(LobbyPage), path_); !status.ok()) return status;
+  if (Status status = take_pages(file_, nullptr, 0, sizeof(LobbyPage), path_); !status.ok()) {
+    return status;
+  }
   if (Status status = map_page(); !status.ok()) return status;
   std::memcpy(page_->magic, kSharedMagic, sizeof(kSharedMagic));
   page_->layout = kLobbyLayout;
@@ -185,7 +232,7 @@ Status ProcessLobby::create(bool& exists) {
     return system_error("getrandom");
   }
   if (Status status = sit_down(); !status.ok()) return status;
-  const std::string unnamed = "/proc/self/fd/" + std::to_string(file_);
+  const std::string unnamed = "/proc/self/fd/" + std::to_string(file_.number());
   if (linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) != 0) {
     exists = errno == EEXIST;
     return system_error(path_);
@@ -198,7 +245,7 @@ Status ProcessLobby::check_found() const {
     return make_error(Code::system, [&] { return path_ + " is there and " + why; });
   };
   struct stat found {};
-  if (fstat(file_, &found) != 0) return system_error(path_);
+  if (fstat(file_.number(), &found) != 0) return system_error(path_);
   if (!S_ISREG(found.st_mode)) return refused("is no regular file");
   if (found.st_uid != geteuid()) {
     return refused("belongs to user " + std::to_string(found.st_uid) + "; this is user " +
@@ -223,8 +270,8 @@ Status ProcessLobby::enter_found(bool& again) {
   if (std::memcmp(page_->magic, kSharedMagic, sizeof(kSharedMagic)) != 0) {
     return make_error(Code::system, [&] { return path_ + " is there and is no communicator's"; });
   }
-  if (!anybody_in(file_)) {
-    remove_name(file_, path_);
+  if (!anybody_lives()) {
+    remove_name(file_.number(), path_);
     again = true;
     return {};
   }
@@ -234,13 +281,14 @@ Status ProcessLobby::enter_found(bool& again) {
              "there and " + std::to_string(kLobbyLayout) + " of " + me();
     }));
   }
+  if (Status status = check_settings(); !status.ok()) return status;
   // It is complete, and its name about to be free, or it never was to be ours.
   again = page_->seated.load(std::memory_order_acquire) == page_->settings.ranks;
   if (again) return {};
   if (page_->ending.has_ended()) {
     // What these ranks have been told of was an earlier attempt of theirs.
-    if (have_been_told()) remove_name(file_, path_);
-    again = !is_named(file_, path_);
+    if (have_been_told()) remove_name(file_.number(), path_);
+    again = !is_named(file_.number(), path_);
     return again ? Status() : fail({});
   }
   if (!(page_->settings == meeting_.settings)) {
@@ -253,20 +301,24 @@ Status ProcessLobby::enter_found(bool& again) {
 }
 
 Status ProcessLobby::sit_down() {
-  const std::int32_t self = getpid();
+  const KnownProcess self = KnownProcess::this_one();
   for (Rank r = 0; r < meeting_.settings.ranks; ++r) {
-    if (process_of(r) != self) continue;
+    if (Status status = check_seat(r); !status.ok()) return fail(status);
+    if (seated(r) != self) continue;
     return fail(make_error(Code::invalid_argument, [&] {
       return "rank " + std::to_string(r) + " and " + ranks_in_words(meeting_.ranks) +
-             " are of one process, " + std::to_string(self) +
+             " are of one process, " + std::to_string(self.id) +
              "; a process comes once, with all ranks that it plays";
     }));
   }
   for (const Rank r : meeting_.ranks) {
-    if (try_lock(file_, r)) continue;
+    const KnownProcess there = seated(r);
+    if (there.id == 0 && try_lock(file_.number(), r)) continue;
+    if (there.id != 0 && has_ended(r)) return fail(lost(r, there.id, meeting_.name));
     return fail(make_error(Code::invalid_argument, [&] {
-      return "rank " + std::to_string(r) + " of '" + meeting_.name +
-             "' is there twice: " + in_words(process_of(r)) + " and " + in_words(self);
+      return "rank " + std::to_string(r) + " of '" + meeting_.name + "' is there twice: " +
+             (there.id == 0 ? "another process" : in_words(there.id)) + " and " +
+             in_words(self.id) + ", which both live; give each process a rank of its own";
     }));
   }
   offer_bases(page_->nonce);
@@ -274,7 +326,8 @@ Status ProcessLobby::sit_down() {
   for (const Rank r : meeting_.ranks) {
     LobbyPage::Seat& seat = page_->seats[static_cast<std::size_t>(r)];
     seat.has_barriers = has_barriers;
-    seat.process.store(self, std::memory_order_release);  // pairs with process_of()
+    seat.started = self.started;
+    seat.process.store(self.id, std::memory_order_release);  // pairs with seated()
   }
   is_waited_for_ = true;
   count_us(page_->seated);
@@ -296,10 +349,10 @@ Status ProcessLobby::tell_who_comes(const Status& reason) {
   const std::int64_t until = std::min(meeting_.deadline_ns, now_ns() + kPatienceNs);
   for (;;) {
     close_file();
-    file_ = open_shared(path_.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK);
-    if (file_ >= 0 && check_found().ok() && map_page().ok() &&
+    file_ = KeptFile(open_shared(path_.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK));
+    if (file_.is_open() && check_found().ok() && map_page().ok() &&
         std::memcmp(page_->magic, kSharedMagic, sizeof(kSharedMagic)) == 0 &&
-        page_->layout == kLobbyLayout && anybody_in(file_) && !page_->ending.has_ended() &&
+        page_->layout == kLobbyLayout && anybody_lives() && !page_->ending.has_ended() &&
         page_->seated.load(std::memory_order_acquire) < page_->settings.ranks) {
       return fail(reason);
     }
@@ -311,9 +364,9 @@ Status ProcessLobby::tell_who_comes(const Status& reason) {
 Status ProcessLobby::enter() {
   for (std::int64_t nap_ns = 50'000;;) {
     bool again = false;
-    file_ = open_shared(path_.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK);
-    if (file_ < 0 && errno != ENOENT) return system_error(path_);
-    const bool found = file_ >= 0;
+    file_ = KeptFile(open_shared(path_.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK));
+    if (!file_.is_open() && errno != ENOENT) return system_error(path_);
+    const bool found = file_.is_open();
     Status status = found ? enter_found(again) : create(again);
     if (!again) return found || status.ok() ? status : tell_who_comes(status);
     close_file();
@@ -330,9 +383,12 @@ Status ProcessLobby::enter() {
 
 // A process that has come is watched from then on. False: it has ended.
 bool ProcessLobby::watch(Rank r) noexcept {
-  int& watched = watched_[static_cast<std::size_t>(r)];
-  if (watched < 0) watched = static_cast<int>(syscall(SYS_pidfd_open, process_of(r), 0));
-  // Where it cannot be watched its lock says the same, as long as it has no children.
+  KeptFile& watched = watched_[static_cast<std::size_t>(r)];
+  if (!watched.is_open()) {
+    const KnownProcess there = seated(r);
+    watched = KeptFile(static_cast<int>(syscall(SYS_pidfd_open, there.id, 0)));
+    if (there.has_ended()) return false;  // and another one may have its number
+  }
   return !has_ended(r);
 }
 
@@ -354,6 +410,7 @@ Status ProcessLobby::wait_for(const std::atomic<std::int32_t>& count, std::int32
     if (all_have()) return {};
     if (page_->ending.has_ended()) return fail({});
     for (Rank r = 0; r < meeting_.settings.ranks; ++r) {
+      if (Status status = check_seat(r); !status.ok()) return fail(status);
       if (is_ours(r) || process_of(r) == 0 || watch(r)) continue;
       // It may have been the last one, made its calls and gone since we looked.
       if (all_have()) return {};
@@ -385,7 +442,7 @@ Status ProcessLobby::agree_on_base() {
     for (Rank r = 0; r < meeting_.settings.ranks; ++r) {
       common &= page_->seats[static_cast<std::size_t>(r)].bases;
     }
-    base_ = bases_.map(common, seed, file_);
+    base_ = bases_.map(common, seed, file_.number());
     if (base_ != nullptr) break;
     if (errno != 0) return system_error("mapping " + path_);
     if (tries == kTries) {
@@ -419,8 +476,13 @@ Status ProcessLobby::meet() {
     return status;
   }
   for (Rank r = 0; r < meeting_.settings.ranks; ++r) {
+    if (Status status = check_seat(r); !status.ok()) return fail(status);
     if (!is_ours(r) && !watch(r)) return fail(lost(r, process_of(r), meeting_.name));
   }
+  std::vector<KnownProcess> all;
+  for (Rank r = 0; r < meeting_.settings.ranks; ++r) all.push_back(seated(r));
+  met_ = std::move(all);
+  nonce_ = page_->nonce;
   if (Status status = agree_on_base(); !status.ok()) return fail(status);
   return {};
 }
@@ -435,7 +497,7 @@ Status ProcessLobby::be_ready() {
   is_waited_for_ = false;
   count_us(page_->ready);
   Status status = wait_for(page_->ready, meeting_.settings.ranks, "not all ranks have got ready");
-  if (status.ok()) remove_name(file_, path_);
+  if (status.ok()) remove_name(file_.number(), path_);
   return status;
 }
 

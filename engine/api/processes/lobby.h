@@ -1,10 +1,13 @@
 // Where processes meet that will be the ranks of one communicator: a file /dev/shm/rankine.NAME,
 // readable by its user only, which is gone from there when all have come or one has failed.
 //
-// It appears whole, by a link, with its maker in it. Who is in it holds a lock on the byte of its
-// rank for as long as it lives (an open file description's, which ends with the process and with
-// exec), so a file without locks is what killed processes have left: it is removed, and its name
-// taken over; where nobody asks for its name any more, whoever makes a file next removes it. What
+// It appears whole, by a link, with its maker in it. Each process in it holds a lock on the byte of
+// its rank (an open file description's, which ends with exec and with the process, unless a forked
+// child holds it as well), and writes down its number and the time at which it started. A file
+// whose processes have all ended is removed, and its name taken over; where nobody asks for its
+// name any more, whoever makes a file next removes it, if it has no locks. A rank whose process has
+// ended leaves a seat that nobody may take: the meeting ends (rank_lost), and the next one may
+// begin. What
 // goes wrong for one while they meet is told to all: also to those that come no more than half a
 // second after the last one that was told, unless one of these makes another attempt, which takes
 // the name.
@@ -38,6 +41,7 @@ struct LobbyPage {
   std::atomic<std::int32_t> seated, looked, offered, ready;
   struct Seat {
     std::atomic<std::int32_t> process;  // 0: nobody
+    std::int64_t started;               // of a KnownProcess; comes with `process`
     std::atomic<bool> told;             // why the meeting has failed
     bool has_barriers;                  // others' membarrier reaches this process
     bool shares_cores;                  // not each rank has one, as this process sees it
@@ -77,10 +81,13 @@ class ProcessLobby {
   // as long as they keep coming, but where nobody else is expected. Returns why it has.
   Status fail(const Status& reason) noexcept;
 
-  int file() const { return file_; }
+  const KeptFile& file() const { return file_; }
   std::byte* base() const { return base_; }
   LobbyPage& page() const { return *page_; }
-  int process_of(Rank r) const noexcept;
+  int process_of(Rank r) const noexcept { return seated(r).id; }
+  // What all have in common, and what tells them from others; as they met.
+  const ProcessSettings& settings() const noexcept { return meeting_.settings; }
+  std::uint64_t nonce() const noexcept { return nonce_; }
   // Whether that is so of all.
   bool have_barriers() const noexcept;
   // Whether anybody has said share_cores(): the same for all when be_ready() is over.
@@ -99,6 +106,14 @@ class ProcessLobby {
   bool have_been_told() const noexcept;
   void wait_until_all_are_told() noexcept;
   Status sit_down();
+  // Who has that seat: as the file says until all have come, and from then on as it said then,
+  // whatever is written over it. 0: nobody.
+  KnownProcess seated(Rank r) const noexcept;
+  bool anybody_lives() const noexcept;
+  // The file says what no process of ours writes.
+  Status written_over(const std::string& what) const;
+  Status check_settings() const;
+  Status check_seat(Rank r) const;
   bool is_ours(Rank r) const noexcept;
   // Until that many ranks have come there.
   Status wait_for(const std::atomic<std::int32_t>& count, std::int32_t wanted, const char* what);
@@ -113,12 +128,14 @@ class ProcessLobby {
 
   const Meeting meeting_;
   const std::string path_;
-  int file_ = -1;
+  KeptFile file_;
   LobbyPage* page_ = nullptr;
   bool is_waited_for_ = false;  // has sat down, and neither got ready nor failed
   std::byte* base_ = nullptr;
   ReservedBases bases_;
-  std::array<int, kMostProcesses> watched_;  // pidfds, by rank; -1: none
+  std::array<KeptFile, kMostProcesses> watched_;  // pidfds, by rank
+  std::vector<KnownProcess> met_;                 // by rank, once all have come
+  std::uint64_t nonce_ = 0;
 };
 
 }  // namespace rankine

@@ -56,6 +56,15 @@ const char* ProcessMemory::name_of_line(std::size_t line) const noexcept {
   return reinterpret_cast<const char*>(at(layout_.names + before));
 }
 
+const char* ProcessMemory::known_name(const char* said) const noexcept {
+  const std::byte* name = at(layout_.names);
+  for (const Algorithm& line : catalogue()) {
+    if (reinterpret_cast<const std::byte*>(said) == name) return line.name.data();
+    name += line.name.size() + 1;
+  }
+  return nullptr;
+}
+
 RankLines& ProcessMemory::lines(Rank r) const noexcept {
   return reinterpret_cast<RankLines*>(at(layout_.calls.lines))[r];
 }

@@ -40,11 +40,13 @@ class ProcessMemory {
   RankLines& lines(Rank r) const noexcept;
   // The algorithm's name, by its line in the catalogue, where all processes find it.
   const char* name_of_line(std::size_t line) const noexcept;
+  // The other way round, whatever the address is: the catalogue's name, or nullptr.
+  const char* known_name(const char* said) const noexcept;
   Atomic<PairMade>& made(Rank from, Rank to) const noexcept;
 
   // Takes the file's pages there.
   Status take(std::size_t offset, std::size_t bytes, const std::string& what) const {
-    return take_pages(lobby_.file(), offset, bytes, what);
+    return take_pages(lobby_.file(), at(offset), offset, bytes, what);
   }
   // Where the payloads of a rank here lie.
   ProcessPayloads& payloads(Rank r) noexcept { return own(r).payloads; }
@@ -59,7 +61,7 @@ class ProcessMemory {
   void write_names() noexcept;
   // What a rank here has for itself.
   struct Own {
-    Own(std::byte* base, std::size_t room, int file, std::size_t offset)
+    Own(std::byte* base, std::size_t room, const KeptFile& file, std::size_t offset)
         : payloads(base, room, file, offset) {}
     ProcessPayloads payloads;
     std::size_t room_given = 0;  // of its scratch for messages

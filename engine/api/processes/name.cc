@@ -6,6 +6,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -42,6 +45,79 @@ int open_shared(const char* path, int flags, mode_t mode) noexcept {
   close(file);
   errno = error;
   return apart;
+}
+
+KeptFile::KeptFile(int file) noexcept : file_(file) {
+  constexpr int kHigh = 1000;  // programs close and open low numbers
+  if (file_ < 0) return;
+  if (const int high = fcntl(file_, F_DUPFD_CLOEXEC, kHigh); high >= 0) {
+    ::close(file_);
+    file_ = high;
+  }
+  struct stat found {};
+  if (fstat(file_, &found) != 0) return;
+  device_ = found.st_dev;
+  inode_ = found.st_ino;
+}
+
+int KeptFile::number() const noexcept {
+  struct stat found {};
+  const bool is_same = file_ >= 0 && fstat(file_, &found) == 0 && found.st_dev == device_ &&
+                       found.st_ino == inode_;
+  return is_same ? file_ : -1;
+}
+
+void KeptFile::close() noexcept {
+  if (const int file = number(); file >= 0) ::close(file);
+  file_ = -1;
+}
+
+namespace {
+
+// What /proc says of a process, the time at which it started; -1: nothing, 0: it has ended.
+std::int64_t start_of(std::int32_t process) noexcept {
+  char text[1024];
+  std::snprintf(text, sizeof(text), "/proc/%d/stat", process);
+  const int file = open_shared(text, O_RDONLY);
+  if (file < 0) return -1;
+  const ssize_t length = read(file, text, sizeof(text));
+  close(file);
+  // "number (name) state parent ...", of which the name may have blanks and brackets.
+  const std::string_view all(text, length > 0 ? static_cast<std::size_t>(length) : 0);
+  const std::size_t name_end = all.rfind(')');
+  if (name_end == std::string_view::npos) return -1;
+  constexpr int kState = 3, kThreads = 20, kStart = 22;  // as proc(5) counts
+  char state = 0;
+  std::int64_t threads = 0, start = -1;
+  std::size_t at = name_end + 1;  // of the blank before a field
+  for (int field = kState; field <= kStart && at < all.size(); ++field) {
+    const char* const begin = all.data() + at + 1;
+    const char* const end = all.data() + all.size();
+    if (field == kState) state = begin < end ? *begin : '\0';
+    if (field == kThreads) std::from_chars(begin, end, threads);
+    if (field == kStart) std::from_chars(begin, end, start);
+    at = all.find(' ', at + 1);
+  }
+  // Of a process that lives the first thread may have ended.
+  return (state == 'Z' || state == 'X') && threads <= 1 ? 0 : start;
+}
+
+}  // namespace
+
+KnownProcess KnownProcess::this_one() noexcept {
+  const std::int32_t self = getpid();
+  return {self, start_of(self)};
+}
+
+bool KnownProcess::is_possible() const noexcept {
+  constexpr std::int32_t kMostProcessId = 1 << 22;  // of the kernel
+  return id > 0 && id <= kMostProcessId && started >= -1;
+}
+
+bool KnownProcess::has_ended() const noexcept {
+  const std::int64_t now = start_of(id);
+  if (now < 0) return kill(id, 0) != 0 && errno == ESRCH;  // there, or hidden from us
+  return now == 0 || (started > 0 && now != started);
 }
 
 bool try_lock(int file, off_t byte) noexcept {

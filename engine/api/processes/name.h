@@ -1,11 +1,14 @@
 // The names under which processes meet (lobby.h): files in /dev/shm, and the locks that say
-// who is in one of them. A lock is an open file description's: it ends with the process and with
-// exec.
+// who is in one of them. A lock is an open file description's: it ends with exec and with the
+// process, unless a forked child lives on, which holds it as well. So a missing lock says that a
+// process has ended, and a lock alone does not say that it lives: KnownProcess does.
 #pragma once
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
+#include <utility>
 
 namespace rankine {
 
@@ -21,11 +24,52 @@ std::string shared_path(const std::string& name);
 // still write to: what it says would be in the memory that ranks share.
 int open_shared(const char* path, int flags, mode_t mode = 0) noexcept;
 
+// A descriptor that is kept for long, in a program that may close every number that it does not
+// know, and open a file of its own under the same number. It is asked each time whether the number
+// still means the same file, by device and inode. Kernels before 6.9 give all pidfds one inode.
+class KeptFile {
+ public:
+  KeptFile() = default;
+  // Owns it from now on, under a number from 1000 on where the process may have such. -1: none.
+  explicit KeptFile(int file) noexcept;
+  ~KeptFile() { close(); }
+  KeptFile(KeptFile&& other) noexcept { *this = std::move(other); }
+  KeptFile& operator=(KeptFile&& other) noexcept {
+    std::swap(file_, other.file_);
+    std::swap(device_, other.device_);
+    std::swap(inode_, other.inode_);
+    return *this;
+  }
+
+  bool is_open() const noexcept { return file_ >= 0; }
+  // -1: none, or the number is not this file's any more; system calls then refuse it (EBADF).
+  int number() const noexcept;
+  void close() noexcept;
+
+ private:
+  int file_ = -1;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+};
+
+// A process, which no later one of the same number is taken for. Plain memory.
+struct KnownProcess {
+  std::int32_t id = 0;  // 0: none
+  std::int64_t started = 0;  // clock ticks since the machine was started
+
+  bool operator==(const KnownProcess&) const = default;
+  static KnownProcess this_one() noexcept;
+  // What shared memory may say of one. Else it has been written over.
+  bool is_possible() const noexcept;
+  // Reads /proc: 15 us. False where the kernel does not say.
+  bool has_ended() const noexcept;
+};
+
 // Locks that byte, until the open file description is closed by whoever closes it last.
 bool try_lock(int file, off_t byte) noexcept;
 // By somebody else.
 bool is_locked(int file, off_t first, off_t bytes) noexcept;
-// A rank's lock can only be missing where its process has ended: files appear with their maker's.
+// False: all have ended. Files appear with their maker's lock.
 inline bool anybody_in(int file) noexcept { return is_locked(file, 0, kSeats); }
 
 // Whether the name is this file's.

@@ -1,7 +1,5 @@
 #include "engine/api/processes/payloads.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -44,7 +42,8 @@ Result<std::byte*> ProcessPayloads::allocate(std::size_t bytes) {
   if (begin + length > room_) return no_room();
   Piece& piece = in_use_[begin];
   piece.bytes = length;
-  if (Status status = take_pages(file_, offset_ + begin, length, "shared payloads"); !status.ok()) {
+  if (Status status = take_pages(file_, base_ + begin, offset_ + begin, length, "shared payloads");
+      !status.ok()) {
     free(base_ + begin);  // some of the pages may have been there
     return status;
   }
@@ -55,8 +54,7 @@ Result<std::byte*> ProcessPayloads::allocate(std::size_t bytes) {
 void ProcessPayloads::free(const void* base) noexcept {
   const auto found = in_use_.find(offset_of(base));
   // Who reads there afterwards, by mistake, reads zeroes.
-  fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-            static_cast<off_t>(offset_ + found->first), static_cast<off_t>(found->second.bytes));
+  give_pages_back(file_, base_ + found->first, offset_ + found->first, found->second.bytes);
   in_use_.erase(found);
 }
 

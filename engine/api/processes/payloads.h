@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 
+#include "engine/api/processes/name.h"
 #include "engine/base/status.h"
 #include "numa/enforcement.h"
 
@@ -16,7 +17,8 @@ class ProcessPayloads {
  public:
   // `room` bytes from `base` on, which are at that offset of the file: whole pages, of nobody else;
   // both begin with a huge page.
-  ProcessPayloads(std::byte* base, std::size_t room, int file, std::size_t offset)
+  // The file must outlive this.
+  ProcessPayloads(std::byte* base, std::size_t room, const KeptFile& file, std::size_t offset)
       : base_(base), room_(room), file_(file), offset_(offset) {}
   ProcessPayloads(const ProcessPayloads&) = delete;
   ProcessPayloads& operator=(const ProcessPayloads&) = delete;
@@ -55,7 +57,7 @@ class ProcessPayloads {
 
   std::byte* const base_;
   const std::size_t room_;
-  const int file_;
+  const KeptFile& file_;
   const std::size_t offset_;
   std::map<std::size_t, Piece> in_use_{};  // by where they begin
 };

@@ -52,14 +52,13 @@ Result<std::shared_ptr<ProcessRanks>> ProcessRanks::meet(const ProcessLobby::Mee
 Result<std::shared_ptr<ProcessRanks>> ProcessRanks::group(
     const ProcessRanks& of, const std::vector<Rank>& members, const std::string& which,
     const Posts& posts, std::int64_t deadline_ns, const std::function<Status()>& may_wait) {
-  const LobbyPage& page = of.lobby().page();
-  ProcessSettings settings = page.settings;
+  ProcessSettings settings = of.lobby().settings();
   settings.ranks = static_cast<std::int32_t>(members.size());
   std::vector<Rank> here;
   for (std::size_t there = 0; there < members.size(); ++there) {
     if (of.is_here(members[there])) here.push_back(static_cast<Rank>(there));
   }
-  return meet({.name = in_hexadecimal(page.nonce) + "." + which,
+  return meet({.name = in_hexadecimal(of.lobby().nonce()) + "." + which,
                .ranks = std::move(here),
                .settings = settings,
                .deadline_ns = deadline_ns,

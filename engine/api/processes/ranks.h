@@ -87,6 +87,9 @@ class ProcessRanks final : public RankProcesses {
   }
   int process_of(Rank r) const noexcept override { return lobby().process_of(seat(r)); }
   bool has_ended(Rank r) const noexcept override { return lobby().has_ended(seat(r)); }
+  const char* known_name(const char* said) const noexcept override {
+    return memory_->known_name(said);
+  }
   bool has_left(Rank r) const noexcept override;
   bool have_barriers() const noexcept override { return lobby().have_barriers(); }
   Atomic<bool>& aborted() const noexcept override { return ending_.ended(); }

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -106,6 +107,49 @@ class ASharedFile {
   int file_ = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 };
 
+// The file's, whatever the program opens under its number.
+TEST(KeptFiles, AreNotTakenForWhatAProgramOpensUnderTheirNumber) {
+  constexpr std::size_t kBytes = std::size_t{1} << 16;
+  KeptFile kept(open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  const int number = kept.number();
+  ASSERT_GT(number, STDERR_FILENO);
+  ASSERT_EQ(ftruncate(number, kBytes), 0);
+  void* const at = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, number, 0);
+  ASSERT_NE(at, MAP_FAILED);
+  auto* const bytes = static_cast<std::byte*>(at);
+  bytes[0] = std::byte{1};
+  const ASharedFile own(5);
+  ASSERT_EQ(dup2(own.number(), number), number);
+  EXPECT_TRUE(kept.is_open());
+  EXPECT_EQ(kept.number(), -1);
+  EXPECT_TRUE(take_pages(kept, bytes, 0, kBytes, "pages").ok());
+  give_pages_back(kept, bytes, 0, kBytes);
+  EXPECT_EQ(bytes[0], std::byte{0});
+  kept.close();
+  EXPECT_EQ(fcntl(number, F_GETFD), 0);  // it is the program's
+  EXPECT_EQ(own.bytes(), 5u);
+  close(number);
+  munmap(at, kBytes);
+}
+
+TEST(KnownProcesses, EndWithTheirProcess) {
+  const KnownProcess self = KnownProcess::this_one();
+  EXPECT_TRUE(self.is_possible());
+  EXPECT_GT(self.started, 0);
+  EXPECT_FALSE(self.has_ended());
+  const KnownProcess earlier{self.id, self.started - 1};  // whose number this one has now
+  EXPECT_TRUE(earlier.has_ended());
+  EXPECT_FALSE((KnownProcess{16843009, 1}).is_possible());
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  siginfo_t how{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &how, WEXITED | WNOWAIT), 0);
+  const KnownProcess zombie{child, self.started};
+  EXPECT_TRUE(zombie.has_ended());
+  EXPECT_EQ(end_of(child), "exit 0");
+  EXPECT_TRUE(zombie.has_ended());
+}
+
 // Else they would fill /dev/shm, which is all there is.
 TEST(Pages, AreTakenWhenNeededWhereAProgramLocksWhatItMaps) {
   constexpr off_t kBytes = off_t{1} << 20;
@@ -126,7 +170,8 @@ TEST(Pages, AreTakenWhenNeededWhereAProgramLocksWhatItMaps) {
 TEST(Pages, AreTakenWhileSignalsComeAllTheTime) {
   constexpr std::size_t kOffset = 4096, kBytes = (std::size_t{40} << 20) + 100;
   const ASharedFile file;
-  const Status status = take_pages(file.number(), kOffset, kBytes, "forty MiB");
+  const KeptFile kept(dup(file.number()));
+  const Status status = take_pages(kept, nullptr, kOffset, kBytes, "forty MiB");
   EXPECT_TRUE(status.ok()) << status.text();
   EXPECT_GT(interrupted, 0);
   EXPECT_GE(file.taken(), kBytes);

@@ -2,7 +2,9 @@
 // named on its command line, and what became of it is printed.
 //
 //   process_rank NAME RANK[,RANK...] RANKS PLAY [AT [SIGNAL]]
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +13,9 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -24,6 +29,7 @@
 #include "algorithms/catalogue.h"
 #include "engine/api/call_parameters.h"
 #include "engine/api/communicator.h"
+#include "engine/api/processes/lobby.h"
 #include "engine/faults/collective_case.h"
 #include "numa/affinity.h"
 #include "tests/engine/api/process_play.h"
@@ -294,14 +300,14 @@ int survive_with_payloads(const Given& given) {
 // --- Ends ---
 
 // Ranks go on until they are told that the last one is gone; then the others meet again.
-int outlive(const Given& given, const std::function<void()>& end) {
+int outlive(const Given& given, const std::function<void(const Joined&)>& end) {
   Status status;
   {
     const Joined joined = join(given.options());
     status = add_up(*joined.member, 1000, 20);
     if (!status.ok()) return say(status);
     if (given.is_last()) {
-      end();
+      end(joined);
       return 0;
     }
     while (status.ok()) status = add_up(*joined.member, 1000, 1);
@@ -312,6 +318,89 @@ int outlive(const Given& given, const std::function<void()>& end) {
   const Joined again = join(fewer);
   if (Status now = add_up(*again.member, 1000, 20); !now.ok()) return say(now);
   return say(status);
+}
+
+// The memory that all share begins with the page of its lobby.
+LobbyPage& page_of(const Joined& joined) {
+  const auto lines = reinterpret_cast<std::uintptr_t>(
+      joined.communicator->memory_of(joined.member->rank()).lines.ranges.at(0).base);
+  return *reinterpret_cast<LobbyPage*>(lines / kProcessSpan * kProcessSpan);
+}
+void scribble(const void* on, std::size_t bytes) { std::memset(const_cast<void*>(on), 1, bytes); }
+
+// What all have read there as they met is not read again.
+void scribble_on_seats(const Joined& joined) {
+  LobbyPage& page = page_of(joined);
+  scribble(&page.settings, sizeof(page) - offsetof(LobbyPage, settings));
+  kill(getpid(), SIGKILL);
+}
+
+void scribble_on_record(const Joined& joined) {
+  const auto lines = joined.communicator->memory_of(joined.member->rank()).lines.ranges.at(0);
+  const CallRecord& record = static_cast<const RankLines*>(lines.base)->record;
+  scribble(&record, sizeof(record));
+  pause();
+}
+
+void scribble_on_page(const Joined& joined) {
+  scribble(&page_of(joined), sizeof(LobbyPage));
+  pause();
+}
+
+// As daemons do: closes all but the standard streams, and has files of its own under their numbers.
+int close_what_it_does_not_know(const Given& given) {
+  constexpr off_t kBytes = 5;
+  Status status;
+  std::vector<int> numbers;
+  const int own = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (pwrite(own, "hello", kBytes, 0) != kBytes) return say("no file");
+  {
+    const Joined joined = join(given.options());
+    Member& me = *joined.member;
+    auto freed = me.allocate<float>(300'000).value();
+    std::fill(freed.span().begin(), freed.span().end(), 1.0F);
+    status = add_up(me, 1000, 3);
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      numbers.push_back(std::stoi(entry.path().filename().string()));
+    }
+    std::erase_if(numbers, [&](int n) { return n <= STDERR_FILENO || n == own; });
+    for (const int n : numbers) dup2(own, n);
+    for (const std::size_t count : {1u, 5'000u, 3'000'000u}) {
+      if (status.ok()) status = add_up(me, count, 2);
+    }
+    freed = Payload<float>();
+    freed = me.allocate<float>(300'000).value();
+    const auto is_zero = [](float x) { return x == 0; };
+    if (!std::all_of(freed.span().begin(), freed.span().end(), is_zero)) return say("not zero");
+    if (status.ok()) status = add_up_in_place(me, freed.span(), 3);
+    if (status.ok()) status = add_up(*me.split(0, 0).value(), 5'000, 2);
+    if (status.ok()) status = me.barrier();
+  }
+  struct stat found {};
+  char text[kBytes + 1] = {};
+  for (const int n : numbers) {
+    if (fstat(n, &found) != 0) return say("closed what is the program's");
+  }
+  if (found.st_size != kBytes || pread(own, text, kBytes, 0) != kBytes ||
+      std::string(text) != "hello") {
+    return say("the program's file is not what it was");
+  }
+  return say(status);
+}
+
+// Waits for the others while a child of its own, which holds on to all that it has open, lives on:
+// its number is printed.
+int wait_with_a_child(const Given& given) {
+  std::thread([path = "/dev/shm/rankine." + given.name] {
+    while (access(path.c_str(), F_OK) != 0) usleep(1000);
+    const pid_t child = fork();
+    if (child == 0) {
+      for (const int stream : {STDIN_FILENO, STDOUT_FILENO}) close(stream);
+      for (;;) pause();
+    }
+    say(std::to_string(child));
+  }).detach();
+  return say(create(given.options()));
 }
 
 // As long as the others are there.
@@ -446,13 +535,19 @@ const Plays& own_plays() {
       {"small_space",
        [](const Given& given) { return limited(given, RLIMIT_AS, rlim_t{1} << 30); }},
       {"killed",
-       [](const Given& given) { return outlive(given, [] { kill(getpid(), SIGKILL); }); }},
-      {"exits", [](const Given& given) { return outlive(given, [] { _exit(0); }); }},
-      {"leaves", [](const Given& given) { return outlive(given, [] {}); }},
+       [](const Given& given) { return outlive(given, [](const Joined&) { kill(getpid(), SIGKILL); }); }},
+      {"exits", [](const Given& given) { return outlive(given, [](const Joined&) { _exit(0); }); }},
+      {"leaves", [](const Given& given) { return outlive(given, [](const Joined&) {}); }},
       {"becomes",
        [](const Given& given) {
-         return outlive(given, [] { execl("/bin/sleep", "sleep", "100", nullptr); });
+         return outlive(given, [](const Joined&) { execl("/bin/sleep", "sleep", "100", nullptr); });
        }},
+      {"scribbles_on_seats", [](const Given& given) { return outlive(given, scribble_on_seats); }},
+      {"scribbles_on_record",
+       [](const Given& given) { return outlive(given, scribble_on_record); }},
+      {"scribbles_on_page", [](const Given& given) { return outlive(given, scribble_on_page); }},
+      {"closes_what_it_does_not_know", close_what_it_does_not_know},
+      {"waits_with_a_child", wait_with_a_child},
       {"killed_at", survive},
       {"stopped",
        [](const Given& given) {

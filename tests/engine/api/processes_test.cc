@@ -41,6 +41,16 @@ int names_of_nobody() {
   return count;
 }
 
+// Ranks that have a seat in the file of that name.
+int seats_taken(const std::string& name) {
+  const int file = open(path_of(name).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (file < 0) return 0;
+  int count = 0;
+  for (off_t r = 0; r < kSeats; ++r) count += is_locked(file, r, 1) ? 1 : 0;
+  close(file);
+  return count;
+}
+
 Spawned rank(const std::string& name, int rank, int ranks, const std::string& play, int at = 0,
              const std::vector<std::string>& variables = {}, int signal = SIGKILL) {
   return process(name, std::to_string(rank), ranks, play, at, variables, signal);
@@ -154,6 +164,35 @@ TEST_P(EndOfAProcess, IsToldToTheOthersWhoGoOnWithoutIt) {
 
 INSTANTIATE_TEST_SUITE_P(Ways, EndOfAProcess,
                          testing::Values("killed", "exits", "becomes", "leaves"));
+
+// What is written over what processes share is neither believed nor printed.
+TEST(Processes, AreToldThatAProgramHasWrittenOverWhatTheyShare) {
+  const std::map<std::string, std::string> told_of = {
+      {"scribbles_on_seats", "rank lost: rank 2 is still needed: "},
+      {"scribbles_on_record", "rank lost: rank 2 is still needed: "},
+      {"scribbles_on_page", "system: a program has written over "},
+  };
+  for (const auto& [play, begins] : told_of) {
+    const std::string name = fresh_name();
+    std::vector<Spawned> ranks;
+    for (int r = 0; r < 3; ++r) ranks.push_back(rank(name, r, 3, play));
+    for (const std::size_t r : {0u, 1u}) {
+      const std::string said = ranks[r].finish();
+      EXPECT_TRUE(said.starts_with(begins)) << play << ": " << said;
+      EXPECT_EQ(said.find("16843009"), std::string::npos) << said;
+      if (play == "scribbles_on_record") {
+        EXPECT_NE(said.find("shares has been written over"), std::string::npos) << said;
+      }
+    }
+    ranks[2].send(SIGKILL);
+  }
+}
+
+TEST(Processes, LeaveAloneWhatAProgramOpensUnderTheirNumbers) {
+  for (const std::string& one : all_play(fresh_name(), 2, "closes_what_it_does_not_know")) {
+    EXPECT_EQ(one, "ok\n");
+  }
+}
 
 // At any time: while ranks meet, in calls and between them. Nobody hangs, nobody gets wrong data,
 // and nothing is left.
@@ -458,6 +497,48 @@ TEST(Meeting, TakesOverANameThatKilledProcessesHaveLeft) {
   leave_behind(name);
   EXPECT_EQ(two(rank(name, 0, 2, "create"), rank(name, 1, 2, "create")),
             std::vector<std::string>(2, "ok\n"));
+  EXPECT_FALSE(is_there(name));
+}
+
+// The child holds on to the lock of its parent's seat.
+TEST(Meeting, TakesOverANameWhoseProcessHasEndedAndHasAChild) {
+  const std::string name = fresh_name();
+  Spawned alone = rank(name, 0, 2, "waits_with_a_child");
+  const pid_t child = std::atoi(alone.line().c_str());
+  ASSERT_GT(child, 0);
+  alone.send(SIGKILL);
+  EXPECT_EQ(alone.finish(), "(signal 9)");
+  EXPECT_EQ(two(rank(name, 0, 2, "create"), rank(name, 1, 2, "create")),
+            std::vector<std::string>(2, "ok\n"));
+  EXPECT_EQ(kill(child, SIGKILL), 0);
+  EXPECT_FALSE(is_there(name));
+}
+
+// The others have come and have yet to notice.
+TEST(Meeting, EndsAsLostWhereAProcessHasEndedAndHasAChild) {
+  const std::string name = fresh_name();
+  std::vector<Spawned> ranks;
+  ranks.push_back(rank(name, 0, 3, "waits_with_a_child"));
+  const pid_t child = std::atoi(ranks[0].line().c_str());
+  ASSERT_GT(child, 0);
+  ranks.push_back(rank(name, 1, 3, "waits_with_a_child"));
+  const pid_t other = std::atoi(ranks[1].line().c_str());
+  ASSERT_GT(other, 0);
+  for (int looks = 0; seats_taken(name) < 2; ++looks) {
+    ASSERT_LT(looks, 100'000) << "they do not meet";
+    usleep(500);
+  }
+  ranks[1].send(SIGSTOP);
+  ranks[0].send(SIGKILL);
+  EXPECT_EQ(ranks[0].finish(), "(signal 9)");
+  const std::string lost = "rank lost: rank 0 (process ";
+  Spawned next = rank(name, 0, 3, "create");
+  const std::string said = next.finish();
+  EXPECT_TRUE(said.starts_with(lost)) << said;
+  EXPECT_NE(said.find("they can meet again"), std::string::npos) << said;
+  ranks[1].send(SIGCONT);
+  EXPECT_EQ(ranks[1].finish(), said);
+  for (const pid_t one : {child, other}) EXPECT_EQ(kill(one, SIGKILL), 0);
   EXPECT_FALSE(is_there(name));
 }
 
