@@ -1,4 +1,4 @@
-// From a folder of documents to bench/RESULTS.md and a picture beside each document.
+// Writes bench/RESULTS.md from a folder of documents.
 //
 //   report --folder bench/results --markdown bench/RESULTS.md
 //
@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "bench/rivals/plots.h"
 #include "bench/rivals/results.h"
 #include "engine/base/json_text.h"
 #include "engine/base/replace_file.h"
@@ -79,10 +78,6 @@ int run(int argc, char** argv) {
   }
   std::sort(sources.begin(), sources.end(),
             [](const Source& a, const Source& b) { return place(a) < place(b); });
-  for (const Source& source : sources) {
-    if (!source.document.contains("context")) continue;
-    if (!write_text(fs::path(folder) / (source.stem + ".svg"), plot_svg(source.document))) return 3;
-  }
   const fs::path beside = fs::absolute(markdown).parent_path();
   const std::string pictures = fs::relative(folder, beside).generic_string();
   const std::string notes = read_text(fs::path(folder) / "notes.md");

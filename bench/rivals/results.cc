@@ -10,10 +10,25 @@
 #include <utility>
 
 #include "bench/rivals/batch.h"
-#include "bench/rivals/plots.h"
 #include "engine/base/units.h"
 
 namespace rankine::rivals {
+
+std::string subject(const nlohmann::json& document) {
+  const nlohmann::json& context = document.at("context");
+  std::string text = context.at("collective");
+  if (context.value("in_place", false)) text += " in place";
+  text += ", " + std::to_string(context.at("ranks").get<int>()) +
+          (context.value("processes", false) ? " processes" : " ranks");
+  if (context.value("crowded", false))
+    text += " on " + std::to_string(context.at("cpus").size()) + " cores";
+  return text;
+}
+
+std::string our_name(const nlohmann::json& document) {
+  return document.at("context").value("processes", false) ? "rankine_processes" : "rankine";
+}
+
 namespace {
 
 using nlohmann::json;
@@ -208,7 +223,7 @@ std::string table(const json& document, std::string_view protocol) {
 
 std::string section(const Source& source, const std::string& pictures) {
   const json& document = source.document;
-  std::string text = fmt::format("## {}\n\n![{}]({}/{}.svg)\n\n", subject(document),
+  std::string text = fmt::format("## {}\n\n![{}]({}/{}.png)\n\n", subject(document),
                                  subject(document), pictures, source.stem);
   for (const std::string_view protocol : kProtocolNames) {
     const auto& rows = document.at("rows");

@@ -13,7 +13,7 @@
 namespace rankine::rivals {
 
 struct Source {
-  std::string stem;  // of its file; its picture is <stem>.svg
+  std::string stem;  // of its file; its picture is <stem>.png
   nlohmann::json document;
 };
 
@@ -49,5 +49,11 @@ std::vector<Verdict> verdicts(const std::vector<Source>& sources);
 // put below the verdicts.
 std::string results_markdown(const std::vector<Source>& sources, const std::string& pictures,
                              const std::string& notes);
+
+// "all_reduce in place, 2 ranks" or "all_reduce, 4 processes on 2 cores": the measured call of a document.
+std::string subject(const nlohmann::json& document);
+
+// Rankine's name in a document: "rankine", or "rankine_processes".
+std::string our_name(const nlohmann::json& document);
 
 }  // namespace rankine::rivals

@@ -9,8 +9,6 @@
 #include <vector>
 
 #include "bench/rivals/document.h"
-#include "bench/rivals/plots.h"
-#include "tests/engine/tools/well_formed.h"
 
 namespace rankine::rivals {
 namespace {
@@ -243,7 +241,7 @@ TEST(Results, JudgeEveryTarget) {
   for (const char* part :
        {"# Results\n", "Some CPU", "Linux 6", "2026-11-21T00:00:00Z",
         "mpich: missing: not installed", "| L2 | 512 KiB | 0 | 123 |", "A note.",
-        "![all_reduce, 2 ranks](results/all_reduce_n2.svg)", "| 128 KiB ~ | 20, 200 |",
+        "![all_reduce, 2 ranks](results/all_reduce_n2.png)", "| 128 KiB ~ | 20, 200 |",
         "| 64 KiB | 20, 22 | 16.0 ±0% | 10.0 ±0% expert_push | 8.000 ±0% "
         "inference_shm | 4.000 | 1.60 | 2.00 | 4.00 |",
         "best library, worst size | 1 | 2.00 |  | **not met** | at 64 KiB",
@@ -281,22 +279,6 @@ TEST(Results, SayWhenAnElementWasWrong) {
   document["rows"][0]["contenders"]["rankine"]["wrong"] = 1;
   EXPECT_THAT(results_markdown({{"x", document}}, "results", ""), HasSubstr("WRONG"));
   EXPECT_THAT(results_markdown({{"x", small_document()}}, "results", ""), Not(HasSubstr("WRONG")));
-}
-
-TEST(Plots, ShowBothProtocolsAndKeepColours) {
-  const std::string svg = plot_svg(small_document());
-  EXPECT_EQ(tools::why_not_well_formed(svg), "");
-  for (const char* part :
-       {">all_reduce, 2 ranks, warm<", ">all_reduce, 2 ranks, fresh<", ">rankine<", ">limit<",
-        ">openmpi_ucx<", ">rankine / best expert<", ">us per call<", ">128 KiB<"}) {
-    EXPECT_THAT(svg, HasSubstr(part));
-  }
-  EXPECT_THAT(svg, Not(HasSubstr(">mpich<")));  // it did not run
-  json warm_only = small_document();
-  warm_only["rows"] = json::array({warm_only["rows"][0]});
-  EXPECT_THAT(plot_svg(warm_only), Not(HasSubstr("fresh")));
-  warm_only["rows"] = json::array();
-  EXPECT_EQ(tools::why_not_well_formed(plot_svg(warm_only)), "");
 }
 
 }  // namespace

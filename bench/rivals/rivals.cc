@@ -1,7 +1,7 @@
 // Rankine and everybody else on the same sizes, taking turns in one run. README.md says how to read
 // what it prints.
 //
-//   bazel run //bench/rivals -- --ranks 2 -b 8 -e 64M --json rivals.json --plot rivals.svg
+//   bazel run //bench/rivals -- --ranks 2 -b 8 -e 64M --json rivals.json
 //
 // Exit status: 0, 1 a contender computed wrong elements, 2 usage, 3 a file that cannot be written,
 // 124 a contender hangs.
@@ -19,7 +19,6 @@
 #include "bench/rivals/limits.h"
 #include "bench/rivals/line_up.h"
 #include "bench/rivals/machine_json.h"
-#include "bench/rivals/plots.h"
 #include "bench/rivals/protocol.h"
 #include "bench/rivals/table.h"
 #include "engine/base/replace_file.h"
@@ -37,7 +36,6 @@ struct Options {
   std::string protocol = "both";
   std::vector<std::string> only;
   std::string json;
-  std::string plot;
   double batch_ms = 2;
   bool processes = false;
   Plan plan;
@@ -103,10 +101,8 @@ int measure(const Options& options) {
     return fail_usage("--in-place needs --protocol fresh: sums of sums overflow");
 
   const std::string json_path = where_asked(options.json);
-  const std::string plot_path = where_asked(options.plot);
-  for (const std::string& path : {json_path, plot_path}) {  // known before minutes of measuring
-    if (path.empty()) continue;
-    const Status status = check_replaceable(path);
+  if (!json_path.empty()) {  // known before minutes of measuring
+    const Status status = check_replaceable(json_path);
     if (!status.ok()) return fail_file(status);
   }
 
@@ -156,10 +152,6 @@ int measure(const Options& options) {
     const Status status = replace_file(json_path, document.dump(1) + "\n");
     if (!status.ok()) return fail_file(status);
   }
-  if (!plot_path.empty()) {
-    const Status status = replace_file(plot_path, plot_svg(document));
-    if (!status.ok()) return fail_file(status);
-  }
   return all_right ? 0 : 1;
 }
 
@@ -201,10 +193,9 @@ int run(int argc, char** argv) {
   app.add_flag("--in-place", options.plan.in_place, "one buffer per rank, fresh only");
   app.add_option("--only", options.only, "these contenders, separated by commas")->delimiter(',');
   app.add_option("--json", options.json, "write everything there, too");
-  app.add_option("--plot", options.plot, "draw time and ratios over the size there, as SVG");
   app.footer(
       "Examples:\n"
-      "  rivals --ranks 2 -b 8 -e 64M --json n2.json --plot n2.svg\n"
+      "  rivals --ranks 2 -b 8 -e 64M --json n2.json\n"
       "  rivals --collective broadcast -b 1K -e 1M -f 4\n"
       "  rivals --ranks 4 -e 8M            more ranks than cores: all who can yield do\n"
       "  rivals --processes -e 4M          ranks are processes, as MPI's always are\n"
