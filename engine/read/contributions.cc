@@ -222,10 +222,13 @@ ContributionPool::Set ContributionPool::keep(std::span<const std::uint64_t> word
       return kKept | (index_[i] - 1);
     }
   }
-  auto* kept_words =
-      static_cast<std::uint64_t*>(memory_.allocate(words.size_bytes(), alignof(std::uint64_t)));
-  std::copy(words.begin(), words.end(), kept_words);
-  sets_.emplace_back(kept_words, words.size());
+  if (chunks_.empty() || chunks_.back().capacity() - chunks_.back().size() < words.size()) {
+    const std::size_t before = chunks_.empty() ? kSmallestTable : chunks_.back().capacity();
+    chunks_.emplace_back().reserve(std::max(words.size(), 2 * before));
+  }
+  Words& chunk = chunks_.back();
+  chunk.insert(chunk.end(), words.begin(), words.end());
+  sets_.emplace_back(chunk.data() + chunk.size() - words.size(), words.size());
   index_[i] = static_cast<std::uint32_t>(sets_.size());
   return kKept | (sets_.size() - 1);
 }

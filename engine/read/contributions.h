@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory_resource>
 #include <span>
 #include <string>
 #include <vector>
@@ -111,8 +110,8 @@ class ContributionPool {
 
   std::uint32_t ranks_;
   std::size_t words_;                                 // of a bit set
-  std::pmr::monotonic_buffer_resource memory_;        // of all sets
-  std::vector<std::span<const std::uint64_t>> sets_;  // by number
+  std::vector<Words> chunks_;                         // words of all sets; a chunk never moves
+  std::vector<std::span<const std::uint64_t>> sets_;  // by number, in chunks_
   std::vector<std::uint32_t> index_;                  // hash table of 1 + number of a set, 0: free
   std::vector<Remembered> sums_[2];                   // hash tables; by `disjoint`
   std::size_t sums_held_[2] = {0, 0};
