@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -43,6 +44,107 @@ inline bool contains(const RankSet& set, Rank r) {
   set.for_each([&](Rank member) { found = found || member == r; });
   return found;
 }
+
+// When the ports of each rank are free again, in one direction. A message takes the port that is
+// free first; of several such the one with the least number. So the ports that a rank has not used
+// yet are its last ones and alike, and only used ports are stored: time grows with the logarithm
+// of the used ports of a rank, and memory with their number, whatever the number of ports is.
+template <class Tick>
+class FreePorts {
+ public:
+  // k ports for each rank; 0: any number of them.
+  FreePorts(std::size_t ranks, std::size_t k)
+      : k_(k), unused_(k == 0 ? 0 : ranks, 0), used_(k > 1 ? ranks : 0) {}
+
+  // All ports of a rank are free from then on; and those of all ranks.
+  void reset(std::size_t rank, Tick when) {
+    if (k_ == 0) return;
+    unused_[rank] = when;
+    if (k_ > 1) used_[rank].clear();
+  }
+  void reset(Tick when) {
+    std::fill(unused_.begin(), unused_.end(), when);
+    for (std::vector<Used>& used : used_) used.clear();
+  }
+  // A new round, in which no port has paid a latency yet.
+  void begin_round() { ++round_; }
+
+  // The number of the port that the next message takes; -1 without a limit. When it is free.
+  int next(std::size_t rank) const {
+    if (k_ <= 1) return static_cast<int>(k_) - 1;
+    return takes_unused(rank) ? static_cast<int>(used_[rank].size()) : used_[rank].front().port;
+  }
+  Tick free(std::size_t rank) const {
+    if (k_ == 0) return 0;
+    if (k_ == 1 || takes_unused(rank)) return unused_[rank];
+    return used_[rank].front().free;
+  }
+  // The next message holds its port until `end`, which is not before free().
+  void occupy(std::size_t rank, Tick end) {
+    if (k_ == 0) return;
+    if (k_ == 1) {
+      unused_[rank] = end;
+      return;
+    }
+    std::vector<Used>& used = used_[rank];
+    if (takes_unused(rank)) {
+      used.push_back({end, static_cast<int>(used.size())});
+      std::push_heap(used.begin(), used.end(), std::greater<>());
+      return;
+    }
+    sink(used, {end, used.front().port});
+  }
+
+  // Of `once`, what the next port has not paid in this round; and that it has.
+  Tick unpaid(std::size_t rank, Tick once) const {
+    if (k_ == 0 || paid_.empty()) return once;
+    const auto port = static_cast<std::size_t>(next(rank));
+    if (port >= paid_[rank].size() || paid_[rank][port].round != round_) return once;
+    return std::max<Tick>(0, once - paid_[rank][port].once);
+  }
+  void pay(std::size_t rank, Tick once) {
+    if (k_ == 0 || once == 0) return;
+    if (paid_.empty()) paid_.resize(unused_.size());
+    const auto port = static_cast<std::size_t>(next(rank));
+    if (port >= paid_[rank].size()) paid_[rank].resize(port + 1);
+    Paid& paid = paid_[rank][port];
+    paid = {paid.round == round_ ? std::max(paid.once, once) : once, round_};
+  }
+
+ private:
+  struct Used {
+    Tick free;
+    int port;
+    auto operator<=>(const Used&) const = default;
+  };
+  struct Paid {
+    Tick once = 0;
+    int round = 0;
+  };
+
+  bool takes_unused(std::size_t rank) const {
+    const std::vector<Used>& used = used_[rank];
+    return used.empty() || (used.size() < k_ && unused_[rank] < used.front().free);
+  }
+  // Puts `what` in the place of the least, and restores the heap.
+  static void sink(std::vector<Used>& heap, const Used& what) {
+    std::size_t at = 0;
+    for (std::size_t child = 1; child < heap.size(); child = 2 * at + 1) {
+      if (child + 1 < heap.size() && heap[child + 1] < heap[child]) ++child;
+      if (!(heap[child] < what)) break;
+      heap[at] = heap[child];
+      at = child;
+    }
+    heap[at] = what;
+  }
+
+  std::size_t k_;
+  std::vector<Tick> unused_;             // by rank: when those are free; of one port, when it is
+  std::vector<std::vector<Used>> used_;  // by rank: a heap, the first to be free at the front
+  // By rank and port: the greatest latency paid in a round; empty: none was ever paid.
+  std::vector<std::vector<Paid>> paid_;
+  int round_ = 1;
+};
 
 // Tick: 64 bits where all times fit, which is twice as fast, or 128. For one thread.
 template <class Tick>
@@ -69,12 +171,12 @@ class PortModel {
 
   // By rounds: the one before ended then, of all ranks. Of a dataflow that makes no difference.
   void begin_round(Tick before) {
-    std::fill(send_paid_.begin(), send_paid_.end(), 0);
-    std::fill(receive_paid_.begin(), receive_paid_.end(), 0);
+    send_.begin_round();
+    receive_.begin_round();
     begin_ = round_end_ = by_rounds() ? before : 0;
     if (!by_rounds()) return;
-    std::fill(send_.begin(), send_.end(), before);
-    std::fill(receive_.begin(), receive_.end(), before);
+    send_.reset(before);
+    receive_.reset(before);
   }
 
   // Takes a transfer with all who touch it: when it ends. `once`: of the cost of a message the
@@ -83,24 +185,24 @@ class PortModel {
     if (once != 0 && k_ != 0) return take_permuted(t, cost, once);
     if (is_message(t)) return take_message(t, t.from.front(), t.to.front(), cost);
     Tick start = begin_;
-    t.from.for_each([&](Rank r) { start = std::max({start, data_ready(t, r), free(send_, r)}); });
-    t.to.for_each([&](Rank r) { start = std::max(start, free(receive_, r)); });
+    t.from.for_each([&](Rank r) { start = std::max({start, data_ready(t, r), send_.free(index_of(r))}); });
+    t.to.for_each([&](Rank r) { start = std::max(start, receive_.free(index_of(r))); });
     const Tick end = checked(start + cost);
-    t.from.for_each([&](Rank r) { occupy(send_, r, end); });
+    t.from.for_each([&](Rank r) { send_.occupy(index_of(r), end); });
     t.to.for_each([&](Rank r) {
-      occupy(receive_, r, end);
+      receive_.occupy(index_of(r), end);
       arrive(t, r, end);
     });
     return end;
   }
 
   // The ports that the next transfer of those ranks will take, counted from 0; -1 without a limit.
-  int next_send_port(Rank r) const { return next_port(send_, r); }
-  int next_receive_port(Rank r) const { return next_port(receive_, r); }
+  int next_send_port(Rank r) const { return send_.next(index_of(r)); }
+  int next_receive_port(Rank r) const { return receive_.next(index_of(r)); }
 
   // Of `once`, what the port that the next message of that rank takes has not paid in this round.
-  Tick unpaid_send(Rank r, Tick once) const { return unpaid(send_, send_paid_, r, once); }
-  Tick unpaid_receive(Rank r, Tick once) const { return unpaid(receive_, receive_paid_, r, once); }
+  Tick unpaid_send(Rank r, Tick once) const { return send_.unpaid(index_of(r), once); }
+  Tick unpaid_receive(Rank r, Tick once) const { return receive_.unpaid(index_of(r), once); }
 
   // take() for those who know of one rank only: when it could do its part, its port set; and that
   // the transfer ended then. From the latest of ready() it takes cost - once.
@@ -112,13 +214,13 @@ class PortModel {
   void ended(const Transfer& t, Rank r, Tick end, Tick once = 0) {
     const bool local = is_local(t);
     if (!local && contains(t.from, r)) {
-      pay(send_, send_paid_, r, once);
-      occupy(send_, r, end);
+      send_.pay(index_of(r), once);
+      send_.occupy(index_of(r), end);
     }
     if (contains(t.to, r)) {
       if (!local) {
-        pay(receive_, receive_paid_, r, once);
-        occupy(receive_, r, end);
+        receive_.pay(index_of(r), once);
+        receive_.occupy(index_of(r), end);
       }
       arrive(t, r, end);
     }
@@ -164,7 +266,6 @@ class PortModel {
     Tick time;
     bool replaces;  // a copy: what was there before does not matter
   };
-  using Ports = std::vector<Tick>;  // by rank: when each is free again. k is small
 
   // What a rank brings is there when it starts, and its ports are free then: nothing of it moves
   // before, and the ports alone say so.
@@ -174,12 +275,13 @@ class PortModel {
         rotation_(rotation),
         first_(first),
         k_(static_cast<std::size_t>(ports)),
-        send_(static_cast<std::size_t>(count) * k_, 0) {
+        send_(static_cast<std::size_t>(count), k_),
+        receive_(send_) {
     for (std::size_t r = 0; r < starts.size(); ++r) {
-      std::fill_n(send_.begin() + static_cast<std::ptrdiff_t>(r * k_), k_, starts[r]);
+      send_.reset(r, starts[r]);
+      receive_.reset(r, starts[r]);
       end_ = std::max(end_, starts[r]);
     }
-    receive_ = send_;
     if (by_rounds()) return;
     ready_.emplace(schedule, goal, static_cast<std::size_t>(count));
     heard_.resize(static_cast<std::size_t>(count), 0);
@@ -199,9 +301,9 @@ class PortModel {
     const bool local = is_local(t);
     if (contains(t.from, r)) {
       when = std::max(when, data_ready(t, r));
-      if (!local) when = std::max(when, free(send_, r));
+      if (!local) when = std::max(when, send_.free(index_of(r)));
     }
-    if (!local && contains(t.to, r)) when = std::max(when, free(receive_, r));
+    if (!local && contains(t.to, r)) when = std::max(when, receive_.free(index_of(r)));
     return when;
   }
 
@@ -218,40 +320,15 @@ class PortModel {
     const IndexList own = rotation_->rotated(list, rotation_->back(r));
     for (int i = 0; i < own.runs(); ++i) visit(own.run(i));
   }
-  std::size_t earliest(const Ports& ports, Rank r) const {
-    const std::size_t first = index_of(r) * k_;
-    if (k_ == 1) return first;
-    const auto begin = ports.begin() + static_cast<std::ptrdiff_t>(first);
-    const auto least = std::min_element(begin, begin + static_cast<std::ptrdiff_t>(k_));
-    return static_cast<std::size_t>(least - ports.begin());
-  }
-  int next_port(const Ports& ports, Rank r) const {
-    return k_ == 0 ? -1 : static_cast<int>(earliest(ports, r) - index_of(r) * k_);
-  }
-  Tick free(const Ports& ports, Rank r) const { return k_ == 0 ? 0 : ports[earliest(ports, r)]; }
-  void occupy(Ports& ports, Rank r, Tick end) {
-    if (k_ != 0) ports[earliest(ports, r)] = end;
-  }
-  Tick unpaid(const Ports& ports, const Ports& paid, Rank r, Tick once) const {
-    if (k_ == 0 || paid.empty()) return once;
-    return std::max<Tick>(0, once - paid[earliest(ports, r)]);
-  }
-  // Before the port is occupied.
-  void pay(const Ports& ports, Ports& paid, Rank r, Tick once) {
-    if (k_ == 0 || once == 0) return;
-    if (paid.empty()) paid.assign(ports.size(), 0);
-    Tick& so_far = paid[earliest(ports, r)];
-    so_far = std::max(so_far, once);
-  }
 
   Tick take_permuted(const Transfer& t, Tick cost, Tick once) {
     const Rank from = t.from.front(), to = t.to.front();
     const Tick start = std::max(ready(t, from, once), ready(t, to, once));
     const Tick end = checked(start + (cost - once));
-    pay(send_, send_paid_, from, once);
-    pay(receive_, receive_paid_, to, once);
-    occupy(send_, from, end);
-    occupy(receive_, to, end);
+    send_.pay(index_of(from), once);
+    receive_.pay(index_of(to), once);
+    send_.occupy(index_of(from), end);
+    receive_.occupy(index_of(to), end);
     arrive(t, to, end);
     return end;
   }
@@ -260,9 +337,10 @@ class PortModel {
   Tick take_message(const Transfer& t, Rank from, Rank to, Tick cost) {
     Tick end = data_ready(t, from);
     if (from != to && k_ != 0) {
-      Tick& out = send_[earliest(send_, from)];
-      Tick& in = receive_[earliest(receive_, to)];
-      end = out = in = checked(std::max({end, out, in}) + cost);
+      const std::size_t out = index_of(from), in = index_of(to);
+      end = checked(std::max({end, send_.free(out), receive_.free(in)}) + cost);
+      send_.occupy(out, end);
+      receive_.occupy(in, end);
     } else {
       end = checked(end + cost);
     }
@@ -314,9 +392,7 @@ class PortModel {
   const Rotation* const rotation_;  // where one rank stands for all
   const Rank first_;                // of those that it knows of
   const std::size_t k_;
-  Ports send_, receive_;
-  // By port: the latency that it has paid in the round at hand; empty: no port has any.
-  Ports send_paid_, receive_paid_;
+  FreePorts<Tick> send_, receive_;
   // When what lies in a cell arrived; 0 where it was there from the start. Dataflow only.
   std::optional<CellTable<Tick>> ready_;
   std::vector<Arrival> arrivals_;  // of the round at hand

@@ -72,10 +72,16 @@ Result<Candidate> predict_one(const Algorithm& algorithm, Params params, std::ui
 Result<std::vector<Candidate>> predict(Collective collective, const Params& given,
                                        std::uint64_t bytes, const Fabric& fabric,
                                        const SimulateOptions& options,
-                                       const std::function<Status()>& may_go_on) {
+                                       const std::function<Status()>& may_go_on,
+                                       const PredictProgress& progress) {
   std::vector<Candidate> candidates;
+  const auto all = static_cast<std::size_t>(
+      std::count_if(catalogue().begin(), catalogue().end(), [collective](const Algorithm& each) {
+        return each.collective == collective;
+      }));
   for (const Algorithm& algorithm : catalogue()) {
     if (algorithm.collective != collective) continue;
+    if (progress) progress(candidates.size(), all);
     Params params = given;
     const auto wired = wire(fabric, algorithm, params);
     if (!wired.ok()) return wired.status();

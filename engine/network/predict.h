@@ -29,18 +29,22 @@ struct Candidate {
   double expected() const { return seconds * c_real.value_or(1); }
 };
 
+// How many algorithms of a collective are done, of how many.
+using PredictProgress = std::function<void(std::size_t done, std::size_t all)>;
+
 // Every algorithm of the collective, the cheapest first, refused ones last (in catalogue order).
 // Blocks are whole bytes, which makes algorithms that cost the same differ by a byte a round, now
 // the one, now the other way: those that come as near as that to the cheapest are its equals, and
 // among equals the first is the one that stands first in the catalogue. `params.segments` of 0 or
 // less: best_segments() of each. What an algorithm does not take of `params` is
 // left aside; dims are the network's and the algorithm's as in wire.h. `may_go_on` is asked before
-// each simulation, and ends it by an error; empty: nobody does. Errors: those of wire() and
-// Pricing.
+// each simulation, and ends it by an error; empty: nothing ends it. `progress` is told before each
+// algorithm. Errors: those of wire() and Pricing.
 Result<std::vector<Candidate>> predict(Collective collective, const Params& params,
                                        std::uint64_t bytes, const Fabric& fabric,
                                        const SimulateOptions& options = {},
-                                       const std::function<Status()>& may_go_on = {});
+                                       const std::function<Status()>& may_go_on = {},
+                                       const PredictProgress& progress = {});
 
 // One algorithm likewise. What `params` has that it does not take is a refusal.
 Result<Candidate> predict_one(const Algorithm& algorithm, Params params, std::uint64_t bytes,

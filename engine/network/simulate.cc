@@ -8,12 +8,22 @@
 #include "algorithms/catalogue.h"
 #include "algorithms/schedule/everyone.h"
 #include "algorithms/schedule/lower.h"
+#include "engine/base/units.h"
 #include "engine/network/ability.h"
 #include "engine/network/meetings.h"
 #include "engine/network/round_prices.h"
+#include "engine/network/turned_model.h"
 
 namespace rankine {
 namespace {
+
+Status too_many_bytes(const Schedule& schedule, std::uint64_t bytes, std::uint64_t limit) {
+  return {Code::out_of_memory,
+          "simulating " + std::to_string(schedule.ranks) + " ranks with " +
+              std::to_string(schedule.places()) + " blocks each takes about " +
+              format_bytes(bytes) + " or more; " + format_bytes(limit) +
+              " are allowed: ask for fewer ranks, or for more memory"};
+}
 
 // Counts the steps of a simulation, and asks now and then whether it may go on. A schedule cannot
 // be stopped in the middle of a round but by an exception.
@@ -22,7 +32,8 @@ class Steps {
   struct Refused {
     Status status;
   };
-  explicit Steps(const SimulateOptions& options) : may_take_(options.may_take) {}
+  Steps(const SimulateOptions& options, const Schedule& schedule)
+      : may_take_(options.may_take), limit_(options.most_bytes), schedule_(schedule) {}
 
   void take(std::uint64_t steps) {
     taken_ += steps;
@@ -47,20 +58,46 @@ class Steps {
   void take(const PortModel<Tick>& model) {
     const std::uint64_t values = model.values(), searches = model.searches();
     const std::uint64_t bytes = model.bytes();
-    const std::uint64_t more = std::max(bytes, most_bytes_) - most_bytes_;
-    take(steps::kOfValue * (values - values_) + steps::kOfSearch * (searches - searches_) +
-         steps::kOfByte * more);
+    take(steps::kOfValue * (values - values_) + steps::kOfSearch * (searches - searches_));
+    keep(bytes);
     values_ = values;
     searches_ = searches;
-    most_bytes_ += more;
+  }
+  template <class Tick>
+  void take(const TurnedModel<Tick>& model) {
+    take(steps::kOfPiece * (model.work() - values_));
+    values_ = model.work();
+    keep(model.bytes());
   }
 
  private:
+  void keep(std::uint64_t bytes) {
+    if (bytes <= most_bytes_) return;
+    if (limit_ != 0 && bytes > limit_) throw Refused{too_many_bytes(schedule_, bytes, limit_)};
+    const std::uint64_t more = bytes - most_bytes_;
+    most_bytes_ = bytes;
+    take(steps::kOfByte * more);
+  }
+
   static constexpr std::uint64_t kBetween = std::uint64_t{1} << 20;
   const std::function<Status(std::uint64_t)>& may_take_;
+  const std::uint64_t limit_;
+  const Schedule& schedule_;
   std::uint64_t taken_ = 0, ask_at_ = kBetween;
   std::uint64_t values_ = 0, searches_ = 0, most_bytes_ = 0;  // of the port model
 };
+
+Status too_many_transfers(int ranks, std::uint64_t most) {
+  return invalid_argument("the schedule among " + std::to_string(ranks) + " ranks has more than " +
+                          std::to_string(most) + " messages, which are allowed to be gone through");
+}
+
+void summarise(Meetings& meetings, Simulation& result) {
+  const Meetings::Numbers met = meetings.numbers();
+  result.targets_max = *std::max_element(met.targets.begin(), met.targets.end());
+  result.sources_max = *std::max_element(met.sources.begin(), met.sources.end());
+  result.partners_max = *std::max_element(met.partners.begin(), met.partners.end());
+}
 
 template <class Tick>
 class Simulator {
@@ -78,7 +115,7 @@ class Simulator {
         shared_(prices.shares_links()),
         traces_(options.trace),
         most_transfers_(options.most_transfers),
-        steps_(options),
+        steps_(options, schedule),
         gamma_(static_cast<Tick>(pricing.rates().gamma)),
         starts_(options.starts.begin(), options.starts.end()),
         model_(model_of(schedule, one, goal, options.unlimited_ports ? 0 : fabric.ports,
@@ -121,7 +158,7 @@ class Simulator {
     result_.end = model_.end();
     for (const Now& rank : now_) result_.rank_end.push_back(rank.end);
     result_.seconds = pricing_.seconds(result_.end);
-    summarise_meetings();
+    summarise(meetings_, result_);
     if (one_ != nullptr) give_to_all();
     return true;
   }
@@ -142,17 +179,6 @@ class Simulator {
   }
   std::size_t index_of(Rank r) const { return one_ != nullptr ? 0 : static_cast<std::size_t>(r); }
   Now& now(Rank r) { return now_[index_of(r)]; }
-  Status too_many_transfers() const {
-    return invalid_argument("the schedule among " + std::to_string(meetings_.ranks()) +
-                            " ranks has more than " + std::to_string(most_transfers_) +
-                            " messages, which are allowed to be gone through");
-  }
-  void summarise_meetings() {
-    const Meetings::Numbers met = meetings_.numbers();
-    result_.targets_max = *std::max_element(met.targets.begin(), met.targets.end());
-    result_.sources_max = *std::max_element(met.sources.begin(), met.sources.end());
-    result_.partners_max = *std::max_element(met.partners.begin(), met.partners.end());
-  }
   // What the one has, everybody has.
   void give_to_all() {
     const auto ranks = static_cast<std::size_t>(schedule_.ranks);
@@ -168,7 +194,7 @@ class Simulator {
     steps_.take(t);
     steps_.take(model_);
     if (++gone_through_ > most_transfers_) {
-      if (status_.ok()) status_ = too_many_transfers();
+      if (status_.ok()) status_ = too_many_transfers(schedule_.ranks, most_transfers_);
       return;
     }
     if (t.from.empty() || t.to.empty()) return;
@@ -304,9 +330,130 @@ class Simulator {
   Simulation result_;
 };
 
+// The same where one rank's part stands for all and blocks are of two sizes: times and weights are
+// functions of the rank. All links are alike, and messages share none.
+template <class Tick>
+class TurnedSimulator {
+ public:
+  TurnedSimulator(const Schedule& schedule, const Everyone& one, const TwoSizes& sizes,
+                  const Goal& goal, const Fabric& fabric, const Pricing& pricing,
+                  const SimulateOptions& options)
+      : one_(one),
+        part_(one.part()),
+        pricing_(pricing),
+        most_transfers_(options.most_transfers),
+        steps_(options, schedule),
+        alpha_(static_cast<Tick>(pricing.rates().links.front().alpha)),
+        beta_(static_cast<Tick>(pricing.rates().links.front().beta)),
+        gamma_(static_cast<Tick>(pricing.rates().gamma)),
+        model_(one, goal, sizes, options.unlimited_ports ? 0 : fabric.ports, options.sync),
+        meetings_(schedule.ranks),
+        ends_(schedule.ranks, 0),
+        sent_(ends_),
+        received_(ends_),
+        reduced_(ends_) {}
+
+  // False: times left the type.
+  bool run() {
+    steps_.take(steps::kOfNote * meetings_.ranks());
+    steps_.expect(steps::kOfRank * static_cast<std::uint64_t>(part_.rounds));
+    result_.round_end.reserve(static_cast<std::size_t>(part_.rounds));
+    for (int k = 0; k < part_.rounds; ++k) {
+      model_.begin_round(model_.end());
+      steps_.take(steps::kOfRank);
+      sends_ = receives_ = 0;
+      for_each_transfer(part_, k, [this](const Transfer& t) { transfer(t); });
+      if (!status_.ok()) return true;
+      if (model_.overflowed()) return false;
+      model_.end_round();
+      steps_.take(model_);
+      result_.round_end.push_back(model_.round_end());
+      if (sends_ > 0) ++result_.rounds;
+      result_.send_ports_needed = std::max(result_.send_ports_needed, sends_);
+      result_.receive_ports_needed = std::max(result_.receive_ports_needed, receives_);
+    }
+    steps_.ask();
+    result_.messages *= static_cast<std::uint64_t>(part_.ranks);
+    result_.end = model_.end();
+    result_.seconds = pricing_.seconds(result_.end);
+    result_.ticks_per_second = pricing_.ticks_per_second();
+    result_.weight_per_byte = pricing_.weight_per_byte();
+    give(ends_, result_.rank_end);
+    give(sent_, result_.sent);
+    give(received_, result_.received);
+    give(reduced_, result_.reduced);
+    summarise(meetings_, result_);
+    return true;
+  }
+  const Status& status() const { return status_; }
+  Simulation& result() { return result_; }
+
+ private:
+  using Times = ByRank<Tick>;
+
+  void transfer(const Transfer& t) {
+    steps_.take(t);
+    steps_.take(model_);
+    if (++gone_through_ > most_transfers_) {
+      if (status_.ok()) status_ = too_many_transfers(part_.ranks, most_transfers_);
+      return;
+    }
+    if (t.from.empty() || t.to.empty()) return;
+    const auto way = model_.turned(t);
+    const bool local = way.distance == 0, adds = t.act == Act::reduce;
+    const Tick rate = (local ? 0 : beta_) + (adds ? gamma_ : 0);
+    const Times end = model_.take(t, way, way.weight.scaled(rate, local ? 0 : alpha_));
+    const Times arrives = end.turned(model_.back(way.distance));
+    if (!local || rate != 0) ends_ = Times::greater(Times::greater(ends_, end), arrives);
+    const Times weight = way.weight.turned(model_.back(way.distance));
+    if (adds) reduced_ = reduced_ + weight;
+    if (local) return;
+    sent_ = sent_ + way.weight;
+    received_ = received_ + weight;
+    ++sends_;
+    ++receives_;
+    ++result_.messages;
+    meetings_.add(t.from.front(), t.to.front(), &one_);
+  }
+
+  template <class Number>
+  static void give(const Times& times, std::vector<Number>& out) {
+    times.for_each([&out](int, int count, Tick value, Tick slope) {
+      for (int i = 0; i < count; ++i) out.push_back(static_cast<Number>(value + slope * i));
+    });
+  }
+
+  const Everyone& one_;
+  const Schedule& part_;
+  const Pricing& pricing_;
+  const std::uint64_t most_transfers_;
+  std::uint64_t gone_through_ = 0;
+  Steps steps_;
+  const Tick alpha_, beta_, gamma_;
+  TurnedModel<Tick> model_;
+  Meetings meetings_;
+  Times ends_, sent_, received_, reduced_;
+  int sends_ = 0, receives_ = 0;  // of a rank in the round at hand
+  Status status_;
+  Simulation result_;
+};
+
+// One rank's part that stands for all; with sizes where blocks are of two. No part: there is none.
+struct Representative {
+  const Everyone* one = nullptr;
+  std::optional<TwoSizes> sizes{};
+};
+
+template <class Sim>
+std::optional<Result<Simulation>> outcome(Sim& simulator) {
+  if (!simulator.run()) return std::nullopt;
+  if (!simulator.status().ok()) return Result<Simulation>(simulator.status());
+  return Result<Simulation>(std::move(simulator.result()));
+}
+
 // Nothing where the times do not fit into Tick.
 template <class Tick>
-std::optional<Result<Simulation>> simulate_in(const Schedule& schedule, const Everyone* one,
+std::optional<Result<Simulation>> simulate_in(const Schedule& schedule, const Representative& by,
                                               const Goal& goal, const Fabric& fabric,
                                               const Pricing& pricing, RoundPrices& prices,
                                               const SimulateOptions& options) {
@@ -315,10 +462,12 @@ std::optional<Result<Simulation>> simulate_in(const Schedule& schedule, const Ev
   for (const Ticks start : options.starts) {
     if (start > kLatest) return std::nullopt;
   }
-  Simulator<Tick> simulator(schedule, one, goal, fabric, pricing, prices, options);
-  if (!simulator.run()) return std::nullopt;
-  if (!simulator.status().ok()) return Result<Simulation>(simulator.status());
-  return Result<Simulation>(std::move(simulator.result()));
+  if (by.sizes) {
+    TurnedSimulator<Tick> simulator(schedule, *by.one, *by.sizes, goal, fabric, pricing, options);
+    return outcome(simulator);
+  }
+  Simulator<Tick> simulator(schedule, by.one, goal, fabric, pricing, prices, options);
+  return outcome(simulator);
 }
 
 // Whether turning ranks turns the network with them.
@@ -328,21 +477,73 @@ bool same_round(const Wiring& wiring, const Rotation& rotation) {
   return wiring.kind == WiringKind::ring && rotation.dims().size() == 1;
 }
 
-// Everyone does the same, and the network and the size make no difference between them: then one
-// rank's part says all there is to say but when each message was on its way. Else nullptr.
-const Everyone* one_for_all(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
-                            const Pricing& pricing, const SimulateOptions& options) {
+// Everyone does the same, and the network makes no difference between them: then one rank's part
+// says all there is to say but when each message was on its way.
+Representative one_for_all(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
+                           const Pricing& pricing, const SimulateOptions& options) {
   const bool unlike_ranks = fabric.two_level() || !fabric.odd.empty() || !fabric.places.empty() ||
                             fabric.size > 0 || !options.starts.empty();
-  if (!options.one_for_all || options.trace || unlike_ranks) return nullptr;
+  if (!options.one_for_all || options.trace || unlike_ranks) return {};
   const Everyone* one = everyone_for(schedule, goal);
-  if (one == nullptr || !same_round(fabric.wiring, one->rotation())) return nullptr;
-  return one->rotation().moves() == Moves::nothing || pricing.blocks_alike() ? one : nullptr;
+  if (one == nullptr || !same_round(fabric.wiring, one->rotation())) return {};
+  if (one->rotation().moves() == Moves::nothing || pricing.blocks_alike()) return {one};
+  if (fabric.permute || fabric.wiring.shares_links()) return {};
+  const auto sizes = TwoSizes::of(pricing, goal);
+  if (!sizes || !TurnedModel<Ticks>::knows(one->rotation(), *sizes)) return {};
+  return {one, sizes};
+}
+
+// What a dataflow's notes come to, of what each rank hears: the arrivals of a round, and values of
+// cells, of which a rank has one for each stretch that arrived, or for each place where those are
+// many. Notes of few cells are a table that grows with what is touched, and are no concern.
+class NotesEstimate {
+ public:
+  explicit NotesEstimate(const Schedule& schedule)
+      : places_(static_cast<std::uint64_t>(schedule.places())), heard_(1, 0) {}
+  explicit NotesEstimate(const Schedule& schedule, int ranks) : NotesEstimate(schedule) {
+    heard_.assign(static_cast<std::size_t>(ranks), 0);
+  }
+  void add(const Transfer& t) {
+    const IndexList& list = t.where.list;
+    std::uint64_t parts = 0;
+    for (int i = 0; i < list.runs(); ++i) {
+      parts += list.run(i).stride == 1 ? 1 : static_cast<std::uint64_t>(list.run(i).count);
+    }
+    t.to.for_each([&](Rank r) {
+      heard_[heard_.size() == 1 ? 0 : static_cast<std::size_t>(r)] += parts;
+      arrivals_ += static_cast<std::uint64_t>(list.runs());
+    });
+  }
+  void end_round() {
+    most_arrivals_ = std::max(most_arrivals_, arrivals_);
+    arrivals_ = 0;
+  }
+  // Of those ranks, or of so many like the one.
+  std::uint64_t bytes(std::uint64_t like_it = 1) const {
+    constexpr std::uint64_t kArrival = 48, kStretch = 16, kValue = 8;
+    std::uint64_t sum = kArrival * most_arrivals_;
+    for (const std::uint64_t parts : heard_) {
+      sum += std::min(kValue * places_, kStretch * (2 * parts + 1));
+    }
+    return like_it * sum;
+  }
+
+ private:
+  const std::uint64_t places_;
+  std::vector<std::uint64_t> heard_;
+  std::uint64_t arrivals_ = 0, most_arrivals_ = 0;
+};
+
+Status check_bytes(const Schedule& schedule, std::uint64_t bytes, const SimulateOptions& options) {
+  if (options.most_bytes == 0 || options.sync == Sync::rounds || bytes <= options.most_bytes) {
+    return {};
+  }
+  return too_many_bytes(schedule, bytes, options.most_bytes);
 }
 
 // That what must be gone through message by message ends some time, where that is known before.
-Status check_messages(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
-                      const Pricing& pricing, const SimulateOptions& options) {
+Status check_messages(const Schedule& schedule, const Goal& goal, const Representative& by,
+                      const SimulateOptions& options) {
   const std::int64_t places = std::int64_t{schedule.blocks} * schedule.planes;
   if (places > std::numeric_limits<int>::max()) {
     return invalid_argument(std::to_string(schedule.blocks) + " blocks on " +
@@ -350,22 +551,43 @@ Status check_messages(const Schedule& schedule, const Goal& goal, const Fabric& 
                             std::to_string(places) + " places; allowed are " +
                             std::to_string(std::numeric_limits<int>::max()));
   }
+  if (by.one != nullptr) return {};
+  // As CellTable has it: so many cells are noted by stretches.
+  const bool many = static_cast<std::uint64_t>(places) * static_cast<std::uint64_t>(schedule.ranks) >
+                    std::uint64_t{1} << 24;
   const Everyone* all = everyone_in(schedule);
-  if (all == nullptr || one_for_all(schedule, goal, fabric, pricing, options) != nullptr) return {};
+  if (all == nullptr) {
+    if (!many || options.most_bytes == 0 || options.sync == Sync::rounds) return {};
+    NotesEstimate notes(schedule, schedule.ranks);
+    for (int k = 0; k < schedule.rounds; ++k) {
+      for_each_transfer(schedule, k, [&notes](const Transfer& t) { notes.add(t); });
+      notes.end_round();
+    }
+    return check_bytes(schedule, notes.bytes(), options);
+  }
   const auto all_ranks = static_cast<std::uint64_t>(schedule.ranks);
   std::uint64_t of_one = 0;
+  NotesEstimate notes(schedule);
   const std::uint64_t most_of_one = options.most_transfers / all_ranks;
   for (int k = 0; k < schedule.rounds && of_one <= most_of_one; ++k) {
-    for_each_transfer(all->part(), k, [&of_one](const Transfer&) { ++of_one; });
+    for_each_transfer(all->part(), k, [&](const Transfer& t) {
+      ++of_one;
+      notes.add(t);
+    });
+    notes.end_round();
   }
   const std::string but_one_for_all =
-      "; one rank stands for all where the blocks are of one size (bytes a multiple of " +
-      std::to_string(blocks_per_m(goal)) +
-      ", or ideal blocks), and links alike or those of its torus";
+      "; one rank stands for all where links are alike or those of its torus and, if messages share "
+      "links or ranks are on a torus, the blocks are of one size (bytes a multiple of " +
+      std::to_string(blocks_per_m(goal)) + ", or ideal blocks)";
   if (of_one > most_of_one) {
     return invalid_argument("ranks is " + std::to_string(schedule.ranks) +
                             ", which are more than " + std::to_string(options.most_transfers) +
                             " messages" + but_one_for_all);
+  }
+  if (many) {
+    const Status bytes = check_bytes(schedule, notes.bytes(all_ranks), options);
+    if (!bytes.ok()) return Status(bytes.code(), bytes.text() + but_one_for_all);
   }
   if (!options.may_take) return {};
   const Status may = options.may_take(of_one * all_ranks * steps::kOfTransfer);
@@ -407,18 +629,16 @@ Result<Simulation> simulate(const Schedule& schedule, const Goal& goal, const Fa
   try {
     const auto pricing = pricing_of(*wired, goal, bytes, options);
     if (!pricing.ok()) return pricing.status();
-    if (Status status = check_messages(schedule, goal, *wired, *pricing, options); !status.ok()) {
-      return status;
-    }
-    const Everyone* one = one_for_all(schedule, goal, *wired, *pricing, options);
+    const Representative by = one_for_all(schedule, goal, *wired, *pricing, options);
+    if (Status status = check_messages(schedule, goal, by, options); !status.ok()) return status;
     Fabric priced = *wired;
     if (options.unlimited_ports) priced.ports = Fabric::kMostPorts;
-    auto prices = RoundPrices::make(priced, *pricing, schedule.ranks, one != nullptr);
+    auto prices = RoundPrices::make(priced, *pricing, schedule.ranks, by.one != nullptr);
     if (!prices.ok()) return prices.status();
     auto result =
-        simulate_in<std::int64_t>(schedule, one, goal, *wired, *pricing, *prices, options);
+        simulate_in<std::int64_t>(schedule, by, goal, *wired, *pricing, *prices, options);
     if (!result)
-      result = simulate_in<Ticks>(schedule, one, goal, *wired, *pricing, *prices, options);
+      result = simulate_in<Ticks>(schedule, by, goal, *wired, *pricing, *prices, options);
     if (result) return std::move(*result);
   } catch (const Steps::Refused& refused) {
     return refused.status;

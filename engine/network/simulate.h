@@ -32,7 +32,8 @@ namespace rankine {
 // ever before. Making a schedule, and its rounds, is not counted.
 namespace steps {
 inline constexpr std::uint64_t kOfNote = 256, kOfRank = 2, kOfLink = 8, kOfTransfer = 128,
-                               kOfRun = 128, kOfValue = 4, kOfSearch = 64, kOfByte = 1;
+                               kOfRun = 128, kOfValue = 4, kOfSearch = 64, kOfByte = 1,
+                              kOfPiece = 16;  // of times of all ranks (by_rank.h)
 }  // namespace steps
 
 struct SimulateOptions {
@@ -42,14 +43,19 @@ struct SimulateOptions {
   std::vector<std::uint64_t> counts{};
   bool unlimited_ports = false;  // messages wait for data only: the critical path of a schedule
   bool lower = false;  // what the fabric cannot do with one transfer is many messages (lower.h)
-  bool one_for_all = true;  // where everyone does the same (everyone.h), and no network or size
-                            // tells ranks apart, one rank's part is gone through; the result is
-                            // that of going through all
+  // Where everyone does the same (everyone.h) and the network does not tell ranks apart, one rank's
+  // part is gone through; the result is that of going through all. Blocks of M bytes may differ by
+  // the one byte by which they do, unless messages share links, the switch permutes, or ranks are
+  // turned round the rings of a torus of two dimensions or more.
+  bool one_for_all = true;
   // Transfers that are gone through: more are an error, at once where that is known before.
   std::uint64_t most_transfers = std::uint64_t{1} << 34;
   // Whether so many steps may be taken in all: asked as they grow, and before the first for as many
   // as are known then. An error ends the simulation with it. Empty: nobody is asked.
   std::function<Status(std::uint64_t steps)> may_take{};
+  // Bytes of notes that a simulation may keep: one that needs more is out_of_memory, before the work
+  // as far as the schedule tells, with the estimate. 0: any number.
+  std::uint64_t most_bytes = 0;
   bool trace = false;           // also when each message began and ended: Simulation::trace
   std::vector<Ticks> starts{};  // by rank, when it comes to the schedule, not negative; empty: all
                                 // at 0. Of what was simulated before: Simulation::rank_end. Not

@@ -32,6 +32,17 @@ double rounding(const Candidate& a, const Candidate& b) {
   return plain_regime().fabric.link.beta.to_double() * std::max(a.rounds, b.rounds);
 }
 
+// Work is done for messages, not for ports.
+TEST(Predict, PortsThatNoMessageUsesCostNothing) {
+  Fabric fabric = plain_regime().fabric;
+  fabric.ports = Fabric::kMostPorts;
+  const auto all = candidates(Collective::all_reduce, 8, 1 << 20, fabric);
+  fabric.ports = 2048;  // already more than there are segments for one rank to send at once
+  const auto fewer = candidates(Collective::all_reduce, 8, 1 << 20, fabric);
+  ASSERT_EQ(all.size(), fewer.size());
+  EXPECT_LE(all.front().seconds, fewer.front().seconds);
+}
+
 TEST(Predict, EveryAlgorithmOfTheCollectiveIsThereCheapestFirst) {
   for (const Collective collective : all_collectives()) {
     const auto all = candidates(collective, 6, 4096, plain_regime().fabric);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -182,6 +183,48 @@ TEST(Ports, AsManyAsMessagesMakeItOneStep) {
     expect_time(
         simulated({all_gather, "direct", {.ranks = n}, fabric_with_ports(n - 1), {sync, true}}),
         cost(1, Rational(1, n)), std::string(name_of(sync)));
+  }
+}
+
+// As if each port had a note of its own, of which the first of the least is looked for.
+TEST(Ports, AreTakenAsIfEachHadANote) {
+  for (const std::size_t k : {1, 2, 3, 7, 64}) {
+    constexpr std::size_t kRanks = 3;
+    FreePorts<std::int64_t> ports(kRanks, k);
+    std::vector<std::vector<std::int64_t>> notes(kRanks, std::vector<std::int64_t>(k, 0));
+    std::vector<std::vector<std::int64_t>> paid = notes;
+    std::uint64_t state = k;
+    const auto next = [&state](std::uint64_t below) {
+      state = state * 6364136223846793005U + 1442695040888963407U;
+      return static_cast<std::int64_t>((state >> 33) % below);
+    };
+    for (int step = 0; step < 2000; ++step) {
+      if (next(50) == 0) {
+        ports.begin_round();
+        for (auto& of_rank : paid) of_rank.assign(k, 0);
+      }
+      if (next(100) == 0) {
+        std::int64_t latest = 0;
+        for (const auto& of_rank : notes) {
+          latest = std::max(latest, *std::max_element(of_rank.begin(), of_rank.end()));
+        }
+        ports.reset(latest);
+        for (auto& of_rank : notes) of_rank.assign(k, latest);
+      }
+      const auto r = static_cast<std::size_t>(next(kRanks));
+      const auto least = std::min_element(notes[r].begin(), notes[r].end());
+      const auto at = static_cast<std::size_t>(least - notes[r].begin());
+      ASSERT_EQ(ports.next(r), static_cast<int>(at));
+      ASSERT_EQ(ports.free(r), *least);
+      const std::int64_t once = next(5);
+      ASSERT_EQ(ports.unpaid(r, once), std::max<std::int64_t>(0, once - paid[r][at]));
+      if (next(2) == 0) {
+        ports.pay(r, once);
+        paid[r][at] = std::max(paid[r][at], once);
+      }
+      *least += next(4);  // some take no time
+      ports.occupy(r, *least);
+    }
   }
 }
 
@@ -710,7 +753,7 @@ TEST(Steps, WhereEveryoneDoesTheSame) {
   EXPECT_EQ(steps_asked(one), (std::vector<std::uint64_t>{
                                   kKnown, kKnown + 14 * kOfMessage + 8 * kOfCell + kOfArrival}));
   Question all = one;
-  all.options.ideal_blocks = false;
+  all.options.one_for_all = false;
   constexpr std::uint64_t kKnownOfAll = 8 * steps::kOfNote + 14 * 8 * steps::kOfRank;
   EXPECT_EQ(steps_asked(all), (std::vector<std::uint64_t>{14 * 8 * steps::kOfTransfer, kKnownOfAll,
                                                           kKnownOfAll + 14 * 8 * kOfMessage +
@@ -741,7 +784,7 @@ TEST(Steps, ThatMayNotBeTakenAreNot) {
   wide.fabric.wiring.kind = WiringKind::ring;
   EXPECT_EQ(refused_beyond(wide, 1 << 25), "no");
   Question known{all_reduce, "ring", {.ranks = 8}};
-  known.options.ideal_blocks = false;
+  known.options.one_for_all = false;
   EXPECT_EQ(refused_beyond(known, 14 * 8 * steps::kOfTransfer - 1).substr(0, 29),
             "no; one rank stands for all w");
 }

@@ -1,6 +1,8 @@
 // One rank's part in the place of all: what the readers find in it is what they find in all of it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
@@ -123,14 +125,16 @@ void expect_same(const Simulation& a, const Simulation& b, const std::string& na
 
 TEST(OneForAll, Times) {
   for_each_case(kRanks, [](const Case& one) {
-    for (const int ports : {1, 2, 3}) {
+    for (const int ports : {1, 2, 3, 0}) {  // 0: any number
       for (const Sync sync : {Sync::dataflow, Sync::rounds}) {
         for (const bool ideal : {false, true}) {
-          for (const std::uint64_t bytes : {std::uint64_t{1000}, std::uint64_t{1} << 22}) {
+          for (const std::uint64_t bytes :
+               {std::uint64_t{3}, std::uint64_t{1000}, std::uint64_t{1} << 22}) {
             Fabric fabric = plain_regime().fabric;
-            fabric.ports = ports;
+            fabric.ports = std::max(1, ports);
             fabric.gamma = Rational(1, 1'000'000'000);
-            SimulateOptions options{.sync = sync, .ideal_blocks = ideal};
+            SimulateOptions options{
+                .sync = sync, .ideal_blocks = ideal, .unlimited_ports = ports == 0};
             const auto of_one = simulate(one.schedule, one.goal, fabric, bytes, options);
             options.one_for_all = false;
             const auto of_all = simulate(one.schedule, one.goal, fabric, bytes, options);
@@ -267,13 +271,52 @@ TEST(OneForAll, AMillionRanks) {
 // Blocks of two sizes, and a ring that would be gone through message by message.
 TEST(OneForAll, TooManyMessagesAreRefusedAtOnce) {
   constexpr int kMany = 1'000'000;
+  Fabric shared = plain_regime().fabric;  // a round's loads are of all its messages
+  shared.wiring.kind = WiringKind::ring;
   const auto refused = simulate(ring_all_gather(kMany), {Collective::all_gather, kMany, kMany},
-                                plain_regime().fabric, 1 << 20);
+                                shared, 1 << 20);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().text(),
             "ranks is 1000000, which are more than 17179869184 messages; one rank stands for all "
-            "where the blocks are of one size (bytes a multiple of 1000000, or ideal blocks), and "
-            "links alike or those of its torus");
+            "where links are alike or those of its torus and, if messages share links or ranks are "
+            "on a torus, the blocks are of one size (bytes a multiple of 1000000, or ideal blocks)");
+}
+
+// A block that has a byte more is such on its whole way round, so some rank waits for one each time.
+TEST(OneForAll, BlocksOfTwoSizesAmongManyRanks) {
+  constexpr int kMany = 100'003;
+  const Fabric fabric = plain_regime().fabric;
+  const std::uint64_t bytes = std::uint64_t{64} << 20;
+  const auto all =
+      simulate(ring_all_gather(kMany), {Collective::all_gather, kMany, kMany}, fabric, bytes);
+  ASSERT_TRUE(all.ok()) << all.status().text();
+  const Rational block(Int128{bytes / kMany + 1}, 1);
+  EXPECT_TRUE(Rational(all->end, all->ticks_per_second) ==
+              Rational(kMany - 1) * (fabric.link.alpha + fabric.link.beta * block));
+  EXPECT_EQ(all->messages, std::uint64_t{kMany} * (kMany - 1));
+  EXPECT_EQ(all->rank_end.size(), std::size_t{kMany});
+  EXPECT_EQ(std::accumulate(all->sent.begin(), all->sent.end(), std::int64_t{0}),
+            static_cast<std::int64_t>(bytes) * (kMany - 1));
+}
+
+// What notes of all ranks would take is known before the work, which is refused with it.
+TEST(OneForAll, TooManyNotesAreRefusedAtOnce) {
+  constexpr int kMany = 6'561;
+  const Algorithm* line = find_algorithm(Collective::all_reduce, "trivance");
+  ASSERT_NE(line, nullptr);
+  Params params;
+  params.ranks = kMany;
+  const Schedule schedule = line->make(params);
+  const Goal goal = goal_of(*line, params, schedule);
+  SimulateOptions options{.most_bytes = std::uint64_t{128} << 20};
+  const Fabric fabric = plain_regime().fabric;
+  EXPECT_TRUE(simulate(schedule, goal, fabric, 1 << 20, options).ok());  // one stands for all
+  options.one_for_all = false;
+  const auto refused = simulate(schedule, goal, fabric, 1 << 20, options);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().code(), Code::out_of_memory);
+  EXPECT_NE(refused.status().text().find("B or more; 128 MiB are allowed"), std::string::npos)
+      << refused.status().text();
 }
 
 }  // namespace
