@@ -1,8 +1,9 @@
-// The bucket-size question: in how many pieces are gradients to be summed up?
+// The bucket-size question: into how many calls should the sum of the gradients be divided?
 import { duration, size, words } from './format';
 import type { Json } from './engine';
-import { errorOf, lanes, number, Slider, Text, useAnswer } from './parts';
+import { Computed, errorIn, errorOf, lanes, number, Slider, Text, useAnswer } from './parts';
 import { useParam } from './state';
+import { Word } from './words';
 
 /** `question`: of an all-reduce, but for its bytes. */
 export function Buckets({ question }: { question: Json }) {
@@ -10,20 +11,20 @@ export function Buckets({ question }: { question: Json }) {
   const [tensor, setTensor] = useParam('cost.tensor', '4M');
   const [backward, setBackward] = useParam('cost.backward', '20ms');
   const answer = useAnswer({ ask: 'buckets', question: { ...question, bytes: tensor }, tensors: number(tensors), ...(backward && { backward }) });
-  const json = answer?.json, errors = [json?.error as string | undefined];
+  const json = answer?.json, errors = [errorIn(answer)];
   const rows: Json[] = json?.rows ?? [];
   const most = Math.max(...rows.map((row) => row.seconds), 1e-30);
   return (
     <div class="card buckets">
-      <h3>How large should a bucket be?</h3>
-      <p class="note">Gradients come tensor by tensor while the backward pass runs. Small buckets pay for many messages; the last of few large ones hides behind nothing.</p>
+      <h3>How large should a <Word of="bucket" /> be?</h3>
+      <p class="note">Gradients become ready tensor by tensor during the backward pass. Small buckets cost many messages. Large buckets cost few, but the last one starts when the pass has ended, and nothing hides it.</p>
       <div class="controls">
         <Slider label="tensors" value={tensors} set={setTensors} least={1} most={256} error={errorOf('tensors', errors)} />
         <Text label="bytes of each" value={tensor} set={setTensor} error={errorOf('bytes', errors)} />
         <Text label="backward pass" value={backward} set={setBackward} placeholder="none" error={errorOf('backward', errors)} />
       </div>
       {json?.error && !['tensors', 'bytes', 'backward'].some((member) => errorOf(member, errors)) && <p class="error" role="status">{json.error}</p>}
-      {json && !json.error && (
+      <Computed of={[answer]}>{json && !json.error && (
         <>
           <ul class="rows">
             {rows.map((row, i) => (
@@ -37,10 +38,10 @@ export function Buckets({ question }: { question: Json }) {
               </li>
             ))}
           </ul>
-          <ul class="legend"><li class={lanes[1]}>exposed, as the figure says</li><li class={lanes[0]}>hidden behind the pass</li></ul>
-          <p class="note">{words(question.algorithm)}, {tensors} tensors of {tensor}.{json.calls !== undefined && ` Where communication takes longer than the pass, ${Number(json.calls.toPrecision(3))} calls wait least.`}</p>
+          <ul class="legend"><li class={lanes[1]}><Word of="exposed">exposed</Word>, the figure at the right</li><li class={lanes[0]}>hidden behind the backward pass</li></ul>
+          <p class="note">{words(question.algorithm)}, {tensors} tensors of {tensor}.{json.calls !== undefined && ` If communication takes longer than the backward pass, the exposed time is shortest with about ${Math.max(1, Math.round(json.calls))} ${Math.round(json.calls) <= 1 ? 'bucket' : 'buckets'} of equal size.`}</p>
         </>
-      )}
+      )}</Computed>
     </div>
   );
 }

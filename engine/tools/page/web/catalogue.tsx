@@ -2,13 +2,13 @@
 import { useState } from 'preact/hooks';
 import type { Json } from './engine';
 import { words } from './format';
-import { Choice, errorOf, number, Section, Text, useAnswer } from './parts';
+import { Choice, Computed, errorIn, errorOf, number, Section, Text, useAnswer } from './parts';
 import type { Catalogue as Data } from './setting';
 import { goTo, set, useParam } from './state';
 
 const columns: [string, string][] = [['name', 'algorithm'], ['collective', 'collective'], ['rounds', 'rounds'], ['sent', 'sent / M'], ['send_ports', 'ports']];
 
-/** That ask the same; what needs a switch that copies or adds is asked on a network that has one. */
+/** Commands that ask the same; an algorithm that needs a switch which copies or adds is asked on a network with one. */
 function Commands({ line, ranks }: { line: Json; ranks: string }) {
   const question = { collective: line.collective, algorithm: line.name, ranks: number(ranks), bytes: '1M' };
   const plain = useAnswer({ ask: 'simulate', question });
@@ -51,9 +51,9 @@ export function Catalogue({ catalogue }: { catalogue: Data }) {
       <div class="controls">
         <Choice label="collective" value={collective} set={setCollective} of={[['', 'all'], ...catalogue.collectives.map((one) => [one.name, words(one.name)] as [string, string])]} />
         <Text label="with the words" value={text} set={setText} />
-        <Text label="formulas at N =" value={n} set={setN} placeholder="any" error={errorOf('ranks', [error])} />
+        <Text label="formulas at N =" value={n} set={setN} placeholder="any" error={errorOf('ranks', [errorIn(answer)])} />
       </div>
-      <div class="wide" tabIndex={0} role="region" aria-label="table of algorithms">
+      <Computed of={[answer]}><div class="wide" tabIndex={0} role="region" aria-label="table of algorithms">
         <table>
           <thead>
             <tr>{columns.map(([key, title]) => <th scope="col" aria-sort={order === key ? 'ascending' : 'none'}><button onClick={() => setOrder(order === key ? '' : key)}>{title}{order === key ? ' ▲' : ''}</button></th>)}<th scope="col">source</th></tr>
@@ -85,7 +85,7 @@ export function Catalogue({ catalogue }: { catalogue: Data }) {
             })}
           </tbody>
         </table>
-      </div>
+      </div></Computed>
     </Section>
   );
 }

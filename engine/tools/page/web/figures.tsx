@@ -14,7 +14,7 @@ interface Part {
   layout: string;
   rank?: number; // whose messages stand out
   block?: number; // whose way is drawn, instead of steps
-  holdings?: boolean; // with what everybody holds afterwards
+  holdings?: boolean; // with the contributions that each rank holds afterwards
 }
 interface Figure {
   name: string;
@@ -85,7 +85,7 @@ export function Figures() {
   const [name, setName] = useParam('papers.figure', figures[0].name);
   const figure = figures.find((one) => one.name === name) ?? figures[0];
   const answers = useAnswers(figure.parts.map((part) => ({ ask: 'play', question: part.question })));
-  const current = figure.parts.every((part, i) => answers[i]?.json.error || (answers[i]?.json.algorithm === part.question.algorithm && answers[i]?.json.ranks === part.question.ranks));
+  const current = answers.length === figure.parts.length && answers.every((answer) => !answer.old);
   return (
     <div class="figures">
       <div class="controls"><Choice label="figure" value={figure.name} set={setName} of={figures.map((one) => [one.name, one.title])} /></div>

@@ -1,4 +1,4 @@
-// The papers: every claim with its verdict, found by the native engine when the page was built.
+// The papers: each claim with the verdict of the native engine, computed when the page was built.
 import { useEffect, useState } from 'preact/hooks';
 import { bytesOf, type Json } from './engine';
 import { words } from './format';
@@ -30,7 +30,7 @@ export function Papers({ catalogue }: { catalogue: Catalogue }) {
     return collective && lineOf(catalogue, collective, algorithm) ? [collective, algorithm] : undefined;
   };
   return (
-    <Section id="papers" title="The papers" lead={claims ? `${claims.counts.claims} claims of papers and lessons, each computed on both sides. Of ${claims.counts.kinds.executed.claims} that run a schedule ${Object.keys(verdicts).map((v) => `${claims.counts.kinds.executed[v]} ${plural[v]}`).join(', ')}; the others are arithmetic, definitions or formulas of our own.` : 'Claims and their verdicts.'}>
+    <Section id="papers" title="The papers" lead={claims ? `${claims.counts.claims} claims of papers and lessons; the engine has computed both sides of each. Of ${claims.counts.kinds.executed.claims} that run a schedule ${Object.keys(verdicts).map((v) => `${claims.counts.kinds.executed[v]} ${plural[v]}`).join(', ')}; the others are arithmetic, definitions or Rankine’s own formulas.` : 'Claims and their verdicts.'}>
       <div class="controls">
         <Choice label="paper" value={paper} set={(value) => (show(12), setPaper(value))} of={[['', 'all'], ...[...new Set(all.map((one) => one.paper as string))].map((p) => [p, p] as [string, string])]} />
         <Choice label="verdict" value={verdict} set={(value) => (show(12), setVerdict(value))} of={[['', 'all'], ...Object.entries(verdicts)]} />
@@ -61,7 +61,7 @@ export function Papers({ catalogue }: { catalogue: Catalogue }) {
       </ul>
       <p class="note" role="status">{Math.min(shown, found.length)} of {found.length}</p>
       {found.length > shown && <button onClick={() => show(shown + 24)}>More</button>}
-      <h3 class="figures">Their figures, drawn anew</h3>
+      <h3 class="figures">Figures of the papers, drawn from the engine’s schedules</h3>
       <Figures />
     </Section>
   );

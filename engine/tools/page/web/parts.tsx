@@ -1,31 +1,40 @@
 // Controls that all sections share.
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { ask, type Answer, type Json } from './engine';
 import { size, words } from './format';
+import { Word } from './words';
 
 export const calm = matchMedia('(prefers-reduced-motion: reduce)').matches;
 
-/** The answer to a request, and the one before until it is there. */
-export function useAnswer(request: Json | undefined): Answer | undefined {
-  const [answer, set] = useState<Answer>();
-  const text = request && JSON.stringify(request);
-  useEffect(() => {
-    let current = true;
-    if (text) ask(JSON.parse(text)).then((found) => current && set(found));
-    return () => void (current = false);
-  }, [text]);
-  return answer;
-}
-export function useAnswers(requests: Json[]): Answer[] {
-  const [answers, set] = useState<Answer[]>([]);
+/** An answer on the screen; `old` while the engine still computes the answer to what is asked now. */
+export type Shown = Answer & { old: boolean };
+
+/** The answers to requests; until all of them are there, those to the requests before, which are then `old`. */
+export function useAnswers(requests: Json[]): Shown[] {
+  const [found, set] = useState<{ to: string; answers: Answer[] }>({ to: '[]', answers: [] });
   const text = JSON.stringify(requests);
   useEffect(() => {
     let current = true;
-    Promise.all(JSON.parse(text).map(ask)).then((found) => current && set(found as Answer[]));
+    Promise.all(JSON.parse(text).map(ask)).then((answers) => current && set({ to: text, answers: answers as Answer[] }));
     return () => void (current = false);
   }, [text]);
-  return answers;
+  const old = found.to !== text;
+  return useMemo(() => found.answers.map((answer) => ({ ...answer, old })), [found, old]);
+}
+export const useAnswer = (request: Json | undefined): Shown | undefined => useAnswers(request ? [request] : [])[0];
+
+export const errorIn = (answer: Shown | undefined): string | undefined => (answer && !answer.old ? answer.json.error : undefined);
+
+/** Around figures that come from answers: says so while they are old, or not there yet. */
+export function Computed(props: { of: (Shown | undefined)[]; children: ComponentChildren }) {
+  const busy = props.of.length === 0 || props.of.some((one) => !one || one.old);
+  return (
+    <div class="computed" aria-busy={busy}>
+      {props.children}
+      {busy && <p class="computing">computing …</p>}
+    </div>
+  );
 }
 
 let ids = 0;
@@ -33,23 +42,27 @@ export function useId(): string {
   return useState(() => `f${++ids}`)[0];
 }
 
-/** The engine's errors begin with the member that they are about, behind the algorithm's name where it is a parameter of its own. */
+/** The engine's error begins with the name of the member at fault; for an algorithm's own parameter the algorithm's name comes first. */
 export const errorOf = (member: string, errors: (string | undefined)[]): string | undefined =>
   errors.find((error) => {
     const own = error?.replace(/^\w+ '\w+': /, '');
     return own?.startsWith(member + ' ') || own?.startsWith(`--${member} `);
   });
 const members = ['ranks', 'bytes', 'alpha', 'bandwidth', 'ports', 'dims', 'segments', 'root'];
-/** Those that no control of ours is about. */
+/** Errors that belong to no control. */
 export const otherErrors = (errors: (string | undefined)[]): string[] => [
   ...new Set(errors.filter((error): error is string => !!error && !members.some((member) => errorOf(member, [error])))),
 ];
 
-export function Field(props: { label: string; error?: string; children: (id: string, described?: string) => ComponentChildren }) {
+/** `word`: of words.tsx, behind a question mark. */
+export function Field(props: { label: string; word?: string; error?: string; children: (id: string, described?: string) => ComponentChildren }) {
   const id = useId();
   return (
     <div class={'field' + (props.error ? ' wrong' : '')}>
-      <label for={id}>{props.label}</label>
+      <span class="name">
+        <label for={id}>{props.label}</label>
+        {props.word && <Word of={props.word} label={`what ${words(props.word)} means`}>?</Word>}
+      </span>
       {props.children(id, props.error ? id + 'e' : undefined)}
       {props.error && (
         <p class="error" id={id + 'e'} role="status">
@@ -60,9 +73,9 @@ export function Field(props: { label: string; error?: string; children: (id: str
   );
 }
 
-export function Text(props: { label: string; value: string; set: (value: string) => void; error?: string; placeholder?: string }) {
+export function Text(props: { label: string; word?: string; value: string; set: (value: string) => void; error?: string; placeholder?: string }) {
   return (
-    <Field label={props.label} error={props.error}>
+    <Field label={props.label} word={props.word} error={props.error}>
       {(id, described) => (
         <input id={id} aria-describedby={described} aria-invalid={!!props.error} value={props.value} placeholder={props.placeholder}
           size={8} spellcheck={false} onChange={(e) => props.set(e.currentTarget.value.trim())} />
@@ -71,9 +84,9 @@ export function Text(props: { label: string; value: string; set: (value: string)
   );
 }
 
-export function Choice(props: { label: string; value: string; set: (value: string) => void; of: (string | [string, string])[] }) {
+export function Choice(props: { label: string; word?: string; value: string; set: (value: string) => void; of: (string | [string, string])[] }) {
   return (
-    <Field label={props.label}>
+    <Field label={props.label} word={props.word}>
       {(id) => (
         <select id={id} value={props.value} onChange={(e) => props.set(e.currentTarget.value)}>
           {props.of.map((one) => {
@@ -86,14 +99,14 @@ export function Choice(props: { label: string; value: string; set: (value: strin
   );
 }
 
-/** A slider with a field beside it, where one may type what the slider does not reach. */
+/** A slider, and beside it a field for values beyond the slider's range. */
 export function Slider(props: {
-  label: string; value: string; set: (value: string) => void; least: number; most: number; error?: string; placeholder?: string;
+  label: string; word?: string; value: string; set: (value: string) => void; least: number; most: number; error?: string; placeholder?: string;
   toSlider?: (text: string) => number; fromSlider?: (value: number) => string;
 }) {
   const at = props.toSlider ? props.toSlider(props.value) : Number(props.value);
   return (
-    <Field label={props.label} error={props.error}>
+    <Field label={props.label} word={props.word} error={props.error}>
       {(id, described) => (
         <span class="slider">
           <input type="range" id={id} min={props.least} max={props.most} value={Number.isFinite(at) ? at : props.least}
@@ -113,20 +126,20 @@ export const sizePower = (text: string): number => {
   return found ? Math.round(Math.log2(Number(found[1])) + 10 * units.indexOf(found[2])) : NaN;
 };
 export function Bytes(props: { label?: string; value: string; set: (value: string) => void; error?: string }) {
-  return <Slider label={props.label ?? 'M, bytes per rank'} value={props.value} set={props.set} error={props.error} least={6} most={32}
+  return <Slider label={props.label ?? 'M, bytes per rank'} word="M" value={props.value} set={props.set} error={props.error} least={6} most={32}
     toSlider={sizePower} fromSlider={sizeText} />;
 }
 
 /** A slider over some texts; the first, an empty one, leaves it to the preset. */
-export function Steps(props: { label: string; value: string; set: (value: string) => void; of: string[]; error?: string }) {
-  return <Slider label={props.label} value={props.value} set={props.set} error={props.error} least={0} most={props.of.length - 1} placeholder="preset"
+export function Steps(props: { label: string; word?: string; value: string; set: (value: string) => void; of: string[]; error?: string }) {
+  return <Slider label={props.label} word={props.word} value={props.value} set={props.set} error={props.error} least={0} most={props.of.length - 1} placeholder="preset"
     toSlider={(text) => props.of.indexOf(text)} fromSlider={(step) => props.of[step]} />;
 }
 
-/** Ranks and numbers as JSON wants them; what is no number goes to the engine as it is, who says why not. */
+/** A number for JSON; any other text goes to the engine unchanged, which refuses it with a reason. */
 export const number = (text: string): Json => (/^-?\d+$/.test(text) ? Number(text) : text);
 
-/** A canvas that fills its parent's width, drawn anew where it or what it shows changes. */
+/** A canvas as wide as its parent; redrawn when its size or its contents change. */
 export function Canvas(props: {
   height: number | ((width: number) => number); draw: (g: CanvasRenderingContext2D, width: number, height: number) => void; label: string;
   onPoint?: (x: number, y: number, click: boolean) => void; onKey?: (event: KeyboardEvent) => void;

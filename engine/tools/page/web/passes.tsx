@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks';
 import { barAt, barBy, type Bars } from './bars';
 import { Canvas, colour } from './parts';
+import { Word } from './words';
 
 const columns = 6;
 const passes: [string, string][] = [['forward', 'lane0'], ['backward', 'lane1'], ['weights', 'lane2']];
@@ -59,7 +60,7 @@ export function Passes({ numbers, stages, end, text }: { numbers: Float64Array; 
           g.textAlign = 'left';
         }} />
       <ul class="legend">{passes.map(([name, lane]) => <li class={lane}>{name}</li>)}</ul>
-      <p class="readout" role="status">{at >= 0 && at < bars.count ? textOf(at * columns) : 'A row is a stage; gaps are the bubble. Point at a pass, or use the arrow keys, to read it.'}</p>
+      <p class="readout" role="status">{at >= 0 && at < bars.count ? textOf(at * columns) : <>A row is a stage; gaps are the <Word of="bubble" />. Point at a pass, or use the arrow keys, to read it.</>}</p>
     </>
   );
 }

@@ -1,19 +1,20 @@
-// The planner: a training step mapped to ranks, as the engine plans it; the pipeline over time, what hides and what does not.
+// The planner: the engine's plan of a training step on ranks; its pipeline over time, hidden and exposed communication.
 import { duration, size } from './format';
-import { Choice, errorOf, number, Section, Slider, useAnswer } from './parts';
+import { Choice, Computed, errorIn, errorOf, number, Section, Slider, useAnswer } from './parts';
 import { Passes } from './passes';
 import { useParam } from './state';
+import { Word } from './words';
 
 const axes: [string, string, number][] = [
-  ['tp', 'tp, ranks that share every matrix', 16], ['sp', 'sp, ranks that share every sequence', 16], ['ep', 'ep, ranks that share the experts', 16],
-  ['dp', 'dp, ranks with a batch of their own', 64], ['pp', 'pp, pipeline stages', 16],
+  ['tp', 'tp, ranks that divide each matrix', 16], ['sp', 'sp, ranks that divide each sequence', 16], ['ep', 'ep, ranks that divide the experts', 16],
+  ['dp', 'dp, ranks that divide the batch', 64], ['pp', 'pp, pipeline stages', 16],
 ];
 const memory: [string, string, string][] = [
   ['layer_state', 'layers: parameters, gradients, optimizer', 'lane0'], ['embedding_state', 'embedding or output matrix, likewise', 'lane2'], ['activations', 'activations', 'lane1'],
 ];
 const first: Record<string, string> = { tp: '2', dp: '2', pp: '4', micro_batches: '8' };
 
-/** Parts of a whole, as widths: what each is stands beside it. */
+/** Parts of a whole as widths, with a legend. */
 function Bar(props: { label: string; parts: [string, number, string][]; whole: number; text: (value: number) => string }) {
   return (
     <figure class="card">
@@ -40,28 +41,28 @@ export function Planner() {
   const answer = useAnswer({ ask: 'plan', model, machine, order, recompute, zero: number(zero), router_skew: number(skew) / 100, ...Object.fromEntries(sizes.map((one) => [one.key, number(one.value)])) });
   // Names to choose from come with an answer that is none, too.
   const names = useAnswer({ ask: 'plan' });
-  const json = answer?.json, error = json?.error as string | undefined, errors = [error];
+  const json = answer?.json, error = json?.error as string | undefined, errors = [errorIn(answer)];
   const numbers = answer?.numbers ?? new Float64Array();
   const stages = json && !error ? json.axes.pp : 0;
-  const beside = error && ['router_skew', ...sizes.map((one) => one.key)].some((key) => errorOf(key, errors));
+  const beside = ['router_skew', ...sizes.map((one) => one.key)].some((key) => errorOf(key, errors));
   return (
-    <Section id="planner" title="The planner" lead={<>Where a training step’s time goes. Map a model to ranks along five axes; every collective below is simulated on the machine’s network, and every pass of the pipeline is played. What computing covers costs nothing.</>}>
+    <Section id="planner" title="The planner" lead={<>The time of a training step, and what it is spent on. Divide a model among ranks along <Word of="axes">five axes</Word>. Each collective below is <Word of="simulated" /> on the machine’s network, and so is each pass of the pipeline. Communication that runs while the rank computes (<Word of="exposed">hidden</Word>) adds no time.</>}>
       <div class="controls">
         <Choice label="model" value={model} set={setModel} of={(names?.json.models ?? [{ name: model }]).map((one: any) => [one.name, one.name])} />
         <Choice label="machine" value={machine} set={setMachine} of={(names?.json.machines ?? [{ name: machine }]).map((one: any) => [one.name, one.name])} />
-        {sizes.map((one) => <Slider label={one.label} value={one.value} set={one.set} least={1} most={one.most} error={errorOf(one.key, errors)} />)}
-        <Slider label="tokens of the busiest rank along ep, % of the mean" value={skew} set={setSkew} least={100} most={100 * Math.max(1, json?.axes?.ep ?? 1)} error={errorOf('router_skew', errors)} />
-        <Choice label="order of a stage’s work" value={order} set={setOrder} of={[['gpipe', 'GPipe'], ['1f1b', '1F1B'], ['zb1p', 'ZB1P'], ['zb2p', 'ZB2P'], ['zbv', 'ZB-V']]} />
-        <Choice label="thrown away and computed again" value={recompute} set={setRecompute} of={[['none', 'nothing'], ['selective', 'attention'], ['full', 'all']]} />
-        <Choice label="split along dp (ZeRO)" value={zero} set={setZero} of={[['0', 'nothing'], ['1', 'the optimizer'], ['2', 'gradients, too'], ['3', 'parameters, too']]} />
+        {sizes.map((one) => <Slider label={one.label} word={one.key === 'micro_batches' ? 'micro_batch' : 'axes'} value={one.value} set={one.set} least={1} most={one.most} error={errorOf(one.key, errors)} />)}
+        <Slider label="tokens of the busiest rank along ep, % of the mean" word="router_skew" value={skew} set={setSkew} least={100} most={100 * Math.max(1, json?.axes?.ep ?? 1)} error={errorOf('router_skew', errors)} />
+        <Choice label="order of a stage’s passes" word="orders" value={order} set={setOrder} of={[['gpipe', 'GPipe'], ['1f1b', '1F1B'], ['zb1p', 'ZB1P'], ['zb2p', 'ZB2P'], ['zbv', 'ZB-V']]} />
+        <Choice label="computed again in the backward pass" word="recompute" value={recompute} set={setRecompute} of={[['none', 'nothing'], ['selective', 'attention'], ['full', 'all']]} />
+        <Choice label="divided along dp (ZeRO)" word="ZeRO" value={zero} set={setZero} of={[['0', 'nothing'], ['1', 'the optimizer'], ['2', 'gradients also'], ['3', 'parameters also']]} />
       </div>
-      {error && !beside && <p class="error" role="status">{error}</p>}
-      {json && !error && (
+      {errors[0] && !beside && <p class="error" role="status">{error}</p>}
+      <Computed of={[answer]}>{json && !error && (
         <>
-          <p class="verdict"><b>{json.title}</b>: a step takes {duration(json.seconds)}, with {(100 * json.utilisation).toFixed(1)} % of what the products reach{json.memory.fits ? '' : '; it does not fit into a rank’s memory'}.</p>
-          <div class="stage">
+          <p class="verdict"><b>{json.title}</b>: a step takes {duration(json.seconds)}; its <Word of="utilisation" /> is {(100 * json.utilisation).toFixed(1)} % of the ranks’ peak{json.memory.fits ? '' : '; it does not fit into a rank’s memory'}.</p>
+          <div class="stage three">
             <Bar label={`A step of stage ${json.stage}`} whole={json.seconds} text={duration}
-              parts={[['computing', json.computing, 'lane0'], ['communicating, exposed', json.exposed, 'lane1'], ['waiting for other stages', json.bubble, 'lane3']]} />
+              parts={[['computing', json.computing, 'lane0'], ['communicating, exposed', json.exposed, 'lane1'], ['waiting for other stages (the bubble)', json.bubble, 'lane3']]} />
             <Bar label={`Communicating, ${duration(json.communicating)} in all`} whole={json.communicating} text={duration}
               parts={[['hidden behind computing', json.hidden, 'lane0'], ['exposed', json.exposed, 'lane1']]} />
             <figure class="card">
@@ -94,7 +95,7 @@ export function Planner() {
             </table>
           </div>
         </>
-      )}
+      )}</Computed>
     </Section>
   );
 }

@@ -4,9 +4,10 @@ import type { Json } from './engine';
 import { runs, size, words } from './format';
 import { Arrows } from './arrows';
 import { Grid } from './grid';
-import { calm, Choice, errorOf, number, otherErrors, Section, Slider, Text, useAnswer } from './parts';
+import { calm, Choice, Computed, errorIn, errorOf, number, otherErrors, Section, Slider, Text, useAnswer } from './parts';
 import { CollectiveChoice, lineOf, linesOf, type Catalogue } from './setting';
 import { States } from './states';
+import { Word } from './words';
 import { useParam } from './state';
 
 export function usePlayed(catalogue: Catalogue) {
@@ -63,23 +64,23 @@ export function Editor(props: { states: States; round: number; edits: Json[]; se
         ))}
       </ul>
       {transfers.length > 64 && <p class="note">and {transfers.length - 64} more</p>}
-      {props.edits.length > 0 && <p><button onClick={() => props.set(props.edits.slice(0, -1))}>Undo</button> <button onClick={() => props.set([])}>All as it was</button></p>}
+      {props.edits.length > 0 && <p><button onClick={() => props.set(props.edits.slice(0, -1))}>Undo</button> <button onClick={() => props.set([])}>Undo all</button></p>}
     </details>
   );
 }
 
-/** The engine counts all from 0; here one counts rounds that are done. */
-export const Counted = ({ round }: { round: number }) => (round >= 0 ? <span class="counted"> (Counted from 0: its round {round} is round {round + 1} here.)</span> : null);
+/** The engine counts rounds from 0, the page from 1. */
+export const Counted = ({ round }: { round: number }) => (round >= 0 ? <span class="counted"> (This text counts rounds from 0: its round {round} is round {round + 1} above.)</span> : null);
 
 export function Proof({ proof, ranks }: { proof: Json; ranks: number }) {
   return proof.proved ? (
-    <p class="proof good" role="status"><b>Proved</b> for N = {ranks}: every block arrives complete, every contribution counts once, nothing is read that is not there.</p>
+    <p class="proof good" role="status"><b>Proved</b> for N = {ranks}: each block arrives complete, each contribution counts once, and no message reads data that are not there.</p>
   ) : (
     <p class="proof bad" role="status"><b>Broken: {words(proof.kind)}.</b> {proof.text}<Counted round={proof.round} /></p>
   );
 }
 
-/** What each rank sends of a vector of 1 MiB, against what some rank has to. */
+/** The bytes that each rank sends of a vector of 1 MiB, and the lower bound for the busiest rank. */
 function BytesPerRank({ sent, least, rank }: { sent: number[]; least: number; rank: number }) {
   const most = Math.max(least, ...sent) || 1;
   return (
@@ -88,7 +89,7 @@ function BytesPerRank({ sent, least, rank }: { sent: number[]; least: number; ra
         {sent.map((bytes, r) => <i class={r === rank ? 'picked' : ''} style={{ height: `${(100 * bytes) / most}%` }} title={`rank ${r}: ${size(bytes)}`} />)}
         <span class="least" style={{ bottom: `${(100 * least) / most}%` }} />
       </span>
-      <figcaption>What each rank sends of a vector of 1 MiB{rank >= 0 && `; rank ${rank} ${size(sent[rank])}`}: {size(Math.max(...sent))} at most. The line is what some rank has to send, {size(least)}.</figcaption>
+      <figcaption>What each rank sends of a vector of 1 MiB{rank >= 0 && `; rank ${rank} ${size(sent[rank])}`}: {size(Math.max(...sent))} at most. The dashed line is the lower bound: in any algorithm some rank sends at least {size(least)}.</figcaption>
     </figure>
   );
 }
@@ -102,7 +103,6 @@ export function Player({ catalogue }: { catalogue: Catalogue }) {
   const edits = useMemo(() => editsOf(p.edits), [p.edits]);
   const answer = useAnswer({ ask: 'play', question: p.question, ...(edits.length > 0 ? { edits } : {}) });
   const cost = useAnswer({ ask: 'simulate', question: p.question });
-  const error = answer?.json.error as string | undefined;
   const states = useMemo(() => (answer && !answer.json.error ? new States(answer) : undefined), [answer]);
   const round = states ? Math.max(0, Math.min(states.rounds, Number(p.round) || 0)) : 0;
   const rank = states && Number(follow) < states.ranks ? Number(follow) : -1;
@@ -113,21 +113,21 @@ export function Player({ catalogue }: { catalogue: Catalogue }) {
     return () => clearTimeout(timer);
   }, [playing, round, states, speed]);
   const transfers: Json[] = states && round > 0 ? states.json.transfers[round - 1] : [];
-  const errors = [error];
+  const errors = [errorIn(answer)];
   return (
-    <Section id="player" title="The player" lead="One algorithm, round by round: who sends what to whom, and whose contributions everybody holds. The proof below is made while you look.">
+    <Section id="player" title="The player" lead={<>One algorithm, <Word of="round" /> by round: which <Word of="rank" /> sends which <Word of="block" /> to which rank, and whose <Word of="contribution">contributions</Word> each rank holds. The <Word of="proof" /> below is computed for what you see.</>}>
       <div class="controls">
         <CollectiveChoice catalogue={catalogue} value={p.collective} set={(value) => (p.setCollective(value), p.setAlgorithm(linesOf(catalogue, value)[0].name), p.setEdits('[]'), go(0))} />
         <Choice label="algorithm" value={p.algorithm} set={(value) => (p.setAlgorithm(value), p.setEdits('[]'), go(0))} of={linesOf(catalogue, p.collective).map((line) => line.name)} />
-        <Slider label="N, ranks" value={p.n} set={(value) => (p.setN(value), p.setEdits('[]'))} least={2} most={64} error={errorOf('ranks', errors)} />
-        {p.takes('segments') && <Text label="segments" value={p.segments} set={p.setSegments} error={errorOf('segments', errors)} />}
+        <Slider label="N, ranks" word="N" value={p.n} set={(value) => (p.setN(value), p.setEdits('[]'))} least={2} most={64} error={errorOf('ranks', errors)} />
+        {p.takes('segments') && <Text label="segments" word="segment" value={p.segments} set={p.setSegments} error={errorOf('segments', errors)} />}
         {p.takes('dims') && <Text label="sizes of the torus, 3x3" value={p.dims} set={p.setDims} placeholder="a ring" error={errorOf('dims', errors)} />}
-        {p.rooted && <Text label="root" value={p.root} set={p.setRoot} error={errorOf('root', errors)} />}
+        {p.rooted && <Text label="root" word="root" value={p.root} set={p.setRoot} error={errorOf('root', errors)} />}
         <Choice label="drawn as" value={layout} set={setLayout} of={[['auto', 'what suits it'], ['circle', 'a circle'], ['line', 'a line'], ['tree', 'a tree'], ['grid', 'a torus']]} />
       </div>
       <p class="note">{p.line?.summary}. {p.line?.citation}.</p>
       {otherErrors(errors).map((text) => <p class="error" role="status">{text}</p>)}
-      {states && (
+      <Computed of={[answer]}>{states && (
         <>
           <div class="transport">
             <button aria-label="to the start" onClick={() => (play(false), go(0))}>|◀</button>
@@ -151,12 +151,12 @@ export function Player({ catalogue }: { catalogue: Catalogue }) {
           </div>
           <Proof proof={states.json.proof} ranks={states.ranks} />
           {cost && !cost.json.error && edits.length === 0 && (
-            <BytesPerRank sent={cost.json.sent} least={cost.json.least_bytes} rank={rank} />
+            <Computed of={[cost]}><BytesPerRank sent={cost.json.sent} least={cost.json.least_bytes} rank={rank} /></Computed>
           )}
           <details><summary>This round in words</summary><ul class="transfers">{transfers.slice(0, 64).map((t) => <li>{transferText(t)}</li>)}</ul></details>
           <Editor states={states} round={round} edits={edits} set={(next) => p.setEdits(JSON.stringify(next))} />
         </>
-      )}
+      )}</Computed>
     </Section>
   );
 }

@@ -1,8 +1,9 @@
 // The race: three algorithms of a collective side by side, on the engine's times.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Answer } from './engine';
+import { Word } from './words';
 import { duration, rate, size, words } from './format';
-import { calm, Choice, colour, lanes, otherErrors, Section, sizeText, useAnswer, useAnswers } from './parts';
+import { calm, Choice, colour, Computed, errorIn, lanes, otherErrors, Section, sizeText, useAnswer, useAnswers } from './parts';
 import { circle } from './layout';
 import { CollectiveChoice, linesOf, question, useNetwork, usual, useSizes, type Catalogue } from './setting';
 import { useParam } from './state';
@@ -16,7 +17,7 @@ function drawLane(g: CanvasRenderingContext2D, width: number, height: number, an
   const messages = answer.numbers;
   const side = Math.min(width, height);
   const place = circle(ranks).map(([x, y]) => [(width - side) / 2 + x * side, (height - side) / 2 + y * side]);
-  const radius = Math.max(2.5, Math.min(13, (side * 1.1) / ranks));
+  const radius = Math.max(2.5, Math.min(13, 0.075 * side, (side * 1.1) / ranks));
   const got = new Float64Array(ranks), all = new Float64Array(ranks);
   const line = colour('line'), ink = colour('ink');
   g.lineCap = 'round';
@@ -64,7 +65,7 @@ function drawLane(g: CanvasRenderingContext2D, width: number, height: number, an
     g.beginPath();
     g.arc(x, y, radius, -Math.PI / 2, -Math.PI / 2 + 2 * Math.PI * part);
     g.stroke();
-    if (radius < 8) continue;
+    if (radius < 7) continue;
     g.fillStyle = part >= 1 ? paper : ink;
     g.fillText(String(r), x, y + 0.5);
   }
@@ -82,7 +83,10 @@ function fit(canvas: HTMLCanvasElement): [CanvasRenderingContext2D, number, numb
   return [g, width, height];
 }
 
-/** Who is fastest at which size, as a strip of colours. */
+/** Linked to its meaning once: in the first lane. */
+const mean = (lane: number, word: string, text: string) => (lane === 0 ? <Word of={word}>{text}</Word> : text);
+
+/** The fastest algorithm at each size, as a strip of colours. */
 function Winners(props: { answer: Answer | undefined; names: string[]; bytes: number; setM: (m: string) => void }) {
   const json = props.answer?.json;
   if (!json?.crossovers?.length) return null;
@@ -111,7 +115,7 @@ function Winners(props: { answer: Answer | undefined; names: string[]; bytes: nu
             {i > 0 && <button class="plain" onClick={() => props.setM(String(Math.round(part.bytes)))}>from {size(part.bytes)} on</button>} <b>{words(props.names[part.winner])}</b>
           </>
         ))}
-        . Where it changes the times cross.
+        .{parts.length > 1 && <> Each change of colour is a <Word of="crossover" />: there two algorithms take the same time.</>}
       </p>
     </div>
   );
@@ -133,7 +137,7 @@ export function Race({ catalogue }: { catalogue: Catalogue }) {
     ask: 'curve', over: 'bytes', values,
     questions: names.map((name) => ({ ...question(catalogue, collective, name, { ranks, ...rest }), })),
   });
-  const errors = [...answers, ...costs].map((answer) => answer.json.error as string | undefined);
+  const errors = [...answers, ...costs].map(errorIn);
   const ready = answers.length === names.length;
   const slowest = Math.max(0, ...answers.map((answer) => answer.json.time ?? 0));
   const best = costs.filter((one) => !one.json.error).sort((a, b) => a.json.time - b.json.time)[0]?.json;
@@ -191,42 +195,10 @@ export function Race({ catalogue }: { catalogue: Catalogue }) {
   };
 
   return (
-    <Section id="race" title="The race" lead={<>Three ways to do the same thing, on one network. Every dot is a message; a rank fills as what it is sent arrives. The times are the engine’s, exact.</>}>
+    <Section id="race" title="The race" lead={<>Three algorithms do the same work on the same <Word of="network" />. Each dot is a <Word of="message" />; a <Word of="rank" /> fills up while its messages arrive. The times are <Word of="simulated" />.</>}>
       <div class="controls">
         <CollectiveChoice catalogue={catalogue} value={collective} set={(value) => (setPicked(''), setCollective(value))} />
         {sizes.controls(errors)}
-      </div>
-      <div class="lanes">
-        {names.map((name, i) => {
-          const answer = answers[i], json = costs[i]?.json;
-          return (
-            <article class={'card lane ' + lanes[i]} data-algorithm={name}>
-              <Choice label={`lane ${i + 1}`} value={name} set={(value) => setPicked(names.map((each, j) => (j === i ? value : each)).join(','))}
-                of={linesOf(catalogue, collective).map((line) => line.name)} />
-              {answer?.json.error ? (
-                <p class="error" role="status">{answer.json.error}</p>
-              ) : (
-                <>
-                  <canvas class="square" ref={(element) => void (canvases.current[i] = element)} role="img"
-                    aria-label={`${words(name)} among ${answer?.json.ranks ?? ''} ranks: ${json && !json.error ? `${duration(json.time)}, ${json.messages} messages in ${json.rounds} rounds` : ''}`} />
-                  <p class="clock" ref={(element) => void (clocks.current[i] = element)}>0</p>
-                  {json && !json.error && (
-                    <dl class="facts">
-                      <div class={json.algorithm === best?.algorithm ? 'best' : ''}><dt>time</dt><dd data-fact="time" data-value={json.time}>{duration(json.time)}</dd></div>
-                      <div><dt>made of</dt><dd data-fact="alphas" data-value={json.alphas}>{json.alphas_text} α + {Number(json.betas.toPrecision(4))} Mβ</dd></div>
-                      <div><dt>rounds</dt><dd data-fact="rounds" data-value={json.rounds}>{json.rounds}</dd></div>
-                      <div><dt>messages</dt><dd data-fact="messages" data-value={json.messages}>{json.messages}</dd></div>
-                      <div><dt>busiest rank sends</dt><dd data-fact="sent_max" data-value={json.sent_max}>{size(json.sent_max)}</dd></div>
-                      <div><dt>ports wanted</dt><dd data-fact="ports_needed" data-value={json.ports_needed}>{json.ports_needed}{json.serialises ? ', more than there are' : ''}</dd></div>
-                      <div><dt>busbw</dt><dd data-fact="busbw" data-value={json.busbw}>{rate(json.busbw)}</dd></div>
-                      {json.segments > 1 && <div><dt>segments</dt><dd data-fact="segments" data-value={json.segments}>{json.segments}</dd></div>}
-                    </dl>
-                  )}
-                </>
-              )}
-            </article>
-          );
-        })}
       </div>
       <div class="transport">
         <button class="main" onClick={() => (running ? run(false) : start(time.current >= 1 ? 0 : time.current))}>{running ? 'Pause' : 'Run'}</button>
@@ -238,15 +210,53 @@ export function Race({ catalogue }: { catalogue: Catalogue }) {
         }} />
         <Choice label="speed" value={speed} set={setSpeed} of={[['0.25', '¼'], ['0.5', '½'], ['1', '1'], ['2', '2'], ['4', '4']]} />
       </div>
-      {best && (
-        <p class="verdict">
-          <b>{words(best.algorithm)}</b> wins with {duration(best.time)}: {best.alphas_text} times α, and M β {Number(best.betas.toPrecision(4))} times.{' '}
-          {costs.filter((one) => !one.json.error && one.json !== best).map((one, i) => (
-            <>{i > 0 ? '; ' : ''}{words(one.json.algorithm)} pays {one.json.alphas_text} α + {Number(one.json.betas.toPrecision(4))} Mβ, {Number((one.json.time / best.time).toPrecision(3))} times as long</>
-          ))}. <span class="note">{best.words}.</span>
-        </p>
-      )}
-      <Winners answer={curve} names={names} bytes={best?.bytes ?? 0} setM={sizes.setM} />
+      <div class="lanes racers">
+        {names.map((name, i) => {
+          const answer = answers[i], json = costs[i]?.json;
+          return (
+            <article class={'card lane ' + lanes[i]} data-algorithm={name}>
+              <Choice label={`lane ${i + 1}`} value={name} set={(value) => setPicked(names.map((each, j) => (j === i ? value : each)).join(','))}
+                of={linesOf(catalogue, collective).map((line) => line.name)} />
+              <Computed of={[answer, costs[i]]}>
+                {answer?.json.error ? (
+                  <p class="error" role="status">{answer.json.error}</p>
+                ) : (
+                  <>
+                    <canvas class="square" ref={(element) => void (canvases.current[i] = element)} role="img"
+                      aria-label={`${words(name)} among ${answer?.json.ranks ?? ''} ranks: ${json && !json.error ? `${duration(json.time)}, ${json.messages} messages in ${json.rounds} rounds` : ''}`} />
+                    <p class="clock" ref={(element) => void (clocks.current[i] = element)}>0</p>
+                    {json && !json.error && (
+                      <dl class="facts">
+                        <div class={json.algorithm === best?.algorithm ? 'best' : ''}><dt>time</dt><dd data-fact="time" data-value={json.time}>{duration(json.time)}</dd></div>
+                        <div><dt>{mean(i, 'alpha', 'made of')}</dt><dd data-fact="alphas" data-value={json.alphas}>{json.alphas_text} α + {Number(json.betas.toPrecision(4))} Mβ</dd></div>
+                        <div><dt>{mean(i, 'round', 'rounds')}</dt><dd data-fact="rounds" data-value={json.rounds}>{json.rounds}</dd></div>
+                        <div><dt>{mean(i, 'message', 'messages')}</dt><dd data-fact="messages" data-value={json.messages}>{json.messages}</dd></div>
+                        <div><dt>busiest rank sends</dt><dd data-fact="sent_max" data-value={json.sent_max}>{size(json.sent_max)}</dd></div>
+                        <div><dt>{mean(i, 'port', 'ports wanted')}</dt><dd data-fact="ports_needed" data-value={json.ports_needed}>{json.ports_needed}{json.serialises ? ', more than there are' : ''}</dd></div>
+                        <div><dt>{mean(i, 'busbw', 'busbw')}</dt><dd data-fact="busbw" data-value={json.busbw}>{rate(json.busbw)}</dd></div>
+                        {json.segments > 1 && <div><dt><Word of="segment">segments</Word></dt><dd data-fact="segments" data-value={json.segments}>{json.segments}</dd></div>}
+                      </dl>
+                    )}
+                  </>
+                )}
+              </Computed>
+            </article>
+          );
+        })}
+      </div>
+      <Computed of={costs}>
+        {best && (
+          <p class="verdict">
+            <b>{words(best.algorithm)}</b> wins with {duration(best.time)}: {best.alphas_text} times <Word of="alpha">α</Word>, and {Number(best.betas.toPrecision(4))} times M<Word of="beta">β</Word>.{' '}
+            {costs.filter((one) => !one.json.error && one.json !== best).map((one, i) => (
+              <>{i > 0 ? '; ' : ''}{words(one.json.algorithm)}: {one.json.alphas_text} α + {Number(one.json.betas.toPrecision(4))} Mβ, {Number((one.json.time / best.time).toPrecision(3))} times as long</>
+            ))}. <span class="note">{best.words}.</span>
+          </p>
+        )}
+      </Computed>
+      <Computed of={[curve]}>
+        <Winners answer={curve} names={names} bytes={best?.bytes ?? 0} setM={sizes.setM} />
+      </Computed>
       <details open={network.set || network.wrong(errors)}>
         <summary>The network</summary>
         <div class="controls">{network.controls(catalogue, errors)}</div>

@@ -1,4 +1,4 @@
-// An algorithm on a network, as controls: what race, timeline and cost have in common.
+// An algorithm on a network, as controls: shared by race, timeline and cost.
 import { useMemo } from 'preact/hooks';
 import type { Json } from './engine';
 import { Bytes, Choice, errorOf, number, Slider, Steps, Text } from './parts';
@@ -57,12 +57,12 @@ export function useNetwork(section: string, first: Record<string, string> = {}) 
   const gridded = (catalogue: Catalogue) => ['torus', 'mesh'].includes(wiring || (catalogue.networks.find((one) => one.name === network)?.wiring ?? ''));
   const controls = (catalogue: Catalogue, errors: (string | undefined)[]) => (
     <>
-      <Choice label="network" value={network} set={setNetwork} of={catalogue.networks.map((one) => [one.name, one.name])} />
+      <Choice label="network" word="network" value={network} set={setNetwork} of={catalogue.networks.map((one) => [one.name, one.name])} />
       <Choice label="links shared as" value={wiring} set={setWiring} of={[['', 'the network’s'], ['full', 'not shared'], ['ring', 'a ring'], ['torus', 'a torus'], ['mesh', 'a mesh'], ['hypercube', 'a hypercube']]} />
       {(dims || gridded(catalogue)) && <Text label="its sizes, 4x4" value={dims} set={setDims} placeholder="preset" error={errorOf('dims', errors)} />}
-      <Steps label="alpha, per message" value={alpha} set={setAlpha} of={alphas} error={errorOf('alpha', errors)} />
-      <Steps label="bandwidth" value={bandwidth} set={setBandwidth} of={bandwidths} error={errorOf('bandwidth', errors)} />
-      <Steps label="ports" value={ports} set={setPorts} of={portCounts} error={errorOf('ports', errors)} />
+      <Steps label="alpha, per message" word="alpha" value={alpha} set={setAlpha} of={alphas} error={errorOf('alpha', errors)} />
+      <Steps label="bandwidth" word="bandwidth" value={bandwidth} set={setBandwidth} of={bandwidths} error={errorOf('bandwidth', errors)} />
+      <Steps label="ports" word="port" value={ports} set={setPorts} of={portCounts} error={errorOf('ports', errors)} />
     </>
   );
   return { members, controls, network, ports, setPorts, wrong, set: Object.keys(members).length > 1 || network !== (first.network ?? 'plain') };
@@ -73,7 +73,7 @@ export function useSizes(section: string, ranks: string, bytes: string) {
   const [m, setM] = useParam(section + '.m', bytes);
   const controls = (errors: (string | undefined)[], withBytes = true) => (
     <>
-      <Slider label="N, ranks" value={n} set={setN} least={2} most={64} error={errorOf('ranks', errors)} />
+      <Slider label="N, ranks" word="N" value={n} set={setN} least={2} most={64} error={errorOf('ranks', errors)} />
       {withBytes && <Bytes value={m} set={setM} error={errorOf('bytes', errors)} />}
     </>
   );
@@ -81,5 +81,5 @@ export function useSizes(section: string, ranks: string, bytes: string) {
 }
 
 export function CollectiveChoice(props: { catalogue: Catalogue; value: string; set: (value: string) => void }) {
-  return <Choice label="collective" value={props.value} set={props.set} of={props.catalogue.collectives.map((one) => one.name)} />;
+  return <Choice label="collective" word="collective" value={props.value} set={props.set} of={props.catalogue.collectives.map((one) => one.name)} />;
 }

@@ -1,4 +1,4 @@
-// What the visitor has set, and nothing else, stands behind the # of the link: #section?key=value&...
+// The visitor's settings are kept in the link, behind its #: #section?key=value&...
 import { useEffect, useState } from 'preact/hooks';
 
 const listeners = new Set<() => void>();
@@ -20,23 +20,33 @@ function write() {
   listeners.forEach((listener) => listener());
 }
 
-/** Keys begin with their section's name and a dot. What is as it was at first is left out. */
+/** Keys begin with their section's name and a dot. Defaults are left out. */
 export function set(changes: Record<string, string | undefined>) {
   for (const [key, value] of Object.entries(changes)) {
     if (value === undefined) values.delete(key);
     else values.set(key, value);
-    section = key.split('.')[0];
+    // The panel of words lies over any section.
+    if (!key.startsWith('words.')) section = key.split('.')[0];
   }
   write();
 }
 
-export function useParam(key: string, otherwise: string): [string, (value: string) => void] {
+function useLink() {
   const [, redraw] = useState({});
   useEffect(() => {
     const listener = () => redraw({});
     listeners.add(listener);
     return () => void listeners.delete(listener);
   }, []);
+}
+
+export function useSection(): string {
+  useLink();
+  return section;
+}
+
+export function useParam(key: string, otherwise: string): [string, (value: string) => void] {
+  useLink();
   const value = values.get(key) ?? otherwise;
   return [value, (next) => set({ [key]: next === otherwise ? undefined : next })];
 }

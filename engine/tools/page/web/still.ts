@@ -1,4 +1,4 @@
-// The gallery as SVG: on the page, and in it where there is no JavaScript.
+// The gallery as SVG: drawn by the page, and stored in it for browsers without JavaScript.
 import { call } from './call';
 import { States } from './states';
 
@@ -9,15 +9,15 @@ export interface Primitive {
   says: string;
   appears: string;
 }
-/** Which line of the catalogue shows it, and where people meet it. */
+/** Each primitive with the algorithm that shows it, and where it is used. */
 export const primitives: Primitive[] = [
-  { collective: 'broadcast', algorithm: 'linear', title: 'Broadcast', says: 'One rank has it, all get it.', appears: 'initial weights of DDP; a token that one rank sampled' },
-  { collective: 'reduce', algorithm: 'linear', title: 'Reduce', says: 'Everybody’s sum, at one rank.', appears: 'a loss or a metric that one rank logs' },
-  { collective: 'all_gather', algorithm: 'direct', title: 'All-gather', says: 'Everybody’s part, put together everywhere.', appears: 'FSDP before each layer; sequence parallelism' },
-  { collective: 'reduce_scatter', algorithm: 'direct', title: 'Reduce-scatter', says: 'The sum, each rank keeping its part of it.', appears: 'FSDP’s and ZeRO’s gradients' },
-  { collective: 'all_reduce', algorithm: 'ring', title: 'All-reduce', says: 'The sum, everywhere.', appears: 'DDP’s gradients; tensor parallelism, twice a layer' },
-  { collective: 'all_to_all', algorithm: 'direct', title: 'All-to-all', says: 'Everybody’s own part for everybody: a transposition.', appears: 'experts of a MoE, to them and back' },
-  { collective: 'send_recv', algorithm: 'direct', title: 'Send and receive', says: 'From one rank to another.', appears: 'pipeline stages' },
+  { collective: 'broadcast', algorithm: 'linear', title: 'Broadcast', says: 'One rank has the data; afterwards all have them.', appears: 'initial weights of DDP; a token that one rank sampled' },
+  { collective: 'reduce', algorithm: 'linear', title: 'Reduce', says: 'The sum over all ranks, at one rank.', appears: 'a loss or a metric that one rank logs' },
+  { collective: 'all_gather', algorithm: 'direct', title: 'All-gather', says: 'The parts of all ranks, put together at each rank.', appears: 'FSDP before each layer; sequence parallelism' },
+  { collective: 'reduce_scatter', algorithm: 'direct', title: 'Reduce-scatter', says: 'The sum over all ranks; each rank keeps one part of it.', appears: 'FSDP’s and ZeRO’s gradients' },
+  { collective: 'all_reduce', algorithm: 'ring', title: 'All-reduce', says: 'The sum over all ranks, at each rank.', appears: 'DDP’s gradients; tensor parallelism, twice a layer' },
+  { collective: 'all_to_all', algorithm: 'direct', title: 'All-to-all', says: 'Each rank has a part for each other rank: a transposition.', appears: 'tokens to the experts of a MoE, and back' },
+  { collective: 'send_recv', algorithm: 'direct', title: 'Send and receive', says: 'Data go from one rank to another.', appears: 'pipeline stages' },
 ];
 export const galleryRanks = 4;
 export const galleryRequest = (p: Primitive) => ({

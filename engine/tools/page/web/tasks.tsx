@@ -1,15 +1,12 @@
 // The course's tasks, judged as rankine check judges them: schedules that visitors write, and formulas.
-import { useEffect, useState } from 'preact/hooks';
-import { bytesOf, type Answer, type Json } from './engine';
+import { useEffect } from 'preact/hooks';
+import type { Answer, Json } from './engine';
 import { duration, size, words } from './format';
-import { Choice, Field, Section, Text, useAnswer } from './parts';
+import { Choice, Computed, errorIn, Field, Section, Text, useAnswer } from './parts';
 import { Passes } from './passes';
+import { answersTo, asked, Mine, record, remarksOf, useBeginnings } from './results';
 import { useParam } from './state';
-
-interface Beginning {
-  name: string;
-  text: string;
-}
+import { Word } from './words';
 
 /** A pipeline's order beside those that have names. */
 function Order({ answer }: { answer: Answer }) {
@@ -40,40 +37,43 @@ function Verdict({ json, text }: { json: Json; text: string }) {
       </div>
     );
   }
-  if (json.named) return <div class="proof good" role="status"><b>Right.</b> Every stage does its work, and nobody waits for ever.</div>;
+  if (json.named) return <div class="proof good" role="status"><b>Right.</b> Each stage does all of its work, and no stage waits for ever.</div>;
   return (
     <div class="proof good" role="status">
-      <b>Proved.</b> {json.rounds} rounds{json.least_rounds !== undefined && `, where ${json.least_rounds} are the least with as many ports`}; the busiest rank moves {size(json.bytes)} of 1 MiB, where some rank has to
-      move {size(json.least_bytes)}; {duration(json.time)}{json.best && `, where the catalogue’s best, ${words(json.best.algorithm)}, takes ${duration(json.best.time)}`}.
+      <b>Proved.</b> {json.rounds} rounds{json.least_rounds !== undefined && `, where ${json.least_rounds} are the least with as many ports`}. The busiest rank moves {size(json.bytes)} of a vector of 1 MiB; the lower bound is {size(json.least_bytes)}.
+      It takes {duration(json.time)}{json.best && `; the best of the catalogue, ${words(json.best.algorithm)}, takes ${duration(json.best.time)}`}.
     </div>
   );
 }
 
 function Schedules() {
-  const [beginnings, setBeginnings] = useState<Beginning[]>([]);
+  const beginnings = useBeginnings();
   const [name, setName] = useParam('tasks.file', '');
   const [written, setWritten] = useParam('tasks.text', '');
-  useEffect(() => void bytesOf('tasks-files').then((bytes) => setBeginnings(JSON.parse(new TextDecoder().decode(bytes)))), []);
   const current = beginnings.find((one) => one.name === name) ?? beginnings[0];
-  // What is asked stands in the remarks that the file begins with.
-  const remarks = /^(#.*\n)*/.exec(current?.text ?? '')![0];
-  const text = written || (current?.text.slice(remarks.length) ?? '');
+  const text = written || (current?.text.slice(remarksOf(current.text).length) ?? '');
   const answer = useAnswer(text ? { ask: 'check', text } : undefined);
+  const solved = !!answer && !answer.old && answer.json.proved && answersTo(current, text);
+  useEffect(() => {
+    if (solved) record(current.name, true, text);
+  }, [solved, text]);
   if (!current) return null;
   return (
     <div class="card">
       <h3>Write a schedule, or a pipeline’s order</h3>
-      <p class="note">A line <code>2 -&gt; 3: 2 +</code> has rank 3 add block 2 of rank 2 to its own; without the + it is a copy. Done is what is proved in as few rounds as can be. In a pipeline’s order, <code>F0 B0</code> are the forward and the backward pass of micro-batch 0.</p>
+      <p class="note">The line <code>2 -&gt; 3: 2 +</code> means that rank 3 adds block 2 of rank 2 to its own block 2; without the + it copies. The task is done when the schedule is <Word of="proof">proved</Word> in the least number of rounds. In a pipeline’s order, <code>F0 B0</code> are the forward and the backward pass of micro-batch 0.</p>
       <div class="controls">
         <Choice label="task" value={current.name} set={(value) => (setWritten(''), setName(value))} of={beginnings.map((one) => [one.name, one.name] as [string, string])} />
-        <button onClick={() => setWritten('')}>As it was</button>
+        <button onClick={() => setWritten('')}>Undo all</button>
       </div>
-      <p class="question">{remarks.replace(/^# ?/gm, '').replace(/\n/g, ' ')}</p>
+      <p class="question">{asked(current.text)}</p>
       <Field label="schedule, judged while you write">
         {(id) => <textarea id={id} rows={12} spellcheck={false} value={text} onInput={(e) => setWritten(e.currentTarget.value)} />}
       </Field>
-      {answer && <Verdict json={answer.json} text={text} />}
-      {answer && <Order answer={answer} />}
+      <Computed of={[answer]}>
+        {answer && <Verdict json={answer.json} text={text} />}
+        {answer && <Order answer={answer} />}
+      </Computed>
     </div>
   );
 }
@@ -84,7 +84,10 @@ function Formulas() {
   const tasks: Json[] = useAnswer({ ask: 'formula' })?.json.tasks ?? [];
   const task = tasks.find((one) => one.task === name);
   const answer = useAnswer(formula ? { ask: 'formula', task: name, formula } : undefined);
-  const json = formula ? answer?.json : undefined;
+  const json = answer?.json, current = !!answer && !answer.old && json!.task === name;
+  useEffect(() => {
+    if (current) record(name, json!.right, formula);
+  }, [current, name, formula]);
   return (
     <div class="card">
       <h3>Find a formula</h3>
@@ -95,10 +98,10 @@ function Formulas() {
           <ul class="letters">{task.letters.map((one: Json) => <li><b>{one.letter}</b> {one.meaning}, from {one.lowest} to {one.highest}</li>)}</ul>
         </>
       )}
-      <Text label="your formula" value={formula} set={setFormula} placeholder="N*S" error={json?.error} />
-      {json && !json.error && json.task === name && (
+      <Text label="your formula" value={formula} set={setFormula} placeholder="N*S" error={errorIn(answer)} />
+      {json && current && (
         <p role="status" class={'proof ' + (json.right ? 'good' : 'bad')}>
-          {json.right ? 'Right: what the engine says, at 20 inputs drawn by chance.' : `Wrong at ${json.at}: the formula says ${json.said}, the engine ${json.engine}.`}
+          {json.right ? 'Right: it agrees with the engine at 20 random inputs.' : `Wrong at ${json.at}: the formula says ${json.said}, the engine ${json.engine}.`}
         </p>
       )}
     </div>
@@ -107,8 +110,9 @@ function Formulas() {
 
 export function Tasks() {
   return (
-    <Section id="tasks" title="The tasks" lead={<>Of the six lessons that <code>rankine lesson</code> writes. What judges your answer is the verifier and the simulator; <code>rankine check</code> says the same.</>}>
+    <Section id="tasks" title="The tasks" lead={<>The tasks of the six lessons that <code>rankine lesson</code> writes. The engine’s verifier and simulator judge your answers, as <code>rankine check</code> does.</>}>
       <div class="stage"><Schedules /><Formulas /></div>
+      <Mine />
     </Section>
   );
 }

@@ -2,10 +2,11 @@
 import { useState } from 'preact/hooks';
 import { barAt, barBy, type Bars } from './bars';
 import { duration, size, words } from './format';
-import { Bytes, Canvas, Choice, colour, errorOf, otherErrors, Section, useAnswer } from './parts';
+import { Bytes, Canvas, Choice, colour, Computed, errorIn, errorOf, otherErrors, Section, useAnswer } from './parts';
 import { useNetwork, type Catalogue } from './setting';
 import { usePlayed } from './player';
 import { useParam } from './state';
+import { Word } from './words';
 import { WallFile, wallOf, wallOver } from './wall';
 
 const columns = 11;
@@ -19,7 +20,7 @@ export function Timeline({ catalogue }: { catalogue: Catalogue }) {
   const network = useNetwork('timeline');
   const answer = useAnswer({ ask: 'messages', question: { ...p.question, bytes: m, sync, ...network.members } });
   const [at, setAt] = useState(-1);
-  const json = answer?.json, error = json?.error as string | undefined, errors = [error];
+  const json = answer?.json, error = json?.error as string | undefined, errors = [errorIn(answer)];
   const messages = answer?.numbers ?? new Float64Array();
   const ports: number = json && !error ? Math.max(1, Math.min(json.ports, json.ports_needed)) : 1;
   const rows = json && !error ? json.ranks * ports : 0;
@@ -28,26 +29,26 @@ export function Timeline({ catalogue }: { catalogue: Catalogue }) {
   const rowOf = (i: number) => (side === 'send' ? messages[i + 2] * ports + Math.min(ports - 1, messages[i + 7]) : messages[i + 3] * ports + Math.min(ports - 1, messages[i + 8]));
   const drawn = json && !error ? { of: `${p.collective}.${p.algorithm}.${json.ranks}`, time: json.time } : undefined;
   const run = wallOf(wall), measured = wallOver(run, drawn);
-  const until = Math.max(json?.time ?? 0, ...measured); // what the width stands for
+  const until = Math.max(json?.time ?? 0, ...measured); // the time at the right edge
   let shown = 300;
   const bars: Bars = { count: messages.length / columns, row: (k) => rowOf(k * columns), begin: (k) => messages[k * columns + 5], end: (k) => messages[k * columns + 6] };
   const textOf = (i: number): string =>
     `round ${messages[i] + 1}: ${messages[i + 2]} → ${messages[i + 3]}, ${size(messages[i + 4])}, from ${duration(messages[i + 5])} to ${duration(messages[i + 6])}${messages[i + 7] >= 0 ? `, port ${messages[i + 7]} to port ${messages[i + 8]}` : ''}`;
   const play = (bar: number) => p.setRound(String(messages[bar * columns] + 1));
   return (
-    <Section id="timeline" title="The timeline" lead={<>What the player plays, on a network: each bar is a message that holds a port from its start to its end. With one port what was to overlap becomes serial; give the ranks more ports, and see.</>}>
+    <Section id="timeline" title="The timeline" lead={<>The player’s algorithm on a <Word of="network" />: each bar is a message, which keeps a <Word of="port" /> busy from its start to its end. With one port, messages that could overlap go one after the other; give the ranks more ports and compare.</>}>
       <div class="controls">
         <Bytes value={m} set={setM} error={errorOf('bytes', errors)} />
-        <Choice label="a message waits for" value={sync} set={setSync} of={[['dataflow', 'its data'], ['rounds', 'the whole round before']]} />
+        <Choice label="a message waits for" word="dataflow" value={sync} set={setSync} of={[['dataflow', 'its data'], ['rounds', 'the whole round before']]} />
         <Choice label="ports that" value={side} set={setSide} of={['send', 'receive']} />
         {network.controls(catalogue, errors)}
       </div>
       {otherErrors(errors).map((text) => <p class="error" role="status">{text}</p>)}
-      {json && !error && (
+      <Computed of={[answer]}>{json && !error && (
         <>
           <p class="verdict"><b>{words(p.algorithm)}</b> takes {duration(json.time)}. It {json.budget}. <span class="note">{json.words}.</span></p>
           <p class="buttons">
-            <button onClick={() => network.setPorts(String(json.ports_needed))}>Case A: as many ports as it wants</button>
+            <button onClick={() => network.setPorts(String(json.ports_needed))}>Case A: as many ports as it can use</button>
             {json.ports_needed > 1 && <button onClick={() => network.setPorts('1')}>Case B: one port</button>}
           </p>
           <figure class="card">
@@ -104,10 +105,10 @@ export function Timeline({ catalogue }: { catalogue: Catalogue }) {
                 }
                 g.textAlign = 'left';
               }} />
-            <figcaption class="readout" role="status">{at >= 0 && at < bars.count ? textOf(at * columns) : 'Colours are rounds; the round that the player is at stands out. Point at a bar, or use the arrow keys, to read it; a click, or Enter, takes the player there.'}</figcaption>
+            <figcaption class="readout" role="status">{at >= 0 && at < bars.count ? textOf(at * columns) : 'Each round has a colour; the player’s round is the strongest. Point at a bar, or use the arrow keys, to read it. A click, or Enter, moves the player to its round.'}</figcaption>
           </figure>
         </>
-      )}
+      )}</Computed>
       <WallFile wall={run} shown={drawn} />
     </Section>
   );

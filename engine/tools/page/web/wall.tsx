@@ -68,7 +68,7 @@ export function WallFile({ wall, shown }: { wall?: Wall; shown?: Shown }) {
     tell(typeof found === 'string' ? found : '');
     if (typeof found !== 'string') set(found);
   };
-  // Anywhere on the page: what nobody takes, a browser opens in its place.
+  // Anywhere on the page; otherwise the browser opens the file instead of the page.
   useEffect(() => {
     const drag = (e: DragEvent) => e.dataTransfer?.types.includes('Files') && (e.preventDefault(), hover(true));
     const leave = (e: DragEvent) => e.relatedTarget === null && hover(false);
@@ -85,10 +85,10 @@ export function WallFile({ wall, shown }: { wall?: Wall; shown?: Shown }) {
     return () => (removeEventListener('dragover', drag), removeEventListener('dragleave', leave), removeEventListener('drop', drop));
   }, []);
   const over = wallOver(wall, shown), last = Math.max(0, ...over), time = shown?.time ?? 0;
-  const away = <button onClick={() => set({ 'timeline.wall': undefined })}>Away with it</button>;
+  const away = <button onClick={() => set({ 'timeline.wall': undefined })}>Remove it</button>;
   return (
     <div class={'drop' + (hovering ? ' over' : '')}>
-      <label>Drop on the page, or choose here, what <code>{command}</code> wrote:{' '}
+      <label>Drop the output of <code>{command}</code> on the page, or choose the file here:{' '}
         <input type="file" accept=".json,application/json" onChange={(e) => {
           const file = e.currentTarget.files?.[0];
           e.currentTarget.value = ''; // so that the same file can be chosen anew
@@ -98,7 +98,7 @@ export function WallFile({ wall, shown }: { wall?: Wall; shown?: Shown }) {
       {wrong && <p class="error" role="status">{wrong}</p>}
       {wall && shown && over.length === 0 && (
         <p class="error" role="status">
-          The run that was dropped here is of {words(wall.of.replaceAll('.', ', '))} ranks and was predicted to take {duration(wall.time)}; what stands above is another algorithm, or has other ranks, bytes or another network, and takes {duration(time)}. {away}
+          The dropped run is {words(wall.of.replaceAll('.', ', '))} ranks and was predicted to take {duration(wall.time)}. The timeline above is of another algorithm, or of other ranks, bytes or another network, and takes {duration(time)}. {away}
         </p>
       )}
       {over.length > 0 && (

@@ -9,7 +9,7 @@ export async function launch(cache, page, which, { script = true } = {}) {
   const require = createRequire(join(resolve(cache), 'package.json'));
   const { default: puppeteer } = await import(pathToFileURL(require.resolve('puppeteer-core')).href);
   const browser = await puppeteer.launch(chromium
-    ? { executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--force-device-scale-factor=1', '--hide-scrollbars'] }
+    ? { executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--force-device-scale-factor=1', '--hide-scrollbars'] }
     : { browser: 'firefox', executablePath: process.env.FIREFOX ?? '/usr/bin/firefox-esr', extraPrefsFirefox: { 'ui.prefersReducedMotion': 1, 'javascript.enabled': script } });
   const address = pathToFileURL(resolve(page)).href;
 
@@ -29,7 +29,8 @@ export async function launch(cache, page, which, { script = true } = {}) {
     await tab.goto(address + hash);
     if (script) {
       await tab.waitForSelector('[data-ready]', { timeout: 60000 });
-      await tab.waitForFunction(() => document.querySelectorAll('#race [data-fact]').length + document.querySelectorAll('#race .error').length > 2 && document.querySelector('#player .proof, #player .error'), { timeout: 60000 });
+      await tab.waitForFunction(() => document.querySelector('#instructor, #handout') ||
+        (document.querySelectorAll('#race [data-fact]').length + document.querySelectorAll('#race .error').length > 2 && document.querySelector('#player .proof, #player .error')), { timeout: 60000 });
     }
     return tab;
   }

@@ -1,5 +1,4 @@
 // The page in a browser: browser_test.mjs CACHE PAGE TOOL BROWSER, where CACHE has npm's packages and BROWSER is chromium or firefox.
-import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { launch, texts } from './browser.mjs';
@@ -11,7 +10,6 @@ const { browser, open, settled, require } = await launch(cache, page, which);
 // The page's own way of writing numbers, since it is numbers as they stand there that are compared.
 const format = require('esbuild').buildSync({ entryPoints: [join(dirname(fileURLToPath(import.meta.url)), '../../../../engine/tools/page/web/format.ts')], write: false, format: 'esm' }).outputFiles[0].text;
 const { duration, rate, size } = await import('data:text/javascript,' + encodeURIComponent(format));
-const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 
 // --- What it shows is the engine's.
 const settings = [
@@ -72,23 +70,6 @@ answered.forEach((json, i) => {
   check(`the race of ${JSON.stringify(lane.setting)}: ${lane.algorithm}`, differ.length === 0 && (json.error || lane.facts.length > 6), JSON.stringify([differ, json.error]));
 });
 note(`${facts} numbers of the race are the native tool's`);
-
-// --- Nothing is loaded, nothing goes wrong, nothing is too wide, everybody can use it.
-for (const [width, scheme] of [[1600, 'light'], [1600, 'dark'], [360, 'light']].filter(([, scheme]) => chromium || scheme === 'light')) {
-  const tab = await open('', { width, scheme });
-  await settled(tab);
-  const where = `at ${width} pixels, ${scheme}`;
-  const outside = tab.asked.filter((url) => !/^(file|blob|data):/.test(url));
-  check(`no request leaves the page ${where}`, outside.length === 0, outside.join(' '));
-  check(`no error on the console ${where}`, tab.wrong.length === 0, tab.wrong.join(' '));
-  check(`nothing is wider than the screen ${where}`, await tab.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
-  await tab.evaluate(axe);
-  const { violations } = await tab.evaluate(() => window.axe.run());
-  const serious = violations.filter((one) => ['serious', 'critical'].includes(one.impact));
-  check(`axe-core finds nothing serious ${where}`, serious.length === 0, JSON.stringify(serious.map((one) => [one.id, one.nodes.length, one.nodes[0].html.slice(0, 200), one.nodes[0].any[0]?.message]), null, 1));
-  if (width === 1600 && scheme === 'light') note(`ready ${await tab.evaluate(() => document.documentElement.dataset.ready)} ms after the page was opened`);
-  await tab.close();
-}
 
 // --- By keyboard.
 {

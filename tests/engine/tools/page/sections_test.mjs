@@ -234,6 +234,7 @@ async function slide(tab, section, label, value) {
   await tab.keyboard.press('Enter');
   await wait(tab, () => location.hash.includes('player.k=1'));
   check('Enter takes the player there', true);
+  await tab.waitForSelector('#planner canvas[tabindex]');
   await tab.focus('#planner canvas[tabindex]');
   await tab.keyboard.press('ArrowDown');
   await wait(tab, () => /^stage 0: forward of micro-batch 0, /.test([...document.querySelectorAll('#planner .readout')].at(-1).textContent));
