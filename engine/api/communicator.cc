@@ -14,6 +14,7 @@
 #include "engine/api/rank_threads.h"
 #include "engine/api/tuning/choose.h"
 #include "engine/base/no_answer.h"
+#include "engine/run/wait.h"
 #include "numa/cancel_state.h"
 #include "numa/cpu_budget.h"
 #include "numa/pages.h"
@@ -70,6 +71,10 @@ Status CommunicatorShared::lock_for_call(std::unique_lock<std::mutex>& lock, Wai
         return no_answer_within(waiter.call_timeout_ns(),
                                 "another rank is still planning its call");
       }));
+    }
+    if (is_interrupted()) {
+      crossbar.abort(make_error(
+          Code::aborted, [] { return interrupted("another rank is still planning its call"); }));
     }
     if (crossbar.aborted()) return crossbar.reason();
     idling.once();

@@ -30,7 +30,12 @@
 // inherited, which leaves all of it alone (the memory stays with the child), and make communicators
 // of its own. No call is a cancellation point: a thread that is cancelled inside one (deferred, the
 // default) ends after it, in its caller's code. What its end means to the others is what the end of
-// any thread means: rank_lost at once where its Member is destroyed, else their deadline. A thread
+// any thread means. Where its Member is destroyed, or leave() is called: rank_lost at once. Where the
+// thread that has made all calls of its rank ends and the Member stays: rank_lost after 50 to 100 ms
+// for ranks that are still played by their own first threads, if these did not make that Member.
+// Else another thread may take the rank over, as where threads are started and joined step by step,
+// and the deadline ends the wait. To move a rank to another thread while threads of other ranks
+// stay, let the next one make a call, if only progress(), before the first one ends. A thread
 // that has waited for long keeps a short time slice (engine/run/time_slice.h): beside other work it
 // goes on at once, and its share of the core, policy and nice value are as they were.
 #pragma once

@@ -10,6 +10,7 @@
 #include "engine/base/no_answer.h"
 #include "engine/compile/compile.h"
 #include "engine/network/wire.h"
+#include "engine/run/wait.h"
 
 namespace rankine {
 namespace {
@@ -31,6 +32,11 @@ std::size_t trim(Plan& plan) {
 
 Status CommunicatorShared::may_go_on_planning(Waiter& waiter) const {
   if (crossbar.aborted()) return crossbar.reason();
+  if (is_interrupted()) {
+    return make_error(Code::aborted, [&] {
+      return interrupted("rank " + std::to_string(waiter.rank) + " was still planning its call");
+    });
+  }
   const std::int64_t now = now_ns();
   if (now < waiter.deadline(now)) return {};
   return make_error(Code::timeout, [&] {

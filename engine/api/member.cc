@@ -1,5 +1,6 @@
 #include "engine/api/member.h"
 
+#include <algorithm>
 #include <mutex>
 #include <new>
 #include <string>
@@ -50,6 +51,23 @@ Member::~Member() {
   s.shared->find_no_groups(s.run.waiter.rank);
   const std::lock_guard lock(s.shared->mutex);
   s.shared->scratch[static_cast<std::size_t>(s.run.waiter.rank)] = {};
+}
+
+bool Member::leave() {
+  MemberState& s = *state_;
+  if (s.shared->forked()) return true;
+  {
+    const Agenda::Turn turn(*s.agenda);
+    const auto is_busy = [](const std::unique_ptr<Member>& end) {
+      return end != nullptr && end->state_->started.front != nullptr;
+    };
+    if (s.started.front != nullptr || std::any_of(s.sending.begin(), s.sending.end(), is_busy) ||
+        std::any_of(s.receiving.begin(), s.receiving.end(), is_busy)) {
+      return false;
+    }
+  }
+  s.shared->leave(rank());
+  return true;
 }
 
 Rank Member::rank() const { return state_->run.waiter.rank; }

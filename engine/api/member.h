@@ -120,6 +120,11 @@ class Member : public TypedCalls<Member, Status> {
   double model_time() const;
   Status compute(double seconds);
 
+  // This rank makes no more calls: ranks that wait for it, now or later, get rank_lost, as where its
+  // member is destroyed. What others still need of its calls so far stays. False, and nothing has
+  // changed: calls and messages that it has started are under way. Groups are left separately.
+  bool leave();
+
   // In a long wait this rank gives way to `work` (other_work.h) instead of going to sleep: to an
   // event loop, say, or to another library that goes on only when it is called. nullptr: to nothing,
   // as at first. It outlives the member, or is replaced before, and makes no call of this rank's.

@@ -24,6 +24,7 @@ MemberState::MemberState(std::shared_ptr<CommunicatorShared> shared_, Rank rank,
   }
   if (shared->clock != nullptr) clock = &shared->clock->clock().of(rank);
   run.waiter = {.crossbar = &shared->crossbar, .rank = rank, .call = shared->first_count};
+  made_by(thread_id());
   run.progress_base = shared->first_count;
   run.outbox.resize(n);
   run.inbox.resize(n);
@@ -127,7 +128,21 @@ Status MemberState::ended() {
   return shared->crossbar.reason();
 }
 
+void MemberState::made_by(int maker) {
+  shared->crossbar.bell(run.waiter.rank).made_by.store(maker, std::memory_order_relaxed);
+}
+
+void MemberState::made_as(const MemberState& other) {
+  made_by(other.shared->crossbar.bell(other.run.waiter.rank)
+              .made_by.load(std::memory_order_relaxed));
+}
+
 void MemberState::count_thread() {
+  // Relaxed: as Bell has it.
+  auto& first = shared->crossbar.bell(run.waiter.rank).first_caller;
+  if (first.load(std::memory_order_relaxed) == 0) {
+    first.store(thread_id(), std::memory_order_relaxed);
+  }
   if (RankThreads::add(thread_id())) thread = thread_id();
 }
 

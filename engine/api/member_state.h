@@ -165,6 +165,10 @@ struct MemberState {
   Status adopt(const Prepared& prepared);
   Status share_scratch(std::size_t bytes);  // of a process
   void count_thread();
+  // The thread that made this rank's member (Bell::made_by): of a group or a pair, that of the
+  // communicator which that is of.
+  void made_by(int maker);
+  void made_as(const MemberState& other);
   std::size_t table_bytes() const;
   std::size_t counted_bytes = 0;  // of the tables, in the communicator's count
   std::shared_ptr<Payloads> payloads = std::make_shared<Payloads>();

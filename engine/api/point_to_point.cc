@@ -64,6 +64,7 @@ Result<Member*> Member::end_of_pair(const Message& message) {
     if (!pair.ok()) return s.refused(pair.status());
     end.reset(new Member(std::move(*pair), message.sends ? 0 : 1, s.agenda));
     end->state_->whole = s.owned;
+    end->state_->made_as(s);
   }
   return end.get();
 }

@@ -104,8 +104,10 @@ Result<std::unique_ptr<Member>> StartedSplit::finish() try {
                                 options_, waiter);
   if (!shared.ok()) return s.refused(shared.status());
   auto agenda = options_.own_thread ? (*shared)->new_agenda() : s.agenda;
-  return std::unique_ptr<Member>(
+  std::unique_ptr<Member> made(
       new Member(std::move(*shared), static_cast<Rank>(there), std::move(agenda)));
+  made->state_->made_as(s);
+  return made;
 } catch (const std::bad_alloc&) {
   return member_->give_up(make_error(Code::out_of_memory, [&] {
     return "the groups of rank " + std::to_string(member_->rank());

@@ -10,7 +10,8 @@
 // A group has calls, deadlines, requests and a flight record of its own, and may be split again.
 // Its memory is near its ranks, as theirs is; levels, costs, and a modelled network with its ports
 // and times are those of the communicator that it was split from. It ends when that one does, and
-// keeps it alive.
+// keeps it alive: a rank that has been told of that end, by a call or by health(), makes no call on a
+// group that succeeds.
 //
 // Where ranks are processes, those of a group meet anew: split() waits until all of them have come,
 // no longer than the timeout. An end of what a group was split from reaches ranks that are not in

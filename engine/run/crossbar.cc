@@ -20,6 +20,10 @@ Status told_below(const Status& reason) {
   });
 }
 
+Status told_above(const std::string& who, const Status& reason) {
+  return make_error(reason.code(), [&] { return "among " + who + ": " + reason.text(); });
+}
+
 }  // namespace
 
 Crossbar::Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns,
@@ -88,34 +92,60 @@ void Crossbar::wake_parked_on(const Atomic<std::uint32_t>& word) {
   }
 }
 
-void Crossbar::abort(Status reason) {
+void Crossbar::tell_dependents(const Status& reason) const {
+  dependents_.tell([&](Crossbar& below) { below.end_downwards(told_below(reason)); });
+}
+
+void Crossbar::end_downwards(Status reason) {
+  bool over = false;
   {
     // Whoever asks for the reason waits for the lock, and so finds it.
     const std::lock_guard lock(reason_mutex_);
-    bool over = false;
     // Sequentially consistent: pairs with aborted() and begin().
-    if (!aborted_.compare_exchange_strong(over, true, std::memory_order_seq_cst)) return;
-    reason_ = reason;
-    if (processes_ != nullptr) processes_->say_why(reason.code(), reason.text().c_str());
+    if (aborted_.compare_exchange_strong(over, true, std::memory_order_seq_cst)) {
+      reason_ = reason;
+      if (processes_ != nullptr) processes_->say_why(reason.code(), reason.text().c_str());
+    }
   }
+  if (over) return tell_dependents(own_reason());
   for (Rank r = 0; r < ranks_; ++r) ring(r, true);
-  dependents_.tell([&](Crossbar& below) { below.abort(told_below(reason)); });
+  tell_dependents(reason);
+}
+
+void Crossbar::abort(Status reason) {
+  end_downwards(reason);
   if (above_ != nullptr && ends_above_) {
-    above_->abort(
-        make_error(reason.code(), [&] { return "among " + who_ + ": " + reason.text(); }));
+    above_->abort(told_above(who_, reason));
   }
 }
 
-void Crossbar::abort_now() noexcept {
+void Crossbar::end_downwards_now() noexcept {
   bool over = false;
-  if (!aborted_.compare_exchange_strong(over, true, std::memory_order_seq_cst)) return;
-  if (processes_ != nullptr) processes_->say_why(Code::aborted, "abort() was called");
-  for (Rank r = 0; r < ranks_; ++r) ring(r, true);
-  dependents_.tell([](Crossbar& below) { below.abort_now(); });
+  if (aborted_.compare_exchange_strong(over, true, std::memory_order_seq_cst)) {
+    if (processes_ != nullptr) processes_->say_why(Code::aborted, "abort() was called");
+    for (Rank r = 0; r < ranks_; ++r) ring(r, true);
+  }
+  dependents_.tell([](Crossbar& below) { below.end_downwards_now(); });
+}
+
+void Crossbar::abort_now() noexcept {
+  end_downwards_now();
   if (above_ != nullptr && ends_above_) above_->abort_now();
 }
 
 Status Crossbar::reason() const {
+  Status why = own_reason();
+  if (!aborted()) return why;
+  // The thread that ended this may not have come to the dependents yet. A rank that knows of the
+  // end may call on one of them next, so it tells them itself.
+  tell_dependents(why);
+  if (above_ != nullptr && ends_above_) {
+    above_->abort(told_above(who_, why));
+  }
+  return why;
+}
+
+Status Crossbar::own_reason() const {
   const std::lock_guard lock(reason_mutex_);
   if (!reason_.ok()) return reason_;
   if (processes_ != nullptr) return processes_->why();
@@ -158,6 +188,23 @@ bool Crossbar::is_lost(Rank r) {
   // thread stored is visible once the kernel says that it has ended. Relaxed: x86 keeps the order
   // of a new call's number and `inside`.
   return made.inside.load(std::memory_order_relaxed) &&
+         made.number.load(std::memory_order_relaxed) == number;
+}
+
+bool Crossbar::is_abandoned(Rank r, Rank waiter) {
+  const int self = thread_id();
+  const Bell& its = bell(r);
+  if (bell(waiter).first_caller.load(std::memory_order_relaxed) != self ||
+      its.made_by.load(std::memory_order_relaxed) == self) {
+    return false;
+  }
+  const CallRecord& made = record(r);
+  const auto number = made.number.load(std::memory_order_relaxed);
+  const int thread = made.thread.load(std::memory_order_relaxed);
+  if (thread == 0 || its.first_caller.load(std::memory_order_relaxed) != thread) return false;
+  if (!has_ended(r)) return false;
+  // Not a rank that another thread has gone on with while we looked: as in is_lost().
+  return !made.inside.load(std::memory_order_relaxed) &&
          made.number.load(std::memory_order_relaxed) == number;
 }
 

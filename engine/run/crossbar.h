@@ -104,6 +104,10 @@ struct alignas(kCacheLine) Bell {
   Atomic<int> waits_for{-1};      // for reports: peer and round of a wait that takes long
   Atomic<int> waits_in_round{0};
   Atomic<const Atomic<std::uint32_t>*> parked_on{nullptr};
+  // Ids of threads, compared with others only (relaxed): the thread that made the rank's first call
+  // and the thread that made its member; 0: none yet.
+  Atomic<int> first_caller{0};
+  Atomic<int> made_by{0};
 };
 
 struct alignas(kCacheLine) Parked {
@@ -195,6 +199,7 @@ class Crossbar {
     // Acquire: pairs with abort(); what its caller did before is visible.
     return aborted_.load(std::memory_order_acquire);
   }
+  // Why it has ended. Whoever has been told finds what depends on this ended as well.
   Status reason() const;
 
   // A rank begins a call, in which it may read the others' memory, and ends it. False: aborted, and
@@ -234,6 +239,11 @@ class Crossbar {
   // Whether nothing will come of that rank any more, though it has not said so: its process has
   // ended, or the thread that made its last call. For a rank that waits for it.
   bool is_lost(Rank r);
+  // Whether the thread that has made all calls of that rank has ended between two of them, for
+  // `waiter`, which the calling thread plays. Another thread may take the rank over, so it counts
+  // only for a rank that is still played by its own first thread, and not for the thread that made
+  // that rank's member: programs start threads for a step, join them and start new ones.
+  bool is_abandoned(Rank r, Rank waiter);
   // That sleep on bells.
   Threads threads() const {
     return processes_ != nullptr ? Threads::of_all_processes : Threads::of_this_process;
@@ -278,6 +288,12 @@ class Crossbar {
   }
   void wake_parked_on(const Atomic<std::uint32_t>& word);
   void ring(Rank r, bool abort) noexcept;
+  // This ends, and what depends on it: also where it has ended before, since another thread may
+  // still be at the dependents.
+  void end_downwards(Status reason);
+  void end_downwards_now() noexcept;
+  void tell_dependents(const Status& reason) const;
+  Status own_reason() const;
 
   const int ranks_;
   const WaitPolicy policy_;
@@ -293,7 +309,7 @@ class Crossbar {
   Atomic<bool>& aborted_;  // that, or the processes'
   mutable Mutex reason_mutex_;
   Status reason_;
-  Dependents<Crossbar> dependents_;
+  mutable Dependents<Crossbar> dependents_;
   Crossbar* above_ = nullptr;
   bool ends_above_ = false;
   std::string who_;

@@ -95,6 +95,10 @@ class LongWait {
   // The same, of a wait that others are told of only if it fails.
   bool is_over(std::uint32_t rung) noexcept;
   void tell() noexcept;
+  std::string still_needed() const {
+    return "rank " + std::to_string(owner_) +
+           " is still needed: " + crossbar_.who_waits_for_whom(waiter_.rank);
+  }
   template <class Text>
   bool end_with(SlowWait::End how, Code code, const Text& text) noexcept;
   // The time. The first look at it begins the call's time.
@@ -183,9 +187,11 @@ bool LongWait::is_over(std::uint32_t rung) noexcept {
   const std::int64_t now = now_ns();
   const bool is_due = now >= next_look_ns_;
   if (is_due && crossbar_.is_lost(owner_) && !done()) {
-    return end_with(SlowWait::End::lost, Code::rank_lost, [&] {
-      return "rank " + std::to_string(owner_) +
-             " is still needed: " + crossbar_.who_waits_for_whom(waiter_.rank);
+    return end_with(SlowWait::End::lost, Code::rank_lost, [&] { return still_needed(); });
+  }
+  if (is_due && is_interrupted()) {
+    return end_with(SlowWait::End::aborted, Code::aborted, [&] {
+      return interrupted(crossbar_.who_waits_for_whom(waiter_.rank));
     });
   }
   // A peer that has done with the call of our number has published all that we wait for in it,
@@ -209,6 +215,9 @@ bool LongWait::is_over(std::uint32_t rung) noexcept {
       return no_answer_within(waiter_.call_timeout_ns(),
                               crossbar_.who_waits_for_whom(waiter_.rank));
     });
+  }
+  if (is_due && crossbar_.is_abandoned(owner_, waiter_.rank) && !done()) {
+    return end_with(SlowWait::End::lost, Code::rank_lost, [&] { return still_needed(); });
   }
   if (is_due) next_look_ns_ = std::min(deadline_ns, deadline_after(now, look_about_ns()));
   return false;
@@ -273,7 +282,28 @@ bool LongWait::run() noexcept {
   }
 }
 
+// Of the calling thread.
+struct InterruptCheck {
+  int (*ask)() = nullptr;
+  std::int64_t next_ns = 0;
+};
+thread_local constinit InterruptCheck interrupt_check;
+
 }  // namespace
+
+void set_interrupt_check(int (*check)()) noexcept { interrupt_check = {check, 0}; }
+
+bool is_interrupted() noexcept {
+  if (interrupt_check.ask == nullptr) return false;
+  const std::int64_t now = now_ns();
+  if (now < interrupt_check.next_ns) return false;
+  interrupt_check.next_ns = deadline_after(now, look_about_ns() / 2);
+  return interrupt_check.ask() != 0;
+}
+
+std::string interrupted(const std::string& waiting) {
+  return "the wait was interrupted: " + waiting;
+}
 
 void report_mismatch(Crossbar& crossbar, Rank rank, Rank peer, std::uint64_t theirs) noexcept {
   crossbar.abort(make_error(Code::mismatch, [&] {

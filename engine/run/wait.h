@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 
 #include "engine/base/deadline.h"
 #include "engine/run/crossbar.h"
@@ -84,6 +85,15 @@ inline bool worth_waiting(Waiter& waiter, const Awaited& awaited, int round,
 }
 // It has come, after that.
 void has_come(Waiter& waiter) noexcept;
+
+// A function that the calling thread asks now and then while it waits, here or for a communicator
+// to be made; not 0: the wait ends, and the communicator with it. nullptr: none, as at first. For
+// languages whose signal handlers run between two instructions of theirs, such as Python.
+void set_interrupt_check(int (*check)()) noexcept;
+// Asks it, but not more often than every look_about_ns() / 2.
+bool is_interrupted() noexcept;
+// The text of the error (Code::aborted) then: what was waited for.
+std::string interrupted(const std::string& waiting);
 
 // Ends the communicator because `peer` calls something else than `rank`: names field and values.
 void report_mismatch(Crossbar& crossbar, Rank rank, Rank peer, std::uint64_t theirs) noexcept;

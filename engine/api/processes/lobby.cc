@@ -15,6 +15,7 @@
 
 #include "engine/api/processes/name.h"
 #include "engine/base/splitmix.h"
+#include "engine/run/wait.h"
 #include "numa/cancel_state.h"
 
 namespace rankine {
@@ -185,9 +186,10 @@ Status ProcessLobby::fail(const Status& reason) noexcept {
       // Release: pairs with who asks whether it has been told.
       page_->seats[static_cast<std::size_t>(r)].told.store(true, std::memory_order_release);
     }
-    // Who did not come until the deadline does not come soon; and the ranks of a group ask others
-    // whether they may still come.
-    if (why.code() != Code::timeout && !meeting_.may_wait) wait_until_all_are_told();
+    // Ranks that have not come by the deadline do not come soon, a user who interrupts waits for
+    // none, and the ranks of a group ask others whether they may still come.
+    const bool may_come = why.code() != Code::timeout && why.code() != Code::aborted;
+    if (may_come && !meeting_.may_wait) wait_until_all_are_told();
   }
   remove_name(file_.number(), path_);
   return why;
@@ -370,6 +372,11 @@ Status ProcessLobby::enter() {
     Status status = found ? enter_found(again) : create(again);
     if (!again) return found || status.ok() ? status : tell_who_comes(status);
     close_file();
+    if (is_interrupted()) {
+      return make_error(Code::aborted, [&] {
+        return interrupted(path_ + " is another communicator's, which is still there");
+      });
+    }
     if (now_ns() >= meeting_.deadline_ns) {
       return make_error(Code::timeout,
                         [&] { return path_ + " is another communicator's, which is still there"; });
@@ -421,6 +428,9 @@ Status ProcessLobby::wait_for(const std::atomic<std::int32_t>& count, std::int32
       Status status = meeting_.may_wait();
       if (all_have()) return {};
       if (!status.ok()) return fail(status);
+    }
+    if (is_interrupted()) {
+      return fail(make_error(Code::aborted, [&] { return interrupted(missing(what)); }));
     }
     if (now_ns() >= meeting_.deadline_ns) {
       return fail(make_error(Code::timeout, [&] { return missing(what); }));

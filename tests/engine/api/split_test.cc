@@ -156,6 +156,34 @@ TEST(Split, WhoWaitsInAGroupHearsOfTheEndOfTheWhole) {
   EXPECT_EQ(results[0].text(), "the communicator that this one was split from has ended: enough");
 }
 
+// The thread that ends the whole may not have come to the groups when a rank hears of it.
+TEST(Split, NoCallOfAGroupSucceedsOnceARankHasHeardOfTheEndOfTheWhole) {
+  for (int turn = 0; turn < 200; ++turn) {
+    Ranks all({.ranks = 2, .timeout = kLong});
+    std::vector<std::unique_ptr<Member>> parts(2), of_parts(2);
+    expect_ok(all.run([&](Member& me) -> Status {
+      const auto r = static_cast<std::size_t>(me.rank());
+      std::vector<std::unique_ptr<Member>> others;  // which are told before
+      for (int i = 0; i < 20; ++i) others.push_back(me.split(0, 0).value());
+      parts[r] = me.split(me.rank(), 0).value();
+      of_parts[r] = parts[r]->split(0, 0).value();
+      return {};
+    }));
+    std::thread ending([&] { all.communicator().abort("over"); });
+    const auto results = all.run([&](Member& me) -> Status {
+      const auto r = static_cast<std::size_t>(me.rank());
+      while (me.barrier().ok()) {
+      }
+      EXPECT_FALSE(of_parts[r]->barrier().ok()) << turn;  // of one rank, which waits for nobody
+      return parts[r]->barrier();
+    });
+    ending.join();
+    for (const Status& status : results) {
+      EXPECT_EQ(status.text(), "the communicator that this one was split from has ended: over");
+    }
+  }
+}
+
 TEST(Split, KeepsItsOwnDeadline) {
   Ranks all({.ranks = 2, .timeout = kLong});
   std::vector<std::unique_ptr<Member>> groups(2);
