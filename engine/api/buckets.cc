@@ -1,5 +1,6 @@
 #include "engine/api/buckets.h"
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -24,16 +25,14 @@ bool resized(std::vector<T>& vector, std::size_t size) noexcept {
 }
 
 // One after the other, and back.
-template <class Part>
-void pack(std::span<const Part> parts, std::size_t width, std::byte* at) {
-  for (const Part& part : parts) {
+void pack(std::span<const Buckets::Tensor> parts, std::size_t width, std::byte* at) {
+  for (const Buckets::Tensor& part : parts) {
     if (part.count > 0) std::memcpy(at, part.data, part.count * width);
     at += part.count * width;
   }
 }
-template <class Part>
-void unpack(std::span<const Part> parts, std::size_t width, const std::byte* at) {
-  for (const Part& part : parts) {
+void unpack(std::span<const Buckets::Tensor> parts, std::size_t width, const std::byte* at) {
+  for (const Buckets::Tensor& part : parts) {
     if (part.count > 0) std::memcpy(part.data, at, part.count * width);
     at += part.count * width;
   }
@@ -54,12 +53,18 @@ Buckets::~Buckets() {
   static_cast<void>(new (std::nothrow) auto(std::move(under_way_)));
 }
 
-Status Buckets::no_zeros(ReduceOp op) {
-  return invalid_argument("op is " + std::string(name_of(op)) +
-                          "; a tensor that is not used brings zeros, for sum and avg");
+Status Buckets::add_unused(Tensor tensor, DataType type, ReduceOp op, const CallOptions& options) {
+  if (op != ReduceOp::sum && op != ReduceOp::avg) {
+    return invalid_argument("op is " + std::string(name_of(op)) +
+                            "; a tensor that is not used brings zeros, for sum and avg");
+  }
+  Status status = add(tensor, type, op, options);
+  // It is packed when its bucket is started, which a later call does.
+  if (status.ok() && tensor.count > 0) std::memset(tensor.data, 0, tensor.count * size_of(type));
+  return status;
 }
 
-Status Buckets::add_part(Part part, DataType type, ReduceOp op, const CallOptions& options) try {
+Status Buckets::add(Tensor part, DataType type, ReduceOp op, const CallOptions& options) try {
   if (options.epilogue != nullptr) return epilogue_given();
   if (part.data == nullptr && part.count > 0) {
     return make_error(Code::invalid_argument, [&] {
@@ -85,7 +90,7 @@ Status Buckets::add_part(Part part, DataType type, ReduceOp op, const CallOption
   open_.options = options;
   return {};
 } catch (const std::exception&) {
-  return no_memory(sizeof(Part));
+  return no_memory(sizeof(Tensor));
 }
 
 Status Buckets::flush() try {
@@ -95,7 +100,7 @@ Status Buckets::flush() try {
   void* data = bucket.parts.front().data;
   if (bucket.parts.size() > 1) {
     if (!resized(bucket.packed, bucket.count * width)) return no_memory(bucket.count * width);
-    pack(std::span<const Part>(bucket.parts), width, bucket.packed.data());
+    pack(bucket.parts, width, bucket.packed.data());
     data = bucket.packed.data();
   }
   // Ranks whose tensors have other shapes must not meet in a bucket that happens to be as large.
@@ -121,7 +126,7 @@ Status Buckets::finish_oldest() {
   under_way_.pop_front();
   Status status = bucket.request.wait();
   if (status.ok() && bucket.parts.size() > 1) {
-    unpack(std::span<const Part>(bucket.parts), size_of(bucket.type), bucket.packed.data());
+    unpack(bucket.parts, size_of(bucket.type), bucket.packed.data());
   }
   return status;
 }
@@ -143,7 +148,14 @@ Status Buckets::no_memory(std::size_t bytes) {
 }
 
 Status Buckets::expect(std::size_t tensors) {
-  return resized(parts_, tensors) ? Status() : no_memory(tensors * sizeof(Part));
+  return resized(parts_, tensors) ? Status() : no_memory(tensors * sizeof(Tensor));
+}
+
+Status Buckets::all_reduce(std::span<const Tensor> tensors, DataType type, ReduceOp op,
+                           const CallOptions& options) {
+  if (Status status = expect(tensors.size()); !status.ok()) return status;
+  std::copy(tensors.begin(), tensors.end(), parts_.begin());
+  return reduce_parts(type, op, options);
 }
 
 Status Buckets::reduce_parts(DataType type, ReduceOp op, CallOptions options) {
@@ -178,7 +190,7 @@ Status Buckets::reduce_parts(DataType type, ReduceOp op, CallOptions options) {
   return {};
 }
 
-Status Buckets::reduce_bucket(std::span<const Part> parts, std::size_t count, DataType type,
+Status Buckets::reduce_bucket(std::span<const Tensor> parts, std::size_t count, DataType type,
                               ReduceOp op, const CallOptions& options) {
   ++calls_;
   const auto reduce_at = [&](void* data) {

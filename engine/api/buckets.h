@@ -11,7 +11,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <deque>
 #include <span>
 #include <vector>
@@ -29,6 +28,10 @@ namespace rankine {
 class Buckets {
  public:
   static constexpr std::size_t kDefaultBytes = 25'000'000;  // PyTorch DDP's 25 MB
+  struct Tensor {
+    void* data = nullptr;
+    std::size_t count = 0;  // elements
+  };
 
   explicit Buckets(Member& member, std::size_t bucket_bytes = kDefaultBytes)
       : member_(member), bucket_bytes_(bucket_bytes) {}
@@ -47,6 +50,9 @@ class Buckets {
     }
     return reduce_parts(data_type_of<T>, op, options);
   }
+  // The same untyped.
+  Status all_reduce(std::span<const Tensor> tensors, DataType type, ReduceOp op = ReduceOp::sum,
+                    const CallOptions& options = {});
 
   // The same with tensors one by one, as they become ready: each waits in a bucket until the next
   // one does not fit, is of another type or has another operation; then the bucket is started
@@ -59,19 +65,19 @@ class Buckets {
   // tensors then stay as they are.
   template <class T>
   Status add(std::span<T> tensor, ReduceOp op = ReduceOp::sum, const CallOptions& options = {}) {
-    return add_part({tensor.data(), tensor.size()}, data_type_of<T>, op, options);
+    return add({tensor.data(), tensor.size()}, data_type_of<T>, op, options);
   }
+  Status add(Tensor tensor, DataType type, ReduceOp op = ReduceOp::sum,
+             const CallOptions& options = {});
   // A tensor that this rank has nothing for in this step, such as the gradient of a layer that was
   // skipped: it brings zeros, and gets what the others bring. For sum and avg.
   template <class T>
   Status add_unused(std::span<T> tensor, ReduceOp op = ReduceOp::sum,
                     const CallOptions& options = {}) {
-    if (op != ReduceOp::sum && op != ReduceOp::avg) return no_zeros(op);
-    if (!tensor.empty() && tensor.data() != nullptr) {
-      std::memset(tensor.data(), 0, tensor.size_bytes());
-    }
-    return add(tensor, op, options);
+    return add_unused({tensor.data(), tensor.size()}, data_type_of<T>, op, options);
   }
+  Status add_unused(Tensor tensor, DataType type, ReduceOp op = ReduceOp::sum,
+                    const CallOptions& options = {});
   // Starts the bucket that is not full.
   Status flush();
   // Flushes, and waits until every tensor added is the reduction of all ranks'. The first error.
@@ -79,16 +85,13 @@ class Buckets {
   static constexpr std::size_t kMostUnderWay = 4;
 
   std::size_t calls() const { return calls_; }  // all-reduces made so far
+  // Whether tensors have been added and not been waited for.
+  bool holds_tensors() const { return !open_.parts.empty() || !under_way_.empty(); }
 
  private:
-  struct Part {
-    void* data;
-    std::size_t count;
-  };
-
   // Tensors that go together.
   struct Bucket {
-    std::vector<Part> parts;
+    std::vector<Tensor> parts;
     std::size_t count = 0;  // elements
     std::uint64_t shape = 0;
     DataType type = DataType::f32;
@@ -98,20 +101,18 @@ class Buckets {
     Request request;
   };
 
-  Status add_part(Part part, DataType type, ReduceOp op, const CallOptions& options);
-  static Status no_zeros(ReduceOp op);
   Status finish_oldest();
 
   Status expect(std::size_t tensors);  // there is room for so many in parts_ then
   Status reduce_parts(DataType type, ReduceOp op, CallOptions options);
-  Status reduce_bucket(std::span<const Part> parts, std::size_t count, DataType type, ReduceOp op,
+  Status reduce_bucket(std::span<const Tensor> parts, std::size_t count, DataType type, ReduceOp op,
                        const CallOptions& options);
   Status no_memory(std::size_t bytes);
 
   Member& member_;
   const std::size_t bucket_bytes_;
   const HomeProcess home_;
-  std::vector<Part> parts_;
+  std::vector<Tensor> parts_;
   std::vector<std::byte> bucket_;
   Bucket open_;
   std::deque<Bucket> under_way_;  // the oldest first

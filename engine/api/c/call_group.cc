@@ -167,6 +167,11 @@ Status CallGroup::come_back(const HeldRanks& held) {
     }
     if (first.ok()) first = named(name(one.request), ended);
   }
+  // A rank that was finalized meanwhile has nothing under way any more.
+  for (const CollectedCall& one : calls_) {
+    const RankHandle* rank = held.find(one.comm);
+    if (rank != nullptr && rank->finalized) rank->member->leave();
+  }
   return first;
 }
 

@@ -1,5 +1,6 @@
 // The C functions that make and end communicators, and that say what they are.
 #include <algorithm>
+#include <cerrno>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "engine/api/c/unique_id.h"
 #include "engine/api/order.h"
 #include "engine/api/split.h"
+#include "engine/run/wait.h"
 
 namespace rankine {
 namespace {
@@ -152,7 +154,9 @@ rkResult_t rkCommSplit(rkComm_t comm, int color, int key, rkComm_t* part) noexce
 
 rkResult_t rkCommFinalize(rkComm_t comm) noexcept {
   return guarded("rkCommFinalize", [&]() -> Status {
-    BorrowedRank(comm, BorrowedRank::As::caller)->finalized = true;
+    const BorrowedRank handle(comm, BorrowedRank::As::caller);
+    handle->finalized = true;
+    handle->member->leave();  // or when its requests have been waited for (CallGroup::come_back)
     return {};
   });
 }
@@ -178,6 +182,30 @@ rkResult_t rkCommAbort(rkComm_t comm) noexcept {
     BorrowedRank::await_end(comm);  // but for a call in progress
     return {};
   });
+}
+
+rkResult_t rkCommAbortFromSignal(rkComm_t comm) noexcept {
+  const int saved = errno;
+  const rkResult_t result = HandleTable<RankHandle>::look_from_signal(
+      comm, [](RankHandle& handle) { handle.communicator->abort(); });
+  errno = saved;
+  return result;
+}
+
+rkResult_t rkCommFail(rkComm_t comm, const char* why) noexcept {
+  return guarded("rkCommFail", [&]() -> Status {
+    const BorrowedRank handle(comm, BorrowedRank::As::reader);
+    if (why == nullptr) return is_null("why");
+    handle->communicator->abort(
+        Status(Code::remote_error,
+               "rank " + std::to_string(handle->member->rank()) + " failed: " + why));
+    return {};
+  });
+}
+
+rkResult_t rkSetInterruptCheck(int (*check)(void)) noexcept {
+  set_interrupt_check(check);
+  return rkSuccess;
 }
 
 rkResult_t rkCommCount(rkComm_t comm, int* ranks) noexcept {

@@ -60,8 +60,35 @@ class HandleTable {
 
   // Never destroyed: threads may make calls while exit() destroys static objects.
   static HandleTable& all() {
-    static HandleTable& table = *new HandleTable;
-    return table;
+    static HandleTable* const table = [] {
+      auto* const made = new HandleTable;
+      made_.store(made, std::memory_order_release);  // pairs with look_from_signal()
+      return made;
+    }();
+    return *table;
+  }
+  // act(object), of a handle that is not destroyed meanwhile. Async-signal-safe where act is: it may
+  // interrupt any thread, also one that makes a call on the handle, or destroys it. Without a text.
+  template <class Act>
+  static rkResult_t look_from_signal(Handle handle, const Act& act) noexcept {
+    const HandleTable* const table = made_.load(std::memory_order_acquire);  // pairs with all()
+    Slot* const slot = table == nullptr ? nullptr : table->find(handle);
+    const std::uint64_t generation = bits_of(handle) & kGeneration;
+    if (slot == nullptr || generation == 0) return rkInvalidArgument;
+    // Sequentially consistent, as the next load: pairs with doom() and then bury(), which sees that
+    // we look, or we see that the object goes.
+    handlers_looking.fetch_add(1, std::memory_order_seq_cst);
+    const std::uint64_t seen = slot->state.load(std::memory_order_seq_cst);
+    rkResult_t result = rkSuccess;
+    if ((seen & kGeneration) != generation || (seen & Slot::kDoomed) != 0) {
+      result = rkInvalidArgument;
+    } else if (!slot->home.load(std::memory_order_relaxed).is_this()) {
+      result = rkForked;
+    } else {
+      act(*slot->object);
+    }
+    handlers_looking.fetch_sub(1, std::memory_order_release);  // pairs with bury()
+    return result;
   }
   static std::uint64_t bits_of(Handle handle) noexcept {
     return reinterpret_cast<std::uintptr_t>(handle);
@@ -91,6 +118,8 @@ class HandleTable {
   }
   // The slot stays doomed until it is taken again; from the next generation on the object is gone.
   void bury(Slot& slot) noexcept {
+    // A handler that interrupts this very thread is over before we go on.
+    while (handlers_looking.load(std::memory_order_seq_cst) != 0) std::this_thread::yield();
     slot.object.reset();
     const std::uint64_t next = (slot.state.load(std::memory_order_relaxed) & kGeneration) + kNext;
     slot.state.store(next | Slot::kDoomed, std::memory_order_release);  // pairs with await_end()
@@ -122,6 +151,8 @@ class HandleTable {
     }
     chunks_[used_++].store(first, std::memory_order_release);  // pairs with find()
   }
+
+  static inline std::atomic<HandleTable*> made_{nullptr};
 
   std::array<std::atomic<Slot*>, 20> chunks_{};
   std::size_t used_ = 0;
@@ -172,7 +203,8 @@ class Borrowed {
   Object* operator->() const { return slot_->object.get(); }
   Object& operator*() const { return *slot_->object; }
   // The handle ends when its last user, at the latest this one, is done.
-  void doom() { slot_->state.fetch_or(Slot::kDoomed, std::memory_order_relaxed); }
+  // Sequentially consistent: pairs with look_from_signal().
+  void doom() { slot_->state.fetch_or(Slot::kDoomed, std::memory_order_seq_cst); }
   // Of a handle that is refused from now on: until what it stood for is gone, for which another
   // thread may be seeing at this moment. False: that thread makes a call on it first.
   static bool await_end(typename Object::Handle handle) {

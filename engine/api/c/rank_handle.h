@@ -34,7 +34,7 @@ struct RankHandle {
   std::map<const void*, Payload<std::byte>> memory{};  // of rkMemAlloc()
   std::map<int, std::shared_ptr<const CreatedOperation>> operations{};
   std::unique_ptr<Member> member;
-  std::unique_ptr<const OwnedCallOptions> call_options{};  // none: the engine's choice
+  std::shared_ptr<const OwnedCallOptions> call_options{};  // none: the engine's choice
   int next_operation = rkNumOps;
   bool finalized = false;
   bool among_processes = false;  // functions of the ranks' lie elsewhere in each of them

@@ -27,13 +27,23 @@
  * buffer of another rank.
  *
  * Threads. One rank's handle is used by one thread at a time; a second one is told so
- * (rkInvalidUsage), but for rkCommAbort, rkCommGetAsyncError, rkCommCount, rkCommUserRank and
- * rkCommFlightRecord, which may be called at any time. A handle that has been destroyed, or is
- * none, is an error and never followed.
+ * (rkInvalidUsage), but for rkCommAbort, rkCommAbortFromSignal, rkCommFail, rkCommGetAsyncError,
+ * rkCommCount, rkCommUserRank and rkCommFlightRecord, which may be called at any time. A handle that
+ * has been destroyed, or is none, is an error and never followed.
+ *
+ * The end of a thread. A rank that cannot go on says so: rkCommFail(), rkCommFinalize() or
+ * rkCommDestroy() end the waits of the others at once. Where the thread that has made all calls of a
+ * rank just ends, ranks that wait for it get rkRankLost after 50 to 100 ms, if the waiting rank is
+ * still played by its own first thread and that thread did not make the other's handle. Else the
+ * rank may be another thread's next (threads that are started and joined step by step), and the
+ * deadline ends the wait. A rank moves to another thread while threads of other ranks stay: the next
+ * thread calls rkCommProgress() before the first one ends.
+ *
+ * Signal handlers may call rkCommAbortFromSignal() and no other function.
  *
  * Processes. In a forked child all inherited handles give rkForked; rkCommDestroy, rkCommAbort,
- * rkRequestFree and rkEpilogueDestroy drop them there and leave the parent's ranks alone. The child
- * may make communicators of its own.
+ * rkRequestFree, rkBucketsDestroy and rkEpilogueDestroy drop them there and leave the parent's ranks
+ * alone. The child may make communicators of its own.
  *
  * Stability. Within librankine.so.1 functions are added and never changed; structs begin with their
  * size and grow at their ends.
@@ -141,6 +151,9 @@ typedef struct rkRequest* rkRequest_t;
 
 /* What a rank goes on to do with the rows of its result. */
 typedef struct rkEpilogue* rkEpilogue_t;
+
+/* Many small tensors, reduced as few large vectors. */
+typedef struct rkBuckets* rkBuckets_t;
 
 #define RK_SPLIT_NOCOLOR (-1)
 
@@ -278,18 +291,34 @@ RK_API rkResult_t rkCommInitAllConfig(rkComm_t* comms, int ranks,
 
 /* The ranks that say the same color become a communicator of their own, ordered by key, and by rank
  * where keys are equal: a call of all ranks. *part is RK_COMM_NULL for RK_SPLIT_NOCOLOR; in a group
- * it is that until the group's end, or its request, has been waited for. Its timeouts are comm's;
- * it ends when comm does, and is destroyed by itself. */
+ * it is that until the group's end, or its request, has been waited for. Its timeouts are comm's. It
+ * ends when comm does: a rank that has been told of comm's end, by a call or by
+ * rkCommGetAsyncError(), can make no call on the part. It is destroyed separately. */
 RK_API rkResult_t rkCommSplit(rkComm_t comm, int color, int key, rkComm_t* part) RK_NOEXCEPT;
 
-/* The rank makes no more calls; what is left to do is rkCommDestroy(). */
+/* The rank makes no more calls; what is left to do is rkCommDestroy(). Ranks that still need it, now
+ * or later, get rkRankLost; what they need of its calls so far stays. Requests that are under way on
+ * it go on and are waited for first. Communicators that were split from comm are not concerned. */
 RK_API rkResult_t rkCommFinalize(rkComm_t comm) RK_NOEXCEPT;
 /* The rank leaves, and its handle and the memory of rkMemAlloc() go. Ranks that still need it get
  * rkRankLost. Requests that are under way on it end comm on all ranks first. NULL is nothing. */
 RK_API rkResult_t rkCommDestroy(rkComm_t comm) RK_NOEXCEPT;
 /* Ends all calls of all ranks with rkAborted, from any thread, and destroys this rank's handle; a
- * call in progress on it comes back first. NULL is nothing. */
+ * call in progress on it comes back first. NULL is nothing. Not in a signal handler: it frees memory
+ * and waits. */
 RK_API rkResult_t rkCommAbort(rkComm_t comm) RK_NOEXCEPT;
+/* The same for signal handlers: async-signal-safe, whatever the thread that it interrupts is doing.
+ * The handle stays, for rkCommDestroy() or rkCommAbort(). No text: rkGetLastError() stays as it is.
+ * errno too. */
+RK_API rkResult_t rkCommAbortFromSignal(rkComm_t comm) RK_NOEXCEPT;
+/* This rank cannot go on: ends all calls of all ranks with rkRemoteError and the text "rank R
+ * failed: WHY", from any thread. The handle stays. */
+RK_API rkResult_t rkCommFail(rkComm_t comm, const char* why) RK_NOEXCEPT;
+/* While the calling thread waits for longer than 50 ms, in a call or for a communicator to be made,
+ * check() is called on it every 50 ms or so; where it returns not 0, the communicator ends with
+ * rkAborted on all ranks. NULL: none, as at first. For languages that run signal handlers between
+ * two of their own instructions. check() makes no calls of ranks. */
+RK_API rkResult_t rkSetInterruptCheck(int (*check)(void)) RK_NOEXCEPT;
 
 RK_API rkResult_t rkCommCount(rkComm_t comm, int* ranks) RK_NOEXCEPT;
 RK_API rkResult_t rkCommUserRank(rkComm_t comm, int* rank) RK_NOEXCEPT;
@@ -464,6 +493,42 @@ RK_API rkResult_t rkRequestGetOrders(rkRequest_t request, const char** orders) R
 /* Moves on what this thread has started on comm, and on what comm shares a thread with, without
  * waiting. */
 RK_API rkResult_t rkCommProgress(rkComm_t comm) RK_NOEXCEPT;
+
+/* --- Buckets: many small tensors as few large all-reduces, as data-parallel training does --- */
+
+/* Tensors are reduced in place, packed into buckets of at most bucketBytes (0: 25,000,000) in the
+ * order in which they are added; a larger tensor is reduced where it is. All ranks add the same
+ * sizes in the same order and flush at the same places. Buckets are used by the thread of their
+ * rank, make calls of its handle like any other, and go before it. Operations are those below
+ * rkNumOps. Not in a group.
+ *
+ *   rkBucketsCreate(&buckets, 0, comm);                        // once
+ *   for (...) rkBucketsAdd(buckets, gradient, count, rkFloat32, rkAvg);  // as they become ready
+ *   rkBucketsWait(buckets);                                    // all are averages now
+ */
+RK_API rkResult_t rkBucketsCreate(rkBuckets_t* buckets, size_t bucketBytes,
+                                  rkComm_t comm) RK_NOEXCEPT;
+/* The tensor belongs to buckets until rkBucketsWait(). A bucket starts when the next tensor does not
+ * fit or has another type or operation, and goes on beside this thread's work. */
+RK_API rkResult_t rkBucketsAdd(rkBuckets_t buckets, void* tensor, size_t count, rkDataType_t type,
+                               rkRedOp_t op) RK_NOEXCEPT;
+/* A tensor that this rank has nothing for: it brings zeros, and gets what the others bring. rkSum
+ * and rkAvg. */
+RK_API rkResult_t rkBucketsAddUnused(rkBuckets_t buckets, void* tensor, size_t count,
+                                     rkDataType_t type, rkRedOp_t op) RK_NOEXCEPT;
+/* Starts the bucket that is not full. */
+RK_API rkResult_t rkBucketsFlush(rkBuckets_t buckets) RK_NOEXCEPT;
+/* Flushes, and waits until every tensor added is reduced. The first error. */
+RK_API rkResult_t rkBucketsWait(rkBuckets_t buckets) RK_NOEXCEPT;
+/* All at once, and waited for: tensors[i] has counts[i] elements. */
+RK_API rkResult_t rkBucketsAllReduce(rkBuckets_t buckets, size_t tensorCount, void* const* tensors,
+                                     const size_t* counts, rkDataType_t type,
+                                     rkRedOp_t op) RK_NOEXCEPT;
+/* All-reduces made so far. */
+RK_API rkResult_t rkBucketsGetCalls(rkBuckets_t buckets, size_t* calls) RK_NOEXCEPT;
+/* Not while tensors wait (rkInvalidUsage): rkBucketsWait() first, after rkCommAbortFromSignal() or
+ * rkCommFail() if need be. NULL is nothing. */
+RK_API rkResult_t rkBucketsDestroy(rkBuckets_t buckets) RK_NOEXCEPT;
 
 /* --- What NCCL lacks --- */
 

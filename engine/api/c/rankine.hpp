@@ -19,10 +19,13 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -379,6 +382,11 @@ class Member {
     const rkResult_t result = rkCommAbort(comm_);
     if (result != rkInvalidArgument) check(result);
   }
+  // The same without a text and for signal handlers: async-signal-safe.
+  rkResult_t abort_from_signal() noexcept { return rkCommAbortFromSignal(comm_); }
+  // This rank cannot go on: all calls of all ranks end with rkRemoteError and this text. From any
+  // thread.
+  void fail(const std::string& why) { check(rkCommFail(comm_, why.c_str())); }
   // rkSuccess, or why the communicator has ended, with the text in rkGetLastError().
   rkResult_t async_error() const {
     rkResult_t result = rkSuccess;
@@ -525,6 +533,44 @@ class Group {
   bool open_ = true;
 };
 
+// Many small tensors, reduced in place as few large vectors; goes before its member. One that goes
+// while tensors wait first waits for them, and their errors are not told.
+class Buckets {
+ public:
+  explicit Buckets(Member& member, std::size_t bucket_bytes = 0) {
+    check(rkBucketsCreate(&buckets_, bucket_bytes, member.get()));
+  }
+  ~Buckets() {
+    if (rkBucketsDestroy(buckets_) != rkInvalidUsage) return;
+    rkBucketsWait(buckets_);
+    rkBucketsDestroy(buckets_);
+  }
+  Buckets(Buckets&& other) noexcept : buckets_(std::exchange(other.buckets_, nullptr)) {}
+  Buckets& operator=(Buckets&&) = delete;
+
+  template <class Tensor, class T = ElementOf<Tensor>>
+  void add(Tensor&& tensor, rkRedOp_t op = rkSum) {
+    check(rkBucketsAdd(buckets_, std::data(tensor), std::size(tensor), DataType<T>::value, op));
+  }
+  // One that this rank has nothing for: it brings zeros.
+  template <class Tensor, class T = ElementOf<Tensor>>
+  void add_unused(Tensor&& tensor, rkRedOp_t op = rkSum) {
+    check(
+        rkBucketsAddUnused(buckets_, std::data(tensor), std::size(tensor), DataType<T>::value, op));
+  }
+  void flush() { check(rkBucketsFlush(buckets_)); }
+  void wait() { check(rkBucketsWait(buckets_)); }
+  std::size_t calls() const {
+    std::size_t calls = 0;
+    check(rkBucketsGetCalls(buckets_, &calls));
+    return calls;
+  }
+  rkBuckets_t get() const noexcept { return buckets_; }
+
+ private:
+  rkBuckets_t buckets_ = nullptr;
+};
+
 // All ranks of a communicator, to be played by threads of the caller: one Member each.
 class Communicator {
  public:
@@ -540,6 +586,42 @@ class Communicator {
   int ranks() const noexcept { return static_cast<int>(members_.size()); }
   // Of a rank that there is not: std::out_of_range.
   Member& operator[](int rank) { return members_.at(static_cast<std::size_t>(rank)); }
+
+  // Calls f(member) for every rank, each on a new thread, and returns when all have. Where f throws,
+  // the calls of all other ranks end with rkRemoteError, whose text names the rank and the
+  // exception; run() throws what came first.
+  template <class F>
+  void run(const F& f) {
+    std::mutex mutex;
+    std::exception_ptr first;
+    const auto fail = [&](Member& member, const char* why) {
+      {
+        const std::lock_guard<std::mutex> lock(mutex);
+        if (!first) first = std::current_exception();
+      }
+      rkCommFail(member.get(), why);
+    };
+    const auto play = [&](Member& member) noexcept {
+      try {
+        f(member);
+      } catch (const std::exception& error) {
+        fail(member, error.what());
+      } catch (...) {
+        fail(member, "it threw something that is no std::exception");
+      }
+    };
+    std::vector<std::thread> threads;
+    try {
+      threads.reserve(members_.size());
+      for (Member& member : members_) {
+        threads.emplace_back([&play, &member] { play(member); });
+      }
+    } catch (const std::exception& error) {  // the system refuses a thread
+      fail(members_.front(), error.what());
+    }
+    for (std::thread& thread : threads) thread.join();
+    if (first) std::rethrow_exception(first);
+  }
 
  private:
   std::vector<Member> members_;

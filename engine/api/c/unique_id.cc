@@ -33,7 +33,9 @@ struct Meeting {
   Settings settings;
   int ranks = 0;  // 0: nobody has come
   int joined = 0;
-  std::weak_ptr<Communicator> communicator;  // its members own it
+  // Ranks may be done with their calls and gone before the last one comes, which needs what they
+  // have sent.
+  std::shared_ptr<Communicator> communicator{};
 };
 
 // Of the whole process; guarded by the lock.
@@ -146,7 +148,7 @@ Result<Met> meet(const rkUniqueId& id, int ranks, Rank rank, const Settings& set
   auto found = find(id);
   if (!found.ok()) return found.status();
   Meeting& meeting = **found;
-  std::shared_ptr<Communicator> communicator = meeting.communicator.lock();
+  std::shared_ptr<Communicator> communicator = meeting.communicator;
   if (meeting.ranks == 0) {
     auto made = make_communicator(settings, ranks);
     if (!made.ok()) return made.status();
@@ -154,8 +156,6 @@ Result<Met> meet(const rkUniqueId& id, int ranks, Rank rank, const Settings& set
   } else if (Status status = check_as_first(ranks, settings, meeting.ranks, meeting.settings);
              !status.ok()) {
     return status;
-  } else if (communicator == nullptr) {
-    return Status(Code::rank_lost, "all ranks that had come under this id have left");
   }
   auto member = communicator->join(rank);
   if (!member.ok()) return member.status();

@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -22,6 +23,87 @@ void on_threads(rk::Communicator& team, const std::function<void(int, rk::Member
   std::vector<std::thread> threads;
   for (int r = 0; r < team.ranks(); ++r) threads.emplace_back([&, r] { f(r, team[r]); });
   for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Cxx17, RunsRanksOnThreads) {
+  rk::Communicator team(kRanks);
+  std::vector<int> sums(kRanks);
+  team.run([&](rk::Member& me) {
+    std::vector<int> x(1, me.rank());
+    me.all_reduce(x);
+    sums[static_cast<std::size_t>(me.rank())] = x[0];
+  });
+  EXPECT_EQ(sums, (std::vector<int>{3, 3, 3}));
+}
+
+TEST(Cxx17, AThreadThatThrowsEndsTheCallsOfTheOthers) {
+  rkConfig_t config = RK_CONFIG_INITIALIZER;
+  config.timeoutMs = 3'600'000;
+  rk::Communicator team(kRanks, config);
+  std::vector<std::string> texts(kRanks);
+  try {
+    team.run([&](rk::Member& me) {
+      me.barrier();
+      if (me.rank() == 1) throw std::logic_error("out of luck");
+      try {
+        me.barrier();
+      } catch (const rk::Error& error) {
+        EXPECT_EQ(error.result(), rkRemoteError);
+        texts[static_cast<std::size_t>(me.rank())] = error.what();
+        throw;
+      }
+    });
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const std::logic_error& error) {
+    EXPECT_EQ(error.what(), std::string("out of luck"));
+  }
+  const std::string told = "rkBarrier: rank 1 failed: out of luck";
+  EXPECT_EQ(texts, (std::vector<std::string>{told, "", told}));
+}
+
+TEST(Cxx17, AMemberThatIsUnwoundIsNotWaitedFor) {
+  rkConfig_t config = RK_CONFIG_INITIALIZER;
+  config.timeoutMs = 3'600'000;
+  rkUniqueId id;
+  rk::check(rkGetUniqueId(&id));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        rk::Member me(id, 2, rank, config);
+        me.barrier();
+        if (rank == 1) throw std::logic_error("out of luck");
+        me.barrier();
+        ADD_FAILURE() << "rank 1 is there";
+      } catch (const rk::Error& error) {
+        EXPECT_EQ(error.result(), rkRankLost) << error.what();
+      } catch (const std::logic_error&) {
+        EXPECT_EQ(rank, 1);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Cxx17, BucketsReduceManyTensors) {
+  rk::Communicator team(kRanks);
+  team.run([](rk::Member& me) {
+    std::vector<std::vector<float>> tensors(10, std::vector<float>(10, 1.0F));
+    std::array<float, 3> unused{7, 7, 7};
+    rk::Buckets buckets(me);
+    for (auto& tensor : tensors) buckets.add(tensor);
+    if (me.rank() == 0) {
+      buckets.add_unused(unused);
+    } else {
+      buckets.add(unused);
+    }
+    buckets.flush();
+    buckets.wait();
+    EXPECT_EQ(buckets.calls(), 1u);
+    EXPECT_EQ(tensors[9][9], 3);
+    EXPECT_EQ(unused[2], 14);
+    buckets.add(tensors[0]);  // waited for at its end
+  });
 }
 
 TEST(Cxx17, TakesContainersArraysAndViews) {

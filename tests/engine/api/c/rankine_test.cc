@@ -7,13 +7,19 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "engine/api/version.h"
@@ -308,8 +314,11 @@ TEST(C, RanksThatDisagreeDoNotMeet) {
   refused(rkCommInitRankConfig(&second, 2, id, 0, &config),
           "rkCommInitRankConfig: rank is 0, which has joined before; a rank joins once");
   EXPECT_EQ(rkCommDestroy(first), rkSuccess);
-  EXPECT_EQ(rkCommInitRankConfig(&second, 2, id, 1, &config), rkRankLost);
-  EXPECT_EQ(last_error(), "rkCommInitRankConfig: all ranks that had come under this id have left");
+  // What it has sent is there for those that come late; more is not.
+  ASSERT_EQ(rkCommInitRankConfig(&second, 2, id, 1, &config), rkSuccess) << last_error();
+  EXPECT_EQ(rkBarrier(second), rkRankLost);
+  EXPECT_NE(last_error().find("rank 0 has left after 0 calls"), std::string::npos) << last_error();
+  EXPECT_EQ(rkCommDestroy(second), rkSuccess);
 }
 
 TEST(C, AnIdOfAnotherProcessIsRefused) {
@@ -488,6 +497,325 @@ TEST(C, AnAbortEndsACallOfAnotherThreadAndItsHandle) {
   EXPECT_EQ(rkBarrier(comms[0]), rkInvalidArgument);
   comms[0] = nullptr;
   EXPECT_EQ(rkBarrier(comms[1]), rkAborted);
+}
+
+// --- Ranks that end: deadlines are an hour away
+
+constexpr std::int64_t kHourMs = 3'600'000;
+
+rkComm_t init(const rkUniqueId& id, int ranks, int rank) {
+  rkConfig_t config = RK_CONFIG_INITIALIZER;
+  config.timeoutMs = kHourMs;
+  rkComm_t comm = nullptr;
+  EXPECT_EQ(rkCommInitRankConfig(&comm, ranks, id, rank, &config), rkSuccess) << last_error();
+  return comm;
+}
+
+// All ranks make a good call; then the last one does end(comm) and its thread ends, while the others
+// make a second call, which fails for that cause.
+void expect_lost(const std::function<void(rkComm_t)>& end, const std::string& cause) {
+  rkUniqueId id;
+  ASSERT_EQ(rkGetUniqueId(&id), rkSuccess);
+  const std::string last = "rank " + std::to_string(kRanks - 1);
+  rkComm_t comms[kRanks] = {};
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    threads.emplace_back([&, rank] {
+      const rkComm_t comm = comms[rank] = init(id, kRanks, rank);
+      EXPECT_EQ(rkBarrier(comm), rkSuccess) << last_error();
+      if (rank == kRanks - 1) return end(comm);
+      EXPECT_EQ(rkBarrier(comm), rkRankLost) << last_error();
+      EXPECT_NE(last_error().find(last), std::string::npos) << last_error();
+      EXPECT_NE(last_error().find(cause), std::string::npos) << last_error();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const rkComm_t comm : comms) EXPECT_EQ(rkCommDestroy(comm), rkSuccess) << last_error();
+}
+
+TEST(C, AFinalizedRankIsNotWaitedFor) {
+  expect_lost([](rkComm_t comm) { EXPECT_EQ(rkCommFinalize(comm), rkSuccess); },
+              "has left after 1 call");
+}
+
+TEST(C, ARankWhoseThreadHasEndedIsNotWaitedFor) {
+  expect_lost([](rkComm_t) {}, "the thread that made the last one has ended");
+}
+
+TEST(C, RanksThatFinalizeEarlyTakeNoCallFromTheOthers) {
+  for (int turn = 0; turn < 200; ++turn) {
+    rkUniqueId id;
+    ASSERT_EQ(rkGetUniqueId(&id), rkSuccess);
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      threads.emplace_back([&, rank] {
+        const rkComm_t comm = init(id, kRanks, rank);
+        // The root of a broadcast is done before the others are.
+        Numbers x(turn % 2 == 0 ? 3 : 30'000, rank == 0 ? turn : 0);
+        EXPECT_EQ(rkBcast(x.data(), x.size(), rkInt32, 0, comm), rkSuccess) << last_error();
+        const rkResult_t message = rank == 0   ? rkSend(x.data(), 2, rkInt32, 1, comm)
+                                   : rank == 1 ? rkRecv(x.data(), 2, rkInt32, 0, comm)
+                                               : rkSuccess;
+        EXPECT_EQ(message, rkSuccess) << last_error();
+        EXPECT_EQ(rkCommFinalize(comm), rkSuccess);
+        EXPECT_EQ(x.back(), turn);
+        EXPECT_EQ(rkCommDestroy(comm), rkSuccess) << last_error();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+TEST(C, AFinalizedRankFirstEndsWhatItHasStarted) {
+  std::atomic<bool> finalized{false};
+  std::vector<std::thread> threads;
+  rkUniqueId id;
+  ASSERT_EQ(rkGetUniqueId(&id), rkSuccess);
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      const rkComm_t comm = init(id, 2, rank);
+      Numbers x(10, 1);
+      if (rank == 0) {
+        while (!finalized.load()) std::this_thread::yield();
+        EXPECT_EQ(rkAllReduce(x.data(), x.data(), x.size(), rkInt32, rkSum, comm), rkSuccess)
+            << last_error();
+        EXPECT_EQ(rkBarrier(comm), rkRankLost) << last_error();
+      } else {
+        rkRequest_t request = nullptr;
+        EXPECT_EQ(rkGroupStart(), rkSuccess);
+        EXPECT_EQ(rkAllReduce(x.data(), x.data(), x.size(), rkInt32, rkSum, comm), rkSuccess);
+        EXPECT_EQ(rkGroupEndAsync(&request), rkSuccess) << last_error();
+        EXPECT_EQ(rkCommFinalize(comm), rkSuccess);
+        finalized.store(true);
+        EXPECT_EQ(rkRequestWait(request), rkSuccess) << last_error();
+        EXPECT_EQ(rkRequestFree(request), rkSuccess);
+      }
+      EXPECT_EQ(x[9], 2);
+      EXPECT_EQ(rkCommDestroy(comm), rkSuccess);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// Threads for a step, which are joined: their ends say nothing about their ranks, however long the
+// next one takes to come. Rank 0 is the main thread's, or a thread's for a step, too.
+TEST(C, RanksMayBePlayedByThreadsStepByStep) {
+  for (const bool main_plays : {true, false}) {
+    Comms comms(2);
+    const auto step = [&](int rank) {
+      if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(150));
+      EXPECT_EQ(rkBarrier(comms[rank]), rkSuccess) << last_error();
+    };
+    for (int i = 0; i < 3; ++i) {
+      std::thread other(step, 1);
+      if (main_plays) {
+        step(0);
+      } else {
+        std::thread(step, 0).join();
+      }
+      other.join();
+    }
+  }
+}
+
+TEST(C, ARankThatFailsTellsTheOthersWhy) {
+  Comms comms(kRanks);
+  const auto results = comms.run([](int rank, rkComm_t comm) {
+    if (rank != 1) return rkBarrier(comm);
+    EXPECT_EQ(rkCommFail(comm, nullptr), rkInvalidArgument);
+    EXPECT_EQ(last_error(), "rkCommFail: why is NULL");
+    EXPECT_EQ(rkCommFail(comm, "out of luck"), rkSuccess);
+    const rkResult_t result = rkBarrier(comm);
+    EXPECT_EQ(last_error(), "rkBarrier: rank 1 failed: out of luck");
+    return result;
+  });
+  expect_all(results, rkRemoteError);
+}
+
+// --- Signal handlers
+
+std::atomic<rkComm_t> ended_by_signal{nullptr};
+std::atomic<int> signals_handled{0};
+
+// Sends SIGUSR1, whose handler ends `comm`, to that thread, and returns when it has been handled.
+void end_by_signal(rkComm_t comm, pthread_t thread) {
+  ended_by_signal.store(comm);
+  const int before = signals_handled.load();
+  struct sigaction action {};
+  action.sa_handler = [](int) {
+    errno = EBADMSG;
+    EXPECT_EQ(rkCommAbortFromSignal(ended_by_signal.load()), rkSuccess);
+    EXPECT_EQ(errno, EBADMSG);
+    signals_handled.fetch_add(1);
+  };
+  sigaction(SIGUSR1, &action, nullptr);
+  pthread_kill(thread, SIGUSR1);
+  while (signals_handled.load() == before) std::this_thread::yield();
+}
+
+// In the midst of malloc() and free(), which hold locks then.
+TEST(C, ASignalHandlerEndsCallsWhateverItInterrupts) {
+  for (int turn = 0; turn < 100; ++turn) {
+    Comms comms(2);
+    std::atomic<bool> over{false}, begun{false};
+    std::thread allocating([&] {
+      std::vector<std::unique_ptr<char[]>> all(64);
+      for (std::size_t i = 0; !over.load(); i = i * 29 + 1) {
+        all[i % all.size()].reset(new char[i % 5000 + 1]);
+        begun.store(true);
+      }
+    });
+    std::thread waiting([&] { EXPECT_EQ(rkBarrier(comms[0]), rkAborted) << last_error(); });
+    while (!begun.load()) std::this_thread::yield();
+    end_by_signal(comms[0], allocating.native_handle());
+    over.store(true);
+    waiting.join();
+    allocating.join();
+    EXPECT_EQ(rkBarrier(comms[1]), rkAborted);
+  }
+}
+
+TEST(C, ASignalHandlerEndsTheCallThatItInterrupts) {
+  for (int turn = 0; turn < 100; ++turn) {
+    Comms comms(2);
+    std::atomic<bool> begun{false};
+    std::thread waiting([&] {
+      begun.store(true);
+      EXPECT_EQ(rkBarrier(comms[0]), rkAborted) << last_error();
+    });
+    while (!begun.load()) std::this_thread::yield();
+    for (int i = 0; i < turn; ++i) std::this_thread::yield();
+    end_by_signal(comms[0], waiting.native_handle());
+    waiting.join();
+  }
+}
+
+TEST(C, WhatIsNoHandleIsRefusedInASignalHandlerToo) {
+  EXPECT_EQ(rkCommAbortFromSignal(nullptr), rkInvalidArgument);
+  EXPECT_EQ(rkCommAbortFromSignal(reinterpret_cast<rkComm_t>(0x123456789)), rkInvalidArgument);
+  rkComm_t comms[1];
+  ASSERT_EQ(rkCommInitAll(comms, 1, nullptr), rkSuccess);
+  ASSERT_EQ(rkCommDestroy(comms[0]), rkSuccess);
+  EXPECT_EQ(rkCommAbortFromSignal(comms[0]), rkInvalidArgument);
+}
+
+// Handlers look at handles that other threads destroy.
+TEST(C, AHandleIsDestroyedBesideASignalHandler) {
+  std::atomic<bool> over{false};
+  std::atomic<rkComm_t> comm{nullptr};
+  std::thread looking([&] {
+    while (!over.load()) rkCommAbortFromSignal(comm.load());
+  });
+  for (int turn = 0; turn < 1000; ++turn) {
+    rkComm_t one[1];
+    ASSERT_EQ(rkCommInitAll(one, 1, nullptr), rkSuccess);
+    comm.store(one[0]);
+    ASSERT_EQ(rkCommDestroy(one[0]), rkSuccess);
+  }
+  over.store(true);
+  looking.join();
+}
+
+// --- Interrupts
+
+thread_local int asked = 0;
+int ask_and_interrupt() { return ++asked > 1 ? 1 : 0; }
+
+TEST(C, AWaitingThreadCanBeInterrupted) {
+  Comms comms(2);
+  std::atomic<bool> ended{false};
+  const auto results = comms.run([&](int rank, rkComm_t comm) {
+    if (rank == 1) {
+      while (!ended.load()) std::this_thread::yield();
+      EXPECT_EQ(asked, 0);
+      return rkBarrier(comm);
+    }
+    EXPECT_EQ(rkSetInterruptCheck(ask_and_interrupt), rkSuccess);
+    const rkResult_t result = rkBarrier(comm);
+    EXPECT_NE(last_error().find("the wait was interrupted: rank 0 waits for rank 1"),
+              std::string::npos)
+        << last_error();
+    EXPECT_EQ(asked, 2);
+    EXPECT_EQ(rkSetInterruptCheck(nullptr), rkSuccess);
+    ended.store(true);
+    return result;
+  });
+  expect_all(results, rkAborted);
+}
+
+// --- Buckets
+
+TEST(C, BucketsReduceManyTensorsInFewCalls) {
+  Comms comms(kRanks);
+  const auto results = comms.run([](int rank, rkComm_t comm) {
+    rkBuckets_t buckets = nullptr;
+    EXPECT_EQ(rkBucketsCreate(&buckets, 400, comm), rkSuccess) << last_error();
+    std::vector<Numbers> tensors;
+    for (std::size_t i = 0; i < 10; ++i) tensors.emplace_back(i == 7 ? 1000 : 30, rank + 1);
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      // What a rank leaves out counts as zeros.
+      const bool unused = i == 4 && rank == 0;
+      EXPECT_EQ((unused ? rkBucketsAddUnused : rkBucketsAdd)(buckets, tensors[i].data(),
+                                                             tensors[i].size(), rkInt32, rkSum),
+                rkSuccess)
+          << last_error();
+    }
+    EXPECT_EQ(rkBucketsDestroy(buckets), rkInvalidUsage);
+    EXPECT_EQ(last_error(),
+              "rkBucketsDestroy: buckets hold tensors that were not waited for; rkBucketsWait() "
+              "first");
+    rkCallOptions_t options = RK_CALL_OPTIONS_INITIALIZER;  // of later tensors
+    EXPECT_EQ(rkCommSetCallOptions(comm, &options), rkSuccess);
+    EXPECT_EQ(rkBucketsFlush(buckets), rkSuccess) << last_error();
+    EXPECT_EQ(rkBucketsWait(buckets), rkSuccess) << last_error();
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      for (const std::int32_t x : tensors[i]) EXPECT_EQ(x, i == 4 ? 5 : 6) << i;
+    }
+    std::size_t calls = 0;
+    EXPECT_EQ(rkBucketsGetCalls(buckets, &calls), rkSuccess);
+    EXPECT_EQ(calls, 5u);  // of 3, 3, 1, 1 and 2 tensors
+    void* both[] = {tensors[0].data(), tensors[1].data()};
+    const std::size_t counts[] = {30, 30};
+    EXPECT_EQ(rkBucketsAllReduce(buckets, 2, both, counts, rkInt32, rkMax), rkSuccess);
+    EXPECT_EQ(tensors[1][29], 6);
+    return rkBucketsDestroy(buckets);
+  });
+  expect_all(results, rkSuccess);
+}
+
+TEST(C, BucketsRefuseWhatCannotBe) {
+  Comms comms(1);
+  rkBuckets_t buckets = nullptr;
+  float x[4] = {};
+  const auto refused = [&](rkResult_t result, rkResult_t expected, const std::string& text) {
+    EXPECT_EQ(result, expected);
+    EXPECT_EQ(last_error(), text);
+  };
+  refused(rkBucketsCreate(nullptr, 0, comms[0]), rkInvalidArgument,
+          "rkBucketsCreate: buckets is NULL");
+  refused(rkBucketsCreate(&buckets, 0, nullptr), rkInvalidArgument,
+          "rkBucketsCreate: comm is NULL");
+  refused(rkBucketsAdd(nullptr, x, 4, rkFloat32, rkSum), rkInvalidArgument,
+          "rkBucketsAdd: buckets is NULL");
+  ASSERT_EQ(rkBucketsCreate(&buckets, 0, comms[0]), rkSuccess);
+  refused(rkBucketsAdd(buckets, nullptr, 4, rkFloat32, rkSum), rkInvalidArgument,
+          "rkBucketsAdd: tensor is null; 4 elements are needed");
+  refused(rkBucketsAdd(buckets, x, 4, static_cast<rkDataType_t>(77), rkSum), rkInvalidArgument,
+          "rkBucketsAdd: type is 77; allowed are 0 to 14");
+  refused(rkBucketsAddUnused(buckets, x, 4, rkFloat32, rkMax), rkInvalidArgument,
+          "rkBucketsAddUnused: op is max; a tensor that is not used brings zeros, for sum and avg");
+  EXPECT_EQ(rkBucketsAddUnused(buckets, x, SIZE_MAX / 2, rkFloat32, rkSum), rkInvalidArgument);
+  EXPECT_EQ(rkGroupStart(), rkSuccess);
+  refused(rkBucketsAdd(buckets, x, 4, rkFloat32, rkSum), rkInvalidUsage,
+          "rkBucketsAdd: a group is open; buckets start calls of their own");
+  EXPECT_EQ(rkGroupEnd(), rkSuccess);
+  EXPECT_EQ(rkBucketsWait(buckets), rkSuccess);
+  // Their rank goes first.
+  EXPECT_EQ(rkBucketsAdd(buckets, x, 4, rkFloat32, rkSum), rkSuccess);
+  EXPECT_EQ(rkCommDestroy(std::exchange(comms[0], nullptr)), rkSuccess);
+  EXPECT_EQ(rkBucketsWait(buckets), rkInvalidArgument);
+  EXPECT_EQ(rkBucketsDestroy(buckets), rkSuccess) << last_error();
+  EXPECT_EQ(rkBucketsDestroy(buckets), rkInvalidArgument);
 }
 
 TEST(C, ResultsHaveTexts) {
