@@ -17,8 +17,12 @@ A buffer is C-contiguous and keeps its size while a call uses it. Counts are ele
 seconds. Errors are rankine.Error with a ``code``; wrong arguments are ValueErrors, too, name the
 argument, and leave the communicator as it was (but other ranks wait for the call until their
 deadline). Every other error ends the communicator on all its ranks.
+
+A call of the main thread that waits runs Python's signal handlers every 50 ms or so. Where one
+raises (Control-C: KeyboardInterrupt), the call raises that, and its communicator ends.
 """
 
+from rankine._buckets import Buckets
 from rankine._epilogues import Epilogue, FunctionEpilogue, RowEpilogue
 from rankine._library import Code, Error, InvalidArgument, version
 from rankine._member import Member, group
@@ -29,6 +33,7 @@ from rankine._teams import Communicator, Team
 __version__ = version()
 
 __all__ = [
+    "Buckets",
     "Code",
     "Communicator",
     "Epilogue",

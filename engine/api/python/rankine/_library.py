@@ -6,12 +6,15 @@ linker finds (LD_LIBRARY_PATH).
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import enum
 import operator
+import os
 import pathlib
+import threading
 from ctypes import POINTER, c_char_p, c_double, c_float, c_int, c_int64, c_size_t, c_uint64, c_void_p
-from typing import Any, NoReturn
+from typing import Any, Generator, NoReturn
 
 
 class Code(enum.IntEnum):
@@ -126,6 +129,8 @@ class RowSteps(ctypes.Structure):
 ReduceFunction = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t, c_void_p)
 RowFunction = ctypes.CFUNCTYPE(c_int, c_void_p, c_size_t, c_size_t, c_void_p)
 
+_InterruptCheck = ctypes.CFUNCTYPE(c_int)
+
 _COUNTS = POINTER(c_size_t)
 _PROTOTYPES = {
     "rkGetVersion": [POINTER(c_int)],
@@ -135,6 +140,8 @@ _PROTOTYPES = {
     "rkCommSplit": [c_void_p, c_int, c_int, POINTER(c_void_p)],
     "rkCommDestroy": [c_void_p],
     "rkCommAbort": [c_void_p],
+    "rkCommFail": [c_void_p, c_char_p],
+    "rkSetInterruptCheck": [_InterruptCheck],
     "rkCommCount": [c_void_p, POINTER(c_int)],
     "rkCommUserRank": [c_void_p, POINTER(c_int)],
     "rkCommGetAsyncError": [c_void_p, POINTER(c_int)],
@@ -182,6 +189,14 @@ _PROTOTYPES = {
     "rkGroupEnd": [],
     "rkCommSetCallOptions": [c_void_p, POINTER(CallOptions)],
     "rkCommFlightRecord": [c_void_p, c_void_p, c_size_t, POINTER(c_size_t)],
+    "rkBucketsCreate": [POINTER(c_void_p), c_size_t, c_void_p],
+    "rkBucketsAdd": [c_void_p, c_void_p, c_size_t, c_int, c_int],
+    "rkBucketsAddUnused": [c_void_p, c_void_p, c_size_t, c_int, c_int],
+    "rkBucketsFlush": [c_void_p],
+    "rkBucketsWait": [c_void_p],
+    "rkBucketsAllReduce": [c_void_p, c_size_t, POINTER(c_void_p), _COUNTS, c_int, c_int],
+    "rkBucketsGetCalls": [c_void_p, _COUNTS],
+    "rkBucketsDestroy": [c_void_p],
     "rkCommModelTime": [c_void_p, POINTER(c_double)],
     "rkCommCompute": [c_void_p, c_double],
 }
@@ -206,11 +221,72 @@ def _load() -> ctypes.CDLL:
 library = _load()
 
 
+class _Interrupt(threading.local):
+    """What a signal handler has raised while this thread waited in a call."""
+
+    error: BaseException | None = None
+
+
+_interrupt = _Interrupt()
+
+
+def _answers() -> Generator[int, None, None]:
+    """What a waiting call is told: 0, or 1 where a signal handler has raised. Handlers run where Python
+    goes on with a function: in a generator that is inside the try already, in a new function before
+    it."""
+    answer = 0
+    while True:
+        try:
+            yield answer
+            ctypes.pythonapi.PyErr_CheckSignals()
+            answer = 0
+        except GeneratorExit:
+            return
+        except BaseException as error:
+            _interrupt.error, answer = error, 1
+
+
+_listening: Any = None  # the check, as long as the main thread has it
+
+
+def listen_to_signals() -> None:
+    """Lets calls of the main thread, where Python runs signal handlers, end when one raises."""
+    global _listening
+    if _listening is not None or threading.current_thread() is not threading.main_thread():
+        return
+    answers = _answers()
+    next(answers)
+    _listening = _InterruptCheck(answers.__next__)
+    library.rkSetInterruptCheck(_listening)
+
+
+def _listen_no_more() -> None:
+    if threading.current_thread() is threading.main_thread():
+        library.rkSetInterruptCheck(_InterruptCheck())  # NULL
+
+
+def _listen_in_child() -> None:
+    """The thread that has forked is the child's main thread."""
+    global _listening
+    _listening = None
+    listen_to_signals()
+
+
+listen_to_signals()
+atexit.register(_listen_no_more)
+os.register_at_fork(after_in_child=_listen_in_child)
+
+
 def last_error(code: int) -> Error:
-    """Of this thread's call that returned ``code``, which is not 0."""
+    """Of this thread's call that returned ``code``, which is not 0. Raises what a signal handler has
+    raised meanwhile, such as KeyboardInterrupt."""
     known = Code(code)
     text = library.rkGetLastError(None).decode(errors="replace")
-    return (InvalidArgument if known is Code.invalid_argument else Error)(known, text)
+    error = (InvalidArgument if known is Code.invalid_argument else Error)(known, text)
+    interrupt, _interrupt.error = _interrupt.error, None
+    if interrupt is not None:
+        raise interrupt from error
+    return error
 
 
 def check(code: int) -> None:

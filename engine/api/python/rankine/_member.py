@@ -19,6 +19,7 @@ from rankine._library import (
     ints,
     last_error,
     library,
+    listen_to_signals,
     milliseconds,
     refuse,
     text,
@@ -122,6 +123,7 @@ class Member:
 
     def __init__(self, comm: int) -> None:
         """Takes over a rkComm_t; programs get members elsewhere."""
+        listen_to_signals()
         self._comm: int | None = comm
         self._operations: dict[Operation, int] = {}
         number = c_int()
@@ -409,6 +411,13 @@ class Member:
         comm, self._comm = self._comm, None
         if comm is not None:
             check(library.rkCommAbort(comm))
+
+    def _fail(self, error: BaseException) -> None:
+        """Ends all calls of all ranks, which are told of this rank and the exception."""
+        comm = self._comm
+        if comm is not None:
+            why = f"{type(error).__name__}: {error}".replace("\0", " ")
+            library.rkCommFail(comm, why.encode(errors="replace"))
 
     # --- How calls are made ---
 

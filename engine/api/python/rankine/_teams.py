@@ -18,6 +18,7 @@ from rankine._library import (
     check,
     ints,
     library,
+    listen_to_signals,
     milliseconds,
     refuse,
     text,
@@ -67,6 +68,7 @@ class Communicator:
         name: str | None = None,
         more_ranks: Sequence[int] = (),
     ) -> None:
+        listen_to_signals()
         ranks = whole("ranks", ranks, 1, _MOST_RANKS)
         config = Config(
             ctypes.sizeof(Config), milliseconds("timeout", timeout), text("wait", wait), text("network", network)
@@ -115,6 +117,7 @@ class Communicator:
 
     def join(self, rank: int) -> Member:
         """That rank, for the thread that plays it; each can be had once. It waits for nobody."""
+        listen_to_signals()
         rank = whole("rank", rank, 0, len(self._members) - 1)
         if rank not in self._here:
             ours = ", ".join(map(str, self._here))
@@ -139,6 +142,7 @@ class Team:
         self._threads = concurrent.futures.ThreadPoolExecutor(ranks, "rankine")
         self._process = os.getpid()
         self._running = threading.Lock()
+        self._interrupted = False
 
     def __enter__(self) -> Team:
         return self
@@ -154,9 +158,11 @@ class Team:
     def run(self, function: Callable[..., T], *arguments: Any) -> list[T]:
         """function(member, *arguments) on every rank at once; what each returned, by rank.
 
-        One that raises ends the communicator, so that nobody waits for it, and run() raises what
-        came first; a KeyboardInterrupt during run() does so too. After that the team can only be
-        closed."""
+        A rank that raises ends the calls of the others with Code.remote_error, which names the rank
+        and the exception, and run() raises what came first. After that the team can only be closed.
+        run() returns when the functions of all ranks have, but for a KeyboardInterrupt: it ends all
+        calls, and run() raises it within 0.1 s. A function that is in no call then goes on to its
+        next one, which fails."""
         if os.getpid() != self._process:
             raise Error(Code.forked, "this process was forked from the one whose team this is; make one of its own")
         if not self._running.acquire(blocking=False):
@@ -170,6 +176,7 @@ class Team:
                 if hasattr(error, "add_note"):
                     error.add_note(f"(on rank {member.rank} of {member.ranks})")
                 errors.append(error)
+                member._fail(error)
                 member.abort()
                 raise
 
@@ -182,9 +189,10 @@ class Team:
                     played.append(self._threads.submit(play, member))
                 concurrent.futures.wait(played)
             except BaseException:  # a signal, at any of these lines
+                self._interrupted = True
                 for member in self._members:
                     member.abort()
-                concurrent.futures.wait(played)
+                concurrent.futures.wait(played, 0.05)  # most are in a call
                 raise
             if errors:
                 raise min(errors, key=lambda error: isinstance(error, Error) and error.__cause__ is None)
@@ -193,8 +201,9 @@ class Team:
             self._running.release()
 
     def close(self) -> None:
-        """All ranks leave and the threads end. A second time does nothing."""
+        """All ranks leave and the threads end. A second time does nothing. After a KeyboardInterrupt in
+        run() it does not wait for the threads."""
         if os.getpid() == self._process:
-            self._threads.shutdown()
+            self._threads.shutdown(wait=not self._interrupted)
         for member in self._members:
             member.close()

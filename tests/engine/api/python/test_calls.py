@@ -283,3 +283,46 @@ def test_a_modelled_network(team):
         return x[0] == RANKS and before > 0 and me.model_time() >= before + 0.5
 
     assert all(team(network="scale_out").run(f))
+
+
+def test_buckets(team):
+    def f(me):
+        tensors = [numpy.full(n, me.rank + 1.0, numpy.float32) for n in (3, 10, 1000, 0, 5)]
+        skipped = numpy.full(4, 99.0, numpy.float32)
+        words = numpy.full(2, 0x3F80, numpy.uint16)  # 1.0
+        with rankine.Buckets(me, 200) as buckets:
+            for tensor in tensors:
+                buckets.add(tensor)
+            (buckets.add_unused if me.rank == 0 else buckets.add)(skipped, "avg")
+            buckets.add(words, dtype="bf16")
+            with pytest.raises(ValueError, match="op is 'mean'; allowed are sum"):
+                buckets.add(tensors[0], "mean")
+            buckets.flush()
+            buckets.wait()
+            calls = buckets.calls
+            buckets.all_reduce([numpy.ones(3, numpy.int32), numpy.ones(3, numpy.int32)], "max")
+            with pytest.raises(ValueError, match="tensors have elements of f32, i32; all have one type"):
+                buckets.all_reduce([numpy.ones(3, numpy.int32), numpy.ones(3, numpy.float32)])
+        with pytest.raises(rankine.Error, match="have been closed"):
+            buckets.wait()
+        assert all((tensor == 10).all() for tensor in tensors)
+        return skipped[0], words[0], calls
+
+    for skipped, word, calls in team().run(f):
+        assert skipped == 99.0 * 3 / 4 and word == 0x4080  # 4.0
+        assert calls == 5  # of 2, 1, 2, 1 and 1 tensors
+
+
+def test_tensors_of_buckets_are_in_use_until_they_are_waited_for():
+    with rankine.Communicator(1).join(0) as me:
+        x = bytearray(8)
+        buckets = rankine.Buckets(me)
+        buckets.add(x)
+        with pytest.raises(BufferError):
+            x.extend(b"more")
+        buckets.wait()
+        x.extend(b"more")
+        buckets.add(x)
+        buckets.close()
+        x.extend(b"more")
+        assert me.health() == rankine.Code.remote_error

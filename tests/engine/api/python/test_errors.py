@@ -165,13 +165,13 @@ def test_an_exception_on_one_rank_ends_the_call_of_the_others(team):
         try:
             me.barrier()
         except rankine.Error as error:
-            ended.append(error.code)
+            ended.append((error.code, str(error)))
             raise
 
     four = team(4, timeout=float("inf"))
     with pytest.raises(KeyError, match="mine"):
         four.run(f)
-    assert ended == [Code.aborted] * 3
+    assert ended == [(Code.remote_error, "rkBarrier: rank 1 failed: KeyError: 'mine'")] * 3
     with pytest.raises(rankine.Error, match="the team has ended"):
         four.run(f)
 
@@ -276,7 +276,7 @@ def control_c():
 def test_an_interrupt_ends_a_run(team):
     """Control-C while all ranks wait for one that does not come."""
     two = team(2, timeout=float("inf"))
-    codes = []
+    codes, told = [], threading.Event()
 
     def f(me):
         if me.rank == 0:
@@ -284,6 +284,7 @@ def test_an_interrupt_ends_a_run(team):
                 me.barrier()
             except rankine.Error as error:
                 codes.append(error.code)
+                told.set()
         else:
             until_rank_0_waits(me)
             os.kill(os.getpid(), signal.SIGINT)
@@ -292,32 +293,144 @@ def test_an_interrupt_ends_a_run(team):
 
     with pytest.raises(KeyboardInterrupt):
         two.run(f)
-    assert codes == [Code.aborted]
+    assert told.wait() and codes == [Code.aborted]
 
 
 @pytest.mark.usefixtures("control_c")
-def test_an_interrupt_during_a_call_waits_for_its_end_and_spoils_nothing():
-    communicator = rankine.Communicator(2)
+def test_an_interrupt_does_not_wait_for_functions_that_are_in_no_call(team):
+    two = team(2, timeout=float("inf"))
+    goes_on, ended = threading.Event(), []
+
+    def f(me):
+        if me.rank == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+        assert goes_on.wait()  # set when run() has come back
+        with pytest.raises(rankine.Error):
+            me.barrier()
+        ended.append(me.rank)
+
+    with pytest.raises(KeyboardInterrupt):
+        two.run(f)
+    with pytest.raises(rankine.Error, match="the team has ended"):
+        two.run(f)
+    two.close()
+    assert ended == []
+    goes_on.set()
+
+
+def test_a_thread_that_ends_between_calls_is_missed():
+    """Its member is there, so another thread could play the rank, but all ranks have one thread each."""
+    communicator = rankine.Communicator(3, timeout=float("inf"))
+    members = [None] * 3
+    texts = []
+
+    def play(rank):
+        me = members[rank] = communicator.join(rank)
+        me.barrier()
+        if rank == 2:
+            return
+        with pytest.raises(rankine.Error) as caught:
+            me.barrier()
+        assert caught.value.code == Code.rank_lost
+        texts.append(str(caught.value))
+
+    threads = [threading.Thread(target=play, args=(rank,)) for rank in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(texts) == 2
+    assert all("rank 2" in text and "the thread that made the last one has ended" in text for text in texts)
+
+
+WAITS = {
+    "call": lambda me: me.all_reduce(numpy.ones(10)),
+    "large call": lambda me: me.all_reduce(numpy.ones(1 << 20)),
+    "recv": lambda me: me.recv(numpy.ones(10), 1),
+    "split": lambda me: me.split(0),
+    "group": lambda me: in_a_group(me),
+    "request": lambda me: rankine.start(me.all_reduce, numpy.ones(10)).wait(),
+    "request for a time": lambda me: rankine.start(me.all_reduce, numpy.ones(10)).wait(1e6),
+    "requests": lambda me: rankine.wait_all([rankine.start(me.barrier), rankine.start(me.barrier)]),
+    "buckets": lambda me: wait_for_buckets(me),
+}
+
+
+def in_a_group(me):
+    with rankine.group():
+        me.barrier()
+        me.all_reduce(numpy.ones(10))
+
+
+def wait_for_buckets(me):
+    with rankine.Buckets(me) as buckets:
+        buckets.add(numpy.ones(10))
+
+
+@pytest.mark.usefixtures("control_c")
+@pytest.mark.parametrize("wait", WAITS)
+def test_an_interrupt_ends_every_wait_of_the_main_thread(wait):
+    communicator = rankine.Communicator(2, timeout=float("inf"))
     me, other = communicator.join(0), communicator.join(1)
-    x, y = numpy.full(100, 1.0), numpy.full(100, 2.0)
+    thread = threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT))
+    thread.start()
+    with pytest.raises(KeyboardInterrupt) as caught:
+        WAITS[wait](me)
+        time.sleep(1000)  # not reached
+    assert caught.value.__cause__ is None or caught.value.__cause__.code == Code.aborted
+    # The other rank is told.
+    if caught.value.__cause__ is not None:
+        with pytest.raises(rankine.Error, match="was interrupted") as told:
+            other.barrier()
+        assert told.value.code == Code.aborted
+
+
+@pytest.mark.usefixtures("control_c")
+def test_an_interrupt_ends_a_meeting_of_processes():
+    name = f"interrupted.{os.getpid()}"
+    threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        rankine.Communicator(2, timeout=float("inf"), rank=0, name=name)
+        time.sleep(1000)  # not reached
+
+
+def test_a_signal_handler_that_raises_nothing_ends_nothing():
+    communicator = rankine.Communicator(2, timeout=float("inf"))
+    me, other = communicator.join(0), communicator.join(1)
+    handled = threading.Event()
+    before = signal.signal(signal.SIGUSR1, lambda *_: handled.set())
+    x, y = numpy.full(10, 1.0), numpy.full(10, 2.0)
 
     def play():
-        os.kill(os.getpid(), signal.SIGINT)
-        other.all_reduce(y)
+        until_rank_0_waits(other)
+        os.kill(os.getpid(), signal.SIGUSR1)
+        assert handled.wait()  # while rank 0 is in its call
         other.all_reduce(y)
 
     thread = threading.Thread(target=play)
-    with pytest.raises(KeyboardInterrupt):
-        thread.start()
-        me.all_reduce(x)
-        for _ in range(1000):  # if the signal came before the call
-            time.sleep(0.001)
-    if x[0] == 1.0:
-        me.all_reduce(x)
-    assert (x == 3).all()
+    thread.start()
     me.all_reduce(x)
     thread.join()
-    assert (x == 6).all() and (y == 6).all()
+    signal.signal(signal.SIGUSR1, before)
+    assert handled.is_set() and (x == 3).all()
+
+
+def test_a_forked_child_hears_of_signals_too():
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            communicator = rankine.Communicator(2, timeout=float("inf"))
+            me = communicator.join(0)
+            threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)).start()
+            me.barrier()
+            time.sleep(1000)
+        except KeyboardInterrupt:
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_a_fork(team):

@@ -1,0 +1,140 @@
+"""Many small tensors, reduced as few large vectors."""
+
+from __future__ import annotations
+
+from ctypes import byref, c_size_t, c_void_p
+from types import TracebackType
+from typing import Any, Callable, Sequence
+
+from rankine import _operations
+from rankine._buffers import NUMBERS, Buffer
+from rankine._library import Code, Error, check, library, refuse, whole
+from rankine._member import Member
+
+
+class Buckets:
+    """Reduces tensors in place, packed into buckets of at most ``bucket_bytes`` in the order in which
+    they are added, as data-parallel training does with gradients. A larger tensor is reduced where
+    it is.
+
+        buckets = rankine.Buckets(me)
+        for gradient in gradients:           # as they become ready: a full bucket starts at once
+            buckets.add(gradient, op="avg")
+        buckets.wait()                       # all are averages now
+
+    All ranks add tensors of the same sizes and types in the same order, and flush at the same places.
+    Used by the thread of its rank, and closed before its member: by close(), at the end of a ``with``
+    block, or when nothing refers to it. ``op`` is the name of an operation.
+    """
+
+    def __init__(self, member: Member, bucket_bytes: int = 25_000_000) -> None:
+        self._member = member
+        self._buffers: list[Buffer] = []
+        made = c_void_p()
+        bucket_bytes = whole("bucket_bytes", bucket_bytes, 1, 2**63 - 1)
+        check(library.rkBucketsCreate(byref(made), bucket_bytes, member._handle))
+        self._buckets: int | None = made.value
+
+    def __enter__(self) -> Buckets:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is None:
+                self.wait()
+        finally:
+            self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_buckets", None) is not None:
+            self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("rankine.Buckets cannot be copied or pickled: they are of one rank of this process")
+
+    def add(self, x: Any, op: str = "sum", *, dtype: str | None = None) -> None:
+        """x becomes the reduction of all ranks' x by the end of wait(); until then it cannot be resized
+        and nobody else uses it."""
+        self._add(library.rkBucketsAdd, x, op, dtype)
+
+    def add_unused(self, x: Any, op: str = "sum", *, dtype: str | None = None) -> None:
+        """The same of a tensor that this rank has nothing for: it brings zeros. "sum" and "avg"."""
+        self._add(library.rkBucketsAddUnused, x, op, dtype)
+
+    def flush(self) -> None:
+        """Starts the bucket that is not full."""
+        check(library.rkBucketsFlush(self._handle))
+
+    def wait(self) -> None:
+        """Flushes, and waits until every tensor added is reduced. Raises the first error."""
+        code = library.rkBucketsWait(self._handle)
+        if code not in (Code.invalid_usage, Code.forked):
+            self._release()
+        check(code)
+
+    def all_reduce(self, tensors: Sequence[Any], op: str = "sum", *, dtype: str | None = None) -> None:
+        """All tensors at once, of one type, and waited for."""
+        handle, number = self._handle, _number_of(op)
+        buffers: list[Buffer] = []
+        try:
+            for i, x in enumerate(tensors):
+                buffers.append(Buffer(f"tensors[{i}]", x, True))
+            types = {buffer.type_name(dtype) for buffer in buffers}
+            if len(types) > 1:
+                refuse(f"tensors have elements of {', '.join(sorted(types))}; all have one type")
+            n = len(buffers)
+            data = (c_void_p * n)(*(buffer.address for buffer in buffers))
+            counts = (c_size_t * n)(*(buffer.bytes // buffer.item_bytes for buffer in buffers))
+            check(library.rkBucketsAllReduce(handle, n, data, counts, NUMBERS[types.pop()] if types else 0, number))
+        finally:
+            for buffer in buffers:
+                buffer.release()
+
+    @property
+    def calls(self) -> int:
+        """All-reduces made so far."""
+        calls = c_size_t()
+        check(library.rkBucketsGetCalls(self._handle, byref(calls)))
+        return calls.value
+
+    def close(self) -> None:
+        """Tensors that were not waited for end the communicator. A second time does nothing."""
+        buckets, self._buckets = self._buckets, None
+        if buckets is None:
+            return
+        if library.rkBucketsDestroy(buckets) == Code.invalid_usage:
+            if self._member._comm is not None:
+                library.rkCommFail(self._member._comm, b"buckets were closed before their tensors had been waited for")
+            library.rkBucketsWait(buckets)
+            library.rkBucketsDestroy(buckets)
+        self._release()
+
+    @property
+    def _handle(self) -> int:
+        if self._buckets is None:
+            raise Error(Code.invalid_usage, "the buckets have been closed")
+        return self._buckets
+
+    def _add(self, function: Callable[..., int], x: Any, op: str, dtype: str | None) -> None:
+        handle, number = self._handle, _number_of(op)
+        buffer = Buffer("x", x, True)
+        try:
+            count = buffer.bytes // buffer.item_bytes
+            check(function(handle, buffer.address, count, NUMBERS[buffer.type_name(dtype)], number))
+        except BaseException:
+            buffer.release()
+            raise
+        self._buffers.append(buffer)
+
+    def _release(self) -> None:
+        for buffer in self._buffers:
+            buffer.release()
+        self._buffers.clear()
+
+
+def _number_of(op: str) -> int:
+    if not isinstance(op, str) or op not in _operations.NUMBERS:
+        refuse(f"op is {op!r}; allowed are {', '.join(_operations.NAMES)}")
+    return _operations.NUMBERS[op]
