@@ -1,8 +1,10 @@
 // abort(): from other threads, from signal handlers, twice, at the last step.
 #include <atomic>
 #include <csignal>
+#include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "engine/faults/plays.h"
 #include "engine/faults/scene.h"
@@ -26,8 +28,8 @@ void play_abort(const FaultCase& test, Tally& tally) {
   const CollectiveCase call = good_call(test, dice);
   const int rounds = rounds_of(call);
   const Rank victim = dice.below(test.ranks);
-  enum { stranger, two_strangers, signal_inside, signal_anywhere, last_step };
-  const int kind = dice.below(5);
+  enum { stranger, two_strangers, signal_inside, signal_anywhere, signal_allocating, last_step };
+  const int kind = dice.below(6);
   // A process reaches its own threads only.
   const Rank neighbour = test.processes ? victim : (victim + 1) % test.ranks;
   const int delay_us = dice.below(400);
@@ -61,6 +63,13 @@ void play_abort(const FaultCase& test, Tally& tally) {
         [&](Seat& seat) {
           ended_by_signal.store(&scene.communicator());
           scene.arrive();
+          if (kind == signal_allocating && seat.rank() == victim) {
+            // The handler comes in the midst of malloc() or free(), mostly.
+            std::vector<std::unique_ptr<char[]>> held(64);
+            for (std::size_t i = 0; signals_handled.load() == 0 && !scene.over(); i = i * 29 + 1) {
+              held[i % held.size()] = std::make_unique<char[]>(i % 5'000 + 1);
+            }
+          }
           // Calls until the end comes, where it comes from outside.
           bool ok = true;
           do {
@@ -77,11 +86,11 @@ void play_abort(const FaultCase& test, Tally& tally) {
             abort_as("a stranger");
             other.join();
           }
-          if (kind == signal_anywhere) {
+          if (kind == signal_anywhere || kind == signal_allocating) {
             // Threads are joined only when we have returned.
             scene.judge().mark_fault();
             pthread_kill(scene.thread_of(victim), SIGUSR1);
-            pthread_kill(scene.thread_of(neighbour), SIGUSR1);
+            if (kind == signal_anywhere) pthread_kill(scene.thread_of(neighbour), SIGUSR1);
             wait_for([&] { return signals_handled.load() > 0; });
           }
         });

@@ -184,4 +184,49 @@ void play_groups(const FaultCase& test, Tally& tally) {
   fresh_start(test, call, tally);
 }
 
+void play_group_after_whole(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  const CollectiveCase call = good_call(test, dice);
+  const Rank victim = dice.below(test.ranks);
+  const bool by_handler = dice.one_in(2);
+  const int parts = 1 + dice.below(3);
+  const int delay_us = dice.below(400);
+  {
+    Scene scene(test, {.at_once = true, .documented = {Code::aborted}, .same_text = false}, tally,
+                {.director_at = victim});
+    scene.run(
+        [&](Seat& seat) {
+          const Rank rank = seat.rank();
+          std::vector<std::unique_ptr<Member>> groups;  // each of the one before
+          for (int i = 0; i < parts; ++i) {
+            auto group =
+                (i == 0 ? *seat.member : *groups.back()).split(rank % 2 == 0 ? rank : 1, rank);
+            if (!scene.judge().answer(group.status())) return;
+            groups.push_back(std::move(*group));
+          }
+          scene.arrive();
+          while (seat.call(call)) {
+          }
+          // This rank has been told, so no group has a call for it, even one that waits for nobody.
+          for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
+            if (scene.judge().answer((*group)->barrier())) {
+              scene.judge().blame_wrong("rank " + std::to_string(rank) +
+                                        " made a call on a group of what has ended");
+            }
+          }
+        },
+        [&] {
+          wait_for([&] { return scene.arrived() == test.ranks || scene.any_done(); });
+          sleep_ns(delay_us * 1'000);
+          scene.judge().mark_fault();
+          if (by_handler) {
+            scene.communicator().abort();
+          } else {
+            scene.communicator().abort("enough");
+          }
+        });
+  }
+  fresh_start(test, call, tally);
+}
+
 }  // namespace rankine::faults

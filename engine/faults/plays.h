@@ -13,6 +13,8 @@ void play_throw(const FaultCase& test, Tally& tally);
 void play_never_calls(const FaultCase& test, Tally& tally);
 void play_thread_exit(const FaultCase& test, Tally& tally);
 void play_thread_cancel(const FaultCase& test, Tally& tally);
+void play_finalize(const FaultCase& test, Tally& tally);
+void play_abandon(const FaultCase& test, Tally& tally);
 // mismatches.cc
 void play_count_differs(const FaultCase& test, Tally& tally);
 void play_type_differs(const FaultCase& test, Tally& tally);
@@ -54,6 +56,7 @@ void play_misused_requests(const FaultCase& test, Tally& tally);
 // messages_and_groups.cc
 void play_messages(const FaultCase& test, Tally& tally);
 void play_groups(const FaultCase& test, Tally& tally);
+void play_group_after_whole(const FaultCase& test, Tally& tally);
 // user_operations.cc
 void play_user_operations(const FaultCase& test, Tally& tally);
 // epilogues.cc

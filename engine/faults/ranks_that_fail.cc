@@ -11,6 +11,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "engine/faults/failing_new.h"
 #include "engine/faults/plays.h"
@@ -176,6 +177,54 @@ void play_leave(const FaultCase& test, Tally& tally) {
       make_calls(ending, seat.rank(), vanish, scene.judge(),
                  [&](const How& how) { return seat.call(ending.call, how); });
       if (seat.rank() == ending.victim && ending.kind != Ending::inside) seat.member.reset();
+    });
+  }
+  fresh_start(test, ending.call, tally);
+}
+
+void play_finalize(const FaultCase& test, Tally& tally) {
+  const Ending ending = ending_of(test, false);
+  const bool has_started = Dice(test.seed + 1).one_in(2);
+  {
+    Scene scene(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
+    scene.run([&](Seat& seat) {
+      AtRound never(-1, [] { return true; });
+      const bool is_victim = seat.rank() == ending.victim;
+      make_calls(ending, seat.rank(), never, scene.judge(), [&](How how) {
+        // What it has started when it says that it leaves comes to its end.
+        how.make = [&](Member& me, const Call& call) {
+          auto request = me.start(call);
+          if (!request.ok()) return request.status();
+          if (is_victim && has_started) me.leave();
+          return request->wait();
+        };
+        return seat.call(ending.call, how);
+      });
+      if (is_victim && !seat.member->leave()) scene.judge().blame("calls are under way for ever");
+    });
+  }
+  fresh_start(test, ending.call, tally);
+}
+
+void play_abandon(const FaultCase& test, Tally& tally) {
+  Ending ending = ending_of(test, false);
+  ending.kind = Ending::between_calls;  // a rank that has made no call may still come
+  {
+    Scene scene(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
+    scene.run([&](Seat& seat) {
+      // On a thread that ends, while the member stays. What it throws is kept as std::async does.
+      std::exception_ptr thrown;
+      std::thread plays([&] {
+        try {
+          AtRound never(-1, [] { return true; });
+          make_calls(ending, seat.rank(), never, scene.judge(),
+                     [&](const How& how) { return seat.call(ending.call, how); });
+          if (seat.rank() == ending.victim) throw std::runtime_error("out of luck");
+        } catch (const std::exception&) {
+          thrown = std::current_exception();
+        }
+      });
+      plays.join();
     });
   }
   fresh_start(test, ending.call, tally);

@@ -115,7 +115,7 @@ TEST(Faults, RefusesWhatItDoesNotKnow) {
     }
   };
   expect_refused({"faults", "--fault", "stal"}, {"--fault is 'stal'", "did you mean 'stall'?"});
-  expect_refused({"faults", "--fault", "48"}, {"--fault", "48", "1", "47"});
+  expect_refused({"faults", "--fault", "51"}, {"--fault", "51", "1", "50"});
   expect_refused({"faults", "--ranks", "1"}, {"--ranks", "1", "2"});
   expect_refused({"faults", "--algo", "rnig"}, {"--algo", "rnig", "ring"});
   expect_refused({"faults", "--fault", "killed"}, {"--fault is 'killed'", "--processes"});
