@@ -19,11 +19,15 @@ Status of_network(const Status& status) { return {status.code(), "network: " + s
 }  // namespace
 
 CallClock::CallClock(Fabric fabric, bool lower, const NetworkClockOptions& options,
-                     std::shared_ptr<NetworkSeats> seats, const std::vector<int>& places)
-    : fabric_(std::move(fabric)), lower_(lower), clock_(options, std::move(seats), places) {}
+                     std::shared_ptr<NetworkSeats> seats, const std::vector<int>& places,
+                     std::byte* channels)
+    : fabric_(std::move(fabric)),
+      lower_(lower),
+      clock_(options, std::move(seats), places, channels) {}
 
 Result<std::unique_ptr<CallClock>> CallClock::make(const CallNetwork& network, int ranks,
-                                                   const WaitPolicy& policy) {
+                                                   const WaitPolicy& policy,
+                                                   const SharedClock& shared) {
   auto fabric = wired_for(network.fabric, ranks);
   if (!fabric.ok()) return of_network(fabric.status());
   // Of whole bytes the unit is the fabric's alone.
@@ -54,9 +58,10 @@ Result<std::unique_ptr<CallClock>> CallClock::make(const CallNetwork& network, i
       options.tolerance_ns = saturated_ns(alpha * options.dilate / 2 * 1e9);
     }
   }
-  auto seats = network.seats != nullptr ? network.seats : std::make_shared<NetworkSeats>(size);
-  return std::unique_ptr<CallClock>(
-      new CallClock(std::move(*fabric), network.lower, options, std::move(seats), places));
+  auto seats = network.seats != nullptr ? network.seats
+                                        : std::make_shared<NetworkSeats>(size, shared.origin_ns);
+  return std::unique_ptr<CallClock>(new CallClock(std::move(*fabric), network.lower, options,
+                                                  std::move(seats), places, shared.channels));
 }
 
 CallNetwork CallClock::among(const std::vector<Rank>& ranks) const {

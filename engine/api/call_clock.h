@@ -1,6 +1,8 @@
 // What puts the calls of one communicator on a modelled network (network.h).
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,12 +21,19 @@
 
 namespace rankine {
 
+// What ranks that are processes share of a clock, in memory that outlives it; none of threads.
+struct SharedClock {
+  std::byte* channels = nullptr;                   // as NetworkClock has it
+  std::atomic<std::int64_t>* origin_ns = nullptr;  // as NetworkSeats, where none are given
+};
+
 class CallClock {
  public:
   // Errors: those of wired_for() and of seats that are too few, which name the network's member.
   // A wall clock that is asked to find its dilation takes a few milliseconds for that.
   static Result<std::unique_ptr<CallClock>> make(const CallNetwork& network, int ranks,
-                                                 const WaitPolicy& policy);
+                                                 const WaitPolicy& policy,
+                                                 const SharedClock& shared = {});
 
   // What a call's messages cost: of M bytes, or of blocks of so many.
   Result<Pricing> price(const Goal& goal, std::uint64_t m) const {
@@ -60,7 +69,8 @@ class CallClock {
 
  private:
   CallClock(Fabric fabric, bool lower, const NetworkClockOptions& options,
-            std::shared_ptr<NetworkSeats> seats, const std::vector<int>& places);
+            std::shared_ptr<NetworkSeats> seats, const std::vector<int>& places,
+            std::byte* channels);
 
   const Fabric fabric_;
   const bool lower_;

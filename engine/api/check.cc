@@ -10,6 +10,7 @@
 #include "algorithms/levels.h"
 #include "engine/api/call_parameters.h"
 #include "engine/api/communicator.h"
+#include "engine/api/network.h"
 #include "engine/api/team.h"
 
 namespace rankine {
@@ -86,8 +87,9 @@ Status check_processes(const CommunicatorOptions& options) {
   if (!options.rank)
     return invalid_argument("name is '" + std::string(options.name) +
                             "', and rank says not which one this process plays");
-  if (options.network != nullptr) {
-    return invalid_argument("network: ranks that are processes have none");
+  if (options.network != nullptr && options.network->seats != nullptr) {
+    return invalid_argument("network: seats are given, which processes cannot share; leave them "
+                            "out: groups that are split from the communicator share its own");
   }
   Status status = first_of({check_range("ranks", options.ranks, 1, Communicator::kMaxProcesses),
                             check_range("rank", *options.rank, 0, options.ranks - 1)});

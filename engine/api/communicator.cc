@@ -1,6 +1,8 @@
 #include "engine/api/communicator.h"
 
 #include <algorithm>
+#include <atomic>
+#include <bit>
 #include <chrono>
 #include <cstdio>
 #include <mutex>
@@ -95,7 +97,9 @@ CommunicatorShared::~CommunicatorShared() {
   if (!network_is_environments || clock == nullptr) return;
   try {
     if (const std::string kept = clock->how_well_kept(); !kept.empty()) {
-      std::fprintf(stderr, "rankine: %s\n", kept.c_str());
+      const std::string who =
+          processes != nullptr ? ranks_in_words(processes->here()) + ": " : std::string();
+      std::fprintf(stderr, "rankine: %s%s\n", who.c_str(), kept.c_str());
     }
   } catch (const std::bad_alloc&) {  // it is a remark, and nobody is here to be told
   }
@@ -117,15 +121,42 @@ Result<std::shared_ptr<ProcessRanks>> meet(const CommunicatorOptions& options,
                           .settings = *settings,
                           .deadline_ns = deadline_after(now_ns(), saturated_ns(options.timeout))},
                          posts_of_processes(options.ranks, costs));
-  // Not before, or those that have no such variable would wait for those that have.
-  if (met.ok() && environment.network != nullptr) {
-    return (*met)->fail(invalid_argument(
-        "environment variable RANKINE_NETWORK: ranks that are processes have no network"));
-  }
   return met;
 }
 
+// How far a wall clock is stretched the process of rank 0 measures for all, where nobody says it.
+Result<std::unique_ptr<CallClock>> make_clock(const CallNetwork& network, int ranks,
+                                              const WaitPolicy& policy, ProcessRanks* processes) {
+  const auto shared = shared_clock(processes);
+  if (!shared.ok()) return shared.status();
+  const bool is_measured = network.clock == ClockMode::wall && network.dilate <= 0;
+  if (processes == nullptr || !is_measured) {
+    return CallClock::make(network, ranks, policy, *shared);
+  }
+  if (!processes->is_here(0)) {
+    const auto said = processes->first_says(0);
+    if (!said.ok()) return said.status();
+    CallNetwork as_said = network;
+    as_said.dilate = std::bit_cast<double>(*said);
+    return CallClock::make(as_said, ranks, policy, *shared);
+  }
+  auto made = CallClock::make(network, ranks, policy, *shared);
+  if (!made.ok()) return made;
+  const double dilate = (*made)->clock().options().dilate;
+  const auto said = processes->first_says(std::bit_cast<std::uint64_t>(dilate));
+  if (!said.ok()) return said.status();
+  return made;
+}
+
 }  // namespace
+
+Result<SharedClock> shared_clock(ProcessRanks* processes) {
+  if (processes == nullptr) return SharedClock{};
+  const auto memory = processes->clock();
+  if (!memory.ok()) return memory.status();
+  return SharedClock{.channels = *memory + kCacheLine,
+                     .origin_ns = reinterpret_cast<std::atomic<std::int64_t>*>(*memory)};
+}
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOptions& options) try {
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // files come next, and naps
@@ -154,8 +185,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
   const auto& network = options.network != nullptr ? options.network : environment->network;
   std::unique_ptr<CallClock> clock;
   if (network != nullptr) {
-    auto made = CallClock::make(*network, options.ranks, policy);
-    if (!made.ok()) return made.status();
+    auto made = make_clock(*network, options.ranks, policy, processes.get());
+    if (!made.ok()) return processes != nullptr ? processes->fail(made.status()) : made.status();
     clock = std::move(*made);
   }
   auto shared = make_shared_at_home<CommunicatorShared>(options, costs, policy, crowd, *environment,

@@ -152,7 +152,7 @@ class Communicator {
   // what goes wrong for one is the error of all that are waiting: a rank that is there twice or
   // ends (rank_lost), different numbers of ranks, versions, instruction sets, tuning tables, costs
   // or options (mismatch), one that does not come (timeout), memory or a right that the system
-  // refuses (system, out_of_memory), a modelled network, which only threads have.
+  // refuses (system, out_of_memory).
   static Result<std::unique_ptr<Communicator>> create(const CommunicatorOptions& options);
   ~Communicator();
   Communicator(const Communicator&) = delete;
@@ -202,7 +202,8 @@ class Communicator {
 
   // On a modelled network, while no rank makes a call: what became of the calls so far (network.h;
   // all zero at full speed); and the model's time begins again at 0, for all ranks and for all
-  // communicators that share their seats.
+  // communicators that share their seats. Among processes the report is of the ranks that this one
+  // plays (others' ports are 0), and all begin time again before any of them makes the next call.
   NetworkReport network_report() const;
   void restart_model_time();
 

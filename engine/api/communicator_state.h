@@ -60,6 +60,9 @@ inline Status forked_status() noexcept {
   });
 }
 
+// Of ranks that are processes: in memory that they share, whose pages it takes. None of threads.
+Result<SharedClock> shared_clock(ProcessRanks* processes);
+
 class Agenda;
 class ProgressThread;
 

@@ -25,7 +25,8 @@ ProcessRanks::Posts posts_of_processes(int ranks, const Costs& costs) {
   const auto among = [&](int few) {
     return PostsShape{.board_stride = board_stride(board_bytes(few, costs)),
                       .slots = mail.slots,
-                      .slot_stride = mail.stride};
+                      .slot_stride = mail.stride,
+                      .clock_channel = NetworkClock::kChannelBytes};
   };
   return {.all = among(ranks), .pairs = among(2)};
 }

@@ -1,7 +1,9 @@
 #include "engine/api/process_settings.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <memory>
 #include <string_view>
 
 #include "engine/api/first_count.h"
@@ -9,6 +11,7 @@
 #include "engine/api/tuning/tuning.h"
 #include "engine/api/version.h"
 #include "engine/base/splitmix.h"
+#include "engine/network/write_network.h"
 #include "engine/run/kernels/reduce.h"
 
 namespace rankine {
@@ -32,14 +35,29 @@ std::uint64_t hash_of(const Costs& costs) {
   return hash;
 }
 
+// Of all that decides over plans and times. Errors: a number that no network file can say.
+Result<std::uint64_t> hash_of(const std::shared_ptr<const CallNetwork>& network) {
+  if (network == nullptr) return std::uint64_t{0};
+  const auto file = write_network(network->fabric);
+  if (!file.ok()) {
+    return Status(file.status().code(),
+                  "network: ranks that are processes compare it as a file: " + file.status().text());
+  }
+  std::uint64_t hash = mixed(kSplitMixStep, hash_of(*file));
+  hash = mixed(hash, static_cast<std::uint64_t>(network->sync));
+  hash = mixed(hash, network->lower ? 1 : 0);
+  hash = mixed(hash, static_cast<std::uint64_t>(network->clock));
+  hash = mixed(hash, std::bit_cast<std::uint64_t>(network->dilate));
+  return mixed(hash, static_cast<std::uint64_t>(network->tolerance_ns));
+}
+
 std::uint64_t hash_of(const Environment& environment) {
   std::uint64_t hash = kSplitMixStep;
   for (const Algorithm* line : environment.algorithm) {
     hash = mixed(hash, line == nullptr ? 0 : hash_of(line->name));
   }
-  hash = mixed(hash,
+  return mixed(hash,
                environment.transport ? 1 + static_cast<std::uint64_t>(*environment.transport) : 0);
-  return mixed(hash, environment.network != nullptr ? 1 : 0);
 }
 
 std::uint64_t hash_of(const CommunicatorOptions& options) {
@@ -62,11 +80,14 @@ Result<ProcessSettings> process_settings(const CommunicatorOptions& options,
   put(out.version, kVersion);
   put(out.isa, name_of(best_isa()));
   out.ranks = options.ranks;
-  out.environment = hash_of(environment);
+  const auto of_environment = hash_of(environment.network), of_options = hash_of(options.network);
+  if (!of_environment.ok()) return of_environment.status();
+  if (!of_options.ok()) return of_options.status();
+  out.environment = mixed(hash_of(environment), *of_environment);
   const TuningTable* table = options.tuned ? machine_tuning() : nullptr;
   out.tuning = table == nullptr ? 0 : hash_of(to_json(*table));
   out.costs = hash_of(costs);
-  out.options = hash_of(options);
+  out.options = mixed(hash_of(options), *of_options);
   return out;
 }
 

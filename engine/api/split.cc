@@ -150,7 +150,9 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::make_group(
   const bool to_oneself =
       n == 2 && members.front() == members.back();  // which is not on the network
   if (clock != nullptr && !to_oneself) {
-    auto made = CallClock::make(clock->among(members), n, crossbar.policy_alone());
+    const auto words = shared_clock(as_processes.get());
+    if (!words.ok()) return words.status();
+    auto made = CallClock::make(clock->among(members), n, crossbar.policy_alone(), *words);
     if (!made.ok()) return made.status();
     group_clock = std::move(*made);
   }

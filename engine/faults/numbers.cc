@@ -84,22 +84,21 @@ bool play_on_network(const FaultCase& test, const CollectiveCase& call, const Li
   return scene.works();
 }
 
-// Ranks that are processes have no network; and one of them is stopped for a while, for less than
-// the deadline of the others, which is no fault, or for longer.
+// On a virtual clock, and at full speed, one process is stopped for a while: for less than the
+// deadline of the others, which is no fault, or for longer.
 void stop_a_process(const FaultCase& test, const CollectiveCase& call, Dice& dice, Tally& tally) {
-  {
-    const auto on_a_network = [](Rank, CommunicatorOptions& options) {
-      options.network = std::make_shared<CallNetwork>();
-    };
-    Scene scene(test, {.documented = {Code::invalid_argument}}, tally, {.asks_for = on_a_network});
-    scene.run([&](Seat&) { scene.judge().blame("processes on a modelled network"); });
-  }
   const Rank victim = dice.below(test.ranks);
   const std::int64_t delay_ns = dice.below(5) * 1'000'000LL;
   const bool outlasts = dice.one_in(2);
   Promise promise;
   if (outlasts) promise = {.timeout = kShort, .documented = {Code::timeout}};
-  Scene scene(test, promise, tally);
+  const bool on_a_network = dice.one_in(2);
+  const auto asks_for = [&](Rank, CommunicatorOptions& options) {
+    if (!on_a_network) return;
+    options.network = std::make_shared<const CallNetwork>(
+        CallNetwork{.fabric = plain_regime().fabric, .lower = true});
+  };
+  Scene scene(test, promise, tally, {.asks_for = asks_for});
   scene.run([&](Seat& seat) {
     const bool is_stopped = seat.rank() == victim;
     pid_t child = -1;

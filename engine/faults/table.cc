@@ -240,8 +240,7 @@ constexpr Fault kFaults[] = {
      "clocks",
      "clocks that jump, and networks that cost nothing or too much",
      "alpha or beta 0, an hour per byte, 2^126 s, -1 s; the process is stopped under a wall clock; "
-     "of processes, which have no network, one is stopped and goes on, before or after the "
-     "deadline",
+     "of processes on a network one is stopped and goes on, before or after the deadline",
      {Code::invalid_argument},
      collective,
      false,

@@ -19,21 +19,27 @@ constexpr std::size_t kRemembered = 1024;
 
 }  // namespace
 
-struct NetworkClock::Channel {
-  // Whoever has said a word waits for the answer, and credit is given for two at a time.
+// Zeroes are one that nobody has used.
+struct NetworkClock::ChannelWords {
+  // A rank that has said a word waits for the answer, and credit is given for two at a time.
   static constexpr std::uint32_t kWords = 4;
   static constexpr std::uint32_t kStride = kCacheLine;
   struct alignas(kCacheLine) Slot {
     std::byte bytes[kStride];
   };
+  Slot slots[kWords] = {};
+  Counter credit;
+};
 
-  Channel() {
-    for (Slot& slot : slots) new (slot.bytes) PostHeader;
-    outbox.mailbox = inbox.mailbox = {slots[0].bytes, kStride, &credit, kWords};
+struct NetworkClock::Channel {
+  explicit Channel(ChannelWords* shared)
+      : own(shared == nullptr ? std::make_unique<ChannelWords>() : nullptr) {
+    ChannelWords& words = shared == nullptr ? *own : *shared;
+    outbox.mailbox = inbox.mailbox = {words.slots[0].bytes, ChannelWords::kStride, &words.credit,
+                                      ChannelWords::kWords};
   }
 
-  Slot slots[kWords];
-  Counter credit;
+  const std::unique_ptr<ChannelWords> own;
   // Each is its own rank's.
   alignas(kCacheLine) Outbox outbox;
   std::uint32_t sent = 0;
@@ -42,9 +48,10 @@ struct NetworkClock::Channel {
 };
 
 NetworkClock::NetworkClock(const NetworkClockOptions& options, std::shared_ptr<NetworkSeats> seats,
-                           const std::vector<int>& places)
+                           const std::vector<int>& places, std::byte* channels)
     : options_(options),
       seats_(std::move(seats)),
+      shared_channels_(channels),
       channels_(places.size() * places.size()),
       ranks_(places.size()) {
   for (std::size_t r = 0; r < places.size(); ++r) {
@@ -56,11 +63,17 @@ NetworkClock::NetworkClock(const NetworkClockOptions& options, std::shared_ptr<N
 NetworkClock::~NetworkClock() = default;
 
 void NetworkClock::connect(Rank a, Rank b) {
+  static_assert(sizeof(ChannelWords) == kChannelBytes);
   for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
-    Channel*& made =
-        channels_[static_cast<std::size_t>(from) * ranks_.size() + static_cast<std::size_t>(to)];
+    const std::size_t pair =
+        static_cast<std::size_t>(from) * ranks_.size() + static_cast<std::size_t>(to);
+    Channel*& made = channels_[pair];
     if (made != nullptr) continue;
-    made = made_.emplace_back(std::make_unique<Channel>()).get();
+    auto* const shared = shared_channels_ == nullptr
+                             ? nullptr
+                             : reinterpret_cast<ChannelWords*>(shared_channels_ +
+                                                               pair * kChannelBytes);
+    made = made_.emplace_back(std::make_unique<Channel>(shared)).get();
   }
 }
 
@@ -79,7 +92,8 @@ void NetworkClock::provide(const TimedSchedule& schedule) {
 
 std::size_t NetworkClock::bytes() const {
   return sizeof(NetworkClock) + taken_bytes(channels_) + made_.capacity() * sizeof(made_[0]) +
-         made_.size() * sizeof(Channel) + ranks_.capacity() * sizeof(OfRank) +
+         made_.size() * (sizeof(Channel) + (shared_channels_ == nullptr ? kChannelBytes : 0)) +
+         ranks_.capacity() * sizeof(OfRank) +
          static_cast<std::size_t>(seats_->size()) * sizeof(Seat);
 }
 

@@ -20,6 +20,9 @@
 // measured is honest. Work that a rank does between its calls makes it late in the same way.
 //
 // A rank begins a schedule at the time at which its last message of the one before ended (seats.h).
+//
+// Ranks may be processes: each has a clock of its own, with the state of its own ranks. They share
+// the words that ranks tell one another, and the moment at which a wall clock's time began.
 #pragma once
 
 #include <algorithm>
@@ -54,9 +57,14 @@ struct NetworkClockOptions {
 
 class NetworkClock {
  public:
-  // Rank r sits at places[r] of `seats`, where nobody else of these ranks does.
+  // What two ranks need for words in one direction.
+  static constexpr std::size_t kChannelBytes = 5 * kCacheLine;
+
+  // Rank r sits at places[r] of `seats`, where nobody else of these ranks does. `channels`: zeroed
+  // memory that all processes share whose ranks these are, kChannelBytes for each ordered pair; it
+  // must outlive this. nullptr: all ranks are threads of this process.
   NetworkClock(const NetworkClockOptions& options, std::shared_ptr<NetworkSeats> seats,
-               const std::vector<int>& places);
+               const std::vector<int>& places, std::byte* channels = nullptr);
   ~NetworkClock();
   NetworkClock(const NetworkClock&) = delete;
   NetworkClock& operator=(const NetworkClock&) = delete;
@@ -139,7 +147,7 @@ class NetworkClock {
   const std::shared_ptr<NetworkSeats>& shared_seats() const { return seats_; }
   std::size_t bytes() const;  // of memory, about; one caller at a time, with provide()
 
-  // The following where no rank makes a call.
+  // The following where no rank makes a call, and of the ranks that this process plays.
 
   // Time begins again at 0, for all who share the seats.
   void restart();
@@ -158,6 +166,7 @@ class NetworkClock {
 
  private:
   // From one rank to another: a mailbox for words, both its ends.
+  struct ChannelWords;
   struct Channel;
   Channel& channel(Rank from, Rank to) {
     return *channels_[static_cast<std::size_t>(from) * ranks_.size() +
@@ -168,6 +177,7 @@ class NetworkClock {
 
   const NetworkClockOptions options_;
   const std::shared_ptr<NetworkSeats> seats_;
+  std::byte* const shared_channels_;
   ZeroedVector<Channel*> channels_;             // by pair; made where a schedule needs them
   std::vector<std::unique_ptr<Channel>> made_;  // all of them
   std::vector<OfRank> ranks_;

@@ -64,7 +64,11 @@ struct alignas(kCacheLine) Seat {
 
 class NetworkSeats {
  public:
-  explicit NetworkSeats(int seats) : seats_(static_cast<std::size_t>(seats)) {}
+  // `origin_ns`: a zeroed word that processes share, each of which has such seats of its own and
+  // uses those of its ranks; it must outlive this. nullptr: all ranks are threads of this process.
+  explicit NetworkSeats(int seats, std::atomic<std::int64_t>* origin_ns = nullptr)
+      : seats_(static_cast<std::size_t>(seats)),
+        origin_ns_(origin_ns != nullptr ? *origin_ns : own_origin_ns_) {}
   int size() const { return static_cast<int>(seats_.size()); }
   Seat& at(int place) { return seats_[static_cast<std::size_t>(place)]; }
   const Seat& at(int place) const { return seats_[static_cast<std::size_t>(place)]; }
@@ -85,7 +89,8 @@ class NetworkSeats {
 
  private:
   std::vector<Seat> seats_;
-  std::atomic<std::int64_t> origin_ns_{0};
+  std::atomic<std::int64_t> own_origin_ns_{0};
+  std::atomic<std::int64_t>& origin_ns_;
 };
 
 }  // namespace rankine

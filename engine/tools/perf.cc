@@ -54,7 +54,7 @@ Status check_processes(const PerfOptions& options) {
   }
   if (!options.processes) return {};
   if (!options.networks.empty()) {
-    return invalid_argument("--network: ranks that are processes have none; leave out --processes");
+    return invalid_argument("--network is measured among threads; leave out --processes");
   }
   if (options.probe) {
     return invalid_argument("--probe is between threads; leave out --processes");

@@ -67,7 +67,9 @@ CallsLayout CallsLayout::of(int ranks, std::size_t head_bytes, const PostsShape&
   out.credits = own.add(n * kCacheLine);
   out.records = own.add(FlightRecorder::kBytesPerRank);
   out.rank_bytes = whole_pages(own.end);
-  out.bytes = out.of_rank(ranks);
+  out.clock = out.of_rank(ranks);
+  out.clock_bytes = whole_pages(kCacheLine + n * n * shape.clock_channel);
+  out.bytes = out.clock + out.clock_bytes;
   return out;
 }
 

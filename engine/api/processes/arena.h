@@ -1,7 +1,7 @@
 // The memory that ranks share which are processes: one file, mapped by all of them at the same
 // address, so that what lies in it may point into it.
 //
-//   lobby | names | pairs made | lines | slow waits | each rank's posts and records
+//   lobby | names | pairs made | lines | slow waits | each rank's posts and records | a clock
 //         | the same of each pair, for messages | each rank's scratch and payloads
 //
 // All of it has its place from the start, so nobody allocates, and nothing moves; pages are taken
@@ -32,6 +32,7 @@ enum class PairMade : std::uint32_t { no, going_on, yes };
 struct PostsShape {
   std::uint32_t board_stride = 0;
   std::uint32_t slots = 0, slot_stride = 0;  // of a mailbox
+  std::uint32_t clock_channel = 0;           // bytes of a clock's words from one rank to another
 };
 
 // What some ranks share for their calls, at offsets from where it begins, in whole pages.
@@ -42,7 +43,10 @@ struct CallsLayout {
   // In these.
   std::size_t board = 0, slots = 0, credits = 0, records = 0;
   std::size_t mailbox_bytes = 0;  // slots of one
-  std::size_t bytes = 0;          // in all
+  // Behind all that: a line for a clock as a whole, and its channels by pair. Without pages until
+  // there is a clock.
+  std::size_t clock = 0, clock_bytes = 0;
+  std::size_t bytes = 0;  // in all
 
   static CallsLayout of(int ranks, std::size_t head_bytes, const PostsShape& shape);
   std::size_t of_rank(Rank r) const {

@@ -21,7 +21,7 @@
 namespace rankine {
 namespace {
 
-constexpr std::uint32_t kLobbyLayout = 8;
+constexpr std::uint32_t kLobbyLayout = 9;
 // For those that are late where a meeting has failed, after the last one that has been told, and by
 // who cannot make a file to fail in.
 constexpr std::int64_t kPatienceNs = 500'000'000;
@@ -495,6 +495,17 @@ Status ProcessLobby::meet() {
   nonce_ = page_->nonce;
   if (Status status = agree_on_base(); !status.ok()) return fail(status);
   return {};
+}
+
+Result<std::uint64_t> ProcessLobby::first_says(std::uint64_t mine) {
+  if (is_ours(0)) {
+    page_->saying.store(mine, std::memory_order_relaxed);
+    page_->said.store(1, std::memory_order_release);  // pairs with wait_for()
+    return mine;
+  }
+  Status status = wait_for(page_->said, 1, "rank 0 has not said how its clock is dilated");
+  if (!status.ok()) return status;
+  return page_->saying.load(std::memory_order_relaxed);
 }
 
 void ProcessLobby::share_cores() noexcept {

@@ -39,6 +39,8 @@ struct LobbyPage {
   std::uint64_t nonce;       // tells one communicator of that name from the next
   // Ranks that have come so far: in all, or time and again.
   std::atomic<std::int32_t> seated, looked, offered, ready;
+  std::atomic<std::int32_t> said;    // by the process of rank 0, what follows
+  std::atomic<std::uint64_t> saying;
   struct Seat {
     std::atomic<std::int32_t> process;  // 0: nobody
     std::int64_t started;               // of a KnownProcess; comes with `process`
@@ -73,6 +75,9 @@ class ProcessLobby {
   // Until all are in it; then the file lies at base() in each of them. Errors end the meeting for
   // all who are there.
   Status meet();
+  // A number of the process that plays rank 0, which the others wait for; of these `mine` is not
+  // asked. Once, before be_ready().
+  Result<std::uint64_t> first_says(std::uint64_t mine);
   // Not each rank has a core, as this process sees it. Before be_ready().
   void share_cores() noexcept;
   // Until all have said so; from then on the name is free.

@@ -25,6 +25,7 @@ class ProcessMemory {
                                                      const PostsShape& messages);
   // As the lobby's.
   void share_cores() noexcept { lobby_.share_cores(); }
+  Result<std::uint64_t> first_says(std::uint64_t mine) { return lobby_.first_says(mine); }
   // What the ranks here share is as it is to be: until all have come so far.
   Status begin() { return lobby_.be_ready(); }
   // Instead of that: all are told. Returns why they do not begin.

@@ -95,7 +95,7 @@ Result<std::shared_ptr<ProcessRanks>> ProcessRanks::pair(const ProcessRanks& of,
   const std::size_t begin = layout.of_pair(from, to);
   if (first) {
     Status status = memory.take(
-        begin, layout.pair.bytes,
+        begin, layout.pair.clock,
         "messages from rank " + std::to_string(from) + " to rank " + std::to_string(to));
     if (!status.ok()) return status;
   }
@@ -103,6 +103,14 @@ Result<std::shared_ptr<ProcessRanks>> ProcessRanks::pair(const ProcessRanks& of,
   const Part part{layout.pair, memory.messages(), base, reinterpret_cast<SharedEnding*>(base)};
   return std::shared_ptr<ProcessRanks>(
       new ProcessRanks(of.memory_, {from, to}, {of.is_here(from) ? 0 : 1}, part, first));
+}
+
+Result<std::byte*> ProcessRanks::clock() {
+  std::byte* const begin = base_ + layout_.clock;
+  Status status = memory_->take(static_cast<std::size_t>(begin - memory_->at(0)),
+                                layout_.clock_bytes, "the clock of a modelled network");
+  if (!status.ok()) return status;
+  return begin;
 }
 
 Status ProcessRanks::begin() {

@@ -67,6 +67,12 @@ class ProcessRanks final : public RankProcesses {
   Mailbox mailbox(Rank from, Rank to) const noexcept;
   const char* name_of_line(std::size_t line) const noexcept { return memory_->name_of_line(line); }
 
+  // Zeroed at first: a line for a clock as a whole, then its channels by pair. Takes the pages.
+  Result<std::byte*> clock();
+  // Of all that have met, before begin(): a number of the process that plays rank 0, which the
+  // others wait for. `mine` is its own; the others' are not asked. Errors as meet().
+  Result<std::uint64_t> first_says(std::uint64_t mine) { return memory_->first_says(mine); }
+
   // The scratch of a rank here, which has room for so many bytes then; by the thread that plays it.
   // That of a pair moves where it has to grow; it shares the rank's scratch for messages with the
   // rank's other pairs.

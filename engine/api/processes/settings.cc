@@ -33,7 +33,7 @@ std::string difference(const ProcessSettings& one, const std::string& who,
   }
   if (one.tuning != other.tuning) return say_hash("choices", "the tuning table or tuned");
   if (one.costs != other.costs) return say_hash("costs", "the tuning table's or those given");
-  return say_hash("options", "levels, order or plan_bytes");
+  return say_hash("options", "levels, network, order or plan_bytes");
 }
 
 }  // namespace rankine

@@ -19,7 +19,7 @@ struct ProcessSettings {
   std::uint64_t environment = 0;  // what is forced by variables
   std::uint64_t tuning = 0;       // table
   std::uint64_t costs = 0;
-  std::uint64_t options = 0;  // levels, order, plan_bytes
+  std::uint64_t options = 0;  // levels, network, order, plan_bytes
 
   bool operator==(const ProcessSettings&) const = default;
 };

@@ -51,5 +51,6 @@ using Play = std::function<int(const Given&)>;
 using Plays = std::map<std::string, Play>;
 const Plays& message_plays();
 const Plays& group_plays();
+const Plays& network_plays();
 
 }  // namespace rankine::testing_processes

@@ -585,7 +585,7 @@ const Plays& own_plays() {
 int main(int argc, char** argv) try {
   using namespace rankine::testing_processes;
   Plays plays = own_plays();
-  for (const Plays* more : {&message_plays(), &group_plays()}) {
+  for (const Plays* more : {&message_plays(), &group_plays(), &network_plays()}) {
     plays.insert(more->begin(), more->end());
   }
   if (argc < 5 || !plays.contains(argv[4])) return 2;

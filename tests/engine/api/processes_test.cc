@@ -268,6 +268,34 @@ TEST(Processes, SpinWhereEachIsBoundToACpuOfItsOwn) {
   }
 }
 
+// --- Modelled networks ---
+
+TEST(Networks, HaveTheSimulatorsTimeAmongProcesses) {
+  for (const int ranks : {2, 3, 5}) {
+    for (const char* network : {"scale_up", "scale_out,sync=rounds"}) {
+      const std::string name = fresh_name();
+      std::vector<Spawned> all;
+      for (int r = 0; r < ranks; ++r) {
+        all.push_back(rank(name, r, ranks, "keeps_simulated_time", 0,
+                           {std::string("RANKINE_NETWORK=") + network}));
+      }
+      for (const std::string& said : told(all)) EXPECT_EQ(said, "ok\n") << network;
+    }
+  }
+}
+
+TEST(Networks, KeepOneWallClockAmongProcesses) {
+  const std::string name = fresh_name();
+  std::vector<Spawned> all;
+  for (int r = 0; r < 3; ++r) {
+    all.push_back(rank(name, r, 3, "keeps_wall_time", 0,
+                       {"RANKINE_NETWORK=scale_out,clock=wall,dilate=auto"}));
+  }
+  const std::vector<std::string> said = told(all);
+  EXPECT_TRUE(said[0].starts_with("dilated ")) << said[0];
+  EXPECT_EQ(said, std::vector<std::string>(3, said[0]));
+}
+
 // --- Messages ---
 
 TEST(Messages, OutliveTheirSender) {
@@ -381,10 +409,12 @@ TEST(Meeting, RefusesRanksThatDoNotAgree) {
   expect_refused(meet("create", 2, "RANKINE_ALGO=ring"), "mismatch: variables of rank ");
   const std::string network = "RANKINE_NETWORK=scale_up";
   expect_refused(meet("create", 2, network), "mismatch: variables of rank ");
-  const std::string name = fresh_name();
-  expect_refused(
-      two(rank(name, 0, 2, "create", 0, {network}), rank(name, 1, 2, "create", 0, {network})),
-      "invalid argument: environment variable RANKINE_NETWORK: ");
+  for (const char* other : {"scale_out", "scale_up,sync=rounds", "scale_up,clock=wall"}) {
+    const std::string name = fresh_name(), another = std::string("RANKINE_NETWORK=") + other;
+    expect_refused(
+        two(rank(name, 0, 2, "create", 0, {network}), rank(name, 1, 2, "create", 0, {another})),
+        "mismatch: variables of rank ");
+  }
 }
 
 TEST(Meeting, RefusesARankThatIsThereTwice) {
