@@ -10,8 +10,12 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
 #include <utility>
 
+#include "engine/base/environment_variable.h"
+#include "engine/base/small_file.h"
 #include "numa/affinity.h"
 #include "numa/cpu_list.h"
 #include "numa/memory_nodes.h"
@@ -27,8 +31,13 @@ struct HwlocDestroy {
 };
 using HwlocTopology = std::unique_ptr<hwloc_topology, HwlocDestroy>;
 
+// hwloc obeys all of its variables, and one of them names a folder of plugins, so a privileged
+// program never calls hwloc while its user has set any. (To unset them is not safe beside threads.)
+bool may_ask_hwloc() { return !is_privileged() || variables_that_begin("HWLOC_").empty(); }
+
 HwlocTopology new_hwloc_topology() {
   hwloc_topology_t raw = nullptr;
+  if (!may_ask_hwloc()) return nullptr;
   return HwlocTopology(hwloc_topology_init(&raw) == 0 ? raw : nullptr);
 }
 
@@ -74,7 +83,7 @@ class TopologyReader {
     result.nodes_ = read_memory_nodes(hwloc);
     const int node_count = static_cast<int>(result.nodes_.size());
 
-    DenseIndex<hwloc_obj_t> cores, packages, l3_groups;
+    DenseIndex<hwloc_obj_t> cores, packages, l3_caches, nodes_without_l3;
     std::map<int, int> cpus_of_core;
     const int cpu_count = hwloc_get_nbobjs_by_type(hwloc, HWLOC_OBJ_PU);
     for (int i = 0; i < cpu_count; ++i) {
@@ -96,23 +105,23 @@ class TopologyReader {
       cpu.os_index = number;
       cpu.core = cores.of(ancestor_or(HWLOC_OBJ_CORE, object));
       cpu.package = packages.of(ancestor_or(HWLOC_OBJ_PACKAGE, hwloc_get_root_obj(hwloc)));
-      cpu.l3 = l3_groups.of(ancestor_or(HWLOC_OBJ_L3CACHE, node));
+      const hwloc_obj_t l3 = ancestor_or(HWLOC_OBJ_L3CACHE, nullptr);
+      cpu.has_l3 = l3 != nullptr;
+      cpu.l3 = cpu.has_l3 ? l3_caches.of(l3) : nodes_without_l3.of(node);
+      cpu.caches = {cache_bytes(object, HWLOC_OBJ_L1CACHE), cache_bytes(object, HWLOC_OBJ_L2CACHE),
+                    cache_bytes(object, HWLOC_OBJ_L3CACHE)};
       cpu.numa_node = static_cast<int>(node->os_index);
       cpu.smt_index = cpus_of_core[cpu.core]++;
       // hwloc numbers kinds from the most frugal to the fastest; -1: all alike, or not known.
       cpu.speed = std::max(0, hwloc_cpukinds_get_by_cpuset(hwloc, object->cpuset, 0));
-      if (result.cpus_.empty()) {
-        result.caches_ = {cache_bytes(object, HWLOC_OBJ_L1CACHE),
-                          cache_bytes(object, HWLOC_OBJ_L2CACHE),
-                          cache_bytes(object, HWLOC_OBJ_L3CACHE)};
-      }
       result.cpus_.push_back(cpu);
       result.nodes_[static_cast<std::size_t>(node_index)].cpus.push_back(number);
     }
     if (result.cpus_.empty()) return std::nullopt;
     result.cores_ = cores.count();
     result.packages_ = packages.count();
-    result.l3_groups_ = l3_groups.count();
+    for (Cpu& cpu : result.cpus_) cpu.l3 += cpu.has_l3 ? 0 : l3_caches.count();
+    result.l3_groups_ = l3_caches.count() + nodes_without_l3.count();
     result.page_bytes_ = rankine::page_bytes();
     result.huge_page_bytes_ = rankine::huge_page_bytes();
     result.is_this_system_ = hwloc_topology_is_thissystem(hwloc) != 0;
@@ -148,8 +157,97 @@ std::uint64_t cpus_described(const std::string& text) {
   return cpus;
 }
 
+// Why hwloc cannot use the file that HWLOC_XMLFILE names; empty: nothing is wrong that can be told.
+std::string refusal_of_xml(const std::string& path) {
+  constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+  if (path == "-") return "";  // standard input
+  const SmallFile file = read_small_file(path, kMostBytes);
+  if (!file.ok()) return file.error;
+  constexpr std::string_view kRoot = "<topology", kVersion = "version=\"";
+  const std::size_t root = file.text.find(kRoot);
+  if (root == std::string::npos) return "it is no XML of hwloc";
+  const std::string tag = file.text.substr(root, file.text.find('>', root) - root);
+  const std::size_t version = tag.find(kVersion);
+  if (version == std::string::npos) return "";
+  const int major = std::atoi(tag.c_str() + version + kVersion.size());
+  const int highest = static_cast<int>(hwloc_get_api_version() >> 16);
+  if (major <= highest) return "";
+  return fmt::format(
+      "it is of hwloc {}, and this is hwloc {}; export it again with "
+      "'lstopo --export-xml-flags v{}'",
+      major, highest, highest);
+}
+
+// Why hwloc cannot use the folder that HWLOC_FSROOT names.
+std::string refusal_of_root(const std::string& path) {
+  for (const char* const below : {"/sys/devices/system/cpu", "/sys/bus/cpu/devices"}) {
+    if (access((path + below).c_str(), X_OK) == 0) return "";
+  }
+  return "it has no /sys/devices/system/cpu";
+}
+
+// The names in HWLOC_COMPONENTS ("linux,-x86,stop") that hwloc does not know.
+std::vector<std::string> unknown_components(std::string_view list) {
+  const HwlocTopology scratch = new_hwloc_topology();
+  std::vector<std::string> unknown;
+  while (scratch != nullptr && !list.empty()) {
+    std::string name(list.substr(0, list.find(',')));
+    list.remove_prefix(std::min(list.size(), name.size() + 1));
+    if (name.starts_with('-')) name.erase(0, 1);
+    if (name.empty() || name == "stop") continue;
+    const auto flag = HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST;
+    if (hwloc_topology_set_components(scratch.get(), flag, name.c_str()) != 0) {
+      unknown.push_back(std::move(name));
+    }
+  }
+  return unknown;
+}
+
+struct UnusedVariable {
+  std::string key, why;
+};
+
+// The variables that describe a machine or choose hwloc's sources, as far as hwloc cannot use them.
+// `found_this_system`: hwloc gave this machine although none of them says so.
+std::vector<UnusedVariable> unused_variables(bool found_this_system) {
+  std::vector<UnusedVariable> unused;
+  const char* const components = environment_variable("HWLOC_COMPONENTS");
+  const struct {
+    const char *name, *component;
+    std::string (*refusal)(const std::string&);
+  } kDescriptions[] = {{"HWLOC_FSROOT", "linux", refusal_of_root},
+                       {"HWLOC_SYNTHETIC", "synthetic", nullptr},
+                       {"HWLOC_XMLFILE", "xml", refusal_of_xml}};
+  for (const auto& [name, component, refusal] : kDescriptions) {
+    const char* const value = environment_variable(name);
+    if (value == nullptr || (refusal == refusal_of_root && std::string_view(value) == "/"))
+      continue;
+    std::string why = refusal != nullptr ? refusal(value) : "";
+    if (why.empty() && !found_this_system) continue;
+    if (why.empty()) {
+      const bool is_asked = components == nullptr || std::strstr(components, component) != nullptr;
+      why = is_asked ? "it is not understood"
+                     : fmt::format("HWLOC_COMPONENTS must name {} for that", component);
+    }
+    unused.push_back({fmt::format("numa.{}", name),
+                      fmt::format("hwloc cannot use {}=\"{}\": {}", name, value, why)});
+  }
+  if (components == nullptr) return unused;
+  for (const std::string& name : unknown_components(components)) {
+    unused.push_back({"numa.HWLOC_COMPONENTS",
+                      fmt::format("hwloc cannot use HWLOC_COMPONENTS=\"{}\": it has no component "
+                                  "'{}' (HWLOC_COMPONENTS_VERBOSE=1 lists all)",
+                                  components, name)});
+  }
+  return unused;
+}
+
 // hwloc's view of this machine, or the reason not to believe it.
 std::optional<Topology> read_from_hwloc(const std::vector<int>& allowed, Doubt* doubt) {
+  if (!may_ask_hwloc()) {
+    doubt->why = "this program has more rights than its user, who has set variables of hwloc";
+    return std::nullopt;
+  }
   const HwlocTopology hwloc = new_hwloc_topology();
   // hwloc may move this thread from CPU to CPU while it looks, and asks for the mask to go back to
   // first: where the kernel does not tell that, it asks for ever.
@@ -157,7 +255,16 @@ std::optional<Topology> read_from_hwloc(const std::vector<int>& allowed, Doubt* 
     hwloc_topology_set_flags(hwloc.get(), HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING);
   }
   if (hwloc == nullptr || system_calls().hwloc_topology_load(hwloc.get()) != 0) {
-    doubt->why = fmt::format("hwloc cannot load the topology: {}", std::strerror(errno));
+    const int error = errno;
+    std::string with;
+    for (const char* name :
+         {"HWLOC_COMPONENTS", "HWLOC_FSROOT", "HWLOC_SYNTHETIC", "HWLOC_XMLFILE"}) {
+      const char* const value = environment_variable(name);
+      if (value != nullptr) with += fmt::format(" {}=\"{}\"", name, value);
+    }
+    doubt->why = fmt::format("hwloc cannot load the topology{}{}: {}", with.empty() ? "" : " with",
+                             with, std::strerror(error));
+    for (const UnusedVariable& one : unused_variables(false)) doubt->why += "; " + one.why;
     return std::nullopt;
   }
   const bool is_this_system = hwloc_topology_is_thissystem(hwloc.get()) != 0;
@@ -178,11 +285,9 @@ std::optional<Topology> read_from_hwloc(const std::vector<int>& allowed, Doubt* 
     return std::nullopt;
   }
   // hwloc passes over a description that it cannot read without a word.
-  const char* const description = std::getenv("HWLOC_SYNTHETIC");
-  if (is_this_system && description != nullptr && std::getenv("HWLOC_THISSYSTEM") == nullptr) {
-    warn_once("numa.hwloc_synthetic", fmt::format("HWLOC_SYNTHETIC=\"{}\" is not understood by "
-                                                  "hwloc; this machine's own topology is used",
-                                                  description));
+  const bool is_own = is_this_system && environment_variable("HWLOC_THISSYSTEM") == nullptr;
+  for (const UnusedVariable& one : unused_variables(is_own)) {
+    warn_once(one.key, one.why + "; hwloc goes on without it");
   }
   return topology;
 }
@@ -238,18 +343,20 @@ TopologyResult Topology::synthetic(std::string_view text) {
 Topology Topology::flat(const std::vector<int>& os_cpus, bool is_this_system, std::string source) {
   Topology result;
   const std::vector<int> cpus = os_cpus.empty() ? std::vector<int>{0} : os_cpus;
+  const CacheSizes caches = {cache_bytes_of_libc(_SC_LEVEL1_DCACHE_SIZE),
+                             cache_bytes_of_libc(_SC_LEVEL2_CACHE_SIZE),
+                             cache_bytes_of_libc(_SC_LEVEL3_CACHE_SIZE)};
   for (int number : cpus) {
     Cpu cpu{};
     cpu.os_index = number;
+    cpu.has_l3 = true;
+    cpu.caches = caches;
     cpu.core = result.cores_++;
     result.cpus_.push_back(cpu);
   }
   result.nodes_ = {{0, 0, cpus, {}}};
   result.packages_ = 1;
   result.l3_groups_ = 1;
-  result.caches_ = {cache_bytes_of_libc(_SC_LEVEL1_DCACHE_SIZE),
-                    cache_bytes_of_libc(_SC_LEVEL2_CACHE_SIZE),
-                    cache_bytes_of_libc(_SC_LEVEL3_CACHE_SIZE)};
   result.page_bytes_ = rankine::page_bytes();
   result.huge_page_bytes_ = rankine::huge_page_bytes();
   result.is_this_system_ = is_this_system;
@@ -275,10 +382,28 @@ std::vector<int> Topology::os_cpus() const {
   return numbers;
 }
 
+int Topology::l3_caches() const {
+  std::set<int> found;
+  for (const Cpu& cpu : cpus_) {
+    if (cpu.has_l3) found.insert(cpu.l3);
+  }
+  return static_cast<int>(found.size());
+}
+
+std::size_t Topology::l3_bytes() const {
+  std::map<int, std::size_t> of_each;
+  for (const Cpu& cpu : cpus_) of_each[cpu.l3] = cpu.caches.l3;
+  std::size_t sum = 0;
+  for (const auto& [l3, bytes] : of_each) sum += bytes;
+  return sum;
+}
+
 std::string Topology::summary() const {
+  const int l3 = l3_caches();
   return fmt::format("{}, {}, {}, {}, {} ({})", plural(packages_, "package", "packages"),
                      plural(static_cast<int>(nodes_.size()), "NUMA node", "NUMA nodes"),
-                     plural(l3_groups_, "L3 group", "L3 groups"), plural(cores_, "core", "cores"),
+                     l3 == 0 ? "no L3" : plural(l3, "L3 group", "L3 groups"),
+                     plural(cores_, "core", "cores"),
                      plural(static_cast<int>(cpus_.size()), "CPU", "CPUs"), source_);
 }
 

@@ -10,6 +10,15 @@
 
 namespace rankine {
 
+// Bytes of the caches of one CPU; 0: absent or unknown.
+struct CacheSizes {
+  std::size_t l1d;
+  std::size_t l2;
+  std::size_t l3;
+
+  bool operator==(const CacheSizes&) const = default;
+};
+
 // One hardware thread. os_index and numa_node are the operating system's numbers (what pinning and
 // binding take); core, package and l3 count from 0 within this topology, over its usable CPUs only.
 struct Cpu {
@@ -17,9 +26,11 @@ struct Cpu {
   int core;
   int package;
   int numa_node;  // where its memory is: its own node, or the nearest with memory if that has none
-  int l3;         // CPUs with a common L3; where there is no L3, CPUs of one memory node
+  int l3;         // CPUs with a common L3, or CPUs without an L3 on one memory node (counted last)
   int smt_index;  // 0 for the first usable hardware thread of its core, 1 for its sibling, ...
   int speed = 0;  // hybrid CPUs: kinds of cores from 0, faster ones higher; else 0
+  bool has_l3 = false;
+  CacheSizes caches{};  // its own
 
   bool operator==(const Cpu&) const = default;
 };
@@ -35,15 +46,6 @@ struct NumaNode {
   bool operator==(const NumaNode&) const = default;
 };
 
-// Bytes of one cache as the first CPU sees it; 0: absent or unknown.
-struct CacheSizes {
-  std::size_t l1d;
-  std::size_t l2;
-  std::size_t l3;
-
-  bool operator==(const CacheSizes&) const = default;
-};
-
 struct TopologyResult;
 
 // A plain value: read once, then free of hwloc; copies are independent and const use is
@@ -52,9 +54,12 @@ struct TopologyResult;
 class Topology {
  public:
   // This machine, restricted to the CPUs that the calling thread may use (so read it before
-  // pinning), or what HWLOC_SYNTHETIC / HWLOC_XMLFILE describe instead. Where hwloc fails, or
-  // claims to describe this machine but lacks a CPU that the kernel grants, gives flat() over the
-  // granted CPUs and one warning. Throws nothing but std::bad_alloc.
+  // pinning), or the machine that HWLOC_FSROOT, HWLOC_SYNTHETIC or HWLOC_XMLFILE describe instead;
+  // a warning names each of these and of the names in HWLOC_COMPONENTS that hwloc cannot use. If
+  // hwloc fails, or claims to describe this machine but lacks a CPU that the kernel grants, gives
+  // flat() over the granted CPUs and one warning. So it does in a privileged program whose user has
+  // set a variable of hwloc, which obeys them all, also those that load plugins. Throws nothing but
+  // std::bad_alloc.
   static Topology detect();
 
   // A machine that need not exist, in hwloc's notation: "pack:2 [numa] l3:4 core:8 pu:2". Never
@@ -70,8 +75,10 @@ class Topology {
   const std::vector<NumaNode>& nodes() const { return nodes_; }
   int cores() const { return cores_; }
   int packages() const { return packages_; }
-  int l3_groups() const { return l3_groups_; }
-  const CacheSizes& caches() const { return caches_; }
+  int l3_groups() const { return l3_groups_; }  // of Cpu::l3, also those without an L3
+  int l3_caches() const;                        // those with an L3
+  std::size_t l3_bytes() const;                 // of all L3 caches together; 0: none, or unknown
+  const CacheSizes& caches() const { return cpus_.front().caches; }  // of the first CPU
   std::size_t page_bytes() const { return page_bytes_; }
   std::size_t huge_page_bytes() const { return huge_page_bytes_; }
 
@@ -104,7 +111,6 @@ class Topology {
   int cores_ = 0;
   int packages_ = 0;
   int l3_groups_ = 0;
-  CacheSizes caches_{};
   std::size_t page_bytes_ = 0;
   std::size_t huge_page_bytes_ = 0;
   bool is_this_system_ = false;

@@ -260,7 +260,7 @@ void play_topology(const FaultCase& test, Tally& tally) {
   };
   // Another machine's: nobody is pinned by it.
   with_description("pack:2 [numa] l3:4 core:8 pu:2", true, "numa.foreign_topology");
-  with_description("no such thing", false, "numa.hwloc_synthetic");
+  with_description("no such thing", false, "numa.HWLOC_SYNTHETIC");
   fresh_start(test, call, tally);
 }
 

@@ -35,7 +35,7 @@ nlohmann::ordered_json to_json(const TopoView& view) {
   json["topology"] = {
       {"source", topology.source()},         {"is_this_system", topology.is_this_system()},
       {"packages", topology.packages()},     {"nodes", topology.nodes().size()},
-      {"l3_groups", topology.l3_groups()},   {"cores", topology.cores()},
+      {"l3_groups", topology.l3_caches()},   {"cores", topology.cores()},
       {"cpus", topology.cpus().size()},      {"l1d_bytes", topology.caches().l1d},
       {"l2_bytes", topology.caches().l2},    {"l3_bytes", topology.caches().l3},
       {"page_bytes", topology.page_bytes()}, {"huge_page_bytes", topology.huge_page_bytes()}};
@@ -52,7 +52,10 @@ nlohmann::ordered_json to_json(const TopoView& view) {
                     {"core", cpu.core},
                     {"package", cpu.package},
                     {"node", cpu.numa_node},
-                    {"l3", cpu.l3},
+                    {"l3", cpu.has_l3 ? Json(cpu.l3) : Json()},
+                    {"l1d_bytes", cpu.caches.l1d},
+                    {"l2_bytes", cpu.caches.l2},
+                    {"l3_bytes", cpu.caches.l3},
                     {"smt", cpu.smt_index},
                     {"ranks", view.ranks_on_cpu(cpu.os_index)}});
   }

@@ -28,7 +28,7 @@ struct Core {
   std::vector<const Cpu*> cpus;
 };
 struct Cache {
-  int number = 0;
+  const Cpu* first = nullptr;  // of its CPUs
   std::vector<Core> cores;
 };
 struct Node {
@@ -62,9 +62,9 @@ std::vector<Package> packages_of(const Topology& topology) {
           return Node{home, {}};
         });
     Cache& cache = find_or_add(
-        node.caches, [&](const Cache& c) { return c.number == cpu.l3; },
+        node.caches, [&](const Cache& c) { return c.first->l3 == cpu.l3; },
         [&] {
-          return Cache{cpu.l3, {}};
+          return Cache{&cpu, {}};
         });
     Core& core = find_or_add(
         cache.cores, [&](const Core& c) { return c.cpus.front()->core == cpu.core; },
@@ -180,10 +180,11 @@ class Drawing {
     }
   }
   void draw(const Cache& cache, int x, int y, Size size) {
-    const std::size_t bytes = view_.topology.caches().l3;
+    const Cpu& cpu = *cache.first;
     frame(x, y, size,
-          bytes == 0 ? fmt::format("L3 {}", cache.number)
-                     : fmt::format("L3 {}, {}", cache.number, format_bytes(bytes)));
+          !cpu.has_l3          ? "no L3"
+          : cpu.caches.l3 == 0 ? fmt::format("L3 {}", cpu.l3)
+                               : fmt::format("L3 {}, {}", cpu.l3, format_bytes(cpu.caches.l3)));
     draw_all(cache.cores, kCoresPerRow, x, y);
   }
   void draw(const Core& core, int x, int y, Size size) {

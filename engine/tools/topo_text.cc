@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ostream>
+#include <string>
+#include <vector>
 
 #include "engine/base/units.h"
 #include "engine/tools/cost_text.h"
@@ -43,7 +46,9 @@ std::string tree(const TopoView& view) {
                              : fmt::format("  memory of {} {}", here.size() == 1 ? "rank" : "ranks",
                                            format_cpu_list(here)));
     }
-    if (l3) out += fmt::format("    L3 {}{}\n", cpu.l3, size(topology.caches().l3));
+    if (l3) {
+      out += cpu.has_l3 ? fmt::format("    L3 {}{}\n", cpu.l3, size(cpu.caches.l3)) : "    no L3\n";
+    }
     if (core) out += fmt::format("      core {}", cpu.core);
     out += fmt::format("{}cpu {}{}", core ? "  " : ", ", cpu.os_index,
                        rank_text(view.ranks_on_cpu(cpu.os_index)));
@@ -52,6 +57,20 @@ std::string tree(const TopoView& view) {
   out += '\n';
   for (const std::string& line : nodes_without_cpus(topology)) out += line + "\n";
   return out;
+}
+
+// "32 KiB", or "16 MiB and 8 MiB" if CPUs differ.
+std::string sizes_text(const Topology& topology, std::size_t CacheSizes::*cache) {
+  std::vector<std::size_t> sizes;
+  std::string text;
+  for (const Cpu& cpu : topology.cpus()) {
+    const std::size_t bytes = cpu.caches.*cache;
+    const bool is_told = bytes != 0 || cache != &CacheSizes::l3 || cpu.has_l3;
+    if (!is_told || std::count(sizes.begin(), sizes.end(), bytes) != 0) continue;
+    text += (sizes.empty() ? "" : " and ") + (bytes == 0 ? "unknown" : format_bytes(bytes));
+    sizes.push_back(bytes);
+  }
+  return text;
 }
 
 // "node 0: 12 KiB, node 1: 4 KiB"; pages that nobody has touched yet lie nowhere.
@@ -124,8 +143,9 @@ void print(const TopoView& view, std::ostream& out) {
   if (view.real) line("machine", view.real->machine.host + ", " + view.real->machine.cpu);
   line("topology", topology.summary());
   line("caches",
-       fmt::format("L1d {}, L2 {}, L3 {}; pages {}, huge pages {}", bytes(topology.caches().l1d),
-                   bytes(topology.caches().l2), bytes(topology.caches().l3),
+       fmt::format("L1d {}, L2 {}, L3 {}; pages {}, huge pages {}",
+                   sizes_text(topology, &CacheSizes::l1d), sizes_text(topology, &CacheSizes::l2),
+                   topology.l3_caches() == 0 ? "none" : sizes_text(topology, &CacheSizes::l3),
                    bytes(topology.page_bytes()), bytes(topology.huge_page_bytes())));
   if (view.real) {
     const MachineReport& machine = view.real->machine;

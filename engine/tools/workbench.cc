@@ -21,8 +21,8 @@ namespace {
 // Twice all last-level caches; where the machine does not tell, a large guess.
 std::size_t beyond_cache(const Topology& topology) {
   constexpr std::size_t kUnknown = std::size_t{64} << 20;
-  const std::size_t one = topology.caches().l3 != 0 ? topology.caches().l3 : kUnknown;
-  return 2 * one * static_cast<std::size_t>(std::max(1, topology.l3_groups()));
+  const std::size_t all = topology.l3_bytes();
+  return 2 * (all != 0 ? all : kUnknown * static_cast<std::size_t>(topology.l3_groups()));
 }
 
 // What one rank allocates for its inputs, and the same again for its outputs.

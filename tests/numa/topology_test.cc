@@ -1,6 +1,7 @@
 #include "numa/topology.h"
 
 #include <gtest/gtest.h>
+#include <hwloc.h>
 #include <numa.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <set>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "numa/affinity.h"
 #include "numa/system_calls.h"
 #include "tests/numa/captured_warnings.h"
+#include "tests/numa/mixed_caches.h"
 #include "tests/numa/scoped_env.h"
 
 namespace rankine {
@@ -75,9 +78,12 @@ TEST(SyntheticTopology, TwoSockets) {
   EXPECT_EQ(topology.l3_groups(), 8);
   EXPECT_FALSE(topology.is_this_system());
   EXPECT_TRUE(topology.knows_nodes());
-  EXPECT_EQ(*topology.find_cpu(0), (Cpu{0, 0, 0, 0, 0, 0}));
-  EXPECT_EQ(*topology.find_cpu(1), (Cpu{1, 0, 0, 0, 0, 1}));
-  EXPECT_EQ(*topology.find_cpu(127), (Cpu{127, 63, 1, 1, 7, 1}));
+  const CacheSizes caches = topology.caches();
+  EXPECT_EQ(*topology.find_cpu(0), (Cpu{0, 0, 0, 0, 0, 0, 0, true, caches}));
+  EXPECT_EQ(*topology.find_cpu(1), (Cpu{1, 0, 0, 0, 0, 1, 0, true, caches}));
+  EXPECT_EQ(*topology.find_cpu(127), (Cpu{127, 63, 1, 1, 7, 1, 0, true, caches}));
+  EXPECT_EQ(topology.l3_caches(), 8);
+  EXPECT_EQ(topology.l3_bytes(), 8 * caches.l3);
   EXPECT_EQ(topology.nodes()[1].cpus.front(), 64);
   EXPECT_EQ(topology.summary(),
             "2 packages, 2 NUMA nodes, 8 L3 groups, 64 cores, 128 CPUs "
@@ -91,6 +97,8 @@ TEST(SyntheticTopology, EightNodesWithoutL3) {
   EXPECT_EQ(topology.nodes().size(), 8u);
   EXPECT_EQ(topology.packages(), 1);
   EXPECT_EQ(topology.l3_groups(), 8) << "without an L3 the node's CPUs are the group";
+  EXPECT_EQ(topology.l3_caches(), 0);
+  EXPECT_EQ(topology.l3_bytes(), 0u);
   EXPECT_EQ(topology.caches().l3, 0u);
 }
 
@@ -102,8 +110,7 @@ TEST(SyntheticTopology, OddOnes) {
   const Topology single = synthetic("pu:1");
   expect_consistent(single);
   EXPECT_EQ(single.cores(), 1) << "a CPU without a core object is a core";
-  EXPECT_EQ(single.summary(),
-            "1 package, 1 NUMA node, 1 L3 group, 1 core, 1 CPU (synthetic: pu:1)");
+  EXPECT_EQ(single.summary(), "1 package, 1 NUMA node, no L3, 1 core, 1 CPU (synthetic: pu:1)");
 
   const Topology four_way = synthetic("core:2 pu:4");
   expect_consistent(four_way);
@@ -160,7 +167,25 @@ class DetectTest : public testing::Test {
   ScopedEnv synthetic_{"HWLOC_SYNTHETIC", nullptr};
   ScopedEnv xml_{"HWLOC_XMLFILE", nullptr};
   ScopedEnv claim_{"HWLOC_THISSYSTEM", nullptr};
+  ScopedEnv root_{"HWLOC_FSROOT", nullptr};
+  ScopedEnv components_{"HWLOC_COMPONENTS", nullptr};
   CapturedWarnings captured_;
+
+  // The text of the only warning.
+  std::string warning() const {
+    EXPECT_EQ(captured_.lines.size(), 1u);
+    return captured_.lines.empty() ? "" : captured_.lines[0].second;
+  }
+  void expect_warning_of(const char* variable, const std::string& value, const std::string& why) {
+    ScopedEnv env(variable, value.c_str());
+    EXPECT_TRUE(Topology::detect().is_this_system());
+    Topology::detect();
+    EXPECT_NE(warning().find(std::string(variable) + "=\"" + value + "\": " + why),
+              std::string::npos)
+        << warning();
+    captured_.lines.clear();
+    forget_warnings();
+  }
 };
 
 std::vector<int> sorted(std::vector<int> numbers) {
@@ -215,12 +240,68 @@ TEST_F(DetectTest, SyntheticFromTheEnvironment) {
   EXPECT_TRUE(captured_.lines.empty());
 }
 
-TEST_F(DetectTest, UnreadableDescriptionInTheEnvironmentWarnsOnce) {
-  ScopedEnv env("HWLOC_SYNTHETIC", "bogus");
+TEST_F(DetectTest, AVariableThatHwlocCannotUseIsNamedInOneWarning) {
+  const std::string folder = testing::TempDir();
+  expect_warning_of("HWLOC_SYNTHETIC", "bogus", "it is not understood");
+  expect_warning_of("HWLOC_XMLFILE", folder + "/nowhere", "No such file");
+  expect_warning_of("HWLOC_XMLFILE", folder, "it is a directory");
+  expect_warning_of("HWLOC_XMLFILE", write_file(folder + "/text.xml", "nothing"),
+                    "it is no XML of hwloc");
+  const std::string cut = mixed_caches_xml().substr(0, 1000);
+  expect_warning_of("HWLOC_XMLFILE", write_file(folder + "/cut.xml", cut), "it is not understood");
+  expect_warning_of("HWLOC_COMPONENTS", "bogus", "it has no component 'bogus'");
+  expect_warning_of("HWLOC_COMPONENTS", "linux,-bogus", "it has no component 'bogus'");
+  ScopedEnv components("HWLOC_COMPONENTS", "linux,-pci");
+  expect_warning_of("HWLOC_SYNTHETIC", "core:2 pu:1", "HWLOC_COMPONENTS must name synthetic");
+}
+
+TEST_F(DetectTest, ARootWithoutAMachineIsNamed) {
+  for (const std::string& root : {testing::TempDir(), testing::TempDir() + "/nowhere"}) {
+    ScopedEnv env("HWLOC_FSROOT", root.c_str());
+    expect_consistent(Topology::detect());
+    EXPECT_NE(warning().find("HWLOC_FSROOT=\"" + root + "\""), std::string::npos);
+    captured_.lines.clear();
+    forget_warnings();
+  }
+}
+
+TEST_F(DetectTest, XmlOfANewerHwlocIsNamedAsSuch) {
+  const std::string newer = std::to_string((hwloc_get_api_version() >> 16) + 1);
+  const std::string file =
+      write_file(testing::TempDir() + "/newer.xml", mixed_caches_xml(newer + ".0"));
+  ScopedEnv env("HWLOC_XMLFILE", file.c_str());
+  expect_consistent(Topology::detect());
+  EXPECT_NE(warning().find(file + "\": it is of hwloc " + newer), std::string::npos) << warning();
+}
+
+TEST_F(DetectTest, VariablesThatHwlocCanUseAreNoWarnings) {
+  ScopedEnv root("HWLOC_FSROOT", "/");
+  ScopedEnv components("HWLOC_COMPONENTS", "linux,-pci,stop");
   EXPECT_TRUE(Topology::detect().is_this_system());
-  Topology::detect();
-  ASSERT_EQ(captured_.lines.size(), 1u);
-  EXPECT_NE(captured_.lines[0].second.find("\"bogus\""), std::string::npos);
+  EXPECT_TRUE(captured_.lines.empty());
+}
+
+TEST_F(DetectTest, EveryCpuHasItsOwnCaches) {
+  const std::string file = write_file(testing::TempDir() + "/mixed.xml", mixed_caches_xml());
+  ScopedEnv env("HWLOC_XMLFILE", file.c_str());
+  const Topology topology = Topology::detect();
+  expect_consistent(topology);
+  EXPECT_TRUE(captured_.lines.empty());
+  ASSERT_EQ(topology.cpus().size(), 6u);
+  const std::size_t large = std::size_t{16} << 20, small = std::size_t{8} << 20;
+  const std::size_t bytes[] = {large, large, small, small, 0, 0};
+  const int groups[] = {0, 0, 1, 1, 2, 2};
+  for (int i = 0; i < 6; ++i) {
+    const Cpu& cpu = *topology.find_cpu(i);
+    EXPECT_EQ(cpu.caches.l3, bytes[i]) << i;
+    EXPECT_EQ(cpu.has_l3, bytes[i] != 0) << i;
+    EXPECT_EQ(cpu.l3, groups[i]) << i;
+  }
+  EXPECT_EQ(topology.l3_caches(), 2);
+  EXPECT_EQ(topology.l3_bytes(), large + small);
+  EXPECT_EQ(topology.summary(),
+            "1 package, 1 NUMA node, 2 L3 groups, 6 cores, 6 CPUs (hwloc, another machine's "
+            "description)");
 }
 
 TEST_F(DetectTest, FailingHwlocGivesAFlatTopologyAndOneWarning) {

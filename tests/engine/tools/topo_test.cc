@@ -19,6 +19,7 @@
 #include "numa/system_calls.h"
 #include "tests/engine/tools/well_formed.h"
 #include "tests/numa/captured_warnings.h"
+#include "tests/numa/mixed_caches.h"
 #include "tests/numa/pretended_machine.h"
 #include "tests/numa/scoped_env.h"
 
@@ -81,6 +82,35 @@ TEST(TopoPicture, SharedCoresAndMemoryOnlyNodesShow) {
   EXPECT_THAT(picture("core:3 pu:1", 30, PlacementPolicy::Kind::compact), HasSubstr(">10 ranks<"));
   EXPECT_THAT(picture("pack:2 [numa] [numa] core:2 pu:1", 2, PlacementPolicy::Kind::compact),
               HasSubstr("memory only"));
+}
+
+// Cores that differ in their L3, or have none, are drawn so.
+TEST(TopoPicture, EveryL3HasItsOwnSize) {
+  const CapturedWarnings captured;
+  const std::string file = write_file(testing::TempDir() + "/mixed.xml", mixed_caches_xml());
+  const ScopedEnv env("HWLOC_XMLFILE", file.c_str());
+  const Topology topology = Topology::detect();
+  const TopoView view{.topology = topology,
+                      .ranks = 2,
+                      .policy = {},
+                      .placement = place_ranks(topology, 2),
+                      .real = std::nullopt};
+  const std::string svg = to_svg(view);
+  EXPECT_EQ(count_of(svg, ">L3 0, 16 MiB<"), 1U);
+  EXPECT_EQ(count_of(svg, ">L3 1, 8 MiB<"), 1U);
+  EXPECT_EQ(count_of(svg, ">no L3<"), 1U);
+  std::ostringstream text;
+  print(view, text);
+  EXPECT_THAT(text.str(), AllOf(HasSubstr("L3 16 MiB and 8 MiB; pages"),
+                                HasSubstr("    L3 0  16 MiB\n      core 0"),
+                                HasSubstr("    L3 1  8 MiB\n      core 2"),
+                                HasSubstr("    no L3\n      core 4"), HasSubstr("2 L3 groups")));
+  const json report = to_json(view);
+  EXPECT_EQ(report.at("topology").at("l3_groups"), 2);
+  EXPECT_EQ(report.at("cpus")[1].at("l3_bytes"), 16 << 20);
+  EXPECT_EQ(report.at("cpus")[2].at("l3"), 1);
+  EXPECT_EQ(report.at("cpus")[2].at("l3_bytes"), 8 << 20);
+  EXPECT_TRUE(report.at("cpus")[5].at("l3").is_null());
 }
 
 // --- Ours.
