@@ -2,13 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/base/json_text.h"
+#include "engine/base/units.h"
 #include "engine/tools/input_stream.h"
 #include "engine/tools/lesson/check_function.h"
 #include "engine/tools/lesson/formula_tasks.h"
@@ -32,7 +36,9 @@ Result<std::vector<int>> read_ranks(std::string_view argument, std::string_view 
 
 struct CheckArguments {
   std::string file;
-  std::vector<int> ranks;  // of a function; empty: kUsualRanks
+  std::vector<int> ranks;             // of a function; empty: kUsualRanks
+  std::optional<int> seconds;         // of a function
+  std::optional<std::size_t> memory;  // of a function
   std::size_t bytes = std::size_t{1} << 20;
   NetworkArguments network;
   Sync sync = Sync::dataflow;
@@ -40,6 +46,14 @@ struct CheckArguments {
   std::optional<std::uint64_t> seed;
   bool tasks = false, json = false;
 };
+
+Result<std::size_t> read_memory(std::string_view argument, std::string_view text) {
+  constexpr std::size_t kLeast = std::size_t{16} << 20;
+  const auto bytes = parse_size(argument, text);
+  if (!bytes.ok() || *bytes >= kLeast) return bytes;
+  return invalid_argument(
+      fmt::format("{} is '{}'; allowed are 16M and more, or no program starts", argument, text));
+}
 
 Result<Exit> check_order(std::string_view text, bool json, Console& console) {
   const auto written = read_order(text);
@@ -56,10 +70,17 @@ Result<Exit> check_schedule(const CheckArguments& a, Console& console) {
   if (ScheduleFunction::is_named(a.file)) {
     const auto ranks = a.ranks.empty() ? read_ranks("--ranks", kUsualRanks) : a.ranks;
     if (!ranks.ok()) return ranks.status();
-    return check_function({a.file, *ranks, a.bytes, *network, options, a.json}, console);
+    FunctionLimits limits;
+    if (a.seconds) limits.time = std::chrono::seconds(*a.seconds);
+    if (a.memory) limits.memory = *a.memory;
+    return check_function({a.file, *ranks, a.bytes, *network, options, limits, a.json}, console);
   }
-  if (!a.ranks.empty()) {
-    return invalid_argument("--ranks belongs to a FILE with a function: .py, .cc, .cpp or .cxx");
+  for (const auto& [option, is_given] : {std::pair{"--ranks", !a.ranks.empty()},
+                                         {"--seconds", a.seconds.has_value()},
+                                         {"--memory", a.memory.has_value()}}) {
+    if (!is_given) continue;
+    return invalid_argument(
+        fmt::format("{} belongs to a FILE with a function: .py, .cc, .cpp or .cxx", option));
   }
   const auto text = read_input("FILE", a.file, kMostJsonBytes);
   if (!text.ok()) return text.status();
@@ -159,6 +180,12 @@ Subcommand add_check(Command tool) {
            "the schedule; '-': standard input; .py, .cc: a function that makes it");
   add_argument(app, "-t,--ranks", a.ranks, read_ranks, "LIST",
                fmt::format("of a function: 8, 2,3,8 or 1..130 ({})", kUsualRanks));
+  add_argument(
+      app, "--seconds", a.seconds, Whole{1, 86'400}, "S",
+      fmt::format("of a function: its time for each N ({})", FunctionLimits{}.time.count()));
+  add_argument(app, "--memory", a.memory, read_memory, "SIZE",
+               fmt::format("of a function: address space of each process ({})",
+                           format_size(FunctionLimits{}.memory)));
   add_argument(app, "--bytes", a.bytes, parse_size, "SIZE",
                "M: the vector, or one rank's send buffer of all_to_all (1M)");
   add_argument(app, "--sync", a.sync, read_sync, "NAME", "dataflow or rounds (dataflow)");
@@ -208,6 +235,10 @@ Subcommand add_check(Command tool) {
       "  }\n"
       "The folder that 'rankine lesson' writes has both, and says in examples/ what else there "
       "is.\n"
+      "WARNING: a function runs as a program with your rights and may do to your files what you\n"
+      "may do. Check other people's files only if you would run them. The program works in a\n"
+      "temporary folder that is removed, has PATH as its only variable, and ends with all of its\n"
+      "processes.\n"
       "Formulas: + - * / ( ) pow min max if floor ceil log2 clog2 flog2 sum, and the task's "
       "letters.\n"
       "Examples:\n"

@@ -61,7 +61,7 @@ Result<Exit> check_function(const FunctionQuestion& q, Console& console) {
     console.err << "rankine check: interrupted\n";
     return exit_of_interruption();
   };
-  const auto function = ScheduleFunction::open(q.file);
+  const auto function = ScheduleFunction::open(q.file, q.limits);
   if (interruption() != 0) return interrupted();
   if (!function.ok()) return function.status();
   Table table("N", "rounds", as::number("least", "", "-"), as::bytes("bytes"),

@@ -9,6 +9,7 @@
 #include "engine/network/fabric.h"
 #include "engine/network/simulate.h"
 #include "engine/tools/console.h"
+#include "engine/tools/lesson/schedule_function.h"
 
 namespace rankine::tools {
 
@@ -18,6 +19,7 @@ struct FunctionQuestion {
   std::uint64_t bytes = 0;
   Fabric network;  // as network_of() has it
   SimulateOptions options;
+  FunctionLimits limits;
   bool json = false;  // a line for each number of ranks
 };
 

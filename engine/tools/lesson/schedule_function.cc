@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
+#include "engine/base/environment_variable.h"
 #include "engine/base/json_text.h"
 #include "engine/base/replace_file.h"
 #include "engine/base/units.h"
@@ -24,8 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kHeader = "schedule_to_check.h", kDriver = "schedule_to_check.py";
-constexpr ProgramLimits kCompiling = {std::chrono::seconds{120}, std::size_t{1} << 20};
-constexpr ProgramLimits kAsking = {std::chrono::seconds{20}, kMostJsonBytes};
+constexpr ProgramLimits kCompiling = {std::chrono::seconds{120}, std::size_t{1} << 20,
+                                      std::size_t{4} << 30};
 
 std::string without_end(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
@@ -60,9 +60,10 @@ bool ScheduleFunction::is_named(std::string_view path) {
                      [path](std::string_view end) { return path.ends_with(end); });
 }
 
-Result<ScheduleFunction> ScheduleFunction::open(const std::string& path) {
+Result<ScheduleFunction> ScheduleFunction::open(const std::string& path,
+                                                const FunctionLimits& limits) {
   if (Status status = check_input("FILE", path); !status.ok()) return status;
-  const char* const set = std::getenv("TMPDIR");
+  const char* const set = environment_variable("TMPDIR");
   const std::string temporary = set != nullptr && *set != 0 ? set : "/tmp";
   std::string name = temporary + "/rankine_check_XXXXXX";
   if (mkdtemp(name.data()) == nullptr) {
@@ -71,20 +72,26 @@ Result<ScheduleFunction> ScheduleFunction::open(const std::string& path) {
   }
   auto folder = std::make_shared<Folder>();
   folder->name = std::move(name);
+  std::error_code error;
+  const std::string file = fs::absolute(path, error);  // the program runs in another folder
+  if (error) return Status(Code::system, fmt::format("FILE is '{}': {}", path, error.message()));
   const bool python = path.ends_with(".py");
   ScheduleFunction out;
   out.path_ = path;
   out.folder_ = folder;
+  out.limits_ = limits;
   const std::string_view example = python ? kDriver : kHeader;
   if (Status status = write_example(folder->name, example); !status.ok()) return status;
   if (python) {
-    out.command_ = {"python3", fmt::format("{}/{}", folder->name, kDriver), path};
+    out.command_ = {"python3", fmt::format("{}/{}", folder->name, kDriver), file};
     return out;
   }
   const std::string program = folder->name + "/schedule";
-  const auto compiled = run_program(
-      {"c++", "-std=c++17", "-D_GLIBCXX_ASSERTIONS", "-I", folder->name, "-o", program, path},
-      kCompiling);
+  const auto compiled = run_program({.words = {"c++", "-std=c++17", "-D_GLIBCXX_ASSERTIONS", "-I",
+                                               folder->name, "-o", program, file},
+                                     .folder = folder->name,
+                                     .variables = {"TMPDIR=" + folder->name}},
+                                    kCompiling);
   if (!compiled.ok()) return compiled.status();
   if (!compiled->failure.empty()) {
     return invalid_argument(
@@ -100,11 +107,24 @@ Result<WrittenSchedule> ScheduleFunction::schedule(int ranks) const {
   };
   std::vector<std::string> words = command_;
   words.push_back(std::to_string(ranks));
-  const auto end = run_program(std::move(words), kAsking);
-  if (!end.ok()) return wrong(end.status().code(), end.status().text());
+  const auto end =
+      run_program({.words = std::move(words), .folder = folder_->name},
+                  {.time = limits_.time, .bytes = kMostJsonBytes, .memory = limits_.memory});
+  if (!end.ok()) {
+    const bool beyond = end.status().code() == Code::invalid_argument;
+    return wrong(end.status().code(),
+                 end.status().text() + (beyond ? "; --seconds sets its time" : ""));
+  }
   if (!end->failure.empty()) {
     const std::string said = without_end(end->err);
-    return wrong(Code::invalid_argument, said.empty() ? end->failure : said);
+    // As Python and C++ name it.
+    const bool no_memory = said.find("MemoryError") != std::string::npos ||
+                           said.find("bad_alloc") != std::string::npos;
+    return wrong(Code::invalid_argument,
+                 (said.empty() ? end->failure : said) +
+                     (no_memory ? fmt::format("; it has {}, and --memory sets how much",
+                                              format_bytes(limits_.memory))
+                                : ""));
   }
   auto written = read_schedule(end->out);
   if (!written.ok()) return wrong(written.status().code(), written.status().text());

@@ -1,5 +1,6 @@
 // rankine check of functions in Python and C++: judged for every N, and what is wrong with one has
 // the file, N and the line.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,6 +8,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -21,6 +23,7 @@
 #include "engine/tools/lesson/run_program.h"
 #include "engine/tools/lesson/schedule_function.h"
 #include "tests/engine/tools/captured_tool.h"
+#include "tests/numa/scoped_env.h"
 
 namespace rankine::tools {
 namespace {
@@ -47,6 +50,14 @@ std::string file_with(const std::string& name, const std::string& text) {
 Captured check(const std::string& file, std::vector<std::string> more = {}) {
   more.insert(more.begin(), {"check", file});
   return run_captured(more);
+}
+
+// The process whose number a program has left in a file; it has to be gone.
+void expect_gone(const std::string& file) {
+  pid_t process = 0;
+  std::ifstream(file) >> process;
+  ASSERT_GT(process, 0) << file;
+  EXPECT_EQ(kill(process, 0), -1) << file;
 }
 
 TEST(ScheduleFunctions, AreProvedForEveryNumberOfRanks) {
@@ -215,40 +226,134 @@ TEST(ScheduleFunctions, AreStoppedBySignals) {
   EXPECT_EQ(run.out, "");
   EXPECT_EQ(run.err, "rankine check: interrupted\n");
   EXPECT_TRUE(std::filesystem::is_empty(folder));
-  pid_t process = 0;
-  std::ifstream(started) >> process;
-  ASSERT_GT(process, 0);
-  EXPECT_EQ(kill(process, 0), -1);
+  expect_gone(started);
   const InterruptGuard forgets;  // the signal, for the tests that follow
 }
 
+// A folder to run in, and limits that no test reaches by accident.
+const std::string kHere = testing::TempDir();
+constexpr std::size_t kPlenty = std::size_t{4} << 30;
+ProgramLimits limits_of(int seconds, std::size_t bytes = 1000, std::size_t memory = kPlenty) {
+  return {std::chrono::seconds{seconds}, bytes, memory};
+}
+Result<ProgramEnd> run_shell(const std::string& text, const ProgramLimits& limits) {
+  return run_program({.words = {"sh", "-c", text}, .folder = kHere}, limits);
+}
+
 TEST(RunProgram, HasLimits) {
-  const ProgramLimits limits{std::chrono::seconds{1}, 1000};
-  EXPECT_THAT(run_program({"sleep", "100"}, limits).status().text(), HasSubstr("within 1 s"));
-  EXPECT_THAT(run_program({"yes"}, limits).status().text(), HasSubstr("more than 1000 bytes"));
-  const auto none = run_program({"no_such_program"}, limits);
-  EXPECT_EQ(none.status().code(), Code::system);
-  EXPECT_THAT(none.status().text(), HasSubstr("'no_such_program' cannot be run"));
+  const auto run = [](std::vector<std::string> words, const ProgramLimits& limits) {
+    return run_program({.words = std::move(words), .folder = kHere}, limits).status();
+  };
+  EXPECT_THAT(run({"sleep", "100"}, limits_of(1)).text(), HasSubstr("within 1 s"));
+  EXPECT_THAT(run({"yes"}, limits_of(60)).text(), HasSubstr("more than 1000 bytes"));
+  EXPECT_EQ(run({"no_such_program"}, limits_of(60)).code(), Code::system);
+  EXPECT_THAT(run({"no_such_program"}, limits_of(60)).text(),
+              HasSubstr("'no_such_program' cannot be run: No such file"));
+  const auto hungry =
+      run_program({.words = {"python3", "-c", "x = bytearray(1 << 30)"}, .folder = kHere},
+                  limits_of(600, 10000, std::size_t{256} << 20));
+  ASSERT_TRUE(hungry.ok()) << hungry.status().text();
+  EXPECT_THAT(hungry->err, HasSubstr("MemoryError"));
+}
+
+// Its output is closed, so nothing more can be read of it; it must end all the same.
+TEST(RunProgram, EndsWithoutOutputToWaitFor) {
+  EXPECT_THAT(run_shell("exec >&- 2>&-; sleep 1000", limits_of(1)).status().text(),
+              HasSubstr("within 1 s"));
+  const auto soon = run_shell("echo out; exec >&- 2>&-; exit 3", limits_of(600));
+  ASSERT_TRUE(soon.ok()) << soon.status().text();
+  EXPECT_EQ(soon->out, "out\n");
+  EXPECT_EQ(soon->failure, "exit status 3");
+}
+
+TEST(RunProgram, EndsWithAllOfItsProcesses) {
+  const std::string child = kHere + "/child", escaped = kHere + "/escaped";
+  const std::string sleepers = "sleep 1000 & echo $! > " + child + "; setsid sh -c 'echo $$ > " +
+                               escaped + "; exec sleep 1000' & until [ -s " + escaped +
+                               " ]; do :; done; ";
+  // The sleepers hold its output open.
+  const auto left = run_shell(sleepers + "echo out", limits_of(600));
+  ASSERT_TRUE(left.ok()) << left.status().text();
+  EXPECT_EQ(left->out, "out\n");
+  expect_gone(child);
+  expect_gone(escaped);
+  std::filesystem::remove(child);
+  std::filesystem::remove(escaped);
+  EXPECT_FALSE(run_shell(sleepers + "yes", limits_of(600)).ok());
+  expect_gone(child);
+  expect_gone(escaped);
+}
+
+TEST(RunProgram, HasNoVariableButThePathAndNoFileOfOurs) {
+  const ScopedEnv secret("SECRET_TOKEN", "x");
+  std::FILE* const file = std::fopen("/dev/null", "r");
+  ASSERT_NE(file, nullptr);
+  fcntl(fileno(file), F_SETFD, 0);  // inherited, had nobody seen to that
+  const auto run = run_program({.words = {"env"}, .folder = kHere}, limits_of(600, 10000));
+  EXPECT_EQ(run->out, fmt::format("PATH={}\n", getenv("PATH")));
+  const auto open =
+      run_shell("test -e /proc/self/fd/" + std::to_string(fileno(file)) + " && echo open; true",
+                limits_of(600));
+  EXPECT_THAT(open->out, testing::Not(HasSubstr("open")));
+  std::fclose(file);
 }
 
 TEST(RunProgram, EndsWithASignal) {
   {
     const InterruptGuard guard;
     raise(SIGINT);
-    const ProgramLimits limits{std::chrono::seconds{5}, 1000};
-    EXPECT_EQ(run_program({"sleep", "100"}, limits).status().code(), Code::aborted);
+    EXPECT_EQ(run_shell("sleep 100", limits_of(5)).status().code(), Code::aborted);
   }
   const InterruptGuard forgets;
 }
 
 TEST(RunProgram, TellsWhatItSaidAndHowItEnded) {
-  const ProgramLimits limits{std::chrono::seconds{60}, 1000};
-  const auto both = run_program({"sh", "-c", "echo out; echo err >&2; cat; exit 3"}, limits);
+  const auto both = run_shell("echo out; echo err >&2; cat; exit 3", limits_of(60));
   ASSERT_TRUE(both.ok());
   EXPECT_EQ(both->out, "out\n");
   EXPECT_EQ(both->err, "err\n");
   EXPECT_EQ(both->failure, "exit status 3");
-  EXPECT_EQ(run_program({"true"}, limits)->failure, "");
+  EXPECT_EQ(run_shell("exit 0", limits_of(60))->failure, "");
+}
+
+TEST(ScheduleFunctions, HaveLimits) {
+  const std::string sleeps =
+      "import os, time\n"
+      "collective = 'all_gather'\n"
+      "def schedule(n):\n"
+      "  os.close(1); os.close(2)\n"
+      "  time.sleep(1000)\n";
+  const Captured late = check(file_with("late.py", sleeps), {"--seconds", "1"});
+  EXPECT_EQ(late.exit, 2);
+  EXPECT_THAT(late.err, HasSubstr("late.py, at N = 1: no end within 1 s; --seconds sets its time"));
+  const Captured large = check(file_with("large.py",
+                                         "collective = 'all_gather'\n"
+                                         "def schedule(n): return bytearray(1 << 30)\n"),
+                               {"--memory", "256M"});
+  EXPECT_EQ(large.exit, 2);
+  EXPECT_THAT(large.err, HasSubstr("MemoryError"));
+  EXPECT_THAT(large.err, HasSubstr("it has 256 MiB, and --memory sets how much"));
+  const std::string text = file_with("it.txt", "broadcast 1\n");
+  EXPECT_THAT(check(text, {"--seconds", "3"}).err, HasSubstr("--seconds belongs to a FILE with"));
+  EXPECT_THAT(check(text, {"--memory", "1G"}).err, HasSubstr("--memory belongs to a FILE with"));
+  EXPECT_THAT(check(text, {"--memory", "1M"}).err, HasSubstr("--memory is '1M'; allowed are 16M"));
+  EXPECT_EQ(check(text, {"--seconds", "0"}).exit, 2);
+}
+
+// Relative names are those of the user's folder, and files that the function writes are not.
+TEST(ScheduleFunctions, RunInATemporaryFolder) {
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(testing::TempDir());
+  file_with("writes.py", "open('left_behind', 'w').write('x')\n" + std::string(kRing));
+  const Captured run = check("writes.py", {"--ranks", "2"});
+  EXPECT_EQ(run.exit, 0) << run.err;
+  EXPECT_FALSE(std::filesystem::exists("left_behind"));
+  std::filesystem::current_path(before);
+}
+
+TEST(ScheduleFunctions, HelpWarnsThatTheyAreProgramsOfTheUser) {
+  EXPECT_THAT(run_captured({"check", "--help"}).out,
+              HasSubstr("runs as a program with your rights"));
 }
 
 TEST(ScheduleFunctions, SayWhereTheyHaveNoRoom) {
