@@ -3,52 +3,74 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "engine/api/typed_names.h"
+#include "engine/base/closest_name.h"
+#include "engine/base/environment_variable.h"
 #include "engine/run/kernels/reduce.h"
-
-extern char** environ;  // POSIX asks programs to declare it themselves
+#include "numa/warnings.h"
 
 namespace rankine {
 namespace {
 
 constexpr std::string_view kVariables[] = {
-    "RANKINE_ALGO",    "RANKINE_FLIGHT_RECORD", "RANKINE_FLIGHT_TIMES", "RANKINE_ISA",
-    "RANKINE_NETWORK", "RANKINE_TRANSPORT",     "RANKINE_TUNING",       "RANKINE_WAIT"};
-// Of the build, of the tests and of MPI programs' library, which read them themselves.
-constexpr std::string_view kOthers[] = {"RANKINE_WITH_", "RANKINE_TEST_", "RANKINE_MPI"};
+    "RANKINE_ALGO",   "RANKINE_FLIGHT_RECORD", "RANKINE_FLIGHT_TIMES", "RANKINE_ISA",
+    "RANKINE_MPI",    "RANKINE_MPI_NODES",     "RANKINE_NETWORK",      "RANKINE_TRANSPORT",
+    "RANKINE_TUNING", "RANKINE_WAIT"};
+// Variables of the build and of the tests, which read them themselves.
+constexpr std::string_view kOfTheTree[] = {"RANKINE_MPI", "RANKINE_TEST_", "RANKINE_WITH_"};
+// Last words of the names by which module systems, package managers and build systems tell where a
+// library is installed: RANKINE_ROOT, RANKINE_LIBRARY_PATH. No name above ends with one of them.
+constexpr std::string_view kOfInstallations[] = {
+    "BASE",      "BIN", "CFLAGS",  "CPPFLAGS", "CXXFLAGS", "DATA", "DIR",    "DIRS", "DOC",
+    "HOME",      "INC", "INCLUDE", "INCLUDES", "LDFLAGS",  "LIB",  "LIBDIR", "LIBS", "LIBRARY",
+    "LIBRARIES", "MAN", "MODULE",  "PATH",     "PREFIX",   "ROOT", "SHARE",  "SRC",  "VERSION"};
 
-// A misspelt variable would be ignored, and nobody would know.
+// A misspelt variable would have no effect, and its user would not notice: a name that is one or
+// two letters away from a known one is an error. Any other name may belong to another program: it
+// gets a warning, one for the whole process.
 Status check_names() {
-  for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
-    const std::string_view entry = *at;
-    const std::string_view name = entry.substr(0, entry.find('='));
-    const auto begins = [name](std::string_view with) { return name.starts_with(with); };
-    if (!begins("RANKINE_") || std::any_of(std::begin(kOthers), std::end(kOthers), begins) ||
-        std::find(std::begin(kVariables), std::end(kVariables), name) != std::end(kVariables)) {
+  if (is_privileged()) return {};
+  std::string strangers;
+  for (const std::string& name : variables_that_begin("RANKINE_")) {
+    const auto begins = [&name](std::string_view with) { return name.starts_with(with); };
+    const std::string_view last = std::string_view(name).substr(name.rfind('_') + 1);
+    if (std::count(std::begin(kVariables), std::end(kVariables), name) != 0 ||
+        std::count(std::begin(kOfInstallations), std::end(kOfInstallations), last) != 0) {
       continue;
     }
     std::string known;
     for (const std::string_view one : kVariables)
       known += (known.empty() ? "" : ", ") + std::string(one);
-    return invalid_argument("environment variable " + std::string(name) +
-                            " is unknown; known are " + known);
+    for (const std::string_view one : kVariables) {
+      constexpr std::size_t kMostSlips = 2;
+      if (name.size() > one.size() + kMostSlips || edit_distance(name, one) > kMostSlips) continue;
+      return invalid_argument("environment variable " + name + " is unknown; did you mean " +
+                              std::string(one) + "? known are " + known);
+    }
+    if (std::any_of(std::begin(kOfTheTree), std::end(kOfTheTree), begins)) continue;
+    strangers += (strangers.empty() ? "" : ", ") + name;
+  }
+  if (!strangers.empty()) {
+    warn_once("api.environment", "environment variables without a meaning for Rankine: " +
+                                     strangers + "; its variables are listed in the guide");
   }
   return {};
 }
 
-// What has no meaning caps nothing (best_isa()), and nobody would know.
+// A cap that is unknown caps nothing (best_isa()), and one that this machine lacks is none.
 Status check_isa(std::string_view text) {
-  if (parse_isa(text)) return {};
-  std::string known;
-  for (int i = 0; i < kIsas; ++i) {
-    known += (i == 0 ? "" : ", ") + std::string(name_of(static_cast<Isa>(i)));
+  const auto isa = parse_isa(text);
+  if (isa && *isa <= hardware_isa()) return {};
+  std::string allowed;
+  for (int i = 0; i <= static_cast<int>(hardware_isa()); ++i) {
+    allowed += (i == 0 ? "" : ", ") + std::string(name_of(static_cast<Isa>(i)));
   }
-  return invalid_argument("environment variable RANKINE_ISA is '" + std::string(text) +
-                          "'; allowed are " + known);
+  return invalid_argument("environment variable RANKINE_ISA is '" + std::string(text) + "'" +
+                          (isa ? ", which this machine does not have" : "") +
+                          "; allowed here are " + allowed);
 }
 
 std::string collective_names() {
@@ -131,37 +153,37 @@ Result<std::optional<WaitPolicy::Mode>> parse_wait_mode(std::string_view text) {
 Result<Environment> read_environment() {
   Environment out;
   if (Status status = check_names(); !status.ok()) return status;
-  if (const char* text = std::getenv("RANKINE_ALGO")) {
+  if (const char* text = environment_variable("RANKINE_ALGO")) {
     auto forced = parse_forced_algorithms(text);
     if (!forced.ok()) return in_variable("RANKINE_ALGO", forced.status());
     out.algorithm = *forced;
   }
-  if (const char* text = std::getenv("RANKINE_TRANSPORT")) {
+  if (const char* text = environment_variable("RANKINE_TRANSPORT")) {
     auto transport = parse_forced_transport(text);
     if (!transport.ok()) return in_variable("RANKINE_TRANSPORT", transport.status());
     out.transport = *transport;
   }
-  if (const char* text = std::getenv("RANKINE_WAIT")) {
+  if (const char* text = environment_variable("RANKINE_WAIT")) {
     auto mode = parse_wait_mode(text);
     if (!mode.ok()) return in_variable("RANKINE_WAIT", mode.status());
     out.wait = *mode;
   }
-  if (const char* text = std::getenv("RANKINE_ISA")) {
+  if (const char* text = environment_variable("RANKINE_ISA")) {
     if (Status status = check_isa(text); !status.ok()) return status;
   }
-  if (const char* text = std::getenv("RANKINE_NETWORK")) {
+  if (const char* text = environment_variable("RANKINE_NETWORK")) {
     auto network = find_call_network(text);
     if (!network.ok()) return in_variable("RANKINE_NETWORK", network.status());
     out.network = std::move(*network);
   }
-  if (const char* text = std::getenv("RANKINE_FLIGHT_RECORD")) {
+  if (const char* text = environment_variable("RANKINE_FLIGHT_RECORD")) {
     out.flight_record = text;
     const std::string id = std::to_string(getpid());
     for (std::size_t at = 0; (at = out.flight_record.find("%p", at)) != std::string::npos;) {
       out.flight_record.replace(at, 2, id);
     }
   }
-  if (const char* text = std::getenv("RANKINE_FLIGHT_TIMES")) {
+  if (const char* text = environment_variable("RANKINE_FLIGHT_TIMES")) {
     const std::string_view value = text;
     if (value != "0" && value != "1") {
       return invalid_argument("environment variable RANKINE_FLIGHT_TIMES is '" +

@@ -5,7 +5,8 @@
 //                                                  of two such names the last
 //   RANKINE_WAIT=auto|spin|yield|park              how ranks wait
 //   RANKINE_TRANSPORT=auto|direct|mailbox|board    the transport of calls that name none
-//   RANKINE_ISA=portable|avx2|avx512|avx512_bf16   caps the kernels (see kernels/reduce.h)
+//   RANKINE_ISA=portable|avx2|avx512|avx512_bf16   caps the kernels (see kernels/reduce.h); an
+//                                                  error if this machine does not have it
 //   RANKINE_FLIGHT_RECORD=FILE                     where a communicator that ends by an error
 //                                                  leaves its flight record, as JSON; %p: the
 //                                                  process's id. A regular file, or not there yet;
@@ -17,9 +18,15 @@
 //   RANKINE_TUNING=FILE|off                        the machine's tuning table (see tuning.h), which
 //                                                  is a cache: what does not suit is not used
 //
-// Names of collectives and algorithms may be written as people type them (typed_names.h). Any other
-// variable that begins with RANKINE_ is an error, but for RANKINE_WITH_... (the build's),
-// RANKINE_TEST_... (the tests') and RANKINE_MPI... (of the library under MPI programs).
+// and, of the library under MPI programs, RANKINE_MPI and RANKINE_MPI_NODES. Names of collectives
+// and algorithms may be written as people type them (typed_names.h).
+//
+// A name that is one or two letters away from one of these is an error. Any other name that begins
+// with RANKINE_ has no effect; one warning for the whole process lists such names, but for those of
+// the build and the tests (RANKINE_WITH_..., RANKINE_TEST_..., RANKINE_MPI...) and of an
+// installation (RANKINE_ROOT, _DIR, _HOME, _PREFIX, _VERSION, _LIBRARY_PATH and their like).
+//
+// A privileged program reads none of them (see base/environment_variable.h).
 #pragma once
 
 #include <array>

@@ -61,7 +61,22 @@ std::string_view member_twice(std::string_view text) {
   return {};
 }
 
-}  // namespace
+// "line 2, column 7", of the character before the byte at which a parser stopped, counted from 1.
+std::string place_of(std::string_view text, std::size_t byte) {
+  const std::string_view before = text.substr(0, std::max<std::size_t>(byte, 1) - 1);
+  const auto lines = std::count(before.begin(), before.end(), '\n');
+  const std::size_t begin = before.rfind('\n') + 1;  // 0 where there is no line before
+  return "line " + std::to_string(lines + 1) + ", column " +
+         std::to_string(before.size() - begin + 1);
+}
+
+// The parser's reason, without its own place and without the text that it read last.
+std::string reason_of(std::string_view text) {
+  text = text.substr(0, text.find("; last read: "));
+  const std::size_t place = text.find(" at line ");
+  const std::size_t colon = text.find(": ", place == std::string_view::npos ? 0 : place);
+  return colon == std::string_view::npos ? "" : std::string(text.substr(colon));
+}
 
 Status check_json_bounds(std::string_view what, std::string_view text) {
   if (text.size() > kMostJsonBytes) {
@@ -73,10 +88,28 @@ Status check_json_bounds(std::string_view what, std::string_view text) {
     return invalid_argument(std::string(what) + " nests " + std::to_string(levels) +
                             " levels deep; allowed are up to " + std::to_string(kMostJsonLevels));
   }
-  const std::string_view twice = member_twice(text);
-  if (twice.empty()) return {};
-  return invalid_argument(std::string(what) + " has the member " + std::string(twice) +
-                          " twice in one object; allowed is once");
+  return {};
+}
+
+}  // namespace
+
+template <class Json>
+Result<Json> read_json(std::string_view what, std::string_view text) {
+  if (Status status = check_json_bounds(what, text); !status.ok()) return status;
+  const auto wrong = [&](const std::string& why) {
+    return invalid_argument(std::string(what) + why);
+  };
+  try {
+    Json json = Json::parse(text);
+    // Now that it is JSON, the name may be quoted.
+    const std::string_view twice = member_twice(text);
+    if (twice.empty()) return json;
+    return wrong(" has the member " + std::string(twice) + " twice in one object; allowed is once");
+  } catch (const typename Json::parse_error& error) {
+    return wrong(" is not JSON: " + place_of(text, error.byte) + reason_of(error.what()));
+  } catch (const typename Json::exception&) {
+    return wrong(" is not JSON: it has a number beyond the largest double");
+  }
 }
 
 template Result<nlohmann::json> read_json(std::string_view what, std::string_view text);

@@ -14,6 +14,7 @@
 #include "engine/api/environment.h"
 #include "engine/api/tuning/choose.h"
 #include "engine/api/tuning/tuning.h"
+#include "engine/base/environment_variable.h"
 #include "engine/tools/candidate_table.h"
 #include "engine/tools/cost_text.h"
 #include "engine/tools/text.h"
@@ -60,7 +61,7 @@ Result<Exit> choose_on_threads(const ThreadsQuestion& a, Console& console) {
     return invalid_argument(fmt::format(
         "environment variable RANKINE_NETWORK is '{}', which puts programs' calls on that network: "
         "unset it, or ask with --network",
-        std::getenv("RANKINE_NETWORK")));
+        environment_variable("RANKINE_NETWORK")));
   }
   const TuningTable* table = machine_tuning();
   const Costs costs = costs_among(a.ranks, machine_costs());

@@ -8,11 +8,12 @@
 #include <string>
 
 #include "engine/api/team.h"
+#include "engine/base/environment_variable.h"
 
 namespace rankine::tools {
 
 inline Result<std::unique_ptr<Team>> machine_team(const TeamOptions& options) {
-  const char* const network = std::getenv("RANKINE_NETWORK");
+  const char* const network = environment_variable("RANKINE_NETWORK");
   if (network != nullptr && options.network == nullptr) {
     return invalid_argument("environment variable RANKINE_NETWORK is '" + std::string(network) +
                             "', for calls of programs; this works on the machine itself: unset it "

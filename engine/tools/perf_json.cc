@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/api/tuning/tuning.h"
+#include "engine/base/environment_variable.h"
 #include "engine/base/statistics.h"
 #include "engine/tools/perf_report.h"
 
@@ -79,7 +80,7 @@ Json perf_json(const PerfRun& run) {
   json["args"] = run.arguments;
   json["env"] = Json::object();
   for (const char* name : {"RANKINE_ISA", "HWLOC_SYNTHETIC", "HWLOC_XMLFILE"}) {
-    if (const char* value = std::getenv(name)) json["env"][name] = value;
+    if (const char* value = environment_variable(name)) json["env"][name] = value;
   }
   json["nccl_version"] = nullptr;
   // Keys of nccl-tests first: ranks are threads, one to each "GPU".

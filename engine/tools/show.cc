@@ -9,6 +9,7 @@
 #include <ostream>
 #include <string_view>
 
+#include "engine/base/environment_variable.h"
 #include "engine/base/replace_file.h"
 #include "engine/network/fabric.h"
 #include "engine/read/count.h"
@@ -29,7 +30,7 @@ constexpr int kMostSvgRounds = 60;
 
 bool locale_is_utf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    const char* value = std::getenv(name);
+    const char* value = environment_variable(name);
     if (value == nullptr || *value == '\0') continue;
     const std::string_view text = value;
     return text.find("UTF-8") != std::string_view::npos ||
@@ -40,8 +41,8 @@ bool locale_is_utf8() {
 
 // As no-color.org has it, and of a terminal that says it has none.
 bool has_colours() {
-  const char* without = std::getenv("NO_COLOR");
-  const char* terminal = std::getenv("TERM");
+  const char* without = environment_variable("NO_COLOR");
+  const char* terminal = environment_variable("TERM");
   return (without == nullptr || *without == '\0') &&
          (terminal == nullptr || std::string_view(terminal) != "dumb");
 }

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "engine/base/environment_variable.h"
+
 namespace rankine::tools {
 
 namespace {
@@ -26,7 +28,7 @@ std::string in_columns(std::string_view line, int width) {
 
 int terminal_width(int otherwise) {
   constexpr int kNarrowest = 20;
-  if (const char* value = std::getenv("COLUMNS")) {
+  if (const char* value = environment_variable("COLUMNS")) {
     const std::string_view text = value;
     int columns = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), columns);

@@ -3,6 +3,7 @@
 // the inside.
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -149,6 +150,21 @@ TEST(Rooms, NoClassIsDefinedTwice) {
     }
   }
   EXPECT_GE(defined_in.size(), 300u);
+}
+
+// A privileged program must not obey its user's variables, so one place decides.
+TEST(Rooms, TheEnvironmentIsReadAtOnePlace) {
+  std::set<std::string> readers;
+  for (const auto& [file, unused] : includes()) {
+    std::ifstream lines(file);
+    for (std::string line; std::getline(lines, line);) {
+      const std::string code = line.substr(0, line.find("//"));
+      const std::size_t environ = code.find("environ");
+      const bool is_word = environ != std::string::npos && !std::isalpha(code[environ + 7]);
+      if (is_word || code.find("getenv(") != std::string::npos) readers.insert(file);
+    }
+  }
+  EXPECT_EQ(readers, std::set<std::string>{"engine/base/environment_variable.cc"});
 }
 
 TEST(Rooms, PublicHeadersShowNoInside) {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "engine/base/counted.h"
+#include "engine/base/environment_variable.h"
 #include "numa/levels.h"
 
 namespace rankine {
@@ -112,7 +113,7 @@ Status Homes::take_nodes(const Algorithm& algorithm, CallOptions& options) const
 
 Result<std::vector<int>> read_made_up_nodes() {
   std::vector<int> sizes;
-  const char* const text = std::getenv("RANKINE_MPI_NODES");
+  const char* const text = environment_variable("RANKINE_MPI_NODES");
   if (text == nullptr) return sizes;
   for (std::string_view rest = text;;) {
     const std::string_view part = rest.substr(0, rest.find(','));

@@ -4,12 +4,14 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "engine/base/environment_variable.h"
+
 namespace rankine::mpi {
 namespace {
 
 PreloadSettings read() {
   PreloadSettings settings;
-  const char* text = std::getenv("RANKINE_MPI");
+  const char* text = environment_variable("RANKINE_MPI");
   std::string_view rest = text == nullptr ? "" : text;
   while (!rest.empty()) {
     const std::string_view word = rest.substr(0, rest.find(','));

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <tuple>
 
+#include "engine/base/environment_variable.h"
 #include "engine/base/json_text.h"
 #include "engine/base/replace_file.h"
 #include "engine/base/small_file.h"
@@ -110,7 +111,7 @@ std::span<const MeasuredCReal> TuningTable::c_real_near(Collective collective, i
 
 TuningFile tuning_file() {
   const auto value = [](const char* name) {
-    const char* text = std::getenv(name);
+    const char* text = environment_variable(name);
     return std::string(text != nullptr ? text : "");
   };
   const std::string named = value("RANKINE_TUNING");

@@ -5,8 +5,8 @@
 #endif
 
 #include <algorithm>
-#include <cstdlib>
 
+#include "engine/base/environment_variable.h"
 #include "engine/run/kernels/kernel_table.h"
 #include "engine/run/kernels/string_copy.h"
 
@@ -85,7 +85,7 @@ Isa hardware_isa() {
 
 Isa best_isa() {
   static const Isa isa = [] {
-    const char* cap = std::getenv("RANKINE_ISA");
+    const char* cap = environment_variable("RANKINE_ISA");
     return std::min(hardware_isa(), parse_isa(cap == nullptr ? "" : cap).value_or(hardware_isa()));
   }();
   return isa;

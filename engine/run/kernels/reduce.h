@@ -30,7 +30,8 @@ std::optional<Isa> parse_isa(std::string_view text);
 Isa hardware_isa();
 
 // hardware_isa(), capped by the environment variable RANKINE_ISA=portable|avx2|avx512|avx512_bf16
-// (read once; an unknown value caps nothing here, and no communicator is made with it).
+// (read once; a value that is unknown or beyond hardware_isa() caps nothing here, and no
+// communicator is made with it: see api/environment.h).
 Isa best_isa();
 
 // dst[i] = finish(srcs[0][i] op srcs[1][i] op ... op srcs[n_srcs - 1][i]) for i < count, folded

@@ -4,27 +4,17 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "engine/api/communicator.h"
 #include "engine/api/team.h"
+#include "engine/run/kernels/reduce.h"
+#include "tests/numa/captured_warnings.h"
+#include "tests/numa/scoped_env.h"
 
 namespace rankine {
 namespace {
-
-// A variable with a value until the end of a scope.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
-  ~Variable() { unsetenv(name_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-};
 
 TEST(Environment, ForcedAlgorithmsAreRead) {
   const auto forced = parse_forced_algorithms("all_reduce:ring;broadcast:chain");
@@ -58,21 +48,45 @@ TEST(Environment, NamesMayBeTypedAsPeopleTypeThem) {
   EXPECT_EQ(algorithm("Ring;all_reduce:chain", Collective::all_reduce), "chain");
 }
 
-TEST(Environment, AnUnknownVariableOfOursIsAnError) {
-  const Variable variable("RANKINE_ALGOS", "ring");
-  const auto communicator = Communicator::create({.ranks = 2});
-  ASSERT_FALSE(communicator.ok());
-  EXPECT_EQ(communicator.status().code(), Code::invalid_argument);
-  EXPECT_EQ(communicator.status().text(),
-            "environment variable RANKINE_ALGOS is unknown; known are RANKINE_ALGO, "
-            "RANKINE_FLIGHT_RECORD, RANKINE_FLIGHT_TIMES, RANKINE_ISA, RANKINE_NETWORK, "
-            "RANKINE_TRANSPORT, RANKINE_TUNING, RANKINE_WAIT");
+TEST(Environment, AMisspeltNameIsAnError) {
+  for (const char* name : {"RANKINE_ALGOS", "RANKINE_ALG", "RANKINE_AGLO", "RANKINE_NETWROK",
+                           "RANKINE_ISE", "RANKINE_TRANSPRT", "RANKINE_FLIGHTRECORDS",
+                           "RANKINE_TUNINGS_", "RANKINE_WAITER", "RANKINE_MPI_NODE"}) {
+    const ScopedEnv variable(name, "/");
+    const auto communicator = Communicator::create({.ranks = 2});
+    ASSERT_FALSE(communicator.ok()) << name;
+    EXPECT_EQ(communicator.status().code(), Code::invalid_argument);
+  }
+  const ScopedEnv variable("RANKINE_ALGOS", "ring");
+  EXPECT_EQ(Communicator::create({.ranks = 2}).status().text(),
+            "environment variable RANKINE_ALGOS is unknown; did you mean RANKINE_ALGO? known are "
+            "RANKINE_ALGO, RANKINE_FLIGHT_RECORD, RANKINE_FLIGHT_TIMES, RANKINE_ISA, RANKINE_MPI, "
+            "RANKINE_MPI_NODES, RANKINE_NETWORK, RANKINE_TRANSPORT, RANKINE_TUNING, RANKINE_WAIT");
 }
 
-TEST(Environment, VariablesOfTheBuildAndOfTestsAreNoErrors) {
-  const Variable build("RANKINE_WITH_RIVALS", "1");
-  const Variable test("RANKINE_TEST_SEED", "7");
+TEST(Environment, OtherNamesAreOneWarningForTheProcess) {
+  const CapturedWarnings warnings;
+  const ScopedEnv port("RANKINE_PORT", "tcp://10.0.0.1:80");
+  const std::string long_name = "RANKINE_" + std::string(10000, 'X');
+  const ScopedEnv long_one(long_name.c_str(), "1");
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(Communicator::create({.ranks = 2}).ok());
+  const ScopedEnv later("RANKINE_LATER", "1");
   EXPECT_TRUE(Communicator::create({.ranks = 2}).ok());
+  ASSERT_EQ(warnings.lines.size(), 1U);
+  EXPECT_NE(warnings.lines[0].second.find("RANKINE_PORT"), std::string::npos);
+}
+
+TEST(Environment, VariablesOfInstallationsOfTheBuildAndOfTestsAreNoWarnings) {
+  const CapturedWarnings warnings;
+  for (const char* name :
+       {"RANKINE_ROOT", "RANKINE_DIR", "RANKINE_HOME", "RANKINE_PREFIX", "RANKINE_VERSION",
+        "RANKINE_LIBRARY_PATH", "RANKINE_INC", "RANKINE_INCLUDE_DIR", "RANKINE_LIB", "RANKINE_BIN",
+        "RANKINE_MAN", "RANKINE_BASE", "RANKINE_PKG_CONFIG_PATH", "RANKINE_WITH_RIVALS",
+        "RANKINE_TEST_SEED", "RANKINE_MPI_RANKS"}) {
+    const ScopedEnv variable(name, "7");
+    EXPECT_TRUE(Communicator::create({.ranks = 2}).ok()) << name;
+  }
+  EXPECT_TRUE(warnings.lines.empty());
 }
 
 TEST(Environment, ErrorsNameTheValueAndWhatIsAllowed) {
@@ -94,33 +108,45 @@ TEST(Environment, ErrorsNameTheValueAndWhatIsAllowed) {
 }
 
 TEST(Environment, ACommunicatorIsNotMadeWithAWrongVariable) {
-  const Variable variable("RANKINE_ALGO", "all_reduce:rnig");
+  const ScopedEnv variable("RANKINE_ALGO", "all_reduce:rnig");
   const auto communicator = Communicator::create({.ranks = 2});
   ASSERT_FALSE(communicator.ok());
   EXPECT_EQ(communicator.status().code(), Code::invalid_argument);
   EXPECT_NE(communicator.status().text().find("RANKINE_ALGO"), std::string::npos);
 }
 
-TEST(Environment, ACapOnTheKernelsThatThereIsNotIsAnError) {
+TEST(Environment, ACapOnTheKernelsThatCannotBeHadIsAnError) {
+  std::string allowed;
+  for (int i = 0; i < kIsas; ++i) {
+    const std::string name(name_of(static_cast<Isa>(i)));
+    const ScopedEnv variable("RANKINE_ISA", name.c_str());
+    const auto communicator = Communicator::create({.ranks = 2});
+    if (static_cast<Isa>(i) <= hardware_isa()) {
+      EXPECT_TRUE(communicator.ok()) << communicator.status().text();
+      allowed += (i == 0 ? "" : ", ") + name;
+    } else {
+      EXPECT_EQ(communicator.status().text(),
+                "environment variable RANKINE_ISA is '" + name +
+                    "', which this machine does not have; allowed here are " + allowed);
+    }
+  }
   for (const char* value : {"", "AVX2", "avx"}) {
-    const Variable variable("RANKINE_ISA", value);
+    const ScopedEnv variable("RANKINE_ISA", value);
     EXPECT_EQ(Communicator::create({.ranks = 2}).status().text(),
               "environment variable RANKINE_ISA is '" + std::string(value) +
-                  "'; allowed are portable, avx2, avx512, avx512_bf16");
+                  "'; allowed here are " + allowed);
   }
-  const Variable more_than_some_machines_have("RANKINE_ISA", "avx512_bf16");
-  EXPECT_TRUE(Communicator::create({.ranks = 2}).ok());
 }
 
 TEST(Environment, TheProcesssIdStandsWhereverAskedForInTheRecordsName) {
-  const Variable variable("RANKINE_FLIGHT_RECORD", "%p/record.%p.json%");
+  const ScopedEnv variable("RANKINE_FLIGHT_RECORD", "%p/record.%p.json%");
   const std::string id = std::to_string(getpid());
   EXPECT_EQ(read_environment()->flight_record, id + "/record." + id + ".json%");
 }
 
 TEST(Environment, TheForcedAlgorithmRunsWhereTheCallNamesNone) {
-  const Variable algorithm("RANKINE_ALGO", "all_reduce:ring");
-  const Variable transport("RANKINE_TRANSPORT", "mailbox");
+  const ScopedEnv algorithm("RANKINE_ALGO", "all_reduce:ring");
+  const ScopedEnv transport("RANKINE_TRANSPORT", "mailbox");
   auto team = Team::create({.ranks = 3});
   ASSERT_TRUE(team.ok()) << team.status().text();
   const Status status = (*team)->run([](Member& me) {
@@ -138,7 +164,7 @@ TEST(Environment, TheForcedAlgorithmRunsWhereTheCallNamesNone) {
 }
 
 TEST(Environment, AForcedAlgorithmThatCannotRunFailsTheCall) {
-  const Variable algorithm("RANKINE_ALGO", "all_reduce:ring_2d");
+  const ScopedEnv algorithm("RANKINE_ALGO", "all_reduce:ring_2d");
   auto team = Team::create({.ranks = 3});
   ASSERT_TRUE(team.ok()) << team.status().text();
   const Status status = (*team)->run([](Member& me) {

@@ -78,5 +78,25 @@ TEST(ReadJson, SaysWhatIsNoJson) {
   }
 }
 
+// A privileged program may be made to open a file that its user may not read.
+TEST(ReadJson, QuotesNothingOfATextThatIsNoJson) {
+  for (const std::string text :
+       {"secret", "secret:$6$x:1", "{\n  \"secret\": secret}", "{\"a\": 'secret'}", "[1, secret",
+        "{\"secret\": 1, \"secret\": 2", "\"secret\" \"secret\"", "{\"secret\" \"secret\"}",
+        "[1e999999, \"secret\"]", "\"secret\x01\""}) {
+    const Status status = read_json("the network", text).status();
+    EXPECT_FALSE(status.ok()) << text;
+    EXPECT_EQ(status.text().find("secret"), std::string::npos) << status.text();
+    EXPECT_EQ(status.text().find("999"), std::string::npos) << status.text();
+  }
+  EXPECT_EQ(
+      read_json("the network", "{\n  \"alpha\": us}").status().text(),
+      "the network is not JSON: line 2, column 12: syntax error while parsing value - invalid "
+      "literal");
+  EXPECT_THAT(read_json("it", "[1, 2").status().text(),
+              HasSubstr("it is not JSON: line 1, column 6: syntax error while parsing array - "
+                        "unexpected end of input"));
+}
+
 }  // namespace
 }  // namespace rankine

@@ -210,9 +210,9 @@ TEST_F(Documents, LinksLeadToHeadings) {
   for (const std::string& link : links) EXPECT_THAT(headings, testing::Contains(link));
 }
 
-// Who misspells a variable is told which there are; the guide says what they do.
+// An error lists the variables; the guide says what they do.
 TEST_F(Documents, GuideHasEveryVariable) {
-  const Lines told = output_of(".", "RANKINE_MISSPELT=1 rankine perf barrier -t 1 -n 1");
+  const Lines told = output_of(".", "RANKINE_ALGOS=1 rankine perf barrier -t 1 -n 1");
   ASSERT_EQ(told.size(), 1U);
   constexpr std::string_view kKnown = "known are ";
   ASSERT_TRUE(has(told[0], kKnown)) << told[0];
