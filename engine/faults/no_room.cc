@@ -1,9 +1,11 @@
 // Processes to which the machine refuses what they share: a full /dev/shm, limits of address space,
-// of files and of descriptors.
+// of files and of descriptors; and whose program closes descriptors that it has not opened.
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -14,6 +16,8 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "engine/api/processes/name.h"
 #include "engine/faults/plays.h"
@@ -82,13 +86,53 @@ rlim_t address_space_in_use() {
   return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
 }
 
-// The first descriptor that is free, and all above it are, too.
-rlim_t descriptors_in_use() {
-  int last = 0;
+// That are open.
+std::vector<int> descriptors() {
+  std::vector<int> all;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    last = std::max(last, std::stoi(entry.path().filename().string()));
+    all.push_back(std::stoi(entry.path().filename().string()));
   }
-  return static_cast<rlim_t>(last);  // the highest one is the folder's, which is closed again
+  // But for the folder's, which is closed again.
+  std::erase_if(all, [](int one) { return fcntl(one, F_GETFD) < 0; });
+  return all;
+}
+
+// A limit of so many leaves room for one more than there are, at least.
+rlim_t descriptors_in_use() {
+  const std::vector<int> all = descriptors();
+  return static_cast<rlim_t>(*std::max_element(all.begin(), all.end())) + 1;
+}
+
+// A program closes what it does not know, and opens a file of its own under the same numbers: calls
+// go on, and the file stays as it is.
+void play_closed(const FaultCase& test, CollectiveCase call, bool of_all, Rank victim,
+                 Tally& tally) {
+  constexpr std::string_view kText = "mine";
+  const int own = memfd_create("own", MFD_CLOEXEC);
+  if (own < 0 || pwrite(own, kText.data(), kText.size(), 0) != ssize_t{kText.size()}) {
+    return Judge(test, {}, tally).excuse("no file of the program's own can be made");
+  }
+  std::vector<int> before;  // they meet, of each process
+  const auto close_what_is_new = [&](Rank rank) {
+    if (!of_all && rank != victim) return;
+    for (const int one : descriptors()) {
+      if (std::find(before.begin(), before.end(), one) == before.end()) dup2(own, one);
+    }
+  };
+  Scene scene(test, {}, tally,
+              {.before_they_meet = [&](Rank) { before = descriptors(); },
+               .after_they_meet = close_what_is_new});
+  scene.run([&](Seat& seat) {
+    for (const std::size_t count : {1u, 5'000u, 100'000u}) {
+      if (test.collective != Collective::barrier) call.count = count;
+      if (!seat.call(call)) return;
+    }
+    struct stat now {};
+    if (fstat(own, &now) != 0 || now.st_size != off_t{kText.size()}) {
+      scene.judge().blame_wrong("the program's own file has another length");
+    }
+  });
+  close(own);
 }
 
 }  // namespace
@@ -119,11 +163,12 @@ void play_no_room(const FaultCase& test, Tally& tally) {
 void play_limits(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
-  enum { address_space, file_size, descriptors };
-  const int kind = dice.below(3);
+  enum { address_space, file_size, few_descriptors, closed_descriptors };
+  const int kind = dice.below(4);
   const bool of_all = dice.one_in(2);
   const Rank victim = dice.below(test.ranks);
   const int more = dice.below(test.ranks + 4);
+  if (kind == closed_descriptors) return play_closed(test, call, of_all, victim, tally);
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   if (kind == address_space) {
     return Judge(test, {}, tally).excuse("the sanitizer needs more address space itself");
@@ -131,7 +176,7 @@ void play_limits(const FaultCase& test, Tally& tally) {
 #endif
   Promise promise{.at_once = true, .documented = {Code::system, Code::out_of_memory}};
   // Who cannot open the file has no way to tell the others.
-  if (kind == descriptors) {
+  if (kind == few_descriptors) {
     promise = {.timeout = kShort,
                .documented = {Code::system, Code::out_of_memory, Code::timeout},
                .same_text = false};

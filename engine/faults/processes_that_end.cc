@@ -88,7 +88,15 @@ void play_killed(const FaultCase& test, Tally& tally) {
 
 void play_gone(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
-  play_end(test, dice, {.at_once = true, .documented = {Code::rank_lost}}, tally, [] { _exit(0); });
+  const bool has_a_child = dice.one_in(4);
+  play_end(test, dice, {.at_once = true, .documented = {Code::rank_lost}}, tally, [has_a_child] {
+    if (has_a_child && fork() == 0) {
+      // It has the memory that all share, and the lock of its parent's seat with it.
+      for (int one = 0; one < 4096; ++one) close(one);
+      sleep(1);
+    }
+    _exit(0);
+  });
 }
 
 void play_stopped(const FaultCase& test, Tally& tally) {

@@ -431,7 +431,7 @@ constexpr Fault kFaults[] = {
     {41,
      "gone",
      "a rank's process exits",
-     "between two calls, or before a round of one",
+     "between two calls, or before a round of one; now and then its forked child lives on",
      {Code::rank_lost},
      algorithm,
      false,
@@ -488,7 +488,8 @@ constexpr Fault kFaults[] = {
     {46,
      "limits",
      "processes may have little",
-     "RLIMIT_AS, RLIMIT_FSIZE or RLIMIT_NOFILE before they meet, of one or all",
+     "RLIMIT_AS, RLIMIT_FSIZE or RLIMIT_NOFILE before they meet, of one or all; or descriptors are "
+     "closed when they have met, and their numbers are those of another file",
      {Code::system, Code::out_of_memory, Code::timeout},
      collective,
      false,

@@ -171,10 +171,7 @@ bool LongWait::is_over(std::uint32_t rung) noexcept {
   }
   // Before anything that it says is believed.
   if (crossbar_.is_written_over(owner_)) {
-    return end_with(SlowWait::End::lost, Code::rank_lost, [&] {
-      return "rank " + std::to_string(owner_) +
-             " is still needed: " + crossbar_.who_waits_for_whom(waiter_.rank);
-    });
+    return end_with(SlowWait::End::lost, Code::rank_lost, [&] { return still_needed(); });
   }
   if (crossbar_.has_left(owner_) && !done()) {
     return end_with(SlowWait::End::lost, Code::rank_lost, [&] {
