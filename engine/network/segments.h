@@ -38,9 +38,10 @@ inline constexpr int kMostSegments = 1 << 14;
 
 // The same as the simulator has it, with the ports that there are: what --segments auto means, and
 // what calls on a network plan by. From the best of pipeline_optimum() and 1 to 8 it walks in steps
-// of a factor of 1.4 to where time rises again, then halves the step around the best: some twenty
-// simulations, of at most kMostMessages segments times ranks (and 256 segments in any case). Time
-// is nearly convex in P, not quite: blocks are whole bytes, and ports come in whole numbers.
+// of a factor of 1.4 to where time rises again, then halves the step around the best, and goes on
+// while any of the eight numbers on either side is better: some forty simulations, of at most
+// kMostMessages segments times ranks (and 256 segments in any case). Time is nearly convex in P, not
+// quite: blocks are whole bytes, and ports come in whole numbers.
 // `fabric` as wire() has it. `may_go_on` is asked before each simulation, and ends the search by
 // its error; empty: nobody does. Errors: those of pipeline_optimum() and simulate().
 Result<int> best_segments(const Algorithm& algorithm, Params params, const Fabric& fabric,

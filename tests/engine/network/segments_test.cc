@@ -123,6 +123,23 @@ double seconds_of(const Algorithm& line, Params params, const Fabric& fabric, st
   return result->seconds;
 }
 
+// On two ports times of a chain rise and fall from one number to the next: 8 is better than its
+// neighbours, and 12 is the best.
+TEST(BestSegments, GoesBeyondWhatIsBetterThanItsNeighbours) {
+  Fabric fabric = plain_regime().fabric;
+  fabric.ports = 2;
+  const Algorithm& line = *find_algorithm(broadcast, "chain");
+  const Params params = line.only_taken({.ranks = 8});
+  const std::uint64_t bytes = 1 << 20;
+  const auto best = best_segments(line, params, fabric, bytes);
+  ASSERT_TRUE(best.ok());
+  for (int p = 1; p <= 64; ++p) {
+    EXPECT_LE(seconds_of(line, params, fabric, bytes, *best),
+              seconds_of(line, params, fabric, bytes, p))
+        << *best << " and " << p;
+  }
+}
+
 // Against every P there is. Time is not quite convex in P (blocks are whole bytes, the colours of
 // trees go odd and even), so that a thousandth may be left on the table, and no more.
 TEST(BestSegments, NoOtherNumberIsAThousandthBetter) {
