@@ -54,8 +54,10 @@ inline Schedule hillis_steele_exscan(int p) { return shifted(p, hillis_steele_sc
 // that and its own (on plane 1), so after it the next one has three, all before its own; from there
 // on what ranks have doubles. Rank 0 has nothing before its own and takes part in two rounds.
 inline Schedule doubling_123_exscan(int p) {
-  const int messages = p > 1 ? ceil_log2((4 * (p - 1) + 2) / 3) : 0, local = messages > 1 ? 1 : 0;
-  Schedule out{p, 1, messages + local, [p](int k, Send send) {
+  // Of three ranks none sends a sum in the second round, so nothing is added up before it.
+  const int messages = p > 1 ? ceil_log2((4 * (p - 1) + 2) / 3) : 0, local = p > 3 ? 1 : 0;
+  Schedule out{p, 1, messages + local, [p, local](int round, Send send) {
+                 const int k = round == 0 ? 0 : round + 1 - local;
                  if (k == 0) {
                    for (Rank r = 0; r + 1 < p; ++r) send(r, r + 1, block(0), copy);
                    for (Rank r = 1; r + 2 < p; ++r) send(r, r, block(0), block(0, 1), copy);

@@ -213,7 +213,9 @@ class Parser {
       return function.of(values.data());
     }
     if (const auto known = lookup_(name, values)) return *known;
-    fail("a function of formula.h");
+    std::string known = "sum, each, times, most, next";
+    for (const Function& function : kFunctions) known += ", " + std::string(function.name);
+    fail("a function that is known; '" + std::string(name) + "' is not; functions are " + known);
   }
 
   // The text from here on once more, with that value for the letter.
@@ -297,10 +299,14 @@ Value evaluate(std::string_view text, const Lookup& lookup, std::span<const int>
 Value evaluate(std::string_view text, const Letters& letters) {
   return evaluate(
       text,
-      [&letters](std::string_view name, std::span<const Value> arguments) -> std::optional<Value> {
-        const auto found = letters.find(name);
-        if (!arguments.empty() || found == letters.end()) return std::nullopt;
-        return found->second;
+      [&](std::string_view name, std::span<const Value> arguments) -> std::optional<Value> {
+        if (!arguments.empty()) return std::nullopt;
+        if (const auto found = letters.find(name); found != letters.end()) return found->second;
+        std::string known;
+        for (const auto& [letter, value] : letters) known += (known.empty() ? "" : ", ") + letter;
+        throw std::logic_error("formula '" + std::string(text) + "': '" + std::string(name) +
+                               "' is not known; letters here are " +
+                               (known.empty() ? "none" : known));
       });
 }
 

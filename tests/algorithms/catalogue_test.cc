@@ -78,6 +78,23 @@ TEST(Catalogue, AmongOneRankNothingIsSent) {
 }
 
 // A line's formulas may use a letter only if the line takes the parameter.
+// A round in which nothing happens would be drawn, and counted by some readers and not by others.
+TEST(Catalogue, NoRoundIsEmpty) {
+  for (const Algorithm& line : catalogue()) {
+    for (int n = 1; n <= 17; ++n) {
+      const Params params = line.only_taken({.ranks = n});
+      if (line.refusal(params)) continue;
+      const Schedule schedule = line.make(params);
+      for (int k = 0; k < schedule.rounds; ++k) {
+        int transfers = 0;
+        for_each_transfer(schedule, k, [&transfers](const Transfer&) { ++transfers; });
+        EXPECT_GT(transfers, 0) << name_of(line.collective) << " " << line.name << ", N = " << n
+                                << ", round " << k;
+      }
+    }
+  }
+}
+
 TEST(Catalogue, FormulasUseWhatTheLineTakes) {
   for (const Algorithm& line : catalogue()) {
     std::string all(line.allowed_when);

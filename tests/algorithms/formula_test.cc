@@ -10,6 +10,15 @@ namespace {
 
 Value value(std::string_view text, const Letters& letters = {}) { return evaluate(text, letters); }
 
+TEST(Formula, NamesTheLettersThatThereAre) {
+  try {
+    evaluate("N * x", Letters{{"N", Value(2)}, {"M", Value(3)}});
+    ADD_FAILURE() << "x is known";
+  } catch (const std::logic_error& error) {
+    EXPECT_STREQ(error.what(), "formula 'N * x': 'x' is not known; letters here are M, N");
+  }
+}
+
 TEST(Formula, ExactArithmetic) {
   EXPECT_TRUE(equal(value("2*(N-1)/N", {{"N", 8}}), Rational(7, 4)));
   EXPECT_TRUE(equal(value("1.5e-6*2"), Rational(3, 1'000'000)));
