@@ -23,21 +23,15 @@ struct Split {
   std::string_view number, unit;
 };
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
 std::string lowered(std::string_view text) {
   std::string out(text);
   for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return out;
 }
 
-// The longest prefix that can be part of a decimal number, and the rest.
+// The longest prefix that can be part of a decimal number, and the unit after it and after blanks.
+// A unit does not end with a blank, and a text of blanks has no number.
 Split split(std::string_view text) {
-  text = trimmed(text);
   std::size_t i = 0;
   const auto digit = [&](std::size_t at) {
     return at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0;
@@ -54,7 +48,9 @@ Split split(std::string_view text) {
       while (digit(i)) ++i;
     }
   }
-  return {text.substr(0, i), trimmed(text.substr(i))};
+  std::string_view unit = text.substr(i);
+  while (!unit.empty() && unit.front() == ' ' && unit.back() != ' ') unit.remove_prefix(1);
+  return {text.substr(0, i), unit};
 }
 
 Status bad(std::string_view argument, std::string_view text, std::string_view allowed) {
@@ -82,13 +78,14 @@ Rational power_of_ten(int exponent) {
 
 constexpr std::string_view kNumbers = "decimal numbers such as 1.5 or 2e-9";
 constexpr std::string_view kSizes = "bytes such as 8, 4K, 1.5M or 64MiB (K M G T, binary)";
-constexpr std::string_view kSeconds = "times such as 1.5us, with h, min, s, ms, us, ns or ps";
+constexpr std::string_view kSeconds =
+    "times such as 1.5us, with h, min, s, ms, us, ns or ps, up to 1e9 s";
 constexpr std::string_view kSpans =
     "times above 0 and up to a day, such as 2 (seconds), 500us or 3min";
 constexpr std::string_view kDurations =
     "whole milliseconds above 0 and up to a day, such as 30 (seconds), 0.5, 500ms, 2s or 3min";
 constexpr std::string_view kBandwidths =
-    "positive bandwidths such as 100GB/s, 800Gb/s or 1.5TiB/s (B bytes, b bits)";
+    "positive bandwidths such as 100GB/s, 800Gbit/s or 1.5TiB/s (B bytes, b bits), up to 1e18 B/s";
 
 // log2 of what a size's suffix stands for, or -1.
 int shift_of(std::string_view suffix) {
@@ -195,15 +192,20 @@ Result<Rational> parse_seconds(std::string_view argument, std::string_view text)
   const auto value = parse_decimal(argument, number);
   if (!value.ok() || *value < 0) return bad(argument, text, kSeconds);
   const std::string name = lowered(unit);
+  // Rounded down, since a comparison of a fraction of many digits may leave 128 bits.
+  const auto bounded = [&](Rational seconds) -> Result<Rational> {
+    if (Rational(kLongestSeconds) < seconds.floor()) return bad(argument, text, kSeconds);
+    return seconds;
+  };
   if (name == "min" || name == "h") {
     return within_128_bits(argument, text,
-                           [&] { return *value * Rational(name == "h" ? 3600 : 60); });
+                           [&] { return bounded(*value * Rational(name == "h" ? 3600 : 60)); });
   }
   constexpr std::array<std::string_view, 5> kUnits = {"s", "ms", "us", "ns", "ps"};
   std::int64_t scale = 1;
   for (const std::string_view known : kUnits) {
     if (name == known || name.empty()) {
-      return within_128_bits(argument, text, [&] { return *value / Rational(scale); });
+      return within_128_bits(argument, text, [&] { return bounded(*value / Rational(scale)); });
     }
     scale *= 1000;
   }
@@ -243,10 +245,15 @@ Result<Rational> parse_bandwidth(std::string_view argument, std::string_view tex
       for (std::size_t i = 0; i <= power; ++i) scale *= binary ? 1024 : 1000;
     }
   }
-  const bool bits = unit == "b/s" || unit == "bps";
+  const bool bits = unit == "b/s" || unit == "bps" || unit == "bit/s" || unit == "bits/s";
   if (!bits && unit != "B/s" && unit != "Bps") return bad(argument, text, kBandwidths);
-  return within_128_bits(argument, text,
-                         [&] { return Rational(bits ? 8 : 1) / (*value * Rational(scale)); });
+  return within_128_bits(argument, text, [&]() -> Result<Rational> {
+    const Rational beta = Rational(bits ? 8 : 1) / (*value * Rational(scale));
+    const bool absurd = Rational(kLongestSeconds) < beta.floor() ||
+                        Rational(kGreatestBandwidth) < (Rational(1) / beta).floor();
+    if (absurd) return bad(argument, text, kBandwidths);
+    return beta;
+  });
 }
 
 std::string format_size(std::size_t bytes) {

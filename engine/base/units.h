@@ -1,6 +1,9 @@
 // Sizes, times and bandwidths as people write them, read exactly ("64MiB", "1.5us", "900GB/s"), and
 // as people read them.
 //
+// Texts begin and end without blanks: a number with blanks around it comes of a mistake in a script.
+// One blank or more may stand between a number and its unit.
+//
 // Everything read is a fraction, never a rounded double, so that a simulated time can equal a
 // closed form to the last bit. Every parser takes the name of its argument first; its error names
 // the argument, its value and what is allowed.
@@ -9,6 +12,7 @@
 #include <chrono>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -28,7 +32,11 @@ Result<Rational> shortest_decimal(std::string_view argument, double value);
 // all of them binary (32M = 33554432), as nccl-tests has it. The result is a whole number of bytes.
 Result<std::size_t> parse_size(std::string_view argument, std::string_view text);
 
-// Seconds. Units: h min s ms us ns ps, any case; a bare number is seconds. Not negative.
+// Times beyond this, and bandwidths beyond the next, are typing errors. A byte takes at most as long.
+inline constexpr std::int64_t kLongestSeconds = 1'000'000'000;
+inline constexpr std::int64_t kGreatestBandwidth = 1'000'000'000'000'000'000;
+
+// Seconds. Units: h min s ms us ns ps, any case; a bare number is seconds. 0 to kLongestSeconds.
 Result<Rational> parse_seconds(std::string_view argument, std::string_view text);
 
 // The same as a time to spend: above 0 and up to a day.
@@ -38,7 +46,8 @@ Result<Rational> parse_span(std::string_view argument, std::string_view text);
 Result<std::chrono::milliseconds> parse_duration(std::string_view argument, std::string_view text);
 
 // Seconds per byte, from a bandwidth. Units: GB/s and its kin (k M G T, decimal; Ki Mi Gi Ti,
-// binary; B bytes, b bits; ps for /s). Positive.
+// binary; B bytes, b or bit bits; ps for /s). Up to kGreatestBandwidth, and at least a byte in
+// kLongestSeconds.
 Result<Rational> parse_bandwidth(std::string_view argument, std::string_view text);
 
 // The shortest exact form that parse_size() reads: "8", "4K", "64M", "1000".

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "algorithms/torus.h"
+#include "engine/base/units.h"
 #include "engine/network/network_members.h"
 
 namespace rankine {
@@ -13,13 +14,13 @@ using Kind = NetworkMember::Kind;
 
 // As parse_seconds() and parse_bandwidth() read them.
 constexpr const char* kTimePattern =
-    R"(^ *\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *([hH]|[mM][iI][nN]|[mMuUnNpP]?[sS])? *$)";
+    R"(^\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?( *([hH]|[mM][iI][nN]|[mMuUnNpP]?[sS]))?$)";
 constexpr const char* kBandwidthPattern =
-    R"(^ *\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *([kKMGT]i?)?[bB](/s|ps) *$)";
+    R"(^\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *([kKMGT]i?)?([bB](/s|ps)|bits?/s)$)";
 
 // As parse_size() reads it, as far as the largest size that a member may have goes.
 constexpr const char* kBytesPattern =
-    R"(^ *([0-9]+\.?[0-9]*|\.[0-9]+)([eE]\+?[0-9]+)? *([bB]|[kKmM]([bB]|[iI][bB]?)?)? *$)";
+    R"(^([0-9]+\.?[0-9]*|\.[0-9]+)([eE]\+?[0-9]+)?( *([bB]|[kKmM]([bB]|[iI][bB]?)?))?$)";
 
 std::string sizes_pattern() { return "^[0-9]+(x[0-9]+){0," + std::to_string(kMostDims - 1) + "}$"; }
 
@@ -30,7 +31,7 @@ Json odd_link();
 
 // What a member may be.
 Json values_of(const NetworkMember& row) {
-  const Json not_negative = {{"type", "number"}, {"minimum", 0}};
+  const Json not_negative = {{"type", "number"}, {"minimum", 0}, {"maximum", kLongestSeconds}};
   const auto text = [](const std::string& pattern) {
     return Json{{"type", "string"}, {"pattern", pattern}};
   };
@@ -53,7 +54,9 @@ Json values_of(const NetworkMember& row) {
     case Kind::time:
       return {{"anyOf", Json::array({not_negative, text(kTimePattern)})}};
     case Kind::bandwidth:
-      return {{"anyOf", Json::array({{{"type", "number"}, {"exclusiveMinimum", 0}},
+      return {{"anyOf", Json::array({{{"type", "number"},
+                                      {"minimum", 1.0 / kLongestSeconds},
+                                      {"maximum", kGreatestBandwidth}},
                                      text(kBandwidthPattern)})}};
     case Kind::beta:
       return not_negative;

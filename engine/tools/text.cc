@@ -18,10 +18,9 @@ std::string_view trimmed(std::string_view text) {
 }  // namespace
 
 Result<int> parse_whole(std::string_view argument, std::string_view text, int lowest, int highest) {
-  const std::string_view digits = trimmed(text);
   int value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size() || value < lowest ||
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < lowest ||
       value > highest) {
     const std::string allowed = lowest == highest ? fmt::format("only {}", lowest)
                                 : highest == std::numeric_limits<int>::max()

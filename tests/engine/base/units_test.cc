@@ -80,7 +80,7 @@ TEST(Durations, HaveUnits) {
 
 TEST(Durations, OfEveryUnitAgree) {
   const bool holds = rc::check("n of a unit are 1000 n of the next", [] {
-    const auto n = *rc::gen::inRange<std::int64_t>(0, 1'000'000'000'000);
+    const auto n = *rc::gen::inRange<std::int64_t>(0, 1'000'000'000);
     constexpr std::array<const char*, 5> kUnits = {"s", "ms", "us", "ns", "ps"};
     const auto i = *rc::gen::inRange<std::size_t>(0, kUnits.size() - 1);
     const auto large = parse_seconds("a", std::to_string(n) + kUnits[i]);
@@ -105,6 +105,8 @@ TEST(Bandwidths, AreReciprocal) {
   EXPECT_TRUE(beta("64KiB/s") == Rational(1, 65'536));
   EXPECT_TRUE(beta("8b/s") == Rational(1));
   EXPECT_TRUE(beta("800Gbps") == beta("800Gb/s"));
+  EXPECT_TRUE(beta("100 Gbit/s") == beta("100Gb/s"));
+  EXPECT_TRUE(beta("400Gbits/s") == beta("400Gb/s"));
   EXPECT_TRUE(beta("100GBps") == beta("100GB/s"));
 }
 
@@ -140,11 +142,13 @@ TEST(Errors, NameArgumentValueAndWhatIsAllowed) {
     }
   };
   for (const char* text :
-       {"1m", "us", "", "-1us", "1.5.2us", "1 us s", "1e", "nan", "inf", "0x1"}) {
+       {"1m", "us", "", "-1us", "1.5.2us", "1 us s", "1e", "nan", "inf", "0x1", " 1us", "1us ",
+                           "1e10", "1e30s", "300000h"}) {
     expect_error(parse_seconds("--alpha", text).status(), "--alpha", text, "1.5us");
   }
   for (const char* text :
-       {"100", "100GB", "0GB/s", "-1GB/s", "GB/s", "100 gb/s", "100XB/s", "1e400GB/s", "100GiBs"}) {
+       {"100", "100GB", "0GB/s", "-1GB/s", "GB/s", "100 gb/s", "100XB/s", "1e400GB/s", "100GiBs", " 1GB/s",
+        "1GB/s ", "1e10GB/s", "1e-10B/s"}) {
     expect_error(parse_bandwidth("--bandwidth", text).status(), "--bandwidth", text, "100GB/s");
   }
   for (const char* text : {"1,5", "one", "", "1e", "--1"}) {
@@ -184,7 +188,6 @@ TEST(ParseSize, ReadsWhatPeopleWrite) {
       {"1.5M", kMi + kMi / 2},
       {"0.5K", 512},
       {"1.0", 1},
-      {" 16 ", 16},
       {"2G", 2048 * kMi},
       {"1T", kMi * kMi},
       {"007", 7},
@@ -207,7 +210,7 @@ TEST(ParseSize, ReadsWhatPeopleWrite) {
 TEST(ParseSize, NamesArgumentValueAndWhatIsAllowed) {
   for (const char* text :
        {"",   "x",     "-8",   "+8",    "8X", "8KK", "K",   "8 4",   "0x10", "1e",
-        "e3", "8KiBs", "-1e3", "1.2.3", ".",  "4P",  "MiB", "1,000", "nan",  "inf"}) {
+        "e3", "8KiBs", "-1e3", "1.2.3", ".",  "4P",  "MiB", "1,000", "nan",  "inf", " 16", "16 ", "4K "}) {
     const auto size = parse_size("--minbytes", text);
     ASSERT_FALSE(size.ok()) << text;
     EXPECT_EQ(size.status().code(), Code::invalid_argument);
