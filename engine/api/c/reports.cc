@@ -16,7 +16,10 @@ rkResult_t rkMemAlloc(rkComm_t comm, void** memory, size_t bytes) noexcept {
     const BorrowedRank handle(comm, BorrowedRank::As::caller);
     if (memory == nullptr) return invalid_argument("memory is NULL");
     auto made = handle->member->allocate<std::byte>(bytes);
-    if (!made.ok()) return made.status();
+    if (!made.ok()) {
+      return {made.status().code(),
+              "bytes is " + std::to_string(bytes) + ": " + made.status().text()};
+    }
     void* const base = made->span().data();
     handle->memory.emplace(base, std::move(*made));
     *memory = base;

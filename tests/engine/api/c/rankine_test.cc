@@ -461,6 +461,9 @@ TEST(C, MemoryIsZeroesUntilItIsGivenBack) {
   ASSERT_EQ(rkMemAlloc(comms[0], &memory, 0), rkSuccess);
   EXPECT_NE(first, memory);  // and they go with the handle
   EXPECT_NE(rkMemAlloc(comms[0], &memory, std::numeric_limits<std::size_t>::max()), rkSuccess);
+  EXPECT_NE(std::string(rkGetLastError(comms[0])).find("bytes is 18446744073709551615"),
+            std::string::npos)
+      << rkGetLastError(comms[0]);
   EXPECT_EQ(rkBarrier(comms[0]), rkSuccess);
 }
 
