@@ -12,38 +12,44 @@ constexpr std::size_t kAnyCount = std::size_t{1} << 30;
 
 constexpr CostField kFields[] = {
     {"one_round", bytes, &Costs::one_round, 0, kMostBytes,
-     "broadcast and reduce take one round up to here, then two, in which all ranks copy or add"},
+     "the largest vector for which rooted and prefix collectives use one round; larger ones "
+     "use more rounds, in which all ranks copy or add"},
     {"one_reader", bytes, &Costs::one_reader, 0, kMostBytes,
-     "a reduce of more than two ranks takes one while a vector times the square of the ranks is "
-     "too"},
+     "the largest vector size times the square of the ranks for which the root of a reduce "
+     "reads and adds all vectors by itself, among three ranks or more"},
     {"readers_of_one", ranks, &Costs::readers_of_one, 1, kAnyCount,
-     "a broadcast to at most so many ranks takes one round at any size"},
+     "the most ranks of a broadcast in which all others read the vector of the root in one "
+     "round, whatever its size"},
     {"one_shot", bytes, &Costs::one_shot, 0, kMostBytes,
-     "one of more ranks with a core each takes one shot on boards up to here, of all their "
-     "vectors"},
+     "the largest size of the vectors of all ranks together for which each of three ranks or "
+     "more, with a core each, reads all of them once from boards"},
     {"one_shot_read", bytes, &Costs::one_shot_read, 0, kMostBytes,
-     "the same, apart, reads all vectors in one shot where they are up to here, then takes two"},
+     "the same for vectors that are read where they lie, with results elsewhere; larger ones "
+     "are added in parts, which are exchanged"},
     {"crowded_one_shot", bytes, &Costs::crowded_one_shot, 0, kMostBytes,
-     "one of more ranks that share cores, or can only read what is posted: one shot on boards, "
-     "then "
-     "two"},
+     "the same on boards where ranks share cores, or can read only what others post"},
     {"all_hear_all", ranks, &Costs::all_hear_all, 2, kAnyCount,
-     "among at most so many ranks each may hear from each; more relay, to be planned in time"},
+     "the most ranks of which each reads from each other one; among more, ranks pass on what "
+     "they have"},
     {"leaders", bytes, &Costs::leaders, 0, kMostBytes,
-     "an all-reduce of more ranks than that goes over leaders up to here, then over a tree"},
+     "the largest vector of an all-reduce among more ranks than that which goes over one "
+     "leader per group; larger ones go over a tree"},
     {"segment", bytes, &Costs::segment, 1, kMostBytes,
      "pipelines cut vectors into segments of this size"},
     {"segments", segments, &Costs::segments, 1, kAnyCount, "and into so many at most"},
     {"board_pair", bytes, &Costs::board_pair, 0, std::size_t{1} << 20,
-     "half a board of a rank holds so much where there are two ranks"},
+     "half the board of a rank, which is what a rank can post at once, between two ranks"},
     {"board_pair_read", bytes, &Costs::board_pair_read, 0, kMostBytes,
-     "up to here two ranks post what they could read where it lies, an all-reduce in one shot"},
+     "the largest vector that two ranks post although each could read it where it lies; an "
+     "all-reduce of it takes one step"},
     {"few", ranks, &Costs::few, 2, kAnyCount,
      "boards are of one size among at most so many ranks, and shrink with the square of more"},
     {"board_few", bytes, &Costs::board_few, 0, std::size_t{1} << 20,
-     "half a board of a rank holds so much where there are 3 to that many"},
+     "half the board of a rank, which is what a rank can post at once, among three ranks up to "
+     "the number of `few`"},
     {"boards", bytes, &Costs::boards, 0, std::size_t{1} << 30,
-     "half a board times the square of the ranks is at most so much where there are more"},
+     "the most that half a board times the square of the ranks comes to among more ranks than "
+     "that"},
     {"board_read", bytes, &Costs::board_read, 0, kMostBytes,
      "and serve calls of more than two in which a rank reads at most so much of another's"},
     {"messages", messages, &Costs::messages, 1, kAnyCount,

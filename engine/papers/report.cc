@@ -120,7 +120,18 @@ Totals totals_of(const std::vector<Finding>& findings) {
   return totals;
 }
 
+void print_brief(std::ostream& out, const std::vector<Finding>& findings, const Filter& filter) {
+  for (const std::string& line : summary_lines(totals_of(findings))) out << line << "\n";
+  out << "\nClaims that fail or that the engine contradicts:\n";
+  for (const Finding& finding : findings) {
+    const bool failed = finding.verdict == Verdict::fails || !finding.fault.empty();
+    if (failed && filter.shows(finding)) out << "  " << golden_line(finding) << "\n";
+  }
+}
+
 void print_text(std::ostream& out, const std::vector<Finding>& findings, const Filter& filter) {
+  for (const std::string& line : summary_lines(totals_of(findings))) out << line << "\n";
+  out << "\n";
   const Paper* paper = nullptr;
   for (const Finding& finding : findings) {
     if (!filter.shows(finding)) continue;
@@ -149,8 +160,6 @@ void print_text(std::ostream& out, const std::vector<Finding>& findings, const F
     line("why", row.why);
     line("ENGINE", finding.fault);
   }
-  out << "\n";
-  for (const std::string& line : summary_lines(totals_of(findings))) out << line << "\n";
 }
 
 nlohmann::ordered_json to_json(const std::vector<Finding>& findings, const Filter& filter) {

@@ -46,6 +46,9 @@ struct Totals {
 };
 Totals totals_of(const std::vector<Finding>& findings);
 
+// The totals, and a line for each claim that fails or on which the engine contradicts itself.
+void print_brief(std::ostream& out, const std::vector<Finding>& findings, const Filter& filter);
+// The totals, and each claim with what was found.
 void print_text(std::ostream& out, const std::vector<Finding>& findings, const Filter& filter);
 void print_markdown(std::ostream& out, const std::vector<Finding>& findings, const Filter& filter);
 // A page of its own, to print or hand out.

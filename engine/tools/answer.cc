@@ -6,6 +6,7 @@
 #include "engine/base/json_text.h"
 #include "engine/read/flow.h"
 #include "engine/read/packets.h"
+#include "engine/tools/memory.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/port_budget.h"
 #include "engine/tools/question_json.h"
@@ -97,6 +98,9 @@ std::int64_t greatest(const std::vector<std::int64_t>& values) {
 }
 
 Result<Answer> answer(Question question) {
+  // As it was at the first question: asking takes longer than a small answer.
+  static const std::uint64_t memory = available_memory().bytes;
+  if (question.options.most_bytes == 0) question.options.most_bytes = memory;
   auto prepared = prepare(question);
   if (!prepared.ok()) return prepared.status();
   auto result = simulate(prepared->schedule, prepared->goal, question.fabric, question.bytes,

@@ -1,13 +1,18 @@
 #include "engine/tools/arguments.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <charconv>
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
+#include "engine/base/environment_variable.h"
 #include "engine/base/replace_file.h"
 #include "engine/network/wiring.h"
 #include "engine/tools/text.h"
@@ -98,6 +103,101 @@ Option add_output_file(Command command, const std::string& flags, std::string& t
     return std::string(text);
   };
   return add_argument(command, flags, target, parse, "FILE", help);
+}
+
+namespace {
+
+constexpr std::string_view kConverter = "rsvg-convert";
+
+// "png" of "a/b.png"; "svg" where there is no ending.
+std::string kind_of(std::string_view file) {
+  const std::string_view name = file.substr(file.rfind('/') + 1);
+  const std::size_t dot = name.rfind('.');
+  std::string kind(dot == name.npos || dot == 0 ? "svg" : name.substr(dot + 1));
+  for (char& c : kind) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return kind;
+}
+
+bool has_converter() {
+  const char* path = environment_variable("PATH");
+  std::string_view rest = path == nullptr ? "" : path;
+  while (!rest.empty()) {
+    const std::size_t colon = rest.find(':');
+    const std::string program = fmt::format("{}/{}", rest.substr(0, colon), kConverter);
+    if (access(program.c_str(), X_OK) == 0) return true;
+    rest.remove_prefix(colon == rest.npos ? rest.size() : colon + 1);
+  }
+  return false;
+}
+
+Status no_converter(std::string_view option, std::string_view file) {
+  return {Code::system,
+          fmt::format("{} is '{}', which needs the program {} (Debian: librsvg2-bin); a name that "
+                      "ends in .svg needs none",
+                      option, file, kConverter)};
+}
+
+// A file in memory, at its beginning; -1 where there is none.
+int file_in_memory(std::string_view text) {
+  const int file = memfd_create("rankine", MFD_CLOEXEC);
+  if (file < 0) return -1;
+  const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (written && lseek(file, 0, SEEK_SET) == 0) return file;
+  close(file);
+  return -1;
+}
+
+// Pictures are drawn once, as SVG; librsvg's program makes the other kinds. Empty: it did not.
+std::string converted(const std::string& svg, const std::string& kind) {
+  const int drawing = file_in_memory(svg), picture = file_in_memory({});
+  int result = -1;
+  if (drawing >= 0 && picture >= 0) {
+    const pid_t child = fork();
+    if (child == 0) {
+      dup2(drawing, STDIN_FILENO);
+      dup2(picture, STDOUT_FILENO);
+      execlp(kConverter.data(), kConverter.data(), "-f", kind.c_str(), nullptr);
+      _exit(127);
+    }
+    if (child > 0) waitpid(child, &result, 0);
+  }
+  std::string out;
+  if (WIFEXITED(result) && WEXITSTATUS(result) == 0) {
+    out.resize(static_cast<std::size_t>(lseek(picture, 0, SEEK_END)));
+    out.resize(
+        static_cast<std::size_t>(std::max<ssize_t>(0, pread(picture, out.data(), out.size(), 0))));
+  }
+  for (const int file : {drawing, picture}) {
+    if (file >= 0) close(file);
+  }
+  return out;
+}
+
+}  // namespace
+
+Option add_picture_file(Command command, const std::string& flags, std::string& target,
+                        const std::string& help) {
+  const auto parse = [](std::string_view argument, std::string_view text) -> Result<std::string> {
+    if (Status status = check_output_file(argument, text); !status.ok()) return status;
+    const std::string kind = kind_of(text);
+    if (kind == "svg") return std::string(text);
+    if (kind != "png" && kind != "pdf" && kind != "eps") {
+      return invalid_argument(fmt::format(
+          "{} is '{}'; allowed are files that end in .svg, .png, .pdf or .eps", argument, text));
+    }
+    if (!has_converter()) return no_converter(argument, text);
+    return std::string(text);
+  };
+  return add_argument(command, flags, target, parse, "FILE", help + ": .svg, .png, .pdf or .eps");
+}
+
+Status write_picture(std::string_view option, const std::string& file, const std::string& svg,
+                     std::string_view kind) {
+  const std::string wanted = kind.empty() ? kind_of(file) : std::string(kind);
+  if (wanted == "svg") return of_option(option, replace_file(file, svg));
+  const std::string picture = converted(svg, wanted);
+  if (picture.empty()) return no_converter(option, file);
+  return of_option(option, replace_file(file, picture));
 }
 
 Status check_output_files(std::initializer_list<OutputFile> files) {

@@ -108,6 +108,15 @@ Status check_output_file(std::string_view option, std::string_view name);
 Option add_output_file(Command command, const std::string& flags, std::string& target,
                        const std::string& help);
 
+// The same of a picture, whose name says its kind: .svg, or .png, .pdf or .eps, which the program
+// rsvg-convert makes of it. Another ending, and a kind for which the program is not there, are
+// refused at once; a name without an ending is an SVG.
+Option add_picture_file(Command command, const std::string& flags, std::string& target,
+                        const std::string& help);
+// Writes a picture, which is SVG, as the kind that the file's name, or `kind`, says.
+Status write_picture(std::string_view option, const std::string& file, const std::string& svg,
+                     std::string_view kind = {});
+
 // Files that a command line names for its output, by their options; an empty name is none. What is
 // found now is not found after minutes of work: one that cannot be written, two that are one.
 struct OutputFile {

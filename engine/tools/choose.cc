@@ -97,8 +97,24 @@ Result<Exit> run_choose(ChooseArguments a, Console& console) {
   params.peer = a.ranks > 1 ? 1 : 0;
   params.segments = 0;
   params.dims = a.dims;
-  auto candidates =
-      predict(a.collective, params, a.bytes, *fabric, {.sync = a.sync.value_or(Sync::dataflow)});
+  auto candidates = [&] {
+    Progress progress(console);
+    std::size_t done = 0, all = 0, simulations = 0;
+    return predict(
+        a.collective, params, a.bytes, *fabric, {.sync = a.sync.value_or(Sync::dataflow)},
+        [&] {
+          ++simulations;
+          if (progress.due()) {
+            progress.show(fmt::format("algorithm {} of {}, {}", done + 1, all,
+                                      counted(simulations, "simulation")));
+          }
+          return Status();
+        },
+        [&](std::size_t now, std::size_t of) {
+          done = now;
+          all = of;
+        });
+  }();
   if (!candidates.ok()) return candidates.status();
   std::erase_if(*candidates, [&](const Candidate& c) { return !a.menu->has(*c.algorithm); });
   std::string source = "network model";

@@ -38,8 +38,8 @@ std::string explain(const Choice& choice, const Costs& costs) {
   std::string text;
   for (const CostField& field : deciding(choice)) {
     const std::size_t value = costs.*field.value;
-    text += fmt::format("  {} = {}{}: {}\n", field.name, value_text(field, value),
-                        value != Costs().*field.value ? ", measured here" : "", field.decides);
+    text += fmt::format("  {}: {} = {}{}\n", field.decides, field.name, value_text(field, value),
+                        value != Costs().*field.value ? ", measured here" : "");
   }
   return text;
 }

@@ -78,6 +78,8 @@ Subcommand add_claims(Command tool) {
       app, "--only", options->only, read_only,
       "only rows with that verdict (holds, conditional, fails, beyond_model) or of that kind "
       "(executed, arithmetic, definition, own_formula)");
+  app.add_flag("--all", options->all,
+               "each claim with what was found, not only the totals and what fails");
   app.add_flag("--json", options->json, "as JSON");
   add_output_file(app, "--markdown", options->markdown,
                   "write the report there, as Markdown tables");
@@ -128,7 +130,13 @@ Result<Exit> claims_report(const ClaimsOptions& options, Console& console) {
   } else if (options.golden) {
     for (const claims::Finding& finding : findings) console.out << golden_line(finding) << "\n";
   } else if (options.markdown.empty() && options.html.empty()) {
-    print_text(console.out, findings, filter);
+    if (options.all || !options.id.empty() || !options.only.empty()) {
+      print_text(console.out, findings, filter);
+    } else {
+      print_brief(console.out, findings, filter);
+      console.out << "\n--all prints every claim with what was found, --only fails these claims; "
+                     "an id, one claim.\n";
+    }
   }
   return totals_of(findings).faults > 0 ? Exit::wrong : Exit::ok;
 }

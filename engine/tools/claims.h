@@ -13,6 +13,7 @@ struct ClaimsOptions {
   std::string only;            // the name of a verdict or of a kind of claim; empty: all
   std::string id;              // only claims whose id begins so
   std::string markdown, html;  // files for the report; empty: none
+  bool all = false;  // each claim, in place of the totals and what fails
   bool json = false, golden = false;
   bool no_execute = false;
   int most_ranks = 81;  // of runs that live ranks repeat

@@ -37,14 +37,20 @@ std::string time_left(std::size_t done, std::size_t all, double seconds) {
 }
 
 void Progress::show(std::string_view text) {
-  if (!console_.err_is_terminal) return;
+  if (!console_.err_is_terminal) {
+    const double took = std::chrono::duration<double>(Clock::now() - begin_).count();
+    if (next_line_ <= 0 || took < next_line_) return;
+    console_.err << text << std::endl;
+    while (next_line_ <= took) next_line_ *= 2;
+    return;
+  }
   const std::size_t blanks = width_ > text.size() ? width_ - text.size() : 0;
   console_.err << '\r' << text << std::string(blanks, ' ') << std::flush;
   width_ = text.size();
 }
 
 bool Progress::due() {
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = Clock::now();
   if (now - was_due_ < std::chrono::milliseconds(100)) return false;
   was_due_ = now;
   return true;

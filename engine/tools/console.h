@@ -31,6 +31,9 @@ struct Console {
   std::ostream& err;
   bool out_is_terminal = false;
   bool err_is_terminal = false;
+  // Where err is no terminal: after so many seconds long work says there how far it is, and again
+  // each time it has taken twice as long. 0: it says nothing.
+  double progress_after = 0;
   std::vector<std::string> arguments = {};  // as they were given, for reports
 };
 
@@ -38,7 +41,8 @@ struct Console {
 // has passed or where nothing is done or left.
 std::string time_left(std::size_t done, std::size_t all, double seconds);
 
-// A line on stderr that is rewritten in place; silent where stderr is no terminal. Not thread-safe.
+// How far long work is: a line on stderr that is rewritten in place. Where stderr is no terminal, a
+// line now and then (Console::progress_after). Not thread-safe.
 class Progress {
  public:
   explicit Progress(Console& console) : console_(console) {}
@@ -51,9 +55,12 @@ class Progress {
   void clear();  // before anything is printed, and at the end
 
  private:
+  using Clock = std::chrono::steady_clock;
   Console& console_;
   std::size_t width_ = 0;  // of the line that stands there now
-  std::chrono::steady_clock::time_point was_due_ = std::chrono::steady_clock::now();
+  const Clock::time_point begin_ = Clock::now();
+  Clock::time_point was_due_ = begin_;
+  double next_line_ = console_.progress_after;  // seconds since the beginning
 };
 
 }  // namespace rankine::tools

@@ -67,6 +67,7 @@ std::string crossovers_text(const std::vector<NetworkCurves>& networks) {
 
 std::string crossovers_svg(std::string_view what, const std::vector<NetworkCurves>& networks) {
   std::vector<Plot> panels;
+  std::vector<std::string> strong;  // a curve has its colour in all panels
   for (const NetworkCurves& network : networks) {
     Plot plot{.title = fmt::format("{} on {}", what, network.network),
               .y_label = "time of the model, us",
@@ -78,8 +79,10 @@ std::string crossovers_svg(std::string_view what, const std::vector<NetworkCurve
     for (std::size_t i = 1; i < found.size(); ++i) {
       plot.marks.push_back({found[i].bytes, found[i].us, format_bytes(found[i].bytes)});
     }
+    for (std::string& name : fade_all_but_least(plot)) strong.push_back(std::move(name));
     panels.push_back(std::move(plot));
   }
+  for (Plot& plot : panels) fade_all_but(plot, strong);
   return grid_to_svg({panels});
 }
 

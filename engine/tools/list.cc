@@ -95,6 +95,10 @@ std::string entry_of(const Algorithm& line, const ListOptions& options, const Pa
 }  // namespace
 
 Result<Exit> list(const ListOptions& options, Console& console) {
+  if (options.brief && (options.json || options.ranks > 0)) {
+    return invalid_argument(fmt::format("--short has names and summaries only; {} asks for more",
+                                        options.json ? "--json" : "--ranks"));
+  }
   Params params;
   params.ranks = std::max(1, options.ranks);
   params.segments = options.segments;
@@ -105,8 +109,13 @@ Result<Exit> list(const ListOptions& options, Console& console) {
     if (options.collective && collective != *options.collective) continue;
     std::string lines;
     Table table(as::text("algorithm"), "rounds", "sent, received/M", "ports", as::text("takes"));
+    Table names(as::text("", "name"), as::text("", "summary"));
     for (const Algorithm& line : catalogue()) {
       if (line.collective != collective) continue;
+      if (options.brief) {
+        names.add(line.name, line.summary);
+        continue;
+      }
       json.push_back(line_json(line, options, params));
       if (options.ranks > 0) {
         table.rows.push_back(row_of(line, options, params));
@@ -114,12 +123,18 @@ Result<Exit> list(const ListOptions& options, Console& console) {
         lines += entry_of(line, options, params);
       }
     }
-    if (!table.rows.empty()) lines = to_text(table, "  ");
+    for (Table* rows : {&table, &names}) {
+      if (!rows->rows.empty()) lines = to_text(*rows, "  ");
+    }
     if (lines.empty()) continue;
     text += fmt::format("{}{}\n{}", text.empty() ? "" : "\n", name_of(collective), lines);
   }
   if (options.json) {
     console.out << json.dump(2) << "\n";
+    return Exit::ok;
+  }
+  if (options.brief) {
+    console.out << text;
     return Exit::ok;
   }
   std::string legend;
@@ -151,10 +166,12 @@ Subcommand add_list(Command tool) {
                "compute the formulas for so many ranks");
   add_argument(app, "--segments", options->segments, Whole{1, 1 << 20}, "P",
                "P of pipelined algorithms, with --ranks (1)");
+  app.add_flag("--short", options->brief, "a line per algorithm: its name and what it is");
   app.add_flag("--json", options->json, "one object per algorithm, with all fields");
   app.footer(
       "Examples:\n"
       "  rankine list\n"
+      "  rankine list --short\n"
       "  rankine list all_reduce --ranks 8\n"
       "  rankine list --json");
   return {app, [options](Console& console) { return list(*options, console); }};

@@ -14,6 +14,7 @@ struct ListOptions {
   int ranks = 0;  // N at which the formulas are computed; 0: shown as they are
   int segments = 1;
   bool json = false;
+  bool brief = false;  // a line per algorithm
 };
 
 Subcommand add_list(Command tool);

@@ -1,17 +1,14 @@
 #include "engine/tools/map.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <utility>
 
-#include "engine/base/replace_file.h"
 #include "engine/tools/menu.h"
 #include "engine/tools/network.h"
 #include "engine/tools/text.h"
@@ -31,43 +28,6 @@ struct MapArguments {
   std::string svg, png;
   bool json = false, csv = false;
 };
-
-// A file in memory, at its beginning; -1 where there is none.
-int file_in_memory(std::string_view text) {
-  const int file = memfd_create("rankine", MFD_CLOEXEC);
-  if (file < 0) return -1;
-  const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  if (written && lseek(file, 0, SEEK_SET) == 0) return file;
-  close(file);
-  return -1;
-}
-
-// Pictures are drawn once, as SVG; librsvg's program turns them into pixels.
-Result<std::string> to_png(const std::string& svg) {
-  const int drawing = file_in_memory(svg), pixels = file_in_memory({});
-  int result = -1;
-  if (drawing >= 0 && pixels >= 0) {
-    const pid_t child = fork();
-    if (child == 0) {
-      dup2(drawing, STDIN_FILENO);
-      dup2(pixels, STDOUT_FILENO);
-      execlp("rsvg-convert", "rsvg-convert", nullptr);
-      _exit(127);
-    }
-    if (child > 0) waitpid(child, &result, 0);
-  }
-  std::string png;
-  if (WIFEXITED(result) && WEXITSTATUS(result) == 0) {
-    png.resize(static_cast<std::size_t>(lseek(pixels, 0, SEEK_END)));
-    png.resize(
-        static_cast<std::size_t>(std::max<ssize_t>(0, pread(pixels, png.data(), png.size(), 0))));
-  }
-  for (const int file : {drawing, pixels}) {
-    if (file >= 0) close(file);
-  }
-  if (!png.empty()) return png;
-  return Status(Code::system, "--png needs the program rsvg-convert (Debian: librsvg2-bin)");
-}
 
 nlohmann::ordered_json to_json(const WinnerMap& map) {
   nlohmann::ordered_json out = {{"collective", name_of(map.collective)},
@@ -115,20 +75,21 @@ Result<Exit> run_map(const MapArguments& a, Console& console) {
   if (Status s = check_output_files({{"--svg", a.svg}, {"--png", a.png}}); !s.ok()) return s;
   Result<WinnerMap> map = [&] {
     Progress progress(console);
+    const auto begin = std::chrono::steady_clock::now();
     return make_winner_map(request, [&](std::size_t done, std::size_t all) {
-      if (progress.due()) progress.show(fmt::format("{} of {} cells", done, all));
+      if (!progress.due()) return;
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+      progress.show(
+          fmt::format("{} of {} cells{}", done, all, time_left(done, all, took.count())));
     });
   }();
   if (!map.ok()) return map.status();
   const std::string svg = to_svg(*map);
   if (!a.svg.empty()) {
-    Status status = of_option("--svg", replace_file(a.svg, svg));
-    if (!status.ok()) return status;
+    if (Status status = write_picture("--svg", a.svg, svg); !status.ok()) return status;
   }
   if (!a.png.empty()) {
-    const auto png = to_png(svg);
-    if (!png.ok()) return png.status();
-    Status status = of_option("--png", replace_file(a.png, *png));
+    Status status = write_picture("--png", a.png, svg, "png");
     if (!status.ok()) return status;
   }
   if (a.json) {
@@ -154,7 +115,7 @@ Subcommand add_map(Command tool) {
   add_argument(
       app, "-t,--ranks", a.ranks,
       [](std::string_view argument, std::string_view text) {
-        return parse_whole_list(argument, text, 1, 256);
+        return parse_whole_list(argument, text, 1, 1024);
       },
       "LIST", "N: 8, 2,4,8 or 2..16 (2,3,4,6,8,12 ... 64)");
   add_argument(app, "-b,--minbytes", a.min_bytes, parse_size, "SIZE", "smallest M (64)");
@@ -165,7 +126,7 @@ Subcommand add_map(Command tool) {
   add_menu(app, a.menu);
   add_argument(app, "--sync", a.sync, read_sync, "NAME", "dataflow or rounds (dataflow)");
   add_network_arguments(app, a.network);
-  add_output_file(app, "--svg", a.svg, "write the picture to this file");
+  add_picture_file(app, "--svg", a.svg, "write the picture to this file");
   add_output_file(app, "--png", a.png, "write the picture to this file, as pixels");
   add_formats(app, a.json, a.csv, "the whole map as JSON");
   app.footer(

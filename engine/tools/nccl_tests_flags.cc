@@ -14,59 +14,60 @@ namespace {
 
 struct SettledFlag {
   const char* flags;
-  std::vector<std::string_view> so_anyway;  // values that ask for what is so
+  int most;                    // numbers from 0 are allowed
+  std::vector<int> so_anyway;  // those that ask for what is so
   const char* help;
-  const char* why_not;  // of all other values, and what to use instead
+  const char* why_not;  // of all others, and what to use instead
 };
 
 const SettledFlag kSettled[] = {
-    {"-g,--ngpus", {"1"}, "1: a rank is a thread", "a rank is a thread: -t says how many"},
-    {"-p,--parallel_init",
-     {"0", "1"},
-     "0 or 1: all ranks start together either way",
-     "ranks start together"},
+    {"-p,--parallel_init", 1, {0, 1}, "ranks start together either way", ""},
     {"-z,--blocking",
-     {"3"},
-     "3: calls return when they are done, and ranks meet before each batch, untimed",
-     "calls return when they are done, and ranks meet before each batch, untimed; -m 1 has them "
-     "meet before each call, -n 1 -m CALLS never in between"},
-    {"-G,--cudagraph",
-     {"0"},
-     "0: there are no CUDA graphs",
-     "there are no CUDA graphs; -m repeats"},
+     3,
+     {0, 1, 3},
+     "calls return when they are done, and ranks meet before each batch, untimed",
+     "ranks meet before each batch; -m 1 has them meet before each call"},
+    {"-G,--cudagraph", 1 << 30, {0}, "there are no CUDA graphs", "there are no CUDA graphs; -m repeats"},
     {"-C,--report_cputime",
-     {"0"},
-     "0: times are of the wall",
+     1,
+     {0},
+     "times are of the wall",
      "a rank computes while it waits, so its CPU time is the time that is shown"},
     {"-R,--local_register",
-     {"0"},
-     "0: threads share their memory",
+     2,
+     {0},
+     "threads share their memory",
      "threads share their memory: nothing is to be registered"},
     {"-D,--device_implementation",
-     {"0"},
-     "0: there is no device",
+     1 << 30,
+     {0},
+     "there is no device",
      "there is no device; --algo and --transport say what runs"},
     {"-V,--device_cta_count",
+     1 << 30,
      {},
      "there is no device",
      "there is no device, and a rank is one thread"},
     {"-M,--memory",
-     {"0"},
-     "0: no report",
+     1,
+     {0},
+     "no report",
      "'rankine topo' shows where a rank's memory is and how much"},
 };
 
 }  // namespace
 
-void add_nccl_tests_flags(Command app) {
+void add_nccl_tests_flags(Command app, PerfOptions& options) {
+  add_argument(app, "-g,--ngpus", options.ranks_per_thread, Whole{1, Communicator::kMaxRanks}, "N",
+               "GPUs per thread there: -t times so many ranks, a thread each; without -t, N ranks");
   for (const SettledFlag& one : kSettled) {
-    const auto read = [&one, name = argument_name(one.flags)](const std::string& text) {
-      if (std::find(one.so_anyway.begin(), one.so_anyway.end(), text) != one.so_anyway.end())
+    const auto read = [&one, &options, name = argument_name(one.flags)](const std::string& text) {
+      const auto value = parse_whole(name, text, 0, one.most);
+      if (!value.ok()) throw UsageError(value.status().text());
+      if (std::find(one.so_anyway.begin(), one.so_anyway.end(), *value) != one.so_anyway.end()) {
         return;
-      const std::string allowed = one.so_anyway.empty()
-                                      ? "no value is allowed"
-                                      : "allowed is " + join(one.so_anyway, " or ");
-      throw UsageError(fmt::format("{} is '{}'; {}: {}", name, text, allowed, one.why_not));
+      }
+      options.without_effect.push_back(fmt::format("{} {} ({})", name, *value, one.why_not));
     };
     app.add_option(one.flags, read, "N", one.help);
   }

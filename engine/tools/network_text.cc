@@ -8,7 +8,8 @@
 namespace rankine::tools {
 
 std::string describe(const Fabric& fabric) {
-  std::string network = fmt::format("{}, {}, {}", counted(fabric.ports, "port"),
+  std::string network = fmt::format("{}, {}, {}",
+                                    fabric.ports == 0 ? "a port per link" : counted(fabric.ports, "port"),
                                     format_duration(fabric.link.latency().to_double()),
                                     format_bandwidth(fabric.link.per_byte()));
   if (fabric.two_level()) {
@@ -51,7 +52,8 @@ std::string describe_wiring(const Fabric& fabric) {
       break;
     case WiringKind::torus:
     case WiringKind::mesh:
-      text = fmt::format("{} {}", name_of(wiring.kind), dims_text(wiring.dims));
+      text = name_of(wiring.kind);
+      if (!wiring.dims.empty()) text += " " + dims_text(wiring.dims);
       break;
     case WiringKind::hypercube:
       text = "hypercube";

@@ -14,9 +14,35 @@
 #include "engine/tools/perf_curves.h"
 #include "engine/tools/perf_report.h"
 #include "engine/tools/process_copies.h"
+#include "engine/tools/text.h"
 
 namespace rankine::tools {
 namespace {
+
+// What -f and -g come to.
+Status take_nccl_tests_flags(PerfOptions& options) {
+  if (options.given_factor > 1 && options.step_bytes) {
+    return invalid_argument(
+        "--stepfactor and --stepbytes exclude each other, but for a factor of 1");
+  }
+  options.step_factor = options.given_factor.value_or(options.step_factor);
+  if (options.given_factor == 1 && !options.step_bytes) options.step_bytes = std::size_t{1} << 20;
+  if (options.ranks_per_thread == 1) return {};
+  const std::string threads_text = options.algorithm.take("ranks").value_or("1");
+  const auto threads = parse_whole("--ranks", threads_text, 1, Communicator::kMaxRanks);
+  if (!threads.ok()) return threads.status();
+  const std::int64_t all = std::int64_t{*threads} * options.ranks_per_thread;
+  if (all > Communicator::kMaxRanks) {
+    return invalid_argument(fmt::format("--ngpus is {}, with {}; together they are at most {} ranks",
+                                        options.ranks_per_thread,
+                                        counted(*threads, "thread"),
+                                        static_cast<int>(Communicator::kMaxRanks)));
+  }
+  const std::string text = std::to_string(all);
+  options.algorithm.given.push_back(
+      {find_parameter("ranks"), text, "--ranks", fmt::format("'{}'", text)});
+  return {};
+}
 
 // What can be known to fail before minutes of measuring.
 Status check_files(const PerfOptions& options, const PerfCases& cases) {
@@ -76,6 +102,11 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
   PerfOptions options = asked;
   if (!options.networks.empty()) options.measure.seconds = PerfOptions::kSecondsOnNetwork;
   options.measure.seconds = options.seconds.value_or(options.measure.seconds);
+  if (Status status = take_nccl_tests_flags(options); !status.ok()) return status;
+  if (!options.without_effect.empty()) {
+    console.err << fmt::format("rankine perf: without effect here: {}\n",
+                               fmt::join(options.without_effect, ", "));
+  }
   const auto all = all_cases_of(options, machine.budget.cores);
   if (!all.ok()) return all.status();
   Status files = check_files(options, all->front());
@@ -176,7 +207,7 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
         fmt::format("{} among {}", name_of(options.collective()), counted(run.ranks, "rank"));
     const std::string svg = options.networks.empty() ? machine_svg(what, all->front(), run.rows)
                                                      : crossovers_svg(what, run.curves);
-    Status status = of_option("--plot", replace_file(options.plot_file, svg));
+    Status status = write_picture("--plot", options.plot_file, svg);
     if (!status.ok()) return status;
   }
   if (!failure.ok()) return failure;

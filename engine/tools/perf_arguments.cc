@@ -62,6 +62,12 @@ Result<std::size_t> read_step(std::string_view argument, std::string_view text) 
   return step;
 }
 
+Result<std::optional<int>> read_factor(std::string_view argument, std::string_view text) {
+  const auto factor = parse_whole(argument, text, 1, 1024);
+  if (!factor.ok()) return factor.status();
+  return std::optional(*factor);
+}
+
 Result<std::optional<double>> read_time(std::string_view argument, std::string_view text) {
   const auto span = parse_span(argument, text);
   if (!span.ok()) return span.status();
@@ -107,10 +113,10 @@ void add_perf_arguments(Command app, PerfOptions& o) {
                "smallest size: 8, 4K, 1M, 64MiB; binary (8)");
   add_argument(app, "-e,--maxbytes", o.max_bytes, parse_size, "SIZE",
                "largest size (64M; less where ranks outnumber cores)");
-  const Option factor = add_argument(app, "-f,--stepfactor", o.step_factor, Whole{2, 1024}, "N",
-                                     "from size to size (2)");
-  add_argument(app, "-i,--stepbytes", o.step_bytes, read_step, "SIZE", "step instead of a factor")
-      .excludes(factor);
+  add_argument(app, "-f,--stepfactor", o.given_factor, read_factor, "N",
+               "from size to size; 1: by -i bytes, as nccl-tests has it (2)");
+  add_argument(app, "-i,--stepbytes", o.step_bytes, read_step, "SIZE",
+               "step instead of a factor (1M with -f 1)");
   heading("Sizes");
 
   add_algorithm_arguments(app, o.algorithm,
@@ -150,8 +156,8 @@ void add_perf_arguments(Command app, PerfOptions& o) {
                                       "batches (as many as fit into --time)");
   add_argument(app, "-m,--agg_iters", m.calls, Whole{1, kMany}, "N",
                "calls per batch (as many as take 20 us)");
-  add_argument(app, "-w,--warmup_iters", m.warmups, Whole{1, kMany}, "N",
-               "warm-up calls, of which the first makes the plan (5)");
+  add_argument(app, "-w,--warmup_iters", m.warmups, Whole{0, kMany}, "N",
+               "warm-up calls, of which the first makes the plan; with 0 it is timed (5)");
   add_argument(app, "-c,--check", m.checks, Whole{0, 1000}, "N",
                "checked calls per row, each with other data; 0 for none (1)");
   add_argument(app, "-a,--average", m.of_ranks, read_rank_time, "0..3",
@@ -186,12 +192,11 @@ void add_perf_arguments(Command app, PerfOptions& o) {
   app.add_flag("--csv", o.csv, "one line per measurement in place of the table");
   add_text(app, "-J,--json,--output_file", o.json_file, "FILE",
            "also write JSON with nccl-tests' keys; '-' for standard output, without the table");
-  add_output_file(
+  add_picture_file(
       app, "--plot", o.plot_file,
-      "time and busbw over size as SVG; on networks time, a panel per network, crossovers "
-      "marked");
+      "time and busbw over size; on networks time, a panel per network, crossovers marked");
   heading("Output");
-  add_nccl_tests_flags(app);
+  add_nccl_tests_flags(app, o);
   heading("Of nccl-tests, for command lines that have them");
   app.footer(
       "Examples:\n"

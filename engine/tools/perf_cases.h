@@ -27,6 +27,9 @@ struct PerfOptions {
   std::optional<std::size_t> min_bytes, max_bytes;  // else set_ends()
   std::optional<std::size_t> step_bytes;            // instead of the factor
   int step_factor = 2;
+  std::optional<int> given_factor{};  // of the command line: 1 means steps of bytes
+  int ranks_per_thread = 1;           // nccl-tests' -g
+  std::vector<std::string> without_effect{};  // flags of nccl-tests, with the reasons
   std::vector<DataType> types = {DataType::f32};
   std::vector<ReduceOp> ops = {ReduceOp::sum};
   bool skip_unsupported = false;  // "all" was asked for: pairs that do not exist are left out

@@ -117,6 +117,7 @@ std::string machine_svg(std::string_view what, const PerfCases& cases,
     add(time, seconds_of(series) * kMicro);
     add(busbw, tools::busbw(row, series));
   }
+  fade_all_but(busbw, fade_all_but_least(time));
   std::vector<std::vector<Plot>> panels;
   for (Plot* plot : {&time, &busbw}) {
     fit_axes(*plot);

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <map>
 #include <vector>
 
 #include "engine/api/tuning/tuning.h"
@@ -24,16 +26,36 @@ Json series_json(const PerfRow& row, const Series& series) {
       {"nwrong", nullptr},
       {"min", series.seconds.min * kMicro},
       {"median", series.seconds.median * kMicro},
+      {"p90", nearest_rank(series.samples, 0.9) * kMicro},
       {"p99", series.seconds.p99 * kMicro},
+      {"p999", nearest_rank(series.samples, 0.999) * kMicro},
       {"max", series.seconds.max * kMicro},
       {"spread", relative_spread(series.samples)},
       {"batches", series.samples.size()},
       {"calls_per_batch", series.calls},
+      {"calls_per_second", seconds_of(series) > 0 ? 1 / seconds_of(series) : 0},
   };
   if (series.wrong >= 0) json["nwrong"] = series.wrong;
   if (const auto share = eta(row, series)) json["eta"] = *share;
   if (series.model_seconds) json["wall"] = series.seconds.median * kMicro;
   return json;
+}
+
+// How many batches took how long: classes whose ends lie a quarter of a doubling apart, from the
+// shortest time on, without those that are empty.
+Json histogram_json(const std::vector<double>& seconds) {
+  Json classes = Json::array();
+  if (seconds.empty()) return classes;
+  const double least = *std::min_element(seconds.begin(), seconds.end());
+  std::map<int, int> counts;
+  for (const double each : seconds) {
+    ++counts[least > 0 ? static_cast<int>(std::floor(4 * std::log2(each / least))) : 0];
+  }
+  const auto end = [least](int number) { return least * std::exp2(number / 4.0) * kMicro; };
+  for (const auto& [number, count] : counts) {
+    classes.push_back({{"from_us", end(number)}, {"to_us", end(number + 1)}, {"batches", count}});
+  }
+  return classes;
 }
 
 // What nccl-tests' analyze_perf_json.py reads: a row per process there, per rank here, of each
@@ -55,12 +77,14 @@ Json per_iter_json(const Series& series, const PerfOptions& options) {
       {"max_us", s.max * kMicro},
       {"avg_us", s.mean * kMicro},
       {"p50_us", s.median * kMicro},
+      {"p90_us", nearest_rank(shown, 0.9) * kMicro},
       {"p95_us", nearest_rank(shown, 0.95) * kMicro},
       {"p99_us", s.p99 * kMicro},
+      {"p999_us", nearest_rank(shown, 0.999) * kMicro},
       {"stdev_us", s.deviation * kMicro},
       {"cv_pct", s.mean > 0 ? 100 * s.deviation / s.mean : 0},
   };
-  if (!options.stats) return json;
+  json["histogram"] = histogram_json(shown);
   json["times_us"] = in_us(slowest_of(series));
   if (series.of_rank.size() > 1) {
     Json& rows = json["per_process_max_times_us"] = Json::array();

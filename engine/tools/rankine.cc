@@ -34,6 +34,7 @@ int main(int argc, char** argv) {
   rankine::tools::Console console{.out = out,
                                   .err = std::cerr,
                                   .out_is_terminal = isatty(STDOUT_FILENO) == 1,
-                                  .err_is_terminal = isatty(STDERR_FILENO) == 1};
+                                  .err_is_terminal = isatty(STDERR_FILENO) == 1,
+                                  .progress_after = 5};
   return static_cast<int>(rankine::tools::run_tool({argv + 1, argv + argc}, console));
 }

@@ -176,6 +176,7 @@ std::string svg_of(const Scaling& scaling, const std::string& title) {
         drawn.points.push_back({static_cast<double>(ranks), seconds * kMicroseconds});
     }
   }
+  fade_all_but_least(plot);
   fit_axes(plot);
   return to_svg(plot);
 }

@@ -208,7 +208,7 @@ Result<Exit> show(const ShowOptions& options, Console& console) {
     const int most = options.all ? schedule.rounds : std::min(schedule.rounds, kMostSvgRounds);
     const std::string svg =
         schedule_svg(title, schedule, goal, options.round.value_or(0), options.round ? 1 : most);
-    Status status = of_option("--svg", replace_file(options.svg_file, svg));
+    Status status = write_picture("--svg", options.svg_file, svg);
     if (!status.ok()) return status;
     if (!options.round && most < schedule.rounds) {
       console.err << fmt::format(
@@ -252,7 +252,7 @@ Subcommand add_show(Command tool) {
   add_argument(app, "--width", o.width, Whole{20, 10'000}, "N",
                "columns to keep to (the terminal's)");
   app.add_flag("--all", o.all, "drawings to their end, however long");
-  add_output_file(app, "--svg", o.svg_file, "ranks side by side and an arrow per message, as SVG");
+  add_picture_file(app, "--svg", o.svg_file, "ranks side by side and an arrow per message");
   app.add_flag("--json", o.json, "transfers and holdings of every round");
   app.add_flag("--text", o.text, "rounds and transfers as text that 'rankine check' reads");
   app.footer(

@@ -11,7 +11,7 @@
 namespace rankine::tools {
 
 struct ShowOptions {
-  AlgorithmArguments algorithm{.begin = {.ranks = 4}, .most_ranks = 64};  // rows get wide
+  AlgorithmArguments algorithm{.begin = {.ranks = 4}, .most_ranks = 128};  // rows get wide
   std::optional<int> round;                                               // only this one
   std::optional<int> ports;  // of a network, to compare with; nothing: none is given
   bool transfers_only = false;

@@ -39,6 +39,7 @@ struct SimulateArguments {
   std::optional<int> ranks_to;
   std::optional<std::size_t> most_steps;
   std::optional<int> mtu;  // bytes
+  std::optional<std::size_t> memory;
 };
 
 Result<Fidelity> read_fidelity(std::string_view argument, std::string_view text) {
@@ -75,7 +76,7 @@ bool is_asked_beside_batch(const SimulateArguments& a) {
   const bool question = q.bytes != QuestionArguments().bytes || !q.counts.empty() ||
                         q.network != NetworkArguments{} || q.sync != Sync::dataflow ||
                         a.fidelity != Fidelity::eq1 || a.mtu || a.ideal_blocks;
-  return algorithm || question || a.rounds || a.ranks_to || a.most_steps || !a.trace.empty() ||
+  return algorithm || question || a.rounds || a.ranks_to || a.most_steps || a.memory || !a.trace.empty() ||
          !a.goal.empty() || !a.plot.empty();
 }
 
@@ -120,7 +121,7 @@ Result<Exit> run_scaling(const SimulateArguments& a, Console& console) {
     const std::string title =
         fmt::format("{} of {} on {}", name_of(collective),
                     format_bytes(vector_bytes(collective, a.question.bytes)), network->name);
-    Status status = of_option("--plot", replace_file(a.plot, svg_of(*scaling, title)));
+    Status status = write_picture("--plot", a.plot, svg_of(*scaling, title));
     if (!status.ok()) return status;
   }
   for (const std::string& note : scaling->notes) {
@@ -148,11 +149,12 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
       console.err << fmt::format("rankine simulate: {} could not be answered; see 'error'\n",
                                  counted(errors, "request"));
     }
-    return Exit::ok;
+    return errors > 0 ? Exit::wrong : Exit::ok;
   }
   if (Status s = check_output_file("--goal", a.goal); !s.ok()) return s;
   if (!a.question.algorithm.collective) {
-    return invalid_argument("a collective is needed, or --batch; 'rankine list' shows all");
+    return invalid_argument("collective is required, or --batch, as in 'rankine simulate all_reduce --algo ring --ranks "
+        "8'; 'rankine list' shows all");
   }
   if (!a.plot.empty() && !a.ranks_to) {
     return invalid_argument(
@@ -179,7 +181,21 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
     return one_algorithm_only(a.question.algorithm);
   }
   std::vector<Answer> answers;
+  Progress progress(console);
+  std::size_t number = 0;
   for (Question& question : *questions) {
+    ++number;
+    question.options.most_bytes = a.memory.value_or(0);
+    question.options.may_take = [&, name = question.algorithm->name](std::uint64_t steps) {
+      if (progress.due()) {
+        progress.show(fmt::format("{}{}: {:.1f} G steps, each about a nanosecond or a byte",
+                                  questions->size() > 1
+                                      ? fmt::format("{} of {}, ", number, questions->size())
+                                      : "",
+                                  name, static_cast<double>(steps) / 1e9));
+      }
+      return Status();
+    };
     question.options.ideal_blocks = a.ideal_blocks;
     question.fidelity = a.fidelity;
     if (a.mtu) question.fabric.mtu = *a.mtu;
@@ -198,6 +214,7 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
       return Status(answered.status().code(), answered.status().text() + hint);
     }
   }
+  progress.clear();
   if (answers.empty()) return invalid_argument(notes.back());
   if (!a.trace.empty()) {
     if (Status status = write_trace(a.trace, answers.front()); !status.ok()) return status;
@@ -248,7 +265,15 @@ Subcommand add_simulate(Command tool) {
   add_argument(app, "--most-steps", a.most_steps, read_steps, "COUNT",
                "of --ranks-to: a curve ends where the next time would take the simulator more "
                "steps, each of about a nanosecond or a byte (2G)");
-  add_output_file(app, "--plot", a.plot, "of --ranks-to: time over ranks, as SVG");
+  add_argument(
+      app, "--memory", a.memory,
+      [](std::string_view argument, std::string_view text) -> Result<std::optional<std::size_t>> {
+        const auto bytes = parse_size(argument, text);
+        if (!bytes.ok()) return bytes.status();
+        return std::optional(*bytes);
+      },
+      "SIZE", "that one simulation may take; more is refused with the estimate (what is available)");
+  add_picture_file(app, "--plot", a.plot, "of --ranks-to: time over ranks");
   add_text(app, "--batch", a.batch, "FILE",
            "answer requests, one JSON object per line; '-': standard input");
   app.footer(
@@ -278,8 +303,9 @@ Subcommand add_simulate(Command tool) {
       "partners_max, targets_max, sources_max, ports_needed and serialises (they are more "
       "than the network's); where messages share links also link_max (bytes that the "
       "busiest one carries in a round), congestion_max (the same in messages of the round's "
-      "largest size) and hops_max; or its members, line and error. Numbers are read by "
-      "their shortest decimal text, exactly.\n" +
+      "largest size) and hops_max; or its members, line and error. The exit code is 1 where a "
+      "request could not be answered. Numbers are read by their shortest decimal text, "
+      "exactly.\n" +
       kBusbwConvention + kPeakConvention + "Networks:\n" + describe_presets());
   return {app, [owned](Console& console) { return run_simulate(*owned, console); }};
 }

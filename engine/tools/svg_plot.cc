@@ -6,7 +6,9 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/base/units.h"
@@ -23,6 +25,8 @@ constexpr int kEdge = 6;  // how far markers may stand out of the frame, left an
 // Told apart by those who do not see all colours (Okabe & Ito).
 constexpr std::array<std::string_view, 8> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                       "#000000", "#e69f00", "#56b4e9", "#7f7f7f"};
+
+constexpr std::string_view kFaded = "#d4d4d4";
 
 // Circle, square, triangle, diamond.
 std::string marker(std::size_t which, double x, double y, bool hollow) {
@@ -80,14 +84,20 @@ std::vector<double> linear_grid(double low, double high) {
 constexpr int kHeight = kTop + kPlotHeight + kBottom, kLegendTop = kTop + 12;
 
 // Many names stand closer, and very many need a taller picture.
+int legend_rows(const Plot& plot) {
+  const auto faded = std::count_if(plot.curves.begin(), plot.curves.end(),
+                                   [](const PlotCurve& curve) { return curve.faded; });
+  return static_cast<int>(plot.curves.size()) + 1 - (faded > 0 ? static_cast<int>(faded) - 1 : 0);
+}
+
 int legend_row(const Plot& plot) {
-  const int rows = static_cast<int>(plot.curves.size()) + 1;
+  const int rows = legend_rows(plot);
   return std::clamp((kHeight - kLegendTop) / rows, kLeastRow, kRow);
 }
 
 int height_of(const Plot& plot) {
   if (!plot.legend) return kHeight;
-  const int rows = static_cast<int>(plot.curves.size()) + 1;
+  const int rows = legend_rows(plot);
   return std::max(kHeight, kLegendTop + rows * legend_row(plot));
 }
 
@@ -182,16 +192,30 @@ std::string drawing(const Plot& plot, int id) {
         "stroke-dasharray=\"2 3\"/>\n",
         x_of(*plot.dotted), kTop, kTop + kPlotHeight);
   }
-  for (std::size_t i = 0; i < plot.curves.size(); ++i) {
+  const auto line_of = [&](const PlotCurve& curve) {
     std::string points;
-    for (const PlotPoint& p : plot.curves[i].points) {
+    for (const PlotPoint& p : curve.points) {
       points += fmt::format("{}{:.1f},{:.1f}", points.empty() ? "" : " ", x_of(p.bytes), y_of(p.y));
     }
+    return points;
+  };
+  std::vector<const PlotCurve*> strong;  // in colours
+  for (const PlotCurve& curve : plot.curves) {
+    if (!curve.faded) {
+      strong.push_back(&curve);
+      continue;
+    }
+    svg += fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\"/>\n", line_of(curve),
+                       kFaded);
+  }
+  const std::size_t faded = plot.curves.size() - strong.size();
+  for (std::size_t i = 0; i < strong.size(); ++i) {
+    const std::string points = line_of(*strong[i]);
     svg += fmt::format(
         "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\"{}/>\n", points,
         kColours[i % kColours.size()], dashes(i));
     if (linear_x) continue;
-    for (const PlotPoint& p : plot.curves[i].points) {
+    for (const PlotPoint& p : strong[i]->points) {
       svg += marker(i, x_of(p.bytes), y_of(p.y), p.hollow);
     }
   }
@@ -204,14 +228,21 @@ std::string drawing(const Plot& plot, int id) {
   const int x = kLeft + kPlotWidth + 20;
   int y = kLegendTop;
   const int row = legend_row(plot);
-  for (std::size_t i = 0; i < plot.curves.size(); ++i) {
-    if (plot.curves[i].points.empty()) continue;
+  for (std::size_t i = 0; i < strong.size(); ++i) {
+    if (strong[i]->points.empty()) continue;
     svg += fmt::format(
         "<line x1=\"{}\" x2=\"{}\" y1=\"{}\" y2=\"{}\" stroke=\"{}\" stroke-width=\"1.8\"{}/>\n", x,
         x + 24, y, y, kColours[i % kColours.size()], dashes(i));
     svg += marker(i, x + 12, y, false);
     svg += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", x + kSwatch, y + 4,
-                       xml_text(plot.curves[i].name));
+                       xml_text(strong[i]->name));
+    y += row;
+  }
+  if (faded > 0) {
+    svg += fmt::format(
+        "<line x1=\"{}\" x2=\"{}\" y1=\"{}\" y2=\"{}\" stroke=\"{}\"/>\n"
+        "<text x=\"{}\" y=\"{}\">{} others</text>\n",
+        x, x + 24, y, y, kFaded, x + kSwatch, y + 4, faded);
     y += row;
   }
   if (plot.dotted) {
@@ -245,6 +276,44 @@ std::string grid_to_svg(const std::vector<std::vector<Plot>>& rows) {
     y += height;
   }
   return svg_picture(width, y, 12, plots);
+}
+
+std::vector<std::string> fade_all_but_least(Plot& plot) {
+  if (plot.curves.size() <= kColours.size()) return {};
+  std::map<double, const PlotCurve*> least;  // by place
+  for (const PlotCurve& curve : plot.curves) {
+    for (const PlotPoint& point : curve.points) {
+      const auto [place, first] = least.try_emplace(point.bytes, &curve);
+      if (first) continue;
+      const auto y_there = [&](const PlotCurve& of) {
+        return std::find_if(of.points.begin(), of.points.end(),
+                            [&](const PlotPoint& each) { return each.bytes == point.bytes; })
+            ->y;
+      };
+      if (point.y < y_there(*place->second)) place->second = &curve;
+    }
+  }
+  std::vector<std::pair<int, std::size_t>> order;  // places won, negative; then as they stand
+  for (std::size_t i = 0; i < plot.curves.size(); ++i) {
+    const auto won = std::count_if(least.begin(), least.end(), [&](const auto& place) {
+      return place.second == &plot.curves[i];
+    });
+    order.emplace_back(i == 0 ? std::numeric_limits<int>::min() : -static_cast<int>(won), i);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<std::string> names;
+  for (const auto& [won, i] : order) {
+    if (names.size() < kColours.size() && won < 0) names.push_back(plot.curves[i].name);
+  }
+  fade_all_but(plot, names);
+  return names;
+}
+
+void fade_all_but(Plot& plot, const std::vector<std::string>& names) {
+  for (PlotCurve& curve : plot.curves) {
+    curve.faded =
+        !names.empty() && std::find(names.begin(), names.end(), curve.name) == names.end();
+  }
 }
 
 void fit_axes(Plot& plot) {

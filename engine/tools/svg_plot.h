@@ -16,6 +16,7 @@ struct PlotPoint {
 struct PlotCurve {
   std::string name;
   std::vector<PlotPoint> points{};  // rising bytes
+  bool faded = false;               // a thin grey line behind the others, without a name
 };
 
 // A place that a plot points out, with a word on it.
@@ -46,6 +47,12 @@ struct Plot {
 // Gives the axes their ends: those of what is drawn, with room above and, where y is logarithmic,
 // below; else y begins at 0. There are points, of two sizes at least.
 void fit_axes(Plot& plot);
+
+// Of more curves than there are colours, all but as many fade: those with the least y at the most
+// places stay, and the first one. Returns which stay, by their names; empty: all do.
+std::vector<std::string> fade_all_but_least(Plot& plot);
+// All but those fade; none where `names` is empty.
+void fade_all_but(Plot& plot, const std::vector<std::string>& names);
 
 // Colours and markers tell curves apart, both; after eight they come again, with dashed lines, and
 // after eight more with dotted ones and so on. A curve without a point has no legend, but its

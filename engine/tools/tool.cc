@@ -117,6 +117,15 @@ std::string value_given(std::string_view text) {
                      flag.substr(value + 3));
 }
 
+// The first example of a command's help, without what the help says beside it.
+std::string example_of(const Command& command) {
+  const std::string footer = outline_of(command).footer;
+  const std::size_t at = footer.find("  rankine ");
+  if (at == std::string::npos) return {};
+  const std::string line = footer.substr(at + 2, footer.find('\n', at) - at - 2);
+  return line.substr(0, line.find("  "));
+}
+
 Exit fail(Console& console, std::string_view who, std::string_view text, Exit exit) {
   console.err << fmt::format("{}: {}\n", who, text);
   return exit;
@@ -171,6 +180,11 @@ Exit run(std::vector<std::string> arguments, Console& console) {
     return refuse(fmt::format("{} needs a value", text.substr(0, text.find(':'))));
   } catch (const CLI::ConversionError& error) {
     return refuse(value_given(error.what()));
+  } catch (const CLI::RequiredError& error) {
+    const std::string example = example_of(command());
+    return refuse(fmt::format("{}{}; '{} --help' says more", error.what(),
+                              example.empty() ? "" : fmt::format(", as in '{}'", example),
+                              called(command().app())));
   } catch (const CLI::ExcludesError& error) {
     return refuse(both_given(error.what()));
   } catch (const CLI::ParseError& error) {

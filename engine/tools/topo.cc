@@ -108,7 +108,7 @@ Result<Exit> topo(const TopoOptions& options, Console& console) {
     view.real = std::move(*real);
   }
   if (!options.svg.empty()) {
-    Status status = of_option("--svg", replace_file(options.svg, to_svg(view)));
+    Status status = write_picture("--svg", options.svg, to_svg(view));
     if (!status.ok()) return status;
   }
   if (options.json) {
@@ -137,7 +137,7 @@ Subcommand add_topo(Command tool) {
       },
       "TEXT", "a machine in hwloc's notation instead of ours");
   app.add_flag("--lock", o.lock_memory, "keep the engine's memory from being swapped out");
-  add_output_file(app, "--svg", o.svg, "draw the same into this file");
+  add_picture_file(app, "--svg", o.svg, "draw the same into this file");
   app.add_flag("--json", o.json, "the same as JSON");
   app.footer(
       "Examples:\n"

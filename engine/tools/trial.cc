@@ -181,7 +181,9 @@ Status Trial::play_one(Member& me, Slot& slot, bool in_place) {
   // The ranks meet before calls: filling takes long, and must not count as waiting.
   data_[0].fill(goal_, layout_, r, ends(r, turn, in_place).input);
   if (!arrive(me)) return stopped();
-  for (int i = 0; i < options_.warmups; ++i) {
+  // The model's time is that of one call by itself, which is a warm-up.
+  const int warmups = on_network_ ? std::max(1, options_.warmups) : options_.warmups;
+  for (int i = 0; i < warmups; ++i) {
     Status status = make_call(me, ends(r, turn++, in_place));
     if (!status.ok()) return status;
     if (i == 0) slot.told.model_seconds = me.model_time();

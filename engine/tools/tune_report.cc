@@ -211,6 +211,12 @@ void print(const TuneFindings& findings, bool sizes, Console& console) {
   console.out << "\n";
   if (!standard.where.empty()) {
     console.out << fmt::format("worst: default at {}; table at {}\n", standard.where, table.where);
+    if (table.summary.max > 1.1) {
+      console.out << "The table has one choice per size for all ways of measuring: the algorithm "
+                     "whose worst regret of them is the\nleast, and the default where less than a "
+                     "tenth, or noise, lies between. So one way may have a faster algorithm of\nits "
+                     "own; --sizes shows each.\n";
+    }
   }
   print_c_real(findings, console);
   if (const Statistics spread = spread_of(verdicts); spread.samples > 0) {

@@ -31,11 +31,13 @@ std::vector<const Algorithm*> winners_of(const WinnerMap& map) {
   return winners;
 }
 
-Status fill(Winner& cell, const MapRequest& request, int ranks, std::uint64_t bytes) {
+Status fill(Winner& cell, const MapRequest& request, int ranks, std::uint64_t bytes,
+            const std::function<Status()>& before_each) {
   Params params;
   params.ranks = ranks;
   params.segments = 0;
-  auto candidates = predict(request.collective, params, bytes, request.fabric, request.simulate);
+  auto candidates = predict(request.collective, params, bytes, request.fabric, request.simulate,
+                            before_each);
   if (!candidates.ok()) return candidates.status();
   std::erase_if(*candidates, [&](const Candidate& c) {
     const auto& only = request.contenders;
@@ -62,7 +64,13 @@ Result<WinnerMap> make_winner_map(const MapRequest& request,
   std::size_t done = 0;
   Status failed;
   tbb::parallel_for(std::size_t{0}, map.cells.size(), [&](std::size_t i) {
-    Status status = fill(map.cells[i], request, map.ranks[i / columns], map.sizes[i % columns]);
+    const auto before_each = [&] {
+      const std::lock_guard lock(mutex);
+      if (progress) progress(done, map.cells.size());
+      return failed;
+    };
+    Status status = fill(map.cells[i], request, map.ranks[i / columns], map.sizes[i % columns],
+                         before_each);
     const std::lock_guard lock(mutex);
     if (!status.ok() && failed.ok()) failed = std::move(status);
     if (progress) progress(++done, map.cells.size());

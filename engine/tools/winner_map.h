@@ -39,8 +39,8 @@ struct MapRequest {
   SimulateOptions simulate;
 };
 
-// Fills the map on all cores. `progress` is called now and then with cells done and cells in all,
-// from one thread at a time.
+// Fills the map on all cores. `progress` is called before each simulation and after each cell with
+// cells done and cells in all, from one thread at a time.
 Result<WinnerMap> make_winner_map(const MapRequest& request,
                                   const std::function<void(std::size_t, std::size_t)>& progress);
 

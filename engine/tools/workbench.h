@@ -45,7 +45,7 @@ inline double seconds_now() {
 enum class RankTime { first = 0, mean = 1, least = 2, most = 3 };
 
 struct MeasureOptions {
-  int warmups = 5;        // calls, at least 1: the first one compiles
+  int warmups = 5;        // calls: the first one compiles; 0: it is timed
   int batches = 0;        // 0: at least kFewestBatches, and as many as fit into `seconds`
   int calls = 0;          // per batch; 0: as many as take 20 us
   int checks = 1;         // checked calls, each with other data; 0: unchecked

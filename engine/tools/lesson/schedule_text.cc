@@ -114,6 +114,12 @@ class Reader {
   Status read_transfer(const Words& words) {
     constexpr std::string_view kForm =
         "allowed are 'round' and transfers such as '0 -> 1: 0' and '2 <-> 3: 0..1 +'";
+    if (words.size() >= 4 && (words[1] == "->" || words[1] == "<->") && !words[2].ends_with(':')) {
+      return invalid_argument(fmt::format("'{0} {1} {2} {3}' has no colon after the receiver; write "
+                                          "'{0} {1} {2}: {3}'",
+                                          legible(words[0]), words[1], legible(words[2]),
+                                          legible(words[3])));
+    }
     if (words.size() < 4 || (words[1] != "->" && words[1] != "<->") || !words[2].ends_with(':')) {
       return invalid_argument(fmt::format("'{}' is no transfer; {}", legible(words[0]), kForm));
     }
@@ -163,6 +169,9 @@ class Reader {
 }  // namespace
 
 Result<WrittenSchedule> read_schedule(std::string_view text) {
+  // Some editors begin a file of UTF-8 with a byte-order mark.
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first != text.npos && text[first] == '{') return read_schedule_json(text);
   return Reader().read(text);

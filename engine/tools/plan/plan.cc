@@ -33,7 +33,7 @@ struct PlanOptions {
 Status write_pictures(const PlanOptions& a, const StepPlan& plan) {
   if (!a.svg.empty()) {
     if (Status s =
-            of_option("--svg", replace_file(a.svg, timeline_svg(plan_title(plan), plan.pipeline)));
+            write_picture("--svg", a.svg, timeline_svg(plan_title(plan), plan.pipeline));
         !s.ok()) {
       return s;
     }
@@ -135,7 +135,6 @@ Result<Exit> run_search(const PlanOptions& a, Console& console) {
 }
 
 Result<Exit> run_plan(PlanOptions a, Console& console) {
-  if (Status s = check_output_file("--svg", a.svg); !s.ok()) return s;
   if (Status s = check_output_file("--trace", a.trace); !s.ok()) return s;
   if (Status s = check_output_files({{"--svg", a.svg}, {"--trace", a.trace}}); !s.ok()) return s;
   if (a.search && a.decode) {
@@ -171,7 +170,7 @@ Subcommand add_plan(Command tool) {
       "formula says, and the simulator");
   app.add_flag("--explain", a.explain, "what every number is made of");
   add_formats(app, a.json, a.csv, "as JSON");
-  add_text(app, "--svg", a.svg, "FILE", "write the pipeline's picture to this file");
+  add_picture_file(app, "--svg", a.svg, "write the pipeline's picture to this file");
   add_text(app, "--trace", a.trace, "FILE", "write it as trace events, for Perfetto");
   app.footer(
       "Examples:\n"

@@ -213,8 +213,7 @@ Result<Exit> run_train(TrainArguments a, Console& console) {
     return exit_of_interruption();
   }
   if (!a.svg.empty()) {
-    if (Status s = replace_file(a.svg, svg_of(a.training, outcome)); !s.ok())
-      return of_option("--svg", s);
+    if (Status s = write_picture("--svg", a.svg, svg_of(a.training, outcome)); !s.ok()) return s;
   }
   console.out << (a.json ? json_of(a.training, outcome).dump() + "\n" : text_of(outcome));
   return outcome.good() ? Exit::ok : Exit::wrong;
@@ -274,7 +273,7 @@ Subcommand add_train(Command tool) {
       },
       "MACHINE",
       "a machine of 'rankine plan', on whose network and clock a step's calls and computing are");
-  add_output_file(app, "--svg", a.svg, "a plot of the losses");
+  add_picture_file(app, "--svg", a.svg, "a plot of the losses");
   app.add_flag("--json", a.json, "one line of JSON in place of the table");
   app.footer(
       "The text is made on the spot. Sums over ranks are in the order of ranks, so one thread that "

@@ -33,6 +33,13 @@ Json cost(const Json& of, int ranks, const std::string& ports) {
   return Json::parse(run.out)["dataflow"];
 }
 
+TEST(Gaps, NameTheNetworkWhoseDimensionsFollowTheRanks) {
+  const Captured run = run_captured({"gaps", "all_gather", "--algo", "bruck", "--ranks", "4",
+                                     "--ranks-to", "4", "--wiring", "torus"});
+  EXPECT_EQ(run.exit, 0) << run.err;
+  EXPECT_NE(run.out.find("(a port per link, 1 us, 100 GB/s; torus)"), std::string::npos) << run.out;
+}
+
 TEST(Gaps, AreWhereAnotherTakesLess) {
   const std::vector<Json> found =
       gaps({"all_reduce", "--algo", "trivance", "--ports", "2", "--ranks-to", "9"});

@@ -64,22 +64,83 @@ TEST(NcclTestsFlags, WhatIsNotSoIsExplained) {
     EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1);
     return run.err;
   };
-  EXPECT_THAT(error({"-g", "2"}), AllOf(HasSubstr("--ngpus is '2'; allowed is 1"),
-                                        HasSubstr("a rank is a thread: -t says how many")));
-  EXPECT_THAT(error({"-z", "1"}), AllOf(HasSubstr("--blocking is '1'"), HasSubstr("-m 1")));
   EXPECT_THAT(error({"-p", "2"}), HasSubstr("--parallel_init is '2'"));
-  EXPECT_THAT(error({"-G", "1"}), HasSubstr("--cudagraph is '1'"));
-  EXPECT_THAT(error({"-C", "1"}), HasSubstr("--report_cputime is '1'"));
-  EXPECT_THAT(error({"-R", "2"}), HasSubstr("--local_register is '2'"));
-  EXPECT_THAT(error({"-D", "1"}), HasSubstr("--device_implementation is '1'"));
-  EXPECT_THAT(error({"-V", "16"}), HasSubstr("--device_cta_count is '16'; no value is allowed"));
-  EXPECT_THAT(error({"-M", "1"}), HasSubstr("rankine topo"));
   EXPECT_THAT(error({"-a", "4"}), HasSubstr("--average is '4'; allowed are"));
   EXPECT_THAT(error({"-I", "2"}), HasSubstr("--per_iter_timing is '2'"));
   EXPECT_THAT(error({"-u", "-1"}), HasSubstr("--unalign is '-1'"));
   EXPECT_THAT(error({"-N", "x"}), HasSubstr("--run_cycles is 'x'"));
   EXPECT_THAT(error({"-K", "1"}), HasSubstr("--per_iter_skip is 1; it leaves batches out of"));
   EXPECT_THAT(error({"-I", "1", "-K", "3"}), HasSubstr("allowed are 0 to 2, below --iters"));
+}
+
+// Lines that people paste run; one warning names what has no effect.
+TEST(NcclTestsFlags, WhatHasNoEffectIsAWarning) {
+  const Captured run = perf({"-b", "8", "-e", "8", "-z", "2", "-D", "1", "-V", "16", "-M", "1",
+                             "-C", "1", "-R", "2", "-G", "1"});
+  EXPECT_EQ(run.exit, 0) << run.err;
+  EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+  for (const char* part : {"--blocking 2 (", "--device_implementation 1 (there is no device",
+                           "--device_cta_count 16 (", "rankine topo", "--report_cputime 1 (",
+                           "--local_register 2 (", "--cudagraph 1 ("}) {
+    EXPECT_THAT(run.err, HasSubstr(part));
+  }
+  EXPECT_EQ(perf({"-b", "8", "-e", "8", "-z", "1", "-z", "0"}).err, "");
+}
+
+TEST(NcclTestsFlags, GpusPerThreadAreRanks) {
+  const auto ranks = [](const std::vector<std::string>& flags) {
+    std::vector<std::string> arguments = {"perf", "all_reduce", "-b", "8",  "-e", "8", "-m",
+                                          "1",    "-n",         "1",  "-J", "-"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const Captured run = run_captured(arguments);
+    EXPECT_EQ(run.exit, 0) << run.err;
+    return run.exit == 0 ? json::parse(run.out).at("config").at("ranks").get<int>() : 0;
+  };
+  EXPECT_EQ(ranks({"-g", "2"}), 2);
+  EXPECT_EQ(ranks({"-t", "2", "-g", "2"}), 4);
+  EXPECT_EQ(ranks({"-t", "3", "-g", "1"}), 3);
+  EXPECT_THAT(run_captured({"perf", "all_reduce", "-t", "1024", "-g", "1024"}).err,
+              HasSubstr("--ngpus is 1024, with 1024 threads; together they are at most"));
+}
+
+TEST(NcclTestsFlags, AFactorOfOneStepsByBytes) {
+  const auto sizes = [](const std::vector<std::string>& flags) {
+    std::vector<std::size_t> found;
+    const json report = report_of(flags, 1);
+    for (const json& row : report.at("results")) found.push_back(row.at("size"));
+    return found;
+  };
+  EXPECT_EQ(sizes({"-b", "64", "-e", "256", "-f", "1", "-i", "64"}),
+            (std::vector<std::size_t>{64, 128, 192, 256}));
+  EXPECT_EQ(sizes({"-b", "8", "-e", "1M", "-f", "1"}), (std::vector<std::size_t>{8}));
+}
+
+TEST(NcclTestsFlags, NoWarmUpCallsAreAllowed) {
+  const json report = report_of({"-b", "8", "-e", "8", "-w", "0"});
+  EXPECT_EQ(report.at("config").at("warmup_iters"), 0);
+  EXPECT_EQ(report.at("out_of_bounds").at("count"), 0);
+}
+
+// Percentiles rise, the classes of the histogram hold all batches, and all times are there.
+TEST(NcclTestsJson, HasPercentilesTimesAndAHistogram) {
+  const json report = report_of({"-b", "8", "-e", "8"}, 7);
+  const json& row = report.at("results")[0];
+  const json& out = row.at("out_of_place");
+  EXPECT_LE(out.at("median"), out.at("p90"));
+  EXPECT_LE(out.at("p90"), out.at("p99"));
+  EXPECT_LE(out.at("p99"), out.at("p999"));
+  EXPECT_LE(out.at("p999"), out.at("max"));
+  EXPECT_GT(out.at("calls_per_second"), 0.0);
+  const json& times = row.at("out_of_place_per_iter");
+  EXPECT_EQ(times.at("times_us").size(), 7U);
+  int batches = 0;
+  double before = 0;
+  for (const json& one : times.at("histogram")) {
+    batches += one.at("batches").get<int>();
+    EXPECT_GE(one.at("from_us").get<double>(), before);
+    before = one.at("to_us");
+  }
+  EXPECT_EQ(batches, 7);
 }
 
 TEST(NcclTestsFlags, CyclesRepeatAllRows) {

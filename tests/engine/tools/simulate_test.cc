@@ -280,7 +280,7 @@ TEST(Batch, WorksFromAFileAndThroughTheTool) {
       << "\nnonsense\n";
   const Captured run = run_captured({"simulate", "--batch", path});
   std::remove(path.c_str());
-  EXPECT_EQ(run.exit, 0) << run.err;
+  EXPECT_EQ(run.exit, 1) << run.err;
   EXPECT_NE(run.err.find("1 request could not be answered"), std::string::npos) << run.err;
   std::istringstream lines(run.out);
   std::string first, second;
@@ -288,6 +288,16 @@ TEST(Batch, WorksFromAFileAndThroughTheTool) {
   EXPECT_EQ(Json::parse(first)["rounds"], 3);
   EXPECT_TRUE(Json::parse(second).contains("error"));
   EXPECT_EQ(run_captured({"simulate", "--batch", "/no/such/file"}).exit, 3);
+}
+
+TEST(Simulate, RefusesWhatTakesMoreMemoryThanAllowed) {
+  const std::vector<std::string> ask = {"simulate", "all_reduce", "--algo", "trivance", "--ranks",
+                                        "6561", "--network", "ring", "--memory"};
+  std::vector<std::string> little = ask;
+  little.push_back("100M");
+  const Captured run = run_captured(little);
+  EXPECT_EQ(run.exit, 3);
+  EXPECT_NE(run.err.find("GiB or more; 100 MiB are allowed"), std::string::npos) << run.err;
 }
 
 TEST(Batch, LinesWithoutEndTakeBoundedMemory) {

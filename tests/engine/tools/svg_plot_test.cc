@@ -49,6 +49,27 @@ TEST(SvgPlot, ShowsCurvesMarkersAndNames) {
   EXPECT_EQ(svg.find(">-0<"), std::string::npos);
 }
 
+// Beyond as many as there are colours, those that are the least somewhere stay.
+TEST(SvgPlot, ManyCurvesFade) {
+  Plot plot = small_plot();
+  plot.dotted.reset();
+  plot.curves.clear();
+  for (int i = 0; i < 30; ++i) {
+    const double high = i == 20 ? 1 : 50 + i;
+    plot.curves.push_back({"c" + std::to_string(i), {{32, high}, {512, i == 7 ? 2.0 : 90}}});
+  }
+  EXPECT_EQ(fade_all_but_least(plot), (std::vector<std::string>{"c0", "c7", "c20"}));
+  const std::string svg = to_svg(plot);
+  EXPECT_EQ(why_not_well_formed(svg), "");
+  EXPECT_EQ(count_of(svg, "<polyline"), 30u);
+  EXPECT_EQ(count_of(svg, "stroke=\"#d4d4d4\"/>"), 28u);  // and the legend's line
+  EXPECT_NE(svg.find(">27 others<"), std::string::npos);
+  EXPECT_NE(svg.find(">c20<"), std::string::npos);
+  EXPECT_EQ(svg.find(">c1<"), std::string::npos);
+  plot.curves.resize(8);
+  EXPECT_TRUE(fade_all_but_least(plot).empty());
+}
+
 TEST(SvgPlot, LargerSizesStandFurtherRight) {
   Plot plot = small_plot();
   plot.curves = {{"one", {{32, 0}, {512, 0}, {8192, 0}}}};

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,19 @@ struct Misuse {
   std::vector<std::string> arguments;
   std::vector<std::string> says;  // argument, value, what is allowed
 };
+
+// Where nobody sees a line that is rewritten, there are lines, and seldom ones.
+TEST(Progress, WithoutATerminalIsLinesAfterAWhile) {
+  std::ostringstream out, err;
+  Console console{.out = out, .err = err, .progress_after = 1e-9};
+  Progress progress(console);
+  while (err.str().empty()) progress.show("1 of 2");
+  EXPECT_EQ(err.str(), "1 of 2\n");
+  Console silent{.out = out, .err = err};
+  Progress none(silent);
+  none.show("2 of 2");
+  EXPECT_EQ(err.str(), "1 of 2\n");
+}
 
 TEST(Names, AreReadAsPeopleTypeThem) {
   const auto shown = [](const char* collective, const char* algorithm) {
@@ -62,7 +76,12 @@ TEST(Misuse, NamesArgumentValueAndWhatIsAllowed) {
       {{"-t", "4", "list"}, {"rankine: -t is no option", "options of 'rankine list' stand behind"}},
       {{"help", "lits"}, {"rankine: subcommand is 'lits'", "did you mean 'list'"}},
       {{"lits", "list"}, {"rankine: subcommand is 'lits'", "did you mean 'list'"}},
-      {{"perf"}, {"collective is required"}},
+      {{"perf"}, {"collective is required, as in 'rankine perf all_reduce'"}},
+      {{"gaps"}, {"collective is required, as in 'rankine gaps all_reduce --algo trivance"}},
+      {{"simulate"}, {"collective is required", "as in 'rankine simulate all_reduce"}},
+      {{"list", "--short", "--json"}, {"--short has names and summaries only; --json asks for more"}},
+      {{"show", "all_reduce", "--svg", "x.jpg"}, {"--svg is 'x.jpg'", ".svg, .png, .pdf or .eps"}},
+      {{"perf", "all_reduce", "--plot", "x.gif"}, {"--plot is 'x.gif'", ".svg, .png"}},
       {{"perf", "allreduse"}, {"collective is 'allreduse'", "did you mean 'all_reduce'"}},
       {{"perf", "all_reduce", "extra"}, {"'extra'", "too many"}},
       {{"perf", "all_reduce", "--rank", "3"}, {"--rank ", "did you mean '--ranks'"}},
@@ -71,7 +90,7 @@ TEST(Misuse, NamesArgumentValueAndWhatIsAllowed) {
       {{"perf", "all_reduce", "-b", "8Q"}, {"--minbytes is '8Q'", "64MiB"}},
       {{"perf", "all_reduce", "-e", "99999999T"}, {"--maxbytes is '99999999T'", "63 bits"}},
       {{"perf", "all_reduce", "-b", "1M", "-e", "1K"}, {"--minbytes is 1M", "--maxbytes", "1K"}},
-      {{"perf", "all_reduce", "-f", "1"}, {"--stepfactor is '1'", "2 to 1024"}},
+      {{"perf", "all_reduce", "-f", "0"}, {"--stepfactor is '0'", "1 to 1024"}},
       {{"perf", "all_reduce", "-i", "0"}, {"--stepbytes is '0'", "from 1"}},
       {{"perf", "all_reduce", "-i", "1"}, {"--stepbytes is 1", "100000 sizes"}},
       {{"perf", "all_reduce", "-d", "f33"}, {"--datatype is 'f33'", "bf16", "'f32'?"}},
@@ -114,7 +133,7 @@ TEST(Misuse, NamesArgumentValueAndWhatIsAllowed) {
       {{"verify", "--collective", "barrier", "--algo", "ring"}, {"--algo for barrier is 'ring'"}},
       {{"show", "all_reduce"}, {"--algo is needed", "ring"}},
       {{"show", "all_reduce", "--algo", "ring,direct_one_shot"}, {"one algorithm is allowed"}},
-      {{"show", "all_reduce", "--algo", "ring", "--ranks", "65"}, {"--ranks is '65'", "1 to 64"}},
+      {{"show", "all_reduce", "--algo", "ring", "--ranks", "129"}, {"--ranks is '129'", "1 to 128"}},
       {{"show", "all_reduce", "--algo", "ring", "--round", "6"}, {"--round is 6", "0 to 5"}},
       {{"show", "broadcast", "--algo", "chain", "--root", "4"}, {"root is 4", "0 to 3"}},
       {{"show", "all_reduce", "--algo", "ring", "--utf8", "si"}, {"--utf8 is 'si'", "never"}},
