@@ -182,5 +182,76 @@ TEST(Rooms, PublicHeadersShowNoInside) {
   }
 }
 
+// --- functions that C calls ---------------------------------------------------------------------
+
+std::string without_comments(const std::string& file) {
+  std::ifstream lines(file);
+  std::string text;
+  for (std::string line; std::getline(lines, line);)
+    text += line.substr(0, line.find("//")) + "\n";
+  return text;
+}
+
+// Behind the bracket that closes the one at `begin`.
+std::size_t end_of(const std::string& text, std::size_t begin) {
+  const char open = text[begin], close = open == '{' ? '}' : ')';
+  int depth = 0;
+  for (std::size_t i = begin; i < text.size(); ++i) {
+    if (text[i] == open) ++depth;
+    if (text[i] == close && --depth == 0) return i + 1;
+  }
+  return text.size();
+}
+
+// What a function's body calls outside guards, from which no exception gets out.
+std::set<std::string> unguarded_calls(std::string body) {
+  static const std::regex guard("\\b(guarded|start_mpi)\\s*\\("), call("(\\w+)\\s*\\(");
+  for (std::smatch found; std::regex_search(body, found, guard);) {
+    const auto begin = static_cast<std::size_t>(found.position());
+    const auto bracket = begin + static_cast<std::size_t>(found.length()) - 1;
+    body.erase(begin, end_of(body, bracket) - begin);
+  }
+  std::set<std::string> calls;
+  for (std::sregex_iterator at(body.begin(), body.end(), call), end; at != end; ++at)
+    calls.insert((*at)[1]);
+  return calls;
+}
+
+// A program in C, Fortran or Python cannot catch what is thrown.
+TEST(Rooms, NothingIsThrownAtC) {
+  // MPI's own functions, what is noexcept or guarded itself, words of the language, and the macros
+  // that give lists of parameters.
+  const std::regex may_be_called(
+      "P?MPI_\\w*|call|tell|told|give|move_on|move_on_until_over|move_on_in_mpi|requests|"
+      "reinterpret_cast|static_cast|RANKINE_\\w*|PARAMETERS|sizeof|if|for|while|return");
+  int functions = 0;
+  for (const auto& [file, unused] : includes()) {
+    const std::string text = without_comments(file);
+    for (std::size_t at = 0; (at = text.find("extern \"C\" {", at)) != std::string::npos;) {
+      const std::size_t end = end_of(text, text.find('{', at));
+      std::size_t next = text.find('{', at) + 1, begin = next;
+      for (; next < end; ++next) {
+        if (text[next] == ';' || text[next] == '}') begin = next + 1;
+        if (text[next] != '{') continue;
+        const std::string header = text.substr(begin, next - begin);
+        const std::size_t behind = end_of(text, next);
+        const std::string body = text.substr(next, behind - next);
+        begin = behind;
+        next = behind - 1;
+        static const std::regex is_type("\\b(struct|enum|union)\\b[^()]*$");
+        if (std::regex_search(header, is_type)) continue;
+        ++functions;
+        if (header.find("noexcept") != std::string::npos) continue;
+        for (const std::string& called : unguarded_calls(body)) {
+          EXPECT_TRUE(std::regex_match(called, may_be_called))
+              << file << ": " << called << "() may throw, and is not in guarded():" << header;
+        }
+      }
+      at = end;
+    }
+  }
+  EXPECT_GE(functions, 100);
+}
+
 }  // namespace
 }  // namespace rankine

@@ -38,6 +38,8 @@ rkResult_t guarded(const char* function, const Body& body) noexcept {
     return tell(function, rkOutOfMemory, "there is no memory");
   } catch (const std::exception& e) {
     return tell(function, rkInternalError, e.what());
+  } catch (...) {  // of a C++ function that the caller has given as a C one
+    return tell(function, rkInternalError, "what was thrown is no std::exception");
   }
 }
 

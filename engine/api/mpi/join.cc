@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <limits>
 #include <new>
@@ -13,6 +14,7 @@
 #include "engine/api/communicator.h"
 #include "engine/api/mpi/member_state.h"
 #include "engine/api/mpi/mpi_error.h"
+#include "engine/api/mpi/shared_host.h"
 #include "engine/api/version.h"
 #include "engine/base/splitmix.h"
 #include "engine/network/fabric.h"
@@ -59,12 +61,15 @@ class NodeComm {
   NodeComm(const NodeComm&) = delete;
   NodeComm& operator=(const NodeComm&) = delete;
 
-  // `made_up`: which of a machine's nodes this is; 0 where a machine is one.
+  // `made_up`: which of a machine's nodes this is; 0 where a machine is one. Processes of a machine
+  // that cannot share memory, in containers, are on different nodes.
   Status make(MPI_Comm comm, int rank, int made_up) {
     MPI_Comm machine = MPI_COMM_NULL;
     int code = MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &machine);
     if (code != MPI_SUCCESS) return mpi_status("MPI_Comm_split_type", code);
-    code = MPI_Comm_split(machine, made_up, rank, &comm_);
+    const std::uint64_t node = mixed(shared_host().memory, static_cast<std::uint64_t>(made_up));
+    constexpr std::uint64_t kColors = std::numeric_limits<int>::max();
+    code = MPI_Comm_split(machine, static_cast<int>(node & kColors), rank, &comm_);
     MPI_Comm_free(&machine);
     if (code != MPI_SUCCESS) return mpi_status("MPI_Comm_split", code);
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);

@@ -64,6 +64,8 @@ struct Member::State {
   void begin_waiting(const CallOptions& of) noexcept;
   // The call's plan, made now where there is none.
   Result<Ready*> find(const Call& call);
+  // Has the memory that its calls take beside their buffers.
+  Status make_room(const Ready& ready) { return memory_of(ready, {}).status(); }
   Status end_with(Status reason) noexcept;
   // "memory and MPI"
   std::string ways_in_words() const;

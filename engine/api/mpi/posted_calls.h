@@ -18,6 +18,9 @@ namespace rankine::mpi {
 // (bench/results/mpi.md).
 inline constexpr std::size_t kMostPosted = std::size_t{32} << 10;
 
+// Whether blocks of these lengths have kMostPosted bytes at most in all.
+bool is_short(std::span<const std::uint64_t> sends);
+
 // One rank's call.
 struct PostedCall {
   Function function{};

@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 
+#include "engine/api/mpi/guarded.h"
 #include "engine/api/mpi/preload_collectives.h"
 #include "engine/api/mpi/preload_communicators.h"
 #include "engine/api/mpi/preload_functions.h"
@@ -47,54 +48,7 @@ int prepare(Function function, MPI_Comm comm, MPI_Request* request,
   return MPI_ERR_OTHER;
 }
 
-}  // namespace
-}  // namespace rankine::mpi
-
-using namespace rankine;
-using namespace rankine::mpi;
-
-extern "C" {
-
-#define RANKINE_WAITED_FOR(Name, name, PARAMETERS)                                    \
-  int MPI_##Name(PARAMETERS(RANKINE_DECLARED) MPI_Comm comm) {                        \
-    const auto pass_on = [&] { return PMPI_##Name(PARAMETERS(RANKINE_GIVEN) comm); }; \
-    Taking call(Function::name, {}, comm, std::ref(pass_on));                         \
-    return rankine::mpi::name(call PARAMETERS(RANKINE_ALSO_GIVEN));                   \
-  }
-RANKINE_FUNCTIONS(RANKINE_WAITED_FOR, RANKINE_WAITED_FOR)
-
-#define RANKINE_STARTED(Name, name, PARAMETERS)                                                 \
-  int MPI_I##name(PARAMETERS(RANKINE_DECLARED) MPI_Comm comm, MPI_Request* request) {           \
-    const auto pass_on = [&] { return PMPI_I##name(PARAMETERS(RANKINE_GIVEN) comm, request); }; \
-    Taking call(Function::name, {Form::started, request}, comm, std::ref(pass_on));             \
-    return rankine::mpi::name(call PARAMETERS(RANKINE_ALSO_GIVEN));                             \
-  }
-RANKINE_FUNCTIONS(RANKINE_STARTED, RANKINE_STARTED)
-
-// MPI's since its version 4, Open MPI's before under names of its own (in mpi-ext.h), unless it was
-// built without.
-#define RANKINE_PREPARED(MPI_FUNCTION, name, PARAMETERS)                                       \
-  [[gnu::weak]] int P##MPI_FUNCTION(PARAMETERS(RANKINE_DECLARED) MPI_Comm comm, MPI_Info info, \
-                                    MPI_Request* request);                                     \
-  int MPI_FUNCTION(PARAMETERS(RANKINE_DECLARED) MPI_Comm comm, MPI_Info info,                  \
-                   MPI_Request* request) {                                                     \
-    return prepare(                                                                            \
-        Function::name, comm, request,                                                         \
-        [=](Taking& call) { return rankine::mpi::name(call PARAMETERS(RANKINE_ALSO_GIVEN)); }, \
-        [&] { return P##MPI_FUNCTION(PARAMETERS(RANKINE_GIVEN) comm, info, request); });       \
-  }
-#if MPI_VERSION >= 4
-#define RANKINE_PREPARED_MPI(Name, name, PARAMETERS) \
-  RANKINE_PREPARED(MPI_##Name##_init, name, PARAMETERS)
-RANKINE_FUNCTIONS(RANKINE_PREPARED_MPI, RANKINE_PREPARED_MPI)
-#endif
-#ifdef OPEN_MPI
-#define RANKINE_PREPARED_MPIX(Name, name, PARAMETERS) \
-  RANKINE_PREPARED(MPIX_##Name##_init, name, PARAMETERS)
-RANKINE_FUNCTIONS(RANKINE_PREPARED_MPIX, RANKINE_PREPARED_MPIX)
-#endif
-
-int MPI_Finalize() {
+int end_all() {
   prepared_calls().end();
   communicators().forget_all();
   requests().end();
@@ -104,6 +58,78 @@ int MPI_Finalize() {
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (rank == 0) report().print(rank, ranks);
   }
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+}  // namespace rankine::mpi
+
+using namespace rankine;
+using namespace rankine::mpi;
+
+extern "C" {
+
+// MPI_FUNCTION is MPI_Bcast or MPI_Bcast_c, and DECLARED how its parameters are declared.
+#define RANKINE_WAITED_FOR_AS(MPI_FUNCTION, name, PARAMETERS, DECLARED)                  \
+  int MPI_FUNCTION(PARAMETERS(DECLARED) MPI_Comm comm) {                                 \
+    return guarded(comm, [&] {                                                           \
+      const auto pass_on = [&] { return P##MPI_FUNCTION(PARAMETERS(RANKINE_GIVEN) comm); }; \
+      Taking call(Function::name, {}, comm, std::ref(pass_on));                          \
+      return rankine::mpi::name(call PARAMETERS(RANKINE_ALSO_GIVEN));                    \
+    });                                                                                  \
+  }
+#define RANKINE_WAITED_FOR(Name, name, PARAMETERS) \
+  RANKINE_WAITED_FOR_AS(MPI_##Name, name, PARAMETERS, RANKINE_DECLARED)
+RANKINE_FUNCTIONS(RANKINE_WAITED_FOR, RANKINE_WAITED_FOR)
+
+#define RANKINE_STARTED_AS(MPI_FUNCTION, name, PARAMETERS, DECLARED)                              \
+  int MPI_FUNCTION(PARAMETERS(DECLARED) MPI_Comm comm, MPI_Request* request) {                    \
+    return guarded(comm, [&] {                                                                    \
+      const auto pass_on = [&] {                                                                  \
+        return P##MPI_FUNCTION(PARAMETERS(RANKINE_GIVEN) comm, request);                          \
+      };                                                                                          \
+      Taking call(Function::name, {Form::started, request}, comm, std::ref(pass_on));             \
+      return rankine::mpi::name(call PARAMETERS(RANKINE_ALSO_GIVEN));                             \
+    });                                                                                           \
+  }
+#define RANKINE_STARTED(Name, name, PARAMETERS) \
+  RANKINE_STARTED_AS(MPI_I##name, name, PARAMETERS, RANKINE_DECLARED)
+RANKINE_FUNCTIONS(RANKINE_STARTED, RANKINE_STARTED)
+
+// MPI's since its version 4, Open MPI's before under names of its own (in mpi-ext.h), unless it was
+// built without.
+#define RANKINE_PREPARED_AS(MPI_FUNCTION, name, PARAMETERS, DECLARED)                            \
+  [[gnu::weak]] int P##MPI_FUNCTION(PARAMETERS(DECLARED) MPI_Comm comm, MPI_Info info,           \
+                                    MPI_Request* request);                                       \
+  int MPI_FUNCTION(PARAMETERS(DECLARED) MPI_Comm comm, MPI_Info info, MPI_Request* request) {    \
+    return guarded(comm, [&] {                                                                   \
+      return prepare(                                                                            \
+          Function::name, comm, request,                                                         \
+          [=](Taking& call) { return rankine::mpi::name(call PARAMETERS(RANKINE_ALSO_GIVEN)); }, \
+          [&] { return P##MPI_FUNCTION(PARAMETERS(RANKINE_GIVEN) comm, info, request); });       \
+    });                                                                                          \
+  }
+#ifdef OPEN_MPI
+#define RANKINE_PREPARED_MPIX(Name, name, PARAMETERS) \
+  RANKINE_PREPARED_AS(MPIX_##Name##_init, name, PARAMETERS, RANKINE_DECLARED)
+RANKINE_FUNCTIONS(RANKINE_PREPARED_MPIX, RANKINE_PREPARED_MPIX)
+#endif
+
+#if MPI_VERSION >= 4
+#define RANKINE_PREPARED_MPI(Name, name, PARAMETERS) \
+  RANKINE_PREPARED_AS(MPI_##Name##_init, name, PARAMETERS, RANKINE_DECLARED)
+RANKINE_FUNCTIONS(RANKINE_PREPARED_MPI, RANKINE_PREPARED_MPI)
+
+// Functions with large counts, which a barrier has none of. Ranks may mix them with the others.
+#define RANKINE_LARGE(Name, name, PARAMETERS)                                           \
+  RANKINE_WAITED_FOR_AS(MPI_##Name##_c, name, PARAMETERS, RANKINE_DECLARED_LARGE)       \
+  RANKINE_STARTED_AS(MPI_I##name##_c, name, PARAMETERS, RANKINE_DECLARED_LARGE)         \
+  RANKINE_PREPARED_AS(MPI_##Name##_init_c, name, PARAMETERS, RANKINE_DECLARED_LARGE)
+RANKINE_FUNCTIONS_WITH_COUNTS(RANKINE_LARGE)
+#endif
+
+int MPI_Finalize() {
+  static_cast<void>(guarded(MPI_COMM_NULL, [] { return end_all(); }));
   return PMPI_Finalize();
 }
 }

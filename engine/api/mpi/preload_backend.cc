@@ -2,12 +2,15 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -16,37 +19,208 @@
 #include "engine/api/communicator.h"
 #include "engine/api/idling.h"
 #include "engine/api/mpi/member.h"
+#include "engine/api/mpi/shared_host.h"
+#include "engine/base/cache_line.h"
 #include "engine/base/splitmix.h"
 #include "engine/run/other_work.h"
 
 namespace rankine::mpi {
 namespace {
 
-class OverMessages : public Backend {
- public:
-  explicit OverMessages(std::unique_ptr<Member> member) : member_(std::move(member)) {}
-  Status call(Call& call) override { return member_->call(call); }
-  Status barrier() override { return member_->barrier(); }
-  Status can(const Call& call) override { return member_->plan_of(call).status(); }
-  std::optional<Passed> leaves_to_mpi(const Call&) override { return std::nullopt; }
-  std::optional<Passed> leaves_start_to_mpi(const Call&) override { return Passed::not_waited_for; }
-  Status start(Call&, std::shared_ptr<StartedCollective>, MPI_Request*) override {
-    return {Code::invalid_argument, "calls by messages are not started"};  // as we have said
-  }
-  PostLog* post_log() override { return nullptr; }
-  bool is_over_memory() const override { return false; }
-  const std::string& name() const override { return name_; }
-
- private:
-  const std::string name_;
-  std::unique_ptr<Member> member_;
-};
+// MPI knows no deadlines: a program may let the others wait as long as it likes.
+constexpr auto kForever = std::chrono::milliseconds::max();
 
 bool all_say(MPI_Comm comm, bool yes) {
   int mine = yes ? 1 : 0, all = 0;
   MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm);
   return all != 0;
 }
+
+// A backend whose ranks agree on each kind of call before the first one: whether all have a plan
+// and the memory for it. A kind is what all ranks know alike of a call. Whether it is in place is
+// not part of that: ranks agree on both.
+class Agreeing : public Backend {
+ public:
+  Agreeing(Rank rank, int ranks) : rank_(rank), ranks_(ranks) {}
+
+  // The plans of what ranks call to agree, before they do for the first time.
+  virtual Status prepare() { return has_plan(agreement()); }
+
+  Result<std::optional<Passed>> leaves_to_mpi(const Call& call) override {
+    finish_started();
+    // There is always room for a barrier.
+    const bool is_barrier = call.collective == Collective::barrier;
+    Kind kind = is_barrier ? Kind::planned : ask_for(call);
+    if (has_questions()) {
+      if (Status status = agree(); !status.ok()) return status;
+      if (!is_barrier) kind = kinds_.at(kind_of(call));
+    }
+    return kind == Kind::refused ? std::optional(Passed::refused) : std::nullopt;
+  }
+
+ protected:
+  enum class Kind : std::uint8_t {
+    asked_for,  // all ranks have yet to say whether they have the memory
+    planned,
+    refused,  // there is no plan for it, or no memory on some rank
+  };
+  static constexpr std::size_t kMostKinds = 65'536, kMostAskedFor = 64;
+
+  // Has the memory for that plan too. May throw std::bad_alloc.
+  virtual Status plan(const Call& call) = 0;
+  Status has_plan(const Call& call) noexcept {
+    try {
+      return plan(call);
+    } catch (const std::bad_alloc&) {
+      return make_error(Code::out_of_memory, [] { return "no memory for a plan"; });
+    }
+  }
+  virtual void finish_started() {}
+  // Whether something beside kinds is to be agreed on, this rank's answer, and that of all.
+  virtual bool has_questions() const { return !asked_for_.empty(); }
+  virtual bool answer() { return true; }
+  virtual void hear(bool) {}
+
+  static std::uint64_t kind_of(const Call& call) {
+    std::uint64_t kind = 0;
+    const auto mix = [&kind](std::uint64_t n) { kind = mixed(kind, n); };
+    mix(static_cast<std::uint64_t>(call.collective) << 16 |
+        static_cast<std::uint64_t>(call.type) << 8 | static_cast<std::uint64_t>(call.op));
+    mix(call.count);
+    mix(static_cast<std::uint64_t>(call.root));
+    for (const std::size_t count : call.counts) mix(count);
+    return kind;
+  }
+  bool knows(const Call& call) const { return kinds_.contains(kind_of(call)); }
+  std::size_t asked_for() const { return asked_for_.size(); }
+  // What is known of its kind, as all ranks see it; a new one is to be asked for.
+  Kind ask_for(const Call& call) {
+    const std::uint64_t kind = kind_of(call);
+    if (kind == last_planned_) return Kind::planned;  // many calls are like the one before
+    if (kinds_.size() >= kMostKinds) {
+      kinds_.clear();
+      last_planned_.reset();
+      asked_for_.clear();
+    }
+    const auto [known, is_new] = kinds_.try_emplace(kind, Kind::asked_for);
+    if (is_new) {
+      AskedFor asked{planned(call), {call.counts.begin(), call.counts.end()}, kind};
+      asked.call.counts = {};
+      asked_for_.push_back(std::move(asked));
+    }
+    if (known->second == Kind::planned) last_planned_ = kind;
+    return known->second;
+  }
+  static Call planned(const Call& call) {
+    if (call.collective != Collective::barrier) return call;
+    return {.collective = Collective::barrier,
+            .count = 1,
+            .type = DataType::u32,
+            .op = ReduceOp::bor,
+            .options = call.options};
+  }
+  // Once: there may be many such calls.
+  void say_no_room(const Status& status) {
+    if (!std::exchange(said_no_room_, true))
+      std::fprintf(stderr, "rankine: calls are left to MPI: %s\n", status.text().c_str());
+  }
+  Rank rank() const { return rank_; }
+  int ranks() const { return ranks_; }
+
+ private:
+  struct AskedFor {
+    Call call;
+    std::vector<std::size_t> counts;  // the call's
+    std::uint64_t kind;
+  };
+  // One more may come with the call that lets ranks agree, and beside kinds there is one question.
+  using Answers = std::array<std::uint8_t, kMostAskedFor + 2>;
+
+  // Tells this call from those of the program: ranks that make different calls are told.
+  static constexpr std::uint64_t kTag = 0x6167726565;  // "agree"
+  Call agreement() {
+    return {.collective = Collective::all_reduce,
+            .in = mine_.data(),
+            .out = all_.data(),
+            .count = mine_.size(),
+            .type = DataType::u8,
+            .op = ReduceOp::min,
+            .options = {.timeout = kForever, .tag = kTag}};
+  }
+
+  // This rank's part: a plan for buffers that lie apart and for some that do not, and scratch.
+  Status have_memory(Call call) {
+    // Nobody looks at what is there.
+    std::byte* const here = reinterpret_cast<std::byte*>(mine_.data());
+    const Traffic traffic = traffic_of(call, rank_, ranks_);
+    call.in = here;
+    call.out = all_.data();
+    Status status = has_plan(call);
+    if (!status.ok() || call.collective == Collective::barrier) return status;
+    call.out = here;
+    status = has_plan(call);
+    if (!status.ok()) return status;
+    // Both sides may be packed, the one into parts that begin with a cache line.
+    const std::size_t bytes = traffic.in + traffic.out + 4 * kCacheLine;
+    if (scratch().have(bytes)) return {};
+    return make_error(Code::out_of_memory, [&] {
+      return "the system refuses " + std::to_string(bytes) + " bytes for data that are packed";
+    });
+  }
+
+  // Whether every rank has the memory that calls of the new kinds take; what is there stays there.
+  // Asked before anything is moved, since who finds none in the midst of a call ends it for all.
+  Status agree() {
+    mine_.fill(1);
+    std::size_t next = 0;
+    for (AskedFor& asked : asked_for_) {
+      asked.call.counts = asked.counts;
+      const Status status = have_memory(asked.call);
+      mine_[next++] = status.ok() ? 1 : 0;
+      // What has no plan has none on any rank, and the report says so.
+      if (!status.ok() && status.code() != Code::invalid_argument) say_no_room(status);
+    }
+    mine_.back() = answer() ? 1 : 0;
+    Call call = agreement();
+    if (Status status = this->call(call); !status.ok()) return status;
+    next = 0;
+    for (const AskedFor& asked : asked_for_)
+      kinds_[asked.kind] = all_[next++] != 0 ? Kind::planned : Kind::refused;
+    asked_for_.clear();
+    hear(all_.back() != 0);
+    return {};
+  }
+
+  const Rank rank_;
+  const int ranks_;
+  Answers mine_{}, all_{};
+  std::unordered_map<std::uint64_t, Kind> kinds_;
+  std::optional<std::uint64_t> last_planned_;  // is in kinds_
+  std::vector<AskedFor> asked_for_;
+  bool said_no_room_ = false;
+};
+
+class OverMessages : public Agreeing {
+ public:
+  explicit OverMessages(std::unique_ptr<Member> member)
+      : Agreeing(member->rank(), member->ranks()), member_(std::move(member)) {}
+  Status call(Call& call) override { return member_->call(call); }
+  Status barrier() override { return member_->barrier(); }
+  std::optional<Passed> leaves_start_to_mpi(const Call&) override { return Passed::not_waited_for; }
+  Status start(Call&, std::shared_ptr<StartedCollective>, MPI_Request*) override {
+    return {Code::invalid_argument, "calls by messages are not started"};  // as we have said
+  }
+  Result<PostLog*> post_log() override { return static_cast<PostLog*>(nullptr); }
+  void end(const Status& why) override { member_->abort(why.text()); }
+  bool is_over_memory() const override { return false; }
+  const std::string& name() const override { return name_; }
+
+ private:
+  Status plan(const Call& call) override { return member_->plan_of(call).status(); }
+
+  const std::string name_;
+  std::unique_ptr<Member> member_;
+};
 
 // Whoever waits in shared memory may be the one whom another rank waits for in MPI, before it makes
 // the same call: for a message that he has started to send, say. So MPI goes on as well, and so do
@@ -75,14 +249,15 @@ class LettingMpiGoOn : public OtherWork {
 };
 
 // Of processes of one node: they meet as any processes do (communicator.h).
-class OverMemory : public Backend {
+class OverMemory : public Agreeing {
  public:
   OverMemory(MPI_Comm comm, std::string name, std::unique_ptr<rankine::Member> member,
              const WaitPolicy& policy)
-      : comm_(comm),
+      : Agreeing(member->rank(), member->ranks()),
         name_(std::move(name)),
         policy_(policy),
         work_(comm, policy_),
+        addresses_(static_cast<std::size_t>(member->ranks())),
         member_(std::move(member)) {
     member_->give_way_to(&work_);
   }
@@ -91,28 +266,19 @@ class OverMemory : public Backend {
     finish_started();
     if (post_log_) post_log_->end();
   }
+  Status prepare() override {
+    Status status = Agreeing::prepare();
+    return status.ok() ? has_plan(exchange_of_addresses()) : status;
+  }
   Status call(Call& call) override {
     call.options.timeout = kForever;
     return member_->call(call);
   }
   Status barrier() override { return member_->barrier({.timeout = kForever}); }
-  Status can(const Call& call) override { return member_->plan_of(call).status(); }
-  std::optional<Passed> leaves_to_mpi(const Call& call) override {
-    finish_started();
-    // There is always room for a barrier.
-    const bool is_barrier = call.collective == Collective::barrier;
-    Kind kind = is_barrier ? Kind::planned : ask_for(call);
-    if (!asked_for_.empty() || (asks_to_start_ && !starts_)) {
-      agree();
-      if (!is_barrier) kind = kinds_.at(kind_of(call));
-    }
-    return kind == Kind::refused ? std::optional(Passed::refused) : std::nullopt;
-  }
   std::optional<Passed> leaves_start_to_mpi(const Call& call) override {
     asks_to_start_ = true;
     // Each is planned when they are agreed on.
-    if (asked_for_.size() >= kMostAskedFor && !kinds_.contains(kind_of(call)))
-      return Passed::first_calls;
+    if (asked_for() >= kMostAskedFor && !knows(call)) return Passed::first_calls;
     switch (ask_for(call)) {
       case Kind::asked_for:
         return Passed::first_calls;
@@ -132,138 +298,95 @@ class OverMemory : public Backend {
     return requests().start([&] { return member_->start(planned(call)); }, std::move(started),
                             handle);
   }
-  PostLog* post_log() override {
+  Result<PostLog*> post_log() override {
     finish_started();
-    if (!post_log_ && !has_no_log_) open_post_log();
+    if (!post_log_ && !has_no_log_) {
+      if (Status status = open_post_log(); !status.ok()) return status;
+    }
     return post_log_ ? &*post_log_ : nullptr;
   }
+  void end(const Status& why) override { member_->communicator().abort(why); }
   bool is_over_memory() const override { return true; }
   const std::string& name() const override { return name_; }
 
  private:
-  enum class Kind : std::uint8_t {
-    asked_for,  // all ranks have yet to say whether they have the memory
-    planned,
-    refused,  // there is no plan for it, or no room on some rank
-  };
-  struct AskedFor {
-    Call call;
-    std::vector<std::size_t> counts;  // the call's
-    std::uint64_t kind;
-  };
-
-  static constexpr std::size_t kMostKinds = 65'536, kMostAskedFor = 64;
-
-  static std::uint64_t kind_of(const Call& call) {
-    std::uint64_t kind = 0;
-    const auto mix = [&kind](std::uint64_t n) { kind = mixed(kind, n); };
-    mix(static_cast<std::uint64_t>(call.collective) << 16 |
-        static_cast<std::uint64_t>(call.type) << 8 | static_cast<std::uint64_t>(call.op));
-    mix(call.count);
-    mix(static_cast<std::uint64_t>(call.root));
-    for (const std::size_t count : call.counts) mix(count);
-    const bool all_know_where =
-        call.collective == Collective::all_reduce || call.collective == Collective::all_to_all;
-    mix(all_know_where && call.in == call.out ? 1 : 0);
-    return kind;
+  Status plan(const Call& call) override { return member_->plan_of(call).status(); }
+  bool has_questions() const override {
+    return Agreeing::has_questions() || (asks_to_start_ && !starts_);
   }
-  // What is known of its kind, as all ranks see it; a new one is to be asked for.
-  Kind ask_for(const Call& call) {
-    const std::uint64_t kind = kind_of(call);
-    if (kind == last_planned_) return Kind::planned;  // many calls are like the one before
-    if (kinds_.size() >= kMostKinds) {
-      kinds_.clear();
-      last_planned_.reset();
-      asked_for_.clear();
-    }
-    const auto [known, is_new] = kinds_.try_emplace(kind, Kind::asked_for);
-    if (is_new) {
-      AskedFor asked{planned(call), {call.counts.begin(), call.counts.end()}, kind};
-      asked.call.counts = {};
-      asked_for_.push_back(std::move(asked));
-    }
-    if (known->second == Kind::planned) last_planned_ = kind;
-    return known->second;
+  bool answer() override {
+    if (!asks_to_start_ || starts_) return true;
+    const Status status = requests().begin();
+    if (!status.ok())
+      std::fprintf(stderr, "rankine: started calls are left to MPI: %s\n", status.text().c_str());
+    return status.ok();
   }
-  static Call planned(const Call& call) {
-    if (call.collective != Collective::barrier) return call;
-    return {.collective = Collective::barrier,
-            .count = 1,
-            .type = DataType::u32,
-            .op = ReduceOp::bor,
-            .options = call.options};
-  }
-
-  // Whether every rank has the memory that calls of the new kinds take; what is there stays there.
-  // Asked before anything is moved, since who finds none in the midst of a call ends it for all.
-  void agree() {
-    std::vector<unsigned char> has;
-    for (AskedFor& asked : asked_for_) {
-      asked.call.counts = asked.counts;
-      const Status status = member_->plan_of(asked.call).status();
-      has.push_back(status.ok() ? 1 : 0);
-      // What has no plan has none on any rank, and says so when it is called.
-      if (!status.ok() && status.code() != Code::invalid_argument) say_no_room(status);
-    }
-    MPI_Allreduce(MPI_IN_PLACE, has.data(), static_cast<int>(has.size()), MPI_UNSIGNED_CHAR,
-                  MPI_MIN, comm_);
-    for (std::size_t i = 0; i < has.size(); ++i)
-      kinds_[asked_for_[i].kind] = has[i] != 0 ? Kind::planned : Kind::refused;
-    asked_for_.clear();
-    if (asks_to_start_ && !starts_) {
-      const Status status = requests().begin();
-      starts_ = all_say(comm_, status.ok());
-      if (!status.ok())
-        std::fprintf(stderr, "rankine: started calls are left to MPI: %s\n", status.text().c_str());
-    }
+  void hear(bool all_begin) override {
+    if (asks_to_start_ && !starts_) starts_ = all_begin;
   }
   // A call that waits comes after those that are started here, which all ranks start before it.
-  void finish_started() {
+  void finish_started() override {
     // Acquire: pairs with the release in Requests::complete().
     for (int turn = 0; under_way_.load(std::memory_order_acquire) > 0; ++turn) work_.give_way(turn);
   }
-  // Once: there may be many such calls.
-  void say_no_room(const Status& status) {
-    if (!std::exchange(said_no_room_, true))
-      std::fprintf(stderr, "rankine: calls are left to MPI: %s\n", status.text().c_str());
+  Call exchange_of_addresses() {
+    return {.collective = Collective::all_gather,
+            .in = &address_,
+            .out = addresses_.data(),
+            .count = sizeof(address_),
+            .type = DataType::u8,
+            .options = {.timeout = kForever, .tag = kAddresses}};
   }
-  void open_post_log() {
+  Status open_post_log() {
     auto log = PostLog::make(*member_, kForever);
     if (!log.ok()) say_no_room(log.status());
-    has_no_log_ = !all_say(comm_, log.ok());
-    if (has_no_log_) return;
-    const std::byte* const mine = log->address();
-    std::vector<const std::byte*> all(static_cast<std::size_t>(member_->ranks()));
-    MPI_Allgather(&mine, sizeof(mine), MPI_BYTE, all.data(), sizeof(mine), MPI_BYTE, comm_);
-    log->meet(std::move(all));
+    address_ = log.ok() ? log->address() : nullptr;
+    Call call = exchange_of_addresses();
+    if (Status status = this->call(call); !status.ok()) return status;
+    has_no_log_ = std::ranges::find(addresses_, nullptr) != addresses_.end();
+    if (has_no_log_) return {};
+    log->meet(addresses_);
     post_log_.emplace(std::move(*log));
+    return {};
   }
-  // MPI knows no deadlines: a program may let the others wait as long as it likes.
-  static constexpr auto kForever = std::chrono::milliseconds::max();
+  static constexpr std::uint64_t kAddresses = 0x706f737473;  // "posts"
 
-  const MPI_Comm comm_;
   const std::string name_;
   const WaitPolicy policy_;
   LettingMpiGoOn work_;
+  const std::byte* address_ = nullptr;       // of this rank's posts
+  std::vector<const std::byte*> addresses_;  // by rank
   std::unique_ptr<rankine::Member> member_;  // goes before its work
   std::optional<PostLog> post_log_;          // goes before the member
-  std::unordered_map<std::uint64_t, Kind> kinds_;
-  std::optional<std::uint64_t> last_planned_;  // is in kinds_
-  std::vector<AskedFor> asked_for_;
   bool asks_to_start_ = false;
   std::optional<bool> starts_;
-  bool has_no_log_ = false, said_no_room_ = false;
+  bool has_no_log_ = false;
   std::atomic<int> under_way_{0};  // that are started here and not complete
 };
 
-bool is_on_one_node(MPI_Comm comm) {
-  MPI_Comm node = MPI_COMM_NULL;
-  int all = 0, here = 0;
-  MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-  MPI_Comm_size(comm, &all);
-  MPI_Comm_size(node, &here);
-  MPI_Comm_free(&node);
-  return here == all;
+// This process has waited for others that can share memory with it, as far as it can tell, and that
+// did not come. Set by a thread in a call of all ranks of a communicator, read by any thread: it
+// guards no data.
+std::atomic<bool> has_waited_in_vain{false};
+
+// Asked before ranks meet, since who cannot come is waited for until the meeting's deadline. The
+// same on all ranks. Rank 0 says it where ranks of one machine cannot meet.
+bool can_share_memory(MPI_Comm comm, int rank) {
+  const SharedHost& here = shared_host();
+  const bool is_willing = !has_waited_in_vain.load(std::memory_order_relaxed);
+  const std::array<std::uint64_t, 5> mine = {here.machine, ~here.machine, here.memory, ~here.memory,
+                                             is_willing ? 1U : 0U};
+  std::array<std::uint64_t, 5> least{};
+  MPI_Allreduce(mine.data(), least.data(), static_cast<int>(mine.size()), MPI_UINT64_T, MPI_MIN,
+                comm);
+  const bool one_machine = least[0] == ~least[1], one_memory = least[2] == ~least[3];
+  static std::atomic<bool> said{false};
+  if (one_machine && !one_memory && rank == 0 && !said.exchange(true, std::memory_order_relaxed)) {
+    std::fprintf(stderr,
+                 "rankine: calls go by messages, not through shared memory: ranks of this machine "
+                 "see different /dev/shm, or are in different containers\n");
+  }
+  return one_machine && one_memory && least[4] != 0;
 }
 
 // A name that no other communicator has, the same on all ranks; an empty one where the system has
@@ -301,31 +424,75 @@ Result<Met> meet(MPI_Comm comm, int rank, const std::string& name) {
 
 // nullptr, on all ranks alike: not over memory. Rank 0 says why, where it might have been.
 std::unique_ptr<Backend> over_memory(MPI_Comm comm) {
-  if (!is_on_one_node(comm)) return nullptr;
   int rank = 0;
   MPI_Comm_rank(comm, &rank);
-  std::string name = common_name(comm, rank);
-  auto met = meet(comm, rank, name);
-  if (all_say(comm, met.ok())) {
-    return std::make_unique<OverMemory>(comm, std::move(name), std::move(met->member), met->policy);
+  if (!can_share_memory(comm, rank)) return nullptr;
+  std::unique_ptr<OverMemory> made;
+  Status status;
+  try {
+    std::string name = common_name(comm, rank);
+    auto met = meet(comm, rank, name);
+    status = met.status();
+    if (status.ok()) {
+      made =
+          std::make_unique<OverMemory>(comm, std::move(name), std::move(met->member), met->policy);
+      status = made->prepare();
+    }
+  } catch (const std::bad_alloc&) {
+    status = make_error(Code::out_of_memory, [] { return "no memory for a communicator"; });
   }
+  if (status.code() == Code::timeout) has_waited_in_vain.store(true, std::memory_order_relaxed);
+  if (all_say(comm, status.ok())) return made;
   if (rank == 0) {
     std::fprintf(stderr, "rankine: calls go by messages, not through shared memory: %s\n",
-                 met.ok() ? "another rank has none" : met.status().text().c_str());
+                 status.ok() ? "another rank has none" : status.text().c_str());
   }
   return nullptr;
 }
 
 }  // namespace
 
+Traffic traffic_of(const Call& call, Rank rank, int ranks) {
+  const auto all = static_cast<std::size_t>(ranks), self = static_cast<std::size_t>(rank);
+  const std::size_t size = size_of(call.type);
+  // Of the blocks from `first` on, each `step` from the one before.
+  const auto bytes = [&](std::size_t first, std::size_t number, std::size_t step = 1) {
+    std::size_t elements = call.counts.empty() ? number * call.count : 0;
+    for (std::size_t i = 0; !call.counts.empty() && i < number; ++i)
+      elements += call.counts[first + i * step];
+    return elements * size;
+  };
+  const bool is_root = rank == call.root;
+  const auto before = static_cast<std::ptrdiff_t>(bytes(0, self));
+  switch (call.collective) {
+    case Collective::all_gather:
+      return {bytes(self, 1), bytes(0, all), before};
+    case Collective::gather:
+      return {bytes(self, 1), is_root ? bytes(0, all) : 0, before};
+    case Collective::reduce_scatter:
+      return {bytes(0, all), bytes(self, 1), -before};
+    case Collective::scatter:
+      return {is_root ? bytes(0, all) : 0, bytes(self, 1), -before};
+    case Collective::all_to_all:
+      return {bytes(self * all, all), bytes(self, all, all)};
+    case Collective::barrier:
+      return {};
+    default:  // one vector
+      return {bytes(0, 1), bytes(0, 1)};
+  }
+}
+
 Result<std::unique_ptr<Backend>> make_backend(MPI_Comm comm, bool messages) {
   if (!messages) {
     if (auto backend = over_memory(comm)) return backend;
   }
-  // MPI knows no deadlines: a program may let the others wait as long as it likes.
-  auto member = join(comm, {.timeout = std::chrono::milliseconds::max()});
+  auto member = join(comm, {.timeout = kForever});
   if (!member.ok()) return member.status();
-  return std::unique_ptr<Backend>(std::make_unique<OverMessages>(std::move(*member)));
+  auto made = std::make_unique<OverMessages>(std::move(*member));
+  Status status = made->prepare();
+  if (all_say(comm, status.ok())) return std::unique_ptr<Backend>(std::move(made));
+  if (!status.ok()) return status;
+  return make_error(Code::out_of_memory, [] { return "another rank has no memory for plans"; });
 }
 
 }  // namespace rankine::mpi

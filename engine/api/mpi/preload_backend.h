@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,9 +13,18 @@
 #include "engine/api/mpi/post_log.h"
 #include "engine/api/mpi/preload_report.h"
 #include "engine/api/mpi/preload_requests.h"
+#include "engine/api/mpi/scratch.h"
 #include "engine/base/status.h"
 
 namespace rankine::mpi {
+
+// What a rank brings to a call and gets of it, in bytes, and where its input begins in its output
+// when it is in place: so many bytes behind it, or, below 0, before it.
+struct Traffic {
+  std::size_t in = 0, out = 0;
+  std::ptrdiff_t in_place = 0;
+};
+Traffic traffic_of(const Call& call, Rank rank, int ranks);
 
 class Backend {
  public:
@@ -23,11 +33,11 @@ class Backend {
   // long it may take.
   virtual Status call(Call& call) = 0;
   virtual Status barrier() = 0;
-  // Whether such a call can be made at all, wherever its buffers lie: the same on all ranks.
-  virtual Status can(const Call& call) = 0;
-  // Nothing where the call is to be made here; else why it is MPI's own. The same on all ranks,
-  // which may talk about it: a call of them all.
-  virtual std::optional<Passed> leaves_to_mpi(const Call& call) = 0;
+  // Nothing where the call is to be made here: then every rank has a plan for it, wherever buffers
+  // lie, and scratch for all that the rank brings and gets. Else why it is MPI's own. The same on
+  // all ranks, which may talk about it: a call of them all, made through this backend, so that
+  // ranks that make different calls are told. Of the call's buffers nothing is looked at.
+  virtual Result<std::optional<Passed>> leaves_to_mpi(const Call& call) = 0;
   // The same of a call that is started. No rank asks another: what all have to agree on they do in
   // their next call of leaves_to_mpi(), and until then such a call is MPI's.
   virtual std::optional<Passed> leaves_start_to_mpi(const Call& call) = 0;
@@ -37,14 +47,22 @@ class Backend {
                        MPI_Request* handle) = 0;
   // Where calls of whose lengths each rank knows only its own are posted. nullptr, on all ranks
   // alike: such calls are MPI's. A call of all ranks, the first time.
-  virtual PostLog* post_log() = 0;
+  virtual Result<PostLog*> post_log() = 0;
+  // Ends the calls of all ranks with this error: this rank cannot make its next one.
+  virtual void end(const Status& why) = 0;
+  // Of calls that are waited for, and, in a channel of a call that is made ready, of that call.
+  Scratch& scratch() { return scratch_; }
   virtual bool is_over_memory() const = 0;
   // Over memory: the same on all ranks, and no other communicator's.
   virtual const std::string& name() const = 0;
+
+ private:
+  Scratch scratch_;
 };
 
-// A call of all ranks of `comm`: over memory that they share, where they are on one node and there
-// is enough of it, unless `messages`; else by MPI's messages.
+// A call of all ranks of `comm`: over memory, where all can share some (shared_host.h) and there is
+// enough of it, unless `messages`; else by MPI's messages. Processes that have waited in vain for
+// each other, all of which could share memory as far as they can tell, do not try again.
 Result<std::unique_ptr<Backend>> make_backend(MPI_Comm comm, bool messages);
 
 }  // namespace rankine::mpi

@@ -4,17 +4,25 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "algorithms/schedule/blocks.h"
 #include "engine/api/mpi/preload_kinds.h"
+#include "engine/api/mpi/preload_parameters.h"
 
 namespace rankine::mpi {
+
+// MPI packs and unpacks so many bytes at once, and so do we. A block of more is MPI's.
+inline constexpr std::size_t kMostPacked = std::numeric_limits<int>::max();
 
 // Some elements of any type.
 struct Block {
@@ -23,17 +31,18 @@ struct Block {
   MPI_Datatype type = MPI_BYTE;
   Elements elements{};
 
-  std::size_t bytes() const { return count * elements.size; }
-  // As bytes side by side, and back.
+  std::size_t bytes() const { return product(count, elements.size); }
+  // As bytes side by side, and back. No element may have more than kMostPacked.
   void pack(std::byte* to, MPI_Comm comm) const {
     if (bytes() == 0) return;
     if (elements.is_plain) {
       std::memcpy(to, buffer, bytes());
       return;
     }
-    int at = 0;
-    const int size = static_cast<int>(bytes());
-    MPI_Pack(buffer, static_cast<int>(count), type, to, size, &at, comm);
+    in_parts([&](void* part, int number, MPI_Datatype its_type, std::size_t at, int size) {
+      int position = 0;
+      MPI_Pack(part, number, its_type, to + at, size, &position, comm);
+    });
   }
   void unpack(const std::byte* from, MPI_Comm comm) const {
     if (bytes() == 0) return;
@@ -41,9 +50,37 @@ struct Block {
       std::memcpy(buffer, from, bytes());
       return;
     }
-    int at = 0;
-    const int size = static_cast<int>(bytes());
-    MPI_Unpack(from, size, &at, buffer, static_cast<int>(count), type, comm);
+    in_parts([&](void* part, int number, MPI_Datatype its_type, std::size_t at, int size) {
+      int position = 0;
+      MPI_Unpack(from + at, size, &position, part, number, its_type, comm);
+    });
+  }
+
+ private:
+  // `use` gets elements whose bytes an int can say: where they are, how many, their type, how many
+  // bytes are before them, and their bytes.
+  template <class Use>
+  void in_parts(const Use& use) const {
+    auto* begin = static_cast<std::byte*>(buffer);
+    MPI_Datatype its_type = type;
+    // Addresses in the type: MPICH packs nothing from MPI_BOTTOM.
+    if (buffer == MPI_BOTTOM) {
+      MPI_Aint first = 0, extent = 0;
+      const int one = 1;
+      MPI_Type_get_true_extent(type, &first, &extent);
+      begin += first;
+      const MPI_Aint back = -first;
+      MPI_Type_create_hindexed(1, &one, &back, type, &its_type);
+      MPI_Type_commit(&its_type);
+    }
+    const std::size_t most = kMostPacked / elements.size;
+    for (std::size_t done = 0; done < count;) {
+      const std::size_t number = std::min(most, count - done);
+      use(begin + elements.extent * static_cast<MPI_Aint>(done), static_cast<int>(number), its_type,
+          done * elements.size, static_cast<int>(number * elements.size));
+      done += number;
+    }
+    if (its_type != type) MPI_Type_free(&its_type);
   }
 };
 
@@ -56,47 +93,61 @@ struct TypeOfOurs {
   MPI_Datatype type = MPI_DATATYPE_NULL;
 };
 
-// A block as bytes side by side: itself, or packed.
+// A block as bytes side by side: in `room`, which has that many bytes and outlives this, or, where
+// that is nullptr, where it is.
 class Bytes {
  public:
-  Bytes(const void* buffer, std::size_t count, MPI_Datatype type, MPI_Comm comm)
-      : block_{const_cast<void*>(buffer), count, type, elements_of(type)}, comm_(comm) {
-    if (!block_.elements.is_plain) packed_.resize(size());
-  }
+  Bytes(const Block& block, std::byte* room, MPI_Comm comm)
+      : block_(block), comm_(comm), room_(room) {}
   // The same bytes, of a type that the program may free meanwhile. What to_send() and to_receive()
   // have said stays so.
   Bytes kept() && {
-    if (!packed_.empty()) kept_ = std::make_shared<const TypeOfOurs>(block_.type);
+    if (room_ != nullptr && !block_.elements.is_plain)
+      kept_ = std::make_shared<const TypeOfOurs>(block_.type);
     if (kept_) block_.type = kept_->type;
     return std::move(*this);
   }
   MPI_Datatype type() const { return block_.type; }
-  bool is_packed() const { return !block_.elements.is_plain; }
+  bool is_packed() const { return room_ != nullptr; }
   std::size_t size() const { return block_.bytes(); }
   // What is to be sent.
-  const void* to_send() {
-    if (packed_.empty()) return block_.buffer;
-    block_.pack(packed_.data(), comm_);
-    return packed_.data();
+  const void* to_send() const {
+    if (room_ == nullptr) return block_.buffer;
+    block_.pack(room_, comm_);
+    return room_;
   }
   // Where to receive; and what was received goes to its places.
-  void* to_receive() { return packed_.empty() ? block_.buffer : packed_.data(); }
-  void received() {
-    if (!packed_.empty()) block_.unpack(packed_.data(), comm_);
+  void* to_receive() const { return room_ == nullptr ? block_.buffer : room_; }
+  void received() const {
+    if (room_ != nullptr) block_.unpack(room_, comm_);
   }
 
  private:
   Block block_;
   MPI_Comm comm_;
-  std::vector<std::byte> packed_;
+  std::byte* room_;
   std::shared_ptr<const TypeOfOurs> kept_;
 };
+
+// Where these blocks begin if they lie in the order of ranks, one after another, as bytes side by
+// side; nullptr: they lie otherwise, or have no bytes.
+inline std::byte* side_by_side(std::span<const Block> blocks) {
+  std::byte *begin = nullptr, *next = nullptr;
+  for (const Block& block : blocks) {
+    if (block.bytes() == 0) continue;
+    auto* const at = static_cast<std::byte*>(block.buffer);
+    if (!block.elements.is_plain || (begin != nullptr && at != next)) return nullptr;
+    if (begin == nullptr) begin = at;
+    next = at + block.bytes();
+  }
+  return begin;
+}
 
 // The blocks of one rank's buffer, by the rank that they go to or come from.
 class Blocks {
  public:
   // One for `peer` only.
-  static Blocks for_one(const void* buffer, int count, MPI_Datatype type, Rank peer) {
+  static Blocks for_one(const void* buffer, std::int64_t count, MPI_Datatype type, Rank peer) {
     Blocks made(buffer);
     made.peer_ = peer;
     made.count_ = count;
@@ -106,14 +157,14 @@ class Blocks {
   }
   static Blocks none() { return for_one(nullptr, 0, MPI_BYTE, 0); }
   // One for each, at so many elements from the beginning.
-  static Blocks in_elements(const void* buffer, const int* counts, const int* places,
+  static Blocks in_elements(const void* buffer, Numbers counts, Numbers places,
                             MPI_Datatype type) {
     Blocks made(buffer, counts, places);
     made.set(type);
     return made;
   }
   // The same, each of a type of its own, at so many bytes. The list of types must outlive this.
-  static Blocks in_bytes(const void* buffer, const int* counts, const int* places,
+  static Blocks in_bytes(const void* buffer, Numbers counts, Numbers places,
                          const std::vector<MPI_Datatype>& types) {
     Blocks made(buffer, counts, places);
     made.types_ = types.data();
@@ -130,7 +181,7 @@ class Blocks {
   // Nothing where the program gave what MPI has an error for.
   std::optional<Block> of(Rank peer) const {
     if (wrong_) return {};
-    if (counts_ == nullptr) return peer == peer_ ? block(count_, 0) : Block{};
+    if (counts_.is_null()) return peer == peer_ ? block(count_, 0) : Block{};
     if (peer == left_out_) return Block{};
     if (counts_[peer] < 0) return {};
     if (types_ == nullptr) return block(counts_[peer], elements_.extent * places_[peer]);
@@ -145,10 +196,10 @@ class Blocks {
   explicit Blocks(const void* buffer)
       : buffer_(static_cast<std::byte*>(const_cast<void*>(buffer))),
         wrong_(buffer == MPI_IN_PLACE) {}
-  Blocks(const void* buffer, const int* counts, const int* places) : Blocks(buffer) {
+  Blocks(const void* buffer, Numbers counts, Numbers places) : Blocks(buffer) {
     counts_ = counts;
     places_ = places;
-    wrong_ |= counts == nullptr || places == nullptr;
+    wrong_ |= counts.is_null() || places.is_null();
   }
   void set(MPI_Datatype type) {
     wrong_ |= type == MPI_DATATYPE_NULL;
@@ -156,16 +207,16 @@ class Blocks {
     type_ = type;
     elements_ = elements_of(type);
   }
-  Block block(int count, MPI_Aint place) const {
+  Block block(std::int64_t count, MPI_Aint place) const {
     return {buffer_ + place, static_cast<std::size_t>(count), type_, elements_};
   }
 
   std::byte* buffer_;
-  const int *counts_ = nullptr, *places_ = nullptr;
+  Numbers counts_, places_;
   const MPI_Datatype* types_ = nullptr;  // or all are of type_
   MPI_Datatype type_ = MPI_BYTE;
   Elements elements_{};
-  int count_ = 0;  // without counts_
+  std::int64_t count_ = 0;  // without counts_
   Rank peer_ = 0, left_out_ = -1;
   bool wrong_;
 };

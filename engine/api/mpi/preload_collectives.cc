@@ -1,7 +1,10 @@
 #include "engine/api/mpi/preload_collectives.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,58 +16,66 @@
 namespace rankine::mpi {
 namespace {
 
-std::size_t of(int n) { return static_cast<std::size_t>(n); }
+std::size_t of(std::int64_t n) { return static_cast<std::size_t>(n); }
 const void* at(const void* buffer, std::size_t bytes) {
   return static_cast<const std::byte*>(buffer) + bytes;
 }
 
 // A reduction, which is in place where `in` says so.
-int reduction(Taking& call, Collective collective, const void* in, void* out, int count,
+int reduction(Taking& call, Collective collective, const void* in, void* out, std::int64_t count,
               MPI_Datatype type, MPI_Op op, int root) {
   call.root(root).reduces(collective, count, type, op);
-  if (!call) return call.pass();
-  return call.run({.collective = collective,
-                   .in = in == MPI_IN_PLACE ? out : in,
-                   .out = out,
-                   .count = of(count),
-                   .type = call.kind,
-                   .op = call.operation,
-                   .root = root},
-                  of(count) * size_of(call.kind));
+  const std::size_t bytes = product(of(count), size_of(call.kind));
+  Call reduced{.collective = collective,
+               .count = of(count),
+               .type = call.kind,
+               .op = call.operation,
+               .root = root};
+  if (!call.is_taken(reduced, bytes)) return call.pass();
+  reduced.in = in == MPI_IN_PLACE ? out : call.apart_from(out, in, bytes);
+  reduced.out = out;
+  return call.run(std::move(reduced), bytes);
 }
 
 // Blocks of a reduction, of those counts; in place they come out at the beginning of `out`.
-int reduce_blocks(Taking& call, const void* in, void* out, const int* counts, int equal,
+int reduce_blocks(Taking& call, const void* in, void* out, Numbers counts, std::int64_t equal,
                   MPI_Datatype type, MPI_Op op) {
-  call.unless(counts == nullptr && equal < 0).reduces(Collective::reduce_scatter, 0, type, op);
+  call.unless(counts.is_null() && equal < 0).reduces(Collective::reduce_scatter, 0, type, op);
   std::vector<std::size_t> sizes;
   for (int r = 0; call && r < call.ranks; ++r) {
-    const int size = counts == nullptr ? equal : counts[r];
+    const std::int64_t size = counts.is_null() ? equal : counts[r];
     call.unless(size < 0);
     sizes.push_back(of(size));
   }
-  if (!call) return call.pass();
-  const std::size_t mine = sizes[of(call.rank)] * size_of(call.kind);
-  std::vector<std::byte> block(in == MPI_IN_PLACE ? mine : 0);
   Call blocks{.collective = Collective::reduce_scatter,
-              .in = in == MPI_IN_PLACE ? out : in,
-              .out = in == MPI_IN_PLACE ? block.data() : out,
               .type = call.kind,
               .op = call.operation,
               .counts = sizes};
-  return call.run(std::move(blocks), mine, [out, block = std::move(block)] {
-    if (!block.empty()) std::memcpy(out, block.data(), block.size());
+  const std::size_t largest = sizes.empty() ? 0 : *std::ranges::max_element(sizes);
+  if (!call.is_taken(blocks, product(largest, size_of(call.kind)))) return call.pass();
+  const auto own = sizes.begin() + call.rank;
+  const std::size_t mine = *own * size_of(call.kind);
+  blocks.in = in;
+  blocks.out = out;
+  if (in != MPI_IN_PLACE) return call.run(std::move(blocks), mine);
+  // The engine leaves a rank's block in its place.
+  const std::size_t before = std::accumulate(sizes.begin(), own, std::size_t{0});
+  void* const block = static_cast<std::byte*>(out) + before * size_of(call.kind);
+  blocks.in = out;
+  blocks.out = block;
+  return call.run(std::move(blocks), mine, [out, block, mine] {
+    if (mine > 0) std::memmove(out, block, mine);
   });
 }
 
 // One of a program's two buffers, as so many blocks of `count` elements.
 struct Side {
   void* buffer;
-  int count;
+  std::int64_t count;
   MPI_Datatype type;
   int blocks;  // 0: of which this rank has none, so what is said of it means nothing
 };
-Side side(const void* buffer, int count, MPI_Datatype type, int blocks) {
+Side side(const void* buffer, std::int64_t count, MPI_Datatype type, int blocks) {
   return {const_cast<void*>(buffer), count, type, blocks};
 }
 
@@ -75,26 +86,37 @@ int move_blocks(Taking& call, Collective collective, const Side& one, const Side
   if (all.blocks > 0) call.moves(all.count, all.type);
   if (!in_place) call.moves(one.count, one.type);
   if (!call) return call.pass();
-  const auto bytes_of = [&call](const Side& side, bool is_there) {
-    return call.bytes(side.buffer, is_there ? of(side.count) * of(side.blocks) : 0,
-                      is_there ? side.type : MPI_BYTE);
+  // All elements of a side. What it says means nothing where it is not there.
+  const auto elements = [&call](const Side& side, bool is_there) {
+    if (!is_there) return Block{};
+    return call.block(side.buffer, product(of(side.count), of(side.blocks)), side.type);
   };
-  Bytes every = bytes_of(all, all.blocks > 0), mine = bytes_of(one, !in_place);
-  const std::size_t block = all.blocks > 0 ? every.size() / of(all.blocks) : mine.size();
-  if (!in_place && mine.size() != block * of(one.blocks)) return call.unless(true).pass();
-  const std::size_t place = one.blocks == 1 ? block * of(call.rank) : 0;
+  const Block of_one = elements(one, !in_place), of_all = elements(all, all.blocks > 0);
+  const auto bytes_of = [](const Side& side, const Block& of_side) {
+    return product(of(side.count), of_side.elements.size);
+  };
+  const std::size_t block = all.blocks > 0 ? bytes_of(all, of_all) : bytes_of(one, of_one);
   Call moved{.collective = collective, .count = block, .type = DataType::u8, .root = root};
+  if (!call.is_taken(moved, block)) return call.pass();
+  if (!in_place && bytes_of(one, of_one) != block) {
+    return call.end(invalid_argument(
+        "a block of the one buffer has " + std::to_string(bytes_of(one, of_one)) +
+        " bytes, and of the other one " + std::to_string(block) + "; they must be the same"));
+  }
+  const Bytes every = call.bytes(of_all), mine = call.bytes(of_one);
+  const std::size_t place = one.blocks == 1 ? block * of(call.rank) : 0;
   if (one_sends) {
-    moved.in = in_place ? at(every.to_send(), place) : mine.to_send();
     moved.out = every.to_receive();
+    moved.in = in_place ? at(every.to_send(), place) : mine.to_send();
+    if (!in_place && collective == Collective::all_to_all)
+      moved.in = call.apart_from(moved.out, moved.in, block * of(one.blocks));
   } else {
     moved.in = every.to_send();
     moved.out = in_place ? const_cast<void*>(at(moved.in, place)) : mine.to_receive();
   }
   const std::size_t reported = has_root(collective) ? block : every.size();
   return call.run(std::move(moved), reported,
-                  [in_place, one_sends, mine = call.kept(std::move(mine)),
-                   every = call.kept(std::move(every))]() mutable {
+                  [in_place, one_sends, mine = call.kept(mine), every = call.kept(every)] {
                     if (one_sends) every.received();
                     if (!one_sends && !in_place) mine.received();
                   });
@@ -102,120 +124,134 @@ int move_blocks(Taking& call, Collective collective, const Side& one, const Side
 
 }  // namespace
 
-int allreduce(Taking& call, const void* in, void* out, int count, MPI_Datatype type, MPI_Op op) {
+int allreduce(Taking& call, const void* in, void* out, std::int64_t count, MPI_Datatype type,
+              MPI_Op op) {
   return reduction(call, Collective::all_reduce, in, out, count, type, op, 0);
 }
 
-int reduce(Taking& call, const void* in, void* out, int count, MPI_Datatype type, MPI_Op op,
-           int root) {
+int reduce(Taking& call, const void* in, void* out, std::int64_t count, MPI_Datatype type,
+           MPI_Op op, int root) {
   return reduction(call, Collective::reduce, in, out, count, type, op, root);
 }
 
-int scan(Taking& call, const void* in, void* out, int count, MPI_Datatype type, MPI_Op op) {
+int scan(Taking& call, const void* in, void* out, std::int64_t count, MPI_Datatype type,
+         MPI_Op op) {
   return reduction(call, Collective::scan, in, out, count, type, op, 0);
 }
 
-int exscan(Taking& call, const void* in, void* out, int count, MPI_Datatype type, MPI_Op op) {
+int exscan(Taking& call, const void* in, void* out, std::int64_t count, MPI_Datatype type,
+           MPI_Op op) {
   return reduction(call, Collective::exscan, in, out, count, type, op, 0);
 }
 
-int reduce_scatter(Taking& call, const void* in, void* out, const int* counts, MPI_Datatype type,
+int reduce_scatter(Taking& call, const void* in, void* out, Numbers counts, MPI_Datatype type,
                    MPI_Op op) {
+  call.unless(counts.is_null());
   return reduce_blocks(call, in, out, counts, 0, type, op);
 }
 
-int reduce_scatter_block(Taking& call, const void* in, void* out, int count, MPI_Datatype type,
-                         MPI_Op op) {
-  return reduce_blocks(call, in, out, nullptr, count, type, op);
+int reduce_scatter_block(Taking& call, const void* in, void* out, std::int64_t count,
+                         MPI_Datatype type, MPI_Op op) {
+  return reduce_blocks(call, in, out, {}, count, type, op);
 }
 
-int bcast(Taking& call, void* buffer, int count, MPI_Datatype type, int root) {
+int bcast(Taking& call, void* buffer, std::int64_t count, MPI_Datatype type, int root) {
   call.root(root).moves(count, type);
   if (!call) return call.pass();
-  Bytes data = call.bytes(buffer, of(count), type);
-  void* const memory = data.to_receive();
-  const bool sends = call.rank == root;
-  const std::size_t bytes = data.size();
+  const Block elements = call.block(buffer, of(count), type);
+  const std::size_t bytes = elements.bytes();
   Call broadcast{.collective = Collective::broadcast,
-                 .in = sends ? data.to_send() : memory,
-                 .out = memory,
                  .count = bytes,
                  .type = DataType::u8,
                  .root = root};
-  return call.run(std::move(broadcast), bytes,
-                  [sends, data = call.kept(std::move(data))]() mutable {
-                    if (!sends) data.received();
-                  });
+  if (!call.is_taken(broadcast, bytes)) return call.pass();
+  const Bytes data = call.bytes(elements);
+  const bool sends = call.rank == root;
+  broadcast.in = sends ? data.to_send() : data.to_receive();
+  broadcast.out = data.to_receive();
+  return call.run(std::move(broadcast), bytes, [sends, data = call.kept(data)] {
+    if (!sends) data.received();
+  });
 }
 
-int allgather(Taking& call, const void* in, int in_count, MPI_Datatype in_type, void* out,
-              int out_count, MPI_Datatype out_type) {
+int allgather(Taking& call, const void* in, std::int64_t in_count, MPI_Datatype in_type, void* out,
+              std::int64_t out_count, MPI_Datatype out_type) {
   return move_blocks(call, Collective::all_gather, side(in, in_count, in_type, 1),
                      side(out, out_count, out_type, call.ranks), true, 0);
 }
 
-int alltoall(Taking& call, const void* in, int in_count, MPI_Datatype in_type, void* out,
-             int out_count, MPI_Datatype out_type) {
+int alltoall(Taking& call, const void* in, std::int64_t in_count, MPI_Datatype in_type, void* out,
+             std::int64_t out_count, MPI_Datatype out_type) {
   return move_blocks(call, Collective::all_to_all, side(in, in_count, in_type, call.ranks),
                      side(out, out_count, out_type, call.ranks), true, 0);
 }
 
-int gather(Taking& call, const void* in, int in_count, MPI_Datatype in_type, void* out,
-           int out_count, MPI_Datatype out_type, int root) {
+int gather(Taking& call, const void* in, std::int64_t in_count, MPI_Datatype in_type, void* out,
+           std::int64_t out_count, MPI_Datatype out_type, int root) {
   call.root(root);
   return move_blocks(call, Collective::gather, side(in, in_count, in_type, 1),
                      side(out, out_count, out_type, call.rank == root ? call.ranks : 0), true,
                      root);
 }
 
-int scatter(Taking& call, const void* in, int in_count, MPI_Datatype in_type, void* out,
-            int out_count, MPI_Datatype out_type, int root) {
+int scatter(Taking& call, const void* in, std::int64_t in_count, MPI_Datatype in_type, void* out,
+            std::int64_t out_count, MPI_Datatype out_type, int root) {
   call.root(root);
   return move_blocks(call, Collective::scatter, side(out, out_count, out_type, 1),
                      side(in, in_count, in_type, call.rank == root ? call.ranks : 0), false, root);
 }
 
-int allgatherv(Taking& call, const void* in, int in_count, MPI_Datatype in_type, void* out,
-               const int* counts, const int* places, MPI_Datatype out_type) {
+int allgatherv(Taking& call, const void* in, std::int64_t in_count, MPI_Datatype in_type, void* out,
+               Numbers counts, Numbers places, MPI_Datatype out_type) {
   const bool in_place = in == MPI_IN_PLACE;
-  call.moves(0, out_type);
+  call.unless(counts.is_null() || places.is_null()).moves(0, out_type);
   if (!in_place) call.moves(in_count, in_type);
   for (int r = 0; call && r < call.ranks; ++r) call.unless(counts[r] < 0);
   if (!call) return call.pass();
-  // Where blocks lie is each rank's own affair: what is gathered is handed out afterwards.
-  const MPI_Aint extent = elements_of(call.type(out_type)).extent;
-  std::vector<Bytes> blocks;
+  const Block any = call.block(out, 0, out_type);
+  std::vector<Block> blocks;
   std::vector<std::size_t> sizes;
-  std::size_t total = 0;
+  std::size_t largest = 0;
   for (int r = 0; r < call.ranks; ++r) {
-    blocks.push_back(
-        call.bytes(static_cast<std::byte*>(out) + extent * places[r], of(counts[r]), out_type));
-    sizes.push_back(blocks.back().size());
-    total += sizes.back();
+    Block block = any;
+    block.buffer = static_cast<std::byte*>(out) + any.elements.extent * places[r];
+    block.count = of(counts[r]);
+    sizes.push_back(block.bytes());
+    largest = std::max(largest, block.bytes());
+    blocks.push_back(block);
   }
-  std::vector<std::byte> gathered(total);
-  Bytes mine = call.bytes(in, in_place ? 0 : of(in_count), in_place ? MPI_BYTE : in_type);
-  if (!in_place && mine.size() != sizes[of(call.rank)]) return call.unless(true).pass();
-  Call all{.collective = Collective::all_gather,
-           .in = in_place ? blocks[of(call.rank)].to_send() : mine.to_send(),
-           .out = gathered.data(),
-           .type = DataType::u8,
-           .counts = sizes};
-  for (Bytes& block : blocks) block = call.kept(std::move(block));
+  Call all{.collective = Collective::all_gather, .type = DataType::u8, .counts = sizes};
+  if (!call.is_taken(all, largest)) return call.pass();
+  const std::size_t own = sizes[of(call.rank)];
+  const Block sent = in_place ? blocks[of(call.rank)] : call.block(in, of(in_count), in_type);
+  if (sent.bytes() != own) {
+    return call.end(invalid_argument("this rank sends " + std::to_string(sent.bytes()) +
+                                     " bytes and receives " + std::to_string(own) +
+                                     " of itself; they must be the same"));
+  }
+  const std::size_t total = std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
+  // Where blocks lie is each rank's own affair. Blocks that do not lie side by side are gathered in
+  // memory of ours and handed out afterwards.
+  std::byte* gathered = side_by_side(blocks);
+  const bool hands_out = gathered == nullptr;
+  if (hands_out) gathered = call.room(total);
+  const Bytes mine = call.bytes(sent);
+  all.in = mine.to_send();
+  all.out = gathered;
+  if (!hands_out) blocks.clear();
+  std::vector<Bytes> received;
+  for (const Block& block : blocks) {
+    received.push_back(call.kept(Bytes(block, gathered, call.comm())));
+    gathered += block.bytes();
+  }
   return call.run(std::move(all), total,
-                  [mine = call.kept(std::move(mine)), blocks = std::move(blocks),
-                   gathered = std::move(gathered)]() mutable {
-                    std::size_t next = 0;
-                    for (Bytes& block : blocks) {
-                      std::memcpy(block.to_receive(), gathered.data() + next, block.size());
-                      block.received();
-                      next += block.size();
-                    }
+                  [mine = call.kept(mine), received = std::move(received)] {
+                    for (const Bytes& block : received) block.received();
                   });
 }
 
-int alltoallv(Taking& call, const void* in, const int* in_counts, const int* in_places,
-              MPI_Datatype in_type, void* out, const int* out_counts, const int* out_places,
+int alltoallv(Taking& call, const void* in, Numbers in_counts, Numbers in_places,
+              MPI_Datatype in_type, void* out, Numbers out_counts, Numbers out_places,
               MPI_Datatype out_type) {
   if (!call) return call.pass();
   const Blocks to = Blocks::in_elements(out, out_counts, out_places, call.type(out_type));
@@ -223,8 +259,8 @@ int alltoallv(Taking& call, const void* in, const int* in_counts, const int* in_
   return call.post(0, Blocks::in_elements(in, in_counts, in_places, call.type(in_type)), to);
 }
 
-int alltoallw(Taking& call, const void* in, const int* in_counts, const int* in_places,
-              const MPI_Datatype* in_types, void* out, const int* out_counts, const int* out_places,
+int alltoallw(Taking& call, const void* in, Numbers in_counts, Numbers in_places,
+              const MPI_Datatype* in_types, void* out, Numbers out_counts, Numbers out_places,
               const MPI_Datatype* out_types) {
   if (!call) return call.pass();
   const std::vector<MPI_Datatype> to_types = call.types(out_types);
@@ -234,8 +270,8 @@ int alltoallw(Taking& call, const void* in, const int* in_counts, const int* in_
   return call.post(0, Blocks::in_bytes(in, in_counts, in_places, from_types), to);
 }
 
-int gatherv(Taking& call, const void* in, int in_count, MPI_Datatype in_type, void* out,
-            const int* counts, const int* places, MPI_Datatype out_type, int root) {
+int gatherv(Taking& call, const void* in, std::int64_t in_count, MPI_Datatype in_type, void* out,
+            Numbers counts, Numbers places, MPI_Datatype out_type, int root) {
   if (!call) return call.pass();
   const bool at_root = call.rank == root, in_place = at_root && in == MPI_IN_PLACE;
   const Blocks to =
@@ -244,8 +280,8 @@ int gatherv(Taking& call, const void* in, int in_count, MPI_Datatype in_type, vo
   return call.post(root, Blocks::for_one(in, in_count, call.type(in_type), root), to);
 }
 
-int scatterv(Taking& call, const void* in, const int* counts, const int* places,
-             MPI_Datatype in_type, void* out, int out_count, MPI_Datatype out_type, int root) {
+int scatterv(Taking& call, const void* in, Numbers counts, Numbers places, MPI_Datatype in_type,
+             void* out, std::int64_t out_count, MPI_Datatype out_type, int root) {
   if (!call) return call.pass();
   const bool at_root = call.rank == root, in_place = at_root && out == MPI_IN_PLACE;
   const Blocks from =
@@ -255,7 +291,8 @@ int scatterv(Taking& call, const void* in, const int* counts, const int* places,
 }
 
 int barrier(Taking& call) {
-  if (!call) return call.pass();
+  // It moves nothing, and is no empty call.
+  if (!call.is_taken({.collective = Collective::barrier}, 1)) return call.pass();
   return call.run({.collective = Collective::barrier}, 0);
 }
 

@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include "engine/api/mpi/preload_functions.h"
+#include "engine/api/mpi/preload_parameters.h"
 #include "engine/api/mpi/preload_taking.h"
 
 namespace rankine::mpi {

@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "engine/api/mpi/guarded.h"
+#include "engine/api/mpi/preload_presence.h"
 #include "engine/api/mpi/preload_settings.h"
 
 namespace rankine::mpi {
@@ -45,10 +47,7 @@ Attached* Communicators::find(MPI_Comm comm) {
 
 bool Communicators::begin_call(Attached& attached, Form form) {
   if (attached.made) return true;
-  if (attached.calls < kFirstCalls) {
-    ++attached.calls;
-    return false;
-  }
+  if (attached.calls <= kFirstCalls) return false;
   if (form != Form::waited_for) return false;
   const Inside now;
   make(attached);
@@ -75,6 +74,7 @@ Attached& Communicators::attached_to(MPI_Comm comm) {
     attached->comm = comm;
     MPI_Comm_rank(comm, &attached->rank);
     MPI_Comm_size(comm, &attached->ranks);
+    attached->is_ours = presence().all_have_it(comm);
     MPI_Comm_set_attr(comm, keyval_, attached);
   }
   return *attached;
@@ -93,18 +93,20 @@ void Communicators::make(Attached& attached) {
 }
 
 int Communicators::forget(MPI_Comm, int, void* attribute, void* self) {
-  const Inside now;
-  auto& mine = *static_cast<Communicators*>(self);
-  std::list<Attached> gone;  // its end waits for other ranks: after the lock
-  const std::lock_guard lock(mine.mutex_);
-  // Another communicator may have its handle next. Pairs with find().
-  mine.gone_.fetch_add(1, std::memory_order_release);
-  for (auto at = mine.all_.begin(); at != mine.all_.end(); ++at) {
-    if (&*at != attribute) continue;
-    gone.splice(gone.end(), mine.all_, at);
-    break;
-  }
-  return MPI_SUCCESS;
+  return guarded(MPI_COMM_NULL, [&] {
+    const Inside now;
+    auto& mine = *static_cast<Communicators*>(self);
+    std::list<Attached> gone;  // its end waits for other ranks: after the lock
+    const std::lock_guard lock(mine.mutex_);
+    // Another communicator may have its handle next. Pairs with find().
+    mine.gone_.fetch_add(1, std::memory_order_release);
+    for (auto at = mine.all_.begin(); at != mine.all_.end(); ++at) {
+      if (&*at != attribute) continue;
+      gone.splice(gone.end(), mine.all_, at);
+      break;
+    }
+    return MPI_SUCCESS;
+  });
 }
 
 Communicators& communicators() {

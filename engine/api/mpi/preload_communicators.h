@@ -31,8 +31,9 @@ class Inside {
 struct Attached {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0, ranks = 1;
-  int calls = 0;      // that might have been taken, before
-  bool made = false;  // the backend, if one could be, on all ranks alike
+  bool is_ours = false;  // all its processes have this library (preload_presence.h)
+  int calls = 0;         // of collective functions so far, while there is no backend
+  bool made = false;     // the backend, if one could be, on all ranks alike
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Channels> channels;  // of calls that are made ready, once there are any
 

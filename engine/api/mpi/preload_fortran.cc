@@ -13,7 +13,10 @@
 #include <type_traits>
 #include <vector>
 
+#include "engine/api/mpi/guarded.h"
 #include "engine/api/mpi/preload_functions.h"
+#include "engine/api/mpi/preload_parameters.h"
+#include "engine/api/mpi/preload_presence.h"
 
 namespace rankine::mpi {
 namespace {
@@ -66,6 +69,16 @@ T in_c(void* given) {
     if constexpr (std::is_same_v<T, MPI_Info>) return MPI_Info_f2c(number);
   }
 }
+// MPI's own function of that name in Fortran, whose last argument says what came of it.
+template <class... Given>
+int started_by(const char* name, Given*... given) {
+  using Function = void(Given*..., MPI_Fint*);
+  const auto function = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+  MPI_Fint error = MPI_ERR_OTHER;
+  if (function != nullptr) function(given..., &error);
+  return error;
+}
+
 template <class... Arguments, class... Given>
 int call(int (*function)(Arguments...), Given*... given) {
   return function(in_c<Arguments>(given)...);
@@ -91,11 +104,13 @@ int call(decltype(&MPI_Alltoallw) function, void* in, void* in_counts, void* in_
          void* comm) {
   const bool in_place = buffer(in) == MPI_IN_PLACE;  // then in_types may be anything
   const auto ranks = in_c<MPI_Comm>(comm);
-  const std::vector<MPI_Datatype> out_list = types_of(out_types, ranks);
-  const std::vector<MPI_Datatype> in_list = in_place ? out_list : types_of(in_types, ranks);
-  return function(buffer(in), in_c<const int*>(in_counts), in_c<const int*>(in_places),
-                  in_list.data(), buffer(out), in_c<const int*>(out_counts),
-                  in_c<const int*>(out_places), out_list.data(), ranks);
+  return guarded(ranks, [&] {
+    const std::vector<MPI_Datatype> out_list = types_of(out_types, ranks);
+    const std::vector<MPI_Datatype> in_list = in_place ? out_list : types_of(in_types, ranks);
+    return function(buffer(in), in_c<const int*>(in_counts), in_c<const int*>(in_places),
+                    in_list.data(), buffer(out), in_c<const int*>(out_counts),
+                    in_c<const int*>(out_places), out_list.data(), ranks);
+  });
 }
 
 // Fortran 2008 may leave out where to say what came of a call.
@@ -175,13 +190,14 @@ void mpi_start_(MPI_Fint* request, MPI_Fint* error) {
 }
 
 void mpi_startall_(MPI_Fint* count, MPI_Fint* requests, MPI_Fint* error) {
-  std::vector<MPI_Request> known;
-  for (int i = 0; i < *count; ++i) known.push_back(MPI_Request_f2c(requests[i]));
-  const int came = MPI_Startall(*count, known.data());
-  tell(error, came);
-  if (came != MPI_SUCCESS) return;
-  for (int i = 0; i < *count; ++i)
-    requests[i] = MPI_Request_c2f(known[static_cast<std::size_t>(i)]);
+  tell(error, guarded(MPI_COMM_WORLD, [&] {
+         std::vector<MPI_Request> known;
+         for (int i = 0; i < *count; ++i) known.push_back(MPI_Request_f2c(requests[i]));
+         const int came = MPI_Startall(*count, known.data());
+         for (int i = 0; came == MPI_SUCCESS && i < *count; ++i)
+           requests[i] = MPI_Request_c2f(known[static_cast<std::size_t>(i)]);
+         return came;
+       }));
 }
 
 void mpi_request_free_(MPI_Fint* request, MPI_Fint* error) {
@@ -189,8 +205,19 @@ void mpi_request_free_(MPI_Fint* request, MPI_Fint* error) {
   give(request, known, error, MPI_Request_free(&known));
 }
 
+// MPI's own in Fortran start more than C's.
+void mpi_init_(MPI_Fint* error) {
+  tell(error, start_mpi([] { return started_by("mpi_init_"); }));
+}
+
+void mpi_init_thread_(MPI_Fint* wanted, MPI_Fint* given, MPI_Fint* error) {
+  tell(error, start_mpi([&] { return started_by("mpi_init_thread_", wanted, given); }));
+}
+
 void mpi_finalize_(MPI_Fint* error) { tell(error, MPI_Finalize()); }
 
+RANKINE_ALSO(init, MPI_Fint*)
+RANKINE_ALSO(init_thread, MPI_Fint*, MPI_Fint*, MPI_Fint*)
 RANKINE_ALSO(start, MPI_Fint*, MPI_Fint*)
 RANKINE_ALSO(startall, MPI_Fint*, MPI_Fint*, MPI_Fint*)
 RANKINE_ALSO(request_free, MPI_Fint*, MPI_Fint*)

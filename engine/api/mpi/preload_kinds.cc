@@ -15,6 +15,17 @@ struct Last {
 [[gnu::tls_model("initial-exec")]] thread_local Last<DataType> last_data_type;
 [[gnu::tls_model("initial-exec")]] thread_local Last<Elements> last_elements;
 
+// Also of a type of more bytes than an int can say. kTooLarge: more than MPI_Count can.
+std::size_t bytes_of_one(MPI_Datatype type) {
+  MPI_Count size = 0;
+#if MPI_VERSION >= 4
+  MPI_Type_size_c(type, &size);
+#else
+  MPI_Type_size_x(type, &size);
+#endif
+  return size == MPI_UNDEFINED ? kTooLarge : static_cast<std::size_t>(size);
+}
+
 std::optional<DataType> look_up(MPI_Datatype type) {
   using enum DataType;
   static_assert(sizeof(long) == 8);
@@ -56,9 +67,7 @@ std::optional<DataType> look_up(MPI_Datatype type) {
   for (const auto& [theirs, ours] : known) {
     if (theirs != type || theirs == MPI_DATATYPE_NULL) continue;
     // Under the standard ABI Fortran's are as long as whoever starts MPI says.
-    int size = 0;
-    MPI_Type_size(type, &size);
-    if (static_cast<std::size_t>(size) == size_of(ours)) return ours;
+    if (bytes_of_one(type) == size_of(ours)) return ours;
     break;
   }
   return {};
@@ -87,14 +96,14 @@ std::optional<ReduceOp> reduce_op_of(MPI_Op op) {
 
 Elements elements_of(MPI_Datatype type) {
   if (last_elements.found && last_elements.type == type) return *last_elements.found;
-  int integers = 0, addresses = 0, types = 0, combiner = 0, size = 0;
+  int integers = 0, addresses = 0, types = 0, combiner = 0;
   MPI_Aint begin = 0, extent = 0;
   MPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
-  MPI_Type_size(type, &size);
   MPI_Type_get_extent(type, &begin, &extent);
+  const std::size_t size = bytes_of_one(type);
   const bool is_named = combiner == MPI_COMBINER_NAMED;
-  const Elements found{static_cast<std::size_t>(size), extent,
-                       is_named && begin == 0 && extent == size};
+  const Elements found{size, extent,
+                       is_named && begin == 0 && static_cast<std::size_t>(extent) == size};
   if (is_named) last_elements = {type, found};
   return found;
 }

@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <cstddef>
+#include <limits>
 #include <optional>
 
 #include "engine/run/kernels/types.h"
@@ -15,6 +16,14 @@ namespace rankine::mpi {
 std::optional<DataType> data_type_of(MPI_Datatype type);
 // Nothing: an operation of the program's, or one on pairs (MPI_MINLOC) or truth values (MPI_LAND).
 std::optional<ReduceOp> reduce_op_of(MPI_Op op);
+
+// Bytes that 64 bits cannot say, or nearly so.
+inline constexpr std::size_t kTooLarge = std::numeric_limits<std::size_t>::max();
+// a * b, at most kTooLarge.
+inline std::size_t product(std::size_t a, std::size_t b) {
+  std::size_t all = 0;
+  return __builtin_mul_overflow(a, b, &all) ? kTooLarge : all;
+}
 
 // How elements of a type lie in memory.
 struct Elements {

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/api/mpi/guarded.h"
 #include "engine/api/mpi/preload_requests.h"
 
 namespace rankine::mpi {
@@ -207,20 +208,25 @@ using namespace rankine::mpi;
 
 extern "C" {
 
-int MPI_Start(MPI_Request* request) { return prepared_calls().start(request); }
-
-int MPI_Startall(int count, MPI_Request requests[]) {
-  // MPI's own at once, and arguments that it has errors for.
-  std::vector<int> ours;
-  for (int i = 0; requests != nullptr && i < count; ++i) {
-    if (prepared_calls().find(requests[i]) != nullptr) ours.push_back(i);
-  }
-  if (ours.empty()) return PMPI_Startall(count, requests);
-  for (int i = 0; i < count; ++i) {
-    if (const int error = MPI_Start(&requests[i]); error != MPI_SUCCESS) return error;
-  }
-  return MPI_SUCCESS;
+int MPI_Start(MPI_Request* request) {
+  return guarded(MPI_COMM_WORLD, [&] { return prepared_calls().start(request); });
 }
 
-int MPI_Request_free(MPI_Request* request) { return prepared_calls().free(request); }
+int MPI_Startall(int count, MPI_Request requests[]) {
+  return guarded(MPI_COMM_WORLD, [&] {
+    // MPI's own at once, and arguments that it has errors for.
+    bool ours = false;
+    for (int i = 0; requests != nullptr && i < count && !ours; ++i)
+      ours = prepared_calls().find(requests[i]) != nullptr;
+    if (!ours) return PMPI_Startall(count, requests);
+    for (int i = 0; i < count; ++i) {
+      if (const int error = MPI_Start(&requests[i]); error != MPI_SUCCESS) return error;
+    }
+    return MPI_SUCCESS;
+  });
+}
+
+int MPI_Request_free(MPI_Request* request) {
+  return guarded(MPI_COMM_WORLD, [&] { return prepared_calls().free(request); });
+}
 }

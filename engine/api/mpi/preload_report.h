@@ -26,15 +26,17 @@ std::string name_of(Function function, Form form);  // "MPI_Iallreduce", "MPI_Al
 enum class Passed : std::uint8_t {
   arguments,  // what MPI has its own errors for
   intercommunicator,
+  processes,  // of several MPI_COMM_WORLDs, or some of which do not have this library
+  empty,      // no bytes to move: buffers may be anything then
   type,
   operation,
   first_calls,     // of a communicator that may not live long
-  large,           // too much to post, where lengths are known to some ranks only
+  large,           // too much to post, where lengths are known to some ranks only; or to pack
   lengths,         // known to some ranks only, where calls go by messages
   refused,         // the engine has no plan for it, or no communicator
   not_waited_for,  // started or prepared where ranks would have to ask each other, or by messages
 };
-inline constexpr int kPassed = 9;
+inline constexpr int kPassed = 11;
 std::string_view name_of(Passed why);
 
 // Thread-safe: numbers that are only added to.

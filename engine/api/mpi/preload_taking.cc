@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,12 +22,15 @@ Taking::Taking(Function function, const Manner& manner, MPI_Comm comm, std::func
   if (Inside::is_now()) return;
   if (!preload_settings().takes) return;
   counts_ = true;
-  if (starts_prepared()) {
+  if (manner_.form == Form::prepared && prepared().channel != nullptr) {
+    backend_ = prepared().channel->backend.get();
+    backend_->scratch().clear();
     rank = prepared().rank;
     ranks = prepared().ranks;
     going_ = true;
     return;
   }
+  makes_ready_ = manner_.form == Form::prepared;
   if (comm == MPI_COMM_NULL || (manner.form != Form::waited_for && manner.request == nullptr)) {
     return;
   }
@@ -36,10 +41,16 @@ Taking::Taking(Function function, const Manner& manner, MPI_Comm comm, std::func
   }
   rank = attached_->rank;
   ranks = attached_->ranks;
+  if (!attached_->is_ours) {
+    why_ = Passed::processes;
+    return;
+  }
+  // Also those that are wrong or passed on: every rank counts alike.
+  if (!attached_->made) ++attached_->calls;
   going_ = true;
 }
 
-Taking& Taking::reduces(Collective collective, int count, MPI_Datatype type, MPI_Op op) {
+Taking& Taking::reduces(Collective collective, std::int64_t count, MPI_Datatype type, MPI_Op op) {
   unless(count < 0);
   if (!going_) return *this;
   const auto ours = data_type_of(type);
@@ -62,45 +73,115 @@ std::vector<MPI_Datatype> Taking::types(const MPI_Datatype* given) const {
   return all;
 }
 
-Bytes Taking::kept(Bytes bytes) const {
-  if (makes_ready()) {
-    prepared().keep(bytes.type());
-    prepared().packs |= bytes.is_packed();
+bool Taking::is_taken(const Call& call, std::size_t largest_block) {
+  if (starts_prepared()) return going_;
+  unless(largest_block == 0, Passed::empty);
+  // Some rank may have to pack it.
+  unless(!rankine::reduces(call.collective) && largest_block > kMostPacked, Passed::large);
+  if (!going_) return false;
+  if (makes_ready_) return going_ = make_ready(call);
+  backend_ = find_backend();
+  going_ = backend_ != nullptr && !leaves_to_mpi(call);
+  return going_;
+}
+
+bool Taking::leaves_to_mpi(const Call& call) {
+  const Inside now;
+  backend_->scratch().clear();
+  std::optional<Passed> why;
+  if (starts()) {
+    why = backend_->leaves_start_to_mpi(call);
+  } else {
+    auto decided = backend_->leaves_to_mpi(call);
+    failed_ = decided.status();
+    if (decided.ok()) why = *decided;
   }
+  if (why) why_ = *why;
+  return why.has_value() || !failed_.ok();
+}
+
+Block Taking::block(const void* buffer, std::size_t count, MPI_Datatype given) const {
+  const MPI_Datatype ours = type(given);
+  return {const_cast<void*>(buffer), count, ours, elements_of(ours)};
+}
+
+std::byte* Taking::room(std::size_t bytes) {
+  std::byte* found = nullptr;
+  if (starts()) {
+    rooms_.emplace_back(new (std::nothrow) std::byte[bytes]);
+    found = rooms_.back().get();
+  } else {
+    if (manner_.form == Form::prepared) prepared().packs = true;
+    found = backend_->scratch().take(bytes);
+  }
+  lacks_room_ = lacks_room_ || found == nullptr;
+  return found;
+}
+
+Bytes Taking::bytes(const Block& block) {
+  return {block, block.elements.is_plain || block.bytes() == 0 ? nullptr : room(block.bytes()),
+          comm_};
+}
+
+const void* Taking::copy_of(const void* in, std::size_t bytes) {
+  std::byte* const copy = room(bytes);
+  if (copy == nullptr) return in;
+  std::memcpy(copy, in, bytes);
+  return copy;
+}
+
+void Taking::lay_apart(Call& call) {
+  const Traffic traffic = traffic_of(call, rank, ranks);
+  const auto* const in = static_cast<const std::byte*>(call.in);
+  const auto* const out = static_cast<const std::byte*>(call.out);
+  if (in == nullptr || out == nullptr || in == out + traffic.in_place) return;
+  const std::less<> before;
+  if (!before(in, out + traffic.out) || !before(out, in + traffic.in)) return;
+  call.in = copy_of(in, traffic.in);
+}
+
+Bytes Taking::kept(Bytes bytes) const {
+  if (makes_ready_) prepared().keep(bytes.type());
   return starts() ? std::move(bytes).kept() : std::move(bytes);
 }
 
 int Taking::pass() const {
+  if (!failed_.ok()) return fail(failed_);
   if (counts_) report().passed(function_, why_, manner_.form);
   const Inside now;  // of an implementation that calls one by another
   return pass_on_();
 }
 
+int Taking::end(const Status& why) const {
+  const Inside now;
+  backend_->end({Code::aborted, "rank " + std::to_string(rank) + ", " +
+                                    name_of(function_, manner_.form) + ": " + why.text()});
+  return fail(why);
+}
+
 int Taking::run_for(Call& call, std::size_t bytes, std::function<void()> then) {
-  if (makes_ready()) return make_ready(call) ? MPI_SUCCESS : pass();
-  if (starts_prepared())
-    return start(*prepared().channel->backend, call, bytes, clock(), std::move(then));
-  Backend* const found = find_backend();
-  if (found == nullptr) return pass();
-  Backend& backend = *found;
-  {
-    const Inside now;
-    if (const auto why =
-            starts() ? backend.leaves_start_to_mpi(call) : backend.leaves_to_mpi(call)) {
-      return pass(*why);
-    }
-  }
+  if (makes_ready_) return MPI_SUCCESS;
   const Clock::time_point began = clock();
-  if (starts()) return start(backend, call, bytes, began, std::move(then));
+  if (manner_.form != Form::waited_for) {
+    lay_apart(call);
+    if (!lacks_room_) return start(call, bytes, began, std::move(then));
+  }
   Status status;
-  {
+  if (!lacks_room_) {
     const Inside now;
-    status = call.collective == Collective::barrier ? backend.barrier() : backend.call(call);
-    // What has no plan has none on any rank; else it is this rank's buffers that are wrong.
-    if (status.code() == Code::invalid_argument && !backend.can(call).ok()) {
-      return pass(Passed::refused);
+    const auto make = [&] {
+      return call.collective == Collective::barrier ? backend_->barrier() : backend_->call(call);
+    };
+    status = make();
+    // It had no effect: the buffers are not as the engine wants them.
+    if (status.code() == Code::invalid_argument) {
+      lay_apart(call);
+      if (!lacks_room_) status = make();
     }
   }
+  if (lacks_room_)
+    status = make_error(Code::out_of_memory, [] { return "no memory for data that are packed"; });
+  if (lacks_room_ || status.code() == Code::invalid_argument) return end(status);
   if (!status.ok()) return fail(status);
   then();
   count_taken(bytes, began);
@@ -108,20 +189,22 @@ int Taking::run_for(Call& call, std::size_t bytes, std::function<void()> then) {
 }
 
 int Taking::post(Rank root, const Blocks& sends, const Blocks& receives) {
-  if (makes_ready()) return share_lengths(root, sends, receives);
+  if (makes_ready_) return share_lengths(root, sends, receives);
   if (starts_prepared()) return start_with_lengths(sends, receives);
   // A rank that hears only later that it is MPI's would begin it after others that it has started
   // meanwhile.
   if (starts()) return pass(Passed::not_waited_for);
-  Backend* const backend = find_backend();
-  if (backend == nullptr) return pass();
+  backend_ = find_backend();
+  if (backend_ == nullptr) return pass();
   const Clock::time_point began = clock();
   std::size_t sent = 0, received = 0;
   {
     const Inside now;
-    PostLog* const log = backend->post_log();
+    const auto found = backend_->post_log();
+    if (!found.ok()) return fail(found.status(), MPI_ERR_OTHER);
+    PostLog* const log = *found;
     if (log == nullptr) {
-      return pass(backend->is_over_memory() ? Passed::refused : Passed::lengths);
+      return pass(backend_->is_over_memory() ? Passed::refused : Passed::lengths);
     }
     const PostLog::Room room = log->begin(function_, root);
     const bool right = root >= 0 && root < ranks && fill_in(room, sends, receives);
@@ -146,11 +229,15 @@ bool Taking::make_ready(const Call& call) {
   Channels* const all = channels();
   auto channel = all == nullptr ? nullptr : all->find(&why_);
   if (channel == nullptr) return false;
-  Backend& backend = *channel->backend;
-  auto why = backend.leaves_start_to_mpi(call);
+  backend_ = channel->backend.get();
+  backend_->scratch().clear();
+  auto why = backend_->leaves_start_to_mpi(call);
   if (why == Passed::first_calls) {  // as it is asked for the first time
-    why = backend.leaves_to_mpi(call);
-    if (!why) why = backend.leaves_start_to_mpi(call);
+    auto decided = backend_->leaves_to_mpi(call);
+    failed_ = decided.status();
+    if (!decided.ok()) return false;
+    why = *decided;
+    if (!why) why = backend_->leaves_start_to_mpi(call);
   }
   if (why) {
     why_ = *why;
@@ -199,47 +286,52 @@ int Taking::share_lengths(Rank root, const Blocks& sends, const Blocks& receives
   const auto concluded = conclude(calls);
   if (!concluded.ok()) return fail(concluded.status(), MPI_ERR_OTHER);
   if (*concluded) return pass(**concluded);
-  return run(
-      {.collective = Collective::all_to_all, .type = DataType::u8, .counts = prepared().lengths},
-      0);
+  const Call call{
+      .collective = Collective::all_to_all, .type = DataType::u8, .counts = prepared().lengths};
+  const std::size_t largest = *std::ranges::max_element(prepared().lengths);
+  return is_taken(call, largest) ? MPI_SUCCESS : pass();
 }
 
 int Taking::start_with_lengths(const Blocks& sends, const Blocks& receives) {
-  std::vector<Block> to;
+  std::vector<Block> from, to;
   std::size_t sent = 0, received = 0;
   for (Rank r = 0; r < ranks; ++r) {
-    const auto out = sends.of(r);
+    from.push_back(sends.of(r).value_or(Block{}));
     to.push_back(receives.of(r).value_or(Block{}));
-    if (!out || out->bytes() != length(rank, r) || to.back().bytes() != length(r, rank))
+    if (from.back().bytes() != length(rank, r) || to.back().bytes() != length(r, rank)) {
       return fail({Code::invalid_argument,
-                   "its lengths are no more what they were when it was "
-                   "made ready"},
+                   "its lengths are no more what they were when it was made ready"},
                   MPI_ERR_ARG);
-    sent += out->bytes();
+    }
+    sent += from.back().bytes();
     received += to.back().bytes();
   }
-  // Also of nothing, which has no address.
-  std::vector<std::byte> packed(sent + 1), unpacked(received + 1);
-  std::byte* next = packed.data();
-  for (Rank r = 0; r < ranks; ++r) {
-    const Block out = *sends.of(r);
-    out.pack(next, comm_);
-    next += out.bytes();
+  const std::byte* in = side_by_side(from);
+  std::byte* out = side_by_side(to);
+  const bool hands_out = out == nullptr && received > 0;
+  if (hands_out) out = room(received);
+  if (sent > 0 && (in == nullptr || in == out)) {
+    std::byte* next = room(sent);
+    in = next;
+    for (const Block& block : from) {
+      if (next == nullptr) break;
+      block.pack(next, comm_);
+      next += block.bytes();
+    }
   }
+  if (!hands_out) to.clear();
   Call call{.collective = Collective::all_to_all,
-            .in = packed.data(),
-            .out = unpacked.data(),
+            .in = in,
+            .out = out,
             .type = DataType::u8,
             .counts = prepared().lengths};
-  return run(std::move(call), std::max(sent, received),
-             [comm = comm_, to = std::move(to), packed = std::move(packed),
-              unpacked = std::move(unpacked)] {
-               const std::byte* from = unpacked.data();
-               for (const Block& block : to) {
-                 block.unpack(from, comm);
-                 from += block.bytes();
-               }
-             });
+  return run(std::move(call), std::max(sent, received), [comm = comm_, to = std::move(to), out] {
+    const std::byte* next = out;
+    for (const Block& block : to) {
+      block.unpack(next, comm);
+      next += block.bytes();
+    }
+  });
 }
 
 Channels* Taking::channels() {
@@ -259,7 +351,7 @@ Backend* Taking::find_backend() {
   return nullptr;
 }
 
-int Taking::start(Backend& backend, Call& call, std::size_t bytes, Clock::time_point began,
+int Taking::start(Call& call, std::size_t bytes, Clock::time_point began,
                   std::function<void()> then) {
   const Inside now;
   auto started = std::make_shared<StartedCollective>();
@@ -275,22 +367,24 @@ int Taking::start(Backend& backend, Call& call, std::size_t bytes, Clock::time_p
   started->bytes = bytes;
   started->began = began;
   started->then = std::move(then);
-  const Status status = backend.start(call, std::move(started), manner_.request);
-  if (!status.ok() && starts_prepared()) prepared().again = nullptr;
-  return status.ok() ? MPI_SUCCESS : fail(status);
+  if (!rooms_.empty())
+    started->then = [rooms = std::move(rooms_), then = std::move(started->then)] { then(); };
+  const Status status = backend_->start(call, std::move(started), manner_.request);
+  if (status.ok()) return MPI_SUCCESS;
+  if (starts_prepared()) prepared().again = nullptr;
+  return status.code() == Code::invalid_argument ? end(status) : fail(status);
 }
 
 bool Taking::fill_in(const PostLog::Room& room, const Blocks& sends, const Blocks& receives) const {
-  std::size_t bytes = 0;
   for (Rank r = 0; r < ranks; ++r) {
     const auto sent = sends.of(r), received = receives.of(r);
     if (!sent || !received) return false;
     room.sends[static_cast<std::size_t>(r)] = sent->bytes();
     room.receives[static_cast<std::size_t>(r)] = received->bytes();
-    bytes += sent->bytes();
   }
+  if (!is_short(room.sends)) return true;
   std::byte* to = room.data;
-  for (Rank r = 0; bytes <= kMostPosted && r < ranks; ++r) {
+  for (Rank r = 0; r < ranks; ++r) {
     const Block block = *sends.of(r);
     block.pack(to, comm_);
     to += block.bytes();
@@ -309,7 +403,9 @@ void Taking::count_taken(std::size_t bytes, Clock::time_point began) const {
 }
 
 int Taking::fail(const Status& status) const {
-  return fail(status, status.code() == Code::invalid_argument ? MPI_ERR_BUFFER : MPI_ERR_OTHER);
+  return fail(status, status.code() == Code::invalid_argument ? MPI_ERR_BUFFER
+                      : status.code() == Code::out_of_memory  ? MPI_ERR_NO_MEM
+                                                              : MPI_ERR_OTHER);
 }
 
 int Taking::fail(const Status& status, int error) const {

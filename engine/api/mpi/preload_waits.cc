@@ -11,6 +11,7 @@
 
 #include <memory>
 
+#include "engine/api/mpi/guarded.h"
 #include "engine/api/mpi/preload_prepared.h"
 #include "engine/api/mpi/preload_requests.h"
 
@@ -18,15 +19,19 @@ namespace rankine::mpi {
 namespace {
 
 bool move_on(int count, const MPI_Request these[]) {
-  const auto started = requests().under_way(count, these);
-  const auto prepared = started ? nullptr : prepared_calls().under_way(count, these);
-  if (!started && !prepared) return false;
-  requests().move_on_in_mpi();
-  // And MPI, whose messages others may wait for before they start theirs.
-  const MPI_Comm comm = started ? started->comm : prepared->channel->on->comm;
-  int flag = 0;
-  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &flag, MPI_STATUS_IGNORE);
-  return true;
+  bool is_under_way = false;
+  guarded(MPI_COMM_NULL, [&] {
+    const auto started = requests().under_way(count, these);
+    const auto prepared = started ? nullptr : prepared_calls().under_way(count, these);
+    is_under_way = started || prepared;
+    if (!is_under_way) return MPI_SUCCESS;
+    requests().move_on_in_mpi();
+    // And MPI, whose messages others may wait for before they start theirs.
+    const MPI_Comm comm = started ? started->comm : prepared->channel->on->comm;
+    int flag = 0;
+    return PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &flag, MPI_STATUS_IGNORE);
+  });
+  return is_under_way;
 }
 void move_on_until_over(int count, const MPI_Request these[]) {
   for (int i = 0; these != nullptr && i < count; ++i) {
@@ -37,6 +42,13 @@ void move_on_until_over(int count, const MPI_Request these[]) {
 
 }  // namespace
 }  // namespace rankine::mpi
+
+// Calls MPI's function of that name in Fortran, with the arguments that the program gave.
+#define RANKINE_NEXT(function, ...)                                                              \
+  [&](auto*... given) {                                                                          \
+    static const auto next = reinterpret_cast<decltype(&function)>(dlsym(RTLD_NEXT, #function)); \
+    next(given...);                                                                              \
+  }(__VA_ARGS__)
 
 using namespace rankine::mpi;
 
@@ -117,13 +129,6 @@ int MPI_Request_get_status_some(int count, const MPI_Request these[], int* compl
 #endif
 
 #ifdef MPICH_VERSION
-
-// Calls MPI's function of that name in Fortran, with the arguments that the program gave.
-#define RANKINE_NEXT(function, ...)                                                              \
-  [&](auto*... given) {                                                                          \
-    static const auto next = reinterpret_cast<decltype(&function)>(dlsym(RTLD_NEXT, #function)); \
-    next(given...);                                                                              \
-  }(__VA_ARGS__)
 
 // Where an error is to be told may be left out.
 void mpi_request_get_status_f08_(MPI_Request* request, MPI_Fint* is_complete, void* status,

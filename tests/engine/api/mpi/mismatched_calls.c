@@ -72,10 +72,32 @@ int main(int argc, char** argv) {
                               MPI_INFO_NULL, &request);
     ones[0] = 1;
   }
+  if (strcmp(what, "alone") == 0) { /* a call of a kind that is new to one rank only */
+    for (i = 0; i < 2; ++i) MPI_Allreduce(in, out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    code = MPI_Allreduce(in, out, rank == 1 ? 2 : 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  }
+  if (strcmp(what, "in_place") == 0) {
+    for (i = 0; i < 2; ++i) MPI_Allreduce(in, out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    code = MPI_Allreduce(rank == 1 ? MPI_IN_PLACE : in, out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  }
+  if (strcmp(what, "blocks") == 0) { /* what one rank says does not go together */
+    for (i = 0; i < 2; ++i)
+      MPI_Allgather(in, 1, MPI_INT, out, 1, MPI_INT, MPI_COMM_WORLD);
+    code = MPI_Allgather(in, rank == 1 ? 2 : 1, MPI_INT, out, 1, MPI_INT, MPI_COMM_WORLD);
+  }
+  if (strcmp(what, "first_posts") == 0) { /* one rank makes the first call of such a kind */
+    int sum = 0;
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    for (i = 0; i < 6; ++i) MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm);
+    code = rank == 1 ? MPI_Alltoallv(in, ones, places, MPI_INT, out, ones, places, MPI_INT, comm)
+                     : MPI_Barrier(comm);
+  }
   told = code != MPI_SUCCESS;
   /* What is told by posts has ended nothing. */
-  if (strcmp(what, "barrier") != 0 && strcmp(what, "started") != 0 &&
-      strcmp(what, "prepared") != 0) {
+  if (strcmp(what, "lengths") == 0 || strcmp(what, "roots") == 0 ||
+      strcmp(what, "functions") == 0 || strcmp(what, "twice") == 0 ||
+      strcmp(what, "prepared_lengths") == 0) {
     for (i = 0; i < ranks; ++i) in[i] = 10 * rank + i;
     code = MPI_Alltoallv(in, ones, places, MPI_INT, out, ones, places, MPI_INT, MPI_COMM_WORLD);
     for (i = 0; i < ranks; ++i) told &= out[i] == 10 * i + rank;
