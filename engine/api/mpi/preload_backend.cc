@@ -46,13 +46,14 @@ class Agreeing : public Backend {
   // The plans of what ranks call to agree, before they do for the first time.
   virtual Status prepare() { return has_plan(agreement()); }
 
-  Result<std::optional<Passed>> leaves_to_mpi(const Call& call) override {
+  std::optional<Passed> leaves_to_mpi(const Call& call, Status& failed) override {
     finish_started();
     // There is always room for a barrier.
     const bool is_barrier = call.collective == Collective::barrier;
     Kind kind = is_barrier ? Kind::planned : ask_for(call);
     if (has_questions()) {
-      if (Status status = agree(); !status.ok()) return status;
+      failed = agree();
+      if (!failed.ok()) return Passed::refused;
       if (!is_barrier) kind = kinds_.at(kind_of(call));
     }
     return kind == Kind::refused ? std::optional(Passed::refused) : std::nullopt;

@@ -36,8 +36,9 @@ class Backend {
   // Nothing where the call is to be made here: then every rank has a plan for it, wherever buffers
   // lie, and scratch for all that the rank brings and gets. Else why it is MPI's own. The same on
   // all ranks, which may talk about it: a call of them all, made through this backend, so that
-  // ranks that make different calls are told. Of the call's buffers nothing is looked at.
-  virtual Result<std::optional<Passed>> leaves_to_mpi(const Call& call) = 0;
+  // ranks that make different calls are told; `failed` says why that call has failed, and whose
+  // call it is then means nothing. Of the call's buffers nothing is looked at.
+  virtual std::optional<Passed> leaves_to_mpi(const Call& call, Status& failed) = 0;
   // The same of a call that is started. No rank asks another: what all have to agree on they do in
   // their next call of leaves_to_mpi(), and until then such a call is MPI's.
   virtual std::optional<Passed> leaves_start_to_mpi(const Call& call) = 0;

@@ -88,16 +88,10 @@ bool Taking::is_taken(const Call& call, std::size_t largest_block) {
 bool Taking::leaves_to_mpi(const Call& call) {
   const Inside now;
   backend_->scratch().clear();
-  std::optional<Passed> why;
-  if (starts()) {
-    why = backend_->leaves_start_to_mpi(call);
-  } else {
-    auto decided = backend_->leaves_to_mpi(call);
-    failed_ = decided.status();
-    if (decided.ok()) why = *decided;
-  }
+  const auto why = starts() ? backend_->leaves_start_to_mpi(call)
+                            : backend_->leaves_to_mpi(call, failed_);
   if (why) why_ = *why;
-  return why.has_value() || !failed_.ok();
+  return why.has_value();
 }
 
 Block Taking::block(const void* buffer, std::size_t count, MPI_Datatype given) const {
@@ -233,10 +227,7 @@ bool Taking::make_ready(const Call& call) {
   backend_->scratch().clear();
   auto why = backend_->leaves_start_to_mpi(call);
   if (why == Passed::first_calls) {  // as it is asked for the first time
-    auto decided = backend_->leaves_to_mpi(call);
-    failed_ = decided.status();
-    if (!decided.ok()) return false;
-    why = *decided;
+    why = backend_->leaves_to_mpi(call, failed_);
     if (!why) why = backend_->leaves_start_to_mpi(call);
   }
   if (why) {
