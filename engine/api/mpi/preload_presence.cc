@@ -1,6 +1,7 @@
 #include "engine/api/mpi/preload_presence.h"
 
 #include <dlfcn.h>
+#include <glob.h>
 #include <link.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -51,10 +53,29 @@ constexpr std::uint16_t kPmixBool = 1, kPmixUint32 = 14;
 constexpr std::uint8_t kPmixGlobal = 3;
 constexpr const char* kPmixKey = "rankine";
 
+// The PMIx that MPI uses, or will use; nullptr: none, or one of MPI's inside, beside which a second
+// client of the same rank would only disturb.
+void* pmix_of_mpi() {
+  constexpr const char* kName = "libpmix.so.2";
+  if (void* const loaded = dlopen(kName, RTLD_NOW | RTLD_NOLOAD)) return loaded;
+  Dl_info mpi{};
+  if (dladdr(reinterpret_cast<void*>(&PMPI_Init), &mpi) == 0) return nullptr;
+  const std::unique_ptr<char, void (*)(void*)> path(realpath(mpi.dli_fname, nullptr), std::free);
+  if (path == nullptr) return nullptr;
+  // Open MPI 4 loads a component of its own for that library.
+  const std::string file = path.get();
+  const std::string pattern =
+      file.substr(0, file.rfind('/')) + "/{,openmpi/lib/}openmpi*/mca_pmix_ext*.so";  // Debian's too
+  glob_t found{};
+  const bool is_there = glob(pattern.c_str(), GLOB_BRACE, nullptr, &found) == 0;
+  globfree(&found);
+  return is_there ? dlopen(kName, RTLD_NOW | RTLD_LOCAL) : nullptr;
+}
+
 class Pmix {
  public:
   bool announce() {
-    library_ = dlopen("libpmix.so.2", RTLD_NOW | RTLD_LOCAL);
+    library_ = pmix_of_mpi();
     if (library_ == nullptr) return false;
     const auto init = function<int(PmixProcess*, PmixInfo*, std::size_t)>("PMIx_Init");
     const auto put = function<int(std::uint8_t, const char*, PmixValue*)>("PMIx_Put");
