@@ -19,12 +19,13 @@
 #include <vector>
 
 #include "engine/api/mpi/guarded.h"
+#include "engine/base/environment_variable.h"
 
 namespace rankine::mpi {
 namespace {
 
 std::optional<int> number_in(const char* variable) {
-  const char* const text = std::getenv(variable);
+  const char* const text = environment_variable(variable);
   if (text == nullptr) return {};
   return std::atoi(text);
 }
@@ -248,9 +249,9 @@ void check_which_mpi() {
 
 Presence::Manager Presence::find_manager() {
   // Asked for by the user: what is put before MPI starts is not handed round then.
-  const bool hands_round = std::getenv("OMPI_MCA_pmix_base_async_modex") == nullptr &&
-                           std::getenv("OMPI_MCA_pmix_base_collect_data") == nullptr;
-  if (std::getenv("PMIX_NAMESPACE") != nullptr && hands_round) return Manager::pmix;
+  const bool hands_round = environment_variable("OMPI_MCA_pmix_base_async_modex") == nullptr &&
+                           environment_variable("OMPI_MCA_pmix_base_collect_data") == nullptr;
+  if (environment_variable("PMIX_NAMESPACE") != nullptr && hands_round) return Manager::pmix;
   // The second is Hydra's own.
   if (number_in("PMI_FD") && number_in("MPI_LOCALNRANKS")) return Manager::hydra;
   return Manager::unknown;
