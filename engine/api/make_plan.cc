@@ -9,6 +9,7 @@
 #include "engine/api/tuning/choose.h"
 #include "engine/base/no_answer.h"
 #include "engine/compile/compile.h"
+#include "engine/compile/wide_sums.h"
 #include "engine/network/wire.h"
 #include "engine/run/wait.h"
 
@@ -53,7 +54,9 @@ Result<std::shared_ptr<const TimedSchedule>> PlanMaker::time(const CompileReques
       std::all_of(request.counts.begin(), request.counts.end(),
                   [&](std::size_t count) { return count == request.counts.front(); });
   std::vector<std::uint64_t> blocks;
-  for (const BlockHome& block : compiled.layout.blocks) blocks.push_back(block.bytes);
+  const Layout& moved = compiled.in_f32 ? *compiled.in_f32 : compiled.layout;
+  for (const BlockHome& block : moved.blocks) blocks.push_back(block.bytes);
+  m = m / compiled.layout.element_bytes * moved.element_bytes;
   const auto pricing = equal ? network->price(compiled.goal, m) : network->price(blocks);
   if (!pricing.ok()) return pricing.status();
   return TimedSchedule::make(network->schedule(*request.algorithm, request.params), compiled.goal,
@@ -68,6 +71,7 @@ struct OrderNeeds {
   bool rounds = false;             // else every plan keeps it
   std::optional<Bracket> bracket;  // none: any
   bool fixed = false;              // the choice follows from the call alone
+  bool once = false;               // sums are those of f32, rounded once
 };
 
 Result<OrderNeeds> needs_of(const Call& call, std::optional<Order> order) {
@@ -80,6 +84,8 @@ Result<OrderNeeds> needs_of(const Call& call, std::optional<Order> order) {
         "order is group_invariant, operation is avg, which divides by the number of ranks; ask "
         "for a sum, and divide it");
   }
+  needs.once = reduces(call.collective) && call.user_op == nullptr &&
+               adds_up_in_f32(call.type, call.op) && order != Order::group_invariant;
   if (!order || !needs.rounds) return needs;
   needs.fixed = *order == Order::repeatable;
   if (*order == Order::by_rank || *order == Order::size_invariant) needs.bracket = Bracket::flat;
@@ -148,6 +154,61 @@ Result<std::vector<Candidate>> PlanMaker::others_to_try(const Call& call,
     one.params = std::move(params);
   }
   return out;
+}
+
+// Of a call that names no algorithm: the fastest that adds up in f32 and rounds once.
+Result<Compiled> PlanMaker::compile_once(const Call& call, CompileRequest& request, std::size_t m,
+                                         const Costs& by, const std::vector<int>& fitting) const {
+  const Rank root = request.params.root;
+  const auto take = [&request, root](const Candidate& one) {
+    request.algorithm = one.algorithm;
+    request.params = one.params;
+    request.params.root = root;
+  };
+  // Which algorithms are one fold, and move as few bytes as their type has, their plans say.
+  const auto compile_one_fold = [&request] {
+    request.bracket = Bracket::flat;
+    auto compiled = compile(request);
+    request.bracket.reset();
+    return compiled;
+  };
+  const auto is_refused = [](const Result<Compiled>& compiled) {
+    return !compiled.ok() && compiled.status().code() == Code::invalid_argument;
+  };
+  auto compiled = compile_one_fold();
+  if (!is_refused(compiled)) return compiled;
+  Candidate chosen;
+  chosen.algorithm = request.algorithm;
+  chosen.params = request.params;
+  if (network != nullptr) {
+    Params asked = params_of(call.options, ranks);
+    asked.root = root;
+    const auto others = network->candidates(call.collective, asked, m, may_go_on);
+    if (!others.ok()) return others.status();
+    const auto wide = network->candidates(call.collective, asked,
+                                          m / element_bytes(call) * sizeof(float), may_go_on);
+    if (!wide.ok()) return wide.status();
+    chosen = wide->front();
+    for (const Candidate& one : *others) {
+      if (one.expected() > chosen.expected()) break;
+      take(one);
+      compiled = compile_one_fold();
+      if (!is_refused(compiled)) return compiled;
+    }
+  } else if (one_fold_is_faster(call.collective, ranks, m, element_bytes(call), by)) {
+    request.bracket = Bracket::flat;
+    const auto others = others_to_try(call, request, m, by, fitting);
+    request.bracket.reset();
+    if (!others.ok()) return others.status();
+    for (const Candidate& one : *others) {
+      if (one.algorithm->refusal(one.algorithm->only_taken(one.params))) continue;
+      take(one);
+      compiled = compile_one_fold();
+      if (!is_refused(compiled)) return compiled;
+    }
+  }
+  take(chosen);
+  return compile(request);
 }
 
 // In the hash of what ranks must agree on.
@@ -230,7 +291,10 @@ Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
   request.pushes = network == nullptr;
   request.mailbox_capacity = mailbox_capacity;
   request.limits = {.bytes = most_plan_bytes, .interrupted = may_go_on};
-  auto compiled = compile(request);
+  request.rounds_once = needs->once && !request.bracket;
+  auto compiled = asked == nullptr && request.rounds_once
+                      ? compile_once(call, request, m, chosen_by, fitting_levels)
+                      : compile(request);
   if ((!request.commutative || request.bracket) && asked == nullptr && !compiled.ok() &&
       compiled.status().code() == Code::invalid_argument) {
     const auto others = others_to_try(call, request, m, chosen_by, fitting_levels);
@@ -249,6 +313,9 @@ Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
   prepared->algorithm =
       processes != nullptr ? processes->name_of_line(line) : request.algorithm->name.data();
   prepared->parameters = request.algorithm->text_of(params);
+  if (compiled->in_f32) {
+    prepared->parameters += prepared->parameters.empty() ? "in f32" : ", in f32";
+  }
   prepared->orders = orders;
   if (timed) {
     auto on_network = time(request, *compiled, m);

@@ -11,7 +11,11 @@
 // An all-reduce leaves the same bits on every rank, whatever the type, the algorithm, the transport
 // and however its buffers lie: sums of floats are added up in one order, which does not depend on
 // who adds (schedule.h). The algorithms that cannot say so in the catalogue (other_bits); they run
-// where they are asked for by name, and are never chosen.
+// where they are asked for by name, and are never chosen. A result that is NaN is a NaN on every
+// rank, but its sign and payload may differ from rank to rank (min and max: the same NaN).
+//
+// Sums, products and averages of floats of 16 and 8 bits are computed in f32 and rounded once, by
+// every collective, algorithm and transport, unless the call asks for Order::group_invariant.
 //
 // What a rank gets is its own: its output may overlap with no buffer, input or output, of another
 // rank in the same call, not even where both would store the same. (One input for all ranks is

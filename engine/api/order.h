@@ -4,8 +4,13 @@
 // Sums and products of floats depend on how they are bracketed, since each addition rounds. The
 // levels say how. All ranks of a call ask for the same one (else: mismatch). What is exact whatever
 // the brackets (integers, bits, min, max, and all that only moves) keeps every level by itself.
-// Operations of the user's (user_op.h) count as ones that round. Of results that are NaN only that
-// they are is promised. Source of the rules: brackets.h, which reads them from the plan that runs.
+// Operations of the user's (user_op.h) count as ones that round. A result that is NaN is a NaN with
+// every level, but its sign and payload are not promised, not even to be the same on every rank:
+// processors keep those of one of the operands, and compilers choose which. (A canonical NaN costs
+// sums of f32 two instructions per register; min and max have it.) Source of the rules: brackets.h,
+// which reads them from the plan that runs.
+//
+// With every level but the last, sums of floats of 16 and 8 bits are those of f32, rounded once.
 #pragma once
 
 #include <cstddef>

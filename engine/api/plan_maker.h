@@ -45,6 +45,8 @@ struct PlanMaker {
  private:
   Result<std::shared_ptr<const TimedSchedule>> time(const CompileRequest& request,
                                                     const Compiled& compiled, std::size_t m) const;
+  Result<Compiled> compile_once(const Call& call, CompileRequest& request, std::size_t m,
+                                const Costs& by, const std::vector<int>& fitting) const;
   // What may run in the place of what was chosen, the best first.
   Result<std::vector<Candidate>> others_to_try(const Call& call, const CompileRequest& chosen,
                                                std::size_t m, const Costs& by,

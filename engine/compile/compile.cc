@@ -19,6 +19,7 @@
 #include "engine/compile/share_copies.h"
 #include "engine/compile/stage.h"
 #include "engine/compile/turns.h"
+#include "engine/compile/wide_sums.h"
 
 namespace rankine {
 namespace {
@@ -97,11 +98,13 @@ struct Job {
   const Goal& goal;
   const Layout& layout;
   PlanMeter& meter;
-  std::shared_ptr<const Versions> versions;
+  bool in_f32 = false;  // input and output will lie in the scratch (wide_sums.h)
+  std::shared_ptr<const Versions> versions{};
 
   // Peers reach scratch only: processes always. Threads may on direct transport, where they would
   // else store in others' outputs; what is only fetched crosses once, and nothing is gained.
   bool staged() const {
+    if (in_f32) return false;  // they reach all of it
     if (request.staged) return true;
     if (request.transport.value_or(Transport::direct) != Transport::direct) return false;
     const Costs& costs = request.costs;
@@ -111,6 +114,8 @@ struct Job {
     return bytes >=
            (request.buffers == Buffers::in_place ? costs.stage_in_place : costs.stage_apart);
   }
+  // Of ops that only wait: what comes next uses what they wait for.
+  bool keeps_waits() const { return in_f32 || request.row_elements > 0; }
   // What a rank may post for the others to read: as much as boards hold, and among more than two as
   // little as is stored sooner than they could come and read it where it lies.
   std::size_t most_posted() const {
@@ -220,7 +225,7 @@ Plan direct_plan(Job& job, std::optional<Program> made) {
                         .piece = piece,
                         .element_bytes = job.layout.element_bytes,
                         .meter = &job.meter}),
-        {.keeps_waits = job.request.row_elements > 0, .staged_first = piece, .meter = &job.meter});
+        {.keeps_waits = job.keeps_waits(), .staged_first = piece, .meter = &job.meter});
   }
   // What an epilogue reads next is to stay in the caches.
   const bool streams = job.request.buffers == Buffers::apart && job.request.row_elements == 0 &&
@@ -244,7 +249,7 @@ Plan direct_plan(Job& job, std::optional<Program> made) {
   }
   if (streams) mark_streams(program, job.request.costs.stream);
   return lower_direct(std::move(program),
-                      {.keeps_waits = job.request.row_elements > 0, .meter = &job.meter});
+                      {.keeps_waits = job.keeps_waits(), .meter = &job.meter});
 }
 
 Result<Plan> mailbox_plan(const Job& job, const Program& program) {
@@ -472,16 +477,39 @@ void apply_instead_of_folding(Plan& plan) {
 }
 
 // In parts as sums that are copied on: both are read again from the cache.
-void finish_rows_of(const Job& job, Plan& plan) {
+void finish_rows_of(const CompileRequest& request, Compiled& compiled, PlanMeter& meter) {
   std::vector<std::size_t> bytes;
-  for (Rank r = 0; r < job.goal.ranks; ++r) bytes.push_back(output_bytes(job.layout, job.goal, r));
-  finish_rows(plan, bytes, job.request.row_elements * job.layout.element_bytes,
-              job.request.costs.part, &job.meter);
+  for (Rank r = 0; r < compiled.goal.ranks; ++r) {
+    bytes.push_back(output_bytes(compiled.layout, compiled.goal, r));
+  }
+  finish_rows(compiled.plan, bytes, request.row_elements * compiled.layout.element_bytes,
+              request.costs.part, &meter);
 }
 
 Result<Compiled> compiled_of(const CompileRequest& request, const Schedule& schedule,
-                             const Goal& goal, PlanMeter& meter) {
-  Compiled out{{}, goal, {}, {.flat = false, .canonical = false}};
+                             const Goal& goal, PlanMeter& meter, bool in_f32 = false);
+
+// The request's plan, in which f32 moves. Its sums have the schedule's brackets, but no node of
+// them is rounded to the type, as the canonical ones are.
+Result<Compiled> compiled_in_f32(const CompileRequest& request, const Schedule& schedule,
+                                 const Goal& goal, PlanMeter& meter, Layout users) {
+  CompileRequest wide = request;
+  wide.type = DataType::f32;
+  wide.rounds_once = false;
+  wide.buffers = Buffers::in_place;
+  wide.row_elements = 0;
+  auto out = compiled_of(wide, schedule, goal, meter, true);
+  if (!out.ok()) return out;
+  widen_and_narrow(out->plan, goal, request.type, users, out->layout);
+  out->in_f32 = std::exchange(out->layout, std::move(users));
+  out->brackets = {.flat = false, .canonical = false};
+  if (request.row_elements > 0) finish_rows_of(request, *out, meter);
+  return out;
+}
+
+Result<Compiled> compiled_of(const CompileRequest& request, const Schedule& schedule,
+                             const Goal& goal, PlanMeter& meter, bool in_f32) {
+  Compiled out{{}, goal, {}, {}, {.flat = false, .canonical = false}};
   const bool users = request.op == ReduceOp::user && reduces(goal.collective);
   if (!users && (reduces(goal.collective) || goal.collective == Collective::barrier)) {
     out.plan.fold = find_reduce(request.type, request.op);
@@ -495,7 +523,7 @@ Result<Compiled> compiled_of(const CompileRequest& request, const Schedule& sche
       request.type == DataType::raw ? request.element_bytes : size_of(request.type);
   out.layout = make_layout(goal, request.counts, element, borders_for(goal.collective));
   const ReduceKernel fold = out.plan.fold;
-  Job job{request, schedule, goal, out.layout, meter, nullptr};
+  Job job{request, schedule, goal, out.layout, meter, in_f32};
   try {
     auto versions = Versions::of(schedule, goal, out.layout, &meter);
     if (!versions.ok()) return versions.status();
@@ -507,12 +535,17 @@ Result<Compiled> compiled_of(const CompileRequest& request, const Schedule& sche
     if (reduces(goal.collective) && (users || rounds(request.type, request.op))) {
       out.brackets = brackets_of(**versions);
       if (request.bracket && !out.brackets.are(*request.bracket)) return other_brackets(job);
+      if (request.rounds_once && !users && !out.brackets.flat &&
+          adds_up_in_f32(request.type, request.op)) {
+        versions->reset();
+        return compiled_in_f32(request, schedule, goal, meter, std::move(out.layout));
+      }
     }
     job.versions = std::move(*versions);
     auto plan = plan_of(job);
     if (!plan.ok()) return plan.status();
     out.plan = std::move(*plan);
-    if (request.row_elements > 0) finish_rows_of(job, out.plan);
+    if (request.row_elements > 0) finish_rows_of(request, out, meter);
   } catch (const PlanTooLarge&) {
     return too_large(job);
   }

@@ -29,6 +29,9 @@ struct CompileRequest {
   // Where not none, schedules that add up in other brackets are refused, naming who asks for it.
   std::optional<Bracket> bracket;
   std::string_view bracket_for{};  // "order is by_rank"
+  // Sums of floats of 16 and 8 bits that are not one fold move in f32 (wide_sums.h); false: each
+  // fold rounds.
+  bool rounds_once = false;
   Buffers buffers = Buffers::apart;
   // Ranks are processes: they reach each other's scratch, mailboxes and boards only. Threads that
   // could reach more do the same where the costs say that it is faster.
@@ -50,7 +53,8 @@ struct CompileRequest {
 struct Compiled {
   Plan plan;
   Goal goal;
-  Layout layout;
+  Layout layout;                // of the call's buffers
+  std::optional<Layout> in_f32;  // of what moves, where that is f32 in their place
   // Of operations that round, the user's included; else nobody wants to know, and they are neither.
   Brackets brackets{.flat = false, .canonical = false};
 };

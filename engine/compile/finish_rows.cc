@@ -38,7 +38,9 @@ class Taken {
   std::map<std::size_t, std::size_t> ends_;  // disjoint ranges: beginnings by ends
 };
 
-bool adds_or_copies(const Op& op) { return op.code == OpCode::fold || op.code == OpCode::apply; }
+bool adds_or_copies(const Op& op) {
+  return op.code == OpCode::fold || op.code == OpCode::apply || op.code == OpCode::narrow;
+}
 
 bool writes_output(const Op& op) {
   return adds_or_copies(op) && op.memory == Memory::output && op.bytes > 0;
@@ -139,6 +141,7 @@ class Finisher {
     const bool only_waits = op.code == OpCode::fold && op.operands == 0 && op.value == 0;
     // What others wait for is done first. Messages are as long as they were sent.
     const bool is_whole = rows.empty() || operands.empty() || op.value != 0 ||
+                          op.code == OpCode::narrow ||
                           std::any_of(operands.begin(), operands.end(), [](const Operand& operand) {
                             return operand.memory == Memory::message;
                           });

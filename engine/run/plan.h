@@ -9,6 +9,7 @@
 
 #include "engine/base/costs.h"
 #include "engine/run/kernels/reduce.h"
+#include "engine/run/kernels/rows.h"
 #include "engine/run/transport.h"
 
 namespace rankine {
@@ -34,6 +35,8 @@ enum class OpCode : std::uint8_t {
   wait_post,      // until `peer` has made the post that this rank has made last
   wait_posts,     // the same of all other ranks
   apply,          // fold, by the user's operation (user_op.h)
+  widen,          // destination, f32 = operand 0, of the users' type (Plan::conversions)
+  narrow,         // destination, of the users' type = operand 0, f32, rounded
   finish,         // the call's epilogue gets the rows of the output that lie there (epilogue.h)
 };
 
@@ -101,6 +104,10 @@ struct Plan {
   int divisor = 0;                // avg: the number of ranks
   ReduceKernel fold = nullptr;    // nullptr: nothing is reduced
   SpreadKernel spread = nullptr;  // the same to several places
+  // Of sums that are added up in f32 and rounded to the users' type at the end: how, and bytes of
+  // an element of that type. `element_bytes` is that of f32 then.
+  Conversions conversions;
+  std::size_t narrow_bytes = 0;
   Costs costs;                    // of moving bytes
   std::string algorithm;          // for reports
 };

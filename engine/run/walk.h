@@ -273,6 +273,17 @@ bool end_call(RankState& state, const char* function, const std::string& why) no
   return true;
 }
 
+[[gnu::noinline]] void convert(const Op& op, const Operand& operand, const Plan& plan,
+                               RankState& state) noexcept {
+  const bool widens = op.code == OpCode::widen;
+  const std::size_t count = op.bytes / (widens ? sizeof(float) : plan.narrow_bytes);
+  const std::byte* from = state.memory_of(operand.rank, operand.memory) + operand.offset;
+  std::byte* to = state.memory_of(static_cast<std::size_t>(state.waiter.rank), op.memory) + op.offset;
+  will_read(from, count * (widens ? plan.narrow_bytes : sizeof(float)));
+  will_write(to, op.bytes);
+  (widens ? plan.conversions.widen : plan.conversions.narrow)(to, from, count);
+}
+
 // What threw may have been published long ago, so others may have ended this call well.
 [[gnu::noinline]] bool finish(const Op& op, const Plan& plan, RankState& state) noexcept {
   const auto self = static_cast<std::size_t>(state.waiter.rank);
@@ -413,6 +424,11 @@ Walked walk(const Plan& plan, RankState& state, Observing observing, Pace pace) 
       case OpCode::apply:
         going = apply(*op, operand, state);
         operand += op->operands + op->copies;
+        break;
+      case OpCode::widen:
+      case OpCode::narrow:
+        convert(*op, *operand, plan, state);
+        ++operand;
         break;
       case OpCode::finish:
         going = finish(*op, plan, state);

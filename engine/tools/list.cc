@@ -42,13 +42,34 @@ std::string both(std::string_view out_formula, std::string_view in_formula,
 // Beyond these it would take long to look at every addition.
 constexpr int kMostRanksAddedUp = 64;
 
+// How floats of 16 and 8 bits are added up in f32 and rounded once: in one fold, or by sums that
+// move as f32 (engine/compile/wide_sums.h). "": the line does not add up, or takes no such N.
+std::string small_floats(const Algorithm& line, const Params& params) {
+  if (!reduces(line.collective) || params.ranks > kMostRanksAddedUp) return "";
+  if (line.refusal(line.only_taken(params))) return "";
+  return brackets_in_words(line, params).starts_with("flat") ? "one fold" : "in f32";
+}
+
+// Of any number of ranks: what holds among a few.
+std::string small_floats(const Algorithm& line) {
+  Params params;
+  for (params.ranks = 2; params.ranks <= 9; ++params.ranks) {
+    if (small_floats(line, resolved(params)) == "in f32") {
+      return fmt::format("in f32 from N = {}", params.ranks);
+    }
+  }
+  return reduces(line.collective) ? "one fold" : "";
+}
+
 nlohmann::ordered_json line_json(const Algorithm& line, const ListOptions& options,
                                  const Params& params) {
   auto json = options.ranks == 0 ? algorithm_json(line) : algorithm_json(line, params);
   const bool refused = !json.contains("at") || json["at"].contains("refused");
   if (!refused && reduces(line.collective) && params.ranks <= kMostRanksAddedUp) {
     json["at"]["adds_up"] = brackets_in_words(line, params);
+    json["at"]["small_floats"] = small_floats(line, params);
   }
+  if (options.ranks == 0 && reduces(line.collective)) json["small_floats"] = small_floats(line);
   return json;
 }
 
@@ -62,12 +83,13 @@ std::string summary_of(const Algorithm& line) {
 std::vector<Cell> row_of(const Algorithm& line, const ListOptions& options, const Params& params) {
   std::string name(line.name);
   if (line.refusal(line.only_taken(params))) {
-    return {name, "-", "-", "-",
+    return {name, "-", "-", "-", "-",
             fmt::format("not here: needs {}", line.needs.empty() ? line.allowed_when : line.needs)};
   }
   return {name, shown(line.rounds, options, params),
           both(line.sent, line.received, options, params),
           both(line.send_ports, line.receive_ports, options, params),
+          reduces(line.collective) ? small_floats(line, params) : "-",
           join(split_list(line.parameters), ",")};
 }
 
@@ -87,6 +109,7 @@ std::string entry_of(const Algorithm& line, const ListOptions& options, const Pa
   add("rounds", shown(line.rounds, options, params));
   add("sent, received/M", both(line.sent, line.received, options, params));
   add("ports", both(line.send_ports, line.receive_ports, options, params));
+  add("16, 8 bits", small_floats(line));
   add("takes", join(split_list(line.parameters)));
   add("source", std::string(line.citation));
   return text;
@@ -108,7 +131,8 @@ Result<Exit> list(const ListOptions& options, Console& console) {
   for (const Collective collective : all_collectives()) {
     if (options.collective && collective != *options.collective) continue;
     std::string lines;
-    Table table(as::text("algorithm"), "rounds", "sent, received/M", "ports", as::text("takes"));
+    Table table(as::text("algorithm"), "rounds", "sent, received/M", "ports", "16, 8 bits",
+                as::text("takes"));
     Table names(as::text("", "name"), as::text("", "summary"));
     for (const Algorithm& line : catalogue()) {
       if (line.collective != collective) continue;
@@ -152,7 +176,9 @@ Result<Exit> list(const ListOptions& options, Console& console) {
   legend +=
       "; M bytes per rank. sent, received: by the busiest rank.\n"
       "computed: no closed form; rankine cost counts it in the schedule.\n"
-      "ports: messages at once. Two values: out and in. --json has every field.";
+      "ports: messages at once. Two values: out and in. --json has every field.\n"
+      "16, 8 bits: sums of f16, bf16, f8e4m3, f8e5m2 are those of f32, rounded once.\n"
+      "one fold: messages have the type; in f32: they have f32, 2 or 4 times the bytes.";
   console.out << text << "\n" << filled(legend, terminal_width(kWidth));
   return Exit::ok;
 }

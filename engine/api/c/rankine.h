@@ -330,7 +330,10 @@ RK_API rkResult_t rkCommGetAsyncError(rkComm_t comm, rkResult_t* result) RK_NOEX
 
 /* --- Collectives: every rank makes the same calls in the same order --- */
 
-/* out[i] = in of all ranks, reduced; the same bits on every rank. */
+/* out[i] = in of all ranks, reduced; the same bits on every rank, but for a result that is NaN:
+ * each rank has a NaN there, of any sign and payload (min and max: the same one). Sums, products
+ * and averages of rkFloat16, rkBfloat16, rkFloat8e4m3 and rkFloat8e5m2 are computed in float and
+ * rounded once, by each function that reduces, unless an order of group_invariant is asked for. */
 RK_API rkResult_t rkAllReduce(const void* in, void* out, size_t count, rkDataType_t type,
                               rkRedOp_t op, rkComm_t comm) RK_NOEXCEPT;
 /* The same at the root; elsewhere out is not used. */

@@ -190,6 +190,7 @@ class Member {
     return ranks;
   }
 
+  // The same bits on every rank, but for the sign and payload of a result that is NaN.
   template <class In, class Out, class T = ElementOf<In>, class = ElementOf<Out>>
   void all_reduce(const In& in, Out&& out, rkRedOp_t op = rkSum) {
     same_type<T, Out>();

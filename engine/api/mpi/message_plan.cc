@@ -74,6 +74,9 @@ class Maker {
                           goes_by_wire(task.step.index) ? Turn::wire : Turn::memory);
         }
         for (Task& task : of_op) task.turn = turn;
+      } else if (op.code == OpCode::widen || op.code == OpCode::narrow) {
+        out_.operands.push_back(plan_.operands[operand]);
+        add_work(op, out_.operands.size() - 1);
       } else if (op.code == OpCode::finish) {
         add_work(op);
         round_of(op).tasks.back().turn = Turn::last;
@@ -442,6 +445,13 @@ bool do_work(const MessagePlan& messages, const Plan& plan, int index, const Cal
   if (op.code == OpCode::finish) {
     return finish_rows(*call.epilogue, to, op.offset / plan.row_bytes, op.bytes / plan.row_bytes,
                        why);
+  }
+  if (op.code == OpCode::widen || op.code == OpCode::narrow) {
+    const bool widens = op.code == OpCode::widen;
+    (widens ? plan.conversions.widen : plan.conversions.narrow)(
+        to, address(messages.operands[work.first_operand], call),
+        op.bytes / (widens ? sizeof(float) : plan.narrow_bytes));
+    return true;
   }
   for (std::size_t i = 0; i < op.operands; ++i) {
     const Operand& from = messages.operands[work.first_operand + i];

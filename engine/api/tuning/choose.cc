@@ -232,6 +232,21 @@ std::vector<const Algorithm*> lines_to_try(Bracket bracket, Collective collectiv
   return lines;
 }
 
+// Among many ranks no single fold has a plan that fits (name_among_many()). The root of a short
+// reduce adds up as vectors come, in one round; in one fold it takes two. In one fold of a prefix
+// a rank reads (N + 1) / 2 vectors on average and writes one. By a chain in f32 it widens (e + 4
+// bytes per element), adds (12) and narrows (4 + e).
+bool one_fold_is_faster(Collective collective, int ranks, std::size_t bytes,
+                        std::size_t element_bytes, const Costs& costs) {
+  const auto n = static_cast<std::size_t>(ranks);
+  if (n > costs.all_hear_all) return false;
+  if (collective == Collective::reduce) {
+    return default_algorithm(collective, ranks, bytes, Buffers::apart, costs).name != "linear";
+  }
+  const bool prefix = collective == scan || collective == exscan;
+  return !prefix || (n + 3) * element_bytes <= 2 * (20 + 2 * element_bytes);
+}
+
 std::string brackets_in_words(const Algorithm& line, const Params& params) {
   const Params taken = line.only_taken(params);
   const Schedule schedule = line.make(taken);

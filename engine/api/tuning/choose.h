@@ -47,6 +47,11 @@ const Algorithm& default_algorithm(Collective collective, int ranks, std::size_t
 std::vector<const Algorithm*> lines_to_try(Bracket bracket, Collective collective, int ranks,
                                            std::size_t bytes, Buffers buffers, const Costs& costs);
 
+// Of sums of 16- and 8-bit floats, where the choice is no single fold: whether an algorithm that is
+// one beats the choice with f32 in the place of its elements.
+bool one_fold_is_faster(Collective collective, int ranks, std::size_t bytes,
+                        std::size_t element_bytes, const Costs& costs);
+
 // How an algorithm that reduces adds up among so many ranks: "flat", "canonical", "flat, canonical"
 // or "other" (brackets.h). Looks at every addition.
 std::string brackets_in_words(const Algorithm& line, const Params& params);

@@ -65,11 +65,26 @@ using RowKernel = void (*)(const RowWork&) noexcept;
 // the kernel of hardware_isa().
 RowKernel find_rows(DataType type, DataType out, Isa isa);
 
+// dst[i] = src[i] in the other type, for i < count. The vectors do not overlap and need no
+// alignment. To f32: exact. From f32: as types.h rounds, 8 bits saturate, a NaN stays a NaN.
+using ConvertKernel = void (*)(void* dst, const void* src, std::size_t count) noexcept;
+struct Conversions {
+  ConvertKernel widen = nullptr;   // to f32
+  ConvertKernel narrow = nullptr;  // from f32
+};
+
+// type: f16, bf16, f8e4m3, f8e5m2; else two nullptr. The same bits with every instruction set.
+Conversions find_conversions(DataType type, Isa isa);
+
 // One per source file, as KernelTable is; internal to engine/run/kernels. nullptr: the compiler had
 // no such target.
 using FindRows = RowKernel (*)(DataType type, DataType out) noexcept;
 FindRows portable_rows();
 FindRows avx2_rows();
 FindRows avx512_rows();
+using FindConversions = Conversions (*)(DataType type) noexcept;
+FindConversions portable_conversions();
+FindConversions avx2_conversions();
+FindConversions avx512_conversions();
 
 }  // namespace rankine

@@ -22,6 +22,10 @@ struct Lanes {
   RANKINE_INLINE static Vec<std::uint32_t> load_16(const char* from) {
     return as<Vec<std::uint32_t>>(_mm256_cvtepu16_epi32(load<__m128i>(from)));
   }
+  RANKINE_INLINE static Vec<std::uint32_t> load_8(const char* from) {
+    const Vec<std::uint64_t, 16> codes{load<std::uint64_t>(from), 0};
+    return as<Vec<std::uint32_t>>(_mm256_cvtepu8_epi32(as<__m128i>(codes)));
+  }
   RANKINE_INLINE static Vec<float> load_half(const char* from) {
     return as<Vec<float>>(_mm256_cvtph_ps(load<__m128i>(from)));
   }
@@ -47,6 +51,7 @@ struct Lanes {
 namespace rankine {
 
 FindRows avx2_rows() { return kernel_of; }
+FindConversions avx2_conversions() { return conversions_of; }
 
 }  // namespace rankine
 
@@ -55,6 +60,7 @@ FindRows avx2_rows() { return kernel_of; }
 namespace rankine {
 
 FindRows avx2_rows() { return nullptr; }
+FindConversions avx2_conversions() { return nullptr; }
 
 }  // namespace rankine
 

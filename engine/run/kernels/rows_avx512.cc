@@ -23,6 +23,9 @@ struct Lanes {
   RANKINE_INLINE static Vec<std::uint32_t> load_16(const char* from) {
     return as<Vec<std::uint32_t>>(_mm512_maskz_cvtepu16_epi32(0xffff, load<__m256i>(from)));
   }
+  RANKINE_INLINE static Vec<std::uint32_t> load_8(const char* from) {
+    return as<Vec<std::uint32_t>>(_mm512_maskz_cvtepu8_epi32(0xffff, load<__m128i>(from)));
+  }
   RANKINE_INLINE static Vec<float> load_half(const char* from) {
     return as<Vec<float>>(_mm512_maskz_cvtph_ps(0xffff, load<__m256i>(from)));
   }
@@ -42,6 +45,7 @@ struct Lanes {
 namespace rankine {
 
 FindRows avx512_rows() { return kernel_of; }
+FindConversions avx512_conversions() { return conversions_of; }
 
 }  // namespace rankine
 
@@ -50,6 +54,7 @@ FindRows avx512_rows() { return kernel_of; }
 namespace rankine {
 
 FindRows avx512_rows() { return nullptr; }
+FindConversions avx512_conversions() { return nullptr; }
 
 }  // namespace rankine
 

@@ -33,6 +33,8 @@ RANKINE_INLINE F widened(const char* from) {
     return load<F>(from);
   } else {
     if constexpr (kType == DataType::f16) return Lanes::load_half(from);
+    if constexpr (kType == DataType::f8e4m3) return decode_float8<3>(Lanes::load_8(from));
+    if constexpr (kType == DataType::f8e5m2) return decode_float8<2>(Lanes::load_8(from));
     return as<F>(Lanes::load_16(from) << 16);
   }
 }
@@ -42,6 +44,7 @@ template <DataType kType>
 RANKINE_INLINE Words narrowed(F x) {
   if constexpr (kType == DataType::f16) return encode_half(x);
   if constexpr (kType == DataType::f8e4m3) return encode_float8<3>(x);
+  if constexpr (kType == DataType::f8e5m2) return encode_float8<2>(x);
   if constexpr (kType == DataType::bf16) {
     const Words rounded = x != x ? as<Words>(x) | 0x400000U : round_bfloat(x);
     return rounded >> 16;
@@ -291,6 +294,34 @@ RowKernel kernel_of(DataType type, DataType out) noexcept {
       return kernel_to<DataType::bf16>(out);
     default:
       return nullptr;
+  }
+}
+
+template <DataType kFrom, DataType kTo>
+void convert(void* dst, const void* src, std::size_t count) noexcept {
+  each_register(count, [&](std::size_t, std::size_t at, std::size_t n)
+                           __attribute__((always_inline)) {
+                             store_some<kTo>(dst, at, n, load_some<kFrom>(src, at, n));
+                           });
+}
+
+template <DataType kType>
+constexpr Conversions conversions() {
+  return {convert<kType, DataType::f32>, convert<DataType::f32, kType>};
+}
+
+Conversions conversions_of(DataType type) noexcept {
+  switch (type) {
+    case DataType::f16:
+      return conversions<DataType::f16>();
+    case DataType::bf16:
+      return conversions<DataType::bf16>();
+    case DataType::f8e4m3:
+      return conversions<DataType::f8e4m3>();
+    case DataType::f8e5m2:
+      return conversions<DataType::f8e5m2>();
+    default:
+      return {};
   }
 }
 

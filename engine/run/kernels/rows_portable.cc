@@ -16,6 +16,9 @@ struct Lanes {
   RANKINE_INLINE static Vec<std::uint32_t> load_16(const char* from) {
     return __builtin_convertvector(load<Vec<std::uint16_t, kWidth / 2>>(from), Vec<std::uint32_t>);
   }
+  RANKINE_INLINE static Vec<std::uint32_t> load_8(const char* from) {
+    return __builtin_convertvector(load<Vec<std::uint8_t, kWidth / 4>>(from), Vec<std::uint32_t>);
+  }
   RANKINE_INLINE static Vec<float> load_half(const char* from) {
     return decode_half(load_16(from));
   }
@@ -35,5 +38,6 @@ struct Lanes {
 namespace rankine {
 
 FindRows portable_rows() { return kernel_of; }
+FindConversions portable_conversions() { return conversions_of; }
 
 }  // namespace rankine

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/catalogue.h"
+#include "engine/api/network.h"
 #include "engine/api/split.h"
 #include "engine/api/team.h"
 #include "tests/engine/api/ranks.h"
@@ -161,6 +163,200 @@ TYPED_TEST(OrderOf, GroupInvariantIsABinaryTree) {
   for (const int ranks : {1, 2, 3, 4, 5, 6, 7, 8}) {
     expect_bits<TypeParam>(Order::group_invariant, ReduceOp::sum, ranks, as_a_tree<TypeParam>);
   }
+}
+
+template <class T>
+class OnceOf : public testing::Test {};
+using SmallFloats = testing::Types<Half, BFloat16, Float8E4M3, Float8E5M2>;
+TYPED_TEST_SUITE(OnceOf, SmallFloats);
+
+// Sums of element() are exact in f32 in any order, and rounded in T: one rounding has these bits,
+// more have others.
+struct OnceCase {
+  std::string algorithm;
+  std::optional<Transport> transport;
+  std::size_t count = 1;
+  bool in_place = false;
+};
+
+// The results of `count` elements, by the number of ranks heard, of all calls of a run.
+template <class T>
+class OnceResults {
+ public:
+  OnceResults(int ranks, std::size_t count) {
+    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::avg}) {
+      for (int heard = 1; heard <= ranks; ++heard) {
+        const bool is_last = heard == ranks;
+        if (!is_last && op == ReduceOp::avg) continue;
+        const std::size_t blocks = is_last ? static_cast<std::size_t>(ranks) : 1;
+        of_[op == ReduceOp::avg].push_back(by_rank<T>(op, heard, blocks * count));
+      }
+    }
+  }
+  const T* of(ReduceOp op, int heard) const {
+    return op == ReduceOp::avg ? of_[1].back().data()
+                               : of_[0][static_cast<std::size_t>(heard - 1)].data();
+  }
+
+ private:
+  std::vector<std::vector<T>> of_[2];
+};
+
+template <class T>
+void expect_once(Member& me, const OnceResults<T>& results, const OnceCase& test,
+                 Collective collective, ReduceOp op) {
+  const int ranks = me.ranks();
+  const bool scatters = collective == Collective::reduce_scatter;
+  const std::size_t whole = test.count * static_cast<std::size_t>(scatters ? ranks : 1);
+  std::vector<T> in = input_of<T>(me.rank(), whole), apart(test.count);
+  T* const out = !test.in_place ? apart.data()
+                 : scatters     ? in.data() + test.count * static_cast<std::size_t>(me.rank())
+                                : in.data();
+  const Call call{.collective = collective,
+                  .in = in.data(),
+                  .out = out,
+                  .count = test.count,
+                  .type = data_type_of<T>,
+                  .op = op,
+                  .root = collective == Collective::reduce ? ranks / 2 : 0,
+                  .options = {.algorithm = test.algorithm, .transport = test.transport}};
+  const auto plan = me.plan_of(call);
+  if (!plan.ok()) {  // a board is too small, or the algorithm takes no such N
+    EXPECT_TRUE(test.transport || !test.algorithm.empty()) << plan.status().text();
+    return;
+  }
+  me.call(call).throw_if_error();
+  if (collective == Collective::reduce && me.rank() != call.root) return;
+  const int heard = collective == Collective::scan     ? me.rank() + 1
+                    : collective == Collective::exscan ? me.rank()
+                                                       : ranks;
+  if (heard == 0) return;
+  const T* want = results.of(op, heard);
+  const std::size_t first = scatters ? test.count * static_cast<std::size_t>(me.rank()) : 0;
+  EXPECT_TRUE(same_bits(out, want + first, test.count))
+      << name_of(collective) << ", N=" << ranks << " " << name_of(call.type) << " " << name_of(op)
+      << " x " << test.count << (test.in_place ? " in place, " : ", ") << *plan;
+}
+
+template <class T>
+void expect_all_once(Member& me, const OnceResults<T>& results, const OnceCase& test) {
+  for (const Collective collective :
+       {Collective::all_reduce, Collective::reduce, Collective::reduce_scatter, Collective::scan,
+        Collective::exscan}) {
+    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::avg}) {
+      if (op == ReduceOp::avg && is_prefix(collective)) continue;
+      if (!test.algorithm.empty() && find_algorithm(collective, test.algorithm) == nullptr) continue;
+      expect_once<T>(me, results, test, collective, op);
+    }
+  }
+}
+
+constexpr int kOnceRanks[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17};
+
+TYPED_TEST(OnceOf, EveryDefaultRoundsOnce) {
+  for (const int ranks : kOnceRanks) {
+    const auto team = team_of(ranks);
+    for (const std::size_t count : {1, 67, 5003, 100'003}) {
+      if (ranks > 5 && count > 5003) continue;
+      const OnceResults<TypeParam> results(ranks, count);
+      const Status status = team->run([&](Member& me) {
+        expect_all_once<TypeParam>(me, results, {"", {}, count, count != 5003});
+        if (count != 67) return;
+        for (const Transport transport : {Transport::direct, Transport::mailbox, Transport::board}) {
+          expect_all_once<TypeParam>(me, results, {"", transport, count, false});
+        }
+      });
+      ASSERT_TRUE(status.ok()) << status.text();
+    }
+  }
+}
+
+TYPED_TEST(OnceOf, EveryDefaultOnANetworkRoundsOnce) {
+  for (const char* name : {"scale_out", "two_level"}) {
+    const auto network = find_call_network(name);
+    ASSERT_TRUE(network.ok()) << network.status().text();
+    for (const int ranks : {2, 3, 5, 8, 9}) {
+      auto team = Team::create(
+          {.ranks = ranks, .timeout = std::chrono::minutes(4), .network = *network});
+      ASSERT_TRUE(team.ok()) << team.status().text();
+      for (const std::size_t count : {1, 67, 5003}) {
+        const OnceResults<TypeParam> results(ranks, count);
+        const Status status = (*team)->run([&](Member& me) {
+          expect_all_once<TypeParam>(me, results, {"", {}, count, count == 67});
+        });
+        ASSERT_TRUE(status.ok()) << status.text();
+      }
+    }
+  }
+}
+
+TYPED_TEST(OnceOf, EveryNamedAlgorithmRoundsOnce) {
+  constexpr std::size_t kCount = 67;
+  for (const int ranks : {3, 4, 6, 9}) {
+    const OnceResults<TypeParam> results(ranks, kCount);
+    const Status status = team_of(ranks)->run([&](Member& me) {
+      std::vector<std::string_view> done;
+      for (const Algorithm& line : catalogue()) {
+        if (std::find(done.begin(), done.end(), line.name) != done.end()) continue;
+        done.push_back(line.name);
+        for (const Transport transport : {Transport::direct, Transport::mailbox}) {
+          expect_all_once<TypeParam>(
+              me, results,
+              {std::string(line.name), transport, kCount, transport == Transport::direct});
+        }
+      }
+    });
+    ASSERT_TRUE(status.ok()) << status.text();
+  }
+}
+
+// A mean is no larger than what it is of, also where the sum is no number of the type.
+TYPED_TEST(OnceOf, AveragesNearTheLargestNumberAreFinite) {
+  if (std::is_same_v<TypeParam, BFloat16>) return;  // its sums leave f32, too
+  const float largest = std::is_same_v<TypeParam, Half>         ? 65504
+                        : std::is_same_v<TypeParam, Float8E4M3> ? 448
+                                                                : 57344;
+  for (const int ranks : {3, 8, 9}) {
+    const Status status = team_of(ranks)->run([&](Member& me) {
+      for (const Algorithm& line : catalogue()) {
+        for (const std::size_t count : {5, 503}) {
+          if (line.collective != Collective::all_reduce) continue;
+          std::vector<TypeParam> x(count, TypeParam(largest));
+          const Call call{.in = x.data(),
+                          .out = x.data(),
+                          .count = count,
+                          .type = data_type_of<TypeParam>,
+                          .op = ReduceOp::avg,
+                          .options = {.algorithm = line.name}};
+          if (!me.plan_of(call).ok()) continue;
+          me.call(call).throw_if_error();
+          for (const TypeParam& one : x) {
+            ASSERT_EQ(static_cast<float>(one), largest) << line.name << ", N=" << ranks;
+          }
+        }
+      }
+    });
+    ASSERT_TRUE(status.ok()) << status.text();
+  }
+}
+
+// A plan whose sums move in f32 says so, and has an epilogue's rows.
+TEST(Order, SaysWhatMovesInF32) {
+  const Status status = team_of(4)->run([](Member& me) {
+    std::vector<BFloat16> x(4096, BFloat16(1.0F));
+    const auto plan = [&](std::string_view algorithm, std::optional<Order> order) {
+      return *me.plan_of({.in = x.data(),
+                          .out = x.data(),
+                          .count = x.size(),
+                          .type = DataType::bf16,
+                          .options = {.algorithm = algorithm, .order = order}});
+    };
+    EXPECT_EQ(plan("ring", {}), "ring, in f32, direct transport");
+    EXPECT_EQ(plan("direct_two_shot", {}), "direct_two_shot, direct transport");
+    // Each node of that tree is rounded.
+    EXPECT_EQ(plan("recursive_doubling", Order::group_invariant).find("in f32"), std::string::npos);
+  });
+  ASSERT_TRUE(status.ok()) << status.text();
 }
 
 // The data can tell the levels apart.

@@ -192,6 +192,10 @@ struct Replay::Machine {
       case OpCode::apply:
         fold(r, op, call);
         break;
+      case OpCode::widen:
+      case OpCode::narrow:
+        fail(r, op, "is of no plan that a program is lowered to");
+        return true;
       case OpCode::finish:  // writes nothing that others see
         break;
       case OpCode::post:

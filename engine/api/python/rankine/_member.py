@@ -179,7 +179,11 @@ class Member:
         dtype: str | None = None,
         epilogue: Epilogue | None = None,
     ) -> None:
-        """out = x of all ranks, reduced: the same bits on every rank. In place without ``out``."""
+        """out = x of all ranks, reduced: the same bits on every rank. In place without ``out``.
+
+        A result that is NaN is a NaN on each rank, of any sign and payload. Sums, products and
+        averages of floats of 16 and 8 bits are computed in float32 and rounded once.
+        """
         data, result = self._pair(x, out)
         function = library.rkAllReduce if epilogue is None else library.rkAllReduceThen
         self._collective(function, function, data, result, op, dtype, (1, 1), None, epilogue=epilogue)

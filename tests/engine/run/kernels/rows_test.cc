@@ -325,6 +325,55 @@ TEST(Rows, ActivateToTheLastPlaces) {
   }
 }
 
+// All codes there and back, and what lies between them and beyond them.
+template <class T>
+void expect_conversions() {
+  std::vector<T> codes(std::size_t{1} << (8 * sizeof(T)));
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    codes[i] = T::from_bits(static_cast<decltype(T::bits)>(i));
+  }
+  std::vector<float> between;
+  for (std::size_t i = 0; i + 1 < codes.size(); ++i) {
+    const auto low = static_cast<float>(codes[i]), high = static_cast<float>(codes[i + 1]);
+    for (const float part : {0.25F, 0.5F, 0.75F}) between.push_back(low + (high - low) * part);
+    between.push_back(low * 2);
+  }
+  for (const Isa isa : kAllIsas) {
+    const Conversions kernels = find_conversions(data_type_of<T>, isa);
+    for (const std::size_t skipped : {0, 1, 5}) {
+      const std::size_t n = codes.size() - skipped;
+      std::vector<float> wide(n);
+      kernels.widen(wide.data(), codes.data() + skipped, n);
+      std::vector<T> back(n);
+      kernels.narrow(back.data(), wide.data(), n);
+      for (std::size_t i = 0; i < n; ++i) {
+        const T code = codes[i + skipped];
+        const auto want = static_cast<float>(code);
+        if (want != want) {
+          EXPECT_TRUE(wide[i] != wide[i] && static_cast<float>(back[i]) != static_cast<float>(back[i]));
+          continue;
+        }
+        ASSERT_EQ(std::bit_cast<std::uint32_t>(wide[i]), std::bit_cast<std::uint32_t>(want));
+        ASSERT_EQ(back[i].bits, T(want).bits) << want;
+      }
+    }
+    std::vector<T> rounded(between.size());
+    kernels.narrow(rounded.data(), between.data(), between.size());
+    for (std::size_t i = 0; i < between.size(); ++i) {
+      if (between[i] != between[i]) continue;
+      ASSERT_EQ(rounded[i].bits, T(between[i]).bits) << between[i] << ", " << name_of(isa);
+    }
+  }
+}
+
+TEST(Conversions, AreThoseOfTheScalarTypes) {
+  expect_conversions<Half>();
+  expect_conversions<BFloat16>();
+  expect_conversions<Float8E4M3>();
+  expect_conversions<Float8E5M2>();
+  EXPECT_EQ(find_conversions(DataType::f32, Isa::portable).widen, nullptr);
+}
+
 TEST(Rows, HaveKernelsForWhatTheySay) {
   for (const DataType type : {DataType::f64, DataType::i8, DataType::f8e4m3}) {
     EXPECT_EQ(find_rows(type, DataType::f32, Isa::portable), nullptr);
