@@ -351,8 +351,8 @@ TEST(Order, SaysWhatMovesInF32) {
                           .type = DataType::bf16,
                           .options = {.algorithm = algorithm, .order = order}});
     };
-    EXPECT_EQ(plan("ring", {}), "ring, in f32, direct transport");
-    EXPECT_EQ(plan("direct_two_shot", {}), "direct_two_shot, direct transport");
+    EXPECT_NE(plan("ring", {}).find("in f32"), std::string::npos);
+    EXPECT_EQ(plan("direct_two_shot", {}).find("in f32"), std::string::npos);
     // Each node of that tree is rounded.
     EXPECT_EQ(plan("recursive_doubling", Order::group_invariant).find("in f32"), std::string::npos);
   });
