@@ -188,7 +188,7 @@ Result<Compiled> PlanMaker::compile_once(const Call& call, CompileRequest& reque
     const auto wide = network->candidates(call.collective, asked,
                                           m / element_bytes(call) * sizeof(float), may_go_on);
     if (!wide.ok()) return wide.status();
-    chosen = wide->front();
+    if (!wide->empty()) chosen = wide->front();
     for (const Candidate& one : *others) {
       if (one.expected() > chosen.expected()) break;
       take(one);

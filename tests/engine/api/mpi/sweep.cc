@@ -89,7 +89,9 @@ Sent stated(const CollectiveCase& test, const Algorithm& algorithm, Params param
   request.counts = natural_counts(call, test.ranks);
   request.type = test.type;
   request.op = test.op;
+  request.rounds_once = true;
   const auto compiled = compile(request).value();
+  const Layout& moved = compiled.in_f32 ? *compiled.in_f32 : compiled.layout;
   const Schedule schedule = algorithm.make(params);
   std::vector<std::vector<Way>> ways;
   for (Rank r = 0; r < test.ranks; ++r) ways.push_back(at.homes.ways_of(r, at.memory()));
@@ -102,7 +104,7 @@ Sent stated(const CollectiveCase& test, const Algorithm& algorithm, Params param
     for_each_transfer(schedule, k, [&](const Transfer& t) {
       std::uint64_t bytes = 0;
       t.what.list.for_each(
-          [&](Block b) { bytes += compiled.layout.blocks[static_cast<std::size_t>(b)].bytes; });
+          [&](Block b) { bytes += moved.blocks[static_cast<std::size_t>(b)].bytes; });
       t.from.for_each([&](Rank from) {
         t.to.for_each([&](Rank to) {
           if (from == to || bytes == 0) return;
