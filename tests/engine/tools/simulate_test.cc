@@ -338,7 +338,7 @@ TEST(Batch, AnswersEachLineAsItComes) {
   tool.close_in();
   EXPECT_EQ(Json::parse(tool.line())["line"], 10);
   EXPECT_EQ(tool.line(), "");
-  EXPECT_EQ(tool.wait(), 0);
+  EXPECT_EQ(tool.wait(), 1);
 }
 
 TEST(Batch, EndsWhereNobodyReads) {
