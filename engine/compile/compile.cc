@@ -255,6 +255,7 @@ Plan direct_plan(Job& job, std::optional<Program> made) {
 Result<Plan> mailbox_plan(const Job& job, const Program& program) {
   return lower_mailbox(program, {.slot_payload = job.request.slot_payload,
                                  .mailbox_capacity = job.request.mailbox_capacity,
+                                 .ports = job.request.ports,
                                  .meter = &job.meter});
 }
 

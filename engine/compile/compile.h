@@ -46,6 +46,8 @@ struct CompileRequest {
   bool pushes = true;
   int mailbox_capacity =
       LowerOptions{}.mailbox_capacity;  // messages that a pair may have under way
+  int ports = 0;  // a rank's messages in flight per direction, at most; then all calls are messages:
+                  // `transport` is mailbox. 0: no budget
   Costs costs;
   PlanLimits limits;  // of the making; no part of what is made
 };

@@ -13,6 +13,8 @@ namespace rankine {
 struct LowerOptions {
   std::size_t slot_payload = 48;  // bytes that fit into a mailbox slot
   int mailbox_capacity = 8;       // messages that a pair may have under way (mailbox.h)
+  int ports = 0;                  // mailbox: messages that a rank may have in flight in each
+                                  // direction; 0: as many as there are
   std::size_t board_bytes = 0;    // of data that fit into half a board (board.h)
   // Direct: ops that only wait for what others store stay, where they wait.
   bool keeps_waits = false;
@@ -29,6 +31,7 @@ struct LowerOptions {
     receives_first,  // in a sub-round of the mailbox transport
     early_release,   // messages are given back before they are used
     early_entry,     // what is staged after entering is taken for staged before
+    no_port_waits,   // mailbox: a rank sends whether ports are free or not
   };
   Mutant mutant = Mutant::none;
   PlanMeter* meter = nullptr;  // what the making is counted on

@@ -4,9 +4,24 @@
 // pair has at most `capacity` messages under way; where a round has more, it is cut into sub-rounds
 // of `capacity` messages per pair (sends first in each), and the induction runs over sub-rounds.
 // Numbers of messages are per ordered pair, in the order in which the receiver uses them.
+//
+// Ports. With a budget of k, a rank has at most k messages in flight in each direction. A message
+// takes a send port of its sender until its slot is released, and a receive port of its receiver
+// until its data have been used. Both sides use their ports in an order that is fixed here:
+//  - before it sends its message i, a rank waits for the release of its message i - k;
+//  - before a rank sends what is the receiver's message j, it waits until the receiver has used its
+//    message j - k. The receiver publishes how many it has used as its progress, from 1 when it
+//    begins the call: what is in flight of the call before counts, too.
+// This cannot deadlock: rounds are cut so that in each sub-round a rank sends at most k messages
+// and receives at most k. So messages i - k and j - k are of earlier sub-rounds, and the induction
+// over sub-rounds holds. An operation with more sources copies those that come early to scratch,
+// which frees their ports, and adds them all up at the end: in the same order, to the same bits.
 #include <algorithm>
+#include <limits>
 #include <string>
+#include <vector>
 
+#include "engine/base/cache_line.h"
 #include "engine/compile/fold_op.h"
 #include "engine/compile/lower.h"
 
@@ -19,6 +34,13 @@ struct Message {
   Place place;
   std::size_t bytes = 0;
   std::uint32_t number = 0;  // of its pair, in this call
+  // With a budget of ports.
+  std::uint32_t arrival = 0;  // which of its receiver's messages, in this call
+  int subround = 0;
+  std::size_t copied_to = kStaysInSlot;  // where in its receiver's scratch
+
+  static constexpr std::size_t kStaysInSlot = std::numeric_limits<std::size_t>::max();
+  bool is_copied() const { return copied_to != kStaysInSlot; }
 };
 
 // How many messages the latest sub-round of a pair has, in the round that begins with that
@@ -63,8 +85,10 @@ class Lowering {
         filled_(ranks_ * ranks_),
         owed_(ranks_ * ranks_, 0),
         wanted_(ranks_, 0),
-        message_of_(program.sources.size(), -1) {
+        message_of_(program.sources.size(), -1),
+        ports_(options.ports > 0 ? ranks_ : 0) {
     plan_.transport = Transport::mailbox;
+    plan_.ports = options.ports;
     plan_.span = 1;  // nobody waits for it, but every call counts: keep_together() in walk.h
     plan_.ranks = program.ranks;
     plan_.rounds = program.rounds;
@@ -73,6 +97,7 @@ class Lowering {
 
   Result<Plan> run() {
     make_room();
+    if (has_ports()) begin_call();
     const int n = static_cast<int>(program_.operations.size());
     for (int begin = 0; begin < n;) {
       int end = begin;
@@ -116,12 +141,17 @@ class Lowering {
       plan_.rank[r].operands.reserve(operands[r]);
     }
   }
+  bool has_ports() const { return !ports_.empty(); }
   bool by_address(const Message& m) const { return m.bytes > options_.slot_payload; }
 
-  Status lower_round(int begin, int end) {
-    std::vector<int> rank_subround(ranks_, 0);
-    BySubround operations, messages;
+  // The operations and messages of a round, by the sub-rounds that it is cut into.
+  struct Cut {
+    BySubround operations, messages, copied;  // copied: messages that come before their operation
     int subrounds = 1;
+  };
+
+  Status cut_by_pairs(int begin, int end, Cut& cut) {
+    std::vector<int> rank_subround(ranks_, 0);
     for (int i = begin; i < end; ++i) {
       step(options_.meter);
       const Operation& op = operation(i);
@@ -152,34 +182,118 @@ class Lowering {
         const Source& source = source_of(op, s);
         if (source.rank == op.rank) continue;
         wanted_[static_cast<std::size_t>(source.rank)] = 0;
-        const std::size_t p = pair(source.rank, op.rank);
-        if (filled_[p].round_begin != begin || filled_[p].subround != subround) {
-          filled_[p] = {begin, subround, 0};
-        }
-        ++filled_[p].messages;
-        const auto message = static_cast<int>(messages_.size());
-        message_of_[static_cast<std::size_t>(op.first_source + s)] = message;
-        messages.add(subround, message);
-        messages_.push_back({i, source.rank, op.rank, source.place, op.bytes, sent_[p]++});
+        add_message(i, s, begin, subround, cut);
       }
-      operations.add(subround, i);
-      subrounds = std::max(subrounds, subround + 1);
+      cut.operations.add(subround, i);
+      cut.subrounds = std::max(cut.subrounds, subround + 1);
     }
-    if (subrounds > 1 && program_.eager) {
-      return invalid_argument("mailbox: a round has more messages of one pair than " +
-                              std::to_string(options_.mailbox_capacity) +
-                              ", the most that can all be sent before anything is written");
+    return {};
+  }
+
+  // With a budget of ports: each message goes to the first sub-round in which its sender and its
+  // receiver have a port left, and which is not before the receiver's latest.
+  void cut_by_ports(int begin, int end, Cut& cut) {
+    struct Used {
+      std::vector<int> sent;           // by sub-round
+      int subround = 0, received = 0;  // the latest in which it receives, and how many then
+    };
+    std::vector<Used> used(ranks_);
+    std::vector<int> sources;
+    for (int i = begin; i < end; ++i) {
+      const Operation& op = operation(i);
+      sources.clear();
+      for (int s = 0; s < op.sources; ++s) {
+        if (source_of(op, s).rank != op.rank) sources.push_back(s);
+      }
+      // The nearest rank below first: where all hear from all, each then sends to another one.
+      const auto distance = [&](int s) {
+        const Rank from = source_of(op, s).rank;
+        return op.rank > from ? op.rank - from : op.rank + program_.ranks - from;
+      };
+      std::stable_sort(sources.begin(), sources.end(),
+                       [&](int a, int b) { return distance(a) < distance(b); });
+      Used& here = used[static_cast<std::size_t>(op.rank)];
+      const std::size_t first = messages_.size();
+      for (const int s : sources) {
+        const Rank from = source_of(op, s).rank;
+        std::vector<int>& sent = used[static_cast<std::size_t>(from)].sent;
+        const Filled& filled = filled_[pair(from, op.rank)];
+        int subround = here.subround;
+        for (;; ++subround) {
+          step(options_.meter);
+          const auto at = static_cast<std::size_t>(subround);
+          if (sent.size() <= at) sent.resize(at + 1);
+          const bool pair_is_full = filled.round_begin == begin && filled.subround == subround &&
+                                    filled.messages == options_.mailbox_capacity;
+          const bool is_full = subround == here.subround && here.received == options_.ports;
+          if (sent[at] < options_.ports && !is_full && !pair_is_full) break;
+        }
+        ++sent[static_cast<std::size_t>(subround)];
+        if (subround != here.subround) here = {std::move(here.sent), subround, 0};
+        ++here.received;
+        add_message(i, s, begin, subround, cut);
+        Message& message = messages_.back();
+        message.arrival = ports_[static_cast<std::size_t>(op.rank)].arrivals++;
+        message.subround = subround;
+      }
+      // Whatever comes before the last sub-round is copied.
+      std::size_t copied = 0;
+      for (std::size_t m = first; m < messages_.size(); ++m) {
+        if (messages_[m].subround == here.subround) break;
+        messages_[m].copied_to = copied;
+        copied += whole_lines(op.bytes);
+        cut.copied.add(messages_[m].subround, static_cast<int>(m));
+      }
+      std::size_t& most = ports_[static_cast<std::size_t>(op.rank)].copied_bytes;
+      most = std::max(most, copied);
+      cut.operations.add(here.subround, i);
+      cut.subrounds = std::max(cut.subrounds, here.subround + 1);
     }
-    if (subrounds > 1) {
-      operations.sort();
-      messages.sort();
+  }
+
+  // Of what operation i reads as its source s.
+  void add_message(int i, int s, int round_begin, int subround, Cut& cut) {
+    const Operation& op = operation(i);
+    const Source& source = source_of(op, s);
+    const std::size_t p = pair(source.rank, op.rank);
+    if (filled_[p].round_begin != round_begin || filled_[p].subround != subround) {
+      filled_[p] = {round_begin, subround, 0};
+    }
+    ++filled_[p].messages;
+    const auto message = static_cast<int>(messages_.size());
+    message_of_[static_cast<std::size_t>(op.first_source + s)] = message;
+    cut.messages.add(subround, message);
+    messages_.push_back({i, source.rank, op.rank, source.place, op.bytes, sent_[p]++});
+  }
+
+  Status lower_round(int begin, int end) {
+    Cut cut;
+    if (has_ports()) {
+      cut_by_ports(begin, end, cut);
+    } else if (Status status = cut_by_pairs(begin, end, cut); !status.ok()) {
+      return status;
+    }
+    if (cut.subrounds > 1 && program_.eager) {
+      return invalid_argument(
+          "mailbox: a round has more messages of one pair than " +
+          std::to_string(options_.mailbox_capacity) +
+          ", or of one rank than its ports, the most that can all be sent before anything is "
+          "written");
+    }
+    if (cut.subrounds > 1) {
+      cut.operations.sort();
+      cut.messages.sort();
+      cut.copied.sort();
     }
     const auto sends = [&](int sub) {
-      messages.take(sub, [&](int m) { send(messages_[static_cast<std::size_t>(m)]); });
+      cut.messages.take(sub, [&](int m) { send(messages_[static_cast<std::size_t>(m)]); });
     };
-    const auto receptions = [&](int sub) { operations.take(sub, [&](int i) { fold(i); }); };
+    const auto receptions = [&](int sub) {
+      cut.operations.take(sub, [&](int i) { fold(i); });
+      cut.copied.take(sub, [&](int m) { copy(messages_[static_cast<std::size_t>(m)]); });
+    };
     const bool sends_first = options_.mutant != LowerOptions::Mutant::receives_first;
-    for (int sub = 0; sub < subrounds; ++sub) {
+    for (int sub = 0; sub < cut.subrounds; ++sub) {
       if (sends_first) sends(sub);
       receptions(sub);
       if (!sends_first) sends(sub);
@@ -194,6 +308,7 @@ class Lowering {
     std::uint8_t flags = 0;
     if (by_address(m)) flags = kByAddress;
     RankPlan& plan = plan_.rank[static_cast<std::size_t>(m.from)];
+    if (has_ports()) wait_for_ports(m);
     plan.ops.push_back({.code = OpCode::send,
                         .flags = flags,
                         .operands = 1,
@@ -203,7 +318,84 @@ class Lowering {
                         .bytes = m.bytes});
     plan.operands.push_back(
         {static_cast<std::uint16_t>(m.from), m.place.memory, 0, m.place.offset});
-    if (by_address(m)) owed_[pair(m.from, m.to)] = m.number + 1;
+    if (has_ports()) count_ports(m.from, 0, round_of(operation(m.operation)));
+    if (by_address(m) || has_ports()) owed_[pair(m.from, m.to)] = m.number + 1;
+  }
+
+  // A rank says that it has begun, so that messages may come to it.
+  void begin_call() {
+    std::vector<bool> receives(ranks_);
+    for (const Operation& op : program_.operations) {
+      for (int s = 0; s < op.sources; ++s) {
+        if (source_of(op, s).rank != op.rank) receives[static_cast<std::size_t>(op.rank)] = true;
+      }
+    }
+    for (std::size_t r = 0; r < ranks_; ++r) {
+      if (receives[r]) plan_.rank[r].ops.push_back({.code = OpCode::fold, .value = kHasBegun});
+    }
+  }
+
+  // Until the sender and the receiver of a message have a port for it.
+  void wait_for_ports(const Message& m) {
+    Ports& mine = ports_[static_cast<std::size_t>(m.from)];
+    const Ports& theirs = ports_[static_cast<std::size_t>(m.to)];
+    const auto budget = static_cast<std::uint32_t>(options_.ports);
+    const std::uint16_t round = round_of(operation(m.operation));
+    if (options_.mutant != LowerOptions::Mutant::no_port_waits) {
+      if (mine.sent.size() >= budget) {
+        const Ports::Sent& before = mine.sent[mine.sent.size() - budget];
+        wait_credit(m.from, before.to, before.number + 1, round);
+      }
+      plan_.rank[static_cast<std::size_t>(m.from)].ops.push_back(
+          {.code = OpCode::wait_progress,
+           .peer = static_cast<std::uint16_t>(m.to),
+           .round = round,
+           .value = m.arrival < budget ? kHasBegun : theirs.published[m.arrival - budget]});
+    }
+    mine.sent.push_back({m.to, m.number});
+  }
+
+  void count_ports(Rank r, std::size_t held, std::uint16_t round) {
+    plan_.rank[static_cast<std::size_t>(r)].ops.push_back(
+        {.code = OpCode::count_ports, .round = round, .value = static_cast<std::uint32_t>(held)});
+  }
+
+  // What its rank publishes with the op that uses so many more messages.
+  std::uint32_t publish_use_of(Rank r, std::size_t messages) {
+    std::vector<std::uint32_t>& published = ports_[static_cast<std::size_t>(r)].published;
+    const auto value = static_cast<std::uint32_t>(kHasBegun + published.size() + messages);
+    published.insert(published.end(), messages, value);
+    plan_.span = std::max(plan_.span, value + 1);
+    return value;
+  }
+
+  void wait_message(const Message& m) {
+    const Operation& op = operation(m.operation);
+    plan_.rank[static_cast<std::size_t>(m.to)].ops.push_back(
+        {.code = OpCode::wait_message,
+         .peer = static_cast<std::uint16_t>(m.from),
+         .round = round_of(op),
+         .value = m.number,
+         .bytes = m.bytes});
+  }
+
+  // A message that comes before the others of its operation: to scratch, behind the program's.
+  void copy(Message& m) {
+    const auto r = static_cast<std::size_t>(m.to);
+    RankPlan& plan = plan_.rank[r];
+    const std::uint16_t round = round_of(operation(m.operation));
+    m.copied_to += whole_lines(program_.scratch_bytes[r]);
+    wait_message(m);
+    count_ports(m.to, 1, round);
+    plan.ops.push_back({.code = OpCode::fold,
+                        .operands = 1,
+                        .round = round,
+                        .value = publish_use_of(m.to, 1),
+                        .memory = Memory::scratch,
+                        .offset = m.copied_to,
+                        .bytes = m.bytes});
+    plan.operands.push_back({static_cast<std::uint16_t>(m.from), Memory::message, m.number, 0});
+    release(m);
   }
 
   void fold(int index) {
@@ -216,17 +408,18 @@ class Lowering {
         wait_for_reader(op, program_.earlier[static_cast<std::size_t>(op.first_earlier + i)]);
       }
     }
+    std::size_t held = 0;
     for (int s = 0; s < op.sources; ++s) {
-      const int m = message_of_[static_cast<std::size_t>(op.first_source + s)];
-      if (m < 0) continue;
-      const Message& message = messages_[static_cast<std::size_t>(m)];
-      plan.ops.push_back({.code = OpCode::wait_message,
-                          .peer = static_cast<std::uint16_t>(message.from),
-                          .round = round_of(op),
-                          .value = message.number,
-                          .bytes = message.bytes});
+      if (const Message* message = in_slot(op, s)) {
+        wait_message(*message);
+        ++held;
+      }
     }
-    const Op fold = fold_op(op);
+    Op fold = fold_op(op);
+    if (has_ports() && held > 0) {
+      count_ports(op.rank, held, round_of(op));
+      fold.value = publish_use_of(op.rank, held);
+    }
     const bool early = options_.mutant == LowerOptions::Mutant::early_release;
     if (early) release(op);
     plan.ops.push_back(fold);
@@ -238,28 +431,41 @@ class Lowering {
       if (m < 0) {
         plan.operands.push_back(
             {static_cast<std::uint16_t>(from.rank), from.place.memory, 0, from.place.offset});
+        continue;
+      }
+      const Message& message = messages_[static_cast<std::size_t>(m)];
+      if (message.is_copied()) {
+        plan.operands.push_back(
+            {static_cast<std::uint16_t>(op.rank), Memory::scratch, 0, message.copied_to});
       } else {
-        plan.operands.push_back({static_cast<std::uint16_t>(from.rank), Memory::message,
-                                 messages_[static_cast<std::size_t>(m)].number, 0});
+        plan.operands.push_back(
+            {static_cast<std::uint16_t>(from.rank), Memory::message, message.number, 0});
       }
     }
     if (!early) release(op);
   }
 
-  // Gives back all messages that an operation has used.
+  // What an operation reads in a slot as its source s; nullptr: something else.
+  const Message* in_slot(const Operation& op, int s) const {
+    const int m = message_of_[static_cast<std::size_t>(op.first_source + s)];
+    if (m < 0 || messages_[static_cast<std::size_t>(m)].is_copied()) return nullptr;
+    return &messages_[static_cast<std::size_t>(m)];
+  }
+
+  // Gives back all messages that an operation has used in their slots.
   void release(const Operation& op) {
-    RankPlan& plan = plan_.rank[static_cast<std::size_t>(op.rank)];
     for (int s = 0; s < op.sources; ++s) {
-      const int m = message_of_[static_cast<std::size_t>(op.first_source + s)];
-      if (m < 0) continue;
-      const Message& message = messages_[static_cast<std::size_t>(m)];
-      const std::uint8_t flags = by_address(message) ? std::uint8_t{kByAddress} : std::uint8_t{0};
-      plan.ops.push_back({.code = OpCode::release,
-                          .flags = flags,
-                          .peer = static_cast<std::uint16_t>(message.from),
-                          .round = round_of(op),
-                          .value = message.number + 1});
+      if (const Message* message = in_slot(op, s)) release(*message);
     }
+  }
+  void release(const Message& m) {
+    const bool at_once = by_address(m) || has_ports();
+    plan_.rank[static_cast<std::size_t>(m.to)].ops.push_back(
+        {.code = OpCode::release,
+         .flags = at_once ? std::uint8_t{kByAddress} : std::uint8_t{0},
+         .peer = static_cast<std::uint16_t>(m.from),
+         .round = round_of(operation(m.operation)),
+         .value = m.number + 1});
   }
 
   void wait_for_reader(const Operation& writer, int reader) {
@@ -297,7 +503,23 @@ class Lowering {
     }
     plan.ops.push_back({});
     plan.scratch_bytes = program_.scratch_bytes[r];
+    if (has_ports() && ports_[r].copied_bytes > 0) {
+      plan.scratch_bytes = whole_lines(plan.scratch_bytes) + ports_[r].copied_bytes;
+    }
   }
+
+  // A rank's use of its ports in the call, so far.
+  struct Ports {
+    struct Sent {
+      Rank to;
+      std::uint32_t number;
+    };
+    std::vector<Sent> sent;                // in the order in which it sends
+    std::uint32_t arrivals = 0;            // messages to it
+    std::vector<std::uint32_t> published;  // by arrival: its progress when it has used that
+    std::size_t copied_bytes = 0;          // of scratch, for messages of one operation
+  };
+  static constexpr std::uint32_t kHasBegun = 1;  // as progress
 
   const Program& program_;
   const LowerOptions& options_;
@@ -309,6 +531,7 @@ class Lowering {
   std::vector<int> wanted_;          // per rank: messages that the operation at hand needs of it
   std::vector<int> message_of_;      // per source: its message, or -1
   std::vector<Message> messages_;
+  std::vector<Ports> ports_;  // by rank; empty: there is no budget
 };
 
 }  // namespace

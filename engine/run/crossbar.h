@@ -108,7 +108,10 @@ struct alignas(kCacheLine) Bell {
   // and the thread that made its member; 0: none yet.
   Atomic<int> first_caller{0};
   Atomic<int> made_by{0};
+  // For reports: the most messages that this rank has had in flight. Relaxed; it alone writes them.
+  Atomic<int> most_sent{0}, most_received{0};
 };
+static_assert(sizeof(Bell) == kCacheLine);
 
 struct alignas(kCacheLine) Parked {
   Atomic<std::uint32_t> count{0};  // ranks parked on any word of this owner

@@ -38,13 +38,15 @@ enum class OpCode : std::uint8_t {
   widen,          // destination, f32 = operand 0, of the users' type (Plan::conversions)
   narrow,         // destination, of the users' type = operand 0, f32, rounded
   finish,         // the call's epilogue gets the rows of the output that lie there (epilogue.h)
+  count_ports,    // for reports, where a rank has a budget of ports. `value` 0: how many of its
+                  // messages are in flight; else how many to it, `value` of which are used next
 };
 
 enum OpFlag : std::uint8_t {
   kDivides = 1,      // fold completes the reduction: avg divides
   kOnlyIfMoved = 2,  // skip where destination and source are the same address
   kStreams = 4,      // store past the caches
-  kByAddress = 8,    // send, release: the message carries an address, and credit is due at once
+  kByAddress = 8,    // send: the message carries an address; release: credit is due at once
   kClaims = 16,      // fold: the copies' memory is in other cores' caches (copy_bytes_claiming)
   kMoreToPost = 32,  // post: it goes on with the next op
   kStages = 64,      // fold: others read it here; past the caches or not (staging_stores.h)
@@ -96,6 +98,7 @@ struct Plan {
   // begun it; false where nobody wants to know.
   bool all_meet = false;
   bool stages = false;  // some op does (kStages)
+  int ports = 0;        // a rank's messages in flight per direction, at most; 0: no budget
   std::vector<RankPlan> rank;
   std::uint32_t span = 1;  // by how much a call advances the progress counters' base: 1 .. 2^29
   int most_operands = 0;   // of any op, its destinations included

@@ -306,6 +306,40 @@ bool send(const Op& op, const Operand& operand, RankState& state) noexcept {
   return outbox.send(state.waiter, op.peer, number, data, op.bytes, op.round);
 }
 
+// How many ports this rank has in use now (OpCode::count_ports). What it sends is seen best just
+// after it has sent, what it gets just before it uses that: in between both only fall. Called, not
+// put in place: plans without a budget have none of it.
+[[gnu::noinline]] void count_ports(const Op* op, const Plan& plan, RankState& state) noexcept {
+  const Op* const first = plan.rank[static_cast<std::size_t>(state.waiter.rank)].ops.data();
+  Bell& bell = state.waiter.crossbar->bell(state.waiter.rank);
+  const auto raise = [](Atomic<int>& most, int count) {
+    if (count > most.load(std::memory_order_relaxed)) most.store(count, std::memory_order_relaxed);
+  };
+  // Relaxed loads of others' words: numbers for a report. No more than the budget can be in flight.
+  if (op->value == 0) {
+    int in_flight = 0;
+    for (int sent = 0; op != first && sent < plan.ports;) {
+      if ((--op)->code != OpCode::send) continue;
+      const Outbox& outbox = state.outbox[op->peer];
+      const std::uint32_t used = outbox.mailbox.credit->value.load(std::memory_order_relaxed);
+      // The first one found has been sent just now, however soon its receiver was done with it.
+      if (sent == 0 || !reached(used, outbox.base + op->value + 1)) ++in_flight;
+      ++sent;
+    }
+    return raise(bell.most_sent, in_flight);
+  }
+  int in_flight = static_cast<int>(op->value), looked_at = in_flight;
+  for (++op; op->code != OpCode::end && looked_at < plan.ports; ++op) {
+    if (op->code != OpCode::wait_message) continue;
+    ++looked_at;
+    const Inbox& inbox = state.inbox[op->peer];
+    const std::uint32_t number = inbox.base + op->value;
+    const std::uint32_t there = inbox.mailbox.slot(number).flag.load(std::memory_order_relaxed);
+    if (reached(there, number + 1)) ++in_flight;
+  }
+  raise(bell.most_received, in_flight);
+}
+
 void post(const Op& op, const Operand* operand, RankState& state) noexcept {
   const Board& board = state.boards[static_cast<std::size_t>(state.waiter.rank)];
   if (op.operands > 0) {
@@ -450,6 +484,9 @@ Walked walk(const Plan& plan, RankState& state, Observing observing, Pace pace) 
         break;
       case OpCode::wait_posts:
         going = wait_posts(*op, plan, state);
+        break;
+      case OpCode::count_ports:
+        count_ports(op, plan, state);
         break;
     }
     if (!going) [[unlikely]]

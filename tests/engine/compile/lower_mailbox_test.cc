@@ -33,8 +33,14 @@ std::string text_of(const Plan& plan, Rank r) {
       case OpCode::wait_credit:
         text += "credit " + at + " ";
         break;
+      case OpCode::wait_progress:
+        text += "progress " + at + " ";
+        break;
+      case OpCode::count_ports:
+        text += "count " + std::to_string(op.value) + " ";
+        break;
       case OpCode::fold:
-        text += "fold ";
+        text += op.operands > 0 ? "fold " : "publish " + std::to_string(op.value) + " ";
         break;
       case OpCode::send:
         text += "send" + std::string(flag) + " " + at + " ";
@@ -135,6 +141,46 @@ TEST(LowerMailbox, AnOperationThatNeedsTooManyMessagesAtOnceIsRefused) {
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().text(),
             "mailbox: rank 1 needs 9 messages of rank 0 at once; allowed are 8");
+}
+
+// Between two messages of a rank it waits for the release of the one that had its port, and until
+// the receiver has used what came before ("begun": until it has begun the call).
+TEST(LowerMailbox, WithAPortEachMessageWaitsForTheOneBefore) {
+  LowerOptions options;
+  options.ports = 1;
+  const auto plan = plan_of(ring_all_reduce(2), 8, options);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(text_of(*plan, 0),
+            "publish 1 progress 1:1 send 1:0 count 0 wait 1:0 count 1 fold release* 1:1 "
+            "credit 1:1 progress 1:2 send 1:1 count 0 wait 1:1 count 1 fold release* 1:2 "
+            "credit 1:2 end");
+  EXPECT_EQ(plan->rank[0].scratch_bytes, 0U);
+  EXPECT_EQ(plan->span, 4U);
+}
+
+// Where a rank hears from more ranks at once than it has ports, it copies what comes early.
+TEST(LowerMailbox, ARankWithFewPortsTakesItsMessagesOneAfterTheOther) {
+  const Schedule to_one{4, 1, 1, [](int, Send send) {
+                          for (Rank r = 1; r < 4; ++r) send(r, 0, block(0), reduce);
+                        }};
+  for (const int ports : {1, 2, 3}) {
+    LowerOptions options;
+    options.ports = ports;
+    const auto plan = plan_of(to_one, 4, options);
+    ASSERT_TRUE(plan.ok());
+    int held = 0, copied = 0;
+    for (const Op& op : plan->rank[0].ops) {
+      if (op.code == OpCode::wait_message) ++held;
+      EXPECT_LE(held, ports);
+      if (op.code == OpCode::release) --held;
+      if (op.code == OpCode::fold && op.operands == 1) ++copied;
+      if (op.code == OpCode::fold && op.operands > 1) {
+        EXPECT_EQ(op.operands, 4);  // all at once, in the schedule's order
+      }
+    }
+    EXPECT_EQ(copied, 3 - (ports == 2 ? 1 : ports)) << ports;
+    EXPECT_EQ(plan->rank[0].scratch_bytes, static_cast<std::size_t>(copied) * 64);
+  }
 }
 
 TEST(LowerMailbox, TheDefaultsFitTheMailbox) {

@@ -58,6 +58,8 @@ inline CallRules placed(ProgramOptions::Mutant mutant, bool staged = false) {
 
 inline std::vector<Mutant> mutants() {
   using enum LowerOptions::Mutant;
+  CallRules without_ports = lowered(no_port_waits, Transport::mailbox);
+  without_ports.ports = 1;
   CallRules crowded{.ranks = 9, .mailbox_capacity = 1 << 20, .transport = Transport::mailbox};
   return {
       {"direct: writes do not wait for reads", lowered(no_write_after_read, Transport::direct)},
@@ -87,6 +89,7 @@ inline std::vector<Mutant> mutants() {
        },
        false},
       {"mailbox: more under way than slots", crowded},
+      {"mailbox: nobody waits for ports", without_ports, nullptr, false},
       {"board: nobody waits for posts", lowered(no_entry_waits, Transport::board)},
       {"board: who reads nothing does not wait", lowered(no_exit_waits, Transport::board)},
       {"board: one half", lowered(none, Transport::board), nullptr, true, true},

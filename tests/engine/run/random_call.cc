@@ -387,6 +387,7 @@ TestCall random_call(Random& random, const CallRules& rules) {
     if (rules.mailbox_capacity == 0) {
       lower.mailbox_capacity = random.one_in(2) ? 8 : random.between(1, 8);
     }
+    lower.ports = rules.ports.value_or(random.one_in(3) ? random.between(1, 4) : 0);
     ProgramOptions program = rules.program;
     program.eager =
         transport == Transport::board ||

@@ -59,6 +59,7 @@ struct CallRules {
   ProgramOptions program{};
   LowerOptions::Mutant mutant = LowerOptions::Mutant::none;
   int mailbox_capacity = 0;              // 0: any that is allowed
+  std::optional<int> ports{};            // none: any budget, or none
   const Algorithm* algorithm = nullptr;  // nullptr: a random schedule
   std::optional<Transport> transport{};  // none: any
   std::optional<Passes> passes{};        // none: any
