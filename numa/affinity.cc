@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <utility>
 
 #include "numa/cpu_list.h"
 #include "numa/system_calls.h"
@@ -38,6 +39,31 @@ std::vector<int> allowed_cpus(int thread) {
       cpus.push_back(cpu);
   }
   return cpus;
+}
+
+namespace {
+
+struct Pin {
+  int cpu = -1;
+  std::vector<int> before;
+};
+Pin& pin_of_this_thread() {
+  thread_local Pin pin;
+  return pin;
+}
+
+}  // namespace
+
+std::vector<int> cpus_before_pin() {
+  std::vector<int> cpus = allowed_cpus();
+  const Pin& pin = pin_of_this_thread();
+  return cpus.size() == 1 && cpus.front() == pin.cpu ? pin.before : cpus;
+}
+
+void remember_pin(int cpu, std::vector<int> before) noexcept {
+  Pin& pin = pin_of_this_thread();
+  pin.cpu = cpu;
+  pin.before = std::move(before);
 }
 
 int affinity_error() noexcept {

@@ -10,6 +10,12 @@ namespace rankine {
 // thread inherits its creator's mask, so ask before pinning anything.
 std::vector<int> allowed_cpus(int thread = 0);
 
+// The calling thread's, as they were before pin_calling_thread() (pin.h) pinned it; the same as
+// allowed_cpus() for a thread that is not pinned, or that something else has moved since.
+std::vector<int> cpus_before_pin();
+// For pin_calling_thread(): this thread now has `cpu` alone, and had these before.
+void remember_pin(int cpu, std::vector<int> before) noexcept;
+
 // 0 where the kernel tells, else the errno with which it refuses. Does not allocate.
 int affinity_error() noexcept;
 

@@ -219,7 +219,7 @@ CpuBudget combine_cpu_budget(const CpuGrant& affinity, const std::optional<CpuQu
 }
 
 CpuBudget cpu_budget(const std::string& root) {
-  const std::vector<int> cpus = allowed_cpus();
+  const std::vector<int> cpus = cpus_before_pin();
   CpuGrant affinity = count_cores(cpus, root);
   if (cpus.empty()) {  // the kernel does not tell
     affinity.cpus = std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
@@ -229,7 +229,7 @@ CpuBudget cpu_budget(const std::string& root) {
 }
 
 int cpus_among(const std::vector<int>& processes, const std::string& root) {
-  const std::vector<int> ours = allowed_cpus();
+  const std::vector<int> ours = cpus_before_pin();
   if (ours.empty()) return cpu_budget(root).cpus;  // the kernel tells nothing
   std::set<int> all(ours.begin(), ours.end());
   for (const int process : processes) {

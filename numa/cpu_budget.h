@@ -57,7 +57,7 @@ CpuGrant count_cores(const std::vector<int>& cpus, const std::string& root = "")
 // throttled.
 CpuBudget combine_cpu_budget(const CpuGrant& affinity, const std::optional<CpuQuota>& quota);
 
-// The budget of the calling thread. It inherits its creator's mask, so ask before pinning.
+// The budget of the calling thread, without its pin (pin.h). It inherits its creator's mask.
 CpuBudget cpu_budget(const std::string& root = "");
 
 // The hardware threads that the calling thread and these processes, by their ids, may use between

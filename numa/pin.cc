@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "numa/affinity.h"
 #include "numa/cpu_list.h"
@@ -37,11 +38,19 @@ Enforcement pin_calling_thread(int cpu, const std::vector<int>& fallback) noexce
       return Enforcement::refusal(error, "sched_getaffinity refused");
     }
   }
+  std::vector<int> before;
+  try {
+    before = cpus_before_pin();
+  } catch (...) {  // no memory: it is not remembered
+  }
   // A number that no kernel knows makes an empty mask, which is EINVAL too.
   const int error = set_allowed_cpus(&cpu, 1);
   try {
     // Some sandboxes accept the call and do nothing, so look.
-    if (error == 0 && allowed_cpus() == std::vector<int>{cpu}) return Enforcement::done();
+    if (error == 0 && allowed_cpus() == std::vector<int>{cpu}) {
+      if (!before.empty()) remember_pin(cpu, std::move(before));
+      return Enforcement::done();
+    }
     if (!fallback.empty()) set_allowed_cpus(fallback.data(), static_cast<int>(fallback.size()));
     const std::string cause = error == 0 ? "accepted but without effect" : std::strerror(error);
     return refuse("numa.pin", error,
@@ -67,6 +76,15 @@ Enforcement pin_calling_thread(const Topology& topology, const RankPlace& place)
     return topology.is_this_system()
                ? pin_calling_thread(place.cpu)
                : Enforcement::refusal(0, "the topology does not describe this machine");
+  }
+}
+
+void move_calling_thread(int cpu) noexcept {
+  try {
+    const std::vector<int> cpus = allowed_cpus();
+    if (cpus.empty() || set_allowed_cpus(&cpu, 1) != 0) return;
+    set_allowed_cpus(cpus.data(), static_cast<int>(cpus.size()));
+  } catch (...) {  // no memory: it stays where it is
   }
 }
 

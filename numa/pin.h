@@ -21,4 +21,9 @@ Enforcement pin_calling_thread(int cpu, const std::vector<int>& fallback = {}) n
 // describe this machine nothing is pinned, and that is reported as refused.
 Enforcement pin_calling_thread(const Topology& topology, const RankPlace& place) noexcept;
 
+// Moves the calling thread to that CPU, and leaves it free to run on all CPUs that it had: for
+// threads that are not pinned, and should not begin on one CPU together. What the kernel refuses
+// leaves the thread where it is.
+void move_calling_thread(int cpu) noexcept;
+
 }  // namespace rankine

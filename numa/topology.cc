@@ -295,7 +295,7 @@ std::optional<Topology> read_from_hwloc(const std::vector<int>& allowed, Doubt* 
 }  // namespace
 
 Topology Topology::detect() {
-  std::vector<int> allowed = allowed_cpus();
+  std::vector<int> allowed = cpus_before_pin();
   Doubt doubt;
   std::optional<Topology> topology = read_from_hwloc(allowed, &doubt);
   if (topology) return *std::move(topology);

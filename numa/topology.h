@@ -53,8 +53,9 @@ struct TopologyResult;
 // in hwloc's logical order: neighbours in the list are neighbours in the machine.
 class Topology {
  public:
-  // This machine, restricted to the CPUs that the calling thread may use (so read it before
-  // pinning), or the machine that HWLOC_FSROOT, HWLOC_SYNTHETIC or HWLOC_XMLFILE describe instead;
+  // This machine, restricted to the CPUs that the calling thread may use, or might before it was
+  // pinned (pin.h; a thread inherits its creator's pin), or the machine that HWLOC_FSROOT,
+  // HWLOC_SYNTHETIC or HWLOC_XMLFILE describe instead;
   // a warning names each of these and of the names in HWLOC_COMPONENTS that hwloc cannot use. If
   // hwloc fails, or claims to describe this machine but lacks a CPU that the kernel grants, gives
   // flat() over the granted CPUs and one warning. So it does in a privileged program whose user has

@@ -135,6 +135,12 @@ Status check_communicator(const CommunicatorOptions& options) {
   if (!status.ok()) return status;
   status = check_least("progress_core", options.progress_core.value_or(0), 0, "");
   if (!status.ok()) return status;
+  status = check_least("ports", options.ports, 0, " (no budget)");
+  if (!status.ok()) return status;
+  if (options.ports > 0 && options.network != nullptr) {
+    return invalid_argument("ports is " + std::to_string(options.ports) +
+                            ", and network has its own ports; leave out one of the two");
+  }
   if (options.plan_bytes == 0) return invalid_argument("plan_bytes is 0; it must be positive");
   if (!options.arenas.empty() && options.arenas.size() != static_cast<std::size_t>(options.ranks)) {
     return invalid_argument("arenas has " + std::to_string(options.arenas.size()) +

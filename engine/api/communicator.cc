@@ -19,7 +19,10 @@
 #include "engine/run/wait.h"
 #include "numa/cancel_state.h"
 #include "numa/cpu_budget.h"
+#include "numa/levels.h"
 #include "numa/pages.h"
+#include "numa/pin.h"
+#include "numa/rank_report.h"
 
 namespace rankine {
 namespace {
@@ -158,11 +161,65 @@ Result<SharedClock> shared_clock(ProcessRanks* processes) {
                      .origin_ns = reinterpret_cast<std::atomic<std::int64_t>*>(*memory)};
 }
 
-Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOptions& options) try {
+namespace {
+
+// Of processes, each of which finds the same places, whatever else it has placed.
+Result<std::unique_ptr<RankPlaces>> find_places(const CommunicatorOptions& options) {
+  std::vector<int> taken;
+  if (options.share_out_cores && !options.rank) taken = TakenCores::all();
+  if (options.progress_core) taken.push_back(*options.progress_core);
+  Topology topology = Topology::detect();
+  Placement placement = place_ranks(topology, options.ranks, *options.placement, taken);
+  if (!placement.ok()) return invalid_argument(placement.error);
+  std::vector<int> cpus;
+  for (Rank r = 0; r < options.ranks; ++r) {
+    const bool is_here = !options.rank || r == *options.rank ||
+                         std::count(options.more_ranks.begin(), options.more_ranks.end(), r) > 0;
+    const int cpu = placement.ranks[static_cast<std::size_t>(r)].cpu;
+    if (is_here && cpu != kNotPlaced) cpus.push_back(cpu);
+  }
+  return std::unique_ptr<RankPlaces>(
+      new RankPlaces{std::move(topology), std::move(placement), TakenCores(std::move(cpus))});
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOptions& asked) try {
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // files come next, and naps
-  if (Status status = check_communicator(options); !status.ok()) return status;
+  if (Status status = check_communicator(asked); !status.ok()) return status;
   const auto environment = read_environment();
   if (!environment.ok()) return environment.status();
+  if (asked.ports > 0 && environment->network != nullptr) {
+    return invalid_argument("ports is " + std::to_string(asked.ports) +
+                            ", and RANKINE_NETWORK puts calls on a modelled network, which has its "
+                            "own ports; leave out one of the two");
+  }
+  CommunicatorOptions options = asked;  // with what follows from its placement
+  std::unique_ptr<RankPlaces> places;
+  std::vector<ArenaOptions> arenas;
+  std::vector<int> levels;
+  if (options.placement) {
+    auto found = find_places(options);
+    if (!found.ok()) return found.status();
+    places = std::move(*found);
+    if (options.arenas.empty()) {
+      for (const RankPlace& place : places->placement.ranks) {
+        arenas.push_back(rankine::arena_options(places->topology, place));
+        arenas.back().lock = options.lock_memory;
+      }
+      options.arenas = arenas;
+    }
+    // Processes agree on their levels, and may see different parts of the machine.
+    if (options.levels.empty() && !options.rank) {
+      levels = level_groups(places->topology, places->placement);
+      options.levels = levels;
+    }
+    // What processes share lies where it is first touched.
+    if (options.rank && options.more_ranks.empty()) {
+      static_cast<void>(pin_calling_thread(
+          places->topology, places->placement.ranks[static_cast<std::size_t>(*options.rank)]));
+    }
+  }
   const Costs costs = costs_for(options);
   std::shared_ptr<ProcessRanks> processes;
   std::vector<int> ids;
@@ -191,6 +248,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
   }
   auto shared = make_shared_at_home<CommunicatorShared>(options, costs, policy, crowd, *environment,
                                                         std::move(clock), processes);
+  shared->places = std::move(places);
   if (options.progress_core && shared->clock == nullptr) {
     auto progress = ProgressThread::start(*options.progress_core, shared->crossbar);
     if (!progress.ok()) {
@@ -208,7 +266,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
   return std::unique_ptr<Communicator>(new Communicator(std::move(shared)));
 } catch (const std::bad_alloc&) {
   return make_error(Code::out_of_memory, [&] {
-    return "a communicator of " + std::to_string(options.ranks) + " ranks";
+    return "a communicator of " + std::to_string(asked.ranks) + " ranks";
   });
 }
 
@@ -218,7 +276,13 @@ Communicator::~Communicator() = default;
 
 int Communicator::ranks() const { return shared_->ranks; }
 
-Result<std::unique_ptr<Member>> Communicator::join(Rank rank) try {
+Result<std::unique_ptr<Member>> Communicator::join(Rank rank) {
+  auto member = join_for_another_thread(rank);
+  if (member.ok()) static_cast<void>((*member)->pin_thread());
+  return member;
+}
+
+Result<std::unique_ptr<Member>> Communicator::join_for_another_thread(Rank rank) try {
   if (shared_->forked()) return forked_status();
   if (rank < 0 || rank >= shared_->ranks) {
     return invalid_argument("rank is " + std::to_string(rank) + "; allowed are 0 to " +
@@ -379,6 +443,17 @@ std::optional<Order> Communicator::order() const { return shared_->order; }
 NetworkReport Communicator::network_report() const {
   return shared_->clock != nullptr && !shared_->forked() ? shared_->clock->report()
                                                          : NetworkReport();
+}
+
+PortsInUse Communicator::ports_in_use(Rank rank) const {
+  if (rank < 0 || rank >= shared_->ranks || shared_->forked()) return {};
+  if (shared_->clock != nullptr) {
+    const NetworkClock& clock = shared_->clock->clock();
+    return {clock.sending(rank).most(), clock.receiving(rank).most()};
+  }
+  const Bell& bell = shared_->crossbar.bell(rank);
+  return {bell.most_sent.load(std::memory_order_relaxed),
+          bell.most_received.load(std::memory_order_relaxed)};
 }
 
 void Communicator::restart_model_time() {

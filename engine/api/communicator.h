@@ -55,6 +55,7 @@
 #include "engine/base/status.h"
 #include "engine/run/wait_policy.h"
 #include "numa/arena.h"
+#include "numa/placement.h"
 
 namespace rankine {
 
@@ -103,6 +104,28 @@ struct CommunicatorOptions {
   std::string_view name{};
   // Further ranks that this process plays, each on a thread of its own, where it plays several.
   std::span<const Rank> more_ranks{};
+  // Where ranks run: join() pins the calling thread to its rank's CPU, and the rank's memory lies on
+  // that CPU's node, unless `arenas` says otherwise. The pin stays when the member ends, and threads
+  // that this one makes later inherit it. What the kernel refuses is no error, but a warning; cpu()
+  // of a member tells. Among processes, a process that plays one rank is pinned before they meet.
+  // None: threads run where they are.
+  std::optional<PlacementPolicy> placement{};
+  // With `placement`, compact and scatter, of threads: cores on which this process has no other
+  // ranks that are placed are taken first.
+  bool share_out_cores = true;
+  // With `placement`: keep the engine's memory, payloads too, from being swapped out.
+  bool lock_memory = false;
+  // At most so many messages of a rank are in flight in each direction, as if it had so many network
+  // ports (engine/compile/lower_mailbox.cc says how this is kept); ports_in_use() tells how many
+  // were. All calls go through mailboxes then. A budget of its own has each communicator that is
+  // split from this one, and each pair of ranks that send each other messages. 0: no budget, and no
+  // cost. Not with a modelled network, which has its own ports.
+  int ports = 0;
+};
+
+// The most messages that a rank has had in flight at once: its own, and those to it.
+struct PortsInUse {
+  int most_sent = 0, most_received = 0;
 };
 
 // The policy for that many ranks on the cores that this process may use (affinity and quota), and
@@ -146,7 +169,8 @@ class Communicator {
   static constexpr int kMaxProcesses = 256;
 
   // Errors: ranks outside 1 .. kMaxRanks (or kMaxOnNetwork), a timeout or plan_bytes that is not
-  // positive, a wait policy, arenas or levels that there are not, a progress_core where no thread
+  // positive, a wait policy, arenas, levels or a placement that there are not, negative ports or
+  // ports on a modelled network, a progress_core where no thread
   // can be pinned, out of memory.
   // With a name, it waits until all ranks of that name are there, no longer than the timeout, and
   // what goes wrong for one is the error of all that are waiting: a rank that is there twice or
@@ -160,9 +184,13 @@ class Communicator {
 
   int ranks() const;
 
-  // The handle of one rank, once per rank: one that has left does not come back. Errors: rank out
-  // of range, played by another process, or joined before; forked, out_of_memory.
+  // The handle of one rank, once per rank: one that has left does not come back. Called by the
+  // thread that is to play it where `placement` is given, which pins it. Errors: rank out of range,
+  // played by another process, or joined before; forked, out_of_memory.
   Result<std::unique_ptr<Member>> join(Rank rank);
+  // The same for another thread, which is pinned by Member::pin_thread(), or else by the rank's
+  // first call outside of a group.
+  Result<std::unique_ptr<Member>> join_for_another_thread(Rank rank);
 
   // Ends all calls of all ranks with Code::aborted and that text, or with that error (a code after
   // which a communicator would go on counts as aborted). From any thread, at any time.
@@ -205,6 +233,9 @@ class Communicator {
   // communicators that share their seats. Among processes the report is of the ranks that this one
   // plays (others' ports are 0), and all begin time again before any of them makes the next call.
   NetworkReport network_report() const;
+  // Of the calls so far, on a modelled network or with a budget of ports; else zeros. Of a rank of
+  // another process as well.
+  PortsInUse ports_in_use(Rank rank) const;
   void restart_model_time();
 
  private:

@@ -23,6 +23,7 @@
 #include "engine/api/placed_lines.h"
 #include "engine/api/plan_table.h"
 #include "engine/api/processes/ranks.h"
+#include "engine/api/taken_cores.h"
 #include "engine/api/tuning/tuning.h"
 #include "engine/base/deadline.h"
 #include "engine/base/zeroed_pages.h"
@@ -33,6 +34,8 @@
 #include "engine/run/mailbox.h"
 #include "engine/run/plan.h"
 #include "engine/run/process_owned.h"
+#include "numa/placement.h"
+#include "numa/topology.h"
 
 namespace rankine {
 
@@ -51,6 +54,13 @@ struct MailboxShape {
 MailboxShape mailbox_shape(int ranks);
 // What ranks post calls in that are processes.
 ProcessRanks::Posts posts_of_processes(int ranks, const Costs& costs);
+
+// Where the ranks of a communicator run, and the cores that this takes from others.
+struct RankPlaces {
+  Topology topology;
+  Placement placement;
+  TakenCores taken;
+};
 
 // What a child of the process that made a communicator gets from it.
 inline Status forked_status() noexcept {
@@ -96,6 +106,7 @@ struct CommunicatorShared {
                  crowd, processes.get()),
         clock(std::move(clock_)),
         network_is_environments(options.network == nullptr),
+        ports(options.ports),
         joined(static_cast<std::size_t>(options.ranks), false),
         mailboxes(static_cast<std::size_t>(options.ranks) *
                   static_cast<std::size_t>(options.ranks)),
@@ -202,6 +213,8 @@ struct CommunicatorShared {
   // Of a modelled network; or nullptr. Behind what every call touches, which it would move apart.
   const std::unique_ptr<CallClock> clock;
   const bool network_is_environments;
+  const int ports;                           // as CommunicatorOptions::ports
+  std::unique_ptr<const RankPlaces> places;  // or nullptr: nobody is placed here
   // That this was split from; or nullptr. Not of a pair, which that one owns.
   std::shared_ptr<CommunicatorShared> parent;
 

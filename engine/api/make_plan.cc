@@ -285,6 +285,16 @@ Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
   request.commutative = call.user_op == nullptr || call.user_op->commutative;
   request.transport = forced.transport;
   if (options.transport) request.transport = *options.transport;
+  if (ports > 0) {
+    const Transport wanted = request.transport.value_or(Transport::mailbox);
+    if (wanted != Transport::mailbox) {
+      return invalid_argument("transport is " + std::string(name_of(wanted)) + ", ports is " +
+                              std::to_string(ports) +
+                              "; only the mailbox transport has ports: leave out one of the two");
+    }
+    request.transport = wanted;
+    request.ports = ports;
+  }
   request.slot_payload = slot_payload;
   request.board_bytes = board_bytes(ranks, costs);
   // Who stores what is a matter of speed, and takes a third of the planning.
@@ -361,6 +371,7 @@ Result<PreparedPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waiter)
                         .forced = forced,
                         .slot_payload = payload_of(mail.stride),
                         .mailbox_capacity = static_cast<int>(mail.slots / 2),
+                        .ports = ports,
                         .most_plan_bytes = most_plan_bytes,
                         .levels = levels,
                         .tuning = tuning,

@@ -5,11 +5,13 @@
 #include <new>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/api/check.h"
 #include "engine/api/member_state.h"
 #include "engine/api/rank_threads.h"
 #include "engine/run/sharing.h"
+#include "numa/affinity.h"
 #include "numa/cancel_state.h"
 
 namespace rankine {
@@ -74,6 +76,17 @@ Rank Member::rank() const { return state_->run.waiter.rank; }
 int Member::ranks() const { return state_->shared->ranks; }
 Communicator& Member::communicator() const { return state_->handle; }
 
+Enforcement Member::pin_thread() { return state_->pin_thread(); }
+
+int Member::cpu() const {
+  const int thread = state_->shared->crossbar.record(rank()).thread.load(std::memory_order_relaxed);
+  if (thread == 0 || state_->shared->forked()) return state_->cpu.load(std::memory_order_relaxed);
+  const std::vector<int> cpus = allowed_cpus(thread);
+  return cpus.size() == 1 ? cpus.front() : kNotPlaced;
+}
+
+PortsInUse Member::ports_in_use() const { return state_->handle.ports_in_use(rank()); }
+
 Status size_mismatch(std::string_view what, std::size_t got, std::size_t allowed, int ranks) {
   return invalid_argument(std::string(what) + " has " + std::to_string(got) +
                           " elements; the other argument and " + std::to_string(ranks) +
@@ -134,6 +147,7 @@ template <class Run>
 // One that this rank has not made before.
 template <class Run>
 [[gnu::noinline]] Status run_first(MemberState& s, const Call& call, Run interpreted) {
+  if (s.is_to_be_pinned && !s.shared->forked()) static_cast<void>(s.pin_thread());
   const auto found = s.plan(call, true);
   if (!found.ok()) return found.status();
   const bool first = found->first;

@@ -43,6 +43,7 @@
 #include "engine/api/request.h"
 #include "engine/api/typed_calls.h"
 #include "engine/base/status.h"
+#include "numa/enforcement.h"
 
 namespace rankine {
 
@@ -51,6 +52,7 @@ class Async;
 class Communicator;
 class OtherWork;
 class RoundObserver;
+struct PortsInUse;
 class StartedSplit;
 struct CommunicatorShared;
 struct MemberState;
@@ -67,6 +69,16 @@ class Member : public TypedCalls<Member, Status> {
   int ranks() const;
   // Its communicator, which lives as long as its members do at least.
   Communicator& communicator() const;
+
+  // Pins the calling thread, which is to play this rank, where CommunicatorOptions::placement says;
+  // where it says nothing, nothing is done. join() has done so for its own thread.
+  Enforcement pin_thread();
+  // The CPU that this rank runs on, by the operating system's number: the one that the thread which
+  // makes its calls is pinned to, by the engine or by others. kNotPlaced: that thread may run on
+  // several, or no thread has been pinned for the rank and none has made a call. From any thread.
+  int cpu() const;
+  // Communicator::ports_in_use() of this rank. From any thread.
+  PortsInUse ports_in_use() const;
 
   // Zeroes for n elements, near this rank: see payload.h for where, how long and for whom. No
   // collective, and what it refuses leaves the communicator as it is. Errors: invalid_argument for

@@ -11,6 +11,7 @@
 #include "engine/run/interpret.h"
 #include "engine/run/kernels/reduce.h"
 #include "numa/cancel_state.h"
+#include "numa/pin.h"
 
 namespace rankine {
 
@@ -31,6 +32,7 @@ MemberState::MemberState(std::shared_ptr<CommunicatorShared> shared_, Rank rank,
   run.memory.resize(n * 4);
   run.boards.resize(n);
   run.posts = shared->first_count;
+  is_to_be_pinned = shared->places != nullptr;
 }
 
 // Without `operands`, which grow with the plans and are small.
@@ -135,6 +137,17 @@ void MemberState::made_by(int maker) {
 void MemberState::made_as(const MemberState& other) {
   made_by(other.shared->crossbar.bell(other.run.waiter.rank)
               .made_by.load(std::memory_order_relaxed));
+}
+
+Enforcement MemberState::pin_thread() {
+  if (shared->forked() || shared->places == nullptr) return {};
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // it may warn
+  is_to_be_pinned = false;
+  const RankPlace& place =
+      shared->places->placement.ranks[static_cast<std::size_t>(run.waiter.rank)];
+  Enforcement pin = pin_calling_thread(shared->places->topology, place);
+  if (pin.enforced()) cpu.store(place.cpu, std::memory_order_relaxed);
+  return pin;
 }
 
 void MemberState::count_thread() {

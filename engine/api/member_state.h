@@ -3,6 +3,7 @@
 // thread at a time.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -51,6 +52,8 @@ struct MemberState {
   bool lends = false;  // a call has had payloads that other processes reach
   int thread = 0;      // that is counted among those that play ranks; 0: none yet
   bool gone = false;   // the member that this was of
+  bool is_to_be_pinned = false;          // its thread, by its first call
+  std::atomic<int> cpu{kNotPlaced};  // that a thread has been pinned to; relaxed: for reports
 
   MemberState(std::shared_ptr<CommunicatorShared> shared_, Rank rank,
               std::shared_ptr<Agenda> agenda_);
@@ -169,6 +172,7 @@ struct MemberState {
   // communicator which that is of.
   void made_by(int maker);
   void made_as(const MemberState& other);
+  Enforcement pin_thread();  // as Member's
   std::size_t table_bytes() const;
   std::size_t counted_bytes = 0;  // of the tables, in the communicator's count
   std::shared_ptr<Payloads> payloads = std::make_shared<Payloads>();

@@ -28,6 +28,7 @@ struct PlanMaker {
   const Environment& forced;    // for calls that leave the choice to us
   std::size_t slot_payload;     // as in CompileRequest
   int mailbox_capacity;         // likewise
+  int ports = 0;                // likewise
   std::size_t most_plan_bytes;  // of memory that the making may take
   const std::vector<int>& levels;
   const TuningTable* tuning;      // or nullptr

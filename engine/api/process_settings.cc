@@ -63,6 +63,7 @@ std::uint64_t hash_of(const Environment& environment) {
 std::uint64_t hash_of(const CommunicatorOptions& options) {
   std::uint64_t hash = mixed(kSplitMixStep, options.plan_bytes);
   hash = mixed(hash, options.order ? 1 + static_cast<std::uint64_t>(*options.order) : 0);
+  hash = mixed(hash, static_cast<std::uint64_t>(options.ports));
   for (const int size : options.levels) hash = mixed(hash, static_cast<std::uint64_t>(size));
   return mixed(hash, FirstCount::current());
 }

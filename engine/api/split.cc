@@ -169,7 +169,8 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::make_group(
       .record_times = recorder.has_times(),
       .plan_bytes = most_plan_bytes,
       .network = named,
-      .order = order};
+      .order = order,
+      .ports = ports};
   auto group = make_shared_at_home<CommunicatorShared>(
       as_here, costs, crossbar.policy_alone(), crossbar.crowd(), forced, std::move(group_clock),
       std::move(as_processes));

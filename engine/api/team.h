@@ -32,6 +32,7 @@ struct TeamOptions {
   std::optional<Order> order{};  // as CommunicatorOptions::order
   // As CommunicatorOptions::progress_core; this team's ranks keep off it where they can, too.
   std::optional<int> progress_core{};
+  int ports = 0;  // as CommunicatorOptions::ports
 };
 
 class Team {

@@ -73,6 +73,20 @@ Status check_statistics(const PerfOptions& options) {
                                       given ? ", below --iters" : "; more with --iters"));
 }
 
+// What does not go with a budget of ports.
+Status check_ports(const PerfOptions& options) {
+  if (options.ports == 0) return {};
+  if (!options.networks.empty()) {
+    return invalid_argument(fmt::format(
+        "--ports is {}, and networks have their own ports; leave out --network", options.ports));
+  }
+  const Transport transport = options.transport.value_or(Transport::mailbox);
+  if (transport == Transport::mailbox) return {};
+  return invalid_argument(
+      fmt::format("--ports is {}, --transport is {}; only the mailbox transport has ports",
+                  options.ports, name_of(transport)));
+}
+
 // What ranks that are processes have not.
 Status check_processes(const PerfOptions& options) {
   if (!options.processes && options.shared_payloads) {
@@ -113,6 +127,7 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
   if (!files.ok()) return files;
   if (Status status = check_statistics(options); !status.ok()) return status;
   if (Status status = check_processes(options); !status.ok()) return status;
+  if (Status status = check_ports(options); !status.ok()) return status;
   options.measure.each_rank = options.stats;
   const bool json_to_out = options.json_file == "-";
   const bool json_to_file = !options.json_file.empty() && !json_to_out;

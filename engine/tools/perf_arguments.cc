@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/network/fabric.h"
 #include "engine/tools/arguments.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/nccl_tests_flags.h"
@@ -133,6 +134,8 @@ void add_perf_arguments(Command app, PerfOptions& o) {
                "f32 f64 f16 bf16 i8 u8 i32 u32 i64 u64 f8e4m3 f8e5m2 b8 c64 c128, or all");
   add_argument(app, "--transport", o.transport, read_transport, "NAME",
                "auto, direct, mailbox or board (auto)");
+  add_argument(app, "--ports", o.ports, Whole{1, Fabric::kMostPorts}, "K",
+               "at most K messages of a rank in flight in each direction, by mailboxes (no limit)");
   add_argument(app, "--order", o.order, read_order, "LEVEL",
                "promised of sums' last bits: coherent, repeatable, by_rank, size_invariant, "
                "group_invariant or any (any)");

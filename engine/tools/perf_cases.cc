@@ -88,7 +88,8 @@ Result<Workbench::Options> bench_for(const PerfOptions& options, const PerfCases
                 .placement = options.placement,
                 .timeout = options.timeout,
                 .wait = options.wait,
-                .network = cases.on};
+                .network = cases.on,
+                .ports = options.ports};
   bench.off_cache = options.measure.off_cache;
   std::size_t largest = 0;
   for (const PerfCase& one : cases.rows) {

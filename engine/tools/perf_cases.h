@@ -37,6 +37,7 @@ struct PerfOptions {
   std::optional<Order> order{};  // that calls ask for
   bool processes = false;        // ranks are processes
   bool shared_payloads = false;  // of theirs: buffers that all read and write in place
+  int ports = 0;                 // a rank's messages in flight per direction; 0: no budget
   PlacementPolicy placement{};
   std::optional<WaitPolicy> wait;
   std::chrono::milliseconds timeout{30'000};

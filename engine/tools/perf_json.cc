@@ -9,6 +9,7 @@
 #include "engine/api/tuning/tuning.h"
 #include "engine/base/environment_variable.h"
 #include "engine/base/statistics.h"
+#include "engine/tools/machine_team.h"
 #include "engine/tools/perf_report.h"
 
 namespace rankine::tools {
@@ -143,6 +144,7 @@ Json perf_json(const PerfRun& run) {
   config["mode"] = mode_of(m);
   for (const NamedNetwork& one : options.networks) config["networks"].push_back(one.name);
   if (m.perturb) config["perturb"] = *m.perturb;
+  if (options.ports > 0) config["ports"] = options.ports;
   config["machine"] = run.machine.topology.summary();
   config["cores"] = run.machine.budget.why;
   Json& not_enforced = config["not_enforced"] = Json::array();
@@ -161,6 +163,7 @@ Json perf_json(const PerfRun& run) {
          {"device_info", run.machine.cpu},
          {"node", place.place.node}});
   }
+  if (const auto most = run.ports_in_use(); !most.empty()) write_ports_in_use(most, json);
   Json& results = json["results"] = Json::array();
   for (const PerfRow& row : run.rows) {
     const Measured& measured = row.measured;

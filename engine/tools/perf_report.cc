@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ostream.h>
 
+#include <algorithm>
 #include <ostream>
 
 #include "algorithms/schedule/collective.h"
 #include "engine/api/tuning/tuning.h"
+#include "engine/tools/machine_team.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/network.h"
 #include "engine/tools/text.h"
@@ -78,6 +80,19 @@ void PerfRun::describe(const Workbench& workbench) {
   waiting = to_string(workbench.wait_policy());
 }
 
+std::vector<PortsInUse> PerfRun::ports_in_use() const {
+  std::vector<PortsInUse> most;
+  for (const PerfRow& row : rows) {
+    most.resize(std::max(most.size(), row.measured.ports.size()));
+    for (std::size_t r = 0; r < row.measured.ports.size(); ++r) {
+      const PortsInUse& used = row.measured.ports[r];
+      most[r].most_sent = std::max(most[r].most_sent, used.most_sent);
+      most[r].most_received = std::max(most[r].most_received, used.most_received);
+    }
+  }
+  return most;
+}
+
 void PerfTotals::add(const PerfRow& row) {
   for (const Series* series : {&row.measured.out_of_place, &row.measured.in_place}) {
     if (series->wrong > 0) wrong += series->wrong;
@@ -120,6 +135,9 @@ void PerfTable::begin(const PerfRun& run) {
                "# time      : of the model, of one call; wall: what a call took here{}; eta: busbw "
                "over the peak\n",
                options_.stats ? ", with its statistics" : "");
+  }
+  if (options.ports > 0) {
+    fmt::print(out_, "# ports     : {} of each rank per direction\n", options.ports);
   }
   if (m.perturb) fmt::print(out_, "# perturbed : seed {}; times do not count\n", *m.perturb);
   if (options_.probe) {
@@ -190,6 +208,9 @@ void PerfTable::end(const PerfRun& run) {
              run.totals.wrong == 0 ? "OK" : "FAILED");
   fmt::print(out_, "# Avg bus bandwidth    : {:g} {}\n#\n", run.totals.average_busbw(),
              run.above_floor() ? "OK" : "FAILED");
+  if (run.options.ports > 0) {
+    fmt::print(out_, "# Ports in use at once : {}\n#\n", ports_in_words(run.ports_in_use()));
+  }
   if (run.contested()) fmt::print(out_, "{}#\n", crossovers_text(run.curves));
   out_ << std::flush;
 }

@@ -40,6 +40,7 @@ struct PerfRun {
   std::vector<std::string> arguments{};
   std::vector<PerfRow> rows{};
   PerfTotals totals{};
+  std::vector<PortsInUse> ports_in_use() const;  // by rank, over all rows; empty: nobody counted
   std::vector<NetworkCurves> curves{};  // on networks, where rows are curves (perf_curves.h)
   std::string error{};                  // why it ended before its last row; empty: it did not
 

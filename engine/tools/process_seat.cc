@@ -23,7 +23,8 @@ Result<ProcessSeat> sit_down(const TeamOptions& options, const ProcessRank& proc
                                             .tuned = options.tuned,
                                             .order = options.order,
                                             .rank = process.rank,
-                                            .name = process.name});
+                                            .name = process.name,
+                                            .ports = options.ports});
   if (!communicator.ok()) return communicator.status();
   // Afterwards: how it waits follows from the cores that the process may use.
   const Enforcement pin = pin_calling_thread(topology, mine);

@@ -17,6 +17,7 @@
 #include "engine/base/units.h"
 #include "engine/network/dilation.h"
 #include "engine/network/timed_schedule.h"
+#include "engine/tools/machine_team.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/run_report.h"
 #include "engine/tools/stage.h"
@@ -63,7 +64,12 @@ Result<Call> call_of(const Question& question, std::span<const std::size_t> coun
 }
 
 TeamOptions team_options(const RunArguments& a, int ranks) {
-  return {.ranks = ranks, .placement = a.placement, .timeout = a.timeout, .wait = a.wait};
+  const bool at_full_speed = a.clock == ClockMode::none;
+  return {.ranks = ranks,
+          .placement = a.placement,
+          .timeout = a.timeout,
+          .wait = a.wait,
+          .ports = at_full_speed ? a.question.network.ports.value_or(0) : 0};
 }
 
 // Fills in what the machine can do, and settles the dilation.
@@ -134,6 +140,7 @@ Status perform(const RunArguments& a, const Call& call, RunOutcome& outcome) {
     outcome.wrong += played->wrong;
     if (a.clock != ClockMode::wall) outcome.seconds.push_back(played->seconds);
     if (a.clock == ClockMode::none) continue;
+    add_ports_in_use(communicator, outcome.ports_in_use);
     const NetworkReport report = communicator.network_report();
     outcome.equal = outcome.equal && same_times(report, outcome);
     if (a.clock != ClockMode::wall) continue;
@@ -141,6 +148,7 @@ Status perform(const RunArguments& a, const Call& call, RunOutcome& outcome) {
     outcome.lateness.push_back(report.lateness);
     outcome.rounds.push_back(report.rounds_elapsed);
   }
+  if (options.ports > 0) add_ports_in_use(communicator, outcome.ports_in_use);
   outcome.delays = stage.delays();
   return {};
 }
@@ -205,7 +213,7 @@ Subcommand add_run(Command tool) {
   add_argument(
       app, "--clock", a.clock, read_clock, "NAME",
       "virtual: messages carry their times; wall: ranks keep deadlines in real time; none: "
-      "full speed (virtual)");
+      "full speed, where --ports limits the messages that a rank has in flight (virtual)");
   add_argument(app, "--dilate", a.dilate, parse_dilation, "F",
                "wall: real seconds per modelled second; auto: what this machine can keep (auto)");
   add_argument(app, "--repeat", a.repeat, Whole{1, 1'000'000}, "R",
@@ -224,6 +232,7 @@ Subcommand add_run(Command tool) {
       "  rankine run all_reduce --algo ring --ranks 8 --bytes 64K --network scale_out\n"
       "  rankine run all_reduce --algo double_tree --ranks 8 --bytes 4M --network scale_up --clock "
       "wall --rounds\n"
+      "  rankine run all_reduce --algo ring --ranks 8 --clock none --ports 1 --json\n"
       "  rankine run broadcast --algo chain --ranks 6 --segments auto --clock virtual --json\n"
       "Data are f32, reduced by sum. Exit codes: 0 good, 1 wrong data or times, 2 usage, 3 a "
       "dilation "

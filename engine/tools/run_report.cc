@@ -7,6 +7,7 @@
 
 #include "engine/base/statistics.h"
 #include "engine/base/units.h"
+#include "engine/tools/machine_team.h"
 #include "engine/tools/parameters_json.h"
 
 namespace rankine::tools {
@@ -105,6 +106,7 @@ nlohmann::ordered_json to_json(const RunArguments& a, const RunOutcome& o) {
                         {"behind_worst", late.passed_on}};
     out["machine"] = {{"wake_up", o.demands.resolution}, {"data", o.demands.data}};
   }
+  if (!o.ports_in_use.empty()) write_ports_in_use(o.ports_in_use, out);
   if (a.perturb) out["perturbed"] = {{"seed", *a.perturb}, {"delays", o.delays}};
   if (a.rounds) out["rounds"] = to_json(rounds_of(a, o));
   return out;
@@ -153,6 +155,9 @@ void print(const RunArguments& a, const RunOutcome& o, Console& console) {
           format_duration(o.demands.data));
       break;
     }
+  }
+  if (!o.ports_in_use.empty()) {
+    console.out << fmt::format("ports       {} at once\n", ports_in_words(o.ports_in_use));
   }
   console.out << fmt::format("data        {}\n",
                              o.wrong == 0 ? "every element right on every rank"

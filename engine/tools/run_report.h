@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/api/communicator.h"
 #include "engine/network/dilation.h"
 #include "engine/network/lateness.h"
 #include "engine/network/timing.h"
@@ -43,6 +44,7 @@ struct RunOutcome {
   WallDemands demands;
   std::int64_t delays = 0;  // by --perturb, over all runs
   std::string waiting;
+  std::vector<PortsInUse> ports_in_use;  // by rank; empty: at full speed without --ports
 
   double asked() const { return predicted.seconds * dilate; }
   double seconds_of(Ticks ticks) const { return nearest_double(ticks, predicted.ticks_per_second); }

@@ -55,6 +55,7 @@ struct Workbench::State {
   std::unique_ptr<Team> team;  // or:
   std::optional<ProcessSeat> seat;
   const Communicator& ranks() const { return team ? team->communicator() : *seat->communicator; }
+  std::vector<PortsInUse> ports;  // by rank, so far
   std::vector<Arena> arenas;
   std::vector<Payload<std::byte>> payloads;  // where a process has its buffers in what all share
   bool shared_payloads = false;
@@ -170,8 +171,11 @@ Result<Measured> Workbench::measure(const Call& call, const MeasureOptions& opti
     Status own = trial.status();
     if (!own.ok()) return own;
     if (!run.ok()) return run;
+    add_ports_in_use(state_->ranks(), state_->ports);
   }
-  return trial.result();
+  Result<Measured> measured = trial.result();
+  if (measured.ok() && (on_network || state_->options.ports > 0)) measured->ports = state_->ports;
+  return measured;
 }
 
 Result<double> Workbench::probe_latency() {

@@ -74,6 +74,8 @@ struct Series {
 
 struct Measured {
   Series out_of_place, in_place;
+  // By rank, with TeamOptions::ports or on a network: of all calls of the workbench so far.
+  std::vector<PortsInUse> ports{};
 
   // The one to name first.
   const Series& first() const { return out_of_place.algorithm.empty() ? in_place : out_of_place; }

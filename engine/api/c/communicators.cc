@@ -21,12 +21,13 @@ namespace {
 
 Status is_null(const char* name) { return invalid_argument(std::string(name) + " is NULL"); }
 
-Status init_all(rkComm_t* comms, int ranks, const Settings& settings) {
+Status init_all(rkComm_t* comms, int ranks, Settings settings) {
+  if (settings.placement.empty() && settings.nodes.empty()) settings.placement = "compact";
   auto communicator = make_communicator(settings, ranks);
   if (!communicator.ok()) return communicator.status();
   std::vector<std::unique_ptr<Member>> members;
   for (Rank r = 0; r < ranks; ++r) {
-    auto member = (*communicator)->join(r);
+    auto member = (*communicator)->join_for_another_thread(r);
     if (!member.ok()) return member.status();
     members.push_back(std::move(*member));
   }
@@ -206,6 +207,34 @@ rkResult_t rkCommFail(rkComm_t comm, const char* why) noexcept {
 rkResult_t rkSetInterruptCheck(int (*check)(void)) noexcept {
   set_interrupt_check(check);
   return rkSuccess;
+}
+
+rkResult_t rkCommPinThread(rkComm_t comm) noexcept {
+  return guarded("rkCommPinThread", [&]() -> Status {
+    static_cast<void>(BorrowedRank(comm, BorrowedRank::As::caller)->member->pin_thread());
+    return {};
+  });
+}
+
+rkResult_t rkCommCpu(rkComm_t comm, int* cpu) noexcept {
+  return guarded("rkCommCpu", [&]() -> Status {
+    const BorrowedRank handle(comm, BorrowedRank::As::reader);
+    if (cpu == nullptr) return is_null("cpu");
+    *cpu = handle->member->cpu();
+    return {};
+  });
+}
+
+rkResult_t rkCommPortsInUse(rkComm_t comm, int* mostSent, int* mostReceived) noexcept {
+  return guarded("rkCommPortsInUse", [&]() -> Status {
+    const BorrowedRank handle(comm, BorrowedRank::As::reader);
+    if (mostSent == nullptr) return is_null("mostSent");
+    if (mostReceived == nullptr) return is_null("mostReceived");
+    const PortsInUse used = handle->member->ports_in_use();
+    *mostSent = used.most_sent;
+    *mostReceived = used.most_received;
+    return {};
+  });
 }
 
 rkResult_t rkCommCount(rkComm_t comm, int* ranks) noexcept {

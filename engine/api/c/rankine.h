@@ -28,8 +28,8 @@
  *
  * Threads. One rank's handle is used by one thread at a time; a second one is told so
  * (rkInvalidUsage), but for rkCommAbort, rkCommAbortFromSignal, rkCommFail, rkCommGetAsyncError,
- * rkCommCount, rkCommUserRank and rkCommFlightRecord, which may be called at any time. A handle that
- * has been destroyed, or is none, is an error and never followed.
+ * rkCommCount, rkCommUserRank, rkCommCpu, rkCommPortsInUse and rkCommFlightRecord, which may be
+ * called at any time. A handle that has been destroyed, or is none, is an error and never followed.
  *
  * The end of a thread. A rank that cannot go on says so: rkCommFail(), rkCommFinalize() or
  * rkCommDestroy() end the waits of the others at once. Where the thread that has made all calls of a
@@ -183,9 +183,17 @@ typedef struct rkConfig_t {
                         coherent, but for algorithms that are asked for by name */
   int progressCore;  /* the CPU of a thread that moves on what ranks have started while they do
                         other things, and sleeps else; -1: they do so themselves */
+  const char* placement; /* where ranks run, each thread pinned to a CPU and its memory on that
+                            CPU's node: "compact", "scatter", "one_per_node", CPUs by rank such as
+                            "0,2,4-7", or "none": threads run where they are. NULL: compact for
+                            rkCommInitAll and rkCommInitAllConfig without nodes, else none. Threads
+                            are pinned as "Pinned threads" says, below */
+  int ports;             /* at most so many messages of a rank are in flight in each direction, as if
+                            it had so many network ports; all calls go through mailboxes then. 0: no
+                            budget. Not with a network, which has its own */
 } rkConfig_t;
 #define RK_CONFIG_INITIALIZER \
-  { sizeof(rkConfig_t), 0, NULL, NULL, NULL, NULL, 0, 1, 0, 0, NULL, -1 }
+  { sizeof(rkConfig_t), 0, NULL, NULL, NULL, NULL, 0, 1, 0, 0, NULL, -1, NULL, 0 }
 
 /* How calls are done, where the engine shall not choose: `rkCallOptions_t options =
  * RK_CALL_OPTIONS_INITIALIZER;`. */
@@ -283,11 +291,27 @@ RK_API rkResult_t rkCommInitRank(rkComm_t* comm, int ranks, rkUniqueId id, int r
 /* config: NULL is RK_CONFIG_INITIALIZER. */
 RK_API rkResult_t rkCommInitRankConfig(rkComm_t* comm, int ranks, rkUniqueId id, int rank,
                                        const rkConfig_t* config) RK_NOEXCEPT;
-/* All ranks at once: comms has room for `ranks` handles, to be handed to their threads. nodes: as
- * rkConfig_t's, or NULL. */
+/* All ranks at once: comms has room for `ranks` handles, to be handed to their threads, which are
+ * pinned (see rkConfig_t's placement) unless nodes says where memory lies. nodes: as rkConfig_t's,
+ * or NULL. */
 RK_API rkResult_t rkCommInitAll(rkComm_t* comms, int ranks, const int* nodes) RK_NOEXCEPT;
 RK_API rkResult_t rkCommInitAllConfig(rkComm_t* comms, int ranks,
                                       const rkConfig_t* config) RK_NOEXCEPT;
+
+/* Pinned threads. With a placement, rkCommInitRank and rkCommInitRankConfig pin the thread that
+ * calls them, outside of a group. A rank of rkCommInitAll, of rkCommInitAllConfig or of a group that
+ * makes several is played by a thread that is not known yet: rkCommPinThread() pins the one that
+ * calls it, and without that the rank's first call outside of a group does. The pin stays when comm
+ * ends, and threads that the pinned thread makes later inherit it: make pools of threads before, or
+ * ask for "none". What the kernel refuses is a warning on stderr, and rkCommCpu() tells. */
+/* Pins the calling thread, which is to play this rank; without a placement it does nothing. */
+RK_API rkResult_t rkCommPinThread(rkComm_t comm) RK_NOEXCEPT;
+/* *cpu: the CPU that this rank runs on, by the operating system's number; -1 where the thread that
+ * makes its calls may run on several, or none has made a call or been pinned yet. */
+RK_API rkResult_t rkCommCpu(rkComm_t comm, int* cpu) RK_NOEXCEPT;
+/* The most messages that this rank has had in flight at once so far, its own and those to it: with
+ * rkConfig_t's ports or on a modelled network; else 0. */
+RK_API rkResult_t rkCommPortsInUse(rkComm_t comm, int* mostSent, int* mostReceived) RK_NOEXCEPT;
 
 /* The ranks that say the same color become a communicator of their own, ordered by key, and by rank
  * where keys are equal: a call of all ranks. *part is RK_COMM_NULL for RK_SPLIT_NOCOLOR; in a group

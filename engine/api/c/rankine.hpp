@@ -190,6 +190,22 @@ class Member {
     return ranks;
   }
 
+  // Pins the calling thread, which is to play this rank, as rkConfig_t's placement says.
+  void pin_thread() { check(rkCommPinThread(comm_)); }
+  // The CPU that this rank runs on; -1: its thread may run on several, or there is none yet.
+  int cpu() const {
+    int cpu = -1;
+    check(rkCommCpu(comm_, &cpu));
+    return cpu;
+  }
+  // The most messages in flight at once so far, with rkConfig_t's ports or on a modelled network:
+  // this rank's own, and those to it.
+  std::pair<int, int> ports_in_use() const {
+    std::pair<int, int> most(0, 0);
+    check(rkCommPortsInUse(comm_, &most.first, &most.second));
+    return most;
+  }
+
   // The same bits on every rank, but for the sign and payload of a result that is NaN.
   template <class In, class Out, class T = ElementOf<In>, class = ElementOf<Out>>
   void all_reduce(const In& in, Out&& out, rkRedOp_t op = rkSum) {

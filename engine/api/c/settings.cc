@@ -8,10 +8,10 @@
 namespace rankine {
 
 Status check_size(std::string_view name, std::size_t size, std::size_t first, std::size_t known) {
-  if (size == known || size == first) return {};
+  if (size >= first && size <= known && size % alignof(void*) == 0) return {};
   return invalid_argument(std::string(name) + ".size is " + std::to_string(size) +
                           "; this library knows " + std::to_string(known) +
-                          ", as the initializer in rankine.h sets it");
+                          ", as the initializer in rankine.h sets it, and what older headers had");
 }
 
 Result<std::chrono::milliseconds> read_timeout(std::int64_t milliseconds) {
@@ -80,6 +80,21 @@ Result<Settings> read_settings(const rkConfig_t* given, int ranks) {
                             "; allowed are -1 (none) and CPUs");
   }
   settings.progress_core = config->progressCore;
+  if (config->placement != nullptr) {
+    settings.placement = config->placement;
+    const PolicyResult policy = parse_placement_policy(settings.placement);
+    if (settings.placement.empty() || !policy.ok()) {
+      return invalid_argument(settings.placement.empty()
+                                  ? "placement is \"\"; allowed are compact, scatter, "
+                                    "one_per_node, none, CPUs such as 0,2,4-7, and NULL"
+                                  : policy.error);
+    }
+  }
+  if (config->ports < 0) {
+    return invalid_argument("ports is " + std::to_string(config->ports) +
+                            "; allowed are 0 (no budget) and more");
+  }
+  settings.ports = config->ports;
   return settings;
 }
 
@@ -94,6 +109,8 @@ std::string_view difference(const Settings& a, const Settings& b) {
   if (a.plan_bytes != b.plan_bytes) return "planBytes";
   if (a.order != b.order) return "order";
   if (a.progress_core != b.progress_core) return "progressCore";
+  if (a.placement != b.placement) return "placement";
+  if (a.ports != b.ports) return "ports";
   return {};
 }
 
@@ -120,7 +137,12 @@ Result<std::shared_ptr<Communicator>> make_communicator(
                               .levels = settings.levels,
                               .tuned = settings.tuned,
                               .record_times = settings.record_times,
-                              .order = settings.order};
+                              .order = settings.order,
+                              .ports = settings.ports};
+  if (!settings.placement.empty()) {
+    PlacementPolicy policy = parse_placement_policy(settings.placement).policy;
+    if (policy.kind != PlacementPolicy::Kind::none) options.placement = std::move(policy);
+  }
   if (process) {
     options.rank = process->rank;
     options.name = process->name;

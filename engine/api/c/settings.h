@@ -18,12 +18,13 @@ namespace rankine {
 // Members are rkConfig_t's.
 struct Settings {
   std::int64_t timeout_ms = 0;
-  std::string wait, network;
+  std::string wait, network, placement;  // placement: "" where the config says nothing
   std::optional<Order> order;
   int progress_core = -1;
   std::vector<int> nodes, levels;
   bool tuned = true, record_times = false;
   std::size_t plan_bytes = 0;
+  int ports = 0;
 };
 
 // `config` may be nullptr: the defaults. Errors: a size that is not this library's, a timeout,
@@ -59,10 +60,11 @@ Result<std::optional<Order>> read_order(const char* name);
 inline constexpr std::size_t kFirstConfig = offsetof(rkConfig_t, order);
 inline constexpr std::size_t kFirstCallOptions = offsetof(rkCallOptions_t, order);
 
-// Why a struct from C cannot be read: it must be as this library knows it, or as it first was.
+// Why a struct from C cannot be read: it must be as this library knows it, or as an older header had
+// it. Structs grow at their ends, from the size that they first had.
 Status check_size(std::string_view name, std::size_t size, std::size_t first, std::size_t known);
 
-// The struct, whichever of the two: what an older program does not know of is as `initial` has it.
+// The struct, whichever it is: what an older program does not know of is as `initial` has it.
 template <class Struct>
 Result<Struct> grown_to_this(std::string_view name, const Struct* given, std::size_t first,
                              const Struct& initial) {

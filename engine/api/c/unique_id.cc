@@ -131,7 +131,9 @@ Result<std::vector<Met>> meet_processes(const rkUniqueId& id, int ranks, std::sp
   if (!communicator.ok()) return communicator.status();
   std::vector<Met> met;
   for (const Rank r : here) {
-    auto member = (*communicator)->join(r);
+    // Of several ranks this thread plays one at most.
+    auto member = here.size() == 1 ? (*communicator)->join(r)
+                                   : (*communicator)->join_for_another_thread(r);
     if (!member.ok()) return member.status();
     met.push_back({*communicator, std::move(*member)});
   }

@@ -138,16 +138,22 @@ void append_cases(const Algorithm& algorithm, int ranks, std::vector<CollectiveC
 
 class CatalogueSweep : public testing::TestWithParam<int> {};
 
-// One case in so many of these collectives, by a team with these costs.
+// One case in so many of these collectives, by a team with these costs and ports.
 void run_cases(const std::function<bool(Collective)>& are_asked, int ranks, std::size_t step,
-               const Costs& costs) {
+               const Costs& costs, int ports = 0) {
   std::vector<CollectiveCase> all;
   for (const Algorithm& algorithm : catalogue()) {
     if (are_asked(algorithm.collective)) append_cases(algorithm, ranks, all);
   }
+  if (ports > 0) {
+    std::erase_if(all, [](const CollectiveCase& one) {
+      return one.options.transport.value_or(Transport::direct) == Transport::direct;
+    });
+  }
   std::vector<CollectiveCase> cases;
   for (std::size_t i = 0; i < all.size(); i += step) cases.push_back(all[i]);
-  auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(4), .costs = costs});
+  auto team = Team::create(
+      {.ranks = ranks, .timeout = std::chrono::minutes(4), .costs = costs, .ports = ports});
   ASSERT_TRUE(team.ok()) << team.status().text();
   std::mutex mutex;
   std::string fault;
@@ -172,6 +178,13 @@ void run_cases(const std::function<bool(Collective)>& are_asked, int ranks, std:
   }
   EXPECT_EQ(fault, "");
   std::printf("%d ranks: %zu cases\n", ranks, cases.size());
+  for (Rank r = 0; r < ranks; ++r) {
+    const PortsInUse used = (*team)->communicator().ports_in_use(r);
+    EXPECT_LE(used.most_sent, ports) << "rank " << r;
+    EXPECT_LE(used.most_received, ports) << "rank " << r;
+    EXPECT_EQ(used.most_sent > 0, ports > 0 && ranks > 1) << "rank " << r;
+    EXPECT_EQ(used.most_received > 0, ports > 0 && ranks > 1) << "rank " << r;
+  }
 }
 
 TEST_P(CatalogueSweep, EveryAlgorithmMeansWhatItSays) {
@@ -195,27 +208,41 @@ TEST_P(CatalogueSweep, AndSoItDoesWhereOthersReachScratchOnly) {
   run_cases(may_be_staged, ranks, 3 * step(ranks), costs);
 }
 
+// With one port a rank has one message in flight; with two, messages of a round that has more of them
+// still wait for each other.
+TEST_P(CatalogueSweep, AndSoItDoesWithABudgetOfPorts) {
+  const int ranks = GetParam();
+  const auto moves_data = [](Collective collective) { return collective != Collective::barrier; };
+  for (const int ports : {1, 2}) {
+    if (ports == 1 || ranks <= 9) run_cases(moves_data, ranks, 3 * step(ranks), {}, ports);
+  }
+}
+
 // Nobody may leave before everybody has come.
 TEST_P(CatalogueSweep, EveryBarrierHoldsEverybody) {
   const int ranks = GetParam();
-  auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(4)});
-  ASSERT_TRUE(team.ok()) << team.status().text();
-  for (const Algorithm& algorithm : catalogue()) {
-    Params params;
-    params.ranks = ranks;
-    if (algorithm.collective != Collective::barrier || algorithm.refusal(params)) continue;
-    for (const Transport transport : {Transport::direct, Transport::mailbox}) {
-      std::atomic<int> arrivals{0};
-      std::atomic<int> early{0};
-      const Status status = (*team)->run([&](Member& me) {
-        for (int round = 1; round <= 20; ++round) {
-          arrivals.fetch_add(1, std::memory_order_relaxed);
-          me.barrier({.algorithm = algorithm.name, .transport = transport}).throw_if_error();
-          if (arrivals.load(std::memory_order_relaxed) < round * ranks) early.fetch_add(1);
-        }
-      });
-      EXPECT_TRUE(status.ok()) << algorithm.name << ": " << status.text();
-      EXPECT_EQ(early.load(), 0) << algorithm.name << ", " << name_of(transport);
+  for (const int ports : {0, 1}) {
+    auto team =
+        Team::create({.ranks = ranks, .timeout = std::chrono::minutes(4), .ports = ports});
+    ASSERT_TRUE(team.ok()) << team.status().text();
+    for (const Algorithm& algorithm : catalogue()) {
+      Params params;
+      params.ranks = ranks;
+      if (algorithm.collective != Collective::barrier || algorithm.refusal(params)) continue;
+      for (const Transport transport : {Transport::direct, Transport::mailbox}) {
+        if (ports > 0 && transport == Transport::direct) continue;
+        std::atomic<int> arrivals{0};
+        std::atomic<int> early{0};
+        const Status status = (*team)->run([&](Member& me) {
+          for (int round = 1; round <= 20; ++round) {
+            arrivals.fetch_add(1, std::memory_order_relaxed);
+            me.barrier({.algorithm = algorithm.name, .transport = transport}).throw_if_error();
+            if (arrivals.load(std::memory_order_relaxed) < round * ranks) early.fetch_add(1);
+          }
+        });
+        EXPECT_TRUE(status.ok()) << algorithm.name << ": " << status.text();
+        EXPECT_EQ(early.load(), 0) << algorithm.name << ", " << name_of(transport);
+      }
     }
   }
 }

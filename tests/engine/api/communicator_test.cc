@@ -6,14 +6,17 @@
 #include <chrono>
 #include <cstdint>
 #include <latch>
+#include <memory>
 #include <mutex>
 #include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "engine/api/network.h"
 #include "engine/api/team.h"
 #include "engine/faults/collective_case.h"
+#include "numa/affinity.h"
 #include "tests/engine/api/ranks.h"
 
 namespace rankine {
@@ -123,6 +126,118 @@ TEST(Collectives, VectorsLargerThanTheCaches) {
   }
   cases.push_back({.collective = Collective::broadcast, .ranks = 2, .count = count, .seed = 6});
   expect_fine(2, cases);
+}
+
+// One CPU for each rank, of those that there are.
+PlacementPolicy listed(const std::vector<int>& cpus) {
+  PlacementPolicy policy{.kind = PlacementPolicy::Kind::listed, .cpus = {cpus.front()}};
+  if (cpus.size() > 1) policy.cpus.push_back(cpus.back());
+  return policy;
+}
+
+TEST(Placement, ThreadsThatJoinArePinnedWhereTheyAskForIt) {
+  const std::vector<int> all = allowed_cpus();
+  const PlacementPolicy policy = listed(all);
+  const std::string waits = to_string(choose_wait_policy(static_cast<int>(all.size())));
+  auto communicator = Communicator::create({.ranks = 2, .placement = policy});
+  ASSERT_TRUE(communicator.ok()) << communicator.status().text();
+  std::vector<std::thread> threads;
+  for (Rank r = 0; r < 2; ++r) {
+    threads.emplace_back([&, r] {
+      const int cpu = policy.cpus[static_cast<std::size_t>(r) % policy.cpus.size()];
+      auto me = (*communicator)->join(r);
+      ASSERT_TRUE(me.ok()) << me.status().text();
+      EXPECT_EQ(allowed_cpus(), std::vector<int>{cpu});
+      EXPECT_EQ((*me)->cpu(), cpu);  // as it was pinned
+      EXPECT_TRUE((*me)->barrier().ok());
+      EXPECT_EQ((*me)->cpu(), cpu);  // as the thread of its calls runs
+      // What is made on a pinned thread still sees all CPUs.
+      EXPECT_EQ(cpus_before_pin(), all);
+      EXPECT_EQ(to_string(choose_wait_policy(static_cast<int>(all.size()))), waits);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(allowed_cpus(), all);  // no thread but those
+}
+
+TEST(Placement, ThreadsOfRanksThatOthersJoinedArePinnedByTheirFirstCall) {
+  const std::vector<int> all = allowed_cpus();
+  const PlacementPolicy policy = listed(all);
+  auto communicator = Communicator::create({.ranks = 2, .placement = policy});
+  ASSERT_TRUE(communicator.ok()) << communicator.status().text();
+  std::vector<std::unique_ptr<Member>> members;
+  for (Rank r = 0; r < 2; ++r) {
+    members.push_back((*communicator)->join_for_another_thread(r).value());
+    EXPECT_EQ(members.back()->cpu(), kNotPlaced);
+  }
+  // One thread that plays both runs where it is.
+  EXPECT_TRUE(members[0]->group([&] {
+    static_cast<void>(members[0]->barrier());
+    static_cast<void>(members[1]->barrier());
+  }).ok());
+  EXPECT_EQ(allowed_cpus(), all);
+  std::vector<std::thread> threads;
+  for (std::unique_ptr<Member>& me : members) {
+    threads.emplace_back([&] {
+      const int cpu = policy.cpus[static_cast<std::size_t>(me->rank()) % policy.cpus.size()];
+      EXPECT_EQ(allowed_cpus(), all);
+      const std::vector<std::int32_t> x(3, 1);
+      std::vector<std::int32_t> sum(3);
+      EXPECT_TRUE(me->all_reduce(x, sum).ok());
+      EXPECT_EQ(allowed_cpus(), std::vector<int>{cpu});
+      EXPECT_EQ(me->cpu(), cpu);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Placement, WithoutOneThreadsRunWhereTheyAre) {
+  const std::vector<int> all = allowed_cpus();
+  Ranks ranks({.ranks = 2});
+  ranks.run([&](Member& me) -> Status {
+    EXPECT_EQ(me.pin_thread().state, Enforcement::State::not_asked);
+    Status status = me.barrier();
+    EXPECT_EQ(allowed_cpus(), all);
+    EXPECT_EQ(me.cpu(), all.size() == 1 ? all.front() : kNotPlaced);
+    return status;
+  });
+  auto refused = Communicator::create(
+      {.ranks = 2, .placement = PlacementPolicy{PlacementPolicy::Kind::listed, {4000}}});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().code(), Code::invalid_argument);
+  EXPECT_NE(refused.status().text().find("4000"), std::string::npos) << refused.status().text();
+}
+
+TEST(Ports, AreABudgetOfEachCommunicator) {
+  auto team = Team::create({.ranks = 3, .ports = 2}).value();
+  const Status status = team->run([](Member& me) {
+    const std::vector<std::int32_t> x(1000, me.rank());
+    std::vector<std::int32_t> all(3000);
+    me.all_gather(x, all).throw_if_error();
+    EXPECT_EQ(all[1000], 1);
+    EXPECT_EQ(me.ports_in_use().most_received, 2);  // in one round, of whichever came second
+    // The parts of a split and the ends of a message have their own.
+    auto part = me.split(0, -me.rank()).value();
+    EXPECT_EQ(part->ports_in_use().most_sent, 0);
+    part->barrier().throw_if_error();
+    EXPECT_GE(part->ports_in_use().most_sent, 1);
+    me.exchange(std::span<const std::int32_t>(x), (me.rank() + 1) % 3, std::span(all).first(1000),
+                (me.rank() + 2) % 3)
+        .throw_if_error();
+    EXPECT_EQ(all[0], (me.rank() + 2) % 3);
+    const Status refused = me.all_gather(x, all, {.transport = Transport::direct});
+    EXPECT_EQ(refused.code(), Code::invalid_argument);
+    EXPECT_EQ(refused.text(),
+              "transport is direct, ports is 2; only the mailbox transport has ports: leave out "
+              "one of the two");
+  });
+  EXPECT_TRUE(status.ok()) << status.text();
+  EXPECT_EQ(Communicator::create({.ports = -1}).status().text(),
+            "ports is -1; allowed are 0 (no budget) and more");
+  EXPECT_EQ(Communicator::create({.network = std::make_shared<const CallNetwork>(), .ports = 1})
+                .status()
+                .text(),
+            "ports is 1, and network has its own ports; leave out one of the two");
 }
 
 TEST(TypedCalls, EachCollectiveOnEngineThreads) {

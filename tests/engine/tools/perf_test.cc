@@ -50,6 +50,24 @@ TEST(Perf, IsNotPutOnANetwork) {
   }
 }
 
+TEST(Perf, PortsAreABudgetAndTold) {
+  const Captured captured =
+      run_captured(perf_command("all_reduce", {"-t", "3", "-b", "8", "-e", "8K", "-f", "32", "--ports",
+                                               "1", "--json", "-"}));
+  ASSERT_EQ(captured.exit, 0) << captured.err;
+  const json report = json::parse(captured.out);
+  EXPECT_EQ(report.at("config").at("ports"), 1);
+  EXPECT_EQ(report.at("most_sent"), json({1, 1, 1}));
+  EXPECT_EQ(report.at("most_received"), json({1, 1, 1}));
+  for (const json& row : report.at("results")) EXPECT_EQ(row.at("transport"), "mailbox");
+  EXPECT_EQ(run_captured(perf_command("all_reduce", {"--ports", "2", "--transport", "direct"})).err,
+            "rankine perf: --ports is 2, --transport is direct; only the mailbox transport has "
+            "ports\n");
+  EXPECT_EQ(
+      run_captured(perf_command("all_reduce", {"--ports", "2", "--network", "scale_out"})).err,
+      "rankine perf: --ports is 2, and networks have their own ports; leave out --network\n");
+}
+
 std::vector<std::vector<std::string>> data_lines(const std::string& table) {
   std::vector<std::vector<std::string>> lines;
   std::istringstream stream(table);

@@ -78,6 +78,20 @@ TEST(Run, WithoutAClockDataAreRight) {
   EXPECT_GT(result["measured"], 0);
 }
 
+// The mailboxes keep the budget, on the network its clock does.
+TEST(Run, PortsLimitMessagesInFlight) {
+  for (const char* clock : {"none", "virtual"}) {
+    const Json result = run_json({"all_reduce", "--algo", "ring", "--ranks", "3", "--bytes", "3000",
+                                  "--clock", clock, "--ports", "1"});
+    EXPECT_EQ(result["wrong"], 0) << clock;
+    EXPECT_EQ(result["most_sent"], Json({1, 1, 1})) << clock;
+    EXPECT_EQ(result["most_received"], Json({1, 1, 1})) << clock;
+  }
+  const Json unlimited = run_json({"all_reduce", "--algo", "ring", "--ranks", "3", "--clock",
+                                   "none"});
+  EXPECT_FALSE(unlimited.contains("most_sent"));
+}
+
 TEST(Run, SaysOnWhichNetwork) {
   const Json result = run_json({"all_reduce", "--algo", "ring", "--ranks", "2", "--bytes", "64",
                                 "--network", "scale_out", "--alpha", "3us", "--bandwidth", "10GB/s",

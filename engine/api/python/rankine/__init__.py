@@ -25,7 +25,7 @@ raises (Control-C: KeyboardInterrupt), the call raises that, and its communicato
 from rankine._buckets import Buckets
 from rankine._epilogues import Epilogue, FunctionEpilogue, RowEpilogue
 from rankine._library import Code, Error, InvalidArgument, version
-from rankine._member import Member, group
+from rankine._member import Member, PortsInUse, group
 from rankine._operations import Operation, PreMulSum
 from rankine._requests import Request, prepare, start, wait_all
 from rankine._teams import Communicator, Team
@@ -42,6 +42,7 @@ __all__ = [
     "InvalidArgument",
     "Member",
     "Operation",
+    "PortsInUse",
     "PreMulSum",
     "Request",
     "RowEpilogue",

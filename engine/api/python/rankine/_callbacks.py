@@ -6,7 +6,7 @@ import ctypes
 import threading
 from typing import Any, Protocol, Sequence
 
-from rankine._library import last_error, refuse
+from rankine._library import imported, last_error, refuse
 
 
 class Pieces:
@@ -15,12 +15,12 @@ class Pieces:
 
     def __init__(self, element: Any) -> None:
         self._dtype: Any = None
+        self._numpy: Any = None
         if isinstance(element, int):
             self.element_bytes = element
         else:
-            import numpy
-
-            self._dtype = numpy.dtype(element)
+            self._numpy = imported("numpy", "rankine.Operation or rankine.FunctionEpilogue on arrays of a NumPy dtype")
+            self._dtype = self._numpy.dtype(element)
             self.element_bytes = self._dtype.itemsize
             if self._dtype.hasobject:
                 refuse(f"element is {self._dtype}, which has Python objects in it")
@@ -32,9 +32,7 @@ class Pieces:
         piece = memoryview((ctypes.c_ubyte * (count * self.element_bytes)).from_address(address)).cast("B")
         if self._dtype is None:
             return piece
-        import numpy
-
-        return numpy.frombuffer(piece, self._dtype)
+        return self._numpy.frombuffer(piece, self._dtype)
 
 
 class RaisedHere(threading.local):

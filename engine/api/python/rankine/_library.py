@@ -9,12 +9,25 @@ from __future__ import annotations
 import atexit
 import ctypes
 import enum
+import importlib
 import operator
 import os
 import pathlib
+import sys
 import threading
 from ctypes import POINTER, c_char_p, c_double, c_float, c_int, c_int64, c_size_t, c_uint64, c_void_p
 from typing import Any, Generator, NoReturn
+
+
+def imported(package: str, purpose: str) -> Any:
+    """That package, which only ``purpose`` needs. Without it, an ImportError names both."""
+    try:
+        return importlib.import_module(package)
+    except ModuleNotFoundError as error:
+        if error.name != package:
+            raise
+        message = f"the package {package} is not installed for {sys.executable}; {purpose} needs it"
+        raise ModuleNotFoundError(message, name=package) from None
 
 
 class Code(enum.IntEnum):
@@ -73,6 +86,8 @@ class Config(ctypes.Structure):
         ("planBytes", c_size_t),
         ("order", c_char_p),
         ("progressCore", c_int),
+        ("placement", c_char_p),
+        ("ports", c_int),
     ]
 
 
@@ -142,6 +157,9 @@ _PROTOTYPES = {
     "rkCommAbort": [c_void_p],
     "rkCommFail": [c_void_p, c_char_p],
     "rkSetInterruptCheck": [_InterruptCheck],
+    "rkCommPinThread": [c_void_p],
+    "rkCommCpu": [c_void_p, POINTER(c_int)],
+    "rkCommPortsInUse": [c_void_p, POINTER(c_int), POINTER(c_int)],
     "rkCommCount": [c_void_p, POINTER(c_int)],
     "rkCommUserRank": [c_void_p, POINTER(c_int)],
     "rkCommGetAsyncError": [c_void_p, POINTER(c_int)],

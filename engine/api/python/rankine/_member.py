@@ -6,7 +6,7 @@ import ctypes
 import threading
 from ctypes import byref, c_char_p, c_double, c_int, c_size_t, c_void_p
 from types import TracebackType
-from typing import Any, Callable, Sequence, Union
+from typing import Any, Callable, NamedTuple, Sequence, Union
 
 from rankine import _operations
 from rankine._buffers import NUMBERS, OPAQUE, Buffer
@@ -110,9 +110,16 @@ def group_of_calls(
         _open.depth = 0
 
 
+class PortsInUse(NamedTuple):
+    """The most messages that a rank has had in flight at once: its own, and those to it."""
+
+    most_sent: int
+    most_received: int
+
+
 class Member:
     """A rank of a communicator, made by Communicator.join(), split() or a Team. One thread at a time
-    uses it; abort(), rank and ranks may be used by any at any time. It leaves with close(), at the
+    uses it; abort(), rank, ranks, cpu and ports_in_use may be used by any at any time. It leaves with close(), at the
     end of a ``with`` block, or when nothing refers to it: ranks that still need it get
     Code.rank_lost.
 
@@ -160,6 +167,25 @@ class Member:
     def ranks(self) -> int:
         """How many there are."""
         return self._ranks
+
+    @property
+    def cpu(self) -> int | None:
+        """The CPU that this rank runs on, by the operating system's number: the one that its thread is
+        pinned to. None: the thread may run on several, or there is none yet."""
+        number = c_int()
+        check(library.rkCommCpu(self._handle, byref(number)))
+        return number.value if number.value >= 0 else None
+
+    @property
+    def ports_in_use(self) -> PortsInUse:
+        """The most messages in flight at once so far, with ``ports`` or on a modelled network; else
+        zeros."""
+        sent, received = c_int(), c_int()
+        check(library.rkCommPortsInUse(self._handle, byref(sent), byref(received)))
+        return PortsInUse(sent.value, received.value)
+
+    def _pin_thread(self) -> None:
+        check(library.rkCommPinThread(self._handle))
 
     @property
     def _handle(self) -> int:

@@ -34,20 +34,36 @@ _MOST_RANKS = 4096  # on a modelled network; what else ranks can be has fewer, a
 class Communicator:
     """Ranks that wait for threads to play them: ``me = comm.join(rank)`` on each.
 
-    ``timeout``: seconds that a call may wait for its peers before it ends the communicator; None is
-    30, inf is for ever. ``wait``: "spin", "yield", "park", or None: as the cores allow. ``network``:
-    a modelled network for all calls, as RANKINE_NETWORK has it. ``nodes``: the memory node of each
-    rank, -1 for any. ``levels``: sizes of groups of neighbouring ranks, innermost first. ``tuned``:
-    this machine's tuning table chooses algorithms, where there is one. ``record_times``: flight
-    records have times. ``plan_bytes``: memory that the planning of a call may take; 0 is 1 GiB.
-    ``order``: what is promised of the last bits of sums: "coherent", "repeatable", "by_rank",
-    "size_invariant" or "group_invariant". ``progress_core``: the CPU of a thread that moves on what
-    ranks have started (rankine.start) while they do other things, and sleeps else.
+    Options:
 
-    ``rank`` and ``name``: ranks are processes of one user on one machine, this one plays that rank,
-    and they find each other by the name, of letters, digits, ".", "-" and "_". Each makes a
-    communicator so, which waits for all of them, no longer than the timeout, and joins it as its rank.
-    ``more_ranks``: further ranks that this process plays, each on a thread of its own.
+    - ``timeout``: seconds that a call may wait for its peers before it ends the communicator. None is
+      30, inf is for ever.
+    - ``wait``: how ranks wait: "spin", "yield", "park", or None: as the cores allow.
+    - ``network``: a modelled network for all calls, as RANKINE_NETWORK has it. None: RANKINE_NETWORK's,
+      or none.
+    - ``nodes``: the memory node of each rank, -1 for any. None: ``placement`` decides, or else memory
+      lies where it is first touched.
+    - ``levels``: sizes of groups of neighbouring ranks, innermost first. None: ``placement``'s, or none.
+    - ``tuned``: whether this machine's tuning table chooses algorithms, where there is one.
+    - ``record_times``: whether flight records have times.
+    - ``plan_bytes``: memory that the planning of a call may take, in bytes; 0 is 1 GiB.
+    - ``order``: what is promised of the last bits of sums: "coherent", "repeatable", "by_rank",
+      "size_invariant" or "group_invariant". None: coherent, but for algorithms asked for by name.
+    - ``progress_core``: the CPU of a thread that moves on what ranks have started (rankine.start) while
+      they do other things, and sleeps else. None: ranks move it on themselves.
+    - ``placement``: where ranks run: "compact", "scatter", "one_per_node", or CPUs by rank such as
+      "0,2,4-7". join() pins its thread to the rank's CPU, for good; threads that it starts later
+      inherit this. The rank's memory lies on that CPU's node. None or "none": threads run where they
+      are.
+    - ``ports``: at most so many messages of a rank are in flight in each direction, as if it had so many
+      network ports. 0: no budget. Not with a network, which has its own ports.
+    - ``rank``, ``name``: ranks are processes of one user on one machine. This one plays that rank, and
+      they find each other by the name, of letters, digits, ".", "-" and "_". Each makes a communicator
+      so, which waits for all of them, no longer than the timeout, and joins it as its rank. With a
+      placement, the thread that makes it is pinned before.
+    - ``more_ranks``: further ranks that this process plays, each on a thread of its own.
+
+    Errors: rankine.InvalidArgument names the option, its value and what is allowed.
     """
 
     def __init__(
@@ -64,6 +80,8 @@ class Communicator:
         plan_bytes: int = 0,
         order: str | None = None,
         progress_core: int | None = None,
+        placement: str | None = None,
+        ports: int = 0,
         rank: int | None = None,
         name: str | None = None,
         more_ranks: Sequence[int] = (),
@@ -81,6 +99,9 @@ class Communicator:
         config.planBytes = whole("plan_bytes", plan_bytes, 0, 2**63 - 1)
         config.order = text("order", order)
         config.progressCore = -1 if progress_core is None else whole("progress_core", progress_core, 0)
+        config.placement = text("placement", "none" if placement is None else placement)
+        config.ports = whole("ports", ports, 0)
+        self._is_placed = placement is not None
         self._members: list[Member | None]
         here = [*(() if rank is None else (rank,)), *more_ranks]
         for one in here:
@@ -116,7 +137,8 @@ class Communicator:
         return len(self._members)
 
     def join(self, rank: int) -> Member:
-        """That rank, for the thread that plays it; each can be had once. It waits for nobody."""
+        """That rank, for the calling thread, which plays it and is pinned where there is a placement;
+        each can be had once. It waits for nobody."""
         listen_to_signals()
         rank = whole("rank", rank, 0, len(self._members) - 1)
         if rank not in self._here:
@@ -126,20 +148,77 @@ class Communicator:
             member, self._members[rank] = self._members[rank], None
         if member is None:
             raise Error(Code.invalid_usage, f"rank {rank} has joined already")
+        if self._is_placed:
+            member._pin_thread()
         return member
 
 
 class Team:
     """Ranks on Python threads of their own: ``Team(4).run(f)`` calls f(member) on each.
 
-    The threads hold the GIL while they run Python and let go of it in calls; they are not pinned.
-    Options are those of Communicator.
+    The threads hold the GIL while they run Python and let go of it in calls. Each is pinned to a CPU,
+    with the rank's memory on that CPU's node; Member.cpu tells which.
+
+    Options, which are Communicator's:
+
+    - ``placement``: where ranks run: "compact" (neighbouring ranks on neighbouring cores), "scatter" (as
+      far apart as possible), "one_per_node", CPUs by rank such as "0,2,4-7", or "none": threads are not
+      pinned. None is "compact", or "none" where ``nodes`` are given. Threads that a rank's thread
+      starts inherit its CPU, so libraries with pools of threads want "none".
+    - ``timeout``: seconds that a call may wait for its peers; None is 30, inf is for ever.
+    - ``wait``: how ranks wait: "spin", "yield", "park", or None: as the cores allow.
+    - ``network``: a modelled network for all calls, as RANKINE_NETWORK has it.
+    - ``nodes``: the memory node of each rank, -1 for any. None: that of its CPU.
+    - ``levels``: sizes of groups of neighbouring ranks, innermost first. None: as ranks are placed.
+    - ``tuned``: whether this machine's tuning table chooses algorithms, where there is one.
+    - ``record_times``: whether flight records have times.
+    - ``plan_bytes``: memory that the planning of a call may take, in bytes; 0 is 1 GiB.
+    - ``order``: what is promised of the last bits of sums, as Communicator has it.
+    - ``progress_core``: the CPU of a thread that moves on what ranks have started (rankine.start).
+    - ``ports``: at most so many messages of a rank are in flight in each direction; 0: no budget.
     """
 
-    def __init__(self, ranks: int, **options: Any) -> None:
-        communicator = Communicator(ranks, **options)
-        self._members = [communicator.join(rank) for rank in range(ranks)]
-        self._threads = concurrent.futures.ThreadPoolExecutor(ranks, "rankine")
+    def __init__(
+        self,
+        ranks: int,
+        *,
+        placement: str | None = None,
+        timeout: float | None = None,
+        wait: str | None = None,
+        network: str | None = None,
+        nodes: Sequence[int] | None = None,
+        levels: Sequence[int] | None = None,
+        tuned: bool = True,
+        record_times: bool = False,
+        plan_bytes: int = 0,
+        order: str | None = None,
+        progress_core: int | None = None,
+        ports: int = 0,
+    ) -> None:
+        if placement is None:
+            placement = "compact" if nodes is None else "none"
+        communicator = Communicator(
+            ranks,
+            timeout=timeout,
+            wait=wait,
+            network=network,
+            nodes=nodes,
+            levels=levels,
+            tuned=tuned,
+            record_times=record_times,
+            plan_bytes=plan_bytes,
+            order=order,
+            progress_core=progress_core,
+            placement=placement,
+            ports=ports,
+        )
+        listen_to_signals()
+        # A rank has a thread of its own, which is pinned for it.
+        self._threads = [
+            concurrent.futures.ThreadPoolExecutor(1, f"rankine-{rank}") for rank in range(communicator.ranks)
+        ]
+        joined = [thread.submit(communicator.join, rank) for rank, thread in enumerate(self._threads)]
+        self._members = [one.result() for one in joined]
         self._process = os.getpid()
         self._running = threading.Lock()
         self._interrupted = False
@@ -185,8 +264,8 @@ class Team:
                 raise Error(Code.invalid_usage, "the team has ended; make a new one")
             played: list[concurrent.futures.Future[T]] = []
             try:
-                for member in self._members:
-                    played.append(self._threads.submit(play, member))
+                for thread, member in zip(self._threads, self._members):
+                    played.append(thread.submit(play, member))
                 concurrent.futures.wait(played)
             except BaseException:  # a signal, at any of these lines
                 self._interrupted = True
@@ -204,6 +283,7 @@ class Team:
         """All ranks leave and the threads end. A second time does nothing. After a KeyboardInterrupt in
         run() it does not wait for the threads."""
         if os.getpid() == self._process:
-            self._threads.shutdown(wait=not self._interrupted)
+            for thread in self._threads:
+                thread.shutdown(wait=not self._interrupted)
         for member in self._members:
             member.close()

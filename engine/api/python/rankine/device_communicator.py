@@ -10,6 +10,9 @@ from __future__ import annotations
 import datetime
 import json
 
+from rankine._library import imported
+
+imported("torch", "rankine.device_communicator, collectives of tensors for inference servers,")
 import torch
 import torch.distributed as distributed
 

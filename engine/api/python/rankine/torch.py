@@ -13,6 +13,9 @@ from __future__ import annotations
 
 import datetime
 
+from rankine._library import imported
+
+imported("torch", "rankine.torch, a backend of torch.distributed,")
 import torch
 import torch.distributed as distributed
 

@@ -3,6 +3,7 @@
 #include "engine/api/c/rankine.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -834,6 +835,8 @@ TEST(C, ProgramsOfTheFirstHeaderGoOn) {
   config.size = offsetof(rkConfig_t, order);
   config.order = "there is no such member";
   config.progressCore = -7;
+  config.placement = "nor this one";
+  config.ports = -7;
   rkComm_t comm = nullptr;
   ASSERT_EQ(rkCommInitAllConfig(&comm, 1, &config), rkSuccess) << last_error();
   const char* order = nullptr;
@@ -878,6 +881,107 @@ TEST(C, OrdersAreAskedForAndReadBack) {
   ASSERT_EQ(rkCommSetCallOptions(comms[0], &options), rkSuccess);
   EXPECT_EQ(add_up(), rkMismatch);
   for (rkComm_t comm : comms) EXPECT_EQ(rkCommDestroy(comm), rkSuccess);
+}
+
+// The CPUs of this thread.
+std::vector<int> cpus_here() {
+  cpu_set_t mask;
+  std::vector<int> cpus;
+  EXPECT_EQ(sched_getaffinity(0, sizeof mask, &mask), 0);
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &mask)) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+// Of all ranks at once, by the first call of each on its thread, which says where it runs.
+TEST(C, ThreadsOfAllRanksArePinnedUnlessToldOtherwise) {
+  const std::vector<int> all = cpus_here();
+  const int anywhere = all.size() == 1 ? all.front() : -1;
+  const int nodes[] = {-1, -1};
+  for (const char* placement : {static_cast<const char*>(nullptr), "scatter", "none", "nodes"}) {
+    const bool is_pinned = placement == nullptr || placement == std::string("scatter");
+    rkConfig_t config = RK_CONFIG_INITIALIZER;
+    if (placement == std::string("nodes")) {
+      config.nodes = nodes;
+    } else {
+      config.placement = placement;
+    }
+    rkComm_t comms[2];
+    ASSERT_EQ(rkCommInitAllConfig(comms, 2, &config), rkSuccess) << last_error();
+    std::vector<std::thread> threads;
+    int cpus[2] = {-2, -2};
+    for (int r = 0; r < 2; ++r) {
+      threads.emplace_back([&, r] {
+        if (r == 1) EXPECT_EQ(rkCommPinThread(comms[r]), rkSuccess) << last_error();
+        EXPECT_EQ(rkBarrier(comms[r]), rkSuccess) << last_error();
+        EXPECT_EQ(rkCommCpu(comms[r], &cpus[r]), rkSuccess) << last_error();
+        if (is_pinned) {
+          EXPECT_EQ(cpus_here(), std::vector<int>{cpus[r]});
+        } else {
+          EXPECT_EQ(cpus_here(), all);
+          EXPECT_EQ(cpus[r], anywhere);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    if (is_pinned && all.size() > 1) EXPECT_NE(cpus[0], cpus[1]);
+    for (rkComm_t comm : comms) EXPECT_EQ(rkCommDestroy(comm), rkSuccess);
+  }
+  rkConfig_t config = RK_CONFIG_INITIALIZER;
+  config.placement = "everywhere";
+  rkComm_t comm = nullptr;
+  EXPECT_EQ(rkCommInitAllConfig(&comm, 1, &config), rkInvalidArgument);
+  EXPECT_NE(last_error().find("placement \"everywhere\" is unknown; allowed: compact"),
+            std::string::npos)
+      << last_error();
+}
+
+TEST(C, AThreadThatJoinsIsPinnedWhereItAsksForIt) {
+  const std::vector<int> all = cpus_here();
+  const std::string last = std::to_string(all.back());
+  for (const char* placement : {static_cast<const char*>(nullptr), last.c_str()}) {
+    std::thread([&] {
+      rkConfig_t config = RK_CONFIG_INITIALIZER;
+      config.placement = placement;
+      rkUniqueId id;
+      ASSERT_EQ(rkGetUniqueId(&id), rkSuccess);
+      rkComm_t comm = nullptr;
+      ASSERT_EQ(rkCommInitRankConfig(&comm, 1, id, 0, &config), rkSuccess) << last_error();
+      EXPECT_EQ(cpus_here(), placement == nullptr ? all : std::vector<int>{all.back()});
+      EXPECT_EQ(rkCommDestroy(comm), rkSuccess);
+    }).join();
+  }
+}
+
+TEST(C, PortsAreABudgetAndCounted) {
+  rkConfig_t config = RK_CONFIG_INITIALIZER;
+  config.ports = -1;
+  rkComm_t comms[kRanks];
+  EXPECT_EQ(rkCommInitAllConfig(comms, kRanks, &config), rkInvalidArgument);
+  EXPECT_NE(last_error().find("ports is -1; allowed are 0 (no budget) and more"),
+            std::string::npos);
+  config.ports = 1;
+  ASSERT_EQ(rkCommInitAllConfig(comms, kRanks, &config), rkSuccess) << last_error();
+  int sent = -1, received = -1;
+  EXPECT_EQ(rkCommPortsInUse(comms[0], &sent, nullptr), rkInvalidArgument);
+  EXPECT_EQ(rkCommPortsInUse(comms[0], &sent, &received), rkSuccess);
+  EXPECT_EQ(sent, 0);
+  EXPECT_EQ(received, 0);
+  std::vector<Numbers> data(kRanks, Numbers(100, 1));
+  EXPECT_EQ(rkGroupStart(), rkSuccess);
+  for (int r = 0; r < kRanks; ++r) {
+    std::int32_t* const x = data[static_cast<std::size_t>(r)].data();
+    EXPECT_EQ(rkAllReduce(x, x, 100, rkInt32, rkSum, comms[r]), rkSuccess);
+  }
+  EXPECT_EQ(rkGroupEnd(), rkSuccess) << last_error();
+  for (int r = 0; r < kRanks; ++r) {
+    EXPECT_EQ(data[static_cast<std::size_t>(r)], Numbers(100, kRanks));
+    EXPECT_EQ(rkCommPortsInUse(comms[r], &sent, &received), rkSuccess);
+    EXPECT_EQ(sent, 1);
+    EXPECT_EQ(received, 1);
+    EXPECT_EQ(rkCommDestroy(comms[r]), rkSuccess);
+  }
 }
 
 }  // namespace

@@ -14,9 +14,10 @@ from rankine import Code
 f32 = numpy.float32
 
 
-def play(what, name, rank, ranks, told):
+def play(what, name, rank, ranks, told, options):
     try:
-        told.put((rank, what(rankine.Communicator(ranks, rank=rank, name=name, timeout=60).join(rank))))
+        comm = rankine.Communicator(ranks, rank=rank, name=name, timeout=60, **options)
+        told.put((rank, what(comm.join(rank))))
     except rankine.Error as error:
         told.put((rank, (error.code, str(error))))
 
@@ -26,11 +27,11 @@ def processes():
     """processes(ranks, what): what(member) returned in each, by rank; an Error as its code and text."""
     started = []
 
-    def run(ranks, what, answers=None):
+    def run(ranks, what, answers=None, **options):
         context = multiprocessing.get_context("spawn")
         told, name = context.Queue(), f"python.{uuid.uuid4()}"
         for rank in range(ranks):
-            started.append(context.Process(target=play, args=(what, name, rank, ranks, told)))
+            started.append(context.Process(target=play, args=(what, name, rank, ranks, told, options)))
             started[-1].start()
         return dict(told.get(timeout=120) for _ in range(ranks if answers is None else answers))
 
@@ -86,6 +87,21 @@ def test_calls_messages_and_groups(processes):
     assert processes(3, send_on) == {0: 2, 1: 0, 2: 1}
     assert processes(3, divide) == {0: 2, 1: 1, 2: 2}
     assert processes(3, reduce_by_a_function) == {0: 6, 1: 6, 2: 6}
+
+
+def where(me):
+    me.barrier()
+    return me.cpu, sorted(os.sched_getaffinity(0)), me.ports_in_use
+
+
+def test_processes_are_pinned_where_they_ask_for_it(processes):
+    every = sorted(os.sched_getaffinity(0))
+    told = processes(2, where, placement="compact", ports=1)
+    for cpu, cpus, ports in told.values():
+        assert cpus == [cpu] and ports == (1, 1)
+    assert len(every) == 1 or told[0][0] != told[1][0]
+    for _, cpus, ports in processes(2, where).values():
+        assert cpus == every and ports == (0, 0)
 
 
 def test_one_that_is_killed_is_told_to_the_others(processes):
