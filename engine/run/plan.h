@@ -98,13 +98,13 @@ struct Plan {
   // begun it; false where nobody wants to know.
   bool all_meet = false;
   bool stages = false;  // some op does (kStages)
-  int ports = 0;        // a rank's messages in flight per direction, at most; 0: no budget
   std::vector<RankPlan> rank;
   std::uint32_t span = 1;  // by how much a call advances the progress counters' base: 1 .. 2^29
   int most_operands = 0;   // of any op, its destinations included
   std::size_t element_bytes = 1;
   std::size_t row_bytes = 0;      // of rows that an epilogue finishes; 0: there is none
   int divisor = 0;                // avg: the number of ranks
+  int ports = 0;                  // a rank's messages in flight per direction, at most; 0: any number
   ReduceKernel fold = nullptr;    // nullptr: nothing is reduced
   SpreadKernel spread = nullptr;  // the same to several places
   // Of sums that are added up in f32 and rounded to the users' type at the end: how, and bytes of

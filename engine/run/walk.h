@@ -257,10 +257,8 @@ bool end_call(RankState& state, const char* function, const std::string& why) no
   return false;
 }
 
-// These two are called, not put in place: else every walk had a frame for their texts.
-
 // Nothing is published of an operation that threw.
-[[gnu::noinline]] bool apply(const Op& op, const Operand* operands, RankState& state) noexcept {
+bool apply(const Op& op, const Operand* operands, RankState& state) noexcept {
   find_operands(op, operands, state);
   void** sources = state.operands.data();
   will_write(sources[op.operands], op.bytes);
@@ -285,7 +283,7 @@ bool end_call(RankState& state, const char* function, const std::string& why) no
 }
 
 // What threw may have been published long ago, so others may have ended this call well.
-[[gnu::noinline]] bool finish(const Op& op, const Plan& plan, RankState& state) noexcept {
+bool finish(const Op& op, const Plan& plan, RankState& state) noexcept {
   const auto self = static_cast<std::size_t>(state.waiter.rank);
   const std::byte* rows = state.memory_of(self, Memory::output) + op.offset;
   will_read(rows, op.bytes);
@@ -295,21 +293,9 @@ bool end_call(RankState& state, const char* function, const std::string& why) no
          end_call(state, "epilogue", why);
 }
 
-bool send(const Op& op, const Operand& operand, RankState& state) noexcept {
-  Outbox& outbox = state.outbox[op.peer];
-  const std::byte* data = address(operand, state, op.bytes);
-  const std::uint32_t number = outbox.base + op.value;
-  if ((op.flags & kByAddress) != 0) {
-    return outbox.send(state.waiter, op.peer, number, &data, sizeof(data), op.round);
-  }
-  will_read(data, op.bytes);
-  return outbox.send(state.waiter, op.peer, number, data, op.bytes, op.round);
-}
-
 // How many ports this rank has in use now (OpCode::count_ports). What it sends is seen best just
-// after it has sent, what it gets just before it uses that: in between both only fall. Called, not
-// put in place: plans without a budget have none of it.
-[[gnu::noinline]] void count_ports(const Op* op, const Plan& plan, RankState& state) noexcept {
+// after it has sent, what it gets just before it uses that: in between both only fall.
+void count_ports(const Op* op, const Plan& plan, RankState& state) noexcept {
   const Op* const first = plan.rank[static_cast<std::size_t>(state.waiter.rank)].ops.data();
   Bell& bell = state.waiter.crossbar->bell(state.waiter.rank);
   const auto raise = [](Atomic<int>& most, int count) {
@@ -338,6 +324,27 @@ bool send(const Op& op, const Operand& operand, RankState& state) noexcept {
     if (reached(there, number + 1)) ++in_flight;
   }
   raise(bell.most_received, in_flight);
+}
+
+// What few plans have. One call, not put in place: otherwise every walk would have a frame for their
+// texts, and fewer registers for the rest.
+[[gnu::noinline]] bool do_rarely(const Op* op, const Operand* operand, const Plan& plan,
+                                 RankState& state) noexcept {
+  if (op->code == OpCode::apply) return apply(*op, operand, state);
+  if (op->code == OpCode::finish) return finish(*op, plan, state);
+  count_ports(op, plan, state);
+  return true;
+}
+
+bool send(const Op& op, const Operand& operand, RankState& state) noexcept {
+  Outbox& outbox = state.outbox[op.peer];
+  const std::byte* data = address(operand, state, op.bytes);
+  const std::uint32_t number = outbox.base + op.value;
+  if ((op.flags & kByAddress) != 0) {
+    return outbox.send(state.waiter, op.peer, number, &data, sizeof(data), op.round);
+  }
+  will_read(data, op.bytes);
+  return outbox.send(state.waiter, op.peer, number, data, op.bytes, op.round);
 }
 
 void post(const Op& op, const Operand* operand, RankState& state) noexcept {
@@ -456,16 +463,15 @@ Walked walk(const Plan& plan, RankState& state, Observing observing, Pace pace) 
         operand += op->operands + op->copies;
         break;
       case OpCode::apply:
-        going = apply(*op, operand, state);
+      case OpCode::finish:
+      case OpCode::count_ports:
+        going = do_rarely(op, operand, plan, state);
         operand += op->operands + op->copies;
         break;
       case OpCode::widen:
       case OpCode::narrow:
         convert(*op, *operand, plan, state);
         ++operand;
-        break;
-      case OpCode::finish:
-        going = finish(*op, plan, state);
         break;
       case OpCode::send:
         going = send(*op, *operand, state);
@@ -484,9 +490,6 @@ Walked walk(const Plan& plan, RankState& state, Observing observing, Pace pace) 
         break;
       case OpCode::wait_posts:
         going = wait_posts(*op, plan, state);
-        break;
-      case OpCode::count_ports:
-        count_ports(op, plan, state);
         break;
     }
     if (!going) [[unlikely]]

@@ -902,7 +902,7 @@ TEST(C, ThreadsOfAllRanksArePinnedUnlessToldOtherwise) {
   for (const char* placement : {static_cast<const char*>(nullptr), "scatter", "none", "nodes"}) {
     const bool is_pinned = placement == nullptr || placement == std::string("scatter");
     rkConfig_t config = RK_CONFIG_INITIALIZER;
-    if (placement == std::string("nodes")) {
+    if (placement != nullptr && placement == std::string("nodes")) {
       config.nodes = nodes;
     } else {
       config.placement = placement;
@@ -913,7 +913,9 @@ TEST(C, ThreadsOfAllRanksArePinnedUnlessToldOtherwise) {
     int cpus[2] = {-2, -2};
     for (int r = 0; r < 2; ++r) {
       threads.emplace_back([&, r] {
-        if (r == 1) EXPECT_EQ(rkCommPinThread(comms[r]), rkSuccess) << last_error();
+        if (r == 1) {
+          EXPECT_EQ(rkCommPinThread(comms[r]), rkSuccess) << last_error();
+        }
         EXPECT_EQ(rkBarrier(comms[r]), rkSuccess) << last_error();
         EXPECT_EQ(rkCommCpu(comms[r], &cpus[r]), rkSuccess) << last_error();
         if (is_pinned) {
@@ -925,7 +927,9 @@ TEST(C, ThreadsOfAllRanksArePinnedUnlessToldOtherwise) {
       });
     }
     for (std::thread& thread : threads) thread.join();
-    if (is_pinned && all.size() > 1) EXPECT_NE(cpus[0], cpus[1]);
+    if (is_pinned && all.size() > 1) {
+      EXPECT_NE(cpus[0], cpus[1]);
+    }
     for (rkComm_t comm : comms) EXPECT_EQ(rkCommDestroy(comm), rkSuccess);
   }
   rkConfig_t config = RK_CONFIG_INITIALIZER;
@@ -969,12 +973,14 @@ TEST(C, PortsAreABudgetAndCounted) {
   EXPECT_EQ(sent, 0);
   EXPECT_EQ(received, 0);
   std::vector<Numbers> data(kRanks, Numbers(100, 1));
+  const std::vector<int> all = cpus_here();
   EXPECT_EQ(rkGroupStart(), rkSuccess);
   for (int r = 0; r < kRanks; ++r) {
     std::int32_t* const x = data[static_cast<std::size_t>(r)].data();
     EXPECT_EQ(rkAllReduce(x, x, 100, rkInt32, rkSum, comms[r]), rkSuccess);
   }
   EXPECT_EQ(rkGroupEnd(), rkSuccess) << last_error();
+  EXPECT_EQ(cpus_here(), all);  // a thread that plays several ranks is not pinned
   for (int r = 0; r < kRanks; ++r) {
     EXPECT_EQ(data[static_cast<std::size_t>(r)], Numbers(100, kRanks));
     EXPECT_EQ(rkCommPortsInUse(comms[r], &sent, &received), rkSuccess);
