@@ -105,8 +105,9 @@ TEST(Abi, StructsAreLaidOutAsTheyEverWere) {
           offsetof(rkConfig_t, network), offsetof(rkConfig_t, nodes), offsetof(rkConfig_t, levels),
           offsetof(rkConfig_t, levelCount), offsetof(rkConfig_t, tuned),
           offsetof(rkConfig_t, recordTimes), offsetof(rkConfig_t, planBytes),
-          offsetof(rkConfig_t, order), offsetof(rkConfig_t, progressCore), sizeof(rkConfig_t)}),
-      (Offsets{0, 8, 16, 24, 32, 40, 48, 52, 56, 64, 72, 80, 88}));
+          offsetof(rkConfig_t, order), offsetof(rkConfig_t, progressCore),
+          offsetof(rkConfig_t, placement), offsetof(rkConfig_t, ports), sizeof(rkConfig_t)}),
+      (Offsets{0, 8, 16, 24, 32, 40, 48, 52, 56, 64, 72, 80, 88, 96, 104}));
   EXPECT_EQ((Offsets{offsetof(rkCallOptions_t, size), offsetof(rkCallOptions_t, algorithm),
                      offsetof(rkCallOptions_t, transport), offsetof(rkCallOptions_t, timeoutMs),
                      offsetof(rkCallOptions_t, segments), offsetof(rkCallOptions_t, group),
@@ -121,7 +122,7 @@ TEST(Abi, StructsAreLaidOutAsTheyEverWere) {
                      sizeof(rkResult_t), sizeof(rkDataType_t), sizeof(rkRedOp_t)}),
             (Offsets{128, 1, 8, 8, 4, 4, 4}));
   // What a program that was built before the last members came says of its own.
-  EXPECT_EQ((rkConfig_t RK_CONFIG_INITIALIZER).size, 88u);
+  EXPECT_EQ((rkConfig_t RK_CONFIG_INITIALIZER).size, 104u);
   EXPECT_EQ((rkCallOptions_t RK_CALL_OPTIONS_INITIALIZER).size, 120u);
 }
 
