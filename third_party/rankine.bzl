@@ -75,21 +75,39 @@ def rankine_precompiled_headers():
         deps = [":standard", "@googletest//:gtest"],
     )
 
-def rankine_cc_library(name, copts = [], linkopts = [], deps = [], **kwargs):
+def _unit(name, srcs, alone):
+    """Sources of a library that are compiled as one unit, so that headers are read once: (sources, included sources)."""
+    together = [s for s in srcs if s.endswith(".cc") and s not in alone]
+    if len(together) < 2:
+        return srcs, []
+    native.genrule(
+        name = name + "_unit",
+        outs = [name + ".unit.cc"],
+        cmd = "printf '#include \"%s\"\\n' " + " ".join([native.package_name() + "/" + s for s in together]) + " >$@",
+    )
+    return [name + ".unit.cc"] + [s for s in srcs if s not in together], together
+
+def rankine_cc_library(name, srcs = [], alone = [], copts = [], linkopts = [], deps = [], **kwargs):
     """A cc_library; includes are written from the workspace root: `#include "engine/run/mailbox.h"`.
 
     Args:
       name: the target.
+      srcs: sources; all .cc files but those in `alone` are compiled as one unit.
+      alone: sources that are compiled one by one, because of their size or because inlining across them costs speed.
       copts: added after the common ones.
       linkopts: added after the common ones.
       deps: libraries.
-      **kwargs: srcs, hdrs, visibility, ... as in cc_library.
+      **kwargs: hdrs, visibility, ... as in cc_library.
     """
     flags, precompiled = _with_precompiled("precompiled", copts)
     kwargs.setdefault("linkstatic", True)  # else every file is compiled a second time, for shared objects that nobody loads
+    srcs, together = _unit(name, srcs, alone)
     cc_library(
         name = name,
-        copts = _copts(copts) + flags,
+        srcs = srcs,
+        textual_hdrs = together + kwargs.pop("textual_hdrs", []),
+        # In a unit, a class with a member of an anonymous namespace's type looks like one in a header.
+        copts = _copts(copts) + (["-Wno-subobject-linkage"] if together else []) + flags,
         linkopts = _LINKOPTS + linkopts,
         deps = deps + precompiled,
         **kwargs

@@ -5,11 +5,12 @@
 namespace rankine {
 namespace {
 
-using enum Collective;
-
-constexpr std::array<Collective, kCollectives> kAll = {
-    broadcast, reduce,  all_reduce, reduce_scatter, all_gather, all_to_all,
-    gather,    scatter, send_recv,  barrier,        scan,       exscan};
+constexpr auto kAll = [] {
+  using enum Collective;
+  return std::array<Collective, kCollectives>{
+      broadcast, reduce,  all_reduce, reduce_scatter, all_gather, all_to_all,
+      gather,    scatter, send_recv,  barrier,        scan,       exscan};
+}();
 constexpr std::array<std::string_view, kCollectives> kNames = {
     "broadcast", "reduce",  "all_reduce", "reduce_scatter", "all_gather", "all_to_all",
     "gather",    "scatter", "send_recv",  "barrier",        "scan",       "exscan"};
@@ -31,7 +32,7 @@ std::optional<Collective> parse_collective(std::string_view name) {
 }
 
 bool reduces(Collective c) {
-  return c == reduce || c == all_reduce || c == reduce_scatter || is_prefix(c);
+  return c == Collective::reduce || c == Collective::all_reduce || c == Collective::reduce_scatter || is_prefix(c);
 }
 
 bool all_hear_from_all(Collective collective) {
@@ -39,6 +40,6 @@ bool all_hear_from_all(Collective collective) {
          collective == Collective::all_gather || collective == Collective::all_to_all;
 }
 
-bool is_idempotent(Collective c) { return c == barrier; }
+bool is_idempotent(Collective c) { return c == Collective::barrier; }
 
 }  // namespace rankine

@@ -24,12 +24,12 @@ struct Stretch {
   std::size_t offset = 0;  // of its first byte in the half
   bool empty() const { return begin == end; }
 };
-using Wanted = std::array<Stretch, kMemories>;
+using Stretches = std::array<Stretch, kMemories>;
 
 struct Round {
   int begin = 0, end = 0;          // operations
   bool has_messages = false;       // of any bytes or none
-  std::vector<Wanted> wanted;      // by rank
+  std::vector<Stretches> wanted;      // by rank
   std::vector<std::size_t> bytes;  // by rank: of its half, without the header
   int pairs = 0;                   // ordered pairs of ranks of which the first reads of the second
 };
@@ -46,7 +46,7 @@ void widen(Stretch& stretch, std::size_t begin, std::size_t end) {
 
 // Stretches one behind the other, each from a line's beginning; all in the header's line where they
 // fit there.
-std::size_t lay_out(Wanted& wanted) {
+std::size_t lay_out(Stretches& wanted) {
   std::size_t bytes = 0, stretches = 0;
   for (const Stretch& s : wanted) {
     bytes += s.end - s.begin;
@@ -70,7 +70,7 @@ Round round_from(const Program& program, int begin, PlanMeter* meter) {
   const auto operation = [&](int i) -> const Operation& {
     return program.operations[static_cast<std::size_t>(i)];
   };
-  Round round{.begin = begin, .end = begin, .wanted = std::vector<Wanted>(ranks), .bytes = {}};
+  Round round{.begin = begin, .end = begin, .wanted = std::vector<Stretches>(ranks), .bytes = {}};
   std::vector<bool> reads(ranks * ranks, false);
   for (; round.end < operations && operation(round.end).round == operation(begin).round;
        ++round.end) {
@@ -89,13 +89,13 @@ Round round_from(const Program& program, int begin, PlanMeter* meter) {
       reads[pair] = true;
     }
   }
-  for (Wanted& wanted : round.wanted) round.bytes.push_back(lay_out(wanted));
+  for (Stretches& wanted : round.wanted) round.bytes.push_back(lay_out(wanted));
   return round;
 }
 
-class Lowering {
+class BoardLowering {
  public:
-  Lowering(const Program& program, const LowerOptions& options)
+  BoardLowering(const Program& program, const LowerOptions& options)
       : program_(program),
         options_(options),
         ranks_(static_cast<std::size_t>(program.ranks)),
@@ -143,7 +143,7 @@ class Lowering {
     }
   }
 
-  void post(std::size_t r, const Wanted& wanted, std::uint16_t round) {
+  void post(std::size_t r, const Stretches& wanted, std::uint16_t round) {
     RankPlan& plan = plan_.rank[r];
     for (std::size_t m = 0; m < kMemories; ++m) {
       const Stretch& s = wanted[m];
@@ -224,7 +224,7 @@ class Lowering {
 }  // namespace
 
 Result<Plan> lower_board(const Program& program, const LowerOptions& options) {
-  return Lowering(program, options).run();
+  return BoardLowering(program, options).run();
 }
 
 bool suits_boards(const Program& program, std::size_t board_bytes, PlanMeter* meter) {

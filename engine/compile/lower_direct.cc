@@ -57,9 +57,9 @@ class Clocks {
   std::vector<std::vector<std::uint32_t>> rows_;
 };
 
-class Lowering {
+class DirectLowering {
  public:
-  Lowering(Program program, const LowerOptions& options)
+  DirectLowering(Program program, const LowerOptions& options)
       : program_(std::move(program)),
         options_(options),
         ranks_(static_cast<std::size_t>(program_.ranks)),
@@ -359,7 +359,7 @@ class Lowering {
 }  // namespace
 
 Plan lower_direct(Program program, const LowerOptions& options) {
-  return Lowering(std::move(program), options).run();
+  return DirectLowering(std::move(program), options).run();
 }
 
 }  // namespace rankine

@@ -75,9 +75,9 @@ class BySubround {
   std::size_t next_ = 0;
 };
 
-class Lowering {
+class MailboxLowering {
  public:
-  Lowering(const Program& program, const LowerOptions& options)
+  MailboxLowering(const Program& program, const LowerOptions& options)
       : program_(program),
         options_(options),
         ranks_(static_cast<std::size_t>(program.ranks)),
@@ -537,7 +537,7 @@ class Lowering {
 }  // namespace
 
 Result<Plan> lower_mailbox(const Program& program, const LowerOptions& options) {
-  return Lowering(program, options).run();
+  return MailboxLowering(program, options).run();
 }
 
 }  // namespace rankine

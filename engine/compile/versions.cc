@@ -12,7 +12,6 @@
 namespace rankine {
 namespace {
 
-constexpr int kNone = Version::kNone;
 
 // The newest version of every place, (rank, slot), that has one. Places that begin with an input
 // lie side by side, and with them the first other place of the same block; the rest are found by
@@ -32,7 +31,7 @@ class Newest {
   }
   void add_input(int version) { everyones_.push_back(version); }
 
-  // Of that place, or kNone.
+  // Of that place, or Version::kNone.
   int find(Rank r, int slot) {
     const int* beside = beside_input(r, slot);
     return beside != nullptr ? *beside : others_[index_of(r, slot, hash_of(r, slot))].version;
@@ -43,7 +42,7 @@ class Newest {
     if (2 * (held_ + 1) > others_.size()) grow();
     const std::uint32_t hash = hash_of(r, slot);
     Other& other = others_[index_of(r, slot, hash)];
-    if (other.version == kNone) {
+    if (other.version == Version::kNone) {
       ++held_;
       other.hash = hash;
     }
@@ -60,21 +59,21 @@ class Newest {
  private:
   static constexpr std::size_t kLeast = 64;
   struct Inputs {
-    int version = kNone;  // the newest one there; of everyone's, where they begin in everyones_
+    int version = Version::kNone;  // the newest one there; of everyone's, where they begin in everyones_
     Rank at = Goal::kEveryone;
     Rank other_at = Goal::kEveryone;  // the first rank, if any, but the one with the input
-    int other = kNone;                // and the newest version there
+    int other = Version::kNone;                // and the newest version there
   };
   struct Other {
     std::uint32_t hash = 0;
-    int version = kNone;
+    int version = Version::kNone;
   };
 
   // Nothing: to be found by hash.
   int* beside_input(Rank r, int slot) {
     if (static_cast<std::size_t>(slot) >= inputs_.size()) return nullptr;  // a scratch plane
     Inputs& inputs = inputs_[static_cast<std::size_t>(slot)];
-    if (inputs.version == kNone) return nullptr;
+    if (inputs.version == Version::kNone) return nullptr;
     if (inputs.at == Goal::kEveryone)
       return &everyones_[static_cast<std::size_t>(inputs.version + r)];
     if (inputs.at == r) return &inputs.version;
@@ -89,7 +88,7 @@ class Newest {
   std::size_t index_of(Rank r, int slot, std::uint32_t hash) const {
     const std::size_t mask = others_.size() - 1;
     const auto is_another = [&](const Other& other) {
-      if (other.version == kNone) return false;
+      if (other.version == Version::kNone) return false;
       const Version* version = other.hash == hash ? &(*versions_)[other.version] : nullptr;
       return version == nullptr || version->rank != r || version->slot != slot;
     };
@@ -102,9 +101,9 @@ class Newest {
     old.swap(others_);
     const std::size_t mask = others_.size() - 1;
     for (const Other& other : old) {
-      if (other.version == kNone) continue;
+      if (other.version == Version::kNone) continue;
       std::size_t i = other.hash & mask;
-      while (others_[i].version != kNone) i = (i + 1) & mask;
+      while (others_[i].version != Version::kNone) i = (i + 1) & mask;
       others_[i] = other;
     }
   }
@@ -171,7 +170,7 @@ class Versions::Builder {
     }
     // Of one rank: what it is sent, in what places, and where that may be added to what is there.
     std::size_t moves = 0, made = 0, added = 0;
-    std::vector<int> last(static_cast<std::size_t>(schedule_.places()), kNone);  // round, by place
+    std::vector<int> last(static_cast<std::size_t>(schedule_.places()), Version::kNone);  // round, by place
     const Rotation& turn = all->rotation();
     for (int k = 0; k < schedule_.rounds; ++k) {
       for_each_transfer(all->part(), k, [&](const Transfer& t) {
@@ -225,7 +224,7 @@ class Versions::Builder {
               if (meter_ != nullptr) meter_->move();
               newest_.fetch(from, what[i]);
               newest_.fetch(to, where[i]);
-              deliveries_.push_back({from, what[i], to, where[i], t.act, kNone});
+              deliveries_.push_back({from, what[i], to, where[i], t.act, Version::kNone});
               if (deliveries_.size() == kDeliveries) status = deliver_all(k);
             }
           });
@@ -241,7 +240,7 @@ class Versions::Builder {
     Status status;
     for (Delivery& d : deliveries_) {
       d.source = newest_.find(d.from, d.from_slot);
-      if (d.source != kNone) __builtin_prefetch(&at(d.source), 1);
+      if (d.source != Version::kNone) __builtin_prefetch(&at(d.source), 1);
     }
     for (const Delivery& d : deliveries_) {
       status = deliver(k, d);
@@ -258,9 +257,9 @@ class Versions::Builder {
     set.list.for_each([&](Block b) { slots.push_back(place_of(schedule_, b, set.plane)); });
   }
 
-  // What round k makes of a place, so far, or kNone.
+  // What round k makes of a place, so far, or Version::kNone.
   int born(int newest, int k) const {
-    return newest != kNone && at(newest).round == k ? newest : kNone;
+    return newest != Version::kNone && at(newest).round == k ? newest : Version::kNone;
   }
 
   struct Delivery {
@@ -280,14 +279,14 @@ class Versions::Builder {
     };
     // What was there when the round began.
     int source = newest_source;
-    if (born(source, k) != kNone) source = at(source).previous;
-    if (source == kNone) return refuse(from_slot, from, "is read, and nothing is there");
+    if (born(source, k) != Version::kNone) source = at(source).previous;
+    if (source == Version::kNone) return refuse(from_slot, from, "is read, and nothing is there");
     if (bytes_of(from_slot) != bytes_of(to_slot)) {
       return refuse(to_slot, to, "is sent a block of another size");
     }
     int& newest = newest_.entry(to, to_slot);
     int target = born(newest, k);
-    if (target == kNone) {
+    if (target == Version::kNone) {
       const int old = newest;
       Version made;
       made.rank = to;
@@ -298,7 +297,7 @@ class Versions::Builder {
       made.lowest = schedule_.ranks;
       target = out_.versions_.add(made);
       newest = target;
-      if (old != kNone) {
+      if (old != Version::kNone) {
         at(old).next = target;
         if (act == Act::reduce) add_source(target, old);
       }
@@ -310,7 +309,7 @@ class Versions::Builder {
   }
 
   void add_source(int target, int source) {
-    out_.adds_up_ |= at(target).last_source != kNone;
+    out_.adds_up_ |= at(target).last_source != Version::kNone;
     const int use = out_.uses_.add({.source = source, .target = target});
     at(target).contributions += at(source).contributions;
     at(target).lowest = std::min(at(target).lowest, at(source).lowest);
@@ -319,7 +318,7 @@ class Versions::Builder {
   }
 
   void append(int& last, int use, int Use::*next) {
-    if (last == kNone) {
+    if (last == Version::kNone) {
       out_.uses_[use].*next = use;
     } else {
       out_.uses_[use].*next = out_.uses_[last].*next;

@@ -27,8 +27,6 @@ void must_be_out(const CallGroup& calls, const std::string& name) {
                 name + " is not under way: it was not started, or has been waited for"};
 }
 
-Status is_null(const char* name) { return invalid_argument(std::string(name) + " is NULL"); }
-
 }  // namespace
 }  // namespace rankine
 
