@@ -32,8 +32,8 @@ struct BucketsHandle {
 using BorrowedBuckets = Borrowed<BucketsHandle>;
 
 // Buckets and their rank, for the calling thread.
-struct InUse {
-  explicit InUse(rkBuckets_t buckets)
+struct BucketsInUse {
+  explicit BucketsInUse(rkBuckets_t buckets)
       : handle(buckets, BorrowedBuckets::As::caller),
         rank(handle->comm, BorrowedRank::As::caller) {
     if (in_group()) {
@@ -58,7 +58,7 @@ struct InUse {
 rkResult_t add(const char* function, rkBuckets_t buckets, void* tensor, std::size_t count,
                rkDataType_t type, rkRedOp_t op, bool is_used) noexcept {
   return guarded(function, [&]() -> Status {
-    const InUse one(buckets);
+    const BucketsInUse one(buckets);
     const Buckets::Tensor added{tensor, count};
     const DataType data_type = row(kTypes, "type", type);
     const ReduceOp reduction = row(kOps, "op", op);
@@ -98,12 +98,12 @@ rkResult_t rkBucketsAddUnused(rkBuckets_t buckets, void* tensor, size_t count, r
 }
 
 rkResult_t rkBucketsFlush(rkBuckets_t buckets) noexcept {
-  return guarded("rkBucketsFlush", [&] { return InUse(buckets).buckets().flush(); });
+  return guarded("rkBucketsFlush", [&] { return BucketsInUse(buckets).buckets().flush(); });
 }
 
 rkResult_t rkBucketsWait(rkBuckets_t buckets) noexcept {
   return guarded("rkBucketsWait", [&] {
-    const InUse one(buckets);
+    const BucketsInUse one(buckets);
     Status status = one.buckets().wait();
     one.handle->call_options.clear();
     return status;
@@ -113,7 +113,7 @@ rkResult_t rkBucketsWait(rkBuckets_t buckets) noexcept {
 rkResult_t rkBucketsAllReduce(rkBuckets_t buckets, size_t tensorCount, void* const* tensors,
                               const size_t* counts, rkDataType_t type, rkRedOp_t op) noexcept {
   return guarded("rkBucketsAllReduce", [&]() -> Status {
-    const InUse one(buckets);
+    const BucketsInUse one(buckets);
     if (tensors == nullptr && tensorCount > 0) return invalid_argument("tensors is NULL");
     if (counts == nullptr && tensorCount > 0) return invalid_argument("counts is NULL");
     std::vector<Buckets::Tensor> all;
