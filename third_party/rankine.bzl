@@ -75,10 +75,10 @@ def rankine_precompiled_headers():
         deps = [":standard", "@googletest//:gtest"],
     )
 
-def _unit(name, srcs, alone):
+def _unit(name, srcs, alone, copts):
     """Sources of a library that are compiled as one unit, so that headers are read once: (sources, included sources)."""
     together = [s for s in srcs if s.endswith(".cc") and s not in alone]
-    if len(together) < 2:
+    if len(together) < 2 or copts:
         return srcs, []
     native.genrule(
         name = name + "_unit",
@@ -92,7 +92,7 @@ def rankine_cc_library(name, srcs = [], alone = [], copts = [], linkopts = [], d
 
     Args:
       name: the target.
-      srcs: sources; all .cc files but those in `alone` are compiled as one unit.
+      srcs: sources; all .cc files but those in `alone` are compiled as one unit, unless there are copts.
       alone: sources that are compiled one by one, because of their size or because inlining across them costs speed.
       copts: added after the common ones.
       linkopts: added after the common ones.
@@ -101,7 +101,7 @@ def rankine_cc_library(name, srcs = [], alone = [], copts = [], linkopts = [], d
     """
     flags, precompiled = _with_precompiled("precompiled", copts)
     kwargs.setdefault("linkstatic", True)  # else every file is compiled a second time, for shared objects that nobody loads
-    srcs, together = _unit(name, srcs, alone)
+    srcs, together = _unit(name, srcs, alone, copts)
     cc_library(
         name = name,
         srcs = srcs,
