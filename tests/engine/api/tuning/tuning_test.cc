@@ -226,8 +226,8 @@ TEST(Tuning, WhatIsDamagedIsNamed) {
     return text.replace(at, part.size(), instead);
   };
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"", "parse error"},
-      {good.substr(0, good.size() / 2), "parse error"},
+      {"", "is not JSON"},
+      {good.substr(0, good.size() / 2), "is not JSON"},
       {"[]", "cannot use"},
       {"{}", "rankine_tuning"},
       {without("\"rankine_tuning\": 1", "\"rankine_tuning\": 2"),
