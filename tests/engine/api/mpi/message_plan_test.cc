@@ -32,6 +32,7 @@ CallRules rules(int ranks, const Algorithm* algorithm = nullptr) {
   return {.ranks = ranks,
           .slot_payload = 0,
           .mailbox_capacity = 1 << 20,
+          .ports = 0,  // mailboxes keep budgets, and these plans use none
           .algorithm = algorithm,
           .transport = Transport::mailbox};
 }
