@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <latch>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -108,11 +109,18 @@ TEST(FlightRecord, IsLeftInAFileWhenACallFails) {
   const std::string path = folder + "/flight_" + std::to_string(getpid()) + ".json";
   {
     Ranks all({.ranks = 2});
+    std::latch failed(1);  // rank 1's thread lives until then: the end of a thread would be another failure
     const auto results = all.run([&](Member& me) {
       if (Status status = all_reduce(me); !status.ok()) return status;
       EXPECT_FALSE(std::ifstream(path).good());
       if (Status status = me.barrier(); !status.ok()) return status;
-      return me.rank() == 0 ? all_reduce(me, 200ms) : Status();
+      if (me.rank() == 1) {
+        failed.wait();
+        return Status();
+      }
+      const Status status = all_reduce(me, 200ms);
+      failed.count_down();
+      return status;
     });
     EXPECT_EQ(results[0].code(), Code::timeout);
   }

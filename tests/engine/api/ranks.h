@@ -1,9 +1,7 @@
 // The caller's own threads as ranks: for tests that need ranks to come late, leave or disagree.
 #pragma once
 
-#include <algorithm>
 #include <functional>
-#include <latch>
 #include <memory>
 #include <string>
 #include <thread>
@@ -24,23 +22,14 @@ class Ranks {
 
   Communicator& communicator() { return *communicator_; }
 
-  // Calls f on a thread per rank that has not been dropped, and returns each one's result, by rank. A rank whose f has returned stays
-  // a member, and its thread lives until every f has returned: the end of a thread would end the others' waits.
+  // Calls f on a thread per rank that has not been dropped, and returns what each of them returned,
+  // by rank. A rank whose f has returned stays a member: it has not left.
   std::vector<Status> run(const std::function<Status(Member&)>& f) {
     std::vector<Status> results(members_.size());
     std::vector<std::thread> threads;
-    std::latch returned(std::count_if(members_.begin(), members_.end(),
-                                      [](const auto& member) { return member != nullptr; }));
     for (std::size_t r = 0; r < members_.size(); ++r) {
       if (members_[r] == nullptr) continue;
-      threads.emplace_back([&, r] {
-        {
-          const auto arrive = [](std::latch* latch) { latch->count_down(); };
-          const std::unique_ptr<std::latch, decltype(arrive)> arrival(&returned, arrive);  // also if the thread is cancelled
-          results[r] = f(*members_[r]);
-        }
-        returned.wait();
-      });
+      threads.emplace_back([&, r] { results[r] = f(*members_[r]); });
     }
     for (std::thread& thread : threads) thread.join();
     return results;
