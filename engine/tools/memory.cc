@@ -10,10 +10,14 @@
 
 #include "engine/base/units.h"
 
+#ifdef __EMSCRIPTEN__  // the page has no files
+#include <emscripten/heap.h>
+#endif
+
 namespace rankine::tools {
 namespace {
 
-std::optional<std::uint64_t> number_in(const std::string& file) {
+[[maybe_unused]] std::optional<std::uint64_t> number_in(const std::string& file) {
   std::ifstream stream(file);
   std::uint64_t value = 0;
   if (!(stream >> value)) return std::nullopt;  // absent, or "max"
@@ -21,7 +25,7 @@ std::optional<std::uint64_t> number_in(const std::string& file) {
 }
 
 // The number behind a name at the beginning of a line.
-std::optional<std::uint64_t> field_in(const std::string& file, std::string_view field) {
+[[maybe_unused]] std::optional<std::uint64_t> field_in(const std::string& file, std::string_view field) {
   std::ifstream stream(file);
   std::string name;
   std::uint64_t value = 0;
@@ -31,14 +35,17 @@ std::optional<std::uint64_t> field_in(const std::string& file, std::string_view 
   return std::nullopt;
 }
 
-std::optional<std::uint64_t> in_bytes(std::optional<std::uint64_t> kib) {
+[[maybe_unused]] std::optional<std::uint64_t> in_bytes(std::optional<std::uint64_t> kib) {
   if (kib) *kib *= 1024;
   return kib;
 }
 
 }  // namespace
 
-AvailableMemory available_memory(const std::string& root) {
+AvailableMemory available_memory([[maybe_unused]] const std::string& root) {
+#ifdef __EMSCRIPTEN__
+  return {emscripten_get_heap_max(), "the page's heap"};
+#else
   AvailableMemory least{static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()),
                         "unknown"};
   const auto consider = [&](std::optional<std::uint64_t> bytes, std::string why) {
@@ -59,6 +66,7 @@ AvailableMemory available_memory(const std::string& root) {
   cgroup("/sys/fs/cgroup/", "memory.max", "memory.current");
   cgroup("/sys/fs/cgroup/memory/", "memory.limit_in_bytes", "memory.usage_in_bytes");
   return least;
+#endif
 }
 
 Status check_memory(std::size_t needed, std::string_view what, std::string_view who,
