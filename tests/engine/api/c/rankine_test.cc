@@ -647,9 +647,11 @@ void end_by_signal(rkComm_t comm, pthread_t thread) {
   const int before = signals_handled.load();
   struct sigaction action {};
   action.sa_handler = [](int) {
+    const int interrupted = errno;
     errno = EBADMSG;
     EXPECT_EQ(rkCommAbortFromSignal(ended_by_signal.load()), rkSuccess);
     EXPECT_EQ(errno, EBADMSG);
+    errno = interrupted;
     signals_handled.fetch_add(1);
   };
   sigaction(SIGUSR1, &action, nullptr);
