@@ -75,24 +75,31 @@ def rankine_precompiled_headers():
         deps = [":standard", "@googletest//:gtest"],
     )
 
-def _unit(name, srcs, alone, copts):
-    """Sources of a library that are compiled as one unit, so that headers are read once: (sources, included sources)."""
+def _units(name, srcs, alone, copts):
+    """Compiles the sources of a library as one unit per folder, so that headers are read once: (sources, included sources)."""
     together = [s for s in srcs if s.endswith(".cc") and s not in alone]
     if len(together) < 2 or copts:
         return srcs, []
-    native.genrule(
-        name = name + "_unit",
-        outs = [name + ".unit.cc"],
-        cmd = "printf '#include \"%s\"\\n' " + " ".join([native.package_name() + "/" + s for s in together]) + " >$@",
-    )
-    return [name + ".unit.cc"] + [s for s in srcs if s not in together], together
+    folders = {}
+    for s in together:
+        folders.setdefault(s.rpartition("/")[0], []).append(s)
+    units = []
+    for folder, sources in folders.items():
+        unit = "_".join([name] + [p for p in folder.split("/") if p])
+        native.genrule(
+            name = unit + "_unit",
+            outs = [unit + ".unit.cc"],
+            cmd = "printf '#include \"%s\"\\n' " + " ".join([native.package_name() + "/" + s for s in sources]) + " >$@",
+        )
+        units.append(unit + ".unit.cc")
+    return units + [s for s in srcs if s not in together], together
 
 def rankine_cc_library(name, srcs = [], alone = [], copts = [], linkopts = [], deps = [], **kwargs):
     """A cc_library; includes are written from the workspace root: `#include "engine/run/mailbox.h"`.
 
     Args:
       name: the target.
-      srcs: sources; all .cc files but those in `alone` are compiled as one unit, unless there are copts.
+      srcs: sources; the .cc files of a folder but for those in `alone` are compiled as one unit, unless there are copts.
       alone: sources that are compiled one by one, because of their size or because inlining across them costs speed.
       copts: added after the common ones.
       linkopts: added after the common ones.
@@ -101,7 +108,7 @@ def rankine_cc_library(name, srcs = [], alone = [], copts = [], linkopts = [], d
     """
     flags, precompiled = _with_precompiled("precompiled", copts)
     kwargs.setdefault("linkstatic", True)  # else every file is compiled a second time, for shared objects that nobody loads
-    srcs, together = _unit(name, srcs, alone, copts)
+    srcs, together = _units(name, srcs, alone, copts)
     cc_library(
         name = name,
         srcs = srcs,

@@ -14,9 +14,9 @@ namespace {
 using reproduce::Statement;
 
 // One table of a file. Every field is taken once; what is left over nobody knows.
-class Row {
+class TomlRow {
  public:
-  Row(const toml::table& table, std::string_view what) : table_(table), name_(what) {
+  TomlRow(const toml::table& table, std::string_view what) : table_(table), name_(what) {
     if (const auto id = table["id"].value<std::string>()) name_ += " '" + *id + "'";
   }
 
@@ -67,7 +67,7 @@ class Row {
 };
 
 // "$name" for what the file has under the name.
-std::string spelled_out(std::string text, const toml::table& names, const Row& row) {
+std::string spelled_out(std::string text, const toml::table& names, const TomlRow& row) {
   for (std::size_t at = text.find('$'); at != std::string::npos; at = text.find('$', at)) {
     std::size_t end = at + 1;
     while (end < text.size() &&
@@ -81,7 +81,7 @@ std::string spelled_out(std::string text, const toml::table& names, const Row& r
   return text;
 }
 
-Kind kind_of(const std::string& text, const Claim& claim, const Row& row) {
+Kind kind_of(const std::string& text, const Claim& claim, const TomlRow& row) {
   if (text.empty()) {
     return claim.runs.empty() && claim.needs.empty() ? Kind::arithmetic : Kind::executed;
   }
@@ -92,7 +92,7 @@ Kind kind_of(const std::string& text, const Claim& claim, const Row& row) {
 }
 
 Claim read_claim(const toml::table& table, const Paper& paper, const toml::table& names) {
-  Row row(table, "claim");
+  TomlRow row(table, "claim");
   const auto text = [&](std::string_view field) {
     return spelled_out(row.text(field), names, row);
   };
@@ -121,7 +121,7 @@ Claim read_claim(const toml::table& table, const Paper& paper, const toml::table
 }
 
 Statement read_statement(const toml::table& table) {
-  Row row(table, "statement");
+  TomlRow row(table, "statement");
   const std::string measure = row.text("measure", true);
   const auto known = reproduce::parse_measure(measure);
   if (!known) row.fail("no measure is called '" + measure + "'");
@@ -148,7 +148,7 @@ Statement read_statement(const toml::table& table) {
 }
 
 template <class Visit>
-void for_each_table(Row& row, const toml::table& file, std::string_view name, const Visit& visit) {
+void for_each_table(TomlRow& row, const toml::table& file, std::string_view name, const Visit& visit) {
   const toml::node* node = file.get(name);
   if (node == nullptr) return;
   row.leave();
@@ -177,7 +177,7 @@ Paper read_paper(std::string_view text) {
     throw std::logic_error("a paper's file, line " + std::to_string(wrong.source().begin.line) +
                            ": " + std::string(wrong.description()));
   }
-  Row row(file, "paper");
+  TomlRow row(file, "paper");
   Paper paper{.key = row.text("key", true),
               .title = row.text("title", true),
               .letters = row.text("letters", true),

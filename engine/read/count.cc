@@ -10,14 +10,14 @@
 namespace rankine {
 namespace {
 
-bool contains(const RankSet& set, Rank r) {
+bool includes(const RankSet& set, Rank r) {
   bool found = false;
   set.for_each([&](Rank other) { found = found || other == r; });
   return found;
 }
 
 // Whether the set has anybody but r.
-bool has_others(const RankSet& set, Rank r) { return set.size() > (contains(set, r) ? 1 : 0); }
+bool has_others(const RankSet& set, Rank r) { return set.size() > (includes(set, r) ? 1 : 0); }
 
 class Counter {
  public:
@@ -69,7 +69,7 @@ class Counter {
       ++now(from).sends;
     });
     t.to.for_each([&](Rank to) {
-      if (contains(t.from, to)) of(to).local += blocks;
+      if (includes(t.from, to)) of(to).local += blocks;
       if (t.act == Act::reduce) of(to).reduced += blocks;  // what was pushed here before, as well
       if (!has_others(t.from, to)) return;
       of(to).received += blocks;

@@ -5,7 +5,7 @@
 namespace rankine {
 namespace {
 
-constexpr std::size_t kSmallestTable = 64;
+constexpr std::size_t kSmallestChannelTable = 64;
 constexpr std::size_t kLongestCircle = 8;  // ranks that the text names
 
 std::uint64_t scattered(std::uint64_t key) { return (key * 0x9e3779b97f4a7c15ULL) >> 20; }
@@ -126,7 +126,7 @@ void MailboxReplay::run(Rank rank) {
 
 std::optional<MailboxReplay::Circle> MailboxReplay::end_round() {
   if (messages_.empty()) return std::nullopt;
-  std::size_t size = kSmallestTable;
+  std::size_t size = kSmallestChannelTable;
   while (size < 2 * messages_.size()) size *= 2;
   table_.assign(size, 0);
   mailboxes_.clear();

@@ -19,7 +19,7 @@ struct Message {
 };
 
 // What one round comes to.
-struct Round {
+struct ProfiledRound {
   std::vector<SlowMessage> slowest;
   std::vector<std::int64_t> sent;  // blocks, by rank
   int most_messages = 0;
@@ -57,9 +57,9 @@ void for_each_count(const Schedule& schedule, int k, const Visit& visit) {
   });
 }
 
-Round read_round(const Schedule& schedule, int k, const Routes& routes) {
+ProfiledRound read_round(const Schedule& schedule, int k, const Routes& routes) {
   const auto ranks = static_cast<std::size_t>(schedule.ranks);
-  Round out;
+  ProfiledRound out;
   out.sent.assign(ranks, 0);
   std::vector<Message> messages;
   std::vector<int> sends(ranks, 0), receives(ranks, 0);
@@ -127,7 +127,7 @@ Result<Profile> profile(const Schedule& schedule, const Goal& goal, const Wiring
   }
   const auto routes = Routes::make(wiring, schedule.ranks);
   if (!routes.ok()) return routes.status();
-  std::vector<Round> rounds(static_cast<std::size_t>(schedule.rounds));
+  std::vector<ProfiledRound> rounds(static_cast<std::size_t>(schedule.rounds));
   tbb::parallel_for(std::size_t{0}, rounds.size(), [&](std::size_t k) {
     rounds[k] = read_round(schedule, static_cast<int>(k), *routes);
   });
@@ -137,7 +137,7 @@ Result<Profile> profile(const Schedule& schedule, const Goal& goal, const Wiring
   out.ranks = schedule.ranks;
   out.per_m = kHalves * blocks_per_m(goal);
   out.sent.assign(static_cast<std::size_t>(schedule.ranks), 0);
-  for (Round& round : rounds) {
+  for (ProfiledRound& round : rounds) {
     if (!round.on_wires) {
       return invalid_argument(
           "the schedule has a multicast or ALU transfer; lower it to messages first");

@@ -20,9 +20,9 @@ std::pair<int, bool> least_of(const Alike::Line& line, int x) {
 }
 
 // All messages of a round, rank by rank; a rank's in order, so that ranks can be compared.
-class Round {
+class RoundMessages {
  public:
-  Round(const std::vector<Sent>& messages, int ranks)
+  RoundMessages(const std::vector<Sent>& messages, int ranks)
       : first_(static_cast<std::size_t>(ranks) + 1), sorted_(messages.size()) {
     for (const Sent& m : messages) ++first_[static_cast<std::size_t>(m.from) + 1];
     std::partial_sum(first_.begin(), first_.end(), first_.begin());
@@ -58,7 +58,7 @@ class Round {
 // What keeps all rounds, dimension by dimension: turns of one dimension are a group, and those of
 // several go together.
 std::vector<Alike::Line> lines_of(const SentByRound& all, const Torus& torus) {
-  std::vector<Round> rounds;
+  std::vector<RoundMessages> rounds;
   for (const auto& messages : all) rounds.emplace_back(messages, torus.ranks());
   std::vector<Alike::Line> lines;
   for (int d = 0; d < torus.dimensions(); ++d) {
@@ -69,7 +69,7 @@ std::vector<Alike::Line> lines_of(const SentByRound& all, const Torus& torus) {
         return r + (coordinate(x) - x) * stride;
       };
       return std::all_of(rounds.begin(), rounds.end(),
-                         [&turned](Round& round) { return round.is_kept_by(turned); });
+                         [&turned](RoundMessages& round) { return round.is_kept_by(turned); });
     };
     Alike::Line line;
     while (size % line.step != 0 ||
