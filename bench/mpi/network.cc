@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "engine/api/mpi/measured_network.h"
+#include "engine/api/mpi/member.h"
 #include "engine/network/write_network.h"
 
 namespace rankine::mpi {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/api/communicator.h"
-#include "engine/api/payload.h"
+#include "engine/api/member.h"
 
 namespace rankine::rivals {
 namespace {

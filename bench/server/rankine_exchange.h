@@ -6,7 +6,6 @@
 
 #include "bench/server/exchange.h"
 #include "engine/api/member.h"
-#include "engine/api/payload.h"
 
 namespace rankine::server {
 

@@ -14,7 +14,7 @@
 #include "engine/network/fabric.h"
 #include "engine/network/simulate.h"
 #include "engine/read/flow.h"
-#include "engine/read/skip_search.h"
+#include "engine/read/sweep.h"
 
 namespace rankine {
 namespace {

@@ -1,12 +1,12 @@
-#include "engine/api/agenda.h"
+#include "engine/api/member_state.h"
 
 #include <algorithm>
 #include <exception>
 #include <string>
 #include <utility>
 
-#include "engine/api/idling.h"
 #include "engine/api/member_state.h"
+#include "engine/api/threads.h"
 #include "engine/base/deadline.h"
 #include "engine/run/machine.h"
 #include "engine/run/put_down.h"

@@ -8,12 +8,10 @@
 #include <mutex>
 #include <new>
 
-#include "engine/api/agenda.h"
 #include "engine/api/communicator_state.h"
-#include "engine/api/idling.h"
-#include "engine/api/process_settings.h"
-#include "engine/api/progress_thread.h"
-#include "engine/api/rank_threads.h"
+#include "engine/api/environment.h"
+#include "engine/api/member_state.h"
+#include "engine/api/threads.h"
 #include "engine/api/tuning/choose.h"
 #include "engine/base/no_answer.h"
 #include "engine/run/wait.h"

@@ -1,43 +1,148 @@
-// What the ranks of a communicator share, and how a call becomes a plan: the inside of
-// communicator.h.
+// The crossbar's lines, each rank's on the node that the rank writes them from.
+//
+// Five lines per rank are far less than a page, and a page lies on one node. Where all ranks have
+// one node (or none is named) their lines therefore lie side by side. Where they have several, each
+// rank gets a page of its own, and starts a little further into it than the rank before, since
+// lines at the same place of many pages would fight for one set of the L1 cache.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "engine/api/call_clock.h"
 #include "engine/api/check.h"
 #include "engine/api/communicator.h"
 #include "engine/api/environment.h"
-#include "engine/api/first_count.h"
-#include "engine/api/flight_record.h"
-#include "engine/api/payloads.h"
-#include "engine/api/placed_lines.h"
-#include "engine/api/plan_table.h"
+#include "engine/api/member.h"
+#include "engine/api/plans.h"
 #include "engine/api/processes/ranks.h"
-#include "engine/api/taken_cores.h"
+#include "engine/api/threads.h"
 #include "engine/api/tuning/tuning.h"
 #include "engine/base/deadline.h"
+#include "engine/base/status.h"
 #include "engine/base/zeroed_pages.h"
 #include "engine/compile/compile.h"
 #include "engine/run/board.h"
+#include "engine/run/crossbar.h"
 #include "engine/run/fingerprint.h"
 #include "engine/run/flight_recorder.h"
 #include "engine/run/mailbox.h"
 #include "engine/run/plan.h"
 #include "engine/run/process_owned.h"
+#include "engine/run/slow_waits.h"
+#include "numa/arena.h"
 #include "numa/placement.h"
 #include "numa/topology.h"
 
 namespace rankine {
+
+class PlacedLines {
+ public:
+  // arenas: of each rank, or empty; their node (and lock) is what counts. Throws std::bad_alloc.
+  PlacedLines(int ranks, std::span<const ArenaOptions> arenas);
+  // Where others have placed them.
+  PlacedLines(int ranks, LinesMemory placed)
+      : memory_(placed), bindings_(static_cast<std::size_t>(ranks)) {}
+
+  // Valid while this object lives.
+  LinesMemory memory() const { return memory_; }
+  MemoryRange range(Rank r) const {
+    return {memory_.base + static_cast<std::size_t>(r) * memory_.stride, sizeof(RankLines)};
+  }
+  // Whether the rank's lines are tied to its node. not_asked where it has none.
+  const Enforcement& binding(Rank r) const { return bindings_[static_cast<std::size_t>(r)]; }
+  const Enforcement& locking() const { return arena_.locking(); }
+
+ private:
+  Arena arena_;
+  LinesMemory memory_;
+  std::vector<Enforcement> bindings_;
+};
+
+// The payloads of one rank that are in use: the owner behind the handles of payload.h.
+
+// Its member holds it, and handles know it weakly: what is left goes with the member. Thread-safe.
+class Payloads : public std::enable_shared_from_this<Payloads> {
+ public:
+  // `n` elements of so many bytes each for that rank. Errors: those of Member::allocate().
+  Result<PayloadMemory> allocate(const ArenaOptions& near, Rank rank, std::size_t n,
+                                 std::size_t element_bytes);
+
+  // The same where other processes reach it: with what they share.
+  Result<PayloadMemory> allocate_shared(const std::shared_ptr<ProcessRanks>& processes, Rank rank,
+                                        std::size_t n, std::size_t element_bytes);
+  ~Payloads();
+
+  // Of what either gave, once. In a forked child nothing happens: the lock may be held for
+  // ever.
+  void free(const void* base) noexcept;
+
+  // What is in use, and what of it could not be enforced.
+  void add_to(RankMemory& memory) const;
+
+ private:
+  const HomeProcess home_{};
+  mutable std::mutex mutex_;  // guards what follows
+  std::map<const void*, Arena> in_use_;
+  std::shared_ptr<ProcessRanks> processes_;  // of what is shared; nullptr: nothing is
+  Rank rank_ = 0;                            // there
+  std::set<const void*> shared_;
+};
+
+// What the ranks of a communicator did last, at one moment, apart from the communicator: text of it
+// can be made when that has gone on or is gone. communicator.h says what the text holds.
+
+struct FlightRecord {
+  struct OfRank {
+    std::string state;
+    std::vector<FlightRecorder::Call> calls;  // oldest first
+    std::vector<SlowWait> waits;              // their calls counted as those above
+  };
+  Status health;
+  std::vector<OfRank> ranks;
+};
+
+// As JSON, piece by piece: there may be a thousand ranks with a thousand calls each. Bytes that are
+// no UTF-8 are replaced.
+void write_json(const FlightRecord& record, const std::function<void(std::string_view)>& append);
+
+// The file in which a communicator that ends by an error leaves its record. A thread of its own
+// writes it, so that no disk keeps a call from returning; where there can be no thread, the caller
+// does. Thread-safe.
+class FlightRecordFile {
+ public:
+  // Empty: there is none to leave.
+  explicit FlightRecordFile(std::string path) : path_(std::move(path)) {}
+  FlightRecordFile(const FlightRecordFile&) = delete;
+  FlightRecordFile& operator=(const FlightRecordFile&) = delete;
+
+  // Begins to write what make() returns, the first time. What fails is a warning, once.
+  void leave(const std::function<FlightRecord()>& make) noexcept;
+  // Until what was begun is there or has failed, but at most so long.
+  void wait(std::chrono::nanoseconds most) const noexcept;
+
+ private:
+  const std::string path_;
+  std::atomic<bool> begun_{false};
+  // Of the thread, too, which may outlive us. True: there is nothing more to come.
+  const std::shared_ptr<std::atomic<bool>> done_ = std::make_shared<std::atomic<bool>>(false);
+};
+
+// What the ranks of a communicator share, and how a call becomes a plan: the inside of
+// communicator.h.
 
 // One rank's scratch, as its member has it: for reports.
 struct ScratchNote {

@@ -1,3 +1,39 @@
+// Where the counters of a communicator begin: 0, but for tests near their wrap.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "algorithms/catalogue.h"
+#include "engine/api/communicator.h"
+#include "engine/api/network.h"
+#include "engine/api/processes/identity.h"
+#include "engine/base/costs.h"
+#include "engine/base/status.h"
+#include "engine/run/crossbar.h"
+#include "engine/run/plan.h"
+
+namespace rankine {
+
+// For as long as it lives, of the communicators that this thread makes.
+class FirstCount {
+ public:
+  explicit FirstCount(std::uint32_t count) : before_(current_) { current_ = count; }
+  ~FirstCount() { current_ = before_; }
+  FirstCount(const FirstCount&) = delete;
+  FirstCount& operator=(const FirstCount&) = delete;
+
+  static std::uint32_t current() { return current_; }
+
+ private:
+  inline static thread_local std::uint32_t current_ = 0;
+  const std::uint32_t before_;
+};
+
 // Environment variables, in the field's habit: they force, or fail; never a silent substitute.
 //
 //   RANKINE_ALGO=all_reduce:ring;broadcast:chain   the algorithm of calls that name none; a name
@@ -27,21 +63,6 @@
 // installation (RANKINE_ROOT, _DIR, _HOME, _PREFIX, _VERSION, _LIBRARY_PATH and their like).
 //
 // A privileged program reads none of them (see base/environment_variable.h).
-#pragma once
-
-#include <array>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-
-#include "algorithms/catalogue.h"
-#include "engine/api/network.h"
-#include "engine/base/status.h"
-#include "engine/run/crossbar.h"
-#include "engine/run/plan.h"
-
-namespace rankine {
 
 struct Environment {
   std::array<const Algorithm*, kCollectives> algorithm{};  // nullptr: not forced
@@ -60,5 +81,12 @@ Result<std::optional<WaitPolicy::Mode>> parse_wait_mode(std::string_view text);
 
 // Reads the variables now. Errors name the variable and its value.
 Result<Environment> read_environment();
+
+// What this process says of itself where it meets those whose ranks will be of one communicator
+// with its own.
+
+// Errors: a machine that does not say which it is. Throws std::bad_alloc.
+Result<ProcessSettings> process_settings(const CommunicatorOptions& options,
+                                         const Environment& environment, const Costs& costs);
 
 }  // namespace rankine

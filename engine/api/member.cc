@@ -9,7 +9,7 @@
 
 #include "engine/api/check.h"
 #include "engine/api/member_state.h"
-#include "engine/api/rank_threads.h"
+#include "engine/api/threads.h"
 #include "engine/run/sharing.h"
 #include "numa/affinity.h"
 #include "numa/cancel_state.h"

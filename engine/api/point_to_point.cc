@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "engine/api/agenda.h"
 #include "engine/api/check.h"
 #include "engine/api/member_state.h"
 #include "engine/api/split.h"

@@ -9,10 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/api/agenda.h"
 #include "engine/api/check.h"
-#include "engine/api/idling.h"
 #include "engine/api/member_state.h"
+#include "engine/api/threads.h"
 #include "engine/base/deadline.h"
 #include "engine/run/machine.h"
 #include "numa/cancel_state.h"

@@ -49,7 +49,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/api/order.h"
+#include "engine/api/call.h"
 #include "engine/base/status.h"
 
 namespace rankine {

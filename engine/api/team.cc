@@ -10,7 +10,6 @@
 #include <system_error>
 #include <thread>
 
-#include "engine/api/agenda.h"
 #include "engine/api/check.h"
 #include "engine/api/member_state.h"
 #include "engine/run/machine.h"

@@ -1,23 +1,287 @@
-// The collective calls and messages on elements of a type, written once for all who make calls: a
-// Member, which waits (Answer: Status), and Async, which starts or prepares them (Result<Request>).
+// What a typed call reduces by: an operation of the engine's, a sum of products with a factor of
+// each rank's own, or an operation of the user's.
 //
-// Beside spans they take vectors, arrays and whatever else spellings.h knows, and reduce by what
-// reduction.h offers. Sizes of buffers must agree with each other and the number of ranks; else
-// invalid_argument says which does not.
+//     me.all_reduce(x, ReduceOp::max);
+//     me.all_reduce(x, PreMulSum{0.25});                       // NCCL's PreMulSum
+//     const auto compose = [](std::span<const Matrix> a, std::span<Matrix> b) {
+//       for (std::size_t i = 0; i < b.size(); ++i) b[i] = a[i] * b[i];
+//     };
+//     me.all_reduce(matrices, user_op<Matrix>(compose, Commutes::no));
 #pragma once
 
+#include <complex>
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
 
 #include "engine/api/call.h"
-#include "engine/api/reduction.h"
-#include "engine/api/spellings.h"
 #include "engine/base/status.h"
+#include "engine/run/kernels/types.h"
+#include "engine/run/user_op.h"
 
 namespace rankine {
+
+// Every rank's input times its own factor, added up; ranks may give different factors. See
+// Call::factor.
+template <class F>
+struct PreMulSum {
+  F factor;
+};
+template <class F>
+PreMulSum(F) -> PreMulSum<F>;
+
+enum class Commutes : bool { no, yes };
+
+// An operation on T. It refers to the function that it was made of.
+template <class T>
+struct TypedUserOp {
+  UserOp op;
+};
+
+// f(in, inout) makes inout[i] = in[i] op inout[i] for all i; see UserOp for what it may do. It is
+// kept by reference, and so must outlive its calls.
+template <class T, class F>
+requires std::is_invocable_v<F&, std::span<const T>, std::span<T>> TypedUserOp<T> user_op(
+    F& f, Commutes commutes = Commutes::yes) {
+  static_assert(std::is_trivially_copyable_v<T>, "elements are copied as bytes");
+  static_assert(sizeof(T) <= kMostElementBytes && alignof(T) <= 64);
+  const auto apply = [](const void* in, void* inout, std::size_t count, void* context) {
+    (*static_cast<F*>(context))(std::span(static_cast<const T*>(in), count),
+                                std::span(static_cast<T*>(inout), count));
+  };
+  void* context = const_cast<void*>(static_cast<const void*>(std::addressof(f)));
+  return {{apply, context, sizeof(T), commutes == Commutes::yes}};
+}
+
+template <class T>
+class Reduction {
+ public:
+  // What factors of T are given in.
+  using Factor = std::conditional_t<SmallFloat<T> || !TypedElement<T> || sizeof(T) == 2, float,
+                                    std::remove_cv_t<T>>;
+
+  Reduction(ReduceOp op) : op_(op) {}
+  template <class F>
+  requires std::is_convertible_v<F, Factor> Reduction(PreMulSum<F> sum)
+      : op_(ReduceOp::sum), factor_(static_cast<Factor>(sum.factor)), multiplies_(true) {}
+  Reduction(const TypedUserOp<T>& op) : op_(ReduceOp::user), user_op_(&op.op) {}
+
+  // What a call has of it; it refers to this object.
+  DataType type() const {
+    if constexpr (TypedElement<T>) {
+      return user_op_ != nullptr ? DataType::raw : data_type_of<T>;
+    } else {
+      return DataType::raw;
+    }
+  }
+  ReduceOp op() const { return op_; }
+  const UserOp* user_op() const { return user_op_; }
+  const void* factor() const { return multiplies_ ? &factor_ : nullptr; }
+
+ private:
+  ReduceOp op_;
+  Factor factor_{};
+  bool multiplies_ = false;
+  const UserOp* user_op_ = nullptr;
+};
+
+// What typed calls may be given beside spans of dynamic extent: anything contiguous that knows its
+// size (vectors, arrays, spans of either kind), and 16-bit words with a tag that says which floats
+// they are. Outputs must be writable, and must be there when the call has returned.
+
+template <class R>
+concept Contiguous = std::ranges::contiguous_range<R> && std::ranges::sized_range<R>;
+
+// Its element type, without const.
+template <Contiguous R>
+using ElementOfRange = std::ranges::range_value_t<R>;
+
+template <class R>
+concept Writable = Contiguous<R> && std::ranges::borrowed_range<R> &&
+    !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
+
+// Spans as the calls themselves take them, which need no help.
+template <class R>
+inline constexpr bool kIsSpan = false;
+template <class T>
+inline constexpr bool kIsSpan<std::span<T>> = true;
+template <class R>
+concept ExactInput = kIsSpan<std::remove_cvref_t<R>> &&
+    std::is_const_v<typename std::remove_cvref_t<R>::element_type>;
+template <class R>
+concept ExactOutput = kIsSpan<std::remove_cvref_t<R>> && !ExactInput<R>;
+
+template <class In, class Out>
+concept InputAndOutput = Contiguous<In> && Writable<Out> &&
+    std::same_as<ElementOfRange<In>, ElementOfRange<Out>> && !(ExactInput<In> && ExactOutput<Out>);
+template <class R>
+concept InPlace = Writable<R> && !ExactOutput<R>;
+
+template <Contiguous R>
+std::span<const ElementOfRange<R>> input_of(const R& range) {
+  return {std::ranges::data(range), std::ranges::size(range)};
+}
+template <Writable R>
+std::span<ElementOfRange<R>> output_of(R&& range) {
+  return {std::ranges::data(range), std::ranges::size(range)};
+}
+
+// Words that hold bits of floats, as such floats: as_bf16(std::span(words)).
+template <class Float, class Word>
+auto as_floats(std::span<Word> words) {
+  static_assert(sizeof(Word) == sizeof(Float) && std::is_integral_v<Word>);
+  using To = std::conditional_t<std::is_const_v<Word>, const Float, Float>;
+  return std::span<To>(reinterpret_cast<To*>(words.data()), words.size());
+}
+template <class Word>
+auto as_f16(std::span<Word> words) {
+  return as_floats<Half>(words);
+}
+template <class Word>
+auto as_bf16(std::span<Word> words) {
+  return as_floats<BFloat16>(words);
+}
+template <class Word>
+auto as_f8e4m3(std::span<Word> words) {
+  return as_floats<Float8E4M3>(words);
+}
+template <class Word>
+auto as_f8e5m2(std::span<Word> words) {
+  return as_floats<Float8E5M2>(words);
+}
+
+// The calls of typed_calls.h (`Caller`) under these spellings; each hands spans on.
+template <class Caller>
+class Spellings {
+ public:
+  template <class In, class Out>
+  requires InputAndOutput<In, Out>
+  auto all_reduce(In&& in, Out&& out, const Reduction<ElementOfRange<In>>& op = ReduceOp::sum,
+                  const CallOptions& options = {}) {
+    return caller().all_reduce(input_of(in), output_of(out), op, options);
+  }
+  template <class Data>
+  requires InPlace<Data>
+  auto all_reduce(Data&& in_place, const Reduction<ElementOfRange<Data>>& op = ReduceOp::sum,
+                  const CallOptions& options = {}) {
+    return caller().all_reduce(output_of(in_place), op, options);
+  }
+  template <class In, class Out>
+  requires InputAndOutput<In, Out>
+  auto all_reduce(In&& in, Out&& out, const CallOptions& options) {
+    return caller().all_reduce(input_of(in), output_of(out), options);
+  }
+  template <class Data>
+  requires InPlace<Data>
+  auto all_reduce(Data&& in_place, const CallOptions& options) {
+    return caller().all_reduce(output_of(in_place), options);
+  }
+  template <class In, class Out>
+  requires InputAndOutput<In, Out>
+  auto all_gather(In&& in, Out&& out, const CallOptions& options = {}) {
+    return caller().all_gather(input_of(in), output_of(out), options);
+  }
+  template <class In, class Out>
+  requires InputAndOutput<In, Out>
+  auto reduce_scatter(In&& in, Out&& out, const Reduction<ElementOfRange<In>>& op = ReduceOp::sum,
+                      const CallOptions& options = {}) {
+    return caller().reduce_scatter(input_of(in), output_of(out), op, options);
+  }
+  template <class In, class Out>
+  requires InputAndOutput<In, Out>
+  auto reduce_scatter(In&& in, Out&& out, const CallOptions& options) {
+    return caller().reduce_scatter(input_of(in), output_of(out), options);
+  }
+  template <class Data>
+  requires InPlace<Data>
+  auto broadcast(Data&& data, Rank root, const CallOptions& options = {}) {
+    return caller().broadcast(output_of(data), root, options);
+  }
+  template <class In, class Out>
+  requires InputAndOutput<In, Out>
+  auto reduce(In&& in, Out&& out, Rank root,
+              const Reduction<ElementOfRange<In>>& op = ReduceOp::sum,
+              const CallOptions& options = {}) {
+    return caller().reduce(input_of(in), output_of(out), root, op, options);
+  }
+  template <class In, class Out>
+  requires InputAndOutput<In, Out>
+  auto scan(In&& in, Out&& out, const Reduction<ElementOfRange<In>>& op = ReduceOp::sum,
+            const CallOptions& options = {}) {
+    return caller().scan(input_of(in), output_of(out), op, options);
+  }
+  template <class Data>
+  requires InPlace<Data>
+  auto scan(Data&& in_place, const Reduction<ElementOfRange<Data>>& op = ReduceOp::sum,
+            const CallOptions& options = {}) {
+    return caller().scan(output_of(in_place), op, options);
+  }
+  template <class In, class Out>
+  requires InputAndOutput<In, Out>
+  auto exscan(In&& in, Out&& out, const Reduction<ElementOfRange<In>>& op = ReduceOp::sum,
+              const CallOptions& options = {}) {
+    return caller().exscan(input_of(in), output_of(out), op, options);
+  }
+  template <class Data>
+  requires InPlace<Data>
+  auto exscan(Data&& in_place, const Reduction<ElementOfRange<Data>>& op = ReduceOp::sum,
+              const CallOptions& options = {}) {
+    return caller().exscan(output_of(in_place), op, options);
+  }
+  template <class In, class Out>
+  requires InputAndOutput<In, Out>
+  auto all_to_all(In&& in, Out&& out, const CallOptions& options = {}) {
+    return caller().all_to_all(input_of(in), output_of(out), options);
+  }
+  template <class In, class Out>
+  requires(Contiguous<In>&& Writable<Out> && !(ExactInput<In> && ExactOutput<Out>)) auto all_to_all(
+      In&& in, Out&& out, std::span<const std::size_t> counts, const Displacements& displacements,
+      const CallOptions& options = {}) {
+    return caller().all_to_all(input_of(in), output_of(out), counts, displacements, options);
+  }
+  template <class In, class Out>
+  requires InputAndOutput<In, Out>
+  auto gather(In&& in, Out&& out, Rank root, const CallOptions& options = {}) {
+    return caller().gather(input_of(in), output_of(out), root, options);
+  }
+  template <class In, class Out>
+  requires InputAndOutput<In, Out>
+  auto scatter(In&& in, Out&& out, Rank root, const CallOptions& options = {}) {
+    return caller().scatter(input_of(in), output_of(out), root, options);
+  }
+  template <class Data>
+  requires InPlace<Data>
+  auto send_recv(Data&& data, Rank from, Rank to, const CallOptions& options = {}) {
+    return caller().send_recv(output_of(data), from, to, options);
+  }
+
+  template <class In>
+  requires(Contiguous<In> && !ExactInput<In>) auto send(const In& data, Rank to,
+                                                        const CallOptions& options = {}) {
+    return caller().send(input_of(data), to, options);
+  }
+  template <class Data>
+  requires InPlace<Data>
+  auto recv(Data&& data, Rank from, const CallOptions& options = {}) {
+    return caller().recv(output_of(data), from, options);
+  }
+
+ private:
+  Caller& caller() { return static_cast<Caller&>(*this); }
+};
+
+// The collective calls and messages on elements of a type, written once for all who make calls: a
+// Member, which waits (Answer: Status), and Async, which starts or prepares them (Result<Request>).
+//
+// Beside spans they take vectors, arrays and whatever else spellings.h knows, and reduce by what
+// reduction.h offers. Sizes of buffers must agree with each other and the number of ranks; else
+// invalid_argument says which does not.
 
 // What the sizes of two arguments have to do with each other.
 Status size_mismatch(std::string_view what, std::size_t got, std::size_t allowed, int ranks);

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "engine/api/call_parameters.h"
+#include "engine/api/check.h"
 #include "engine/base/splitmix.h"
 #include "engine/run/kernels/integer_reductions.h"
 

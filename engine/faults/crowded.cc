@@ -1,4 +1,5 @@
 // Ranks that are interrupted all the time, or have little processor to run on.
+
 #include <sched.h>
 #include <unistd.h>
 
@@ -8,9 +9,14 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <optional>
 #include <string>
+#include <thread>
+#include <vector>
 
-#include "engine/faults/plays.h"
+#include "engine/api/processes/identity.h"
+#include "engine/faults/fault.h"
 #include "engine/faults/scene.h"
 #include "engine/run/machine.h"
 #include "numa/affinity.h"
@@ -176,6 +182,206 @@ void play_quota(const FaultCase& test, Tally& tally) {
     });
   }
   fresh_start(test, call, tally);
+}
+
+// abort(): from other threads, from signal handlers, twice, at the last step.
+
+namespace {
+
+std::atomic<Communicator*> ended_by_signal{nullptr};
+std::atomic<int> signals_handled{0};
+
+void end_by_signal(int) {
+  if (Communicator* const its = ended_by_signal.load()) its->abort();
+  signals_handled.fetch_add(1);
+}
+
+}  // namespace
+
+void play_abort(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  const CollectiveCase call = good_call(test, dice);
+  const int rounds = rounds_of(call);
+  const Rank victim = dice.below(test.ranks);
+  enum { stranger, two_strangers, signal_inside, signal_anywhere, signal_allocating, last_step };
+  const int kind = dice.below(6);
+  // A process reaches its own threads only.
+  const Rank neighbour = test.processes ? victim : (victim + 1) % test.ranks;
+  const int delay_us = dice.below(400);
+  struct sigaction before {};
+  {
+    Scene scene(test, {.at_once = true, .documented = {Code::aborted}}, tally,
+                {.director_at = victim});
+    if (!scene.works()) return;
+    signals_handled.store(0);
+    struct sigaction action {};
+    action.sa_handler = end_by_signal;
+    sigaction(SIGUSR1, &action, &before);
+    const auto abort_as = [&](const char* who) {
+      scene.judge().mark_fault();
+      scene.communicator().abort(std::string(who) + " pressed a key");
+    };
+    AtRound signals(dice.below(rounds), [&] {
+      scene.judge().mark_fault();
+      raise(SIGUSR1);
+      raise(SIGUSR1);
+      return true;
+    });
+    AtRound last(rounds - 1, [&] {
+      abort_as("the last step");
+      return true;
+    });
+    RoundObserver* observer = kind == signal_inside ? &signals
+                              : kind == last_step   ? &last
+                                                    : nullptr;
+    scene.run(
+        [&](Seat& seat) {
+          ended_by_signal.store(&scene.communicator());
+          scene.arrive();
+          if (kind == signal_allocating && seat.rank() == victim) {
+            // The handler comes in the midst of malloc() or free(), mostly.
+            std::vector<std::unique_ptr<char[]>> held(64);
+            for (std::size_t i = 0; signals_handled.load() == 0 && !scene.over(); i = i * 29 + 1) {
+              held[i % held.size()] = std::make_unique<char[]>(i % 5'000 + 1);
+            }
+          }
+          // Calls until the end comes, where it comes from outside.
+          bool ok = true;
+          do {
+            ok = seat.call(call, {.observer = seat.rank() == victim ? observer : nullptr});
+          } while (ok && observer == nullptr);
+        },
+        [&] {
+          if (observer != nullptr) return;
+          wait_for([&] { return scene.arrived() == test.ranks || scene.any_done(); });
+          sleep_ns(delay_us * 1'000);
+          if (kind == stranger) abort_as("a stranger");
+          if (kind == two_strangers) {
+            std::thread other([&] { abort_as("another"); });
+            abort_as("a stranger");
+            other.join();
+          }
+          if (kind == signal_anywhere || kind == signal_allocating) {
+            // Threads are joined only when we have returned.
+            scene.judge().mark_fault();
+            pthread_kill(scene.thread_of(victim), SIGUSR1);
+            if (kind == signal_anywhere) pthread_kill(scene.thread_of(neighbour), SIGUSR1);
+            wait_for([&] { return signals_handled.load() > 0; });
+          }
+        });
+    sigaction(SIGUSR1, &before, nullptr);
+  }
+  fresh_start(test, call, tally);
+}
+
+// Cycles: a rank's process is killed, those that are left go on without it, and another process
+// takes its place; time and again, in the same processes and under the same name.
+
+namespace {
+
+// What this process has that a communicator may leave behind.
+struct Holdings {
+  std::size_t descriptors = 0, threads = 0, shared_mappings = 0;
+  std::size_t address_space = 0;  // in spans of a communicator's
+
+  static Holdings now() {
+    const auto entries = [](const char* folder) {
+      std::size_t count = 0;
+      for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+        count += entry.path().empty() ? 0 : 1;
+      }
+      return count;
+    };
+    Holdings out{.descriptors = entries("/proc/self/fd"), .threads = entries("/proc/self/task")};
+    std::ifstream mappings("/proc/self/maps");
+    for (std::string line; std::getline(mappings, line);) {
+      if (line.find(kSharedFolder) != std::string::npos) ++out.shared_mappings;
+    }
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    constexpr std::size_t kSpan = std::size_t{1} << 34;  // half of what a communicator reserves
+    out.address_space = pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) / kSpan;
+    return out;
+  }
+  bool operator==(const Holdings&) const = default;
+};
+
+std::string to_string(const Holdings& held) {
+  return std::to_string(held.descriptors) + " descriptors, " + std::to_string(held.threads) +
+         " threads, " + std::to_string(held.shared_mappings) + " shared mappings, " +
+         std::to_string(held.address_space) + " spans of address space";
+}
+
+// One cycle as a case of its own: another collective and algorithm each time, where the case names
+// none.
+FaultCase cycle_of(const FaultCase& test, int number) {
+  FaultCase one = test;
+  Dice dice(test.seed + static_cast<std::uint64_t>(number));
+  one.seed = dice.next() % 1'000'000'000;
+  if (one.algorithm != nullptr) return one;
+  std::vector<const Algorithm*> lines;
+  for (const Algorithm& line : catalogue()) {
+    if (!line.refusal({.ranks = test.ranks})) lines.push_back(&line);
+  }
+  one.algorithm = lines[static_cast<std::size_t>(dice.below(static_cast<int>(lines.size())))];
+  one.collective = one.algorithm->collective;
+  return one;
+}
+
+}  // namespace
+
+void play_cycles(const FaultCase& test, Tally& tally) {
+  ProcessStage stage(test.ranks);
+  // Lives through all of it.
+  const Rank witness = test.ranks - 1;
+  // Of the process of one rank, in this act.
+  Tally mine;
+  FaultCase one;
+  std::unique_ptr<Scene> scene;
+  std::optional<Holdings> at_first;
+  const auto first = [&](Rank r) {
+    one = cycle_of(test, stage.act());
+    Dice dice(one.seed);
+    const CollectiveCase call = good_call(one, dice);
+    const Rank victim = dice.below(test.ranks - 1);
+    const auto signals = fatal_signals();
+    const int signal = signals[static_cast<std::size_t>(stage.act()) % signals.size()];
+    const int delay_us = dice.below(2'000);  // from before they meet on
+    const auto begin_to_end = [&](Rank rank) {
+      if (rank != victim || rank == witness) return;
+      scene->judge().mark_fault();
+      scene->goes(rank);
+      if (!send_me_soon(signal, delay_us)) raise(SIGKILL);  // then it comes now
+    };
+    // Who is killed before it has come is waited for until the deadline.
+    const Promise promise{.timeout = kShort, .documented = {Code::rank_lost, Code::timeout}};
+    mine = {};
+    scene = std::make_unique<Scene>(
+        one, promise, mine, SceneOptions{.before_they_meet = begin_to_end, .stage = &stage});
+    scene->play_rank(r, [&](Seat& seat) {
+      while (seat.call(call) && seat.call(meeting(one, one.ranks))) {
+      }
+    });
+  };
+  const auto report = [&] {
+    ProcessStage::Report out{mine, scene->judge().text()};
+    scene.reset();
+    const Holdings held = Holdings::now();
+    if (!at_first) at_first = held;
+    if (held != *at_first) {
+      ++out.tally.undocumented;
+      out.tally.remark(to_string(one) + ": a process has " + to_string(held) +
+                       "; after its first cycle it had " + to_string(*at_first));
+    }
+    return out;
+  };
+  const auto reports =
+      stage.run({.first = first,
+                 .afresh = [&](Rank r, int ranks) { scene->begin_afresh(r, ranks); },
+                 .report = report,
+                 .acts = test.cycles},
+                to_string(test), tally);
+  for (const ProcessStage::Report& one_report : reports) tally += one_report.tally;
 }
 
 }  // namespace rankine::faults

@@ -1,4 +1,9 @@
-// Ranks that stall, leave, throw or never call.
+// Ranks whose functions may come to an end of their own: by an exception, by pthread_exit(), by
+// pthread_cancel(). Who runs such functions is a team, on its threads; or, where ranks are
+// processes, a thread in each of them that owns its rank's member, so that whatever unwinds its
+// stack takes the rank along.
+
+#include <cxxabi.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -8,18 +13,110 @@
 #include <ctime>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "engine/api/team.h"
 #include "engine/faults/failing_new.h"
-#include "engine/faults/plays.h"
+#include "engine/faults/fault.h"
 #include "engine/faults/scene.h"
-#include "engine/faults/troupe.h"
 #include "engine/run/machine.h"
 
 namespace rankine::faults {
+
+class Troupe {
+ public:
+  // Where the ranks cannot be had, that is judged, and works() is false. Processes meet in run().
+  Troupe(const FaultCase& test, const Promise& promise, Tally& tally);
+  Troupe(const Troupe&) = delete;
+  Troupe& operator=(const Troupe&) = delete;
+
+  bool works() const { return team_ != nullptr || scene_ != nullptr; }
+  Judge& judge() { return scene_ ? scene_->judge() : *judge_; }
+  Communicator& communicator() { return scene_ ? scene_->communicator() : team_->communicator(); }
+
+  struct Functions {
+    std::function<void(Member&, CaseBuffers&)> of_rank;
+    Rank victim = 0;  // whose function may end so
+    // On a further thread where the victim is, meanwhile.
+    std::function<void()> director{};
+    // Where the victim is, when its function has ended: what it threw, or nullptr.
+    std::function<void(const std::exception_ptr&)> ended{};
+  };
+  // Until all have come to their ends. What a team says of the run; nothing where ranks are
+  // processes.
+  std::optional<Status> run(const Functions& functions);
+  // Again, where a team is there, as a further run of it.
+  Team* team() { return team_.get(); }
+
+ private:
+  const FaultCase& test_;
+  std::unique_ptr<Scene> scene_;  // of processes
+  std::unique_ptr<Judge> judge_;  // of a team, as is the rest
+  std::unique_ptr<Team> team_;
+};
+
+Troupe::Troupe(const FaultCase& test, const Promise& promise, Tally& tally) : test_(test) {
+  if (test.processes) {
+    scene_ = std::make_unique<Scene>(test, promise, tally);
+    return;
+  }
+  judge_ = std::make_unique<Judge>(test, promise, tally);
+  auto made = Team::create(team_options(test));
+  if (judge_->answer(made.status())) team_ = std::move(*made);
+}
+
+namespace {
+
+// A rank's function, on this thread, which takes the member along as it ends. (What is caught has
+// no object where GCC unwinds, as in team.cc.)
+[[gnu::no_sanitize("null")]] std::exception_ptr play_alone(std::unique_ptr<Member> mine,
+                                                           CaseBuffers& buffers,
+                                                           const Troupe::Functions& functions) {
+  try {
+    const std::unique_ptr<Member> owned = std::move(mine);
+    functions.of_rank(*owned, buffers);
+  } catch (abi::__forced_unwind&) {
+    throw;  // pthread_exit() or pthread_cancel()
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::optional<Status> Troupe::run(const Functions& functions) {
+  std::thread directs;
+  if (team_ != nullptr) {
+    if (functions.director) directs = std::thread(functions.director);
+    std::vector<CaseBuffers> buffers(static_cast<std::size_t>(test_.ranks));
+    const Status status = team_->run(
+        [&](Member& me) { functions.of_rank(me, buffers[static_cast<std::size_t>(me.rank())]); });
+    if (directs.joinable()) directs.join();
+    if (functions.ended) functions.ended(team_->thrown());
+    return status;
+  }
+  scene_->run([&](Seat& seat) {
+    const bool is_victim = seat.rank() == functions.victim;
+    if (is_victim && functions.director) directs = std::thread(functions.director);
+    std::exception_ptr thrown;
+    std::thread plays(
+        [&] { thrown = play_alone(std::move(seat.member), seat.buffers, functions); });
+    plays.join();
+    if (directs.joinable()) directs.join();
+    if (is_victim && functions.ended) functions.ended(thrown);
+  });
+  return std::nullopt;
+}
+
+// Ranks that stall, leave, throw or never call.
+
 namespace {
 
 // Holds the thread that comes here until it is let go. Async-signal-safe.

@@ -1,20 +1,148 @@
 #include "engine/faults/scene.h"
-#include "engine/api/first_count.h"
 
 #include <sched.h>
 
 #include <algorithm>
 #include <csignal>
+#include <ctime>
+#include <exception>
 #include <iterator>
 #include <optional>
 #include <thread>
+#include <vector>
 
-#include "engine/api/call_parameters.h"
+#include "engine/api/check.h"
+#include "engine/api/environment.h"
+#include "engine/base/deadline.h"
 #include "engine/base/splitmix.h"
 #include "engine/faults/failing_new.h"
+#include "engine/faults/fault.h"
 #include "engine/run/machine.h"
 
 namespace rankine::faults {
+
+std::span<const int> fatal_signals() {
+  static const std::vector<int> all = {
+      SIGHUP,    SIGINT,  SIGQUIT, SIGILL,  SIGTRAP, SIGABRT,  SIGBUS,    SIGFPE,  SIGKILL,
+      SIGUSR1,   SIGSEGV, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM,  SIGSTKFLT, SIGXCPU, SIGXFSZ,
+      SIGVTALRM, SIGPROF, SIGIO,   SIGPWR,  SIGSYS,  SIGRTMIN, SIGRTMAX};
+  return all;
+}
+
+bool send_me_soon(int signal, int delay_us) {
+  std::signal(signal, SIG_DFL);  // whoever started us may ignore it
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, signal);
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  sigevent event{};
+  event.sigev_notify = SIGEV_SIGNAL;
+  event.sigev_signo = signal;
+  timer_t timer{};
+  const itimerspec soon{{0, 0}, {0, 1 + delay_us * 1'000}};
+  return timer_create(CLOCK_MONOTONIC, &event, &timer) == 0 &&
+         timer_settime(timer, 0, &soon, nullptr) == 0;
+}
+
+std::atomic<std::int64_t>* finished_calls = nullptr;
+std::int64_t (*clock_of_promises)() = now_ns;
+
+Judge::Judge(const FaultCase& test, const Promise& promise, Tally& tally)
+    : test_(test), promise_(promise), tally_(tally) {}
+
+void Judge::mark_fault() { fault_ns_->store(clock_of_promises()); }
+
+void Judge::blame(const std::string& what) {
+  const std::lock_guard lock(mutex_);
+  ++tally_.undocumented;
+  tally_.remark(to_string(test_) + ": " + what);
+}
+
+void Judge::blame_wrong(const std::string& what) {
+  const std::lock_guard lock(mutex_);
+  ++tally_.wrong;
+  tally_.remark(to_string(test_) + ": " + what);
+}
+
+void Judge::excuse(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  tally_.impossible = 1;
+  tally_.why_impossible = why;
+}
+
+bool Judge::answer(const Status& status, const std::optional<Codes>& documented) {
+  if (finished_calls != nullptr) finished_calls->fetch_add(1, std::memory_order_relaxed);
+  const Codes allowed = documented.value_or(promise_.documented);
+  {
+    const std::lock_guard lock(mutex_);
+    ++tally_.returned[static_cast<std::size_t>(status.code())];
+  }
+  if (!status.ok() && !allowed.has(status.code())) {
+    blame("undocumented " + std::string(name_of(status.code())) + ": " + status.text());
+  }
+  return status.ok();
+}
+
+bool Judge::call(Member& me, CaseBuffers& buffers, const CollectiveCase& test, const How& how) {
+  buffers.fill(test, me.rank());
+  Call call = call_of(test, buffers);
+  if (how.spoil) how.spoil(call);
+  const std::int64_t begin_ns = clock_of_promises();
+  const Status status = [&] {
+    std::optional<AllocationsCount> counts;
+    if (how.allocations_count) counts.emplace();
+    if (how.make) return how.make(me, call);
+    return how.observer != nullptr ? me.call(call, *how.observer) : me.call(call);
+  }();
+  const std::int64_t end_ns = clock_of_promises();
+  if (how.returned) how.returned();
+
+  const std::string who = "rank " + std::to_string(me.rank()) + ", " + to_string(test);
+  std::string fault;
+  if (answer(status, how.documented)) {
+    fault = buffers.check();
+  } else if (status.code() == Code::invalid_argument) {
+    fault = buffers.check_untouched();
+  } else {
+    fault = buffers.check_around();
+  }
+  if (!fault.empty()) {
+    blame_wrong(who + ": " + std::string(name_of(status.code())) + ", but " + fault);
+  }
+
+  judge_time_and_text(status, begin_ns, end_ns, who, how.excused);
+  return status.ok();
+}
+
+bool Judge::answer_in_time(const Status& status, std::int64_t begin_ns, const std::string& who,
+                           bool excused) {
+  answer(status);
+  judge_time_and_text(status, begin_ns, clock_of_promises(), who, excused);
+  return status.ok();
+}
+
+void Judge::judge_time_and_text(const Status& status, std::int64_t begin_ns, std::int64_t end_ns,
+                                const std::string& who, bool excused) {
+  const std::int64_t fault_ns = fault_ns_->load();
+  const bool at_once = promise_.at_once && fault_ns != 0 && !status.ok();
+  const std::int64_t due_ns =
+      at_once ? std::max(begin_ns, fault_ns) + kGraceNs
+              : deadline_after(begin_ns, deadline_after(kGraceNs, saturated_ns(promise_.timeout)));
+  const std::lock_guard lock(mutex_);
+  if (!excused && end_ns > due_ns) {
+    ++tally_.late;
+    tally_.remark(to_string(test_) + ": " + who + ": " + std::string(name_of(status.code())) +
+                  " came " + std::to_string((end_ns - due_ns) / 1'000'000) + " ms late");
+  }
+  if (promise_.same_text && !status.ok() && status.code() != Code::invalid_argument) {
+    if (!text_) text_ = status.text();
+    if (*text_ != status.text()) {
+      ++tally_.undocumented;
+      tally_.remark(to_string(test_) + ": " + who + " is told '" + status.text() +
+                    "', another rank '" + *text_ + "'");
+    }
+  }
+}
 
 std::uint64_t Dice::next() { return splitmix(state_ += kSplitMixStep); }
 
@@ -286,6 +414,115 @@ void fresh_start(const FaultCase& test, const CollectiveCase& call, Tally& tally
   if (test.processes) return;
   Scene scene(test, {}, tally);
   scene.run([&](Seat& seat) { seat.call(call); });
+}
+
+// Which cases a selection has, and how one is played.
+
+namespace {
+
+// Of the case's place in the whole table, so that a selection's cases are those of the whole run.
+std::uint64_t seed_of(const FaultCase& test, std::uint64_t seed, int repetition) {
+  std::uint64_t hash = seed * 0x100000001b3u;
+  const auto mix = [&hash](std::uint64_t n) {
+    hash = (hash ^ n) * 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 29;
+  };
+  mix(static_cast<std::uint64_t>(test.fault->number));
+  mix(static_cast<std::uint64_t>(test.collective));
+  if (test.algorithm != nullptr) {
+    mix(static_cast<std::uint64_t>(test.algorithm - catalogue().data()) + 1);
+  }
+  mix(static_cast<std::uint64_t>(test.ranks));
+  mix(static_cast<std::uint64_t>(repetition));
+  if (test.processes) mix(1);
+  return hash % 1'000'000'000;  // to be written down
+}
+
+bool is_in(const auto& list, const auto& value) {
+  return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
+}
+
+}  // namespace
+
+std::string to_string(const FaultCase& test) {
+  std::string text = std::to_string(test.fault->number) + " " + std::string(test.fault->name) +
+                     ": " + std::string(name_of(test.collective));
+  if (test.algorithm != nullptr) text += " " + std::string(test.algorithm->name);
+  return text + " among " + std::to_string(test.ranks) +
+         (test.processes ? " processes" : " ranks") + ", seed " + std::to_string(test.seed);
+}
+
+std::vector<FaultCase> cases_of(const Selection& selection) {
+  std::vector<FaultCase> cases;
+  std::vector<int> all_ranks = selection.ranks;
+  if (all_ranks.empty() && selection.processes) {
+    all_ranks.assign(std::begin(kProcessRanks), std::end(kProcessRanks));
+  } else if (all_ranks.empty()) {
+    all_ranks.assign(std::begin(kRanks), std::end(kRanks));
+  }
+  for (const Fault& fault : faults()) {
+    if (!is_in(selection.faults, &fault) || !is_played(fault, selection.processes)) continue;
+    std::vector<FaultCase> of_fault;
+    const auto add = [&](Collective collective, const Algorithm* line, int ranks) {
+      FaultCase test{&fault, collective, line, ranks, 0, selection.processes};
+      const bool in_cycles = fault.play == play_cycles && selection.cycles > 0;
+      const int parts = in_cycles ? (selection.cycles + kMostCycles - 1) / kMostCycles : 1;
+      for (int i = 0; i < selection.repeat * parts; ++i) {
+        test.seed = seed_of(test, selection.seed, i);
+        if (in_cycles)
+          test.cycles = std::min(kMostCycles, selection.cycles - i % parts * kMostCycles);
+        of_fault.push_back(test);
+      }
+    };
+    for (const int ranks : all_ranks) {
+      std::vector<Collective> collectives;
+      for (const Collective collective : all_collectives()) {
+        if (is_in(selection.collectives, collective) &&
+            (fault.applies == nullptr || fault.applies(collective))) {
+          collectives.push_back(collective);
+        }
+      }
+      // What depends on the number of ranks alone is tried with one collective, another each time.
+      if (fault.grain == Grain::ranks && !collectives.empty()) {
+        add(collectives[static_cast<std::size_t>(ranks) % collectives.size()], nullptr, ranks);
+        continue;
+      }
+      for (const Collective collective : collectives) {
+        if (fault.grain == Grain::collective) {
+          add(collective, nullptr, ranks);
+          continue;
+        }
+        for (const Algorithm& line : catalogue()) {
+          if (line.collective == collective && is_in(selection.algorithms, &line) &&
+              !line.refusal({.ranks = ranks})) {
+            add(collective, &line, ranks);
+          }
+        }
+      }
+    }
+    if (selection.sample > 1) {
+      // Those with the lowest hash: the same ones whatever else is selected.
+      const auto order = [](const FaultCase& a, const FaultCase& b) { return a.seed < b.seed; };
+      const std::size_t keep =
+          std::max<std::size_t>(1, of_fault.size() / static_cast<std::size_t>(selection.sample));
+      std::sort(of_fault.begin(), of_fault.end(), order);
+      of_fault.resize(std::min(of_fault.size(), keep));
+    }
+    cases.insert(cases.end(), of_fault.begin(), of_fault.end());
+  }
+  return cases;
+}
+
+Tally play(const FaultCase& test) {
+  Tally tally;
+  tally.cases = 1;
+  try {
+    test.fault->play(test, tally);
+  } catch (const std::exception& error) {
+    ++tally.undocumented;
+    tally.remark(to_string(test) + ": threw " + error.what());
+  }
+  return tally;
 }
 
 }  // namespace rankine::faults

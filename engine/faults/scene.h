@@ -1,29 +1,238 @@
-// N ranks on threads of their own in one communicator, or N processes that have met by a name: the
-// stage on which the files of the fault families play their cases.
-//
-// Where ranks are processes, what a play does in run() happens in copies of this process, one for
-// each rank: each has what was there before, sees of the others what Scene and Judge say, and its
-// own communicator. What they count is added up in the end.
+// Signals that end a process which does nothing about them, and one that comes at any time.
 #pragma once
 
 #include <pthread.h>
+#include <sys/types.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/api/communicator.h"
 #include "engine/api/team.h"
 #include "engine/faults/collective_case.h"
 #include "engine/faults/fault.h"
-#include "engine/faults/judge.h"
-#include "engine/faults/process_stage.h"
+#include "engine/run/interpret.h"
+#include "numa/warnings.h"
 
 namespace rankine::faults {
+
+// All of them: of the real-time ones, which are alike, the first and the last.
+std::span<const int> fatal_signals();
+
+// The calling process gets that signal after that time, wherever it is then, and does nothing about
+// it. False: no timer.
+bool send_me_soon(int signal, int delay_us);
+
+// Makes calls and judges what comes back of them, against what a fault may lead to.
+
+// For calls that must come to their end without a deadline: as long as a communicator gives them.
+inline constexpr std::chrono::milliseconds kLong{30'000};
+// For calls that find out by their deadline.
+inline constexpr std::chrono::milliseconds kShort{40};
+// How late a call may be: after its deadline, or after what ended it.
+inline constexpr std::int64_t kGraceNs = 1'000'000'000;
+
+struct Promise {
+  std::chrono::milliseconds timeout = kLong;  // of the communicator
+  // Whether errors must come within a second of mark_fault() (or of the call's begin, if that is
+  // later), and not only of the deadline.
+  bool at_once = false;
+  Codes documented{};     // beside success
+  bool same_text = true;  // all ranks are told the same reason
+};
+
+// How a call is made.
+struct How {
+  RoundObserver* observer = nullptr;
+  // Instead of Member::call(), and without an observer: by requests, as a message, in a group.
+  std::function<Status(Member&, const Call&)> make{};
+  // The rank's own fault, which excuses it from being on time, but not from being right.
+  bool excused = false;
+  std::function<void(Call&)> spoil{};  // changes the arguments
+  std::function<void()> returned{};    // called as soon as the call has come back
+  std::optional<Codes> documented{};   // beside success, in place of the promise's
+  bool allocations_count = false;      // see failing_new.h
+};
+
+// Thread-safe.
+class Judge {
+ public:
+  Judge(const FaultCase& test, const Promise& promise, Tally& tally);
+  Judge(const Judge&) = delete;
+  Judge& operator=(const Judge&) = delete;
+
+  const Promise& promise() const { return promise_; }
+
+  // Fills the buffers, calls, and judges. Whether the call succeeded.
+  bool call(Member& me, CaseBuffers& buffers, const CollectiveCase& test, const How& how = {});
+  // What a call or a constructor of the engine said, apart from its data. False: it failed.
+  bool answer(const Status& status, const std::optional<Codes>& documented = {});
+
+  // The same, of what was asked for at that time: it must come when promised, and be the same for
+  // all ranks where that is promised. `excused`: but for the time.
+  bool answer_in_time(const Status& status, std::int64_t begin_ns, const std::string& who,
+                      bool excused = false);
+
+  void mark_fault();                    // it happens now
+  void blame(const std::string& what);  // an outcome that is not documented
+  void blame_wrong(const std::string& what);
+  // The case cannot be made here.
+  void excuse(const std::string& why);
+
+  // Where ranks are processes, each has a judge of its own: they share when the fault happened, and
+  // whoever gathers what they say compares the texts. Before any call.
+  void share_fault_time(std::atomic<std::int64_t>& fault_ns) { fault_ns_ = &fault_ns; }
+  // Of the first error that a call or a meeting returned, where all ranks must be told the same.
+  const std::optional<std::string>& text() const { return text_; }
+
+ private:
+  void judge_time_and_text(const Status& status, std::int64_t begin_ns, std::int64_t end_ns,
+                           const std::string& who, bool excused);
+
+  const FaultCase& test_;
+  const Promise promise_;
+  Tally& tally_;
+  std::mutex mutex_;  // guards the tally and the text
+  std::optional<std::string> text_;
+  std::atomic<std::int64_t> own_fault_ns_{0};
+  std::atomic<std::int64_t>* fault_ns_ = &own_fault_ns_;
+};
+
+// What lateness is told by: now_ns, but where a test has a clock of its own, because the load of
+// its machine is not the engine's doing. Set before ranks are at work.
+extern std::int64_t (*clock_of_promises)();
+
+// Counts calls that have come to their ends, for whoever watches this process; nullptr: nobody.
+extern std::atomic<std::int64_t>* finished_calls;
+
+// What the engine warns of while a case is played.
+
+// Hears the warnings of this process, as if none had been given before.
+class Warnings {
+ public:
+  Warnings() {
+    forget_warnings();
+    before_ = set_warning_sink(
+        [this](std::string_view key, std::string_view) { ++heard_[std::string(key)]; });
+  }
+  ~Warnings() { set_warning_sink(std::move(before_)); }
+  Warnings(const Warnings&) = delete;
+  Warnings& operator=(const Warnings&) = delete;
+
+  // Each of these once, and nothing else.
+  void expect(const std::vector<std::string>& keys, Judge& judge) const {
+    std::map<std::string, int> wanted;
+    for (const std::string& key : keys) wanted[key] = 1;
+    if (heard_ == wanted) return;
+    std::string text = "warnings:";
+    for (const auto& [key, times] : heard_) text += " " + key + " " + std::to_string(times) + "x";
+    judge.blame(text);
+  }
+  bool heard(const std::string& key) const { return heard_.contains(key); }
+
+ private:
+  std::map<std::string, int> heard_;
+  WarningSink before_;
+};
+
+// Ranks that are processes, for a scene (scene.h): forked by the process that plays the case, and
+// watched by it until all have come to their ends, as they may or as they may not.
+//
+// A rank plays; when all ranks have played, or have gone, those that are left begin afresh among
+// themselves, in the same processes; what each has counted comes back through a page that they
+// share. What they leave in /dev/shm is an outcome that is not documented. Where there are several
+// acts, those that are left play the next one, too, with new processes in the others' places.
+
+class ProcessStage {
+ public:
+  // What one rank's process has to tell.
+  struct Report {
+    Tally tally{};
+    std::optional<std::string> text{};  // of the error that its communicator ended with
+  };
+  struct Play {
+    std::function<void(Rank)> first;
+    // As this rank of so many.
+    std::function<void(Rank rank, int ranks)> afresh;
+    std::function<Report()> report;  // of this act
+    int acts = 1;
+  };
+
+  explicit ProcessStage(int ranks);
+  ~ProcessStage();
+  ProcessStage(const ProcessStage&) = delete;
+  ProcessStage& operator=(const ProcessStage&) = delete;
+
+  // In a process without other threads, once: all of it. What the ranks report, act by act; deaths
+  // that nobody has announced and files that are left are added to `tally`, with `who` before each
+  // remark. Errors: no process.
+  std::vector<Report> run(const Play& play, const std::string& who, Tally& tally);
+
+  // A name for communicators of these ranks, which no other stage has.
+  const std::string& name() const { return name_; }
+
+  // In the ranks' processes, too; each sees what the others have done in this act.
+  int act() const { return page_->act.load(); }  // from 0
+  std::atomic<std::int64_t>& fault_ns() { return page_->fault_ns; }
+  std::atomic<int>& started() { return page_->started; }
+  std::atomic<int>& done() { return page_->done; }
+  std::atomic<int>& arrived() { return page_->arrived; }
+  // The calling rank's process is going to end, stop or become another program, of which nobody
+  // hears before all others have come to their ends.
+  void goes(Rank r) { place(r).state.store(State::going); }
+
+ private:
+  enum class State : int { playing, going, played, told };
+  struct Place {
+    std::atomic<State> state{State::playing};
+    Rank rank_afresh = 0;     // published by Page::afresh
+    std::uint32_t bytes = 0;  // of the report
+    char report[32'000];
+  };
+  struct Page {
+    std::atomic<std::int64_t> fault_ns;
+    std::atomic<int> started, done, arrived;
+    std::atomic<int> afresh;  // how many ranks begin afresh; 0: not yet
+    std::atomic<int> act;     // publishes all of that, and the places
+  };
+
+  Place& place(Rank r) { return places_[r]; }
+  [[noreturn]] void live(Rank r, const Play& play);
+  void tell(Rank r, const Report& report);
+  void play_act(Rank r, const Play& play);
+  void start_missing(const Play& play);
+  // As it was before the first one.
+  void begin_act(int act);
+  std::optional<Report> hear(Rank r);
+  // Whether that rank's process has ended, and how, if nobody has been told of it.
+  bool has_ended(Rank r, const std::string& who, Tally& tally);
+  void end(Rank r);
+
+  const int ranks_;
+  const std::string name_;
+  std::size_t bytes_ = 0;
+  Page* page_ = nullptr;
+  Place* places_ = nullptr;
+  std::vector<pid_t> processes_;  // 0: has ended
+};
+
+// N ranks on threads of their own in one communicator, or N processes that have met by a name: the
+// stage on which the files of the fault families play their cases.
+//
+// Where ranks are processes, what a play does in run() happens in copies of this process, one for
+// each rank: each has what was there before, sees of the others what Scene and Judge say, and its
+// own communicator. What they count is added up in the end.
 
 // Under it a forked child may have no threads.
 #if defined(__SANITIZE_THREAD__)

@@ -1,5 +1,4 @@
 #include "engine/faults/fault.h"
-#include "engine/faults/plays.h"
 
 namespace rankine::faults {
 namespace {

@@ -21,7 +21,7 @@
 
 #include "engine/api/team.h"
 #include "engine/faults/failing_new.h"
-#include "engine/faults/plays.h"
+#include "engine/faults/fault.h"
 #include "engine/faults/scene.h"
 #include "engine/run/machine.h"
 #include "numa/affinity.h"

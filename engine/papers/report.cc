@@ -3,14 +3,15 @@
 #include <fmt/format.h>
 #include <tbb/parallel_invoke.h>
 
+#include <algorithm>
 #include <mutex>
 #include <numeric>
 #include <ostream>
 #include <utility>
 
+#include "engine/base/units.h"
 #include "engine/papers/condition.h"
-#include "engine/papers/execution.h"
-#include "engine/papers/report_row.h"
+#include "engine/papers/evaluate.h"
 
 namespace rankine::claims {
 namespace {
@@ -220,6 +221,252 @@ std::string golden_line(const Finding& finding) {
     line += ": by " + finding.needs;
   }
   return line;
+}
+
+namespace {
+
+std::string verdict_text(const Finding& finding) {
+  std::string text(words_of(finding.verdict));
+  if (finding.verdict == Verdict::conditional) text += " " + finding.condition;
+  if (!finding.exception.empty()) text += ", but where " + finding.exception;
+  return text;
+}
+
+std::string stated_text(const Claim& claim) {
+  if (claim.printed.empty()) return claim.stated;
+  if (claim.stated.empty()) return claim.printed;
+  return fmt::format("{} = {}", claim.printed, claim.stated);
+}
+
+// "~ stated/50" is a share of one side, "~ 1/10" a distance.
+std::string relation_text(const Claim& claim) {
+  if (!claim.printed.empty()) return "rounds to";
+  if (!claim.relation.starts_with("~ ")) return claim.relation;
+  const std::string allowed = claim.relation.substr(2);
+  for (const std::string side : {"stated", "found"}) {
+    if (!allowed.starts_with(side + "/")) continue;
+    const Value share = formulas::evaluate(allowed.substr(side.size() + 1), Letters{});
+    return fmt::format("=, within {:.4g} %",
+                       static_cast<double>((Value(100) / share).approximate()));
+  }
+  return "=, within " + allowed;
+}
+
+// In decimals beside a printed number.
+std::string number(const Claim& claim, const Value& value) {
+  return claim.printed.empty() ? to_string(value) : to_string(Value::real(value.approximate()));
+}
+
+std::string case_text(const Finding& finding, const Case& c) {
+  const Claim& claim = *finding.claim;
+  const std::string letters = describe(finding.order, c.letters);
+  std::string text = fmt::format("{}{}stated {}, found {}", letters, letters.empty() ? "" : ": ",
+                                 claim.printed.empty() ? to_string(c.stated) : claim.printed,
+                                 number(claim, c.found));
+  if (c.allowed)
+    text += fmt::format(" (within {:.4g})", static_cast<double>(c.allowed->approximate()));
+  if (!c.agrees) text += "  <- differ";
+  return text;
+}
+
+std::string cases_text(const Finding& finding) {
+  const auto agreeing = std::count_if(finding.cases.begin(), finding.cases.end(),
+                                      [](const Case& c) { return c.agrees; });
+  std::string text = fmt::format("{} of {}", agreeing, counted(finding.cases.size(), "case"));
+  if (finding.executed > 0) text += fmt::format(", {} executed", finding.executed);
+  if (finding.skipped > 0) text += fmt::format(", {} not defined", finding.skipped);
+  return text;
+}
+
+}  // namespace
+
+ReportRow report_row(const Finding& finding) {
+  ReportRow row;
+  row.verdict = verdict_text(finding);
+  row.why = finding.verdict == Verdict::beyond_model && !finding.reason.empty()
+                ? finding.reason
+                : finding.claim->why;
+  if (!finding.measured.empty()) {
+    row.stated = finding.said;
+    row.relation = "within";
+    row.shown = fmt::format("stated {}, found {}", finding.said, finding.measured);
+    for (const Finding::Again& by : finding.again) {
+      row.again.push_back(fmt::format("by {}: found {}", name_of(by.fidelity), by.measured));
+    }
+    if (!finding.needs.empty()) row.needs = finding.needs;
+    if (finding.executed > 0) row.cases = fmt::format("{} executed", finding.executed);
+    return row;
+  }
+  row.stated = stated_text(*finding.claim);
+  row.relation = relation_text(*finding.claim);
+  const Case *own = finding.own(), *shown = finding.shown();
+  if (own != nullptr) row.own = case_text(finding, *own);
+  if (shown != nullptr && shown != own) row.shown = case_text(finding, *shown);
+  if (shown != nullptr) row.cases = cases_text(finding);
+  return row;
+}
+
+std::vector<std::string> summary_lines(const Totals& totals) {
+  std::vector<std::string> lines;
+  for (int k = 0; k < kKinds; ++k) {
+    const auto kind = static_cast<Kind>(k);
+    std::string line = fmt::format("{} {}:", totals.of_kind(kind), name_of(kind));
+    bool first = true;
+    for (int v = 0; v < kVerdicts; ++v) {
+      if (totals.of[k][v] == 0) continue;
+      line += fmt::format("{} {} {}", first ? "" : ",", totals.of[k][v],
+                          words_of(static_cast<Verdict>(v)));
+      first = false;
+    }
+    if (!first) lines.push_back(std::move(line));
+  }
+  lines.push_back(fmt::format(
+      "{} claims. {} different runs made by live ranks under the virtual clock, {} of them with "
+      "another result.",
+      totals.claims, totals.executed, totals.faults));
+  constexpr std::string_view kReasons[kUnexecuted] = {"", "of more ranks than a communicator takes",
+                                                      "beyond the model or the catalogue"};
+  int rows = 0;
+  std::string reasons;
+  for (int u = 1; u < kUnexecuted; ++u) {
+    if (totals.unexecuted[u] == 0) continue;
+    rows += totals.unexecuted[u];
+    reasons +=
+        fmt::format("{} {} {}", reasons.empty() ? ";" : ",", totals.unexecuted[u], kReasons[u]);
+  }
+  if (rows > 0) {
+    lines.push_back(
+        fmt::format("Rows on a network of which nothing is executed: {}{}.", rows, reasons));
+  }
+  return lines;
+}
+
+// The report as a document: Markdown and HTML, one table of rows per paper.
+
+namespace {
+
+std::string in_markdown(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|' || c == '<') out += '\\';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out;
+}
+
+std::string in_html(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '&':
+        out += "&amp;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+// The cells of a row, in the order of the head.
+constexpr std::string_view kHead[] = {"where",        "the paper says", "verdict", "kind",
+                                      "as a formula", "found",          "why"};
+std::vector<std::string> cells(const Finding& finding) {
+  const Claim& claim = *finding.claim;
+  const ReportRow row = report_row(finding);
+  std::string formula = row.stated;
+  if (!claim.found.empty()) formula += fmt::format(" {} {}", row.relation, claim.found);
+  std::string found = row.own;
+  std::vector<std::string> rest = {row.shown, row.cases};
+  rest.insert(rest.begin() + 1, row.again.begin(), row.again.end());
+  if (!row.needs.empty()) rest.push_back("needs " + row.needs);
+  for (const std::string& more : rest) {
+    if (!more.empty()) found += (found.empty() ? "" : "; ") + more;
+  }
+  return {claim.where, claim.text, row.verdict, std::string(name_of(claim.kind)),
+          formula,     found,      row.why};
+}
+
+// Calls begin(paper) and end() around the rows of each paper that has any.
+template <class Begin, class Row, class End>
+void for_each_paper(const std::vector<Finding>& findings, const Filter& filter, const Begin& begin,
+                    const Row& row, const End& end) {
+  const Paper* paper = nullptr;
+  for (const Finding& finding : findings) {
+    if (!filter.shows(finding)) continue;
+    if (finding.paper != paper) {
+      if (paper != nullptr) end();
+      begin(*finding.paper);
+      paper = finding.paper;
+    }
+    row(finding);
+  }
+  if (paper != nullptr) end();
+}
+
+constexpr std::string_view kStyle =
+    "body{font:15px/1.4 sans-serif;margin:2rem auto;max-width:90rem;padding:0 1rem}"
+    "table{border-collapse:collapse;width:100%}th,td{border:1px solid #bbb;padding:.3rem .5rem;"
+    "text-align:left;vertical-align:top}code{font-size:.9em}.holds td:nth-child(3){color:#17692a}"
+    ".conditional td:nth-child(3){color:#8a5a00}.fails td:nth-child(3){color:#a31515}.beyond_model "
+    "td:nth-child(3){color:#555}"
+    "@media print{body{font-size:10px;margin:0}}";
+
+}  // namespace
+
+void print_markdown(std::ostream& out, const std::vector<Finding>& findings, const Filter& filter) {
+  out << "# Claims of the papers\n\n";
+  for (const std::string& line : summary_lines(totals_of(findings))) out << "- " << line << "\n";
+  for_each_paper(
+      findings, filter,
+      [&out](const Paper& paper) {
+        out << fmt::format("\n## {}\n\n{}\n\n|", paper.title, paper.letters);
+        for (const std::string_view name : kHead) out << " " << name << " |";
+        out << "\n|";
+        for (std::size_t i = 0; i < std::size(kHead); ++i) out << "---|";
+        out << "\n";
+      },
+      [&out](const Finding& finding) {
+        out << "|";
+        for (const std::string& cell : cells(finding)) out << " " << in_markdown(cell) << " |";
+        out << "\n";
+      },
+      [] {});
+}
+
+void print_html(std::ostream& out, const std::vector<Finding>& findings, const Filter& filter) {
+  out << "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Claims of the "
+         "papers</title><style>"
+      << kStyle << "</style></head><body>\n<h1>Claims of the papers</h1>\n<ul>\n";
+  for (const std::string& line : summary_lines(totals_of(findings))) {
+    out << "<li>" << in_html(line) << "</li>\n";
+  }
+  out << "</ul>\n";
+  for_each_paper(
+      findings, filter,
+      [&out](const Paper& paper) {
+        out << fmt::format("<h2>{}</h2>\n<p>{}</p>\n<table>\n<tr>", in_html(paper.title),
+                           in_html(paper.letters));
+        for (const std::string_view name : kHead) out << "<th>" << name << "</th>";
+        out << "</tr>\n";
+      },
+      [&out](const Finding& finding) {
+        out << fmt::format("<tr id=\"{}\" class=\"{}\">", in_html(finding.claim->id),
+                           name_of(finding.verdict));
+        for (const std::string& cell : cells(finding)) out << "<td>" << in_html(cell) << "</td>";
+        out << "</tr>\n";
+      },
+      [&out] { out << "</table>\n"; });
+  out << "</body></html>\n";
 }
 
 }  // namespace rankine::claims

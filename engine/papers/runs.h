@@ -49,8 +49,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/papers/parameter_sets.h"
-#include "engine/read/fidelity.h"
+#include "engine/papers/condition.h"
+#include "engine/read/flow.h"
 
 namespace rankine::reproduce {
 struct Outcome;

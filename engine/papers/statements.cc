@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "engine/papers/claim.h"
-#include "engine/papers/printed_trivance.h"
+#include "engine/papers/figures.h"
 
 namespace rankine::reproduce {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/papers/claim.h"
 #include "engine/papers/figures.h"
-#include "engine/papers/statement.h"
 
 namespace rankine::reproduce {
 

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "algorithms/value.h"
-#include "engine/papers/contenders.h"
 #include "engine/papers/profiles.h"
 
 namespace rankine::reproduce {

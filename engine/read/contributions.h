@@ -7,13 +7,22 @@
 // representation, so equal sets are equal numbers.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "algorithms/schedule/collective.h"
 #include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/schedule.h"
+#include "engine/base/splitmix.h"
+#include "engine/network/cells.h"
 
 namespace rankine {
 
@@ -116,6 +125,310 @@ class ContributionPool {
   std::vector<Remembered> sums_[2];                   // hash tables; by `disjoint`
   std::size_t sums_held_[2] = {0, 0};
   Words left_, right_;  // scratch
+};
+
+// In which way the sums of one rank are added up, where it stands for all (everyone.h): trees of
+// additions as that rank sees them, so that two ranks' trees can be compared that are nowhere
+// written out.
+
+// A tree, turned by a rank. Numbers below 1: none.
+struct RotatedTree {
+  int tree = 0;
+  Rank by = 0;
+  auto operator<=>(const RotatedTree&) const = default;
+};
+
+// A sum adds in the order of the lowest rank of each of its parts (schedule.h), so which parts it
+// has says how it is added up; the ranks that they come from say in which order. Not thread-safe.
+class SumTrees {
+ public:
+  explicit SumTrees(const Rotation& rotation) : rotation_(rotation) {}
+
+  // A rank's own contribution.
+  RotatedTree of(Rank r) const { return {kLeaf, r}; }
+  RotatedTree rotated(RotatedTree tree, Rank by) const {
+    return {tree.tree, rotation_.rotated(tree.by, by)};
+  }
+  // The sum of two or more, in one addition.
+  RotatedTree sum(std::vector<RotatedTree> parts);
+  // Whether both are added up alike. Of trees that are not the same one turned alike this takes as
+  // long as they are large, once.
+  bool same(RotatedTree a, RotatedTree b);
+
+ private:
+  static constexpr int kLeaf = 1;
+  const std::vector<RotatedTree>& parts_of(int tree) const {
+    return parts_[static_cast<std::size_t>(tree - kLeaf - 1)];
+  }
+  Rank lowest(RotatedTree tree) const;
+  // The parts of one, by the lowest rank of each.
+  std::vector<std::pair<Rank, RotatedTree>> in_order(RotatedTree tree) const;
+
+  const Rotation& rotation_;
+  std::vector<std::vector<RotatedTree>> parts_;      // ascending
+  std::map<std::vector<RotatedTree>, int> numbers_;  // of trees
+  std::map<std::pair<RotatedTree, RotatedTree>, bool> compared_;
+};
+
+// In which brackets and order the values of all places are added up (schedule.h says in which order
+// a round adds), so that ranks' results can be compared: what the verifier keeps beside sets of
+// contributions where an all-reduce is to leave the same bits everywhere.
+
+// How the value of a place was added up. All bits zero: nothing is there.
+struct Sum {
+  std::uint64_t tree;  // a hash of the tree of additions, in order; or its number in SumTrees
+  Rank lowest;         // that is in it; or by which rank the tree is turned
+  bool operator==(const Sum&) const = default;
+};
+
+// Not thread-safe.
+class SumOrder {
+ public:
+  // `one`: whose part stands for all, and has number 0; nullptr: none does.
+  SumOrder(const Schedule& schedule, const Goal& goal, const Everyone* one)
+      : one_(one),
+        blocks_(schedule.blocks),
+        sums_(schedule, goal, one != nullptr ? 1 : static_cast<std::size_t>(schedule.ranks)) {
+    if (one != nullptr) trees_.emplace(one->rotation());
+  }
+
+  // A rank's own contribution is there at first.
+  void begin_with(Rank r, const Run& run) {
+    const Sum own = trees_ ? sum_of(trees_->of(r))
+                           : Sum{mixed(~std::uint64_t{0}, static_cast<std::uint64_t>(r)), r};
+    sums_.change(static_cast<std::size_t>(r), 0, run, [&own](Block, int, Sum& sum) { sum = own; });
+  }
+  // visit(first block, how many, sum) of neighbouring blocks, in order, as many at once as are
+  // alike.
+  template <class Visit>
+  void read(std::size_t rank, int plane, const Run& run, const Visit& visit) const {
+    sums_.read(rank, plane, run, visit);
+  }
+  // Where one stands for all: as a receiver sees it, to whom the sender is `sender`.
+  Sum rotated(const Sum& sum, Rank sender) const {
+    return sum_of(trees_->rotated(tree_of(sum), sender));
+  }
+  // In this round, at each of these blocks.
+  void arrives(std::size_t rank, int plane, const Run& run, const Sum& sum, bool is_copy) {
+    arrived_.push_back({rank, plane, run.first, run.count, sum, is_copy});
+  }
+  // What the round's arrivals make of the sums, all at once: a place adds what is there and all
+  // that it receives, in the language's order.
+  void end_round() {
+    sort();
+    if (cut_where_others_end()) sort();
+    for (std::size_t begin = 0, end; begin < arrived_.size(); begin = end) {
+      const Arrival& first = arrived_[begin];
+      end = begin;
+      while (end < arrived_.size() && arrived_[end].same_places(first)) ++end;
+      const std::span<const Arrival> all(&first, end - begin);
+      sums_.change(
+          first.rank, first.plane, {first.first, first.count, 1}, [&](Block, int, Sum& there) {
+            const bool adds = !first.is_copy && (there.tree != 0 || all.size() > 1);
+            there = !adds ? first.sum : trees_ ? added_tree(there, all) : added(there, all);
+          });
+    }
+    arrived_.clear();
+  }
+
+  // The first of these blocks that rank `r` adds up in another way than rank 0.
+  std::optional<Block> difference(Rank r, Block first, int count) const {
+    std::optional<Block> found;
+    read(static_cast<std::size_t>(r), 0, {first, count, 1}, [&](Block b, int n, const Sum& sum) {
+      read(0, 0, {b, n, 1}, [&](Block at, int, const Sum& first_rank) {
+        if (!found && sum.tree != first_rank.tree) found = at;
+      });
+    });
+    return found;
+  }
+  // One that stands for all adds up as its next one does along each dimension, and so all do; or
+  // the rank and the block that do not.
+  std::optional<std::pair<Rank, Block>> difference_to_next() {
+    const Rotation& rotation = one_->rotation();
+    for (Rank next = 1, d = static_cast<int>(rotation.dims().size()); d-- > 0;) {
+      const int size = rotation.dims()[static_cast<std::size_t>(d)];
+      for (Block b = 0; size > 1 && b < blocks_; ++b) {
+        const Block at_next = rotation.rotated(IndexList(b), rotation.back(next)).front();
+        const RotatedTree here = tree_of(sums_.at(0, 0, b));
+        const RotatedTree there = tree_of(rotated(sums_.at(0, 0, at_next), next));
+        if (!trees_->same(here, there)) return std::pair(next, b);
+      }
+      next *= size;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  // At neighbouring blocks of a rank, which all get the same.
+  struct Arrival {
+    std::size_t rank;
+    int plane;
+    Block first;
+    int count;
+    Sum sum;
+    bool is_copy;
+
+    Block end() const { return first + count; }
+    bool same_places(const Arrival& other) const {
+      return rank == other.rank && plane == other.plane && first == other.first &&
+             count == other.count;
+    }
+  };
+
+  void sort() {
+    std::stable_sort(arrived_.begin(), arrived_.end(), [](const Arrival& a, const Arrival& b) {
+      return std::tie(a.rank, a.plane, a.first, a.count, a.sum.lowest) <
+             std::tie(b.rank, b.plane, b.first, b.count, b.sum.lowest);
+    });
+  }
+  // So that of any two arrivals all places are the same, or none. Whether that changed anything.
+  bool cut_where_others_end() {
+    using Place = std::tuple<std::size_t, int, Block>;
+    const auto overlap = [](const Arrival& a, const Arrival& b) {
+      return a.rank == b.rank && a.plane == b.plane && b.first < a.end() && !a.same_places(b);
+    };
+    if (std::adjacent_find(arrived_.begin(), arrived_.end(), overlap) == arrived_.end()) {
+      return false;
+    }
+    std::vector<Place> ends;
+    for (const Arrival& arrival : arrived_) {
+      ends.emplace_back(arrival.rank, arrival.plane, arrival.first);
+      ends.emplace_back(arrival.rank, arrival.plane, arrival.end());
+    }
+    std::sort(ends.begin(), ends.end());
+    std::vector<Arrival> cut;
+    for (Arrival rest : arrived_) {
+      const Place place(rest.rank, rest.plane, rest.first);
+      auto end = std::upper_bound(ends.begin(), ends.end(), place);
+      while (std::get<2>(*end) < rest.end()) {  // its own end is among them
+        Arrival part = rest;
+        part.count = std::get<2>(*end) - rest.first;
+        rest.first += part.count;
+        rest.count -= part.count;
+        if (part.count > 0) cut.push_back(part);
+        ++end;
+      }
+      cut.push_back(rest);
+    }
+    arrived_ = std::move(cut);
+    return true;
+  }
+  static Sum added(const Sum& there, std::span<const Arrival> arrived) {
+    bool own = there.tree != 0;  // is still to be added
+    std::uint64_t tree = 2;
+    for (const Arrival& arrival : arrived) {
+      if (own && there.lowest < arrival.sum.lowest) {
+        tree = mixed(tree, there.tree);
+        own = false;
+      }
+      tree = mixed(tree, arrival.sum.tree);
+    }
+    if (own) tree = mixed(tree, there.tree);
+    const Rank lowest = arrived.front().sum.lowest;
+    return {tree, there.tree != 0 ? std::min(there.lowest, lowest) : lowest};
+  }
+  Sum added_tree(const Sum& there, std::span<const Arrival> arrived) {
+    std::vector<RotatedTree> parts;
+    if (there.tree != 0) parts.push_back(tree_of(there));
+    for (const Arrival& arrival : arrived) parts.push_back(tree_of(arrival.sum));
+    return sum_of(trees_->sum(std::move(parts)));
+  }
+  static RotatedTree tree_of(const Sum& sum) { return {static_cast<int>(sum.tree), sum.lowest}; }
+  static Sum sum_of(RotatedTree tree) { return {static_cast<std::uint64_t>(tree.tree), tree.by}; }
+
+  const Everyone* const one_;
+  const int blocks_;
+  CellTable<Sum> sums_;
+  std::optional<SumTrees> trees_;  // where one stands for all
+  std::vector<Arrival> arrived_;   // in this round
+};
+
+// Whether ranks that talk through bounded mailboxes ever wait for one another for ever.
+//
+// Every ordered pair of ranks has a mailbox of a fixed capacity. A sender waits while it is full, a
+// receiver while it is empty, and a rank does one thing after the other. That is a Kahn network:
+// how far each rank gets does not depend on who is scheduled when, so replaying one order decides
+// for all.
+//
+// A round is replayed at a time. Where it does not run to its end, the ranks that are left wait for
+// each other in a circle (every send has its receive in the same round), and no later round frees
+// them; where it does, all mailboxes are empty again.
+
+// In which order a rank works through its messages of one round.
+enum class MessageOrder : unsigned char {
+  sub_rounds,      // the j-th message of a pair in this round belongs to sub-round j / capacity; in
+                   // every sub-round all sends in the order stated, then all receives
+  sends_first,     // all sends in the order stated, then all receives
+  receives_first,  // the other way round
+  statement,       // sends and receives mixed, as stated
+};
+
+// Not thread-safe. Time and memory are linear in the messages of a round.
+class MailboxReplay {
+ public:
+  // capacity: messages that a mailbox holds, at least 1.
+  MailboxReplay(int ranks, int capacity, MessageOrder order);
+  // Of one rank that stands for all, where everyone does the same (everyone.h) and all of them do
+  // it at once. Not in the order of `statement`, in which they do not do the same: who is stated
+  // first sends before it receives.
+  MailboxReplay(const Everyone& all, int capacity, MessageOrder order);
+
+  // The next message of the round, in the order stated; from != to.
+  void add(Rank from, Rank to) {
+    if (rotation_ != nullptr) to = rotation_->rotated(to, rotation_->back(from));
+    messages_.push_back({rotation_ != nullptr ? 0 : from, to, 0, 0});
+  }
+
+  struct Circle {
+    Rank rank;         // the lowest rank of it
+    std::string text;  // "rank 0 waits to send to 1 (8 messages unread), rank 1 waits ..."
+  };
+
+  // Runs the messages added since the last call. After a circle the replay is of no more use.
+  std::optional<Circle> end_round();
+
+ private:
+  struct Message {
+    Rank from, to;
+    std::uint32_t mailbox;
+    std::uint32_t sub_round;
+  };
+  struct Mailbox {
+    Rank from, to;
+    std::uint32_t stated = 0;  // messages of this round
+    std::uint32_t unread = 0;
+    bool sender_waits = false, receiver_waits = false;
+  };
+  struct Action {
+    std::uint32_t mailbox;
+    bool is_send;
+  };
+  struct Program {
+    std::vector<Action> actions;
+    std::size_t next = 0;
+  };
+
+  std::uint32_t mailbox_of(Rank from, Rank to);
+  void sort_into_sub_rounds(std::uint32_t sub_rounds);
+  void write_programs();
+  void push(Rank rank, std::uint32_t mailbox, bool is_send);
+  void run(Rank rank);
+  std::optional<Circle> circle() const;
+
+  // Who does what is to be done there: all are one where one stands for all.
+  Rank doer(Rank r) const { return rotation_ != nullptr ? 0 : r; }
+
+  std::uint64_t ranks_;
+  const Rotation* rotation_ = nullptr;  // where one rank stands for all
+  std::uint32_t capacity_;
+  MessageOrder order_;
+  std::vector<Message> messages_, sorted_;
+  std::vector<std::uint32_t> sub_round_ends_;
+  std::vector<Mailbox> mailboxes_;    // of the pairs of this round
+  std::vector<std::uint32_t> table_;  // hash table of 1 + index into mailboxes_, 0: free
+  std::vector<Program> programs_;     // one per rank
+  std::vector<Rank> busy_;            // ranks with a program
+  std::vector<Rank> ready_;           // ranks that may have something to do
 };
 
 }  // namespace rankine

@@ -1,4 +1,4 @@
-#include "engine/read/packets.h"
+#include "engine/read/flow.h"
 
 #include <algorithm>
 #include <limits>
@@ -7,7 +7,6 @@
 
 #include "engine/network/round_prices.h"
 #include "engine/read/carried_schedule.h"
-#include "engine/read/message_order.h"
 
 namespace rankine {
 namespace {

@@ -12,7 +12,6 @@
 #include "engine/base/units.h"
 #include "engine/network/cells.h"
 #include "engine/read/contributions.h"
-#include "engine/read/sum_order.h"
 
 namespace rankine {
 namespace {

@@ -41,7 +41,7 @@
 
 #include "algorithms/schedule/collective.h"
 #include "algorithms/schedule/schedule.h"
-#include "engine/read/mailbox_replay.h"
+#include "engine/read/contributions.h"
 
 namespace rankine {
 

@@ -5,7 +5,6 @@
 
 #include "engine/base/json_text.h"
 #include "engine/read/flow.h"
-#include "engine/read/packets.h"
 #include "engine/tools/memory.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/port_budget.h"

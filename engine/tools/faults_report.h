@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/faults/runner.h"
+#include "engine/faults/fault.h"
 #include "engine/tools/console.h"
 
 namespace rankine::tools {

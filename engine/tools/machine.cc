@@ -9,7 +9,7 @@
 #include <ctime>
 #include <utility>
 
-#include "engine/api/tuning/hardware.h"
+#include "engine/api/tuning/tuning.h"
 #include "engine/run/kernels/reduce.h"
 #include "numa/cpu_list.h"
 

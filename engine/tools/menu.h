@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "engine/read/menu.h"
+#include "engine/read/count.h"
 #include "engine/tools/arguments.h"
 
 namespace rankine::tools {

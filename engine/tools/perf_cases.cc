@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "algorithms/catalogue.h"
-#include "engine/api/call_parameters.h"
 #include "engine/api/check.h"
 #include "engine/network/segments.h"
 #include "engine/network/simulate.h"

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/api/call.h"
 #include "engine/api/communicator.h"
-#include "engine/api/order.h"
 #include "engine/run/kernels/types.h"
 #include "engine/run/plan.h"
 #include "engine/tools/algorithm_arguments.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "algorithms/catalogue.h"
-#include "engine/api/call_parameters.h"
+#include "engine/api/check.h"
 #include "engine/api/tuning/choose.h"
 #include "engine/network/predict.h"
 #include "engine/tools/machine.h"

@@ -8,7 +8,7 @@
 
 #include "algorithms/catalogue.h"
 #include "engine/network/simulate.h"
-#include "engine/read/fidelity.h"
+#include "engine/read/flow.h"
 
 namespace rankine::tools {
 

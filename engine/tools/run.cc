@@ -10,7 +10,6 @@
 #include <span>
 #include <vector>
 
-#include "engine/api/call_parameters.h"
 #include "engine/api/check.h"
 #include "engine/api/network.h"
 #include "engine/base/deadline.h"

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/read/round_view.h"
+#include "engine/read/draw.h"
 #include "engine/tools/svg.h"
 
 namespace rankine::tools {

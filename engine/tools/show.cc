@@ -14,7 +14,6 @@
 #include "engine/network/fabric.h"
 #include "engine/read/count.h"
 #include "engine/read/draw.h"
-#include "engine/read/round_view.h"
 #include "engine/tools/lesson/written_schedule.h"
 #include "engine/tools/parameters_json.h"
 #include "engine/tools/port_budget.h"

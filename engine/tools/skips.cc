@@ -16,7 +16,7 @@
 #include "engine/base/units.h"
 #include "engine/network/simulate.h"
 #include "engine/read/flow.h"
-#include "engine/read/skip_search.h"
+#include "engine/read/sweep.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/question_arguments.h"
 #include "engine/tools/table.h"

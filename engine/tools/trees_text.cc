@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/read/round_view.h"
+#include "engine/read/draw.h"
 
 namespace rankine::tools {
 namespace {

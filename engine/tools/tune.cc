@@ -8,7 +8,6 @@
 #include <ostream>
 #include <span>
 
-#include "engine/api/tuning/machine_model.h"
 #include "engine/api/tuning/tuning.h"
 #include "engine/network/fabric.h"
 #include "engine/tools/c_real_trials.h"

@@ -6,7 +6,7 @@
 #include "algorithms/catalogue.h"
 #include "algorithms/closed_form.h"
 #include "algorithms/formula.h"
-#include "engine/papers/parameter_sets.h"
+#include "engine/papers/condition.h"
 #include "engine/papers/runs.h"
 #include "tests/fuzz/target.h"
 #include "tests/fuzz/targets.h"

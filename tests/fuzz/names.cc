@@ -10,7 +10,7 @@
 #include "engine/network/simulate.h"
 #include "engine/network/timing.h"
 #include "engine/network/wiring.h"
-#include "engine/read/fidelity.h"
+#include "engine/read/flow.h"
 #include "engine/run/kernels/reduce.h"
 #include "engine/tools/arguments.h"
 #include "engine/tools/text.h"

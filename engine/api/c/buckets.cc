@@ -4,12 +4,9 @@
 #include <vector>
 
 #include "engine/api/buckets.h"
-#include "engine/api/c/call_group.h"
 #include "engine/api/c/group.h"
-#include "engine/api/c/handle_table.h"
+#include "engine/api/c/handles.h"
 #include "engine/api/c/last_error.h"
-#include "engine/api/c/numbers.h"
-#include "engine/api/c/rank_handle.h"
 #include "engine/api/c/rankine.h"
 
 namespace rankine {

@@ -1,14 +1,215 @@
 #include "engine/api/c/group.h"
 
+#include <algorithm>
 #include <exception>
+#include <iterator>
+#include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "engine/api/c/last_error.h"
-#include "engine/api/c/request_handle.h"
 
 namespace rankine {
+namespace {
+
+Status named(const std::string& name, const Status& status) {
+  if (status.ok()) return status;
+  return {status.code(), name + ": " + status.text()};
+}
+
+}  // namespace
+
+void HeldRanks::hold_if_there(rkComm_t comm) {
+  try {
+    hold(comm);
+  } catch (const Refusal& refusal) {
+    if (refusal.result != rkInvalidArgument) throw;
+    // Its requests go on without it, not beside its end.
+    if (!BorrowedRank::await_end(comm)) throw Refusal{rkInvalidUsage, RankHandle::kWords.is_busy};
+  }
+}
+
+RankHandle* HeldRanks::find(rkComm_t comm) const {
+  const auto found = held_.find(comm);
+  return found == held_.end() ? nullptr : &*found->second;
+}
+
+std::string CallGroup::name(std::size_t i) const {
+  return std::string(calls_[i].function) + " of rank " + std::to_string(ranks_[i]);
+}
+
+Result<CallGroup> CallGroup::prepare(std::vector<CollectedCall> calls) {
+  HeldRanks held;
+  for (const CollectedCall& one : calls) held.hold(one.comm);
+  CallGroup group;
+  group.calls_ = std::move(calls);
+  for (std::size_t i = 0; i < group.calls_.size(); ++i) {
+    const CollectedCall& one = group.calls_[i];
+    const RankHandle& rank = *held.find(one.comm);
+    Member& member = *rank.member;
+    group.ranks_.push_back(member.rank());
+    CallOptions options = rank.options();
+    if (one.split) {
+      // Any thread may use the part, as any other handle.
+      auto split =
+          StartedSplit::prepare(member, one.split->color, one.split->key, {.own_thread = true});
+      if (!split.ok()) return named(group.name(i), split.status());
+      group.requests_.push_back(std::move(split->request()));
+      group.splits_.push_back({i, one.split->part, std::move(*split)});
+      continue;
+    }
+    Call call = one.call;
+    call.counts = one.counts;
+    const Displacements displacements{one.in_displacements, one.out_displacements};
+    if (call.displacements != nullptr) call.displacements = &displacements;
+    options.tag ^= call.options.tag;  // of what the rank has created
+    call.options = options;
+    call.options.epilogue = one.epilogue.get();
+    auto request = one.message                              ? member.prepare(*one.message, options)
+                   : call.collective == Collective::barrier ? member.prepared().barrier(options)
+                                                            : member.prepare(call);
+    if (!request.ok()) return named(group.name(i), request.status());
+    group.requests_.push_back(std::move(*request));
+  }
+  return group;
+}
+
+void CallGroup::hold(HeldRanks& held) const {
+  for (const CollectedCall& one : calls_) held.hold_if_there(one.comm);
+}
+
+Status CallGroup::start(const HeldRanks& held) {
+  for (const CollectedCall& one : calls_) {
+    if (const RankHandle* rank = held.find(one.comm); rank != nullptr && rank->finalized) {
+      throw Refusal{rkInvalidUsage, "comm has been finalized"};
+    }
+  }
+  if (is_out_) {
+    throw Refusal{rkInvalidUsage, "request has been started; wait for it before it starts again"};
+  }
+  if (was_split_) {
+    throw Refusal{rkInvalidUsage, "request has a rkCommSplit, which is made once"};
+  }
+  was_split_ = !splits_.empty();
+  is_out_ = true;
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    const Status refused = named(name(i), requests_[i].start());
+    if (refused.ok()) continue;
+    static_cast<void>(wait_all(std::span(requests_).first(i)));
+    is_out_ = false;
+    return refused;
+  }
+  return {};
+}
+
+Result<bool> CallGroup::test() {
+  bool all = true;
+  Status first;
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    const auto over = requests_[i].test();
+    if (!over.ok() && first.ok()) first = named(name(i), over.status());
+    all &= over.ok() && *over;
+  }
+  if (!first.ok()) return first;
+  return all;
+}
+
+std::string CallGroup::under_way() {
+  if (!is_out_) return {};
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    if (const auto over = requests_[i].test(); over.ok() && !*over) return name(i);
+  }
+  return {};
+}
+
+Result<OrderSet> CallGroup::orders() const {
+  OrderSet common;
+  for (int i = 0; i < kOrders; ++i) common.add(static_cast<Order>(i));
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    const auto orders = requests_[i].orders();
+    if (!orders.ok()) return named(name(i), orders.status());
+    OrderSet both;
+    for (int k = 0; k < kOrders; ++k) {
+      const auto order = static_cast<Order>(k);
+      both.add(order, common.has(order) && orders->has(order));
+    }
+    common = both;
+  }
+  return common;
+}
+
+Status CallGroup::come_back(const HeldRanks& held) {
+  is_out_ = false;
+  Status first;
+  // Where groups meet (split_processes.cc), the next one begins when one is there: in an order that
+  // threads elsewhere, of other ranks, have too.
+  std::map<rkComm_t, int> before;
+  std::vector<std::tuple<int, int, Split*>> in_turn;  // the how manieth of its rank, color
+  for (Split& one : splits_) {
+    const CollectedCall& call = calls_[one.request];
+    in_turn.push_back({before[call.comm]++, call.split->color, &one});
+  }
+  std::stable_sort(in_turn.begin(), in_turn.end(), [](const auto& a, const auto& b) {
+    return std::pair(std::get<0>(a), std::get<1>(a)) < std::pair(std::get<0>(b), std::get<1>(b));
+  });
+  for (const auto& [turn, color, split] : in_turn) {
+    Split& one = *split;
+    const RankHandle* rank = held.find(calls_[one.request].comm);
+    // It may have ended since all ranks have said where they go.
+    Status ended = rank != nullptr ? rank->communicator->health()
+                                   : Status(Code::aborted, "comm has been destroyed meanwhile");
+    if (ended.ok()) {
+      auto part = one.split.finish();
+      if (!part.ok()) {
+        ended = part.status();
+      } else if (*part != nullptr) {
+        *one.part = add_rank(std::move(*part), rank->among_processes);
+      }
+    }
+    if (first.ok()) first = named(name(one.request), ended);
+  }
+  // A rank that was finalized meanwhile has nothing under way any more.
+  for (const CollectedCall& one : calls_) {
+    const RankHandle* rank = held.find(one.comm);
+    if (rank != nullptr && rank->finalized) rank->member->leave();
+  }
+  return first;
+}
+
+Status CallGroup::wait(std::span<CallGroup* const> groups, const HeldRanks& held) {
+  std::vector<Request> all;
+  std::vector<std::string> names;
+  for (CallGroup* group : groups) {
+    for (std::size_t i = 0; i < group->requests_.size(); ++i) names.push_back(group->name(i));
+    all.reserve(names.size());
+    std::move(group->requests_.begin(), group->requests_.end(), std::back_inserter(all));
+  }
+  std::size_t failed = 0;
+  Status first = wait_all(all, &failed);
+  auto next = all.begin();
+  for (CallGroup* group : groups) {
+    for (Request& request : group->requests_) request = std::move(*next++);
+  }
+  if (!first.ok()) first = named(names[failed], first);
+  for (CallGroup* group : groups) {
+    const Status back = group->come_back(held);
+    if (first.ok()) first = back;
+  }
+  return first;
+}
+
+Result<bool> CallGroup::wait_for(std::chrono::milliseconds most, const HeldRanks& held) {
+  std::size_t failed = 0;
+  const auto over = wait_all_for(requests_, most, &failed);
+  if (over.ok() && !*over) return false;
+  const Status back = come_back(held);
+  if (!over.ok()) return named(requests_.empty() ? "" : name(failed), over.status());
+  if (!back.ok()) return back;
+  return true;
+}
+
 namespace {
 
 struct Group {

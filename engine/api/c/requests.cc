@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/api/c/group.h"
 #include "engine/api/c/last_error.h"
-#include "engine/api/c/request_handle.h"
-#include "engine/api/order.h"
+#include "engine/api/call.h"
 
 namespace rankine {
 namespace {

@@ -10,6 +10,7 @@
 #include "engine/api/c/rankine.h"
 #include "engine/api/c/settings.h"
 #include "engine/api/communicator.h"
+#include "engine/base/status.h"
 
 namespace rankine {
 
@@ -33,5 +34,22 @@ Result<Met> meet(const rkUniqueId& id, int ranks, Rank rank, const Settings& set
 bool is_of_processes(const rkUniqueId& id) noexcept;
 Result<std::vector<Met>> meet_processes(const rkUniqueId& id, int ranks, std::span<const Rank> here,
                                         const Settings& settings);
+
+// Ranks of processes that a thread's group collects (group.h): those of one id are ranks of one
+// communicator that this process plays, and come together when the group ends.
+
+struct CollectedRank {
+  const char* function;
+  rkComm_t* comm;  // where the handle goes
+  int ranks;
+  rkUniqueId id;
+  Rank rank;
+  Settings settings;
+};
+
+// Communicators in the order in which their ids come first, so all processes begin with the same.
+// Errors: a number of ranks or settings that differ under one id, and Communicator's; the first
+// ends it, and names its function. What has been made by then is there.
+Status meet_collected(const std::vector<CollectedRank>& all);
 
 }  // namespace rankine

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "engine/api/check.h"
-#include "engine/api/mpi/waits.h"
-#include "engine/api/plan_maker.h"
+#include "engine/api/mpi/member_state.h"
+#include "engine/api/plans.h"
 #include "engine/base/deadline.h"
 #include "engine/base/no_answer.h"
 #include "engine/base/splitmix.h"

@@ -1,18 +1,72 @@
 #include "engine/api/mpi/homes.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstdlib>
 #include <map>
 #include <numeric>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "engine/api/processes/identity.h"
+#include "engine/api/tuning/tuning.h"
 #include "engine/base/counted.h"
 #include "engine/base/environment_variable.h"
+#include "engine/base/splitmix.h"
+#include "engine/base/statistics.h"
+#include "engine/base/units.h"
 #include "numa/levels.h"
 
 namespace rankine {
+namespace {
+
+std::uint64_t with_text(std::uint64_t hash, const char* text, std::size_t length) {
+  for (std::size_t i = 0; i < length; ++i) hash = mixed(hash, static_cast<unsigned char>(text[i]));
+  return hash;
+}
+
+// A kernel's own number; its name where that cannot be read.
+std::uint64_t machine() {
+  char text[64] = {};
+  const int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  const ssize_t length = file < 0 ? -1 : read(file, text, sizeof(text));
+  if (file >= 0) close(file);
+  if (length > 0) return with_text(1, text, static_cast<std::size_t>(length));
+  utsname name{};
+  uname(&name);
+  return with_text(2, name.nodename, sizeof(name.nodename));
+}
+
+// Of what cannot be looked at nothing is said: a meeting will find it out.
+std::uint64_t with_file(std::uint64_t hash, const char* path) {
+  struct stat found {};
+  if (stat(path, &found) != 0) return mixed(hash, 0);
+  return mixed(mixed(hash, found.st_dev), found.st_ino);
+}
+
+SharedHost look() {
+  const std::uint64_t here = machine();
+  std::uint64_t all = mixed(here, geteuid());
+  for (const char* path : {kSharedFolder, "/proc/self/ns/pid", "/proc/self/ns/user"})
+    all = with_file(all, path);
+  return {here, all};
+}
+
+}  // namespace
+
+const SharedHost& shared_host() {
+  static const SharedHost found = look();
+  return found;
+}
+
 namespace {
 
 // "3, 2 and 1"
@@ -140,6 +194,34 @@ int made_up_node(const std::vector<int>& sizes, int process) {
     ++node;
   }
   return node;
+}
+
+namespace {
+
+std::string in_words(std::span<const TimedMessage> messages) {
+  std::string text;
+  for (const TimedMessage& message : messages) {
+    if (!text.empty()) text += ", ";
+    text += std::to_string(message.bytes) + " B in " + format_seconds(message.seconds);
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<Link> line_through(std::span<const TimedMessage> messages) {
+  const TimedMessage& shortest = messages.front();
+  std::vector<double> slopes;
+  for (const TimedMessage& longer : messages.subspan(1)) {
+    slopes.push_back((longer.seconds - shortest.seconds) /
+                     static_cast<double>(longer.bytes - shortest.bytes));
+  }
+  const auto fabric =
+      machine_fabric({.alpha = shortest.seconds, .beta = median(std::move(slopes)), .gamma = 0});
+  if (fabric.ok()) return fabric->link;
+  return invalid_argument("no line of alpha and beta goes through the times of messages, " +
+                          in_words(messages) + ": " + fabric.status().text() +
+                          "; a machine on which less else goes on is needed");
 }
 
 }  // namespace rankine

@@ -1,9 +1,12 @@
-// Where the ranks of a communicator over MPI are: on which node, in which process, on which of its
-// threads. What follows from that: how messages go between two of them, and what groups algorithms
-// get that follow the machine.
+// What processes must have alike to share memory as ranks that are processes do: the machine, the
+// folder in which they meet (containers may mount others there), the namespace of process numbers,
+// the user and the namespace of users. MPI has no part in it.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,8 +14,21 @@
 #include "engine/api/call.h"
 #include "engine/api/mpi/message_plan.h"
 #include "engine/base/status.h"
+#include "engine/network/fabric.h"
 
 namespace rankine {
+
+struct SharedHost {
+  std::uint64_t machine = 0;
+  std::uint64_t memory = 0;  // of all of these
+};
+
+// This process's, read once. Thread-safe.
+const SharedHost& shared_host();
+
+// Where the ranks of a communicator over MPI are: on which node, in which process, on which of its
+// threads. What follows from that: how messages go between two of them, and what groups algorithms
+// get that follow the machine.
 
 // A process of the communicator, as it says of itself.
 struct ProcessHome {
@@ -63,5 +79,19 @@ class Homes {
 Result<std::vector<int>> read_made_up_nodes();
 // The node of the process of that number.
 int made_up_node(const std::vector<int>& sizes, int process);
+
+// What messages cost by their length, as a line: alpha seconds, and beta for every byte.
+
+struct TimedMessage {
+  std::size_t bytes = 0;
+  double seconds = 0;  // one way; of several the median
+};
+
+// Through the first, which is the shortest and whose time alpha is, and as steep as the median of
+// the lines from there to each of the others: one that was held up changes nothing. Requires two,
+// and that the others are longer than the first. Errors: an alpha or a beta that is not above 0,
+// where a machine that does other things lets long messages take no longer than short ones, or is
+// above kMostSeconds (machine_model.h); the text says all the times.
+Result<Link> line_through(std::span<const TimedMessage> messages);
 
 }  // namespace rankine

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "engine/api/communicator.h"
+#include "engine/api/mpi/homes.h"
 #include "engine/api/mpi/member_state.h"
-#include "engine/api/mpi/mpi_error.h"
-#include "engine/api/mpi/shared_host.h"
+#include "engine/api/mpi/process.h"
 #include "engine/api/version.h"
 #include "engine/base/splitmix.h"
 #include "engine/network/fabric.h"

@@ -1,10 +1,17 @@
 #include "engine/api/mpi/member.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <new>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "engine/api/mpi/homes.h"
 #include "engine/api/mpi/member_state.h"
+#include "engine/base/statistics.h"
+#include "engine/run/machine.h"
 
 namespace rankine::mpi {
 namespace {
@@ -111,6 +118,123 @@ void Member::abort(std::string_view why) {
 Status Member::health() const {
   Status status = usable(state_);
   return status.ok() ? state_->process->reason() : status;
+}
+
+namespace {
+
+// The first of them is alpha's.
+constexpr std::size_t kLengths[] = {8, std::size_t{16} << 10, std::size_t{64} << 10,
+                                    std::size_t{256} << 10, std::size_t{1} << 20};
+constexpr std::size_t kShort = std::size_t{4} << 10;  // to and fro many times a turn
+constexpr std::size_t kAtOnce = std::size_t{256} << 10;
+constexpr int kMostTurns = 200, kLeastTurns = 7;
+constexpr std::int64_t kMostNs = 250'000'000;  // of one length
+constexpr int kMostTries = 8;
+
+enum class Ways : std::uint8_t { one, to_and_fro };
+
+// Seconds of a message between rank 0 and `other`, or between `pairs` such pairs of neighbours at
+// once, known to all: the median of turns, each of which lasts as long as its last pair. Others
+// wait. One way all of a turn follow one another; to and fro each waits for the one before.
+Result<double> time_of(Member& me, Rank other, int pairs, std::size_t bytes, Ways ways) {
+  std::vector<std::byte> buffer(bytes);
+  const int trips = bytes <= kShort ? 16 : 2;
+  const int pair = me.rank() < pairs ? me.rank() : me.rank() - other;
+  const bool takes_part = pair >= 0 && pair < pairs;
+  const auto send = [&](Rank from, Rank to) {
+    return me.call({.collective = Collective::send_recv,
+                    .in = buffer.data(),
+                    .out = buffer.data(),
+                    .count = bytes,
+                    .type = DataType::u8,
+                    .root = from,
+                    .peer = to});
+  };
+  std::vector<double> times;
+  const std::int64_t began = now_ns();
+  for (int turn = -1; turn < kMostTurns; ++turn) {
+    if (Status status = me.barrier(); !status.ok()) return status;
+    const std::int64_t start = now_ns();
+    for (int trip = 0; trip < trips && takes_part; ++trip) {
+      if (Status status = send(pair, pair + other); !status.ok()) return status;
+      if (ways == Ways::one) continue;
+      if (Status status = send(pair + other, pair); !status.ok()) return status;
+    }
+    const int messages = ways == Ways::one ? trips : 2 * trips;
+    const double took = static_cast<double>(now_ns() - start) * 1e-9 / messages;
+    // What the slowest took, and whether rank 0 goes on.
+    double of_all[] = {
+        takes_part ? took : 0,
+        me.rank() == 0 && (turn < kLeastTurns || now_ns() - began < kMostNs) ? 1. : 0.};
+    Status status = me.all_reduce(std::span<double>(of_all), ReduceOp::max);
+    if (!status.ok()) return status;
+    if (turn >= 0) times.push_back(of_all[0]);  // plans are made in the first
+    if (of_all[1] == 0) break;
+  }
+  return median(std::move(times));
+}
+
+// On a machine where other things go on times may be those of these; then once more.
+Result<Link> link_between(Member& me, Rank other) {
+  for (int attempt = 1;; ++attempt) {
+    std::vector<TimedMessage> messages;
+    for (const std::size_t bytes : kLengths) {
+      const auto seconds = time_of(me, other, 1, bytes, Ways::to_and_fro);
+      if (!seconds.ok()) return seconds.status();
+      messages.push_back({bytes, *seconds});
+    }
+    const auto link = line_through(messages);
+    if (link.ok()) return *link;
+    if (attempt < kMostTries) continue;
+    return invalid_argument("between ranks 0 and " + std::to_string(other) + ", measured " +
+                            std::to_string(kMostTries) + " times: " + link.status().text());
+  }
+}
+
+// Whether the ranks of a node are in each other's way when they all send to another node: then
+// messages take about as many times as long as one of them alone, else about as long. One way: to
+// and fro one pair's messages may come while another's go.
+Result<bool> nodes_share_a_link(Member& me, int group) {
+  const auto alone = time_of(me, group, 1, kAtOnce, Ways::one);
+  if (!alone.ok()) return alone.status();
+  const auto together = time_of(me, group, group, kAtOnce, Ways::one);
+  if (!together.ok()) return together.status();
+  return *together > *alone * 0.5 * (1 + group);
+}
+
+}  // namespace
+
+Result<Fabric> measure_network(Member& me) {
+  const Homes& homes = me.homes();
+  if (homes.nodes() > 1 && homes.group() == 0) {
+    return invalid_argument("a network's groups are as many neighbours each; there are " +
+                            homes.in_words());
+  }
+  Fabric fabric;
+  fabric.name = "measured";
+  if (me.ranks() == 1) return invalid_argument("ranks is 1; a message needs two");
+  const bool several = homes.nodes() > 1;
+  const int group = several ? homes.group() : me.ranks();
+  if (group > 1) {
+    const auto link = link_between(me, 1);
+    if (!link.ok()) return link.status();
+    fabric.link = *link;
+  }
+  if (!several) return fabric;
+  const auto between = link_between(me, group);
+  if (!between.ok()) return between.status();
+  if (group == 1) {
+    fabric.link = *between;
+  } else {
+    fabric.group = group;
+    fabric.between = *between;
+    // A last node with fewer ranks is not asked: the first two have as many.
+    const bool full = me.ranks() >= 2 * group;
+    const auto shared = full ? nodes_share_a_link(me, group) : Result<bool>(false);
+    if (!shared.ok()) return shared.status();
+    if (*shared) fabric.wiring.kind = WiringKind::two_level;
+  }
+  return fabric;
 }
 
 }  // namespace rankine::mpi

@@ -54,9 +54,9 @@
 
 #include "engine/api/call.h"
 #include "engine/api/network.h"
-#include "engine/api/order.h"
 #include "engine/api/typed_calls.h"
 #include "engine/base/status.h"
+#include "engine/network/fabric.h"
 #include "engine/run/process_owned.h"
 
 namespace rankine {
@@ -149,5 +149,18 @@ Result<std::unique_ptr<Member>> join(MPI_Comm comm, const JoinOptions& options =
 // that MPI_Init_thread has not allowed; more threads than MPI has tags for.
 Result<std::vector<std::unique_ptr<Member>>> join_threads(MPI_Comm comm, int threads,
                                                           const JoinOptions& options = {});
+
+// The network that ranks over MPI are on, measured: what a message costs within a node, and what it
+// costs between two nodes.
+
+// A call of all ranks: messages to and fro between two ranks of a node, and between two of
+// different ones, short and long, while the others wait; alpha and beta are those of medians
+// (message_line.h). Then all ranks of a node send to another node at once: where they are in each
+// other's way the nodes share a link up and down (two_level wiring), else each has its own. The
+// same network on all ranks, with the nodes as its groups: write_network() makes a file of it,
+// which RANKINE_NETWORK and every tool take. Errors: one rank, nodes that are no groups, and times
+// from which, measured several times over, no alpha or bandwidth follows (invalid_argument); those
+// of calls.
+Result<Fabric> measure_network(Member& me);
 
 }  // namespace rankine::mpi

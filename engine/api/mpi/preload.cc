@@ -14,14 +14,10 @@
 #include <functional>
 #include <memory>
 
-#include "engine/api/mpi/guarded.h"
-#include "engine/api/mpi/preload_collectives.h"
 #include "engine/api/mpi/preload_communicators.h"
-#include "engine/api/mpi/preload_functions.h"
-#include "engine/api/mpi/preload_prepared.h"
+#include "engine/api/mpi/preload_presence.h"
 #include "engine/api/mpi/preload_report.h"
 #include "engine/api/mpi/preload_requests.h"
-#include "engine/api/mpi/preload_settings.h"
 #include "engine/api/mpi/preload_taking.h"
 
 namespace rankine::mpi {

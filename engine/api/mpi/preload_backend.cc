@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "engine/api/communicator.h"
-#include "engine/api/idling.h"
+#include "engine/api/mpi/homes.h"
 #include "engine/api/mpi/member.h"
-#include "engine/api/mpi/shared_host.h"
+#include "engine/api/threads.h"
 #include "engine/base/cache_line.h"
 #include "engine/base/splitmix.h"
 #include "engine/run/other_work.h"

@@ -1,5 +1,4 @@
-// A program's buffers as bytes side by side, whatever the types of their elements. Buffers stay the
-// program's, and must outlive these.
+// MPI's basic types and predefined operations as the engine's.
 #pragma once
 
 #include <mpi.h>
@@ -16,10 +15,90 @@
 #include <vector>
 
 #include "algorithms/schedule/blocks.h"
-#include "engine/api/mpi/preload_kinds.h"
-#include "engine/api/mpi/preload_parameters.h"
+#include "engine/run/kernels/types.h"
 
 namespace rankine::mpi {
+
+// Nothing: a type of the program's, or one that the engine does not add up (MPI_SHORT,
+// MPI_LONG_DOUBLE, MPI_INTEGER of another length than usual).
+std::optional<DataType> data_type_of(MPI_Datatype type);
+// Nothing: an operation of the program's, or one on pairs (MPI_MINLOC) or truth values (MPI_LAND).
+std::optional<ReduceOp> reduce_op_of(MPI_Op op);
+
+// Bytes that 64 bits cannot say, or nearly so.
+inline constexpr std::size_t kTooLarge = std::numeric_limits<std::size_t>::max();
+// a * b, at most kTooLarge.
+inline std::size_t product(std::size_t a, std::size_t b) {
+  std::size_t all = 0;
+  return __builtin_mul_overflow(a, b, &all) ? kTooLarge : all;
+}
+
+// How elements of a type lie in memory.
+struct Elements {
+  std::size_t size = 0;  // bytes of one, without gaps
+  MPI_Aint extent = 0;   // from one to the next
+  bool is_plain = true;  // bytes side by side without gaps
+};
+Elements elements_of(MPI_Datatype type);
+
+// What the parameters in preload_functions.h are in C, and how the library's own functions take
+// them: one function for MPI_Bcast and MPI_Bcast_c, so ranks may mix the two in one call.
+
+// A program's list of numbers of 4 or 8 bytes: counts, or displacements. The list stays the
+// program's and outlives this.
+class Numbers {
+ public:
+  Numbers() = default;
+  template <class T>
+  Numbers(const T* list) : list_(list), is_wide_(sizeof(T) == sizeof(std::int64_t)) {  // NOLINT
+    static_assert(sizeof(T) == sizeof(std::int32_t) || sizeof(T) == sizeof(std::int64_t));
+  }
+
+  bool is_null() const { return list_ == nullptr; }
+  std::int64_t operator[](int i) const {
+    const auto at = static_cast<std::size_t>(i);
+    if (is_wide_) return number<std::int64_t>(at);
+    return number<std::int32_t>(at);
+  }
+
+ private:
+  template <class T>
+  T number(std::size_t i) const {
+    T found;
+    std::memcpy(&found, static_cast<const std::byte*>(list_) + i * sizeof(T), sizeof(T));
+    return found;
+  }
+
+  const void* list_ = nullptr;
+  bool is_wide_ = false;
+};
+
+struct SameParameters {
+  using Buffer = void*;
+  using ConstBuffer = const void*;
+  using Type = MPI_Datatype;
+  using Types = const MPI_Datatype*;
+  using Op = MPI_Op;
+  using Root = int;
+};
+struct WithInts : SameParameters {
+  using Count = int;
+  using Counts = const int*;
+  using Places = const int*;
+};
+struct WithCounts : SameParameters {
+  using Count = MPI_Count;
+  using Counts = const MPI_Count*;
+  using Places = const MPI_Aint*;
+};
+struct Either : SameParameters {
+  using Count = std::int64_t;
+  using Counts = Numbers;
+  using Places = Numbers;
+};
+
+// A program's buffers as bytes side by side, whatever the types of their elements. Buffers stay the
+// program's, and must outlive these.
 
 // MPI packs and unpacks so many bytes at once, and so do we. A block of more is MPI's.
 inline constexpr std::size_t kMostPacked = std::numeric_limits<int>::max();

@@ -1,11 +1,236 @@
 #include "engine/api/mpi/preload_communicators.h"
 
+#include <cstdint>
 #include <cstdio>
+#include <string>
 #include <utility>
 
-#include "engine/api/mpi/guarded.h"
 #include "engine/api/mpi/preload_presence.h"
-#include "engine/api/mpi/preload_settings.h"
+#include "engine/api/mpi/preload_report.h"
+#include "engine/api/mpi/preload_requests.h"
+
+namespace rankine::mpi {
+
+// No duplicate, which would have the program's attributes copied.
+CommOfOurs::CommOfOurs(MPI_Comm of) {
+  int rank = 0;
+  PMPI_Comm_rank(of, &rank);
+  PMPI_Comm_split(of, 0, rank, &comm);
+}
+// Where the program's has gone before, each rank comes here when it has freed what it had made
+// ready. In either MPI that waits for nobody.
+CommOfOurs::~CommOfOurs() {
+  if (comm != MPI_COMM_NULL) PMPI_Comm_free(&comm);
+}
+
+std::shared_ptr<Channel> Channels::find(Passed* why) {
+  *why = Passed::not_waited_for;
+  if (by_messages_) return nullptr;
+  prepared_calls().sweep();
+  std::uint64_t free_here = 0, free = 0;
+  for (std::size_t i = 0; i < all_.size(); ++i) {
+    if (all_[i].use_count() == 1) free_here |= std::uint64_t{1} << i;
+  }
+  PMPI_Allreduce(&free_here, &free, 1, MPI_UINT64_T, MPI_BAND, on_->comm);
+  for (std::size_t i = 0; i < all_.size(); ++i) {
+    if ((free >> i & 1) != 0) return all_[i];
+  }
+  *why = Passed::refused;
+  if (all_.size() == kMost) return nullptr;
+  auto backend = make_backend(on_->comm, false);
+  if (!backend.ok()) {
+    std::fprintf(stderr, "rankine: a call that is made ready is left to MPI: %s\n",
+                 backend.status().text().c_str());
+    return nullptr;
+  }
+  if (!(*backend)->is_over_memory()) {
+    by_messages_ = true;
+    *why = Passed::not_waited_for;
+    return nullptr;
+  }
+  return all_.emplace_back(std::make_shared<Channel>(Channel{on_, std::move(*backend)}));
+}
+
+void Prepared::keep(MPI_Datatype type) {
+  int integers = 0, addresses = 0, parts = 0, combiner = 0;
+  PMPI_Type_get_envelope(type, &integers, &addresses, &parts, &combiner);
+  if (combiner == MPI_COMBINER_NAMED || types.contains(type)) return;
+  types.emplace(type, std::make_unique<const TypeOfOurs>(type));
+}
+MPI_Datatype Prepared::ours(MPI_Datatype type) const {
+  const auto found = types.find(type);
+  return found == types.end() ? type : found->second->type;
+}
+
+// An error of MPI's. In the lock.
+int PreparedCalls::begin() {
+  if (self_ != MPI_COMM_NULL) return MPI_SUCCESS;
+  const int error = PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &self_);
+  if (error != MPI_SUCCESS) return error;
+  // What fails is told as of requests that belong to no communicator.
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  PMPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler);
+  PMPI_Comm_set_errhandler(self_, handler);
+  const bool is_mpis = handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_RETURN;
+  return is_mpis ? MPI_SUCCESS : PMPI_Errhandler_free(&handler);
+}
+
+Status PreparedCalls::add(const std::shared_ptr<Prepared>& call, MPI_Request* handle) {
+  const std::lock_guard lock(mutex_);
+  int error = begin();
+  if (tags_.empty()) tags_.push_back(tags_made_++);
+  call->tag = tags_.back();
+  if (error == MPI_SUCCESS)
+    error = PMPI_Recv_init(nullptr, 0, MPI_BYTE, 0, call->tag, self_, &call->handle);
+  if (error != MPI_SUCCESS)
+    return {Code::system, "MPI gives no persistent request: error " + std::to_string(error)};
+  tags_.pop_back();
+  calls_.emplace(call->handle, call);
+  known_.store(calls_.size(), std::memory_order_release);  // pairs with find()
+  *handle = call->handle;
+  return {};
+}
+
+std::shared_ptr<Prepared> PreparedCalls::find(MPI_Request handle) {
+  // Acquire: pairs with the release in add() and free(). Who uses a handle that another thread has
+  // made ready was told so by that thread.
+  if (known_.load(std::memory_order_acquire) == 0) return nullptr;
+  const std::lock_guard lock(mutex_);
+  const auto found = calls_.find(handle);
+  return found == calls_.end() ? nullptr : found->second;
+}
+
+int PreparedCalls::start(MPI_Request* request) {
+  const auto call = request == nullptr ? nullptr : find(*request);
+  // Open MPI does not look, and would give the program another request, which nobody completes.
+  // Acquire: pairs with complete().
+  if (call != nullptr && call->is_under_way.load(std::memory_order_acquire)) {
+    std::fprintf(stderr,
+                 "rankine: MPI_Start of rank %d: the request is under way; wait for it before it "
+                 "is started again\n",
+                 call->rank);
+    PMPI_Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_REQUEST);
+    return MPI_ERR_REQUEST;
+  }
+  const int error = PMPI_Start(request);
+  if (call == nullptr || error != MPI_SUCCESS) return error;
+  under_way_.fetch_add(1, std::memory_order_relaxed);  // this thread, or who it tells, asks
+  call->is_under_way.store(true, std::memory_order_relaxed);
+  const int not_started = call->again == nullptr ? call->start(call) : restart(call);
+  if (not_started != MPI_SUCCESS) complete(*call, false);
+  return not_started;
+}
+
+int PreparedCalls::restart(const std::shared_ptr<Prepared>& call) {
+  call->again->prepared = call;
+  const Status status = requests().restart(call->again);
+  if (status.ok()) return MPI_SUCCESS;
+  std::fprintf(stderr, "rankine: %s of rank %d: %s: %s\n",
+               name_of(call->again->function, Form::prepared).c_str(), call->rank,
+               std::string(rankine::name_of(status.code())).c_str(), status.text().c_str());
+  call->again->prepared = nullptr;
+  PMPI_Comm_call_errhandler(call->channel->on->comm, MPI_ERR_OTHER);
+  return MPI_ERR_OTHER;
+}
+
+int PreparedCalls::free(MPI_Request* request) {
+  if (request != nullptr && known_.load(std::memory_order_acquire) > 0) {  // pairs with add()
+    const std::lock_guard lock(mutex_);
+    if (const auto found = calls_.find(*request); found != calls_.end()) {
+      freed_.push_back(std::move(found->second));
+      calls_.erase(found);
+      known_.store(calls_.size(), std::memory_order_release);  // pairs with find()
+    }
+  }
+  // One that is under way is MPI's until it is completed.
+  const int error = PMPI_Request_free(request);
+  sweep();
+  return error;
+}
+
+void PreparedCalls::complete(Prepared& call, bool is_well) {
+  // Before it is complete: then the program may start it again. Release: pairs with under_way() and
+  // sweep().
+  call.is_under_way.store(false, std::memory_order_release);
+  under_way_.fetch_sub(1, std::memory_order_release);
+  // Longer than what is received: an error of MPI's, which the program finds where it waits.
+  static const char too_long = 0;
+  MPI_Request sent = MPI_REQUEST_NULL;
+  PMPI_Isend(&too_long, is_well ? 0 : 1, MPI_BYTE, 0, call.tag, self_, &sent);
+  PMPI_Request_free(&sent);
+}
+
+std::shared_ptr<Prepared> PreparedCalls::under_way(int count, const MPI_Request requests[]) {
+  // Acquire, here and below: pairs with complete().
+  if (under_way_.load(std::memory_order_acquire) == 0 || requests == nullptr) return nullptr;
+  const std::lock_guard lock(mutex_);
+  for (int i = 0; i < count; ++i) {
+    const auto found = calls_.find(requests[i]);
+    if (found == calls_.end()) continue;
+    if (found->second->is_under_way.load(std::memory_order_acquire)) return found->second;
+  }
+  return nullptr;
+}
+
+void PreparedCalls::sweep() {
+  std::vector<std::shared_ptr<Prepared>> over;  // a channel's end may call MPI: after the lock
+  const std::lock_guard lock(mutex_);
+  for (auto& call : freed_) {
+    // Its StartedCollective has it too until it is over. Acquire: pairs with complete().
+    if (call->is_under_way.load(std::memory_order_acquire) || call.use_count() > 1) continue;
+    tags_.push_back(call->tag);
+    over.push_back(std::move(call));
+  }
+  std::erase(freed_, nullptr);
+}
+
+void PreparedCalls::end() {
+  decltype(calls_) left;
+  decltype(freed_) freed;
+  {
+    const std::lock_guard lock(mutex_);
+    left.swap(calls_);
+    freed.swap(freed_);
+    known_.store(0, std::memory_order_release);  // pairs with find()
+  }
+  left.clear();
+  freed.clear();
+  if (self_ != MPI_COMM_NULL) PMPI_Comm_free(&self_);
+}
+
+PreparedCalls& prepared_calls() {
+  static auto* all = new PreparedCalls;  // MPI may end after static objects have
+  return *all;
+}
+
+}  // namespace rankine::mpi
+
+using namespace rankine::mpi;
+
+extern "C" {
+
+int MPI_Start(MPI_Request* request) {
+  return guarded(MPI_COMM_WORLD, [&] { return prepared_calls().start(request); });
+}
+
+int MPI_Startall(int count, MPI_Request requests[]) {
+  return guarded(MPI_COMM_WORLD, [&] {
+    // MPI's own at once, and arguments that it has errors for.
+    bool ours = false;
+    for (int i = 0; requests != nullptr && i < count && !ours; ++i)
+      ours = prepared_calls().find(requests[i]) != nullptr;
+    if (!ours) return PMPI_Startall(count, requests);
+    for (int i = 0; i < count; ++i) {
+      if (const int error = MPI_Start(&requests[i]); error != MPI_SUCCESS) return error;
+    }
+    return MPI_SUCCESS;
+  });
+}
+
+int MPI_Request_free(MPI_Request* request) {
+  return guarded(MPI_COMM_WORLD, [&] { return prepared_calls().free(request); });
+}
+}
 
 namespace rankine::mpi {
 namespace {

@@ -13,10 +13,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "engine/api/mpi/guarded.h"
-#include "engine/api/mpi/preload_functions.h"
-#include "engine/api/mpi/preload_parameters.h"
+#include "engine/api/mpi/preload_blocks.h"
 #include "engine/api/mpi/preload_presence.h"
+#include "engine/api/mpi/preload_report.h"
 
 namespace rankine::mpi {
 namespace {

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/api/mpi/guarded.h"
+#include "engine/api/mpi/preload_presence.h"
 #include "engine/base/environment_variable.h"
 
 namespace rankine::mpi {

@@ -11,8 +11,8 @@
 #include <system_error>
 #include <utility>
 
-#include "engine/api/mpi/preload_prepared.h"
-#include "engine/api/mpi/preload_settings.h"
+#include "engine/api/mpi/preload_communicators.h"
+#include "engine/api/mpi/preload_report.h"
 
 namespace rankine::mpi {
 namespace {

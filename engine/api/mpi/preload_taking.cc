@@ -9,11 +9,11 @@
 #include <span>
 #include <string>
 
-#include "engine/api/mpi/posted_calls.h"
+#include "engine/api/mpi/post_log.h"
 #include "engine/api/mpi/preload_backend.h"
-#include "engine/api/mpi/preload_kinds.h"
+#include "engine/api/mpi/preload_blocks.h"
+#include "engine/api/mpi/preload_report.h"
 #include "engine/api/mpi/preload_requests.h"
-#include "engine/api/mpi/preload_settings.h"
 
 namespace rankine::mpi {
 

@@ -34,7 +34,6 @@
 #include "engine/api/mpi/post_log.h"
 #include "engine/api/mpi/preload_blocks.h"
 #include "engine/api/mpi/preload_communicators.h"
-#include "engine/api/mpi/preload_prepared.h"
 #include "engine/api/mpi/preload_report.h"
 #include "engine/base/status.h"
 
@@ -164,5 +163,14 @@ class Taking {
   Status failed_;  // while ranks decided
   std::vector<std::shared_ptr<std::byte[]>> rooms_;  // of a call that is started
 };
+
+// What each collective function of MPI does with its buffers, in whichever form it is called: the
+// engine's call of the same.
+
+// int allreduce(Taking& call, const void* in, ...), and so on: an error of MPI's.
+#define RANKINE_COLLECTIVE(Name, name, PARAMETERS) \
+  int name(Taking& call PARAMETERS(RANKINE_ALSO_DECLARED));
+RANKINE_FUNCTIONS(RANKINE_COLLECTIVE, RANKINE_COLLECTIVE)
+#undef RANKINE_COLLECTIVE
 
 }  // namespace rankine::mpi

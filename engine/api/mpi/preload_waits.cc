@@ -11,8 +11,8 @@
 
 #include <memory>
 
-#include "engine/api/mpi/guarded.h"
-#include "engine/api/mpi/preload_prepared.h"
+#include "engine/api/mpi/preload_communicators.h"
+#include "engine/api/mpi/preload_presence.h"
 #include "engine/api/mpi/preload_requests.h"
 
 namespace rankine::mpi {

@@ -1,5 +1,4 @@
-// What the ranks that one process plays have in common: the communicators of MPI, who of them calls
-// it, the memory that they and their node's other ranks share, and whether all is over.
+// What MPI says went wrong, as a Status.
 #pragma once
 
 #include <mpi.h>
@@ -10,18 +9,104 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <vector>
 
-#include "engine/api/mpi/alarm.h"
-#include "engine/api/mpi/errands.h"
 #include "engine/api/mpi/homes.h"
 #include "engine/api/mpi/member.h"
-#include "engine/api/mpi/node_memory.h"
+#include "engine/api/mpi/node_mail.h"
+#include "engine/api/processes/identity.h"
 #include "engine/base/cache_line.h"
 #include "engine/base/huge_pages.h"
 #include "engine/base/status.h"
 
 namespace rankine::mpi {
+
+// ok for MPI_SUCCESS; else Code::system, "MPI_Send_init: MPI_ERR_COMM: invalid communicator".
+inline Status mpi_status(std::string_view function, int code) noexcept {
+  if (code == MPI_SUCCESS) return {};
+  return make_error(Code::system, [&] {
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    return std::string(function) + ": " + std::string(text, static_cast<std::size_t>(length));
+  });
+}
+
+inline int class_of(int code) noexcept {
+  int error_class = MPI_ERR_OTHER;
+  MPI_Error_class(code, &error_class);
+  return error_class;
+}
+
+// How the ranks of a communicator tell one another that it has ended, while they wait for messages
+// that will not come: each has one reception open for whoever raises the alarm first. On a
+// communicator of its own, so that no other message is compared with it.
+
+// Used by one thread at a time.
+class Alarm {
+ public:
+  // `comm` stays the caller's, and is used for nothing else.
+  explicit Alarm(MPI_Comm comm) noexcept;
+  // Takes the reception back. What was raised may be under way for ever, so it stays in memory.
+  ~Alarm();
+  Alarm(const Alarm&) = delete;
+  Alarm& operator=(const Alarm&) = delete;
+
+  // ok, or why another rank ended the communicator. Takes a look, and does not wait.
+  Status heard() noexcept;
+  // Tells all others, without waiting for them.
+  void raise(const Status& reason) noexcept;
+
+ private:
+  static constexpr std::size_t kMostText = 240;
+  struct Message {
+    int code = 0;
+    int length = 0;
+    char text[kMostText] = {};
+  };
+
+  MPI_Comm comm_;
+  int rank_ = 0, ranks_ = 1;
+  Message received_;
+  MPI_Request request_ = MPI_REQUEST_NULL;
+};
+
+// Memory that the processes of one node share, at the same address in each of them: a file without
+// a name, of which pages are taken as they are needed, and which goes with the last of them.
+
+// Thread-safe, but for one part at a time.
+class NodeMemory {
+ public:
+  // A call of all processes of `node`, which are on one machine: `common` bytes that all of them
+  // use, and a part for each of `parts` ranks. Errors, on all of them alike: what the system
+  // refuses.
+  static Result<std::shared_ptr<NodeMemory>> make(MPI_Comm node, std::size_t common, int parts);
+  ~NodeMemory();
+  NodeMemory(const NodeMemory&) = delete;
+  NodeMemory& operator=(const NodeMemory&) = delete;
+
+  // Zeroed.
+  std::byte* common() const { return base_; }
+  // A part, which has room for so many bytes then. It stays where it is, and what is there stays.
+  Result<std::byte*> part(int which, std::size_t bytes);
+  std::size_t most_of_part() const { return part_bytes_; }
+
+ private:
+  NodeMemory(std::size_t common, int parts);
+  Status open(MPI_Comm node);
+  Status map(MPI_Comm node, std::uint64_t seed);
+
+  const std::size_t common_bytes_;              // in whole pages
+  const std::size_t part_bytes_;                // of address space
+  const std::unique_ptr<std::size_t[]> taken_;  // by part
+  KeptFile file_;
+  std::byte* base_ = nullptr;
+};
+
+// What the ranks that one process plays have in common: the communicators of MPI, who of them calls
+// it, the memory that they and their node's other ranks share, and whether all is over.
 
 // Two of a communicator's own; freed where nobody has taken them.
 struct Comms {

@@ -13,7 +13,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "engine/api/processes/name.h"
+#include "engine/api/processes/identity.h"
 #include "engine/base/splitmix.h"
 #include "engine/run/wait.h"
 #include "numa/cancel_state.h"

@@ -21,8 +21,7 @@
 #include <vector>
 
 #include "engine/api/processes/arena.h"
-#include "engine/api/processes/ending.h"
-#include "engine/api/processes/settings.h"
+#include "engine/api/processes/identity.h"
 #include "engine/base/status.h"
 
 namespace rankine {

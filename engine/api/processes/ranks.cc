@@ -3,13 +3,149 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <cstring>
 #include <numeric>
 #include <string>
 #include <utility>
 
+#include "algorithms/catalogue.h"
+#include "engine/api/processes/arena.h"
+#include "engine/base/huge_pages.h"
 #include "numa/pages.h"
 
 namespace rankine {
+namespace {
+
+Enforcement in_huge_pages(const std::byte* base, std::size_t bytes) noexcept {
+  if (bytes < kHugePage) return {};
+  const int error = collapse_into_huge_pages(base, bytes);
+  if (error == 0) return Enforcement::done();
+  char text[160];
+  std::snprintf(text, sizeof(text), "no huge pages for shared payloads: madvise: %s",
+                std::strerror(error));
+  return Enforcement::refusal(error, text);
+}
+
+}  // namespace
+
+Result<std::byte*> ProcessPayloads::allocate(std::size_t bytes) {
+  const auto no_room = [&] {
+    return make_error(Code::out_of_memory, [&] {
+      return std::to_string(bytes) + " bytes of shared payloads; of " + std::to_string(room_) +
+             " that a rank may have no piece of that length is free";
+    });
+  };
+  if (bytes > room_) return no_room();
+  const std::size_t length = whole_pages(std::max<std::size_t>(1, bytes));
+  std::size_t begin = 0;
+  for (const auto& [other, its] : in_use_) {
+    if (begin + length <= other) break;
+    begin = other + its.bytes;
+    if (length >= kHugePage) begin = whole_huge_pages(begin);
+  }
+  if (begin + length > room_) return no_room();
+  Piece& piece = in_use_[begin];
+  piece.bytes = length;
+  if (Status status = take_pages(file_, base_ + begin, offset_ + begin, length, "shared payloads");
+      !status.ok()) {
+    free(base_ + begin);  // some of the pages may have been there
+    return status;
+  }
+  piece.huge_pages = in_huge_pages(base_ + begin, length);
+  return base_ + begin;
+}
+
+void ProcessPayloads::free(const void* base) noexcept {
+  const auto found = in_use_.find(offset_of(base));
+  // Who reads there afterwards, by mistake, reads zeroes.
+  give_pages_back(file_, base_ + found->first, offset_ + found->first, found->second.bytes);
+  in_use_.erase(found);
+}
+
+ProcessMemory::ProcessMemory(const ProcessLobby::Meeting& meeting, const PostsShape& calls,
+                             const PostsShape& messages)
+    : here_(meeting.ranks),
+      calls_(calls),
+      messages_(messages),
+      layout_(ProcessLayout::of(meeting.settings.ranks, sizeof(LobbyPage), calls, messages)),
+      lobby_(meeting) {}
+
+Result<std::shared_ptr<ProcessMemory>> ProcessMemory::meet(const ProcessLobby::Meeting& meeting,
+                                                           const PostsShape& calls,
+                                                           const PostsShape& messages) {
+  std::shared_ptr<ProcessMemory> out(new ProcessMemory(meeting, calls, messages));
+  if (Status status = out->lobby_.meet(); !status.ok()) return status;
+  Status status = out->take(0, out->layout_.calls.common_bytes, "the lines of all ranks");
+  for (const Rank r : out->here_) {
+    if (status.ok()) status = out->take_own(r);
+  }
+  if (!status.ok()) return out->lobby_.fail(status);
+  if (out->here_.front() == 0) out->write_names();
+  return out;
+}
+
+Status ProcessMemory::take_own(Rank r) {
+  const std::size_t begin = layout_.payloads_of(r);
+  own_.emplace_back(at(begin), layout_.payload_bytes(), lobby_.file(), begin);
+  return take(layout_.calls.of_rank(r), layout_.calls.rank_bytes,
+              "mailboxes and board of rank " + std::to_string(r));
+}
+
+ProcessMemory::Own& ProcessMemory::own(Rank r) noexcept {
+  const auto place = std::lower_bound(here_.begin(), here_.end(), r) - here_.begin();
+  return own_[static_cast<std::size_t>(place)];
+}
+
+void ProcessMemory::write_names() noexcept {
+  std::byte* to = at(layout_.names);
+  for (const Algorithm& line : catalogue()) {
+    std::memcpy(to, line.name.data(), line.name.size());  // the zero is there
+    to += line.name.size() + 1;
+  }
+}
+
+const char* ProcessMemory::name_of_line(std::size_t line) const noexcept {
+  std::size_t before = 0;
+  for (std::size_t i = 0; i < line; ++i) before += catalogue()[i].name.size() + 1;
+  return reinterpret_cast<const char*>(at(layout_.names + before));
+}
+
+const char* ProcessMemory::known_name(const char* said) const noexcept {
+  const std::byte* name = at(layout_.names);
+  for (const Algorithm& line : catalogue()) {
+    if (reinterpret_cast<const std::byte*>(said) == name) return line.name.data();
+    name += line.name.size() + 1;
+  }
+  return nullptr;
+}
+
+RankLines& ProcessMemory::lines(Rank r) const noexcept {
+  return reinterpret_cast<RankLines*>(at(layout_.calls.lines))[r];
+}
+
+Atomic<PairMade>& ProcessMemory::made(Rank from, Rank to) const noexcept {
+  auto* all = reinterpret_cast<Atomic<PairMade>*>(at(layout_.pairs_made));
+  return all[layout_.number_of_pair(from, to)];
+}
+
+Result<std::size_t> ProcessMemory::room_for_messages(Rank r, std::size_t bytes) {
+  std::size_t& given = own(r).room_given;
+  const std::size_t left = layout_.scratch_bytes() - given;
+  if (bytes > left) return no_room_in_scratch(r, "messages", bytes, left, layout_.ranks);
+  const std::size_t begin = layout_.message_scratch_of(r) + given;
+  given += bytes;
+  return begin;
+}
+
+Status no_room_in_scratch(Rank rank, const char* of_what, std::size_t bytes, std::size_t allowed,
+                          int ranks) {
+  return make_error(Code::out_of_memory, [&] {
+    return "scratch of rank " + std::to_string(rank) + " for " + of_what + ": " +
+           std::to_string(bytes) + " bytes; allowed are " + std::to_string(allowed) + " among " +
+           std::to_string(ranks) + " processes";
+  });
+}
+
 namespace {
 
 std::string in_hexadecimal(std::uint64_t number) {

@@ -1,3 +1,28 @@
+// The ranks of a process group find each other through PyTorch's store, which all of them reach.
+//
+// Each says on which machine it is. Rank 0 hears all, and answers with the name of a communicator
+// that no other has, or with why there can be none; so ranks on two machines, which would wait for
+// each other in two folders /dev/shm, are told at once, all of them.
+#pragma once
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <torch/version.h>
+
+#include <chrono>
+#include <memory>
+
+#include "engine/api/communicator.h"
+
+namespace rankine::torch_backend {
+
+// The communicator of that group, whose store it is alone; its calls have that timeout, and so has
+// the meeting. Errors: those of Communicator::create, ranks on several machines (mismatch), and
+// whatever the store throws.
+Result<std::unique_ptr<Communicator>> meet(c10d::Store& store, Rank rank, int ranks,
+                                           std::chrono::milliseconds timeout);
+
+}  // namespace rankine::torch_backend
+
 // A process group of torch.distributed whose ranks are processes of one machine:
 //
 //   import rankine.torch
@@ -16,9 +41,7 @@
 //
 // Written for PyTorch 1.13, where a backend is a ProcessGroup, and for 2.x, where it is a Backend
 // with the same functions.
-#pragma once
 
-#include <torch/version.h>
 #if TORCH_VERSION_MAJOR >= 2
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #else
@@ -35,7 +58,7 @@
 
 #include "engine/api/call.h"
 #include "engine/api/torch/call_queue.h"
-#include "engine/api/torch/group_call.h"
+#include "engine/api/torch/call_queue.h"
 #include "engine/api/torch/tensors.h"
 
 namespace rankine::torch_backend {

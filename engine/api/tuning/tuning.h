@@ -1,12 +1,4 @@
-// The tuning table of a machine: which algorithm calls get that name none, as `rankine tune`
-// measured it, how much longer each takes than the model says (engine/network/c_real.h), and the
-// costs that decide their form (engine/base/costs.h), as its owner wrote them.
-// It is a file of JSON, read once per process when the first communicator is made, and used where
-// it was made on hardware like this; else the default (choose.h) stands. The algorithms were
-// measured among threads, so calls on private buffers of processes go by the costs alone.
-//
-//   RANKINE_TUNING=FILE     the table; off: none
-//   otherwise               $XDG_CACHE_HOME/rankine/tuning.json, or ~/.cache/rankine/tuning.json
+// What makes one machine's measurements worthless on another.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +9,57 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "engine/api/tuning/hardware.h"
-#include "engine/api/tuning/machine_model.h"
 #include "engine/base/costs.h"
 #include "engine/base/status.h"
 #include "engine/network/c_real.h"
+#include "engine/network/fabric.h"
 
 namespace rankine {
+
+struct Hardware {
+  std::string cpu;  // "AMD EPYC 9B45", or "unknown CPU"
+  int cores = 0;    // of the machine, also where this process may use fewer
+  int packages = 0, numa_nodes = 0, l3_groups = 0;
+  std::size_t l1d = 0, l2 = 0, l3 = 0;  // bytes; 0: unknown
+  std::string isa;                      // of the kernels: "avx512_bf16"
+  std::string version;                  // of Rankine
+
+  bool operator==(const Hardware&) const = default;
+};
+
+// This machine. Takes milliseconds.
+Hardware read_hardware();
+
+std::string cpu_model();  // of /proc/cpuinfo
+
+// The first thing in which they differ, as "cores is 16 there and 2 here"; nullopt: nothing.
+std::optional<std::string> difference(const Hardware& there, const Hardware& here);
+
+// This machine as the alpha-beta model sees it.
+
+// What one hop and one addition cost here: T = hops alpha + moved beta + added gamma.
+struct CostModel {
+  double alpha = 0;  // seconds
+  double beta = 0;   // seconds per byte that goes from core to core
+  double gamma = 0;  // seconds per byte that is added
+};
+
+// The same as a network: a rank is a thread, which receives one message after the other (one port),
+// and everybody reaches everybody. Times are whole attoseconds, so that they have a common unit.
+// Errors: an alpha or a beta that is not above 0, a gamma below it, which a fit to noise can give,
+// and any above kMostSeconds.
+Result<Fabric> machine_fabric(const CostModel& model);
+inline constexpr double kMostSeconds = 1;
+
+// The tuning table of a machine: which algorithm calls get that name none, as `rankine tune`
+// measured it, how much longer each takes than the model says (engine/network/c_real.h), and the
+// costs that decide their form (engine/base/costs.h), as its owner wrote them.
+// It is a file of JSON, read once per process when the first communicator is made, and used where
+// it was made on hardware like this; else the default (choose.h) stands. The algorithms were
+// measured among threads, so calls on private buffers of processes go by the costs alone.
+//
+//   RANKINE_TUNING=FILE     the table; off: none
+//   otherwise               $XDG_CACHE_HOME/rankine/tuning.json, or ~/.cache/rankine/tuning.json
 
 struct TuningRow {
   Collective collective = Collective::all_reduce;

@@ -9,7 +9,7 @@
 #include "engine/base/status.h"
 #include "engine/network/predict.h"
 #include "engine/network/simulate.h"
-#include "engine/read/counts.h"
+#include "engine/read/count.h"
 #include "engine/read/verify.h"
 #include "engine/tools/lesson/written_schedule.h"
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "engine/base/units.h"
-#include "engine/read/menu.h"
+#include "engine/read/count.h"
 #include "engine/tools/plan/bucket_times.h"
 #include "engine/tools/plan/plan_report.h"
 #include "engine/tools/plan/stage_memory.h"

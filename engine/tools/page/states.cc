@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "engine/read/round_view.h"
+#include "engine/read/draw.h"
 
 namespace rankine::tools {
 namespace {

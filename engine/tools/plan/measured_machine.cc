@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/api/team.h"
-#include "engine/api/tuning/machine_model.h"
+#include "engine/api/tuning/tuning.h"
 #include "engine/base/statistics.h"
 #include "engine/run/machine.h"
 #include "engine/tools/cost_fit.h"

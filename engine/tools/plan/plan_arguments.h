@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/read/menu.h"
+#include "engine/read/count.h"
 #include "engine/tools/arguments.h"
 #include "engine/tools/plan/machine.h"
 #include "engine/tools/plan/mapping.h"

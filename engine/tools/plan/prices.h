@@ -8,7 +8,7 @@
 
 #include "engine/base/status.h"
 #include "engine/network/predict.h"
-#include "engine/read/menu.h"
+#include "engine/read/count.h"
 #include "engine/tools/plan/machine.h"
 
 namespace rankine::tools {

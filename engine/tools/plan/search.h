@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
-#include "engine/read/menu.h"
+#include "engine/read/count.h"
 #include "engine/tools/plan/machine.h"
 #include "engine/tools/plan/mapping.h"
 #include "engine/tools/plan/model.h"

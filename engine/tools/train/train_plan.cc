@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "engine/read/menu.h"
+#include "engine/read/count.h"
 
 namespace rankine::tools {
 

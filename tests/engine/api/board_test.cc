@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/api/first_count.h"
+#include "engine/api/environment.h"
 #include "engine/api/team.h"
 #include "engine/api/tuning/choose.h"
 #include "tests/engine/api/ranks.h"

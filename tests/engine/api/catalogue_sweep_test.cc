@@ -17,7 +17,7 @@
 #include "algorithms/catalogue.h"
 #include "algorithms/skips.h"
 #include "algorithms/torus.h"
-#include "engine/api/call_parameters.h"
+#include "engine/api/check.h"
 #include "engine/api/team.h"
 #include "engine/faults/collective_case.h"
 

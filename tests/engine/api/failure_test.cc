@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/api/first_count.h"
+#include "engine/api/environment.h"
 #include "engine/api/team.h"
 #include "engine/run/interpret.h"
 #include "tests/engine/api/ranks.h"

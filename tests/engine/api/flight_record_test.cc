@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "engine/api/communicator.h"
-#include "engine/api/first_count.h"
+#include "engine/api/environment.h"
 #include "engine/base/small_file.h"
 #include "tests/engine/api/ranks.h"
 #include "tests/numa/captured_warnings.h"

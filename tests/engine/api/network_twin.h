@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "engine/api/call_parameters.h"
+#include "engine/api/check.h"
 #include "engine/api/network.h"
 #include "engine/network/ability.h"
 #include "engine/network/simulate.h"

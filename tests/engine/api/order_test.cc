@@ -1,5 +1,5 @@
 // The levels of order: the bits of every result, against loops that are written here.
-#include "engine/api/order.h"
+#include "engine/api/call.h"
 
 #include <gtest/gtest.h>
 

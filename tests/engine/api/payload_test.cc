@@ -1,5 +1,5 @@
 // Member::allocate: calls on what it gives, how long it stays, and what it refuses.
-#include "engine/api/payload.h"
+#include "engine/api/member.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "engine/api/call_parameters.h"
+#include "engine/api/check.h"
 #include "engine/api/network.h"
 #include "engine/faults/collective_case.h"
 #include "engine/network/ability.h"

@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "engine/api/call_parameters.h"
+#include "engine/api/check.h"
 #include "engine/api/communicator.h"
 #include "engine/api/processes/lobby.h"
 #include "engine/faults/collective_case.h"

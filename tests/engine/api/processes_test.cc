@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "engine/api/communicator.h"
-#include "engine/api/processes/name.h"
+#include "engine/api/processes/identity.h"
 #include "engine/run/kernels/reduce.h"
 #include "numa/affinity.h"
 #include "tests/engine/api/process_runs.h"

@@ -1,5 +1,5 @@
 // What typed calls may be written like, and what does not compile.
-#include "engine/api/spellings.h"
+#include "engine/api/typed_calls.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Which CPUs the teams of this process have taken.
-#include "engine/api/taken_cores.h"
+#include "engine/api/threads.h"
 
 #include <gtest/gtest.h>
 

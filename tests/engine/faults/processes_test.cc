@@ -14,9 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/faults/fatal_signals.h"
-#include "engine/faults/judge.h"
-#include "engine/faults/runner.h"
+#include "engine/faults/fault.h"
+#include "engine/faults/scene.h"
 
 namespace rankine::faults {
 namespace {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/faults/runner.h"
+#include "engine/faults/fault.h"
 #include "engine/faults/scene.h"
 
 namespace rankine::faults {

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "engine/papers/parameter_sets.h"
+#include "engine/papers/condition.h"
 
 namespace rankine::claims {
 namespace {

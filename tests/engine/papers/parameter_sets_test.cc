@@ -1,5 +1,5 @@
 // A claim's cases, as written and in their order.
-#include "engine/papers/parameter_sets.h"
+#include "engine/papers/condition.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Ranks that take turns on one thread: they get on as ranks on threads do, and where none of them
 // can, their calls end at once and with an error.
-#include "engine/papers/turns.h"
+#include "engine/papers/execute.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>

@@ -8,7 +8,7 @@
 #include "algorithms/catalogue.h"
 #include "algorithms/direct.h"
 #include "algorithms/ring.h"
-#include "engine/read/round_view.h"
+#include "engine/read/draw.h"
 #include "tests/engine/read/listed.h"
 
 namespace rankine {

@@ -1,4 +1,4 @@
-#include "engine/read/mailbox_replay.h"
+#include "engine/read/contributions.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Max-min shares: cases worked out by hand, and the property that defines them on random traffic.
-#include "engine/read/max_min.h"
+#include "engine/read/flow.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

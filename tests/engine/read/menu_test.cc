@@ -1,5 +1,5 @@
 // Menus: what is on them is in the catalogue, once each, and of every collective that they serve.
-#include "engine/read/menu.h"
+#include "engine/read/count.h"
 
 #include <gtest/gtest.h>
 

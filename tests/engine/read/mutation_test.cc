@@ -24,8 +24,7 @@
 
 #include "algorithms/catalogue.h"
 #include "engine/read/count.h"
-#include "engine/read/round_view.h"
-#include "engine/read/statement.h"
+#include "engine/read/draw.h"
 #include "engine/read/sweep.h"
 #include "engine/read/verify.h"
 #include "tests/engine/read/listed.h"

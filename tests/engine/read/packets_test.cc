@@ -1,5 +1,5 @@
 // Packets by hand, against packet by packet, and against the other fidelities.
-#include "engine/read/packets.h"
+#include "engine/read/flow.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

@@ -1,6 +1,6 @@
 // A profile's time is the simulator's, by rounds and with ideal blocks, for whatever alpha, hop,
 // beta and size; and what it keeps of a round is the messages that can be its slowest.
-#include "engine/read/profile.h"
+#include "engine/read/sweep.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,6 @@
 #include "algorithms/catalogue.h"
 #include "engine/network/wiring.h"
 #include "engine/read/flow.h"
-#include "engine/read/packets.h"
 #include "tests/engine/read/listed.h"
 #include "tests/engine/read/simgrid_judge.h"
 

@@ -1,5 +1,5 @@
 // Skeletons: which ranks are alike, and that one of them stands for the others to the last tick.
-#include "engine/read/skeleton.h"
+#include "engine/read/flow.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,6 @@
 #include "algorithms/catalogue.h"
 #include "algorithms/torus.h"
 #include "engine/read/flow.h"
-#include "engine/read/packets.h"
 #include "tests/engine/read/listed.h"
 
 namespace rankine {

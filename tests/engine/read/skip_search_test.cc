@@ -1,4 +1,4 @@
-#include "engine/read/skip_search.h"
+#include "engine/read/sweep.h"
 
 #include <gtest/gtest.h>
 

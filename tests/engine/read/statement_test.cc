@@ -1,4 +1,4 @@
-#include "engine/read/statement.h"
+#include "engine/read/count.h"
 
 #include <gtest/gtest.h>
 

@@ -15,7 +15,7 @@
 
 #include "algorithms/catalogue.h"
 #include "algorithms/closed_form.h"
-#include "engine/api/call_parameters.h"
+#include "engine/api/check.h"
 #include "engine/api/team.h"
 #include "engine/papers/runs.h"
 #include "engine/read/sweep.h"

@@ -1,5 +1,5 @@
 // Alpha and beta from times of messages, exact ones and such as busy machines give.
-#include "engine/api/mpi/message_line.h"
+#include "engine/api/mpi/homes.h"
 
 #include <gtest/gtest.h>
 

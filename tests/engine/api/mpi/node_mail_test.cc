@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/api/mpi/errands.h"
+#include "engine/api/mpi/node_mail.h"
 
 namespace rankine {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/api/mpi/posted_calls.h"
+#include "engine/api/mpi/post_log.h"
 
 #include <gtest/gtest.h>
 

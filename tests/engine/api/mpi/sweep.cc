@@ -21,7 +21,6 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "engine/api/call_parameters.h"
 #include "engine/api/check.h"
 #include "engine/api/mpi/homes.h"
 #include "engine/api/mpi/member.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "engine/network/fabric.h"
-#include "engine/read/menu.h"
+#include "engine/read/count.h"
 #include "engine/tools/plan/play_step.h"
 #include "engine/tools/plan/step.h"
 

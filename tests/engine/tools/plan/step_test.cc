@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/read/menu.h"
+#include "engine/read/count.h"
 #include "engine/tools/plan/step.h"
 
 namespace rankine::tools {

@@ -1,0 +1,415 @@
+#include "engine/api/communicator_state.h"
+
+#include <nlohmann/json.hpp>
+#include <pthread.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <new>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "algorithms/catalogue.h"
+#include "engine/api/member.h"
+#include "engine/api/tuning/choose.h"
+#include "engine/base/whole_file.h"
+#include "engine/run/machine.h"
+#include "numa/node_binding.h"
+#include "numa/pages.h"
+#include "numa/warnings.h"
+
+namespace rankine {
+namespace {
+
+// A rank's share of its page where ranks have pages of their own: a divisor of the page, so that
+// no rank's lines cross a page's border.
+constexpr std::size_t kSpread = 512;
+static_assert(sizeof(RankLines) <= kSpread);
+
+ArenaOptions one_mapping(std::span<const ArenaOptions> arenas, std::size_t bytes) {
+  ArenaOptions options;
+  options.huge_pages = false;
+  options.chunk_bytes = bytes;
+  options.lock = std::any_of(arenas.begin(), arenas.end(), [](const auto& a) { return a.lock; });
+  return options;
+}
+
+bool on_one_node(std::span<const ArenaOptions> arenas) {
+  return std::all_of(arenas.begin(), arenas.end(),
+                     [&](const auto& a) { return a.node == arenas.front().node; });
+}
+
+}  // namespace
+
+PlacedLines::PlacedLines(int ranks, std::span<const ArenaOptions> arenas)
+    : bindings_(static_cast<std::size_t>(ranks)) {
+  const auto n = static_cast<std::size_t>(ranks);
+  const bool together = on_one_node(arenas);
+  if (!together) memory_.stride = page_bytes() + kSpread;
+  const std::size_t bytes = n * memory_.stride;
+  arena_ = Arena(one_mapping(arenas, bytes));
+  memory_.base = static_cast<std::byte*>(arena_.allocate(bytes, page_bytes()));
+  if (memory_.base == nullptr) throw std::bad_alloc();
+  if (arenas.empty()) return;
+  if (together) {
+    if (arenas.front().node == kAnyNode) return;
+    std::fill(bindings_.begin(), bindings_.end(),
+              prefer_node(memory_.base, bytes, arenas.front().node));
+    return;
+  }
+  for (std::size_t r = 0; r < n; ++r) {
+    if (arenas[r].node == kAnyNode) continue;
+    const std::size_t page = r * memory_.stride / page_bytes() * page_bytes();
+    bindings_[r] = prefer_node(memory_.base + page, page_bytes(), arenas[r].node);
+  }
+}
+
+// Where ranks post to each other: mailboxes and boards, made when a plan first needs them.
+
+MailboxShape mailbox_shape(int ranks) {
+  const auto slots_for = [](std::size_t payload) {
+    return static_cast<std::uint32_t>(stride_for(payload));
+  };
+  if (ranks <= 2) return {kSlots, slots_for(2048)};
+  if (ranks <= 4) return {kSlots, slots_for(1024)};
+  if (ranks <= 8) return {kSlots, slots_for(512)};
+  if (ranks <= 16) return {kSlots, slots_for(256)};
+  if (ranks <= 32) return {kSlots, slots_for(64)};
+  return {kSlots / 2, slots_for(kSmallPayload)};
+}
+
+ProcessRanks::Posts posts_of_processes(int ranks, const Costs& costs) {
+  const MailboxShape mail = mailbox_shape(ranks);
+  // Pairs have mailboxes as small as all have: there are as many of them.
+  const auto among = [&](int few) {
+    return PostsShape{.board_stride = board_stride(board_bytes(few, costs)),
+                      .slots = mail.slots,
+                      .slot_stride = mail.stride,
+                      .clock_channel = NetworkClock::kChannelBytes};
+  };
+  return {.all = among(ranks), .pairs = among(2)};
+}
+
+namespace {
+
+void set_up(const Mailbox& mailbox, std::uint32_t first_count) {
+  for (std::uint32_t i = 0; i < mailbox.capacity; ++i) {
+    (new (mailbox.slots + std::size_t{i} * mailbox.stride) PostHeader)
+        ->flag.store(first_count, std::memory_order_relaxed);
+  }
+}
+
+void set_up(Counter* credit, std::uint32_t first_count) {
+  (new (credit) Counter)->value.store(first_count, std::memory_order_relaxed);
+}
+
+// The halves in the rank's own memory.
+void set_up_halves(int ranks, std::size_t rank, const Board& board, std::uint32_t first_count) {
+  for (const std::uint32_t number : {0U, 1U}) {
+    if (half_place(ranks, rank, number).rank != rank) continue;
+    (new (&board.half(number)) PostHeader)->flag.store(first_count, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace
+
+void CommunicatorShared::share_posts() {
+  for (Rank q = 0; q < ranks; ++q) {
+    const auto i = static_cast<std::size_t>(q);
+    boards[i] = processes->board(q);
+    for (Rank to = 0; to < ranks; ++to) {
+      mailboxes[i * static_cast<std::size_t>(ranks) + static_cast<std::size_t>(to)] =
+          processes->mailbox(q, to);
+    }
+  }
+  for (Rank r = 0; r < ranks; ++r) {
+    if (!processes->sets_up(r)) continue;
+    for (Rank q = 0; q < ranks; ++q) {
+      set_up(processes->mailbox(q, r), first_count);
+      set_up(processes->mailbox(r, q).credit, first_count);
+    }
+    set_up_halves(ranks, static_cast<std::size_t>(r), processes->board(r), first_count);
+  }
+}
+
+Status CommunicatorShared::provide_mailboxes(const Plan& plan) {
+  if (processes != nullptr) return {};
+  for (Rank from = 0; from < plan.ranks; ++from) {
+    for (const Traffic& traffic : plan.rank[static_cast<std::size_t>(from)].traffic) {
+      if (traffic.sent == 0) continue;
+      const auto to = static_cast<std::size_t>(traffic.peer);
+      Mailbox& mailbox = mailboxes[static_cast<std::size_t>(from * ranks) + to];
+      if (mailbox.slots != nullptr) continue;
+      auto* slots =
+          static_cast<std::byte*>(arenas[to].allocate(std::size_t{mail.slots} * mail.stride));
+      // Credit is read by the sender, and written by the reader: on a line of its own and, as slots
+      // are, with the rank that waits for it.
+      void* credit = arenas[static_cast<std::size_t>(from)].allocate(sizeof(Counter));
+      if (slots == nullptr || credit == nullptr) {
+        return {Code::out_of_memory, "mailboxes of rank " + std::to_string(to) + ": " +
+                                         std::to_string(std::size_t{mail.slots} * mail.stride) +
+                                         " bytes"};
+      }
+      mailbox = {slots, mail.stride, static_cast<Counter*>(credit), mail.slots};
+      // An arena's memory is zeroes, and so a count of 0 stands there: its pages are left to the
+      // ranks, which come to them side by side.
+      if (first_count == 0) continue;
+      set_up(mailbox.credit, first_count);
+      set_up(mailbox, first_count);
+    }
+  }
+  return {};
+}
+
+Status CommunicatorShared::provide_boards(const Plan& plan) {
+  if (plan.transport != Transport::board || processes != nullptr) return {};
+  const std::uint32_t stride = board_stride(board_bytes(ranks, costs));
+  if (boards.front().halves[1] != nullptr) return {};
+  const std::size_t bytes = halves_of_a_rank(ranks) * stride;
+  // The first of each is where the rank's own halves begin (half_place()).
+  for (std::size_t r = 0; r < boards.size(); ++r) {
+    std::byte*& own = boards[r].halves[0];
+    if (own != nullptr) continue;  // of a time before, when another's was refused
+    own = static_cast<std::byte*>(arenas[r].allocate(bytes));
+    if (own == nullptr) {
+      return {Code::out_of_memory,
+              "board of rank " + std::to_string(r) + ": " + std::to_string(bytes) + " bytes"};
+    }
+  }
+  for (std::size_t r = 0; r < boards.size(); ++r) {
+    boards[r] = board_of(ranks, r, stride, [this](std::size_t of) { return boards[of].halves[0]; });
+    set_up_halves(ranks, r, boards[r], first_count);
+  }
+  return {};
+}
+
+PayloadMemory::~PayloadMemory() {
+  if (const auto owner = owner_.lock()) owner->free(base_);
+}
+
+PayloadMemory& PayloadMemory::operator=(PayloadMemory&& other) noexcept {
+  PayloadMemory taken(std::move(other));
+  std::swap(owner_, taken.owner_);
+  std::swap(base_, taken.base_);
+  return *this;
+}
+
+namespace {
+
+Status check_elements(std::size_t n, std::size_t element_bytes) {
+  const std::size_t most =
+      std::size_t{PTRDIFF_MAX} / element_bytes;  // that pointers can tell apart
+  if (n <= most) return {};
+  return invalid_argument("n is " + std::to_string(n) + "; allowed are up to " +
+                          std::to_string(most) + " elements of " + std::to_string(element_bytes) +
+                          " bytes");
+}
+
+}  // namespace
+
+Result<PayloadMemory> Payloads::allocate(const ArenaOptions& near, Rank rank, std::size_t n,
+                                         std::size_t element_bytes) {
+  if (Status status = check_elements(n, element_bytes); !status.ok()) return status;
+  ArenaOptions options = near;
+  options.chunk_bytes = 1;  // as large as it must be
+  Arena arena(options);
+  void* const base = arena.allocate(n * element_bytes);
+  if (base == nullptr) {
+    return Status(Code::out_of_memory, "n is " + std::to_string(n) + "; there is no memory for " +
+                                           std::to_string(n * element_bytes) + " bytes near rank " +
+                                           std::to_string(rank) + ": " +
+                                           std::strerror(arena.error()));
+  }
+  const std::lock_guard lock(mutex_);
+  in_use_.emplace(base, std::move(arena));
+  return PayloadMemory(weak_from_this(), base);
+}
+
+Result<PayloadMemory> Payloads::allocate_shared(const std::shared_ptr<ProcessRanks>& processes,
+                                                Rank rank, std::size_t n,
+                                                std::size_t element_bytes) {
+  if (Status status = check_elements(n, element_bytes); !status.ok()) return status;
+  const std::lock_guard lock(mutex_);
+  auto base = processes->payloads(rank).allocate(n * element_bytes);
+  if (!base.ok()) {
+    return Status(base.status().code(), "n is " + std::to_string(n) + " of rank " +
+                                            std::to_string(rank) + ": " + base.status().text());
+  }
+  processes_ = processes;
+  rank_ = rank;
+  shared_.insert(*base);
+  return PayloadMemory(weak_from_this(), *base);
+}
+
+Payloads::~Payloads() {
+  if (!home_.is_this()) return;
+  for (const void* base : shared_) processes_->payloads(rank_).free(base);
+}
+
+void Payloads::free(const void* base) noexcept {
+  if (!home_.is_this()) return;
+  const std::lock_guard lock(mutex_);
+  if (shared_.erase(base) > 0) {
+    processes_->payloads(rank_).free(base);
+  } else {
+    in_use_.erase(base);
+  }
+}
+
+void Payloads::add_to(RankMemory& memory) const {
+  const std::lock_guard lock(mutex_);
+  for (const void* base : shared_) {
+    const std::size_t bytes = processes_->payloads(rank_).bytes_of(base);
+    memory.payloads.bytes += bytes;
+    memory.payloads.ranges.push_back({const_cast<void*>(base), bytes});
+    memory.huge_pages.add(processes_->payloads(rank_).huge_pages_of(base));
+  }
+  for (const auto& [base, arena] : in_use_) {
+    memory.payloads.bytes += arena.bytes_reserved();
+    for (const MemoryRange& range : arena.chunks()) memory.payloads.ranges.push_back(range);
+    memory.binding.add(arena.binding());
+    memory.huge_pages.add(arena.huge_pages());
+    memory.locking.add(arena.locking());
+  }
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string dump(const Json& json) {
+  return json.dump(1, ' ', false, Json::error_handler_t::replace);
+}
+
+// "?" where the record was torn by a call begun meanwhile.
+std::string_view algorithm_of(Fingerprint print) {
+  const auto line = static_cast<std::size_t>(print.algorithm());
+  return line < catalogue().size() ? catalogue()[line].name : "?";
+}
+
+double microseconds(std::int64_t ns) { return static_cast<double>(ns) / 1000; }
+
+Json json_of(const FlightRecorder::Call& call, std::int64_t since_ns) {
+  Json json = {{"call", call.number},
+               {"what", describe(call.fingerprint)},
+               {"algorithm", algorithm_of(call.fingerprint)},
+               {"root", call.fingerprint.root()}};
+  if (call.begin_ns != 0) json["began_us"] = microseconds(call.begin_ns - since_ns);
+  if (call.end_ns != 0) json["took_us"] = microseconds(call.end_ns - call.begin_ns);
+  return json;
+}
+
+Json json_of(const SlowWait& wait, std::int64_t since_ns) {
+  Json json = {{"call", wait.call},
+               {"for", wait.peer},
+               {"round", wait.round},
+               {"began_us", microseconds(wait.begin_ns - since_ns)}};
+  if (wait.end_ns != 0) {
+    json["took_us"] = microseconds(wait.end_ns - wait.begin_ns);
+    json["end"] = name_of(wait.end);
+  }
+  return json;
+}
+
+// The earliest time recorded.
+std::int64_t begin_of(const FlightRecord& record) {
+  std::int64_t since_ns = std::numeric_limits<std::int64_t>::max();
+  for (const FlightRecord::OfRank& rank : record.ranks) {
+    for (const FlightRecorder::Call& call : rank.calls) {
+      if (call.begin_ns != 0) since_ns = std::min(since_ns, call.begin_ns);
+    }
+    for (const SlowWait& wait : rank.waits) since_ns = std::min(since_ns, wait.begin_ns);
+  }
+  return since_ns;
+}
+
+void write_file(const FlightRecord& record, const std::string& path) noexcept {
+  try {
+    std::string error;
+    {
+      WholeFile file(path);
+      write_json(record, [&](std::string_view text) { file.append(text); });
+      file.append("\n");
+      error = file.finish();
+    }
+    if (error.empty()) return;
+    warn_once("api.flight_record",
+              "RANKINE_FLIGHT_RECORD is '" + path + "', which cannot be written: " + error);
+  } catch (const std::exception& error) {
+    warn_once("api.flight_record", error.what());
+  }
+}
+
+// Starts a thread that no signal of the program goes to: they are for its own threads.
+template <class Body>
+void start_thread(const Body& body) {
+  struct NoSignals {
+    sigset_t before;
+    NoSignals() {
+      sigset_t all;
+      sigfillset(&all);
+      pthread_sigmask(SIG_SETMASK, &all, &before);
+    }
+    ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
+  } const no_signals;
+  std::thread(body).detach();
+}
+
+}  // namespace
+
+void write_json(const FlightRecord& record, const std::function<void(std::string_view)>& append) {
+  const Status& health = record.health;
+  append("{\n \"health\": " +
+         dump(health.ok() ? "ok" : std::string(name_of(health.code())) + ": " + health.text()) +
+         ",\n \"ranks\": [");
+  const std::int64_t since_ns = begin_of(record);
+  for (std::size_t r = 0; r < record.ranks.size(); ++r) {
+    const FlightRecord::OfRank& of_rank = record.ranks[r];
+    Json rank = {{"rank", r},
+                 {"calls", of_rank.calls.empty() ? 0 : of_rank.calls.back().number},
+                 {"state", of_rank.state},
+                 {"last", Json::array()},
+                 {"slow_waits", Json::array()}};
+    for (const auto& call : of_rank.calls) rank["last"].push_back(json_of(call, since_ns));
+    for (const auto& wait : of_rank.waits) rank["slow_waits"].push_back(json_of(wait, since_ns));
+    append((r == 0 ? "\n" : ",\n") + dump(rank));
+  }
+  append("\n ]\n}");
+}
+
+void FlightRecordFile::leave(const std::function<FlightRecord()>& make) noexcept {
+  if (path_.empty() || begun_.exchange(true)) return;
+  try {
+    const auto record = std::make_shared<const FlightRecord>(make());
+    try {
+      start_thread([record, path = path_, done = done_] {
+        write_file(*record, path);
+        done->store(true, std::memory_order_release);  // pairs with wait()
+      });
+      return;
+    } catch (const std::system_error&) {  // no more threads
+      write_file(*record, path_);
+    }
+  } catch (const std::exception& error) {
+    warn_once("api.flight_record", error.what());
+  }
+  done_->store(true, std::memory_order_release);  // pairs with wait()
+}
+
+void FlightRecordFile::wait(std::chrono::nanoseconds most) const noexcept {
+  // Relaxed: whoever has begun itself knows; of others it is enough to hear soon.
+  if (!begun_.load(std::memory_order_relaxed)) return;
+  const std::int64_t until_ns = now_ns() + most.count();
+  std::int64_t nap_ns = 20'000;
+  while (!done_->load(std::memory_order_acquire) && now_ns() < until_ns) {  // pairs with leave()
+    sleep_ns(nap_ns);
+    nap_ns = std::min<std::int64_t>(2 * nap_ns, 2'000'000);
+  }
+}
+
+}  // namespace rankine

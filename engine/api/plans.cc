@@ -1,0 +1,525 @@
+#include "engine/api/plans.h"
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <utility>
+
+#include "engine/api/check.h"
+#include "engine/api/communicator_state.h"
+#include "engine/api/tuning/choose.h"
+#include "engine/base/no_answer.h"
+#include "engine/compile/compile.h"
+#include "engine/compile/wide_sums.h"
+#include "engine/network/wire.h"
+#include "engine/run/wait.h"
+
+namespace rankine {
+
+PlanTable::~PlanTable() {
+  forget_all();
+  delete_retired();
+}
+
+PreparedPtr PlanTable::find(const PlanKey& key, std::uint64_t hash, Rank rank) const noexcept {
+  std::atomic<bool>& reading = reading_[static_cast<std::size_t>(rank)].now;
+  // Sequentially consistent, as the load of the head: pairs with forget_all() and free_retired(). A
+  // node that we find was not yet retired when free_retired() could have seen us not reading.
+  reading.store(true, std::memory_order_seq_cst);
+  PreparedPtr found;
+  for (const Node* node = heads_[hash % kHeads].load(std::memory_order_seq_cst); node != nullptr;
+       node = node->next) {
+    if (node->prepared->key.hash() == hash && node->prepared->key.view() == key) {
+      found = node->prepared;
+      break;
+    }
+  }
+  reading.store(false, std::memory_order_release);  // pairs with free_retired()'s load
+  return found;
+}
+
+void PlanTable::insert(PreparedPtr prepared) {
+  free_retired();
+  if (plans_ >= kMostPlans || bytes_ + prepared->bytes > kMostBytes) forget_all();
+  std::atomic<Node*>& head = heads_[prepared->key.hash() % kHeads];
+  const std::size_t bytes = prepared->bytes;
+  // Relaxed: only who holds the lock changes heads. Release: pairs with find()'s load.
+  Node* const next = head.load(std::memory_order_relaxed);
+  head.store(new Node{std::move(prepared), next}, std::memory_order_release);
+  plans_ += 1;
+  bytes_ += bytes;
+}
+
+void PlanTable::forget_all() noexcept {
+  for (std::atomic<Node*>& head : heads_) {
+    // Sequentially consistent: pairs with find().
+    for (Node* node = head.exchange(nullptr, std::memory_order_seq_cst); node != nullptr;
+         node = node->next) {
+      node->next_retired = retired_;
+      retired_ = node;
+    }
+  }
+  plans_ = bytes_ = 0;
+}
+
+void PlanTable::free_retired() noexcept {
+  if (retired_ == nullptr) return;
+  // A rank that reads now may have found a retired node; one that begins later finds none. A rank
+  // that is stopped while it reads keeps them until it goes on.
+  const bool none_reads = std::none_of(reading_.begin(), reading_.end(), [](const Reading& one) {
+    return one.now.load(std::memory_order_seq_cst);  // pairs with find()
+  });
+  if (none_reads) delete_retired();
+}
+
+void PlanTable::delete_retired() noexcept {
+  while (retired_ != nullptr) delete std::exchange(retired_, retired_->next_retired);
+}
+
+RankPlans::Slot* RankPlans::free_slot(std::uint64_t hash) noexcept {
+  Slot* set = &slots_[(hash & (slots_.size() / kWays - 1)) * kWays];
+  for (std::size_t i = 0; i < kWays; ++i) {
+    if (set[i].prepared == nullptr) return &set[i];
+  }
+  return nullptr;
+}
+
+RankPlans::Slot* RankPlans::look_up(const PlanKey& key) noexcept {
+  const std::uint64_t hash = key.hash();
+  Slot* set = &slots_[(hash & (slots_.size() / kWays - 1)) * kWays];
+  for (std::size_t i = 0; i < kWays; ++i) {
+    if (set[i].hash == hash && set[i].prepared != nullptr && set[i].prepared->key.view() == key) {
+      return latest_ = &set[i];
+    }
+  }
+  return nullptr;
+}
+
+RankPlans::Slot& RankPlans::insert(PreparedPtr prepared) {
+  const std::uint64_t hash = prepared->key.hash();
+  latest_ = nullptr;  // slots may move
+  Slot* slot = free_slot(hash);
+  while (slot == nullptr && slots_.size() < kMostSets * kWays) {
+    RankPlans larger;
+    larger.slots_ = std::vector<Slot>(2 * slots_.size());
+    // What shared a set shares one of two now, so every plan finds room.
+    for (Slot& old : slots_) {
+      if (old.prepared != nullptr) *larger.free_slot(old.hash) = std::move(old);
+    }
+    slots_ = std::move(larger.slots_);
+    slot = free_slot(hash);
+  }
+  if (slot == nullptr) {
+    slot = &slots_[(hash & (slots_.size() / kWays - 1)) * kWays + next_victim_++ % kWays];
+  }
+  const Prepared* plan = prepared.get();
+  *slot = {hash, PreparedPtr(plan, [all = std::move(prepared)](const Prepared*) {})};
+  return *slot;
+}
+
+void RankPlans::clear() {
+  latest_ = nullptr;
+  slots_ = std::vector<Slot>(kLeastSets * kWays);
+  next_victim_ = 0;
+}
+
+// How a call becomes a plan: what it asks for is chosen, compiled, and timed on a modelled network.
+
+namespace {
+
+// Ops are made one by one, so the vectors have room to spare: give it back, then count.
+std::size_t trim(Plan& plan) {
+  std::size_t bytes = 0;
+  for (RankPlan& rank : plan.rank) {
+    rank.ops.shrink_to_fit();
+    rank.operands.shrink_to_fit();
+    rank.traffic.shrink_to_fit();
+    bytes += sizeof(RankPlan) + rank.ops.capacity() * sizeof(Op) +
+             rank.operands.capacity() * sizeof(Operand) + rank.traffic.capacity() * sizeof(Traffic);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Status CommunicatorShared::may_go_on_planning(Waiter& waiter) const {
+  if (crossbar.aborted()) return crossbar.reason();
+  if (is_interrupted()) {
+    return make_error(Code::aborted, [&] {
+      return interrupted("rank " + std::to_string(waiter.rank) + " was still planning its call");
+    });
+  }
+  const std::int64_t now = now_ns();
+  if (now < waiter.deadline(now)) return {};
+  return make_error(Code::timeout, [&] {
+    return no_answer_within(waiter.call_timeout_ns(),
+                            "rank " + std::to_string(waiter.rank) + " was still planning its call");
+  });
+}
+
+// The call's schedule on our network: of M bytes, or where users give counts, of theirs.
+Result<std::shared_ptr<const TimedSchedule>> PlanMaker::time(const CompileRequest& request,
+                                                             const Compiled& compiled,
+                                                             std::size_t m) const {
+  const bool equal =
+      std::all_of(request.counts.begin(), request.counts.end(),
+                  [&](std::size_t count) { return count == request.counts.front(); });
+  std::vector<std::uint64_t> blocks;
+  const Layout& moved = compiled.in_f32 ? *compiled.in_f32 : compiled.layout;
+  for (const BlockHome& block : moved.blocks) blocks.push_back(block.bytes);
+  m = m / compiled.layout.element_bytes * moved.element_bytes;
+  const auto pricing = equal ? network->price(compiled.goal, m) : network->price(blocks);
+  if (!pricing.ok()) return pricing.status();
+  return TimedSchedule::make(network->schedule(*request.algorithm, request.params), compiled.goal,
+                             network->fabric(), *pricing, may_go_on);
+}
+
+namespace {
+
+// What a level of order asks of a plan.
+struct OrderNeeds {
+  std::optional<Order> order;
+  bool rounds = false;             // else every plan keeps it
+  std::optional<Bracket> bracket;  // none: any
+  bool fixed = false;              // the choice follows from the call alone
+  bool once = false;               // sums are those of f32, rounded once
+};
+
+Result<OrderNeeds> needs_of(const Call& call, std::optional<Order> order) {
+  OrderNeeds needs;
+  needs.order = order;
+  needs.rounds =
+      reduces(call.collective) && (call.user_op != nullptr || rounds(call.type, call.op));
+  if (order == Order::group_invariant && reduces(call.collective) && call.op == ReduceOp::avg) {
+    return invalid_argument(
+        "order is group_invariant, operation is avg, which divides by the number of ranks; ask "
+        "for a sum, and divide it");
+  }
+  needs.once = reduces(call.collective) && call.user_op == nullptr &&
+               adds_up_in_f32(call.type, call.op) && order != Order::group_invariant;
+  if (!order || !needs.rounds) return needs;
+  needs.fixed = *order == Order::repeatable;
+  if (*order == Order::by_rank || *order == Order::size_invariant) needs.bracket = Bracket::flat;
+  if (*order == Order::group_invariant) needs.bracket = Bracket::canonical;
+  return needs;
+}
+
+// The levels that a plan has: what it promises beyond this call (repeatable, size_invariant) it
+// does where it was asked to.
+OrderSet orders_of(const OrderNeeds& needs, const Algorithm& line, const Brackets& brackets,
+                   ReduceOp op) {
+  OrderSet out;
+  const bool exact = !needs.rounds;
+  const bool bracketed = brackets.flat || brackets.canonical;
+  out.add(Order::coherent, exact || bracketed || line.other_bits.empty());
+  out.add(Order::repeatable, exact || needs.fixed || needs.bracket);
+  out.add(Order::by_rank, exact || brackets.flat);
+  out.add(Order::size_invariant, exact || needs.bracket);
+  out.add(Order::group_invariant, (exact || brackets.canonical) && op != ReduceOp::avg);
+  return out;
+}
+
+// By the first of these that can: the chosen one brings contributions together in another order, or
+// in other brackets.
+Result<Compiled> compile_another(CompileRequest& request, std::span<const Candidate> tried) {
+  const Collective collective = request.algorithm->collective;
+  for (const Candidate& one : tried) {
+    request.algorithm = one.algorithm;
+    request.params = one.params;
+    if (one.algorithm->refusal(one.algorithm->only_taken(one.params))) continue;
+    auto compiled = compile(request);
+    if (compiled.ok() || compiled.status().code() != Code::invalid_argument) return compiled;
+  }
+  const std::string none = "no algorithm of " + std::string(name_of(collective)) + " among " +
+                           std::to_string(request.params.ranks) + " ranks ";
+  if (!request.commutative) {
+    return invalid_argument("operation is not commutative" +
+                            (request.bracket ? ", " + std::string(request.bracket_for) : "") +
+                            "; " + none + "brings their contributions together in their order" +
+                            (request.bracket ? " so" : ""));
+  }
+  return invalid_argument(std::string(request.bracket_for) + "; " + none +
+                          "that can run here adds up their contributions in " +
+                          std::string(in_words(*request.bracket)));
+}
+
+}  // namespace
+
+Result<std::vector<Candidate>> PlanMaker::others_to_try(const Call& call,
+                                                        const CompileRequest& chosen, std::size_t m,
+                                                        const Costs& by,
+                                                        const std::vector<int>& fitting) const {
+  Params asked = params_of(call.options, ranks);
+  asked.root = chosen.params.root;
+  if (network != nullptr) return network->candidates(call.collective, asked, m, may_go_on);
+  std::vector<Candidate> out;
+  const Bracket bracket = chosen.bracket.value_or(Bracket::flat);
+  for (const Algorithm* line :
+       lines_to_try(bracket, call.collective, ranks, m, chosen.buffers, by)) {
+    Params params = line->only_taken(asked);
+    if (asked.segments == 0) params.segments = choose_segments(*line, ranks, m, by);
+    params.root = asked.root;
+    take_levels(*line, fitting, params);
+    Candidate& one = out.emplace_back();
+    one.algorithm = line;
+    one.params = std::move(params);
+  }
+  return out;
+}
+
+// Of a call that names no algorithm: the fastest that adds up in f32 and rounds once.
+Result<Compiled> PlanMaker::compile_once(const Call& call, CompileRequest& request, std::size_t m,
+                                         const Costs& by, const std::vector<int>& fitting) const {
+  const Rank root = request.params.root;
+  const auto take = [&request, root](const Candidate& one) {
+    request.algorithm = one.algorithm;
+    request.params = one.params;
+    request.params.root = root;
+  };
+  // Which algorithms are one fold, and move as few bytes as their type has, their plans say.
+  const auto compile_one_fold = [&request] {
+    request.bracket = Bracket::flat;
+    auto compiled = compile(request);
+    request.bracket.reset();
+    return compiled;
+  };
+  const auto is_refused = [](const Result<Compiled>& compiled) {
+    return !compiled.ok() && compiled.status().code() == Code::invalid_argument;
+  };
+  auto compiled = compile_one_fold();
+  if (!is_refused(compiled)) return compiled;
+  Candidate chosen;
+  chosen.algorithm = request.algorithm;
+  chosen.params = request.params;
+  if (network != nullptr) {
+    Params asked = params_of(call.options, ranks);
+    asked.root = root;
+    const auto others = network->candidates(call.collective, asked, m, may_go_on);
+    if (!others.ok()) return others.status();
+    const auto wide = network->candidates(call.collective, asked,
+                                          m / element_bytes(call) * sizeof(float), may_go_on);
+    if (!wide.ok()) return wide.status();
+    if (!wide->empty()) chosen = wide->front();
+    for (const Candidate& one : *others) {
+      if (one.expected() > chosen.expected()) break;
+      take(one);
+      compiled = compile_one_fold();
+      if (!is_refused(compiled)) return compiled;
+    }
+  } else if (one_fold_is_faster(call.collective, ranks, m, element_bytes(call), by)) {
+    request.bracket = Bracket::flat;
+    const auto others = others_to_try(call, request, m, by, fitting);
+    request.bracket.reset();
+    if (!others.ok()) return others.status();
+    for (const Candidate& one : *others) {
+      if (one.algorithm->refusal(one.algorithm->only_taken(one.params))) continue;
+      take(one);
+      compiled = compile_one_fold();
+      if (!is_refused(compiled)) return compiled;
+    }
+  }
+  take(chosen);
+  return compile(request);
+}
+
+// In the hash of what ranks must agree on.
+constexpr std::uint64_t kLends = 0x6c656e6473;
+
+Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
+  const Call& call = key.call();
+  const CallOptions& options = call.options;
+  Status status = check_call(call, ranks);
+  if (!status.ok()) return status;
+  CompileRequest request;
+  request.counts = natural_counts(call, ranks);
+  std::size_t elements = 0;
+  for (const std::size_t n : request.counts) elements += n;
+  // M of all_to_all is one rank's send buffer.
+  const std::size_t senders =
+      call.collective == Collective::all_to_all ? static_cast<std::size_t>(ranks) : 1;
+  const std::size_t m = elements / senders * element_bytes(call);
+  const Algorithm* asked = forced.algorithm[static_cast<std::size_t>(call.collective)];
+  if (!options.algorithm.empty()) {
+    asked = find_algorithm(call.collective, options.algorithm);
+    if (asked == nullptr) {
+      return invalid_argument("algorithm is '" + std::string(options.algorithm) + "'; " +
+                              std::string(name_of(call.collective)) + " has " +
+                              algorithm_names(call.collective));
+    }
+  }
+  const auto needs = needs_of(call, options.order ? options.order : order);
+  if (!needs.ok()) return needs.status();
+  const bool lends = processes != nullptr && processes->have_payloads() && key.shared_payloads();
+  request.staged = processes != nullptr && !lends;
+  // Repeatable calls forget what was measured here; and rows of tables are of vectors that are read
+  // where they lie.
+  Costs chosen_by = needs->fixed ? Costs() : costs;
+  const TuningTable* const table = needs->fixed || request.staged ? nullptr : tuning;
+  const std::vector<int> fitting_levels = needs->fixed ? std::vector<int>() : levels;
+  request.bracket = needs->bracket;
+  const std::string bracket_for =
+      needs->order ? "order is " + std::string(name_of(*needs->order)) : "";
+  request.bracket_for = bracket_for;
+  request.buffers = key.in_place() ? Buffers::in_place : Buffers::apart;
+  request.costs = costs;
+  if (request.staged) {
+    chosen_by = where_all_is_staged(chosen_by);
+    request.costs = where_all_is_staged(costs);
+  }
+  Params& params = request.params;
+  params = params_of(options, ranks);
+  params.root = key.root();
+  params.peer = key.peer();
+  if (network != nullptr) {
+    if (asked != nullptr && options.algorithm.empty()) params = asked->only_taken(params);
+    const auto cheapest = network->cheapest(call.collective, asked, params, m, may_go_on);
+    if (!cheapest.ok()) return cheapest.status();
+    request.algorithm = cheapest->algorithm;
+    params = cheapest->params;
+  } else {
+    request.algorithm =
+        asked != nullptr
+            ? asked
+            : choose(call.collective, ranks, m, request.buffers, table, chosen_by).algorithm;
+    if (options.algorithm.empty()) params = request.algorithm->only_taken(params);
+    if (options.segments == 0) {
+      params.segments = choose_segments(*request.algorithm, ranks, m, chosen_by);
+    }
+  }
+  params.root = key.root();  // also of those that take none: it is 0 then
+  params.peer = key.peer();
+  take_levels(*request.algorithm, fitting_levels, params);
+  request.type = call.type;
+  request.op = call.op;
+  request.element_bytes = element_bytes(call);
+  request.row_elements = key.row_elements();
+  request.commutative = call.user_op == nullptr || call.user_op->commutative;
+  request.transport = forced.transport;
+  if (options.transport) request.transport = *options.transport;
+  if (ports > 0) {
+    const Transport wanted = request.transport.value_or(Transport::mailbox);
+    if (wanted != Transport::mailbox) {
+      return invalid_argument("transport is " + std::string(name_of(wanted)) + ", ports is " +
+                              std::to_string(ports) +
+                              "; only the mailbox transport has ports: leave out one of the two");
+    }
+    request.transport = wanted;
+    request.ports = ports;
+  }
+  request.slot_payload = slot_payload;
+  request.board_bytes = board_bytes(ranks, costs);
+  // Who stores what is a matter of speed, and takes a third of the planning.
+  request.pushes = network == nullptr;
+  request.mailbox_capacity = mailbox_capacity;
+  request.limits = {.bytes = most_plan_bytes, .interrupted = may_go_on};
+  request.rounds_once = needs->once && !request.bracket;
+  auto compiled = asked == nullptr && request.rounds_once
+                      ? compile_once(call, request, m, chosen_by, fitting_levels)
+                      : compile(request);
+  if ((!request.commutative || request.bracket) && asked == nullptr && !compiled.ok() &&
+      compiled.status().code() == Code::invalid_argument) {
+    const auto others = others_to_try(call, request, m, chosen_by, fitting_levels);
+    if (!others.ok()) return others.status();
+    compiled = compile_another(request, *others);
+  }
+  if (!compiled.ok()) return compiled.status();
+  const OrderSet orders = orders_of(*needs, *request.algorithm, compiled->brackets, call.op);
+  if (needs->order && !orders.has(Order::coherent)) {
+    return invalid_argument(bracket_for + ", algorithm is " + std::string(request.algorithm->name) +
+                            ": " + std::string(request.algorithm->other_bits));
+  }
+  auto prepared = std::make_unique<Prepared>(key);
+  prepared->plan = std::move(compiled->plan);
+  const auto line = static_cast<std::size_t>(request.algorithm - catalogue().data());
+  prepared->algorithm =
+      processes != nullptr ? processes->name_of_line(line) : request.algorithm->name.data();
+  prepared->parameters = request.algorithm->text_of(params);
+  if (compiled->in_f32) {
+    prepared->parameters += prepared->parameters.empty() ? "in f32" : ", in f32";
+  }
+  prepared->orders = orders;
+  if (timed) {
+    auto on_network = time(request, *compiled, m);
+    if (!on_network.ok()) return on_network.status();
+    prepared->timed = std::move(*on_network);
+  }
+  prepared->rules = buffer_rules(compiled->layout, compiled->goal);
+  prepared->lends = lends;
+  // Private addresses of different processes say nothing about who shares.
+  for (std::size_t r = 0; !request.staged && r < prepared->rules.size(); ++r) {
+    prepared->plan.rank[r].input_bytes = prepared->rules[r].input_bytes;
+    prepared->plan.rank[r].output_bytes = prepared->rules[r].output_bytes;
+  }
+  prepared->plan.all_meet = call.counts.empty() && all_hear_from_all(call.collective);
+  std::uint64_t hash = 0;
+  const auto mix = [&hash](auto n) { hash = mixed(hash, static_cast<std::uint64_t>(n)); };
+  for (const std::size_t n : request.counts) mix(n);
+  if (lends) mix(kLends);
+  if (needs->order) mix(1 + static_cast<int>(*needs->order));
+  if (request.row_elements > 0) mix(request.row_elements * request.element_bytes);
+  for (const Parameter& row : parameters()) {
+    if (row.name == "root") continue;  // the fingerprint has it
+    if (row.number != nullptr) {
+      mix(params.*row.number);
+    } else {
+      mix((params.*row.list).size());
+      for (const int n : params.*row.list) mix(n);
+    }
+  }
+  prepared->fingerprint = make_fingerprint(
+      call.collective, call.type, reduces(call.collective) ? call.op : ReduceOp::sum,
+      key.in_place(), prepared->plan.transport, key.root(), static_cast<int>(line), hash);
+  prepared->bytes = sizeof(Prepared) + prepared->key.bytes() +
+                    prepared->rules.capacity() * sizeof(BufferRule) + trim(prepared->plan) +
+                    (prepared->timed != nullptr ? prepared->timed->bytes() : 0);
+  return prepared;
+}
+
+Result<PreparedPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waiter) {
+  const std::function<Status()> may_go_on = [&] { return may_go_on_planning(waiter); };
+  const PlanMaker maker{.ranks = ranks,
+                        .costs = costs,
+                        .forced = forced,
+                        .slot_payload = payload_of(mail.stride),
+                        .mailbox_capacity = static_cast<int>(mail.slots / 2),
+                        .ports = ports,
+                        .most_plan_bytes = most_plan_bytes,
+                        .levels = levels,
+                        .tuning = tuning,
+                        .order = order,
+                        .network = clock.get(),
+                        .timed = clock != nullptr,
+                        .processes = processes.get(),
+                        .may_go_on = may_go_on};
+  auto made = maker.make(key);
+  if (!made.ok()) return made.status();
+  std::unique_ptr<Prepared> prepared = std::move(*made);
+  plan_bytes.fetch_add(prepared->bytes, std::memory_order_relaxed);  // pairs with nothing: a count
+  return PreparedPtr(prepared.release(), [&count = plan_bytes](const Prepared* plan) {
+    count.fetch_sub(plan->bytes, std::memory_order_relaxed);  // likewise
+    delete plan;
+  });
+}
+
+Result<PreparedPtr> CommunicatorShared::prepare(const PlanKey& key, Waiter& waiter) {
+  const std::uint64_t hash = key.hash();
+  if (PreparedPtr found = plans.find(key, hash, waiter.rank)) return found;
+  // One rank compiles, the others that want the same wait for it here.
+  std::unique_lock<std::mutex> lock;
+  if (Status locked = lock_for_call(lock, waiter); !locked.ok()) return locked;
+  if (PreparedPtr found = plans.find(key, hash, waiter.rank)) return found;
+  if (refused != nullptr && refused->key.view() == key) return refused->why;
+  auto made = make(key, waiter);
+  if (!made.ok()) {
+    if (goes_on(made.status().code())) refused.reset(new Refused{OwnedKey(key), made.status()});
+    return made;
+  }
+  if (clock != nullptr) clock->clock().provide(*(*made)->timed);
+  Status status = provide_mailboxes((*made)->plan);
+  if (status.ok()) status = provide_boards((*made)->plan);
+  if (!status.ok()) return status;
+  plans.insert(*made);
+  return made;
+}
+
+}  // namespace rankine

@@ -1,0 +1,487 @@
+// Arguments that are refused before any byte moves.
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "engine/api/network.h"
+#include "engine/faults/fault.h"
+#include "engine/faults/scene.h"
+#include "engine/run/kernels/reduce.h"
+#include "engine/run/machine.h"
+
+namespace rankine::faults {
+namespace {
+
+using Spoil = std::function<void(Call&)>;
+
+// What can be wrong with a call of that collective at that rank.
+std::vector<Spoil> spoilers(const CollectiveCase& call) {
+  std::vector<Spoil> all = {
+      [](Call& c) { c.collective = static_cast<Collective>(kCollectives); },
+      [](Call& c) { c.type = static_cast<DataType>(kDataTypes); },
+      [](Call& c) { c.op = static_cast<ReduceOp>(kReduceOps); },
+      [](Call& c) { c.count = std::numeric_limits<std::size_t>::max(); },
+      [](Call& c) { c.options.algorithm = "no_such_algorithm"; },
+      [](Call& c) { c.options.timeout = std::chrono::milliseconds(-1); },
+      [](Call& c) { c.options.transport = static_cast<Transport>(kTransports); },
+      [](Call& c) { c.options.transport = static_cast<Transport>(255); },
+      [](Call& c) { c.options.order = static_cast<Order>(kOrders); },
+      [](Call& c) { c.options.order = static_cast<Order>(255); },
+      [](Call& c) { c.options.segments = -1; },
+      [](Call& c) { c.options.group = -1; },
+      [counts = std::vector<std::size_t>(
+           static_cast<std::size_t>(natural_blocks(call.collective, call.ranks)) + 1, 1)](Call& c) {
+        c.counts = counts;
+      },
+  };
+  // Every rank brings and gets something.
+  const bool symmetric = !has_root(call.collective) && call.collective != Collective::exscan;
+  if (symmetric) {
+    all.push_back([](Call& c) { c.in = nullptr; });
+    all.push_back([](Call& c) { c.out = nullptr; });
+    all.push_back([](Call& c) { c.in = static_cast<const std::byte*>(c.out) + 1; });
+  }
+  if (has_root(call.collective)) {
+    all.push_back([](Call& c) { c.root = -1; });
+    all.push_back([ranks = call.ranks](Call& c) { c.root = ranks; });
+  }
+  if (call.collective == Collective::send_recv) {
+    all.push_back([ranks = call.ranks](Call& c) { c.peer = ranks; });
+  }
+  if (reduces(call.collective) && !supports(call.type, ReduceOp::bxor)) {
+    all.push_back([](Call& c) { c.op = ReduceOp::bxor; });
+  }
+  return all;
+}
+
+}  // namespace
+
+void play_bad_arguments(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  CollectiveCase call = good_call(test, dice);
+  call.displaced = false;
+  call.in_place = false;  // so that all buffers may be null, or overlap
+  // A byte apart is in place for the second of blocks of one byte.
+  if (test.collective != Collective::barrier) call.count = std::max<std::size_t>(call.count, 3);
+  const std::vector<Spoil> all = spoilers(call);
+  {
+    Scene scene(test, {}, tally);
+    scene.run([&](Seat& seat) {
+      for (const Spoil& spoil : all) {
+        const bool taken =
+            seat.call(call, {.spoil = spoil, .documented = {{Code::invalid_argument}}});
+        if (taken) scene.judge().blame("a bad argument is taken");
+        // The communicator goes on.
+        if (!seat.call(call)) return;
+      }
+    });
+  }
+  {
+    // One rank alone: the others wait for this call until their deadline.
+    const Rank victim = dice.below(test.ranks);
+    const Spoil& spoil = all[static_cast<std::size_t>(dice.below(static_cast<int>(all.size())))];
+    Scene scene(test, {.timeout = kShort, .documented = {Code::timeout}}, tally);
+    scene.run([&](Seat& seat) {
+      if (seat.rank() != victim) {
+        seat.call(call);
+      } else {
+        // Told by the others, where it has to wait for one of them that plans.
+        seat.call(call, {.spoil = spoil, .documented = {{Code::invalid_argument, Code::timeout}}});
+      }
+    });
+  }
+  fresh_start(test, call, tally);
+}
+
+// Instruction sets that are missing, clocks that jump or count nothing, counters that wrap.
+
+void play_instruction_set(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  const CollectiveCase call = good_call(test, dice);
+  Judge judge(test, {}, tally);
+  const int highest = static_cast<int>(hardware_isa());
+  if (highest == 0) {
+    judge.excuse("this machine has the portable instructions only");
+    return;
+  }
+  const auto cap = static_cast<Isa>(dice.below(highest));
+  setenv("RANKINE_ISA", std::string(name_of(cap)).c_str(), 1);
+  if (best_isa() != cap) {
+    judge.blame("RANKINE_ISA is " + std::string(name_of(cap)) + ", and kernels are for " +
+                std::string(name_of(best_isa())));
+  }
+  {
+    // Integers under every operation, floats under min and max: to the last bit what the
+    // collective's definition says, element by element.
+    Scene scene(test, {}, tally);
+    scene.run([&](Seat& seat) {
+      CollectiveCase one = call;
+      one.count = 130;
+      for (int type = 0; type < kDataTypes; ++type) {
+        for (int op = 0; op < kReduceOps; ++op) {
+          one.type = static_cast<DataType>(type);
+          one.op = static_cast<ReduceOp>(op);
+          const bool exact = !rounds(one.type, one.op);
+          if (takes(one.collective, one.type, one.op) && exact && !seat.call(one)) return;
+        }
+      }
+    });
+  }
+  fresh_start(test, call, tally);
+}
+
+namespace {
+
+// Stops this process for a while, soon, as a machine does that sleeps: clocks jump for those who
+// sleep until a moment. The child that does it, to be waited for; -1: none can be made.
+pid_t stop_this_process_soon(std::int64_t delay_ns, std::int64_t for_ns) {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const pid_t parent = getppid();
+  sleep_ns(delay_ns);
+  kill(parent, SIGSTOP);
+  sleep_ns(for_ns);
+  kill(parent, SIGCONT);
+  _exit(0);
+}
+
+// The case's call, by any algorithm, on a network with such links: whether it could be made.
+bool play_on_network(const FaultCase& test, const CollectiveCase& call, const Link& link,
+                     ClockMode clock, Tally& tally) {
+  auto network = std::make_shared<CallNetwork>();
+  Fabric& fabric = network->fabric;
+  fabric.link = fabric.between = link;
+  fabric.ports = test.ranks;  // as many as any rank has partners
+  fabric.multicast = fabric.alu = true;
+  network->clock = clock;
+  network->dilate = 1;
+  const Promise promise{.documented = {Code::invalid_argument}};
+  Scene scene(test, promise, tally, {.network = std::move(network)});
+  scene.run([&](Seat& seat) { seat.call(call); });
+  return scene.works();
+}
+
+// On a virtual clock, and at full speed, one process is stopped for a while: for less than the
+// deadline of the others, which is no fault, or for longer.
+void stop_a_process(const FaultCase& test, const CollectiveCase& call, Dice& dice, Tally& tally) {
+  const Rank victim = dice.below(test.ranks);
+  const std::int64_t delay_ns = dice.below(5) * 1'000'000LL;
+  const bool outlasts = dice.one_in(2);
+  Promise promise;
+  if (outlasts) promise = {.timeout = kShort, .documented = {Code::timeout}};
+  const bool on_a_network = dice.one_in(2);
+  const auto asks_for = [&](Rank, CommunicatorOptions& options) {
+    if (!on_a_network) return;
+    options.network = std::make_shared<const CallNetwork>(
+        CallNetwork{.fabric = plain_regime().fabric, .lower = true});
+  };
+  Scene scene(test, promise, tally, {.asks_for = asks_for});
+  scene.run([&](Seat& seat) {
+    const bool is_stopped = seat.rank() == victim;
+    pid_t child = -1;
+    if (is_stopped) child = stop_this_process_soon(delay_ns, outlasts ? 400'000'000 : 20'000'000);
+    for (int i = 0; i < 50; ++i) {
+      if (!seat.call(meeting(test, test.ranks), {.excused = is_stopped})) break;
+      if (is_stopped) sleep_ns(200'000);
+    }
+    seat.call(call, {.excused = is_stopped});
+    int status = 0;
+    if (is_stopped && (child < 0 || waitpid(child, &status, 0) != child)) {
+      scene.judge().excuse("no child can be made");
+    }
+  });
+}
+
+}  // namespace
+
+void play_clocks(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  CollectiveCase call = good_call(test, dice);
+  if (test.processes) return stop_a_process(test, call, dice, tally);
+  Judge judge(test, {}, tally);
+  std::vector<const Algorithm*> lines;
+  for (const Algorithm& line : catalogue()) {
+    if (line.collective == test.collective && !line.refusal({.ranks = test.ranks})) {
+      lines.push_back(&line);
+    }
+  }
+  const Algorithm& line =
+      *lines[static_cast<std::size_t>(dice.below(static_cast<int>(lines.size())))];
+  call.options = {.algorithm = line.name};
+  const Rational us(1, 1'000'000), per_gb(1, 1'000'000'000);
+  const Link links[] = {
+      {us, per_gb},
+      {0, per_gb},                         // alpha = 0
+      {us, 0},                             // beta = 0
+      {0, 0},                              // nothing costs anything
+      {us, Rational(3600)},                // an hour per byte
+      {Rational(Int128{1} << 126, 1), 0},  // longer than any clock counts
+      {Rational(-1), per_gb},              // no time at all
+  };
+  constexpr std::size_t kUsual = 5;  // of these, the first must work and the others be refused
+  for (std::size_t i = 0; i < std::size(links); ++i) {
+    if (play_on_network(test, call, links[i], ClockMode::virtual_time, tally) != (i < kUsual)) {
+      judge.blame(std::string(line.name) + ", clock " + std::to_string(i));
+    }
+  }
+  // The wall clock: a jump makes deadlines pass all at once, which is no reason to be wrong.
+  const pid_t child = stop_this_process_soon(dice.below(5) * 1'000'000LL, 20'000'000);
+  play_on_network(test, call, {Rational(1, 1'000), 0}, ClockMode::wall, tally);
+  int status = 0;
+  if (child < 0 || waitpid(child, &status, 0) != child) judge.excuse("no child can be made");
+  fresh_start(test, call, tally);
+}
+
+void play_counters(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  const CollectiveCase call = good_call(test, dice);
+  constexpr std::uint32_t kFirst[] = {0U - 3U, 0x80000000U - 3U, 0U - 40U, 0x80000000U - 40U,
+                                      0x20000000U - 3U};
+  const std::uint32_t first = kFirst[dice.below(static_cast<int>(std::size(kFirst)))];
+  {
+    Scene scene(test, {}, tally, {.first_count = first});
+    scene.run([&](Seat& seat) {
+      for (int i = 0; i < 8; ++i) {
+        CollectiveCase one = call;
+        one.seed += static_cast<std::uint64_t>(i);
+        if (!seat.call(one)) return;
+      }
+    });
+  }
+  fresh_start(test, call, tally);
+}
+
+// Calls that disagree: one rank makes another call than all others.
+
+namespace {
+
+// Calls that every rank waits for every other in, on either transport: whatever the odd call has
+// left behind shows here.
+CollectiveCase meeting_by(Transport transport, const FaultCase& test) {
+  CollectiveCase all = meeting(test, test.ranks);
+  all.options = {.algorithm = "direct_one_shot", .transport = transport};
+  return all;
+}
+
+// The victim makes `odd`, all others `call`; then all meet. A rank that nobody has to wait for in
+// its odd call may succeed in it, and rightly so; but then nothing may go wrong afterwards.
+void disagree(const FaultCase& test, const CollectiveCase& call,
+              const std::vector<CollectiveCase>& odd, Rank victim, Dice& dice, Tally& tally) {
+  const bool after_good_ones = dice.one_in(2);
+  {
+    Scene scene(test, {.documented = {Code::mismatch}}, tally);
+    scene.run([&](Seat& seat) {
+      if (after_good_ones && !seat.call(call)) return;
+      if (seat.rank() == victim) {
+        for (const CollectiveCase& one : odd) {
+          if (!seat.call(one)) return;
+        }
+      } else {
+        for (std::size_t i = 0; i < odd.size(); ++i) {
+          // Where two calls change their order, the others make them the other way round.
+          if (!seat.call(odd.size() == 1 ? call : odd[odd.size() - 1 - i])) return;
+        }
+      }
+      for (const Transport transport : {Transport::mailbox, Transport::direct}) {
+        if (!seat.call(meeting_by(transport, test))) return;
+      }
+    });
+  }
+  fresh_start(test, call, tally);
+}
+
+template <class Change>
+void play(const FaultCase& test, Tally& tally, const Change& change) {
+  Dice dice(test.seed);
+  const CollectiveCase call = good_call(test, dice);
+  CollectiveCase odd = call;
+  change(odd, dice);
+  disagree(test, call, {odd}, dice.below(test.ranks), dice, tally);
+}
+
+}  // namespace
+
+void play_count_differs(const FaultCase& test, Tally& tally) {
+  play(test, tally, [](CollectiveCase& odd, Dice& dice) {
+    switch (dice.below(3)) {
+      case 0:
+        odd.count -= 1;
+        break;
+      case 1:
+        odd.count += 1;
+        break;
+      default:
+        odd.count = odd.count * 5 + 7;
+    }
+  });
+}
+
+void play_type_differs(const FaultCase& test, Tally& tally) {
+  play(test, tally, [](CollectiveCase& odd, Dice& dice) {
+    const DataType before = odd.type;
+    do {
+      odd.type = static_cast<DataType>(dice.below(kDataTypes));
+    } while (odd.type == before || !takes(odd.collective, odd.type, odd.op));
+  });
+}
+
+void play_operation_differs(const FaultCase& test, Tally& tally) {
+  play(test, tally, [](CollectiveCase& odd, Dice& dice) {
+    const ReduceOp before = odd.op;
+    do {
+      odd.op = static_cast<ReduceOp>(dice.below(kReduceOps));
+    } while (odd.op == before || !takes(odd.collective, odd.type, odd.op));
+  });
+}
+
+void play_root_differs(const FaultCase& test, Tally& tally) {
+  play(test, tally, [&](CollectiveCase& odd, Dice& dice) {
+    odd.root = (odd.root + 1 + dice.below(test.ranks - 1)) % test.ranks;
+  });
+}
+
+void play_collective_differs(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  const CollectiveCase call = good_call(test, dice);
+  FaultCase other = test;
+  other.algorithm = nullptr;
+  do {
+    other.collective = all_collectives()[static_cast<std::size_t>(dice.below(kCollectives))];
+  } while (other.collective == test.collective);
+  const CollectiveCase odd = good_call(other, dice);
+  const Rank victim = dice.below(test.ranks);
+  if (dice.one_in(2)) {
+    disagree(test, call, {odd}, victim, dice, tally);
+  } else {
+    disagree(test, call, {odd, call}, victim, dice, tally);
+  }
+}
+
+// Operations of the user's, and factors.
+
+namespace {
+
+// Sums of u32; `context`: how often it is still applied before it throws, or nullptr.
+void add(const void* in, void* inout, std::size_t count, void* context) {
+  auto* left = static_cast<std::atomic<int>*>(context);
+  if (left != nullptr && left->fetch_sub(1) <= 0) throw std::runtime_error("no more");
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint32_t a, b;
+    std::memcpy(&a, static_cast<const std::byte*>(in) + i * sizeof(a), sizeof(a));
+    std::memcpy(&b, static_cast<std::byte*>(inout) + i * sizeof(b), sizeof(b));
+    b += a;
+    std::memcpy(static_cast<std::byte*>(inout) + i * sizeof(b), &b, sizeof(b));
+  }
+}
+
+void add_otherwise(const void* in, void* inout, std::size_t count, void* context) {
+  add(in, inout, count, context);
+}
+
+}  // namespace
+
+void play_user_operations(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  CollectiveCase call = good_call(test, dice);
+  call.type = DataType::u32;
+  call.op = ReduceOp::sum;
+  const Rank victim = dice.below(test.ranks);
+  enum { throws, function_differs, size_differs, factors };
+  const int kind = dice.below(4);
+  std::atomic<int> left{dice.below(3)};
+  UserOp good{.apply = add, .element_bytes = sizeof(std::uint32_t)};
+  UserOp odd = good;
+  if (kind == throws) odd.context = &left;
+  if (kind == function_differs) odd.apply = add_otherwise;
+  if (kind == size_differs) odd.element_bytes = 1;
+  const std::uint32_t one = 1;
+  const Promise promises[] = {{.documented = {Code::remote_error}},
+                              {.documented = {Code::mismatch}},
+                              {.documented = {Code::mismatch}},
+                              {.timeout = kShort, .documented = {Code::timeout}}};
+  {
+    Scene scene(test, promises[kind], tally);
+    scene.run([&](Seat& seat) {
+      const bool is_victim = seat.rank() == victim;
+      How how{.spoil = [&](Call& made) {
+        if (kind == factors) {
+          made.factor = &one;  // changes nothing
+          if (is_victim) made.op = ReduceOp::max;
+          return;
+        }
+        made.type = DataType::raw;
+        made.op = ReduceOp::user;
+        made.user_op = is_victim ? &odd : &good;
+        if (is_victim && kind == size_differs) made.count *= sizeof(std::uint32_t);
+      }};
+      if (is_victim && kind == factors) how.documented = {{Code::invalid_argument}};
+      if (seat.call(call, how)) seat.call(call);
+    });
+  }
+  fresh_start(test, call, tally);
+}
+
+// Epilogues.
+
+namespace {
+
+// `context`: how many rows are still finished before it throws, or nullptr.
+void finish(const void*, std::size_t, std::size_t count, void* context) {
+  auto* left = static_cast<std::atomic<int>*>(context);
+  if (left == nullptr) return;
+  if (left->fetch_sub(static_cast<int>(count)) < static_cast<int>(count)) {
+    throw std::runtime_error("no more");
+  }
+}
+
+}  // namespace
+
+void play_epilogues(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  const CollectiveCase call = good_call(test, dice);
+  const Rank victim = dice.below(test.ranks);
+  enum { throws, rows_differ, is_missing, no_whole_rows };
+  const int kind = dice.below(4);
+  std::atomic<int> left{dice.below(3)};
+  const Epilogue good{.finish = finish, .row_elements = 1};
+  Epilogue odd = good;
+  if (kind == throws) odd.context = &left;
+  if (kind == rows_differ) odd.row_elements = call.count;
+  if (kind == no_whole_rows) odd.row_elements = 0;
+  // Of one row of one element no other rows can be made.
+  const bool is_without = kind == is_missing || (kind == rows_differ && call.count <= 1);
+  const Promise promises[] = {{.documented = {Code::remote_error}},
+                              {.documented = {Code::mismatch}},
+                              {.documented = {Code::mismatch}},
+                              {.timeout = kShort, .documented = {Code::timeout}}};
+  {
+    Scene scene(test, promises[kind], tally);
+    scene.run([&](Seat& seat) {
+      const bool is_victim = seat.rank() == victim;
+      How how{.spoil = [&](Call& made) {
+        made.options.epilogue = !is_victim ? &good : is_without ? nullptr : &odd;
+      }};
+      if (is_victim && kind == no_whole_rows) how.documented = {{Code::invalid_argument}};
+      if (seat.call(call, how)) seat.call(call);
+    });
+  }
+  fresh_start(test, call, tally);
+}
+
+}  // namespace rankine::faults

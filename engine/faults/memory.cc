@@ -1,0 +1,476 @@
+// Processes to which the machine refuses what they share: a full /dev/shm, limits of address space,
+// of files and of descriptors; and whose program closes descriptors that it has not opened.
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/api/processes/identity.h"
+#include "engine/api/team.h"
+#include "engine/faults/failing_new.h"
+#include "engine/faults/fault.h"
+#include "engine/faults/scene.h"
+#include "numa/system_calls.h"
+
+namespace rankine::faults {
+namespace {
+
+// A /dev/shm of this process and of those that it starts, as large as containers have it, and full
+// but for so many bytes until empty().
+class SmallSharedFolder {
+ public:
+  static constexpr std::size_t kBytes = std::size_t{64} << 20;
+
+  explicit SmallSharedFolder(std::size_t room) {
+    const std::string size = "size=" + std::to_string(kBytes) + ",mode=1777";
+    if (unshare(CLONE_NEWNS) != 0 ||
+        mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount("tmpfs", kSharedFolder, "tmpfs", 0, size.c_str()) != 0) {
+      why_ = std::string("a mount namespace: ") + std::strerror(errno);
+      return;
+    }
+    const int file = open(path_.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    if (file < 0 || fallocate(file, 0, 0, static_cast<off_t>(kBytes - room)) != 0) {
+      why_ = path_ + ": " + std::strerror(errno);
+    }
+    if (file >= 0) close(file);
+  }
+  const std::string& why_not() const { return why_; }
+  // By any of its processes, any number of times. Another one may be at it: the file's name goes at
+  // once, its pages one by one.
+  void empty() const {
+    unlink(path_.c_str());
+    wait_for([] {
+      struct statvfs room {};
+      return statvfs(kSharedFolder, &room) != 0 || room.f_bfree * room.f_bsize >= kBytes / 2;
+    });
+  }
+
+ private:
+  const std::string path_ = std::string(kSharedFolder) + "/full";
+  std::string why_;
+};
+
+// While alive, this process has no more of that.
+class Limit {
+ public:
+  Limit(__rlimit_resource_t what, rlim_t most) : what_(what) {
+    getrlimit(what_, &before_);
+    rlimit limit = before_;
+    limit.rlim_cur = std::min(most, before_.rlim_max);
+    setrlimit(what_, &limit);
+  }
+  ~Limit() { setrlimit(what_, &before_); }
+  Limit(const Limit&) = delete;
+  Limit& operator=(const Limit&) = delete;
+
+ private:
+  const __rlimit_resource_t what_;
+  rlimit before_{};
+};
+
+rlim_t address_space_in_use() {
+  rlim_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+}
+
+// That are open.
+std::vector<int> descriptors() {
+  std::vector<int> all;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    all.push_back(std::stoi(entry.path().filename().string()));
+  }
+  // But for the folder's, which is closed again.
+  std::erase_if(all, [](int one) { return fcntl(one, F_GETFD) < 0; });
+  return all;
+}
+
+// A limit of so many leaves room for one more than there are, at least.
+rlim_t descriptors_in_use() {
+  const std::vector<int> all = descriptors();
+  return static_cast<rlim_t>(*std::max_element(all.begin(), all.end())) + 1;
+}
+
+// A program closes what it does not know, and opens a file of its own under the same numbers: calls
+// go on, and the file stays as it is.
+void play_closed(const FaultCase& test, CollectiveCase call, bool of_all, Rank victim,
+                 Tally& tally) {
+  constexpr std::string_view kText = "mine";
+  const int own = memfd_create("own", MFD_CLOEXEC);
+  if (own < 0 || pwrite(own, kText.data(), kText.size(), 0) != ssize_t{kText.size()}) {
+    return Judge(test, {}, tally).excuse("no file of the program's own can be made");
+  }
+  std::vector<int> before;  // they meet, of each process
+  const auto close_what_is_new = [&](Rank rank) {
+    if (!of_all && rank != victim) return;
+    for (const int one : descriptors()) {
+      if (std::find(before.begin(), before.end(), one) == before.end()) dup2(own, one);
+    }
+  };
+  Scene scene(test, {}, tally,
+              {.before_they_meet = [&](Rank) { before = descriptors(); },
+               .after_they_meet = close_what_is_new});
+  scene.run([&](Seat& seat) {
+    for (const std::size_t count : {1u, 5'000u, 100'000u}) {
+      if (test.collective != Collective::barrier) call.count = count;
+      if (!seat.call(call)) return;
+    }
+    struct stat now {};
+    if (fstat(own, &now) != 0 || now.st_size != off_t{kText.size()}) {
+      scene.judge().blame_wrong("the program's own file has another length");
+    }
+  });
+  close(own);
+}
+
+}  // namespace
+
+void play_no_room(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  CollectiveCase call = good_call(test, dice);
+  // From nothing at all to enough for most calls.
+  constexpr std::size_t kPage = 4096;
+  const std::size_t room =
+      kPage * static_cast<std::size_t>(dice.below(5)) * (std::size_t{1} << dice.below(11));
+  const SmallSharedFolder folder(room);
+  if (!folder.why_not().empty()) return Judge(test, {}, tally).excuse(folder.why_not());
+  Scene* scene_of_all = nullptr;
+  Scene scene(test, {.at_once = true, .documented = {Code::out_of_memory}}, tally,
+              {.before_they_meet = [&](Rank) { scene_of_all->judge().mark_fault(); },
+               .in_the_end = [&] { folder.empty(); }});
+  scene_of_all = &scene;
+  scene.run([&](Seat& seat) {
+    for (const std::size_t count : {1u, 130u, 5'000u, 100'000u}) {
+      if (test.collective != Collective::barrier) call.count = count;
+      scene.judge().mark_fault();
+      if (!seat.call(call)) return;
+    }
+  });
+}
+
+void play_limits(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  const CollectiveCase call = good_call(test, dice);
+  enum { address_space, file_size, few_descriptors, closed_descriptors };
+  const int kind = dice.below(4);
+  const bool of_all = dice.one_in(2);
+  const Rank victim = dice.below(test.ranks);
+  const int more = dice.below(test.ranks + 4);
+  if (kind == closed_descriptors) return play_closed(test, call, of_all, victim, tally);
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  if (kind == address_space) {
+    return Judge(test, {}, tally).excuse("the sanitizer needs more address space itself");
+  }
+#endif
+  Promise promise{.at_once = true, .documented = {Code::system, Code::out_of_memory}};
+  // Who cannot open the file has no way to tell the others.
+  if (kind == few_descriptors) {
+    promise = {.timeout = kShort,
+               .documented = {Code::system, Code::out_of_memory, Code::timeout},
+               .same_text = false};
+  }
+  std::optional<Limit> limit;  // of this process
+  Scene* scene_of_all = nullptr;
+  const auto begin = [&](Rank rank) {
+    scene_of_all->judge().mark_fault();
+    if (!of_all && rank != victim) return;
+    constexpr rlim_t kSpaces[] = {rlim_t{64} << 20, rlim_t{1} << 30, rlim_t{20} << 30};
+    if (kind == address_space) {
+      limit.emplace(RLIMIT_AS, address_space_in_use() + kSpaces[more % 3]);
+    } else if (kind == file_size) {
+      limit.emplace(RLIMIT_FSIZE, more % 2 == 0 ? 0 : rlim_t{1} << 20);
+    } else {
+      limit.emplace(RLIMIT_NOFILE, descriptors_in_use() + static_cast<rlim_t>(more));
+    }
+  };
+  Scene scene(test, promise, tally,
+              {.before_they_meet = begin, .in_the_end = [&] { limit.reset(); }});
+  scene_of_all = &scene;
+  scene.run([&](Seat& seat) {
+    for (int i = 0; i < 3; ++i) {
+      if (!seat.call(call)) return;
+    }
+  });
+}
+
+// Memory that is refused: the k-th operator new, the k-th mmap.
+
+namespace {
+
+// Which of n allocations fail, one attempt each: all of them where that is affordable, else the
+// first, the last and some between.
+std::vector<std::int64_t> to_fail(std::int64_t n, bool all, Dice& dice) {
+  std::set<std::int64_t> chosen;
+  constexpr std::int64_t kEnds = 8, kBetween = 16;
+  for (std::int64_t k = 1; k <= n; ++k) {
+    if (all || k <= kEnds || k > n - kEnds) chosen.insert(k);
+  }
+  for (int i = 0; n > 0 && i < kBetween; ++i) {
+    chosen.insert(1 + static_cast<std::int64_t>(dice.next() % static_cast<std::uint64_t>(n)));
+  }
+  return {chosen.begin(), chosen.end()};
+}
+
+// A communicator made, used once and destroyed; every allocation of it counts.
+void attempt(const FaultCase& test, const CollectiveCase& call, Tally& tally) {
+  Judge judge(test, {.documented = {Code::out_of_memory}, .same_text = false}, tally);
+  std::unique_ptr<Communicator> communicator;
+  std::vector<std::unique_ptr<Member>> members(static_cast<std::size_t>(test.ranks));
+  Status status;
+  {
+    const AllocationsCount counts;
+    auto made = Communicator::create(communicator_options(test));
+    status = made.status();
+    if (made.ok()) communicator = std::move(*made);
+    for (Rank r = 0; r < test.ranks && status.ok(); ++r) {
+      auto member = communicator->join(r);
+      status = member.status();
+      if (member.ok()) members[static_cast<std::size_t>(r)] = std::move(*member);
+    }
+  }
+  if (judge.answer(status)) {
+    std::vector<CaseBuffers> buffers(static_cast<std::size_t>(test.ranks));
+    on_threads(test.ranks, [&](Rank r) {
+      const auto i = static_cast<std::size_t>(r);
+      judge.call(*members[i], buffers[i], call, {.allocations_count = true});
+    });
+  }
+  const AllocationsCount counts;  // what needs memory in order to go would say so
+  members.clear();
+  communicator.reset();
+}
+
+void attempt_team(const FaultCase& test, Tally& tally) {
+  Judge judge(test, {.documented = {Code::out_of_memory}, .same_text = false}, tally);
+  std::unique_ptr<Team> team;
+  Status status;
+  {
+    const AllocationsCount counts;
+    auto made = Team::create(team_options(test));
+    status = made.status();
+    if (made.ok()) team = std::move(*made);
+  }
+  if (!judge.answer(status)) return;
+  const std::function<void(Member&)> f = [](Member& me) { me.barrier().throw_if_error(); };
+  {
+    const AllocationsCount counts;
+    status = team->run(f);
+  }
+  judge.answer(status);
+}
+
+// Fails each of the allocations of one attempt in turn, and looks that nothing stays behind.
+template <class Attempt>
+void fail_each(const FaultCase& test, bool all, Dice& dice, Tally& tally, const Attempt& once) {
+  once();  // what is made once per process
+  fail_allocation(0, false);
+  once();
+  const std::int64_t n = allocations_counted();
+  for (const std::int64_t k : to_fail(n, all, dice)) {
+    // Alone, or with all that come after: then errors must do without a text.
+    const bool all_later = (static_cast<std::uint64_t>(k) + test.seed) % 2 == 0;
+    watch_blocks(true);
+    const std::int64_t before = blocks_alive();
+    const std::size_t remarks = tally.remarks.size();
+    fail_allocation(k, all_later);
+    once();
+    fail_allocation(0, false);
+    const std::int64_t leaked = blocks_alive() - before;
+    watch_blocks(false);
+    if (leaked != 0 && tally.remarks.size() == remarks) {
+      ++tally.undocumented;
+      tally.remark(to_string(test) + ": allocation " + std::to_string(k) + " of " +
+                   std::to_string(n) + (all_later ? " and all later" : "") + " failed, and " +
+                   std::to_string(leaked) + " blocks stay behind");
+    }
+  }
+}
+
+std::atomic<int> maps_left{0};  // until one fails
+
+void* failing_mmap(void* address, std::size_t bytes, int protection, int flags, int file,
+                   off_t offset) {
+  if (maps_left.fetch_sub(1) == 1) {
+    errno = ENOMEM;
+    return MAP_FAILED;
+  }
+  return real_system_calls().mmap(address, bytes, protection, flags, file, offset);
+}
+
+// Of ranks that are processes one has no memory left: where it meets the others, or makes its call.
+// Those that it has not met yet wait until their deadline.
+void refuse_a_process(const FaultCase& test, const CollectiveCase& call, Dice& dice, Tally& tally) {
+  Judge judge(test, {}, tally);
+  if (!new_can_fail()) return judge.excuse("operator new is the sanitizer's");
+  const Rank victim = dice.below(test.ranks);
+  // Up to about as many as there are, and more of the first.
+  const std::int64_t k = 1 + dice.below(1 + dice.below(400));
+  const bool all_later = dice.one_in(2);
+  const auto meets = [&](Rank rank) {
+    if (rank == victim) fail_allocation(k, all_later);
+  };
+  Scene scene(
+      test,
+      {.timeout = kShort, .documented = {Code::out_of_memory, Code::timeout}, .same_text = false},
+      tally, {.before_they_meet = meets, .allocations_count = true});
+  scene.run([&](Seat& seat) { seat.call(call, {.allocations_count = true}); });
+}
+
+}  // namespace
+
+void play_allocation(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  const CollectiveCase call = good_call(test, dice);
+  if (test.processes) return refuse_a_process(test, call, dice, tally);
+  constexpr int kAllUpTo = 4;  // ranks
+  if (new_can_fail()) {
+    fail_each(test, test.ranks <= kAllUpTo, dice, tally, [&] { attempt(test, call, tally); });
+    // Of the engine's own threads, which ask the machine for its topology first: some.
+    if (test.collective == Collective::all_reduce && test.ranks <= kAllUpTo) {
+      fail_each(test, false, dice, tally, [&] { attempt_team(test, tally); });
+    }
+  }
+  SystemCalls calls = real_system_calls();
+  calls.mmap = failing_mmap;
+  {
+    const ScopedSystemCalls scope(calls);
+    for (int k = 1; k <= std::min(2 * test.ranks, 16); ++k) {
+      maps_left.store(k);
+      attempt(test, call, tally);
+    }
+  }
+  fresh_start(test, call, tally);
+}
+
+// Ranks that share what they may not: communicator.h says what is found out when.
+
+namespace {
+
+enum class Kind {
+  one_output,       // for all
+  one_in_place,     // the buffers of one rank, in place, for all
+  another_input,    // one rank's output is another one's input
+  outputs_in_part,  // two ranks' outputs overlap in part
+};
+
+std::size_t natural_bytes(const CollectiveCase& call) {
+  return call.count * size_of(call.type) *
+         static_cast<std::size_t>(natural_blocks(call.collective, call.ranks));
+}
+
+// A call of one rank with its own buffers becomes one with memory that others use, too.
+void share(Kind kind, Call& call, Rank rank, Rank a, Rank b, std::vector<std::byte>& memory) {
+  const auto* const in = static_cast<const std::byte*>(call.in);
+  const auto* const out = static_cast<const std::byte*>(call.out);
+  switch (kind) {
+    case Kind::one_output:
+      call.out = memory.data();
+      break;
+    case Kind::one_in_place: {
+      const std::byte* const first = std::min(in, out);
+      call.in = memory.data() + (in - first);
+      call.out = memory.data() + (out - first);
+      break;
+    }
+    case Kind::another_input:
+      if (rank == a) call.in = memory.data();
+      if (rank == b) call.out = memory.data();
+      break;
+    case Kind::outputs_in_part:
+      if (rank == a) call.out = memory.data();
+      if (rank == b) call.out = memory.data() + size_of(call.type) * (call.count / 2);
+      break;
+  }
+}
+
+// What can be wrong with the payloads that processes share: memory of any kind is said to be such,
+// or another rank's, on all ranks; or one rank does not say so. The communicator goes on after the
+// first two.
+void misuse_payloads(const FaultCase& test, CollectiveCase call, Dice& dice, Tally& tally) {
+  enum { any_memory, of_another, one_is_silent };
+  const int kind = dice.below(3);
+  const Rank silent = dice.below(test.ranks);
+  call.displaced = false;
+  call.in_place = false;
+  const std::size_t half = natural_bytes(call) + 64;
+  Scene scene(test,
+              {.documented = {kind == one_is_silent ? Code::mismatch : Code::invalid_argument}},
+              tally);
+  scene.run([&](Seat& seat) {
+    auto memory = seat.member->allocate<std::byte>(2 * half);
+    if (!scene.judge().answer(memory.status())) return;
+    std::byte* const mine = memory->span().data();
+    std::vector<std::uintptr_t> all(static_cast<std::size_t>(test.ranks));
+    const auto address = reinterpret_cast<std::uintptr_t>(mine);
+    const Status status =
+        seat.member->all_gather(std::span<const std::uintptr_t>(&address, 1), std::span(all));
+    if (!scene.judge().answer(status)) return;
+    const auto next = static_cast<std::size_t>((seat.rank() + 1) % test.ranks);
+    auto* const base = reinterpret_cast<std::byte*>(kind == of_another ? all[next] : address);
+    const bool taken = seat.call(call, {.spoil = [&](Call& c) {
+                                   c.options.shared_payloads =
+                                       kind != one_is_silent || seat.rank() != silent;
+                                   if (kind == any_memory) return;
+                                   c.in = base;
+                                   c.out = base + half;
+                                 }});
+    if (taken) scene.judge().blame("misused payloads are taken");
+    if (kind != one_is_silent) seat.call(call);
+    // The payload is this rank's as long as others may come to it.
+    scene.arrive();
+    wait_for([&] { return scene.arrived() == test.ranks || scene.over(); });
+  });
+}
+
+}  // namespace
+
+void play_shared_buffers(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  CollectiveCase call = good_call(test, dice);
+  if (test.processes) return misuse_payloads(test, call, dice, tally);
+  const auto kind = static_cast<Kind>(dice.below(4));
+  const Rank a = dice.below(test.ranks);
+  const Rank b = (a + 1 + dice.below(test.ranks - 1)) % test.ranks;
+  call.in_place = kind == Kind::one_in_place;
+  call.displaced = false;  // what ranks then share is their own memory, not the caller's
+  // In the first call of its kind everybody is told; later, those that share with all whom they
+  // hear from, and so not the rank with the first block of a reduce-scatter in place. But then
+  // ranks store before they know, which a thread sanitizer need not be shown.
+  const bool all_share =
+      kind == Kind::one_output ||
+      (kind == Kind::one_in_place && test.collective != Collective::reduce_scatter);
+  const bool after_good_ones = dice.one_in(2) && all_share && !kThreadSanitizer;
+  std::vector<std::byte> memory(2 * natural_bytes(call) + 64);
+  {
+    Scene scene(test, {.documented = {Code::mismatch}}, tally);
+    scene.run([&](Seat& seat) {
+      if (after_good_ones && !seat.call(call)) return;
+      const bool taken =
+          seat.call(call, {.spoil = [&](Call& c) { share(kind, c, seat.rank(), a, b, memory); }});
+      if (taken) scene.judge().blame("shared buffers are taken");
+    });
+  }
+  fresh_start(test, call, tally);
+}
+
+}  // namespace rankine::faults

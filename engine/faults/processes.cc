@@ -1,0 +1,392 @@
+// Ranks' processes that are killed, exit, stop, or become another program.
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "engine/api/communicator.h"
+#include "engine/api/processes/identity.h"
+#include "engine/api/tuning/tuning.h"
+#include "engine/api/version.h"
+#include "engine/faults/fault.h"
+#include "engine/faults/scene.h"
+#include "engine/run/kernels/reduce.h"
+#include "engine/run/machine.h"
+
+namespace rankine::faults {
+namespace {
+
+// Calls until one fails; every so often one in which everybody waits for everybody, so that who is
+// gone is missed.
+void call_on(const FaultCase& test, Seat& seat, const CollectiveCase& call) {
+  constexpr int kEvery = 8;
+  for (int i = 1; seat.call(i % kEvery == 0 ? meeting(test, test.ranks) : call); ++i) {
+  }
+}
+
+// A signal comes at any time: mostly while the ranks make calls, now and then while they meet,
+// where one that has never come is what the timeout is for.
+void play_signal(const FaultCase& test, Dice& dice, int signal, Promise promise, Tally& tally) {
+  const CollectiveCase call = good_call(test, dice);
+  const Rank victim = dice.below(test.ranks);
+  const bool while_meeting = dice.one_in(16);
+  const int delay_us = dice.below(while_meeting ? 3'000 : 500);
+  if (while_meeting) {
+    promise.timeout = kShort;
+    promise.documented = {Code::rank_lost, Code::timeout};
+    promise.at_once = false;
+  }
+  Scene* scene_of_all = nullptr;
+  const auto begin_to_end = [&] {
+    scene_of_all->judge().mark_fault();
+    scene_of_all->goes(victim);
+    if (!send_me_soon(signal, delay_us)) raise(SIGKILL);  // then it comes now
+  };
+  Scene scene(test, promise, tally, {.before_they_meet = [&](Rank rank) {
+                if (while_meeting && rank == victim) begin_to_end();
+              }});
+  scene_of_all = &scene;
+  scene.run([&](Seat& seat) {
+    if (!while_meeting && seat.rank() == victim) begin_to_end();
+    call_on(test, seat, call);
+  });
+}
+
+// end() is what the victim comes to between two calls, or at a round of one.
+void play_end(const FaultCase& test, Dice& dice, const Promise& promise, Tally& tally,
+              const std::function<void()>& end) {
+  const CollectiveCase call = good_call(test, dice);
+  const Rank victim = dice.below(test.ranks);
+  const int round = dice.below(rounds_of(call));
+  const int calls = dice.below(3);  // before
+  const bool inside = !dice.one_in(3);
+  Scene scene(test, promise, tally);
+  const auto come_to_the_end = [&] {
+    scene.judge().mark_fault();
+    scene.goes(victim);
+    end();
+  };
+  AtRound at(round, [&] {
+    come_to_the_end();
+    return true;
+  });
+  scene.run([&](Seat& seat) {
+    if (seat.rank() != victim) return call_on(test, seat, call);
+    for (int i = 0; i < calls; ++i) {
+      if (!seat.call(call)) return;
+    }
+    if (inside) seat.call(call, {.observer = &at});
+    come_to_the_end();  // also where it had no such round
+  });
+}
+
+}  // namespace
+
+void play_killed(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  const auto signals = fatal_signals();
+  const int signal =
+      signals[static_cast<std::size_t>(dice.below(static_cast<int>(signals.size())))];
+  play_signal(test, dice, signal, {.at_once = true, .documented = {Code::rank_lost}}, tally);
+}
+
+void play_gone(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  const bool has_a_child = dice.one_in(4);
+  play_end(test, dice, {.at_once = true, .documented = {Code::rank_lost}}, tally, [has_a_child] {
+    if (has_a_child && fork() == 0) {
+      // It has the memory that all share, and the lock of its parent's seat with it.
+      for (int one = 0; one < 4096; ++one) close(one);
+      sleep(1);
+    }
+    _exit(0);
+  });
+}
+
+void play_stopped(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  const Promise promise{.timeout = kShort, .documented = {Code::timeout}};
+  if (dice.one_in(2)) return play_signal(test, dice, SIGSTOP, promise, tally);
+  play_end(test, dice, promise, tally, [] { raise(SIGSTOP); });
+}
+
+void play_exec(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  if (access("/bin/sleep", X_OK) != 0) {
+    Judge(test, {}, tally).excuse("there is no /bin/sleep to become");
+    return;
+  }
+  play_end(test, dice, {.at_once = true, .documented = {Code::rank_lost}}, tally, [] {
+    execl("/bin/sleep", "sleep", "60", nullptr);
+    _exit(1);  // as well gone
+  });
+}
+
+// Processes that cannot be the ranks of one communicator: of another version, with other
+// instructions, choices or options, on what looks like another machine, of another user.
+
+namespace {
+
+// What a stranger is: a child of the rank's process makes itself so, and asks for a communicator in
+// the place of the rank.
+struct Stranger {
+  std::string_view differs;  // as the error calls it
+  // Empty, or why this process cannot be one.
+  std::string (*become)(CommunicatorOptions&);
+  // Whether it is the file that says so, which it has made, as the rank's process makes it say.
+  bool by_the_file = false;
+};
+
+std::string why(const char* what) { return std::string(what) + ": " + std::strerror(errno); }
+
+std::string set(const char* variable, const std::string& value) {
+  setenv(variable, value.c_str(), 1);
+  return {};
+}
+
+// A file of this process with that text, to be removed soon.
+std::string own_file(const std::string& text) {
+  std::string path =
+      (std::filesystem::temp_directory_path() / ("rankine_stranger_" + std::to_string(getpid())))
+          .string();
+  std::ofstream(path) << text;
+  return path;
+}
+
+constexpr Stranger kStrangers[] = {
+    {"ranks",
+     [](CommunicatorOptions& options) {
+       ++options.ranks;
+       return std::string();
+     }},
+    {"costs",
+     [](CommunicatorOptions& options) {
+       options.costs = Costs{.claim = 8192};
+       return std::string();
+     }},
+    {"options",
+     [](CommunicatorOptions& options) {
+       options.plan_bytes /= 2;
+       return std::string();
+     }},
+    {"variables", [](CommunicatorOptions&) { return set("RANKINE_ALGO", "ring"); }},
+    {"choices",
+     [](CommunicatorOptions& options) {
+       options.tuned = true;
+       const std::string path = own_file(to_json(TuningTable(read_hardware(), "now", {}, {})));
+       setenv("RANKINE_TUNING", path.c_str(), 1);
+       const bool is_read = machine_tuning() != nullptr;  // once per process
+       unlink(path.c_str());
+       return std::string(is_read ? "" : "a tuning table is not taken");
+     }},
+    {"instruction set",
+     [](CommunicatorOptions&) {
+       if (hardware_isa() == Isa::portable) {
+         return std::string("this machine has the portable instructions only");
+       }
+       return set("RANKINE_ISA", "portable");
+     }},
+    {"host",
+     [](CommunicatorOptions&) {
+       constexpr std::string_view kName = "elsewhere";
+       return unshare(CLONE_NEWUTS) == 0 && sethostname(kName.data(), kName.size()) == 0
+                  ? std::string()
+                  : why("a host name of its own");
+     }},
+    {"boot id",
+     [](CommunicatorOptions&) {
+       const std::string file = own_file("11111111-2222-3333-4444-555555555555\n");
+       const bool done =
+           unshare(CLONE_NEWNS) == 0 &&
+           mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+           mount(file.c_str(), "/proc/sys/kernel/random/boot_id", nullptr, MS_BIND, nullptr) == 0;
+       const std::string refused = done ? "" : why("a mount namespace");
+       unlink(file.c_str());
+       return refused;
+     }},
+    {"pid namespace",
+     [](CommunicatorOptions&) {
+       if (unshare(CLONE_NEWPID) != 0) return why("a pid namespace");
+       const pid_t child = fork();  // which is in it
+       if (child < 0) return why("fork");
+       if (child == 0) {
+         prctl(PR_SET_PDEATHSIG, SIGKILL);
+         return std::string();
+       }
+       while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+       }
+       _exit(0);
+     }},
+    {"version", [](CommunicatorOptions&) { return std::string(); }, true},
+};
+
+// Makes the file say that its maker is of another version, once it is there. Where it does not, the
+// others are told of no such thing, which is judged.
+void change_version(const std::string& path) {
+  int file = -1;
+  wait_for([&] { return (file = open(path.c_str(), O_RDWR | O_CLOEXEC)) >= 0; });
+  std::string head(1 << 16, ' ');
+  const ssize_t bytes = pread(file, head.data(), head.size(), 0);
+  const std::size_t at = head.substr(0, static_cast<std::size_t>(std::max<ssize_t>(bytes, 0)))
+                             .find(std::string(kVersion) + '\0');
+  if (at == std::string::npos || pwrite(file, "x", 1, static_cast<off_t>(at)) != 1) {
+    std::fprintf(stderr, "faults: no version to change in %s\n", path.c_str());
+  }
+  close(file);
+}
+
+// What the child is told, in memory that the rank's process shares.
+struct Told {
+  bool is_stranger;
+  int code;
+  char text[1024];  // of the status, or why it is no stranger
+};
+
+void tell(Told& told, const std::string& text) {
+  const std::size_t length = std::min(text.size(), sizeof(told.text) - 1);
+  std::memcpy(told.text, text.data(), length);
+}
+
+[[noreturn]] void be_a_stranger(const Stranger& stranger, CommunicatorOptions options, Told& told) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const std::string refused = stranger.become(options);
+  told.is_stranger = refused.empty();
+  tell(told, refused);
+  if (told.is_stranger) {
+    const Status status = Communicator::create(options).status();
+    told.code = static_cast<int>(status.code());
+    tell(told, status.text());
+  }
+  _exit(0);
+}
+
+}  // namespace
+
+namespace {
+
+constexpr uid_t kNobody = 200'001;
+
+// Only the superuser does, and only to users that there are in his user namespace.
+bool gives_files_away() {
+  const int file = memfd_create("gift", MFD_CLOEXEC);
+  const bool done = file >= 0 && fchown(file, kNobody, kNobody) == 0;
+  close(file);
+  return done;
+}
+
+// What stands under that name is no communicator's, or not this user's alone. Empty, or why it
+// cannot be made.
+std::string put_there(const std::string& path, int kind) {
+  enum { of_another_user, for_all_users, a_folder, a_pipe, a_link, something_else };
+  const bool done = [&] {
+    if (kind == a_folder) return mkdir(path.c_str(), 0700) == 0;
+    if (kind == a_pipe) return mkfifo(path.c_str(), 0600) == 0;
+    if (kind == a_link) return symlink("/etc/hostname", path.c_str()) == 0;
+    std::ofstream(path) << std::string(kind == something_else ? 100'000 : 0, 'x');
+    if (kind == of_another_user && chown(path.c_str(), kNobody, kNobody) != 0) return false;
+    return chmod(path.c_str(), kind == for_all_users ? 0666 : 0600) == 0;
+  }();
+  return done ? std::string() : why(path.c_str());
+}
+constexpr int kThingsThere = 6;
+
+void play_taken_name(const FaultCase& test, const CollectiveCase& call, Dice& dice, Tally& tally) {
+  const Rank first = dice.below(test.ranks);
+  const int kind = dice.below(kThingsThere);
+  if (kind == 0 && !gives_files_away()) {
+    return Judge(test, {}, tally).excuse("no file of another user can be made here");
+  }
+  Scene* scene_of_all = nullptr;
+  const auto path = [&] { return shared_path(scene_of_all->name()); };
+  Scene scene(test, {.at_once = true, .documented = {Code::system}}, tally,
+              {.before_they_meet =
+                   [&](Rank rank) {
+                     if (rank == first) {
+                       const std::string refused = put_there(path(), kind);
+                       if (!refused.empty()) scene_of_all->judge().blame(refused);
+                       scene_of_all->judge().mark_fault();
+                       scene_of_all->arrive();
+                     }
+                     wait_for([&] { return scene_of_all->arrived() > 0; });
+                   },
+               .in_the_end = [&] { static_cast<void>(remove(path().c_str())); }});
+  scene_of_all = &scene;
+  scene.run([&](Seat& seat) {
+    scene.judge().blame("a name is taken over that is something else's");
+    seat.call(call);
+  });
+}
+
+}  // namespace
+
+void play_strangers(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  const CollectiveCase call = good_call(test, dice);
+  if (dice.one_in(3)) return play_taken_name(test, call, dice, tally);
+  const Stranger& stranger = kStrangers[dice.below(static_cast<int>(std::size(kStrangers)))];
+  const Rank victim = dice.below(test.ranks);
+  const int delay_us = dice.below(3'000);  // any of them may be the first to come
+  Scene* scene_of_all = nullptr;
+  // That it cannot be one is nobody's fault, and then the others wait in vain.
+  bool is_stranger = true;
+  const auto send_stranger = [&](Rank rank,
+                                 const CommunicatorOptions& options) -> std::optional<Status> {
+    if (rank != victim) {
+      if (stranger.by_the_file) wait_for([&] { return scene_of_all->arrived() > 0; });
+      return std::nullopt;
+    }
+    void* const memory =
+        mmap(nullptr, sizeof(Told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return Status(Code::system, why("mmap"));
+    Told& told = *new (memory) Told{};
+    sleep_ns(delay_us * 1'000);
+    scene_of_all->judge().mark_fault();
+    const pid_t child = fork();
+    if (child == 0) be_a_stranger(stranger, options, told);
+    if (child < 0) return Status(Code::system, why("fork"));
+    if (stranger.by_the_file) {
+      change_version(shared_path(scene_of_all->name()));
+      scene_of_all->arrive();
+    }
+    while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    is_stranger = told.is_stranger;
+    const Status status(static_cast<Code>(told.code), told.text);
+    munmap(memory, sizeof(Told));
+    if (is_stranger) return status;
+    scene_of_all->judge().excuse(std::string(stranger.differs) + ": " + status.text());
+    return std::nullopt;  // it comes as it is
+  };
+  Scene scene(test, {.at_once = true, .documented = {Code::mismatch}}, tally,
+              {.instead_of_meeting = send_stranger});
+  scene_of_all = &scene;
+  scene.run([&](Seat& seat) {
+    if (is_stranger && seat.rank() != victim) {
+      scene.judge().blame("another " + std::string(stranger.differs) + " is taken");
+    }
+    seat.call(call);
+  });
+}
+
+}  // namespace rankine::faults

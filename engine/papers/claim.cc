@@ -1,0 +1,268 @@
+#include "engine/papers/claim.h"
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+#include <stdexcept>
+#include <utility>
+
+#include "engine/base/units.h"
+
+namespace rankine::reproduce {
+namespace {
+
+constexpr std::string_view kMeasures[] = {
+    "gain",  "greatest_gain", "latency_gain",   "spread", "overtaken", "latest_overtaken",
+    "shift", "wins_from",     "change_of_form", "delay"};
+
+}  // namespace
+
+std::string_view name_of(Measure measure) { return kMeasures[static_cast<std::size_t>(measure)]; }
+
+std::optional<Measure> parse_measure(std::string_view text) {
+  const auto found = std::find(std::begin(kMeasures), std::end(kMeasures), text);
+  if (found == std::end(kMeasures)) return std::nullopt;
+  return static_cast<Measure>(found - std::begin(kMeasures));
+}
+
+std::string_view name_of(Unit unit) {
+  constexpr std::string_view kNames[] = {"percent", "bytes", "factor"};
+  return kNames[static_cast<std::size_t>(unit)];
+}
+
+Unit unit_of(Measure measure) {
+  switch (measure) {
+    case Measure::gain:
+    case Measure::greatest_gain:
+    case Measure::latency_gain:
+    case Measure::spread:
+      return Unit::percent;
+    case Measure::overtaken:
+    case Measure::latest_overtaken:
+    case Measure::wins_from:
+      return Unit::bytes;
+    case Measure::shift:
+    case Measure::change_of_form:
+    case Measure::delay:
+      return Unit::factor;
+  }
+  return Unit::factor;
+}
+
+}  // namespace rankine::reproduce
+
+namespace rankine::claims {
+namespace {
+
+using reproduce::Statement;
+
+// One table of a file. Every field is taken once; what is left over nobody knows.
+class TomlRow {
+ public:
+  TomlRow(const toml::table& table, std::string_view what) : table_(table), name_(what) {
+    if (const auto id = table["id"].value<std::string>()) name_ += " '" + *id + "'";
+  }
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw std::logic_error(name_ + ": " + what);
+  }
+
+  std::string text(std::string_view field, bool needed = false) {
+    const toml::node* node = take(field, needed);
+    if (node == nullptr) return {};
+    const auto value = node->value<std::string>();
+    if (!value || value->empty()) fail("'" + std::string(field) + "' is no text");
+    return *value;
+  }
+  bool flag(std::string_view field) {
+    const toml::node* node = take(field, false);
+    return node != nullptr && node->value<bool>().value_or(false);
+  }
+  // A number, or a size as people write it.
+  double number(std::string_view field, double otherwise) {
+    const toml::node* node = take(field, false);
+    if (node == nullptr) return otherwise;
+    if (const auto size = node->value<std::string>()) {
+      const auto bytes = parse_size(field, *size);
+      if (!bytes.ok()) fail(std::string(bytes.status().text()));
+      return static_cast<double>(*bytes);
+    }
+    const auto value = node->value<double>();
+    if (!value) fail("'" + std::string(field) + "' is no number");
+    return *value;
+  }
+  void leave() { ++taken_; }  // a table, which is read apart
+  void end() const {
+    if (taken_ != table_.size()) fail("it has fields that no such row has");
+  }
+
+ private:
+  const toml::node* take(std::string_view field, bool needed) {
+    const toml::node* node = table_.get(field);
+    if (node != nullptr) ++taken_;
+    if (node == nullptr && needed) fail("'" + std::string(field) + "' is missing");
+    return node;
+  }
+
+  const toml::table& table_;
+  std::string name_;
+  std::size_t taken_ = 0;
+};
+
+// "$name" for what the file has under the name.
+std::string spelled_out(std::string text, const toml::table& names, const TomlRow& row) {
+  for (std::size_t at = text.find('$'); at != std::string::npos; at = text.find('$', at)) {
+    std::size_t end = at + 1;
+    while (end < text.size() &&
+           (std::isalnum(static_cast<unsigned char>(text[end])) != 0 || text[end] == '_'))
+      ++end;
+    const std::string name = text.substr(at + 1, end - at - 1);
+    const auto value = names[name].value<std::string>();
+    if (!value) row.fail("no name is called '" + name + "'");
+    text.replace(at, end - at, *value);
+  }
+  return text;
+}
+
+Kind kind_of(const std::string& text, const Claim& claim, const TomlRow& row) {
+  if (text.empty()) {
+    return claim.runs.empty() && claim.needs.empty() ? Kind::arithmetic : Kind::executed;
+  }
+  for (const Kind kind : {Kind::definition, Kind::own_formula}) {
+    if (name_of(kind) == text) return kind;
+  }
+  row.fail("kind is '" + text + "'; definition and own_formula are said, the others follow");
+}
+
+Claim read_claim(const toml::table& table, const Paper& paper, const toml::table& names) {
+  TomlRow row(table, "claim");
+  const auto text = [&](std::string_view field) {
+    return spelled_out(row.text(field), names, row);
+  };
+  Claim claim{
+      .id = row.text("id", true), .where = row.text("where", true), .text = row.text("text", true)};
+  claim.printed = row.text("printed");
+  claim.stated = text("stated");
+  claim.runs = text("runs");
+  claim.found = text("found");
+  claim.sets = text("sets");
+  if (std::string relation = text("relation"); !relation.empty())
+    claim.relation = std::move(relation);
+  claim.own = text("own");
+  claim.degenerate = text("degenerate");
+  claim.when = text("when");
+  claim.condition = row.text("condition");
+  claim.why = row.text("why");
+  claim.needs = row.text("needs");
+  claim.kind = kind_of(row.text("kind"), claim, row);
+  if (claim.when.empty() != claim.condition.empty())
+    row.fail("when and condition say the same and belong together");
+  row.end();
+  if (claim.own.empty()) claim.own = paper.own;
+  if (claim.degenerate.empty()) claim.degenerate = paper.degenerate;
+  return claim;
+}
+
+Statement read_statement(const toml::table& table) {
+  TomlRow row(table, "statement");
+  const std::string measure = row.text("measure", true);
+  const auto known = reproduce::parse_measure(measure);
+  if (!known) row.fail("no measure is called '" + measure + "'");
+  Statement out{.id = row.text("id", true),
+                .where = row.text("where", true),
+                .text = row.text("text", true),
+                .measure = *known,
+                .panels = row.text("panels", true),
+                .others = row.text("others"),
+                .from = row.number("from", 0),
+                .to = row.number("to", 0),
+                .low = row.number("low", 0),
+                .high = row.number("high", reproduce::kNoLimit),
+                .allowed = row.number("allowed", 0),
+                .why = row.text("why"),
+                .contradicted = row.flag("contradicted"),
+                .as_printed = row.flag("as_printed"),
+                .judged_again = row.flag("judged_again")};
+  if (out.as_printed && out.judged_again) {
+    row.fail("distances as printed are of no schedule, whose messages could be carried");
+  }
+  row.end();
+  return out;
+}
+
+template <class Visit>
+void for_each_table(TomlRow& row, const toml::table& file, std::string_view name, const Visit& visit) {
+  const toml::node* node = file.get(name);
+  if (node == nullptr) return;
+  row.leave();
+  const toml::array* rows = node->as_array();
+  if (rows == nullptr) row.fail("[[" + std::string(name) + "]] is a list of tables");
+  for (const toml::node& each : *rows) {
+    const toml::table* table = each.as_table();
+    if (table == nullptr) row.fail("[[" + std::string(name) + "]] is a list of tables");
+    visit(*table);
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(Kind kind) {
+  constexpr std::string_view kNames[kKinds] = {"executed", "arithmetic", "definition",
+                                               "own_formula"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+Paper read_paper(std::string_view text) {
+  toml::table file;
+  try {
+    file = toml::parse(text);
+  } catch (const toml::parse_error& wrong) {
+    throw std::logic_error("a paper's file, line " + std::to_string(wrong.source().begin.line) +
+                           ": " + std::string(wrong.description()));
+  }
+  TomlRow row(file, "paper");
+  Paper paper{.key = row.text("key", true),
+              .title = row.text("title", true),
+              .letters = row.text("letters", true),
+              .runs = row.text("runs", true),
+              .own = row.text("own"),
+              .degenerate = row.text("degenerate")};
+  const toml::table none;
+  const toml::table* names = file["names"].as_table();
+  if (names != nullptr) row.leave();
+  for_each_table(row, file, "claim", [&](const toml::table& each) {
+    paper.claims.push_back(read_claim(each, paper, names == nullptr ? none : *names));
+  });
+  for_each_table(row, file, "statement", [&](const toml::table& each) {
+    paper.statements.push_back(read_statement(each));
+  });
+  row.end();
+  for (const Statement& each : paper.statements) {
+    paper.claims.push_back({.id = each.id,
+                            .where = each.where,
+                            .text = each.text,
+                            .why = each.why,
+                            .reproduced = true});
+  }
+  return paper;
+}
+
+std::span<const Paper> papers() {
+  static const std::vector<Paper> kPapers = [] {
+    std::vector<Paper> all;
+    for (const std::string_view text : paper_texts()) all.push_back(read_paper(text));
+    return all;
+  }();
+  return kPapers;
+}
+
+const Paper* find_paper(std::string_view key) {
+  for (const Paper& paper : papers()) {
+    if (paper.key == key) return &paper;
+  }
+  return nullptr;
+}
+
+}  // namespace rankine::claims
