@@ -1,17 +1,35 @@
+// The dissemination barrier: in round k everyone tells the ranks d, 2d ... (x - 1) d to the right,
+// d = x^k; whoever has heard from that many rounds has heard, directly or not, from everyone. Any
+// p. Hensgen, Finkel & Manber, "Two algorithms for barrier synchronization", IJPP 17(1), 1988, for
+// radix x = 2; MPICH 4 has any.
+//   p ranks    x radix    k round    d distance    Stated is rank 0's part (schedule/everyone.h).
+#pragma once
+
+#include <algorithm>
+
+#include "algorithms/direct.h"
+#include "algorithms/run_sums.h"
+#include "algorithms/schedule/combine.h"
+#include "algorithms/schedule/everyone.h"
+#include "algorithms/torus_turns.h"
+
+namespace rankine {
+
+inline Schedule dissemination_barrier(int p, int x = 2) {
+  return everyone({p, 1, ceil_log(x, p),
+                   [p, x](int k, Send send) {
+                     const int d = power_of(x, k);
+                     for (int j = 1; j < x && j * d < p; ++j) send(0, j * d, block(0), reduce);
+                   }},
+                  Moves::nothing);
+}
+
 // Bruck: ceil(log_x p) rounds for any p, with partners at distances d, 2d ... (x - 1) d modulo p,
 // d = x^k. With radix x = 2 one message per round; with more, one for every port.
 // Bruck, Ho, Kipnis, Upfal & Weathersby, "Efficient algorithms for all-to-all communications in
 // multiport message-passing systems", IEEE TPDS 8(11), 1997. MPICH 4 calls it k-Bruck.
 //   p ranks    x radix    k round    d distance    j messages of a round
 // What is stated is rank 0's part (schedule/everyone.h).
-#pragma once
-
-#include <algorithm>
-
-#include "algorithms/all_to_all.h"
-#include "algorithms/schedule/everyone.h"
-
-namespace rankine {
 
 // Round k: rank 0 has the blocks 0 ... d - 1, and sends them to the left; in the last round only as
 // many as are missing there.
@@ -44,6 +62,72 @@ inline Schedule bruck_all_to_all(int p, int x = 2) {
                      }
                    }},
                   Moves::with_pair);
+}
+
+// Bruck's algorithms with two ports: ceil(log3 n) rounds, partners at distance 3^k and 2 * 3^k, all
+// on one side, in the reduce-scatter too. On a ring every message goes up, the same way round,
+// unless the network routes it the shorter way (Routing in engine/network/wiring.h).
+// Bruck, Ho, Kipnis, Upfal & Weathersby, IEEE TPDS 8(11), 1997, with k = 2 ports; on tori as in
+// Trivance, section 2.4. The all-gather runs farthest first, when messages are smallest, as
+// Trivance's evaluation has it (after Jeaugey's PAT, arXiv:2506.20252).
+// What a line is stated by is rank 0's part (schedule/everyone.h).
+//   n ranks of a line    s = ceil(log3 n)    d = 3^(s - 1 - k) distance
+
+// In round k a rank has the blocks whose way so far, 0 ... n - 1, is a multiple of 3d, and passes
+// them on by d and by 2d, as far as that is not beyond n - 1.
+inline Schedule bruck_ternary_line(int n) {
+  const int s = ceil_log3(n);
+  return everyone({n, n, s,
+                   [n, s](int k, Send send) {
+                     const int d = power_of_three(s - 1 - k);
+                     for (const int way : {d, 2 * d}) {
+                       const int count = n > way ? (n - 1 - way) / (3 * d) + 1 : 0;
+                       if (count == 0) continue;
+                       send(0, way, blocks(-3 * d * (count - 1), count, 3 * d), copy);
+                     }
+                   }},
+                  Moves::with_rank);
+}
+
+inline Schedule bruck_ternary_all_gather(const std::vector<int>& dims) {
+  return torus_all_gather(dims, {bruck_ternary_line}, Turns::rotating);
+}
+// The dual of an all-gather that goes down goes up.
+inline Schedule bruck_ternary_reduce_scatter(const std::vector<int>& dims) {
+  const auto other_way = [](int a) { return mirrored(bruck_ternary_line(a)); };
+  return dual(torus_all_gather(dims, {other_way}, Turns::rotating));
+}
+inline Schedule bruck_ternary_all_reduce(const std::vector<int>& dims) {
+  return then(named("reduce-scatter", bruck_ternary_reduce_scatter(dims)),
+              named("all-gather", bruck_ternary_all_gather(dims)));
+}
+
+// Everybody has the sum over a run to its left, without its own vector. A round triples it and
+// adds the next ternary digit of n - 1: of the two senders, as many as the digit says send the run
+// with their own vector, the others without (Bar-Noy, Kipnis & Schieber, Parallel Processing
+// Letters 3(1), 1993, for one port; Bruck & Ho, ibid. 3(4), 1993).
+inline RunPlan bruck_ternary_plan(int n) {
+  RunPlan plan;
+  Runs runs;
+  for (int d = power_of_three(std::max(0, ceil_log3(n) - 1)); d > 0 && n > 1; d /= 3) {
+    const int digit = (n - 1) / d % 3;
+    const Runs theirs = runs;
+    plan.emplace_back();
+    for (int sender = 0; sender < 2; ++sender) {
+      const RunParts parts{true, sender < digit, false};
+      if (theirs.length(parts) == 0) continue;
+      plan.back().push_back(message_from_left(theirs, runs, parts));
+      runs.left += theirs.length(parts);
+    }
+  }
+  return plan;
+}
+
+inline Schedule bruck_ternary_latency_line(int n) {
+  return run_sums_all_reduce(n, bruck_ternary_plan(n));
+}
+inline Schedule bruck_ternary_latency_all_reduce(const std::vector<int>& dims) {
+  return torus_all_reduce(dims, bruck_ternary_latency_line, static_cast<int>(dims.size()));
 }
 
 }  // namespace rankine

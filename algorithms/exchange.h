@@ -76,4 +76,51 @@ inline OnTorus halving_all_gather(Partner partner) {
   };
 }
 
+// Swing: partners at distances 1, -1, 3, -5, 11 ... of the rank, which halves the way that data go
+// round a ring.
+// De Sensi, Bonato, Saam & Hoefler, "Swing: Short-cutting rings for higher bandwidth allreduce",
+// NSDI 2024.
+//   a ranks of a line, an even number (one more is folded)    k round of the reduce-scatter
+
+// rho = 1 - 2 + 4 ... +- 2^k to the right of even ranks and to the left of odd ones.
+inline Rank swing_partner(int a, Rank r, int k) {
+  int rho = 0;
+  for (int i = 0, term = 1; i <= k; ++i, term *= -2) rho += term;
+  return wrapped(r % 2 == 0 ? r + rho : r - rho, a);
+}
+
+inline Schedule swing_all_gather(const std::vector<int>& dims) {
+  return folded_torus_all_gather(dims, largest_even, halving_all_gather(swing_partner));
+}
+inline Schedule swing_reduce_scatter(const std::vector<int>& dims) {
+  return dual(swing_all_gather(dims));
+}
+inline Schedule swing_all_reduce(const std::vector<int>& dims) {
+  return folded_torus_halving_all_reduce(dims, largest_even, halving_all_gather(swing_partner));
+}
+inline Schedule swing_latency_all_reduce(const std::vector<int>& dims) {
+  return exchange_all_reduce(dims, swing_partner);
+}
+
+// Recursive doubling along the lines of a torus: partners at distances 1, 2, 4 ...
+// Rabenseifner, "Optimization of collective reduction operations", ICCS 2004; on tori Sack & Gropp,
+// "Collective algorithms for multiported torus networks", ACM TOPC 1(2), 2015.
+//   a ranks of a line, a power of two (others are folded)    k round of the reduce-scatter
+
+inline Rank doubling_partner(int, Rank r, int k) { return r ^ (1 << k); }
+
+inline Schedule torus_doubling_all_gather(const std::vector<int>& dims) {
+  return folded_torus_all_gather(dims, largest_power_of_two, halving_all_gather(doubling_partner));
+}
+inline Schedule torus_doubling_reduce_scatter(const std::vector<int>& dims) {
+  return dual(torus_doubling_all_gather(dims));
+}
+inline Schedule torus_doubling_all_reduce(const std::vector<int>& dims) {
+  return folded_torus_halving_all_reduce(dims, largest_power_of_two,
+                                         halving_all_gather(doubling_partner));
+}
+inline Schedule torus_doubling_latency_all_reduce(const std::vector<int>& dims) {
+  return exchange_all_reduce(dims, doubling_partner);
+}
+
 }  // namespace rankine

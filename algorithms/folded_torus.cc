@@ -1,6 +1,6 @@
 #include "algorithms/folded_torus.h"
 
-#include "algorithms/schedule/in_time.h"
+#include "algorithms/schedule/stating_order.h"
 
 namespace rankine {
 namespace {

@@ -1,14 +1,75 @@
-// On a torus that is folded (torus_fold.h) what is for powers of two, or for even sizes, serves any
-// sizes. The price: two more rounds for every dimension that is folded, and in each of them once
-// more the vector to and from each rank that has a surplus one.
+// The fold (fold.h) of a torus: one dimension after the other folds its lines, and what is left,
+// the core members of all lines, is a smaller torus.
 #pragma once
 
 #include <functional>
 #include <vector>
 
-#include "algorithms/torus_fold.h"
+#include "algorithms/recursive_doubling.h"
+#include "algorithms/torus.h"
 
 namespace rankine {
+
+// How many of a line's ranks stay, given how many they are: of 1 one.
+using CoreSize = int (*)(int a);
+
+class TorusFold {
+ public:
+  TorusFold(const std::vector<int>& dims, CoreSize size) : torus_(dims) {
+    for (const int a : dims) {
+      core_dims_.push_back(folds_.emplace_back(a, size(a)).core);
+      if (folds_.back().surplus() > 0) folded_.push_back(static_cast<int>(folds_.size()) - 1);
+    }
+  }
+
+  int ranks() const { return torus_.ranks(); }
+  const std::vector<int>& core_dims() const { return core_dims_; }
+  const std::vector<int>& folded() const { return folded_; }  // dimensions, in their order
+
+  // The rank that plays rank c of the core.
+  Rank rank(const Torus& core, Rank c) const {
+    Rank r = 0;
+    for (int d = 0; d < torus_.dimensions(); ++d) {
+      r += at(folds_, d).rank(core.coordinate(c, d)) * torus_.stride(d);
+    }
+    return r;
+  }
+
+  // Who has r's part when all dimensions before that one are folded.
+  Rank holder_of(Rank r, int dimension) const {
+    for (int d = 0; d < dimension; ++d) {
+      const int x = torus_.coordinate(r, d);
+      r += (at(folds_, d).member_of(x) - x) * torus_.stride(d);
+    }
+    return r;
+  }
+
+  // By rank: those whose parts it has then, ascending.
+  std::vector<IndexList> held(int dimension) const {
+    std::vector<IndexList> out(static_cast<std::size_t>(ranks()));
+    for (Rank r = 0; r < ranks(); ++r) at(out, holder_of(r, dimension)).append(r);
+    return out;
+  }
+
+  // visit(member, surplus rank) for who meets when dimension d is folded, or unfolded.
+  template <class Visit>
+  void for_each_surplus_in(int d, const Visit& visit) const {
+    for_each_surplus(at(folds_, d), [&](int member, int surplus) {
+      torus_.for_each_at(d, member, [&](Rank r) {
+        if (holder_of(r, d) == r) visit(r, r + (surplus - member) * torus_.stride(d));
+      });
+    });
+  }
+
+ private:
+  Torus torus_;
+  std::vector<Fold> folds_;
+  std::vector<int> core_dims_, folded_;
+};
+
+// On a torus that is folded (torus_fold.h) what is for powers of two, or for even sizes, serves any
+// sizes. The price: two more rounds for every dimension that is folded, and in each of them once
+// more the vector to and from each rank that has a surplus one.
 
 inline int largest_power_of_two(int a) { return core_size(a); }
 inline int largest_even(int a) { return a == 1 ? 1 : a - a % 2; }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "algorithms/list_text.h"
+#include "algorithms/parameters.h"
 
 namespace rankine {
 

@@ -1,18 +1,42 @@
-// What schedules are made from. One row of parameters() says all there is to say of a parameter:
-// the flags of command lines and their help, the members of JSON, the options of the runs that
-// papers' claims name, the letters of formulas, what is printed and what is refused all come from
-// it. A new parameter is a member of Params and its row.
+// Lists of whole numbers as people write them: "4x4" of a torus, "11,6,3,2,1" of skips.
 #pragma once
 
+#include <charconv>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "algorithms/rational.h"
 #include "algorithms/schedule/blocks.h"
 
 namespace rankine {
+
+inline std::string list_text(const std::vector<int>& list, char between) {
+  std::string text;
+  for (const int number : list)
+    text += (text.empty() ? "" : std::string(1, between)) + std::to_string(number);
+  return text;
+}
+
+// Numbers from 0 with `between` between them; nullopt where the text is something else, or empty.
+inline std::optional<std::vector<int>> read_list(std::string_view text, char between) {
+  std::vector<int> list;
+  const char *at = text.data(), *const end = at + text.size();
+  for (;; ++at) {
+    const auto [behind, error] = std::from_chars(at, end, list.emplace_back());
+    if (error != std::errc() || *at == '-') return std::nullopt;
+    if (behind == end) return list;
+    if (*behind != between) return std::nullopt;
+    at = behind;
+  }
+}
+
+// What schedules are made from. One row of parameters() says all there is to say of a parameter:
+// the flags of command lines and their help, the members of JSON, the options of the runs that
+// papers' claims name, the letters of formulas, what is printed and what is refused all come from
+// it. A new parameter is a member of Params and its row.
 
 struct Params {
   int ranks = 1;  // N
@@ -75,5 +99,19 @@ const Parameter* find_parameter(std::string_view name);  // or nullptr
 // two. The torus: one dimension of N. Skips: repeated halving with rounding up. Levels: groups of
 // G. Every function that takes Params does this by itself; tools call it to show what will run.
 Params resolved(Params params);
+
+// Closed forms: the catalogue states what a paper prints (formula.h), and this computes it.
+//
+//   letters     N P G A of Params (see catalogue.h), D how many dims and S how many skips there are
+//   dimensions  each() and most() go over the sizes a of a torus
+//   and         Q the largest power of two up to N   H 1 where root and peer differ, else 0
+//   groups      groups of G ranks, the last one as well that may have fewer: last of them
+//   levels      L how many sizes of groups there are from 2 to N, with N itself
+//   what Params leaves open: the default, as catalogue.h's resolved() gives it
+
+struct Params;
+
+// Errors: those of formulas::evaluate(); std::overflow_error where the value leaves 128 bits.
+Rational evaluate(std::string_view formula, const Params& params);
 
 }  // namespace rankine

@@ -9,9 +9,11 @@
 //   lowest bit to the right
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <vector>
 
+#include "algorithms/hierarchical.h"
 #include "algorithms/schedule/combine.h"
 #include "algorithms/schedule/everyone.h"
 
@@ -64,5 +66,51 @@ inline Schedule pat_all_gather(int p, int a) {
 }
 
 inline Schedule pat_reduce_scatter(int p, int a) { return dual(pat_all_gather(p, a)); }
+
+// PAT between groups and rings inside them, for several ranks per node: first everyone gathers, by
+// PAT, the blocks of those that stand in their groups as it does; then the members of a group pass
+// what they have round a ring. Every member works, and every byte crosses into a group once.
+// Jeaugey, arXiv:2506.20252 (whose implementation has one rank per node, and names this).
+//   p ranks    g ranks per group    m groups    a blocks per message of PAT at most
+
+inline Schedule pat_ring_all_gather(int p, int g, int a) {
+  const int m = p / g;
+  const Schedule pat = pat_all_gather(m, std::min(a, pat_default_aggregation(m)));
+  std::vector<Schedule> alike, groups;
+  for (int i = 0; i < g; ++i) {
+    alike.push_back(on({p, p, [g, i](Rank j) { return j * g + i; },
+                        [g, i](Block b) { return IndexList(b * g + i); }},
+                       pat));
+  }
+  for (int j = 0; j < m; ++j) {
+    groups.push_back(on({p, p, [g, j](Rank i) { return j * g + i; },
+                         [g, m](Block b) {
+                           return IndexList(Run{b, m, g});
+                         }},
+                        ring_all_gather(g)));
+  }
+  return then(named("between groups", together(alike)), named("in groups", together(groups)));
+}
+
+inline Schedule pat_ring_reduce_scatter(int p, int g, int a) {
+  return dual(pat_ring_all_gather(p, g, a));
+}
+
+// Sparbit: every block spreads through a binomial tree of its own, the farthest distance first, in
+// a message of its own: nothing is packed, and the largest exchanges stay near. Loch & Koslovski,
+// "Sparbit: a new logarithmic-cost and data locality-aware MPI Allgather algorithm",
+// arXiv:2109.08751, 2021; Open MPI (coll/base). Its blocks go the way of PAT's (pat.h) with the
+// largest aggregation, which sends those of a round in one message.
+//   p ranks    l = ceil(log2 p)    k round    d distance    i way that a block has gone
+// What is stated is rank 0's part (schedule/everyone.h).
+
+inline Schedule sparbit_all_gather(int p) {
+  return everyone({p, p, ceil_log2(p),
+                   [p, l = ceil_log2(p)](int k, Send send) {
+                     const int d = 1 << (l - 1 - k);
+                     for (int i = 0; i + d < p; i += 2 * d) send(0, d, block(-i), copy);
+                   }},
+                  Moves::with_rank);
+}
 
 }  // namespace rankine

@@ -48,4 +48,73 @@ inline Schedule ring_shortest_all_reduce(int p) {
   return reduce_scatter_then(ring_shortest_all_gather(p));
 }
 
+// Neighbour exchange: an all-gather of p / 2 rounds in which everyone exchanges with its left and
+// its right neighbour in turn, two blocks at a time.
+// Chen, Zhang, Zhang & Yuan, "Performance evaluation of allgather algorithms on terascale Linux
+// cluster with fast Ethernet", HPC Asia 2005; Open MPI (coll/base), which takes a ring where p is
+// odd, and so does this.
+//   p ranks    r rank    k round    pair c: ranks 2c and 2c + 1
+
+// Whose blocks rank r receives in round k, as a pair; for k = 0 its own pair's, of which it had one
+// block already. Pairs come from both sides in turn, each time from farther away.
+constexpr int pair_received(Rank r, int k) {
+  const int way = k % 2 == 0 ? k / 2 : -(k + 1) / 2;
+  return r / 2 + (r % 2 == 0 ? way : -way);
+}
+
+inline Schedule neighbour_exchange_all_gather(int p) {
+  if (p % 2 == 1) return ring_all_gather(p);
+  return {p, p, p / 2, [p](int k, Send send) {
+            for (Rank r : ranks(p)) {
+              const Rank partner = (r + k) % 2 == 0 ? r + 1 : r - 1;
+              send(r, partner, k == 0 ? block(r) : blocks(2 * pair_received(r, k - 1), 2), copy);
+            }
+          }};
+}
+
+// The double ring barrier: a token goes round twice. After the first time round the last rank knows
+// that all have come; the second time round tells the others.
+// Open MPI (coll/base, barrier double_ring).
+//   p ranks    k round
+
+inline Schedule double_ring_barrier(int p) {
+  return {p, 1, 2 * (p - 1), [](int k, Send send) { send(k, k + 1, block(0), reduce); }};
+}
+
+// The chain (pipelined ring broadcast): the root's vector is handed from neighbour to neighbour, in
+// segments that follow one another one round apart.
+// Patarasuk & Yuan, JPDC 69(2), 2009.
+//   p ranks    s segments    round k moves segment k - r from rank r to r + 1
+
+// One vector down the chain 0 -> 1 -> ... -> p - 1.
+inline Schedule chain_hops(int p) {
+  return {p, 1, p - 1, [](int k, Send send) { send(k, k + 1, block(0), copy); }};
+}
+
+inline Schedule chain_broadcast(int p, Rank root, int s) {
+  return rooted_at(root, pipelined(chain_hops(p), s));
+}
+
+// Reversed before it is cut into segments, so that segment 0 is first here too.
+inline Schedule chain_reduce(int p, Rank root, int s) {
+  return rooted_at(root, pipelined(dual(chain_hops(p)), s));
+}
+
+inline Schedule chain_all_reduce(int p, int s) {
+  return then(named("reduce", chain_reduce(p, 0, s)), named("broadcast", chain_broadcast(p, 0, s)));
+}
+
+// Everyone's own block, the farthest first, so that all arrive at the end: round k hands the block
+// of rank p - 1 - k + r from r to r + 1, if that is its way.
+inline Schedule chain_scatter(int p, Rank root) {
+  return turned(root, {p, p, p - 1, [p](int k, Send send) {
+                         for (Rank r = 0; r <= k && r < p - 1; ++r) {
+                           const Block b = p - 1 - k + r;
+                           if (b > r && b < p) send(r, r + 1, block(b), copy);
+                         }
+                       }});
+}
+
+inline Schedule chain_gather(int p, Rank root) { return dual(chain_scatter(p, root)); }
+
 }  // namespace rankine

@@ -46,4 +46,77 @@ inline Schedule hillis_steele_scan(int p) {
           }};
 }
 
+// The exclusive scan: rank r ends with the sum of the contributions of ranks 0 to r - 1, and rank 0
+// is left with what it has. Sums are of runs of ranks as in scan.h, by whose citations the first
+// lines go; a shift, and 1-2-3-doubling: Traff, "Communication round and computation efficient
+// exclusive prefix-sums algorithms (for MPI_Exscan)", arXiv:2507.04785, 2025.
+//   p ranks    r rank    k round    s segments    d distance
+
+// An exclusive scan from an inclusive one: everyone's vector moves to the rank to the right, and
+// all but rank 0 scan.
+inline Schedule shifted(int p, Schedule (*scan)(int p)) {
+  if (p == 1) return nothing(1, 1);
+  const Schedule shift{p, 1, 1, [p](int, Send send) {
+                         for (Rank r = 0; r + 1 < p; ++r) send(r, r + 1, block(0), copy);
+                       }};
+  const Schedule rest = on({p, 1, [](Rank r) { return r + 1; }}, scan(p - 1));
+  return then(named("shift", shift), named("scan", rest));
+}
+
+// Plane 1 has a rank's own vector, to which it adds what has come, on its way to the next rank.
+inline Schedule chain_exscan(int p, int s) {
+  Schedule hops{p, 1, p > 1 ? 2 * p - 3 : 0, [p](int k, Send send) {
+                  const Rank r = k / 2;
+                  if (k % 2 == 1) return send(r + 1, r + 1, block(0), block(0, 1), reduce);
+                  for (Rank own = 1; k == 0 && own + 1 < p; ++own) {
+                    send(own, own, block(0), block(0, 1), copy);
+                  }
+                  send(r, r + 1, block(0, r > 0 ? 1 : 0), block(0), copy);
+                }};
+  hops.planes = 2;
+  return pipelined(hops, s, 2);
+}
+
+// The sum comes together on plane 1, since a rank's own vector, which is no part of it, is read
+// from plane 0 meanwhile.
+inline Schedule direct_exscan(int p) {
+  Schedule out{p, 1, p > 1 ? 2 : 0, [p](int k, Send send) {
+                 for (int d = 1; k == 0 && d < p; ++d) {
+                   for (Rank r = 0; r + d < p; ++r) send(r, r + d, block(0), block(0, 1), reduce);
+                 }
+                 for (Rank r = 1; k == 1 && r < p; ++r) send(r, r, block(0, 1), block(0), copy);
+               }};
+  out.planes = 2;
+  return out;
+}
+
+inline Schedule binomial_exscan(int p) { return shifted(p, binomial_scan); }
+inline Schedule hillis_steele_exscan(int p) { return shifted(p, hillis_steele_scan); }
+
+// Distances 1, 2, 3, 6, 12 ...: after the first round a rank has one vector, in the second it sends
+// that and its own (on plane 1), so after it the next one has three, all before its own; from there
+// on what ranks have doubles. Rank 0 has nothing before its own and takes part in two rounds.
+inline Schedule doubling_123_exscan(int p) {
+  // Of three ranks none sends a sum in the second round, so nothing is added up before it.
+  const int messages = p > 1 ? ceil_log2((4 * (p - 1) + 2) / 3) : 0, local = p > 3 ? 1 : 0;
+  Schedule out{p, 1, messages + local, [p, local](int round, Send send) {
+                 const int k = round == 0 ? 0 : round + 1 - local;
+                 if (k == 0) {
+                   for (Rank r = 0; r + 1 < p; ++r) send(r, r + 1, block(0), copy);
+                   for (Rank r = 1; r + 2 < p; ++r) send(r, r, block(0), block(0, 1), copy);
+                 } else if (k == 1) {
+                   for (Rank r = 1; r + 2 < p; ++r) send(r, r, block(0), block(0, 1), reduce);
+                 } else if (k == 2) {
+                   for (Rank r = 0; r + 2 < p; ++r) {
+                     send(r, r + 2, block(0, r > 0 ? 1 : 0), block(0), reduce);
+                   }
+                 } else {
+                   const int d = 3 << (k - 3);
+                   for (Rank r = 1; r + d < p; ++r) send(r, r + d, block(0), reduce);
+                 }
+               }};
+  out.planes = 2;
+  return out;
+}
+
 }  // namespace rankine

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "algorithms/list_text.h"
+#include "algorithms/parameters.h"
 
 namespace rankine {
 

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <iterator>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
 
-#include "numa/cpu_list.h"
+#include "numa/cpus.h"
+#include "numa/refusals.h"
 
 namespace rankine {
 namespace {
@@ -256,6 +259,181 @@ Placement place_ranks(const Topology& topology, int ranks, const PlacementPolicy
   }
   return failed(fmt::format("placement: kind is {}; allowed are 0 to {}",
                             static_cast<int>(policy.kind), static_cast<int>(Kind::none)));
+}
+
+namespace {
+
+// g where the ids are g times one, g times another, ...; 0 where they are not.
+int even_runs(const std::vector<int>& ids) {
+  const auto end = std::find_if(ids.begin(), ids.end(), [&](int id) { return id != ids.front(); });
+  const std::ptrdiff_t g = end - ids.begin();
+  std::set<int> seen;
+  const auto n = static_cast<std::ptrdiff_t>(ids.size());
+  for (std::ptrdiff_t first = 0; first < n; first += g) {
+    const auto run = ids.begin() + first;
+    if (!seen.insert(*run).second) return 0;
+    if (std::count(run, run + std::min(g, n - first), *run) != std::min(g, n - first)) return 0;
+  }
+  return static_cast<int>(g);
+}
+
+}  // namespace
+
+std::vector<int> level_groups(std::span<const std::vector<int>> groups_of_ranks) {
+  std::vector<int> sizes;
+  for (const std::vector<int>& ids : groups_of_ranks) {
+    const int n = static_cast<int>(ids.size());
+    const int g = n > 0 ? even_runs(ids) : 0;
+    if (g <= 1 || g >= n) continue;
+    if (sizes.empty() || (g > sizes.back() && g % sizes.back() == 0)) sizes.push_back(g);
+  }
+  return sizes;
+}
+
+std::vector<int> level_groups(const Topology& topology, const Placement& placement) {
+  std::vector<std::vector<int>> groups;
+  for (const auto id : {&Cpu::l3, &Cpu::numa_node, &Cpu::package}) {
+    groups.emplace_back();
+    for (const RankPlace& place : placement.ranks) {
+      const Cpu* cpu = topology.find_cpu(place.cpu);
+      if (cpu == nullptr) return {};
+      groups.back().push_back(cpu->*id);
+    }
+  }
+  return level_groups(groups);
+}
+
+namespace {
+
+Enforcement refuse(const char* key, int error, const std::string& why) {
+  warn_once(key, why);
+  return Enforcement::refusal(error, why);
+}
+
+std::string where_it_runs() {
+  const std::vector<int> cpus = allowed_cpus();
+  return cpus.empty() ? "runs where the kernel puts it" : "runs on CPUs " + format_cpu_list(cpus);
+}
+
+}  // namespace
+
+Enforcement pin_calling_thread(int cpu, const std::vector<int>& fallback) noexcept {
+  if (cpu < 0) return {};
+  // Where the kernel does not tell which CPUs are ours, the pin could leave them, and whether it
+  // holds could not be told either.
+  if (const int error = affinity_error(); error != 0) {
+    try {
+      return refuse("numa.pin", error,
+                    fmt::format("thread not pinned to CPU {}: sched_getaffinity: {}; {}", cpu,
+                                std::strerror(error), where_it_runs()));
+    } catch (...) {
+      return Enforcement::refusal(error, "sched_getaffinity refused");
+    }
+  }
+  std::vector<int> before;
+  try {
+    before = cpus_before_pin();
+  } catch (...) {  // no memory: it is not remembered
+  }
+  // A number that no kernel knows makes an empty mask, which is EINVAL too.
+  const int error = set_allowed_cpus(&cpu, 1);
+  try {
+    // Some sandboxes accept the call and do nothing, so look.
+    if (error == 0 && allowed_cpus() == std::vector<int>{cpu}) {
+      if (!before.empty()) remember_pin(cpu, std::move(before));
+      return Enforcement::done();
+    }
+    if (!fallback.empty()) set_allowed_cpus(fallback.data(), static_cast<int>(fallback.size()));
+    const std::string cause = error == 0 ? "accepted but without effect" : std::strerror(error);
+    return refuse("numa.pin", error,
+                  fmt::format("thread not pinned to CPU {}: sched_setaffinity: {}; {}", cpu, cause,
+                              where_it_runs()));
+  } catch (...) {  // no memory for the text; the mask is what counts
+    return error == 0 ? Enforcement::done()
+                      : Enforcement::refusal(error, "sched_setaffinity refused");
+  }
+}
+
+Enforcement pin_calling_thread(const Topology& topology, const RankPlace& place) noexcept {
+  if (place.cpu < 0) return {};
+  try {
+    if (!topology.is_this_system()) {
+      return refuse(
+          "numa.foreign_topology", 0,
+          fmt::format("threads not pinned: the topology does not describe this machine ({})",
+                      topology.source()));
+    }
+    return pin_calling_thread(place.cpu, topology.os_cpus());
+  } catch (...) {
+    return topology.is_this_system()
+               ? pin_calling_thread(place.cpu)
+               : Enforcement::refusal(0, "the topology does not describe this machine");
+  }
+}
+
+void move_calling_thread(int cpu) noexcept {
+  try {
+    const std::vector<int> cpus = allowed_cpus();
+    if (cpus.empty() || set_allowed_cpus(&cpu, 1) != 0) return;
+    set_allowed_cpus(cpus.data(), static_cast<int>(cpus.size()));
+  } catch (...) {  // no memory: it stays where it is
+  }
+}
+
+namespace {
+
+bool may_bind(const Topology& topology) {
+  return topology.is_this_system() && topology.knows_nodes();
+}
+
+}  // namespace
+
+ArenaOptions arena_options(const Topology& topology, const RankPlace& place) {
+  ArenaOptions options;
+  if (may_bind(topology) && place.node >= 0) options.node = place.node;
+  return options;
+}
+
+ArenaOptions interleaved_options(const Topology& topology, const std::vector<RankPlace>& places) {
+  ArenaOptions options;
+  options.huge_pages = false;
+  if (!may_bind(topology)) return options;
+  for (const RankPlace& place : places) {
+    if (place.node >= 0 && place.node < kMaxNodes) {
+      options.interleave.set(static_cast<std::size_t>(place.node));
+    }
+  }
+  return options;
+}
+
+RankReport make_rank_report(int rank, const Topology& topology, const RankPlace& place,
+                            const Enforcement& pin) {
+  RankReport report;
+  report.rank = rank;
+  report.place = place;
+  report.pin = pin;
+  if (!may_bind(topology) && place.node >= 0) {
+    report.binding = Enforcement::refusal(
+        0, topology.is_this_system()
+               ? "memory not bound: the machine's memory nodes are not known"
+               : "memory not bound: the topology does not describe this machine");
+  }
+  return report;
+}
+
+std::string to_string(const RankReport& report) {
+  std::string text = fmt::format("rank {}: ", report.rank);
+  if (report.place.cpu == kNotPlaced) {
+    text += "not placed";
+  } else {
+    text += fmt::format("cpu {}, node {}", report.place.cpu, report.place.node);
+    if (report.place.core_shared) text += ", core shared";
+  }
+  for (const Enforcement* part :
+       {&report.pin, &report.binding, &report.huge_pages, &report.locking}) {
+    if (part->refused()) text += fmt::format("; {}", part->why());
+  }
+  return text;
 }
 
 }  // namespace rankine

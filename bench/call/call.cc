@@ -40,7 +40,6 @@
 #include "engine/compile/compile.h"
 #include "engine/faults/failing_new.h"
 #include "engine/run/interpret.h"
-#include "numa/pin.h"
 #include "numa/placement.h"
 #include "numa/topology.h"
 

@@ -8,7 +8,7 @@
 
 #include "algorithms/catalogue.h"
 #include "engine/tools/text.h"
-#include "numa/cpu_budget.h"
+#include "numa/cpus.h"
 
 namespace rankine {
 namespace {

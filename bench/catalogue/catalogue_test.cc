@@ -8,7 +8,7 @@
 #include <string>
 
 #include "algorithms/catalogue.h"
-#include "engine/network/segments.h"
+#include "engine/network/predict.h"
 #include "engine/network/simulate.h"
 
 namespace rankine {

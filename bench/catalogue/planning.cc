@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "algorithms/catalogue.h"
-#include "algorithms/schedule/lower.h"
+#include "algorithms/schedule/combine.h"
 #include "engine/compile/compile.h"
 #include "engine/network/simulate.h"
 #include "engine/tools/metrics.h"

@@ -26,7 +26,6 @@
 #include "engine/compile/compile.h"
 #include "engine/run/fingerprint.h"
 #include "engine/run/interpret.h"
-#include "numa/pin.h"
 #include "numa/placement.h"
 #include "numa/topology.h"
 

@@ -22,7 +22,7 @@
 #include "bench/mailbox/channels.h"
 #include "bench/rivals/crew.h"
 #include "bench/rivals/machine_json.h"
-#include "engine/base/replace_file.h"
+#include "engine/base/files.h"
 #include "engine/base/statistics.h"
 #include "engine/tools/latency_probe.h"
 #include "nlohmann/json.hpp"

@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "engine/api/mpi/member.h"
-#include "engine/network/write_network.h"
+#include "engine/network/network_members.h"
 
 namespace rankine::mpi {
 namespace {

@@ -14,8 +14,8 @@
 
 #include "CLI/CLI.hpp"
 #include "bench/rivals/results.h"
+#include "engine/base/files.h"
 #include "engine/base/json_text.h"
-#include "engine/base/replace_file.h"
 #include "nlohmann/json.hpp"
 
 namespace rankine::rivals {

@@ -21,7 +21,7 @@
 #include "bench/rivals/machine_json.h"
 #include "bench/rivals/protocol.h"
 #include "bench/rivals/table.h"
-#include "engine/base/replace_file.h"
+#include "engine/base/files.h"
 #include "engine/base/units.h"
 #include "nlohmann/json.hpp"
 

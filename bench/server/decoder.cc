@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string>
 
-#include "engine/base/splitmix.h"
+#include "engine/base/numbers.h"
 #include "engine/tools/train/beginning.h"
 
 namespace rankine::server {

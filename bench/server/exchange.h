@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <span>
 
-#include "engine/run/epilogue.h"
+#include "engine/run/user_functions.h"
 
 namespace rankine::server {
 

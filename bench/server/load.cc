@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "engine/base/splitmix.h"
+#include "engine/base/numbers.h"
 
 namespace rankine::server {
 namespace {

@@ -9,7 +9,6 @@
 
 #include "algorithms/circulant.h"
 #include "algorithms/schedule/collective.h"
-#include "algorithms/skips.h"
 #include "engine/base/units.h"
 #include "engine/network/fabric.h"
 #include "engine/network/simulate.h"

@@ -7,11 +7,11 @@
 
 #include "engine/api/member_state.h"
 #include "engine/api/threads.h"
-#include "engine/base/deadline.h"
+#include "engine/base/numbers.h"
+#include "engine/run/crossbar.h"
 #include "engine/run/machine.h"
-#include "engine/run/put_down.h"
-#include "engine/run/sharing.h"
-#include "numa/cancel_state.h"
+#include "engine/run/wait.h"
+#include "numa/refusals.h"
 
 namespace rankine {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "engine/api/check.h"
-#include "engine/base/splitmix.h"
+#include "engine/base/numbers.h"
 
 namespace rankine {
 namespace {

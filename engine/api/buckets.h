@@ -17,7 +17,7 @@
 
 #include "engine/api/communicator.h"
 #include "engine/api/request.h"
-#include "engine/run/process_owned.h"
+#include "engine/run/process.h"
 
 namespace rankine {
 

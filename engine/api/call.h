@@ -23,10 +23,9 @@
 
 #include "algorithms/schedule/collective.h"
 #include "engine/base/status.h"
-#include "engine/run/epilogue.h"
 #include "engine/run/kernels/types.h"
-#include "engine/run/transport.h"
-#include "engine/run/user_op.h"
+#include "engine/run/policy.h"
+#include "engine/run/user_functions.h"
 
 namespace rankine {
 

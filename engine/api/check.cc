@@ -383,7 +383,7 @@ constexpr std::string_view kNames[kOrders] = {"coherent", "repeatable", "by_rank
 // A part of the vectors at a time, so that what nodes hold stays in the first-level cache.
 constexpr std::size_t kPart = 2048;  // bytes
 
-struct Group {
+struct SumGroup {
   ReduceKernel fold;
   std::size_t element_bytes;
   std::span<const void* const> srcs;
@@ -446,7 +446,7 @@ Status reduce_group(DataType type, ReduceOp op, std::span<const void* const> src
   const bool is_null =
       count > 0 && (dst == nullptr || std::find(srcs.begin(), srcs.end(), nullptr) != srcs.end());
   if (is_null) return invalid_argument("dst or one of srcs is null");
-  const Group group{find_reduce(type, op), size_of(type), srcs};
+  const SumGroup group{find_reduce(type, op), size_of(type), srcs};
   const std::size_t most = kPart / group.element_bytes;
   for (std::size_t i = 0; i < count; i += most) {
     const std::size_t at = i * group.element_bytes;

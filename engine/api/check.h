@@ -9,8 +9,8 @@
 #include "algorithms/parameters.h"
 #include "engine/api/call.h"
 #include "engine/base/status.h"
-#include "engine/run/layout.h"
-#include "engine/run/rank_buffers.h"
+#include "engine/run/fingerprint.h"
+#include "engine/run/plan.h"
 
 namespace rankine {
 

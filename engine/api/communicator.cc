@@ -13,14 +13,12 @@
 #include "engine/api/member_state.h"
 #include "engine/api/threads.h"
 #include "engine/api/tuning/choose.h"
-#include "engine/base/no_answer.h"
+#include "engine/base/status.h"
 #include "engine/run/wait.h"
-#include "numa/cancel_state.h"
-#include "numa/cpu_budget.h"
-#include "numa/levels.h"
-#include "numa/pages.h"
-#include "numa/pin.h"
-#include "numa/rank_report.h"
+#include "numa/cpus.h"
+#include "numa/memory.h"
+#include "numa/placement.h"
+#include "numa/refusals.h"
 
 namespace rankine {
 namespace {

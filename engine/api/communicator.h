@@ -53,8 +53,8 @@
 #include "engine/api/member.h"
 #include "engine/base/costs.h"
 #include "engine/base/status.h"
-#include "engine/run/wait_policy.h"
-#include "numa/arena.h"
+#include "engine/run/policy.h"
+#include "numa/memory.h"
 #include "numa/placement.h"
 
 namespace rankine {

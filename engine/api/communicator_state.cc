@@ -17,11 +17,10 @@
 #include "algorithms/catalogue.h"
 #include "engine/api/member.h"
 #include "engine/api/tuning/choose.h"
-#include "engine/base/whole_file.h"
+#include "engine/base/files.h"
 #include "engine/run/machine.h"
-#include "numa/node_binding.h"
-#include "numa/pages.h"
-#include "numa/warnings.h"
+#include "numa/memory.h"
+#include "numa/refusals.h"
 
 namespace rankine {
 namespace {

@@ -14,12 +14,12 @@
 #include "engine/api/tuning/tuning.h"
 #include "engine/api/typed_names.h"
 #include "engine/api/version.h"
-#include "engine/base/closest_name.h"
 #include "engine/base/environment_variable.h"
-#include "engine/base/splitmix.h"
-#include "engine/network/write_network.h"
+#include "engine/base/numbers.h"
+#include "engine/base/status.h"
+#include "engine/network/network_members.h"
 #include "engine/run/kernels/reduce.h"
-#include "numa/warnings.h"
+#include "numa/refusals.h"
 
 namespace rankine {
 namespace {

@@ -16,9 +16,9 @@
 #include <type_traits>
 
 #include "engine/base/status.h"
-#include "engine/run/epilogue.h"
-#include "engine/run/kernels/rows.h"
+#include "engine/run/kernels/reduce.h"
 #include "engine/run/kernels/types.h"
+#include "engine/run/user_functions.h"
 
 namespace rankine {
 

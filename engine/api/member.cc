@@ -10,9 +10,9 @@
 #include "engine/api/check.h"
 #include "engine/api/member_state.h"
 #include "engine/api/threads.h"
-#include "engine/run/sharing.h"
-#include "numa/affinity.h"
-#include "numa/cancel_state.h"
+#include "engine/run/wait.h"
+#include "numa/cpus.h"
+#include "numa/refusals.h"
 
 namespace rankine {
 

@@ -39,7 +39,7 @@
 #include "engine/api/request.h"
 #include "engine/api/typed_calls.h"
 #include "engine/base/status.h"
-#include "numa/enforcement.h"
+#include "numa/refusals.h"
 
 namespace rankine {
 

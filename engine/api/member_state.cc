@@ -12,11 +12,11 @@
 #include "engine/api/check.h"
 #include "engine/api/threads.h"
 #include "engine/api/typed_calls.h"
-#include "engine/base/cache_line.h"
+#include "engine/base/memory.h"
 #include "engine/run/interpret.h"
 #include "engine/run/kernels/reduce.h"
-#include "numa/cancel_state.h"
-#include "numa/pin.h"
+#include "numa/placement.h"
+#include "numa/refusals.h"
 
 namespace rankine {
 namespace {

@@ -18,17 +18,15 @@
 #include "engine/api/processes/ranks.h"
 #include "engine/api/request.h"
 #include "engine/api/threads.h"
-#include "engine/base/deadline.h"
-#include "engine/base/huge_pages.h"
+#include "engine/base/memory.h"
+#include "engine/base/numbers.h"
 #include "engine/base/status.h"
-#include "engine/network/ticks.h"
-#include "engine/run/epilogue.h"
+#include "engine/network/prices.h"
 #include "engine/run/fingerprint.h"
 #include "engine/run/interpret.h"
 #include "engine/run/machine.h"
-#include "engine/run/rank_buffers.h"
-#include "engine/run/sharing.h"
-#include "engine/run/user_op.h"
+#include "engine/run/user_functions.h"
+#include "engine/run/wait.h"
 
 namespace rankine {
 

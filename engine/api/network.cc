@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "engine/api/plans.h"
-#include "engine/base/deadline.h"
+#include "engine/base/numbers.h"
 #include "engine/base/units.h"
-#include "engine/network/dilation.h"
 #include "engine/network/network_file.h"
-#include "numa/cpu_budget.h"
+#include "engine/network/wall.h"
+#include "numa/cpus.h"
 
 namespace rankine {
 namespace {

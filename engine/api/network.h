@@ -22,8 +22,6 @@
 
 #include "engine/base/status.h"
 #include "engine/network/fabric.h"
-#include "engine/network/lateness.h"
-#include "engine/network/timing.h"
 
 namespace rankine {
 

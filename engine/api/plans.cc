@@ -8,10 +8,10 @@
 #include "engine/api/check.h"
 #include "engine/api/communicator_state.h"
 #include "engine/api/tuning/choose.h"
-#include "engine/base/no_answer.h"
+#include "engine/base/status.h"
 #include "engine/compile/compile.h"
-#include "engine/compile/wide_sums.h"
-#include "engine/network/wire.h"
+#include "engine/compile/plan_passes.h"
+#include "engine/network/predict.h"
 #include "engine/run/wait.h"
 
 namespace rankine {

@@ -15,25 +15,24 @@
 #include <utility>
 #include <vector>
 
-#include "algorithms/schedule/lower.h"
+#include "algorithms/schedule/combine.h"
 #include "engine/api/call.h"
 #include "engine/api/check.h"
 #include "engine/api/environment.h"
 #include "engine/api/network.h"
 #include "engine/api/processes/ranks.h"
 #include "engine/api/tuning/tuning.h"
-#include "engine/base/cache_line.h"
 #include "engine/base/costs.h"
-#include "engine/base/splitmix.h"
+#include "engine/base/memory.h"
+#include "engine/base/numbers.h"
 #include "engine/base/status.h"
 #include "engine/compile/compile.h"
 #include "engine/network/network_clock.h"
 #include "engine/network/predict.h"
-#include "engine/network/ticks.h"
-#include "engine/network/timed_schedule.h"
+#include "engine/network/prices.h"
 #include "engine/run/fingerprint.h"
 #include "engine/run/plan.h"
-#include "engine/run/wait_policy.h"
+#include "engine/run/policy.h"
 
 namespace rankine {
 

@@ -10,7 +10,7 @@
 #include "engine/api/check.h"
 #include "engine/api/member_state.h"
 #include "engine/api/split.h"
-#include "numa/cancel_state.h"
+#include "numa/refusals.h"
 
 namespace rankine {
 

@@ -12,9 +12,9 @@
 #include "engine/api/check.h"
 #include "engine/api/member_state.h"
 #include "engine/api/threads.h"
-#include "engine/base/deadline.h"
+#include "engine/base/numbers.h"
 #include "engine/run/machine.h"
-#include "numa/cancel_state.h"
+#include "numa/refusals.h"
 
 namespace rankine {
 namespace {

@@ -13,10 +13,9 @@
 #include "engine/api/communicator_state.h"
 #include "engine/api/member_state.h"
 #include "engine/api/threads.h"
-#include "engine/base/deadline.h"
-#include "engine/base/splitmix.h"
-#include "numa/cancel_state.h"
-#include "numa/levels.h"
+#include "engine/base/numbers.h"
+#include "numa/placement.h"
+#include "numa/refusals.h"
 
 namespace rankine {
 namespace {

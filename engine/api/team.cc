@@ -13,9 +13,9 @@
 #include "engine/api/check.h"
 #include "engine/api/member_state.h"
 #include "engine/run/machine.h"
-#include "engine/run/time_slice.h"
-#include "numa/cancel_state.h"
-#include "numa/pin.h"
+#include "engine/run/process.h"
+#include "numa/placement.h"
+#include "numa/refusals.h"
 
 namespace rankine {
 namespace {

@@ -12,9 +12,8 @@
 #include <vector>
 
 #include "engine/api/communicator.h"
-#include "engine/run/process_owned.h"
+#include "engine/run/process.h"
 #include "numa/placement.h"
-#include "numa/rank_report.h"
 
 namespace rankine {
 

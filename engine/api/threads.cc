@@ -15,8 +15,8 @@
 #include "engine/api/member_state.h"
 #include "engine/run/machine.h"
 #include "engine/run/process_wide.h"
-#include "numa/cancel_state.h"
-#include "numa/pin.h"
+#include "numa/placement.h"
+#include "numa/refusals.h"
 
 namespace rankine {
 namespace {

@@ -15,9 +15,9 @@
 #include "engine/base/status.h"
 #include "engine/run/crossbar.h"
 #include "engine/run/machine.h"
-#include "engine/run/other_work.h"
-#include "engine/run/patience.h"
-#include "numa/cancel_state.h"
+#include "engine/run/policy.h"
+#include "engine/run/wait.h"
+#include "numa/refusals.h"
 
 namespace rankine {
 

@@ -23,7 +23,7 @@
 #include "engine/api/call.h"
 #include "engine/base/status.h"
 #include "engine/run/kernels/types.h"
-#include "engine/run/user_op.h"
+#include "engine/run/user_functions.h"
 
 namespace rankine {
 

@@ -13,8 +13,12 @@
 //   }
 #pragma once
 
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
 #include <new>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -133,5 +137,35 @@ class [[nodiscard]] Result {
 inline Status invalid_argument(std::string text) {
   return {Code::invalid_argument, std::move(text)};
 }
+
+// Numbers of things, in English.
+
+// "1 rank", "8 ranks". `many`: where it is not the one with an s.
+template <std::integral Whole>
+std::string counted(Whole number, std::string_view one, std::string_view many = "") {
+  std::string text = std::to_string(number) + " ";
+  if (number == 1) return text.append(one);
+  return many.empty() ? text.append(one).append("s") : text.append(many);
+}
+
+// What every call says that has given up, whoever it waited for: its time, and what it was about.
+
+// "no answer within 200 ms: rank 0 was still planning its call"
+inline std::string no_answer_within(std::int64_t timeout_ns, std::string_view waiting) {
+  return "no answer within " + std::to_string(timeout_ns / 1'000'000) +
+         " ms: " + std::string(waiting);
+}
+
+// What somebody probably meant who wrote a name that there is not.
+
+// How many letters must be inserted, removed, replaced or swapped with their neighbour to make b of
+// a (Damerau's distance, restricted). Takes time in proportion to a.size() * b.size().
+std::size_t edit_distance(std::string_view a, std::string_view b);
+
+// The one of `names` that was probably meant, or "".
+std::string_view closest(std::string_view name, std::span<const std::string_view> names);
+
+// "; did you mean 'ring'?", for the end of an error, or "".
+std::string did_you_mean(std::string_view name, std::span<const std::string_view> names);
 
 }  // namespace rankine

@@ -17,8 +17,7 @@
 #include <string_view>
 
 #include "algorithms/rational.h"
-#include "engine/base/counted.h"  // who writes sizes and times counts things as well
-#include "engine/base/status.h"
+#include "engine/base/status.h"  // who writes sizes and times counts things as well
 
 namespace rankine {
 

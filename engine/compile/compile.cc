@@ -9,17 +9,12 @@
 #include <vector>
 
 #include "algorithms/schedule/everyone.h"
-#include "engine/base/cache_line.h"
-#include "engine/compile/copy_first.h"
-#include "engine/compile/finish_rows.h"
+#include "engine/base/memory.h"
+#include "engine/compile/direct_passes.h"
 #include "engine/compile/lower.h"
-#include "engine/compile/own_first.h"
-#include "engine/compile/push.h"
-#include "engine/compile/rank_order.h"
-#include "engine/compile/share_copies.h"
-#include "engine/compile/stage.h"
-#include "engine/compile/turns.h"
-#include "engine/compile/wide_sums.h"
+#include "engine/compile/plan_passes.h"
+#include "engine/compile/staging.h"
+#include "engine/compile/versions.h"
 
 namespace rankine {
 namespace {

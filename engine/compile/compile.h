@@ -9,9 +9,8 @@
 #include "algorithms/catalogue.h"
 #include "engine/base/costs.h"
 #include "engine/base/status.h"
-#include "engine/compile/brackets.h"
 #include "engine/compile/lower.h"
-#include "engine/run/layout.h"
+#include "engine/compile/versions.h"
 #include "engine/run/plan.h"
 
 namespace rankine {

@@ -8,8 +8,7 @@
 #include <array>
 #include <string>
 
-#include "engine/base/cache_line.h"
-#include "engine/compile/fold_op.h"
+#include "engine/base/memory.h"
 #include "engine/compile/lower.h"
 
 namespace rankine {

@@ -14,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "engine/compile/fold_op.h"
 #include "engine/compile/lower.h"
 
 namespace rankine {

@@ -21,8 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/cache_line.h"
-#include "engine/compile/fold_op.h"
+#include "engine/base/memory.h"
 #include "engine/compile/lower.h"
 
 namespace rankine {

@@ -1,13 +1,14 @@
 #include "engine/compile/versions.h"
 
 #include <algorithm>
+#include <bit>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "algorithms/schedule/everyone.h"
-#include "engine/base/huge_pages.h"
-#include "engine/base/splitmix.h"
+#include "engine/base/memory.h"
+#include "engine/base/numbers.h"
 
 namespace rankine {
 namespace {
@@ -343,6 +344,77 @@ Result<std::shared_ptr<const Versions>> Versions::of(const Schedule& schedule, c
   Status status = Builder(schedule, goal, layout, meter, *versions).build();
   if (!status.ok()) return status;
   return std::shared_ptr<const Versions>(std::move(versions));
+}
+
+bool in_rank_order(const Versions& versions) {
+  std::vector<std::pair<Rank, int>> runs;  // first rank, how many
+  for (int v = 0; v < versions.size(); ++v) {
+    runs.clear();
+    versions.for_each_source(versions[v], [&](int source) {
+      runs.emplace_back(versions[source].lowest, versions[source].contributions);
+    });
+    std::sort(runs.begin(), runs.end());
+    for (std::size_t i = 1; i < runs.size(); ++i) {
+      if (runs[i - 1].first + runs[i - 1].second != runs[i].first) return false;
+    }
+  }
+  return true;
+}
+
+namespace {
+
+// Of a version that is made of more than one: of how many, and of which two where they are two.
+struct Sum {
+  int sources = 0;
+  bool of_single_ranks = true;
+  const Version* low = nullptr;
+  const Version* high = nullptr;
+};
+
+Sum sum_of(const Versions& versions, const Version& v) {
+  Sum sum;
+  versions.for_each_source(v, [&](int source) {
+    const Version& s = versions[source];
+    ++sum.sources;
+    sum.of_single_ranks &= s.contributions == 1;
+    (s.lowest == v.lowest && sum.low == nullptr ? sum.low : sum.high) = &s;
+  });
+  return sum;
+}
+
+// Both halves of a node are nodes or single ranks, by induction: only how it is cut is looked at.
+bool is_node(const Version& v, const Sum& sum, int ranks) {
+  if (sum.sources != 2 || sum.low == nullptr || sum.high == nullptr) return false;
+  const auto width = std::bit_ceil(static_cast<unsigned>(v.contributions));
+  const auto first = static_cast<unsigned>(v.lowest);
+  const bool whole = static_cast<unsigned>(v.contributions) == width;
+  const bool cut_short = v.lowest + v.contributions == ranks;
+  return first % width == 0 && (whole || cut_short) &&
+         static_cast<unsigned>(sum.low->contributions) == width / 2 &&
+         sum.high->lowest == v.lowest + sum.low->contributions;
+}
+
+}  // namespace
+
+std::string_view in_words(Bracket bracket) {
+  return bracket == Bracket::flat ? "one fold in the order of the ranks"
+                                  : "the binary tree over the ranks";
+}
+
+Brackets brackets_of(const Versions& versions) {
+  Brackets out;
+  const int ranks = versions.ranks();
+  for (int i = 0; i < versions.size() && (out.flat || out.canonical); ++i) {
+    const Version& v = versions[i];
+    if (v.contributions < 2) continue;
+    const Sum sum = sum_of(versions, v);
+    if (sum.sources < 2) continue;  // a copy of one that has been looked at
+    // A sum of some that is no result (scans have such results) is added to something, and that is
+    // not of single ranks.
+    out.flat &= sum.of_single_ranks;
+    out.canonical &= is_node(v, sum, ranks);
+  }
+  return out;
 }
 
 }  // namespace rankine

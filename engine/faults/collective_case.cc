@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "engine/api/check.h"
-#include "engine/base/splitmix.h"
+#include "engine/base/numbers.h"
 #include "engine/run/kernels/integer_reductions.h"
 
 namespace rankine {

@@ -20,15 +20,14 @@
 #include <vector>
 
 #include "engine/api/team.h"
-#include "engine/base/small_file.h"
+#include "engine/base/files.h"
 #include "engine/faults/fault.h"
 #include "engine/faults/refuse_calls.h"
 #include "engine/faults/scene.h"
 #include "engine/run/machine.h"
-#include "numa/affinity.h"
-#include "numa/arena.h"
-#include "numa/cpu_list.h"
-#include "numa/pin.h"
+#include "numa/cpus.h"
+#include "numa/memory.h"
+#include "numa/placement.h"
 #include "numa/system_calls.h"
 #include "numa/topology.h"
 

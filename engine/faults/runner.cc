@@ -24,8 +24,8 @@
 #include "engine/faults/fault.h"
 #include "engine/faults/scene.h"
 #include "engine/run/machine.h"
-#include "numa/cpu_budget.h"
-#include "numa/warnings.h"
+#include "numa/cpus.h"
+#include "numa/refusals.h"
 
 namespace rankine::faults {
 

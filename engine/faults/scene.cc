@@ -13,8 +13,7 @@
 
 #include "engine/api/check.h"
 #include "engine/api/environment.h"
-#include "engine/base/deadline.h"
-#include "engine/base/splitmix.h"
+#include "engine/base/numbers.h"
 #include "engine/faults/failing_new.h"
 #include "engine/faults/fault.h"
 #include "engine/run/machine.h"

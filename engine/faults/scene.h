@@ -23,7 +23,7 @@
 #include "engine/faults/collective_case.h"
 #include "engine/faults/fault.h"
 #include "engine/run/interpret.h"
-#include "numa/warnings.h"
+#include "numa/refusals.h"
 
 namespace rankine::faults {
 

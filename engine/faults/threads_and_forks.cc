@@ -24,7 +24,7 @@
 #include "engine/faults/fault.h"
 #include "engine/faults/scene.h"
 #include "engine/run/machine.h"
-#include "numa/affinity.h"
+#include "numa/cpus.h"
 
 namespace rankine::faults {
 namespace {

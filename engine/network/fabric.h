@@ -21,6 +21,7 @@
 // know them, and they are exact.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,7 +29,6 @@
 #include <vector>
 
 #include "algorithms/rational.h"
-#include "algorithms/schedule/abilities.h"
 #include "algorithms/schedule/blocks.h"
 #include "engine/base/status.h"
 #include "engine/network/wiring.h"
@@ -138,5 +138,34 @@ Result<Fabric> wired_for(const Fabric& fabric, int ranks, const std::vector<int>
 
 // Leaves the ports of a grid open, for who has changed the wiring and not said how many.
 void open_ports(Fabric& fabric);
+
+// The two questions that whoever tells a network's time must answer.
+//
+//   sync    dataflow: a message waits for its ports and its data; rounds: also for the round before
+//           (port_model.h)
+//   clock   virtual: nobody waits for the times; wall: ranks keep them in real time, stretched
+//           (network_clock.h); none: there is no network
+
+// A time as a whole number of a unit in which a network's times are whole numbers: ticks.h.
+using Ticks = Int128;
+
+enum class Sync : std::uint8_t { dataflow, rounds };
+std::string_view name_of(Sync sync);
+std::optional<Sync> parse_sync(std::string_view text);
+
+enum class ClockMode : std::uint8_t { none, wall, virtual_time };
+std::string_view name_of(ClockMode mode);
+std::optional<ClockMode> parse_clock_mode(std::string_view text);  // none, wall, virtual
+
+// Of wall clocks (network_clock.h).
+
+// How well the machine kept a wall clock's deadlines, over all ranks.
+struct Lateness {
+  std::int64_t deadlines = 0;     // that ranks slept for
+  std::int64_t missed = 0;        // by more than the tolerance
+  std::int64_t median_ns = 0;     // of the last deadlines: how long after it the rank went on
+  std::int64_t worst_ns = 0;      // of all
+  std::int64_t passed_on_ns = 0;  // the greatest distance from the plan that a rank is at
+};
 
 }  // namespace rankine

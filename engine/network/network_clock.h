@@ -1,3 +1,158 @@
+// The places of a network where ranks sit, and how far each has come there. They outlive calls, and
+// communicators that share them share their ranks' time and ports: who makes a call on one begins
+// where its last call, on whichever, has left it.
+//
+// A seat belongs to one thread at a time: that of the rank that sits there, while it makes a call.
+// Others may read it when no call is made.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "algorithms/schedule/collective.h"
+#include "algorithms/schedule/schedule.h"
+#include "engine/base/memory.h"
+#include "engine/base/status.h"
+#include "engine/network/fabric.h"
+#include "engine/network/port_model.h"
+#include "engine/network/prices.h"
+#include "engine/network/wall.h"
+#include "engine/run/crossbar.h"
+#include "engine/run/interpret.h"
+#include "engine/run/mailbox.h"
+
+namespace rankine {
+
+// When messages held the ports of one direction; and how many of them did at once, at most.
+class PortUse {
+ public:
+  void hold(Ticks from, Ticks until) {
+    if (from < until) held_.emplace_back(from, until);
+  }
+  // Everything that was held is over before what comes.
+  void settle() {
+    most_ = most();
+    held_.clear();
+  }
+  int most() const {
+    // A port that becomes free is free for who wants it at that moment: ends go first.
+    std::vector<std::pair<Ticks, int>> changes;
+    for (const auto& [from, until] : held_) {
+      changes.emplace_back(from, 1);
+      changes.emplace_back(until, -1);
+    }
+    std::sort(changes.begin(), changes.end());
+    int most = most_, now = 0;
+    for (const auto& [when, change] : changes) most = std::max(most, now += change);
+    return most;
+  }
+
+ private:
+  std::vector<std::pair<Ticks, Ticks>> held_;
+  int most_ = 0;
+};
+
+// How well a wall clock's deadlines were kept at one seat.
+struct SeatLateness {
+  std::int64_t late_ns = 0;  // how far behind the plan whoever sits here is
+  std::int64_t deadlines = 0, missed = 0;
+  std::int64_t worst_ns = 0;
+  std::vector<std::int64_t> behind_ns;  // of the last deadlines
+  std::int64_t finished_ns = 0;         // when the last call ended; real time
+};
+
+struct alignas(kCacheLine) Seat {
+  Ticks now = 0;  // when its last message ended, and its own work
+  PortUse sending, receiving;
+  SeatLateness lateness;
+};
+
+class NetworkSeats {
+ public:
+  // `origin_ns`: a zeroed word that processes share, each of which has such seats of its own and
+  // uses those of its ranks; it must outlive this. nullptr: all ranks are threads of this process.
+  explicit NetworkSeats(int seats, std::atomic<std::int64_t>* origin_ns = nullptr)
+      : seats_(static_cast<std::size_t>(seats)),
+        origin_ns_(origin_ns != nullptr ? *origin_ns : own_origin_ns_) {}
+  int size() const { return static_cast<int>(seats_.size()); }
+  Seat& at(int place) { return seats_[static_cast<std::size_t>(place)]; }
+  const Seat& at(int place) const { return seats_[static_cast<std::size_t>(place)]; }
+
+  // Wall: the moment of the monotonic clock at which the model's time began; 0 before that. Set
+  // once, by whoever is the first (release); acquire: pairs with it.
+  std::int64_t origin_ns() const { return origin_ns_.load(std::memory_order_acquire); }
+  void begin_at(std::int64_t when_ns) {
+    std::int64_t none = 0;
+    origin_ns_.compare_exchange_strong(none, when_ns, std::memory_order_acq_rel);
+  }
+
+  // Time begins again, at 0 for everybody. While no rank makes a call.
+  void restart() {
+    for (Seat& seat : seats_) seat = Seat();
+    origin_ns_.store(0, std::memory_order_release);  // pairs with origin_ns()
+  }
+
+ private:
+  std::vector<Seat> seats_;
+  std::atomic<std::int64_t> own_origin_ns_{0};
+  std::atomic<std::int64_t>& origin_ns_;
+};
+
+// A schedule on a network, as clocks on threads need it: what each of its transfers costs, and whom
+// it touches. Made once for all ranks, and immutable.
+
+struct TimedTransfer {
+  Transfer transfer;
+  Ticks cost = 0, once = 0;     // once: what of it a port pays once a round (RoundPrices)
+  std::vector<Rank> touched{};  // the first of them, a receiver, coordinates
+};
+
+class TimedSchedule {
+ public:
+  // `fabric` as wired_for() gives it, `pricing` of the same fabric. Errors: a transfer that the
+  // fabric cannot do, and what else simulate() refuses.
+  // `may_go_on` is asked before each round, and ends it by an error; empty: nobody does.
+  static Result<std::shared_ptr<const TimedSchedule>> make(
+      const Schedule& schedule, const Goal& goal, const Fabric& fabric, const Pricing& pricing,
+      const std::function<Status()>& may_go_on = {});
+
+  const Schedule& schedule() const { return schedule_; }
+  const Goal& goal() const { return goal_; }
+  int ports() const { return ports_; }
+  Ticks ticks_per_second() const { return ticks_per_second_; }
+  Ticks least_cost() const { return least_cost_; }  // of a message; 0 where there is none
+
+  // In the order stated: all of a round, and those that touch a rank.
+  std::span<const TimedTransfer> of_round(int k) const {
+    return transfers_[static_cast<std::size_t>(k)];
+  }
+  std::span<const TimedTransfer* const> of_rank(Rank r, int k) const {
+    return touching_[static_cast<std::size_t>(r) * transfers_.size() + static_cast<std::size_t>(k)];
+  }
+
+  std::size_t bytes() const;  // of memory, about
+
+ private:
+  TimedSchedule(const Schedule& schedule, const Goal& goal, int ports, Ticks ticks_per_second)
+      : schedule_(schedule), goal_(goal), ports_(ports), ticks_per_second_(ticks_per_second) {}
+
+  const Schedule schedule_;
+  const Goal goal_;
+  const int ports_;
+  const Ticks ticks_per_second_;
+  Ticks least_cost_ = 0;
+  std::vector<std::vector<TimedTransfer>> transfers_;        // by round
+  std::vector<std::vector<const TimedTransfer*>> touching_;  // by rank and round
+};
+
 // Alpha, beta and ports made real: the clock under which the ranks of a communicator execute their
 // schedules, with real data.
 //
@@ -23,29 +178,6 @@
 //
 // Ranks may be processes: each has a clock of its own, with the state of its own ranks. They share
 // the words that ranks tell one another, and the moment at which a wall clock's time began.
-#pragma once
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <vector>
-
-#include "engine/base/status.h"
-#include "engine/base/zeroed_pages.h"
-#include "engine/network/lateness.h"
-#include "engine/network/port_model.h"
-#include "engine/network/seats.h"
-#include "engine/network/ticks.h"
-#include "engine/network/timed_schedule.h"
-#include "engine/network/timing.h"
-#include "engine/network/wall.h"
-#include "engine/run/crossbar.h"
-#include "engine/run/interpret.h"
-#include "engine/run/mailbox.h"
-
-namespace rankine {
 
 struct NetworkClockOptions {
   Sync sync = Sync::dataflow;

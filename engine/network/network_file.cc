@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/closest_name.h"
+#include "engine/base/files.h"
 #include "engine/base/json_text.h"
-#include "engine/base/small_file.h"
+#include "engine/base/status.h"
 #include "engine/base/units.h"
 #include "engine/network/network_members.h"
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/status.h"
 #include "engine/network/fabric.h"
 
 namespace rankine {
@@ -68,5 +69,19 @@ struct OddMember {
 std::span<const OddMember> odd_members();
 bool is_of_odd_links(const NetworkMember& row);
 std::string odd_member_names();
+
+// What network files may say, for editors and other programs: a JSON Schema.
+
+// A schema of draft 2020-12 with every row of network_members(), as text with a line feed at its
+// end. Every file that is read satisfies it; of those that satisfy it read_network() refuses some:
+// what asks for other members, such as dims for torus wiring, and numbers in texts beyond 128 bits.
+std::string network_schema();
+
+// Networks as the files that network_file.h reads.
+
+// The file, a line per member and a line feed at its end. What is as if the file did not say it is
+// left out, and so are open ports; reading it gives the same network, to the last bit. Errors: a
+// number that has no finite decimals, which no file can say.
+Result<std::string> write_network(const Fabric& fabric);
 
 }  // namespace rankine

@@ -30,8 +30,8 @@
 #include "algorithms/schedule/everyone.h"
 #include "algorithms/schedule/schedule.h"
 #include "engine/network/cells.h"
-#include "engine/network/ticks.h"
-#include "engine/network/timing.h"
+#include "engine/network/fabric.h"
+#include "engine/network/prices.h"
 
 namespace rankine {
 

@@ -1,11 +1,200 @@
 #include "engine/network/predict.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+#include <vector>
 
-#include "engine/network/segments.h"
-#include "engine/network/wire.h"
+#include "engine/network/prices.h"
 
 namespace rankine {
+
+Result<Fabric> wire(const Fabric& fabric, const Algorithm& algorithm, Params& params) {
+  auto wired = wired_for(fabric, params.ranks, params.dims);
+  if (!wired.ok()) return wired;
+  if (!algorithm.takes("dims")) {
+    if (params.dims == wired->wiring.dims) params.dims.clear();
+  } else if (params.dims.empty()) {
+    params.dims = wired->wiring.dims;
+  }
+  if (wired->group > 0) take_levels(algorithm, {wired->group}, params);
+  return wired;
+}
+
+void take_levels(const Algorithm& algorithm, const std::vector<int>& levels, Params& params) {
+  if (levels.empty()) return;
+  Params filled = params;
+  if (algorithm.takes("levels") && params.levels.empty()) filled.levels = levels;
+  if (algorithm.takes("group") && params.group == 0) filled.group = levels.back();
+  if (!algorithm.refusal(algorithm.only_taken(filled))) params = std::move(filled);
+}
+
+namespace {
+
+// One phase for schedules that name none.
+std::vector<Phase> phases_of(const Schedule& schedule) {
+  return schedule.phases.empty() ? std::vector<Phase>{{"", schedule.rounds}} : schedule.phases;
+}
+
+struct Message {
+  Ticks alpha = 0, total = 0;
+  std::int64_t weight = 0;
+};
+
+// Nothing where a price leaves 128 bits.
+std::optional<Message> costliest(const Schedule& schedule, const Pricing& pricing,
+                                 RoundPrices& prices, int first_round, int rounds) {
+  Message most;
+  bool all_priced = true;
+  for (int k = first_round; k < first_round + rounds; ++k) {
+    prices.begin_round(schedule, k);
+    for_each_transfer(schedule, k, [&](const Transfer& t) {
+      const bool plain = t.from.size() == 1 && t.to.size() == 1;
+      if (t.from.empty() || t.to.empty() || (plain && t.from.front() == t.to.front())) return;
+      const std::int64_t weight = pricing.weight(t.what.list);
+      const Ticks alpha =
+          plain ? prices.latency(t.from.front(), t.to.front()) : pricing.through_switch(0);
+      const std::optional<Ticks> total = plain
+                                             ? prices.message(t.from.front(), t.to.front(), weight)
+                                             : pricing.through_switch(weight);
+      all_priced = all_priced && total;
+      if (total && *total >= most.total) most = {alpha, *total, weight};
+    });
+  }
+  if (!all_priced) return std::nullopt;
+  return most;
+}
+
+// Whether the algorithm has segments; `params` are left with one. Errors: what it refuses.
+Result<bool> is_pipelined(const Algorithm& algorithm, Params& params) {
+  params.segments = 1;
+  if (const auto refusal = algorithm.refusal(params)) return invalid_argument(*refusal);
+  return algorithm.takes("segments");
+}
+
+}  // namespace
+
+int pipeline_optimum(Rational filling, Rational per_segment, int most) {
+  const auto enough = [&](int p) {
+    return !(Rational(p) * Rational(p + 1) * per_segment < filling);
+  };
+  int low = 1, high = std::max(1, most);
+  while (low < high) {
+    const int middle = low + (high - low) / 2;
+    if (enough(middle)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
+Result<int> pipeline_optimum(const Algorithm& algorithm, Params params, const Fabric& fabric,
+                             std::uint64_t bytes) {
+  const auto pipelined = is_pipelined(algorithm, params);
+  if (!pipelined.ok()) return pipelined.status();
+  if (!*pipelined) return 1;
+  const Schedule one = algorithm.make(params);
+  params.segments = 2;
+  const Schedule two = algorithm.make(params);
+  const Goal goal = goal_of(algorithm, params, one);
+  const auto wired = wired_for(fabric, params.ranks, params.dims);
+  if (!wired.ok()) return wired.status();
+  const auto pricing = Pricing::make(*wired, goal, bytes, true);
+  if (!pricing.ok()) return pricing.status();
+  auto prices = RoundPrices::make(*wired, *pricing, params.ranks);
+  if (!prices.ok()) return prices.status();
+
+  const std::vector<Phase> at_one = phases_of(one), at_two = phases_of(two);
+  if (at_one.size() != at_two.size()) return 1;  // a phase without rounds at P = 1 has no pipeline
+  Ticks filling = 0, per_segment = 0;
+  int round = 0;
+  for (std::size_t i = 0; i < at_one.size(); ++i) {
+    const int rounds = at_one[i].rounds, step = at_two[i].rounds - rounds;
+    if (step > 0) {
+      const auto message = costliest(one, *pricing, *prices, round, rounds);
+      if (!message) return beyond_128_bits();
+      filling += std::max(0, rounds - step) * (message->total - message->alpha);
+      per_segment += step * message->alpha;
+    }
+    round += rounds;
+  }
+  // A block has at least one byte per segment.
+  const std::uint64_t block = bytes / static_cast<std::uint64_t>(blocks_per_m(goal));
+  const int most = static_cast<int>(std::clamp<std::uint64_t>(block, 1, kMostSegments));
+  try {
+    return pipeline_optimum(Rational(filling, 1), Rational(per_segment, 1), most);
+  } catch (const std::overflow_error&) {
+    return invalid_argument(
+        "alpha and beta have too many digits to find the best number of "
+        "segments exactly; fewer are needed");
+  }
+}
+
+Result<int> best_segments(const Algorithm& algorithm, Params params, const Fabric& fabric,
+                          std::uint64_t bytes, const SimulateOptions& options,
+                          const std::function<Status()>& may_go_on) {
+  const auto pipelined = is_pipelined(algorithm, params);
+  if (!pipelined.ok()) return pipelined.status();
+  if (!*pipelined) return 1;
+  // More segments than bytes help nobody.
+  const auto most = static_cast<int>(std::min<std::uint64_t>(
+      std::max<std::uint64_t>(1, bytes),
+      static_cast<std::uint64_t>(std::clamp(kMostMessages / params.ranks, 256, kMostSegments))));
+
+  std::map<int, double> known;  // seconds, by segments
+  Status failure;
+  const auto time = [&](int segments) {
+    constexpr double kNever = std::numeric_limits<double>::infinity();
+    if (segments < 1 || segments > most || !failure.ok()) return kNever;
+    if (const auto found = known.find(segments); found != known.end()) return found->second;
+    if (may_go_on) failure = may_go_on();
+    params.segments = segments;
+    if (!failure.ok() || algorithm.refusal(params)) return known[segments] = kNever;
+    const Schedule schedule = algorithm.make(params);
+    const auto result =
+        simulate(schedule, goal_of(algorithm, params, schedule), fabric, bytes, options);
+    if (!result.ok()) failure = result.status();
+    return known[segments] = result.ok() ? result->seconds : kNever;
+  };
+  // The optimum goes through the messages of one segment too, and asks nobody whether it may.
+  if (options.may_take) time(1);
+  if (!failure.ok()) return failure;
+  const auto begin = pipeline_optimum(algorithm, params, fabric, bytes);
+  if (!begin.ok()) return begin.status();
+  int best = std::min(*begin, most);
+  // Few segments are cheap to simulate, and not convex: there a port more or less decides.
+  constexpr int kFew = 8;
+  for (int p = kFew; p >= 1; --p) {
+    if (time(p) <= time(best)) best = p;
+  }
+  const auto go = [&](auto next) {
+    while (failure.ok() && time(next(best)) < time(best)) best = next(best);
+  };
+  const int before = best;
+  go([](int p) { return std::min(p - 1, p * 5 / 7); });
+  if (best == before) go([](int p) { return std::max(p + 1, p * 7 / 5); });
+  for (int step = std::max(1, best / 5); step > 0 && failure.ok(); step /= 2) {
+    go([step](int p) { return p - step; });
+    go([step](int p) { return p + step; });
+  }
+  // Where ports are few, times rise and fall by turns from one number to the next.
+  for (bool moved = true; moved && failure.ok();) {
+    moved = false;
+    for (int p = best + kFew, last = best - kFew; p >= last; --p) {
+      if (p == best || time(p) >= time(best)) continue;
+      best = p;
+      moved = true;
+    }
+  }
+  if (!failure.ok()) return failure;
+  return best;
+}
+
 namespace {
 
 Status simulate_into(Candidate& candidate, std::uint64_t bytes, const Fabric& fabric,

@@ -6,12 +6,11 @@
 #include <string>
 
 #include "algorithms/catalogue.h"
+#include "algorithms/schedule/combine.h"
 #include "algorithms/schedule/everyone.h"
-#include "algorithms/schedule/lower.h"
 #include "engine/base/units.h"
-#include "engine/network/ability.h"
-#include "engine/network/meetings.h"
-#include "engine/network/round_prices.h"
+#include "engine/network/prices.h"
+#include "engine/network/simulate.h"
 #include "engine/network/turned_model.h"
 
 namespace rankine {

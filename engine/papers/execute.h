@@ -14,8 +14,6 @@
 #include "engine/base/fibers.h"
 #include "engine/base/status.h"
 #include "engine/network/fabric.h"
-#include "engine/network/timing.h"
-#include "engine/run/other_work.h"
 #include "engine/run/wait.h"
 
 namespace rankine::claims {

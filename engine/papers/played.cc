@@ -11,8 +11,8 @@
 
 #include "algorithms/catalogue.h"
 #include "algorithms/torus.h"
-#include "engine/network/ticks.h"
-#include "engine/network/wire.h"
+#include "engine/network/predict.h"
+#include "engine/network/prices.h"
 #include "engine/papers/execute.h"
 #include "engine/read/sweep.h"
 

@@ -13,8 +13,8 @@
 #include "algorithms/schedule/collective.h"
 #include "algorithms/schedule/schedule.h"
 #include "engine/network/fabric.h"
+#include "engine/network/prices.h"
 #include "engine/network/simulate.h"
-#include "engine/network/ticks.h"
 #include "engine/papers/runs.h"
 
 namespace rankine::claims {

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "algorithms/value.h"
+#include "algorithms/formula.h"
 #include "engine/papers/profiles.h"
 
 namespace rankine::reproduce {

@@ -12,8 +12,7 @@
 #include <set>
 
 #include "algorithms/catalogue.h"
-#include "algorithms/circulant_rounds.h"
-#include "algorithms/skips.h"
+#include "algorithms/circulant.h"
 #include "engine/read/count.h"
 #include "engine/read/verify.h"
 

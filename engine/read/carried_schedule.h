@@ -18,12 +18,11 @@
 #include "algorithms/schedule/collective.h"
 #include "algorithms/schedule/schedule.h"
 #include "engine/base/status.h"
-#include "engine/network/ability.h"
 #include "engine/network/cells.h"
 #include "engine/network/fabric.h"
 #include "engine/network/port_model.h"
+#include "engine/network/prices.h"
 #include "engine/network/simulate.h"
-#include "engine/network/ticks.h"
 #include "engine/network/wiring.h"
 #include "engine/read/flow.h"
 

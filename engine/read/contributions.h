@@ -21,7 +21,7 @@
 #include "algorithms/schedule/collective.h"
 #include "algorithms/schedule/everyone.h"
 #include "algorithms/schedule/schedule.h"
-#include "engine/base/splitmix.h"
+#include "engine/base/numbers.h"
 #include "engine/network/cells.h"
 
 namespace rankine {

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <utility>
 
-#include "algorithms/closed_form.h"
+#include "algorithms/parameters.h"
 #include "algorithms/schedule/everyone.h"
-#include "engine/network/meetings.h"
+#include "engine/network/simulate.h"
 
 namespace rankine {
 namespace {

@@ -12,8 +12,8 @@
 #include "algorithms/schedule/schedule.h"
 #include "engine/base/status.h"
 #include "engine/network/fabric.h"
+#include "engine/network/prices.h"
 #include "engine/network/simulate.h"
-#include "engine/network/ticks.h"
 
 namespace rankine {
 

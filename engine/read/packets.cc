@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "engine/network/round_prices.h"
+#include "engine/network/prices.h"
 #include "engine/read/carried_schedule.h"
 
 namespace rankine {

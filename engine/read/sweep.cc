@@ -22,9 +22,8 @@
 #include "algorithms/circulant.h"
 #include "algorithms/schedule/collective.h"
 #include "algorithms/schedule/everyone.h"
-#include "algorithms/skips.h"
 #include "algorithms/torus.h"
-#include "engine/network/congestion.h"
+#include "engine/network/prices.h"
 #include "engine/network/simulate.h"
 #include "engine/read/count.h"
 

@@ -24,7 +24,7 @@
 #include "algorithms/schedule/schedule.h"
 #include "engine/base/status.h"
 #include "engine/network/fabric.h"
-#include "engine/network/ticks.h"
+#include "engine/network/prices.h"
 #include "engine/network/wiring.h"
 #include "engine/read/verify.h"
 

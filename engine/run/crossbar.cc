@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/counted.h"
+#include "engine/base/status.h"
+#include "engine/run/crossbar.h"
 #include "engine/run/fingerprint.h"
-#include "engine/run/put_down.h"
 #include "engine/run/wait.h"
 
 namespace rankine {

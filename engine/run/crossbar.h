@@ -1,3 +1,222 @@
+// Who ends when something ends: the communicators that were split from one.
+//
+// tell() may run in a signal handler, so it takes no lock: it finds those to be told in slots that
+// are never moved. Who leaves empties its slot and waits until nobody is telling any more.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "algorithms/schedule/blocks.h"
+#include "engine/base/memory.h"
+#include "engine/base/status.h"
+#include "engine/run/machine.h"
+#include "engine/run/policy.h"
+#include "engine/run/staging_stores.h"
+
+namespace rankine {
+
+template <class Dependent>
+class Dependents {
+ public:
+  Dependents() = default;
+  ~Dependents() {
+    for (Chunk* chunk = first_.next.load(std::memory_order_relaxed); chunk != nullptr;) {
+      const std::unique_ptr<Chunk> last(chunk);
+      chunk = chunk->next.load(std::memory_order_relaxed);
+    }
+  }
+  Dependents(const Dependents&) = delete;
+  Dependents& operator=(const Dependents&) = delete;
+
+  // It is told from now on: whoever looks afterwards, sequentially consistent, for what is said
+  // before tell() finds it, or it is told. May throw std::bad_alloc.
+  void add(Dependent& one) {
+    const std::lock_guard lock(changing_);
+    for (Chunk* chunk = &first_;;) {
+      for (Atomic<Dependent*>& slot : chunk->slots) {
+        if (slot.load(std::memory_order_relaxed) != nullptr) continue;
+        slot.store(&one, std::memory_order_seq_cst);  // pairs with tell()
+        return;
+      }
+      Chunk* next = chunk->next.load(std::memory_order_relaxed);
+      if (next == nullptr) {
+        next = new Chunk;
+        will_write(next, sizeof(Chunk));
+        chunk->next.store(next, std::memory_order_seq_cst);  // as the slot's
+      }
+      chunk = next;
+    }
+  }
+
+  // When this returns it is not told anything, and will not be.
+  void remove(Dependent& one) noexcept {
+    {
+      const std::lock_guard lock(changing_);
+      for (Chunk* chunk = &first_; chunk != nullptr;
+           chunk = chunk->next.load(std::memory_order_relaxed)) {
+        for (Atomic<Dependent*>& slot : chunk->slots) {
+          if (slot.load(std::memory_order_relaxed) != &one) continue;
+          slot.store(nullptr, std::memory_order_seq_cst);  // pairs with tell()
+        }
+      }
+    }
+    // Whoever began to tell before the store above may have found it; who begins later does not.
+    while (telling_.load(std::memory_order_seq_cst) != 0) sleep_ns(1'000);
+  }
+
+  template <class Tell>
+  void tell(const Tell& say) noexcept {
+    telling_.fetch_add(1, std::memory_order_seq_cst);  // pairs with remove()
+    for (Chunk* chunk = &first_; chunk != nullptr;
+         chunk = chunk->next.load(std::memory_order_seq_cst)) {  // pairs with add()
+      if (chunk != &first_) will_read(chunk, sizeof(Chunk));
+      for (Atomic<Dependent*>& slot : chunk->slots) {
+        Dependent* one = slot.load(std::memory_order_seq_cst);  // pairs with add(), remove()
+        if (one != nullptr) say(*one);
+      }
+    }
+    telling_.fetch_sub(1, std::memory_order_release);  // pairs with remove()
+  }
+
+ private:
+  struct Chunk {
+    std::array<Atomic<Dependent*>, 7> slots{};
+    Atomic<Chunk*> next{nullptr};
+  };
+
+  Mutex changing_;
+  Chunk first_;
+  Atomic<int> telling_{0};
+};
+
+// The waits of one rank that took so long that it parked, the last kWaits of them: in which call
+// and round, for whom, from when until when, and how they ended. For flight records.
+//
+// Written by the rank on the slow side of waiting only, where it is about to sleep anyway; read by
+// anybody, who may find a wait half written while the rank is at work. Plain std::atomic: nothing
+// depends on what stands here, so there is nothing for the model checker to explore.
+
+struct SlowWait {
+  enum class End : std::uint8_t {
+    none,      // it goes on
+    came,      // what it was for
+    deadline,  // passed
+    lost,      // the peer had left, or its thread had ended
+    mismatch,  // the peer called something else
+    aborted,   // somebody ended the communicator
+  };
+  std::uint64_t call = 0;  // as in CallRecord
+  Rank peer = 0;
+  int round = 0;                          // as in Op
+  std::int64_t begin_ns = 0, end_ns = 0;  // of the monotonic clock; 0: it goes on
+  End end = End::none;
+};
+
+constexpr std::string_view name_of(SlowWait::End end) {
+  constexpr std::string_view kNames[] = {"none", "came", "deadline", "lost", "mismatch", "aborted"};
+  const auto i = static_cast<std::size_t>(end);
+  return i < std::size(kNames) ? kNames[i] : "?";  // memory that processes share may say anything
+}
+
+class alignas(64) SlowWaits {
+ public:
+  static constexpr std::uint64_t kWaits = 64;
+
+  void begin(std::uint64_t call, Rank peer, int round, std::int64_t now) noexcept {
+    const std::uint64_t n = begun_.load(std::memory_order_relaxed);
+    Cell& cell = cells_[n % kWaits];
+    cell.call.store(call, std::memory_order_relaxed);
+    cell.peer.store(peer, std::memory_order_relaxed);
+    cell.round.store(round, std::memory_order_relaxed);
+    cell.begin_ns.store(now, std::memory_order_relaxed);
+    cell.end_ns.store(0, std::memory_order_relaxed);
+    cell.end.store(SlowWait::End::none, std::memory_order_relaxed);
+    begun_.store(n + 1, std::memory_order_release);  // pairs with last()
+  }
+  // The wait that began last has ended.
+  void end(SlowWait::End how, std::int64_t now) noexcept {
+    Cell& cell = cells_[(begun_.load(std::memory_order_relaxed) - 1) % kWaits];
+    cell.end_ns.store(now, std::memory_order_relaxed);
+    cell.end.store(how, std::memory_order_relaxed);
+  }
+
+  // Oldest first.
+  std::vector<SlowWait> last() const {
+    const std::uint64_t begun = begun_.load(std::memory_order_acquire);  // pairs with begin()
+    std::vector<SlowWait> out;
+    for (std::uint64_t n = begun < kWaits ? 0 : begun - kWaits; n != begun; ++n) {
+      const Cell& cell = cells_[n % kWaits];
+      out.push_back(
+          {cell.call.load(std::memory_order_relaxed), cell.peer.load(std::memory_order_relaxed),
+           cell.round.load(std::memory_order_relaxed),
+           cell.begin_ns.load(std::memory_order_relaxed),
+           cell.end_ns.load(std::memory_order_relaxed), cell.end.load(std::memory_order_relaxed)});
+    }
+    return out;
+  }
+
+ private:
+  struct Cell {
+    std::atomic<std::uint64_t> call{0};
+    std::atomic<std::int64_t> begin_ns{0}, end_ns{0};
+    std::atomic<Rank> peer{0};
+    std::atomic<int> round{0};
+    std::atomic<SlowWait::End> end{SlowWait::End::none};
+  };
+  std::atomic<std::uint64_t> begun_{0};
+  Cell cells_[kWaits];
+};
+
+// Where ranks are processes: what a crossbar needs of them beside the lines of all ranks, which lie
+// in memory that all of them have at the same address.
+//
+// Such a crossbar runs barriers on the threads of all registered processes, wakes by futexes of the
+// whole machine, and says why it has ended through here, since a Status is its process's own.
+//
+// Everything here is for the slow side of waiting and for the end, but for aborted() and
+// have_barriers(), which are asked for once. Thread-safe.
+
+class RankProcesses {
+ public:
+  virtual ~RankProcesses() = default;
+
+  // Whether that rank is played by this process.
+  virtual bool is_here(Rank r) const noexcept = 0;
+  // Whether this process makes what that rank shares as it is at first.
+  virtual bool sets_up(Rank r) const noexcept = 0;
+  virtual int process_of(Rank r) const noexcept = 0;
+  // Whether that rank's process, another one, has ended or become another program. A microsecond.
+  virtual bool has_ended(Rank r) const noexcept = 0;
+  // The name of an algorithm that a rank has written down as an address in memory of all: this
+  // process's own copy of it. nullptr: no algorithm has that name there.
+  virtual const char* known_name(const char* said) const noexcept = 0;
+  // Whether that rank has said that it takes part no more, elsewhere than on its bell here.
+  virtual bool has_left(Rank r) const noexcept = 0;
+
+  // Whether membarrier of all processes reaches each of these: the same in all of them.
+  virtual bool have_barriers() const noexcept = 0;
+
+  // In memory of all, zeroed at first.
+  virtual Atomic<bool>& aborted() const noexcept = 0;
+  virtual SlowWaits* slow_waits() const noexcept = 0;  // by rank
+
+  // By whoever has set aborted(), once. Async-signal-safe.
+  virtual void say_why(Code code, const char* text) noexcept = 0;
+  // What that was: waits for it a little, since its process may have ended before it could say.
+  virtual Status why() const noexcept = 0;
+};
+
 // What the ranks of a communicator share: who has come how far, who waits for whom, and the way to
 // end it all. One cache line per rank and purpose, each with a single writer.
 //
@@ -15,26 +234,6 @@
 // store and a plain load. Where the kernel refuses membarrier, publishers use a read-modify-write
 // of their `parked` count instead (strict mode). Both sides' order is then that of the count
 // itself.
-#pragma once
-
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <type_traits>
-
-#include "algorithms/schedule/blocks.h"
-#include "engine/base/cache_line.h"
-#include "engine/base/status.h"
-#include "engine/run/dependents.h"
-#include "engine/run/machine.h"
-#include "engine/run/rank_processes.h"
-#include "engine/run/slow_waits.h"
-#include "engine/run/staging_stores.h"
-#include "engine/run/wait_policy.h"
-
-namespace rankine {
 
 // Has a counter that may wrap reached a value? True for the next 2^31 values.
 constexpr bool reached(std::uint32_t counter, std::uint32_t value) {
@@ -317,5 +516,29 @@ class Crossbar {
   bool ends_above_ = false;
   std::string who_;
 };
+
+// A call that was started and waits is put down: no thread is at it, and any may come back to it.
+// A rank's record then says so, where it else names the thread that is at its call.
+
+// As CallRecord::thread.
+inline constexpr int kPutDown = -1;
+
+// By who is at the call of rank r: no longer. So a thread that ends then takes no call with it, and
+// whoever waits until it is quiet need not wait for this one.
+inline void put_down(Crossbar& crossbar, Rank r) noexcept {
+  // Release: pairs with wait_until_quiet().
+  crossbar.record(r).thread.store(kPutDown, std::memory_order_release);
+}
+
+// The calling thread goes on with the call of rank r; who has just begun it is at it already.
+// False: aborted, and other ranks' buffers may be gone.
+inline bool come_back_to(Crossbar& crossbar, Rank r) noexcept {
+  auto& thread = crossbar.record(r).thread;
+  // Relaxed: written only by who is at the rank's calls, one at a time.
+  if (thread.load(std::memory_order_relaxed) != kPutDown) return true;
+  // Relaxed: begin() orders it before its look, as what it stores itself.
+  thread.store(thread_id(), std::memory_order_relaxed);
+  return crossbar.begin(r);
+}
 
 }  // namespace rankine

@@ -6,14 +6,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/base/zeroed_pages.h"
-#include "engine/run/board.h"
+#include "engine/base/memory.h"
 #include "engine/run/crossbar.h"
-#include "engine/run/epilogue.h"
 #include "engine/run/mailbox.h"
 #include "engine/run/plan.h"
 #include "engine/run/staging_stores.h"
-#include "engine/run/user_op.h"
+#include "engine/run/user_functions.h"
 #include "engine/run/wait.h"
 
 namespace rankine {

@@ -19,8 +19,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include "engine/run/fork_count.h"
-#include "engine/run/time_slice.h"
+#include "engine/run/process.h"
 
 namespace rankine {
 

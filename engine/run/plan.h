@@ -4,13 +4,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "algorithms/schedule/collective.h"
 #include "engine/base/costs.h"
+#include "engine/base/memory.h"
 #include "engine/run/kernels/reduce.h"
-#include "engine/run/kernels/rows.h"
-#include "engine/run/transport.h"
+#include "engine/run/policy.h"
 
 namespace rankine {
 
@@ -118,5 +120,34 @@ struct Plan {
 // Slots of mailboxes and halves of boards begin with a header of so many bytes (post.h); on a board
 // data that fit behind it in its line stand there.
 inline constexpr std::size_t kPostHeader = 16;
+
+// Where the blocks of a schedule lie in the users' buffers.
+//
+// A block has one size and, at the ranks where it starts (Goal::starts), one offset in their input;
+// at the ranks that need it (Goal::needs), one offset in their output. Neither depends on the rank.
+
+struct BlockHome {
+  std::size_t input = 0;   // bytes from the start of an input that holds the block
+  std::size_t output = 0;  // bytes from the start of an output that holds it
+  std::size_t bytes = 0;
+};
+
+struct Layout {
+  std::size_t element_bytes = 1;
+  HugeVector<BlockHome> blocks;  // one per block of the schedule
+};
+
+// Borders between the parts of one natural block: `plain` gives the first M mod B parts one element
+// more (what users see and the model uses); `cache_lines` moves them to multiples of 64 bytes, so
+// that no two ranks store into one line (two ranks on one line cost 15 to 25 %).
+enum class Borders : unsigned char { plain, cache_lines };
+
+// counts[i]: elements of natural block i (natural_blocks(collective, N) of them).
+Layout make_layout(const Goal& goal, std::span<const std::size_t> counts, std::size_t element_bytes,
+                   Borders borders);
+
+// Bytes of the input and the output buffer of rank r.
+std::size_t input_bytes(const Layout& layout, const Goal& goal, Rank r);
+std::size_t output_bytes(const Layout& layout, const Goal& goal, Rank r);
 
 }  // namespace rankine

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "engine/run/machine.h"
-#include "engine/run/process_owned.h"
+#include "engine/run/process.h"
 
 namespace rankine {
 

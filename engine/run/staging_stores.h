@@ -19,7 +19,7 @@
 #include <limits>
 
 #include "algorithms/schedule/blocks.h"
-#include "engine/base/cache_line.h"
+#include "engine/base/memory.h"
 #include "engine/run/machine.h"
 
 namespace rankine {

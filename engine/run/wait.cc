@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "engine/base/no_answer.h"
+#include "engine/base/status.h"
 #include "engine/run/fingerprint.h"
-#include "engine/run/patience.h"
+#include "engine/run/policy.h"
 
 namespace rankine {
 namespace {
@@ -350,6 +350,87 @@ bool look_about(Waiter& waiter, const Awaited& awaited, int round,
 
 void has_come(Waiter& waiter) noexcept {
   waiter.crossbar->bell(waiter.rank).waits_for.store(-1, std::memory_order_relaxed);
+}
+
+namespace {
+
+RankBuffers buffers_of(const Plan& plan, const Waiter& waiter, Rank r) noexcept {
+  Entry::Buffers& offered = waiter.crossbar->entry(r).of(waiter.call);
+  const RankPlan& sizes = plan.rank[static_cast<std::size_t>(r)];
+  // Acquire: pairs with offer_buffers().
+  return {{offered.input.load(std::memory_order_acquire), sizes.input_bytes},
+          {offered.output.load(std::memory_order_acquire), sizes.output_bytes}};
+}
+
+// Whether a rank is in our call.
+bool is_with_us(const Waiter& waiter, Rank peer) noexcept {
+  CallRecord& record = waiter.crossbar->record(peer);
+  // Sequentially consistent: pairs with the store of all_keep_apart(). Acquire: pairs with
+  // announce().
+  return record.inside.load(std::memory_order_seq_cst) &&
+         record.number.load(std::memory_order_acquire) == waiter.call;
+}
+
+// Whether what a rank offers for our call still stands in its entry.
+bool still_offers(const Waiter& waiter, Rank peer) noexcept {
+  // Acquire: pairs with announce().
+  return waiter.crossbar->record(peer).number.load(std::memory_order_acquire) - waiter.call <= 1;
+}
+
+}  // namespace
+
+std::string to_string(const Buffer& buffer) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string hex;
+  for (auto value = reinterpret_cast<std::uintptr_t>(buffer.begin); value != 0; value >>= 4) {
+    hex.insert(hex.begin(), kDigits[value & 15]);
+  }
+  return "(0x" + (hex.empty() ? "0" : hex) + ", " + std::to_string(buffer.bytes) + " bytes)";
+}
+
+void report_sharing(Crossbar& crossbar, Rank rank, const RankBuffers& mine, Rank peer,
+                    const RankBuffers& theirs) noexcept {
+  crossbar.abort(make_error(Code::mismatch, [&] {
+    const auto say = [&](const char* my_name, const Buffer& my_part, const char* their_name,
+                         const Buffer& their_part) {
+      return std::string(my_name) + " of rank " + std::to_string(rank) + " " + to_string(my_part) +
+             " and " + their_name + " of rank " + std::to_string(peer) + " " +
+             to_string(their_part) +
+             " overlap; what a rank gets must lie apart from all buffers of the others";
+    };
+    if (overlap(mine.out, theirs.out)) return say("out", mine.out, "out", theirs.out);
+    if (overlap(mine.out, theirs.in)) return say("out", mine.out, "in", theirs.in);
+    return say("in", mine.in, "out", theirs.out);
+  }));
+}
+
+bool keeps_apart(const Plan& plan, const Waiter& waiter, Rank peer) noexcept {
+  Crossbar& crossbar = *waiter.crossbar;
+  // Whether both are inside the call at once, or have been, and what the peer offers is known.
+  const auto meets_us = [&] {
+    return plan.all_meet ? still_offers(waiter, peer) : is_with_us(waiter, peer);
+  };
+  if (meets_us()) {
+    const RankBuffers mine = buffers_of(plan, waiter, waiter.rank);
+    const RankBuffers theirs = buffers_of(plan, waiter, peer);
+    if (!share(mine, theirs)) return true;
+    if (meets_us()) {
+      report_sharing(crossbar, waiter.rank, mine, peer, theirs);
+      return false;
+    }
+  }
+  // It may have left because it has found out itself.
+  return !crossbar.aborted();
+}
+
+bool all_keep_apart(const Plan& plan, const Waiter& waiter) noexcept {
+  // Of two ranks that store this and then look at the other's, the later one finds it: pairs with
+  // is_with_us().
+  waiter.crossbar->record(waiter.rank).inside.store(true, std::memory_order_seq_cst);
+  for (Rank q = 0; q < plan.ranks; ++q) {
+    if (q != waiter.rank && is_with_us(waiter, q) && !keeps_apart(plan, waiter, q)) return false;
+  }
+  return true;
 }
 
 }  // namespace rankine

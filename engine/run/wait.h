@@ -1,20 +1,35 @@
-// Waiting for a word of another rank's: awake as the policy says (patience.h), then parked, with a
-// deadline.
-//
-// A policy may ask for any numbers: whoever waits awake looks at the bell and the clock now and
-// then, so the deadline, an abort, and a peer that is lost end every kind of wait.
+// What else there is to do for a rank that waits.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <string>
 
-#include "engine/base/deadline.h"
+#include "engine/base/numbers.h"
 #include "engine/run/crossbar.h"
-#include "engine/run/other_work.h"
-#include "engine/run/rank_buffers.h"
+#include "engine/run/fingerprint.h"
+#include "engine/run/plan.h"
 
 namespace rankine {
+
+struct Awaited;
+
+class OtherWork {
+ public:
+  virtual ~OtherWork() = default;
+  // A wait begins, for that. Who asks it (Awaited::is_there) knows whether the rank can go on.
+  virtual void wait_for(const Awaited&) noexcept {}
+  // Called where the rank would spin on, yield or sleep, again and again until what it waits for
+  // has come: `turn` counts the calls of one wait, from 0. Returns soon, and lets time pass where
+  // there is nothing to do.
+  virtual void give_way(int turn) noexcept = 0;
+};
+
+// Waiting for a word of another rank's: awake as the policy says (patience.h), then parked, with a
+// deadline.
+//
+// A policy may ask for any numbers: whoever waits awake looks at the bell and the clock now and
+// then, so the deadline, an abort, and a peer that is lost end every kind of wait.
 
 // Ranks compare what they call, always. Only bench/fingerprint compiles a copy of the interpreter
 // that does not, to measure the price.
@@ -136,5 +151,34 @@ inline void publish(Crossbar& crossbar, Rank owner, Atomic<std::uint32_t>& word,
   word.store(value, std::memory_order_release);  // pairs with wait_until()
   crossbar.announce(owner, word);
 }
+
+// Finding out that two ranks share buffers (rank_buffers.h), before their data are used. What is
+// seen when stands in member.h; this is where it is seen:
+//
+//   direct           every rank compares the addresses in the entries of those whose memory it uses
+//   mailbox, board   the mark in the first message from a rank, or in each post: equal addresses
+//   any              the first call of its kind: everybody's addresses, whoever hears from whom
+
+// Tells where a rank's buffers for the call are that it has announced and not yet begun.
+inline void offer_buffers(const Waiter& waiter, std::byte* in, std::byte* out) noexcept {
+  Entry::Buffers& mine = waiter.crossbar->entry(waiter.rank).of(waiter.call);
+  // Release: pairs with keeps_apart(), which finds the announcement where it finds these.
+  mine.input.store(in, std::memory_order_release);
+  mine.output.store(out, std::memory_order_release);
+}
+
+// Ends the communicator because these two share.
+void report_sharing(Crossbar& crossbar, Rank rank, const RankBuffers& mine, Rank peer,
+                    const RankBuffers& theirs) noexcept;
+
+// For a rank inside a call that has heard from that one: whether both bring what they may. True as
+// well where the peer has left the call and may have done so before we came, or has gone on
+// further: its memory may have been given to somebody else. False: they share, and the communicator
+// has ended.
+bool keeps_apart(const Plan& plan, const Waiter& waiter, Rank peer) noexcept;
+
+// For a rank that has begun a call: the same of all ranks that have begun it, too. Where two that
+// share both ask, one of them at least is told.
+bool all_keep_apart(const Plan& plan, const Waiter& waiter) noexcept;
 
 }  // namespace rankine

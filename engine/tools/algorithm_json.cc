@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "algorithms/closed_form.h"
+#include "algorithms/parameters.h"
 #include "engine/tools/text.h"
 
 namespace rankine::tools {

@@ -13,7 +13,7 @@
 #include <cctype>
 
 #include "engine/base/environment_variable.h"
-#include "engine/base/replace_file.h"
+#include "engine/base/files.h"
 #include "engine/network/wiring.h"
 #include "engine/tools/text.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "engine/api/communicator.h"
-#include "engine/base/replace_file.h"
+#include "engine/base/files.h"
 #include "engine/papers/claim.h"
 #include "engine/papers/report.h"
 #include "engine/tools/text.h"

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/base/small_file.h"
+#include "engine/base/files.h"
 #include "engine/tools/comparison.h"
 #include "engine/tools/real_number.h"
 #include "engine/tools/table.h"

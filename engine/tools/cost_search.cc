@@ -9,7 +9,7 @@
 #include "engine/base/statistics.h"
 #include "engine/tools/interrupt.h"
 #include "engine/tools/workbench.h"
-#include "numa/cpu_budget.h"
+#include "numa/cpus.h"
 
 namespace rankine::tools {
 namespace {

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <vector>
 
-#include "algorithms/schedule/lower.h"
+#include "algorithms/schedule/combine.h"
 #include "engine/network/cells.h"
 #include "engine/network/fabric.h"
 #include "engine/network/port_model.h"
-#include "engine/network/ticks.h"
+#include "engine/network/prices.h"
 
 namespace rankine::tools {
 namespace {

@@ -11,7 +11,7 @@
 #include <iostream>
 #include <system_error>
 
-#include "engine/base/small_file.h"
+#include "engine/base/files.h"
 
 namespace rankine::tools {
 namespace {

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "algorithms/catalogue.h"
-#include "algorithms/closed_form.h"
+#include "algorithms/parameters.h"
 #include "engine/api/tuning/choose.h"
 #include "engine/tools/algorithm_json.h"
 #include "engine/tools/readable_formula.h"

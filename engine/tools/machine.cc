@@ -11,7 +11,7 @@
 
 #include "engine/api/tuning/tuning.h"
 #include "engine/run/kernels/reduce.h"
-#include "numa/cpu_list.h"
+#include "numa/cpus.h"
 
 namespace rankine::tools {
 namespace {

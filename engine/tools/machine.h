@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "engine/api/version.h"
-#include "numa/cpu_budget.h"
-#include "numa/rank_report.h"
+#include "numa/cpus.h"
+#include "numa/placement.h"
 #include "numa/topology.h"
 
 namespace rankine::tools {

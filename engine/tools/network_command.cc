@@ -10,8 +10,6 @@
 #include "engine/network/fabric.h"
 #include "engine/network/network_file.h"
 #include "engine/network/network_members.h"
-#include "engine/network/network_schema.h"
-#include "engine/network/write_network.h"
 #include "engine/tools/network.h"
 #include "engine/tools/table.h"
 

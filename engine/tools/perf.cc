@@ -6,7 +6,7 @@
 #include <optional>
 #include <ostream>
 
-#include "engine/base/replace_file.h"
+#include "engine/base/files.h"
 #include "engine/base/units.h"
 #include "engine/tools/interrupt.h"
 #include "engine/tools/machine.h"

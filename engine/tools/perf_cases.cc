@@ -7,9 +7,8 @@
 
 #include "algorithms/catalogue.h"
 #include "engine/api/check.h"
-#include "engine/network/segments.h"
+#include "engine/network/predict.h"
 #include "engine/network/simulate.h"
-#include "engine/network/wire.h"
 #include "engine/tools/memory.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/text.h"

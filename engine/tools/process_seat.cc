@@ -4,8 +4,7 @@
 
 #include <type_traits>
 
-#include "numa/levels.h"
-#include "numa/pin.h"
+#include "numa/placement.h"
 #include "numa/topology.h"
 
 namespace rankine::tools {

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "algorithms/schedule/lower.h"
+#include "algorithms/schedule/combine.h"
 #include "engine/base/units.h"
-#include "engine/network/segments.h"
+#include "engine/network/predict.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/network_text.h"
 

@@ -1,6 +1,6 @@
 #include "engine/tools/question_arguments.h"
 
-#include "engine/network/wire.h"
+#include "engine/network/predict.h"
 #include "engine/tools/text.h"
 
 namespace rankine::tools {

@@ -8,7 +8,7 @@
 #include "engine/base/units.h"
 #include "engine/network/network_file.h"
 #include "engine/network/network_members.h"
-#include "engine/network/wire.h"
+#include "engine/network/predict.h"
 #include "engine/tools/catalogue_names.h"
 
 namespace rankine::tools {

@@ -9,7 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/base/replace_file.h"
+#include "engine/base/files.h"
 #include "engine/tools/reproduce_report.h"
 #include "engine/tools/text.h"
 

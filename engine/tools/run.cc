@@ -12,10 +12,10 @@
 
 #include "engine/api/check.h"
 #include "engine/api/network.h"
-#include "engine/base/deadline.h"
+#include "engine/base/numbers.h"
 #include "engine/base/units.h"
-#include "engine/network/dilation.h"
-#include "engine/network/timed_schedule.h"
+#include "engine/network/network_clock.h"
+#include "engine/network/wall.h"
 #include "engine/tools/machine_team.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/run_report.h"

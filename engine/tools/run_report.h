@@ -10,9 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/api/communicator.h"
-#include "engine/network/dilation.h"
-#include "engine/network/lateness.h"
-#include "engine/network/timing.h"
+#include "engine/network/fabric.h"
+#include "engine/network/wall.h"
 #include "engine/tools/console.h"
 #include "engine/tools/question_arguments.h"
 #include "engine/tools/table.h"

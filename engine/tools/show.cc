@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "engine/base/environment_variable.h"
-#include "engine/base/replace_file.h"
+#include "engine/base/files.h"
 #include "engine/network/fabric.h"
 #include "engine/read/count.h"
 #include "engine/read/draw.h"

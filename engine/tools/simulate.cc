@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/replace_file.h"
+#include "engine/base/files.h"
 #include "engine/base/units.h"
 #include "engine/tools/answer.h"
 #include "engine/tools/answer_batch.h"

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "algorithms/circulant.h"
-#include "algorithms/skips.h"
 #include "engine/api/communicator.h"
 #include "engine/base/units.h"
 #include "engine/network/simulate.h"

@@ -8,10 +8,9 @@
 
 #include "engine/api/call.h"
 #include "engine/api/team.h"
-#include "engine/network/dilation.h"
-#include "engine/network/perturb.h"
-#include "engine/run/layout.h"
-#include "numa/arena.h"
+#include "engine/network/wall.h"
+#include "engine/run/plan.h"
+#include "numa/memory.h"
 
 namespace rankine::tools {
 

@@ -14,7 +14,7 @@
 #include "algorithms/schedule/collective.h"
 #include "engine/api/call.h"
 #include "engine/run/kernels/types.h"
-#include "engine/run/layout.h"
+#include "engine/run/plan.h"
 
 namespace rankine::tools {
 

@@ -9,8 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/closest_name.h"  // who refuses a name says what was meant
-#include "engine/base/status.h"
+#include "engine/base/status.h"  // who refuses a name says what was meant
 #include "engine/base/units.h"
 
 namespace rankine::tools {

@@ -10,12 +10,12 @@
 
 #include "engine/api/team.h"
 #include "engine/api/tuning/tuning.h"
-#include "engine/base/replace_file.h"
+#include "engine/base/files.h"
 #include "engine/tools/machine.h"
 #include "engine/tools/machine_team.h"
 #include "engine/tools/text.h"
 #include "engine/tools/topo_view.h"
-#include "numa/pages.h"
+#include "numa/memory.h"
 
 namespace rankine::tools {
 namespace {

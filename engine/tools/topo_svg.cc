@@ -6,7 +6,7 @@
 #include "engine/base/units.h"
 #include "engine/tools/svg.h"
 #include "engine/tools/topo_view.h"
-#include "numa/cpu_list.h"
+#include "numa/cpus.h"
 
 namespace rankine::tools {
 namespace {

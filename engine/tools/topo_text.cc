@@ -10,7 +10,7 @@
 #include "engine/tools/memory.h"
 #include "engine/tools/table.h"
 #include "engine/tools/topo_view.h"
-#include "numa/cpu_list.h"
+#include "numa/cpus.h"
 
 namespace rankine::tools {
 namespace {

@@ -13,8 +13,8 @@
 #include "engine/api/communicator.h"
 #include "engine/base/costs.h"
 #include "engine/tools/machine.h"
+#include "numa/memory.h"
 #include "numa/placement.h"
-#include "numa/residency.h"
 #include "numa/topology.h"
 
 namespace rankine::tools {

@@ -10,8 +10,8 @@
 
 #include "engine/api/check.h"
 #include "engine/api/team.h"
-#include "engine/network/perturb.h"
-#include "engine/run/layout.h"
+#include "engine/network/wall.h"
+#include "engine/run/plan.h"
 #include "engine/tools/meeting.h"
 #include "engine/tools/test_data.h"
 #include "engine/tools/workbench.h"

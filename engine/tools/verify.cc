@@ -15,7 +15,7 @@
 #include "engine/tools/parameters_json.h"
 #include "engine/tools/table.h"
 #include "engine/tools/text.h"
-#include "numa/cpu_list.h"
+#include "numa/cpus.h"
 
 namespace rankine::tools {
 namespace {

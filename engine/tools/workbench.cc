@@ -12,7 +12,7 @@
 #include "engine/tools/machine_team.h"
 #include "engine/tools/test_data.h"
 #include "engine/tools/trial.h"
-#include "numa/arena.h"
+#include "numa/memory.h"
 #include "numa/topology.h"
 
 namespace rankine::tools {

@@ -1,4 +1,4 @@
-#include "algorithms/bruck_ternary.h"
+#include "algorithms/bruck.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "algorithms/closed_form.h"
 #include "algorithms/levels.h"
+#include "algorithms/parameters.h"
 #include "tests/algorithms/reference.h"
 
 namespace rankine {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "algorithms/bruck.h"
-#include "algorithms/skips.h"
+#include "algorithms/circulant.h"
 #include "tests/algorithms/reference.h"
 
 namespace rankine {

@@ -1,4 +1,4 @@
-#include "algorithms/closed_form.h"
+#include "algorithms/parameters.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Exchanges level by level: what crosses between the groups of a machine, and how often.
-#include "algorithms/level_exchange.h"
+#include "algorithms/levels.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "algorithms/pat_ring.h"
+#include "algorithms/pat.h"
 #include "tests/algorithms/reference.h"
 
 namespace rankine {

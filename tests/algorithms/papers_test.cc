@@ -7,14 +7,10 @@
 
 #include <set>
 
-#include "algorithms/all_to_all.h"
 #include "algorithms/bruck.h"
-#include "algorithms/chain.h"
 #include "algorithms/direct.h"
-#include "algorithms/double_tree.h"
 #include "algorithms/halving_doubling.h"
 #include "algorithms/hierarchical.h"
-#include "algorithms/in_network.h"
 #include "algorithms/pat.h"
 #include "algorithms/recursive_doubling.h"
 #include "algorithms/ring.h"

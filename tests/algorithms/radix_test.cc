@@ -7,9 +7,8 @@
 
 #include "algorithms/bruck.h"
 #include "algorithms/catalogue.h"
-#include "algorithms/dissemination.h"
 #include "algorithms/halving_doubling.h"
-#include "algorithms/k_ary_tree.h"
+#include "algorithms/tree.h"
 #include "tests/algorithms/reference.h"
 
 namespace rankine {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "algorithms/bruck_ternary.h"
+#include "algorithms/bruck.h"
 #include "algorithms/trivance.h"
 #include "tests/algorithms/reference.h"
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "algorithms/levels.h"
-#include "algorithms/list_text.h"
+#include "algorithms/parameters.h"
 #include "algorithms/pat.h"
-#include "algorithms/tree_pairs.h"
+#include "algorithms/shapes.h"
 
 namespace rankine {
 namespace {

@@ -5,9 +5,8 @@
 #include <tuple>
 #include <vector>
 
-#include "algorithms/neighbour_exchange.h"
 #include "algorithms/pat.h"
-#include "algorithms/sparbit.h"
+#include "algorithms/ring.h"
 #include "tests/algorithms/reference.h"
 
 namespace rankine {

@@ -1,11 +1,11 @@
-#include "algorithms/skips.h"
+#include "algorithms/circulant.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "algorithms/circulant_rounds.h"
+#include "algorithms/circulant.h"
 #include "algorithms/schedule/schedule.h"
 
 namespace rankine {

@@ -1,8 +1,8 @@
-#include "algorithms/swing.h"
+#include "algorithms/exchange.h"
 
 #include <gtest/gtest.h>
 
-#include "algorithms/torus_doubling.h"
+#include "algorithms/exchange.h"
 #include "tests/algorithms/reference.h"
 
 namespace rankine {

@@ -8,10 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "algorithms/bruck_ternary.h"
-#include "algorithms/bucket.h"
-#include "algorithms/disjoint_cycles.h"
-#include "algorithms/hamiltonian_cycle.h"
+#include "algorithms/bruck.h"
+#include "algorithms/torus_rings.h"
 #include "algorithms/trivance.h"
 #include "tests/algorithms/reference.h"
 

@@ -1,4 +1,4 @@
-#include "algorithms/trivance_cross.h"
+#include "algorithms/trivance.h"
 
 #include <gtest/gtest.h>
 

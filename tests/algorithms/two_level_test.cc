@@ -1,5 +1,5 @@
 // What crosses between groups: every byte once, counted transfer by transfer.
-#include "algorithms/two_level.h"
+#include "algorithms/hierarchical.h"
 
 #include <gtest/gtest.h>
 

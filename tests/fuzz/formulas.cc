@@ -4,8 +4,8 @@
 #include <string>
 
 #include "algorithms/catalogue.h"
-#include "algorithms/closed_form.h"
 #include "algorithms/formula.h"
+#include "algorithms/parameters.h"
 #include "engine/papers/condition.h"
 #include "engine/papers/runs.h"
 #include "tests/fuzz/target.h"

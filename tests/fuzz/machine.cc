@@ -7,8 +7,7 @@
 #include <cmath>
 #include <string>
 
-#include "numa/cpu_budget.h"
-#include "numa/cpu_list.h"
+#include "numa/cpus.h"
 #include "numa/placement.h"
 #include "numa/topology.h"
 #include "tests/fuzz/target.h"

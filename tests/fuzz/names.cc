@@ -7,8 +7,8 @@
 
 #include "algorithms/parameters.h"
 #include "engine/api/environment.h"
+#include "engine/network/fabric.h"
 #include "engine/network/simulate.h"
-#include "engine/network/timing.h"
 #include "engine/network/wiring.h"
 #include "engine/read/flow.h"
 #include "engine/run/kernels/reduce.h"

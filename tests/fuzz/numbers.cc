@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "algorithms/skips.h"
+#include "algorithms/circulant.h"
 #include "algorithms/torus.h"
 #include "engine/base/units.h"
 #include "engine/network/wiring.h"

@@ -25,7 +25,7 @@ namespace {
 const std::vector<std::string> kSources = {
     "engine/run/crossbar.h",   "engine/run/crossbar.cc",       "engine/run/wait.h",
     "engine/run/wait.cc",      "engine/run/mailbox.h",         "engine/run/walk.h",
-    "engine/run/dependents.h", "engine/run/interpret_some.cc", "engine/run/put_down.h"};
+    "engine/run/interpret_some.cc"};
 
 // Orders whose weakening no scenario shows, and why that is right. `text` is on the line.
 struct Justified {

@@ -7,12 +7,10 @@
 #include <new>
 #include <optional>
 
-#include "engine/run/board.h"
 #include "engine/run/crossbar.h"
 #include "engine/run/fingerprint.h"
 #include "engine/run/interpret.h"
 #include "engine/run/mailbox.h"
-#include "engine/run/put_down.h"
 #include "engine/run/wait.h"
 
 namespace rankine::model {

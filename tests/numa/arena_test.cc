@@ -1,4 +1,4 @@
-#include "numa/arena.h"
+#include "numa/memory.h"
 
 #include <gtest/gtest.h>
 #include <numaif.h>
@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "numa/pages.h"
+#include "numa/memory.h"
 #include "numa/system_calls.h"
 #include "tests/numa/captured_warnings.h"
 

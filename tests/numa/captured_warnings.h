@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "numa/warnings.h"
+#include "numa/refusals.h"
 
 namespace rankine {
 

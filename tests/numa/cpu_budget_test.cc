@@ -1,4 +1,4 @@
-#include "numa/cpu_budget.h"
+#include "numa/cpus.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "numa/affinity.h"
+#include "numa/cpus.h"
 #include "numa/system_calls.h"
 #include "tests/numa/temp_tree.h"
 

@@ -1,4 +1,4 @@
-#include "numa/cpu_list.h"
+#include "numa/cpus.h"
 
 #include <gtest/gtest.h>
 

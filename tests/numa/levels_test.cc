@@ -1,4 +1,4 @@
-#include "numa/levels.h"
+#include "numa/placement.h"
 
 #include <gtest/gtest.h>
 

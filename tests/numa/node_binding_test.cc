@@ -1,5 +1,5 @@
 // Wishes about where pages lie, what comes of them where the kernel refuses, and finding out.
-#include "numa/node_binding.h"
+#include "numa/memory.h"
 
 #include <gtest/gtest.h>
 #include <numaif.h>
@@ -13,10 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "numa/arena.h"
-#include "numa/pages.h"
-#include "numa/rank_report.h"
-#include "numa/residency.h"
+#include "numa/memory.h"
+#include "numa/placement.h"
 #include "numa/system_calls.h"
 #include "tests/numa/captured_warnings.h"
 #include "tests/numa/scoped_env.h"

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "numa/residency.h"
+#include "numa/memory.h"
 #include "numa/system_calls.h"
 
 namespace rankine::noted_bindings {

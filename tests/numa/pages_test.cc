@@ -1,4 +1,4 @@
-#include "numa/pages.h"
+#include "numa/memory.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "numa/pin.h"
+#include "numa/placement.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -8,8 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "numa/affinity.h"
-#include "numa/cpu_list.h"
+#include "numa/cpus.h"
 #include "numa/system_calls.h"
 #include "tests/numa/captured_warnings.h"
 

@@ -1,11 +1,11 @@
-#include "numa/rank_report.h"
+#include "numa/placement.h"
 
 #include <gtest/gtest.h>
 
 #include <cerrno>
 #include <thread>
 
-#include "numa/pin.h"
+#include "numa/placement.h"
 #include "numa/system_calls.h"
 #include "tests/numa/captured_warnings.h"
 #include "tests/numa/scoped_env.h"

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "numa/affinity.h"
+#include "numa/cpus.h"
 #include "numa/system_calls.h"
 #include "tests/numa/captured_warnings.h"
 #include "tests/numa/mixed_caches.h"

@@ -1,4 +1,4 @@
-#include "numa/warnings.h"
+#include "numa/refusals.h"
 
 #include <gtest/gtest.h>
 

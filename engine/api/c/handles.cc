@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "engine/api/c/last_error.h"
-#include "engine/base/splitmix.h"
+#include "engine/base/numbers.h"
 
 namespace rankine {
 

@@ -21,8 +21,8 @@
 #include "engine/api/communicator.h"
 #include "engine/api/epilogues.h"
 #include "engine/run/kernels/types.h"
-#include "engine/run/process_owned.h"
-#include "engine/run/user_op.h"
+#include "engine/run/process.h"
+#include "engine/run/user_functions.h"
 
 namespace rankine {
 

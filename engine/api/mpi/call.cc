@@ -7,9 +7,8 @@
 #include "engine/api/check.h"
 #include "engine/api/mpi/member_state.h"
 #include "engine/api/plans.h"
-#include "engine/base/deadline.h"
-#include "engine/base/no_answer.h"
-#include "engine/base/splitmix.h"
+#include "engine/base/numbers.h"
+#include "engine/base/status.h"
 
 namespace rankine::mpi {
 namespace {

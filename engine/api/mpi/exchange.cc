@@ -9,7 +9,7 @@
 
 #include "engine/api/mpi/member_state.h"
 #include "engine/api/mpi/process.h"
-#include "engine/base/cache_line.h"
+#include "engine/base/memory.h"
 #include "engine/run/fingerprint.h"
 
 namespace rankine::mpi {

@@ -18,12 +18,12 @@
 
 #include "engine/api/processes/identity.h"
 #include "engine/api/tuning/tuning.h"
-#include "engine/base/counted.h"
 #include "engine/base/environment_variable.h"
-#include "engine/base/splitmix.h"
+#include "engine/base/numbers.h"
 #include "engine/base/statistics.h"
+#include "engine/base/status.h"
 #include "engine/base/units.h"
-#include "numa/levels.h"
+#include "numa/placement.h"
 
 namespace rankine {
 namespace {

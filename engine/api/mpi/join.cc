@@ -16,10 +16,10 @@
 #include "engine/api/mpi/member_state.h"
 #include "engine/api/mpi/process.h"
 #include "engine/api/version.h"
-#include "engine/base/splitmix.h"
+#include "engine/base/numbers.h"
 #include "engine/network/fabric.h"
-#include "engine/network/write_network.h"
-#include "numa/warnings.h"
+#include "engine/network/network_members.h"
+#include "numa/refusals.h"
 
 namespace rankine::mpi {
 namespace {

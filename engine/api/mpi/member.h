@@ -57,7 +57,7 @@
 #include "engine/api/typed_calls.h"
 #include "engine/base/status.h"
 #include "engine/network/fabric.h"
-#include "engine/run/process_owned.h"
+#include "engine/run/process.h"
 
 namespace rankine {
 class Homes;

@@ -28,11 +28,11 @@
 #include "engine/api/plans.h"
 #include "engine/api/threads.h"
 #include "engine/base/costs.h"
-#include "engine/base/huge_pages.h"
+#include "engine/base/memory.h"
 #include "engine/base/status.h"
 #include "engine/run/machine.h"
-#include "engine/run/process_owned.h"
-#include "engine/run/wait_policy.h"
+#include "engine/run/policy.h"
+#include "engine/run/process.h"
 
 namespace rankine::mpi {
 

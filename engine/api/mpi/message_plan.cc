@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/cache_line.h"
+#include "engine/base/memory.h"
 
 namespace rankine {
 

@@ -31,9 +31,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/run/epilogue.h"
 #include "engine/run/plan.h"
-#include "engine/run/user_op.h"
+#include "engine/run/user_functions.h"
 
 namespace rankine {
 

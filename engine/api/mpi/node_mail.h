@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/base/cache_line.h"
+#include "engine/base/memory.h"
 #include "engine/run/machine.h"
 
 namespace rankine {

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/base/cache_line.h"
+#include "engine/base/memory.h"
 
 namespace rankine::mpi {
 namespace {

@@ -20,9 +20,9 @@
 #include "engine/api/mpi/homes.h"
 #include "engine/api/mpi/member.h"
 #include "engine/api/threads.h"
-#include "engine/base/cache_line.h"
-#include "engine/base/splitmix.h"
-#include "engine/run/other_work.h"
+#include "engine/base/memory.h"
+#include "engine/base/numbers.h"
+#include "engine/run/wait.h"
 
 namespace rankine::mpi {
 namespace {

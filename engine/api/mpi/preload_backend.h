@@ -15,7 +15,7 @@
 #include "engine/api/mpi/post_log.h"
 #include "engine/api/mpi/preload_report.h"
 #include "engine/api/mpi/preload_requests.h"
-#include "engine/base/cache_line.h"
+#include "engine/base/memory.h"
 #include "engine/base/status.h"
 
 namespace rankine::mpi {

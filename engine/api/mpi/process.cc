@@ -15,8 +15,8 @@
 
 #include "engine/api/mpi/node_mail.h"
 #include "engine/api/processes/arena.h"
-#include "engine/base/splitmix.h"
-#include "numa/pages.h"
+#include "engine/base/numbers.h"
+#include "numa/memory.h"
 
 namespace rankine::mpi {
 

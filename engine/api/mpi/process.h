@@ -17,8 +17,7 @@
 #include "engine/api/mpi/member.h"
 #include "engine/api/mpi/node_mail.h"
 #include "engine/api/processes/identity.h"
-#include "engine/base/cache_line.h"
-#include "engine/base/huge_pages.h"
+#include "engine/base/memory.h"
 #include "engine/base/status.h"
 
 namespace rankine::mpi {

@@ -8,11 +8,11 @@
 #include <cstring>
 
 #include "algorithms/catalogue.h"
-#include "engine/base/huge_pages.h"
-#include "engine/base/splitmix.h"
-#include "engine/run/board.h"
+#include "engine/base/memory.h"
+#include "engine/base/numbers.h"
 #include "engine/run/flight_recorder.h"
-#include "numa/pages.h"
+#include "engine/run/mailbox.h"
+#include "numa/memory.h"
 
 namespace rankine {
 

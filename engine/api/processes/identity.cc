@@ -14,7 +14,7 @@
 #include <new>
 #include <string_view>
 
-#include "engine/base/small_file.h"
+#include "engine/base/files.h"
 #include "engine/run/machine.h"
 
 namespace rankine {

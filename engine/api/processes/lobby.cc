@@ -14,9 +14,9 @@
 #include <cstring>
 
 #include "engine/api/processes/identity.h"
-#include "engine/base/splitmix.h"
+#include "engine/base/numbers.h"
 #include "engine/run/wait.h"
-#include "numa/cancel_state.h"
+#include "numa/refusals.h"
 
 namespace rankine {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "algorithms/catalogue.h"
 #include "engine/api/processes/arena.h"
-#include "engine/base/huge_pages.h"
-#include "numa/pages.h"
+#include "engine/base/memory.h"
+#include "numa/memory.h"
 
 namespace rankine {
 namespace {

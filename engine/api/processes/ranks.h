@@ -16,13 +16,11 @@
 #include "engine/api/processes/identity.h"
 #include "engine/api/processes/lobby.h"
 #include "engine/base/status.h"
-#include "engine/run/board.h"
 #include "engine/run/crossbar.h"
 #include "engine/run/machine.h"
 #include "engine/run/mailbox.h"
-#include "engine/run/rank_processes.h"
-#include "numa/enforcement.h"
-#include "numa/residency.h"
+#include "numa/memory.h"
+#include "numa/refusals.h"
 
 namespace rankine {
 

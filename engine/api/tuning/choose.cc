@@ -4,7 +4,7 @@
 #include <span>
 #include <utility>
 
-#include "engine/run/layout.h"
+#include "engine/run/plan.h"
 
 namespace rankine {
 namespace {

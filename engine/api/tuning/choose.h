@@ -9,8 +9,8 @@
 #include "engine/api/tuning/tuning.h"
 #include "engine/base/costs.h"
 #include "engine/base/status.h"
-#include "engine/compile/brackets.h"
 #include "engine/compile/program.h"
+#include "engine/compile/versions.h"
 #include "engine/network/fabric.h"
 #include "engine/network/predict.h"
 

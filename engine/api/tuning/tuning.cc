@@ -16,12 +16,11 @@
 #include "engine/api/tuning/tuning_json.h"
 #include "engine/api/version.h"
 #include "engine/base/environment_variable.h"
+#include "engine/base/files.h"
 #include "engine/base/json_text.h"
-#include "engine/base/replace_file.h"
-#include "engine/base/small_file.h"
 #include "engine/run/kernels/reduce.h"
+#include "numa/refusals.h"
 #include "numa/topology.h"
-#include "numa/warnings.h"
 
 namespace rankine {
 

@@ -11,8 +11,8 @@
 #include "algorithms/catalogue.h"
 #include "engine/base/costs.h"
 #include "engine/base/status.h"
-#include "engine/network/c_real.h"
 #include "engine/network/fabric.h"
+#include "engine/network/predict.h"
 
 namespace rankine {
 

@@ -1,5 +1,5 @@
 // AVX2 and F16C: registers of 32 bytes. Compiled with -mavx2 -mf16c.
-#include "engine/run/kernels/kernel_table.h"
+#include "engine/run/kernels/reduce.h"
 
 #if defined(__AVX2__) && defined(__F16C__)
 

@@ -1,6 +1,6 @@
 // AVX-512 without its bfloat16 instructions (Skylake to Ice Lake). Compiled with -mavx512f
 // -mavx512bw -mavx512dq -mavx512vl -mbmi2.
-#include "engine/run/kernels/kernel_table.h"
+#include "engine/run/kernels/reduce.h"
 
 #if defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__) && defined(__BMI2__)
 

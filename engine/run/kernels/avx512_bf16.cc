@@ -1,6 +1,6 @@
 // AVX-512 with bfloat16 instructions (Cooper Lake, Sapphire Rapids, Zen 4 and later): other sums
 // and products of bfloat16, the rest is AVX-512's. Compiled as avx512.cc, and with -mavx512bf16.
-#include "engine/run/kernels/kernel_table.h"
+#include "engine/run/kernels/reduce.h"
 
 #if defined(__AVX512BF16__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && \
     defined(__AVX512VL__) && defined(__BMI2__)

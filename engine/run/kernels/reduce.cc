@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "engine/base/environment_variable.h"
-#include "engine/run/kernels/kernel_table.h"
+#include "engine/run/kernels/reduce.h"
 #include "engine/run/kernels/string_copy.h"
 
 namespace rankine {

@@ -1,4 +1,4 @@
-#include "engine/run/kernels/rows.h"
+#include "engine/run/kernels/reduce.h"
 
 #include <algorithm>
 

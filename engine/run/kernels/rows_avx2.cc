@@ -1,5 +1,5 @@
 // AVX2: registers of 32 bytes. Compiled with -mavx2 -mf16c.
-#include "engine/run/kernels/rows.h"
+#include "engine/run/kernels/reduce.h"
 
 #if defined(__AVX2__) && defined(__F16C__)
 

@@ -1,5 +1,5 @@
 // AVX-512 (F, BW, DQ, VL): registers of 64 bytes.
-#include "engine/run/kernels/rows.h"
+#include "engine/run/kernels/reduce.h"
 
 #if defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__) && defined(__BMI2__)
 

@@ -9,7 +9,7 @@
 
 #include <type_traits>
 
-#include "engine/run/kernels/rows.h"
+#include "engine/run/kernels/reduce.h"
 #include "engine/run/kernels/vector.h"
 
 namespace rankine {

@@ -14,7 +14,7 @@
 #include "engine/tools/lesson/judgement_text.h"
 #include "engine/tools/lesson/schedule_function.h"
 #include "engine/tools/network_text.h"
-#include "numa/cpu_list.h"
+#include "numa/cpus.h"
 
 namespace rankine::tools {
 namespace {

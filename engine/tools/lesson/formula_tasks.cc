@@ -4,7 +4,7 @@
 
 #include <exception>
 
-#include "engine/base/splitmix.h"
+#include "engine/base/numbers.h"
 #include "engine/tools/lesson/task_answers.h"
 #include "engine/tools/text.h"
 

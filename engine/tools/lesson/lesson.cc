@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#include "engine/base/replace_file.h"
+#include "engine/base/files.h"
 #include "engine/tools/lesson/course.h"
 #include "engine/tools/page/built_page.h"
 

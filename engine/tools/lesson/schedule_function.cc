@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "engine/base/environment_variable.h"
+#include "engine/base/files.h"
 #include "engine/base/json_text.h"
-#include "engine/base/replace_file.h"
 #include "engine/base/units.h"
 #include "engine/tools/input_stream.h"
 #include "engine/tools/lesson/course.h"

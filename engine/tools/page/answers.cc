@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "engine/base/json_text.h"
-#include "engine/network/wire.h"
+#include "engine/network/predict.h"
 #include "engine/read/verify.h"
 #include "engine/tools/algorithm_json.h"
 #include "engine/tools/answer.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "algorithms/closed_form.h"
+#include "algorithms/parameters.h"
 #include "engine/tools/answer.h"
 #include "engine/tools/crossovers.h"
 #include "engine/tools/question_json.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/base/splitmix.h"
+#include "engine/base/numbers.h"
 
 namespace rankine::tools {
 namespace {

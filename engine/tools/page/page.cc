@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/files.h"
 #include "engine/base/json_text.h"
-#include "engine/base/replace_file.h"
 #include "engine/tools/input_stream.h"
 #include "engine/tools/line_reader.h"
 #include "engine/tools/page/answers.h"

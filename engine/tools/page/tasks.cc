@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "engine/network/wire.h"
+#include "engine/network/predict.h"
 #include "engine/tools/lesson/judge_order.h"
 #include "engine/tools/lesson/judgement_json.h"
 #include "engine/tools/page/plans.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "algorithms/closed_form.h"
+#include "algorithms/parameters.h"
 #include "engine/network/predict.h"
 #include "engine/tools/plan/hidden_time.h"
 

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "engine/base/files.h"
 #include "engine/base/json_text.h"
-#include "engine/base/small_file.h"
 #include "engine/network/network_file.h"
 #include "engine/tools/text.h"
 

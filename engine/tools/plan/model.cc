@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/files.h"
 #include "engine/base/json_text.h"
-#include "engine/base/small_file.h"
 #include "engine/tools/text.h"
 
 namespace rankine::tools {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/replace_file.h"
+#include "engine/base/files.h"
 #include "engine/base/units.h"
 #include "engine/tools/plan/decode.h"
 #include "engine/tools/plan/plan_arguments.h"

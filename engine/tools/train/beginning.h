@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "engine/base/splitmix.h"
+#include "engine/base/numbers.h"
 
 namespace rankine::tools {
 

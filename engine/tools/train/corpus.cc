@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "engine/base/splitmix.h"
+#include "engine/base/numbers.h"
 
 namespace rankine::tools {
 namespace {

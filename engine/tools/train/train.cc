@@ -15,7 +15,7 @@
 
 #include "engine/api/network.h"
 #include "engine/api/team.h"
-#include "engine/base/replace_file.h"
+#include "engine/base/files.h"
 #include "engine/base/units.h"
 #include "engine/tools/interrupt.h"
 #include "engine/tools/memory.h"

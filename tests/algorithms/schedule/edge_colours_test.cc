@@ -1,4 +1,4 @@
-#include "algorithms/schedule/edge_colours.h"
+#include "algorithms/schedule/stating_order.h"
 
 #include <gtest/gtest.h>
 

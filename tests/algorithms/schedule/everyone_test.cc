@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "algorithms/schedule/combine.h"
-#include "algorithms/schedule/lower.h"
 
 namespace rankine {
 namespace {

@@ -1,4 +1,4 @@
-#include "algorithms/schedule/in_time.h"
+#include "algorithms/schedule/stating_order.h"
 
 #include <gtest/gtest.h>
 

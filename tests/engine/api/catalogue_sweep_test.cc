@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "algorithms/skips.h"
+#include "algorithms/circulant.h"
 #include "algorithms/torus.h"
 #include "engine/api/check.h"
 #include "engine/api/team.h"

@@ -16,7 +16,7 @@
 #include "engine/api/network.h"
 #include "engine/api/team.h"
 #include "engine/faults/collective_case.h"
-#include "numa/affinity.h"
+#include "numa/cpus.h"
 #include "tests/engine/api/ranks.h"
 
 namespace rankine {

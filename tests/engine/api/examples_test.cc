@@ -7,8 +7,8 @@
 
 #include "algorithms/catalogue.h"
 #include "engine/api/network.h"
+#include "engine/network/predict.h"
 #include "engine/network/simulate.h"
-#include "engine/network/wire.h"
 #include "tests/numa/scoped_env.h"
 
 namespace rankine {

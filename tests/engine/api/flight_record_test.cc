@@ -15,7 +15,7 @@
 
 #include "engine/api/communicator.h"
 #include "engine/api/environment.h"
-#include "engine/base/small_file.h"
+#include "engine/base/files.h"
 #include "tests/engine/api/ranks.h"
 #include "tests/numa/captured_warnings.h"
 #include "tests/numa/scoped_env.h"

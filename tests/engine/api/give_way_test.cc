@@ -6,7 +6,7 @@
 #include <chrono>
 #include <thread>
 
-#include "engine/run/other_work.h"
+#include "engine/run/wait.h"
 #include "tests/engine/api/ranks.h"
 
 namespace rankine {

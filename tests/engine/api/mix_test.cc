@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "engine/api/team.h"
-#include "engine/base/splitmix.h"
+#include "engine/base/numbers.h"
 #include "engine/faults/collective_case.h"
 #include "tests/engine/api/random_case.h"
 

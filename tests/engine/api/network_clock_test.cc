@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/network/seats.h"
+#include "engine/network/network_clock.h"
 #include "engine/network/wall.h"
 #include "tests/engine/api/network_twin.h"
 

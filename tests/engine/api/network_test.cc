@@ -11,9 +11,9 @@
 
 #include "algorithms/catalogue.h"
 #include "engine/api/team.h"
-#include "engine/base/splitmix.h"
+#include "engine/base/numbers.h"
+#include "engine/network/network_clock.h"
 #include "engine/network/predict.h"
-#include "engine/network/seats.h"
 #include "engine/network/simulate.h"
 #include "engine/run/interpret.h"
 #include "tests/engine/api/network_twin.h"

@@ -17,9 +17,9 @@
 #include "algorithms/catalogue.h"
 #include "engine/api/check.h"
 #include "engine/api/network.h"
-#include "engine/network/ability.h"
+#include "engine/network/predict.h"
+#include "engine/network/prices.h"
 #include "engine/network/simulate.h"
-#include "engine/network/wire.h"
 #include "tests/engine/api/ranks.h"
 #include "tests/engine/api/standing_threads.h"
 

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "engine/api/team.h"
-#include "numa/pages.h"
+#include "numa/memory.h"
 #include "numa/system_calls.h"
 #include "tests/engine/api/child_process.h"
 #include "tests/engine/api/ranks.h"

@@ -10,7 +10,7 @@
 #include "engine/api/communicator.h"
 #include "engine/api/tuning/choose.h"
 #include "engine/compile/compile.h"
-#include "engine/compile/plan_limits.h"
+#include "engine/compile/versions.h"
 #include "tests/engine/run/counted_memory.h"
 
 namespace rankine {

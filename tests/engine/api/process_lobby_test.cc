@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <string>
 
-#include "engine/base/deadline.h"
+#include "engine/base/numbers.h"
 #include "engine/faults/refuse_calls.h"
 #include "engine/run/machine.h"
 #include "tests/engine/api/process_runs.h"

@@ -11,9 +11,9 @@
 #include "engine/api/check.h"
 #include "engine/api/network.h"
 #include "engine/faults/collective_case.h"
-#include "engine/network/ability.h"
+#include "engine/network/predict.h"
+#include "engine/network/prices.h"
 #include "engine/network/simulate.h"
-#include "engine/network/wire.h"
 #include "tests/engine/api/process_play.h"
 
 namespace rankine::testing_processes {

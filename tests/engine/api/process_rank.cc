@@ -31,7 +31,7 @@
 #include "engine/api/communicator.h"
 #include "engine/api/processes/lobby.h"
 #include "engine/faults/collective_case.h"
-#include "numa/affinity.h"
+#include "numa/cpus.h"
 #include "tests/engine/api/process_play.h"
 
 namespace rankine::testing_processes {

@@ -16,7 +16,7 @@
 #include "engine/api/communicator.h"
 #include "engine/api/processes/identity.h"
 #include "engine/run/kernels/reduce.h"
-#include "numa/affinity.h"
+#include "numa/cpus.h"
 #include "tests/engine/api/process_runs.h"
 
 namespace rankine {

@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "algorithms/catalogue.h"
-#include "engine/base/splitmix.h"
+#include "engine/base/numbers.h"
 #include "engine/faults/collective_case.h"
 
 namespace rankine {

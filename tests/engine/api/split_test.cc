@@ -17,7 +17,7 @@
 #include "engine/api/network.h"
 #include "engine/api/split.h"
 #include "engine/api/team.h"
-#include "engine/base/splitmix.h"
+#include "engine/base/numbers.h"
 #include "tests/engine/api/ranks.h"
 #include "tests/engine/api/until_it_waits.h"
 

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/run/time_slice.h"
+#include "engine/run/process.h"
 
 namespace rankine {
 

@@ -19,9 +19,8 @@
 #include <vector>
 
 #include "engine/api/team.h"
-#include "numa/pages.h"
-#include "numa/pin.h"
-#include "numa/residency.h"
+#include "numa/memory.h"
+#include "numa/placement.h"
 #include "numa/system_calls.h"
 #include "numa/topology.h"
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "engine/run/epilogue.h"
+#include "engine/run/user_functions.h"
 
 namespace rankine {
 

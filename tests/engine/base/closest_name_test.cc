@@ -1,4 +1,4 @@
-#include "engine/base/closest_name.h"
+#include "engine/base/status.h"
 
 #include <gtest/gtest.h>
 

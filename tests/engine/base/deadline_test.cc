@@ -1,5 +1,5 @@
 // Durations that end where 63 bits of nanoseconds do.
-#include "engine/base/deadline.h"
+#include "engine/base/numbers.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Files that are replaced whole: links, permissions, devices, and what stays where it fails.
-#include "engine/base/replace_file.h"
+#include "engine/base/files.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // What is read whole, and what is refused at once.
-#include "engine/base/small_file.h"
+#include "engine/base/files.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

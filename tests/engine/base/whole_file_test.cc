@@ -1,5 +1,5 @@
 // Readers find a file whole, the one before, or none.
-#include "engine/base/whole_file.h"
+#include "engine/base/files.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <string>
 
-#include "engine/base/small_file.h"
+#include "engine/base/files.h"
 #include "tests/numa/temp_tree.h"
 
 namespace rankine {

@@ -1,4 +1,4 @@
-#include "engine/base/zeroed_pages.h"
+#include "engine/base/memory.h"
 
 #include <gtest/gtest.h>
 

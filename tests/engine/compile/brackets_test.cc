@@ -1,6 +1,6 @@
 // In which brackets schedules add up. That the bits are right is for tests/engine/api/order_test,
 // which compares those of calls with loops of its own.
-#include "engine/compile/brackets.h"
+#include "engine/compile/versions.h"
 
 #include <gtest/gtest.h>
 

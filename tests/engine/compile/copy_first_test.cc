@@ -1,6 +1,6 @@
 // What is copied before a rank enters, and what becomes of the reads. That the result is right is
 // the fuzz test's business, that nothing is read while it is written the simulation's.
-#include "engine/compile/copy_first.h"
+#include "engine/compile/direct_passes.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "algorithms/direct.h"
+#include "engine/compile/direct_passes.h"
 #include "engine/compile/lower.h"
-#include "engine/compile/push.h"
 #include "engine/run/plan.h"
 
 namespace rankine {

@@ -1,5 +1,5 @@
 // Which operations are split, and how. That results stay is the fuzz test's business.
-#include "engine/compile/own_first.h"
+#include "engine/compile/direct_passes.h"
 
 #include <gtest/gtest.h>
 

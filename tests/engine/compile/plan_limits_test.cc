@@ -1,5 +1,5 @@
 // Planning looks at its limits wherever it is, and says what it would have needed.
-#include "engine/compile/plan_limits.h"
+#include "engine/compile/versions.h"
 
 #include <gtest/gtest.h>
 

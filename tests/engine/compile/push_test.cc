@@ -1,5 +1,5 @@
 // What is pushed, and what is not. That pushing is right is the fuzz test's business.
-#include "engine/compile/push.h"
+#include "engine/compile/direct_passes.h"
 
 #include <gtest/gtest.h>
 

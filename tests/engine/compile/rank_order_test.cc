@@ -1,6 +1,6 @@
 // Which schedules bring contributions together in the order of the ranks. That the answer is right
 // is for tests/engine/api/user_op_test, which multiplies matrices by every line of the catalogue.
-#include "engine/compile/rank_order.h"
+#include "engine/compile/versions.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // Who copies what. That the result is right is the fuzz test's business.
-#include "engine/compile/share_copies.h"
+#include "engine/compile/direct_passes.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "engine/run/layout.h"
+#include "engine/run/plan.h"
 
 namespace rankine {
 namespace {

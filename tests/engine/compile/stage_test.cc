@@ -1,5 +1,5 @@
 // What is cut, shown and stored past the caches. That the result is right is the replay's business.
-#include "engine/compile/stage.h"
+#include "engine/compile/staging.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "algorithms/catalogue.h"
 #include "engine/compile/compile.h"
-#include "engine/run/layout.h"
+#include "engine/run/plan.h"
 
 namespace rankine {
 namespace {

@@ -1,6 +1,6 @@
 // What is staged in turns, and in how much scratch. That the result is right is the replay's
 // business.
-#include "engine/compile/turns.h"
+#include "engine/compile/staging.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 
 #include "algorithms/catalogue.h"
 #include "engine/compile/compile.h"
-#include "engine/run/layout.h"
+#include "engine/run/plan.h"
 
 namespace rankine {
 namespace {

@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "engine/network/meetings.h"
-#include "engine/network/stretches.h"
+#include "engine/network/cells.h"
+#include "engine/network/simulate.h"
 
 namespace rankine {
 namespace {

@@ -1,5 +1,5 @@
 // Loads against a table of all links that is filled by hand, and prices against fabric.h's formula.
-#include "engine/network/congestion.h"
+#include "engine/network/prices.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "algorithms/schedule/collective.h"
-#include "engine/network/round_prices.h"
+#include "engine/network/prices.h"
 
 namespace rankine {
 namespace {

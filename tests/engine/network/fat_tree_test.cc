@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/network/congestion.h"
+#include "engine/network/prices.h"
 #include "engine/network/wiring.h"
 
 namespace rankine {

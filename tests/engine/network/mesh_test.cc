@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "algorithms/torus.h"
-#include "engine/network/congestion.h"
+#include "engine/network/prices.h"
 #include "engine/network/wiring.h"
 
 namespace rankine {

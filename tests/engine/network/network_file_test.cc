@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "engine/network/network_members.h"
-#include "engine/network/write_network.h"
 
 namespace rankine {
 namespace {

@@ -1,5 +1,5 @@
 // The schema against the reader: what one takes and refuses of a single member, so does the other.
-#include "engine/network/network_schema.h"
+#include "engine/network/network_members.h"
 
 #include <gtest/gtest.h>
 

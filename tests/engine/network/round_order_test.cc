@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "algorithms/schedule/in_time.h"
+#include "algorithms/schedule/stating_order.h"
 #include "engine/network/port_model.h"
 #include "engine/read/sweep.h"
 #include "tests/engine/network/some_order.h"

@@ -1,4 +1,4 @@
-#include "engine/network/segments.h"
+#include "engine/network/predict.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,6 @@
 
 #include "algorithms/catalogue.h"
 #include "algorithms/schedule/combine.h"
-#include "algorithms/schedule/lower.h"
 #include "engine/read/count.h"
 
 namespace rankine {

@@ -1,4 +1,4 @@
-#include "engine/network/ticks.h"
+#include "engine/network/prices.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "engine/network/congestion.h"
+#include "engine/network/prices.h"
 #include "tests/engine/read/listed.h"
 #include "tests/engine/read/packet_by_packet.h"
 

@@ -8,8 +8,8 @@
 #include "algorithms/catalogue.h"
 #include "algorithms/schedule/combine.h"
 #include "algorithms/torus.h"
+#include "engine/network/predict.h"
 #include "engine/network/simulate.h"
-#include "engine/network/segments.h"
 
 namespace rankine {
 namespace {

@@ -7,7 +7,6 @@
 
 #include "algorithms/circulant.h"
 #include "algorithms/schedule/collective.h"
-#include "algorithms/skips.h"
 #include "engine/network/simulate.h"
 
 namespace rankine {

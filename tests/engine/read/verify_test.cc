@@ -7,8 +7,8 @@
 
 #include "algorithms/catalogue.h"
 #include "algorithms/direct.h"
+#include "algorithms/exchange.h"
 #include "algorithms/ring.h"
-#include "algorithms/swing.h"
 #include "tests/engine/read/listed.h"
 
 namespace rankine {

@@ -1,5 +1,5 @@
 // Two ranks on one thread, op by op: who is how far ahead is up to the test.
-#include "engine/run/board.h"
+#include "engine/run/mailbox.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What who waits does at each turn, on a clock of the test's.
-#include "engine/run/patience.h"
+#include "engine/run/policy.h"
 
 #include <gtest/gtest.h>
 

@@ -5,9 +5,8 @@
 #include <memory>
 
 #include "algorithms/schedule/combine.h"
-#include "engine/compile/copy_first.h"
+#include "engine/compile/direct_passes.h"
 #include "engine/compile/lower.h"
-#include "engine/compile/own_first.h"
 
 namespace rankine {
 namespace {

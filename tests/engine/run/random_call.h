@@ -9,12 +9,10 @@
 #include <vector>
 
 #include "engine/compile/compile.h"
+#include "engine/compile/direct_passes.h"
 #include "engine/compile/lower.h"
 #include "engine/compile/program.h"
-#include "engine/compile/push.h"
-#include "engine/compile/share_copies.h"
-#include "engine/compile/stage.h"
-#include "engine/compile/turns.h"
+#include "engine/compile/staging.h"
 #include "engine/run/plan.h"
 #include "tests/engine/run/random.h"
 #include "tests/engine/run/reference.h"

@@ -10,7 +10,7 @@
 #include "algorithms/schedule/collective.h"
 #include "algorithms/schedule/schedule.h"
 #include "engine/run/kernels/types.h"
-#include "engine/run/layout.h"
+#include "engine/run/plan.h"
 
 namespace rankine {
 

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <map>
 
-#include "engine/run/board.h"
 #include "engine/run/crossbar.h"
 #include "engine/run/mailbox.h"
 

@@ -1,6 +1,6 @@
 // Who gives its core away has a short slice afterwards, and nothing else of its scheduling has
 // changed.
-#include "engine/run/time_slice.h"
+#include "engine/run/process.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -14,7 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "algorithms/catalogue.h"
-#include "algorithms/closed_form.h"
+#include "algorithms/parameters.h"
 #include "engine/api/check.h"
 #include "engine/api/team.h"
 #include "engine/papers/runs.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "engine/network/dilation.h"
+#include "engine/network/wall.h"
 #include "tests/engine/tools/captured_tool.h"
 
 namespace rankine::tools {

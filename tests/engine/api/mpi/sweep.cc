@@ -24,7 +24,7 @@
 #include "engine/api/check.h"
 #include "engine/api/mpi/homes.h"
 #include "engine/api/mpi/member.h"
-#include "engine/base/splitmix.h"
+#include "engine/base/numbers.h"
 #include "engine/compile/compile.h"
 #include "engine/faults/collective_case.h"
 #include "tests/engine/api/mpi/mpi_program.h"

@@ -1,6 +1,6 @@
 // The row kernels: against loops in double, bit for bit the same with every instruction set and
 // among any number of rows, and at the edges of scaled types.
-#include "engine/run/kernels/rows.h"
+#include "engine/run/kernels/reduce.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/base/splitmix.h"
+#include "engine/base/numbers.h"
 #include "engine/tools/train/attention.h"
 #include "engine/tools/train/bf16_product.h"
 #include "engine/tools/train/layer.h"

@@ -1,0 +1,522 @@
+#include "engine/compile/direct_passes.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "engine/base/memory.h"
+#include "engine/compile/program.h"
+#include "engine/run/kernels/reduce.h"
+
+namespace rankine {
+namespace {
+
+// The operation of another rank that makes just what this one copies; -1: there is none.
+int maker_of(const Program& program, const Operation& taker) {
+  if (taker.sources != 1) return -1;
+  const Source& source = program.sources[static_cast<std::size_t>(taker.first_source)];
+  if (source.rank == taker.rank || source.producer < 0) return -1;
+  const Operation& maker = program.operations[static_cast<std::size_t>(source.producer)];
+  const bool makes_it =
+      maker.sources >= 2 && maker.destination == source.place && maker.bytes == taker.bytes;
+  return makes_it ? source.producer : -1;
+}
+
+class Pusher {
+ public:
+  // That asks about these memories, and moves as many copies at most as add to `asked`.
+  Pusher(const Program& program, Footprint::Memories asked, std::size_t further, PushMutant mutant,
+         PlanMeter* meter)
+      : program_(program),
+        footprint_(program, std::move(asked), further, meter),
+        mutant_(mutant),
+        meter_(meter) {}
+
+  static Footprint::Memories destinations(const Program& program, Buffers buffers) {
+    Footprint::Memories all(program.ranks, buffers);
+    for (const Operation& op : program.operations) {
+      if (maker_of(program, op) >= 0) all.add(op.rank, op.destination, op.bytes);
+    }
+    return all;
+  }
+
+  // `program`: the same.
+  void run(Program& program) {
+    for (std::size_t i = 0; i < program.operations.size(); ++i) {
+      step(meter_);
+      const auto index = static_cast<int>(i);
+      const int maker = maker_of(program, program.operations[i]);
+      if (maker >= 0 && may_move(index, maker)) move(program, index, maker);
+    }
+    write_down(program);
+  }
+
+  // May the copy `index` move into the operation `made_by`, which makes what it copies? before_ has
+  // what that must wait for then.
+  bool may_move(int index, int made_by) {
+    const Operation& taker = operation(index);
+    const Operation& maker = operation(made_by);
+    bool safe = true;
+    before_.clear();
+    footprint_.for_each(taker.rank, taker.destination, taker.bytes, [&](const Footprint::Touch& t) {
+      step(meter_);
+      const Operation& other = operation(t.operation);
+      if (t.operation == index || other.round > taker.round) return;
+      if (t.operation == made_by) {
+        safe &= t.same_bytes;
+      } else if (other.rank == maker.rank && t.operation < made_by) {
+        return;
+      } else if (other.round < maker.round) {
+        before_.push_back(t.operation);
+      } else {
+        safe = false;
+      }
+    });
+    return safe || mutant_ == PushMutant::no_care;
+  }
+
+ private:
+  const Operation& operation(int i) const {
+    return program_.operations[static_cast<std::size_t>(i)];
+  }
+
+  void move(Program& program, int index, int made_by) {
+    if (mutant_ == PushMutant::no_waits) before_.clear();
+    for (const int other : before_) waits_.push_back({made_by, other});
+    copies_.push_back({made_by, index});
+    Operation& taker = program.operations[static_cast<std::size_t>(index)];
+    footprint_.add(taker.rank, made_by, taker.destination, taker.bytes);
+    taker.pushed = true;
+  }
+
+  // What an operation gets in addition.
+  struct Added {
+    int operation = 0;
+    int what = 0;
+  };
+
+  // By operation, and of one in the order in which they came.
+  void write_down(Program& program) {
+    std::vector<int> next(program.operations.size());  // where what comes next for it has its place
+    write_waits(program, next);
+    write_copies(program, next);
+  }
+
+  static void count(const std::vector<Added>& all, std::vector<int>& of_operation) {
+    std::fill(of_operation.begin(), of_operation.end(), 0);
+    for (const Added& one : all) ++of_operation[static_cast<std::size_t>(one.operation)];
+  }
+
+  // Before what they wait for already.
+  void write_waits(Program& program, std::vector<int>& next) const {
+    if (waits_.empty()) return;
+    count(waits_, next);
+    std::vector<int> earlier(program.earlier.size() + waits_.size());
+    int end = 0;
+    for (std::size_t i = 0; i < next.size(); ++i) {
+      Operation& op = program.operations[i];
+      const int first = std::exchange(op.first_earlier, end);
+      const int waits = std::exchange(next[i], end);
+      std::copy_n(program.earlier.begin() + first, op.earlier, earlier.begin() + end + waits);
+      op.earlier += waits;
+      end += op.earlier;
+    }
+    for (const Added& wait : waits_) {
+      earlier[static_cast<std::size_t>(next[static_cast<std::size_t>(wait.operation)]++)] =
+          wait.what;
+    }
+    program.earlier = std::move(earlier);
+  }
+
+  void write_copies(Program& program, std::vector<int>& next) const {
+    count(copies_, next);
+    int end = 0;
+    for (std::size_t i = 0; i < next.size(); ++i) {
+      Operation& op = program.operations[i];
+      op.first_copy = end;
+      op.copies = std::exchange(next[i], end);
+      end += op.copies;
+    }
+    program.copies.resize(copies_.size());
+    for (const Added& copy : copies_) {
+      const Operation& taker = operation(copy.what);
+      program.copies[static_cast<std::size_t>(next[static_cast<std::size_t>(copy.operation)]++)] = {
+          taker.rank, taker.destination};
+    }
+  }
+
+  const Program& program_;
+  Footprint footprint_;
+  const PushMutant mutant_;
+  PlanMeter* const meter_;
+  std::vector<int> before_;    // of the copy under consideration
+  std::vector<Added> waits_;   // what it must wait for
+  std::vector<Added> copies_;  // the operations that were copies
+};
+
+}  // namespace
+
+void push(Program& program, Buffers buffers, PushMutant mutant, PlanMeter* meter) {
+  Footprint::Memories asked = Pusher::destinations(program, buffers);
+  const std::size_t most = asked.questions();
+  if (most > 0) Pusher(program, std::move(asked), most, mutant, meter).run(program);
+}
+
+bool has_short_copies(const Program& program, std::size_t bytes) {
+  return std::any_of(
+      program.operations.begin(), program.operations.end(),
+      [&](const Operation& op) { return op.bytes < bytes && maker_of(program, op) >= 0; });
+}
+
+void claim_copies(Program& program, std::size_t from) {
+  for (Operation& op : program.operations) op.claims = op.copies > 0 && op.bytes >= from;
+}
+
+namespace {
+
+std::span<const Source> sources_of(const Program& program, const Operation& op) {
+  return {program.sources.data() + op.first_source, static_cast<std::size_t>(op.sources)};
+}
+
+// Which of an operation's sources is its rank's own; none, or several: -1.
+int own_of(const Program& program, const Operation& op) {
+  const auto sources = sources_of(program, op);
+  int own = -1;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (sources[i].rank != op.rank) continue;
+    if (own >= 0) return -1;
+    own = static_cast<int>(i);
+  }
+  return own;
+}
+
+// What of a program can be copied first, and when.
+struct Terms {
+  Buffers buffers;
+  std::size_t from;
+
+  // Where the own value lies of an operation that adds up that and others', elsewhere than it lies
+  // itself; else nullptr.
+  const Place* own_value(const Program& program, const Operation& op) const {
+    if (op.bytes < from || op.sources < 2) return nullptr;
+    const int own = own_of(program, op);
+    if (own < 0) return nullptr;
+    const Place& place = sources_of(program, op)[static_cast<std::size_t>(own)].place;
+    return resolved(place, buffers) == resolved(op.destination, buffers) ? nullptr : &place;
+  }
+
+  Footprint::Memories own_values(const Program& program) const {
+    Footprint::Memories all(program.ranks, buffers);
+    for (const Operation& op : program.operations) {
+      if (const Place* own = own_value(program, op)) all.add(op.rank, *own, op.bytes);
+    }
+    return all;
+  }
+};
+
+// By operation: own value and others', while others read our own. Empty: none is so.
+std::vector<bool> contended(const Program& program, const Terms& terms, PlanMeter* meter) {
+  Footprint::Memories own_values = terms.own_values(program);
+  if (own_values.questions() == 0) return {};
+  const Footprint footprint(program, std::move(own_values), 0, meter);
+  std::vector<bool> out;
+  for (std::size_t i = 0; i < program.operations.size(); ++i) {
+    step(meter);
+    const Operation& op = program.operations[i];
+    const Place* own = terms.own_value(program, op);
+    if (own == nullptr) continue;
+    bool others = false;
+    footprint.for_each(op.rank, *own, op.bytes, [&](const Footprint::Touch& t) {
+      step(meter);
+      const Operation& other = program.operations[static_cast<std::size_t>(t.operation)];
+      others |= other.round == op.round && other.rank != op.rank;
+    });
+    if (!others) continue;
+    out.resize(program.operations.size());
+    out[i] = true;
+  }
+  return out;
+}
+
+class OwnFirst {
+ public:
+  OwnFirst(const Program& program, PlanMeter* meter) : old_(program), meter_(meter) {
+    new_.ranks = old_.ranks;
+    new_.rounds = old_.rounds;
+    new_.eager = old_.eager;
+    new_.scratch_bytes = old_.scratch_bytes;
+  }
+
+  Program run(const std::vector<bool>& contended) {
+    for (std::size_t i = 0; i < old_.operations.size(); ++i) {
+      step(meter_);
+      const auto index = static_cast<int>(i);
+      if (contended[i]) {
+        split(index);
+      } else {
+        add(index, 0, old_.operations[i].bytes, renumbered(index), true);
+      }
+      last_.push_back(static_cast<int>(new_.operations.size()) - 1);
+    }
+    return std::move(new_);
+  }
+
+ private:
+  // The sources of an old operation, as made by new ones.
+  std::vector<Source> renumbered(int index) const {
+    const auto sources = sources_of(old_, old_.operations[static_cast<std::size_t>(index)]);
+    std::vector<Source> out(sources.begin(), sources.end());
+    for (Source& s : out) {
+      if (s.producer >= 0) s.producer = last_[static_cast<std::size_t>(s.producer)];
+    }
+    return out;
+  }
+
+  void split(int index) {
+    const Operation& op = old_.operations[static_cast<std::size_t>(index)];
+    std::vector<Source> sources = renumbered(index);
+    const auto own = static_cast<std::size_t>(own_of(old_, op));
+    // Our part: the ranks that take part, in order, have one part each.
+    const auto before = std::count_if(sources.begin(), sources.end(),
+                                      [&](const Source& s) { return s.rank < op.rank; });
+    const std::size_t lines = (op.bytes + kCacheLine - 1) / kCacheLine;
+    const auto border = [&](std::ptrdiff_t part) {
+      return std::min(op.bytes,
+                      lines * static_cast<std::size_t>(part) / sources.size() * kCacheLine);
+    };
+    const std::size_t begin = border(before), end = border(before + 1);
+    const std::pair<std::size_t, std::size_t> rest[] = {{end, op.bytes}, {0, begin}};
+    int copied[2] = {};
+    for (int i = 0; i < 2; ++i) {
+      copied[i] =
+          add(index, rest[i].first, rest[i].second, std::span(sources).subspan(own, 1), false);
+    }
+    add(index, begin, end, sources, true);
+    for (int i = 0; i < 2; ++i) {
+      sources[own] = {op.rank, copied[i], op.destination};
+      add(index, rest[i].first, rest[i].second, sources, true);
+    }
+  }
+
+  // Bytes begin .. end of an old operation, from these sources. Its number; -1: there are no bytes.
+  int add(int index, std::size_t begin, std::size_t end, std::span<const Source> sources,
+          bool completes) {
+    Operation op = old_.operations[static_cast<std::size_t>(index)];
+    if (begin == end && op.bytes != 0) return -1;
+    op.destination.offset += begin;
+    op.bytes = end - begin;
+    op.completes &= completes;
+    const bool is_part = op.bytes != old_.operations[static_cast<std::size_t>(index)].bytes;
+    op.first_source = static_cast<int>(new_.sources.size());
+    op.sources = static_cast<int>(sources.size());
+    for (Source s : sources) {
+      if (is_part && meter_ != nullptr) meter_->move();
+      s.place.offset += begin;
+      new_.sources.push_back(s);
+    }
+    const auto first = old_.earlier.begin() + op.first_earlier;
+    op.first_earlier = static_cast<int>(new_.earlier.size());
+    std::transform(first, first + op.earlier, std::back_inserter(new_.earlier),
+                   [this](int e) { return last_[static_cast<std::size_t>(e)]; });
+    new_.operations.push_back(op);
+    return static_cast<int>(new_.operations.size()) - 1;
+  }
+
+  const Program& old_;
+  PlanMeter* const meter_;
+  Program new_;
+  std::vector<int> last_;  // per old operation: the last new one made of it
+};
+
+}  // namespace
+
+Program own_first(Program program, Buffers buffers, std::size_t from, PlanMeter* meter) {
+  const std::vector<bool> split = contended(program, {buffers, from}, meter);
+  // What nothing can be done about stays as it is.
+  if (split.empty()) return program;
+  return OwnFirst(program, meter).run(split);
+}
+
+namespace {
+
+// Bytes of a rank's input that are wanted in its output from the start, and the operation that
+// copies them there.
+struct Wanted {
+  std::size_t begin = 0, end = 0;
+  int operation = -1;
+};
+
+// What others read, and what is a result as it is: in place that lies there, and others may be
+// reading it when its turn comes.
+bool is_wanted(const Operation& op, const Source& source) {
+  return (source.rank != op.rank || op.only_if_moved) && source.place.memory == Memory::input &&
+         op.bytes > 0;
+}
+
+// By rank: disjoint, in order.
+std::vector<std::vector<Wanted>> wanted_bytes(const Program& program, PlanMeter* meter) {
+  std::vector<std::vector<Wanted>> by_rank(static_cast<std::size_t>(program.ranks));
+  for (const Operation& op : program.operations) {
+    step(meter);
+    for (int s = 0; s < op.sources; ++s) {
+      const Source& source = program.sources[static_cast<std::size_t>(op.first_source + s)];
+      if (!is_wanted(op, source)) continue;
+      std::vector<Wanted>& wanted = by_rank[static_cast<std::size_t>(source.rank)];
+      const std::size_t begin = source.place.offset, end = begin + op.bytes;
+      // Blocks are mostly read in order.
+      if (!wanted.empty() && wanted.back().end == begin) {
+        wanted.back().end = end;
+      } else {
+        wanted.push_back({begin, end});
+      }
+    }
+  }
+  for (std::vector<Wanted>& wanted : by_rank) {
+    std::sort(wanted.begin(), wanted.end(),
+              [](const Wanted& a, const Wanted& b) { return a.begin < b.begin; });
+    std::vector<Wanted> joined;
+    for (const Wanted& w : wanted) {
+      if (!joined.empty() && w.begin <= joined.back().end) {
+        joined.back().end = std::max(joined.back().end, w.end);
+      } else {
+        joined.push_back(w);
+      }
+    }
+    wanted = std::move(joined);
+  }
+  return by_rank;
+}
+
+}  // namespace
+
+Program copy_first(Program out, PlanMeter* meter) {
+  std::vector<std::vector<Wanted>> wanted = wanted_bytes(out, meter);
+  std::vector<Operation> firsts;
+  for (Rank r = 0; r < out.ranks; ++r) {
+    for (Wanted& w : wanted[static_cast<std::size_t>(r)]) {
+      w.operation = static_cast<int>(firsts.size());
+      Operation first;
+      first.rank = r;
+      first.round = kStaging;
+      first.destination = {Memory::output, w.begin};
+      first.bytes = w.end - w.begin;
+      first.first_source = static_cast<int>(out.sources.size());
+      first.sources = 1;
+      out.sources.push_back({.rank = r, .place = {Memory::input, w.begin}});
+      firsts.push_back(first);
+    }
+  }
+  const int added = static_cast<int>(firsts.size());
+  for (const Operation& op : out.operations) {
+    step(meter);
+    for (int s = 0; s < op.sources; ++s) {
+      Source& source = out.sources[static_cast<std::size_t>(op.first_source + s)];
+      if (source.producer >= 0) {
+        source.producer += added;
+      } else if (is_wanted(op, source)) {
+        const auto& of_rank = wanted[static_cast<std::size_t>(source.rank)];
+        const auto after =
+            std::upper_bound(of_rank.begin(), of_rank.end(), source.place.offset,
+                             [](std::size_t offset, const Wanted& w) { return offset < w.begin; });
+        source.producer = (after - 1)->operation;
+        source.place.memory = Memory::output;
+      }
+    }
+  }
+  out.operations.reserve(out.operations.size() + firsts.size());
+  out.operations.insert(out.operations.begin(), firsts.begin(), firsts.end());
+  for (int& earlier : out.earlier) earlier += added;
+  return out;
+}
+
+namespace {
+
+const Source& source_of(const Program& program, const Operation& op) {
+  return program.sources[static_cast<std::size_t>(op.first_source)];
+}
+
+bool fetches(const Program& program, const Operation& op) {
+  return op.sources > 0 && source_of(program, op).rank != op.rank;
+}
+
+// Could the owner of what this operation fetches store it there just as well? Where the reader had
+// nothing before, nobody needs what the store overwrites.
+bool can_be_stored(const Program& program, const Operation& op) {
+  const Source& source = source_of(program, op);
+  return op.sources == 1 && source.producer < 0 && source.place.memory == Memory::input &&
+         !op.replaces;
+}
+
+// Per operation: how many bytes of it its owner stores. Empty: the program stays as it is.
+std::vector<std::size_t> bytes_to_store(const Program& program, const ShareOptions& options) {
+  const auto ranks = static_cast<std::size_t>(program.ranks);
+  std::vector<std::size_t> fetched(ranks, 0), asked(ranks, 0);  // operations, by rank
+  for (const Operation& op : program.operations) {
+    step(options.meter);
+    if (op.only_if_moved) continue;
+    if (!fetches(program, op) || !can_be_stored(program, op)) return {};
+    ++fetched[static_cast<std::size_t>(op.rank)];
+    ++asked[static_cast<std::size_t>(source_of(program, op).rank)];
+  }
+  std::vector<std::size_t> stored(program.operations.size(), 0);
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    const Operation& op = program.operations[i];
+    if (!fetches(program, op)) continue;
+    const auto owner = static_cast<std::size_t>(source_of(program, op).rank);
+    if (fetched[owner] == 0) {
+      // An owner that is asked for a messages, and a reader of b: both end together if it stores
+      // b / (a + b) of each.
+      const std::size_t b = fetched[static_cast<std::size_t>(op.rank)];
+      const std::size_t part = op.bytes * b / (asked[owner] + b) / kCacheLine * kCacheLine;
+      if (asked[owner] <= options.readers && part >= options.from) stored[i] = part;
+    } else if (options.streams && op.bytes >= options.stream_from) {
+      stored[i] = op.bytes;
+    }
+    // Where one reader has no owner that helps it, the call takes as long as before.
+    if (stored[i] == 0) return {};
+  }
+  return stored;
+}
+
+}  // namespace
+
+Program share_copies(Program program, const ShareOptions& options) {
+  const std::vector<std::size_t> stored = bytes_to_store(program, options);
+  if (stored.empty()) return program;
+  Program out = program;
+  out.operations.clear();
+  std::vector<Operation> rests;
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    step(options.meter);
+    Operation rest = program.operations[i];
+    if (stored[i] > 0) {
+      const Source source = source_of(program, rest);
+      Operation store;
+      store.rank = source.rank;
+      store.round = rest.round;
+      store.destination = source.place;  // where it is: nothing moves there
+      store.bytes = stored[i];
+      store.first_source = static_cast<int>(out.sources.size());
+      store.sources = 1;
+      store.first_copy = static_cast<int>(out.copies.size());
+      store.copies = 1;
+      out.sources.push_back(source);
+      out.copies.push_back({rest.rank, rest.destination});
+      out.operations.push_back(store);
+      rest.destination.offset += stored[i];
+      rest.bytes -= stored[i];
+      out.sources[static_cast<std::size_t>(rest.first_source)].place.offset += stored[i];
+    }
+    if (stored[i] == 0 || rest.bytes > 0) rests.push_back(rest);
+  }
+  // Stores first. Nobody reads what an operation made, so their numbers may change.
+  out.operations.insert(out.operations.end(), rests.begin(), rests.end());
+  std::stable_sort(out.operations.begin(), out.operations.end(),
+                   [](const Operation& a, const Operation& b) { return a.round < b.round; });
+  return out;
+}
+
+}  // namespace rankine
