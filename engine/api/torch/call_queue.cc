@@ -67,7 +67,7 @@ c10::intrusive_ptr<c10::ivalue::Future> GroupCall::getFuture() {
 }
 
 void GroupCall::end(std::exception_ptr why) {
-  run_ = nullptr;  // what it holds is no longer needed
+  run_ = nullptr;  // frees the captures, which are no longer needed
   finish(std::move(why));
 }
 
@@ -91,14 +91,14 @@ void GroupCall::settle(c10::ivalue::Future& future) const {
 
 namespace {
 
-// What the thread rests between two looks, at least and at most, and how many in vain it takes to
-// fall asleep: until then who submits a call need not wake it, which would take longer than a short
-// call does.
+// The shortest and the longest nap of the queue's thread between two looks, and the number of looks
+// without a new call after which it falls asleep. Until then submit() need not wake it; a wake-up
+// takes longer than a short call.
 constexpr std::chrono::microseconds kNap{50}, kLongestNap{1000};
 constexpr int kLooks = 1000;
-// For messages, before somebody else may have the turn.
+// The longest wait for messages before another thread may take the turn.
 constexpr std::chrono::milliseconds kWhile{1};
-// For messages that nobody waits for, of a group that is closed.
+// After close(): the longest wait for messages that no thread waits for.
 constexpr std::chrono::seconds kPatience{2};
 
 std::exception_ptr failure(const Status& status) {
@@ -124,7 +124,7 @@ CallQueue::CallQueue(std::unique_ptr<Communicator> communicator, std::unique_ptr
 void CallQueue::check_home() const {
   if (home_.is_this()) return;
   throw Error(Code::forked,
-              "this process was forked from the one whose group this is; make a group of its own");
+              "this process was forked from the group's process; create a group in this process");
 }
 
 void CallQueue::submit(Handle call) {
@@ -193,7 +193,7 @@ bool CallQueue::is_mine(std::uint64_t seen) const {
 
 void CallQueue::serve() {
   Lock lock(mutex_);
-  std::uint64_t seen = 0;  // of submitted_, before the last nap
+  std::uint64_t seen = 0;  // value of submitted_ before the last nap
   auto nap = kNap;
   for (int looks = 0; !closing_ || has_work() || has_turn_;) {
     if (is_mine(seen)) {
@@ -208,7 +208,7 @@ void CallQueue::serve() {
     seen = submitted_;
     if (looks < kLooks) {
       wake_.wait_for(lock, nap);
-      // Where all calls are waited for, each look is in the way of one.
+      // If callers wait for all calls, each look disturbs one of them.
       nap = std::min(2 * nap, kLongestNap);
     } else {
       asleep_ = true;
@@ -221,7 +221,7 @@ void CallQueue::serve() {
 }
 
 void CallQueue::step(Lock& lock, const GroupCall* wanted) {
-  // All memory first: whoever has the turn must come to its end.
+  // Allocate first: a thread that holds the turn must not fail before it gives the turn back.
   Ended ended;
   ended.reserve(under_way_.size() + 1);
   under_way_.reserve(under_way_.size() + 1);
@@ -247,13 +247,13 @@ void CallQueue::step(Lock& lock, const GroupCall* wanted) {
   if (waiting_ > 0) over_.notify_all();
   if (ended.empty()) return;
   lock.unlock();
-  for (auto& [call, why] : ended) call->tell();  // which may call functions of the user's
-  ended.clear();                                 // and so may letting go of what the calls hold
+  for (auto& [call, why] : ended) call->tell();  // may call functions of the user
+  ended.clear();                                 // destroying the captures may call them too
   lock.lock();
 }
 
 std::exception_ptr CallQueue::run(GroupCall& call) {
-  const at::NoGradGuard no_grad;  // copies into results are no operations of a graph
+  const at::NoGradGuard no_grad;  // copies into results must not be recorded for autograd
   try {
     call.run_(*member_);
   } catch (...) {
@@ -280,7 +280,7 @@ bool CallQueue::is_time_to_give_up() const {
 }
 
 void CallQueue::look_at_messages(const GroupCall* wanted, bool gives_up, Ended& ended) {
-  // Nobody else changes them meanwhile.
+  // Only the thread that holds the turn changes under_way_.
   const auto of_wanted = std::find_if(under_way_.begin(), under_way_.end(),
                                       [&](const UnderWay& u) { return u.call.get() == wanted; });
   UnderWay& first = of_wanted != under_way_.end() ? *of_wanted : under_way_.front();

@@ -1,6 +1,6 @@
-// A call of a process group's, from when it is submitted: what PyTorch calls Work. It is executed
-// once, by whoever has time (call_queue.h), and tells those who wait for it and those who have
-// asked for its future.
+// A GroupCall is one call of a process group; PyTorch calls it Work. A CallQueue executes a group's
+// calls in order, on a waiting thread or on the queue's own thread. When a call ends, the queue
+// wakes the waiting threads and completes the call's future.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Work.hpp>
@@ -29,33 +29,34 @@ class CallQueue;
 
 class GroupCall final : public c10d::Work {
  public:
-  // A collective, or several, on whichever thread it is. Throws what it fails with.
+  // Runs one or several collectives, on any thread. Throws the error of the call.
   using Run = std::function<void(Member&)>;
 
   struct Kind {
     c10d::OpType type;
     const char* title;  // in profiles: "rankine:all_reduce"
   };
-  // `tensors` are what the call has results in; they and what `run` holds live as long as it does.
+  // `tensors` receive the results. The call keeps `tensors` and the captures of `run` alive.
   GroupCall(std::shared_ptr<CallQueue> queue, const Kind& kind, std::vector<at::Tensor> tensors,
             Run run);
-  // A message to another rank, or from one, which is under way beside others.
+  // A message to or from another rank. It may be in flight together with other calls.
   GroupCall(std::shared_ptr<CallQueue> queue, const Kind& kind, std::vector<at::Tensor> tensors,
             const Message& message, const CallOptions& options);
 
-  // Executes it, and what was submitted before, where nobody is at it. With a timeout it only
-  // waits, and the call goes on where that has passed. Throws what the call failed with, and where
-  // the timeout has passed.
+  // Without a timeout: executes this call and all earlier calls if no other thread does so. With a
+  // timeout: only waits; the call continues after the timeout has passed. Throws the error of the
+  // call, or std::runtime_error if the timeout has passed.
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
-  // The tensors that it has results in. Throws where it is not over.
+  // Returns the tensors with the results. Throws if the call is not over.
   std::vector<at::Tensor> result() override;
-  // Its value is result(). Who asks is not going to wait here, so the call goes on by itself.
+  // The future's value is result(). The caller of getFuture() may never call wait(), so the queue's
+  // thread executes the call soon.
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
 
  private:
   friend class CallQueue;
-  // For who executes it: it is over, and after that, in no lock: whoever has asked for the future
-  // hears of it.
+  // Used by the thread that executes the call. end() marks the call as over; tell(), called without
+  // a lock, completes the future.
   void end(std::exception_ptr why);
   void tell();
   void settle(c10::ivalue::Future& future) const;
@@ -71,44 +72,45 @@ class GroupCall final : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 
-// The calls of one process group on their way to the engine, in the order in which they were
-// submitted.
+// The calls of one process group, in the order in which they were submitted.
 //
-// A member is used by one thread at a time, and a submitted call goes on whether or not anybody
-// waits for it. So there is a turn, and whoever has it executes what is next: those who wait take
-// it, and so a call that is waited for at once runs on its caller's thread and costs no switch.
-// What nobody waits for is executed by a thread of the queue's. That one takes what has been there
-// for a whole nap of its own, or all at once where somebody has asked it to hurry: else it would
-// take calls away from those who are just about to wait for them.
+// A member is used by one thread at a time, and a submitted call must proceed even if no thread
+// waits for it. So exactly one thread holds the turn and executes the next call. A waiting thread
+// takes the turn: if the caller waits at once, the call runs on the caller's thread and costs no
+// thread switch. The queue's own thread executes calls that no thread waits for. It takes a call
+// that has been queued for a whole nap, or at once after hurry(); a shorter delay would take calls
+// away from callers that are about to wait for them.
 //
-// Messages between two ranks are under way beside each other and beside collectives, since ranks
+// Messages between two ranks are in flight beside each other and beside collectives, because ranks
 // may post them in any order. Thread-safe.
-
 //
-// A forked child has no thread of ours, and what that waited on can neither be waited on nor be
-// destroyed there: so calls throw Code::forked, and the queue is made by make_shared_at_home().
+// A forked child process has no queue thread, and can neither wait on nor destroy the condition
+// variables of that thread. So calls in a child throw Code::forked, and the queue is made by
+// make_shared_at_home().
 class CallQueue : public std::enable_shared_from_this<CallQueue> {
  public:
   using Handle = c10::intrusive_ptr<GroupCall>;
 
-  // Starts its thread: std::system_error where there is none.
+  // Starts the queue's thread. Throws std::system_error if the system refuses it.
   CallQueue(std::unique_ptr<Communicator> communicator, std::unique_ptr<Member> member);
   CallQueue(const CallQueue&) = delete;
   CallQueue& operator=(const CallQueue&) = delete;
 
   void submit(Handle call);
-  // Until the call, which was submitted, is over; and no longer than that: whether it is.
+  // finish() waits until a submitted call is over. finish_within() waits at most for `most` and
+  // returns whether the call is over.
   void finish(GroupCall& call);
   bool finish_within(GroupCall& call, std::chrono::milliseconds most);
-  // What is there is not going to be waited for.
+  // Tells the queue's thread to execute the queued calls now, because no thread will wait for them.
   void hurry();
-  // Until all is over; nothing is submitted any more. Then the rank has left. On the queue's own
-  // thread, where a function of the user's lets go of the group, that comes later. Messages that
-  // nobody waits for have a while to come yet: who would send them may be waiting for this rank.
+  // Waits until all calls are over, then leaves the communicator. No call may be submitted
+  // afterwards. If a callback on the queue's own thread destroys the group, the thread leaves
+  // later. Messages that no thread waits for get two more seconds to arrive, because their senders
+  // may be waiting for this rank.
   void close();
 
  private:
-  // Calls that are over, and what they have failed with.
+  // Finished calls with their errors.
   using Ended = std::vector<std::pair<Handle, std::exception_ptr>>;
   using Lock = std::unique_lock<std::mutex>;
 
@@ -116,19 +118,20 @@ class CallQueue : public std::enable_shared_from_this<CallQueue> {
   void leave();
   void serve();
   bool has_work() const { return !queued_.empty() || !under_way_.empty(); }
-  // Whether the thread is to take what is next.
+  // True if the queue's thread may take the next call.
   bool is_mine(std::uint64_t seen) const;
-  // Has the turn: executes what is next, or waits a while for messages, for that of `wanted` where
-  // it is one. The lock is held before and after.
+  // For the thread that holds the turn: executes the next call, or waits a short time for messages,
+  // first for the message of `wanted` if it is one. The lock is held before and after.
   void step(Lock& lock, const GroupCall* wanted);
   std::exception_ptr run(GroupCall& call);
   void start(Handle call, Ended& ended);
   void look_at_messages(const GroupCall* wanted, bool gives_up, Ended& ended);
-  // Whether all that is left is messages that have not come in time, and that nobody waits for.
+  // Whether only receptions are left whose messages have not arrived in time and that no thread
+  // waits for.
   bool is_time_to_give_up() const;
 
   const HomeProcess home_;
-  // Used by who has the turn.
+  // Used by the thread that holds the turn.
   std::unique_ptr<Communicator> communicator_;
   std::unique_ptr<Member> member_;
   struct UnderWay {
@@ -136,20 +139,20 @@ class CallQueue : public std::enable_shared_from_this<CallQueue> {
     Request request;
   };
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable over_, wake_;
   std::deque<Handle> queued_;
-  std::vector<UnderWay> under_way_;  // changed by who has the turn, in the lock
+  std::vector<UnderWay> under_way_;  // changed by the thread that holds the turn, under the lock
   std::uint64_t submitted_ = 0;
-  int waiting_ = 0;  // on over_
-  int helpers_ = 0;  // those of them who will take the turn
+  int waiting_ = 0;  // number of threads that wait on over_
+  int helpers_ = 0;  // number of those threads that can take the turn
   bool has_turn_ = false;
   bool hurried_ = false;
-  bool asleep_ = false;  // the thread is, and must be told of what is submitted
+  bool asleep_ = false;  // the queue's thread sleeps: submit() must wake it
   bool closing_ = false;
   std::chrono::steady_clock::time_point closing_since_;
   std::thread thread_;
-  std::shared_ptr<CallQueue> last_;  // the thread's, where it ends by itself
+  std::shared_ptr<CallQueue> last_;  // keeps the queue alive until its detached thread ends
 };
 
 }  // namespace rankine::torch_backend

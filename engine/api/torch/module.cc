@@ -1,4 +1,4 @@
-// The extension that rankine/torch.py imports as rankine._torch, after torch itself.
+// The Python extension module rankine._torch. rankine/torch.py imports it after torch.
 #include <pybind11/chrono.h>
 #include <torch/csrc/utils/pybind.h>
 
@@ -16,6 +16,6 @@ PYBIND11_MODULE(_torch, module) {
       },
       pybind11::call_guard<pybind11::gil_scoped_release>(), pybind11::arg("store"),
       pybind11::arg("rank"), pybind11::arg("size"), pybind11::arg("timeout"));
-  // For which PyTorch it was compiled.
+  // The PyTorch version that the module was compiled for.
   module.attr("torch_version") = TORCH_VERSION;
 }

@@ -18,7 +18,7 @@
 namespace rankine::torch_backend {
 namespace {
 
-constexpr std::string_view kName = "name ";  // what an answer that is one begins with
+constexpr std::string_view kName = "name ";  // prefix of an answer that is a communicator name
 
 std::string machine_key(Rank rank) { return fmt::format("rankine/machine/{}", rank); }
 constexpr const char* kAnswerKey = "rankine/answer";
@@ -38,7 +38,8 @@ std::string describe(const ThisMachine& machine) {
                      machine.pid_namespace);
 }
 
-// Of rank 0.
+// Runs on rank 0: returns a new communicator name, or an error text if the ranks are on several
+// machines.
 std::string answer(c10d::Store& store, int ranks, const std::string& here,
                    std::chrono::milliseconds timeout) {
   for (Rank r = 1; r < ranks; ++r) {
@@ -90,7 +91,7 @@ Rank rank_of(std::int64_t rank, std::string_view argument, int ranks) {
 
 Rank root_of(std::int64_t root, int ranks) { return rank_of(root, "the root", ranks); }
 
-// What types.h says of a type and an operation, before anything is submitted.
+// Throws before the call is submitted if types.h does not support `op` on `type`.
 void check_operation(DataType type, ReduceOp op) {
   TORCH_CHECK(supports(type, op), "op is ", name_of(op), " on type ", name_of(type), "; ",
               supported_ops(type));
@@ -123,7 +124,7 @@ void check_same_type(const at::Tensor& output, const at::Tensor& input) {
               ", input of ", input.scalar_type(), "; allowed is one type");
 }
 
-// Of what the one has for each rank and the other once.
+// Checks that `of_all` has `ranks` times as many elements as `of_one`.
 void check_sizes(const at::Tensor& of_all, std::string_view what_of_all, const at::Tensor& of_one,
                  std::string_view what_of_one, std::size_t ranks) {
   check_same_type(of_all, of_one);
@@ -142,7 +143,7 @@ void check_even(const Row& row, std::string_view argument) {
   TORCH_CHECK(row.is_even(), argument, " has tensors of several sizes; allowed is one size");
 }
 
-// Elements of each block of a tensor that is divided along dimension 0.
+// Returns the number of elements of each block of a tensor that is divided along dimension 0.
 std::vector<std::size_t> blocks_of(const at::Tensor& tensor, const std::vector<std::int64_t>& sizes,
                                    std::size_t ranks, std::size_t elements,
                                    std::string_view argument) {
@@ -179,7 +180,7 @@ ProcessGroup::ProcessGroup(c10d::Store& store, int rank, int size,
 }
 
 ProcessGroup::~ProcessGroup() {
-  // Calls that end now may have functions to call that want the interpreter.
+  // Calls that end now may call Python functions, which need the interpreter lock.
   std::optional<pybind11::gil_scoped_release> released;
   if (Py_IsInitialized() != 0 && PyGILState_Check() == 1) released.emplace();
   queue_->close();
@@ -198,7 +199,7 @@ ProcessGroup::Work ProcessGroup::submit(const GroupCall::Kind& kind, Tensors res
   return submit(kind, std::move(results), [call](Member& me) { me.call(call).throw_if_error(); });
 }
 
-// --- Everybody has the same ---
+// --- Results on all ranks ---
 
 ProcessGroup::Work ProcessGroup::sum_all(const GroupCall::Kind& kind, Tensors tensors,
                                          const c10d::AllreduceOptions& options) {
@@ -244,7 +245,7 @@ void ProcessGroup::monitoredBarrier(const c10d::BarrierOptions& options,
   barrier(options)->wait();
 }
 
-// --- Gathered from all ranks ---
+// --- Gather ---
 
 ProcessGroup::Work ProcessGroup::gather_all(const GroupCall::Kind& kind, Tensors outputs,
                                             Tensors inputs, std::chrono::milliseconds timeout) {
@@ -341,7 +342,7 @@ ProcessGroup::Work ProcessGroup::gather(TensorLists& outputs, Tensors& inputs,
   });
 }
 
-// --- Reduced, or scattered ---
+// --- Reduce and scatter ---
 
 ProcessGroup::Work ProcessGroup::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
   Call call = reduction(Collective::reduce, summands_of(only(tensors, "tensors"), "tensors[0]"),
@@ -426,7 +427,7 @@ ProcessGroup::Work ProcessGroup::scatter(Tensors& outputs, TensorLists& inputs,
   });
 }
 
-// --- From each to each ---
+// --- All to all ---
 
 ProcessGroup::Work ProcessGroup::alltoall_base(at::Tensor& output, at::Tensor& input,
                                                std::vector<std::int64_t>& output_sizes,

@@ -1,8 +1,10 @@
-// The ranks of a process group find each other through PyTorch's store, which all of them reach.
+// ProcessGroup is a process group of torch.distributed: its ranks are processes of one machine.
+// meet() connects the ranks through PyTorch's store, which all of them reach.
 //
-// Each says on which machine it is. Rank 0 hears all, and answers with the name of a communicator
-// that no other has, or with why there can be none; so ranks on two machines, which would wait for
-// each other in two folders /dev/shm, are told at once, all of them.
+// Each rank writes its machine to the store. Rank 0 reads all of them, and answers with an unused
+// communicator name, or with the reason why no communicator is possible. So ranks on two machines,
+// which would wait for each other in two different /dev/shm folders, get an error at once on all
+// ranks.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -15,31 +17,32 @@
 
 namespace rankine::torch_backend {
 
-// The communicator of that group, whose store it is alone; its calls have that timeout, and so has
-// the meeting. Errors: those of Communicator::create, ranks on several machines (mismatch), and
-// whatever the store throws.
+// Returns the group's communicator. No other group uses the store. `timeout` applies to the meeting
+// and to the communicator's calls. Errors: those of Communicator::create; mismatch if the ranks are
+// on several machines. Throws any exception of the store.
 Result<std::unique_ptr<Communicator>> meet(c10d::Store& store, Rank rank, int ranks,
                                            std::chrono::milliseconds timeout);
 
 }  // namespace rankine::torch_backend
 
-// A process group of torch.distributed whose ranks are processes of one machine:
+// A process group of torch.distributed: its ranks are processes of one machine:
 //
 //   import rankine.torch
 //   torch.distributed.init_process_group("rankine")
 //
-// The ranks meet through the group's store (meet.h), and calls are the engine's, made by whoever
-// waits for them or by a thread of the group's (call_queue.h). Tensors are dense, on the CPU and
-// contiguous; of a list of tensors per rank there is one. Other arguments that are wrong throw
-// where the call is submitted, as RuntimeError in Python; what a call fails with later is told by
-// its Work and its Future: a rank that is lost with its process, a deadline that has passed, and
-// who waits for whom. After that all calls fail with the same, and a new group can be made.
+// The ranks meet through the group's store (meet()). The engine executes the calls, on a waiting
+// thread or on the group's own thread (call_queue.h). Tensors are dense, contiguous and on the CPU;
+// a list of tensors per rank has one element. An invalid argument throws when the call is submitted
+// (RuntimeError in Python). Later errors come through the call's Work and its Future: a rank whose
+// process died, or a deadline that has passed, with the rank that waits and the rank that is
+// missing. After such an error all calls fail with the same error; the program can create a new
+// group.
 //
-// A call's timeout is that of its options, else the group's. Results are the same bits on all
-// ranks. Between two ranks messages are received in the order in which they are sent: tags must
-// agree in that order, and choose no message.
+// A call's timeout is the timeout of its options if set, otherwise the group's. Results have the
+// same bits on all ranks. Between two ranks, messages are received in the order in which they were
+// sent: tags must agree in that order, and do not select a message.
 //
-// Written for PyTorch 1.13, where a backend is a ProcessGroup, and for 2.x, where it is a Backend
+// PyTorch 1.13 and 2.x are supported: in 1.13 a backend is a ProcessGroup, in 2.x it is a Backend
 // with the same functions.
 
 #if TORCH_VERSION_MAJOR >= 2
@@ -75,9 +78,9 @@ class ProcessGroup final : public GroupBase {
   using TensorLists = std::vector<Tensors>;
   using Work = c10::intrusive_ptr<c10d::Work>;
 
-  // Waits until all ranks have come, no longer than the timeout. Throws what meet() fails with.
+  // Waits until all ranks have arrived, at most for the timeout. Throws the error of meet().
   ProcessGroup(c10d::Store& store, int rank, int size, std::chrono::milliseconds timeout);
-  // Until all calls that were submitted are over.
+  // Waits until all submitted calls are over.
   ~ProcessGroup() override;
 
   const std::string getBackendName() const override { return "rankine"; }
@@ -87,7 +90,7 @@ class ProcessGroup final : public GroupBase {
                            const c10d::AllreduceCoalescedOptions& options) override;
   Work broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
   Work reduce(Tensors& tensors, const c10d::ReduceOptions& options) override;
-  // Tensors of a list may differ in size from rank to rank, alike on all ranks.
+  // The tensors of a list may differ in size between ranks; all ranks must pass the same sizes.
   Work allgather(TensorLists& outputs, Tensors& inputs,
                  const c10d::AllgatherOptions& options) override;
   Work _allgather_base(at::Tensor& output, at::Tensor& input,
@@ -107,7 +110,7 @@ class ProcessGroup final : public GroupBase {
 #endif
   Work gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& options) override;
   Work scatter(Tensors& outputs, TensorLists& inputs, const c10d::ScatterOptions& options) override;
-  // Sizes are rows of dimension 0; none: equal ones.
+  // Sizes count rows of dimension 0. An empty list means equal sizes.
   Work alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& output_sizes,
                      std::vector<std::int64_t>& input_sizes,
                      const c10d::AllToAllOptions& options) override;
@@ -117,16 +120,17 @@ class ProcessGroup final : public GroupBase {
   Work recv(Tensors& tensors, int from, int tag) override;
 
   Work barrier(const c10d::BarrierOptions& options) override;
-  // Waits for it, and says who is waited for where the timeout passes.
+  // Waits for the barrier. If the timeout passes, the error names a missing rank.
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
 
-  // How many collectives this rank has submitted, the same on all ranks where they agree.
+  // The number of collectives that this rank has submitted. It is equal on all ranks if they make
+  // the same calls.
   void setSequenceNumberForGroup() override {}
   std::uint64_t getSequenceNumberForGroup() override { return submitted_.load(); }
 
  private:
   Work submit(const GroupCall::Kind& kind, Tensors results, GroupCall::Run run);
-  // One call of the engine's.
+  // Submits one engine call.
   Work submit(const GroupCall::Kind& kind, Tensors results, const Call& call);
   Work submit(const GroupCall::Kind& kind, at::Tensor& tensor, int peer, int tag, bool sends);
   Work gather_all(const GroupCall::Kind& kind, Tensors outputs, Tensors inputs,

@@ -89,7 +89,7 @@ ReduceOp operation_of(const c10d::ReduceOp& op) {
       break;
   }
   TORCH_CHECK(false, "op is ",
-              op == c10d::ReduceOp::PREMUL_SUM ? "PREMUL_SUM" : "none of those that there are",
+              op == c10d::ReduceOp::PREMUL_SUM ? "PREMUL_SUM" : "unknown",
               "; allowed are SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR and BXOR");
 }
 
@@ -158,12 +158,12 @@ void Row::hand_out() const {
 
 void all_to_all(Member& me, Call call, const OwnCounts& own) {
   const auto n = static_cast<std::size_t>(me.ranks());
-  // Of each rank: what it sends, then what it receives.
+  // Per rank: the counts that it sends, then the counts that it receives.
   std::vector<std::uint64_t> mine(own.sent.begin(), own.sent.end()), all(2 * n * n);
   mine.insert(mine.end(), own.received.begin(), own.received.end());
   me.all_gather(std::span<const std::uint64_t>(mine), std::span(all), call.options)
       .throw_if_error();
-  std::vector<std::size_t> counts;  // from each rank to each
+  std::vector<std::size_t> counts;  // one per sender and receiver
   for (std::size_t from = 0; from < n; ++from) {
     for (std::size_t to = 0; to < n; ++to) {
       const std::uint64_t sent = all[2 * n * from + to], received = all[2 * n * to + n + from];
@@ -178,7 +178,7 @@ void all_to_all(Member& me, Call call, const OwnCounts& own) {
   }
   call.collective = Collective::all_to_all;
   if (std::equal(counts.begin() + 1, counts.end(), counts.begin())) {
-    call.count = counts.front();  // a plan that serves all such calls
+    call.count = counts.front();  // one cached plan serves all such calls
   } else {
     call.counts = counts;
   }

@@ -1,6 +1,7 @@
-// What the engine is told of tensors, and which tensors it takes: dense ones on the CPU without
-// gaps, since it moves and reduces plain memory. What it does not take is thrown as c10::Error (in
-// Python RuntimeError), with the argument, what it is and what is allowed.
+// The functions here check PyTorch tensors and describe them to the engine. They accept dense,
+// contiguous tensors on the CPU, because the engine moves and reduces plain memory. For any other
+// tensor they throw c10::Error (RuntimeError in Python) with the argument, its value and the
+// allowed values. all_to_all() exchanges blocks when each rank knows only its own counts.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -16,43 +17,44 @@
 
 namespace rankine::torch_backend {
 
-// A tensor's elements as they are moved. A type that the engine does not know, such as int16, goes
-// as bytes.
+// A tensor's elements as the engine moves them. If the engine has no such type (int16, for
+// example), the elements are described as bytes.
 struct Elements {
   void* data = nullptr;
   std::size_t count = 0;
   DataType type = DataType::u8;
 };
 
-// `argument` is what the caller has called it: "tensors[0]".
+// `argument` is the caller's name for the tensor: "tensors[0]".
 Elements elements_of(const at::Tensor& tensor, std::string_view argument);
 
-// The same of what is reduced: of a type that the engine adds up.
+// As elements_of(), for a tensor to reduce. Throws for a type that the engine does not reduce.
 Elements summands_of(const at::Tensor& tensor, std::string_view argument);
-// SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR; no PREMUL_SUM.
+// Allowed: SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR. Throws for PREMUL_SUM.
 ReduceOp operation_of(const c10d::ReduceOp& op);
 
-// The one tensor of a list, or list of lists: groups of processes have one per rank.
+// Returns the single element of a list, or of a list of lists: this backend plays one rank per
+// process. Throws if the list has another length.
 const at::Tensor& only(const std::vector<at::Tensor>& tensors, std::string_view argument);
 const std::vector<at::Tensor>& only(const std::vector<std::vector<at::Tensor>>& lists,
                                     std::string_view argument);
-// No tensors but at the root.
+// Throws if a rank other than the root passes tensors.
 void none_away_from_root(bool is_empty, std::string_view argument);
 
-// Tensors of one type, one for each rank, as one vector: where they lie, if they do one after the
-// other, else a copy of it.
+// Tensors of one type, one per rank, as one vector. If they lie one after another in memory, the
+// vector is that memory; otherwise it is a copy.
 class Row {
  public:
-  // Of that many tensors, of the type of `like`. Throws what is not so.
+  // Throws unless `parts` has `ranks` tensors, each of the type of `like`.
   Row(std::vector<at::Tensor> parts, std::size_t ranks, const at::Tensor& like,
       std::string_view argument);
 
   void* data() const { return whole_.data; }
-  // Elements of each, and whether all have as many.
+  // The number of elements of each tensor, and whether all these numbers are equal.
   const std::vector<std::size_t>& counts() const { return counts_; }
   bool is_even() const { return is_even_; }
 
-  // Where it is a copy: what the tensors hold, or back to them.
+  // Copy the tensors into the vector, and the vector into the tensors. No effect without a copy.
   void bring_together() const;
   void hand_out() const;
 
@@ -61,19 +63,21 @@ class Row {
   std::vector<std::size_t> counts_;
   bool is_even_ = true;
   Elements whole_;
-  at::Tensor copy_;  // of them all; none where they lie one after the other
+  at::Tensor copy_;  // of all tensors; undefined if they lie one after another
 };
 
-// An all-to-all in which each rank knows only what it sends and receives itself, as PyTorch's do;
-// the engine's ranks know all counts before they begin.
+// In PyTorch's all-to-all each rank knows only the counts that it sends and receives; the engine's
+// all-to-all needs all counts on all ranks before it begins.
 
-// Elements that this rank sends to each one, and receives from each one, block after block.
+// The number of elements that this rank sends to each rank, and receives from each rank. Blocks lie
+// one after another in memory.
 struct OwnCounts {
   std::vector<std::size_t> sent, received;
 };
 
-// `call` has no counts. Ranks first tell each other theirs. Throws an Error; what two ranks
-// disagree on is invalid_argument on all of them, names both, and the communicator goes on.
+// Gathers all ranks' counts, then runs `call`; its own counts are ignored. Throws an Error. If
+// two ranks disagree on a count, all ranks throw invalid_argument, which names both ranks, and the
+// communicator stays usable.
 void all_to_all(Member& me, Call call, const OwnCounts& own);
 
 }  // namespace rankine::torch_backend
