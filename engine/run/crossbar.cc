@@ -55,13 +55,13 @@ void Crossbar::depend_no_more() {
 }
 
 void Crossbar::depend_on(Crossbar& above, bool both_ways, std::string who) {
-  // Whoever is told of an end looks at these.
+  // Threads that tell of an end read these members.
   who_ = std::move(who);
   above_ = &above;
   ends_above_ = both_ways;
   above.dependents_.add(*this);
-  // It may have ended before it knew of us. Sequentially consistent: pairs with abort(), which
-  // looks for us after it has said so.
+  // `above` may have ended before add(). Sequentially consistent: pairs with abort(), which looks
+  // for dependents after it has set aborted_.
   if (above.aborted_.load(std::memory_order_seq_cst)) abort(told_below(above.reason()));
 }
 
@@ -74,8 +74,8 @@ bool Crossbar::follow_above() {
 
 void Crossbar::ring(Rank r, bool abort) noexcept {
   Atomic<std::uint32_t>& word = bell(r).word;
-  // Read-modify-writes only: a ring and an abort never undo one another. Release: pairs with the
-  // acquire loads in wait_long().
+  // Read-modify-writes only, so that a ring and an abort never undo each other. Release: pairs with
+  // the acquire loads in wait_long().
   if (abort) {
     word.fetch_or(1, std::memory_order_release);
   } else {
@@ -86,8 +86,8 @@ void Crossbar::ring(Rank r, bool abort) noexcept {
 
 void Crossbar::wake_parked_on(const Atomic<std::uint32_t>& word) {
   for (Rank r = 0; r < ranks_; ++r) {
-    // Relaxed: whoever made us look is seen with its count (announce()). One that parks later than
-    // this look has its own look at the word still before it.
+    // Relaxed: the count that made us look (announce()) orders this load after the parked rank's
+    // store. A rank that parks after this load checks the word once more before it sleeps.
     if (bell(r).parked_on.load(std::memory_order_relaxed) == &word) ring(r, false);
   }
 }
@@ -99,7 +99,7 @@ void Crossbar::tell_dependents(const Status& reason) const {
 void Crossbar::end_downwards(Status reason) {
   bool over = false;
   {
-    // Whoever asks for the reason waits for the lock, and so finds it.
+    // reason() takes this lock, so it finds the text.
     const std::lock_guard lock(reason_mutex_);
     // Sequentially consistent: pairs with aborted() and begin().
     if (aborted_.compare_exchange_strong(over, true, std::memory_order_seq_cst)) {
@@ -136,8 +136,8 @@ void Crossbar::abort_now() noexcept {
 Status Crossbar::reason() const {
   Status why = own_reason();
   if (!aborted()) return why;
-  // The thread that ended this may not have come to the dependents yet. A rank that knows of the
-  // end may call on one of them next, so it tells them itself.
+  // The thread that ended this crossbar may not have told the dependents yet. A rank that knows of
+  // the end may call one of them next, so this thread tells them too.
   tell_dependents(why);
   if (above_ != nullptr && ends_above_) {
     above_->abort(told_above(who_, why));
@@ -149,7 +149,7 @@ Status Crossbar::own_reason() const {
   const std::lock_guard lock(reason_mutex_);
   if (!reason_.ok()) return reason_;
   if (processes_ != nullptr) return processes_->why();
-  // A signal handler has nowhere to leave a text.
+  // A signal handler cannot store a text.
   return make_error(Code::aborted, [] { return "abort() was called"; });
 }
 
@@ -171,7 +171,7 @@ bool Crossbar::has_left(Rank r) {
 
 bool Crossbar::is_written_over(Rank r) {
   if (processes_ == nullptr) return false;
-  constexpr int kMostThreadId = 1 << 22;  // of the kernel
+  constexpr int kMostThreadId = 1 << 22;  // the kernel's limit
   const int thread = record(r).thread.load(std::memory_order_relaxed);
   const Rank next = bell(r).waits_for.load(std::memory_order_relaxed);
   return (thread != kPutDown && (thread < 0 || thread > kMostThreadId)) || next < -1 ||
@@ -180,13 +180,13 @@ bool Crossbar::is_written_over(Rank r) {
 
 bool Crossbar::is_lost(Rank r) {
   if (process_has_ended(r)) return true;
-  // Of a thread that has ended between calls another one may play the rank.
+  // A thread may end between calls, and another thread may then play the rank.
   const CallRecord& made = record(r);
   const auto number = made.number.load(std::memory_order_relaxed);
   if (!made.inside.load(std::memory_order_relaxed) || !has_ended(r)) return false;
-  // Not one that came out of it while we looked, nor one that went on with another thread: what a
-  // thread stored is visible once the kernel says that it has ended. Relaxed: x86 keeps the order
-  // of a new call's number and `inside`.
+  // Exclude a rank that left the call while we looked or that went on with another thread: once the
+  // kernel says that a thread has ended, its stores are visible. Relaxed: x86 keeps the order of a
+  // new call's number and `inside`.
   return made.inside.load(std::memory_order_relaxed) &&
          made.number.load(std::memory_order_relaxed) == number;
 }
@@ -203,21 +203,21 @@ bool Crossbar::is_abandoned(Rank r, Rank waiter) {
   const int thread = made.thread.load(std::memory_order_relaxed);
   if (thread == 0 || its.first_caller.load(std::memory_order_relaxed) != thread) return false;
   if (!has_ended(r)) return false;
-  // Not a rank that another thread has gone on with while we looked: as in is_lost().
+  // Exclude a rank that another thread resumed while we looked, as in is_lost().
   return !made.inside.load(std::memory_order_relaxed) &&
          made.number.load(std::memory_order_relaxed) == number;
 }
 
 void Crossbar::wait_until_quiet(Rank r, bool lends) {
   if (processes_ != nullptr && !lends) return;
-  // Pairs with begin(): who began without a look is seen here.
+  // Pairs with begin(): a rank that began without seeing the abort is seen here.
   if (!strict_) barrier_everywhere(threads());
   const std::int64_t until = now_ns() + kQuietNs;
-  std::int64_t pause_ns = 20'000;  // longer and longer: many ranks may wait for a stopped one
+  std::int64_t pause_ns = 20'000;  // grows: many ranks may wait for one stopped rank
   for (Rank q = 0; q < ranks_; ++q) {
     if (q == r) continue;
-    // Not for calls that were put down, to which nobody comes back now; nor for ranks that we play
-    // ourselves: they go on when we do.
+    // Ignore put-down calls, which no thread resumes now, and ranks that this thread plays: they go
+    // on only when this thread does.
     const auto is_at_it = [&] {
       // Sequentially consistent: pairs with begin() in strict mode; acquire: with end().
       if (!record(q).inside.load(std::memory_order_seq_cst)) return false;
@@ -233,8 +233,8 @@ void Crossbar::wait_until_quiet(Rank r, bool lends) {
 
 void Crossbar::leave(Rank r) {
   bell(r).left.store(true, std::memory_order_release);  // pairs with has_left()
-  // Whoever is awake looks when its bell has changed. Who sleeps and waits for this rank is counted
-  // as with any word of ours; there is hardly ever one, and a wake-up for each rank costs.
+  // A rank that is awake looks when its bell changes. A rank that sleeps until this rank's word
+  // changes is in the parked count; there is hardly ever one, and a wake-up per rank is expensive.
   for (Rank q = 0; q < ranks_; ++q) bell(q).word.fetch_add(2, std::memory_order_release);
   if (!is_parked_on(r)) return;
   for (Rank q = 0; q < ranks_; ++q) futex_wake_all(bell(q).word, threads());
@@ -262,8 +262,8 @@ Crossbar::State Crossbar::state_of(Rank r) {
   const Rank next = bell(r).waits_for.load(std::memory_order_relaxed);
   const std::string name = "rank " + std::to_string(r);
   if (is_written_over(r)) {
-    return {"what " + name + "'s process " + std::to_string(processes_->process_of(r)) +
-            " shares has been written over by a program"};
+    return {"the shared memory of " + name + "'s process " +
+            std::to_string(processes_->process_of(r)) + " has been overwritten by a program"};
   }
   const std::string calls = counted(number, "call");
   if (has_left(r)) {

@@ -1,7 +1,6 @@
-// Who ends when something ends: the communicators that were split from one.
-//
-// tell() may run in a signal handler, so it takes no lock: it finds those to be told in slots that
-// are never moved. Who leaves empties its slot and waits until nobody is telling any more.
+// The crossbar is the shared state of a communicator's ranks: progress counters, buffer addresses,
+// call records, futex bells and the way to abort. This header also holds its parts: the list of
+// dependent communicators, the record of slow waits, and the interface to ranks that are processes.
 #pragma once
 
 #include <array>
@@ -25,6 +24,10 @@
 #include "engine/run/staging_stores.h"
 
 namespace rankine {
+// Dependents is the list of communicators that end when this one does: its splits.
+//
+// tell() may run in a signal handler, so it takes no lock: dependents stand in slots that never
+// move. remove() empties the slot and then waits until no thread is inside tell().
 
 template <class Dependent>
 class Dependents {
@@ -39,8 +42,8 @@ class Dependents {
   Dependents(const Dependents&) = delete;
   Dependents& operator=(const Dependents&) = delete;
 
-  // It is told from now on: whoever looks afterwards, sequentially consistent, for what is said
-  // before tell() finds it, or it is told. May throw std::bad_alloc.
+  // From now on tell() reaches `one`. A caller that looks (sequentially consistent) after add() for
+  // a state set before tell() either sees that state or is told. May throw std::bad_alloc.
   void add(Dependent& one) {
     const std::lock_guard lock(changing_);
     for (Chunk* chunk = &first_;;) {
@@ -53,13 +56,14 @@ class Dependents {
       if (next == nullptr) {
         next = new Chunk;
         will_write(next, sizeof(Chunk));
-        chunk->next.store(next, std::memory_order_seq_cst);  // as the slot's
+        // pairs with tell(), as the slot's store does
+        chunk->next.store(next, std::memory_order_seq_cst);
       }
       chunk = next;
     }
   }
 
-  // When this returns it is not told anything, and will not be.
+  // After this returns, tell() no longer reaches `one`.
   void remove(Dependent& one) noexcept {
     {
       const std::lock_guard lock(changing_);
@@ -71,7 +75,7 @@ class Dependents {
         }
       }
     }
-    // Whoever began to tell before the store above may have found it; who begins later does not.
+    // A tell() that began before the store above may have found `one`; a later tell() does not.
     while (telling_.load(std::memory_order_seq_cst) != 0) sleep_ns(1'000);
   }
 
@@ -100,33 +104,33 @@ class Dependents {
   Atomic<int> telling_{0};
 };
 
-// The waits of one rank that took so long that it parked, the last kWaits of them: in which call
-// and round, for whom, from when until when, and how they ended. For flight records.
+// SlowWaits records the last kWaits waits of one rank that were long enough to park: call, round,
+// peer, begin, end and outcome. It is for flight records.
 //
-// Written by the rank on the slow side of waiting only, where it is about to sleep anyway; read by
-// anybody, who may find a wait half written while the rank is at work. Plain std::atomic: nothing
-// depends on what stands here, so there is nothing for the model checker to explore.
+// Only the rank writes it, on the slow side of waiting, where it is about to sleep anyway. Any
+// thread may read it, and may find a half-written wait while the rank is at work. Plain
+// std::atomic: no decision depends on these values, so the model checker has nothing to explore.
 
 struct SlowWait {
   enum class End : std::uint8_t {
-    none,      // it goes on
-    came,      // what it was for
-    deadline,  // passed
+    none,      // the wait goes on
+    came,      // the word reached its value
+    deadline,  // the deadline passed
     lost,      // the peer had left, or its thread had ended
-    mismatch,  // the peer called something else
-    aborted,   // somebody ended the communicator
+    mismatch,  // the peer made a different call
+    aborted,   // the communicator was aborted
   };
   std::uint64_t call = 0;  // as in CallRecord
   Rank peer = 0;
   int round = 0;                          // as in Op
-  std::int64_t begin_ns = 0, end_ns = 0;  // of the monotonic clock; 0: it goes on
+  std::int64_t begin_ns = 0, end_ns = 0;  // monotonic clock; end_ns 0: the wait goes on
   End end = End::none;
 };
 
 constexpr std::string_view name_of(SlowWait::End end) {
   constexpr std::string_view kNames[] = {"none", "came", "deadline", "lost", "mismatch", "aborted"};
   const auto i = static_cast<std::size_t>(end);
-  return i < std::size(kNames) ? kNames[i] : "?";  // memory that processes share may say anything
+  return i < std::size(kNames) ? kNames[i] : "?";  // shared memory may hold any value
 }
 
 class alignas(64) SlowWaits {
@@ -144,7 +148,7 @@ class alignas(64) SlowWaits {
     cell.end.store(SlowWait::End::none, std::memory_order_relaxed);
     begun_.store(n + 1, std::memory_order_release);  // pairs with last()
   }
-  // The wait that began last has ended.
+  // Ends the wait that began last.
   void end(SlowWait::End how, std::int64_t now) noexcept {
     Cell& cell = cells_[(begun_.load(std::memory_order_relaxed) - 1) % kWaits];
     cell.end_ns.store(now, std::memory_order_relaxed);
@@ -178,87 +182,90 @@ class alignas(64) SlowWaits {
   Cell cells_[kWaits];
 };
 
-// Where ranks are processes: what a crossbar needs of them beside the lines of all ranks, which lie
-// in memory that all of them have at the same address.
+// RankProcesses is the interface that a crossbar needs when ranks are processes. The lines of all
+// ranks lie in memory that all processes map at the same address.
 //
-// Such a crossbar runs barriers on the threads of all registered processes, wakes by futexes of the
-// whole machine, and says why it has ended through here, since a Status is its process's own.
+// Such a crossbar runs barriers on the threads of all registered processes, wakes with machine-wide
+// futexes, and reports the reason for its end through this interface, because a Status belongs to
+// one process.
 //
-// Everything here is for the slow side of waiting and for the end, but for aborted() and
-// have_barriers(), which are asked for once. Thread-safe.
+// The members are called on the slow side of waiting and at the end, except aborted() and
+// have_barriers(), which the crossbar calls once. Thread-safe.
 
 class RankProcesses {
  public:
   virtual ~RankProcesses() = default;
 
-  // Whether that rank is played by this process.
+  // True if this process plays rank r.
   virtual bool is_here(Rank r) const noexcept = 0;
-  // Whether this process makes what that rank shares as it is at first.
+  // True if this process initialises rank r's shared memory.
   virtual bool sets_up(Rank r) const noexcept = 0;
   virtual int process_of(Rank r) const noexcept = 0;
-  // Whether that rank's process, another one, has ended or become another program. A microsecond.
+  // True if rank r's process, not this one, has ended or has become another program. Takes 1 us.
   virtual bool has_ended(Rank r) const noexcept = 0;
-  // The name of an algorithm that a rank has written down as an address in memory of all: this
-  // process's own copy of it. nullptr: no algorithm has that name there.
+  // This process's own copy of an algorithm name that a rank stored as an address in shared memory.
+  // nullptr: unknown name.
   virtual const char* known_name(const char* said) const noexcept = 0;
-  // Whether that rank has said that it takes part no more, elsewhere than on its bell here.
+  // True if rank r has left, as said in a place other than its bell here.
   virtual bool has_left(Rank r) const noexcept = 0;
 
-  // Whether membarrier of all processes reaches each of these: the same in all of them.
+  // True if membarrier of all processes reaches each of these processes. All processes get one
+  // answer.
   virtual bool have_barriers() const noexcept = 0;
 
-  // In memory of all, zeroed at first.
+  // In shared memory, zeroed at first.
   virtual Atomic<bool>& aborted() const noexcept = 0;
   virtual SlowWaits* slow_waits() const noexcept = 0;  // by rank
 
-  // By whoever has set aborted(), once. Async-signal-safe.
+  // Called once, by the thread that set aborted(). Async-signal-safe.
   virtual void say_why(Code code, const char* text) noexcept = 0;
-  // What that was: waits for it a little, since its process may have ended before it could say.
+  // The text given to say_why(). Waits a little for it: the process may end before it says why.
   virtual Status why() const noexcept = 0;
 };
 
-// What the ranks of a communicator share: who has come how far, who waits for whom, and the way to
-// end it all. One cache line per rank and purpose, each with a single writer.
+// The crossbar holds the shared state of a communicator's ranks: their progress, their waits, and
+// the abort. Each rank has one cache line per purpose, and each line has a single writer.
 //
 // Words that ranks wait for (progress counters, message flags, credits) are 32-bit counters that
-// only grow, modulo 2^32; a wait is "until the word has reached a value". The writer of a word is
-// one rank, its *owner*; waiting for it goes through wait_until() in wait.h.
+// only grow, modulo 2^32; a wait is "until the word has reached a value". One rank writes a word:
+// its *owner*. wait_until() in wait.h waits for a word.
 //
-// Parking. A rank that has waited long parks on its own *bell*, a futex word that everybody may
-// ring. It first adds itself to the owner's `parked` count; whoever publishes looks at its own
-// count afterwards (announce()) and rings the bells of those parked on that word. The bell's lowest
-// bit says "aborted", so the count and the abort are one word and no abort can be slept through.
+// Parking. A rank that has waited long parks on its own *bell*, a futex word that any thread may
+// ring. It first adds itself to the owner's `parked` count. A publisher looks at its own count
+// after its store (announce()) and rings the bells of the ranks parked on that word. The bell's
+// lowest bit says "aborted", so the count and the abort are one word, and no rank sleeps through an
+// abort.
 //
-// Between publishing and looking, and between parking and looking again, stands a full barrier: the
-// parked side calls membarrier(2), which runs it on all cores, so that publishers pay for a plain
-// store and a plain load. Where the kernel refuses membarrier, publishers use a read-modify-write
-// of their `parked` count instead (strict mode). Both sides' order is then that of the count
-// itself.
+// A full barrier stands between publishing and looking, and between parking and looking again. The
+// parked side calls membarrier(2), which runs the barrier on all cores, so publishers pay only for
+// a plain store and a plain load. If the kernel refuses membarrier, publishers use a
+// read-modify-write of their `parked` count instead (strict mode). The count itself then orders
+// both sides.
 
-// Has a counter that may wrap reached a value? True for the next 2^31 values.
+// True if a counter that may wrap has reached a value: true for the next 2^31 values.
 constexpr bool reached(std::uint32_t counter, std::uint32_t value) {
   return static_cast<std::int32_t>(counter - value) >= 0;
 }
 
-// A counter with one writer on a line of its own.
+// A counter with one writer, on its own line.
 struct alignas(kCacheLine) Counter {
   Atomic<std::uint32_t> value{0};
 };
 
-// What a rank offers to the others for the call that it is in. Written by its owner, before
-// anything else of the call is published: the buffers on every transport, the rest on the direct
-// one.
+// Entry is the data that a rank offers to the others for its current call. Its owner writes it
+// before it publishes anything else of the call: the buffers on every transport, the rest on the
+// direct one.
 struct alignas(kCacheLine) Entry {
-  Atomic<std::uint32_t> call{0};  // number of the call; release, pairs with wait_entry's acquire
-  // Relaxed, these come with `call`. The base of this rank's progress in the call: it differs from
-  // ours if the rank came here by other calls. A rank that is in another collective than its peers
-  // may go on to its next call while they look: only where this is their own are the addresses for
-  // them.
+  Atomic<std::uint32_t> call{0};  // call number; release, pairs with wait_entry's acquire
+  // Relaxed: `call` publishes these. `base` is this rank's progress base in the call; it differs
+  // from a peer's if the two ranks made different calls before. A rank that is in another
+  // collective than its peers may go on to its next call while they look: the addresses are for a
+  // peer only if `base` equals the peer's own.
   Atomic<std::uint32_t> base{0};
   Atomic<std::uint64_t> fingerprint{0};
   std::byte* scratch = nullptr;
-  // What the user gave, of a call and the one before: a peer that is in that one still can see
-  // whether it shares buffers with this rank.
+  // The user's buffers of this call and of the previous one. A peer that is still in the previous
+  // call can check if it shares buffers with this rank.
   struct Buffers {
     Atomic<std::byte*> input{nullptr}, output{nullptr};
   };
@@ -268,23 +275,24 @@ struct alignas(kCacheLine) Entry {
 };
 static_assert(sizeof(Entry) == kCacheLine);
 
-// What a rank last called, for reports. Relaxed (but for `number` and `inside`): read only to
-// explain an error.
+// CallRecord describes the last calls of a rank, for reports. Relaxed (except `number` and
+// `inside`): read only to explain an error.
 struct alignas(kCacheLine) CallRecord {
-  // A call, and the one before: a peer that waits in that one still finds out what it was here.
+  // One entry for this call and one for the previous: a peer that waits in the previous call still
+  // finds its description.
   struct What {
     Atomic<std::uint64_t> fingerprint{0};
     Atomic<std::uint64_t> count{0};
-    Atomic<const char*> algorithm{nullptr};  // a string that all ranks reach
+    Atomic<const char*> algorithm{nullptr};  // a string that all ranks can read
   };
   Atomic<std::uint64_t> number{0};  // calls begun
   What what[2];
-  Atomic<bool> inside{false};  // a call, in which it may read the others' memory
-  Atomic<int> thread{0};       // that makes them: its id in the kernel
+  Atomic<bool> inside{false};  // in a call, where it may read the others' memory
+  Atomic<int> thread{0};       // kernel id of the thread that makes the calls
 
   What& of(std::uint64_t call) { return what[call & 1]; }
 
-  // The rank is about to make this call.
+  // Records the call that the rank is about to make.
   void announce(std::uint64_t call, std::uint64_t print, std::uint64_t elements, const char* name) {
     What& mine = of(call);
     mine.fingerprint.store(print, std::memory_order_relaxed);
@@ -296,18 +304,18 @@ struct alignas(kCacheLine) CallRecord {
 };
 static_assert(sizeof(CallRecord) == kCacheLine);
 
-// The slow side of waiting: touched only by ranks that wait long and those who wake them.
+// Bell is the slow side of waiting: only ranks that wait long and their wakers touch it.
 struct alignas(kCacheLine) Bell {
-  Atomic<std::uint32_t> word{0};  // futex. Bit 0: aborted; above it: how often it rang
-  Atomic<bool> left{false};       // this rank takes part no more
-  Atomic<int> waits_for{-1};      // for reports: peer and round of a wait that takes long
+  Atomic<std::uint32_t> word{0};  // futex. Bit 0: aborted; above it: number of rings
+  Atomic<bool> left{false};       // this rank has left
+  Atomic<int> waits_for{-1};      // for reports: peer and round of a long wait
   Atomic<int> waits_in_round{0};
   Atomic<const Atomic<std::uint32_t>*> parked_on{nullptr};
-  // Ids of threads, compared with others only (relaxed): the thread that made the rank's first call
-  // and the thread that made its member; 0: none yet.
+  // Thread ids, only compared (relaxed): the thread that made the rank's first call and the thread
+  // that made its member; 0: none yet.
   Atomic<int> first_caller{0};
   Atomic<int> made_by{0};
-  // For reports: the most messages that this rank has had in flight. Relaxed; it alone writes them.
+  // For reports: this rank's maximum number of messages in flight. Relaxed; only this rank writes.
   Atomic<int> most_sent{0}, most_received{0};
 };
 static_assert(sizeof(Bell) == kCacheLine);
@@ -327,26 +335,27 @@ struct RankLines {
 };
 static_assert(sizeof(RankLines) == 6 * kCacheLine && std::is_trivially_destructible_v<RankLines>);
 
-// Memory for the lines of all ranks, those of rank r at base + r * stride. Zeroed, aligned to a
-// cache line; the caller's, for as long as the crossbar lives.
+// Memory for the lines of all ranks; rank r's lines are at base + r * stride. Zeroed, aligned to a
+// cache line. The caller owns it and must keep it as long as the crossbar lives.
 struct LinesMemory {
-  std::byte* base = nullptr;  // nullptr: the crossbar takes its own
+  std::byte* base = nullptr;  // nullptr: the crossbar allocates its own
   std::size_t stride = sizeof(RankLines);
 };
 
-// How many of the process's threads play ranks, and what waiting costs where they outnumber the
-// cores: for ranks that would spin if they were alone.
+// The number of the process's threads that play ranks, and the wait policy when they outnumber the
+// cores. For ranks that would spin otherwise.
 struct Crowd {
-  const Atomic<int>* threads = nullptr;  // nullptr: nobody counts
+  const Atomic<int>* threads = nullptr;  // nullptr: threads are not counted
   int cpus = 0;
-  WaitPolicy policy;  // in a crowd
+  WaitPolicy policy;  // when threads outnumber cpus
 };
 
 class Crossbar {
  public:
-  // strict: do without membarrier; none: where the kernel refuses it to any of them. processes: where ranks are
-  // not threads of this one; then each has a crossbar of its own, of which these and the lines, of
-  // each rank made by who sets it up, are what all share.
+  // `strict`: true does without membarrier; nullopt chooses strict if the kernel refuses
+  // membarrier. `processes`: given if ranks are processes. Each process then has its own crossbar;
+  // `processes` and the lines are shared, and each rank's lines are initialised where sets_up() is
+  // true.
   Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns,
            std::optional<bool> strict = std::nullopt, LinesMemory lines = {}, Crowd crowd = {},
            RankProcesses* processes = nullptr);
@@ -354,9 +363,9 @@ class Crossbar {
   Crossbar& operator=(const Crossbar&) = delete;
 
   int ranks() const { return ranks_; }
-  // In force now: crowds come and go.
+  // The policy in force now; it changes with the number of threads.
   const WaitPolicy& policy() const {
-    // Relaxed: a number, for a choice that is right sooner or later.
+    // Relaxed: an old number only delays the right choice.
     if (crowd_.threads == nullptr || crowd_.threads->load(std::memory_order_relaxed) <= crowd_.cpus)
         [[likely]] {
       return policy_;
@@ -377,40 +386,41 @@ class Crossbar {
   SlowWaits& slow_waits(Rank r) { return slow_waits_[index(r)]; }
   const SlowWaits& slow_waits(Rank r) const { return slow_waits_[index(r)]; }
 
-  // To be called by the owner of `word` after it has stored to it. Wakes whoever is parked on it.
+  // Called by the owner of `word` after its store. Wakes every rank parked on the word.
   void announce(Rank owner, const Atomic<std::uint32_t>& word) {
     if (is_parked_on(owner)) [[unlikely]]
       wake_parked_on(word);
   }
 
-  // Ends the communicator: every wait of every rank returns, now and for ever. The first reason
-  // counts. From any thread.
+  // Ends the communicator: every wait of every rank returns, now and later. The first reason
+  // counts. Callable from any thread.
   void abort(Status reason);
-  // The same with Code::aborted; async-signal-safe: neither locks nor allocates.
+  // abort() with Code::aborted. Async-signal-safe: neither locks nor allocates.
   void abort_now() noexcept;
-  // From now on it ends when `above` does, and where `both_ways`, that when this does. `who` these
-  // ranks are there: "ranks 0 and 2". Once, before anybody uses it; `above` must outlive it. May
-  // throw std::bad_alloc.
+  // From now on this crossbar ends when `above` does; if `both_ways`, `above` also ends when this
+  // one does. `who` names these ranks in `above`: "ranks 0 and 2". Called once, before any use;
+  // `above` must outlive this crossbar. May throw std::bad_alloc.
   void depend_on(Crossbar& above, bool both_ways, std::string who);
-  // Where ranks are processes, whoever ends what this depends on may not know of this: for those
-  // who begin or wait. True: this has ended.
+  // If ranks are processes, the process that ends `above` may not know this crossbar: ranks that
+  // begin or wait call this to follow the end. True: this crossbar has ended.
   bool follow_above();
-  // It is told nothing any more; where it depended on something, before that may go.
+  // Ends depend_on(): `above` no longer tells this crossbar. Must be called before `above` is
+  // destroyed.
   void depend_no_more();
   bool aborted() const {
-    // Acquire: pairs with abort(); what its caller did before is visible.
+    // Acquire: pairs with abort(); the aborting thread's earlier writes are visible.
     return aborted_.load(std::memory_order_acquire);
   }
-  // Why it has ended. Whoever has been told finds what depends on this ended as well.
+  // The reason for the end. When it returns, all dependents of this crossbar have ended as well.
   Status reason() const;
 
-  // A rank begins a call, in which it may read the others' memory, and ends it. False: aborted, and
-  // nothing has begun.
+  // begin() opens a call of rank r, in which the rank may read the others' memory; end() closes it.
+  // False: the communicator was aborted, and no call is open.
   bool begin(Rank r) {
     Atomic<bool>& inside = record(r).inside;
     bool over;
-    // The store comes before the look; wait_until_quiet() has it the other way round. As in
-    // announce(), the rare side runs the barrier for both where it can.
+    // The store precedes the load; wait_until_quiet() has the reverse order. As in announce(), the
+    // rare side runs the barrier for both unless the mode is strict.
     if (strict_) {
       inside.store(true, std::memory_order_seq_cst);
       over = aborted_.load(std::memory_order_seq_cst) || (above_ != nullptr && follow_above());
@@ -426,47 +436,50 @@ class Crossbar {
   void end(Rank r) {
     record(r).inside.store(false, std::memory_order_release);  // pairs with wait_until_quiet()
   }
-  // After an abort, for a rank that has ended its call: until nobody else is inside one, so that
-  // its buffers are its caller's again. Every rank that is inside finds out at its next wait. Gives
-  // up after kQuietNs, so that a rank that is stopped inside a call stops nobody else for longer:
-  // should it go on one day, it may still read what the others have brought.
-  // Processes wait only where they have lent others what their callers own.
+  // After an abort, for a rank that has ended its call: waits until all other ranks have left their
+  // calls, so that the rank's buffers belong to its caller again. Every rank inside a call notices
+  // the abort at its next wait. Gives up after kQuietNs, so a rank stopped inside a call holds up
+  // the others no longer; if it ever resumes, it may still read the others' buffers. Processes wait
+  // only if they have lent memory that their callers own.
   void wait_until_quiet(Rank r, bool lends = false);
   static constexpr std::int64_t kQuietNs = 700'000'000;
 
-  // Whether that rank has said that it takes part no more: what it published before is visible.
+  // True if rank r has left. Its earlier publications are then visible.
   bool has_left(Rank r);
-  // Whether memory that processes share says of that rank what no rank writes there.
+  // True if memory shared with rank r's process holds values that no rank writes there.
   bool is_written_over(Rank r);
-  // Whether nothing will come of that rank any more, though it has not said so: its process has
-  // ended, or the thread that made its last call. For a rank that waits for it.
+  // True if rank r will publish nothing more although it has not left: its process has ended, or
+  // the thread that made its last call. For a rank that waits for r.
   bool is_lost(Rank r);
-  // Whether the thread that has made all calls of that rank has ended between two of them, for
-  // `waiter`, which the calling thread plays. Another thread may take the rank over, so it counts
-  // only for a rank that is still played by its own first thread, and not for the thread that made
-  // that rank's member: programs start threads for a step, join them and start new ones.
+  // True if the thread that made all calls of rank r has ended between two calls, as seen by
+  // `waiter`, which the calling thread plays. Another thread may take a rank over, so this is true
+  // only if both ranks are still played by their first threads, and only if the calling thread did
+  // not make r's member: programs start threads for a step, join them and start new ones.
   bool is_abandoned(Rank r, Rank waiter);
-  // That sleep on bells.
+  // The threads that sleep on bells.
   Threads threads() const {
     return processes_ != nullptr ? Threads::of_all_processes : Threads::of_this_process;
   }
 
-  // This rank takes part no more: ranks that wait for it are told (rank_lost).
+  // Rank r leaves: ranks that wait for it fail with rank_lost.
   void leave(Rank r);
-  // While nobody is inside a call; whoever lets ranks begin the next one orders it before that.
+  // Reverses leave(). Call it while no rank is inside a call; the caller orders it before the next
+  // call of any rank.
   void come_back(Rank r);
 
-  // The name of the algorithm of a call, of this rank or another one; nullptr: not known.
+  // The algorithm name of a call of any rank; nullptr: unknown.
   const char* algorithm_of(const CallRecord::What& what) const;
-  // "all_reduce f32 sum (ring, count 1000), call 17", of its last two calls.
+  // Text such as "all_reduce f32 sum (ring, count 1000), call 17". `number`: one of rank r's last
+  // two calls.
   std::string describe_call(Rank r, std::uint64_t number);
-  // What a rank is doing: "rank 0 waits for rank 3 in round 2 of all_reduce (ring), call 17".
+  // State describes a rank: "rank 0 waits for rank 3 in round 2 of all_reduce (ring), call 17".
   struct State {
     std::string text;
-    Rank waits_for = -1;  // -1: nobody
+    Rank waits_for = -1;  // -1: no rank
   };
   State state_of(Rank r);
-  // The same, and of whom it waits for, and so on: "...; rank 3 is in no collective; ..."
+  // state_of(first), then of the rank that it waits for, and so on: "...; rank 3 is in no
+  // collective".
   std::string who_waits_for_whom(Rank first);
 
  private:
@@ -475,23 +488,23 @@ class Crossbar {
     return *reinterpret_cast<RankLines*>(lines_.base + index(r) * lines_.stride);
   }
   bool is_elsewhere(Rank r) const { return processes_ != nullptr && !processes_->is_here(r); }
-  bool process_has_ended(Rank r) const;  // where that is another one
-  bool has_ended(Rank r);                // that, or the thread that made its last call
-  // Whether anybody is parked on a word of this owner, who has stored what would end its wait.
+  bool process_has_ended(Rank r) const;  // false for ranks of this process
+  bool has_ended(Rank r);                // its process, or the thread that made its last call
+  // True if any rank is parked on a word of this owner. The owner has already stored the new value.
   bool is_parked_on(Rank owner) {
     Atomic<std::uint32_t>& count = parked(owner).count;
     // Pairs with Parking's fetch_add.
     if (strict_) return count.fetch_add(0, std::memory_order_acq_rel) != 0;
-    // The compiler must not look before the caller's store; the processor is kept from it by the
-    // membarrier of a parking rank. Relaxed: if that membarrier came before our store, we see all
-    // that the rank did before it; if later, the rank sees our store.
+    // The compiler must not move the load before the caller's store; a parking rank's membarrier
+    // stops the processor from doing so. Relaxed: if that membarrier came before our store, we see
+    // the rank's earlier writes; if later, the rank sees our store.
     compiler_fence();
     return count.load(std::memory_order_relaxed) != 0;
   }
   void wake_parked_on(const Atomic<std::uint32_t>& word);
   void ring(Rank r, bool abort) noexcept;
-  // This ends, and what depends on it: also where it has ended before, since another thread may
-  // still be at the dependents.
+  // Ends this crossbar and its dependents. Tells the dependents even if this crossbar has ended
+  // before, because another thread may still be telling them.
   void end_downwards(Status reason);
   void end_downwards_now() noexcept;
   void tell_dependents(const Status& reason) const;
@@ -501,14 +514,14 @@ class Crossbar {
   const WaitPolicy policy_;
   const std::int64_t timeout_ns_;
   const bool strict_;
-  const std::unique_ptr<RankLines[]> own_lines_;  // where nobody gave us memory
+  const std::unique_ptr<RankLines[]> own_lines_;  // nullptr: the caller gave memory
   const LinesMemory lines_;
   const Crowd crowd_;
   RankProcesses* const processes_;                     // nullptr: ranks are threads of this process
-  const std::unique_ptr<SlowWaits[]> own_slow_waits_;  // likewise
+  const std::unique_ptr<SlowWaits[]> own_slow_waits_;  // nullptr: ranks are processes
   SlowWaits* const slow_waits_;                        // by rank
   Atomic<bool> own_aborted_{false};
-  Atomic<bool>& aborted_;  // that, or the processes'
+  Atomic<bool>& aborted_;  // own_aborted_ or the processes' flag
   mutable Mutex reason_mutex_;
   Status reason_;
   mutable Dependents<Crossbar> dependents_;
@@ -517,26 +530,26 @@ class Crossbar {
   std::string who_;
 };
 
-// A call that was started and waits is put down: no thread is at it, and any may come back to it.
-// A rank's record then says so, where it else names the thread that is at its call.
+// A put-down call was started and waits for later: no thread works on it, and any thread may resume
+// it. CallRecord::thread is then kPutDown instead of a thread id.
 
-// As CallRecord::thread.
+// A value of CallRecord::thread.
 inline constexpr int kPutDown = -1;
 
-// By who is at the call of rank r: no longer. So a thread that ends then takes no call with it, and
-// whoever waits until it is quiet need not wait for this one.
+// The thread that works on rank r's call puts it down. The call then survives the end of that
+// thread, and wait_until_quiet() does not wait for it.
 inline void put_down(Crossbar& crossbar, Rank r) noexcept {
   // Release: pairs with wait_until_quiet().
   crossbar.record(r).thread.store(kPutDown, std::memory_order_release);
 }
 
-// The calling thread goes on with the call of rank r; who has just begun it is at it already.
-// False: aborted, and other ranks' buffers may be gone.
+// The calling thread resumes the put-down call of rank r; a call that has just begun needs no
+// resuming. False: aborted, and other ranks' buffers may be gone.
 inline bool come_back_to(Crossbar& crossbar, Rank r) noexcept {
   auto& thread = crossbar.record(r).thread;
-  // Relaxed: written only by who is at the rank's calls, one at a time.
+  // Relaxed: only the one thread that works on the rank's calls writes it.
   if (thread.load(std::memory_order_relaxed) != kPutDown) return true;
-  // Relaxed: begin() orders it before its look, as what it stores itself.
+  // Relaxed: begin() orders this store, as its own, before its load.
   thread.store(thread_id(), std::memory_order_relaxed);
   return crossbar.begin(r);
 }

@@ -63,8 +63,8 @@ std::string difference(const Called& one, const Called& other) {
                std::string(name_of(b.transport())));
   }
   return say(
-      "a count, a parameter, the order, the rows of an epilogue or the tag (of tensors in buckets: "
-      "a shape; of a split: its options)",
+      "a count, a parameter, the order, the rows of an epilogue or the tag (tensors in buckets: a "
+      "shape; split: an option)",
       "one", "another");
 }
 

@@ -1,5 +1,6 @@
-// What a call is, in 64 bits: ranks whose calls disagree find out before they touch each other's
-// memory. Every field but the count (16 bits of a hash) can be read back for the error's text.
+// A fingerprint describes a call in 64 bits, so that ranks whose calls differ detect it before they
+// touch each other's memory. Every field except the count (20 bits of a hash) can be read back for
+// the error's text. A mark does this for a rank's buffers in 16 bits.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +36,7 @@ struct Fingerprint {
   }
 };
 
-// Fields other than the call number, which with_call() adds per call.
+// All fields except the call number, which with_call() adds per call.
 Fingerprint make_fingerprint(Collective collective, DataType type, ReduceOp op, bool in_place,
                              Transport transport, int root, int algorithm,
                              std::uint64_t count_hash);
@@ -44,31 +45,30 @@ inline Fingerprint with_call(Fingerprint print, std::uint32_t call) {
   return {print.bits | static_cast<std::uint64_t>(call & 0xff) << 36};
 }
 
-// With what else ranks must agree on, if that is not 0 (CallOptions::tag).
+// Mixes in a further value on which ranks must agree, if not 0 (CallOptions::tag).
 inline Fingerprint with_tag(Fingerprint print, std::uint64_t tag) {
   return {print.bits ^ (tag * kSplitMixStep) >> 44 << 44};
 }
 
 std::string describe(Fingerprint print);  // "all_reduce f32 sum"
 
-// A call as one rank makes it.
+// One rank's call.
 struct Called {
   Fingerprint print;
   Rank rank = 0;
   std::uint64_t count = 0;
-  const char* algorithm = nullptr;  // its name; nullptr: not known
+  const char* algorithm = nullptr;  // name; nullptr: unknown
 };
 
 // The first field in which two calls differ: "operation is sum at rank 0 and max at rank 3".
 std::string difference(const Called& a, const Called& b);
 
-// The memory that a rank brings to a call and gets from it, and when two ranks may not bring what
-// they do: an output belongs to its rank alone, so it overlaps with no buffer of another one.
-// Inputs may be shared, since nobody stores there.
+// The buffers that a rank brings to a call. An output belongs to its rank alone, so it must not
+// overlap any buffer of another rank. Inputs may be shared, since no rank stores there.
 
 struct Buffer {
   const std::byte* begin = nullptr;
-  std::size_t bytes = 0;  // none: it overlaps with nothing, wherever it begins
+  std::size_t bytes = 0;  // 0: overlaps with nothing, wherever it begins
 };
 
 inline bool overlap(const Buffer& a, const Buffer& b) noexcept {
@@ -83,23 +83,23 @@ struct RankBuffers {
   Buffer in, out;
 };
 
-// Whether two ranks bring what they may not.
+// True if two ranks' buffers overlap in a forbidden way.
 inline bool share(const RankBuffers& a, const RankBuffers& b) noexcept {
   return overlap(a.out, b.out) || overlap(a.out, b.in) || overlap(a.in, b.out);
 }
 
-// Of a rank's buffers, as much as fits into the header of a small message: a hash of where its
-// output begins or, where it gets nothing, its input. Marks that agree are a suspicion and no more;
-// keeps_apart() in sharing.h then looks at the addresses.
+// A hash of the start of a rank's output or, if it has none, of its input; small enough for the
+// header of a small message. Equal marks are only a suspicion; keeps_apart() in wait.h then
+// compares the addresses.
 struct Mark {
   std::uint16_t bits = 0;  // odd: of an output
 };
-// What a rank compares the others' marks with.
+// The values with which a rank compares the others' marks.
 struct Marks {
   static constexpr std::uint32_t kNone = 0x10000;
   Mark own;
-  std::uint32_t output = kNone;  // of a rank that brings or gets our output
-  std::uint32_t input = kNone;   // of one that gets what we bring
+  std::uint32_t output = kNone;  // mark of a rank that brings or gets our output
+  std::uint32_t input = kNone;   // mark of a rank with our input as its output
   bool suspect(Mark theirs) const noexcept {
     return (theirs.bits | 1U) == output || theirs.bits == input;
   }

@@ -1,9 +1,9 @@
-// What every rank has called lately, for whoever asks afterwards: the last kCalls calls per rank,
-// by their fingerprints, and with times when they began and ended.
+// FlightRecorder keeps the last kCalls calls of every rank for later reports: their fingerprints
+// and, optionally, their begin and end times.
 //
-// The price in a call is one store, of eight bytes into a line that nobody else writes; with times
-// two readings of the clock more. Written by the rank, read by anybody: what is read while ranks
-// are at work may be a call behind.
+// A call pays one store of eight bytes into a line that no other rank writes; times add two clock
+// readings. The rank writes; any thread may read, and may see a record one call old while ranks are
+// at work.
 #pragma once
 
 #include <array>
@@ -23,8 +23,8 @@ class FlightRecorder {
  public:
   static constexpr std::uint64_t kCalls = 1024;
 
-  // memory: zeroes, kBytesPerRank for each rank at so many bytes from the one before, where ranks
-  // are processes that share it; nullptr: the recorder takes its own.
+  // memory: for ranks that are processes, zeroed shared memory with kBytesPerRank bytes per rank,
+  // `stride` bytes apart; nullptr: the recorder allocates its own.
   FlightRecorder(int ranks, bool times, std::byte* memory = nullptr, std::size_t stride = 0)
       : tracks_(static_cast<std::size_t>(ranks)) {
     for (Track& track : tracks_) {
@@ -41,7 +41,7 @@ class FlightRecorder {
     }
   }
 
-  // Rank r begins its call of that number, from 1; its thread only.
+  // Rank r begins the call with that number, from 1. Called on the rank's thread only.
   void begin(Rank r, std::uint64_t number, std::uint64_t fingerprint) noexcept {
     Track& track = track_of(r);
     (*track.fingerprints)[number % kCalls].store(fingerprint, std::memory_order_relaxed);
@@ -59,9 +59,9 @@ class FlightRecorder {
   struct Call {
     std::uint64_t number = 0;
     Fingerprint fingerprint;
-    std::int64_t begin_ns = 0, end_ns = 0;  // of the monotonic clock; 0: not recorded, or not ended
+    std::int64_t begin_ns = 0, end_ns = 0;  // monotonic clock; 0: not recorded, or not ended
   };
-  // The last calls of rank r, of which it has begun `begun`, oldest first.
+  // The last calls of rank r, oldest first. `begun`: the number of calls that it has begun.
   std::vector<Call> last_calls(Rank r, std::uint64_t begun) const {
     const Track& track = tracks_[static_cast<std::size_t>(r)];
     std::vector<Call> out;

@@ -1,5 +1,5 @@
-// The hot loop: walks a rank's ops. It knows ops, words and addresses; no schedule and no
-// algorithm.
+// interpret() is the hot loop: it walks a rank's ops. It knows ops, words and addresses, but no
+// schedule and no algorithm.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace rankine {
 
-// What one rank carries from call to call. Used by that rank's thread only.
+// The state that one rank keeps from call to call. Used by that rank's thread only.
 struct RankState {
   Waiter waiter;
   std::uint32_t progress_base = 0;  // of this call; advances by Plan::span
@@ -25,48 +25,48 @@ struct RankState {
   ZeroedVector<Board> boards;       // by rank
   std::uint32_t posts = 0;          // made so far
   std::uint32_t past = 0;           // a hash of the calls made so far: fingerprints, in order
-  // Addresses of input, output and scratch by rank; our own are set by the caller, the others' are
-  // learnt from their entries during a call.
+  // Addresses of input, output and scratch by rank. The caller sets this rank's own; the others'
+  // come from their entries during a call.
   ZeroedVector<std::byte*> memory;
   StagingStores staging;
-  std::vector<void*> operands;         // room for the most operands of any plan that we run
-  const UserOp* user_op = nullptr;     // of this call, where its plan has OpCode::apply
-  const Epilogue* epilogue = nullptr;  // of this call, where its plan has OpCode::finish
+  std::vector<void*> operands;         // room for the most operands of any plan of this rank
+  const UserOp* user_op = nullptr;     // this call's operation, if its plan has OpCode::apply
+  const Epilogue* epilogue = nullptr;  // this call's epilogue, if its plan has OpCode::finish
 
   std::byte*& memory_of(std::size_t rank, Memory which) {
     return memory[rank * 4 + static_cast<std::size_t>(which)];
   }
 };
 
-// Is told when a rank comes to a round of the schedule (from 0), before it does anything of it: the
-// place of clocks and perturbation. False ends the call.
+// RoundObserver is called when a rank reaches a round of the schedule (from 0), before the rank
+// does any of its work: the hook for clocks and perturbation. False ends the call.
 class RoundObserver {
  public:
   virtual ~RoundObserver() = default;
   virtual bool before_round(int k) noexcept = 0;
 };
 
-// Runs one call. The caller has set our own addresses in `memory`, waiter.call and
+// Runs one call. The caller has set this rank's own addresses in `memory`, waiter.call and
 // waiter.fingerprint. Neither allocates nor throws. False: the communicator was aborted.
 bool interpret(const Plan& plan, RankState& state) noexcept;
 
-// The same, observed: every round is announced, also those in which this rank has nothing to do.
+// interpret() with an observer: it announces every round, even one in which this rank has no op.
 bool interpret(const Plan& plan, RankState& state, RoundObserver& observer) noexcept;
 
-// Where a call has come to that is walked step by step. Default: its beginning.
+// The position of a call that is walked step by step. Default: its beginning.
 struct Cursor {
   std::size_t op = 0, operand = 0;
-  bool waited = false;  // and others were told
+  bool waited = false;  // the reports show this wait
   std::int64_t next_look_ns = 0;
 };
 
 enum class Walked : std::uint8_t { done, waiting, failed };
 
-// Goes on with the call from there as far as that is possible without waiting for another rank.
-// waiting: to be called again, by and by; failed: the communicator was aborted. `plan` is the same
-// until the call is done. (Once in 2^29 steps of the progress counters it waits all the same.)
+// Continues the call from `cursor` until an op would wait for another rank. waiting: call again
+// later; failed: the communicator was aborted. `plan` must not change until the call is done. (Once
+// in 2^29 steps of the progress counters this function waits nevertheless.)
 Walked interpret_some(const Plan& plan, RankState& state, Cursor& cursor) noexcept;
-// Goes on to the end, and waits as interpret() does.
+// Continues the call to its end, and waits as interpret() does.
 bool interpret_rest(const Plan& plan, RankState& state, Cursor& cursor) noexcept;
 
 }  // namespace rankine

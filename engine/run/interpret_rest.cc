@@ -4,7 +4,7 @@
 namespace rankine {
 namespace {
 
-// Who walks from a cursor to the end.
+// Blocking mode from a cursor to the end.
 struct TheRest {
   static constexpr bool kMayStop = false;
   static constexpr bool kIsBegun = true;

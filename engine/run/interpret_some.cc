@@ -16,7 +16,7 @@ constexpr bool may_wait(OpCode code) noexcept {
   return (kAll >> static_cast<int>(code) & 1) != 0;
 }
 
-// What an op would wait for if it came now; nothing, where all of it is there.
+// The condition for which an op would wait now; an empty one if the op can run.
 Awaited awaited(const Op& op, const Plan& plan, const RankState& state) noexcept {
   Crossbar& crossbar = *state.waiter.crossbar;
   const auto unless_there = [](const Awaited& one) { return one.is_there() ? Awaited{} : one; };
@@ -57,7 +57,8 @@ Awaited awaited(const Op& op, const Plan& plan, const RankState& state) noexcept
   }
 }
 
-// Who walks on from a cursor, and may stop there again.
+// Non-blocking mode: the walk resumes at a cursor, and stops there again before an op that would
+// wait.
 struct FromCursor {
   static constexpr bool kMayStop = true;
   static constexpr bool kIsBegun = true;
@@ -67,8 +68,7 @@ struct FromCursor {
                              RankState& state) noexcept {
     if (!may_wait(op.code)) return std::nullopt;
     const Awaited next = awaited(op, plan, state);
-    // Not is_there() once more: when the one post that was missing has come, another may be
-    // missing.
+    // Not is_there() once more: when the one missing post has come, another may be missing.
     if (next.word == nullptr) {
       if (cursor.waited) has_come(state.waiter);
       cursor.waited = false;

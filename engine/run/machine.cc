@@ -89,17 +89,17 @@ struct Attributes {
   std::uint64_t flags = 0;
   std::int32_t nice = 0;
   std::uint32_t priority = 0;
-  std::uint64_t runtime_ns = 0;  // the slice, where the policy has slices
+  std::uint64_t runtime_ns = 0;  // the slice, if the policy has slices
   std::uint64_t deadline_ns = 0, period_ns = 0;
 };
 static_assert(sizeof(Attributes) == 48);
 
-// Of the calling thread, where it has slices.
+// The attributes of the calling thread, if its policy has slices.
 std::optional<Attributes> attributes_with_slice() noexcept {
   Attributes found;
   if (syscall(SYS_sched_getattr, 0, &found, sizeof(found), 0) != 0) return std::nullopt;
   const bool has_slices = found.policy == SCHED_OTHER || found.policy == SCHED_BATCH;
-  // Kernels before 6.12 leave it 0.
+  // Kernels before 6.12 leave it at 0.
   if (!has_slices || found.runtime_ns == 0) return std::nullopt;
   return found;
 }
@@ -115,7 +115,7 @@ void shorten_time_slice() noexcept {
   auto wanted = attributes_with_slice();
   if (!wanted || wanted->runtime_ns <= kShortSliceNs) return;
   wanted->runtime_ns = kShortSliceNs;
-  syscall(SYS_sched_setattr, 0, &*wanted, 0);  // refused: it stays as long as it was
+  syscall(SYS_sched_setattr, 0, &*wanted, 0);  // on refusal the slice keeps its length
 }
 
 }  // namespace rankine

@@ -1,5 +1,8 @@
-// What a rank writes before data that others wait for, in a slot of a mailbox or a half of a board:
-// everything that says whose call the data belong to.
+// Mailboxes and boards: the places where a rank writes data that other ranks wait for. A mailbox
+// carries messages between an ordered pair of ranks; a board carries one post to several ranks.
+//
+// PostHeader stands before the data, in a slot of a mailbox or a half of a board, and identifies
+// the call that the data belong to.
 //
 //   flag | note | mark | fingerprint      then the data
 #pragma once
@@ -16,16 +19,16 @@
 namespace rankine {
 
 struct PostHeader {
-  Atomic<std::uint32_t> flag{0};  // one past the number of what stands here
-  // Of a message: its bytes, less than 64 KiB. On a board: the upper half of the poster's
-  // RankState::past; were all its calls before ours as well?
+  Atomic<std::uint32_t> flag{0};  // one past the number of the message or post here
+  // Message: its bytes, less than 64 KiB. Board: the upper half of the poster's RankState::past,
+  // which shows if its earlier calls equal ours.
   std::uint16_t note = 0;
-  Mark mark;  // of the writer's buffers
+  Mark mark;  // mark of the writer's buffers
   std::uint64_t fingerprint = 0;
 };
 static_assert(sizeof(PostHeader) == kPostHeader);
 
-// The writer lets the data be seen, as those of its call.
+// The writer publishes the data as those of its call.
 [[gnu::always_inline]] inline void post(Waiter& waiter, PostHeader& header, std::uint32_t flag,
                                         std::uint16_t note) noexcept {
   will_write(&header.note, sizeof(PostHeader) - sizeof(header.flag));
@@ -37,7 +40,7 @@ static_assert(sizeof(PostHeader) == kPostHeader);
   publish(*waiter.crossbar, waiter.rank, header.flag, flag);  // pairs with wait_for_post()
 }
 
-// Until the writer has posted so much, in a call that is ours too. False: aborted.
+// Waits until the writer's flag has reached `flag`, in a call equal to ours. False: aborted.
 [[gnu::always_inline]] inline bool wait_for_post(Waiter& waiter, const PostHeader& header,
                                                  std::uint32_t flag, Rank writer,
                                                  int round) noexcept {
@@ -47,23 +50,25 @@ static_assert(sizeof(PostHeader) == kPostHeader);
   });
 }
 
-// The mailbox of an ordered pair of ranks: single producer, single consumer, fixed capacity.
+// A mailbox carries messages of an ordered pair of ranks: single producer, single consumer, fixed
+// capacity.
 //
-//   slot   header (post.h) | payload ...     64-byte aligned, in the reader's memory
+//   slot   PostHeader | payload ...     64-byte aligned, in the reader's memory
 //
-// The flag of a slot is the number of the message in it plus one, so a reader waits on the line
-// that carries the data: a small message costs one cache-line transfer. Data that does not fit
-// travels as an address, is used where it is, and must stay there until the credit comes back.
-// Credit: how many messages the reader has done with, on a line of its own; the sender looks at it
-// only when the slots that it knows to be free run out. Credit for messages in slots is given every
-// half capacity, so at most half the capacity may be under way without fear.
+// The flag of a slot is its message's number plus one, so a reader waits on the line that carries
+// the data: a small message costs one cache-line transfer. Data that does not fit travels as an
+// address, is used in place, and must stay there until the credit comes back. Credit is the number
+// of messages that the reader has finished with, on its own line; the sender reads it only when the
+// slots that it knows to be free run out. The reader gives credit for messages in slots every half
+// capacity, so a sender never blocks with at most half the capacity in flight.
 //
 // Numbers are absolute, modulo 2^32, over the life of the mailbox.
 
-inline constexpr std::uint32_t kSlots = 16;  // of a mailbox, where nobody says otherwise
+inline constexpr std::uint32_t kSlots = 16;  // default capacity of a mailbox
 inline constexpr std::uint32_t kUnderWay = kSlots / 2;
 
-// What the two sides share. `slots` has capacity * stride bytes, zeroed, aligned to a cache line.
+// The memory that both sides share. `slots` has capacity * stride bytes, zeroed, aligned to a cache
+// line.
 struct Mailbox {
   std::byte* slots = nullptr;
   std::uint32_t stride = 0;
@@ -76,10 +81,10 @@ struct Mailbox {
   std::uint32_t under_way() const { return capacity / 2; }
 };
 
-// What fits into the line of the header.
+// The largest payload in the header's line, bytes.
 inline constexpr std::size_t kSmallPayload = kCacheLine - sizeof(PostHeader);
 
-// How far slots lie apart that take so many bytes, and what slots so far apart take.
+// The distance in bytes between slots with that payload, and the payload for that distance.
 constexpr std::size_t stride_for(std::size_t payload_bytes) {
   return whole_lines(sizeof(PostHeader) + payload_bytes);
 }
@@ -89,23 +94,24 @@ inline std::byte* payload(PostHeader& slot) {
   return reinterpret_cast<std::byte*>(&slot) + sizeof(PostHeader);
 }
 
-// The sender's end. Used by the sending rank only.
+// The sender's end. Only the sending rank uses it.
 struct Outbox {
   Mailbox mailbox;
   std::uint32_t base = 0;  // messages sent before this call
   std::uint32_t credit_seen = 0;
 
-  // Until the reader has done with all messages before `number`. False: aborted.
+  // Waits until the reader has finished with all messages before `number`. False: aborted.
   bool wait_credit(Waiter& waiter, Rank to, std::uint32_t number, int round) noexcept {
     if (reached(credit_seen, number)) return true;
     if (!wait_until(waiter, mailbox.credit->value, number, to, round)) return false;
-    // Acquire: this may see more than the wait did, and is relied on without another look.
+    // Acquire: this may see a later value than the wait did, and is relied on without another look.
     credit_seen = mailbox.credit->value.load(std::memory_order_acquire);
     return true;
   }
 
-  // What wait_credit() would wait for, and up to where credit is due before message `number` can be
-  // sent: the slot is free when its former message, one capacity before, has been used.
+  // awaited_credit() is the condition of wait_credit(); credit_to_send() is the credit needed
+  // before message `number` can be sent: the slot is free when its former message, one capacity
+  // before, has been used.
   Awaited awaited_credit(Rank to, std::uint32_t number) const noexcept {
     if (reached(credit_seen, number)) return {};
     return {&mailbox.credit->value, number, to};
@@ -114,15 +120,15 @@ struct Outbox {
     return number + 1 - mailbox.capacity;
   }
 
-  // The payload's first `bytes` come from `data`: the data itself, or its address. False: aborted.
-  // Always inlined, since bench/fingerprint has a copy of its own.
+  // The payload's first `bytes` come from `data`: the data themselves or their address. False:
+  // aborted. Always inlined, because bench/fingerprint has its own copy.
   [[gnu::always_inline]] bool send(Waiter& waiter, Rank to, std::uint32_t number, const void* data,
                                    std::size_t bytes, int round) noexcept {
     if (!wait_credit(waiter, to, credit_to_send(number), round)) return false;
     PostHeader& slot = mailbox.slot(number);
     std::byte* place = payload(slot);
     will_write(place, bytes);
-    // The reader probes the first line: it is written in one go, and last.
+    // The reader polls the first line, so that line is written in one go, and last.
     const auto* from = static_cast<const std::byte*>(data);
     if (bytes > kSmallPayload) {
       std::memcpy(place + kSmallPayload, from + kSmallPayload, bytes - kSmallPayload);
@@ -133,18 +139,18 @@ struct Outbox {
   }
 };
 
-// The reader's end. Used by the receiving rank only.
+// The reader's end. Only the receiving rank uses it.
 struct Inbox {
   Mailbox mailbox;
   std::uint32_t base = 0;  // messages received before this call
 
-  // Until message `number` is there, of the call that is ours. nullptr: aborted.
+  // Waits until message `number` has come, in a call equal to ours. nullptr: aborted.
   PostHeader* wait(Waiter& waiter, Rank from, std::uint32_t number, int round) noexcept {
     PostHeader& slot = mailbox.slot(number);
     return wait_for_post(waiter, slot, number + 1, from, round) ? &slot : nullptr;
   }
 
-  // All messages before `number` have been used; `now`: the sender waits for it.
+  // All messages before `number` have been used. `now`: the sender waits for the credit.
   void release(Waiter& waiter, std::uint32_t number, bool now) noexcept {
     if (now || number % mailbox.under_way() == 0) {
       publish(*waiter.crossbar, waiter.rank, mailbox.credit->value, number);
@@ -152,23 +158,23 @@ struct Inbox {
   }
 };
 
-// The board of a rank: where it posts what several others want of it, once for all of them, in two
-// halves in turn.
+// A board is the place where a rank posts data once for several other ranks, alternating between
+// two halves.
 //
-//   half   header (post.h) | data ...     64-byte aligned
+//   half   PostHeader | data ...     64-byte aligned
 //
-// Data that fit into the header's line stand there, larger ones begin on the next line. Posts are
-// numbered, modulo 2^32, over the life of the communicator; all ranks make the same ones. Number n
+// Data that fit into the header's line stand there; larger data begin on the next line. Posts are
+// numbered, modulo 2^32, over the life of the communicator; all ranks make the same posts. Post n
 // is in half n & 1, with the flag n + 1.
 //
-// Nobody waits for readers: everybody hears from everybody in each post, so whoever has found all
-// posts number n knows that all have done with number n - 1, whose half is written next. A rank is
-// at most one post ahead of another, and nobody's own buffers are read when its call ends.
+// No rank waits for readers: every rank reads every post, so a rank that has found all posts n
+// knows that all ranks have finished with post n - 1, whose half is written next. A rank is at most
+// one post ahead of another, and no rank's own buffers are read when its call ends.
 //
 // Two ranks have one half each, and exchange them: a rank writes post n + 1 where it has just read
-// the other's post n. A line that is read where another core has modified it comes with the right
-// to modify it, so each line crosses once a post; between two halves of one's own it has to be
-// taken back from its reader first, and crosses twice.
+// the other's post n. A core that reads a line modified by another core also gets the right to
+// modify it, so each line crosses once per post. With two halves per rank, the writer has to take
+// the line back from its reader first, and each line crosses twice.
 
 struct Board {
   std::byte* halves[2] = {};  // zeroed at first, aligned to a cache line
@@ -181,15 +187,15 @@ struct Board {
   }
 };
 
-// Of a half that holds so many bytes of data.
+// The size of a half that holds `data_bytes` bytes of data.
 constexpr std::uint32_t board_stride(std::size_t data_bytes) {
   return static_cast<std::uint32_t>(kCacheLine + whole_lines(data_bytes));
 }
 
-// How many halves are in each rank's memory.
+// The number of halves in each rank's memory.
 constexpr std::size_t halves_of_a_rank(int ranks) { return ranks == 2 ? 1 : 2; }
 
-// Where a rank's post of that number is: in whose memory, and in which half there.
+// The place of a rank's post with that number: the rank whose memory holds it, and the half there.
 struct HalfPlace {
   std::size_t rank = 0, half = 0;
 };
@@ -198,7 +204,7 @@ constexpr HalfPlace half_place(int ranks, std::size_t rank, std::uint32_t number
   return ranks == 2 ? HalfPlace{rank ^ turn, 0} : HalfPlace{rank, turn};
 }
 
-// A rank's board. halves_of(r): where the halves in rank r's memory begin, of `stride` bytes each.
+// A rank's board. halves_of(r): the start of the halves in rank r's memory, `stride` bytes each.
 template <class HalvesOf>
 Board board_of(int ranks, std::size_t rank, std::size_t stride, const HalvesOf& halves_of) {
   const auto place = [&](std::uint32_t number) -> std::byte* {

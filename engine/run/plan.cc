@@ -8,7 +8,7 @@ namespace rankine {
 namespace {
 
 // Offsets of natural blocks in an input or output. A buffer holds, in order, the natural blocks
-// whose partner (source for inputs, target for outputs) is its rank; blocks of everyone or of one
+// whose partner (source for inputs, target for outputs) is its rank; blocks of all ranks or of one
 // common rank lie at their global offset.
 HugeVector<std::size_t> offsets(const Goal& natural, std::span<const std::size_t> counts,
                                 bool input) {
@@ -43,7 +43,7 @@ Layout make_layout(const Goal& goal, std::span<const std::size_t> counts, std::s
   Layout layout{element_bytes, {}};
   layout.blocks.reserve(static_cast<std::size_t>(goal.blocks));
   const std::size_t parts = static_cast<std::size_t>(goal.blocks) / counts.size();
-  // A unit is what a border may not cut: an element or, where whole elements fill lines, a line.
+  // A unit is not divisible by a border: an element or, if whole elements fill lines, a line.
   const bool lines = borders == Borders::cache_lines && kCacheLine % element_bytes == 0;
   const std::size_t unit = lines ? kCacheLine / element_bytes : 1;
   for (std::size_t b = 0; b < counts.size(); ++b) {

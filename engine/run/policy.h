@@ -1,13 +1,14 @@
-// How data get from rank to rank.
+// Policies: the transport that moves data between ranks, and the wait policy of a rank that waits.
 //
 // Three transports run the same program (engine/compile/program.h):
-//   direct    everything stays where it is. A rank reads its peers' memory once their progress
-//             counters say so; all waits are fixed here. For data of any size, at full speed.
+//
+//   direct    data stay in place. A rank reads its peers' memory once their progress counters allow
+//             it; the plan fixes all waits. For data of any size, at full speed.
 //   mailbox   every source on another rank is a message of the pair's mailbox (mailbox.h): small
-//             data inside the slot, large data as an address. Ports, clocks and throttling live
-//             here, and a message from one to one is fastest here: data and flag share a line.
-//   board     what others want of a rank in a round, it posts once for all of them (board.h). For
-//             small data where everybody hears from everybody.
+//             data in the slot, large data as an address. Ports, clocks and throttling need this
+//             transport. It is fastest for a single message: data and flag share a line.
+//   board     a rank posts its data of a round once for all readers (mailbox.h). For small data
+//             that every rank reads from every rank.
 #pragma once
 
 #include <algorithm>
@@ -22,48 +23,49 @@ enum class Transport : std::uint8_t { direct, mailbox, board };
 inline constexpr int kTransports = 3;
 std::string_view name_of(Transport transport);
 
-// How to wait. Chosen once per communicator: see patience.h for the reasons.
+// The way to wait. Chosen once per communicator; Patience below gives the reasons.
 
 struct WaitPolicy {
   enum class Mode : std::uint8_t { spin, yield, park };
-  Mode mode = Mode::spin;            // what follows the first probes
+  Mode mode = Mode::spin;            // the action after the first probes
   std::uint32_t probes = 64;         // before anything else
-  std::int64_t yield_ns = 200'000;   // yield mode: before parking, after a few
-  std::int64_t spin_ns = 1'000'000;  // spin mode: before parking
-  // Whoever spins for longer gives its turn away now and then: a rank that is nowhere pinned may be
-  // on the core that the one it waits for is to have.
+  std::int64_t yield_ns = 200'000;   // yield mode: time before parking, after the first few yields
+  std::int64_t spin_ns = 1'000'000;  // spin mode: time before parking
+  // A rank that spins longer than this yields now and then: an unpinned rank may occupy the core
+  // that the rank it waits for needs.
   static constexpr std::int64_t kAloneNs = 50'000;
 };
 inline constexpr int kWaitModes = 3;
 
-// What a rank that waits does at its next turn, between two looks at what it waits for: probe on,
-// give its turn away, look whether anything else has happened, or sleep. One ladder for all who
-// wait (wait.h, idling.h); numbers only, so that any clock will do.
+// Patience gives the next action of a waiting rank between two looks at its word: probe again,
+// yield, check for other events, or sleep. All waits share this one ladder (wait.h, idling.h). It
+// uses numbers only, so any clock fits.
 //
-//   every rank has a core of its own     spins with PAUSE for many futex round trips, giving turns
-//                                        away now and then (WaitPolicy::kAloneNs), then sleeps
+//   every rank has its own core          spins with PAUSE for many futex round trips, yielding now
+//                                        and then (WaitPolicy::kAloneNs), then sleeps
 //   ranks outnumber cores                a few probes, some sched_yield, more of them for several
 //                                        futex round trips, then sleeps
 //
-// A rank that sleeps comes late to the next call, by what waking costs: whoever spins or yields for
-// less than that sleeps in turn, and so on for ever. Yields return at once where nobody else has
-// work on the core, so their number alone would end the wait just when it costs nobody anything.
-// The first few are not timed: where others have work each takes as long as they like.
+// A rank that sleeps is late for the next call by the cost of waking: a peer that spins or yields
+// for less than that then sleeps too, and so on. A yield returns at once if no other thread has
+// work on the core, so a bare number of yields would end the wait just when waiting is free. The
+// first few yields are not timed: if other threads have work, each yield takes as long as they
+// like.
 //
-// Spinning when oversubscribed was measured 2,500 times slower than yielding, sleeping without
-// yields 20 to 40 times slower; a futex where everybody has a core costs 100 times the spin.
+// Measured: spinning when oversubscribed is 2,500 times slower than yielding; sleeping without
+// yields is 20 to 40 times slower; a futex with a core per rank costs 100 times the spin.
 
-// One wait's, by a policy that lives as long. For one thread.
+// The ladder of one wait. The policy must live as long. For one thread.
 class Patience {
  public:
   enum class Turn : std::uint8_t {
     probe,  // pause_cpu()
     yield,  // yield_cpu()
-    look,   // at the clock, for looked(), and at whatever else may have happened
+    look,   // read the clock for looked(), and check for other events
     sleep,  // for good, or for a while
   };
 
-  // `probed`: so many of the policy's probes have been made.
+  // `probed`: the number of the policy's probes already made.
   explicit Patience(const WaitPolicy& policy, std::uint32_t probed = 0)
       : policy_(&policy), probes_(policy.probes - std::min(probed, policy.probes)) {}
 
@@ -85,8 +87,8 @@ class Patience {
     return Turn::sleep;
   }
 
-  // The time at a look, of any clock that does not begin at 0. The first one after the probes
-  // begins what the policy times.
+  // Gives the time at a look, of any clock that does not begin at 0. The first look after the
+  // probes begins the policy's time.
   void looked(std::int64_t now_ns) noexcept {
     if (probes_ > 0) return;
     if (begin_ns_ == 0) begin_ns_ = now_ns;
@@ -101,7 +103,7 @@ class Patience {
   bool yields() const { return policy_->mode == WaitPolicy::Mode::yield; }
 
   const WaitPolicy* policy_;
-  std::uint32_t probes_;       // that are left
+  std::uint32_t probes_;       // probes left
   std::uint32_t turns_ = 0;    // since the last look
   std::int64_t begin_ns_ = 0;  // 0: none yet
   bool is_alone_ = true;       // on its core, as far as it knows

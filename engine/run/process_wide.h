@@ -1,5 +1,5 @@
-// A value that every process has one of: a forked child begins with a new one, since its parent's
-// may be half changed or locked for ever, and is left alone.
+// process_wide<T>() returns the process's single T. A forked child gets a new one and leaves its
+// parent's alone, because that may be half changed or locked for ever.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace rankine {
 
-// May throw std::bad_alloc the first time in a process. Thread-safe; the value is not made so by
-// this.
+// May throw std::bad_alloc at its first call in a process. The call is thread-safe; the value is
+// only as thread-safe as T.
 template <class T>
 T& process_wide() {
   struct Holder {

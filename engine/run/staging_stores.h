@@ -1,15 +1,17 @@
-// How ranks store what they stage for others: past the caches, or into their own. Past them a line
-// takes as long whoever had it before, and whoever reads it has it from memory. Into its own caches
-// it is taken back from who has read it before, and fetched from there by who reads it next: which
-// is sooner done between near cores, and takes several times as long between far ones. Nobody can
-// say for long which cores are near (a virtual machine moves its own), so ranks compare while they
-// work: now and then they time some calls' stores and fetches, and then some calls' the other way.
+// StagingStores chooses how ranks store staged data: past the caches, or into their own caches.
 //
-// They do so together. Who stores one way and who fetches what was stored so may be different
-// ranks, and one that went another way than its peers would find the worse of both. All ranks make
-// the same calls, so they time, and try the other way, in the same ones; each tells the others what
-// it has found, and the first one concludes. Whoever hears of it a call late loses nothing but
-// time: places, order and bits are the same either way.
+// A line stored past the caches takes one time, independent of its former reader, and the next
+// reader gets it from memory. A line stored into the writer's caches is first taken back from its
+// former reader, and the next reader fetches it from there: faster between near cores, several
+// times slower between far ones. No rank knows for long which cores are near (a virtual machine
+// moves its own), so ranks measure: now and then they time the stores and fetches of some calls,
+// and then those of some calls in the other way.
+//
+// All ranks change the way together: the rank that stores and the rank that fetches may differ, and
+// a rank on another way than its peers would have the disadvantages of both. All ranks make equal
+// calls, so they time and try in the same calls; each publishes its times, and rank 0 concludes. A
+// rank that learns the conclusion a call late loses only time: places, order and bits are equal
+// either way.
 #pragma once
 
 #include <algorithm>
@@ -24,24 +26,24 @@
 
 namespace rankine {
 
-// What a rank tells the others. Zeroed at first; each word has one writer, that rank.
+// The times that a rank publishes. Zeroed at first; each word has one writer, that rank.
 struct alignas(kCacheLine) StagingTimes {
-  // So many calls are timed as ever, and as many the other way.
+  // The number of calls timed in the current way, and again in the other way.
   static constexpr std::uint32_t kTimes = 3;
   struct Work {
     Atomic<std::uint32_t> stores_ns{0}, fetches_ns{0};
   };
-  Work work[2][kTimes];  // relaxed; as ever, the other way
-  // That it has told. Release: pairs with StagingStores::conclude().
+  Work work[2][kTimes];  // relaxed; [0] current way, [1] other way
+  // The number of publications. Release: pairs with StagingStores::conclude().
   Atomic<std::uint32_t> times{0};
-  Atomic<bool> into_caches{false};  // what the first rank has concluded; relaxed
+  Atomic<bool> into_caches{false};  // rank 0's conclusion; relaxed
 };
 static_assert(sizeof(StagingTimes) == kCacheLine);
 
-// A rank's part in it. Used by the rank's thread only.
+// One rank's part in the comparison. Used by the rank's thread only.
 class StagingStores {
  public:
-  // A call in which something is staged begins. times_of(r): what rank r tells.
+  // A call with staged data begins. times_of(r): the published times of rank r.
   template <class TimesOf>
   void begin_call(Rank rank, int ranks, TimesOf times_of) noexcept {
     if (is_timed_) done_[tries_ ? 1 : 0][(call_ - 1) % (kTimes + 1)] = work_;
@@ -50,8 +52,8 @@ class StagingStores {
       call_ = 1;
       between_ = std::min(2 * between_, kMostBetween);
     }
-    // After one that is not timed: where lines lie after stores of the one kind is not where those
-    // of the other find them.
+    // The first call of each way is not timed: its lines lie where stores of the other way left
+    // them.
     is_timed_ = call_ <= 2 * kTimes + 1 && call_ != kTimes + 1;
     tries_ = call_ > kTimes && call_ <= 2 * kTimes + 1;
     if (call_ == 2 * kTimes + 2) tell(times_of(rank));
@@ -61,7 +63,7 @@ class StagingStores {
 
   bool past_caches() const noexcept { return past_caches_ != tries_; }
   bool is_timed() const noexcept { return is_timed_; }
-  // So many bytes of a timed call were stored in so long, or fetched.
+  // A timed call stored or fetched `bytes` bytes in `ns` nanoseconds.
   void add(bool stored, std::size_t bytes, std::int64_t ns) noexcept {
     work_.bytes += bytes;
     (stored ? work_.stores_ns : work_.fetches_ns) += ns;
@@ -69,14 +71,13 @@ class StagingStores {
 
  private:
   static constexpr std::uint32_t kTimes = StagingTimes::kTimes;
-  // Which call of those between two comparisons, from 1 on: others have told by then, since nobody
-  // gets so far ahead of who fetches from him.
+  // The call, counted from 1 in each interval between comparisons, in which rank 0 concludes. All
+  // ranks have published by then, since no rank gets this far ahead of one that fetches from it.
   static constexpr std::uint32_t kConcludes = 3 * kTimes + 8;
-  // Soon after another at first, and seldom later on, since trying the other way costs what it
-  // costs.
+  // Comparisons are frequent at first and rare later, because a try in the slower way costs time.
   static constexpr std::uint32_t kLeastBetween = 32, kMostBetween = 256;
   static_assert(kConcludes < kLeastBetween);
-  // The other way has to win by so much, so many times in turn: interruptions prove nothing.
+  // The other way must win by this margin, kWins times in succession: interruptions prove nothing.
   static constexpr double kMargin = 0.95;
   static constexpr std::uint32_t kWins = kTimes;
 
@@ -102,7 +103,7 @@ class StagingStores {
 
   template <class TimesOf>
   void conclude(int ranks, TimesOf times_of) noexcept {
-    // Who stores longest, and then who fetches longest.
+    // The longest store time and the longest fetch time over ranks.
     std::array<std::array<double, kTimes>, 2> stores{}, fetches{};
     StagingTimes& mine = times_of(0);
     const std::uint32_t times = mine.times.load(std::memory_order_relaxed);
@@ -124,7 +125,7 @@ class StagingStores {
     for (std::size_t i = 0; i < kTimes; ++i) {
       const auto as_ever = static_cast<double>(done_[0][i].bytes);
       const auto other = static_cast<double>(done_[1][i].bytes);
-      // Calls of other sizes take other times per byte.
+      // Calls of very different sizes have different times per byte.
       if (as_ever == 0 || other > 2 * as_ever || as_ever > 2 * other) continue;
       const bool wins = (stores[1][i] + fetches[1][i]) * as_ever <
                         kMargin * (stores[0][i] + fetches[0][i]) * other;
@@ -136,14 +137,14 @@ class StagingStores {
     wins_ = 0;
   }
 
-  bool past_caches_ = true;  // as all store when they try nothing; never far from the best
-  bool is_timed_ = false;    // this call is
-  bool tries_ = false;       // the other way
+  bool past_caches_ = true;  // the way of all ranks outside tries; never far from the best
+  bool is_timed_ = false;    // this call is timed
+  bool tries_ = false;       // this call goes the other way
   std::uint32_t between_ = kLeastBetween;
-  std::uint32_t call_ = 0;  // since the last comparison began, from 1 on
-  Work work_;               // of this call
-  Work done_[2][kTimes];    // of those that were timed, as ever and the other way
-  std::uint32_t wins_ = 0;  // in turn; the first rank's
+  std::uint32_t call_ = 0;  // since the last comparison began, from 1
+  Work work_;               // work of this call
+  Work done_[2][kTimes];    // work of timed calls: [0] current way, [1] other way
+  std::uint32_t wins_ = 0;  // in succession; rank 0 only
 };
 
 }  // namespace rankine

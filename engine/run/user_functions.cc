@@ -16,8 +16,8 @@ bool finish_rows(const Epilogue& epilogue, const void* rows, std::size_t first, 
 
 namespace {
 
-// Elements pass through two pieces of the stack, which the first-level cache holds: users'
-// functions get aligned memory whatever the buffers are, and a destination may be a source.
+// Elements pass through two stack buffers that the first-level cache holds: user functions get
+// aligned memory for any buffers, and a destination may be a source.
 constexpr std::size_t kPiece = 8192;
 static_assert(kPiece >= kMostElementBytes);
 

@@ -12,14 +12,14 @@
 namespace rankine {
 namespace {
 
-// Adds a rank to the owner's parked count for as long as it lives.
+// Parking keeps a rank in the owner's parked count for its lifetime.
 class Parking {
  public:
   Parking(Crossbar& crossbar, Rank rank, Rank owner, const Atomic<std::uint32_t>& word)
       : bell_(crossbar.bell(rank)), count_(crossbar.parked(owner).count) {
-    // Found by whoever sees the count, which comes next.
+    // A thread that sees the count, incremented next, finds this.
     bell_.parked_on.store(&word, std::memory_order_relaxed);
-    // Strict mode: pairs with announce()'s fetch_add; whichever comes later sees the other's store.
+    // Strict mode: pairs with announce()'s fetch_add; the later one sees the other's store.
     count_.fetch_add(1, std::memory_order_acq_rel);
     // Otherwise: pairs with announce()'s plain store and load.
     if (!crossbar.strict()) barrier_everywhere(crossbar.threads());
@@ -38,15 +38,15 @@ class Parking {
 
 constexpr std::uint32_t kAbortBit = 1;
 
-// How many calls the peer is further than we. What it published before it began the last of them is
-// visible then.
+// The number of calls that the peer is ahead. Its publications before its last call are visible
+// then.
 std::int64_t calls_ahead(Crossbar& crossbar, const Waiter& waiter, Rank peer) {
   return static_cast<std::int64_t>(
       crossbar.record(peer).number.load(std::memory_order_acquire) -  // pairs with announce()
       waiter.call);
 }
 
-// What the peer calls, or called, under our call's number, where that is something else than ours.
+// The peer's fingerprint under our call's number, if it differs from ours.
 std::optional<std::uint64_t> disagreement(Crossbar& crossbar, const Waiter& waiter, Rank peer) {
   const Fingerprint theirs{
       crossbar.record(peer).of(waiter.call).fingerprint.load(std::memory_order_relaxed)};
@@ -59,13 +59,13 @@ void report_gone_on(Crossbar& crossbar, const Waiter& waiter, Rank peer, int rou
   crossbar.abort(make_error(Code::mismatch, [&] {
     const auto number = crossbar.record(peer).number.load(std::memory_order_relaxed);
     return "rank " + std::to_string(peer) + " has gone on to " +
-           crossbar.describe_call(peer, number) + ", without what rank " +
-           std::to_string(waiter.rank) + " waits for in round " + std::to_string(round) + " of " +
+           crossbar.describe_call(peer, number) + ", but rank " + std::to_string(waiter.rank) +
+           " still waits for its data in round " + std::to_string(round) + " of " +
            crossbar.describe_call(waiter.rank, waiter.call);
   }));
 }
 
-// A wait that the bare probes did not end.
+// LongWait is a wait that the bare probes did not end.
 class LongWait {
  public:
   LongWait(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t value, Rank owner,
@@ -89,10 +89,10 @@ class LongWait {
     return reached(word_.load(std::memory_order_acquire), value_);  // pairs as in wait_until()
   }
   bool sleep() noexcept;
-  // The rare look, after the bell has shown `rung` and the word was not there yet. True: the wait
-  // has failed, since the communicator has ended, if only by this.
+  // The rare checks, after the bell has shown `rung` and the word had not come. True: the wait has
+  // failed because the communicator has ended, perhaps by this check.
   bool fails(std::uint32_t rung) noexcept;
-  // The same, of a wait that others are told of only if it fails.
+  // fails() without a record, for a wait that is recorded only if it fails.
   bool is_over(std::uint32_t rung) noexcept;
   void tell() noexcept;
   std::string still_needed() const {
@@ -101,9 +101,9 @@ class LongWait {
   }
   template <class Text>
   bool end_with(SlowWait::End how, Code code, const Text& text) noexcept;
-  // The time. The first look at it begins the call's time.
+  // Reads the clock. The first call begins the call's time.
   std::int64_t look_at_clock() noexcept;
-  // From now on this is a wait that others are told of.
+  // From now on the record shows this wait.
   void begin_record() noexcept;
   bool come() noexcept;
 
@@ -169,7 +169,7 @@ bool LongWait::is_over(std::uint32_t rung) noexcept {
     slow_waits_.end(SlowWait::End::aborted, now_ns());
     return true;
   }
-  // Before anything that it says is believed.
+  // Check this before any of the owner's values is trusted.
   if (crossbar_.is_written_over(owner_)) {
     return end_with(SlowWait::End::lost, Code::rank_lost, [&] { return still_needed(); });
   }
@@ -179,8 +179,8 @@ bool LongWait::is_over(std::uint32_t rung) noexcept {
              " has left and is still needed: " + crossbar_.who_waits_for_whom(waiter_.rank);
     });
   }
-  // Who has been killed told nobody; the kernel knows. It is asked from the second look on: most
-  // waits end sooner, and several of its calls cost more than giving one's turn away does.
+  // A killed process tells its peers nothing; the kernel knows. Ask it only from the second look
+  // on: most waits end sooner, and several of its system calls cost more than a yield.
   const std::int64_t now = now_ns();
   const bool is_due = now >= next_look_ns_;
   if (is_due && crossbar_.is_lost(owner_) && !done()) {
@@ -191,8 +191,9 @@ bool LongWait::is_over(std::uint32_t rung) noexcept {
       return interrupted(crossbar_.who_waits_for_whom(waiter_.rank));
     });
   }
-  // A peer that has done with the call of our number has published all that we wait for in it,
-  // unless that was another call. One that is still in it shows by its fingerprint.
+  // A peer that has finished the call with our number has published everything that we wait for in
+  // it, unless its call was a different one. The fingerprint of a peer still in that call shows the
+  // difference.
   if (const std::int64_t ahead = calls_ahead(crossbar_, waiter_, owner_); ahead >= 0) {
     const auto theirs = disagreement(crossbar_, waiter_, owner_);
     if (theirs || (ahead > 0 && !done())) {
@@ -240,9 +241,9 @@ bool LongWait::sleep() noexcept {
   begin_record();
   const Parking parking(crossbar_, waiter_.rank, owner_, word_);
   for (;;) {
-    // The bell is read before the word: a ring that comes after this look changes it, and the
-    // kernel will not let us sleep. Acquire: pairs with abort()'s release fetch_or, so that the
-    // reason can be read.
+    // Read the bell before the word: a ring after this load changes the bell, and the kernel then
+    // does not let us sleep. Acquire: pairs with abort()'s release fetch_or, so that the reason is
+    // readable.
     const std::uint32_t rung = bell_.word.load(std::memory_order_acquire);
     if (done()) return true;
     if (fails(rung)) return false;
@@ -252,7 +253,7 @@ bool LongWait::sleep() noexcept {
 
 bool LongWait::run() noexcept {
   Patience patience(crossbar_.policy(), kBareProbes);
-  // Relaxed: a later look is compared with it. An abort of before counts as one that comes.
+  // Relaxed: a later value is compared with it. An earlier abort counts as a new one.
   std::uint32_t rung = bell_.word.load(std::memory_order_relaxed) & ~kAbortBit;
   for (;;) {
     switch (patience.next()) {
@@ -263,7 +264,7 @@ bool LongWait::run() noexcept {
         yield_cpu();
         break;
       case Patience::Turn::look: {
-        // Acquire: pairs with abort(), as in sleep(). On a line of our own.
+        // Acquire: pairs with abort(), as in sleep(). The bell is on our own line.
         const std::uint32_t before =
             std::exchange(rung, bell_.word.load(std::memory_order_acquire));
         const std::int64_t now = look_at_clock();
@@ -279,7 +280,7 @@ bool LongWait::run() noexcept {
   }
 }
 
-// Of the calling thread.
+// The check of the calling thread.
 struct InterruptCheck {
   int (*ask)() = nullptr;
   std::int64_t next_ns = 0;
@@ -307,7 +308,7 @@ void report_mismatch(Crossbar& crossbar, Rank rank, Rank peer, std::uint64_t the
     CallRecord& record = crossbar.record(rank);
     const CallRecord::What& mine = record.of(record.number.load(std::memory_order_relaxed));
     const Fingerprint other{theirs};
-    // All that we know of the number of that call is its lowest bits, and it takes no more.
+    // We know only the lowest bits of that call's number, and of() needs no more.
     const auto number = static_cast<std::uint64_t>(other.call());
     const CallRecord::What& there = crossbar.record(peer).of(number);
     return difference({.print = {mine.fingerprint.load(std::memory_order_relaxed)},
@@ -362,7 +363,7 @@ RankBuffers buffers_of(const Plan& plan, const Waiter& waiter, Rank r) noexcept 
           {offered.output.load(std::memory_order_acquire), sizes.output_bytes}};
 }
 
-// Whether a rank is in our call.
+// True if a rank is in our call.
 bool is_with_us(const Waiter& waiter, Rank peer) noexcept {
   CallRecord& record = waiter.crossbar->record(peer);
   // Sequentially consistent: pairs with the store of all_keep_apart(). Acquire: pairs with
@@ -371,7 +372,7 @@ bool is_with_us(const Waiter& waiter, Rank peer) noexcept {
          record.number.load(std::memory_order_acquire) == waiter.call;
 }
 
-// Whether what a rank offers for our call still stands in its entry.
+// True if a rank's offer for our call is still in its entry.
 bool still_offers(const Waiter& waiter, Rank peer) noexcept {
   // Acquire: pairs with announce().
   return waiter.crossbar->record(peer).number.load(std::memory_order_acquire) - waiter.call <= 1;
@@ -396,7 +397,7 @@ void report_sharing(Crossbar& crossbar, Rank rank, const RankBuffers& mine, Rank
       return std::string(my_name) + " of rank " + std::to_string(rank) + " " + to_string(my_part) +
              " and " + their_name + " of rank " + std::to_string(peer) + " " +
              to_string(their_part) +
-             " overlap; what a rank gets must lie apart from all buffers of the others";
+             " overlap; an out buffer must not overlap any buffer of another rank";
     };
     if (overlap(mine.out, theirs.out)) return say("out", mine.out, "out", theirs.out);
     if (overlap(mine.out, theirs.in)) return say("out", mine.out, "in", theirs.in);
@@ -406,7 +407,7 @@ void report_sharing(Crossbar& crossbar, Rank rank, const RankBuffers& mine, Rank
 
 bool keeps_apart(const Plan& plan, const Waiter& waiter, Rank peer) noexcept {
   Crossbar& crossbar = *waiter.crossbar;
-  // Whether both are inside the call at once, or have been, and what the peer offers is known.
+  // True if both ranks are or were inside the call at once, and the peer's offer is known.
   const auto meets_us = [&] {
     return plan.all_meet ? still_offers(waiter, peer) : is_with_us(waiter, peer);
   };
@@ -419,13 +420,13 @@ bool keeps_apart(const Plan& plan, const Waiter& waiter, Rank peer) noexcept {
       return false;
     }
   }
-  // It may have left because it has found out itself.
+  // The peer may have left because it detected the sharing itself.
   return !crossbar.aborted();
 }
 
 bool all_keep_apart(const Plan& plan, const Waiter& waiter) noexcept {
-  // Of two ranks that store this and then look at the other's, the later one finds it: pairs with
-  // is_with_us().
+  // If two ranks each store this and then look at the other, the later one finds the store: pairs
+  // with is_with_us().
   waiter.crossbar->record(waiter.rank).inside.store(true, std::memory_order_seq_cst);
   for (Rank q = 0; q < plan.ranks; ++q) {
     if (q != waiter.rank && is_with_us(waiter, q) && !keeps_apart(plan, waiter, q)) return false;

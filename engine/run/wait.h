@@ -1,4 +1,5 @@
-// What else there is to do for a rank that waits.
+// Waiting: a rank waits until another rank's word reaches a value, and ends the communicator if the
+// peer is lost, calls something else, shares buffers, or the deadline passes.
 #pragma once
 
 #include <algorithm>
@@ -14,110 +15,112 @@ namespace rankine {
 
 struct Awaited;
 
+// OtherWork is the work that a rank does instead of a long wait.
 class OtherWork {
  public:
   virtual ~OtherWork() = default;
-  // A wait begins, for that. Who asks it (Awaited::is_there) knows whether the rank can go on.
+  // A wait for `awaited` begins. Awaited::is_there() tells if the rank can go on.
   virtual void wait_for(const Awaited&) noexcept {}
-  // Called where the rank would spin on, yield or sleep, again and again until what it waits for
-  // has come: `turn` counts the calls of one wait, from 0. Returns soon, and lets time pass where
-  // there is nothing to do.
+  // Called again and again, instead of spinning, yielding or sleeping, until the awaited word has
+  // come. `turn` counts the calls of one wait, from 0. Returns soon; if there is no work, it lets
+  // time pass.
   virtual void give_way(int turn) noexcept = 0;
 };
 
-// Waiting for a word of another rank's: awake as the policy says (patience.h), then parked, with a
-// deadline.
+// A wait spins or yields as the policy says (policy.h), then parks, with a deadline.
 //
-// A policy may ask for any numbers: whoever waits awake looks at the bell and the clock now and
-// then, so the deadline, an abort, and a peer that is lost end every kind of wait.
+// A policy may ask for any numbers: an awake rank looks at its bell and the clock now and then, so
+// the deadline, an abort and a lost peer end every kind of wait.
 
-// Ranks compare what they call, always. Only bench/fingerprint compiles a copy of the interpreter
-// that does not, to measure the price.
+// Ranks always compare their calls. Only bench/fingerprint compiles a copy of the interpreter
+// without the comparison, to measure its price.
 #ifdef RANKINE_BENCH_WITHOUT_FINGERPRINTS
 inline constexpr bool kComparesCalls = false;
 #else
 inline constexpr bool kComparesCalls = true;
 #endif
 
-// One rank's view of its waiting within one call.
+// Waiter is one rank's view of its waits within one call.
 struct Waiter {
   Crossbar* crossbar = nullptr;
   Rank rank = 0;
   std::int64_t deadline_ns = 0;  // 0: not fixed yet; set by the first long wait of a call
   std::int64_t timeout_ns = 0;   // of this call; 0: the crossbar's
-  std::uint64_t call = 0;        // the call that we are in, as in CallRecord
+  std::uint64_t call = 0;        // number of the current call, as in CallRecord
   std::uint64_t fingerprint = 0;
-  Marks marks{};                // of our buffers
-  OtherWork* others = nullptr;  // given way to instead of a long wait; nullptr: none
+  Marks marks{};                // marks of this rank's buffers
+  OtherWork* others = nullptr;  // called instead of a long wait; nullptr: none
 
-  // How long the call may take.
+  // The time limit of the call.
   std::int64_t call_timeout_ns() const {
     return timeout_ns != 0 ? timeout_ns : crossbar->timeout_ns();
   }
-  // When the call gives up: fixed by the first long wait that looks at the clock.
+  // The time when the call gives up. The first long wait that reads the clock fixes it.
   std::int64_t deadline(std::int64_t now) {
     if (deadline_ns == 0) deadline_ns = deadline_after(now, call_timeout_ns());
     return deadline_ns;
   }
 };
 
-// The first probes of a wait look at nothing but the word. No policy that the engine chooses has
-// more of them; what a policy asks for beyond is probed in wait_long().
+// The first probes of a wait read nothing but the word. The engine chooses no policy with more of
+// them; wait_long() makes the further probes of a policy.
 inline constexpr std::uint32_t kBareProbes = 64;
 
-// The slow path: after the first probes have failed. False: the communicator was aborted (by this
-// wait itself where its deadline passed or its owner left).
+// The slow path, after the first probes have failed. False: the communicator was aborted, perhaps
+// by this wait because its deadline passed or the owner left.
 bool wait_long(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t value, Rank owner,
                int round) noexcept;
 
-// What a wait is for: until `word`, written by `owner`, has reached `value`.
+// The condition of a wait: `word`, written by `owner`, has reached `value`.
 struct Awaited {
   const Atomic<std::uint32_t>* word = nullptr;  // nullptr: nothing
   std::uint32_t value = 0;
   Rank owner = 0;
 
-  // Relaxed: whoever goes on looks once more, with wait_until().
+  // Relaxed: the caller then checks once more with wait_until().
   bool is_there() const noexcept {
     return word == nullptr || reached(word->load(std::memory_order_relaxed), value);
   }
 };
 
-// Of `next_look_ns`: nothing has been looked at, and the next look begins the wait's time.
+// A value of `next_look_ns`: no look has been made, and the next one begins the wait's time.
 inline constexpr std::int64_t kNextLookIsFirst = 1;
 // The slow path of worth_waiting().
 bool look_about(Waiter& waiter, const Awaited& awaited, int round,
                 std::int64_t& next_look_ns) noexcept;
 
-// For a rank that has other things to do than to wait, and looks now and then: that it waits in
-// this round for something that is not there yet. False, as wait_long(): all is over. The rare
-// things (the clock, and what became of the owner) are looked at from `next_look_ns` on, which is
-// then moved on. 0 at first, when nobody looks at anything: most wait in earnest next.
+// For a rank that does other work while it waits and looks now and then: records that it waits in
+// this round for `awaited`, which has not come. False, as in wait_long(): the communicator has
+// ended. From `next_look_ns` on, it also checks the rare conditions (the clock, the state of the
+// owner), and then moves `next_look_ns` on. It is 0 at first, and the first call checks nothing:
+// most callers then begin a real wait.
 inline bool worth_waiting(Waiter& waiter, const Awaited& awaited, int round,
                           std::int64_t& next_look_ns) noexcept {
   if (next_look_ns != 0) return look_about(waiter, awaited, round, next_look_ns);
   next_look_ns = kNextLookIsFirst;
   return true;
 }
-// It has come, after that.
+// The awaited word has come, after worth_waiting().
 void has_come(Waiter& waiter) noexcept;
 
-// A function that the calling thread asks now and then while it waits, here or for a communicator
-// to be made; not 0: the wait ends, and the communicator with it. nullptr: none, as at first. For
-// languages whose signal handlers run between two instructions of theirs, such as Python.
+// Sets a function that the calling thread calls now and then while it waits, here or for the making
+// of a communicator. If it returns non-zero, the wait and the communicator end. nullptr, the
+// default: none. For languages that run signal handlers between two of their instructions, such as
+// Python.
 void set_interrupt_check(int (*check)()) noexcept;
-// Asks it, but not more often than every look_about_ns() / 2.
+// Calls that function, at most every look_about_ns() / 2.
 bool is_interrupted() noexcept;
-// The text of the error (Code::aborted) then: what was waited for.
+// The error text for Code::aborted then; `waiting` describes the wait.
 std::string interrupted(const std::string& waiting);
 
-// Ends the communicator because `peer` calls something else than `rank`: names field and values.
+// Ends the communicator because `peer` and `rank` make different calls: names field and values.
 void report_mismatch(Crossbar& crossbar, Rank rank, Rank peer, std::uint64_t theirs) noexcept;
 
-// Ends the communicator because `peer` makes the same call as `rank`, but made another one before.
+// Ends the communicator because `peer` and `rank` make the same call after different earlier calls.
 void report_other_way(Crossbar& crossbar, Rank rank, Rank peer) noexcept;
 
-// Until `word`, written by `owner`, has reached `value`. What the owner wrote before is visible
-// then. False: aborted.
+// Waits until `word`, written by `owner`, has reached `value`. The owner's earlier writes are then
+// visible. False: aborted.
 inline bool wait_until(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t value,
                        Rank owner, int round) noexcept {
   // Acquire: pairs with the owner's release store (publish, send, release of credits, entry).
@@ -131,8 +134,8 @@ inline bool wait_until(Waiter& waiter, const Atomic<std::uint32_t>& word, std::u
   return wait_long(waiter, word, value, owner, round);
 }
 
-// The same, and what the owner says with the word that it calls: where that is not our call, the
-// communicator ends here. `theirs()` is asked once the word is there.
+// wait_until(), and then a comparison of the owner's call with ours. A different call ends the
+// communicator. `theirs()` returns the owner's fingerprint and is called once the word has come.
 template <class Fingerprint>
 [[gnu::always_inline]] inline bool wait_for_call(Waiter& waiter, const Atomic<std::uint32_t>& word,
                                                  std::uint32_t value, Rank owner, int round,
@@ -145,40 +148,39 @@ template <class Fingerprint>
   return false;
 }
 
-// The owner of a counter that others wait for moves it on.
+// The owner of a counter stores its next value and wakes the ranks that wait for it.
 inline void publish(Crossbar& crossbar, Rank owner, Atomic<std::uint32_t>& word,
                     std::uint32_t value) noexcept {
   word.store(value, std::memory_order_release);  // pairs with wait_until()
   crossbar.announce(owner, word);
 }
 
-// Finding out that two ranks share buffers (rank_buffers.h), before their data are used. What is
-// seen when stands in member.h; this is where it is seen:
+// Detecting that two ranks share buffers (RankBuffers in fingerprint.h) before their data are used.
+// member.h lists the cases that are detected; the checks are here:
 //
-//   direct           every rank compares the addresses in the entries of those whose memory it uses
+//   direct           every rank compares the addresses in the entries of the ranks it reads
 //   mailbox, board   the mark in the first message from a rank, or in each post: equal addresses
-//   any              the first call of its kind: everybody's addresses, whoever hears from whom
+//   any              the first call of its kind: the addresses of all ranks
 
-// Tells where a rank's buffers for the call are that it has announced and not yet begun.
+// Offers the addresses of a rank's buffers for a call that it has announced and not yet begun.
 inline void offer_buffers(const Waiter& waiter, std::byte* in, std::byte* out) noexcept {
   Entry::Buffers& mine = waiter.crossbar->entry(waiter.rank).of(waiter.call);
-  // Release: pairs with keeps_apart(), which finds the announcement where it finds these.
+  // Release: pairs with keeps_apart(), which sees the announcement if it sees these.
   mine.input.store(in, std::memory_order_release);
   mine.output.store(out, std::memory_order_release);
 }
 
-// Ends the communicator because these two share.
+// Ends the communicator because these two ranks share buffers.
 void report_sharing(Crossbar& crossbar, Rank rank, const RankBuffers& mine, Rank peer,
                     const RankBuffers& theirs) noexcept;
 
-// For a rank inside a call that has heard from that one: whether both bring what they may. True as
-// well where the peer has left the call and may have done so before we came, or has gone on
-// further: its memory may have been given to somebody else. False: they share, and the communicator
-// has ended.
+// For a rank inside a call that has heard from `peer`: true if their buffers are disjoint. Also
+// true if the peer has left the call, perhaps before we came, or has gone on further: its memory
+// may belong to another owner by now. False: they share buffers, and the communicator has ended.
 bool keeps_apart(const Plan& plan, const Waiter& waiter, Rank peer) noexcept;
 
-// For a rank that has begun a call: the same of all ranks that have begun it, too. Where two that
-// share both ask, one of them at least is told.
+// For a rank that has begun a call: keeps_apart() with every rank that has also begun it. If two
+// ranks that share buffers both call this, at least one of them gets false.
 bool all_keep_apart(const Plan& plan, const Waiter& waiter) noexcept;
 
 }  // namespace rankine

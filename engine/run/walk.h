@@ -1,6 +1,6 @@
-// The walk over a rank's ops, and what each of them does: the inside of interpret.h, for its source
-// files only. Each of these has one walk and a copy of its own (so everything here is unnamed): the
-// compiler puts in place what only one walk needs, and calls what several do.
+// The walk over a rank's ops and the action of each op: the inside of interpret.h, for its source
+// files only. Each source file has its own walk and its own copy (so everything here is unnamed):
+// the compiler inlines code used by one walk and calls code used by several.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace rankine {
 namespace {
 
-// Offers our buffers to the others.
+// Offers this rank's buffers to the others.
 void enter(RankState& state) {
   Crossbar& crossbar = *state.waiter.crossbar;
   const auto self = static_cast<std::size_t>(state.waiter.rank);
@@ -29,18 +29,17 @@ void enter(RankState& state) {
   publish(crossbar, state.waiter.rank, entry.call, static_cast<std::uint32_t>(state.waiter.call));
 }
 
-// Counters are compared modulo 2^32 (see reached()), so none may fall or run 2^31 away from
-// another: not that of a rank that nobody waits for, nor that of a rank that waits for nobody.
-// Whenever the base comes to a new stretch, a rank therefore says so, and waits until everybody has
-// come to the stretch before. Every call advances the base, so call numbers keep together as well.
-// False: aborted.
+// Counters are compared modulo 2^32 (see reached()), so no counter may run 2^31 away from another,
+// even if no rank waits for it or its rank waits for none. Whenever its base enters a new stretch,
+// a rank publishes that and waits until all ranks have reached the stretch before. Every call
+// advances the base, so call numbers keep together as well. False: aborted.
 bool keep_together(const Plan& plan, RankState& state, std::uint32_t former_base) noexcept {
   constexpr std::uint32_t kStretch = 1U << 29;
   if ((former_base ^ state.progress_base) < kStretch) [[likely]]
     return true;
   Crossbar& crossbar = *state.waiter.crossbar;
   const Rank self = state.waiter.rank;
-  // Everything before the next call's base is done, so saying so is always true.
+  // Everything before the next call's base is done, so this is always true.
   publish(crossbar, self, crossbar.progress(self).value, state.progress_base);
   publish(crossbar, self, crossbar.entry(self).call, static_cast<std::uint32_t>(state.waiter.call));
   const std::uint32_t stretch = state.progress_base & ~(kStretch - 1);
@@ -54,13 +53,13 @@ bool keep_together(const Plan& plan, RankState& state, std::uint32_t former_base
   return true;
 }
 
-// A hash of all calls so far. Every call is in it, so that boards, whose protocol sees nothing of
-// other transports' calls, tell when one of those went wrong unnoticed.
+// A hash of all calls so far. Boards see nothing of calls on other transports, so they use the hash
+// to detect an earlier call that went wrong unnoticed.
 std::uint32_t with_call_made(std::uint32_t past, std::uint64_t fingerprint) {
   return (past ^ static_cast<std::uint32_t>(fingerprint ^ fingerprint >> 32)) * 0x9e3779b1U;
 }
 
-// A rank's buffers by the addresses that we know.
+// The buffers of a rank, at the addresses that this rank knows.
 RankBuffers known_buffers(const Plan& plan, RankState& state, std::size_t rank) {
   const RankPlan& sizes = plan.rank[rank];
   return {{state.memory_of(rank, Memory::input), sizes.input_bytes},
@@ -99,7 +98,7 @@ bool wait_message(const Op& op, const Plan& plan, RankState& state) noexcept {
   Inbox& inbox = state.inbox[op.peer];
   const PostHeader* slot = inbox.wait(state.waiter, op.peer, inbox.base + op.value, op.round);
   if (slot == nullptr) return false;
-  // All messages of a call bring the same mark.
+  // All messages of a call carry one mark, so the first message suffices.
   if (kComparesCalls && op.value == 0 && state.waiter.marks.suspect(slot->mark)) [[unlikely]] {
     return keeps_apart(plan, state.waiter, op.peer);
   }
@@ -124,7 +123,7 @@ bool wait_message(const Op& op, const Plan& plan, RankState& state) noexcept {
   return elsewhere;
 }
 
-// A part at a time is added up and then, still in our cache, copied to the other destinations.
+// Adds up one part at a time and copies it to the other destinations while it is in our cache.
 void fold_and_copy(const Plan& plan, void** destinations, std::size_t copies, void** sources,
                    std::size_t operands, std::size_t bytes, int divisor) noexcept {
   const std::size_t most = plan.costs.part / plan.element_bytes * plan.element_bytes;
@@ -132,7 +131,7 @@ void fold_and_copy(const Plan& plan, void** destinations, std::size_t copies, vo
     for (std::size_t i = 0; i < n; ++i) from[i] = static_cast<std::byte*>(from[i]) + by;
   };
   while (bytes > 0) {
-    // No last part that would be too short to claim its lines.
+    // Avoid a last part too short to claim its lines.
     const std::size_t part = bytes < 2 * most ? bytes : most;
     plan.fold(destinations[0], sources, static_cast<int>(operands), part / plan.element_bytes,
               divisor);
@@ -145,7 +144,7 @@ void fold_and_copy(const Plan& plan, void** destinations, std::size_t copies, vo
   }
 }
 
-// Of types that are folded, elements are powers of two.
+// Types that can be folded have element sizes that are powers of two.
 std::size_t count_of(const Op& op, const Plan& plan) noexcept {
   return op.bytes >> __builtin_ctzll(plan.element_bytes);
 }
@@ -153,7 +152,7 @@ int divisor_of(const Op& op, const Plan& plan) noexcept {
   return (op.flags & kDivides) != 0 ? plan.divisor : 0;
 }
 
-// The addresses of what an op reads, and behind them of what it writes, in state.operands.
+// Stores the addresses of an op's sources in state.operands, and its destinations behind them.
 [[gnu::always_inline]] inline void find_operands(const Op& op, const Operand* operands,
                                                  RankState& state) noexcept {
   const auto self = static_cast<std::size_t>(state.waiter.rank);
@@ -171,9 +170,8 @@ int divisor_of(const Op& op, const Plan& plan) noexcept {
   }
 }
 
-// What an op does with its memory, whose addresses have been found, where that is not a copy or a
-// fold to one place. `streams`: it stores past the caches. Called, not put in place: small calls
-// have none of it.
+// Moves an op's data, after find_operands(), unless the op is a copy or fold to one place.
+// `streams`: store past the caches. Not inlined, so that small calls carry none of it.
 [[gnu::noinline]] void move_otherwise(const Op& op, const Plan& plan, RankState& state,
                                       bool streams) noexcept {
   void** sources = state.operands.data();
@@ -196,7 +194,7 @@ int divisor_of(const Op& op, const Plan& plan) noexcept {
   }
 }
 
-// What an op does with its memory.
+// Finds an op's addresses and moves its data.
 [[gnu::always_inline]] inline void move_data(const Op& op, const Operand* operands,
                                              const Plan& plan, RankState& state,
                                              bool streams) noexcept {
@@ -213,14 +211,14 @@ int divisor_of(const Op& op, const Plan& plan) noexcept {
   }
 }
 
-// Called, not put in place: calls that stage nothing pay nothing for it.
+// Not inlined: calls that stage nothing pay nothing for it.
 [[gnu::noinline]] void begin_staging(const Plan& plan, RankState& state) noexcept {
   state.staging.begin_call(state.waiter.rank, plan.ranks, [&](Rank r) -> StagingTimes& {
     return state.waiter.crossbar->staging(r);
   });
 }
 
-// What is staged, or was. Called, not put in place: other ops pay nothing for it.
+// Moves data of an op that stages, or that reads staged data. Not inlined: other ops pay nothing.
 [[gnu::noinline]] void move_staged(const Op& op, const Operand* operands, const Plan& plan,
                                    RankState& state) noexcept {
   StagingStores& stores = state.staging;
@@ -248,7 +246,8 @@ void fold(const Op& op, const Operand* operands, const Plan& plan, RankState& st
   publish_progress(op, state);
 }
 
-// A function of the user's threw, which ends the call on all ranks. False, for who returns it.
+// Ends the call on all ranks because a user's function threw. Returns false, for the caller to
+// return.
 bool end_call(RankState& state, const char* function, const std::string& why) noexcept {
   state.waiter.crossbar->abort(make_error(Code::remote_error, [&] {
     return "the " + std::string(function) + " of rank " + std::to_string(state.waiter.rank) +
@@ -257,7 +256,7 @@ bool end_call(RankState& state, const char* function, const std::string& why) no
   return false;
 }
 
-// Nothing is published of an operation that threw.
+// If the operation throws, nothing is published.
 bool apply(const Op& op, const Operand* operands, RankState& state) noexcept {
   find_operands(op, operands, state);
   void** sources = state.operands.data();
@@ -282,7 +281,7 @@ bool apply(const Op& op, const Operand* operands, RankState& state) noexcept {
   (widens ? plan.conversions.widen : plan.conversions.narrow)(to, from, count);
 }
 
-// What threw may have been published long ago, so others may have ended this call well.
+// Other ranks may have finished this call well if their data were published before the throw.
 bool finish(const Op& op, const Plan& plan, RankState& state) noexcept {
   const auto self = static_cast<std::size_t>(state.waiter.rank);
   const std::byte* rows = state.memory_of(self, Memory::output) + op.offset;
@@ -293,22 +292,23 @@ bool finish(const Op& op, const Plan& plan, RankState& state) noexcept {
          end_call(state, "epilogue", why);
 }
 
-// How many ports this rank has in use now (OpCode::count_ports). What it sends is seen best just
-// after it has sent, what it gets just before it uses that: in between both only fall.
+// Records the number of ports that this rank uses now (OpCode::count_ports). Messages sent are
+// counted best just after a send, messages received just before their use: in between both numbers
+// only fall.
 void count_ports(const Op* op, const Plan& plan, RankState& state) noexcept {
   const Op* const first = plan.rank[static_cast<std::size_t>(state.waiter.rank)].ops.data();
   Bell& bell = state.waiter.crossbar->bell(state.waiter.rank);
   const auto raise = [](Atomic<int>& most, int count) {
     if (count > most.load(std::memory_order_relaxed)) most.store(count, std::memory_order_relaxed);
   };
-  // Relaxed loads of others' words: numbers for a report. No more than the budget can be in flight.
+  // Relaxed loads of others' words: the numbers are for a report. At most the budget is in flight.
   if (op->value == 0) {
     int in_flight = 0;
     for (int sent = 0; op != first && sent < plan.ports;) {
       if ((--op)->code != OpCode::send) continue;
       const Outbox& outbox = state.outbox[op->peer];
       const std::uint32_t used = outbox.mailbox.credit->value.load(std::memory_order_relaxed);
-      // The first one found has been sent just now, however soon its receiver was done with it.
+      // The first one found was sent just now, even if its receiver has already finished with it.
       if (sent == 0 || !reached(used, outbox.base + op->value + 1)) ++in_flight;
       ++sent;
     }
@@ -326,8 +326,8 @@ void count_ports(const Op* op, const Plan& plan, RankState& state) noexcept {
   raise(bell.most_received, in_flight);
 }
 
-// What few plans have. One call, not put in place: otherwise every walk would have a frame for their
-// texts, and fewer registers for the rest.
+// The ops that few plans have. One function, not inlined: otherwise every walk would have a frame
+// for their texts, and fewer registers for the rest.
 [[gnu::noinline]] bool do_rarely(const Op* op, const Operand* operand, const Plan& plan,
                                  RankState& state) noexcept {
   if (op->code == OpCode::apply) return apply(*op, operand, state);
@@ -383,7 +383,7 @@ bool wait_posts(const Op& op, const Plan& plan, RankState& state) noexcept {
   return true;
 }
 
-// Announces rounds to an observer as the ops come to them; costs nothing where there is none.
+// Announces rounds to an observer as their ops come up; without an observer it costs nothing.
 struct NoObserver {
   bool come_to(int) const noexcept { return true; }
 };
@@ -399,14 +399,14 @@ struct Observed {
   }
 };
 
-// Whoever walks a call to its end in one go waits in its ops.
+// Blocking mode: ops block until their operands are ready.
 struct InOneGo {
   static constexpr bool kMayStop = false;
   static constexpr bool kIsBegun = false;
 };
 
-// Pace says whether the walk has been begun (kIsBegun) and from where it goes on then (cursor), and
-// whether it may stop before an op (kMayStop) and does (stop()).
+// Pace tells if the walk resumes (kIsBegun), and then from where (cursor). It also tells if the
+// walk may stop before an op (kMayStop), and stop() decides.
 template <class Observing, class Pace>
 Walked walk(const Plan& plan, RankState& state, Observing observing, Pace pace) noexcept {
   const RankPlan& mine = plan.rank[static_cast<std::size_t>(state.waiter.rank)];
@@ -416,7 +416,7 @@ Walked walk(const Plan& plan, RankState& state, Observing observing, Pace pace) 
     op += pace.cursor.op;
     operand += pace.cursor.operand;
   }
-  // (What stages does not begin by waiting, so nobody stops there and comes back.)
+  // A plan that stages does not begin with a wait, so no walk stops at op 0 and resumes there.
   if (plan.stages && op == mine.ops.data()) [[unlikely]]
     begin_staging(plan, state);
   for (;; ++op) {

@@ -1,5 +1,5 @@
-// What the AVX-512 instruction sets share: registers of 64 bytes, F, BW, DQ, VL and BMI2. Textual,
-// see vector.h.
+// Operations shared by the AVX-512 instruction sets: registers of 64 bytes, F, BW, DQ, VL and BMI2.
+// Textual, see vector.h.
 #pragma once
 
 #include <immintrin.h>
@@ -20,8 +20,8 @@ constexpr std::size_t kWidth = 64;
 namespace rankine {
 namespace {
 
-// The zero-masking forms under a full mask are the plain instructions. g++ 12 takes the undefined
-// pass-through operand of the plain forms for an uninitialised variable.
+// The zero-masking forms under a full mask equal the plain instructions. g++ 12 warns that the
+// plain forms' undefined pass-through operand is an uninitialised variable.
 struct Avx512 : Generic<Avx512> {
   // VRANGE orders -0 below +0; only NaN needs a second look.
   template <class T>
@@ -81,7 +81,7 @@ struct Avx512 : Generic<Avx512> {
                      (as<Vec<std::uint16_t>>(both(x.c, x.d)) << 8));
   }
 
-  // Beyond kBytes the register holds anything.
+  // Bytes beyond kBytes of the register are unspecified.
   template <std::size_t kBytes, class Register>
   RANKINE_INLINE static Register load_exact(const char* from) {
     if constexpr (kBytes == 32) {

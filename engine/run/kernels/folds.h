@@ -1,6 +1,7 @@
-// How registers of one element type combine. A fold begins with a register (first()), steps the
-// others in, and goes back to memory's format (last()). Signed integers exist only where the sign
-// matters (min, max); elsewhere the unsigned type wraps as it should. Textual, like vector.h.
+// Folds combine registers of one element type. A fold begins with a register (first()), adds the
+// others (step()), and converts the total back to memory's format (last()). Signed integers occur
+// only where the sign matters (min, max); elsewhere the unsigned type wraps correctly. Textual,
+// like vector.h.
 #pragma once
 
 #include <type_traits>
@@ -174,7 +175,7 @@ struct ComplexFold : Fold<T, ReduceOp::sum> {
 
 // Minimum and maximum of small floats need no float: flipping the magnitude of negative numbers
 // makes codes compare as signed integers, -0 below +0, with the NaNs of both signs at the two ends.
-// Those are neighbours modulo 2^bits, so adding kTurn brings all NaNs to the end that wins.
+// The ends are neighbours modulo 2^bits, so adding kTurn brings all NaNs to the winning end.
 template <class Code>
 struct Ordered;
 template <>
@@ -207,7 +208,7 @@ struct OrderedFold {
   using Total = Vec<Signed>;
   using Codes = Vec<Word>;
   static constexpr Word kMagnitude = static_cast<Word>(static_cast<Word>(~Word{0}) >> 1);
-  static constexpr Word kNans = kMagnitude - Of::kLastNumber;  // of each sign
+  static constexpr Word kNans = kMagnitude - Of::kLastNumber;  // per sign
   static constexpr Word kTurn = kOp == ReduceOp::min ? kNans : static_cast<Word>(-kNans);
 
   RANKINE_INLINE static Codes flip(Codes x) {
@@ -225,7 +226,7 @@ struct OrderedFold {
   }
 };
 
-// Bytes that are 0 or 1: what each operation is on bits.
+// Bytes that are 0 or 1: the bit operation for each operator.
 constexpr ReduceOp bit_op(ReduceOp op) {
   if (op == ReduceOp::prod || op == ReduceOp::min) return ReduceOp::band;
   if (op == ReduceOp::sum || op == ReduceOp::max) return ReduceOp::bor;
@@ -274,8 +275,8 @@ struct FoldFor {
 
 }  // namespace
 
-// What happens to a total before it goes back to memory's format: nothing, or avg's division, or a
-// factor. Textual, like vector.h.
+// Finishes change a total before it returns to memory's format: they keep it, divide it for avg, or
+// multiply it by a factor.
 
 namespace {
 
@@ -299,8 +300,7 @@ struct DivideFloat {
   }
 };
 
-// For avg by a power of two: the reciprocal is exact, so the product rounds the same number as the
-// quotient.
+// avg by a power of two: the reciprocal is exact, so the product rounds to the quotient's value.
 template <class T>
 struct ScaleFloat {
   T factor;

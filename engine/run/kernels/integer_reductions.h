@@ -1,5 +1,5 @@
-// Reductions of integers and truth values one element at a time, as reduce.h words them and with
-// none of its code: for whoever judges what the kernels give.
+// Reductions of integers and truth values, one element at a time: a reference for tests of the
+// kernels that follows reduce.h's contract and shares no code with it.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ constexpr T combined(ReduceOp op, T a, T b) {
       return static_cast<T>(x ^ y);
     case ReduceOp::sum:
     case ReduceOp::avg:
-    case ReduceOp::user:  // is none of the engine's
+    case ReduceOp::user:  // not an operation of the engine
       break;
   }
   return static_cast<T>(x + y);
@@ -43,7 +43,7 @@ constexpr Bool combined(ReduceOp op, Bool a, Bool b) {
   return Bool(combined(op, a.byte, b.byte) != 0);
 }
 
-// Of a (wrapped) total of so many, truncated toward zero.
+// The average of `count` values from their (wrapped) total, truncated toward zero.
 template <std::integral T>
 constexpr T average(T total, int count) {
   using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;

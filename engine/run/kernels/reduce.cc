@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::string_view kIsaNames[kIsas] = {"portable", "avx2", "avx512", "avx512_bf16"};
 
-// __builtin_cpu_supports also asks whether the operating system saves the wide registers. It does
-// not know F16C by name in every compiler.
+// __builtin_cpu_supports also checks that the operating system saves the wide registers. Not every
+// compiler's version knows F16C by name.
 Isa detect() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
@@ -25,7 +25,7 @@ Isa detect() {
   unsigned ecx = 0;
   unsigned edx = 0;
   const bool f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
-  // The CPU first: the functions that return the tables are compiled for it, too.
+  // Test the CPU first: the functions that return the tables are themselves compiled for it.
   if (!f16c || !__builtin_cpu_supports("avx2") || avx2_kernels() == nullptr) return Isa::portable;
   if (!__builtin_cpu_supports("bmi2") || !__builtin_cpu_supports("avx512f") ||
       !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512dq") ||
@@ -105,8 +105,8 @@ SpreadKernel find_spread(DataType type, ReduceOp op, Isa isa) {
 
 ScaleKernel find_scale(DataType type, Isa isa) { return table(isa).scale[index(type)]; }
 
-// Reading lines that another core has written, string instructions are up to a quarter slower than
-// our loop on blocks that the first-level cache holds, and faster on larger ones. (glibc's memcpy
+// On lines that another core has written, string instructions are up to a quarter slower than our
+// loop for blocks that fit in the first-level cache, and faster for larger ones. (glibc's memcpy
 // uses them from 2 KiB to the size of the second-level cache.)
 void copy_bytes(void* dst, const void* src, std::size_t bytes, const Costs& costs) noexcept {
   if (dst == src || bytes == 0) return;

@@ -1,5 +1,5 @@
-// One pass over memory: sources say where the registers come from that a fold combines, a put where
-// they go, and sweep() walks. Textual, like vector.h.
+// The reduction kernels: sweep() makes one pass over memory. Sources give the registers that a fold
+// combines, and a Put stores the results. Textual, like vector.h.
 #pragma once
 
 #include <type_traits>
@@ -11,7 +11,7 @@
 namespace rankine {
 namespace {
 
-// Named pointers, so that they live in registers. kCount is 1 or 2.
+// Named pointers, so that they stay in registers. kCount is 1 or 2.
 template <int kCount>
 struct FewSources {
   const char *p0, *p1;
@@ -36,9 +36,9 @@ struct FewSources {
   }
 };
 
-// Vectors of at least kFar bytes are fetched kAhead bytes early when there are three or more of
-// them: that many streams are too much for the prefetcher, and 16-bit floats keep the core too busy
-// to run ahead by itself (four bf16 sources in L3: 27 -> 60 GB/s). In L1 it would cost 15 %.
+// If there are three or more vectors of at least kFar bytes, they are fetched kAhead bytes early:
+// the prefetcher cannot follow that many streams, and 16-bit floats keep the core too busy to run
+// ahead (four bf16 sources in L3: 27 -> 60 GB/s). In L1 it would cost 15 %.
 inline constexpr std::size_t kFar = std::size_t{128} << 10;
 inline constexpr std::size_t kAhead = 1024;
 
@@ -94,14 +94,14 @@ RANKINE_INLINE std::size_t to_alignment(const void* p) {
   return (0 - reinterpret_cast<std::uintptr_t>(p)) % sizeof(typename F::Register);
 }
 
-// Alignment is reached at a whole element.
+// True if alignment is reached at a whole element.
 template <class F>
 RANKINE_INLINE bool can_align(const void* dst) {
   return to_alignment<F>(dst) % sizeof(typename F::Element) == 0;
 }
 
-// Less than a register. The sizes of a few elements get plain loads and stores, which, unlike
-// masked ones, are forwarded from one to the next.
+// Handles less than a register. Sizes of a few elements get plain loads and stores: unlike masked
+// ones, these are forwarded from store to load.
 template <class F, class Sources, class Finish, class Put>
 RANKINE_INLINE void sweep_partial(char* dst, Sources sources, std::size_t bytes, Finish finish,
                                   Put put) {
@@ -138,10 +138,11 @@ RANKINE_INLINE void sweep_partial(char* dst, Sources sources, std::size_t bytes,
 // 20 to 50 %), where short visits to each source suit the prefetcher.
 inline constexpr std::size_t kRegisters = 2;
 
-// Destinations of at least this many registers are worth one that overlaps, to align the stores.
+// From this many registers on, one overlapping register at the start pays, to align the stores.
 inline constexpr std::size_t kAlignFrom = 16;
 
-// Where the results go: edge() for the ends, which overlap their neighbours, else operator().
+// Temporal stores the results in one vector: edge() for the ends, which overlap their neighbours,
+// operator() for the rest.
 struct Temporal {
   template <class Put>
   RANKINE_INLINE void each(char* to, Put one) const {
@@ -158,13 +159,13 @@ struct Temporal {
   RANKINE_INLINE void done() const {}
 };
 
-// One or several vectors, past the caches or not. Asked per register, so that far vectors need one
-// body only: they wait for memory anyway.
+// Spread stores the results in one or several vectors, past the caches or not. The choice is made
+// per register, so that far vectors need only one body: they wait for memory anyway.
 struct Spread {
   char* first;
   void* const* all;
   int count;
-  std::ptrdiff_t second;  // from the first; the others are looked up
+  std::ptrdiff_t second;  // distance from the first; the others are looked up
   bool streaming;
 
   RANKINE_INLINE Spread(void* const* dsts, int n_dsts, bool stream)
@@ -200,9 +201,9 @@ struct Spread {
   }
 };
 
-// Ends that do not fill a register overlap their neighbour instead of being masked. Both ends are
-// folded before anything is stored and stored after everything else, so a destination may be one of
-// the sources.
+// An end that does not fill a register overlaps its neighbour instead of being masked. Both ends
+// are folded before any store and stored after all others, so a destination may be one of the
+// sources.
 template <class F, class Sources, class Finish, class Put>
 RANKINE_INLINE void sweep(char* dst, Sources sources, std::size_t bytes, Finish finish, Put put) {
   using Register = typename F::Register;
@@ -236,13 +237,13 @@ RANKINE_INLINE void sweep(char* dst, Sources sources, std::size_t bytes, Finish 
 
 }  // namespace
 
-// The kernels of one instruction set, from its Target (see vector.h, which also says why nothing
-// here has external linkage): for each type and operation a sweep() with its fold and finish.
+// The kernels of one instruction set, made from its Target (vector.h explains why nothing here has
+// external linkage): for each type and operation a sweep() with its fold and finish.
 
 namespace {
 
-// Streaming needs alignment of every destination and a length worth a fence; without them ordinary
-// stores do.
+// Streaming needs every destination aligned alike, and a length worth a fence; otherwise ordinary
+// stores are used.
 template <class F>
 RANKINE_INLINE bool can_stream(void* const* dsts, int n_dsts, std::size_t bytes) {
   if (bytes < kAlignFrom * sizeof(typename F::Register)) return false;
@@ -267,8 +268,8 @@ void copy_streaming(void* dst, const void* src, std::size_t bytes) noexcept {
            Spread(&dst, 1, can_stream<F>(&dst, 1, bytes)));
 }
 
-// Any number of sources: near ones with plain code; far ones with prefetches, and everything that
-// goes to several places or past the caches.
+// Any number of sources: near ones with plain code; prefetches for far ones, and for results that
+// go to several places or past the caches.
 template <class F, class Finish>
 RANKINE_INLINE void sweep_any(const void* const* srcs, int n_srcs, std::size_t bytes, Finish finish,
                               Spread to) {
@@ -308,7 +309,7 @@ void spread(void* const* dsts, int n_dsts, const void* const* srcs, int n_srcs, 
                 Spread(dsts, n_dsts, streaming && can_stream<F>(dsts, n_dsts, bytes)));
 }
 
-// What floats of type T are added up in.
+// The type in which floats of type T are added up.
 template <class T>
 using AccumulatorOf =
     std::conditional_t<std::is_same_v<T, double> || std::is_same_v<T, ComplexCode<double>>, double,
@@ -371,7 +372,7 @@ constexpr Kernel kernel() {
   }
 }
 
-// What each rank's own factor does to its input.
+// Multiplies a rank's input by its own factor.
 template <class T>
 struct Multiply {
   Vec<T> factor;
@@ -405,7 +406,7 @@ void scale(void* dst, const void* src, std::size_t count, const void* by) noexce
   } else {
     using Float = AccumulatorOf<T>;
     const auto factor = load<Float>(static_cast<const char*>(by));
-    // round_bfloat() counts on a NaN's payload.
+    // round_bfloat() relies on a NaN's payload.
     sweep_with(ScaleFloat<Float>{factor == factor ? factor : kNan<Float>});
   }
 }

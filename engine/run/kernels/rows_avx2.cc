@@ -36,7 +36,7 @@ struct Lanes {
   }
 
  private:
-  // Of lanes below 2^16.
+  // For lanes below 2^16.
   RANKINE_INLINE static __m128i low_16(Vec<std::uint32_t> x) {
     const __m256i pairs = _mm256_packus_epi32(as<__m256i>(x), as<__m256i>(x));
     return _mm256_castsi256_si128(_mm256_permute4x64_epi64(pairs, 0b1000));

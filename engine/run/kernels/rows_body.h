@@ -1,10 +1,10 @@
-// The row kernels of one instruction set (rows.h): a source file defines kWidth, includes vector.h,
-// defines Lanes, which widens and narrows registers, then includes this. See vector.h for why
-// nothing here has external linkage.
+// The row and conversion kernels of one instruction set (reduce.h). A source file defines kWidth,
+// includes vector.h, defines Lanes, which widens and narrows registers, then includes this.
+// vector.h explains why nothing here has external linkage.
 //
-// A row goes through `scratch` as floats, which the first-level cache holds: once to load, add and
-// sum up, once more for what a layer norm deviates by, once to scale, bend and store, and to i8 and
-// f8e4m3 once more, when the largest element is known.
+// A row passes through `scratch` as floats, which the first-level cache holds: one pass to load,
+// add and sum up, one for the deviation of a layer norm, one to normalise, activate and store, and
+// for i8 and f8e4m3 one more when the largest element is known.
 #pragma once
 
 #include <type_traits>
@@ -39,7 +39,7 @@ RANKINE_INLINE F widened(const char* from) {
   }
 }
 
-// In the low bits of each lane. What comes here may be any NaN, so it is looked at.
+// The result is in the low bits of each lane. The input may be any NaN, so it is tested.
 template <DataType kType>
 RANKINE_INLINE Words narrowed(F x) {
   if constexpr (kType == DataType::f16) return encode_half(x);
@@ -64,7 +64,7 @@ RANKINE_INLINE void store_narrowed(char* to, F x) {
   }
 }
 
-// n elements, or a whole register of them; zeros behind them.
+// Loads n elements, at most a whole register, and fills up with zeros.
 template <DataType kType>
 RANKINE_INLINE F load_some(const void* row, std::size_t at, std::size_t n) {
   const char* from = static_cast<const char*>(row) + at * kBytes<kType>;
@@ -83,8 +83,8 @@ RANKINE_INLINE void store_some(void* row, std::size_t at, std::size_t n, F x) {
   __builtin_memcpy(to, all, n * kBytes<kType>);
 }
 
-// Calls visit(k, at, n) for each register of a row: its number in its group, its first element, and
-// how many it has.
+// Calls visit(k, at, n) for each register of a row: k is its number in its group, at its first
+// element, n its number of elements.
 template <class Visit>
 RANKINE_INLINE void each_register(std::size_t elements, const Visit& visit) {
   std::size_t i = 0;
@@ -110,7 +110,7 @@ struct Sums {
   }
 };
 
-// Cephes' expf, but for subnormal results: these are 0.
+// Cephes' expf, except that subnormal results are 0.
 RANKINE_INLINE F exp_of(F x) {
   constexpr float kRound = 0x1.8p23F;
   const F shifted = x * 1.44269504F + kRound;
@@ -144,7 +144,7 @@ struct Rows {
   static constexpr bool kScales = kOut == DataType::i8 || kOut == DataType::f8e4m3;
   static constexpr float kLargest = kOut == DataType::i8 ? 127.0F : 448.0F;
 
-  // Loads a row and adds to it. The sum of its elements, or of their squares.
+  // Loads a row and adds bias and residual. Returns the sum of its elements, or of their squares.
   static float load_row(const RowWork& work, const void* row, void* residual) {
     const bool squares = work.norm == Norm::rms;
     const void* const bias = work.bias;
@@ -181,7 +181,7 @@ struct Rows {
     return sums.total();
   }
 
-  // Bits of the largest magnitude; those of a NaN are above all numbers'.
+  // Bits of the largest magnitude; a NaN's bits exceed those of all numbers.
   struct Largest {
     Ints of_lane{};
 
@@ -192,7 +192,7 @@ struct Rows {
     }
   };
 
-  // Norm and activation: to `out`, or back where that is to be scaled.
+  // Norm and activation. Stores to `out`, or back to scratch if the row is scaled afterwards.
   static std::int32_t bend(const RowWork& work, float sum, void* out) {
     const auto count = static_cast<float>(work.elements);
     const float mean = work.norm == Norm::layer ? sum / count : 0.0F;
@@ -228,7 +228,7 @@ struct Rows {
     return largest.bits();
   }
 
-  // The row's scale.
+  // Scales a row into `out` and returns the row's scale.
   static float scale_row(const RowWork& work, std::int32_t largest_bits, void* out) {
     const float largest = __builtin_bit_cast(float, largest_bits);
     const bool is_number = largest_bits < 0x7f800000;

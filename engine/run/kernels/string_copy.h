@@ -1,14 +1,14 @@
-// Copying by the string instruction. From 4 KiB on, processors with fast strings (ERMS) take over
-// the lines of the destination whole, without fetching what stands in them: where another core's
-// cache holds these lines, that saves a crossing of each. (Zen 5, 1 MiB to lines that a far core
-// has just read: 50 us, by stores of 64 bytes 170 us; from 2 KiB pieces no gain.) Its stores may
-// change places among themselves, never with a store that follows (Intel SDM, volume 3, "Memory
-// Ordering ... String Operations"; every program that publishes what memcpy has copied counts on
+// string_copy() copies with the string instruction. From 4 KiB on, processors with fast strings
+// (ERMS) take over whole lines of the destination without fetching their contents: if another
+// core's cache holds these lines, that saves one crossing per line. (Zen 5, 1 MiB to lines that a
+// far core has just read: 50 us, by stores of 64 bytes 170 us; from 2 KiB pieces no gain.) Its
+// stores may be reordered among themselves, but never with a later store (Intel SDM, volume 3,
+// "Memory Ordering ... String Operations"; every program that publishes a memcpy's result relies on
 // it), so a release store publishes them.
 //
-// It is slow where the destination begins less than half a line above the source, as places within
-// pages go: Zen 4 and 5 then copy at a twelfth of the speed (64 KiB: 24 us for 2). Large memory of
-// malloc() begins 16 bytes into a page, and mapped memory at its beginning.
+// It is slow if the destination begins less than half a line above the source, modulo the page
+// size: Zen 4 and 5 then copy at a twelfth of the speed (64 KiB: 24 us instead of 2). Large memory
+// of malloc() begins 16 bytes into a page, mapped memory at its beginning.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@
 
 namespace rankine {
 
-// Whether they lie so that it is fast.
+// True if the two addresses allow the fast copy.
 inline bool lie_well_for_strings(const void* dst, const void* src) noexcept {
   const auto above = reinterpret_cast<std::uintptr_t>(dst) - reinterpret_cast<std::uintptr_t>(src);
   return above % 4096 == 0 || above % 4096 >= 32;

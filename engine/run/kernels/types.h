@@ -15,7 +15,7 @@
 namespace rankine {
 
 // f8e4m3 and f8e5m2: OCP's 8-bit floats. b8: a byte that is 0 or 1, as bool is. c64 and c128: pairs
-// of f32 and of f64. raw: elements of any size, which only their user's operation knows.
+// of f32 and of f64. raw: elements of any size, for user operations only.
 enum class DataType : std::uint8_t {
   f32,
   f64,
@@ -34,37 +34,36 @@ enum class DataType : std::uint8_t {
   c128,
   raw
 };
-// user: an operation of the user's, on raw elements.
+// user: a user operation, on raw elements.
 enum class ReduceOp : std::uint8_t { sum, prod, min, max, avg, band, bor, bxor, user };
 
-// The engine's own run from 0 to these, so arrays can be indexed by either enum; behind them are
-// raw and user.
+// The engine's own operators and types number from 0 to these counts, so either enum can index an
+// array; raw and user come after them.
 inline constexpr int kDataTypes = 15;
 inline constexpr int kReduceOps = 8;
 
-// Bytes per element; of raw, whose elements have the size that a call says, 1.
+// Bytes per element; 1 for raw, since each call gives its element size.
 std::size_t size_of(DataType type);
 
-// "f32", "bf16", ...: exactly the enumerators. Round-trips through parse_*, which knows neither raw
-// nor user.
+// The enumerator's name: "f32", "bf16", ... parse_*() reads it back, except raw and user.
 std::string_view name_of(DataType type);
 std::string_view name_of(ReduceOp op);
 
-// The spellings of the field: ours (f32), NumPy's and PyTorch's (float32, int8, complex64,
+// Reads any usual spelling: ours (f32), NumPy's and PyTorch's (float32, int8, complex64,
 // float8_e4m3fn), C's (float, double, half), nccl-tests' (bfloat16, uint64, f8e4m3). Case does not
-// matter. nullopt: no such type or operator.
+// matter. nullopt: unknown name.
 std::optional<DataType> parse_data_type(std::string_view text);
 std::optional<ReduceOp> parse_reduce_op(std::string_view text);
 
-// Of one part: not complex ones.
+// True for real floats; false for complex types.
 constexpr bool is_float(DataType type) {
   return type <= DataType::bf16 || type == DataType::f8e4m3 || type == DataType::f8e5m2;
 }
 constexpr bool is_complex(DataType type) { return type == DataType::c64 || type == DataType::c128; }
 
-// What of the engine's own operations a type takes: integers take all, floats no operations on
-// bits, complex numbers neither these nor min and max, for they have no order, and b8 all but avg,
-// of which a bool can hold nothing between 0 and 1. On b8 sum is "or" and prod is "and", as in
+// The engine's operations for a type. Integers take all; floats take none of the bit operations;
+// complex numbers take neither these nor min and max, since they have no order; b8 takes all but
+// avg, since a bool holds nothing between 0 and 1. On b8, sum is "or" and prod is "and", as in
 // NumPy and PyTorch: the result is a bool again.
 constexpr bool supports(DataType type, ReduceOp op) {
   if (type == DataType::b8) return op != ReduceOp::avg && op <= ReduceOp::bxor;
@@ -76,8 +75,8 @@ constexpr bool supports(DataType type, ReduceOp op) {
 // "f32 takes sum, prod, min, max and avg", for refusals.
 std::string supported_ops(DataType type);
 
-// Whether the engine's order of additions can be told from the results: sums and products of
-// floats, complex ones included, are rounded.
+// True if the result depends on the engine's order of additions: sums and products of floats,
+// complex ones included, are rounded.
 constexpr bool rounds(DataType type, ReduceOp op) {
   return (is_float(type) || is_complex(type)) && op != ReduceOp::min && op != ReduceOp::max;
 }
@@ -155,9 +154,9 @@ struct BFloat16 {  // the upper half of a float: 1 sign, 8 exponent, 7 fraction 
   }
 };
 
-// OCP 8-bit floats (OFP8, revision 1.0, 2023): storage only. From float: round to nearest, ties to
-// even, in one rounding; what is larger than the largest number, infinity included, becomes the
-// largest number ("saturating"); a NaN stays a NaN. To float: exact.
+// OCP 8-bit floats (OFP8, revision 1.0, 2023): storage only. From float: one rounding to nearest,
+// ties to even; a value above the largest number, infinity included, becomes the largest number
+// ("saturating"); a NaN stays a NaN. To float: exact.
 template <int kFraction>  // bits
 struct Float8 {
   static constexpr bool kHasInfinity = kFraction == 2;
@@ -217,8 +216,7 @@ struct Float8 {
 using Float8E4M3 = Float8<3>;  // "fn": no infinities
 using Float8E5M2 = Float8<2>;
 
-// A byte that is 0 or 1. bool itself is b8, too; this is for containers, which make something else
-// of bool.
+// A byte that is 0 or 1. bool itself is also b8; this is for containers that specialise bool.
 struct Bool {
   std::uint8_t byte;
 
@@ -250,7 +248,7 @@ template <class T>
 inline constexpr bool kIsNativeBFloat = false;
 #endif
 
-// Whether T is the element type of some DataType.
+// True if T is the element type of some DataType.
 template <class T>
 inline constexpr bool kHasDataType = std::is_same_v<T, float> || std::is_same_v<T, double> ||
                                      SmallFloat<T> || Complex<T> || std::is_same_v<T, Bool> ||
@@ -294,7 +292,7 @@ concept TypedElement = internal::kHasDataType<std::remove_cv_t<T>>;
 template <class T>
 inline constexpr DataType data_type_of = internal::data_type_for<std::remove_cv_t<T>>();
 
-// The way back: calls visit.operator()<T>() with the element type and returns what it returns.
+// The inverse: calls visit.operator()<T>() with the element type and returns its result.
 template <class Visit>
 constexpr decltype(auto) with_element(DataType type, Visit&& visit) {
   switch (type) {
@@ -327,7 +325,7 @@ constexpr decltype(auto) with_element(DataType type, Visit&& visit) {
     case DataType::c128:
       return visit.template operator()<std::complex<double>>();
     case DataType::f32:
-    case DataType::raw:  // nobody asks
+    case DataType::raw:  // raw has no element type
       break;
   }
   return visit.template operator()<float>();

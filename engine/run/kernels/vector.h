@@ -1,10 +1,10 @@
-// Registers of kWidth bytes, as GCC and Clang vector types. Textual: a source file that is compiled
-// for one instruction set defines kWidth, includes this, defines Target, then includes
-// reduce_body.h.
+// Vector types of kWidth bytes, as GCC and Clang vector types, and the generic register operations.
+// Textual: a source file compiled for one instruction set defines kWidth, includes this, defines
+// Target, then includes reduce_body.h.
 //
-// Everything here and in what that includes has internal linkage, and nothing calls an inline
-// function of the standard library: a shared inline function that is compiled here with AVX-512
-// would be one definition of many, and the linker might keep it for a CPU that cannot run it.
+// Everything here and in its includes has internal linkage, and no code calls an inline function of
+// the standard library: a shared inline function compiled here with AVX-512 would be one definition
+// of many, and the linker might keep it for a CPU that cannot run it.
 #pragma once
 
 #include <cstddef>
@@ -26,14 +26,14 @@ template <class T, std::size_t kBytes = kWidth>
 using Vec = typename VectorOf<T, kBytes>::type;
 using Bytes = Vec<std::uint8_t>;
 
-// Two registers of floats: a register of 16-bit floats, widened. Which element goes where is the
-// business of the pair of functions that widen and narrow.
+// Two registers of floats: a widened register of 16-bit floats. The widening and narrowing
+// functions agree on the place of each element.
 struct Floats {
   Vec<float> a;
   Vec<float> b;
 };
 
-// Four, of a register of 8-bit floats, likewise.
+// Four registers of floats: a widened register of 8-bit floats.
 struct FourFloats {
   Vec<float> a, b, c, d;
 };
@@ -94,18 +94,18 @@ RANKINE_INLINE Vec<std::uint32_t> encode_half(Vec<float> value) {
   return code | ((bits >> 16) & 0x8000U);
 }
 
-// To the nearest upper half, ties to even. No test for NaN: what was computed from bfloat16 is a
-// NaN whose payload ends in 16 zeros, if it is one, and rounding cannot carry out of those.
+// Rounds to the nearest upper half, ties to even. No test for NaN: a NaN computed from bfloat16 has
+// a payload that ends in 16 zeros, and rounding cannot carry out of those.
 RANKINE_INLINE Vec<std::uint32_t> round_bfloat(Vec<float> value) {
   const Vec<std::uint32_t> bits = as<Vec<std::uint32_t>>(value);
   return bits + (((bits >> 16) & 1U) + 0x7fffU);
 }
 
 // An 8-bit float with this many fraction bits in the low byte of each lane -> float. A subnormal is
-// what lies above the least normal number where its fraction is that one's: the difference is
-// exact, and no operand is a subnormal float, which some processors take a hundred cycles for.
-// Where there are infinities (e5m2) the largest exponent is theirs and the NaNs'; else (e4m3) only
-// all ones are no number.
+// the difference between the least normal number with that fraction and the least normal number:
+// the difference is exact, and no operand is a subnormal float, which costs some processors a
+// hundred cycles. With infinities (e5m2) the largest exponent encodes infinities and NaNs; without
+// (e4m3) only the all-ones code is a NaN.
 template <int kFraction>
 RANKINE_INLINE Vec<float> decode_float8(Vec<std::uint32_t> code) {
   using Words = Vec<std::uint32_t>;
@@ -123,8 +123,8 @@ RANKINE_INLINE Vec<float> decode_float8(Vec<std::uint32_t> code) {
   return as<Vec<float>>(bits | ((code & 0x80U) << 24));
 }
 
-// float -> 8-bit float in the low byte of each lane, saturating. As encode_half() does it, and what
-// is too large, infinity with it, becomes the largest number.
+// float -> 8-bit float in the low byte of each lane, saturating: rounds as encode_half() does, and
+// a value that is too large, infinity included, becomes the largest number.
 template <int kFraction>
 RANKINE_INLINE Vec<std::uint32_t> encode_float8(Vec<float> value) {
   using Words = Vec<std::uint32_t>;
@@ -146,7 +146,8 @@ RANKINE_INLINE Vec<std::uint32_t> encode_float8(Vec<float> value) {
   return code | ((bits >> 24) & 0x80U);
 }
 
-// Lanes of pairs: every first one twice, every second one twice, each pair the other way round.
+// Lanes of pairs: firsts() doubles the first ones, seconds() the second ones, swapped() swaps each
+// pair.
 template <std::size_t... kLanes>
 struct Pairs {
   template <class V>
@@ -168,7 +169,7 @@ template <std::size_t... kLanes>
 struct PairsOf<0, kLanes...> : Pairs<kLanes...> {};
 
 // Products of complex numbers, (a + bi)(c + di) = (ac - bd) + (ad + bc)i, each part rounded three
-// times, and without C99's second thoughts on infinities.
+// times, without C99's special treatment of infinities.
 template <class T>
 RANKINE_INLINE Vec<T> complex_product(Vec<T> x, Vec<T> y) {
   using Lanes = PairsOf<kWidth / sizeof(T)>;
@@ -179,12 +180,12 @@ RANKINE_INLINE Vec<T> complex_product(Vec<T> x, Vec<T> y) {
   return Lanes::firsts(x) * y + as<Vec<T>>(as<Vec<Word>>(cross) ^ minus);
 }
 
-// What a Target is where it has no instruction of its own for it: `Of` is the Target, from which
-// the rest comes.
+// The default operations of a Target without special instructions. `Of` is the Target, which
+// supplies the rest.
 template <class Of>
 struct Generic {
   // IEEE minimum and maximum. Both orders of the comparison agree except on zeros, where OR keeps
-  // the minus and AND drops it, and on NaN, which is put right at the end.
+  // the minus and AND drops it, and on NaN, which the last line handles.
   template <class T>
   RANKINE_INLINE static Vec<T> min_of(Vec<T> x, Vec<T> y) {
     const Vec<T> xy = x < y ? x : y;
@@ -241,8 +242,8 @@ struct Generic {
   }
 };
 
-// --- 16 bytes or fewer, from and to general registers. A round trip through the stack would stall:
-// a wide load cannot be served from the narrow stores before it.
+// Loads and stores of at most 16 bytes through general registers. A round trip through the stack
+// would stall: a wide load cannot be served from the narrow stores before it.
 
 using Quarter = Vec<std::uint64_t, 16>;
 
