@@ -1,4 +1,5 @@
-// Arguments that are refused before any byte moves.
+// Fault families of the arguments: invalid ones, missing instruction sets, odd clocks and counters,
+// calls that differ between ranks, operations of the user, and epilogues.
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -29,7 +30,7 @@ namespace {
 
 using Spoil = std::function<void(Call&)>;
 
-// What can be wrong with a call of that collective at that rank.
+// Changes that make a call of that collective invalid.
 std::vector<Spoil> spoilers(const CollectiveCase& call) {
   std::vector<Spoil> all = {
       [](Call& c) { c.collective = static_cast<Collective>(kCollectives); },
@@ -49,7 +50,7 @@ std::vector<Spoil> spoilers(const CollectiveCase& call) {
         c.counts = counts;
       },
   };
-  // Every rank brings and gets something.
+  // Every rank has an input and an output.
   const bool symmetric = !has_root(call.collective) && call.collective != Collective::exscan;
   if (symmetric) {
     all.push_back([](Call& c) { c.in = nullptr; });
@@ -75,8 +76,8 @@ void play_bad_arguments(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   CollectiveCase call = good_call(test, dice);
   call.displaced = false;
-  call.in_place = false;  // so that all buffers may be null, or overlap
-  // A byte apart is in place for the second of blocks of one byte.
+  call.in_place = false;  // so that all buffers may be null or overlap
+  // With blocks of one byte, an offset of a byte would be the in-place position of block 1.
   if (test.collective != Collective::barrier) call.count = std::max<std::size_t>(call.count, 3);
   const std::vector<Spoil> all = spoilers(call);
   {
@@ -85,14 +86,14 @@ void play_bad_arguments(const FaultCase& test, Tally& tally) {
       for (const Spoil& spoil : all) {
         const bool taken =
             seat.call(call, {.spoil = spoil, .documented = {{Code::invalid_argument}}});
-        if (taken) scene.judge().blame("a bad argument is taken");
-        // The communicator goes on.
+        if (taken) scene.judge().blame("a bad argument was accepted");
+        // The communicator still works.
         if (!seat.call(call)) return;
       }
     });
   }
   {
-    // One rank alone: the others wait for this call until their deadline.
+    // Only one rank makes the bad call: the other ranks wait in this call until their deadline.
     const Rank victim = dice.below(test.ranks);
     const Spoil& spoil = all[static_cast<std::size_t>(dice.below(static_cast<int>(all.size())))];
     Scene scene(test, {.timeout = kShort, .documented = {Code::timeout}}, tally);
@@ -100,7 +101,7 @@ void play_bad_arguments(const FaultCase& test, Tally& tally) {
       if (seat.rank() != victim) {
         seat.call(call);
       } else {
-        // Told by the others, where it has to wait for one of them that plans.
+        // The victim times out like the others if it waits for another rank's plan.
         seat.call(call, {.spoil = spoil, .documented = {{Code::invalid_argument, Code::timeout}}});
       }
     });
@@ -108,7 +109,7 @@ void play_bad_arguments(const FaultCase& test, Tally& tally) {
   fresh_start(test, call, tally);
 }
 
-// Instruction sets that are missing, clocks that jump or count nothing, counters that wrap.
+// Missing instruction sets, clocks that jump or cost nothing, counters that wrap.
 
 void play_instruction_set(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
@@ -126,8 +127,8 @@ void play_instruction_set(const FaultCase& test, Tally& tally) {
                 std::string(name_of(best_isa())));
   }
   {
-    // Integers under every operation, floats under min and max: to the last bit what the
-    // collective's definition says, element by element.
+    // Integers under every operation, floats under min and max: the output must equal the
+    // element-by-element definition bit by bit.
     Scene scene(test, {}, tally);
     scene.run([&](Seat& seat) {
       CollectiveCase one = call;
@@ -147,8 +148,9 @@ void play_instruction_set(const FaultCase& test, Tally& tally) {
 
 namespace {
 
-// Stops this process for a while, soon, as a machine does that sleeps: clocks jump for those who
-// sleep until a moment. The child that does it, to be waited for; -1: none can be made.
+// Stops this process after `delay_ns` for `for_ns`, as a sleeping machine does: clocks jump for
+// threads in a timed sleep. Returns the child that does it (the caller waits for it), or -1 if
+// fork() failed.
 pid_t stop_this_process_soon(std::int64_t delay_ns, std::int64_t for_ns) {
   const pid_t child = fork();
   if (child != 0) return child;
@@ -161,13 +163,14 @@ pid_t stop_this_process_soon(std::int64_t delay_ns, std::int64_t for_ns) {
   _exit(0);
 }
 
-// The case's call, by any algorithm, on a network with such links: whether it could be made.
+// Makes the case's call on a network with this link. Returns true if the communicator could be
+// made.
 bool play_on_network(const FaultCase& test, const CollectiveCase& call, const Link& link,
                      ClockMode clock, Tally& tally) {
   auto network = std::make_shared<CallNetwork>();
   Fabric& fabric = network->fabric;
   fabric.link = fabric.between = link;
-  fabric.ports = test.ranks;  // as many as any rank has partners
+  fabric.ports = test.ranks;  // as many as a rank has partners
   fabric.multicast = fabric.alu = true;
   network->clock = clock;
   network->dilate = 1;
@@ -177,8 +180,8 @@ bool play_on_network(const FaultCase& test, const CollectiveCase& call, const Li
   return scene.works();
 }
 
-// On a virtual clock, and at full speed, one process is stopped for a while: for less than the
-// deadline of the others, which is no fault, or for longer.
+// Stops one process for a while, on a virtual clock or at full speed: for less than the other
+// ranks' deadline, which is no fault, or for longer.
 void stop_a_process(const FaultCase& test, const CollectiveCase& call, Dice& dice, Tally& tally) {
   const Rank victim = dice.below(test.ranks);
   const std::int64_t delay_ns = dice.below(5) * 1'000'000LL;
@@ -203,7 +206,7 @@ void stop_a_process(const FaultCase& test, const CollectiveCase& call, Dice& dic
     seat.call(call, {.excused = is_stopped});
     int status = 0;
     if (is_stopped && (child < 0 || waitpid(child, &status, 0) != child)) {
-      scene.judge().excuse("no child can be made");
+      scene.judge().excuse("fork() failed");
     }
   });
 }
@@ -229,22 +232,22 @@ void play_clocks(const FaultCase& test, Tally& tally) {
       {us, per_gb},
       {0, per_gb},                         // alpha = 0
       {us, 0},                             // beta = 0
-      {0, 0},                              // nothing costs anything
+      {0, 0},                              // no costs at all
       {us, Rational(3600)},                // an hour per byte
       {Rational(Int128{1} << 126, 1), 0},  // longer than any clock counts
-      {Rational(-1), per_gb},              // no time at all
+      {Rational(-1), per_gb},              // negative time
   };
-  constexpr std::size_t kUsual = 5;  // of these, the first must work and the others be refused
+  constexpr std::size_t kUsual = 5;  // the first ones must work, the others must be refused
   for (std::size_t i = 0; i < std::size(links); ++i) {
     if (play_on_network(test, call, links[i], ClockMode::virtual_time, tally) != (i < kUsual)) {
       judge.blame(std::string(line.name) + ", clock " + std::to_string(i));
     }
   }
-  // The wall clock: a jump makes deadlines pass all at once, which is no reason to be wrong.
+  // The wall clock: a jump makes many deadlines pass at once; the results must still be right.
   const pid_t child = stop_this_process_soon(dice.below(5) * 1'000'000LL, 20'000'000);
   play_on_network(test, call, {Rational(1, 1'000), 0}, ClockMode::wall, tally);
   int status = 0;
-  if (child < 0 || waitpid(child, &status, 0) != child) judge.excuse("no child can be made");
+  if (child < 0 || waitpid(child, &status, 0) != child) judge.excuse("fork() failed");
   fresh_start(test, call, tally);
 }
 
@@ -267,20 +270,20 @@ void play_counters(const FaultCase& test, Tally& tally) {
   fresh_start(test, call, tally);
 }
 
-// Calls that disagree: one rank makes another call than all others.
+// Calls that differ: one rank makes another call than all other ranks.
 
 namespace {
 
-// Calls that every rank waits for every other in, on either transport: whatever the odd call has
-// left behind shows here.
+// A call in which every rank waits for every other, on either transport: it shows any leftover of
+// the odd call.
 CollectiveCase meeting_by(Transport transport, const FaultCase& test) {
   CollectiveCase all = meeting(test, test.ranks);
   all.options = {.algorithm = "direct_one_shot", .transport = transport};
   return all;
 }
 
-// The victim makes `odd`, all others `call`; then all meet. A rank that nobody has to wait for in
-// its odd call may succeed in it, and rightly so; but then nothing may go wrong afterwards.
+// The victim makes `odd`, all other ranks make `call`; then all meet. The victim may succeed in its
+// odd call if no other rank has to wait for it, but then the following calls must be right.
 void disagree(const FaultCase& test, const CollectiveCase& call,
               const std::vector<CollectiveCase>& odd, Rank victim, Dice& dice, Tally& tally) {
   const bool after_good_ones = dice.one_in(2);
@@ -294,7 +297,7 @@ void disagree(const FaultCase& test, const CollectiveCase& call,
         }
       } else {
         for (std::size_t i = 0; i < odd.size(); ++i) {
-          // Where two calls change their order, the others make them the other way round.
+          // If the victim makes two calls, the other ranks make them in reverse order.
           if (!seat.call(odd.size() == 1 ? call : odd[odd.size() - 1 - i])) return;
         }
       }
@@ -373,11 +376,11 @@ void play_collective_differs(const FaultCase& test, Tally& tally) {
   }
 }
 
-// Operations of the user's, and factors.
+// Operations of the user, and factors.
 
 namespace {
 
-// Sums of u32; `context`: how often it is still applied before it throws, or nullptr.
+// Adds u32 numbers. `context`: the number of calls left before add() throws, or nullptr.
 void add(const void* in, void* inout, std::size_t count, void* context) {
   auto* left = static_cast<std::atomic<int>*>(context);
   if (left != nullptr && left->fetch_sub(1) <= 0) throw std::runtime_error("no more");
@@ -441,7 +444,7 @@ void play_user_operations(const FaultCase& test, Tally& tally) {
 
 namespace {
 
-// `context`: how many rows are still finished before it throws, or nullptr.
+// `context`: the number of rows left before finish() throws, or nullptr.
 void finish(const void*, std::size_t, std::size_t count, void* context) {
   auto* left = static_cast<std::atomic<int>*>(context);
   if (left == nullptr) return;
@@ -464,7 +467,7 @@ void play_epilogues(const FaultCase& test, Tally& tally) {
   if (kind == throws) odd.context = &left;
   if (kind == rows_differ) odd.row_elements = call.count;
   if (kind == no_whole_rows) odd.row_elements = 0;
-  // Of one row of one element no other rows can be made.
+  // A block of one element has only one division into rows.
   const bool is_without = kind == is_missing || (kind == rows_differ && call.count <= 1);
   const Promise promises[] = {{.documented = {Code::remote_error}},
                               {.documented = {Code::mismatch}},

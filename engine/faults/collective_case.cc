@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::size_t kGuard = 64;
 
-// What rank r brings of element i of natural block b: a whole number, small enough for sums and
-// products among 64 ranks to be exact in a float of that type, in whatever order they are formed.
+// Input of rank r for element i of natural block b: a whole number, so small that sums and products
+// over 64 ranks are exact in a float of the case's type, in any order.
 std::uint64_t value(const CollectiveCase& test, Rank r, Block b, std::size_t i) {
   const std::uint64_t bits =
       splitmix(test.seed * kSplitMixStep + static_cast<std::uint64_t>(r) * 0x100000001u +
@@ -36,7 +36,7 @@ std::uint64_t value(const CollectiveCase& test, Rank r, Block b, std::size_t i) 
       if (is_sum) return bits & 0xffff;
       break;
     case DataType::f8e4m3:
-    case DataType::f8e5m2:  // whole numbers up to 8 are exact: few ranks bring something
+    case DataType::f8e5m2:  // whole numbers up to 8 are exact, so few ranks are not 0 (or 1)
       if (is_sum) return bits % 64 == 0 ? 1 : 0;
       if (test.op == ReduceOp::prod) return bits % 8 == 0 ? 2 : 1;
       return bits & 7;
@@ -64,11 +64,11 @@ T element(std::uint64_t bits) {
   }
 }
 
-// Floats beside the integers of integer_reductions.h; the small types in float.
+// Floats, in addition to the integers of integer_reductions.h; small types are computed in float.
 using rankine::average;
 using rankine::combined;
 
-// Of numbers without an imaginary part.
+// Complex numbers with an imaginary part of 0.
 template <Complex T>
 T combined(ReduceOp op, T a, T b) {
   return op == ReduceOp::prod ? T(a.real() * b.real()) : a + b;
@@ -77,7 +77,7 @@ template <Complex T>
 T average(T total, int ranks) {
   return total / static_cast<typename T::value_type>(ranks);
 }
-Bool average(Bool, int) { return Bool(false); }  // there is none: supports()
+Bool average(Bool, int) { return Bool(false); }  // never called: see supports()
 
 template <class T>
 requires(std::floating_point<T> || SmallFloat<T>) T combined(ReduceOp op, T a, T b) {
@@ -149,7 +149,7 @@ void CaseBuffers::fill(const CollectiveCase& test, Rank rank, std::span<const st
   const bool displaced =
       test.displaced && !test.in_place && test.collective == Collective::all_to_all;
   const std::size_t stride = displaced ? block + 5 : block;
-  const auto blocks = static_cast<std::size_t>(test.ranks);  // that a rank has of an all-to-all
+  const auto blocks = static_cast<std::size_t>(test.ranks);  // per rank in an all-to-all
   const auto place = [&](std::size_t k) { return (displaced ? blocks - 1 - k : k) * stride; };
   in_places_.clear();
   for (std::size_t k = 0; displaced && k < blocks; ++k) in_places_.push_back(place(k));
@@ -167,7 +167,7 @@ void CaseBuffers::fill(const CollectiveCase& test, Rank rank, std::span<const st
     if (goal.needs(rank, b)) out += stride;
   }
   if (test.collective == Collective::all_to_all) own_in = own_out = 0;
-  // The vector's memory is aligned to 16 bytes or so; what matters is that the skew varies.
+  // The vector is aligned to about 16 bytes only; the skew just has to vary.
   const std::size_t begin = kGuard + test.skew;
   if (test.in_place && (has_both || test.collective == Collective::all_to_all)) {
     in_ = begin + (own_out > own_in ? own_out - own_in : 0);
@@ -213,7 +213,7 @@ std::string CaseBuffers::check_around() const { return difference_to(before_, tr
 
 std::string CaseBuffers::difference_to(const std::vector<std::byte>& wanted,
                                        bool but_output) const {
-  // Most are the same, and looking at each of them takes long where a sanitizer looks as well.
+  // Most buffers are equal, and a loop over single bytes is slow under a sanitizer.
   if (!but_output && bytes_.size() == wanted.size() &&
       std::memcmp(bytes_.data(), wanted.data(), wanted.size()) == 0) {
     return {};

@@ -1,5 +1,5 @@
-// One collective call as data: what every rank brings, and what it must end with, worked out
-// element by element from the meaning of the collective alone.
+// One collective call as data: the input of each rank, and its expected output, computed element by
+// element from the definition of the collective, without any schedule.
 #pragma once
 
 #include <cstddef>
@@ -24,34 +24,34 @@ struct CollectiveCase {
   std::size_t skew = 0;  // bytes by which the buffers miss a multiple of 64
   std::uint64_t seed = 0;
   CallOptions options{};
-  // An all-to-all apart: the last block first, with gaps between.
+  // All-to-all with displacements: blocks in reverse order, with gaps between.
   bool displaced = false;
 };
 
 std::string to_string(const CollectiveCase& test);
 
-// What every rank ends with alike, worked out once for all of them: of a broadcast, an all-reduce
-// or an all-gather. Empty for the others, of which each has its own.
+// The output of a broadcast, an all-reduce or an all-gather, computed once because all ranks have
+// equal outputs. Empty for the other collectives.
 std::vector<std::byte> common_result(const CollectiveCase& test);
 
 // A rank's buffers, with guards around them, filled for a case. Reused from case to case.
 class CaseBuffers {
  public:
-  // `common`: common_result() of the case, or empty; then it is worked out here.
+  // `common`: common_result() of the case; if empty, fill() computes the output.
   void fill(const CollectiveCase& test, Rank rank, std::span<const std::byte> common = {});
   const void* in() const { return bytes_.data() + in_; }
   void* out() { return bytes_.data() + out_; }
   std::span<std::byte> bytes() { return bytes_; }  // with the guards
-  // Of the case, or nullptr.
+  // The displacements of the case, or nullptr.
   const Displacements* displacements() const {
     return in_places_.empty() ? nullptr : &displacements_;
   }
-  // Empty, or which byte is not as it must be: the output, all that lies around it, and the input
-  // (where it is not the output).
+  // Check after a success. Empty, or the first wrong byte: checks the output, the input (unless the
+  // output replaces it) and the bytes around them.
   std::string check() const;
-  // The same for a call that was refused: all is as it was before.
+  // Check after a refused call: no byte may have changed.
   std::string check_untouched() const;
-  // The same for a call that failed: all but the output is as it was before.
+  // Check after a failed call: no byte outside the output may have changed.
   std::string check_around() const;
 
  private:
@@ -65,8 +65,8 @@ class CaseBuffers {
 
 Call call_of(const CollectiveCase& test, CaseBuffers& buffers);
 
-// Fills, calls and checks. Empty, or what went wrong. `room`, where not empty, is where the buffers
-// of the call lie, and what is around them. `common` as in fill().
+// Fills the buffers, makes the call and checks the result. Empty, or the fault as text. `room`: if
+// not empty, memory for the buffers and guards of the call. `common` as in fill().
 std::string run_case(Member& me, const CollectiveCase& test, CaseBuffers& buffers,
                      std::span<std::byte> room = {}, std::span<const std::byte> common = {});
 

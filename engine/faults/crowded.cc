@@ -1,4 +1,5 @@
-// Ranks that are interrupted all the time, or have little processor to run on.
+// Fault families of crowded processes: signals, few processors, a quota, abort(), and cycles of
+// killed and replaced processes.
 
 #include <sched.h>
 #include <unistd.h>
@@ -69,7 +70,7 @@ void play_signals(const FaultCase& test, Tally& tally) {
       }
       constexpr int kCalls = 3;
       for (int i = 0; i < kCalls; ++i) {
-        // One comes late, so that the others' signals meet them where they wait.
+        // One rank comes late, so that signals reach the other ranks while they wait.
         if (seat.rank() == (static_cast<int>(test.seed % 64) + i) % test.ranks) {
           const int seen = interruptions;
           while (interruptions < seen + 2) sleep_ns(200'000);
@@ -111,8 +112,8 @@ void play_few_cores(const FaultCase& test, Tally& tally) {
 
 namespace {
 
-// A control group of our own, with 0.2 of a processor, and this process in it. Leaves it in the
-// end.
+// A new control group with 0.2 of a processor, which this process enters. The destructor leaves and
+// removes it.
 class Quota {
  public:
   Quota() {
@@ -183,7 +184,7 @@ void play_quota(const FaultCase& test, Tally& tally) {
   fresh_start(test, call, tally);
 }
 
-// abort(): from other threads, from signal handlers, twice, at the last step.
+// abort(): from other threads, from signal handlers, twice, in the last round.
 
 namespace {
 
@@ -204,7 +205,7 @@ void play_abort(const FaultCase& test, Tally& tally) {
   const Rank victim = dice.below(test.ranks);
   enum { stranger, two_strangers, signal_inside, signal_anywhere, signal_allocating, last_step };
   const int kind = dice.below(6);
-  // A process reaches its own threads only.
+  // A process can signal only its own threads.
   const Rank neighbour = test.processes ? victim : (victim + 1) % test.ranks;
   const int delay_us = dice.below(400);
   struct sigaction before {};
@@ -238,13 +239,13 @@ void play_abort(const FaultCase& test, Tally& tally) {
           ended_by_signal.store(&scene.communicator());
           scene.arrive();
           if (kind == signal_allocating && seat.rank() == victim) {
-            // The handler comes in the midst of malloc() or free(), mostly.
+            // The handler mostly interrupts malloc() or free().
             std::vector<std::unique_ptr<char[]>> held(64);
             for (std::size_t i = 0; signals_handled.load() == 0 && !scene.over(); i = i * 29 + 1) {
               held[i % held.size()] = std::make_unique<char[]>(i % 5'000 + 1);
             }
           }
-          // Calls until the end comes, where it comes from outside.
+          // Without an observer, the rank makes calls until the communicator ends.
           bool ok = true;
           do {
             ok = seat.call(call, {.observer = seat.rank() == victim ? observer : nullptr});
@@ -261,7 +262,7 @@ void play_abort(const FaultCase& test, Tally& tally) {
             other.join();
           }
           if (kind == signal_anywhere || kind == signal_allocating) {
-            // Threads are joined only when we have returned.
+            // The scene joins the rank threads only after this function has returned.
             scene.judge().mark_fault();
             pthread_kill(scene.thread_of(victim), SIGUSR1);
             if (kind == signal_anywhere) pthread_kill(scene.thread_of(neighbour), SIGUSR1);
@@ -273,15 +274,15 @@ void play_abort(const FaultCase& test, Tally& tally) {
   fresh_start(test, call, tally);
 }
 
-// Cycles: a rank's process is killed, those that are left go on without it, and another process
-// takes its place; time and again, in the same processes and under the same name.
+// Cycles: a rank's process is killed, the remaining ranks go on without it, and another process
+// takes its place; many times, in the same processes and under the same name.
 
 namespace {
 
-// What this process has that a communicator may leave behind.
+// Resources of this process that a communicator may leave behind.
 struct Holdings {
   std::size_t descriptors = 0, threads = 0, shared_mappings = 0;
-  std::size_t address_space = 0;  // in spans of a communicator's
+  std::size_t address_space = 0;  // in units of kSpan
 
   static Holdings now() {
     const auto entries = [](const char* folder) {
@@ -298,7 +299,7 @@ struct Holdings {
     }
     std::size_t pages = 0;
     std::ifstream("/proc/self/statm") >> pages;
-    constexpr std::size_t kSpan = std::size_t{1} << 34;  // half of what a communicator reserves
+    constexpr std::size_t kSpan = std::size_t{1} << 34;  // half of a communicator's reservation
     out.address_space = pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) / kSpan;
     return out;
   }
@@ -311,8 +312,8 @@ std::string to_string(const Holdings& held) {
          std::to_string(held.address_space) + " spans of address space";
 }
 
-// One cycle as a case of its own: another collective and algorithm each time, where the case names
-// none.
+// One cycle as a case: with a new collective and algorithm each time if the case names no
+// algorithm.
 FaultCase cycle_of(const FaultCase& test, int number) {
   FaultCase one = test;
   Dice dice(test.seed + static_cast<std::uint64_t>(number));
@@ -331,9 +332,9 @@ FaultCase cycle_of(const FaultCase& test, int number) {
 
 void play_cycles(const FaultCase& test, Tally& tally) {
   ProcessStage stage(test.ranks);
-  // Lives through all of it.
+  // This rank lives through all cycles.
   const Rank witness = test.ranks - 1;
-  // Of the process of one rank, in this act.
+  // State of one rank's process in this act.
   Tally mine;
   FaultCase one;
   std::unique_ptr<Scene> scene;
@@ -345,14 +346,14 @@ void play_cycles(const FaultCase& test, Tally& tally) {
     const Rank victim = dice.below(test.ranks - 1);
     const auto signals = fatal_signals();
     const int signal = signals[static_cast<std::size_t>(stage.act()) % signals.size()];
-    const int delay_us = dice.below(2'000);  // from before they meet on
+    const int delay_us = dice.below(2'000);  // counted from before the ranks meet
     const auto begin_to_end = [&](Rank rank) {
       if (rank != victim || rank == witness) return;
       scene->judge().mark_fault();
       scene->goes(rank);
-      if (!send_me_soon(signal, delay_us)) raise(SIGKILL);  // then it comes now
+      if (!send_me_soon(signal, delay_us)) raise(SIGKILL);  // no timer: end at once
     };
-    // Who is killed before it has come is waited for until the deadline.
+    // If the victim is killed before it has met the others, they wait for it until their deadline.
     const Promise promise{.timeout = kShort, .documented = {Code::rank_lost, Code::timeout}};
     mine = {};
     scene = std::make_unique<Scene>(

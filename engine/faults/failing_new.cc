@@ -8,7 +8,7 @@
 namespace rankine::faults {
 namespace {
 
-thread_local int counting = 0;  // AllocationsCount that live on this thread
+thread_local int counting = 0;  // live AllocationsCount objects of this thread
 std::atomic<std::int64_t> counted{0}, alive{0};
 std::atomic<bool> watching{false};
 std::atomic<std::int64_t> first_to_fail{0}, last_to_fail{0}, to_act{0};
@@ -93,8 +93,8 @@ void release(void* memory) noexcept {
 
 }  // namespace
 
-// All forms of new: the compiler's choice among them is not ours. It inlines one half of a pair
-// here and there, and then takes malloc and delete for strangers.
+// All forms of new, because the compiler chooses among them. It inlines one half of a pair in some
+// places and then takes malloc and delete for a mismatch.
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 void* operator new(std::size_t bytes) { return allocate_or_throw(bytes, 1); }
 void* operator new[](std::size_t bytes) { return allocate_or_throw(bytes, 1); }

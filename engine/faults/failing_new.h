@@ -1,16 +1,16 @@
-// operator new that can be told to fail. Linking this library replaces operator new of the whole
-// program, at the price of two looks per allocation; under a sanitizer, which brings its
-// own, it is left alone.
+// An operator new that fails on request. Linking this library replaces operator new of the whole
+// program, at the price of two loads per allocation. Under a sanitizer, which has its own operator
+// new, nothing is replaced.
 #pragma once
 
 #include <cstdint>
 
 namespace rankine::faults {
 
-// Whether operator new is ours in this build.
+// True if this build replaces operator new.
 bool new_can_fail();
 
-// While it lives, allocations of this thread count, and fail where they have been told to. Nests.
+// While an object lives, allocations of its thread count and may fail. Objects may nest.
 class AllocationsCount {
  public:
   AllocationsCount();
@@ -19,17 +19,17 @@ class AllocationsCount {
   AllocationsCount& operator=(const AllocationsCount&) = delete;
 };
 
-// The k-th allocation that counts from now on fails (from 1; 0: none), and with `all_later` each
-// after it. For all threads.
+// Resets the count. The k-th counted allocation from now on fails (k from 1; 0: none), and with
+// `all_later` each one after it. For all threads.
 void fail_allocation(std::int64_t k, bool all_later);
-// The k-th allocation that counts from now on first does this, on its thread (once; nullptr:
-// nothing).
+// Resets the count. The k-th counted allocation from now on first calls act() on its thread (once;
+// nullptr: no call).
 void at_allocation(std::int64_t k, void (*act)());
-// That have counted since.
+// The number of counted allocations since then.
 std::int64_t allocations_counted();
-// From now on blocks that come and go on any thread are counted, or not.
+// Switches the count of live blocks, of all threads, on or off.
 void watch_blocks(bool watch);
-// How many more have come than gone while that was so.
+// The number of blocks allocated minus the number of blocks freed while the count was on.
 std::int64_t blocks_alive();
 
 }  // namespace rankine::faults

@@ -1,4 +1,5 @@
-// What the calls of fault cases came to, counted.
+// Faults as data, the selection and play of fault cases, the processes that run them, and the tally
+// of their results.
 #pragma once
 
 #include <array>
@@ -18,17 +19,17 @@ namespace rankine::faults {
 
 struct Tally {
   std::int64_t cases = 0;
-  // Calls (of one rank each) by the code that they returned; [0]: successes that were right.
+  // Calls (of one rank each) by returned code; [0]: right successes.
   std::array<std::int64_t, kCodes> returned{};
   // Broken promises.
-  std::int64_t hangs = 0;         // cases in which a call did not return at all
-  std::int64_t wrong = 0;         // successes with wrong data; bytes changed that nobody may change
-  std::int64_t undocumented = 0;  // other outcomes than the fault's documented ones; deaths
+  std::int64_t hangs = 0;         // cases with a call that did not return
+  std::int64_t wrong = 0;         // undocumented outcomes; deaths
+  std::int64_t undocumented = 0;  // outcomes that the fault does not document; deaths
   std::int64_t late = 0;          // calls that returned later than promised
-  // Cases that cannot be made on this machine, and why (the first reason).
+  // Cases that are impossible on this machine, and the first reason.
   std::int64_t impossible = 0;
   std::string why_impossible;
-  std::vector<std::string> remarks;  // what went wrong, the first kRemarks of it
+  std::vector<std::string> remarks;  // the first kRemarks broken promises
 
   static constexpr std::size_t kRemarks = 20;
 
@@ -50,11 +51,11 @@ struct Tally {
   }
 };
 
-// A fault, as data: what is done to the ranks, and what they may answer. The table is table.cc.
+// A fault as data: the damage to the ranks, and the documented answers. table.cc has the table.
 //
-// The promise that is counted: every collective call on every surviving rank returns within its
-// deadline plus one second, with success or one documented error; a success is never wrong; after
-// any error the communicator can be destroyed and a new one works in the same process.
+// The judged promise: every collective call on every surviving rank returns within its deadline
+// plus one second, with success or one documented error; a success is never wrong; after any error
+// the communicator can be destroyed, and a new one works in the same process.
 
 // A set of codes.
 class Codes {
@@ -67,9 +68,9 @@ class Codes {
  private:
   unsigned bits_ = 0;
 };
-
-// What a fault depends on, and so for what it is tried again: every number of ranks; each
-// collective, too; each algorithm, too, that allows that many ranks.
+// Dimensions of a fault's cases. ranks: one case per number of ranks. collective: also one per
+// collective. algorithm: also one per algorithm that allows the number of ranks.
+// as well. algorithm: one per algorithm that allows the number of ranks as well.
 enum class Grain : std::uint8_t { ranks, collective, algorithm };
 
 struct FaultCase;
@@ -77,22 +78,22 @@ struct FaultCase;
 struct Fault {
   int number;
   std::string_view name;
-  std::string_view what;  // happens
-  std::string_view how;   // it is injected
+  std::string_view what;  // the event
+  std::string_view how;   // the injection
   Codes documented;       // beside success
   Grain grain;
-  // Whether the fault changes the process for good: then each case has one of its own.
+  // If true, the fault changes its process for good: each case gets a new process.
   bool poisons;
-  // Whether a case makes sense for the collective; nullptr: for each.
+  // Returns true if a case makes sense for the collective; nullptr: always true.
   bool (*applies)(Collective);
   // Plays one case: injects, makes the calls, judges them, and makes a good call on a new
   // communicator. Called on a thread that is no rank, in a process without other threads.
   void (*play)(const FaultCase&, Tally&);
-  // Why it is played where ranks are threads only; empty: where they are processes, too.
+  // The reason if the fault needs ranks that are threads; empty: ranks may be processes, too.
   std::string_view threads_only{};
-  // Whether it is played where ranks are processes only.
+  // If true, the fault needs ranks that are processes.
   bool processes_only = false;
-  Codes more_of_processes{};  // documented there, beside those above
+  Codes more_of_processes{};  // documented for processes, beside the codes above
 };
 
 struct FaultCase {
@@ -100,9 +101,9 @@ struct FaultCase {
   Collective collective = Collective::all_reduce;
   const Algorithm* algorithm = nullptr;  // nullptr: the engine chooses
   int ranks = 2;
-  std::uint64_t seed = 0;  // of what is left open: victim, step, sizes, types, transport
+  std::uint64_t seed = 0;  // of the open choices: victim, step, sizes, types, transport
   bool processes = false;  // ranks are processes
-  int cycles = kCycles;    // of a fault that is one (cycles.cc)
+  int cycles = kCycles;    // only for play_cycles()
 
   static constexpr int kCycles = 25;
 };
@@ -110,7 +111,7 @@ struct FaultCase {
 // "4 count_differs: all_reduce ring among 8 ranks, seed 17"
 std::string to_string(const FaultCase& test);
 
-// All, in order.
+// The whole table, in order of number.
 std::span<const Fault> faults();
 
 struct Selection {
@@ -120,31 +121,30 @@ struct Selection {
   std::vector<const Algorithm*> algorithms;  // empty: all; lines of the collectives asked for
   int repeat = 1;
   std::uint64_t seed = 1;
-  // One case in so many, drawn by the seed, but one of each fault at least. 1: all.
+  // Keeps one case in `sample`, drawn by the seed, but at least one of each fault. 1: all cases.
   int sample = 1;
   bool processes = false;  // ranks are processes
-  // So many in all for each number of ranks, of a fault of cycles, in cases of kMostCycles at most;
+  // For play_cycles(): cycles in all for each number of ranks, in cases of at most kMostCycles;
   // 0: one case of FaultCase::kCycles.
   int cycles = 0;
 };
 inline constexpr int kMostCycles = 100;
 inline constexpr int kRanks[] = {2, 3, 4, 5, 7, 8, 16, 33, 64};
 inline constexpr int kProcessRanks[] = {2, 3, 4, 7};
-// Whether a fault is played where ranks are such.
+// True if the fault allows ranks that are processes (`processes`) or threads (otherwise).
 constexpr bool is_played(const Fault& fault, bool processes) {
   return processes ? fault.threads_only.empty() : !fault.processes_only;
 }
 
-// Cases of one fault stand together; the same selection gives the same cases.
+// Cases of one fault stand together. Equal selections give equal cases.
 std::vector<FaultCase> cases_of(const Selection& selection);
 
-// fault.play(), with what it throws counted as undocumented.
+// Calls fault.play(); an exception counts as undocumented.
 Tally play(const FaultCase& test);
 
-// How each fault of the table is played: one function per fault, one file per family. All have the
-// contract of Fault::play.
+// Plays of the table: one function per fault. All have the contract of Fault::play.
 
-// ranks_that_fail.cc
+// Ranks that fail: ranks_that_fail.cc.
 void play_stall(const FaultCase& test, Tally& tally);
 void play_leave(const FaultCase& test, Tally& tally);
 void play_throw(const FaultCase& test, Tally& tally);
@@ -153,79 +153,79 @@ void play_thread_exit(const FaultCase& test, Tally& tally);
 void play_thread_cancel(const FaultCase& test, Tally& tally);
 void play_finalize(const FaultCase& test, Tally& tally);
 void play_abandon(const FaultCase& test, Tally& tally);
-// mismatches.cc
+// Ranks whose arguments differ: arguments.cc.
 void play_count_differs(const FaultCase& test, Tally& tally);
 void play_type_differs(const FaultCase& test, Tally& tally);
 void play_operation_differs(const FaultCase& test, Tally& tally);
 void play_root_differs(const FaultCase& test, Tally& tally);
 void play_collective_differs(const FaultCase& test, Tally& tally);
-// bad_arguments.cc
+// Invalid arguments: arguments.cc.
 void play_bad_arguments(const FaultCase& test, Tally& tally);
-// shared_buffers.cc
+// Overlapping buffers: memory.cc.
 void play_shared_buffers(const FaultCase& test, Tally& tally);
-// aborts.cc
+// abort(): crowded.cc.
 void play_abort(const FaultCase& test, Tally& tally);
-// allocations.cc
+// Failing allocations: memory.cc.
 void play_allocation(const FaultCase& test, Tally& tally);
-// threads_and_forks.cc
+// Refused threads, fork() and exit(): threads_and_forks.cc.
 void play_thread_creation(const FaultCase& test, Tally& tally);
 void play_fork(const FaultCase& test, Tally& tally);
 void play_fork_after_calls(const FaultCase& test, Tally& tally);
 void play_child_destroys(const FaultCase& test, Tally& tally);
 void play_process_exit(const FaultCase& test, Tally& tally);
-// crowded.cc
+// Signals and few processors: crowded.cc.
 void play_signals(const FaultCase& test, Tally& tally);
 void play_few_cores(const FaultCase& test, Tally& tally);
 void play_quota(const FaultCase& test, Tally& tally);
-// refusals.cc
+// Refusals of the system: refusals.cc.
 void play_cpuset(const FaultCase& test, Tally& tally);
 void play_refused_calls(const FaultCase& test, Tally& tally);
 void play_bad_memory_wishes(const FaultCase& test, Tally& tally);
 void play_topology(const FaultCase& test, Tally& tally);
-// numbers.cc
+// Instruction sets, clocks and counters: arguments.cc.
 void play_instruction_set(const FaultCase& test, Tally& tally);
 void play_clocks(const FaultCase& test, Tally& tally);
 void play_counters(const FaultCase& test, Tally& tally);
-// records.cc
+// Flight records: refusals.cc.
 void play_unwritable_record(const FaultCase& test, Tally& tally);
-// requests.cc
+// Requests: requests.cc.
 void play_started_calls(const FaultCase& test, Tally& tally);
 void play_misused_requests(const FaultCase& test, Tally& tally);
-// messages_and_groups.cc
+// Messages and groups: requests.cc.
 void play_messages(const FaultCase& test, Tally& tally);
 void play_groups(const FaultCase& test, Tally& tally);
 void play_group_after_whole(const FaultCase& test, Tally& tally);
-// user_operations.cc
+// Operations of the user: arguments.cc.
 void play_user_operations(const FaultCase& test, Tally& tally);
-// epilogues.cc
+// Epilogues: arguments.cc.
 void play_epilogues(const FaultCase& test, Tally& tally);
-// waits.cc
+// Wait policies: requests.cc.
 void play_absurd_waits(const FaultCase& test, Tally& tally);
-// processes_that_end.cc
+// Processes that end or stop: processes.cc.
 void play_killed(const FaultCase& test, Tally& tally);
 void play_gone(const FaultCase& test, Tally& tally);
 void play_stopped(const FaultCase& test, Tally& tally);
 void play_exec(const FaultCase& test, Tally& tally);
-// cycles.cc
+// Processes killed and replaced in turn: crowded.cc.
 void play_cycles(const FaultCase& test, Tally& tally);
-// no_room.cc
+// Processes without memory or descriptors: memory.cc.
 void play_no_room(const FaultCase& test, Tally& tally);
 void play_limits(const FaultCase& test, Tally& tally);
-// strangers.cc
+// Processes of another kind under the same name: processes.cc.
 void play_strangers(const FaultCase& test, Tally& tally);
-// planning.cc
+// Long planning: refusals.cc.
 void play_long_planning(const FaultCase& test, Tally& tally);
 
-// Plays cases in processes of their own, and watches them: what hangs is killed and counted, what
-// dies is counted, and the rest goes on in a new process.
+// Runner: plays cases in child processes and watches them. It kills and counts hanging processes,
+// counts dead ones, and goes on in a new process.
 
 struct RunnerOptions {
-  int jobs = 0;  // processes at once; 0: one per core that we may use, by affinity and quota
-  // A case hangs when no call of its process has come to its end for so long. Many times what any
-  // call is promised (lateness is judged call by call), so that a loaded machine is no hang.
+  int jobs = 0;  // processes at once; 0: one per core of the affinity mask and quota
+  // A case hangs if no call of its process has returned for this time. It is a multiple of every
+  // promised time, so that a loaded machine is no hang (lateness is judged call by call).
   std::int64_t patience_ns = 60'000'000'000;
-  std::function<std::int64_t()> clock = now_ns;  // that it is told by
-  // After each case: how many have been played, and that one.
+  std::function<std::int64_t()> clock = now_ns;  // the clock of patience_ns
+  // Called after each case: the number of played cases, and the last one.
   std::function<void(std::size_t done, const FaultCase& last)> progress{};
 };
 
@@ -235,8 +235,8 @@ struct CaseResult {
   double seconds = 0;
 };
 
-// In the order of `cases`. To be called in a process without other threads, since it forks; the
-// children make no communicator before their first case. Errors: no process, no pipe.
+// Results in the order of `cases`. Call it in a process without other threads, since it forks; the
+// children make no communicator before their first case. Errors: pipe() or fork() failed.
 Result<std::vector<CaseResult>> run_cases(std::span<const FaultCase> cases,
                                           const RunnerOptions& options = {});
 

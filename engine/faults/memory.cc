@@ -1,5 +1,5 @@
-// Processes to which the machine refuses what they share: a full /dev/shm, limits of address space,
-// of files and of descriptors; and whose program closes descriptors that it has not opened.
+// Fault families of memory: a full /dev/shm, limits of address space, files and descriptors,
+// programs that close descriptors of others, failing allocations, and buffers shared by mistake.
 
 #include <fcntl.h>
 #include <sched.h>
@@ -34,8 +34,8 @@
 namespace rankine::faults {
 namespace {
 
-// A /dev/shm of this process and of those that it starts, as large as containers have it, and full
-// but for so many bytes until empty().
+// A /dev/shm for this process and its later children, with the usual size in containers. Only
+// `room` bytes of it are free until empty().
 class SmallSharedFolder {
  public:
   static constexpr std::size_t kBytes = std::size_t{64} << 20;
@@ -55,8 +55,8 @@ class SmallSharedFolder {
     if (file >= 0) close(file);
   }
   const std::string& why_not() const { return why_; }
-  // By any of its processes, any number of times. Another one may be at it: the file's name goes at
-  // once, its pages one by one.
+  // Any process may call it any number of times. Another process may be emptying the folder: the
+  // file loses its name at once, but its pages one by one, so this function waits for them.
   void empty() const {
     unlink(path_.c_str());
     wait_for([] {
@@ -70,7 +70,7 @@ class SmallSharedFolder {
   std::string why_;
 };
 
-// While alive, this process has no more of that.
+// While an object lives, the soft limit of this process is `most`.
 class Limit {
  public:
   Limit(__rlimit_resource_t what, rlim_t most) : what_(what) {
@@ -94,33 +94,33 @@ rlim_t address_space_in_use() {
   return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
 }
 
-// That are open.
+// The open descriptors of this process.
 std::vector<int> descriptors() {
   std::vector<int> all;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     all.push_back(std::stoi(entry.path().filename().string()));
   }
-  // But for the folder's, which is closed again.
+  // Drops the descriptor of the directory itself, which is closed again.
   std::erase_if(all, [](int one) { return fcntl(one, F_GETFD) < 0; });
   return all;
 }
 
-// A limit of so many leaves room for one more than there are, at least.
+// The highest open descriptor plus one. With this limit, new descriptors fit only into gaps.
 rlim_t descriptors_in_use() {
   const std::vector<int> all = descriptors();
   return static_cast<rlim_t>(*std::max_element(all.begin(), all.end())) + 1;
 }
 
-// A program closes what it does not know, and opens a file of its own under the same numbers: calls
-// go on, and the file stays as it is.
+// The program closes descriptors that it has not opened, and its own file takes their numbers:
+// calls must succeed, and the file must not change.
 void play_closed(const FaultCase& test, CollectiveCase call, bool of_all, Rank victim,
                  Tally& tally) {
   constexpr std::string_view kText = "mine";
   const int own = memfd_create("own", MFD_CLOEXEC);
   if (own < 0 || pwrite(own, kText.data(), kText.size(), 0) != ssize_t{kText.size()}) {
-    return Judge(test, {}, tally).excuse("no file of the program's own can be made");
+    return Judge(test, {}, tally).excuse("memfd_create or pwrite failed");
   }
-  std::vector<int> before;  // they meet, of each process
+  std::vector<int> before;  // open descriptors of each process before the ranks meet
   const auto close_what_is_new = [&](Rank rank) {
     if (!of_all && rank != victim) return;
     for (const int one : descriptors()) {
@@ -148,7 +148,7 @@ void play_closed(const FaultCase& test, CollectiveCase call, bool of_all, Rank v
 void play_no_room(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   CollectiveCase call = good_call(test, dice);
-  // From nothing at all to enough for most calls.
+  // From no room to enough room for most calls.
   constexpr std::size_t kPage = 4096;
   const std::size_t room =
       kPage * static_cast<std::size_t>(dice.below(5)) * (std::size_t{1} << dice.below(11));
@@ -183,7 +183,7 @@ void play_limits(const FaultCase& test, Tally& tally) {
   }
 #endif
   Promise promise{.at_once = true, .documented = {Code::system, Code::out_of_memory}};
-  // Who cannot open the file has no way to tell the others.
+  // A rank that cannot open the file cannot tell the other ranks.
   if (kind == few_descriptors) {
     promise = {.timeout = kShort,
                .documented = {Code::system, Code::out_of_memory, Code::timeout},
@@ -213,11 +213,11 @@ void play_limits(const FaultCase& test, Tally& tally) {
   });
 }
 
-// Memory that is refused: the k-th operator new, the k-th mmap.
+// Refused memory: the k-th operator new, the k-th mmap.
 
 namespace {
 
-// Which of n allocations fail, one attempt each: all of them where that is affordable, else the
+// The allocations, of n, that fail in turn, one attempt each: all of them if `all`, otherwise the
 // first, the last and some between.
 std::vector<std::int64_t> to_fail(std::int64_t n, bool all, Dice& dice) {
   std::set<std::int64_t> chosen;
@@ -231,7 +231,7 @@ std::vector<std::int64_t> to_fail(std::int64_t n, bool all, Dice& dice) {
   return {chosen.begin(), chosen.end()};
 }
 
-// A communicator made, used once and destroyed; every allocation of it counts.
+// Makes a communicator, uses it once and destroys it; every allocation counts.
 void attempt(const FaultCase& test, const CollectiveCase& call, Tally& tally) {
   Judge judge(test, {.documented = {Code::out_of_memory}, .same_text = false}, tally);
   std::unique_ptr<Communicator> communicator;
@@ -255,7 +255,7 @@ void attempt(const FaultCase& test, const CollectiveCase& call, Tally& tally) {
       judge.call(*members[i], buffers[i], call, {.allocations_count = true});
     });
   }
-  const AllocationsCount counts;  // what needs memory in order to go would say so
+  const AllocationsCount counts;  // the destruction must need no memory
   members.clear();
   communicator.reset();
 }
@@ -279,15 +279,15 @@ void attempt_team(const FaultCase& test, Tally& tally) {
   judge.answer(status);
 }
 
-// Fails each of the allocations of one attempt in turn, and looks that nothing stays behind.
+// Lets each allocation of one attempt fail in turn, and checks that no block is leaked.
 template <class Attempt>
 void fail_each(const FaultCase& test, bool all, Dice& dice, Tally& tally, const Attempt& once) {
-  once();  // what is made once per process
+  once();  // makes the data that each process makes once
   fail_allocation(0, false);
   once();
   const std::int64_t n = allocations_counted();
   for (const std::int64_t k : to_fail(n, all, dice)) {
-    // Alone, or with all that come after: then errors must do without a text.
+    // Alone, or with all later ones: in that case an error has no memory for a text.
     const bool all_later = (static_cast<std::uint64_t>(k) + test.seed) % 2 == 0;
     watch_blocks(true);
     const std::int64_t before = blocks_alive();
@@ -306,7 +306,7 @@ void fail_each(const FaultCase& test, bool all, Dice& dice, Tally& tally, const 
   }
 }
 
-std::atomic<int> maps_left{0};  // until one fails
+std::atomic<int> maps_left{0};  // 1: the next one fails
 
 void* failing_mmap(void* address, std::size_t bytes, int protection, int flags, int file,
                    off_t offset) {
@@ -317,13 +317,13 @@ void* failing_mmap(void* address, std::size_t bytes, int protection, int flags, 
   return real_system_calls().mmap(address, bytes, protection, flags, file, offset);
 }
 
-// Of ranks that are processes one has no memory left: where it meets the others, or makes its call.
-// Those that it has not met yet wait until their deadline.
+// Ranks are processes: allocations of one rank fail while it meets the others or makes its call.
+// Ranks that it has not met yet wait until their deadline.
 void refuse_a_process(const FaultCase& test, const CollectiveCase& call, Dice& dice, Tally& tally) {
   Judge judge(test, {}, tally);
-  if (!new_can_fail()) return judge.excuse("operator new is the sanitizer's");
+  if (!new_can_fail()) return judge.excuse("the sanitizer replaces operator new");
   const Rank victim = dice.below(test.ranks);
-  // Up to about as many as there are, and more of the first.
+  // Up to about the number of allocations, with a preference for the first ones.
   const std::int64_t k = 1 + dice.below(1 + dice.below(400));
   const bool all_later = dice.one_in(2);
   const auto meets = [&](Rank rank) {
@@ -345,7 +345,7 @@ void play_allocation(const FaultCase& test, Tally& tally) {
   constexpr int kAllUpTo = 4;  // ranks
   if (new_can_fail()) {
     fail_each(test, test.ranks <= kAllUpTo, dice, tally, [&] { attempt(test, call, tally); });
-    // Of the engine's own threads, which ask the machine for its topology first: some.
+    // Some allocations of a team, which first reads the machine's topology.
     if (test.collective == Collective::all_reduce && test.ranks <= kAllUpTo) {
       fail_each(test, false, dice, tally, [&] { attempt_team(test, tally); });
     }
@@ -362,14 +362,14 @@ void play_allocation(const FaultCase& test, Tally& tally) {
   fresh_start(test, call, tally);
 }
 
-// Ranks that share what they may not: communicator.h says what is found out when.
+// Buffers shared by mistake: communicator.h says which mistake is found when.
 
 namespace {
 
 enum class Kind {
-  one_output,       // for all
-  one_in_place,     // the buffers of one rank, in place, for all
-  another_input,    // one rank's output is another one's input
+  one_output,       // one output for all ranks
+  one_in_place,     // the in-place buffers of one rank for all ranks
+  another_input,    // one rank's output is another rank's input
   outputs_in_part,  // two ranks' outputs overlap in part
 };
 
@@ -378,7 +378,7 @@ std::size_t natural_bytes(const CollectiveCase& call) {
          static_cast<std::size_t>(natural_blocks(call.collective, call.ranks));
 }
 
-// A call of one rank with its own buffers becomes one with memory that others use, too.
+// Replaces buffers of a rank's call by memory that other ranks use, too.
 void share(Kind kind, Call& call, Rank rank, Rank a, Rank b, std::vector<std::byte>& memory) {
   const auto* const in = static_cast<const std::byte*>(call.in);
   const auto* const out = static_cast<const std::byte*>(call.out);
@@ -403,9 +403,9 @@ void share(Kind kind, Call& call, Rank rank, Rank a, Rank b, std::vector<std::by
   }
 }
 
-// What can be wrong with the payloads that processes share: memory of any kind is said to be such,
-// or another rank's, on all ranks; or one rank does not say so. The communicator goes on after the
-// first two.
+// Mistakes with shared payloads of processes. any_memory: all ranks pass ordinary memory as shared.
+// of_another: all ranks pass another rank's payload. one_is_silent: one rank does not set the
+// option. The communicator survives the first two.
 void misuse_payloads(const FaultCase& test, CollectiveCase call, Dice& dice, Tally& tally) {
   enum { any_memory, of_another, one_is_silent };
   const int kind = dice.below(3);
@@ -434,9 +434,9 @@ void misuse_payloads(const FaultCase& test, CollectiveCase call, Dice& dice, Tal
                                    c.in = base;
                                    c.out = base + half;
                                  }});
-    if (taken) scene.judge().blame("misused payloads are taken");
+    if (taken) scene.judge().blame("misused payloads were accepted");
     if (kind != one_is_silent) seat.call(call);
-    // The payload is this rank's as long as others may come to it.
+    // The payload must live as long as other ranks may read or write it.
     scene.arrive();
     wait_for([&] { return scene.arrived() == test.ranks || scene.over(); });
   });
@@ -452,10 +452,11 @@ void play_shared_buffers(const FaultCase& test, Tally& tally) {
   const Rank a = dice.below(test.ranks);
   const Rank b = (a + 1 + dice.below(test.ranks - 1)) % test.ranks;
   call.in_place = kind == Kind::one_in_place;
-  call.displaced = false;  // what ranks then share is their own memory, not the caller's
-  // In the first call of its kind everybody is told; later, those that share with all whom they
-  // hear from, and so not the rank with the first block of a reduce-scatter in place. But then
-  // ranks store before they know, which a thread sanitizer need not be shown.
+  call.displaced = false;  // displaced blocks would be shared in the ranks' own memory
+  // In the first call of a kind all ranks are told. In later calls only the ranks are told that
+  // share with all ranks whose data they get; this excludes the rank with the first block of a
+  // reduce-scatter in place. But then ranks store before they know, and the thread sanitizer would
+  // report these stores.
   const bool all_share =
       kind == Kind::one_output ||
       (kind == Kind::one_in_place && test.collective != Collective::reduce_scatter);
@@ -467,7 +468,7 @@ void play_shared_buffers(const FaultCase& test, Tally& tally) {
       if (after_good_ones && !seat.call(call)) return;
       const bool taken =
           seat.call(call, {.spoil = [&](Call& c) { share(kind, c, seat.rank(), a, b, memory); }});
-      if (taken) scene.judge().blame("shared buffers are taken");
+      if (taken) scene.judge().blame("shared buffers were accepted");
     });
   }
   fresh_start(test, call, tally);

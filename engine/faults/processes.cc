@@ -1,4 +1,5 @@
-// Ranks' processes that are killed, exit, stop, or become another program.
+// Fault families of processes: killed, exited, stopped, replaced by another program, and strangers
+// that ask for a rank's place.
 
 #include <fcntl.h>
 #include <sched.h>
@@ -37,16 +38,16 @@
 namespace rankine::faults {
 namespace {
 
-// Calls until one fails; every so often one in which everybody waits for everybody, so that who is
-// gone is missed.
+// Makes calls until one fails. In every eighth call each rank waits for each other rank, so that
+// the missing rank is noticed.
 void call_on(const FaultCase& test, Seat& seat, const CollectiveCase& call) {
   constexpr int kEvery = 8;
   for (int i = 1; seat.call(i % kEvery == 0 ? meeting(test, test.ranks) : call); ++i) {
   }
 }
 
-// A signal comes at any time: mostly while the ranks make calls, now and then while they meet,
-// where one that has never come is what the timeout is for.
+// A signal comes at any time: mostly while the ranks make calls, sometimes while they meet. If the
+// victim dies before it has met the others, only the timeout ends their wait.
 void play_signal(const FaultCase& test, Dice& dice, int signal, Promise promise, Tally& tally) {
   const CollectiveCase call = good_call(test, dice);
   const Rank victim = dice.below(test.ranks);
@@ -61,7 +62,7 @@ void play_signal(const FaultCase& test, Dice& dice, int signal, Promise promise,
   const auto begin_to_end = [&] {
     scene_of_all->judge().mark_fault();
     scene_of_all->goes(victim);
-    if (!send_me_soon(signal, delay_us)) raise(SIGKILL);  // then it comes now
+    if (!send_me_soon(signal, delay_us)) raise(SIGKILL);  // no timer: end at once
   };
   Scene scene(test, promise, tally, {.before_they_meet = [&](Rank rank) {
                 if (while_meeting && rank == victim) begin_to_end();
@@ -73,13 +74,13 @@ void play_signal(const FaultCase& test, Dice& dice, int signal, Promise promise,
   });
 }
 
-// end() is what the victim comes to between two calls, or at a round of one.
+// The victim calls end() between two calls, or in a round of one.
 void play_end(const FaultCase& test, Dice& dice, const Promise& promise, Tally& tally,
               const std::function<void()>& end) {
   const CollectiveCase call = good_call(test, dice);
   const Rank victim = dice.below(test.ranks);
   const int round = dice.below(rounds_of(call));
-  const int calls = dice.below(3);  // before
+  const int calls = dice.below(3);  // good calls before the end
   const bool inside = !dice.one_in(3);
   Scene scene(test, promise, tally);
   const auto come_to_the_end = [&] {
@@ -97,7 +98,7 @@ void play_end(const FaultCase& test, Dice& dice, const Promise& promise, Tally& 
       if (!seat.call(call)) return;
     }
     if (inside) seat.call(call, {.observer = &at});
-    come_to_the_end();  // also where it had no such round
+    come_to_the_end();  // also if the schedule has no such round on this rank
   });
 }
 
@@ -116,7 +117,7 @@ void play_gone(const FaultCase& test, Tally& tally) {
   const bool has_a_child = dice.one_in(4);
   play_end(test, dice, {.at_once = true, .documented = {Code::rank_lost}}, tally, [has_a_child] {
     if (has_a_child && fork() == 0) {
-      // It has the memory that all share, and the lock of its parent's seat with it.
+      // The child keeps the shared memory mapped, and with it the lock of its parent's seat.
       for (int one = 0; one < 4096; ++one) close(one);
       sleep(1);
     }
@@ -134,27 +135,27 @@ void play_stopped(const FaultCase& test, Tally& tally) {
 void play_exec(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   if (access("/bin/sleep", X_OK) != 0) {
-    Judge(test, {}, tally).excuse("there is no /bin/sleep to become");
+    Judge(test, {}, tally).excuse("there is no /bin/sleep to execute");
     return;
   }
   play_end(test, dice, {.at_once = true, .documented = {Code::rank_lost}}, tally, [] {
     execl("/bin/sleep", "sleep", "60", nullptr);
-    _exit(1);  // as well gone
+    _exit(1);  // exec failed: exit is an end as well
   });
 }
 
-// Processes that cannot be the ranks of one communicator: of another version, with other
-// instructions, choices or options, on what looks like another machine, of another user.
+// Strangers: processes that cannot be a rank of the communicator. Their version, instruction set,
+// choices, options, machine or user differs.
 
 namespace {
 
-// What a stranger is: a child of the rank's process makes itself so, and asks for a communicator in
-// the place of the rank.
+// A kind of stranger: a child of the rank's process changes itself by become(), and then asks for a
+// communicator in the place of the rank.
 struct Stranger {
-  std::string_view differs;  // as the error calls it
-  // Empty, or why this process cannot be one.
+  std::string_view differs;  // word for it in the error text
+  // Returns an empty text, or the reason if this process cannot become such a stranger.
   std::string (*become)(CommunicatorOptions&);
-  // Whether it is the file that says so, which it has made, as the rank's process makes it say.
+  // If true, the child makes the file, and the rank's process changes the version in it.
   bool by_the_file = false;
 };
 
@@ -165,7 +166,7 @@ std::string set(const char* variable, const std::string& value) {
   return {};
 }
 
-// A file of this process with that text, to be removed soon.
+// Makes a file of this process with that text. The caller removes it.
 std::string own_file(const std::string& text) {
   std::string path =
       (std::filesystem::temp_directory_path() / ("rankine_stranger_" + std::to_string(getpid())))
@@ -196,9 +197,9 @@ constexpr Stranger kStrangers[] = {
        options.tuned = true;
        const std::string path = own_file(to_json(TuningTable(read_hardware(), "now", {}, {})));
        setenv("RANKINE_TUNING", path.c_str(), 1);
-       const bool is_read = machine_tuning() != nullptr;  // once per process
+       const bool is_read = machine_tuning() != nullptr;  // reads the table, once per process
        unlink(path.c_str());
-       return std::string(is_read ? "" : "a tuning table is not taken");
+       return std::string(is_read ? "" : "the tuning table was not read");
      }},
     {"instruction set",
      [](CommunicatorOptions&) {
@@ -212,7 +213,7 @@ constexpr Stranger kStrangers[] = {
        constexpr std::string_view kName = "elsewhere";
        return unshare(CLONE_NEWUTS) == 0 && sethostname(kName.data(), kName.size()) == 0
                   ? std::string()
-                  : why("a host name of its own");
+                  : why("another host name");
      }},
     {"boot id",
      [](CommunicatorOptions&) {
@@ -228,7 +229,7 @@ constexpr Stranger kStrangers[] = {
     {"pid namespace",
      [](CommunicatorOptions&) {
        if (unshare(CLONE_NEWPID) != 0) return why("a pid namespace");
-       const pid_t child = fork();  // which is in it
+       const pid_t child = fork();  // the child is in the new namespace
        if (child < 0) return why("fork");
        if (child == 0) {
          prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -241,8 +242,8 @@ constexpr Stranger kStrangers[] = {
     {"version", [](CommunicatorOptions&) { return std::string(); }, true},
 };
 
-// Makes the file say that its maker is of another version, once it is there. Where it does not, the
-// others are told of no such thing, which is judged.
+// Waits for the file and changes its maker's version in it. If this fails, the other ranks see no
+// difference, and the judge notices.
 void change_version(const std::string& path) {
   int file = -1;
   wait_for([&] { return (file = open(path.c_str(), O_RDWR | O_CLOEXEC)) >= 0; });
@@ -256,11 +257,11 @@ void change_version(const std::string& path) {
   close(file);
 }
 
-// What the child is told, in memory that the rank's process shares.
+// Result of the child, in memory that it shares with the rank's process.
 struct Told {
   bool is_stranger;
   int code;
-  char text[1024];  // of the status, or why it is no stranger
+  char text[1024];  // text of the status, or the reason if it is no stranger
 };
 
 void tell(Told& told, const std::string& text) {
@@ -287,7 +288,8 @@ namespace {
 
 constexpr uid_t kNobody = 200'001;
 
-// Only the superuser does, and only to users that there are in his user namespace.
+// Returns true if this process may give files away: only the superuser may, and only to users of
+// the user namespace.
 bool gives_files_away() {
   const int file = memfd_create("gift", MFD_CLOEXEC);
   const bool done = file >= 0 && fchown(file, kNobody, kNobody) == 0;
@@ -295,8 +297,8 @@ bool gives_files_away() {
   return done;
 }
 
-// What stands under that name is no communicator's, or not this user's alone. Empty, or why it
-// cannot be made.
+// Puts something under the name that is no file of a communicator, or a file of another owner or
+// with other permissions. Returns an empty text, or the reason if that failed.
 std::string put_there(const std::string& path, int kind) {
   enum { of_another_user, for_all_users, a_folder, a_pipe, a_link, something_else };
   const bool done = [&] {
@@ -333,7 +335,7 @@ void play_taken_name(const FaultCase& test, const CollectiveCase& call, Dice& di
                .in_the_end = [&] { static_cast<void>(remove(path().c_str())); }});
   scene_of_all = &scene;
   scene.run([&](Seat& seat) {
-    scene.judge().blame("a name is taken over that is something else's");
+    scene.judge().blame("a name that belongs to another file was taken over");
     seat.call(call);
   });
 }
@@ -346,9 +348,9 @@ void play_strangers(const FaultCase& test, Tally& tally) {
   if (dice.one_in(3)) return play_taken_name(test, call, dice, tally);
   const Stranger& stranger = kStrangers[dice.below(static_cast<int>(std::size(kStrangers)))];
   const Rank victim = dice.below(test.ranks);
-  const int delay_us = dice.below(3'000);  // any of them may be the first to come
+  const int delay_us = dice.below(3'000);  // any rank may be the first to come
   Scene* scene_of_all = nullptr;
-  // That it cannot be one is nobody's fault, and then the others wait in vain.
+  // False if this machine allows no such stranger: the case is excused, and all ranks meet.
   bool is_stranger = true;
   const auto send_stranger = [&](Rank rank,
                                  const CommunicatorOptions& options) -> std::optional<Status> {
@@ -376,14 +378,14 @@ void play_strangers(const FaultCase& test, Tally& tally) {
     munmap(memory, sizeof(Told));
     if (is_stranger) return status;
     scene_of_all->judge().excuse(std::string(stranger.differs) + ": " + status.text());
-    return std::nullopt;  // it comes as it is
+    return std::nullopt;  // the rank comes without a stranger
   };
   Scene scene(test, {.at_once = true, .documented = {Code::mismatch}}, tally,
               {.instead_of_meeting = send_stranger});
   scene_of_all = &scene;
   scene.run([&](Seat& seat) {
     if (is_stranger && seat.rank() != victim) {
-      scene.judge().blame("another " + std::string(stranger.differs) + " is taken");
+      scene.judge().blame("another " + std::string(stranger.differs) + " was accepted");
     }
     seat.call(call);
   });

@@ -1,7 +1,7 @@
-// Ranks whose functions may come to an end of their own: by an exception, by pthread_exit(), by
-// pthread_cancel(). Who runs such functions is a team, on its threads; or, where ranks are
-// processes, a thread in each of them that owns its rank's member, so that whatever unwinds its
-// stack takes the rank along.
+// Fault families of ranks that stall, leave, throw, end or never call. Ranks of functions that end
+// by an exception, pthread_exit() or pthread_cancel() run on the threads of a team. If ranks are
+// processes, each process has such a thread, which owns its rank's member: unwinding the stack
+// destroys the member.
 
 #include <cxxabi.h>
 #include <sys/syscall.h>
@@ -31,7 +31,7 @@ namespace rankine::faults {
 
 class Troupe {
  public:
-  // Where the ranks cannot be had, that is judged, and works() is false. Processes meet in run().
+  // If the ranks cannot be made, the error is judged and works() is false. Processes meet in run().
   Troupe(const FaultCase& test, const Promise& promise, Tally& tally);
   Troupe(const Troupe&) = delete;
   Troupe& operator=(const Troupe&) = delete;
@@ -42,22 +42,22 @@ class Troupe {
 
   struct Functions {
     std::function<void(Member&, CaseBuffers&)> of_rank;
-    Rank victim = 0;  // whose function may end so
-    // On a further thread where the victim is, meanwhile.
+    Rank victim = 0;  // the rank of the function that may end early
+    // Runs meanwhile, on a further thread in the victim's process.
     std::function<void()> director{};
-    // Where the victim is, when its function has ended: what it threw, or nullptr.
+    // Called in the victim's process after its function has ended: the exception, or nullptr.
     std::function<void(const std::exception_ptr&)> ended{};
   };
-  // Until all have come to their ends. What a team says of the run; nothing where ranks are
+  // Returns when all functions have ended: the status of the team's run, or nullopt if ranks are
   // processes.
   std::optional<Status> run(const Functions& functions);
-  // Again, where a team is there, as a further run of it.
+  // The team, for a further run; nullptr if ranks are processes.
   Team* team() { return team_.get(); }
 
  private:
   const FaultCase& test_;
-  std::unique_ptr<Scene> scene_;  // of processes
-  std::unique_ptr<Judge> judge_;  // of a team, as is the rest
+  std::unique_ptr<Scene> scene_;  // for processes
+  std::unique_ptr<Judge> judge_;  // for a team, and so is team_
   std::unique_ptr<Team> team_;
 };
 
@@ -73,8 +73,8 @@ Troupe::Troupe(const FaultCase& test, const Promise& promise, Tally& tally) : te
 
 namespace {
 
-// A rank's function, on this thread, which takes the member along as it ends. (What is caught has
-// no object where GCC unwinds, as in team.cc.)
+// Runs a rank's function on this thread; the member is destroyed when it ends. (In catch (...) the
+// exception may have no object if GCC unwinds, as in team.cc.)
 [[gnu::no_sanitize("null")]] std::exception_ptr play_alone(std::unique_ptr<Member> mine,
                                                            CaseBuffers& buffers,
                                                            const Troupe::Functions& functions) {
@@ -119,20 +119,20 @@ std::optional<Status> Troupe::run(const Functions& functions) {
 
 namespace {
 
-// Holds the thread that comes here until it is let go. Async-signal-safe.
+// Holds the calling thread while `holds` is true. Async-signal-safe.
 std::atomic<bool> holds{false}, holding{false};
 
 void hold() {
   const int saved = errno;
   holding.store(true);
-  while (holds.load(std::memory_order_acquire)) {  // pairs with the release where holds is stored
+  while (holds.load(std::memory_order_acquire)) {  // pairs with the release stores to holds
     const timespec nap{0, 200'000};
     nanosleep(&nap, nullptr);
   }
   errno = saved;
 }
 
-// Whether the calling thread takes the signal that holds it; else it stays pending.
+// Lets the calling thread take SIGUSR2, which holds it, or keeps the signal pending.
 void take_signals(bool takes) {
   sigset_t set;
   sigemptyset(&set);
@@ -146,13 +146,14 @@ void play_stall(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   const Rank victim = dice.below(test.ranks);
-  // Before a round; by a signal, wherever the call is then (parked, say); where it makes the plan
-  // that all others wait for.
+  // asleep, busy: before a round. held: by a signal, anywhere in the call (a parked wait, say).
+  // planning: in the plan that all other ranks wait for.
   enum { asleep, busy, held, planning };
-  // (Each process makes plans of its own.)
+  // (Not for processes: each process makes plans for itself.)
   const int kind = dice.below(new_can_fail() && !test.processes ? 4 : 3);
   const int round = dice.below(rounds_of(call));
-  // Mostly it goes on as soon as the others have been told; now and then only when they are gone.
+  // Mostly the victim goes on when the other ranks have been told; sometimes only when they have
+  // returned.
   const bool outlasts = dice.one_in(8) && kind != held;
   const int delay_us = 1 + dice.below(60);
   const int allocation = 1 + dice.below(20);
@@ -183,7 +184,7 @@ void play_stall(const FaultCase& test, Tally& tally) {
     scene.run(
         [&](Seat& seat) {
           if (seat.rank() != victim) {
-            // The victim is to be the one that plans.
+            // The victim must be the rank that plans.
             if (kind == planning) wait_for([&] { return holding.load() || scene.any_done(); });
             seat.call(call);
           } else if (kind == planning) {
@@ -191,8 +192,8 @@ void play_stall(const FaultCase& test, Tally& tally) {
           } else if (kind != held) {
             seat.call(call, {.observer = &stall, .excused = true});
           } else {
-            // Only inside the call: a thread that is held with a lock of the allocator, or of
-            // ours, holds everybody, whatever the engine does.
+            // The signal comes only inside the call: a thread held with a lock of the allocator or
+            // of this program would block all other threads, whatever the engine does.
             take_signals(false);
             timer = timer_of_this_thread(SIGUSR2);
             if (!timer) return scene.judge().excuse("no timer can be made");
@@ -214,7 +215,7 @@ void play_stall(const FaultCase& test, Tally& tally) {
 
 namespace {
 
-// A rank that comes to its end before a call, between two calls, or at a round of the one.
+// A rank that ends before its first call, between two calls, or in a round of the call.
 struct Ending {
   enum Kind { before_the_call, between_calls, inside };
   CollectiveCase call;
@@ -233,8 +234,8 @@ Ending ending_of(const FaultCase& test, bool may_be_inside) {
   return ending;
 }
 
-// The calls of a rank, each made by make(How); the victim's up to its end, for which `inside` is
-// what ends it in the midst of a call.
+// Makes a rank's calls, each by make(How); the victim makes them up to its end. `inside` ends the
+// victim in the midst of a call.
 template <class Make>
 void make_calls(const Ending& ending, Rank rank, RoundObserver& inside, Judge& judge,
                 const Make& make) {
@@ -251,8 +252,8 @@ void make_calls(const Ending& ending, Rank rank, RoundObserver& inside, Judge& j
   }
 }
 
-// What the others are told of a rank whose function has been unwound by an exception: a team knows
-// of it, and of a process they see that its rank has left.
+// The error on the other ranks after an exception has unwound a rank's function. A team sees the
+// exception; processes only see that the rank has left.
 Code code_of_unwinding(const FaultCase& test) {
   return test.processes ? Code::rank_lost : Code::remote_error;
 }
@@ -266,7 +267,7 @@ void play_leave(const FaultCase& test, Tally& tally) {
     AtRound vanish(ending.round, [&]() -> bool {
       scene.judge().mark_fault();
       scene.goes(ending.victim);
-      // The seat keeps what the others may still read. The scene counts on threads that end.
+      // The seat keeps the memory that other ranks may still read, because only the thread ends.
       syscall(SYS_exit, 0);
       return false;
     });
@@ -288,7 +289,7 @@ void play_finalize(const FaultCase& test, Tally& tally) {
       AtRound never(-1, [] { return true; });
       const bool is_victim = seat.rank() == ending.victim;
       make_calls(ending, seat.rank(), never, scene.judge(), [&](How how) {
-        // What it has started when it says that it leaves comes to its end.
+        // A call that was started before leave() must still succeed.
         how.make = [&](Member& me, const Call& call) {
           auto request = me.start(call);
           if (!request.ok()) return request.status();
@@ -297,7 +298,9 @@ void play_finalize(const FaultCase& test, Tally& tally) {
         };
         return seat.call(ending.call, how);
       });
-      if (is_victim && !seat.member->leave()) scene.judge().blame("calls are under way for ever");
+      if (is_victim && !seat.member->leave()) {
+        scene.judge().blame("leave() says that calls are still in flight");
+      }
     });
   }
   fresh_start(test, ending.call, tally);
@@ -305,11 +308,11 @@ void play_finalize(const FaultCase& test, Tally& tally) {
 
 void play_abandon(const FaultCase& test, Tally& tally) {
   Ending ending = ending_of(test, false);
-  ending.kind = Ending::between_calls;  // a rank that has made no call may still come
+  ending.kind = Ending::between_calls;  // a rank without a call may still come
   {
     Scene scene(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
     scene.run([&](Seat& seat) {
-      // On a thread that ends, while the member stays. What it throws is kept as std::async does.
+      // The thread ends, and the member stays. The exception is kept, as std::async does.
       std::exception_ptr thrown;
       std::thread plays([&] {
         try {
@@ -336,7 +339,7 @@ void play_throw(const FaultCase& test, Tally& tally) {
                   tally);
     if (!troupe.works()) return;
     Judge& judge = troupe.judge();
-    // An observer must not throw: it ends the call, and the rank's function throws afterwards.
+    // An observer must not throw: it ends the call, and then the rank's function throws.
     AtRound fail(ending.round, [&] {
       judge.mark_fault();
       troupe.communicator().abort(
@@ -368,9 +371,9 @@ void play_throw(const FaultCase& test, Tally& tally) {
 
 namespace {
 
-// A rank's thread comes to its end in its function: each rank calls end(rank) when it has made its
-// good calls, and on the victim's thread that does not return. `pending`: the victim's thread is
-// cancelled before its good call, which it must still make.
+// The victim's thread ends in its function. Each rank makes its good calls; then the victim calls
+// end(), which must not return. `pending`: the victim's thread is cancelled before its good call,
+// which must still succeed.
 void play_thread_end(const FaultCase& test, const Ending& ending, bool pending, Tally& tally,
                      const std::function<void()>& end, const std::function<void()>& director = {}) {
   {
@@ -379,7 +382,7 @@ void play_thread_end(const FaultCase& test, const Ending& ending, bool pending, 
     Judge& judge = troupe.judge();
     AtRound vanish(ending.round, [&]() -> bool {
       judge.mark_fault();
-      syscall(SYS_exit, 0);  // nothing is unwound; the process, which waits for the thread, goes on
+      syscall(SYS_exit, 0);  // no unwinding; the process waits for the thread and goes on
       return false;
     });
     const auto play = [&](Member& me, CaseBuffers& mine) {
@@ -387,7 +390,7 @@ void play_thread_end(const FaultCase& test, const Ending& ending, bool pending, 
       const auto call = [&](RoundObserver* observer) {
         return judge.call(me, mine, ending.call, {.observer = observer});
       };
-      // A request that comes now has to wait: calls are no cancellation points.
+      // A pending cancellation has to wait: calls are no cancellation points.
       if (is_victim && pending) pthread_cancel(pthread_self());
       if (ending.kind == Ending::between_calls || pending) call(nullptr);
       if (is_victim && ending.kind == Ending::inside) call(&vanish);
@@ -401,7 +404,7 @@ void play_thread_end(const FaultCase& test, const Ending& ending, bool pending, 
     const std::optional<Status> status =
         troupe.run({.of_rank = play, .victim = ending.victim, .director = director});
     if (status) {
-      // All data may have been there before the end came; the team is finished all the same.
+      // The other ranks may have had all data before the end; the team is finished all the same.
       if (status->code() != Code::rank_lost) judge.blame("the run says '" + status->text() + "'");
       judge.answer(troupe.team()->run([](Member&) {}));
     }
@@ -412,7 +415,7 @@ void play_thread_end(const FaultCase& test, const Ending& ending, bool pending, 
 }  // namespace
 
 void play_thread_exit(const FaultCase& test, Tally& tally) {
-  // A team counts on threads that unwind.
+  // A team needs threads that unwind.
   const Ending ending = ending_of(test, test.processes && kThreadsMayVanish);
   play_thread_end(test, ending, false, tally, [] { pthread_exit(nullptr); });
 }
@@ -424,7 +427,7 @@ void play_thread_cancel(const FaultCase& test, Tally& tally) {
 #endif
   const Ending ending = ending_of(test, false);
   const bool pending = Dice(test.seed + 1).one_in(2);
-  std::atomic<pthread_t> asleep{};  // the victim's thread, once it waits to be cancelled
+  std::atomic<pthread_t> asleep{};  // the victim's thread, once it waits for its cancellation
   const auto sleep = [&] {
     asleep.store(pthread_self());
     for (;;) sleep_ns(1'000'000'000);
@@ -441,7 +444,7 @@ void play_never_calls(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   const Rank victim = dice.below(test.ranks);
-  const int calls = dice.below(3);  // before that one
+  const int calls = dice.below(3);  // good calls before the missing one
   {
     Scene scene(test, {.timeout = kShort, .documented = {Code::timeout}}, tally);
     scene.run([&](Seat& seat) {
@@ -453,7 +456,7 @@ void play_never_calls(const FaultCase& test, Tally& tally) {
         return;
       }
       wait_for([&] { return scene.over(1); });
-      // What the others were told, it is told as well.
+      // The victim's late call must return the error of the other ranks.
       if (!scene.communicator().health().ok()) seat.call(call, {.excused = true});
     });
   }

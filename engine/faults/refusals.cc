@@ -1,6 +1,6 @@
-// A machine that refuses what helps but is not needed: pinning, binding memory, huge pages, its own
-// topology. Everything must work as well without, with one warning each, and the report must say
-// so.
+// Fault families of refusals: pinning, binding memory, huge pages, the machine's topology, system
+// calls, flight records, and long planning. These help but are not needed: calls must succeed
+// without them, with one warning each, and the report must name the refusal.
 
 #include <nlohmann/json.hpp>
 #include <sys/mman.h>
@@ -34,7 +34,7 @@
 namespace rankine::faults {
 namespace {
 
-// A call on the engine's own threads, and what its report says.
+// Makes a call on a team of threads, and returns the team's report.
 std::vector<RankReport> run_team(const TeamOptions& options, const CollectiveCase& call,
                                  Judge& judge) {
   auto team = Team::create(options);
@@ -56,8 +56,8 @@ void expect_pins_refused(const std::vector<RankReport>& report, bool refused, Ju
 
 namespace {
 
-// Of ranks that are processes one may run on one processor only, and goes on as the others do; then
-// it asks for a helper on one that it has not got, which is the error of all.
+// Ranks are processes: one may run on only one processor, and its calls must succeed. Then it asks
+// for a helper thread on a processor that does not exist, and all ranks must get the error.
 void narrow_a_process(const FaultCase& test, const CollectiveCase& call, Rank victim,
                       Tally& tally) {
   const std::vector<int> all = allowed_cpus();
@@ -84,7 +84,7 @@ void narrow_a_process(const FaultCase& test, const CollectiveCase& call, Rank vi
                    [&](Rank rank, CommunicatorOptions& options) {
                      if (rank == victim) options.progress_core = kMaxCpus - 1;
                    }});
-  scene.run([&](Seat&) { scene.judge().blame("a helper on a CPU that does not exist"); });
+  scene.run([&](Seat&) { scene.judge().blame("a helper runs on a missing CPU"); });
 }
 
 }  // namespace
@@ -97,14 +97,14 @@ void play_cpuset(const FaultCase& test, Tally& tally) {
   const TeamOptions options = team_options(test);
   const std::vector<int> all = allowed_cpus();
   {
-    // Less than asked for: one processor for all.
+    // Fewer processors than ranks: one for all.
     const Warnings warnings;
     if (const int error = set_allowed_cpus(&all.back(), 1); error != 0) {
       judge.excuse(std::string("sched_setaffinity: ") + std::strerror(error));
       return;
     }
     expect_pins_refused(run_team(options, call, judge), false, judge);
-    // One that is not ours any more is no place to ask for.
+    // A processor outside the affinity mask must be refused.
     if (all.size() > 1) {
       TeamOptions elsewhere = options;
       elsewhere.placement = {.kind = PlacementPolicy::Kind::listed, .cpus = {all.front()}};
@@ -114,12 +114,12 @@ void play_cpuset(const FaultCase& test, Tally& tally) {
     warnings.expect({}, judge);
   }
   {
-    // A processor that the kernel does not give: EINVAL.
+    // A processor that the kernel refuses: EINVAL.
     const Warnings warnings;
     const Enforcement pin = pin_calling_thread(kMaxCpus - 1, all);
     if (!pin.refused() || pin.error != EINVAL) judge.blame("a thread on a CPU that does not exist");
     if (allowed_cpus() != all) judge.blame("a refused pin changes where the thread may run");
-    // One that was ours when we looked, and is not when we go there.
+    // A processor that is lost between the look at the mask and the pin.
     SystemCalls calls = real_system_calls();
     calls.sched_setaffinity = [](pid_t, std::size_t, const cpu_set_t*) {
       errno = EINVAL;
@@ -136,7 +136,7 @@ void play_cpuset(const FaultCase& test, Tally& tally) {
 
 namespace {
 
-// Processes do all that they do elsewhere; and one that exits is noticed.
+// Processes must work as usual, and the exit of one must be noticed.
 void end_where_calls_are_refused(const FaultCase& test, const CollectiveCase& call, Rank victim,
                                  Tally& tally) {
   {
@@ -151,7 +151,7 @@ void end_where_calls_are_refused(const FaultCase& test, const CollectiveCase& ca
       scene.goes(victim);
       _exit(0);
     }
-    if (seat.call(meeting(test, test.ranks))) scene.judge().blame("nobody misses who is gone");
+    if (seat.call(meeting(test, test.ranks))) scene.judge().blame("no rank noticed the exit");
   });
 }
 
@@ -166,7 +166,7 @@ void play_refused_calls(const FaultCase& test, Tally& tally) {
   const bool membarrier = dice.one_in(2);
   if (membarrier) refused.push_back(SYS_membarrier);
   if (dice.one_in(2)) refused.push_back(SYS_sched_getaffinity);
-  // By which a process that ends is noticed; there are its locks as well.
+  // Processes notice an ended process by its pidfd, or else by its locks.
   if (test.processes) refused.push_back(SYS_pidfd_open);
   if (const int error = refuse_calls(refused); error != 0) {
     judge.excuse(std::string("seccomp: ") + std::strerror(error));
@@ -184,8 +184,8 @@ void play_refused_calls(const FaultCase& test, Tally& tally) {
         judge.blame("the report says " + to_string(rank));
       }
     }
-    if (bound) judge.blame("memory is said to be bound");
-    // Memory is asked for only where ranks talk through mailboxes.
+    if (bound) judge.blame("the report says that memory is bound");
+    // The engine binds memory only for mailboxes.
     if (warnings.heard("numa.mbind")) {
       warnings.expect({"numa.mbind", "numa.pin"}, judge);
     } else {
@@ -202,7 +202,7 @@ void play_bad_memory_wishes(const FaultCase& test, Tally& tally) {
   call.options.transport = Transport::mailbox;  // so that there is memory to bind
   constexpr int kNoSuchNode = 999;
   const Warnings warnings;
-  // Nothing here is locked into memory; so nothing changes where that is not allowed.
+  // The engine locks no memory, so a limit of 0 changes nothing.
   rlimit locked{}, none{};
   getrlimit(RLIMIT_MEMLOCK, &locked);
   none.rlim_max = locked.rlim_max;
@@ -224,9 +224,9 @@ void play_bad_memory_wishes(const FaultCase& test, Tally& tally) {
                                       judge.blame("no memory without huge pages");
                                     }
                                     if (!large.binding().refused())
-                                      judge.blame("no refusal is reported");
+                                      judge.blame("the report names no refusal");
                                     if (!large.huge_pages().refused()) {
-                                      judge.blame("huge pages are said to be in use");
+                                      judge.blame("the report says that huge pages are in use");
                                     }
                                     warnings.expect({"numa.huge_pages", "numa.mbind"}, judge);
                                   }});
@@ -264,14 +264,14 @@ void play_topology(const FaultCase& test, Tally& tally) {
     unsetenv("HWLOC_SYNTHETIC");
     warnings.expect({warning}, judge);
   };
-  // Another machine's: nobody is pinned by it.
+  // The topology of another machine must pin no thread.
   with_description("pack:2 [numa] l3:4 core:8 pu:2", true, "numa.foreign_topology");
   with_description("no such thing", false, "numa.HWLOC_SYNTHETIC");
   fresh_start(test, call, tally);
 }
 
-// Flight records that cannot be left where they should be: no call waits for that, nothing throws,
-// and nothing is there by halves.
+// Flight records that cannot be written to their place: no call waits for the record, no exception
+// is thrown, and no partial record is left.
 
 namespace {
 
@@ -296,7 +296,7 @@ class Folder {
   std::string path_;
 };
 
-// While alive, files of this process grow no larger than that, as on a full disk.
+// While an object lives, files of this process grow to at most `bytes`, as on a full disk.
 class FileLimit {
  public:
   explicit FileLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -317,7 +317,7 @@ class FileLimit {
   rlimit before_{};
 };
 
-// While alive, communicators that are made leave their records there.
+// While an object lives, new communicators write their flight records to that path.
 class RecordFile {
  public:
   explicit RecordFile(const std::string& path) { setenv("RANKINE_FLIGHT_RECORD", path.c_str(), 1); }
@@ -326,7 +326,7 @@ class RecordFile {
   RecordFile& operator=(const RecordFile&) = delete;
 };
 
-// A communicator that ends by its deadline, with its record to be left there.
+// Ends a communicator by its deadline; its record goes to `path`.
 void fail_and_leave(const FaultCase& test, const CollectiveCase& call, const std::string& path,
                     Tally& tally) {
   const RecordFile left_there(path);
@@ -337,7 +337,7 @@ void fail_and_leave(const FaultCase& test, const CollectiveCase& call, const std
   });
 }
 
-// The same by abort(), in a text that is no UTF-8.
+// Ends a communicator by abort() with a text that is no UTF-8; its record goes to `path`.
 void abort_and_leave(const FaultCase& test, const CollectiveCase& call, const std::string& path,
                      Tally& tally) {
   const RecordFile left_there(path);
@@ -354,13 +354,14 @@ void abort_and_leave(const FaultCase& test, const CollectiveCase& call, const st
       });
 }
 
-// Processes warn each for itself, where nobody listens.
+// Checks the warnings if ranks are threads. Ranks that are processes warn in those processes, and
+// this process hears nothing.
 void expect_warnings(const FaultCase& test, const Warnings& warnings,
                      const std::vector<std::string>& keys, Judge& judge) {
   if (!test.processes) warnings.expect(keys, judge);
 }
 
-// What processes share is a file, which then cannot be so long: they are told, and do not meet.
+// Processes share a file, which the limit refuses: they must get the error and not meet.
 void refuse_to_meet(const FaultCase& test, Tally& tally) {
   std::optional<FileLimit> limit;
   const auto begin = [&](Rank) { limit.emplace(100); };
@@ -395,7 +396,7 @@ void play_unwritable_record(const FaultCase& test, Tally& tally) {
     fail_and_leave(test, call, path, tally);
     expect_warnings(test, warnings, {"api.flight_record"}, judge);
   }
-  // Left, and then kept where there is no room for another one.
+  // Writes a record, and keeps it when there is no room for another one.
   const std::string odd_name = folder.at("\xff\xfe");
   for (const std::string& path : {good, odd_name}) {
     const Warnings warnings;
@@ -417,12 +418,12 @@ void play_unwritable_record(const FaultCase& test, Tally& tally) {
   fresh_start(test, call, tally);
 }
 
-// Calls that take longer to plan than they may.
+// Calls that take longer to plan than their deadline.
 
 void play_long_planning(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase good = good_call(test, dice);
-  // As many segments as there may be, of a cache line at least: empty ones are not planned.
+  // The maximum of segments, each of at least a cache line: empty segments are not planned.
   CollectiveCase call = good;
   call.type = DataType::f32;
   call.op = ReduceOp::sum;

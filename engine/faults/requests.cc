@@ -1,4 +1,5 @@
-// Calls that are started and not waited for, and what becomes of their requests.
+// Fault families of requests: started calls, misused requests, messages, groups, and odd wait
+// policies.
 
 #include <chrono>
 #include <iterator>
@@ -41,7 +42,7 @@ Status wait_by_and_by(Request& request) {
 enum Way { wait, test, wait_for_a_while, prepared, grouped };
 constexpr int kWays = 5;
 
-// A call by a request, and a barrier behind it where that is wanted.
+// Makes a call by a request, and a barrier after it if `barrier_behind`.
 Status by_request(Member& me, const Call& call, Way way, bool barrier_behind) {
   if (way == grouped) {
     Status first;
@@ -80,7 +81,7 @@ void play_started_calls(const FaultCase& test, Tally& tally) {
       {.timeout = kShort, .documented = {Code::timeout}},
       {.documented = {Code::mismatch}},
       {.at_once = true, .documented = {Code::remote_error}},
-      // The victim's may be over at once; then it has left.
+      // The victim's call may have ended at once; then the victim has only left.
       {.at_once = true, .documented = {Code::aborted, Code::rank_lost}},
   };
   {
@@ -103,7 +104,7 @@ void play_started_calls(const FaultCase& test, Tally& tally) {
       }
       if (kind == differs) {
         CollectiveCase odd = call;
-        // A barrier has nothing else to differ in.
+        // A barrier has no other argument that could differ.
         if (call.collective == Collective::barrier) {
           odd.collective = Collective::all_reduce;
           odd.options = {};
@@ -130,7 +131,7 @@ void play_misused_requests(const FaultCase& test, Tally& tally) {
     Scene scene(test, {}, tally);
     const auto refused = [&](const Status& status) {
       if (status.code() != Code::invalid_argument) {
-        scene.judge().blame("misuse is answered by '" + status.text() + "'");
+        scene.judge().blame("misuse of a request returned '" + status.text() + "'");
       }
     };
     const auto misuse = [&](Member& me, const Call& made) -> Status {
@@ -139,7 +140,7 @@ void play_misused_requests(const FaultCase& test, Tally& tally) {
       refused(request->wait());
       refused(request->test().status());
       if (Status status = request->start(); !status.ok()) return status;
-      // It may be over already; then it has been started twice, and may be.
+      // If the call has ended already, a second start() would be allowed.
       if (const Result<bool> over = request->test(); !over.ok()) return over.status();
       Request moved = std::move(*request);
       refused(request->start());
@@ -167,7 +168,7 @@ void play_misused_requests(const FaultCase& test, Tally& tally) {
       }
       seat.buffers.fill(call, victim);
       Result<Request> request = seat.member->start(call_of(call, seat.buffers));
-      // The second can be under way only when all have come to it, which nobody does.
+      // The barrier can start only when all ranks have come to it, and no other rank does.
       Result<Request> behind = seat.member->async().barrier();
       scene.judge().mark_fault();
       *request = Request();
@@ -181,7 +182,7 @@ void play_misused_requests(const FaultCase& test, Tally& tally) {
 
 namespace {
 
-// A message of a rank to itself is none that can fail.
+// The message goes to another rank, since a message to oneself cannot fail.
 CollectiveCase message_of(const FaultCase& test, Dice& dice) {
   CollectiveCase message = good_call(test, dice);
   message.in_place = false;
@@ -229,7 +230,7 @@ void play_messages(const FaultCase& test, Tally& tally) {
       const How how{.make = send_or_receive};
       if (is_end && after_a_good_one && !seat.call(message, how)) return;
       if (is_end && kind == both_send_first) {
-        // Each sends, and then receives.
+        // Each end sends first, and then receives.
         const CollectiveCase& first = rank == message.root ? message : back;
         const CollectiveCase& then = rank == message.root ? back : message;
         CaseBuffers& received = others[static_cast<std::size_t>(rank)];
@@ -265,7 +266,8 @@ void play_messages(const FaultCase& test, Tally& tally) {
 
 namespace {
 
-// A rank's members of groups in which all are, and a barrier on each, in an order of its own.
+// Groups of all ranks, as members of one rank. wait_on_all() makes a barrier on each: even ranks in
+// one order, odd ranks in the reverse order.
 struct Groups {
   std::vector<std::unique_ptr<Member>> members;
 
@@ -332,7 +334,7 @@ void play_groups(const FaultCase& test, Tally& tally) {
             return;
           }
           scene.arrive();
-          // All but one are in the groups when the end comes.
+          // All ranks but one are in the groups' barriers when the end comes.
           if (rank == victim) return wait_for([&] { return scene.over(1); });
           seat.call(meeting(test, test.ranks),
                     {.make = [&](Member&, const Call&) { return mine.wait_on_all(rank); }});
@@ -365,7 +367,7 @@ void play_group_after_whole(const FaultCase& test, Tally& tally) {
     scene.run(
         [&](Seat& seat) {
           const Rank rank = seat.rank();
-          std::vector<std::unique_ptr<Member>> groups;  // each of the one before
+          std::vector<std::unique_ptr<Member>> groups;  // each is a group of the one before
           for (int i = 0; i < parts; ++i) {
             auto group =
                 (i == 0 ? *seat.member : *groups.back()).split(rank % 2 == 0 ? rank : 1, rank);
@@ -375,11 +377,11 @@ void play_group_after_whole(const FaultCase& test, Tally& tally) {
           scene.arrive();
           while (seat.call(call)) {
           }
-          // This rank has been told, so no group has a call for it, even one that waits for nobody.
+          // This rank has been told, so each group must refuse its calls, even a group of one rank.
           for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
             if (scene.judge().answer((*group)->barrier())) {
               scene.judge().blame_wrong("rank " + std::to_string(rank) +
-                                        " made a call on a group of what has ended");
+                                        " made a call on a group of an ended communicator");
             }
           }
         },
@@ -397,7 +399,7 @@ void play_group_after_whole(const FaultCase& test, Tally& tally) {
   fresh_start(test, call, tally);
 }
 
-// Ways to wait that keep ranks awake for ever, and deadlines that never come.
+// Wait policies that keep ranks awake for ever, and deadlines that never come.
 
 namespace {
 
@@ -441,7 +443,7 @@ void play_absurd_waits(const FaultCase& test, Tally& tally) {
           wait_for([&] { return scene.started() == test.ranks; });
           sleep_ns(5'000'000);
           scene.judge().mark_fault();
-          scene.communicator().abort("somebody lost patience");
+          scene.communicator().abort("the wait is given up");
         });
   }
   fresh_start(test, call, tally);

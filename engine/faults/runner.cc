@@ -1,4 +1,5 @@
-// A tally as text, from the process that counted to the one that adds up.
+// The processes of fault cases: a tally as text, the stage of ranks that are processes, and the
+// runner of cases.
 
 #include <nlohmann/json.hpp>
 #include <poll.h>
@@ -29,11 +30,11 @@
 
 namespace rankine::faults {
 
+// Converts a tally to JSON and back. tally_of() takes only values that json_of() made.
 nlohmann::json json_of(const Tally& tally);
-// Of what json_of() made.
 Tally tally_of(const nlohmann::json& json);
 
-// Remarks may hold bytes that are no UTF-8; those are replaced.
+// JSON as text. Bytes of remarks that are no UTF-8 are replaced.
 std::string text_of(const nlohmann::json& json);
 
 using Json = nlohmann::json;
@@ -68,7 +69,7 @@ std::string next_name() {
   return "faults_" + std::to_string(getpid()) + "_" + std::to_string(++stages);
 }
 
-// Broken, with a remark.
+// Counts an undocumented outcome, with a remark.
 void blame(Tally& tally, const std::string& who, const std::string& what) {
   ++tally.undocumented;
   tally.remark(who + ": " + what);
@@ -84,7 +85,7 @@ ProcessStage::ProcessStage(int ranks)
   if (memory == MAP_FAILED) {
     throw Error(Code::system, std::string("mmap for a stage: ") + std::strerror(errno));
   }
-  page_ = new (memory) Page{};  // all zeroes, as the places are
+  page_ = new (memory) Page{};  // all zeroes, and so are the places
   places_ = reinterpret_cast<Place*>(page_ + 1);
   for (Rank r = 0; r < ranks; ++r) new (&places_[r]) Place;
 }
@@ -98,7 +99,7 @@ void ProcessStage::play_act(Rank r, const Play& play) {
   Report report;
   try {
     play.first(r);
-    // What is to end it is on its way.
+    // The end of this process has been arranged and is on its way.
     while (place(r).state.load() == State::going) pause();
     place(r).state.store(State::played);  // pairs with the parent's load
     wait_for([&] { return page_->afresh.load() > 0; });
@@ -154,7 +155,7 @@ void ProcessStage::tell(Rank r, const Report& report) {
   do {
     text = text_of({json_of(tally), report.text ? nlohmann::json(*report.text) : nlohmann::json()});
     if (text.size() <= sizeof(Place::report)) break;
-    if (tally.remarks.empty()) return;  // said by the parent: nothing has been reported
+    if (tally.remarks.empty()) return;  // the parent blames the missing report
     tally.remarks.pop_back();
   } while (true);
   std::memcpy(place(r).report, text.data(), text.size());
@@ -208,7 +209,8 @@ std::vector<ProcessStage::Report> ProcessStage::run(const Play& play, const std:
   for (int act = 0; act < play.acts; ++act) {
     begin_act(act);
     start_missing(play);
-    // Those that go may stop for ever, or be another program: all others are waited for.
+    // A rank in State::going may stop for ever or become another program: the loop does not wait
+    // for its end.
     wait_for([&] {
       return all([&](Rank r) {
         return has_ended(r, who, tally) || place(r).state.load() != State::playing;
@@ -246,7 +248,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// read(2) or write(2), until all bytes have gone.
+// Repeats read(2) or write(2) until all bytes have been moved.
 template <class Step, class Byte>
 bool move_all(const Step& step, int file, Byte* at, std::size_t bytes) {
   while (bytes > 0) {
@@ -267,7 +269,7 @@ bool read_all(int file, void* data, std::size_t bytes) {
   return move_all(read, file, static_cast<char*>(data), bytes);
 }
 
-// What a process does: cases by their numbers, one after the other, until nobody asks any more.
+// Body of a child process: plays the cases of the asked numbers until the pipe of numbers closes.
 [[noreturn]] void work(std::span<const FaultCase> cases, int asked, int answers) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -286,7 +288,7 @@ bool read_all(int file, void* data, std::size_t bytes) {
   _exit(0);
 }
 
-// A process that plays cases, and what its watcher knows of it.
+// A process that plays cases, as seen by its watcher.
 class Worker {
  public:
   ~Worker() { stop(); }
@@ -331,7 +333,7 @@ class Worker {
     return {};
   }
 
-  // `now`, here and below: by the clock of patience.
+  // `now`, here and below: time of the clock of patience.
   void ask(std::size_t number, std::int64_t now) {
     const std::uint64_t wide = number;
     busy_ = true;
@@ -339,11 +341,11 @@ class Worker {
     seen_ = finished_->load(std::memory_order_relaxed);
     moved_ns_ = now;
     begin_ns_ = now_ns();
-    // A process that is gone shows when its answer is read.
+    // The death of the process shows later, when its answer is read.
     static_cast<void>(write_all(questions_, &wide, sizeof(wide)));
   }
 
-  // After poll() has said that something is there. nullopt: it has died.
+  // Call it after poll() has reported data. nullopt: the process has died.
   std::optional<CaseResult> answer(const FaultCase& test) {
     std::uint64_t bytes = 0;
     if (!read_all(answers_, &bytes, sizeof(bytes))) return std::nullopt;
@@ -354,7 +356,7 @@ class Worker {
     return CaseResult{test, tally_of(json[0]), json[1]};
   }
 
-  // Whether any of its calls has come to an end lately.
+  // Returns true if a call has returned, or the case has begun, within `patience_ns`.
   bool moves(std::int64_t patience_ns, std::int64_t now) {
     const std::int64_t finished = finished_->load(std::memory_order_relaxed);
     if (finished != seen_) {
@@ -365,7 +367,7 @@ class Worker {
   }
   double seconds() const { return static_cast<double>(now_ns() - begin_ns_) / 1e9; }
 
-  // Kills it and all its children. How it ended.
+  // Kills the process and all its children. Returns its wait status.
   int stop() {
     int status = 0;
     if (pid_ > 0) {
@@ -380,13 +382,13 @@ class Worker {
     busy_ = false;
     return status;
   }
-  // After its pipe has closed: how it died by itself.
+  // Call it after the pipe has closed. Returns the wait status of the dead process.
   int bury() {
     int status = 0;
     const pid_t pid = std::exchange(pid_, -1);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
-    kill(-pid, SIGKILL);  // what it leaves behind
+    kill(-pid, SIGKILL);  // kills the children that it left behind
     stop();
     return status;
   }
@@ -408,7 +410,8 @@ std::string how_it_died(int status) {
   return "the process ended with exit code " + std::to_string(WEXITSTATUS(status));
 }
 
-// Cases that take processor time from one another answer late: by the quota, where there is one.
+// One job per processor, or per processor of the quota if there is one: cases that share processor
+// time answer late.
 int default_jobs() {
   const CpuBudget budget = cpu_budget();
   const double quota = budget.quota ? budget.quota->cores : budget.cpus;
@@ -421,7 +424,7 @@ Result<std::vector<CaseResult>> run_cases(std::span<const FaultCase> cases,
                                           const RunnerOptions& options) {
   const std::size_t jobs = std::min(
       cases.size(), static_cast<std::size_t>(options.jobs > 0 ? options.jobs : default_jobs()));
-  // A process that has gone must not take us with it when we write to it.
+  // Writing to a dead process must not end this one.
   struct sigaction ignore {
   }, before{};
   ignore.sa_handler = SIG_IGN;
@@ -448,7 +451,7 @@ Result<std::vector<CaseResult>> run_cases(std::span<const FaultCase> cases,
     std::vector<Worker*> of_polled;
     for (Worker& worker : workers) {
       if (!worker.busy() && next < cases.size()) {
-        // A fault that changes its process for good gets one that nothing has been played in.
+        // A fault that changes its process for good gets a process without earlier cases.
         if (worker.alive() && cases[next].fault->poisons) worker.stop();
         if (!worker.alive()) status = worker.start(cases);
         if (!status.ok()) break;

@@ -29,7 +29,7 @@ std::span<const int> fatal_signals() {
 }
 
 bool send_me_soon(int signal, int delay_us) {
-  std::signal(signal, SIG_DFL);  // whoever started us may ignore it
+  std::signal(signal, SIG_DFL);  // the parent process may have set SIG_IGN
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, signal);
@@ -180,7 +180,7 @@ CollectiveCase good_call(const FaultCase& test, Dice& dice) {
   }
   if (test.algorithm != nullptr) {
     call.options.algorithm = test.algorithm->name;
-    // Left open, it is a board where that suits.
+    // If left open, the engine takes a board if the call suits one.
     constexpr std::optional<Transport> kTransports[] = {std::nullopt, Transport::mailbox,
                                                         Transport::direct};
     call.options.transport = kTransports[dice.below(3)];
@@ -246,8 +246,8 @@ TeamOptions team_options(const FaultCase& test) {
 
 namespace {
 
-// Processes meet within the timeout of their calls, and are made anew for each case: a short one is
-// longer.
+// Processes meet within the timeout of their calls, and are made anew for each case: a short
+// timeout becomes longer.
 Promise promise_of(const FaultCase& test, const Promise& promise) {
   Promise kept = promise;
   const std::chrono::milliseconds least(100 + 20 * test.ranks);
@@ -357,7 +357,7 @@ Result<std::unique_ptr<Member>> Scene::join_as_a_process(Rank r,
 
 void Scene::play_rank(Rank r, const std::function<void(Seat&)>& f,
                       const std::function<void()>& director) {
-  tally_ = {};  // this process's own
+  tally_ = {};  // this process's tally only
   if (wishes_.before_they_meet) wishes_.before_they_meet(r);
   CommunicatorOptions options = options_of(test_, judge_, wishes_);
   options.rank = r;
@@ -415,11 +415,11 @@ void fresh_start(const FaultCase& test, const CollectiveCase& call, Tally& tally
   scene.run([&](Seat& seat) { seat.call(call); });
 }
 
-// Which cases a selection has, and how one is played.
+// The cases of a selection, and the play of one case.
 
 namespace {
 
-// Of the case's place in the whole table, so that a selection's cases are those of the whole run.
+// Hash of the case's place in the whole table: a selection's cases get the seeds of the whole run.
 std::uint64_t seed_of(const FaultCase& test, std::uint64_t seed, int repetition) {
   std::uint64_t hash = seed * 0x100000001b3u;
   const auto mix = [&hash](std::uint64_t n) {
@@ -434,7 +434,7 @@ std::uint64_t seed_of(const FaultCase& test, std::uint64_t seed, int repetition)
   mix(static_cast<std::uint64_t>(test.ranks));
   mix(static_cast<std::uint64_t>(repetition));
   if (test.processes) mix(1);
-  return hash % 1'000'000'000;  // to be written down
+  return hash % 1'000'000'000;  // short enough to be written down
 }
 
 bool is_in(const auto& list, const auto& value) {
@@ -481,7 +481,7 @@ std::vector<FaultCase> cases_of(const Selection& selection) {
           collectives.push_back(collective);
         }
       }
-      // What depends on the number of ranks alone is tried with one collective, another each time.
+      // A fault of Grain::ranks is tried with one collective, another for each number of ranks.
       if (fault.grain == Grain::ranks && !collectives.empty()) {
         add(collectives[static_cast<std::size_t>(ranks) % collectives.size()], nullptr, ranks);
         continue;
@@ -500,7 +500,7 @@ std::vector<FaultCase> cases_of(const Selection& selection) {
       }
     }
     if (selection.sample > 1) {
-      // Those with the lowest hash: the same ones whatever else is selected.
+      // The cases with the lowest seeds: they do not depend on the rest of the selection.
       const auto order = [](const FaultCase& a, const FaultCase& b) { return a.seed < b.seed; };
       const std::size_t keep =
           std::max<std::size_t>(1, of_fault.size() / static_cast<std::size_t>(selection.sample));

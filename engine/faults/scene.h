@@ -1,4 +1,5 @@
-// Signals that end a process which does nothing about them, and one that comes at any time.
+// The stage of a fault case: signals, timers, the judge of the calls, the sink of warnings, the
+// processes that play ranks, and the scene in which a fault family plays its case.
 #pragma once
 
 #include <pthread.h>
@@ -26,42 +27,43 @@
 #include "numa/refusals.h"
 
 namespace rankine::faults {
-
-// All of them: of the real-time ones, which are alike, the first and the last.
+// All signals with a default action that ends a process. The real-time signals are alike: only the
+// first and the last are listed.
+// and the last are listed.
 std::span<const int> fatal_signals();
 
-// The calling process gets that signal after that time, wherever it is then, and does nothing about
-// it. False: no timer.
+// Sets a timer: the calling process gets the signal after `delay_us` with the default action.
+// Returns false if the system grants no timer.
 bool send_me_soon(int signal, int delay_us);
 
-// Makes calls and judges what comes back of them, against what a fault may lead to.
+// Judge: makes calls and compares their results with the documented outcomes of a fault.
 
-// For calls that must come to their end without a deadline: as long as a communicator gives them.
+// Timeout for calls that must return without a deadline: the default of a communicator.
 inline constexpr std::chrono::milliseconds kLong{30'000};
-// For calls that find out by their deadline.
+// Timeout for calls that only notice the fault at their deadline.
 inline constexpr std::chrono::milliseconds kShort{40};
-// How late a call may be: after its deadline, or after what ended it.
+// Allowed lateness of a call after its deadline, or after the event that ended it.
 inline constexpr std::int64_t kGraceNs = 1'000'000'000;
 
 struct Promise {
   std::chrono::milliseconds timeout = kLong;  // of the communicator
-  // Whether errors must come within a second of mark_fault() (or of the call's begin, if that is
-  // later), and not only of the deadline.
+  // If true, errors must come within a second of mark_fault() (or of the call's begin, if that is
+  // later). If false, they must come within a second of the deadline.
   bool at_once = false;
   Codes documented{};     // beside success
-  bool same_text = true;  // all ranks are told the same reason
+  bool same_text = true;  // all ranks get the same error text
 };
 
 // How a call is made.
 struct How {
   RoundObserver* observer = nullptr;
-  // Instead of Member::call(), and without an observer: by requests, as a message, in a group.
+  // Replaces Member::call(), without an observer: by requests, as a message, in a group.
   std::function<Status(Member&, const Call&)> make{};
-  // The rank's own fault, which excuses it from being on time, but not from being right.
+  // The fault is on this rank: the call may be late, but its data must be right.
   bool excused = false;
   std::function<void(Call&)> spoil{};  // changes the arguments
-  std::function<void()> returned{};    // called as soon as the call has come back
-  std::optional<Codes> documented{};   // beside success, in place of the promise's
+  std::function<void()> returned{};    // called right after the call has returned
+  std::optional<Codes> documented{};   // beside success; replaces the promise's codes
   bool allocations_count = false;      // see failing_new.h
 };
 
@@ -74,26 +76,26 @@ class Judge {
 
   const Promise& promise() const { return promise_; }
 
-  // Fills the buffers, calls, and judges. Whether the call succeeded.
+  // Fills the buffers, makes the call, and judges the result. Returns true if the call succeeded.
   bool call(Member& me, CaseBuffers& buffers, const CollectiveCase& test, const How& how = {});
-  // What a call or a constructor of the engine said, apart from its data. False: it failed.
+  // Judges the status of a call or constructor of the engine. Returns false if it failed.
   bool answer(const Status& status, const std::optional<Codes>& documented = {});
 
-  // The same, of what was asked for at that time: it must come when promised, and be the same for
-  // all ranks where that is promised. `excused`: but for the time.
+  // answer(), and judges the time: the status of a request made at `begin_ns` must come within the
+  // promised time, with the same text on all ranks if promised. `excused`: the time is not judged.
   bool answer_in_time(const Status& status, std::int64_t begin_ns, const std::string& who,
                       bool excused = false);
 
-  void mark_fault();                    // it happens now
-  void blame(const std::string& what);  // an outcome that is not documented
+  void mark_fault();                    // the fault happens now
+  void blame(const std::string& what);  // counts an undocumented outcome
   void blame_wrong(const std::string& what);
-  // The case cannot be made here.
+  // The case is impossible on this machine.
   void excuse(const std::string& why);
 
-  // Where ranks are processes, each has a judge of its own: they share when the fault happened, and
-  // whoever gathers what they say compares the texts. Before any call.
+  // If ranks are processes, each process has its own judge. The judges share the time of the fault;
+  // the parent process compares the texts. Call this before any call of a rank.
   void share_fault_time(std::atomic<std::int64_t>& fault_ns) { fault_ns_ = &fault_ns; }
-  // Of the first error that a call or a meeting returned, where all ranks must be told the same.
+  // Text of the first error of a call or a meeting, if all ranks must get the same text.
   const std::optional<std::string>& text() const { return text_; }
 
  private:
@@ -109,16 +111,14 @@ class Judge {
   std::atomic<std::int64_t>* fault_ns_ = &own_fault_ns_;
 };
 
-// What lateness is told by: now_ns, but where a test has a clock of its own, because the load of
-// its machine is not the engine's doing. Set before ranks are at work.
+// Clock by which lateness is judged. Default: now_ns. A test sets its own clock if the load of the
+// test machine would be judged as the engine's lateness. Set it before ranks are at work.
 extern std::int64_t (*clock_of_promises)();
 
-// Counts calls that have come to their ends, for whoever watches this process; nullptr: nobody.
+// The number of calls that have returned, for the watcher of this process. nullptr: no watcher.
 extern std::atomic<std::int64_t>* finished_calls;
 
-// What the engine warns of while a case is played.
-
-// Hears the warnings of this process, as if none had been given before.
+// Collects the warnings of this process, starting as if none had been given before.
 class Warnings {
  public:
   Warnings() {
@@ -130,7 +130,7 @@ class Warnings {
   Warnings(const Warnings&) = delete;
   Warnings& operator=(const Warnings&) = delete;
 
-  // Each of these once, and nothing else.
+  // Blames the judge unless each of `keys` was heard exactly once and no other key was heard.
   void expect(const std::vector<std::string>& keys, Judge& judge) const {
     std::map<std::string, int> wanted;
     for (const std::string& key : keys) wanted[key] = 1;
@@ -146,24 +146,24 @@ class Warnings {
   WarningSink before_;
 };
 
-// Ranks that are processes, for a scene (scene.h): forked by the process that plays the case, and
-// watched by it until all have come to their ends, as they may or as they may not.
+// Ranks as processes, for a Scene: the process that plays the case forks them and watches them
+// until all have ended, as documented or not.
 //
-// A rank plays; when all ranks have played, or have gone, those that are left begin afresh among
-// themselves, in the same processes; what each has counted comes back through a page that they
-// share. What they leave in /dev/shm is an outcome that is not documented. Where there are several
-// acts, those that are left play the next one, too, with new processes in the others' places.
+// Each rank plays. When all ranks have played or gone, the remaining ranks begin afresh among
+// themselves, in their processes. Each process sends its counts through a shared page. Files left
+// in /dev/shm are an undocumented outcome. If there are several acts, the remaining ranks play the
+// next act, too, and new processes take the places of the ended ones.
 
 class ProcessStage {
  public:
-  // What one rank's process has to tell.
+  // Report of one rank's process.
   struct Report {
     Tally tally{};
-    std::optional<std::string> text{};  // of the error that its communicator ended with
+    std::optional<std::string> text{};  // of the error that ended the rank's communicator
   };
   struct Play {
     std::function<void(Rank)> first;
-    // As this rank of so many.
+    // `rank`: this process's rank among the `ranks` remaining ones.
     std::function<void(Rank rank, int ranks)> afresh;
     std::function<Report()> report;  // of this act
     int acts = 1;
@@ -174,22 +174,22 @@ class ProcessStage {
   ProcessStage(const ProcessStage&) = delete;
   ProcessStage& operator=(const ProcessStage&) = delete;
 
-  // In a process without other threads, once: all of it. What the ranks report, act by act; deaths
-  // that nobody has announced and files that are left are added to `tally`, with `who` before each
-  // remark. Errors: no process.
+  // Plays all acts. Call once, in a process without other threads. Returns the ranks' reports, act
+  // by act. Adds unannounced deaths and left files to `tally`, each as a remark about the
+  // case that the second argument names. Throws Error if fork() fails.
   std::vector<Report> run(const Play& play, const std::string& who, Tally& tally);
 
-  // A name for communicators of these ranks, which no other stage has.
+  // Name for communicators of these ranks, unique to this stage.
   const std::string& name() const { return name_; }
 
-  // In the ranks' processes, too; each sees what the others have done in this act.
+  // Also for the ranks' processes: each sees the other ranks' state in this act.
   int act() const { return page_->act.load(); }  // from 0
   std::atomic<std::int64_t>& fault_ns() { return page_->fault_ns; }
   std::atomic<int>& started() { return page_->started; }
   std::atomic<int>& done() { return page_->done; }
   std::atomic<int>& arrived() { return page_->arrived; }
-  // The calling rank's process is going to end, stop or become another program, of which nobody
-  // hears before all others have come to their ends.
+  // The calling rank's process is going to end, stop or become another program. The other ranks are
+  // told only after all of them have ended.
   void goes(Rank r) { place(r).state.store(State::going); }
 
  private:
@@ -197,14 +197,14 @@ class ProcessStage {
   struct Place {
     std::atomic<State> state{State::playing};
     Rank rank_afresh = 0;     // published by Page::afresh
-    std::uint32_t bytes = 0;  // of the report
+    std::uint32_t bytes = 0;  // size of the report
     char report[32'000];
   };
   struct Page {
     std::atomic<std::int64_t> fault_ns;
     std::atomic<int> started, done, arrived;
-    std::atomic<int> afresh;  // how many ranks begin afresh; 0: not yet
-    std::atomic<int> act;     // publishes all of that, and the places
+    std::atomic<int> afresh;  // number of ranks that begin afresh; 0: not yet
+    std::atomic<int> act;     // publishes the fields above and the places
   };
 
   Place& place(Rank r) { return places_[r]; }
@@ -212,10 +212,10 @@ class ProcessStage {
   void tell(Rank r, const Report& report);
   void play_act(Rank r, const Play& play);
   void start_missing(const Play& play);
-  // As it was before the first one.
+  // Resets the page and the places.
   void begin_act(int act);
   std::optional<Report> hear(Rank r);
-  // Whether that rank's process has ended, and how, if nobody has been told of it.
+  // Returns true if that rank's process has ended. Blames an end that was not announced.
   bool has_ended(Rank r, const std::string& who, Tally& tally);
   void end(Rank r);
 
@@ -227,27 +227,27 @@ class ProcessStage {
   std::vector<pid_t> processes_;  // 0: has ended
 };
 
-// N ranks on threads of their own in one communicator, or N processes that have met by a name: the
-// stage on which the files of the fault families play their cases.
+// Scene: the stage of the fault families. N ranks on N threads in one communicator, or N processes
+// that have met by a name.
 //
-// Where ranks are processes, what a play does in run() happens in copies of this process, one for
-// each rank: each has what was there before, sees of the others what Scene and Judge say, and its
-// own communicator. What they count is added up in the end.
+// If ranks are processes, the function that run() gets is called in forked copies of this process,
+// one per rank. Each copy has all data from before the fork and its own communicator, and sees the
+// other ranks only through Scene and Judge. run() adds up their counts.
 
-// Under it a forked child may have no threads.
+// Under the thread sanitizer a forked child may have no threads.
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool kThreadSanitizer = true;
 #else
 inline constexpr bool kThreadSanitizer = false;
 #endif
-// A thread may end by a system call of its own: these sanitizers must see it end.
+// A thread may end by a raw system call, unless a sanitizer must see it end.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 inline constexpr bool kThreadsMayVanish = false;
 #else
 inline constexpr bool kThreadsMayVanish = true;
 #endif
 
-// What a case leaves open, drawn from its seed.
+// Random choices of a case, drawn from its seed.
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15u + 1) {}
@@ -261,12 +261,13 @@ class Dice {
 
 // The good call of a case: small, of any kind that its collective allows.
 CollectiveCase good_call(const FaultCase& test, Dice& dice);
-// What every rank of a communicator can make with all others, and waits for all of them in.
+// A small all-reduce, in which each rank waits for all other ranks.
 CollectiveCase meeting(const FaultCase& test, int ranks);
-// The number of rounds of its schedule, at least 1. An estimate where the engine chooses.
+// The number of rounds of the call's schedule, at least 1. An estimate if the engine chooses the
+// algorithm.
 int rounds_of(const CollectiveCase& call);
 
-// Does something when a rank comes to a round: what act() says decides whether the call goes on.
+// Calls act() before round `round`. The call goes on if act() returns true.
 class AtRound final : public RoundObserver {
  public:
   AtRound(int round, std::function<bool()> act) : round_(round), act_(std::move(act)) {}
@@ -277,13 +278,13 @@ class AtRound final : public RoundObserver {
   const std::function<bool()> act_;
 };
 
-// A timer that sends the calling thread that signal, until timer_delete(). nullopt: the system
-// grants none.
+// A timer that sends `signal` to the calling thread until timer_delete(). nullopt if the system
+// grants no timer.
 std::optional<timer_t> timer_of_this_thread(int signal);
 
-// Waits as a thread does that is no rank: looks, and gives way.
+// Waits on a thread that is no rank: polls the condition, yields, then sleeps.
 void wait_for(const std::function<bool()>& condition);
-// Runs f(r) on a thread for each rank, and `director` on this one meanwhile.
+// Runs f(r) on one thread per rank, and meanwhile `director` on the calling thread.
 void on_threads(int ranks, const std::function<void(Rank)>& f,
                 const std::function<void()>& director = {});
 
@@ -299,8 +300,8 @@ struct Seat {
   }
 };
 
-// What the communicators and teams of a case are made with. No tuning table: it is the user's, and
-// what it says, or that it is missing, is no part of any fault.
+// Options for the communicators and teams of a case. They use no tuning table: the table is the
+// user's, and neither its content nor its absence is part of a fault.
 CommunicatorOptions communicator_options(const FaultCase& test);
 TeamOptions team_options(const FaultCase& test);
 
@@ -309,68 +310,67 @@ struct SceneOptions {
   std::uint32_t first_count = 0;
   std::optional<WaitPolicy> wait{};
   std::shared_ptr<const CallNetwork> network{};
-  // Where ranks are processes: that of the rank in which the director is, on a thread of its own.
+  // If ranks are processes: the director runs in this rank's process, on a second thread.
   Rank director_at = 0;
-  // Where ranks are processes, in each of them before they meet, and when they have met or cannot;
-  // and whether allocations count meanwhile (failing_new.h).
+  // If ranks are processes: called in each process before the ranks meet, and after they have met
+  // or failed to meet. `allocations_count`: allocations count in between (failing_new.h).
   std::function<void(Rank)> before_they_meet{};
   std::function<void(Rank)> after_they_meet{};
   bool allocations_count = false;
-  // Where ranks are processes: what that one asks for otherwise than all, before they meet; and
-  // whether whoever does not get to meet the others is told so at once.
+  // If ranks are processes: changes that rank's options before the ranks meet.
   std::function<void(Rank, CommunicatorOptions&)> asks_for{};
-  // Where ranks are processes: the stage on which one of them plays, and which is not the scene's
-  // own; such a scene is made, act by act, in each of them, and played by play_rank().
+  // If ranks are processes: the stage on which one of them plays, instead of the scene's own stage.
+  // The scene is made in each process, once per act, and played by play_rank().
   ProcessStage* stage = nullptr;
-  // Instead of making a communicator: what that rank is told, and it takes no further part.
+  // Replaces the making of a communicator if it returns a status: the rank takes no further part.
   std::function<std::optional<Status>(Rank, const CommunicatorOptions&)> instead_of_meeting{};
-  // In each process that plays ranks, when all ranks have come to their ends in run().
+  // Called in each process that plays ranks, after all ranks have returned from run().
   std::function<void()> in_the_end{};
 };
 
 class Scene {
  public:
-  // Where the communicator cannot be made, that is judged, and works() is false: then there are no
-  // seats and nothing happens in run(). Processes meet in run().
+  // If the communicator cannot be made, the error is judged and works() is false: then there are no
+  // seats, and run() does nothing. Processes meet in run().
   Scene(const FaultCase& test, const Promise& promise, Tally& tally,
         const SceneOptions& wishes = {});
 
   bool works() const { return communicator_ != nullptr || test_.processes; }
-  // Where ranks are processes: in run(), that of the calling one's.
+  // If ranks are processes: in run(), the communicator of the calling process.
   Communicator& communicator() { return *communicator_; }
-  // Where ranks are processes: by which they meet.
+  // If ranks are processes: the name by which they meet.
   const std::string& name() const { return stage_->name(); }
   Judge& judge() { return judge_; }
   std::vector<Seat>& seats() { return seats_; }
 
-  // f on a thread per rank, and `director`, where there is one, on the caller's meanwhile. Returns
-  // when all have come to their ends. Processes then begin afresh, as fresh_start() does for
-  // threads: those that are left meet under another name and make a good call.
+  // Runs f on one thread per rank, and meanwhile `director` (if given) on the calling thread.
+  // Returns when all have returned. Processes then begin afresh, as fresh_start() does for threads:
+  // the remaining ranks meet under another name and make a good call.
   void run(const std::function<void(Seat&)>& f, const std::function<void()>& director = {});
 
-  // In a process that is a copy of one that plays ranks: what it has of them is its own to destroy.
+  // For a forked copy of a process that plays ranks: the copy takes the inherited communicator and
+  // destroys it.
   std::unique_ptr<Communicator> take_communicator() { return std::move(communicator_); }
 
-  // In the process of that rank: its part of run(), where the stage is not the scene's own.
+  // The part of run() in the process of rank r, on a stage that is not the scene's own.
   void play_rank(Rank r, const std::function<void(Seat&)>& f,
                  const std::function<void()>& director = {});
-  // The same of what comes then: as this one of so many that are left, under another name.
+  // The part after run(): as rank r of the remaining `ranks`, under another name.
   void begin_afresh(Rank r, int ranks);
 
-  // While ranks are at work: the communicator has ended, or all ranks but so many have come to
-  // their ends.
+  // While ranks are at work: the communicator has ended, or at most `but` ranks are still at work.
   bool over(int but = 0) const { return all_done_but(but) || !communicator_->health().ok(); }
   bool any_done() const { return done_->load() > 0; }
   bool all_done_but(int n) const { return done_->load() >= test_.ranks - n; }
   int started() const { return started_->load(); }
-  // A rank has come where the play wants it; how many have.
+  // arrive(): a rank has reached the place that the play asks for. arrived(): the number of them.
   void arrive() { arrived_->fetch_add(1); }
   int arrived() const { return arrived_->load(); }
-  // The rank's process, where it has one of its own, is going to end, stop or become another one.
+  // If ranks are processes: the rank's process is going to end, stop or become another program.
   void goes(Rank r) {
     if (stage_ != nullptr) stage_->goes(r);
   }
-  // Of a rank that has started.
+  // Only for a rank that has started.
   pthread_t thread_of(Rank r) const { return threads_[static_cast<std::size_t>(r)].load(); }
 
  private:
@@ -385,15 +385,15 @@ class Scene {
   std::unique_ptr<Communicator> communicator_;  // outlives the seats' members
   std::vector<Seat> seats_;
   std::vector<std::atomic<pthread_t>> threads_;
-  // Of threads; those of processes are the stage's.
+  // Counts for threads; the counts for processes lie in the stage.
   std::atomic<int> own_done_{0}, own_started_{0}, own_arrived_{0};
   std::atomic<int>*done_ = &own_done_, *started_ = &own_started_, *arrived_ = &own_arrived_;
   std::unique_ptr<ProcessStage> own_stage_;
   ProcessStage* stage_ = nullptr;
 };
 
-// The end of a case: a new communicator in the same process makes the call as if nothing had
-// happened. Nothing where ranks are processes, which have done so in run().
+// The end of a case: a new communicator in this process makes the call, which must succeed. Does
+// nothing if ranks are processes: they have done so in run().
 void fresh_start(const FaultCase& test, const CollectiveCase& call, Tally& tally);
 
 }  // namespace rankine::faults

@@ -6,7 +6,7 @@ namespace {
 using enum Grain;
 
 bool brings_data(Collective collective) { return collective != Collective::barrier; }
-// Every rank waits for every other.
+// In an all-reduce, every rank waits for every other.
 bool is_all_reduce(Collective collective) { return collective == Collective::all_reduce; }
 bool is_send_recv(Collective collective) { return collective == Collective::send_recv; }
 bool is_pipelined(Collective collective) {
@@ -22,8 +22,8 @@ constexpr Fault kFaults[] = {
     {1,
      "stall",
      "a rank stalls inside a call",
-     "asleep or busy before a round, or held in a signal handler anywhere; until all others are "
-     "told, now and then until they are gone",
+     "asleep or busy before a round, or held in a signal handler anywhere; mostly until all other "
+     "ranks have the error, sometimes until they have left",
      {Code::timeout},
      algorithm,
      false,
@@ -32,7 +32,7 @@ constexpr Fault kFaults[] = {
     {2,
      "leave",
      "a rank leaves",
-     "its member goes before the call, or its thread ends inside",
+     "its member is destroyed before the call, or its thread ends inside",
      {Code::rank_lost},
      algorithm,
      false,
@@ -41,8 +41,8 @@ constexpr Fault kFaults[] = {
     {3,
      "throw",
      "a rank's function throws",
-     "before the call, after one, or by an observer inside; of processes its stack is unwound, and "
-     "its member with it",
+     "before the call, after one, or by an observer inside; if ranks are processes, the unwinding "
+     "stack destroys its member",
      {Code::remote_error},
      algorithm,
      false,
@@ -117,8 +117,8 @@ constexpr Fault kFaults[] = {
     {11,
      "abort",
      "abort() is called",
-     "by another thread, by two, by a signal handler (twice, or in the midst of malloc), at the last "
-     "step",
+     "by another thread, by two, by a signal handler (twice, or in the midst of malloc), in the "
+     "last round",
      {Code::aborted},
      algorithm,
      false,
@@ -128,8 +128,7 @@ constexpr Fault kFaults[] = {
      "out_of_memory",
      "an allocation fails",
      "the k-th operator new, alone or with all later ones (every k up to 4 ranks); the k-th mmap; "
-     "of "
-     "processes, the k-th operator new of one",
+     "if ranks are processes, the k-th operator new of one rank",
      {Code::out_of_memory},
      collective,
      false,
@@ -141,7 +140,8 @@ constexpr Fault kFaults[] = {
     {13,
      "no_threads",
      "threads are refused",
-     "RLIMIT_NPROC: EAGAIN for the k-th thread of a team; of processes, for one's progress_core",
+     "RLIMIT_NPROC: EAGAIN for the k-th thread of a team; if ranks are processes, for the "
+     "progress_core of one rank",
      {Code::system},
      ranks,
      true,
@@ -177,7 +177,7 @@ constexpr Fault kFaults[] = {
     {17,
      "quota",
      "a CPU quota of 0.2",
-     "a control group of its own, v1 or v2",
+     "a new control group, v1 or v2",
      {},
      collective,
      true,
@@ -186,8 +186,8 @@ constexpr Fault kFaults[] = {
     {18,
      "cpuset",
      "fewer CPUs than asked for, and forbidden ones",
-     "an affinity mask of one CPU; EINVAL for pinning; of processes, of one of them, and for its "
-     "progress_core",
+     "an affinity mask of one CPU; EINVAL for pinning; if ranks are processes, a mask of one CPU "
+     "for one rank, and then a progress_core that does not exist",
      {Code::invalid_argument},
      collective,
      false,
@@ -196,8 +196,9 @@ constexpr Fault kFaults[] = {
     {19,
      "refused_calls",
      "the kernel refuses to bind and to pin",
-     "a seccomp filter: EPERM for mbind, set_mempolicy, get_mempolicy, sched_setaffinity, and now "
-     "and then membarrier and sched_getaffinity; of processes pidfd_open, too, and one exits",
+     "a seccomp filter: EPERM for mbind, set_mempolicy, get_mempolicy, sched_setaffinity, "
+     "sometimes membarrier and sched_getaffinity; if ranks are processes, also "
+     "pidfd_open, and one exits",
      {},
      collective,
      true,
@@ -224,8 +225,8 @@ constexpr Fault kFaults[] = {
      false,
      nullptr,
      play_topology,
-     "a team asks for the machine's topology, to pin its threads; processes are pinned by whoever "
-     "starts them"},
+     "only a team reads the machine's topology, to pin its threads; processes are pinned by their "
+     "launcher"},
     {22,
      "instruction_set",
      "an older processor",
@@ -239,7 +240,7 @@ constexpr Fault kFaults[] = {
      "clocks",
      "clocks that jump, and networks that cost nothing or too much",
      "alpha or beta 0, an hour per byte, 2^126 s, -1 s; the process is stopped under a wall clock; "
-     "of processes on a network one is stopped and goes on, before or after the deadline",
+     "if ranks are processes, one is stopped and goes on, before or after the deadline",
      {Code::invalid_argument},
      collective,
      false,
@@ -259,7 +260,7 @@ constexpr Fault kFaults[] = {
      play_counters},
     {25,
      "unwritable_record",
-     "a flight record cannot be left where it should be",
+     "a flight record cannot be written to its place",
      "a pipe, /dev/full, a link, folders, no permission, a file limit; names and texts that are no "
      "UTF-8",
      {Code::timeout, Code::aborted},
@@ -272,7 +273,7 @@ constexpr Fault kFaults[] = {
      {Code::system}},
     {26,
      "absurd_waits",
-     "ways to wait that stay awake for ever",
+     "wait policies that stay awake for ever",
      "2^32 probes, yields and spins of 100 s and 292 years; ended by a deadline, and by abort() "
      "without one",
      {Code::timeout, Code::aborted},
@@ -283,7 +284,8 @@ constexpr Fault kFaults[] = {
     {27,
      "fork_after_calls",
      "a rank's thread forks after its calls",
-     "the child's one thread is a rank anew, and lets the others wait inside a call",
+     "the child's one thread is a rank of a new communicator, and lets the other ranks wait in a "
+     "call",
      {},
      collective,
      false,
@@ -291,9 +293,9 @@ constexpr Fault kFaults[] = {
      play_fork_after_calls},
     {28,
      "child_destroys",
-     "forked children destroy what they have inherited",
-     "while the parent's ranks plan, or one of them stands still with the lock of planning; of "
-     "processes, children of one",
+     "forked children destroy their inherited communicator",
+     "while the parent's ranks plan, or while one of them has stopped with the lock of planning; "
+     "if ranks are processes, children of one",
      {Code::forked},
      ranks,
      false,
@@ -302,8 +304,8 @@ constexpr Fault kFaults[] = {
     {29,
      "thread_exit",
      "a rank's function calls pthread_exit()",
-     "before the call or after one; of processes also inside, by a system call, and the process "
-     "lives",
+     "before the call or after one; if ranks are processes, also inside, by a system call, and the "
+     "process goes on",
      {Code::rank_lost},
      collective,
      false,
@@ -321,8 +323,8 @@ constexpr Fault kFaults[] = {
     {31,
      "process_exit",
      "a rank's function calls exit()",
-     "the team is a static object; the others wait for the rank in a call, or sleep; of processes "
-     "the member is one, or stays until the process is gone",
+     "the team is a static object; the other ranks wait in a call, or sleep; if ranks are "
+     "processes, the member is a static object, or lives until the process ends",
      {},
      collective,
      false,
@@ -334,9 +336,9 @@ constexpr Fault kFaults[] = {
     {32,
      "shared_buffers",
      "ranks share buffers",
-     "one output for all, one buffer in place for all, another's input as output, two outputs that "
-     "overlap; of processes, shared payloads that are none, another's, or not said by one to be "
-     "such",
+     "one output for all, one buffer in place for all, another rank's input as output, two outputs "
+     "that overlap; if ranks are processes, ordinary memory or another rank's payload passed as "
+     "shared, or the option missing on one rank",
      {Code::mismatch},
      algorithm,
      false,
@@ -348,8 +350,7 @@ constexpr Fault kFaults[] = {
     {33,
      "long_planning",
      "planning past the deadline",
-     "as many segments as there may be, a deadline of 1 to 5 ms; abort() meanwhile; one rank that "
-     "asks what the plan would be",
+     "the maximum of segments, a deadline of 1 to 5 ms; abort() meanwhile; plan_of() on one rank",
      {Code::timeout, Code::aborted},
      collective,
      false,
@@ -359,7 +360,8 @@ constexpr Fault kFaults[] = {
      "started_calls",
      "a rank fails while calls are started and not waited for",
      "waited for, tested, waited for a while, prepared, in group(), with a barrier behind; a rank "
-     "leaves, never calls, calls something else, throws, or its member goes with its requests",
+     "leaves, never calls, makes another call, throws, or destroys its member with its "
+     "requests",
      {Code::rank_lost, Code::timeout, Code::mismatch, Code::remote_error, Code::aborted},
      algorithm,
      false,
@@ -367,9 +369,9 @@ constexpr Fault kFaults[] = {
      play_started_calls},
     {35,
      "misused_requests",
-     "requests are started twice, waited for twice, let go",
-     "on all ranks, where they are refused and the call goes on; then a rank lets go of one that "
-     "is under way",
+     "requests are started twice, waited for twice, destroyed",
+     "on all ranks: each misuse is refused and the call goes on; then a rank destroys a request in "
+     "flight",
      {Code::aborted, Code::invalid_argument},
      collective,
      false,
@@ -388,7 +390,7 @@ constexpr Fault kFaults[] = {
      "groups",
      "groups of ranks end, or are never made",
      "a color below -1, a rank that does not come to split, abort() of the whole with requests on "
-     "several groups in different orders, abort() of a group, a member that goes early",
+     "several groups in different orders, abort() of a group, a member destroyed early",
      {Code::timeout, Code::aborted, Code::rank_lost},
      ranks,
      false,
@@ -396,10 +398,9 @@ constexpr Fault kFaults[] = {
      play_groups},
     {38,
      "user_operations",
-     "operations of the user's throw or differ; factors",
-     "on one rank, at the k-th time that it is applied; another function, another size; factors "
-     "with "
-     "an operation that takes none on one rank, for which the others wait",
+     "operations of the user throw or differ; factors",
+     "on one rank, in the k-th call of the operation; another function, another size; factors with "
+     "an operation that takes none, on one rank, while the other ranks wait for it",
      {Code::remote_error, Code::mismatch, Code::timeout},
      algorithm,
      false,
@@ -409,8 +410,7 @@ constexpr Fault kFaults[] = {
      "epilogues",
      "an epilogue throws, or ranks' rows differ",
      "on one rank, at the k-th row; rows of another size, or none; rows of no elements on one "
-     "rank, "
-     "for which the others wait",
+     "rank, while the other ranks wait for it",
      {Code::remote_error, Code::mismatch, Code::timeout},
      algorithm,
      false,
@@ -419,7 +419,7 @@ constexpr Fault kFaults[] = {
     {40,
      "killed",
      "a rank's process is killed",
-     "by one of the 25 signals that end a process, at any time; now and then while the ranks meet",
+     "by one of the 25 signals that end a process, at any time; sometimes while the ranks meet",
      {Code::rank_lost, Code::timeout},
      algorithm,
      false,
@@ -430,7 +430,7 @@ constexpr Fault kFaults[] = {
     {41,
      "gone",
      "a rank's process exits",
-     "between two calls, or before a round of one; now and then its forked child lives on",
+     "between two calls, or before a round of one; sometimes its forked child lives on",
      {Code::rank_lost},
      algorithm,
      false,
@@ -463,7 +463,7 @@ constexpr Fault kFaults[] = {
     {44,
      "cycles",
      "ranks' processes are killed one after the other, and replaced",
-     "25 times, by each signal in turn, at any time; those that are left go on without it, then "
+     "25 times, by each signal in turn, at any time; the remaining ranks go on without it, then "
      "with its successor under the same name, and have no more descriptors, threads and mappings "
      "than after the first time",
      {Code::rank_lost, Code::timeout},
@@ -476,7 +476,7 @@ constexpr Fault kFaults[] = {
     {45,
      "no_room",
      "/dev/shm is full",
-     "a file system of 64 MiB in a mount namespace, with room for nothing, or until some call",
+     "a file system of 64 MiB in a mount namespace, full at once or in a later call",
      {Code::out_of_memory},
      collective,
      true,
@@ -486,9 +486,9 @@ constexpr Fault kFaults[] = {
      true},
     {46,
      "limits",
-     "processes may have little",
-     "RLIMIT_AS, RLIMIT_FSIZE or RLIMIT_NOFILE before they meet, of one or all; or descriptors are "
-     "closed when they have met, and their numbers are those of another file",
+     "processes have low resource limits",
+     "RLIMIT_AS, RLIMIT_FSIZE or RLIMIT_NOFILE before the meeting, for one rank or all; or "
+     "descriptors are closed after the meeting, and another file gets their numbers",
      {Code::system, Code::out_of_memory, Code::timeout},
      collective,
      false,
@@ -500,10 +500,8 @@ constexpr Fault kFaults[] = {
      "strangers",
      "a process that does not belong to the others",
      "another number of ranks, costs, options, variables, tuning table, instruction set, host, "
-     "boot "
-     "id, pid namespace, version; it comes first, last or between; a name that is another user's "
-     "file, "
-     "all users', a folder, a pipe, a link, or something else",
+     "boot id, pid namespace, version; it comes first, last or between; the name belongs to "
+     "another user's file, a file of all users, a folder, a pipe, a link, or another file",
      {Code::mismatch, Code::system},
      collective,
      true,
@@ -514,7 +512,7 @@ constexpr Fault kFaults[] = {
     {48,
      "finalize",
      "a rank says that it makes no more calls",
-     "before the call or after one, which it waits for or has still under way",
+     "before the call or after one; that call has ended or is still in flight",
      {Code::rank_lost},
      algorithm,
      false,
@@ -523,7 +521,7 @@ constexpr Fault kFaults[] = {
     {49,
      "abandon",
      "a rank's thread throws or ends between calls, and its member stays",
-     "the thread is the caller's, and what it throws is kept, as std::async does",
+     "the thread is the caller's, and its exception is kept, as std::async does",
      {Code::rank_lost},
      algorithm,
      false,
@@ -532,8 +530,8 @@ constexpr Fault kFaults[] = {
     {50,
      "group_after_whole",
      "ranks call on groups of a communicator that has ended",
-     "abort() of the whole, with a text or as signal handlers do; on groups, and groups of groups, as "
-     "soon as a rank has been told",
+     "abort() of the whole, with a text or as signal handlers do; on groups, and groups of groups, "
+     "as soon as a rank has the error",
      {Code::aborted},
      collective,
      false,

@@ -1,4 +1,4 @@
-// Threads that the system refuses, and processes that fork.
+// Fault families of threads and forks: refused threads, forked processes, and exit().
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -41,8 +41,8 @@ int threads_of_this_process() {
 
 namespace {
 
-// While alive, this process gets so many threads more, where it may have no others: its user has
-// none. The superuser has no such limit.
+// While an object lives, the user of this process may have `threads` threads. The limit counts all
+// processes of the user, and does not apply to the superuser.
 class ThreadLimit {
  public:
   explicit ThreadLimit(rlim_t threads) {
@@ -59,7 +59,7 @@ class ThreadLimit {
   rlimit before_{};
 };
 
-// Of ranks that are processes one gets no thread that would move on what it has started.
+// Ranks are processes: the system refuses one of them its helper thread for started calls.
 void refuse_a_helper(const FaultCase& test, const CollectiveCase& call, Rank victim, Tally& tally) {
   std::optional<ThreadLimit> none;
   Scene scene(test, {.at_once = true, .documented = {Code::system}}, tally,
@@ -75,7 +75,7 @@ void refuse_a_helper(const FaultCase& test, const CollectiveCase& call, Rank vic
                      if (rank == victim) options.progress_core = allowed_cpus().front();
                    }});
   scene.run([&](Seat& seat) {
-    scene.judge().blame("a helper where there is no thread to be had");
+    scene.judge().blame("a helper thread was made although threads are refused");
     seat.call(call);
   });
 }
@@ -86,7 +86,7 @@ void play_thread_creation(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   Judge judge(test, {.documented = {Code::system}}, tally);
-  // The limit counts a user's threads, and not the superuser's: be somebody with no others.
+  // The limit counts a user's threads, and not the superuser's: become a user without processes.
   const auto nobody = static_cast<uid_t>(200'000 + getpid());
   if (geteuid() == 0 && setresuid(nobody, nobody, nobody) != 0) {
     judge.excuse(std::string("setresuid: ") + std::strerror(errno));
@@ -95,7 +95,7 @@ void play_thread_creation(const FaultCase& test, Tally& tally) {
   if (test.processes) return refuse_a_helper(test, call, dice.below(test.ranks), tally);
   const bool is_alone = geteuid() == nobody;
   const int threads = threads_of_this_process();
-  // How many of the team's threads there is room for. Beside other processes of the user: none.
+  // Numbers of the team's threads that the limit allows. If the user has other processes: only 0.
   std::set<int> rooms = {0};
   if (is_alone) rooms.insert({1, test.ranks / 2, test.ranks - 1});
   for (const int room : rooms) {
@@ -105,7 +105,7 @@ void play_thread_creation(const FaultCase& test, Tally& tally) {
       return Team::create(team_options(test));
     }();
     if (judge.answer(team.status())) {
-      judge.blame("a team of " + std::to_string(test.ranks) + " threads where there is room for " +
+      judge.blame("a team of " + std::to_string(test.ranks) + " threads was made; allowed is " +
                   std::to_string(room));
     }
     const int left = threads_of_this_process();
@@ -116,8 +116,8 @@ void play_thread_creation(const FaultCase& test, Tally& tally) {
 
 namespace {
 
-// What a child of a process with ranks may do: be told so at once, and start anew. 0 where all is
-// as promised; else one bit each.
+// Checks the inherited communicator in a forked child: calls must return Code::forked at once, and
+// a new communicator must work. Returns 0, or one bit per broken promise.
 int live_as_a_child(const FaultCase& test, const CollectiveCase& call, Scene& scene) {
   int failed = 0;
   const std::int64_t begin_ns = clock_of_promises();
@@ -136,8 +136,8 @@ int live_as_a_child(const FaultCase& test, const CollectiveCase& call, Scene& sc
   return failed;
 }
 
-// Whether a child ended with that code, as it was to: soon, or it is killed. Its parent is the
-// calling thread.
+// Waits for a child of the calling thread, for a minute at most, and then kills it. Returns true if
+// it ended with `code`.
 bool expect_exit(pid_t child, int code, Judge& judge) {
   int status = 0;
   pid_t ended = child;
@@ -157,7 +157,7 @@ bool expect_exit(pid_t child, int code, Judge& judge) {
   return false;
 }
 
-// Of ranks that are processes one forks between two calls, as whoever starts a program does.
+// Ranks are processes: one forks between two calls, as a program does to start another program.
 void fork_in_a_rank(const FaultCase& test, const CollectiveCase& call, Rank forks, Tally& tally) {
   Scene scene(test, {}, tally);
   scene.run([&](Seat& seat) {
@@ -199,7 +199,7 @@ void play_fork(const FaultCase& test, Tally& tally) {
       _exit(live_as_a_child(test, call, scene));
     };
     if (between_calls) start_child();
-    // Else in the midst of them, from a thread that is no rank.
+    // If not between calls, a thread that is no rank forks in the midst of them.
     scene.run(
         [&](Seat& seat) {
           for (int i = 0; i < 20; ++i) {
@@ -210,7 +210,7 @@ void play_fork(const FaultCase& test, Tally& tally) {
           if (!between_calls) start_child();
         });
     if (expect_exit(child, 0, scene.judge())) {
-      scene.judge().answer(Status(Code::forked, ""), {{Code::forked}});  // of each rank there
+      scene.judge().answer(Status(Code::forked, ""), {{Code::forked}});  // for each rank there
     }
   }
   fresh_start(test, call, tally);
@@ -218,12 +218,12 @@ void play_fork(const FaultCase& test, Tally& tally) {
 
 namespace {
 
-// The child's one thread has made calls as a rank of the parent. It is a rank of a communicator of
-// its own now, in which the others wait for it longer than it takes to ask whether it lives.
+// The child's one thread has made calls as a rank of the parent. Now it is a rank of a new
+// communicator, and lets the other ranks wait longer than their interval of looking for dead ranks.
 int be_a_rank_anew(const FaultCase& test, const CollectiveCase& call, Rank rank) {
   Tally mine;
   FaultCase alone = test;
-  alone.processes = false;  // its ranks are threads, whatever the parent's are
+  alone.processes = false;  // its ranks are threads, even if the parent's are processes
   {
     Scene scene(alone, {}, mine);
     AtRound late(0, [] {
@@ -260,7 +260,7 @@ void play_fork_after_calls(const FaultCase& test, Tally& tally) {
       if (!seat.call(call) || seat.rank() != forks) return;
       const pid_t child = fork();
       if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);  // when this thread ends, which waits for it
+        prctl(PR_SET_PDEATHSIG, SIGKILL);  // when its parent thread ends, which waits for it
         _exit(be_a_rank_anew(test, call, forks));
       }
       expect_exit(child, 0, scene.judge());
@@ -273,14 +273,14 @@ namespace {
 
 std::atomic<bool> stands_still{false}, goes_on{false};
 
-// For at_allocation(): the thread stands still wherever it is.
+// For at_allocation(): stops the thread at this allocation.
 void stand_still() {
   stands_still.store(true);
   wait_for([] { return goes_on.load(); });
 }
 
-// What is inherited is answered for and destroyed at once, and nothing of it is touched. 0, or a
-// bit for what is not so.
+// Destroys an inherited communicator: queries must answer at once, and the destruction must free
+// none of the inherited state. Returns 0, or one bit per broken promise.
 int destroy_all(Scene& scene, const Call& call) {
   int failed = 0;
   std::unique_ptr<Communicator> communicator = scene.take_communicator();
@@ -294,7 +294,7 @@ int destroy_all(Scene& scene, const Call& call) {
   if (first->plan_of(call).status().code() != Code::forked) failed |= 8;
   watch_blocks(true);
   const std::int64_t before = blocks_alive();
-  // Of the blocks that we made, only the handles go, and the count of a state's owners.
+  // Only the handles may be freed, and the reference count of the state.
   first.reset();
   const std::int64_t after_one = blocks_alive();
   communicator.reset();
@@ -314,14 +314,14 @@ void play_child_destroys(const FaultCase& test, Tally& tally) {
   }
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
-  // All plan, or one stands still where it plans, and its process forks.
+  // All ranks plan, or one stops while it plans; then its process forks.
   const bool still = new_can_fail() && dice.one_in(2);
   const int allocation = 1 + dice.below(20);
   const Rank forks = test.processes ? dice.below(test.ranks) : 0;
   {
     Scene scene(test, {.documented = {Code::forked}}, tally, {.director_at = forks});
     if (!scene.works()) return;
-    float data = 0;  // plans need no more
+    float data = 0;  // enough for a plan
     const auto planned = [&data](std::size_t count) {
       return Call{.in = &data, .out = &data, .count = count};
     };
@@ -340,7 +340,7 @@ void play_child_destroys(const FaultCase& test, Tally& tally) {
             if (!status.ok()) scene.judge().answer(status);
           }
           wait_for(done);
-          // Whatever the children did, it is no concern of these.
+          // The children must not have changed anything for the parent's ranks.
           seat.call(call, {.documented = Codes{}});
         },
         [&] {
@@ -353,7 +353,7 @@ void play_child_destroys(const FaultCase& test, Tally& tally) {
               _exit(destroy_all(scene, planned(1)));
             }
             expect_exit(child, 0, scene.judge());
-            scene.judge().answer(Status(Code::forked, ""));  // of the child's call
+            scene.judge().answer(Status(Code::forked, ""));  // for the child's call
           }
           goes_on.store(true);
           scene.arrive();
@@ -367,8 +367,8 @@ namespace {
 
 constexpr int kExitCode = 42;
 
-// Of ranks that are processes: one calls exit(), with its member in a static object, which exit()
-// destroys, or in memory that stays until the process is gone.
+// Ranks are processes: one calls exit(). Its member lies in a static object, which exit() destroys,
+// or in memory that stays until the process ends.
 void exit_of_a_process(const FaultCase& test, const CollectiveCase& call, Rank victim,
                        bool others_call, bool is_static, Tally& tally) {
   Scene scene(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
@@ -388,11 +388,11 @@ void exit_of_a_process(const FaultCase& test, const CollectiveCase& call, Rank v
   });
 }
 
-// In a child: ends the process.
+// Runs in a child, and ends it.
 [[noreturn]] void exit_in_a_rank(const FaultCase& test, const CollectiveCase& call, Rank victim,
                                  bool others_call) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // What the parent has not written yet is not ours to write.
+  // exit() must not write the parent's buffered output a second time.
   if (dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO) < 0) _exit(1);
   static std::unique_ptr<Team> team;  // destroyed by exit()
   auto made = Team::create(team_options(test));
@@ -431,7 +431,7 @@ void play_process_exit(const FaultCase& test, Tally& tally) {
     const pid_t child = fork();
     if (child == 0) exit_in_a_rank(test, call, victim, others_call);
     expect_exit(child, kExitCode, judge);
-    // A second for the others, and what it takes to start a team on a loaded machine.
+    // One second is promised; the rest is for the start of a team on a loaded machine.
     if (clock_of_promises() - begin_ns > 10 * kGraceNs)
       judge.blame("exit() took more than ten seconds");
   }
