@@ -1,4 +1,6 @@
-// A value for every number from 0 on, kept as stretches of neighbours that have the same one.
+// CellTable holds one value per cell, where a cell is a place (a block on a plane) at a rank.
+// Readers that follow data through a schedule keep their notes in it. Stretches, which it uses,
+// holds a value per number from 0 on, stored as stretches of neighbours with equal values.
 #pragma once
 
 #include <sys/mman.h>
@@ -18,10 +20,9 @@
 
 namespace rankine {
 
-// T: T{} is the value of all numbers at first, and == says whether two are alike. They lie in
-// chunks of at most kMost: finding a stretch takes the logarithm of their number, and a change that
-// makes or ends one moves those behind it in its chunk only, however many there are in all. For one
-// thread.
+// T: T{} is the first value of all numbers, and == compares values. Stretches lie in chunks of at
+// most kMost: finding a stretch takes the logarithm of their number, and a change that makes or
+// ends a stretch moves only the later ones of its chunk, whatever the total number. For one thread.
 template <class T, std::size_t kMost = 256>
 class Stretches {
  public:
@@ -38,7 +39,7 @@ class Stretches {
     }
   }
 
-  // The same with values that change(first, how many, T&) may change. `all`: there are so many
+  // As read(), with values that change(first, how many, T&) may modify. `all` is the number of
   // numbers.
   template <class Change>
   void change(std::size_t first, std::size_t end, std::size_t all, const Change& change) {
@@ -62,7 +63,7 @@ class Stretches {
 
  private:
   struct Stretch {
-    std::size_t first;  // up to the next one's
+    std::size_t first;  // ends at the first number of the next stretch
     T value;
   };
   using Chunk = std::vector<Stretch>;  // never empty
@@ -74,7 +75,7 @@ class Stretches {
     return at.index + 1 < chunks_[at.chunk].size() ? Place{at.chunk, at.index + 1}
                                                    : Place{at.chunk + 1, 0};
   }
-  // Where that stretch begins; `none` behind the last one.
+  // The first number of that stretch; `none` behind the last one.
   std::size_t begin_of(Place at, std::size_t none) const {
     return at.chunk < chunks_.size() ? chunks_[at.chunk][at.index].first : none;
   }
@@ -88,7 +89,7 @@ class Stretches {
     return {static_cast<std::size_t>(chunk - chunks_.begin()),
             static_cast<std::size_t>(next - chunk->begin()) - 1};
   }
-  // So that a stretch begins there: which one.
+  // Makes a stretch begin at `number` and returns its place.
   Place cut(std::size_t number) {
     Place at = holding(number);
     Chunk& chunk = chunks_[at.chunk];
@@ -104,7 +105,7 @@ class Stretches {
     chunks_.insert(chunks_.begin() + static_cast<std::ptrdiff_t>(at.chunk + 1), std::move(later));
     return at.index < half ? at : Place{at.chunk + 1, at.index - half};
   }
-  // Stretches from `at` to the one that begins at `end`: those that are like the one before end.
+  // Joins stretches with equal values, from `at` to the stretch that begins at `end`.
   void join(Place at, std::size_t end) {
     const T* before = at.index > 0   ? &chunks_[at.chunk][at.index - 1].value
                       : at.chunk > 0 ? &chunks_[at.chunk - 1].back().value
@@ -131,20 +132,17 @@ class Stretches {
     }
   }
 
-  std::vector<Chunk> chunks_;  // the first one begins at 0; none: all are T{}
-  std::size_t count_ = 0;      // of stretches
+  std::vector<Chunk> chunks_;  // the first one begins at 0; empty: all values are T{}
+  std::size_t count_ = 0;      // number of stretches
 };
 
-// One value per cell: a cell is a place (a block on a plane) at a rank. What readers that follow
-// data through a schedule keep their notes in.
-//
-// Where there are few cells they lie in one table. Where there are many, a rank's neighbouring
-// places that have the same value are one stretch: halving and doubling among 65,536 ranks has 4.3
-// billion cells and never more than 33 stretches at a rank. A rank whose stretches become many gets
-// a table of its own. So memory grows with what messages have left behind.
+// In small tables all cells lie in one array. In large ones, neighbouring places of a rank with
+// equal values are one stretch: halving and doubling among 65,536 ranks has 4.3 billion cells and
+// never more than 33 stretches at a rank. A rank with many stretches gets its own array. So memory
+// grows with the data that messages have left behind.
 
-// Zeroed memory that costs nothing where nobody writes; on huge pages where there is much of it:
-// rounds walk diagonally through the (rank, place) table, a page per message.
+// A zeroed array; unwritten pages cost nothing. Large arrays use huge pages, because rounds
+// walk diagonally through the (rank, place) table, a page per message.
 template <class T>
 class LazyTable {
  public:
@@ -179,11 +177,11 @@ class LazyTable {
   T* data_ = nullptr;
 };
 
-// T: all bits zero are its first value, and == says whether two are alike. For one thread.
+// T: the first value has all bits zero, and == compares values. For one thread.
 template <class T>
 class CellTable {
  public:
-  // Of so many ranks, which are numbered from 0 here.
+  // Ranks are numbered 0 .. ranks - 1 in this table.
   CellTable(const Schedule& schedule, const Goal& goal, std::size_t ranks)
       : places_(static_cast<std::size_t>(schedule.places())),
         blocks_(static_cast<std::size_t>(schedule.blocks)),
@@ -193,8 +191,9 @@ class CellTable {
         rows_(plain_ ? 0 : ranks),
         held_(plain_ ? ranks * places_ : ranks) {}
 
-  // visit(first block, how many, value) for the cells of a run of blocks, in order: each by itself,
-  // or as many neighbours at once as are alike. change() hands out values that may be changed.
+  // visit(first block, how many, value) for the cells of a run of blocks, in order: one at a time,
+  // or a stretch of neighbours with equal values at once. change() passes values that may be
+  // modified.
   template <class Visit>
   void read(std::size_t rank, int plane, const Run& run, const Visit& visit) const {
     for_each_part(run, [&](Block first, int count) {
@@ -240,22 +239,22 @@ class CellTable {
     if (plain_) __builtin_prefetch(&table_[rank * places_ + place_of(plane, b)], 1);
   }
 
-  // Whether neighbours that are alike are one, which have to be looked for.
+  // True if equal neighbours are stored as one stretch, which must be searched for.
   bool in_stretches() const { return !plain_; }
-  // Values that take memory: of cells, and of stretches of them.
+  // The number of stored values, of cells and of stretches; memory grows with it.
   std::size_t held() const { return held_; }
 
  private:
-  // As many times take 128 MiB. An all-to-all has N^3 cells and moves N^2 blocks: nearly each would
-  // take a page.
+  // This number of times takes 128 MiB. An all-to-all has N^3 cells and moves N^2 blocks: nearly
+  // each would take a page.
   static constexpr std::size_t kPlain = std::size_t{1} << 24;
   static constexpr std::size_t kPlainOfAllToAll = std::size_t{1} << 22;
-  // With more stretches than one for so many places, a table is as small and faster.
+  // With more than one stretch per this number of places, an array is as small and faster.
   static constexpr std::size_t kSparsest = 16;
 
   struct Row {
     Stretches<T> stretches;
-    std::unique_ptr<LazyTable<T>> all;  // in their place, once they are many
+    std::unique_ptr<LazyTable<T>> all;  // replaces the stretches of a rank with many
   };
 
   std::size_t place_of(int plane, Block b) const {
@@ -266,9 +265,9 @@ class CellTable {
     return rows_[rank].all == nullptr ? nullptr : &(*rows_[rank].all)[0];
   }
   const T* cells_of(std::size_t rank) const {
-    return const_cast<CellTable*>(this)->cells_of(rank);  // which changes nothing
+    return const_cast<CellTable*>(this)->cells_of(rank);  // modifies nothing
   }
-  // Neighbours together.
+  // Visits neighbouring blocks together.
   template <class Visit>
   static void for_each_part(const Run& run, const Visit& visit) {
     if (run.stride == 1) return visit(run.first, run.count);

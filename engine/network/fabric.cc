@@ -147,7 +147,7 @@ std::string regime_names() {
 
 namespace {
 
-// What belongs to another wiring than the fabric's.
+// Rejects members that belong to another wiring.
 Status check_wiring(const Fabric& fabric) {
   const Wiring& wiring = fabric.wiring;
   const std::string kind(name_of(wiring.kind));
@@ -237,7 +237,7 @@ std::string name_of(const OddLink& odd) {
              : "odd link from " + std::to_string(odd.from) + " to " + std::to_string(odd.to);
 }
 
-// What the wiring has to say of it is for wired_for().
+// Checks independent of the wiring; wired_for() does the rest.
 Status check_odd(const OddLink& odd) {
   if (odd.is_place() ? odd.from >= 0 || odd.to >= 0
                      : odd.from < 0 || odd.to < 0 || odd.from == odd.to) {
@@ -259,7 +259,7 @@ Status check_odd(const OddLink& odd) {
   return status;
 }
 
-// Where ranks sit, and where odd links are.
+// Checks the places of ranks and of odd links.
 Status check_places(const Fabric& fabric, int ranks) {
   const int size = fabric.places_among(ranks);
   if (fabric.places.empty() && size < ranks) {
@@ -288,7 +288,7 @@ Status check_places(const Fabric& fabric, int ranks) {
   return {};
 }
 
-// Odd links that are wires.
+// Checks odd links that are wires.
 Status check_wires(const Fabric& fabric, const Routes& routes) {
   for (const OddLink& odd : fabric.odd) {
     if (odd.is_place()) continue;

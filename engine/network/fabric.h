@@ -1,24 +1,26 @@
-// What a network is, for every clock: ports, links and abilities. See DESIGN.md for the port model.
+// A Fabric describes a network for every clock: its ports, links, wiring and abilities. DESIGN.md
+// describes the port model. Presets (Regime) and the settings and statistics of clocks follow
+// below.
 //
 // A rank has `ports` send ports and as many receive ports, full duplex. A message of m bytes
-// occupies one of each for alpha + m * beta. Ranks of one group reach each other over `link`,
-// others over `between`; without groups all are one group.
+// occupies one of each for alpha + m * beta. Ranks of one group reach each other over `link`, and
+// ranks of different groups over `between`; without groups all ranks are one group.
 //
 // A switch that permutes carries all messages of a round in one operation: each port pays the
 // greatest alpha of its messages once a round and direction, and for each of them m * beta
 // (port_model.h).
 //
-// Where ranks are wired otherwise than each to each, messages share links (wiring.h). Then a
-// message of m bytes takes
+// In every wiring but full, messages share links (wiring.h). Then a message of m bytes takes
 //
 //   alpha + hops * alpha_hop + beta * load
 //
-// where hops are the links of its route, and load is what the busiest of them carries in the round:
-// the bytes of all messages of the round on it, halves counted as halves. That is Eq. (1) of
-// Trivance (section 2.1), with its m_k c_k per message in place of one for all. Of what must wait
-// for each other at a rank's ports, a group's link carries only as much as there are ports
-// (congestion.h). Loads are those of the schedule's round, whoever starts when: every clock can
-// know them, and they are exact.
+// hops is the number of links on its route. load is the number of bytes that the busiest of these
+// links carries in the round, over all messages of the round; half a message counts half. This is
+// Eq. (1) of Trivance (section 2.1), with a separate m_k c_k for each message instead of a common
+// one. Messages that wait for each other at a rank's ports do not meet on a group's link: it
+// carries only as many of them at once as there are ports (Congestion in prices.h). Loads are those
+// of the schedule's round, independent of the ranks' start times, so every clock can compute them
+// exactly.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +40,8 @@ namespace rankine {
 struct Link {
   Rational alpha;  // seconds per message
   Rational beta;   // seconds per byte
-  // What others on it make of that (Lu, Collective Algorithms): a message takes eta_alpha >= 1
-  // times alpha, and its bytes get the part eta_beta <= 1 of the bandwidth.
+  // Contention on the link (Lu, Collective Algorithms): a message takes eta_alpha >= 1 times alpha,
+  // and its bytes get the fraction eta_beta <= 1 of the bandwidth.
   Rational eta_alpha{1}, eta_beta{1};
 
   Rational latency() const { return alpha * eta_alpha; }
@@ -47,13 +49,13 @@ struct Link {
   bool operator==(const Link&) const = default;
 };
 
-// What is not like the rest of the network: all that is sent and received at one place, or what
-// goes from one place to another. Where messages share links, the latter is the wire that joins
-// two neighbours of a grid, and has a beta only.
+// An exception to the network's links: all messages sent and received at one place, or the messages
+// from one place to another. In wirings that share links, a pair of places names the wire between
+// two neighbours of a grid, and the exception has a beta only.
 struct OddLink {
-  int at = -1;             // a place; or
-  int from = -1, to = -1;  // two
-  // In place of those of the link that would be there; none: as there.
+  int at = -1;             // the place, or -1
+  int from = -1, to = -1;  // the pair of places, or -1
+  // Replace those of the ordinary link; nullopt keeps its value.
   std::optional<Rational> alpha{}, beta{};
 
   bool is_place() const { return at >= 0; }
@@ -63,7 +65,7 @@ struct OddLink {
 
 struct Fabric {
   std::string name = "custom";
-  int ports = 1;  // 0, on a grid: as many as a rank has links; wired_for() says how many
+  int ports = 1;  // 0, only on a grid: one port per link of a rank, set by wired_for()
   Link link{};
   int group = 0;            // ranks per group; 0: one group
   Link between{};           // among groups
@@ -72,18 +74,21 @@ struct Fabric {
   bool permute = false;     // all messages of a round in one operation
   Rational alpha_switch{};  // seconds per hop through the switch; multicast and ALU cost two
   Wiring wiring{};
-  Rational alpha_hop{};  // seconds per link that a message crosses, the processing at its end
-                         // included; in full wiring that is one link
-  Rational gamma{};  // seconds per byte that a rank adds to what it has; its port waits for that
+  // seconds per link that a message crosses, including the processing at its end; a message in full
+  // wiring crosses one link
+  Rational alpha_hop{};
+  // seconds per byte that a rank adds to its data; the receive port stays busy meanwhile
+  Rational gamma{};
   int mtu =
-      kUsualMtu;  // bytes of the largest packet, where messages travel as packets (read/packets.h)
-  std::vector<OddLink> odd{};  // of several that speak of a message the first
-  // Where the ranks sit: rank r at places[r] of `size` places, which wiring and groups are about;
-  // empty: at place r, and size 0: there are as many places as ranks.
+      // bytes of the largest packet, for messages sent as packets (packets.cc of engine/read)
+      kUsualMtu;
+  std::vector<OddLink> odd{};  // the first one that matches a message applies
+  // Placement: rank r sits at places[r] of `size` places; wiring and groups are about places. If
+  // `places` is empty, rank r sits at place r; if `size` is 0, there are as many places as ranks.
   int size = 0;
   std::vector<int> places{};
 
-  static constexpr int kMostPorts = 1 << 14;  // more than that no rank of any schedule can use
+  static constexpr int kMostPorts = 1 << 14;  // no schedule can use more ports per rank
   static constexpr int kUsualMtu = 4096, kMostMtu = 1 << 24;  // InfiniBand's largest; 16 MiB
 
   bool two_level() const { return group > 0; }
@@ -93,8 +98,8 @@ struct Fabric {
   int place_of(Rank r) const { return places.empty() ? r : places[static_cast<std::size_t>(r)]; }
   int places_among(int ranks) const { return size > 0 ? size : ranks; }
 
-  // Links of a kind cost the same: those inside a group, those between groups, and of each odd one
-  // what it makes of either.
+  // Links of one kind cost the same. The kinds are: inside a group and between groups, for ordinary
+  // links and for each odd link.
   int link_kinds() const { return 2 * (1 + static_cast<int>(odd.size())); }
   Link link_of_kind(int kind) const;
   Rational least_latency() const;  // of any message
@@ -103,12 +108,12 @@ struct Fabric {
     const int far = group > 0 && from / group != to / group ? 1 : 0;
     return odd.empty() ? far : 2 * odd_between(from, to) + far;
   }
-  // 0: none; else one more than the index of the odd link that a message between two places has
-  // for itself. Odd wires are RoundPrices'.
+  // The index plus one of the odd link that applies to a message between two places; 0: no odd
+  // link. Odd wires of a grid are handled by RoundPrices.
   int odd_between(int from, int to) const;
 };
 
-// A preset with its source. Bandwidths are per direction, as the port model has it.
+// A named network with its source. Bandwidths are per direction, as in the port model.
 struct Regime {
   std::string_view name;
   Fabric fabric;
@@ -119,34 +124,34 @@ std::span<const Regime> regimes();
 const Regime* find_regime(std::string_view name);
 std::string regime_names();
 
-// What tools take where nobody names a network: one port, 1 us, 100 GB/s.
+// The default network of the tools: one port, 1 us, 100 GB/s.
 const Regime& plain_regime();
 
-// Ports 1 .. kMostPorts (or open, on a grid), times not negative, no group below 0, mtu 1 ..
-// kMostMtu; and what
-// belongs to another wiring than the fabric's: dims, one-way routing, groups, spines, a switch's
-// abilities. The error names the member.
+// Checks ports 1 .. kMostPorts (or open, on a grid), times >= 0, groups >= 0 and mtu 1 .. kMostMtu,
+// and rejects members that belong to another wiring: dims, one-way routing, groups, spines,
+// abilities of a switch. The error names the member.
 Status check_fabric(const Fabric& fabric);
 
-// The fabric for so many ranks, with nothing left open: a torus or mesh without dims gets `dims`
-// or, where these are empty too, the two factors of `ranks` nearest to each other (of a prime, it
-// alone); a grid whose ports are open gets Routes::degree(); two_level and fat_tree wiring get the
-// fabric's group. Everything that reads a fabric for a number of ranks does this first; doing it
-// again changes nothing. Errors: those of check_fabric() and Routes::make(), which say what is
-// needed.
+// Returns the fabric for `ranks` ranks, with every open member filled in. A torus or mesh without
+// dims gets `dims`; if these are empty too, it gets the two factors of `ranks` nearest to each
+// other (for a prime, the one factor). A grid with open ports gets Routes::degree() ports.
+// two_level and fat_tree wiring get the fabric's group. Every function that reads a fabric for a
+// number of ranks calls this first; a second call changes nothing. Errors: those of check_fabric()
+// and Routes::make(), which name the allowed values.
 Result<Fabric> wired_for(const Fabric& fabric, int ranks, const std::vector<int>& dims = {});
 
-// Leaves the ports of a grid open, for who has changed the wiring and not said how many.
+// Opens the ports of a grid, for a caller that has changed the wiring without a number of ports.
 void open_ports(Fabric& fabric);
 
-// The two questions that whoever tells a network's time must answer.
-//
-//   sync    dataflow: a message waits for its ports and its data; rounds: also for the round before
-//           (port_model.h)
-//   clock   virtual: nobody waits for the times; wall: ranks keep them in real time, stretched
-//           (network_clock.h); none: there is no network
 
-// A time as a whole number of a unit in which a network's times are whole numbers: ticks.h.
+// Ticks is a time as a whole number of a unit in which all times of a network are whole (prices.h).
+//
+// Sync and ClockMode are the two settings of a network's clock:
+//
+//   sync    dataflow: a message waits for its ports and its data; rounds: also for the end of the
+//           round before (port_model.h)
+//   clock   virtual: ranks never wait for the times; wall: ranks keep the times in real time,
+//           stretched (network_clock.h); none: there is no network
 using Ticks = Int128;
 
 enum class Sync : std::uint8_t { dataflow, rounds };
@@ -157,15 +162,15 @@ enum class ClockMode : std::uint8_t { none, wall, virtual_time };
 std::string_view name_of(ClockMode mode);
 std::optional<ClockMode> parse_clock_mode(std::string_view text);  // none, wall, virtual
 
-// Of wall clocks (network_clock.h).
 
-// How well the machine kept a wall clock's deadlines, over all ranks.
+// How punctually the machine met the deadlines of a wall clock (network_clock.h), over all ranks.
 struct Lateness {
-  std::int64_t deadlines = 0;     // that ranks slept for
-  std::int64_t missed = 0;        // by more than the tolerance
-  std::int64_t median_ns = 0;     // of the last deadlines: how long after it the rank went on
-  std::int64_t worst_ns = 0;      // of all
-  std::int64_t passed_on_ns = 0;  // the greatest distance from the plan that a rank is at
+  std::int64_t deadlines = 0;     // deadlines that ranks slept for
+  std::int64_t missed = 0;        // deadlines missed by more than the tolerance
+  // from a deadline to the moment the rank went on, over the last deadlines
+  std::int64_t median_ns = 0;
+  std::int64_t worst_ns = 0;      // over all deadlines
+  std::int64_t passed_on_ns = 0;  // the greatest distance of a rank from the plan
 };
 
 }  // namespace rankine

@@ -15,7 +15,7 @@
 namespace rankine {
 namespace {
 
-// Nothing where the price leaves 128 bits.
+// nullopt if the price exceeds 128 bits.
 std::optional<TimedTransfer> timed(const Pricing& pricing, const RoundPrices& prices,
                                    const Transfer& t) {
   TimedTransfer timed{.transfer = t, .touched = t.to.to_vector()};
@@ -86,17 +86,17 @@ std::size_t TimedSchedule::bytes() const {
 
 namespace {
 
-// From the moment at which all ranks are known to be there until time runs: they are woken
-// meanwhile.
+// The time between the moment when all ranks are known to be there and the begin of the model's
+// time: ranks are woken meanwhile.
 constexpr std::int64_t kLeadNs = 1'000'000, kLeadPerRankNs = 50'000;
-// Of a seat's deadlines, so many are remembered.
+// The number of deadlines kept per seat.
 constexpr std::size_t kRemembered = 1024;
 
 }  // namespace
 
-// Zeroes are one that nobody has used.
+// All bytes zero: the state before first use.
 struct NetworkClock::ChannelWords {
-  // A rank that has said a word waits for the answer, and credit is given for two at a time.
+  // A rank that has sent a word waits for the answer, and credit is given for two words at a time.
   static constexpr std::uint32_t kWords = 4;
   static constexpr std::uint32_t kStride = kCacheLine;
   struct alignas(kCacheLine) Slot {
@@ -115,7 +115,7 @@ struct NetworkClock::Channel {
   }
 
   const std::unique_ptr<ChannelWords> own;
-  // Each is its own rank's.
+  // The outbox belongs to the sending rank, the inbox to the receiving rank.
   alignas(kCacheLine) Outbox outbox;
   std::uint32_t sent = 0;
   alignas(kCacheLine) Inbox inbox;
@@ -205,10 +205,10 @@ bool NetworkClock::OfRank::take_up(Ticks start) {
   if (!wall()) return true;
   seat_->lateness.behind_ns.reserve(kRemembered);
   slack_.begin();
-  // The first time, and when the seats' time has begun again.
+  // True except at the first call, and after a restart of the seats' time.
   const bool started = origin_ns_ != 0 && origin_ns_ == clock_->seats_->origin_ns();
   if (!started && !start_together()) return false;
-  // It may have had other things to do since its last call.
+  // The rank may have done other work since its last call.
   const std::int64_t behind = now_ns() - due_ns(start);
   if (behind > clock_->options_.tolerance_ns) seat_->lateness.late_ns += behind;
   return true;
@@ -232,7 +232,7 @@ bool NetworkClock::OfRank::hear(Rank peer, Word& word) noexcept {
   return true;
 }
 
-// What all ranks say, through rank 0, which calls `then` when it has heard them all.
+// Joins the words of all ranks through rank 0, which calls `then` after it has all words.
 template <class Then>
 bool NetworkClock::OfRank::join_all(Word& word, const Then& then) noexcept {
   const Rank n = static_cast<Rank>(clock_->ranks_.size());
@@ -249,7 +249,7 @@ bool NetworkClock::OfRank::join_all(Word& word, const Then& then) noexcept {
   return true;
 }
 
-// When this transfer ends, agreed by all who touch it.
+// Sets `end` to the end of this transfer, agreed by all ranks that it touches.
 bool NetworkClock::OfRank::meet(const TimedTransfer& timed, Ticks& end) noexcept {
   Word word{model_->ready(timed.transfer, waiter_->rank, timed.once), seat_->lateness.late_ns};
   const Rank coordinator = timed.touched.front();
@@ -285,7 +285,7 @@ bool NetworkClock::OfRank::agree_on_round(int k) {
     const Transfer& transfer = timed->transfer;
     Ticks end = 0;
     if (!meet(*timed, end)) return false;
-    // Its port is held from when it began to be set.
+    // A port is held from the beginning of its setting.
     const Ticks passage = timed->cost - timed->once;
     const Ticks sending = passage + model_->unpaid_send(self, timed->once);
     const Ticks receiving = passage + model_->unpaid_receive(self, timed->once);
@@ -328,14 +328,14 @@ bool NetworkClock::OfRank::finish(bool done) noexcept {
 
 // --- Wall ---
 
-// Moments of the real clock, with what the rank is late by.
+// The moment of the real clock for `time`, with the rank's lateness added.
 std::int64_t NetworkClock::OfRank::due_ns(Ticks time) const {
   const std::int64_t after = saturated_ns(clock_->ns_of(time));
   return deadline_after(deadline_after(clock_->seats_->origin_ns(), after),
                         seat_->lateness.late_ns);
 }
 
-// All ranks are there before time runs.
+// Waits until all ranks are there, then until the model's time begins.
 bool NetworkClock::OfRank::start_together() noexcept {
   NetworkSeats& seats = *clock_->seats_;
   const auto n = static_cast<std::int64_t>(clock_->ranks_.size());
@@ -394,7 +394,7 @@ Ticks NetworkClock::now() const {
 
 namespace {
 
-// Of each round the greatest, whoever has it.
+// The greatest value of each round over all ranks.
 template <class T>
 void join_rounds(std::vector<T>& all, const std::vector<T>& of_rank) {
   all.resize(std::max(all.size(), of_rank.size()), 0);

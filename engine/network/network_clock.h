@@ -1,9 +1,12 @@
-// The places of a network where ranks sit, and how far each has come there. They outlive calls, and
-// communicators that share them share their ranks' time and ports: who makes a call on one begins
-// where its last call, on whichever, has left it.
+// NetworkClock keeps a modelled network's time on the ranks' threads. NetworkSeats holds each
+// rank's time and ports, and TimedSchedule the costs of a schedule's transfers.
 //
-// A seat belongs to one thread at a time: that of the rank that sits there, while it makes a call.
-// Others may read it when no call is made.
+// Seats are the places of a network where ranks sit. They outlive calls, and communicators that
+// share them share their ranks' time and ports: a rank begins a call at the end of its last call,
+// on any of these communicators.
+//
+// A seat belongs to one thread at a time: the thread of the rank that sits there, during a call.
+// Other threads may read it while no call is made.
 #pragma once
 
 #include <algorithm>
@@ -31,19 +34,20 @@
 
 namespace rankine {
 
-// When messages held the ports of one direction; and how many of them did at once, at most.
+// The times during which messages held the ports of one direction, and the greatest number of ports
+// held at once.
 class PortUse {
  public:
   void hold(Ticks from, Ticks until) {
     if (from < until) held_.emplace_back(from, until);
   }
-  // Everything that was held is over before what comes.
+  // Call when all later messages begin after the end of all recorded ones: keeps only the maximum.
   void settle() {
     most_ = most();
     held_.clear();
   }
   int most() const {
-    // A port that becomes free is free for who wants it at that moment: ends go first.
+    // A port that becomes free can be taken at that moment: ends come before begins.
     std::vector<std::pair<Ticks, int>> changes;
     for (const auto& [from, until] : held_) {
       changes.emplace_back(from, 1);
@@ -60,25 +64,26 @@ class PortUse {
   int most_ = 0;
 };
 
-// How well a wall clock's deadlines were kept at one seat.
+// How punctually one seat met the deadlines of a wall clock.
 struct SeatLateness {
-  std::int64_t late_ns = 0;  // how far behind the plan whoever sits here is
+  std::int64_t late_ns = 0;  // how far the seat's rank is behind the plan
   std::int64_t deadlines = 0, missed = 0;
   std::int64_t worst_ns = 0;
-  std::vector<std::int64_t> behind_ns;  // of the last deadlines
-  std::int64_t finished_ns = 0;         // when the last call ended; real time
+  std::vector<std::int64_t> behind_ns;  // at the last deadlines
+  std::int64_t finished_ns = 0;         // real time at the end of the last call
 };
 
 struct alignas(kCacheLine) Seat {
-  Ticks now = 0;  // when its last message ended, and its own work
+  Ticks now = 0;  // the end of its last message and its own work
   PortUse sending, receiving;
   SeatLateness lateness;
 };
 
 class NetworkSeats {
  public:
-  // `origin_ns`: a zeroed word that processes share, each of which has such seats of its own and
-  // uses those of its ranks; it must outlive this. nullptr: all ranks are threads of this process.
+  // `origin_ns`: a zeroed word that processes share. Each process has a separate NetworkSeats and
+  // uses only the seats of its ranks. The word must outlive this object. nullptr: all ranks are
+  // threads of this process.
   explicit NetworkSeats(int seats, std::atomic<std::int64_t>* origin_ns = nullptr)
       : seats_(static_cast<std::size_t>(seats)),
         origin_ns_(origin_ns != nullptr ? *origin_ns : own_origin_ns_) {}
@@ -86,15 +91,15 @@ class NetworkSeats {
   Seat& at(int place) { return seats_[static_cast<std::size_t>(place)]; }
   const Seat& at(int place) const { return seats_[static_cast<std::size_t>(place)]; }
 
-  // Wall: the moment of the monotonic clock at which the model's time began; 0 before that. Set
-  // once, by whoever is the first (release); acquire: pairs with it.
+  // Wall: the moment of the monotonic clock at which the model's time began; 0 before that. The
+  // first caller of begin_at() sets it, once (release); the acquire load here pairs with it.
   std::int64_t origin_ns() const { return origin_ns_.load(std::memory_order_acquire); }
   void begin_at(std::int64_t when_ns) {
     std::int64_t none = 0;
     origin_ns_.compare_exchange_strong(none, when_ns, std::memory_order_acq_rel);
   }
 
-  // Time begins again, at 0 for everybody. While no rank makes a call.
+  // Sets the time of all seats back to 0. Call only while no rank makes a call.
   void restart() {
     for (Seat& seat : seats_) seat = Seat();
     origin_ns_.store(0, std::memory_order_release);  // pairs with origin_ns()
@@ -106,20 +111,21 @@ class NetworkSeats {
   std::atomic<std::int64_t>& origin_ns_;
 };
 
-// A schedule on a network, as clocks on threads need it: what each of its transfers costs, and whom
-// it touches. Made once for all ranks, and immutable.
+// A schedule on a network, for clocks on threads: the cost of each transfer, and the ranks that it
+// touches. Made once for all ranks, and immutable.
 
 struct TimedTransfer {
   Transfer transfer;
-  Ticks cost = 0, once = 0;     // once: what of it a port pays once a round (RoundPrices)
-  std::vector<Rank> touched{};  // the first of them, a receiver, coordinates
+  // once: the part of `cost` that a port pays once a round (RoundPrices)
+  Ticks cost = 0, once = 0;
+  std::vector<Rank> touched{};  // the first one, a receiver, is the coordinator
 };
 
 class TimedSchedule {
  public:
-  // `fabric` as wired_for() gives it, `pricing` of the same fabric. Errors: a transfer that the
-  // fabric cannot do, and what else simulate() refuses.
-  // `may_go_on` is asked before each round, and ends it by an error; empty: nobody does.
+  // `fabric` comes from wired_for(), `pricing` is of that fabric. Errors: a transfer that the
+  // fabric cannot do, and all other errors of simulate(). `may_go_on` is called before each round,
+  // and its error ends make(); empty: no check.
   static Result<std::shared_ptr<const TimedSchedule>> make(
       const Schedule& schedule, const Goal& goal, const Fabric& fabric, const Pricing& pricing,
       const std::function<Status()>& may_go_on = {});
@@ -128,9 +134,9 @@ class TimedSchedule {
   const Goal& goal() const { return goal_; }
   int ports() const { return ports_; }
   Ticks ticks_per_second() const { return ticks_per_second_; }
-  Ticks least_cost() const { return least_cost_; }  // of a message; 0 where there is none
+  Ticks least_cost() const { return least_cost_; }  // of a message; 0 without messages
 
-  // In the order stated: all of a round, and those that touch a rank.
+  // In the order stated: all transfers of a round, and the transfers of a round that touch a rank.
   std::span<const TimedTransfer> of_round(int k) const {
     return transfers_[static_cast<std::size_t>(k)];
   }
@@ -153,90 +159,95 @@ class TimedSchedule {
   std::vector<std::vector<const TimedTransfer*>> touching_;  // by rank and round
 };
 
-// Alpha, beta and ports made real: the clock under which the ranks of a communicator execute their
-// schedules, with real data.
+// NetworkClock applies alpha, beta and ports to real data: the ranks of a communicator execute
+// their schedules under it.
 //
-//   virtual   nobody waits for real time. What the ranks agree on is deterministic, whatever the
-//             machine does, and equal to simulate() to the last tick, from schedule to schedule.
-//   wall      the same times, kept on the real clock as well: a rank does not touch what a round
-//             brings it before the moment at which the last message of it arrives. `dilate`
+//   virtual   ranks never wait for real time. The agreed times are deterministic, independent of
+//             the machine, and equal to simulate() to the last tick, from schedule to schedule.
+//   wall      the times are kept on the real clock as well: a rank does not touch the data of a
+//             round before the modelled arrival of the round's last message to it. `dilate`
 //             stretches all times, so that a few cores can keep them.
 //
 // Ranks handle the clock's events (one per transfer that touches them) in the order in which the
-// schedule states them. All who touch a transfer tell its coordinator, the first receiver, when
-// they have a port for it; it takes the latest, adds the cost, and tells them the end. Until then
-// each holds its port. That order is one for all ranks, so the meetings cannot deadlock. Data take
-// their own way: see RoundObserver in interpret.h.
+// schedule states them. All ranks that a transfer touches tell its coordinator, the first receiver,
+// the time at which they have a port for it; the coordinator takes the latest, adds the cost, and
+// tells them the end. Until then each rank holds its port. All ranks use one order, so the meetings
+// cannot deadlock. Data move separately: see RoundObserver in interpret.h.
 //
-// Wall. Deadlines are absolute: a timer that wakes a rank a little late does not make the next
-// message late, and what moving the data costs vanishes in the sleep until the next one. A rank
-// that is later than `tolerance_ns` could not keep its deadline; it keeps that much distance from
-// the plan from then on, and so does everybody who shares a message with it, so that what is
-// measured is honest. Work that a rank does between its calls makes it late in the same way.
+// Wall deadlines are absolute: a timer that wakes a rank a little late does not delay the next
+// message, and the time for moving the data is absorbed by the sleep until the next deadline. A
+// rank that is more than `tolerance_ns` late has missed its deadline; from then on it keeps that
+// distance from the plan, and so does every rank that shares a message with it, so that measured
+// times are honest. Work of a rank between its calls delays it in that way too.
 //
-// A rank begins a schedule at the time at which its last message of the one before ended (seats.h).
+// A rank begins a schedule at the end of its last message of the schedule before (NetworkSeats).
 //
-// Ranks may be processes: each has a clock of its own, with the state of its own ranks. They share
-// the words that ranks tell one another, and the moment at which a wall clock's time began.
+// Ranks may be processes: each process has a separate clock, with the state of the process's ranks.
+// Processes share the words that ranks send one another, and the moment at which a wall clock's
+// time began.
 
 struct NetworkClockOptions {
   Sync sync = Sync::dataflow;
   ClockMode mode = ClockMode::virtual_time;  // or wall
-  Ticks ticks_per_second = 1;                // of all schedules
+  Ticks ticks_per_second = 1;                // for all schedules
   double dilate = 1;                         // wall: real seconds per modelled second
-  std::int64_t tolerance_ns = 200'000;       // wall: how late a rank may be and still be on time
+  // wall: the greatest lateness that still counts as on time
+  std::int64_t tolerance_ns = 200'000;
 };
 
 class NetworkClock {
  public:
-  // What two ranks need for words in one direction.
+  // The memory for words in one direction between two ranks.
   static constexpr std::size_t kChannelBytes = 5 * kCacheLine;
 
-  // Rank r sits at places[r] of `seats`, where nobody else of these ranks does. `channels`: zeroed
-  // memory that all processes share whose ranks these are, kChannelBytes for each ordered pair; it
-  // must outlive this. nullptr: all ranks are threads of this process.
+  // Rank r sits at places[r] of `seats`; the places are distinct. `channels`: zeroed memory shared
+  // by the processes of these ranks, kChannelBytes for each ordered pair; it must outlive this
+  // object. nullptr: all ranks are threads of this process.
   NetworkClock(const NetworkClockOptions& options, std::shared_ptr<NetworkSeats> seats,
                const std::vector<int>& places, std::byte* channels = nullptr);
   ~NetworkClock();
   NetworkClock(const NetworkClock&) = delete;
   NetworkClock& operator=(const NetworkClock&) = delete;
 
-  // What ranks need to agree on the times of this schedule, made before any of them begins it. One
-  // caller at a time; ranks may be at work on other schedules. May throw std::bad_alloc.
+  // Makes the channels that ranks need to agree on this schedule's times; call it before any rank
+  // begins the schedule. One caller at a time; ranks may be executing other schedules. May throw
+  // std::bad_alloc.
   void provide(const TimedSchedule& schedule);
 
-  // One rank's part: the observer of its interpreter. For that rank's thread.
+  // One rank's part of the clock: the observer of its interpreter. For that rank's thread.
   class OfRank : public RoundObserver {
    public:
-    // What is observed next, all ranks alike; both must outlive the call. Waits are the waiter's.
-    // It begins for this rank at `start`, or where its seat is. False, and the waiter's crossbar is
-    // aborted, also where there is no memory.
+    // Selects the schedule that is observed next; all ranks must pass an equal one. Both arguments
+    // must outlive the call. Waits follow the waiter's policy. The rank begins at `start`, or at
+    // its seat's time. Returns false if the waiter's crossbar is aborted; aborts it if memory runs
+    // out.
     bool begin(const TimedSchedule& schedule, Waiter& waiter,
                std::optional<Ticks> start = std::nullopt) noexcept;
-    // Likewise.
+    // Returns false as begin() does.
     bool before_round(int k) noexcept override;
-    // After the last round, or where the call ended before: whether it is done, which the former
-    // says so far. Likewise.
+    // Call after the last round, or after a call that ended early: `done` says if all rounds were
+    // done. Returns false as begin() does.
     bool finish(bool done) noexcept;
-    // When its last message ended, of the latest schedule. The seat goes there, where it is not
-    // further already.
+    // ended(): the end of this rank's last message of the latest schedule. go_to(): moves the
+    // seat's time forward to `time`, never back.
     Ticks ended() const { return reached_; }
     void go_to(Ticks time) { seat_->now = std::max(seat_->now, time); }
 
     Ticks now() const { return seat_->now; }
     Ticks ticks_per_second() const { return clock_->options_.ticks_per_second; }
-    // Work of its own, between schedules, that takes so long.
+    // Adds the time of the rank's own work between schedules.
     void work(Ticks ticks);
 
-    // Of the latest schedule: when this rank's last message of each round ended; and, wall, so many
-    // real nanoseconds after the model's beginning it had what the round brings it (0: nothing).
+    // For the latest schedule: the end of this rank's last message of each round; and in wall mode
+    // the real nanoseconds, from the model's beginning, at which it had the data of each round (0:
+    // no data).
     const std::vector<Ticks>& round_end() const { return round_end_; }
     const std::vector<std::int64_t>& round_elapsed_ns() const { return round_elapsed_ns_; }
 
    private:
     friend class NetworkClock;
 
-    // What ranks tell one another: a time, and how late they are.
+    // A message between ranks: a time, and how late the sender is.
     struct Word {
       Ticks time = 0;
       std::int64_t late_ns = 0;
@@ -264,7 +275,8 @@ class NetworkClock {
     Waiter* waiter_ = nullptr;
     const TimedSchedule* schedule_ = nullptr;
     Ticks reached_ = 0;                      // in the latest schedule
-    std::int64_t origin_ns_ = 0;             // wall: when the time that this rank knows began
+    // wall: the beginning of the model's time, as this rank knows it
+    std::int64_t origin_ns_ = 0;
     std::optional<PortModel<Ticks>> model_;  // of this rank
     std::vector<Ticks> round_end_;
     std::vector<std::int64_t> round_elapsed_ns_;
@@ -279,25 +291,25 @@ class NetworkClock {
   const std::shared_ptr<NetworkSeats>& shared_seats() const { return seats_; }
   std::size_t bytes() const;  // of memory, about; one caller at a time, with provide()
 
-  // The following where no rank makes a call, and of the ranks that this process plays.
+  // Call the functions below only while no rank makes a call; they cover the ranks of this process.
 
-  // Time begins again at 0, for all who share the seats.
+  // Sets time back to 0, for all clocks that share the seats.
   void restart();
-  // Of all ranks: the latest time; per round of the latest schedule likewise, modelled and, wall,
-  // real.
+  // The latest values over all ranks: now; and per round of the latest schedule, the modelled end
+  // and (wall) the real time.
   Ticks now() const;
   std::vector<Ticks> round_end() const;
   std::vector<std::int64_t> round_elapsed_ns() const;
-  // Wall: real nanoseconds from the model's beginning until the last rank had finished its latest
-  // schedule; and how late they were.
+  // Wall: real nanoseconds from the model's beginning to the end of the last rank's latest
+  // schedule; and the ranks' lateness.
   std::int64_t elapsed_ns() const;
   Lateness lateness() const;
-  // The most messages that rank r ever sent at once, and that it received.
+  // The port use of rank r: the most messages sent, or received, at once.
   const PortUse& sending(Rank r) const { return of(r).seat_->sending; }
   const PortUse& receiving(Rank r) const { return of(r).seat_->receiving; }
 
  private:
-  // From one rank to another: a mailbox for words, both its ends.
+  // A mailbox for words from one rank to another, with both its ends.
   struct ChannelWords;
   struct Channel;
   Channel& channel(Rank from, Rank to) {
@@ -310,8 +322,8 @@ class NetworkClock {
   const NetworkClockOptions options_;
   const std::shared_ptr<NetworkSeats> seats_;
   std::byte* const shared_channels_;
-  ZeroedVector<Channel*> channels_;             // by pair; made where a schedule needs them
-  std::vector<std::unique_ptr<Channel>> made_;  // all of them
+  ZeroedVector<Channel*> channels_;             // by pair; made when a schedule needs them
+  std::vector<std::unique_ptr<Channel>> made_;  // owns all channels
   std::vector<OfRank> ranks_;
 };
 

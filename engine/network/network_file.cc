@@ -27,7 +27,7 @@ const NetworkMember* find_member(std::string_view name) {
   return nullptr;
 }
 
-// "; did you mean 'torus'?", of presets or members.
+// "; did you mean 'torus'?", for presets and members.
 template <class Row>
 std::string meant(std::string_view name, std::span<const Row> rows) {
   std::vector<std::string_view> names;
@@ -46,7 +46,7 @@ Result<Rational> read_number(const std::string& member, const Json& value) {
   return shortest_decimal(member, value.get<double>());
 }
 
-// Seconds, or of a bandwidth and a beta, seconds per byte.
+// In seconds; a bandwidth or beta in seconds per byte.
 Result<Rational> read_rational(const NetworkMember& row, const std::string& member,
                                const Json& value) {
   if (value.is_string() && row.kind == Kind::time) {
@@ -77,7 +77,7 @@ Status take(Result<T> value, T& into) {
 
 bool is_control(char c) { return (c >= 0 && c < ' ') || c == 0x7f; }
 
-// One of a few names.
+// Reads one of a few names.
 template <class T>
 Status read_name(const NetworkMember& row, const Json& value,
                  std::optional<T> (*parse)(std::string_view), T& into) {
@@ -97,7 +97,7 @@ Status read_whole(const NetworkMember& row, const Json& value, Fabric& fabric) {
   return {};
 }
 
-// A size as people write it, or a whole number.
+// Reads a size such as "4K", or a whole number.
 Status read_bytes(const NetworkMember& row, const Json& value, Fabric& fabric) {
   if (!value.is_string()) return read_whole(row, value, fabric);
   const auto bytes = parse_size(row.name, value.get<std::string>());

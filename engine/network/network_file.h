@@ -1,4 +1,4 @@
-// Networks of users' own, as small JSON files.
+// Reads user-defined networks from small JSON files.
 //
 //   {
 //     "preset": "scale_out",
@@ -6,12 +6,12 @@
 //     "between": {"alpha": "5us", "bandwidth": "25GB/s"}
 //   }
 //
-// network_members.h has the table of all members with what is allowed, which `rankine network
+// network_members.h has the table of all members with their allowed values, which `rankine network
 // --help` prints; examples/ has files of several kinds.
 //
-// All members are optional; any other is an error. A grid whose ports the file does not give has
-// one per link of a rank. Numbers are read by their shortest decimal text, exactly. Errors name the
-// member, its value and what is allowed.
+// All members are optional; an unknown member is an error. If a file gives no ports for a grid, a
+// rank has one port per link. Numbers are read by their shortest decimal text, exactly. Errors name
+// the member, its value and the allowed values.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -24,18 +24,18 @@
 
 namespace rankine {
 
-// `name`: what the network is called where the text does not say.
+// `name`: the network's name if the text has none.
 Result<Fabric> parse_network(std::string_view json, std::string_view name);
 
-// The same, read as JSON already.
+// As parse_network(), from parsed JSON.
 Result<Fabric> read_network(const nlohmann::json& object, std::string_view name);
 
-// One member other than "preset", for formats that have them among others. Nothing where a network
-// has no such member.
+// Reads one member other than "preset", for formats that mix network members with others. nullopt
+// if networks have no such member.
 std::optional<Status> read_network_member(const std::string& name, const nlohmann::json& value,
                                           Fabric& fabric);
 
-// The preset of that name, or else the file of that path. `argument` is named in errors.
+// Returns the preset of that name, or else reads the file at that path. Errors name `argument`.
 Result<Fabric> find_network(std::string_view argument, const std::string& preset_or_path);
 
 }  // namespace rankine

@@ -198,13 +198,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Kind = NetworkMember::Kind;
 
-// As parse_seconds() and parse_bandwidth() read them.
+// The texts that parse_seconds() and parse_bandwidth() accept.
 constexpr const char* kTimePattern =
     R"(^\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?( *([hH]|[mM][iI][nN]|[mMuUnNpP]?[sS]))?$)";
 constexpr const char* kBandwidthPattern =
     R"(^\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *([kKMGT]i?)?([bB](/s|ps)|bits?/s)$)";
 
-// As parse_size() reads it, as far as the largest size that a member may have goes.
+// The texts that parse_size() accepts, up to the largest size of a member.
 constexpr const char* kBytesPattern =
     R"(^([0-9]+\.?[0-9]*|\.[0-9]+)([eE]\+?[0-9]+)?( *([bB]|[kKmM]([bB]|[iI][bB]?)?))?$)";
 
@@ -215,7 +215,7 @@ const Json kPlace = {{"type", "integer"}, {"minimum", 0}, {"maximum", Routes::kM
 Json object_of(bool (*has)(const NetworkMember&));
 Json odd_link();
 
-// What a member may be.
+// The schema of a member's values.
 Json values_of(const NetworkMember& row) {
   const Json not_negative = {{"type", "number"}, {"minimum", 0}, {"maximum", kLongestSeconds}};
   const auto text = [](const std::string& pattern) {
@@ -314,7 +314,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Kind = NetworkMember::Kind;
 
-// All digits of a number that is not negative; nothing where they do not end, or not soon.
+// All digits of a number >= 0; nullopt without a finite decimal text of moderate length.
 std::optional<std::string> decimals(Rational value) {
   Int128 rest = value.bottom();
   int twos = 0, fives = 0;
@@ -349,8 +349,8 @@ const Unit kBandwidths[] = {{"TB/s", 1'000'000'000'000},
                             {"kB/s", 1'000},
                             {"B/s", 1}};
 
-// In the largest of the units, which fall, that leaves something before the point; "" where there
-// is no such text.
+// The value in the largest unit that gives a number >= 1 (units are in falling order); "" without
+// such a text.
 std::string in_units(Rational value, std::span<const Unit> units) {
   std::size_t i = 0;
   while (i + 1 < units.size() && value < units[i].value) ++i;
@@ -382,12 +382,12 @@ class Writer {
       if (!value.is_null()) file[std::string(row.name)] = std::move(value);
     }
     if (!status_.ok()) return status_;
-    // A name may be a path, which need not be UTF-8.
+    // A name may be a path, which may be invalid UTF-8.
     return file.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   }
 
  private:
-  // Null: as if the file did not say it.
+  // Null: the member is at its default and left out.
   Json value_of(const NetworkMember& row) {
     const Wiring& wiring = fabric_.wiring;
     if (row.of_link != nullptr) return part_of(fabric_.link, row, "");
@@ -420,7 +420,7 @@ class Writer {
       case Kind::beta:
       case Kind::factor:
       case Kind::share:
-        break;  // nothing is left of a preset; the others are links'
+        break;  // a preset leaves no trace; the others are members of links
     }
     return {};
   }
@@ -453,7 +453,7 @@ class Writer {
     return out;
   }
 
-  // A bandwidth where that is exact, else beta.
+  // A bandwidth if that is exact, else beta.
   Json part_of(const Link& link, const NetworkMember& row, const std::string& owner) {
     const Rational value = link.*row.of_link;
     if (row.kind == Kind::time) return time(value, row, owner);

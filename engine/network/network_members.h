@@ -1,6 +1,6 @@
-// What networks have in files and requests. One row of network_members() says all there is to say
-// of a member: what is read, refused and written (network_file.h), the schema (network_schema.h)
-// and the help of command lines come from it. A new member is its row.
+// network_members() is the table of all members of a network in files and requests. Each row holds
+// everything about one member: the reader, the writer (network_file.h, write_network()), the schema
+// (network_schema()) and the help of command lines use it. A new member needs only a new row.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@ namespace rankine {
 struct NetworkMember {
   enum class Kind : std::uint8_t {
     text,
-    preset,     // a preset's name
+    preset,     // the name of a preset
     whole,      // a whole number from `least` to `most`
-    bytes,      // the same, or a text such as "4K"
+    bytes,      // a whole number, or a text such as "4K"
     flag,       // true or false
     time,       // a number, or a text with a unit; not negative
     bandwidth,  // a number, or a text with a unit; more than 0
     beta,       // a number, not negative
     factor,     // a number of 1 or more
     share,      // a number above 0 and up to 1
-    link,       // an object of the members that links have
+    link,       // an object of the members of links
     wiring,     // a name of wiring_names()
-    sizes,      // of a torus or mesh
+    sizes,      // sizes of a torus or mesh
     routing,    // a name of routing_names()
     places,     // a list of places, one per rank
     odd,        // a list of odd links
@@ -37,30 +37,30 @@ struct NetworkMember {
   std::string_view name;
   Kind kind = Kind::text;
   std::string_view help;
-  std::string_view example;  // of an allowed value, as JSON
+  std::string_view example;  // an allowed value, as JSON
   int least = 0, most = 0;
-  int usual = 0;  // of a whole number: files that do not say otherwise mean that, or leave it open
-  // Where the value goes, of kinds that several members have. What links have is the network's own
-  // link's, or that of a member of kind link.
+  int usual = 0;  // default of a whole number for files without the member; 0 may mean open
+  // The Fabric member that receives the value, for kinds that several members share. of_link: a
+  // member of the network's `link`, or of a member of kind link.
   int& (*whole)(Fabric&) = nullptr;
   bool Fabric::*flag = nullptr;
   Rational Fabric::*time = nullptr;
   Rational Link::*of_link = nullptr;
 
-  // What a bare number counts, "seconds"; of kinds that are no measure, nothing.
+  // The unit of a bare number, such as "seconds"; empty for kinds without a unit.
   std::string_view unit() const;
-  // "whole numbers from 1 to 16384", as refusals say it.
+  // "whole numbers from 1 to 16384", for error texts.
   std::string allowed() const;
 };
 
-// In the order in which they are written; the same rows at every call.
+// In the order of writing; every call returns the same rows.
 std::span<const NetworkMember> network_members();
 
-// "name, preset, ports", of all, or of those that links have.
+// The names of all members ("name, preset, ports"), or of the members of links.
 std::string network_member_names();
 std::string link_member_names();
 
-// What an odd link has: where it is, and members of links. Where it is, with help.
+// A member that says where an odd link is. An odd link has these members, and members of links.
 struct OddMember {
   std::string_view name;
   int OddLink::*place;
@@ -70,18 +70,18 @@ std::span<const OddMember> odd_members();
 bool is_of_odd_links(const NetworkMember& row);
 std::string odd_member_names();
 
-// What network files may say, for editors and other programs: a JSON Schema.
 
-// A schema of draft 2020-12 with every row of network_members(), as text with a line feed at its
-// end. Every file that is read satisfies it; of those that satisfy it read_network() refuses some:
-// what asks for other members, such as dims for torus wiring, and numbers in texts beyond 128 bits.
+// A JSON Schema (draft 2020-12) that describes network files for editors and other programs, with
+// every row of network_members(), as text with a line feed at its end. Every file that
+// read_network() accepts satisfies the schema. read_network() refuses some files that satisfy it:
+// members that require others, such as dims for torus wiring, and numbers in texts beyond 128 bits.
 std::string network_schema();
 
-// Networks as the files that network_file.h reads.
 
-// The file, a line per member and a line feed at its end. What is as if the file did not say it is
-// left out, and so are open ports; reading it gives the same network, to the last bit. Errors: a
-// number that has no finite decimals, which no file can say.
+// Writes a network as a file for network_file.h, a line per member and a line feed at the end.
+// Members at their default are left out, and so are open ports; reading the file gives an equal
+// network, to the last bit. Errors: a number without a finite decimal text, which no file can
+// contain.
 Result<std::string> write_network(const Fabric& fabric);
 
 }  // namespace rankine

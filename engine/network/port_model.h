@@ -1,21 +1,22 @@
-// The port model, once for all that tell time by it: the simulator, and the clocks on threads.
+// PortModel computes the times of a schedule's transfers by the port model, for the simulator and
+// for the clocks on threads.
 //
 //   dataflow  messages are taken in the order the schedule states them; each starts at the earliest
 //             time at which a send port of its sender and a receive port of its receiver are free
-//             and what it carries has arrived. No backfilling: a port that waits for data waits.
+//             and its data have arrived. No backfilling: a port that waits for data waits.
 //   rounds    a round starts when the last message of the round before has ended; within a round
-//             the ports take messages in the order stated. What the papers' formulas mean.
+//             the ports take messages in the order stated. The papers' formulas assume this.
 //
-// A message holds one port at either end from its start to its end; so does a multicast or ALU
-// transfer at all who touch it, at once. A transfer of a rank to itself is local: it takes no
-// ports, and no time but what adding up takes. What a transfer costs is the caller's to say
-// (round_prices.h).
+// A message holds one port at either end from its start to its end; a multicast or ALU transfer
+// holds a port at every rank that takes part, at once. A transfer of a rank to itself is local: it
+// takes no ports, and no time but that of additions. The caller passes the cost of a transfer
+// (prices.h).
 //
-// Where the switch permutes, all messages of a round are one operation of it, and each port is set
-// for that once: of the latencies of the messages that it carries in a round it pays the greatest,
-// once. So each end of a message pays for its own port what of the latency that port has not paid
-// in this round: the sender's from when the port is free and the data are there, the receiver's
-// from when its port is free. When both are set the rest of the cost passes.
+// If the switch permutes, all messages of a round are one operation of it, and each port is set
+// once for that operation: in a round, a port pays the greatest latency of its messages, once. So
+// each end of a message pays, for its port, the part of the latency that the port has not paid in
+// this round: the sender from the moment when its port is free and its data are there, the receiver
+// from the moment when its port is free. When both ports are set, the rest of the cost passes.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +36,8 @@
 
 namespace rankine {
 
-// From one to one: on a wire, unless it is local. Not so multicasts and sums in a switch.
+// From one rank to one rank: on a wire, unless it is local. Multicasts and sums in a switch are no
+// messages.
 inline bool is_message(const Transfer& t) { return t.from.size() == 1 && t.to.size() == 1; }
 inline bool is_local(const Transfer& t) { return is_message(t) && t.from.front() == t.to.front(); }
 
@@ -45,18 +47,19 @@ inline bool contains(const RankSet& set, Rank r) {
   return found;
 }
 
-// When the ports of each rank are free again, in one direction. A message takes the port that is
-// free first; of several such the one with the least number. So the ports that a rank has not used
-// yet are its last ones and alike, and only used ports are stored: time grows with the logarithm
-// of the used ports of a rank, and memory with their number, whatever the number of ports is.
+// The times at which the ports of each rank become free, in one direction. A message takes the port
+// that is free first; in a tie, the port with the least number. So the ports that a rank has not
+// used yet are its last ones and alike, and only used ports are stored: time grows with the
+// logarithm of the used ports of a rank, and memory with their number, whatever the number of ports
+// is.
 template <class Tick>
 class FreePorts {
  public:
-  // k ports for each rank; 0: any number of them.
+  // k ports for each rank; 0: unlimited.
   FreePorts(std::size_t ranks, std::size_t k)
       : k_(k), unused_(k == 0 ? 0 : ranks, 0), used_(k > 1 ? ranks : 0) {}
 
-  // All ports of a rank are free from then on; and those of all ranks.
+  // Makes all ports of one rank, or of all ranks, free at `when`.
   void reset(std::size_t rank, Tick when) {
     if (k_ == 0) return;
     unused_[rank] = when;
@@ -66,10 +69,11 @@ class FreePorts {
     std::fill(unused_.begin(), unused_.end(), when);
     for (std::vector<Used>& used : used_) used.clear();
   }
-  // A new round, in which no port has paid a latency yet.
+  // Begins a round, in which no port has paid a latency yet.
   void begin_round() { ++round_; }
 
-  // The number of the port that the next message takes; -1 without a limit. When it is free.
+  // The port that the next message takes (-1 if ports are unlimited), and the time at which it is
+  // free.
   int next(std::size_t rank) const {
     if (k_ <= 1) return static_cast<int>(k_) - 1;
     return takes_unused(rank) ? static_cast<int>(used_[rank].size()) : used_[rank].front().port;
@@ -95,7 +99,7 @@ class FreePorts {
     sink(used, {end, used.front().port});
   }
 
-  // Of `once`, what the next port has not paid in this round; and that it has.
+  // The part of `once` that the next port has not paid in this round; pay() records the payment.
   Tick unpaid(std::size_t rank, Tick once) const {
     if (k_ == 0 || paid_.empty()) return once;
     const auto port = static_cast<std::size_t>(next(rank));
@@ -126,7 +130,7 @@ class FreePorts {
     const std::vector<Used>& used = used_[rank];
     return used.empty() || (used.size() < k_ && unused_[rank] < used.front().free);
   }
-  // Puts `what` in the place of the least, and restores the heap.
+  // Replaces the least element by `what` and restores the heap.
   static void sink(std::vector<Used>& heap, const Used& what) {
     std::size_t at = 0;
     for (std::size_t child = 1; child < heap.size(); child = 2 * at + 1) {
@@ -139,14 +143,15 @@ class FreePorts {
   }
 
   std::size_t k_;
-  std::vector<Tick> unused_;             // by rank: when those are free; of one port, when it is
-  std::vector<std::vector<Used>> used_;  // by rank: a heap, the first to be free at the front
-  // By rank and port: the greatest latency paid in a round; empty: none was ever paid.
+  // by rank: the time at which unused ports are free; with one port, at which it is free
+  std::vector<Tick> unused_;
+  std::vector<std::vector<Used>> used_;  // by rank: a heap, the first port to be free at the front
+  // By rank and port: the greatest latency paid in a round; empty: no port has ever paid one.
   std::vector<std::vector<Paid>> paid_;
   int round_ = 1;
 };
 
-// Tick: 64 bits where all times fit, which is twice as fast, or 128. For one thread.
+// Tick: 64 bits if all times fit, which is twice as fast, or 128. For one thread.
 template <class Tick>
 class PortModel {
  public:
@@ -154,22 +159,23 @@ class PortModel {
   static constexpr Tick kLatest =
       sizeof(Tick) == 8 ? static_cast<Tick>(Tick{1} << 62) : static_cast<Tick>(Ticks{1} << 126);
 
-  // Of all ranks, which come to the schedule at their times of `starts`, or all at 0 where it is
-  // empty. Ports 0: any number of them, so that messages wait for data only; all start at 0 then.
+  // For all ranks, which begin the schedule at their times in `starts`, or at 0 if it is empty.
+  // Ports 0: unlimited, so that messages wait for data only; then all ranks start at 0.
   PortModel(const Schedule& schedule, const Goal& goal, int ports, Sync sync,
             std::span<const Tick> starts = {})
       : PortModel(schedule, goal, ports, sync, nullptr, 0, schedule.ranks, starts) {}
-  // Of one: a clock of its own, which hears of other ranks' times from them.
+  // For one rank: it learns the times of other ranks by ended().
   PortModel(const Schedule& schedule, const Goal& goal, int ports, Sync sync, Rank only,
             Tick start = 0)
       : PortModel(schedule, goal, ports, sync, nullptr, only, 1, std::span(&start, 1)) {}
-  // Of one that stands for all, where everyone does the same: it is asked for one rank's part only.
-  // All that a transfer of it stands for start at once, since they meet at no port; so after each
-  // all ranks are as far as this one. `all` must outlive it.
+  // For one rank that stands for all, if every rank does an equal part: the model takes one rank's
+  // part only. The transfers that one transfer stands for start at once, since they meet at no
+  // port; so after each, all ranks are as far as this one. `all` must outlive the model.
   PortModel(const Everyone& all, const Goal& goal, int ports, Sync sync)
       : PortModel(all.part(), goal, ports, sync, &all.rotation(), 0, 1, {}) {}
 
-  // By rounds: the one before ended then, of all ranks. Of a dataflow that makes no difference.
+  // In rounds, `before` is the time at which the round before ended, for all ranks. Dataflow
+  // ignores it.
   void begin_round(Tick before) {
     send_.begin_round();
     receive_.begin_round();
@@ -179,8 +185,8 @@ class PortModel {
     receive_.reset(before);
   }
 
-  // Takes a transfer with all who touch it: when it ends. `once`: of the cost of a message the
-  // latency, where the switch permutes; else 0.
+  // Takes a transfer for all ranks that take part and returns its end. `once` is the latency in the
+  // cost of a message if the switch permutes; otherwise 0.
   Tick take(const Transfer& t, Tick cost, Tick once = 0) {
     if (once != 0 && k_ != 0) return take_permuted(t, cost, once);
     if (is_message(t)) return take_message(t, t.from.front(), t.to.front(), cost);
@@ -196,16 +202,17 @@ class PortModel {
     return end;
   }
 
-  // The ports that the next transfer of those ranks will take, counted from 0; -1 without a limit.
+  // The ports that the next transfer of a rank will take, counted from 0; -1 if unlimited.
   int next_send_port(Rank r) const { return send_.next(index_of(r)); }
   int next_receive_port(Rank r) const { return receive_.next(index_of(r)); }
 
-  // Of `once`, what the port that the next message of that rank takes has not paid in this round.
+  // The part of `once` that the port of the rank's next message has not paid in this round.
   Tick unpaid_send(Rank r, Tick once) const { return send_.unpaid(index_of(r), once); }
   Tick unpaid_receive(Rank r, Tick once) const { return receive_.unpaid(index_of(r), once); }
 
-  // take() for those who know of one rank only: when it could do its part, its port set; and that
-  // the transfer ended then. From the latest of ready() it takes cost - once.
+  // take() in two parts, for callers that know one rank only. ready(): the time at which the rank
+  // could do its part, its port set. ended(): records the end of the transfer. The transfer takes
+  // cost - once from the latest ready() of its ranks.
   Tick ready(const Transfer& t, Rank r, Tick once = 0) const {
     return able(t, r) + (once == 0             ? 0
                          : contains(t.from, r) ? unpaid_send(r, once)
@@ -227,10 +234,11 @@ class PortModel {
     round_end_ = std::max(round_end_, end);
   }
 
-  // A round reads what was there when it began, so its arrivals count from the next one on.
+  // Ends a round. A round reads the data from before it began, so its arrivals count from the next
+  // round on.
   void end_round() {
-    // What a copy replaces must be gone before anything in its place counts: where a rank hears
-    // once in a round both are one change.
+    // A copy must remove the old arrival before any new one counts; if a rank receives once in the
+    // round, one change does both.
     const auto alone = [this](const Arrival& a) { return heard_[a.rank] == 1; };
     for_each_arrival([&](const Arrival& a) { return a.replaces && !alone(a); },
                      [](const Arrival&, Tick& ready) { ready = 0; });
@@ -243,19 +251,18 @@ class PortModel {
     end_ = std::max(end_, round_end_);
   }
 
-  // When the last message of the round ended that was ended last; and the last one of all, or the
-  // last rank started.
+  // The end of the last message of the last round ended; and the end of all messages, at least the
+  // latest start of a rank.
   Tick round_end() const { return round_end_; }
   Tick end() const { return end_; }
-  // What following the data takes: values of cells, and of stretches of them, that were read or
-  // changed so far; how often stretches were looked for; and bytes of all that is noted at this
-  // moment.
+  // The work of following the data: values of cells and stretches read or changed, searches for
+  // stretches, and the bytes of all notes now.
   std::uint64_t values() const { return values_; }
   std::uint64_t searches() const { return searches_; }
   std::size_t bytes() const {
     return (ready_ ? ready_->held() * sizeof(Tick) : 0) + arrivals_.size() * sizeof(Arrival);
   }
-  // Times left the type: none of them means anything.
+  // True if a time exceeded the type: then no time is valid.
   bool overflowed() const { return overflow_; }
 
  private:
@@ -264,11 +271,11 @@ class PortModel {
     int plane;
     Run blocks;
     Tick time;
-    bool replaces;  // a copy: what was there before does not matter
+    bool replaces;  // a copy: earlier arrivals in the cell no longer matter
   };
 
-  // What a rank brings is there when it starts, and its ports are free then: nothing of it moves
-  // before, and the ports alone say so.
+  // A rank's own data are there at its start time, and its ports become free then. No data leave
+  // before, so the ports alone express the start.
   PortModel(const Schedule& schedule, const Goal& goal, int ports, Sync sync,
             const Rotation* rotation, Rank first, int count, std::span<const Tick> starts)
       : sync_(sync),
@@ -295,7 +302,7 @@ class PortModel {
     return kLatest;
   }
 
-  // When a rank could do its part, its port set.
+  // The time at which a rank could do its part; the time to set its port is not included.
   Tick able(const Transfer& t, Rank r) const {
     Tick when = begin_;
     const bool local = is_local(t);
@@ -310,7 +317,7 @@ class PortModel {
   std::size_t index_of(Rank r) const {
     return rotation_ != nullptr ? 0 : static_cast<std::size_t>(r - first_);
   }
-  // visit(Run) for the blocks of a list as a rank's own cells number them.
+  // visit(Run) for the blocks of a list in the numbering of the rank's own cells.
   template <class Visit>
   void for_each_run(const IndexList& list, Rank r, const Visit& visit) const {
     if (rotation_ == nullptr) [[likely]] {
@@ -333,7 +340,7 @@ class PortModel {
     return end;
   }
 
-  // The same of most transfers, faster.
+  // A faster take() for messages, which are most transfers.
   Tick take_message(const Transfer& t, Rank from, Rank to, Tick cost) {
     Tick end = data_ready(t, from);
     if (from != to && k_ != 0) {
@@ -348,7 +355,7 @@ class PortModel {
     return end;
   }
 
-  // In rounds everything of the rounds before is there.
+  // In rounds, all data of the rounds before are there.
   Tick data_ready(const Transfer& t, Rank r) const {
     if (by_rounds()) return begin_;
     Tick ready = 0;
@@ -369,7 +376,7 @@ class PortModel {
       arrivals_.push_back({index_of(to), t.where.plane, run, end, t.act == Act::copy});
     });
   }
-  // Of those that are wanted(arrival).
+  // Visits the arrivals for which wanted(arrival) is true.
   template <class Wanted, class Visit>
   void for_each_arrival(const Wanted& wanted, const Visit& visit) {
     constexpr std::size_t kAhead = 16;
@@ -389,14 +396,14 @@ class PortModel {
   }
 
   const Sync sync_;
-  const Rotation* const rotation_;  // where one rank stands for all
-  const Rank first_;                // of those that it knows of
+  const Rotation* const rotation_;  // set if one rank stands for all
+  const Rank first_;                // the first rank that the model knows
   const std::size_t k_;
   FreePorts<Tick> send_, receive_;
-  // When what lies in a cell arrived; 0 where it was there from the start. Dataflow only.
+  // The arrival time of each cell's data; 0 if there from the start. Dataflow only.
   std::optional<CellTable<Tick>> ready_;
-  std::vector<Arrival> arrivals_;  // of the round at hand
-  std::vector<int> heard_;         // by rank: transfers that they belong to
+  std::vector<Arrival> arrivals_;  // in this round
+  std::vector<int> heard_;         // by rank: transfers that its arrivals belong to
   mutable std::uint64_t values_ = 0, searches_ = 0;
   Tick begin_ = 0, round_end_ = 0, end_ = 0;
   bool overflow_ = false;

@@ -34,7 +34,7 @@ void take_levels(const Algorithm& algorithm, const std::vector<int>& levels, Par
 
 namespace {
 
-// One phase for schedules that name none.
+// One phase for schedules without named phases.
 std::vector<Phase> phases_of(const Schedule& schedule) {
   return schedule.phases.empty() ? std::vector<Phase>{{"", schedule.rounds}} : schedule.phases;
 }
@@ -44,7 +44,7 @@ struct Message {
   std::int64_t weight = 0;
 };
 
-// Nothing where a price leaves 128 bits.
+// nullopt if a price exceeds 128 bits.
 std::optional<Message> costliest(const Schedule& schedule, const Pricing& pricing,
                                  RoundPrices& prices, int first_round, int rounds) {
   Message most;
@@ -68,7 +68,7 @@ std::optional<Message> costliest(const Schedule& schedule, const Pricing& pricin
   return most;
 }
 
-// Whether the algorithm has segments; `params` are left with one. Errors: what it refuses.
+// True if the algorithm has segments; sets params.segments to 1. Returns the algorithm's errors.
 Result<bool> is_pipelined(const Algorithm& algorithm, Params& params) {
   params.segments = 1;
   if (const auto refusal = algorithm.refusal(params)) return invalid_argument(*refusal);
@@ -141,7 +141,7 @@ Result<int> best_segments(const Algorithm& algorithm, Params params, const Fabri
   const auto pipelined = is_pipelined(algorithm, params);
   if (!pipelined.ok()) return pipelined.status();
   if (!*pipelined) return 1;
-  // More segments than bytes help nobody.
+  // More segments than bytes are never faster.
   const auto most = static_cast<int>(std::min<std::uint64_t>(
       std::max<std::uint64_t>(1, bytes),
       static_cast<std::uint64_t>(std::clamp(kMostMessages / params.ranks, 256, kMostSegments))));
@@ -161,7 +161,8 @@ Result<int> best_segments(const Algorithm& algorithm, Params params, const Fabri
     if (!result.ok()) failure = result.status();
     return known[segments] = result.ok() ? result->seconds : kNever;
   };
-  // The optimum goes through the messages of one segment too, and asks nobody whether it may.
+  // Simulate one segment first: pipeline_optimum() visits its messages too, and never calls
+  // may_take.
   if (options.may_take) time(1);
   if (!failure.ok()) return failure;
   const auto begin = pipeline_optimum(algorithm, params, fabric, bytes);
@@ -182,7 +183,7 @@ Result<int> best_segments(const Algorithm& algorithm, Params params, const Fabri
     go([step](int p) { return p - step; });
     go([step](int p) { return p + step; });
   }
-  // Where ports are few, times rise and fall by turns from one number to the next.
+  // If ports are few, times alternately rise and fall from one number to the next.
   for (bool moved = true; moved && failure.ok();) {
     moved = false;
     for (int p = best + kFew, last = best - kFew; p >= last; --p) {
@@ -213,7 +214,7 @@ Status simulate_into(Candidate& candidate, std::uint64_t bytes, const Fabric& fa
   return {};
 }
 
-// Those that differ from the cheapest by no more than a byte a round.
+// Puts candidates within a byte a round of the cheapest in catalogue order.
 void put_equals_in_order(std::vector<Candidate>& candidates, const Fabric& fabric) {
   if (candidates.empty() || !candidates.front().ok()) return;
   const double byte = std::max(fabric.link.per_byte().to_double(),
@@ -227,8 +228,8 @@ void put_equals_in_order(std::vector<Candidate>& candidates, const Fabric& fabri
             [](const Candidate& a, const Candidate& b) { return a.algorithm < b.algorithm; });
 }
 
-// With the best number of segments, where `params` leave it open; `wired` and they as wire() left
-// them.
+// Makes a candidate, with the best number of segments if `params` leaves it open; `wired` and
+// `params` come from wire().
 Result<Candidate> with_best_segments(const Algorithm& algorithm, Params params, std::uint64_t bytes,
                                      const Fabric& wired, const SimulateOptions& options,
                                      const std::function<Status()>& may_go_on) {

@@ -59,7 +59,7 @@ Result<Pricing> Pricing::make(const Fabric& fabric, const Goal& goal, std::uint6
                             std::to_string(kMostBytes));
   }
   const auto per_m = static_cast<std::uint64_t>(blocks_per_m(goal));
-  // Ideal: M / B is `share` / `parts` in lowest terms, and 1 / `parts` of a byte weighs one.
+  // Ideal: M / B is `share` / `parts` in lowest terms, and 1 / `parts` of a byte has weight 1.
   const std::uint64_t common = std::gcd(bytes, per_m);
   const std::uint64_t share = common == 0 ? 0 : bytes / common;
   const std::uint64_t parts = common == 0 ? 1 : per_m / common;
@@ -115,7 +115,7 @@ Status Pricing::settle(const Fabric& fabric) {
     const Rational weight(1, weight_per_byte_);
     const bool shared = fabric.wiring.shares_links();
     const Rational own_hop = shared ? Rational(0) : fabric.alpha_hop;
-    std::vector<Link> links;  // with what a unit of weight takes
+    std::vector<Link> links;  // beta is the time of a unit of weight
     for (int kind = 0; kind < fabric.link_kinds(); ++kind) {
       const Link link = fabric.link_of_kind(kind);
       links.push_back({link.latency() + own_hop, link.per_byte() * weight});

@@ -1,7 +1,9 @@
-// Exact time: integers in a unit in which every alpha and every byte is a whole number.
+// Pricing and RoundPrices say what transfers cost, exactly: times are integers (Ticks) in a unit in
+// which every alpha and the time of every byte are whole. Congestion counts the load of shared
+// links.
 //
-// A unit is chosen per question (fabric, size, blocks), so that no rounding ever happens; the last
-// step turns ticks into seconds once. 128 bits hold hours at the finest units in use.
+// The unit is chosen per question (fabric, size, blocks), so that no rounding ever happens; the
+// last step turns ticks into seconds once. 128 bits hold hours at the finest units in use.
 #pragma once
 
 #include <algorithm>
@@ -23,29 +25,29 @@
 
 namespace rankine {
 
-// Whether these are the bytes of a collective's natural blocks (collective.h): the error says how
-// many there are, or which is too large.
+// Checks the sizes in bytes of a collective's natural blocks (collective.h): their number, and the
+// greatest allowed size. The error names the wrong one.
 Status check_counts(Collective collective, int ranks, std::span<const std::uint64_t> counts);
 
-// What a message costs, in ticks: alpha of its link, plus the weight of its blocks times the link's
+// The cost of a message in ticks: alpha of its link, plus the weight of its blocks times the link's
 // beta per unit of weight.
 class Pricing {
  public:
-  // No message costs more, so that one can be added to any time up to this without overflow.
+  // The greatest cost of a message: it can be added to any time up to kMost without overflow.
   static constexpr Ticks kMost = Ticks{1} << 125;
 
-  // `bytes` is M (blocks_per_m() of the goal's blocks make it up). Blocks get whole bytes, the
-  // first M mod B one more; with `ideal` every block is exactly M / B. Errors: more than 2^52
-  // bytes, and times whose common unit or whose greatest message leave 128 bits.
+  // `bytes` is M, the size of blocks_per_m() blocks together. Blocks get whole bytes, the first M
+  // mod B one more; with `ideal` every block is exactly M / B. Errors: more than 2^52 bytes, and a
+  // common unit or a greatest message beyond 128 bits.
   static Result<Pricing> make(const Fabric& fabric, const Goal& goal, std::uint64_t bytes,
                               bool ideal);
 
-  // The same of natural blocks of so many bytes each (collective.h), in order: each of their S
-  // parts gets whole bytes, the first ones one more. Errors: also check_counts().
+  // As make(), for natural blocks (collective.h) with the given sizes in bytes, in order: each of
+  // the S parts of a block gets whole bytes, the first ones one more. Errors: also check_counts().
   static Result<Pricing> of_counts(const Fabric& fabric, const Goal& goal,
                                    std::span<const std::uint64_t> counts);
 
-  // Of blocks of so many bytes each, in order.
+  // As make(), for blocks with the given sizes in bytes, in order.
   static Result<Pricing> of_blocks(const Fabric& fabric, std::span<const std::uint64_t> bytes);
 
   // The weight of a set of blocks; bytes times weight_per_byte().
@@ -59,25 +61,25 @@ class Pricing {
     }
     return total;
   }
-  // Whether all blocks weigh the same.
+  // True if all blocks have equal weight.
   bool blocks_alike() const;
   std::int64_t weight_per_byte() const { return weight_per_byte_; }
 
-  // In ticks; the betas per unit of weight. Where messages share links, betas are even, so that
-  // half a message has a price. Where they do not, every one crosses one link, whose hop the alphas
-  // have.
+  // Rates in ticks; betas are per unit of weight. If messages share links, betas are even, so that
+  // half a message has a price. Otherwise every message crosses one link, and the alphas include
+  // its hop.
   struct LinkRates {
     Ticks alpha = 0, beta = 0;
   };
   struct Rates {
-    std::vector<LinkRates> links;  // by Fabric's kinds of links
+    std::vector<LinkRates> links;  // by kind of link of the Fabric
     Ticks switch_alpha = 0, hop = 0, gamma = 0;
   };
   const Rates& rates() const { return rates_; }
-  // No transfer of this goal's blocks costs more where messages share no links.
+  // The greatest cost of a transfer of this goal's blocks if messages share no links.
   Ticks most() const { return most_; }
 
-  // Of links that messages do not share; RoundPrices has the others.
+  // The cost of a message over a private link; RoundPrices has the cost over shared links.
   Ticks message(const Fabric& fabric, Rank from, Rank to, std::int64_t weight) const {
     const LinkRates& rates = link(fabric, from, to);
     return rates.alpha + rates.beta * weight;
@@ -89,8 +91,8 @@ class Pricing {
   Ticks through_switch(std::int64_t weight) const {
     return rates_.switch_alpha * 2 + rates_.links.front().beta * weight;
   }
-  // What it takes a receiver to add what a transfer brings, or a rank to add blocks of its own. A
-  // switch adds up on the way.
+  // The time in which a receiver adds the data of a transfer, or a rank adds blocks locally. A
+  // switch adds without extra time.
   Ticks adding(const Transfer& t, std::int64_t weight) const {
     return t.act == Act::reduce && t.from.size() == 1 ? rates_.gamma * weight : 0;
   }
@@ -102,7 +104,7 @@ class Pricing {
 
  private:
   std::int64_t weight_of_strided(const Run& run) const;
-  // The unit and the rates, once the weights are there.
+  // Sets the unit and the rates; needs the weights.
   Status settle(const Fabric& fabric);
 
   std::vector<std::int64_t> upto_;  // weight of the blocks before each block
@@ -115,31 +117,32 @@ class Pricing {
 // How much the messages of one round load the links that they share.
 //
 // Weights are those of Pricing. Loads are in half weights, because half of a message may go each
-// way round a ring: a message of weight w that has a link for itself loads it with 2 w.
+// way round a ring: a message of weight w on a private link loads it with 2 w.
 //
 // Messages that wait for each other at a port do not meet on a link. So a leaf's link to a spine,
-// which all ranks of the leaf share, has at once no more than the largest messages over it of each
-// sender, as many as it has ports, and no more than those of each receiver. A rank that has several
-// messages over it on one port then pays for the whole link once, not once per message. On a grid
-// ports are wires, and a message meets all of its round: Eq. (1) as it is stated.
+// which all ranks of the leaf share, carries at once at most the largest messages of each sender,
+// as many as it has ports, and at most those of each receiver. A rank that sends several messages
+// over that link through one port then pays for the whole link once, not once per message. On a
+// grid ports are wires, and a message meets all other messages of its round: Eq. (1) as stated.
 
 struct RoundTraffic {
   Int128 load = 0;           // half weights that the busiest link carries
   std::int64_t largest = 0;  // weight of the largest message
   int hops = 0;              // links that the longest route crosses
 
-  // Equally large messages on the busiest link: c_k of Trivance's Eq. (1). 0 without messages.
+  // The number of equally large messages on the busiest link: c_k of Trivance's Eq. (1). 0 without
+  // messages.
   double congestion() const { return largest == 0 ? 0 : nearest_double(load, Int128{largest} * 2); }
 };
 
-// Collects the messages of a round, then says how busy their links are. Each message costs as many
-// additions as it crosses links. For one thread.
+// Collects the messages of a round, then returns the loads of their links. The time per message is
+// one addition per link crossed. For one thread.
 class Congestion {
  public:
-  // Of all messages; or of one rank's, which stands for all round the rings of a torus
-  // (everyone.h): what it sends along one link it sends along each, one link further on as each
-  // rank, so all of a way carry the same.
-  // `ports` of every rank, each way; 0: as many as anybody wants.
+  // With `one_for_all`, the messages added are those of one rank, which stands for all ranks round
+  // the rings of a torus (everyone.h): the rank's load on one link appears on every link of that
+  // direction, shifted by rank, so all links of a direction carry equal load. `ports` is the number
+  // per rank and direction; 0: unlimited.
   explicit Congestion(Routes routes, bool one_for_all = false, int ports = 0)
       : routes_(std::move(routes)),
         ports_(routes_.has_leaves() ? static_cast<std::size_t>(ports) : 0),
@@ -148,14 +151,15 @@ class Congestion {
 
   const Routes& routes() const { return routes_; }
 
-  // A new round, without messages.
+  // Begins a new round, without messages.
   void clear() {
     std::fill(loads_.begin(), loads_.end(), 0);
     traffic_ = {};
     crossings_.clear();
   }
 
-  // A message of the round. What a rank sends to itself crosses nothing and counts nowhere.
+  // Adds a message of the round. A message from a rank to itself crosses no link and is not
+  // counted.
   void add(Rank from, Rank to, std::int64_t weight) {
     if (from == to) return;
     bool shares = false;
@@ -171,7 +175,7 @@ class Congestion {
     traffic_.hops = std::max(traffic_.hops, routes_.hops(from, to));
   }
 
-  // All messages of the round have been added: what waits at ports meets no more.
+  // Call after the last message of the round: removes the loads of messages that wait at ports.
   void settle() {
     if (ports_ == 0) return;
     const std::vector<Int128> of_senders = at_once(&Crossing::from);
@@ -181,8 +185,8 @@ class Congestion {
     }
   }
 
-  // visit(int link, Int128 load) for every shared link of a message that was added; where it shares
-  // none, once with its own, which is -1.
+  // Calls visit(int link, Int128 load) for every shared link of a message that was added; a message
+  // without shared links is visited once with link -1 and its own load.
   template <class Visit>
   void for_each_load(Rank from, Rank to, std::int64_t weight, const Visit& visit) const {
     bool shares = false;
@@ -192,18 +196,19 @@ class Congestion {
     });
     if (!shares) visit(-1, Int128{weight} * 2);
   }
-  // The load of the busiest of them.
+  // The load of the busiest of these links.
   Int128 busiest(Rank from, Rank to, std::int64_t weight) const {
     Int128 most = 0;
     for_each_load(from, to, weight, [&](int, Int128 load) { most = std::max(most, load); });
     return most;
   }
 
-  // Of all that was added, whatever waits for what.
+  // The traffic of all messages added, regardless of waits at ports.
   const RoundTraffic& traffic() const { return traffic_; }
 
  private:
-  // Long ways have many links, and dividing takes longer than all else of one.
+  // Avoids the division in most calls: long routes have many links, and the division would take
+  // most of the time per link.
   std::size_t counted(int link) const {
     return static_cast<std::size_t>(link < counted_ ? link : link % counted_);
   }
@@ -214,14 +219,14 @@ class Congestion {
     std::int64_t weight;
   };
 
-  // By link: the sum, over the ranks at that end of its messages, of as many of the largest as a
-  // rank has ports.
+  // By link: for each rank at end `end` of the link's messages, the sum of its largest messages, as
+  // many as a rank has ports; added over these ranks.
   std::vector<Int128> at_once(Rank Crossing::*end) {
     std::sort(crossings_.begin(), crossings_.end(), [end](const Crossing& a, const Crossing& b) {
       return std::tuple(a.link, a.*end, b.weight) < std::tuple(b.link, b.*end, a.weight);
     });
     std::vector<Int128> loads(loads_.size(), 0);
-    std::size_t before = 0;  // of the same rank over the same link
+    std::size_t before = 0;  // earlier messages of that rank over that link
     for (std::size_t i = 0; i < crossings_.size(); ++i) {
       const Crossing& c = crossings_[i];
       const bool same =
@@ -233,45 +238,47 @@ class Congestion {
   }
 
   Routes routes_;
-  std::size_t ports_;          // 0: they do not matter
-  int counted_;                // links, or the ways of a torus, two per dimension: links are
-                               // numbered rank by rank
-  std::vector<Int128> loads_;  // by link or way
+  std::size_t ports_;          // 0: ports do not matter
+  // links, or the directions of a torus (two per dimension): links are numbered rank by rank
+  int counted_;
+  std::vector<Int128> loads_;  // by link or direction
   RoundTraffic traffic_;
-  std::vector<Crossing> crossings_;  // of the round, where ports matter
+  std::vector<Crossing> crossings_;  // crossings in this round, if ports matter
 };
 
-// What messages cost on a network where those of one round share links: Pricing and Congestion
-// together. One definition for the simulator, the clocks on threads and the choice of segments; on
-// a network whose messages share nothing it is Pricing::message().
 
-// For one thread. `fabric` (as wired_for() gives it) and `pricing` (of the same fabric) must
-// outlive it.
+// RoundPrices is the cost of messages on a network with shared links: Pricing and Congestion
+// together. The simulator, the clocks on threads and the choice of segments all use it; without
+// shared links it equals Pricing::message().
+//
+// For one thread. `fabric` (returned by wired_for()) and `pricing` (of that fabric) must outlive
+// it.
 class RoundPrices {
  public:
-  // `one_for_all`: the rounds are one rank's part, turned round the rings of the fabric where these
-  // share links. Errors: those of Routes::make().
+  // `one_for_all`: the rounds contain one rank's part, which is rotated round the rings of a fabric
+  // with shared links. Errors: those of Routes::make().
   static Result<RoundPrices> make(const Fabric& fabric, const Pricing& pricing, int ranks,
                                   bool one_for_all = false);
 
-  // To be called before anything else about round k of a schedule: collects its messages. Nothing
-  // to do where they share no links. `crosses` is told how many links each message crosses, before
-  // they are gone through; what it throws leaves the round half begun, for nobody to ask about.
+  // Collects the messages of round k of a schedule; call it before the other members. Does nothing
+  // without shared links. Calls `crosses` with each message's number of links before visiting them;
+  // if `crosses` throws, the round is incomplete and the prices must not be used.
   void begin_round(const Schedule& schedule, int k,
                    const std::function<void(int links)>& crosses = {});
 
-  // Of the round begun, from a rank to another one: alpha and hops, whatever the size; and all of
-  // it, of a message that belongs to the round. Nothing where that is more than Pricing::kMost.
+  // For a message of the round, between two different ranks: alpha and hops, independent of the
+  // size; and the whole cost, nullopt if it is more than Pricing::kMost.
   Ticks latency(Rank from, Rank to) const;
   std::optional<Ticks> message(Rank from, Rank to, std::int64_t weight) const;
-  // What any transfer of it costs, of so much weight: a local one what it adds up.
+  // The cost of any transfer of the round with the given weight; a local one costs the time of its
+  // additions.
   std::optional<Ticks> price(const Transfer& t, std::int64_t weight) const;
-  // What of that a port pays once a round, of all its messages the greatest: the latency, where the
-  // switch permutes and the transfer is a message. Else 0.
+  // The part of the cost that a port pays once a round, for the greatest of its messages: the
+  // latency if the switch permutes and the transfer is a message. Otherwise 0.
   Ticks once(const Transfer& t) const;
 
   bool shares_links() const { return fabric_->wiring.shares_links(); }
-  // Of the round begun; empty where messages share no links.
+  // The traffic of the current round; empty without shared links.
   const RoundTraffic& traffic() const { return congestion_.traffic(); }
 
  private:
@@ -280,17 +287,17 @@ class RoundPrices {
   const Fabric* fabric_;
   const Pricing* pricing_;
   Congestion congestion_;
-  // Of shared links that are odd: seconds per byte by link, in ticks as Pricing has them; 0: as
-  // others. Empty where there is none.
+  // The beta of odd shared links, by link, in ticks per unit of weight as in Pricing; 0: an
+  // ordinary link. Empty without odd links.
   std::vector<Ticks> odd_beta_;
 };
 
-// What is wrong where message() gives nothing.
+// The error for a message() without a value.
 Status beyond_128_bits();
 
-// Whether a network can do what a transfer asks for.
+// Checks that a network has the ability that a transfer needs: one -> many needs multicast, many ->
+// one an ALU. The error names the missing one.
 
-// One -> many needs multicast, many -> one an ALU; the error says which is missing.
 Status check_ability(const Transfer& transfer, const Fabric& fabric);
 
 }  // namespace rankine

@@ -24,8 +24,8 @@ Status too_many_bytes(const Schedule& schedule, std::uint64_t bytes, std::uint64
               " are allowed: ask for fewer ranks, or for more memory"};
 }
 
-// Counts the steps of a simulation, and asks now and then whether it may go on. A schedule cannot
-// be stopped in the middle of a round but by an exception.
+// Counts the steps of a simulation, and calls may_take from time to time. A refusal is thrown as an
+// exception, because for_each_transfer() cannot stop in the middle of a round.
 class Steps {
  public:
   struct Refused {
@@ -39,7 +39,7 @@ class Steps {
     if (taken_ >= ask_at_) [[unlikely]]
       ask();
   }
-  // What is known to come is asked for before anything is done.
+  // Announces steps that are known to follow, before any work.
   void expect(std::uint64_t steps) {
     if (!may_take_) return;
     if (Status status = may_take_(taken_ + steps); !status.ok()) throw Refused{std::move(status)};
@@ -52,7 +52,8 @@ class Steps {
     const auto beyond = static_cast<std::uint64_t>(std::max(0, t.what.list.runs() - 2));
     take(steps::kOfTransfer + steps::kOfRun * beyond);
   }
-  // Of a port model: how far its counters have grown, and its bytes() beyond the most so far.
+  // Takes steps for a port model: the growth of its counters, and its bytes() beyond the greatest
+  // so far.
   template <class Tick>
   void take(const PortModel<Tick>& model) {
     const std::uint64_t values = model.values(), searches = model.searches();
@@ -83,7 +84,7 @@ class Steps {
   const std::uint64_t limit_;
   const Schedule& schedule_;
   std::uint64_t taken_ = 0, ask_at_ = kBetween;
-  std::uint64_t values_ = 0, searches_ = 0, most_bytes_ = 0;  // of the port model
+  std::uint64_t values_ = 0, searches_ = 0, most_bytes_ = 0;  // last read from the port model
 };
 
 Status too_many_transfers(int ranks, std::uint64_t most) {
@@ -103,7 +104,7 @@ class Simulator {
  public:
   static constexpr Tick kLatest = PortModel<Tick>::kLatest;
 
-  // `one`: the part that stands for all of the schedule; nullptr: it does not.
+  // `one`: the part that stands for the whole schedule; nullptr: simulate all ranks.
   Simulator(const Schedule& schedule, const Everyone* one, const Goal& goal, const Fabric& fabric,
             const Pricing& pricing, RoundPrices& prices, const SimulateOptions& options)
       : schedule_(one != nullptr ? one->part() : schedule),
@@ -133,7 +134,8 @@ class Simulator {
     }
   }
 
-  // False: times left the type. What the network cannot do is in status().
+  // Returns false if times exceeded the type. An ability that the network lacks is an error in
+  // status().
   bool run() {
     const std::uint64_t of_rounds = steps::kOfRank * now_.size();
     steps_.take(steps::kOfNote * meetings_.ranks());
@@ -168,7 +170,7 @@ class Simulator {
   // One rank in the current round.
   struct Now {
     int sends = 0, receives = 0;
-    Tick end = 0;  // of its last message so far
+    Tick end = 0;  // the end of its last message so far
   };
 
   static PortModel<Tick> model_of(const Schedule& schedule, const Everyone* one, const Goal& goal,
@@ -178,7 +180,7 @@ class Simulator {
   }
   std::size_t index_of(Rank r) const { return one_ != nullptr ? 0 : static_cast<std::size_t>(r); }
   Now& now(Rank r) { return now_[index_of(r)]; }
-  // What the one has, everybody has.
+  // Copies the results of the one rank to all ranks.
   void give_to_all() {
     const auto ranks = static_cast<std::size_t>(schedule_.ranks);
     result_.messages *= ranks;
@@ -203,7 +205,7 @@ class Simulator {
       const Tick price = cost(t, from, to, weight);
       const Tick end = take(t, weight, price);
       if (from != to) count(t, weight, from, to);
-      if (from == to) count_reduced(t, to, weight);  // what was pushed here before
+      if (from == to) count_reduced(t, to, weight);  // adds data pushed here before
       if (from != to || price > 0) {
         now(from).end = std::max(now(from).end, end);
         now(to).end = std::max(now(to).end, end);
@@ -228,7 +230,7 @@ class Simulator {
     ++result_.messages;
   }
 
-  // Ports are known before they are taken, times after.
+  // Traces ports before the transfer takes them, and times afterwards.
   Tick take(const Transfer& t, std::int64_t weight, Tick price) {
     const Tick once = fabric_.permute ? static_cast<Tick>(prices_.once(t)) : 0;
     if (!traces_ || is_local(t)) return model_.take(t, price, once);
@@ -255,7 +257,7 @@ class Simulator {
     return end;
   }
 
-  // RoundPrices' price; of links that messages do not share, faster.
+  // The price of RoundPrices; faster for links that messages do not share.
   Tick cost(const Transfer& t, Rank from, Rank to, std::int64_t weight) {
     if (shared_) return any_cost(t, weight);
     Tick price = 0;
@@ -305,8 +307,8 @@ class Simulator {
     }
   }
 
-  const Schedule& schedule_;   // what is gone through: all of it, or the part
-  const Everyone* const one_;  // whose part it is
+  const Schedule& schedule_;   // the simulated schedule: the whole, or one rank's part
+  const Everyone* const one_;  // set if schedule_ is its part
   const Fabric& fabric_;
   const Pricing& pricing_;
   RoundPrices& prices_;
@@ -314,22 +316,22 @@ class Simulator {
   const std::uint64_t most_transfers_;
   std::uint64_t gone_through_ = 0;
   Steps steps_;
-  int round_ = 0, transfer_ = -1;  // at hand
+  int round_ = 0, transfer_ = -1;  // the current ones
   struct Link {
     Tick alpha, beta;
   };
-  std::vector<Link> links_;  // by Fabric's kinds
+  std::vector<Link> links_;  // by kind of link of the Fabric
   const Tick gamma_;
   const std::vector<Tick> starts_;
   PortModel<Tick> model_;
   std::vector<Now> now_;
   Meetings meetings_;
-  bool overflow_ = false;  // a price did
+  bool overflow_ = false;  // a price exceeded kLatest
   Status status_;
   Simulation result_;
 };
 
-// The same where one rank's part stands for all and blocks are of two sizes: times and weights are
+// A Simulator for one rank that stands for all, with blocks of two sizes: times and weights are
 // functions of the rank. All links are alike, and messages share none.
 template <class Tick>
 class TurnedSimulator {
@@ -352,7 +354,7 @@ class TurnedSimulator {
         received_(ends_),
         reduced_(ends_) {}
 
-  // False: times left the type.
+  // Returns false if times exceeded the type.
   bool run() {
     steps_.take(steps::kOfNote * meetings_.ranks());
     steps_.expect(steps::kOfRank * static_cast<std::uint64_t>(part_.rounds));
@@ -432,12 +434,13 @@ class TurnedSimulator {
   TurnedModel<Tick> model_;
   Meetings meetings_;
   Times ends_, sent_, received_, reduced_;
-  int sends_ = 0, receives_ = 0;  // of a rank in the round at hand
+  int sends_ = 0, receives_ = 0;  // by the one rank in the current round
   Status status_;
   Simulation result_;
 };
 
-// One rank's part that stands for all; with sizes where blocks are of two. No part: there is none.
+// One rank's part that stands for all, with sizes if blocks are of two sizes. nullptr: no such
+// part.
 struct Representative {
   const Everyone* one = nullptr;
   std::optional<TwoSizes> sizes{};
@@ -450,7 +453,7 @@ std::optional<Result<Simulation>> outcome(Sim& simulator) {
   return Result<Simulation>(std::move(simulator.result()));
 }
 
-// Nothing where the times do not fit into Tick.
+// nullopt if the times do not fit into Tick.
 template <class Tick>
 std::optional<Result<Simulation>> simulate_in(const Schedule& schedule, const Representative& by,
                                               const Goal& goal, const Fabric& fabric,
@@ -469,15 +472,15 @@ std::optional<Result<Simulation>> simulate_in(const Schedule& schedule, const Re
   return outcome(simulator);
 }
 
-// Whether turning ranks turns the network with them.
+// True if rotating the ranks maps the network to itself.
 bool same_round(const Wiring& wiring, const Rotation& rotation) {
   if (!wiring.shares_links()) return true;
   if (wiring.kind == WiringKind::torus) return wiring.dims == rotation.dims();
   return wiring.kind == WiringKind::ring && rotation.dims().size() == 1;
 }
 
-// Everyone does the same, and the network makes no difference between them: then one rank's part
-// says all there is to say but when each message was on its way.
+// If every rank does an equal part and the network treats ranks alike, one rank's part gives every
+// result except the trace.
 Representative one_for_all(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
                            const Pricing& pricing, const SimulateOptions& options) {
   const bool unlike_ranks = fabric.two_level() || !fabric.odd.empty() || !fabric.places.empty() ||
@@ -492,9 +495,9 @@ Representative one_for_all(const Schedule& schedule, const Goal& goal, const Fab
   return {one, sizes};
 }
 
-// What a dataflow's notes come to, of what each rank hears: the arrivals of a round, and values of
-// cells, of which a rank has one for each stretch that arrived, or for each place where those are
-// many. Notes of few cells are a table that grows with what is touched, and are no concern.
+// Estimates the bytes of a dataflow's notes from the blocks that each rank receives: the arrivals
+// of a round, and the values of cells: one for each stretch that arrived, or one for each place if
+// these are fewer. Small tables grow with the cells touched and need no estimate.
 class NotesEstimate {
  public:
   explicit NotesEstimate(const Schedule& schedule)
@@ -517,7 +520,7 @@ class NotesEstimate {
     most_arrivals_ = std::max(most_arrivals_, arrivals_);
     arrivals_ = 0;
   }
-  // Of those ranks, or of so many like the one.
+  // For these ranks, or for `like_it` ranks like the one.
   std::uint64_t bytes(std::uint64_t like_it = 1) const {
     constexpr std::uint64_t kArrival = 48, kStretch = 16, kValue = 8;
     std::uint64_t sum = kArrival * most_arrivals_;
@@ -540,7 +543,7 @@ Status check_bytes(const Schedule& schedule, std::uint64_t bytes, const Simulate
   return too_many_bytes(schedule, bytes, options.most_bytes);
 }
 
-// That what must be gone through message by message ends some time, where that is known before.
+// Checks limits that are known in advance: places, transfers, steps and bytes of notes.
 Status check_messages(const Schedule& schedule, const Goal& goal, const Representative& by,
                       const SimulateOptions& options) {
   const std::int64_t places = std::int64_t{schedule.blocks} * schedule.planes;
@@ -551,7 +554,7 @@ Status check_messages(const Schedule& schedule, const Goal& goal, const Represen
                             std::to_string(std::numeric_limits<int>::max()));
   }
   if (by.one != nullptr) return {};
-  // As CellTable has it: so many cells are noted by stretches.
+  // CellTable stores more cells than this in stretches.
   const bool many = static_cast<std::uint64_t>(places) * static_cast<std::uint64_t>(schedule.ranks) >
                     std::uint64_t{1} << 24;
   const Everyone* all = everyone_in(schedule);

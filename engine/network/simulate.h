@@ -1,12 +1,10 @@
-// The simulator: how long a schedule takes on a network, exactly, without data and for any N.
+// The simulator: computes exactly how long a schedule takes on a network, without data and for any
+// N.
 //
-// Times are those of the port model (engine/network/port_model.h), of which there is one.
-//
-// Where messages share links, a message's time is that of fabric.h, with the loads of its round in
-// the schedule, under either rule.
-//
-// A multicast or ALU transfer needs a network that has the ability; lower() turns others into
-// messages first.
+// Times are those of the port model (engine/network/port_model.h). If messages share links, a
+// message takes the time given in fabric.h, with the loads of its round in the schedule, in rounds
+// and in dataflow alike. A multicast or ALU transfer needs a network with that ability; lower()
+// (combine.h) turns other transfers into messages first.
 #pragma once
 
 #include <algorithm>
@@ -25,105 +23,107 @@
 
 namespace rankine {
 
-// What a simulation has to do, counted so that a step is about a nanosecond of it, or a byte that
-// it keeps: whoever allows a number of steps bounds time and memory. For what is noted of each
-// rank, once; for each rank in each round (or for the one that stands for all); for each link that
-// a message crosses; for each transfer, and each run of its blocks beyond the two that it has room
-// for (blocks.h); for each value of a block, or of neighbours that are alike, which is read or
-// changed, and for finding such neighbours (cells.h); and for each byte where more are kept than
-// ever before. Making a schedule, and its rounds, is not counted.
+// The work of a simulation in steps: a step is about one nanosecond, or one byte kept, so a limit
+// on steps bounds time and memory. Counted are: the note of each rank, once; each rank in each
+// round (or the one rank that stands for all); each link that a message crosses; each transfer, and
+// each run of its blocks beyond the two that it has room for (blocks.h); each value, of a block or
+// of a stretch of equal neighbours, that is read or changed, and each search for a stretch
+// (cells.h); and each byte when more are kept than ever before. Making a schedule and its rounds is
+// not counted.
 namespace steps {
 inline constexpr std::uint64_t kOfNote = 256, kOfRank = 2, kOfLink = 8, kOfTransfer = 128,
                                kOfRun = 128, kOfValue = 4, kOfSearch = 64, kOfByte = 1,
-                              kOfPiece = 16;  // of times of all ranks (by_rank.h)
+                              kOfPiece = 16;  // a piece of a function over ranks (ByRank)
 }  // namespace steps
 
 struct SimulateOptions {
   Sync sync = Sync::dataflow;
-  bool ideal_blocks = false;  // blocks of exactly M / B bytes, also where that is no whole number
-  // Bytes of each natural block (collective.h), in place of what M says; empty: M's equal ones.
+  bool ideal_blocks = false;  // blocks of exactly M / B bytes, even if that is no whole number
+  // Bytes of each natural block (collective.h); replaces M. Empty: equal blocks of M.
   std::vector<std::uint64_t> counts{};
   bool unlimited_ports = false;  // messages wait for data only: the critical path of a schedule
-  bool lower = false;  // what the fabric cannot do with one transfer is many messages (lower.h)
-  // Where everyone does the same (everyone.h) and the network does not tell ranks apart, one rank's
-  // part is gone through; the result is that of going through all. Blocks of M bytes may differ by
-  // the one byte by which they do, unless messages share links, the switch permutes, or ranks are
-  // turned round the rings of a torus of two dimensions or more.
+  bool lower = false;  // replaces transfers that the fabric cannot do by messages (combine.h)
+  // If every rank does an equal part (everyone.h) and the network treats ranks alike, only one
+  // rank's part is simulated; the result is that of simulating all. The blocks of M may then differ
+  // by one byte, unless messages share links, the switch permutes, or the ranks are rotated round
+  // the rings of a torus of two dimensions or more.
   bool one_for_all = true;
-  // Transfers that are gone through: more are an error, at once where that is known before.
+  // The greatest number of transfers to simulate; more are an error, before the work if the number
+  // is known by then.
   std::uint64_t most_transfers = std::uint64_t{1} << 34;
-  // Whether so many steps may be taken in all: asked as they grow, and before the first for as many
-  // as are known then. An error ends the simulation with it. Empty: nobody is asked.
+  // Called with the total number of steps as it grows, and before the first step with the number
+  // known by then. An error ends the simulation. Empty: no limit.
   std::function<Status(std::uint64_t steps)> may_take{};
-  // Bytes of notes that a simulation may keep: one that needs more is out_of_memory, before the work
-  // as far as the schedule tells, with the estimate. 0: any number.
+  // The greatest number of bytes of notes. A simulation that needs more fails with out_of_memory
+  // and the estimate, before the work if the schedule allows an estimate. 0: unlimited.
   std::uint64_t most_bytes = 0;
-  bool trace = false;           // also when each message began and ended: Simulation::trace
-  std::vector<Ticks> starts{};  // by rank, when it comes to the schedule, not negative; empty: all
-                                // at 0. Of what was simulated before: Simulation::rank_end. Not
-                                // with ideal blocks, whose unit is another one for each size, nor
-                                // with unlimited ports
+  bool trace = false;           // also record each message's begin and end: Simulation::trace
+  // By rank: the time at which it begins the schedule, not negative; empty: all at 0. Pass
+  // Simulation::rank_end of an earlier simulation to continue it. Not allowed with ideal blocks,
+  // because their unit differs by size, nor with unlimited ports.
+  std::vector<Ticks> starts{};
 };
 
-// When a message was on its way, and what it held: where the switch permutes, from when both its
-// ports were its own. A multicast or ALU transfer has one of these for
-// each of its senders with each of its receivers.
+// The time of a message on its way, and its content. If the switch permutes, the time starts when
+// the message holds both its ports. A multicast or ALU transfer has one TracedMessage for each pair
+// of a sender and a receiver.
 struct TracedMessage {
-  int round = 0, transfer = 0;  // the transfers of a round are counted from 0, local ones with them
+  int round = 0, transfer = 0;  // the index of the transfer in its round, local ones included
   Rank from = 0, to = 0;
   std::int64_t weight = 0;  // see Pricing
   Ticks start = 0, end = 0;
-  // Below the fabric's ports; -1 without a limit of ports.
+  // Less than the fabric's ports; -1 if ports are unlimited.
   int send_port = -1, receive_port = -1;
 };
 
 struct Simulation {
   Ticks end = 0;
-  std::vector<Ticks> rank_end;        // when the last message of each rank ended, or it started
-  std::vector<Ticks> round_end;       // when the last message of each round ended
-  std::vector<RoundTraffic> traffic;  // per round, where messages share links; else empty
+  std::vector<Ticks> rank_end;        // the end of each rank's last message, or the rank's start
+  std::vector<Ticks> round_end;       // the end of each round's last message
+  std::vector<RoundTraffic> traffic;  // per round, if messages share links; else empty
   Ticks ticks_per_second = 1;
   double seconds = 0;  // end, rounded once
-  int rounds = 0;      // that have a message; others are local work, which takes no time
+  int rounds = 0;      // rounds with a message; other rounds are local work, which takes no time
   std::uint64_t messages = 0;
   // Weights (see Pricing): per rank, sent and received, and reduced into the rank's blocks.
   std::vector<std::int64_t> sent, received, reduced;
   std::int64_t weight_per_byte = 1;
-  std::vector<TracedMessage> trace;      // where that was asked for; in the order stated
+  std::vector<TracedMessage> trace;      // if requested; in the order stated
   int partners_max = 0;                  // distinct ranks that a rank sends to or receives from
-  int targets_max = 0, sources_max = 0;  // those that it sends to; those that it receives from
+  // distinct ranks that a rank sends to, and that a rank receives from
+  int targets_max = 0, sources_max = 0;
   int send_ports_needed = 0;             // most messages that one rank sends in a round
-  int receive_ports_needed = 0;          // likewise that it receives
+  int receive_ports_needed = 0;          // most messages that one rank receives in a round
   int ports_needed() const {
     return send_ports_needed > receive_ports_needed ? send_ports_needed : receive_ports_needed;
   }
 };
 
-// What those options make of M: the price of a schedule's messages on a fabric as wired_for() gives
-// it. Errors: those of Pricing, and ideal blocks of stated counts.
+// The price of a schedule's messages for M under these options, on a fabric from wired_for().
+// Errors: those of Pricing, and ideal blocks together with counts.
 Result<Pricing> pricing_of(const Fabric& fabric, const Goal& goal, std::uint64_t bytes,
                            const SimulateOptions& options);
 
-// `bytes` is M. What the fabric leaves open is filled in by wired_for(). Errors: a multicast or ALU
-// transfer on a network without it, bad fabric, times that leave 128 bits, out_of_memory.
-// Deterministic; may be called from any number of threads at once.
+// Simulates the schedule; `bytes` is M. wired_for() fills in the fabric's open members. Errors: a
+// multicast or ALU transfer on a network without it, a bad fabric, times beyond 128 bits,
+// out_of_memory. Deterministic; safe to call from several threads at once.
 Result<Simulation> simulate(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
                             std::uint64_t bytes, const SimulateOptions& options = {});
 
-// Who sends to whom in a schedule: how many distinct ranks each has to do with.
 
-// Each rank has a list of those it sends to; where that gets long a bit for every rank is smaller.
-// So memory grows with the pairs that meet, and is never more than a bit for each that could. For
-// one thread.
+// Counts the distinct ranks that each rank exchanges messages with. Each rank has a list of its
+// targets; a long list is replaced by a bit for every rank, which is smaller. So memory grows with
+// the pairs that meet, and is at most a bit for each possible pair. For one thread.
 class Meetings {
  public:
   explicit Meetings(int ranks) : ranks_(static_cast<std::size_t>(ranks)), of_(ranks_) {}
 
   std::size_t ranks() const { return ranks_; }
 
-  // A message, as often as there is one; from != to. One that stands for all (`one`; nullptr: it is
-  // a message of its own) sends as far as its sender does and hears from as far, as rank 0 then,
-  // whose numbers are everybody's.
+  // Adds a message, once per occurrence; from != to. With `one` the message stands for every
+  // rank's: it is added as a message of rank 0, which sends over the distance of the sender and
+  // receives over that distance, and the numbers of rank 0 hold for all ranks. nullptr: an ordinary
+  // message.
   void add(Rank from, Rank to, const Everyone* one) {
     if (one == nullptr) return add(from, to);
     const Rank target = one->rotation().rotated(to, one->rotation().back(from));
@@ -131,7 +131,8 @@ class Meetings {
     add(one->rotation().back(target), 0);
   }
 
-  // By rank, of all that was added: distinct ranks that it sends to; that it receives from; either.
+  // By rank: the numbers of distinct ranks that it sends to, that it receives from, and of both
+  // together.
   struct Numbers {
     std::vector<int> targets, sources, partners;
   };
@@ -153,10 +154,10 @@ class Meetings {
   static constexpr std::size_t kBitsPerRank = 8 * sizeof(Rank);
   static constexpr std::size_t kShort = 16;
   struct Targets {
-    std::vector<Rank> list;  // ascending up to where it was last sorted
-    std::vector<bool> bits;  // in its place, where there are many
+    std::vector<Rank> list;  // ascending up to the length at the last sort
+    std::vector<bool> bits;  // replaces a long list
     std::size_t look_at = kShort;
-    Rank last = -1;  // rings meet the same one in each round
+    Rank last = -1;  // in a ring the target is the same in each round
   };
 
   void add(Rank from, Rank to) {

@@ -1,6 +1,7 @@
-// A number for each of N ranks, kept as straight pieces over neighbouring ranks. Where all ranks do
-// the same with blocks of two sizes, times and weights differ between ranks in a few places only,
-// so a function over a million ranks has a handful of pieces.
+// TurnedModel is the port model for schedules in which every rank does an equal part round a ring.
+// ByRank, its type of times, holds a number for each of N ranks as straight pieces over
+// neighbouring ranks: with blocks of two sizes, times and weights change at a few ranks only, so a
+// function over a million ranks has a handful of pieces.
 #pragma once
 
 #include <algorithm>
@@ -18,23 +19,23 @@
 
 namespace rankine {
 
-// T: a signed whole number; no value, and no sum or difference of two values, may overflow it. A
+// T: a signed whole number; values and the sum or difference of two values must not overflow it. A
 // value type, for one thread.
 template <class T>
 class ByRank {
  public:
   struct Piece {
-    int first;  // up to the next one's
+    int first;  // ends at the first rank of the next piece
     T value;    // at the first
     T slope;    // from rank to rank
   };
 
   ByRank() = default;
   ByRank(int ranks, T value) : ranks_(ranks), pieces_{{0, value, 0}} {}
-  // What append() is called for next begins at rank 0.
+  // Empty: fill it with append(), from rank 0 on.
   explicit ByRank(int ranks) : ranks_(ranks) { pieces_.reserve(8); }
 
-  // `count` ranks more. Pieces that continue the last one become part of it.
+  // Adds `count` ranks. A piece that continues the last one is joined to it.
   void append(int count, T value, T slope) {
     if (count <= 0) return;
     const int first = filled_;
@@ -72,7 +73,7 @@ class ByRank {
     return most;
   }
 
-  // Rank r has what rank r + by had, round the ring; 0 <= by < N.
+  // The function rotated: rank r gets the value of rank r + by, round the ring; 0 <= by < N.
   ByRank turned(int by) const {
     if (by == 0 || pieces_.size() == 1) {
       if (by == 0 || pieces_.front().slope == 0) return *this;
@@ -105,7 +106,7 @@ class ByRank {
     });
     return out;
   }
-  // Of each rank the greater of both, and the lesser.
+  // The greater, or the lesser, of both values at each rank.
   static ByRank greater(const ByRank& a, const ByRank& b) { return picked(a, b, true); }
   static ByRank lesser(const ByRank& a, const ByRank& b) { return picked(a, b, false); }
 
@@ -138,7 +139,7 @@ class ByRank {
   static ByRank picked(const ByRank& a, const ByRank& b, bool greater) {
     ByRank out(a.ranks_);
     together(a, b, [&](int count, T va, T sa, T vb, T sb) {
-      // The one that is picked at the first rank, and how many ranks it stays so.
+      // The function picked at the first rank, and for how many ranks it is picked.
       const bool a_first = greater ? va >= vb : va <= vb;
       const T lead = a_first == greater ? va - vb : vb - va;  // not negative
       const T change = a_first == greater ? sa - sb : sb - sa;
@@ -155,22 +156,21 @@ class ByRank {
   std::vector<Piece> pieces_;
 };
 
-// The port model (port_model.h) of a schedule in which every rank does the same round a ring, where
-// blocks of two sizes make the times of ranks differ. Times are functions of the rank (by_rank.h):
-// one rank's part is gone through, and each of its messages is taken for all ranks at once. The
-// result is that of going through all messages one by one.
+// TurnedModel is the port model (port_model.h) of a schedule in which every rank does an equal part
+// round a ring; ranks' times differ because there are blocks of two sizes. Times are functions of
+// the rank (ByRank): the model walks one rank's part and takes each of its messages for all ranks
+// at once. The result equals that of taking all messages one by one.
 //
-// All messages that one message of the part stands for start at different senders and end at
+// The messages that one message of the part stands for start at different senders and end at
 // different receivers. So they have no port in common, and their order among themselves does not
 // matter.
 
-// The bytes of blocks of two sizes: of every `per_m` blocks the first `larger` have one byte more
-// than the others have.
+// Blocks of two sizes: the first `larger` of every `per_m` blocks have one byte more than the rest.
 struct TwoSizes {
   std::int64_t small = 0;
   int per_m = 1, larger = 0;
 
-  // Nothing where blocks are otherwise.
+  // nullopt if the blocks are different.
   static std::optional<TwoSizes> of(const Pricing& pricing, const Goal& goal) {
     TwoSizes out;
     out.per_m = static_cast<int>(blocks_per_m(goal));
@@ -183,7 +183,7 @@ struct TwoSizes {
     }
     return out;
   }
-  // Of the blocks before place x of a ring of per_m blocks; x from 0 to 2 per_m.
+  // The weight of the blocks before place x of a ring of per_m blocks; x from 0 to 2 per_m.
   std::int64_t before(std::int64_t x) const {
     const std::int64_t turns = x / per_m, rest = x % per_m;
     return x * small + turns * larger + std::min<std::int64_t>(rest, larger);
@@ -196,13 +196,13 @@ class TurnedModel {
   using Times = ByRank<Tick>;
   static constexpr Tick kLatest = PortModel<Tick>::kLatest;
 
-  // Whether turning ranks moves blocks in a way that this model knows.
+  // True if the rotation moves blocks in a way that this model supports.
   static bool knows(const Rotation& rotation, const TwoSizes& sizes) {
     return rotation.dims().size() == 1 && rotation.moves() != Moves::nothing &&
            sizes.per_m % rotation.ranks() == 0;
   }
 
-  // Ports 0: any number of them. `all` must outlive it.
+  // Ports 0: unlimited. `all` must outlive the model.
   TurnedModel(const Everyone& all, const Goal& goal, const TwoSizes& sizes, int ports, Sync sync)
       : rotation_(all.rotation()),
         ranks_(all.rotation().ranks()),
@@ -218,8 +218,8 @@ class TurnedModel {
     if (!by_rounds_) ready_.emplace(all.part(), goal, 1);
   }
 
-  // What a transfer of the part stands for, by the rank that sends: how far it sends, the blocks as
-  // the sender and the receiver number theirs, and the weight.
+  // A transfer of the part for all ranks, by sender: the distance to the receiver, the blocks in
+  // the sender's and in the receiver's numbering, and the weight.
   struct Turned {
     int distance = 0;
     IndexList what, where;
@@ -235,7 +235,7 @@ class TurnedModel {
     return out;
   }
 
-  // By rounds: the one before ended then, of all ranks.
+  // In rounds, `before` is the time at which the round before ended, for all ranks.
   void begin_round(Tick before) {
     round_end_ = by_rounds_ ? before : 0;
     if (!by_rounds_) return;
@@ -244,7 +244,7 @@ class TurnedModel {
     receive_.clear();
   }
 
-  // When the transfer ends, by the rank that sends. `cost` likewise.
+  // Returns the end of the transfer, by sender. `cost` is by sender too.
   Times take(const Transfer& t, const Turned& way, const Times& cost) {
     Times start = data_ready(t.what.plane, way.what);
     const bool local = way.distance == 0;
@@ -272,7 +272,7 @@ class TurnedModel {
     return end;
   }
 
-  // As of PortModel: arrivals count from the next round on.
+  // As in PortModel: arrivals count from the next round on.
   void end_round() {
     const bool alone = heard_ == 1;
     for (const Arrival& a : arrivals_) {
@@ -295,7 +295,7 @@ class TurnedModel {
   Tick round_end() const { return round_end_; }
   Tick end() const { return end_; }
   bool overflowed() const { return overflow_; }
-  // Pieces and values of blocks that were gone through so far; and bytes that are kept now.
+  // The number of pieces and block values visited, and the bytes kept now.
   std::uint64_t work() const { return work_; }
   std::size_t bytes() const {
     return bytes_ + (ready_ ? ready_->held() * sizeof(Id) : 0) +
@@ -303,7 +303,7 @@ class TurnedModel {
   }
 
  private:
-  using Id = std::uint32_t;  // of times in the pool
+  using Id = std::uint32_t;  // index into the pool of times
   static constexpr Id kThere = 0;
   static constexpr std::size_t kFew = 4096;
   struct Arrival {
@@ -312,7 +312,7 @@ class TurnedModel {
     Id time;
     bool replaces;
   };
-  // What used ports are free from, the earliest first, for each rank.
+  // The times at which used ports become free, the earliest first, for each rank.
   using Used = std::vector<Times>;
 
   Times free(const Used& used) const { return used.size() < k_ ? begin_ : used.front(); }
@@ -342,7 +342,7 @@ class TurnedModel {
     return pool_[all];
   }
 
-  // The greater of two times of each rank.
+  // The greater of two times at each rank.
   Id later(Id a, Id b) {
     if (a == b || b == kThere) return a;
     if (a == kThere) return b;
@@ -365,7 +365,7 @@ class TurnedModel {
     pool_[id] = std::move(times);
     return id;
   }
-  // Gives up all times that no block has.
+  // Frees all times that no block has.
   void forget() {
     std::vector<bool> used(pool_.size(), false);
     used[kThere] = true;
@@ -390,8 +390,9 @@ class TurnedModel {
     joined_ = {};
   }
 
-  // By the rank that sends what rank 0 numbers so: rank s has each block s shares further on. A run
-  // of neighbours has straight pieces between the places where an end of it meets a change of size.
+  // The weights by sender, of blocks in rank 0's numbering: the blocks of rank s lie s shares
+  // further on. For a run of neighbours the function is straight between the ranks at which an end
+  // of the run meets a change of size.
   Times weight_of(const IndexList& list) const {
     changes_.clear();
     const std::int64_t per_m = sizes_.per_m;
@@ -400,7 +401,7 @@ class TurnedModel {
         const std::int64_t x = (first + std::int64_t{s} * share_) % per_m;
         return sizes_.before(x + count) - sizes_.before(x);
       };
-      // The rank before which, and that at which, an end of the run passes a change of size.
+      // The ranks before and at which an end of the run passes a change of size.
       int places[10] = {0};
       int n = 1;
       for (const std::int64_t end : {first, first + count}) {
@@ -433,7 +434,7 @@ class TurnedModel {
         }
         continue;
       }
-      // Of pairs of ranks, blocks of different sources begin again.
+      // Blocks of rank pairs: sizes repeat for each source, every per_m blocks.
       for (std::int64_t b = run.first, end = b + run.count; b < end;) {
         const std::int64_t place = b % per_m, count = std::min(end - b, per_m - place);
         neighbours(place, count);
@@ -459,7 +460,7 @@ class TurnedModel {
 
   struct Change {
     int rank;
-    std::int64_t offset, slope;  // what is added to both from that rank on
+    std::int64_t offset, slope;  // added to both from that rank on
   };
 
   const Rotation& rotation_;
@@ -469,15 +470,15 @@ class TurnedModel {
   const bool by_rounds_;
   const int planes_, blocks_;
   const Times zero_;
-  Times begin_;  // when unused ports are free
+  Times begin_;  // the time at which unused ports become free
   Used send_, receive_;
-  std::optional<CellTable<Id>> ready_;  // of the rank's own blocks; dataflow only
+  std::optional<CellTable<Id>> ready_;  // by block in the rank's numbering; dataflow only
   std::vector<Times> pool_;
   std::vector<Id> unused_;
   std::size_t kept_ = 0, live_ = 0, bytes_ = 0;
   struct {
     Id a = 0, b = 0, both = 0;
-  } joined_;  // the latest answer of later()
+  } joined_;  // the last result of later()
   std::vector<Arrival> arrivals_;
   int heard_ = 0;
   mutable std::vector<Change> changes_;

@@ -19,10 +19,10 @@
 namespace rankine {
 namespace {
 
-// Where every rank has a core: the last stretch of a sleep is spent awake, since a timer needs
-// longer to wake a sleeping core.
+// If every rank has a core, the last part of a sleep is spent awake, because a timer needs longer
+// to wake a sleeping core.
 constexpr std::int64_t kAwakeNs = 80'000;
-// Who sleeps looks so often whether the communicator has ended.
+// A sleeping thread checks at this interval if the communicator was aborted.
 constexpr std::int64_t kNapNs = 20'000'000;
 
 void nap_until(std::int64_t when_ns) {
@@ -91,7 +91,7 @@ double fitting_dilation(const WallDemands& demands) {
   if (demands.total <= 0 || demands.least <= 0) return 1;
   constexpr double kShareAtEnd = 0.02, kTimesData = 16;
   constexpr double kShortest =
-      20e-3;  // seconds: others' turns on the cores are a part of the whole
+      20e-3;  // seconds: other programs' turns on the cores are a small part of the whole
   return rounded_up(
       std::max({kShortest / demands.total, demands.resolution / (kShareAtEnd * demands.total),
                 kWakeUpsPerMessage * demands.resolution / demands.least,
@@ -126,7 +126,7 @@ Result<double> parse_dilation(std::string_view argument, std::string_view text) 
 }
 
 double machine_dilation(const Fabric& fabric, int ranks, int cpus, const WaitPolicy& policy) {
-  // Where ranks outnumber cores, each has to wait for its turn, in every meeting of a round.
+  // If ranks outnumber cores, each rank waits for its turn, in every meeting of a round.
   constexpr double kTurn = 25e-6;
   const double turns = std::max(1.0, static_cast<double>(ranks) / std::max(1, cpus));
 
@@ -140,7 +140,7 @@ double machine_dilation(const Fabric& fabric, int ranks, int cpus, const WaitPol
   const double wake_up = quantile(std::move(late), kNineOfTen) + (turns - 1) * kTurn;
   const double alpha = fabric.least_latency().to_double();
 
-  // A message is copied into place, read again and written, in the worst of cases.
+  // In the worst case a message is copied into place, read again and written.
   constexpr double kPasses = 3, kTimesData = 4;
   constexpr std::size_t kBytes = std::size_t{1} << 20;
   std::vector<std::byte> from(kBytes, std::byte{1}), to(kBytes);

@@ -167,7 +167,7 @@ int Routes::hops(Rank from, Rank to) const {
     const int here = coordinate(from, d), there = coordinate(to, d);
     if (here == there) continue;
     const Arc arc = arc_of(here, there, dims_[d]);
-    total += std::max(arc.up, arc.down);  // equal where both ways are taken
+    total += std::max(arc.up, arc.down);  // equal if the message goes both ways
   }
   return total;
 }

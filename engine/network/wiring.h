@@ -1,21 +1,21 @@
-// How ranks are wired where messages share links, and which links a message takes.
+// Routes says how ranks are wired, and which links a message shares with others.
 //
-//   full       a link of its own between any two ranks: messages share nothing but ports
+//   full       a separate link between any two ranks: messages share nothing but ports
 //   ring       neighbours r and r + 1, one link per direction
-//   torus      a ring in every dimension; ranks are numbered as in torus.h of the algorithms: the
-//              last dimension varies fastest. 2D links out of a rank and 2D into it
+//   torus      a ring in every dimension; ranks are numbered as in algorithms/torus.h: the last
+//              dimension varies fastest. 2D links out of a rank and 2D into it
 //   mesh       a torus without the wires that close its rings
 //   hypercube  a mesh of log2 N dimensions of two ranks: neighbours differ in one bit
 //   fat_tree   leaves of `group` neighbours, fully wired inside; every leaf has one link up to, and
-//              one down from, each of `spines` switches, for all that it exchanges with others
+//              one down from, each of `spines` switches, for all its traffic with other leaves
 //   two_level  a fat tree of one spine: a group shares one link up, and one down
 //
-// Routes are minimal. On a grid, which rings, tori, meshes and hypercubes are, they go dimension by
-// dimension, the first one first; where both ways round a ring are as long, half of the message
-// takes each. `one_way` sends everything in the positive direction of its ring, as a network does
-// that knows no other. A ring of two has two wires between the same ranks: both ways are as long. A
-// message to another leaf goes over the spine whose number is its destination modulo the spines, so
-// that neighbours in one leaf are reached over different ones.
+// Routes are minimal. On a grid (ring, torus, mesh or hypercube) they go dimension by dimension,
+// the first one first; if both ways round a ring have equal length, half of the message takes each.
+// `one_way` routing sends every message in the positive direction of its ring, as a network without
+// a negative direction does. A ring of two has two wires between the two ranks, and both ways have
+// equal length. A message to another leaf goes over the spine numbered destination modulo spines,
+// so that neighbours in one leaf are reached over different spines.
 //
 // Sources: the model of Trivance, section 2.1, which leaves ties and the order of dimensions open;
 // for the choice of spines Zahavi, D-Mod-K Routing Providing Non-Blocking Traffic for Shift
@@ -33,7 +33,7 @@
 namespace rankine {
 
 enum class WiringKind : std::uint8_t { full, ring, torus, mesh, hypercube, two_level, fat_tree };
-// Ranks hang on switches, several on each.
+// Ranks are attached to switches, several ranks to each.
 constexpr bool has_leaves(WiringKind kind) {
   return kind == WiringKind::two_level || kind == WiringKind::fat_tree;
 }
@@ -46,61 +46,63 @@ std::string_view name_of(Routing routing);
 std::optional<Routing> parse_routing(std::string_view text);
 const std::vector<std::string_view>& routing_names();
 
-// Sizes of a torus or mesh as people write them: "4x4", "3x3x3". Their product is not looked at.
+// Parses the sizes of a torus or mesh: "4x4", "3x3x3". Does not check their product.
 Result<std::vector<int>> parse_dims(std::string_view argument, std::string_view text);
 
 struct Wiring {
   WiringKind kind = WiringKind::full;
-  std::vector<int> dims{};  // of a torus or mesh; their product is the number of ranks
-  int group = 0;            // of two_level and fat_tree: ranks per group, which is a leaf
-  int spines = 0;           // of a fat_tree
+  std::vector<int> dims{};  // sizes of a torus or mesh; their product is the number of ranks
+  int group = 0;            // ranks per group (a leaf), in two_level and fat_tree wiring
+  int spines = 0;           // in fat_tree wiring
   Routing routing = Routing::minimal;
 
-  static constexpr int kMostSpines = 512;  // a switch has no more ports
+  static constexpr int kMostSpines = 512;  // switches have no more ports
 
   bool shares_links() const { return kind != WiringKind::full; }
   bool has_rings() const { return kind == WiringKind::ring || kind == WiringKind::torus; }
   bool has_dims() const { return kind == WiringKind::torus || kind == WiringKind::mesh; }
   bool has_leaves() const { return rankine::has_leaves(kind); }
-  // Ranks are wired to ranks, so that one may have a port for each of its links.
+  // Ranks are wired to ranks, so a rank may have a port for each of its links.
   bool is_grid() const { return shares_links() && !has_leaves(); }
   bool operator==(const Wiring&) const = default;
 };
 
-// Of two_level and fat_tree wiring: a group below 1, or spines outside 1 .. kMostSpines, as text
-// that says what is needed.
+// Checks group >= 1 and spines 1 .. kMostSpines of two_level and fat_tree wiring. The error names
+// the allowed values.
 Status check_leaves(const Wiring& wiring, int group);
 
-// The routes of a wiring among so many ranks. Immutable; may be used from many threads at once.
+// The routes of a wiring for a number of ranks. Immutable; safe to use from several threads at
+// once.
 class Routes {
  public:
   static constexpr int kMostRanks = 1 << 20;
 
-  // Errors: ranks outside 1 .. kMostRanks, dims that do not multiply to them, none or more than
-  // kMostDims of them, a hypercube of ranks that are no power of two, a group below 1, spines
-  // outside 1 .. kMostSpines; the text says what is needed.
+  // Errors: ranks outside 1 .. kMostRanks, dims with another product, no dims or more than
+  // kMostDims of them, a hypercube with a number of ranks that is no power of two, a group below 1,
+  // spines outside 1 .. kMostSpines. The text names the allowed values.
   static Result<Routes> make(const Wiring& wiring, int ranks);
 
   int ranks() const { return ranks_; }
   bool has_leaves() const { return rankine::has_leaves(kind_); }
   int links() const {
     return links_;
-  }  // numbered from 0; each is one direction of a wire, or,
-     // at the edges of a mesh, of none
-  // Links out of the rank that has most of them, on a grid: 2 per dimension, or 1 where a dimension
-  // of a mesh has two ranks. At least 1. Elsewhere 0.
+  // Links are numbered from 0; each is one direction of a wire, or is unused at the edges of a
+  // mesh.
+  }
+  // On a grid, the greatest number of links out of a rank: 2 per dimension, or 1 in a dimension of
+  // a mesh with two ranks; at least 1. In other wirings 0.
   int degree() const;
-  // Links that a message crosses, shared or its own: the latency it pays. 1 where a link of its own
-  // joins the two, 2 between groups (up and down), 0 from a rank to itself; on a grid the wires of
-  // the shortest way.
+  // The number of links that a message crosses, shared or private; the message pays the latency of
+  // each. 1 for a private link, 2 between groups (up and down), 0 from a rank to itself; on a grid
+  // the length of the shortest route.
   int hops(Rank from, Rank to) const;
-  // Which way round its ring a link leads. Of a message that goes both ways, one half takes the
-  // links that lead up and the other those that lead down, in all dimensions where it does so.
+  // The direction of a link round its ring. If a message goes both ways, one half takes the links
+  // that lead up and the other half the links that lead down, in all dimensions with such a tie.
   static bool leads_up(int link) { return link % 2 == 0; }
 
-  // visit(int link, int halves) for every shared link that a message from `from` to another rank
-  // takes part of: halves is 2 where all of it does, 1 where half of it does. Links of its own,
-  // in full wiring and inside a group, are not visited, nor is any from a rank to itself.
+  // Calls visit(int link, int halves) for every shared link on the route of a message: halves is 2
+  // if the whole message takes the link, 1 if half of it does. Private links, in full wiring and
+  // inside a group, are not visited; a message from a rank to itself visits none.
   template <class Visit>
   void for_each_link(Rank from, Rank to, const Visit& visit) const {
     switch (kind_) {
@@ -136,7 +138,7 @@ class Routes {
  private:
   void number_wires();
 
-  // How far a message goes each way along one line; both ways where they are as long.
+  // How many links a message goes each way along one line; both ways if they have equal length.
   struct Arc {
     int up = 0, down = 0, halves = 2;
   };
@@ -154,7 +156,8 @@ class Routes {
   int link_of(Rank r, std::size_t d, bool up) const {
     return 2 * (r * static_cast<int>(dims_.size()) + static_cast<int>(d)) + (up ? 0 : 1);
   }
-  // So many links one way along the line of dimension d, from rank `at` with that coordinate.
+  // Visits `count` links in one direction along the line of dimension d, from rank `at`, which has
+  // the given coordinate in d.
   template <class Visit>
   void along(Rank at, int coordinate, std::size_t d, bool up, int count, int halves,
              const Visit& visit) const {
@@ -171,9 +174,9 @@ class Routes {
   WiringKind kind_ = WiringKind::full;
   Routing routing_ = Routing::minimal;
   int ranks_ = 1, links_ = 0, group_ = 1, spines_ = 1;
-  bool closed_ = false;  // lines are rings
+  bool closed_ = false;  // lines are closed to rings
   std::vector<int> dims_, strides_;
-  std::vector<int> coordinates_;  // of every rank, one per dimension
+  std::vector<int> coordinates_;  // by rank and dimension
 };
 
 }  // namespace rankine
