@@ -1,5 +1,6 @@
-// What simulators have in common that carry the messages of a schedule over links which these
-// share: the schedule with all that belongs to it, and the ways of its messages.
+// The common part of the simulators that carry messages over shared links (flow.h): CarriedSchedule
+// is the schedule with its network and prices, Ways the routes of its messages, and MessagesInOrder
+// the order in which messages may start.
 #pragma once
 
 #include <cstddef>
@@ -31,15 +32,15 @@ namespace rankine {
 struct CarriedSchedule {
   const Schedule& schedule;
   const Goal& goal;
-  const Fabric& fabric;  // as wired_for() gives it
+  const Fabric& fabric;  // from wired_for()
   const Pricing& pricing;
   const Routes& routes;
   const SimulateOptions& options;
-  const Alike* alike = nullptr;  // of a skeleton: whom its ranks stand for
+  const Alike* alike = nullptr;  // the classes of a skeleton's ranks; nullptr: a whole schedule
 };
 
-// carry(const CarriedSchedule&), a Result of anything, for M of so many bytes. Errors:
-// simulate()'s, a network that permutes, and carry's.
+// Calls carry(const CarriedSchedule&), which returns a Result of any type, for M of `bytes` bytes.
+// Errors: those of simulate() and of carry, and a network that permutes.
 template <class Carry>
 auto carried(const Schedule& schedule, const Goal& goal, const Fabric& fabric, std::uint64_t bytes,
              const SimulateOptions& options, const Alike* alike, const Carry& carry)
@@ -64,7 +65,7 @@ auto carried(const Schedule& schedule, const Goal& goal, const Fabric& fabric, s
   }
 }
 
-// The same of a skeleton, on its torus with the fabric's links; blocks are exactly M / B bytes.
+// As above for a skeleton, on its torus with the fabric's links; blocks are exactly M / B bytes.
 template <class Carry>
 auto carried(const Skeleton& skeleton, Fabric fabric, std::uint64_t bytes, const Carry& carry)
     -> decltype(carry(std::declval<const CarriedSchedule&>())) {
@@ -74,7 +75,7 @@ auto carried(const Skeleton& skeleton, Fabric fabric, std::uint64_t bytes, const
                  &skeleton.alike, carry);
 }
 
-// The ways of messages, as lists of shared links; of a skeleton, of those that stand for others.
+// The routes of messages as lists of shared links; for a skeleton, the links that stand for others.
 // For one thread.
 class Ways {
  public:
@@ -88,9 +89,9 @@ class Ways {
     return shares;
   }
 
-  // The ways of a message that shares links, in order. Half of it takes the links that lead up,
-  // half those that lead down, and both take those that nobody goes round. Where it does not split,
-  // all of it takes `up`.
+  // Sets `up`, `down` and `splits` to the route of a message that shares links, in order. If it
+  // splits, half of it takes the links that lead up, half the links that lead down, and both halves
+  // take the links of dimensions without a tie. Otherwise the whole message takes `up`.
   void find(Rank from, Rank to) {
     up.clear();
     down.clear();
@@ -105,8 +106,8 @@ class Ways {
   std::vector<int> up, down;
   bool splits = false;
 
-  // visit(int link, int kind) for shared links that are odd, and which of Fabric's kinds they are.
-  // Of several that speak of one the last visit counts.
+  // visit(int link, int kind) for shared links that are odd, with their kind of Fabric. If several
+  // odd links match one link, the last visit counts.
   template <class Visit>
   void for_each_odd_wire(const Visit& visit) const {
     if (!of_.fabric.wiring.shares_links()) return;
@@ -124,66 +125,64 @@ class Ways {
   const CarriedSchedule of_;
 };
 
-// Which message of a schedule may start when, whatever carries it.
+// Decides which message of a schedule may start at which time, for any carrier of messages.
 //
-// A message may start when the data that it carries has arrived (dataflow) or the round before has
-// ended (rounds), and a send port of its sender and a receive port of its receiver are free: taken
-// in the order stated, no backfilling, as port_model.h has it. Then it is its carrier's, which says
-// when it has ended; adding up (gamma) comes after that, before the ports are free. What ranks do
-// for themselves is ordered likewise, and takes no port.
+// A message may start when its data have arrived (dataflow) or the round before has ended (rounds),
+// and a send port of its sender and a receive port of its receiver are free: taken in the order
+// stated, without backfilling, as in port_model.h. Then the carrier has the message and reports its
+// end; the receiver adds the data (gamma) after that, before the ports become free. Local work of
+// ranks is ordered in that way too, and takes no port.
 //
 //   Time     seconds, or ticks
-//   Carrier  derives from this, and has
-//              void launch(Id)             what may start at now() does; finish(Id) or ends_at()
-//              void happens(const Event&)  one of its own events, which it has made with at()
-//              void settle()               all that happens now has
-//              Time until()                events up to there are now: now(), or what rounding
-//              makes
-//                                          of it
-//              Time adding(weight)         seconds or ticks that a receiver adds up
-//            and `Load`, a part of each Node that is its own.
+//   Carrier  derives from this class, and has
+//              void launch(Id)             starts a message now(); finish(Id) or ends_at() follows
+//              void happens(const Event&)  handles one of the carrier's events, made with at()
+//              void settle()               called after all events of now()
+//              Time until()                events up to this time count as now: now() plus rounding
+//              Time adding(weight)         the time in which a receiver adds this weight
+//            and `Load`, the carrier's part of each Node.
 //
 // For one thread.
 
 template <class Time, class Load, class Carrier>
 class MessagesInOrder {
  public:
-  // Until nothing is left to happen. Errors: what the network cannot do.
+  // Runs until no event is left. Errors: transfers that the network cannot do.
   Status run() {
     for (;;) {
-      // All that happens now: ends let others start, which may end at once in their turn.
+      // All events of now(): ends let other messages start, which may end at once.
       do {
         take_rounds();
       } while (handle_events() || begin_ready());
       if (!status_.ok()) return status_;
       if (nodes_.empty()) return {};
       carrier().settle();
-      // Ports are claimed and data is waited for in one order, so there is always somebody first.
+      // Ports are claimed and data is waited for in one order, so some message can always go on.
       if (events_.empty()) throw std::logic_error("messages of a schedule wait for each other");
       now_ = events_.top().time;
     }
   }
 
-  Time end() const { return end_; }                      // of the last message
-  std::vector<Time>& round_end() { return round_end_; }  // 0 of rounds without any
+  Time end() const { return end_; }                      // the end of the last message
+  std::vector<Time>& round_end() { return round_end_; }  // 0 for rounds without messages
   std::uint64_t messages() const { return messages_; }
 
  protected:
-  using Id = std::uint64_t;  // of a node, in the order stated; 0: none
+  using Id = std::uint64_t;  // number of a node, in the order stated; 0: none
   static constexpr std::uint32_t kNoEdge = 0;
 
   // The ranks of a multicast or ALU transfer.
   struct Parties {
     RankSet from, to;
   };
-  // What waits for what: a message, or a join of several nodes, which takes no time.
+  // A node of the dependency graph: a message, or a join of several nodes, which takes no time.
   struct Node {
-    int missing = 1;  // ports and nodes that it waits for, and that it is stated in full
-    int round = -1;   // of a message; -1: a join
+    int missing = 1;  // ports and nodes it waits for, plus 1 until it is stated in full
+    int round = -1;   // round of a message; -1: a join
     Rank from = 0, to = 0;
-    std::unique_ptr<Parties> parties{};  // in place of from and to
+    std::unique_ptr<Parties> parties{};  // replaces from and to
     std::int64_t weight = 0;             // see Pricing
-    Time adding = 0;                     // that its receiver takes then
+    Time adding = 0;                     // the receiver's time for adding
     Load load{};
     bool done = false;
     std::uint32_t waiting = kNoEdge;  // nodes that wait for this one
@@ -196,7 +195,7 @@ class MessagesInOrder {
     std::uint64_t order = 0;  // among events of the same time
     std::uint8_t what = 0;    // 0: a message ends
     std::uint32_t version = 0;
-    std::uint64_t who = 0;  // a node, or what the carrier likes
+    std::uint64_t who = 0;  // a node, or a number of the carrier
     bool operator>(const Event& other) const {
       return time != other.time ? time > other.time : order > other.order;
     }
@@ -229,17 +228,17 @@ class MessagesInOrder {
           std::uint64_t order) {
     events_.push({time, order, what, version, who});
   }
-  // The order in which things were made to happen.
+  // The sequence number for a new event.
   std::uint64_t next_order() { return ++order_; }
-  // A message that then has ended.
+  // Schedules the end of a message.
   void ends_at(Time time, Id id) { at(time, 0, id, 0, next_order()); }
 
-  // Nothing more is to happen.
+  // Records the first error, which ends run().
   void fail(Status status) {
     if (status_.ok()) status_ = std::move(status);
   }
 
-  // Its bytes are there; what its receiver adds up is still to come.
+  // Call when the bytes of a message have arrived; the receiver's adding follows.
   void arrived(Id id) {
     const Time adding = node(id).adding;
     if (adding > 0) {
@@ -264,7 +263,7 @@ class MessagesInOrder {
     int plane = 0;
     Run blocks;
     Id node = 0;
-    bool replaces = false;  // a copy: what was there before does not matter
+    bool replaces = false;  // a copy: earlier arrivals in the cell no longer matter
   };
 
   Carrier& carrier() { return static_cast<Carrier&>(*this); }
@@ -274,9 +273,9 @@ class MessagesInOrder {
 
   // --- The schedule
 
-  // Dataflow looks ahead as long as there is a free port that nobody has claimed, or for ever where
-  // ranks add up what they have, which needs no port; with rounds, the next one begins when nothing
-  // of the one before is left.
+  // Dataflow looks ahead while any port is free and unclaimed, or without limit if ranks add blocks
+  // locally, which needs no port; rounds begin the next round when no node of the round before is
+  // left.
   void take_rounds() {
     while (status_.ok() && next_round_ < of_.schedule.rounds &&
            (by_rounds_ ? nodes_.empty() : unlimited_ || adds_ || ports_free_ > 0)) {
@@ -331,20 +330,20 @@ class MessagesInOrder {
     resolve(id);
   }
 
-  // Local work takes no time: what arrives is as old as what it is made from.
+  // Local work takes no time: its arrival is as old as its sources.
   Id local(const Transfer& t) {
     Id all = 0;
     for_each_source(t, t.from.front(), [&](Id source) { all = both(all, source); });
     return all;
   }
 
-  // Ranks of a skeleton wait for all that was sent to them, so that one block stands for any.
+  // Ranks of a skeleton wait for all earlier messages to them, so one block stands for any.
   static Schedule one_block(const Schedule& schedule) {
     return {.ranks = schedule.ranks, .blocks = 1, .rounds = 0, .round = {}};
   }
   Run waited_for(const Run& run) const { return of_.alike == nullptr ? run : Run{0, 1, 1}; }
 
-  // The nodes that `what` at rank r comes from, unless they are done.
+  // The nodes that `what` at rank r comes from, except done ones.
   template <class Visit>
   void for_each_source(const Transfer& t, Rank r, const Visit& visit) {
     if (by_rounds_) return;
@@ -364,7 +363,7 @@ class MessagesInOrder {
     }
   }
 
-  // A round reads what was there when it began, so its arrivals count from the next one on.
+  // A round reads the data from before it began, so its arrivals count from the next round on.
   void settle_arrivals() {
     const auto for_each = [this](const auto& visit) {
       for (const Arrival& a : arrivals_) {
@@ -388,11 +387,11 @@ class MessagesInOrder {
     return first_ + nodes_.size() - 1;
   }
 
-  // What is done when both are.
+  // The node that is done when both are.
   Id both(Id a, Id b) {
     if (!under_way(a) || a == b) return b;
     if (!under_way(b)) return a;
-    // A message's blocks mostly have their past in common.
+    // A message's blocks mostly have a common past, so the last join is often needed again.
     if (a == joined_.a && b == joined_.b) return joined_.both;
     const Id id = add_node();
     wait_for(a, id);
@@ -418,7 +417,7 @@ class MessagesInOrder {
     awaited.waiting = edge;
   }
 
-  // One thing less that the node waits for.
+  // Removes one reason to wait.
   void resolve(Id id) {
     if (--node(id).missing == 0) ready_.push_back(id);
   }
@@ -448,11 +447,11 @@ class MessagesInOrder {
 
   // --- Time
 
-  // Whether any node was ready.
+  // Returns true if any node was ready.
   bool begin_ready() {
     if (ready_.empty()) return false;
     while (!ready_.empty()) {
-      // Those that are joins add to ready_.
+      // Joins among these nodes add to ready_.
       beginning_.swap(ready_);
       for (const Id id : beginning_) begin(id);
       beginning_.clear();
@@ -471,7 +470,7 @@ class MessagesInOrder {
     }
   }
 
-  // Whether anything happened.
+  // Returns true if there was an event.
   bool handle_events() {
     const Time until = carrier().until();
     bool any = false;
@@ -522,10 +521,10 @@ class MessagesInOrder {
   const bool by_rounds_, adds_, unlimited_;
 
   int next_round_ = 0;
-  std::optional<CellTable<Id>> sources_;  // what each cell waits for; dataflow only
-  std::vector<Arrival> arrivals_;         // of the round that is being taken
+  std::optional<CellTable<Id>> sources_;  // the node that each cell waits for; dataflow only
+  std::vector<Arrival> arrivals_;         // arrivals of the round being taken
 
-  std::deque<Node> nodes_;  // all before are done
+  std::deque<Node> nodes_;  // all earlier nodes are done
   Id first_ = 1;            // the number of nodes_.front()
   std::vector<Edge> edges_{1};
   std::uint32_t unused_edge_ = kNoEdge;
@@ -534,7 +533,7 @@ class MessagesInOrder {
   } joined_;  // the latest join
   std::vector<Id> ready_, beginning_;
   std::vector<Ports> send_, receive_;
-  int ports_free_;  // ranks and directions that have a port which nobody has claimed
+  int ports_free_;  // pairs of a rank and a direction with an unclaimed free port
 
   Time now_ = 0, end_ = 0;
   std::uint64_t order_ = 0, messages_ = 0;

@@ -26,7 +26,7 @@ void set_range(std::vector<std::uint64_t>& bits, std::uint32_t from, std::uint32
   }
 }
 
-// Where the next rank from `from` on is that is in, or is not; `ranks`: nowhere.
+// The first rank from `from` on whose bit equals `in`; `ranks` if there is no such rank.
 std::uint32_t next(std::span<const std::uint64_t> bits, std::uint32_t from, bool in,
                    std::uint32_t ranks) {
   for (std::uint32_t w = from / 64; w < bits.size(); ++w) {
@@ -99,7 +99,7 @@ std::string ContributionPool::common(Set a, Set b) const {
 
 ContributionPool::Set ContributionPool::rotated_part_by_part(Set set, const Rotation& rotation,
                                                              Rank by) {
-  const bool on_ring = rotation.dims().size() == 1;  // where neighbours stay neighbours
+  const bool on_ring = rotation.dims().size() == 1;  // then neighbours stay neighbours
   Words bits(words_, 0);
   for (const Part& part : parts_of(set)) {
     const std::uint32_t step = on_ring ? part.end - part.first : 1;
@@ -288,7 +288,7 @@ bool SumTrees::same(RotatedTree a, RotatedTree b) {
 namespace {
 
 constexpr std::size_t kSmallestChannelTable = 64;
-constexpr std::size_t kLongestCircle = 8;  // ranks that the text names
+constexpr std::size_t kLongestCircle = 8;  // ranks named in the text
 
 std::uint64_t scattered(std::uint64_t key) { return (key * 0x9e3779b97f4a7c15ULL) >> 20; }
 
@@ -330,7 +330,7 @@ void MailboxReplay::sort_into_sub_rounds(std::uint32_t sub_rounds) {
     sorted_[sub_round_ends_[message.sub_round]++] = message;
   }
   messages_.swap(sorted_);
-  // Each entry has moved on to where the next sub-round begins.
+  // Each entry was moved to the begin of the next sub-round.
   for (std::uint32_t s = sub_rounds; s > 0; --s) sub_round_ends_[s] = sub_round_ends_[s - 1];
   sub_round_ends_[0] = 0;
 }
@@ -439,14 +439,14 @@ std::optional<MailboxReplay::Circle> MailboxReplay::circle() const {
     const Action action = program(r).actions[program(r).next];
     const Mailbox& mailbox = mailboxes_[action.mailbox];
     if (rotation_ == nullptr) return action.is_send ? mailbox.to : mailbox.from;
-    // All wait as the one does: for whom it sees there.
+    // All ranks wait as rank 0 does, rotated.
     return rotation_->rotated(r, action.is_send ? mailbox.to : rotation_->back(mailbox.to));
   };
   const auto stuck = std::find_if(busy_.begin(), busy_.end(), waits);
   if (stuck == busy_.end()) return std::nullopt;
 
-  // Whoever a waiting rank waits for waits too: after as many steps as there are ranks the walk is
-  // on the circle.
+  // The rank that a waiting rank waits for is waiting too: after as many steps as there are ranks
+  // the walk is on the circle.
   Rank on = *stuck;
   for (std::size_t i = 0; i < busy_.size(); ++i) on = awaited(on);
   std::vector<Rank> members{on};

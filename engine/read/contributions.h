@@ -1,10 +1,11 @@
-// Sets of ranks whose contributions a partial sum holds, as numbers of eight bytes.
+// The state that the verifier follows: ContributionPool has sets of ranks (the contributions in a
+// partial sum), SumTrees and SumOrder the order of additions, and MailboxReplay the waits of ranks.
 //
-// Nearly every set that an algorithm makes is a cyclic interval of ranks: it is stored as such, and
-// adding two neighbours costs a few instructions. Any other set the pool keeps once, and sums of
-// those are remembered: as its intervals, or as a bit set where that takes no more memory. So a few
-// intervals among 65,536 ranks take a few words, where a bit set has a thousand. Each set has one
-// representation, so equal sets are equal numbers.
+// ContributionPool represents a set as a number of eight bytes. Nearly every set that an algorithm
+// makes is a cyclic interval of ranks: it is stored as such, and adding two neighbours costs a few
+// instructions. The pool keeps any other set once, as its intervals, or as a bit set if that takes
+// no more memory, and remembers sums. So a few intervals among 65,536 ranks take a few words, and a
+// bit set would take a thousand. Each set has one representation, so equal sets are equal numbers.
 #pragma once
 
 #include <algorithm>
@@ -29,11 +30,11 @@ namespace rankine {
 // Not thread-safe: a pool for each thread.
 class ContributionPool {
  public:
-  // 0: empty. Top bit clear: first << 32 | count, of a cyclic interval; count == ranks has first ==
-  // 0. Top bit set: the number of a set that this pool keeps.
+  // 0: empty. Top bit clear: first << 32 | count, a cyclic interval; count == ranks has first == 0.
+  // Top bit set: the number of a set that this pool keeps.
   using Set = std::uint64_t;
   static constexpr Set kEmpty = 0;
-  static constexpr Set kOverlap = ~Set{0};  // no set: the answer of sum()
+  static constexpr Set kOverlap = ~Set{0};  // no set: a result of sum()
 
   explicit ContributionPool(int ranks)
       : ranks_(static_cast<std::uint32_t>(ranks)),
@@ -46,7 +47,7 @@ class ContributionPool {
     return interval(static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count));
   }
 
-  // All of a and b, or kOverlap where they have a rank in common.
+  // The union of a and b, or kOverlap if they have a rank in common.
   Set sum(Set a, Set b) {
     if (a == kEmpty) return b;
     if (b == kEmpty) return a;
@@ -61,14 +62,14 @@ class ContributionPool {
     return remembered(a, b, true);
   }
 
-  // All of a and b, whether they overlap or not.
+  // The union of a and b, overlapping or not.
   Set united(Set a, Set b) {
     if (a == b || b == kEmpty) return a;
     if (a == kEmpty) return b;
     return remembered(a, b, false);
   }
 
-  // The ranks of a set, turned.
+  // The ranks of a set, rotated.
   Set rotated(Set set, const Rotation& rotation, Rank by) {
     if (set == kEmpty || by == 0) return set;
     if (!is_interval(set) || rotation.dims().size() > 1)
@@ -78,11 +79,11 @@ class ContributionPool {
 
   std::vector<Rank> members(Set set) const;  // ascending
   std::string to_string(Set set) const;      // "{0..3, 6}", "{}"
-  std::string common(Set a, Set b) const;    // what both have, as to_string()
+  std::string common(Set a, Set b) const;    // the ranks in both, as to_string()
 
  private:
   using Words = std::vector<std::uint64_t>;
-  // Ranks of a set, [first, end): ascending, and none begins where another one ends.
+  // Ranks [first, end) of a set: parts ascend and never touch.
   struct Part {
     std::uint32_t first, end;
   };
@@ -99,7 +100,7 @@ class ContributionPool {
     return (count == ranks_ ? Set{0} : Set{first} << 32) | count;
   }
 
-  // What is kept of a set: a word for each part where these are fewer than the words of a bit set.
+  // The words kept for a set: one for each part if these are fewer than the words of a bit set.
   std::span<const std::uint64_t> words_of(Set set) const {
     return sets_[static_cast<std::size_t>(set & ~kKept)];
   }
@@ -118,7 +119,7 @@ class ContributionPool {
   Set keep(std::span<const std::uint64_t> words);
 
   std::uint32_t ranks_;
-  std::size_t words_;                                 // of a bit set
+  std::size_t words_;                                 // number of words of a bit set
   std::vector<Words> chunks_;                         // words of all sets; a chunk never moves
   std::vector<std::span<const std::uint64_t>> sets_;  // by number, in chunks_
   std::vector<std::uint32_t> index_;                  // hash table of 1 + number of a set, 0: free
@@ -127,19 +128,19 @@ class ContributionPool {
   Words left_, right_;  // scratch
 };
 
-// In which way the sums of one rank are added up, where it stands for all (everyone.h): trees of
-// additions as that rank sees them, so that two ranks' trees can be compared that are nowhere
-// written out.
+// SumTrees represents how the sums of one rank that stands for all (everyone.h) are added up: as
+// trees of additions from that rank's view, so that two ranks' trees can be compared without
+// writing them out.
 
-// A tree, turned by a rank. Numbers below 1: none.
+// A tree, rotated by a rank. Numbers below 1: no tree.
 struct RotatedTree {
   int tree = 0;
   Rank by = 0;
   auto operator<=>(const RotatedTree&) const = default;
 };
 
-// A sum adds in the order of the lowest rank of each of its parts (schedule.h), so which parts it
-// has says how it is added up; the ranks that they come from say in which order. Not thread-safe.
+// A sum adds its parts in the order of their lowest ranks (schedule.h), so the set of parts
+// determines the additions, and the ranks of the parts determine their order. Not thread-safe.
 class SumTrees {
  public:
   explicit SumTrees(const Rotation& rotation) : rotation_(rotation) {}
@@ -151,8 +152,8 @@ class SumTrees {
   }
   // The sum of two or more, in one addition.
   RotatedTree sum(std::vector<RotatedTree> parts);
-  // Whether both are added up alike. Of trees that are not the same one turned alike this takes as
-  // long as they are large, once.
+  // True if both trees have equal additions. For trees that are not rotations of one tree the first
+  // comparison takes time linear in their size.
   bool same(RotatedTree a, RotatedTree b);
 
  private:
@@ -161,30 +162,31 @@ class SumTrees {
     return parts_[static_cast<std::size_t>(tree - kLeaf - 1)];
   }
   Rank lowest(RotatedTree tree) const;
-  // The parts of one, by the lowest rank of each.
+  // The parts of a tree, by the lowest rank of each.
   std::vector<std::pair<Rank, RotatedTree>> in_order(RotatedTree tree) const;
 
   const Rotation& rotation_;
   std::vector<std::vector<RotatedTree>> parts_;      // ascending
-  std::map<std::vector<RotatedTree>, int> numbers_;  // of trees
+  std::map<std::vector<RotatedTree>, int> numbers_;  // number of a tree
   std::map<std::pair<RotatedTree, RotatedTree>, bool> compared_;
 };
 
-// In which brackets and order the values of all places are added up (schedule.h says in which order
-// a round adds), so that ranks' results can be compared: what the verifier keeps beside sets of
-// contributions where an all-reduce is to leave the same bits everywhere.
+// SumOrder follows in which brackets and order the values of all places are added up (schedule.h
+// defines the order within a round), so that ranks' results can be compared. The verifier uses it
+// for all-reduces that must leave equal bits everywhere.
 
-// How the value of a place was added up. All bits zero: nothing is there.
+// How the value of a place was added up. All bits zero: an empty place.
 struct Sum {
-  std::uint64_t tree;  // a hash of the tree of additions, in order; or its number in SumTrees
-  Rank lowest;         // that is in it; or by which rank the tree is turned
+  // a hash of the tree of additions, in order; or the tree's number in SumTrees
+  std::uint64_t tree;
+  Rank lowest;         // the lowest rank in the sum; or the rank by which the tree is rotated
   bool operator==(const Sum&) const = default;
 };
 
 // Not thread-safe.
 class SumOrder {
  public:
-  // `one`: whose part stands for all, and has number 0; nullptr: none does.
+  // `one`: the rank with number 0 stands for all; nullptr: all ranks are followed.
   SumOrder(const Schedule& schedule, const Goal& goal, const Everyone* one)
       : one_(one),
         blocks_(schedule.blocks),
@@ -192,28 +194,28 @@ class SumOrder {
     if (one != nullptr) trees_.emplace(one->rotation());
   }
 
-  // A rank's own contribution is there at first.
+  // Sets a rank's own contribution, before the first round.
   void begin_with(Rank r, const Run& run) {
     const Sum own = trees_ ? sum_of(trees_->of(r))
                            : Sum{mixed(~std::uint64_t{0}, static_cast<std::uint64_t>(r)), r};
     sums_.change(static_cast<std::size_t>(r), 0, run, [&own](Block, int, Sum& sum) { sum = own; });
   }
-  // visit(first block, how many, sum) of neighbouring blocks, in order, as many at once as are
-  // alike.
+  // visit(first block, how many, sum) for neighbouring blocks, in order, a stretch of equal sums at
+  // once.
   template <class Visit>
   void read(std::size_t rank, int plane, const Run& run, const Visit& visit) const {
     sums_.read(rank, plane, run, visit);
   }
-  // Where one stands for all: as a receiver sees it, to whom the sender is `sender`.
+  // With one rank for all: the sum from the receiver's view, for which the sender is `sender`.
   Sum rotated(const Sum& sum, Rank sender) const {
     return sum_of(trees_->rotated(tree_of(sum), sender));
   }
-  // In this round, at each of these blocks.
+  // Records an arrival of the round at each of these blocks.
   void arrives(std::size_t rank, int plane, const Run& run, const Sum& sum, bool is_copy) {
     arrived_.push_back({rank, plane, run.first, run.count, sum, is_copy});
   }
-  // What the round's arrivals make of the sums, all at once: a place adds what is there and all
-  // that it receives, in the language's order.
+  // Applies the round's arrivals to the sums, all at once: a place adds its own sum and all
+  // arrivals, in the order that schedule.h defines.
   void end_round() {
     sort();
     if (cut_where_others_end()) sort();
@@ -241,8 +243,8 @@ class SumOrder {
     });
     return found;
   }
-  // One that stands for all adds up as its next one does along each dimension, and so all do; or
-  // the rank and the block that do not.
+  // With one rank for all: compares its sums with those of the next rank along each dimension;
+  // equality there extends to all ranks. Returns the first next rank and block that differ.
   std::optional<std::pair<Rank, Block>> difference_to_next() {
     const Rotation& rotation = one_->rotation();
     for (Rank next = 1, d = static_cast<int>(rotation.dims().size()); d-- > 0;) {
@@ -259,7 +261,7 @@ class SumOrder {
   }
 
  private:
-  // At neighbouring blocks of a rank, which all get the same.
+  // An arrival at neighbouring blocks of a rank, all with one sum.
   struct Arrival {
     std::size_t rank;
     int plane;
@@ -281,7 +283,7 @@ class SumOrder {
              std::tie(b.rank, b.plane, b.first, b.count, b.sum.lowest);
     });
   }
-  // So that of any two arrivals all places are the same, or none. Whether that changed anything.
+  // Cuts arrivals so that any two cover equal places or disjoint ones. Returns true if any was cut.
   bool cut_where_others_end() {
     using Place = std::tuple<std::size_t, int, Block>;
     const auto overlap = [](const Arrival& a, const Arrival& b) {
@@ -300,7 +302,7 @@ class SumOrder {
     for (Arrival rest : arrived_) {
       const Place place(rest.rank, rest.plane, rest.first);
       auto end = std::upper_bound(ends.begin(), ends.end(), place);
-      while (std::get<2>(*end) < rest.end()) {  // its own end is among them
+      while (std::get<2>(*end) < rest.end()) {  // the arrival's end is among them
         Arrival part = rest;
         part.count = std::get<2>(*end) - rest.first;
         rest.first += part.count;
@@ -314,7 +316,7 @@ class SumOrder {
     return true;
   }
   static Sum added(const Sum& there, std::span<const Arrival> arrived) {
-    bool own = there.tree != 0;  // is still to be added
+    bool own = there.tree != 0;  // not added yet
     std::uint64_t tree = 2;
     for (const Arrival& arrival : arrived) {
       if (own && there.lowest < arrival.sum.lowest) {
@@ -339,27 +341,27 @@ class SumOrder {
   const Everyone* const one_;
   const int blocks_;
   CellTable<Sum> sums_;
-  std::optional<SumTrees> trees_;  // where one stands for all
+  std::optional<SumTrees> trees_;  // set if one rank stands for all
   std::vector<Arrival> arrived_;   // in this round
 };
 
-// Whether ranks that talk through bounded mailboxes ever wait for one another for ever.
+// MailboxReplay checks for deadlocks of ranks that send through bounded mailboxes.
 //
 // Every ordered pair of ranks has a mailbox of a fixed capacity. A sender waits while it is full, a
-// receiver while it is empty, and a rank does one thing after the other. That is a Kahn network:
-// how far each rank gets does not depend on who is scheduled when, so replaying one order decides
+// receiver while it is empty, and each rank executes its actions in sequence. That is a Kahn
+// network: the progress of each rank is independent of scheduling, so replaying one order decides
 // for all.
 //
-// A round is replayed at a time. Where it does not run to its end, the ranks that are left wait for
-// each other in a circle (every send has its receive in the same round), and no later round frees
-// them; where it does, all mailboxes are empty again.
+// The replay takes a round at a time. If a round does not complete, the remaining ranks wait for
+// each other in a circle (every send has its receive in that round), and no later round frees them;
+// if it completes, all mailboxes are empty again.
 
-// In which order a rank works through its messages of one round.
+// The order in which a rank executes its messages of one round.
 enum class MessageOrder : unsigned char {
   sub_rounds,      // the j-th message of a pair in this round belongs to sub-round j / capacity; in
                    // every sub-round all sends in the order stated, then all receives
   sends_first,     // all sends in the order stated, then all receives
-  receives_first,  // the other way round
+  receives_first,  // all receives in the order stated, then all sends
   statement,       // sends and receives mixed, as stated
 };
 
@@ -368,9 +370,9 @@ class MailboxReplay {
  public:
   // capacity: messages that a mailbox holds, at least 1.
   MailboxReplay(int ranks, int capacity, MessageOrder order);
-  // Of one rank that stands for all, where everyone does the same (everyone.h) and all of them do
-  // it at once. Not in the order of `statement`, in which they do not do the same: who is stated
-  // first sends before it receives.
+  // For one rank that stands for all, if every rank does an equal part (everyone.h) at one time.
+  // Not for the order `statement`, in which the ranks differ: the rank stated first sends before it
+  // receives.
   MailboxReplay(const Everyone& all, int capacity, MessageOrder order);
 
   // The next message of the round, in the order stated; from != to.
@@ -380,11 +382,11 @@ class MailboxReplay {
   }
 
   struct Circle {
-    Rank rank;         // the lowest rank of it
+    Rank rank;         // the lowest rank in the circle
     std::string text;  // "rank 0 waits to send to 1 (8 messages unread), rank 1 waits ..."
   };
 
-  // Runs the messages added since the last call. After a circle the replay is of no more use.
+  // Replays the messages added since the last call. After a circle the replay cannot be continued.
   std::optional<Circle> end_round();
 
  private:
@@ -415,16 +417,16 @@ class MailboxReplay {
   void run(Rank rank);
   std::optional<Circle> circle() const;
 
-  // Who does what is to be done there: all are one where one stands for all.
+  // The rank that executes the actions of r: rank 0 if one rank stands for all.
   Rank doer(Rank r) const { return rotation_ != nullptr ? 0 : r; }
 
   std::uint64_t ranks_;
-  const Rotation* rotation_ = nullptr;  // where one rank stands for all
+  const Rotation* rotation_ = nullptr;  // set if one rank stands for all
   std::uint32_t capacity_;
   MessageOrder order_;
   std::vector<Message> messages_, sorted_;
   std::vector<std::uint32_t> sub_round_ends_;
-  std::vector<Mailbox> mailboxes_;    // of the pairs of this round
+  std::vector<Mailbox> mailboxes_;    // of this round's pairs
   std::vector<std::uint32_t> table_;  // hash table of 1 + index into mailboxes_, 0: free
   std::vector<Program> programs_;     // one per rank
   std::vector<Rank> busy_;            // ranks with a program

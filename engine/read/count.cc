@@ -20,12 +20,12 @@ bool includes(const RankSet& set, Rank r) {
   return found;
 }
 
-// Whether the set has anybody but r.
+// True if the set has a rank other than r.
 bool has_others(const RankSet& set, Rank r) { return set.size() > (includes(set, r) ? 1 : 0); }
 
 class Counter {
  public:
-  // `one`: whose part stands for all; nullptr: none does.
+  // `one`: the part of the rank that stands for all; nullptr: count all ranks.
   Counter(const Schedule& schedule, const Everyone* one)
       : schedule_(one != nullptr ? one->part() : schedule),
         one_(one),
@@ -74,7 +74,7 @@ class Counter {
     });
     t.to.for_each([&](Rank to) {
       if (includes(t.from, to)) of(to).local += blocks;
-      if (t.act == Act::reduce) of(to).reduced += blocks;  // what was pushed here before, as well
+      if (t.act == Act::reduce) of(to).reduced += blocks;  // also adds data pushed here before
       if (!has_others(t.from, to)) return;
       of(to).received += blocks;
       ++of(to).messages_received;
@@ -110,12 +110,12 @@ class Counter {
     into.local = operation(into.local, from.local);
   }
 
-  const Schedule& schedule_;   // what is gone through: all of it, or the part
-  const Everyone* const one_;  // whose part it is
+  const Schedule& schedule_;   // the counted schedule: the whole, or one rank's part
+  const Everyone* const one_;  // set if schedule_ is its part
   std::vector<RankCounts> counted_;
   Counts counts_;
   Meetings meetings_;
-  std::vector<Ports> now_;            // of this round
+  std::vector<Ports> now_;            // by rank, in this round
   std::vector<std::size_t> touched_;  // ranks with messages in this round
 };
 
@@ -154,8 +154,9 @@ std::optional<std::string> compare_statement(const Algorithm& line, const Params
 namespace {
 
 
-// Its "Tree" is the double tree, up and down; its rings pipeline what goes to or from one root,
-// which is a chain; NVLS and CollNet add up and copy in switches. The rest is built of sends.
+// NCCL's "Tree" is the double tree, up and down; its rings pipeline messages to or from one root,
+// which is a chain; NVLS and CollNet add and copy in switches. The other algorithms consist of
+// sends.
 constexpr Menu::Line kNccl[] = {
     {Collective::broadcast, "chain"},    {Collective::reduce, "chain"},
     {Collective::all_reduce, "ring"},    {Collective::all_reduce, "double_tree_nccl"},
@@ -167,8 +168,8 @@ constexpr Menu::Line kNccl[] = {
     {Collective::send_recv, "direct"},
 };
 
-// Between the ranks of one communicator, blocking; its variants of another radix are the same lines
-// with one.
+// MPICH's algorithms among the ranks of one communicator, blocking; variants with another radix are
+// the lines here with a parameter.
 constexpr Menu::Line kMpich[] = {
     {Collective::broadcast, "binomial_far"},
     {Collective::broadcast, "scatter_all_gather"},
@@ -199,8 +200,8 @@ constexpr Menu::Line kMpich[] = {
     {Collective::barrier, "recursive_doubling"},
 };
 
-// Its base component, which the tuned one chooses from; without what is for two ranks only, and
-// without the variants that differ in how messages are waited for.
+// The base component of Open MPI, from which the tuned one chooses, without algorithms for two
+// ranks only, and without variants that differ in how messages are waited for.
 constexpr Menu::Line kOpenMpi[] = {
     {Collective::broadcast, "linear"},
     {Collective::broadcast, "chain"},
@@ -241,8 +242,8 @@ constexpr Menu::Line kOpenMpi[] = {
     {Collective::exscan, "chain"},
 };
 
-// Its transport over UCP; k-nomial is what it calls trees and butterflies of any radix, "dbt" the
-// double binary tree. Messages between two ranks and scans are not its business.
+// UCC's transport over UCP: "k-nomial" names trees and butterflies of any radix, "dbt" the double
+// binary tree. It has no messages between two ranks and no scans.
 constexpr Menu::Line kUcc[] = {
     {Collective::broadcast, "binomial_far"},
     {Collective::broadcast, "double_tree"},

@@ -1,4 +1,6 @@
-// What a schedule costs each rank, in blocks and messages: plain numbers that count() derives.
+// count() derives the cost of a schedule for each rank, in blocks and messages. compare_statement()
+// checks the closed forms of the catalogue against it, and menus() lists the algorithms of
+// libraries.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +21,7 @@ struct RankCounts {
   std::int64_t sent = 0;      // blocks
   std::int64_t received = 0;  // blocks
   std::int64_t reduced =
-      0;  // blocks that are added to others, as they come or after they were stored here
+      0;  // blocks added to others, on arrival or after they were stored here
   std::int64_t messages_sent = 0;
   std::int64_t messages_received = 0;
   int partners = 0;        // distinct ranks that it sends to or receives from
@@ -30,18 +32,19 @@ struct RankCounts {
 };
 
 struct Counts {
-  int rounds = 0;  // that have a message; others are local work, which the model gives no time
+  // rounds with a message; other rounds are local work, which takes no time in the model
+  int rounds = 0;
   std::vector<RankCounts> ranks;  // one per rank
   RankCounts busiest;             // field by field the maximum over all ranks
   RankCounts total;               // field by field the sum over all ranks
   bool operator==(const Counts&) const = default;
 };
 
-// The counter: what every rank sends, receives and adds up, derived from the schedule itself.
+// The counter derives the blocks that every rank sends, receives and adds from the schedule itself.
 //
-// A transfer of b blocks is, for each of its senders that has a receiver other than itself, one
-// message of b blocks sent, and for each of its receivers that has a sender other than itself, one
-// message of b blocks received:
+// A transfer of b blocks is, for each sender with a receiver other than itself, one message of b
+// blocks sent, and for each receiver with a sender other than itself, one message of b blocks
+// received:
 //
 //   one -> one    one message for both
 //   one -> many   (switch multicast) one for the sender, one for each receiver
@@ -49,28 +52,27 @@ struct Counts {
 //   many -> many  one for each sender and one for each receiver
 //
 // A transfer from a rank to itself is no message and takes no port: it counts as `local` only.
-// `reduced` counts what arrives to be added; where the place is empty still, adding is storing,
-// which this counter does not look into.
+// `reduced` counts arrivals to be added, even at an empty place, which only stores them: the
+// counter does not follow the contents of places.
 
-// Exact, in time linear in the messages; where everyone does the same (everyone.h), in those of one
-// rank, unless `one_for_all` is false, which changes nothing else. Ranks must be in range, as
-// verify() proves. May be called from any number of threads at once.
+// Exact, in time linear in the messages; if every rank does an equal part (everyone.h), linear in
+// the messages of one rank, unless `one_for_all` is false; the result is equal. Ranks must be in
+// range (verify() checks that). Safe to call from several threads at once.
 Counts count(const Schedule& schedule, bool one_for_all = true);
 
-// Whether a catalogue line says the truth: its closed forms next to what was derived.
 
-// The first field of the line whose formula does not give exactly the derived value, as a text that
-// names field, formula, its value and the derived value; nullopt where all agree. Compared are
-// rounds, sent and received (of the busiest rank, in units of M), send_ports and receive_ports, but
-// for those of which the line says kComputed.
-// Throws std::logic_error where a formula cannot be read (closed_form.h).
+// Compares the closed forms of a catalogue line with the derived counts. Returns the first field
+// with a wrong formula, as a text that names field, formula, its value and the derived value;
+// nullopt if all agree. Fields: rounds, sent and received (of the busiest rank, in units of M),
+// send_ports and receive_ports, except fields that the line declares kComputed. Throws
+// std::logic_error if a formula cannot be parsed (parameters.h).
 std::optional<std::string> compare_statement(const Algorithm& line, const Params& params,
                                              const Goal& goal, const Counts& counts);
 
-// What a library ships: a menu of the catalogue, for who asks what that library's users could have.
+// The part of the catalogue that a library ships: answers which algorithms its users could have.
 
 struct Menu {
-  // As "all_reduce ring", one of the catalogue each.
+  // One algorithm of the catalogue, such as "all_reduce ring".
   struct Line {
     Collective collective;
     std::string_view algorithm;
@@ -78,7 +80,7 @@ struct Menu {
 
   std::string_view name;
   std::string_view source;
-  std::span<const Line> lines{};  // none: all of the catalogue
+  std::span<const Line> lines{};  // empty: all of the catalogue
 
   bool has(const Algorithm& algorithm) const;
 };

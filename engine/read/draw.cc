@@ -27,7 +27,8 @@ std::string blocks_text(const std::vector<Block>& blocks, int plane, const Goal&
   return set_text(sorted(blocks), goal.blocks, ",", signs, primes(plane));
 }
 
-// All-to-all's block that goes straight from where it starts to where it is needed needs no name.
+// True for a block of an all-to-all that goes straight from its source to its target: it needs no
+// label.
 bool is_own_route(const TransferView& t, const Goal& goal) {
   const int parts = parts_of(goal);
   if (!is_all_to_all(goal) || t.from.size() != 1 || t.to.size() != 1 || t.act != Act::copy ||
@@ -56,7 +57,7 @@ Arrow arrow_of(const TransferView& t, const Goal& goal, const Signs& signs) {
 using End = std::vector<Rank> Arrow::*;
 constexpr End kFrom = &Arrow::from, kTo = &Arrow::to;
 
-// Messages that are the same at the one end become one with all that they have at the other.
+// Merges messages that are equal at one end into one with all ranks of the other end.
 std::vector<Arrow> merged(const std::vector<Arrow>& in, End same, End other) {
   std::vector<Arrow> out;
   std::map<std::pair<std::vector<Rank>, std::string>, std::size_t> known;
@@ -130,7 +131,7 @@ enum class Paint : unsigned char { plain, title, faint, fresh, complete };
 constexpr std::array<std::string_view, 5> kPaints = {"", "\x1b[1m", "\x1b[2m", "\x1b[33m",
                                                      "\x1b[32m"};
 
-// What there is in the drawing that the legend explains, in its order.
+// The items of the legend, in its order.
 enum class Noted : unsigned char {
   copy,
   add,
@@ -212,8 +213,8 @@ class Page {
     if (items.empty()) items.push_back("nothing");
     for (const std::string& row : rows_of(items, begin)) line(row);
   }
-  // Side by side, as many as a row has room for. The first row begins with `begin`, others with as
-  // many blanks.
+  // Puts items side by side, as many as a row has room for. The first row begins with `begin`,
+  // others with as many blanks.
   std::vector<std::string> rows_of(const std::vector<std::string>& items,
                                    const std::string& begin) const {
     std::vector<std::string> rows{begin};
@@ -243,7 +244,7 @@ class Page {
     note(Noted::between_planes, has_plane);
   }
 
-  // Widths: of cells, of panels, and how many panels go side by side.
+  // Sets the widths of cells and panels, and the number of panels side by side.
   void measure() {
     std::size_t widest = 0;
     for (Column& column : columns_) {
@@ -261,15 +262,16 @@ class Page {
     const std::size_t space = static_cast<std::size_t>(std::max(options_.width, 0));
     gap_ = 1;
     const Stripe all{0, columns_.size()};
-    if (label_width_ + panel_width(all) > space) gap_ = 0;  // the column for `written` must do
+    // no gap: the column of the `written` sign separates enough
+    if (label_width_ + panel_width(all) > space) gap_ = 0;
     panels_ = 1;
     while (panels_ < views_.size() &&
            label_width_ + (panels_ + 1) * (panel_width(all) + kBetweenPanels) <=
                space + kBetweenPanels) {
       ++panels_;
     }
-    // A round that is wider than the page comes in several stripes, one below the other. A panel
-    // begins with a blank; the gap behind its last column is not printed.
+    // A round wider than the page is cut into several stripes, one below the other. A panel begins
+    // with a blank; the gap behind its last column is not printed.
     stripes_.clear();
     for (std::size_t begin = 0; begin < columns_.size(); begin = stripes_.back().end) {
       Stripe stripe{begin, begin + 1};
@@ -281,7 +283,7 @@ class Page {
     }
   }
   static constexpr std::size_t kBetweenPanels = 3;
-  // Columns from one to before the other.
+  // Columns [begin, end).
   struct Stripe {
     std::size_t begin, end;
   };
@@ -297,7 +299,7 @@ class Page {
   void tables(std::size_t first, std::size_t last, Stripe stripe) {
     const std::size_t panel = panel_width(stripe);
     const std::string rule = fmt::format(" {}", signs_.rule);
-    // A line: a label, then of each view what of_view(row, v) adds, which is as wide as a panel.
+    // Puts a line: a label, then for each view the text of of_view(row, v), as wide as a panel.
     const auto put = [&](std::string row, const auto& of_view) {
       for (std::size_t v = first; v < last; ++v) {
         if (v > first) row += painted(rule, Paint::faint);
@@ -305,7 +307,7 @@ class Page {
       }
       line(row);
     };
-    // The same of the stripe's columns: of_column(column, v) is a sign and a text, painted.
+    // As put(), for the stripe's columns: of_column(column, v) returns a sign and a text, painted.
     const auto put_columns = [&](std::string row, const auto& of_column) {
       put(std::move(row), [&](std::string& text, std::size_t v) {
         text += " ";
@@ -335,7 +337,7 @@ class Page {
                   });
     }
   }
-  // Its sign and its text; the legend is told what there was.
+  // The cell's sign and text; notes them for the legend.
   std::string painted_cell(const Cell& cell, std::size_t width) {
     const Paint paint = cell.text == signs_.nothing ? Paint::faint
                         : cell.complete             ? Paint::complete

@@ -1,8 +1,9 @@
-// A schedule, round by round, as machines and drawings show it: who sends what to whom, and what
-// every rank holds then.
+// Draws a schedule round by round: view_rounds() computes the transfers of each round and the
+// contents of every rank afterwards, and draw() writes them as text for a terminal.
 //
-// This proves nothing and stops at nothing: what a wrong schedule adds twice is there twice, what
-// it reads in vain is nothing. Pure functions; may be called from any number of threads at once.
+// View and drawing prove nothing and accept wrong schedules: a contribution added twice is shown
+// twice ("0+1+1"), and a read of an empty place yields nothing. Pure functions; safe to call from
+// several threads at once.
 #pragma once
 
 #include <cstddef>
@@ -22,32 +23,34 @@ struct TransferView {
   Act act = Act::copy;
 };
 
-// One place that holds something.
+// The content of one place that is not empty.
 struct HoldingView {
   Block block = 0;
   int plane = 0;
-  std::vector<Rank> contributions;  // ascending; a rank twice where it was added twice
-  bool complete = false;            // exactly the contributions that a rank must hear (heard_by)
+  std::vector<Rank> contributions;  // ascending; a rank appears twice if it was added twice
+  // exactly the contributions that the rank must receive (heard_by)
+  bool complete = false;
   bool needed = false;              // the goal asks for it here
   bool written = false;             // in this round
 };
 
 struct RoundView {
-  int round = -1;                               // -1: before the first
-  std::string phase;                            // its name, or empty
+  int round = -1;                               // -1: before the first round
+  std::string phase;                            // name of the phase, or empty
   std::vector<TransferView> transfers;          // in the order stated
   std::vector<std::vector<HoldingView>> ranks;  // after the round; by plane, then block, ascending
 };
 
-// What is there at first, then one view per round.
+// The view before the first round, then one view per round.
 std::vector<RoundView> view_rounds(const Schedule& schedule, const Goal& goal);
 
-// Whether all that it names exists in the schedule: what does not is shown and does nothing.
+// True if all ranks, blocks and planes of the transfer exist in the schedule. Others are shown and
+// do nothing.
 bool is_playable(const Schedule& schedule, const TransferView& t);
 
-// The words of a drawing (draw.h): signs, and sets of ranks and blocks as short texts.
+// The words of a drawing: signs, and sets of ranks and blocks as short texts.
 
-// The signs that a drawing is made of.
+// The signs of a drawing.
 struct Signs {
   std::string_view nothing, held, written, range, rule;
   std::string_view wire, wire_end, swap_begin;  // 0 -1-> 2, 0 <-1-> 2
@@ -58,22 +61,22 @@ inline constexpr Signs kUtf8 = {"·", "●", "▸", "‥", "│", "─", "→", 
 
 std::size_t width_of(std::string_view text);  // in columns
 
-// 0..3, 6..1 (over the end of n), 0..6/2 (every second), 0..2+5; "+" stands for the joint.
-// `indices` is ascending; `suffix` follows every number.
+// 0..3, 6..1 (over the end of n), 0..6/2 (every second), 0..2+5; "+" is `joint`. `indices` is
+// ascending; `suffix` follows every number.
 std::string set_text(const std::vector<int>& indices, int n, std::string_view joint,
                      const Signs& signs, const std::string& suffix = "");
 
-// One for each plane of scratch.
+// One prime (') for each plane of scratch.
 std::string primes(int plane);
 
-// How many neighbours each of the collective's blocks is split into.
+// The number of neighbouring blocks per block of the collective.
 int parts_of(const Goal& goal);
 bool is_all_to_all(const Goal& goal);
 
 // 0>1..3 2>1: all-to-all's blocks by source; parts of a block as 0>1.0.
 std::string routes_text(const std::vector<Block>& blocks, const Goal& goal, const Signs& signs);
 
-// The columns of a drawing's tables (draw.h): what the ranks hold after each round.
+// The columns of a drawing's tables: the contents of the ranks after each round.
 
 struct Cell {
   std::string text;
@@ -83,62 +86,60 @@ struct Cell {
 struct Column {
   std::string title;
   std::vector<std::vector<Cell>> cells;  // by view, then rank
-  std::size_t width = 0;                 // of the widest text or title; set by who draws it
+  // of the widest text or title; set by the caller that draws
+  std::size_t width = 0;
 };
 
-// One column per place; neighbouring blocks that look the same throughout share one. Of
-// all-to-all: from whom a rank has its blocks, and which blocks it has yet to send.
+// One column per place; neighbouring blocks with equal columns share one. For an all-to-all: the
+// sources of a rank's blocks, and the blocks that it has yet to send.
 std::vector<Column> columns_of(const Schedule& schedule, const Goal& goal,
                                const std::vector<RoundView>& views, const Signs& signs);
 
-// The arrows of a drawing (draw.h): the transfers of a round.
+// The arrows of a drawing: the transfers of a round.
 
-// What is drawn as one arrow: a transfer, or several messages alike.
+// One arrow: a transfer, or several messages alike.
 struct Arrow {
   std::vector<Rank> from, to;
   std::string label;
   bool is_switched = false;  // one transfer with several senders or receivers
-  bool is_swap = false;      // the same both ways
+  bool is_swap = false;      // two messages with equal blocks, in both directions
   bool is_local = false;
 };
 
-// Messages that differ in the receiver only are one arrow, then those that differ in the sender
-// only, then pairs that exchange the same. By sender; what several send, by receiver.
+// Messages that differ in the receiver only become one arrow, then those that differ in the sender
+// only, then pairs that exchange equal blocks. Ordered by sender, arrows of several senders by
+// receiver.
 std::vector<Arrow> arrows_of(const RoundView& view, const Goal& goal, const Signs& signs);
 
 std::string arrow_text(const Arrow& arrow, int ranks, const Signs& signs);
 
-// The renderer: every round of a schedule, for a reader at a terminal.
+// Draws every round of a schedule for a terminal.
 //
-// For each round: who sends what to whom, then what every rank holds, one row per rank and one
-// column per block, as in the papers' traces. A cell is a partial sum, written as the set of ranks
-// whose contributions it holds:
+// For each round: the transfers, then the contents of every rank, one row per rank and one column
+// per block, as in the papers' traces. A cell is a partial sum, written as the set of ranks that
+// have contributed to it:
 //
 //   .      nothing                                0+3      the contributions of 0 and 3
-//   2      rank 2's own                           0..3     of 0, 1, 2 and 3
-//   all    complete: all there is to add          6..1     over the end: of 6, 7, 0 and 1 (N = 8)
-//   *all   in front: written in this round        0..6/2   of every second: 0, 2, 4 and 6
+//   2      only rank 2's                          0..3     0, 1, 2 and 3
+//   all    complete: all contributions            6..1     over the end: 6, 7, 0 and 1 (N = 8)
+//   *all   in front: written in this round        0..6/2   every second: 0, 2, 4 and 6
 //
-// An arrow says who sends which block: 0 -3-> 1 copies block 3, 0 -+3-> 1 adds it, 0 <-+3-> 1 does
-// so both ways, 0 =3=> 1..4 is one transfer through a switch, 1..3 -+0-> 0 are three messages. 3'
-// is block 3 of scratch plane 1, -3:3'-> goes from one to the other, and "at 2: 3 += 3'" is local
-// work.
+// An arrow shows sender, block and receiver: 0 -3-> 1 copies block 3, 0 -+3-> 1 adds it, 0 <-+3-> 1
+// adds it both ways, 0 =3=> 1..4 is one transfer through a switch, 1..3 -+0-> 0 are three messages.
+// 3' is block 3 of scratch plane 1, -3:3'-> goes from one to the other, and "at 2: 3 += 3'" is
+// local work.
 //
-// Scans show the sum that a rank has even where it is complete: every rank's is another one.
+// Scans show the set even if the sum is complete, because each rank's complete sum is different.
 //
-// Copying collectives show a block as held (o) or not. All-to-all, whose blocks are N x N, shows
-// from whom each rank has its blocks, and which blocks it has yet to send: "source>destination".
-// Rounds stand side by side as far as the width allows, and blocks that look alike throughout share
-// a column. The texts are deterministic and kept as golden files.
-//
-// Drawing proves nothing and stops at nothing: what a wrong schedule adds twice is shown twice
-// ("0+1+1"), what it reads in vain is nothing. Pure functions; may be called from any number of
-// threads at once.
+// Copying collectives show a block as held (o) or not. An all-to-all, which has N x N blocks, shows
+// the sources of each rank's blocks, and the blocks that it has yet to send: "source>destination".
+// Rounds stand side by side within the width, and blocks that look alike throughout share a column.
+// The texts are deterministic and kept as golden files.
 
 struct DrawOptions {
   bool colour = false;  // ANSI colours
   bool utf8 = false;    // lines and arrows instead of ASCII
-  int width = 100;      // columns to keep to, as far as the widest row allows
+  int width = 100;      // columns to keep to, if the widest row allows
   bool states = true;   // false: the transfers only
 };
 

@@ -78,7 +78,7 @@ void MaxMin::touch(int l) {
   touched_.push_back(l);
 }
 
-// All links that those touched so far may affect, with nothing frozen yet.
+// Collects all links that touched links may affect, with all flows unfrozen.
 void MaxMin::gather() {
   for (std::size_t i = 0; i < touched_.size(); ++i) {
     Link& l = link(touched_[i]);
@@ -126,7 +126,7 @@ std::span<const int> MaxMin::settle() {
 }
 
 void MaxMin::freeze(Flow& crossing, int f, double level) {
-  // Differences of rounding are no changes: who counts on the old rate need not count again.
+  // A difference by rounding is no change: predictions from the old rate stay valid.
   constexpr double kRounding = 1e-14;
   crossing.frozen = turn_;
   const double rate = crossing.weight * level;
@@ -143,13 +143,13 @@ void MaxMin::freeze(Flow& crossing, int f, double level) {
 
 namespace {
 
-// The coordinate that stands for x, and whether x is a mirror image of it.
+// The coordinate that stands for x, and true if x is a mirror image of it.
 std::pair<int, bool> least_of(const Alike::Line& line, int x) {
   const int way = x % line.step, image = line.step - 1 - way;
   return line.mirrored && image < way ? std::pair(image, true) : std::pair(way, false);
 }
 
-// All messages of a round, rank by rank; a rank's in order, so that ranks can be compared.
+// All messages of a round by rank, those of a rank in order, so that ranks can be compared.
 class RoundMessages {
  public:
   RoundMessages(const std::vector<Sent>& messages, int ranks)
@@ -161,7 +161,7 @@ class RoundMessages {
     for (int r = 0; r < ranks; ++r) std::sort(begin(r), begin(r + 1));
   }
 
-  // Whether turned(Rank) makes the same messages of these.
+  // True if turned(Rank) maps these messages to themselves.
   template <class Turn>
   bool is_kept_by(const Turn& turned) {
     std::vector<Sent> images;
@@ -181,12 +181,12 @@ class RoundMessages {
   std::vector<Sent>::iterator begin(Rank r) {
     return sorted_.begin() + static_cast<std::ptrdiff_t>(first_[static_cast<std::size_t>(r)]);
   }
-  std::vector<std::size_t> first_;  // of each rank, and the end
+  std::vector<std::size_t> first_;  // index of each rank's first message, and the end
   std::vector<Sent> sorted_;
 };
 
-// What keeps all rounds, dimension by dimension: turns of one dimension are a group, and those of
-// several go together.
+// The symmetries of all rounds, dimension by dimension: those of one dimension are a group, and
+// those of several dimensions can be combined.
 std::vector<Alike::Line> lines_of(const SentByRound& all, const Torus& torus) {
   std::vector<RoundMessages> rounds;
   for (const auto& messages : all) rounds.emplace_back(messages, torus.ranks());
@@ -240,7 +240,7 @@ Alike::Alike(const std::vector<int>& dims, std::vector<Line> lines)
       first += x * torus.stride(d);
       turned_.push_back(image);
     }
-    // The least coordinates come first.
+    // The rank with the least coordinates comes first.
     stands_[static_cast<std::size_t>(r)] = first == r;
     class_of_[static_cast<std::size_t>(r)] =
         first == r ? classes_++ : class_of_[static_cast<std::size_t>(first)];
@@ -295,11 +295,11 @@ namespace {
 
 constexpr int kNoLink = -1;
 
-// What is a flow's own of a message.
+// The flow simulator's part of a message.
 struct FlowLoad {
-  double work = 0;         // seconds that its bytes need on a link of their own
-  int flows = 0;           // still under way
-  int own_link = kNoLink;  // which is all that an odd place lets through
+  double work = 0;         // seconds that its bytes need on a private link
+  int flows = 0;           // flows still under way
+  int own_link = kNoLink;  // a link with the bandwidth of an odd place
 };
 
 class FlowSimulator : public MessagesInOrder<double, FlowLoad, FlowSimulator> {
@@ -327,7 +327,7 @@ class FlowSimulator : public MessagesInOrder<double, FlowLoad, FlowSimulator> {
   struct Flow {
     Id node = 0;
     double left = 0, rate = 0, since = 0;  // `left` was true at `since`
-    std::uint32_t prediction = 0;          // which of its predicted ends holds
+    std::uint32_t prediction = 0;          // number of the valid prediction of its end
   };
 
   std::vector<Rates> rates_of_kinds() const {
@@ -341,9 +341,9 @@ class FlowSimulator : public MessagesInOrder<double, FlowLoad, FlowSimulator> {
     return all;
   }
   const Rates& rates_of(int kind) const { return rates_[static_cast<std::size_t>(kind)]; }
-  // Kinds come in pairs, of which the first two are those of links that are not odd.
+  // Kinds come in pairs, of which the first two are those of ordinary links.
   const Rates& like_the_rest(int kind) const { return rates_of(kind % 2); }
-  // What passes there, in parts of what passes a link that is like the rest.
+  // The bandwidth of a link of this kind, as a fraction of that of an ordinary link.
   double part(int kind) const {
     constexpr double kAnything = 1e18;
     const double beta = rates_of(kind).beta;
@@ -355,7 +355,7 @@ class FlowSimulator : public MessagesInOrder<double, FlowLoad, FlowSimulator> {
   }
   int kind_of(const Node& n) const { return fabric().kind_between(n.from, n.to); }
 
-  // --- What MessagesInOrder asks
+  // --- Functions that MessagesInOrder calls
 
   double adding(std::int64_t weight) const { return gamma_ * static_cast<double>(weight); }
 
@@ -365,7 +365,7 @@ class FlowSimulator : public MessagesInOrder<double, FlowLoad, FlowSimulator> {
     if (n.parties != nullptr) {
       return ends_at(now() + 2 * alpha_switch_ + rates_of(0).beta * weight + n.adding, id);
     }
-    // Where links are shared, seconds are those of one that is like the rest.
+    // On shared links, work is in seconds of an ordinary link.
     const int kind = kind_of(n);
     const bool shares = ways_.shares_links(n.from, n.to);
     n.load.work = (shares ? like_the_rest(kind) : rates_of(kind)).beta * weight;
@@ -377,7 +377,7 @@ class FlowSimulator : public MessagesInOrder<double, FlowLoad, FlowSimulator> {
     }
   }
 
-  // What rounding alone keeps from now is now.
+  // Events within rounding of now() count as now.
   double until() const {
     constexpr double kRounding = 1e-12;
     return now() * (1 + kRounding);
@@ -448,13 +448,13 @@ class FlowSimulator : public MessagesInOrder<double, FlowLoad, FlowSimulator> {
   }
 
   Ways ways_;
-  const std::vector<Rates> rates_;  // by Fabric's kinds of links
+  const std::vector<Rates> rates_;  // by kind of link of the Fabric
   const double gamma_;              // per unit of weight
   const double alpha_hop_, alpha_switch_;
 
   MaxMin sharing_;
   std::vector<Flow> flows_;        // by their numbers in sharing_
-  std::vector<int> unused_links_;  // of those that are one message's
+  std::vector<int> unused_links_;  // private links of finished messages
 };
 
 Result<FlowTimes> flown(const CarriedSchedule& of) {

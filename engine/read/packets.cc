@@ -11,9 +11,9 @@
 namespace rankine {
 namespace {
 
-// What packets have of a message.
+// The packet simulator's part of a message.
 struct PacketLoad {
-  std::uint64_t left = 0;          // that have not come to their receiver
+  std::uint64_t left = 0;          // packets that have not reached the receiver
   std::uint32_t up = 0, down = 0;  // its ways
 };
 
@@ -48,30 +48,31 @@ class PacketSimulator : public MessagesInOrder<Tick, PacketLoad, PacketSimulator
   bool overflowed() const { return overflowed_; }
 
  private:
-  static constexpr int kHalves = 2;  // sizes of packets are half weights, as Congestion's loads
+  static constexpr int kHalves = 2;  // packet sizes are in half weights, as the loads of Congestion
   static constexpr Tick kLatest = Tick{1} << (8 * sizeof(Tick) - 3);
   enum What : std::uint8_t { kJoins = 1, kArrives };
 
-  // A train by its place in trains_; `use` says whether that is still the same one.
+  // A reference to trains_[index]; `use` detects that the entry holds another train by now.
   struct Ref {
     std::uint32_t index = 0, use = 0;
   };
   static constexpr Ref kNone{};
 
-  // Packets of one size that come to a link, or at last to their receiver, evenly.
+  // Packets of one size that arrive at a link, or finally at their receiver, at equal intervals.
   struct Train {
     std::uint32_t use = 1;
-    std::uint32_t way = 0, at = 0;  // its way, and the link of it that it comes to; past the last
-                                    // one: the receiver
-    Tick first = 0, gap = 0;        // when the first one comes, and the others
+    // its way, and the index of the next link on it; past the last one: the receiver
+    std::uint32_t way = 0, at = 0;
+    Tick first = 0, gap = 0;        // arrival of the first packet, and the interval between packets
     std::int64_t count = 0, size = 0;
-    bool rest = false;  // the last and smaller packet of a message
-    // Once it is the link's, whose queue it is in since its first packet came: when that one is
-    // sent, the gap between packets that leave, and where they come to next.
+    bool rest = false;  // true: the smaller last packet of a message
+    // Set when the train has joined the link's queue, at the arrival of its first packet: the time
+    // at which that packet is sent, the interval between leaving packets, and the train that they
+    // become at the next link.
     bool joined = false;
     Tick start = 0, leaving = 0;
     Ref before{}, next{};
-    std::uint32_t version = 0;  // which event of its holds
+    std::uint32_t version = 0;  // number of its valid event
   };
   struct Way {
     Id node = 0;
@@ -80,9 +81,9 @@ class PacketSimulator : public MessagesInOrder<Tick, PacketLoad, PacketSimulator
     std::vector<int> links{};
   };
   struct Queue {
-    Tick free = 0;  // when the last packet so far has been sent
+    Tick free = 0;  // the time at which the last packet so far has been sent
     std::optional<Tick> odd_beta{};
-    Ref last{};  // the train that it is of: the only one of which more are still to come
+    Ref last{};  // the train of that packet: only this train can have packets still to come
   };
 
   Queue& link_at(int link) { return links_[static_cast<std::size_t>(link)]; }
@@ -96,7 +97,7 @@ class PacketSimulator : public MessagesInOrder<Tick, PacketLoad, PacketSimulator
   const Way& way_of(const Train& t) const { return ways_taken_[t.way]; }
   bool at_receiver(const Train& t) const { return t.at == way_of(t).links.size(); }
   Queue& queue_of(const Train& t) { return link_at(way_of(t).links[t.at]); }
-  // How long its link sends one of its packets.
+  // The time in which the train's link sends one of its packets.
   Tick sending(const Train& t) {
     return queue_of(t).odd_beta.value_or(way_of(t).beta) * static_cast<Tick>(t.size);
   }
@@ -104,7 +105,7 @@ class PacketSimulator : public MessagesInOrder<Tick, PacketLoad, PacketSimulator
     return static_cast<Tick>(rates_.links[static_cast<std::size_t>(kind)].beta / kHalves);
   }
 
-  // --- What MessagesInOrder asks
+  // --- Functions that MessagesInOrder calls
 
   Tick adding(std::int64_t weight) const {
     return static_cast<Tick>(rates_.gamma) * static_cast<Tick>(weight);
@@ -122,7 +123,7 @@ class PacketSimulator : public MessagesInOrder<Tick, PacketLoad, PacketSimulator
       return pass(id, rates.alpha + ways_.hops(n.from, n.to) * Ticks{hop_} + rates.beta * n.weight);
     }
     if (!fits(rates.alpha, n, ways_.up.size() + ways_.down.size())) return;
-    // Of links like the rest: an odd wire has a beta of its own.
+    // An odd wire has a separate beta; this is the ordinary one.
     const Tick beta = half_beta(kind % 2), first = now() + static_cast<Tick>(rates.alpha);
     if (ways_.splits) {
       send(id, n.weight, beta, first, false);
@@ -151,12 +152,12 @@ class PacketSimulator : public MessagesInOrder<Tick, PacketLoad, PacketSimulator
 
   // --- Messages
 
-  // A message that meets nobody.
+  // Ends a message that crosses no shared link.
   void pass(Id id, Ticks cost) {
     if (fits(cost, node(id), 0)) ends_at(now() + static_cast<Tick>(cost) + node(id).adding, id);
   }
 
-  // No time is later than the costs of all messages, one after the other and stored on every link.
+  // No time is later than the sum of the costs of all messages, stored on every link.
   bool fits(Ticks cost, const Node& n, std::size_t links) {
     Ticks dearest = 0;
     for (const auto& rates : rates_.links) dearest = std::max(dearest, rates.beta);
@@ -212,7 +213,7 @@ class PacketSimulator : public MessagesInOrder<Tick, PacketLoad, PacketSimulator
 
   // --- Trains
 
-  // Moves others.
+  // May move the other trains in memory.
   Train& new_train() {
     if (unused_trains_.empty()) {
       unused_trains_.push_back(static_cast<std::uint32_t>(trains_.size()));
@@ -230,13 +231,14 @@ class PacketSimulator : public MessagesInOrder<Tick, PacketLoad, PacketSimulator
     unused_trains_.push_back(static_cast<std::uint32_t>(&t - trains_.data()));
   }
 
-  // Packets that come at once, in the order in which they are taken.
+  // The order in which packets that arrive at one time are taken.
   std::uint64_t order_of(const Train& t) const {
     constexpr std::uint64_t kFarthest = (std::uint64_t{1} << 20) - 1;
     const Way& way = way_of(t);
     return (kFarthest - t.at) << 44 | way.node << 2 | (way.down ? 2U : 0U) | (t.rest ? 1U : 0U);
   }
-  // Its next event: the first one of it joins a queue, or the last one is with its receiver.
+  // Schedules the train's next event: its first packet joins a queue, or its last one is at the
+  // receiver.
   void expect(const Train& t) {
     const bool arrives = at_receiver(t);
     const Ref ref = ref_of(t);
@@ -245,15 +247,15 @@ class PacketSimulator : public MessagesInOrder<Tick, PacketLoad, PacketSimulator
        order_of(t));
   }
 
-  // The first packet has come. Those that come after it are taken into the queue with it, as if
-  // nobody came between: who does takes them out again.
+  // The first packet has arrived. The train's later packets are entered in the queue with it, as if
+  // no other packet came between; a packet that does removes them again (make_room()).
   void join(Ref ref) {
     make_room(ref);
     Queue& queue = queue_of(*train(ref));
     const Tick each = sending(*train(ref));
     const Train& came = *train(ref);
     if (came.gap > each && queue.free > came.first) {
-      // It comes more slowly than it goes: so many have to wait.
+      // The train arrives more slowly than it leaves: only this number of packets must wait.
       const Tick waiting = (queue.free - came.first + came.gap - each - 1) / (came.gap - each);
       if (waiting < static_cast<Tick>(came.count)) split(ref, static_cast<std::int64_t>(waiting));
     }
@@ -281,20 +283,20 @@ class PacketSimulator : public MessagesInOrder<Tick, PacketLoad, PacketSimulator
     return t.start + static_cast<Tick>(t.count - 1) * t.leaving + sending(t);
   }
 
-  // Takes out of the queue what is to come after the train that has come.
+  // Removes the packets from the queue that arrive after the train that has come.
   void make_room(Ref ref) {
     const Ref last = queue_of(*train(ref)).last;
     Train* before = train(last);
     if (before == nullptr || before->gap == 0) return;
     const bool goes_first = order_of(*before) < order_of(*train(ref));
-    const Tick come = now() - before->first;  // at that moment the last of them has
+    const Tick come = now() - before->first;  // negative if none of them has come
     const auto kept = static_cast<std::int64_t>(come / before->gap) +
                       (come % before->gap > 0 || goes_first ? 1 : 0);
     if (std::max<std::int64_t>(kept, 1) < before->count)
       split(last, std::max<std::int64_t>(kept, 1));
   }
 
-  // Leaves the first packets; the others are a train of their own, which will come.
+  // Keeps the first `count` packets; the others become a separate train, which is still to come.
   void split(Ref ref, std::int64_t count) {
     Train& others = new_train();
     Train& t = *train(ref);
@@ -312,7 +314,8 @@ class PacketSimulator : public MessagesInOrder<Tick, PacketLoad, PacketSimulator
     expect(others);
   }
 
-  // So many fewer, from the end; and so on wherever they were expected.
+  // Removes `gone` packets from the end of the train, and from the trains that it became further
+  // on.
   void take_back(Train& t, std::int64_t gone) {
     t.count -= gone;
     if (t.joined) {
@@ -337,7 +340,7 @@ class PacketSimulator : public MessagesInOrder<Tick, PacketLoad, PacketSimulator
   bool overflowed_ = false;
 };
 
-// Nothing where the times do not fit into Tick.
+// nullopt if the times do not fit into Tick.
 template <class Tick>
 std::optional<Result<PacketTimes>> packets_in(const CarriedSchedule& of) {
   PacketSimulator<Tick> simulator(of);

@@ -13,7 +13,7 @@ namespace rankine {
 namespace {
 
 using Contributions = std::vector<Rank>;      // ascending
-using Holdings = std::vector<Contributions>;  // of one rank, by place
+using Holdings = std::vector<Contributions>;  // contributions of one rank, by place
 
 bool in_range(const std::vector<int>& indices, int n) {
   return std::all_of(indices.begin(), indices.end(), [n](int i) { return i >= 0 && i < n; });
@@ -166,7 +166,7 @@ std::string set_text(const std::vector<int>& indices, int n, std::string_view jo
     return interval(runs[1].first, runs[0].second, static_cast<int>(size));
   }
   if (!repeats && runs.size() == size && size > 2) {
-    // Evenly spaced, but for the gap before the first one.
+    // Evenly spaced, except the gap before the first one.
     for (std::size_t start = 0; start < size; ++start) {
       const auto gap = [&](std::size_t i) {
         const int here = indices[(start + i) % size], next = indices[(start + i + 1) % size];
@@ -209,7 +209,7 @@ std::string routes_text(const std::vector<Block>& blocks, const Goal& goal, cons
     if (whole[natural] != parts)
       targets[{natural / goal.ranks, b % parts}].push_back(natural % goal.ranks);
   }
-  // Sources whose blocks go to the same ranks share an entry.
+  // Sources with equal targets share an entry.
   std::vector<std::pair<std::pair<std::vector<Rank>, int>, std::vector<Rank>>> entries;
   for (auto& [source, to] : targets) {
     std::sort(to.begin(), to.end());
@@ -237,7 +237,7 @@ namespace {
 Cell holding_cell(const HoldingView& holding, const Goal& goal, const Signs& signs) {
   Cell cell{"", holding.written, holding.complete};
   const bool is_sum = goal.source_of(holding.block) < 0;
-  // Prefixes are complete as different sums: these are told.
+  // Complete prefixes are different sums, so the set is shown.
   if (holding.complete && !is_prefix(goal.collective)) {
     cell.text = is_sum ? "all" : std::string(signs.held);
   } else {
@@ -281,7 +281,7 @@ std::vector<Column> place_columns(const Schedule& schedule, const Goal& goal,
   return columns;
 }
 
-// All-to-all: from whom a rank has its blocks, and which blocks it has yet to send.
+// For an all-to-all: the sources of a rank's blocks, and the blocks that it has yet to send.
 std::vector<Column> route_columns(const Schedule& schedule, const Goal& goal,
                                   const std::vector<RoundView>& views, const Signs& signs) {
   const int parts = parts_of(goal);

@@ -35,7 +35,7 @@ struct Message {
   std::int64_t blocks;
 };
 
-// What one round comes to.
+// The profile of one round.
 struct ProfiledRound {
   std::vector<SlowMessage> slowest;
   std::vector<std::int64_t> sent;  // blocks, by rank
@@ -43,7 +43,7 @@ struct ProfiledRound {
   bool on_wires = true;  // every transfer is a message from one rank to one
 };
 
-// Those that no other message reaches in both hops and load.
+// Keeps the messages that no other one reaches in both hops and load.
 std::vector<SlowMessage> slowest_of(std::vector<std::int64_t>&& load_by_hops) {
   std::vector<SlowMessage> out;
   std::int64_t most = -1;
@@ -56,8 +56,9 @@ std::vector<SlowMessage> slowest_of(std::vector<std::int64_t>&& load_by_hops) {
   return out;
 }
 
-// visit(from, to, blocks) for the transfers of a round: ranks and how many blocks. Where everyone does
-// the same these are counted once for all, and no list of blocks is turned that nobody looks at.
+// Calls visit(from, to, blocks) for the transfers of a round: ranks and the number of blocks. If
+// every rank does an equal part, blocks are counted once for all ranks, and no list of blocks is
+// rotated.
 template <class Visit>
 void for_each_count(const Schedule& schedule, int k, const Visit& visit) {
   const Everyone* all = everyone_in(schedule);
@@ -170,18 +171,19 @@ namespace {
 
 const SimulateOptions kByRounds{.sync = Sync::rounds, .ideal_blocks = true};
 
-// What rounds cost, by skip and number of blocks.
+// The time of rounds, by skip and number of blocks.
 //
-// All messages of a round have one size, so each takes a time that grows evenly with the number of
-// blocks, and a round takes as long as the longest: a convex function. Where one, two and all but
-// one blocks lie on a line, all between do; so a skip takes three simulations, and only where they
-// do not (far messages on idle links are overtaken by near ones on busy links), one per number.
+// All messages of a round have one size, so each takes a time linear in the number of blocks, and a
+// round takes as long as the longest: a convex function. If one, two and all but one blocks lie on
+// a line, all numbers between do; so a skip takes three simulations. Only if they do not (far
+// messages on idle links are overtaken by near ones on busy links) does it take one simulation per
+// number.
 class RoundCosts {
  public:
   RoundCosts(int ranks, const Fabric& fabric, std::uint64_t bytes)
       : ranks_(ranks), fabric_(fabric), bytes_(bytes), of_skip_(static_cast<std::size_t>(ranks)) {}
 
-  // The time of a round in which everybody sends so many blocks to the rank `skip` further on.
+  // The time of a round in which every rank sends `blocks` blocks to the rank `skip` further on.
   Ticks of_round(int skip, int blocks) {
     OfSkip& here = of_skip_[static_cast<std::size_t>(skip)];
     if (here.one == kUnknown) {
@@ -215,14 +217,14 @@ class RoundCosts {
     return result->end;
   }
   double seconds(Ticks ticks) const { return nearest_double(ticks, ticks_per_second_); }
-  const Status& status() const { return status_; }  // of the first that could not be simulated
+  const Status& status() const { return status_; }  // error of the first failed simulation
 
  private:
   static constexpr Ticks kUnknown = -1;
   struct OfSkip {
-    Ticks one = kUnknown, more = 0;  // of one block, and of each further one
-    bool even = false;               // whether that is so of all numbers of blocks
-    std::vector<Ticks> known{};      // by number of blocks, where it is not
+    Ticks one = kUnknown, more = 0;  // for one block, and for each further one
+    bool even = false;               // true if `more` is the same for all numbers of blocks
+    std::vector<Ticks> known{};      // by number of blocks, unless even
   };
 
   Ticks of_exchange(int skip, int count) {
@@ -239,7 +241,8 @@ class RoundCosts {
   Status status_;
 };
 
-// The fastest first; of equals that with fewer rounds, then those that fall, then the nearer first.
+// The order: the fastest first; among equals fewer rounds, then falling skips, then nearer skips
+// first.
 bool before(const RatedSkips& a, const RatedSkips& b) {
   if (a.time != b.time) return a.time < b.time;
   if (a.skips.size() != b.skips.size()) return a.skips.size() < b.skips.size();
@@ -248,7 +251,7 @@ bool before(const RatedSkips& a, const RatedSkips& b) {
   return a_falls != b_falls ? a_falls : a.skips < b.skips;
 }
 
-// The best few of all that are put in, each once.
+// The best few of all sequences added, each once.
 class Best {
  public:
   explicit Best(int most) : most_(static_cast<std::size_t>(std::max(1, most))) {}
@@ -293,9 +296,9 @@ Best best_windows(int p, RoundCosts& costs, const SkipSearchOptions& options, do
   return std::move(from.back());
 }
 
-// All sets of `left` more skips that make every distance below p a sum of different ones, rising.
-// That is so exactly where no skip is more than one above the sum of those before it, and all
-// together come to p - 1.
+// Visits all sets of `left` more skips, rising, with which every distance below p is a sum of
+// different skips: no skip is more than one above the sum of those before it, and the total is at
+// least p - 1.
 template <class Visit>
 bool for_each_set(int p, int left, int sum, std::vector<int>& skips, const Visit& visit) {
   if (left == 0) return sum < p - 1 || visit(skips);
@@ -309,7 +312,7 @@ bool for_each_set(int p, int left, int sum, std::vector<int>& skips, const Visit
   return true;
 }
 
-// How many sequences the sets of m skips make, or nothing where they are more than `most`.
+// The number of sequences of the sets of m skips; nullopt if it is more than `most`.
 std::optional<std::uint64_t> orders_of_sets(int p, int m, std::uint64_t most) {
   std::uint64_t orders = 1;
   for (int i = 2; i <= m; ++i) {
@@ -326,8 +329,8 @@ std::optional<std::uint64_t> orders_of_sets(int p, int m, std::uint64_t most) {
   return total;
 }
 
-// visit(skips) for all sequences that are `skips` with one skip more, less, other or elsewhere,
-// until it says no.
+// Calls visit(skips) for all sequences that differ from `skips` by one skip added, removed, changed
+// or moved, until visit returns false.
 template <class Visit>
 bool for_each_neighbour(int p, const std::vector<int>& skips, const Visit& visit) {
   const std::ptrdiff_t rounds = std::ssize(skips);
@@ -384,7 +387,7 @@ Result<SkipSearch> search_skips(int p, const Fabric& fabric, std::uint64_t bytes
   };
 
   std::uint64_t left = options.most_tried;
-  out.all_up_to = std::max(0, ceil_log2(p) - 1);  // fewer make no valid set
+  out.all_up_to = std::max(0, ceil_log2(p) - 1);  // fewer skips make no valid set
   for (int m = ceil_log2(p); m < p && p > 1; ++m) {
     const auto sequences = orders_of_sets(p, m, left);
     if (!sequences) break;
@@ -407,7 +410,7 @@ Result<SkipSearch> search_skips(int p, const Fabric& fabric, std::uint64_t bytes
     starts.push_back(starts[i]);
     std::sort(starts.back().begin(), starts.back().end());
   }
-  constexpr std::size_t kLong = 40;  // neighbours are many, and slow to look at
+  constexpr std::size_t kLong = 40;  // longer ones have too many neighbours, which are slow to rate
   std::uint64_t looked_at = 0;
   const auto stop = [&] { return looked_at >= options.most_work / static_cast<std::uint64_t>(p); };
   for (const std::vector<int>& start : starts) {
@@ -453,7 +456,7 @@ Result<SkipSearch> search_skips(int p, const Fabric& fabric, std::uint64_t bytes
 
 namespace {
 
-// Ends of the range and its middle, each once; all of it where it is short.
+// The first, middle and last rank, each once; all ranks of a short range.
 std::vector<std::string> ranks_to_try(int ranks, const SweepOptions& options) {
   std::vector<std::string> out;
   for (Rank r = 0; r < ranks; ++r) {
@@ -463,7 +466,7 @@ std::vector<std::string> ranks_to_try(int ranks, const SweepOptions& options) {
   return out;
 }
 
-// The most even tori of so many ranks, by the number of dimensions.
+// The most even tori of `ranks` ranks, by the number of dimensions.
 std::vector<std::string> tori_to_try(int ranks) {
   std::vector<std::string> out;
   for (const int dimensions : {1, 2, 3}) {
@@ -473,7 +476,7 @@ std::vector<std::string> tori_to_try(int ranks) {
   return out;
 }
 
-// Texts of a parameter that its algorithm takes; an empty one is the default.
+// Texts to try for a parameter that the algorithm takes; an empty one is the default.
 std::vector<std::string> texts_to_try(const Parameter& row, int ranks,
                                       const SweepOptions& options) {
   if (const auto found = options.values.find(row.name); found != options.values.end()) {
@@ -492,7 +495,7 @@ std::vector<std::string> texts_to_try(const Parameter& row, int ranks,
   return out;
 }
 
-// All values of the parameters from `row` on, each once.
+// Adds all combinations of the parameters from `row` on, each once.
 void add_cases(std::span<const Parameter> rows, const SweepOptions& options,
                const SweepResult& begun, std::vector<SweepResult>& out) {
   if (rows.empty()) {

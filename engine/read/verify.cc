@@ -25,18 +25,18 @@ constexpr std::array<std::string_view, kViolationKinds> kNames = {
 
 constexpr Rank kEveryone = Goal::kEveryone;
 
-// What one place of one rank holds. All bits zero: nothing, never written. How it came there is
-// known until it is sent on: from then on neighbours are alike that hold the same.
+// The content of one place of one rank. All bits zero: empty, never written. The state of the last
+// write is kept until the place is sent: after that, neighbours with equal sets are equal.
 struct State {
   Set set;
   std::uint32_t written;  // 1 + the round of the last write, 0: none since the last read
-  bool copied;            // whether that write was a copy
-  bool unread;            // what arrived last has not been sent on
+  bool copied;            // that write was a copy
+  bool unread;            // the last arrival has not been sent on
   bool operator==(const State&) const = default;
 };
 static_assert(sizeof(State) == 16);
 
-// Neighbouring blocks of a message that hold the same, as the sender numbers them.
+// Neighbouring blocks of a message with equal content, in the sender's numbering.
 struct Content {
   Block first;
   int count;
@@ -44,18 +44,18 @@ struct Content {
   Sum sum;
 };
 
-// To neighbouring blocks at a rank, of which all get the same.
+// A write of one content to neighbouring blocks at a rank.
 struct Write {
-  std::size_t rank;  // its number in the tables
+  std::size_t rank;  // the rank's index in the tables
   int plane;
   Block first;
   int count;
   Set set;
-  Rank from;  // as the receiver sees it, where it stands for all
+  Rank from;  // from the receiver's view if one rank stands for all
   bool is_copy;
 };
 
-// The index of the list that is not in [0, n), if there is one.
+// An index of the list outside [0, n); nullopt if all are inside.
 std::optional<int> outside(const IndexList& list, int n) {
   for (int i = 0; i < list.runs(); ++i) {
     const Run& run = list.run(i);
@@ -84,7 +84,7 @@ Violation too_large(const Schedule& schedule, const std::string& states,
 
 class Verifier {
  public:
-  // `one`: whose part stands for all of the schedule; nullptr: none does.
+  // `one`: the part of the rank that stands for all; nullptr: verify all ranks.
   Verifier(const Schedule& schedule, const Everyone* one, const Goal& goal,
            const VerifyOptions& options)
       : schedule_(one != nullptr ? one->part() : schedule),
@@ -126,8 +126,8 @@ class Verifier {
 
  private:
   std::size_t index_of(Rank r) const { return one_ != nullptr ? 0 : static_cast<std::size_t>(r); }
-  // What rank `r` is to rank `seen_by`, and a list of blocks to the tables' number of that rank:
-  // where one stands for all, ranks see themselves as rank 0.
+  // Converts a rank, or a list of blocks, to the numbering of rank `seen_by`: if one rank stands
+  // for all, each rank sees itself as rank 0.
   Rank seen(Rank r, Rank seen_by) const {
     return one_ == nullptr ? r : one_->rotation().rotated(r, one_->rotation().back(seen_by));
   }
@@ -141,8 +141,9 @@ class Verifier {
     for (int i = 0; i < own.runs(); ++i) visit(own.run(i));
   }
 
-  // Blocks that start at one rank hold its contribution or nothing, wherever they are: that is
-  // written as rank 0's, so that neighbouring blocks are alike. Other sets are what they say.
+  // If all blocks start at one rank each, a place holds that rank's contribution or nothing. The
+  // tables then store it as rank 0's, so that neighbouring blocks are equal; real() converts it
+  // back. Other collectives store the actual sets.
   bool of_one_source() const { return source_of_all_ != kEveryone; }
   Set real(Set set, Block b) const {
     return set == ContributionPool::kEmpty || !of_one_source() ? set : pool_.of(goal_.source_of(b));
@@ -152,8 +153,8 @@ class Verifier {
     const Run heard = goal_.heard_by(r, b);
     return heard.count > 0 ? pool_.run(heard.first, heard.count) : ContributionPool::kEmpty;
   }
-  // How many of neighbouring blocks the goal does not want at that place of a rank. Blocks have one
-  // target all, or natural block n is for rank n mod N.
+  // The number of neighbouring blocks that the goal does not want at that place of a rank. All
+  // blocks have one target, or natural block n is for rank n mod N.
   std::int64_t unwanted(Rank r, int plane, Block first, int count) const {
     if (plane > 0) return count;
     const Rank target = goal_.target_of(first);
@@ -176,7 +177,7 @@ class Verifier {
       for (Rank r = 0; r < ranks_; ++r) begin_with(r, 0, schedule_.blocks, pool_.of(r));
       return;
     }
-    // Neighbouring blocks that start at one rank, together.
+    // Neighbouring blocks with one source are set together.
     for (Block first = 0, end; first < schedule_.blocks; first = end) {
       const Rank source = goal_.source_of(first);
       end = first + 1;
@@ -191,7 +192,7 @@ class Verifier {
     if (sums_) sums_->begin_with(r, run);
   }
 
-  // Form: whatever read() relies on.
+  // Checks the form of a transfer, which read() relies on.
   bool well_formed(const Transfer& t) {
     if (t.from.empty() || t.to.empty() || t.what.list.empty()) {
       return fail(ViolationKind::bad_sizes, -1, -1,
@@ -243,7 +244,7 @@ class Verifier {
     return true;
   }
 
-  // All reads of the transfer; its writes wait for the end of the round.
+  // Does all reads of the transfer; its writes wait for the end of the round.
   void read(const Transfer& t) {
     t.from.for_each([&](Rank from) {
       if (options_.progress) {
@@ -440,20 +441,21 @@ class Verifier {
 
   static constexpr Rank kSeveral = -2;
 
-  const Schedule& schedule_;   // what is gone through: all of it, or the part
-  const Everyone* const one_;  // whose part it is
+  const Schedule& schedule_;   // the verified schedule: the whole, or one rank's part
+  const Everyone* const one_;  // set if schedule_ is its part
   const Goal& goal_;
   const VerifyOptions& options_;
   const bool idempotent_;
-  const int ranks_;                                             // that have states
-  Rank source_of_all_ = kEveryone, target_of_all_ = kEveryone;  // blocks; or several have them
+  const int ranks_;                                             // ranks with states
+  // kEveryone: every rank; kSeveral: the target differs by block
+  Rank source_of_all_ = kEveryone, target_of_all_ = kEveryone;
   ContributionPool pool_;
   MailboxReplay replay_;
   CellTable<State> states_;
-  std::optional<SumOrder> sums_;   // none where they do not matter
-  std::vector<Content> contents_;  // of the message that is read
-  std::vector<Write> writes_;      // of this round
-  std::int64_t unread_ = 0;        // states that have not been read and that nobody wants
+  std::optional<SumOrder> sums_;   // nullopt if the order does not matter
+  std::vector<Content> contents_;  // contents of the message being read
+  std::vector<Write> writes_;      // writes of this round
+  std::int64_t unread_ = 0;        // unread states that the goal does not want
   int round_ = -1;
   std::optional<Violation> violation_;
 };
@@ -507,7 +509,7 @@ std::optional<Violation> verify(const Schedule& schedule, const Goal& goal,
       schedule.blocks > options.max_states || schedule.ranks > options.max_states) {
     return too_large(schedule, "more", options);
   }
-  // In the order of statement ranks do not all do the same: the first one sends before it receives.
+  // In the order `statement` ranks differ: the rank stated first sends before it receives.
   const bool all_at_once = !options.progress || options.order != MessageOrder::statement;
   const Everyone* one = options.one_for_all && all_at_once ? everyone_for(schedule, goal) : nullptr;
   return Verifier(schedule, one, goal, options).run();
