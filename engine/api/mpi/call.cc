@@ -1,4 +1,4 @@
-// How a call over MPI is made: checked and planned as every call, then its messages.
+// Makes one call over MPI: check and plan, as for every Member, then exchange the messages.
 #include <algorithm>
 #include <new>
 #include <string>
@@ -13,11 +13,11 @@
 namespace rankine::mpi {
 namespace {
 
-// Messages from memory of the caller's, and as many under way as a round has.
+// MessagePlan needs mailbox plans with empty slots and as many messages in flight as a round has.
 constexpr std::size_t kNothingInSlots = 0;
 constexpr int kMostUnderWay = 1 << 30;
 
-// By how much the input lies behind the output, where they may be one memory.
+// The offset in bytes of the input behind the output if both may be one memory.
 std::optional<std::ptrdiff_t> in_place_offset(const Prepared& prepared, Rank rank) {
   const PlanKey& key = prepared.key.view();
   const Collective collective = key.call().collective;
@@ -61,7 +61,7 @@ Result<Ready*> Member::State::find(const Call& call) {
   }
   if (call.options.transport.value_or(Transport::mailbox) != Transport::mailbox) {
     return invalid_argument("transport is " + std::string(name_of(*call.options.transport)) +
-                            "; over MPI all is messages: allowed is mailbox, or none");
+                            "; allowed over MPI is mailbox, or none");
   }
   auto made = make(key);
   if (!made.ok()) return made.status();
@@ -69,7 +69,7 @@ Result<Ready*> Member::State::find(const Call& call) {
 }
 
 Result<std::unique_ptr<Ready>> Member::State::make(const PlanKey& asked) {
-  // What calls leave open that name an algorithm is the nodes'.
+  // If a call names an algorithm but no groups, the nodes become its groups.
   Call call = asked.call();
   const Algorithm* line = call.options.algorithm.empty()
                               ? forced.algorithm[static_cast<std::size_t>(call.collective)]
@@ -124,12 +124,12 @@ Status Member::State::run_displaced(const Call& given) {
   return status;
 }
 
-// The same call with products in the place of its input (Call::factor).
+// Returns the call with products as its input instead of in (Call::factor).
 Result<Call> Member::State::multiplied(const Call& call) {
   if (Status status = check_factor(call); !status.ok()) return status;
   Call plain = call;
   plain.factor = nullptr;
-  // They lie in the output of an all-reduce, which is then in place on all ranks alike.
+  // An all-reduce stores the products in its output, so it is in place on all ranks alike.
   const bool in_output = call.collective == Collective::all_reduce;
   if (in_output) plain.in = call.out;
   const auto found = find(plain);
@@ -209,7 +209,7 @@ Result<Addresses> Member::State::memory_of(const Ready& ready, const Call& call)
 Status Member::State::run(Ready& ready, const Call& call) {
   const auto memory = memory_of(ready, call);
   if (!memory.ok()) return memory.status();
-  // Calls that differ shall not take each other's messages.
+  // Different calls must not receive each other's messages.
   const std::uint64_t print =
       splitmix(with_tag(ready.prepared->fingerprint, call.options.tag).bits);
   mark_ = static_cast<std::uint32_t>(print);
@@ -270,11 +270,12 @@ Status Member::State::wait(Ready& ready, int parcel, const CallWork& work) {
   return status;
 }
 
-// A message that was not received is one of another call, or of a later one.
+// If the message is missing but another one from that rank is there, the ranks' calls differ:
+// mismatch.
 Status Member::State::late(const Ready& ready, int parcel) const {
   const Parcel& of = ready.messages.parcels[static_cast<std::size_t>(parcel)];
   int other = 0;
-  // With threads it may be another rank's.
+  // With several threads per process the other message may belong to another rank.
   if (of.way == Way::wire && process->homes().most_threads() == 1) {
     MPI_Iprobe(of.peer, MPI_ANY_TAG, process->comm(), &other, MPI_STATUS_IGNORE);
   }
@@ -292,7 +293,7 @@ Status Member::State::late(const Ready& ready, int parcel) const {
 
 void Member::State::let_go_on() noexcept {
   if (process->leads(thread)) process->serve();
-  // MPI goes on with all that is under way when it is asked about anything.
+  // Any query makes MPI progress all pending communication.
   if (under_way_ > 0 && calls_mpi()) static_cast<void>(process->heard(thread));
 }
 

@@ -36,7 +36,7 @@ BoundRequests::~BoundRequests() {
   }
 }
 
-// The parcel's bytes, cut after every most_bytes of them: where both ends cut.
+// Splits the parcel's bytes every most_bytes bytes: both ends split alike.
 Status BoundRequests::add(const Parcel& parcel, const Wire& wire, int first_tag) {
   const int threads = wire.homes.most_threads();
   const int self = wire.homes[wire.self].thread, peer = wire.homes[parcel.peer].thread;
@@ -152,7 +152,7 @@ void BoundRequests::cancel() noexcept {
   for (std::size_t p = 0; p + 1 < first_.size(); ++p) {
     for (std::size_t i = first_[p]; i < first_[p + 1]; ++i) {
       if (!plan_.parcels[p].sends) {
-        // One that is not under way is left alone by both.
+        // MPI reports an inactive request as complete, so it is skipped.
         int over = 0;
         MPI_Request_get_status(requests_[i], &over, MPI_STATUS_IGNORE);
         if (over == 0) {
@@ -160,13 +160,13 @@ void BoundRequests::cancel() noexcept {
           MPI_Wait(&requests_[i], MPI_STATUS_IGNORE);
         }
       }
-      requests_[i] = MPI_REQUEST_NULL;  // freeing what was sent is no error, and of no use any more
+      requests_[i] = MPI_REQUEST_NULL;  // freeing a pending send is legal but useless here
     }
   }
 }
 
-// Messages of a call that MPI carries: by this thread or, where only one of a process may call MPI,
-// by that one, to which it hands errands.
+// Messages of a call over MPI. This thread calls MPI or, if only one thread of the process may,
+// posts errands to that thread.
 
 Status Member::State::post(const Errands::Errand& errand) {
   return wait_until(
@@ -181,7 +181,7 @@ Status Member::State::nobody_carries() const {
   return make_error(Code::timeout, [&] {
     return no_answer() + " waits for rank " +
            std::to_string(process->homes().first_of(process->homes()[rank].process)) +
-           ", whose thread calls MPI for it and is in no call";
+           "; the thread of that rank calls MPI for this one, but is in no call";
   });
 }
 
@@ -209,7 +209,7 @@ Status Member::State::on_carrier(std::function<Status()> work) {
   return status.ok() ? done_with_ : status;
 }
 
-// Requests are made anew where buffers are others than in the call before.
+// If the buffers differ from the buffers of the previous call, makes the requests anew.
 Status Member::State::bind_requests(Ready& ready, const Addresses& memory, int first_tag) {
   if (ready.bound != nullptr && ready.bound->memory() == memory) return {};
   return on_carrier([this, &ready, memory, first_tag] {
@@ -253,7 +253,7 @@ Status Member::State::test_wire(Ready& ready, int parcel, bool& done) {
 void Member::State::cancel_wire(Ready& ready) noexcept {
   if (ready.bound == nullptr) return;
   if (calls_mpi()) return ready.bound->cancel();
-  // Where the other thread is in no call any more nobody does it, and nobody waits.
+  // If the other thread makes no more calls, the errand never runs; no thread waits for it.
   process->errands_of(thread).post({[](void* of, int) noexcept {
                                       static_cast<Ready*>(of)->bound->cancel();
                                       return true;
@@ -261,8 +261,8 @@ void Member::State::cancel_wire(Ready& ready) noexcept {
                                     &ready, 0});
 }
 
-// Messages of a call between ranks that reach the same memory: a word of mail brings the data, or
-// where its pieces lie.
+// Messages between ranks that reach the same memory: a mail slot carries the data, or the address
+// of the pieces.
 
 void Member::State::lay_out_pieces(Ready& ready) {
   std::size_t addresses = 0;
@@ -276,7 +276,8 @@ void Member::State::lay_out_pieces(Ready& ready) {
   ready.lists = whole_lines(ready.messages.scratch_bytes);
 }
 
-// The word has the data, or where they are, or where that stands of each piece.
+// The slot carries the data, the address of a single piece, or the address of a list of piece
+// addresses.
 Status Member::State::post_pieces(Ready& ready, int parcel, const CallWork& work) {
   const auto index = static_cast<std::size_t>(parcel);
   const Parcel& of = ready.messages.parcels[index];

@@ -33,7 +33,7 @@ std::uint64_t with_text(std::uint64_t hash, const char* text, std::size_t length
   return hash;
 }
 
-// A kernel's own number; its name where that cannot be read.
+// A number that identifies the running kernel; if it cannot be read, a hash of the host's name.
 std::uint64_t machine() {
   char text[64] = {};
   const int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -45,7 +45,7 @@ std::uint64_t machine() {
   return with_text(2, name.nodename, sizeof(name.nodename));
 }
 
-// Of what cannot be looked at nothing is said: a meeting will find it out.
+// A file that cannot be read counts as 0: the meeting of the ranks will report the error.
 std::uint64_t with_file(std::uint64_t hash, const char* path) {
   struct stat found {};
   if (stat(path, &found) != 0) return mixed(hash, 0);
@@ -155,10 +155,10 @@ Status Homes::take_nodes(const Algorithm& algorithm, CallOptions& options) const
   if (nodes_ == 1 || (!levels && !group)) return {};
   if (group_ == 0) {
     return invalid_argument(std::string(algorithm.name) +
-                            " takes its groups from the nodes, which must be as many "
-                            "neighbouring ranks each (the last one may have fewer); there are " +
-                            in_words() + "; " + (group ? "group" : "levels") +
-                            " of the options says others");
+                            " takes its groups from the nodes, which are " + in_words() +
+                            "; allowed are nodes of equally many neighbouring ranks (the last one "
+                            "may have fewer), or " +
+                            (group ? "group" : "levels") + " set in the options");
   }
   if (levels) options.levels = levels_;
   if (group) options.group = group_;
@@ -219,9 +219,9 @@ Result<Link> line_through(std::span<const TimedMessage> messages) {
   const auto fabric =
       machine_fabric({.alpha = shortest.seconds, .beta = median(std::move(slopes)), .gamma = 0});
   if (fabric.ok()) return fabric->link;
-  return invalid_argument("no line of alpha and beta goes through the times of messages, " +
+  return invalid_argument("no alpha and beta fit the times of messages, " +
                           in_words(messages) + ": " + fabric.status().text() +
-                          "; a machine on which less else goes on is needed");
+                          "; measure again on an idle machine");
 }
 
 }  // namespace rankine

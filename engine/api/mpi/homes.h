@@ -1,6 +1,10 @@
-// What processes must have alike to share memory as ranks that are processes do: the machine, the
-// folder in which they meet (containers may mount others there), the namespace of process numbers,
-// the user and the namespace of users. MPI has no part in it.
+// Homes describes the placement of the ranks of a communicator over MPI: node, process and thread.
+// shared_host() identifies the machine of a process, made_up_node() divides a machine into test
+// nodes, and line_through() fits message costs. This file does not use MPI.
+//
+// SharedHost holds the identity of this process's host. Two processes can share memory as ranks
+// only if they agree on the machine, the folder in which they meet (containers may mount different
+// ones there), the process-number namespace, the user and the user namespace.
 #pragma once
 
 #include <cstddef>
@@ -20,30 +24,29 @@ namespace rankine {
 
 struct SharedHost {
   std::uint64_t machine = 0;
-  std::uint64_t memory = 0;  // of all of these
+  std::uint64_t memory = 0;  // hash of all properties above
 };
 
-// This process's, read once. Thread-safe.
+// Read once per process. Thread-safe.
 const SharedHost& shared_host();
 
-// Where the ranks of a communicator over MPI are: on which node, in which process, on which of its
-// threads. What follows from that: how messages go between two of them, and what groups algorithms
-// get that follow the machine.
+// The placement decides the message path between two ranks, and the groups for algorithms that
+// follow the machine.
 
-// A process of the communicator, as it says of itself.
+// A process of the communicator, as the process describes itself.
 struct ProcessHome {
-  int node = 0;     // any number that processes of one node have in common
-  int threads = 1;  // ranks that it plays, on a thread each
+  int node = 0;     // any number that is equal in all processes of one node
+  int threads = 1;  // number of ranks of the process, one per thread
 };
 
 struct Home {
-  int node = 0;  // numbered as their first ranks are
+  int node = 0;  // nodes are numbered in the order of their first ranks
   int process = 0, thread = 0;
 };
 
 class Homes {
  public:
-  // In the order of the processes; the ranks of a process are neighbours.
+  // `processes` are in rank order; the ranks of one process have consecutive numbers.
   explicit Homes(const std::vector<ProcessHome>& processes);
 
   int ranks() const { return static_cast<int>(all_.size()); }
@@ -51,20 +54,21 @@ class Homes {
   const Home& operator[](Rank r) const { return all_[static_cast<std::size_t>(r)]; }
   Rank first_of(int process) const { return firsts_[static_cast<std::size_t>(process)]; }
   int most_threads() const;
-  // In order.
+  // Ranks in ascending order.
   std::vector<Rank> on_node(int node) const;
   std::vector<Rank> in_process(int process) const;
 
-  // From a rank to each. `memory`: processes of a node share some.
+  // The message paths from rank r to each rank. `memory`: the processes of a node share memory.
   std::vector<Way> ways_of(Rank r, bool memory) const;
 
-  // G, where each node has G neighbours, but for the last one, which may have fewer; else 0. Of one
-  // node 0 as well: there is nothing to be told apart.
+  // Returns G if each node has G consecutive ranks (the last node may have fewer); otherwise, and
+  // for a single node, 0.
   int group() const { return group_; }
   // "2 nodes with 3 and 2 ranks", "ranks 0, 2 and ranks 1, 3 on 2 nodes"
   std::string in_words() const;
-  // Gives the nodes as groups to an algorithm that takes groups or levels, where the options have
-  // none; they refer to this then. Error: nodes that are no groups, by the algorithm's name.
+  // If `algorithm` takes groups or levels and the options name none, sets them to the nodes; the
+  // options then point into this object. Error: the nodes do not form groups; the text names the
+  // algorithm.
   Status take_nodes(const Algorithm& algorithm, CallOptions& options) const;
 
  private:
@@ -74,24 +78,25 @@ class Homes {
   std::vector<int> levels_;  // the group
 };
 
-// Made-up nodes, for machines that are fewer: how many processes each has, in turns ("2": two each,
-// "3,1": three, one, three ...). RANKINE_MPI_NODES; nothing where it is not set. Errors name it.
+// RANKINE_MPI_NODES divides a machine into made-up nodes, for tests on fewer machines. Returns the
+// number of processes of each node; the list repeats ("2": two each; "3,1": three, one, three ...).
+// Empty if the variable is not set. Errors name the variable.
 Result<std::vector<int>> read_made_up_nodes();
-// The node of the process of that number.
+// Returns the made-up node of process number `process`.
 int made_up_node(const std::vector<int>& sizes, int process);
 
-// What messages cost by their length, as a line: alpha seconds, and beta for every byte.
+// The time of a message as a line over its length: alpha seconds, plus beta seconds per byte.
 
 struct TimedMessage {
   std::size_t bytes = 0;
-  double seconds = 0;  // one way; of several the median
+  double seconds = 0;  // one way; the median of several
 };
 
-// Through the first, which is the shortest and whose time alpha is, and as steep as the median of
-// the lines from there to each of the others: one that was held up changes nothing. Requires two,
-// and that the others are longer than the first. Errors: an alpha or a beta that is not above 0,
-// where a machine that does other things lets long messages take no longer than short ones, or is
-// above kMostSeconds (machine_model.h); the text says all the times.
+// alpha is the time of the first message, which is the shortest. beta is the median slope of the
+// lines from the first message to each of the others, so one delayed message has no effect.
+// Requires at least two messages, and all others longer than the first. Errors: alpha or beta is
+// not above 0 (on a busy machine long messages may take no longer than short ones), or is above
+// kMostSeconds (machine_model.h). The error text lists all times.
 Result<Link> line_through(std::span<const TimedMessage> messages);
 
 }  // namespace rankine

@@ -1,5 +1,5 @@
-// How ranks join a communicator over MPI: where they are, what they must have alike, what they
-// share.
+// Joins ranks to a communicator over MPI: finds their homes, compares their settings, and makes
+// their shared memory.
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ bool mpi_is_over() noexcept {
   return over != 0;
 }
 
-// All but PMPI's so far calls for nothing on the communicator.
+// Checks made before any call on the communicator.
 Status check_mpi(MPI_Comm comm) {
   int initialized = 0;
   MPI_Initialized(&initialized);
@@ -43,7 +43,8 @@ Status check_mpi(MPI_Comm comm) {
   return {};
 }
 
-// Another one of the same ranks. Not MPI_Comm_dup, which would ask the user's attributes.
+// Makes another communicator with the same ranks. MPI_Comm_dup would run the callbacks of the
+// user's attributes.
 Status make_comm(MPI_Comm comm, int rank, MPI_Comm& made) {
   const int code = MPI_Comm_split(comm, 0, rank, &made);
   if (code != MPI_SUCCESS) return mpi_status("MPI_Comm_split", code);
@@ -51,7 +52,7 @@ Status make_comm(MPI_Comm comm, int rank, MPI_Comm& made) {
   return {};
 }
 
-// The processes of this one's node.
+// A communicator of the processes of this process's node.
 class NodeComm {
  public:
   NodeComm() = default;
@@ -61,8 +62,9 @@ class NodeComm {
   NodeComm(const NodeComm&) = delete;
   NodeComm& operator=(const NodeComm&) = delete;
 
-  // `made_up`: which of a machine's nodes this is; 0 where a machine is one. Processes of a machine
-  // that cannot share memory, in containers, are on different nodes.
+  // `made_up`: the number of the made-up node within the machine; 0 without made-up nodes.
+  // Processes of one machine that cannot share memory, such as processes in different containers,
+  // get different nodes.
   Status make(MPI_Comm comm, int rank, int made_up) {
     MPI_Comm machine = MPI_COMM_NULL;
     int code = MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &machine);
@@ -76,7 +78,7 @@ class NodeComm {
     return {};
   }
   MPI_Comm comm() const { return comm_; }
-  // Their ids.
+  // The process ids of the node's processes.
   Result<std::vector<int>> processes() const {
     int mine = getpid(), number = 1;
     MPI_Comm_size(comm_, &number);
@@ -90,7 +92,7 @@ class NodeComm {
   MPI_Comm comm_ = MPI_COMM_NULL;
 };
 
-// What this process is told to say of its node.
+// Returns the number of this process's made-up node.
 Result<int> made_up_of(const JoinOptions& options) {
   if (options.node) {
     if (*options.node >= 0) return *options.node;
@@ -100,14 +102,14 @@ Result<int> made_up_of(const JoinOptions& options) {
   const auto sizes = read_made_up_nodes();
   if (!sizes.ok()) return sizes.status();
   if (sizes->empty()) return 0;
-  int number = 0;  // of nodes a machine has some, whatever the communicator
+  int number = 0;  // made-up nodes divide the machine, not the communicator
   MPI_Comm_rank(MPI_COMM_WORLD, &number);
   return made_up_node(*sizes, number);
 }
 
 Result<Homes> find_homes(MPI_Comm comm, MPI_Comm node, int rank, int threads) {
   int mine[2] = {rank, threads};
-  MPI_Bcast(mine, 1, MPI_INT, 0, node);  // its first process
+  MPI_Bcast(mine, 1, MPI_INT, 0, node);  // rank of the node's first process
   int processes = 1;
   MPI_Comm_size(comm, &processes);
   std::vector<int> said(2 * static_cast<std::size_t>(processes));
@@ -131,8 +133,8 @@ CallNetwork network_for(const JoinOptions& options, const Environment& environme
   } else {
     network.fabric = find_regime("scale_out")->fabric;
   }
-  network.lower = true;                     // processes have messages from one to one
-  network.clock = ClockMode::virtual_time;  // that nobody asks
+  network.lower = true;                     // processes exchange messages between each pair
+  network.clock = ClockMode::virtual_time;  // no code reads this clock
   return network;
 }
 
@@ -164,7 +166,7 @@ Status check_threads(const JoinOptions& options, int threads) {
   MPI_Is_thread_main(&is_main);
   if (level < MPI_THREAD_SERIALIZED && is_main == 0) {
     return invalid_argument(
-        "this thread may not call MPI; MPI_Init_thread allows others than the main one from "
+        "this thread may not call MPI; allowed is the main thread, and any thread from "
         "MPI_THREAD_SERIALIZED on");
   }
   if (threads == 1) return {};
@@ -180,22 +182,22 @@ Status check_threads(const JoinOptions& options, int threads) {
   return {};
 }
 
-// The most that a tag may be.
+// Returns the largest tag.
 int most_tag(MPI_Comm comm) {
   int* most = nullptr;
   int found = 0;
   MPI_Comm_get_attr(comm, MPI_TAG_UB, static_cast<void*>(&most), &found);
-  return found != 0 ? *most : 32767;  // the least that MPI allows
+  return found != 0 ? *most : 32767;  // the minimum that MPI guarantees
 }
 
 Status check_tags(MPI_Comm comm, const Homes& homes) {
   const int most = homes.most_threads();
-  // In a number that is wide enough.
+  // 64 bits: an int may overflow.
   const auto tags = std::int64_t{BoundRequests::kTags} * most * most;
   if (tags <= most_tag(comm)) return {};
   return invalid_argument("threads is " + std::to_string(most) +
-                          " of some process; MPI's tags, up to " + std::to_string(most_tag(comm)) +
-                          ", tell fewer apart");
+                          " in some process; MPI's tags, up to " + std::to_string(most_tag(comm)) +
+                          ", suffice for fewer");
 }
 
 Status check_options(const JoinOptions& options, const Environment& environment, int ranks) {
@@ -210,7 +212,7 @@ Status check_options(const JoinOptions& options, const Environment& environment,
   }
   if (environment.transport.value_or(Transport::mailbox) != Transport::mailbox) {
     return invalid_argument("RANKINE_TRANSPORT is " + std::string(name_of(*environment.transport)) +
-                            "; over MPI all is messages: allowed are mailbox and auto");
+                            "; allowed over MPI are mailbox and auto");
   }
   return {};
 }
@@ -221,7 +223,7 @@ std::uint64_t hash_of(std::string_view text) {
   return hash;
 }
 
-// What all ranks must have alike, since each plans for itself.
+// A setting that must be equal on all ranks, because each rank plans for itself.
 struct Agreed {
   std::string_view name;
   std::uint64_t hash = 0;
@@ -243,7 +245,7 @@ std::vector<Agreed> agreed(const JoinOptions& options, const Environment& enviro
           {"within", options.within ? 1 + static_cast<std::uint64_t>(*options.within) : 0}};
 }
 
-// The first of them that differs among the ranks, or an error that another rank has found.
+// Error: the first setting that differs between ranks, or an error of any rank.
 Status compare(MPI_Comm comm, const Status& mine, const std::vector<Agreed>& all) {
   std::vector<std::uint64_t> words = {mine.ok() ? 1U : 0U};
   for (const Agreed& one : all) {
@@ -270,7 +272,7 @@ bool all_say(MPI_Comm comm, bool yes) {
   return all != 0;
 }
 
-// How processes of a node get along, and what they share for that: a call of all processes.
+// The message path between processes of one node, and their shared memory. Collective.
 struct Neighbours {
   Within within = Within::messages;
   std::shared_ptr<NodeMemory> memory{};
@@ -305,7 +307,7 @@ Result<std::vector<std::unique_ptr<Member>>> join_threads(MPI_Comm comm, int thr
   Comms comms;
   if (Status status = make_comm(comm, number, comms.data); !status.ok()) return status;
   if (Status status = make_comm(comm, number, comms.alarms); !status.ok()) return status;
-  // Whoever has something wrong goes on until all are told.
+  // After an error this rank continues until all ranks have exchanged their errors.
   Status mine = check_threads(options, threads);
   const auto made_up = made_up_of(options);
   if (mine.ok()) mine = made_up.status();

@@ -51,7 +51,7 @@ Member::State::~State() = default;
 Member::Member(ProcessOwned<State> state) : state_(std::move(state)) {}
 
 Member::~Member() {
-  // Of another process, or of an MPI that is no more.
+  // In a forked process, or after MPI_Finalize, the state cannot be destroyed.
   if (!state_.get_deleter().home.is_this() || mpi_is_over()) static_cast<void>(state_.release());
 }
 
@@ -62,11 +62,11 @@ Sent Member::sent() const { return state_->sent; }
 
 namespace {
 
-// What an inherited handle is told, and one that has outlived MPI.
+// Error for a handle that was inherited by fork, or that has outlived MPI.
 Status usable(const ProcessOwned<Member::State>& state) noexcept {
   if (!state.get_deleter().home.is_this()) {
     return make_error(Code::forked, [] {
-      return "this process was forked from the one whose rank this is, and has no MPI of its own";
+      return "this process was forked from the process of this rank, and cannot use its MPI";
     });
   }
   if (mpi_is_over()) return make_error(Code::system, [] { return "MPI has been finalized"; });
@@ -122,20 +122,21 @@ Status Member::health() const {
 
 namespace {
 
-// The first of them is alpha's.
+// The first length determines alpha.
 constexpr std::size_t kLengths[] = {8, std::size_t{16} << 10, std::size_t{64} << 10,
                                     std::size_t{256} << 10, std::size_t{1} << 20};
-constexpr std::size_t kShort = std::size_t{4} << 10;  // to and fro many times a turn
+constexpr std::size_t kShort = std::size_t{4} << 10;  // up to here a turn has many trips
 constexpr std::size_t kAtOnce = std::size_t{256} << 10;
 constexpr int kMostTurns = 200, kLeastTurns = 7;
-constexpr std::int64_t kMostNs = 250'000'000;  // of one length
+constexpr std::int64_t kMostNs = 250'000'000;  // per length
 constexpr int kMostTries = 8;
 
 enum class Ways : std::uint8_t { one, to_and_fro };
 
-// Seconds of a message between rank 0 and `other`, or between `pairs` such pairs of neighbours at
-// once, known to all: the median of turns, each of which lasts as long as its last pair. Others
-// wait. One way all of a turn follow one another; to and fro each waits for the one before.
+// Returns the seconds per message between rank 0 and `other`, or between `pairs` such pairs at
+// once, equal on all ranks: the median over turns, where a turn lasts until its last pair is done.
+// Other ranks wait. One way: all messages of a turn follow one another. To and fro: each message
+// waits for the message before it.
 Result<double> time_of(Member& me, Rank other, int pairs, std::size_t bytes, Ways ways) {
   std::vector<std::byte> buffer(bytes);
   const int trips = bytes <= kShort ? 16 : 2;
@@ -162,19 +163,19 @@ Result<double> time_of(Member& me, Rank other, int pairs, std::size_t bytes, Way
     }
     const int messages = ways == Ways::one ? trips : 2 * trips;
     const double took = static_cast<double>(now_ns() - start) * 1e-9 / messages;
-    // What the slowest took, and whether rank 0 goes on.
+    // The time of the slowest pair, and 1 if rank 0 continues.
     double of_all[] = {
         takes_part ? took : 0,
         me.rank() == 0 && (turn < kLeastTurns || now_ns() - began < kMostNs) ? 1. : 0.};
     Status status = me.all_reduce(std::span<double>(of_all), ReduceOp::max);
     if (!status.ok()) return status;
-    if (turn >= 0) times.push_back(of_all[0]);  // plans are made in the first
+    if (turn >= 0) times.push_back(of_all[0]);  // the first turn also makes plans
     if (of_all[1] == 0) break;
   }
   return median(std::move(times));
 }
 
-// On a machine where other things go on times may be those of these; then once more.
+// On a busy machine the times may be invalid; then measure again.
 Result<Link> link_between(Member& me, Rank other) {
   for (int attempt = 1;; ++attempt) {
     std::vector<TimedMessage> messages;
@@ -191,9 +192,10 @@ Result<Link> link_between(Member& me, Rank other) {
   }
 }
 
-// Whether the ranks of a node are in each other's way when they all send to another node: then
-// messages take about as many times as long as one of them alone, else about as long. One way: to
-// and fro one pair's messages may come while another's go.
+// Returns true if the ranks of a node slow each other down when all of them send to another node:
+// together they take about `group` times as long as one rank alone, instead of about as long.
+// Messages go one way, because to and fro one pair's arrivals can overlap another pair's
+// departures.
 Result<bool> nodes_share_a_link(Member& me, int group) {
   const auto alone = time_of(me, group, 1, kAtOnce, Ways::one);
   if (!alone.ok()) return alone.status();
@@ -207,12 +209,12 @@ Result<bool> nodes_share_a_link(Member& me, int group) {
 Result<Fabric> measure_network(Member& me) {
   const Homes& homes = me.homes();
   if (homes.nodes() > 1 && homes.group() == 0) {
-    return invalid_argument("a network's groups are as many neighbours each; there are " +
-                            homes.in_words());
+    return invalid_argument("the nodes are " + homes.in_words() +
+                            "; allowed are nodes of equally many neighbouring ranks");
   }
   Fabric fabric;
   fabric.name = "measured";
-  if (me.ranks() == 1) return invalid_argument("ranks is 1; a message needs two");
+  if (me.ranks() == 1) return invalid_argument("ranks is 1; allowed are 2 or more");
   const bool several = homes.nodes() > 1;
   const int group = several ? homes.group() : me.ranks();
   if (group > 1) {
@@ -228,7 +230,7 @@ Result<Fabric> measure_network(Member& me) {
   } else {
     fabric.group = group;
     fabric.between = *between;
-    // A last node with fewer ranks is not asked: the first two have as many.
+    // Only the first two nodes are measured; the last node may have fewer ranks.
     const bool full = me.ranks() >= 2 * group;
     const auto shared = full ? nodes_share_a_link(me, group) : Result<bool>(false);
     if (!shared.ok()) return shared.status();

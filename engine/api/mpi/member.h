@@ -1,6 +1,6 @@
-// The collective calls among MPI processes, or among threads of theirs: the calls of
-// engine/api/member.h, by the same algorithms, kernels and checks, as messages of MPI, and within a
-// node through memory.
+// An mpi::Member makes collective calls among MPI processes, or among threads of MPI processes. It
+// has the calls of engine/api/member.h, with the same algorithms, kernels and checks; data move as
+// MPI messages, and within a node through memory.
 //
 //   MPI_Init(&argc, &argv);
 //   {
@@ -10,35 +10,38 @@
 //   MPI_Finalize();
 //
 // Optional: //engine/api/mpi:member_openmpi and :member_mpich are built where an MPI is installed
-// (third_party/mpi), and nothing else needs one. This header is for one MPI at a time, whose mpi.h
-// comes first.
+// (third_party/mpi); nothing else needs MPI. A translation unit uses this header for one MPI, and
+// includes that MPI's mpi.h first.
 //
-// What holds of a Member holds here: calls in the same order on all ranks, who may be in place, one
-// thread at a time, the same bits on every rank, checks before any byte moves. What differs:
-//  - Which algorithm a call gets that names none follows from a network (JoinOptions::network), as
-//    for calls on a modelled one. Nobody keeps its time.
-//  - Algorithms that have groups or levels get the nodes, where there are several and a call says
-//    nothing else; where nodes are no such groups it is refused.
-//  - The transport is messages; a call that asks for another one is refused. Within a node none of
-//    MPI's (JoinOptions::within): threads read each other's buffers, processes what is shown to
-//    them in memory that they share.
-//  - Numbers travel as bytes: processes hold them alike. Operations of the user's are each rank's
-//    own; that they are the same is not compared.
-//  - Calls are waited for; there are no requests, groups, messages and payloads: MPI has these.
+// As for Member: all ranks make calls in the same order, the same collectives may run in place, a
+// member is used by one thread at a time, results have the same bits on every rank, and arguments
+// are checked before any byte moves. Differences:
+//  - If a call names no algorithm, a network model (JoinOptions::network) decides, as for calls on
+//    a modelled network. The model's clock is not used.
+//  - If there are several nodes and a call sets no groups or levels, algorithms with groups or
+//    levels get the nodes. If the nodes cannot serve as groups, the call is refused.
+//  - The transport is messages; a call that names another transport is refused. Within a node, data
+//    bypass MPI (JoinOptions::within): threads read each other's buffers, and processes read from
+//    memory that they share.
+//  - Numbers travel as bytes, so all processes must use the same number formats. Each rank runs its
+//    own copy of a user operation; the copies are not compared.
+//  - Calls block. There are no requests, groups, messages and payloads: MPI provides these.
 //
-// Threads. join_threads() makes several ranks of a process, each for a thread of its own. Where MPI
-// gives MPI_THREAD_MULTIPLE each thread calls MPI itself. With less, and MPI_THREAD_FUNNELED at
-// least, the thread of the first of them does it for all (JoinOptions::carriers): it is the one
-// that may call MPI, and a call of its rank ends when those of the others here have, or with its
-// time. Members are destroyed by that thread then, when no other is in a call any more.
+// Threads. join_threads() makes several ranks in one process, one per thread. With
+// MPI_THREAD_MULTIPLE each thread calls MPI itself. With MPI_THREAD_FUNNELED or
+// MPI_THREAD_SERIALIZED, the thread of the process's first rank calls MPI for all of them
+// (JoinOptions::carriers): it must be a thread that may call MPI, and a call of the first rank
+// returns only when the same call of the process's other ranks is over, or at the timeout. In this
+// mode that thread destroys all members, after the other threads have returned from their calls.
 //
-// Errors. invalid_argument: found before anything is sent; the communicator goes on. Else it has
-// ended: its other ranks are told as they wait or make their next call, and every call returns the
-// same error. timeout: of a message that does not come (from a call's first long wait on); says who
-// waits for whom, and is a mismatch where messages of another call have come instead. mismatch: a
-// message of another length. system: MPI's error, its text. Of a call that failed what was sent may
-// still be under way: its buffers stay as they are until MPI_Finalize. A process that dies ends the
-// job where MPI is set up so; else the others' time passes.
+// Errors. invalid_argument: found before any message is sent; the communicator stays usable. Any
+// other error ends the communicator: other ranks learn it while they wait or at their next call,
+// and every later call returns the same error. timeout: a message did not arrive in time (counted
+// from the first long wait of a call); the text names the waiting rank and the missing rank. If
+// messages of another call arrived instead, the error is mismatch. mismatch: also a message of
+// another length. system: an MPI error, with MPI's text. After a failed call its messages may still
+// be in flight: the buffers must stay valid until MPI_Finalize. If a process dies, MPI ends the job
+// if it is configured so; otherwise the other ranks time out.
 #pragma once
 
 #include <mpi.h>
@@ -65,9 +68,9 @@ class Homes;
 
 namespace rankine::mpi {
 
-// Who calls MPI for the ranks of a process: each its own thread, or one thread for all.
+// The threads that call MPI for the ranks of a process: each rank's thread, or one leading thread.
 enum class Carriers : std::uint8_t { each, leader };
-// How messages go between processes of one node.
+// The message path between processes of one node.
 enum class Within : std::uint8_t { memory, messages };
 
 struct JoinOptions {
@@ -75,23 +78,23 @@ struct JoinOptions {
   std::chrono::milliseconds timeout{30'000};
   std::size_t plan_bytes = std::size_t{1} << 30;
   std::optional<Order> order{};
-  // By which algorithms are chosen; none: that of RANKINE_NETWORK, or two_level where ranks lie on
-  // nodes of equally many neighbours, or scale_out.
+  // Chooses the algorithms. Unset: the network of RANKINE_NETWORK; without it two_level if the
+  // ranks lie on nodes of equally many consecutive ranks, otherwise scale_out.
   std::shared_ptr<const CallNetwork> network{};
-  // Longer messages go in parts of so many bytes: 1 to 2^30.
+  // Longer messages are sent in parts of this many bytes: 1 to 2^30.
   std::size_t most_message_bytes = std::size_t{1} << 30;
-  // None: memory where ranks are on several nodes; of one node messages, since who wants memory
-  // there has a Communicator (communicator.h). Where it is none's and the system gives no memory,
-  // it is messages, and a warning says so.
+  // Unset: memory if the ranks are on several nodes; messages on a single node (for memory on one
+  // node use a Communicator, communicator.h). If unset and the system provides no shared memory,
+  // the path is messages, and a warning is printed.
   std::optional<Within> within{};
-  // A made-up node: processes that say the same, of those that MPI says share memory. None: that of
-  // RANKINE_MPI_NODES (homes.h), or all that share memory.
+  // A made-up node: processes with equal numbers that share memory according to MPI form a node.
+  // Unset: the node of RANKINE_MPI_NODES (homes.h); without it all processes that share memory.
   std::optional<int> node{};
-  // None: each where MPI allows it.
+  // Unset: each if MPI allows it, otherwise leader.
   std::optional<Carriers> carriers{};
 };
 
-// What a rank has sent over MPI, and through memory of its node.
+// The messages and bytes that a rank has sent over MPI, and through the node's memory.
 struct Sent {
   std::uint64_t messages = 0, bytes = 0;
   std::uint64_t messages_within = 0, bytes_within = 0;
@@ -99,29 +102,31 @@ struct Sent {
 
 class Member : public TypedCalls<Member, Status> {
  public:
-  ~Member();  // a call of all ranks, as MPI_Comm_free is
+  ~Member();  // collective, as MPI_Comm_free is
   Member(const Member&) = delete;
   Member& operator=(const Member&) = delete;
 
   Rank rank() const;
   int ranks() const;
-  // Where they all are.
+  // The placement of all ranks.
   const Homes& homes() const;
 
-  // Any collective, untyped; the typed calls are those of typed_calls.h.
+  // Makes any collective call, untyped. typed_calls.h has the typed calls.
   Status call(const Call& call);
   Status barrier(const CallOptions& options = {});
 
-  // As in engine/api/member.h. Errors: those of call() that can be told before it begins.
+  // As in engine/api/member.h. Errors: the errors of call() that are known before the call
+  // begins.
   Result<std::string> plan_of(const Call& call);
   Result<OrderSet> orders_of(const Call& call);
 
   // Ends the communicator on all ranks, with Code::aborted.
   void abort(std::string_view why);
-  // ok while the communicator works, else why it ended; of other ranks' ends what calls have heard.
+  // ok while the communicator works, otherwise the reason of its end. Ends caused by other ranks
+  // are known only once a call has received them.
   Status health() const;
 
-  Sent sent() const;  // by its calls so far
+  Sent sent() const;  // sum over this member's calls so far
 
   struct State;
 
@@ -135,32 +140,33 @@ class Member : public TypedCalls<Member, Status> {
   ProcessOwned<State> state_;
 };
 
-// The calling process's rank of `comm`, an intracommunicator: a call of all its ranks. It keeps two
-// communicators of its own, so what else goes on on `comm` is kept apart. Errors, on all ranks
-// where one has any: an MPI that is not initialized or has ended, a null or an intercommunicator;
-// more than 1,024 ranks; options that are out of range or not the same on all; an environment
-// variable that is wrong, or not the same on all (RANKINE_TRANSPORT other than mailbox is wrong
-// here); a thread that MPI_Init_thread has not allowed to call MPI; memory that was asked for and
-// is not to be had; MPI's.
+// Makes the calling process a rank of `comm`, an intracommunicator. Collective over `comm`. The
+// member uses two private communicators, separate from other traffic on `comm`. If one rank has
+// an error, all ranks return an error: MPI is not initialized or is finalized; `comm` is null or an
+// intercommunicator; more than 1,024 ranks; an option is out of range or differs between ranks; an
+// environment variable is invalid or differs between ranks (RANKINE_TRANSPORT must be unset or
+// mailbox); MPI_Init_thread does not allow the thread to call MPI; requested memory is not
+// available; an MPI error.
 Result<std::unique_ptr<Member>> join(MPI_Comm comm, const JoinOptions& options = {});
 
-// The same of so many ranks of this process, which other processes may have fewer or more of: those
-// of a process follow one another, in the order of the processes. Errors also: 0 threads; carriers
-// that MPI_Init_thread has not allowed; more threads than MPI has tags for.
+// As join(), for `threads` ranks of this process. Processes may have different numbers of threads.
+// The ranks of a process have consecutive numbers, and processes keep their order in `comm`.
+// Further errors: 0 threads; carriers that MPI_Init_thread does not allow; more threads than MPI
+// has tags for.
 Result<std::vector<std::unique_ptr<Member>>> join_threads(MPI_Comm comm, int threads,
                                                           const JoinOptions& options = {});
 
-// The network that ranks over MPI are on, measured: what a message costs within a node, and what it
-// costs between two nodes.
+// measure_network() measures the network of ranks over MPI: the cost of a message within a node,
+// and between two nodes.
 
-// A call of all ranks: messages to and fro between two ranks of a node, and between two of
-// different ones, short and long, while the others wait; alpha and beta are those of medians
-// (message_line.h). Then all ranks of a node send to another node at once: where they are in each
-// other's way the nodes share a link up and down (two_level wiring), else each has its own. The
-// same network on all ranks, with the nodes as its groups: write_network() makes a file of it,
-// which RANKINE_NETWORK and every tool take. Errors: one rank, nodes that are no groups, and times
-// from which, measured several times over, no alpha or bandwidth follows (invalid_argument); those
-// of calls.
+// Collective. Sends short and long messages back and forth between two ranks of one node, and
+// between two ranks of different nodes, while the other ranks wait; alpha and beta come from the
+// medians (line_through(), homes.h). Then all ranks of a node send to another node at once: if they
+// slow each other down, the nodes share an up and a down link (two_level wiring); otherwise each
+// rank has its own link. All ranks get the same network, with the nodes as groups. write_network()
+// makes a file of it for RANKINE_NETWORK and for every tool. Errors (invalid_argument): one rank;
+// nodes that do not form groups; times that give no valid alpha or bandwidth after several
+// attempts. Also the errors of calls.
 Result<Fabric> measure_network(Member& me);
 
 }  // namespace rankine::mpi

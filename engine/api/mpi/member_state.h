@@ -1,10 +1,12 @@
-// A message plan's parcels as persistent requests of MPI, bound to one call's memory: made once,
-// and started by every call with the same buffers.
+// Member::State is one rank's side of a communicator over MPI: plans, buffers, scratch and waiting.
+// BoundRequests holds a message plan's parcels as persistent MPI requests. Only the source files of
+// member.h include this file.
 //
-// Data are sent from where they lie and received where they belong: a parcel of several pieces is a
-// derived type. Everything travels as bytes, so ranks must hold numbers alike, and types that MPI
-// does not have need none. What is longer than most_bytes goes in parts of so many, one after the
-// other under the same tag, and so arrives in that order.
+// BoundRequests binds the requests to one call's memory; later calls with the same buffers restart
+// them. MPI sends data from their place and receives them at their destination: a parcel of several
+// pieces is a derived datatype. All data travel as bytes, so all ranks must use the same number
+// formats, and types unknown to MPI need no special handling. Data longer than most_bytes travel in
+// parts, one after another under the same tag, and so arrive in order.
 #pragma once
 
 #include <mpi.h>
@@ -39,9 +41,9 @@ namespace rankine::mpi {
 // Used by one thread at a time. The plan, the memory and the communicator must outlive it.
 class BoundRequests {
  public:
-  // Where messages go: the ranks' processes by their numbers in `comm`, and ranks by tags: that of
-  // a message is first_tag to first_tag + kTags - 1, by the round, times the threads that the two
-  // processes' ranks may be on.
+  // The MPI addresses of messages: processes by their numbers in `comm`, and ranks by tags. A
+  // message's tag depends on its round and on the sending and receiving threads; it is between
+  // first_tag and first_tag + tags_of_call() - 1.
   struct Wire {
     const Homes& homes;
     Rank self = 0;
@@ -49,26 +51,26 @@ class BoundRequests {
     std::size_t most_bytes = 0;
   };
   static constexpr int kTags = 64;
-  // How many tags such a communicator has for a call.
+  // The number of tags that one call uses on such a communicator.
   static int tags_of_call(const Homes& homes) {
     return kTags * homes.most_threads() * homes.most_threads();
   }
-  // Of those of the plan's parcels that go over the wire. Errors: MPI's.
+  // Makes requests for those parcels of the plan that go over the wire. Errors: MPI's.
   static Result<std::unique_ptr<BoundRequests>> make(const MessagePlan& plan,
                                                      const Addresses& memory, const Wire& wire,
                                                      int first_tag);
-  // Nothing may be under way, or cancel() has said so.
+  // Requires that no request is in flight, or that cancel() was called.
   ~BoundRequests();
   BoundRequests(const BoundRequests&) = delete;
   BoundRequests& operator=(const BoundRequests&) = delete;
 
   const Addresses& memory() const { return memory_; }
   Status start(int parcel) noexcept;
-  // Whether a parcel that was started is there, or its memory free again. Errors: MPI's; another
-  // number of bytes than was to be received (mismatch).
+  // Sets `done` if a started parcel has arrived, or if a sent parcel's memory is free again.
+  // Errors: MPI's; mismatch if the number of received bytes is wrong.
   Status test(int parcel, bool& done) noexcept;
-  // After an error: no reception writes any more. What was sent and is not over keeps its memory,
-  // and is never asked for again.
+  // Call after an error: afterwards no reception writes to memory. The memory of unfinished sends
+  // must stay valid; their requests are never tested again.
   void cancel() noexcept;
 
  private:
@@ -82,34 +84,31 @@ class BoundRequests {
   const Addresses memory_;
   std::vector<MPI_Request> requests_;
   std::vector<std::size_t> bytes_;  // by request
-  std::vector<std::size_t> first_;  // by parcel: its requests; and one past all
+  std::vector<std::size_t> first_;  // by parcel: its first request; one extra at the end
   std::vector<MPI_Status> statuses_;
 };
 
-// One rank's side of a communicator over MPI: its plans, bound to buffers, its scratch, and how
-// it waits. The inside of member.h, for its source files only.
-
-// A plan, and its messages bound to the buffers of the latest call.
+// A plan, with its messages bound to the buffers of the latest call.
 struct Ready {
   explicit Ready(const PlanKey& asked) : key(asked) {}
 
-  const OwnedKey key;                        // of the call as it was made
-  std::unique_ptr<const Prepared> prepared;  // of other ranks' plans nothing
+  const OwnedKey key;                        // describes the call as the caller made it
+  std::unique_ptr<const Prepared> prepared;  // without the plans of other ranks
   MessagePlan messages;
-  std::unique_ptr<BoundRequests> bound;  // over the wire; nullptr: to nothing yet
-  Status of_wire;                        // what went wrong where another thread calls MPI
+  std::unique_ptr<BoundRequests> bound;  // messages over the wire; nullptr: not bound yet
+  Status of_wire;                        // result of MPI calls by the leading thread
 
-  // Of parcels through memory: where their pieces are (CallWork::pieces), the room for that where
-  // nobody else has it, and the number of each that is sent.
+  // For parcels through memory: the addresses of their pieces (CallWork::pieces), storage for
+  // addresses that are not stored elsewhere, and the mail number of each sent parcel.
   std::vector<const std::byte* const*> pieces;
   std::vector<const std::byte*> addresses;
   std::vector<std::size_t> first_address;  // by parcel
   std::vector<std::uint32_t> number;       // by parcel
-  std::size_t lists = 0;  // in scratch: addresses of pieces, for who reads them there
+  std::size_t lists = 0;  // offset in scratch of the address lists that other processes read
 };
 
 struct Member::State {
-  // Beyond these all are made again.
+  // At this number of plans the cache is emptied.
   static constexpr std::size_t kMostPlans = 2048;
 
   State(const JoinOptions& options, const Environment& environment,
@@ -117,13 +116,13 @@ struct Member::State {
         std::shared_ptr<Process> process, Rank rank, Within within, int tag_bases);
   ~State();
 
-  // With what all threads of the process do for each other.
+  // Makes a call, including the work for the process's other threads.
   Status whole_call(const Call& call);
-  // The call's time runs from its first long wait, or from where its planning begins.
+  // Starts the call's timeout at its first long wait, or when planning begins.
   void begin_waiting(const CallOptions& of) noexcept;
-  // The call's plan, made now where there is none.
+  // Returns the call's plan; makes it if it is not cached.
   Result<Ready*> find(const Call& call);
-  // Has the memory that its calls take beside their buffers.
+  // Allocates the memory that the plan's calls need beside the caller's buffers.
   Status make_room(const Ready& ready) { return memory_of(ready, {}).status(); }
   Status end_with(Status reason) noexcept;
   // "memory and MPI"
@@ -135,11 +134,11 @@ struct Member::State {
   const JoinOptions options;
   const Environment forced;
   const Costs costs{};
-  const std::vector<int> levels{};  // those of the network
+  const std::vector<int> levels{};  // the network's levels
   const std::shared_ptr<const CallClock> network;
   const WaitPolicy policy;
   const std::vector<Way> ways;  // to each rank
-  const int tag_bases;          // so many calls can be told apart by their tags
+  const int tag_bases;          // number of calls that tags can distinguish
   Sent sent;
   std::uint32_t barrier_in = 0, barrier_out = 0;
 
@@ -158,8 +157,8 @@ struct Member::State {
 
   // --- over the wire -----------------------------------------------------------------------------
   bool calls_mpi() const { return process->calls_mpi(thread); }
-  // On the thread that calls MPI, which this one waits for. `work` stays what it is, and so must
-  // what it refers to, if this ends with an error.
+  // Runs `work` on the thread that calls MPI, and waits for it. If this returns an error, `work`
+  // may still run: it and everything that it refers to must stay valid.
   Status on_carrier(std::function<Status()> work);
   Status post(const Errands::Errand& errand);
   Status nobody_carries() const;
@@ -176,35 +175,35 @@ struct Member::State {
   void take_pieces(Ready& ready, int parcel, const std::byte* data) noexcept;
 
   // --- waiting -----------------------------------------------------------------------------------
-  // Until look(done) says so. `late()`: what the error is when the call's time has passed.
+  // Waits until look(done) sets `done`. After the call's timeout returns the error of late().
   template <class Look, class Late>
   Status wait_until(const Look& look, const Late& late);
-  // Lets others go on who need this thread.
+  // Does pending work for other threads.
   void let_go_on() noexcept;
-  // Until the others here have ended this call; of the thread that calls MPI for them.
+  // On the leading thread: waits until the process's other ranks have ended this call.
   Status wait_for_others();
   bool time_has_passed() noexcept;
   std::string no_answer() const;
 
-  std::unordered_multimap<std::uint64_t, std::unique_ptr<Ready>> plans_;  // by their keys' hashes
-  HugeVector<std::byte> scratch_;   // where no other process reads it
-  HugeVector<std::byte> products_;  // of inputs with factors
+  std::unordered_multimap<std::uint64_t, std::unique_ptr<Ready>> plans_;  // by hash of the key
+  HugeVector<std::byte> scratch_;   // used if no other process reads the scratch
+  HugeVector<std::byte> products_;  // inputs multiplied by the call's factors
   std::vector<void*> operands_;
   DisplacedCall displaced_;
-  std::int64_t timeout_ns_ = 0, deadline_ns_ = 0;  // of the call at hand; 0: none yet
+  std::int64_t timeout_ns_ = 0, deadline_ns_ = 0;  // the current call's; 0: not set
 
   std::optional<NodeMail> mail_;
-  std::vector<int> mail_numbers_;  // by rank; -1: none
+  std::vector<int> mail_numbers_;  // by rank; -1: rank without mail
   int mail_self_ = 0;
-  std::uint32_t mark_ = 0;        // of the call at hand, on messages through memory
-  int under_way_ = 0;             // messages over the wire
-  bool asked_ = false;            // whether test_wire() has an errand out
-  std::function<Status()> work_;  // of on_carrier()
-  Status done_with_;              // how that ended
+  std::uint32_t mark_ = 0;        // tag of the current call for messages through memory
+  int under_way_ = 0;             // number of messages in flight over the wire
+  bool asked_ = false;            // true while an errand of test_wire() is pending
+  std::function<Status()> work_;  // the argument of on_carrier()
+  Status done_with_;              // the result of work_
 };
 
-// How a rank over MPI waits: for messages, for room, and for the thread that calls MPI. The inside
-// of member_state.h, for its source files only.
+// wait_until(): how a rank over MPI waits for messages, for room, and for the thread that calls
+// MPI.
 
 template <class Look, class Late>
 Status Member::State::wait_until(const Look& look, const Late& late) {
@@ -214,7 +213,8 @@ Status Member::State::wait_until(const Look& look, const Late& late) {
     if (done || !status.ok()) return status;
     pause_cpu();
   }
-  // It naps in the end: no message of MPI's wakes a process, and none of memory's.
+  // After the probes the rank naps: neither MPI messages nor messages through memory wake a
+  // process.
   Idling idling(policy, policy.probes);
   for (;;) {
     Status status = look(done);

@@ -1,5 +1,5 @@
-// Which bytes of one memory were touched when: disjoint stretches, each with the round in which it
-// was read or written last, and with the messages that are sent from it.
+// LastTouches records, for the bytes of one memory, the round of the last read or write and the
+// messages that are being sent from them. It keeps disjoint stretches of equal history.
 
 #include "engine/api/mpi/message_plan.h"
 
@@ -19,10 +19,10 @@ class LastTouches {
   struct Stretch {
     std::ptrdiff_t end = 0;
     int round = 0;
-    std::vector<int> sent;  // parcels
+    std::vector<int> sent;  // parcel numbers
   };
 
-  // Calls visit(stretch) for what overlaps with these bytes and was ever touched.
+  // Calls visit(stretch) for each stretch that overlaps these bytes.
   template <class Visit>
   void for_each(std::ptrdiff_t begin, std::size_t bytes, const Visit& visit) const {
     const auto end = begin + static_cast<std::ptrdiff_t>(bytes);
@@ -30,7 +30,7 @@ class LastTouches {
       visit(at->second);
     }
   }
-  // Calls change(stretch) for all of these bytes, which are touched in that round.
+  // Marks these bytes as touched in `round`, and calls change(stretch) for each of their stretches.
   template <class Change>
   void touch(std::ptrdiff_t begin, std::size_t bytes, int round, const Change& change) {
     if (bytes == 0) return;
@@ -50,9 +50,9 @@ class LastTouches {
   }
 
  private:
-  using Stretches = std::map<std::ptrdiff_t, Stretch>;  // by where they begin
+  using Stretches = std::map<std::ptrdiff_t, Stretch>;  // by begin
 
-  // The first that ends behind `place`.
+  // Returns the first stretch that ends behind `place`.
   Stretches::const_iterator first_beyond(std::ptrdiff_t place) const {
     auto at = stretches_.upper_bound(place);
     if (at != stretches_.begin() && std::prev(at)->second.end > place) --at;
@@ -73,27 +73,27 @@ class LastTouches {
 
 namespace {
 
-// Of operands that come over the wire: not of a parcel's pieces.
+// Operand::message of an operand that came over the wire and so is no piece of a parcel.
 constexpr std::uint32_t kStaged = ~std::uint32_t{0};
 
-// An operation's kind decides when in its round it is done: operations of one round do not depend
-// on each other. First what came through memory, so that whoever waits for that goes on, and what
-// comes over the wire has that time to arrive. Rows are finished when they are there.
+// The position of an operation within its round; operations of one round do not depend on each
+// other. Data that came through memory are used first: their senders continue sooner, and messages
+// over the wire get time to arrive. Rows are finished last.
 enum class Turn : std::uint8_t { memory, local, wire, last };
 
-// Work, or a wait for what it uses or what is only stored.
+// A work item, or a wait for its operands or for data that are only stored.
 struct Task {
   MessageStep step;
-  Turn turn = Turn::local;  // its operation's
+  Turn turn = Turn::local;  // position of the task's operation
 };
 
-// A round in which the rank does anything.
+// A round in which this rank has tasks.
 struct Round {
-  int number = 0;  // as ops count them
+  int number = 0;  // as ops count rounds
   std::vector<int> received, sent;
   std::vector<Task> tasks;
-  bool through_memory = false;  // whether anything comes or goes that way
-  std::size_t staged = 0;       // bytes of its half
+  bool through_memory = false;  // true if a message goes through memory
+  std::size_t staged = 0;       // bytes of the round's staging half
 };
 
 class Maker {
@@ -115,7 +115,7 @@ class Maker {
   }
 
  private:
-  // --- what there is to do, round by round ----------------------------------------------------
+  // --- read the plan's tasks, round by round --------------------------------------------------
 
   void read_ops() {
     std::size_t operand = 0;
@@ -142,7 +142,7 @@ class Maker {
       } else if (op.code == OpCode::finish) {
         add_work(op);
         round_of(op).tasks.back().turn = Turn::last;
-      }  // waits follow from what is touched, and nobody waits for releases
+      }  // waits follow from touched memory; releases are not needed
       operand += std::size_t{op.operands} + op.copies;
     }
   }
@@ -163,7 +163,7 @@ class Maker {
       if (is_message(source)) {
         const int from = parcel(op, source.rank, false);
         if (goes_by_wire(from)) {
-          // Where in its round's half; place_staged() says where that begins.
+          // The offset within the round's staging half; place_staged() adds the half's begin.
           source = {source.rank, Memory::message, kStaged, round.staged};
           add_piece(from, {Memory::message, round.staged, op.bytes});
           round.staged += whole_lines(op.bytes);
@@ -181,7 +181,7 @@ class Maker {
   }
 
   Round& round_of(const Op& op) {
-    // Rows may be finished later than in the round that has written them last.
+    // Rows may be finished in a later round than their last write.
     if (rounds_.empty() || rounds_.back().number < op.round) {
       rounds_.emplace_back().number = op.round;
       ends_.clear();
@@ -189,7 +189,7 @@ class Maker {
     return rounds_.back();
   }
 
-  // The round's one parcel to or from that rank.
+  // The round's single parcel to or from rank `peer`.
   int parcel(const Op& op, int peer, bool sends) {
     Round& round = round_of(op);
     const auto [at, is_new] = ends_.try_emplace({peer, sends}, 0);
@@ -230,9 +230,9 @@ class Maker {
     out_.work.push_back({op, first_operand});
   }
 
-  // --- in which order -------------------------------------------------------------------------
+  // --- order the steps --------------------------------------------------------------------------
 
-  // Where the address of a byte stands among those of its memory; input and output may be one.
+  // Bytes with their position in their memory; input and output may be one memory.
   struct Bytes {
     std::size_t memory = 0;
     std::ptrdiff_t begin = 0;
@@ -245,11 +245,11 @@ class Maker {
     }
     return {static_cast<std::size_t>(memory), begin, bytes};
   }
-  // Calls visit(Bytes) for what a parcel reads or writes; halves for what is staged are free.
+  // Calls visit(Bytes) for the bytes that a parcel reads or writes, except staged bytes.
   template <class Visit>
   void for_each_piece(int parcel, const Visit& visit) const {
     for (const Piece& piece : out_.parcels[static_cast<std::size_t>(parcel)].pieces) {
-      if (piece.memory == Memory::message) continue;  // nobody else writes there
+      if (piece.memory == Memory::message) continue;  // staging memory has no other writer
       visit(bytes_of(piece.memory, piece.offset, piece.bytes));
     }
   }
@@ -263,7 +263,7 @@ class Maker {
     waited_[static_cast<std::size_t>(parcel)] = true;
     const Parcel& of = parcel_at(parcel);
     const bool through_memory = !of.sends && of.way != Way::wire;
-    // It is stored then.
+    // The wait stores the parcel's data.
     if (through_memory) {
       for_each_piece(parcel, [this](const Bytes& piece) { wait_for_senders(piece); });
     }
@@ -271,7 +271,7 @@ class Maker {
     if (through_memory && uses_[static_cast<std::size_t>(parcel)] == 0) done(parcel);
   }
   void done(int parcel) { out_.steps.push_back({MessageStep::Kind::done, parcel}); }
-  // What came through memory and is used by this for the last time.
+  // Adds a done for each parcel that `work` uses for the last time.
   void done_by(const Work& work) {
     for (std::size_t o = 0; o < work.op.operands; ++o) {
       const Operand& read = out_.operands[work.first_operand + o];
@@ -279,7 +279,7 @@ class Maker {
       if (--uses_[read.message] == 0) done(static_cast<int>(read.message));
     }
   }
-  // Until nobody is sent these bytes any more.
+  // Waits until no message is sent from these bytes any more.
   void wait_for_senders(const Bytes& of) {
     std::vector<int> all;
     touches_[of.memory].for_each(of.begin, of.bytes, [&](const LastTouches::Stretch& stretch) {
@@ -292,9 +292,10 @@ class Maker {
     start(parcel);
   }
 
-  // --- what is shown in scratch -----------------------------------------------------------------
+  // --- copies in scratch for other ranks
+  // ----------------------------------------------------------
 
-  // Until its bytes are written to.
+  // A copy; valid until its original is overwritten.
   struct Shown {
     std::ptrdiff_t end = 0;
     std::size_t place = 0;  // in scratch
@@ -308,7 +309,8 @@ class Maker {
     if (at != all.begin() && std::prev(at)->second.end > of.begin) --at;
     while (at != all.end() && at->first < end) at = all.erase(at);
   }
-  // Sends from scratch what lies elsewhere, and is copied there first where that has not been done.
+  // Makes the parcel's pieces lie in scratch: copies bytes that lie elsewhere, unless a valid copy
+  // exists.
   void show(int parcel, int round) {
     Parcel& of = parcel_at(parcel);
     if (of.way != Way::scratch || of.with_the_word()) return;
@@ -369,7 +371,7 @@ class Maker {
       }
     }
   }
-  // Whether nothing has touched what is received since round `i` began.
+  // Returns true if the parcel's destination was not touched in round `i` or later.
   bool is_free(int parcel, std::size_t i) const {
     bool free = true;
     for_each_piece(parcel, [&](const Bytes& piece) {
@@ -380,8 +382,8 @@ class Maker {
     return free;
   }
 
-  // Local work on what is being sent through memory comes behind everything that others wait for,
-  // since two who send to each other would wait for ever else.
+  // Local work that overwrites bytes sent through memory goes last, after all work that other ranks
+  // wait for. Otherwise two ranks that send to each other would deadlock.
   void put_in_turn(Round& round) {
     const auto is_held_up = [&](const Task& task) {
       if (task.turn != Turn::local || !is_work(task)) return false;
@@ -406,7 +408,7 @@ class Maker {
     for (const int p : rounds_[i].received) {
       if (goes_by_wire(p) && !started_[static_cast<std::size_t>(p)]) start_receiving(p);
     }
-    // What goes over the wire first, since that takes longest.
+    // Start messages over the wire first, because they take longest.
     for (const bool by_wire : {true, false}) {
       for (const int p : rounds_[i].sent) {
         if (goes_by_wire(p) != by_wire) continue;
@@ -433,7 +435,7 @@ class Maker {
     }
   }
 
-  // Behind the plan's scratch and what is shown: the halves of even and odd rounds.
+  // Places the staging halves of even and odd rounds behind the plan's scratch and the copies.
   void place_staged() {
     std::size_t half[2] = {0, 0};
     for (std::size_t i = 0; i < rounds_.size(); ++i) {
@@ -468,10 +470,10 @@ class Maker {
   const std::span<const Way> ways_;
   MessagePlan out_;
   std::vector<Round> rounds_;
-  std::vector<int> uses_;  // by parcel that is received through memory: how often as an operand
+  std::vector<int> uses_;  // by parcel received through memory: uses as an operand
   std::array<ShownByBegin, 3> shown_;  // by Memory
   std::size_t shown_bytes_ = 0;
-  std::map<std::pair<int, bool>, int> ends_;  // of the latest round: peer, whether it sends there
+  std::map<std::pair<int, bool>, int> ends_;  // latest round: peer and direction, to parcel
   std::vector<bool> started_, waited_;        // by parcel
   std::array<LastTouches, 3> touches_;        // by Memory
 };

@@ -1,26 +1,28 @@
-// What one rank does in a call among ranks that have nothing but messages, as MPI's processes:
-// which messages it starts, which of them it waits for, and what it computes in between. Messages
-// go over the wire, or, between ranks of one node, through memory that both reach.
+// message_plan() turns one rank's plan into a list of messages, waits and computations, for ranks
+// that communicate by messages only, such as MPI processes. Messages go over the wire or, between
+// ranks of one node, through memory that both ranks reach.
 //
-// Read off a plan of the mailbox transport in which every message is as long as its data
-// (CompileRequest::slot_payload of 0): there a message's memory stays as it is until its reader has
-// used it, which is what a message that is sent from where it lies asks for. So places, the order
-// of additions, operations of the user's and epilogues are the plan's.
+// The source is a plan of the mailbox transport in which every message is as long as its data
+// (CompileRequest::slot_payload of 0). In such a plan a message's memory stays unchanged until its
+// reader has used it; this is required to send messages directly from their place. So memory
+// places, the order of additions, user operations and epilogues are those of the mailbox plan.
 //
-//  - What a rank sends another in a round is one message, a Parcel, of as many pieces as lie apart:
-//    a schedule's messages are counted on the wire as they are stated. It has the round as its tag.
-//  - What is only stored is received where it belongs. What is to be added up is received beside
-//    the scratch, in one of two halves that rounds use in turn.
-//  - Through memory goes no data, only where they are: the receiver copies them to where they
-//    belong, or adds them up where they are, and then says so. Of ranks that reach each other's
-//    scratch only, the sender first shows there what lies in its buffers, once for all who want it
-//    until it is overwritten.
-//  - In a round memory comes first, so that messages over the wire have that time to arrive.
-//  - A rank goes through its rounds in order: it starts what it receives and sends, then what it
-//    receives in its next round where that memory is free by then, and does its work as messages
-//    come. A wait is for a message of that round or an earlier one, which the other end has started
-//    or will start before it waits for anything of that round; so by induction over rounds nothing
-//    can deadlock, even if every message waited for its receiver.
+//  - All data from one rank to another in one round form one message, a Parcel, with one piece per
+//    contiguous stretch: the wire carries as many messages as the schedule states. The tag is the
+//    round.
+//  - Data to store are received at their destination. Data to add up are received in staging memory
+//    behind the scratch, in two halves that rounds use in turn.
+//  - Through memory only addresses travel: the receiver copies the data to their destination, or
+//    adds them up in place, and then reports that it has used them. If ranks reach only each
+//    other's scratch, the sender first copies data from its buffers into the scratch, once for all
+//    receivers until the data are overwritten.
+//  - In each round, messages through memory come first, so that messages over the wire have time to
+//    arrive.
+//  - A rank processes its rounds in order: it starts the round's receptions and sends, then
+//    receptions of the next round if their memory is already free, and does its work as messages
+//    arrive. A rank waits only for messages of this round or an earlier one. The other end has
+//    started such a message, or starts it before it waits for any message of that round; so, by
+//    induction over rounds, no deadlock is possible, even if every message waited for its receiver.
 #pragma once
 
 #include <array>
@@ -36,18 +38,18 @@
 
 namespace rankine {
 
-// How messages go between two ranks.
+// The path of messages between two ranks.
 enum class Way : std::uint8_t {
-  wire,     // from end to end
-  scratch,  // they reach each other's scratch: processes of one node
-  here,     // they reach all of each other's memory: threads of one process
+  wire,     // MPI messages
+  scratch,  // the ranks reach each other's scratch: processes of one node
+  here,     // the ranks reach all of each other's memory: threads of one process
 };
-// What goes through memory and is no longer than this goes with the word that says that it is
-// there: nobody waits until it has been used.
+// Messages through memory of at most this length travel inside the mail slot, so the sender need
+// not wait until the receiver has used them.
 inline constexpr std::size_t kWithTheWord = 56;
 
-// Bytes of a message in the rank's input, output or scratch. Memory::message: through memory, and
-// used where they are.
+// A stretch of bytes in the rank's input, output or scratch. Memory::message: the bytes came
+// through memory and are used at the sender's place.
 struct Piece {
   Memory memory = Memory::input;
   std::size_t offset = 0, bytes = 0;
@@ -55,66 +57,66 @@ struct Piece {
 
 struct Parcel {
   int peer = 0;
-  int round = 0;  // as ops count them: 1 + the schedule's
+  int round = 0;  // as ops count rounds: 1 + the schedule's round
   bool sends = false;
   Way way = Way::wire;
   std::size_t bytes = 0;
-  // In order; both ends have the same bytes. Over the wire each end cuts them as they lie there;
-  // through memory both ends have the same pieces.
+  // In order; the total length is equal at both ends. Over the wire each end divides the bytes into
+  // pieces by its own layout; through memory both ends have the same pieces.
   std::vector<Piece> pieces;
 
   bool with_the_word() const { return way != Way::wire && bytes <= kWithTheWord; }
 };
 
-// A fold, an apply or a finish of the plan, or what a rank shows others. Operands that came over
-// the wire are in the scratch; those that came through memory are Memory::message: piece `offset`
-// of parcel `message`.
+// A fold, an apply or a finish of the plan, or a copy into scratch for other ranks. Operands that
+// came over the wire are in the scratch. Operands that came through memory have Memory::message:
+// piece `offset` of parcel `message`.
 struct Work {
   Op op;
   std::size_t first_operand = 0;
 };
 
 struct MessageStep {
-  // done: what came by a parcel through memory has been used.
+  // done: the rank has used a parcel that came through memory.
   enum class Kind : std::uint8_t { start, wait, work, done };
   Kind kind = Kind::start;
-  int index = 0;  // of a parcel, or of work
+  int index = 0;  // parcel number, or number of a work item
 };
 
 struct MessagePlan {
   std::vector<Parcel> parcels;
   std::vector<Work> work;
   std::vector<Operand> operands;
-  // Every parcel is started once and waited for once, later; one that is received through memory is
-  // not started, and done once, after that.
+  // Each parcel is started once and later waited for once. Exception: a parcel that is received
+  // through memory has no start, and has a done after its wait.
   std::vector<MessageStep> steps;
   std::size_t scratch_bytes = 0;
 };
 
-// `plan` is one rank's of a mailbox plan that was made as said above. `in_place_offset`: by how
-// many bytes its input begins behind its output where the two may be one memory; none: they lie
-// apart. `ways`: to each rank; empty: all over the wire.
+// `plan` is one rank's part of a mailbox plan as described above. `in_place_offset`: the offset in
+// bytes of the input behind the output if both may be one memory; unset: they do not overlap.
+// `ways`: the path to each rank; empty: all over the wire.
 MessagePlan message_plan(const RankPlan& plan, std::optional<std::ptrdiff_t> in_place_offset,
                          std::span<const Way> ways = {});
 
 // A call's memory, by Memory: input, output, scratch.
 using Addresses = std::array<std::byte*, 3>;
 
-// What of a call is not its plan's.
+// The parts of a call that are not in its plan.
 struct CallWork {
   Addresses memory{};
   const UserOp* user_op = nullptr;
   const Epilogue* epilogue = nullptr;
-  // By parcel: where its pieces are that have come through memory.
+  // By parcel: the addresses of the pieces that came through memory.
   const std::byte* const* const* pieces = nullptr;
 };
 
-// Copies what of a parcel that has come through memory is only stored.
+// Copies those pieces of a parcel through memory that are only stored, not added up.
 void store_pieces(const MessagePlan& messages, const Plan& plan, int parcel,
                   const CallWork& call) noexcept;
 
-// Does work `index` of the rank's. `plan` is what message_plan() was made from, of all its ranks
-// (this one's ops may be gone). False: a function of the user's threw, and `why` says what.
+// Executes work `index` of the rank. `plan` is the plan, of all ranks, that message_plan() read
+// (this rank's ops may be freed). Returns false if a user function threw; `why` is its text.
 bool do_work(const MessagePlan& messages, const Plan& plan, int index, const CallWork& call,
              std::vector<void*>& operands, std::string& why) noexcept;
 

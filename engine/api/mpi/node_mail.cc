@@ -7,7 +7,7 @@ std::size_t pairs(int ranks) {
   return static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks);
 }
 
-// Whether `count` has come to `number`, of counts that wrap.
+// Returns true if `count` has reached `number`; both wrap around.
 bool has_come_to(std::uint32_t count, std::uint32_t number) {
   return static_cast<std::int32_t>(count - number) >= 0;
 }

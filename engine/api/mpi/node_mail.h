@@ -1,9 +1,12 @@
-// What a thread that may not call MPI has done for it by the one that may: a queue from one thread
-// to another. An errand is asked whether it is over until it says so, and those behind it wait.
+// Errands passes work from a thread that may not call MPI to the thread that may. NodeMail passes
+// messages between the ranks of one node through shared memory. Neither uses MPI.
 //
-// Memory order: what the thread wrote before it posted an errand is there for whoever does it
-// (post() with serve()), and what that one wrote is there for who finds it done (serve() with
-// is_done() and post()).
+// An errand is a function that the other thread calls until it returns true; later errands wait
+// behind it.
+//
+// Memory order: writes before post() are visible to the thread that runs the errand (post() pairs
+// with serve()), and the errand's writes are visible after is_done() returns true (serve() pairs
+// with is_done() and post()).
 #pragma once
 
 #include <array>
@@ -18,31 +21,31 @@ namespace rankine {
 
 class Errands {
  public:
-  static constexpr std::uint32_t kMost = 64;  // under way at once
+  static constexpr std::uint32_t kMost = 64;  // pending at once
 
   struct Errand {
     bool (*is_over)(void* of, int what) noexcept = nullptr;
-    void* of = nullptr;  // what it is about: stays until the errand is done
+    void* of = nullptr;  // argument of is_over; must stay valid until the errand is done
     int what = 0;
   };
 
-  // --- whose errands they are --------------------------------------------------------------------
-  // False: kMost are under way.
+  // --- the posting thread ------------------------------------------------------------------------
+  // Returns false if kMost errands are pending.
   bool post(const Errand& errand) noexcept {
     if (posted_ - done_.load(std::memory_order_acquire) == kMost) return false;  // serve()
     errands_[posted_ % kMost] = errand;
     there_.store(++posted_, std::memory_order_release);  // pairs with serve()
     return true;
   }
-  // Of the latest one, from 1 on; modulo 2^32.
+  // The number of the latest errand, from 1 on; modulo 2^32.
   std::uint32_t number() const noexcept { return posted_; }
   bool is_done(std::uint32_t number) const noexcept {
     // Pairs with serve().
     return static_cast<std::int32_t>(done_.load(std::memory_order_acquire) - number) >= 0;
   }
 
-  // --- who does them -----------------------------------------------------------------------------
-  // As many as are over.
+  // --- the serving thread ------------------------------------------------------------------------
+  // Runs errands in order until one is not over.
   void serve() noexcept {
     const std::uint32_t there = there_.load(std::memory_order_acquire);  // pairs with post()
     while (served_ != there) {
@@ -60,50 +63,53 @@ class Errands {
   std::uint32_t served_ = 0;
 };
 
-// What the ranks of one node tell each other through memory that all of them reach: that a message
-// is there, with its data or where they lie, and that it has been used.
+// The ranks of one node tell each other through shared memory that a message is there, with its
+// data or their address, and that it has been used.
 //
-//   slot   number | tag | data, or an address     a cache line; of each ordered pair kSlots, in
-//   turn used   how many the reader has done with      a line of its own
+//   slot   number | tag | data, or an address     a cache line; kSlots per ordered pair, in turn
+//   used   count of messages the reader has used  one cache line per pair
 //
-// Single producer, single consumer. A word and what comes with it are one line, so a small message
-// costs one transfer. Nobody waits here: who is to wait looks again.
+// Single producer, single consumer. A slot's number and its data share one cache line, so a small
+// message costs one cache-line transfer. No function here blocks: a waiting caller polls.
 //
-// Memory order: a slot's number is stored with release when the rest of it, and what it points to,
-// has been written, and loaded with acquire before it is read (post() and next()). `used` is stored
-// with release when the reader has read, and loaded with acquire before the writer writes there
-// again (used() with room() and is_used()).
+// Memory order: the writer stores a slot's number with release after the rest of the slot and the
+// data that it points to; the reader loads it with acquire before reading them (post() pairs with
+// next()). The reader stores `used` with release after reading; the writer loads it with acquire
+// before it reuses the slot (used() pairs with room() and is_used()).
 
-// One rank's end of all its pairs; used by one thread at a time. Ranks are numbered on the node.
+// One rank's end of all its pairs; used by one thread at a time. Ranks have their numbers on the
+// node.
 class NodeMail {
  public:
   static constexpr std::uint32_t kSlots = 8;
   static constexpr std::size_t kData = kCacheLine - 2 * sizeof(std::uint32_t);
 
-  // Of memory that `ranks` ranks share, from a cache line on, zeroed before any of them begins.
+  // Bytes of shared memory for `ranks` ranks. The memory starts at a cache line and is zeroed
+  // before any rank uses it.
   static std::size_t bytes(int ranks);
   NodeMail(std::byte* memory, int ranks, int self);
 
-  // --- who sends ---------------------------------------------------------------------------------
-  // kData bytes of the next message to that rank, or nullptr: all slots are full.
+  // --- sender ------------------------------------------------------------------------------------
+  // Returns room for kData bytes of data of the next message to rank `to`, or nullptr if all slots
+  // are full.
   std::byte* room(int to) noexcept;
-  // What has been written there is that message. Returns its number.
+  // Sends the message written to room(). Returns its number.
   std::uint32_t post(int to, std::uint32_t tag) noexcept;
-  // Whether the reader has done with the message of that number.
+  // Returns true if the reader has used message `number`.
   bool is_used(int to, std::uint32_t number) noexcept;
 
-  // --- who receives ------------------------------------------------------------------------------
+  // --- receiver ----------------------------------------------------------------------------------
   struct Message {
-    const std::byte* data = nullptr;  // nullptr: it is not there yet
+    const std::byte* data = nullptr;  // nullptr: no message has arrived
     std::uint32_t tag = 0;
   };
-  // The oldest message from that rank that has not been used.
+  // The oldest unused message from rank `from`.
   Message next(int from) const noexcept;
   void used(int from) noexcept;
 
  private:
   struct alignas(kCacheLine) Slot {
-    Atomic<std::uint32_t> number;  // of the message in it, from 1 on; modulo 2^32
+    Atomic<std::uint32_t> number;  // number of the slot's message, from 1 on; modulo 2^32
     std::uint32_t tag;
     std::byte data[kData];
   };
@@ -124,8 +130,8 @@ class NodeMail {
   const int self_;
   Slot* const slots_;
   Used* const used_;
-  std::vector<std::uint32_t> sent_, received_;  // so far, by rank
-  std::vector<std::uint32_t> used_seen_;        // by rank: of what was sent there
+  std::vector<std::uint32_t> sent_, received_;  // number of messages so far, by rank
+  std::vector<std::uint32_t> used_seen_;        // by rank: latest value of the receiver's count
 };
 
 }  // namespace rankine

@@ -19,15 +19,16 @@ std::string text_of(const PostedCall& call, std::size_t rank) {
          (has_root(call.function) ? " with root " + std::to_string(call.root) : "");
 }
 
-// The first block whose sender and receiver say different lengths, or ok.
+// Error: the first block for which sender and receiver state different lengths.
 Status compare_lengths(std::span<const PostedCall> posts) {
   for (std::size_t from = 0; from < posts.size(); ++from) {
     for (std::size_t to = 0; to < posts.size(); ++to) {
       const std::uint64_t sent = posts[from].sends[to], received = posts[to].receives[from];
       if (sent == received) continue;
       return make_error(Code::invalid_argument, [&] {
-        return "rank " + std::to_string(from) + " sends rank " + std::to_string(to) + " " +
-               std::to_string(sent) + " bytes, which receives " + std::to_string(received);
+        return "rank " + std::to_string(from) + " sends " + std::to_string(sent) +
+               " bytes to rank " + std::to_string(to) + "; rank " + std::to_string(to) +
+               " receives " + std::to_string(received);
       });
     }
   }
@@ -37,7 +38,7 @@ Status compare_lengths(std::span<const PostedCall> posts) {
 }  // namespace
 
 bool is_short(std::span<const std::uint64_t> sends) {
-  std::uint64_t bytes = 0;  // at most twice the limit, so it does not wrap
+  std::uint64_t bytes = 0;  // below twice the limit: cannot wrap
   return std::ranges::all_of(sends, [&bytes](std::uint64_t length) {
     if (length > kMostPosted) return false;
     bytes += length;
@@ -59,7 +60,7 @@ Result<std::optional<Passed>> conclude(std::span<const PostedCall> posts) {
 
 namespace {
 
-// Tells the roll from a barrier of the program's.
+// The tag that distinguishes the roll from the program's barriers.
 constexpr std::uint64_t kRoll = 0x726f6c6c;  // "roll"
 
 CallOptions roll_options(std::chrono::milliseconds timeout) {
@@ -73,7 +74,7 @@ struct PostLog::Head {
   bool is_mpis;
   Rank root;
 
-  static std::size_t lengths() { return sizeof(std::uint64_t); }  // where they begin
+  static std::size_t lengths() { return sizeof(std::uint64_t); }  // offset of the lengths
   static std::size_t data(std::size_t ranks) {
     return whole_lines(lengths() + 2 * ranks * sizeof(std::uint64_t));
   }

@@ -1,6 +1,6 @@
-// Calls of whose lengths a rank knows only its own (MPI_Alltoallv, MPI_Gatherv ...), as each rank
-// posts its own (post_log.h), and what follows from the posts of all: one function of what all
-// ranks read, so they conclude alike. MPI has no part in it.
+// PostLog makes calls in which each rank knows only its own lengths (MPI_Alltoallv, MPI_Gatherv
+// ...): each rank posts its lengths and data in shared memory. conclude() decides from all posts;
+// all ranks read the same posts, so all ranks decide alike. This file does not use MPI.
 #pragma once
 
 #include <chrono>
@@ -17,70 +17,71 @@
 
 namespace rankine::mpi {
 
-// What one rank may bring to a call that is taken, in bytes. Measured with the rest
+// The most bytes that one rank may send in such a call. Measured with the rest
 // (bench/results/mpi.md).
 inline constexpr std::size_t kMostPosted = std::size_t{32} << 10;
 
-// Whether blocks of these lengths have kMostPosted bytes at most in all.
+// Returns true if blocks of these lengths total at most kMostPosted bytes.
 bool is_short(std::span<const std::uint64_t> sends);
 
-// One rank's call.
+// One rank's post.
 struct PostedCall {
   Function function{};
-  Rank root = 0;         // 0 where there is none
-  bool is_mpis = false;  // MPI has an error for these arguments: lengths mean nothing
-  // Bytes to and from each rank, itself among them.
+  Rank root = 0;         // 0 for functions without a root
+  bool is_mpis = false;  // MPI has an error for these arguments: ignore the lengths
+  // Bytes to and from each rank, including itself.
   std::span<const std::uint64_t> sends{}, receives{};
 };
 
-// By rank, all of them. Nothing: the call is taken, and every block is in its sender's post; else
-// why it is MPI's own. Errors (invalid_argument; the call has no effect): ranks that make different
-// calls, and blocks that are sent in another length than they are received in; the first such
-// ranks are named.
+// `posts` are the posts of all ranks, by rank. Returns an empty optional if the call is taken (then
+// every block is in its sender's post), otherwise the reason to pass the call on to MPI. Errors
+// (invalid_argument; the call has no effect): ranks make different calls, or a block's sender and
+// receiver state different lengths; the text names the first such ranks.
 Result<std::optional<Passed>> conclude(std::span<const PostedCall> posts);
 
-// Where the ranks of a communicator post their calls, before any of them knows whether such a call
-// can be taken: in memory that all of them reach, each in its own.
+// The ranks of a communicator post their calls before any of them knows whether the call can be
+// taken: each rank in its own part of memory that all of them reach.
 //
 //   a post   function | root | is_mpis | bytes to each rank | bytes from each rank | data
 //
-// Data are the blocks that its rank sends, in the order of ranks, one behind the other, where they
-// are kMostPosted bytes at most.
+// The data are the blocks that the rank sends, contiguous and in rank order, if they have at most
+// kMostPosted bytes.
 //
-// The roll is a barrier of the engine's: whoever has left it sees every rank's post. So ranks that
-// make a call of another kind meanwhile are told as in every mismatch, and waiting is as ever. A
-// rank has two posts, in turn: who begins the next but one has left the roll of the next, to which
-// everybody came after reading this one. So nobody waits at the end of a call.
+// The roll is an engine barrier: after it every rank sees every rank's post. If another rank makes
+// a different kind of call, the barrier reports the mismatch as usual, and waiting works as in any
+// call. A rank uses two posts in turn: before it writes a post again, it has left the next roll,
+// and every rank entered that roll after reading the old post. So no wait is needed at the end of a
+// call.
 
 // One rank's end; used by one thread at a time.
 class PostLog {
  public:
-  // No call of other ranks: memory for this rank's posts, and the plan of the roll. `member` stays
-  // the caller's and outlives the log; who calls the roll waits up to `timeout` for the others.
+  // Not collective: allocates this rank's posts and makes the plan of the roll. `member` belongs to
+  // the caller and must outlive the log. A roll waits at most `timeout` for the other ranks.
   // Errors: those of Member::allocate() and Member::plan_of().
   static Result<PostLog> make(Member& member, std::chrono::milliseconds timeout);
-  // Where this rank's posts are: the others read there.
+  // The address of this rank's posts; the other ranks read there.
   const std::byte* address() const { return memory_.span().data(); }
-  // Where all ranks' are, before the first post.
+  // Sets the addresses of all ranks' posts; call it before the first post.
   void meet(std::vector<const std::byte*> addresses) { addresses_ = std::move(addresses); }
-  // A call of all ranks, after the last post: when it returns nobody reads there any more. (Where
-  // it fails ranks have made different calls, and what they read is not promised.)
+  // Collective, after the last post: when it returns, no rank reads this rank's memory. (If it
+  // fails, ranks have made different calls, and their reads are undefined.)
   void end() { static_cast<void>(call_roll()); }
 
-  // This rank's next post, to be filled in.
+  // Room for this rank's next post, to be filled in.
   struct Room {
     std::span<std::uint64_t> sends, receives;  // bytes, by rank
     std::byte* data;                           // kMostPosted of them
   };
   Room begin(Function function, Rank root);
-  // The post that has begun is of a call for whose arguments MPI has an error.
+  // Marks the current post: MPI has an error for its arguments.
   void leave_to_mpi();
-  // A call of all ranks, which have begun and filled in theirs. Errors: those of a barrier.
+  // Collective, after begin() and filling in the post. Errors: a barrier's.
   Status call_roll();
 
-  // From the roll to this rank's next post: all ranks' posts,
+  // The posts of all ranks. Valid from the roll to this rank's next begin().
   std::span<const PostedCall> posts();
-  // and what that rank sends this one, where conclude() says that the call is taken.
+  // The block that rank `from` sends to this rank. Requires that conclude() has taken the call.
   const std::byte* block_from(Rank from) const;
 
  private:
@@ -92,9 +93,9 @@ class PostLog {
   std::chrono::milliseconds timeout_;
   Payload<std::byte> memory_;
   std::size_t half_bytes_;
-  std::uint64_t number_ = 0;                 // of posts
+  std::uint64_t number_ = 0;                 // number of posts so far
   std::vector<const std::byte*> addresses_;  // by rank
-  std::vector<PostedCall> posts_;            // by rank: of the last roll
+  std::vector<PostedCall> posts_;            // by rank: posts of the last roll
 };
 
 }  // namespace rankine::mpi

@@ -1,13 +1,13 @@
-// The collective calls of a program that knows nothing of Rankine, taken over by MPI's profiling
-// interface:
+// Takes over the collective calls of an unmodified MPI program through MPI's profiling interface:
 //
 //   LD_PRELOAD=librankine_mpi_openmpi.so RANKINE_MPI=report mpirun -n 4 program
 //
-// Every function of preload_functions.h in its three forms: waited for, started and made ready.
-// Which calls are taken says preload_taking.h, and what is done with their buffers
-// preload_collectives.h.
+// Every function of RANKINE_FUNCTIONS (preload_report.h) is defined here in three forms: blocking,
+// started and prepared. preload_taking.h decides which calls are taken, and preload_collectives.cc
+// prepares their buffers.
 //
-// RANKINE_MPI (preload_settings.h) says whether, how, and whether to report it at the end.
+// RANKINE_MPI (preload_report.h) switches the library on or off, chooses the transport, and
+// requests a report at the end.
 #include <mpi.h>
 
 #include <cstdio>
@@ -23,8 +23,7 @@
 namespace rankine::mpi {
 namespace {
 
-// Makes a call ready that is made by `make`: now, to see whose it is, and each time that it is
-// started.
+// Prepares a call: runs `make` now, to decide if the call is taken, and again at each start.
 int prepare(Function function, MPI_Comm comm, MPI_Request* request,
             const std::function<int(Taking&)>& make, const std::function<int()>& pass_on) {
   const auto prepared = std::make_shared<Prepared>();
@@ -32,7 +31,7 @@ int prepare(Function function, MPI_Comm comm, MPI_Request* request,
   const int error = make(now);
   if (prepared->channel == nullptr) return error;
   prepared->start = [function, make](const std::shared_ptr<Prepared>& mine) {
-    // MPI wants its arguments to stay as they were.
+    // MPI requires that the program keeps the arguments unchanged.
     Taking again(function, {Form::prepared, nullptr, &mine}, mine->channel->on->comm,
                  [] { return MPI_ERR_ARG; });
     return make(again);
@@ -65,7 +64,7 @@ using namespace rankine::mpi;
 
 extern "C" {
 
-// MPI_FUNCTION is MPI_Bcast or MPI_Bcast_c, and DECLARED how its parameters are declared.
+// MPI_FUNCTION is MPI_Bcast or MPI_Bcast_c; DECLARED is the macro that declares its parameters.
 #define RANKINE_WAITED_FOR_AS(MPI_FUNCTION, name, PARAMETERS, DECLARED)                  \
   int MPI_FUNCTION(PARAMETERS(DECLARED) MPI_Comm comm) {                                 \
     return guarded(comm, [&] {                                                           \
@@ -92,8 +91,8 @@ RANKINE_FUNCTIONS(RANKINE_WAITED_FOR, RANKINE_WAITED_FOR)
   RANKINE_STARTED_AS(MPI_I##name, name, PARAMETERS, RANKINE_DECLARED)
 RANKINE_FUNCTIONS(RANKINE_STARTED, RANKINE_STARTED)
 
-// MPI's since its version 4, Open MPI's before under names of its own (in mpi-ext.h), unless it was
-// built without.
+// Standard since MPI 4. Before, Open MPI has them under other names (mpi-ext.h), unless it was
+// built without them.
 #define RANKINE_PREPARED_AS(MPI_FUNCTION, name, PARAMETERS, DECLARED)                            \
   [[gnu::weak]] int P##MPI_FUNCTION(PARAMETERS(DECLARED) MPI_Comm comm, MPI_Info info,           \
                                     MPI_Request* request);                                       \
@@ -116,7 +115,7 @@ RANKINE_FUNCTIONS(RANKINE_PREPARED_MPIX, RANKINE_PREPARED_MPIX)
   RANKINE_PREPARED_AS(MPI_##Name##_init, name, PARAMETERS, RANKINE_DECLARED)
 RANKINE_FUNCTIONS(RANKINE_PREPARED_MPI, RANKINE_PREPARED_MPI)
 
-// Functions with large counts, which a barrier has none of. Ranks may mix them with the others.
+// Functions with large counts; a barrier has none. Ranks may mix them with the others.
 #define RANKINE_LARGE(Name, name, PARAMETERS)                                           \
   RANKINE_WAITED_FOR_AS(MPI_##Name##_c, name, PARAMETERS, RANKINE_DECLARED_LARGE)       \
   RANKINE_STARTED_AS(MPI_I##name##_c, name, PARAMETERS, RANKINE_DECLARED_LARGE)         \

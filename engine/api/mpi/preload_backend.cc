@@ -27,7 +27,7 @@
 namespace rankine::mpi {
 namespace {
 
-// MPI knows no deadlines: a program may let the others wait as long as it likes.
+// MPI has no timeouts: a program may let other ranks wait for any time.
 constexpr auto kForever = std::chrono::milliseconds::max();
 
 bool all_say(MPI_Comm comm, bool yes) {
@@ -36,19 +36,19 @@ bool all_say(MPI_Comm comm, bool yes) {
   return all != 0;
 }
 
-// A backend whose ranks agree on each kind of call before the first one: whether all have a plan
-// and the memory for it. A kind is what all ranks know alike of a call. Whether it is in place is
-// not part of that: ranks agree on both.
+// The ranks of this backend agree on each kind of call before its first call: all ranks must have a
+// plan and memory for it. A kind consists of the properties of a call that are equal on all ranks.
+// In place or not is no part of it, because the ranks agree on both cases together.
 class Agreeing : public Backend {
  public:
   Agreeing(Rank rank, int ranks) : rank_(rank), ranks_(ranks) {}
 
-  // The plans of what ranks call to agree, before they do for the first time.
+  // Makes the plans of the agreement calls, before the first agreement.
   virtual Status prepare() { return has_plan(agreement()); }
 
   std::optional<Passed> leaves_to_mpi(const Call& call, Status& failed) override {
     finish_started();
-    // There is always room for a barrier.
+    // A barrier needs no memory.
     const bool is_barrier = call.collective == Collective::barrier;
     Kind kind = is_barrier ? Kind::planned : ask_for(call);
     if (has_questions()) {
@@ -61,13 +61,13 @@ class Agreeing : public Backend {
 
  protected:
   enum class Kind : std::uint8_t {
-    asked_for,  // all ranks have yet to say whether they have the memory
+    asked_for,  // ranks have not yet reported memory for it
     planned,
-    refused,  // there is no plan for it, or no memory on some rank
+    refused,  // no plan, or no memory on some rank
   };
   static constexpr std::size_t kMostKinds = 65'536, kMostAskedFor = 64;
 
-  // Has the memory for that plan too. May throw std::bad_alloc.
+  // Makes the call's plan, and its memory. May throw std::bad_alloc.
   virtual Status plan(const Call& call) = 0;
   Status has_plan(const Call& call) noexcept {
     try {
@@ -77,7 +77,8 @@ class Agreeing : public Backend {
     }
   }
   virtual void finish_started() {}
-  // Whether something beside kinds is to be agreed on, this rank's answer, and that of all.
+  // A further question beside the kinds: has_questions() tells if it is open, answer() gives this
+  // rank's answer, hear() receives the common answer of all ranks.
   virtual bool has_questions() const { return !asked_for_.empty(); }
   virtual bool answer() { return true; }
   virtual void hear(bool) {}
@@ -94,10 +95,11 @@ class Agreeing : public Backend {
   }
   bool knows(const Call& call) const { return kinds_.contains(kind_of(call)); }
   std::size_t asked_for() const { return asked_for_.size(); }
-  // What is known of its kind, as all ranks see it; a new one is to be asked for.
+  // Returns the state of the call's kind, equal on all ranks. A new kind is queued for the next
+  // agreement.
   Kind ask_for(const Call& call) {
     const std::uint64_t kind = kind_of(call);
-    if (kind == last_planned_) return Kind::planned;  // many calls are like the one before
+    if (kind == last_planned_) return Kind::planned;  // fast path: repeats of the same kind
     if (kinds_.size() >= kMostKinds) {
       kinds_.clear();
       last_planned_.reset();
@@ -120,7 +122,7 @@ class Agreeing : public Backend {
             .op = ReduceOp::bor,
             .options = call.options};
   }
-  // Once: there may be many such calls.
+  // Prints only the first time.
   void say_no_room(const Status& status) {
     if (!std::exchange(said_no_room_, true))
       std::fprintf(stderr, "rankine: calls are left to MPI: %s\n", status.text().c_str());
@@ -131,13 +133,15 @@ class Agreeing : public Backend {
  private:
   struct AskedFor {
     Call call;
-    std::vector<std::size_t> counts;  // the call's
+    std::vector<std::size_t> counts;  // storage for call.counts
     std::uint64_t kind;
   };
-  // One more may come with the call that lets ranks agree, and beside kinds there is one question.
+  // One more kind may come with the call that triggers the agreement, and there is one further
+  // question.
   using Answers = std::array<std::uint8_t, kMostAskedFor + 2>;
 
-  // Tells this call from those of the program: ranks that make different calls are told.
+  // Distinguishes the agreement from calls of the program, so different calls are reported as a
+  // mismatch.
   static constexpr std::uint64_t kTag = 0x6167726565;  // "agree"
   Call agreement() {
     return {.collective = Collective::all_reduce,
@@ -149,9 +153,10 @@ class Agreeing : public Backend {
             .options = {.timeout = kForever, .tag = kTag}};
   }
 
-  // This rank's part: a plan for buffers that lie apart and for some that do not, and scratch.
+  // This rank's part of the agreement: plans for separate buffers and for buffers in place, and
+  // scratch.
   Status have_memory(Call call) {
-    // Nobody looks at what is there.
+    // The plan does not depend on these addresses.
     std::byte* const here = reinterpret_cast<std::byte*>(mine_.data());
     const Traffic traffic = traffic_of(call, rank_, ranks_);
     call.in = here;
@@ -161,16 +166,17 @@ class Agreeing : public Backend {
     call.out = here;
     status = has_plan(call);
     if (!status.ok()) return status;
-    // Both sides may be packed, the one into parts that begin with a cache line.
+    // Both sides may be packed, in parts that are rounded to cache lines.
     const std::size_t bytes = traffic.in + traffic.out + 4 * kCacheLine;
     if (scratch().have(bytes)) return {};
     return make_error(Code::out_of_memory, [&] {
-      return "the system refuses " + std::to_string(bytes) + " bytes for data that are packed";
+      return "the system refuses " + std::to_string(bytes) + " bytes for packed data";
     });
   }
 
-  // Whether every rank has the memory that calls of the new kinds take; what is there stays there.
-  // Asked before anything is moved, since who finds none in the midst of a call ends it for all.
+  // Asks if every rank has the memory for the new kinds; the memory stays allocated. Ranks agree
+  // before any data move, because a rank that finds no memory during a call must end the
+  // communicator for all ranks.
   Status agree() {
     mine_.fill(1);
     std::size_t next = 0;
@@ -178,7 +184,7 @@ class Agreeing : public Backend {
       asked.call.counts = asked.counts;
       const Status status = have_memory(asked.call);
       mine_[next++] = status.ok() ? 1 : 0;
-      // What has no plan has none on any rank, and the report says so.
+      // invalid_argument means that no rank has a plan; the report shows this.
       if (!status.ok() && status.code() != Code::invalid_argument) say_no_room(status);
     }
     mine_.back() = answer() ? 1 : 0;
@@ -196,7 +202,7 @@ class Agreeing : public Backend {
   const int ranks_;
   Answers mine_{}, all_{};
   std::unordered_map<std::uint64_t, Kind> kinds_;
-  std::optional<std::uint64_t> last_planned_;  // is in kinds_
+  std::optional<std::uint64_t> last_planned_;  // always in kinds_
   std::vector<AskedFor> asked_for_;
   bool said_no_room_ = false;
 };
@@ -223,9 +229,9 @@ class OverMessages : public Agreeing {
   std::unique_ptr<Member> member_;
 };
 
-// Whoever waits in shared memory may be the one whom another rank waits for in MPI, before it makes
-// the same call: for a message that he has started to send, say. So MPI goes on as well, and so do
-// calls that are started on other communicators.
+// While a rank waits in shared memory, another rank may wait in MPI for a message of this one
+// before it makes the same call. So the waiting rank also makes MPI progress, and calls that were
+// started on other communicators.
 class LettingMpiGoOn : public OtherWork {
  public:
   LettingMpiGoOn(MPI_Comm comm, const WaitPolicy& policy) : comm_(comm), idling_(policy) {}
@@ -233,8 +239,8 @@ class LettingMpiGoOn : public OtherWork {
   void give_way(int turn) noexcept override {
     if (turn == 0) idling_.begin_again();
     requests().move_on();
-    // Asked after any message, on a communicator of several processes: MPICH answers at once, and
-    // goes on with nothing, where it is asked about a process's messages to itself.
+    // Probe for any message, on a communicator of several processes: for messages of a process to
+    // itself MPICH answers at once, without progress.
     int flag = 0;
     if (turn % kTurnsPerLook == kTurnsPerLook - 1 || turn > kMostBareTurns)
       MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &flag, MPI_STATUS_IGNORE);
@@ -242,14 +248,14 @@ class LettingMpiGoOn : public OtherWork {
   }
 
  private:
-  // Most waits end soon; who waits long has time to look at every turn.
+  // Most waits end soon; in a long wait there is time to probe at every turn.
   static constexpr int kTurnsPerLook = 32, kMostBareTurns = 128;
 
   const MPI_Comm comm_;
   Idling idling_;
 };
 
-// Of processes of one node: they meet as any processes do (communicator.h).
+// For processes of one node; they meet as all processes do (communicator.h).
 class OverMemory : public Agreeing {
  public:
   OverMemory(MPI_Comm comm, std::string name, std::unique_ptr<rankine::Member> member,
@@ -262,7 +268,7 @@ class OverMemory : public Agreeing {
         member_(std::move(member)) {
     member_->give_way_to(&work_);
   }
-  // Where it has failed, nobody reads any more, or the roll says why.
+  // Waits until no rank reads this rank's posts; if that fails, the roll reports the reason.
   ~OverMemory() override {
     finish_started();
     if (post_log_) post_log_->end();
@@ -278,7 +284,7 @@ class OverMemory : public Agreeing {
   Status barrier() override { return member_->barrier({.timeout = kForever}); }
   std::optional<Passed> leaves_start_to_mpi(const Call& call) override {
     asks_to_start_ = true;
-    // Each is planned when they are agreed on.
+    // Each kind gets its plan at the agreement.
     if (asked_for() >= kMostAskedFor && !knows(call)) return Passed::first_calls;
     switch (ask_for(call)) {
       case Kind::asked_for:
@@ -325,7 +331,7 @@ class OverMemory : public Agreeing {
   void hear(bool all_begin) override {
     if (asks_to_start_ && !starts_) starts_ = all_begin;
   }
-  // A call that waits comes after those that are started here, which all ranks start before it.
+  // Blocking calls run after the calls started here; all ranks start those first.
   void finish_started() override {
     // Acquire: pairs with the release in Requests::complete().
     for (int turn = 0; under_way_.load(std::memory_order_acquire) > 0; ++turn) work_.give_way(turn);
@@ -355,23 +361,22 @@ class OverMemory : public Agreeing {
   const std::string name_;
   const WaitPolicy policy_;
   LettingMpiGoOn work_;
-  const std::byte* address_ = nullptr;       // of this rank's posts
+  const std::byte* address_ = nullptr;       // address of this rank's posts
   std::vector<const std::byte*> addresses_;  // by rank
-  std::unique_ptr<rankine::Member> member_;  // goes before its work
-  std::optional<PostLog> post_log_;          // goes before the member
+  std::unique_ptr<rankine::Member> member_;  // destroyed before work_
+  std::optional<PostLog> post_log_;          // destroyed before member_
   bool asks_to_start_ = false;
   std::optional<bool> starts_;
   bool has_no_log_ = false;
-  std::atomic<int> under_way_{0};  // that are started here and not complete
+  std::atomic<int> under_way_{0};  // calls started here and not complete
 };
 
-// This process has waited for others that can share memory with it, as far as it can tell, and that
-// did not come. Set by a thread in a call of all ranks of a communicator, read by any thread: it
-// guards no data.
+// True once this process has waited in vain for processes that seemed able to share memory with it.
+// Set by a thread in a collective call on a communicator, read by any thread; it guards no data.
 std::atomic<bool> has_waited_in_vain{false};
 
-// Asked before ranks meet, since who cannot come is waited for until the meeting's deadline. The
-// same on all ranks. Rank 0 says it where ranks of one machine cannot meet.
+// Asked before ranks meet, because the meeting waits for absent ranks until its deadline. The
+// result is equal on all ranks. If ranks of one machine cannot meet, rank 0 prints a message.
 bool can_share_memory(MPI_Comm comm, int rank) {
   const SharedHost& here = shared_host();
   const bool is_willing = !has_waited_in_vain.load(std::memory_order_relaxed);
@@ -390,8 +395,8 @@ bool can_share_memory(MPI_Comm comm, int rank) {
   return one_machine && one_memory && least[4] != 0;
 }
 
-// A name that no other communicator has, the same on all ranks; an empty one where the system has
-// no random numbers for rank 0.
+// Returns a unique name, equal on all ranks; empty if rank 0 gets no random numbers from the
+// system.
 std::string common_name(MPI_Comm comm, int rank) {
   char name[48] = {};
   std::uint64_t random[2];
@@ -423,7 +428,8 @@ Result<Met> meet(MPI_Comm comm, int rank, const std::string& name) {
   return Met{std::move(*member), (*communicator)->wait_policy()};
 }
 
-// nullptr, on all ranks alike: not over memory. Rank 0 says why, where it might have been.
+// Returns nullptr, on all ranks alike, if the calls cannot go over memory. If only resources are
+// missing, rank 0 prints the reason.
 std::unique_ptr<Backend> over_memory(MPI_Comm comm) {
   int rank = 0;
   MPI_Comm_rank(comm, &rank);
@@ -456,7 +462,7 @@ std::unique_ptr<Backend> over_memory(MPI_Comm comm) {
 Traffic traffic_of(const Call& call, Rank rank, int ranks) {
   const auto all = static_cast<std::size_t>(ranks), self = static_cast<std::size_t>(rank);
   const std::size_t size = size_of(call.type);
-  // Of the blocks from `first` on, each `step` from the one before.
+  // Total bytes of `number` blocks: first, first + step, ...
   const auto bytes = [&](std::size_t first, std::size_t number, std::size_t step = 1) {
     std::size_t elements = call.counts.empty() ? number * call.count : 0;
     for (std::size_t i = 0; !call.counts.empty() && i < number; ++i)
@@ -478,7 +484,7 @@ Traffic traffic_of(const Call& call, Rank rank, int ranks) {
       return {bytes(self * all, all), bytes(self, all, all)};
     case Collective::barrier:
       return {};
-    default:  // one vector
+    default:  // a single vector
       return {bytes(0, 1), bytes(0, 1)};
   }
 }

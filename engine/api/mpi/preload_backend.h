@@ -1,6 +1,10 @@
-// Memory that the calls of a communicator pack into, one call at a time. Its address space is taken
-// when all ranks agree on a kind of call, so that a call on which they have agreed finds it there;
-// pages come as they are written.
+// A Backend makes the calls that the preload library takes over: one object per communicator of the
+// program and process. Only the backend knows whether ranks are connected by memory or by messages.
+// Scratch is memory for packed data.
+//
+// Scratch holds the packed data of a communicator's calls, one call at a time. Its address space is
+// reserved when all ranks agree on a kind of call, so later calls of that kind have room; the
+// system provides pages on first write.
 #pragma once
 
 #include <mpi.h>
@@ -28,8 +32,8 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  // Room for so many bytes from now on. What was taken before is gone. False: the system refuses
-  // it, and the room is what it was.
+  // Makes room for `bytes` bytes; earlier parts become invalid. Returns false if the system refuses
+  // the memory; then the room is unchanged.
   bool have(std::size_t bytes) noexcept {
     if (bytes <= bytes_) return true;
     void* const made = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
@@ -40,7 +44,7 @@ class Scratch {
     bytes_ = bytes;
     return true;
   }
-  // The next part, from a cache line on; nullptr: there is no room left.
+  // Returns the next part, aligned to a cache line, or nullptr if no room is left.
   std::byte* take(std::size_t bytes) noexcept {
     if (bytes > bytes_ - used_) return nullptr;
     std::byte* const part = begin_ + used_;
@@ -48,7 +52,7 @@ class Scratch {
     used_ = lines < bytes_ - used_ ? used_ + lines : bytes_;
     return part;
   }
-  // Nobody uses any part any more.
+  // Releases all parts; no part may still be in use.
   void clear() noexcept { used_ = 0; }
 
  private:
@@ -62,11 +66,8 @@ class Scratch {
   std::size_t bytes_ = 0, used_ = 0;
 };
 
-// Who makes the calls that the preload library takes over: one object per communicator of the
-// program's and process. The one place that knows what ranks are connected by.
-
-// What a rank brings to a call and gets of it, in bytes, and where its input begins in its output
-// when it is in place: so many bytes behind it, or, below 0, before it.
+// The number of input and output bytes of one rank in a call. `in_place`: for calls in place, the
+// offset in bytes of the input behind the output; negative: before it.
 struct Traffic {
   std::size_t in = 0, out = 0;
   std::ptrdiff_t in_place = 0;
@@ -76,41 +77,43 @@ Traffic traffic_of(const Call& call, Rank rank, int ranks);
 class Backend {
  public:
   virtual ~Backend() = default;
-  // As mpi::Member has it: invalid_argument before anything is sent. Whoever carries it sets how
-  // long it may take.
+  // As mpi::Member::call(): invalid_argument is returned before any message is sent. The
+  // implementation chooses the timeout.
   virtual Status call(Call& call) = 0;
   virtual Status barrier() = 0;
-  // Nothing where the call is to be made here: then every rank has a plan for it, wherever buffers
-  // lie, and scratch for all that the rank brings and gets. Else why it is MPI's own. The same on
-  // all ranks, which may talk about it: a call of them all, made through this backend, so that
-  // ranks that make different calls are told; `failed` says why that call has failed, and whose
-  // call it is then means nothing. Of the call's buffers nothing is looked at.
+  // Returns an empty optional if this backend makes the call: then every rank has a plan for it,
+  // for any buffers, and scratch for all its input and output. Otherwise returns the reason to pass
+  // the call on to MPI. The result is equal on all ranks. The ranks may communicate to decide: they
+  // make a collective call through this backend, so a mismatch with another rank's call is
+  // reported. If that call fails, `failed` holds its error and the result is meaningless. The
+  // buffers of `call` are not read.
   virtual std::optional<Passed> leaves_to_mpi(const Call& call, Status& failed) = 0;
-  // The same of a call that is started. No rank asks another: what all have to agree on they do in
-  // their next call of leaves_to_mpi(), and until then such a call is MPI's.
+  // As leaves_to_mpi(), for a started call, but without communication: the ranks agree on started
+  // calls in their next leaves_to_mpi(); until then started calls are passed on to MPI.
   virtual std::optional<Passed> leaves_start_to_mpi(const Call& call) = 0;
-  // Starts such a call, whose buffers stay until it is complete, and gives MPI's handle of it.
-  // invalid_argument: of this rank's buffers.
+  // Starts a call and returns MPI's handle of it. The buffers must stay valid until the call is
+  // complete. invalid_argument: this rank's buffers are not allowed.
   virtual Status start(Call& call, std::shared_ptr<StartedCollective> started,
                        MPI_Request* handle) = 0;
-  // Where calls of whose lengths each rank knows only its own are posted. nullptr, on all ranks
-  // alike: such calls are MPI's. A call of all ranks, the first time.
+  // The log for calls in which each rank knows only its own lengths. nullptr, on all ranks alike:
+  // the calls are passed on to MPI. The first call is collective.
   virtual Result<PostLog*> post_log() = 0;
-  // Ends the calls of all ranks with this error: this rank cannot make its next one.
+  // Ends the calls of all ranks with the error `why`, because this rank cannot make its next call.
   virtual void end(const Status& why) = 0;
-  // Of calls that are waited for, and, in a channel of a call that is made ready, of that call.
+  // For blocking calls, and, in the channel of a prepared call, for that call.
   Scratch& scratch() { return scratch_; }
   virtual bool is_over_memory() const = 0;
-  // Over memory: the same on all ranks, and no other communicator's.
+  // Over memory: a unique name, equal on all ranks.
   virtual const std::string& name() const = 0;
 
  private:
   Scratch scratch_;
 };
 
-// A call of all ranks of `comm`: over memory, where all can share some (shared_host.h) and there is
-// enough of it, unless `messages`; else by MPI's messages. Processes that have waited in vain for
-// each other, all of which could share memory as far as they can tell, do not try again.
+// Collective over `comm`. Connects the ranks through memory if all can share it (shared_host(),
+// homes.h), enough is available and `messages` is false; otherwise by MPI messages. If the
+// processes have once waited for each other in vain although all seemed able to share memory, they
+// do not try again.
 Result<std::unique_ptr<Backend>> make_backend(MPI_Comm comm, bool messages);
 
 }  // namespace rankine::mpi

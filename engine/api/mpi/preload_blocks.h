@@ -1,4 +1,6 @@
-// MPI's basic types and predefined operations as the engine's.
+// Converts MPI arguments for the preload library: basic types and predefined operations to the
+// engine's, counts of either width to Numbers, and program buffers of any datatype to contiguous
+// bytes.
 #pragma once
 
 #include <mpi.h>
@@ -19,33 +21,35 @@
 
 namespace rankine::mpi {
 
-// Nothing: a type of the program's, or one that the engine does not add up (MPI_SHORT,
-// MPI_LONG_DOUBLE, MPI_INTEGER of another length than usual).
+// Empty for a derived type, and for a type that the engine does not reduce (MPI_SHORT,
+// MPI_LONG_DOUBLE, MPI_INTEGER of an unusual length).
 std::optional<DataType> data_type_of(MPI_Datatype type);
-// Nothing: an operation of the program's, or one on pairs (MPI_MINLOC) or truth values (MPI_LAND).
+// Empty for a user operation, and for operations on pairs (MPI_MINLOC) or on truth values
+// (MPI_LAND).
 std::optional<ReduceOp> reduce_op_of(MPI_Op op);
 
-// Bytes that 64 bits cannot say, or nearly so.
+// The largest size; also stands for all sizes above it.
 inline constexpr std::size_t kTooLarge = std::numeric_limits<std::size_t>::max();
-// a * b, at most kTooLarge.
+// Returns a * b, at most kTooLarge.
 inline std::size_t product(std::size_t a, std::size_t b) {
   std::size_t all = 0;
   return __builtin_mul_overflow(a, b, &all) ? kTooLarge : all;
 }
 
-// How elements of a type lie in memory.
+// The layout of elements of a type in memory.
 struct Elements {
-  std::size_t size = 0;  // bytes of one, without gaps
-  MPI_Aint extent = 0;   // from one to the next
-  bool is_plain = true;  // bytes side by side without gaps
+  std::size_t size = 0;  // bytes of one element without gaps
+  MPI_Aint extent = 0;   // distance between elements
+  bool is_plain = true;  // contiguous bytes without gaps
 };
 Elements elements_of(MPI_Datatype type);
 
-// What the parameters in preload_functions.h are in C, and how the library's own functions take
-// them: one function for MPI_Bcast and MPI_Bcast_c, so ranks may mix the two in one call.
+// The C types of the parameters in RANKINE_FUNCTIONS (preload_report.h), and the types of the
+// library's own functions, which serve both MPI_Bcast and MPI_Bcast_c, so ranks may mix the two in
+// one call.
 
-// A program's list of numbers of 4 or 8 bytes: counts, or displacements. The list stays the
-// program's and outlives this.
+// A program's list of 4-byte or 8-byte numbers: counts or displacements. The program owns the list,
+// which must outlive this object.
 class Numbers {
  public:
   Numbers() = default;
@@ -97,13 +101,14 @@ struct Either : SameParameters {
   using Places = Numbers;
 };
 
-// A program's buffers as bytes side by side, whatever the types of their elements. Buffers stay the
-// program's, and must outlive these.
+// A program's buffers as contiguous bytes, for elements of any type. The program owns the buffers,
+// which must outlive these objects.
 
-// MPI packs and unpacks so many bytes at once, and so do we. A block of more is MPI's.
+// The largest block to pack: MPI packs and unpacks at most this many bytes at once. Calls with
+// larger blocks are passed on to MPI.
 inline constexpr std::size_t kMostPacked = std::numeric_limits<int>::max();
 
-// Some elements of any type.
+// Elements of any type.
 struct Block {
   void* buffer = nullptr;
   std::size_t count = 0;
@@ -111,7 +116,7 @@ struct Block {
   Elements elements{};
 
   std::size_t bytes() const { return product(count, elements.size); }
-  // As bytes side by side, and back. No element may have more than kMostPacked.
+  // Copy the elements to and from contiguous bytes. One element may have at most kMostPacked bytes.
   void pack(std::byte* to, MPI_Comm comm) const {
     if (bytes() == 0) return;
     if (elements.is_plain) {
@@ -136,13 +141,14 @@ struct Block {
   }
 
  private:
-  // `use` gets elements whose bytes an int can say: where they are, how many, their type, how many
-  // bytes are before them, and their bytes.
+  // Calls `use` for parts with a size that fits in an int: address, number of elements, their type,
+  // offset in bytes of the part, and its size in bytes.
   template <class Use>
   void in_parts(const Use& use) const {
     auto* begin = static_cast<std::byte*>(buffer);
     MPI_Datatype its_type = type;
-    // Addresses in the type: MPICH packs nothing from MPI_BOTTOM.
+    // MPICH packs nothing if the buffer is MPI_BOTTOM, so build a type that is relative to the
+    // first byte.
     if (buffer == MPI_BOTTOM) {
       MPI_Aint first = 0, extent = 0;
       const int one = 1;
@@ -163,7 +169,7 @@ struct Block {
   }
 };
 
-// The same type, which the program does not free.
+// A duplicate of a type; the program's MPI_Type_free does not affect it.
 struct TypeOfOurs {
   explicit TypeOfOurs(MPI_Datatype of) { MPI_Type_dup(of, &type); }
   ~TypeOfOurs() { MPI_Type_free(&type); }
@@ -172,14 +178,14 @@ struct TypeOfOurs {
   MPI_Datatype type = MPI_DATATYPE_NULL;
 };
 
-// A block as bytes side by side: in `room`, which has that many bytes and outlives this, or, where
-// that is nullptr, where it is.
+// A block as contiguous bytes: packed into `room`, which has that many bytes and must outlive this
+// object, or, if `room` is nullptr, at its own place.
 class Bytes {
  public:
   Bytes(const Block& block, std::byte* room, MPI_Comm comm)
       : block_(block), comm_(comm), room_(room) {}
-  // The same bytes, of a type that the program may free meanwhile. What to_send() and to_receive()
-  // have said stays so.
+  // Keeps a duplicate of the type, which the program may free. Pointers returned by to_send() and
+  // to_receive() stay valid.
   Bytes kept() && {
     if (room_ != nullptr && !block_.elements.is_plain)
       kept_ = std::make_shared<const TypeOfOurs>(block_.type);
@@ -189,13 +195,13 @@ class Bytes {
   MPI_Datatype type() const { return block_.type; }
   bool is_packed() const { return room_ != nullptr; }
   std::size_t size() const { return block_.bytes(); }
-  // What is to be sent.
+  // Returns the bytes to send.
   const void* to_send() const {
     if (room_ == nullptr) return block_.buffer;
     block_.pack(room_, comm_);
     return room_;
   }
-  // Where to receive; and what was received goes to its places.
+  // Returns the place to receive into; received() then unpacks the bytes into the block.
   void* to_receive() const { return room_ == nullptr ? block_.buffer : room_; }
   void received() const {
     if (room_ != nullptr) block_.unpack(room_, comm_);
@@ -208,8 +214,8 @@ class Bytes {
   std::shared_ptr<const TypeOfOurs> kept_;
 };
 
-// Where these blocks begin if they lie in the order of ranks, one after another, as bytes side by
-// side; nullptr: they lie otherwise, or have no bytes.
+// If the blocks are contiguous and in rank order, returns their begin; otherwise, or if all are
+// empty, nullptr.
 inline std::byte* side_by_side(std::span<const Block> blocks) {
   std::byte *begin = nullptr, *next = nullptr;
   for (const Block& block : blocks) {
@@ -222,10 +228,10 @@ inline std::byte* side_by_side(std::span<const Block> blocks) {
   return begin;
 }
 
-// The blocks of one rank's buffer, by the rank that they go to or come from.
+// The blocks of one rank's buffer, by the rank at the other end.
 class Blocks {
  public:
-  // One for `peer` only.
+  // One block, for `peer` only.
   static Blocks for_one(const void* buffer, std::int64_t count, MPI_Datatype type, Rank peer) {
     Blocks made(buffer);
     made.peer_ = peer;
@@ -235,14 +241,15 @@ class Blocks {
     return made;
   }
   static Blocks none() { return for_one(nullptr, 0, MPI_BYTE, 0); }
-  // One for each, at so many elements from the beginning.
+  // One block per rank; `places` count elements of `type`.
   static Blocks in_elements(const void* buffer, Numbers counts, Numbers places,
                             MPI_Datatype type) {
     Blocks made(buffer, counts, places);
     made.set(type);
     return made;
   }
-  // The same, each of a type of its own, at so many bytes. The list of types must outlive this.
+  // One block per rank, each with its type; `places` count bytes. The list of types must outlive
+  // this object.
   static Blocks in_bytes(const void* buffer, Numbers counts, Numbers places,
                          const std::vector<MPI_Datatype>& types) {
     Blocks made(buffer, counts, places);
@@ -250,14 +257,14 @@ class Blocks {
     made.wrong_ |= types.empty();
     return made;
   }
-  // A root's own block stays where it is.
+  // Leaves out one rank's block: a root's own block stays in place.
   Blocks but_for(Rank peer) const {
     Blocks made = *this;
     made.left_out_ = peer;
     return made;
   }
 
-  // Nothing where the program gave what MPI has an error for.
+  // Empty if MPI has an error for the program's arguments.
   std::optional<Block> of(Rank peer) const {
     if (wrong_) return {};
     if (counts_.is_null()) return peer == peer_ ? block(count_, 0) : Block{};
@@ -292,10 +299,10 @@ class Blocks {
 
   std::byte* buffer_;
   Numbers counts_, places_;
-  const MPI_Datatype* types_ = nullptr;  // or all are of type_
+  const MPI_Datatype* types_ = nullptr;  // nullptr: all blocks have type_
   MPI_Datatype type_ = MPI_BYTE;
   Elements elements_{};
-  std::int64_t count_ = 0;  // without counts_
+  std::int64_t count_ = 0;  // used if counts_ is null
   Rank peer_ = 0, left_out_ = -1;
   bool wrong_;
 };

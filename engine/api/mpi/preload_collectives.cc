@@ -15,8 +15,8 @@
 namespace rankine::mpi {
 namespace {
 
-// A program asks about the same types again and again, and those that MPI names stay what they are:
-// each thread keeps the last. (preload_communicators.cc says where.)
+// Programs pass the same datatypes again and again, and predefined datatypes never change: each
+// thread caches the last one. (preload_communicators.cc explains the TLS model.)
 template <class Found>
 struct Last {
   MPI_Datatype type{};
@@ -25,7 +25,7 @@ struct Last {
 [[gnu::tls_model("initial-exec")]] thread_local Last<DataType> last_data_type;
 [[gnu::tls_model("initial-exec")]] thread_local Last<Elements> last_elements;
 
-// Also of a type of more bytes than an int can say. kTooLarge: more than MPI_Count can.
+// Also for types larger than an int can express. kTooLarge: larger than an MPI_Count can express.
 std::size_t bytes_of_one(MPI_Datatype type) {
   MPI_Count size = 0;
 #if MPI_VERSION >= 4
@@ -76,7 +76,7 @@ std::optional<DataType> look_up(MPI_Datatype type) {
   };
   for (const auto& [theirs, ours] : known) {
     if (theirs != type || theirs == MPI_DATATYPE_NULL) continue;
-    // Under the standard ABI Fortran's are as long as whoever starts MPI says.
+    // Under the standard ABI the length of Fortran's types is set by the code that starts MPI.
     if (bytes_of_one(type) == size_of(ours)) return ours;
     break;
   }
@@ -125,7 +125,7 @@ const void* at(const void* buffer, std::size_t bytes) {
   return static_cast<const std::byte*>(buffer) + bytes;
 }
 
-// A reduction, which is in place where `in` says so.
+// A reduction; in place if `in` is MPI_IN_PLACE.
 int reduction(Taking& call, Collective collective, const void* in, void* out, std::int64_t count,
               MPI_Datatype type, MPI_Op op, int root) {
   call.root(root).reduces(collective, count, type, op);
@@ -141,7 +141,7 @@ int reduction(Taking& call, Collective collective, const void* in, void* out, st
   return call.run(std::move(reduced), bytes);
 }
 
-// Blocks of a reduction, of those counts; in place they come out at the beginning of `out`.
+// A reduction to blocks with `counts`; in place, the rank's block is stored at the begin of `out`.
 int reduce_blocks(Taking& call, const void* in, void* out, Numbers counts, std::int64_t equal,
                   MPI_Datatype type, MPI_Op op) {
   call.unless(counts.is_null() && equal < 0).reduces(Collective::reduce_scatter, 0, type, op);
@@ -162,7 +162,7 @@ int reduce_blocks(Taking& call, const void* in, void* out, Numbers counts, std::
   blocks.in = in;
   blocks.out = out;
   if (in != MPI_IN_PLACE) return call.run(std::move(blocks), mine);
-  // The engine leaves a rank's block in its place.
+  // The engine leaves a rank's block at the block's offset.
   const std::size_t before = std::accumulate(sizes.begin(), own, std::size_t{0});
   void* const block = static_cast<std::byte*>(out) + before * size_of(call.kind);
   blocks.in = out;
@@ -172,25 +172,25 @@ int reduce_blocks(Taking& call, const void* in, void* out, Numbers counts, std::
   });
 }
 
-// One of a program's two buffers, as so many blocks of `count` elements.
+// One of the program's two buffers, as `blocks` blocks of `count` elements.
 struct Side {
   void* buffer;
   std::int64_t count;
   MPI_Datatype type;
-  int blocks;  // 0: of which this rank has none, so what is said of it means nothing
+  int blocks;  // 0: not significant on this rank, so ignore the other fields
 };
 Side side(const void* buffer, std::int64_t count, MPI_Datatype type, int blocks) {
   return {const_cast<void*>(buffer), count, type, blocks};
 }
 
-// Blocks of one size. The one side may be in place, in the other, which has a block for each rank.
+// Moves blocks of equal size. Side `one` may be in place, inside `all`, which has a block per rank.
 int move_blocks(Taking& call, Collective collective, const Side& one, const Side& all,
                 bool one_sends, int root) {
   const bool in_place = one.buffer == MPI_IN_PLACE;
   if (all.blocks > 0) call.moves(all.count, all.type);
   if (!in_place) call.moves(one.count, one.type);
   if (!call) return call.pass();
-  // All elements of a side. What it says means nothing where it is not there.
+  // All elements of a side; an empty block if the side is absent.
   const auto elements = [&call](const Side& side, bool is_there) {
     if (!is_there) return Block{};
     return call.block(side.buffer, product(of(side.count), of(side.blocks)), side.type);
@@ -334,8 +334,8 @@ int allgatherv(Taking& call, const void* in, std::int64_t in_count, MPI_Datatype
                                      " of itself; they must be the same"));
   }
   const std::size_t total = std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
-  // Where blocks lie is each rank's own affair. Blocks that do not lie side by side are gathered in
-  // memory of ours and handed out afterwards.
+  // Each rank chooses the places of its blocks. If they are not contiguous, the library receives
+  // into its own memory and unpacks the blocks afterwards.
   std::byte* gathered = side_by_side(blocks);
   const bool hands_out = gathered == nullptr;
   if (hands_out) gathered = call.room(total);
@@ -395,7 +395,7 @@ int scatterv(Taking& call, const void* in, Numbers counts, Numbers places, MPI_D
 }
 
 int barrier(Taking& call) {
-  // It moves nothing, and is no empty call.
+  // 1: a barrier moves no bytes, but must not count as an empty call.
   if (!call.is_taken({.collective = Collective::barrier}, 1)) return call.pass();
   return call.run({.collective = Collective::barrier}, 0);
 }

@@ -11,14 +11,14 @@
 
 namespace rankine::mpi {
 
-// No duplicate, which would have the program's attributes copied.
+// MPI_Comm_dup would copy the program's attributes.
 CommOfOurs::CommOfOurs(MPI_Comm of) {
   int rank = 0;
   PMPI_Comm_rank(of, &rank);
   PMPI_Comm_split(of, 0, rank, &comm);
 }
-// Where the program's has gone before, each rank comes here when it has freed what it had made
-// ready. In either MPI that waits for nobody.
+// If the program has freed its communicator earlier, each rank comes here after it has freed its
+// prepared calls. MPI_Comm_free does not wait for other ranks in either MPI.
 CommOfOurs::~CommOfOurs() {
   if (comm != MPI_COMM_NULL) PMPI_Comm_free(&comm);
 }
@@ -62,12 +62,12 @@ MPI_Datatype Prepared::ours(MPI_Datatype type) const {
   return found == types.end() ? type : found->second->type;
 }
 
-// An error of MPI's. In the lock.
+// Requires the lock. Returns an MPI error code.
 int PreparedCalls::begin() {
   if (self_ != MPI_COMM_NULL) return MPI_SUCCESS;
   const int error = PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &self_);
   if (error != MPI_SUCCESS) return error;
-  // What fails is told as of requests that belong to no communicator.
+  // Report errors as for requests without a communicator.
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
   PMPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler);
   PMPI_Comm_set_errhandler(self_, handler);
@@ -92,8 +92,8 @@ Status PreparedCalls::add(const std::shared_ptr<Prepared>& call, MPI_Request* ha
 }
 
 std::shared_ptr<Prepared> PreparedCalls::find(MPI_Request handle) {
-  // Acquire: pairs with the release in add() and free(). Who uses a handle that another thread has
-  // made ready was told so by that thread.
+  // Acquire: pairs with the release in add() and free(). If another thread has made the handle, it
+  // has passed the handle to this thread with its own synchronization.
   if (known_.load(std::memory_order_acquire) == 0) return nullptr;
   const std::lock_guard lock(mutex_);
   const auto found = calls_.find(handle);
@@ -102,8 +102,8 @@ std::shared_ptr<Prepared> PreparedCalls::find(MPI_Request handle) {
 
 int PreparedCalls::start(MPI_Request* request) {
   const auto call = request == nullptr ? nullptr : find(*request);
-  // Open MPI does not look, and would give the program another request, which nobody completes.
-  // Acquire: pairs with complete().
+  // Open MPI does not check this, and would give the program another request, which never
+  // completes. Acquire: pairs with complete().
   if (call != nullptr && call->is_under_way.load(std::memory_order_acquire)) {
     std::fprintf(stderr,
                  "rankine: MPI_Start of rank %d: the request is under way; wait for it before it "
@@ -114,7 +114,7 @@ int PreparedCalls::start(MPI_Request* request) {
   }
   const int error = PMPI_Start(request);
   if (call == nullptr || error != MPI_SUCCESS) return error;
-  under_way_.fetch_add(1, std::memory_order_relaxed);  // this thread, or who it tells, asks
+  under_way_.fetch_add(1, std::memory_order_relaxed);  // read by this thread or synchronized ones
   call->is_under_way.store(true, std::memory_order_relaxed);
   const int not_started = call->again == nullptr ? call->start(call) : restart(call);
   if (not_started != MPI_SUCCESS) complete(*call, false);
@@ -142,18 +142,18 @@ int PreparedCalls::free(MPI_Request* request) {
       known_.store(calls_.size(), std::memory_order_release);  // pairs with find()
     }
   }
-  // One that is under way is MPI's until it is completed.
+  // MPI keeps a request in flight until its completion.
   const int error = PMPI_Request_free(request);
   sweep();
   return error;
 }
 
 void PreparedCalls::complete(Prepared& call, bool is_well) {
-  // Before it is complete: then the program may start it again. Release: pairs with under_way() and
-  // sweep().
+  // Before the completion, because after it the program may start the call again. Release: pairs
+  // with under_way() and sweep().
   call.is_under_way.store(false, std::memory_order_release);
   under_way_.fetch_sub(1, std::memory_order_release);
-  // Longer than what is received: an error of MPI's, which the program finds where it waits.
+  // On failure sends more than is received: the program's wait gets an MPI error.
   static const char too_long = 0;
   MPI_Request sent = MPI_REQUEST_NULL;
   PMPI_Isend(&too_long, is_well ? 0 : 1, MPI_BYTE, 0, call.tag, self_, &sent);
@@ -173,10 +173,10 @@ std::shared_ptr<Prepared> PreparedCalls::under_way(int count, const MPI_Request 
 }
 
 void PreparedCalls::sweep() {
-  std::vector<std::shared_ptr<Prepared>> over;  // a channel's end may call MPI: after the lock
+  std::vector<std::shared_ptr<Prepared>> over;  // destroyed after the lock: may call MPI
   const std::lock_guard lock(mutex_);
   for (auto& call : freed_) {
-    // Its StartedCollective has it too until it is over. Acquire: pairs with complete().
+    // The StartedCollective refers to the call until it is over. Acquire: pairs with complete().
     if (call->is_under_way.load(std::memory_order_acquire) || call.use_count() > 1) continue;
     tags_.push_back(call->tag);
     over.push_back(std::move(call));
@@ -199,7 +199,7 @@ void PreparedCalls::end() {
 }
 
 PreparedCalls& prepared_calls() {
-  static auto* all = new PreparedCalls;  // MPI may end after static objects have
+  static auto* all = new PreparedCalls;  // never destroyed: MPI may end after static objects
   return *all;
 }
 
@@ -215,7 +215,7 @@ int MPI_Start(MPI_Request* request) {
 
 int MPI_Startall(int count, MPI_Request requests[]) {
   return guarded(MPI_COMM_WORLD, [&] {
-    // MPI's own at once, and arguments that it has errors for.
+    // If no request is prepared here, or arguments are invalid, call MPI directly.
     bool ours = false;
     for (int i = 0; requests != nullptr && i < count && !ours; ++i)
       ours = prepared_calls().find(requests[i]) != nullptr;
@@ -235,19 +235,19 @@ int MPI_Request_free(MPI_Request* request) {
 namespace rankine::mpi {
 namespace {
 
-// What a thread knows. The library is there when the program starts, so this is found without a
-// call, as a program's own.
+// Per-thread state. The library is loaded at program start, so the initial-exec TLS model finds
+// this without a call, as for the program's own variables.
 struct Thread {
   int inside = 0;
-  // Its last communicator, as long as none has gone since.
+  // The thread's last communicator; valid while no communicator has been freed since.
   MPI_Comm comm{};
   Attached* attached = nullptr;
   std::uint64_t gone = 0;
 };
 [[gnu::tls_model("initial-exec")]] thread_local Thread thread;
 
-// A communicator that is made for a call or two is not worth a backend: its first calls are MPI's.
-// All ranks count alike, since all make the same calls.
+// The first calls on a communicator are passed on to MPI, because a backend for one or two calls is
+// not worth its cost. All ranks make the same calls, so their counts agree.
 constexpr int kFirstCalls = 3;
 
 }  // namespace
@@ -321,9 +321,9 @@ int Communicators::forget(MPI_Comm, int, void* attribute, void* self) {
   return guarded(MPI_COMM_NULL, [&] {
     const Inside now;
     auto& mine = *static_cast<Communicators*>(self);
-    std::list<Attached> gone;  // its end waits for other ranks: after the lock
+    std::list<Attached> gone;  // destroyed after the lock: a backend's end waits for other ranks
     const std::lock_guard lock(mine.mutex_);
-    // Another communicator may have its handle next. Pairs with find().
+    // A new communicator may reuse the handle. Pairs with find().
     mine.gone_.fetch_add(1, std::memory_order_release);
     for (auto at = mine.all_.begin(); at != mine.all_.end(); ++at) {
       if (&*at != attribute) continue;
@@ -335,7 +335,7 @@ int Communicators::forget(MPI_Comm, int, void* attribute, void* self) {
 }
 
 Communicators& communicators() {
-  static auto* all = new Communicators;  // MPI may end after static objects have
+  static auto* all = new Communicators;  // never destroyed: MPI may end after static objects
   return *all;
 }
 

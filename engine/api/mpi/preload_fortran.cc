@@ -1,11 +1,11 @@
-// The same calls of programs in Fortran, whose library of MPI does not pass by C's names: those of
-// mpif.h, `use mpi` and `use mpi_f08`, as GNU Fortran writes them. (MPICH's module for Fortran 2008
-// calls C's, whom we take over, where there are buffers, and MPI's own at once where there are
-// none.)
+// Takes over the same calls of Fortran programs, because Fortran's MPI library does not call the C
+// names: the functions of mpif.h, `use mpi` and `use mpi_f08`, with GNU Fortran's symbol names.
+// (MPICH's Fortran 2008 module calls the C functions, which the library takes over, if a function
+// has buffers; otherwise it calls PMPI directly.)
 //
-// Arguments come by address, handles as numbers, and the constants that stand for buffers as
-// addresses of variables that the MPI's Fortran library has. So each function is C's of the table
-// (preload_functions.h) with arguments by address.
+// Arguments are passed by address, handles as numbers, and special buffer constants as addresses of
+// variables of MPI's Fortran library. So each function converts its arguments and calls the C
+// function of RANKINE_FUNCTIONS (preload_report.h).
 #include <dlfcn.h>
 #include <mpi.h>
 
@@ -20,8 +20,8 @@
 namespace rankine::mpi {
 namespace {
 
-// Of the variable with one of these names, `offset` bytes behind its beginning; nullptr: the
-// program has no Fortran.
+// Returns the address `offset` bytes behind the begin of a variable with one of these names;
+// nullptr if the program contains no Fortran MPI.
 template <std::size_t kNames>
 const void* variable(const char* const (&names)[kNames], std::size_t offset) {
   for (const char* name : names) {
@@ -32,7 +32,7 @@ const void* variable(const char* const (&names)[kNames], std::size_t offset) {
   return nullptr;
 }
 
-// What stands for MPI_IN_PLACE and MPI_BOTTOM there.
+// The Fortran addresses of MPI_IN_PLACE and MPI_BOTTOM.
 struct Constants {
 #ifdef OPEN_MPI
   const void* in_place = variable({"mpi_fortran_in_place_", "mpi_fortran_in_place"}, 0);
@@ -50,8 +50,8 @@ void* buffer(void* given) {
   return given == fortran.bottom ? MPI_BOTTOM : given;
 }
 
-// What C calls T. Numbers that C has as int, and their arrays, are what they are; so are MPICH's
-// handles.
+// Converts a Fortran argument to C type T. Integers that C has as int, arrays of them, and MPICH's
+// handles need no conversion.
 static_assert(sizeof(MPI_Fint) == sizeof(int));
 template <class T>
 T in_c(void* given) {
@@ -68,7 +68,7 @@ T in_c(void* given) {
     if constexpr (std::is_same_v<T, MPI_Info>) return MPI_Info_f2c(number);
   }
 }
-// MPI's own function of that name in Fortran, whose last argument says what came of it.
+// Calls MPI's own Fortran function `name`; its last argument receives the error code.
 template <class... Given>
 int started_by(const char* name, Given*... given) {
   using Function = void(Given*..., MPI_Fint*);
@@ -83,8 +83,8 @@ int call(int (*function)(Arguments...), Given*... given) {
   return function(in_c<Arguments>(given)...);
 }
 
-// One for each rank that the communicator's ranks talk to; none, which MPI has an error for, where
-// there is no communicator.
+// One type per rank that the communicator's ranks talk to. Empty without a communicator; MPI has an
+// error for that.
 std::vector<MPI_Datatype> types_of(void* types, MPI_Comm comm) {
   int is_inter = 0, ranks = 0;
   if (comm != MPI_COMM_NULL) {
@@ -97,11 +97,11 @@ std::vector<MPI_Datatype> types_of(void* types, MPI_Comm comm) {
   }
   return found;
 }
-// The one that has arrays of handles.
+// MPI_Alltoallw is the only function with arrays of handles.
 int call(decltype(&MPI_Alltoallw) function, void* in, void* in_counts, void* in_places,
          void* in_types, void* out, void* out_counts, void* out_places, void* out_types,
          void* comm) {
-  const bool in_place = buffer(in) == MPI_IN_PLACE;  // then in_types may be anything
+  const bool in_place = buffer(in) == MPI_IN_PLACE;  // then MPI ignores in_types
   const auto ranks = in_c<MPI_Comm>(comm);
   return guarded(ranks, [&] {
     const std::vector<MPI_Datatype> out_list = types_of(out_types, ranks);
@@ -112,7 +112,7 @@ int call(decltype(&MPI_Alltoallw) function, void* in, void* in_counts, void* in_
   });
 }
 
-// Fortran 2008 may leave out where to say what came of a call.
+// In Fortran 2008 the error argument is optional.
 void tell(MPI_Fint* error, int came) {
   if (error != nullptr) *error = came;
 }
@@ -126,8 +126,8 @@ void give(MPI_Fint* request, const MPI_Request& known, MPI_Fint* error, int came
 
 using namespace rankine::mpi;
 
-// What a module for Fortran 2008 calls has a name of its own: all of Open MPI's, and of MPICH's
-// what has no buffers.
+// The functions that a Fortran 2008 module calls have other names: all functions of Open MPI, and
+// MPICH's functions without buffers.
 #ifdef OPEN_MPI
 #define RANKINE_ALSO(name, ...) [[gnu::alias("mpi_" #name "_")]] void ompi_##name##_f(__VA_ARGS__);
 #define RANKINE_ALSO_WITH_BUFFERS(name, ...) RANKINE_ALSO(name, __VA_ARGS__)
@@ -154,7 +154,7 @@ RANKINE_FUNCTIONS(RANKINE_WAITED_FOR, RANKINE_WAITED_FOR)
     give(request, made, error, call(MPI_I##name, PARAMETERS(RANKINE_GIVEN) comm, &made)); \
   }                                                                                       \
   RANKINE_ALSO_WITH_BUFFERS(i##name, PARAMETERS(RANKINE_ADDRESS) void*, MPI_Fint*, MPI_Fint*)
-// Those of own lengths are left to MPI's library: started they are never taken.
+// Started functions with own lengths are never taken, so they stay MPI's.
 #define RANKINE_LEFT(Name, name, PARAMETERS)
 RANKINE_FUNCTIONS(RANKINE_STARTED, RANKINE_LEFT)
 
@@ -182,7 +182,7 @@ RANKINE_FUNCTIONS(RANKINE_PREPARED_MPI, RANKINE_LEFT)
 RANKINE_FUNCTIONS(RANKINE_PREPARED_MPIX, RANKINE_LEFT)
 #endif
 
-// Of requests that were made ready.
+// Functions for prepared requests.
 void mpi_start_(MPI_Fint* request, MPI_Fint* error) {
   MPI_Request known = MPI_Request_f2c(*request);
   give(request, known, error, MPI_Start(&known));
@@ -204,7 +204,7 @@ void mpi_request_free_(MPI_Fint* request, MPI_Fint* error) {
   give(request, known, error, MPI_Request_free(&known));
 }
 
-// MPI's own in Fortran start more than C's.
+// MPI's Fortran init functions initialize more than the C functions.
 void mpi_init_(MPI_Fint* error) {
   tell(error, start_mpi([] { return started_by("mpi_init_"); }));
 }

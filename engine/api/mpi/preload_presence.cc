@@ -30,9 +30,10 @@ std::optional<int> number_in(const char* variable) {
   return std::atoi(text);
 }
 
-// --- PMIx: what a process puts before MPI starts is what MPI's start hands round. -----------------
+// --- PMIx: MPI's start exchanges the data that a process puts before it -------------------------
 
-// As every version of PMIx has them (pmix_common.h), which need not be there to build this.
+// As in every version of PMIx (pmix_common.h). The definitions are repeated here so that the build
+// does not need PMIx.
 struct PmixProcess {
   char nspace[256];
   std::uint32_t rank;
@@ -54,8 +55,8 @@ constexpr std::uint16_t kPmixBool = 1, kPmixUint32 = 14;
 constexpr std::uint8_t kPmixGlobal = 3;
 constexpr const char* kPmixKey = "rankine";
 
-// The PMIx that MPI uses, or will use; nullptr: none, or one of MPI's inside, beside which a second
-// client of the same rank would only disturb.
+// Returns the PMIx library that MPI uses or will use. nullptr: none, or a PMIx built into MPI; a
+// second client of the same rank would disturb it.
 void* pmix_of_mpi() {
   constexpr const char* kName = "libpmix.so.2";
   if (void* const loaded = dlopen(kName, RTLD_NOW | RTLD_NOLOAD)) return loaded;
@@ -63,10 +64,10 @@ void* pmix_of_mpi() {
   if (dladdr(reinterpret_cast<void*>(&PMPI_Init), &mpi) == 0) return nullptr;
   const std::unique_ptr<char, void (*)(void*)> path(realpath(mpi.dli_fname, nullptr), std::free);
   if (path == nullptr) return nullptr;
-  // Open MPI 4 loads a component of its own for that library.
+  // Open MPI 4 loads a separate component for that library, in Debian from a different folder.
   const std::string file = path.get();
   const std::string pattern =
-      file.substr(0, file.rfind('/')) + "/{,openmpi/lib/}openmpi*/mca_pmix_ext*.so";  // Debian's too
+      file.substr(0, file.rfind('/')) + "/{,openmpi/lib/}openmpi*/mca_pmix_ext*.so";
   glob_t found{};
   const bool is_there = glob(pattern.c_str(), GLOB_BRACE, nullptr, &found) == 0;
   globfree(&found);
@@ -94,7 +95,7 @@ class Pmix {
   bool has_it(int rank) const {
     PmixProcess of = self_;
     of.rank = static_cast<std::uint32_t>(rank);
-    // What the server here does not know by now nobody has said.
+    // Do not wait: a key that the local server does not have by now was never put.
     PmixInfo at_once{};
     std::snprintf(at_once.key, sizeof(at_once.key), "pmix.immediate");
     at_once.value.type = kPmixBool;
@@ -120,8 +121,8 @@ class Pmix {
   int (*finalize_)(const PmixInfo*, std::size_t) = nullptr;
 };
 
-// --- Hydra's PMI: lines through a descriptor. Names that are published are there at once, and one
-// that is there cannot be published again. ---------------------------------------------------------
+// --- Hydra's PMI: text lines through a descriptor. A published name is visible at once, and cannot
+// be published a second time. ---
 
 class Hydra {
  public:
@@ -132,8 +133,9 @@ class Hydra {
     prefix_ = space.substr(at + std::strlen("kvsname="));
     prefix_ = prefix_.substr(0, prefix_.find(' ')) + ".rankine.";
     if (!publish(std::to_string(rank_))) return false;
-    // Of each two neighbours the second one to come speaks for both, of each two pairs likewise,
-    // and so on: the last one of all says that all are there, and nobody has to ask for each.
+    // The second of two neighbours to arrive reports for both, the second of two pairs for both
+    // pairs, and so on. The last process reports that all are present, so no process queries each
+    // other process.
     int self = rank_, number = size_, level = 0;
     for (; number > 1; self /= 2, number = (number + 1) / 2, ++level) {
       const bool is_alone = self == number - 1 && number % 2 != 0;
@@ -148,7 +150,7 @@ class Hydra {
   bool has_it(int rank) { return is_published(std::to_string(rank)); }
 
  private:
-  // False: it is there already, or the manager does not know what that is.
+  // Returns false if the name is published already, or if the manager does not know the command.
   bool publish(const std::string& name) {
     return ask("cmd=publish_name service=" + prefix_ + name + " port=1\n").find(" rc=0") !=
            std::string::npos;
@@ -157,7 +159,7 @@ class Hydra {
     return ask("cmd=lookup_name service=" + prefix_ + name + "\n").find(" rc=0") !=
            std::string::npos;
   }
-  // A line, and the line that answers it; empty: there is none.
+  // Sends a line and returns the answer line; empty on failure.
   std::string ask(const std::string& line) const {
     for (std::size_t done = 0; done < line.size();) {
       const ssize_t n = write(file_, line.data() + done, line.size() - done);
@@ -181,7 +183,7 @@ class Hydra {
 Pmix pmix;
 std::optional<Hydra> hydra;
 
-// --- Which MPI ------------------------------------------------------------------------------------
+// --- Which MPI ----------------------------------------------------------------------------------
 
 #if defined(OPEN_MPI)
 constexpr const char *kLibrary = "librankine_mpi_openmpi.so", *kMpi = "Open MPI";
@@ -191,7 +193,7 @@ constexpr const char *kLibrary = "librankine_mpi_mpich.so", *kMpi = "MPICH";
 constexpr const char *kLibrary = "librankine_mpi_abi.so", *kMpi = "MPIs with the standard ABI";
 #endif
 
-// Names of the files of MPIs that are loaded.
+// Returns the file names of all loaded MPI libraries.
 std::vector<std::string> mpis_that_are_there() {
   std::vector<std::string> names;
   dl_iterate_phdr(
@@ -205,13 +207,13 @@ std::vector<std::string> mpis_that_are_there() {
   return names;
 }
 
-// "Open MPI v4.1.4"; empty: the file has no such function.
+// Returns "Open MPI v4.1.4", for example; empty if the file has no such function.
 std::string version_of(const std::string& path) {
   void* const file = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD);
   if (file == nullptr) return {};
   using GetVersion = int(char*, int*);
   const auto get = reinterpret_cast<GetVersion*>(dlsym(file, "PMPI_Get_library_version"));
-  char text[8192] = "";  // as long as any MPI's is
+  char text[8192] = "";  // longer than the text of any known MPI
   int length = 0;
   if (get != nullptr) get(text, &length);
   dlclose(file);
@@ -223,9 +225,9 @@ bool is_right([[maybe_unused]] std::string_view path, [[maybe_unused]] std::stri
 #if defined(OPEN_MPI)
   return version.starts_with("Open MPI");
 #elif defined(MPICH_VERSION)
-  return !version.starts_with("Open MPI");  // many others have its ABI
+  return !version.starts_with("Open MPI");  // many other MPIs have MPICH's ABI
 #else
-  // Either MPI has its own library beside that of the ABI.
+  // Both MPIs have a second library for the standard ABI.
   return dlsym(RTLD_DEFAULT, "MPI_Abi_get_version") != nullptr;
 #endif
 }
@@ -248,11 +250,11 @@ void check_which_mpi() {
 }
 
 Presence::Manager Presence::find_manager() {
-  // Asked for by the user: what is put before MPI starts is not handed round then.
+  // If the user has set one of these variables, MPI's start does not exchange the data.
   const bool hands_round = environment_variable("OMPI_MCA_pmix_base_async_modex") == nullptr &&
                            environment_variable("OMPI_MCA_pmix_base_collect_data") == nullptr;
   if (environment_variable("PMIX_NAMESPACE") != nullptr && hands_round) return Manager::pmix;
-  // The second is Hydra's own.
+  // Only Hydra sets the second variable.
   if (number_in("PMI_FD") && number_in("MPI_LOCALNRANKS")) return Manager::hydra;
   return Manager::unknown;
 }
@@ -280,7 +282,7 @@ void Presence::look() {
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
   has_it_.assign(static_cast<std::size_t>(ranks), true);
-  // A manager of another MPI's than the one that has started is none.
+  // Ignore the manager if its job does not match the MPI that has started.
   if (announced_ && hydra && hydra->size() == ranks && hydra->rank() == rank) {
     for (int r = 0; r < ranks && !hydra->all_have_it(); ++r)
       has_it_[static_cast<std::size_t>(r)] = hydra->has_it(r);
@@ -295,7 +297,7 @@ void Presence::look() {
 bool Presence::all_have_it(MPI_Comm comm) const {
   int is_started = 0;
   PMPI_Initialized(&is_started);
-  if (is_started == 0) return false;  // MPI's sessions have no MPI_COMM_WORLD
+  if (is_started == 0) return false;  // MPI sessions have no MPI_COMM_WORLD
   MPI_Group world = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
   PMPI_Comm_group(MPI_COMM_WORLD, &world);
   PMPI_Comm_group(comm, &group);
@@ -314,7 +316,7 @@ bool Presence::all_have_it(MPI_Comm comm) const {
 
 int start_mpi(const std::function<int()>& start) {
   return guarded(MPI_COMM_NULL, [&] {
-    check_which_mpi();  // one that came later, with a module of Python's, say
+    check_which_mpi();  // an MPI may have been loaded later, with a Python module for example
     presence().announce();
     const int error = start();
     presence().look();
@@ -323,7 +325,7 @@ int start_mpi(const std::function<int()>& start) {
 }
 
 Presence& presence() {
-  static auto* found = new Presence;  // MPI may end after static objects have
+  static auto* found = new Presence;  // never destroyed: MPI may end after static objects
   return *found;
 }
 
@@ -331,7 +333,7 @@ Presence& presence() {
 
 using namespace rankine::mpi;
 
-// Before the program begins. Its MPI is there already, if it is linked to it.
+// Runs before main(). If the program is linked to an MPI, that MPI is loaded already.
 [[gnu::constructor]] static void begin() {
   guarded(MPI_COMM_NULL, [] {
     check_which_mpi();

@@ -1,4 +1,5 @@
-// No exception leaves a function that MPI's programs call: it is an error of MPI's to them.
+// guarded() turns exceptions into MPI errors, because no exception may leave a function that MPI
+// programs call. Presence finds out if all processes of a communicator have this library.
 #pragma once
 
 #include <cxxabi.h>
@@ -12,14 +13,16 @@
 
 namespace rankine::mpi {
 
-// By the communicator's handler of errors, or, of MPI_COMM_NULL, only as a result.
+// Prints `why` and calls the communicator's error handler, if `comm` is not MPI_COMM_NULL. Returns
+// `error`.
 inline int told(MPI_Comm comm, int error, const char* why) noexcept {
   std::fprintf(stderr, "rankine: %s\n", why);
   if (comm != MPI_COMM_NULL) PMPI_Comm_call_errhandler(comm, error);
   return error;
 }
 
-// What `body` returns. A thread that is cancelled is unwound through it, as through MPI's own.
+// Returns the result of `body`. Cancelling a thread unwinds through it, as through MPI's own
+// functions.
 template <class Body>
 int guarded(MPI_Comm comm, const Body& body) {
   try {
@@ -31,26 +34,27 @@ int guarded(MPI_Comm comm, const Body& body) {
   } catch (abi::__forced_unwind&) {
     throw;
   } catch (...) {
-    return told(comm, MPI_ERR_OTHER, "a function of the program threw what is no std::exception");
+    return told(comm, MPI_ERR_OTHER, "a function of the program threw no std::exception");
   }
 }
 
-// Which processes have this library. A communicator with a process that does not have it belongs to
-// MPI: that process would wait in MPI for a call that the others make elsewhere. MPI's messages
-// cannot ask it, since it receives none of them.
+// A communicator with a process that lacks this library belongs to MPI: that process would wait in
+// MPI for a call that the other processes make elsewhere. MPI messages cannot ask that process,
+// because it receives none of them.
 //
-// So a process that has the library tells the manager that started the job, before MPI starts, and
-// asks the manager after that: MPI's own start is a barrier in between. The manager is PMIx (Open
-// MPI's mpirun, srun) or Hydra's PMI (MPICH's mpiexec). All ranks get the same answer. Without
-// either manager, all processes are assumed to have the library.
+// So a process with the library tells the manager that started the job before MPI starts, and asks
+// the manager after that: MPI's own start is a barrier in between. The manager is PMIx (Open MPI's
+// mpirun, srun) or Hydra's PMI (MPICH's mpiexec). All ranks get the same answer. Without either
+// manager, all processes are assumed to have the library.
 
 class Presence {
  public:
-  // Around MPI_Init; by the thread that calls it.
+  // announce() runs before MPI_Init and look() after it, on the thread that calls MPI_Init.
   void announce();
   void look();
-  // Whether all processes of an intracommunicator are of this one's MPI_COMM_WORLD, and have the
-  // library: the same on all of them. No call of other ranks; thread-safe after look().
+  // Returns true if all processes of an intracommunicator belong to this process's MPI_COMM_WORLD
+  // and have the library. The result is equal on all of them. Not collective; thread-safe after
+  // look().
   bool all_have_it(MPI_Comm comm) const;
 
  private:
@@ -58,16 +62,16 @@ class Presence {
   static Manager find_manager();
 
   bool announced_ = false, everywhere_ = false;
-  std::vector<bool> has_it_;  // by rank in MPI_COMM_WORLD, once some have it not
+  std::vector<bool> has_it_;  // by rank in MPI_COMM_WORLD; empty until look()
 };
 
 Presence& presence();
 
-// Calls MPI's own function that starts it, between announce() and look(). An error of MPI's.
+// Calls `start`, MPI's own init function, between announce() and look(). Returns an MPI error code.
 int start_mpi(const std::function<int()>& start);
 
-// Ends a process on another MPI than this library is for, and says so: arguments differ between
-// MPIs, so nothing can be passed on.
+// Ends the process with an error if it runs on another MPI than this library is for: argument types
+// differ between MPIs, so calls cannot be passed on.
 void check_which_mpi();
 
 }  // namespace rankine::mpi

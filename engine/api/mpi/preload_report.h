@@ -1,4 +1,7 @@
-// What RANKINE_MPI asks of the preload library: words with commas between them.
+// The settings of the preload library (RANKINE_MPI), its table of MPI functions, and its report,
+// which counts taken and passed calls per function.
+//
+// PreloadSettings holds the words of RANKINE_MPI, a list with commas.
 #pragma once
 
 #include <array>
@@ -10,26 +13,28 @@
 namespace rankine::mpi {
 
 struct PreloadSettings {
-  bool takes = true;      // "on", the default; "off": everything is passed on
-  bool reports = false;   // "report": say at the end what was done
-  bool messages = false;  // "messages": by MPI's messages also where ranks could share memory;
-                          // "memory", the default, is the contrary
+  bool takes = true;      // "on" (default); "off": all calls are passed on to MPI
+  bool reports = false;   // "report": print a report at the end
+  bool messages = false;  // "messages": never use shared memory; default "memory"
 };
 
-// Read once. A word that is none of these ends the process, with what is allowed.
+// Reads the variable once. An unknown word ends the process with an error that lists the allowed
+// words.
 const PreloadSettings& preload_settings();
 
 }  // namespace rankine::mpi
 
-// The functions of MPI that the preload library takes over: the one table of them, of which their
-// names in C and Fortran, their three forms and the report's lines are made.
+// The table of the MPI functions that the preload library takes over. Their names in C and Fortran,
+// their three forms and the report's lines are generated from this table.
 //
-// RANKINE_FUNCTIONS(KNOWN, OWN) is a line for each, KNOWN(Allreduce, allreduce, RANKINE_REDUCED):
-// MPI_Allreduce, what C calls it in small letters, and its parameters but for the communicator.
-// KNOWN: all ranks know how much is moved; OWN: each knows its own lengths only.
+// RANKINE_FUNCTIONS(KNOWN, OWN) has one line per function: KNOWN(Allreduce, allreduce,
+// RANKINE_REDUCED) is MPI_Allreduce, its name in lower case, and its parameters except the
+// communicator. KNOWN: all ranks know the lengths of all data; OWN: each rank knows its own lengths
+// only.
 //
-// RANKINE_REDUCED(P) is P(Type, name) of each parameter. Type is a name in preload_parameters.h:
-// what it is there depends on whether counts are ints (MPI_Bcast) or MPI_Count (MPI_Bcast_c).
+// RANKINE_REDUCED(P) is P(Type, name) for each parameter. Type is a name of the structs in
+// preload_blocks.h: its C type depends on the type of counts, int (MPI_Bcast) or MPI_Count
+// (MPI_Bcast_c).
 
 #define RANKINE_NOTHING(P)
 #define RANKINE_REDUCED(P) \
@@ -58,7 +63,7 @@ const PreloadSettings& preload_settings();
   P(Counts, out_counts) P(Places, out_places) P(Types, out_types)
 #define RANKINE_EXCHANGED_OF_TYPES(P) RANKINE_IN_OF_TYPES(P) RANKINE_OUT_OF_TYPES(P)
 
-// In the order of the report; those with counts again for themselves.
+// In the order of the report. RANKINE_FUNCTIONS_WITH_COUNTS lists only functions with counts.
 #define RANKINE_FUNCTIONS(KNOWN, OWN)             \
   RANKINE_FUNCTIONS_BEFORE_BARRIER(KNOWN, OWN)    \
   KNOWN(Barrier, barrier, RANKINE_NOTHING)        \
@@ -85,14 +90,14 @@ const PreloadSettings& preload_settings();
   KNOWN(Scatter, scatter, RANKINE_MOVED_AT_ROOT)                     \
   OWN(Scatterv, scatterv, RANKINE_SCATTERED_AT_ROOT)
 
-// Lists of parameters, which another follows or that follow one: P of the above.
+// Values for P above. Each expands a list of parameters, with commas after or before each.
 #define RANKINE_DECLARED(Type, name) WithInts::Type name,
 #define RANKINE_DECLARED_LARGE(Type, name) WithCounts::Type name,
 #define RANKINE_GIVEN(Type, name) name,
 #define RANKINE_ALSO_DECLARED(Type, name) , Either::Type name
 #define RANKINE_ALSO_GIVEN(Type, name) , name
 
-// What the preload library did, for who asks with RANKINE_MPI=report: counted per function of MPI.
+// The report, printed if RANKINE_MPI contains report. It counts calls per MPI function.
 
 namespace rankine::mpi {
 
@@ -102,37 +107,38 @@ enum class Function : std::uint8_t { RANKINE_FUNCTIONS(RANKINE_ENUMERATOR, RANKI
 inline constexpr int kFunctions = 17;
 std::string_view name_of(Function function);  // "MPI_Allreduce"
 
-// How a program calls it. A prepared call is taken as often as it is started, and passed on once.
+// The form of a call. The report counts a prepared call as taken at each start, and as passed on
+// once.
 enum class Form : std::uint8_t { waited_for, started, prepared };
 inline constexpr int kForms = 3;
 std::string name_of(Function function, Form form);  // "MPI_Iallreduce", "MPI_Allreduce_init"
 
-// Why a call is MPI's own.
+// The reason to pass a call on to MPI.
 enum class Passed : std::uint8_t {
-  arguments,  // what MPI has its own errors for
+  arguments,  // MPI has an error for the arguments
   intercommunicator,
-  processes,  // of several MPI_COMM_WORLDs, or some of which do not have this library
-  empty,      // no bytes to move: buffers may be anything then
+  processes,  // in several MPI_COMM_WORLDs, or without this library
+  empty,      // no bytes to move; then buffers may be arbitrary
   type,
   operation,
-  first_calls,     // of a communicator that may not live long
-  large,           // too much to post, where lengths are known to some ranks only; or to pack
-  lengths,         // known to some ranks only, where calls go by messages
+  first_calls,     // the communicator may be short-lived
+  large,           // too large to post (lengths known to some ranks only), or to pack
+  lengths,         // known to some ranks only, while calls go by messages
   refused,         // the engine has no plan for it, or no communicator
-  not_waited_for,  // started or prepared where ranks would have to ask each other, or by messages
+  not_waited_for,  // started or prepared, and ranks would need to communicate first
 };
 inline constexpr int kPassed = 11;
 std::string_view name_of(Passed why);
 
-// Thread-safe: numbers that are only added to.
+// Thread-safe: counters that only grow.
 class Report {
  public:
   void taken(Function function, std::uint64_t bytes, double seconds,
              Form form = Form::waited_for) noexcept;
   void passed(Function function, Passed why, Form form = Form::waited_for) noexcept;
-  // A communicator whose calls are taken from now on, through shared memory or by messages.
+  // Counts a communicator with taken calls, through shared memory or by messages.
   void communicator(bool is_over_memory) noexcept;
-  // On standard error, by one rank.
+  // Prints to standard error, on the calling rank.
   void print(int rank, int ranks) const;
 
  private:
@@ -148,7 +154,7 @@ class Report {
   std::uint64_t by_memory_ = 0, by_messages_ = 0;  // communicators
 };
 
-// This process's.
+// One object per process.
 Report& report();
 
 }  // namespace rankine::mpi

@@ -19,7 +19,7 @@ namespace {
 
 using Shared = std::shared_ptr<StartedCollective>;
 
-// What MPI calls for a request of ours.
+// Callbacks of MPI for the library's generalized requests.
 int query(void* state, MPI_Status* status) {
   const StartedCollective& call = **static_cast<Shared*>(state);
   PMPI_Status_set_elements(status, MPI_BYTE, 0);
@@ -37,7 +37,7 @@ int leave_uncancelled(void*, int) { return MPI_SUCCESS; }
 
 constexpr bool kMpiCallsUs = true;
 int move_on_in_mpi() { return requests().move_on_in_mpi(); }
-// Of Open MPI's inside, so it may be missing.
+// An internal function of Open MPI, so it may be missing.
 bool have_mpi_move_on() {
   using Register = int (*)(int (*)());
   const auto add = reinterpret_cast<Register>(dlsym(RTLD_DEFAULT, "opal_progress_register"));
@@ -59,7 +59,7 @@ Status Requests::begin() {
   if (!have_mpi_move_on())
     return {Code::system, "this Open MPI has no opal_progress_register(), or refuses it"};
 #else
-  // The program's signals are its own threads'.
+  // Signals of the program go to the program's threads only.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -93,7 +93,7 @@ Status Requests::start(const std::function<Result<Request>()>& start_call, Share
     if (!started.ok()) return started.status();
     call->call = std::move(*started);
   }
-  // Nobody completes it before it is in the list.
+  // The call completes only after it is in the list.
   int error = MPI_SUCCESS;
   if (call->prepared == nullptr) {
     error = make_handle(call);
@@ -105,7 +105,7 @@ Status Requests::start(const std::function<Result<Request>()>& start_call, Share
 }
 
 Status Requests::restart(Shared call) {
-  // Relaxed: who waits for it asks only when it is under way again.
+  // Relaxed: a thread waits for the call only after it is in flight again.
   call->is_complete.store(false, std::memory_order_relaxed);
   if (preload_settings().reports) call->began = std::chrono::steady_clock::now();
   {
@@ -127,10 +127,10 @@ int Requests::make_handle(const Shared& call) {
 }
 
 void Requests::enter(Shared call) {
-  call->under_way->fetch_add(1, std::memory_order_relaxed);  // this thread is the first to ask
-  // Relaxed: who waits for a call that another thread has started was told so by that thread.
+  call->under_way->fetch_add(1, std::memory_order_relaxed);  // this thread is its first reader
+  // Relaxed: if another thread has started a call, a waiting thread has synchronized with it.
   under_way_.fetch_add(1, std::memory_order_relaxed);
-  if (call->yields) yields_.store(true, std::memory_order_relaxed);  // a hint: pairs with nothing
+  if (call->yields) yields_.store(true, std::memory_order_relaxed);  // a hint: no pairing
   {
     const std::lock_guard lock(mutex_);
     calls_.push_back(std::move(call));
@@ -138,43 +138,43 @@ void Requests::enter(Shared call) {
   changed_.notify_one();
 }
 
-// In the lock.
+// Requires the lock.
 void Requests::step() noexcept {
   for (auto& call : calls_) {
     const auto is_over = call->call.test();
     if (is_over.ok() && !*is_over) continue;
     call->status = call->call.wait();
-    if (!call->restarts) call->call = {};  // in the lock too
+    if (!call->restarts) call->call = {};  // also needs the lock
     over_.push_back(std::move(call));
   }
   std::erase(calls_, nullptr);
 }
 
 int Requests::move_on() noexcept {
-  // Relaxed: enter() says why.
+  // Relaxed: see enter().
   if (under_way_.load(std::memory_order_relaxed) == 0) return 0;
   Calls over;
   {
-    thread_local bool moving = false;  // a call that has failed may wait, and give way to MPI
+    thread_local bool moving = false;  // a failing call may wait, and then make MPI progress
     if (moving) return 0;
     const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock) return 0;  // somebody is at it
+    if (!lock) return 0;  // another thread makes progress
     moving = true;
     step();
     moving = false;
     over.swap(over_);
   }
   for (auto& call : over) {
-    const std::shared_ptr<Prepared> prepared = call->prepared;  // goes after what restarts
+    const std::shared_ptr<Prepared> prepared = call->prepared;  // destroyed after the call
     complete(*call);
     call = nullptr;
-    under_way_.fetch_sub(1, std::memory_order_relaxed);  // enter() says why
+    under_way_.fetch_sub(1, std::memory_order_relaxed);  // relaxed: see enter()
   }
   return static_cast<int>(over.size());
 }
 
 int Requests::move_on_in_mpi() noexcept {
-  if (under_way_.load(std::memory_order_relaxed) == 0) return 0;  // as in move_on()
+  if (under_way_.load(std::memory_order_relaxed) == 0) return 0;  // relaxed: see move_on()
   const int completed = move_on();
   if (completed == 0 && yields_.load(std::memory_order_relaxed)) sched_yield();  // a hint
   return completed;
@@ -193,24 +193,24 @@ void Requests::complete(StartedCollective& call) {
                  std::string(rankine::name_of(call.status.code())).c_str(),
                  call.status.text().c_str());
   }
-  if (!call.restarts) call.then = nullptr;  // and the types that it held
+  if (!call.restarts) call.then = nullptr;  // frees the types that it holds
   if (call.handle != MPI_REQUEST_NULL) {
-    if (!kMpiCallsUs) {  // MPI may give another its handle, once it is complete
+    if (!kMpiCallsUs) {  // MPI may reuse the handle after completion
       const std::lock_guard lock(handles_mutex_);
       handles_.erase(call.handle);
     }
     PMPI_Grequest_complete(call.handle);
   }
-  // Release: pairs with who waits until it is complete, or its communicator has none under way.
+  // Release: pairs with waits for this call, and for its communicator's calls.
   call.is_complete.store(true, std::memory_order_release);
   call.under_way->fetch_sub(1, std::memory_order_release);
-  // The last of it: the program may start it again.
+  // Last: afterwards the program may start the call again.
   if (const auto prepared = std::move(call.prepared))
     prepared_calls().complete(*prepared, call.status.ok());
 }
 
 Shared Requests::under_way(int count, const MPI_Request handles[]) {
-  // Relaxed: enter() says why.
+  // Relaxed: see enter().
   if (under_way_.load(std::memory_order_relaxed) == 0 || handles == nullptr) return nullptr;
   const std::lock_guard lock(handles_mutex_);
   for (int i = 0; i < count; ++i) {
@@ -219,11 +219,11 @@ Shared Requests::under_way(int count, const MPI_Request handles[]) {
   return nullptr;
 }
 
-// A thread that is asleep is not woken for each call while these come often.
+// While calls come often the thread only naps, so starts need not wake it.
 void Requests::help() noexcept {
   using std::chrono::microseconds;
   constexpr microseconds kFirstNap{50}, kLongestNap{1000};
-  constexpr int kNapsToSleep = 20;  // with nothing to do
+  constexpr int kNapsToSleep = 20;  // naps without work before it sleeps
   microseconds nap = kFirstNap;
   std::size_t before = 0;
   std::unique_lock lock(mutex_);
@@ -243,7 +243,7 @@ void Requests::help() noexcept {
 }
 
 Requests& requests() {
-  static auto* all = new Requests;  // MPI may end after static objects have
+  static auto* all = new Requests;  // never destroyed: MPI may end after static objects
   return *all;
 }
 

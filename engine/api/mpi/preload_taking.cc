@@ -45,7 +45,7 @@ Taking::Taking(Function function, const Manner& manner, MPI_Comm comm, std::func
     why_ = Passed::processes;
     return;
   }
-  // Also those that are wrong or passed on: every rank counts alike.
+  // Count also invalid and passed calls, so that all ranks count alike.
   if (!attached_->made) ++attached_->calls;
   going_ = true;
 }
@@ -76,7 +76,7 @@ std::vector<MPI_Datatype> Taking::types(const MPI_Datatype* given) const {
 bool Taking::is_taken(const Call& call, std::size_t largest_block) {
   if (starts_prepared()) return going_;
   unless(largest_block == 0, Passed::empty);
-  // Some rank may have to pack it.
+  // Some rank may need to pack the block.
   unless(!rankine::reduces(call.collective) && largest_block > kMostPacked, Passed::large);
   if (!going_) return false;
   if (makes_ready_) return going_ = make_ready(call);
@@ -142,7 +142,7 @@ Bytes Taking::kept(Bytes bytes) const {
 int Taking::pass() const {
   if (!failed_.ok()) return fail(failed_);
   if (counts_) report().passed(function_, why_, manner_.form);
-  const Inside now;  // of an implementation that calls one by another
+  const Inside now;  // some MPIs implement one function by another
   return pass_on_();
 }
 
@@ -167,14 +167,14 @@ int Taking::run_for(Call& call, std::size_t bytes, std::function<void()> then) {
       return call.collective == Collective::barrier ? backend_->barrier() : backend_->call(call);
     };
     status = make();
-    // It had no effect: the buffers are not as the engine wants them.
+    // The call had no effect: the engine refused the buffers.
     if (status.code() == Code::invalid_argument) {
       lay_apart(call);
       if (!lacks_room_) status = make();
     }
   }
   if (lacks_room_)
-    status = make_error(Code::out_of_memory, [] { return "no memory for data that are packed"; });
+    status = make_error(Code::out_of_memory, [] { return "no memory for packed data"; });
   if (lacks_room_ || status.code() == Code::invalid_argument) return end(status);
   if (!status.ok()) return fail(status);
   then();
@@ -185,8 +185,8 @@ int Taking::run_for(Call& call, std::size_t bytes, std::function<void()> then) {
 int Taking::post(Rank root, const Blocks& sends, const Blocks& receives) {
   if (makes_ready_) return share_lengths(root, sends, receives);
   if (starts_prepared()) return start_with_lengths(sends, receives);
-  // A rank that hears only later that it is MPI's would begin it after others that it has started
-  // meanwhile.
+  // Ranks learn only from all posts if the call is MPI's. A started call would then begin after
+  // later calls, in another order than on other ranks.
   if (starts()) return pass(Passed::not_waited_for);
   backend_ = find_backend();
   if (backend_ == nullptr) return pass();
@@ -226,7 +226,7 @@ bool Taking::make_ready(const Call& call) {
   backend_ = channel->backend.get();
   backend_->scratch().clear();
   auto why = backend_->leaves_start_to_mpi(call);
-  if (why == Passed::first_calls) {  // as it is asked for the first time
+  if (why == Passed::first_calls) {  // the kind is new
     why = backend_->leaves_to_mpi(call, failed_);
     if (!why) why = backend_->leaves_start_to_mpi(call);
   }
@@ -291,7 +291,7 @@ int Taking::start_with_lengths(const Blocks& sends, const Blocks& receives) {
     to.push_back(receives.of(r).value_or(Block{}));
     if (from.back().bytes() != length(rank, r) || to.back().bytes() != length(r, rank)) {
       return fail({Code::invalid_argument,
-                   "its lengths are no more what they were when it was made ready"},
+                   "its lengths have changed since the call was prepared"},
                   MPI_ERR_ARG);
     }
     sent += from.back().bytes();

@@ -1,23 +1,25 @@
-// One call of a program's, which is taken or passed on.
+// Taking decides whether one collective call of the program is taken over or passed on to MPI, and
+// runs it.
 //
-// A call is taken where it is on an intracommunicator of processes of one MPI_COMM_WORLD that all
-// have this library, moves at least a byte, and either adds up a basic type by a predefined
-// operation that the engine has, or moves data, whatever their type: then it is the bytes that are
-// moved. All ranks must decide alike, so each decides by what MPI wants them to give alike:
-//   - the communicator, the function, the root, and how many calls came before;
+// A call is taken if its communicator is an intracommunicator, if all its processes have this
+// library and share one MPI_COMM_WORLD, if it moves at least one byte, and if it either reduces a
+// basic type by a predefined operation that the engine has, or moves data of any type (then it
+// moves bytes). All ranks must decide alike, so each rank uses only values that MPI requires to be
+// equal on all ranks:
+//   - the communicator, the function, the root, and the number of earlier calls;
 //   - in reductions the count (counts), the type and the operation;
-//   - in moves the bytes of a block (of each block): MPI wants equal type signatures;
-// and by nothing that may differ: addresses, MPI_IN_PLACE, derived types, arguments that only a
-// root has, and the memory that a rank has left, unless all ranks have told it (preload_backend.h).
-// Where each knows its own lengths only, it posts them, with what it sends, and all decide by all
-// posts (post_log.h). Everything else is passed on, and so are arguments that MPI has errors for.
-// Arguments that do not go together, which MPI may not notice, end the communicator's calls here on
-// all ranks, and each says why.
+//   - in moves the bytes of a block (of each block): MPI requires equal type signatures.
+// It must not use values that may differ: addresses, MPI_IN_PLACE, derived types, arguments that
+// only a root has, and the free memory of a rank, unless all ranks have exchanged it
+// (preload_backend.h). If each rank knows only its own lengths, it posts them with its data, and
+// all ranks decide from all posts (post_log.h). All other calls are passed on, also calls with
+// arguments that MPI has errors for. If the ranks' arguments contradict each other, which MPI may
+// not notice, the communicator's calls end on all ranks, and each rank reports the reason.
 //
-// Calls that are started and waited for later (MPI_Iallreduce) are decided on in the same way, and
-// by nothing that ranks would have to ask each other first (preload_requests.h, and Backend). Those
-// that are made ready (MPI_Allreduce_init) are decided on there, by all ranks at once, and run
-// through the same functions again each time that they are started (preload_prepared.h).
+// Started calls (MPI_Iallreduce) are decided in the same way, without communication between ranks
+// (preload_requests.h, Backend). Prepared calls (MPI_Allreduce_init) are decided by all ranks
+// together when they are prepared; each start runs the same function again (Prepared,
+// preload_communicators.h).
 #pragma once
 
 #include <mpi.h>
@@ -39,8 +41,8 @@
 
 namespace rankine::mpi {
 
-// How a call is made: waited for at once; or started, and MPI's request is to be found there; or
-// made ready, and then, once it has a channel, started again and again.
+// The form of a call: blocking; or started, with the place of MPI's request; or prepared: the first
+// time without a channel, then once per start.
 struct Manner {
   Form form = Form::waited_for;
   MPI_Request* request = nullptr;
@@ -54,7 +56,7 @@ class Taking {
 
   explicit operator bool() const { return going_; }
   MPI_Comm comm() const { return comm_; }
-  // Nothing of this may be wrong, or MPI says so.
+  // Passes the call on, so that MPI reports the error, if `wrong`.
   Taking& unless(bool wrong) { return unless(wrong, Passed::arguments); }
   Taking& root(int root) { return unless(root < 0 || root >= ranks); }
   Taking& moves(std::int64_t count, MPI_Datatype type) {
@@ -62,43 +64,46 @@ class Taking {
   }
   Taking& reduces(Collective collective, std::int64_t count, MPI_Datatype type, MPI_Op op);
 
-  // Whose the call is. `call` has no buffers, and is the same on all ranks, as are the bytes of its
-  // largest block. False: pass() is next. True: end() or run() is.
+  // Decides the call. `call` has no buffers; `call` and the bytes of its largest block are equal on
+  // all ranks. false: the caller must call pass(). true: the caller must call run() or end().
   bool is_taken(const Call& call, std::size_t largest_block);
 
-  // The same types, where the program may have freed its own since it made the call ready.
+  // For a prepared call returns the library's duplicate of a type, because the program may have
+  // freed its own since.
   MPI_Datatype type(MPI_Datatype given) const;
-  std::vector<MPI_Datatype> types(const MPI_Datatype* given) const;  // of each rank, or none
+  std::vector<MPI_Datatype> types(const MPI_Datatype* given) const;  // one per rank, or none
   Block block(const void* buffer, std::size_t count, MPI_Datatype given) const;
 
-  // Of calls that are taken. Memory until the call is over; nullptr: there is none, and run() ends
-  // the communicator's calls.
+  // For taken calls. Memory until the call is over. nullptr: no memory; then run() ends the
+  // communicator's calls.
   std::byte* room(std::size_t bytes);
   Bytes bytes(const Block& block);
-  // `in`, or a copy where `out` is the same memory: a program that means MPI_IN_PLACE says so.
+  // Returns `in`, or a copy if `out` is the same memory: the program means MPI_IN_PLACE.
   const void* apart_from(const void* out, const void* in, std::size_t bytes) {
     return in == out ? copy_of(in, bytes) : in;
   }
-  // What `then` of run() may hold. What is made ready keeps the type for all that is started of it.
+  // Returns `bytes` for capture in `then` of run(). A prepared call keeps the type for all its
+  // starts.
   Bytes kept(Bytes bytes) const;
 
-  // What is left is MPI's own, or has failed.
+  // Passes the call on to MPI, or returns the error if deciding has failed.
   int pass() const;
-  // This rank cannot make the call, and no other rank shall wait for it. An error of MPI's.
+  // Ends the communicator's calls: this rank cannot make its call, and other ranks must not wait
+  // for it. Returns an MPI error code.
   int end(const Status& why) const;
-  // Where the call is started, `then` and what it holds stay until that is over. `bytes` are what
-  // is reported.
+  // Makes the call, then calls `then`. For a started call `then` is kept until the call is over.
+  // The report counts `bytes`.
   template <class Then>
   int run(Call&& call, std::size_t bytes, Then then) {
     if (manner_.form == Form::waited_for) return run_for(call, bytes, std::ref(then));
-    // A function has copies, and what this one holds has none.
+    // std::function copies its target, but `then` may hold move-only objects.
     return run_for(call, bytes, [held = std::make_shared<Then>(std::move(then))] { (*held)(); });
   }
   int run(Call&& call, std::size_t bytes) {
     return run_for(call, bytes, [] {});
   }
-  // Of which each rank knows only its own lengths. Reported are the bytes that it sends or, if they
-  // are more, receives.
+  // Makes a call in which each rank knows only its own lengths. The report counts sent or received
+  // bytes, the larger number.
   int post(Rank root, const Blocks& sends, const Blocks& receives);
 
   int rank = 0, ranks = 1;
@@ -111,30 +116,30 @@ class Taking {
   bool starts() const { return manner_.form == Form::started; }
   bool starts_prepared() const { return manner_.form == Form::prepared && !makes_ready_; }
   Prepared& prepared() const { return **manner_.prepared; }
-  // A call of all ranks, which find it a channel and agree there on its kind. Else it is MPI's:
-  // why_ says why.
+  // Collective: finds a channel for the prepared call and agrees on its kind. On false the call is
+  // passed on to MPI, with the reason in why_.
   bool make_ready(const Call& call);
-  // What is made ready has its lengths posted once, by MPI, as its calls are of all ranks then. So
-  // it is an all-to-all of lengths that are known.
+  // For prepared calls: all ranks exchange their lengths once, through MPI, because preparing is
+  // collective. The call becomes an all-to-all with known lengths.
   int share_lengths(Rank root, const Blocks& sends, const Blocks& receives);
   int start_with_lengths(const Blocks& sends, const Blocks& receives);
   std::size_t length(Rank from, Rank to) const {
     return prepared().lengths[static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks) +
                               static_cast<std::size_t>(to)];
   }
-  // A call of all ranks, the first time. nullptr: calls go by messages, so there are none.
+  // The first call is collective. nullptr: calls go by messages, so prepared calls are passed on.
   Channels* channels();
-  // nullptr: why_ says why not.
+  // nullptr: the reason is in why_.
   Backend* find_backend();
   bool leaves_to_mpi(const Call& call);
   const void* copy_of(const void* in, std::size_t bytes);
-  // The engine wants buffers to lie apart that MPI looks at less closely.
+  // Copies the input if the buffers overlap in a way that MPI tolerates but the engine refuses.
   void lay_apart(Call& call);
   int run_for(Call& call, std::size_t bytes, std::function<void()> then);
   int start(Call& call, std::size_t bytes, Clock::time_point began, std::function<void()> then);
-  // This rank's post; false: MPI has an error for the call.
+  // Fills in this rank's post. false: MPI has an error for the arguments.
   bool fill_in(const PostLog::Room& room, const Blocks& sends, const Blocks& receives) const;
-  // Neither is asked nor counted for nobody.
+  // Without a report these functions neither read the clock nor count.
   static Clock::time_point clock();
   void count_taken(std::size_t bytes, Clock::time_point began) const;
   int fail(const Status& status) const;
@@ -156,18 +161,18 @@ class Taking {
   const MPI_Comm comm_;
   const std::function<int()> pass_on_;
   Attached* attached_ = nullptr;
-  Backend* backend_ = nullptr;  // once the call is taken
+  Backend* backend_ = nullptr;  // set once the call is taken
   bool counts_ = false, going_ = false, lacks_room_ = false;
-  bool makes_ready_ = false;  // and does not start what it has made ready
+  bool makes_ready_ = false;  // prepares the call now and does not start it
   Passed why_ = Passed::arguments;
-  Status failed_;  // while ranks decided
-  std::vector<std::shared_ptr<std::byte[]>> rooms_;  // of a call that is started
+  Status failed_;  // error of the ranks' decision
+  std::vector<std::shared_ptr<std::byte[]>> rooms_;  // memory of a started call
 };
 
-// What each collective function of MPI does with its buffers, in whichever form it is called: the
-// engine's call of the same.
+// One function per collective function of MPI, for all its forms: prepares the buffers and makes
+// the corresponding engine call.
 
-// int allreduce(Taking& call, const void* in, ...), and so on: an error of MPI's.
+// int allreduce(Taking& call, const void* in, ...) and so on. Each returns an MPI error code.
 #define RANKINE_COLLECTIVE(Name, name, PARAMETERS) \
   int name(Taking& call PARAMETERS(RANKINE_ALSO_DECLARED));
 RANKINE_FUNCTIONS(RANKINE_COLLECTIVE, RANKINE_COLLECTIVE)

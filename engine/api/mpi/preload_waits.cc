@@ -1,8 +1,9 @@
-// What waits for requests, tests them or asks for their status, where MPI calls us from nowhere
-// (preload_requests.h): calls that were started are moved on before it looks.
+// Wraps the functions that wait for requests, test them or query their status, for MPIs that have
+// no progress callback (preload_requests.h): each wrapper first makes started calls progress.
 //
-// MPICH's functions of mpif.h call C's, those of its module for Fortran 2008 MPI's own at once:
-// these are wrapped too. There a request is a structure of nothing but C's.
+// MPICH's functions of mpif.h call the C functions, but its Fortran 2008 module calls PMPI
+// directly, so the module's functions are wrapped too. There a request is a structure that contains
+// only the C handle.
 #include <mpi.h>
 
 #ifndef OPEN_MPI
@@ -26,7 +27,7 @@ bool move_on(int count, const MPI_Request these[]) {
     is_under_way = started || prepared;
     if (!is_under_way) return MPI_SUCCESS;
     requests().move_on_in_mpi();
-    // And MPI, whose messages others may wait for before they start theirs.
+    // Also make MPI progress: other ranks may wait for its messages before they start their calls.
     const MPI_Comm comm = started ? started->comm : prepared->channel->on->comm;
     int flag = 0;
     return PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &flag, MPI_STATUS_IGNORE);
@@ -43,7 +44,7 @@ void move_on_until_over(int count, const MPI_Request these[]) {
 }  // namespace
 }  // namespace rankine::mpi
 
-// Calls MPI's function of that name in Fortran, with the arguments that the program gave.
+// Calls MPI's Fortran function of that name with the program's arguments.
 #define RANKINE_NEXT(function, ...)                                                              \
   [&](auto*... given) {                                                                          \
     static const auto next = reinterpret_cast<decltype(&function)>(dlsym(RTLD_NEXT, #function)); \
@@ -130,7 +131,7 @@ int MPI_Request_get_status_some(int count, const MPI_Request these[], int* compl
 
 #ifdef MPICH_VERSION
 
-// Where an error is to be told may be left out.
+// The error argument is optional.
 void mpi_request_get_status_f08_(MPI_Request* request, MPI_Fint* is_complete, void* status,
                                  MPI_Fint* error) {
   requests().move_on_in_mpi();

@@ -45,7 +45,7 @@ Status Alarm::heard() noexcept {
 }
 
 void Alarm::raise(const Status& reason) noexcept {
-  // Whoever is told may be gone, and its message never be over.
+  // Never freed: a receiver may have exited, and then its message never completes.
   auto* const message = new (std::nothrow) Message;
   if (message == nullptr) return;
   message->code = static_cast<int>(reason.code());
@@ -69,7 +69,7 @@ Status of_system(const char* what, int error) {
   });
 }
 
-// Mine, or that another process has one.
+// Returns this process's error, or an error that another process has one.
 Status agree(MPI_Comm node, const Status& mine) {
   int good = mine.ok() ? 1 : 0, all = 0;
   if (const int code = MPI_Allreduce(&good, &all, 1, MPI_INT, MPI_MIN, node); code != MPI_SUCCESS)
@@ -92,7 +92,7 @@ NodeMemory::~NodeMemory() {
   if (base_ != nullptr) munmap(base_, kProcessSpan);
 }
 
-// The first process makes the file, and the others find it among what it has open.
+// The first process makes the file; the others open it through /proc.
 Status NodeMemory::open(MPI_Comm node) {
   int rank = 0;
   MPI_Comm_rank(node, &rank);
@@ -103,7 +103,7 @@ Status NodeMemory::open(MPI_Comm node) {
     if (!file_.is_open()) status = of_system("memfd_create", errno);
     if (status.ok() && ftruncate(file_.number(), static_cast<off_t>(kProcessSpan)) != 0)
       status = of_system("ftruncate", errno);
-    // From now on nobody can truncate it, which would end the others by SIGBUS.
+    // With this seal no process can truncate the file, which would end the others by SIGBUS.
     if (status.ok() &&
         fcntl(file_.number(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
       status = of_system("F_ADD_SEALS", errno);
@@ -186,7 +186,7 @@ Process::Process(Comms comms, Homes homes, int number, Carriers carriers,
   if (memory_ != nullptr) {
     mail_ = memory_->common();
   } else if (here.size() > 1) {
-    // Aligned as the largest lines are.
+    // Aligned to a cache line.
     own_mail_.resize(NodeMail::bytes(static_cast<int>(here.size())) + kCacheLine);
     const auto begin = reinterpret_cast<std::uintptr_t>(own_mail_.data());
     mail_ = own_mail_.data() + (kCacheLine - begin % kCacheLine) % kCacheLine;
@@ -214,7 +214,7 @@ void Process::end_call(int thread) noexcept {
 }
 
 std::uint32_t Process::calls_ended(int thread) const noexcept {
-  // Of the calling thread.
+  // Called by `thread` itself, so relaxed suffices.
   return threads_[static_cast<std::size_t>(thread)].calls.load(std::memory_order_relaxed);
 }
 
@@ -232,7 +232,7 @@ Status Process::reason() const noexcept {
 
 bool Process::set_reason(const Status& why) noexcept {
   const std::lock_guard<std::mutex> lock(reason_mutex_);
-  if (over_.load(std::memory_order_relaxed)) return false;  // stored under this lock only
+  if (over_.load(std::memory_order_relaxed)) return false;  // written under this lock only
   reason_ = why;
   over_.store(true, std::memory_order_release);  // pairs with reason()
   return true;
@@ -240,7 +240,7 @@ bool Process::set_reason(const Status& why) noexcept {
 
 Status Process::heard(int thread) noexcept {
   if (!over_.load(std::memory_order_relaxed) && calls_mpi(thread)) {
-    // Another thread that is at it will hear the same.
+    // If another thread holds the lock, it hears the alarm.
     const std::unique_lock<std::mutex> lock(alarm_mutex_, std::try_to_lock);
     if (lock.owns_lock()) {
       if (const Status said = alarm_.heard(); !said.ok()) set_reason(said);

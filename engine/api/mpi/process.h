@@ -1,4 +1,5 @@
-// What MPI says went wrong, as a Status.
+// Process holds the state that the ranks of one process share in a communicator over MPI:
+// communicators, the thread that calls MPI, shared memory, and the end of the communicator (Alarm).
 #pragma once
 
 #include <mpi.h>
@@ -22,7 +23,7 @@
 
 namespace rankine::mpi {
 
-// ok for MPI_SUCCESS; else Code::system, "MPI_Send_init: MPI_ERR_COMM: invalid communicator".
+// ok for MPI_SUCCESS; otherwise Code::system, "MPI_Send_init: MPI_ERR_COMM: invalid communicator".
 inline Status mpi_status(std::string_view function, int code) noexcept {
   if (code == MPI_SUCCESS) return {};
   return make_error(Code::system, [&] {
@@ -39,23 +40,24 @@ inline int class_of(int code) noexcept {
   return error_class;
 }
 
-// How the ranks of a communicator tell one another that it has ended, while they wait for messages
-// that will not come: each has one reception open for whoever raises the alarm first. On a
-// communicator of its own, so that no other message is compared with it.
+// Alarm tells the ranks of a communicator that it has ended, while they wait for messages that will
+// not arrive: each rank keeps one reception open for the first alarm. It uses a separate
+// communicator, so no other message can match.
 
 // Used by one thread at a time.
 class Alarm {
  public:
-  // `comm` stays the caller's, and is used for nothing else.
+  // `comm` belongs to the caller, and must have no other use.
   explicit Alarm(MPI_Comm comm) noexcept;
-  // Takes the reception back. What was raised may be under way for ever, so it stays in memory.
+  // Cancels the reception. A raised alarm may remain in flight forever, so its memory is never
+  // freed.
   ~Alarm();
   Alarm(const Alarm&) = delete;
   Alarm& operator=(const Alarm&) = delete;
 
-  // ok, or why another rank ended the communicator. Takes a look, and does not wait.
+  // Returns ok, or the reason why another rank ended the communicator. Does not block.
   Status heard() noexcept;
-  // Tells all others, without waiting for them.
+  // Tells all other ranks. Does not block.
   void raise(const Status& reason) noexcept;
 
  private:
@@ -72,23 +74,24 @@ class Alarm {
   MPI_Request request_ = MPI_REQUEST_NULL;
 };
 
-// Memory that the processes of one node share, at the same address in each of them: a file without
-// a name, of which pages are taken as they are needed, and which goes with the last of them.
+// Memory that the processes of one node share, at the same address in each of them: an unnamed
+// file. Its pages are allocated on demand, and it is freed with the last process.
 
-// Thread-safe, but for one part at a time.
+// Thread-safe if each part is used by one thread at a time.
 class NodeMemory {
  public:
-  // A call of all processes of `node`, which are on one machine: `common` bytes that all of them
-  // use, and a part for each of `parts` ranks. Errors, on all of them alike: what the system
-  // refuses.
+  // Collective over the processes of `node`, which are on one machine. Makes `common` bytes that
+  // all of them use, and one part for each of `parts` ranks. Errors, on all processes alike: the
+  // system's.
   static Result<std::shared_ptr<NodeMemory>> make(MPI_Comm node, std::size_t common, int parts);
   ~NodeMemory();
   NodeMemory(const NodeMemory&) = delete;
   NodeMemory& operator=(const NodeMemory&) = delete;
 
-  // Zeroed.
+  // Zeroed memory.
   std::byte* common() const { return base_; }
-  // A part, which has room for so many bytes then. It stays where it is, and what is there stays.
+  // Grows a part to at least `bytes` bytes and returns its address. The address and the contents
+  // stay the same.
   Result<std::byte*> part(int which, std::size_t bytes);
   std::size_t most_of_part() const { return part_bytes_; }
 
@@ -98,16 +101,13 @@ class NodeMemory {
   Status map(MPI_Comm node, std::uint64_t seed);
 
   const std::size_t common_bytes_;              // in whole pages
-  const std::size_t part_bytes_;                // of address space
-  const std::unique_ptr<std::size_t[]> taken_;  // by part
+  const std::size_t part_bytes_;                // address space per part
+  const std::unique_ptr<std::size_t[]> taken_;  // bytes in use, by part
   KeptFile file_;
   std::byte* base_ = nullptr;
 };
 
-// What the ranks that one process plays have in common: the communicators of MPI, who of them calls
-// it, the memory that they and their node's other ranks share, and whether all is over.
-
-// Two of a communicator's own; freed where nobody has taken them.
+// Two private communicators; the destructor frees them unless leave() was called.
 struct Comms {
   MPI_Comm data = MPI_COMM_NULL, alarms = MPI_COMM_NULL;
 
@@ -115,16 +115,16 @@ struct Comms {
   Comms(Comms&& other) noexcept;
   Comms& operator=(Comms&&) = delete;
   ~Comms();
-  // As it is, since messages may be under way on them.
+  // Keeps the communicators allocated, because messages may be in flight on them.
   void leave() noexcept { data = alarms = MPI_COMM_NULL; }
 };
 
 class Process {
  public:
-  // `memory` is the node's where its processes share some, else nullptr. Throws std::bad_alloc.
+  // `memory` is the node's shared memory, or nullptr if the node has none. Throws std::bad_alloc.
   Process(Comms comms, Homes homes, int number, Carriers carriers,
           std::shared_ptr<NodeMemory> memory);
-  // Messages may be under way after an error: communicators stay then.
+  // After an error messages may be in flight; then the communicators are not freed.
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -132,33 +132,33 @@ class Process {
   MPI_Comm comm() const { return comms_.data; }
   const Homes& homes() const { return homes_; }
 
-  // --- who calls MPI -----------------------------------------------------------------------------
+  // --- the thread that calls MPI -----------------------------------------------------------------
   bool calls_mpi(int thread) const { return carriers_ == Carriers::each || thread == 0; }
-  // Whether that thread does for all.
+  // Returns true if `thread` calls MPI for the other threads.
   bool leads(int thread) const {
     return carriers_ == Carriers::leader && thread == 0 && threads_.size() > 1;
   }
   Errands& errands_of(int thread) { return threads_[static_cast<std::size_t>(thread)].errands; }
-  // What the others want, as far as it can be done now. By who leads.
+  // Runs the other threads' pending errands, without waiting. Called by the leading thread.
   void serve() noexcept;
-  // So many calls of that thread are over.
+  // Counts one finished call of `thread`.
   void end_call(int thread) noexcept;
   std::uint32_t calls_ended(int thread) const noexcept;
-  // Of the others; by who leads.
+  // Returns true if all other threads have finished `calls` calls. Called by the leading thread.
   bool others_have_ended(std::uint32_t calls) const noexcept;
 
   // --- memory ------------------------------------------------------------------------------------
-  // The ranks that have mailboxes with each other, in order, and where these are.
+  // The ranks that exchange mail, in order, and the memory of the mail.
   const std::vector<Rank>& mail_ranks() const { return mail_ranks_; }
   std::byte* mail() const { return mail_; }
   NodeMemory* memory() const { return memory_.get(); }
 
   // --- the end -----------------------------------------------------------------------------------
-  // ok, or why the communicator has ended, as far as this process knows.
+  // ok, or the reason why the communicator has ended, as far as this process knows.
   Status reason() const noexcept;
-  // The same, after a look for what other processes say.
+  // As reason(), after a check for alarms of other processes.
   Status heard(int thread) noexcept;
-  // Ends it for all, if it has not ended; returns why it has.
+  // Ends the communicator on all ranks unless it has ended already; returns the reason of its end.
   Status end(int thread, const Status& why) noexcept;
 
  private:
@@ -177,12 +177,12 @@ class Process {
   HugeVector<std::byte> own_mail_;
   std::byte* mail_ = nullptr;
   std::deque<Thread> threads_;
-  std::mutex alarm_mutex_;  // of alarm_
+  std::mutex alarm_mutex_;  // guards alarm_
   Alarm alarm_;
   std::mutex reason_mutex_;
-  Status reason_;                    // stays as it is once over_ is true
-  std::atomic<bool> over_{false};    // set_reason() with reason()
-  std::atomic<bool> untold_{false};  // end() of who does not call MPI, with serve()
+  Status reason_;                    // constant once over_ is true
+  std::atomic<bool> over_{false};    // set_reason() pairs with reason()
+  std::atomic<bool> untold_{false};  // end() on a thread that may not call MPI pairs with serve()
 };
 
 }  // namespace rankine::mpi
