@@ -16,92 +16,100 @@ constexpr CostField kFields[] = {
      "use more rounds, in which all ranks copy or add"},
     {"one_reader", bytes, &Costs::one_reader, 0, kMostBytes,
      "the largest vector size times the square of the ranks for which the root of a reduce "
-     "reads and adds all vectors by itself, among three ranks or more"},
+     "among three ranks or more reads and adds all vectors alone"},
     {"readers_of_one", ranks, &Costs::readers_of_one, 1, kAnyCount,
-     "the most ranks of a broadcast in which all others read the vector of the root in one "
-     "round, whatever its size"},
+     "the largest number of ranks for which all ranks of a broadcast read the root's vector "
+     "in one round, for any size"},
     {"one_shot", bytes, &Costs::one_shot, 0, kMostBytes,
-     "the largest size of the vectors of all ranks together for which each of three ranks or "
-     "more, with a core each, reads all of them once from boards"},
+     "the largest total size of all ranks' vectors for which three ranks or more, with a core "
+     "each, read all of them once from boards"},
     {"one_shot_read", bytes, &Costs::one_shot_read, 0, kMostBytes,
-     "the same for vectors that are read where they lie, with results elsewhere; larger ones "
-     "are added in parts, which are exchanged"},
+     "the largest such total for vectors that are read in place, with separate outputs; larger "
+     "ones are added in parts, which are exchanged"},
     {"crowded_one_shot", bytes, &Costs::crowded_one_shot, 0, kMostBytes,
-     "the same on boards where ranks share cores, or can read only what others post"},
+     "the largest such total on boards if ranks share cores, or can read only posted data"},
     {"all_hear_all", ranks, &Costs::all_hear_all, 2, kAnyCount,
-     "the most ranks of which each reads from each other one; among more, ranks pass on what "
-     "they have"},
+     "the largest number of ranks for which each rank reads from every other; among more, "
+     "ranks relay data"},
     {"leaders", bytes, &Costs::leaders, 0, kMostBytes,
-     "the largest vector of an all-reduce among more ranks than that which goes over one "
-     "leader per group; larger ones go over a tree"},
+     "the largest vector of an all-reduce among more than `all_hear_all` ranks that goes over "
+     "one leader per group; larger ones go over a tree"},
     {"segment", bytes, &Costs::segment, 1, kMostBytes,
      "pipelines cut vectors into segments of this size"},
-    {"segments", segments, &Costs::segments, 1, kAnyCount, "and into so many at most"},
+    {"segments", segments, &Costs::segments, 1, kAnyCount,
+     "the largest number of segments of a pipeline"},
     {"board_pair", bytes, &Costs::board_pair, 0, std::size_t{1} << 20,
-     "half the board of a rank, which is what a rank can post at once, between two ranks"},
+     "half the board of a rank (the most data in one post) between two ranks"},
     {"board_pair_read", bytes, &Costs::board_pair_read, 0, kMostBytes,
-     "the largest vector that two ranks post although each could read it where it lies; an "
-     "all-reduce of it takes one step"},
+     "the largest vector that two ranks post although each could read it in place; its "
+     "all-reduce takes one step"},
     {"few", ranks, &Costs::few, 2, kAnyCount,
-     "boards are of one size among at most so many ranks, and shrink with the square of more"},
+     "the largest number of ranks for which boards keep one size; boards of more ranks shrink "
+     "with the square of the ranks"},
     {"board_few", bytes, &Costs::board_few, 0, std::size_t{1} << 20,
-     "half the board of a rank, which is what a rank can post at once, among three ranks up to "
-     "the number of `few`"},
+     "half the board of a rank (the most data in one post) among three to `few` ranks"},
     {"boards", bytes, &Costs::boards, 0, std::size_t{1} << 30,
-     "the most that half a board times the square of the ranks comes to among more ranks than "
-     "that"},
+     "the largest half board times the square of the ranks, among more than `few` ranks"},
     {"board_read", bytes, &Costs::board_read, 0, kMostBytes,
-     "and serve calls of more than two in which a rank reads at most so much of another's"},
+     "the most data that a rank reads from another in a call on boards, among more than two "
+     "ranks"},
     {"messages", messages, &Costs::messages, 1, kAnyCount,
-     "mailboxes carry a call in which a rank has at most so many messages"},
+     "the largest number of messages per rank for which mailboxes carry a call"},
     {"told", bytes, &Costs::told, 0, kMostBytes,
-     "and one in which a root that has a core tells others with cores at most so much, in lines"},
+     "the most data, in whole cache lines, that one rank sends to several others by mailboxes, "
+     "if each rank has a core"},
     {"push_ranks", ranks, &Costs::push_ranks, 1, kAnyCount,
-     "in an all-reduce of at most so many ranks who adds up a part stores it at all outputs"},
+     "the largest number of ranks for which the rank that adds up a part of an all-reduce "
+     "stores it in all outputs"},
     {"fetch_from", bytes, &Costs::fetch_from, 0, kMostBytes,
-     "in one of more ranks each fetches the parts that others have added up, from here"},
-    {"fetch_to", bytes, &Costs::fetch_to, 0, kMostBytes, "to here"},
+     "the smallest vector of an all-reduce among more than `push_ranks` ranks for which each "
+     "rank fetches the parts that others have added up"},
+    {"fetch_to", bytes, &Costs::fetch_to, 0, kMostBytes, "the largest such vector"},
     {"push_plain", bytes, &Costs::push_plain, 0, kMostBytes,
-     "an all-reduce apart up to here: who adds up a part stores it at all outputs by plain stores"},
+     "the largest vector of an all-reduce with separate outputs for which the rank that adds up "
+     "a part stores it in all outputs with plain stores"},
     {"own_first", bytes, &Costs::own_first, 0, kMostBytes,
-     "from here on a rank copies its own vector before the others read it"},
+     "the smallest range of its own vector that a rank copies before the others read it"},
     {"share_copies", bytes, &Costs::share_copies, 1, kMostBytes,
-     "from here on an owner that has nothing to fetch stores a part of what others fetch"},
+     "the smallest part that an owner with nothing to fetch stores for each of its readers"},
     {"share_readers", ranks, &Costs::share_readers, 1, kAnyCount,
-     "and from whom at most so many fetch"},
+     "the largest number of readers of such an owner"},
     {"stream", bytes, &Costs::stream, 1, kMostBytes,
-     "pieces from here on may be stored past the caches, where results are large"},
+     "the smallest piece that may be stored past the caches if results are large"},
     {"stream_results", bytes, &Costs::stream_results, 0, kMostBytes,
-     "the results of all ranks together are large from here on"},
+     "the smallest total of all ranks' results that counts as large"},
     {"stage_apart", bytes, &Costs::stage_apart, 1, kMostBytes,
-     "broadcasts, and all-reduces apart, from here on: threads reach others' scratch only"},
+     "the smallest broadcast, or all-reduce with separate outputs, in which threads read only "
+     "others' scratch"},
     {"stage_in_place", bytes, &Costs::stage_in_place, 1, kMostBytes,
-     "the same of all-reduces in place"},
+     "the smallest all-reduce in place in which threads read only others' scratch"},
     {"stage_stream", bytes, &Costs::stage_stream, 1, kMostBytes,
-     "what is staged may be stored past the caches from here on; its rank compares"},
+     "the smallest staged data that may be stored past the caches; ranks measure both ways"},
     {"stage_parts", segments, &Costs::stage_parts, 1, kAnyCount,
-     "what a rank stages to begin with is handed over in so many pieces, none shorter than that"},
-    {"stage_piece", bytes, &Costs::stage_piece, 64, kMostBytes, "and none longer than this"},
+     "the number of pieces in which a rank hands over the first data that it stages; a piece "
+     "has at least `stage_stream` bytes"},
+    {"stage_piece", bytes, &Costs::stage_piece, 64, kMostBytes, "the largest such piece"},
     {"stage_turn", bytes, &Costs::stage_turn, 1, kMostBytes,
-     "what a rank stages at a time: from three times as much on calls take turns in their scratch"},
+     "the most data that a rank stages at a time; calls with three times as much take turns in "
+     "their scratch"},
     {"claim", bytes, &Costs::claim, 1, kMostBytes,
-     "copies from here on take over lines of other cores unread"},
+     "the smallest copy that takes over lines of other cores unread"},
     {"part", bytes, &Costs::part, 4096, kMostBytes,
-     "sums that are copied on are finished in parts of this size"},
+     "the size of the parts in which sums that are copied on are finished"},
     {"own_copy", bytes, &Costs::own_copy, 0, kMostBytes,
-     "copies from here on use the engine's own loop, shorter ones the C library's"},
+     "the smallest copy with the engine's own loop; smaller ones use the C library's"},
     {"string_copy", bytes, &Costs::string_copy, 0, kMostBytes,
-     "copies from here on use the processor's string instruction"},
+     "the smallest copy with the processor's string instruction"},
     {"probes", times, &Costs::probes, 0, kAnyCount,
-     "who waits looks so often before anything else, where every rank has a core"},
+     "the number of probes with which a wait begins if every rank has a core"},
     {"crowded_probes", times, &Costs::crowded_probes, 0, kAnyCount,
-     "the same where ranks share cores"},
+     "the number of probes with which a wait begins if ranks share cores"},
     {"yield", nanoseconds, &Costs::yield, 0, kAnyCount,
-     "where ranks share cores: then yields a few times, and for so long, before it parks"},
+     "the time for which a wait yields, after a few yields, before it parks if ranks share cores"},
     {"spin", nanoseconds, &Costs::spin, 0, kAnyCount,
-     "where every rank has a core: then spins so long before it parks"},
+     "the time for which a wait spins before it parks if every rank has a core"},
 };
-// A field without a line would be one that no table can set.
+// Every field needs a line, so that tables can set it.
 static_assert(std::size(kFields) * sizeof(std::size_t) == sizeof(Costs));
 
 }  // namespace

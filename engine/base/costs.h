@@ -1,10 +1,10 @@
-// What decides the form of a call where several give the same result: up to which size, how many
-// ranks, how much at a time. One value, made once per communicator, that choosing, compiling and
-// copying read; no other place has a number of this kind.
+// Costs are the thresholds that choose the form of a call among forms with equal results: sizes,
+// numbers of ranks, piece sizes. Each communicator has one value, which choosing, compiling and
+// copying read; no other place holds such a number.
 //
-// The defaults are right within some percent on the machines that RESULTS names. `rankine tune`
-// measures and writes others to the tuning table (tuning.h), `rankine topo` shows those in force,
-// and `rankine choose --explain` which of them decided.
+// The defaults are right within some percent on the machines named in RESULTS. `rankine tune`
+// measures and writes other values to the tuning table (tuning.h), `rankine topo` shows the values
+// in force, and `rankine choose --explain` the ones that decided.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 
 namespace rankine {
 
-// Bytes unless said otherwise. Every field has its line in cost_fields(), which says what it
-// decides and what is allowed.
+// Bytes unless stated otherwise. Every field has its line in cost_fields(), which gives its meaning
+// and its allowed values.
 struct Costs {
   // The algorithm (engine/api/tuning/choose.cc).
   std::size_t one_round = std::size_t{64} << 10;
@@ -57,13 +57,13 @@ struct Costs {
   std::size_t stage_piece = std::size_t{64} << 10;
   std::size_t stage_turn = std::size_t{256} << 10;
 
-  // How bytes are moved (engine/run).
+  // Moving bytes (engine/run).
   std::size_t claim = 4096;
   std::size_t part = std::size_t{64} << 10;
   std::size_t own_copy = 1024;
   std::size_t string_copy = std::size_t{64} << 10;
 
-  // Waiting (engine/run/patience.h).
+  // Waiting (engine/run/policy.h).
   std::size_t probes = 64;
   std::size_t crowded_probes = 4;
   std::size_t yield = 200'000;
@@ -72,30 +72,29 @@ struct Costs {
   bool operator==(const Costs&) const = default;
 };
 
-// The same where ranks share cores: whatever takes fewer waits is the faster.
+// The costs for ranks that share cores: forms with fewer waits are faster there.
 Costs where_cores_are_shared(Costs costs);
-// The same where nobody can read what lies in others' buffers: what is short is posted for those
-// who are to.
+// The costs for ranks that cannot read others' buffers: a rank posts short data for its readers.
 Costs where_all_is_staged(Costs costs);
 
 struct CostField {
   enum class Unit : std::uint8_t { bytes, ranks, messages, segments, times, nanoseconds };
 
-  std::string_view name;  // as tables and reports have it
+  std::string_view name;  // as in tables and reports
   Unit unit = Unit::bytes;
   std::size_t Costs::*value = nullptr;
-  std::size_t least = 0, most = 0;  // allowed
+  std::size_t least = 0, most = 0;  // allowed range
   std::string_view decides;         // "rooted collectives take one round up to here"
 };
 std::string_view name_of(CostField::Unit unit);  // "bytes"
 std::string allowed(const CostField& field);     // "1 to 1024 ranks"
 
-// All of them, in the order of Costs.
+// All fields, in the order of Costs.
 std::span<const CostField> cost_fields();
 const CostField& field_of(std::size_t Costs::*value);
-// nullptr: there is none of that name.
+// nullptr: unknown name.
 const CostField* find_cost(std::string_view name);
-// The first field with a value that is not allowed; nullptr: there is none.
+// The first field with a value out of range; nullptr: all are in range.
 const CostField* misfit(const Costs& costs);
 
 }  // namespace rankine

@@ -6,7 +6,7 @@
 #include <sys/auxv.h>
 #endif
 
-extern char** environ;  // POSIX asks programs to declare it themselves
+extern char** environ;  // POSIX requires the program to declare it
 
 namespace rankine {
 

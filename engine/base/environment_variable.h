@@ -1,8 +1,8 @@
-// The one place where Rankine reads the environment.
+// environment_variable() is the only place in Rankine that reads the environment.
 //
-// A program that has more rights than the user who started it (set-user-ID, set-group-ID, file
+// A program with more rights than the user who started it (set-user-ID, set-group-ID, file
 // capabilities: AT_SECURE, see getauxval(3)) must not obey that user's variables. In such a program
-// no variable is set, as secure_getenv(3) has it.
+// every variable counts as unset, as with secure_getenv(3).
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace rankine {
 
-// Whether this program has more rights than the user who started it. Thread-safe.
+// True if this program has more rights than its user. Thread-safe.
 bool is_privileged() noexcept;
 
 // The value, or nullptr if the variable is not set or is_privileged(). The text lives until the
-// program changes the variable. Thread-safe as getenv(3) is: beside other readers.
+// program changes the variable. Thread-safe beside other readers, as getenv(3) is.
 const char* environment_variable(const char* name) noexcept;
 
 // The names that begin with `prefix`, in the order of the environment, also if is_privileged().

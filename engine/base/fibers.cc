@@ -1,5 +1,5 @@
-// Else the C library refuses to go on at a place that is further up than the one left, as it must
-// within one stack.
+// Without this, the C library refuses a longjmp to a place further up the stack, which is correct
+// only within one stack.
 #undef _FORTIFY_SOURCE
 
 #include "engine/base/fibers.h"
@@ -23,7 +23,7 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 
-// The address sanitizer wants to know of every change of stacks.
+// The address sanitizer must know of every change of stacks.
 void before_switch([[maybe_unused]] void** fake_stack, [[maybe_unused]] const void* bottom,
                    [[maybe_unused]] std::size_t bytes) {
 #if defined(__SANITIZE_ADDRESS__)
@@ -37,8 +37,8 @@ void after_switch([[maybe_unused]] void* fake_stack, [[maybe_unused]] const void
 #endif
 }
 
-// To the thread sanitizer a fiber is like a thread; whoever goes on with another one has done all
-// that it did before.
+// The thread sanitizer treats a fiber as a thread; a switch orders all earlier actions before the
+// next fiber.
 void* new_thread_like() {
 #if defined(__SANITIZE_THREAD__)
   return __tsan_create_fiber(0);
@@ -76,7 +76,7 @@ void Fibers::enter(unsigned low, unsigned high) {
   const void* bottom = nullptr;
   std::size_t bytes = 0;
   after_switch(nullptr, &bottom, &bytes);
-  if (self->outside_bottom_ == nullptr) {  // the first one comes from outside
+  if (self->outside_bottom_ == nullptr) {  // the first switch comes from outside
     self->outside_bottom_ = bottom;
     self->outside_bytes_ = bytes;
   }
@@ -85,14 +85,14 @@ void Fibers::enter(unsigned low, unsigned high) {
     fiber.body();
     const int next = self->next_after_end_();
     fiber.has_ended = true;
-    // Whoever ends leaves nothing behind: no fake stack.
+    // A fiber that ends needs no fake stack.
     self->switch_between(fiber.place, nullptr, next);
   }
 }
 
-// Returns when somebody changes to `from`. swapcontext() asks the kernel for the mask of signals
-// each time, which is one for all fibers and most of what a change takes; so each only begins by
-// it. As in QEMU's coroutines (util/coroutine-ucontext.c). Sanitizers know swapcontext() alone.
+// Returns when a fiber changes to `from`. swapcontext() asks the kernel for the signal mask each
+// time, which is common to all fibers and most of a switch's cost; so each fiber only starts with
+// it. As in QEMU's coroutines (util/coroutine-ucontext.c). Sanitizers know only swapcontext().
 void Fibers::change(Place& from, Place& to) {
   if constexpr (kSanitized) {
     swapcontext(&from.beginning, &to.beginning);

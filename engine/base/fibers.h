@@ -1,6 +1,7 @@
-// Threads of control that take turns on one thread of the system. Address and thread sanitizers are
-// told of every change of stacks. What belongs to the thread (thread_local variables, the exception
-// that is being handled) is common to all: nobody goes on with another fiber inside a catch block.
+// Fibers are threads of control that take turns on one thread of the system. Address and thread
+// sanitizers are told of every change of stacks. All fibers share the thread's own state
+// (thread_local variables, the exception being handled): a fiber must not switch inside a catch
+// block.
 #pragma once
 
 #include <setjmp.h>
@@ -18,23 +19,23 @@ class Fibers {
  public:
   static constexpr std::size_t kStackBytes = std::size_t{128} << 10;
 
-  // Each has a stack of so many bytes, which takes memory only as far as it is used.
+  // Each fiber has a stack of stack_bytes, which takes memory only as far as it is used.
   explicit Fibers(std::size_t stack_bytes = kStackBytes) : stack_bytes_(stack_bytes) {}
   ~Fibers();
   Fibers(const Fibers&) = delete;
   Fibers& operator=(const Fibers&) = delete;
 
-  // To be called from outside: begins with fiber `first` and returns when a fiber has called
-  // leave(), or when one has ended and `next_after_end` names none (-1).
+  // Called from outside: starts with fiber `first` and returns when a fiber has called leave(), or
+  // when a fiber has ended and `next_after_end` returns -1.
   void run(std::vector<std::function<void()>> bodies, int first,
            std::function<int()> next_after_end);
-  // From inside: goes on with another fiber; returns when somebody goes on with this one.
+  // Called from inside: switches to another fiber; returns when a fiber switches back to this one.
   void go_to(int fiber);
 
   int current() const { return current_; }
 
  private:
-  // Where one goes on: from the beginning, or where it last gave way.
+  // The point where a fiber continues: its beginning, or its last switch.
   struct Place {
     ucontext_t beginning{};
     jmp_buf left{};

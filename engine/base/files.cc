@@ -51,18 +51,18 @@ std::string refusal_of_file(unsigned mode) {
 }
 
 SmallFile read_small_file(const std::string& path, std::size_t limit) {
-  // Before it is opened: a writer would take us for a pipe's reader, and a device may do things.
+  // Check before opening: a writer would take us for a pipe's reader, and opening a device may act.
   struct stat about {};
   if (stat(path.c_str(), &about) != 0) return failed(errno);
   std::string refusal = refusal_of_file(about.st_mode);
   if (!refusal.empty()) return refused(std::move(refusal));
   const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (file.number() < 0) return failed(errno);
-  // It may be another one by now.
+  // The path may name another file by now.
   if (fstat(file.number(), &about) != 0) return failed(errno);
   refusal = refusal_of_file(about.st_mode);
   if (!refusal.empty()) return refused(std::move(refusal));
-  // Sizes of the kernel's files are not those of their texts: what is read is what counts.
+  // Sizes of the kernel's files differ from their text lengths, so count the bytes read.
   SmallFile out;
   for (;;) {
     const std::size_t had = out.text.size();
@@ -82,8 +82,8 @@ SmallFile read_small_file(const std::string& path, std::size_t limit) {
 
 namespace {
 
-// A name in the same folder that no other file of this process has. Short, so that whatever name
-// is allowed for the file, this one is.
+// A name in the same folder, unique in this process. It is short, so that it is allowed if `path`
+// is.
 std::string neighbour_of(const std::string& path) {
   static std::atomic<unsigned> last{0};
   const std::size_t slash = path.rfind('/');
@@ -112,7 +112,7 @@ WholeFile::WholeFile(const std::string& path) : path_(path) {
     error_ = refusal_of_file(about.st_mode);
     if (!error_.empty()) return;
   }
-  // A process that died may have left one of our names behind.
+  // A process that died may have left a file with one of our names.
   constexpr int kNames = 100;
   for (int i = 0; i < kNames && file_ < 0; ++i) {
     beside_ = neighbour_of(path_);
@@ -161,10 +161,11 @@ Status cannot(const std::string& path, const std::string& why) {
   return {Code::system, "'" + path + "' cannot be written: " + why};
 }
 
-// Where the links end; the last name need not be there.
+// Follows symbolic links to the end; the last name need not exist.
 std::string resolved(const std::string& path) {
   namespace fs = std::filesystem;
-  constexpr int kMostLinks = 40;  // as the kernel's own limit; a circle stays as it is, an error
+  // the kernel's limit; a cycle of links remains as it is, and fails later
+  constexpr int kMostLinks = 40;
   std::error_code error;
   fs::path at(path);
   for (int i = 0; i < kMostLinks; ++i) {
@@ -183,7 +184,7 @@ int write_in_place(const std::string& path, std::string_view text) {
   return close(descriptor) != 0 && error == 0 ? errno : error;
 }
 
-// What stands there now.
+// The file now at a path.
 struct Target {
   std::string path;
   bool there = false, replaceable = true;

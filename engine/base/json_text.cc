@@ -7,8 +7,8 @@
 namespace rankine {
 namespace {
 
-// As long as the text is JSON, brackets within strings do not count; a parser gives up where it is
-// none any more, and never nests deeper than this says.
+// Returns the deepest nesting of brackets outside strings. If the text is not JSON, the parser
+// stops at the error and has nested no deeper than this.
 std::size_t levels_of(std::string_view text) {
   std::size_t level = 0, most = 0;
   bool in_string = false;
@@ -31,7 +31,8 @@ std::size_t levels_of(std::string_view text) {
   return most;
 }
 
-// The end of the string that begins at text[at], a quotation mark: behind its last one, or the end.
+// The end of the string that begins at text[at], a quotation mark: behind its last mark, or the
+// end.
 std::size_t end_of_string(std::string_view text, std::size_t at) {
   for (++at; at < text.size() && text[at] != '"'; ++at) {
     if (text[at] == '\\') ++at;
@@ -39,10 +40,10 @@ std::size_t end_of_string(std::string_view text, std::size_t at) {
   return std::min(at + 1, text.size());
 }
 
-// The first member that an object has twice, with its quotation marks; empty: there is none.
-// Requires that the text nests no deeper than is allowed.
+// The first duplicate member of an object, with its quotation marks; empty: none. Requires a
+// nesting within the limit.
 std::string_view member_twice(std::string_view text) {
-  std::vector<std::set<std::string_view>> objects;  // the names so far, of arrays none
+  std::vector<std::set<std::string_view>> objects;  // names so far; empty for arrays
   for (std::size_t i = 0; i < text.size();) {
     const char c = text[i];
     if (c == '[' || c == '{') objects.emplace_back();
@@ -65,7 +66,7 @@ std::string_view member_twice(std::string_view text) {
 std::string place_of(std::string_view text, std::size_t byte) {
   const std::string_view before = text.substr(0, std::max<std::size_t>(byte, 1) - 1);
   const auto lines = std::count(before.begin(), before.end(), '\n');
-  const std::size_t begin = before.rfind('\n') + 1;  // 0 where there is no line before
+  const std::size_t begin = before.rfind('\n') + 1;  // 0 if there is no line before
   return "line " + std::to_string(lines + 1) + ", column " +
          std::to_string(before.size() - begin + 1);
 }
@@ -101,7 +102,7 @@ Result<Json> read_json(std::string_view what, std::string_view text) {
   };
   try {
     Json json = Json::parse(text);
-    // Now that it is JSON, the name may be quoted.
+    // The text is JSON here, so the name may be quoted.
     const std::string_view twice = member_twice(text);
     if (twice.empty()) return json;
     return wrong(" has the member " + std::string(twice) + " twice in one object; allowed is once");

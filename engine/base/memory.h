@@ -1,4 +1,4 @@
-// What processors move between their caches, and what two threads that write should not share.
+// Memory layout helpers: cache lines, huge pages, and large tables that start as untouched zeros.
 #pragma once
 
 #include <sys/mman.h>
@@ -19,14 +19,13 @@ namespace rankine {
 
 inline constexpr std::size_t kCacheLine = 64;  // bytes
 
-// So many bytes, and what is left of the last line that they begin.
+// `bytes` rounded up to whole cache lines.
 constexpr std::size_t whole_lines(std::size_t bytes) {
   return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
 }
 
-// Huge pages for what is large: a fault per 2 MiB in place of one per 4 KiB, and loads that run
-// ahead of a loop further than one of these. Where the kernel has none to give, it is memory like
-// any other.
+// Huge pages for large memory: one page fault per 2 MiB instead of one per 4 KiB, and prefetching
+// past 4 KiB borders. If the kernel has none to give, the memory has small pages.
 
 inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
@@ -34,7 +33,8 @@ constexpr std::size_t whole_huge_pages(std::size_t bytes) {
   return (bytes + kHugePage - 1) / kHugePage * kHugePage;
 }
 
-// 0, or why the kernel does not like it, of the huge pages that lie inside; of none at all, 0.
+// Calls madvise on the huge pages inside the range. Returns 0 or errno; 0 if no huge page lies
+// inside.
 inline int advise_huge_pages(const void* begin, std::size_t bytes, int advice) noexcept {
   const auto at = reinterpret_cast<std::uintptr_t>(begin);
   const std::uintptr_t first = whole_huge_pages(at), end = (at + bytes) / kHugePage * kHugePage;
@@ -42,22 +42,21 @@ inline int advise_huge_pages(const void* begin, std::size_t bytes, int advice) n
   return madvise(reinterpret_cast<void*>(first), end - first, advice) == 0 ? 0 : errno;
 }
 
-// For memory that nobody has written to yet, however it was come by.
+// For memory, from any source, that has not been written yet.
 inline void prefer_huge_pages(const void* begin, std::size_t bytes) noexcept {
   if (bytes < 2 * kHugePage) return;  // too little to matter
   advise_huge_pages(begin, bytes, MADV_HUGEPAGE);
 }
 
-// For shared memory, whose pages have been taken and are as huge as its file system makes them,
-// which mostly is not at all: they are moved together, whatever the system's settings say. For a
-// file, where its offsets and the addresses are alike but for whole huge pages. Returns 0, or why
-// not: Linux before 6.1 cannot.
+// For shared memory whose pages already exist and are mostly small: moves them together into huge
+// pages, independent of the system's settings. For a file, offsets and addresses must be equal
+// modulo the huge page size. Returns 0 or errno: Linux before 6.1 cannot do it.
 inline int collapse_into_huge_pages(const void* begin, std::size_t bytes) noexcept {
-  constexpr int kCollapse = 25;  // MADV_COLLAPSE, which older headers do not have
+  constexpr int kCollapse = 25;  // MADV_COLLAPSE, missing in older headers
   return advise_huge_pages(begin, bytes, kCollapse);
 }
 
-// What is large begins with a page, and so leaves few bytes outside of them.
+// Aligns large memory to a huge page, so few bytes lie outside huge pages.
 template <class T>
 struct HugeAllocator {
   using value_type = T;
@@ -85,11 +84,12 @@ struct HugeAllocator {
 template <class T>
 using HugeVector = std::vector<T, HugeAllocator<T>>;
 
-// Tables with an entry for every rank, or every pair, of which few are ever used: memory of zeroes
-// that is taken page by page, where somebody first writes.
+// Tables with an entry for every rank or every pair, of which few are ever used: zeroed memory that
+// the kernel allocates page by page at the first write.
 
-// Entries that a vector makes without a value are zeroes, and are not touched: their own defaults
-// do not count. A vector must not grow again within its capacity: what stood there is no zero.
+// Entries that a vector makes without a value are zeros and are not touched; member defaults do not
+// apply. A vector must not shrink and grow again within its capacity: its old entries are not
+// zeros.
 template <class T>
 struct ZeroedAllocator {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>,
@@ -123,7 +123,7 @@ struct ZeroedAllocator {
   }
   bool operator==(const ZeroedAllocator&) const = default;
 
-  // Whether it has pages of its own.
+  // True if a table of `count` entries has its own pages.
   static bool is_large(std::size_t count) {
     constexpr std::size_t kLarge = std::size_t{16} << 10;
     return count >= kLarge / sizeof(T);
@@ -133,7 +133,7 @@ struct ZeroedAllocator {
 template <class T>
 using ZeroedVector = std::vector<T, ZeroedAllocator<T>>;
 
-// Of memory, so far.
+// The bytes of memory that the table has taken so far.
 template <class T>
 std::size_t taken_bytes(const ZeroedVector<T>& table) {
   const std::size_t bytes = table.capacity() * sizeof(T);

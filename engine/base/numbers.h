@@ -1,5 +1,5 @@
-// The mixer of SplitMix64: Steele, Lea & Flood, "Fast splittable pseudorandom number generators",
-// OOPSLA 2014.
+// Numbers: the mixer of SplitMix64 (Steele, Lea & Flood, "Fast splittable pseudorandom number
+// generators", OOPSLA 2014), and sums of times that cannot overflow.
 #pragma once
 
 #include <algorithm>
@@ -9,24 +9,24 @@
 
 namespace rankine {
 
-// The generator's states are multiples of this, and what it gives are the states mixed.
+// The generator's states are multiples of this; its outputs are the mixed states.
 inline constexpr std::uint64_t kSplitMixStep = 0x9e3779b97f4a7c15u;
 
-// One to one; every bit of x reaches every bit of the result. 0 stays 0.
+// A bijection; every bit of x affects every bit of the result. 0 maps to 0.
 constexpr std::uint64_t splitmix(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
 }
 
-// A hash, and the next number that belongs to what it is of: for sequences.
+// Adds the next number of a sequence to the sequence's hash.
 constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t next) {
   hash = (hash ^ next) * kSplitMixStep;
   return hash ^ hash >> 32;
 }
 
-// Times of the monotonic clock and how long to wait, in nanoseconds, as sums that cannot overflow:
-// what is longer than their 63 bits can say (292 years) is for ever.
+// Times of the monotonic clock and durations, in nanoseconds; sums saturate. A time beyond 63 bits
+// (292 years) means for ever.
 
 inline constexpr std::int64_t kForEverNs = std::numeric_limits<std::int64_t>::max();
 
@@ -41,7 +41,7 @@ constexpr std::int64_t saturated_ns(double ns) {
   return ns < 0x1p63 ? static_cast<std::int64_t>(ns) : kForEverNs;
 }
 
-// The time `duration_ns` after `now_ns`, which is not negative.
+// The time `duration_ns` after `now_ns`, which must not be negative.
 constexpr std::int64_t deadline_after(std::int64_t now_ns, std::int64_t duration_ns) {
   return duration_ns > kForEverNs - now_ns ? kForEverNs : now_ns + duration_ns;
 }

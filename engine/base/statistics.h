@@ -1,5 +1,5 @@
-// Order statistics of a handful of measurements. Header only, and nothing but the standard library:
-// also compiled by MPI's compilers.
+// Order statistics of a few measurements. Header only, with the standard library alone, so that
+// MPI's compilers can also compile it.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,8 @@
 
 namespace rankine {
 
-// The value below which this part of all values lies, linear between neighbours; 0 for no values.
+// The value below which the fraction `part` of all values lies, linear between neighbours; 0 if
+// empty.
 inline double quantile(std::vector<double> values, double part) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
@@ -22,10 +23,10 @@ inline double quantile(std::vector<double> values, double part) {
 
 inline double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
 
-// The lower quartile: what the machine does when nobody interrupts, without the luck of the best.
+// The lower quartile: the time without interruptions, but without the luck of the minimum.
 inline double quiet_time(std::vector<double> values) { return quantile(std::move(values), 0.25); }
 
-// The least of the values that this part of all of them does not exceed; 0 for no values.
+// The smallest value that at least the fraction `part` of all values do not exceed; 0 if empty.
 inline double nearest_rank(std::vector<double> values, double part) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
@@ -33,13 +34,13 @@ inline double nearest_rank(std::vector<double> values, double part) {
   return values[std::clamp<std::size_t>(rank, 1, values.size()) - 1];
 }
 
-// Never below 99 of 100 values, so the greatest where there are fewer than 100.
+// At least 99 of 100 values are not above this: the maximum for fewer than 100 values.
 inline double percentile_99(std::vector<double> values) {
   return nearest_rank(std::move(values), 0.99);
 }
 
-// The mean of the middle half. Like the median it ignores calls that somebody interrupted; unlike
-// the median it sees below the step of a clock that moves by 10 ns.
+// The mean of the middle half. Like the median it ignores interrupted calls; unlike the median it
+// resolves less than the step of a clock that moves by 10 ns.
 inline double middle_mean(std::vector<double> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
@@ -54,7 +55,7 @@ inline double half_quartile_range(const std::vector<double>& values) {
   return (quantile(values, 0.75) - quantile(values, 0.25)) / 2;
 }
 
-// The same as a part of the median: what tables show after "+-".
+// half_quartile_range() divided by the median: the number after "+-" in tables.
 inline double relative_spread(const std::vector<double>& values) {
   const double middle = median(values);
   return middle > 0 ? half_quartile_range(values) / middle : 0;

@@ -49,7 +49,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string_view closest(std::string_view name, std::span<const std::string_view> names) {
-  // all_reduce, all-reduce and AllReduce are one word.
+  // Treat all_reduce, all-reduce and AllReduce as equal.
   const auto plain = [](std::string_view text) {
     std::string out;
     for (const char c : text) {
@@ -57,7 +57,7 @@ std::string_view closest(std::string_view name, std::span<const std::string_view
     }
     return out;
   };
-  constexpr std::size_t kLongest = 64;  // what is longer is no slip of the finger
+  constexpr std::size_t kLongest = 64;  // a longer text is no slip of the finger
   if (name.empty() || name.size() > kLongest) return {};
   const std::string wanted = plain(name);
   std::string_view best;

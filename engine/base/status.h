@@ -1,7 +1,8 @@
-// What can go wrong, as a value. Planning and calls return a Status; nothing in the engine throws
-// across a call. The text of an error names the argument or rank, its value, and what is allowed.
+// Status is an error as a value: planning and calls return it, and nothing in the engine throws
+// across a call. The text of an error names the argument or rank, its value, and the allowed
+// values.
 //
-// Who would rather have exceptions writes call(...).throw_if_error() and create(...).value(), and
+// A program that prefers exceptions writes call(...).throw_if_error() and create(...).value(), and
 // catches one type, Error, which has the code:
 //
 //   try {
@@ -33,17 +34,17 @@ enum class Code : unsigned char {
   timeout,           // a deadline passed; finished
   rank_lost,         // a rank left while others needed it; finished
   remote_error,      // another rank's function threw; finished
-  aborted,           // somebody called abort(); finished
-  out_of_memory,     // there was none for what the call needs; finished
+  aborted,           // abort() was called; finished
+  out_of_memory,     // the call needs more memory; finished
   system,            // the operating system refused something that we need; finished
-  forked,            // this process is a fork of the one whose ranks these are; finished in it
+  forked,            // this process is a fork of the ranks' process; finished in it
 };
 inline constexpr int kCodes = 10;
 
 std::string_view name_of(Code code);
 
-// Whether the communicator can be used after a call that ended so. Where not, all its calls end
-// with the same error, on every rank, and a new one can be made in the same process.
+// True if the communicator can be used after a call with this code. Otherwise all its calls end
+// with that error, on every rank, and the process can make a new communicator.
 constexpr bool goes_on(Code code) { return code == Code::ok || code == Code::invalid_argument; }
 
 // A failure as an exception: "timeout: no answer within ...".
@@ -61,7 +62,7 @@ class [[nodiscard]] Status {
  public:
   Status() = default;
   Status(Code code, std::string text) : code_(code), text_(std::move(text)) {}
-  // Errors must be told even where memory is what is missing: then a copy has no text.
+  // Copies must not throw when memory is short: then the copy has no text.
   Status(const Status& other) noexcept : code_(other.code_) { copy_text(other); }
   Status& operator=(const Status& other) noexcept {
     code_ = other.code_;
@@ -93,7 +94,7 @@ class [[nodiscard]] Status {
   std::string text_;
 };
 
-// The error whose text is text(); without one where there is no memory for it.
+// An error with the text text(); without a text if memory for it is missing.
 template <class Text>
 Status make_error(Code code, const Text& text) noexcept {
   try {
@@ -103,7 +104,7 @@ Status make_error(Code code, const Text& text) noexcept {
   }
 }
 
-// A value, or why there is none.
+// A value, or the error that prevented it.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -115,7 +116,7 @@ class [[nodiscard]] Result {
   const T& operator*() const { return *value_; }
   T* operator->() { return &*value_; }
   const T* operator->() const { return &*value_; }
-  // The value; throws an Error where there is none.
+  // The value; throws an Error if there is no value.
   T& value() & {
     status_.throw_if_error();
     return *value_;
@@ -140,7 +141,7 @@ inline Status invalid_argument(std::string text) {
 
 // Numbers of things, in English.
 
-// "1 rank", "8 ranks". `many`: where it is not the one with an s.
+// "1 rank", "8 ranks". `many`: the plural, if it is not `one` with an s.
 template <std::integral Whole>
 std::string counted(Whole number, std::string_view one, std::string_view many = "") {
   std::string text = std::to_string(number) + " ";
@@ -148,7 +149,7 @@ std::string counted(Whole number, std::string_view one, std::string_view many = 
   return many.empty() ? text.append(one).append("s") : text.append(many);
 }
 
-// What every call says that has given up, whoever it waited for: its time, and what it was about.
+// The text of every call that has timed out: its time limit, and the wait.
 
 // "no answer within 200 ms: rank 0 was still planning its call"
 inline std::string no_answer_within(std::int64_t timeout_ns, std::string_view waiting) {
@@ -156,13 +157,13 @@ inline std::string no_answer_within(std::int64_t timeout_ns, std::string_view wa
          " ms: " + std::string(waiting);
 }
 
-// What somebody probably meant who wrote a name that there is not.
+// Suggestions for a misspelt name.
 
-// How many letters must be inserted, removed, replaced or swapped with their neighbour to make b of
-// a (Damerau's distance, restricted). Takes time in proportion to a.size() * b.size().
+// The number of letters to insert, remove, replace or swap with a neighbour to turn a into b
+// (Damerau's distance, restricted). Takes time proportional to a.size() * b.size().
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// The one of `names` that was probably meant, or "".
+// The name in `names` that was probably meant, or "".
 std::string_view closest(std::string_view name, std::span<const std::string_view> names);
 
 // "; did you mean 'ring'?", for the end of an error, or "".

@@ -29,8 +29,8 @@ std::string lowered(std::string_view text) {
   return out;
 }
 
-// The longest prefix that can be part of a decimal number, and the unit after it and after blanks.
-// A unit does not end with a blank, and a text of blanks has no number.
+// The longest prefix that can be part of a decimal number, and the unit after it, without blanks
+// between. A unit does not end with a blank, and a text of blanks has no number.
 Split split(std::string_view text) {
   std::size_t i = 0;
   const auto digit = [&](std::size_t at) {
@@ -58,7 +58,7 @@ Status bad(std::string_view argument, std::string_view text, std::string_view al
                           std::string(allowed));
 }
 
-// Where numbers leave 128 bits the parsers' arithmetic throws.
+// The parsers' arithmetic throws if numbers leave 128 bits; this returns an error instead.
 template <class Compute>
 Result<Rational> within_128_bits(std::string_view argument, std::string_view text,
                                  const Compute& compute) {
@@ -87,7 +87,7 @@ constexpr std::string_view kDurations =
 constexpr std::string_view kBandwidths =
     "positive bandwidths such as 100GB/s, 800Gbit/s or 1.5TiB/s (B bytes, b bits), up to 1e18 B/s";
 
-// log2 of what a size's suffix stands for, or -1.
+// log2 of a size suffix's factor, or -1 for an unknown suffix.
 int shift_of(std::string_view suffix) {
   const std::string s = lowered(suffix);
   if (s.empty() || s == "b") return 0;
@@ -127,8 +127,9 @@ Result<Rational> parse_decimal(std::string_view argument, std::string_view text)
     } else if (c == 'e' || c == 'E') {
       std::string_view power = number.substr(i + 1);
       if (power.front() == '+') power.remove_prefix(1);
-      constexpr int kMostExponent = 100'000;  // far out of range, and yet can be added to
-      int read = power.front() == '-' ? -kMostExponent : kMostExponent;  // stays beyond int
+      constexpr int kMostExponent = 100'000;  // far out of range, and sums of it do not overflow
+      // kept if the exponent is beyond int
+      int read = power.front() == '-' ? -kMostExponent : kMostExponent;
       std::from_chars(power.data(), power.data() + power.size(), read);
       exponent += std::clamp(read, -kMostExponent, kMostExponent);
       break;
@@ -143,7 +144,7 @@ Result<Rational> parse_decimal(std::string_view argument, std::string_view text)
     }
   }
   if (!any) return bad(argument, text, kNumbers);
-  // 1.50e-6 and 15e-7 are the same.
+  // 1.50e-6 and 15e-7 are equal: drop trailing zeros.
   while (digits != 0 && digits % 10 == 0) {
     digits /= 10;
     ++exponent;
@@ -155,7 +156,8 @@ Result<Rational> parse_decimal(std::string_view argument, std::string_view text)
 }
 
 Result<Rational> shortest_decimal(std::string_view argument, double value) {
-  // As std::to_chars has it, which some standard libraries lack for numbers that are not whole.
+  // fmt prints as std::to_chars does; some standard libraries lack that for numbers that are not
+  // whole.
   return parse_decimal(argument, fmt::format("{}", value));
 }
 
@@ -176,7 +178,7 @@ Result<std::size_t> parse_size(std::string_view argument, std::string_view text)
     if (!value.ok()) return value;
     return *value * Rational(std::int64_t{1} << shift);
   });
-  // Where 128 bits do not hold it, it has too many digits in front of the point or behind it.
+  // A value outside 128 bits has too many digits before or behind the point.
   const bool too_large = bytes.ok() ? Rational(kMost) < bytes->floor()
                                     : std::ldexp(std::strtod(std::string(number).c_str(), nullptr),
                                                  shift) > static_cast<double>(kMost);
@@ -192,7 +194,7 @@ Result<Rational> parse_seconds(std::string_view argument, std::string_view text)
   const auto value = parse_decimal(argument, number);
   if (!value.ok() || *value < 0) return bad(argument, text, kSeconds);
   const std::string name = lowered(unit);
-  // Rounded down, since a comparison of a fraction of many digits may leave 128 bits.
+  // Round down: a comparison of a fraction with many digits may leave 128 bits.
   const auto bounded = [&](Rational seconds) -> Result<Rational> {
     if (Rational(kLongestSeconds) < seconds.floor()) return bad(argument, text, kSeconds);
     return seconds;
@@ -216,7 +218,7 @@ Result<Rational> parse_span(std::string_view argument, std::string_view text) {
   constexpr Int128 kDay = 86'400;
   const auto seconds = parse_seconds(argument, text);
   if (!seconds.ok() || *seconds == 0) return bad(argument, text, kSpans);
-  // Rounded up, since a comparison of what has many digits may leave 128 bits.
+  // Round up: a comparison of a fraction with many digits may leave 128 bits.
   const Int128 at_most = -(*seconds * Rational(-1)).floor().top();
   return at_most > kDay ? Result<Rational>(bad(argument, text, kSpans)) : seconds;
 }
@@ -224,7 +226,7 @@ Result<Rational> parse_span(std::string_view argument, std::string_view text) {
 Result<std::chrono::milliseconds> parse_duration(std::string_view argument, std::string_view text) {
   const auto span = parse_span(argument, text);
   if (!span.ok()) return bad(argument, text, kDurations);
-  const Rational ms = *span * Rational(1000);  // a day of 36 digits has room for it
+  const Rational ms = *span * Rational(1000);  // a day with 36 digits leaves room for it
   if (!ms.whole()) return bad(argument, text, kDurations);
   return std::chrono::milliseconds(static_cast<std::int64_t>(ms.top()));
 }
