@@ -58,7 +58,7 @@ namespace {
 
 using reproduce::Statement;
 
-// One table of a file. Every field is taken once; what is left over nobody knows.
+// One table of a file. Each field is taken once; end() refuses fields that were not taken.
 class TomlRow {
  public:
   TomlRow(const toml::table& table, std::string_view what) : table_(table), name_(what) {
@@ -80,7 +80,7 @@ class TomlRow {
     const toml::node* node = take(field, false);
     return node != nullptr && node->value<bool>().value_or(false);
   }
-  // A number, or a size as people write it.
+  // A number, or a size as a text ("8 MiB").
   double number(std::string_view field, double otherwise) {
     const toml::node* node = take(field, false);
     if (node == nullptr) return otherwise;
@@ -93,9 +93,9 @@ class TomlRow {
     if (!value) fail("'" + std::string(field) + "' is no number");
     return *value;
   }
-  void leave() { ++taken_; }  // a table, which is read apart
+  void leave() { ++taken_; }  // counts a nested table, which is read separately
   void end() const {
-    if (taken_ != table_.size()) fail("it has fields that no such row has");
+    if (taken_ != table_.size()) fail("a field is unknown; remove it or correct its name");
   }
 
  private:
@@ -111,7 +111,7 @@ class TomlRow {
   std::size_t taken_ = 0;
 };
 
-// "$name" for what the file has under the name.
+// Replaces each "$name" by the text of that name in the file's table [names].
 std::string spelled_out(std::string text, const toml::table& names, const TomlRow& row) {
   for (std::size_t at = text.find('$'); at != std::string::npos; at = text.find('$', at)) {
     std::size_t end = at + 1;
@@ -133,7 +133,7 @@ Kind kind_of(const std::string& text, const Claim& claim, const TomlRow& row) {
   for (const Kind kind : {Kind::definition, Kind::own_formula}) {
     if (name_of(kind) == text) return kind;
   }
-  row.fail("kind is '" + text + "'; definition and own_formula are said, the others follow");
+  row.fail("kind is '" + text + "'; allowed are definition and own_formula, or no kind");
 }
 
 Claim read_claim(const toml::table& table, const Paper& paper, const toml::table& names) {
@@ -158,7 +158,7 @@ Claim read_claim(const toml::table& table, const Paper& paper, const toml::table
   claim.needs = row.text("needs");
   claim.kind = kind_of(row.text("kind"), claim, row);
   if (claim.when.empty() != claim.condition.empty())
-    row.fail("when and condition say the same and belong together");
+    row.fail("one of when and condition is missing; give both or none");
   row.end();
   if (claim.own.empty()) claim.own = paper.own;
   if (claim.degenerate.empty()) claim.degenerate = paper.degenerate;
@@ -186,7 +186,7 @@ Statement read_statement(const toml::table& table) {
                 .as_printed = row.flag("as_printed"),
                 .judged_again = row.flag("judged_again")};
   if (out.as_printed && out.judged_again) {
-    row.fail("distances as printed are of no schedule, whose messages could be carried");
+    row.fail("as_printed and judged_again are both set; allowed is one of them");
   }
   row.end();
   return out;

@@ -43,7 +43,8 @@ ParameterSets parameter_sets(std::string_view text) {
       const auto add = [&](const Value& value) {
         constexpr std::size_t kMostSets = 1 << 16;
         if (longer.size() == kMostSets) {
-          throw std::logic_error("'" + std::string(text) + "' stands for more sets than are meant");
+          throw std::logic_error("'" + std::string(text) + "' has more than " +
+                                 std::to_string(kMostSets) + " sets");
         }
         longer.push_back(before);
         longer.back()[letter] = value;
@@ -68,7 +69,7 @@ ParameterSets parameter_sets(std::string_view text) {
 namespace rankine::claims {
 namespace {
 
-// A condition that a person would think of, and where it is true.
+// A simple condition in words, and its truth for each set.
 struct Condition {
   std::string text;
   std::vector<bool> truth;
@@ -82,7 +83,7 @@ std::vector<Condition> conditions(const std::vector<std::string>& order,
   const auto add = [&](std::string text, const std::function<bool(const Letters&)>& test) {
     std::vector<bool> truth;
     for (const Letters& letters : sets) truth.push_back(test(letters));
-    // What is always so or never so tells nothing.
+    // A condition that is always true, or never, separates nothing.
     if (std::count(truth.begin(), truth.end(), truth.front()) ==
         static_cast<std::ptrdiff_t>(truth.size())) {
       return;
@@ -156,7 +157,7 @@ std::string condition_of(const std::vector<std::string>& order, const std::vecto
       }
     }
   }
-  // Letters that are the same everywhere need not be said.
+  // Letters with the same value in all sets are left out.
   std::vector<std::string> varying;
   for (const std::string& letter : order) {
     for (const Letters& letters : sets) {

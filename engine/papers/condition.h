@@ -1,4 +1,5 @@
-// Which cases a claim is tried on, as text: assignments to letters and lists of values.
+// Parameter sets of a claim, read from text, and the shortest condition that separates the sets in
+// which the claim holds from the others.
 #pragma once
 
 #include <string>
@@ -9,31 +10,31 @@
 
 namespace rankine::formulas {
 
-// "N=2..5,16; P=1,N; M=1000*N" as the assignments that it stands for, the last letter fastest. What
-// stands right may use letters that stand left of it. Written order is kept in `order`.
+// Reads "N=2..5,16; P=1,N; M=1000*N" as sets of assignments; the last letter varies fastest. An
+// expression may use the letters to its left. `order` keeps the order of the letters. Throws
+// std::logic_error.
 struct ParameterSets {
   std::vector<std::string> order;
   std::vector<Letters> sets;
 };
 ParameterSets parameter_sets(std::string_view text);
 
-// Parts between separators that stand outside of parentheses, without the spaces around them. ""
-// has no part.
+// Splits text at separators outside of parentheses, and trims the parts. An empty text has no part.
 std::vector<std::string_view> split_outside(std::string_view text, char separator);
 std::string_view trimmed(std::string_view text);
 
 }  // namespace rankine::formulas
 
-// In words, when something holds: found from cases by trying what could tell them apart.
+// Conditions in words, found by trying simple tests on the sets.
 
 namespace rankine::claims {
 
 using formulas::Letters;
 using formulas::Value;
 
-// `holds` has an entry per set. The shortest of: "N is a power of two", "P = 1", "N >= 8", two of
-// them with "and" or "or"; where none of these separates the cases, a list of those that hold.
-// Precondition: some hold and some do not.
+// `holds` has one entry per set. Returns the shortest of: one test ("N is a power of two", "P = 1",
+// "N >= 8"), two tests with "and" or "or", or a list of the sets that hold. Precondition: `holds`
+// has both true and false.
 std::string condition_of(const std::vector<std::string>& order, const std::vector<Letters>& sets,
                          const std::vector<bool>& holds);
 

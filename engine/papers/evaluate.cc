@@ -71,7 +71,7 @@ class Evaluation {
         });
   }
 
-  // Whether an expression in the letters of the set is true; without one of its letters it is not.
+  // The truth of an expression in the letters of the set; false if one of its letters is missing.
   static bool met(std::string_view expression, const Letters& letters) {
     if (expression.empty()) return false;
     bool known = true;
@@ -110,7 +110,8 @@ class Evaluation {
   std::optional<Printed> printed_;
 };
 
-// In words, where the cases that pass the test are: as the claim has it, if it is right.
+// The condition of the cases that hold, in words: the claim's condition if it is right, or one
+// found by condition_of().
 std::string where_text(const Finding& finding, const std::vector<bool>& holds) {
   const Claim& claim = *finding.claim;
   std::vector<Letters> sets;
@@ -125,7 +126,7 @@ std::string where_text(const Finding& finding, const std::vector<bool>& holds) {
 
 Verdict verdict_of(Finding& finding) {
   if (finding.cases.empty()) {
-    finding.reason = "no parameter set for which its algorithms exist";
+    finding.reason = "its algorithms exist for no parameter set";
     return Verdict::beyond_model;
   }
   std::vector<bool> holds;
@@ -141,7 +142,8 @@ Verdict verdict_of(Finding& finding) {
   return proved ? Verdict::conditional : Verdict::fails;
 }
 
-// As flows and as packets; what it takes to find what the paper states is then its condition.
+// Judges a statement again as flows and as packets. The fidelities that find the stated range
+// become its condition.
 void judge_again(Finding& finding, Runs& runs) {
   bool by_flow = false, by_packet = false;
   for (const Fidelity fidelity : {Fidelity::flow, Fidelity::packet}) {
@@ -159,7 +161,7 @@ void judge_again(Finding& finding, Runs& runs) {
   finding.verdict = Verdict::conditional;
 }
 
-// Every so many of them, the last one included.
+// At most `most` of the sets, evenly spaced, the last one included.
 std::vector<Letters> some_of(std::vector<Letters> sets, std::size_t most) {
   if (most == 0 || sets.size() <= most) return sets;
   std::vector<Letters> out;
@@ -216,7 +218,7 @@ const Case* Finding::own() const {
 
 const Case* Finding::shown() const {
   if (cases.empty()) return nullptr;
-  // The last one: small parameters often agree by accident.
+  // Searches backwards: small parameters often agree by accident.
   for (auto c = cases.rbegin(); c != cases.rend(); ++c) {
     if (!c->agrees) return &*c;
   }
@@ -237,7 +239,8 @@ Finding judge(const Paper& paper, const Claim& claim, Runs& runs, std::size_t mo
   }
   if (claim.reproduced) {
     const reproduce::Outcome& outcome = runs.reproduced(claim.id);
-    // A simulator of packets decides what Eq. (1) does not, unless the paper itself says otherwise.
+    // A packet simulator could decide a difference from Eq. (1), unless the paper contradicts
+    // itself.
     finding.verdict = outcome.agrees                    ? Verdict::holds
                       : outcome.statement->contradicted ? Verdict::fails
                                                         : Verdict::beyond_model;
@@ -286,7 +289,7 @@ bool fails(const Paper& paper, const Claim& claim, Runs& runs, std::size_t most_
   } catch (const std::domain_error& undefined) {
     throw std::logic_error("claim '" + claim.id + "': " + undefined.what());
   }
-  return some_differ;  // where all agree, though all are degenerate, the row holds
+  return some_differ;  // if all agree, the row holds, even if all are degenerate
 }
 
 Finding evaluate(const Paper& paper, const Claim& claim, Runs& runs,
@@ -299,19 +302,19 @@ Finding evaluate(const Paper& paper, const Claim& claim, Runs& runs,
 
 namespace {
 
-// At how many different numbers of ranks a row is executed.
+// The number of cases in which a row is executed.
 constexpr int kExecutedCases = 2;
-// Of so many ranks each with each so often: runs that move more blocks are large for their ranks.
+// Limit of block moves, in multiples of ranks^2: runs with more moves are large for their ranks.
 constexpr std::uint64_t kMostTimes = 16;
 
 struct Wanted {
   LiveRun live;
-  std::optional<double> drawn;  // seconds that the figure has
+  std::optional<double> drawn;  // seconds in the figure
 };
-// Of one case, or of one panel.
+// The runs of one case, or of one panel.
 using Group = std::vector<Wanted>;
 
-// The run whose time a point of a figure is.
+// The run with the time of a point of a figure.
 RunText run_of(const reproduce::Point& point) {
   const Fabric& network = find_regime("torus")->fabric;
   const std::vector<int>& dims = point.panel->spec.dims;
@@ -352,7 +355,7 @@ class Row {
     }
     return out;
   }
-  // Of a figure the (L) forms: the others move hundreds of times as much.
+  // For a figure only the (L) forms: the (B) forms move hundreds of times as much.
   Group light_group(std::size_t i) const {
     if (points_.empty()) return group(i);
     Group out;
@@ -370,7 +373,7 @@ class Row {
   std::vector<std::vector<reproduce::Point>> points_;
 };
 
-// Those of the runs that pass the test.
+// The runs that pass the test.
 template <class Test>
 Group some_of(Group group, const Test& test) {
   std::erase_if(group, [&test](const Wanted& each) { return !test(each.live); });
@@ -385,9 +388,9 @@ Group of_two_cases(const Row& row, Runs& runs, int most_ranks) {
   };
   Group out;
   int cases = 0;
-  // The last one is the largest in most tables; the one in the middle is another.
+  // The last case is the largest in most tables; the middle one is different from it.
   for (std::size_t i = row.groups(); i > 0 && cases < kExecutedCases; i = i / 2) {
-    // From there down to the first that has any.
+    // The first case from there down that has such runs.
     for (std::size_t j = i; j > 0; --j) {
       Group group = some_of(row.group(j - 1), small);
       if (group.empty()) continue;
@@ -422,7 +425,7 @@ Group of_least_case(const Row& row, Runs& runs, std::uint64_t most_moves) {
   return out;
 }
 
-// One, whatever it takes.
+// The least run of all, however many moves it has.
 Group of_least_run(const Row& row, Runs& runs) {
   Group out;
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
@@ -438,12 +441,12 @@ Group of_least_run(const Row& row, Runs& runs) {
   return out;
 }
 
-// One that has runs has one of more ranks than a communicator takes at the least.
+// A row that has runs, but none that could be executed, has only runs of too many ranks.
 Unexecuted reason_of(const Row& row) {
   return row.groups() == 0 ? Unexecuted::beyond_model : Unexecuted::beyond_communicator;
 }
 
-// The figure's time is a sum of floating-point numbers, the ranks' one of whole ticks.
+// The figure's time is a sum of floating-point numbers, the ranks' time a number of whole ticks.
 bool is_drawn(double seconds, double drawn) {
   constexpr double kRounding = 1e-12;
   return std::abs(seconds - drawn) <= kRounding * drawn;

@@ -20,7 +20,7 @@ namespace rankine::claims {
 void Turns::run(int ranks, const std::function<void(Rank)>& part,
                 const std::function<void()>& stuck) {
   ended_.assign(static_cast<std::size_t>(ranks), false);
-  awaited_.assign(static_cast<std::size_t>(ranks), {});  // nothing: each can begin
+  awaited_.assign(static_cast<std::size_t>(ranks), {});  // an empty wait: each rank can begin
   left_ = ranks;
   in_vain_ = 0;
   stuck_ = &stuck;
@@ -33,8 +33,8 @@ void Turns::run(int ranks, const std::function<void(Rank)>& part,
       in_vain_ = 0;
     });
   }
-  // Calls disable cancellation of their thread and bring back what they found. Here they end in any
-  // order, so what they find is the same for all.
+  // A call disables cancellation of its thread and restores the state from before. Here calls end
+  // in any order, so all of them must find the same state.
   int before = PTHREAD_CANCEL_ENABLE;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
   fibers_.run(std::move(bodies), 0, [this] { return next(); });
@@ -46,7 +46,7 @@ void Turns::wait_for(const Awaited& awaited) noexcept {
 }
 
 void Turns::give_way(int turn) noexcept {
-  if (turn == 0) {  // a new wait: this rank has got on
+  if (turn == 0) {  // a new wait: this rank has made progress
     in_vain_ = 0;
   } else if (++in_vain_ > left_ && stuck_ != nullptr) {
     (*std::exchange(stuck_, nullptr))();
@@ -71,7 +71,7 @@ namespace {
 
 constexpr std::size_t kPerBlock = 16;  // elements: a cache line, so that no block is empty
 
-// What rank r contributes to element e of natural block b; sums of thousands stay within 32 bits.
+// Input of rank r for element e of natural block b; sums of thousands of them fit in 32 bits.
 std::uint32_t contribution(Rank r, Block b, std::size_t e) {
   std::uint32_t x = static_cast<std::uint32_t>(r) * 2654435761U ^
                     static_cast<std::uint32_t>(b) * 40503U ^ static_cast<std::uint32_t>(e) * 97U;
@@ -79,13 +79,13 @@ std::uint32_t contribution(Rank r, Block b, std::size_t e) {
   return x % 65521U;
 }
 
-// What blocks hold in the end. Sums go on from those of the rank that asked before, so that a scan
-// of many ranks costs one addition for each, and ranks that need the same sum share it.
+// The expected outputs. The sums continue those of the previous call of of(), so that a scan costs
+// one addition per rank, and ranks that need the same sum share it.
 class Expected {
  public:
   explicit Expected(const Goal& goal) : goal_(goal), of_(static_cast<std::size_t>(goal.blocks)) {}
 
-  // The first elements of block b at that rank, until the next question.
+  // The expected elements of block b at rank `at`; valid until the next call.
   std::span<const std::uint32_t> of(Rank at, Block b, std::size_t elements) {
     const Run heard = goal_.heard_by(at, b);
     Sums& s = of_[static_cast<std::size_t>(b)];
@@ -112,7 +112,7 @@ class Expected {
   std::vector<Sums> of_;
 };
 
-// One rank's buffers, of the call's natural blocks.
+// One rank's buffers, with the call's natural blocks.
 struct RankData {
   std::vector<std::uint32_t> input, output;
 
@@ -151,13 +151,13 @@ Call call_of(const Algorithm& algorithm, const Params& params, int blocks_per_na
             .root = params.root,
             .peer = params.peer,
             .options = {.algorithm = algorithm.name}};
-  // A barrier may hear from a rank twice; "or" does not mind.
+  // A barrier may combine a rank's input twice; "or" allows that.
   if (is_idempotent(call.collective)) call.op = ReduceOp::bor;
   set_parameters(params, call.options);
   return call;
 }
 
-// So that every byte of a call of `real` bytes costs what its share of `modelled` ones would.
+// Scales the costs per byte: a call of `real` bytes then costs as much as one of `modelled` bytes.
 Fabric stretched(Fabric fabric, std::uint64_t modelled, std::uint64_t real) {
   const Rational times(static_cast<Int128>(modelled), static_cast<Int128>(real));
   for (Rational* per_byte : {&fabric.link.beta, &fabric.between.beta, &fabric.gamma}) {
@@ -187,7 +187,7 @@ Result<double> execute(const Algorithm& algorithm, const Params& params, const F
   options.plan_bytes = std::size_t{16} << 30;  // plans of a thousand ranks are large
   options.tuned = false;
   options.network = std::move(network);
-  // What is not there yet comes only when another rank has had its turn.
+  // Probing is useless: data arrive only when another rank has had its turn.
   options.wait = WaitPolicy{.mode = WaitPolicy::Mode::yield, .probes = 0};
   const auto communicator = Communicator::create(options);
   if (!communicator.ok()) return communicator.status();
@@ -205,7 +205,8 @@ Result<double> execute(const Algorithm& algorithm, const Params& params, const F
   std::vector<Status> ended(n);
   const auto part = [&](Rank rank) {
     const auto r = static_cast<std::size_t>(rank);
-    // Not before its turn: the first one plans, which takes most of the memory.
+    // Allocates when the rank's turn has come, after the first rank has planned: planning takes
+    // most of the memory.
     try {
       data[r].fill(goal, layout, rank);
     } catch (const std::bad_alloc&) {
@@ -217,12 +218,12 @@ Result<double> execute(const Algorithm& algorithm, const Params& params, const F
     ended[r] = members[r]->call(mine);
   };
   turns.run(params.ranks, part, [&] {
-    (*communicator)->abort("every rank waits for another one, and none can go on");
+    (*communicator)->abort("all ranks wait for each other");
   });
   Expected expected(goal);
   for (std::size_t r = 0; r < n; ++r) {
     if (!ended[r].ok()) return ended[r];
-    if (call.collective == Collective::barrier) continue;  // moves nothing that anybody needs
+    if (call.collective == Collective::barrier) continue;  // no output to check
     const std::string wrong = data[r].wrong(goal, layout, static_cast<Rank>(r), expected);
     if (!wrong.empty()) return Status(Code::remote_error, wrong);
   }

@@ -1,7 +1,7 @@
-// The ranks of a communicator as fibers of one thread: each goes on until it has to wait, and then
-// gives way to the next one that waits for nothing any more. So many ranks cost one core no more
-// than few do, whatever the order in which they have to wait for one another, and the order in
-// which they run is the same every time.
+// Live ranks on one thread: Turns runs the ranks of a communicator as fibers, and execute() lets
+// them make one call on a modelled network. A rank runs until it has to wait, then the next ready
+// rank runs. Many ranks cost one core no more than few ranks do, in any order of their waits, and
+// the order of running is deterministic.
 #pragma once
 
 #include <cstddef>
@@ -18,44 +18,44 @@
 
 namespace rankine::claims {
 
-// What each of the ranks gives way to (Member::give_way_to). For one thread.
+// The scheduler that waiting ranks yield to (Member::give_way_to). For one thread.
 class Turns : public OtherWork {
  public:
   Turns() : fibers_(kStackBytes) {}
 
-  // Each rank's part, in turns; returns when all have ended. A part must not throw, and waits only
-  // in calls of a member that gives way to this. `stuck` is called, once, when every rank that has
-  // not ended waits and has looked in vain since the last of them got on: only what it does, such
-  // as an abort of the communicator, can end their waits.
+  // Runs part(r) of each rank, in turns; returns when all have ended. A part must not throw, and
+  // may wait only in calls of a member that gives way to this object. `stuck` is called once if
+  // every remaining rank waits and has looked in vain since the last progress: then only `stuck`,
+  // for example by an abort of the communicator, can end their waits.
   void run(int ranks, const std::function<void(Rank)>& part, const std::function<void()>& stuck);
 
   void wait_for(const Awaited& awaited) noexcept override;
   void give_way(int turn) noexcept override;
 
  private:
-  // Calls are planned on it.
+  // Enough for planning a call.
   static constexpr std::size_t kStackBytes = std::size_t{1} << 20;
 
-  // After the current one, of those that have not ended: the first that can go on, or else that
-  // has to look whether all is over. -1: none.
+  // The next rank after the current one that can go on, or else the next one that waits (it looks
+  // whether the communicator has ended). -1: all have ended.
   int next() const;
 
   Fibers fibers_;
   std::vector<bool> ended_;
-  std::vector<Awaited> awaited_;                  // by rank, in its latest wait
-  int left_ = 0;                                  // have not ended
-  int in_vain_ = 0;                               // looks since somebody got on
+  std::vector<Awaited> awaited_;                  // by rank: its latest wait
+  int left_ = 0;                                  // ranks that have not ended
+  int in_vain_ = 0;                               // looks since the last progress
   const std::function<void()>* stuck_ = nullptr;  // nullptr: has been called
 };
 
-// A line of the catalogue, called by the ranks of a communicator that is on a modelled network. All
-// of them take turns on the calling thread (turns.h).
+// A line of the catalogue, called by the ranks of a communicator on a modelled network. All ranks
+// take turns on the calling thread.
 
-// When the last message ended, in the model's seconds, where blocks have exactly M / B of so many
-// bytes. The data themselves are a cache line per block, every byte of which stands for as many as
-// there would be; all of them are checked. Errors: the communicator's; wrong data (remote_error);
-// ranks of which none can go on (aborted).
-// `lower`: what the network cannot do with one transfer is many messages.
+// Returns the end of the last message in seconds of the model, if blocks have exactly `bytes` / B
+// bytes. The real data are a cache line per block, and each real byte stands for its share of
+// `bytes`; the outputs are checked completely. Errors: the communicator's; wrong data
+// (remote_error); all ranks wait for each other (aborted). `lower`: a transfer that the network
+// cannot do becomes several messages.
 Result<double> execute(const Algorithm& algorithm, const Params& params, const Fabric& fabric,
                        std::uint64_t bytes, Sync sync, bool lower);
 

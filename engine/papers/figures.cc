@@ -37,8 +37,8 @@ ProfileKey key_of(const Contender& contender, Form form, const std::vector<int>&
   return {std::string(contender.line(form)), dims, Routing::minimal};
 }
 
-// The forms in which the paper runs it there: on other sizes than powers of two, the catalogue's
-// folded ones are not the paper's.
+// The contender's forms on these sizes. If the paper runs it only on powers of two, there are none
+// on other sizes, because the catalogue's folded forms are not the paper's.
 std::vector<Form> forms_of(const Contender& contender, const std::vector<int>& dims) {
   if (contender.powers_of_two && !std::all_of(dims.begin(), dims.end(), is_power_of_two)) return {};
   std::vector<Form> forms;
@@ -49,7 +49,7 @@ std::vector<Form> forms_of(const Contender& contender, const std::vector<int>& d
   return forms;
 }
 
-// Where test() changes between two sizes: false below, true above.
+// The size at which test() changes between two sizes: false below, true above.
 double boundary(double below, double above, const std::function<bool(double)>& test) {
   constexpr double kNear = 1e-6;
   while (above / below > 1 + kNear) {
@@ -145,13 +145,13 @@ std::optional<double> Panel::change_of_form(const Curve& curve) const {
   const auto large = [&](double m) { return form(curve, m) == Form::bandwidth; };
   const auto low = static_cast<double>(kSmallest), high = static_cast<double>(kLargest);
   if (curve.latency == nullptr || large(low) || !large(high)) return std::nullopt;
-  // Both times are straight lines as far as one message is the slowest of its round throughout:
-  // they cross once.
+  // Both times are straight lines as long as the same message is the slowest of its round at all
+  // sizes: they cross once.
   return boundary(low, high, large);
 }
 
 std::vector<Crossover> crossovers(const Panel& panel) {
-  // Looked for on a fine grid: a lead between two of its points may be missed where it is thin.
+  // Searches a fine grid: a very short lead between two of its points may be missed.
   constexpr double kGrid = 1.02;
   std::vector<Crossover> out;
   double at = static_cast<double>(kSmallest);
@@ -218,8 +218,8 @@ Profile printed_trivance(const std::vector<int>& dims) {
   for (const int size : dims) profile.ranks *= size;
   std::int64_t sent = 0;
   for (const int distance : printed_distances(dims.front())) {
-    // Everybody sends so far both ways, so every link carries so many messages of M / D. The
-    // collectives take the dimensions in turns, and meet nowhere.
+    // Each rank sends this far both ways, so each link carries `distance` messages of M / D. The
+    // collectives take the dimensions in turns, so no two of them use a link at once.
     for (std::size_t turn = 0; turn < dims.size(); ++turn) {
       profile.rounds.push_back({{.hops = distance, .load = distance}});
       sent += 2 * dimensions;

@@ -1,8 +1,8 @@
-// Figures 6 to 10 of Trivance, recomputed: how much longer than Trivance other algorithms take,
-// over sizes of the vector, on tori of 800 Gb/s links (figure 8: of 200 to 3200).
+// Figures 6 to 10 of Trivance, recomputed: the times of other algorithms relative to Trivance, over
+// sizes of the vector, on tori of 800 Gb/s links (figure 8: 200 to 3200 Gb/s).
 //
-// The paper simulates packets (SST); here a time is Eq. (1) of its section 2.1, plus 200 ns per
-// hop, or by another fidelity what carrying the messages takes: the better form, L or B, of each
+// The paper simulates packets (SST). Here a time is Eq. (1) of its section 2.1 plus 200 ns per hop,
+// or by another fidelity the time of carrying the messages; always the better form, L or B, of each
 // algorithm, with the parameters of section 6 (the preset "torus"). Bruck's messages take the
 // shorter way, as in the paper's evaluation.
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace rankine::reproduce {
 
-// One curve of every algorithm: a part of a figure, or of figure 8 one bandwidth.
+// One curve per algorithm: a part of a figure, or one bandwidth of figure 8.
 struct PanelSpec {
   std::string_view id;  // "6a", "8-200"
   std::string_view title;
@@ -40,34 +40,35 @@ struct Curve {
 struct Panel {
   PanelSpec spec;
   std::vector<Curve>
-      curves{};  // of the algorithms that exist for these sizes; Trivance is the last
+      curves{};  // one per algorithm that exists for these sizes; Trivance is the last
 
   Carriage* carriage = nullptr;  // null: Eq. (1)
 
   const Curve* find(std::string_view contender) const;
   const Curve& trivance() const { return curves.back(); }
 
-  // Seconds of one form, of the better one, and which one that is.
+  // Seconds of one form, seconds of the better form, and the better form.
   double time(const Curve& curve, Form form, double bytes) const;
   double time(const Curve& curve, double bytes) const;
   Form form(const Curve& curve, double bytes) const;
-  // Of the fastest of several, in that form or the better one. Nobody is carried who cannot be it.
+  // The least seconds of several curves, in form `only` or the better one. A curve whose lower
+  // bound exceeds the least time so far is not carried.
   double least_time(std::span<const Curve* const> among, double bytes,
                     std::optional<Form> only = std::nullopt) const;
-  // T / T of Trivance - 1: positive where Trivance is faster.
+  // T / T of Trivance - 1: positive if Trivance is faster.
   double gain(const Curve& curve, double bytes) const;
-  // The fastest but Trivance.
+  // The fastest curve except Trivance.
   const Curve& rival(double bytes) const;
   const Curve& fastest(double bytes) const;
 
-  // The size, between 32 B and 128 MiB, from which on a curve's B form is the faster one; nothing
-  // where there is none, or no L form.
+  // The size, between 32 B and 128 MiB, from which a curve's B form is faster; nullopt if there is
+  // no such size or no L form.
   std::optional<double> change_of_form(const Curve& curve) const;
 };
 
 // A size at which another algorithm becomes the fastest.
 struct Crossover {
-  double bytes = 0;  // to within a millionth
+  double bytes = 0;  // with a relative error of 1e-6
   const Curve* before = nullptr;
   const Curve* after = nullptr;
 };
@@ -77,16 +78,18 @@ std::vector<ProfileKey> figure_keys();
 // The panels point into `profiles`, which must outlive them.
 std::vector<Panel> panels(Profiles& profiles);
 
-// Trivance (L) as section 4.4 describes it in words, for its time alone: distances 1, 3, 9 ... and
-// last ceil((a - 3^floor(log3 a)) / 2), which is 19 in a line of 64, with the whole vector in every
-// message. At sizes that are no powers of three its sums of neighbourhoods count some contributions
-// twice, so no schedule of the catalogue is this one; trivance_latency takes other ways there.
-//   D dimensions    a size of each
+// Trivance (L) by the words of section 4.4, for its time alone: distances 1, 3, 9 ... and as the
+// last one ceil((a - 3^floor(log3 a)) / 2), which is 19 in a line of 64, with the whole vector in
+// each message. At sizes that are no powers of three its sums of neighbourhoods count some
+// contributions twice, so no schedule of the catalogue can be this one; trivance_latency takes
+// other ways there.
+//   D dimensions    a the size of each
 
-// One collective per dimension, each on 1/D of the vector. Precondition: all sizes are equal.
+// The profile of that: one collective per dimension, each on 1/D of the vector. Precondition: all
+// sizes are equal.
 Profile printed_trivance(const std::vector<int>& dims);
 
-// The panels, with that in the place of Trivance's (L) form.
+// A copy of the panels with that profile as Trivance's (L) form.
 class PrintedPanels {
  public:
   explicit PrintedPanels(std::span<const Panel> panels);

@@ -19,7 +19,7 @@
 namespace rankine::claims {
 namespace {
 
-// The sum of the weights of those that pass the test.
+// The sum of the weights of the messages that pass the test.
 template <class Test>
 std::int64_t sum_of(const std::vector<Message>& messages, const Test& test) {
   std::int64_t sum = 0;
@@ -156,7 +156,7 @@ Rational* exact_option(Fabric& fabric, std::string_view option) {
   return option == "switch_alpha" ? &fabric.alpha_switch : nullptr;
 }
 
-// Options that are words.
+// Options with words as values.
 struct Word {
   std::string_view option;
   void (*read)(Setup&, std::string_view text);
@@ -180,7 +180,7 @@ constexpr Word kWords[] = {
        s.fabric.wiring.routing = known(parse_routing(text), "routing", text);
      }},
 };
-// nullptr: it is none of them.
+// nullptr: the option is no word.
 const Word* find_word(std::string_view option) {
   const auto* found = std::find_if(std::begin(kWords), std::end(kWords),
                                    [option](const Word& word) { return word.option == option; });
@@ -216,7 +216,7 @@ Setup set_up(const RunText& run, const Letters& letters) {
       word->read(s, text);
       continue;
     }
-    if (is_list(option) || option == "dimensions") continue;  // below: they need the ranks
+    if (is_list(option) || option == "dimensions") continue;  // read below: they need the ranks
     const Value value = formulas::evaluate(text, letters);
     const auto number = [&, name = std::string_view(option)] {
       return static_cast<int>(whole(value, name));
@@ -400,7 +400,7 @@ Value Played::crossing(bool of_nodes) {
   return bytes_of(*std::max_element(out.begin(), out.end()));
 }
 
-// Against the ideal of one vector over the dimensions of the network.
+// Compared with the ideal: one vector divided over the dimensions of the network.
 Value Played::delay(const Wiring& wiring) const {
   const auto found = profile(schedule_, goal_, wiring);
   if (!found.ok()) throw std::logic_error(found.status().text());
@@ -415,7 +415,7 @@ Value Played::one_path_delay() {
          Rational(static_cast<Int128>(dims.size()), static_cast<Int128>(setup_.bytes));
 }
 
-// The time falls, then rises: thirds close in on it.
+// The time first falls, then rises with the number of segments: a ternary search finds the minimum.
 std::pair<Value, int> best_of(const Setup& setup) {
   std::map<int, Value> known;
   const auto time_at = [&](int segments) {

@@ -1,4 +1,5 @@
-// A schedule message by message, as papers print it: lists of edges, traces, what goes when.
+// A schedule message by message, a run of a claim set up with its letters, and the quantities of a
+// simulated run.
 #pragma once
 
 #include <cstdint>
@@ -22,29 +23,29 @@ namespace rankine::claims {
 struct Message {
   int round = 1;  // rounds without a message are not counted
   Rank from = 0, to = 0;
-  std::int64_t weight = 0;  // of Pricing::weight_per_byte() each
+  std::int64_t weight = 0;  // in units of 1 / Pricing::weight_per_byte() bytes
 };
 
-// In the order of the schedule; a multicast is a message to each of those who hear it.
+// The messages in the order of the schedule. A multicast is one message to each receiver.
 std::vector<Message> messages_of(const Schedule& schedule, const Pricing& pricing);
 
-// Weights that are largest where nothing else is said.
+// Sums of weights (largest_message: the largest weight).
 std::int64_t sent_between(const std::vector<Message>& messages, Rank from, Rank to);
 std::int64_t sent_between(const std::vector<Message>& messages, int round, Rank from, Rank to);
 std::int64_t sent_by(const std::vector<Message>& messages, Rank rank);
 std::int64_t largest_message(const std::vector<Message>& messages);
-// Of the busiest rank of the round.
+// The sum of the busiest rank in that round.
 std::int64_t most_sent_in(const std::vector<Message>& messages, int round);
-// The first and the last round in which a rank sends; 0: it never does.
+// The first and the last round in which a rank sends; 0: it sends nothing.
 int first_round_of(const std::vector<Message>& messages, Rank rank);
 int last_round_of(const std::vector<Message>& messages, Rank rank);
 
-// Sum over the rounds of the busiest link's load on a torus of these sizes, where every message
-// keeps to one path: dimension by dimension, in each the shorter way, and up where both are as
-// long. Shared half and half between both ways, antipodes load the links less (wiring.h).
+// The sum over the rounds of the busiest link's load on a torus of these sizes. Each message keeps
+// to one path: dimension by dimension the shorter way, and up if both ways are equal. If such
+// messages are split half and half between both ways, antipodes load the links less (wiring.h).
 std::int64_t one_path_load(const std::vector<Message>& messages, const std::vector<int>& dims);
 
-// A run of a claim's text with its letters filled in: a line of the catalogue under a network.
+// A run of a claim's text with its letters filled in: a line of the catalogue on a network.
 
 struct Setup {
   const Algorithm* algorithm = nullptr;
@@ -55,27 +56,26 @@ struct Setup {
   SimulateOptions options{.sync = Sync::rounds, .ideal_blocks = true};
 };
 
-// Mistakes throw std::logic_error, or NotInCatalogue or NotDefined.
+// Throws NotInCatalogue, NotDefined, or std::logic_error for a mistake in the text.
 Setup set_up(const RunText& run, const Letters& letters);
 
-// Two setups are the same where their options' values are.
+// A key of the setup: equal for setups with equal values of all options.
 std::string key_of(const RunText& run, const Letters& letters);
 
-// A value that is to be a whole number; else `what` it is is in the error.
+// A value as a whole number. If it is not whole, throws std::logic_error, which names `what`.
 std::int64_t whole(const Value& value, std::string_view what);
 
-// One setup, simulated: what can be read off it, each worked out when it is asked for.
-
-// Throws NotDefined. Not thread-safe.
+// One setup, simulated; quantities are computed when they are asked for. Throws NotDefined. Not
+// thread-safe.
 class Played {
  public:
   explicit Played(Setup setup);
 
   Value time() { return timed(setup_.fabric); }
-  // Those of runs.h; nullopt: there is no such one, or it has other arguments.
+  // A quantity of runs.h; nullopt: no such quantity, or wrong arguments.
   std::optional<Value> quantity(std::string_view name, std::span<const Value> arguments);
   std::uint64_t moves();  // as Runs::moves_of()
-  // The time of ranks that make `made`, and what is wrong with it or with their data.
+  // Lets live ranks make `made`. Returns their time, and the fault of the time or of the data.
   Executed execute_it(const Setup& made);
 
  private:
@@ -95,10 +95,10 @@ class Played {
   Schedule schedule_;
   Goal goal_;
   std::optional<Simulation> simulation_;
-  std::vector<Message> messages_;  // none: not asked for yet
+  std::vector<Message> messages_;  // empty: not asked for yet
 };
 
-// The least time over all numbers of segments, and with how many.
+// The least time over all numbers of segments, and the number that reaches it.
 std::pair<Value, int> best_of(const Setup& setup);
 
 }  // namespace rankine::claims

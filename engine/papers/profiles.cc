@@ -39,7 +39,7 @@ Made made(const ProfileKey& key) {
   return {std::move(schedule), goal};
 }
 
-// The same schedule, which notes the messages of each round that it is asked for.
+// A copy of the schedule that notes the messages of each visited round.
 Schedule noted(const Schedule& schedule, SentByRound& messages) {
   messages.resize(static_cast<std::size_t>(schedule.rounds));
   Schedule out = schedule;
@@ -61,7 +61,7 @@ Schedule noted(const Schedule& schedule, SentByRound& messages) {
 Profiles::Known Profiles::worked_out(const ProfileKey& key) {
   const Made of = made(key);
   const Wiring torus{.kind = WiringKind::torus, .dims = key.dims, .routing = key.routing};
-  // One rank's part is gone through again where that is asked for.
+  // If one rank stands for all, skeleton_of() visits its messages later, if they are asked for.
   const bool all = everyone_for(of.schedule, of.goal) == nullptr;
   SentByRound messages;
   auto result = profile(all ? noted(of.schedule, messages) : of.schedule, of.goal, torus);
@@ -78,7 +78,7 @@ const Skeleton& Profiles::skeleton_of(const Profile& profile) {
   const auto found = std::find_if(known_.begin(), known_.end(), [&profile](const auto& known) {
     return &known.second.profile == &profile;
   });
-  if (found == known_.end()) throw std::logic_error("a profile of no schedule has no messages");
+  if (found == known_.end()) throw std::logic_error("the profile is in no cache of profiles");
   auto& skeleton = found->second.skeleton;
   if (!skeleton) {
     const Made of = made(found->first);
@@ -105,7 +105,7 @@ void Profiles::work_out(std::vector<ProfileKey> keys, const ProgressReport& prog
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
   std::erase_if(keys,
                 [this](const ProfileKey& key) { return known_.contains(key) || !key.defined(); });
-  // Many ranks first: no core is left with the longest piece at the end.
+  // Keys with many ranks first: so no core gets the longest piece last.
   std::stable_sort(keys.begin(), keys.end(),
                    [](const ProfileKey& a, const ProfileKey& b) { return a.ranks() > b.ranks(); });
   std::vector<Known> found(keys.size());
@@ -138,7 +138,8 @@ constexpr Contender kContenders[] = {
     {"Recursive doubling", "torus_doubling_latency", "torus_doubling", true},
     {"Swing", "swing_latency", "swing", true},
     {"Bruck", "bruck_ternary_latency", "bruck_ternary"},
-    // At the paper's distances: by shorter ones it would stay ahead longer than the text says.
+    // At the paper's distances: with shorter distances it would stay ahead longer than the text
+    // says.
     {"Trivance", "trivance_latency", "trivance_powers"},
 };
 
@@ -182,7 +183,7 @@ double busiest_load(const Skeleton& skeleton) {
   return *std::max_element(loads.begin(), loads.end()) / 2 / blocks_per_m(skeleton.goal);
 }
 
-// Every message as if it was alone.
+// The end of all messages if each message was alone on its links.
 double unhindered(const Skeleton& skeleton, const Fabric& fabric, double bytes) {
   const Routes routes = routes_of(skeleton);
   const double alpha = fabric.link.alpha.to_double(), hop = fabric.alpha_hop.to_double(),
@@ -190,7 +191,7 @@ double unhindered(const Skeleton& skeleton, const Fabric& fabric, double bytes) 
   std::vector<double> ready(static_cast<std::size_t>(skeleton.alike.classes()), 0), next = ready;
   for (const auto& round : skeleton.messages) {
     for (const Sent& m : round) {
-      // Of a message that goes both ways each half may take half as long.
+      // A message that is split between both ways may take half as long.
       const double end = ready[static_cast<std::size_t>(skeleton.alike.class_of(m.from))] + alpha +
                          routes.hops(m.from, m.to) * hop + m.blocks * block / 2;
       double& there = next[static_cast<std::size_t>(skeleton.alike.class_of(m.to))];

@@ -1,4 +1,5 @@
-// Profiles of the catalogue's all-reduces on tori, each worked out once.
+// Profiles of the catalogue's all-reduces on tori, the algorithms that Trivance is compared with,
+// and their times by flow or packet.
 #pragma once
 
 #include <compare>
@@ -19,7 +20,8 @@
 
 namespace rankine::reproduce {
 
-// Called with the number of pieces of work done and of all; from any thread, one call at a time.
+// Called with the number of finished pieces of work and the total; from any thread, one call at a
+// time.
 using ProgressReport = std::function<void(std::size_t done, std::size_t all)>;
 
 // One line of all_reduce on a torus (one dimension: a ring).
@@ -33,38 +35,38 @@ struct ProfileKey {
   bool defined() const;  // the catalogue has the line, and it accepts these sizes
 };
 
-// Not thread-safe; work_out() itself uses all cores.
+// A cache of profiles. Not thread-safe; work_out() itself uses all cores.
 class Profiles {
  public:
-  // Those that are not known yet; keys that are not defined() are left out. What Routes::make() or
-  // a schedule objects to throws std::runtime_error.
+  // Computes the missing profiles; keys that are not defined() are left out. Throws
+  // std::runtime_error for errors of Routes::make() or of a schedule.
   void work_out(std::vector<ProfileKey> keys, const ProgressReport& progress = {});
-  // Works it out where nobody has. Precondition: key.defined().
+  // Computes the profile if it is missing. Precondition: key.defined().
   const Profile& at(const ProfileKey& key);
-  // The messages that one of these profiles is of. Throws std::logic_error of another one.
+  // The messages of one of these profiles. Throws std::logic_error for any other profile.
   const Skeleton& skeleton_of(const Profile& profile);
 
  private:
   struct Known {
     Profile profile;
-    std::optional<Skeleton> skeleton{};  // where the profile took going through all messages
+    std::optional<Skeleton> skeleton{};  // if the profile has visited all messages
   };
   static Known worked_out(const ProfileKey& key);
   std::map<ProfileKey, Known> known_;
 };
 
-// The algorithms that Trivance is compared with, and itself: names of the paper, and which lines of
-// the catalogue they are.
+// Contenders: Trivance and the algorithms that it is compared with, with the paper's names and the
+// lines of the catalogue.
 
-// (L) and (B) of the paper.
+// The paper's (L) and (B).
 enum class Form : unsigned char { latency, bandwidth };
 std::string_view letter_of(Form form);  // "L", "B"
 
 struct Contender {
   std::string_view name;
-  std::string_view latency;  // lines of all_reduce; empty: there is no such form
+  std::string_view latency;  // lines of all_reduce; empty: no such form
   std::string_view bandwidth;
-  bool powers_of_two = false;  // the paper runs it on tori of such sizes only
+  bool powers_of_two = false;  // the paper runs it only on tori of such sizes
 
   std::string_view line(Form form) const { return form == Form::latency ? latency : bandwidth; }
 };
@@ -74,21 +76,21 @@ std::span<const Contender> contenders();
 const Contender& trivance();
 const Contender* find_contender(std::string_view name);  // or nullptr
 
-// Times of the figures by another fidelity than Eq. (1): the messages of an algorithm (skeleton.h),
-// carried over its torus with the links and ports of the preset "torus". Ranks go from round to
-// round each on its own, as processes do that wait for all of a round's messages (MPI_Waitall,
-// which section 7 of Trivance names).
+// Carriage: times of the figures by flow or packet instead of Eq. (1). The messages of an algorithm
+// (Skeleton in engine/read/flow.h) are carried over its torus with the links and ports of the
+// preset "torus". Each rank goes from round to round at its own pace, as processes do that wait for
+// all messages of a round (MPI_Waitall, which section 7 of Trivance names).
 
-// Each time is worked out once. Not thread-safe; `profiles` must outlive it.
+// Each time is computed once. Not thread-safe; `profiles` must outlive the object.
 class Carriage {
  public:
-  // Flow or packet.
+  // `fidelity`: flow or packet.
   Carriage(Fidelity fidelity, Profiles& profiles) : fidelity_(fidelity), profiles_(profiles) {}
 
-  // Of one of the profiles' schedules, over links of so many Gb/s.
+  // The time of the schedule of one of the profiles, over links of `gigabits` Gb/s.
   double seconds(const Profile& profile, int gigabits, double bytes);
-  // No more than that, and known at once: what the busiest link has to carry in all rounds, and
-  // what every message takes where no other one is in its way.
+  // A lower bound of seconds(), known at once: the larger of the busiest link's load in all rounds
+  // and the time of all messages without any contention.
   double at_least(const Profile& profile, int gigabits, double bytes);
 
  private:
@@ -96,7 +98,7 @@ class Carriage {
   const Fidelity fidelity_;
   Profiles& profiles_;
   std::map<Key, double> known_;
-  std::map<const Profile*, double> loads_;  // of the busiest links, in parts of M
+  std::map<const Profile*, double> loads_;  // load of the busiest link, in parts of M
 };
 
 }  // namespace rankine::reproduce

@@ -39,7 +39,7 @@ nlohmann::ordered_json json_of(const std::vector<Finding::Again>& again) {
   return out;
 }
 
-// Of the two halves of a report.
+// Merges the progress of the two halves of a report.
 class JoinedProgress {
  public:
   JoinedProgress(const ReportProgress& progress, std::size_t claims)
@@ -53,7 +53,7 @@ class JoinedProgress {
     const std::lock_guard lock(mutex_);
     done_[figures ? 1 : 0] = done;
     all_[figures ? 1 : 0] = all;
-    // While claims are judged that is what takes time.
+    // While claims are judged, they take most of the time: runs are not reported.
     if (progress_ && judged_ == claims_) progress_("runs", done_[0] + done_[1], all_[0] + all_[1]);
   }
 
@@ -77,8 +77,8 @@ std::vector<Finding> find_out(const Filter& filter, const EvaluateOptions& optio
   }
   std::vector<Finding> findings(asked.size());
   JoinedProgress joined(progress, asked.size());
-  // Statements on figures have no run in common with other claims. Both have stretches in which one
-  // core works.
+  // Statements on figures share no run with other claims, so both halves run at once: each has
+  // phases that use only one core.
   const auto find = [&](bool figures) {
     Runs runs;
     std::vector<Finding*> rows;
@@ -238,7 +238,7 @@ std::string stated_text(const Claim& claim) {
   return fmt::format("{} = {}", claim.printed, claim.stated);
 }
 
-// "~ stated/50" is a share of one side, "~ 1/10" a distance.
+// "~ stated/50" is a share of one side, "~ 1/10" an absolute distance.
 std::string relation_text(const Claim& claim) {
   if (!claim.printed.empty()) return "rounds to";
   if (!claim.relation.starts_with("~ ")) return claim.relation;
@@ -252,7 +252,7 @@ std::string relation_text(const Claim& claim) {
   return "=, within " + allowed;
 }
 
-// In decimals beside a printed number.
+// A value in decimals if it stands beside a printed number.
 std::string number(const Claim& claim, const Value& value) {
   return claim.printed.empty() ? to_string(value) : to_string(Value::real(value.approximate()));
 }
@@ -324,7 +324,7 @@ std::vector<std::string> summary_lines(const Totals& totals) {
       "{} claims. {} different runs made by live ranks under the virtual clock, {} of them with "
       "another result.",
       totals.claims, totals.executed, totals.faults));
-  constexpr std::string_view kReasons[kUnexecuted] = {"", "of more ranks than a communicator takes",
+  constexpr std::string_view kReasons[kUnexecuted] = {"", "above a communicator's limit of ranks",
                                                       "beyond the model or the catalogue"};
   int rows = 0;
   std::string reasons;
@@ -336,7 +336,7 @@ std::vector<std::string> summary_lines(const Totals& totals) {
   }
   if (rows > 0) {
     lines.push_back(
-        fmt::format("Rows on a network of which nothing is executed: {}{}.", rows, reasons));
+        fmt::format("Network rows without an executed run: {}{}.", rows, reasons));
   }
   return lines;
 }
@@ -377,7 +377,7 @@ std::string in_html(std::string_view text) {
   return out;
 }
 
-// The cells of a row, in the order of the head.
+// The cells of a row, in the order of kHead.
 constexpr std::string_view kHead[] = {"where",        "the paper says", "verdict", "kind",
                                       "as a formula", "found",          "why"};
 std::vector<std::string> cells(const Finding& finding) {

@@ -1,4 +1,5 @@
-// Runs of live ranks that wait to be made: no more of them at a time than there is memory for.
+// Runs of claims: their texts, their cached quantities, and the queue of live runs, which bounds
+// the memory of all runs in progress.
 
 #include "engine/papers/runs.h"
 
@@ -20,18 +21,18 @@
 
 namespace rankine::claims {
 
-// What live ranks take in memory, about: plans of many moves, and what each rank has beside them.
+// Estimate of the memory of a live run: plans of many moves, and the data of each rank.
 std::size_t bytes_for(std::uint64_t moves, int ranks);
 
-// Each of so many bytes. Whoever makes them, on as many cores as there are, takes one that there is
-// room for in this process. Thread-safe.
+// A queue of live runs of these sizes in bytes. Each thread that makes runs takes the first run for
+// which this process has room. Thread-safe.
 class LiveQueue {
  public:
   explicit LiveQueue(std::vector<std::size_t> bytes) : bytes_(std::move(bytes)) {}
 
-  // The number of the first one, when there is any. To be asked once for each.
+  // Waits for room, then returns the index of the first run that fits. Call it once per run.
   std::size_t take();
-  // One of so many bytes has been made.
+  // A run of this size has ended.
   static void give_back(std::size_t bytes);
 
  private:
@@ -41,12 +42,12 @@ class LiveQueue {
 
 namespace {
 
-// What runs that are not small hold, of all that are being made.
+// Memory of all runs in progress that are not small.
 class Room {
  public:
   static bool is_small(std::size_t bytes) { return bytes <= (std::size_t{64} << 20); }
 
-  // There is always room for one.
+  // There is always room for one run.
   bool has(std::size_t bytes) const {
     constexpr std::size_t kTogether = std::size_t{3} << 30;
     return is_small(bytes) || held_ == 0 || held_ + bytes <= kTogether;
@@ -60,11 +61,11 @@ class Room {
 
 std::mutex mutex;
 std::condition_variable given_back;
-Room room;  // under the mutex
+Room room;  // guarded by the mutex
 
 }  // namespace
 
-// What live ranks take in memory, about: plans of many moves, and what each rank has beside them.
+// The linear coefficients are estimates per block move and per rank.
 std::size_t bytes_for(std::uint64_t moves, int ranks) {
   constexpr std::size_t kPerMove = 250, kPerRank = std::size_t{128} << 10;
   return kPerMove * moves + kPerRank * static_cast<std::size_t>(ranks);
@@ -84,7 +85,7 @@ std::size_t LiveQueue::take() {
 }
 
 void LiveQueue::give_back(std::size_t bytes) {
-  // What it had lies in pieces all over the heap.
+  // The freed memory is fragmented over the heap.
   if (!Room::is_small(bytes)) malloc_trim(0);
   const std::lock_guard lock(mutex);
   room.give_back(bytes);
@@ -94,10 +95,10 @@ void LiveQueue::give_back(std::size_t bytes) {
 struct Runs::State {
   std::map<std::string, std::map<std::string, Value, std::less<>>> known;  // by key and quantity
   std::map<std::string, std::uint64_t> moves;                              // by key
-  std::map<std::string, Executed> executed;  // by key, and that of what was made in its place
+  std::map<std::string, Executed> executed;  // by key, with the key of `made`
   reproduce::Profiles profiles;
   std::vector<reproduce::Panel> by_eq_1;
-  std::vector<reproduce::Outcome> outcomes;  // all of them, or none yet
+  std::vector<reproduce::Outcome> outcomes;  // all outcomes, or empty
   // By flow and packet; panels point to the carriages.
   std::map<Fidelity, reproduce::Carriage> carriages{};
   std::map<Fidelity, std::vector<reproduce::Panel>> panels{};
@@ -222,7 +223,7 @@ std::vector<Executed> Runs::execute(
   struct ToMake {
     Setup setup, made;
     std::size_t bytes = 0;
-    Executed* result = nullptr;  // in a map: it stays where it is
+    Executed* result = nullptr;  // stable: an element of a map
   };
   std::vector<ToMake> to_make;
   std::vector<const Executed*> results;
@@ -241,7 +242,7 @@ std::vector<Executed> Runs::execute(
     }
     results.push_back(&known->second);
   }
-  // Large ones first: no core is left with the longest of them at the end.
+  // Large runs first: so no core gets the longest one last.
   std::stable_sort(to_make.begin(), to_make.end(),
                    [](const ToMake& a, const ToMake& b) { return a.bytes > b.bytes; });
   std::vector<std::size_t> bytes;
@@ -255,7 +256,7 @@ std::vector<Executed> Runs::execute(
         ToMake& each = to_make[queue.take()];
         try {
           *each.result = Played(std::move(each.setup)).execute_it(each.made);
-        } catch (...) {  // others may wait for the room
+        } catch (...) {  // other threads may wait for the room
           LiveQueue::give_back(each.bytes);
           throw;
         }

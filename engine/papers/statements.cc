@@ -41,7 +41,7 @@ std::vector<const Panel*> panels_of(const Statement& statement, std::span<const 
   return out;
 }
 
-// The others that there are in the panel; throws where there is none.
+// The statement's other curves in the panel. Throws std::logic_error if the panel has none of them.
 std::vector<const Curve*> others_of(const Statement& statement, const Panel& panel) {
   std::vector<const Curve*> out;
   if (statement.others.empty()) {
@@ -75,7 +75,7 @@ std::vector<double> sizes_between(double from, double to) {
   return out;
 }
 
-// Of what was found: the least and the greatest, and where.
+// The found range: the least and the greatest value, and their places.
 class Range {
  public:
   void add(double value, const std::string& at) {
@@ -91,7 +91,7 @@ class Range {
   bool empty_ = true;
 };
 
-// Percents.
+// Gain in percent.
 double gain_over(const Panel& panel, const std::vector<const Curve*>& others, double bytes,
                  bool latency) {
   const std::optional<Form> only = latency ? std::optional(Form::latency) : std::nullopt;
@@ -101,9 +101,11 @@ double gain_over(const Panel& panel, const std::vector<const Curve*>& others, do
           1);
 }
 
-// From where on one of the others is faster at all sizes up to the largest; infinite where none is.
+// The size from which another curve is faster at all sizes up to the largest; infinite if there is
+// no such size.
 double overtaken(const Panel& panel, const std::vector<const Curve*>& others) {
-  // Carrying takes time, and jumps with the number of packets: between the figures' own sizes.
+  // Carrying is slow, and its times jump with the number of packets: the grid has only the figures'
+  // sizes.
   const bool carried = panel.carriage != nullptr;
   const double grid = carried ? 2 : 1.02, near = 1 + (carried ? 1e-2 : 1e-6);
   const auto behind = [&](double m) { return gain_over(panel, others, m, false) < 0; };
@@ -228,7 +230,7 @@ Outcome outcome_of(const Statement& statement, std::span<const Panel> all) {
 
 std::vector<std::vector<Point>> points_of(const Statement& statement,
                                           std::span<const Panel> panels) {
-  // Other measures than gains look at all sizes.
+  // Measures other than gains use all sizes.
   const std::vector<double> sizes =
       statement.to > 0 ? sizes_between(statement.from, statement.to) : sizes_between(0, kEnd);
   std::vector<std::vector<Point>> out;

@@ -5,7 +5,8 @@
 namespace rankine::reproduce {
 namespace {
 
-// Rounds and bytes do not depend on the dimensions (section 5), but for those of the rings.
+// Rounds and bytes do not depend on the dimensions (section 5), except the rounds of Ring
+// and Bucket.
 constexpr Formulas kLog2Twice{.printed = "2*log2(3)", .derived = "2*log2(n)/log3(n)"};
 constexpr Formulas kLog2Once{.printed = "log2(3)", .derived = "log2(n)/log3(n)"};
 constexpr Formulas kTwo{.printed = "2", .derived = "2"};
@@ -25,7 +26,7 @@ constexpr Formulas kBruckL{.printed = "3*n/2",
                            .derived = "D*sum(k, 0, log3(a)-1, 3*pow(3,k))"};
 
 constexpr std::string_view kShorterWay =
-    "the larger distance of the last round, 2/3 of the ring, is 1/3 the other way round: there "
+    "the larger distance of the last round, 2/3 of the ring, is 1/3 the other way round: then "
     "Bruck is no worse than Trivance";
 
 constexpr TableLine kLines[] = {
@@ -109,8 +110,8 @@ constexpr TableLine kLines[] = {
                .columns = {"4/3*a", "3*a", "16/3*a"},
                .derived = "if(D=1, sum(k, 0, log2(a)-1, ceil((pow(2,k+1)-pow(-1,k+1))/6)), "
                           "D*D*sum(k, 0, log2(a)-1, ceil((pow(2,k+1)-pow(-1,k+1))/3)))"},
-     .why_tori = "B.2 divides by 3 where B.1 divides by 6, half of the nodes sending each way; by "
-                 "6 the sum is what is found"},
+     .why_tori = "B.2 divides by 3, B.1 divides by 6 because half of the nodes send each way; with "
+                 "6 the sum equals the found value"},
     {.name = "Bruck (L), one way",
      .line = "bruck_ternary_latency",
      .base = 3,
@@ -137,7 +138,7 @@ constexpr TableLine kLines[] = {
                .derived = "D*sum(k, 0, log3(a)-1, pow(3,k))"}},
 };
 
-// The tori that a line is tried on: as large as the profile is quick.
+// The tori on which a line is tried: as large as a quick profile allows.
 std::vector<std::vector<int>> tori_of(const TableLine& line) {
   if (line.line == "hamiltonian") return {{64}, {81}};  // table 1 only
   if (line.base == 0) return {{32, 32}, {16, 16, 16}, {8, 8, 8, 8}};

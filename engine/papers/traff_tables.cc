@@ -21,7 +21,8 @@ namespace {
 
 using Cases = std::vector<TraffCase>;
 
-// All numbers up to `all_up_to`; beyond, those around powers of two and some more, up to 1024.
+// All numbers up to `all_up_to`, and above it numbers around powers of two and some more, up to
+// `most`.
 std::vector<int> numbers(int all_up_to, int most) {
   std::set<int> out;
   for (int p = 2; p <= std::min(all_up_to, most); ++p) out.insert(p);
@@ -49,7 +50,7 @@ Schedule circulant(Collective collective, int p, const std::vector<int>& skips =
   return find_algorithm(collective, "circulant")->make(params);
 }
 
-// "exactly": every rank as many, so least and most must both be it.
+// "exactly": each rank has the stated number, so least and most must both be equal to it.
 Cases each_rank(Collective collective, int p, long long stated, std::string_view what,
                 std::int64_t RankCounts::*of_rank, const std::vector<int>& skips = {}) {
   const Counts counts = count(circulant(collective, p, skips));
@@ -75,7 +76,7 @@ Cases solved(Collective collective, int p, const std::vector<int>& skips = {}) {
   return {{!violation, who + ": solved", violation ? violation->text : "proved"}};
 }
 
-// The largest message of every round, added up, when block b has sizes[b] elements.
+// The sum over the rounds of the largest message, if block b has sizes[b] elements.
 long long slowest(const Schedule& schedule, const std::vector<long long>& sizes) {
   long long total = 0;
   for (int k = 0; k < schedule.rounds; ++k) {
@@ -94,7 +95,7 @@ long long log2_rounds(int p) { return ceil_log2(p); }
 
 Cases time_of(int p) {
   // In elements of a vector of p * (p - 1): rounds and elements are the factors of alpha and of
-  // beta (and of gamma, as everything that arrives is added).
+  // beta (and of gamma, since each arriving element is added).
   const Schedule schedule = circulant(Collective::reduce_scatter, p);
   const long long block = p - 1, m = block * p;
   const std::vector<long long> sizes(static_cast<std::size_t>(p), block);
@@ -119,8 +120,8 @@ Cases every_scheme(int p) {
   return out;
 }
 
-// Falling skips, ending with 1, of which every distance below p is a sum of different ones and
-// none is superfluous: some, the same at every call.
+// Random lists of falling skips that end with 1, such that each distance below p is a sum of
+// different skips and no skip is superfluous; equal lists at every call.
 std::vector<std::vector<int>> some_skips(int p) {
   constexpr int kTried = 60;
   std::mt19937 random(static_cast<unsigned>(p));
@@ -145,8 +146,8 @@ Cases any_skips(int p) {
   return out;
 }
 
-// Algorithm 1 to the letter, by how many contributions each R[i] is made of: R[s] ... R[s' - 1] are
-// added to R[0] ... R[s' - s - 1], whatever the skips.
+// Algorithm 1 to the letter, counted: the number of contributions in each R[i]. R[s] ... R[s' - 1]
+// are added to R[0] ... R[s' - s - 1] for any skips.
 int contributions_by_the_letter(int p, const std::vector<int>& skips) {
   std::vector<int> made_of(static_cast<std::size_t>(p), 1);
   int before = p;
@@ -192,7 +193,7 @@ Cases irregular(int p) {
   for (int draw = 0; draw < kDraws; ++draw) {
     std::vector<long long> sizes(static_cast<std::size_t>(p));
     for (long long& size : sizes) {
-      // Some draws are nearly even, some have few large blocks.
+      // Some draws are nearly even, others have few large blocks.
       size = random() % 8 < static_cast<unsigned>(draw) ? 0 : 1 + random() % 1000;
     }
     const long long m = std::accumulate(sizes.begin(), sizes.end(), 0LL);
@@ -223,7 +224,8 @@ Cases longest(int p) {
            fmt::format("{} blocks", most)}};
 }
 
-// What processor 21 of 22 receives of block 21, round by round: from whom, and whose contributions.
+// The messages that processor 21 of 22 receives for block 21, round by round: the sender, and the
+// ranks with contributions in it.
 struct Received {
   Rank from;
   std::set<Rank> of;
@@ -304,14 +306,14 @@ constexpr TraffStatement kStatements[] = {
      "T(m,p) = alpha ceil(log2 p) + (beta + gamma) (p-1)/p m: as many rounds, and (p-1)/p m elements one after the other", sized,
      time_of},
     {"traff-reproduce-corollary2-schemes", "Corollary 2, examples",
-     "any skips that reach every distance will do: halving, powers of two, linear, square root; nearest first, too", with_every_scheme,
+     "any skips that reach every distance work: halving, powers of two, linear, square root; nearest first, too", with_every_scheme,
      every_scheme},
     {"traff-reproduce-corollary2-any", "Corollary 2",
      "on any circulant graph of falling skips of which every i < p is a sum of different ones, 60 draws for each p", searched, any_skips},
     {"traff-reproduce-corollary2-letter", "Corollary 2",
      "\"the proof of Theorem 1 did not use any particular properties [...] except for the fact that it allows any i to be written as a sum of different s_k\": Algorithm 1 to the letter, with such skips", searched,
      [](int p) { return by_the_letter(p, false); },
-     "where a skip is less than half of the one before, some of what Algorithm 1 adds to R[i] is never sent on, or is sent before it has arrived; the corollary itself stands, with another choice of what goes when (circulant_rounds.h)"},
+     "where a skip is less than half of the one before, a part of Algorithm 1's sums in R[i] is never sent on, or is sent before it has arrived; the corollary itself stands, with another choice of the blocks of each round (circulant.h)"},
     {"traff-reproduce-corollary2-windows", "Corollary 2",
      "Algorithm 1 to the letter, where no skip is less than half of the one before, as in all of the paper's schemes", searched,
      [](int p) { return by_the_letter(p, true); }},
@@ -370,7 +372,7 @@ std::vector<TraffOutcome> traff_outcomes(const ProgressReport& progress) {
   for (std::size_t i = 0; i < std::size(kStatements); ++i) {
     for (const int p : kStatements[i].processors()) pieces.push_back({i, p});
   }
-  // Many processors first: no core is left with the longest piece at the end.
+  // Many processors first: so no core gets the longest piece last.
   std::vector<std::size_t> order(pieces.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
@@ -396,7 +398,7 @@ std::vector<TraffOutcome> traff_outcomes(const ProgressReport& progress) {
   for (const Piece& piece : pieces) {
     TraffOutcome& outcome = out[piece.statement];
     for (const TraffCase& each : piece.cases) {
-      // The first that does not agree stays.
+      // The first disagreeing case stays.
       if (outcome.agrees()) outcome.shown = each;
       ++outcome.cases;
       outcome.agreeing += each.agrees ? 1 : 0;

@@ -1,5 +1,5 @@
-// Traff's paper on reduce-scatter, theorem by theorem, from the circulant schedules: for every
-// number of processors of a range, what it says and what the schedule comes to.
+// Traff's paper on reduce-scatter, theorem by theorem: for each number of processors of a range,
+// the stated value and the value of the circulant schedule.
 //   p processors    m the size of the vector    s skips    q = ceil(log2 p)
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace rankine::reproduce {
 
-// One number of processors (and, where there are several, sizes of blocks or skips).
+// One comparison for a number of processors; there may be several, for sizes of blocks or skips.
 struct TraffCase {
   bool agrees = false;
   std::string stated, found;  // "22 processors: 5 rounds"
@@ -24,20 +24,20 @@ struct TraffStatement {
   std::string_view text;
   std::vector<int> (*processors)();
   std::vector<TraffCase> (*cases)(int p);
-  std::string_view why{};  // for people, where it is known
+  std::string_view why{};  // the reason of a difference, if known, for readers
 };
 std::span<const TraffStatement> traff_statements();
 
 struct TraffOutcome {
   const TraffStatement* statement = nullptr;
   std::size_t cases = 0, agreeing = 0;
-  TraffCase shown;         // the first that does not agree; else the last
+  TraffCase shown;         // the first disagreeing case, or else the last one
   std::string processors;  // "1..256, 257, 384, ... 1024"
 
   bool agrees() const { return agreeing == cases; }
 };
 
-// On all cores.
+// The outcomes of all statements, computed on all cores.
 std::vector<TraffOutcome> traff_outcomes(const ProgressReport& progress = {});
 
 // "agrees", "differs in 3 of 100 cases"
