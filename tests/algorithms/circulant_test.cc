@@ -1,11 +1,23 @@
-#include "algorithms/circulant.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "algorithms/bruck.h"
+#include "algorithms/catalogue.h"
 #include "algorithms/circulant.h"
+#include "algorithms/halving_doubling.h"
+#include "algorithms/one_block.h"
+#include "algorithms/recursive_doubling.h"
+#include "algorithms/run_sums.h"
+#include "algorithms/schedule/schedule.h"
+#include "algorithms/tree.h"
+#include "algorithms/trivance.h"
 #include "tests/algorithms/reference.h"
 
 namespace rankine {
@@ -142,6 +154,458 @@ TEST(Circulant, ScatterServesNobodyTwiceAtOnce) {
       }
     }
   }
+}
+
+}  // namespace
+
+namespace {
+
+using Skips = std::vector<int>;
+
+Skips made(std::string_view scheme, int p) { return find_skip_scheme(scheme)->skips(p); }
+
+TEST(SkipSchemes, GiveThePapersSequences) {
+  EXPECT_EQ(made("halving", 22), (Skips{11, 6, 3, 2, 1}));
+  EXPECT_EQ(made("powers_of_two", 22), (Skips{16, 8, 4, 2, 1}));
+  EXPECT_EQ(made("powers_of_two", 16), (Skips{8, 4, 2, 1}));
+  EXPECT_EQ(made("linear", 6), (Skips{5, 4, 3, 2, 1}));
+  EXPECT_EQ(made("square_root", 22), (Skips{17, 12, 7, 4, 2, 1}));
+  EXPECT_EQ(made("square_root", 100), (Skips{90, 80, 70, 60, 50, 40, 30, 20, 10, 5, 3, 2, 1}));
+  EXPECT_EQ(made("halving_near", 22), (Skips{1, 2, 3, 6, 11}));
+  EXPECT_EQ(find_skip_scheme("thirds"), nullptr);
+  EXPECT_EQ(skip_scheme_names(), "halving, powers_of_two, linear, square_root, halving_near");
+}
+
+TEST(SkipSchemes, AreReadByNameOrAsNumbers) {
+  EXPECT_EQ(read_skips("halving", 22), (Skips{11, 6, 3, 2, 1}));
+  EXPECT_EQ(read_skips("1,2,4", 8), (Skips{1, 2, 4}));
+  EXPECT_EQ(read_skips("7", 8), (Skips{7}));
+  for (const char* text : {"", "thirds", "1,", ",1", "1;2", "1, 2", "-1", "4x", "99999999999"}) {
+    EXPECT_EQ(read_skips(text, 8), std::nullopt) << text;
+  }
+}
+
+TEST(SkipSchemes, AreAllowedForAnyNumberOfRanks) {
+  for (const SkipScheme& scheme : skip_schemes()) {
+    EXPECT_TRUE(scheme.skips(1).empty()) << scheme.name;
+    for (int p = 1; p <= 600; ++p) {
+      EXPECT_EQ(skips_refusal(scheme.skips(p), p), std::nullopt) << scheme.name << " " << p;
+      const bool near = scheme.name == "halving_near" && p > 2;
+      EXPECT_EQ(are_windows(scheme.skips(p), p) || p == 1, !near) << scheme.name << " " << p;
+    }
+  }
+}
+
+// "about sqrt(p)": the long strides, and halving once.
+TEST(SkipSchemes, SquareRootTakesAboutASquareRootOfRounds) {
+  for (int p = 2; p <= 5000; ++p) {
+    int root = 1;
+    while (root * root < p) ++root;
+    EXPECT_LE(static_cast<int>(made("square_root", p).size()), root + ceil_log2(root)) << p;
+  }
+}
+
+TEST(Refusal, NamesTheFirstRankAndBlockThatWouldBeLost) {
+  const auto text = [](const Skips& skips, int p) { return skips_refusal(skips, p).value_or(""); };
+  EXPECT_EQ(text({5, 3, 1}, 7),
+            "skips is 5,3,1: rank 0's part of block 2 would be lost; every distance below 7 must "
+            "be a sum of different skips");
+  EXPECT_EQ(text({4, 2}, 8),
+            "skips is 4,2: rank 0's part of block 1 would be lost; every distance below 8 must be "
+            "a sum of different skips");
+  EXPECT_EQ(text({}, 2),
+            "skips is empty: rank 0's part of block 1 would be lost; every distance below 2 must "
+            "be a sum of different skips");
+  EXPECT_EQ(text({4, 0, 1}, 5),
+            "skips is 4,0,1: 0 is not allowed; among 5 ranks skips are from 1 to 4");
+  EXPECT_EQ(text({5, 2, 1}, 5),
+            "skips is 5,2,1: 5 is not allowed; among 5 ranks skips are from 1 to 4");
+  EXPECT_EQ(text({2, 2, 1}, 5), "skips is 2,2,1: 2 is there twice; skips must be different");
+  EXPECT_EQ(text({1}, 1), "skips is 1: one rank has nobody to skip to; none are allowed");
+  EXPECT_EQ(text({3, 1, 2}, 4),
+            "skips is 3,1,2: nothing would be left for the skip 3 in round 0; what it could bring, "
+            "later ones bring without it");
+}
+
+// Sums of different ones of these skips, by trying all subsets.
+std::set<int> sums_of(const Skips& skips, std::size_t from) {
+  std::set<int> sums;
+  const std::size_t many = skips.size() - from;
+  for (unsigned subset = 0; subset < 1u << many; ++subset) {
+    int sum = 0;
+    for (std::size_t j = 0; j < many; ++j) sum += subset >> j & 1u ? skips[from + j] : 0;
+    sums.insert(sum);
+  }
+  return sums;
+}
+
+// Corollary 2's condition, checked on its own: every order of every set of skips up to 7 ranks, and
+// every set in falling and in rising order up to 10.
+void check_against_all_subsets(const Skips& skips, int p) {
+  int lost = 0;
+  const std::set<int> sums = sums_of(skips, 0);
+  for (int i = p - 1; i >= 1; --i) lost = sums.count(i) == 0 ? i : lost;
+  bool idle = false;
+  for (std::size_t k = 0; k < skips.size(); ++k) {
+    const std::set<int> later = sums_of(skips, k + 1);
+    const auto new_here = [&](int sum) {
+      return sum + skips[k] < p && later.count(sum + skips[k]) == 0;
+    };
+    idle |= std::none_of(later.begin(), later.end(), new_here);
+  }
+  if (are_windows(skips, p)) {  // each skip brings at least the block that is as far away
+    EXPECT_EQ(lost, 0) << skips_text(skips);
+    idle = false;
+  }
+  const std::string text = skips_refusal(skips, p).value_or("");
+  const std::string_view expected = lost > 0 ? "would be lost"
+                                    : idle   ? "nothing would be left"
+                                             : "";
+  EXPECT_EQ(text.empty(), expected.empty()) << p << ": " << skips_text(skips) << ": " << text;
+  EXPECT_NE(text.find(expected), std::string::npos) << p << ": " << skips_text(skips);
+  if (lost > 0) {
+    EXPECT_NE(text.find("block " + std::to_string(lost) + " "), std::string::npos) << text;
+  }
+}
+
+TEST(Refusal, IsRightForEverySetOfSkipsUpToTenRanks) {
+  int tried = 0;
+  for (int p = 2; p <= 10; ++p) {
+    for (unsigned set = 1; set < 1u << (p - 1); ++set) {
+      Skips skips;
+      for (int s = 1; s < p; ++s) {
+        if (set >> (s - 1) & 1u) skips.push_back(s);
+      }
+      ++tried;
+      check_against_all_subsets(skips, p);
+      if (p <= 7) {
+        while (std::next_permutation(skips.begin(), skips.end())) {
+          check_against_all_subsets(skips, p);
+        }
+      } else {
+        std::reverse(skips.begin(), skips.end());
+        check_against_all_subsets(skips, p);
+      }
+    }
+  }
+  EXPECT_EQ(tried, 1013);
+}
+
+TEST(CirculantRounds, SendWindowsAsAlgorithm1Does) {
+  const CirculantRounds c(22, {11, 6, 3, 2, 1});
+  EXPECT_EQ(c.sent(0), ranks_from(11, 11));
+  EXPECT_EQ(c.sent(1), ranks_from(6, 5));
+  EXPECT_EQ(c.sent(2), ranks_from(3, 3));
+  EXPECT_EQ(c.sent(3), IndexList(2));
+  EXPECT_EQ(c.sent(4), IndexList(1));
+  EXPECT_EQ(c.next(14), 3);
+  EXPECT_EQ(c.sent_in(0), 5);
+}
+
+TEST(CirculantRounds, SendOtherSkipsInTheLastRoundThatServes) {
+  const CirculantRounds near(8, {1, 2, 4});
+  EXPECT_EQ(near.sent(0), ranks_from(1, 4, 2));
+  EXPECT_EQ(near.sent(1), ranks_from(2, 2, 4));
+  EXPECT_EQ(near.sent(2), IndexList(4));
+  const CirculantRounds mixed(7, {3, 1, 2});  // 3 goes as 1 + 2, so that 6 can go as 3 + 3
+  EXPECT_EQ(mixed.sent(0), ranks_from(4, 3));
+  EXPECT_EQ(mixed.sent(1), ranks_from(1, 2, 2));
+  EXPECT_EQ(mixed.sent(2), IndexList(2));
+}
+
+TEST(CirculantRounds, WayIsASumOfDifferentSkipsInTheOrderOfTheRounds) {
+  for (const SkipScheme& scheme : skip_schemes()) {
+    for (int p = 1; p <= 130; ++p) {
+      const CirculantRounds c(p, scheme.skips(p));
+      int hops = 0;
+      for (int way = 1; way < p; ++way) {
+        for (int left = way, round = -1; left > 0; left = c.next(left)) {
+          ASSERT_GT(c.sent_in(left), round) << scheme.name << " " << p << " " << way;
+          round = c.sent_in(left);
+          ++hops;
+        }
+      }
+      std::size_t moving = 0;
+      for (const auto& round : c.ways()) moving += round.size();
+      EXPECT_EQ(moving, static_cast<std::size_t>(hops));
+    }
+  }
+}
+
+}  // namespace
+
+namespace {
+
+constexpr RunParts kLeft{true, false, false}, kOwn{false, true, false}, kRight{false, false, true},
+    kAll{true, true, true};
+
+TEST(RunSums, AMessageBeginsWhereTheRunEnds) {
+  const Runs runs{4, 2};  // r - 4 ... r + 2
+  EXPECT_EQ(message_from_left(runs, runs, kAll).distance, 4 + 1 + 2);
+  EXPECT_EQ(message_from_left(runs, runs, kOwn).distance, 4 + 1);
+  EXPECT_EQ(message_from_left(runs, runs, kLeft).distance, 4);
+  EXPECT_EQ(message_from_right(runs, runs, kAll).distance, -(2 + 1 + 4));
+  EXPECT_EQ(message_from_right(runs, runs, kRight).distance, -2);
+  EXPECT_EQ(message_from_right(runs, {4, 9}, kOwn).distance, -10);
+}
+
+TEST(RunSums, PowersOfThreeNeedOneVectorOnly) {
+  for (const int n : {3, 9, 27, 81}) {
+    EXPECT_EQ(run_sums_all_reduce(n, trivance_plan(n)).planes, 1) << n;
+    EXPECT_EQ(run_sums_all_reduce(n, bruck_ternary_plan(n)).planes, 1) << n;
+  }
+  EXPECT_GT(run_sums_all_reduce(7, trivance_plan(7)).planes, 1);
+}
+
+// With whole sums only, as the paper's section 4.4 has it, others than powers of three count
+// somebody twice; with partial sums nobody.
+TEST(RunSums, WholeSumsCountTwice) {
+  for (const int n : {5, 7, 8, 10, 32}) {
+    const int s = ceil_log3(n), last = (n - power_of_three(s - 1) + 1) / 2;
+    const Schedule whole{n, 1, s, [n, s, last](int k, Send send) {
+                           const int d = k + 1 < s ? power_of_three(k) : last;
+                           for (Rank r : ranks(n)) {
+                             send(r, r + d, block(0), reduce);
+                             send(r, r - d, block(0), reduce);
+                           }
+                         }};
+    const Goal goal{Collective::all_reduce, n, 1, 0, 0};
+    EXPECT_NE(failure(whole, goal), "") << n;
+    EXPECT_EQ(failure(trivance_latency_line(n), goal), "") << n;
+  }
+}
+
+TEST(RunSums, EveryPlanGivesTheRightNumbers) {
+  for (int n = 1; n <= 130; ++n) {
+    const Goal goal{Collective::all_reduce, n, 1, 0, 0};
+    EXPECT_EQ(failure(trivance_latency_line(n), goal), "") << "trivance " << n;
+    EXPECT_EQ(failure(bruck_ternary_latency_line(n), goal), "") << "bruck " << n;
+  }
+}
+
+}  // namespace
+
+namespace {
+
+std::set<int> ways(const Schedule& s, int k) {
+  std::set<int> out;
+  for_each_transfer(s, k, [&](const Transfer& t) {
+    out.insert((t.to.front() - t.from.front() + s.ranks) % s.ranks);
+  });
+  return out;
+}
+
+TEST(BruckTernary, SendsAtThreeToTheKAndTwiceThat) {
+  const Schedule s = bruck_ternary_all_reduce({27});
+  const std::vector<std::set<int>> expected = {{1, 2},  {3, 6}, {9, 18},
+                                               {9, 18}, {3, 6}, {1, 2}};
+  ASSERT_EQ(s.rounds, 6);
+  for (int k = 0; k < 6; ++k) EXPECT_EQ(ways(s, k), expected[static_cast<std::size_t>(k)]) << k;
+}
+
+TEST(BruckTernary, LatencyOptimalFormSendsOneWayOnly) {
+  for (const int n : {5, 9, 26, 27, 28, 80}) {
+    for (const auto& round : bruck_ternary_plan(n)) {
+      for (const RunMessage& message : round) EXPECT_GT(message.distance, 0) << n;
+    }
+  }
+  const RunPlan plan = bruck_ternary_plan(9);
+  ASSERT_EQ(plan.size(), 2u);
+  EXPECT_EQ(plan[1][0].distance, 3);
+  EXPECT_EQ(plan[1][1].distance, 6);
+}
+
+TEST(BruckTernary, GivesTheRightNumbersOnTori) {
+  for (const std::vector<int>& dims : std::vector<std::vector<int>>{
+           {1}, {2}, {3}, {8}, {26}, {3, 5}, {4, 4}, {2, 3, 4}, {3, 3, 3}}) {
+    const int n = Torus(dims).ranks();
+    SCOPED_TRACE(dims_text(dims));
+    for (const auto& make : {bruck_ternary_all_reduce, bruck_ternary_latency_all_reduce}) {
+      const Schedule s = make(dims);
+      EXPECT_EQ(failure(s, {Collective::all_reduce, n, s.blocks, 0, 0}), "");
+    }
+  }
+}
+
+}  // namespace
+
+// Trees, butterflies, Bruck's and dissemination with any radix.
+
+namespace {
+
+std::string title(const Algorithm& line) {
+  return std::string(name_of(line.collective)) + " " + std::string(line.name);
+}
+
+TEST(Radix, AnyGivesTheRightNumbers) {
+  int lines = 0;
+  for (const Algorithm& line : catalogue()) {
+    if (!line.takes("radix")) continue;
+    ++lines;
+    for (int n = 1; n <= 28; ++n) {
+      for (int radix = 2; radix <= n; ++radix) {
+        Params params;
+        params.ranks = n;
+        params.radix = radix;
+        params.root = has_root(line.collective) ? n / 2 : 0;
+        params.segments = line.takes("segments") ? 2 : 1;
+        ASSERT_EQ(line.refusal(params), std::nullopt);
+        const Schedule s = line.make(params);
+        EXPECT_EQ(failure(s, goal_of(line, params, s)), "")
+            << title(line) << " N=" << n << " K=" << radix;
+      }
+    }
+  }
+  EXPECT_GT(lines, 20);
+}
+
+TEST(Radix, IsTwoWhereNothingIsSaid) {
+  for (const Algorithm& line : catalogue()) {
+    if (!line.takes("radix")) continue;
+    EXPECT_EQ(text_of(line.make({.ranks = 13})), text_of(line.make({.ranks = 13, .radix = 2})))
+        << title(line);
+    EXPECT_NE(text_of(line.make({.ranks = 13})), text_of(line.make({.ranks = 13, .radix = 3})))
+        << title(line);
+  }
+}
+
+TEST(Radix, OutsideItsRangeIsRefused) {
+  const Algorithm& line = *find_algorithm(Collective::all_reduce, "recursive_doubling");
+  for (const int radix : {-1, 1, 9}) {
+    EXPECT_EQ(line.refusal({.ranks = 8, .radix = radix}),
+              "all_reduce 'recursive_doubling': radix is " + std::to_string(radix) +
+                  "; allowed are 2 to 8, and 0 for the default");
+  }
+  EXPECT_EQ(line.refusal({.ranks = 8, .radix = 8}), std::nullopt);
+  EXPECT_EQ(line.refusal({.ranks = 1, .radix = 2}), std::nullopt);
+  const Algorithm& ring = *find_algorithm(Collective::all_reduce, "ring");
+  EXPECT_EQ(ring.refusal({.ranks = 8, .radix = 3}),
+            "all_reduce 'ring': radix is 3, which it does not take; it takes no parameter");
+}
+
+// Who sends to whom in a round, in the order stated.
+std::vector<std::pair<Rank, Rank>> sent_in(const Schedule& s, int k) {
+  std::vector<std::pair<Rank, Rank>> out;
+  for_each_transfer(s, k,
+                    [&](const Transfer& t) { out.emplace_back(t.from.front(), t.to.front()); });
+  return out;
+}
+
+// Ruefenacht, Bull & Booth: nine ranks in two rounds of threes, neighbours first.
+TEST(RecursiveMultiplying, ExchangesInGroupsOfTheRadix) {
+  const Schedule s = recursive_doubling_all_reduce(9, 3);
+  ASSERT_EQ(s.rounds, 2);
+  for (int k = 0; k < 2; ++k) {
+    const int d = k == 0 ? 1 : 3;
+    std::set<std::pair<Rank, Rank>> expected;
+    for (Rank a = 0; a < 9; ++a) {
+      for (Rank b = 0; b < 9; ++b) {
+        const bool near = a / 3 == b / 3, alike = a % 3 == b % 3;
+        if (a != b && (d == 1 ? near : alike)) expected.insert({a, b});
+      }
+    }
+    const auto stated = sent_in(s, k);
+    EXPECT_EQ((std::set<std::pair<Rank, Rank>>(stated.begin(), stated.end())), expected);
+    EXPECT_EQ(stated.size(), expected.size());
+  }
+}
+
+// With a radix of all ranks one round is left, in which everybody tells everybody.
+TEST(Radix, OfAllRanksIsDirect) {
+  for (const int n : {2, 5, 8}) {
+    const auto one = static_cast<std::size_t>(n) * static_cast<std::size_t>(n - 1);
+    for (const Schedule& s : {recursive_doubling_all_reduce(n, n), bruck_all_gather(n, n),
+                              bruck_all_to_all(n, n), dissemination_barrier(n, n)}) {
+      EXPECT_EQ(s.rounds, 1);
+      EXPECT_EQ(sent_in(s, 0).size(), one);
+    }
+    EXPECT_EQ(k_ary_tree(n, n), knomial_far(n, n));
+  }
+}
+
+// Nine ranks to base three: surplus ranks of 14 go to the first five of nine; of 26, two to eight.
+TEST(Fold, SharesSurplusRanksOut) {
+  const Fold some(14, 9), most(26, 9), none(9, 9);
+  EXPECT_EQ(some.rank(4), 8);
+  EXPECT_EQ(some.rank(5), 10);
+  EXPECT_EQ(some.rank(9), 14);
+  EXPECT_EQ(some.surplus(), 1);
+  EXPECT_EQ(most.rank(8), 24);
+  EXPECT_EQ(most.surplus(), 2);
+  EXPECT_EQ(none.surplus(), 0);
+  std::set<Rank> seen;
+  for_each_surplus(most, [&](Rank c, Rank r) {
+    EXPECT_LT(c, r);
+    EXPECT_TRUE(seen.insert(r).second);
+  });
+  EXPECT_EQ(seen.size(), 26u - 9u);
+}
+
+}  // namespace
+
+namespace {
+
+const std::vector<int> kTori[] = {{1},    {2},    {5},    {9},    {16},
+                                  {2, 2}, {3, 3}, {5, 3}, {4, 6}, {3, 2, 4}};
+
+// All of the all-gather's messages, cut down to the root's blocks, and no other: the definition,
+// which looks at everybody's messages.
+TEST(OneBlock, BroadcastIsWhatTheAllGatherDoesWithTheRootsBlocks) {
+  using Told = std::tuple<int, Rank, Rank, Block>;
+  for (const std::vector<int>& dims : kTori) {
+    const Schedule all = trivance_all_gather(dims);
+    const int s = all.blocks / all.ranks;
+    for (const Rank root : ranks(all.ranks)) {
+      const Schedule one = trivance_broadcast(dims, root);
+      EXPECT_EQ(one.rounds, all.rounds);
+      EXPECT_EQ(one.blocks, s);
+      std::vector<Told> expected, told;
+      for (int k = 0; k < all.rounds; ++k) {
+        for_each_transfer(all, k, [&](const Transfer& t) {
+          t.what.list.for_each([&](Block b) {
+            if (b / s == root) expected.emplace_back(k, t.from.front(), t.to.front(), b % s);
+          });
+        });
+        for_each_transfer(one, k, [&](const Transfer& t) {
+          t.what.list.for_each(
+              [&](Block b) { told.emplace_back(k, t.from.front(), t.to.front(), b); });
+        });
+      }
+      std::sort(expected.begin(), expected.end());
+      std::sort(told.begin(), told.end());
+      EXPECT_EQ(told, expected) << dims_text(dims) << ", root " << root;
+    }
+  }
+}
+
+TEST(OneBlock, GivesTheRightNumbersForEveryRoot) {
+  for (const std::vector<int>& dims : kTori) {
+    for (const Rank root : ranks(Torus(dims).ranks())) {
+      SCOPED_TRACE(dims_text(dims) + ", root " + std::to_string(root));
+      const Schedule down = trivance_broadcast(dims, root), up = trivance_reduce(dims, root);
+      EXPECT_EQ(failure(down, {Collective::broadcast, down.ranks, down.blocks, root}), "");
+      EXPECT_EQ(failure(up, {Collective::reduce, up.ranks, up.blocks, root}), "");
+    }
+  }
+}
+
+// Two ports a round: who have it tell two more each, and powers of three are reached in so many
+// rounds.
+TEST(OneBlock, TrivanceBroadcastTriplesTheRanksThatHaveIt) {
+  for (int s = 0; s <= 5; ++s) {
+    const Schedule one = trivance_broadcast({power_of_three(s)}, 1);
+    ASSERT_EQ(one.rounds, s);
+    for (int k = 0, have = 1; k < s; ++k, have *= 3) {
+      int told = 0;
+      for_each_transfer(one, k, [&](const Transfer&) { ++told; });
+      EXPECT_EQ(told, 2 * have);
+    }
+  }
+}
+
+TEST(OneBlock, IsOfAllGathersInWhichEveryoneDoesTheSame) {
+  EXPECT_THROW(broadcast_of(recursive_doubling_all_gather(4), 0), std::logic_error);
+  EXPECT_THROW(broadcast_of(trivance_latency_line(4), 0), std::logic_error);
 }
 
 }  // namespace

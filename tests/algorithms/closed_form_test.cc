@@ -1,13 +1,176 @@
-#include "algorithms/parameters.h"
-
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
 
 #include <bit>
+#include <cmath>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "algorithms/formula.h"
+#include "algorithms/parameters.h"
+#include "algorithms/rational.h"
+
+namespace rankine {
+namespace {
+
+Int128 power_of_two(int exponent) { return Int128{1} << exponent; }
+
+TEST(Rational, IsKeptInLowestTerms) {
+  const Rational half(-3, -6);
+  EXPECT_TRUE(half == Rational(1, 2));
+  EXPECT_EQ(half.to_string(), "1/2");
+  EXPECT_EQ(Rational(7, -7).to_string(), "-1");
+  EXPECT_TRUE(Rational(0, -5) == Rational(0));
+  EXPECT_THROW(Rational(1, 0), std::logic_error);
+}
+
+TEST(Rational, ComputesExactly) {
+  EXPECT_TRUE(Rational(1, 3) + Rational(1, 6) == Rational(1, 2));
+  EXPECT_TRUE(Rational(2, 3) * Rational(9, 4) == Rational(3, 2));
+  EXPECT_TRUE(Rational(2, 3) / Rational(4, 9) == Rational(3, 2));
+  EXPECT_TRUE(Rational(1, 3) < Rational(34, 100));
+  EXPECT_FALSE(Rational(1, 3) < Rational(1, 3));
+}
+
+TEST(Rational, SubtractsAndRoundsDown) {
+  EXPECT_EQ(Rational(1, 3) - Rational(3, 4), Rational(-5, 12));
+  EXPECT_EQ(Rational(7, 2).floor(), 3);
+  EXPECT_EQ(Rational(-7, 2).floor(), -4);
+  EXPECT_EQ(Rational(-4).floor(), -4);
+}
+
+// What fits in the end must not overflow on the way.
+TEST(Rational, CancelsBeforeItMultiplies) {
+  const Rational large(power_of_two(100), 3), small(9, power_of_two(99));
+  EXPECT_TRUE(large * small == Rational(6));
+}
+
+TEST(Rational, SaysWhenItLeaves128Bits) {
+  const Rational large(power_of_two(100), 1);
+  EXPECT_THROW(large * large, std::overflow_error);
+  EXPECT_THROW(Rational(1, power_of_two(70) - 1) + Rational(1, power_of_two(70) - 3),
+               std::overflow_error);
+}
+
+TEST(NearestDouble, IsTheQuotientOfSmallNumbers) {
+  const bool holds = rc::check("as the hardware divides", [] {
+    // Both are doubles exactly, so one division is correctly rounded.
+    const auto top = *rc::gen::inRange<std::int64_t>(0, std::int64_t{1} << 53);
+    const auto bottom = *rc::gen::inRange<std::int64_t>(1, std::int64_t{1} << 53);
+    RC_ASSERT(nearest_double(top, bottom) ==
+              static_cast<double>(top) / static_cast<double>(bottom));
+  });
+  EXPECT_TRUE(holds);
+}
+
+TEST(NearestDouble, RoundsOnceAndTiesToEven) {
+  const Int128 one = power_of_two(53);
+  EXPECT_EQ(nearest_double(one + 1, 1), 9007199254740992.0);      // half way: to even, down
+  EXPECT_EQ(nearest_double(one + 3, 1), 9007199254740996.0);      // half way: to even, up
+  EXPECT_EQ(nearest_double(2 * one + 3, 2), 9007199254740994.0);  // above half way
+  // A trace below the bits that are looked at decides: beyond 64 bits of quotient, and in the rest.
+  EXPECT_EQ(nearest_double(power_of_two(120) + power_of_two(67) + 1, 1),
+            std::ldexp(1.0, 120) + std::ldexp(1.0, 68));
+  EXPECT_EQ(nearest_double(power_of_two(120) + power_of_two(67), 1), std::ldexp(1.0, 120));
+  const Int128 bottom = power_of_two(60);
+  EXPECT_EQ(nearest_double((one + 1) * bottom + 1, bottom), 9007199254740994.0);
+}
+
+TEST(NearestDouble, ReachesFarBothWays) {
+  EXPECT_EQ(nearest_double(0, 7), 0.0);
+  EXPECT_EQ(nearest_double(1, power_of_two(126)), std::ldexp(1.0, -126));
+  EXPECT_EQ(nearest_double(power_of_two(126), 1), std::ldexp(1.0, 126));
+  EXPECT_EQ(nearest_double(1, 10), 0.1);
+  EXPECT_EQ(Rational(-1, 10).to_double(), -0.1);
+}
+
+TEST(ToText, WritesAllDigits) {
+  EXPECT_EQ(to_text(0), "0");
+  EXPECT_EQ(to_text(-120), "-120");
+  EXPECT_EQ(to_text(power_of_two(100)), "1267650600228229401496703205376");
+}
+
+}  // namespace
+}  // namespace rankine
+
+// The language of formulas: what is exact stays exact, and what cannot be read is said.
+
+namespace rankine::formulas {
+namespace {
+
+Value value(std::string_view text, const Letters& letters = {}) { return evaluate(text, letters); }
+
+TEST(Formula, NamesTheLettersThatThereAre) {
+  try {
+    evaluate("N * x", Letters{{"N", Value(2)}, {"M", Value(3)}});
+    ADD_FAILURE() << "x is known";
+  } catch (const std::logic_error& error) {
+    EXPECT_STREQ(error.what(), "formula 'N * x': 'x' is not known; letters here are M, N");
+  }
+}
+
+TEST(Formula, ExactArithmetic) {
+  EXPECT_TRUE(equal(value("2*(N-1)/N", {{"N", 8}}), Rational(7, 4)));
+  EXPECT_TRUE(equal(value("1.5e-6*2"), Rational(3, 1'000'000)));
+  EXPECT_TRUE(equal(value("-2+3"), 1));
+  EXPECT_TRUE(value("900e9/0.1").exact());
+  EXPECT_EQ(to_string(value("7/4")), "7/4");
+  EXPECT_EQ(to_string(value("1/3*3")), "1");
+}
+
+TEST(Formula, RootsAndLogarithmsAreExactWhereTheyAreWhole) {
+  EXPECT_TRUE(value("sqrt(49/4)").exact());
+  EXPECT_FALSE(value("sqrt(2)").exact());
+  EXPECT_TRUE(value("log2(1/8)").exact());
+  EXPECT_TRUE(equal(value("log3(243)"), 5));
+  EXPECT_TRUE(equal(value("clog2(9)"), 4));
+  EXPECT_TRUE(equal(value("flog3(26)"), 2));
+  EXPECT_TRUE(equal(value("clog3(27)"), 3));
+  EXPECT_TRUE(equal(value("log2(9)/log3(9)"), value("log2(3)")));
+}
+
+TEST(Formula, FunctionsAndComparisons) {
+  EXPECT_TRUE(equal(value("if(3 >= 3, 1, 2)"), 1));
+  EXPECT_TRUE(equal(value("and(2 != 3, or(0, 1 < 2))"), 1));
+  EXPECT_TRUE(equal(value("mod(17, 5) + divides(4, 12) + pow2(64) + pow3(9)"), 5));
+  EXPECT_TRUE(equal(value("ceil(7/2) + floor(-7/2) + abs(-3)"), 3));
+  EXPECT_TRUE(equal(value("max(min(2, 5), 1)"), 2));
+}
+
+TEST(Formula, Sums) {
+  EXPECT_TRUE(equal(value("sum(k, 1, 4, pow(2,-k))"), Rational(15, 16)));
+  EXPECT_TRUE(equal(value("sum(k, 1, 0, k) + 1"), 1));
+  EXPECT_TRUE(equal(value("sum(i, 1, 3, sum(j, 1, i, i*j))"), 1 + 6 + 18));
+}
+
+TEST(Formula, WhatDoesNotFitBecomesReal) {
+  const Value large = value("pow(3, 100)*pow(7, 50)");
+  EXPECT_FALSE(large.exact());
+  EXPECT_NEAR(static_cast<double>(large.approximate() / 9.26877e89L), 1, 1e-3);
+}
+
+TEST(Formula, MistakesAreNamed) {
+  EXPECT_THROW(value("N+1"), std::logic_error);
+  EXPECT_THROW(value("2*(3"), std::logic_error);
+  EXPECT_THROW(value("cosine(1)"), std::logic_error);
+  EXPECT_THROW(value("1 2"), std::logic_error);
+  EXPECT_THROW(value("1/0"), std::domain_error);
+  EXPECT_THROW(value("log2(0)"), std::domain_error);
+}
+
+TEST(Formula, WholeLogarithmsAreExactFarOut) {
+  EXPECT_TRUE(equal(value("flog2(pow(2,90)-1)"), 89));
+  EXPECT_TRUE(equal(value("clog2(pow(2,90)+1)"), 91));
+  EXPECT_TRUE(equal(value("clog3(pow(3,40)) + flog3(pow(3,40))"), 80));
+  EXPECT_TRUE(equal(value("flog2(7/2) + clog2(9/2)"), 1 + 3));
+  EXPECT_TRUE(equal(value("flog2(0) + clog2(1/2) + flog3(-5)"), 0));
+}
+
+}  // namespace
+}  // namespace rankine::formulas
 
 namespace rankine {
 namespace {

@@ -1,14 +1,17 @@
-#include "algorithms/torus.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <complex>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "algorithms/bruck.h"
+#include "algorithms/catalogue.h"
+#include "algorithms/exchange.h"
+#include "algorithms/torus.h"
 #include "algorithms/torus_rings.h"
 #include "algorithms/trivance.h"
 #include "tests/algorithms/reference.h"
@@ -388,6 +391,324 @@ TEST(Bucket, AndHamiltonianRingsOnlyTalkToNeighbours) {
       }
     }
   }
+}
+
+}  // namespace
+
+namespace {
+
+TEST(Swing, PartnersAreMutual) {
+  for (const int a : {2, 4, 6, 8, 10, 12, 16, 22, 64}) {
+    for (int k = 0; k < ceil_log2(a); ++k) {
+      for (Rank r : ranks(a)) {
+        const Rank partner = swing_partner(a, r, k);
+        EXPECT_NE(partner, r);
+        EXPECT_EQ(swing_partner(a, partner, k), r) << a << ", round " << k;
+      }
+    }
+  }
+}
+
+// Section 3 of the Swing paper: distances 1, 1, 3, 5, 11 to alternating sides.
+TEST(Swing, SwingsFromSideToSide) {
+  std::vector<int> ways;
+  for (int k = 0; k < 5; ++k) ways.push_back(swing_partner(1024, 512, k) - 512);
+  EXPECT_EQ(ways, (std::vector<int>{1, -1, 3, -5, 11}));
+}
+
+void expect_right(const std::vector<int>& dims, Schedule (*make)(const std::vector<int>&),
+                  Collective collective) {
+  SCOPED_TRACE(dims_text(dims));
+  const Schedule s = make(dims);
+  EXPECT_EQ(failure(s, {collective, Torus(dims).ranks(), s.blocks, 0, 0}), "");
+}
+
+TEST(Swing, ExchangesGiveTheRightNumbers) {
+  for (const std::vector<int>& dims :
+       std::vector<std::vector<int>>{{2}, {8}, {16}, {2, 4}, {4, 2}, {4, 4}, {2, 2, 4}}) {
+    for (const auto& make : {swing_all_reduce, swing_latency_all_reduce, torus_doubling_all_reduce,
+                             torus_doubling_latency_all_reduce}) {
+      expect_right(dims, make, Collective::all_reduce);
+    }
+    for (const auto& make : {swing_all_gather, torus_doubling_all_gather}) {
+      expect_right(dims, make, Collective::all_gather);
+    }
+  }
+}
+
+TEST(Swing, HalvesOnAnyEvenLine) {
+  for (const std::vector<int>& dims : std::vector<std::vector<int>>{
+           {6}, {10}, {12}, {36}, {100}, {6, 4}, {4, 6}, {1, 6}, {12, 10}, {6, 2, 10}}) {
+    expect_right(dims, swing_all_reduce, Collective::all_reduce);
+    expect_right(dims, swing_all_gather, Collective::all_gather);
+    expect_right(dims, swing_reduce_scatter, Collective::reduce_scatter);
+  }
+}
+
+TEST(Swing, WholeVectorsAreFoldedOnOtherLines) {
+  for (const std::vector<int>& dims :
+       std::vector<std::vector<int>>{{3}, {6}, {27}, {3, 5}, {5, 4}, {27, 3}, {3, 4, 5}, {1, 7}}) {
+    expect_right(dims, swing_latency_all_reduce, Collective::all_reduce);
+    expect_right(dims, torus_doubling_latency_all_reduce, Collective::all_reduce);
+  }
+}
+
+// On odd lines one rank is folded, and for doubling all beyond a power of two.
+TEST(Swing, HalvesOnAnyTorusWithTheRestFolded) {
+  for (const std::vector<int>& dims : std::vector<std::vector<int>>{
+           {3}, {7}, {9}, {33}, {3, 4}, {4, 3}, {5, 7}, {6, 6}, {3, 4, 5}, {1, 5}, {7, 2, 6}}) {
+    for (const auto& make : {swing_all_reduce, torus_doubling_all_reduce}) {
+      expect_right(dims, make, Collective::all_reduce);
+    }
+    for (const auto& make : {swing_all_gather, torus_doubling_all_gather}) {
+      expect_right(dims, make, Collective::all_gather);
+    }
+    for (const auto& make : {swing_reduce_scatter, torus_doubling_reduce_scatter}) {
+      expect_right(dims, make, Collective::reduce_scatter);
+    }
+  }
+}
+
+// What each hears of is what Swing's recursion says: everybody whom one reaches in later rounds.
+TEST(Swing, HearsOfWhomItReaches) {
+  EXPECT_EQ(heard_of(8, 0, 3, swing_partner), (std::vector<Rank>{0}));
+  EXPECT_EQ(heard_of(8, 0, 2, swing_partner), (std::vector<Rank>{0, 3}));
+  EXPECT_EQ(heard_of(8, 0, 1, swing_partner), (std::vector<Rank>{0, 3, 4, 7}));
+  EXPECT_EQ(heard_of(8, 0, 0, swing_partner), (std::vector<Rank>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(heard_of(8, 5, 1, doubling_partner), (std::vector<Rank>{1, 3, 5, 7}));
+}
+
+}  // namespace
+
+namespace {
+
+TEST(Trivance, DistancesAreThirdsAndAddUpToHalfTheRing) {
+  for (int n = 1; n <= 3000; ++n) {
+    const std::vector<int> distances = trivance_thirds(n);
+    EXPECT_EQ(static_cast<int>(distances.size()), ceil_log3(n)) << n;
+    int sum = 0;
+    for (const int d : distances) sum += d;
+    EXPECT_EQ(sum, n / 2) << n;
+  }
+  EXPECT_EQ(trivance_thirds(5), (std::vector{1, 1}));
+  EXPECT_EQ(trivance_thirds(64), (std::vector{21, 7, 3, 1}));
+  EXPECT_EQ(trivance_thirds(81), (std::vector{27, 9, 3, 1}));
+}
+
+// In ceil(log3 n) rounds, every block once to every rank, the same number either way.
+TEST(Trivance, AllGatherSendsEveryBlockOnceAndAsManyUpAsDown) {
+  for (int n = 1; n <= 300; ++n) {
+    const Schedule s = trivance_line(n);
+    EXPECT_EQ(s.rounds, ceil_log3(n));
+    int up = 0, down = 0, load = 0;
+    for (int k = 0; k < s.rounds; ++k) {
+      for_each_transfer(s, k, [&](const Transfer& t) {
+        if (t.from.front() != 0) return;
+        (2 * t.to.front() <= n ? up : down) += t.what.list.size();
+        if (2 * t.to.front() <= n) load += t.what.list.size() * t.to.front();
+      });
+    }
+    EXPECT_EQ(up + down, n - 1) << n;
+    EXPECT_EQ(up, n / 2) << n;
+    // What powers of three put on a link is never passed by more than an eighth.
+    if (n > 2) {
+      EXPECT_LE(24 * load, 9 * n * s.rounds) << n;
+    }
+    if (n > 100 && n != 255 && n != 256) continue;
+    EXPECT_EQ(failure(s, {Collective::all_gather, n, n, 0, 0}), "") << n;
+  }
+}
+
+// On tori the better of two rules, each of which is the better one somewhere.
+TEST(Trivance, BothRulesSendEveryBlockOnceOnTori) {
+  for (int n = 1; n <= 40; ++n) {
+    for (const int dimensions : {2, 3, 4}) {
+      EXPECT_EQ(failure(trivance_line(n, dimensions), {Collective::all_gather, n, n, 0, 0}), "")
+          << n << ", " << dimensions;
+    }
+  }
+  const auto first = [](int n, int dimensions) {
+    Rank to = 0;
+    for_each_transfer(trivance_line(n, dimensions), 0, [&](const Transfer& t) {
+      if (to == 0 && t.from.front() == 0) to = t.to.front();
+    });
+    return to;
+  };
+  EXPECT_EQ(first(16, 1), 5);
+  EXPECT_EQ(first(16, 3), 9);
+  EXPECT_EQ(first(32, 2), 11);
+}
+
+// Section 4.1: partners at distance 3^k on both sides.
+TEST(Trivance, PartnersAreThePapers) {
+  const Schedule s = trivance_all_reduce({27});
+  std::set<std::string> firsts;
+  for (int k = 0; k < s.rounds; ++k) {
+    for_each_transfer(s, k, [&](const Transfer& t) {
+      if (t.from.front() != 0) return;
+      const int way = t.to.front() > 13 ? t.to.front() - 27 : t.to.front();
+      firsts.insert(std::to_string(k) + ":" + std::to_string(way) + " x" +
+                    std::to_string(t.what.list.size()));
+    });
+  }
+  EXPECT_EQ(firsts,
+            (std::set<std::string>{"0:-1 x9", "0:1 x9", "1:-3 x3", "1:3 x3", "2:-9 x1", "2:9 x1",
+                                   "3:9 x1", "3:-9 x1", "4:3 x3", "4:-3 x3", "5:1 x9", "5:-1 x9"}));
+}
+
+// Algorithm 1 of the paper: everything one has, to both sides, at distance 3^k.
+TEST(Trivance, PlanIsThePapersForPowersOfThree) {
+  int n = 1;
+  for (int s = 1; s <= 7; ++s) {
+    n *= 3;
+    const RunPlan plan = trivance_plan(n);
+    ASSERT_EQ(static_cast<int>(plan.size()), s);
+    for (int k = 0; k < s; ++k) {
+      const auto& round = plan[static_cast<std::size_t>(k)];
+      ASSERT_EQ(round.size(), 2u);
+      EXPECT_EQ(round[0].distance, power_of_three(k));
+      EXPECT_EQ(round[1].distance, -power_of_three(k));
+      EXPECT_TRUE(round[0].parts.all() && round[1].parts.all());
+    }
+  }
+}
+
+TEST(Trivance, PlanReachesAllInAsFewRoundsAsCanBe) {
+  std::vector<int> sizes = {8192, 65'536, 1'000'000};  // of which not all plans are looked at
+  for (int n = 1; n <= 800; n += n < 250 ? 1 : 37) sizes.push_back(n);
+  for (const int n : sizes) {
+    const RunPlan plan = trivance_plan(n);
+    EXPECT_EQ(static_cast<int>(plan.size()), ceil_log3(n));
+    Runs runs;
+    for (const auto& round : plan) {
+      EXPECT_LE(round.size(), 2u);
+      const Runs theirs = runs;
+      for (const RunMessage& message : round) {
+        const bool left = message.distance > 0;
+        EXPECT_EQ(message.distance, left
+                                        ? message_from_left(theirs, runs, message.parts).distance
+                                        : message_from_right(theirs, runs, message.parts).distance);
+        (left ? runs.left : runs.right) += theirs.length(message.parts);
+      }
+    }
+    EXPECT_EQ(runs.total(), n);
+  }
+}
+
+TEST(Trivance, GivesTheRightNumbersOnTori) {
+  for (const std::vector<int>& dims : std::vector<std::vector<int>>{
+           {2}, {3, 3}, {3, 5}, {5, 3}, {4, 4}, {2, 7}, {3, 3, 3}, {2, 3, 4}, {5, 2, 5}}) {
+    const int n = Torus(dims).ranks();
+    SCOPED_TRACE(dims_text(dims));
+    for (const auto& make : {trivance_all_reduce, trivance_latency_all_reduce}) {
+      const Schedule s = make(dims);
+      EXPECT_EQ(failure(s, {Collective::all_reduce, n, s.blocks, 0, 0}), "");
+    }
+  }
+}
+
+}  // namespace
+
+namespace {
+
+const std::vector<int> kTori[] = {{5, 5}, {7, 7, 7}, {25, 25}};
+
+// Every rank is one sum of a digit of each round, and of one choice of digits only.
+TEST(TrivanceCross, SumsOfCrossesMeetEveryRankOnce) {
+  for (const std::vector<int>& dims : kTori) {
+    const Rotation rotation(dims, 1, Moves::nothing);
+    std::vector<Rank> sums = {0};
+    for (const std::vector<Rank>& ends : cross_ends(dims)) {
+      EXPECT_EQ(ends.size(), 2 * dims.size());
+      std::vector<Rank> more = sums;
+      for (const Rank end : ends) {
+        for (const Rank r : sums) more.push_back(rotation.rotated(r, end));
+      }
+      sums = more;
+    }
+    EXPECT_EQ(static_cast<int>(sums.size()), rotation.ranks());
+    EXPECT_EQ(std::set<Rank>(sums.begin(), sums.end()).size(), sums.size());
+  }
+}
+
+// In two dimensions crosses are i^j (2 + i)^k, the factors 2 + i and 2 - i of five taking turns.
+TEST(TrivanceCross, TwoDimensionsAreTheGaussianIntegers) {
+  const std::vector<int> dims = {25, 25};
+  std::complex<int> centre = 1;
+  int round = 0;
+  for (const std::vector<Rank>& ends : cross_ends(dims)) {
+    std::set<Rank> expected;
+    for (const std::complex<int> unit : {std::complex{1, 0}, {0, 1}, {-1, 0}, {0, -1}}) {
+      const std::complex<int> z = centre * unit;
+      expected.insert(wrapped(z.real(), 25) * 25 + wrapped(z.imag(), 25));
+    }
+    EXPECT_EQ(std::set<Rank>(ends.begin(), ends.end()), expected) << round;
+    centre *= std::complex{2, round % 2 == 0 ? 1 : -1};
+    ++round;
+  }
+  EXPECT_EQ(round, 4);
+}
+
+// Over the ends of a cross, hops along every dimension and either way are the same number: all 2D
+// ports of a rank carry as much.
+TEST(TrivanceCross, LoadsAllPortsOfTheTorusAlike) {
+  for (const std::vector<int>& dims : kTori) {
+    const Torus torus(dims);
+    for (const std::vector<Rank>& ends : cross_ends(dims)) {
+      std::set<int> hops;  // of a dimension, one way
+      for (int d = 0; d < torus.dimensions(); ++d) {
+        int up = 0, down = 0;
+        for (const Rank end : ends) {
+          const int x = torus.coordinate(end, d), size = torus.size(d);
+          (2 * x < size ? up : down) += 2 * x < size ? x : size - x;
+        }
+        hops.insert(up);
+        hops.insert(down);
+      }
+      EXPECT_EQ(hops.size(), 1u);
+    }
+  }
+}
+
+// As few rounds as 2D ports allow: whoever has heard of h ranks has of (2D + 1) h a round later.
+TEST(TrivanceCross, TakesAsManyRoundsAsTheLogarithmToTheBaseOfItsPorts) {
+  EXPECT_EQ(trivance_cross_latency_all_reduce({27}).rounds, 3);
+  EXPECT_EQ(trivance_cross_latency_all_reduce({5, 5}).rounds, 2);
+  EXPECT_EQ(trivance_cross_latency_all_reduce({25, 25}).rounds, 4);
+  EXPECT_EQ(trivance_cross_latency_all_reduce({7, 7, 7}).rounds, 3);
+  EXPECT_EQ(trivance_latency_all_reduce({5, 5}).rounds, 4);
+}
+
+TEST(TrivanceCross, GivesTheRightNumbers) {
+  for (const std::vector<int>& dims : {std::vector{1}, {2}, {9}, {14}, {5, 5}, {7, 7, 7}}) {
+    SCOPED_TRACE(dims_text(dims));
+    const Schedule gather = trivance_cross_all_gather(dims);
+    const int n = gather.ranks;
+    EXPECT_EQ(failure(gather, {Collective::all_gather, n, n, 0, 0}), "");
+    const Schedule scatter = trivance_cross_reduce_scatter(dims);
+    EXPECT_EQ(failure(scatter, {Collective::reduce_scatter, n, n, 0, 0}), "");
+    for (const auto& make : {trivance_cross_all_reduce, trivance_cross_latency_all_reduce}) {
+      const Schedule s = make(dims);
+      EXPECT_EQ(failure(s, {Collective::all_reduce, n, s.blocks, 0, 0}), "");
+    }
+  }
+}
+
+TEST(TrivanceCross, RefusalsNameTheSizesThatAreTaken) {
+  const Algorithm& line = *find_algorithm(Collective::all_gather, "trivance_cross");
+  const auto refused = [&line](const std::vector<int>& dims) {
+    return line.refusal({.ranks = Torus(dims).ranks(), .dims = dims}).has_value();
+  };
+  for (const std::vector<int>& dims : {std::vector{1}, {30}, {5, 5}, {25, 25}, {7, 7, 7}}) {
+    EXPECT_FALSE(refused(dims)) << dims_text(dims);
+  }
+  for (const std::vector<int>& dims :
+       {std::vector{3, 3}, {5, 25}, {25, 5}, {7, 7}, {5, 5, 5}, {7, 7, 49}, {2, 2, 2, 2}, {9, 9}}) {
+    EXPECT_TRUE(refused(dims)) << dims_text(dims);
+  }
+  EXPECT_EQ(line.refusal({.ranks = 16, .dims = {4, 4}}).value_or(""),
+            "all_gather 'trivance_cross': ranks is 16, dims is 4x4; the sizes of a torus must be "
+            "equal and a power of 5 in two dimensions, of 7 in three, and more are not taken");
 }
 
 }  // namespace

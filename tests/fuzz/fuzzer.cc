@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "tests/fuzz/target.h"
+#include "tests/fuzz/targets.h"
 
 namespace {
 

@@ -12,7 +12,6 @@
 #include "engine/base/units.h"
 #include "engine/network/wiring.h"
 #include "engine/tools/text.h"
-#include "tests/fuzz/target.h"
 #include "tests/fuzz/targets.h"
 
 namespace rankine::fuzz {

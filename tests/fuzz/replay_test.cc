@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/fuzz/target.h"
+#include "tests/fuzz/targets.h"
 
 namespace rankine::fuzz {
 namespace {

@@ -227,4 +227,17 @@ class Explorer final : public Machine {
   std::map<Use, std::uint64_t> uses_;
 };
 
+// What the model checker explores: small programs of two or three ranks that go through the
+// production code of mailboxes, counters, parking, abort and leave. Each has a verdict of its own
+// beside those of the explorer (data races, lost wake-ups).
+
+struct Scenario {
+  std::string name;
+  bool may_time_out = false;
+  bool is_large = false;  // takes many seconds, and says little that smaller ones do not
+  std::function<void(Explorer&)> play;
+};
+
+std::vector<Scenario> scenarios();
+
 }  // namespace rankine::model

@@ -1,13 +1,28 @@
 // The explorer itself, on the classic litmus tests: what C++ allows is seen, what it forbids is
 // not.
-#include "tests/models/explorer.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <map>
+#include <regex>
 #include <set>
+#include <sstream>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
+
+#include "tests/engine/run/random.h"
+#include "tests/models/explorer.h"
 
 namespace rankine::model {
 namespace {
@@ -264,4 +279,270 @@ TEST(Explorer, WeakerOrders) {
 }
 
 }  // namespace
+
+// Every scenario on the production code, explored to the end; and that the explorer sees what a
+// machine may do wrong.
+
+namespace {
+
+std::string lines(const std::vector<std::string>& turns) {
+  std::string text;
+  for (const std::string& turn : turns) text += "\n  " + turn;
+  return text;
+}
+
+TEST(Explore, EveryScenarioHoldsInEveryExecution) {
+  std::printf("%-58s %10s %10s\n", "scenario", "executions", "cut short");
+  std::uint64_t executions = 0;
+  for (const Scenario& scenario : scenarios()) {
+    if (scenario.is_large && affordable(100) < 100) continue;
+    Explorer explorer({.may_time_out = scenario.may_time_out});
+    const Explorer::Outcome outcome = explorer.explore(scenario.play);
+    EXPECT_EQ(outcome.fault, "") << scenario.name << lines(outcome.turns);
+    EXPECT_TRUE(outcome.exhausted) << scenario.name;
+    std::printf("%-58s %10lu %10lu\n", scenario.name.c_str(),
+                static_cast<unsigned long>(outcome.executions),
+                static_cast<unsigned long>(outcome.cut));
+    executions += outcome.executions;
+  }
+  std::printf("%lu executions, all different\n", static_cast<unsigned long>(executions));
+}
+
+// What the kernel and the compiler owe the protocol: without it, some scenario fails.
+TEST(Explore, EachFlawOfTheMachineIsSeen) {
+  const struct {
+    Flaw flaw;
+    const char* name;
+  } flaws[] = {{Flaw::no_barrier, "membarrier does nothing"},
+               {Flaw::no_compiler_fence, "the compiler moves a load before a store"},
+               {Flaw::sleeps_unseen, "futex_wait does not compare"},
+               {Flaw::wakes_nobody, "futex_wake does nothing"}};
+  for (const auto& [flaw, name] : flaws) {
+    std::string seen;
+    for (const Scenario& scenario : scenarios()) {
+      if (scenario.is_large) continue;
+      Explorer explorer({.may_time_out = scenario.may_time_out, .flaw = flaw});
+      const Explorer::Outcome outcome = explorer.explore(scenario.play);
+      if (outcome.fault.empty()) continue;
+      seen = scenario.name + ", execution " + std::to_string(outcome.executions) + ": " +
+             outcome.fault;
+      break;
+    }
+    EXPECT_NE(seen, "") << name;
+    std::printf("%s: %s\n", name, seen.c_str());
+  }
+}
+
+}  // namespace
+
+// Every memory order in the production code that the scenarios go through, weakened one at a time:
+// each such mutant must fail in some scenario, or it stands in the table of those that may not be
+// needed, with the reason. The list of orders comes from the executions themselves, and is compared
+// with the source text, so that none is forgotten.
+
+namespace {
+
+const std::vector<std::string> kSources = {
+    "engine/run/crossbar.h",   "engine/run/crossbar.cc",       "engine/run/wait.h",
+    "engine/run/wait.cc",      "engine/run/mailbox.h",         "engine/run/walk.h",
+    "engine/run/interpret_some.cc"};
+
+// Orders whose weakening no scenario shows, and why that is right. `text` is on the line.
+struct Justified {
+  std::string_view file, text;
+  std::memory_order to;
+  std::string_view why;
+};
+const std::vector<Justified> kJustified = {};
+
+std::string plain(std::string file) {
+  if (file.starts_with("./")) file.erase(0, 2);
+  return file;
+}
+
+std::vector<std::string> lines_of(const std::string& file) {
+  std::ifstream in(file);
+  EXPECT_TRUE(in) << file;
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+struct Source {
+  std::map<std::string, std::vector<std::string>> files;
+  Source() {
+    for (const std::string& file : kSources) files[file] = lines_of(file);
+  }
+  std::string line(const Use& use) const {
+    const auto found = files.find(plain(use.file));
+    if (found == files.end() || use.line > found->second.size()) return {};
+    const std::string& text = found->second[use.line - 1];
+    return text.substr(std::min(text.size(), text.find_first_not_of(' ')));
+  }
+};
+
+std::string place(const Use& use) { return plain(use.file) + ":" + std::to_string(use.line); }
+
+// A scenario as it is, explored to the end: what it uses, and how long that took.
+struct Explored {
+  Scenario scenario;
+  std::set<Use> uses;
+  std::uint64_t executions = 0;
+};
+
+// The shortest first, since a mutant is done with at the first scenario that fails.
+const std::vector<Explored>& explored() {
+  static const std::vector<Explored> all = [] {
+    std::vector<Explored> out;
+    for (Scenario& scenario : scenarios()) {
+      if (scenario.is_large) continue;
+      Explorer explorer({.may_time_out = scenario.may_time_out});
+      const Explorer::Outcome outcome = explorer.explore(scenario.play);
+      EXPECT_TRUE(outcome.fault.empty() && outcome.exhausted) << scenario.name;
+      Explored one{std::move(scenario), {}, outcome.executions + outcome.cut};
+      for (const auto& [use, times] : explorer.uses()) one.uses.insert(use);
+      out.push_back(std::move(one));
+    }
+    std::ranges::stable_sort(out, {}, &Explored::executions);
+    return out;
+  }();
+  return all;
+}
+
+std::set<Use> all_uses() {
+  std::set<Use> uses;
+  for (const Explored& one : explored()) uses.insert(one.uses.begin(), one.uses.end());
+  return uses;
+}
+
+TEST(MemoryOrders, EachIsNeededOrJustified) {
+  const Source source;
+  std::set<const Justified*> used;
+  int mutants = 0, killed = 0;
+  for (const Use& use : all_uses()) {
+    if (!source.files.contains(plain(use.file))) continue;
+    for (const std::memory_order to : weaker(use.kind, use.order)) {
+      ++mutants;
+      std::string verdict;
+      for (const auto& [scenario, uses, executions] : explored()) {
+        // What no execution comes to changes none of them: this one has been explored.
+        if (!uses.contains(use)) continue;
+        Explorer explorer(
+            {.may_time_out = scenario.may_time_out, .weakened = use, .weakened_to = to});
+        const Explorer::Outcome outcome = explorer.explore(scenario.play);
+        if (outcome.fault.empty()) continue;
+        verdict = "killed by '" + scenario.name + "', execution " +
+                  std::to_string(outcome.executions) + ": " + outcome.fault;
+        ++killed;
+        break;
+      }
+      const std::string line = source.line(use);
+      const Justified* reason = nullptr;
+      for (const Justified& justified : kJustified) {
+        if (plain(use.file) == justified.file && line.find(justified.text) != std::string::npos &&
+            to == justified.to) {
+          reason = &justified;
+        }
+      }
+      if (reason != nullptr) used.insert(reason);
+      const std::string mutant =
+          place(use) + " " + name_of(use.order) + " -> " + name_of(to) + "  " + line;
+      EXPECT_EQ(verdict.empty(), reason != nullptr)
+          << mutant << "\n"
+          << (verdict.empty() ? "survives every scenario" : "is justified, but " + verdict);
+      if (verdict.empty() && reason != nullptr) verdict = "lives: " + std::string(reason->why);
+      std::printf("%s\n    %s\n", mutant.c_str(), verdict.c_str());
+    }
+  }
+  for (const Justified& justified : kJustified) {
+    EXPECT_TRUE(used.contains(&justified)) << "no such mutant: " << justified.text;
+  }
+  std::printf("%d mutants, %d killed, %d justified\n", mutants, killed, mutants - killed);
+}
+
+// Whatever order stands in the source was tried.
+TEST(MemoryOrders, NoneIsLeftOut) {
+  const Source source;
+  std::set<std::pair<std::string, unsigned>> tried;
+  for (const Use& use : all_uses()) tried.insert({plain(use.file), use.line});
+  const std::regex order("memory_order_(acquire|release|acq_rel|seq_cst)");
+  for (const auto& [file, lines] : source.files) {
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      if (!std::regex_search(lines[i], order)) continue;
+      // The call may begin on a line before.
+      bool found = false;
+      for (unsigned back = 0; back < 3 && back <= i; ++back) {
+        found = found || tried.contains({file, static_cast<unsigned>(i + 1 - back)});
+      }
+      EXPECT_TRUE(found) << file << ":" << i + 1 << " is in no scenario: " << lines[i];
+    }
+  }
+}
+
+}  // namespace
 }  // namespace rankine::model
+
+// Spin on park.pml: the protocol holds, and each thing that it needs is needed.
+
+namespace rankine {
+namespace {
+
+bool runs(const std::string& command) {
+  const int status = std::system(command.c_str());
+  return status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+std::string read(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+struct Variant {
+  std::string switches;
+  bool holds;
+};
+void PrintTo(const Variant& v, std::ostream* out) { *out << "spin -a " << v.switches; }
+
+class Park : public testing::TestWithParam<Variant> {};
+
+TEST_P(Park, HoldsOrFailsAsItShould) {
+  if (!runs("test -x /usr/bin/spin")) {
+    GTEST_SKIP() << "Spin is not installed (Debian's package spin, packages-optional.txt)";
+  }
+  const auto model = std::filesystem::absolute("tests/models/park.pml");
+  ASSERT_TRUE(std::filesystem::exists(model));
+  std::string name = (std::filesystem::path(testing::TempDir()) / "park.XXXXXX").string();
+  ASSERT_NE(mkdtemp(name.data()), nullptr);
+  const std::filesystem::path folder(name);
+  const std::string in = "cd '" + folder.string() + "' && ";
+  ASSERT_TRUE(runs(in + "/usr/bin/spin -a " + GetParam().switches + " '" + model.string() +
+                   "' > spin.log 2>&1"))
+      << read(folder / "spin.log");
+  ASSERT_TRUE(runs(in + "cc -O1 -w -o pan pan.c > cc.log 2>&1")) << read(folder / "cc.log");
+  // -a -f: acceptance cycles under weak fairness, so also "comes back at last".
+  ASSERT_TRUE(runs(in + "./pan -a -f -m100000 > pan.log 2>&1"));
+  const std::string log = read(folder / "pan.log");
+  EXPECT_EQ(log.find("max search depth too small"), std::string::npos);
+  EXPECT_EQ(log.find("errors: 0") != std::string::npos, GetParam().holds) << log;
+  const std::size_t states = log.find("states, stored");
+  ASSERT_NE(states, std::string::npos) << log;
+  const std::size_t line = log.rfind('\n', states) + 1;
+  std::printf("%s: %s,%s\n", GetParam().switches.c_str(),
+              GetParam().holds ? "holds" : "fails, as it should",
+              log.substr(line, log.find('\n', states) - line).c_str());
+  std::filesystem::remove_all(folder);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Protocol, Park,
+    testing::Values(Variant{"", true}, Variant{"-DMEMBARRIER", true}, Variant{"-DWITH_ABORT", true},
+                    Variant{"-DWITH_ABORT -DMEMBARRIER", true}, Variant{"-DNO_BARRIER", false},
+                    Variant{"-DMEMBARRIER -DNO_BARRIER", false}, Variant{"-DNO_RECHECK", false},
+                    Variant{"-DMEMBARRIER -DNO_RECHECK", false},
+                    Variant{"-DWITH_ABORT -DNO_RECHECK", false},
+                    Variant{"-DWITH_ABORT -DABORT_APART", false}));
+
+}  // namespace
+}  // namespace rankine

@@ -1,4 +1,4 @@
-#include "tests/models/scenarios.h"
+#include "tests/models/explorer.h"
 
 #include <array>
 #include <cstdint>

@@ -17,7 +17,7 @@
 
 #include "numa/memory.h"
 #include "numa/system_calls.h"
-#include "tests/numa/captured_warnings.h"
+#include "tests/numa/fixtures.h"
 
 namespace rankine {
 namespace {

@@ -16,9 +16,7 @@
 
 #include "numa/cpus.h"
 #include "numa/system_calls.h"
-#include "tests/numa/captured_warnings.h"
-#include "tests/numa/mixed_caches.h"
-#include "tests/numa/scoped_env.h"
+#include "tests/numa/fixtures.h"
 
 namespace rankine {
 namespace {

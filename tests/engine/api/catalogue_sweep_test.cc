@@ -1,25 +1,41 @@
 // Every line of the catalogue, executed: numbers of ranks, awkward counts, types and operations,
 // every transport, in place and apart, every root where ranks are few.
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <functional>
+#include <iterator>
 #include <list>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <random>
 #include <span>
 #include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "algorithms/catalogue.h"
 #include "algorithms/circulant.h"
 #include "algorithms/torus.h"
 #include "engine/api/check.h"
+#include "engine/api/request.h"
+#include "engine/api/split.h"
 #include "engine/api/team.h"
+#include "engine/base/numbers.h"
 #include "engine/faults/collective_case.h"
+#include "tests/engine/api/random_case.h"
 
 namespace rankine {
 namespace {
@@ -249,6 +265,487 @@ TEST_P(CatalogueSweep, EveryBarrierHoldsEverybody) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, CatalogueSweep, testing::Range(1, kSanitized ? 18 : 64));
 INSTANTIATE_TEST_SUITE_P(ManyRanks, CatalogueSweep, testing::Values(kSanitized ? 33 : 64));
+
+}  // namespace
+
+// Random calls of every kind in one communicator after the other, while other threads ask it all
+// that may be asked at any time. RANKINE_TEST_CALLS says how many calls of ranks in
+// all, RANKINE_TEST_SEED which.
+
+namespace {
+
+// Asks for all that a monitor may want, until told to stop.
+class Monitor {
+ public:
+  explicit Monitor(const Communicator& communicator)
+      : thread_([this, &communicator] {
+          constexpr int kOneRecordIn = 5000;  // it lists thousands of calls
+          for (int i = 0; !stop_.load(std::memory_order_relaxed); ++i) {
+            if (!communicator.health().ok()) return;
+            static_cast<void>(communicator.memory_of(i % 9));
+            static_cast<void>(communicator.memory_bytes());
+            static_cast<void>(communicator.cached_plans());
+            if (i % kOneRecordIn == 0) static_cast<void>(communicator.flight_record());
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          }
+        }) {}
+  ~Monitor() {
+    stop_.store(true, std::memory_order_relaxed);
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+// As a server's calls are: most are of the few hundred kinds that it knows, in any order, and now
+// and then there is a new one.
+std::uint64_t case_of(std::uint64_t seed, int round, std::uint64_t call) {
+  constexpr std::uint64_t kKnown = 300, kOneNewIn = 200;
+  const std::uint64_t dice = splitmix(seed * kSplitMixStep + call);
+  const std::uint64_t team = mixed(seed, static_cast<std::uint64_t>(round));
+  return dice % kOneNewIn == 0 ? dice : team + dice / kOneNewIn % kKnown;
+}
+
+TEST(Mix, RandomCallsBesideMonitors) {
+  const std::uint64_t calls = number_of("RANKINE_TEST_CALLS", 400'000);
+  const std::uint64_t seed = number_of("RANKINE_TEST_SEED", 1);
+  constexpr int kRanks[] = {2, 3, 4, 8};
+  constexpr std::uint64_t kPerTeam = 20'000;
+  std::uint64_t made = 0, begun = 0;  // by all ranks; together
+  for (int round = 0; made < calls; ++round) {
+    const int ranks = kRanks[round % std::size(kRanks)];
+    const auto n = static_cast<std::uint64_t>(ranks);
+    const std::uint64_t more = std::min(kPerTeam, (calls - made + n - 1) / n);
+    auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(2)});
+    ASSERT_TRUE(team.ok()) << team.status().text();
+    std::mutex mutex;
+    std::string fault;
+    Status status;
+    {
+      const Monitor one((*team)->communicator()), other((*team)->communicator());
+      status = (*team)->run([&](Member& me) {
+        CaseBuffers buffers;
+        for (std::uint64_t i = 0; i < more; ++i) {
+          const CollectiveCase test = random_case(case_of(seed, round, begun + i), ranks);
+          const std::string found = run_case(me, test, buffers);
+          if (found.empty()) continue;
+          const std::lock_guard lock(mutex);
+          if (fault.empty()) fault = to_string(test) + ": " + found;
+          return;
+        }
+      });
+    }
+    ASSERT_EQ(fault, "");
+    ASSERT_TRUE(status.ok()) << status.text();
+    made += more * n;
+    begun += more;
+  }
+}
+
+}  // namespace
+
+// Random mixtures of all that ranks can do: calls that are waited for at once and later, with
+// epilogues and without, messages, group(), on a communicator and on those that it is split into,
+// which come and go. RANKINE_TEST_STEPS says how many steps of a team in all, RANKINE_TEST_SEED
+// which.
+
+namespace {
+
+using std::chrono_literals::operator""ms;
+
+// Something that is under way, with what must come of it.
+struct Job {
+  Member* on = nullptr;
+  CollectiveCase test;  // of a message: send_recv from root to peer
+  bool is_message = false;
+  std::unique_ptr<CaseBuffers> buffers = std::make_unique<CaseBuffers>();
+  std::unique_ptr<Witness> witness{};
+  Request request{};
+
+  void fill() { buffers->fill(test, on->rank()); }
+  // Rows of one element, or of as many as the call counts.
+  void bring_epilogue(bool long_rows) {
+    const bool gathers = test.collective == Collective::all_gather;
+    if (!gathers && test.collective != Collective::all_reduce &&
+        test.collective != Collective::reduce_scatter) {
+      return;
+    }
+    const std::size_t outputs =
+        gathers ? test.count * static_cast<std::size_t>(on->ranks()) : test.count;
+    const std::size_t row = long_rows && test.count > 0 ? test.count : 1;
+    witness = std::make_unique<Witness>(outputs / row, row, size_of(test.type));
+    test.options.epilogue = &witness->epilogue;
+  }
+  std::string fault() const {
+    if (witness != nullptr && !witness->saw_each_once())
+      return "a row was finished never, or twice";
+    if (witness != nullptr && !witness->saw(buffers->out())) {
+      return "a row was finished before it was final";
+    }
+    return buffers->check();
+  }
+  Message message() {
+    const bool sends = on->rank() == test.root;
+    return {sends ? const_cast<void*>(buffers->in()) : buffers->out(), test.count, test.type,
+            sends ? test.peer : test.root, sends};
+  }
+  Status call() { return is_message ? on->submit(message()) : on->call(call_of(test, *buffers)); }
+  Status start(bool prepares) {
+    Call call = call_of(test, *buffers);
+    auto made = is_message ? (prepares ? on->prepare(message()) : on->start(message()))
+                           : (prepares ? on->prepare(call) : on->start(call));
+    if (!made.ok()) return made.status();
+    request = std::move(*made);
+    return prepares ? request.start() : Status();
+  }
+};
+
+// One rank. What all must do alike is drawn from `same`, the rest from `own`.
+class Player {
+ public:
+  Player(Member& whole, std::uint64_t seed)
+      : whole_(whole), same_(seed), own_(seed + 1 + static_cast<std::uint64_t>(whole.rank())) {}
+
+  void step() {
+    const int what = below(same_, 8);
+    if (what == 0) return split();
+    if (what == 1 && !groups_.empty()) return drop(below(same_, static_cast<int>(groups_.size())));
+    std::vector<Job> jobs = draw(what < 4 ? 1 : 1 + below(same_, 6));
+    if (below(same_, 3) == 0) {
+      answer(whole_.group([&] {
+        for (Job* job : shuffled(jobs)) answer(job->call());
+      }));
+    } else {
+      for (Job* job : shuffled(jobs)) answer(job->start(below(own_, 2) == 0));
+      wait(jobs);
+    }
+    for (Job& job : jobs) {
+      const std::string fault = job.fault();
+      if (!fault.empty()) fail(to_string(job.test) + ": " + fault);
+    }
+  }
+
+ private:
+  static int below(std::mt19937_64& random, int n) {
+    return static_cast<int>(random() % static_cast<unsigned>(n));
+  }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(Code::remote_error, "rank " + std::to_string(whole_.rank()) + ": " + what);
+  }
+  void answer(const Status& status) const {
+    if (!status.ok()) fail(status.text());
+  }
+
+  // Colors that all ranks work out for all, so that they agree on who is where.
+  void split() {
+    if (groups_.size() == 4) return drop(0);
+    const int colors = 1 + below(same_, 3);
+    const auto shift = below(same_, 5);
+    const bool some_are_out = below(same_, 4) == 0;
+    const int color = (whole_.rank() + shift) % (colors + (some_are_out ? 1 : 0));
+    auto group = whole_.split(color == colors ? kNoColor : color, below(own_, 100));
+    answer(group.status());
+    groups_.push_back(std::move(*group));
+  }
+  void drop(int which) { groups_.erase(groups_.begin() + which); }
+
+  std::vector<Job> draw(int n) {
+    std::vector<Job> jobs;
+    for (int i = 0; i < n; ++i) {
+      const auto seed = same_();
+      const int where = below(same_, 2 + static_cast<int>(groups_.size()));
+      const bool is_message = below(same_, 3) == 0;
+      Job job;
+      job.on = where < 2 ? &whole_ : groups_[static_cast<std::size_t>(where - 2)].get();
+      if (job.on == nullptr) continue;  // we are in none
+      // What members of different groups draw differs, and is their own.
+      job.test = random_case(seed, job.on->ranks());
+      if (is_message) {
+        job.is_message = true;
+        job.test.collective = Collective::send_recv;
+        job.test.in_place = false;
+        job.test.options = {};
+        const auto ranks = static_cast<std::uint64_t>(job.on->ranks());
+        job.test.root = static_cast<Rank>(seed % ranks);
+        job.test.peer = static_cast<Rank>((seed / ranks) % ranks);
+        if (job.test.root == job.test.peer) continue;
+        if (job.on->rank() != job.test.root && job.on->rank() != job.test.peer) continue;
+      }
+      if (!is_message && seed % 3 == 0) job.bring_epilogue(seed % 2 == 0);
+      job.fill();
+      jobs.push_back(std::move(job));
+    }
+    return jobs;
+  }
+
+  // In an order of our own, but for those of one communicator, or of one way between two ranks.
+  std::vector<Job*> shuffled(std::vector<Job>& jobs) {
+    std::vector<Job*> order;
+    for (Job& job : jobs) order.push_back(&job);
+    std::shuffle(order.begin(), order.end(), own_);
+    const auto lane = [](const Job* job) {
+      return std::tuple(job->on, job->is_message, job->is_message ? job->test.root : 0,
+                        job->is_message ? job->test.peer : 0);
+    };
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      for (std::size_t k = i + 1; k < order.size(); ++k) {
+        if (lane(order[i]) == lane(order[k]) && order[k] < order[i]) std::swap(order[i], order[k]);
+      }
+    }
+    return order;
+  }
+
+  void wait(std::vector<Job>& jobs) {
+    std::vector<Job*> left;
+    for (Job& job : jobs) left.push_back(&job);
+    std::shuffle(left.begin(), left.end(), own_);
+    while (!left.empty()) {
+      Job& job = *left.back();
+      switch (below(own_, 4)) {
+        case 0:
+          answer(job.request.wait());
+          break;
+        case 1: {
+          const auto over = job.request.wait_for(1ms);
+          answer(over.status());
+          if (!*over) continue;
+          break;
+        }
+        case 2: {
+          const auto over = job.request.test();
+          answer(over.status());
+          if (!*over) {
+            answer(whole_.progress());
+            continue;
+          }
+          answer(job.request.wait());
+          break;
+        }
+        default:
+          std::rotate(left.begin(), left.end() - 1, left.end());
+          continue;
+      }
+      left.pop_back();
+    }
+  }
+
+  Member& whole_;
+  std::mt19937_64 same_, own_;
+  std::vector<std::unique_ptr<Member>> groups_;
+};
+
+TEST(Mixture, GivesWhatItsPartsGive) {
+  const std::uint64_t steps = number_of("RANKINE_TEST_STEPS", 6'000);
+  const std::uint64_t first = number_of("RANKINE_TEST_SEED", 1);
+  constexpr int kRanks[] = {2, 3, 4, 6};
+  constexpr std::uint64_t kPerTeam = 300;
+  for (std::uint64_t made = 0, seed = first; made < steps; made += kPerTeam, ++seed) {
+    const int ranks = kRanks[seed % std::size(kRanks)];
+    auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(2)});
+    ASSERT_TRUE(team.ok()) << team.status().text();
+    const Status status = (*team)->run([&](Member& me) {
+      Player player(me, seed);
+      for (std::uint64_t i = 0; i < kPerTeam; ++i) player.step();
+    });
+    ASSERT_TRUE(status.ok()) << status.text() << "\nreplay with RANKINE_TEST_SEED=" << seed;
+  }
+}
+
+}  // namespace
+
+// Every all-reduce of the catalogue leaves the same bits on every rank, with data whose sum depends
+// on the order in which it is added, but for the lines that say otherwise.
+
+namespace {
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr int kMostRanks = 5;
+#else
+constexpr int kMostRanks = 33;
+#endif
+
+constexpr DataType kFloats[] = {DataType::f32, DataType::f64, DataType::f16, DataType::bf16};
+// Odd, and of several lines; the second one is long enough for what is done to long vectors only.
+constexpr std::size_t kCounts[] = {67, 5003};
+
+// Element i of a rank's vector. Neighbouring ranks differ by orders of magnitude and in sign, so
+// that nearly every other order gives another sum; none overflows in 16 bits.
+double element(Rank rank, std::size_t i) {
+  const std::uint64_t hash =
+      (static_cast<std::uint64_t>(rank) * 0x9e3779b97f4a7c15u + i) * 0xbf58476d1ce4e5b9u;
+  const std::uint64_t other = (hash ^ hash >> 31) * 0x94d049bb133111ebu;
+  const double mantissa = 1.0 + static_cast<double>(hash >> 12) * 0x1p-52;         // all its bits
+  const double scale = std::bit_cast<double>(((other >> 60) + (1023 - 8)) << 52);  // 2^-8 to 2^7
+  return ((other >> 59 & 1) != 0 ? mantissa : -mantissa) * scale;
+}
+
+std::vector<std::byte> input_of(Rank rank, DataType type, std::size_t count) {
+  std::vector<std::byte> bytes(count * size_of(type));
+  for (std::size_t i = 0; i < count; ++i) {
+    const double value = element(rank, i);
+    const auto put = [&](auto as_type) {
+      std::memcpy(bytes.data() + i * sizeof(as_type), &as_type, sizeof(as_type));
+    };
+    switch (type) {
+      case DataType::f64:
+        put(value);
+        break;
+      case DataType::f16:
+        put(static_cast<_Float16>(value));
+        break;
+      case DataType::bf16:
+        put(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(static_cast<float>(value)) >>
+                                       16));
+        break;
+      default:
+        put(static_cast<float>(value));
+    }
+  }
+  return bytes;
+}
+
+struct Case {
+  const Algorithm* algorithm;
+  std::optional<Transport> transport;
+  DataType type;
+  std::size_t count;
+  bool in_place;
+
+  std::string name(int ranks) const {
+    return std::string(algorithm->name) + " N=" + std::to_string(ranks) + " " +
+           std::string(name_of(type)) + " x " + std::to_string(count) +
+           (in_place ? " in place, " : " apart, ") +
+           (transport ? std::string(name_of(*transport)) : "any transport");
+  }
+};
+
+std::vector<Case> cases_among(int ranks) {
+  std::vector<Case> cases;
+  for (const Algorithm& line : catalogue()) {
+    Params params;
+    params.ranks = ranks;
+    if (line.collective != Collective::all_reduce || line.refusal(params)) continue;
+    std::size_t number = 0;
+    for (const std::optional<Transport> transport :
+         {std::optional<Transport>(), std::optional(Transport::direct),
+          std::optional(Transport::mailbox)}) {
+      for (const bool in_place : {false, true}) {
+        for (const std::size_t count : kCounts) {
+          // All types of few ranks; of many, one after the other.
+          for (std::size_t t = 0; t < std::size(kFloats); ++t) {
+            if (ranks > 9 && t != number % std::size(kFloats)) continue;
+            cases.push_back({&line, transport, kFloats[t], count, in_place});
+          }
+          ++number;
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+class SameBits : public testing::TestWithParam<int> {};
+
+TEST_P(SameBits, EveryAllReduceOnEveryRank) {
+  const int ranks = GetParam();
+  const std::vector<Case> cases = cases_among(ranks);
+  auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(4)});
+  ASSERT_TRUE(team.ok()) << team.status().text();
+  // Per case and rank: what came out.
+  std::vector<std::vector<std::vector<std::byte>>> results(
+      cases.size(), std::vector<std::vector<std::byte>>(static_cast<std::size_t>(ranks)));
+  const Status status = (*team)->run([&](Member& me) {
+    for (std::size_t c = 0; c < cases.size(); ++c) {
+      const Case& test = cases[c];
+      std::vector<std::byte> in = input_of(me.rank(), test.type, test.count);
+      std::vector<std::byte> out(test.in_place ? 0 : in.size());
+      std::byte* result = test.in_place ? in.data() : out.data();
+      CallOptions options;
+      options.algorithm = test.algorithm->name;
+      options.transport = test.transport;
+      options.segments = test.algorithm->takes("segments") ? 3 : 0;
+      me.call({.collective = Collective::all_reduce,
+               .in = in.data(),
+               .out = result,
+               .count = test.count,
+               .type = test.type,
+               .op = c % 5 == 4 ? ReduceOp::avg : ReduceOp::sum,
+               .options = options})
+          .throw_if_error();
+      results[c][static_cast<std::size_t>(me.rank())].assign(result, result + in.size());
+    }
+  });
+  ASSERT_TRUE(status.ok()) << status.text();
+  for (std::size_t c = 0; c < cases.size(); ++c) {
+    if (!cases[c].algorithm->other_bits.empty()) continue;
+    for (std::size_t r = 1; r < results[c].size(); ++r) {
+      EXPECT_EQ(results[c][r] == results[c][0], true)
+          << cases[c].name(ranks) << ": rank " << r << " has other bits than rank 0";
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, SameBits, testing::Range(1, kMostRanks + 1));
+
+// The data can tell: the lines that say so do differ among 9 ranks, in the types that sums move in.
+TEST(SameBits, LinesThatSayOtherwiseDiffer) {
+  constexpr int kRanks = 9;
+  auto team = Team::create({.ranks = kRanks});
+  ASSERT_TRUE(team.ok()) << team.status().text();
+  for (const Algorithm& line : catalogue()) {
+    Params params;
+    params.ranks = kRanks;
+    if (line.other_bits.empty() || line.refusal(params)) continue;
+    for (const DataType type : {DataType::f32, DataType::f64}) {
+      std::vector<std::vector<std::byte>> results(kRanks);
+      const Status status = (*team)->run([&](Member& me) {
+        std::vector<std::byte> data = input_of(me.rank(), type, kCounts[0]);
+        me.call({.collective = Collective::all_reduce,
+                 .in = data.data(),
+                 .out = data.data(),
+                 .count = kCounts[0],
+                 .type = type,
+                 .options = {.algorithm = line.name}})
+            .throw_if_error();
+        results[static_cast<std::size_t>(me.rank())] = data;
+      });
+      ASSERT_TRUE(status.ok()) << status.text();
+      EXPECT_TRUE(std::any_of(results.begin(), results.end(),
+                              [&](const auto& one) { return one != results[0]; }))
+          << line.name << ", " << name_of(type) << ": says '" << line.other_bits
+          << "', and all ranks have the same bits";
+    }
+  }
+}
+
+// What a call gets that names no algorithm, at every size, with the data that showed the fault:
+// one large, one small, one that takes the large one away.
+TEST(SameBits, DefaultsOfEverySize) {
+  for (const int ranks : {2, 3, 4, 5, 8}) {
+    auto team = Team::create({.ranks = ranks});
+    ASSERT_TRUE(team.ok()) << team.status().text();
+    for (std::size_t count = 1; count <= std::size_t{1} << 18; count *= 4) {
+      for (const bool in_place : {false, true}) {
+        std::vector<std::vector<float>> results(static_cast<std::size_t>(ranks));
+        const Status status = (*team)->run([&](Member& me) {
+          constexpr float kValues[] = {1e8F, 1.0F, -1e8F};
+          std::vector<float> in(count, kValues[me.rank() % 3]);
+          std::vector<float> out(count);
+          const std::span<float> result(in_place ? in : out);
+          me.all_reduce(std::span<const float>(in), result).throw_if_error();
+          results[static_cast<std::size_t>(me.rank())].assign(result.begin(), result.end());
+        });
+        ASSERT_TRUE(status.ok()) << status.text();
+        for (const auto& one : results) {
+          EXPECT_TRUE(std::equal(one.begin(), one.end(), results[0].begin()))
+              << ranks << " ranks, " << count << " elements";
+        }
+      }
+    }
+  }
+}
 
 }  // namespace
 }  // namespace rankine

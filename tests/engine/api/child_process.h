@@ -1,6 +1,8 @@
 // A part of a test in a process of its own: for what ends a process, or changes it for good.
 #pragma once
 
+#include <fcntl.h>
+#include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,8 +10,11 @@
 #include <chrono>
 #include <csignal>
 #include <functional>
+#include <random>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace rankine::testing_processes {
 
@@ -52,6 +57,83 @@ inline std::string run_in_child(const std::function<int()>& f) {
     _exit(f());
   }
   return end_of(child);
+}
+
+// A program in a process of its own, and what it prints.
+
+class Spawned {
+ public:
+  // `variables` are added to this process's environment: "RANKINE_ISA=portable".
+  Spawned(const std::vector<std::string>& arguments, const std::vector<std::string>& variables) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return;
+    output_ = ends[0];
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    std::vector<char*> argv, environment;
+    for (const std::string& one : arguments) argv.push_back(const_cast<char*>(one.c_str()));
+    for (const std::string& one : variables) environment.push_back(const_cast<char*>(one.c_str()));
+    for (char** at = environ; *at != nullptr; ++at) environment.push_back(*at);
+    argv.push_back(nullptr);
+    environment.push_back(nullptr);
+    if (posix_spawn(&process_, argv[0], &actions, nullptr, argv.data(), environment.data()) != 0) {
+      process_ = -1;
+    }
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+  }
+  ~Spawned() {
+    if (process_ > 0) finish();
+    if (output_ >= 0) close(output_);
+  }
+  Spawned(Spawned&& other) noexcept
+      : process_(std::exchange(other.process_, -1)), output_(std::exchange(other.output_, -1)) {}
+  Spawned& operator=(Spawned&&) = delete;
+
+  // Until a line is there, or it has closed its output.
+  std::string line() {
+    std::string text;
+    for (char c = 0; read(output_, &c, 1) == 1 && c != '\n';) text += c;
+    return text;
+  }
+  void send(int signal) const { kill(process_, signal); }
+
+  // What it has printed besides, and how it ended where that is not "exit 0". Kills what is stopped
+  // or hangs.
+  std::string finish() {
+    if (process_ <= 0) return "cannot be started";
+    const std::string end = end_of(std::exchange(process_, -1), std::chrono::seconds(240));
+    std::string text;
+    for (char c = 0; read(output_, &c, 1) == 1;) text += c;
+    if (end != "exit 0") text += "(" + end + ")";
+    return text;
+  }
+
+ private:
+  pid_t process_ = -1;
+  int output_ = -1;
+};
+
+// Processes that play ranks (process_rank.cc) under names that nobody else has, for the tests that
+// hold what they say against what they should.
+
+// One that nobody else has, in another pid namespace neither.
+inline std::string fresh_name() {
+  static const unsigned mine = std::random_device()();
+  static int names = 0;
+  return "test." + std::to_string(mine) + "." + std::to_string(++names);
+}
+inline std::string path_of(const std::string& name) { return "/dev/shm/rankine." + name; }
+inline bool is_there(const std::string& name) { return access(path_of(name).c_str(), F_OK) == 0; }
+
+// A process that plays these ranks: "2", "0,3".
+inline Spawned process(const std::string& name, const std::string& plays, int ranks,
+                       const std::string& play, int at = 0,
+                       const std::vector<std::string>& variables = {}, int signal = SIGKILL) {
+  return Spawned({"tests/engine/api/process_rank", name, plays, std::to_string(ranks), play,
+                  std::to_string(at), std::to_string(signal)},
+                 variables);
 }
 
 }  // namespace rankine::testing_processes

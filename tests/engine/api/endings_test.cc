@@ -1,5 +1,5 @@
-// Threads and processes that end, or fork, where nobody expects it: those that are left go on, are
-// told, and come to their own ends.
+// Which CPUs the teams of this process have taken.
+
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -13,21 +13,66 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <new>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "engine/api/buckets.h"
 #include "engine/api/team.h"
+#include "engine/api/threads.h"
 #include "engine/faults/failing_new.h"
 #include "engine/faults/refuse_calls.h"
 #include "engine/run/interpret.h"
 #include "engine/run/machine.h"
 #include "tests/engine/api/child_process.h"
 #include "tests/engine/api/ranks.h"
-#include "tests/numa/scoped_env.h"
+#include "tests/numa/fixtures.h"
 
 namespace rankine {
+namespace {
+
+using Cpus = std::vector<int>;
+
+TEST(TakenCores, AreTakenAsOftenAsTheyAreHeld) {
+  std::optional<TakenCores> first(Cpus{3, 1});
+  {
+    const TakenCores second(Cpus{1, 2});
+    EXPECT_EQ(TakenCores::all(), (Cpus{1, 1, 2, 3}));
+  }
+  EXPECT_EQ(TakenCores::all(), (Cpus{1, 3}));
+  first.reset();
+  EXPECT_EQ(TakenCores::all(), Cpus{});
+}
+
+// Else some would be nobody's, and all later teams would avoid them.
+TEST(TakenCores, AreAllTakenOrNoneWhereThereIsNoMemory) {
+  if (!faults::new_can_fail()) GTEST_SKIP() << "operator new is the sanitizer's";
+  bool was_taken = false;
+  std::int64_t refused = 0;
+  while (!was_taken) {
+    Cpus cpus{0, 1, 2};
+    faults::fail_allocation(refused + 1, false);
+    try {
+      const faults::AllocationsCount counts;
+      const TakenCores taken(std::move(cpus));
+      was_taken = true;
+    } catch (const std::bad_alloc&) {
+      ++refused;
+    }
+    faults::fail_allocation(0, false);
+    EXPECT_EQ(TakenCores::all(), Cpus{}) << "allocation " << refused;
+  }
+  EXPECT_GE(refused, 3);
+}
+
+}  // namespace
+
+// Threads and processes that end, or fork, where nobody expects it: those that are left go on, are
+// told, and come to their own ends.
+
 namespace {
 
 using std::chrono_literals::operator""ms;

@@ -19,8 +19,8 @@
 #include "engine/api/network.h"
 #include "engine/api/split.h"
 #include "engine/api/team.h"
+#include "tests/engine/api/random_case.h"
 #include "tests/engine/api/ranks.h"
-#include "tests/engine/api/witness.h"
 
 namespace rankine {
 namespace {

@@ -1,15 +1,27 @@
 // The guide's programs, as a user would run them: at full speed, and unchanged on networks, where
 // what they print is what the simulator says.
+
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <complex>
+#include <cstdint>
 #include <cstdio>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "algorithms/catalogue.h"
 #include "engine/api/network.h"
+#include "engine/api/team.h"
+#include "engine/api/typed_calls.h"
+#include "engine/api/typed_names.h"
 #include "engine/network/predict.h"
 #include "engine/network/simulate.h"
-#include "tests/numa/scoped_env.h"
+#include "tests/numa/fixtures.h"
 
 namespace rankine {
 namespace {
@@ -105,6 +117,170 @@ TEST(Errors, SayWhatIsWrong) {
             "out has 2 elements; the other argument and 3 ranks ask for 1\n"
             "mismatch\n"
             "timeout: no answer within 100 ms\n");
+}
+
+}  // namespace
+
+// What typed calls may be written like, and what does not compile.
+
+namespace {
+
+template <class... Arguments>
+concept AllReduces = requires(Member& me, Arguments... arguments) {
+  me.all_reduce(std::forward<Arguments>(arguments)...);
+};
+template <class... Arguments>
+concept Broadcasts = requires(Member& me, Arguments... arguments) {
+  me.broadcast(std::forward<Arguments>(arguments)..., 0);
+};
+
+using Floats = std::vector<float>;
+using Doubles = std::vector<double>;
+
+static_assert(AllReduces<Floats&>);
+static_assert(AllReduces<Floats&, ReduceOp>);
+static_assert(AllReduces<Floats&, Floats&>);
+static_assert(AllReduces<const Floats&, Floats&>);
+static_assert(AllReduces<std::span<const float>, std::span<float>>);
+static_assert(AllReduces<std::span<float>, std::span<float>, ReduceOp, CallOptions>);
+static_assert(AllReduces<std::span<float, 4>>);
+static_assert(AllReduces<std::array<double, 3>&, std::array<double, 3>&>);
+static_assert(AllReduces<int (&)[3]>);
+static_assert(AllReduces<bool (&)[3]>);
+static_assert(AllReduces<std::vector<std::complex<float>>&>);
+static_assert(AllReduces<Floats&, PreMulSum<double>>);
+static_assert(AllReduces<const float (&)[4], Floats&>);
+#if defined(__FLT16_MANT_DIG__)
+static_assert(AllReduces<std::vector<_Float16>&>);
+#endif
+#if defined(__STDCPP_BFLOAT16_T__)
+static_assert(AllReduces<std::vector<decltype(0.0bf16)>&>);
+#endif
+static_assert(Broadcasts<Floats&>);
+static_assert(Broadcasts<std::span<float>>);
+
+// Outputs are written, and are there when the call has returned.
+static_assert(!AllReduces<const Floats&>);
+static_assert(!AllReduces<Floats>);
+static_assert(!AllReduces<std::span<const float>>);
+static_assert(!AllReduces<Floats&, const Floats&>);
+static_assert(!AllReduces<Floats&, std::span<const float>>);
+static_assert(!AllReduces<std::span<const float>, std::span<const float>>);
+static_assert(!Broadcasts<const Floats&>);
+static_assert(!Broadcasts<std::span<const float>>);
+// Elements are the same on both sides, and bits are no elements.
+static_assert(!AllReduces<Floats&, Doubles&>);
+static_assert(!AllReduces<std::vector<bool>&>);
+// A factor is of the elements' kind, an operation of their type.
+static_assert(!AllReduces<Floats&, PreMulSum<std::complex<double>>>);
+static_assert(!AllReduces<Floats&, TypedUserOp<int>>);
+static_assert(AllReduces<Floats&, TypedUserOp<float>>);
+
+TEST(Spellings, AllMeanTheSame) {
+  const auto team = Team::create({.ranks = 2}).value();
+  const Status status = team->run([](Member& me) {
+    const float mine = static_cast<float>(me.rank() + 1);
+    std::vector<float> vector(4, mine), sum(4);
+    std::array<float, 4> array{mine, mine, mine, mine};
+    float plain[4] = {mine, mine, mine, mine};
+    me.all_reduce(vector, sum).throw_if_error();
+    EXPECT_EQ(sum, std::vector<float>(4, 3.0F));
+    me.all_reduce(std::span<const float>(vector), std::span(sum), ReduceOp::max,
+                  {.algorithm = "direct_two_shot"})
+        .throw_if_error();
+    EXPECT_EQ(sum, std::vector<float>(4, 2.0F));
+    me.all_reduce(vector, ReduceOp::prod, {.transport = Transport::mailbox}).throw_if_error();
+    EXPECT_EQ(vector, std::vector<float>(4, 2.0F));
+    me.all_reduce(array).throw_if_error();
+    EXPECT_EQ(array[3], 3.0F);
+    me.all_reduce(std::span(plain)).throw_if_error();
+    EXPECT_EQ(plain[3], 3.0F);
+    me.all_reduce(plain, PreMulSum{0.5}).throw_if_error();
+    EXPECT_EQ(plain[0], 3.0F);
+
+    std::vector<std::uint16_t> words(3, BFloat16(mine).bits);
+    me.all_reduce(as_bf16(std::span(words))).throw_if_error();
+    EXPECT_EQ(words[2], BFloat16(3.0F).bits);
+    std::vector<std::uint8_t> bytes(3, Float8E4M3(mine * 200).bits);
+    me.all_reduce(as_f8e4m3(std::span(bytes))).throw_if_error();
+    EXPECT_EQ(bytes[2], Float8E4M3(448.0F).bits);
+#if defined(__FLT16_MANT_DIG__)
+    std::vector<_Float16> halves(3, static_cast<_Float16>(mine));
+    me.all_reduce(halves).throw_if_error();
+    EXPECT_EQ(static_cast<float>(halves[2]), 3.0F);
+#endif
+    bool flags[2] = {me.rank() == 0, true};
+    me.all_reduce(flags).throw_if_error();
+    EXPECT_TRUE(flags[0]);
+    me.all_reduce(flags, ReduceOp::min).throw_if_error();
+    EXPECT_TRUE(flags[0] && flags[1]);
+    std::complex<double> z[1] = {{mine, 1}};
+    me.all_reduce(z, ReduceOp::prod).throw_if_error();
+    EXPECT_EQ(z[0], std::complex<double>(1, 3));
+
+    std::vector<float> all(8);
+    me.all_gather(array, all).throw_if_error();
+    me.reduce_scatter(all, array).throw_if_error();
+    EXPECT_EQ(array[0], 6.0F);
+    me.broadcast(array, 1).throw_if_error();
+    me.reduce(array, sum, 0).throw_if_error();
+    me.gather(array, all, 1).throw_if_error();
+    me.scatter(all, array, 1).throw_if_error();
+    std::vector<float> swapped(8);
+    me.all_to_all(all, swapped).throw_if_error();
+    me.send_recv(swapped, 0, 1).throw_if_error();
+  });
+  EXPECT_TRUE(status.ok()) << status.text();
+}
+
+}  // namespace
+
+// Names as people type them mean what the catalogue has, and nothing else.
+
+namespace {
+
+using enum Collective;
+
+std::string upper_without(std::string_view name, char separator) {
+  std::string out;
+  for (const char c : name) {
+    if (c != separator) out += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return out;
+}
+
+TEST(TypedNames, EveryNameIsFoundHoweverItIsWritten) {
+  for (const Algorithm& line : catalogue()) {
+    std::string dashes(line.name);
+    std::replace(dashes.begin(), dashes.end(), '_', '-');
+    for (const std::string& typed :
+         {std::string(line.name), dashes, upper_without(line.name, '_')}) {
+      EXPECT_EQ(find_typed_algorithm(line.collective, typed), &line) << typed;
+    }
+    EXPECT_EQ(find_typed_collective(upper_without(name_of(line.collective), '_')), line.collective);
+  }
+  EXPECT_EQ(find_typed_collective("all reduce"), all_reduce);
+  EXPECT_EQ(find_typed_collective("all_reduced"), std::nullopt);
+  EXPECT_EQ(find_typed_collective(""), std::nullopt);
+}
+
+TEST(TypedNames, AliasesStandForOtherNames) {
+  EXPECT_EQ(find_typed_algorithm(all_reduce, "Tree"), find_algorithm(all_reduce, "double_tree"));
+  EXPECT_EQ(find_typed_algorithm(all_gather, "NVLS"), find_algorithm(all_gather, "switch"));
+  EXPECT_EQ(find_typed_algorithm(all_gather, "tree"), nullptr);
+  EXPECT_EQ(find_typed_algorithm(all_reduce, "trees"), nullptr);
+}
+
+TEST(TypedNames, ANameAloneIsThatOfAllThatHaveIt) {
+  const auto lines = find_typed_algorithms("Tree");
+  ASSERT_GE(lines.size(), 2u);
+  EXPECT_TRUE(std::is_sorted(lines.begin(), lines.end()));
+  for (const Algorithm* line : lines) EXPECT_EQ(line->name, "double_tree");
+  const auto having =
+      std::count_if(catalogue().begin(), catalogue().end(),
+                    [](const Algorithm& line) { return line.name == "double_tree"; });
+  EXPECT_EQ(static_cast<std::ptrdiff_t>(lines.size()), having);
+  EXPECT_TRUE(find_typed_algorithms("no such").empty());
 }
 
 }  // namespace

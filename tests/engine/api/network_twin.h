@@ -1,17 +1,22 @@
-// Ranks that call on a modelled network, and a simulator that is told the same: after every call
-// each rank's time, and the time of every round, must be the simulator's, to the last digit, and
-// the data right.
+// A number of threads that stay from one run to the next: for tests that call so often that
+// starting threads would take longer than the calls, and beside other work a tick of the kernel's
+// each time.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "algorithms/catalogue.h"
@@ -20,10 +25,65 @@
 #include "engine/network/predict.h"
 #include "engine/network/prices.h"
 #include "engine/network/simulate.h"
+#include "engine/run/process.h"
 #include "tests/engine/api/ranks.h"
-#include "tests/engine/api/standing_threads.h"
 
 namespace rankine {
+
+class StandingThreads {
+ public:
+  explicit StandingThreads(int count) {
+    shorten_time_slice_once();  // of who waits for them, from whom they have it
+    for (int i = 0; i < count; ++i) threads_.emplace_back([this, i] { serve(i); });
+  }
+  ~StandingThreads() {
+    {
+      const std::lock_guard lock(mutex_);
+      job_ = nullptr;
+      ++runs_;
+    }
+    begun_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+  StandingThreads(const StandingThreads&) = delete;
+  StandingThreads& operator=(const StandingThreads&) = delete;
+
+  // Calls f(i) on thread i, of all threads at once, and returns when all have. One run at a time.
+  void run(const std::function<void(int)>& f) {
+    std::unique_lock lock(mutex_);
+    job_ = &f;
+    busy_ = threads_.size();
+    ++runs_;
+    begun_.notify_all();
+    ended_.wait(lock, [this] { return busy_ == 0; });
+  }
+
+ private:
+  void serve(int i) {
+    std::unique_lock lock(mutex_);
+    for (std::uint64_t seen = 0;;) {
+      begun_.wait(lock, [&] { return runs_ != seen; });
+      seen = runs_;
+      if (job_ == nullptr) return;
+      lock.unlock();
+      (*job_)(i);
+      lock.lock();
+      if (--busy_ == 0) ended_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable begun_, ended_;
+  // Guarded by mutex_.
+  std::uint64_t runs_ = 0;
+  const std::function<void(int)>* job_ = nullptr;  // nullptr in the end
+  std::size_t busy_ = 0;                           // threads that are in the job
+  std::vector<std::thread> threads_;
+};
+
+// Ranks that call on a modelled network, and a simulator that is told the same: after every call
+// each rank's time, and the time of every round, must be the simulator's, to the last digit, and
+// the data right.
 
 inline std::shared_ptr<const CallNetwork> network(std::string_view text) {
   auto found = find_call_network(text);

@@ -1,15 +1,148 @@
-// A call keeps its promise about time while it is planned, and a plan its limit of memory.
+// Plans are made once, shared by all ranks, and kept within bounds.
+
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <functional>
+#include <latch>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "algorithms/catalogue.h"
 #include "engine/api/communicator.h"
+#include "engine/api/environment.h"
+#include "engine/api/team.h"
+#include "engine/api/tuning/choose.h"
+#include "engine/run/interpret.h"
 #include "tests/engine/api/ranks.h"
+#include "tests/engine/run/random.h"
 
 namespace rankine {
+namespace {
+
+TEST(PlanCache, APlanIsMadeOnceForAllRanks) {
+  auto team = Team::create({.ranks = 4});
+  ASSERT_TRUE(team.ok()) << team.status().text();
+  const Status status = (*team)->run([](Member& me) {
+    std::vector<std::uint32_t> data(100);
+    for (int i = 0; i < 10; ++i) {
+      me.all_reduce(std::span(data)).throw_if_error();
+      me.all_reduce(std::span(data), ReduceOp::max).throw_if_error();
+      me.all_reduce(std::span(data).first(99)).throw_if_error();
+      me.broadcast(std::span(data), 2).throw_if_error();
+    }
+  });
+  EXPECT_TRUE(status.ok()) << status.text();
+  EXPECT_EQ((*team)->communicator().cached_plans(), 4U);
+}
+
+// More different calls than are kept, some that recur, and ranks that keep different ones.
+TEST(PlanCache, StaysWithinBoundsAndForgetsNothingThatMatters) {
+  auto team = Team::create({.ranks = 2});
+  ASSERT_TRUE(team.ok()) << team.status().text();
+  Communicator& communicator = (*team)->communicator();
+  std::size_t most = 0;
+  const Status status = (*team)->run([&](Member& me) {
+    std::vector<std::uint32_t> data(12'000);
+    for (std::size_t count = 1; count <= 10'000; ++count) {
+      for (const std::size_t n : {count, std::size_t{7}}) {
+        for (std::size_t i = 0; i < n; ++i) data[i] = static_cast<std::uint32_t>(i + n);
+        me.all_reduce(std::span(data).first(n)).throw_if_error();
+        for (std::size_t i = 0; i < n; i += 97) {
+          if (data[i] != 2 * static_cast<std::uint32_t>(i + n)) {
+            throw std::runtime_error("count " + std::to_string(n));
+          }
+        }
+      }
+      if (me.rank() == 0) most = std::max(most, communicator.cached_plans());
+    }
+  });
+  EXPECT_TRUE(status.ok()) << status.text();
+  EXPECT_LE(most, 2048U);
+  EXPECT_GT(most, 1000U);
+  EXPECT_LT(communicator.memory_bytes(), std::size_t{64} << 20);
+}
+
+// What distinguishes two calls distinguishes their plans: every field, one after the other.
+TEST(PlanCache, CallsThatDifferInOneFieldHavePlansOfTheirOwn) {
+  constexpr int kRanks = 4;
+  constexpr std::size_t kCount = 12;
+  std::vector<std::size_t> counts = {3, 3, 3, 3}, others = {2, 4, 3, 3};
+  const std::vector<int> dims = {2, 2}, skips = {2, 1}, levels = {2};
+  const Call plain{.count = kCount, .options = {.algorithm = "ring"}};
+  std::vector<Call> calls(1, plain);
+  const auto but = [&](auto change) {
+    calls.push_back(plain);
+    change(calls.back());
+  };
+  but([](Call& c) { c.count = kCount + 1; });
+  but([](Call& c) { c.type = DataType::i32; });
+  but([](Call& c) { c.op = ReduceOp::max; });
+  but([](Call& c) { c.options.algorithm = "chain_tree"; });
+  but([](Call& c) { c.options.algorithm = "double_tree"; });
+  but([](Call& c) { c.options = {.algorithm = "double_tree", .segments = 2}; });
+  but([](Call& c) { c.options = {.algorithm = "two_level", .group = 1}; });
+  but([](Call& c) { c.options = {.algorithm = "two_level", .group = 2}; });
+  but([](Call& c) { c.options.transport = Transport::mailbox; });
+  but([&](Call& c) { c.options = {.algorithm = "bucket", .dims = dims}; });
+  but([&](Call& c) { c.options = {.algorithm = "circulant", .skips = skips}; });
+  but([&](Call& c) { c.options = {.algorithm = "level_tree", .levels = levels}; });
+  but([](Call& c) { c = {.collective = Collective::broadcast, .count = kCount, .root = 0}; });
+  but([](Call& c) { c = {.collective = Collective::broadcast, .count = kCount, .root = 1}; });
+  but([](Call& c) { c = {.collective = Collective::send_recv, .count = kCount, .peer = 1}; });
+  but([](Call& c) { c = {.collective = Collective::send_recv, .count = kCount, .peer = 2}; });
+  but([&](Call& c) { c = {.collective = Collective::all_gather, .counts = counts}; });
+  but([&](Call& c) { c = {.collective = Collective::all_gather, .counts = others}; });
+  std::erase_if(calls, [](const Call& c) {
+    return !c.options.algorithm.empty() &&
+           find_algorithm(c.collective, c.options.algorithm) == nullptr;
+  });
+  auto communicator = Communicator::create({.ranks = kRanks, .tuned = false}).value();
+  const auto member = communicator->join(0).value();
+  for (int round = 0; round < 2; ++round) {
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      const auto plan = member->plan_of(calls[i]);
+      ASSERT_TRUE(plan.ok()) << i << ": " << plan.status().text();
+      EXPECT_EQ(communicator->cached_plans(), round == 0 ? i + 1 : calls.size()) << "call " << i;
+    }
+  }
+  EXPECT_EQ(communicator->cached_plans(), calls.size());
+  // In place is a field, too, and lists are compared by what is in them.
+  float data[kCount];
+  Call in_place = plain;
+  in_place.in = in_place.out = data;
+  ASSERT_TRUE(member->plan_of(in_place).ok());
+  EXPECT_EQ(communicator->cached_plans(), calls.size() + 1);
+  const std::vector<std::size_t> same = counts;
+  ASSERT_TRUE(member->plan_of({.collective = Collective::all_gather, .counts = same}).ok());
+  EXPECT_EQ(communicator->cached_plans(), calls.size() + 1);
+}
+
+// Ranks look plans up while others plan and forget: what is found is whole.
+TEST(PlanCache, IsReadWhileItForgets) {
+  constexpr int kRanks = 4;
+  auto team = Team::create({.ranks = kRanks});
+  ASSERT_TRUE(team.ok()) << team.status().text();
+  const Status status = (*team)->run([](Member& me) {
+    // Every rank asks for other shapes, in another order, without waiting for anybody.
+    for (int i = 0; i < 6000; ++i) {
+      const auto count = static_cast<std::size_t>(1 + (i * (2 * me.rank() + 1)) % 6000);
+      const auto plan = me.plan_of({.collective = Collective::broadcast, .count = count});
+      plan.status().throw_if_error();
+    }
+  });
+  EXPECT_TRUE(status.ok()) << status.text();
+}
+
+}  // namespace
+
+// A call keeps its promise about time while it is planned, and a plan its limit of memory.
+
 namespace {
 
 using std::chrono_literals::operator""ms;
@@ -95,6 +228,295 @@ TEST(Planning, ACallThatNeedsTooMuchMemoryIsRefusedAndTheCommunicatorGoesOn) {
 TEST(Planning, NeedsSomeMemory) {
   const auto made = Communicator::create({.ranks = 2, .plan_bytes = 0});
   EXPECT_EQ(made.status().text(), "plan_bytes is 0; it must be positive");
+}
+
+}  // namespace
+
+// What a communicator knows of the machine reaches the algorithms that ask for it.
+
+namespace {
+
+// Rounds are announced to every rank.
+class Rounds : public RoundObserver {
+ public:
+  bool before_round(int) noexcept override {
+    ++count;
+    return true;
+  }
+  int count = 0;
+};
+
+// Rounds of an all-reduce, or -1 where it failed or gave a wrong sum.
+int rounds_of(std::span<const int> levels, const CallOptions& options, int ranks = 8) {
+  auto communicator = Communicator::create({.ranks = ranks, .levels = levels});
+  EXPECT_TRUE(communicator.ok()) << communicator.status().text();
+  std::vector<Rounds> rounds(static_cast<std::size_t>(ranks));
+  std::vector<int> sums(static_cast<std::size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (Rank r = 0; r < ranks; ++r) {
+    threads.emplace_back([&, r] {
+      auto member = (*communicator)->join(r);
+      const std::int32_t in = 1 << r;
+      std::int32_t out = 0;
+      const Status status = (*member)->call({.collective = Collective::all_reduce,
+                                             .in = &in,
+                                             .out = &out,
+                                             .count = 1,
+                                             .type = DataType::i32,
+                                             .options = options},
+                                            rounds[static_cast<std::size_t>(r)]);
+      sums[static_cast<std::size_t>(r)] = status.ok() ? out : -1;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const int sum : sums) {
+    if (sum != (1 << ranks) - 1) return -1;
+  }
+  return rounds.front().count;
+}
+
+TEST(Levels, TheCommunicatorsAreUsedWhereTheCallNamesNone) {
+  constexpr int kMachine[] = {2, 4}, kOther[] = {4};
+  const CallOptions tree{.algorithm = "level_tree"};
+  EXPECT_EQ(rounds_of({}, tree), 4);  // the default: groups of 2
+  EXPECT_EQ(rounds_of(kMachine, tree), 6);
+  EXPECT_EQ(rounds_of(kMachine, {.algorithm = "level_tree", .levels = kOther}), 4);
+}
+
+TEST(Levels, TheOutermostIsTheGroup) {
+  constexpr int kMachine[] = {2, 6}, kUneven[] = {4};
+  EXPECT_EQ(rounds_of({}, {.algorithm = "hierarchical"}, 12), 10);  // 4 groups of 3: 2 + 6 + 2
+  EXPECT_EQ(rounds_of(kMachine, {.algorithm = "hierarchical"}, 12), 12);  // 2 of 6: 5 + 2 + 5
+  EXPECT_EQ(rounds_of(kMachine, {.algorithm = "hierarchical", .group = 3}, 12), 10);
+  // Groups of 4 are nothing that ring_2d takes at 6 ranks: its own default, 2, is left.
+  EXPECT_EQ(rounds_of(kUneven, {.algorithm = "ring_2d"}, 6), 6);
+}
+
+TEST(Levels, ThatAreNoneAreRefused) {
+  constexpr int kTooLarge[] = {2, 16}, kNoMultiple[] = {2, 3};
+  for (const std::span<const int> levels : {std::span<const int>(kTooLarge), {kNoMultiple}}) {
+    const auto communicator = Communicator::create({.ranks = 8, .levels = levels});
+    ASSERT_FALSE(communicator.ok());
+    EXPECT_EQ(communicator.status().code(), Code::invalid_argument);
+    EXPECT_NE(communicator.status().text().find("allowed are sizes of groups from 1 to 8"),
+              std::string::npos);
+  }
+}
+
+}  // namespace
+
+// Boards from outside: which calls take them, calls of all transports in turn, calls that disagree.
+
+namespace {
+
+using Words = std::vector<std::uint32_t>;
+constexpr std::chrono::milliseconds kLong{120'000};
+constexpr std::chrono::milliseconds kSoon{300};
+
+std::uint32_t sum_of_ranks(int ranks) {
+  return static_cast<std::uint32_t>(ranks * (ranks - 1) / 2);
+}
+
+Status reduce_words(Member& me, std::size_t count, std::uint32_t salt, bool in_place) {
+  Words in(count, static_cast<std::uint32_t>(me.rank()) + salt), out(count);
+  const Status status = in_place
+                            ? me.all_reduce(std::span(in))
+                            : me.all_reduce(std::span<const std::uint32_t>(in), std::span(out));
+  const auto n = static_cast<std::uint32_t>(me.ranks());
+  if (status.ok()) {
+    EXPECT_EQ(in_place ? in : out, Words(count, sum_of_ranks(me.ranks()) + n * salt))
+        << "rank " << me.rank() << ", " << count << " words";
+  }
+  return status;
+}
+
+TEST(Board, SmallCallsInWhichAllHearFromAllTakeIt) {
+  for (const int ranks : {2, 4}) {
+    auto team = Team::create({.ranks = ranks, .tuned = false});
+    ASSERT_TRUE(team.ok()) << team.status().text();
+    const Status status = (*team)->run([](Member& me) {
+      Words data(8), wide(8 * static_cast<std::size_t>(me.ranks()));
+      const auto transport_of = [&](Collective collective, std::size_t count) {
+        const auto plan = me.plan_of({.collective = collective,
+                                      .in = data.data(),
+                                      .out = wide.data(),
+                                      .count = count,
+                                      .type = DataType::u32});
+        plan.status().throw_if_error();
+        return plan->substr(plan->find(' ') + 1);
+      };
+      EXPECT_EQ(transport_of(Collective::all_reduce, 8), "board transport");
+      EXPECT_EQ(transport_of(Collective::all_gather, 8), "board transport");
+      EXPECT_EQ(transport_of(Collective::reduce_scatter, 8), "board transport");
+      EXPECT_EQ(transport_of(Collective::all_to_all, 8), "board transport");
+      EXPECT_EQ(transport_of(Collective::broadcast, 8), "mailbox transport");
+      EXPECT_EQ(transport_of(Collective::all_reduce, 1 << 20), "direct transport");
+    });
+    EXPECT_TRUE(status.ok()) << status.text();
+  }
+}
+
+// The largest vector that goes in one shot among more than two ranks goes by boards, but where
+// ranks with a core each may read it where it lies.
+TEST(Board, HoldsWhatOneShotTakes) {
+  const Costs own, shared = where_cores_are_shared({}), staged = where_all_is_staged({});
+  for (const int ranks : {3, 4, 8, 16, 17, 32, 33, 64, 256}) {
+    for (const auto& [costs, buffers] : {std::pair(own, Buffers::in_place),
+                                         {shared, Buffers::in_place},
+                                         {shared, Buffers::apart},
+                                         {staged, Buffers::in_place},
+                                         {staged, Buffers::apart}}) {
+      const auto name = [&](std::size_t bytes) {
+        return default_algorithm(Collective::all_reduce, ranks, bytes, buffers, costs).name;
+      };
+      std::size_t most = 8;
+      while (name(most + 8) == "direct_one_shot") most += 8;
+      EXPECT_LE(most, board_bytes(ranks, costs)) << ranks << " ranks";
+      EXPECT_GE(most, 16U) << ranks << " ranks";
+      EXPECT_EQ(name(most + 8), "direct_two_shot");
+    }
+    EXPECT_EQ(
+        default_algorithm(Collective::all_reduce, ranks,
+                          own.one_shot_read / static_cast<std::size_t>(ranks), Buffers::apart, own)
+            .name,
+        "direct_one_shot");
+  }
+}
+
+// Posts, calls in which some meet nobody, calls by address and in slots, of any size, in place or
+// not, over the wrap of all counters.
+TEST(Board, TakesTurnsWithAllOtherCalls) {
+  for (const int ranks : {2, 3, 4, 7}) {
+    for (const std::uint32_t first : {0U, 0U - 21U, 0x80000000U - 21U}) {
+      const FirstCount near_the_wrap(first);
+      Ranks all({.ranks = ranks, .timeout = kLong, .tuned = false});
+      const auto results = all.run([&](Member& me) -> Status {
+        Random random(static_cast<std::uint64_t>(ranks) * 1000 + first % 1000);
+        for (int i = 0; i < 300; ++i) {
+          Status status;
+          const auto salt = static_cast<std::uint32_t>(i);
+          switch (random.below(5)) {
+            case 0: {  // a root that waits for nobody, or only some who wait for it
+              const Rank root = random.below(ranks);
+              Words data(random.one_in(3) ? 3'000U : 5U,
+                         me.rank() == root ? salt : ~std::uint32_t{0});
+              status = me.broadcast(std::span(data), root);
+              EXPECT_EQ(data, Words(data.size(), salt));
+              break;
+            }
+            case 1: {
+              const auto n = static_cast<std::size_t>(ranks);
+              Words in(static_cast<std::size_t>(random.between(1, 20))), out(in.size() * n);
+              std::fill(in.begin(), in.end(), static_cast<std::uint32_t>(me.rank()));
+              status = me.all_gather(std::span<const std::uint32_t>(in), std::span(out));
+              for (std::size_t q = 0; q < n; ++q) EXPECT_EQ(out[q * in.size()], q);
+              break;
+            }
+            case 2:
+              status = me.barrier();
+              break;
+            default:
+              status = reduce_words(me,
+                                    static_cast<std::size_t>(random.pick(std::vector<int>{
+                                        1, 2, 12, 13, 100, 256, 257, 1'000, 5'000})),
+                                    salt, random.one_in(2));
+          }
+          if (!status.ok()) return status;
+        }
+        return {};
+      });
+      for (const Status& status : results) EXPECT_TRUE(status.ok()) << status.text();
+    }
+  }
+}
+
+// A rank that has left a run still has its post read by slower ones, and finds its place again.
+TEST(Board, RunsOfATeamFollowOneAnother) {
+  auto team = Team::create({.ranks = 4, .timeout = kLong, .tuned = false});
+  ASSERT_TRUE(team.ok()) << team.status().text();
+  for (std::uint32_t run = 0; run < 200; ++run) {
+    const Status status = (*team)->run([&](Member& me) {
+      for (std::uint32_t i = 0; i < 1 + run % 3; ++i) {
+        reduce_words(me, 1 + run % 40, run + i, run % 2 == 0).throw_if_error();
+      }
+    });
+    ASSERT_TRUE(status.ok()) << status.text();
+  }
+}
+
+TEST(Board, CallsThatDisagreeAreFoundOut) {
+  const auto ends_with = [](const std::function<void(Call&)>& change, const std::string& text) {
+    Ranks ranks({.ranks = 3, .timeout = kLong, .tuned = false});
+    const auto results = ranks.run([&](Member& me) {
+      Status status;
+      for (int i = 0; i < 10 && status.ok(); ++i) {
+        Words in(64), out(64);
+        Call call{.in = in.data(), .out = out.data(), .count = 16, .type = DataType::u32};
+        if (me.rank() == 1 && i == 5) change(call);
+        status = me.call(call);
+      }
+      return status;
+    });
+    for (const Status& status : results) {
+      EXPECT_EQ(name_of(status.code()), name_of(Code::mismatch)) << status.text();
+      EXPECT_NE(status.text().find(text), std::string::npos) << status.text();
+    }
+  };
+  ends_with([](Call& call) { call.count = 15; }, "count is");
+  ends_with([](Call& call) { call.op = ReduceOp::max; }, "operation is");
+  ends_with([](Call& call) { call.options.transport = Transport::direct; }, "transport is");
+  ends_with([](Call& call) { call.options.transport = Transport::mailbox; }, "transport is");
+  ends_with([](Call& call) { call.options.algorithm = "ring"; }, "algorithm is");
+  ends_with([](Call& call) { call.collective = Collective::reduce_scatter; }, "collective is");
+}
+
+// Different calls that concern nobody's board leave no trace there but in the past.
+TEST(Board, WhatWentWrongUnnoticedIsFoundOutInTheNextPost) {
+  Ranks ranks({.ranks = 3, .timeout = kLong, .tuned = false});
+  const auto results = ranks.run([](Member& me) -> Status {
+    Words word(1);
+    // Rank 0 sends to rank 1; rank 2 takes part in nothing, whatever it says.
+    const Status status = me.send_recv(std::span(word), 0, me.rank() == 2 ? 0 : 1);
+    if (!status.ok()) return status;
+    return reduce_words(me, 4, 0, true);
+  });
+  for (const Status& status : results) {
+    EXPECT_EQ(name_of(status.code()), name_of(Code::mismatch)) << status.text();
+  }
+}
+
+TEST(Board, ARankThatDoesNotComeIsNamed) {
+  Ranks ranks({.ranks = 3, .timeout = kLong, .tuned = false});
+  std::latch failed(1);  // rank 2's thread lives until then: the end of a thread would be another failure
+  const auto results = ranks.run([&](Member& me) {
+    const Status first = reduce_words(me, 4, 0, true);
+    if (me.rank() == 2) failed.wait();
+    if (me.rank() == 2 || !first.ok()) return first;
+    if (me.rank() == 1) return reduce_words(me, 4, 1, true);
+    until_it_waits(ranks.communicator(), 1);
+    Words data(4);
+    const Status status = me.all_reduce(std::span(data), ReduceOp::sum, {.timeout = kSoon});
+    failed.count_down();
+    return status;
+  });
+  EXPECT_TRUE(results[2].ok()) << results[2].text();
+  for (const Rank r : {0, 1}) {
+    const Status& status = results[static_cast<std::size_t>(r)];
+    EXPECT_EQ(name_of(status.code()), name_of(Code::timeout)) << status.text();
+    EXPECT_NE(status.text().find("waits for rank 2"), std::string::npos) << status.text();
+  }
+}
+
+TEST(Board, WhatDoesNotFitIsRefusedWhereItIsAskedFor) {
+  Ranks ranks({.ranks = 2, .timeout = kLong, .tuned = false});
+  const auto results = ranks.run([](Member& me) -> Status {
+    Words data(40'000);
+    const Status refused =
+        me.all_reduce(std::span(data), ReduceOp::sum, {.transport = Transport::board});
+    EXPECT_EQ(name_of(refused.code()), name_of(Code::invalid_argument)) << refused.text();
+    return reduce_words(me, 4, 1, true);  // the communicator goes on
+  });
+  for (const Status& status : results) EXPECT_TRUE(status.ok()) << status.text();
 }
 
 }  // namespace

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/engine/api/spawned.h"
+#include "tests/engine/api/child_process.h"
 
 namespace rankine {
 namespace {

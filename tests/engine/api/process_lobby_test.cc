@@ -17,7 +17,7 @@
 #include "engine/base/numbers.h"
 #include "engine/faults/refuse_calls.h"
 #include "engine/run/machine.h"
-#include "tests/engine/api/process_runs.h"
+#include "tests/engine/api/child_process.h"
 
 // What the kernel may do to a program, in place of these calls (--wrap).
 namespace {

@@ -17,7 +17,7 @@
 #include "engine/api/processes/identity.h"
 #include "engine/run/kernels/reduce.h"
 #include "numa/cpus.h"
-#include "tests/engine/api/process_runs.h"
+#include "tests/engine/api/child_process.h"
 
 namespace rankine {
 namespace {

@@ -45,4 +45,9 @@ class Ranks {
   std::vector<std::unique_ptr<Member>> members_;
 };
 
+// For tests that need a rank to be inside a call, and waiting, before they go on.
+
+// Returns when rank r waits inside a call, as its record says.
+void until_it_waits(const Communicator& communicator, Rank r);
+
 }  // namespace rankine

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/api/communicator.h"
-#include "tests/engine/api/process_runs.h"
+#include "tests/engine/api/child_process.h"
 
 namespace rankine {
 namespace {

@@ -9,7 +9,7 @@
 #include "engine/api/communicator.h"
 #include "engine/api/team.h"
 #include "engine/api/tuning/tuning.h"
-#include "tests/engine/api/process_runs.h"
+#include "tests/engine/api/child_process.h"
 
 namespace rankine {
 namespace {

@@ -1,10 +1,17 @@
-#include "engine/network/fabric.h"
-
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
 #include <set>
+#include <string>
 #include <string_view>
 #include <vector>
+
+#include "algorithms/catalogue.h"
+#include "algorithms/schedule/collective.h"
+#include "engine/network/fabric.h"
+#include "engine/network/prices.h"
+#include "engine/network/simulate.h"
 
 namespace rankine {
 namespace {
@@ -188,6 +195,522 @@ TEST(Fabric, KnowsWhoIsNear) {
   EXPECT_EQ(fabric.link_of_kind(fabric.kind_between(7, 8)), fabric.between);
   fabric.group = 0;
   EXPECT_EQ(fabric.link_of_kind(fabric.kind_between(7, 8)), fabric.link);
+}
+
+}  // namespace
+
+// What is not the same everywhere or always: adding takes time, contention, odd links and places,
+// and where ranks sit. Each against a time worked out by hand, or a network that says the same in
+// another way.
+
+namespace {
+
+const Rational kAlpha(7, 3'000'000), kBeta(1, 11'000'000'000);
+constexpr std::uint64_t kM = 960;
+
+Fabric plain(int ports = 1) {
+  Fabric fabric;
+  fabric.ports = ports;
+  fabric.link = {kAlpha, kBeta};
+  return fabric;
+}
+
+Rational time_of(Collective collective, const char* algorithm, int ranks, const Fabric& fabric,
+                 Sync sync = Sync::rounds) {
+  const Algorithm& line = *find_algorithm(collective, algorithm);
+  Params params;
+  params.ranks = ranks;
+  const Schedule schedule = line.make(params);
+  const auto result =
+      simulate(schedule, goal_of(line, params, schedule), fabric, kM, {.sync = sync});
+  EXPECT_TRUE(result.ok()) << result.status().text();
+  return result.ok() ? Rational(result->end, result->ticks_per_second) : Rational(-1);
+}
+
+std::string text(const Rational& time) { return time.to_string(); }
+
+// T = (p-1) alpha + (p-1)/p m (beta + gamma) of a ring; ceil(log2 p) alpha and the same bytes of a
+// circulant graph (Traff, section 2.1): what is sent is added up where it arrives.
+TEST(Gamma, IsPaidForWhatIsAddedUp) {
+  Fabric fabric = plain();
+  fabric.gamma = Rational(1, 3'000'000'000);
+  for (const Sync sync : {Sync::dataflow, Sync::rounds}) {
+    const Rational bytes(3 * kM / 4);
+    EXPECT_EQ(text(time_of(Collective::reduce_scatter, "ring", 4, fabric, sync)),
+              text(Rational(3) * kAlpha + bytes * (kBeta + fabric.gamma)));
+    EXPECT_EQ(text(time_of(Collective::reduce_scatter, "circulant", 4, fabric, sync)),
+              text(Rational(2) * kAlpha + bytes * (kBeta + fabric.gamma)));
+    EXPECT_EQ(text(time_of(Collective::all_gather, "ring", 4, fabric, sync)),
+              text(Rational(3) * kAlpha + bytes * kBeta))
+        << "copies are not added up";
+  }
+}
+
+TEST(Contention, IsALongerAlphaAndLessOfTheBandwidth) {
+  Fabric contended = plain(), slower = plain();
+  contended.link.eta_alpha = Rational(5, 4);
+  contended.link.eta_beta = Rational(3, 4);
+  slower.link = {kAlpha * Rational(5, 4), kBeta * Rational(4, 3)};
+  const Rational both = time_of(Collective::all_reduce, "ring", 5, contended);
+  EXPECT_EQ(text(both), text(time_of(Collective::all_reduce, "ring", 5, slower)));
+  EXPECT_NE(text(both), text(time_of(Collective::all_reduce, "ring", 5, plain())));
+}
+
+// In every round of a ring the slowest link decides.
+TEST(OddLinks, HoldUpARing) {
+  Fabric fabric = plain();
+  fabric.odd = {{.from = 2, .to = 3, .beta = kBeta * Rational(10)}};
+  EXPECT_EQ(text(time_of(Collective::all_gather, "ring", 4, fabric)),
+            text(Rational(3) * (kAlpha + Rational(kM / 4) * kBeta * Rational(10))));
+  fabric.odd = {{.from = 3, .to = 2, .beta = kBeta * Rational(10)}};  // nobody goes that way
+  EXPECT_EQ(text(time_of(Collective::all_gather, "ring", 4, fabric)),
+            text(time_of(Collective::all_gather, "ring", 4, plain())));
+}
+
+TEST(OddLinks, AreAllThoseOfAPlaceAndTheFirstCounts) {
+  Fabric fabric = plain();
+  fabric.odd = {{.from = 0, .to = 1, .alpha = Rational(1)}, {.at = 1, .alpha = Rational(2)}};
+  EXPECT_EQ(text(time_of(Collective::broadcast, "linear", 2, fabric)),
+            text(Rational(1) + Rational(kM) * kBeta));
+  std::swap(fabric.odd[0], fabric.odd[1]);
+  EXPECT_EQ(text(time_of(Collective::broadcast, "linear", 2, fabric)),
+            text(Rational(2) + Rational(kM) * kBeta));
+}
+
+// On a ring the message from 0 to 2 of 5 crosses the odd wire from 1 to 2; the one from 0 to 4 does
+// not.
+TEST(OddLinks, AreWiresWhereMessagesShareLinks) {
+  Fabric fabric = plain();
+  fabric.wiring.kind = WiringKind::ring;
+  fabric.ports = 1;
+  fabric.odd = {{.from = 1, .to = 2, .beta = kBeta * Rational(3)}};
+  const auto sent_to = [&](Rank to) {
+    const Algorithm& line = *find_algorithm(Collective::send_recv, "direct");
+    Params params;
+    params.ranks = 5;
+    params.peer = to;
+    const Schedule schedule = line.make(params);
+    const auto result = simulate(schedule, goal_of(line, params, schedule), fabric, kM);
+    EXPECT_TRUE(result.ok()) << result.status().text();
+    return text(Rational(result->end, result->ticks_per_second));
+  };
+  EXPECT_EQ(sent_to(2), text(kAlpha + Rational(kM) * kBeta * Rational(3)));
+  EXPECT_EQ(sent_to(4), text(kAlpha + Rational(kM) * kBeta));
+}
+
+// Four ranks on a network of two groups of four: side by side, or two and two.
+TEST(Places, DecideWhichLinksMessagesTake) {
+  Fabric fabric = plain();
+  fabric.group = 4;
+  fabric.between = {kAlpha * Rational(9), kBeta * Rational(9)};
+  fabric.size = 8;
+  fabric.places = {4, 5, 6, 7};
+  EXPECT_EQ(text(time_of(Collective::all_gather, "ring", 4, fabric)),
+            text(time_of(Collective::all_gather, "ring", 4, plain())));
+  fabric.places = {0, 7, 1, 6};
+  EXPECT_EQ(text(time_of(Collective::all_gather, "ring", 4, fabric)),
+            text(Rational(9) * time_of(Collective::all_gather, "ring", 4, plain())));
+}
+
+TEST(Places, AreOnAGridToo) {
+  Fabric fabric = plain();
+  fabric.wiring = {.kind = WiringKind::torus, .dims = {3, 4}};
+  fabric.alpha_hop = Rational(1, 5'000'000);
+  fabric.size = 12;
+  fabric.places = {0, 6};  // one row and two columns on
+  EXPECT_EQ(text(time_of(Collective::broadcast, "linear", 2, fabric)),
+            text(kAlpha + Rational(3) * fabric.alpha_hop + Rational(kM) * kBeta));
+}
+
+TEST(UnlikeNetworks, AreRefusedWithMemberValueAndWhatIsAllowed) {
+  const auto refusal = [](const auto& spoil, int ranks = 4) {
+    Fabric fabric = plain();
+    spoil(fabric);
+    return wired_for(fabric, ranks).status().text();
+  };
+  EXPECT_EQ(refusal([](Fabric& f) { f.gamma = Rational(-1); }),
+            "gamma is -1; it may not be negative");
+  EXPECT_EQ(refusal([](Fabric& f) { f.link.eta_alpha = Rational(1, 2); }),
+            "eta_alpha is 1/2; allowed are 1 and more");
+  EXPECT_EQ(refusal([](Fabric& f) { f.between.eta_beta = Rational(0); }),
+            "between.eta_beta is 0; allowed are numbers above 0 and up to 1");
+  EXPECT_EQ(refusal([](Fabric& f) { f.size = 3; }), "size is 3; 4 ranks need as many places");
+  EXPECT_EQ(refusal([](Fabric& f) {
+              f.places = {0, 1};
+            }),
+            "places has 2 entries; allowed are none and 4, one per rank");
+  EXPECT_EQ(refusal([](Fabric& f) {
+              f.places = {0, 1, 2, 2};
+            }),
+            "places has 2; allowed are 0 to 3, each once");
+  EXPECT_EQ(refusal([](Fabric& f) { f.odd = {{.at = 4, .alpha = Rational(1)}}; }),
+            "the network has an odd place 4; its places are 0 to 3");
+  EXPECT_EQ(refusal([](Fabric& f) { f.odd = {{.from = 1, .to = 1, .alpha = Rational(1)}}; }),
+            "odd has a link with from 1, to 1; allowed are at, or from and to that differ");
+  EXPECT_EQ(refusal([](Fabric& f) { f.odd = {{.at = 1}}; }),
+            "odd place 1 has neither alpha nor bandwidth; it needs one of them");
+  const auto on_a_ring = [&](const OddLink& odd) {
+    return refusal([&](Fabric& f) {
+      f.wiring.kind = WiringKind::ring;
+      f.odd = {odd};
+    });
+  };
+  EXPECT_EQ(on_a_ring({.from = 0, .to = 2, .beta = Rational(1)}),
+            "the network has an odd link from 0 to 2 and wiring is ring; allowed are neighbours on "
+            "a grid");
+  EXPECT_EQ(on_a_ring({.from = 0, .to = 1, .alpha = Rational(1)}),
+            "the network has an odd link from 0 to 1 with alpha; a wire that messages share has a "
+            "beta only");
+}
+
+}  // namespace
+
+// Loads against a table of all links that is filled by hand, and prices against fabric.h's formula.
+
+namespace {
+
+Routes routes_of(const Wiring& wiring, int ranks) {
+  const auto routes = Routes::make(wiring, ranks);
+  EXPECT_TRUE(routes.ok()) << routes.status().text();
+  return *routes;
+}
+
+// Everybody to distance d: d messages on every link; at the far end of an even ring half of them
+// each way.
+TEST(Congestion, CountsShiftsOnARing) {
+  constexpr std::int64_t kWeight = 7;
+  for (const int n : {2, 3, 4, 7, 8, 9}) {
+    Congestion congestion(routes_of({.kind = WiringKind::ring}, n));
+    for (int d = 1; d < n; ++d) {
+      congestion.clear();
+      for (Rank r = 0; r < n; ++r) congestion.add(r, (r + d) % n, kWeight);
+      const int distance = std::min(d, n - d);
+      const Int128 load = 2 * d == n ? Int128{kWeight} * d : Int128{kWeight} * 2 * distance;
+      for (Rank r = 0; r < n; ++r) {
+        EXPECT_TRUE(congestion.busiest(r, (r + d) % n, kWeight) == load) << n << " " << d;
+      }
+      EXPECT_TRUE(congestion.traffic().load == load);
+      EXPECT_EQ(congestion.traffic().largest, kWeight);
+      EXPECT_EQ(congestion.traffic().hops, distance);
+      EXPECT_EQ(congestion.traffic().congestion(), 2 * d == n ? d / 2.0 : distance);
+    }
+  }
+}
+
+TEST(Congestion, OneWayHasNoShortcut) {
+  Congestion congestion(routes_of({.kind = WiringKind::ring, .routing = Routing::one_way}, 5));
+  for (Rank r = 0; r < 5; ++r) congestion.add(r, (r + 4) % 5, 1);
+  EXPECT_TRUE(congestion.busiest(0, 4, 1) == 8);
+  EXPECT_EQ(congestion.traffic().hops, 4);
+}
+
+// Messages of unlike sizes: each has the busiest of its own links, not of the round.
+TEST(Congestion, IsThatOfTheMessagesOwnLinks) {
+  Congestion congestion(routes_of({.kind = WiringKind::ring}, 9));
+  congestion.add(0, 3, 10);   // links 0-1 1-2 2-3
+  congestion.add(2, 4, 5);    //           2-3 3-4
+  congestion.add(3, 4, 1);    //               3-4
+  congestion.add(6, 7, 4);    // alone
+  congestion.add(1, 0, 3);    // the other direction
+  congestion.add(5, 5, 100);  // to itself
+  EXPECT_TRUE(congestion.busiest(0, 3, 10) == 2 * 15);
+  EXPECT_TRUE(congestion.busiest(2, 4, 5) == 2 * 15);
+  EXPECT_TRUE(congestion.busiest(3, 4, 1) == 2 * 6);
+  EXPECT_TRUE(congestion.busiest(6, 7, 4) == 2 * 4);
+  EXPECT_TRUE(congestion.busiest(1, 0, 3) == 2 * 3);
+  EXPECT_EQ(congestion.traffic().congestion(), 1.5);
+  EXPECT_EQ(congestion.traffic().largest, 10);
+  congestion.clear();
+  EXPECT_EQ(congestion.traffic().congestion(), 0);
+  congestion.add(0, 3, 10);
+  EXPECT_TRUE(congestion.busiest(0, 3, 10) == 2 * 10);
+}
+
+// 3 x 4, everything to one rank: 0 is (0, 0). The first dimension is crossed first, so columns fill
+// up along row 0's neighbours and all come in over row 0.
+TEST(Congestion, FollowsTheOrderOfDimensions) {
+  Congestion congestion(routes_of({.kind = WiringKind::torus, .dims = {3, 4}}, 12));
+  for (Rank r = 1; r < 12; ++r) congestion.add(r, 0, 2);
+  // Column 0: (1, 0) and (2, 0) arrive by a link each, which nobody else takes.
+  EXPECT_TRUE(congestion.busiest(4, 0, 2) == 4);
+  EXPECT_TRUE(congestion.busiest(8, 0, 2) == 4);
+  // Into (0, 0) from (0, 1): column 1's three messages whole, and half of column 2's three.
+  EXPECT_TRUE(congestion.busiest(1, 0, 2) == 2 * 2 * 3 + 2 * 3);
+  EXPECT_TRUE(congestion.busiest(5, 0, 2) == 18);
+  EXPECT_TRUE(congestion.busiest(2, 0, 2) == 18);
+}
+
+TEST(Congestion, OfTwoLevelsIsThatOfTheUplinks) {
+  Congestion congestion(routes_of({.kind = WiringKind::two_level, .group = 4}, 12));
+  congestion.add(0, 4, 10);
+  congestion.add(1, 5, 10);
+  congestion.add(2, 8, 10);  // group 0 sends 30; group 1 gets 20, group 2 gets 10
+  congestion.add(4, 8, 1);   // group 2: 11
+  congestion.add(0, 3, 99);  // inside
+  EXPECT_TRUE(congestion.busiest(0, 4, 10) == 60);
+  EXPECT_TRUE(congestion.busiest(2, 8, 10) == 60);
+  EXPECT_TRUE(congestion.busiest(4, 8, 1) == 22);
+  EXPECT_TRUE(congestion.busiest(0, 3, 99) == 198);
+}
+
+TEST(Congestion, HoldsTheLargestWeights) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  Congestion congestion(routes_of({.kind = WiringKind::two_level, .group = 3}, 6));
+  for (Rank r = 0; r < 3; ++r) congestion.add(r, r + 3, kMost);
+  EXPECT_TRUE(congestion.busiest(0, 3, kMost) == Int128{kMost} * 6);
+}
+
+// alpha + hops * hop + beta * load, to the last tick, halves included.
+TEST(RoundPrices, AreEquationOneOfTrivance) {
+  Fabric fabric;
+  fabric.link = {Rational(3, 2'000'000), Rational(1, 7'000'000'000)};
+  fabric.alpha_hop = Rational(1, 3'000'000);
+  fabric.wiring.kind = WiringKind::ring;
+  fabric.ports = 2;
+  constexpr int kRanks = 6;
+  constexpr std::uint64_t kBytes = 1001;  // odd: a half of it is no whole byte
+  for (int d = 1; d < kRanks; ++d) {
+    const Schedule shift{kRanks, 1, 1, [d](int, Send send) {
+                           for (Rank r : ranks(kRanks)) send(r, r + d, block(0), copy);
+                         }};
+    const Goal goal{Collective::all_reduce, kRanks, 1};
+    for (const bool ideal : {false, true}) {
+      const auto pricing = Pricing::make(fabric, goal, kBytes, ideal);
+      ASSERT_TRUE(pricing.ok());
+      auto prices = RoundPrices::make(fabric, *pricing, kRanks);
+      ASSERT_TRUE(prices.ok());
+      prices->begin_round(shift, 0);
+      const auto price = prices->message(2, (2 + d) % kRanks, pricing->weight(IndexList(0)));
+      ASSERT_TRUE(price);
+      const int hops = std::min(d, kRanks - d);
+      const Rational load = 2 * d == kRanks ? Rational(d, 2) : Rational(hops);
+      const Rational latency = fabric.link.alpha + Rational(hops) * fabric.alpha_hop;
+      EXPECT_TRUE(pricing->exact_seconds(*price) ==
+                  latency + fabric.link.beta * Rational(kBytes) * load)
+          << d;
+      EXPECT_TRUE(pricing->exact_seconds(prices->latency(2, (2 + d) % kRanks)) == latency);
+    }
+  }
+}
+
+// Four leaves of two, and everybody sends one message to each other leaf. On one port a rank pays
+// for its leaf's link once, all messages together; on three ports they are on their way at once.
+TEST(RoundPrices, ChargeAPortForALeafsLinkOnce) {
+  constexpr int kRanks = 8, kGroup = 2, kOthers = 3;
+  constexpr std::uint64_t kBytes = 1000;
+  const Schedule crossing{kRanks, 1, 1, [](int, Send send) {
+                            for (int i = 1; i <= kOthers; ++i) {
+                              for (Rank r : ranks(kRanks)) {
+                                send(r, (r + i * kGroup) % kRanks, block(0), copy);
+                              }
+                            }
+                          }};
+  const Goal goal{Collective::all_reduce, kRanks, 1};
+  Fabric fabric;
+  fabric.link = fabric.between = {Rational(1, 1000), Rational(1, 7'000'000)};
+  fabric.wiring = {.kind = WiringKind::two_level, .group = kGroup};
+  fabric.group = kGroup;
+  const auto price = [&](const Schedule& schedule, Rank from, Rank to) {
+    const auto pricing = Pricing::make(fabric, goal, kBytes, false);
+    EXPECT_TRUE(pricing.ok());
+    auto prices = RoundPrices::make(fabric, *pricing, kRanks);
+    EXPECT_TRUE(prices.ok());
+    prices->begin_round(schedule, 0);
+    const auto ticks = prices->message(from, to, pricing->weight(IndexList(0)));
+    EXPECT_TRUE(ticks);
+    EXPECT_TRUE(prices->traffic().load == pricing->weight(IndexList(0)) * 2 * kGroup * kOthers);
+    return pricing->exact_seconds(*ticks);
+  };
+  const auto passage = [&](int messages) {
+    return fabric.between.alpha + fabric.between.beta * Rational(kBytes) * Rational(messages);
+  };
+  for (const int ports : {1, 2, 3, 4}) {
+    fabric.ports = ports;
+    EXPECT_TRUE(price(crossing, 3, 0) == passage(kGroup * std::min(ports, kOthers))) << ports;
+  }
+  // Six ranks send to one, which receives one message at a time.
+  const Schedule inward{kRanks, 1, 1, [](int, Send send) {
+                          for (Rank r = kGroup; r < kRanks; ++r) send(r, 0, block(0), copy);
+                        }};
+  fabric.ports = 1;
+  EXPECT_TRUE(price(inward, 3, 0) == passage(1));
+  fabric.ports = 6;
+  EXPECT_TRUE(price(inward, 3, 0) == passage(6));
+}
+
+// Of messages of several sizes a rank's largest count.
+TEST(Congestion, OfWhatWaitsAtAPortIsTheLargest) {
+  Congestion congestion(routes_of({.kind = WiringKind::two_level, .group = 4}, 8), false, 1);
+  congestion.add(0, 4, 10);
+  congestion.add(0, 5, 30);
+  congestion.add(1, 6, 5);
+  congestion.add(2, 6, 7);
+  congestion.settle();
+  // Senders: 30 + 5 + 7; receivers: 10 + 30 + 7.
+  EXPECT_TRUE(congestion.busiest(0, 4, 10) == 2 * 42);
+  EXPECT_TRUE(congestion.traffic().load == 2 * 52);
+  congestion.clear();
+  congestion.add(0, 4, 10);
+  congestion.settle();
+  EXPECT_TRUE(congestion.busiest(0, 4, 10) == 20);
+}
+
+TEST(RoundPrices, WithoutSharedLinksAreOneHopAndNothingElse) {
+  Fabric fabric;
+  fabric.link = {Rational(1, 1000), Rational(1, 7)};
+  fabric.alpha_hop = Rational(1, 11);
+  const Goal goal{Collective::all_reduce, 4, 1};
+  const auto pricing = Pricing::make(fabric, goal, 10, false);
+  ASSERT_TRUE(pricing.ok());
+  const auto prices = RoundPrices::make(fabric, *pricing, 4);
+  ASSERT_TRUE(prices.ok());
+  EXPECT_FALSE(prices->shares_links());
+  const auto price = prices->message(0, 3, 10);
+  ASSERT_TRUE(price);
+  EXPECT_TRUE(pricing->exact_seconds(*price) ==
+              Rational(1, 1000) + Rational(1, 11) + Rational(10, 7));
+}
+
+TEST(RoundPrices, SayWhereTimesDoNotFit) {
+  Fabric fabric;
+  fabric.link = {0, Rational((Int128{1} << 62) - 1, (Int128{1} << 61) - 1)};
+  fabric.wiring.kind = WiringKind::ring;
+  const Goal goal{Collective::all_reduce, 64, 1};
+  const auto pricing = Pricing::make(fabric, goal, std::uint64_t{1} << 52, false);
+  ASSERT_TRUE(pricing.ok()) << pricing.status().text();
+  auto prices = RoundPrices::make(fabric, *pricing, 64);
+  ASSERT_TRUE(prices.ok());
+  const auto priced = [&](int copies) {
+    prices->begin_round({64, 1, 1,
+                         [copies](int, Send send) {
+                           for (int i = 0; i < copies; ++i) send(0, 1, block(0), copy);
+                         }},
+                        0);
+    return prices->message(0, 1, std::int64_t{1} << 52).has_value();
+  };
+  EXPECT_TRUE(priced(1));
+  EXPECT_FALSE(priced(1 << 13));
+}
+
+}  // namespace
+
+namespace {
+
+Goal all_reduce(int ranks, int blocks) { return {Collective::all_reduce, ranks, blocks}; }
+
+Fabric fabric_with(Rational alpha, Rational beta) {
+  Fabric fabric;
+  fabric.link = {alpha, beta};
+  return fabric;
+}
+
+TEST(Pricing, ChargesEveryMessageExactly) {
+  const Rational alpha(1, 3'000'000), beta(1, 7'000'000'000);
+  const Fabric fabric = fabric_with(alpha, beta);
+  const auto pricing = Pricing::make(fabric, all_reduce(4, 4), 1003, false);
+  ASSERT_TRUE(pricing.ok());
+  // 1003 bytes in 4 blocks: 251 251 251 250.
+  EXPECT_EQ(pricing->weight(IndexList(0)), 251);
+  EXPECT_EQ(pricing->weight(IndexList(3)), 250);
+  EXPECT_EQ(pricing->weight(blocks(0, 4).list), 1003);
+  EXPECT_EQ(pricing->weight(blocks(1, 2, 2).list), 501);
+  for (const std::int64_t bytes : {0, 1, 250, 1003}) {
+    const Rational expected = alpha + beta * Rational(bytes);
+    EXPECT_TRUE(pricing->exact_seconds(pricing->message(fabric, 0, 1, bytes)) == expected) << bytes;
+  }
+}
+
+TEST(Pricing, GivesIdealBlocksTheirFractions) {
+  const Fabric fabric = fabric_with(0, Rational(1, 1'000'000'000));
+  const auto pricing = Pricing::make(fabric, all_reduce(3, 3), 1000, true);
+  ASSERT_TRUE(pricing.ok());
+  EXPECT_TRUE(Rational(pricing->weight(IndexList(1)), pricing->weight_per_byte()) ==
+              Rational(1000, 3));
+  const Ticks third = pricing->message(fabric, 0, 1, pricing->weight(IndexList(0)));
+  EXPECT_TRUE(pricing->exact_seconds(third) == Rational(1, 3'000'000));
+}
+
+TEST(Pricing, CountsMForAllToAllPerRank) {
+  Goal goal{Collective::all_to_all, 3, 9};
+  const auto pricing = Pricing::make(fabric_with(1, 1), goal, 10, false);
+  ASSERT_TRUE(pricing.ok());
+  // Each rank's send buffer is 10 bytes in 3 blocks: 4 3 3.
+  EXPECT_EQ(pricing->weight(blocks(0, 3).list), 10);
+  EXPECT_EQ(pricing->weight(blocks(3, 3).list), 10);
+  EXPECT_EQ(pricing->weight(IndexList(3)), 4);
+  EXPECT_EQ(pricing->weight(IndexList(5)), 3);
+}
+
+TEST(Pricing, DistinguishesNearAndFar) {
+  Fabric fabric = fabric_with(Rational(1, 2), Rational(1, 3));
+  fabric.group = 2;
+  fabric.between = {Rational(1, 5), Rational(1, 7)};
+  fabric.alpha_switch = Rational(1, 11);
+  const auto pricing = Pricing::make(fabric, all_reduce(4, 1), 6, false);
+  ASSERT_TRUE(pricing.ok());
+  EXPECT_TRUE(pricing->exact_seconds(pricing->message(fabric, 0, 1, 6)) == Rational(5, 2));
+  EXPECT_TRUE(pricing->exact_seconds(pricing->message(fabric, 1, 2, 6)) ==
+              Rational(1, 5) + Rational(6, 7));
+  EXPECT_TRUE(pricing->exact_seconds(pricing->through_switch(6)) == Rational(2, 11) + Rational(2));
+  EXPECT_TRUE(pricing->through_switch(6) <= pricing->most());
+  EXPECT_TRUE(pricing->message(fabric, 1, 2, 6) <= pricing->most());
+}
+
+// Half a message has a price where links are shared; the hop of a link of one's own is in alpha.
+TEST(Pricing, KnowsHalvesAndHops) {
+  Fabric fabric = fabric_with(Rational(1, 2), Rational(1, 3));
+  fabric.alpha_hop = Rational(1, 5);
+  for (const WiringKind kind : {WiringKind::full, WiringKind::ring}) {
+    fabric.wiring.kind = kind;
+    const auto pricing = Pricing::make(fabric, all_reduce(4, 1), 6, false);
+    ASSERT_TRUE(pricing.ok());
+    const bool ring = kind == WiringKind::ring;
+    EXPECT_TRUE(pricing->exact_seconds(pricing->rates().hop) == Rational(1, 5));
+    EXPECT_TRUE(pricing->exact_seconds(pricing->message(fabric, 0, 1, 0)) ==
+                (ring ? Rational(1, 2) : Rational(7, 10)));
+    if (ring) {
+      EXPECT_EQ(pricing->link(fabric, 0, 1).beta % 2, 0);
+    }
+  }
+}
+
+TEST(Pricing, RoundsOnce) {
+  const Fabric fabric = fabric_with(Rational(1, 3), 0);
+  const auto pricing = Pricing::make(fabric, all_reduce(2, 1), 8, false);
+  ASSERT_TRUE(pricing.ok());
+  EXPECT_EQ(pricing->seconds(pricing->message(fabric, 0, 1, 8) * 7), 7.0 / 3.0);
+}
+
+// Doubles of 17 digits, such as 1/(900 GB/s), fit with room for hours.
+TEST(Pricing, HoldsLongDecimals) {
+  const Fabric fabric =
+      fabric_with(Rational(12345678901234567, Int128{1'000'000'000'000} * 10'000'000'000),
+                  Rational(11111111111111112, Int128{100'000'000'000'000} * 100'000'000'000'000));
+  for (const bool ideal : {false, true}) {
+    const auto pricing = Pricing::make(fabric, all_reduce(64, 64), 1'000'000'007, ideal);
+    ASSERT_TRUE(pricing.ok()) << pricing.status().text();
+    const std::int64_t weight = pricing->weight(blocks(0, 64).list);
+    EXPECT_EQ(weight, 1'000'000'007 * pricing->weight_per_byte());
+    EXPECT_TRUE(pricing->exact_seconds(pricing->message(fabric, 0, 1, weight)) ==
+                fabric.link.alpha + fabric.link.beta * Rational(1'000'000'007));
+  }
+}
+
+TEST(Pricing, RefusesWhatItCannotHold) {
+  const auto text_of = [](const Fabric& fabric, int blocks, std::uint64_t bytes, bool ideal) {
+    const auto pricing = Pricing::make(fabric, all_reduce(2, blocks), bytes, ideal);
+    EXPECT_FALSE(pricing.ok());
+    return pricing.status().text();
+  };
+  EXPECT_NE(text_of(fabric_with(1, 1), 1, (std::uint64_t{1} << 52) + 1, false)
+                .find("allowed are 0 to 4503599627370496"),
+            std::string::npos);
+  const Int128 prime = (Int128{1} << 61) - 1, larger = (Int128{1} << 89) - 1;
+  EXPECT_NE(text_of(fabric_with(Rational(1, prime), Rational(1, larger)), 1, 1 << 20, false)
+                .find("128 bits"),
+            std::string::npos);
+  EXPECT_NE(text_of(fabric_with(1, 1), 1 << 14, (std::uint64_t{1} << 52) - 1, true).find("63 bits"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -1,3 +1,449 @@
+// Whether clauses can be satisfied together: conflict-driven clause learning. Whatever is not
+// decided yet is tried true; a conflict becomes the clause that would have shown it where the
+// earliest decision allows (first unique implication point). Exact either way, and for a few
+// thousand conflicts: clauses learnt are kept, and nothing is simplified.
+// Marques-Silva & Sakallah, "GRASP: a search algorithm for propositional satisfiability", IEEE
+// Trans. Computers 48(5), 1999; two watched literals and activities: Moskewicz et al., "Chaff:
+// engineering an efficient SAT solver", DAC 2001.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <queue>
+#include <random>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "algorithms/schedule/schedule.h"
+#include "algorithms/schedule/stating_order.h"
+#include "engine/network/port_model.h"
+#include "engine/read/sweep.h"
+
+namespace rankine {
+
+// A variable from 1 on, or the opposite of one: negative.
+using Literal = int;
+using Clause = std::vector<Literal>;
+
+class Satisfy {
+ public:
+  Literal variable() {
+    values_.push_back(0);
+    reasons_.push_back(kNone);
+    levels_.push_back(0);
+    activities_.push_back(0);
+    watches_.resize(watches_.size() + 2);
+    waiting_.push({0, variables()});
+    return variables();
+  }
+  // One of them must hold. No variable twice.
+  void add(Clause clause) { clauses_.push_back(std::move(clause)); }
+
+  // What makes all hold, by variable (0 is none); nothing where that cannot be. Once.
+  std::optional<std::vector<bool>> satisfied() {
+    for (std::size_t c = 0; c < clauses_.size(); ++c) {
+      if (clauses_[c].empty()) return std::nullopt;
+      if (clauses_[c].size() > 1) watch(c);
+    }
+    for (std::size_t c = 0; c < clauses_.size(); ++c) {
+      if (clauses_[c].size() > 1) continue;
+      if (value(clauses_[c][0]) < 0) return std::nullopt;
+      if (value(clauses_[c][0]) == 0) hold(clauses_[c][0], kNone);
+    }
+    while (true) {
+      if (const std::size_t conflict = propagate(); conflict != kNone) {
+        if (decisions_.empty()) return std::nullopt;
+        learn(conflict);
+      } else if (!decide()) {
+        std::vector<bool> out;
+        for (const int value : values_) out.push_back(value > 0);
+        return out;
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t kNone = ~std::size_t{0};
+  static std::size_t at(Literal l) { return static_cast<std::size_t>(std::abs(l)); }
+  int variables() const { return static_cast<int>(values_.size()) - 1; }
+  int value(Literal l) const { return l > 0 ? values_[at(l)] : -values_[at(l)]; }
+  // The clauses that watch it, to hear when it is false.
+  std::vector<std::size_t>& watches(Literal l) { return watches_[2 * at(l) + (l < 0 ? 1 : 0)]; }
+  void watch(std::size_t c) {
+    watches(clauses_[c][0]).push_back(c);
+    watches(clauses_[c][1]).push_back(c);
+  }
+
+  void hold(Literal l, std::size_t reason) {
+    values_[at(l)] = l > 0 ? 1 : -1;
+    reasons_[at(l)] = reason;
+    levels_[at(l)] = decisions_.size();
+    held_.push_back(l);
+  }
+
+  // What follows from what holds; the clause that cannot hold then.
+  std::size_t propagate() {
+    while (next_ < held_.size()) {
+      const Literal is_false = -held_[next_++];
+      std::vector<std::size_t>& list = watches(is_false);
+      std::size_t kept = 0;
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        const std::size_t c = list[i];
+        Clause& clause = clauses_[c];
+        if (clause[0] == is_false) std::swap(clause[0], clause[1]);
+        if (value(clause[0]) <= 0 && watches_another(c)) continue;
+        list[kept++] = c;
+        if (value(clause[0]) > 0) continue;
+        if (value(clause[0]) == 0) {
+          hold(clause[0], c);
+          continue;
+        }
+        while (++i < list.size()) list[kept++] = list[i];
+        list.resize(kept);
+        return c;
+      }
+      list.resize(kept);
+    }
+    return kNone;
+  }
+  // Instead of its second literal, which is false.
+  bool watches_another(std::size_t c) {
+    Clause& clause = clauses_[c];
+    for (std::size_t i = 2; i < clause.size(); ++i) {
+      if (value(clause[i]) < 0) continue;
+      std::swap(clause[1], clause[i]);
+      watches(clause[1]).push_back(c);
+      return true;
+    }
+    return false;
+  }
+
+  bool decide() {
+    while (!waiting_.empty()) {
+      const Literal l = waiting_.top().second;
+      waiting_.pop();
+      if (l == 0 || value(l) != 0) continue;
+      decisions_.push_back(held_.size());
+      hold(l, kNone);
+      return true;
+    }
+    return false;
+  }
+
+  // Goes back from a conflict to where the clause learnt from it says something.
+  void learn(std::size_t conflict) {
+    Clause learnt{0};
+    std::vector<bool> seen(values_.size(), false);
+    int open = 0;  // of the latest decision, and not yet replaced by what they follow from
+    std::size_t c = conflict, i = held_.size(), back = 0;
+    do {
+      for (const Literal l : clauses_[c]) {
+        if (seen[at(l)] || levels_[at(l)] == 0) continue;
+        seen[at(l)] = true;
+        activities_[at(l)] += step_;
+        if (levels_[at(l)] == decisions_.size()) {
+          ++open;
+        } else {
+          learnt.push_back(l);
+          if (levels_[at(l)] > back) {
+            back = levels_[at(l)];
+            std::swap(learnt[1], learnt.back());
+          }
+        }
+      }
+      do --i;
+      while (!seen[at(held_[i])]);
+      c = reasons_[at(held_[i])];
+    } while (--open > 0);
+    learnt[0] = -held_[i];
+    step_ *= kMoreEachTime;
+    go_back(back);
+    const Literal follows = learnt[0];
+    clauses_.push_back(std::move(learnt));
+    const bool alone = clauses_.back().size() == 1;
+    if (!alone) watch(clauses_.size() - 1);
+    hold(follows, alone ? kNone : clauses_.size() - 1);
+  }
+  void go_back(std::size_t level) {
+    const std::size_t first = decisions_[level];
+    for (; held_.size() > first; held_.pop_back()) {
+      const std::size_t v = at(held_.back());
+      values_[v] = 0;
+      waiting_.push({activities_[v], static_cast<int>(v)});
+    }
+    decisions_.resize(level);
+    next_ = first;
+  }
+
+  static constexpr double kMoreEachTime = 1.05;  // up to 14000 conflicts
+  double step_ = 1;
+  std::vector<Clause> clauses_;  // the first two literals of each are watched
+  std::vector<std::vector<std::size_t>> watches_{2};
+  // By variable: 1, -1 or 0 for neither; the clause that it follows from; after how many decisions;
+  // how much it has to do with conflicts.
+  std::vector<int> values_{0};
+  std::vector<std::size_t> reasons_{kNone}, levels_{0};
+  std::vector<double> activities_{0};
+  // What to decide next, the most active first; some are decided, or have become more active.
+  std::priority_queue<std::pair<double, Literal>> waiting_;
+  std::vector<Literal> held_;           // in this order
+  std::vector<std::size_t> decisions_;  // where in that each is
+  std::size_t next_ = 0;                // of those, what to propagate
+};
+
+// Whether messages can be stated in an order in which ports carry them in time: in one order by
+// several clocks, which differ in ports and prices. Exact, either way.
+//
+// An order does by one clock just where starts can be found, such that everything has ended by the
+// limit, and that fewer than k of the messages that an end of j carries and that are stated before
+// j have not ended when j starts, for every j and both of its ends. (Ports that take messages as
+// stated find one free then, by induction; and where they are in time, their starts are such.) So
+// whether there is one is a question about clauses:
+//   before(i, j)     for i and j that meet at a port; not both this and before(j, i)
+//   begun(m, t)      has started by t (it starts at the first such t, and no later one matters)
+//   not begun(j, t), or not before(i, j) or begun(i, t - cost of i) for one i of these,
+//                    for any k that meet j at one end, and any t
+// No order goes round in circles: a clock more, of one port, on which everything takes 1.
+
+struct Ends {
+  Rank from, to;
+};
+
+struct ByClock {
+  int ports;
+  std::vector<std::int64_t> costs;  // by message, more than 0
+  std::int64_t limit;
+};
+
+// Where the messages are stated, or nothing where no order does by all clocks.
+class SomeOrder {
+ public:
+  static std::optional<std::vector<std::size_t>> of(const std::vector<Ends>& messages,
+                                                    std::vector<ByClock> clocks) {
+    const auto n = static_cast<std::int64_t>(messages.size());
+    clocks.push_back({1, std::vector<std::int64_t>(messages.size(), 1), n});
+    SomeOrder some(messages);
+    for (const ByClock& clock : clocks) some.must_be_in_time(clock);
+    const auto holds = some.clauses_.satisfied();
+    if (!holds) return std::nullopt;
+    const auto start = [&](std::size_t m) {
+      const auto& begun = some.begun_[m];
+      return std::find_if(begun.begin(), begun.end(),
+                          [&](Literal l) { return (*holds)[static_cast<std::size_t>(l)]; }) -
+             begun.begin();
+    };
+    std::vector<std::size_t> order(messages.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return start(a) < start(b); });
+    return order;
+  }
+
+ private:
+  using Which = std::vector<std::size_t>;
+
+  explicit SomeOrder(const std::vector<Ends>& messages) : begun_(messages.size()) {
+    std::map<std::pair<Rank, bool>, Which> ends;
+    for (std::size_t m = 0; m < messages.size(); ++m) {
+      ends[{messages[m].from, true}].push_back(m);
+      ends[{messages[m].to, false}].push_back(m);
+    }
+    for (auto& [end, which] : ends) {
+      for (const std::size_t j : which) {
+        for (const std::size_t i : which) {
+          if (i >= j || before_.count({i, j}) > 0) continue;
+          const Literal l = clauses_.variable();
+          before_[{i, j}] = l;
+          before_[{j, i}] = -l;
+        }
+      }
+      ends_.push_back(std::move(which));
+    }
+  }
+
+  void must_be_in_time(const ByClock& clock) {
+    for (std::size_t m = 0; m < begun_.size(); ++m) {
+      begun_[m].clear();
+      const std::int64_t latest = clock.limit - clock.costs[m];
+      if (latest < 0) clauses_.add({});
+      for (std::int64_t t = 0; t < latest; ++t) {
+        begun_[m].push_back(clauses_.variable());
+      }
+    }
+    for (const Which& end : ends_) {
+      for (const std::size_t j : end) {
+        Which others;
+        for (const std::size_t i : end) {
+          if (i != j) others.push_back(i);
+        }
+        for_each_choice(others, clock.ports, 0, {},
+                        [&](const Which& chosen) { one_has_ended(chosen, j, clock); });
+      }
+    }
+  }
+
+  // Of `chosen`, which all meet j at one end, when j starts, or is stated after j.
+  void one_has_ended(const Which& chosen, std::size_t j, const ByClock& clock) {
+    const std::int64_t latest = clock.limit - clock.costs[j];
+    for (std::int64_t t = 0; t <= latest; ++t) {
+      Clause clause;
+      if (t < latest) clause.push_back(-begun(j, t));
+      for (const std::size_t i : chosen) {
+        clause.push_back(-before_.at({i, j}));
+        if (t >= clock.costs[i]) clause.push_back(begun(i, t - clock.costs[i]));
+      }
+      clauses_.add(std::move(clause));
+    }
+  }
+  // For a t before the latest possible, by which it must have.
+  Literal begun(std::size_t m, std::int64_t t) const {
+    return begun_[m].at(static_cast<std::size_t>(t));
+  }
+
+  // visit(choice) for any so many of those from i on, with what is chosen.
+  template <class Visit>
+  static void for_each_choice(const Which& of, int so_many, std::size_t i, Which chosen,
+                              const Visit& visit) {
+    if (so_many == 0) return visit(chosen);
+    for (; i < of.size(); ++i) {
+      Which more = chosen;
+      more.push_back(of[i]);
+      for_each_choice(of, so_many - 1, i + 1, std::move(more), visit);
+    }
+  }
+
+  Satisfy clauses_;
+  std::vector<Which> ends_;  // of ranks: what each sends, and what it receives
+  std::map<std::pair<std::size_t, std::size_t>, Literal> before_;  // of those that meet
+  std::vector<std::vector<Literal>> begun_;                        // of the latest clock
+};
+
+namespace {
+
+using Time = std::int64_t;
+using Order = std::vector<std::size_t>;
+
+constexpr int kRanks = 6;
+
+Time time_of(const std::vector<Ends>& messages, const Order& order, const ByClock& clock) {
+  const Schedule schedule{kRanks, kRanks, 1, [](int, Send) {}};
+  PortModel<Time> model(schedule, {Collective::all_gather, kRanks, kRanks}, clock.ports,
+                        Sync::rounds);
+  model.begin_round(0);
+  for (const std::size_t m : order) {
+    model.take({messages[m].from, messages[m].to, block(0), block(0), copy}, clock.costs[m]);
+  }
+  model.end_round();
+  return model.round_end();
+}
+
+bool in_time(const std::vector<Ends>& messages, const Order& order,
+             const std::vector<ByClock>& clocks) {
+  return std::all_of(clocks.begin(), clocks.end(), [&](const ByClock& clock) {
+    return time_of(messages, order, clock) <= clock.limit;
+  });
+}
+
+// visit(order) for all of them.
+template <class Visit>
+void for_each_order(std::size_t n, const Visit& visit) {
+  Order order(n);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  do visit(order);
+  while (std::next_permutation(order.begin(), order.end()));
+}
+
+// On one port ranks 0 and 1 have 4 each to send. So 0 sends its 2 and 2 in either half of that
+// time, and 1 its 2 in one half and its 1 and 1 in the other: that in which 3 and 4 cannot have
+// either 2.
+TEST(SomeOrder, AllPortsMayHaveTheTimeAndNoOrderDoes) {
+  const std::vector<Ends> messages = {{0, 3}, {0, 4}, {1, 2}, {1, 3}, {1, 4}, {5, 2}};
+  const std::vector<Time> costs = {2, 2, 2, 1, 1, 2};
+  EXPECT_FALSE(SomeOrder::of(messages, {{1, costs, 4}}).has_value());
+  const std::optional<Order> order = SomeOrder::of(messages, {{1, costs, 5}});
+  ASSERT_TRUE(order.has_value());
+  EXPECT_EQ(time_of(messages, *order, {1, costs, 5}), 5);
+  EXPECT_TRUE(SomeOrder::of(messages, {{2, costs, 2}}).has_value());
+  EXPECT_FALSE(SomeOrder::of(messages, {{2, costs, 1}}).has_value());
+}
+
+// Small rounds by four clocks, of which each can be met alone, or one cannot: the answer is what
+// going through all orders says, and the order found does.
+TEST(SomeOrder, SaysWhatGoingThroughAllOrdersDoes) {
+  std::mt19937 random(1);
+  const auto below = [&random](unsigned n) { return static_cast<int>(random() % n); };
+  int found = 0, none = 0, apart = 0;  // apart: each clock has an order, but no order all clocks
+  for (int round = 0; round < 400; ++round) {
+    std::vector<Ends> messages;
+    for (int n = 5 + below(2); n > 0; --n) messages.push_back({below(2), 2 + below(3)});
+    std::vector<ByClock> clocks;
+    while (clocks.size() < 4) {
+      clocks.push_back({1 + below(3), {}, Time{1} << 20});
+      for (std::size_t m = 0; m < messages.size(); ++m) clocks.back().costs.push_back(1 + below(9));
+      Time least = clocks.back().limit;
+      for_each_order(messages.size(), [&](const Order& order) {
+        least = std::min(least, time_of(messages, order, clocks.back()));
+      });
+      clocks.back().limit = least;
+    }
+    const bool too_short = below(4) == 0;
+    if (too_short) --clocks.back().limit;
+    bool exists = false;
+    for_each_order(messages.size(), [&](const Order& order) {
+      exists = exists || in_time(messages, order, clocks);
+    });
+    const std::optional<Order> order = SomeOrder::of(messages, clocks);
+    ASSERT_EQ(order.has_value(), exists) << "round " << round;
+    if (order) {
+      EXPECT_TRUE(in_time(messages, *order, clocks)) << "round " << round;
+    }
+    ++(exists ? found : too_short ? none : apart);
+  }
+  EXPECT_GT(found, 100);
+  EXPECT_GT(none, 50);
+  EXPECT_GT(apart, 10);
+}
+
+// So many pigeons, each in one of so many holes, and no two in one.
+std::optional<std::vector<bool>> placed(int pigeons, int holes) {
+  Satisfy clauses;
+  std::vector<Clause> of_pigeon(static_cast<std::size_t>(pigeons));
+  for (Clause& holds : of_pigeon) {
+    for (int h = 0; h < holes; ++h) holds.push_back(clauses.variable());
+  }
+  for (std::size_t p = 0; p < of_pigeon.size(); ++p) {
+    clauses.add(of_pigeon[p]);
+    for (std::size_t q = 0; q < p; ++q) {
+      for (std::size_t h = 0; h < static_cast<std::size_t>(holes); ++h) {
+        clauses.add({-of_pigeon[p][h], -of_pigeon[q][h]});
+      }
+    }
+  }
+  return clauses.satisfied();
+}
+
+TEST(Satisfy, PigeonsFindAHoleEachWhereThereAreAsMany) {
+  const auto held = placed(6, 6);
+  ASSERT_TRUE(held.has_value());
+  EXPECT_EQ(std::count(held->begin(), held->end(), true), 6);
+  EXPECT_FALSE(placed(6, 5).has_value());
+  EXPECT_FALSE(placed(1, 0).has_value());
+  EXPECT_TRUE(placed(0, 0).has_value());
+}
+
+}  // namespace
+
 // The order in which rounds state their messages. By rounds, ports take messages as stated and
 // never look ahead, so an order can make a round last longer than its busiest port needs. Every
 // line of the catalogue is timed round by round; those that do so stand in round_order.txt, with
@@ -10,28 +456,7 @@
 // To write the table anew (and then read what changed):
 //   export RANKINE_TEST_ORDER_OUT=$PWD/tests/engine/network/round_order.txt
 //   third_party/bazel run //tests/engine/network:round_order_test
-#include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <fstream>
-#include <map>
-#include <optional>
-#include <set>
-#include <sstream>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "algorithms/catalogue.h"
-#include "algorithms/schedule/stating_order.h"
-#include "engine/network/port_model.h"
-#include "engine/read/sweep.h"
-#include "tests/engine/network/some_order.h"
-
-namespace rankine {
 namespace {
 
 using Time = std::int64_t;

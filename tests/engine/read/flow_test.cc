@@ -1,20 +1,178 @@
-// Flows against the exact simulator where links are not shared, against cases worked out by hand
-// where they are, and against Eq. (1).
-#include "engine/read/flow.h"
+// Max-min shares: cases worked out by hand, and the property that defines them on random traffic.
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "engine/network/simulate.h"
+#include "engine/read/flow.h"
 #include "tests/engine/read/listed.h"
 
 namespace rankine {
+namespace {
+
+using Links = std::vector<int>;
+
+std::vector<int> sorted(std::span<const int> flows) {
+  std::vector<int> out(flows.begin(), flows.end());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+TEST(MaxMin, OneLinkIsSharedEqually) {
+  MaxMin sharing(1);
+  const int a = sharing.start(1, Links{0});
+  EXPECT_EQ(sorted(sharing.settle()), (std::vector<int>{a}));
+  EXPECT_EQ(sharing.rate(a), 1);
+  const int b = sharing.start(1, Links{0}), c = sharing.start(1, Links{0});
+  EXPECT_EQ(sorted(sharing.settle()), (std::vector<int>{a, b, c}));
+  for (const int f : {a, b, c}) EXPECT_DOUBLE_EQ(sharing.rate(f), 1.0 / 3);
+  sharing.stop(b);
+  EXPECT_EQ(sorted(sharing.settle()), (std::vector<int>{a, c}));
+  EXPECT_DOUBLE_EQ(sharing.rate(a), 0.5);
+}
+
+TEST(MaxMin, WeightsAreShares) {
+  MaxMin sharing(1);
+  const int half = sharing.start(1, Links{0}), whole = sharing.start(2, Links{0});
+  sharing.settle();
+  EXPECT_DOUBLE_EQ(sharing.rate(half), 1.0 / 3);
+  EXPECT_DOUBLE_EQ(sharing.rate(whole), 2.0 / 3);
+}
+
+// One flow along a line of links, and one on each: everybody gets a half.
+TEST(MaxMin, ParkingLot) {
+  MaxMin sharing(3);
+  const int along = sharing.start(1, Links{0, 1, 2});
+  Links each;
+  for (int l = 0; l < 3; ++l) each.push_back(sharing.start(1, Links{l}));
+  sharing.settle();
+  EXPECT_DOUBLE_EQ(sharing.rate(along), 0.5);
+  for (const int f : each) EXPECT_DOUBLE_EQ(sharing.rate(f), 0.5);
+}
+
+// Link 0 has four flows, link 1 two, one of which is held back by link 0: the other takes what is
+// left, 3/4, and is held back by link 2 no more than that.
+TEST(MaxMin, WhatOneLinkHoldsBackAnotherGives) {
+  MaxMin sharing(3);
+  const int both = sharing.start(1, Links{0, 1});
+  Links first;
+  for (int i = 0; i < 3; ++i) first.push_back(sharing.start(1, Links{0}));
+  const int second = sharing.start(1, Links{1, 2});
+  const int third = sharing.start(1, Links{2});
+  sharing.settle();
+  EXPECT_DOUBLE_EQ(sharing.rate(both), 0.25);
+  for (const int f : first) EXPECT_DOUBLE_EQ(sharing.rate(f), 0.25);
+  EXPECT_DOUBLE_EQ(sharing.rate(second), 0.5);
+  EXPECT_DOUBLE_EQ(sharing.rate(third), 0.5);
+  sharing.stop(third);
+  EXPECT_EQ(sorted(sharing.settle()), (std::vector<int>{second}));
+  EXPECT_DOUBLE_EQ(sharing.rate(second), 0.75);
+}
+
+// Levels of several heights: a third on the busiest link, what is left on its neighbour, all of a
+// link for who is alone.
+TEST(MaxMin, FillsLinkByLink) {
+  MaxMin sharing(4);
+  const int f1 = sharing.start(1, Links{0, 1}), f2 = sharing.start(1, Links{1});
+  const int f3 = sharing.start(1, Links{1, 2}), f4 = sharing.start(1, Links{2});
+  const int f5 = sharing.start(1, Links{3});
+  sharing.settle();
+  for (const int f : {f1, f2, f3}) EXPECT_DOUBLE_EQ(sharing.rate(f), 1.0 / 3);
+  EXPECT_DOUBLE_EQ(sharing.rate(f4), 2.0 / 3);
+  EXPECT_DOUBLE_EQ(sharing.rate(f5), 1);
+}
+
+TEST(MaxMin, LooksOnlyAtWhatAChangeAffects) {
+  MaxMin sharing(4);
+  const int a = sharing.start(1, Links{0, 1}), b = sharing.start(1, Links{2, 3});
+  sharing.settle();
+  EXPECT_TRUE(sharing.settle().empty());
+  const int c = sharing.start(1, Links{3});
+  EXPECT_EQ(sorted(sharing.settle()), (std::vector<int>{b, c}));
+  EXPECT_EQ(sharing.rate(a), 1);
+}
+
+struct Crossing {
+  int weight = 1;
+  Links links{};
+};
+
+// Every link passes at most 1; every flow has a full link on which nobody has a higher level.
+void expect_fair(const MaxMin& sharing, const std::map<int, Crossing>& flows, int links) {
+  constexpr double kRounding = 1e-9;
+  std::vector<double> load(static_cast<std::size_t>(links), 0), highest(load);
+  const auto at = [](auto& values, int l) -> auto& { return values[static_cast<std::size_t>(l)]; };
+  for (const auto& [f, crossing] : flows) {
+    RC_ASSERT(sharing.rate(f) > 0);
+    for (const int l : crossing.links) {
+      at(load, l) += sharing.rate(f);
+      at(highest, l) = std::max(at(highest, l), sharing.rate(f) / crossing.weight);
+    }
+  }
+  for (const double passed : load) RC_ASSERT(passed <= 1 + kRounding);
+  for (const auto& [f, crossing] : flows) {
+    const double level = sharing.rate(f) / crossing.weight;
+    const bool has_bottleneck =
+        std::any_of(crossing.links.begin(), crossing.links.end(), [&](int l) {
+          return at(load, l) >= 1 - kRounding && at(highest, l) <= level * (1 + kRounding);
+        });
+    RC_ASSERT(has_bottleneck);
+  }
+}
+
+TEST(MaxMin, EveryFlowHasABottleneckWhateverComesAndGoes) {
+  const bool holds = rc::check([] {
+    const int links = *rc::gen::inRange(1, 12);
+    MaxMin sharing(links);
+    std::map<int, Crossing> flows;
+    std::map<int, double> rates;
+    const int turns = *rc::gen::inRange(1, 30);
+    for (int turn = 0; turn < turns; ++turn) {
+      for (int n = *rc::gen::inRange(0, 6); n > 0; --n) {
+        const int drawn = *rc::gen::inRange(1, 1 << links);
+        Crossing crossing{*rc::gen::inRange(1, 3), {}};
+        for (int l = 0; l < links; ++l) {
+          if ((drawn >> l & 1) != 0) crossing.links.push_back(l);
+        }
+        flows[sharing.start(crossing.weight, crossing.links)] = crossing;
+      }
+      for (int n = *rc::gen::inRange(0, 5); n > 0 && !flows.empty(); --n) {
+        const auto chosen =
+            std::next(flows.begin(), *rc::gen::inRange(0, static_cast<int>(flows.size())));
+        sharing.stop(chosen->first);
+        rates.erase(chosen->first);
+        flows.erase(chosen);
+      }
+      const auto settled = sharing.settle();
+      const std::set<int> changed(settled.begin(), settled.end());
+      RC_ASSERT(changed.size() == settled.size());
+      // Whose rate has changed is told, and nobody else's changes.
+      for (const auto& [f, crossing] : flows) {
+        const bool same = rates.contains(f) && rates[f] == sharing.rate(f);
+        RC_ASSERT(changed.contains(f) || same);
+        rates[f] = sharing.rate(f);
+      }
+      expect_fair(sharing, flows, links);
+    }
+  });
+  EXPECT_TRUE(holds);
+}
+
+}  // namespace
+
+// Flows against the exact simulator where links are not shared, against cases worked out by hand
+// where they are, and against Eq. (1).
+
 namespace {
 
 constexpr Sync kBoth[] = {Sync::dataflow, Sync::rounds};
@@ -476,6 +634,123 @@ TEST(Errors, SayThatASwitchMayNotPermute) {
   EXPECT_EQ(refused.status().text(),
             "the network permutes, which fluid flows and packets have no meaning for; allowed is "
             "the fidelity eq1");
+}
+
+}  // namespace
+
+// The simulator on meshes, hypercubes and fat trees, as closed forms, exactly; and flows that must
+// take the same time there.
+
+namespace {
+
+constexpr std::int64_t kM = 1'000'003;  // a prime: no part of it is a whole byte
+
+Fabric fabric_of(const Wiring& wiring) {
+  Fabric fabric;
+  fabric.name = std::string(name_of(wiring.kind));
+  fabric.ports = 2;
+  fabric.link = {Rational(7, 3'000'000), Rational(1, 11'000'000'006)};
+  fabric.alpha_hop = Rational(13, 9'000'011);
+  fabric.wiring = wiring;
+  fabric.group = wiring.group;
+  if (wiring.group > 0) fabric.between = {Rational(23, 6'000'000), Rational(1, 5'500'000'003)};
+  return fabric;
+}
+
+// Of ideal blocks.
+Rational simulated(const Schedule& schedule, const Goal& goal, const Fabric& fabric, Sync sync) {
+  const auto result = simulate(schedule, goal, fabric, kM, {.sync = sync, .ideal_blocks = true});
+  EXPECT_TRUE(result.ok()) << result.status().text();
+  return result.ok() ? Rational(result->end, result->ticks_per_second) : Rational(0);
+}
+
+struct Made {
+  Schedule schedule;
+  Goal goal;
+};
+Made all_reduce(const char* name, int ranks) {
+  const Algorithm& line = *find_algorithm(Collective::all_reduce, name);
+  const Params params{.ranks = ranks};
+  Made made{line.make(params), {}};
+  made.goal = goal_of(line, params, made.schedule);
+  return made;
+}
+
+// alpha + hops * hop + beta * M * part
+Rational message(const Link& link, const Fabric& fabric, int hops, Rational part) {
+  return link.alpha + Rational(hops) * fabric.alpha_hop + link.beta * Rational(kM) * part;
+}
+
+// Partners differ in one bit: each round's messages have a wire each.
+TEST(Hypercube, RecursiveDoublingHasNoCongestion) {
+  for (const int n : {2, 8, 64}) {
+    const Fabric fabric = fabric_of({.kind = WiringKind::hypercube});
+    const Made made = all_reduce("recursive_doubling", n);
+    const Rational round = message(fabric.link, fabric, 1, 1);
+    for (const Sync sync : kBoth) {
+      EXPECT_TRUE(simulated(made.schedule, made.goal, fabric, sync) ==
+                  Rational(made.schedule.rounds) * round);
+    }
+  }
+}
+
+// A ring laid on a line: the last rank's message to the first one crosses the whole line, against
+// all others, and shares no link with them.
+TEST(Mesh, ARingOnALinePaysItsLengthInHops) {
+  for (const int n : {3, 5, 8}) {
+    const Fabric fabric = fabric_of({.kind = WiringKind::mesh, .dims = {n}});
+    const Made made = all_reduce("ring", n);
+    EXPECT_TRUE(simulated(made.schedule, made.goal, fabric, Sync::rounds) ==
+                Rational(2 * (n - 1)) * message(fabric.link, fabric, n - 1, Rational(1, n)));
+  }
+}
+
+// Everybody sends M to the rank that is `by` further on.
+Made shift(int n, int by) {
+  return {{n, 1, 1,
+           [n, by](int, Send send) {
+             for (Rank r : ranks(n)) send.exactly({r, (r + by) % n, block(0), block(0), copy});
+           }},
+          {Collective::all_reduce, n, 1}};
+}
+
+TEST(FatTree, AShiftByALeafPaysForRanksPerSpine) {
+  constexpr int kRanks = 16, kGroup = 4;
+  const Made made = shift(kRanks, kGroup);
+  for (const int spines : {1, 2, 4}) {
+    const Fabric fabric =
+        fabric_of({.kind = WiringKind::fat_tree, .group = kGroup, .spines = spines});
+    const Rational time = simulated(made.schedule, made.goal, fabric, Sync::dataflow);
+    EXPECT_TRUE(time == message(fabric.between, fabric, 2, Rational(kGroup / spines)));
+    if (spines != 1) continue;
+    const Fabric two_level = fabric_of({.kind = WiringKind::two_level, .group = kGroup});
+    EXPECT_TRUE(simulated(made.schedule, made.goal, two_level, Sync::dataflow) == time);
+  }
+}
+
+// Rounds of one size whose messages start together: links shared from moment to moment take as
+// long as loads charged per round.
+TEST(Flow, IsEquationOneWhereAllStartTogether) {
+  struct Case {
+    Made made;
+    Wiring wiring;
+  };
+  using enum WiringKind;
+  const std::vector<Case> kCases = {
+      {all_reduce("recursive_doubling", 16), {.kind = hypercube}},
+      {all_reduce("halving_doubling", 16), {.kind = hypercube}},
+      {shift(16, 4), {.kind = fat_tree, .group = 4, .spines = 2}},
+      {shift(16, 5), {.kind = fat_tree, .group = 4, .spines = 4}},
+      {shift(16, 8), {.kind = fat_tree, .group = 4, .spines = 3}},
+  };
+  for (const Case& c : kCases) {
+    const Fabric fabric = fabric_of(c.wiring);
+    const auto flow = simulate_flow(c.made.schedule, c.made.goal, fabric, kM,
+                                    {.sync = Sync::rounds, .ideal_blocks = true});
+    ASSERT_TRUE(flow.ok()) << flow.status().text();
+    const double eq_1 = simulated(c.made.schedule, c.made.goal, fabric, Sync::rounds).to_double();
+    EXPECT_NEAR(flow->seconds, eq_1, 1e-9 * eq_1) << fabric.name;
+  }
 }
 
 }  // namespace

@@ -1,21 +1,188 @@
-// Packets by hand, against packet by packet, and against the other fidelities.
-#include "engine/read/flow.h"
+// What packets.h defines, packet by packet: an event for each packet on each link, times that are
+// whole seconds, and every rank for itself.
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
+#include <map>
+#include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "algorithms/torus.h"
 #include "engine/network/prices.h"
+#include "engine/network/wiring.h"
+#include "engine/read/flow.h"
 #include "tests/engine/read/listed.h"
-#include "tests/engine/read/packet_by_packet.h"
 
 namespace rankine {
+
+// In the order stated.
+struct PlainMessage {
+  int round = 0;
+  Rank from = 0, to = 0;
+  std::int64_t bytes = 0;
+};
+
+struct PlainNetwork {
+  const Routes& routes;
+  int ports = 0;           // 0: any number
+  bool by_rounds = false;  // else a message waits for all that its sender got in earlier rounds
+  std::int64_t alpha = 0, hop = 0, per_half_byte = 1, mtu = 1;
+};
+
+class PacketByPacket {
+ public:
+  PacketByPacket(const PlainNetwork& network, const std::vector<PlainMessage>& messages)
+      : network_(network), queues_(static_cast<std::size_t>(network.routes.links())) {
+    for (const PlainMessage& m : messages) messages_.push_back({m});
+    for (std::size_t i = 0; i < messages_.size(); ++i) {
+      send_[messages_[i].what.from].claims.push_back(i);
+      receive_[messages_[i].what.to].claims.push_back(i);
+    }
+  }
+
+  // When each message ends.
+  std::vector<std::int64_t> ends() {
+    start(0);
+    while (!happens_.empty()) {
+      const std::int64_t now = *happens_.begin();
+      happens_.erase(happens_.begin());
+      bool more = true;
+      while (more) more = come(now) || start(now);
+      for (Queue& queue : queues_) serve(queue, now);
+    }
+    std::vector<std::int64_t> out;
+    for (const Message& m : messages_) out.push_back(m.end);
+    return out;
+  }
+
+ private:
+  struct Packet {
+    std::size_t message = 0;
+    bool down = false;
+    std::int64_t index = 0, halves = 0;
+    std::size_t hops = 0;  // behind it
+  };
+  struct Message {
+    PlainMessage what;
+    std::vector<int> ways[2] = {};
+    int grants = 0;
+    bool begun = false;
+    std::int64_t left = 0, end = -1;
+  };
+  struct Ports {
+    std::vector<std::size_t> claims;
+    std::size_t granted = 0, released = 0;
+  };
+  // By when it came, then who goes first.
+  using Key = std::tuple<std::int64_t, std::int64_t, std::size_t, bool, std::int64_t>;
+  struct Queue {
+    std::map<Key, Packet> waiting;
+    std::int64_t free = 0;
+  };
+
+  void at(std::int64_t time, const Packet& packet) {
+    coming_.emplace(time, packet);
+    happens_.insert(time);
+  }
+
+  // Packets that come now. Whether there were any.
+  bool come(std::int64_t now) {
+    const auto [first, last] = coming_.equal_range(now);
+    const std::vector<std::pair<const std::int64_t, Packet>> these(first, last);
+    coming_.erase(first, last);
+    for (const auto& [time, packet] : these) {
+      Message& m = messages_[packet.message];
+      const auto& way = m.ways[packet.down ? 1 : 0];
+      if (packet.hops == way.size()) {
+        if (--m.left > 0) continue;
+        m.end = now;
+        ++send_[m.what.from].released;
+        ++receive_[m.what.to].released;
+        continue;
+      }
+      const Key key{now, -static_cast<std::int64_t>(packet.hops), packet.message, packet.down,
+                    packet.index};
+      queues_[static_cast<std::size_t>(way[packet.hops])].waiting.emplace(key, packet);
+    }
+    return !these.empty();
+  }
+
+  void serve(Queue& queue, std::int64_t now) {
+    if (queue.free > now || queue.waiting.empty()) return;
+    Packet packet = queue.waiting.begin()->second;
+    queue.waiting.erase(queue.waiting.begin());
+    queue.free = now + packet.halves * network_.per_half_byte;
+    happens_.insert(queue.free);
+    ++packet.hops;
+    at(queue.free + network_.hop, packet);
+  }
+
+  bool start(std::int64_t now) {
+    for (auto* side : {&send_, &receive_}) {
+      for (auto& [rank, ports] : *side) {
+        const std::size_t most = network_.ports == 0
+                                     ? ports.claims.size()
+                                     : ports.released + static_cast<std::size_t>(network_.ports);
+        for (; ports.granted < std::min(most, ports.claims.size()); ++ports.granted) {
+          ++messages_[ports.claims[ports.granted]].grants;
+        }
+      }
+    }
+    bool any = false;
+    for (std::size_t i = 0; i < messages_.size(); ++i) {
+      Message& m = messages_[i];
+      if (m.begun || m.grants < 2 || waits(m.what)) continue;
+      m.begun = any = true;
+      set_out(i, now + network_.alpha);
+    }
+    return any;
+  }
+
+  bool waits(const PlainMessage& message) const {
+    return std::any_of(messages_.begin(), messages_.end(), [&](const Message& other) {
+      return other.end < 0 && other.what.round < message.round &&
+             (network_.by_rounds || other.what.to == message.from);
+    });
+  }
+
+  void set_out(std::size_t i, std::int64_t time) {
+    Message& m = messages_[i];
+    bool splits = false;
+    network_.routes.for_each_link(m.what.from, m.what.to, [&](int link, int halves) {
+      splits |= halves == 1;
+      if (halves == 2 || Routes::leads_up(link)) m.ways[0].push_back(link);
+      if (halves == 2 || !Routes::leads_up(link)) m.ways[1].push_back(link);
+    });
+    for (const bool down : {false, true}) {
+      if (down && !splits) continue;
+      std::int64_t halves = splits ? m.what.bytes : 2 * m.what.bytes, index = 0;
+      do {
+        const std::int64_t size = std::min(halves, 2 * network_.mtu);
+        at(time, {i, down, index++, size, 0});
+        ++m.left;
+        halves -= size;
+      } while (halves > 0);
+    }
+  }
+
+  const PlainNetwork network_;
+  std::vector<Message> messages_;
+  std::map<Rank, Ports> send_, receive_;
+  std::vector<Queue> queues_;
+  std::multimap<std::int64_t, Packet> coming_;
+  std::set<std::int64_t> happens_;
+};
+
+// Packets by hand, against packet by packet, and against the other fidelities.
+
 namespace {
 
 constexpr Sync kBoth[] = {Sync::dataflow, Sync::rounds};
@@ -142,7 +309,7 @@ TEST(Halves, ArePacketsOfTheirOwn) {
   EXPECT_EQ(seconds(one, seconds_fabric(one_way, 4, 1)), 1 + 10 + 4 + 2 * 1);
 }
 
-TEST(OddLinks, HoldUpWhoCrossesThem) {
+TEST(PacketOddLinks, HoldUpWhoCrossesThem) {
   Fabric fabric = seconds_fabric(kRing, 2);
   fabric.odd = {{.from = 1, .to = 2, .beta = Rational(3)}};
   // The second and third packets come faster than the odd wire sends; on the next one they come
@@ -166,7 +333,7 @@ TEST(Gamma, IsPaidWhenTheLastPacketIsThere) {
   }
 }
 
-TEST(Places, AreWhereMessagesGo) {
+TEST(PacketPlaces, AreWhereMessagesGo) {
   Fabric fabric = seconds_fabric(torus({3, 4}), 1, Rational(1, 2));
   fabric.size = 12;
   fabric.places = {0, 6};  // one row up, and half of the message each way round four columns
@@ -183,7 +350,7 @@ TEST(Trees, HaveTwoLinksBetweenGroups) {
   EXPECT_EQ(seconds(listed(6, kBlocks, {{message(0, 1, 4)}}), fabric), 1 + 4 + 1);
 }
 
-TEST(Ports, AreTakenInTheOrderStated) {
+TEST(PacketPorts, AreTakenInTheOrderStated) {
   Fabric fabric = seconds_fabric(kRing, 2);
   fabric.ports = 1;
   // 1 -> 2 waits until 1 -> 3 has ended at 7; so does 0 -> 2, for the receive port that 1 -> 2 has
@@ -365,7 +532,7 @@ TEST(EqOne, IsTheLimitOfSmallPackets) {
 }
 
 // All of the catalogue: nothing but messages on links of their own.
-TEST(FullWiring, TakesAsLongAsTheSimulatorSays) {
+TEST(PacketFullWiring, TakesAsLongAsTheSimulatorSays) {
   Fabric near{.name = "near", .link = {Rational(7, 3'000'000), Rational(1, 11'000'000'000)}};
   near.alpha_hop = Rational(1, 9'000'000);
   Fabric groups = near, able = near;
@@ -419,7 +586,7 @@ TEST(Ticks, OfAnyLengthAreTheSame) {
   EXPECT_NEAR(b->seconds, a->seconds, 1e-9 * a->seconds);
 }
 
-TEST(Large, HalvingDoublingOnATorus) {
+TEST(PacketLarge, HalvingDoublingOnATorus) {
   const Line line = line_of(Collective::all_reduce, "torus_doubling", {16, 16});
   const Times times =
       times_of(line, seconds_fabric(torus({16, 16}), 4096, 1), 1 << 30, Sync::rounds);
@@ -427,7 +594,7 @@ TEST(Large, HalvingDoublingOnATorus) {
   EXPECT_GE(times.packet, 0.99 * times.eq_1);
 }
 
-TEST(Errors, AreTheSimulators) {
+TEST(PacketErrors, AreTheSimulators) {
   const Schedule multicast = listed(3, 1, {{transfer(0, ranks_from(1, 2), block(0), copy)}});
   const Schedule plain = listed(8, 1, {{message(0, 1, 1)}});
   Fabric fabric = seconds_fabric({}, 4);
@@ -445,7 +612,7 @@ TEST(Errors, AreTheSimulators) {
   expect_same(plain, torn, "3x2");
 }
 
-TEST(Errors, SayThatASwitchMayNotPermute) {
+TEST(PacketErrors, SayThatASwitchMayNotPermute) {
   const Schedule plain = listed(8, 1, {{message(0, 1, 1)}});
   Fabric fabric = seconds_fabric({}, 4);
   fabric.permute = true;
@@ -454,6 +621,175 @@ TEST(Errors, SayThatASwitchMayNotPermute) {
   EXPECT_EQ(refused.status().text(),
             "the network permutes, which fluid flows and packets have no meaning for; allowed is "
             "the fidelity eq1");
+}
+
+}  // namespace
+
+// Skeletons: which ranks are alike, and that one of them stands for the others to the last tick.
+
+namespace {
+
+using Lines = std::vector<Alike::Line>;
+
+struct Made {
+  Schedule schedule;
+  Goal goal;
+};
+Made made(const std::string& name, const std::vector<int>& dims) {
+  Params params;
+  params.ranks = 1;
+  for (const int size : dims) params.ranks *= size;
+  params.dims = dims;
+  const Algorithm* line = find_algorithm(Collective::all_reduce, name);
+  EXPECT_NE(line, nullptr) << name;
+  Schedule schedule = line->make(line->only_taken(params));
+  const Goal goal = goal_of(*line, params, schedule);
+  return {std::move(schedule), goal};
+}
+
+SentByRound all_messages(const Schedule& schedule) {
+  SentByRound all;
+  for (const auto& round : list_of(schedule)) {
+    auto& messages = all.emplace_back();
+    for (const Transfer& t : round) {
+      if (t.from.front() == t.to.front()) continue;
+      messages.push_back({t.from.front(), t.to.front(), t.what.list.size()});
+    }
+  }
+  return all;
+}
+
+// Everybody for himself.
+Skeleton unabridged(const Made& of, const std::vector<int>& dims) {
+  Lines lines;
+  for (const int size : dims) lines.push_back({size, false});
+  return {dims, Alike(dims, lines), of.goal, all_messages(of.schedule)};
+}
+
+Lines lines_of(const std::string& name, const std::vector<int>& dims) {
+  const Made of = made(name, dims);
+  return skeleton_of(all_messages(of.schedule), of.goal, dims).alike.lines();
+}
+
+TEST(Alike, IsWhoDoesTheSameTurned) {
+  const Alike::Line same{}, mirrored{2, true};
+  EXPECT_EQ(lines_of("trivance_powers", {9}), Lines{same});
+  EXPECT_EQ(lines_of("bucket", {3, 4}), (Lines{same, same}));
+  EXPECT_EQ(lines_of("bruck_ternary_latency", {8, 8}), (Lines{same, same}));
+  // Of even and odd ranks one does in one collective what the other does in its mirror image.
+  EXPECT_EQ(lines_of("swing", {8}), Lines{same});
+  EXPECT_EQ(lines_of("swing_latency", {8, 16}), (Lines{mirrored, mirrored}));
+  EXPECT_EQ(lines_of("torus_doubling_latency", {16}), (Lines{{8, true}}));
+  EXPECT_EQ(lines_of("torus_doubling", {16, 8}), (Lines{{8, false}, {4, false}}));
+  // Nobody is like another one.
+  const Schedule odd = listed(6, 1, {{transfer(0, 1, block(0), reduce)}});
+  EXPECT_EQ(skeleton_of(all_messages(odd), {.ranks = 6, .blocks = 1}, {6}).alike.lines(),
+            (Lines{{6, false}}));
+}
+
+TEST(Alike, NumbersClassesAndTheirLinks) {
+  const Alike swing({4, 6}, {{2, true}, {2, true}});
+  EXPECT_EQ(swing.classes(), 1);
+  EXPECT_EQ(swing.links(), 4);
+  // 1 = (0, 1) is turned along the second dimension only, where its links change places.
+  for (const auto& [link, expected] : {std::pair{4, 0}, {5, 1}, {6, 3}, {7, 2}}) {
+    EXPECT_EQ(swing.class_of_link(link), expected);
+  }
+  const Alike halves({8}, {{4, false}});
+  EXPECT_EQ(halves.classes(), 4);
+  EXPECT_EQ(halves.class_of(6), 2);
+  EXPECT_TRUE(halves.stands_for_others(3));
+  EXPECT_FALSE(halves.stands_for_others(4));
+  EXPECT_EQ(halves.class_of_link(2 * 6 + 1), 2 * 2 + 1);
+}
+
+TEST(Skeleton, OfOnesPartIsThatOfAll) {
+  for (const std::vector<int>& dims : {std::vector<int>{9}, {4, 3}, {3, 3, 3}}) {
+    for (const char* name : {"trivance_powers", "bucket", "bruck_ternary", "trivance_latency"}) {
+      const Made of = made(name, dims);
+      const auto of_part = skeleton_of(of.schedule, of.goal, dims);
+      ASSERT_TRUE(of_part.ok()) << of_part.status().text();
+      const Skeleton of_all = skeleton_of(all_messages(of.schedule), of.goal, dims);
+      EXPECT_EQ(of_part->alike.lines(), of_all.alike.lines()) << name;
+      EXPECT_EQ(of_part->messages, of_all.messages) << name;
+    }
+  }
+}
+
+// Messages that go along several dimensions.
+TEST(Skeleton, OfOnesPartIsThatOfAllOnCrosses) {
+  for (const std::vector<int>& dims : {std::vector<int>{5, 5}, {7, 7, 7}}) {
+    const Made of = made("trivance_cross", dims);
+    const auto of_part = skeleton_of(of.schedule, of.goal, dims);
+    ASSERT_TRUE(of_part.ok()) << of_part.status().text();
+    const Skeleton of_all = skeleton_of(all_messages(of.schedule), of.goal, dims);
+    EXPECT_EQ(of_part->alike.lines(), of_all.alike.lines());
+    EXPECT_EQ(of_part->messages, of_all.messages);
+  }
+}
+
+TEST(Skeleton, OfOneIsAllToTheLastTick) {
+  const Fabric& network = find_regime("torus")->fabric;
+  int compared = 0;
+  for (const std::vector<int>& dims :
+       {std::vector<int>{8}, {16}, {9}, {4, 8}, {8, 8}, {3, 5}, {4, 4, 4}, {3, 3, 3}}) {
+    for (const char* name :
+         {"bucket", "torus_doubling", "torus_doubling_latency", "swing", "swing_latency",
+          "bruck_ternary", "bruck_ternary_latency", "trivance_powers", "trivance_latency"}) {
+      const Made of = made(name, dims);
+      const auto abridged = skeleton_of(of.schedule, of.goal, dims);
+      ASSERT_TRUE(abridged.ok());
+      const Skeleton all = unabridged(of, dims);
+      for (const std::uint64_t bytes : {32, 100'000, 10'000'000}) {
+        const std::string what =
+            std::string(name) + " on " + dims_text(dims) + ", " + std::to_string(bytes) + " B";
+        const auto one = simulate_packets(*abridged, network, bytes);
+        const auto every = simulate_packets(all, network, bytes);
+        ASSERT_TRUE(one.ok() && every.ok()) << what;
+        EXPECT_TRUE(one->end == every->end)
+            << what << ": " << one->seconds << ", " << every->seconds;
+        EXPECT_TRUE(one->round_end == every->round_end) << what;
+        const auto flow = simulate_flow(*abridged, network, bytes);
+        const auto flows = simulate_flow(all, network, bytes);
+        ASSERT_TRUE(flow.ok() && flows.ok()) << what;
+        EXPECT_NEAR(flow->seconds, flows->seconds, 1e-9 * flows->seconds) << what;
+        ++compared;
+      }
+    }
+  }
+  EXPECT_EQ(compared, 8 * 9 * 3);
+}
+
+// Of an algorithm that has one message a round and way, what a message waits for is what its rank
+// got: with the blocks it is the same.
+TEST(Skeleton, WaitsAsBlocksDo) {
+  const Fabric& network = find_regime("torus")->fabric;
+  for (const char* name : {"swing_latency", "torus_doubling_latency", "trivance_latency"}) {
+    for (const std::vector<int>& dims : {std::vector<int>{16}, {8, 8}}) {
+      const Made of = made(name, dims);
+      Fabric fabric = network;
+      fabric.wiring.dims = dims;
+      for (const std::uint64_t bytes : {32, 1'000'000}) {
+        const auto skeleton =
+            simulate_packets(*skeleton_of(of.schedule, of.goal, dims), fabric, bytes);
+        const auto whole =
+            simulate_packets(of.schedule, of.goal, fabric, bytes, {.ideal_blocks = true});
+        ASSERT_TRUE(skeleton.ok() && whole.ok());
+        EXPECT_EQ(skeleton->seconds, whole->seconds) << name << ", " << bytes;
+      }
+    }
+  }
+}
+
+TEST(Errors, NameWhatIsWrong) {
+  const Schedule multicast = listed(3, 1, {{transfer(0, ranks_from(1, 2), block(0), copy)}});
+  const Goal goal{.ranks = 3, .blocks = 1};
+  const auto wide = skeleton_of(multicast, goal, {3});
+  ASSERT_FALSE(wide.ok());
+  EXPECT_NE(wide.status().text().find("multicast"), std::string::npos);
+  const auto torn = skeleton_of(multicast, goal, {2, 2});
+  ASSERT_FALSE(torn.ok());
+  EXPECT_NE(torn.status().text().find("2x2"), std::string::npos) << torn.status().text();
 }
 
 }  // namespace

@@ -1,15 +1,21 @@
 // The simulator where messages share links: Eq. (1) of Trivance as closed forms, exactly.
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "algorithms/circulant.h"
+#include "algorithms/schedule/collective.h"
 #include "algorithms/schedule/combine.h"
 #include "algorithms/torus.h"
 #include "engine/network/predict.h"
 #include "engine/network/simulate.h"
+#include "engine/read/sweep.h"
+#include "tests/engine/read/listed.h"
 
 namespace rankine {
 namespace {
@@ -300,6 +306,256 @@ TEST(SharedLinks, ManyRanks) {
     EXPECT_EQ(result.traffic[k].hops, result.traffic[23 - k].hops);
     EXPECT_EQ(result.traffic[k].hops, 1 << (k % 4)) << k;
   }
+}
+
+}  // namespace
+
+// A profile's time is the simulator's, by rounds and with ideal blocks, for whatever alpha, hop,
+// beta and size; and what it keeps of a round is the messages that can be its slowest.
+
+namespace {
+
+Goal any_goal(const Schedule& schedule) {
+  return {.collective = Collective::all_reduce, .ranks = schedule.ranks, .blocks = schedule.blocks};
+}
+
+Transfer message(Rank from, Rank to, int count) {
+  return transfer(from, to, blocks(0, count), copy);
+}
+
+Profile profiled(const Schedule& schedule, const Wiring& wiring) {
+  const auto result = profile(schedule, any_goal(schedule), wiring);
+  EXPECT_TRUE(result.ok()) << result.status().text();
+  return result.ok() ? *result : Profile{};
+}
+
+TEST(Profile, TakesTheSimulatorsTime) {
+  struct Network {
+    Rational alpha, hop, beta;
+  };
+  const Network networks[] = {{{3, 2'000'000}, {1, 5'000'000}, {1, Int128{100'000'000'000}}},
+                              {{1, 1'000'000}, 0, {1, 1'000'000'000}},
+                              {0, {1, 1'000'000}, {1, 7'000'000}},
+                              {0, 0, {3, 1'000'000'000}}};
+  const std::vector<std::vector<int>> tori = {{2},    {7},       {8},         {9},       {16},
+                                              {4, 4}, {3, 5},    {8, 8},      {3, 3, 3}, {2, 3, 4},
+                                              {9, 9}, {4, 4, 4}, {2, 2, 2, 2}};
+  int compared = 0;
+  for (const Algorithm& line : catalogue()) {
+    const bool of_tori = line.takes("dims") && line.collective != Collective::all_gather;
+    if (!of_tori && line.name != "ring" && line.name != "bruck") continue;
+    for (const auto& dims : tori) {
+      const Params params = line.only_taken({.ranks = Torus(dims).ranks(), .dims = dims});
+      if (line.refusal(params) || (line.collective == Collective::all_to_all && dims.size() > 1)) {
+        continue;
+      }
+      const Schedule schedule = line.make(params);
+      const Goal goal = goal_of(line, params, schedule);
+      for (const Routing routing : {Routing::minimal, Routing::one_way}) {
+        const Wiring wiring{.kind = WiringKind::torus, .dims = dims, .routing = routing};
+        const auto found = profile(schedule, goal, wiring);
+        ASSERT_TRUE(found.ok()) << found.status().text();
+        const auto index = static_cast<std::size_t>(compared) % std::size(networks);
+        const Network& network = networks[index];
+        const std::uint64_t bytes = index == 1 ? 1'000'003 : 4096;
+        Fabric fabric{.name = "test", .ports = found->most_messages + (found->most_messages == 0)};
+        fabric.link = {network.alpha, network.beta};
+        fabric.alpha_hop = network.hop;
+        fabric.wiring = wiring;
+        const auto simulated =
+            simulate(schedule, goal, fabric, bytes, {.sync = Sync::rounds, .ideal_blocks = true});
+        ASSERT_TRUE(simulated.ok()) << simulated.status().text();
+        const std::string what = std::string(name_of(line.collective)) + " " +
+                                 std::string(line.name) + " " + dims_text(dims) + " " +
+                                 std::string(name_of(routing));
+        EXPECT_NEAR(found->time(fabric, static_cast<double>(bytes)), simulated->seconds,
+                    1e-12 * simulated->seconds)
+            << what;
+        EXPECT_EQ(found->round_count(), simulated->rounds) << what;
+        EXPECT_EQ(found->most_messages, simulated->ports_needed()) << what;
+        for (std::size_t r = 0; r < found->sent.size(); ++r) {
+          EXPECT_EQ(static_cast<Int128>(found->sent[r]) * static_cast<Int128>(bytes) *
+                        simulated->weight_per_byte,
+                    static_cast<Int128>(simulated->sent[r]) * found->per_m)
+              << what << ", rank " << r;
+        }
+        ++compared;
+      }
+    }
+  }
+  EXPECT_GT(compared, 200);
+}
+
+TEST(Profile, KeepsTheMessagesThatCanBeTheSlowest) {
+  // On a ring of 9: 4 hops with one block, 1 hop with three, and one that is below both.
+  const Schedule schedule = listed(9, 3, {{message(0, 4, 1), message(5, 6, 3), message(7, 8, 2)}});
+  const Profile found = profiled(schedule, {.kind = WiringKind::ring});
+  EXPECT_EQ(found.per_m, 6);
+  ASSERT_EQ(found.rounds.size(), 1u);
+  EXPECT_EQ(found.rounds[0], (std::vector<SlowMessage>{{1, 6}, {4, 2}}));
+  EXPECT_EQ(found.total_load(), 6);
+  EXPECT_EQ(found.most_sent(), 6);
+  EXPECT_DOUBLE_EQ(found.time(1, 10, 0, 3), 41);    // the farther one
+  EXPECT_DOUBLE_EQ(found.time(1, 0, 1, 3), 4);      // the larger one
+  EXPECT_DOUBLE_EQ(found.time(1, 0.5, 1, 3), 4.5);  // 1 + 0.5 + 3, against 1 + 2 + 1
+}
+
+TEST(Profile, MessagesOfARoundShareLinksAndTiesGoBothWays) {
+  // Two blocks each from 0 and 1 up to 2: together on the second link. 0 and 3 of 6 are antipodes.
+  EXPECT_EQ(
+      profiled(listed(6, 2, {{message(0, 2, 2), message(1, 2, 2)}}), {.kind = WiringKind::ring})
+          .rounds[0],
+      (std::vector<SlowMessage>{{2, 8}}));
+  EXPECT_EQ(profiled(listed(6, 2, {{message(0, 3, 2)}}), {.kind = WiringKind::ring}).rounds[0],
+            (std::vector<SlowMessage>{{3, 2}}));
+}
+
+TEST(Profile, LocalRoundsTakeNoTime) {
+  const Schedule schedule = listed(4, 1, {{message(1, 1, 1)}, {message(0, 1, 1)}, {}});
+  const Profile found = profiled(schedule, {.kind = WiringKind::ring});
+  EXPECT_EQ(found.round_count(), 1);
+  EXPECT_DOUBLE_EQ(found.time(1, 0, 0, 8), 1);
+}
+
+TEST(Profile, SaysWhatItCannotRead) {
+  const Schedule multicast = listed(4, 1, {{transfer(0, ranks_from(1, 3), block(0), copy)}});
+  const auto refused = profile(multicast, any_goal(multicast), {.kind = WiringKind::ring});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.status().text().find("multicast"), std::string::npos);
+  const Schedule plain = listed(4, 1, {{message(0, 1, 1)}});
+  const auto levels = profile(plain, any_goal(plain), {.kind = WiringKind::two_level, .group = 2});
+  ASSERT_FALSE(levels.ok());
+  EXPECT_NE(levels.status().text().find("two_level"), std::string::npos);
+  EXPECT_FALSE(profile(plain, any_goal(plain), {.kind = WiringKind::torus, .dims = {3}}).ok());
+}
+
+}  // namespace
+
+namespace {
+
+using Skips = std::vector<int>;
+
+Ticks time_of(const Skips& skips, int p, const Fabric& fabric, std::uint64_t bytes) {
+  const auto rounds = std::make_shared<const CirculantRounds>(p, skips);
+  const auto result = simulate(circulant_reduce_scatter(rounds), {Collective::reduce_scatter, p, p},
+                               fabric, bytes, {.sync = Sync::rounds, .ideal_blocks = true});
+  EXPECT_TRUE(result.ok()) << result.status().text();
+  return result->end;
+}
+
+struct Tried {
+  Ticks least = 0;
+  int sequences = 0, windows = 0;
+};
+
+// Every order of every set of skips, simulated as a whole.
+Tried try_everything(int p, const Fabric& fabric, std::uint64_t bytes, bool windows_only) {
+  Tried out;
+  for (unsigned set = 1; set < 1u << (p - 1); ++set) {
+    Skips skips;
+    for (int s = 1; s < p; ++s) {
+      if (set >> (s - 1) & 1u) skips.push_back(s);
+    }
+    do {
+      if (skips_refusal(skips, p)) continue;
+      const bool windows = are_windows(skips, p);
+      out.windows += windows ? 1 : 0;
+      if (windows_only && !windows) continue;
+      const Ticks time = time_of(skips, p, fabric, bytes);
+      out.least = out.sequences++ == 0 ? time : std::min(out.least, time);
+    } while (std::next_permutation(skips.begin(), skips.end()));
+  }
+  return out;
+}
+
+std::vector<Fabric> networks() {
+  std::vector<Fabric> out;
+  for (const char* name : {"plain", "ring", "torus", "two_level_shared"}) {
+    out.push_back(find_regime(name)->fabric);
+    if (out.back().group > 0) out.back().group = 2;
+  }
+  return out;
+}
+
+TEST(SkipSearch, FindsTheBestOfAllSequences) {
+  for (const Fabric& fabric : networks()) {
+    for (int p = 2; p <= 6; ++p) {
+      for (const std::uint64_t bytes : {0ull, 64ull, 65'536ull, 16'000'001ull}) {
+        SCOPED_TRACE(fabric.name + ", " + std::to_string(p) + " ranks, " + std::to_string(bytes));
+        const Tried all = try_everything(p, fabric, bytes, false);
+        const auto found = search_skips(p, fabric, bytes);
+        ASSERT_TRUE(found.ok()) << found.status().text();
+        EXPECT_TRUE(found->all);
+        EXPECT_EQ(found->best.front().time, all.least);
+        EXPECT_EQ(static_cast<int>(found->windows), all.windows);
+        EXPECT_EQ(static_cast<int>(found->windows + static_cast<double>(found->others)),
+                  all.sequences);
+      }
+    }
+  }
+}
+
+TEST(SkipSearch, FindsTheBestWindowsAmongMoreRanks) {
+  for (const Fabric& fabric : networks()) {
+    const Tried all = try_everything(8, fabric, 65'536, true);
+    const auto found = search_skips(8, fabric, 65'536, {.best = 1, .most_tried = 0});
+    ASSERT_TRUE(found.ok());
+    EXPECT_FALSE(found->all);
+    EXPECT_EQ(found->all_up_to, 2);
+    EXPECT_EQ(static_cast<int>(found->windows), all.windows);
+    EXPECT_TRUE(are_windows(found->best_windows.skips, 8));
+    EXPECT_EQ(found->best_windows.time, all.least);
+    EXPECT_LE(found->best.front().time, all.least);
+  }
+}
+
+TEST(SkipSearch, BestAreInOrderAndDifferentAndTimedAsTheyAre) {
+  const Fabric ring = find_regime("ring")->fabric;
+  const auto found = search_skips(22, ring, 65'536, {.best = 20});
+  ASSERT_TRUE(found.ok());
+  ASSERT_EQ(found->best.size(), 20u);
+  for (std::size_t i = 0; i < found->best.size(); ++i) {
+    const RatedSkips& one = found->best[i];
+    EXPECT_EQ(skips_refusal(one.skips, 22), std::nullopt);
+    EXPECT_EQ(one.time, time_of(one.skips, 22, ring, 65'536));
+    if (i == 0) continue;
+    EXPECT_GE(one.time, found->best[i - 1].time);
+    EXPECT_NE(one.skips, found->best[i - 1].skips);
+  }
+  EXPECT_EQ(found->halving.skips, halving_skips(22));
+  EXPECT_LE(found->best.front().time, found->halving.time);
+}
+
+// On a full network every valid sequence of the fewest rounds is as fast: halving is not beaten.
+TEST(SkipSearch, FindsNothingBetterThanHalvingOnAFullNetwork) {
+  for (int p = 1; p <= 40; ++p) {
+    const auto found = search_skips(p, plain_regime().fabric, 1'000'000, {.most_tried = 1000});
+    ASSERT_TRUE(found.ok());
+    EXPECT_EQ(found->best.front().time, found->halving.time) << p;
+  }
+}
+
+TEST(SkipSearch, EndsWhereItsWorkDoes) {
+  const Fabric ring = find_regime("ring")->fabric;
+  std::uint64_t others[2] = {};
+  for (const bool bounded : {false, true}) {
+    SkipSearchOptions options{.best = 3, .most_tried = 0};
+    if (bounded) options.most_work = 22 * 100;
+    const auto found = search_skips(22, ring, 65'536, options);
+    ASSERT_TRUE(found.ok());
+    EXPECT_EQ(found->stopped, bounded);
+    others[bounded] = found->others;
+  }
+  EXPECT_LE(others[1], 100u + 30u);  // and the starts
+  EXPECT_GT(others[0], 2 * others[1]);
+}
+
+TEST(SkipSearch, RefusesWhatItCannotDo) {
+  EXPECT_EQ(search_skips(0, plain_regime().fabric, 1).status().text(),
+            "ranks is 0; allowed are 1 to 1024");
+  Fabric torus = find_regime("torus")->fabric;
+  torus.wiring.dims = {3, 3};
+  EXPECT_FALSE(search_skips(8, torus, 1).ok());
 }
 
 }  // namespace

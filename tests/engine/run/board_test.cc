@@ -1,16 +1,247 @@
-// Two ranks on one thread, op by op: who is how far ahead is up to the test.
-#include "engine/run/mailbox.h"
-
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <new>
+#include <numeric>
+#include <set>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "engine/run/fingerprint.h"
 #include "engine/run/interpret.h"
+#include "engine/run/machine.h"
+#include "engine/run/mailbox.h"
+#include "engine/run/plan.h"
+#include "engine/run/policy.h"
+#include "engine/run/process.h"
+#include "engine/run/staging_stores.h"
 
 namespace rankine {
+namespace {
+
+using Counts = std::vector<std::size_t>;
+
+Goal goal_for(Collective collective, int ranks, int parts = 1) {
+  return {collective, ranks, natural_blocks(collective, ranks) * parts, ranks - 1, 0};
+}
+
+std::vector<std::size_t> sizes(const Layout& layout) {
+  std::vector<std::size_t> all;
+  for (const BlockHome& block : layout.blocks) all.push_back(block.bytes);
+  return all;
+}
+
+TEST(Layout, PlainPartsDifferByOneElementAndTheFirstAreLarger) {
+  const Counts counts = {11};
+  const Layout layout =
+      make_layout(goal_for(Collective::all_reduce, 4, 4), counts, 4, Borders::plain);
+  EXPECT_EQ(sizes(layout), (Counts{12, 12, 12, 8}));
+  EXPECT_EQ(layout.blocks[0].input, 0U);
+  EXPECT_EQ(layout.blocks[3].input, 36U);
+  EXPECT_EQ(layout.blocks[3].output, 36U);
+}
+
+TEST(Layout, FewerElementsThanPartsLeaveEmptyParts) {
+  const Counts counts = {2};
+  const Layout layout =
+      make_layout(goal_for(Collective::all_reduce, 5, 5), counts, 8, Borders::plain);
+  EXPECT_EQ(sizes(layout), (Counts{8, 8, 0, 0, 0}));
+  const Counts nothing = {0};
+  EXPECT_EQ(sizes(make_layout(goal_for(Collective::all_reduce, 2, 2), nothing, 8, Borders::plain)),
+            (Counts{0, 0}));
+}
+
+TEST(Layout, BordersOnLinesCutNoLine) {
+  for (const std::size_t element :
+       {std::size_t{1}, std::size_t{2}, std::size_t{4}, std::size_t{8}}) {
+    for (const std::size_t count : {1U, 15U, 16U, 17U, 64U, 1000U, 4096U}) {
+      for (const int parts : {1, 2, 3, 7, 16}) {
+        const Counts counts = {count};
+        const Layout layout = make_layout(goal_for(Collective::all_reduce, 3, parts), counts,
+                                          element, Borders::cache_lines);
+        std::size_t end = 0;
+        for (const BlockHome& block : layout.blocks) {
+          EXPECT_EQ(block.input, end);
+          EXPECT_EQ(block.output, end);
+          if (block.bytes > 0) {
+            EXPECT_EQ(block.input % 64, 0U);
+          }
+          end += block.bytes;
+        }
+        EXPECT_EQ(end, count * element);
+        // Lines are shared out like elements: the largest part has at most one line more.
+        const std::size_t lines = (count * element + 63) / 64;
+        const auto n = static_cast<std::size_t>(parts);
+        EXPECT_LE(layout.blocks[0].bytes, (lines + n - 1) / n * 64);
+      }
+    }
+  }
+}
+
+TEST(Layout, PartsOfUnequalNaturalBlocks) {
+  const Counts counts = {5, 0, 3};
+  const Layout layout =
+      make_layout(goal_for(Collective::all_gather, 3, 2), counts, 4, Borders::plain);
+  EXPECT_EQ(sizes(layout), (Counts{12, 8, 0, 0, 8, 4}));
+  // Every rank's input holds its own block only; outputs hold all, one after the other.
+  EXPECT_EQ(layout.blocks[4].input, 0U);
+  EXPECT_EQ(layout.blocks[5].input, 8U);
+  EXPECT_EQ(layout.blocks[4].output, 20U);
+  EXPECT_EQ(layout.blocks[5].output, 28U);
+}
+
+// For every collective: at each rank, the blocks of its input follow one another without gaps, and
+// so do those of its output; a block's offset is the same wherever it is.
+TEST(Layout, BuffersHaveNoGapsAndNoOverlaps) {
+  for (const Collective collective : all_collectives()) {
+    for (const int ranks : {1, 2, 3, 5}) {
+      for (const int parts : {1, 3}) {
+        const Goal goal = goal_for(collective, ranks, parts);
+        Counts counts(static_cast<std::size_t>(natural_blocks(collective, ranks)));
+        for (std::size_t i = 0; i < counts.size(); ++i) counts[i] = i * 5 % 7;
+        const Layout layout = make_layout(goal, counts, 4, Borders::plain);
+        ASSERT_EQ(layout.blocks.size(), static_cast<std::size_t>(goal.blocks));
+        for (Rank r = 0; r < ranks; ++r) {
+          std::size_t in = 0, out = 0;
+          for (Block b = 0; b < goal.blocks; ++b) {
+            const BlockHome& block = layout.blocks[static_cast<std::size_t>(b)];
+            if (goal.starts(r, b)) {
+              EXPECT_EQ(block.input, in) << name_of(collective) << " rank " << r << " block " << b;
+              in += block.bytes;
+            }
+            if (goal.needs(r, b)) {
+              EXPECT_EQ(block.output, out)
+                  << name_of(collective) << " rank " << r << " block " << b;
+              out += block.bytes;
+            }
+          }
+          EXPECT_EQ(input_bytes(layout, goal, r), in);
+          EXPECT_EQ(output_bytes(layout, goal, r), out);
+        }
+      }
+    }
+  }
+}
+
+TEST(Layout, SizesOfBuffers) {
+  const auto bytes = [](Collective collective, Rank r) {
+    const Goal goal = goal_for(collective, 3);  // the root is rank 2
+    Counts counts(static_cast<std::size_t>(natural_blocks(collective, 3)), 10);
+    const Layout layout = make_layout(goal, counts, 1, Borders::plain);
+    return std::pair(input_bytes(layout, goal, r), output_bytes(layout, goal, r));
+  };
+  using enum Collective;
+  using Pair = std::pair<std::size_t, std::size_t>;
+  EXPECT_EQ(bytes(all_reduce, 0), Pair(10, 10));
+  EXPECT_EQ(bytes(all_gather, 0), Pair(10, 30));
+  EXPECT_EQ(bytes(reduce_scatter, 0), Pair(30, 10));
+  EXPECT_EQ(bytes(all_to_all, 0), Pair(30, 30));
+  EXPECT_EQ(bytes(broadcast, 0), Pair(0, 10));
+  EXPECT_EQ(bytes(broadcast, 2), Pair(10, 10));
+  EXPECT_EQ(bytes(Collective::reduce, 0), Pair(10, 0));
+  EXPECT_EQ(bytes(Collective::reduce, 2), Pair(10, 10));
+  EXPECT_EQ(bytes(gather, 0), Pair(10, 0));
+  EXPECT_EQ(bytes(gather, 2), Pair(10, 30));
+  EXPECT_EQ(bytes(scatter, 0), Pair(0, 10));
+  EXPECT_EQ(bytes(scatter, 2), Pair(30, 10));
+  EXPECT_EQ(bytes(send_recv, 2), Pair(10, 0));
+  EXPECT_EQ(bytes(send_recv, 0), Pair(0, 10));
+  EXPECT_EQ(bytes(send_recv, 1), Pair(0, 0));
+}
+
+}  // namespace
+
+namespace {
+
+TEST(Fingerprint, FieldsCanBeReadBack) {
+  for (const Collective collective : all_collectives()) {
+    for (int type = 0; type < kDataTypes; ++type) {
+      for (int op = 0; op < kReduceOps; ++op) {
+        const Fingerprint print = with_call(
+            make_fingerprint(collective, static_cast<DataType>(type), static_cast<ReduceOp>(op),
+                             op % 2 == 0, static_cast<Transport>(type % 3), 1000 + op, 100 + type,
+                             12345),
+            1027);
+        EXPECT_EQ(print.collective(), collective);
+        EXPECT_EQ(static_cast<int>(print.type()), type);
+        EXPECT_EQ(static_cast<int>(print.op()), op);
+        EXPECT_EQ(print.in_place(), op % 2 == 0);
+        EXPECT_EQ(print.transport(), static_cast<Transport>(type % 3));
+        EXPECT_EQ(print.root(), 1000 + op);
+        EXPECT_EQ(print.algorithm(), 100 + type);
+        EXPECT_EQ(print.call(), 3);
+      }
+    }
+  }
+}
+
+TEST(Fingerprint, CountsDiffer) {
+  std::set<int> hashes;
+  for (std::uint64_t count = 0; count < 1000; ++count) {
+    hashes.insert(make_fingerprint(Collective::all_reduce, DataType::f32, ReduceOp::sum, false,
+                                   Transport::direct, 0, 0, count)
+                      .count_hash());
+  }
+  EXPECT_GE(hashes.size(), 998U);  // of a million values
+}
+
+TEST(Fingerprint, DescribesCalls) {
+  const auto print = [](Collective collective) {
+    return make_fingerprint(collective, DataType::bf16, ReduceOp::max, false, Transport::direct, 0,
+                            0, 0);
+  };
+  EXPECT_EQ(describe(print(Collective::all_reduce)), "all_reduce bf16 max");
+  EXPECT_EQ(describe(print(Collective::all_gather)), "all_gather bf16");
+}
+
+TEST(Fingerprint, TheFirstFieldThatDiffersIsNamed) {
+  const auto base = make_fingerprint(Collective::all_reduce, DataType::f32, ReduceOp::sum, false,
+                                     Transport::direct, 0, 0, 1);
+  const auto told = [&](Fingerprint other, std::uint64_t count = 10) {
+    return difference({base, 2, 10, "ring"}, {other, 5, count, "chain"});
+  };
+  using enum Collective;
+  const auto f32 = DataType::f32;
+  const auto sum = ReduceOp::sum;
+  EXPECT_EQ(told(make_fingerprint(all_gather, f32, sum, false, Transport::direct, 0, 0, 1)),
+            "collective is all_reduce at rank 2 and all_gather at rank 5");
+  EXPECT_EQ(told(with_call(base, 7)),
+            "number of the call (modulo 256) is 0 at rank 2 and 7 at rank 5");
+  EXPECT_EQ(told(make_fingerprint(all_reduce, f32, sum, false, Transport::direct, 0, 0, 2), 11),
+            "count is 10 at rank 2 and 11 at rank 5");
+  EXPECT_EQ(
+      told(make_fingerprint(all_reduce, DataType::u8, sum, false, Transport::direct, 0, 0, 1)),
+      "type is f32 at rank 2 and u8 at rank 5");
+  EXPECT_EQ(
+      told(make_fingerprint(all_reduce, f32, ReduceOp::max, false, Transport::direct, 0, 0, 1)),
+      "operation is sum at rank 2 and max at rank 5");
+  EXPECT_EQ(told(make_fingerprint(all_reduce, f32, sum, false, Transport::direct, 3, 0, 1)),
+            "root is 0 at rank 2 and 3 at rank 5");
+  EXPECT_EQ(told(make_fingerprint(all_reduce, f32, sum, true, Transport::direct, 0, 0, 1)),
+            "in place is no at rank 2 and yes at rank 5");
+  EXPECT_EQ(told(make_fingerprint(all_reduce, f32, sum, false, Transport::direct, 0, 1, 1)),
+            "algorithm is ring at rank 2 and chain at rank 5");
+  EXPECT_EQ(told(make_fingerprint(all_reduce, f32, sum, false, Transport::mailbox, 0, 0, 1)),
+            "transport is direct at rank 2 and mailbox at rank 5");
+  EXPECT_EQ(told(make_fingerprint(all_reduce, f32, sum, false, Transport::direct, 0, 0, 2)),
+            "a count, a parameter, the order, the rows of an epilogue or the tag (of tensors in "
+            "buckets: a shape; of a split: its options) is one at rank 2 and another at rank 5");
+  EXPECT_EQ(told(with_tag(base, 1)), told(with_tag(base, 2)));
+  EXPECT_EQ(with_tag(base, 0), base);
+}
+
+}  // namespace
+
+// Two ranks on one thread, op by op: who is how far ahead is up to the test.
+
 namespace {
 
 class Pair {
@@ -121,6 +352,299 @@ TEST(Board, HalvesHoldWholeLines) {
   EXPECT_EQ(board_stride(1), 128U);
   EXPECT_EQ(board_stride(64), 128U);
   EXPECT_EQ(board_stride(65), 192U);
+}
+
+}  // namespace
+
+// How ranks find out together which way to store what they stage.
+
+namespace {
+
+// A machine on which a byte takes so long to be stored past the caches or into them, and to be
+// fetched from there.
+struct Machine {
+  double store_past, store_into, fetch_past, fetch_into;
+};
+
+// Ranks that make their calls one after the other. In each, every rank stores and fetches, or the
+// first one stores and the others fetch.
+class Ranks {
+ public:
+  explicit Ranks(std::size_t n) : stores_(n), told_(n) {}
+
+  struct Call {
+    std::size_t bytes = 1000;
+    bool from_one = false;
+    double interrupted = 1;  // it takes so many times as long
+  };
+  // Makes so many calls: how many of these the last rank stored past the caches, or would have.
+  int call(const Machine& machine, int times, const Call& made) {
+    int past = 0;
+    for (int i = 0; i < times; ++i) {
+      for (std::size_t r = 0; r < stores_.size(); ++r) {
+        stores_[r].begin_call(
+            static_cast<Rank>(r), static_cast<int>(stores_.size()),
+            [this](Rank of) -> StagingTimes& { return told_[static_cast<std::size_t>(of)]; });
+      }
+      for (std::size_t r = 0; r < stores_.size(); ++r) {
+        const std::size_t from = made.from_one ? 0 : (r + 1) % stores_.size();
+        const bool fetches_past = stores_[from].past_caches();
+        if (!made.from_one || r == 0)
+          add(r, true, stores_[r].past_caches() ? machine.store_past : machine.store_into, made);
+        if (!made.from_one || r > 0)
+          add(r, false, fetches_past ? machine.fetch_past : machine.fetch_into, made);
+      }
+      past += stores_.back().past_caches() ? 1 : 0;
+      timed_ += stores_.back().is_timed() ? 1 : 0;
+    }
+    return past;
+  }
+  int call(const Machine& machine, int times) { return call(machine, times, Call{}); }
+  int timed() const { return timed_; }
+
+ private:
+  void add(std::size_t rank, bool stores, double ns_per_byte, const Call& made) {
+    if (!stores_[rank].is_timed()) return;
+    const double ns = made.interrupted * ns_per_byte * static_cast<double>(made.bytes);
+    stores_[rank].add(stores, made.bytes, static_cast<std::int64_t>(ns));
+  }
+
+  std::vector<StagingStores> stores_;
+  std::vector<StagingTimes> told_;
+  int timed_ = 0;
+};
+
+constexpr Machine kNear{
+    .store_past = 0.1, .store_into = 0.05, .fetch_past = 0.1, .fetch_into = 0.02};
+constexpr Machine kFar{.store_past = 0.1, .store_into = 0.3, .fetch_past = 0.1, .fetch_into = 0.2};
+
+TEST(StagingStores, PastTheCachesWhereCoresAreFarAndIntoThemWhereTheyAreNear) {
+  for (const std::size_t n : {1U, 2U, 8U}) {
+    Ranks far(n);
+    EXPECT_GE(far.call(kFar, 25'600), 25'600 - 4 * 105);
+    EXPECT_LE(far.timed(), 6 * 105);
+    Ranks near(n);
+    EXPECT_LE(near.call(kNear, 32), 20);  // soon
+    EXPECT_LE(near.call(kNear, 25'600), 4 * 105);
+  }
+}
+
+// What the others gain outweighs what the one that stores loses, which it cannot see by itself.
+TEST(StagingStores, FollowWhatAllFindTogether) {
+  constexpr Machine kDearToStore{
+      .store_past = 0.1, .store_into = 0.12, .fetch_past = 0.1, .fetch_into = 0.05};
+  constexpr Machine kDearerToStore{
+      .store_past = 0.1, .store_into = 0.2, .fetch_past = 0.1, .fetch_into = 0.05};
+  for (const std::size_t n : {2U, 8U}) {
+    Ranks gain(n);
+    gain.call(kDearToStore, 32, {.from_one = true});
+    EXPECT_LE(gain.call(kDearToStore, 256, {.from_one = true}), 12);
+    Ranks lose(n);
+    lose.call(kDearerToStore, 32, {.from_one = true});
+    EXPECT_GE(lose.call(kDearerToStore, 256, {.from_one = true}), 244);
+  }
+}
+
+TEST(StagingStores, FollowCoresThatMove) {
+  Ranks ranks(3);
+  for (int i = 0; i < 3; ++i) {
+    ranks.call(kNear, 512);
+    EXPECT_LE(ranks.call(kNear, 1280), 24);
+    ranks.call(kFar, 512);
+    EXPECT_GE(ranks.call(kFar, 1280), 1280 - 24);
+  }
+}
+
+TEST(StagingStores, WhatIsHardlySoonerDoneStaysAsItIs) {
+  const auto sooner = [](double share) {
+    return Machine{.store_past = 1, .store_into = share, .fetch_past = 1, .fetch_into = share};
+  };
+  Ranks hardly(2);
+  EXPECT_GE(hardly.call(sooner(0.96), 25'600), 25'600 - 4 * 105);
+  Ranks well(2);
+  EXPECT_LE(well.call(sooner(0.94), 25'600), 20 + 4 * 105);
+}
+
+TEST(StagingStores, OneInterruptionProvesNothing) {
+  Ranks ranks(2);
+  for (int i = 0; i < 2560; ++i)  // every other call that is timed is interrupted
+    ranks.call(kFar, 1, {.interrupted = i % 2 == 0 ? 100.0 : 1.0});
+  EXPECT_GE(ranks.call(kFar, 128), 124);
+}
+
+// Short calls take longer per byte, whichever way.
+TEST(StagingStores, OnlyCallsOfAboutOneSizeAreCompared) {
+  constexpr Machine kShort{
+      .store_past = 0.4, .store_into = 1.2, .fetch_past = 0.4, .fetch_into = 1};
+  Ranks far(2);
+  int past = 0;
+  for (int i = 0; i < 25'600; ++i) {
+    // Long and short ones by threes, so that three are often compared with three others.
+    past += i / 3 % 2 == 0 ? far.call(kShort, 1) : far.call(kFar, 1, {.bytes = 100'000});
+  }
+  EXPECT_GE(past, 25'600 - 4 * 105);
+  Ranks near(2);
+  for (std::size_t i = 0; i < 1000; ++i) near.call(kNear, 1, {.bytes = 1000 + i % 10 * 100});
+  EXPECT_LE(near.call(kNear, 1280), 24);
+}
+
+}  // namespace
+
+// What who waits does at each turn, on a clock of the test's.
+
+namespace {
+
+using Mode = WaitPolicy::Mode;
+
+constexpr std::int64_t kBegin = 1'000'000'000;
+
+// "probe 4, yield 16, look 1, sleep": turns of one kind in a row with their number, until it
+// sleeps or so many of them have been taken; each look is `look_ns` after the one before.
+std::string turns(const WaitPolicy& policy, std::int64_t look_ns, int most = 1'000'000,
+                  std::uint32_t probed = 0) {
+  Patience patience(policy, probed);
+  std::int64_t now = kBegin;
+  std::string text, last;
+  int in_a_row = 0;
+  const auto end_row = [&] {
+    if (in_a_row > 0) text += last + " " + std::to_string(in_a_row) + ", ";
+    in_a_row = 0;
+  };
+  for (int i = 0; i < most; ++i) {
+    std::string name;
+    switch (patience.next()) {
+      case Patience::Turn::probe:
+        name = "probe";
+        break;
+      case Patience::Turn::yield:
+        name = "yield";
+        break;
+      case Patience::Turn::look:
+        name = "look";
+        patience.looked(now);
+        now += look_ns;
+        break;
+      case Patience::Turn::sleep:
+        end_row();
+        EXPECT_EQ(patience.next(), Patience::Turn::sleep);  // from then on
+        return text + "sleep";
+    }
+    if (name != last) end_row();
+    last = name;
+    ++in_a_row;
+  }
+  end_row();
+  return text + "...";
+}
+
+TEST(Patience, ParksAfterItsProbes) {
+  EXPECT_EQ(turns({.mode = Mode::park, .probes = 3}, 1), "probe 3, sleep");
+  EXPECT_EQ(turns({.mode = Mode::park, .probes = 3}, 1, 9, 2), "probe 1, sleep");
+  EXPECT_EQ(turns({.mode = Mode::park, .probes = 3}, 1, 9, 64), "sleep");
+}
+
+// Each yield may take as long as others like, so the first of them are not timed.
+TEST(Patience, YieldsForAWhileAndSomeTimesAtLeast) {
+  EXPECT_EQ(turns({.mode = Mode::yield, .probes = 4, .yield_ns = 0}, 1),
+            "probe 4, yield 16, look 1, sleep");
+  EXPECT_EQ(turns({.mode = Mode::yield, .probes = 0, .yield_ns = 100}, 50),
+            "yield 16, look 1, yield 16, look 1, yield 16, look 1, sleep");
+}
+
+TEST(Patience, SpinsAloneAndThenGivesTurnsAway) {
+  static_assert(WaitPolicy::kAloneNs == 50'000);
+  EXPECT_EQ(turns({.mode = Mode::spin, .probes = 64, .spin_ns = 100'000}, 25'000),
+            "probe 164, look 1, probe 100, look 1, probe 100, look 1, yield 1, probe 99, look 1, "
+            "yield 1, probe 99, look 1, sleep");
+  // Who spins for less than that gives none away.
+  EXPECT_EQ(turns({.mode = Mode::spin, .probes = 0, .spin_ns = 2'000}, 1'000),
+            "probe 100, look 1, probe 100, look 1, probe 100, look 1, sleep");
+}
+
+// Looks are what ends a wait otherwise; probes are not timed.
+TEST(Patience, LooksNowAndThenWhateverAPolicyAsksFor) {
+  EXPECT_EQ(turns({.mode = Mode::park, .probes = std::numeric_limits<std::uint32_t>::max()},
+                  kForEverNs / 100, 250),
+            "probe 100, look 1, probe 100, look 1, probe 48, ...");
+  EXPECT_EQ(turns({.mode = Mode::yield, .probes = 0, .yield_ns = kForEverNs}, 1'000'000'000, 40),
+            "yield 16, look 1, yield 16, look 1, yield 6, ...");
+  EXPECT_EQ(turns({.mode = Mode::spin, .probes = 150, .spin_ns = 10}, 1'000'000'000),
+            "probe 100, look 1, probe 150, look 1, probe 100, look 1, sleep");
+}
+
+}  // namespace
+
+// Who gives its core away has a short slice afterwards, and nothing else of its scheduling has
+// changed.
+
+namespace {
+
+// What f returns on a thread that is new, and has the slice that threads begin with.
+template <class F>
+std::int64_t on_new_thread(const F& f) {
+  std::int64_t result = 0;
+  std::thread([&] { result = f(); }).join();
+  return result;
+}
+
+class TimeSlice : public testing::Test {
+ protected:
+  void SetUp() override {
+    usual_ = on_new_thread(time_slice_ns);
+    if (usual_ == 0) GTEST_SKIP() << "this kernel does not tell a thread's slice";
+    if (usual_ <= kShortSliceNs) GTEST_SKIP() << "slices are short here from the start";
+  }
+  std::int64_t usual_ = 0;
+};
+
+TEST_F(TimeSlice, IsShortAfterAYield) {
+  EXPECT_EQ(on_new_thread([] {
+              yield_cpu();
+              return time_slice_ns();
+            }),
+            kShortSliceNs);
+  EXPECT_EQ(on_new_thread(time_slice_ns), usual_) << "of others it remains";
+}
+
+TEST_F(TimeSlice, IsShortAfterASleep) {
+  EXPECT_EQ(on_new_thread([] {
+              const Atomic<std::uint32_t> word{0};
+              futex_wait(word, 1, now_ns());
+              return time_slice_ns();
+            }),
+            kShortSliceNs);
+}
+
+TEST_F(TimeSlice, IsInheritedByThreads) {
+  EXPECT_EQ(on_new_thread([] {
+              shorten_time_slice();
+              return on_new_thread(time_slice_ns);
+            }),
+            kShortSliceNs);
+}
+
+TEST_F(TimeSlice, LeavesTheNiceValue) {
+  // Any thread may take a nicer value than it has, and no other.
+  const int nicer = std::min(getpriority(PRIO_PROCESS, 0) + 1, 19);
+  EXPECT_EQ(on_new_thread([nicer] {
+              EXPECT_EQ(setpriority(PRIO_PROCESS, 0, nicer), 0);
+              shorten_time_slice();
+              EXPECT_EQ(time_slice_ns(), kShortSliceNs);
+              return getpriority(PRIO_PROCESS, 0);
+            }),
+            nicer);
+}
+
+// A thread that runs when nobody else wants to has no share to be given early.
+TEST_F(TimeSlice, LeavesOtherPolicies) {
+  EXPECT_EQ(on_new_thread([] {
+              const sched_param none{};
+              EXPECT_EQ(sched_setscheduler(0, SCHED_IDLE, &none), 0);
+              EXPECT_EQ(time_slice_ns(), 0);
+              shorten_time_slice();
+              return sched_getscheduler(0);
+            }),
+            SCHED_IDLE);
 }
 
 }  // namespace

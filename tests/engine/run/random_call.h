@@ -1,5 +1,6 @@
-// Random collective calls: a legal schedule of no particular use, its plan, what every rank's
-// memory holds before and what it must hold after.
+// What a schedule means, executed literally on plain memory: every transfer of a round reads what
+// was there when the round began. No versions, no places, no kernels: nothing of the code under
+// test.
 #pragma once
 
 #include <cstddef>
@@ -8,16 +9,34 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/schedule/collective.h"
+#include "algorithms/schedule/schedule.h"
 #include "engine/compile/compile.h"
 #include "engine/compile/direct_passes.h"
 #include "engine/compile/lower.h"
 #include "engine/compile/program.h"
 #include "engine/compile/staging.h"
+#include "engine/run/kernels/types.h"
 #include "engine/run/plan.h"
 #include "tests/engine/run/random.h"
-#include "tests/engine/run/reference.h"
 
 namespace rankine {
+
+// A stretch of a rank's memory that holds its input and its output, wherever they lie in it.
+struct Image {
+  std::vector<std::byte> bytes;
+  std::size_t input = 0, output = 0;  // offsets
+};
+
+// What `before` becomes: in each rank's output every block that it needs and that the schedule
+// brings there (or that started there), everything else untouched. A reduction folds its sources in
+// the order stated, the rank's own block first; avg divides where the last contribution arrives.
+std::vector<Image> execute_literally(const Schedule& schedule, const Goal& goal,
+                                     const Layout& layout, DataType type, ReduceOp op,
+                                     std::vector<Image> before);
+
+// Random collective calls: a legal schedule of no particular use, its plan, what every rank's
+// memory holds before and what it must hold after.
 
 struct TestCall {
   Schedule schedule;

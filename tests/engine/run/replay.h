@@ -7,13 +7,18 @@
 // as its call returns, and the next call's data appears just before it enters.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "algorithms/catalogue.h"
+#include "engine/compile/lower.h"
 #include "tests/engine/run/random.h"
 #include "tests/engine/run/random_call.h"
 
@@ -46,5 +51,147 @@ class Replay {
 // progress that nobody publishes or for itself, an operand too many or too few. Empty: nothing.
 // in_turns: rounds may begin again (turns.h), and only the replay finds out who waits for whom.
 std::string fault_of(const Plan& plan, bool in_turns = false);
+
+// A session: what one team of ranks does in its life, calls of all forms back to back. Drawn from a
+// seed, which replays it.
+
+struct SessionRules {
+  CallRules calls{};     // ranks: at most so many
+  int schedules = 5;     // different calls
+  int repetitions = 12;  // at most so many further calls of the same schedules
+  bool checks_plans = true;
+};
+
+struct Session {
+  int ranks = 1;
+  std::size_t slot_payload = 48;
+  std::uint32_t first_count = 0;  // of all counters: often shortly before they wrap
+  std::vector<TestCall> made;
+  std::vector<const TestCall*> calls;  // of `made`, in the order in which they are run
+  std::string fault;                   // a plan that is wrong at first sight; empty: none
+
+  // A fault that was found while running, with all that helps to understand it.
+  std::string explain(const std::string& what) const;
+};
+
+Session random_session(Random& random, SessionRules rules);
+
+// Tests of the tests: plans with one rule left out, which every machine that runs plans must
+// notice.
+
+struct Mutant {
+  const char* name;
+  CallRules rules;
+  void (*spoil)(Plan&) = nullptr;  // after lowering
+  bool own_memory = true;          // it reads no memory that is nobody's
+  bool one_half = false;           // boards have one half
+};
+
+inline CallRules lowered(LowerOptions::Mutant mutant, Transport transport) {
+  return {.ranks = 9, .mutant = mutant, .transport = transport};
+}
+inline CallRules pushed(PushMutant mutant) {
+  return {.ranks = 9,
+          .transport = Transport::direct,
+          .passes = Passes{.pushes = true, .push_mutant = mutant}};
+}
+inline CallRules shared() {
+  return {.ranks = 9,
+          .mutant = LowerOptions::Mutant::no_exit_waits,
+          .algorithm = find_algorithm(Collective::all_gather, "direct"),
+          .transport = Transport::direct,
+          .passes = Passes{.shares = ShareOptions{.from = 1, .streams = true, .stream_from = 1}}};
+}
+inline CallRules staged(LowerOptions::Mutant mutant, StageMutant of_pass = StageMutant::none) {
+  return {.ranks = 9,
+          .program = {.staged = true},
+          .mutant = mutant,
+          .transport = Transport::direct,
+          .passes = Passes{.stages = StageOptions{.stream = 1, .piece = 64, .mutant = of_pass}}};
+}
+inline CallRules in_turns(TurnMutant mutant) {
+  CallRules rules = staged(LowerOptions::Mutant::none);
+  rules.passes->turns = TurnOptions{.scratch = 64, .part = 64, .mutant = mutant};
+  return rules;
+}
+inline CallRules placed(ProgramOptions::Mutant mutant, bool staged = false) {
+  return {.ranks = 9, .program = {.staged = staged, .mutant = mutant}};
+}
+
+inline std::vector<Mutant> mutants() {
+  using enum LowerOptions::Mutant;
+  CallRules without_ports = lowered(no_port_waits, Transport::mailbox);
+  without_ports.ports = 1;
+  CallRules crowded{.ranks = 9, .mailbox_capacity = 1 << 20, .transport = Transport::mailbox};
+  return {
+      {"direct: writes do not wait for reads", lowered(no_write_after_read, Transport::direct)},
+      {"direct: nobody waits before it returns", lowered(no_exit_waits, Transport::direct)},
+      {"direct: every third wait is dropped", lowered(dropped_wait, Transport::direct)},
+      {"direct: nobody waits for entries", lowered(no_entry_waits, Transport::direct), nullptr,
+       false},
+      {"direct: calls' counts overlap", lowered(none, Transport::direct),
+       [](Plan& plan) { plan.span = (plan.span + 1) / 2; }},
+      {"direct: pushes wait for nobody", pushed(PushMutant::no_waits)},
+      {"direct: pushes do not care", pushed(PushMutant::no_care)},
+      {"direct: nobody waits for what others store", shared()},
+      {"mailbox: writes do not wait for reads", lowered(no_write_after_read, Transport::mailbox)},
+      {"mailbox: nobody waits before it returns", lowered(no_exit_waits, Transport::mailbox)},
+      {"mailbox: nobody waits for credit", lowered(no_credit_waits, Transport::mailbox)},
+      {"mailbox: receives first", lowered(receives_first, Transport::mailbox)},
+      {"mailbox: messages are given back too early", lowered(early_release, Transport::mailbox),
+       nullptr, false},
+      {"mailbox: the calls' numbers overlap", lowered(none, Transport::mailbox),
+       [](Plan& plan) {
+         for (RankPlan& rank : plan.rank) {
+           for (Traffic& traffic : rank.traffic) {
+             traffic.sent -= traffic.sent > 1 ? 1 : 0;
+             traffic.received -= traffic.received > 1 ? 1 : 0;
+           }
+         }
+       },
+       false},
+      {"mailbox: more under way than slots", crowded},
+      {"mailbox: nobody waits for ports", without_ports, nullptr, false},
+      {"board: nobody waits for posts", lowered(no_entry_waits, Transport::board)},
+      {"board: who reads nothing does not wait", lowered(no_exit_waits, Transport::board)},
+      {"board: one half", lowered(none, Transport::board), nullptr, true, true},
+      {"no renaming", placed(ProgramOptions::Mutant::no_renaming)},
+      {"no staging", placed(ProgramOptions::Mutant::no_staging)},
+      {"staged: no renaming", placed(ProgramOptions::Mutant::no_renaming, true)},
+      {"staged: entries speak of pieces to come", staged(early_entry)},
+      {"staged: first pieces stand for all", staged(none, StageMutant::first_pieces)},
+      {"staged: turns wait for nobody", in_turns(TurnMutant::no_waits)},
+      {"staged: results are not shown", placed(ProgramOptions::Mutant::no_shown_results, true)},
+  };
+}
+
+inline Session spoilt_session(const Mutant& mutant, Random& random) {
+  Session session = random_session(random, {.calls = mutant.rules, .checks_plans = false});
+  if (mutant.spoil != nullptr) {
+    for (TestCall& call : session.made) mutant.spoil(call.plan);
+  }
+  return session;
+}
+
+// Whether each mutant shows in some session. What run(session, random, one_half) says is how it
+// shows, or empty. Sessions come from their numbers, so that a deterministic run finds the same
+// ones for ever.
+template <class Run>
+void expect_all_noticed(bool own_memory, Run run) {
+  constexpr int kSessions = 3000;
+  for (const Mutant& mutant : mutants()) {
+    if (own_memory && !mutant.own_memory) continue;
+    int session = -1;
+    std::string how;
+    for (int i = 0; i < kSessions && how.empty(); ++i) {
+      Random random(0xbad00000u + static_cast<std::uint64_t>(i));
+      session = i;
+      how = run(spoilt_session(mutant, random), random, mutant.one_half);
+    }
+    EXPECT_NE(how, "") << mutant.name << " went unnoticed";
+    std::printf("%-45s session %4d: %s\n", mutant.name, session,
+                how.substr(0, how.find('\n')).c_str());
+  }
+}
 
 }  // namespace rankine

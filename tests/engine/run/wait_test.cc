@@ -1,21 +1,135 @@
-// Parking: no wake-up is lost, no abort slept through, in every mode.
-#include "engine/run/wait.h"
-
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <new>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
+#include "algorithms/catalogue.h"
+#include "engine/run/crossbar.h"
 #include "engine/run/fingerprint.h"
+#include "engine/run/mailbox.h"
+#include "engine/run/wait.h"
 #include "tests/engine/run/random.h"
+#include "tests/engine/run/replay.h"
+#include "tests/engine/run/test_team.h"
 
 namespace rankine {
 namespace {
 
 constexpr std::int64_t kMinute = 60'000'000'000;
+
+static_assert(reached(5, 5) && reached(6, 5) && !reached(4, 5));
+static_assert(reached(2, 0xfffffffeU) && !reached(0xfffffffeU, 2));
+static_assert(reached(0x80000001U, 0x7fffffffU) && !reached(0x7fffffffU, 0x80000001U));
+static_assert(reached(0x7fffffffU, 0) && !reached(0x80000000U, 0));
+
+TEST(Crossbar, TheFirstReasonCounts) {
+  Crossbar crossbar(3, {}, kMinute);
+  EXPECT_FALSE(crossbar.aborted());
+  crossbar.abort({Code::timeout, "first"});
+  crossbar.abort({Code::aborted, "second"});
+  EXPECT_TRUE(crossbar.aborted());
+  EXPECT_EQ(crossbar.reason().text(), "first");
+  EXPECT_EQ(name_of(crossbar.reason().code()), name_of(Code::timeout));
+}
+
+TEST(Crossbar, ManyAbortsAtOnceAgree) {
+  for (int attempt = 0; attempt < 50; ++attempt) {
+    Crossbar crossbar(4, {}, kMinute);
+    std::vector<std::string> seen(4);
+    std::vector<std::thread> threads;
+    for (std::size_t r = 0; r < 4; ++r) {
+      threads.emplace_back([&, r] {
+        crossbar.abort({Code::aborted, "by " + std::to_string(r)});
+        seen[r] = crossbar.reason().text();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const std::string& text : seen) EXPECT_EQ(text, seen[0]);
+  }
+}
+
+TEST(Crossbar, ACallBeginsOnlyBeforeTheEnd) {
+  Crossbar crossbar(2, {}, kMinute);
+  EXPECT_TRUE(crossbar.begin(0));
+  EXPECT_TRUE(crossbar.record(0).inside.load());
+  crossbar.end(0);
+  EXPECT_FALSE(crossbar.record(0).inside.load());
+  crossbar.abort({Code::aborted, "over"});
+  EXPECT_FALSE(crossbar.begin(1));
+  EXPECT_FALSE(crossbar.record(1).inside.load());
+}
+
+// Whoever has returned from wait_until_quiet() may change what others read inside their calls.
+TEST(Crossbar, NobodyIsInsideOnceItIsQuiet) {
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    Crossbar crossbar(2, {}, kMinute, attempt % 2 == 0);
+    int shared = 1;  // not atomic: the thread sanitizer watches
+    std::thread reader([&] {
+      while (crossbar.begin(1)) {
+        EXPECT_EQ(shared, 1);
+        crossbar.end(1);
+      }
+    });
+    for (int i = 0; i < attempt % 10; ++i) std::this_thread::yield();
+    crossbar.abort({Code::aborted, "over"});
+    crossbar.wait_until_quiet(0);
+    shared = 2;
+    reader.join();
+  }
+}
+
+TEST(Crossbar, ARankThatIsStoppedForGoodStopsNobodyElse) {
+  Crossbar crossbar(2, {}, 1'000'000);  // a millisecond
+  ASSERT_TRUE(crossbar.begin(1));
+  crossbar.abort({Code::aborted, "over"});
+  crossbar.wait_until_quiet(0);  // returns
+}
+
+TEST(Crossbar, TellsWhoWaitsForWhom) {
+  Crossbar crossbar(4, {}, kMinute);
+  const auto print = make_fingerprint(Collective::all_reduce, DataType::f32, ReduceOp::sum, false,
+                                      Transport::direct, 0, 0, 0);
+  for (const Rank r : {0, 1, 3}) {
+    CallRecord& record = crossbar.record(r);
+    record.announce(17, print.bits, 99, "ring");
+    ASSERT_TRUE(crossbar.begin(r));
+  }
+  crossbar.bell(0).waits_for.store(1);
+  crossbar.bell(0).waits_in_round.store(2);
+  crossbar.bell(1).waits_for.store(2);
+  crossbar.bell(1).waits_in_round.store(3);
+  crossbar.record(2).number.store(16);
+  const std::string call = " of all_reduce f32 sum (ring, count 99), call 17; ";
+  EXPECT_EQ(crossbar.who_waits_for_whom(0), "rank 0 waits for rank 1 in round 2" + call +
+                                                "rank 1 waits for rank 2 in round 3" + call +
+                                                "rank 2 is in no collective; it has made 16 calls");
+  EXPECT_EQ(crossbar.who_waits_for_whom(3),
+            "rank 3 is at work in all_reduce f32 sum (ring, count 99), call 17");
+  crossbar.leave(2);
+  EXPECT_NE(crossbar.who_waits_for_whom(1).find("rank 2 has left after 16 calls"),
+            std::string::npos);
+  // A circle ends where it began.
+  crossbar.bell(1).waits_for.store(0);
+  EXPECT_EQ(crossbar.who_waits_for_whom(0), "rank 0 waits for rank 1 in round 2" + call +
+                                                "rank 1 waits for rank 0 in round 3" +
+                                                call.substr(0, call.size() - 2));
+}
+
+}  // namespace
+
+// Parking: no wake-up is lost, no abort slept through, in every mode.
+
+namespace {
+
 
 WaitPolicy policy_for(WaitPolicy::Mode mode) {
   return {.mode = mode, .probes = 1, .yield_ns = 2'000, .spin_ns = 2'000};
@@ -372,6 +486,213 @@ TEST(WaitWords, ValuesThatAreThereCostNoWait) {
   EXPECT_TRUE(wait_until(waiter, crossbar.progress(1).value, 3, 1, 1));
   EXPECT_TRUE(wait_until(waiter, crossbar.progress(1).value, 2, 1, 1));
   EXPECT_EQ(waiter.deadline_ns, 0);
+}
+
+}  // namespace
+
+// One mailbox, two threads: data and order, credit, and counters that wrap.
+
+namespace {
+
+constexpr std::size_t kStride = 128;
+constexpr std::size_t kPayload = payload_of(kStride);
+
+struct alignas(kCacheLine) Slots {
+  std::byte bytes[kSlots * kStride];
+};
+
+constexpr std::uint64_t kFingerprint = 0x123456789abcdef;
+
+// From rank 0 to rank 1.
+struct Pair {
+  explicit Pair(std::uint32_t first, WaitPolicy policy = {.mode = WaitPolicy::Mode::yield},
+                std::uint32_t capacity = kSlots)
+      : crossbar(2, policy, kMinute) {
+    for (std::uint32_t i = 0; i < kSlots; ++i) {
+      (new (slots.bytes + i * kStride) PostHeader)->flag.store(first);
+    }
+    credit.value.store(first);
+    // Who waits long looks at what the other says that it calls.
+    for (Rank r : {0, 1}) crossbar.record(r).of(0).fingerprint.store(kFingerprint);
+    outbox = {{slots.bytes, kStride, &credit, capacity}, first, first};
+    inbox = {{slots.bytes, kStride, &credit, capacity}, first};
+  }
+  Crossbar crossbar;
+  Slots slots{};
+  Counter credit;
+  Outbox outbox;
+  Inbox inbox;
+  Waiter sender{.crossbar = &crossbar, .rank = 0, .fingerprint = kFingerprint};
+  Waiter receiver{.crossbar = &crossbar, .rank = 1, .fingerprint = kFingerprint};
+};
+
+constexpr std::uint32_t kFirsts[] = {0U, 0U - 50U, 0x80000000U - 50U};
+
+TEST(Mailbox, MessagesArriveInOrderWithTheirData) {
+  constexpr std::uint32_t kMessages = affordable(40'000);
+  for (const std::uint32_t first : kFirsts) {
+    for (const auto mode : {WaitPolicy::Mode::yield, WaitPolicy::Mode::park}) {
+      Pair pair(first, {.mode = mode, .probes = 2, .yield_ns = 0});
+      std::thread writer([&] {
+        Random sizes(1), pace(2);
+        for (std::uint32_t m = 0; m < kMessages; ++m) {
+          if (pace.one_in(50)) std::this_thread::yield();
+          std::array<std::byte, kPayload> data;
+          const auto bytes = static_cast<std::size_t>(sizes.below(kPayload + 1));
+          data.fill(static_cast<std::byte>(m));
+          pair.sender.deadline_ns = 0;
+          ASSERT_TRUE(pair.outbox.send(pair.sender, 1, first + m, data.data(), bytes, 1));
+        }
+      });
+      Random sizes(1), pace(3);
+      for (std::uint32_t m = 0; m < kMessages; ++m) {
+        if (pace.one_in(70)) std::this_thread::yield();
+        pair.receiver.deadline_ns = 0;
+        PostHeader* slot = pair.inbox.wait(pair.receiver, 0, first + m, 1);
+        ASSERT_NE(slot, nullptr);
+        EXPECT_EQ(slot->fingerprint, kFingerprint);
+        ASSERT_EQ(slot->note, static_cast<std::uint32_t>(sizes.below(kPayload + 1)));
+        const std::vector<std::byte> wanted(slot->note, static_cast<std::byte>(m));
+        EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), payload(*slot)));
+        pair.inbox.release(pair.receiver, first + m + 1, false);
+      }
+      writer.join();
+    }
+  }
+}
+
+// A message by address: the sender's memory is its own again once the credit is back.
+TEST(Mailbox, MemorySentByAddressIsLeftAloneUntilTheCredit) {
+  constexpr std::uint32_t kMessages = affordable(20'000);
+  for (const std::uint32_t first : kFirsts) {
+    Pair pair(first);
+    std::thread writer([&] {
+      std::vector<std::uint64_t> data(20);
+      for (std::uint32_t m = 0; m < kMessages; ++m) {
+        data.assign(data.size(), m);
+        const std::uint64_t* address = data.data();
+        pair.sender.deadline_ns = 0;
+        ASSERT_TRUE(pair.outbox.send(pair.sender, 1, first + m, &address, sizeof(address), 1));
+        ASSERT_TRUE(pair.outbox.wait_credit(pair.sender, 1, first + m + 1, 1));
+      }
+    });
+    for (std::uint32_t m = 0; m < kMessages; ++m) {
+      pair.receiver.deadline_ns = 0;
+      PostHeader* slot = pair.inbox.wait(pair.receiver, 0, first + m, 1);
+      ASSERT_NE(slot, nullptr);
+      const std::uint64_t* address;
+      std::memcpy(&address, payload(*slot), sizeof(address));
+      for (int i = 0; i < 20; ++i) ASSERT_EQ(address[i], m);
+      pair.inbox.release(pair.receiver, first + m + 1, true);
+    }
+    writer.join();
+  }
+}
+
+// Half the slots may always be sent without the receiver's help, wherever the numbers stand and
+// however many slots there are; all of them where nothing is under way, and not one more.
+TEST(Mailbox, HalfTheCapacityNeedsNoFreshCredit) {
+  for (const std::uint32_t capacity : {2U, 8U, kSlots}) {
+    for (std::uint32_t used = 0; used < 3 * capacity; ++used) {
+      for (const std::uint32_t first : kFirsts) {
+        Pair pair(first, {.mode = WaitPolicy::Mode::park}, capacity);
+        const std::uint64_t word = 5;
+        for (std::uint32_t m = 0; m < used; ++m) {
+          ASSERT_TRUE(pair.outbox.send(pair.sender, 1, first + m, &word, sizeof(word), 1));
+          ASSERT_NE(pair.inbox.wait(pair.receiver, 0, first + m, 1), nullptr);
+          pair.inbox.release(pair.receiver, first + m + 1, false);
+        }
+        // One thread: a send that had to wait would never return.
+        for (std::uint32_t m = used; m < used + capacity / 2; ++m) {
+          ASSERT_TRUE(pair.outbox.send(pair.sender, 1, first + m, &word, sizeof(word), 1));
+        }
+      }
+    }
+    Pair full(0, {.mode = WaitPolicy::Mode::park}, capacity);
+    full.crossbar.abort({Code::aborted, "over"});
+    const std::uint64_t word = 5;
+    for (std::uint32_t m = 0; m < capacity; ++m) {
+      EXPECT_TRUE(full.outbox.send(full.sender, 1, m, &word, sizeof(word), 1));
+    }
+    EXPECT_FALSE(full.outbox.send(full.sender, 1, capacity, &word, sizeof(word), 1));
+  }
+}
+
+TEST(Mailbox, AnAbortEndsBothSides) {
+  Pair pair(0);
+  const std::uint64_t word = 5;
+  pair.crossbar.abort({Code::aborted, "over"});
+  EXPECT_EQ(pair.inbox.wait(pair.receiver, 0, 0, 1), nullptr);
+  for (std::uint32_t m = 0; m < kSlots; ++m) {
+    EXPECT_TRUE(pair.outbox.send(pair.sender, 1, m, &word, sizeof(word), 1));
+  }
+  EXPECT_FALSE(pair.outbox.send(pair.sender, 1, kSlots, &word, sizeof(word), 1));
+}
+
+}  // namespace
+
+// Random schedules, all forms back to back in one team, on threads: the real interpreter,
+// mailboxes, counters and ways of waiting, with more ranks than cores.
+
+namespace {
+
+constexpr int kSessions = affordable(2500);  // RANKINE_TEST_SESSIONS runs another number
+
+TEST(Fuzz, RandomSchedulesOfAllFormsGiveWhatTheyMean) {
+  const auto only = number_from_environment("RANKINE_TEST_SEED");
+  const auto sessions =
+      only ? 1
+           : static_cast<int>(number_from_environment("RANKINE_TEST_SESSIONS").value_or(kSessions));
+  std::size_t schedules = 0, calls = 0;
+  for (int i = 0; i < sessions; ++i) {
+    const std::uint64_t seed = only.value_or(0xf0220000u + static_cast<std::uint64_t>(i));
+    Random random(seed);
+    const Session session =
+        random_session(random, {.calls = {.ranks = 9}, .schedules = 20, .repetitions = 20});
+    ASSERT_EQ(session.fault, "") << "replay with RANKINE_TEST_SEED=" << seed;
+    TestTeam team({.ranks = session.ranks,
+                   .policy = random_policy(random),
+                   .first_count = session.first_count,
+                   .slot_payload = session.slot_payload,
+                   .strict = random.one_in(3)});
+    // Several runs: counters go on from one to the next, whoever walks.
+    const std::span<const TestCall* const> all(session.calls);
+    const std::size_t half = all.size() / 2;
+    std::string fault = team.run(all.first(half), seed);
+    if (fault.empty()) fault = team.step(all, seed + 2, random.one_in(2) ? 2 : 1);
+    if (fault.empty()) fault = team.run(all.subspan(half), seed + 1);
+    ASSERT_EQ(fault, "") << session.explain(fault) << "\nreplay with RANKINE_TEST_SEED=" << seed;
+    schedules += session.made.size();
+    calls += session.calls.size();
+  }
+  std::printf("%zu schedules, %zu calls\n", schedules, calls);
+}
+
+// A rank that nobody waits for, and that waits for nobody, may neither fall behind nor run ahead so
+// far that counters, which are compared modulo their range, seem to be on the other side: here each
+// call advances them by an eighth of it.
+TEST(Fuzz, CountersKeepTogether) {
+  constexpr int kRanks = 3;
+  Random random(11);
+  const auto call_of = [&](Collective collective, std::string_view name) {
+    TestCall call = random_call(random, {.ranks = kRanks,
+                                         .algorithm = find_algorithm(collective, name),
+                                         .transport = Transport::direct});
+    call.plan.span = 1U << 29;
+    return call;
+  };
+  const TestCall everybody = call_of(Collective::all_reduce, "ring");
+  TestCall two;
+  do {
+    two = call_of(Collective::send_recv, "direct");
+  } while (two.goal.root == 2 || two.goal.peer == 2 || two.goal.root == two.goal.peer);
+  for (int idle = 1; idle <= 20; ++idle) {
+    TestTeam team({.ranks = kRanks, .policy = random_policy(random)});
+    std::vector<const TestCall*> calls(static_cast<std::size_t>(idle), &two);
+    calls.insert(calls.begin(), &everybody);
+    calls.insert(calls.end(), 3, &everybody);
+    ASSERT_EQ(team.run(calls, random.next()), "") << idle << " calls without rank 2";
+  }
 }
 
 }  // namespace

@@ -1,16 +1,102 @@
-#include "engine/api/mpi/node_mail.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "engine/api/mpi/homes.h"
 #include "engine/api/mpi/node_mail.h"
+#include "engine/api/mpi/post_log.h"
 
 namespace rankine {
+namespace {
+
+Homes on_nodes(const std::vector<int>& nodes, int threads = 1) {
+  std::vector<ProcessHome> processes;
+  for (const int node : nodes) processes.push_back({node, threads});
+  return Homes(processes);
+}
+
+const Algorithm& all_reduce(std::string_view name) {
+  return *find_algorithm(Collective::all_reduce, name);
+}
+
+TEST(Homes, GroupsAreNodesOfNeighbours) {
+  EXPECT_EQ(on_nodes({7, 7, 7}).group(), 0) << "one node is nothing to be told apart";
+  EXPECT_EQ(on_nodes({7, 7, 3, 3}).group(), 2);
+  EXPECT_EQ(on_nodes({0, 0, 0, 1, 1}).group(), 3) << "the last one may have fewer";
+  EXPECT_EQ(on_nodes({0, 0, 1, 1, 1}).group(), 0);
+  EXPECT_EQ(on_nodes({0, 1, 0, 1}).group(), 0);
+  EXPECT_EQ(on_nodes({0, 1, 2}).group(), 1);
+  EXPECT_EQ(on_nodes({0, 1}, 3).group(), 3) << "threads count";
+}
+
+TEST(Homes, RanksOfAProcessFollowOneAnother) {
+  const Homes homes({{5, 2}, {9, 1}, {5, 3}});
+  ASSERT_EQ(homes.ranks(), 6);
+  EXPECT_EQ(homes.nodes(), 2);
+  EXPECT_EQ(homes.most_threads(), 3);
+  EXPECT_EQ(homes.first_of(2), 3);
+  EXPECT_EQ(homes[4].process, 2);
+  EXPECT_EQ(homes[4].thread, 1);
+  EXPECT_EQ(homes.on_node(0), (std::vector<Rank>{0, 1, 3, 4, 5}));
+  EXPECT_EQ(homes.in_process(2), (std::vector<Rank>{3, 4, 5}));
+  using enum Way;
+  EXPECT_EQ(homes.ways_of(0, true),
+            (std::vector<Way>{here, here, wire, scratch, scratch, scratch}));
+  EXPECT_EQ(homes.ways_of(3, false), (std::vector<Way>{wire, wire, wire, here, here, here}));
+}
+
+TEST(Homes, AlgorithmsTakeNodesWhereCallsSayNothing) {
+  const Homes homes = on_nodes({0, 0, 1, 1});
+  CallOptions options;
+  ASSERT_TRUE(homes.take_nodes(all_reduce("two_level"), options).ok());
+  EXPECT_EQ(options.group, 2);
+  options = {};
+  ASSERT_TRUE(homes.take_nodes(all_reduce("level_tree"), options).ok());
+  EXPECT_EQ(std::vector<int>(options.levels.begin(), options.levels.end()), std::vector<int>{2});
+  options = {.group = 4};
+  ASSERT_TRUE(homes.take_nodes(all_reduce("two_level"), options).ok());
+  EXPECT_EQ(options.group, 4);
+  options = {};
+  ASSERT_TRUE(homes.take_nodes(all_reduce("ring"), options).ok());
+  EXPECT_EQ(options.group, 0);
+}
+
+TEST(Homes, NodesThatAreNoGroupsAreRefusedByName) {
+  CallOptions options;
+  const Status uneven = on_nodes({0, 0, 1, 1, 1}).take_nodes(all_reduce("two_level"), options);
+  EXPECT_EQ(uneven.code(), Code::invalid_argument);
+  EXPECT_NE(uneven.text().find("two_level takes its groups from the nodes"), std::string::npos);
+  EXPECT_NE(uneven.text().find("2 nodes with 2 and 3 ranks"), std::string::npos) << uneven.text();
+  const Status apart = on_nodes({0, 1, 0}).take_nodes(all_reduce("two_level"), options);
+  EXPECT_NE(apart.text().find("2 nodes, ranks on 0, 1 and 0"), std::string::npos) << apart.text();
+  options.group = 2;
+  EXPECT_TRUE(on_nodes({0, 1, 0}).take_nodes(all_reduce("two_level"), options).ok());
+}
+
+TEST(Homes, NodesAreMadeUpInTurns) {
+  std::vector<int> nodes;
+  for (int p = 0; p < 9; ++p) nodes.push_back(made_up_node({3, 1}, p));
+  EXPECT_EQ(nodes, (std::vector<int>{0, 0, 0, 1, 2, 2, 2, 3, 4}));
+  setenv("RANKINE_MPI_NODES", "3,1", 1);
+  EXPECT_EQ(read_made_up_nodes().value(), (std::vector<int>{3, 1}));
+  for (const char* wrong : {"", "0", "2,", "2;3", "-1", "2x"}) {
+    setenv("RANKINE_MPI_NODES", wrong, 1);
+    EXPECT_NE(read_made_up_nodes().status().text().find("RANKINE_MPI_NODES is '"),
+              std::string::npos)
+        << wrong;
+  }
+  unsetenv("RANKINE_MPI_NODES");
+  EXPECT_TRUE(read_made_up_nodes().value().empty());
+}
+
+}  // namespace
+
 namespace {
 
 // What ranks of a node share.
@@ -142,3 +228,106 @@ TEST(Errands, OneThreadDoesAnothers) {
 
 }  // namespace
 }  // namespace rankine
+
+namespace rankine::mpi {
+namespace {
+
+// Posts of three ranks that go together: rank r sends rank p 10 * r + p bytes.
+class Posts {
+ public:
+  explicit Posts(Function function, Rank root = 0) {
+    for (std::uint64_t r = 0; r < 3; ++r) {
+      for (std::uint64_t p = 0; p < 3; ++p) {
+        sends[r].push_back(10 * r + p);
+        receives[r].push_back(10 * p + r);
+      }
+      calls.push_back({function, root, false, sends[r], receives[r]});
+    }
+  }
+  // The block's length, on both sides.
+  void set(std::size_t from, std::size_t to, std::uint64_t bytes) {
+    sends[from][to] = receives[to][from] = bytes;
+  }
+  std::string error() const {
+    const auto concluded = conclude(calls);
+    EXPECT_EQ(concluded.status().code(),
+              concluded.ok() ? Code::ok : Code::invalid_argument);  // after which calls go on
+    return concluded.status().text();
+  }
+  std::optional<Passed> passed() const {
+    const auto concluded = conclude(calls);
+    EXPECT_TRUE(concluded.ok()) << concluded.status().text();
+    return concluded.ok() ? *concluded : std::nullopt;
+  }
+
+  std::vector<std::uint64_t> sends[3], receives[3];
+  std::vector<PostedCall> calls;
+};
+
+TEST(PostedCalls, AreTakenWhereAllLengthsMeet) {
+  EXPECT_EQ(Posts(Function::alltoallv).passed(), std::nullopt);
+  EXPECT_EQ(Posts(Function::gatherv, 2).passed(), std::nullopt);
+}
+
+TEST(PostedCalls, OfDifferentFunctionsAreNamed) {
+  Posts posts(Function::alltoallv);
+  posts.calls[2].function = Function::gatherv;
+  EXPECT_EQ(posts.error(), "rank 2 calls MPI_Gatherv with root 0, and rank 0 calls MPI_Alltoallv");
+  posts.calls[1].is_mpis = true;  // that MPI would name arguments makes it no other mismatch
+  EXPECT_EQ(posts.error(), "rank 2 calls MPI_Gatherv with root 0, and rank 0 calls MPI_Alltoallv");
+}
+
+TEST(PostedCalls, OfDifferentRootsAreNamed) {
+  Posts posts(Function::scatterv, 1);
+  posts.calls[1].root = 2;
+  EXPECT_EQ(posts.error(),
+            "rank 1 calls MPI_Scatterv with root 2, and rank 0 calls MPI_Scatterv with root 1");
+}
+
+TEST(PostedCalls, WhoseLengthsDoNotMeetAreNamed) {
+  for (const bool longer : {true, false}) {
+    Posts posts(Function::alltoallw);
+    posts.receives[2][1] = longer ? 13 : 11;
+    posts.sends[2][2] = 7;  // a later one
+    EXPECT_EQ(posts.error(), "rank 1 sends rank 2 12 bytes, which receives " +
+                                 std::to_string(posts.receives[2][1]));
+  }
+}
+
+TEST(PostedCalls, AreMpisWhereOneHasArgumentsThatMpiHasErrorsFor) {
+  for (std::size_t r = 0; r < 3; ++r) {
+    Posts posts(Function::alltoallv);
+    posts.calls[r].is_mpis = true;
+    posts.sends[r][1] = 12345;  // means nothing
+    EXPECT_EQ(posts.passed(), Passed::arguments) << r;
+  }
+}
+
+TEST(PostedCalls, AreMpisWhereOneSendsMoreThanAPostHolds) {
+  for (std::size_t r = 0; r < 3; ++r) {
+    Posts posts(Function::alltoallv);
+    posts.set(r, 0, 0);
+    posts.set(r, 1, 1000);
+    posts.set(r, 2, kMostPosted - 1000);
+    EXPECT_EQ(posts.passed(), std::nullopt) << r;
+    posts.set(r, 0, 1);
+    EXPECT_EQ(posts.passed(), Passed::large) << r;
+    posts.set(r, 0, 0);
+    posts.set(r, 1, std::uint64_t{1} << 63);  // twice that is 0
+    posts.set(r, 2, std::uint64_t{1} << 63);
+    EXPECT_EQ(posts.passed(), Passed::large) << r;
+  }
+}
+
+TEST(PostedCalls, MayReceiveMoreThanAPostHolds) {
+  Posts posts(Function::gatherv);
+  for (std::size_t r = 0; r < 3; ++r) {
+    posts.set(r, 0, kMostPosted);
+    posts.set(r, 1, 0);
+    posts.set(r, 2, 0);
+  }
+  EXPECT_EQ(posts.passed(), std::nullopt);
+}
+
+}  // namespace
+}  // namespace rankine::mpi

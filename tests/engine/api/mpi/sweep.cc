@@ -28,7 +28,6 @@
 #include "engine/compile/compile.h"
 #include "engine/faults/collective_case.h"
 #include "tests/engine/api/mpi/mpi_program.h"
-#include "tests/engine/api/mpi/wire_count.h"
 
 namespace rankine::mpi {
 namespace {

@@ -1,8 +1,9 @@
-// Every kernel of every instruction set that this machine has, against the scalar reference and,
-// bit for bit, against the portable kernel.
-#include "engine/run/kernels/reduce.h"
+// Memory between two pages that nobody may touch: an access outside it ends the test at once, also
+// where no sanitizer looks (masked loads, streaming stores).
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -16,10 +17,38 @@
 #include <tuple>
 #include <vector>
 
-#include "tests/engine/run/kernels/guarded_pages.h"
+#include "engine/run/kernels/reduce.h"
+#include "engine/run/kernels/string_copy.h"
 #include "tests/engine/run/kernels/scalar_reference.h"
 
 namespace rankine {
+
+class GuardedPages {
+ public:
+  explicit GuardedPages(std::size_t bytes)
+      : page_(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))),
+        size_((bytes + page_ - 1) / page_ * page_) {
+    void* mapped = mmap(nullptr, size_ + 2 * page_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) ADD_FAILURE() << "mmap";
+    base_ = static_cast<char*>(mapped);
+    if (mprotect(begin(), size_, PROT_READ | PROT_WRITE) != 0) ADD_FAILURE() << "mprotect";
+  }
+  ~GuardedPages() { munmap(base_, size_ + 2 * page_); }
+  GuardedPages(const GuardedPages&) = delete;
+  GuardedPages& operator=(const GuardedPages&) = delete;
+
+  char* begin() const { return base_ + page_; }
+  char* end() const { return begin() + size_; }
+
+ private:
+  std::size_t page_;
+  std::size_t size_;  // between the guards
+  char* base_;
+};
+
+// Every kernel of every instruction set that this machine has, against the scalar reference and,
+// bit for bit, against the portable kernel.
+
 namespace {
 
 constexpr int kMostSources = 9;
@@ -632,6 +661,26 @@ TEST(CopyTest, CopiesAnyLengthAtAnyAddress) {
   }
   for (const auto copy : kCopies) {
     copy(nullptr, nullptr, 0);
+  }
+}
+
+}  // namespace
+
+namespace {
+
+TEST(StringCopyTest, KnowsWhereItIsSlow) {
+  alignas(4096) static char memory[3 * 4096];
+  const auto lie_well = [&](std::size_t dst, std::size_t src) {
+    return lie_well_for_strings(memory + dst, memory + src);
+  };
+  for (const std::size_t src : {4096, 4097, 4196, 8096, 8191}) {
+    EXPECT_TRUE(lie_well(src, src)) << src;
+    EXPECT_TRUE(lie_well(src - 4096, src)) << src;
+    EXPECT_FALSE(lie_well(src + 1, src)) << src;
+    EXPECT_FALSE(lie_well(src + 31, src)) << src;
+    EXPECT_TRUE(lie_well(src + 32, src)) << src;
+    EXPECT_TRUE(lie_well(src - 1, src)) << src;
+    EXPECT_FALSE(lie_well(src - 4096 + 16, src)) << src << ", in an earlier page";
   }
 }
 

@@ -1,0 +1,564 @@
+// Tables: written, read back, searched, and refused where they do not belong.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/api/tuning/choose.h"
+#include "engine/api/tuning/tuning.h"
+#include "tests/numa/fixtures.h"
+
+namespace rankine {
+namespace {
+
+using enum Collective;
+using testing::HasSubstr;
+
+const Hardware kHere{.cpu = "A 'fine' CPU",
+                     .cores = 2,
+                     .packages = 1,
+                     .numa_nodes = 1,
+                     .l3_groups = 1,
+                     .l1d = 48 << 10,
+                     .l2 = 1 << 20,
+                     .l3 = 32 << 20,
+                     .isa = "avx512_bf16",
+                     .version = "0.1.0"};
+
+TuningRow row(Collective collective, int ranks, std::size_t bytes, std::string_view name,
+              double regret = 1) {
+  const Algorithm* algorithm = find_algorithm(collective, name);
+  EXPECT_NE(algorithm, nullptr) << name;
+  return {collective, ranks, bytes, algorithm, regret};
+}
+
+TuningTable table() {
+  return {kHere,
+          "2026-11-21T22:00:00Z",
+          {.alpha = 1e-7, .beta = 2.5e-11, .gamma = 1.25e-11},
+          {row(all_reduce, 2, 65536, "direct_two_shot", 1.5), row(all_reduce, 2, 8, "ring"),
+           row(broadcast, 3, 8, "linear"), row(all_reduce, 2, 1024, "direct_one_shot", 1.0625)},
+          {.board_pair_read = 8192, .spin = 1}};
+}
+
+std::string name_at(const TuningTable& t, Collective collective, int ranks, std::size_t bytes) {
+  const TuningRow* found = t.find(collective, ranks, bytes);
+  return found == nullptr ? "" : std::string(found->algorithm->name);
+}
+
+// A folder of the test's own.
+std::string folder() {
+  static const std::string path = [] {
+    std::string made = testing::TempDir() + "/tuning_XXXXXX";
+    return std::string(mkdtemp(made.data()));
+  }();
+  return path;
+}
+
+std::string written(const std::string& name, const std::string& text) {
+  const std::string path = folder() + "/" + name;
+  std::ofstream(path) << text;
+  return path;
+}
+
+TEST(Tuning, ComesBackAsItWasWritten) {
+  const auto read = parse_tuning(to_json(table()));
+  ASSERT_TRUE(read.ok()) << read.status().text();
+  EXPECT_EQ(read->hardware(), kHere);
+  EXPECT_EQ(read->made(), table().made());
+  EXPECT_EQ(read->model().alpha, 1e-7);
+  EXPECT_EQ(read->model().beta, 2.5e-11);
+  EXPECT_EQ(read->model().gamma, 1.25e-11);
+  EXPECT_EQ(read->rows(), table().rows());
+  ASSERT_EQ(read->rows().size(), 4u);
+  EXPECT_EQ(read->costs(), table().costs());
+}
+
+TEST(Tuning, EveryCostHasALineThatTablesRead) {
+  for (const CostField& field : cost_fields()) {
+    EXPECT_EQ(find_cost(field.name), &field);
+    EXPECT_FALSE(field.decides.empty()) << field.name;
+    Costs costs;
+    EXPECT_EQ(misfit(costs), nullptr) << field.name;
+    for (const std::size_t value : {field.least, field.most}) {
+      costs.*field.value = value;
+      const auto read = parse_tuning(to_json(TuningTable(kHere, "", {}, {}, costs)));
+      ASSERT_TRUE(read.ok()) << field.name << ": " << read.status().text();
+      EXPECT_EQ(read->costs(), costs) << field.name;
+    }
+    costs.*field.value = field.most + 1;
+    EXPECT_EQ(misfit(costs), &field);
+    const auto refused = parse_tuning(to_json(TuningTable(kHere, "", {}, {}, costs)));
+    ASSERT_FALSE(refused.ok()) << field.name;
+    EXPECT_THAT(refused.status().text(),
+                HasSubstr("costs." + std::string(field.name) + " is " +
+                          std::to_string(field.most + 1) + "; allowed are"));
+  }
+  const std::string text = to_json(TuningTable(kHere, "", {}, {}, {.one_round = 7}));
+  std::string other = text;
+  other.replace(other.find("one_round"), 9, "two_round");
+  const auto refused = parse_tuning(other);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.status().text(), HasSubstr("costs has 'two_round'; allowed are one_round"));
+}
+
+TEST(Tuning, TheNearestSizeAnswers) {
+  const TuningTable t = table();
+  EXPECT_EQ(name_at(t, all_reduce, 2, 8), "ring");
+  EXPECT_EQ(name_at(t, all_reduce, 2, 90), "ring");  // the middle of 8 and 1024 is 90.5
+  EXPECT_EQ(name_at(t, all_reduce, 2, 91), "direct_one_shot");
+  EXPECT_EQ(name_at(t, all_reduce, 2, 8191), "direct_one_shot");
+  EXPECT_EQ(name_at(t, all_reduce, 2, 8193), "direct_two_shot");
+  EXPECT_EQ(name_at(t, all_reduce, 2, 65536 * 16), "direct_two_shot");
+}
+
+TEST(Tuning, IsSilentOnWhatWasNotMeasured) {
+  const TuningTable t = table();
+  EXPECT_EQ(name_at(t, all_reduce, 2, 65536 * 16 + 1), "");  // too far from any size
+  EXPECT_EQ(name_at(t, all_reduce, 3, 8), "");
+  EXPECT_EQ(name_at(t, broadcast, 2, 8), "");
+  EXPECT_EQ(name_at(t, broadcast, 3, 0), "linear");  // 0 bytes are as few as 1
+  EXPECT_EQ(name_at(t, barrier, 2, 8), "");
+  EXPECT_EQ(name_at(TuningTable(), all_reduce, 2, 8), "");
+}
+
+TEST(Tuning, OfTwoRowsForOneThingTheLastCounts) {
+  const TuningTable t(kHere, "", {},
+                      {row(all_reduce, 2, 8, "ring"), row(all_reduce, 2, 8, "central")});
+  EXPECT_EQ(t.rows().size(), 1u);
+  EXPECT_EQ(name_at(t, all_reduce, 2, 8), "central");
+}
+
+TEST(Choose, CostsDecideAndAreNamed) {
+  const Choice before = choose(all_reduce, 2, 20'000, Buffers::apart, nullptr, {});
+  EXPECT_EQ(before.algorithm->name, "direct_two_shot");
+  const Choice after =
+      choose(all_reduce, 2, 20'000, Buffers::apart, nullptr, {.board_pair_read = 20'000});
+  EXPECT_EQ(after.algorithm->name, "direct_one_shot");
+  EXPECT_THAT(after.by, testing::ElementsAre(&Costs::all_hear_all, &Costs::board_pair,
+                                             &Costs::board_pair_read));
+  EXPECT_EQ(after.by, before.by);
+  const TuningTable t = table();
+  const Choice from_table = choose(all_reduce, 2, 8, Buffers::apart, &t, {});
+  EXPECT_EQ(from_table.algorithm->name, "ring");
+  EXPECT_TRUE(from_table.by.empty());
+}
+
+TEST(Choose, FollowsTheTableAndElseTheDefault) {
+  const TuningTable t = table();
+  const auto name = [](Collective c, int ranks, std::size_t bytes, const TuningTable* from) {
+    return choose(c, ranks, bytes, Buffers::apart, from, {}).algorithm->name;
+  };
+  EXPECT_EQ(name(all_reduce, 2, 8, &t), "ring");
+  EXPECT_EQ(name(all_reduce, 2, 8, nullptr), "direct_one_shot");
+  EXPECT_EQ(name(all_reduce, 3, 8, &t), "direct_one_shot");
+  EXPECT_EQ(name(all_reduce, 2, std::size_t{1} << 30, &t), "direct_two_shot");
+  EXPECT_EQ(name(broadcast, 3, 8, &t), "linear");
+  for (const Collective c : all_collectives()) {
+    EXPECT_EQ(choose(c, 5, 4096, Buffers::apart, &t, {}).algorithm, &default_algorithm(c, 5, 4096))
+        << name_of(c);
+  }
+}
+
+TEST(Choose, TheDefaultGoesByRanksAndBytes) {
+  const auto name = [](Collective c, int ranks, std::size_t bytes) {
+    return default_algorithm(c, ranks, bytes).name;
+  };
+  EXPECT_EQ(name(all_reduce, 2, 16 << 10), "direct_one_shot");
+  EXPECT_EQ(name(all_reduce, 2, (16 << 10) + 1), "direct_two_shot");
+  const auto staged = [](int ranks, std::size_t bytes) {
+    return default_algorithm(all_reduce, ranks, bytes, Buffers::apart, where_all_is_staged({}))
+        .name;
+  };
+  EXPECT_EQ(staged(2, 64 << 10), "direct_one_shot");
+  EXPECT_EQ(staged(2, (64 << 10) + 1), "direct_two_shot");
+  EXPECT_EQ(name(all_reduce, 8, 8 << 10), "direct_one_shot");  // is read where it lies
+  EXPECT_EQ(staged(8, 4 << 10), "direct_one_shot");
+  EXPECT_EQ(staged(8, (4 << 10) + 1), "direct_two_shot");
+  EXPECT_EQ(name(all_reduce, 3, 512 << 10), "direct_two_shot");
+  EXPECT_EQ(name(broadcast, 16, 1 << 20), "linear");
+  EXPECT_EQ(name(broadcast, 17, 64 << 10), "linear");
+  EXPECT_EQ(name(broadcast, 17, (64 << 10) + 1), "direct_two_shot");
+  EXPECT_EQ(name(Collective::reduce, 2, 64 << 10), "linear");
+  EXPECT_EQ(name(Collective::reduce, 2, (64 << 10) + 1), "direct_two_shot");
+  EXPECT_EQ(name(Collective::reduce, 8, 1280), "linear");
+  EXPECT_EQ(name(Collective::reduce, 8, 1281), "direct_two_shot");
+  const Costs shared = where_cores_are_shared({});
+  const auto in_crowds = [&shared](std::size_t bytes) {
+    return default_algorithm(Collective::reduce, 8, bytes, Buffers::apart, shared).name;
+  };
+  EXPECT_EQ(in_crowds(64 << 10), "linear");
+  EXPECT_EQ(in_crowds((64 << 10) + 1), "direct_two_shot");
+  EXPECT_EQ(name(all_to_all, 8, 1 << 20), "direct");
+  EXPECT_EQ(name(barrier, 8, 0), "dissemination");
+  for (const Collective c : all_collectives()) {
+    for (int n = 1; n <= 20; ++n) {
+      for (const std::size_t bytes : {0, 8, 4096, 1 << 20}) {
+        EXPECT_EQ(default_algorithm(c, n, bytes).refusal({.ranks = n}), std::nullopt);
+      }
+    }
+  }
+}
+
+TEST(Choose, InPlaceAllReducesHaveADefaultOfTheirOwn) {
+  const TuningTable t = table();
+  const auto name = [&t](std::size_t bytes) {
+    return choose(all_reduce, 2, bytes, Buffers::in_place, &t, {}).algorithm->name;
+  };
+  EXPECT_EQ(name(8), "direct_one_shot");  // the table says ring, of buffers apart
+  EXPECT_EQ(name((16 << 10) + 1), "direct_two_shot");
+}
+
+TEST(Tuning, WhatIsDamagedIsNamed) {
+  const std::string good = to_json(table());
+  const auto without = [&good](const std::string& part, const std::string& instead) {
+    std::string text = good;
+    const std::size_t at = text.find(part);
+    EXPECT_NE(at, std::string::npos) << part;
+    return text.replace(at, part.size(), instead);
+  };
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"", "is not JSON"},
+      {good.substr(0, good.size() / 2), "is not JSON"},
+      {"[]", "cannot use"},
+      {"{}", "rankine_tuning"},
+      {without("\"rankine_tuning\": 1", "\"rankine_tuning\": 2"),
+       "rankine_tuning is 2; allowed is 1"},
+      {without("\"algorithm\": \"ring\"", "\"algorithm\": \"rong\""),
+       "row 2: algorithm is 'rong'; all_reduce has ring"},
+      {without("\"collective\": \"all_reduce\"", "\"collective\": \"all_reuse\""),
+       "row 2: collective is 'all_reuse'"},
+      {without("\"ranks\": 2", "\"ranks\": 0"), "row 2: all_reduce 'ring': ranks is 0"},
+      {without("\"ranks\": 2", "\"ranks\": \"two\""), "type must be number"},
+      {without("\"l3\": 33554432,", ""), "'l3' not found"},
+      {without("\"alpha\":", "\"omega\":"), "'alpha' not found"},
+      {std::string(100'000, '['), "nests 100000 levels deep; allowed are up to 64"},
+  };
+  for (const auto& [text, says] : cases) {
+    const auto read = parse_tuning(text);
+    ASSERT_FALSE(read.ok()) << text;
+    EXPECT_THAT(read.status().text(), HasSubstr(says));
+  }
+}
+
+TEST(Tuning, SuitsOnlyTheHardwareThatItWasMadeOn) {
+  EXPECT_EQ(difference(kHere, kHere), std::nullopt);
+  const auto differs = [](auto Hardware::*member, const auto& value) {
+    Hardware other = kHere;
+    other.*member = value;
+    return difference(kHere, other).value_or("nothing");
+  };
+  EXPECT_EQ(differs(&Hardware::cpu, "Another"), "cpu is 'A 'fine' CPU' there and 'Another' here");
+  EXPECT_EQ(differs(&Hardware::cores, 16), "cores is 2 there and 16 here");
+  EXPECT_EQ(differs(&Hardware::packages, 2), "packages is 1 there and 2 here");
+  EXPECT_EQ(differs(&Hardware::numa_nodes, 4), "numa_nodes is 1 there and 4 here");
+  EXPECT_EQ(differs(&Hardware::l3_groups, 8), "l3_groups is 1 there and 8 here");
+  EXPECT_EQ(differs(&Hardware::l1d, 0u), "l1d is 49152 there and 0 here");
+  EXPECT_EQ(differs(&Hardware::l2, 0u), "l2 is 1048576 there and 0 here");
+  EXPECT_EQ(differs(&Hardware::l3, 0u), "l3 is 33554432 there and 0 here");
+  EXPECT_EQ(differs(&Hardware::isa, "avx2"), "isa is 'avx512_bf16' there and 'avx2' here");
+  EXPECT_EQ(differs(&Hardware::version, "9"), "version is '0.1.0' there and '9' here");
+  const Hardware here = read_hardware();
+  EXPECT_EQ(difference(here, read_hardware()), std::nullopt);
+  EXPECT_GE(here.cores, 1);
+  EXPECT_FALSE(here.isa.empty());
+}
+
+TEST(LoadTuning, WhatSuitsIsUsedInSilence) {
+  CapturedWarnings captured;
+  const auto loaded = load_tuning({written("good.json", to_json(table())), true}, kHere);
+  ASSERT_TRUE(loaded.has_value());
+  EXPECT_EQ(loaded->rows(), table().rows());
+  EXPECT_TRUE(captured.lines.empty());
+}
+
+TEST(LoadTuning, WhatDoesNotIsNotUsedWithOneWarning) {
+  struct Case {
+    TuningFile file;
+    Hardware here;
+    const char* says;  // nullptr: nothing
+  };
+  Hardware larger = kHere;
+  larger.cores = 16;
+  const std::string good = written("good.json", to_json(table()));
+  const std::string pipe = folder() + "/pipe", huge = written("huge.json", "{}");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::filesystem::resize_file(huge, std::uintmax_t{1} << 36);
+  const std::vector<Case> cases = {
+      {{written("half.json", to_json(table()).substr(0, 300)), false}, kHere, "is damaged"},
+      {{good, false}, larger, "cores is 2 there and 16 here"},
+      {{good, true}, larger, "made on another machine"},
+      {{folder() + "/none.json", true}, kHere, "RANKINE_TUNING is "},
+      {{folder() + "/none.json", false}, kHere, nullptr},
+      {{}, kHere, nullptr},
+      // None of these is waited for, nor read to its end.
+      {{pipe, true}, kHere, "it is a pipe, and no regular file"},
+      {{"/dev/zero", true}, kHere, "it is a character device, and no regular file"},
+      {{folder(), true}, kHere, "it is a directory, and no regular file"},
+      {{folder(), false}, kHere, "it is a directory, and no regular file"},
+      {{huge, true}, kHere, "it has more than the 16777216 bytes that are allowed"},
+  };
+  for (const Case& one : cases) {
+    CapturedWarnings captured;
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_FALSE(load_tuning(one.file, one.here).has_value()) << one.file.path;
+    }
+    ASSERT_EQ(captured.lines.size(), one.says != nullptr ? 1u : 0u) << one.file.path;
+    if (one.says != nullptr) {
+      EXPECT_THAT(captured.lines[0].second, HasSubstr(one.says));
+    }
+  }
+}
+
+TEST(SaveTuning, MakesFoldersAndReplacesWhatIsThere) {
+  const std::string path = folder() + "/deep/er/tuning.json";
+  ASSERT_TRUE(save_tuning(TuningTable(kHere, "", {}, {}), path).ok());
+  ASSERT_TRUE(save_tuning(table(), path).ok());
+  const auto loaded = load_tuning({path, true}, kHere);
+  ASSERT_TRUE(loaded.has_value());
+  EXPECT_EQ(loaded->rows().size(), 4u);
+  // Nothing is left beside it.
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder() + "/deep/er")) {
+    files += entry.is_regular_file() ? 1 : 0;
+  }
+  EXPECT_EQ(files, 1u);
+}
+
+TEST(SaveTuning, SaysWhereItCannotWrite) {
+  const std::string file = written("file", "");
+  const Status status = save_tuning(table(), file + "/tuning.json");
+  EXPECT_EQ(status.code(), Code::system);
+  EXPECT_THAT(status.text(), HasSubstr(file + "/tuning.json' cannot be written"));
+  EXPECT_EQ(prepare_tuning_file(file + "/tuning.json").text(),
+            "the tuning table '" + file + "/tuning.json' cannot be written: Not a directory");
+}
+
+TEST(PrepareTuningFile, MakesFoldersAndLeavesNoFile) {
+  const std::string path = folder() + "/not/yet/tuning.json";
+  EXPECT_TRUE(prepare_tuning_file(path).ok());
+  EXPECT_TRUE(std::filesystem::is_empty(folder() + "/not/yet"));
+}
+
+TEST(TuningFile, IsWhereTheEnvironmentSays) {
+  const auto with = [](const char* tuning, const char* cache, const char* home) {
+    for (const auto& [name, value] :
+         {std::pair("RANKINE_TUNING", tuning), std::pair("XDG_CACHE_HOME", cache),
+          std::pair("HOME", home)}) {
+      value != nullptr ? setenv(name, value, 1) : unsetenv(name);
+    }
+    const TuningFile file = tuning_file();
+    return file.path + (file.named ? " named" : "");
+  };
+  EXPECT_EQ(with("off", "/c", "/h"), "");
+  EXPECT_EQ(with("t.json", "/c", "/h"), "t.json named");
+  EXPECT_EQ(with(nullptr, "/c", "/h"), "/c/rankine/tuning.json");
+  EXPECT_EQ(with("", "relative", "/h"), "/h/.cache/rankine/tuning.json");
+  EXPECT_EQ(with(nullptr, nullptr, "/h"), "/h/.cache/rankine/tuning.json");
+  EXPECT_EQ(with(nullptr, nullptr, nullptr), "");
+}
+
+}  // namespace
+
+// c_real in tables: written, read back and refused, and the choices that follow from made-up ones,
+// worked out by hand.
+
+namespace {
+
+using enum Collective;
+using testing::HasSubstr;
+
+// A message of 1000 bytes takes 1 us of alpha and 1 us of bytes.
+const CostModel kModel{.alpha = 1e-6, .beta = 1e-9, .gamma = 0};
+
+MeasuredCReal among(int ranks, Collective collective, std::string_view name, CReal c_real) {
+  return {collective, ranks, find_algorithm(collective, name), c_real};
+}
+
+TuningTable table(std::vector<MeasuredCReal> c_real, std::vector<TuningRow> rows = {}) {
+  return {{}, "2026-11-22T16:04:04Z", kModel, std::move(rows), {}, std::move(c_real)};
+}
+
+Choice broadcast_among(int ranks, const TuningTable& by) {
+  return choose(broadcast, ranks, 1000, Buffers::apart, &by, {});
+}
+
+double seconds_of(std::string_view name, int ranks, std::size_t bytes) {
+  const auto fabric = machine_fabric(kModel);
+  const auto one = predict_on_threads(*find_algorithm(broadcast, name), ranks, bytes, *fabric);
+  EXPECT_TRUE(one.ok() && one->ok());
+  return one->seconds;
+}
+
+TEST(MachineModel, IsANetworkOfOnePort) {
+  EXPECT_DOUBLE_EQ(seconds_of("linear", 4, 1000), 3 * 2e-6);  // one after the other
+  EXPECT_DOUBLE_EQ(seconds_of("binomial_near", 4, 1000), 2 * 2e-6);
+  EXPECT_DOUBLE_EQ(seconds_of("binomial_near", 4, 0), 2 * 1e-6);
+  CostModel adding = kModel;
+  adding.gamma = 2.5e-10;
+  const Algorithm& linear = *find_algorithm(Collective::reduce, "linear");
+  const auto reduced = predict_on_threads(linear, 2, 1000, *machine_fabric(adding));
+  EXPECT_DOUBLE_EQ(reduced->seconds, 2.25e-6);
+}
+
+TEST(MachineModel, RefusesWhatNoMachineCosts) {
+  const auto refusal = [](const CostModel& model) {
+    const auto fabric = machine_fabric(model);
+    EXPECT_FALSE(fabric.ok());
+    return fabric.status().text();
+  };
+  EXPECT_EQ(refusal({.alpha = -1e-7, .beta = 1e-9}),
+            "model.alpha is -1e-07; allowed are numbers above 0 to 1");
+  EXPECT_EQ(refusal({.alpha = 2, .beta = 1e-9}),
+            "model.alpha is 2; allowed are numbers above 0 to 1");
+  EXPECT_EQ(refusal({.alpha = 1e-7, .beta = 0}),
+            "model.beta is 0; allowed are numbers above 0 to 1");
+  EXPECT_EQ(refusal({.alpha = 1e-7, .beta = 1e-9, .gamma = -1e-12}),
+            "model.gamma is -1e-12; allowed are numbers from 0 to 1");
+  EXPECT_THAT(refusal({.alpha = std::nan(""), .beta = 1e-9}), HasSubstr("model.alpha is nan"));
+}
+
+TEST(CReal, ComesBackAsItWasWritten) {
+  const TuningTable t = table({among(4, broadcast, "linear", {.latency = 0.3, .bandwidth = 1.7}),
+                               among(2, all_reduce, "ring", {.latency = 1e-3, .bandwidth = 1e3})});
+  const auto read = parse_tuning(to_json(t));
+  ASSERT_TRUE(read.ok()) << read.status().text();
+  EXPECT_EQ(read->c_real(), t.c_real());
+  ASSERT_EQ(read->c_real().size(), 2u);
+  EXPECT_EQ(read->c_real()[0].collective, broadcast);  // in order
+  std::string old = to_json(t);
+  old.replace(old.find("\"c_real\""), 8, "\"others\"");
+  const auto without = parse_tuning(old);  // as tables were
+  ASSERT_TRUE(without.ok()) << without.status().text();
+  EXPECT_TRUE(without->c_real().empty());
+}
+
+TEST(CReal, OfTwoForOneThingTheLastCounts) {
+  const TuningTable t =
+      table({among(4, broadcast, "linear", {1, 1}), among(4, broadcast, "linear", {2, 3})});
+  ASSERT_EQ(t.c_real().size(), 1u);
+  EXPECT_EQ(t.c_real()[0].c_real, (CReal{2, 3}));
+}
+
+TEST(CReal, WhatIsWrongIsNamedWithWhatIsAllowed) {
+  const std::string good =
+      to_json(table({among(2, broadcast, "binomial_near", {1, 1}),
+                     among(4, broadcast, "linear", {.latency = 0.25, .bandwidth = 1.5})}));
+  ASSERT_TRUE(parse_tuning(good).ok());
+  const auto refusal = [&good](const std::string& part, const std::string& instead) {
+    std::string text = good;
+    const std::size_t at = text.find(part);
+    EXPECT_NE(at, std::string::npos) << part;
+    const auto read = parse_tuning(text.replace(at, part.size(), instead));
+    EXPECT_FALSE(read.ok()) << instead;
+    return read.ok() ? "" : read.status().text();
+  };
+  const std::string allowed = "; allowed are numbers from 0.001 to 1000";
+  EXPECT_EQ(refusal("\"latency\": 0.25", "\"latency\": -0.25"),
+            "c_real 2: latency is -0.25" + allowed);
+  EXPECT_EQ(refusal("\"latency\": 0.25", "\"latency\": 0"), "c_real 2: latency is 0" + allowed);
+  EXPECT_EQ(refusal("\"bandwidth\": 1.5", "\"bandwidth\": 1000.5"),
+            "c_real 2: bandwidth is 1000.5" + allowed);
+  EXPECT_EQ(refusal("\"bandwidth\": 1.5", "\"bandwidth\": \"1.5\""),
+            "c_real 2: bandwidth is \"1.5\"" + allowed);
+  EXPECT_THAT(refusal("\"bandwidth\": 1.5", "\"b\": 1.5"), HasSubstr("'bandwidth' not found"));
+  EXPECT_THAT(refusal("\"algorithm\": \"linear\"", "\"algorithm\": \"lineal\""),
+              HasSubstr("c_real 2: algorithm is 'lineal'; broadcast has "));
+  EXPECT_THAT(refusal("\"collective\": \"broadcast\"", "\"collective\": \"broad\""),
+              HasSubstr("c_real 1: collective is 'broad'"));
+  EXPECT_THAT(refusal("\"ranks\": 4", "\"ranks\": 0"), HasSubstr("c_real 2: "));
+  EXPECT_EQ(refusal("\"alpha\": 1e-06", "\"alpha\": -1.0"),
+            "model.alpha is -1; allowed are numbers above 0 to 1");
+  std::string unused = to_json(table({}));
+  const std::size_t at = unused.find("\"alpha\": 1e-06");
+  EXPECT_TRUE(parse_tuning(unused.replace(at, 14, "\"alpha\": -1.0")).ok());  // nobody asks for it
+}
+
+TEST(CReal, TheNearestNumberOfRanksAnswers) {
+  const TuningTable t =
+      table({among(2, broadcast, "linear", {1, 1}), among(8, broadcast, "linear", {2, 2}),
+             among(8, broadcast, "chain", {2, 2}), among(5, all_reduce, "ring", {3, 3})});
+  const auto ranks_near = [&t](Collective collective, int ranks) {
+    const auto found = t.c_real_near(collective, ranks);
+    return found.empty() ? 0 : found.front().ranks;
+  };
+  EXPECT_EQ(ranks_near(broadcast, 1), 2);
+  EXPECT_EQ(ranks_near(broadcast, 4), 2);  // as far from 8: the smaller one
+  EXPECT_EQ(ranks_near(broadcast, 5), 8);
+  EXPECT_EQ(ranks_near(broadcast, 1000), 8);
+  EXPECT_EQ(ranks_near(all_reduce, 2), 5);
+  EXPECT_EQ(ranks_near(all_gather, 2), 0);
+  EXPECT_EQ(t.c_real_near(broadcast, 9).size(), 2u);
+  EXPECT_EQ(t.c_real_near(broadcast, 2).size(), 1u);
+}
+
+// Linear takes 6 us by the model and binomial_near 4, half of both alphas; the default is linear.
+TEST(ChooseByCReal, TheProductsDecide) {
+  const auto name = [](CReal linear, CReal binomial) {
+    return broadcast_among(4, table({among(4, broadcast, "linear", linear),
+                                     among(4, broadcast, "binomial_near", binomial)}))
+        .algorithm->name;
+  };
+  EXPECT_EQ(name({2, 4}, {1, 3}), "binomial_near");  // 6 x 3 against 4 x 2
+  EXPECT_EQ(name({1, 1}, {1, 3}), "linear");         // 6 against 8
+  EXPECT_EQ(name({1, 1}, {0.1, 1.9}),
+            "binomial_near");  // 6 against 4: half the one, half the other
+  EXPECT_EQ(name({1, 1}, {1.1, 1.1}), "binomial_near");  // 6 > 1.3 x 4.4
+  EXPECT_EQ(name({1, 1}, {1.2, 1.2}), "linear");         // 6 < 1.3 x 4.8
+}
+
+TEST(ChooseByCReal, SaysWhatItWentBy) {
+  const Choice choice = broadcast_among(4, table({among(4, broadcast, "linear", {2, 4}),
+                                                  among(4, broadcast, "binomial_near", {1, 3})}));
+  EXPECT_TRUE(choice.by_c_real);
+  EXPECT_EQ(choice.row, nullptr);
+  ASSERT_EQ(choice.by_model.size(), 2u);
+  EXPECT_EQ(choice.by_model[0].algorithm->name, "binomial_near");
+  EXPECT_DOUBLE_EQ(*choice.by_model[0].c_real, 2);
+  EXPECT_DOUBLE_EQ(choice.by_model[0].expected(), 8e-6);
+  EXPECT_DOUBLE_EQ(*choice.by_model[1].c_real, 3);
+  EXPECT_DOUBLE_EQ(choice.by_model[1].expected(), 18e-6);
+}
+
+TEST(ChooseByCReal, WhatWasMeasuredItselfComesFirst) {
+  const Algorithm* chain = find_algorithm(broadcast, "chain");
+  const Choice choice = broadcast_among(
+      4, table({among(4, broadcast, "linear", {9, 9}), among(4, broadcast, "chain", {9, 9}),
+                among(4, broadcast, "binomial_near", {1, 1})},
+               {{broadcast, 4, 1000, chain, 1}}));
+  EXPECT_EQ(choice.algorithm, chain);
+  EXPECT_TRUE(choice.by_model.empty());
+}
+
+TEST(ChooseByCReal, IsSilentWhereNothingCanBeCompared) {
+  const std::vector<MeasuredCReal> both = {among(4, broadcast, "linear", {9, 9}),
+                                           among(4, broadcast, "binomial_near", {1, 1})};
+  EXPECT_EQ(broadcast_among(8, table(both)).algorithm->name, "binomial_near");
+  EXPECT_EQ(broadcast_among(2, table(both)).algorithm->name, "binomial_near");
+  const Choice far = broadcast_among(9, table(both));  // more than twice as many
+  EXPECT_EQ(far.algorithm->name, "linear");
+  EXPECT_TRUE(far.by_model.empty());
+  const Choice alone = broadcast_among(4, table({among(4, broadcast, "binomial_near", {1, 1})}));
+  EXPECT_EQ(alone.algorithm->name, "linear");  // which has no c_real
+  EXPECT_EQ(alone.by_model.size(), 1u);
+  EXPECT_FALSE(alone.by_c_real);
+  // Of all-reduces in place nothing was measured.
+  const TuningTable t = table({among(4, all_reduce, "direct_one_shot", {9, 9}),
+                               among(4, all_reduce, "direct_two_shot", {9, 9}),
+                               among(4, all_reduce, "ring", {0.01, 0.01})});
+  EXPECT_EQ(choose(all_reduce, 4, 1000, Buffers::apart, &t, {}).algorithm->name, "ring");
+  EXPECT_EQ(choose(all_reduce, 4, 1000, Buffers::in_place, &t, {}).algorithm->name,
+            "direct_one_shot");
+}
+
+}  // namespace
+}  // namespace rankine

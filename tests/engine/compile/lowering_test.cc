@@ -1,0 +1,467 @@
+// Messages: their order, their numbers, sub-rounds and credit.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "algorithms/direct.h"
+#include "algorithms/recursive_doubling.h"
+#include "algorithms/ring.h"
+#include "engine/compile/compile.h"
+#include "engine/compile/lower.h"
+#include "engine/compile/program.h"
+#include "engine/run/mailbox.h"
+#include "engine/run/plan.h"
+#include "tests/engine/run/random_call.h"
+#include "tests/engine/run/replay.h"
+
+namespace rankine {
+namespace {
+
+Result<Plan> plan_of(const Schedule& schedule, std::size_t count, LowerOptions options = {}) {
+  const Goal goal{Collective::all_reduce, schedule.ranks, schedule.blocks};
+  const std::vector<std::size_t> counts = {count};
+  return make_plan(schedule, goal, make_layout(goal, counts, 4, Borders::plain), Buffers::apart,
+                   Transport::mailbox, options);
+}
+
+// "send 1:0 fold wait 1:0 ...": ops of a rank with peers and numbers.
+std::string text_of(const Plan& plan, Rank r) {
+  std::string text;
+  for (const Op& op : plan.rank[static_cast<std::size_t>(r)].ops) {
+    const std::string at = std::to_string(op.peer) + ":" + std::to_string(op.value);
+    const char* flag = (op.flags & kByAddress) != 0 ? "*" : "";
+    switch (op.code) {
+      case OpCode::wait_message:
+        text += "wait " + at + " ";
+        break;
+      case OpCode::wait_credit:
+        text += "credit " + at + " ";
+        break;
+      case OpCode::wait_progress:
+        text += "progress " + at + " ";
+        break;
+      case OpCode::count_ports:
+        text += "count " + std::to_string(op.value) + " ";
+        break;
+      case OpCode::fold:
+        text += op.operands > 0 ? "fold " : "publish " + std::to_string(op.value) + " ";
+        break;
+      case OpCode::send:
+        text += "send" + std::string(flag) + " " + at + " ";
+        break;
+      case OpCode::release:
+        text += "release" + std::string(flag) + " " + at + " ";
+        break;
+      case OpCode::end:
+        text += "end";
+        break;
+      default:
+        text += "? ";
+    }
+  }
+  return text;
+}
+
+TEST(LowerMailbox, SmallMessagesTravelInSlotsAndOweNothing) {
+  const auto plan = plan_of(ring_all_reduce(2), 8);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(text_of(*plan, 0),
+            "send 1:0 wait 1:0 fold release 1:1 send 1:1 wait 1:1 fold release 1:2 end");
+  ASSERT_EQ(plan->rank[0].traffic.size(), 1U);
+  EXPECT_EQ(plan->rank[0].traffic[0].sent, 2U);
+  EXPECT_EQ(plan->rank[0].traffic[0].received, 2U);
+}
+
+TEST(LowerMailbox, LargeMessagesTravelByAddressAndAreAwaitedAtTheEnd) {
+  const auto plan = plan_of(ring_all_reduce(2), 800);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(text_of(*plan, 0),
+            "send* 1:0 wait 1:0 fold release* 1:1 send* 1:1 wait 1:1 fold release* 1:2 "
+            "credit 1:2 end");
+}
+
+TEST(LowerMailbox, TheBorderIsThePayload) {
+  LowerOptions options;
+  options.slot_payload = 64;
+  for (const std::size_t count : {32U, 33U}) {  // of two blocks: 64 and 68 bytes
+    const auto plan = plan_of(ring_all_reduce(2), count, options);
+    ASSERT_TRUE(plan.ok());
+    EXPECT_EQ(text_of(*plan, 0).find('*') != std::string::npos, count == 33U);
+  }
+}
+
+TEST(LowerMailbox, WhatWasSentByAddressIsNotOverwrittenBeforeItIsUsed) {
+  // Rank 0 sends its block away, then gets another one for the same place.
+  const Schedule there_and_back{
+      2, 1, 3, [](int k, Send send) { send(k == 1 ? 0 : 1, k == 1 ? 1 : 0, block(0), copy); }};
+  const auto plan = plan_of(there_and_back, 100);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(text_of(*plan, 0),
+            "wait 1:0 fold release* 1:1 send* 1:0 credit 1:1 wait 1:1 fold release* 1:2 "
+            "credit 1:1 end");
+  // In slots there is nothing to wait for: the data left at once.
+  const auto small = plan_of(there_and_back, 2);
+  ASSERT_TRUE(small.ok());
+  EXPECT_EQ(text_of(*small, 0).find("credit"), std::string::npos);
+}
+
+// More messages of a pair in a round than may be under way: sub-rounds, sends first in each.
+TEST(LowerMailbox, RoundsThatAreTooFullAreCut) {
+  const int blocks = 40;
+  const Schedule scattered{2, blocks, 1, [](int, Send send) {
+                             for (int b = 0; b < blocks; b += 2) {
+                               send(0, 1, block(b), reduce);
+                               send(1, 0, block(b), reduce);
+                             }
+                           }};
+  for (const int capacity : {1, 3, 8}) {
+    LowerOptions options;
+    options.mailbox_capacity = capacity;
+    const auto plan = plan_of(scattered, 40, options);
+    ASSERT_TRUE(plan.ok());
+    for (Rank r : {0, 1}) {
+      int under_way = 0, sent = 0;
+      for (const Op& op : plan->rank[static_cast<std::size_t>(r)].ops) {
+        if (op.code == OpCode::send) {
+          EXPECT_EQ(op.value, static_cast<std::uint32_t>(sent++));
+          ++under_way;
+        }
+        if (op.code == OpCode::wait_message) under_way = 0;
+        EXPECT_LE(under_way, capacity);
+      }
+      EXPECT_EQ(sent, blocks / 2);
+    }
+  }
+}
+
+TEST(LowerMailbox, AnOperationThatNeedsTooManyMessagesAtOnceIsRefused) {
+  const auto greedy = [](int messages) {
+    return Schedule{2, 1, 1, [messages](int, Send send) {
+                      for (int i = 0; i < messages; ++i) send(0, 1, block(0), reduce);
+                    }};
+  };
+  EXPECT_TRUE(plan_of(greedy(8), 4).ok());
+  const auto refused = plan_of(greedy(9), 4);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().text(),
+            "mailbox: rank 1 needs 9 messages of rank 0 at once; allowed are 8");
+}
+
+// Between two messages of a rank it waits for the release of the one that had its port, and until
+// the receiver has used what came before ("begun": until it has begun the call).
+TEST(LowerMailbox, WithAPortEachMessageWaitsForTheOneBefore) {
+  LowerOptions options;
+  options.ports = 1;
+  const auto plan = plan_of(ring_all_reduce(2), 8, options);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(text_of(*plan, 0),
+            "publish 1 progress 1:1 send 1:0 count 0 wait 1:0 count 1 fold release* 1:1 "
+            "credit 1:1 progress 1:2 send 1:1 count 0 wait 1:1 count 1 fold release* 1:2 "
+            "credit 1:2 end");
+  EXPECT_EQ(plan->rank[0].scratch_bytes, 0U);
+  EXPECT_EQ(plan->span, 4U);
+}
+
+// Where a rank hears from more ranks at once than it has ports, it copies what comes early.
+TEST(LowerMailbox, ARankWithFewPortsTakesItsMessagesOneAfterTheOther) {
+  const Schedule to_one{4, 1, 1, [](int, Send send) {
+                          for (Rank r = 1; r < 4; ++r) send(r, 0, block(0), reduce);
+                        }};
+  for (const int ports : {1, 2, 3}) {
+    LowerOptions options;
+    options.ports = ports;
+    const auto plan = plan_of(to_one, 4, options);
+    ASSERT_TRUE(plan.ok());
+    int held = 0, copied = 0;
+    for (const Op& op : plan->rank[0].ops) {
+      if (op.code == OpCode::wait_message) ++held;
+      EXPECT_LE(held, ports);
+      if (op.code == OpCode::release) --held;
+      if (op.code == OpCode::fold && op.operands == 1) ++copied;
+      if (op.code == OpCode::fold && op.operands > 1) {
+        EXPECT_EQ(op.operands, 4);  // all at once, in the schedule's order
+      }
+    }
+    EXPECT_EQ(copied, 3 - (ports == 2 ? 1 : ports)) << ports;
+    EXPECT_EQ(plan->rank[0].scratch_bytes, static_cast<std::size_t>(copied) * 64);
+  }
+}
+
+TEST(LowerMailbox, TheDefaultsFitTheMailbox) {
+  EXPECT_EQ(static_cast<std::uint32_t>(LowerOptions{}.mailbox_capacity), kUnderWay);
+  EXPECT_LE(2 * kUnderWay, kSlots);
+}
+
+}  // namespace
+
+// Posts: what is posted and where, who waits for whom, and what no board holds.
+
+namespace {
+
+CompileRequest request_for(Collective collective, const char* name, int ranks,
+                           std::vector<std::size_t> counts) {
+  CompileRequest request;
+  request.algorithm = find_algorithm(collective, name);
+  request.params.ranks = ranks;
+  request.counts = std::move(counts);
+  request.slot_payload = 48;
+  request.board_bytes = 1024;
+  return request;
+}
+
+// "post 16+8 wait 1 fold ...": ops of a rank, with offsets and bytes of posts.
+std::string board_text(const Plan& plan, Rank r) {
+  std::string text;
+  for (const Op& op : plan.rank[static_cast<std::size_t>(r)].ops) {
+    switch (op.code) {
+      case OpCode::post:
+        text += (op.flags & kMoreToPost) != 0 ? "post and " : "post ";
+        if (op.operands > 0)
+          text += std::to_string(op.offset) + "+" + std::to_string(op.bytes) + " ";
+        break;
+      case OpCode::wait_post:
+        text += "wait " + std::to_string(op.peer) + " ";
+        break;
+      case OpCode::wait_posts:
+        text += "wait all ";
+        break;
+      case OpCode::fold:
+        text += "fold ";
+        break;
+      case OpCode::end:
+        text += "end";
+        break;
+      default:
+        text += "? ";
+    }
+  }
+  return text;
+}
+
+std::string board_text(const CompileRequest& request, Rank r) {
+  const auto compiled = compile(request);
+  return compiled.ok() ? board_text(compiled->plan, r) : compiled.status().text();
+}
+
+TEST(LowerBoard, AVectorIsPostedOnceAndNobodyWaitsAtTheEnd) {
+  using enum Collective;
+  EXPECT_EQ(board_text(request_for(all_reduce, "direct_one_shot", 2, {2}), 0),
+            "post 16+8 wait 1 fold end");
+  // Among more ranks one op waits for all; beyond the header's line data begin on the next.
+  EXPECT_EQ(board_text(request_for(all_reduce, "direct_one_shot", 4, {12}), 3),
+            "post 16+48 wait all fold end");
+  EXPECT_EQ(board_text(request_for(all_reduce, "direct_one_shot", 4, {13}), 3),
+            "post 64+52 wait all fold end");
+}
+
+TEST(LowerBoard, InPlaceNothingIsStaged) {
+  CompileRequest request = request_for(Collective::all_reduce, "direct_one_shot", 3, {100});
+  request.buffers = Buffers::in_place;
+  EXPECT_EQ(board_text(request, 1), "post 64+400 wait all fold end");
+}
+
+TEST(LowerBoard, OnlyWhatOthersWantIsPosted) {
+  // Rank 0's own block comes first and is nobody else's; rank 1's lies between two.
+  const CompileRequest request = request_for(Collective::reduce_scatter, "direct", 3, {20, 20, 20});
+  EXPECT_EQ(board_text(request, 0), "post 64+160 wait all fold end");
+  EXPECT_EQ(board_text(request, 1), "post 64+240 wait all fold end");
+}
+
+TEST(LowerBoard, EachRoundWithMessagesHasAPost) {
+  EXPECT_EQ(board_text(request_for(Collective::all_reduce, "direct_two_shot", 3, {48}), 0),
+            "post 64+128 wait all fold post 64+64 wait 2 fold wait 1 fold end");
+}
+
+// What makes two halves enough: who reads nothing of a rank waits for it too.
+TEST(LowerBoard, EverybodyMeetsEverybody) {
+  CompileRequest request = request_for(Collective::broadcast, "linear", 3, {2});
+  request.transport = Transport::board;
+  EXPECT_EQ(board_text(request, 0), "post 16+8 fold wait 1 wait 2 post 16+8 wait 1 wait 2 end");
+  EXPECT_EQ(board_text(request, 1), "post wait 0 fold wait 2 post wait 0 wait 2 end");
+}
+
+TEST(LowerBoard, AskedForWhereNothingFitsItSaysSo) {
+  CompileRequest request = request_for(Collective::all_reduce, "direct_one_shot", 2, {257});
+  request.transport = Transport::board;
+  EXPECT_EQ(board_text(request, 0),
+            "board: others want 1028 bytes of rank 0 in a round; allowed are 1024");
+  request.board_bytes = 2048;
+  EXPECT_EQ(board_text(request, 0), "post 64+1028 wait 1 fold end");
+}
+
+// Unasked, boards are taken where they add no wait and hold what there is.
+TEST(LowerBoard, IsChosenWhereEverybodyHearsFromEverybody) {
+  using enum Collective;
+  const auto chosen = [](const CompileRequest& request) {
+    const auto compiled = compile(request);
+    EXPECT_TRUE(compiled.ok()) << compiled.status().text();
+    return compiled->plan.transport;
+  };
+  CompileRequest request = request_for(all_reduce, "direct_one_shot", 4, {256});
+  EXPECT_EQ(chosen(request), Transport::board);
+  request.board_bytes = 0;
+  EXPECT_EQ(chosen(request), Transport::direct);
+  request.board_bytes = 1023;
+  EXPECT_EQ(chosen(request), Transport::direct);
+  EXPECT_EQ(chosen(request_for(all_gather, "direct", 3, {4, 4, 4})), Transport::board);
+  EXPECT_EQ(chosen(request_for(all_gather, "direct", 3, {4, 4, 0})), Transport::mailbox)
+      << "nobody hears from the last rank";
+  EXPECT_EQ(chosen(request_for(broadcast, "linear", 3, {2})), Transport::mailbox);
+  EXPECT_EQ(chosen(request_for(all_reduce, "ring", 3, {2})), Transport::mailbox);
+  EXPECT_EQ(chosen(request_for(all_reduce, "direct_one_shot", 1, {2})), Transport::mailbox);
+  // Vectors that boards do not hold go direct where slots are larger than boards.
+  CompileRequest large = request_for(all_reduce, "direct_one_shot", 2, {257});
+  large.slot_payload = 2048;
+  EXPECT_EQ(chosen(large), Transport::direct);
+}
+
+}  // namespace
+
+// Which waits are left, and what they cost.
+
+namespace {
+
+Plan plan_of(const Schedule& schedule, Buffers buffers, const Passes& passes = {}) {
+  const Goal goal{Collective::all_reduce, schedule.ranks, schedule.blocks};
+  const std::vector<std::size_t> counts = {static_cast<std::size_t>(schedule.blocks) * 16};
+  auto plan = make_plan(schedule, goal, make_layout(goal, counts, 4, Borders::plain), buffers,
+                        Transport::direct, {}, {}, passes);
+  plan.status().throw_if_error();
+  return std::move(*plan);
+}
+
+struct Tally {
+  int entries = 0, waits = 0, exits = 0, folds = 0, published = 0;
+  bool operator==(const Tally&) const = default;
+};
+
+void PrintTo(const Tally& t, std::ostream* out) {
+  *out << t.entries << " entries, " << t.waits << " waits, " << t.exits << " exits, " << t.folds
+       << " folds, " << t.published << " published";
+}
+
+Tally tally(const Plan& plan, Rank r) {
+  Tally out;
+  for (const Op& op : plan.rank[static_cast<std::size_t>(r)].ops) {
+    if (op.code == OpCode::wait_entry) ++out.entries;
+    if (op.code == OpCode::wait_progress) ++(op.round > plan.rounds ? out.exits : out.waits);
+    if (op.code == OpCode::fold) {
+      ++out.folds;
+      if (op.value != 0) ++out.published;
+    }
+  }
+  return out;
+}
+
+TEST(LowerDirect, TwoRanksNeedOneEntryAndOneExit) {
+  EXPECT_EQ(tally(plan_of(direct_all_reduce_one_shot(2), Buffers::apart), 0),
+            (Tally{.entries = 1, .waits = 0, .exits = 1, .folds = 1, .published = 1}));
+  // The result's own arrival says that the other has read: no exit of its own.
+  EXPECT_EQ(tally(plan_of(direct_all_reduce_two_shot(2), Buffers::apart), 0),
+            (Tally{.entries = 1, .waits = 1, .exits = 1, .folds = 2, .published = 2}));
+}
+
+// Two neighbours' entries, one wait per round but the first, and one exit: what a ring needs.
+TEST(LowerDirect, ARingWaitsOncePerRound) {
+  for (const int p : {3, 4, 9, 64}) {
+    for (const Buffers buffers : {Buffers::apart, Buffers::in_place}) {
+      const Plan plan = plan_of(ring_all_reduce(p), buffers);
+      EXPECT_EQ(fault_of(plan), "");
+      const int rounds = 2 * (p - 1);
+      for (Rank r = 0; r < p; ++r) {
+        EXPECT_EQ(tally(plan, r), (Tally{.entries = 2,
+                                         .waits = rounds - 1,
+                                         .exits = 1,
+                                         .folds = rounds,
+                                         .published = rounds}));
+      }
+    }
+  }
+}
+
+// Each round waits for the partner's version of the round before, and from the third round on also
+// for the partner of two rounds ago, whose source is overwritten: places alternate between two.
+TEST(LowerDirect, RecursiveDoublingWaitsForItsPartnersAndItsReaders) {
+  for (const Buffers buffers : {Buffers::apart, Buffers::in_place}) {
+    const Plan plan = plan_of(recursive_doubling_all_reduce(16), buffers);
+    for (Rank r = 0; r < 16; ++r) {
+      const Tally t = tally(plan, r);
+      EXPECT_EQ(t.entries, 4);
+      EXPECT_EQ(t.waits, buffers == Buffers::apart ? 5 : 6);
+      EXPECT_LE(t.exits, 4);
+    }
+  }
+}
+
+TEST(LowerDirect, NothingIsPublishedThatNobodyWaitsFor) {
+  const Plan plan = plan_of(direct_all_reduce_one_shot(5), Buffers::apart);
+  std::vector<std::vector<std::uint32_t>> waited(5);
+  for (const RankPlan& rank : plan.rank) {
+    for (const Op& op : rank.ops) {
+      if (op.code == OpCode::wait_progress) waited[op.peer].push_back(op.value);
+    }
+  }
+  for (std::size_t r = 0; r < 5; ++r) {
+    for (const Op& op : plan.rank[r].ops) {
+      if (op.code != OpCode::fold || op.value == 0) continue;
+      EXPECT_NE(std::find(waited[r].begin(), waited[r].end(), op.value), waited[r].end());
+    }
+  }
+}
+
+// Else a rank that made other calls meanwhile, and counts on, would look as if it had stored.
+TEST(LowerDirect, WhoIsStoredToLooksAtTheEntryOfWhoStores) {
+  // Rank 1 only sends its vector up, and is given the sum.
+  const Plan plan = plan_of(central_all_reduce(2), Buffers::in_place, {.pushes = true});
+  EXPECT_EQ(tally(plan, 1),
+            (Tally{.entries = 1, .waits = 1, .exits = 0, .folds = 1, .published = 1}));
+  // Which stands until rank 1 has looked.
+  EXPECT_EQ(tally(plan, 0).exits, 1);
+}
+
+TEST(LowerDirect, AmongOneRankThereIsNobodyToWaitFor) {
+  const Plan plan = plan_of(ring_all_reduce(1), Buffers::apart);
+  EXPECT_EQ(tally(plan, 0), (Tally{.folds = 1}));
+}
+
+TEST(LowerDirect, CountersAdvanceAlikeOnAllRanks) {
+  // Ranks with few operations advance as far as the one with most.
+  const Schedule lopsided{3, 1, 4, [](int k, Send send) { send(k % 2, 2, block(0), reduce); }};
+  const Plan plan = plan_of(lopsided, Buffers::apart);
+  EXPECT_GE(plan.span, 5U);
+  EXPECT_EQ(fault_of(plan), "");
+}
+
+// The whole catalogue keeps the rules that a plan shows at first sight.
+TEST(LowerDirect, EveryAlgorithmWaitsForEarlierRoundsOnly) {
+  for (const Algorithm& algorithm : catalogue()) {
+    for (const int n : {1, 2, 3, 5, 8, 13}) {
+      Params params;
+      params.ranks = n;
+      params.segments = algorithm.takes("segments") ? 3 : 1;
+      if (algorithm.refusal(params)) continue;
+      const Schedule schedule = algorithm.make(params);
+      const Goal goal = goal_of(algorithm, params, schedule);
+      const std::vector<std::size_t> counts(
+          static_cast<std::size_t>(natural_blocks(goal.collective, n)), 100);
+      const Layout layout = make_layout(goal, counts, 4, Borders::plain);
+      for (const Buffers buffers : {Buffers::apart, Buffers::in_place}) {
+        for (const Transport transport :
+             {Transport::direct, Transport::mailbox, Transport::board}) {
+          auto plan = make_plan(schedule, goal, layout, buffers, transport,
+                                {.board_bytes = std::size_t{1} << 20},
+                                {.eager = transport == Transport::board});
+          ASSERT_TRUE(plan.ok()) << algorithm.name << ": " << plan.status().text();
+          EXPECT_EQ(fault_of(*plan), "") << algorithm.name << " among " << n;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rankine

@@ -1,0 +1,410 @@
+// Which schedules bring contributions together in the order of the ranks. That the answer is right
+// is for tests/engine/api/user_op_test, which multiplies matrices by every line of the catalogue.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "algorithms/direct.h"
+#include "algorithms/recursive_doubling.h"
+#include "algorithms/ring.h"
+#include "engine/compile/direct_passes.h"
+#include "engine/compile/versions.h"
+#include "engine/run/plan.h"
+
+namespace rankine {
+namespace {
+
+bool ordered(const Schedule& schedule, const Goal& goal) {
+  const std::vector<std::size_t> counts(
+      static_cast<std::size_t>(natural_blocks(goal.collective, goal.ranks)),
+      static_cast<std::size_t>(schedule.blocks));
+  const Layout layout = make_layout(goal, counts, 4, Borders::plain);
+  return in_rank_order(**Versions::of(schedule, goal, layout));
+}
+
+bool ordered(Collective collective, std::string_view name, int ranks, Rank root = 0) {
+  const Algorithm& line = *find_algorithm(collective, name);
+  Params params;
+  params.ranks = ranks;
+  params.root = root;
+  const Schedule schedule = line.make(params);
+  return ordered(schedule, goal_of(line, params, schedule));
+}
+
+TEST(RankOrder, OfTheLinesThatDefaultsAreMadeOf) {
+  for (int n = 1; n <= 33; ++n) {
+    EXPECT_TRUE(ordered(Collective::all_reduce, "direct_one_shot", n)) << n;
+    EXPECT_TRUE(ordered(Collective::all_reduce, "direct_two_shot", n)) << n;
+    EXPECT_TRUE(ordered(Collective::reduce_scatter, "direct", n)) << n;
+    for (const Rank root : {0, n / 2, n - 1}) {
+      EXPECT_TRUE(ordered(Collective::reduce, "direct_two_shot", n, root)) << n;
+    }
+  }
+}
+
+// A ring's sums go round: that of a block begins in the middle of the ranks.
+TEST(RankOrder, IsNotThatOfARing) {
+  EXPECT_TRUE(ordered(Collective::all_reduce, "ring", 2));
+  for (int n = 3; n <= 33; ++n) EXPECT_FALSE(ordered(Collective::all_reduce, "ring", n)) << n;
+}
+
+TEST(RankOrder, IsThatOfEveryScan) {
+  for (const Algorithm& line : catalogue()) {
+    if (!is_prefix(line.collective)) continue;
+    for (int n = 1; n <= 33; ++n) EXPECT_TRUE(ordered(line.collective, line.name, n)) << n;
+  }
+}
+
+// 0 with 2, then 1: one sum with a gap is enough.
+TEST(RankOrder, SeesAGap) {
+  const auto gather_at_0 = [](Rank first, Rank second) {
+    return Schedule{3, 1, 2,
+                    [=](int k, Send send) { send(k == 0 ? first : second, 0, block(0), reduce); }};
+  };
+  const Goal goal{Collective::reduce, 3, 1, 0};
+  EXPECT_TRUE(ordered(gather_at_0(1, 2), goal));
+  EXPECT_FALSE(ordered(gather_at_0(2, 1), goal));
+}
+
+}  // namespace
+
+// What is pushed, and what is not. That pushing is right is the fuzz test's business.
+
+namespace {
+
+Program program_of(const Schedule& schedule, Buffers buffers) {
+  const Goal goal{Collective::all_reduce, schedule.ranks, schedule.blocks};
+  const std::vector<std::size_t> counts = {static_cast<std::size_t>(schedule.blocks) * 16};
+  auto program =
+      make_program(schedule, goal, make_layout(goal, counts, 4, Borders::plain), buffers);
+  program.status().throw_if_error();
+  return std::move(*program);
+}
+
+int pushed(const Program& program) {
+  return static_cast<int>(std::count_if(program.operations.begin(), program.operations.end(),
+                                        [](const Operation& op) { return op.pushed; }));
+}
+
+TEST(Push, TheSecondShotOfTwoIsStoredByTheFirst) {
+  for (const int n : {2, 3, 5, 8}) {
+    for (const Buffers buffers : {Buffers::apart, Buffers::in_place}) {
+      Program program = program_of(direct_all_reduce_two_shot(n), buffers);
+      push(program, buffers);
+      EXPECT_EQ(pushed(program), n * (n - 1));
+      for (const Operation& op : program.operations) {
+        EXPECT_EQ(op.copies, op.sources > 1 ? n - 1 : 0);
+        // In place the storing rank is the only one that reads what it overwrites: no waiting.
+        if (op.copies > 0) {
+          EXPECT_EQ(op.earlier, 0);
+        }
+      }
+    }
+  }
+}
+
+TEST(Push, OfARingOnlyTheFirstHopAfterTheLastSum) {
+  Program program = program_of(ring_all_reduce(5), Buffers::apart);
+  push(program, Buffers::apart);
+  EXPECT_EQ(pushed(program), 5);
+}
+
+TEST(Push, CopiesOfWhatNobodyAddedUpStay) {
+  // Rank 0's vector to rank 1, and from there to rank 2.
+  const Schedule chain{3, 1, 2, [](int k, Send send) { send(k, k + 1, block(0), copy); }};
+  Program program = program_of(chain, Buffers::apart);
+  push(program, Buffers::apart);
+  EXPECT_EQ(pushed(program), 0);
+}
+
+// Rank 0 adds up in round 1 and rank 1 takes the sum in round 2, to a place whose value rank 2
+// reads in round `busy`.
+Schedule reads_what_will_be_overwritten(int busy) {
+  return {3, 1, 3, [busy](int k, Send send) {
+            if (k == 0) send(2, 1, block(0), reduce);  // so that rank 1's place is written before
+            if (k == 1) send(2, 0, block(0), reduce);
+            if (k == 2) send(0, 1, block(0), copy);
+            if (k == busy) send(1, 2, block(0), reduce);
+          }};
+}
+
+TEST(Push, WhatIsStillReadMustNotBeOverwrittenEarly) {
+  Program late = program_of(reads_what_will_be_overwritten(1), Buffers::apart);
+  push(late, Buffers::apart);
+  EXPECT_EQ(pushed(late), 0);
+  // Read in the round before the sum is made: the maker waits for the reader and for the writer.
+  Program early = program_of({3, 1, 4,
+                              [](int k, Send send) {
+                                if (k == 0) send(2, 1, block(0), reduce);
+                                if (k == 1) send(1, 2, block(0), reduce);
+                                if (k == 2) send(2, 0, block(0), reduce);
+                                if (k == 3) send(0, 1, block(0), copy);
+                              }},
+                             Buffers::apart);
+  push(early, Buffers::apart);
+  EXPECT_EQ(pushed(early), 1);
+  const auto maker = std::find_if(early.operations.begin(), early.operations.end(),
+                                  [](const Operation& op) { return op.copies > 0; });
+  ASSERT_NE(maker, early.operations.end());
+  EXPECT_EQ(maker->rank, 0);
+  EXPECT_EQ(maker->earlier, 2);
+}
+
+}  // namespace
+
+// Which operations are split, and how. That results stay is the fuzz test's business.
+
+namespace {
+
+Program program_of(const Schedule& schedule, Buffers buffers, std::size_t bytes) {
+  const Goal goal{Collective::all_reduce, schedule.ranks, schedule.blocks};
+  const std::vector<std::size_t> counts = {bytes / 4};
+  auto program =
+      make_program(schedule, goal, make_layout(goal, counts, 4, Borders::plain), buffers);
+  program.status().throw_if_error();
+  return own_first(*program, buffers);
+}
+
+struct Step {
+  std::size_t begin, bytes;
+  int sources;
+  bool operator==(const Step&) const = default;
+};
+void PrintTo(const Step& s, std::ostream* out) {
+  *out << s.bytes << " bytes from " << s.begin << " of " << s.sources;
+}
+
+std::vector<Step> steps_of(const Program& program, Rank r) {
+  std::vector<Step> steps;
+  for (const Operation& op : program.operations) {
+    if (op.rank == r) steps.push_back({op.destination.offset, op.bytes, op.sources});
+  }
+  return steps;
+}
+
+TEST(OwnFirst, OneShotCopiesItsOwnButForOnePart) {
+  const Program two = program_of(direct_all_reduce_one_shot(2), Buffers::apart, 8192);
+  EXPECT_EQ(steps_of(two, 0), (std::vector<Step>{{4096, 4096, 1}, {0, 4096, 2}, {4096, 4096, 2}}));
+  EXPECT_EQ(steps_of(two, 1), (std::vector<Step>{{0, 4096, 1}, {4096, 4096, 2}, {0, 4096, 2}}));
+  // Parts begin on cache lines, and everything is there once.
+  const Program three = program_of(direct_all_reduce_one_shot(3), Buffers::apart, 10'004);
+  EXPECT_EQ(steps_of(three, 1),
+            (std::vector<Step>{
+                {6656, 3348, 1}, {0, 3328, 1}, {3328, 3328, 3}, {6656, 3348, 3}, {0, 3328, 3}}));
+}
+
+TEST(OwnFirst, OnlyTheLastStepOfAByteCompletesIt) {
+  const Program program = program_of(direct_all_reduce_one_shot(2), Buffers::apart, 8192);
+  for (const Operation& op : program.operations) EXPECT_EQ(op.completes, op.sources > 1);
+}
+
+TEST(OwnFirst, WhatIsAddedToIsTheCopyMadeBefore) {
+  const Program program = program_of(direct_all_reduce_one_shot(2), Buffers::apart, 8192);
+  for (const Operation& op : program.operations) {
+    // The own one keeps its place in the order of additions.
+    const int number = op.sources > 1 ? op.rank : 0;
+    const Source& own = program.sources[static_cast<std::size_t>(op.first_source + number)];
+    EXPECT_EQ(own.rank, op.rank);
+    if (own.place.memory == Memory::input) continue;
+    EXPECT_EQ(own.place, op.destination);
+    ASSERT_GE(own.producer, 0);
+    EXPECT_EQ(program.operations[static_cast<std::size_t>(own.producer)].destination,
+              op.destination);
+  }
+}
+
+TEST(OwnFirst, WithoutContentionNothingIsSplit) {
+  const auto most_per_rank = [](const Schedule& schedule, Buffers buffers, std::size_t bytes) {
+    return steps_of(program_of(schedule, buffers, bytes), 0).size();
+  };
+  // Nobody else reads one's own part.
+  EXPECT_EQ(most_per_rank(direct_all_reduce_two_shot(2), Buffers::apart, 1 << 20), 2U);
+  EXPECT_EQ(most_per_rank(ring_all_reduce(4), Buffers::apart, 1 << 20), 6U);
+  // Too small to be worth it.
+  EXPECT_EQ(most_per_rank(direct_all_reduce_one_shot(2), Buffers::apart, 1024), 1U);
+  // Partners read each other's vectors at the same time, round by round.
+  EXPECT_EQ(most_per_rank(recursive_doubling_all_reduce(4), Buffers::apart, 1 << 20), 6U);
+}
+
+}  // namespace
+
+// Who copies what. That the result is right is the fuzz test's business.
+
+namespace {
+
+constexpr std::size_t kBlock = std::size_t{1} << 20;  // bytes
+
+Program shared(Collective collective, const char* name, int ranks, const ShareOptions& options = {},
+               std::size_t bytes = kBlock) {
+  const Algorithm& algorithm = *find_algorithm(collective, name);
+  Params params;
+  params.ranks = ranks;
+  const Schedule schedule = algorithm.make(params);
+  const Goal goal = goal_of(algorithm, params, schedule);
+  const std::vector<std::size_t> counts(static_cast<std::size_t>(natural_blocks(collective, ranks)),
+                                        bytes);
+  auto program =
+      make_program(schedule, goal, make_layout(goal, counts, 1, Borders::plain), Buffers::apart);
+  program.status().throw_if_error();
+  return share_copies(*program, options);
+}
+
+// Bytes that a rank fetches from others, and that it stores at them.
+struct Moved {
+  std::size_t fetched = 0, stored = 0;
+  bool operator==(const Moved&) const = default;
+};
+
+std::vector<Moved> moved(const Program& program) {
+  std::vector<Moved> by_rank(static_cast<std::size_t>(program.ranks));
+  for (const Operation& op : program.operations) {
+    Moved& mine = by_rank[static_cast<std::size_t>(op.rank)];
+    mine.stored += static_cast<std::size_t>(op.copies) * op.bytes;
+    const Source& source = program.sources[static_cast<std::size_t>(op.first_source)];
+    if (source.rank != op.rank && !op.pushed) mine.fetched += op.bytes;
+  }
+  return by_rank;
+}
+
+TEST(ShareCopies, TheRootOfABroadcastStoresAsMuchAsEverybodyFetches) {
+  EXPECT_EQ(moved(shared(Collective::broadcast, "linear", 2)),
+            (std::vector<Moved>{{0, kBlock / 2}, {kBlock / 2, 0}}));
+  const Moved reader{3 * kBlock / 4, 0};
+  EXPECT_EQ(moved(shared(Collective::broadcast, "linear", 4, {.readers = 3})),
+            (std::vector<Moved>{{0, 3 * kBlock / 4}, reader, reader, reader}));
+}
+
+TEST(ShareCopies, AnOwnerWithMoreReadersThanThatStoresNothing) {
+  const Moved reader{kBlock, 0};
+  EXPECT_EQ(moved(shared(Collective::broadcast, "linear", 4, {.readers = 2})),
+            (std::vector<Moved>{{0, 0}, reader, reader, reader}));
+}
+
+TEST(ShareCopies, TheSendersOfAGatherStoreAsMuchAsTheRootFetches) {
+  const Moved sender{0, 3 * kBlock / 4};
+  EXPECT_EQ(moved(shared(Collective::gather, "linear", 4)),
+            (std::vector<Moved>{{3 * kBlock / 4, 0}, sender, sender, sender}));
+}
+
+TEST(ShareCopies, WhereEverybodyIsBusyNothingChanges) {
+  for (const Moved& rank : moved(shared(Collective::all_gather, "direct", 4))) {
+    EXPECT_EQ(rank, (Moved{3 * kBlock, 0}));
+  }
+}
+
+TEST(ShareCopies, WhereBlocksAreRelayedNothingChanges) {
+  for (const char* name : {"chain", "binomial_far", "scatter_all_gather"}) {
+    for (const Moved& rank : moved(shared(Collective::broadcast, name, 4))) {
+      EXPECT_EQ(rank.stored, 0U) << name;
+    }
+  }
+}
+
+TEST(ShareCopies, ShortMessagesAreFetched) {
+  EXPECT_EQ(moved(shared(Collective::broadcast, "linear", 2, {}, 16 << 10))[0].stored, 0U);
+}
+
+TEST(ShareCopies, StreamsAreStoredByTheirOwners) {
+  for (const Moved& rank : moved(shared(Collective::all_gather, "direct", 4, {.streams = true}))) {
+    EXPECT_EQ(rank, (Moved{0, 3 * kBlock}));
+  }
+}
+
+TEST(ShareCopies, StoresWaitForNothing) {
+  const Program program = shared(Collective::all_to_all, "direct", 5, {.streams = true});
+  for (const Operation& op : program.operations) {
+    if (op.copies == 0) continue;
+    EXPECT_EQ(op.earlier, 0);
+    EXPECT_EQ(program.sources[static_cast<std::size_t>(op.first_source)].producer, -1);
+  }
+}
+
+}  // namespace
+
+// In which brackets schedules add up. That the bits are right is for tests/engine/api/order_test,
+// which compares those of calls with loops of its own.
+
+namespace {
+
+Brackets brackets(const Schedule& schedule, const Goal& goal) {
+  const std::vector<std::size_t> counts(
+      static_cast<std::size_t>(natural_blocks(goal.collective, goal.ranks)),
+      static_cast<std::size_t>(schedule.blocks));
+  const Layout layout = make_layout(goal, counts, 4, Borders::plain);
+  return brackets_of(**Versions::of(schedule, goal, layout));
+}
+
+Brackets brackets(Collective collective, std::string_view name, int ranks) {
+  const Algorithm& line = *find_algorithm(collective, name);
+  Params params;
+  params.ranks = ranks;
+  const Schedule schedule = line.make(params);
+  return brackets(schedule, goal_of(line, params, schedule));
+}
+
+TEST(Brackets, OfTheLinesThatTheLevelsAreMadeOf) {
+  for (int n = 1; n <= 33; ++n) {
+    EXPECT_TRUE(brackets(Collective::all_reduce, "direct_one_shot", n).flat) << n;
+    EXPECT_TRUE(brackets(Collective::all_reduce, "direct_two_shot", n).flat) << n;
+    EXPECT_TRUE(brackets(Collective::reduce, "direct_two_shot", n).flat) << n;
+    EXPECT_TRUE(brackets(Collective::reduce_scatter, "direct", n).flat) << n;
+    EXPECT_TRUE(brackets(Collective::scan, "direct", n).flat) << n;
+    EXPECT_TRUE(brackets(Collective::exscan, "direct", n).flat) << n;
+    EXPECT_TRUE(brackets(Collective::all_reduce, "binomial_far", n).canonical) << n;
+    EXPECT_TRUE(brackets(Collective::reduce, "binomial_far", n).canonical) << n;
+    if (is_power_of_two(n)) {
+      EXPECT_TRUE(brackets(Collective::all_reduce, "recursive_doubling", n).canonical) << n;
+      EXPECT_TRUE(brackets(Collective::all_reduce, "halving_doubling", n).canonical) << n;
+    }
+  }
+}
+
+// Of more than two ranks a sum has one of the forms at most.
+TEST(Brackets, OfEveryLineOfTheCatalogue) {
+  for (const Algorithm& line : catalogue()) {
+    if (!reduces(line.collective)) continue;
+    for (int n = 2; n <= 17; ++n) {
+      Params params;
+      params.ranks = n;
+      if (line.refusal(line.only_taken(params))) continue;
+      const Brackets found = brackets(line.collective, line.name, n);
+      const int added = line.collective == Collective::exscan ? n - 1 : n;  // at most
+      EXPECT_EQ(found.flat && found.canonical, added <= 2) << line.name << " N=" << n;
+    }
+  }
+}
+
+TEST(Brackets, NeitherOfARingNorOfFarHalving) {
+  for (int n = 3; n <= 17; ++n) {
+    const Brackets ring = brackets(Collective::all_reduce, "ring", n);
+    EXPECT_FALSE(ring.flat || ring.canonical) << n;
+    const Brackets far = brackets(Collective::all_reduce, "halving_doubling_far", n);
+    EXPECT_FALSE(far.flat) << n;
+    EXPECT_FALSE(far.canonical && n > 3) << n;
+  }
+}
+
+// Sums at rank 0 of three: cut after the first rank, after the second, not at all.
+TEST(Brackets, SeeWhereARunIsCut) {
+  const Goal goal{Collective::reduce, 3, 1, 0};
+  const Schedule high_first{
+      3, 1, 2, [](int k, Send send) { send(k == 0 ? 2 : 1, k == 0 ? 1 : 0, block(0), reduce); }};
+  const Schedule low_first{3, 1, 2, [](int k, Send send) { send(k + 1, 0, block(0), reduce); }};
+  const Schedule at_once{3, 1, 1, [](int, Send send) {
+                           send(1, 0, block(0), reduce);
+                           send(2, 0, block(0), reduce);
+                         }};
+  EXPECT_FALSE(brackets(high_first, goal).canonical || brackets(high_first, goal).flat);
+  EXPECT_TRUE(brackets(low_first, goal).canonical);
+  EXPECT_FALSE(brackets(low_first, goal).flat);
+  EXPECT_TRUE(brackets(at_once, goal).flat);
+  EXPECT_FALSE(brackets(at_once, goal).canonical);
+}
+
+}  // namespace
+}  // namespace rankine

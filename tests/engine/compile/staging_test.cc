@@ -1,0 +1,434 @@
+// What is cut, shown and stored past the caches. That the result is right is the replay's business.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "algorithms/direct.h"
+#include "engine/compile/compile.h"
+#include "engine/compile/direct_passes.h"
+#include "engine/compile/lower.h"
+#include "engine/compile/staging.h"
+#include "engine/run/plan.h"
+
+namespace rankine {
+namespace {
+
+constexpr std::size_t kBytes = std::size_t{1} << 20, kPiece = std::size_t{64} << 10;
+
+Program staged(Collective collective, const char* name, int ranks, std::size_t bytes,
+               Buffers buffers = Buffers::apart) {
+  const Algorithm& algorithm = *find_algorithm(collective, name);
+  Params params;
+  params.ranks = ranks;
+  const Schedule schedule = algorithm.make(params);
+  const Goal goal = goal_of(algorithm, params, schedule);
+  const std::vector<std::size_t> counts(static_cast<std::size_t>(natural_blocks(collective, ranks)),
+                                        bytes);
+  return make_program(schedule, goal, make_layout(goal, counts, 1, Borders::cache_lines), buffers,
+                      {.staged = true})
+      .value();
+}
+
+const Source& source_of(const Program& program, const Operation& op, int i = 0) {
+  return program.sources[static_cast<std::size_t>(op.first_source + i)];
+}
+std::vector<Operation> of_rank(const Program& program, Rank rank) {
+  std::vector<Operation> out;
+  std::copy_if(program.operations.begin(), program.operations.end(), std::back_inserter(out),
+               [rank](const Operation& op) { return op.rank == rank; });
+  return out;
+}
+
+// Stages what the other adds up; adds up its half from its own input; shows it; copies the other.
+TEST(Stage, ARankGoesOnWithWhatItHas) {
+  for (const Buffers buffers : {Buffers::apart, Buffers::in_place}) {
+    const Program program = staged(Collective::all_reduce, "direct_two_shot", 2, kBytes, buffers);
+    const std::vector<Operation> ops = of_rank(program, 0);
+    ASSERT_EQ(ops.size(), 4U);
+    EXPECT_EQ(ops[0].round, kStaging);
+    EXPECT_EQ(ops[0].destination.memory, Memory::scratch);
+    EXPECT_EQ(ops[1].destination.memory, Memory::output);
+    EXPECT_EQ(source_of(program, ops[1], 0).place.memory, Memory::input);
+    EXPECT_EQ(source_of(program, ops[1], 1).place.memory, Memory::scratch);
+    EXPECT_EQ(ops[2].destination.memory, Memory::scratch);
+    EXPECT_EQ(source_of(program, ops[2]).place, ops[1].destination);
+    EXPECT_EQ(ops[3].destination.memory, Memory::output);
+    EXPECT_EQ(source_of(program, ops[3]).place.memory, Memory::scratch);
+  }
+}
+
+TEST(Stage, SumsAreShownPieceByPiece) {
+  const Program program =
+      stage(staged(Collective::all_reduce, "direct_two_shot", 2, kBytes), {.piece = kPiece});
+  constexpr std::size_t kPieces = kBytes / 2 / kPiece;
+  const std::vector<Operation> ops = of_rank(program, 1);
+  ASSERT_EQ(ops.size(), 4 * kPieces);
+  for (std::size_t i = 0; i < kPieces; ++i) {
+    const Operation &sum = ops[kPieces + 2 * i], &show = ops[kPieces + 2 * i + 1];
+    EXPECT_EQ(sum.bytes, kPiece);
+    EXPECT_EQ(source_of(program, show).place, sum.destination);
+    // The same piece of what rank 0 has staged, and shown.
+    const auto made_by = [&](const Source& source) {
+      return program.operations[static_cast<std::size_t>(source.producer)];
+    };
+    const Source& added = source_of(program, sum, 0);
+    EXPECT_EQ(made_by(added).rank, 0);
+    EXPECT_EQ(made_by(added).destination, added.place);
+    const Source& copied = source_of(program, ops[3 * kPieces + i]);
+    EXPECT_EQ(made_by(copied).destination, copied.place);
+  }
+}
+
+TEST(Stage, TheLastPieceTakesWhatIsLeft) {
+  const Program whole = staged(Collective::broadcast, "linear", 2, 2 * kPiece - 1);
+  EXPECT_EQ(of_rank(stage(whole, {.piece = kPiece}), 1).size(), 1U);
+  const Program two = staged(Collective::broadcast, "linear", 2, 3 * kPiece - 1);
+  const std::vector<Operation> ops = of_rank(stage(two, {.piece = kPiece}), 1);
+  ASSERT_EQ(ops.size(), 2U);
+  EXPECT_EQ(ops[1].bytes, 2 * kPiece - 1);
+}
+
+TEST(Stage, NoPieceEndsInsideAnElement) {
+  const Program whole = staged(Collective::broadcast, "linear", 2, 10 * 12);
+  for (const Operation& op : stage(whole, {.piece = 40, .element_bytes = 12}).operations) {
+    EXPECT_EQ(op.bytes % 12, 0U);
+  }
+  EXPECT_EQ(of_rank(stage(whole, {.piece = 1, .element_bytes = 12}), 1).size(), 10U);
+}
+
+// Only what others alone read, and from a size on.
+TEST(Stage, WhatOthersReadGoesPastTheCaches) {
+  const auto streams = [](const char* name, std::size_t from) {
+    std::size_t bytes = 0;
+    for (const Operation& op :
+         stage(staged(Collective::all_reduce, name, 2, kBytes), {.stream = from, .piece = kPiece})
+             .operations) {
+      bytes += op.rank == 0 && op.stages ? op.bytes : 0;
+      EXPECT_TRUE(!op.stages || op.destination.memory == Memory::scratch);
+    }
+    return bytes;
+  };
+  EXPECT_EQ(streams("direct_two_shot", kBytes / 2), kBytes);
+  EXPECT_EQ(streams("direct_two_shot", kBytes / 2 + 1), 0U);
+  EXPECT_EQ(streams("direct_one_shot", kBytes), kBytes);
+}
+
+int staging_before_entry(const Plan& plan) {
+  int before = 0;
+  for (const Op& op : plan.rank[0].ops) {
+    if (op.code == OpCode::enter) break;
+    ++before;
+  }
+  return before;
+}
+
+TEST(Stage, ThreadsStageFromWhereTheCostsSay) {
+  CompileRequest request;
+  request.algorithm = find_algorithm(Collective::all_reduce, "direct_two_shot");
+  request.params.ranks = 2;
+  request.counts = {kBytes / sizeof(float)};
+  request.costs.stage_apart = kBytes;
+  EXPECT_GT(compile(request)->plan.rank[0].scratch_bytes, 0U);
+  EXPECT_EQ(staging_before_entry(compile(request)->plan), 1);
+  request.buffers = Buffers::in_place;
+  EXPECT_EQ(compile(request)->plan.rank[0].scratch_bytes, 0U);
+  request.costs.stage_in_place = kBytes;
+  EXPECT_GT(compile(request)->plan.rank[0].scratch_bytes, 0U);
+  request.counts = {kBytes / sizeof(float) - 1};
+  EXPECT_EQ(compile(request)->plan.rank[0].scratch_bytes, 0U);
+}
+
+// The parts are those of all that a rank stages first, whole lines, and neither too short nor too
+// long.
+TEST(Stage, OthersBeginWhenAQuarterIsThere) {
+  struct Staged {
+    int pieces, before_entry;
+  };
+  const auto by_rank_0 = [](Collective collective, const char* name, int ranks, std::size_t block) {
+    CompileRequest request;
+    request.algorithm = find_algorithm(collective, name);
+    request.params.ranks = ranks;
+    const auto blocks = static_cast<std::size_t>(natural_blocks(collective, ranks));
+    request.counts.assign(blocks, block / sizeof(float));
+    request.staged = true;
+    request.transport = Transport::direct;
+    const Plan plan = compile(request)->plan;
+    const std::vector<Op>& ops = plan.rank[0].ops;
+    const auto pieces = std::count_if(ops.begin(), ops.end(), [](const Op& op) {
+      return op.code == OpCode::fold && op.memory == Memory::scratch;
+    });
+    return Staged{static_cast<int>(pieces), staging_before_entry(plan)};
+  };
+  const auto broadcast = [&](std::size_t bytes) {
+    const Staged staged = by_rank_0(Collective::broadcast, "linear", 2, bytes);
+    EXPECT_EQ(staged.before_entry, 1) << bytes;
+    return staged.pieces;
+  };
+  EXPECT_EQ(broadcast(4096), 1);
+  EXPECT_EQ(broadcast(8192), 2);
+  EXPECT_EQ(broadcast(32 << 10), 4);
+  EXPECT_EQ(broadcast((32 << 10) + 4), 3);  // a quarter ends inside a line
+  EXPECT_EQ(broadcast(256 << 10), 4);
+  EXPECT_EQ(broadcast(1 << 20), 16);
+  // 224 KiB for seven others, one behind the other.
+  const Staged sent = by_rank_0(Collective::all_to_all, "direct", 8, 32 << 10);
+  EXPECT_EQ(sent.pieces, 4);
+  EXPECT_EQ(sent.before_entry, 1);
+}
+
+// All that others do with it is to fetch it, which is as fast where it is.
+TEST(Stage, ThreadsThatStoreNowhereElseDoNotStage) {
+  const auto scratch = [](Collective collective, const char* name) {
+    CompileRequest request;
+    request.algorithm = find_algorithm(collective, name);
+    request.params.ranks = 2;
+    request.counts.assign(static_cast<std::size_t>(natural_blocks(collective, 2)), 100'000);
+    request.costs.stage_apart = request.costs.stage_in_place = 1;
+    return compile(request)->plan.rank[0].scratch_bytes;
+  };
+  EXPECT_GT(scratch(Collective::broadcast, "linear"), 0U);
+  EXPECT_EQ(scratch(Collective::all_gather, "direct"), 0U);
+  EXPECT_EQ(scratch(Collective::reduce_scatter, "direct"), 0U);
+  EXPECT_EQ(scratch(Collective::all_to_all, "direct"), 0U);
+}
+
+}  // namespace
+
+// What is staged in turns, and in how much scratch. That the result is right is the replay's
+// business.
+
+namespace {
+
+constexpr std::size_t kTurn = std::size_t{64} << 10, kPart = std::size_t{4} << 10;
+constexpr TurnOptions kOptions{.scratch = kTurn, .part = kPart};
+
+struct Whole {
+  Schedule schedule;
+  Goal goal;
+  Layout layout;
+
+  Program program() const {
+    return make_program(schedule, goal, layout, Buffers::in_place, {.staged = true}).value();
+  }
+  Program turns(const TurnOptions& options = kOptions) const {
+    return in_turns(program(), schedule, goal, layout, Buffers::in_place, {.staged = true},
+                    options);
+  }
+};
+
+Whole whole(Collective collective, const char* name, int ranks, std::vector<std::size_t> counts,
+            std::size_t element_bytes = 1) {
+  const Algorithm& algorithm = *find_algorithm(collective, name);
+  Params params;
+  params.ranks = ranks;
+  Whole out{algorithm.make(params), {}, {}};
+  out.goal = goal_of(algorithm, params, out.schedule);
+  counts.resize(static_cast<std::size_t>(natural_blocks(collective, ranks)), counts.back());
+  out.layout = make_layout(out.goal, counts, element_bytes, Borders::cache_lines);
+  return out;
+}
+
+std::size_t most_scratch(const Program& program) {
+  return *std::max_element(program.scratch_bytes.begin(), program.scratch_bytes.end());
+}
+// That a rank's operations write to that memory.
+std::size_t written(const Program& program, Rank rank, Memory memory) {
+  std::size_t bytes = 0;
+  for (const Operation& op : program.operations) {
+    if (op.rank == rank && op.destination.memory == memory) bytes += op.bytes;
+  }
+  return bytes;
+}
+
+TEST(Turns, ScratchDoesNotGrowWithTheCall) {
+  for (const std::size_t bytes : {std::size_t{1} << 20, std::size_t{1} << 24}) {
+    const Whole call = whole(Collective::all_reduce, "direct_two_shot", 2, {bytes});
+    const Program once = call.program(), turns = call.turns();
+    EXPECT_GE(most_scratch(once), bytes);
+    EXPECT_LE(most_scratch(turns), 2 * (kTurn + 128));
+    for (const Memory memory : {Memory::output, Memory::scratch}) {
+      EXPECT_EQ(written(turns, 0, memory), written(once, 0, memory));
+    }
+  }
+}
+
+TEST(Turns, WhatFitsTwiceIsLeftAsItIs) {
+  const Whole fits = whole(Collective::all_reduce, "direct_two_shot", 2, {2 * kTurn - 1024});
+  EXPECT_EQ(fits.turns().operations.size(), fits.program().operations.size());
+  const Whole more = whole(Collective::all_reduce, "direct_two_shot", 2, {3 * kTurn});
+  EXPECT_GT(more.turns().operations.size(), more.program().operations.size());
+}
+
+TEST(Turns, PartsAreOfWholeElementsAndNotTooShort) {
+  const Whole call = whole(Collective::broadcast, "linear", 2, {100'000}, 12);
+  for (const Operation& op : call.turns().operations) EXPECT_EQ(op.bytes % 12, 0U);
+  const Whole many = whole(Collective::all_reduce, "direct_two_shot", 16, {16 * kPart * 3});
+  std::vector<std::size_t> sizes;
+  for (const Operation& op : many.turns({.scratch = 1, .part = kPart}).operations) {
+    sizes.push_back(op.bytes);
+  }
+  EXPECT_EQ(*std::min_element(sizes.begin(), sizes.end()), kPart);
+}
+
+// The third turn writes where the first one wrote, and waits for who has read there.
+TEST(Turns, WhoWritesAgainWaitsForWhoHasRead) {
+  const Whole call = whole(Collective::broadcast, "linear", 3, {std::size_t{1} << 20});
+  const Program turns = call.turns();
+  int stages = 0;
+  for (const Operation& op : turns.operations) {
+    if (op.destination.memory != Memory::scratch) continue;
+    EXPECT_EQ(op.earlier, stages < 2 ? 0 : 2) << stages;
+    ++stages;
+  }
+  EXPECT_EQ(stages, 16);
+  EXPECT_TRUE(call.turns({.scratch = kTurn, .part = kPart, .mutant = TurnMutant::no_waits})
+                  .earlier.empty());
+}
+
+// Blocks of different lengths: where one has ended the others go on.
+TEST(Turns, ShorterBlocksTakeFewerTurns) {
+  const Whole call = whole(Collective::all_gather, "direct", 2, {std::size_t{1} << 20, 5000});
+  const Program turns = call.turns();
+  EXPECT_EQ(written(turns, 0, Memory::output), written(call.program(), 0, Memory::output));
+  EXPECT_EQ(written(turns, 1, Memory::output), written(call.program(), 1, Memory::output));
+  EXPECT_LE(most_scratch(turns), 2 * (kTurn + 128));
+}
+
+// In place, parts of inputs may lie under other parts of outputs: only what begins alike is safe.
+TEST(Turns, AnAllToAllInPlaceTakesThemWhereBlocksAreEqual) {
+  const Whole equal = whole(Collective::all_to_all, "direct", 2, {std::size_t{1} << 20});
+  EXPECT_LT(most_scratch(equal.turns()), most_scratch(equal.program()));
+  const Whole other = whole(Collective::all_to_all, "direct", 2, {1000, std::size_t{1} << 20});
+  EXPECT_EQ(most_scratch(other.turns()), most_scratch(other.program()));
+}
+
+// However large a call is, there is room for its plan, and it is soon made.
+TEST(Turns, AreNoMoreThanAPlanHasRoomFor) {
+  CompileRequest request;
+  request.algorithm = find_algorithm(Collective::all_reduce, "direct_two_shot");
+  request.params.ranks = 4;
+  request.staged = true;
+  request.limits.bytes = std::size_t{8} << 20;
+  const auto ops_of = [&](std::size_t bytes) {
+    request.counts = {bytes / sizeof(float)};
+    const auto compiled = compile(request);
+    EXPECT_TRUE(compiled.ok()) << bytes << ": " << compiled.status().text();
+    return compiled.ok() ? compiled->plan.rank[0].ops.size() : 0;
+  };
+  const std::size_t few = ops_of(std::size_t{1} << 20), more = ops_of(std::size_t{8} << 20);
+  EXPECT_GT(more, 4 * few);  // where there is room, turns and pieces are as the costs say
+  for (int e = 26; e < 63; e += 6) EXPECT_LT(ops_of(std::size_t{1} << e), 8192U) << e;
+  ops_of(std::numeric_limits<std::ptrdiff_t>::max());
+}
+
+TEST(Turns, CallsTakeThemAsTheCostsSay) {
+  CompileRequest request;
+  request.algorithm = find_algorithm(Collective::all_reduce, "direct_two_shot");
+  request.params.ranks = 2;
+  request.counts = {(std::size_t{8} << 20) / sizeof(float)};
+  request.staged = true;
+  EXPECT_LE(compile(request)->plan.rank[0].scratch_bytes, 2 * Costs{}.stage_turn + 1024);
+  request.costs.stage_turn = std::size_t{8} << 20;
+  EXPECT_GE(compile(request)->plan.rank[0].scratch_bytes, std::size_t{8} << 20);
+}
+
+}  // namespace
+
+// What is copied before a rank enters, and what becomes of the reads. That the result is right is
+// the fuzz test's business, that nothing is read while it is written the simulation's.
+
+namespace {
+
+constexpr std::size_t kBlock = 64;  // bytes
+
+Program copied(const Schedule& schedule) {
+  const Goal goal{Collective::all_reduce, schedule.ranks, schedule.blocks};
+  const std::vector<std::size_t> counts = {static_cast<std::size_t>(schedule.blocks) * kBlock / 4};
+  auto program =
+      make_program(schedule, goal, make_layout(goal, counts, 4, Borders::plain), Buffers::in_place);
+  program.status().throw_if_error();
+  return copy_first(std::move(*program));
+}
+
+// Of what a rank copies before it enters: (offset, bytes).
+std::vector<std::pair<std::size_t, std::size_t>> staged(const Program& program, Rank rank) {
+  std::vector<std::pair<std::size_t, std::size_t>> ranges;
+  for (const Operation& op : program.operations) {
+    if (op.round != kStaging || op.rank != rank) continue;
+    const Source& from = program.sources[static_cast<std::size_t>(op.first_source)];
+    EXPECT_EQ(op.destination, (Place{Memory::output, from.place.offset}));
+    EXPECT_EQ(from.place.memory, Memory::input);
+    ranges.emplace_back(op.destination.offset, op.bytes);
+  }
+  return ranges;
+}
+
+TEST(CopyFirst, OfTwoShotsWhatTheOthersAddUp) {
+  const Program program = copied(direct_all_reduce_two_shot(4));
+  using Ranges = std::vector<std::pair<std::size_t, std::size_t>>;
+  EXPECT_EQ(staged(program, 0), (Ranges{{kBlock, 3 * kBlock}}));
+  EXPECT_EQ(staged(program, 1), (Ranges{{0, kBlock}, {2 * kBlock, 2 * kBlock}}));
+  EXPECT_EQ(staged(program, 3), (Ranges{{0, 3 * kBlock}}));
+}
+
+TEST(CopyFirst, NobodyReadsAnothersInput) {
+  for (const int n : {2, 3, 8}) {
+    const Program program = copied(direct_all_reduce_two_shot(n));
+    for (const Operation& op : program.operations) {
+      for (int s = 0; s < op.sources; ++s) {
+        const Source& source = program.sources[static_cast<std::size_t>(op.first_source + s)];
+        if (source.rank == op.rank) continue;
+        EXPECT_NE(source.place.memory, Memory::input);
+        EXPECT_GE(source.producer, 0);
+      }
+    }
+  }
+}
+
+// The entry says that a rank has copied, so nobody waits for more than in place.
+TEST(CopyFirst, CostsNoFurtherWait) {
+  for (const int n : {2, 3, 8}) {
+    Program program = copied(direct_all_reduce_two_shot(n));
+    push(program, Buffers::apart);
+    const Plan plan = lower_direct(program, {});
+    for (const RankPlan& rank : plan.rank) {
+      const auto count = [&rank](OpCode code) {
+        return std::count_if(rank.ops.begin(), rank.ops.end(),
+                             [code](const Op& op) { return op.code == code; });
+      };
+      EXPECT_EQ(count(OpCode::wait_entry), n - 1);
+      EXPECT_EQ(count(OpCode::wait_progress), n - 1);
+      const auto enters = std::find_if(rank.ops.begin(), rank.ops.end(),
+                                       [](const Op& op) { return op.code == OpCode::enter; });
+      EXPECT_TRUE(std::all_of(rank.ops.begin(), enters, [](const Op& op) {
+        return op.code == OpCode::fold && op.value == 0;
+      }));
+    }
+  }
+}
+
+// Rank 0's vector is the result as it is: copied when the program says so, while others read the
+// first copy of it, it would be written under their eyes.
+TEST(CopyFirst, AResultThatLiesThereIsWrittenOnce) {
+  const Schedule schedule{2, 1, 1, [](int, Send send) { send(0, 1, block(0), reduce); }};
+  const Goal goal{Collective::all_reduce, 2, 1};
+  const std::vector<std::size_t> counts = {kBlock / 4};
+  auto program =
+      make_program(schedule, goal, make_layout(goal, counts, 4, Borders::plain), Buffers::in_place);
+  ASSERT_TRUE(program.ok());
+  const Program out = copy_first(*program);
+  EXPECT_EQ(staged(out, 0).size(), 1U);
+  for (const Operation& op : out.operations) {
+    if (op.rank != 0 || op.round == kStaging) continue;
+    const Source& from = out.sources[static_cast<std::size_t>(op.first_source)];
+    EXPECT_EQ(from.place, op.destination);  // nothing to do
+  }
+}
+
+}  // namespace
+}  // namespace rankine

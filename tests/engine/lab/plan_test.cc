@@ -1,0 +1,719 @@
+// A training step's plan: published step times, and sums that must hold.
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/network/fabric.h"
+#include "engine/read/count.h"
+#include "engine/tools/plan/play_step.h"
+#include "engine/tools/plan/step.h"
+#include "tests/engine/cli/tool_fixtures.h"
+
+namespace rankine::tools {
+namespace {
+
+Model model_of(std::string_view name) { return find_published_model(name)->model; }
+Machine a100() { return find_known_machine("a100")->machine; }
+
+StepPlan plan(const Model& model, const Mapping& mapping) {
+  const Machine machine = a100();
+  Prices prices(machine, mapping.ranks(), *find_menu("nccl"));
+  auto result = plan_step(model, mapping, machine, prices);
+  EXPECT_TRUE(result.ok()) << result.status().text();
+  return std::move(*result);
+}
+
+struct Published {
+  std::string_view model;
+  int pp, interleave, micro_batch, micro_batches;
+  double full, split;  // seconds: full recompute; split norms and selective recompute
+};
+// Korthikanti et al., 2022, table 5; tp is 8.
+constexpr Published kPublished[] = {
+    {"gpt_22b", 1, 1, 4, 1, 1.42, 1.10},
+    {"gpt_175b", 8, 3, 1, 64, 18.13, 13.75},
+    {"gpt_530b", 35, 3, 1, 280, 49.05, 37.83},
+    {"gpt_1t", 64, 1, 1, 512, 94.42, 71.49},
+};
+
+TEST(Step, TimesAreNearThePublishedOnes) {
+  double sum = 0;
+  for (const Published& row : kPublished) {
+    for (const bool split : {false, true}) {
+      Mapping mapping;
+      mapping[Axis::tp] = 8;
+      mapping[Axis::pp] = row.pp;
+      mapping.interleave = row.interleave;
+      mapping.micro_batch = row.micro_batch;
+      mapping.micro_batches = row.micro_batches;
+      mapping.splits_norms = split;
+      mapping.recompute = split ? Recompute::selective : Recompute::full;
+      const StepPlan step = plan(model_of(row.model), mapping);
+      const double published = split ? row.split : row.full;
+      const double off = step.seconds / published - 1;
+      EXPECT_LT(std::abs(off), 0.0887) << row.model;  // Calculon's worst
+      sum += std::abs(off);
+    }
+  }
+  EXPECT_LT(sum / 8, 0.0365);  // Calculon's mean
+}
+
+// Every part of a mapping at once, in several shapes.
+std::vector<std::pair<Model, Mapping>> shapes() {
+  std::vector<std::pair<Model, Mapping>> all;
+  for (const int zero : {0, 1, 2, 3}) {
+    for (const bool mixture : {false, true}) {
+      Mapping mapping;
+      mapping[Axis::tp] = 2;
+      mapping[Axis::sp] = 2;
+      mapping[Axis::ep] = mixture ? 4 : 1;
+      mapping[Axis::dp] = 2;
+      mapping[Axis::pp] = 2;
+      mapping.micro_batches = 8;
+      mapping.splits_norms = zero % 2 == 0;
+      mapping.zero = zero;
+      all.emplace_back(model_of(mixture ? "mixtral_8x7b" : "llama3_8b"), mapping);
+    }
+  }
+  return all;
+}
+
+TEST(Step, WhatIsExposedAndWhatIsHiddenIsAllCommunication) {
+  for (const auto& [model, mapping] : shapes()) {
+    const StepPlan step = plan(model, mapping);
+    EXPECT_FALSE(step.collectives.empty());
+    for (const PlannedCollective& c : step.collectives) {
+      EXPECT_GE(c.hidden, 0) << c.what;
+      EXPECT_GE(c.exposed(), -1e-12) << c.what;
+      EXPECT_GT(c.price.seconds, 0) << c.what;
+    }
+    EXPECT_NEAR(step.exposed() + step.hidden(), step.communicating(), 1e-12);
+    // A stage that waits for nobody has no bubble, one of two has.
+    EXPECT_GT(step.bubble(), 0);
+    EXPECT_NEAR(step.computing() + step.exposed() + step.bubble(), step.seconds, 1e-9);
+  }
+}
+
+// Parameters once there, gradients once back, as often as there are micro-batches; 3 P in all, but
+// of the embedding, which stays from the forward pass to the backward one, 2.
+TEST(Step, TrafficOfZeroIsAsStated) {
+  const Model model = model_of("llama3_8b");
+  Mapping mapping;
+  mapping[Axis::dp] = 8;
+  const double layers = static_cast<double>(model.layers * model.layer());
+  const double embedding = 2 * static_cast<double>(model.embedding());  // of input and output
+  const auto bytes = [&](int zero) {
+    mapping.zero = zero;
+    mapping.gradient_bytes = 2;
+    double sum = 0;
+    for (const PlannedCollective& c : plan(model, mapping).collectives) {
+      // An all-reduce moves what a reduce-scatter and an all-gather do.
+      sum += c.bytes() * (c.collective == Collective::all_reduce ? 2 : 1);
+    }
+    return sum;
+  };
+  const double p = 2 * (layers + embedding);
+  // Buckets are whole bytes.
+  EXPECT_NEAR(bytes(0), 2 * p, 1e4);
+  EXPECT_NEAR(bytes(1), 2 * p, 1e4);
+  EXPECT_NEAR(bytes(3), 3 * 2 * layers + 2 * 2 * embedding, 1e4);
+}
+
+// What the schedules of the planned collectives have a rank send along these axes, in a step.
+double sent_along(const StepPlan& step, const std::vector<Axis>& axes) {
+  double sum = 0;
+  for (const PlannedCollective& c : step.collectives) sum += c.along == axes ? c.sent() : 0;
+  return sum;
+}
+
+// 2 all-reduces of a layer each way, or as many all-gathers and reduce-scatters: the same bytes.
+TEST(Step, TrafficOfTensorParallelismIsCounted) {
+  const Model model = model_of("gpt_22b");
+  Mapping mapping;
+  mapping[Axis::tp] = 8;
+  mapping.micro_batches = 3;
+  const double activation = 2.0 * model.sequence * model.hidden;
+  for (const bool split : {false, true}) {
+    mapping.splits_norms = split;
+    const StepPlan step = plan(model, mapping);
+    EXPECT_DOUBLE_EQ(sent_along(step, {Axis::tp}), 3 * model.layers * 8 * 7.0 / 8 * activation);
+  }
+}
+
+TEST(Step, TrafficOfZeroIsCounted) {
+  const Model model = model_of("llama3_8b");
+  Mapping mapping;
+  mapping[Axis::dp] = 8;
+  mapping.gradient_bytes = 2;
+  const double layers = 2 * static_cast<double>(model.layers * model.layer());
+  const double embedding = 2 * 2 * static_cast<double>(model.embedding());
+  const double all = layers + embedding;
+  const struct {
+    int zero;
+    double formula;
+  } kCases[] = {{0, 2 * all}, {1, 2 * all}, {2, 2 * all}, {3, 3 * layers + 2 * embedding}};
+  for (const auto& [zero, formula] : kCases) {
+    mapping.zero = zero;
+    const double sent = sent_along(plan(model, mapping), {Axis::sp, Axis::ep, Axis::dp});
+    EXPECT_NEAR(sent, formula * 7 / 8, 1e-6 * formula) << zero;
+  }
+}
+
+// A stage is sent activations and gradients once for each of its parts.
+TEST(Step, TrafficOfThePipelineIsCounted) {
+  const Model model = model_of("gpt_22b");
+  Mapping mapping;
+  mapping[Axis::pp] = 4;
+  mapping.micro_batches = 8;
+  const double activation = 2.0 * model.sequence * model.hidden;
+  for (const int parts : {1, 2, 3}) {
+    mapping.interleave = parts;
+    EXPECT_DOUBLE_EQ(sent_along(plan(model, mapping), {Axis::pp}), 2 * 8 * parts * activation);
+  }
+  mapping.interleave = 1;
+  mapping.order = PipelineOrder::zbv;
+  EXPECT_DOUBLE_EQ(sent_along(plan(model, mapping), {Axis::pp}), 2 * (2 * 8 * activation));
+}
+
+// Dispatch and combine, forward and backward; of what is sent (Z - 1) / Z crosses.
+TEST(Step, TrafficOfExpertsIsCounted) {
+  const Model model = model_of("mixtral_8x7b");
+  const double all = 2.0 * model.sequence * model.hidden, calls = 4.0 * model.layers;
+  for (const int ranks : {2, 4, 8}) {
+    Mapping mapping;
+    mapping[Axis::ep] = ranks;
+    const double z = ranks, crosses = (z - 1) / z;
+    const auto per_token = [&] {
+      return sent_along(plan(model, mapping), {Axis::ep}) / (calls * all);
+    };
+    EXPECT_NEAR(per_token(), 2 * crosses, 1e-6) << ranks;
+    mapping.sends_once = true;
+    // In units of the tokens of all Z ranks together: (Z - 1) / Z (1 - ((Z - 1) / Z)^k).
+    EXPECT_NEAR(per_token() / z, crosses * (1 - crosses * crosses), 1e-6) << ranks;
+    mapping.sends_once = false;
+    mapping.capacity = 1.25;
+    EXPECT_NEAR(per_token(), 2 * 1.25 * crosses, 1e-6) << ranks;
+  }
+}
+
+// The slowest of all groups along an axis is what everybody waits for: of four groups of three in
+// nodes of eight, one lies in two nodes.
+TEST(Step, AGroupInTwoNodesIsPlannedAsSuch) {
+  Mapping mapping;
+  mapping[Axis::tp] = 3;
+  mapping[Axis::dp] = 2;
+  const auto time_of_tp = [&] {
+    const StepPlan step = plan(model_of("gpt2"), mapping);
+    EXPECT_EQ(step.collectives.front().along, std::vector{Axis::tp});
+    return step.collectives.front().price.seconds;
+  };
+  const double inside = time_of_tp();
+  mapping[Axis::dp] = 4;
+  EXPECT_GT(time_of_tp(), 2 * inside);
+}
+
+TEST(Step, HiddenGradientsCostOnlyTheirLastBucket) {
+  Mapping mapping;
+  mapping[Axis::dp] = 8;
+  const StepPlan step = plan(model_of("llama3_8b"), mapping);
+  ASSERT_EQ(step.collectives.size(), 1u);
+  const PlannedCollective& gradients = step.collectives.front();
+  EXPECT_NEAR(gradients.exposed(), gradients.price.seconds, 1e-12);
+}
+
+// Without hops, and where the three passes take about as long, zbv has next to no bubble.
+TEST(Step, OrdersWithWeightsApartWaitLess) {
+  Mapping mapping;
+  mapping[Axis::pp] = 4;
+  mapping.micro_batches = 16;
+  const auto bubble = [&](PipelineOrder order) {
+    mapping.order = order;
+    const StepPlan step = plan(model_of("gpt_22b"), mapping);
+    return step.bubble() / step.seconds;
+  };
+  const double one_f_one_b = bubble(PipelineOrder::one_f_one_b);
+  EXPECT_LT(bubble(PipelineOrder::zb1p), 0.7 * one_f_one_b);
+  EXPECT_LT(bubble(PipelineOrder::zbv), 0.3 * one_f_one_b);
+}
+
+TEST(Step, OfOneRankHasNoCollective) {
+  const StepPlan step = plan(model_of("llama3_8b"), Mapping{});
+  EXPECT_TRUE(step.collectives.empty());
+  EXPECT_NEAR(step.seconds, step.computing(), 1e-9);
+}
+
+TEST(Step, BadMappingsAreRefused) {
+  const Machine machine = a100();
+  Mapping mapping;
+  mapping[Axis::tp] = 7;
+  Prices prices(machine, 7, *find_menu("nccl"));
+  EXPECT_EQ(plan_step(model_of("llama3_8b"), mapping, machine, prices).status().text(),
+            "tp is 7; it must divide heads, which is 32: the nearest are 4 or 8");
+}
+
+}  // namespace
+
+// rankine plan as a command: what it says, what it writes, and what it refuses.
+
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<std::string> words(const std::string& line) {
+  std::istringstream in(line);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+Json json_of(const std::string& line) {
+  const Captured run = run_captured(words("plan " + line + " --json"));
+  EXPECT_EQ(run.exit, 0) << run.err;
+  return Json::parse(run.out);
+}
+
+std::string error_of(const std::string& line) {
+  const Captured run = run_captured(words("plan " + line));
+  EXPECT_NE(run.exit, 0) << line;
+  EXPECT_EQ(run.out, "") << line;
+  return run.err;
+}
+
+std::string temporary(const std::string& name) {
+  return std::string(std::getenv("TEST_TMPDIR")) + "/" + name;
+}
+
+std::string content(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST(Plan, SaysWhatAStepCosts) {
+  const Captured run = run_captured(words(
+      "plan gpt_175b --tp 8 --pp 8 --interleave 3 --batch 64 --split-norms --recompute selective "
+      "--explain"));
+  ASSERT_EQ(run.exit, 0) << run.err;
+  EXPECT_TRUE(
+      run.out.starts_with("gpt_175b (174.6 G parameters) over 64 ranks of a100: tp 8, pp 8, "
+                          "norms split, interleaved 3, selective recompute\n"));
+  EXPECT_NE(run.out.find("45.6 GiB  2.718e+09 parameters x 18 B"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("reduce_scatter"), std::string::npos);
+  EXPECT_EQ(run.out.find("logits"), std::string::npos) << "the stage that ends last is the first";
+  EXPECT_NE(run_captured(words("plan gpt_22b --explain")).out.find("logits"), std::string::npos);
+}
+
+TEST(Plan, SumsAreThoseOfItsRows) {
+  const Json plan = json_of("llama3_8b --tp 2 --dp 4 --pp 2 --batch 64");
+  double communicating = 0, hidden = 0, computing = 0;
+  for (const Json& row : plan["collectives"]) {
+    communicating += row["seconds"].get<double>();
+    hidden += row["hidden"].get<double>();
+    EXPECT_NEAR(row["exposed"].get<double>() + row["hidden"].get<double>(),
+                row["seconds"].get<double>(), 1e-12);
+  }
+  for (const Json& row : plan["computations"]) {
+    computing += row["times"].get<double>() * row["seconds_each"].get<double>();
+  }
+  EXPECT_NEAR(plan["communicating"].get<double>(), communicating, 1e-12);
+  EXPECT_NEAR(plan["hidden"].get<double>(), hidden, 1e-12);
+  EXPECT_NEAR(plan["computing"].get<double>(), computing, 1e-9);
+  EXPECT_NEAR(plan["computing"].get<double>() + plan["exposed"].get<double>() +
+                  plan["bubble"].get<double>(),
+              plan["seconds"].get<double>(), 1e-9);
+}
+
+// What lies inside a node is a matter of the order of axes.
+TEST(Plan, AxesAreNestedAsAsked) {
+  const auto ranks = [](const std::string& more) {
+    std::map<std::string, Json> found;
+    const Json plan = json_of("llama3_8b --tp 2 --dp 4 --pp 2" + more);
+    for (const Json& row : plan["collectives"]) {
+      found[row["along"]] = row["ranks"];
+    }
+    return found;
+  };
+  EXPECT_EQ(ranks("")["tp"], Json::parse("[0, 1]"));
+  EXPECT_EQ(ranks("")["dp"], Json::parse("[0, 2, 4, 6]"));
+  EXPECT_EQ(ranks(" --nested dp,pp")["dp"], Json::parse("[0, 1, 2, 3]"));
+  EXPECT_EQ(ranks(" --nested dp,pp")["pp"], Json::parse("[0, 4]"));
+  EXPECT_EQ(ranks(" --nested dp,pp")["tp"], Json::parse("[0, 8]"));
+  const std::string text =
+      run_captured(words("plan llama3_8b --tp 2 --dp 8 --nested dp --explain")).out;
+  EXPECT_NE(text.find("dp-tp-sp-ep-pp from the inside out"), std::string::npos) << text;
+  EXPECT_NE(text.find("between nodes"), std::string::npos) << text;
+  EXPECT_NE(text.find("step = computing + exposed + bubble"), std::string::npos) << text;
+}
+
+// Each collective's time is the simulator's, asked on its own.
+TEST(Plan, TimesAreTheSimulators) {
+  const Json plan = json_of("llama3_8b --tp 8 --machine a100");
+  ASSERT_FALSE(plan["collectives"].empty());
+  for (const Json& row : plan["collectives"]) {
+    const Captured asked =
+        run_captured({"simulate", row["collective"], "--algo", row["algorithm"], "--ranks", "8",
+                      "--bytes", std::to_string(row["bytes"].get<std::uint64_t>()), "--alpha",
+                      "3800ns", "--bandwidth", "221GB/s", "--json"});
+    ASSERT_EQ(asked.exit, 0) << asked.err;
+    EXPECT_DOUBLE_EQ(Json::parse(asked.out)["time"].get<double>(),
+                     row["seconds_each"].get<double>())
+        << row;
+  }
+}
+
+TEST(Plan, TheSearchFindsNothingWorseThanWhatItCouldHave) {
+  const Json found = json_of("llama3_8b --search --ranks 16 --batch 32 --sequence 4096");
+  ASSERT_FALSE(found["best"].empty());
+  double before = 0;
+  for (const Json& plan : found["best"]) {
+    EXPECT_GE(plan["seconds"].get<double>(), before);
+    before = plan["seconds"].get<double>();
+    EXPECT_TRUE(plan["memory"]["fits"].get<bool>());
+    EXPECT_EQ(plan["ranks"], 16);
+    EXPECT_EQ(plan["batch"], 32);
+  }
+  const double best = found["best"][0]["seconds"].get<double>();
+  for (const std::string other : {"--tp 8 --dp 2 --split-norms", "--tp 8 --pp 2 --split-norms",
+                                  "--tp 4 --dp 4 --split-norms --recompute selective"}) {
+    const Json plan = json_of("llama3_8b --batch 32 --sequence 4096 " + other);
+    EXPECT_LE(best, plan["seconds"].get<double>()) << other;
+  }
+}
+
+// The survey's ten rows, each with the plan's ranks and bytes.
+TEST(Plan, TheSurveysRowsAreSimulated) {
+  const Json rows = json_of("mixtral_8x7b --tp 2 --sp 2 --ep 4 --dp 2 --pp 2 --survey");
+  ASSERT_EQ(rows.size(), 10u);
+  const Json plan = json_of("mixtral_8x7b --tp 2 --sp 2 --ep 4 --dp 2 --pp 2");
+  for (const Json& row : rows) {
+    // One port: a rank's two children in a tree are heard one after the other.
+    EXPECT_EQ(row["equal"].get<bool>(), row["claim"] != "lu-9-dp-double") << row;
+    EXPECT_EQ(row["equal"].get<bool>(), row["stated"] == row["simulated"]) << row;
+    if (row["claim"] == "lu-9-tp-ring" || row["claim"] == "lu-9-sp-ring" ||
+        row["claim"] == "lu-9-pp") {  // also what is planned, on links inside a node and between
+      EXPECT_DOUBLE_EQ(row["stated"].get<double>(), row["planned"].get<double>()) << row;
+    }
+    EXPECT_TRUE(std::any_of(plan["collectives"].begin(), plan["collectives"].end(),
+                            [&](const Json& c) {
+                              return c["bytes"] == row["bytes"] && c["along"] == row["along"] &&
+                                     c["seconds_each"] == row["planned"];
+                            }))
+        << row;
+  }
+  const Json dp = json_of("gpt2 --dp 4 --survey");
+  ASSERT_EQ(dp.size(), 10u);
+  for (const Json& row : dp) EXPECT_EQ(row.contains("stated"), row["axis"] == "dp") << row;
+  // Where reduce-scatters take the place of all-reduces, their bytes are the row's.
+  const Json split = json_of("gpt2 --dp 4 --tp 2 --zero 1 --split-norms --survey");
+  EXPECT_EQ(split[0]["collective_planned"], "reduce_scatter");
+  EXPECT_NE(run_captured(words("plan gpt2 --dp 4 --survey")).out.find("2*(N-1)*alpha"),
+            std::string::npos);
+}
+
+// A token reads all weights and all keys and values once; one sequence computes next to nothing.
+TEST(Plan, ADecodeStepWaitsForMemory) {
+  const Json plan = json_of("llama3_8b --decode --batch 1 --sequence 1024");
+  const double layers = 32.0 * (2 * 4096.0 * 4096 + 2 * 4096.0 * 1024 + 3 * 4096.0 * 14336);
+  const double head = 128256.0 * 4096;
+  const double cache = 1024.0 * 2 * 1024 * 32;
+  const double norms = 32 * (10 * 4096.0 + 1.5 * 3 * 14336);
+  EXPECT_NEAR(plan["seconds"].get<double>(), 2 * (layers + head + cache + norms) / 1.4736e12, 1e-9);
+  EXPECT_TRUE(plan["collectives"].empty());
+  for (const Json& row : plan["computations"]) {
+    if (row["for"] != "attention") continue;
+    EXPECT_EQ(row["flops"], 4.0 * 1024 * 4096);  // scores and sums with every token there is
+  }
+  EXPECT_EQ(json_of("llama3_8b --decode --tp 8 --batch 4")["collectives"].size(), 2u);
+}
+
+TEST(Plan, PicturesAndTracesHaveEveryPass) {
+  const std::string svg = temporary("plan.svg"), trace = temporary("plan.json");
+  const Captured run =
+      run_captured(words("plan llama3_8b --pp 4 --batch 8 --svg " + svg + " --trace " + trace));
+  ASSERT_EQ(run.exit, 0) << run.err;
+  std::size_t titles = 0;
+  const std::string picture = content(svg);
+  for (std::size_t at = 0; (at = picture.find("<title>", at)) != std::string::npos; ++at) ++titles;
+  EXPECT_EQ(titles, 4u * 8 * 2);
+  int passes = 0;
+  const Json written = Json::parse(content(trace));
+  for (const Json& event : written["traceEvents"]) passes += event["ph"] == "X" ? 1 : 0;
+  EXPECT_EQ(passes, 4 * 8 * 2);
+}
+
+TEST(Plan, ThisMachineIsMeasured) {
+  const Captured run = run_captured(words("plan gpt2 --tp 2 --machine here --json"));
+  if (run.exit != 0) {  // cores that others use may give a fit to noise
+    EXPECT_NE(run.err.find("this machine could not be measured"), std::string::npos) << run.err;
+    return;
+  }
+  const Json plan = Json::parse(run.out);
+  EXPECT_EQ(plan["machine"], "here");
+  // More than a pocket calculator's, less than what a core could ever reach.
+  EXPECT_GT(plan["flops_per_second"], 1e6);
+  EXPECT_LT(plan["flops_per_second"], 1e13);
+  EXPECT_GT(plan["memory_bytes_per_second"], 1e6);
+  EXPECT_LT(plan["memory_bytes_per_second"], 1e13);
+  EXPECT_GT(plan["seconds"], 0);
+}
+
+// Threads, groups by axis, real data: the clock says what the plan says.
+TEST(Step, PlayedTimesAreThePlanned) {
+  const std::string dense = temporary("dense.json"), mixture = temporary("mixture.json");
+  const std::string sizes = R"("layers": 4, "hidden": 256, "heads": 8, "feed_forward": 512,
+      "vocabulary": 1000, "sequence": 96)";
+  std::ofstream(dense) << "{" << sizes << "}";
+  std::ofstream(mixture) << R"({"experts": 8, "top_k": 2, )" << sizes << "}";
+  for (const std::string& asked :
+       {dense + " --tp 2 --dp 2 --pp 2 --split-norms --zero 1 --bucket 1M",
+        dense + " --tp 4 --dp 3 --bucket 100K",
+        dense + " --tp 4 --sp 2 --dp 4 --pp 2 --nested dp,pp --zero 1 --bucket 1M",
+        dense + " --sp 2 --dp 2 --zero 3", mixture + " --ep 4 --dp 2 --zero 1 --bucket 1M",
+        mixture + " --ep 4 --router-skew 1.5"}) {
+    const Captured run = run_captured(words("step " + asked + " --json"));
+    ASSERT_EQ(run.exit, 0) << run.out << run.err;
+    const Json played = Json::parse(run.out);
+    EXPECT_GE(played["collectives"].size(), 2u);
+    for (const Json& row : played["collectives"]) {
+      EXPECT_TRUE(row["equal"].get<bool>()) << asked << ": " << row;
+      EXPECT_EQ(row["wrong"], 0) << asked << ": " << row;
+    }
+  }
+}
+
+// Four groups of three in nodes of eight: one lies in two nodes, and all wait for it.
+TEST(Step, PlaysTheSlowestGroupAsPlanned) {
+  const Captured run = run_captured(words("step gpt2 --tp 3 --dp 4 --thin 1K --json"));
+  EXPECT_EQ(run.exit, 0) << run.out << run.err;
+}
+
+// Buffers of a part of M, on a network as much slower: the same times, bit for bit.
+TEST(Step, ThinnedBuffersTakeAsLong) {
+  const std::string asked = "step gpt2 --tp 2 --pp 2 --sequence 64 --json";
+  const auto rows = [&](const std::string& more) {
+    const Captured run = run_captured(words(asked + more));
+    EXPECT_EQ(run.exit, 0) << run.out << run.err;
+    return Json::parse(run.out)["collectives"];
+  };
+  const Json whole = rows(""), thin = rows(" --thin 4K");
+  ASSERT_EQ(whole.size(), thin.size());
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    EXPECT_EQ(whole[i]["bytes_played"], whole[i]["bytes"]);
+    EXPECT_EQ(thin[i]["bytes"], whole[i]["bytes"]);
+    EXPECT_LE(thin[i]["bytes_played"], 4096);
+    EXPECT_EQ(thin[i]["played"], whole[i]["played"]);
+  }
+  const Captured refused = run_captured(words("step gpt2 --dp 2 --thin 4K --full-speed"));
+  EXPECT_NE(refused.err.find("--thin is given; with --full-speed buffers are as planned"),
+            std::string::npos);
+}
+
+TEST(Step, WhatThreadsCannotPlayIsRefused) {
+  const auto error = [](const std::string& line) {
+    const Captured run = run_captured(words("step " + line));
+    EXPECT_EQ(run.out, "");
+    return run.err;
+  };
+  EXPECT_NE(error("gpt_1t --tp 8 --pp 64 --dp 32").find("the axes multiply to 16384 ranks"),
+            std::string::npos);
+  EXPECT_NE(error("gpt_1t --dp 8 --zero 1").find("8 ranks must have"), std::string::npos);
+}
+
+// The chapter's exercise 4: 1000 tensors of 1 MB, 8 ranks, 10 us, 100 GB/s.
+TEST(Buckets, GainWhatTheChapterSays) {
+  const Captured run =
+      run_captured(words("buckets --alpha 10us --bandwidth 100GB/s --play --json"));
+  ASSERT_EQ(run.exit, 0) << run.err;
+  const Json rows = Json::parse(run.out);
+  for (const Json& row : rows) {
+    EXPECT_NEAR(row["seconds_each"].get<double>(), row["formula_each"].get<double>(), 1e-9);
+    EXPECT_NEAR(row["played"].get<double>(), row["seconds"].get<double>(),
+                1e-12 * row["seconds"].get<double>());
+    if (row["tensors"] == 1) {
+      EXPECT_NEAR(row["seconds"].get<double>(), 157.5e-3, 1e-6);
+    }
+    if (row["tensors"] == 25) {
+      EXPECT_EQ(row["calls"], 40);
+      EXPECT_NEAR(row["seconds"].get<double>(), 23.1e-3, 1e-6);
+    }
+  }
+  EXPECT_EQ(rows.back()["calls"], 1);
+}
+
+// As many buckets as the formula says wait least, among those near it.
+TEST(Buckets, BehindABackwardPassTheBestIsWhereTheFormulaSays) {
+  const Captured run = run_captured(
+      words("buckets --alpha 10us --bandwidth 10GB/s --backward 20ms --tensors 1024 --json"));
+  ASSERT_EQ(run.exit, 0) << run.err;
+  const Json rows = Json::parse(run.out);
+  const auto least = std::min_element(rows.begin(), rows.end(), [](const Json& a, const Json& b) {
+    return a["exposed"].get<double>() < b["exposed"].get<double>();
+  });
+  const double calls = (*least)["calls"].get<double>(), formula = std::sqrt(20e-3 / 140e-6);
+  EXPECT_GT(calls, formula / 2);
+  EXPECT_LT(calls, formula * 2);
+}
+
+TEST(Plan, WhatCannotBeIsRefusedByName) {
+  const auto refuses = [](const std::string& line, const std::string& text) {
+    EXPECT_NE(error_of(line).find(text), std::string::npos) << line << ": " << error_of(line);
+  };
+  refuses("gpt_176b", "model is 'gpt_176b', which is no model known here");
+  refuses("gpt_175b --tp 10",
+          "tp is 10; it must divide heads, which is 96: the nearest are 8 or 12");
+  refuses("gpt_175b --tp 0", "--tp is '0'");
+  refuses("gpt_175b --dp 3 --batch 64",
+          "--batch is 64; 3 replicas with micro-batches of 1 take a "
+          "multiple of 3: the nearest are 63 or 66");
+  refuses("gpt_175b --tp 8 --ranks 16",
+          "--ranks is 16; the axes multiply to 8; with another dp the nearest is 16 (dp 2)");
+  refuses("gpt_175b --tp 8 --ranks 20",
+          "--ranks is 20; the axes multiply to 8; with another dp the nearest are 16 (dp 2) or 24 "
+          "(dp 3)");
+  refuses("gpt_175b --search --batch 8", "--search needs --ranks");
+  refuses("gpt_175b --search --ranks 1 --batch 8", "fits into 80 GiB: the smallest needs");
+  refuses("llama3_8b --search --ranks 7 --batch 8", "over 7 ranks divides its heads");
+  refuses("llama3_8b --order 1f2b", "--order is '1f2b'; allowed are gpipe, 1f1b, zb1p, zb2p");
+  refuses("llama3_8b --decode --survey", "--survey is of one training step; leave --decode out");
+  refuses("llama3_8b --nested dp,tp,dp", "--nested is 'dp,tp,dp'; dp stands there twice");
+  refuses("llama3_8b --nested xp", "--nested is 'xp'; allowed are tp, sp, ep, dp, pp");
+  refuses("llama3_8b --capacity 2", "capacity is given; llama3_8b has no experts");
+  refuses("llama3_8b --bytes 3", "bytes is 3; allowed are 1, 2 and 4");
+  refuses("llama3_8b --decode --sp 2", "sp is 2; a decode step has one token per sequence");
+  refuses("llama3_8b --machine nowhere", "machines are a100, h100 and here");
+}
+
+}  // namespace
+
+// Every preset at up to 64 ranks: what the plan says of a collective, the clocks of threads that
+// play it say too, to the last tick; and what is exposed and what is hidden is all communication.
+//
+// Models are of full size, and so are the times; buffers are thinned (play_step.h), since those of
+// 405 billion parameters are in no machine's memory 64 times.
+
+namespace {
+
+constexpr int kMostRanks = 64;
+constexpr std::uint64_t kMostBytes = 1024;
+
+// All known machines, and the first of them on every preset of a network that so many ranks fit.
+std::vector<Machine> machines() {
+  std::vector<Machine> all;
+  for (const KnownMachine& known : known_machines()) all.push_back(known.machine);
+  for (const Regime& regime : regimes()) {
+    Machine machine = all.front();
+    machine.name = "a100 on " + std::string(regime.name);
+    machine.network = regime.fabric;
+    all.push_back(std::move(machine));
+  }
+  return all;
+}
+
+// What people do with so many ranks: each axis alone, and together.
+std::vector<Mapping> mappings(const Model& model) {
+  std::vector<Mapping> all;
+  const auto add = [&](std::array<int, kAxes> axes, auto change) {
+    Mapping mapping;
+    mapping.axes = axes;
+    mapping.micro_batches = 4 * mapping[Axis::pp];
+    change(mapping);
+    if (check_mapping(model, mapping).ok()) all.push_back(mapping);
+  };
+  const auto plain = [](Mapping&) {};
+  const auto split = [](Mapping& m) {
+    m.splits_norms = true;
+    m.zero = 1;
+  };
+  add({1, 1, 1, 64, 1}, plain);
+  add({1, 1, 1, 16, 1}, [](Mapping& m) { m.zero = 3; });
+  add({4, 1, 1, 4, 3}, plain);
+  add({8, 1, 1, 8, 1}, split);
+  add({8, 1, 1, 2, 2}, [&](Mapping& m) {
+    split(m);
+    m.interleave = 2;
+  });
+  add({2, 4, 1, 2, 1}, [](Mapping& m) { m.zero = 2; });
+  add({1, 1, 8, 4, 2}, split);
+  add({2, 1, 4, 1, 1}, [](Mapping& m) { m.router_skew = 1.5; });
+  add({2, 1, 1, 1, 2}, [](Mapping& m) { m.order = PipelineOrder::zbv; });
+  return all;
+}
+
+// What is exposed and what is hidden is all communication, and with computing and waiting all time.
+void expect_sums(const StepPlan& plan, const std::string& what) {
+  double exposed = 0, hidden = 0, all = 0;
+  for (const PlannedCollective& c : plan.collectives) {
+    EXPECT_GE(c.hidden, 0) << what << ": " << c.what;
+    EXPECT_GE(c.exposed(), -1e-12 * c.seconds()) << what << ": " << c.what;
+    exposed += c.exposed();
+    hidden += c.hidden;
+    all += c.times * c.price.seconds;
+  }
+  EXPECT_NEAR(exposed + hidden, all, 1e-12 * all) << what;
+  EXPECT_NEAR(plan.computing() + exposed + plan.bubble(), plan.seconds, 1e-9 * plan.seconds)
+      << what;
+}
+
+void expect_played_as_planned(const StepPlan& plan, const std::string& what) {
+  const auto played = play_collectives(plan, {.most_bytes = kMostBytes});
+  ASSERT_TRUE(played.ok()) << what << ": " << played.status().text();
+  ASSERT_FALSE(played->empty());
+  for (const PlayedCollective& c : *played) {
+    EXPECT_EQ(c.seconds, c.planned.price.seconds)
+        << what << ": " << c.planned.what << ", " << c.planned.price.algorithm->name << ", "
+        << c.planned.price.bytes << " bytes";
+    EXPECT_EQ(c.wrong, 0) << what << ": " << c.planned.what;
+    EXPECT_LE(c.bytes, std::max(kMostBytes, c.planned.price.sent)) << what;
+  }
+}
+
+class Presets : public testing::TestWithParam<std::string> {};
+
+// Every mapping on every machine is planned. All are played on the first, and four, which differ
+// from model to model, on each other machine and preset of a network; of those that gather
+// parameters among 64 threads, which takes many seconds on few cores, only on the first.
+TEST_P(Presets, ArePlayedAsTheyArePlanned) {
+  const Model model = find_published_model(GetParam())->model;
+  const std::vector<Mapping> mapped = mappings(model);
+  ASSERT_GE(mapped.size(), 3u);
+  const std::vector<Machine> all = machines();
+  std::size_t turn = model.name.size();
+  for (std::size_t n = 0; n < all.size(); ++n, turn += 2) {
+    for (std::size_t m = 0; m < mapped.size(); ++m) {
+      const Machine& machine = all[n];
+      const Mapping& mapping = mapped[m];
+      ASSERT_LE(mapping.ranks(), kMostRanks);
+      if (!wired_for(machine.network, mapping.ranks()).ok()) continue;  // 48 in a hypercube
+      Prices prices(machine, mapping.ranks(), *find_menu("nccl"));
+      const auto plan = plan_step(model, mapping, machine, prices);
+      const std::string what = model.name + ", " + describe(mapping) + ", " + machine.name;
+      ASSERT_TRUE(plan.ok()) << what << ": " << plan.status().text();
+      expect_sums(*plan, what);
+      const bool is_slow = mapping.ranks() > 32 && mapping.zero > 0;
+      const bool has_turn = !is_slow && (turn + m) % mapped.size() < 4;
+      if (n == 0 || has_turn) expect_played_as_planned(*plan, what);
+    }
+  }
+}
+
+std::vector<std::string> names() {
+  std::vector<std::string> all;
+  for (const PublishedModel& one : published_models()) all.push_back(one.model.name);
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, Presets, testing::ValuesIn(names()),
+                         [](const auto& one) { return one.param; });
+
+}  // namespace
+}  // namespace rankine::tools

@@ -1,0 +1,634 @@
+// Single messages, as traces print them, of schedules that are small enough to be worked out by
+// hand.
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <pthread.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/api/communicator.h"
+#include "engine/api/network.h"
+#include "engine/papers/execute.h"
+#include "engine/papers/figures.h"
+#include "engine/papers/runs.h"
+#include "engine/papers/statements.h"
+#include "engine/papers/tables.h"
+#include "engine/papers/traff_tables.h"
+#include "engine/tools/reproduce.h"
+#include "tests/engine/cli/tool_fixtures.h"
+
+namespace rankine::claims {
+namespace {
+
+std::string value(std::string_view run, std::string_view quantity, std::vector<Value> arguments) {
+  Runs runs;
+  const auto found =
+      runs.quantity(read_runs(run, "bytes=800; alpha=1; beta=0"), {}, quantity, arguments);
+  return found ? to_string(*found) : "nothing";
+}
+
+TEST(Messages, BinomialBroadcastGoesNearFirst) {
+  const char* run = "broadcast binomial_near; ranks=4";
+  EXPECT_EQ(value(run, "sends", {1, 0, 1}), "800");
+  EXPECT_EQ(value(run, "sends", {2, 0, 2}), "800");
+  EXPECT_EQ(value(run, "sends", {2, 1, 3}), "800");
+  EXPECT_EQ(value(run, "sends", {1, 1, 3}), "0");
+  EXPECT_EQ(value(run, "sends", {3, 1}), "0");
+  EXPECT_EQ(value(run, "sent_by", {0}), "1600");
+  EXPECT_EQ(value(run, "sent_in", {2}), "800");
+  EXPECT_EQ(value(run, "sent_in", {3}), "0");
+  EXPECT_EQ(value(run, "first_round", {1}), "2");
+  EXPECT_EQ(value(run, "last_round", {0}), "2");
+  EXPECT_EQ(value(run, "first_round", {3}), "0");
+}
+
+TEST(Messages, HalvingHalves) {
+  const char* run = "reduce_scatter recursive_halving; ranks=8";
+  EXPECT_EQ(value(run, "sent_in", {1}), "400");
+  EXPECT_EQ(value(run, "sent_in", {2}), "200");
+  EXPECT_EQ(value(run, "largest", {}), "400");
+}
+
+TEST(Messages, OnOnePathAntipodesLoadTheLinksTwice) {
+  // 1 + 2 + 4 links one after the other; half of the last step each way makes it 1 + 2 + 2.
+  EXPECT_EQ(value("all_reduce recursive_doubling; ranks=8", "one_path_delay", {}), "7");
+  EXPECT_EQ(value("all_reduce recursive_doubling; ranks=8", "ring_load", {}), "5");
+  EXPECT_EQ(value("all_reduce torus_doubling_latency; ranks=16; dims=4x4; wiring=torus",
+                  "one_path_delay", {}),
+            "12");
+}
+
+TEST(Messages, QuantitiesHaveTheirArguments) {
+  EXPECT_EQ(value("all_reduce ring; ranks=4", "sends", {1}), "nothing");
+  EXPECT_EQ(value("all_reduce ring; ranks=4", "sent_by", {1, 2}), "nothing");
+  EXPECT_EQ(value("all_reduce ring; ranks=4", "rounds", {1}), "nothing");
+  EXPECT_THROW(value("all_reduce ring; ranks=4", "sent_by", {Value(1) / 2}), std::logic_error);
+}
+
+}  // namespace
+
+// Ranks that take turns on one thread: they get on as ranks on threads do, and where none of them
+// can, their calls end at once and with an error.
+
+namespace {
+
+// Counts the turns of ranks that could not go on.
+struct Counted : Turns {
+  void give_way(int turn) noexcept override {
+    in_vain += turn > 0 ? 1 : 0;
+    Turns::give_way(turn);
+  }
+  int in_vain = 0;
+};
+
+// A communicator all of whose ranks are played here.
+struct Ranks {
+  explicit Ranks(int ranks, std::shared_ptr<const CallNetwork> network = {}) {
+    CommunicatorOptions options{.ranks = ranks, .timeout = std::chrono::hours(1)};
+    options.tuned = false;
+    options.network = std::move(network);
+    auto made = Communicator::create(options);
+    communicator = std::move(*made);
+    for (Rank r = 0; r < ranks; ++r) {
+      members.push_back(std::move(*communicator->join(r)));
+      members.back()->give_way_to(&turns);
+    }
+  }
+  // The sum of the ranks' numbers, of which each gets `out`.
+  Status sum(Rank rank, std::uint32_t& out, const char* algorithm = "") {
+    const auto in = static_cast<std::uint32_t>(rank);
+    return members[static_cast<std::size_t>(rank)]->call({.collective = Collective::all_reduce,
+                                                          .in = &in,
+                                                          .out = &out,
+                                                          .count = 1,
+                                                          .type = DataType::u32,
+                                                          .options = {.algorithm = algorithm}});
+  }
+
+  Counted turns;
+  std::unique_ptr<Communicator> communicator;
+  std::vector<std::unique_ptr<Member>> members;
+};
+
+void never() { FAIL() << "ranks that can go on are said to be stuck"; }
+
+TEST(Turns, RanksThatWaitForOneAnotherGetOn) {
+  constexpr int kRanks = 300;
+  Ranks ranks(kRanks);
+  std::vector<std::uint32_t> out(kRanks);
+  std::vector<Status> ended(kRanks);
+  for (const char* algorithm : {"ring", "recursive_doubling"}) {
+    const auto part = [&](Rank rank) {
+      const auto r = static_cast<std::size_t>(rank);
+      ended[r] = ranks.sum(rank, out[r], algorithm);
+    };
+    ranks.turns.run(kRanks, part, never);
+    for (std::size_t r = 0; r < kRanks; ++r) {
+      EXPECT_TRUE(ended[r].ok()) << ended[r].text();
+      EXPECT_EQ(out[r], kRanks * (kRanks - 1) / 2) << "rank " << r << ", " << algorithm;
+    }
+    EXPECT_EQ(ranks.turns.in_vain, 0) << algorithm;
+  }
+}
+
+// Were nobody told, the ranks that call would wait for an hour.
+TEST(Turns, WhereNoRankCanGoOnSomebodyIsTold) {
+  constexpr int kRanks = 5;
+  Ranks ranks(kRanks);
+  std::vector<Status> ended(kRanks);
+  int told = 0;
+  const auto part = [&](Rank rank) {
+    if (rank == 3) return;  // it does not come
+    std::uint32_t out = 0;
+    ended[static_cast<std::size_t>(rank)] = ranks.sum(rank, out);
+  };
+  ranks.turns.run(kRanks, part, [&] {
+    ++told;
+    ranks.communicator->abort("none can go on");
+  });
+  EXPECT_EQ(told, 1);
+  for (const Rank r : {0, 1, 2, 4}) {
+    const Status& status = ended[static_cast<std::size_t>(r)];
+    EXPECT_EQ(status.code(), Code::aborted) << "rank " << r << ": " << status.text();
+  }
+}
+
+// Calls on a network change it for their thread, and these are not nested in one another.
+TEST(Turns, CancellationIsAsItWasBefore) {
+  constexpr int kRanks = 3;
+  Ranks ranks(kRanks, *find_call_network("scale_out"));
+  const auto part = [&](Rank rank) {
+    std::uint32_t out = 0;
+    const Status status = ranks.sum(rank, out);
+    EXPECT_TRUE(status.ok()) << status.text();
+  };
+  ranks.turns.run(kRanks, part, never);
+  int state = PTHREAD_CANCEL_DISABLE;
+  pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
+  EXPECT_EQ(state, PTHREAD_CANCEL_ENABLE);
+}
+
+}  // namespace
+}  // namespace rankine::claims
+
+// The figures' panels: who is there, what forms they take, where the fastest changes.
+
+namespace rankine::reproduce {
+namespace {
+
+class Figures : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    profiles_ = new Profiles;
+    panels_ = new std::vector<Panel>(panels(*profiles_));
+  }
+  static void TearDownTestSuite() {
+    delete panels_;
+    delete profiles_;
+  }
+  static const Panel& panel(std::string_view id) {
+    for (const Panel& each : *panels_) {
+      if (each.spec.id == id) return each;
+    }
+    throw std::logic_error("no panel " + std::string(id));
+  }
+  static Profiles* profiles_;
+  static std::vector<Panel>* panels_;
+};
+Profiles* Figures::profiles_ = nullptr;
+std::vector<Panel>* Figures::panels_ = nullptr;
+
+TEST_F(Figures, HaveThePapersAlgorithms) {
+  const auto names = [](const Panel& panel) {
+    std::string text;
+    for (const Curve& curve : panel.curves) text += std::string(curve.contender->name) + ",";
+    return text;
+  };
+  EXPECT_EQ(names(panel("7b")), "Bucket,Recursive doubling,Swing,Bruck,Trivance,");
+  EXPECT_EQ(names(panel("9")), "Bucket,Bruck,Trivance,");
+  EXPECT_EQ(figure_sizes().front(), 32u);
+  EXPECT_EQ(figure_sizes().back(), 128u << 20);
+}
+
+TEST_F(Figures, TimesAreWhatTheModelSays) {
+  // Ring of 8, worked out by hand: Trivance (L) sends to 1 and 1, then to 2 and 3 links away, with
+  // 1 and 3 vectors on the busiest link.
+  const Panel& ring = panel("6a");
+  const double m = 4096, beta = 1 / 100e9;
+  EXPECT_NEAR(ring.time(ring.trivance(), Form::latency, m),
+              2 * 1.5e-6 + (1 + 3) * 200e-9 + (1 + 3) * m * beta, 1e-15);
+  // Bucket: 14 rounds of one link and half an eighth of the vector each way.
+  EXPECT_NEAR(ring.time(*ring.find("Bucket"), m), 14 * (1.5e-6 + 200e-9 + m / 16 * beta), 1e-15);
+  EXPECT_EQ(ring.gain(ring.trivance(), m), 0);
+}
+
+TEST_F(Figures, TheBetterFormIsTaken) {
+  for (const Panel& each : *panels_) {
+    for (const Curve& curve : each.curves) {
+      if (curve.latency == nullptr) continue;
+      for (const std::uint64_t size : figure_sizes()) {
+        const auto m = static_cast<double>(size);
+        EXPECT_LE(each.time(curve, m), each.time(curve, Form::latency, m));
+        EXPECT_LE(each.time(curve, m), each.time(curve, Form::bandwidth, m));
+      }
+      const auto change = each.change_of_form(curve);
+      ASSERT_TRUE(change.has_value()) << each.spec.id << " " << curve.contender->name;
+      EXPECT_EQ(each.form(curve, *change / 1.001), Form::latency);
+      EXPECT_EQ(each.form(curve, *change * 1.001), Form::bandwidth);
+    }
+  }
+}
+
+TEST_F(Figures, TheFastestChangesAtTheCrossovers) {
+  for (const Panel& each : *panels_) {
+    const Curve* leader = &each.fastest(32);
+    for (const Crossover& crossover : crossovers(each)) {
+      EXPECT_EQ(crossover.before, leader);
+      const auto lead = [&](double m) {
+        return each.time(*crossover.before, m) < each.time(*crossover.after, m);
+      };
+      EXPECT_TRUE(lead(crossover.bytes / 1.0001)) << each.spec.id;
+      EXPECT_FALSE(lead(crossover.bytes * 1.0001)) << each.spec.id;
+      leader = crossover.after;
+    }
+    EXPECT_EQ(&each.fastest(128 << 20), leader) << each.spec.id;
+    for (const std::uint64_t size : figure_sizes()) {
+      const auto m = static_cast<double>(size);
+      for (const Curve& curve : each.curves) {
+        EXPECT_LE(each.time(each.fastest(m), m), each.time(curve, m)) << each.spec.id;
+      }
+    }
+  }
+}
+
+TEST_F(Figures, BandwidthMovesTheCurves) {
+  // Under Eq. (1) four times the bandwidth is a quarter of the size, but for alpha.
+  const Panel &slow = panel("8-200"), &fast = panel("8-800");
+  for (const double m : {1024.0, 65536.0, 4194304.0}) {
+    EXPECT_NEAR(slow.time(slow.trivance(), m), fast.time(fast.trivance(), 4 * m), 1e-15);
+  }
+  EXPECT_EQ(fast.time(fast.trivance(), 512), panel("7b").time(panel("7b").trivance(), 512));
+}
+
+}  // namespace
+
+// Verdicts follow from what is measured; every statement can be measured.
+
+namespace {
+
+constexpr double kMi = 1 << 20;
+
+Statement percents(double low, double high, double allowed) {
+  return {.id = "test",
+          .where = "here",
+          .text = "so much faster",
+          .measure = Measure::gain,
+          .panels = "6a",
+          .others = "",
+          .from = 32,
+          .to = 1024,
+          .low = low,
+          .high = high,
+          .allowed = allowed};
+}
+Statement sizes(double size, double allowed) {
+  Statement statement = percents(size, size, allowed);
+  statement.measure = Measure::overtaken;
+  return statement;
+}
+
+TEST(Judged, PercentsByPoints) {
+  const Statement statement = percents(5, 30, 0.5);
+  const auto verdict = [&](double low, double high) {
+    return verdict_text(judged(statement, {low, "a"}, {high, "b"}));
+  };
+  EXPECT_EQ(verdict(5, 30), "agrees");
+  EXPECT_EQ(verdict(10, 12), "agrees");
+  EXPECT_EQ(verdict(4.5, 30.5), "agrees");
+  EXPECT_EQ(verdict(4.25, 20), "differs by 0.75 points");
+  EXPECT_EQ(verdict(1, 40), "differs by 10 points");
+  EXPECT_EQ(verdict(-3, 31), "differs by 8 points");
+}
+
+TEST(Judged, OpenEnds) {
+  const Statement more = percents(20, kNoLimit, 0);
+  EXPECT_TRUE(judged(more, {20, ""}, {1000, ""}).agrees);
+  EXPECT_FALSE(judged(more, {19.9, ""}, {1000, ""}).agrees);
+  const Statement less = percents(-kNoLimit, 0, 0);
+  EXPECT_TRUE(judged(less, {-40, ""}, {0, ""}).agrees);
+  EXPECT_FALSE(judged(less, {-40, ""}, {0.1, ""}).agrees);
+}
+
+TEST(Judged, SizesByFactors) {
+  const Statement statement = sizes(4 * kMi, 2);
+  const auto verdict = [&](double low, double high) {
+    return verdict_text(judged(statement, {low * kMi, "a"}, {high * kMi, "b"}));
+  };
+  EXPECT_EQ(verdict(4, 4), "agrees");
+  EXPECT_EQ(verdict(2, 8), "agrees");
+  EXPECT_EQ(verdict(1, 4), "differs by a factor of 4");
+  EXPECT_EQ(verdict(4, 12), "differs by a factor of 3");
+  const Outcome never = judged(statement, {kNoLimit, "6a"}, {kNoLimit, "6a"});
+  EXPECT_FALSE(never.agrees);
+  EXPECT_EQ(found_text(never), "beyond 128 MiB (6a)");
+}
+
+TEST(Judged, InWords) {
+  EXPECT_EQ(stated_text(percents(5, 30, 0)), "5 to 30 %");
+  EXPECT_EQ(stated_text(percents(20, kNoLimit, 0)), "at least 20 %");
+  EXPECT_EQ(stated_text(percents(-kNoLimit, 0, 0)), "at most 0 %");
+  EXPECT_EQ(stated_text(sizes(4 * kMi, 2)), "4 MiB");
+  EXPECT_EQ(stated_text(sizes(512 * 1024, 2)), "512 KiB");
+  const Statement statement = percents(5, 30, 0);
+  EXPECT_EQ(found_text(judged(statement, {1.25, "6a, 32 B"}, {2, "6b, 1 KiB"})),
+            "1.25 to 2 % (6a, 32 B; 6b, 1 KiB)");
+}
+
+// Profiles made up: L takes 1 s + m, B takes 2 s + m / 4, and the other algorithm twice of each.
+struct Toy {
+  Profile latency, bandwidth, slow_latency, slow_bandwidth;
+  Panel panel;
+
+  explicit Toy(std::int64_t slower = 2) {
+    const auto rounds = [](int count, std::int64_t load) {
+      Profile profile;
+      profile.per_m = 8;
+      profile.rounds.assign(static_cast<std::size_t>(count), {{0, load}});
+      return profile;
+    };
+    latency = rounds(1, 8);
+    bandwidth = rounds(2, 1);
+    slow_latency = rounds(static_cast<int>(slower), 8);
+    slow_bandwidth = rounds(static_cast<int>(2 * slower), 1);
+    panel.spec = {"6a", "toy", {8}};
+    panel.curves = {{find_contender("Swing"), &slow_latency, &slow_bandwidth},
+                    {find_contender("Trivance"), &latency, &bandwidth}};
+  }
+};
+
+TEST(Statements, GainsAreMeasuredAtAllSizesAsked) {
+  const Toy toy;
+  Statement statement = percents(100, 100, 1e-9);
+  const Outcome all = outcome_of(statement, {&toy.panel, 1});
+  EXPECT_TRUE(all.agrees == (all.low.value > 100 - 1e-9));
+  EXPECT_LE(all.high.value, 100 + 1e-9);
+  EXPECT_EQ(all.high.at, "6a, 32 B");  // where bytes count least
+  statement.from = statement.to = 32;
+  EXPECT_EQ(outcome_of(statement, {&toy.panel, 1}).low.at, "6a, 32 B");
+  statement.panels = "10";
+  EXPECT_THROW(outcome_of(statement, {&toy.panel, 1}), std::logic_error);
+  statement.panels = "6a";
+  statement.others = "Bucket";
+  EXPECT_THROW(outcome_of(statement, {&toy.panel, 1}), std::logic_error);
+}
+
+TEST(Statements, PointsAreTheEndsOfWhatIsLookedAt) {
+  const Toy toy;
+  const auto points = [&toy](const Statement& statement) {
+    std::string text;
+    const auto by_panel = points_of(statement, {&toy.panel, 1});
+    EXPECT_EQ(by_panel.size(), 1u);
+    for (const Point& point : by_panel.front()) {
+      EXPECT_EQ(point.seconds(), toy.panel.time(*point.curve, point.form, point.bytes));
+      text += std::string(point.curve->contender->name) + " " + std::string(letter_of(point.form)) +
+              " " + std::to_string(std::lround(point.bytes)) + ", ";
+    }
+    return text;
+  };
+  Statement statement = percents(5, 30, 0.5);
+  EXPECT_EQ(points(statement), "Swing L 32, Swing B 1024, Trivance L 32, Trivance B 1024, ");
+  statement.as_printed = true;
+  EXPECT_EQ(points(statement), "Swing L 32, Swing B 1024, Trivance B 1024, ");
+  statement = percents(5, 30, 0.5);
+  statement.measure = Measure::latency_gain;
+  EXPECT_EQ(points(statement), "Swing L 32, Trivance L 32, ");
+  statement = sizes(kMi, 2);
+  statement.from = statement.to = 0;  // it names none
+  EXPECT_EQ(points(statement),
+            "Swing L 32, Swing B 134217728, Trivance L 32, Trivance B 134217728, ");
+}
+
+TEST(Statements, OvertakenIsFoundWhereTheCurvesCross) {
+  // The other one takes as long in L, and has twice the rounds but half of the load in B.
+  Toy toy(1);
+  toy.slow_latency.rounds.assign(1, {{0, 16}});
+  toy.slow_bandwidth.rounds.assign(4, {{0, 0}});
+  const double alpha = 1.5e-6, per_byte = 1e-11;
+  // Trivance's B form, 2 alpha + m beta / 4, meets 4 alpha.
+  const double expected = 8 * alpha / per_byte;
+  Statement statement = sizes(expected, 1.001);
+  const Outcome outcome = outcome_of(statement, {&toy.panel, 1});
+  EXPECT_TRUE(outcome.agrees) << outcome.low.value << " against " << expected;
+}
+
+TEST(Statements, AreNamedOnceAndExplainedWhereTheyDiffer) {
+  std::set<std::string_view> ids;
+  Profiles profiles;
+  const std::vector<Panel> all = panels(profiles);
+  int agree = 0;
+  for (const Outcome& outcome : outcomes(all)) {
+    const Statement& statement = *outcome.statement;
+    EXPECT_TRUE(ids.insert(statement.id).second) << statement.id;
+    EXPECT_TRUE(statement.id.starts_with("trivance-")) << statement.id;
+    EXPECT_FALSE(statement.where.empty() || statement.text.empty()) << statement.id;
+    EXPECT_LE(statement.low, statement.high) << statement.id;
+    EXPECT_LE(outcome.low.value, outcome.high.value) << statement.id;
+    EXPECT_FALSE(std::isnan(outcome.low.value)) << statement.id;
+    EXPECT_FALSE(!outcome.agrees && statement.why.empty()) << statement.id;
+    // Whoever differs is judged again, and nobody else.
+    EXPECT_EQ(statement.judged_again, !outcome.agrees) << statement.id;
+    agree += outcome.agrees ? 1 : 0;
+  }
+  EXPECT_GT(agree, 20);
+  EXPECT_LT(agree, static_cast<int>(statements().size()));
+}
+
+}  // namespace
+
+// Tables 1 and 2: schedules come to what the appendix derives, or it is said why not.
+
+namespace {
+
+TEST(Tables, SchedulesAreWhatTheTextDerives) {
+  Profiles profiles;
+  profiles.work_out(table_keys());
+  std::set<std::string> different;
+  for (const TableRow& row : table_rows(profiles)) {
+    const std::string what = std::string(row.line->name);
+    EXPECT_TRUE(row.lambda.exact()) << what << ": rounds";
+    EXPECT_TRUE(row.delta.exact()) << what << ": bytes";
+    EXPECT_EQ(row.table, row.dims.size() == 1 ? 1 : 2);
+    EXPECT_TRUE(row.theta.printed && row.lambda.printed && row.delta.printed) << what;
+    EXPECT_EQ(row.theta.exact(), row.why.empty()) << what;
+    if (!row.theta.exact()) different.insert(what);
+  }
+  // Whose delay is known to differ, and nobody else's: those explained.
+  EXPECT_EQ(different, (std::set<std::string>{"Rec.Doub. (B)", "Rec.Doub. (L)", "Swing (L)",
+                                              "Bruck (B), shortest", "Bruck (L), shortest"}));
+}
+
+TEST(Tables, ThePapersRoundedEntriesComeOut) {
+  // Found within 2 % of the printed limit where the torus is large: Swing 1.2, Trivance 1.04 ...
+  Profiles profiles;
+  for (const TableRow& row : table_rows(profiles)) {
+    if (row.table != 2 || row.line->name != "Swing (B)") continue;
+    EXPECT_NEAR(static_cast<double>(row.theta.found.approximate()),
+                static_cast<double>(row.theta.printed->approximate()), 0.04);
+  }
+}
+
+}  // namespace
+
+// Traff's statements: all hold, but that Algorithm 1 stands as it is for any skips.
+
+namespace {
+
+TEST(Traff, StatementsHoldButForTheLetterOfCorollary2) {
+  std::set<std::string_view> ids, different;
+  std::size_t last = 0, all_pieces = 0;
+  const auto outcomes = traff_outcomes([&](std::size_t done, std::size_t all) {
+    EXPECT_EQ(done, last + 1);
+    last = done;
+    all_pieces = all;
+  });
+  EXPECT_EQ(last, all_pieces);
+  EXPECT_EQ(outcomes.size(), traff_statements().size());
+  for (const TraffOutcome& outcome : outcomes) {
+    const TraffStatement& statement = *outcome.statement;
+    EXPECT_TRUE(ids.insert(statement.id).second) << statement.id;
+    EXPECT_GT(outcome.cases, 0u) << statement.id;
+    EXPECT_FALSE(outcome.processors.empty() || outcome.shown.stated.empty()) << statement.id;
+    EXPECT_EQ(outcome.shown.agrees, outcome.agrees()) << statement.id;
+    if (outcome.agrees()) {
+      EXPECT_EQ(verdict_text(outcome), "agrees");
+      continue;
+    }
+    different.insert(statement.id);
+    EXPECT_FALSE(statement.why.empty()) << statement.id;
+    EXPECT_TRUE(verdict_text(outcome).starts_with("differs in ")) << verdict_text(outcome);
+  }
+  EXPECT_EQ(different, std::set<std::string_view>{"traff-reproduce-corollary2-letter"});
+}
+
+}  // namespace
+}  // namespace rankine::reproduce
+
+// rankine reproduce: what it prints and draws, and what it refuses.
+
+namespace rankine::tools {
+namespace {
+
+using Json = nlohmann::json;
+
+std::filesystem::path folder(const std::string& name) {
+  const char* root = std::getenv("TEST_TMPDIR");
+  return std::filesystem::path(root != nullptr ? root : ".") / name;
+}
+
+void expect_members(const Json& json, std::initializer_list<const char*> names) {
+  for (const char* name : names) EXPECT_TRUE(json.contains(name)) << name << " in " << json;
+}
+
+// One run of everything; what is there is looked at piece by piece.
+TEST(Reproduce, JsonAndPicturesHaveEverything) {
+  const auto pictures = folder("figures");
+  const Captured run = run_captured({"reproduce", "--json", "--svg", pictures.string()});
+  ASSERT_EQ(run.exit, 0) << run.err;
+  const Json papers = Json::parse(run.out).at("papers");
+  ASSERT_EQ(papers.size(), 2u);
+
+  const Json& trivance = papers.at(0);
+  EXPECT_EQ(trivance.at("paper"), "trivance");
+  for (const Json& row : trivance.at("tables")) {
+    expect_members(row, {"table", "algorithm", "line", "routing", "dims", "why"});
+    for (const char* quantity : {"lambda", "delta", "theta"}) {
+      expect_members(row.at(quantity), {"printed", "derived", "found", "exact"});
+      EXPECT_TRUE(row.at(quantity).at("found").at("number").is_number());
+    }
+  }
+  for (const Json& figure : trivance.at("figures")) {
+    expect_members(figure, {"id", "title", "dims", "gigabits_per_second", "crossovers"});
+    const std::size_t sizes = figure.at("sizes").size();
+    EXPECT_EQ(sizes, 23u);
+    EXPECT_EQ(figure.at("curves").back().at("algorithm"), "Trivance");
+    for (const Json& curve : figure.at("curves")) {
+      expect_members(curve, {"algorithm", "change_of_form_bytes"});
+      for (const char* series : {"seconds", "gain_percent", "form"}) {
+        EXPECT_EQ(curve.at(series).size(), sizes) << series;
+      }
+    }
+  }
+  std::size_t agree = 0;
+  for (const Json& row : trivance.at("statements")) {
+    expect_members(row, {"id", "where", "statement", "measure", "unit", "panels", "others",
+                         "stated", "found", "allowed", "distance", "verdict", "why"});
+    expect_members(row.at("stated"), {"text", "low", "high"});
+    expect_members(row.at("found"), {"text", "low", "low_at", "high", "high_at"});
+    agree += row.at("verdict") == "agrees" ? 1 : 0;
+  }
+  EXPECT_EQ(trivance.at("agree"), agree);
+
+  const Json& traff = papers.at(1);
+  EXPECT_EQ(traff.at("paper"), "traff");
+  agree = 0;
+  for (const Json& row : traff.at("statements")) {
+    expect_members(row, {"id", "where", "statement", "processors", "cases", "agreeing", "stated",
+                         "found", "verdict", "why"});
+    agree += row.at("verdict") == "agrees" ? 1 : 0;
+  }
+  EXPECT_EQ(traff.at("agree"), agree);
+
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(pictures)) {
+    std::ifstream file(entry.path());
+    const std::string svg{std::istreambuf_iterator<char>(file), {}};
+    EXPECT_EQ(why_not_well_formed(svg), "") << entry.path();
+    ++files;
+  }
+  EXPECT_EQ(files, 7u);
+}
+
+TEST(Reproduce, TextEndsWithHowManyAgree) {
+  const Captured run = run_captured({"reproduce", "traff"});
+  ASSERT_EQ(run.exit, 0) << run.err;
+  EXPECT_NE(run.out.find("traff-reproduce-theorem1-rounds  [Theorem 1]"), std::string::npos);
+  EXPECT_TRUE(run.out.ends_with(" statements agree\n")) << run.out.substr(run.out.size() - 80);
+  EXPECT_EQ(run.out.find("Trivance"), std::string::npos);
+}
+
+TEST(Reproduce, WrongArgumentsAreNamedWithWhatIsAllowed) {
+  const auto refused = [](const std::vector<std::string>& more, const std::string& part, int exit) {
+    std::vector<std::string> arguments = {"reproduce"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Captured run = run_captured(arguments);
+    EXPECT_EQ(run.exit, exit) << run.out;
+    EXPECT_NE(run.err.find(part), std::string::npos) << run.err;
+  };
+  refused({"trivanse"},
+          "paper is 'trivanse'; allowed are trivance, traff; did you mean 'trivance'?", 2);
+  refused({"trivance", "--svg"}, "--svg needs a value", 2);
+  refused({"traff", "--svg", "pictures"}, "--svg is 'pictures' and the paper is traff", 2);
+  refused({"trivance", "--png", "x"}, "--png is no option", 2);
+  // A file stands where the folder would be.
+  const auto file = folder("a_file");
+  std::ofstream(file) << "x";
+  refused({"trivance", "--svg", file.string()}, "--svg is '" + file.string() + "'", 3);
+  refused({"trivance", "--svg", (file / "below").string()}, "cannot be written", 3);
+}
+
+}  // namespace
+}  // namespace rankine::tools
