@@ -75,7 +75,7 @@ SmallFile read_small_file(const std::string& path, std::size_t limit) {
     if (got < 0) return failed(error);
     if (got == 0) return out;
     if (out.text.size() > limit) {
-      return refused("it has more than the " + std::to_string(limit) + " bytes that are allowed");
+      return refused("it has more than " + std::to_string(limit) + " bytes, the allowed size");
     }
   }
 }

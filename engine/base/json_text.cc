@@ -82,7 +82,7 @@ std::string reason_of(std::string_view text) {
 Status check_json_bounds(std::string_view what, std::string_view text) {
   if (text.size() > kMostJsonBytes) {
     return invalid_argument(std::string(what) + " has more than " + std::to_string(kMostJsonBytes) +
-                            " bytes, which is the most that is read");
+                            " bytes, the allowed size");
   }
   const std::size_t levels = levels_of(text);
   if (levels > kMostJsonLevels) {

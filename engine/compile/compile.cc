@@ -20,7 +20,7 @@ namespace rankine {
 namespace {
 
 Borders borders_for(Collective collective) {
-  // Where users see the blocks, their borders are the users'; inside one vector they are ours.
+  // If users see the blocks, the users' borders apply; inside one vector ours apply.
   const bool ours = natural_blocks(collective, 2) == 1;
   return ours ? Borders::cache_lines : Borders::plain;
 }
@@ -46,7 +46,7 @@ std::size_t vector_bytes(const Layout& layout) {
 
 std::size_t result_bytes(const Layout& layout, const Goal& goal) {
   const auto ranks = static_cast<std::size_t>(goal.ranks);
-  // A broadcast's lies at the root from the start.
+  // The root of a broadcast has its result from the start.
   const std::size_t everywhere = goal.collective == Collective::broadcast ? ranks - 1 : ranks;
   std::size_t bytes = 0;
   for (Block b = 0; b < goal.blocks; ++b) {
@@ -56,13 +56,14 @@ std::size_t result_bytes(const Layout& layout, const Goal& goal) {
   return bytes;
 }
 
-// Stores to lines that others hold, in pieces too short to take them over unread.
+// True if some stores go to lines that others hold, in pieces too short to take the lines over
+// unread.
 bool pushes_short(const Program& program, std::size_t claim) {
   return std::any_of(program.operations.begin(), program.operations.end(),
                      [claim](const Operation& op) { return op.copies > 0 && op.bytes < claim; });
 }
 
-// Of those with something in them.
+// The smallest block that is not empty.
 std::size_t least_block(const Layout& layout) {
   std::size_t bytes = std::numeric_limits<std::size_t>::max();
   for (const BlockHome& block : layout.blocks) {
@@ -71,7 +72,8 @@ std::size_t least_block(const Layout& layout) {
   return bytes;
 }
 
-// How many blocks go from one rank to another in a round, as PlanMeter::move() counts them.
+// The number of blocks that go from one rank to another in a round, as PlanMeter::move() counts
+// them.
 std::size_t moves_of(const Schedule& schedule, int round, PlanMeter& meter) {
   if (const Everyone* all = everyone_in(schedule)) {
     return static_cast<std::size_t>(schedule.ranks) * moves_of(all->part(), round, meter);
@@ -86,20 +88,21 @@ std::size_t moves_of(const Schedule& schedule, int round, PlanMeter& meter) {
   return moves;
 }
 
-// A request, its schedule as versions, and what its making is counted on.
+// A request, its schedule as versions, and the meter for its planning.
 struct Job {
   const CompileRequest& request;
   const Schedule& schedule;
   const Goal& goal;
   const Layout& layout;
   PlanMeter& meter;
-  bool in_f32 = false;  // input and output will lie in the scratch (wide_sums.h)
+  bool in_f32 = false;  // input and output will lie in the scratch (plan_passes.h)
   std::shared_ptr<const Versions> versions{};
 
-  // Peers reach scratch only: processes always. Threads may on direct transport, where they would
-  // else store in others' outputs; what is only fetched crosses once, and nothing is gained.
+  // True if peers reach only scratch: always for processes. For threads only on the direct
+  // transport, and if ranks would otherwise store in others' outputs; data that are only fetched
+  // cross once, and staging gains nothing.
   bool staged() const {
-    if (in_f32) return false;  // they reach all of it
+    if (in_f32) return false;  // peers reach all of the scratch
     if (request.staged) return true;
     if (request.transport.value_or(Transport::direct) != Transport::direct) return false;
     const Costs& costs = request.costs;
@@ -109,10 +112,11 @@ struct Job {
     return bytes >=
            (request.buffers == Buffers::in_place ? costs.stage_in_place : costs.stage_apart);
   }
-  // Of ops that only wait: what comes next uses what they wait for.
+  // Keep ops that only wait: a later pass uses the data that they wait for.
   bool keeps_waits() const { return in_f32 || request.row_elements > 0; }
-  // What a rank may post for the others to read: as much as boards hold, and among more than two as
-  // little as is stored sooner than they could come and read it where it lies.
+  // The most bytes that a rank may post for the others: at most the size of half a board. Among
+  // more than two ranks, also at most the size that is stored faster than the others could read it
+  // in place.
   std::size_t most_posted() const {
     if (goal.ranks <= 2) return std::min(request.board_bytes, request.costs.board_pair_read);
     const auto n = static_cast<std::size_t>(goal.ranks);
@@ -125,9 +129,9 @@ struct Job {
     }
     return std::min(most, request.board_bytes);
   }
-  // Kept for another program.
+  // The versions, kept for another program.
   const std::shared_ptr<const Versions>& kept_versions() {
-    if (!versions) versions = *Versions::of(schedule, goal, layout, &meter);  // as once before
+    if (!versions) versions = *Versions::of(schedule, goal, layout, &meter);  // succeeded before
     return versions;
   }
   Program program(Buffers buffers, bool eager = false) {
@@ -135,7 +139,7 @@ struct Job {
                         {.eager = eager, .staged = staged() && !eager, .meter = &meter});
   }
   Program eager_program() { return program(request.buffers, true); }
-  // Of which no other is made: memory is let go of.
+  // The last program made from the versions: releases their memory.
   Program last_program() {
     kept_versions();
     return make_program(std::move(versions), goal, layout, request.buffers,
@@ -143,8 +147,8 @@ struct Job {
   }
 };
 
-// The form of an all-reduce that moves the fewest lines between cores. `streams`: the results are
-// more than the caches hold.
+// Chooses the form of an all-reduce that moves the fewest lines between cores. `streams`: the
+// results exceed the caches.
 Program direct_all_reduce(Job& job, std::optional<Program> made, bool streams) {
   const Buffers buffers = job.request.buffers;
   const Costs& costs = job.request.costs;
@@ -152,18 +156,18 @@ Program direct_all_reduce(Job& job, std::optional<Program> made, bool streams) {
   const bool fetches = static_cast<std::size_t>(job.goal.ranks) > costs.push_ranks &&
                        bytes >= costs.fetch_from && bytes <= costs.fetch_to;
   const bool pushes = job.request.pushes && !fetches;
-  // In place the storing rank has just read what it overwrites.
+  // In place, the storing rank has just read the lines that it overwrites.
   const bool reads_first = buffers == Buffers::in_place || bytes <= costs.push_plain;
   if (pushes && !reads_first && !streams && least_block(job.layout) < costs.claim) {
     Program copied = job.program(Buffers::in_place);
     if (has_short_copies(copied, costs.claim)) {
-      job.versions.reset();  // they are large, and seldom needed once more
+      job.versions.reset();  // they are large, and seldom needed again
       copied = copy_first(std::move(copied), &job.meter);
       push(copied, Buffers::apart, PushMutant::none, &job.meter);
       if (pushes_short(copied, costs.claim)) return copied;
     }
   }
-  // Parts of an operation end where lines do: not where these hold no whole number of elements.
+  // Parts of an operation end at lines: impossible if a line holds no whole number of elements.
   const bool may_split = kCacheLine % job.layout.element_bytes == 0;
   Program own = made ? std::move(*made) : job.last_program();
   if (may_split) own = own_first(std::move(own), buffers, costs.own_first, &job.meter);
@@ -173,7 +177,7 @@ Program direct_all_reduce(Job& job, std::optional<Program> made, bool streams) {
   return own;
 }
 
-// How much a rank stages of its own before others can do anything, at most.
+// The most own bytes that a rank stages before others can start.
 std::size_t staged_first(const Program& program) {
   std::vector<std::size_t> by(static_cast<std::size_t>(program.ranks));
   for (const Operation& op : program.operations) {
@@ -183,9 +187,9 @@ std::size_t staged_first(const Program& program) {
   return *std::max_element(by.begin(), by.end());
 }
 
-// How long the pieces are that staged operations are cut into: as the costs say, so that others
-// begin when a rank has staged a part of what it stages first; and in calls so large, or among so
-// many, that a plan has no room for them, longer.
+// The length of the pieces of staged operations. The costs give it, so that others begin when a
+// rank has staged a part of its first data. If a plan has no room for that many pieces, they are
+// longer.
 std::size_t staged_piece(const Job& job, const Program& program) {
   const auto pieces_of = [&program](std::size_t piece) {
     std::size_t pieces = 0;
@@ -199,13 +203,13 @@ std::size_t staged_piece(const Job& job, const Program& program) {
   std::size_t piece = std::min(std::max(part, costs.stage_stream), costs.stage_piece);
   for (;;) {
     const std::size_t pieces = pieces_of(piece);
-    // Turns have one piece of each operation at least, and so are no more.
+    // Turns hold at least one piece of each operation, so the number of turns is no larger.
     if (job.meter.has_room_for(2 * pieces) || pieces == program.operations.size()) return piece;
     piece *= 2;
   }
 }
 
-// `made`: the request's program, where somebody has had to look at it.
+// `made`: the request's program, if the caller has already made it.
 Plan direct_plan(Job& job, std::optional<Program> made) {
   // The other passes have ranks store in others' outputs, or read their inputs.
   if (job.staged()) {
@@ -222,7 +226,7 @@ Plan direct_plan(Job& job, std::optional<Program> made) {
                         .meter = &job.meter}),
         {.keeps_waits = job.keeps_waits(), .staged_first = piece, .meter = &job.meter});
   }
-  // What an epilogue reads next is to stay in the caches.
+  // The data that an epilogue reads next should stay in the caches.
   const bool streams = job.request.buffers == Buffers::apart && job.request.row_elements == 0 &&
                        result_bytes(job.layout, job.goal) >= job.request.costs.stream_results;
   Program program = job.goal.collective == Collective::all_reduce
@@ -230,8 +234,8 @@ Plan direct_plan(Job& job, std::optional<Program> made) {
                     : made ? std::move(*made)
                            : job.last_program();
   if (job.goal.collective == Collective::reduce && job.request.pushes) {
-    // Whether the root's call is in place or not, what holds for in place is right for both, and
-    // what is fast apart is not slow in place.
+    // The rules for in place are correct for both ways of the root's call, and the fast form for
+    // separate buffers is not slow in place.
     push(program, Buffers::in_place, PushMutant::none, &job.meter);
     claim_copies(program, job.request.costs.claim);
   }
@@ -254,8 +258,8 @@ Result<Plan> mailbox_plan(const Job& job, const Program& program) {
                                  .meter = &job.meter});
 }
 
-// What one of the ranks that send in a round sends in all, each block once: in the first round at
-// least as much as others read of it.
+// The bytes that one of a round's senders sends in all, each block once. In the first round the
+// others read no more than this from it.
 std::size_t bytes_of_a_sender(const Schedule& schedule, int round, const Layout& layout,
                               PlanMeter& meter) {
   std::vector<bool> sent(layout.blocks.size());
@@ -285,8 +289,8 @@ std::size_t bytes_of_a_sender(const Schedule& schedule, int round, const Layout&
   return bytes;
 }
 
-// Whether boards are asked for, or may suit. What does not fit is seen at once, and so is a
-// schedule in whose first round some do not hear from all.
+// True if boards are requested or may suit. Detects at once data that do not fit, and schedules
+// with a first round in which some ranks do not hear from all.
 bool looks_at_boards(const Job& job) {
   if (job.request.transport) return job.request.transport == Transport::board;
   const auto n = static_cast<std::size_t>(job.goal.ranks);
@@ -301,8 +305,8 @@ Result<Plan> board_plan(const Job& job, const Program& program) {
   return lower_board(program, {.board_bytes = job.request.board_bytes, .meter = &job.meter});
 }
 
-// Among many ranks mailboxes only where a rank has no more messages than so many: they are made for
-// pairs of ranks, and each message is three ops where it is one directly.
+// Among many ranks, mailboxes carry only calls with few messages per rank: mailboxes exist per pair
+// of ranks, and each message is three ops instead of one direct op.
 bool has_few_messages(const Program& program, std::size_t most) {
   const auto ranks = static_cast<std::size_t>(program.ranks);
   if (ranks <= most) return true;
@@ -316,8 +320,9 @@ bool has_few_messages(const Program& program, std::size_t most) {
   return messages <= ranks * most;
 }
 
-// Whether one rank sends several others more than so many bytes, in whole lines, and at least as
-// much as all others together: it is alone with storing that, where all might read at a time.
+// True if one rank sends several others more than `most` bytes, in whole lines, and at least as
+// much as all others together: it would store alone, while on the direct transport all could read
+// at a time.
 bool tells_much(const Program& program, std::size_t most) {
   struct Sent {
     std::size_t messages = 0, bytes = 0;
@@ -343,7 +348,7 @@ bool tells_much(const Program& program, std::size_t most) {
 Result<Plan> plan_of(Job& job) {
   const CompileRequest& request = job.request;
   const std::optional<Transport> asked = request.transport;
-  std::optional<Program> eager;  // where it has been made
+  std::optional<Program> eager;  // if it has been made
   if (looks_at_boards(job)) {
     eager = job.eager_program();
     if (asked || suits_boards(*eager, request.board_bytes, &job.meter)) {
@@ -351,8 +356,8 @@ Result<Plan> plan_of(Job& job) {
     }
   }
   const bool all_reduces = job.goal.collective == Collective::all_reduce;
-  // An all-reduce in several rounds of small messages is faster direct, which waits less.
-  // Where there are boards, vectors that are not posted there are faster direct as well.
+  // An all-reduce in several rounds of small messages is faster direct, because it waits less. With
+  // boards, vectors that are not posted are faster direct as well.
   const std::size_t most = request.board_bytes > 0
                                ? std::min(job.most_posted(), request.slot_payload)
                                : request.slot_payload;
@@ -361,14 +366,14 @@ Result<Plan> plan_of(Job& job) {
     return direct_plan(job, std::nullopt);
   }
   const bool many = static_cast<std::size_t>(job.goal.ranks) > request.costs.messages;
-  // Among many ranks memory is dear, and few of their plans take another look.
+  // Among many ranks memory is scarce, and few of their plans need the versions again.
   Program program = many && !all_reduces ? job.last_program() : job.program(request.buffers);
   const bool small = every_message_fits(program, request.slot_payload);
   const bool prefers_mailbox = small && has_few_messages(program, request.costs.messages) &&
                                !tells_much(program, request.costs.told);
   if (asked.value_or(prefers_mailbox ? Transport::mailbox : Transport::direct) ==
       Transport::direct) {
-    if (!all_reduces) job.versions.reset();  // these look at their buffers both ways
+    if (!all_reduces) job.versions.reset();  // all-reduces look at their buffers both ways
     eager.reset();
     return direct_plan(job, std::move(program));
   }
@@ -378,13 +383,13 @@ Result<Plan> plan_of(Job& job) {
     // long.
     if (every_message_fits(*eager, request.slot_payload)) {
       auto plan = mailbox_plan(job, *eager);
-      if (plan.ok()) return plan;  // else a round has too many messages for that
+      if (plan.ok()) return plan;  // otherwise a round has too many messages
     }
   }
   return mailbox_plan(job, program);
 }
 
-// The same of all rounds; more than `most` where they are more than that.
+// moves_of() over all rounds; stops above `most`.
 std::size_t moves_of_all(const Schedule& schedule, PlanMeter& meter, std::size_t most) {
   std::size_t moves = 0;
   for (int k = 0; k < schedule.rounds && moves <= most; ++k) moves += moves_of(schedule, k, meter);
@@ -395,7 +400,7 @@ std::string mebibytes(std::size_t bytes) {
   return std::to_string((bytes + (std::size_t{1} << 20) - 1) >> 20) + " MiB";
 }
 
-// The algorithm of the same collective whose plan takes the least memory, and how much.
+// The algorithm for the collective with the smallest plan, and the plan's memory.
 struct Cheapest {
   std::string_view algorithm;
   std::size_t bytes = 0;
@@ -424,7 +429,7 @@ Cheapest cheapest_plan(const CompileRequest& request, PlanMeter& meter) {
 Status too_large(const Job& job) {
   const std::size_t moves =
       moves_of_all(job.schedule, job.meter, std::numeric_limits<std::size_t>::max());
-  // Passes over programs may add to what the schedule says.
+  // Passes over programs may add to the schedule's moves.
   const std::size_t bytes =
       std::max(planning_bytes(job.schedule.ranks, job.schedule.blocks, moves), job.meter.bytes());
   const Algorithm* algorithm = job.request.algorithm;
@@ -451,8 +456,8 @@ Status out_of_order(const Job& job) {
   const Algorithm* algorithm = job.request.algorithm;
   return invalid_argument(
       "algorithm is " + (algorithm != nullptr ? std::string(algorithm->name) : "unnamed") +
-      ", which does not bring together the contributions of " + std::to_string(job.goal.ranks) +
-      " ranks in their order; an operation that is not commutative needs one that does");
+      ", which does not combine the contributions of " + std::to_string(job.goal.ranks) +
+      " ranks in rank order; an operation that is not commutative needs an algorithm that does");
 }
 
 Status other_brackets(const Job& job) {
@@ -472,7 +477,8 @@ void apply_instead_of_folding(Plan& plan) {
   }
 }
 
-// In parts as sums that are copied on: both are read again from the cache.
+// The pieces have the size of the parts of sums that are copied on: both are read again from the
+// cache.
 void finish_rows_of(const CompileRequest& request, Compiled& compiled, PlanMeter& meter) {
   std::vector<std::size_t> bytes;
   for (Rank r = 0; r < compiled.goal.ranks; ++r) {
@@ -485,8 +491,8 @@ void finish_rows_of(const CompileRequest& request, Compiled& compiled, PlanMeter
 Result<Compiled> compiled_of(const CompileRequest& request, const Schedule& schedule,
                              const Goal& goal, PlanMeter& meter, bool in_f32 = false);
 
-// The request's plan, in which f32 moves. Its sums have the schedule's brackets, but no node of
-// them is rounded to the type, as the canonical ones are.
+// The request's plan, with f32 as the moved type. Its sums have the schedule's brackets, but its
+// nodes are not rounded to the type, as canonical ones are.
 Result<Compiled> compiled_in_f32(const CompileRequest& request, const Schedule& schedule,
                                  const Goal& goal, PlanMeter& meter, Layout users) {
   CompileRequest wide = request;
@@ -524,8 +530,8 @@ Result<Compiled> compiled_of(const CompileRequest& request, const Schedule& sche
     auto versions = Versions::of(schedule, goal, out.layout, &meter);
     if (!versions.ok()) return versions.status();
     if ((*versions)->adds_up() && fold == nullptr && !users) {
-      return invalid_argument("schedule: adds blocks up, which " +
-                              std::string(name_of(goal.collective)) + " does not");
+      return invalid_argument("schedule: adds blocks up; allowed for " +
+                              std::string(name_of(goal.collective)) + " are copies");
     }
     if (!request.commutative && !in_rank_order(**versions)) return out_of_order(job);
     if (reduces(goal.collective) && (users || rounds(request.type, request.op))) {

@@ -1,4 +1,5 @@
-// From an algorithm's name to a plan: once per (algorithm, parameters, counts, type, operation).
+// compile() turns an algorithm into a plan, once per (algorithm, parameters, counts, type,
+// operation).
 #pragma once
 
 #include <cstddef>
@@ -21,53 +22,56 @@ struct CompileRequest {
   std::vector<std::size_t> counts;  // elements of each natural block (see collective.h)
   DataType type = DataType::f32;
   ReduceOp op = ReduceOp::sum;    // user: the call brings the operation
-  std::size_t element_bytes = 0;  // of raw elements; else the type says so
-  // Of rows that the call's epilogue finishes; 0: it has none. Every rank's output is whole rows.
+  std::size_t element_bytes = 0;  // of raw elements; otherwise the type gives the size
+  // The elements of a row that the call's epilogue finishes; 0: no epilogue. Every rank's output is
+  // whole rows.
   std::size_t row_elements = 0;
-  bool commutative = true;  // else schedules that are not in_rank_order() are refused
-  // Where not none, schedules that add up in other brackets are refused, naming who asks for it.
+  bool commutative = true;  // false: schedules that are not in_rank_order() are refused
+  // If set, schedules with other brackets are refused; the error quotes bracket_for.
   std::optional<Bracket> bracket;
   std::string_view bracket_for{};  // "order is by_rank"
-  // Sums of floats of 16 and 8 bits that are not one fold move in f32 (wide_sums.h); false: each
-  // fold rounds.
+  // True: sums of floats of 16 and 8 bits that are not one fold move in f32 (plan_passes.h); false:
+  // each fold rounds.
   bool rounds_once = false;
   Buffers buffers = Buffers::apart;
-  // Ranks are processes: they reach each other's scratch, mailboxes and boards only. Threads that
-  // could reach more do the same where the costs say that it is faster.
+  // True: ranks are processes, which reach only each other's scratch, mailboxes and boards. For
+  // threads the costs may choose this form if it is faster.
   bool staged = false;
-  // None: boards where everybody hears from everybody and they hold it; else the mailboxes where
-  // every message fits into a slot, of an all-reduce the whole vector; else direct.
+  // nullopt: boards if every rank hears from every rank and the boards hold the data; otherwise
+  // mailboxes if every message fits into a slot (for an all-reduce: the whole vector); otherwise
+  // direct.
   std::optional<Transport> transport;
   std::size_t slot_payload = 0;  // bytes of data per mailbox slot
-  std::size_t board_bytes = 0;   // of data that half a board holds; 0: there are none
-  // Direct all-reduces: whoever adds a block up stores it at all who copy it in the schedule
-  // (push.h); false: they fetch it.
+  std::size_t board_bytes = 0;   // data bytes that half a board holds; 0: no boards
+  // Direct all-reduces. True: the rank that adds a block up stores it at all ranks that copy it in
+  // the schedule (direct_passes.h); false: they fetch it.
   bool pushes = true;
   int mailbox_capacity =
       LowerOptions{}.mailbox_capacity;  // messages that a pair may have under way
-  int ports = 0;  // a rank's messages in flight per direction, at most; then all calls are messages:
-                  // `transport` is mailbox. 0: no budget
+  // maximum of a rank's messages in flight per direction; `transport` must then be mailbox. 0: no
+  // budget
+  int ports = 0;
   Costs costs;
-  PlanLimits limits;  // of the making; no part of what is made
+  PlanLimits limits;  // of the making; not part of the plan
 };
 
 struct Compiled {
   Plan plan;
   Goal goal;
-  Layout layout;                // of the call's buffers
-  std::optional<Layout> in_f32;  // of what moves, where that is f32 in their place
-  // Of operations that round, the user's included; else nobody wants to know, and they are neither.
+  Layout layout;                // the call's buffers
+  std::optional<Layout> in_f32;  // the moved data, if f32 moves instead of the users' type
+  // For operations that round, the user's included; otherwise both false, since they do not matter.
   Brackets brackets{.flat = false, .canonical = false};
 };
 
-// Errors: what the algorithm refuses, a type without that operation; a plan that needs more memory
-// than request.limits allow (invalid_argument: says how much, and which algorithm needs least);
-// what limits.interrupted answers. Takes microseconds at small N, milliseconds at N = 64, and less
-// than a second for the defaults (choose.h) at N = 1024, but for all_to_all, which moves a million
-// blocks there.
+// Errors: the algorithm's refusals; a type without that operation; a plan that needs more memory
+// than request.limits allow (invalid_argument: the text gives the size, and the algorithm that
+// needs least); the error of limits.interrupted. Takes microseconds at small N, milliseconds at N =
+// 64, and less than a second for the defaults (choose.h) at N = 1024, except all_to_all, which
+// moves a million blocks there.
 Result<Compiled> compile(const CompileRequest& request);
 
-// The same for a schedule of one's own (tests, and algorithms that no catalogue has).
+// compile() for a given schedule (tests, and algorithms outside the catalogue).
 Result<Compiled> compile(const CompileRequest& request, const Schedule& schedule, const Goal& goal);
 
 }  // namespace rankine

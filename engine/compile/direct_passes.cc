@@ -14,7 +14,7 @@
 namespace rankine {
 namespace {
 
-// The operation of another rank that makes just what this one copies; -1: there is none.
+// The operation of another rank that makes exactly the bytes that this one copies; -1: none.
 int maker_of(const Program& program, const Operation& taker) {
   if (taker.sources != 1) return -1;
   const Source& source = program.sources[static_cast<std::size_t>(taker.first_source)];
@@ -27,7 +27,7 @@ int maker_of(const Program& program, const Operation& taker) {
 
 class Pusher {
  public:
-  // That asks about these memories, and moves as many copies at most as add to `asked`.
+  // A pusher with queries about these memories, which moves at most `further` copies.
   Pusher(const Program& program, Footprint::Memories asked, std::size_t further, PushMutant mutant,
          PlanMeter* meter)
       : program_(program),
@@ -43,7 +43,7 @@ class Pusher {
     return all;
   }
 
-  // `program`: the same.
+  // `program`: the constructor's.
   void run(Program& program) {
     for (std::size_t i = 0; i < program.operations.size(); ++i) {
       step(meter_);
@@ -54,8 +54,8 @@ class Pusher {
     write_down(program);
   }
 
-  // May the copy `index` move into the operation `made_by`, which makes what it copies? before_ has
-  // what that must wait for then.
+  // True if the copy `index` may move into the operation `made_by`, which makes its data. before_
+  // then holds the operations for which that one must wait.
   bool may_move(int index, int made_by) {
     const Operation& taker = operation(index);
     const Operation& maker = operation(made_by);
@@ -92,15 +92,15 @@ class Pusher {
     taker.pushed = true;
   }
 
-  // What an operation gets in addition.
+  // An addition to an operation.
   struct Added {
     int operation = 0;
     int what = 0;
   };
 
-  // By operation, and of one in the order in which they came.
+  // Sorted by operation; additions to one operation stay in their order.
   void write_down(Program& program) {
-    std::vector<int> next(program.operations.size());  // where what comes next for it has its place
+    std::vector<int> next(program.operations.size());  // position of each operation's next addition
     write_waits(program, next);
     write_copies(program, next);
   }
@@ -110,7 +110,7 @@ class Pusher {
     for (const Added& one : all) ++of_operation[static_cast<std::size_t>(one.operation)];
   }
 
-  // Before what they wait for already.
+  // New waits come before an operation's old ones.
   void write_waits(Program& program, std::vector<int>& next) const {
     if (waits_.empty()) return;
     count(waits_, next);
@@ -152,9 +152,9 @@ class Pusher {
   Footprint footprint_;
   const PushMutant mutant_;
   PlanMeter* const meter_;
-  std::vector<int> before_;    // of the copy under consideration
-  std::vector<Added> waits_;   // what it must wait for
-  std::vector<Added> copies_;  // the operations that were copies
+  std::vector<int> before_;    // for the copy under consideration
+  std::vector<Added> waits_;   // operations for which an operation must wait
+  std::vector<Added> copies_;  // former copies
 };
 
 }  // namespace
@@ -181,7 +181,7 @@ std::span<const Source> sources_of(const Program& program, const Operation& op) 
   return {program.sources.data() + op.first_source, static_cast<std::size_t>(op.sources)};
 }
 
-// Which of an operation's sources is its rank's own; none, or several: -1.
+// The index of the source that belongs to the operation's own rank; -1: none or several.
 int own_of(const Program& program, const Operation& op) {
   const auto sources = sources_of(program, op);
   int own = -1;
@@ -193,13 +193,13 @@ int own_of(const Program& program, const Operation& op) {
   return own;
 }
 
-// What of a program can be copied first, and when.
+// The conditions for copying own data first.
 struct Terms {
   Buffers buffers;
   std::size_t from;
 
-  // Where the own value lies of an operation that adds up that and others', elsewhere than it lies
-  // itself; else nullptr.
+  // The place of the own value of an operation that adds it to others', if it differs from the
+  // destination; otherwise nullptr.
   const Place* own_value(const Program& program, const Operation& op) const {
     if (op.bytes < from || op.sources < 2) return nullptr;
     const int own = own_of(program, op);
@@ -217,7 +217,7 @@ struct Terms {
   }
 };
 
-// By operation: own value and others', while others read our own. Empty: none is so.
+// By operation: it adds its own value to others' while others read its own value. Empty: none does.
 std::vector<bool> contended(const Program& program, const Terms& terms, PlanMeter* meter) {
   Footprint::Memories own_values = terms.own_values(program);
   if (own_values.questions() == 0) return {};
@@ -265,7 +265,7 @@ class OwnFirst {
   }
 
  private:
-  // The sources of an old operation, as made by new ones.
+  // The sources of an old operation, with new producers.
   std::vector<Source> renumbered(int index) const {
     const auto sources = sources_of(old_, old_.operations[static_cast<std::size_t>(index)]);
     std::vector<Source> out(sources.begin(), sources.end());
@@ -279,7 +279,7 @@ class OwnFirst {
     const Operation& op = old_.operations[static_cast<std::size_t>(index)];
     std::vector<Source> sources = renumbered(index);
     const auto own = static_cast<std::size_t>(own_of(old_, op));
-    // Our part: the ranks that take part, in order, have one part each.
+    // Our part: the ranks that take part have one part each, in order.
     const auto before = std::count_if(sources.begin(), sources.end(),
                                       [&](const Source& s) { return s.rank < op.rank; });
     const std::size_t lines = (op.bytes + kCacheLine - 1) / kCacheLine;
@@ -301,7 +301,8 @@ class OwnFirst {
     }
   }
 
-  // Bytes begin .. end of an old operation, from these sources. Its number; -1: there are no bytes.
+  // Adds bytes begin .. end of an old operation, with these sources. Returns its number; -1: no
+  // bytes.
   int add(int index, std::size_t begin, std::size_t end, std::span<const Source> sources,
           bool completes) {
     Operation op = old_.operations[static_cast<std::size_t>(index)];
@@ -335,22 +336,22 @@ class OwnFirst {
 
 Program own_first(Program program, Buffers buffers, std::size_t from, PlanMeter* meter) {
   const std::vector<bool> split = contended(program, {buffers, from}, meter);
-  // What nothing can be done about stays as it is.
+  // If no operation is contended, the program stays unchanged.
   if (split.empty()) return program;
   return OwnFirst(program, meter).run(split);
 }
 
 namespace {
 
-// Bytes of a rank's input that are wanted in its output from the start, and the operation that
-// copies them there.
+// Bytes of a rank's input that are copied to its output at the start, and the operation that copies
+// them.
 struct Wanted {
   std::size_t begin = 0, end = 0;
   int operation = -1;
 };
 
-// What others read, and what is a result as it is: in place that lies there, and others may be
-// reading it when its turn comes.
+// True for input that others read, and for input that is already a result: in place it lies in the
+// output, and others may be reading it when its turn comes.
 bool is_wanted(const Operation& op, const Source& source) {
   return (source.rank != op.rank || op.only_if_moved) && source.place.memory == Memory::input &&
          op.bytes > 0;
@@ -442,15 +443,15 @@ bool fetches(const Program& program, const Operation& op) {
   return op.sources > 0 && source_of(program, op).rank != op.rank;
 }
 
-// Could the owner of what this operation fetches store it there just as well? Where the reader had
-// nothing before, nobody needs what the store overwrites.
+// True if the owner of the fetched data could store them at the reader instead. If the reader had
+// no earlier data there, no rank needs the bytes that the store overwrites.
 bool can_be_stored(const Program& program, const Operation& op) {
   const Source& source = source_of(program, op);
   return op.sources == 1 && source.producer < 0 && source.place.memory == Memory::input &&
          !op.replaces;
 }
 
-// Per operation: how many bytes of it its owner stores. Empty: the program stays as it is.
+// Per operation: the number of bytes that the owner stores. Empty: the program stays unchanged.
 std::vector<std::size_t> bytes_to_store(const Program& program, const ShareOptions& options) {
   const auto ranks = static_cast<std::size_t>(program.ranks);
   std::vector<std::size_t> fetched(ranks, 0), asked(ranks, 0);  // operations, by rank
@@ -467,15 +468,15 @@ std::vector<std::size_t> bytes_to_store(const Program& program, const ShareOptio
     if (!fetches(program, op)) continue;
     const auto owner = static_cast<std::size_t>(source_of(program, op).rank);
     if (fetched[owner] == 0) {
-      // An owner that is asked for a messages, and a reader of b: both end together if it stores
-      // b / (a + b) of each.
+      // If an owner has a messages and a reader has b, both end together if the owner stores b / (a
+      // + b) of each message.
       const std::size_t b = fetched[static_cast<std::size_t>(op.rank)];
       const std::size_t part = op.bytes * b / (asked[owner] + b) / kCacheLine * kCacheLine;
       if (asked[owner] <= options.readers && part >= options.from) stored[i] = part;
     } else if (options.streams && op.bytes >= options.stream_from) {
       stored[i] = op.bytes;
     }
-    // Where one reader has no owner that helps it, the call takes as long as before.
+    // If one reader has no owner that helps it, the call takes as long as before.
     if (stored[i] == 0) return {};
   }
   return stored;
@@ -497,7 +498,7 @@ Program share_copies(Program program, const ShareOptions& options) {
       Operation store;
       store.rank = source.rank;
       store.round = rest.round;
-      store.destination = source.place;  // where it is: nothing moves there
+      store.destination = source.place;  // in its place: the data do not move there
       store.bytes = stored[i];
       store.first_source = static_cast<int>(out.sources.size());
       store.sources = 1;
@@ -512,7 +513,7 @@ Program share_copies(Program program, const ShareOptions& options) {
     }
     if (stored[i] == 0 || rest.bytes > 0) rests.push_back(rest);
   }
-  // Stores first. Nobody reads what an operation made, so their numbers may change.
+  // Stores first. No operation reads another's result, so the numbers may change.
   out.operations.insert(out.operations.end(), rests.begin(), rests.end());
   std::stable_sort(out.operations.begin(), out.operations.end(),
                    [](const Operation& a, const Operation& b) { return a.round < b.round; });

@@ -1,4 +1,5 @@
-// Program -> plan, one lowering per transport (engine/run/plan.h says what each does).
+// Lowering turns a program into a plan, with one lowering per transport (engine/run/plan.h
+// describes them).
 #pragma once
 
 #include <cstddef>
@@ -13,15 +14,15 @@ namespace rankine {
 
 struct LowerOptions {
   std::size_t slot_payload = 48;  // bytes that fit into a mailbox slot
-  int mailbox_capacity = 8;       // messages that a pair may have under way (mailbox.h)
-  int ports = 0;                  // mailbox: messages that a rank may have in flight in each
-                                  // direction; 0: as many as there are
-  std::size_t board_bytes = 0;    // of data that fit into half a board (board.h)
-  // Direct: ops that only wait for what others store stay, where they wait.
+  int mailbox_capacity = 8;       // messages that a pair may have in flight (mailbox.h)
+  int ports = 0;  // mailbox: maximum of a rank's messages in flight in each direction; 0: unlimited
+  std::size_t board_bytes = 0;    // data bytes that fit into half a board (mailbox.h)
+  // Direct: keep ops that only wait for others' stores, at their places.
   bool keeps_waits = false;
-  // Direct: a rank that has staged so many bytes enters the call, and stages the rest after that.
+  // Direct: a rank enters the call after it has staged this many bytes, and stages the rest after
+  // that.
   std::size_t staged_first = std::numeric_limits<std::size_t>::max();
-  // Faults for the tests of the tests: a rule left out, to see that the fuzz test notices.
+  // Faults for the tests of the tests: each leaves out a rule, which the fuzz test must notice.
   enum class Mutant : std::uint8_t {
     none,
     no_write_after_read,
@@ -30,33 +31,33 @@ struct LowerOptions {
     dropped_wait,  // every third wait for progress
     no_entry_waits,
     receives_first,  // in a sub-round of the mailbox transport
-    early_release,   // messages are given back before they are used
-    early_entry,     // what is staged after entering is taken for staged before
-    no_port_waits,   // mailbox: a rank sends whether ports are free or not
+    early_release,   // messages are released before they are used
+    early_entry,     // data staged after entering count as staged before
+    no_port_waits,   // mailbox: a rank sends without waiting for a free port
   };
   Mutant mutant = Mutant::none;
-  PlanMeter* meter = nullptr;  // what the making is counted on
+  PlanMeter* meter = nullptr;  // counts the steps of planning
 };
 
 Plan lower_direct(Program program, const LowerOptions& options);
-// Fails where one operation needs more messages of one pair than the mailbox holds.
+// Fails if one operation needs more messages of one pair than the mailbox holds.
 Result<Plan> lower_mailbox(const Program& program, const LowerOptions& options);
-// Of an eager program. Fails where others want more of a rank in one round than a board holds.
+// For an eager program. Fails if others want more bytes of a rank in one round than a board holds.
 Result<Plan> lower_board(const Program& program, const LowerOptions& options);
 
-// Whether an eager program gains by boards that hold so much: in every round that has messages all
-// hear from all, so that no wait is added, and everything fits.
+// True if an eager program gains by boards of this size: in every round with messages all ranks
+// hear from all, so that boards add no wait, and all data fit.
 bool suits_boards(const Program& program, std::size_t board_bytes, PlanMeter* meter = nullptr);
 
-// What an operation becomes in a plan, whatever the transport: the op that moves its data.
+// The op that moves an operation's data, for any transport.
 
-// As ops count rounds: from 1.
+// The round number of ops, which count from 1.
 inline std::uint16_t round_of(const Operation& op) {
   return static_cast<std::uint16_t>(op.round + 1);
 }
 
-// With nothing to read where another rank has stored the data (Operation::pushed). Its operands are
-// the caller's to add.
+// Has no operands if another rank has stored the data (Operation::pushed). The caller adds the
+// operands.
 inline Op fold_op(const Operation& op) {
   Op fold{.code = OpCode::fold,
           .operands = static_cast<std::uint16_t>(op.pushed ? 0 : op.sources),

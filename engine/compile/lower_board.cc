@@ -1,9 +1,9 @@
-// Program -> plan for boards: in each round that has messages every rank posts what others read of
-// it, all at once, and they read it there.
+// Lowers an eager program to a plan for boards: in each round with messages every rank posts all
+// data that others read from it, in one post, and they read the data there.
 //
-// The program is an eager one: what others read in a round is on the board before anything is
-// written in it. A rank that reads nothing of another in such a round waits for its post all the
-// same, since that is what makes two halves enough (board.h).
+// The program is eager: the data that others read in a round are on the board before the round
+// writes. A rank that reads nothing from another rank in such a round waits for its post
+// nevertheless, because that makes two halves enough (mailbox.h).
 #include <algorithm>
 #include <array>
 #include <string>
@@ -17,20 +17,20 @@ namespace {
 constexpr std::size_t kMemories = 3;  // input, output, scratch
 constexpr std::size_t kSmall = kCacheLine - kPostHeader;
 
-// What others read of a rank in a round: of each memory one stretch, with what lies between.
+// The data that others read of one memory of a rank in a round: one stretch, gaps included.
 struct Stretch {
   std::size_t begin = 0, end = 0;
-  std::size_t offset = 0;  // of its first byte in the half
+  std::size_t offset = 0;  // offset of its first byte in the half
   bool empty() const { return begin == end; }
 };
 using Stretches = std::array<Stretch, kMemories>;
 
 struct Round {
   int begin = 0, end = 0;          // operations
-  bool has_messages = false;       // of any bytes or none
+  bool has_messages = false;       // even empty ones
   std::vector<Stretches> wanted;      // by rank
-  std::vector<std::size_t> bytes;  // by rank: of its half, without the header
-  int pairs = 0;                   // ordered pairs of ranks of which the first reads of the second
+  std::vector<std::size_t> bytes;  // by rank: bytes in its half, without the header
+  int pairs = 0;                   // ordered pairs of ranks: the first reads from the second
 };
 
 void widen(Stretch& stretch, std::size_t begin, std::size_t end) {
@@ -43,8 +43,8 @@ void widen(Stretch& stretch, std::size_t begin, std::size_t end) {
   }
 }
 
-// Stretches one behind the other, each from a line's beginning; all in the header's line where they
-// fit there.
+// Places stretches one behind the other, each at the beginning of a line; a single short one goes
+// to the header's line. Returns the bytes.
 std::size_t lay_out(Stretches& wanted) {
   std::size_t bytes = 0, stretches = 0;
   for (const Stretch& s : wanted) {
@@ -62,7 +62,7 @@ std::size_t lay_out(Stretches& wanted) {
   return end - first;
 }
 
-// The round that begins with that operation.
+// The round that begins with operation `begin`.
 Round round_from(const Program& program, int begin, PlanMeter* meter) {
   const auto ranks = static_cast<std::size_t>(program.ranks);
   const auto operations = static_cast<int>(program.operations.size());
@@ -100,7 +100,7 @@ class BoardLowering {
         ranks_(static_cast<std::size_t>(program.ranks)),
         counted_(ranks_, 0) {
     plan_.transport = Transport::board;
-    plan_.span = 1;  // as with mailboxes
+    plan_.span = 1;  // as for mailboxes
     plan_.ranks = program.ranks;
     plan_.rounds = program.rounds;
     plan_.rank.resize(ranks_);
@@ -169,7 +169,8 @@ class BoardLowering {
         {.code = OpCode::wait_post, .peer = static_cast<std::uint16_t>(q), .round = round});
   }
 
-  // What needs all others waits for them in one op: with many ranks, ops are much to read.
+  // An operation that needs all other ranks waits for them in one op: with many ranks, reading many
+  // ops takes time.
   void meet_all(std::size_t r, const Operation& op) {
     std::size_t unmet = 0;
     ++counting_;
@@ -216,7 +217,7 @@ class BoardLowering {
   const std::size_t ranks_;
   Plan plan_;
   std::vector<bool> met_;     // (r, q): r waits for q's post of this round
-  std::vector<int> counted_;  // per rank: in which turn of meet_all() it was counted last
+  std::vector<int> counted_;  // per rank: the turn of meet_all() that counted it last
   int counting_ = 0;
 };
 

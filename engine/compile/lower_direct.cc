@@ -1,15 +1,16 @@
-// Program -> plan for the direct transport: which waits remain.
+// Lowers a program to a plan for the direct transport, and drops redundant waits.
 //
-// An operation must wait for the operation that wrote what it reads, for the entry of every rank
-// whose memory it touches, and for those that still read what it overwrites; a rank may leave when
-// nobody reads its memory any more. Most of these are implied by others: every rank knows, at each
-// of its operations, how far each other rank must have come (a vector clock); a wait that tells
-// nothing new is dropped, and progress that nobody waits for is not published.
+// An operation must wait for the operations that wrote its sources, for the entry of every rank
+// whose memory it touches, and for the operations that still read the memory that it overwrites. A
+// rank may leave when no other rank reads its memory any more. Most of these waits are implied by
+// others: a vector clock gives, for each operation of a rank, the progress that the rank knows of
+// each other rank. A wait without new information is dropped, and progress without waiters is not
+// published.
 //
-// A clock is as long as there are ranks, and programs have millions of operations. So a clock is
-// kept for several operations of a rank, where nothing was learnt between them; only for operations
-// that others may wait for; and for the latest few thousand at least, as many as kClockBytes hold.
-// A clock that is gone costs at most a wait that tells nothing new.
+// A clock has one entry per rank, and programs have millions of operations. So several operations
+// of a rank share a clock if nothing was learnt between them; only operations that others may wait
+// for have one; and only the latest few thousand are kept, as many as kClockBytes hold. A lost
+// clock costs at most a redundant wait.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -23,18 +24,17 @@ constexpr std::uint32_t kStarted = 0;  // nothing published yet
 
 constexpr std::size_t kClockBytes = std::size_t{16} << 20;
 
-// What ranks knew of the others' progress at some of their operations: copies of their rows, of
-// which the latest are kept.
+// Copies of ranks' rows of known progress at some of their operations; only the latest are kept.
 class Clocks {
  public:
-  // Nothing was known.
+  // The rank knew of no progress.
   static constexpr int kNothing = -1;
 
   explicit Clocks(std::size_t ranks)
       : ranks_(ranks),
         kept_(std::max<std::size_t>(1, kClockBytes / (ranks * sizeof(std::uint32_t)))) {}
 
-  // The number of the new clock.
+  // Returns the number of the new clock.
   int keep(const std::uint32_t* known) {
     const std::size_t row = static_cast<std::size_t>(made_) % kept_;
     if (row == rows_.size()) rows_.emplace_back(ranks_);
@@ -44,7 +44,7 @@ class Clocks {
   bool is_gone(int clock) const {
     return clock != kNothing && static_cast<std::size_t>(made_ - clock) > kept_;
   }
-  // nullptr where it says nothing, or is gone.
+  // nullptr if it says nothing or is lost.
   const std::uint32_t* find(int clock) const {
     if (clock == kNothing || is_gone(clock)) return nullptr;
     return rows_[static_cast<std::size_t>(clock) % kept_].data();
@@ -83,7 +83,7 @@ class DirectLowering {
     find_awaited();
     make_room();
     int next = 0;
-    // What a rank stages of its own first is done when it enters: its entry says so.
+    // The data that a rank stages first are complete when it enters: its entry publishes them.
     std::vector<std::size_t> staged(ranks_, 0);
     std::vector<int> staged_later;
     for (; next < leading_; ++next) {
@@ -109,7 +109,7 @@ class DirectLowering {
       if (next + kAhead < operations) fetch(next + kAhead);
       lower(next);
     }
-    // Not needed any more, and large.
+    // Release the large parts that are no longer needed.
     program_.sources = {};
     program_.earlier = std::vector<int>();
     program_.copies = std::vector<Copy>();
@@ -126,8 +126,8 @@ class DirectLowering {
   }
 
  private:
-  // What comes before all rounds, of the first turn. What later turns stage is waited for as all
-  // else is.
+  // The number of staging operations before all rounds, of the first turn. Later turns' staging is
+  // waited for like other operations.
   static int leading(const Program& program) {
     int staging = 0;
     for (const Operation& op : program.operations) {
@@ -137,13 +137,13 @@ class DirectLowering {
     return staging;
   }
 
-  // What is known of an operation once it is lowered.
+  // The result of lowering an operation.
   struct Lowered {
     static constexpr int kNobodyWaits = -2;  // no clock is kept
 
     std::uint32_t ordinal = 0;  // its number at its rank, from 1
     int fold = 0;               // its op in its rank's plan
-    int clock = kNobodyWaits;   // what its rank knew by then; Clocks::kNothing until it is lowered
+    int clock = kNobodyWaits;   // the rank's knowledge then; Clocks::kNothing until it is lowered
     void expect_waits() {
       if (clock == kNobodyWaits) clock = Clocks::kNothing;
     }
@@ -152,7 +152,7 @@ class DirectLowering {
 
   std::uint32_t& known(std::size_t r, std::size_t q) { return known_[r * ranks_ + q]; }
 
-  // Those that ranks other than their own may wait for, but for the users of others' memory.
+  // Marks the operations that other ranks may wait for, except users of others' memory.
   void find_awaited() {
     for (const Operation& op : program_.operations) {
       step(options_.meter);
@@ -164,9 +164,9 @@ class DirectLowering {
     for (const int other : program_.earlier) lowered(other).expect_waits();
   }
 
-  // For as many operands as there will be, and as many ops as there may be.
+  // Reserves memory for all operands, and for the possible number of ops.
   void make_room() {
-    // Everybody enters, ends, and may wait for the entry and the end of all.
+    // Every rank enters, ends, and may wait for the entry and the end of all.
     std::vector<std::size_t> operands(ranks_), ops(ranks_, 2 * ranks_ + 2);
     for (const Operation& op : program_.operations) {
       const auto r = static_cast<std::size_t>(op.rank);
@@ -174,7 +174,7 @@ class DirectLowering {
       ops[r] += static_cast<std::size_t>(1 + op.earlier);
       for (int i = 0; i < op.sources; ++i) {
         const Source& s = program_.sources[static_cast<std::size_t>(op.first_source + i)];
-        // That it has staged something, its entry says.
+        // The entry covers the staging operations.
         ops[r] += s.rank != op.rank && s.producer >= leading_ ? 1 : 0;
       }
     }
@@ -184,7 +184,7 @@ class DirectLowering {
     }
   }
 
-  // What lowering that operation will look at first: one rank's things lie far from another's.
+  // Prefetches the data for lowering that operation: data of different ranks lie far apart.
   static constexpr int kAhead = 6;
   void fetch(int index) const {
     const Operation& op = program_.operations[static_cast<std::size_t>(index)];
@@ -200,7 +200,7 @@ class DirectLowering {
     __builtin_prefetch(&known_[r * ranks_ + r], 1);
   }
 
-  // The op's number in its rank's plan.
+  // Returns the op's number in its rank's plan.
   int add(std::size_t r, const Op& op) {
     std::vector<Op>& ops = plan_.rank[r].ops;
     ops.push_back(op);
@@ -217,8 +217,8 @@ class DirectLowering {
       const auto q = static_cast<std::size_t>(s.rank);
       if (q == r) continue;
       if (s.producer >= 0) wait_for(op, s.producer);
-      // What q has stored here is there without looking at q's memory; but that q made the same
-      // call is known from its entry only, which stands until those who looked have said so.
+      // Data that q has stored here need no access to q's memory. But only q's entry shows that q
+      // made an equal call, and the entry stands until all ranks that looked have said so.
       if (!op.pushed || entered_[q * ranks_ + r] == 0) touch(index, q);
     }
     for (int i = 0; i < op.copies; ++i) touch(index, rank_of(copy_of(op, i)));
@@ -242,7 +242,7 @@ class DirectLowering {
     mine.fold = add(r, fold);
   }
 
-  // What rank r knows of others.
+  // A clock with the present knowledge of rank r.
   int clock_now(std::size_t r) {
     if (learnt_[r] || clocks_.is_gone(clock_of_rank_[r])) {
       clock_of_rank_[r] = clocks_.keep(&known(r, 0));
@@ -270,7 +270,7 @@ class DirectLowering {
     plan.operands.push_back({static_cast<std::uint16_t>(rank), place.memory, 0, place.offset});
   }
 
-  // The operation uses memory of rank q: q's addresses are needed, and q may not leave before.
+  // The operation uses memory of rank q: it needs q's addresses, and q must not leave before.
   void touch(int index, std::size_t q) {
     const Operation& op = program_.operations[static_cast<std::size_t>(index)];
     const auto r = static_cast<std::size_t>(op.rank);
@@ -282,13 +282,14 @@ class DirectLowering {
   void wait_for_entry(std::size_t r, std::size_t q, std::uint16_t round) {
     if (entered_[q * ranks_ + r] != 0) return;
     entered_[q * ranks_ + r] = 1;
-    // That is not learnt for others: they find it out from q's entry, which they need themselves.
+    // This is not learnt for others: they need q's entry themselves and see it there.
     if (before_entry_[q] > kStarted) known(r, q) = std::max(known(r, q), before_entry_[q]);
     if (options_.mutant == LowerOptions::Mutant::no_entry_waits) return;
     add(r, {.code = OpCode::wait_entry, .peer = static_cast<std::uint16_t>(q), .round = round});
   }
 
-  // Op of rank r waits until operation `other` of another rank is published, unless r knows.
+  // Op of rank r waits until operation `other` of another rank is published, unless r already
+  // knows.
   void wait_for(const Operation& op, int other) {
     wait_for(static_cast<std::size_t>(op.rank), other, round_of(op));
   }
@@ -315,7 +316,7 @@ class DirectLowering {
     for (std::size_t q = 0; q < ranks_; ++q) {
       step(options_.meter);
       const int user = last_user_[r * ranks_ + q];
-      constexpr std::size_t kUsersAhead = 8;  // these lie far apart as well
+      constexpr std::size_t kUsersAhead = 8;  // users also lie far apart
       if (q + kUsersAhead < ranks_) {
         const int next = last_user_[r * ranks_ + q + kUsersAhead];
         if (next >= 0) __builtin_prefetch(&lowered(next));
@@ -340,11 +341,11 @@ class DirectLowering {
   Program program_;
   const LowerOptions& options_;
   const std::size_t ranks_;
-  const int leading_;  // staging operations that the program begins with
+  const int leading_;  // number of staging operations at the program's beginning
   Plan plan_;
-  std::vector<std::uint32_t> known_;         // (r, q): q's progress that r can be sure of
+  std::vector<std::uint32_t> known_;         // (r, q): q's progress known to r
   std::vector<std::uint8_t> entered_;        // (q, r): r has waited for q's entry
-  std::vector<std::uint32_t> before_entry_;  // per rank: operations done when it enters
+  std::vector<std::uint32_t> before_entry_;  // per rank: operations done before its entry
   HugeVector<Lowered> lowered_;              // per operation
   Clocks clocks_;
   std::vector<int> clock_of_rank_;  // the rank's latest

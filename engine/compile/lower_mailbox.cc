@@ -1,21 +1,23 @@
-// Program -> plan for the mailbox transport: every source on another rank becomes a message.
+// Lowers a program to a plan for the mailbox transport: every source on another rank becomes a
+// message.
 //
 // Order within a rank and round: first all sends, then all receptions. That cannot deadlock while a
-// pair has at most `capacity` messages under way; where a round has more, it is cut into sub-rounds
-// of `capacity` messages per pair (sends first in each), and the induction runs over sub-rounds.
-// Numbers of messages are per ordered pair, in the order in which the receiver uses them.
+// pair has at most `capacity` messages in flight. A round with more is cut into sub-rounds of
+// `capacity` messages per pair (sends first in each), and the induction runs over sub-rounds.
+// Messages are numbered per ordered pair, in the order in which the receiver uses them.
 //
 // Ports. With a budget of k, a rank has at most k messages in flight in each direction. A message
 // takes a send port of its sender until its slot is released, and a receive port of its receiver
 // until its data have been used. Both sides use their ports in an order that is fixed here:
-//  - before it sends its message i, a rank waits for the release of its message i - k;
-//  - before a rank sends what is the receiver's message j, it waits until the receiver has used its
-//    message j - k. The receiver publishes how many it has used as its progress, from 1 when it
-//    begins the call: what is in flight of the call before counts, too.
+// - before it sends its message i, a rank waits for the release of its message i - k;
+// - before a rank sends the receiver's message j, it waits until the receiver has used its message
+//   j - k. The receiver publishes the number of used messages as its progress, starting with 1 when
+//   it begins the call: messages of the call before that are still in flight count, too.
+//
 // This cannot deadlock: rounds are cut so that in each sub-round a rank sends at most k messages
-// and receives at most k. So messages i - k and j - k are of earlier sub-rounds, and the induction
-// over sub-rounds holds. An operation with more sources copies those that come early to scratch,
-// which frees their ports, and adds them all up at the end: in the same order, to the same bits.
+// and receives at most k. So messages i - k and j - k belong to earlier sub-rounds, and the
+// induction over sub-rounds holds. An operation with more sources copies the early ones to scratch,
+// which frees their ports, and adds them all up at the end: in the same order, with equal bits.
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -32,17 +34,17 @@ struct Message {
   Rank from = 0, to = 0;
   Place place;
   std::size_t bytes = 0;
-  std::uint32_t number = 0;  // of its pair, in this call
-  // With a budget of ports.
-  std::uint32_t arrival = 0;  // which of its receiver's messages, in this call
+  std::uint32_t number = 0;  // number in its pair, in this call
+  // With a budget of ports:
+  std::uint32_t arrival = 0;  // number among its receiver's messages, in this call
   int subround = 0;
-  std::size_t copied_to = kStaysInSlot;  // where in its receiver's scratch
+  std::size_t copied_to = kStaysInSlot;  // offset in its receiver's scratch
 
   static constexpr std::size_t kStaysInSlot = std::numeric_limits<std::size_t>::max();
   bool is_copied() const { return copied_to != kStaysInSlot; }
 };
 
-// How many messages the latest sub-round of a pair has, in the round that begins with that
+// The number of messages in a pair's latest sub-round, in the round that begins with that
 // operation.
 struct Filled {
   int round_begin = -1;
@@ -50,7 +52,7 @@ struct Filled {
   int messages = 0;
 };
 
-// What each sub-round has, in the order in which it came.
+// The items of each sub-round, in the order of add().
 class BySubround {
  public:
   void add(int subround, int what) { all_.push_back({subround, what}); }
@@ -58,7 +60,8 @@ class BySubround {
     std::stable_sort(all_.begin(), all_.end(),
                      [](const Entry& a, const Entry& b) { return a.subround < b.subround; });
   }
-  // Calls visit(what) for those of a sub-round, which is asked for once, and in turn.
+  // Calls visit(what) for the items of a sub-round. Ask for each sub-round once, in ascending
+  // order.
   template <class Visit>
   void take(int subround, const Visit& visit) {
     for (; next_ < all_.size() && all_[next_].subround == subround; ++next_) {
@@ -88,7 +91,7 @@ class MailboxLowering {
         ports_(options.ports > 0 ? ranks_ : 0) {
     plan_.transport = Transport::mailbox;
     plan_.ports = options.ports;
-    plan_.span = 1;  // nobody waits for it, but every call counts: keep_together() in walk.h
+    plan_.span = 1;  // no rank waits for it, but every call counts: keep_together() in walk.h
     plan_.ranks = program.ranks;
     plan_.rounds = program.rounds;
     plan_.rank.resize(ranks_);
@@ -116,7 +119,7 @@ class MailboxLowering {
   std::size_t pair(Rank from, Rank to) const {
     return static_cast<std::size_t>(from) * ranks_ + static_cast<std::size_t>(to);
   }
-  // For all messages, and for what ranks do with them.
+  // Reserves memory for all messages and their ops.
   void make_room() {
     std::vector<std::size_t> ops(ranks_, 1), operands(ranks_);
     std::size_t messages = 0;
@@ -129,7 +132,7 @@ class MailboxLowering {
         const auto from = static_cast<std::size_t>(source_of(op, s).rank);
         if (from == r) continue;
         ++messages;
-        ops[r] += 2;  // to wait for it, and to give it back
+        ops[r] += 2;  // to wait for it and to release it
         ++ops[from];
         ++operands[from];
       }
@@ -143,7 +146,7 @@ class MailboxLowering {
   bool has_ports() const { return !ports_.empty(); }
   bool by_address(const Message& m) const { return m.bytes > options_.slot_payload; }
 
-  // The operations and messages of a round, by the sub-rounds that it is cut into.
+  // The operations and messages of a round, by sub-round.
   struct Cut {
     BySubround operations, messages, copied;  // copied: messages that come before their operation
     int subrounds = 1;
@@ -172,7 +175,7 @@ class MailboxLowering {
         }
         const Filled& filled = filled_[pair(from, op.rank)];
         if (filled.round_begin != begin) continue;
-        // No pair is further than the rank is.
+        // No pair's sub-round is later than the rank's.
         const bool fits =
             filled.subround < subround || filled.messages + own <= options_.mailbox_capacity;
         if (!fits) subround = filled.subround + 1;
@@ -190,11 +193,12 @@ class MailboxLowering {
   }
 
   // With a budget of ports: each message goes to the first sub-round in which its sender and its
-  // receiver have a port left, and which is not before the receiver's latest.
+  // receiver have a free port, and which is not before the receiver's latest.
   void cut_by_ports(int begin, int end, Cut& cut) {
     struct Used {
       std::vector<int> sent;           // by sub-round
-      int subround = 0, received = 0;  // the latest in which it receives, and how many then
+      // the latest sub-round in which it receives, and the number of messages there
+      int subround = 0, received = 0;
     };
     std::vector<Used> used(ranks_);
     std::vector<int> sources;
@@ -204,7 +208,8 @@ class MailboxLowering {
       for (int s = 0; s < op.sources; ++s) {
         if (source_of(op, s).rank != op.rank) sources.push_back(s);
       }
-      // The nearest rank below first: where all hear from all, each then sends to another one.
+      // Take the nearest lower rank first: if all hear from all, each rank then sends to a
+      // different one.
       const auto distance = [&](int s) {
         const Rank from = source_of(op, s).rank;
         return op.rank > from ? op.rank - from : op.rank + program_.ranks - from;
@@ -235,7 +240,7 @@ class MailboxLowering {
         message.arrival = ports_[static_cast<std::size_t>(op.rank)].arrivals++;
         message.subround = subround;
       }
-      // Whatever comes before the last sub-round is copied.
+      // Messages before the last sub-round are copied.
       std::size_t copied = 0;
       for (std::size_t m = first; m < messages_.size(); ++m) {
         if (messages_[m].subround == here.subround) break;
@@ -250,7 +255,7 @@ class MailboxLowering {
     }
   }
 
-  // Of what operation i reads as its source s.
+  // Adds the message for source s of operation i.
   void add_message(int i, int s, int round_begin, int subround, Cut& cut) {
     const Operation& op = operation(i);
     const Source& source = source_of(op, s);
@@ -274,10 +279,9 @@ class MailboxLowering {
     }
     if (cut.subrounds > 1 && program_.eager) {
       return invalid_argument(
-          "mailbox: a round has more messages of one pair than " +
-          std::to_string(options_.mailbox_capacity) +
-          ", or of one rank than its ports, the most that can all be sent before anything is "
-          "written");
+          "mailbox: a round has more than " + std::to_string(options_.mailbox_capacity) +
+          " messages of one pair, or more messages of one rank than its ports; an eager program "
+          "sends all messages of a round before it writes");
     }
     if (cut.subrounds > 1) {
       cut.operations.sort();
@@ -321,7 +325,7 @@ class MailboxLowering {
     if (by_address(m) || has_ports()) owed_[pair(m.from, m.to)] = m.number + 1;
   }
 
-  // A rank says that it has begun, so that messages may come to it.
+  // A rank publishes that it has begun, so that messages may come to it.
   void begin_call() {
     std::vector<bool> receives(ranks_);
     for (const Operation& op : program_.operations) {
@@ -334,7 +338,7 @@ class MailboxLowering {
     }
   }
 
-  // Until the sender and the receiver of a message have a port for it.
+  // Waits until the sender and the receiver of a message have a port for it.
   void wait_for_ports(const Message& m) {
     Ports& mine = ports_[static_cast<std::size_t>(m.from)];
     const Ports& theirs = ports_[static_cast<std::size_t>(m.to)];
@@ -359,7 +363,7 @@ class MailboxLowering {
         {.code = OpCode::count_ports, .round = round, .value = static_cast<std::uint32_t>(held)});
   }
 
-  // What its rank publishes with the op that uses so many more messages.
+  // The value that the rank publishes with the op that uses `messages` more messages.
   std::uint32_t publish_use_of(Rank r, std::size_t messages) {
     std::vector<std::uint32_t>& published = ports_[static_cast<std::size_t>(r)].published;
     const auto value = static_cast<std::uint32_t>(kHasBegun + published.size() + messages);
@@ -378,7 +382,8 @@ class MailboxLowering {
          .bytes = m.bytes});
   }
 
-  // A message that comes before the others of its operation: to scratch, behind the program's.
+  // Copies a message that comes before the others of its operation to scratch, behind the program's
+  // data.
   void copy(Message& m) {
     const auto r = static_cast<std::size_t>(m.to);
     RankPlan& plan = plan_.rank[r];
@@ -401,7 +406,7 @@ class MailboxLowering {
     step(options_.meter);
     const Operation& op = operation(index);
     RankPlan& plan = plan_.rank[static_cast<std::size_t>(op.rank)];
-    // Whoever was sent the address of what is overwritten here must have used it.
+    // Readers that got the address of the overwritten data must have used it.
     if (options_.mutant != LowerOptions::Mutant::no_write_after_read) {
       for (int i = 0; i < op.earlier; ++i) {
         wait_for_reader(op, program_.earlier[static_cast<std::size_t>(op.first_earlier + i)]);
@@ -444,14 +449,14 @@ class MailboxLowering {
     if (!early) release(op);
   }
 
-  // What an operation reads in a slot as its source s; nullptr: something else.
+  // The message in a slot that is source s of an operation; nullptr: another kind of source.
   const Message* in_slot(const Operation& op, int s) const {
     const int m = message_of_[static_cast<std::size_t>(op.first_source + s)];
     if (m < 0 || messages_[static_cast<std::size_t>(m)].is_copied()) return nullptr;
     return &messages_[static_cast<std::size_t>(m)];
   }
 
-  // Gives back all messages that an operation has used in their slots.
+  // Releases all messages that an operation has used in their slots.
   void release(const Operation& op) {
     for (int s = 0; s < op.sources; ++s) {
       if (const Message* message = in_slot(op, s)) release(*message);
@@ -515,10 +520,11 @@ class MailboxLowering {
     };
     std::vector<Sent> sent;                // in the order in which it sends
     std::uint32_t arrivals = 0;            // messages to it
-    std::vector<std::uint32_t> published;  // by arrival: its progress when it has used that
-    std::size_t copied_bytes = 0;          // of scratch, for messages of one operation
+    // by arrival: the rank's progress when it has used the message
+    std::vector<std::uint32_t> published;
+    std::size_t copied_bytes = 0;          // scratch bytes for the messages of one operation
   };
-  static constexpr std::uint32_t kHasBegun = 1;  // as progress
+  static constexpr std::uint32_t kHasBegun = 1;  // a value of progress
 
   const Program& program_;
   const LowerOptions& options_;
@@ -527,10 +533,10 @@ class MailboxLowering {
   std::vector<std::uint32_t> sent_;  // (from, to): messages so far
   std::vector<Filled> filled_;       // (from, to): the pair's latest sub-round of this round
   std::vector<std::uint32_t> owed_;  // (from, to): one past the last message sent by address
-  std::vector<int> wanted_;          // per rank: messages that the operation at hand needs of it
+  std::vector<int> wanted_;          // per rank: messages that the current operation needs from it
   std::vector<int> message_of_;      // per source: its message, or -1
   std::vector<Message> messages_;
-  std::vector<Ports> ports_;  // by rank; empty: there is no budget
+  std::vector<Ports> ports_;  // by rank; empty: no budget
 };
 
 }  // namespace

@@ -16,14 +16,14 @@ struct Range {
   std::size_t begin = 0, end = 0;
 };
 
-// Which of 0 to `end` - 1 have been taken.
+// The set of taken numbers among 0 to `end` - 1.
 class Taken {
  public:
-  // Takes a range: calls visit() for each part of it that was not taken before, in order.
+  // Takes a range: calls visit() for each part of it that was free, in order.
   template <class Visit>
   void take(Range range, const Visit& visit) {
     if (range.begin == range.end) return;
-    auto next = ends_.lower_bound(range.begin);  // the first that does not end before it
+    auto next = ends_.lower_bound(range.begin);  // first range that does not end before it
     Range joined = range;
     std::size_t at = range.begin;
     while (next != ends_.end() && next->second <= range.end) {
@@ -38,7 +38,7 @@ class Taken {
   }
 
  private:
-  std::map<std::size_t, std::size_t> ends_;  // disjoint ranges: beginnings by ends
+  std::map<std::size_t, std::size_t> ends_;  // disjoint ranges: end -> beginning
 };
 
 bool adds_or_copies(const Op& op) {
@@ -98,7 +98,7 @@ class Finisher {
     const auto finished_by = [&](std::size_t i, Range bytes) {
       rows.take(rows_of(bytes), [&](Range free) { finished_[i].push_back(free); });
     };
-    // What nobody writes here is there at the end at least.
+    // Rows that no op writes here are final by the end.
     written.take({0, output_bytes_},
                  [&](Range bytes) { finished_by(finished_.size() - 1, bytes); });
     for (std::size_t i = plan_.ops.size(); i-- > 0;) {
@@ -116,7 +116,7 @@ class Finisher {
                          .bytes = (rows.end - rows.begin) * row_bytes_});
   }
 
-  // The last rows first: of what was just written, these are in the cache.
+  // The last rows first: they were written last and are in the cache.
   void finish_backwards(const std::vector<Range>& rows, std::uint16_t round) {
     const std::size_t most = std::max<std::size_t>(1, piece_ / row_bytes_);
     for (auto range = rows.rbegin(); range != rows.rend(); ++range) {
@@ -139,10 +139,10 @@ class Finisher {
     }
   }
 
-  // An op, in pieces where it is large, and the rows that it finishes behind what finishes them.
+  // Adds an op, in pieces if it is large, and after each piece the rows that it finishes.
   void add(const Op& op, std::span<const Operand> operands, const std::vector<Range>& rows) {
     const bool only_waits = op.code == OpCode::fold && op.operands == 0 && op.value == 0;
-    // What others wait for is done first. Messages are as long as they were sent.
+    // Data that others wait for are done first. Messages keep the length with which they were sent.
     const bool is_whole = rows.empty() || operands.empty() || op.value != 0 ||
                           op.code == OpCode::narrow ||
                           std::any_of(operands.begin(), operands.end(), [](const Operand& operand) {
@@ -167,7 +167,7 @@ class Finisher {
       }
       add_part(op, operands, {at, cut});
       at = cut;
-      // Rows that end there.
+      // Finish the rows that end there.
       const std::size_t border = cut == end ? rows.back().end : cut / row_bytes_;
       while (next != rows.end() && rest.begin < border) {
         const std::size_t until = std::min(border, rest.end);
@@ -199,11 +199,11 @@ void finish_rows(Plan& plan, std::span<const std::size_t> output_bytes, std::siz
 
 namespace {
 
-// Where the buffers of a plan begin in each rank's scratch, and where its own scratch does.
+// The offsets of a plan's output and own scratch in each rank's scratch; the input begins at 0.
 struct Places {
   std::size_t output = 0, scratch = 0;
 
-  // Of collectives of one vector, input and output lie as in a call in place.
+  // For collectives of one vector, input and output overlap as in a call in place.
   Places(const Goal& goal, const Layout& moved) {
     std::size_t input_end = 0, output_end = 0;
     for (const BlockHome& block : moved.blocks) {

@@ -13,19 +13,19 @@ namespace rankine {
 namespace {
 
 constexpr int kNone = Version::kNone;
-// Where a version lives, before offsets are known.
+// The memory of a version, before offsets are known.
 enum class Home : std::uint8_t { input, output, scratch0, scratch1 };
 
-// Where a version lives, or is shown, and what makes it.
+// The place of a version or of its shown copy, and the operation that makes it.
 struct Placed {
   int operation = kNone;
-  std::uint32_t scratch : 30 = 0;  // in Builder::scratch_, where its home is there
-  Home home : 2 = Home::input;     // of what is shown: scratch0
+  std::uint32_t scratch : 30 = 0;  // index in Builder::scratch_, if its home is scratch
+  Home home : 2 = Home::input;     // scratch0 for a shown copy
 };
 static_assert(sizeof(Placed) == 8);
 constexpr std::uint32_t kMostScratch = (1U << 30) - 1;
 
-// As lists of versions mostly are, to find which takes a part of sorting's time.
+// Lists of versions are mostly sorted; the check takes a part of a sort's time.
 template <class T, class Before>
 void sort_unless_sorted(std::vector<T>& list, const Before& before) {
   if (!std::is_sorted(list.begin(), list.end(), before)) {
@@ -41,10 +41,10 @@ class Builder {
         goal_(goal),
         layout_(layout),
         options_(options),
-        // An all-reduce's inputs are overwritten everywhere and an all-to-all's by other blocks, so
-        // these two know which way they are called. Elsewhere at most a rank's own block lies in
-        // both buffers, and the plan that is right in place is as good apart (of a scan in one
-        // round but for a copy, on direct transport).
+        // An all-reduce's inputs are overwritten everywhere, an all-to-all's by other blocks, so
+        // these two have different plans in place and with separate buffers. Elsewhere at most a
+        // rank's own block lies in both buffers, and the plan for in place is as good with separate
+        // ones (for a scan in one round except one copy, on the direct transport).
         shared_(buffers == Buffers::in_place || (goal.collective != Collective::all_reduce &&
                                                  goal.collective != Collective::all_to_all)),
         stage_all_(buffers == Buffers::in_place && goal.collective == Collective::all_to_all),
@@ -55,7 +55,7 @@ class Builder {
     choose_homes();
     allocate_scratch();
     emit();
-    // The largest parts, one after the other.
+    // Release the largest parts, one after the other.
     versions_.reset();
     placed_ = {};
     shown_ = {};
@@ -71,7 +71,7 @@ class Builder {
   Placed& shown(int version) { return shown_[static_cast<std::size_t>(version)]; }
   const Placed& shown(int version) const { return shown_[static_cast<std::size_t>(version)]; }
   bool is_shown(int version) const { return options_.staged && shown(version).home != Home::input; }
-  // What readers of rank `r` read.
+  // The place that readers of rank `r` read.
   const Placed& seen_by(Rank r, int version) const {
     return at(version).rank != r && is_shown(version) ? shown(version) : placed(version);
   }
@@ -79,16 +79,18 @@ class Builder {
     return layout_
         .blocks[static_cast<std::size_t>(is_vector(slot) ? slot : slot % versions_->blocks())];
   }
-  bool is_vector(int slot) const { return slot < versions_->blocks(); }  // not a scratch plane
+  // true if not a scratch plane
+  bool is_vector(int slot) const { return slot < versions_->blocks(); }
   bool has_output(Rank r, int slot) const { return is_vector(slot) && goal_.needs(r, slot); }
 
   // --- places -------------------------------------------------------------------------------
 
-  // Somebody other than the next version reads this one in the round that writes the next one.
+  // True if an operation other than the next version's reads this version in the round that writes
+  // the next one.
   bool is_read_while_replaced(const Version& v) {
     if (options_.mutant == ProgramOptions::Mutant::no_renaming) return false;
     const Version& next = at(v.next);
-    // Others read what has been sent before, or is shown.
+    // Other ranks read data that have been sent before, or a shown copy.
     const bool own_readers_only =
         options_.eager || (options_.staged && v.round == kStaging && !stage_all_);
     bool read = false;
@@ -99,7 +101,7 @@ class Builder {
     return read;
   }
 
-  // Others read it, and reach scratch only.
+  // True if other ranks read it and reach only scratch.
   bool must_be_in_scratch(const Version& v) {
     if (!options_.staged) return false;
     bool read = false;
@@ -108,7 +110,7 @@ class Builder {
   }
 
   void choose_homes() {
-    // A chain is met at its last version and walked backwards.
+    // Each chain is walked backwards from its last version.
     for (int i = 0; i < versions_->size(); ++i) {
       step(options_.meter);
       if (at(i).next == kNone) choose_homes_of_chain(i);
@@ -139,9 +141,9 @@ class Builder {
       first_written = v;
       v = at(v).previous;
     }
-    if (v == kNone) return;  // nothing was there before: no input to protect
+    if (v == kNone) return;  // no version was there before: no input to protect
     if (stage_all_) {
-      // Where the first version would overwrite what others still read, the input goes elsewhere.
+      // If the first version would overwrite an input that others still read, the input moves.
       const bool taken = first_written != kNone && placed(first_written).home == Home::scratch0 &&
                          is_read_while_replaced(at(v));
       stage(v, taken ? Home::scratch1 : Home::scratch0);
@@ -158,8 +160,8 @@ class Builder {
     if (first_written == kNone && output) copy_to_output(v);
   }
 
-  // The input version moves to scratch before round 0; all its readers follow it there. The slot
-  // number of what is left of it in the input is that of the staging operation's source.
+  // The input version moves to scratch before round 0, and all its readers follow. The staging
+  // operation's source is the slot's place in the input.
   void stage(int input, Home home) {
     if (options_.mutant == ProgramOptions::Mutant::no_staging) return;
     placed(input).home = home;
@@ -168,7 +170,7 @@ class Builder {
 
   void copy_to_output(int input) { local_copies_.push_back(input); }
 
-  // Its copy has a place of its own, which nothing else is written to.
+  // The copy has its own place, which no other version uses.
   void show(int version) {
     shown(version).home = Home::scratch0;
     (at(version).round == kStaging ? shown_inputs_ : shown_results_).push_back(version);
@@ -184,8 +186,8 @@ class Builder {
     auto where() const { return std::tuple(rank, area, slot); }
   };
 
-  // First all that lives in scratch0, then scratch1, then what is shown of inputs and of results,
-  // each by slot; the versions of a place share it.
+  // Order: scratch0, then scratch1, then shown inputs, then shown results, each by slot; the
+  // versions of a place share it.
   void allocate_scratch() {
     std::vector<InScratch> there;
     const auto add_to = [&](Area area, int version, Placed& placed) {
@@ -207,7 +209,7 @@ class Builder {
       std::size_t& end = program_.scratch_bytes[static_cast<std::size_t>(one.rank)];
       if (i == 0 || one.where() != there[i - 1].where()) {
         if (i > 0 && there[i - 1].rank == one.rank && there[i - 1].area != one.area) {
-          // With a line between, so that no operation reads on from one to the other.
+          // A line between them, so that no operation continues from one area to the other.
           end = whole_lines(end) + (one.area < Area::inputs ? 0 : kCacheLine);
         }
         scratch_.push_back(end);
@@ -235,7 +237,7 @@ class Builder {
 
   // --- operations ---------------------------------------------------------------------------
 
-  // Blocks of one rank together, so that neighbours become one operation.
+  // Group the blocks of one rank, so that neighbours become one operation.
   void sort_by_place(std::vector<int>& versions) {
     sort_unless_sorted(versions, [this](int a, int b) {
       return std::pair(at(a).rank, at(a).slot) < std::pair(at(b).rank, at(b).slot);
@@ -256,7 +258,7 @@ class Builder {
     const std::size_t besides =
         staged_.size() + shown_inputs_.size() + shown_results_.size() + local_copies_.size();
     operations_.expect(static_cast<std::size_t>(versions_->size()) + besides);
-    // And of sums two per rank, about as many as copy_first() adds.
+    // Sums also need about two sources per rank, which copy_first() adds.
     const int first_copies = versions_->adds_up() ? 2 * versions_->ranks() : 0;
     sources_.expect(static_cast<std::size_t>(versions_->sources() + first_copies) + besides);
     for (const int v : staged_) {
@@ -265,8 +267,8 @@ class Builder {
                                 {{at(v).rank, kNone, from}}, {});
     }
     for (const int v : shown_inputs_) add_show(v);
-    // Own blocks that only change buffers: they depend on nobody, and go first. They come from the
-    // input, staged or not, but where other blocks' outputs lie over it.
+    // Own blocks that only change buffers depend on no rank, and go first. They come from the
+    // input, staged or not, unless other blocks' outputs lie over it.
     for (const int v : local_copies_) {
       Operation copy = copy_of(v, 0);
       copy.only_if_moved = !stage_all_;
@@ -276,7 +278,7 @@ class Builder {
         add(copy, {{at(v).rank, kNone, {Memory::input, block_of(at(v).slot).input}}}, {});
       }
     }
-    std::vector<std::tuple<Rank, int, int>> made_from;  // the version last
+    std::vector<std::tuple<Rank, int, int>> made_from;  // the version is last
     std::vector<Source> sources;
     std::vector<int> earlier;
     for (int i = 0; i < versions_->size(); ++i) {
@@ -289,7 +291,7 @@ class Builder {
       versions_->for_each_source(v, [&](int s) {
         made_from.push_back({at(s).lowest, static_cast<int>(made_from.size()), s});
       });
-      // The language's order of additions (schedule.h), the same whoever adds; else as stated.
+      // The language's order of additions (schedule.h), equal for every adder; otherwise as stated.
       sort_unless_sorted(made_from, std::less<>());
       sources.clear();
       for (const auto& [lowest, stated, s] : made_from) {
@@ -298,10 +300,11 @@ class Builder {
       }
       earlier.clear();
       const int occupant = occupant_before(i);
-      // What is shown others read elsewhere.
+      // Other ranks read the copy of a shown version.
       if (occupant != kNone && !is_shown(occupant)) {
         versions_->for_each_reader(at(occupant), [&](int reader) {
-          // Without renaming (a mutant) a reader may come later; else all are of earlier rounds.
+          // Without renaming (a mutant) a reader may come later; otherwise all are of earlier
+          // rounds.
           if (at(reader).rank == v.rank || placed(reader).operation == kNone) return;
           earlier.push_back(placed(reader).operation);
         });
@@ -314,7 +317,7 @@ class Builder {
     show_results_until(versions_->rounds());
   }
 
-  // A version's way to its rank's output.
+  // The copy of a version to its rank's output.
   Operation copy_of(int v, int round) const {
     const BlockHome& block = block_of(at(v).slot);
     return {at(v).rank, round, {Memory::output, block.output}, block.bytes};
@@ -326,7 +329,7 @@ class Builder {
             {{at(v).rank, placed(v).operation, place(v)}}, {});
   }
 
-  // What rounds before that one have made in the output for others to read.
+  // Shows the results that rounds before `round` have made in the output for others to read.
   void show_results_until(int round) {
     if (options_.mutant == ProgramOptions::Mutant::no_shown_results) return;
     for (; results_shown_ < shown_results_.size(); ++results_shown_) {
@@ -336,7 +339,7 @@ class Builder {
     }
   }
 
-  // What a later version is made from lies far from what the one before it is made from.
+  // The sources of consecutive versions lie far apart in memory, so prefetch them.
   static constexpr int kAhead = 8;
   void fetch_source(int version) const {
     if (version >= versions_->size()) return;
@@ -346,8 +349,8 @@ class Builder {
     __builtin_prefetch(&placed(source));
   }
 
-  // The version whose memory v takes over. (Readers of versions before that one were waited for
-  // when that one was written.)
+  // The version that last held the memory of v. (The write of that version already waited for the
+  // readers of earlier ones.)
   int occupant_before(int v) {
     const Home home = placed(v).home;
     for (int u = at(v).previous; u != kNone; u = at(u).previous) {
@@ -359,7 +362,7 @@ class Builder {
     return kNone;
   }
 
-  // Appends an operation, or lengthens the last one where the new one continues it everywhere.
+  // Appends an operation, or extends the last one if the new one continues it at every place.
   int add(Operation op, const std::vector<Source>& sources, const std::vector<int>& earlier) {
     if (operations_.size() > 0 && continues(operations_[operations_.size() - 1], op, sources)) {
       Operation& last = operations_[operations_.size() - 1];
@@ -407,15 +410,15 @@ class Builder {
   const Layout& layout_;
   const ProgramOptions& options_;
   const bool shared_;          // output may be the same memory as the input
-  const bool stage_all_;       // input blocks lie under other blocks' outputs
+  const bool stage_all_;       // inputs lie under other blocks' outputs
   HugeVector<Placed> placed_;  // by version
-  HugeVector<Placed> shown_;   // likewise, where peers reach scratch only
+  HugeVector<Placed> shown_;   // by version, if peers reach only scratch
   std::vector<int> staged_, local_copies_;
   std::vector<int> shown_inputs_, shown_results_;
-  std::size_t results_shown_ = 0;     // by the operations that there are so far
+  std::size_t results_shown_ = 0;     // of shown_results_, so far
   std::vector<std::size_t> scratch_;  // offsets
-  Pool<Operation> operations_;        // of program_, until it is done
-  Pool<Source> sources_;              // likewise
+  Pool<Operation> operations_;        // becomes program_.operations
+  Pool<Source> sources_;              // becomes program_.sources
   Program program_;
 };
 
@@ -449,7 +452,7 @@ void mark_streams(Program& program, std::size_t from) {
 
 namespace {
 
-// Calls visit(rank, place) for all that an operation touches.
+// Calls visit(rank, place) for every place that an operation touches.
 template <class Visit>
 void for_each_place(const Program& program, const Operation& op, const Visit& visit) {
   visit(op.rank, op.destination);
@@ -463,10 +466,10 @@ void for_each_place(const Program& program, const Operation& op, const Visit& vi
   }
 }
 
-// Where what is touched of a memory begins and ends. Rounds touch the same blocks again and again,
-// and some of them two kinds in turn (what they store, and what they read on from): most are what
-// was asked for lately, or the one behind; or, being of one size and first met in order, where they
-// would be if all were.
+// The borders of the ranges that operations touch in one memory. Rounds touch equal ranges again
+// and again, sometimes two kinds alternately (ranges stored, ranges read). Most are one of the two
+// found last, or the range behind; otherwise, if all have one size and first came in order, their
+// place is computable.
 class TouchedBorders {
  public:
   void add(std::size_t begin, std::size_t end) {
@@ -480,7 +483,7 @@ class TouchedBorders {
     all_.push_back(end);
   }
 
-  // In order, each once.
+  // In order, without duplicates.
   const std::vector<std::size_t>& sorted() {
     if (!std::is_sorted(all_.begin(), all_.end())) std::sort(all_.begin(), all_.end());
     all_.erase(std::unique(all_.begin(), all_.end()), all_.end());
@@ -495,7 +498,7 @@ class TouchedBorders {
     if (at != last_) before_ = std::exchange(last_, at);
   }
   std::size_t expected(std::size_t begin, std::size_t end) const {
-    // A number below 0 is larger than all that there are.
+    // A number below 0 wraps to one beyond all elements.
     if (last_ >= all_.size() || begin == end) return 0;
     const std::size_t from = all_[last_], bytes = end - begin;
     return begin < from ? last_ - 2 * ((from - begin) / bytes)
@@ -503,14 +506,14 @@ class TouchedBorders {
   }
 
   std::vector<std::size_t> all_;       // pairs
-  std::size_t last_ = 0, before_ = 0;  // found
+  std::size_t last_ = 0, before_ = 0;  // indices found last and before
 };
 
 }  // namespace
 
 Footprint::Footprint(const Program& program, Memories asked, std::size_t further, PlanMeter* meter)
     : memories_(std::move(asked)) {
-  // Calls visit(memory, operation, begin, end) for all that is touched there.
+  // Calls visit(memory, operation, begin, end) for every touched range of the queried memory.
   std::size_t touches = 0;
   const auto for_each_touch = [&](const auto& visit) {
     for (std::size_t i = 0; i < program.operations.size(); ++i) {
@@ -540,7 +543,7 @@ Footprint::Footprint(const Program& program, Memories asked, std::size_t further
     if (all.size() > 1) here.length = (all.back() - all.front()) / (all.size() - 1);
     of_memory_.push_back(here);
   }
-  // Some touch several stretches, such as a rank's whole vector.
+  // Some operations touch several stretches, such as a rank's whole vector.
   links_.reserve(touches + stretches_.size() + further);
   for_each_touch([&](std::size_t memory, int operation, std::size_t begin, std::size_t end) {
     add_to(memory, operation, begin, end - begin);
@@ -554,7 +557,7 @@ Footprint::Range Footprint::stretches(std::size_t memory, std::size_t offset,
   const auto from = all + there.first, to = all + there.last;
   auto first = from;
   if (from != to) {
-    // Blocks are mostly of one size: it is where it would be if all were.
+    // Blocks mostly have one size: look where it would be in that case.
     const auto blocks = static_cast<std::size_t>(to - from - 1);
     if (offset >= from->begin) {
       first += static_cast<std::ptrdiff_t>(std::min((offset - from->begin) / there.length, blocks));

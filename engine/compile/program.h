@@ -1,22 +1,21 @@
-// A schedule for one size, as operations on versions of blocks (versions.h): what all transports
-// execute. Versions that would collide live in different *places* (input, output, scratch), so no
-// operation ever waits for one of its own round.
+// A program is a schedule for one size, as operations on versions of blocks (versions.h). All
+// transports execute programs. Versions that would collide live in different *places* (input,
+// output, scratch), so no operation waits for an operation of its own round.
 //
 // Rules for places (v_last is a block's last version at a rank):
-//  - v_last lives in the output where the rank needs the block, else in scratch;
-//  - v_i lives where v_{i+1} lives, unless v_i is read by somebody else in the round that writes
-//    v_{i+1}: then elsewhere;
-//  - v_0 is the input, which is never written. Called in place (input and output are one memory), a
-//    first version that may not overwrite v_0 goes to scratch, and if it is the only one, v_0 is
-//    *staged*: copied to scratch before round 0, and read there by everybody.
+// - v_last lives in the output if the rank needs the block, otherwise in scratch.
+// - v_i lives where v_{i+1} lives, unless another reader reads v_i in the round that writes
+//   v_{i+1}: then it lives elsewhere.
+// - v_0 is the input, which is never written. In a call in place (input and output are one memory),
+//   a first version that must not overwrite v_0 goes to scratch. If it is the only version, v_0 is
+//   *staged*: copied to scratch before round 0, and all readers read it there.
 //
-// Where peers reach scratch only (ProgramOptions::staged), whatever another rank reads lives in
-// scratch, or is *shown* there: an input before round 0, a last version that lives in the output at
-// the end of the round that has made it. Its own rank copies it, to a place that nothing else is
-// written to, and goes on with what it has; the others read the copy.
+// If peers reach only scratch (ProgramOptions::staged), each version that another rank reads lives
+// in scratch, or is *shown* there: an input before round 0, a last version in the output at the end
+// of the round that made it. Its own rank copies it to a place that no other version uses, and goes
+// on with the original; the others read the copy.
 //
-// Neighbouring blocks that share their sources and lie side by side everywhere become one
-// operation.
+// Neighbouring blocks with common sources that lie side by side everywhere become one operation.
 #pragma once
 
 #include <algorithm>
@@ -42,38 +41,42 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
-// What an operation reads: `place` of `rank`, as written by operation `producer` of that rank
-// (an index into Program::operations), or its input where producer is -1.
+// A source of an operation: `place` of `rank`, as written by operation `producer` of that rank (an
+// index into Program::operations), or its input if producer is -1.
 struct Source {
   Rank rank = 0;
   int producer = -1;
   Place place{};
 };
 
-// One step of one rank: destination = fold of the sources, in this order (schedule.h says which).
+// One step of one rank: destination = fold of the sources, in this order (schedule.h gives the
+// order).
 struct Operation {
   Rank rank = 0;
   int round = 0;  // kStaging, or a round of the schedule
   Place destination;
   std::size_t bytes = 0;
   int first_source = 0, sources = 0;   // in Program::sources
-  int first_earlier = 0, earlier = 0;  // in Program::earlier: operations of other ranks that use
-                                       // what this one overwrites, and must have done so
+  // in Program::earlier: operations of other ranks that use the memory which this one overwrites;
+  // they must have ended
+  int first_earlier = 0, earlier = 0;
   int first_copy = 0, copies = 0;      // in Program::copies: further destinations
   bool completes = false;              // the result holds every contribution: avg divides here
   bool only_if_moved = false;          // own input to own output: nothing to do in place
-  bool replaces = false;  // the rank had a value of these blocks before, here or elsewhere
-  bool pushed = false;    // its source's producer has stored the data here: all it does is to wait
-  bool streams = false;   // nobody reads on from here, and the caches could not hold it: store past
-                          // them
-  bool stages = false;   // others read it from scratch: stored past the caches or not, as its rank
-                         // finds better (engine/run/staging_stores.h)
-  bool fetches = false;  // it reads what another rank has stored so
-  bool claims = false;  // the copies' memory is in other cores' caches: finish a part, then copy it
-                        // there, taking the lines over unread
+  bool replaces = false;  // the rank had an earlier value of these blocks, in any place
+  bool pushed = false;  // its source's producer has stored the data here: the operation only waits
+  // no operation reads the result, and it exceeds the caches: store past them
+  bool streams = false;
+  // others read it from scratch: stored past the caches or not, as ranks have measured
+  // (engine/run/staging_stores.h)
+  bool stages = false;
+  bool fetches = false;  // it reads data that another rank has stored with `stages`
+  // the copies' memory is in other cores' caches: finish a part, then copy it, taking the lines
+  // over unread
+  bool claims = false;
 };
 
-// A further destination of an operation, at another rank: what push() makes of that rank's copy.
+// A further destination of an operation, at another rank: push() makes it from that rank's copy.
 struct Copy {
   Rank rank = 0;
   Place place;
@@ -90,44 +93,45 @@ struct Program {
   bool eager = false;                      // as in ProgramOptions
 };
 
-// How the caller's buffers lie. Collectives other than all_reduce and all_to_all behave the same
-// either way, and are always planned so that both are safe.
+// The caller's buffers: separate or in place. Collectives other than all_reduce and all_to_all
+// behave alike for both, and their plans are safe for both.
 enum class Buffers : std::uint8_t { apart, in_place };
 
 struct ProgramOptions {
-  // All messages travel inside mailbox slots, and a rank sends all of a round before it writes
-  // anything: what other ranks read in a round cannot be overwritten in it, and needs no renaming.
+  // All messages travel inside mailbox slots, and a rank sends all of a round before it writes: the
+  // data that other ranks read in a round cannot be overwritten in it, and need no renaming.
   bool eager = false;
-  // Peers reach a rank's scratch only, never its input or output. Of programs that are not eager:
-  // with these nobody reads where others' data lie.
+  // Peers reach only a rank's scratch, never its input or output. For programs that are not eager:
+  // in eager ones no rank reads another rank's memory.
   bool staged = false;
-  // Faults for the tests of the tests: a rule for places left out, to see that the fuzz test
-  // notices.
+  // Faults for the tests of the tests: each leaves out a rule for places, which the fuzz test must
+  // notice.
   enum class Mutant : std::uint8_t { none, no_renaming, no_staging, no_shown_results };
   Mutant mutant = Mutant::none;
-  PlanMeter* meter = nullptr;  // what the making is counted on
+  PlanMeter* meter = nullptr;  // counts the steps of planning
 };
 
-// Gives every version its place. Versions are let go of as early as nobody else holds them.
+// Gives every version its place. Releases the versions early if the caller keeps no reference.
 Program make_program(std::shared_ptr<const Versions> versions, const Goal& goal,
                      const Layout& layout, Buffers buffers, const ProgramOptions& options = {});
 
-// Likewise of a schedule that is made into one program only. Fails as Versions::of() does.
+// make_program() for a schedule that becomes one program only. Fails as Versions::of() does.
 Result<Program> make_program(const Schedule& schedule, const Goal& goal, const Layout& layout,
                              Buffers buffers, const ProgramOptions& options = {});
 
-// Marks the operations that should store past the caches: those of at least `from` bytes whose
-// result no operation reads. For results that together cannot stay in the caches, out of place.
+// Marks the operations that should store past the caches: all of at least `from` bytes with a
+// result that no operation reads. For results that together exceed the caches, with separate
+// buffers.
 void mark_streams(Program& program, std::size_t from = Costs{}.stream);
 
-// Which operations of a program touch which memory: for passes that move work in time or from rank
-// to rank and must know what they would disturb.
+// Footprint tells which operations of a program touch which memory, for passes that move work in
+// time or from rank to rank and must not disturb others.
 //
-// What operations touch begins and ends at few places of a rank's memory, the borders of its
-// blocks. Between two neighbouring ones lies a *stretch*, and each knows who touches it; so a
-// question costs what it has to answer, and not what the program has besides.
+// The memory that operations touch begins and ends at few points of a rank's memory, the borders of
+// its blocks. A *stretch* lies between two neighbouring borders, and each stretch lists its
+// operations; so the cost of a query depends on its answer, not on the size of the program.
 
-// The same bytes under one name where input and output are one memory, at equal offsets, as in an
+// Maps equal bytes to one name if input and output are one memory, at equal offsets, as in an
 // all-reduce in place.
 inline Place resolved(Place place, Buffers buffers) {
   if (buffers == Buffers::in_place && place.memory == Memory::input) place.memory = Memory::output;
@@ -138,11 +142,11 @@ class Footprint {
  public:
   struct Touch {
     int operation = 0;
-    bool same_bytes = false;  // as were asked for, no more and no less
+    bool same_bytes = false;  // touches exactly the bytes of the query
   };
 
-  // What of ranks' memories will be asked about: from the first byte of each to the last one.
-  // Nothing is noted of what does not touch that.
+  // The parts of ranks' memories that queries will ask about: from the first byte of each to the
+  // last. Operations that touch none of these bytes are not recorded.
   class Memories {
    public:
     // `buffers`: as in resolved().
@@ -155,7 +159,7 @@ class Footprint {
       asked.end = std::max(asked.end, place.offset + bytes);
       ++questions_;
     }
-    std::size_t questions() const { return questions_; }  // add() was told of
+    std::size_t questions() const { return questions_; }  // number of add() calls
 
    private:
     friend class Footprint;
@@ -175,12 +179,12 @@ class Footprint {
     std::size_t questions_ = 0;
   };
 
-  // `further`: about so often add() will be called.
+  // `further`: the approximate number of later add() calls.
   Footprint(const Program& program, Memories asked, std::size_t further = 0,
             PlanMeter* meter = nullptr);
 
-  // Calls visit(touch) for everything that touches these bytes of `rank`, which some operation
-  // does, in order of operations but for what add() brought. Not for two threads at once.
+  // Calls visit(touch) for every operation that touches these bytes of `rank`; at least one must.
+  // In the order of operations, except those from add(). Not for two threads at once.
   template <class Visit>
   void for_each(Rank rank, Place place, std::size_t bytes, Visit visit) const {
     const auto [first, last] = stretches(memories_.number(rank, place), place.offset, bytes);
@@ -189,7 +193,7 @@ class Footprint {
     for (int i = first; i < last; ++i) {
       for (int at = stretches_[static_cast<std::size_t>(i)].first; at != kNone;) {
         const Link& link = links_[static_cast<std::size_t>(at)];
-        // Once, of those that touch several of these.
+        // Report an operation on several of these stretches only once.
         if (i == std::max(first, link.first)) found.push_back(at);
         at = link.next;
       }
@@ -201,31 +205,31 @@ class Footprint {
     }
   }
 
-  // An operation will touch bytes that begin and end where others that are there do.
+  // Records that an operation will touch these bytes, whose ends must be existing borders.
   void add(Rank rank, int operation, Place place, std::size_t bytes);
 
  private:
   static constexpr int kNone = -1;
   struct Stretch {
     std::size_t begin = 0;
-    int first = kNone, last = kNone;  // of its links
+    int first = kNone, last = kNone;  // first and last of its links
   };
-  // An operation that touches the stretches `first` to before `last`: at each of them.
+  // An operation that touches the stretches `first` to before `last`; one link at each of them.
   struct Link {
     int operation = 0;
     int first = 0, last = 0;
-    int next = kNone;  // at this stretch
+    int next = kNone;  // next link at this stretch
   };
   struct Range {
     int first, last;
   };
-  // The stretches of a memory, `first` to before `last`: the last one is where the others end.
+  // The stretches of a memory, `first` to before `last`: the last one marks the end of the others.
   struct OfMemory {
     int first = 0, last = 0;
-    std::size_t length = 1;  // of each, if all were of one
+    std::size_t length = 1;  // length of each stretch, if all were equal
   };
 
-  // Those between these bytes' ends.
+  // The stretches between the two ends of these bytes.
   Range stretches(std::size_t memory, std::size_t offset, std::size_t bytes) const;
   void add_to(std::size_t memory, int operation, std::size_t offset, std::size_t bytes);
 

@@ -32,7 +32,7 @@ class Stage {
     const auto operations = static_cast<int>(old_.operations.size());
     for (int i = operations - 1; i >= 0; --i) look_at(i);
     for (int i = 0; i < operations; ++i) {
-      if (cut_of(i).pieces > 0) continue;  // as what shows another one
+      if (cut_of(i).pieces > 0) continue;  // already added: it shows another operation
       const int show = first_show_[index(i)];
       if (show != kNone && old(show).bytes == old(i).bytes) {
         add_in_turns(i, show);
@@ -48,7 +48,7 @@ class Stage {
  private:
   static constexpr int kNone = -1;
 
-  // The pieces of an old operation: new ones from `first` on, each `stride` after the one before.
+  // The pieces of an old operation: new operations from `first` on, `stride` apart.
   struct Cut {
     int first = 0, stride = 1, pieces = 0;
   };
@@ -65,7 +65,7 @@ class Stage {
       const Source& from = source(op.first_source + s);
       if (from.producer < 0 || from.rank != op.rank) continue;
       read_by_its_rank_[index(from.producer)] = true;
-      // Nothing but what shows a result reads what its own round has made.
+      // Only an operation that shows a result reads data of its own round.
       if (old(from.producer).round != op.round || op.sources > 1) continue;
       next_show_[index(i)] = std::exchange(first_show_[index(from.producer)], i);
     }
@@ -86,7 +86,7 @@ class Stage {
   }
 
   void begin(int i, int stride, int after) {
-    // The last one takes what is left.
+    // The last piece takes the rest.
     const std::size_t pieces = std::max<std::size_t>(1, old(i).bytes / piece_);
     cut_of(i) = {static_cast<int>(new_.operations.size()) + after, stride,
                  static_cast<int>(pieces)};
@@ -117,8 +117,8 @@ class Stage {
     new_.operations.push_back(op);
   }
 
-  // The new operation after which these bytes are there. Where several have made them, the program
-  // names the last one, and those before it are done when its first piece is.
+  // The new operation after which these bytes are complete. If several operations have made them,
+  // the program names the last one, and the earlier ones are done when its first piece is.
   int last_piece_of(const Source& from, std::size_t bytes) {
     const Operation& made = old(from.producer);
     const Cut& cut = cut_of(from.producer);
@@ -133,9 +133,10 @@ class Stage {
   const StageOptions& options_;
   const std::size_t piece_;
   std::vector<Cut> cut_;                // by old operation
-  std::vector<int> first_show_;         // likewise: which one shows what it has made
-  std::vector<int> next_show_;          // likewise: which one shows more of the same operation
-  std::vector<bool> read_by_its_rank_;  // likewise
+  std::vector<int> first_show_;         // by old operation: the operation that shows its result
+  // by old operation: the next one that shows a part of the same result
+  std::vector<int> next_show_;
+  std::vector<bool> read_by_its_rank_;  // by old operation
   Program new_;
 };
 
@@ -163,7 +164,7 @@ std::size_t most_scratch(const Program& program) {
   return *std::max_element(program.scratch_bytes.begin(), program.scratch_bytes.end());
 }
 
-// So many bytes of every block, from there on.
+// `bytes` bytes of every block, from `begin` on.
 Layout part_of(const Layout& layout, std::size_t begin, std::size_t bytes) {
   Layout part{layout.element_bytes, {}};
   part.blocks.reserve(layout.blocks.size());
@@ -180,7 +181,7 @@ bool same_sizes(const Layout& a, const Layout& b) {
                     [](const BlockHome& x, const BlockHome& y) { return x.bytes == y.bytes; });
 }
 
-// Programs one behind the other.
+// Appends programs one behind the other.
 class Series {
  public:
   Series(const std::vector<std::size_t>& scratch_of_a_turn, const Program& first, TurnMutant mutant,
@@ -196,18 +197,18 @@ class Series {
     for (const std::size_t bytes : scratch_) all_.scratch_bytes.push_back(2 * bytes);
   }
 
-  // A program, and where it stands in the series.
+  // A program and its position in the series.
   class Turn {
     friend class Series;
     const Program* program = nullptr;
-    std::size_t shift = 0;    // of all that lies in the users' buffers
-    std::size_t half = 0;     // of scratch
-    std::vector<int> at;      // by its operations: that of the series
-    std::vector<bool> begun;  // by rank: has done something
-    // Who has read of each rank's half, two turns ago.
+    std::size_t shift = 0;    // offset in the users' buffers
+    std::size_t half = 0;     // half of the scratch
+    std::vector<int> at;      // by its operations: their numbers in the series
+    std::vector<bool> begun;  // by rank: has an operation in the series
+    // The last readers of each rank's half, two turns ago.
     std::vector<int> before;
   };
-  // The next one.
+  // Begins the next turn.
   Turn begin(const Program& program, std::size_t shift) {
     Turn turn;
     turn.program = &program;
@@ -218,7 +219,7 @@ class Series {
     turn.before = std::exchange(readers_[turn.half], std::vector<int>(ranks_ * ranks_, kNobody));
     return turn;
   }
-  // Its operations from one round to before another.
+  // Adds the turn's operations from round `from` to before round `to`.
   void add(Turn& turn, int from, int to) {
     const HugeVector<Operation>& operations = turn.program->operations;
     for (std::size_t i = 0; i < operations.size(); ++i) {
@@ -261,7 +262,8 @@ class Series {
     for (int i = 0; i < op.earlier; ++i) {
       all_.earlier.push_back(turn.at[index(program.earlier[index(op.first_earlier + i)])]);
     }
-    // Before all else that the rank does in the turn: later passes put things in another order.
+    // Wait before the rank's first operation of the turn: later passes may change the order of the
+    // rest.
     if (!turn.begun[index(op.rank)] && mutant_ != TurnMutant::no_waits) {
       for (std::size_t q = 0; q < ranks_; ++q) {
         const int reader = turn.before[index(op.rank) * ranks_ + q];
@@ -274,7 +276,7 @@ class Series {
   }
 
   const std::size_t ranks_;
-  const std::vector<std::size_t> scratch_;  // by rank, of a turn
+  const std::vector<std::size_t> scratch_;  // by rank, per turn
   const TurnMutant mutant_;
   PlanMeter* const meter_;
   std::size_t turns_ = 0;        // begun
@@ -292,7 +294,7 @@ Program in_turns(Program whole, const Schedule& schedule, const Goal& goal, cons
       !all_are_equal(layout)) {
     return whole;
   }
-  // Borders of parts are borders of elements, and of lines where blocks' are.
+  // Borders of parts are borders of elements, and of lines if the blocks' borders are.
   const std::size_t unit = std::lcm(kCacheLine, layout.element_bytes);
   const auto whole_units = [unit](std::size_t bytes) { return (bytes + unit - 1) / unit * unit; };
   const std::size_t block = largest_block(layout);
@@ -303,10 +305,10 @@ Program in_turns(Program whole, const Schedule& schedule, const Goal& goal, cons
   const int rounds = whole.rounds;
   whole = {};
 
-  // Where all blocks are as long as in the turn before, they are the same operations further on.
+  // If all blocks have the length of the turn before, the operations are equal, further on.
   struct Made {
     Program program;
-    std::size_t first = 0;  // turn that it is of
+    std::size_t first = 0;  // first turn with this program
   };
   std::vector<Made> made;
   Layout sizes;
@@ -314,7 +316,7 @@ Program in_turns(Program whole, const Schedule& schedule, const Goal& goal, cons
     step(program.meter);
     Layout here = part_of(layout, i * part, part);
     if (i > 0 && same_sizes(here, sizes)) continue;
-    // The schedule has been read before.
+    // The schedule has been read before, so this succeeds.
     auto versions = *Versions::of(schedule, goal, here, program.meter);
     made.push_back({make_program(std::move(versions), goal, here, buffers, program), i});
     sizes = std::move(here);
@@ -332,7 +334,7 @@ Program in_turns(Program whole, const Schedule& schedule, const Goal& goal, cons
     const Made& one = made[next_made - 1];
     return series.begin(one.program, (i - one.first) * part);
   };
-  // What a turn stages comes before the last round of the turn before, so that nobody waits for it.
+  // A turn stages before the last round of the turn before, so that no rank waits for the staging.
   Series::Turn turn = begin(0);
   series.add(turn, kStaging, 0);
   for (std::size_t i = 1; i < turns; ++i) {

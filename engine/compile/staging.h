@@ -1,13 +1,15 @@
-// What ranks stage for one another, made fast: a pass over programs in which peers reach scratch
-// only, for the direct transport.
+// Passes over programs in which peers reach only scratch, for the direct transport: stage() cuts
+// staged operations into pieces, stored past the caches if that is faster, and in_turns() runs a
+// large call as a series of smaller ones in little scratch.
 //
-// Past the caches. A rank that stores to scratch what others read fetches lines from their caches,
-// in order to overwrite them; then the others fetch them from its own. Stores past the caches do
-// neither: data go to memory, and come from there, which takes less than a line's way from one far
-// core's cache to another, and about as long as that from a near one's.
+// Past the caches. A rank that stores to scratch for others first fetches the lines from their
+// caches to overwrite them; then the others fetch the lines from its cache. Stores past the caches
+// do neither: the data go to memory and come from there, which takes less time than a line's way
+// between far cores' caches, and about as long as that between near ones.
 //
 // In pieces. An operation is cut, so that its readers begin with the first piece while the next one
-// is made; and what shows a result follows piece by piece, while the cache holds what it reads.
+// is made; and the operation that shows a result follows piece by piece, while the cache holds its
+// source.
 //
 //   rank 0:  stage 0 | enter | stage 1 | add 0, show 0 | add 1, show 1 | copy 0 | copy 1
 //
@@ -25,38 +27,36 @@
 
 namespace rankine {
 
-// Faults for the tests of the tests: a piece waits for the first piece of what it reads alone.
+// Faults for the tests of the tests: a piece waits only for the first piece of its source.
 enum class StageMutant : std::uint8_t { none, first_pieces };
 
 struct StageOptions {
-  std::size_t stream = Costs{}.stage_stream;  // bytes of an operation from which it pays
+  std::size_t stream = Costs{}.stage_stream;  // smallest operation, bytes, for which it pays
   std::size_t piece = Costs{}.stage_piece;    // bytes
-  std::size_t element_bytes = 1;              // no piece ends inside one
+  std::size_t element_bytes = 1;              // pieces end at element borders
   StageMutant mutant = StageMutant::none;
-  PlanMeter* meter = nullptr;  // what the making is counted on
+  PlanMeter* meter = nullptr;  // counts the steps of planning
 };
 
-// Of a program made with ProgramOptions::staged. Every operation is cut, so that a piece waits for
-// pieces alone; rounds, places and the order of additions stay, and results are the same to the
-// last bit.
+// For a program made with ProgramOptions::staged. Cuts every operation, so that a piece waits only
+// for pieces; rounds, places and the order of additions stay, and results are equal to the last
+// bit.
 Program stage(const Program& program, const StageOptions& options = {});
 
-// Staged calls that are larger than the scratch they are worth, in turns: a pass over programs in
-// which peers reach scratch only.
+// Turns split a staged call that is larger than the scratch it is worth.
 //
-// A turn is the call of a part of every block, in all rounds; the next one follows, of the next
-// part. Scratch has room for two turns: what one stages is written while others may still read of
-// the one before, and who writes to a place again has waited for all who read what was there two
-// turns ago. So scratch does not grow with the call, and what it holds is in the caches still when
-// it is read. A turn stages before the last round of the one before it, so that nobody waits for
-// it.
+// A turn is the call on a part of every block, in all rounds; the next turn takes the next part.
+// Scratch has room for two turns: a turn's staged data are written while others may still read
+// those of the turn before, and a rank that overwrites a place has waited for all readers of its
+// data from two turns ago. So scratch does not grow with the call, and its data are still in the
+// caches when they are read. A turn stages before the last round of the turn before, so that no
+// rank waits for the staging.
 //
-//   rank 0:  stage 0 | add 0, show 0 | stage 1 | copy 0 | add 1, show 1 | stage 2 where 0 was | ...
+//   rank 0:  stage 0 | add 0, show 0 | stage 1 | copy 0 | add 1, show 1 | stage 2 over 0 | ...
 //
-// Which contributions a block is made of, and in which order, stays as it is: so do results, to the
-// last bit.
+// The contributions to a block and their order stay, and so do results, to the last bit.
 
-// Faults for the tests of the tests: who writes to a place again waits for nobody.
+// Faults for the tests of the tests: a rank overwrites a place without waiting.
 enum class TurnMutant : std::uint8_t { none, no_waits };
 
 struct TurnOptions {
@@ -65,9 +65,9 @@ struct TurnOptions {
   TurnMutant mutant = TurnMutant::none;
 };
 
-// `whole`: what make_program() makes of all the rest, staged. Returned as it is where turns would
-// not make its scratch less; and where they are not safe: in place, where blocks' inputs lie under
-// outputs of others that begin elsewhere.
+// `whole`: the program that make_program() makes from the other arguments, staged. It is returned
+// unchanged if turns would not reduce its scratch, or if turns are not safe: in place, if inputs of
+// blocks lie under outputs of other blocks that begin elsewhere.
 Program in_turns(Program whole, const Schedule& schedule, const Goal& goal, const Layout& layout,
                  Buffers buffers, const ProgramOptions& program, const TurnOptions& options = {});
 

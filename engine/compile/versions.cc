@@ -14,30 +14,32 @@ namespace rankine {
 namespace {
 
 
-// The newest version of every place, (rank, slot), that has one. Places that begin with an input
-// lie side by side, and with them the first other place of the same block; the rest are found by
-// hash, of all there are an all-to-all among many ranks uses few.
+// The newest version of every place (rank, slot) that has one. Places that begin with an input lie
+// side by side, together with the first other place of the same block. The rest are found by hash:
+// an all-to-all among many ranks uses few of all places.
 class Newest {
  public:
   Newest(const Pool<Version>& versions, int blocks)
       : versions_(&versions), inputs_(static_cast<std::size_t>(blocks)), others_(kLeast) {}
 
-  // The input of a block, at that one rank.
+  // The block's input is at that one rank.
   void begin_input(int block, Rank at, int version) {
     inputs_[static_cast<std::size_t>(block)] = {.version = version, .at = at};
   }
-  // The inputs of a block, one after the other: at all ranks from 0 on.
+  // The block's inputs are at all ranks; add_input() gives them one after the other, from rank 0
+  // on.
   void begin_inputs(int block) {
     inputs_[static_cast<std::size_t>(block)].version = static_cast<int>(everyones_.size());
   }
   void add_input(int version) { everyones_.push_back(version); }
 
-  // Of that place, or Version::kNone.
+  // The newest version of that place, or Version::kNone.
   int find(Rank r, int slot) {
     const int* beside = beside_input(r, slot);
     return beside != nullptr ? *beside : others_[index_of(r, slot, hash_of(r, slot))].version;
   }
-  // The same, to be set to a version of that place before anything else is asked. Valid until then.
+  // find() by reference; the caller must set it to a version of that place before the next query.
+  // Valid until then.
   int& entry(Rank r, int slot) {
     if (int* beside = beside_input(r, slot)) return *beside;
     if (2 * (held_ + 1) > others_.size()) grow();
@@ -49,7 +51,8 @@ class Newest {
     }
     return other.version;
   }
-  // It will be asked for soon: far apart as places may lie, memory is slower than all else here.
+  // Prefetches the entry for a later query: places may lie far apart, and memory is the slowest
+  // part.
   void fetch(Rank r, int slot) const {
     if (static_cast<std::size_t>(slot) < inputs_.size()) {
       __builtin_prefetch(&inputs_[static_cast<std::size_t>(slot)], 1);
@@ -60,17 +63,18 @@ class Newest {
  private:
   static constexpr std::size_t kLeast = 64;
   struct Inputs {
-    int version = Version::kNone;  // the newest one there; of everyone's, where they begin in everyones_
+    // newest version there; with inputs at all ranks, their index in everyones_
+    int version = Version::kNone;
     Rank at = Goal::kEveryone;
-    Rank other_at = Goal::kEveryone;  // the first rank, if any, but the one with the input
-    int other = Version::kNone;                // and the newest version there
+    Rank other_at = Goal::kEveryone;  // first other rank with a version, if any
+    int other = Version::kNone;                // newest version there
   };
   struct Other {
     std::uint32_t hash = 0;
     int version = Version::kNone;
   };
 
-  // Nothing: to be found by hash.
+  // nullptr: look it up by hash.
   int* beside_input(Rank r, int slot) {
     if (static_cast<std::size_t>(slot) >= inputs_.size()) return nullptr;  // a scratch plane
     Inputs& inputs = inputs_[static_cast<std::size_t>(slot)];
@@ -113,7 +117,7 @@ class Newest {
   HugeVector<Inputs> inputs_;  // by block
   HugeVector<int> everyones_;  // the newest versions of places that have an input at every rank
   std::size_t held_ = 0;
-  HugeVector<Other> others_;  // open addressing; at least half hold nothing
+  HugeVector<Other> others_;  // open addressing; at least half are empty
 };
 
 }  // namespace
@@ -160,16 +164,17 @@ class Versions::Builder {
     }
   }
 
-  // For all versions, where one rank's part says how many there will be.
+  // Reserves memory for all versions, if one rank's part gives their number.
   void make_room() {
     const Everyone* all = everyone_in(schedule_);
     if (all == nullptr) return;
     std::size_t inputs = 0;
     for (int b = 0; b < schedule_.blocks; ++b) {
-      if (bytes_of(b) == 0) return;  // fewer, by who knows how many
+      if (bytes_of(b) == 0) return;  // fewer, by an unknown number
       inputs += goal_.source_of(b) >= 0 ? 1 : static_cast<std::size_t>(schedule_.ranks);
     }
-    // Of one rank: what it is sent, in what places, and where that may be added to what is there.
+    // For one rank: its deliveries, its written places, and the places that may add to an old
+    // value.
     std::size_t moves = 0, made = 0, added = 0;
     std::vector<int> last(static_cast<std::size_t>(schedule_.places()), Version::kNone);  // round, by place
     const Rotation& turn = all->rotation();
@@ -217,7 +222,7 @@ class Versions::Builder {
                                     std::to_string(where.size()) + " places");
           return;
         }
-        // Blocks innermost: neighbours become versions one after the other, and then one operation.
+        // Blocks are innermost: neighbours become consecutive versions, and then one operation.
         t.to.for_each([&](Rank to) {
           t.from.for_each([&](Rank from) {
             for (std::size_t i = 0; i < what.size() && status.ok(); ++i) {
@@ -236,7 +241,7 @@ class Versions::Builder {
     return status;
   }
 
-  // A few at a time, while what the next ones need is fetched.
+  // Works on a few at a time, while the data of the next ones are prefetched.
   Status deliver_all(int k) {
     Status status;
     for (Delivery& d : deliveries_) {
@@ -258,7 +263,7 @@ class Versions::Builder {
     set.list.for_each([&](Block b) { slots.push_back(place_of(schedule_, b, set.plane)); });
   }
 
-  // What round k makes of a place, so far, or Version::kNone.
+  // The version of a place that round k has made so far, or Version::kNone.
   int born(int newest, int k) const {
     return newest != Version::kNone && at(newest).round == k ? newest : Version::kNone;
   }
@@ -269,7 +274,7 @@ class Versions::Builder {
     Rank to;
     int to_slot;
     Act act;
-    int source;  // of its place, as new as when this and the next few began
+    int source;  // version of its place before this group of deliveries
   };
 
   Status deliver(int k, const Delivery& d) {
@@ -278,10 +283,10 @@ class Versions::Builder {
       return invalid_argument("schedule: round " + std::to_string(k) + ", place " +
                               std::to_string(slot) + " of rank " + std::to_string(r) + ": " + why);
     };
-    // What was there when the round began.
+    // Use the version from before the round.
     int source = newest_source;
     if (born(source, k) != Version::kNone) source = at(source).previous;
-    if (source == Version::kNone) return refuse(from_slot, from, "is read, and nothing is there");
+    if (source == Version::kNone) return refuse(from_slot, from, "is read, but it is empty");
     if (bytes_of(from_slot) != bytes_of(to_slot)) {
       return refuse(to_slot, to, "is sent a block of another size");
     }
@@ -292,7 +297,7 @@ class Versions::Builder {
       Version made;
       made.rank = to;
       made.slot = to_slot;
-      made.round = k & 0x3fffffff;  // no schedule has so many
+      made.round = k & 0x3fffffff;  // no schedule has that many rounds
       made.act = act;
       made.previous = old;
       made.lowest = schedule_.ranks;
@@ -303,7 +308,7 @@ class Versions::Builder {
         if (act == Act::reduce) add_source(target, old);
       }
     } else if (act == Act::copy || at(target).act == Act::copy) {
-      return refuse(to_slot, to, "is copied to and written once more; only reductions may meet");
+      return refuse(to_slot, to, "is copied to and written again in the round; only reductions may meet");
     }
     add_source(target, source);
     return {};
@@ -335,7 +340,7 @@ class Versions::Builder {
   Versions& out_;
   Newest newest_;
   static constexpr std::size_t kDeliveries = 16;
-  std::vector<Delivery> deliveries_;  // of the round at hand, yet to be made
+  std::vector<Delivery> deliveries_;  // of the current round, not yet made
 };
 
 Result<std::shared_ptr<const Versions>> Versions::of(const Schedule& schedule, const Goal& goal,
@@ -347,7 +352,7 @@ Result<std::shared_ptr<const Versions>> Versions::of(const Schedule& schedule, c
 }
 
 bool in_rank_order(const Versions& versions) {
-  std::vector<std::pair<Rank, int>> runs;  // first rank, how many
+  std::vector<std::pair<Rank, int>> runs;  // first rank, length
   for (int v = 0; v < versions.size(); ++v) {
     runs.clear();
     versions.for_each_source(versions[v], [&](int source) {
@@ -363,7 +368,7 @@ bool in_rank_order(const Versions& versions) {
 
 namespace {
 
-// Of a version that is made of more than one: of how many, and of which two where they are two.
+// The sources of a version: their number, and the low and high one if there are two.
 struct Sum {
   int sources = 0;
   bool of_single_ranks = true;
@@ -382,7 +387,7 @@ Sum sum_of(const Versions& versions, const Version& v) {
   return sum;
 }
 
-// Both halves of a node are nodes or single ranks, by induction: only how it is cut is looked at.
+// By induction both halves of a node are nodes or single ranks, so only the cut is checked.
 bool is_node(const Version& v, const Sum& sum, int ranks) {
   if (sum.sources != 2 || sum.low == nullptr || sum.high == nullptr) return false;
   const auto width = std::bit_ceil(static_cast<unsigned>(v.contributions));
@@ -408,9 +413,9 @@ Brackets brackets_of(const Versions& versions) {
     const Version& v = versions[i];
     if (v.contributions < 2) continue;
     const Sum sum = sum_of(versions, v);
-    if (sum.sources < 2) continue;  // a copy of one that has been looked at
-    // A sum of some that is no result (scans have such results) is added to something, and that is
-    // not of single ranks.
+    if (sum.sources < 2) continue;  // a copy of a version already checked
+    // A partial sum that is no result (scans have such results) is added to another value, and that
+    // sum is not of single ranks.
     out.flat &= sum.of_single_ranks;
     out.canonical &= is_node(v, sum, ranks);
   }
