@@ -4,7 +4,7 @@ Each repository holds links to the headers and archives of one library and nothi
 C headers before libstdc++'s own and break its `#include_next`; a folder with one library's headers in it cannot.
 """
 
-# The one place that knows where the system keeps its libraries.
+# The only file that knows the system's library folders.
 _PREFIX = "/usr"
 _LIBRARY_FOLDERS = [
     _PREFIX + "/lib/x86_64-linux-gnu",
@@ -16,10 +16,9 @@ _LIBRARY_FOLDERS = [
 def _library(packages, headers, archives = [], optional = False, folders = [_PREFIX + "/include"]):
     return struct(archives = archives, folders = folders, headers = headers, optional = optional, packages = packages)
 
-# Names as in the Bazel registry; headers are below the system's include folder. Shared libraries come by -l in <name>.BUILD, since
-# the system's linker and loader find them without help. What a listed header includes in turn may stay unlisted (Boost has 15,000
-# files): the compiler finds it in the system's folder. Where an optional one is not installed, <name>_absent.BUILD has its targets,
-# with nothing in them.
+# Names as in the Bazel registry; headers are below the system's include folder. <name>.BUILD links shared libraries by -l, since the
+# system's linker and loader find them. Headers included by a listed header need no entry (Boost has 15,000 files): the compiler finds
+# them in the system's folder. If an optional library is not installed, <name>_absent.BUILD has its targets as empty ones.
 _LIBRARIES = {
     "boost": _library(["libboost-dev"], ["boost/lockfree"]),
     "cli11": _library(["libcli11-dev"], ["CLI"]),
@@ -34,7 +33,7 @@ _LIBRARIES = {
     "httplib": _library(["libcpp-httplib-dev"], ["httplib.h"], optional = True),
     "hwloc": _library(["libhwloc-dev"], ["hwloc", "hwloc.h"]),
     "nlohmann_json": _library(["nlohmann-json3-dev"], ["nlohmann"]),
-    # Two headers of one name: each has a folder of its own.
+    # Both MPIs have a header of this name, each in its own folder.
     "mpich": _library(
         ["libmpich-dev"],
         ["mpi.h", "mpi_proto.h", "mpio.h"],
@@ -51,7 +50,7 @@ _LIBRARIES = {
     "readerwriterqueue": _library(["libreaderwriterqueue-dev"], ["readerwriterqueue"]),
     "simgrid": _library(["libsimgrid-dev"], ["simgrid", "smpi", "xbt", "xbt.h"], optional = True),
     "tomlplusplus": _library(["libtomlplusplus-dev"], ["toml++"]),
-    # With what a module of Python's is made of.
+    # Includes the headers for a Python module.
     "torch": _library(
         ["libpython3-dev", "libtorch-dev", "pybind11-dev"],
         ["ATen", "c10", "caffe2", "pybind11", "python3.11", "torch"],
@@ -81,18 +80,18 @@ debian_library = repository_rule(
     implementation = _debian_library_impl,
     attrs = {
         "library": attr.string(
-            doc = "Which one; the repository's own name says it too, but newer Bazels decorate that name.",
+            doc = "The library. The repository's own name says it too, but newer Bazels decorate that name.",
             mandatory = True,
             values = sorted(_LIBRARIES.keys()),
         ),
     },
-    doc = "One library of the system, with only its own headers in sight.",
-    # Looked at again by every new server, so that a package may come and go.
+    doc = "One library of the system, and only its headers.",
+    # Each new server looks again, so that a package may come and go.
     local = True,
 )
 
 def debian_repositories():
-    """Declares all of them, each under its name in the registry."""
+    """Declares all libraries, each under its name in the registry."""
     for name in sorted(_LIBRARIES.keys()):
         debian_library(
             name = name,

@@ -1,5 +1,5 @@
-"""The MPI that has MPI 5's standard ABI, where there is one: that of the `mpicc_abi` on the PATH, which knows where its header and library
-lie. No package of Debian 12 has it."""
+"""The MPI with MPI 5's standard ABI, if there is one: `mpicc_abi` on the PATH names the folders of its header and library. No package of
+Debian 12 has it."""
 
 def _flags(words, flag):
     return [word[len(flag):] for word in words if word.startswith(flag)]
@@ -7,14 +7,14 @@ def _flags(words, flag):
 def _mpi_abi_library_impl(ctx):
     compiler = ctx.which("mpicc_abi")
     if compiler == None:
-        fail("there is no mpicc_abi on the PATH: no MPI that has the standard ABI is installed")
+        fail("no mpicc_abi is on the PATH; install an MPI with the standard ABI")
     shown = ctx.execute([compiler, "-show"])
     words = [word for word in shown.stdout.split(" ") if word]
     folders = [ctx.path(folder) for folder in _flags(words, "-I") if ctx.path(folder + "/mpi.h").exists]
     if shown.return_code != 0 or not folders:
         fail("%s -show names no folder of an mpi.h: %s%s" % (compiler, shown.stdout, shown.stderr))
 
-    # Beside it may lie headers of anything.
+    # The folder may have other headers as well.
     for header in folders[0].readdir():
         if header.basename.startswith("mpi") and header.basename.endswith(".h"):
             ctx.symlink(header, "include/" + header.basename)
@@ -26,8 +26,8 @@ def _mpi_abi_library_impl(ctx):
 
 mpi_abi_library = repository_rule(
     implementation = _mpi_abi_library_impl,
-    doc = "The headers of that MPI, with only its own in sight, and its library.",
+    doc = "The headers of that MPI, and only these, and its library.",
     environ = ["PATH"],
-    # Looked at again by every new server, so that it may come and go.
+    # Each new server looks again, so that the MPI may come and go.
     local = True,
 )

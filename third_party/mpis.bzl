@@ -1,7 +1,7 @@
-"""The MPIs for each of which engine/api/mpi is built, since their headers never meet."""
+"""The MPIs for which engine/api/mpi is built, one target each, since their headers cannot be mixed."""
 
 MPIS = {
-    "abi": "@mpi_abi",  # any that has the standard ABI
+    "abi": "@mpi_abi",  # any MPI with the standard ABI
     "mpich": "@mpich",
     "openmpi": "@openmpi",
 }

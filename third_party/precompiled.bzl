@@ -1,4 +1,4 @@
-"""Headers that GCC has read once for all files that include them: more than half of a file's time is its headers'."""
+"""Headers that GCC reads once for all files that include them: they take more than half of the time of each file."""
 
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "ACTION_NAMES")
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
@@ -14,13 +14,13 @@ def _precompiled_header_impl(ctx):
     own = CcInfo(compilation_context = cc_common.create_compilation_context(headers = depset([ctx.file.header])))
     context = cc_common.merge_cc_infos(cc_infos = [own] + [d[CcInfo] for d in ctx.attr.deps]).compilation_context
 
-    # Under a name that no source has, since GCC takes what it finds first.
+    # No source has this name, since GCC takes the first match.
     header = ctx.actions.declare_file(ctx.label.name + ".h")
     headers = [header]
     action = ACTION_NAMES.cpp_compile
     compiler = cc_common.get_tool_for_action(feature_configuration = features, action_name = action)
     if "gcc" in compiler.split("/")[-1]:
-        ctx.actions.write(header, "#error \"GCC has refused what it had precompiled\"\n")
+        ctx.actions.write(header, "#error \"GCC has refused its precompiled header\"\n")
         precompiled = ctx.actions.declare_file(ctx.label.name + ".h.gch")
         headers.append(precompiled)
         variables = cc_common.create_compile_variables(
@@ -52,7 +52,7 @@ def _precompiled_header_impl(ctx):
             outputs = [precompiled],
         )
     else:
-        ctx.actions.write(header, "")  # others read the headers where files include them
+        ctx.actions.write(header, "")  # other compilers read the headers in each file
     return [
         DefaultInfo(files = depset(headers)),
         CcInfo(compilation_context = cc_common.create_compilation_context(headers = depset(headers))),
@@ -60,10 +60,10 @@ def _precompiled_header_impl(ctx):
 
 precompiled_header = rule(
     implementation = _precompiled_header_impl,
-    doc = "What depends on it finds the header as -include PACKAGE/NAME.h. Flags that change what code means must be the same.",
+    doc = "Dependents find the header as -include PACKAGE/NAME.h. Flags that change the meaning of code must be equal.",
     attrs = {
-        "copts": attr.string_list(doc = "of the files that include it"),
-        "deps": attr.label_list(providers = [CcInfo], doc = "whose headers it includes"),
+        "copts": attr.string_list(doc = "flags of the files that include it"),
+        "deps": attr.label_list(providers = [CcInfo], doc = "targets of the headers that it includes"),
         "header": attr.label(allow_single_file = [".h"], mandatory = True),
         "_cc_toolchain": attr.label(default = Label("@bazel_tools//tools/cpp:current_cc_toolchain")),
     },

@@ -1,4 +1,4 @@
-"""Everything that Bazel 4.2.3 must know to build Rankine, at home and in a workspace that depends on it:
+"""The repositories that Bazel 4.2.3 needs to build Rankine, in this workspace and in one that depends on it:
 
     local_repository(name = "rankine", path = "../rankine")
     load("@rankine//third_party:repositories.bzl", "rankine_repositories")
@@ -16,11 +16,11 @@ def _own_folder_impl(ctx):
 
 _own_folder = repository_rule(
     implementation = _own_folder_impl,
-    doc = "The folder of third_party that has the repository's name, wherever Rankine lies.",
+    doc = "The folder of third_party with the repository's name, in any workspace.",
     local = True,
 )
 
-# Names that Bazel would fetch, from a list of its own that it appends to WORKSPACE. One declared before is left alone.
+# Bazel appends its own list of repositories to WORKSPACE and would fetch these; it skips names that are already declared.
 _OURS = ["remote_coverage_tools", "rules_cc"]
 _OF_DEBIAN = {
     "bazel_skylib": "/usr/share/bazel/tools/skylib",
@@ -29,7 +29,7 @@ _OF_DEBIAN = {
 }
 
 def rankine_repositories():
-    """Declares what is not declared yet; nothing is downloaded."""
+    """Declares the repositories that are not declared yet; downloads nothing."""
     for name in _OURS:
         if not native.existing_rule(name):
             _own_folder(name = name)

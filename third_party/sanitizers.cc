@@ -1,5 +1,5 @@
-// What the sanitizers must know about libraries that were not built with them. Inside the program and not in an environment
-// variable, so that it holds however the program is started.
+// Suppressions for libraries that were built without sanitizers. They are part of the program, not
+// an environment variable, so they work in every way of starting it.
 
 #if defined(__SANITIZE_THREAD__)
 #define RANKINE_TSAN 1
@@ -10,8 +10,9 @@
 #endif
 
 #ifdef RANKINE_TSAN
-// oneTBB hands work from thread to thread inside Debian's library, where ThreadSanitizer cannot see the hand-over and so takes
-// every loop body for a race. The price: a real race between two loop bodies stays unseen. Collectives never run on TBB.
+// oneTBB moves work between threads inside Debian's library. ThreadSanitizer cannot see this and
+// would report every loop body as a race. The price: a real race between two loop bodies stays
+// unseen. Collectives never run on TBB.
 extern "C" const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions() {
   return "race:libtbb.so\n"

@@ -1,6 +1,6 @@
-// The standard library's headers that most files include, read once for all of them
-// (precompiled.bzl). Every file still includes what it uses: other compilers and other projects'
-// builds do without this.
+// Headers of the standard library that most files include, compiled once for all of them
+// (precompiled.bzl). Each file still includes its headers, because other compilers and builds of
+// other projects do not use this file.
 #include <algorithm>
 #include <array>
 #include <atomic>

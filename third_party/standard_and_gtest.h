@@ -1,4 +1,4 @@
-// As standard.h, for tests.
+// standard.h and the headers of tests, compiled once for all tests.
 #include <gtest/gtest.h>
 
 #include <filesystem>

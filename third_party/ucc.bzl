@@ -1,5 +1,5 @@
-"""UCC, where there is one: that of UCC_HOME, the folder that it was installed to, as builds of PyTorch have it, or else the one that
-pkg-config knows. No package of Debian 12 has it, and UCC has told pkg-config since 1.4 only."""
+"""UCC, if installed: in the folder UCC_HOME, as for builds of PyTorch, or else in the folders that pkg-config names. No package of
+Debian 12 has it, and UCC installs a file for pkg-config only since version 1.4."""
 
 _HEADER = "ucc/api/ucc.h"
 
@@ -7,7 +7,7 @@ def _of_home(ctx, home):
     for name in ["lib", "lib64"]:
         if ctx.path("%s/%s/libucc.so" % (home, name)).exists:
             return struct(include = home + "/include", lib = home + "/" + name, told_by = "UCC_HOME")
-    fail("UCC_HOME is %s, where neither lib nor lib64 has libucc.so; allowed is the folder that UCC was installed to" % home)
+    fail("UCC_HOME is %s; allowed is a folder with lib/libucc.so or lib64/libucc.so" % home)
 
 def _of_pkg_config(ctx):
     pkg_config = ctx.which("pkg-config")
@@ -23,15 +23,15 @@ def _ucc_library_impl(ctx):
         ctx.symlink(Label("//third_party:ucc_absent.BUILD"), "BUILD.bazel")
         return
     if not ctx.path(found.include + "/" + _HEADER).exists:
-        fail("%s says that UCC's headers are in %s, where there is no %s" % (found.told_by, found.include, _HEADER))
+        fail("%s names the folder %s for UCC's headers; it has no %s" % (found.told_by, found.include, _HEADER))
     ctx.symlink(found.include + "/ucc", "include/ucc")
     ctx.file("flags.bzl", "LINKOPTS = %r\n" % ["-L" + found.lib, "-Wl,-rpath," + found.lib])
     ctx.symlink(Label("//third_party:ucc.BUILD"), "BUILD.bazel")
 
 ucc_library = repository_rule(
     implementation = _ucc_library_impl,
-    doc = "UCC's headers, with only its own in sight, and its library; nothing where it is not installed.",
+    doc = "UCC's headers, and only these, and its library; empty if it is not installed.",
     environ = ["PATH", "PKG_CONFIG_PATH", "UCC_HOME"],
-    # Looked at again by every new server, so that it may come and go.
+    # Each new server looks again, so that UCC may come and go.
     local = True,
 )

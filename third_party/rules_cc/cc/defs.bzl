@@ -1,6 +1,6 @@
-"""The C++ rules that Bazel 4.2.3 carries inside itself, under the label where newer Bazels expect them.
+"""The C++ rules inside Bazel 4.2.3, under the label of newer Bazels.
 
-Debian's own package of rules_cc has files that 4.2.3 cannot load.
+Debian's package of rules_cc has files that 4.2.3 cannot load.
 """
 
 cc_binary = native.cc_binary
