@@ -79,8 +79,8 @@ std::string format_cpu_list(const std::vector<int>& cpus) {
 
 namespace {
 
-// cpu_set_t holds 1024 CPUs; the kernel refuses to fill a mask that is shorter than its own, so
-// ours is the longest.
+// cpu_set_t holds 1024 CPUs; the kernel refuses to fill a mask shorter than its own, so this is the
+// longest.
 using Mask = std::array<cpu_set_t, kMaxCpus / CPU_SETSIZE>;
 
 Mask empty_mask() {
@@ -188,7 +188,7 @@ std::optional<double> cores_of(std::optional<long long> quota_us,
   return static_cast<double>(*quota_us) / static_cast<double>(*period_us);
 }
 
-// mountinfo writes a space as \040, and likewise tab, line end and backslash.
+// mountinfo writes a space as \040, and escapes tab, line end and backslash in octal too.
 std::string unescape(const std::string& text) {
   const auto is_octal = [](char c) { return c >= '0' && c <= '7'; };
   std::string plain;
@@ -207,7 +207,7 @@ std::string unescape(const std::string& text) {
 
 struct Mount {
   bool v2;
-  std::string shown_root;  // the cgroup that stands at `point`; a container may see only its own
+  std::string shown_root;  // the cgroup visible at `point`; a container may see only its own
   std::string point;
 };
 
@@ -237,7 +237,8 @@ std::optional<std::string> own_cgroup(const std::string& proc_cgroup, bool v2) {
   return std::nullopt;
 }
 
-// The process's cgroup as seen from the mount point: "" is the mount point itself, else "/a/b".
+// The process's cgroup as seen from the mount point: "" is the mount point itself; otherwise
+// "/a/b".
 std::string path_below(const Mount& mount, const std::string& cgroup) {
   const std::string root = mount.shown_root == "/" ? "" : mount.shown_root;
   const bool inside = cgroup.compare(0, root.size(), root) == 0 &&
@@ -259,7 +260,7 @@ std::optional<CpuQuota> quota_in(const std::string& directory, bool v2) {
   return CpuQuota{*cores, file};
 }
 
-// visit(mount, path below its point) for the process's own group of each mounted hierarchy.
+// Calls visit(mount, path below its point) for the process's own group in each mounted hierarchy.
 template <class Visit>
 void for_each_group(const std::string& root, const Visit& visit) {
   const std::string proc_cgroup = read_file(root + "/proc/self/cgroup").value_or("");
@@ -300,7 +301,8 @@ std::vector<CpuGroup> cpu_groups(const std::string& root) {
 std::optional<CpuQuota> read_cpu_quota(const std::string& root) {
   std::optional<CpuQuota> tightest;
   for_each_group(root, [&](const Mount& mount, std::string below) {
-    while (true) {  // a child may ask for more than its parent grants: the parent still counts
+    // a child may ask for more than its parent grants: the parent's quota still counts
+    while (true) {
       const std::optional<CpuQuota> quota = quota_in(root + mount.point + below, mount.v2);
       if (quota && (!tightest || quota->cores < tightest->cores)) tightest = quota;
       if (below.empty()) break;
@@ -333,7 +335,7 @@ CpuBudget combine_cpu_budget(const CpuGrant& affinity, const std::optional<CpuQu
     budget.cpus = std::min(budget.cpus, most);
   }
   const std::string head = counted(budget.cores, "core") + ": ";
-  // Where there is one hardware thread per core, they need no word.
+  // With one hardware thread per core, omit the hardware threads.
   const std::string threads =
       affinity.cpus == affinity.cores ? "" : counted(affinity.cpus, "hardware thread") + ", ";
   if (!quota) {
@@ -354,7 +356,7 @@ CpuBudget combine_cpu_budget(const CpuGrant& affinity, const std::optional<CpuQu
 CpuBudget cpu_budget(const std::string& root) {
   const std::vector<int> cpus = cpus_before_pin();
   CpuGrant affinity = count_cores(cpus, root);
-  if (cpus.empty()) {  // the kernel does not tell
+  if (cpus.empty()) {  // the kernel does not report the mask
     affinity.cpus = std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
     affinity.cores = affinity.cpus;
   }
@@ -363,7 +365,7 @@ CpuBudget cpu_budget(const std::string& root) {
 
 int cpus_among(const std::vector<int>& processes, const std::string& root) {
   const std::vector<int> ours = cpus_before_pin();
-  if (ours.empty()) return cpu_budget(root).cpus;  // the kernel tells nothing
+  if (ours.empty()) return cpu_budget(root).cpus;  // the kernel does not report the mask
   std::set<int> all(ours.begin(), ours.end());
   for (const int process : processes) {
     const std::vector<int> theirs = allowed_cpus(process);

@@ -41,7 +41,7 @@ std::size_t huge_page_bytes(const std::string& root) {
 
 bool huge_pages_switched_off(const std::string& root) {
   std::ifstream file(root + kDirectory + "enabled");
-  std::string line;  // "always [madvise] never": the brackets mark the one in force
+  std::string line;  // "always [madvise] never": the brackets mark the mode in force
   return std::getline(file, line) && line.find("[never]") != std::string::npos;
 }
 
@@ -81,9 +81,9 @@ Residency residency_of(const MemoryRange& range) {
       return {{}, 0, errno};
     }
     for (std::size_t i = 0; i < count; ++i) {
-      // Negative: no page yet (ENOENT), or the page of zeroes that all share (EFAULT). ENOENT is
-      // also said of pages that automatic NUMA balancing hides for a while to see who comes, which
-      // it does only where nobody has asked for a node.
+      // Negative: no page yet (ENOENT), or the shared zero page (EFAULT). ENOENT also occurs for
+      // pages that automatic NUMA balancing hides for a while to detect their readers; it does so
+      // only if no node was requested.
       if (status[i] >= 0) {
         result.bytes_on_node[status[i]] += page;
       } else {
@@ -125,7 +125,7 @@ int set_policy(void* base, std::size_t bytes, int mode, const NodeSet& nodes) no
   for (std::size_t node = 0; node < nodes.size(); ++node) {
     if (nodes[node]) mask[node / kBitsPerWord] |= 1UL << (node % kBitsPerWord);
   }
-  // The kernel reads one bit less than it is told: hence + 1.
+  // The kernel reads one bit less than the given number: hence + 1.
   return system_calls().mbind(base, bytes, mode, mask.data(), kMaxNodes + 1, 0) == 0 ? 0 : errno;
 }
 
@@ -170,7 +170,7 @@ namespace {
 
 bool is_power_of_two(std::size_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
-// Smallest multiple of the power of two `unit` that is >= n; 0 where that overflows.
+// Smallest multiple of the power of two `unit` that is >= n; 0 on overflow.
 std::size_t round_up(std::size_t n, std::size_t unit) { return (n + unit - 1) & ~(unit - 1); }
 
 // Bytes from `p` to the next multiple of the power of two `unit`.
@@ -193,7 +193,7 @@ bool huge_pages_switched_off_now() noexcept {
   try {
     return huge_pages_switched_off();
   } catch (...) {
-    return false;  // no memory to look: let madvise speak
+    return false;  // no memory for the check: rely on madvise
   }
 }
 
@@ -319,7 +319,7 @@ bool Arena::grow(std::size_t bytes) noexcept {
   if (next_chunk_bytes_ < options_.max_chunk_bytes) {
     next_chunk_bytes_ = std::min(2 * next_chunk_bytes_, options_.max_chunk_bytes);
   }
-  // All before the first touch: pages that exist already would stay as they are.
+  // Make all requests before the first touch: existing pages would stay in place.
   if (options_.interleave.any()) {
     binding_.add(interleave_over(base, size, options_.interleave));
   } else if (options_.node != kAnyNode) {

@@ -33,7 +33,7 @@ constexpr NamedKind kNames[] = {
 
 using Order = std::vector<const Cpu*>;
 
-// The hardware threads with one smt_index: every core once, as far as it has that many.
+// The hardware threads with one smt_index: every core that has that many threads, once.
 Order with_smt_index(const Topology& topology, int smt_index) {
   Order order;
   for (const Cpu& cpu : topology.cpus()) {
@@ -42,7 +42,7 @@ Order with_smt_index(const Topology& topology, int smt_index) {
   return order;
 }
 
-// The cores that those CPUs are on.
+// The cores of those CPUs.
 std::set<int> cores_of(const Topology& topology, const std::vector<int>& cpus) {
   std::set<int> cores;
   for (const int number : cpus) {
@@ -51,13 +51,13 @@ std::set<int> cores_of(const Topology& topology, const std::vector<int>& cpus) {
   return cores;
 }
 
-// Those of free cores first.
+// Moves the CPUs of free cores to the front.
 void free_first(Order& cpus, const std::set<int>& taken_cores) {
   std::stable_partition(cpus.begin(), cpus.end(),
                         [&](const Cpu* cpu) { return taken_cores.count(cpu->core) == 0; });
 }
 
-// Of CPUs of one group, those of fast cores first.
+// Within one group, moves the CPUs of fast cores to the front.
 void faster_first(Order& cpus) {
   std::stable_sort(cpus.begin(), cpus.end(),
                    [](const Cpu* a, const Cpu* b) { return a->speed > b->speed; });
@@ -82,7 +82,7 @@ Order by_node(const Order& cpus) {
   return order;
 }
 
-// The `ranks` CPUs to use, in machine order: neighbouring ranks stay neighbours even when siblings
+// The `ranks` CPUs to use, in machine order: neighbouring ranks stay neighbours even if siblings
 // are needed.
 Order compact(const Topology& topology, int ranks, const std::set<int>& taken_cores) {
   std::set<int> chosen;
@@ -101,8 +101,8 @@ Order compact(const Topology& topology, int ranks, const std::set<int>& taken_co
   return order;
 }
 
-// Deals from the groups that `keys[level]` forms like cards, each group itself dealt by the levels
-// below.
+// Takes one CPU in turn from each group of equal `keys[level]`; each group is first ordered by the
+// levels below.
 Order deal(const Order& cpus, const std::vector<int Cpu::*>& keys, std::size_t level) {
   if (level == keys.size()) {
     Order order = cpus;
@@ -237,8 +237,8 @@ Placement place_ranks(const Topology& topology, int ranks, const PlacementPolicy
     return failed(fmt::format("placement: {} ranks asked for, allowed: 1 or more", ranks));
   if (policy.kind != Kind::listed && !policy.cpus.empty()) {
     return failed(
-        fmt::format("placement: CPUs {} are listed, which explicit placement alone takes; "
-                    "kind is {}",
+        fmt::format("placement: CPUs {} are listed, kind is {}; allowed for an explicit "
+                    "placement only",
                     format_cpu_list(policy.cpus), static_cast<int>(policy.kind)));
   }
   switch (policy.kind) {
@@ -263,7 +263,7 @@ Placement place_ranks(const Topology& topology, int ranks, const PlacementPolicy
 
 namespace {
 
-// g where the ids are g times one, g times another, ...; 0 where they are not.
+// g if the ids come in runs of g equal ones, each id in one run; otherwise 0.
 int even_runs(const std::vector<int>& ids) {
   const auto end = std::find_if(ids.begin(), ids.end(), [&](int id) { return id != ids.front(); });
   const std::ptrdiff_t g = end - ids.begin();
@@ -319,8 +319,8 @@ std::string where_it_runs() {
 
 Enforcement pin_calling_thread(int cpu, const std::vector<int>& fallback) noexcept {
   if (cpu < 0) return {};
-  // Where the kernel does not tell which CPUs are ours, the pin could leave them, and whether it
-  // holds could not be told either.
+  // If the kernel does not report our CPUs, a pin could leave them, and its effect could not be
+  // checked.
   if (const int error = affinity_error(); error != 0) {
     try {
       return refuse("numa.pin", error,
@@ -333,9 +333,9 @@ Enforcement pin_calling_thread(int cpu, const std::vector<int>& fallback) noexce
   std::vector<int> before;
   try {
     before = cpus_before_pin();
-  } catch (...) {  // no memory: it is not remembered
+  } catch (...) {  // no memory: the CPUs are not remembered
   }
-  // A number that no kernel knows makes an empty mask, which is EINVAL too.
+  // An unknown CPU number makes an empty mask, which is also EINVAL.
   const int error = set_allowed_cpus(&cpu, 1);
   try {
     // Some sandboxes accept the call and do nothing, so look.
@@ -348,7 +348,7 @@ Enforcement pin_calling_thread(int cpu, const std::vector<int>& fallback) noexce
     return refuse("numa.pin", error,
                   fmt::format("thread not pinned to CPU {}: sched_setaffinity: {}; {}", cpu, cause,
                               where_it_runs()));
-  } catch (...) {  // no memory for the text; the mask is what counts
+  } catch (...) {  // no memory for the text; the mask decides
     return error == 0 ? Enforcement::done()
                       : Enforcement::refusal(error, "sched_setaffinity refused");
   }
@@ -376,7 +376,7 @@ void move_calling_thread(int cpu) noexcept {
     const std::vector<int> cpus = allowed_cpus();
     if (cpus.empty() || set_allowed_cpus(&cpu, 1) != 0) return;
     set_allowed_cpus(cpus.data(), static_cast<int>(cpus.size()));
-  } catch (...) {  // no memory: it stays where it is
+  } catch (...) {  // no memory: the thread stays
   }
 }
 

@@ -15,7 +15,7 @@ struct State {
   WarningSink sink;
 };
 
-// Never destroyed: threads may still warn while static objects go.
+// Never destroyed: threads may still warn while static objects are destroyed.
 State& state() {
   static State* const instance = new State;
   return *instance;

@@ -1,4 +1,5 @@
-// What came of a wish that the machine may refuse: pinning, memory binding, huge pages.
+// Refusals: the outcome of a request that the machine may refuse (pinning, memory binding, huge
+// pages), a scope that disables thread cancellation, and warnings that appear once per process.
 #pragma once
 
 #include <pthread.h>
@@ -12,20 +13,20 @@
 
 namespace rankine {
 
-// Plain data without heap memory, so that it can be filled in when memory is what is missing.
+// Plain data without heap memory, so that it can be filled in when memory is short.
 struct Enforcement {
   enum class State { not_asked, enforced, refused };
 
   State state = State::not_asked;
-  int error = 0;                   // errno of the refusal; 0 where no system call was the reason
-  std::array<char, 160> reason{};  // why it was refused, one line, cut where too long; else empty
+  int error = 0;                   // errno of the refusal; 0 if no system call was the reason
+  std::array<char, 160> reason{};  // reason of a refusal, one line, truncated; otherwise empty
 
   bool enforced() const { return state == State::enforced; }
   bool refused() const { return state == State::refused; }
   std::string_view why() const { return reason.data(); }
 
-  // One wish over several ranges: a refusal stays, since one range out of place is memory out of
-  // place.
+  // Combines results over several ranges of one request: a refusal stays, since one misplaced range
+  // is misplaced memory.
   void add(const Enforcement& one) {
     if (!refused() && one.state != State::not_asked) *this = one;
   }
@@ -48,15 +49,15 @@ struct Enforcement {
 
 static_assert(std::is_trivially_copyable_v<Enforcement>);
 
-// Whether pthread_cancel may end the calling thread.
+// Controls if pthread_cancel may end the calling thread.
 
-// PTHREAD_CANCEL_DISABLE or _ENABLE for as long as it lives, then what was before. A request that
-// comes while it is disabled waits, and takes effect at a cancellation point afterwards.
+// Sets PTHREAD_CANCEL_DISABLE or _ENABLE for its lifetime, then restores the old state. A request
+// that comes while cancellation is disabled takes effect at a later cancellation point.
 //
-// Disabled around what may block in libc (sleeping, waiting, writing) where the unwinding that a
-// cancellation is cannot pass: a function that may not throw, a destructor, and whoever waits for
-// threads that use its locals. For the deferred type, which is the default: nothing here is safe to
-// be cancelled asynchronously, as hardly anything is.
+// Disable cancellation around libc calls that may block (sleeping, waiting, writing) if a
+// cancellation's unwinding cannot pass: in a function that must not throw, in a destructor, and in
+// a function that waits for threads that use its locals. For the deferred type, the default: no
+// code here is safe under asynchronous cancellation, as hardly any code is.
 class ScopedCancelState {
  public:
   explicit ScopedCancelState(int state) noexcept { pthread_setcancelstate(state, &before_); }
@@ -68,24 +69,24 @@ class ScopedCancelState {
   int before_ = PTHREAD_CANCEL_ENABLE;
 };
 
-// Warnings of a library that owns no logger: one line per cause, once per process.
+// Warnings of a library without a logger: one line per cause, once per process.
 
 // Receives each warning once. `key` names the cause ("numa.mbind"), `text` is one line without its
-// end. Called under the lock of this file: it is never called twice at a time, and must not call
-// warn_once itself. What it throws is dropped.
+// end. Called under this file's lock: calls never overlap, and the sink must not call warn_once.
+// Exceptions of the sink are dropped.
 using WarningSink = std::function<void(std::string_view key, std::string_view text)>;
 
-// Passes `text` to the sink the first time that `key` is seen in this process; later calls do
-// nothing. Line breaks in `text` become spaces. Thread-safe. Never throws: when memory is short the
-// warning is dropped.
+// Passes `text` to the sink at the first use of `key` in this process; later calls do nothing. Line
+// breaks in `text` become spaces. Thread-safe. Never throws: if memory is short, the warning is
+// dropped.
 void warn_once(std::string_view key, std::string_view text) noexcept;
 
-// Replaces the sink and returns the one before; an empty sink brings back the default, which writes
-// "rankine: warning: <text>\n" to stderr in one write. Thread-safe; once this has returned, the old
-// sink is not called any more.
+// Replaces the sink and returns the old one; an empty sink restores the default, which writes
+// "rankine: warning: <text>\n" to stderr in one write. Thread-safe; after the return the old sink
+// is not called any more.
 WarningSink set_warning_sink(WarningSink sink);
 
-// Forgets which keys have been seen, so that the next warning of each is heard again. For tests.
+// Forgets all keys, so that the next warning of each appears again. For tests.
 void forget_warnings() noexcept;
 
 }  // namespace rankine

@@ -29,7 +29,7 @@ const SystemCalls& real_system_calls() {
 }
 
 const SystemCalls& system_calls() {
-  // Pairs with the release in ScopedSystemCalls: whoever sees the pointer sees the table behind it.
+  // Pairs with the release in ScopedSystemCalls: a thread that sees the pointer sees its table.
   const SystemCalls* calls = in_force.load(std::memory_order_acquire);
   return calls != nullptr ? *calls : real_system_calls();
 }

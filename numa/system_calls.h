@@ -1,5 +1,5 @@
-// The one door through which numa/ reaches the kernel and hwloc, so that a test can make any of
-// them refuse.
+// SystemCalls is the only way from numa/ to the kernel and hwloc, so that a test can make any of
+// the calls refuse.
 #pragma once
 
 #include <sched.h>
@@ -11,13 +11,13 @@ struct hwloc_topology;
 
 namespace rankine {
 
-// Each member has the signature, the result and the errno of the function that it is named after.
-// A replacement is called from any thread. Typical use in a test:
+// Each member has the signature, the result and the errno of the function with its name. A
+// replacement is called from any thread. Typical use in a test:
 //
 //   SystemCalls calls = real_system_calls();
 //   calls.mbind = [](void*, unsigned long, int, const unsigned long*, unsigned long, unsigned) ->
 //   long {
-//     errno = EPERM;                            // what Docker's default seccomp profile answers
+//     errno = EPERM;                            // the answer of Docker's default seccomp profile
 //     return -1;
 //   };
 //   ScopedSystemCalls scope(calls);

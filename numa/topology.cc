@@ -1,5 +1,5 @@
-// Memory nodes as hwloc has them, for topology.cc: how large, how far apart, and which of them
-// serves a CPU.
+// Reads the machine's topology from hwloc, including its memory nodes: their sizes, their
+// distances, and the node that serves each CPU.
 
 #include "numa/topology.h"
 
@@ -30,22 +30,23 @@
 
 namespace rankine {
 
-// In hwloc's logical order, which is that of the indices below; without CPUs yet.
+// In hwloc's logical order, which gives the indices below; CPUs are not filled in yet.
 std::vector<NumaNode> read_memory_nodes(hwloc_topology_t hwloc);
 
 hwloc_obj_t memory_node_at(hwloc_topology_t hwloc, int index);
 
-// The index of the node that serves a CPU: one with memory, since the kernel binds nothing to a
-// node without (EINVAL); of those the nearest to the CPU's own node, or where that decides nothing,
-// the innermost in the machine's tree, and there the first: memory-only nodes (HBM, CXL) come after
-// the plain ones. Where no size is known, the first that spans it. nodes.size(): there is none.
+// The index of the node that serves a CPU. The node must have memory, since the kernel binds
+// nothing to a node without (EINVAL). Among these it is the nearest to the CPU's own node; if
+// distances decide nothing, the innermost in the machine's tree, and there the first: memory-only
+// nodes (HBM, CXL) come after the plain ones. If no size is known: the first that spans the CPU.
+// nodes.size(): none.
 int home_node(hwloc_topology_t hwloc, hwloc_obj_t cpu, const std::vector<NumaNode>& nodes);
 
 namespace {
 
-// Of every node to every node, where hwloc knows all of them; else of none.
+// Reads the distances from every node to every node; none if hwloc lacks some of them.
 void read_distances(hwloc_topology_t hwloc, std::vector<NumaNode>& nodes) {
-  unsigned count = 1;  // room for so many in, found so many out
+  unsigned count = 1;  // in: room for distances; out: number found
   hwloc_distances_s* found = nullptr;
   if (hwloc_distances_get_by_type(hwloc, HWLOC_OBJ_NUMANODE, &count, &found,
                                   HWLOC_DISTANCES_KIND_MEANS_LATENCY, 0) != 0 ||
@@ -114,7 +115,8 @@ struct HwlocDestroy {
 using HwlocTopology = std::unique_ptr<hwloc_topology, HwlocDestroy>;
 
 // hwloc obeys all of its variables, and one of them names a folder of plugins, so a privileged
-// program never calls hwloc while its user has set any. (To unset them is not safe beside threads.)
+// program never calls hwloc while its user has set any. (Unsetting them is not safe beside
+// threads.)
 bool may_ask_hwloc() { return !is_privileged() || variables_that_begin("HWLOC_").empty(); }
 
 HwlocTopology new_hwloc_topology() {
@@ -123,7 +125,7 @@ HwlocTopology new_hwloc_topology() {
   return HwlocTopology(hwloc_topology_init(&raw) == 0 ? raw : nullptr);
 }
 
-// 0, 1, 2, ... in the order in which keys are first seen.
+// Numbers keys 0, 1, 2, ... in the order of their first appearance.
 template <typename Key>
 class DenseIndex {
  public:
@@ -155,8 +157,8 @@ std::string plural(int count, const char* one, const char* many) {
 }  // namespace
 
 // Turns a loaded hwloc topology into the value type. `wanted` (rising) restricts it; empty:
-// everything. Gives nullopt where hwloc's answer cannot be used: no CPU, no node, or a CPU without
-// a number or a node.
+// everything. nullopt if hwloc's answer is unusable: no CPU, no node, or a CPU without a number or
+// a node.
 class TopologyReader {
  public:
   static std::optional<Topology> read(hwloc_topology_t hwloc, const std::vector<int>& wanted,
@@ -194,7 +196,7 @@ class TopologyReader {
                     cache_bytes(object, HWLOC_OBJ_L3CACHE)};
       cpu.numa_node = static_cast<int>(node->os_index);
       cpu.smt_index = cpus_of_core[cpu.core]++;
-      // hwloc numbers kinds from the most frugal to the fastest; -1: all alike, or not known.
+      // hwloc numbers kinds from the most frugal to the fastest; -1: all equal, or unknown.
       cpu.speed = std::max(0, hwloc_cpukinds_get_by_cpuset(hwloc, object->cpuset, 0));
       result.cpus_.push_back(cpu);
       result.nodes_[static_cast<std::size_t>(node_index)].cpus.push_back(number);
@@ -215,14 +217,14 @@ class TopologyReader {
 
 namespace {
 
-// Why hwloc's word is not taken; the flat topology carries it as its source.
+// The reason to reject hwloc's answer; the flat topology carries it as its source.
 struct Doubt {
   std::string why;
 };
 
-// hwloc takes its time over large descriptions (quadratic in the CPUs, minutes for 100,000), so a
-// text is judged by its numbers first: each level's children, multiplied. What stands in brackets
-// (memory) or parentheses (attributes) has no CPUs.
+// hwloc is slow for large descriptions (quadratic in the CPUs, minutes for 100,000), so first
+// multiply the children of each level in the text. Text in brackets (memory) or parentheses
+// (attributes) has no CPUs.
 constexpr std::uint64_t kMostSyntheticCpus = 4096;
 std::uint64_t cpus_described(const std::string& text) {
   std::uint64_t cpus = 1;
@@ -239,7 +241,7 @@ std::uint64_t cpus_described(const std::string& text) {
   return cpus;
 }
 
-// Why hwloc cannot use the file that HWLOC_XMLFILE names; empty: nothing is wrong that can be told.
+// The reason why hwloc cannot use the file in HWLOC_XMLFILE; empty: no error found.
 std::string refusal_of_xml(const std::string& path) {
   constexpr std::size_t kMostBytes = std::size_t{64} << 20;
   if (path == "-") return "";  // standard input
@@ -260,7 +262,7 @@ std::string refusal_of_xml(const std::string& path) {
       major, highest, highest);
 }
 
-// Why hwloc cannot use the folder that HWLOC_FSROOT names.
+// The reason why hwloc cannot use the folder in HWLOC_FSROOT; empty: no error found.
 std::string refusal_of_root(const std::string& path) {
   for (const char* const below : {"/sys/devices/system/cpu", "/sys/bus/cpu/devices"}) {
     if (access((path + below).c_str(), X_OK) == 0) return "";
@@ -289,8 +291,8 @@ struct UnusedVariable {
   std::string key, why;
 };
 
-// The variables that describe a machine or choose hwloc's sources, as far as hwloc cannot use them.
-// `found_this_system`: hwloc gave this machine although none of them says so.
+// The variables that describe a machine or choose hwloc's sources and that hwloc cannot use.
+// `found_this_system`: hwloc gave this machine although no variable says so.
 std::vector<UnusedVariable> unused_variables(bool found_this_system) {
   std::vector<UnusedVariable> unused;
   const char* const components = environment_variable("HWLOC_COMPONENTS");
@@ -324,15 +326,15 @@ std::vector<UnusedVariable> unused_variables(bool found_this_system) {
   return unused;
 }
 
-// hwloc's view of this machine, or the reason not to believe it.
+// hwloc's view of this machine, or the reason to reject it.
 std::optional<Topology> read_from_hwloc(const std::vector<int>& allowed, Doubt* doubt) {
   if (!may_ask_hwloc()) {
-    doubt->why = "this program has more rights than its user, who has set variables of hwloc";
+    doubt->why = "this program has more rights than its user, and variables of hwloc are set";
     return std::nullopt;
   }
   const HwlocTopology hwloc = new_hwloc_topology();
-  // hwloc may move this thread from CPU to CPU while it looks, and asks for the mask to go back to
-  // first: where the kernel does not tell that, it asks for ever.
+  // hwloc may move this thread from CPU to CPU while it looks, and first asks for the mask to
+  // restore. If the kernel does not report the mask, hwloc asks for ever.
   if (hwloc != nullptr && allowed.empty()) {
     hwloc_topology_set_flags(hwloc.get(), HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING);
   }
@@ -366,7 +368,7 @@ std::optional<Topology> read_from_hwloc(const std::vector<int>& allowed, Doubt* 
                              format_cpu_list(missing));
     return std::nullopt;
   }
-  // hwloc passes over a description that it cannot read without a word.
+  // hwloc silently ignores a description that it cannot read.
   const bool is_own = is_this_system && environment_variable("HWLOC_THISSYSTEM") == nullptr;
   for (const UnusedVariable& one : unused_variables(is_own)) {
     warn_once(one.key, one.why + "; hwloc goes on without it");
@@ -384,7 +386,7 @@ Topology Topology::detect() {
   if (allowed.empty()) {
     for (int cpu = 0; cpu < sysconf(_SC_NPROCESSORS_ONLN); ++cpu) allowed.push_back(cpu);
   }
-  warn_once("numa.hwloc", doubt.why + "; every CPU counts as a core of its own, on one node");
+  warn_once("numa.hwloc", doubt.why + "; every CPU counts as a separate core, on one node");
   return flat(allowed, true, "flat: " + doubt.why);
 }
 

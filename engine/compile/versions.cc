@@ -308,7 +308,7 @@ class Versions::Builder {
         if (act == Act::reduce) add_source(target, old);
       }
     } else if (act == Act::copy || at(target).act == Act::copy) {
-      return refuse(to_slot, to, "is copied to and written again in the round; only reductions may meet");
+      return refuse(to_slot, to, "is copied to and written again; only reductions may meet");
     }
     add_source(target, source);
     return {};

@@ -38,7 +38,7 @@ struct WaitPolicy {
 inline constexpr int kWaitModes = 3;
 
 // Patience gives the next action of a waiting rank between two looks at its word: probe again,
-// yield, check for other events, or sleep. All waits share this one ladder (wait.h, idling.h). It
+// yield, check for other events, or sleep. All waits share this one ladder (wait.h, threads.h). It
 // uses numbers only, so any clock fits.
 //
 //   every rank has its own core          spins with PAUSE for many futex round trips, yielding now
