@@ -16,29 +16,30 @@ struct BucketsHandle {
   using Handle = rkBuckets_t;
   static constexpr std::uint32_t kKind = std::uint32_t{3} << 30;
   static constexpr HandleWords kWords = {
-      "buckets is NULL", "buckets is none, or one that has been destroyed",
+      "buckets is NULL", "buckets is no valid handle, or has been destroyed",
       "buckets is in a call of another thread; it is used by one thread at a time",
-      "this process was forked from the one whose buckets these are"};
+      "this process was forked from the buckets' process"};
 
   rkComm_t comm;
   Buckets buckets;
-  // What tensors refer to that have not been waited for: rkCommSetCallOptions() may come between.
+  // Options that pending tensors refer to: rkCommSetCallOptions() may replace the rank's options
+  // meanwhile.
   std::vector<std::shared_ptr<const OwnedCallOptions>> call_options{};
 };
 
 using BorrowedBuckets = Borrowed<BucketsHandle>;
 
-// Buckets and their rank, for the calling thread.
+// Buckets and their rank, held for the calling thread.
 struct BucketsInUse {
   explicit BucketsInUse(rkBuckets_t buckets)
       : handle(buckets, BorrowedBuckets::As::caller),
         rank(handle->comm, BorrowedRank::As::caller) {
     if (in_group()) {
-      throw Refusal{rkInvalidUsage, "a group is open; buckets start calls of their own"};
+      throw Refusal{rkInvalidUsage, "a group is open; use buckets outside of groups"};
     }
   }
   Buckets& buckets() const { return handle->buckets; }
-  // As the rank makes its calls now.
+  // The rank's current call options.
   CallOptions options() const {
     if (rank->finalized) throw Refusal{rkInvalidUsage, "comm has been finalized"};
     auto& kept = handle->call_options;

@@ -1,4 +1,4 @@
-// The C functions of collectives: each is its row of a Call.
+// The C functions of collectives, messages and epilogues: each fills in a Call.
 
 #include <memory>
 #include <optional>
@@ -28,7 +28,7 @@ struct Arguments {
   int root = 0;
   const std::size_t* counts = nullptr;
   bool has_counts = false;
-  const std::size_t* in_displacements = nullptr;  // NULL: none
+  const std::size_t* in_displacements = nullptr;  // NULL: contiguous blocks
   const std::size_t* out_displacements = nullptr;
   std::optional<rkEpilogue_t> epilogue{};
 };
@@ -38,11 +38,10 @@ std::shared_ptr<const CreatedOperation> created_operation(const RankHandle& hand
   if (found != handle.operations.end()) return found->second;
   throw Refusal{rkInvalidArgument, "op is " + std::to_string(op) + "; allowed are 0 to " +
                                        std::to_string(rkNumOps - 1) +
-                                       " and what this rank has created"};
+                                       " and operations that this rank has created"};
 }
 
-// A call is made on its handle; what it needs is looked up, not allocated. In a group it is
-// collected.
+// Makes a call on its handle, without allocating memory. In a group the call is collected.
 rkResult_t call(const char* function, rkComm_t comm, const Arguments& arguments) noexcept {
   const rkResult_t result = guarded(function, [&]() -> Status {
     const BorrowedRank handle(comm, BorrowedRank::As::caller);
@@ -97,7 +96,7 @@ rkResult_t call(const char* function, rkComm_t comm, const Arguments& arguments)
   return result;
 }
 
-// A message, as calls.
+// Makes or collects a message, as call().
 rkResult_t message(const char* function, rkComm_t comm, void* data, std::size_t count, int type,
                    int peer, bool sends) noexcept {
   const rkResult_t result = guarded(function, [&]() -> Status {
@@ -323,7 +322,7 @@ CreatedEpilogue::CreatedEpilogue(rkRowFunction_t function, std::size_t elements,
     : function_(function), function_context_(function_context) {
   row_elements = elements;
   context = this;
-  // What a C function cannot throw, it returns.
+  // C functions cannot throw, so they return an error number.
   finish = [](const void* rows, std::size_t first, std::size_t count, void* self) {
     const auto& me = *static_cast<const CreatedEpilogue*>(self);
     const int result = me.function_(rows, first, count, me.function_context_);
@@ -340,7 +339,7 @@ constexpr std::array kActivationsByNumber = {Activation::none, Activation::relu,
                                              Activation::gelu_tanh, Activation::silu};
 static_assert(kNormsByNumber.size() == kNorms && kActivationsByNumber.size() == kActivations);
 
-// Names are those of the C struct. Throws a Refusal of what has no meaning as a number.
+// Error texts use the names of the C struct. Throws a Refusal for a number without a meaning.
 RowSteps read_steps(const rkRowSteps_t& steps) {
   return {.type = row(kTypes, "type", steps.type),
           .row_elements = steps.rowElements,

@@ -1,4 +1,5 @@
-// The C functions that make and end communicators, and that say what they are.
+// The C functions that make, describe and end communicators, and the functions of memory, flight
+// records and modelled time.
 
 #include <algorithm>
 #include <cerrno>
@@ -144,7 +145,7 @@ rkResult_t rkCommSplit(rkComm_t comm, int color, int key, rkComm_t* part) noexce
       *part = RK_COMM_NULL;
       return {};
     }
-    // Any thread may use the part, as any other handle.
+    // As for any handle, any thread may use the part.
     auto member = handle->member->split(color, key, {.own_thread = true});
     if (!member.ok()) return member.status();
     *part =
@@ -159,7 +160,7 @@ rkResult_t rkCommFinalize(rkComm_t comm) noexcept {
   return guarded("rkCommFinalize", [&]() -> Status {
     const BorrowedRank handle(comm, BorrowedRank::As::caller);
     handle->finalized = true;
-    handle->member->leave();  // or when its requests have been waited for (CallGroup::come_back)
+    handle->member->leave();  // or after its requests have been waited for (CallGroup::come_back)
     return {};
   });
 }
@@ -168,7 +169,7 @@ rkResult_t rkCommDestroy(rkComm_t comm) noexcept {
   return guarded("rkCommDestroy", [&]() -> Status {
     if (comm == RK_COMM_NULL || forget_inherited<RankHandle>(comm)) return {};
     BorrowedRank(comm, BorrowedRank::As::caller).doom();
-    BorrowedRank::await_end(comm);  // another thread may be looking at it
+    BorrowedRank::await_end(comm);  // another thread may be reading it
     return {};
   });
 }
@@ -182,7 +183,7 @@ rkResult_t rkCommAbort(rkComm_t comm) noexcept {
                                   std::to_string(handle->member->rank()));
       handle.doom();
     }
-    BorrowedRank::await_end(comm);  // but for a call in progress
+    BorrowedRank::await_end(comm);  // does not wait for a call in progress
     return {};
   });
 }
@@ -305,7 +306,7 @@ rkResult_t rkMemFree(rkComm_t comm, void* memory) noexcept {
   return guarded("rkMemFree", [&]() -> Status {
     const BorrowedRank handle(comm, BorrowedRank::As::caller);
     if (memory == nullptr || handle->memory.erase(memory) == 1) return {};
-    return invalid_argument("memory is not what rkMemAlloc gave to this rank, or was given back");
+    return invalid_argument("memory was not allocated by rkMemAlloc for this rank, or was freed");
   });
 }
 

@@ -26,7 +26,7 @@ void HeldRanks::hold_if_there(rkComm_t comm) {
     hold(comm);
   } catch (const Refusal& refusal) {
     if (refusal.result != rkInvalidArgument) throw;
-    // Its requests go on without it, not beside its end.
+    // The group's requests continue without this rank, but not while it is being destroyed.
     if (!BorrowedRank::await_end(comm)) throw Refusal{rkInvalidUsage, RankHandle::kWords.is_busy};
   }
 }
@@ -52,7 +52,7 @@ Result<CallGroup> CallGroup::prepare(std::vector<CollectedCall> calls) {
     group.ranks_.push_back(member.rank());
     CallOptions options = rank.options();
     if (one.split) {
-      // Any thread may use the part, as any other handle.
+      // As for any handle, any thread may use the part.
       auto split =
           StartedSplit::prepare(member, one.split->color, one.split->key, {.own_thread = true});
       if (!split.ok()) return named(group.name(i), split.status());
@@ -64,7 +64,7 @@ Result<CallGroup> CallGroup::prepare(std::vector<CollectedCall> calls) {
     call.counts = one.counts;
     const Displacements displacements{one.in_displacements, one.out_displacements};
     if (call.displacements != nullptr) call.displacements = &displacements;
-    options.tag ^= call.options.tag;  // of what the rank has created
+    options.tag ^= call.options.tag;  // the tag of the rank's own operation
     call.options = options;
     call.options.epilogue = one.epilogue.get();
     auto request = one.message                              ? member.prepare(*one.message, options)
@@ -143,10 +143,10 @@ Result<OrderSet> CallGroup::orders() const {
 Status CallGroup::come_back(const HeldRanks& held) {
   is_out_ = false;
   Status first;
-  // Where groups meet (split_processes.cc), the next one begins when one is there: in an order that
-  // threads elsewhere, of other ranks, have too.
+  // If the ranks meet anew (StartedSplit::finish(), split.h), a meeting blocks until it is
+  // complete. So finish the splits in an order that threads of other ranks also use.
   std::map<rkComm_t, int> before;
-  std::vector<std::tuple<int, int, Split*>> in_turn;  // the how manieth of its rank, color
+  std::vector<std::tuple<int, int, Split*>> in_turn;  // index within its rank, color
   for (Split& one : splits_) {
     const CollectedCall& call = calls_[one.request];
     in_turn.push_back({before[call.comm]++, call.split->color, &one});
@@ -157,7 +157,7 @@ Status CallGroup::come_back(const HeldRanks& held) {
   for (const auto& [turn, color, split] : in_turn) {
     Split& one = *split;
     const RankHandle* rank = held.find(calls_[one.request].comm);
-    // It may have ended since all ranks have said where they go.
+    // The communicator may have ended since the ranks exchanged their colors.
     Status ended = rank != nullptr ? rank->communicator->health()
                                    : Status(Code::aborted, "comm has been destroyed meanwhile");
     if (ended.ok()) {
@@ -170,7 +170,7 @@ Status CallGroup::come_back(const HeldRanks& held) {
     }
     if (first.ok()) first = named(name(one.request), ended);
   }
-  // A rank that was finalized meanwhile has nothing under way any more.
+  // A rank that was finalized meanwhile has no calls in flight now, so it can leave.
   for (const CollectedCall& one : calls_) {
     const RankHandle* rank = held.find(one.comm);
     if (rank != nullptr && rank->finalized) rank->member->leave();
@@ -222,11 +222,11 @@ thread_local Group group;
 
 void must_be_open() {
   if (group.depth == 0) {
-    throw Refusal{rkInvalidUsage, "there is no group that rkGroupStart began"};
+    throw Refusal{rkInvalidUsage, "no group is open; call rkGroupStart first"};
   }
 }
 
-// The outermost group has ended: its calls, or why they are not made.
+// At the end of the outermost group: prepares its calls, or throws the first refusal.
 Result<CallGroup> made_ready() {
   std::vector<CollectedCall> calls = std::exchange(group.calls, {});
   const std::vector<CollectedRank> ranks = std::exchange(group.ranks, {});
@@ -235,15 +235,14 @@ Result<CallGroup> made_ready() {
   return CallGroup::prepare(std::move(calls));
 }
 
-// The same, for a request. It has its handle before anything begins.
+// Ends a group for a request. The request gets its handle before any call starts.
 rkResult_t end_for_request(const char* function, rkRequest_t* request, bool starts) noexcept {
   return guarded(function, [&]() -> Status {
     must_be_open();
     if (request == nullptr) return invalid_argument("request is NULL; the group is still open");
     if (group.depth > 1) {
       throw Refusal{rkInvalidUsage,
-                    "this group is inside another one, with whose end its calls are made; it is "
-                    "still open"};
+                    "this group is inside another one and still open; end it by rkGroupEnd"};
     }
     if (!group.ranks.empty()) {
       throw Refusal{rkInvalidUsage,

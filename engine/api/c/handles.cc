@@ -30,7 +30,7 @@ std::mutex& registry_lock() {
 
 namespace {
 
-// What a C function cannot throw, it returns.
+// C functions cannot throw, so they return an error number.
 void apply(const void* in, void* inout, std::size_t count, void* context) {
   const auto& operation = *static_cast<const CreatedOperation*>(context);
   const int result = operation.function(in, inout, count, operation.context);
@@ -60,7 +60,7 @@ void CreatedOperation::describe(Call& call, int type_number) const {
     call.type = row(kTypes, "type", type_number);
     if (call.type != type) {
       throw Refusal{rkInvalidArgument, "type is " + std::string(name_of(call.type)) +
-                                           "; the factor of op is one of " +
+                                           "; the factor of op has type " +
                                            std::string(name_of(type))};
     }
     call.op = ReduceOp::sum;
@@ -130,7 +130,7 @@ rkResult_t rkRedOpDestroy(rkRedOp_t op, rkComm_t comm) noexcept {
     const BorrowedRank handle(comm, BorrowedRank::As::caller);
     if (handle->operations.erase(static_cast<int>(op)) == 1) return {};
     return invalid_argument("op is " + std::to_string(static_cast<int>(op)) +
-                            ", which is no operation that this rank has created");
+                            "; allowed are operations that this rank has created");
   });
 }
 

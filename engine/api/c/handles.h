@@ -1,5 +1,8 @@
-// The one lock of what the C functions keep for the whole process: free handles, and unique ids.
-// A fork waits for it, so that a child never inherits it locked.
+// The objects behind the handles of the C API: a table from handles to objects (HandleTable), a
+// handle in use (Borrowed), and the objects of ranks, operations and epilogues.
+//
+// registry_lock() guards the process-wide lists of the C functions: free handles and unique ids.
+// fork() waits for it, so a child never inherits it locked.
 #pragma once
 
 #include <array>
@@ -26,45 +29,42 @@
 
 namespace rankine {
 
-// Signal handlers that look at a handle at this moment (handle_table.h). A forked child begins with
-// none: only the thread that forks is there.
+// The number of signal handlers that are using a handle now. It is 0 in a forked child, because
+// only the forking thread exists there.
 extern std::atomic<int> handlers_looking;
 
 std::mutex& registry_lock();
 
-// What a handle stands for, and how the C functions come by it.
+// A handle is a number: the index of a slot in a table that only grows, and a generation that
+// counts the objects of that slot. So any value given as a handle can be checked without
+// dereferencing it, and a destroyed handle differs from its successor. A slot's state is one word
+// that also counts the handle's users: a compare-and-swap before a call and a subtraction after it
+// keep a second thread out, and keep the object alive in a call while another thread aborts.
 //
-// A handle is a number: which slot of a table that only grows, and which of the objects that lay
-// there one after the other. So whatever is given as a handle can be looked up without being
-// followed; one that has been destroyed is told from the one that came after it. A slot's state is
-// one word, in which whoever uses the handle counts: a compare-and-swap before a call and a
-// subtraction after it keep two threads out of one handle, and keep it alive in a call while
-// another thread aborts.
-//
-// An Object has a type of handles, Handle, a bit in them that those of no other Object have, kKind,
-// and kWords for errors.
+// An Object type defines Handle (its handle type), kKind (a bit that distinguishes its handles from
+// handles of other Objects) and kWords (error texts).
 
 struct HandleWords {
   const char* is_null;     // "comm is NULL"
-  const char* is_none;     // "comm is no handle, or one that has been destroyed"
+  const char* is_none;     // "comm is no valid handle, or has been destroyed"
   const char* is_busy;     // "comm is in a call of another thread"
-  const char* is_parents;  // "this process was forked from the one that made it"
+  const char* is_parents;  // "this process was forked from the process that made it"
 };
 
 template <class Object>
 struct HandleSlot {
-  // The generation in the upper half, then who is at it.
+  // Upper half: the generation. Lower half: the flags below and the number of readers.
   static constexpr std::uint64_t kDoomed = std::uint64_t{1} << 31;  // goes with its last user
-  static constexpr std::uint64_t kBusy = std::uint64_t{1} << 30;    // one thread makes calls
-  static constexpr std::uint64_t kReader = 1;                       // others look
+  static constexpr std::uint64_t kBusy = std::uint64_t{1} << 30;    // a thread is in a call
+  static constexpr std::uint64_t kReader = 1;                       // one reader
 
-  std::atomic<std::uint64_t> state{0};  // generation 0: never taken
+  std::atomic<std::uint64_t> state{0};  // generation 0: never used
   std::atomic<HomeProcess> home{};
   std::unique_ptr<Object> object;
   std::uint32_t index = 0;
 };
 
-// Slots in chunks, each twice as large as the one before, that never move and never go.
+// Slots in chunks, each twice as large as the one before. Chunks never move and are never freed.
 template <class Object>
 class HandleTable {
  public:
@@ -83,16 +83,17 @@ class HandleTable {
     }();
     return *table;
   }
-  // act(object), of a handle that is not destroyed meanwhile. Async-signal-safe where act is: it may
-  // interrupt any thread, also one that makes a call on the handle, or destroys it. Without a text.
+  // Calls act(object) for a handle; the object is not destroyed meanwhile. Async-signal-safe if act
+  // is: it may interrupt any thread, also a thread in a call on the handle, or destroying it. Sets
+  // no error text.
   template <class Act>
   static rkResult_t look_from_signal(Handle handle, const Act& act) noexcept {
     const HandleTable* const table = made_.load(std::memory_order_acquire);  // pairs with all()
     Slot* const slot = table == nullptr ? nullptr : table->find(handle);
     const std::uint64_t generation = bits_of(handle) & kGeneration;
     if (slot == nullptr || generation == 0) return rkInvalidArgument;
-    // Sequentially consistent, as the next load: pairs with doom() and then bury(), which sees that
-    // we look, or we see that the object goes.
+    // Sequentially consistent, as the next load: pairs with doom() followed by bury(). Either
+    // bury() sees this reader, or this load sees that the object is doomed.
     handlers_looking.fetch_add(1, std::memory_order_seq_cst);
     const std::uint64_t seen = slot->state.load(std::memory_order_seq_cst);
     rkResult_t result = rkSuccess;
@@ -110,7 +111,7 @@ class HandleTable {
     return reinterpret_cast<std::uintptr_t>(handle);
   }
 
-  // The slot that the handle names, whoever lies there now; nullptr: there is none.
+  // Returns the handle's slot for any generation; nullptr: no such slot.
   Slot* find(Handle handle) const noexcept {
     const std::uint32_t index = static_cast<std::uint32_t>(bits_of(handle)) ^ Object::kKind;
     const auto chunk = static_cast<std::size_t>(std::bit_width(index / kFirst + 1) - 1);
@@ -132,9 +133,9 @@ class HandleTable {
     return reinterpret_cast<Handle>(
         static_cast<std::uintptr_t>(generation | (slot.index ^ Object::kKind)));
   }
-  // The slot stays doomed until it is taken again; from the next generation on the object is gone.
+  // The slot stays doomed until its next use; from the next generation on the object is destroyed.
   void bury(Slot& slot) noexcept {
-    // A handler that interrupts this very thread is over before we go on.
+    // A handler that interrupts this thread ends before this loop continues.
     while (handlers_looking.load(std::memory_order_seq_cst) != 0) std::this_thread::yield();
     slot.object.reset();
     const std::uint64_t next = (slot.state.load(std::memory_order_relaxed) & kGeneration) + kNext;
@@ -150,7 +151,7 @@ class HandleTable {
   static std::uint32_t begin_of(std::size_t chunk) noexcept {
     return ((std::uint32_t{1} << chunk) - 1) * kFirst;
   }
-  // Under the lock.
+  // Requires the lock.
   Slot& take() {
     if (free_.empty()) grow();
     Slot& slot = *free_.back();
@@ -159,7 +160,7 @@ class HandleTable {
   }
   void grow() {
     const std::uint32_t size = kFirst << used_;
-    free_.reserve(begin_of(used_) + size);  // so that bury() needs no memory
+    free_.reserve(begin_of(used_) + size);  // then bury() allocates no memory
     auto* const first = new Slot[size];
     for (std::uint32_t i = size; i-- > 0;) {
       first[i].index = begin_of(used_) + i;
@@ -175,8 +176,8 @@ class HandleTable {
   std::vector<Slot*> free_;
 };
 
-// A handle in use. Throws a Refusal: of what is no handle (rkInvalidArgument), what was made before
-// a fork (rkForked), and what another thread makes a call on (rkInvalidUsage).
+// A handle in use. The constructor throws a Refusal for an invalid handle (rkInvalidArgument), a
+// handle made before a fork (rkForked), and a handle in a call of another thread (rkInvalidUsage).
 template <class Object>
 class Borrowed {
   using Table = HandleTable<Object>;
@@ -197,7 +198,7 @@ class Borrowed {
       if (as == As::caller && (seen & Slot::kBusy) != 0) {
         throw Refusal{rkInvalidUsage, Object::kWords.is_busy};
       }
-      // Acquire: pairs with the release of whoever used it before.
+      // Acquire: pairs with the release of the previous user.
       if (slot_->state.compare_exchange_weak(seen, seen + static_cast<std::uint64_t>(as),
                                              std::memory_order_acquire)) {
         return;
@@ -218,11 +219,11 @@ class Borrowed {
 
   Object* operator->() const { return slot_->object.get(); }
   Object& operator*() const { return *slot_->object; }
-  // The handle ends when its last user, at the latest this one, is done.
-  // Sequentially consistent: pairs with look_from_signal().
+  // The object is destroyed when its last user, at the latest this one, leaves. Sequentially
+  // consistent: pairs with look_from_signal().
   void doom() { slot_->state.fetch_or(Slot::kDoomed, std::memory_order_seq_cst); }
-  // Of a handle that is refused from now on: until what it stood for is gone, for which another
-  // thread may be seeing at this moment. False: that thread makes a call on it first.
+  // For a handle that is refused from now on: waits until its object is destroyed, possibly by
+  // another thread. Returns false if another thread is in a call on it.
   static bool await_end(typename Object::Handle handle) {
     const Slot* const slot = Table::all().find(handle);
     if (slot == nullptr || !slot->home.load(std::memory_order_relaxed).is_this()) return true;
@@ -245,8 +246,8 @@ class Borrowed {
   As as_;
 };
 
-// In a forked child: an inherited handle is forgotten, and what it stands for left alone. False: it
-// is of this process, or none.
+// In a forked child: forgets an inherited handle, and leaves its object alone. Returns false if the
+// handle belongs to this process, or is invalid.
 template <class Object>
 bool forget_inherited(typename Object::Handle handle) noexcept {
   using Table = HandleTable<Object>;
@@ -261,51 +262,51 @@ bool forget_inherited(typename Object::Handle handle) noexcept {
   return true;
 }
 
-// Operations that a rank has made by rkRedOpCreate() and rkRedOpCreatePreMulSum(): numbers behind
-// those of rkRedOp_t, of one handle, which are not given twice.
+// Operations of rkRedOpCreate() and rkRedOpCreatePreMulSum(): numbers above those of rkRedOp_t,
+// valid for one handle, never reused.
 
-// A user's function, or, where there is none, a factor.
+// A user's function, or, if `function` is nullptr, a factor.
 struct CreatedOperation {
   rkRedFunction_t function = nullptr;
   void* context = nullptr;
   UserOp user_op{};       // calls the function; its context is this object
-  std::uint64_t tag = 0;  // tells functions of one process apart where ranks are compared
+  std::uint64_t tag = 0;  // distinguishes functions of one process when ranks compare calls
   DataType type = DataType::raw;
   alignas(std::max_align_t) std::array<std::byte, 16> factor{};
 
-  // Into a call, which refers to this object; `type` is its rkDataType_t. Throws a Refusal of a
-  // type that is not the operation's.
+  // Sets the operation in `call`, which then refers to this object; `type` is the call's
+  // rkDataType_t. Throws a Refusal if the type does not match the operation.
   void describe(Call& call, int type) const;
 };
 
-// What a rkComm_t stands for.
+// The object behind a rkComm_t.
 
-// Call options that own what they name.
+// Call options with storage for their lists and texts.
 struct OwnedCallOptions {
   std::string algorithm;
   std::vector<int> dims, skips, levels;
-  CallOptions options;  // its views are of the members above
+  CallOptions options;  // points into the members above
 };
 
 struct RankHandle {
   using Handle = rkComm_t;
   static constexpr std::uint32_t kKind = 0;
   static constexpr HandleWords kWords = {
-      "comm is NULL", "comm is no communicator's handle, or one that has been destroyed",
+      "comm is NULL", "comm is no valid handle, or has been destroyed",
       "comm is in a call of another thread; a rank's handle is used by one thread at a time",
-      "this process was forked from the one whose rank this is; make a communicator of its own"};
+      "this process was forked from the rank's process; make a communicator in this process"};
 
-  // These outlive the member, with which the calls end that are under way.
+  // The communicator, memory and operations outlive the member; its destructor ends the calls in flight.
   std::shared_ptr<Communicator> communicator;
-  std::map<const void*, Payload<std::byte>> memory{};  // of rkMemAlloc()
+  std::map<const void*, Payload<std::byte>> memory{};  // from rkMemAlloc()
   std::map<int, std::shared_ptr<const CreatedOperation>> operations{};
   std::unique_ptr<Member> member;
-  std::shared_ptr<const OwnedCallOptions> call_options{};  // none: the engine's choice
+  std::shared_ptr<const OwnedCallOptions> call_options{};  // nullptr: the engine chooses
   int next_operation = rkNumOps;
   bool finalized = false;
-  bool among_processes = false;  // functions of the ranks' lie elsewhere in each of them
+  bool among_processes = false;  // functions have different addresses on different ranks
 
-  // How its calls are done.
+  // The options of the rank's calls.
   CallOptions options() const {
     return call_options != nullptr ? call_options->options : CallOptions();
   }
@@ -313,14 +314,15 @@ struct RankHandle {
 
 using BorrowedRank = Borrowed<RankHandle>;
 
-// Of a member that keeps its communicator, or of these two. May throw std::bad_alloc.
+// Makes a handle for a member. `communicator` is nullptr if the member keeps its communicator
+// alive. May throw std::bad_alloc.
 rkComm_t add_rank(std::unique_ptr<Member> member, bool among_processes,
                   std::shared_ptr<Communicator> communicator = nullptr);
 
-// What a rkEpilogue_t stands for.
+// The object behind a rkEpilogue_t.
 
-// Steps or a function of the caller's. The engine's `context` points into it, so it stays where it
-// is, and calls that have it keep it.
+// Steps, or a function of the caller. The engine's `context` points to this object, so it must not
+// move; calls keep it alive.
 class CreatedEpilogue : public Epilogue {
  public:
   explicit CreatedEpilogue(RowEpilogue steps);
@@ -338,9 +340,9 @@ struct EpilogueHandle {
   using Handle = rkEpilogue_t;
   static constexpr std::uint32_t kKind = std::uint32_t{1} << 30;
   static constexpr HandleWords kWords = {
-      "epilogue is NULL", "epilogue is none, or one that has been destroyed",
+      "epilogue is NULL", "epilogue is no valid handle, or has been destroyed",
       "epilogue is in a call of another thread; it is used by one thread at a time",
-      "this process was forked from the one whose epilogue this is"};
+      "this process was forked from the epilogue's process"};
 
   std::shared_ptr<const CreatedEpilogue> epilogue;
 };

@@ -5,7 +5,7 @@ namespace {
 
 constexpr const char* kNoMemory = "there is no memory for the text of this error";
 
-// Of this thread. `text` may be what there was no memory for.
+// One per thread. `lost`: there was no memory for the text.
 struct LastError {
   std::string text;
   bool lost = false;
@@ -67,7 +67,7 @@ const char* rkGetErrorString(rkResult_t result) noexcept {
     case rkSuccess:
       return "no error";
     case rkSystemError:
-      return "the operating system refused something that is needed";
+      return "the operating system refused a necessary resource";
     case rkInternalError:
       return "internal error";
     case rkInvalidArgument:
@@ -77,7 +77,7 @@ const char* rkGetErrorString(rkResult_t result) noexcept {
     case rkRemoteError:
       return "another rank failed";
     case rkMismatch:
-      return "ranks called different things";
+      return "ranks made different calls";
     case rkTimeout:
       return "a deadline passed";
     case rkRankLost:
@@ -87,7 +87,7 @@ const char* rkGetErrorString(rkResult_t result) noexcept {
     case rkOutOfMemory:
       return "out of memory";
     case rkForked:
-      return "this process is a fork of the one whose rank this is";
+      return "this process was forked from the rank's process";
   }
   return "unknown result";
 }

@@ -1,5 +1,6 @@
-// How the C functions tell what went wrong: a result, and the text that rkGetLastError() gives to
-// the same thread. Nothing gets out of guarded() but a result.
+// Error reporting of the C functions: a result, and the text that rkGetLastError() returns on the
+// same thread. guarded() converts every exception to a result; row() converts the C numbers of
+// types and operations.
 #pragma once
 
 #include <array>
@@ -15,15 +16,15 @@
 
 namespace rankine {
 
-// Keeps "function: text" for rkGetLastError() and returns the result.
+// Stores "function: text" for rkGetLastError() and returns the result.
 rkResult_t tell(const char* function, rkResult_t result, std::string_view text) noexcept;
 rkResult_t tell(const char* function, const Status& status) noexcept;
 
-// The result that a code has in C; its text is not kept.
+// The C result for a code. Stores no text.
 rkResult_t result_of(Code code) noexcept;
 
-// Why a C function is not begun: rkInvalidUsage, or no handle where one should be. Thrown, since
-// what comes after it makes no sense, and caught by guarded().
+// A reason to refuse a C call: rkInvalidUsage, or an invalid handle. Thrown because the rest of the
+// call makes no sense without a handle, and caught by guarded().
 struct Refusal {
   rkResult_t result;
   std::string text;
@@ -41,14 +42,14 @@ rkResult_t guarded(const char* function, const Body& body) noexcept {
     return tell(function, rkOutOfMemory, "there is no memory");
   } catch (const std::exception& e) {
     return tell(function, rkInternalError, e.what());
-  } catch (...) {  // of a C++ function that the caller has given as a C one
-    return tell(function, rkInternalError, "what was thrown is no std::exception");
+  } catch (...) {  // from a C++ function that the caller passed as a C function
+    return tell(function, rkInternalError, "an exception of an unknown type was thrown");
   }
 }
 
-// The engine's types and operations by their numbers in C.
+// The engine's types and operations by their C numbers.
 
-// By rkDataType_t and rkRedOp_t.
+// Indexed by rkDataType_t and rkRedOp_t.
 inline constexpr std::array kTypes = {
     DataType::i8,     DataType::u8,     DataType::i32, DataType::u32, DataType::i64,
     DataType::u64,    DataType::f16,    DataType::f32, DataType::f64, DataType::bf16,
@@ -58,7 +59,8 @@ inline constexpr std::array kOps = {ReduceOp::sum, ReduceOp::prod, ReduceOp::max
 static_assert(kTypes.size() == rkNumTypes && kOps.size() == rkNumOps);
 static_assert(rkNumTypes == kDataTypes && rkNumOps == kReduceOps);
 
-// The row of that number. No cast to an enum that has no such value. Throws a Refusal.
+// Returns the table's row for a number, without a cast of invalid numbers to an enum. Throws a
+// Refusal.
 template <class Table>
 typename Table::value_type row(const Table& table, const char* name, int number) {
   if (number >= 0 && static_cast<std::size_t>(number) < table.size()) {

@@ -1,14 +1,14 @@
-// Rankine for C++17: rankine.h with owners, containers and exceptions, all of it inline.
+// Rankine for C++17: rankine.h with RAII owners, containers and exceptions, header-only.
 //
 //   rk::Communicator team(2);                        // or: rk::Member me(id, ranks, rank);
 //   // on the thread that plays rank r:
 //   std::vector<float> x(1000, 1.0F), sum(1000);
 //   team[r].all_reduce(x, sum);
 //
-// Buffers are whatever std::data() and std::size() take (vectors, arrays, spans), or
-// rk::view(pointer, n). Sizes that do not suit one another are an Error before a byte moves. What
-// fails throws rk::Error, which has the result and the text; who would rather have results calls
-// the C functions with Member::get(). Contracts, of threads and buffers too, are rankine.h's.
+// A buffer is any object that std::data() and std::size() accept (vectors, arrays, spans), or
+// rk::view(pointer, n). Inconsistent sizes are an Error before a byte moves. A failing function
+// throws rk::Error, which has the result and the text; to get results instead, call the C functions
+// with Member::get(). rankine.h has the contracts, also for threads and buffers.
 #pragma once
 
 #if __cplusplus < 201703L
@@ -46,12 +46,12 @@ class Error : public std::runtime_error {
   rkResult_t result_;
 };
 
-// Of a C function, on the thread that called it.
+// Throws the error of a C function. Call it on the thread that called the function.
 inline void check(rkResult_t result) {
   if (result != rkSuccess) throw Error(result, rkGetLastError(nullptr));
 }
 
-// The type that elements have on the wire. Specialise it for 16-bit floats of your own:
+// The rkDataType_t of an element type. Specialise it for 16-bit floats of other libraries:
 //   template <> struct rk::DataType<my::bfloat16> { static constexpr rkDataType_t value =
 //   rkBfloat16; };
 template <class T, class = void>
@@ -113,7 +113,7 @@ View<T> view(T* data, std::size_t size) {
   return View<T>(data, size);
 }
 
-// The elements of a buffer; no type where it is none.
+// The element type of a buffer; undefined for other types, so overloads drop out.
 template <class Buffer>
 using ElementOf =
     std::remove_cv_t<std::remove_pointer_t<decltype(std::data(std::declval<Buffer&>()))>>;
@@ -134,7 +134,7 @@ inline rkConfig_t default_config() { return RK_CONFIG_INITIALIZER; }
 inline rkCallOptions_t default_call_options() { return RK_CALL_OPTIONS_INITIALIZER; }
 inline rkRowSteps_t default_row_steps() { return RK_ROW_STEPS_INITIALIZER; }
 
-// What a rank goes on to do with the rows of its result.
+// Steps on the rows of a rank's result.
 class Epilogue {
  public:
   explicit Epilogue(const rkRowSteps_t& steps) { check(rkEpilogueCreate(&epilogue_, &steps)); }
@@ -149,7 +149,7 @@ class Epilogue {
   }
 
   rkEpilogue_t get() const noexcept { return epilogue_; }
-  // The pass over the rows by itself.
+  // Applies the epilogue to rows without a collective.
   void apply(const void* rows, std::size_t count) {
     check(rkEpilogueApply(epilogue_, rows, count));
   }
@@ -158,11 +158,11 @@ class Epilogue {
   rkEpilogue_t epilogue_ = nullptr;
 };
 
-// One rank's handle, and the calls that it makes.
+// One rank's handle and its calls.
 class Member {
  public:
   Member() = default;
-  explicit Member(rkComm_t comm) noexcept : comm_(comm) {}  // takes it over
+  explicit Member(rkComm_t comm) noexcept : comm_(comm) {}  // takes ownership
   Member(const rkUniqueId& id, int ranks, int rank, const rkConfig_t& config = default_config()) {
     check(rkCommInitRankConfig(&comm_, ranks, id, rank, &config));
   }
@@ -190,23 +190,23 @@ class Member {
     return ranks;
   }
 
-  // Pins the calling thread, which is to play this rank, as rkConfig_t's placement says.
+  // Pins the calling thread, which plays this rank, according to rkConfig_t's placement.
   void pin_thread() { check(rkCommPinThread(comm_)); }
-  // The CPU that this rank runs on; -1: its thread may run on several, or there is none yet.
+  // The CPU that this rank runs on; -1: its thread may run on several, or is not known yet.
   int cpu() const {
     int cpu = -1;
     check(rkCommCpu(comm_, &cpu));
     return cpu;
   }
-  // The most messages in flight at once so far, with rkConfig_t's ports or on a modelled network:
-  // this rank's own, and those to it.
+  // The largest numbers of messages in flight at once so far, from this rank and to this rank, with
+  // rkConfig_t's ports or on a modelled network.
   std::pair<int, int> ports_in_use() const {
     std::pair<int, int> most(0, 0);
     check(rkCommPortsInUse(comm_, &most.first, &most.second));
     return most;
   }
 
-  // The same bits on every rank, but for the sign and payload of a result that is NaN.
+  // The same bits on every rank, except the sign and payload of NaN results.
   template <class In, class Out, class T = ElementOf<In>, class = ElementOf<Out>>
   void all_reduce(const In& in, Out&& out, rkRedOp_t op = rkSum) {
     same_type<T, Out>();
@@ -228,7 +228,7 @@ class Member {
   void all_reduce(Buffer&& in_place, const Epilogue& epilogue, rkRedOp_t op = rkSum) {
     all_reduce(in_place, in_place, epilogue, op);
   }
-  // Elsewhere than at the root, out is not used and may be empty.
+  // Ranks other than the root do not use out; there it may be empty.
   template <class In, class Out, class T = ElementOf<In>>
   void reduce(const In& in, Out&& out, int root, rkRedOp_t op = rkSum) {
     same_type<T, Out>();
@@ -273,7 +273,7 @@ class Member {
     must_have("out", std::size(out), std::size(in));
     check(rkScan(std::data(in), std::data(out), std::size(in), DataType<T>::value, op, comm_));
   }
-  // At rank 0 out is left as it is.
+  // Rank 0 leaves out unchanged.
   template <class In, class Out, class T = ElementOf<In>>
   void exscan(const In& in, Out&& out, rkRedOp_t op = rkSum) {
     same_type<T, Out>();
@@ -302,7 +302,8 @@ class Member {
         rkScatter(std::data(in), std::data(out), std::size(out), DataType<T>::value, root, comm_));
   }
 
-  // With a count per rank, or per pair for all_to_all(); sizes of buffers are the caller's to know.
+  // With a count per rank, or per pair for all_to_all(); the caller must pass buffers of the right
+  // size.
   template <class In, class Out, class T = ElementOf<In>>
   void all_gather(const In& in, Out&& out, const std::vector<std::size_t>& counts) {
     same_type<T, Out>();
@@ -325,7 +326,7 @@ class Member {
     check(
         rkAllToAllCounts(std::data(in), std::data(out), counts.data(), DataType<T>::value, comm_));
   }
-  // Displacements in bytes, one per rank, or none: then blocks follow one another.
+  // Displacements in bytes, one per rank, or an empty list for contiguous blocks.
   template <class In, class Out, class T = ElementOf<In>>
   void all_to_all(const In& in, const std::vector<std::size_t>& in_displacements, Out&& out,
                   const std::vector<std::size_t>& out_displacements,
@@ -364,18 +365,18 @@ class Member {
   void recv(Buffer&& data, int peer) {
     check(rkRecv(std::data(data), std::size(data), DataType<T>::value, peer, comm_));
   }
-  // A member whose get() is RK_COMM_NULL for RK_SPLIT_NOCOLOR. In no group.
+  // Returns a member; its get() is RK_COMM_NULL for RK_SPLIT_NOCOLOR. Not in a group.
   Member split(int color, int key) {
     rkComm_t part = nullptr;
     check(rkCommSplit(comm_, color, key, &part));
-    if (part == nullptr && color != RK_SPLIT_NOCOLOR) {  // a group would write to it at its end
-      rkBarrier(nullptr);  // which is refused, so that the group makes none of its calls
+    if (part == nullptr && color != RK_SPLIT_NOCOLOR) {  // the group's end would write to `part`
+      rkBarrier(nullptr);  // refused, so that the group makes none of its calls
       throw Error(rkInvalidUsage, "split: a group is open; split into a Member that outlives it");
     }
     return Member(part);
   }
-  // The same, also in a group: `part` is nobody's yet, and stays where it is until it has been
-  // waited for.
+  // As above, also in a group: `part` must be empty, and must stay at its address until the split
+  // has been waited for.
   void split(int color, int key, Member& part) {
     if (part.comm_ != nullptr) throw Error(rkInvalidArgument, "split: part is a rank's already");
     check(rkCommSplit(comm_, color, key, &part.comm_));
@@ -384,34 +385,34 @@ class Member {
   void set_call_options(const rkCallOptions_t& options) {
     check(rkCommSetCallOptions(comm_, &options));
   }
-  // Moves on what this thread has started, without waiting.
+  // Makes calls progress that this thread has started. Does not wait.
   void progress() { check(rkCommProgress(comm_)); }
-  // What was asked for as rkConfig_t's order; "": nothing.
+  // The order requested in rkConfig_t; "" for none.
   std::string order() const {
     const char* order = nullptr;
     check(rkCommGetOrder(comm_, &order));
     return order;
   }
   void finalize() { check(rkCommFinalize(comm_)); }
-  // From any thread, so the rank's own may be using the handle, which stays: calls on it are
-  // refused from then on. A second time does nothing.
+  // May be called from any thread, so the rank's thread may be using the handle, which stays: later
+  // calls on it are refused. A second abort() has no effect.
   void abort() {
     const rkResult_t result = rkCommAbort(comm_);
     if (result != rkInvalidArgument) check(result);
   }
-  // The same without a text and for signal handlers: async-signal-safe.
+  // As abort(), for signal handlers: async-signal-safe, without a text.
   rkResult_t abort_from_signal() noexcept { return rkCommAbortFromSignal(comm_); }
-  // This rank cannot go on: all calls of all ranks end with rkRemoteError and this text. From any
-  // thread.
+  // Reports that this rank cannot continue: all calls of all ranks end with rkRemoteError and this
+  // text. From any thread.
   void fail(const std::string& why) { check(rkCommFail(comm_, why.c_str())); }
-  // rkSuccess, or why the communicator has ended, with the text in rkGetLastError().
+  // rkSuccess, or the reason why the communicator has ended, with its text in rkGetLastError().
   rkResult_t async_error() const {
     rkResult_t result = rkSuccess;
     check(rkCommGetAsyncError(comm_, &result));
     return result;
   }
 
-  // Memory near this rank: n zeroes, until deallocate() or the member's end.
+  // Allocates n zeroed elements near this rank, until deallocate() or the member's end.
   template <class T>
   View<T> allocate(std::size_t n) {
     static_assert(std::is_trivially_copyable_v<T>, "memory of ranks is zeroes and copied as bytes");
@@ -424,7 +425,7 @@ class Member {
 
   std::string flight_record() const {
     std::string text;
-    for (std::size_t needed = 4096; text.size() < needed;) {  // it may grow meanwhile
+    for (std::size_t needed = 4096; text.size() < needed;) {  // the text may grow meanwhile
       text.resize(needed);
       check(rkCommFlightRecord(comm_, &text[0], text.size(), &needed));
       if (needed <= text.size()) {
@@ -458,12 +459,12 @@ class Member {
   rkComm_t comm_ = nullptr;
 };
 
-// Calls that are not waited for, of Group::async() or Group::prepare(). One that goes while they
-// are under way waits for them, and what becomes of them is not told.
+// Started calls, from Group::async() or Group::prepare(). The destructor waits for calls in flight
+// and ignores their errors.
 class Request {
  public:
-  Request() = default;                                                   // of nothing
-  explicit Request(rkRequest_t request) noexcept : request_(request) {}  // takes it over
+  Request() = default;                                                   // empty
+  explicit Request(rkRequest_t request) noexcept : request_(request) {}  // takes ownership
   ~Request() { free(); }
   Request(Request&& other) noexcept : request_(other.release()) {}
   Request& operator=(Request&& other) noexcept {
@@ -479,13 +480,13 @@ class Request {
 
   void start() { check(rkRequestStart(request_)); }
   void wait() { check(rkRequestWait(request_)); }
-  // Whether the calls are over; wait() then returns at once.
+  // Returns true if the calls are over; wait() then returns at once.
   bool test() {
     int over = 0;
     check(rkRequestTest(request_, &over));
     return over == 1;
   }
-  // Whether they were over in that time; then they have been waited for.
+  // Returns true if the calls were over in time; then they have been waited for.
   template <class Rep, class Period>
   bool wait_for(std::chrono::duration<Rep, Period> most) {
     int over = 0;
@@ -510,7 +511,8 @@ class Request {
   rkRequest_t request_ = nullptr;
 };
 
-// Of whichever ranks this thread plays. The first error is thrown: all have been waited for then.
+// Waits for requests of any ranks that this thread plays. Throws the first error; also then all
+// requests have been waited for.
 inline void wait_all(const std::vector<Request>& requests) {
   std::vector<rkRequest_t> all;
   all.reserve(requests.size());
@@ -518,8 +520,8 @@ inline void wait_all(const std::vector<Request>& requests) {
   check(rkRequestWaitAll(all.size(), all.data()));
 }
 
-// Calls of this thread until end() are started together there. Left without an end, as by an
-// exception, they are made all the same, and what becomes of them is not told.
+// Collects the calls of this thread until end(), which starts them together. The destructor without
+// end(), after an exception for example, also makes the calls, and ignores their errors.
 class Group {
  public:
   Group() { check(rkGroupStart()); }
@@ -533,7 +535,7 @@ class Group {
     open_ = false;
     check(rkGroupEnd());
   }
-  // In its place, of a group that is inside no other: they are started, or only made ready, and not
+  // In place of end(), for an outermost group: the calls are started, or only prepared, and not
   // waited for.
   Request async() { return end_by(rkGroupEndAsync); }
   Request prepare() { return end_by(rkGroupEndPrepare); }
@@ -542,7 +544,7 @@ class Group {
   Request end_by(rkResult_t (*function)(rkRequest_t*)) {
     rkRequest_t request = nullptr;
     const rkResult_t result = function(&request);
-    open_ = result == rkInvalidUsage;  // inside another one
+    open_ = result == rkInvalidUsage;  // inside another group
     check(result);
     return Request(request);
   }
@@ -550,8 +552,8 @@ class Group {
   bool open_ = true;
 };
 
-// Many small tensors, reduced in place as few large vectors; goes before its member. One that goes
-// while tensors wait first waits for them, and their errors are not told.
+// Many small tensors, reduced in place as few large vectors; must be destroyed before its member.
+// The destructor waits for pending tensors and ignores their errors.
 class Buckets {
  public:
   explicit Buckets(Member& member, std::size_t bucket_bytes = 0) {
@@ -569,7 +571,7 @@ class Buckets {
   void add(Tensor&& tensor, rkRedOp_t op = rkSum) {
     check(rkBucketsAdd(buckets_, std::data(tensor), std::size(tensor), DataType<T>::value, op));
   }
-  // One that this rank has nothing for: it brings zeros.
+  // For a tensor without data on this rank: the rank contributes zeros.
   template <class Tensor, class T = ElementOf<Tensor>>
   void add_unused(Tensor&& tensor, rkRedOp_t op = rkSum) {
     check(
@@ -588,12 +590,12 @@ class Buckets {
   rkBuckets_t buckets_ = nullptr;
 };
 
-// All ranks of a communicator, to be played by threads of the caller: one Member each.
+// All ranks of a communicator, one Member each, played by threads of the caller.
 class Communicator {
  public:
   explicit Communicator(int ranks, const rkConfig_t& config = default_config()) {
     const std::size_t n = ranks > 0 ? static_cast<std::size_t>(ranks) : 1;
-    // Not touched before the library takes so many ranks.
+    // Not written before the library accepts this number of ranks.
     const std::unique_ptr<rkComm_t[]> comms(new rkComm_t[n]);
     members_.reserve(n);
     check(rkCommInitAllConfig(comms.get(), ranks, &config));
@@ -601,12 +603,12 @@ class Communicator {
   }
 
   int ranks() const noexcept { return static_cast<int>(members_.size()); }
-  // Of a rank that there is not: std::out_of_range.
+  // Throws std::out_of_range for an invalid rank.
   Member& operator[](int rank) { return members_.at(static_cast<std::size_t>(rank)); }
 
-  // Calls f(member) for every rank, each on a new thread, and returns when all have. Where f throws,
-  // the calls of all other ranks end with rkRemoteError, whose text names the rank and the
-  // exception; run() throws what came first.
+  // Calls f(member) for every rank, each on a new thread, and returns when all calls have returned.
+  // If f throws, the calls of all other ranks end with rkRemoteError, with the rank and the
+  // exception in the text; run() throws the first exception.
   template <class F>
   void run(const F& f) {
     std::mutex mutex;
@@ -624,7 +626,7 @@ class Communicator {
       } catch (const std::exception& error) {
         fail(member, error.what());
       } catch (...) {
-        fail(member, "it threw something that is no std::exception");
+        fail(member, "it threw an exception of an unknown type");
       }
     };
     std::vector<std::thread> threads;
@@ -633,7 +635,7 @@ class Communicator {
       for (Member& member : members_) {
         threads.emplace_back([&play, &member] { play(member); });
       }
-    } catch (const std::exception& error) {  // the system refuses a thread
+    } catch (const std::exception& error) {  // the system refused a thread
       fail(members_.front(), error.what());
     }
     for (std::thread& thread : threads) thread.join();

@@ -10,7 +10,7 @@
 namespace rankine {
 namespace {
 
-// A request and its ranks, for the calling thread.
+// A request and its ranks, held for the calling thread.
 struct InUse {
   explicit InUse(rkRequest_t request) : handle(request, BorrowedRequest::As::caller) {
     handle->calls.hold(ranks);

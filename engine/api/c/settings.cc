@@ -11,7 +11,7 @@ Status check_size(std::string_view name, std::size_t size, std::size_t first, st
   if (size >= first && size <= known && size % alignof(void*) == 0) return {};
   return invalid_argument(std::string(name) + ".size is " + std::to_string(size) +
                           "; this library knows " + std::to_string(known) +
-                          ", as the initializer in rankine.h sets it, and what older headers had");
+                          " (set by the initializer in rankine.h) and the sizes of older headers");
 }
 
 Result<std::chrono::milliseconds> read_timeout(std::int64_t milliseconds) {
@@ -50,7 +50,7 @@ Result<Settings> read_settings(const rkConfig_t* given, int ranks) {
   settings.timeout_ms = config->timeoutMs;
   if (config->wait != nullptr) settings.wait = config->wait;
   if (config->network != nullptr) settings.network = config->network;
-  // Of ranks that there cannot be, which are refused with the communicator, there is no list.
+  // An invalid number of ranks is refused later, with the communicator; do not read a list for it.
   if (config->nodes != nullptr && ranks >= 1 && ranks <= Communicator::kMaxOnNetwork) {
     settings.nodes.assign(config->nodes, config->nodes + ranks);
   }
@@ -122,7 +122,7 @@ Status check_as_first(int ranks, const Settings& settings, int first_ranks, cons
   const std::string_view name = difference(first, settings);
   if (name.empty()) return {};
   return invalid_argument("config." + std::string(name) +
-                          " is not what the first rank of this id gave");
+                          " differs from the value of the first rank of this id");
 }
 
 Result<std::shared_ptr<Communicator>> make_communicator(

@@ -1,5 +1,5 @@
-// A rkConfig_t, read, checked for what only C can get wrong, and kept: all ranks of a communicator
-// must give the same.
+// Settings is a checked copy of a rkConfig_t. All ranks of a communicator must give equal settings.
+// The file also reads other arguments in C form: timeouts, lists, orders and sized structs.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@
 
 namespace rankine {
 
-// Members are rkConfig_t's.
+// Members correspond to rkConfig_t.
 struct Settings {
   std::int64_t timeout_ms = 0;
-  std::string wait, network, placement;  // placement: "" where the config says nothing
+  std::string wait, network, placement;  // placement: "" if not set
   std::optional<Order> order;
   int progress_core = -1;
   std::vector<int> nodes, levels;
@@ -27,18 +27,18 @@ struct Settings {
   int ports = 0;
 };
 
-// `config` may be nullptr: the defaults. Errors: a size that is not this library's, a timeout,
-// names or counts that there are not.
+// `config` may be nullptr: the defaults. Errors: an invalid struct size, timeout, name or count.
 Result<Settings> read_settings(const rkConfig_t* config, int ranks);
 
-// The name of the first member in which they differ; empty: none.
+// Returns the name of the first member that differs; empty: none.
 std::string_view difference(const Settings& a, const Settings& b);
 
-// Of a rank that comes under an id after the first one, which gave those. Errors: what differs.
+// For a later rank of an id: compares its arguments with those of the first rank. Errors: the first
+// difference.
 Status check_as_first(int ranks, const Settings& settings, int first_ranks, const Settings& first);
 
-// Errors: those of Communicator::create(), and of a network that cannot be had.
-// `process`: where ranks are processes, those that this one plays, and their name.
+// Errors: Communicator::create()'s, and an unavailable network. `process`: if ranks are processes,
+// the ranks of this process and the communicator's name.
 struct ProcessPlace {
   Rank rank = 0;
   std::vector<Rank> more{};
@@ -47,24 +47,25 @@ struct ProcessPlace {
 Result<std::shared_ptr<Communicator>> make_communicator(
     const Settings& settings, int ranks, const std::optional<ProcessPlace>& process = {});
 
-// Milliseconds as C gives them: 0 is left as it is, -1 is for ever.
+// Reads a timeout in C form: 0 is unchanged, -1 is unlimited.
 Result<std::chrono::milliseconds> read_timeout(std::int64_t milliseconds);
 
-// The n numbers there, which may be NULL where n is 0.
+// Reads a list of n numbers; `list` may be NULL if n is 0.
 Result<std::vector<int>> read_list(std::string_view name, const int* list, int n);
 
-// A level of order by its name (engine/api/order.h); NULL: none.
+// Reads a level of order by its name (engine/api/order.h); NULL: not set.
 Result<std::optional<Order>> read_order(const char* name);
 
-// Sizes of the structs as they first were.
+// Sizes of the structs in their first version.
 inline constexpr std::size_t kFirstConfig = offsetof(rkConfig_t, order);
 inline constexpr std::size_t kFirstCallOptions = offsetof(rkCallOptions_t, order);
 
-// Why a struct from C cannot be read: it must be as this library knows it, or as an older header had
-// it. Structs grow at their ends, from the size that they first had.
+// Error unless the struct has the size of this library or of an older header. Structs grow at their
+// ends, from the size of their first version.
 Status check_size(std::string_view name, std::size_t size, std::size_t first, std::size_t known);
 
-// The struct, whichever it is: what an older program does not know of is as `initial` has it.
+// Returns the struct in its current size: members unknown to an older program are those of
+// `initial`.
 template <class Struct>
 Result<Struct> grown_to_this(std::string_view name, const Struct* given, std::size_t first,
                              const Struct& initial) {

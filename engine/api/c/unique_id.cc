@@ -20,38 +20,38 @@
 namespace rankine {
 namespace {
 
-// What the bytes of an id are. Processes that had the same number one after the other, or that have
-// it in different namespaces, began at different times.
+// The bytes of an id for threads. The start time distinguishes processes with equal process
+// numbers, in different namespaces or one after another.
 struct Words {
   char magic[8];
   std::int64_t process;
   std::int64_t began_ns;
-  std::uint64_t number;  // of the ids of the process, from 0
+  std::uint64_t number;  // counts the ids of the process, from 0
 };
 constexpr char kMagic[] = "rankine";
 static_assert(sizeof kMagic == sizeof Words::magic && sizeof(Words) <= sizeof(rkUniqueId));
 
 struct Meeting {
   Settings settings;
-  int ranks = 0;  // 0: nobody has come
+  int ranks = 0;  // 0: no rank has arrived
   int joined = 0;
-  // Ranks may be done with their calls and gone before the last one comes, which needs what they
-  // have sent.
+  // Keeps the communicator alive until the last rank has arrived: earlier ranks may have finished
+  // and left, and the last one needs their data.
   std::shared_ptr<Communicator> communicator{};
 };
 
-// Of the whole process; guarded by the lock.
+// One per process; guarded by the lock.
 struct Meetings {
   std::int64_t began_ns = now_ns();
   std::uint64_t issued = 0;
-  std::map<std::uint64_t, Meeting> open;  // not all of whose ranks have come
+  std::map<std::uint64_t, Meeting> open;  // meetings that miss ranks
 };
 Meetings& meetings() {
   static Meetings& all = *new Meetings;  // never destroyed, as handles
   return all;
 }
 
-// What the bytes of an id for processes are: the name that they meet under.
+// The bytes of an id for processes: the name of the meeting.
 constexpr char kProcessMagic[] = "rkprocs";
 struct ProcessId {
   char magic[8];
@@ -60,26 +60,26 @@ struct ProcessId {
 static_assert(sizeof kProcessMagic == sizeof ProcessId::magic &&
               sizeof(ProcessId) == sizeof(rkUniqueId));
 
-// The meeting that is named, or why there is none.
+// Returns the meeting of an id. Error: why there is no meeting.
 Result<Meeting*> find(const rkUniqueId& id) {
   Meetings& all = meetings();
   Words words;
   std::memcpy(&words, id.internal, sizeof words);
   if (std::memcmp(words.magic, kMagic, sizeof kMagic) != 0) {
-    return invalid_argument("id is none; rkGetUniqueId() makes them");
+    return invalid_argument("id is invalid; rkGetUniqueId() makes one");
   }
   if (words.process != getpid() || words.began_ns != all.began_ns) {
     return invalid_argument("id is of process " + std::to_string(words.process) + ", this is " +
                             std::to_string(getpid()) +
-                            "; ranks are threads of the process that made the id, but for one of "
-                            "rkGetUniqueIdOfProcesses()");
+                            "; ranks are threads of the process that made the id; for processes "
+                            "use rkGetUniqueIdOfProcesses()");
   }
   const auto found = all.open.find(words.number);
   if (found == all.open.end()) {
     return invalid_argument(words.number < all.issued
                                 ? "id has been used, all its ranks have come; an id is for one "
                                   "communicator"
-                                : "id is none; rkGetUniqueId() makes them");
+                                : "id is invalid; rkGetUniqueId() makes one");
   }
   return &found->second;
 }
@@ -133,7 +133,7 @@ Result<std::vector<Met>> meet_processes(const rkUniqueId& id, int ranks, std::sp
   if (!communicator.ok()) return communicator.status();
   std::vector<Met> met;
   for (const Rank r : here) {
-    // Of several ranks this thread plays one at most.
+    // This thread plays at most one of several ranks.
     auto member = here.size() == 1 ? (*communicator)->join(r)
                                    : (*communicator)->join_for_another_thread(r);
     if (!member.ok()) return member.status();
@@ -182,7 +182,7 @@ bool same(const rkUniqueId& a, const rkUniqueId& b) {
   return std::memcmp(&a, &b, sizeof(rkUniqueId)) == 0;
 }
 
-// As errors of a group's calls are (call_group.h): a code, whose text begins with the function.
+// As errors of a group's calls (group.cc): the code, and a text that begins with the function.
 Status named(const CollectedRank& one, const Status& status) {
   return {status.code(), std::string(one.function) + " of rank " + std::to_string(one.rank) + ": " +
                              status.text()};

@@ -1,5 +1,5 @@
-// Unique ids, and the ranks that meet under them: threads of the process that has made the id, or
-// processes, as the id says.
+// Unique ids, and the meeting of their ranks: an id's ranks are threads of the process that made
+// it, or processes.
 #pragma once
 
 #include <memory>
@@ -14,42 +14,42 @@
 
 namespace rankine {
 
-// For threads of this process. Errors: no memory, as an exception.
+// Makes an id for threads of this process. Throws std::bad_alloc.
 rkUniqueId make_unique_id();
-// For processes, under a name that nobody else has; or under that one. Errors: no random numbers to
-// be had; what is no name, here or where it is met under.
+// Make an id for processes, with a unique name or with the given name. Errors: no random numbers;
+// an invalid name (checked here and when ranks meet).
 Result<rkUniqueId> make_process_id();
 Result<rkUniqueId> make_process_id(std::string_view name);
 
-// A rank of the communicator that meets under that id, of threads made by whoever comes first.
-// Errors: what is no id, one of another process or one used up; ranks or settings other than those
-// of the first; and Communicator's.
+// Makes a rank of the communicator that meets under an id. Among threads the first rank makes the
+// communicator. Errors: an invalid id, an id of another process, or a used one; ranks or settings
+// that differ from the first rank's; Communicator's errors.
 struct Met {
   std::shared_ptr<Communicator> communicator;
   std::unique_ptr<Member> member;
 };
 Result<Met> meet(const rkUniqueId& id, int ranks, Rank rank, const Settings& settings);
 
-// Of processes: those ranks, which this process plays, in their order. Likewise.
+// For processes: makes the ranks `here`, in this order, which this process plays. Errors as meet().
 bool is_of_processes(const rkUniqueId& id) noexcept;
 Result<std::vector<Met>> meet_processes(const rkUniqueId& id, int ranks, std::span<const Rank> here,
                                         const Settings& settings);
 
-// Ranks of processes that a thread's group collects (group.h): those of one id are ranks of one
-// communicator that this process plays, and come together when the group ends.
+// Ranks among processes that a thread's group collects (group.h). The ranks of one id belong to one
+// communicator and are made together when the group ends.
 
 struct CollectedRank {
   const char* function;
-  rkComm_t* comm;  // where the handle goes
+  rkComm_t* comm;  // receives the handle
   int ranks;
   rkUniqueId id;
   Rank rank;
   Settings settings;
 };
 
-// Communicators in the order in which their ids come first, so all processes begin with the same.
-// Errors: a number of ranks or settings that differ under one id, and Communicator's; the first
-// ends it, and names its function. What has been made by then is there.
+// Makes the communicators in the order of the first use of their ids, so all processes begin with
+// the same one. Errors: numbers of ranks or settings that differ under one id; Communicator's
+// errors. Stops at the first error, which names its function; communicators made before it stay.
 Status meet_collected(const std::vector<CollectedRank>& all);
 
 }  // namespace rankine

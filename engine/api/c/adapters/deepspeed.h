@@ -1,6 +1,6 @@
-/* The all-reduce that DeepSpeed's CPU accelerator calls in inference, in place and among the ranks
- * of one node (its op "deepspeed_shm_comm"): what shm_initialize() and all_reduce_outer_loop() are
- * to the functions of the same name that Python sees.
+/* An all-reduce for DeepSpeed's CPU accelerator in inference, in place and among the ranks of one
+ * node (its op "deepspeed_shm_comm"). The functions correspond to shm_initialize() and
+ * all_reduce_outer_loop(), which implement DeepSpeed's Python functions of similar names.
  *
  *   #include <rankine/adapters/deepspeed.h>
  *
@@ -12,11 +12,11 @@
  *         data.is_contiguous() ? data.data_ptr() : nullptr, data.numel(),
  *         static_cast<int>(data.scalar_type()), op);
  *     TORCH_CHECK(result <= 0, rkGetLastError(nullptr));
- *     return result;  // -1: DeepSpeed takes its other way
+ *     return result;  // -1: DeepSpeed uses its other implementation
  *   }
  *
- * There, ranks are processes. Here they are threads of one process, each of which initialises, and
- * a rank's state is its thread's; see store.h, which brings them together.
+ * In DeepSpeed ranks are processes. Here they are threads of one process; each thread initialises
+ * its rank, and the state is thread-local. store.h makes the ranks meet.
  *
  * C99 with GNU's __thread, and C++. Everything here is static: include it in one source file. */
 #ifndef RANKINE_ADAPTERS_DEEPSPEED_H
@@ -29,21 +29,22 @@
 
 static __thread rkComm_t rankine_deepspeed_comm;
 
-/* 0, also where this thread has done so before; else a rkResult_t. */
+/* Returns 0, also if this thread has initialised before; otherwise a rkResult_t. */
 static int rankine_deepspeed_initialize(const struct rankine_store* store, int size, int rank) {
   if (rankine_deepspeed_comm != NULL) return 0;
   return rankine_store_meet(store, "deepspeed", size, rank, &rankine_deepspeed_comm);
 }
 
-/* Before the thread ends. It may initialise again, together with all others. */
+/* Call before the thread ends. The thread may initialise again, together with all others. */
 static void rankine_deepspeed_finalize(void) {
   rkCommDestroy(rankine_deepspeed_comm);
   rankine_deepspeed_comm = NULL;
 }
 
-/* data = the sum of all ranks' data. 0: done. -1: nothing has happened, since it is not what can be
- * done here (no communicator, an op that is not SUM, which is 0, another type, no data). Else a
- * rkResult_t: the ranks' data may be half added up, and the communicator has ended. */
+/* data = the sum of all ranks' data. Returns 0 on success. Returns -1, with no effect, if the call
+ * is not supported (no communicator, an op other than SUM, which is 0, another type, no data).
+ * Otherwise returns a rkResult_t: the ranks' data may be partly added up, and the communicator has
+ * ended. */
 static int rankine_deepspeed_all_reduce(void* data, size_t count, int scalar_type, int op) {
   rkDataType_t type;
   rkResult_t result;

@@ -1,6 +1,6 @@
-/* The all-reduce that ggml's tensor parallelism looks for in a backend, among CPU tensors of one
- * process: the three functions whose names its meta backend asks
- * ggml_backend_reg_get_proc_address() for. One caller brings the tensors of all ranks at once.
+/* An all-reduce for ggml's tensor parallelism, among CPU tensors of one process. ggml's meta
+ * backend looks up these three functions by name through ggml_backend_reg_get_proc_address(). One
+ * caller passes the tensors of all ranks at once.
  *
  *   #include "ggml.h"
  *   #include "ggml-backend.h"
@@ -9,8 +9,8 @@
  *   in the backend's get_proc_address():
  *     if (strcmp(name, "ggml_backend_comm_init") == 0) return (void*)rankine_ggml_comm_init;
  *     if (strcmp(name, "ggml_backend_comm_free") == 0) return (void*)rankine_ggml_comm_free;
- *     if (strcmp(name, "ggml_backend_comm_allreduce_tensor") == 0) return
- * (void*)rankine_ggml_comm_allreduce_tensor;
+ *     if (strcmp(name, "ggml_backend_comm_allreduce_tensor") == 0)
+ *       return (void*)rankine_ggml_comm_allreduce_tensor;
  *
  * C99 and C++. Everything here is static: include it in one source file. */
 #ifndef RANKINE_ADAPTERS_GGML_H
@@ -37,8 +37,8 @@ static void rankine_ggml_comm_free(void* context) {
   free(all);
 }
 
-/* NULL where that is not possible, which rkGetLastError(NULL) explains: ggml then does without. The
- * backends are not looked at: what counts is where tensors lie. */
+/* Returns NULL on failure (rkGetLastError(NULL) explains it); ggml then works without these
+ * functions. The backends are ignored: only the tensors' places matter. */
 static void* rankine_ggml_comm_init(ggml_backend_t* backends, size_t n_backends) {
   struct rankine_ggml_comm* all;
   (void)backends;
@@ -82,9 +82,9 @@ static bool rankine_ggml_type(enum ggml_type type, rkDataType_t* ours) {
   }
 }
 
-/* Every tensor = the sum of all; one that is not computed in this graph counts as zeroes. false,
- * and nothing is touched, where the tensors are not of one shape and a type that we add up, and
- * contiguous: ggml then takes its own way. */
+/* Sets every tensor to the sum of all; a tensor that is not computed in this graph counts as zeros.
+ * Returns false, with no effect, unless the tensors are contiguous and have one shape and a
+ * supported type; ggml then uses its own implementation. */
 static bool rankine_ggml_comm_allreduce_tensor(void* context, struct ggml_tensor** tensors) {
   struct rankine_ggml_comm* all = (struct rankine_ggml_comm*)context;
   const size_t count = (size_t)ggml_nelements(tensors[0]);
@@ -107,7 +107,7 @@ static bool rankine_ggml_comm_allreduce_tensor(void* context, struct ggml_tensor
     rkAllReduce(tensors[r]->data, tensors[r]->data, count, type, rkSum, all->comms[r]);
   }
   if (rkGroupEnd() != rkSuccess) {
-    /* Tensors may be half added up, and the caller would begin again with them. */
+    /* Tensors may be partly added up, and the caller would use them again. */
     fprintf(stderr, "rankine: %s\n", rkGetLastError(NULL));
     abort();
   }

@@ -1,4 +1,4 @@
-/* torch's element types by their numbers (at::ScalarType) as Rankine's.
+/* Converts torch's element types, as numbers (at::ScalarType), to Rankine's.
  *
  * C99 and C++. Everything here is static. */
 #ifndef RANKINE_ADAPTERS_SCALAR_TYPE_H
@@ -8,7 +8,8 @@
 
 #include <rankine/rankine.h>
 
-/* static_cast<int>(tensor.scalar_type()). false: none of those that inference adds up. */
+/* scalar_type is static_cast<int>(tensor.scalar_type()). Returns false for types that inference
+ * does not add up. */
 static bool rankine_scalar_type(int scalar_type, rkDataType_t* ours) {
   switch (scalar_type) {
     case 5: /* Half */

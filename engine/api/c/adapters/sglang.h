@@ -1,5 +1,5 @@
-/* The all-reduce and the all-gather that SGLang's CPU backend calls among the ranks of one node (the
- * ops initialize, shm_allreduce and shm_allgather of sgl-kernel).
+/* An all-reduce and an all-gather for SGLang's CPU backend, among the ranks of one node (the ops
+ * initialize, shm_allreduce and shm_allgather of sgl-kernel).
  *
  *   #include <rankine/adapters/sglang.h>
  *
@@ -20,8 +20,8 @@
  *     return out;
  *   }
  *
- * Tensors are contiguous. There, ranks are processes; here they are threads of one process, each of
- * which initialises, and a rank's state is its thread's; see store.h, which brings them together.
+ * Tensors are contiguous. In SGLang ranks are processes. Here they are threads of one process; each
+ * thread initialises its rank, and the state is thread-local. store.h makes the ranks meet.
  *
  * C99 with GNU's __thread, and C++. Everything here is static: include it in one source file. */
 #ifndef RANKINE_ADAPTERS_SGLANG_H
@@ -37,22 +37,23 @@
 
 static __thread rkComm_t rankine_sglang_comm;
 
-/* 0, also where this thread has done so before; else a rkResult_t. */
+/* Returns 0, also if this thread has initialised before; otherwise a rkResult_t. */
 static int rankine_sglang_initialize(const struct rankine_store* store, int64_t size,
                                      int64_t rank) {
   if (rankine_sglang_comm != NULL) return 0;
   return rankine_store_meet(store, "sglang", (int)size, (int)rank, &rankine_sglang_comm);
 }
 
-/* Before the thread ends. It may initialise again, together with all others. */
+/* Call before the thread ends. The thread may initialise again, together with all others. */
 static void rankine_sglang_finalize(void) {
   rkCommDestroy(rankine_sglang_comm);
   rankine_sglang_comm = NULL;
 }
 
-/* data = the sum of all ranks' data. 0: done. -1: nothing has happened, since it is not what can be
- * done here (no communicator, an op that is not SUM, which is 0, another type, no data). Else a
- * rkResult_t: the ranks' data may be half added up, and the communicator has ended. */
+/* data = the sum of all ranks' data. Returns 0 on success. Returns -1, with no effect, if the call
+ * is not supported (no communicator, an op other than SUM, which is 0, another type, no data).
+ * Otherwise returns a rkResult_t: the ranks' data may be partly added up, and the communicator has
+ * ended. */
 static int rankine_sglang_allreduce(void* data, size_t count, int scalar_type, int64_t op) {
   rkDataType_t type;
   if (rankine_sglang_comm == NULL || op != 0 || !rankine_scalar_type(scalar_type, &type) ||
@@ -62,9 +63,10 @@ static int rankine_sglang_allreduce(void* data, size_t count, int scalar_type, i
   return rkAllReduce(data, data, count, type, rkSum, rankine_sglang_comm);
 }
 
-/* out = the ranks' data one after the other along dimension `dim` of `dims` (negative: from the
- * last one), of elements of so many bytes: sizes are data's, the same on all ranks, and out has room
- * for `ranks` times as much. Results as above. */
+/* out = the ranks' data, concatenated in rank order along dimension `dim` of `dims` (negative:
+ * counted from the last dimension), with elements of element_bytes bytes. sizes are the dimensions
+ * of data, equal on all ranks; out has room for `ranks` times the bytes of data. Results as above.
+ */
 static int rankine_sglang_allgather(const void* data, void* out, const int64_t* sizes, size_t dims,
                                     int64_t dim, size_t element_bytes) {
   size_t rows = 1, row_bytes = element_bytes, row, i;
@@ -81,7 +83,7 @@ static int rankine_sglang_allgather(const void* data, void* out, const int64_t* 
   if (rows <= 1) return rkAllGather(data, out, rows * row_bytes, rkUint8, rankine_sglang_comm);
   result = rkCommCount(rankine_sglang_comm, &ranks);
   if (result != rkSuccess) return result;
-  /* Ranks' data come in one piece each; out has them row by row. */
+  /* The all-gather gives each rank's data as one block; out needs them row by row. */
   gathered = (char*)malloc((size_t)ranks * rows * row_bytes + 1);
   if (gathered == NULL) return -1;
   result = rkAllGather(data, gathered, rows * row_bytes, rkUint8, rankine_sglang_comm);

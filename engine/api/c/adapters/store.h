@@ -1,9 +1,8 @@
-/* How ranks that know nothing of each other but a key-value store, such as torch's c10d::Store, come
- * together: the first one makes a unique id and puts it under a key, where the others find it.
+/* Makes ranks meet that share only a key-value store, such as torch's c10d::Store: the first rank
+ * makes a unique id and stores it under a key, and the other ranks read it.
  *
- * Ranks are threads of one process: an id that another process has put there is refused
- * (rkInvalidArgument, with a text that says so). Ranks that are processes meet without it, by
- * rkGetUniqueIdByName().
+ * Ranks are threads of one process: an id stored by another process is refused (rkInvalidArgument,
+ * with a text). Ranks that are processes do not need this file; they meet by rkGetUniqueIdByName().
  *
  * C99 and C++. Everything here is static. */
 #ifndef RANKINE_ADAPTERS_STORE_H
@@ -15,22 +14,23 @@
 
 #include <rankine/rankine.h>
 
-/* The caller's store, as four functions; `context` is handed to each. All but add() return 0, or
- * what else they like for a failure. Thread-safe, and in place as long as a meeting lasts. */
+/* The caller's store, as four functions; `context` is passed to each. All except add() return 0, or
+ * any other value for a failure. Thread-safe; must exist during the whole meeting. */
 struct rankine_store {
   void* context;
   int (*set)(void* context, const char* key, const void* value, size_t size);
-  /* The value must have that size. */
+  /* The value must have exactly this size. */
   int (*get)(void* context, const char* key, void* value, size_t size);
-  /* The sum so far, this one included; a key that is not there counts as 0. Negative: a failure. */
+  /* Returns the sum so far, including amount; an absent key counts as 0. Negative: a failure. */
   int64_t (*add)(void* context, const char* key, int64_t amount);
-  /* Until the key has been set. */
+  /* Waits until the key has been set. */
   int (*wait)(void* context, const char* key);
 };
 
-/* Rank `rank` of `size` ranks that all call this with the same name, of up to 64 characters, on a
- * thread each; they may meet again under it, all of them each time. It waits for the first one to
- * come. rkSystemError: the store has failed, and *comm is as it was; else as rkCommInitRank. */
+/* Makes rank `rank` of `size` ranks, which all call this with the same name, of up to 64
+ * characters, each on a thread. The ranks may meet again under the name, all of them each time.
+ * Waits until the first rank has arrived. rkSystemError: the store has failed, and *comm is
+ * unchanged; otherwise as rkCommInitRank. */
 static rkResult_t rankine_store_meet(const struct rankine_store* store, const char* name, int size,
                                      int rank, rkComm_t* comm) {
   char key[128];

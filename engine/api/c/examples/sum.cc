@@ -1,4 +1,4 @@
-// Threads of a C++17 program as ranks: each brings its number plus one, and all leave with the sum.
+// Threads of a C++17 program as ranks: each contributes its number plus one, and all get the sum.
 //
 //   g++ -std=c++17 sum.cc $(pkg-config --cflags --libs rankine) -pthread
 #include <cstdio>
