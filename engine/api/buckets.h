@@ -1,5 +1,5 @@
-// Bucket fusion: many small tensors as few large all-reduces, as data-parallel training does with
-// its gradients. A call costs a fixed latency; tensors that share one share it.
+// Buckets fuses many small tensors into few large all-reduces, as data-parallel training does with
+// its gradients. A call costs a fixed latency; the tensors of one bucket share it.
 //
 //   Buckets buckets(me);
 //   for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
@@ -21,10 +21,10 @@
 
 namespace rankine {
 
-// Reduces tensors in place, packed into buckets of at most `bucket_bytes` in the order given. A
-// tensor that is larger than a bucket is reduced where it is. One per rank; used by that rank's
-// thread. All ranks give the same shapes in the same order, and buckets of the same size: where
-// they do not, the first call that both make is a mismatch, before any tensor has been reduced.
+// Buckets reduces tensors in place, packed in the given order into buckets of at most
+// `bucket_bytes`. A tensor larger than a bucket is reduced directly. Each rank has one Buckets,
+// used by that rank's thread. All ranks give the same shapes in the same order and the same bucket
+// size; if they differ, the first call that both make is a mismatch, before any tensor is reduced.
 class Buckets {
  public:
   static constexpr std::size_t kDefaultBytes = 25'000'000;  // PyTorch DDP's 25 MB
@@ -37,9 +37,9 @@ class Buckets {
       : member_(member), bucket_bytes_(bucket_bytes) {}
   ~Buckets();
 
-  // Every tensor becomes the reduction of all ranks' tensors. Errors: those of Member::call(), of
-  // which invalid_argument (a tensor that is null) comes before any tensor has been touched, and
-  // out_of_memory, for a bucket too, ends the communicator.
+  // Replaces every tensor by the reduction of all ranks' tensors. Errors: those of Member::call().
+  // invalid_argument (a tensor that is null) comes before any tensor is touched. out_of_memory,
+  // also for a bucket, ends the communicator.
   template <class T>
   Status all_reduce(std::span<const std::span<T>> tensors, ReduceOp op = ReduceOp::sum,
                     const CallOptions& options = {}) {
@@ -50,27 +50,28 @@ class Buckets {
     }
     return reduce_parts(data_type_of<T>, op, options);
   }
-  // The same untyped.
+  // Untyped form.
   Status all_reduce(std::span<const Tensor> tensors, DataType type, ReduceOp op = ReduceOp::sum,
                     const CallOptions& options = {});
 
-  // The same with tensors one by one, as they become ready: each waits in a bucket until the next
-  // one does not fit, is of another type or has another operation; then the bucket is started
-  // (request.h) and goes on beside what this thread does, at every further add() and wherever else
-  // it makes progress. The tensor, and what the options refer to, are Buckets' until wait(). At
-  // most kMostUnderWay buckets are under way: whoever fills one more waits for the oldest. Ranks
-  // add the same shapes in the same order, and flush at the same places. Errors: those of
-  // Member::start(); invalid_argument leaves what was added as it is. What only a whole bucket's
-  // call can tell, such as an algorithm that there is not, is said where the bucket is started: its
-  // tensors then stay as they are.
+  // Adds one tensor as it becomes ready. The tensor waits in a bucket until the next one does not
+  // fit, or has another type or operation. Then the bucket is started (request.h) and progresses
+  // during every further add() and every other call that makes progress. The tensor, and objects
+  // that the options point to, belong to Buckets until wait(). At most kMostUnderWay buckets are in
+  // flight: a caller that fills one more waits for the oldest. Ranks add the same shapes in the
+  // same order and flush at the same places. Errors: those of Member::start(). invalid_argument
+  // leaves earlier tensors as they are. Errors that only the call of a whole bucket can find, such
+  // as an unknown algorithm, are returned when the bucket is started; its tensors then keep their
+  // values.
   template <class T>
   Status add(std::span<T> tensor, ReduceOp op = ReduceOp::sum, const CallOptions& options = {}) {
     return add({tensor.data(), tensor.size()}, data_type_of<T>, op, options);
   }
   Status add(Tensor tensor, DataType type, ReduceOp op = ReduceOp::sum,
              const CallOptions& options = {});
-  // A tensor that this rank has nothing for in this step, such as the gradient of a layer that was
-  // skipped: it brings zeros, and gets what the others bring. For sum and avg.
+  // Adds a tensor that this rank did not compute in this step, such as the gradient of a skipped
+  // layer: the rank contributes zeros and receives the reduction of the other ranks. For sum and
+  // avg.
   template <class T>
   Status add_unused(std::span<T> tensor, ReduceOp op = ReduceOp::sum,
                     const CallOptions& options = {}) {
@@ -78,18 +79,19 @@ class Buckets {
   }
   Status add_unused(Tensor tensor, DataType type, ReduceOp op = ReduceOp::sum,
                     const CallOptions& options = {});
-  // Starts the bucket that is not full.
+  // Starts the bucket even if it is not full.
   Status flush();
-  // Flushes, and waits until every tensor added is the reduction of all ranks'. The first error.
+  // Flushes, and waits until every added tensor is the reduction of all ranks' tensors. Returns the
+  // first error.
   Status wait();
   static constexpr std::size_t kMostUnderWay = 4;
 
   std::size_t calls() const { return calls_; }  // all-reduces made so far
-  // Whether tensors have been added and not been waited for.
+  // True if tensors were added and wait() has not returned since.
   bool holds_tensors() const { return !open_.parts.empty() || !under_way_.empty(); }
 
  private:
-  // Tensors that go together.
+  // Tensors that one call reduces.
   struct Bucket {
     std::vector<Tensor> parts;
     std::size_t count = 0;  // elements
@@ -97,13 +99,13 @@ class Buckets {
     DataType type = DataType::f32;
     ReduceOp op = ReduceOp::sum;
     CallOptions options;
-    std::vector<std::byte> packed;  // not of one tensor alone
+    std::vector<std::byte> packed;  // empty for a single tensor
     Request request;
   };
 
   Status finish_oldest();
 
-  Status expect(std::size_t tensors);  // there is room for so many in parts_ then
+  Status expect(std::size_t tensors);  // reserves room for that many in parts_
   Status reduce_parts(DataType type, ReduceOp op, CallOptions options);
   Status reduce_bucket(std::span<const Tensor> parts, std::size_t count, DataType type, ReduceOp op,
                        const CallOptions& options);

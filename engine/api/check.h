@@ -1,4 +1,5 @@
-// Which options of a call are parameters of algorithms (algorithms/parameters.h).
+// check.h validates the arguments of communicators, teams and calls, before any byte moves. It also
+// maps the options of a call to the parameters of algorithms (algorithms/parameters.h).
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,7 @@
 namespace rankine {
 
 struct CallParameter {
-  std::string_view name;  // of the parameter and of the option
+  std::string_view name;  // names both the parameter and the option
   int CallOptions::*number = nullptr;
   std::span<const int> CallOptions::*list = nullptr;
 };
@@ -25,7 +26,7 @@ inline constexpr CallParameter kCallParameters[] = {
     {"dims", nullptr, &CallOptions::dims},      {"skips", nullptr, &CallOptions::skips},
     {"levels", nullptr, &CallOptions::levels}};
 
-// What the options say; segments are 0 where they leave them open.
+// The parameters that the options give; segments are 0 if the options leave them open.
 inline Params params_of(const CallOptions& options, int ranks) {
   Params params;
   params.ranks = ranks;
@@ -40,7 +41,7 @@ inline Params params_of(const CallOptions& options, int ranks) {
   return params;
 }
 
-// The other way round; lists stay those of `params`.
+// Copies parameters into options. The lists refer to `params`.
 inline void set_parameters(const Params& params, CallOptions& options) {
   for (const CallParameter& option : kCallParameters) {
     const Parameter& row = *find_parameter(option.name);
@@ -52,30 +53,29 @@ inline void set_parameters(const Params& params, CallOptions& options) {
   }
 }
 
-// What is wrong with arguments: of communicators and teams, and of a call before any byte moves.
-// Every option of every public struct is looked at here, and nowhere else, but for what only
-// algorithms know (Algorithm::refusal) and placements (place_ranks). Every text names the argument,
-// its value and what is allowed.
+// The functions below check every option of every public struct; no other code does. Exceptions:
+// rules that only algorithms know (Algorithm::refusal), and placements (place_ranks). Every error
+// text names the argument, its value and the allowed values.
 
 struct CommunicatorOptions;
 struct TeamOptions;
 
-// What ranks that are processes meet under.
+// Checks the name under which processes meet.
 Status check_name(std::string_view name);
 Status check_communicator(const CommunicatorOptions& options);
-// But for the placement, which depends on the machine, and what check_communicator() sees.
+// Does not check the placement, which depends on the machine, or options that check_communicator()
+// checks.
 Status check_team(const TeamOptions& options);
 
-// Everything that does not depend on the addresses: root, type and operation, overflow, counts,
-// options.
+// Checks all arguments except addresses: root, type and operation, overflow, counts, options.
 Status check_call(const Call& call, int ranks);
-// What no plan depends on, and so is wrong in calls that were made before, too: user_op, which must
-// not be null here, and factor.
+// No plan depends on user_op and factor, so these two must be checked in every call, also in a call
+// with a known plan. user_op must not be null here.
 Status check_user_op(const Call& call);
 Status check_factor(const Call& call);
-// Likewise of the epilogue, which must not be null here.
+// Must be checked in every call, as above. The epilogue must not be null here.
 Status check_epilogue(const Call& call);
-// The one option that no plan depends on, so that it is wrong in calls that were made before, too.
+// The timeout is the only other option without influence on plans: check it in every call.
 inline bool timeout_fits(const CallOptions& options) noexcept {
   return options.timeout.count() >= 0;
 }
@@ -86,10 +86,10 @@ inline std::size_t element_bytes(const Call& call) {
   return call.user_op != nullptr ? call.user_op->element_bytes : size_of(call.type);
 }
 
-// Elements of each natural block. Requires check_call().ok().
+// The number of elements of each natural block. Requires check_call().ok().
 std::vector<std::size_t> natural_counts(const Call& call, int ranks);
 
-// What a rank's buffers must look like for one kind of call.
+// The sizes and the overlap that a rank's buffers may have in one kind of call.
 struct BufferRule {
   std::size_t input_bytes = 0;
   std::size_t output_bytes = 0;
@@ -97,14 +97,14 @@ struct BufferRule {
   std::ptrdiff_t in_place_offset = 0;  // in - out, in bytes, when called in place
 };
 BufferRule buffer_rule(const Layout& layout, const Goal& goal, Rank rank);
-// Of all ranks, by rank, in one pass over the blocks.
+// The rules of all ranks, by rank, in one pass over the blocks.
 std::vector<BufferRule> buffer_rules(const Layout& layout, const Goal& goal);
 
 inline RankBuffers buffers_of(const BufferRule& rule, const void* in, const void* out) noexcept {
   return {{static_cast<const std::byte*>(in), rule.input_bytes},
           {static_cast<const std::byte*>(out), rule.output_bytes}};
 }
-// No null pointer where there are bytes, and no overlap but in place.
+// True if no buffer with bytes is null and the buffers overlap only in place.
 inline bool buffers_fit(const BufferRule& rule, const void* in, const void* out) noexcept {
   if ((in == nullptr && rule.input_bytes > 0) || (out == nullptr && rule.output_bytes > 0)) {
     return false;
@@ -113,7 +113,7 @@ inline bool buffers_fit(const BufferRule& rule, const void* in, const void* out)
   return !overlap(buffers.in, buffers.out) ||
          (rule.may_be_in_place && buffers.in.begin - buffers.out.begin == rule.in_place_offset);
 }
-// What is wrong with buffers that do not.
+// The error for buffers that do not fit.
 Status misfit(const BufferRule& rule, const void* in, const void* out) noexcept;
 
 }  // namespace rankine

@@ -1,9 +1,6 @@
-// The crossbar's lines, each rank's on the node that the rank writes them from.
-//
-// Five lines per rank are far less than a page, and a page lies on one node. Where all ranks have
-// one node (or none is named) their lines therefore lie side by side. Where they have several, each
-// rank gets a page of its own, and starts a little further into it than the rank before, since
-// lines at the same place of many pages would fight for one set of the L1 cache.
+// CommunicatorShared is the state that the ranks of one communicator share, and turns calls into
+// plans. The helpers before it place the crossbar's lines (PlacedLines), own the payloads in use
+// (Payloads), and record the last calls of the ranks (FlightRecord, FlightRecordFile).
 #pragma once
 
 #include <algorithm>
@@ -47,20 +44,28 @@
 
 namespace rankine {
 
+// PlacedLines places the crossbar's lines: each rank's lines on the node of the rank that writes
+// them.
+//
+// Five lines per rank are far less than a page, and a page lies on one node. If all ranks have one
+// node (or no node is named), their lines therefore lie side by side. If they have several nodes,
+// each rank gets a separate page. The lines of each rank start a little further into the page than
+// the previous rank's, because lines at equal offsets of many pages would compete for one set of
+// the L1 cache.
 class PlacedLines {
  public:
-  // arenas: of each rank, or empty; their node (and lock) is what counts. Throws std::bad_alloc.
+  // `arenas`: one per rank, or empty; only their node and lock matter. Throws std::bad_alloc.
   PlacedLines(int ranks, std::span<const ArenaOptions> arenas);
-  // Where others have placed them.
+  // Uses lines that the caller has placed.
   PlacedLines(int ranks, LinesMemory placed)
       : memory_(placed), bindings_(static_cast<std::size_t>(ranks)) {}
 
-  // Valid while this object lives.
+  // Valid during the life of this object.
   LinesMemory memory() const { return memory_; }
   MemoryRange range(Rank r) const {
     return {memory_.base + static_cast<std::size_t>(r) * memory_.stride, sizeof(RankLines)};
   }
-  // Whether the rank's lines are tied to its node. not_asked where it has none.
+  // The result of binding the rank's lines to its node; not_asked if the rank has no node.
   const Enforcement& binding(Rank r) const { return bindings_[static_cast<std::size_t>(r)]; }
   const Enforcement& locking() const { return arena_.locking(); }
 
@@ -70,102 +75,102 @@ class PlacedLines {
   std::vector<Enforcement> bindings_;
 };
 
-// The payloads of one rank that are in use: the owner behind the handles of payload.h.
-
-// Its member holds it, and handles know it weakly: what is left goes with the member. Thread-safe.
+// Payloads owns the payloads of one rank that are in use, for the handles of member.h. The member
+// holds it, and handles have weak references: the remaining payloads are freed with the member.
+// Thread-safe.
 class Payloads : public std::enable_shared_from_this<Payloads> {
  public:
-  // `n` elements of so many bytes each for that rank. Errors: those of Member::allocate().
+  // Allocates `n` elements for that rank. Errors: those of Member::allocate().
   Result<PayloadMemory> allocate(const ArenaOptions& near, Rank rank, std::size_t n,
                                  std::size_t element_bytes);
 
-  // The same where other processes reach it: with what they share.
+  // Allocates memory that other processes can reach, from the memory that they share.
   Result<PayloadMemory> allocate_shared(const std::shared_ptr<ProcessRanks>& processes, Rank rank,
                                         std::size_t n, std::size_t element_bytes);
   ~Payloads();
 
-  // Of what either gave, once. In a forked child nothing happens: the lock may be held for
-  // ever.
+  // Frees memory of allocate() or allocate_shared(), once. In a forked child it does nothing,
+  // because the lock may be held forever.
   void free(const void* base) noexcept;
 
-  // What is in use, and what of it could not be enforced.
+  // Adds the bytes in use and each refused binding, huge page or lock to `memory`.
   void add_to(RankMemory& memory) const;
 
  private:
   const HomeProcess home_{};
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::map<const void*, Arena> in_use_;
-  std::shared_ptr<ProcessRanks> processes_;  // of what is shared; nullptr: nothing is
-  Rank rank_ = 0;                            // there
+  std::shared_ptr<ProcessRanks> processes_;  // owner of the shared payloads; nullptr: none
+  Rank rank_ = 0;                            // the rank in `processes_`
   std::set<const void*> shared_;
 };
 
-// What the ranks of a communicator did last, at one moment, apart from the communicator: text of it
-// can be made when that has gone on or is gone. communicator.h says what the text holds.
+// FlightRecord is a copy of the last calls of all ranks at one moment, separate from the
+// communicator, so that the text can be made while the communicator continues or after it is
+// destroyed. communicator.h describes the text.
 
 struct FlightRecord {
   struct OfRank {
     std::string state;
     std::vector<FlightRecorder::Call> calls;  // oldest first
-    std::vector<SlowWait> waits;              // their calls counted as those above
+    std::vector<SlowWait> waits;              // `call` counts as in `calls`
   };
   Status health;
   std::vector<OfRank> ranks;
 };
 
-// As JSON, piece by piece: there may be a thousand ranks with a thousand calls each. Bytes that are
-// no UTF-8 are replaced.
+// Writes the record as JSON, in pieces, because a thousand ranks may have a thousand calls each.
+// Bytes that are not UTF-8 are replaced.
 void write_json(const FlightRecord& record, const std::function<void(std::string_view)>& append);
 
-// The file in which a communicator that ends by an error leaves its record. A thread of its own
-// writes it, so that no disk keeps a call from returning; where there can be no thread, the caller
-// does. Thread-safe.
+// FlightRecordFile writes the record of a communicator that ends by an error to a file. A separate
+// thread writes it, so that a slow disk does not delay a call; if the system refuses a thread, the
+// caller writes. Thread-safe.
 class FlightRecordFile {
  public:
-  // Empty: there is none to leave.
+  // Empty path: write no record.
   explicit FlightRecordFile(std::string path) : path_(std::move(path)) {}
   FlightRecordFile(const FlightRecordFile&) = delete;
   FlightRecordFile& operator=(const FlightRecordFile&) = delete;
 
-  // Begins to write what make() returns, the first time. What fails is a warning, once.
+  // Starts to write the record that make() returns; only the first call has an effect. A failure
+  // causes one warning.
   void leave(const std::function<FlightRecord()>& make) noexcept;
-  // Until what was begun is there or has failed, but at most so long.
+  // Waits until the write is finished or has failed, at most for `most`.
   void wait(std::chrono::nanoseconds most) const noexcept;
 
  private:
   const std::string path_;
   std::atomic<bool> begun_{false};
-  // Of the thread, too, which may outlive us. True: there is nothing more to come.
+  // Shared with the writing thread, which may outlive this object. True: the write is finished.
   const std::shared_ptr<std::atomic<bool>> done_ = std::make_shared<std::atomic<bool>>(false);
 };
 
-// What the ranks of a communicator share, and how a call becomes a plan: the inside of
-// communicator.h.
 
-// One rank's scratch, as its member has it: for reports.
+// A member's scratch, as noted for reports.
 struct ScratchNote {
   MemoryRange range;
   Enforcement binding, huge_pages, locking;
 };
 
-// Slots and bytes per slot of a mailbox. Less for many ranks, since there may be N * (N - 1): 0.2
-// MiB in all at N = 4, 1.2 at 16, 2.0 at 32, 2.2 at 64.
+// The number of slots of a mailbox, and the bytes per slot. More ranks get less, because there may
+// be N * (N - 1) mailboxes: 0.2 MiB in all at N = 4, 1.2 at 16, 2.0 at 32, 2.2 at 64.
 struct MailboxShape {
   std::uint32_t slots = kSlots;
   std::uint32_t stride = 0;
 };
 MailboxShape mailbox_shape(int ranks);
-// What ranks post calls in that are processes.
+// The sizes of mailboxes and boards of ranks that are processes.
 ProcessRanks::Posts posts_of_processes(int ranks, const Costs& costs);
 
-// Where the ranks of a communicator run, and the cores that this takes from others.
+// The CPUs of a communicator's ranks. It holds the cores as taken.
 struct RankPlaces {
   Topology topology;
   Placement placement;
   TakenCores taken;
 };
 
-// What a child of the process that made a communicator gets from it.
+// The error that a forked child gets from a communicator of its parent.
 inline Status forked_status() noexcept {
   return make_error(Code::forked, [] {
     return "this process was forked from the one whose ranks these are; make a communicator of its "
@@ -173,13 +178,14 @@ inline Status forked_status() noexcept {
   });
 }
 
-// Of ranks that are processes: in memory that they share, whose pages it takes. None of threads.
+// For ranks that are processes: the clock's words in their shared memory; takes the pages. For
+// threads: empty.
 Result<SharedClock> shared_clock(ProcessRanks* processes);
 
 class Agenda;
 class ProgressThread;
 
-// One per communicator. Const members and the crossbar need no lock.
+// One CommunicatorShared per communicator. Const members and the crossbar need no lock.
 struct SplitOptions;
 
 struct CommunicatorShared {
@@ -230,37 +236,37 @@ struct CommunicatorShared {
   }
 
   ~CommunicatorShared();
-  // A rank takes part no more, in its messages to others neither; or does again, while it makes no
-  // call.
+  // leave(): the rank makes no more calls and messages, and its peers are told. come_back() undoes
+  // it, while the rank makes no call.
   void leave(Rank rank);
   void come_back(Rank rank);
-  // What a rank is here, and at its end of every pair.
+  // Calls act(crossbar, rank) for this communicator and for each pair that the rank belongs to.
   template <class Act>
   void at_all_ends_of(Rank rank, const Act& act);
-  // A rank that is gone looks for no group any more: those whose other ranks have found it end
-  // there for it.
+  // For a rank that has left and so will look for no group: it leaves the groups that await it.
+  // Removes a group from the list if no other rank is awaited.
   void find_no_groups(Rank rank) noexcept;
-  // The communicator ends; `reason` says why.
+  // Ends the communicator with `reason`.
   void end_with(Status reason);
 
-  // Takes the lock below for a call. Whoever plans holds it for long, and may be stopped with it;
-  // so who waits for it gives up when its time has passed, which ends the communicator, or when
-  // that has ended.
+  // Takes the lock below for a call. A rank that plans holds the lock for long, and may be stopped
+  // while it holds it. So the waiting rank gives up when its time has passed, which ends the
+  // communicator, or when the communicator has ended.
   Status lock_for_call(std::unique_lock<std::mutex>& lock, Waiter& waiter);
-  // Whether this process is a child of the one that made the communicator.
+  // True if this process is a forked child of the process that made the communicator.
   bool forked() const { return !home.is_this(); }
 
-  // Whoever plans looks at these as it goes on: the call's deadline, and whether the communicator
-  // has ended.
+  // The planning code asks this repeatedly. Error: the call's deadline has passed, or the
+  // communicator has ended.
   Status may_go_on_planning(Waiter& waiter) const;
 
-  // The plan of the key's call, made now where nobody has made it.
+  // Returns the plan of the key's call, and makes it if no rank has made it.
   Result<PreparedPtr> prepare(const PlanKey& key, Waiter& waiter);
   Result<PreparedPtr> make(const PlanKey& key, Waiter& waiter);
-  // The communicator among those ranks of this one, with nobody on it: made by the first of them
-  // that asks, and found by the others. Who asks is rank `there` of it.
+  // Returns the communicator of a group, with the given members. The first rank that asks makes it,
+  // without members on it; the others find it. The calling rank is rank `there` of the group.
   struct GroupKey {
-    std::uint64_t split = 0;  // which of the splits, from 1
+    std::uint64_t split = 0;  // number of the split, from 1
     int color = 0;
     auto operator<=>(const GroupKey&) const = default;
   };
@@ -268,95 +274,99 @@ struct CommunicatorShared {
                                                     GroupKey key, const std::vector<Rank>& members,
                                                     std::size_t there, const SplitOptions& options,
                                                     Waiter& waiter);
-  // The same where some are other processes: until all are there. By the first that asks here.
+  // For a group with ranks in other processes: waits until all have come. The first rank of this
+  // process that asks calls it.
   Result<std::shared_ptr<CommunicatorShared>> meet_group(
       const std::shared_ptr<CommunicatorShared>& self, GroupKey key,
       const std::vector<Rank>& members, const SplitOptions& options);
-  // The one on which messages go between two of them, in that direction; likewise.
+  // The communicator for messages from rank `from` to rank `to`. The first rank that asks makes it.
   Result<std::shared_ptr<CommunicatorShared>> pair(const std::shared_ptr<CommunicatorShared>& self,
                                                    Rank from, Rank to, Waiter& waiter);
   Result<std::shared_ptr<CommunicatorShared>> make_group(
       const std::shared_ptr<CommunicatorShared>& self, const std::vector<Rank>& members,
       const SplitOptions& options, std::shared_ptr<ProcessRanks> as_processes = nullptr) const;
 
-  // Of processes: all that there may ever be.
+  // For processes: stores the places of all mailboxes and boards.
   void share_posts();
   bool is_elsewhere(Rank r) const { return processes != nullptr && !processes->is_here(r); }
   Status provide_mailboxes(const Plan& plan);
   Status provide_boards(const Plan& plan);
 
-  // For what a thread starts here, and the helper moves on, where there is one.
+  // Makes the agenda of one thread; the helper of this communicator, if any, also advances it.
   std::shared_ptr<Agenda> new_agenda() const;
 
   Status health() const;
   FlightRecord flight_record();
-  // For a call that has failed: leaves the record in the file, once for all ranks, and waits for
-  // it, but no longer than a call may that has to return within a second of its deadline.
+  // For a failed call: writes the flight record to the file, once for all ranks, and waits for it,
+  // within the limit of a call that must return one second after its deadline.
   void leave_flight_record() noexcept;
 
   const int ranks;
   const std::shared_ptr<ProcessRanks> processes;  // nullptr: ranks are threads of this process
-  Costs costs;  // settled once all processes have come, before any call
+  Costs costs;  // final when all processes have come, before any call
   const HomeProcess home;
-  const Environment forced;  // for calls that leave the choice to us
+  const Environment forced;  // for calls that leave the choice to the engine
   const std::uint32_t first_count;
   const MailboxShape mail;
   const std::size_t most_plan_bytes;
-  const std::vector<int> levels;    // none on a modelled network: they are the machine's
+  const std::vector<int> levels;    // empty on a modelled network: they belong to the machine
   const TuningTable* const tuning;  // or nullptr
   const std::optional<Order> order;
   FlightRecorder recorder;
-  FlightRecordFile record_file;  // that the environment asks for
+  FlightRecordFile record_file;  // the file that the environment names
   const PlacedLines lines;
   Crossbar crossbar;
   std::vector<ArenaOptions> arena_options;
-  // Of all plans that live, also of those that only ranks still hold. Relaxed: a bound, not a lock.
+  // Counts all living plans, including plans that only ranks hold. Relaxed: a bound, not a lock.
   std::atomic<std::size_t> plan_bytes{0};
-  std::atomic<std::size_t> member_bytes{0};  // of the members' own tables
-  // Of a modelled network; or nullptr. Behind what every call touches, which it would move apart.
+  std::atomic<std::size_t> member_bytes{0};  // size of the members' tables
+  // The clock of a modelled network, or nullptr. It stands after the members that every call uses,
+  // to keep those close together.
   const std::unique_ptr<CallClock> clock;
   const bool network_is_environments;
   const int ports;                           // as CommunicatorOptions::ports
-  std::unique_ptr<const RankPlaces> places;  // or nullptr: nobody is placed here
-  // That this was split from; or nullptr. Not of a pair, which that one owns.
+  std::unique_ptr<const RankPlaces> places;  // nullptr: no placement
+  // The communicator that this one was split from, or nullptr. nullptr for a pair, which its
+  // communicator owns.
   std::shared_ptr<CommunicatorShared> parent;
 
-  mutable std::mutex mutex;  // guards what follows
+  mutable std::mutex mutex;  // guards the members below
   std::vector<bool> joined;
   struct Group {
-    std::shared_ptr<CommunicatorShared> shared;  // nullptr: whoever asked first is making it
-    Status why_not;                              // it could not be made
-    std::vector<Rank> awaited;  // the rank here of each there; -1: nobody, any more
-    // By all.
+    std::shared_ptr<CommunicatorShared> shared;  // nullptr: the first rank that asked is making it
+    Status why_not;                              // the error that prevented it
+    std::vector<Rank> awaited;  // by rank of the group: the rank here; -1: not awaited any more
+    // True if all have found it.
     bool is_found() const {
       return std::all_of(awaited.begin(), awaited.end(), [](Rank r) { return r < 0; });
     }
-    // A rank will never find it.
+    // That rank will never find it.
     void leave(std::size_t there) {
       awaited[there] = -1;
       if (shared != nullptr) shared->crossbar.leave(static_cast<Rank>(there));
     }
   };
-  // From, to. They stay as long as this does: a message may be on its way whose sender has gone.
+  // By (from, to). They live as long as this object, because a message of a sender that has left
+  // may be in flight.
   std::map<std::pair<Rank, Rank>, std::shared_ptr<CommunicatorShared>> pairs;
-  std::map<GroupKey, Group> groups;  // that not all of their ranks have found yet
-  std::vector<Arena> arenas;         // by reader: slots with who receives, credit with who sends;
-                                     // boards with who posts
+  std::map<GroupKey, Group> groups;  // not yet found by all of their ranks
+  // by rank: slots with the receiver, credit with the sender, boards with the poster
+  std::vector<Arena> arenas;
   ZeroedVector<Mailbox> mailboxes;   // [from * ranks + to]; made when a plan first needs one
-  ZeroedVector<Board> boards;        // likewise
-  PlanTable plans;                   // but for find(), which any rank may call at any time
-  // The call that was refused last, and why: the other ranks make it too.
+  ZeroedVector<Board> boards;        // made when a plan first needs one
+  PlanTable plans;  // under the lock, except find(), which any rank may call at any time
+  // The last refused call and its error: the other ranks make this call too.
   struct Refused {
     OwnedKey key;
     Status why;
   };
   std::unique_ptr<const Refused> refused;
   std::vector<ScratchNote> scratch = std::vector<ScratchNote>(joined.size());
-  // Of those who have joined; theirs, since it goes when they go.
+  // By rank, of members that have joined. Weak: the memory is freed with its member.
   std::vector<std::weak_ptr<Payloads>> payloads =
       std::vector<std::weak_ptr<Payloads>>(joined.size());
 
-  std::shared_ptr<ProgressThread> progress;  // with the groups split from this; or nullptr
+  std::shared_ptr<ProgressThread> progress;  // shared with the groups split from this; or nullptr
 };
 
 }  // namespace rankine

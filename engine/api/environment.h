@@ -1,4 +1,6 @@
-// Where the counters of a communicator begin: 0, but for tests near their wrap.
+// Environment holds the settings that environment variables force, FirstCount sets the first count
+// of new communicators, and process_settings() describes this process to the processes that it
+// meets.
 #pragma once
 
 #include <array>
@@ -19,7 +21,8 @@
 
 namespace rankine {
 
-// For as long as it lives, of the communicators that this thread makes.
+// FirstCount sets the value at which the counters of a communicator begin, for all communicators
+// that this thread makes while the object lives. The default is 0; tests begin near the wrap.
 class FirstCount {
  public:
   explicit FirstCount(std::uint32_t count) : before_(current_) { current_ = count; }
@@ -34,33 +37,34 @@ class FirstCount {
   const std::uint32_t before_;
 };
 
-// Environment variables, in the field's habit: they force, or fail; never a silent substitute.
+// The environment variables force a setting or cause an error, as in other libraries of the field;
+// the engine never substitutes another setting silently.
 //
 //   RANKINE_ALGO=all_reduce:ring;broadcast:chain   the algorithm of calls that name none; a name
-//                                                  alone is that of all collectives that have it;
-//                                                  of two such names the last
-//   RANKINE_WAIT=auto|spin|yield|park              how ranks wait
+//                                                  alone stands for all collectives that have it;
+//                                                  the last of two such names counts
+//   RANKINE_WAIT=auto|spin|yield|park              the wait mode of ranks
 //   RANKINE_TRANSPORT=auto|direct|mailbox|board    the transport of calls that name none
 //   RANKINE_ISA=portable|avx2|avx512|avx512_bf16   caps the kernels (see kernels/reduce.h); an
 //                                                  error if this machine does not have it
-//   RANKINE_FLIGHT_RECORD=FILE                     where a communicator that ends by an error
-//                                                  leaves its flight record, as JSON; %p: the
-//                                                  process's id. A regular file, or not there yet;
-//                                                  it is written whole, or (with a warning) not at
-//                                                  all
-//   RANKINE_FLIGHT_TIMES=0|1                       whether flight records have times
-//   RANKINE_NETWORK=scale_out                      a modelled network that all calls are put on, or
-//                                                  a file's path; see network.h
+//   RANKINE_FLIGHT_RECORD=FILE                     a communicator that ends by an error writes its
+//                                                  flight record to this file, as JSON; %p: the
+//                                                  process's id. FILE is a regular file or does
+//                                                  not exist; it is written completely, or (with
+//                                                  a warning) not at all
+//   RANKINE_FLIGHT_TIMES=0|1                       1: flight records have times
+//   RANKINE_NETWORK=scale_out                      the modelled network of all calls, or the path
+//                                                  of a network file; see network.h
 //   RANKINE_TUNING=FILE|off                        the machine's tuning table (see tuning.h), which
-//                                                  is a cache: what does not suit is not used
+//                                                  is a cache: an unsuitable table is ignored
 //
-// and, of the library under MPI programs, RANKINE_MPI and RANKINE_MPI_NODES. Names of collectives
-// and algorithms may be written as people type them (typed_names.h).
+// The library under MPI programs also reads RANKINE_MPI and RANKINE_MPI_NODES. Names of collectives
+// and algorithms may be spelled as people type them (typed_names.h).
 //
 // A name that is one or two letters away from one of these is an error. Any other name that begins
-// with RANKINE_ has no effect; one warning for the whole process lists such names, but for those of
-// the build and the tests (RANKINE_WITH_..., RANKINE_TEST_..., RANKINE_MPI...) and of an
-// installation (RANKINE_ROOT, _DIR, _HOME, _PREFIX, _VERSION, _LIBRARY_PATH and their like).
+// with RANKINE_ has no effect; one warning per process lists such names, except those of the build
+// and the tests (RANKINE_WITH_..., RANKINE_TEST_..., RANKINE_MPI...) and those of an installation
+// (RANKINE_ROOT, _DIR, _HOME, _PREFIX, _VERSION, _LIBRARY_PATH and similar).
 //
 // A privileged program reads none of them (see base/environment_variable.h).
 
@@ -73,8 +77,8 @@ struct Environment {
   std::shared_ptr<const CallNetwork> network{};  // none: full speed
 };
 
-// "all_reduce:ring;broadcast:chain", or "ring". The error names the part that is wrong and what is
-// allowed.
+// Parses "all_reduce:ring;broadcast:chain", or "ring". The error names the wrong part and the
+// allowed values.
 Result<std::array<const Algorithm*, kCollectives>> parse_forced_algorithms(std::string_view text);
 Result<std::optional<Transport>> parse_forced_transport(std::string_view text);
 Result<std::optional<WaitPolicy::Mode>> parse_wait_mode(std::string_view text);
@@ -82,10 +86,9 @@ Result<std::optional<WaitPolicy::Mode>> parse_wait_mode(std::string_view text);
 // Reads the variables now. Errors name the variable and its value.
 Result<Environment> read_environment();
 
-// What this process says of itself where it meets those whose ranks will be of one communicator
-// with its own.
+// The settings that processes compare when they meet as the ranks of one communicator.
 
-// Errors: a machine that does not say which it is. Throws std::bad_alloc.
+// Errors: the machine does not identify itself. Throws std::bad_alloc.
 Result<ProcessSettings> process_settings(const CommunicatorOptions& options,
                                          const Environment& environment, const Costs& costs);
 

@@ -1,13 +1,14 @@
-// Epilogues for calls (CallOptions::epilogue): what servers do with activations behind an
-// all-reduce, ready-made, and functions of one's own.
+// RowEpilogue and epilogue() make epilogues for calls (CallOptions::epilogue): the steps that
+// inference servers apply to activations after an all-reduce, ready-made, or a function of the
+// user.
 //
 //     auto norm = RowEpilogue::make({.type = DataType::bf16, .row_elements = 4096,
 //                                    .residual = stream, .norm = Norm::rms, .weight = gain,
 //                                    .epsilon = 1e-6F, .out_type = DataType::bf16, .out = normed});
 //     me.all_reduce(hidden, {.epilogue = &*norm});
 //
-// Each rank brings its own. apply(*norm, hidden, rows) is the pass over the whole vector
-// afterwards, with the same bits (engine/run/epilogue.h).
+// Each rank passes a separate epilogue. apply(*norm, hidden, rows) makes the same pass over the
+// whole vector afterwards, with the same bits (engine/run/user_functions.h).
 #pragma once
 
 #include <cstddef>
@@ -22,11 +23,13 @@
 
 namespace rankine {
 
-// What becomes of each row x, in this order; what is null or none is left out. rows.h has the
-// formulas. The buffers hold as many rows as the call's output has at that rank, or one row (bias,
-// weight, shift); they stay the caller's and overlap neither each other nor a buffer of the call.
+// RowSteps lists the steps on each row x, in this order; steps that are null or none are skipped.
+// The formulas are in engine/run/kernels/reduce.h. Each buffer holds as many rows as the call's
+// output has at that rank, or one row (bias, weight, shift). The caller owns the buffers; they
+// overlap neither each other nor a buffer of the call.
 struct RowSteps {
-  DataType type = DataType::bf16;  // f32, f16 or bf16: of the call, and of bias to shift
+  // f32, f16 or bf16; the type of the call, bias, residual, weight and shift
+  DataType type = DataType::bf16;
   std::size_t row_elements = 0;
   const void* bias = nullptr;  // a row: x += bias
   void* residual = nullptr;    // rows: residual += x, and x = residual
@@ -35,16 +38,16 @@ struct RowSteps {
   const void* shift = nullptr;   // a row, of layer norms; nullptr: zeros
   float epsilon = 1e-5F;
   Activation activation = Activation::none;
-  DataType out_type = DataType::bf16;  // the same, or i8 or f8e4m3, which are scaled by row
-  void* out = nullptr;                 // rows; nullptr: only the residual is wanted
+  DataType out_type = DataType::bf16;  // `type`, or i8 or f8e4m3, which are scaled by row
+  void* out = nullptr;                 // rows; nullptr: only the residual is updated
   float* scales = nullptr;             // one a row, of i8 and f8e4m3
 };
 
-// May be moved, but not while a call that it was given to is under way. Used by one thread at a
-// time.
+// An epilogue may be moved, but not while a call that uses it is in flight. One thread at a time
+// uses it.
 class RowEpilogue : public Epilogue {
  public:
-  // Errors: invalid_argument names the step that makes no sense; out_of_memory.
+  // Errors: invalid_argument names the invalid step; out_of_memory.
   static Result<RowEpilogue> make(const RowSteps& steps);
   RowEpilogue(RowEpilogue&&) noexcept;
   RowEpilogue& operator=(RowEpilogue&&) noexcept;
@@ -57,8 +60,8 @@ class RowEpilogue : public Epilogue {
   std::unique_ptr<State> state_;
 };
 
-// f(rows, first): rows of the result that are final, side by side, from row `first` on, as elements
-// of T. It is kept by reference, and what is made of it is not moved.
+// Calls f(rows, first) with consecutive final rows of the result, as elements of T; `first` is the
+// index of the first row. It keeps a reference to f, and the object must not be moved.
 template <class T, class F>
 class FunctionEpilogue : public Epilogue {
  public:

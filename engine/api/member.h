@@ -1,30 +1,6 @@
-// Memory for the buffers of a rank's calls, near the rank: what Member::allocate() gives.
-//
-//   auto x = me.allocate<float>(1'000'000).value();
-//   std::ranges::fill(x.span(), 1.0F);
-//   me.all_reduce(x.span()).throw_if_error();
-//
-// It lies on the memory node of the rank (in a Team, or where CommunicatorOptions::arenas names
-// one) and is taken from it page by page, when a page is first touched, by whatever thread. Where
-// the kernel refuses that (RankMemory::binding), or no node is named, a page lies where it is first
-// touched: then the rank's own thread should be first. It begins with zeroes.
-//
-// Each allocation is a mapping of its own: in whole pages, from the size of a huge page on in whole
-// huge pages at their borders, where the machine has them. So it is for buffers that live for many
-// calls, not for a few bytes here and there. Nothing else lies in its cache lines.
-//
-// Ownership: the handle's, and above it the member's. The memory goes back when the handle is
-// destroyed or assigned to, or else when the member is destroyed: after that the handle is empty,
-// and spans taken from it before point to nothing. As with every buffer, no call of this rank may
-// be using it then.
-//
-// Where ranks are processes it lies in memory that all of them share, up to ProcessLayout's part
-// for payloads of a rank: calls whose buffers are such on all ranks may say so
-// (CallOptions::shared_payloads), and nothing is copied on its way.
-//
-// Processes and threads: a handle is used by one thread at a time, which need not be the member's;
-// it may go while the member goes on another thread. In a forked child the memory is the child's
-// copy, as all memory is: span() still gives it, and no handle takes it back.
+// Member is one rank's handle of a communicator: it makes the collective calls, sends messages,
+// splits the communicator and allocates buffers near the rank (Payload). Async is the same
+// interface for calls that are started or prepared instead of waited for.
 #pragma once
 
 #include <cstddef>
@@ -46,23 +22,23 @@ namespace rankine {
 class Member;
 class Payloads;
 
-// What can be made of zeroes and copied as bytes.
+// A payload element is made of zeroes and copied as bytes.
 template <class T>
 concept PayloadElement =
     std::is_object_v<T> && std::is_trivially_copyable_v<T> && !std::is_const_v<T> &&
     !std::is_volatile_v<T> && alignof(T) <= 4096;
 
-// A payload as bytes: who has it, and who takes it back.
+// PayloadMemory owns one payload as bytes and returns it to its owner when it is destroyed.
 class PayloadMemory {
  public:
   PayloadMemory() = default;
   PayloadMemory(std::weak_ptr<Payloads> owner, void* base)
       : owner_(std::move(owner)), base_(base) {}
   ~PayloadMemory();
-  PayloadMemory(PayloadMemory&& other) noexcept = default;  // leaves none behind
+  PayloadMemory(PayloadMemory&& other) noexcept = default;  // leaves `other` empty
   PayloadMemory& operator=(PayloadMemory&& other) noexcept;
 
-  // nullptr: there is none, or it went with its member.
+  // nullptr if the handle is empty or the member is destroyed.
   void* base() const noexcept { return owner_.expired() ? nullptr : base_; }
 
  private:
@@ -70,13 +46,43 @@ class PayloadMemory {
   void* base_ = nullptr;
 };
 
+// Payload<T> is memory for the buffers of a rank's calls, near the rank. Member::allocate() returns
+// it.
+//
+//   auto x = me.allocate<float>(1'000'000).value();
+//   std::ranges::fill(x.span(), 1.0F);
+//   me.all_reduce(x.span()).throw_if_error();
+//
+// Placement: the memory lies on the memory node of the rank (in a Team, or if
+// CommunicatorOptions::arenas names a node). The kernel takes each page from that node when any
+// thread first touches the page. If the kernel refuses the binding (RankMemory::binding), or no
+// node is named, a page lies on the node of the thread that first touches it: then the rank's own
+// thread should touch it first. The memory begins with zeroes.
+//
+// Size: each allocation is a separate mapping of whole pages. An allocation of at least one huge
+// page is aligned to huge pages and uses them if the machine has them. Use payloads for buffers
+// that live for many calls, not for a few bytes. A payload shares its cache lines with no other
+// data.
+//
+// Ownership: the handle owns the memory, until the member is destroyed at the latest. The memory is
+// freed when the handle is destroyed or assigned to, or when the member is destroyed. After that
+// the handle is empty and earlier spans dangle. No call of this rank may use the buffer at that
+// time.
+//
+// Processes: if ranks are processes, payloads lie in memory that all processes share, up to the
+// payload part of a rank in ProcessLayout. If the buffers of all ranks are payloads, a call may set
+// CallOptions::shared_payloads; then the engine copies nothing on the way.
+//
+// Threads: one thread at a time uses a handle; it need not be the member's thread. One thread may
+// destroy the handle while another destroys the member. In a forked child the memory is the child's
+// copy: span() still returns it, and no handle frees it.
 template <PayloadElement T>
 class Payload {
  public:
   Payload() = default;
 
-  // Empty where there is none: by default, when moved from, and when the member has gone. One of 0
-  // elements has an address of its own.
+  // Empty if the payload was default-constructed or moved from, or if the member is destroyed. A
+  // payload of 0 elements has an address different from that of every other payload.
   std::span<T> span() const noexcept {
     T* const first = static_cast<T*>(memory_.base());
     return {first, first != nullptr ? count_ : 0};
@@ -90,38 +96,39 @@ class Payload {
   std::size_t count_ = 0;
 };
 
-// One rank's handle of a communicator, and the collective calls: made by join() (communicator.h),
-// by a Team (team.h). It is used by one thread at a time. Every rank makes the same calls in the
-// same order, as in MPI and NCCL.
+// Member is one rank's handle of a communicator and makes the collective calls. join()
+// (communicator.h) and Team (team.h) create members. One thread at a time uses a member. Every rank
+// makes the same calls in the same order, as in MPI and NCCL.
 //
-// Buffers belong to the caller, must stay valid until the call returns, need no alignment, and may
-// be in place: all_reduce, reduce, broadcast, scan, exscan and all_to_all with in == out;
-// all_gather with in at the rank's own block of out; reduce_scatter with out at the rank's own
-// block of in. all_reduce and all_to_all are in place on all ranks or on none; a rank that brings
-// and gets nothing says so too, by equal pointers that are not null or by others.
+// Buffers: the caller owns them and keeps them valid until the call returns. They need no
+// alignment. In-place calls are allowed: all_reduce, reduce, broadcast, scan, exscan and all_to_all
+// with in == out; all_gather with in at the rank's own block of out; reduce_scatter with out at the
+// rank's own block of in. all_reduce and all_to_all are in place on all ranks or on none. A rank
+// with 0 elements shows its choice too: in place means equal pointers that are not null.
 //
-// An all-reduce leaves the same bits on every rank, whatever the type, the algorithm, the transport
-// and however its buffers lie: sums of floats are added up in one order, which does not depend on
-// who adds (schedule.h). The algorithms that cannot say so in the catalogue (other_bits); they run
-// where they are asked for by name, and are never chosen. A result that is NaN is a NaN on every
-// rank, but its sign and payload may differ from rank to rank (min and max: the same NaN).
+// Bits: an all-reduce leaves the same bits on every rank, for any type, algorithm, transport and
+// buffer layout. The engine adds floats in one order, and that order does not depend on the rank
+// that adds (schedule.h). Algorithms without this property say so in the catalogue (other_bits);
+// they run only if a call names them, and the engine never chooses them. A NaN result is a NaN on
+// every rank, but its sign and payload may differ from rank to rank (min and max: the same NaN).
 //
-// Sums, products and averages of floats of 16 and 8 bits are computed in f32 and rounded once, by
-// every collective, algorithm and transport, unless the call asks for Order::group_invariant.
+// Rounding: every collective, algorithm and transport computes sums, products and averages of
+// 16-bit and 8-bit floats in f32 and rounds once, unless the call asks for Order::group_invariant.
 //
-// What a rank gets is its own: its output may overlap with no buffer, input or output, of another
-// rank in the same call, not even where both would store the same. (One input for all ranks is
-// fine, and buffers that a call does not use, such as `out` where nothing is to be had, may be
-// anything.) Ranks that share all the same are told, by a mismatch that ends the communicator,
-//   - in the first call of a kind (of one plan): any two ranks, before either has a result;
-//   - in later ones: two ranks one of which hears from the other directly (from everybody in one
-//     shot, from a neighbour in a ring), of any overlap on direct transport, and on mailboxes and
-//     boards where the other's output begins where a buffer of its own does. Ranks that were done
-//     by then may have got wrong results, if only some share.
-// A rank that has left the call already (such as the root of a small broadcast) is not looked at:
-// its buffers may be another one's by now. Sharing that is not found out gives wrong results.
+// Separate outputs: the output of a rank may overlap no input or output of another rank in the same
+// call, even if both ranks would store the same value. One input may serve all ranks. Buffers that
+// a call does not use may be anything, for example `out` on a rank without a result. The engine
+// reports overlaps as a mismatch, which ends the communicator:
+//   - in the first call of one plan: any two ranks, before either has a result;
+//   - in later calls: two ranks that exchange data directly (every pair in one shot, neighbours in
+//     a ring). On direct transport any overlap is found; on mailboxes and boards only a peer's
+//     output that begins at the beginning of one of the rank's own buffers. If only some ranks
+//     share, ranks that returned earlier may have wrong results.
+// The engine does not check a rank that has already left the call (such as the root of a small
+// broadcast), because another rank may own its buffers by then. Undetected sharing gives wrong
+// results.
 //
-// Errors: communicator.h.
+// Errors: see communicator.h.
 
 class Agenda;
 class Async;
@@ -137,56 +144,57 @@ struct SplitOptions;
 
 class Member : public TypedCalls<Member, Status> {
  public:
-  ~Member();  // the rank leaves: others that still need it get Code::rank_lost
+  ~Member();  // the rank leaves: ranks that still need it get Code::rank_lost
   Member(const Member&) = delete;
   Member& operator=(const Member&) = delete;
 
   Rank rank() const;
   int ranks() const;
-  // Its communicator, which lives as long as its members do at least.
+  // The member's communicator. It lives at least as long as its members.
   Communicator& communicator() const;
 
-  // Pins the calling thread, which is to play this rank, where CommunicatorOptions::placement says;
-  // where it says nothing, nothing is done. join() has done so for its own thread.
+  // Pins the calling thread, which is about to play this rank, as CommunicatorOptions::placement
+  // says. Without a placement it does nothing. join() has already pinned its own thread.
   Enforcement pin_thread();
-  // The CPU that this rank runs on, by the operating system's number: the one that the thread which
-  // makes its calls is pinned to, by the engine or by others. kNotPlaced: that thread may run on
-  // several, or no thread has been pinned for the rank and none has made a call. From any thread.
+  // The operating system's number of the CPU of this rank: the one CPU to which the thread of this
+  // rank's calls is pinned, by the engine or by the program. kNotPlaced if that thread may run on
+  // several CPUs, or if no thread is pinned for the rank and no thread has made a call. Any thread
+  // may call it.
   int cpu() const;
-  // Communicator::ports_in_use() of this rank. From any thread.
+  // Communicator::ports_in_use() of this rank. Any thread may call it.
   PortsInUse ports_in_use() const;
 
-  // Zeroes for n elements, near this rank: see payload.h for where, how long and for whom. No
-  // collective, and what it refuses leaves the communicator as it is. Errors: invalid_argument for
-  // an n whose bytes no pointers can tell apart, out_of_memory, forked.
+  // Returns zeroes for n elements, near this rank (see Payload for placement and lifetime). It is
+  // not a collective. An error leaves the communicator as it is. Errors: invalid_argument if the
+  // bytes of n elements exceed PTRDIFF_MAX; out_of_memory; forked.
   template <PayloadElement T>
   Result<Payload<T>> allocate(std::size_t n);
 
-  // The typed calls are those of typed_calls.h. Any collective, untyped:
+  // Makes any collective call, untyped. typed_calls.h has the typed calls.
   Status call(const Call& call);
-  // The same, and `observer` is told of every round (interpret.h). Slow.
+  // Also reports every round to `observer` (interpret.h). Slow.
   Status call(const Call& call, RoundObserver& observer);
 
-  // Any collective, started and not waited for; or only made ready, to be started again and again
-  // (request.h). Errors: those of call() that can be told before it begins; nothing is started
-  // then.
+  // start() starts any collective without waiting for it. prepare() only makes a call ready, to be
+  // started again and again (request.h). Errors: the errors of call() that can be found before the
+  // call begins; then nothing is started.
   Result<Request> start(const Call& call);
   Result<Request> prepare(const Call& call);
   Result<Request> start(const Message& message, const CallOptions& options = {});
   Result<Request> prepare(const Message& message, const CallOptions& options = {});
-  // The same of typed calls: me.async().all_reduce(x), me.prepared().send(x, to).
+  // Typed forms: me.async().all_reduce(x), me.prepared().send(x, to).
   Async async();
   Async prepared();
-  // Moves on whatever this thread has started, without waiting. Errors: forked.
+  // Advances all calls that this thread has started, without waiting. Errors: forked.
   Status progress();
 
-  // send() and recv() (typed_calls.h) are messages to one rank and from one rank: the calls of
-  // these two alone. The messages that a rank sends another one are received in the order in which
-  // they are sent; count and type must agree. Short ones are on their way when send() returns, long
-  // ones have arrived. An error ends this communicator too. Errors: a rank that there is not, and
-  // those of call(). The same untyped:
+  // send() and recv() (typed_calls.h) exchange a message between two ranks; only these two ranks
+  // make the call. A rank receives the messages of one sender in the order in which they are sent;
+  // count and type must agree. When send() returns, short messages are in flight and long messages
+  // have arrived. An error also ends this communicator. Errors: an invalid rank, and the errors of
+  // call(). submit() is the untyped form.
   Status submit(const Message& message, const CallOptions& options = {});
-  // Both at once: two ranks that send to each other first wait for nobody.
+  // Sends and receives at once: two ranks that both send first do not block each other.
   Status exchange(const Message& sent, const Message& received, const CallOptions& options = {});
   template <class T>
   Status exchange(std::span<const T> sent, Rank to, std::span<T> received, Rank from,
@@ -194,47 +202,53 @@ class Member : public TypedCalls<Member, Status> {
     return exchange({const_cast<T*>(sent.data()), sent.size(), data_type_of<T>, to},
                     {received.data(), received.size(), data_type_of<T>, from, false}, options);
   }
-  // Messages and collectives that `calls` makes on members of this thread are started as they come
-  // and all waited for at the end, so no order of theirs can deadlock; what they return until then
-  // says only whether they could be started. Groups inside are part of the outer one. Returns the
-  // first error. Where `calls` throws, what is under way ends its communicator.
+  // Makes several messages and collectives at once. Inside `calls`, each call on a member of this
+  // thread only starts, and its status says only whether it could be started. All of them are
+  // waited for at the end, so their order cannot deadlock. An inner group is part of the outer one.
+  // Returns the first error. If `calls` throws, calls in flight end their communicators.
   Status group(const std::function<void()>& calls);
 
-  // The ranks that say the same color become a communicator of their own, ordered by key, and by
-  // rank where keys are equal (split.h): a call of all ranks. Nothing for kNoColor. Errors: a color
-  // below that, options that are out of range or (mismatch) not those of all ranks, and call()'s.
+  // Divides the communicator: the ranks with the same color form a new communicator, ordered by
+  // key, and by rank if keys are equal (split.h). All ranks make this call. Returns null for
+  // kNoColor. Errors: a color below kNoColor, invalid options, options that differ between ranks
+  // (mismatch), and the errors of call().
   Result<std::unique_ptr<Member>> split(int color, int key, const SplitOptions& options);
   Result<std::unique_ptr<Member>> split(int color, int key);
 
-  // On a modelled network (network.h): seconds of the model from the communicator's beginning until
-  // this rank's last message had ended, and its own work; and work of its own that takes so long,
-  // from when its last call ended. At full speed 0, and an error.
+  // For a communicator on a modelled network (network.h). model_time() is the modelled time in
+  // seconds from the beginning of the communicator to the end of this rank's last message and own
+  // work. compute() adds own work of `seconds`, from the end of the rank's last call. At full speed
+  // model_time() is 0 and compute() is an error.
   double model_time() const;
   Status compute(double seconds);
 
-  // This rank makes no more calls: ranks that wait for it, now or later, get rank_lost, as where its
-  // member is destroyed. What others still need of its calls so far stays. False, and nothing has
-  // changed: calls and messages that it has started are under way. Groups are left separately.
+  // The rank stops making calls: ranks that wait for it, now or later, get rank_lost, as after the
+  // destruction of its member. Data that other ranks still need from its earlier calls stays.
+  // Returns false and changes nothing if calls or messages of this rank are in flight. Leave each
+  // group separately.
   bool leave();
 
-  // In a long wait this rank gives way to `work` (other_work.h) instead of going to sleep: to an
-  // event loop, say, or to another library that goes on only when it is called. nullptr: to nothing,
-  // as at first. It outlives the member, or is replaced before, and makes no call of this rank's.
+  // If a wait is long, the rank calls `work->give_way()` (wait.h) instead of sleeping. `work` may
+  // be an event loop, or a library that advances only when called. nullptr (the default): no other
+  // work. `work` must outlive the member or be replaced before, and must not make calls of this
+  // rank.
   void give_way_to(OtherWork* work);
 
-  // What such a call would get: "ring, mailbox transport", "double_tree, P = 8, direct transport".
-  // Makes room for it; a question ends nothing, also where there is none (out_of_memory).
+  // Describes the plan of a call: "ring, mailbox transport", "double_tree, P = 8, direct
+  // transport". It reserves memory for the plan. A failed question (out_of_memory) does not end the
+  // communicator.
   Result<std::string> plan_of(const Call& call);
 
-  // Which levels of order its bits keep (order.h), beyond what it asks for: those that this very
-  // plan has. Errors, here and above: those of call() that can be told before it begins.
+  // The levels of order (call.h) that the plan of this call keeps, beyond the level that the call
+  // asks for. Errors of plan_of() and orders_of(): the errors of call() that can be found before
+  // the call begins.
   Result<OrderSet> orders_of(const Call& call);
 
   // Returns when all ranks have called it.
   Status barrier(const CallOptions& options = {});
-  // The same, and everybody hears what all have said, one element: reduced, the same bits
-  // everywhere; or from each rank, all[r] being rank r's. Errors: those of an all-reduce, and of an
-  // all-gather of bytes.
+  // A barrier that also exchanges one element. With `op` every rank gets the reduction, with the
+  // same bits. With `all` every rank gets all elements; all[r] is from rank r. Errors: those of an
+  // all-reduce or an all-gather of bytes.
   template <class T>
   Result<T> barrier(const T& mine, const std::type_identity_t<Reduction<T>>& op,
                     const CallOptions& options = {}) {
@@ -260,8 +274,8 @@ class Member : public TypedCalls<Member, Status> {
   friend class StartedSplit;
   friend class Team;
   Member(std::shared_ptr<CommunicatorShared> shared, Rank rank, std::shared_ptr<Agenda> agenda);
-  // For what makes calls of many: this rank cannot make its next one, so nobody else shall wait for
-  // it. Returns the reason.
+  // For calls that consist of several calls: this rank cannot make its next call, so its peers must
+  // not wait for it. Returns the reason.
   Status give_up(Status reason);
   Status call_among_others(const Call& call);
   Result<const Prepared*> planned(const Call& call);
@@ -270,7 +284,7 @@ class Member : public TypedCalls<Member, Status> {
   Status submit(const Call& request) { return call(request); }
   Result<Request> bind(const Message& message, const CallOptions& options, bool calls);
   Result<Member*> end_of_pair(const Message& message);
-  // `calls`: it will be started at once.
+  // `calls`: the caller starts the request at once.
   Result<Request> bind(const Call& call, bool calls);
   Result<PayloadMemory> allocate_elements(std::size_t n, std::size_t element_bytes);
 
@@ -284,12 +298,12 @@ Result<Payload<T>> Member::allocate(std::size_t n) {
   return Payload<T>(std::move(*memory), n);
 }
 
-// A member's calls, started or prepared and not waited for.
+// Async starts or prepares a member's calls without waiting for them.
 class Async : public TypedCalls<Async, Result<Request>> {
  public:
   Rank rank() const { return member_.rank(); }
   int ranks() const { return member_.ranks(); }
-  // barrier() of a member likewise.
+  // As Member::barrier().
   Result<Request> barrier(const CallOptions& options = {}) {
     return submit(Call{.collective = Collective::barrier,
                        .count = 1,

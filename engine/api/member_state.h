@@ -1,5 +1,6 @@
-// What of a call is not its plan's, and what all calls of its kind and on these buffers begin with:
-// so one that is started again and again works it out once. Made by MemberState::given().
+// MemberState is one rank's side of a communicator; Agenda holds the started calls of one thread
+// and makes their progress; DisplacedCall turns a displaced all-to-all into a plain one. For the
+// source files of this folder only.
 #pragma once
 
 #include <atomic>
@@ -30,31 +31,33 @@
 
 namespace rankine {
 
+// Given holds the arguments of a call that its plan does not have. A call that is started
+// repeatedly on the same buffers computes it once, in MemberState::given().
 struct Given {
   const void* in = nullptr;
   void* out = nullptr;
   std::size_t count = 0;
   const UserOp* user_op = nullptr;
   const Epilogue* epilogue = nullptr;
-  Fingerprint print;  // of the plan and the tag; each call's number joins it
+  Fingerprint print;  // from the plan and the tag; the call's number is added
   Marks marks;
 };
 
-// An all-to-all whose blocks lie where the rank says (Call::displacements), as one whose blocks
-// follow one another: what the rank sends is brought together before the call, what it has received
-// is handed out after it. Where a rank's blocks lie is its own affair, so plans, algorithms,
-// transports and clocks know nothing of it.
-
-// Of one rank; used again for the next call, as long as the one before has ended. Not thread-safe.
+// DisplacedCall makes an all-to-all with displacements (Call::displacements) from one without: it
+// packs the rank's blocks before the call and unpacks the received blocks after it. Each rank
+// chooses its displacements separately, so plans, algorithms, transports and clocks need not know
+// them.
+//
+// One rank uses it, and may use it again after the previous call has ended. Not thread-safe.
 class DisplacedCall {
  public:
-  // The same call without displacements: a side that has some is memory of ours, the other one the
-  // caller's. Keeps nothing of the call but its buffers. Errors: those of check_call(); another
-  // collective, a list of another length, a block beyond what pointers can tell apart, blocks of
-  // out that overlap, a buffer that is null. Throws std::bad_alloc.
+  // Returns the call without displacements: a side with displacements lies in memory of this
+  // object, the other side in the caller's buffer. It keeps only the call's buffers. Errors: those
+  // of check_call(); another collective; a list of a wrong length; a block beyond PTRDIFF_MAX;
+  // blocks of out that overlap; a null buffer. Throws std::bad_alloc.
   Result<Call> plain(const Call& call, Rank rank, int ranks);
-  void bring_together() noexcept;  // when the call begins
-  void hand_out() const noexcept;  // when it has ended well
+  void bring_together() noexcept;  // before the call begins
+  void hand_out() const noexcept;  // after the call has succeeded
 
   std::size_t bytes() const noexcept { return memory_.capacity(); }
 
@@ -62,10 +65,10 @@ class DisplacedCall {
   struct Block {
     std::size_t at, bytes;
   };
-  // What the rank sends or receives, by rank, in our memory one after the other.
+  // The rank's blocks to send or receive, by rank; packed one after the other in memory_.
   struct Side {
     std::vector<Block> blocks;
-    std::size_t begin = 0;  // in our memory
+    std::size_t begin = 0;  // in memory_
     bool displaced = false;
   };
   static Side side_of(const Call& call, Rank rank, int ranks, bool out);
@@ -79,50 +82,52 @@ class DisplacedCall {
   HugeVector<std::byte> memory_;
 };
 
-// What one thread has started and not ended, on all communicators that it uses as one rank or
-// another: the owner of progress behind request.h. Used by that thread only, its owner; and where
-// there is a helper (progress_thread.h), by that one between two Turns of the owner's.
+// Agenda holds the calls that one thread, its owner, has started and not ended, on all
+// communicators that the thread uses as one rank or another. It makes the progress that request.h
+// promises. Only the owner uses it; if there is a helper (ProgressThread), the helper uses it
+// between two Turns of the owner.
 //
-// A communicator's calls are made one after the other, in the order in which they were started; the
-// first of each is under way. Who waits for one of them moves on all of them.
+// The calls of one communicator run in the order of their starts; the first call of each
+// communicator is in flight. A wait for one call advances all of them.
 
+// StartedCall is one started or prepared call.
 struct StartedCall {
   enum class Phase : std::uint8_t {
-    queued,     // behind others
-    under_way,  // the others have been told
-    broken,     // its communicator has ended, and it touches no buffer any more
-    over,       // as `status` says
+    queued,     // behind other calls
+    under_way,  // announced to the other ranks
+    broken,     // its communicator has ended; it touches no buffer any more
+    over,       // `status` is its result
   };
 
   explicit StartedCall(std::shared_ptr<MemberState> member_) : member(std::move(member_)) {}
 
   const std::shared_ptr<MemberState> member;
-  // Its lists and names are the plan's, or those of `unplanned`; what it reduces by and its
-  // epilogue are here.
+  // Its lists and names belong to the plan or to `unplanned`; its operation and its epilogue are
+  // copied to the members below.
   Call call;
   UserOp user_op;
   Epilogue epilogue;
   alignas(16) std::byte factor[16] = {};
   std::uint32_t barrier_in = 0, barrier_out = 0;
-  std::unique_ptr<DisplacedCall> displaced;  // the call is then its plain one
+  std::unique_ptr<DisplacedCall> displaced;  // if set, `call` is its plain call
   PreparedPtr prepared;
-  std::unique_ptr<const OwnedKey> unplanned;  // while there is no plan
-  bool first = false;                         // call of its kind
-  bool ready = false;                         // `given` is as the next start has it
+  std::unique_ptr<const OwnedKey> unplanned;  // the key while there is no plan
+  bool first = false;                         // the first call with this plan
+  bool ready = false;                         // the next start can use `given` unchanged
   Given given;
-  std::int64_t timeout_ns = 0;  // from each start on, as CallOptions::timeout
-  bool rests = true;            // not started, or waited for: the owner's
+  std::int64_t timeout_ns = 0;  // counts from each start, as CallOptions::timeout
+  bool rests = true;            // not started, or waited for; only the owner uses it
   Phase phase = Phase::over;
   Cursor cursor;
-  // On a modelled network: when it was started and ended there; and how it goes on.
+  // For a modelled network: the modelled times of its start and end, and the thread that runs it.
   Ticks model_start = 0, model_end = 0;
   std::unique_ptr<CallThread> thread;
   bool done = false;
   Status status;
-  StartedCall* next = nullptr;  // of the same communicator
+  StartedCall* next = nullptr;  // next started call of this communicator
 };
 
-// Of one communicator, the oldest first.
+// A queue of the started calls of one communicator, the oldest first.
 struct StartedCalls {
   StartedCall* front = nullptr;
   StartedCall* back = nullptr;
@@ -132,14 +137,14 @@ class Agenda {
  public:
   explicit Agenda(ProgressThread* helper = nullptr) : helper_(helper) {}
 
-  // The owner has the agenda and what is on it for itself while one of these lives: needed for all
-  // that says so. No two at once.
+  // A Turn gives the owner exclusive use of the agenda and its calls during its life. Functions
+  // that require a Turn say so. At most one Turn exists at a time.
   class Turn {
    public:
     explicit Turn(Agenda& agenda) noexcept : agenda_(agenda), has_(true) {
       if (agenda_.helper_ != nullptr) agenda_.take_from_helper();
     }
-    // Has nothing where the helper is at it just now.
+    // Has the agenda only if the helper is not using it.
     Turn(Agenda& agenda, std::try_to_lock_t) noexcept
         : agenda_(agenda), has_(agenda.helper_ == nullptr || agenda.mutex_.try_lock()) {}
     ~Turn() {
@@ -156,36 +161,39 @@ class Agenda {
     const bool has_;
   };
 
-  // Whether nothing is started, and calls are waited for at once. A helper may have ended what the
-  // owner's last Turn has seen under way: not known before the next one.
+  // True if no call is started and calls are waited for at once. The helper may have ended calls
+  // that the owner's last Turn saw in flight: the owner notices in its next Turn.
   bool idle() const noexcept { return !had_work_ && !group_; }
 
-  // A member takes part from now on, and no longer: in a Turn. add() may throw std::bad_alloc.
+  // add() makes the member take part, remove() ends that. Needs a Turn. add() may throw
+  // std::bad_alloc.
   void add(MemberState& member);
   void remove(MemberState& member) noexcept;
 
-  // Of a call that is over. In a Turn, as what follows.
+  // Starts a call that is over. Needs a Turn, as do the functions that follow.
   void start(StartedCall& call) noexcept;
-  // Everything goes on as far as it can: whether anything did.
+  // Advances all calls as far as possible. True if any call advanced.
   bool step() noexcept;
-  // Until the call is over, or that time: whether it is. For kForEverNs it always is.
+  // Waits until the call is over or until `until_ns`. True if the call is over; always true for
+  // kForEverNs.
   bool wait(const StartedCall& call, std::int64_t until_ns) noexcept;
-  // Until nothing of that communicator is under way.
+  // Waits until no call of that member is in flight.
   void finish(MemberState& member) noexcept;
 
-  // For the helper: everything goes on as far as it can, but for what has failed. That touches no
-  // buffer any more, and waits for its owner.
+  // For the helper: advances all calls as far as possible, except failed ones. A failed call
+  // touches no buffer any more and waits for the owner.
   Progress help() noexcept;
 
-  // Between these two, calls are waited for at the end only (Member::group()). begin: false where
-  // that is so already. take: where it is so, keeps the request; else false. end: those kept.
+  // Between begin_group() and end_group() calls are waited for only at the end (Member::group()).
+  // begin_group() returns false inside a group. take() keeps the request and returns true inside a
+  // group; otherwise it returns false. end_group() returns the kept requests.
   bool begin_group();
   bool take(Request& request);
   std::vector<Request> end_group();
   bool in_group() const noexcept { return group_.has_value(); }
 
-  // The ranks of this thread take part no more, in any of their communicators: those who wait for
-  // them are told. Until they come back, which only one that makes no call can do.
+  // leave(): the ranks of this thread stop taking part in all their communicators, and waiting
+  // peers are told. come_back() undoes it; only ranks that make no call may come back.
   void leave() noexcept;
   void come_back() noexcept;
 
@@ -195,108 +203,109 @@ class Agenda {
   bool step(MemberState& member) noexcept;
   [[gnu::noinline]] bool plan(MemberState& member, StartedCall& call) noexcept;
   [[gnu::noinline]] bool make_ready(MemberState& member, StartedCall& call) noexcept;
-  // The member's first call began, at once or when its turn has come: false where it has failed.
+  // Begins the member's first call, at its start or when its turn has come. False if it failed.
   bool begin(MemberState& member, StartedCall& call) noexcept;
   [[gnu::noinline]] bool begin_first(MemberState& member, StartedCall& call) noexcept;
-  // It has ended, with an error.
+  // The call has ended with an error.
   [[gnu::noinline]] void end(MemberState& member, StartedCall& call, Status status) noexcept;
   void end_well(MemberState& member, StartedCall& call) noexcept;
-  // It is over: no longer on any list.
+  // Removes a call that is over from all lists.
   void strike(MemberState& member, StartedCall& call) noexcept;
-  // It has failed inside: over, or left to its owner.
+  // The call has failed inside: ends it, or leaves it to the owner.
   void fail(MemberState& member, StartedCall& call) noexcept;
-  // Its owner is to say why it has failed, or does not begin.
+  // True if the owner must report the failure, or the communicator has ended before the call
+  // begins.
   bool is_owners(const MemberState& member) const noexcept;
-  // Whether one call is under way, which somebody waits for who does nothing else until then.
+  // True if exactly one call is in flight and the owner waits for it without a time limit.
   bool is_alone(std::int64_t until_ns) const noexcept;
   void run_alone(MemberState& member) noexcept;
   [[gnu::noinline]] bool wait_among_others(const StartedCall& call, std::int64_t until_ns) noexcept;
-  // The call goes on, and has ended if that is so.
+  // Advances the call. advance() returns true if the call has ended.
   Walked go_on(MemberState& member, StartedCall& call) noexcept;
   bool advance(MemberState& member, StartedCall& call) noexcept;
-  // Every call whose communicator has ended goes on no more.
+  // Stops the calls of every communicator that has ended.
   void break_off() noexcept;
 
-  ProgressThread* const helper_;  // lives as long as the members do
+  ProgressThread* const helper_;  // lives at least as long as the members
   std::vector<MemberState*> members_;
-  bool had_work_ = false;  // as the owner's last Turn has left it
+  bool had_work_ = false;  // as of the owner's last Turn
   std::optional<std::vector<Request>> group_;
 
-  Atomic<bool> wanted_{false};  // by the owner, who comes before the helper
-  std::mutex mutex_;  // where there is a helper: guards what follows, and what it points to
-  std::vector<MemberState*> busy_;  // of the members; has room for all
-  bool helps_ = false;              // the helper is at it
+  Atomic<bool> wanted_{false};  // the owner wants the agenda; it goes before the helper
+  std::mutex mutex_;  // used if there is a helper; guards the members below and their calls
+  std::vector<MemberState*> busy_;  // members with started calls; has room for all members
+  bool helps_ = false;              // true while the helper uses the agenda
 };
 
-// One rank's side of a communicator: its cache of plans, its ends of the mailboxes, its scratch,
-// and the calls that it has started. The inside of member.h, for its source files only. Used by one
-// thread at a time.
+// MemberState is one rank's side of a communicator: its cache of plans, its ends of the mailboxes,
+// its scratch, and its started calls. One thread at a time uses it.
 
 struct MemberState {
   struct Found {
-    const PreparedPtr* held = nullptr;  // by this rank's table
-    bool first = false;                 // call of its kind, as far as this rank remembers
+    const PreparedPtr* held = nullptr;  // in this rank's table
+    bool first = false;                 // the first such call, as far as this rank remembers
   };
 
-  // What the pair of ranks is of, where this is one end of it: goes after the pair.
+  // For one end of a pair: the communicator that the pair belongs to. Destroyed after the pair.
   std::shared_ptr<CommunicatorShared> whole;
-  std::shared_ptr<CommunicatorShared> owned;  // by all its members
+  std::shared_ptr<CommunicatorShared> owned;  // shared by all members
   CommunicatorShared* shared;
-  NetworkClock::OfRank* clock = nullptr;  // of a modelled network
+  NetworkClock::OfRank* clock = nullptr;  // on a modelled network; or nullptr
   RankState run;
-  OtherWork* other_work = nullptr;  // of the user's, whom long waits give way to
+  OtherWork* other_work = nullptr;  // called in long waits; the user owns it
   RankPlans plans;
-  const ProcessPayloads* lent = nullptr;  // of this rank's, what others reach who are processes
+  const ProcessPayloads* lent = nullptr;  // this rank's payloads that other processes can reach
   std::unique_ptr<Arena> scratch;
   std::size_t scratch_bytes = 0;
   std::uint32_t barrier_in = 0, barrier_out = 0;
-  // Of this rank on all communicators that its thread uses: what is started there.
+  // The agenda of this rank's thread: the started calls of this rank on all communicators.
   std::shared_ptr<Agenda> agenda;
   StartedCalls started;
-  Communicator handle;  // for the user
+  Communicator handle;  // returned to the user
 
-  std::vector<std::unique_ptr<Member>> sending, receiving;  // by peer: on the pair's communicator
-  std::uint64_t splits = 0;                                 // so far
-  bool lends = false;  // a call has had payloads that other processes reach
-  int thread = 0;      // that is counted among those that play ranks; 0: none yet
-  bool gone = false;   // the member that this was of
-  bool is_to_be_pinned = false;          // its thread, by its first call
-  std::atomic<int> cpu{kNotPlaced};  // that a thread has been pinned to; relaxed: for reports
+  std::vector<std::unique_ptr<Member>> sending, receiving;  // by peer: the ends of pairs
+  std::uint64_t splits = 0;                                 // splits made so far
+  bool lends = false;  // true after a call with payloads that other processes reach
+  int thread = 0;      // the counted thread of this rank (RankThreads); 0: none yet
+  bool gone = false;   // the member is destroyed
+  bool is_to_be_pinned = false;          // the first call must pin its thread
+  std::atomic<int> cpu{kNotPlaced};  // the CPU of the pinned thread; relaxed: for reports
 
   MemberState(std::shared_ptr<CommunicatorShared> shared_, Rank rank,
               std::shared_ptr<Agenda> agenda_);
 
-  // The plan of a call that this rank has made before, or nullptr: then plan() is to be asked. All
-  // calls but the first pass here, and a Result would cost as much as the look-up.
+  // The plan of a call that this rank has made before, or nullptr; then use plan(). Every call but
+  // the first takes this path, and a Result would cost as much as the look-up.
   [[gnu::always_inline]] const PreparedPtr* known(const Call& call) noexcept {
     const RankPlans::Slot* slot = plans.find(PlanKey(call));
     return slot != nullptr && slot->called ? &slot->prepared : nullptr;
   }
-  // find(), without exceptions. What fails in a way that others would wait for ends it for them.
+  // As find(), without exceptions. An error that would leave peers waiting ends the communicator.
   Result<Found> plan(const Call& call, bool calls);
-  // The same of what is only asked about: ends nothing.
+  // As plan(), for a question: an error does not end the communicator.
   Result<Found> ask(const Call& call, bool calls);
-  // `calls`: the call will be made. Makes room for it, so nothing may be under way here.
+  // Finds or makes the plan. `calls`: the caller makes the call. It allocates memory for the plan,
+  // so no call may be in flight here.
   Result<Found> find(const Call& call, bool calls);
-  // A call that was bound before it was certain to be made has been the first of its kind.
+  // Notes that a call with this plan was made, after it was bound without certainty.
   void has_called(const Prepared& prepared) noexcept {
     RankPlans::Slot* slot = plans.find(prepared.key.view());
     if (slot != nullptr) slot->called = true;
   }
-  // The call's time runs from its first long wait, while planning or later.
+  // The call's time counts from its first long wait, during planning or later.
   void wait_as(const CallOptions& options) noexcept { wait_at_most(saturated_ns(options.timeout)); }
   void wait_at_most(std::int64_t timeout_ns) noexcept {
     run.waiter.deadline_ns = 0;
     run.waiter.timeout_ns = timeout_ns;
   }
 
-  // Of a call by that plan, whose input lies there.
+  // The arguments of a call with that plan; its input is at `in`.
   [[gnu::always_inline]] Given given(const Prepared& prepared, const Call& call,
                                      const void* in) const noexcept {
     std::uint64_t tag = call.options.tag;
     if (call.user_op != nullptr) [[unlikely]]
       tag ^= identity_of(*call.user_op, shared->processes != nullptr);
-    // (Without bytes where nobody compares them.)
+    // (Without bytes if no rank compares them.)
     const RankPlan& mine = prepared.plan.rank[static_cast<std::size_t>(run.waiter.rank)];
     const auto at = [](const void* begin) { return static_cast<const std::byte*>(begin); };
     return {.in = in,
@@ -307,8 +316,8 @@ struct MemberState {
             .print = with_tag(prepared.fingerprint, tag),
             .marks = marks_of({{at(in), mine.input_bytes}, {at(call.out), mine.output_bytes}})};
   }
-  // The call begins: the others can see it. False: the communicator has ended, and nothing has
-  // begun.
+  // Begins the call: other ranks can see it. False: the communicator has ended, and the call has
+  // not begun.
   [[gnu::always_inline]] bool begin(const Prepared& prepared, const Given& given) noexcept {
     Crossbar& crossbar = shared->crossbar;
     const auto self = static_cast<std::size_t>(run.waiter.rank);
@@ -329,9 +338,9 @@ struct MemberState {
                   run.memory_of(self, Memory::output));
     return crossbar.begin(run.waiter.rank);
   }
-  // Its number, from 1.
+  // The number of the current call, from 1.
   std::uint64_t number() const noexcept { return run.waiter.call - shared->first_count; }
-  // It ends, as `done` says.
+  // Ends the call; `done`: it has succeeded.
   [[gnu::always_inline]] Status end(bool done) noexcept {
     if (!done) [[unlikely]]
       return broken();
@@ -342,49 +351,49 @@ struct MemberState {
     shared->crossbar.end(run.waiter.rank);
     shared->recorder.end(run.waiter.rank, number());
   }
-  // It ends without being done: until nobody is at anybody's buffers any more.
+  // Ends a failed call: waits until no rank uses another rank's buffers any more.
   Status broken() noexcept;
-  // What is wrong with the buffers, or with the time that the call may take, of a call whose plan
-  // is known.
+  // Checks the buffers of a call with a known plan; misfit_of() makes the error.
   bool fits(const Prepared& prepared, const void* in, const void* out) const noexcept {
     const BufferRule& rule = prepared.rules[static_cast<std::size_t>(run.waiter.rank)];
     return buffers_fit(rule, in, out) && (!prepared.lends || are_payloads(rule, in, out));
   }
   Status misfit_of(const Prepared& prepared, const void* in, const void* out) const noexcept;
-  // Whether the others, which are processes, reach these buffers.
+  // True if the other processes can reach these buffers.
   bool are_payloads(const BufferRule& rule, const void* in, const void* out) const noexcept {
     return lent->holds(in, rule.input_bytes) && lent->holds(out, rule.output_bytes);
   }
 
-  // A sum in which this rank brings its input times its factor (Call::factor), as the same without
-  // (without_factor()): the products are made, and lie in its output or in `products`. Where they
-  // lie, of a call whose factor has been checked; and the call as it is then.
+  // A sum with a factor (Call::factor) becomes a sum without one (without_factor()): the rank
+  // multiplies its input by its factor and stores the products in its output or in `products`.
+  // multiply() returns the address of the products of a call with a checked factor; multiplied()
+  // returns the call without factor.
   Result<const void*> multiply(const Call& call, const Prepared& prepared);
   Result<Call> multiplied(const Call& call);
   HugeVector<std::byte> products;
-  // Of a call with displacements that is waited for at once; requests have their own.
+  // For a blocking call with displacements; requests have a DisplacedCall each.
   DisplacedCall displaced;
 
-  // What the machine refuses ends the communicator; arguments that are wrong do not.
+  // Ends the communicator if the machine refused something; wrong arguments do not end it.
   Status refused(Status status);
-  // Until nothing that was started here is under way.
+  // Waits until no call that was started here is in flight.
   void finish() noexcept {
     const Agenda::Turn turn(*agenda);
     agenda->finish(*this);
   }
   Status ended();
   Status adopt(const Prepared& prepared);
-  Status share_scratch(std::size_t bytes);  // of a process
+  Status share_scratch(std::size_t bytes);  // for a process
   void count_thread();
-  // The thread that made this rank's member (Bell::made_by): of a group or a pair, that of the
-  // communicator which that is of.
+  // Notes the thread that made this rank's member (Bell::made_by). made_as() copies it from the
+  // communicator of a group or pair.
   void made_by(int maker);
   void made_as(const MemberState& other);
   Enforcement pin_thread();  // as Member's
   std::size_t table_bytes() const;
-  std::size_t counted_bytes = 0;  // of the tables, in the communicator's count
+  std::size_t counted_bytes = 0;  // bytes of the tables that the communicator's count includes
   std::shared_ptr<Payloads> payloads = std::make_shared<Payloads>();
-  // Tables grow with the plans: what the communicator counts follows.
+  // Updates the communicator's count of table bytes, because tables grow with the plans.
   void count_tables() noexcept {
     const std::size_t now = table_bytes();
     shared->member_bytes.fetch_add(now - counted_bytes, std::memory_order_relaxed);  // a count
@@ -392,13 +401,14 @@ struct MemberState {
   }
 };
 
-// What is planned for a call with a factor.
+// The call that is planned for a call with a factor.
 Call without_factor(const Call& call);
 
-// The call as its plan has it, on a modelled network where the communicator is on one.
+// Runs the call as its plan says; also on the modelled network's clock if `clock` is not null.
 bool interpret_call(const Prepared& prepared, RankState& state, NetworkClock::OfRank* clock,
                     RoundObserver* observer) noexcept;
-// On one, from that time of the model on; the rank itself stays where it is.
+// Runs the call on a modelled network from the modelled time `start`; the rank's own clock does not
+// move.
 bool interpret_at(Ticks start, const Prepared& prepared, RankState& state,
                   NetworkClock::OfRank& clock) noexcept;
 

@@ -1,5 +1,5 @@
-// A modelled network that calls are put on: CommunicatorOptions::network, TeamOptions::network and
-// RANKINE_NETWORK.
+// CallNetwork is a modelled network that carries the calls of a communicator:
+// CommunicatorOptions::network, TeamOptions::network and RANKINE_NETWORK.
 //
 //   auto network = rankine::find_call_network("scale_out");
 //   auto team = rankine::Team::create({.ranks = 8, .network = *network});
@@ -9,9 +9,9 @@
 //     std::printf("%g\n", me.model_time());
 //   });
 //
-// Calls move their data as ever, and beside them the ranks agree on when each message would have
-// begun and ended on the network: that is what `rankine simulate` says, to the last tick. On a
-// virtual clock nobody waits for it; on a wall clock ranks do, in real time stretched as far as the
+// Calls move their data as always. In addition the ranks compute the begin and end of each message
+// on the network; the times equal those of `rankine simulate`, to the last tick. On a virtual clock
+// ranks do not wait for these times. On a wall clock they do, in real time, stretched as far as the
 // machine needs.
 #pragma once
 
@@ -30,27 +30,28 @@ class NetworkSeats;
 struct CallNetwork {
   Fabric fabric;
   Sync sync = Sync::dataflow;
-  // What the network cannot do with one transfer is many messages; else such an algorithm is
-  // refused.
+  // If true, a transfer that the network cannot do becomes many messages; if false, the engine
+  // refuses such an algorithm.
   bool lower = false;
   ClockMode clock = ClockMode::virtual_time;  // or wall
   // Wall: real seconds per modelled second; 0: chosen when the communicator is made.
   double dilate = 0;
-  // Wall: how late a rank may be and still be on time; 0: half of what a message costs at least.
+  // Wall: a rank that is late by at most this is on time; 0: half of the least cost of a message.
   std::int64_t tolerance_ns = 0;
-  // Where the ranks of several communicators have their ports and their time in common, the same
-  // seats (seats.h) are given to all of them; none: the communicator's own.
+  // Seats (engine/network/network_clock.h) let the ranks of several communicators share their ports
+  // and their time: give all of them the same seats. None: seats of this communicator only.
   std::shared_ptr<NetworkSeats> seats{};
 };
 
-// "scale_out": a preset's name, or the path of a network file; with ",sync=rounds" where rounds
-// wait for one another, ",lower=yes", ",clock=wall" for a wall clock, and ",dilate=500" or
-// ",dilate=auto" for that; a communicator that has its wall clock from RANKINE_NETWORK says at its
-// end, on stderr, how well it was kept. Or the content of a network file: text that begins with a
-// brace. Errors name the part that is wrong and what is allowed.
+// Finds a network by the name of a preset ("scale_out"), by the path of a network file, or from the
+// content of such a file: text that begins with a brace. A name or path may have options:
+// ",sync=rounds" (rounds wait for one another), ",lower=yes", ",clock=wall", and for a wall clock
+// ",dilate=500" or ",dilate=auto". A communicator with a wall clock from RANKINE_NETWORK reports on
+// stderr, at its end, how late its messages were. Errors name the wrong part and the allowed
+// values.
 Result<std::shared_ptr<const CallNetwork>> find_call_network(std::string_view text);
 
-// What became of the calls of one communicator on its network.
+// NetworkReport describes the calls of one communicator on its network.
 struct NetworkReport {
   double seconds = 0;  // of the model: the latest of the ranks' times
   // When the last message of each round of the latest call ended, seconds from the beginning.
@@ -61,7 +62,8 @@ struct NetworkReport {
   // Wall.
   double dilate = 1;
   double elapsed = 0;  // real seconds until the last rank had finished its latest call
-  std::vector<double> rounds_elapsed;  // until the last rank had what each round brings; 0: nothing
+  // until the last rank had received each round's data; 0: no data
+  std::vector<double> rounds_elapsed;
   Lateness lateness;
 };
 

@@ -1,4 +1,5 @@
-// What puts the calls of one communicator on a modelled network (network.h).
+// plans.h turns calls into plans: PlanKey and OwnedKey identify a plan, PlanTable and RankPlans
+// keep plans, PlanMaker makes them, and CallClock prices them on a modelled network (network.h).
 #pragma once
 
 #include <algorithm>
@@ -36,38 +37,40 @@
 
 namespace rankine {
 
-// What ranks that are processes share of a clock, in memory that outlives it; none of threads.
+// The words of a clock that ranks in different processes share, in memory that outlives the clock.
+// Empty for threads.
 struct SharedClock {
-  std::byte* channels = nullptr;                   // as NetworkClock has it
-  std::atomic<std::int64_t>* origin_ns = nullptr;  // as NetworkSeats, where none are given
+  std::byte* channels = nullptr;                   // as in NetworkClock
+  std::atomic<std::int64_t>* origin_ns = nullptr;  // as in NetworkSeats, if no seats are given
 };
 
+// CallClock puts the calls of one communicator on a modelled network.
 class CallClock {
  public:
-  // Errors: those of wired_for() and of seats that are too few, which name the network's member.
-  // A wall clock that is asked to find its dilation takes a few milliseconds for that.
+  // Errors: those of wired_for(), and seats that are too few; the texts name the network's member.
+  // With an automatic dilation, a wall clock takes a few milliseconds to find it.
   static Result<std::unique_ptr<CallClock>> make(const CallNetwork& network, int ranks,
                                                  const WaitPolicy& policy,
                                                  const SharedClock& shared = {});
 
-  // What a call's messages cost: of M bytes, or of blocks of so many.
+  // The cost of a call's messages: of M bytes, or of blocks with these sizes.
   Result<Pricing> price(const Goal& goal, std::uint64_t m) const {
     return Pricing::make(fabric_, goal, m, false);
   }
   Result<Pricing> price(std::span<const std::uint64_t> blocks) const {
     return Pricing::of_blocks(fabric_, blocks);
   }
-  // All that can run, the cheapest one first; without those that are never chosen.
+  // All algorithms that can run, the cheapest first; without those that are never chosen.
   Result<std::vector<Candidate>> candidates(Collective collective, const Params& params,
                                             std::uint64_t m,
                                             const std::function<Status()>& may_go_on) const;
-  // What a call gets: the algorithm that it asks for, or where that is nullptr the cheapest one
-  // here; with what `params` leave open as the network wants it.
+  // The algorithm of a call: `asked`, or the cheapest one here if `asked` is nullptr. The network
+  // fills the parameters that `params` leaves open.
   Result<Candidate> cheapest(Collective collective, const Algorithm* asked, const Params& params,
                              std::uint64_t m, const std::function<Status()>& may_go_on) const;
 
   const Fabric& fabric() const { return fabric_; }
-  // What an algorithm's schedule is here.
+  // The schedule of an algorithm on this network.
   Schedule schedule(const Algorithm& algorithm, const Params& params) const {
     Schedule made = algorithm.make(params);
     return lower_ ? lower(std::move(made), fabric_.abilities()) : made;
@@ -76,10 +79,10 @@ class CallClock {
   double seconds(Ticks ticks) const {
     return nearest_double(ticks, clock_.options().ticks_per_second);
   }
-  // The network of some of the ranks, in that order, at the same seats.
+  // The network of these ranks, in this order, at the same seats.
   CallNetwork among(const std::vector<Rank>& ranks) const;
   NetworkReport report() const;
-  // Of a wall clock, as a sentence; else nothing.
+  // For a wall clock: a sentence on its lateness; otherwise empty.
   std::string how_well_kept() const;
 
  private:
@@ -92,11 +95,10 @@ class CallClock {
   NetworkClock clock_;
 };
 
-// What distinguishes one plan from another: every field of a call on which its plan depends.
-
-// A view of a call, which it must not outlive. Made for every call: the numbers lie packed side by
-// side, and names, lists, an aggregation and a radix, which few calls have, are looked at only
-// where there are some. Arguments that a collective does not take make no difference.
+// PlanKey identifies a plan: it covers every field of a call on which the plan depends. It is a
+// view of a call and must not outlive it. Every call makes one, so it is fast: the numbers are
+// packed side by side, and rare fields (names, lists, aggregation, radix) are read only if the call
+// sets them. Arguments that a collective does not take make no difference.
 class PlanKey {
  public:
   [[gnu::always_inline]] explicit PlanKey(const Call& call) noexcept : call_(&call) {
@@ -120,13 +122,13 @@ class PlanKey {
   }
 
   const Call& call() const noexcept { return *call_; }
-  // What has rows to finish has neither root nor peer.
+  // A call with an epilogue has neither root nor peer.
   Rank root() const noexcept { return has(kRows) ? 0 : static_cast<Rank>(numbers_[1] >> 32); }
   Rank peer() const noexcept {
     return has(kRows) ? 0 : static_cast<Rank>(numbers_[1] & 0xffffffff);
   }
   std::size_t row_elements() const noexcept { return has(kRows) ? numbers_[1] : 0; }
-  // Where it makes a difference to the plan.
+  // True if in place makes a difference to the plan and the call is in place.
   bool in_place() const noexcept { return has(kInPlace); }
 
   bool shared_payloads() const noexcept { return has(kShared); }
@@ -149,7 +151,7 @@ class PlanKey {
   static constexpr int kOrder = 36, kInPlace = 40, kNamed = 41, kLists = 42, kCommutative = 43,
                        kElement = 44, kRows = 57, kShared = 58;
 
-  // Whether there are lists, or numbers that go with them.
+  // Not 0 if the call has lists, or numbers that are compared with them.
   static std::uint64_t lists(const Call& call) noexcept {
     const CallOptions& options = call.options;
     return call.counts.size() | options.dims.size() | options.skips.size() | options.levels.size() |
@@ -160,7 +162,7 @@ class PlanKey {
     const CallOptions& options = call.options;
     const std::uint64_t transport =
         options.transport ? 1 + static_cast<std::uint64_t>(*options.transport) : 0;
-    // Four bits, and no value that there is not shall look like one that there is.
+    // Four bits; an invalid order must not look like a valid one.
     const std::uint64_t order =
         options.order ? std::min<std::uint64_t>(15, 1 + static_cast<std::uint64_t>(*options.order))
                       : 0;
@@ -183,7 +185,8 @@ class PlanKey {
   static std::uint64_t pair(int a, int b) noexcept {
     return std::uint64_t{static_cast<std::uint32_t>(a)} << 32 | static_cast<std::uint32_t>(b);
   }
-  // Of its length and three of its letters: names differ in these, and where not, comparing tells.
+  // Hashes the length and three letters: most names differ in these, and the comparison finds the
+  // rest.
   static std::uint64_t hash_of(std::string_view name) noexcept {
     const auto letter = [name](std::size_t i) {
       return static_cast<std::uint64_t>(static_cast<unsigned char>(name[i]));
@@ -215,11 +218,11 @@ class PlanKey {
   }
 
   const Call* call_;
-  // Count; root and peer, or elements of a row; segments, group; kinds and flags.
+  // Count; root and peer, or elements of a row; segments and group; kinds and flags.
   std::uint64_t numbers_[4];
 };
 
-// A key of a call of its own, with names and lists of its own.
+// OwnedKey is a key that owns its call, names and lists.
 class OwnedKey {
  public:
   explicit OwnedKey(const PlanKey& key)
@@ -233,7 +236,7 @@ class OwnedKey {
     call_.options.algorithm = algorithm_;
     set_parameters(lists_, call_.options);
     view_ = PlanKey(call_);
-    // They need not live so long, and the view knows their sizes.
+    // These need not live as long as the key; the view has copied their sizes.
     call_.user_op = nullptr;
     call_.options.epilogue = nullptr;
   }
@@ -259,38 +262,36 @@ class OwnedKey {
   PlanKey view_;
 };
 
-// The plans of a communicator, and those that one rank holds.
-//
-// Every rank keeps what it uses in a RankPlans of its own, where a look-up is a comparison for the
-// call that it made last, and else a hash, a few loads and a comparison. What it does not hold it
-// finds in the PlanTable that all ranks share, without a lock; only what nobody has planned yet is
-// planned under one. A rank counts by itself who of its own holds a plan, so that ranks do not take
-// one counter's line from each other.
+// Each rank keeps the plans that it uses in a RankPlans. A look-up there compares with the rank's
+// last call first; otherwise it costs a hash, a few loads and a comparison. If the rank does not
+// hold a plan, it looks in the PlanTable that all ranks share, without a lock. Only the planning of
+// a new call takes a lock. Each rank counts its references to a plan separately, so that ranks do
+// not compete for the cache line of one counter.
 
 class TimedSchedule;
 
-// A plan and what a call needs to know beside it. Shared by all ranks, immutable.
+// Prepared is a plan with the data that a call needs beside it. All ranks share it; immutable.
 struct Prepared {
   explicit Prepared(const PlanKey& of) : key(of) {}
 
   const OwnedKey key;
   Plan plan;
   Fingerprint fingerprint;
-  bool lends = false;  // payloads of processes, which the others read and write in place
+  bool lends = false;  // the ranks are processes and use each other's payloads in place
   const char* algorithm = "";
-  std::string parameters;                      // of the algorithm, for people; may be empty
-  OrderSet orders;                             // that the call keeps
+  std::string parameters;  // the algorithm's parameters, for people; may be empty
+  OrderSet orders;                             // kept by the call
   std::vector<BufferRule> rules;               // per rank
   std::shared_ptr<const TimedSchedule> timed;  // on the communicator's network; or nullptr
-  std::size_t bytes = 0;                       // of memory that this takes
+  std::size_t bytes = 0;                       // memory of this object
 };
 using PreparedPtr = std::shared_ptr<const Prepared>;
 
-// What all ranks share. find() may be called by every rank at any time; the other members one at a
-// time, by whoever holds the communicator's lock.
+// PlanTable holds the plans that all ranks share. Every rank may call find() at any time. The other
+// members need the communicator's lock.
 class PlanTable {
  public:
-  // Beyond these it forgets all; ranks keep what they hold.
+  // Above these limits the table forgets all plans; ranks keep the plans that they hold.
   static constexpr std::size_t kMostPlans = 2048;
   static constexpr std::size_t kMostBytes = std::size_t{32} << 20;
 
@@ -299,9 +300,10 @@ class PlanTable {
   PlanTable(const PlanTable&) = delete;
   PlanTable& operator=(const PlanTable&) = delete;
 
-  // The plan of that key, or nullptr. `rank` is who asks. Neither locks nor allocates.
+  // Returns the plan of that key, or nullptr. `rank` is the calling rank. Neither locks nor
+  // allocates.
   PreparedPtr find(const PlanKey& key, std::uint64_t hash, Rank rank) const noexcept;
-  // May throw std::bad_alloc, and has then inserted nothing.
+  // May throw std::bad_alloc; then it has inserted nothing.
   void insert(PreparedPtr prepared);
   std::size_t plans() const { return plans_; }
   std::size_t table_bytes() const { return reading_.capacity() * sizeof(Reading) + sizeof(heads_); }
@@ -312,7 +314,7 @@ class PlanTable {
     Node* const next;
     Node* next_retired = nullptr;
   };
-  // Whether that rank looks for a plan right now, and so may hold a node's address.
+  // True while that rank searches, and so may hold the address of a node.
   struct alignas(kCacheLine) Reading {
     std::atomic<bool> now{false};
   };
@@ -325,11 +327,11 @@ class PlanTable {
   std::array<std::atomic<Node*>, kHeads> heads_{};
   mutable std::vector<Reading> reading_;
   std::size_t plans_ = 0, bytes_ = 0;
-  Node* retired_ = nullptr;  // no longer to be found; a rank may still be at them
+  Node* retired_ = nullptr;  // no longer in the table; a rank may still read them
 };
 
-// What one rank holds: four-way associative, twice as large whenever a set is full, up to a limit.
-// Used by that rank's thread only.
+// RankPlans holds the plans of one rank: a four-way associative table that doubles whenever a set
+// is full, up to a limit. Only that rank's thread uses it.
 class RankPlans {
  public:
   static constexpr std::size_t kWays = 4;
@@ -339,15 +341,16 @@ class RankPlans {
 
   struct Slot {
     std::uint64_t hash = 0;
-    PreparedPtr prepared;  // counted by this rank
-    bool called = false;   // not only asked about
+    PreparedPtr prepared;  // a reference counted by this rank
+    bool called = false;   // false: only asked about
   };
 
   [[gnu::always_inline]] Slot* find(const PlanKey& key) noexcept {
     if (latest_ != nullptr && latest_->prepared->key.view() == key) return latest_;
     return look_up(key);
   }
-  // Of a plan that it does not hold. May throw std::bad_alloc, and is then as before.
+  // Requires that the table does not hold the plan. May throw std::bad_alloc; then the table is
+  // unchanged.
   Slot& insert(PreparedPtr prepared);
   void clear();
   std::size_t table_bytes() const { return slots_.capacity() * sizeof(Slot); }
@@ -357,34 +360,35 @@ class RankPlans {
   Slot* look_up(const PlanKey& key) noexcept;
 
   std::vector<Slot> slots_;
-  Slot* latest_ = nullptr;  // that was found
+  Slot* latest_ = nullptr;  // last found
   std::size_t next_victim_ = 0;
 };
 
-// How a call becomes a plan: what is chosen for what the call leaves open, compiled, and timed on a
-// modelled network. The same for ranks that share an address space and for those that only have
-// messages (mpi/member.h).
 
-// What plans depend on beside the call. Refers to its communicator's, which it must not outlive.
+// PlanMaker makes the plan of a call: it chooses the algorithm and parameters that the call leaves
+// open, compiles the schedule, and times it on a modelled network. It serves ranks that share an
+// address space and ranks that only have messages (mpi/member.h). It refers to members of its
+// communicator and must not outlive it.
 struct PlanMaker {
   int ranks;
   const Costs& costs;
-  const Environment& forced;    // for calls that leave the choice to us
+  const Environment& forced;    // for calls that leave the choice to the engine
   std::size_t slot_payload;     // as in CompileRequest
-  int mailbox_capacity;         // likewise
-  int ports = 0;                // likewise
-  std::size_t most_plan_bytes;  // of memory that the making may take
+  int mailbox_capacity;         // as in CompileRequest
+  int ports = 0;                // as in CompileRequest
+  std::size_t most_plan_bytes;  // limit for making one plan
   const std::vector<int>& levels;
   const TuningTable* tuning;      // or nullptr
-  std::optional<Order> order;     // of calls that ask for none
-  const CallClock* network;       // whose network chooses; or nullptr
-  bool timed;                     // whether plans have a schedule for that network's clocks
-  const ProcessRanks* processes;  // whose memory ranks share that are processes; nullptr: threads
-  // Asked as it goes on; an error ends the making.
+  std::optional<Order> order;     // for calls that ask for none
+  const CallClock* network;       // the network that chooses; or nullptr
+  bool timed;                     // plans need a schedule for that network's clocks
+  // the ranks' shared memory if they are processes; nullptr: threads
+  const ProcessRanks* processes;
+  // Asked repeatedly during planning; an error stops it.
   const std::function<Status()>& may_go_on;
 
-  // Errors: those of check_call() and compile(), an algorithm or an order that there is not, and
-  // what may_go_on() answers.
+  // Errors: those of check_call() and compile(), an unknown algorithm or order, and the errors of
+  // may_go_on().
   Result<std::unique_ptr<Prepared>> make(const PlanKey& key) const;
 
  private:
@@ -392,7 +396,7 @@ struct PlanMaker {
                                                     const Compiled& compiled, std::size_t m) const;
   Result<Compiled> compile_once(const Call& call, CompileRequest& request, std::size_t m,
                                 const Costs& by, const std::vector<int>& fitting) const;
-  // What may run in the place of what was chosen, the best first.
+  // The alternatives to the chosen algorithm, the best first.
   Result<std::vector<Candidate>> others_to_try(const Call& call, const CompileRequest& chosen,
                                                std::size_t m, const Costs& by,
                                                const std::vector<int>& fitting) const;

@@ -1,4 +1,4 @@
-// A call that is started now and waited for later, once or again and again.
+// Request is a call that a rank starts now and waits for later, once or repeatedly.
 //
 //   auto sum = me.start(call);                        // any collective, as a Call
 //   ... work that touches neither buffer ...
@@ -11,35 +11,35 @@
 //     again->wait().throw_if_error();
 //   }
 //
-// Started calls of one communicator are calls like any other: all ranks make them in the same
-// order, counted by when they are started, and each begins when the one before has ended here.
-// Calls of several communicators go on beside each other. Preparing is no call: ranks may prepare
-// in any order, and some of them more than others.
+// Order: all ranks start the calls of one communicator in the same order; each call begins on this
+// rank after the previous one has ended on this rank. Calls of several communicators progress side
+// by side. prepare() is no call: ranks may prepare in any order and in different numbers.
 //
-// Who makes progress: whoever is inside a call of this library on the rank's thread. test(), wait()
-// and Member::progress() move on everything that the thread has started on any communicator that
-// the member was split from or to; calls that wait do so meanwhile. Between calls nothing moves but
-// what peers can do by themselves, such as reading a buffer in place; or else, where the
-// communicator has a progress_core (communicator.h), everything, on a thread there. Requests are
-// the rank's thread's all the same. While the other one is moving data on, test() and progress()
-// leave it to that and do not wait, and other calls here wait until it has to wait itself.
-// Functions of the user's that reduce may be called on it.
+// Progress: calls of this library on the rank's thread advance started calls. test(), wait() and
+// Member::progress() advance everything that the thread has started, on all communicators that the
+// member was split from or to; blocking calls do so while they wait. Between calls a started call
+// does not advance, except for work of peers such as reading a buffer in place. With a
+// progress_core (communicator.h) a helper thread advances everything between calls. Requests still
+// belong to the rank's thread. While the helper moves data, test() and progress() return without
+// waiting, and other calls wait until the helper has nothing to move. The helper may call the
+// user's reduction functions.
 //
-// How it waits: a call that is the only one under way on the thread, and waited for without an end,
-// like any call: in the end asleep until a peer wakes it. Else whoever waits looks again and again,
-// soon with naps in between of up to 1 ms: wait_for(), of several calls wait_all() and group().
+// Waiting: if one call alone is in flight on the thread and the wait has no time limit, the rank
+// waits as in a blocking call and at last sleeps until a peer wakes it. Otherwise (in wait_for(),
+// group(), and wait_all() with several calls) the rank polls, soon with naps of up to 1 ms in
+// between.
 //
-// Buffers belong to the call from start() until test() has said that it is over or wait() has
-// returned. A deadline counts from when the call first finds that it must wait.
+// Buffers belong to the call from start() until test() has returned true or wait() has returned. A
+// deadline counts from the first moment at which the call must wait.
 //
-// On a modelled network a call begins at the model's time at which it was started, and the rank
-// comes to its end when it has waited for it: work in between (Member::compute()) overlaps with it.
-// Calls that are under way at once, on several communicators, do not wait for each other's ports.
+// On a modelled network a call begins at the model's time of its start, and the rank's clock moves
+// to the call's end when the rank waits for it: work in between (Member::compute()) overlaps with
+// the call. Calls in flight at once, on several communicators, do not wait for each other's ports.
 //
-// Errors, beside the call's own: invalid_argument for what is not under way (never started, or
-// waited for before) and for starting what is. A request that is destroyed or assigned to while
-// under way ends its communicator, since nobody knows what becomes of its buffers. Used by the
-// thread that uses the member.
+// Errors, beside the errors of the call: invalid_argument for waiting for a request that is not in
+// flight (never started, or already waited for) and for starting a request in flight. Destroying or
+// assigning to a request in flight ends its communicator, because its buffers may still be in use.
+// The thread that uses the member uses its requests.
 #pragma once
 
 #include <chrono>
@@ -58,33 +58,33 @@ class Agenda;
 struct StartedCall;
 class Request;
 
-// Until all of them are over, of whichever members and communicators that this thread uses: so one
-// thread can play several ranks. The first error, if any, and `failed`, if not null, becomes the
-// index of its request; all have been waited for then.
+// Waits for all requests; they may belong to any members and communicators that this thread uses,
+// so that one thread can play several ranks. Returns the first error, if any, and stores the index
+// of its request in `failed` unless that is null. It waits for all requests even after an error.
 Status wait_all(std::span<Request> requests, std::size_t* failed = nullptr);
-// The same for no longer than that: whether all were over then. Where not, none has been waited
-// for.
+// Waits for at most `most`. Returns true if all requests are over. If it returns false, no request
+// counts as waited for.
 Result<bool> wait_all_for(std::span<Request> requests, std::chrono::milliseconds most,
                           std::size_t* failed = nullptr);
 
 class Request {
  public:
-  Request();  // of nothing
+  Request();  // of no call
   ~Request();
   Request(Request&&) noexcept;
   Request& operator=(Request&&) noexcept;
 
-  // Begins the call once more, of a request that was prepared or has been waited for.
+  // Begins the call. The request must be prepared or waited for.
   Status start();
-  // Whether the call is over; does not wait. A call that has failed is an error.
+  // True if the call is over; does not wait. A failed call returns its error.
   Result<bool> test();
-  // Until it is over; and after that, once.
+  // Waits until the call is over. Call it once after each start(), even after test() was true.
   Status wait();
-  // The same for no longer than that: whether it is over. Where not, it goes on.
+  // Waits for at most `most`. True if the call is over; if false, the call continues.
   Result<bool> wait_for(std::chrono::milliseconds most);
 
-  // Which levels of order its plan keeps (Member::orders_of()). Also an error: it was made while
-  // another call was under way, and has no plan yet.
+  // The levels of order that the call's plan keeps (Member::orders_of()). Error: the request was
+  // made while another call was in flight and has no plan yet.
   Result<OrderSet> orders() const;
 
  private:
@@ -92,9 +92,10 @@ class Request {
   friend Status wait_all(std::span<Request> requests, std::size_t* failed);
   friend Result<bool> wait_all_for(std::span<Request> requests, std::chrono::milliseconds most,
                                    std::size_t* failed);
-  // On which those of them are that do not rest.
+  // The agendas of all requests that are started and not yet waited for.
   static std::vector<Agenda*> agendas_of(std::span<Request> requests);
-  // Until those are over that are on these, or until that time: whether they are.
+  // Advances `agendas` until all their `requests` are over or until `until_ns`. True if they are
+  // over.
   static bool until_over(std::span<Request> requests, const std::vector<Agenda*>& agendas,
                          std::int64_t until_ns);
   explicit Request(std::unique_ptr<StartedCall> call);

@@ -1,25 +1,24 @@
-// Groups of ranks: communicators among some of the ranks of another one, for the same threads.
+// Member::split() divides a communicator into groups: communicators among some of its ranks, for
+// the same threads. Grid makes the groups of a grid with named axes.
 //
 //   auto row = me.split(me.rank() / 4, me.rank()).value();       // four ranks each
 //   row->all_reduce(std::span(x)).throw_if_error();
 //
 //   auto grid = rankine::Grid::make(me, {{"dp", 2}, {"tp", 4}}).value();
-//   grid.axis("tp").all_reduce(std::span(x)).throw_if_error();   // among those that differ in tp
-//   only
+//   grid.axis("tp").all_reduce(std::span(x)).throw_if_error();   // ranks that differ only in tp
 //
-// A group has calls, deadlines, requests and a flight record of its own, and may be split again.
-// Its memory is near its ranks, as theirs is; levels, costs, and a modelled network with its ports
-// and times are those of the communicator that it was split from. It ends when that one does, and
-// keeps it alive: a rank that has been told of that end, by a call or by health(), makes no call on a
-// group that succeeds.
+// A group has its own calls, deadlines, requests and flight record, and may be split again. Its
+// memory lies near its ranks. It inherits levels, costs, and a modelled network with its ports and
+// times from the communicator that it was split from (its parent). It ends when the parent ends,
+// and keeps the parent alive: after a call or health() has told a rank of the parent's end, no call
+// of that rank on the group succeeds.
 //
-// Where ranks are processes, those of a group meet anew: split() waits until all of them have come,
-// no longer than the timeout. An end of what a group was split from reaches ranks that are not in
-// it when they begin their next call, or have waited for 50 ms.
+// Processes: the processes of a group meet anew. split() waits until all of them have come, at most
+// for the timeout. If the parent ends, ranks in other processes notice it when they begin their
+// next call on the group, or after 50 ms of waiting.
 //
-// Threads: a member and those that are split from it are used by one thread at a time, all of them,
-// since whoever waits on one moves on what is started on the others; but for a group that has
-// `own_thread`.
+// Threads: one thread at a time uses a member and all members split from it, because a wait on one
+// of them advances the started calls of the others. A group with `own_thread` is the exception.
 #pragma once
 
 #include <chrono>
@@ -33,30 +32,32 @@
 
 namespace rankine {
 
-// The color of a rank that is in no group: it gets no member.
+// The color of a rank that joins no group: it gets no member.
 inline constexpr int kNoColor = -1;
 
 struct SplitOptions {
-  std::chrono::milliseconds timeout{0};  // of the groups' calls; 0: as here
+  std::chrono::milliseconds timeout{0};  // the groups' calls; 0: the parent's
   bool ends_parent = false;              // an error in a group ends the communicator as well
-  bool own_thread = false;               // of this rank's member: another thread than here uses it
+  bool own_thread = false;               // another thread than the parent's uses this rank's member
 };
 
-// Member::split() in its two halves, for a thread that plays several ranks, or has other things to
-// do meanwhile: an all-gather of who wants what, and then, at once, the member. What comes of
-// several on one communicator is taken in the same order on all ranks.
+// StartedSplit is Member::split() in two halves, for a thread that plays several ranks or has other
+// work meanwhile. request() is an all-gather of colors and keys; finish() then makes the member at
+// once. If several splits of one communicator are pending, all ranks must finish them in the same
+// order.
 class StartedSplit {
  public:
-  // No call yet. The member stays until finish() at least. Errors: split()'s.
+  // Does not start a call. The member must live until finish(). Errors: as for split().
   static Result<StartedSplit> prepare(Member& member, int color, int key,
                                       const SplitOptions& options = {});
   ~StartedSplit();
   StartedSplit(StartedSplit&&) noexcept;
   StartedSplit& operator=(StartedSplit&&) = delete;
 
-  // To be started and waited for, once.
+  // The caller must start it and wait for it, once.
   Request& request() { return request_; }
-  // After that, once: as split(). Errors also: invalid_argument, at any other time.
+  // Call it once, after that. Returns the member as split() does. Errors: as for split();
+  // invalid_argument at any other time.
   Result<std::unique_ptr<Member>> finish();
 
  private:
@@ -67,11 +68,11 @@ class StartedSplit {
   Member* member_;
   SplitOptions options_;
   std::unique_ptr<Wishes> wishes_;
-  Request request_;  // goes first: it uses the wishes
+  Request request_;  // destroyed first: it uses the wishes
 };
 
-// A grid of ranks with named axes, the last of which changes fastest from rank to rank: rank
-// (i * tp + j) of {{"dp", dp}, {"tp", tp}} is at dp = i, tp = j.
+// A grid of ranks with named axes. The last axis changes fastest: for {{"dp", dp}, {"tp", tp}},
+// rank (i * tp + j) is at dp = i, tp = j.
 struct GridAxis {
   std::string name;
   int size = 1;
@@ -79,19 +80,20 @@ struct GridAxis {
 
 class Grid {
  public:
-  // A call of all ranks: splits once per axis. Errors: axes that do not multiply up to the ranks, a
-  // name that is empty or there twice, and those of split().
+  // Splits once per axis; all ranks make this call. Errors: axis sizes with a product other than
+  // the number of ranks, an empty or repeated name, and the errors of split().
   static Result<Grid> make(Member& member, std::vector<GridAxis> axes,
                            const SplitOptions& options = {});
 
   const std::vector<GridAxis>& axes() const { return axes_; }
-  // The ranks that differ from this one along that axis only, in its order. The name must be one of
-  // the grid's; else std::out_of_range.
+  // The ranks that differ from this rank only along that axis, in its order. Throws
+  // std::out_of_range if the grid has no axis of that name.
   Member& axis(std::string_view name) const;
-  // Where this rank is along it. Likewise.
+  // This rank's position along the axis. Throws std::out_of_range if the grid has no such axis.
   int at(std::string_view name) const;
-  // Those that differ along these axes only, the first of them changing slowest: a call of all
-  // ranks, whose result is the caller's. Errors: names that there are not, and split()'s.
+  // Makes the group of the ranks that differ only along these axes; the first axis changes slowest.
+  // All ranks make this call; the caller owns the result. Errors: unknown names, and the errors of
+  // split().
   Result<std::unique_ptr<Member>> across(const std::vector<std::string>& names,
                                          const SplitOptions& options = {}) const;
 

@@ -1,5 +1,6 @@
-// The threads of this process that play ranks, on whatever communicator: those that have made a
-// call on a member that lives, and those that make progress for ranks (progress_thread.h). Where they outnumber the cores nobody spins (Crowd in crossbar.h).
+// The threads that play ranks in this process: RankThreads counts them, TakenCores records their
+// CPUs, Idling paces their polling, CallThread runs a call in turns with its starter, and
+// ProgressThread advances started calls.
 #pragma once
 
 #include <algorithm>
@@ -21,22 +22,25 @@
 
 namespace rankine {
 
-// Of this process; a forked child begins with none. Thread-safe.
+// RankThreads counts the threads of this process that play ranks on any communicator: threads that
+// have made a call on a living member, and threads of progress cores. If these outnumber the cores,
+// waiting ranks do not spin (Crowd in engine/run/crossbar.h). A forked child begins with none.
+// Thread-safe.
 class RankThreads {
  public:
-  // One more member, or one less, whose calls are made by that thread (thread_id()). add() may
-  // throw std::bad_alloc, and waits for nobody that stands still: false, then; ask again later.
+  // add() counts one more member of that thread (thread_id()), remove() one less. add() may throw
+  // std::bad_alloc. It does not wait for a thread that is stopped with the lock: then it returns
+  // false, and the caller should try again later.
   static bool add(int thread);
   static void remove(int thread) noexcept;
-  // How many threads have members.
+  // The number of threads that have members.
   static const Atomic<int>& count() noexcept;
 };
 
-// The CPUs on which this process's teams have pinned their ranks, and those where threads make
-// progress for ranks (progress_thread.h), so that the next team goes elsewhere where it can.
 
-// Those CPUs are taken for as long as this lives. Thread-safe; of this process: a forked child
-// begins with none taken. May throw std::bad_alloc.
+// TakenCores marks CPUs as taken as long as the object lives: CPUs to which this process's teams
+// have pinned ranks, and CPUs of progress threads. The next team avoids them if it can.
+// Thread-safe; a forked child begins with none taken. May throw std::bad_alloc.
 class TakenCores {
  public:
   explicit TakenCores(std::vector<int> cpus);
@@ -44,25 +48,24 @@ class TakenCores {
   TakenCores(const TakenCores&) = delete;
   TakenCores& operator=(const TakenCores&) = delete;
 
-  // All that are taken now.
+  // All CPUs that are taken now.
   static std::vector<int> all();
 
  private:
   const std::vector<int> cpus_;
 };
 
-// Letting time pass between looks at several things that one waits for.
 
-// How whoever has several things to wait for lets time pass: awake as its policy says, then in naps
-// that grow.
+// Idling paces a thread that polls several things: it stays awake as the policy says, then naps for
+// growing times.
 class Idling {
  public:
-  // `probed`: so many of the policy's probes have been made.
+  // `probed`: the number of the policy's probes already made.
   explicit Idling(const WaitPolicy& policy, std::uint32_t probed = 0)
       : policy_(policy), patience_(policy, probed) {}
 
-  // Whether so much time has passed that other things may be looked at: it has slept, or looked at
-  // the clock.
+  // Lets time pass once. True if it slept or read the clock, so that the caller may poll other
+  // things.
   bool once() noexcept {
     switch (patience_.next()) {
       case Patience::Turn::probe:
@@ -95,20 +98,20 @@ class Idling {
   std::int64_t nap_ns_ = kFirstNapNs;
 };
 
-// A call that gives way: it is made on a thread of its own which runs only while somebody has told
-// it to, up to where it would wait or has ended. So whoever has started it goes on with other
-// things, and nothing that the call does (a network's clock, say) needs to know. Two switches of
-// threads for every turn: for calls on modelled networks, where speed is no matter.
+// CallThread runs one call on a separate thread, in turns with the thread that started it. The call
+// runs only during go_on(), until it would wait or has ended. So the starter continues with other
+// work, and the call's code (a network's clock, for example) needs no change. Each turn costs two
+// thread switches: use it for calls on modelled networks, for which speed does not matter.
 
 class CallThread : public OtherWork {
  public:
-  // `call` is made at the first turn. Throws std::system_error where there is no thread to be had.
+  // `call` begins in the first turn. Throws std::system_error if the system refuses a thread.
   explicit CallThread(std::function<void()> call);
-  // The call has ended.
+  // The call must have ended.
   ~CallThread() override;
 
-  // It goes on: whether it has ended. For the thread that made this; what either side did before is
-  // visible to the other.
+  // Runs the call for one turn. True if it has ended. Only the thread that constructed this may
+  // call it. Each side sees all earlier writes of the other side.
   bool go_on();
 
   void give_way(int turn) noexcept override;
@@ -125,44 +128,46 @@ class CallThread : public OtherWork {
   std::thread thread_;
 };
 
-// A thread that moves on what ranks have started, while they do other things: one per communicator
-// that names a core for it (CommunicatorOptions::progress_core), for all its ranks and the groups
-// that are split from it. Else progress is made by whoever is inside a call (request.h).
+// ProgressThread advances started calls while their ranks compute. A communicator that names a core
+// for it (CommunicatorOptions::progress_core) has one, for all its ranks and for the groups that
+// are split from it. Without one, calls on the ranks' threads make progress (request.h).
 //
-// For as long as it lives it is pinned to that core, keeps it from teams (taken_cores.h), and
-// counts among the threads that play ranks (rank_threads.h). It sleeps while nothing is started;
-// while all that is started waits it lets time pass as the communicator's policy says (idling.h).
+// The thread is pinned to that core for its whole life, marks it as taken (TakenCores) and counts
+// among the threads that play ranks (RankThreads). It sleeps while no call is started. While all
+// started calls wait, it lets time pass as the communicator's policy says (Idling).
 
 class Agenda;
 
-// What came of a look at what is started.
+// The result of one pass over the started calls.
 enum class Progress : std::uint8_t { nothing_to_do, all_waits, moved };
 
 class ProgressThread {
  public:
-  // It waits as that crossbar says, which outlives it. Errors: invalid_argument for a core to which
-  // it cannot be pinned, system where there is no thread to be had.
+  // The thread waits as the policy of `crossbar` says; `crossbar` must outlive it. Errors:
+  // invalid_argument for a core to which the thread cannot be pinned; system if the system refuses
+  // a thread.
   static Result<std::shared_ptr<ProgressThread>> start(int core, const Crossbar& crossbar);
-  // On another thread than its own.
+  // Must run on another thread.
   ~ProgressThread();
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
 
-  // Moves that on, too, for as long as it lives. Thread-safe; may throw std::bad_alloc.
+  // Also advances this agenda as long as it lives. Thread-safe; may throw std::bad_alloc.
   void serve(const std::shared_ptr<Agenda>& agenda);
-  // There is something on an agenda that nobody is at. Thread-safe.
+  // An agenda has work and its owner is not advancing it. Thread-safe.
   void wake() noexcept;
 
  private:
   ProgressThread(int core, const Crossbar& crossbar);
   void work();
   Progress once() noexcept;
-  // The next one that lives from there on, or nullptr. Those that are gone leave the list.
+  // Returns the next living agenda from index i on, or nullptr. Removes expired agendas from the
+  // list.
   std::shared_ptr<Agenda> agenda_at(std::size_t i) noexcept;
 
   const TakenCores core_;
   const Crossbar& crossbar_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::vector<std::weak_ptr<Agenda>> agendas_;
   bool due_ = false;

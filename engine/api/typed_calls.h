@@ -1,5 +1,6 @@
-// What a typed call reduces by: an operation of the engine's, a sum of products with a factor of
-// each rank's own, or an operation of the user's.
+// TypedCalls has the collective calls and messages on elements of a type; Reduction is the
+// operation of such a call: an operation of the engine, a sum with a factor per rank (PreMulSum),
+// or an operation of the user.
 //
 //     me.all_reduce(x, ReduceOp::max);
 //     me.all_reduce(x, PreMulSum{0.25});                       // NCCL's PreMulSum
@@ -27,8 +28,8 @@
 
 namespace rankine {
 
-// Every rank's input times its own factor, added up; ranks may give different factors. See
-// Call::factor.
+// PreMulSum multiplies every rank's input by that rank's factor and adds the products; ranks may
+// give different factors. See Call::factor.
 template <class F>
 struct PreMulSum {
   F factor;
@@ -38,14 +39,14 @@ PreMulSum(F) -> PreMulSum<F>;
 
 enum class Commutes : bool { no, yes };
 
-// An operation on T. It refers to the function that it was made of.
+// An operation on T. It keeps a reference to the function.
 template <class T>
 struct TypedUserOp {
   UserOp op;
 };
 
-// f(in, inout) makes inout[i] = in[i] op inout[i] for all i; see UserOp for what it may do. It is
-// kept by reference, and so must outlive its calls.
+// f(in, inout) sets inout[i] = in[i] op inout[i] for all i; see UserOp for the rules. The result
+// keeps a reference to f, so f must outlive its calls.
 template <class T, class F>
 requires std::is_invocable_v<F&, std::span<const T>, std::span<T>> TypedUserOp<T> user_op(
     F& f, Commutes commutes = Commutes::yes) {
@@ -62,7 +63,7 @@ requires std::is_invocable_v<F&, std::span<const T>, std::span<T>> TypedUserOp<T
 template <class T>
 class Reduction {
  public:
-  // What factors of T are given in.
+  // The type of the factors of T.
   using Factor = std::conditional_t<SmallFloat<T> || !TypedElement<T> || sizeof(T) == 2, float,
                                     std::remove_cv_t<T>>;
 
@@ -72,7 +73,7 @@ class Reduction {
       : op_(ReduceOp::sum), factor_(static_cast<Factor>(sum.factor)), multiplies_(true) {}
   Reduction(const TypedUserOp<T>& op) : op_(ReduceOp::user), user_op_(&op.op) {}
 
-  // What a call has of it; it refers to this object.
+  // The fields of a call; they refer to this object.
   DataType type() const {
     if constexpr (TypedElement<T>) {
       return user_op_ != nullptr ? DataType::raw : data_type_of<T>;
@@ -91,14 +92,14 @@ class Reduction {
   const UserOp* user_op_ = nullptr;
 };
 
-// What typed calls may be given beside spans of dynamic extent: anything contiguous that knows its
-// size (vectors, arrays, spans of either kind), and 16-bit words with a tag that says which floats
-// they are. Outputs must be writable, and must be there when the call has returned.
+// The arguments that typed calls accept beside spans of dynamic extent: any contiguous range with a
+// size (vectors, arrays, spans of either kind), and 16-bit words with a tag that names their float
+// type. Outputs must be writable and must exist when the call has returned.
 
 template <class R>
 concept Contiguous = std::ranges::contiguous_range<R> && std::ranges::sized_range<R>;
 
-// Its element type, without const.
+// The element type of a range, without const.
 template <Contiguous R>
 using ElementOfRange = std::ranges::range_value_t<R>;
 
@@ -106,7 +107,7 @@ template <class R>
 concept Writable = Contiguous<R> && std::ranges::borrowed_range<R> &&
     !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
 
-// Spans as the calls themselves take them, which need no help.
+// Spans in the form that the calls take; they need no conversion.
 template <class R>
 inline constexpr bool kIsSpan = false;
 template <class T>
@@ -132,7 +133,7 @@ std::span<ElementOfRange<R>> output_of(R&& range) {
   return {std::ranges::data(range), std::ranges::size(range)};
 }
 
-// Words that hold bits of floats, as such floats: as_bf16(std::span(words)).
+// Converts words that hold the bits of floats into floats: as_bf16(std::span(words)).
 template <class Float, class Word>
 auto as_floats(std::span<Word> words) {
   static_assert(sizeof(Word) == sizeof(Float) && std::is_integral_v<Word>);
@@ -156,7 +157,7 @@ auto as_f8e5m2(std::span<Word> words) {
   return as_floats<Float8E5M2>(words);
 }
 
-// The calls of typed_calls.h (`Caller`) under these spellings; each hands spans on.
+// Spellings accepts these arguments for the calls of TypedCalls (`Caller`), and passes spans on.
 template <class Caller>
 class Spellings {
  public:
@@ -276,23 +277,23 @@ class Spellings {
   Caller& caller() { return static_cast<Caller&>(*this); }
 };
 
-// The collective calls and messages on elements of a type, written once for all who make calls: a
-// Member, which waits (Answer: Status), and Async, which starts or prepares them (Result<Request>).
+// TypedCalls declares the collective calls and messages on elements of a type once, for Member,
+// which waits (Answer: Status), and for Async, which starts or prepares (Result<Request>).
 //
-// Beside spans they take vectors, arrays and whatever else spellings.h knows, and reduce by what
-// reduction.h offers. Sizes of buffers must agree with each other and the number of ranks; else
-// invalid_argument says which does not.
+// Besides spans the calls accept vectors, arrays and the other ranges of Spellings, and reduce by a
+// Reduction. The sizes of the buffers must agree with each other and with the number of ranks;
+// otherwise invalid_argument names the wrong one.
 
-// What the sizes of two arguments have to do with each other.
+// The error for an argument with a wrong size.
 Status size_mismatch(std::string_view what, std::size_t got, std::size_t allowed, int ranks);
-// Whether buffers of so many elements are what a call with counts needs of that rank.
+// Checks that buffers with that many elements suffice for the rank in a call with counts.
 Status check_sizes(const Call& call, Rank rank, int ranks, std::size_t in, std::size_t out);
 
-// Whether buffers of so many bytes hold all blocks of a call with displacements. Errors: a buffer
-// that ends before one of them does, and what is wrong with the call but for null.
+// Checks that buffers with that many bytes contain all blocks of a call with displacements. Errors:
+// a buffer that ends before the end of a block, and all errors of the call except null buffers.
 Status check_reach(const Call& call, Rank rank, int ranks, std::size_t in, std::size_t out);
 
-// A message to another rank, or from one.
+// A message to or from another rank.
 struct Message {
   void* data = nullptr;
   std::size_t count = 0;
@@ -309,7 +310,7 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
   using Base::all_reduce, Base::all_gather, Base::reduce_scatter, Base::broadcast, Base::reduce,
       Base::all_to_all, Base::gather, Base::scatter, Base::send_recv, Base::send, Base::recv,
       Base::scan, Base::exscan;
-  // Not deduced from, so that whatever a Reduction is made of may be given.
+  // A non-deduced type, so that callers may pass any argument that converts to a Reduction.
   template <class T>
   using By = std::type_identity_t<Reduction<T>>;
 
@@ -360,7 +361,7 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
   Answer reduce_scatter(std::span<const T> in, std::span<T> out, const CallOptions& options) {
     return reduce_scatter(in, out, ReduceOp::sum, options);
   }
-  // Everyone's data = the root's.
+  // data = the root's data, on every rank.
   template <class T>
   requires(!std::is_const_v<T>) Answer
       broadcast(std::span<T> data, Rank root, const CallOptions& options = {}) {
@@ -383,8 +384,8 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
     call.root = root;
     return caller().submit(call);
   }
-  // out at rank r = in of ranks 0 to r, reduced in the order of the ranks. Sizes must agree. in and
-  // out are one or lie apart, on each rank as it likes.
+  // out at rank r = in of ranks 0 to r, reduced in the order of the ranks. Sizes must agree. On
+  // each rank, in and out may be one buffer or lie apart.
   template <class T>
   Answer scan(std::span<const T> in, std::span<T> out, const By<T>& op = ReduceOp::sum,
               const CallOptions& options = {}) {
@@ -395,8 +396,8 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
                                             const CallOptions& options = {}) {
     return scan(std::span<const T>(in_place), in_place, op, options);
   }
-  // out at rank r = in of ranks 0 to r - 1, reduced in the order of the ranks. Rank 0 hears nobody:
-  // its out is left as it is, as with MPI, and may be empty.
+  // out at rank r = in of ranks 0 to r - 1, reduced in the order of the ranks. Rank 0 receives no
+  // data: its out stays as it is, as with MPI, and may be empty.
   template <class T>
   Answer exscan(std::span<const T> in, std::span<T> out, const By<T>& op = ReduceOp::sum,
                 const CallOptions& options = {}) {
@@ -408,8 +409,8 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
              const CallOptions& options = {}) {
     return exscan(std::span<const T>(in_place), in_place, op, options);
   }
-  // Block d of in goes to rank d, which puts it at the place of the sender: in and out have ranks()
-  // blocks of the same size.
+  // Block d of in goes to rank d and is stored there as the block of the sender: in and out have
+  // ranks() blocks of one size.
   template <class T>
   Answer all_to_all(std::span<const T> in, std::span<T> out, const CallOptions& options = {}) {
     if (in.size() % n() != 0) return mismatch("in", in.size(), in.size() / n() * n());
@@ -421,8 +422,8 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
                                 .type = data_type_of<T>,
                                 .options = options});
   }
-  // With a count per pair, [from * ranks() + to], the same on all ranks, and blocks that lie where
-  // this rank says (call.h): me.all_to_all(in, out, counts, {.in = to_each, .out = from_each}).
+  // With a count per pair, [from * ranks() + to], equal on all ranks, and displacements of this
+  // rank's blocks (call.h): me.all_to_all(in, out, counts, {.in = to_each, .out = from_each}).
   template <class T>
   Answer all_to_all(std::span<const T> in, std::span<T> out, std::span<const std::size_t> counts,
                     const Displacements& displacements, const CallOptions& options = {}) {
@@ -466,7 +467,8 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
                                 .root = root,
                                 .options = options});
   }
-  // The receiver's data = the sender's. All ranks call it; the others' data are not touched.
+  // data at the receiver = the sender's data. All ranks call it; data of other ranks is not
+  // touched.
   template <class T>
   requires(!std::is_const_v<T>) Answer
       send_recv(std::span<T> data, Rank from, Rank to, const CallOptions& options = {}) {
@@ -481,8 +483,8 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
   }
 
   // With one count per rank, zeros included (all_gather, reduce_scatter, gather, scatter), or one
-  // per pair, [from * ranks() + to] (all_to_all). Counts must be the same on all ranks; buffers
-  // hold what the rank gives and gets, without gaps.
+  // per pair, [from * ranks() + to] (all_to_all). Counts must be equal on all ranks; buffers hold
+  // the rank's inputs and outputs without gaps.
   template <class T>
   Answer with_counts(Collective collective, std::span<const T> in, std::span<T> out,
                      std::span<const std::size_t> counts, Rank root = 0,
@@ -495,7 +497,7 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
     return caller().submit(request);
   }
 
-  // A message to one rank, from one rank: the call of these two alone (Member).
+  // A message to one rank or from one rank: only these two ranks make the call (Member).
   template <class T>
   Answer send(std::span<const T> data, Rank to, const CallOptions& options = {}) {
     return caller().submit(Message{const_cast<T*>(data.data()), data.size(), data_type_of<T>, to},

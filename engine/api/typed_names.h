@@ -1,6 +1,6 @@
-// Names of collectives and algorithms as people type them: Ring, AllReduce, all-reduce; and tree
-// and nvls, as NCCL has it, for double_tree and switch. Environment variables, command lines and
-// requests read them alike; in calls and in files of ours names are exact.
+// typed_names.h finds collectives and algorithms by the names that people type: Ring, AllReduce,
+// all-reduce; and NCCL's tree and nvls for double_tree and switch. Environment variables, command
+// lines and requests accept these spellings; calls and the engine's files need exact names.
 #pragma once
 
 #include <optional>
@@ -13,11 +13,11 @@ namespace rankine {
 
 std::optional<Collective> find_typed_collective(std::string_view typed);
 
-// What the name means for this collective: the line of that name, else the one that an alias
-// stands for; nullptr: neither.
+// Finds the algorithm of this collective with that name; otherwise the algorithm that an alias
+// names; nullptr if both fail.
 const Algorithm* find_typed_algorithm(Collective collective, std::string_view typed);
 
-// The same for every collective that has it, in the catalogue's order.
+// Finds the algorithm of that name for every collective that has it, in the catalogue's order.
 std::vector<const Algorithm*> find_typed_algorithms(std::string_view typed);
 
 }  // namespace rankine
