@@ -22,7 +22,7 @@ void SharedEnding::end(const Status& reason) noexcept {
   say(reason.code(), reason.text().c_str());
 }
 
-// 0 of what nobody says.
+// 0 if code and text cannot come from say().
 std::uint64_t SharedEnding::check_of_what_is_said() const noexcept {
   const std::size_t length = strnlen(text_, sizeof(text_));
   if (code_ == 0 || code_ >= kCodes || length == sizeof(text_)) return 0;
@@ -70,12 +70,12 @@ Status SharedEnding::why() const noexcept {
 namespace rankine {
 namespace {
 
-// Two regions that neither the kernel nor libraries choose by themselves; the first one is free
-// under the thread and address sanitizers as well.
+// Two regions that neither the kernel nor libraries choose; the first one is also free under the
+// thread and address sanitizers.
 constexpr std::uint64_t kHigh = 0x7e9000000000, kLow = 0x600000000000;
 constexpr int kBases = ReservedBases::kBases, kHighBases = 28;
-// To find a common one, though each process has others that are taken, and to leave some to
-// communicators that are being made.
+// Enough to find a common address although each process has used others, and few enough to leave
+// some for communicators that are being made.
 constexpr int kEnough = 16;
 
 std::uint64_t base_of(int i) {
@@ -85,12 +85,12 @@ std::uint64_t base_of(int i) {
 
 void* address_of(int i) { return reinterpret_cast<void*>(base_of(i)); }
 
-// The i-th to be tried.
+// The i-th address to try.
 int base_in_turn(int i, std::uint64_t seed) {
   return static_cast<int>((seed % kBases + static_cast<std::uint64_t>(i)) % kBases);
 }
 
-// Parts that follow one another, each from a cache line on.
+// Adds parts one after the other; each begins at a cache line.
 struct Parts {
   std::size_t end = 0;
   std::size_t add(std::size_t bytes) {
@@ -155,7 +155,7 @@ ReservedBases::Set ReservedBases::reserve(std::uint64_t seed) noexcept {
     void* const at = mmap(address_of(base), kProcessSpan, PROT_NONE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     if (at == MAP_FAILED) continue;
-    if (at != address_of(base)) {  // a kernel that does not know the flag
+    if (at != address_of(base)) {  // this kernel does not know the flag
       munmap(at, kProcessSpan);
       continue;
     }
@@ -171,8 +171,8 @@ std::byte* ReservedBases::map(const Set& common, std::uint64_t seed, int file) n
     const int base = base_in_turn(i, seed);
     const auto bit = static_cast<std::size_t>(base);
     if (!common.test(bit) || !reserved_.test(bit)) continue;
-    // Of what a program maps that locks all it maps (mlockall), pages are taken at once where they
-    // can be read; made readable later, they come, and are locked, when they are needed.
+    // If a program locks all its mappings (mlockall), the kernel takes pages of a readable mapping
+    // at once. A mapping that becomes readable later gets and locks its pages when they are needed.
     void* const at = mmap(address_of(base), kProcessSpan, PROT_NONE,
                           MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0);
     if (at == MAP_FAILED || mprotect(at, kProcessSpan, PROT_READ | PROT_WRITE) != 0) return nullptr;
@@ -194,7 +194,7 @@ Status take_pages(const KeptFile& file, std::byte* at, std::size_t offset, std::
   const int number = file.number();
   if (number < 0) {
     if (bytes == 0 || madvise(at, whole_pages(bytes), MADV_POPULATE_WRITE) == 0) return {};
-    if (errno == EFAULT) return refused(ENOSPC);  // a store there would be a SIGBUS
+    if (errno == EFAULT) return refused(ENOSPC);  // a store would raise SIGBUS
     if (errno != EINVAL) return refused(errno);
     return make_error(Code::system, [&] {
       return what + ": the program has closed the descriptor of the memory that processes share, " +
@@ -202,8 +202,8 @@ Status take_pages(const KeptFile& file, std::byte* at, std::size_t offset, std::
              "that the program has not opened";
     });
   }
-  // Linux before 6.10 gives back what a call has taken where a signal comes: a program whose timer
-  // signals more often than that many pages take would never have them at once.
+  // Linux before 6.10 undoes an interrupted fallocate. A program with a timer faster than the
+  // allocation of these pages would never get them in one call, so ask for fewer each time.
   std::size_t at_once = bytes;
   for (std::size_t taken = 0; taken < bytes;) {
     at_once = std::min(at_once, bytes - taken);
@@ -226,7 +226,7 @@ void give_pages_back(const KeptFile& file, std::byte* at, std::size_t offset,
           ? fallocate(number, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                       static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0
           : madvise(at, bytes, MADV_REMOVE) == 0;
-  // As of memory that is locked.
+  // Locked memory cannot be given back.
   if (!given) std::memset(at, 0, bytes);
 }
 

@@ -1,4 +1,6 @@
-// Why it is over, for processes that share memory: the first that fails says it to all.
+// ProcessLayout divides the file that the processes of a communicator share, ReservedBases finds an
+// address for it, take_pages() takes its memory, and SharedEnding tells all processes why the
+// communicator has ended.
 #pragma once
 
 #include <bitset>
@@ -13,25 +15,27 @@
 
 namespace rankine {
 
-// Zeroed memory is one that nobody has ended. Lock-free: who is killed while it speaks holds nobody
-// up for long.
+// SharedEnding holds the reason of a communicator's end in shared memory; the first process that
+// fails writes it. Zeroed memory means not ended. Lock-free: if a process is killed while it
+// writes, the others wait only briefly.
 class SharedEnding {
  public:
   Atomic<bool>& ended() noexcept { return ended_; }
   bool has_ended() const noexcept { return ended_.load(std::memory_order_acquire); }
 
-  // Ends it for that reason, where it has not ended before.
+  // Ends it with that reason, unless it has ended before.
   void end(const Status& reason) noexcept;
-  // By whoever has set ended() itself, once. Async-signal-safe; long texts are cut.
+  // Writes the reason, once, after the caller has set ended(). Async-signal-safe; long texts are
+  // truncated.
   void say(Code code, const char* text) noexcept;
-  // Why, of what has ended: waits a little for the process that is about to say so. Code::system
-  // where that has been written over.
+  // The reason, after the end: waits a little for the process that is writing it. Code::system if a
+  // program has overwritten it.
   Status why() const noexcept;
 
  private:
   Atomic<bool> ended_{false};
   Atomic<bool> said_{false};
-  // Whether code and text are what say() has left there: a program may write over shared memory.
+  // The check value of code and text, because a program may overwrite shared memory.
   std::uint64_t check_of_what_is_said() const noexcept;
 
   std::uint32_t code_ = 0;
@@ -39,43 +43,43 @@ class SharedEnding {
   char text_[1000] = {};
 };
 
-// The memory that ranks share which are processes: one file, mapped by all of them at the same
-// address, so that what lies in it may point into it.
+// The processes of a communicator share one file, mapped by all of them at one address, so that its
+// data may contain pointers into it.
 //
 //   lobby | names | pairs made | lines | slow waits | each rank's posts and records | a clock
-//         | the same of each pair, for messages | each rank's scratch and payloads
+//         | for each pair of ranks such a part for messages | each rank's scratch and payloads
 //
-// All of it has its place from the start, so nobody allocates, and nothing moves; pages are taken
-// from the machine (fallocate, so that a full machine is an error and no SIGBUS) when a rank needs
-// them. A rank takes those of its own parts, and so they lie on its node.
+// All parts have fixed places from the start, so no process allocates and no part moves. A rank
+// takes the pages of its parts from the machine when it needs them, so they lie on its node. (It
+// uses fallocate, so that a full machine is an error and not a SIGBUS.)
 
-// Address space of a communicator; most of it is never taken.
+// The address space of a communicator; most of it never gets pages.
 inline constexpr std::size_t kProcessSpan = std::size_t{32} << 30;
 inline constexpr int kMostProcesses = kSeats;
 
-// How far the making of a pair has come, since each of the two may be the first to need it: nobody,
-// somebody, done.
+// The state of a pair, which either of its two ranks may need first: not made, in progress, done.
 enum class PairMade : std::uint32_t { no, going_on, yes };
 
-// What ranks post in (mailbox.h, board.h).
+// The sizes of the mailboxes and boards in which ranks post (engine/run/mailbox.h).
 struct PostsShape {
   std::uint32_t board_stride = 0;
   std::uint32_t slots = 0, slot_stride = 0;  // of a mailbox
   std::uint32_t clock_channel = 0;           // bytes of a clock's words from one rank to another
 };
 
-// What some ranks share for their calls, at offsets from where it begins, in whole pages.
+// CallsLayout has the parts that some ranks share for their calls: offsets from the beginning of
+// the layout, in whole pages.
 struct CallsLayout {
-  std::size_t lines = 0, slow_waits = 0;  // behind a head
-  std::size_t common_bytes = 0;           // of all of those
-  std::size_t rank_bytes = 0;             // each rank's posts and records, from common_bytes on
-  // In these.
+  std::size_t lines = 0, slow_waits = 0;  // after a head
+  std::size_t common_bytes = 0;           // size of the head, lines and slow waits
+  std::size_t rank_bytes = 0;  // posts and records of one rank; the first is at common_bytes
+  // Offsets in the part of one rank.
   std::size_t board = 0, slots = 0, credits = 0, records = 0;
-  std::size_t mailbox_bytes = 0;  // slots of one
-  // Behind all that: a line for a clock as a whole, and its channels by pair. Without pages until
-  // there is a clock.
+  std::size_t mailbox_bytes = 0;  // the slots of one mailbox
+  // After all parts: one line for the whole clock, and its channels by pair. It has no pages until
+  // a clock exists.
   std::size_t clock = 0, clock_bytes = 0;
-  std::size_t bytes = 0;  // in all
+  std::size_t bytes = 0;  // total
 
   static CallsLayout of(int ranks, std::size_t head_bytes, const PostsShape& shape);
   std::size_t of_rank(Rank r) const {
@@ -83,11 +87,11 @@ struct CallsLayout {
   }
 };
 
-// Offsets in the file.
+// ProcessLayout has the offsets in the file.
 struct ProcessLayout {
-  std::size_t names = 0, pairs_made = 0;  // behind the lobby
-  CallsLayout calls;                      // of all ranks, from 0; their head is all before
-  CallsLayout pair;                       // of two, whose head is why they have ended
+  std::size_t names = 0, pairs_made = 0;  // after the lobby
+  CallsLayout calls;                      // for all ranks, from 0; its head is everything before
+  CallsLayout pair;                       // for two ranks; its head is a SharedEnding
   std::size_t pairs = 0, own = 0, own_bytes = 0;
   int ranks = 0;
 
@@ -100,8 +104,8 @@ struct ProcessLayout {
   std::size_t of_pair(Rank from, Rank to) const {
     return pairs + number_of_pair(from, to) * pair.bytes;
   }
-  // What is a rank's own, in quarters that begin with a huge page: scratch for calls of all ranks,
-  // scratch for messages, and twice as much for payloads.
+  // A rank's own part, in quarters that begin at a huge page: scratch for calls of all ranks,
+  // scratch for messages, and two quarters of payloads.
   std::size_t scratch_bytes() const { return own_bytes / 4; }
   std::size_t payload_bytes() const { return own_bytes / 2; }
   std::size_t scratch_of(Rank r) const { return own + static_cast<std::size_t>(r) * own_bytes; }
@@ -109,11 +113,12 @@ struct ProcessLayout {
   std::size_t payloads_of(Rank r) const { return scratch_of(r) + 2 * scratch_bytes(); }
 };
 
-// Where the file may be mapped: addresses that nothing else of a process takes, with or without
-// sanitizers. A rank reserves as many as it needs to agree with others on one.
+// ReservedBases reserves addresses for the mapping of the file: addresses that no other part of a
+// process uses, with or without sanitizers. A rank reserves enough of them to agree with the other
+// ranks on one.
 class ReservedBases {
  public:
-  // Of a process's address space, by number: as many communicators as it can have at once.
+  // The number of such addresses in a process, and so the most communicators at once.
   static constexpr int kBases = 256;
   using Set = std::bitset<kBases>;
 
@@ -122,23 +127,23 @@ class ReservedBases {
   ReservedBases(const ReservedBases&) = delete;
   ReservedBases& operator=(const ReservedBases&) = delete;
 
-  // Some of those that are free, in an order that follows from `seed`.
+  // Reserves some free addresses, in an order that follows from `seed`.
   Set reserve(std::uint64_t seed) noexcept;
   void let_go() noexcept;
-  // Maps the file at the first of these in that order, and lets go of the others. nullptr: errno
-  // says why, or, of none at all, it is 0.
+  // Maps the file at the first address of `common` in that order, and releases the others. nullptr:
+  // errno has the reason; 0 if no address is common.
   std::byte* map(const Set& common, std::uint64_t seed, int file) noexcept;
 
  private:
   Set reserved_;
 };
 
-// Takes the file's pages there, which are mapped at `at`: through the mapping where the program has
-// closed the descriptor (Linux 5.14). `what` for the error's text: "scratch of rank 3". Errors:
-// out_of_memory; system, of a descriptor that has been closed, and of what the kernel refuses.
+// Takes pages of the file, which are mapped at `at`. If the program has closed the descriptor, it
+// uses the mapping instead (Linux 5.14). `what` is for the error text: "scratch of rank 3". Errors:
+// out_of_memory; system if the descriptor is closed or the kernel refuses.
 Status take_pages(const KeptFile& file, std::byte* at, std::size_t offset, std::size_t bytes,
                   const std::string& what);
-// Gives whole pages back, which read as zeroes afterwards.
+// Gives whole pages back; later reads see zeroes.
 void give_pages_back(const KeptFile& file, std::byte* at, std::size_t offset,
                      std::size_t bytes) noexcept;
 

@@ -75,7 +75,7 @@ void KeptFile::close() noexcept {
 
 namespace {
 
-// What /proc says of a process, the time at which it started; -1: nothing, 0: it has ended.
+// The start time of a process from /proc; -1: unknown, 0: it has ended.
 std::int64_t start_of(std::int32_t process) noexcept {
   char text[1024];
   std::snprintf(text, sizeof(text), "/proc/%d/stat", process);
@@ -83,14 +83,14 @@ std::int64_t start_of(std::int32_t process) noexcept {
   if (file < 0) return -1;
   const ssize_t length = read(file, text, sizeof(text));
   close(file);
-  // "number (name) state parent ...", of which the name may have blanks and brackets.
+  // The format is "number (name) state parent ..."; the name may contain blanks and brackets.
   const std::string_view all(text, length > 0 ? static_cast<std::size_t>(length) : 0);
   const std::size_t name_end = all.rfind(')');
   if (name_end == std::string_view::npos) return -1;
   constexpr int kState = 3, kThreads = 20, kStart = 22;  // as proc(5) counts
   char state = 0;
   std::int64_t threads = 0, start = -1;
-  std::size_t at = name_end + 1;  // of the blank before a field
+  std::size_t at = name_end + 1;  // the blank before a field
   for (int field = kState; field <= kStart && at < all.size(); ++field) {
     const char* const begin = all.data() + at + 1;
     const char* const end = all.data() + all.size();
@@ -99,7 +99,7 @@ std::int64_t start_of(std::int32_t process) noexcept {
     if (field == kStart) std::from_chars(begin, end, start);
     at = all.find(' ', at + 1);
   }
-  // Of a process that lives the first thread may have ended.
+  // In a living process the first thread may have ended.
   return (state == 'Z' || state == 'X') && threads <= 1 ? 0 : start;
 }
 
@@ -111,13 +111,14 @@ KnownProcess KnownProcess::this_one() noexcept {
 }
 
 bool KnownProcess::is_possible() const noexcept {
-  constexpr std::int32_t kMostProcessId = 1 << 22;  // of the kernel
+  constexpr std::int32_t kMostProcessId = 1 << 22;  // the kernel's limit
   return id > 0 && id <= kMostProcessId && started >= -1;
 }
 
 bool KnownProcess::has_ended() const noexcept {
   const std::int64_t now = start_of(id);
-  if (now < 0) return kill(id, 0) != 0 && errno == ESRCH;  // there, or hidden from us
+  // no such process; otherwise it lives or is hidden
+  if (now < 0) return kill(id, 0) != 0 && errno == ESRCH;
   return now == 0 || (started > 0 && now != started);
 }
 
@@ -139,8 +140,9 @@ bool is_named(int file, const std::string& path) noexcept {
 }
 
 void remove_name(int file, const std::string& path) noexcept {
-  // One at a time looks whose name it is and removes it, so nobody removes the next one's. A
-  // process that is stopped with the lock is not waited for: others remove what it has left.
+  // Only the process with this lock checks and removes the name, so it never removes the name of a
+  // later file. If a process is stopped with the lock, do not wait for it: another process removes
+  // the file later.
   constexpr std::int64_t kPatienceNs = 100'000'000;
   const std::int64_t until = now_ns() + kPatienceNs;
   while (!try_lock(file, kRemoving)) {
@@ -175,7 +177,7 @@ void remove_orphans() noexcept try {
     if (is_communicators_own(file) && !anybody_in(file)) remove_name(file, path);
     close(file);
   }
-} catch (const std::bad_alloc&) {  // the next one will
+} catch (const std::bad_alloc&) {  // a later call removes them
 }
 
 std::string difference(const ProcessSettings& one, const std::string& who,

@@ -22,11 +22,11 @@ namespace rankine {
 namespace {
 
 constexpr std::uint32_t kLobbyLayout = 9;
-// For those that are late where a meeting has failed, after the last one that has been told, and by
-// who cannot make a file to fail in.
+// The waiting time for late processes after a failed meeting, counted from the last report; also
+// the time that a process which cannot make a file looks for another one's file.
 constexpr std::int64_t kPatienceNs = 500'000'000;
 
-// By errno.
+// Makes an error from errno.
 Status system_error(const std::string& what) {
   const int error = errno;
   const Code code = error == ENOSPC || error == ENOMEM ? Code::out_of_memory : Code::system;
@@ -56,7 +56,7 @@ ProcessLobby::ProcessLobby(Meeting meeting)
 
 ProcessLobby::~ProcessLobby() {
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // a destructor may not be unwound
-  // Only where there was no memory for what comes next.
+  // Reached only if the caller ran out of memory after meet().
   if (is_waited_for_) {
     static_cast<void>(fail(
         make_error(Code::out_of_memory, [&] { return me() + " has no memory to begin with"; })));
@@ -84,7 +84,8 @@ bool ProcessLobby::is_ours(Rank r) const noexcept {
 KnownProcess ProcessLobby::seated(Rank r) const noexcept {
   if (!met_.empty()) return met_[static_cast<std::size_t>(r)];
   const LobbyPage::Seat& seat = page_->seats[static_cast<std::size_t>(r)];
-  const std::int32_t process = seat.process.load(std::memory_order_acquire);  // with sit_down()
+  // pairs with sit_down()
+  const std::int32_t process = seat.process.load(std::memory_order_acquire);
   return {process, process == 0 ? 0 : seat.started};
 }
 
@@ -125,8 +126,8 @@ bool ProcessLobby::cores_are_shared() const noexcept {
 }
 
 bool ProcessLobby::has_ended(Rank r) const noexcept {
-  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // who waits in a call looks
-  // Most looks end here: a pidfd costs less to ask than /proc.
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // ranks call this while they wait in a call
+  // The fast path: polling a pidfd costs less than reading /proc.
   const int watched = watched_[static_cast<std::size_t>(r)].number();
   pollfd ended{watched, POLLIN, 0};
   if ((watched < 0 || poll(&ended, 1, 0) == 1) && seated(r).has_ended()) return true;
@@ -136,7 +137,7 @@ bool ProcessLobby::has_ended(Rank r) const noexcept {
 
 bool ProcessLobby::anybody_lives() const noexcept {
   if (!anybody_in(file_.number())) return false;
-  // Numbers of processes say nothing to those who count them otherwise.
+  // Process numbers mean nothing in another pid namespace.
   if (page_->layout != kLobbyLayout ||
       page_->settings.pid_namespace != meeting_.settings.pid_namespace) {
     return true;
@@ -156,7 +157,8 @@ bool ProcessLobby::have_been_told() const noexcept {
   });
 }
 
-// Those that have come, and those that will soon, one after the other; not those that have ended.
+// Waits until all ranks know of the failure, including ranks that come soon; skips ranks that have
+// ended.
 void ProcessLobby::wait_until_all_are_told() noexcept {
   std::int64_t until = now_ns() + kPatienceNs;
   const auto need_not_be_told = [&](Rank r) {
@@ -183,11 +185,11 @@ Status ProcessLobby::fail(const Status& reason) noexcept {
   Status why = page_->ending.why();
   if (page_->layout == kLobbyLayout) {
     for (const Rank r : meeting_.ranks) {
-      // Release: pairs with who asks whether it has been told.
+      // Release: pairs with have_been_told() and wait_until_all_are_told().
       page_->seats[static_cast<std::size_t>(r)].told.store(true, std::memory_order_release);
     }
-    // Ranks that have not come by the deadline do not come soon, a user who interrupts waits for
-    // none, and the ranks of a group ask others whether they may still come.
+    // Do not wait for late ranks after a timeout (they will not come soon), after an interrupt (the
+    // user does not want to wait), or in a group (its ranks ask the others through may_wait).
     const bool may_come = why.code() != Code::timeout && why.code() != Code::aborted;
     if (may_come && !meeting_.may_wait) wait_until_all_are_told();
   }
@@ -284,11 +286,11 @@ Status ProcessLobby::enter_found(bool& again) {
     }));
   }
   if (Status status = check_settings(); !status.ok()) return status;
-  // It is complete, and its name about to be free, or it never was to be ours.
+  // The meeting is complete and its name will be free soon, or the file was never for this process.
   again = page_->seated.load(std::memory_order_acquire) == page_->settings.ranks;
   if (again) return {};
   if (page_->ending.has_ended()) {
-    // What these ranks have been told of was an earlier attempt of theirs.
+    // If these ranks know of the failure, it belongs to an earlier attempt of theirs.
     if (have_been_told()) remove_name(file_.number(), path_);
     again = !is_named(file_.number(), path_);
     return again ? Status() : fail({});
@@ -346,7 +348,8 @@ void ProcessLobby::offer_bases(std::uint64_t seed) noexcept {
   for (const Rank r : meeting_.ranks) page_->seats[static_cast<std::size_t>(r)].bases = bases;
 }
 
-// Who can make no file has none to say so in: another rank, which can, would wait for this one.
+// This process cannot make a file, so it has no place for its error, and other ranks that can make
+// one would wait for it. So it looks for their file for a while.
 Status ProcessLobby::tell_who_comes(const Status& reason) {
   const std::int64_t until = std::min(meeting_.deadline_ns, now_ns() + kPatienceNs);
   for (;;) {
@@ -388,13 +391,13 @@ Status ProcessLobby::enter() {
 
 // --- Together ---
 
-// A process that has come is watched from then on. False: it has ended.
+// Watches the process of a rank from now on. False: it has ended.
 bool ProcessLobby::watch(Rank r) noexcept {
   KeptFile& watched = watched_[static_cast<std::size_t>(r)];
   if (!watched.is_open()) {
     const KnownProcess there = seated(r);
     watched = KeptFile(static_cast<int>(syscall(SYS_pidfd_open, there.id, 0)));
-    if (there.has_ended()) return false;  // and another one may have its number
+    if (there.has_ended()) return false;  // another process may have its number
   }
   return !has_ended(r);
 }
@@ -419,12 +422,12 @@ Status ProcessLobby::wait_for(const std::atomic<std::int32_t>& count, std::int32
     for (Rank r = 0; r < meeting_.settings.ranks; ++r) {
       if (Status status = check_seat(r); !status.ok()) return fail(status);
       if (is_ours(r) || process_of(r) == 0 || watch(r)) continue;
-      // It may have been the last one, made its calls and gone since we looked.
+      // That rank may have come last, made its calls and ended since the check above.
       if (all_have()) return {};
       return fail(lost(r, process_of(r), meeting_.name));
     }
     if (meeting_.may_wait) {
-      // What kept the last one from coming may be that it has come, and gone.
+      // may_wait() may fail because the last rank has come and already ended; so check again.
       Status status = meeting_.may_wait();
       if (all_have()) return {};
       if (!status.ok()) return fail(status);
@@ -441,9 +444,9 @@ Status ProcessLobby::wait_for(const std::atomic<std::int32_t>& count, std::int32
 }
 
 Status ProcessLobby::agree_on_base() {
-  // What is reserved here may be reserved by another meeting there, of two that processes begin in
-  // different orders: all of them see that there is none, and offer others. Those that are over
-  // keep one each.
+  // An address reserved by this process may be reserved by a different meeting in another process,
+  // if two processes begin two meetings in different orders. Then all processes see that there is
+  // no common address, and offer others. Finished meetings keep one address each.
   constexpr std::int32_t kTries = 50;
   for (std::int32_t tries = 1; base_ == nullptr; ++tries) {
     const std::uint64_t seed = page_->nonce + static_cast<std::uint64_t>(tries - 1) * kSplitMixStep;

@@ -1,16 +1,20 @@
-// Where processes meet that will be the ranks of one communicator: a file /dev/shm/rankine.NAME,
-// readable by its user only, which is gone from there when all have come or one has failed.
+// ProcessLobby is the place in which the processes of one communicator meet: the file
+// /dev/shm/rankine.NAME. Only its user may read it. The name is removed when all ranks have come or
+// one has failed.
 //
-// It appears whole, by a link, with its maker in it. Each process in it holds a lock on the byte of
-// its rank (an open file description's, which ends with exec and with the process, unless a forked
-// child holds it as well), and writes down its number and the time at which it started. A file
-// whose processes have all ended is removed, and its name taken over; where nobody asks for its
-// name any more, whoever makes a file next removes it, if it has no locks. A rank whose process has
-// ended leaves a seat that nobody may take: the meeting ends (rank_lost), and the next one may
-// begin. What
-// goes wrong for one while they meet is told to all: also to those that come no more than half a
-// second after the last one that was told, unless one of these makes another attempt, which takes
-// the name.
+// The maker prepares the file with its own seat and then links it under the name, so it appears
+// complete. Each process holds a lock on the byte of its rank (an open file description's lock,
+// which ends with exec and with the process, unless a forked child holds it too), and writes its
+// process number and start time.
+//
+// If all processes of a file have ended, the next process that uses the name removes the file and
+// takes the name. If no process uses the name again, the next maker of any file removes it,
+// provided that it has no locks. If a process ends after it has taken its seat, its seat stays
+// taken: the meeting ends (rank_lost), and a new meeting may begin.
+//
+// An error of one process during the meeting is reported to all, also to processes that come within
+// half a second after the last report, unless an earlier process makes a new attempt and takes the
+// name.
 #pragma once
 
 #include <array>
@@ -26,27 +30,28 @@
 
 namespace rankine {
 
-// What stands at the beginning of the file, in memory of zeroes.
+// LobbyPage is the beginning of the file, in zeroed memory.
 struct LobbyPage {
-  // These stay as they are in all layouts, so that even a stranger can be told.
+  // Members up to `ending` keep their places in all layouts, so that a process with another version
+  // can read them.
   char magic[8];
   std::uint32_t layout;
   SharedEnding ending;
 
-  ProcessSettings settings;  // of its maker
-  std::int32_t maker;        // rank
-  std::uint64_t nonce;       // tells one communicator of that name from the next
-  // Ranks that have come so far: in all, or time and again.
+  ProcessSettings settings;  // the maker's
+  std::int32_t maker;        // the maker's rank
+  std::uint64_t nonce;       // differs between communicators of one name
+  // The number of ranks that have reached each step; `looked` and `offered` count repeatedly.
   std::atomic<std::int32_t> seated, looked, offered, ready;
-  std::atomic<std::int32_t> said;    // by the process of rank 0, what follows
+  std::atomic<std::int32_t> said;    // 1 when the process of rank 0 has written `saying`
   std::atomic<std::uint64_t> saying;
   struct Seat {
-    std::atomic<std::int32_t> process;  // 0: nobody
+    std::atomic<std::int32_t> process;  // 0: empty seat
     std::int64_t started;               // of a KnownProcess; comes with `process`
-    std::atomic<bool> told;             // why the meeting has failed
-    bool has_barriers;                  // others' membarrier reaches this process
-    bool shares_cores;                  // not each rank has one, as this process sees it
-    ReservedBases::Set bases;           // where this process can map the file
+    std::atomic<bool> told;             // this rank knows why the meeting failed
+    bool has_barriers;                  // membarrier of other processes reaches this process
+    bool shares_cores;                  // this process sees fewer cores than ranks
+    ReservedBases::Set bases;           // addresses at which this process can map the file
   };
   std::array<Seat, kMostProcesses> seats;
 };
@@ -59,11 +64,11 @@ class ProcessLobby {
  public:
   struct Meeting {
     std::string name;
-    std::vector<Rank> ranks{0};  // that this process plays, in order
+    std::vector<Rank> ranks{0};  // the ranks of this process, in order
     ProcessSettings settings;
-    std::int64_t deadline_ns = 0;  // of the monotonic clock
-    // Asked while not all are there, until be_ready() is over: an error ends the meeting. None:
-    // they may come until the deadline.
+    std::int64_t deadline_ns = 0;  // on the monotonic clock
+    // Called repeatedly while ranks are missing, until be_ready() has returned; an error ends the
+    // meeting. Empty: wait until the deadline.
     std::function<Status()> may_wait{};
   };
   explicit ProcessLobby(Meeting meeting);
@@ -71,38 +76,39 @@ class ProcessLobby {
   ProcessLobby(const ProcessLobby&) = delete;
   ProcessLobby& operator=(const ProcessLobby&) = delete;
 
-  // Until all are in it; then the file lies at base() in each of them. Errors end the meeting for
-  // all who are there.
+  // Waits until all ranks have come; then every process has mapped the file at its base(). An error
+  // ends the meeting for all processes in it.
   Status meet();
-  // A number of the process that plays rank 0, which the others wait for; of these `mine` is not
-  // asked. Once, before be_ready().
+  // Returns `mine` of the process that plays rank 0; the other processes wait for it, and their
+  // `mine` is not used. Call it once, before be_ready().
   Result<std::uint64_t> first_says(std::uint64_t mine);
-  // Not each rank has a core, as this process sees it. Before be_ready().
+  // Notes that this process sees fewer cores than ranks. Call it before be_ready().
   void share_cores() noexcept;
-  // Until all have said so; from then on the name is free.
+  // Waits until all processes are ready; then the name is free.
   Status be_ready();
-  // The meeting has failed here, or does so now: tells all, and lets those that have not come know
-  // as long as they keep coming, but where nobody else is expected. Returns why it has.
+  // Ends the meeting as failed, or notes that it has failed. Tells all processes in it, and waits
+  // for late processes as long as they keep coming, unless none is expected. Returns the reason.
   Status fail(const Status& reason) noexcept;
 
   const KeptFile& file() const { return file_; }
   std::byte* base() const { return base_; }
   LobbyPage& page() const { return *page_; }
   int process_of(Rank r) const noexcept { return seated(r).id; }
-  // What all have in common, and what tells them from others; as they met.
+  // The settings that all processes share, and the number that identifies this communicator; as of
+  // the meeting.
   const ProcessSettings& settings() const noexcept { return meeting_.settings; }
   std::uint64_t nonce() const noexcept { return nonce_; }
-  // Whether that is so of all.
+  // True if has_barriers of all seats is true.
   bool have_barriers() const noexcept;
-  // Whether anybody has said share_cores(): the same for all when be_ready() is over.
+  // True if any process has called share_cores(); equal in all processes after be_ready().
   bool cores_are_shared() const noexcept;
-  // Whether that rank's process has ended or become another program.
+  // True if that rank's process has ended or become another program.
   bool has_ended(Rank r) const noexcept;
 
  private:
   Status enter();
   Status create(bool& exists);
-  // Nothing to be done with this file; another one may be there soon.
+  // `again`: this file is useless, but another one may appear soon.
   Status enter_found(bool& again);
   Status tell_who_comes(const Status& reason);
   Status check_found() const;
@@ -110,18 +116,18 @@ class ProcessLobby {
   bool have_been_told() const noexcept;
   void wait_until_all_are_told() noexcept;
   Status sit_down();
-  // Who has that seat: as the file says until all have come, and from then on as it said then,
-  // whatever is written over it. 0: nobody.
+  // The process in that seat: as the file says until all have come, and afterwards as it was then,
+  // even if a program overwrites the file. id 0: empty seat.
   KnownProcess seated(Rank r) const noexcept;
   bool anybody_lives() const noexcept;
-  // The file says what no process of ours writes.
+  // The error for a value in the file that no process of the engine writes.
   Status written_over(const std::string& what) const;
   Status check_settings() const;
   Status check_seat(Rank r) const;
   bool is_ours(Rank r) const noexcept;
-  // Until that many ranks have come there.
+  // Waits until `count` has reached `wanted`.
   Status wait_for(const std::atomic<std::int32_t>& count, std::int32_t wanted, const char* what);
-  // The ranks here have come there.
+  // Counts the ranks of this process.
   void count_us(std::atomic<std::int32_t>& count) noexcept;
   void offer_bases(std::uint64_t seed) noexcept;
   std::string missing(const char* what) const;
@@ -134,11 +140,11 @@ class ProcessLobby {
   const std::string path_;
   KeptFile file_;
   LobbyPage* page_ = nullptr;
-  bool is_waited_for_ = false;  // has sat down, and neither got ready nor failed
+  bool is_waited_for_ = false;  // has taken its seat, and neither got ready nor failed
   std::byte* base_ = nullptr;
   ReservedBases bases_;
   std::array<KeptFile, kMostProcesses> watched_;  // pidfds, by rank
-  std::vector<KnownProcess> met_;                 // by rank, once all have come
+  std::vector<KnownProcess> met_;                 // by rank, when all have come
   std::uint64_t nonce_ = 0;
 };
 

@@ -57,7 +57,7 @@ Result<std::byte*> ProcessPayloads::allocate(std::size_t bytes) {
 
 void ProcessPayloads::free(const void* base) noexcept {
   const auto found = in_use_.find(offset_of(base));
-  // Who reads there afterwards, by mistake, reads zeroes.
+  // After an erroneous later access, readers see zeroes.
   give_pages_back(file_, base_ + found->first, offset_ + found->first, found->second.bytes);
   in_use_.erase(found);
 }
@@ -99,7 +99,7 @@ ProcessMemory::Own& ProcessMemory::own(Rank r) noexcept {
 void ProcessMemory::write_names() noexcept {
   std::byte* to = at(layout_.names);
   for (const Algorithm& line : catalogue()) {
-    std::memcpy(to, line.name.data(), line.name.size());  // the zero is there
+    std::memcpy(to, line.name.data(), line.name.size());  // the memory already has the final zero
     to += line.name.size() + 1;
   }
 }
@@ -207,15 +207,16 @@ Result<std::shared_ptr<ProcessRanks>> ProcessRanks::pair(const ProcessRanks& of,
   const ProcessMemory& memory = *of.memory_;
   Atomic<PairMade>& made = memory.made(from, to);
   PairMade seen = PairMade::no;
-  // Acquire: pairs with begin(), before which all has been set up.
+  // Acquire: pairs with begin(), which comes after all setting up.
   const bool first =
       made.compare_exchange_strong(seen, PairMade::going_on, std::memory_order_acquire);
   const Rank other = of.is_here(from) ? to : from;
   while (!first && seen != PairMade::yes) {
-    // Looked at before the last look at what it has made.
+    // Read before the last load of `made`, so that a process that finished and then ended is not
+    // lost.
     const bool has_ended = of.has_ended(other);
     Status status = may_wait();
-    seen = made.load(std::memory_order_acquire);  // likewise
+    seen = made.load(std::memory_order_acquire);  // acquire: pairs with begin()
     if (seen == PairMade::yes) break;
     if (!status.ok()) return status;
     if (has_ended) {
@@ -257,7 +258,7 @@ Status ProcessRanks::begin() {
 }
 
 bool ProcessRanks::has_left(Rank r) const noexcept {
-  // Acquire: pairs with Crossbar::leave() of all; what the rank published before is visible.
+  // Acquire: pairs with Crossbar::leave(); everything that the rank published before is visible.
   return is_pair() && memory_->lines(seat(r)).bell.left.load(std::memory_order_acquire);
 }
 
@@ -270,7 +271,8 @@ Board ProcessRanks::board(Rank of) const noexcept {
 
 Mailbox ProcessRanks::mailbox(Rank from, Rank to) const noexcept {
   const auto sender = static_cast<std::size_t>(from), reader = static_cast<std::size_t>(to);
-  // As in post_memory.cc: slots are with the reader, and credit with the sender, who wait for them.
+  // As in communicator_state.cc: slots lie near the reader and credit near the sender, because
+  // these ranks wait for them.
   return {base_ + layout_.of_rank(to) + layout_.slots + sender * layout_.mailbox_bytes,
           shape_.slot_stride,
           reinterpret_cast<Counter*>(base_ + layout_.of_rank(from) + layout_.credits +
@@ -285,7 +287,7 @@ Result<std::byte*> ProcessRanks::scratch(Rank r, std::size_t bytes) {
     if (!is_pair()) {
       return no_room_in_scratch(r, "calls", bytes, scratch.room, memory_->layout().ranks);
     }
-    // What it had before is nobody's: so it takes twice what it needs at most.
+    // The old room is lost; doubling limits the loss to the room in use.
     const std::size_t room = std::bit_ceil(std::max(bytes, page_bytes()));
     auto begin = memory_->room_for_messages(seat(r), room);
     if (!begin.ok()) return begin.status();

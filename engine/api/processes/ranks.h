@@ -1,5 +1,5 @@
-// Where a rank that is a process has its payloads (payload.h): a part of the memory that all
-// processes have mapped at the same address, so that others read and write them in place.
+// ProcessRanks is the shared memory of a communicator among processes, as one process sees it;
+// ProcessMemory owns the shared file, and ProcessPayloads allocates one rank's payloads in it.
 #pragma once
 
 #include <algorithm>
@@ -24,36 +24,37 @@
 
 namespace rankine {
 
-// One rank's, by one thread at a time, but for holds().
+// ProcessPayloads allocates the payloads of one rank in memory that all processes have mapped at
+// one address, so that they read and write payloads in place. One thread at a time uses it, except
+// holds().
 class ProcessPayloads {
  public:
-  // `room` bytes from `base` on, which are at that offset of the file: whole pages, of nobody else;
-  // both begin with a huge page.
-  // The file must outlive this.
+  // The payloads get `room` bytes from `base` on, at `offset` in the file: whole pages for this
+  // rank only; both begin at a huge page. The file must outlive this object.
   ProcessPayloads(std::byte* base, std::size_t room, const KeptFile& file, std::size_t offset)
       : base_(base), room_(room), file_(file), offset_(offset) {}
   ProcessPayloads(const ProcessPayloads&) = delete;
   ProcessPayloads& operator=(const ProcessPayloads&) = delete;
 
-  // Zeroes in whole pages, at least one, of the calling thread's node where the machine can; from a
-  // huge page's length on in huge ones, where the kernel can. The first place that is wide enough.
-  // Errors (out_of_memory): no such place, and a machine that has
-  // no pages.
+  // Allocates at least one whole page of zeroes, on the calling thread's node if the machine can;
+  // in huge pages if it is at least one huge page and the kernel can. Takes the first gap that is
+  // wide enough. Errors (out_of_memory): no gap is wide enough; the machine has no pages.
   Result<std::byte*> allocate(std::size_t bytes);
-  // What allocate() gave, once: its pages go back to the machine.
+  // Frees memory of allocate(), once: its pages go back to the machine.
   void free(const void* base) noexcept;
 
-  // Whether all of that lies here. Of no bytes it always does. May be asked at any time.
+  // True if all these bytes lie in this memory; always true for 0 bytes. Any thread may call it at
+  // any time.
   bool holds(const void* from, std::size_t bytes) const noexcept {
-    // (Further than all the room, where it begins before.)
+    // (An address before base_ gives an offset beyond room_.)
     const std::size_t offset =
         reinterpret_cast<std::uintptr_t>(from) - reinterpret_cast<std::uintptr_t>(base_);
     return bytes == 0 || (offset <= room_ && bytes <= room_ - offset);
   }
   std::size_t room() const noexcept { return room_; }
-  // Of what allocate() gave, in whole pages.
+  // The size of an allocation, in whole pages.
   std::size_t bytes_of(const void* base) const { return in_use_.at(offset_of(base)).bytes; }
-  // Whether that is in huge ones; not asked of what is shorter than one.
+  // The result of the request for huge pages; not_asked for an allocation below one huge page.
   const Enforcement& huge_pages_of(const void* base) const {
     return in_use_.at(offset_of(base)).huge_pages;
   }
@@ -71,28 +72,28 @@ class ProcessPayloads {
   const std::size_t room_;
   const KeptFile& file_;
   const std::size_t offset_;
-  std::map<std::size_t, Piece> in_use_{};  // by where they begin
+  std::map<std::size_t, Piece> in_use_{};  // by offset
 };
 
-// The memory of ranks that are processes, as one of them has it when all have met: the file, whose
-// what in it is, and who is there.
+// ProcessMemory is the shared file of a communicator as one process has it after the meeting, with
+// its layout and its processes.
 
 class ProcessMemory {
  public:
-  // Until all are there, and what the ranks here need from the start is their own. Throws
-  // std::bad_alloc.
+  // Waits until all processes have come, and takes the pages that the ranks of this process need
+  // from the start. Throws std::bad_alloc.
   static Result<std::shared_ptr<ProcessMemory>> meet(const ProcessLobby::Meeting& meeting,
                                                      const PostsShape& calls,
                                                      const PostsShape& messages);
-  // As the lobby's.
+  // See ProcessLobby.
   void share_cores() noexcept { lobby_.share_cores(); }
   Result<std::uint64_t> first_says(std::uint64_t mine) { return lobby_.first_says(mine); }
-  // What the ranks here share is as it is to be: until all have come so far.
+  // The shared data of this process is set up: waits until all processes are ready.
   Status begin() { return lobby_.be_ready(); }
-  // Instead of that: all are told. Returns why they do not begin.
+  // Instead of begin(): tells all processes of the failure. Returns the reason.
   Status fail(const Status& reason) noexcept { return lobby_.fail(reason); }
 
-  // The ranks that this process plays, in order.
+  // The ranks of this process, in order.
   const std::vector<Rank>& here() const noexcept { return here_; }
   const ProcessLayout& layout() const noexcept { return layout_; }
   const ProcessLobby& lobby() const noexcept { return lobby_; }
@@ -100,20 +101,20 @@ class ProcessMemory {
   const PostsShape& messages() const noexcept { return messages_; }
   std::byte* at(std::size_t offset) const noexcept { return lobby_.base() + offset; }
   RankLines& lines(Rank r) const noexcept;
-  // The algorithm's name, by its line in the catalogue, where all processes find it.
+  // The name of an algorithm, by its line in the catalogue, at an address valid in all processes.
   const char* name_of_line(std::size_t line) const noexcept;
-  // The other way round, whatever the address is: the catalogue's name, or nullptr.
+  // The catalogue's name for such an address, or nullptr for any other address.
   const char* known_name(const char* said) const noexcept;
   Atomic<PairMade>& made(Rank from, Rank to) const noexcept;
 
-  // Takes the file's pages there.
+  // Takes these pages of the file.
   Status take(std::size_t offset, std::size_t bytes, const std::string& what) const {
     return take_pages(lobby_.file(), at(offset), offset, bytes, what);
   }
-  // Where the payloads of a rank here lie.
+  // The payloads of a rank of this process.
   ProcessPayloads& payloads(Rank r) noexcept { return own(r).payloads; }
-  // Room in the scratch for messages of a rank here, of nobody else from then on; its offset. By
-  // the rank's thread.
+  // Reserves room in the message scratch of a rank of this process; returns its offset. Only the
+  // rank's thread calls it.
   Result<std::size_t> room_for_messages(Rank r, std::size_t bytes);
 
  private:
@@ -121,12 +122,12 @@ class ProcessMemory {
                 const PostsShape& messages);
   Status take_own(Rank r);
   void write_names() noexcept;
-  // What a rank here has for itself.
+  // The private parts of one rank of this process.
   struct Own {
     Own(std::byte* base, std::size_t room, const KeptFile& file, std::size_t offset)
         : payloads(base, room, file, offset) {}
     ProcessPayloads payloads;
-    std::size_t room_given = 0;  // of its scratch for messages
+    std::size_t room_given = 0;  // reserved from its message scratch
   };
   Own& own(Rank r) noexcept;
 
@@ -137,74 +138,76 @@ class ProcessMemory {
   std::deque<Own> own_;  // by here_
 };
 
-// The error of a rank whose scratch is to be larger than that.
+// The error for a rank that needs more scratch than the limit.
 Status no_room_in_scratch(Rank rank, const char* of_what, std::size_t bytes, std::size_t allowed,
                           int ranks);
 
-// Ranks that are processes, as a communicator of theirs has them: where what they share lies, and
-// what a crossbar asks of them (rank_processes.h). All that have met, or two of them, between which
-// messages go.
+// ProcessRanks is the shared memory that a communicator of processes uses: the places of its data,
+// and the answers that a crossbar needs (RankProcesses in engine/run/crossbar.h). It covers all
+// processes of a meeting, or two ranks that exchange messages.
 //
-// Each process has a communicator of its own, with its own plans, tables and members; lines,
-// boards, mailboxes, records and scratch are those of all.
+// Each process has its own communicator, plans, tables and members. The processes share lines,
+// boards, mailboxes, records and scratch.
 
 class ProcessRanks final : public RankProcesses {
  public:
-  // Boards and mailboxes of all, and of each two for the messages between them.
+  // The sizes of boards and mailboxes for calls of all ranks, and for the messages of a pair.
   struct Posts {
     PostsShape all, pairs;
   };
-  // Until all are there, and what the ranks here need from the start is their own. Throws
-  // std::bad_alloc, as the next ones.
+  // Waits until all processes have come, and takes the pages that the ranks of this process need
+  // from the start. Throws std::bad_alloc, as do group() and pair().
   static Result<std::shared_ptr<ProcessRanks>> meet(const ProcessLobby::Meeting& meeting,
                                                     const Posts& posts);
-  // Some of these, which meet as the ranks of one more communicator, in this order. `which` tells
-  // it from all others of these, and is known to its ranks alone. One thread of each process.
+  // Makes the communicator of a group: some of these ranks meet again, in this order. `which`
+  // identifies the group among all groups of these ranks; all its ranks pass the same. One thread
+  // of each process calls it.
   static Result<std::shared_ptr<ProcessRanks>> group(const ProcessRanks& of,
                                                      const std::vector<Rank>& members,
                                                      const std::string& which, const Posts& posts,
                                                      std::int64_t deadline_ns,
                                                      const std::function<Status()>& may_wait);
-  // Two of these, one of which this process plays: rank 0 sends, rank 1 receives. The first of them
-  // that needs the pair sets up all of it, the other one finds it; where that one is at it just now
-  // it is waited for, as long as that may be. Errors: memory that the machine has not, a first one
-  // that has ended meanwhile, and what may_wait() says.
+  // Makes the pair of two ranks, at least one of which this process plays: rank 0 sends, rank 1
+  // receives. The first process that needs the pair sets it up, the other one finds it. While the
+  // first one is setting it up, the other waits as long as may_wait() allows. Errors: no memory;
+  // the first process has ended meanwhile; the errors of may_wait().
   static Result<std::shared_ptr<ProcessRanks>> pair(const ProcessRanks& of, Rank from, Rank to,
                                                     const std::function<Status()>& may_wait);
-  // Not each rank of all that have met has a core, as this process sees it. Before begin().
+  // Notes that this process sees fewer cores than ranks. Call it before begin().
   void share_cores() noexcept { memory_->share_cores(); }
-  // Whether one of them has said so: the same for all, after begin().
+  // True if any process has called share_cores(); equal in all processes after begin().
   bool cores_are_shared() const noexcept { return lobby().cores_are_shared(); }
-  // What this process shares is as it is to be: of all, until all have come so far.
+  // The shared data of this process is set up. After a meeting: waits until all processes are
+  // ready.
   Status begin();
-  // Instead of that, of all that have met: they are told, too. Returns why they do not begin.
+  // After a meeting, instead of begin(): tells all processes of the failure. Returns the reason.
   Status fail(const Status& reason) { return memory_->fail(reason); }
 
-  // The ranks that this process plays, in order.
+  // The ranks of this process, in order.
   const std::vector<Rank>& here() const noexcept { return here_; }
   const PostsShape& shape() const noexcept { return shape_; }
   LinesMemory lines() const noexcept { return {base_ + layout_.lines}; }
   std::byte* records() const noexcept { return base_ + layout_.of_rank(0) + layout_.records; }
   std::size_t record_stride() const noexcept { return layout_.rank_bytes; }
-  // Zeroed, in all processes the same. What is a rank's is to be set up by who sets_up() it.
+  // Zeroed memory, at one address in all processes. If sets_up(r), this process sets up the parts
+  // of rank r.
   Board board(Rank of) const noexcept;
   Mailbox mailbox(Rank from, Rank to) const noexcept;
   const char* name_of_line(std::size_t line) const noexcept { return memory_->name_of_line(line); }
 
-  // Zeroed at first: a line for a clock as a whole, then its channels by pair. Takes the pages.
+  // One line for the whole clock, then its channels by pair; zeroed at first. Takes the pages.
   Result<std::byte*> clock();
-  // Of all that have met, before begin(): a number of the process that plays rank 0, which the
-  // others wait for. `mine` is its own; the others' are not asked. Errors as meet().
+  // After a meeting, before begin(): returns `mine` of the process that plays rank 0; the other
+  // processes wait for it, and their `mine` is not used. Errors as for meet().
   Result<std::uint64_t> first_says(std::uint64_t mine) { return memory_->first_says(mine); }
 
-  // The scratch of a rank here, which has room for so many bytes then; by the thread that plays it.
-  // That of a pair moves where it has to grow; it shares the rank's scratch for messages with the
-  // rank's other pairs.
+  // Returns the scratch of a rank of this process, enlarged to `bytes`. The rank's thread calls it.
+  // The scratch of a pair moves when it grows; all pairs of a rank share its message scratch.
   Result<std::byte*> scratch(Rank r, std::size_t bytes);
-  // Where the payloads of a rank here lie, of all that have met; of a pair there are none.
+  // After a meeting: the payloads of a rank of this process. A pair has no payloads.
   bool have_payloads() const noexcept { return !is_pair(); }
   ProcessPayloads& payloads(Rank r) const noexcept { return memory_->payloads(r); }
-  // Its posts and records.
+  // The posts and records of a rank.
   MemoryRange range(Rank r) const noexcept {
     return {base_ + layout_.of_rank(r), layout_.rank_bytes};
   }
@@ -236,7 +239,7 @@ class ProcessRanks final : public RankProcesses {
     std::byte* base;
     SharedEnding* ending;
   };
-  // Of one rank here. Offset, room, and how much of it has pages.
+  // The scratch of one rank of this process: offset, room, and bytes with pages.
   struct Scratch {
     std::size_t begin = 0, room = 0, taken = 0;
   };
@@ -244,7 +247,7 @@ class ProcessRanks final : public RankProcesses {
                std::vector<Rank> here, const Part& part, bool sets_up_all);
   bool is_pair() const noexcept { return &ending_ != &lobby().page().ending; }
   const ProcessLobby& lobby() const noexcept { return memory_->lobby(); }
-  // There, of a rank here.
+  // The rank in the meeting.
   Rank seat(Rank r) const noexcept { return seats_[static_cast<std::size_t>(r)]; }
 
   const std::shared_ptr<ProcessMemory> memory_;
