@@ -11,13 +11,13 @@ namespace {
 
 using enum Collective;
 
-// What says how much boards among so many ranks hold.
+// The cost that limits the data of boards among that many ranks.
 std::size_t Costs::*board_cost(int ranks, const Costs& costs) {
   if (ranks <= 2) return &Costs::board_pair;
   return static_cast<std::size_t>(ranks) <= costs.few ? &Costs::board_few : &Costs::boards;
 }
 
-// Asks the questions of a choice, and notes which costs answered.
+// Decision answers the questions of a choice and notes the costs that answered.
 class Decision {
  public:
   Decision(const Costs& costs, std::vector<std::size_t Costs::*>& by) : costs_(costs), by_(by) {}
@@ -26,7 +26,7 @@ class Decision {
     note(field);
     return n <= costs_.*field;
   }
-  // Whether every rank's board holds so much.
+  // True if `bytes` fit in every rank's board.
   bool fits_boards(int ranks, std::size_t bytes) {
     note(board_cost(ranks, costs_));
     return bytes <= board_bytes(ranks, costs_);
@@ -41,11 +41,11 @@ class Decision {
   std::vector<std::size_t Costs::*>& by_;
 };
 
-// A round costs a synchronisation, and a vector read twice costs bandwidth: one shot for small
-// vectors, then two. What is small is posted, so that nobody waits for those who read it. Between
-// two ranks posting goes far: they exchange the halves of their boards, so each line crosses once
-// (board.h). A line that many others have read is dear to store in, so more ranks read what is
-// longer where it lies.
+// Each round costs a synchronisation, and reading a vector twice costs bandwidth: one shot for
+// small vectors, two shots for large ones. Small vectors are posted, so that a rank does not wait
+// for its readers. Between two ranks posting pays up to larger sizes: they exchange the halves of
+// their boards, so each line crosses once (engine/run/mailbox.h). A store to a line that many ranks
+// have read is expensive, so more than two ranks read longer vectors in place.
 bool takes_one_shot(int ranks, std::size_t bytes, Buffers buffers, Decision& decision) {
   if (ranks <= 2) {
     return decision.fits_boards(ranks, bytes) && decision.up_to(&Costs::board_pair_read, bytes);
@@ -55,11 +55,10 @@ bool takes_one_shot(int ranks, std::size_t bytes, Buffers buffers, Decision& dec
   return buffers == Buffers::apart && decision.up_to(&Costs::one_shot_read, all);
 }
 
-// A plan in which each of 1024 ranks hears from each has two million messages, more than a
-// communicator keeps of all its plans; and what relays costs rounds, which is little where so many
-// ranks share what cores there are. Nothing but all_to_all has messages between all pairs then.
-// Vectors that are small are not worth a tree's log2 N rounds: one leader per group does it in
-// three.
+// If each of 1024 ranks hears directly from each, the plan has two million messages, more than a
+// communicator keeps for all its plans. Relaying costs rounds, but that is little if that many
+// ranks share few cores. So only all_to_all has messages between all pairs then. A small vector is
+// not worth the log2 N rounds of a tree: one leader per group does it in three.
 std::string_view name_among_many(Collective collective, std::size_t bytes, Decision& decision) {
   switch (collective) {
     case all_reduce:
@@ -80,11 +79,11 @@ std::string_view name_among_many(Collective collective, std::size_t bytes, Decis
   }
 }
 
-// In shared memory every rank reaches every other directly, so nothing is gained by relaying what
-// is small, and a scan reads all that is before it. Above, each of its ranks reads one vector, in
-// segments that follow one another. Rooted collectives take one round for it; above, a reduce is
-// faster in two, in which all ranks add up, and so is a broadcast to more ranks than can read from
-// one at full speed.
+// In shared memory every rank reaches every other rank directly, so relaying gains nothing for
+// small vectors, and in a scan each rank reads all earlier inputs. For larger vectors each rank of
+// a scan reads one vector, in segments that follow one another. Rooted collectives take one round
+// for small vectors. For larger ones a reduce is faster in two rounds, in which all ranks add, and
+// so is a broadcast if there are more ranks than can read from one rank at full speed.
 std::string_view name_for(Collective collective, int ranks, std::size_t bytes, Buffers buffers,
                           Decision& decision) {
   if (!decision.up_to(&Costs::all_hear_all, static_cast<std::size_t>(ranks))) {
@@ -97,7 +96,7 @@ std::string_view name_for(Collective collective, int ranks, std::size_t bytes, B
                                                              : "direct_two_shot";
     case all_gather:
     case reduce_scatter:
-    case all_to_all:  // each byte is copied once, by whom it is for
+    case all_to_all:  // each byte is copied once, by its receiver
       return "direct";
     case broadcast:
       return decision.up_to(&Costs::one_round, bytes) ||
@@ -125,7 +124,8 @@ std::string_view name_for(Collective collective, int ranks, std::size_t bytes, B
   }
 }
 
-// The line of that name or, where no rule names one, the first of the catalogue that takes this N.
+// The algorithm of that name; without a name, the first algorithm of the catalogue that takes this
+// N.
 const Algorithm& line_of(Collective collective, int ranks, std::string_view name) {
   if (const Algorithm* line = find_algorithm(collective, name)) return *line;
   const Algorithm* first = nullptr;
@@ -139,8 +139,8 @@ const Algorithm& line_of(Collective collective, int ranks, std::string_view name
   return *first;
 }
 
-// Lines that add up in such brackets, among any number of ranks or most: in one shot, or in two
-// where a vector read N times costs more than another round.
+// Algorithms with such brackets, for any number of ranks or for most: one shot, or two if reading a
+// vector N times costs more than another round.
 std::vector<std::string_view> names_for(Bracket bracket, Collective collective, bool one_shot) {
   const bool flat = bracket == Bracket::flat;
   switch (collective) {
@@ -160,8 +160,8 @@ std::vector<std::string_view> names_for(Bracket bracket, Collective collective, 
   }
 }
 
-// Everything that has a c_real among about so many ranks, weighed. Nothing where the model has no
-// answer: the costs have one.
+// All algorithms with a c_real for a similar number of ranks, with expected times. Empty if the
+// model has no answer; then the costs decide.
 std::vector<Candidate> weighed(Collective collective, int ranks, std::size_t bytes,
                                const TuningTable& table, const Costs& costs) {
   const std::span<const MeasuredCReal> measured = table.c_real_near(collective, ranks);
@@ -192,7 +192,7 @@ std::size_t board_bytes(int ranks, const Costs& costs) {
 Choice choose(Collective collective, int ranks, std::size_t bytes, Buffers buffers,
               const TuningTable* table, const Costs& costs) {
   Choice choice;
-  // Tables say of all-reduces how they do out of place; in place another one is best.
+  // Tables have all-reduces out of place; in place, another algorithm is best.
   const bool covered = collective != all_reduce || buffers == Buffers::apart;
   choice.row = table != nullptr && covered ? table->find(collective, ranks, bytes) : nullptr;
   if (choice.row != nullptr) {
@@ -232,9 +232,9 @@ std::vector<const Algorithm*> lines_to_try(Bracket bracket, Collective collectiv
   return lines;
 }
 
-// Among many ranks no single fold has a plan that fits (name_among_many()). The root of a short
-// reduce adds up as vectors come, in one round; in one fold it takes two. In one fold of a prefix
-// a rank reads (N + 1) / 2 vectors on average and writes one. By a chain in f32 it widens (e + 4
+// Among many ranks no single fold has a plan that fits (name_among_many()). A short reduce adds
+// vectors as they arrive, in one round; a single fold takes two rounds. In a single fold of a
+// prefix a rank reads (N + 1) / 2 vectors on average and writes one. A chain in f32 widens (e + 4
 // bytes per element), adds (12) and narrows (4 + e).
 bool one_fold_is_faster(Collective collective, int ranks, std::size_t bytes,
                         std::size_t element_bytes, const Costs& costs) {

@@ -1,4 +1,4 @@
-// Which algorithm a call gets when the caller names none.
+// choose() picks the algorithm of a call that names none.
 #pragma once
 
 #include <cstddef>
@@ -18,55 +18,56 @@ namespace rankine {
 
 struct Choice {
   const Algorithm* algorithm = nullptr;
-  const TuningRow* row = nullptr;          // of the table that says so; nullptr: the costs decided
-  std::vector<std::size_t Costs::*> by{};  // these, in the order in which they were asked
-  // Where the table has no row, but c_real among about so many ranks: what has one of them, the
-  // least expected time first. Else empty.
+  const TuningRow* row = nullptr;  // the deciding row of the table; nullptr: the costs decided
+  std::vector<std::size_t Costs::*> by{};  // the deciding costs, in the order of the questions
+  // If the table has no row but has c_real for a similar number of ranks: all algorithms with a
+  // c_real, the least expected time first. Otherwise empty.
   std::vector<Candidate> by_model{};
-  bool by_c_real = false;  // they decided, against the costs
+  bool by_c_real = false;  // c_real decided against the costs
 };
 
-// c_real are measured among some numbers of ranks; they are asked up to kRanksReach times as many,
-// and down to as small a part. Within one regime they lie about kMargin apart from size to size, so
-// what the costs say stays unless it has a c_real too and its expected time is more than kMargin
-// times the least one.
+// c_real are measured for some numbers of ranks. They are used for up to kRanksReach times as many
+// ranks, and down to as small a part. Within one regime they vary by about kMargin from size to
+// size. So the choice by costs stays, unless it has a c_real too and its expected time is more than
+// kMargin times the least expected time.
 inline constexpr double kRanksReach = 2, kMargin = 1.3;
 
-// What the table says, where there is one and it covers the question; else what the costs of shared
-// memory say, or what c_real times the model does. `bytes` is M (the vector; one rank's send buffer
-// for all_to_all).
+// Chooses by the table if it covers the question; otherwise by the costs of shared memory, or by
+// the model's times multiplied by c_real. `bytes` is M (the vector; for all_to_all one rank's send
+// buffer).
 Choice choose(Collective collective, int ranks, std::size_t bytes, Buffers buffers,
               const TuningTable* table, const Costs& costs);
-// What the costs say alone.
+// Chooses by the costs only.
 const Algorithm& default_algorithm(Collective collective, int ranks, std::size_t bytes,
                                    Buffers buffers = Buffers::apart, const Costs& costs = {});
 
-// Where contributions are to be added up in those brackets, and the choice above does not: lines to
-// try, in this order. First what should be fastest in shared memory, then all others that are ever
-// chosen, as the catalogue has them. Which of them do, their plans say (brackets.h).
+// For calls that need given brackets, if the choice above does not have them: the algorithms to
+// try, in this order. First the algorithms expected to be fastest in shared memory, then all others
+// that may be chosen, in the catalogue's order. The compiled plan shows if an algorithm has the
+// brackets (engine/compile/versions.h).
 std::vector<const Algorithm*> lines_to_try(Bracket bracket, Collective collective, int ranks,
                                            std::size_t bytes, Buffers buffers, const Costs& costs);
 
-// Of sums of 16- and 8-bit floats, where the choice is no single fold: whether an algorithm that is
-// one beats the choice with f32 in the place of its elements.
+// For sums of 16-bit and 8-bit floats, if the choice is not a single fold: true if a single-fold
+// algorithm is faster than the choice with f32 elements.
 bool one_fold_is_faster(Collective collective, int ranks, std::size_t bytes,
                         std::size_t element_bytes, const Costs& costs);
 
-// How an algorithm that reduces adds up among so many ranks: "flat", "canonical", "flat, canonical"
-// or "other" (brackets.h). Looks at every addition.
+// The brackets in which an algorithm adds among `params.ranks` ranks: "flat", "canonical", "flat,
+// canonical" or "other" (engine/compile/versions.h). Visits every addition.
 std::string brackets_in_words(const Algorithm& line, const Params& params);
 
 // Segments of a pipelined algorithm when the caller gives none.
 int choose_segments(const Algorithm& algorithm, int ranks, std::size_t bytes,
                     const Costs& costs = {});
 
-// What the model says of such a call on this machine (machine_fabric()), in as many segments. An
-// algorithm that cannot run has a refusal. Errors: those of predict_one().
+// The model's time for such a call on this machine (machine_fabric()), with the same segments as a
+// real call. An algorithm that cannot run has a refusal. Errors: those of predict_one().
 Result<Candidate> predict_on_threads(const Algorithm& algorithm, int ranks, std::size_t bytes,
                                      const Fabric& machine, const Costs& costs = {});
 
-// Of data that half a board holds, among so many ranks: less among many, who read much of each
-// other.
+// The bytes of data that half a board holds among `ranks` ranks. Many ranks get less, because each
+// reads much of the others' data.
 std::size_t board_bytes(int ranks, const Costs& costs = {});
 
 }  // namespace rankine

@@ -73,7 +73,7 @@ std::optional<std::string> difference(const Hardware& there, const Hardware& her
 
 namespace {
 
-constexpr double kAttoseconds = 1e18;  // of a second
+constexpr double kAttoseconds = 1e18;  // per second
 
 Rational exact(double seconds) {
   return {static_cast<Int128>(std::llround(seconds * kAttoseconds)),
@@ -105,10 +105,10 @@ Result<Fabric> machine_fabric(const CostModel& model) {
 namespace {
 
 auto key_of(const TuningRow& row) { return std::tuple(row.collective, row.ranks, row.bytes); }
-// Algorithms lie in one array.
+// Orders by address: all algorithms lie in one array.
 auto key_of(const MeasuredCReal& m) { return std::tuple(m.collective, m.ranks, m.algorithm); }
 
-// Sorted; of what has the same key the last.
+// Sorts the rows and keeps the last row of each key.
 template <class T>
 std::vector<T> last_of_each(std::vector<T> all) {
   std::stable_sort(all.begin(), all.end(),
@@ -121,7 +121,7 @@ std::vector<T> last_of_each(std::vector<T> all) {
   return out;
 }
 
-// Where it cannot be made, the file in it cannot either, and that is told.
+// Ignores errors: if the folder cannot be made, writing the file fails and reports that.
 void make_folder_of(const std::string& path) {
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
@@ -160,7 +160,7 @@ const TuningRow* TuningTable::find(Collective collective, int ranks, std::size_t
   const auto here = [&](const TuningRow& row) {
     return row.collective == collective && row.ranks == ranks;
   };
-  // 0 bytes are as few as 1.
+  // Treats 0 bytes as 1.
   const auto distance = [bytes](const TuningRow& row) {
     const auto log = [](std::size_t n) {
       return std::log2(static_cast<double>(std::max<std::size_t>(1, n)));
@@ -204,7 +204,7 @@ TuningFile tuning_file() {
   const std::string named = value("RANKINE_TUNING");
   if (named == "off") return {};
   if (!named.empty()) return {named, true};
-  // A relative path is invalid there, says the XDG specification.
+  // The XDG specification calls relative paths invalid.
   const std::string cache = value("XDG_CACHE_HOME"), home = value("HOME");
   if (cache.starts_with('/')) return {cache + "/rankine/tuning.json"};
   if (home.starts_with('/')) return {home + "/.cache/rankine/tuning.json"};
@@ -247,10 +247,10 @@ Status prepare_tuning_file(const std::string& path) {
 }
 
 const TuningTable* machine_tuning() {
-  // Never destroyed: ranks may still plan by it while exit() destroys static objects.
+  // Never destroyed: ranks may still plan with it while exit() destroys static objects.
   static const auto* const table = new auto([]() -> std::optional<TuningTable> {
     const TuningFile file = tuning_file();
-    // Without a table nobody pays for looking at the hardware.
+    // Without a table, do not spend time on reading the hardware.
     std::error_code error;
     if (file.path.empty() || (!file.named && !std::filesystem::exists(file.path, error))) return {};
     return load_tuning(file, read_hardware());
@@ -296,7 +296,7 @@ Hardware hardware_of(const Json& json) {
           .version = json.at("version")};
 }
 
-// Of a row of either kind, with what names it.
+// Reads the common fields of both kinds of rows.
 template <class Row>
 Status read_algorithm(const Json& json, Row& row) {
   const std::string collective = json.at("collective"), algorithm = json.at("algorithm");
@@ -342,7 +342,7 @@ Result<MeasuredCReal> measured_of(const Json& json) {
   return out;
 }
 
-// The rows of that member, each read by `read`; errors say which of them is wrong.
+// Reads the rows of that member with `read`; errors name the row.
 template <class Read>
 auto rows_of(const Json& rows, std::string_view what, Read read) {
   using Rows = std::vector<std::decay_t<decltype(*read(rows))>>;
@@ -427,12 +427,12 @@ Result<TuningTable> parse_tuning(std::string_view text) {
         .alpha = model.at("alpha"), .beta = model.at("beta"), .gamma = model.at("gamma")};
     auto rows = rows_of(json.at("rows"), "row", row_of);
     if (!rows.ok()) return rows.status();
-    // A table without these is one of before there were any.
+    // Older tables have no costs and no c_real.
     const auto costs = costs_of(json.value("costs", Json::object()));
     if (!costs.ok()) return costs.status();
     auto c_real = rows_of(json.value("c_real", Json::array()), "c_real", measured_of);
     if (!c_real.ok()) return c_real.status();
-    // Only they ask for the model.
+    // Only c_real need the model.
     if (const auto fabric = machine_fabric(model_here); !c_real->empty() && !fabric.ok()) {
       return fabric.status();
     }

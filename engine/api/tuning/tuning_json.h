@@ -1,4 +1,4 @@
-// Rows of the tuning table as its file has them, for reports that show the same.
+// to_json() writes rows of the tuning table as the table's file has them, for reports.
 #pragma once
 
 #include <nlohmann/json.hpp>
