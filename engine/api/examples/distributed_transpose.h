@@ -1,4 +1,4 @@
-// A matrix that is spread over ranks by rows, transposed: an all-to-all of tiles.
+// distributed_transpose() transposes a matrix that ranks hold by rows, by an all-to-all of tiles.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,9 @@
 
 #include "engine/api/member.h"
 
-// `mine` are this rank's rows / ranks rows of `cols` elements; the result are its cols / ranks rows
-// of the transposed matrix, of `rows` elements each. Both divide by the ranks.
+// `mine` has this rank's (rows / ranks) rows of `cols` elements. The result has its (cols / ranks)
+// rows of the transposed matrix, of `rows` elements each. The number of ranks must divide rows and
+// cols.
 template <class T>
 std::vector<T> distributed_transpose(rankine::Member& me, std::span<const T> mine, std::size_t rows,
                                      std::size_t cols) {

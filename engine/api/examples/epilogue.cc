@@ -1,5 +1,5 @@
-// Two ranks of a model in parallel: the partial results of a layer are added up, and each row goes
-// on to the residual stream, an RMSNorm and 8-bit integers while it is in its rank's cache.
+// Two ranks run a model in parallel: an all-reduce adds the partial results of a layer, and each
+// row passes to the residual stream, an RMSNorm and 8-bit integers while it is in its rank's cache.
 //
 //   bazel run //engine/api/examples:epilogue
 #include <cstdint>
@@ -32,7 +32,7 @@ int main() {
                               .value();
         me.all_reduce(hidden, {.epilogue = &norm}).throw_if_error();
 
-        // Anything else: rows of the sum as they become final.
+        // A function of the user: it gets rows of the sum as they become final.
         std::vector<float> means(kTokens);
         const auto mean = [&](std::span<const BFloat16> rows, std::size_t first) {
           for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -1,5 +1,5 @@
-// What goes wrong is said, and nothing hangs: a wrong argument, a rank that calls something else,
-// one that does not come in time.
+// Errors are reported and no rank hangs: a wrong argument, a rank that calls another collective, a
+// rank that does not come in time.
 //
 //   bazel run //engine/api/examples:errors
 #include <chrono>
@@ -13,7 +13,7 @@ int main() {
   const auto team = [] { return rankine::Team::create({.ranks = 3, .timeout = 100ms}).value(); };
   float one[1] = {1}, two[2] = {};
 
-  // Found before anything moves: the communicator goes on.
+  // Found before any byte moves: the communicator continues.
   auto works = team();
   works
       ->run([&](rankine::Member& me) {
@@ -22,7 +22,8 @@ int main() {
       })
       .throw_if_error();
 
-  // The rest ends it, on all ranks, with one text that says who waits for whom.
+  // The other errors end the communicator on all ranks, with one text that names the waiting rank
+  // and its peer.
   const auto sum = team()->run([&](rankine::Member& me) {
     float mine[1] = {1};
     const auto op = me.rank() == 2 ? rankine::ReduceOp::max : rankine::ReduceOp::sum;

@@ -1,7 +1,7 @@
-// A layer of experts, one on each of four ranks: every token goes to the expert that its router
-// named and comes back, by two all-to-alls. Once with counts, where every token travels and nothing
-// else does; and once with a capacity, where all messages are of one size: tokens beyond it are
-// dropped, and what is missing is padded.
+// A layer of experts, one on each of four ranks: two all-to-alls send every token to the expert
+// that its router chose and back. The first version uses counts: it sends every token and nothing
+// else. The second one uses a capacity: all messages have one size, tokens beyond it are dropped,
+// and free places are padded.
 //
 //   bazel run //engine/api/examples:experts
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kRanks = 4, kTokens = 10, kWidth = 2, kCapacity = 3;
 
-// A token is its number; the expert e makes 1000 * e + number of it.
+// A token is its number; expert e turns it into 1000 * e + number.
 float token(std::size_t rank, std::size_t i) { return static_cast<float>(rank * kTokens + i); }
 std::size_t expert_of(std::size_t rank, std::size_t i) { return (rank + i * i) % kRanks; }
 float worked(std::size_t expert, float number) {
@@ -27,7 +27,7 @@ struct Tally {
   int right = 0, dropped = 0, padded = 0;
 };
 
-// The tokens of this rank by expert, in places of `capacity` tokens or one after the other.
+// The tokens of this rank, grouped by expert.
 std::vector<std::vector<std::size_t>> routed(std::size_t self) {
   std::vector<std::vector<std::size_t>> by_expert(kRanks);
   for (std::size_t i = 0; i < kTokens; ++i) by_expert[expert_of(self, i)].push_back(i);

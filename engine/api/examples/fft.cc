@@ -1,6 +1,6 @@
-// The Fourier transform of 4,096 samples that are spread over four ranks: as a matrix of 64 x 64,
-// transforms of columns, then of rows, with twiddle factors in between, and transposes so that each
-// rank has whole ones (Bailey, FFTs in external or hierarchical memory, 1990).
+// The Fourier transform of 4,096 samples on four ranks, as a matrix of 64 x 64: it transforms
+// columns, multiplies by twiddle factors, and transforms rows. Transposes give each rank whole
+// columns or rows (Bailey, FFTs in external or hierarchical memory, 1990).
 //
 //   bazel run //engine/api/examples:fft
 #include <cmath>
@@ -25,7 +25,7 @@ Complex root(std::size_t of, std::size_t power) {
       1.0, -2 * std::numbers::pi * static_cast<double>(power % of) / static_cast<double>(of));
 }
 
-// In place, of a power of two (Cooley and Tukey, 1965).
+// Transforms in place; the size is a power of two (Cooley and Tukey, 1965).
 void transform(std::span<Complex> x) {
   const std::size_t n = x.size();
   if (n == 1) return;
@@ -48,7 +48,7 @@ void transform_rows(std::vector<Complex>& rows) {
   }
 }
 
-// This rank's samples in, its part of the spectrum out, both in order.
+// Takes this rank's samples and returns its part of the spectrum, both in order.
 std::vector<Complex> distributed_transform(rankine::Member& me, std::vector<Complex> x) {
   const auto turned = [&](const std::vector<Complex>& rows) {
     return distributed_transpose(me, std::span<const Complex>(rows), kSide, kSide);

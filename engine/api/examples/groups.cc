@@ -1,5 +1,5 @@
-// Two axes of parallelism: activations are added up among the ranks of a tensor-parallel group,
-// gradients among those that hold the same part of the model.
+// Two axes of parallelism: the ranks of a tensor-parallel group add activations; the ranks with one
+// part of the model add gradients.
 //
 //   bazel run //engine/api/examples:groups
 #include <cstdio>

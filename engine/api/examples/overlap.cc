@@ -1,5 +1,4 @@
-// An all-reduce under way while its rank computes; and one that is prepared once and started for
-// every batch.
+// An all-reduce runs while its rank computes; it is prepared once and started for every batch.
 //
 //   bazel run //engine/api/examples:overlap
 //   RANKINE_NETWORK=scale_out bazel run //engine/api/examples:overlap
@@ -27,7 +26,7 @@ int main() {
             std::iota(work.begin(), work.end(), part);
             me.progress().throw_if_error();  // now and then
           }
-          // Work that takes so long on a modelled network; refused at full speed.
+          // Work of that duration on a modelled network; an error at full speed.
           static_cast<void>(me.compute(1e-3));
           sum.wait().throw_if_error();
         }

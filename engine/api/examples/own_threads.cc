@@ -1,4 +1,4 @@
-// A program's own threads as ranks: each brings a gradient, and all leave with the sum of all.
+// A program's own threads are the ranks: each brings a gradient and gets the sum of all gradients.
 //
 //   bazel run //engine/api/examples:own_threads
 //   RANKINE_NETWORK=scale_out bazel run //engine/api/examples:own_threads

@@ -1,4 +1,4 @@
-// Ranks that are processes: each is started with a name, its rank and how many they are.
+// Processes are the ranks: each starts with a common name, its rank and the number of ranks.
 //
 //   for r in 0 1 2; do bazel-bin/engine/api/examples/processes job $r 3 & done; wait
 #include <cstdio>

@@ -1,5 +1,5 @@
-// A ring all-reduce written by hand with messages, as textbooks print it: reduce-scatter, then
-// all-gather, each step an isend to the right and an irecv from the left.
+// A ring all-reduce made of messages, as in textbooks: reduce-scatter, then all-gather; each step
+// is an isend to the right and an irecv from the left.
 //
 //   bazel run //engine/api/examples:ring_by_messages
 #include <cstdio>

@@ -1,5 +1,5 @@
-// 40,000 keys over four ranks, sorted: each rank sorts its own, samples of all say which keys
-// belong to whom, an all-to-all with counts brings them there (Blelloch et al., 1991).
+// Sorts 40,000 keys on four ranks: each rank sorts its keys, samples of all ranks decide the rank
+// of each key, and an all-to-all with counts moves the keys (Blelloch et al., 1991).
 //
 //   bazel run //engine/api/examples:sample_sort
 #include <algorithm>
@@ -18,7 +18,7 @@ using Keys = std::vector<std::uint64_t>;
 
 constexpr std::size_t kRanks = 4, kEach = 10'000, kSamples = 64;
 
-// This rank's part of all ranks' keys in order.
+// Returns this rank's part of the sorted keys of all ranks.
 Keys sample_sort(rankine::Member& me, Keys mine) {
   std::sort(mine.begin(), mine.end());
   Keys samples(kSamples), all(kSamples * kRanks);
@@ -26,7 +26,7 @@ Keys sample_sort(rankine::Member& me, Keys mine) {
   me.all_gather(std::span<const std::uint64_t>(samples), std::span(all)).throw_if_error();
   std::sort(all.begin(), all.end());
 
-  // How many keys go from each rank to each, which all must know.
+  // The number of keys from each rank to each rank; all ranks must know all of them.
   std::vector<std::size_t> to(kRanks), counts(kRanks * kRanks);
   auto from = mine.begin();
   for (std::size_t rank = 0; rank < kRanks; ++rank) {

@@ -1,4 +1,4 @@
-// A matrix of 12 x 8 over four ranks, by rows, transposed, and back.
+// Transposes a 12 x 8 matrix that four ranks hold by rows, and transposes it back.
 //
 //   bazel run //engine/api/examples:transpose
 #include <atomic>
