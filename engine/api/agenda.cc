@@ -16,17 +16,17 @@
 namespace rankine {
 namespace {
 
-// On a modelled network, from where its rank was when it was started.
+// Runs the call on a modelled network, from the rank's modelled time at the start of the call.
 bool play(MemberState& member, StartedCall& call) noexcept {
   const bool done = interpret_at(call.model_start, *call.prepared, member.run, *member.clock);
   call.model_end = member.clock->ended();
   return done;
 }
 
-// Goes on with a call on a modelled network: on a thread of its own, which gives way where it
-// waits.
+// Advances a call on a modelled network: the call runs on a separate thread, which yields when it
+// would wait.
 [[gnu::noinline]] Walked go_on_there(MemberState& member, StartedCall& call) noexcept {
-  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // condition variables come next
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // the code below uses condition variables
   if (call.thread == nullptr) {
     try {
       call.thread =
@@ -70,7 +70,7 @@ void Agenda::give_to_helper() noexcept {
   if (has_work) helper_->wake();
 }
 
-// What was queued behind another call is planned when its turn has come.
+// Plans a call that was queued behind another one, when its turn has come.
 bool Agenda::plan(MemberState& member, StartedCall& call) noexcept {
   Call planned = call.unplanned->view().call();
   planned.user_op = call.call.user_op;
@@ -82,7 +82,7 @@ bool Agenda::plan(MemberState& member, StartedCall& call) noexcept {
   }
   call.prepared = *found->held;
   call.first = found->first;
-  call.call.counts = {};  // they were the caller's, or `unplanned`'s
+  call.call.counts = {};  // the caller or `unplanned` owned them
   call.unplanned.reset();
   if (call.call.factor == nullptr && !member.fits(*call.prepared, call.call.in, call.call.out)) {
     end(member, call, member.misfit_of(*call.prepared, call.call.in, call.call.out));
@@ -91,8 +91,8 @@ bool Agenda::plan(MemberState& member, StartedCall& call) noexcept {
   return true;
 }
 
-// What a call begins with, once for all its starts; of one whose input is worked out anew, each
-// time.
+// Prepares a call, once for all its starts; a call with a factor or displacements needs it at each
+// start.
 bool Agenda::make_ready(MemberState& member, StartedCall& call) noexcept {
   if (call.prepared == nullptr && !plan(member, call)) return false;
   const void* in = call.call.in;
@@ -110,8 +110,8 @@ bool Agenda::make_ready(MemberState& member, StartedCall& call) noexcept {
   return true;
 }
 
-// This and the others that are put in place: frames of their own would be a good part of what
-// starting a small call and waiting for it takes.
+// always_inline here and below: separate stack frames would take a good part of the time for
+// starting a small call and waiting for it.
 [[gnu::always_inline]] inline bool Agenda::begin(MemberState& member, StartedCall& call) noexcept {
   member.wait_at_most(call.timeout_ns);
   if (!call.ready && !make_ready(member, call)) [[unlikely]]
@@ -140,8 +140,9 @@ bool Agenda::is_owners(const MemberState& member) const noexcept {
          member.shared->crossbar.aborted();
 }
 
-// Who has failed waits until nobody else is at his buffers, and writes the flight record. A helper
-// has other ranks to move on, for which somebody may wait in just that way.
+// After a failure the owner waits until no other rank uses its buffers, and writes the flight
+// record (broken()). The helper must not wait: it has other ranks to advance, and another failed
+// rank may be waiting for one of them.
 void Agenda::fail(MemberState& member, StartedCall& call) noexcept {
   break_off();
   if (!helps_) end(member, call, member.broken());
@@ -149,13 +150,13 @@ void Agenda::fail(MemberState& member, StartedCall& call) noexcept {
 
 [[gnu::always_inline]] inline void Agenda::strike(MemberState& member, StartedCall& call) noexcept {
   call.phase = StartedCall::Phase::over;
-  if (member.started.front != &call) return;  // it has ended as it was started
+  if (member.started.front != &call) return;  // it has ended during start()
   member.started.front = call.next;
   if (call.next == nullptr) {
-    // Most often the only one.
+    // This member is usually the last one in the list.
     busy_.back() == &member ? busy_.pop_back() : static_cast<void>(std::erase(busy_, &member));
   } else {
-    // One call of a communicator begins when the one before has ended.
+    // A call of a communicator begins after the previous one has ended.
     call.next->model_start = std::max(call.next->model_start, call.model_end);
   }
 }
@@ -185,8 +186,9 @@ void Agenda::end(MemberState& member, StartedCall& call, Status status) noexcept
   return walked;
 }
 
-// A call that has failed waits until nobody else is inside it, and nobody shall wait there for us
-// meanwhile, inside another one: two threads that come upon theirs in different orders would.
+// A failed call waits until no other rank is inside it. Other ranks must not wait for this thread
+// while it waits inside another call: two threads that meet their failed calls in different orders
+// would wait for each other. So this ends all failed calls of the thread at once.
 void Agenda::break_off() noexcept {
   for (MemberState* member : busy_) {
     StartedCall& call = *member->started.front;
@@ -197,7 +199,7 @@ void Agenda::break_off() noexcept {
   }
 }
 
-// Whether a call that has begun is over now.
+// True if a call that has begun is over now.
 [[gnu::always_inline]] inline bool Agenda::advance(MemberState& member,
                                                    StartedCall& call) noexcept {
   const Walked walked = go_on(member, call);
@@ -222,15 +224,15 @@ void Agenda::start(StartedCall& call) noexcept {
     calls.back = calls.back->next = &call;
     return;
   }
-  // The others shall not wait for what we can do at once, and what is over then was never listed.
-  // On a modelled network they do: whoever waits for this call next makes it like any other,
-  // without a thread of its own for it.
+  // Begins the call at once if no other call is in flight, so that the other ranks do not wait; a
+  // call that ends at once is never listed. On a modelled network the call begins later: if the
+  // rank next waits for this call, it runs like a blocking call, without a separate thread.
   if (member.clock == nullptr && (!begin(member, call) || advance(member, call))) return;
   calls.front = calls.back = &call;
   busy_.push_back(&member);
 }
 
-// Goes on with the first call of a member; and the next one, where that has ended.
+// Advances the member's first call, and the following calls as long as the first one ends.
 bool Agenda::step(MemberState& member) noexcept {
   bool moved = false;
   while (StartedCall* call = member.started.front) {
@@ -251,7 +253,7 @@ bool Agenda::step(MemberState& member) noexcept {
 
 bool Agenda::step() noexcept {
   bool moved = false;
-  // Members whose last call ends leave the list.
+  // A member leaves the list when its last call ends.
   for (std::size_t i = busy_.size(); i-- > 0;) {
     if (i < busy_.size()) moved |= step(*busy_[i]);
   }
@@ -259,7 +261,7 @@ bool Agenda::step() noexcept {
 }
 
 Progress Agenda::help() noexcept {
-  // Who has it, or wants it, wakes us again.
+  // The owner wants or has the agenda; it wakes the helper again.
   if (wanted_.load(std::memory_order_relaxed)) return Progress::nothing_to_do;
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return Progress::nothing_to_do;
@@ -277,7 +279,7 @@ Progress Agenda::help() noexcept {
          busy_.front()->started.front->thread == nullptr;
 }
 
-// The only call that is under way is waited for as any call is.
+// Waits for the only call in flight as for a blocking call.
 [[gnu::always_inline]] inline void Agenda::run_alone(MemberState& member) noexcept {
   StartedCall* call = member.started.front;
   if (call->phase == StartedCall::Phase::queued && !begin(member, *call)) return;

@@ -13,7 +13,7 @@
 namespace rankine {
 namespace {
 
-// Whether there was memory for it: bad_alloc and length_error mean the same here.
+// False if there is not enough memory: bad_alloc and length_error mean the same here.
 template <class T>
 bool resized(std::vector<T>& vector, std::size_t size) noexcept {
   try {
@@ -24,7 +24,7 @@ bool resized(std::vector<T>& vector, std::size_t size) noexcept {
   }
 }
 
-// One after the other, and back.
+// pack() copies the tensors one after the other; unpack() copies them back.
 void pack(std::span<const Buckets::Tensor> parts, std::size_t width, std::byte* at) {
   for (const Buckets::Tensor& part : parts) {
     if (part.count > 0) std::memcpy(at, part.data, part.count * width);
@@ -46,7 +46,7 @@ Status epilogue_given() {
 
 Buckets::~Buckets() {
   if (home_.is_this()) return;
-  // A forked child: the rank's thread may have been at work on these, so nobody frees them.
+  // In a forked child: the rank's thread may have been changing these members, so they are leaked.
   static_cast<void>(new (std::nothrow) auto(std::move(parts_)));
   static_cast<void>(new (std::nothrow) auto(std::move(bucket_)));
   static_cast<void>(new (std::nothrow) auto(std::move(open_)));
@@ -59,7 +59,7 @@ Status Buckets::add_unused(Tensor tensor, DataType type, ReduceOp op, const Call
                             "; a tensor that is not used brings zeros, for sum and avg");
   }
   Status status = add(tensor, type, op, options);
-  // It is packed when its bucket is started, which a later call does.
+  // A later call starts the bucket and packs the tensor then.
   if (status.ok() && tensor.count > 0) std::memset(tensor.data, 0, tensor.count * size_of(type));
   return status;
 }
@@ -71,7 +71,7 @@ Status Buckets::add(Tensor part, DataType type, ReduceOp op, const CallOptions& 
       return "tensor is null; " + std::to_string(part.count) + " elements are needed";
     });
   }
-  // Else whoever adds the next tensor would be told.
+  // Check now; otherwise the caller that adds the next tensor would get the error.
   Status wrong = check_call({.count = part.count, .type = type, .op = op, .options = options},
                             member_.ranks());
   if (!wrong.ok()) return wrong;
@@ -103,7 +103,7 @@ Status Buckets::flush() try {
     pack(bucket.parts, width, bucket.packed.data());
     data = bucket.packed.data();
   }
-  // Ranks whose tensors have other shapes must not meet in a bucket that happens to be as large.
+  // Ranks with tensors of other shapes must not meet in a bucket that happens to have this size.
   bucket.options.tag = mixed(bucket.options.tag, bucket.shape);
   ++calls_;
   auto request = member_.start({.collective = Collective::all_reduce,
@@ -161,7 +161,7 @@ Status Buckets::all_reduce(std::span<const Tensor> tensors, DataType type, Reduc
 Status Buckets::reduce_parts(DataType type, ReduceOp op, CallOptions options) {
   if (options.epilogue != nullptr) return epilogue_given();
   const std::size_t room = bucket_bytes_ / size_of(type);  // elements
-  // Ranks whose tensors have other shapes must not meet in a bucket that happens to be as large.
+  // Ranks with tensors of other shapes must not meet in a bucket that happens to have this size.
   const auto agree = [&](std::uint64_t n) { options.tag = mixed(options.tag, n); };
   agree(room);
   for (std::size_t i = 0; i < parts_.size(); ++i) {

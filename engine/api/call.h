@@ -73,7 +73,7 @@ class OrderSet {
 };
 std::string to_string(const OrderSet& orders);  // "coherent, by_rank"
 
-// dst[i] = the sum of srcs[0][i], srcs[1][i] ..., for i < count, in the brackets of
+// dst[i] = the reduction of srcs[0][i], srcs[1][i] ..., for i < count, in the brackets of
 // group_invariant. A rank with several contributions uses it to make its input. The contributions
 // of a rank are consecutive; each rank has the same number of them, 2^k; the last ranks may have
 // fewer. dst equals one of the sources or overlaps none; no alignment is needed. Errors: no source,

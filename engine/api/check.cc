@@ -18,7 +18,7 @@
 namespace rankine {
 namespace {
 
-// The first of many things that is wrong.
+// Returns the first error.
 Status first_of(std::initializer_list<Status> all) {
   for (const Status& status : all) {
     if (!status.ok()) return status;
@@ -41,7 +41,7 @@ Status check_least(std::string_view argument, std::int64_t value, std::int64_t l
                           " and more");
 }
 
-// Of an enum whose values are 0 to kinds - 1, all named.
+// Checks an enum with the values 0 to kinds - 1; each value has a name.
 template <class Enum>
 Status check_enum(std::string_view argument, Enum value, int kinds) {
   return check_range(argument, static_cast<int>(value), 0, kinds - 1);
@@ -69,7 +69,7 @@ Status check_options(const CallOptions& options) {
        timeout_fits(options) ? Status() : misfit(options)});
 }
 
-// Of communicators and teams alike.
+// The checks that communicators and teams share.
 Status check_common(int ranks, int most_ranks, std::chrono::milliseconds timeout,
                     const std::optional<WaitPolicy>& wait) {
   const WaitPolicy policy = wait.value_or(WaitPolicy());
@@ -195,7 +195,7 @@ bool takes_epilogue(Collective collective) {
          collective == Collective::all_gather;
 }
 
-// Of a call whose counts and epilogue are right: whether every rank's output is whole rows.
+// Checks that every rank's output is whole rows. Requires valid counts and a valid epilogue.
 Status check_rows(const Call& call, int ranks) {
   const std::size_t row = call.options.epilogue->row_elements;
   const auto check = [row](const std::string& what, std::size_t elements) -> Status {
@@ -282,7 +282,7 @@ Status check_call(const Call& call, int ranks) {
                             std::string(name_of(call.collective)) + " among " +
                             std::to_string(ranks) + " ranks needs " + std::to_string(blocks));
   }
-  // All sizes together must stay below what a pointer difference can say.
+  // All sizes together must fit in a pointer difference.
   const std::size_t limit =
       static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()) / element_bytes(call);
   if (call.counts.empty()) {
@@ -315,7 +315,7 @@ std::vector<std::size_t> natural_counts(const Call& call, int ranks) {
 
 namespace {
 
-// A block that starts at the rank, or is needed there, or both.
+// Adds a block that starts at the rank, or that the rank needs, or both.
 void add_block(BufferRule& rule, const BlockHome& block, bool in, bool out, Collective collective) {
   if (in) rule.input_bytes += block.bytes;
   if (out) rule.output_bytes += block.bytes;
@@ -380,7 +380,8 @@ namespace {
 constexpr std::string_view kNames[kOrders] = {"coherent", "repeatable", "by_rank", "size_invariant",
                                               "group_invariant"};
 
-// A part of the vectors at a time, so that what nodes hold stays in the first-level cache.
+// SumGroup works on this much of the vectors at a time, so that the nodes' sums stay in the L1
+// cache.
 constexpr std::size_t kPart = 2048;  // bytes
 
 struct SumGroup {
@@ -388,7 +389,7 @@ struct SumGroup {
   std::size_t element_bytes;
   std::span<const void* const> srcs;
 
-  // The node over those sources, of so many elements from `at` (bytes) on, into `to`.
+  // Computes the node over these sources: `elements` elements from byte `at` on, into `to`.
   void node(std::size_t first, std::size_t sources, std::size_t at, std::size_t elements,
             void* to) const noexcept {
     if (sources == 1) return copy_bytes(to, leaf(first, at), elements * element_bytes);

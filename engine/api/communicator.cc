@@ -23,13 +23,13 @@
 namespace rankine {
 namespace {
 
-// Those that are asked for, else the machine's, else the defaults.
+// The costs in the options, otherwise the machine's, otherwise the defaults.
 Costs costs_for(const CommunicatorOptions& options) {
   if (options.costs) return *options.costs;
   return options.tuned ? machine_costs() : Costs();
 }
 
-// A rank that spins on a hardware thread of its own takes turns with nobody.
+// Ranks with a hardware thread each spin; ranks that share hardware threads yield.
 WaitPolicy wait_policy_for(bool crowded, const Costs& costs) {
   WaitPolicy policy;
   policy.mode = crowded ? WaitPolicy::Mode::yield : WaitPolicy::Mode::spin;
@@ -89,10 +89,11 @@ CommunicatorShared::~CommunicatorShared() {
     for (const Rank r : processes->here()) crossbar.leave(r);
   }
   crossbar.depend_no_more();
-  // The process may end next. No promise is kept waiting any more, but a disk may stand still.
+  // The process may end next. The limit on a call's time does not apply here, but the disk may
+  // hang.
   constexpr std::chrono::seconds kPatience{2};
   record_file.wait(kPatience);
-  // A program that does not know of its network cannot tell how well its clock was kept.
+  // A program that does not know of its network cannot ask for the lateness of its clock.
   if (!network_is_environments || clock == nullptr) return;
   try {
     if (const std::string kept = clock->how_well_kept(); !kept.empty()) {
@@ -100,13 +101,13 @@ CommunicatorShared::~CommunicatorShared() {
           processes != nullptr ? ranks_in_words(processes->here()) + ": " : std::string();
       std::fprintf(stderr, "rankine: %s%s\n", who.c_str(), kept.c_str());
     }
-  } catch (const std::bad_alloc&) {  // it is a remark, and nobody is here to be told
+  } catch (const std::bad_alloc&) {  // the report is optional
   }
 }
 
 namespace {
 
-// The ranks that are processes, when all of them are there.
+// Waits until all ranks that are processes have come.
 Result<std::shared_ptr<ProcessRanks>> meet(const CommunicatorOptions& options,
                                            const Environment& environment, const Costs& costs) {
   auto settings = process_settings(options, environment, costs);
@@ -123,7 +124,8 @@ Result<std::shared_ptr<ProcessRanks>> meet(const CommunicatorOptions& options,
   return met;
 }
 
-// How far a wall clock is stretched the process of rank 0 measures for all, where nobody says it.
+// If the options leave the dilation of a wall clock open, the process of rank 0 measures it for
+// all.
 Result<std::unique_ptr<CallClock>> make_clock(const CallNetwork& network, int ranks,
                                               const WaitPolicy& policy, ProcessRanks* processes) {
   const auto shared = shared_clock(processes);
@@ -159,7 +161,7 @@ Result<SharedClock> shared_clock(ProcessRanks* processes) {
 
 namespace {
 
-// Of processes, each of which finds the same places, whatever else it has placed.
+// Processes all find the same placement, even if they have placed other ranks before.
 Result<std::unique_ptr<RankPlaces>> find_places(const CommunicatorOptions& options) {
   std::vector<int> taken;
   if (options.share_out_cores && !options.rank) taken = TakenCores::all();
@@ -181,7 +183,7 @@ Result<std::unique_ptr<RankPlaces>> find_places(const CommunicatorOptions& optio
 }  // namespace
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOptions& asked) try {
-  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // files come next, and naps
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // the code below opens files and sleeps
   if (Status status = check_communicator(asked); !status.ok()) return status;
   const auto environment = read_environment();
   if (!environment.ok()) return environment.status();
@@ -190,7 +192,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
                             ", and RANKINE_NETWORK puts calls on a modelled network, which has its "
                             "own ports; leave out one of the two");
   }
-  CommunicatorOptions options = asked;  // with what follows from its placement
+  CommunicatorOptions options = asked;  // completed from the placement
   std::unique_ptr<RankPlaces> places;
   std::vector<ArenaOptions> arenas;
   std::vector<int> levels;
@@ -205,12 +207,12 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
       }
       options.arenas = arenas;
     }
-    // Processes agree on their levels, and may see different parts of the machine.
+    // Processes must agree on their levels but may see different parts of the machine.
     if (options.levels.empty() && !options.rank) {
       levels = level_groups(places->topology, places->placement);
       options.levels = levels;
     }
-    // What processes share lies where it is first touched.
+    // Shared pages lie on the node of the thread that first touches them.
     if (options.rank && options.more_ranks.empty()) {
       static_cast<void>(pin_calling_thread(
           places->topology, places->placement.ranks[static_cast<std::size_t>(*options.rank)]));
@@ -255,7 +257,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
   if (processes != nullptr) {
     if (Status status = processes->begin(); !status.ok()) return status;
   }
-  // All processes plan alike, whatever each sees.
+  // All processes must plan alike, even if they see different cores.
   if (processes != nullptr ? processes->cores_are_shared() : shares_cores) {
     shared->costs = where_cores_are_shared(costs);
   }
@@ -312,7 +314,7 @@ void CommunicatorShared::at_all_ends_of(Rank rank, const Act& act) {
   act(crossbar, rank);
   const std::lock_guard lock(mutex);
   for (const auto& [ends, pair] : pairs) {
-    if (pair == nullptr) continue;  // it was refused
+    if (pair == nullptr) continue;  // the pair was refused
     if (ends.first == rank) act(pair->crossbar, 0);
     if (ends.second == rank) act(pair->crossbar, 1);
   }
@@ -327,7 +329,7 @@ void CommunicatorShared::come_back(Rank rank) {
 }
 
 void CommunicatorShared::end_with(Status reason) {
-  // After an abort nothing goes on, so no call may say that it does.
+  // After an abort the communicator does not continue, so no call may return a code that says so.
   const bool is_end = !goes_on(reason.code()) && static_cast<int>(reason.code()) < kCodes;
   if (!is_end) reason = Status(Code::aborted, reason.text());
   if (!forked()) crossbar.abort(std::move(reason));
@@ -336,7 +338,8 @@ void CommunicatorShared::end_with(Status reason) {
 void Communicator::abort(std::string_view why) { abort(Status(Code::aborted, std::string(why))); }
 void Communicator::abort(Status reason) { shared_->end_with(std::move(reason)); }
 void Communicator::abort() noexcept {
-  if (!shared_->forked()) shared_->crossbar.abort_now();  // else of processes that are not its own
+  // a forked child must not end its parent's communicator
+  if (!shared_->forked()) shared_->crossbar.abort_now();
 }
 
 Status CommunicatorShared::health() const {
@@ -368,14 +371,14 @@ std::string Communicator::flight_record() const {
 }
 
 void CommunicatorShared::leave_flight_record() noexcept {
-  // Peers that are stopped may have taken 0.7 of the second (Crossbar::kQuietNs).
+  // Stopped peers may have taken 0.7 of the second (Crossbar::kQuietNs).
   constexpr std::chrono::milliseconds kPatience{150};
   record_file.leave([this] { return flight_record(); });
   record_file.wait(kPatience);
 }
 
 RankMemory Communicator::memory_of(Rank rank) const {
-  // In a forked child the lock may be held for ever.
+  // In a forked child the lock may be held forever.
   if (rank < 0 || rank >= shared_->ranks || shared_->forked()) return {};
   const auto i = static_cast<std::size_t>(rank);
   const std::lock_guard lock(shared_->mutex);

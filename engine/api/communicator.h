@@ -134,8 +134,8 @@ struct PortsInUse {
   int most_sent = 0, most_received = 0;
 };
 
-// The wait policy for `ranks` ranks on the cores that this process may use (affinity and quota) or,
-// if `processes` is not empty, on the cores that the processes with these ids may use.
+// The wait policy for `ranks` ranks on the cores that this process and the processes with these ids
+// may use between them (affinity and quota).
 WaitPolicy choose_wait_policy(int ranks, const Costs& costs = {},
                               const std::vector<int>& processes = {});
 std::string to_string(const WaitPolicy& policy);

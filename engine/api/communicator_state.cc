@@ -25,8 +25,8 @@
 namespace rankine {
 namespace {
 
-// A rank's share of its page where ranks have pages of their own: a divisor of the page, so that
-// no rank's lines cross a page's border.
+// The share of a page for a rank with a separate page: a divisor of the page size, so that no
+// rank's lines cross a page boundary.
 constexpr std::size_t kSpread = 512;
 static_assert(sizeof(RankLines) <= kSpread);
 
@@ -68,7 +68,7 @@ PlacedLines::PlacedLines(int ranks, std::span<const ArenaOptions> arenas)
   }
 }
 
-// Where ranks post to each other: mailboxes and boards, made when a plan first needs them.
+// Mailboxes and boards, in which ranks post to each other. A plan that first needs them makes them.
 
 MailboxShape mailbox_shape(int ranks) {
   const auto slots_for = [](std::size_t payload) {
@@ -84,7 +84,7 @@ MailboxShape mailbox_shape(int ranks) {
 
 ProcessRanks::Posts posts_of_processes(int ranks, const Costs& costs) {
   const MailboxShape mail = mailbox_shape(ranks);
-  // Pairs have mailboxes as small as all have: there are as many of them.
+  // There are as many pairs as mailboxes, so the mailboxes of pairs are equally small.
   const auto among = [&](int few) {
     return PostsShape{.board_stride = board_stride(board_bytes(few, costs)),
                       .slots = mail.slots,
@@ -107,7 +107,7 @@ void set_up(Counter* credit, std::uint32_t first_count) {
   (new (credit) Counter)->value.store(first_count, std::memory_order_relaxed);
 }
 
-// The halves in the rank's own memory.
+// Sets up the halves that lie in the rank's own memory.
 void set_up_halves(int ranks, std::size_t rank, const Board& board, std::uint32_t first_count) {
   for (const std::uint32_t number : {0U, 1U}) {
     if (half_place(ranks, rank, number).rank != rank) continue;
@@ -146,8 +146,8 @@ Status CommunicatorShared::provide_mailboxes(const Plan& plan) {
       if (mailbox.slots != nullptr) continue;
       auto* slots =
           static_cast<std::byte*>(arenas[to].allocate(std::size_t{mail.slots} * mail.stride));
-      // Credit is read by the sender, and written by the reader: on a line of its own and, as slots
-      // are, with the rank that waits for it.
+      // The sender reads the credit and the reader writes it. It has a separate line, near the rank
+      // that waits for it, like the slots.
       void* credit = arenas[static_cast<std::size_t>(from)].allocate(sizeof(Counter));
       if (slots == nullptr || credit == nullptr) {
         return {Code::out_of_memory, "mailboxes of rank " + std::to_string(to) + ": " +
@@ -155,8 +155,8 @@ Status CommunicatorShared::provide_mailboxes(const Plan& plan) {
                                          " bytes"};
       }
       mailbox = {slots, mail.stride, static_cast<Counter*>(credit), mail.slots};
-      // An arena's memory is zeroes, and so a count of 0 stands there: its pages are left to the
-      // ranks, which come to them side by side.
+      // Arena memory is zeroed, so a count of 0 needs no store: the pages stay untouched until the
+      // ranks use them, in parallel.
       if (first_count == 0) continue;
       set_up(mailbox.credit, first_count);
       set_up(mailbox, first_count);
@@ -170,10 +170,10 @@ Status CommunicatorShared::provide_boards(const Plan& plan) {
   const std::uint32_t stride = board_stride(board_bytes(ranks, costs));
   if (boards.front().halves[1] != nullptr) return {};
   const std::size_t bytes = halves_of_a_rank(ranks) * stride;
-  // The first of each is where the rank's own halves begin (half_place()).
+  // halves[0] of each board is the beginning of the rank's own halves (half_place()).
   for (std::size_t r = 0; r < boards.size(); ++r) {
     std::byte*& own = boards[r].halves[0];
-    if (own != nullptr) continue;  // of a time before, when another's was refused
+    if (own != nullptr) continue;  // from an earlier attempt, in which another board failed
     own = static_cast<std::byte*>(arenas[r].allocate(bytes));
     if (own == nullptr) {
       return {Code::out_of_memory,
@@ -202,7 +202,7 @@ namespace {
 
 Status check_elements(std::size_t n, std::size_t element_bytes) {
   const std::size_t most =
-      std::size_t{PTRDIFF_MAX} / element_bytes;  // that pointers can tell apart
+      std::size_t{PTRDIFF_MAX} / element_bytes;  // a pointer difference must fit
   if (n <= most) return {};
   return invalid_argument("n is " + std::to_string(n) + "; allowed are up to " +
                           std::to_string(most) + " elements of " + std::to_string(element_bytes) +
@@ -215,7 +215,7 @@ Result<PayloadMemory> Payloads::allocate(const ArenaOptions& near, Rank rank, st
                                          std::size_t element_bytes) {
   if (Status status = check_elements(n, element_bytes); !status.ok()) return status;
   ArenaOptions options = near;
-  options.chunk_bytes = 1;  // as large as it must be
+  options.chunk_bytes = 1;  // grows to the size needed
   Arena arena(options);
   void* const base = arena.allocate(n * element_bytes);
   if (base == nullptr) {
@@ -285,7 +285,7 @@ std::string dump(const Json& json) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace);
 }
 
-// "?" where the record was torn by a call begun meanwhile.
+// "?" if a call that began meanwhile has torn the record.
 std::string_view algorithm_of(Fingerprint print) {
   const auto line = static_cast<std::size_t>(print.algorithm());
   return line < catalogue().size() ? catalogue()[line].name : "?";
@@ -344,7 +344,7 @@ void write_file(const FlightRecord& record, const std::string& path) noexcept {
   }
 }
 
-// Starts a thread that no signal of the program goes to: they are for its own threads.
+// Starts a thread with all signals blocked, because signals belong to the program's threads.
 template <class Body>
 void start_thread(const Body& body) {
   struct NoSignals {
@@ -401,7 +401,7 @@ void FlightRecordFile::leave(const std::function<FlightRecord()>& make) noexcept
 }
 
 void FlightRecordFile::wait(std::chrono::nanoseconds most) const noexcept {
-  // Relaxed: whoever has begun itself knows; of others it is enough to hear soon.
+  // Relaxed: a thread that has begun the write itself sees it; other threads see it soon enough.
   if (!begun_.load(std::memory_order_relaxed)) return;
   const std::int64_t until_ns = now_ns() + most.count();
   std::int64_t nap_ns = 20'000;

@@ -28,10 +28,11 @@ constexpr std::string_view kVariables[] = {
     "RANKINE_ALGO",   "RANKINE_FLIGHT_RECORD", "RANKINE_FLIGHT_TIMES", "RANKINE_ISA",
     "RANKINE_MPI",    "RANKINE_MPI_NODES",     "RANKINE_NETWORK",      "RANKINE_TRANSPORT",
     "RANKINE_TUNING", "RANKINE_WAIT"};
-// Variables of the build and of the tests, which read them themselves.
+// Variables of the build and of the tests, which read these variables directly.
 constexpr std::string_view kOfTheTree[] = {"RANKINE_MPI", "RANKINE_TEST_", "RANKINE_WITH_"};
-// Last words of the names by which module systems, package managers and build systems tell where a
-// library is installed: RANKINE_ROOT, RANKINE_LIBRARY_PATH. No name above ends with one of them.
+// The last words of variables that module systems, package managers and build systems set to the
+// place of an installed library: RANKINE_ROOT, RANKINE_LIBRARY_PATH. No name above ends with one of
+// them.
 constexpr std::string_view kOfInstallations[] = {
     "BASE",      "BIN", "CFLAGS",  "CPPFLAGS", "CXXFLAGS", "DATA", "DIR",    "DIRS", "DOC",
     "HOME",      "INC", "INCLUDE", "INCLUDES", "LDFLAGS",  "LIB",  "LIBDIR", "LIBS", "LIBRARY",
@@ -69,7 +70,8 @@ Status check_names() {
   return {};
 }
 
-// A cap that is unknown caps nothing (best_isa()), and one that this machine lacks is none.
+// best_isa() ignores an unknown cap, and a cap above this machine's hardware has no effect; so both
+// are errors here.
 Status check_isa(std::string_view text) {
   const auto isa = parse_isa(text);
   if (isa && *isa <= hardware_isa()) return {};
@@ -223,7 +225,8 @@ std::uint64_t hash_of(const Costs& costs) {
   return hash;
 }
 
-// Of all that decides over plans and times. Errors: a number that no network file can say.
+// Hashes all settings that decide over plans and times. Errors: a number that a network file cannot
+// express.
 Result<std::uint64_t> hash_of(const std::shared_ptr<const CallNetwork>& network) {
   if (network == nullptr) return std::uint64_t{0};
   const auto file = write_network(network->fabric);

@@ -129,7 +129,7 @@ RowEpilogue::~RowEpilogue() = default;
 Result<RowEpilogue> RowEpilogue::make(const RowSteps& steps) try {
   if (Status status = check(steps); !status.ok()) return status;
   return RowEpilogue(std::make_unique<State>(steps));
-} catch (const std::exception&) {  // also a row that no memory can hold
+} catch (const std::exception&) {  // also for a row that is too long for any memory
   return make_error(Code::out_of_memory, [&] {
     return "an epilogue on rows of " + std::to_string(steps.row_elements) + " elements";
   });

@@ -22,15 +22,15 @@ Member::Member(std::shared_ptr<CommunicatorShared> shared, Rank rank,
   MemberState& s = *state_;
   {
     const Agenda::Turn turn(*s.agenda);
-    s.agenda->add(s);  // nothing fails from here on
+    s.agenda->add(s);  // no failure is possible from here on
   }
   s.shared->payloads[static_cast<std::size_t>(rank)] = s.payloads;
   s.count_tables();
 }
 
 Member::~Member() {
-  // In a forked child nobody is there to be told, and a lock may be held for ever. The state is
-  // left alone, too.
+  // In a forked child the rank has no peers to tell, and a lock may be held forever. The child also
+  // leaves the state untouched.
   MemberState& s = *state_;
   if (s.shared->forked()) return;
   s.sending.clear();
@@ -107,7 +107,7 @@ Status check_sizes(const Call& call, Rank rank, int ranks, std::size_t in, std::
 
 Result<PayloadMemory> Member::allocate_elements(std::size_t n, std::size_t element_bytes) {
   if (state_->shared->forked()) return forked_status();
-  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // the arena looks into files
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // the arena reads files
   const Rank self = rank();
   try {
     if (const auto& processes = state_->shared->processes; processes != nullptr) {
@@ -128,8 +128,8 @@ Status Member::barrier(const CallOptions& options) {
 
 namespace {
 
-// A call, of which `interpreted` does what its plan says. What all calls need is put in place; what
-// few do is called, so that it has no part in their frame.
+// Makes a call; `interpreted` runs its plan. Code that all calls need is inlined. Code for rare
+// features is a function call, so that it does not enlarge the stack frame.
 template <class Run>
 [[gnu::always_inline]] inline Status run(MemberState& s, const Call& call, Run interpreted);
 
@@ -139,12 +139,13 @@ template <class Run>
   if (!s.fits(prepared, call.in, call.out)) [[unlikely]]
     return s.misfit_of(prepared, call.in, call.out);
   if (!s.begin(prepared, s.given(prepared, call, call.in))) [[unlikely]] {
-    return s.ended();  // it may be the first call that fails: where the end came between calls
+    // the communicator ended between calls, and this may be the first call to fail
+    return s.ended();
   }
   return s.end(interpreted(prepared, s.run));
 }
 
-// One that this rank has not made before.
+// Makes a call that this rank has not made before.
 template <class Run>
 [[gnu::noinline]] Status run_first(MemberState& s, const Call& call, Run interpreted) {
   if (s.is_to_be_pinned && !s.shared->forked()) static_cast<void>(s.pin_thread());
@@ -226,7 +227,7 @@ Status Member::call(const Call& call) {
 }
 
 Status Member::call(const Call& call, RoundObserver& observer) {
-  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // observers may sleep, and may not throw
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // observers may sleep and must not throw
   if (!state_->shared->forked()) state_->finish();
   return run(*state_, call, [&](const Prepared& prepared, RankState& state) {
     return interpret_call(prepared, state, state_->clock, &observer);
@@ -256,7 +257,7 @@ Status Member::compute(double seconds) {
   return {};
 }
 
-// The plan that the call would have.
+// Returns the plan that the call would have.
 Result<const Prepared*> Member::planned(const Call& call) {
   if (call.user_op != nullptr) {
     if (Status status = check_user_op(call); !status.ok()) return status;
@@ -266,10 +267,11 @@ Result<const Prepared*> Member::planned(const Call& call) {
   }
   if (Status status = check_factor(call); !status.ok()) return status;
   if (!timeout_fits(call.options)) return misfit(call.options);
-  if (!state_->shared->forked()) state_->finish();  // it makes room for its plan
+  if (!state_->shared->forked()) state_->finish();  // planning allocates memory for the plan
   state_->wait_as(call.options);
   Call plain = call;
-  if (call.displacements != nullptr) plain.in = plain.out = nullptr;  // apart, wherever they are
+  // not in place, at any addresses
+  if (call.displacements != nullptr) plain.in = plain.out = nullptr;
   auto found = state_->ask(plain, false);
   if (!found.ok()) return found.status();
   return found->held->get();

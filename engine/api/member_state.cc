@@ -29,7 +29,7 @@ std::span<const std::size_t> list_of(const Call& call, bool out) {
   return out ? call.displacements->out : call.displacements->in;
 }
 
-// But for what the addresses say.
+// Checks all of the displacements except addresses.
 Status check_lists(const Call& call, int ranks) {
   if (call.collective != Collective::all_to_all) {
     return invalid_argument("displacements are given to " + std::string(name_of(call.collective)) +
@@ -67,7 +67,7 @@ DisplacedCall::Side DisplacedCall::side_of(const Call& call, Rank rank, int rank
 
 Status DisplacedCall::check(const Side& side, bool out) {
   if (!side.displaced) return {};
-  std::vector<std::size_t> order;  // of those that hold something
+  std::vector<std::size_t> order;  // indices of blocks with bytes
   for (std::size_t i = 0; i < side.blocks.size(); ++i) {
     const Block& block = side.blocks[i];
     if (block.bytes == 0) continue;
@@ -78,7 +78,7 @@ Status DisplacedCall::check(const Side& side, bool out) {
     }
     order.push_back(i);
   }
-  if (!out) return {};  // the same may go to several
+  if (!out) return {};  // several ranks may get the same bytes
   std::sort(order.begin(), order.end(),
             [&](std::size_t a, std::size_t b) { return side.blocks[a].at < side.blocks[b].at; });
   for (std::size_t k = 1; k < order.size(); ++k) {
@@ -100,7 +100,7 @@ Result<Call> DisplacedCall::plain(const Call& call, Rank rank, int ranks) {
   out_ = static_cast<std::byte*>(call.out);
   Call plain = call;
   plain.displacements = nullptr;
-  plain.options.shared_payloads = false;  // blocks may be brought together in memory of ours
+  plain.options.shared_payloads = false;  // packed blocks lie in private memory
   std::size_t end = 0;
   for (Side* side : {&sent_, &received_}) {
     const bool out = side == &received_;
@@ -112,7 +112,7 @@ Result<Call> DisplacedCall::plain(const Call& call, Rank rank, int ranks) {
                               std::to_string(bytes) + " bytes");
     }
     side->begin = end;
-    // A line at least, so that the sides never look like one buffer.
+    // At least one line per side, so that the two sides never look like one buffer.
     if (side->displaced) end += (bytes + kCacheLine) / kCacheLine * kCacheLine;
   }
   if (memory_.size() < end) memory_.resize(end);
@@ -184,16 +184,16 @@ std::size_t MemberState::table_bytes() const {
          sizeof(Payloads) + products.capacity() + displaced.bytes();
 }
 
-// Our ends of the mailboxes, room for operands, and scratch. Only when a plan is first met.
+// Takes from a new plan the ends of its mailboxes, room for operands, and scratch.
 Status MemberState::adopt(const Prepared& prepared) {
   const auto self = static_cast<std::size_t>(run.waiter.rank);
   const auto n = static_cast<std::size_t>(shared->ranks);
   const RankPlan& plan = prepared.plan.rank[self];
   const auto operands = static_cast<std::size_t>(prepared.plan.most_operands);
   if (run.operands.size() < operands) run.operands.resize(operands);
-  // What a plan uses is there before the plan can be found, and stays as it is: no lock.
+  // A plan's mailboxes exist before the plan can be found, and never change: no lock.
   for (const Traffic& traffic : plan.traffic) {
-    // The other direction may be just being made, for another plan.
+    // The other direction may be under construction, for another plan.
     if (traffic.sent > 0) {
       Outbox& to = run.outbox[traffic.peer];
       if (to.mailbox.slots == nullptr) to.base = to.credit_seen = shared->first_count;
@@ -207,7 +207,7 @@ Status MemberState::adopt(const Prepared& prepared) {
   }
   if (prepared.plan.transport == Transport::board) run.boards = shared->boards;
   if (plan.scratch_bytes > scratch_bytes) {
-    // Between calls nobody reads our scratch, so it may move.
+    // No other rank reads this rank's scratch between calls, so it may move.
     const std::size_t bytes = std::max(plan.scratch_bytes, 2 * scratch_bytes);
     if (shared->processes != nullptr) return share_scratch(plan.scratch_bytes);
     ArenaOptions options = shared->arena_options[self];
@@ -218,7 +218,7 @@ Status MemberState::adopt(const Prepared& prepared) {
       return {Code::out_of_memory,
               "scratch of rank " + std::to_string(self) + ": " + std::to_string(bytes) + " bytes"};
     }
-    std::unique_lock<std::mutex> lock;  // for who asks about our memory
+    std::unique_lock<std::mutex> lock;  // for threads that ask about this memory
     if (Status locked = shared->lock_for_call(lock, run.waiter); !locked.ok()) return locked;
     scratch = std::move(larger);
     scratch_bytes = bytes;
@@ -248,7 +248,7 @@ Result<MemberState::Found> MemberState::find(const Call& call, bool calls) {
     if (!prepared.ok()) return prepared.status();
     if (Status status = adopt(**prepared); !status.ok()) return status;
     if (shared->plan_bytes.load(std::memory_order_relaxed) > 2 * PlanTable::kMostBytes) {
-      plans.clear();  // ranks hold more than the communicator does: let go of what is old
+      plans.clear();  // ranks hold more than the communicator does: drop old plans
     }
     slot = &plans.insert(std::move(*prepared));
     count_tables();
@@ -260,14 +260,14 @@ Result<MemberState::Found> MemberState::find(const Call& call, bool calls) {
 
 Status MemberState::refused(Status status) {
   if (goes_on(status.code())) return status;
-  // Else peers would wait for this rank in vain. Where another reason came first, that is the one.
+  // Otherwise peers would wait for this rank in vain. The first reason counts.
   shared->end_with(std::move(status));
   return ended();
 }
 
-// What a call returns where the communicator has ended: the flight record is left before.
+// Returns the error of a communicator that has ended, after writing the flight record.
 Status MemberState::ended() {
-  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // files come next
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // the code below writes files
   shared->leave_flight_record();
   return shared->crossbar.reason();
 }
@@ -283,7 +283,7 @@ void MemberState::made_as(const MemberState& other) {
 
 Enforcement MemberState::pin_thread() {
   if (shared->forked() || shared->places == nullptr) return {};
-  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // it may warn
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // it may print a warning
   is_to_be_pinned = false;
   const RankPlace& place =
       shared->places->placement.ranks[static_cast<std::size_t>(run.waiter.rank)];
@@ -293,7 +293,7 @@ Enforcement MemberState::pin_thread() {
 }
 
 void MemberState::count_thread() {
-  // Relaxed: as Bell has it.
+  // Relaxed: see Bell.
   auto& first = shared->crossbar.bell(run.waiter.rank).first_caller;
   if (first.load(std::memory_order_relaxed) == 0) {
     first.store(thread_id(), std::memory_order_relaxed);
@@ -310,7 +310,7 @@ Result<MemberState::Found> MemberState::plan(const Call& call, bool calls) {
 Result<MemberState::Found> MemberState::ask(const Call& call, bool calls) {
   if (shared->forked()) [[unlikely]]
     return forked_status();
-  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // naps are taken while another rank plans
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // it sleeps while another rank plans
   try {
     if (thread == 0) count_thread();
     return find(call, calls);
@@ -340,7 +340,7 @@ Status MemberState::misfit_of(const Prepared& prepared, const void* in,
 Status MemberState::broken() noexcept {
   Crossbar& crossbar = shared->crossbar;
   crossbar.end(run.waiter.rank);
-  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // waits come next
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // the code below waits
   if (!crossbar.aborted()) {
     crossbar.abort(make_error(Code::aborted, [&] {
       return "the observer of rank " + std::to_string(run.waiter.rank) + " ended its call";
@@ -353,7 +353,7 @@ Status MemberState::broken() noexcept {
 Call without_factor(const Call& call) {
   Call plain = call;
   plain.factor = nullptr;
-  plain.options.shared_payloads = false;  // products may lie elsewhere
+  plain.options.shared_payloads = false;  // products may lie in private memory
   if (call.collective == Collective::all_reduce) plain.in = call.out;
   return plain;
 }
@@ -397,7 +397,7 @@ Result<Call> MemberState::multiplied(const Call& call) {
 
 namespace {
 
-// The clock first, then who observes the call.
+// Observes a call with both: the clock first, then the caller's observer.
 struct Both : RoundObserver {
   Both(RoundObserver& a, RoundObserver& b) : first(a), second(b) {}
   bool before_round(int k) noexcept override {
@@ -406,8 +406,8 @@ struct Both : RoundObserver {
   RoundObserver &first, &second;
 };
 
-// On a modelled network: the clock takes the call's schedule up and observes it, and with it
-// `other`, where there is one.
+// Runs a call on a modelled network: the clock starts the call's schedule and observes the call;
+// `other`, if not null, observes it too.
 bool interpret_timed(const Prepared& prepared, RankState& state, NetworkClock::OfRank& clock,
                      std::optional<Ticks> start, RoundObserver* other) noexcept {
   bool done = clock.begin(*prepared.timed, state.waiter, start);

@@ -91,7 +91,7 @@ Result<std::unique_ptr<CallClock>> CallClock::make(const CallNetwork& network, i
                                                    const SharedClock& shared) {
   auto fabric = wired_for(network.fabric, ranks);
   if (!fabric.ok()) return of_network(fabric.status());
-  // Of whole bytes the unit is the fabric's alone.
+  // For whole bytes the time unit depends only on the fabric.
   const auto pricing =
       Pricing::make(*fabric, {.collective = Collective::broadcast, .ranks = ranks}, 0, false);
   if (!pricing.ok()) return of_network(pricing.status());
@@ -111,7 +111,7 @@ Result<std::unique_ptr<CallClock>> CallClock::make(const CallNetwork& network, i
     options.dilate = network.dilate > 0
                          ? network.dilate
                          : machine_dilation(*fabric, ranks, cpu_budget().cpus, policy);
-    // A rank that is late by half of a message is back in time before the next one ends.
+    // A rank that is late by half a message catches up before the next message ends.
     const double alpha = fabric->least_latency().to_double();
     if (network.tolerance_ns != 0) {
       options.tolerance_ns = network.tolerance_ns;

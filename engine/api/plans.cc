@@ -23,8 +23,9 @@ PlanTable::~PlanTable() {
 
 PreparedPtr PlanTable::find(const PlanKey& key, std::uint64_t hash, Rank rank) const noexcept {
   std::atomic<bool>& reading = reading_[static_cast<std::size_t>(rank)].now;
-  // Sequentially consistent, as the load of the head: pairs with forget_all() and free_retired(). A
-  // node that we find was not yet retired when free_retired() could have seen us not reading.
+  // Sequentially consistent, like the load of the head: pairs with forget_all() and free_retired().
+  // If this rank finds a node, the node was not yet retired when free_retired() could have seen the
+  // rank not reading.
   reading.store(true, std::memory_order_seq_cst);
   PreparedPtr found;
   for (const Node* node = heads_[hash % kHeads].load(std::memory_order_seq_cst); node != nullptr;
@@ -43,7 +44,7 @@ void PlanTable::insert(PreparedPtr prepared) {
   if (plans_ >= kMostPlans || bytes_ + prepared->bytes > kMostBytes) forget_all();
   std::atomic<Node*>& head = heads_[prepared->key.hash() % kHeads];
   const std::size_t bytes = prepared->bytes;
-  // Relaxed: only who holds the lock changes heads. Release: pairs with find()'s load.
+  // Relaxed: only the lock's holder changes heads. Release: pairs with find()'s load.
   Node* const next = head.load(std::memory_order_relaxed);
   head.store(new Node{std::move(prepared), next}, std::memory_order_release);
   plans_ += 1;
@@ -64,8 +65,8 @@ void PlanTable::forget_all() noexcept {
 
 void PlanTable::free_retired() noexcept {
   if (retired_ == nullptr) return;
-  // A rank that reads now may have found a retired node; one that begins later finds none. A rank
-  // that is stopped while it reads keeps them until it goes on.
+  // A rank that reads now may have found a retired node; a rank that begins to read later finds
+  // none. A rank that is stopped while it reads keeps the nodes until it continues.
   const bool none_reads = std::none_of(reading_.begin(), reading_.end(), [](const Reading& one) {
     return one.now.load(std::memory_order_seq_cst);  // pairs with find()
   });
@@ -102,7 +103,7 @@ RankPlans::Slot& RankPlans::insert(PreparedPtr prepared) {
   while (slot == nullptr && slots_.size() < kMostSets * kWays) {
     RankPlans larger;
     larger.slots_ = std::vector<Slot>(2 * slots_.size());
-    // What shared a set shares one of two now, so every plan finds room.
+    // The plans of one old set share one of two new sets, so every plan finds room.
     for (Slot& old : slots_) {
       if (old.prepared != nullptr) *larger.free_slot(old.hash) = std::move(old);
     }
@@ -123,11 +124,11 @@ void RankPlans::clear() {
   next_victim_ = 0;
 }
 
-// How a call becomes a plan: what it asks for is chosen, compiled, and timed on a modelled network.
+// PlanMaker: chooses, compiles, and on a modelled network times the plan of a call.
 
 namespace {
 
-// Ops are made one by one, so the vectors have room to spare: give it back, then count.
+// Ops are appended one by one, so the vectors have spare room. Release it, then count the bytes.
 std::size_t trim(Plan& plan) {
   std::size_t bytes = 0;
   for (RankPlan& rank : plan.rank) {
@@ -157,7 +158,7 @@ Status CommunicatorShared::may_go_on_planning(Waiter& waiter) const {
   });
 }
 
-// The call's schedule on our network: of M bytes, or where users give counts, of theirs.
+// The call's schedule on the communicator's network: for M bytes, or for the counts of the call.
 Result<std::shared_ptr<const TimedSchedule>> PlanMaker::time(const CompileRequest& request,
                                                              const Compiled& compiled,
                                                              std::size_t m) const {
@@ -176,13 +177,13 @@ Result<std::shared_ptr<const TimedSchedule>> PlanMaker::time(const CompileReques
 
 namespace {
 
-// What a level of order asks of a plan.
+// The demands of a level of order on a plan.
 struct OrderNeeds {
   std::optional<Order> order;
-  bool rounds = false;             // else every plan keeps it
-  std::optional<Bracket> bracket;  // none: any
-  bool fixed = false;              // the choice follows from the call alone
-  bool once = false;               // sums are those of f32, rounded once
+  bool rounds = false;             // false: every plan keeps the order
+  std::optional<Bracket> bracket;  // none: any bracket
+  bool fixed = false;              // the choice may depend only on the call
+  bool once = false;               // sums are computed in f32 and rounded once
 };
 
 Result<OrderNeeds> needs_of(const Call& call, std::optional<Order> order) {
@@ -204,8 +205,8 @@ Result<OrderNeeds> needs_of(const Call& call, std::optional<Order> order) {
   return needs;
 }
 
-// The levels that a plan has: what it promises beyond this call (repeatable, size_invariant) it
-// does where it was asked to.
+// The levels that a plan keeps. repeatable and size_invariant promise more than one call can show,
+// so a plan has them only if the call asked for them.
 OrderSet orders_of(const OrderNeeds& needs, const Algorithm& line, const Brackets& brackets,
                    ReduceOp op) {
   OrderSet out;
@@ -219,8 +220,8 @@ OrderSet orders_of(const OrderNeeds& needs, const Algorithm& line, const Bracket
   return out;
 }
 
-// By the first of these that can: the chosen one brings contributions together in another order, or
-// in other brackets.
+// Compiles with the first of these algorithms that can. The chosen algorithm combines contributions
+// in another order or in other brackets.
 Result<Compiled> compile_another(CompileRequest& request, std::span<const Candidate> tried) {
   const Collective collective = request.algorithm->collective;
   for (const Candidate& one : tried) {
@@ -267,7 +268,8 @@ Result<std::vector<Candidate>> PlanMaker::others_to_try(const Call& call,
   return out;
 }
 
-// Of a call that names no algorithm: the fastest that adds up in f32 and rounds once.
+// For a call that names no algorithm: compiles the fastest algorithm that adds in f32 and rounds
+// once.
 Result<Compiled> PlanMaker::compile_once(const Call& call, CompileRequest& request, std::size_t m,
                                          const Costs& by, const std::vector<int>& fitting) const {
   const Rank root = request.params.root;
@@ -276,7 +278,7 @@ Result<Compiled> PlanMaker::compile_once(const Call& call, CompileRequest& reque
     request.params = one.params;
     request.params.root = root;
   };
-  // Which algorithms are one fold, and move as few bytes as their type has, their plans say.
+  // The compiled plan shows if an algorithm is one fold and moves no more bytes than its type has.
   const auto compile_one_fold = [&request] {
     request.bracket = Bracket::flat;
     auto compiled = compile(request);
@@ -322,7 +324,7 @@ Result<Compiled> PlanMaker::compile_once(const Call& call, CompileRequest& reque
   return compile(request);
 }
 
-// In the hash of what ranks must agree on.
+// Part of the hash that ranks compare.
 constexpr std::uint64_t kLends = 0x6c656e6473;
 
 Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
@@ -351,8 +353,8 @@ Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
   if (!needs.ok()) return needs.status();
   const bool lends = processes != nullptr && processes->have_payloads() && key.shared_payloads();
   request.staged = processes != nullptr && !lends;
-  // Repeatable calls forget what was measured here; and rows of tables are of vectors that are read
-  // where they lie.
+  // Repeatable calls ignore this machine's measurements. Tuning tables were measured on vectors
+  // that are read in place, so staged calls ignore the table.
   Costs chosen_by = needs->fixed ? Costs() : costs;
   const TuningTable* const table = needs->fixed || request.staged ? nullptr : tuning;
   const std::vector<int> fitting_levels = needs->fixed ? std::vector<int>() : levels;
@@ -386,7 +388,7 @@ Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
       params.segments = choose_segments(*request.algorithm, ranks, m, chosen_by);
     }
   }
-  params.root = key.root();  // also of those that take none: it is 0 then
+  params.root = key.root();  // also for collectives without a root: then it is 0
   params.peer = key.peer();
   take_levels(*request.algorithm, fitting_levels, params);
   request.type = call.type;
@@ -408,7 +410,7 @@ Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
   }
   request.slot_payload = slot_payload;
   request.board_bytes = board_bytes(ranks, costs);
-  // Who stores what is a matter of speed, and takes a third of the planning.
+  // Choosing the storing side only affects speed, and takes a third of the planning time.
   request.pushes = network == nullptr;
   request.mailbox_capacity = mailbox_capacity;
   request.limits = {.bytes = most_plan_bytes, .interrupted = may_go_on};
@@ -445,7 +447,7 @@ Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
   }
   prepared->rules = buffer_rules(compiled->layout, compiled->goal);
   prepared->lends = lends;
-  // Private addresses of different processes say nothing about who shares.
+  // Private addresses of different processes say nothing about shared buffers.
   for (std::size_t r = 0; !request.staged && r < prepared->rules.size(); ++r) {
     prepared->plan.rank[r].input_bytes = prepared->rules[r].input_bytes;
     prepared->plan.rank[r].output_bytes = prepared->rules[r].output_bytes;
@@ -458,7 +460,7 @@ Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
   if (needs->order) mix(1 + static_cast<int>(*needs->order));
   if (request.row_elements > 0) mix(request.row_elements * request.element_bytes);
   for (const Parameter& row : parameters()) {
-    if (row.name == "root") continue;  // the fingerprint has it
+    if (row.name == "root") continue;  // it is part of the fingerprint
     if (row.number != nullptr) {
       mix(params.*row.number);
     } else {
@@ -496,7 +498,7 @@ Result<PreparedPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waiter)
   std::unique_ptr<Prepared> prepared = std::move(*made);
   plan_bytes.fetch_add(prepared->bytes, std::memory_order_relaxed);  // pairs with nothing: a count
   return PreparedPtr(prepared.release(), [&count = plan_bytes](const Prepared* plan) {
-    count.fetch_sub(plan->bytes, std::memory_order_relaxed);  // likewise
+    count.fetch_sub(plan->bytes, std::memory_order_relaxed);  // pairs with nothing: a count
     delete plan;
   });
 }
@@ -504,7 +506,7 @@ Result<PreparedPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waiter)
 Result<PreparedPtr> CommunicatorShared::prepare(const PlanKey& key, Waiter& waiter) {
   const std::uint64_t hash = key.hash();
   if (PreparedPtr found = plans.find(key, hash, waiter.rank)) return found;
-  // One rank compiles, the others that want the same wait for it here.
+  // One rank compiles; other ranks that need this plan wait here for the lock.
   std::unique_lock<std::mutex> lock;
   if (Status locked = lock_for_call(lock, waiter); !locked.ok()) return locked;
   if (PreparedPtr found = plans.find(key, hash, waiter.rank)) return found;

@@ -1,8 +1,8 @@
-// Messages between just two ranks. Each ordered pair that talks has a communicator of its own, made
-// when one of them first needs it, on which a message is a send_recv: so messages between two ranks
-// are matched in order, plans are cached, deadlines and errors are those of calls, and a modelled
-// network takes them as it takes calls. Where ranks are processes it lies in the memory of all, in
-// a place of its own.
+// Messages between two ranks. Each ordered pair that talks has a separate communicator, made when
+// one of the two first needs it; a message is a send_recv on it. So messages between two ranks are
+// matched in order, plans are cached, deadlines and errors work as for calls, and a modelled
+// network times messages as it times calls. If ranks are processes, the pair lies in a separate
+// part of their shared memory.
 #include <new>
 #include <string>
 #include <utility>
@@ -20,7 +20,7 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::pair(
   if (Status locked = lock_for_call(lock, waiter); !locked.ok()) return locked;
   std::shared_ptr<CommunicatorShared>& known = pairs[{from, to}];
   if (known != nullptr) return known;
-  std::shared_ptr<ProcessRanks> both;  // of different processes
+  std::shared_ptr<ProcessRanks> both;  // the two ranks are in different processes
   if (is_elsewhere(from) || is_elsewhere(to)) {
     auto found =
         ProcessRanks::pair(*processes, from, to, [&] { return may_go_on_planning(waiter); });
@@ -34,14 +34,14 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::pair(
   }
   known = *made;
   known->parent.reset();
-  // Who has left here has left there, and may never come to know of it.
+  // A rank that has left here has also left the pair, and may never learn of the pair.
   for (const auto& [role, rank] : {std::pair(0, from), std::pair(1, to)}) {
     if (crossbar.bell(rank).left.load(std::memory_order_acquire)) (*made)->crossbar.leave(role);
   }
   return made;
 }
 
-// Our end of the way to that rank, or from it.
+// Returns this rank's end of the pair to or from the peer.
 Result<Member*> Member::end_of_pair(const Message& message) {
   MemberState& s = *state_;
   const Rank peer = message.peer;
@@ -55,8 +55,8 @@ Result<Member*> Member::end_of_pair(const Message& message) {
   ends.resize(static_cast<std::size_t>(ranks()));
   auto& end = ends[static_cast<std::size_t>(peer)];
   if (end == nullptr) {
-    const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // naps are taken while another rank plans
-    // A wait of its own: a call of ours may be under way.
+    const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // it sleeps while another rank plans
+    // A separate Waiter, because a call of this rank may be in flight.
     Waiter waiter{.crossbar = &s.shared->crossbar, .rank = rank()};
     auto pair = s.shared->pair(s.owned, message.sends ? rank() : peer,
                                message.sends ? peer : rank(), waiter);
@@ -98,7 +98,7 @@ Status Member::submit(const Message& message, const CallOptions& options) {
 }
 
 Status Member::exchange(const Message& sent, const Message& received, const CallOptions& options) {
-  // Both are known to be possible before either is under way.
+  // Check that both are possible before either is in flight.
   for (const Message& message : {sent, received}) {
     if (const auto end = end_of_pair(message); !end.ok()) return end.status();
   }
@@ -125,7 +125,7 @@ Status Member::group(const std::function<void()>& calls) {
   try {
     calls();
   } catch (...) {
-    if (outermost) agenda.end_group();  // which lets go of what is under way
+    if (outermost) agenda.end_group();  // drops the requests in flight
     throw;
   }
   if (!outermost) return {};

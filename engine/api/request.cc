@@ -19,9 +19,9 @@
 namespace rankine {
 namespace {
 
-// Not under way, nor to be waited for.
+// True if there is nothing to wait for.
 bool rests(const StartedCall* call) { return call == nullptr || call->rests; }
-// In a Turn of its agenda.
+// Needs a Turn of its agenda.
 bool is_over(const StartedCall& call) { return call.phase == StartedCall::Phase::over; }
 
 std::string name_of_call(const StartedCall& call) {
@@ -55,13 +55,13 @@ Request::~Request() {
   if (call_ == nullptr) return;
   MemberState& member = *call_->member;
   if (member.shared->forked()) {
-    static_cast<void>(call_.release());  // the member's list has it
+    static_cast<void>(call_.release());  // the member's list refers to it
     return;
   }
   if (call_->rests) return;
   const Agenda::Turn turn(*member.agenda);
   if (is_over(*call_)) return;
-  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // waits come next
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // the code below waits
   member.shared->end_with(make_error(Code::aborted, [&] {
     return "rank " + std::to_string(member.run.waiter.rank) + " let go of its request of " +
            name_of_call(*call_) + " while that was under way; wait for it first";
@@ -178,7 +178,7 @@ bool Request::until_over(std::span<Request> requests, const std::vector<Agenda*>
 }
 
 Status wait_all(std::span<Request> requests, std::size_t* failed) {
-  // One agenda waits by itself; of several each goes on in turn.
+  // A single agenda waits in wait(); several agendas advance in turn.
   if (const auto agendas = Request::agendas_of(requests); agendas.size() > 1) {
     Request::until_over(requests, agendas, kForEverNs);
   }
@@ -244,14 +244,14 @@ Result<Request> Member::bind(const Call& call, bool calls) try {
     bound->prepared = *found->held;
     bound->first = found->first;
   } else {
-    // Making room for a plan would disturb what is under way: that is done when its turn has come.
+    // Planning would disturb the calls in flight, so it happens when this call's turn has come.
     if (Status status = check_call(planned, ranks()); !status.ok()) return status;
     bound->unplanned = std::make_unique<OwnedKey>(PlanKey(planned));
   }
   if (bound->prepared != nullptr && !s.fits(*bound->prepared, own.in, own.out)) {
     return s.misfit_of(*bound->prepared, own.in, own.out);
   }
-  // Names and lists are the caller's, and the plan's; nobody looks at these.
+  // The plan has its own names and lists; the caller's are not used any more.
   own.counts = {};
   own.options = {.tag = call.options.tag, .epilogue = own.options.epilogue};
   return Request(std::move(bound));

@@ -20,17 +20,17 @@
 namespace rankine {
 namespace {
 
-// What a rank says when ranks are divided.
+// A rank's contribution to the all-gather of a split.
 std::int64_t word_of(int color, int key) {
   return std::int64_t{color} << 32 | static_cast<std::uint32_t>(key);
 }
 int color_of(std::int64_t word) { return static_cast<int>(word >> 32); }
 int key_of(std::int64_t word) { return static_cast<int>(static_cast<std::uint32_t>(word)); }
 
-// In the place of what nobody has said yet.
+// The color in words that no rank has written yet.
 constexpr int kUnsaid = kNoColor - 1;
 
-// The ranks that say that color, by key, and by rank where keys are equal.
+// The ranks with that color, by key, and by rank if keys are equal.
 std::vector<Rank> ranks_of(int color, const std::vector<std::int64_t>& words) {
   std::vector<Rank> ranks;
   for (std::size_t r = 0; r < words.size(); ++r) {
@@ -65,7 +65,7 @@ Result<StartedSplit> StartedSplit::prepare(Member& member, int color, int key,
                             "; allowed are -1 (in no group) and more");
   }
   if (options.timeout.count() < 0) return misfit(CallOptions{.timeout = options.timeout});
-  // Ranks must agree on what groups are like, which nobody sees otherwise.
+  // Ranks must agree on the options of the groups; no later step compares them.
   std::uint64_t agree = mixed(kSplitMixStep, static_cast<std::uint64_t>(options.timeout.count()));
   agree = mixed(agree, options.ends_parent ? 1 : 2);
   auto wishes = std::make_unique<Wishes>();
@@ -93,14 +93,16 @@ Result<std::unique_ptr<Member>> StartedSplit::finish() try {
     return invalid_argument(
         "finish: the split's request must have been started and waited for, once");
   }
-  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // who was counted in has to come
+  // this rank is counted as a member, so it must join
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);
   const std::uint64_t number = ++s.splits;
   const int color = color_of(wishes_->mine);
   if (color == kNoColor) return std::unique_ptr<Member>();
   const std::vector<Rank> group = ranks_of(color, wishes_->all);
-  wishes_->all.front() = word_of(kUnsaid, 0);  // there is one member
+  wishes_->all.front() = word_of(kUnsaid, 0);  // finish() makes one member only
   const auto there = std::find(group.begin(), group.end(), member_->rank()) - group.begin();
-  Waiter waiter{.crossbar = &s.shared->crossbar, .rank = member_->rank()};  // of no call of ours
+  // belongs to no call of this rank
+  Waiter waiter{.crossbar = &s.shared->crossbar, .rank = member_->rank()};
   auto shared = s.shared->group(s.owned, {number, color}, group, static_cast<std::size_t>(there),
                                 options_, waiter);
   if (!shared.ok()) return s.refused(shared.status());
@@ -119,7 +121,8 @@ Result<std::unique_ptr<Member>> Member::split(int color, int key, const SplitOpt
   if (state_->agenda->in_group()) {
     return invalid_argument("split: ranks cannot be divided in a group()");
   }
-  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // who was counted in has to come
+  // this rank is counted as a member, so it must join
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);
   auto split = StartedSplit::prepare(*this, color, key, options);
   if (!split.ok()) return split.status();
   if (Status status = split->request().start(); !status.ok()) return status;
@@ -149,7 +152,8 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::make_group(
   const std::vector<int> sizes = level_groups(by_level);
   std::unique_ptr<CallClock> group_clock;
   const bool to_oneself =
-      n == 2 && members.front() == members.back();  // which is not on the network
+      // messages to the rank itself do not use the network
+      n == 2 && members.front() == members.back();
   if (clock != nullptr && !to_oneself) {
     const auto words = shared_clock(as_processes.get());
     if (!words.ok()) return words.status();
@@ -157,7 +161,7 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::make_group(
     if (!made.ok()) return made.status();
     group_clock = std::move(*made);
   }
-  // On our network, whoever named it; the report of a wall clock is ours.
+  // The group uses this communicator's network; this communicator also reports on its wall clock.
   const auto named = std::make_shared<const CallNetwork>();
   const CommunicatorOptions as_here{
       .ranks = n,
@@ -189,11 +193,11 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::group(
   std::unique_lock<std::mutex> lock;
   if (Status locked = lock_for_call(lock, waiter); !locked.ok()) return locked;
   const auto [place, first] = groups.try_emplace(key);
-  Group& group = place->second;  // stays where it is until the last of us has found it
+  Group& group = place->second;  // stays valid until the last rank here has found it
   if (first) {
     group.awaited = members;
     for (Rank& r : group.awaited) r = is_elsewhere(r) ? -1 : r;
-    // Other groups are made meanwhile.
+    // Other groups may be made meanwhile.
     lock.unlock();
     auto made =
         meets ? meet_group(self, key, members, options) : make_group(self, members, options);
@@ -205,7 +209,7 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::group(
       group.why_not = made.status();
     }
     for (std::size_t i = 0; i < members.size(); ++i) {
-      // Acquire: pairs with leave(), after which its member looks for what it is awaited in.
+      // Acquire: pairs with leave(); after it the member removes itself from awaited lists.
       const bool ours = !is_elsewhere(members[i]);
       if (ours && crossbar.bell(members[i]).left.load(std::memory_order_acquire)) group.leave(i);
     }
@@ -226,7 +230,7 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::group(
 }
 
 void CommunicatorShared::find_no_groups(Rank rank) noexcept {
-  std::map<GroupKey, Group> done;  // goes when the lock is free
+  std::map<GroupKey, Group> done;  // destroyed after the lock is released
   const std::lock_guard lock(mutex);
   for (auto next = groups.begin(); next != groups.end();) {
     const auto here = next++;
@@ -324,8 +328,8 @@ Result<std::unique_ptr<Member>> Grid::across(const std::vector<std::string>& nam
   return member_->split(color, key, options);
 }
 
-// Groups of ranks some of which are other processes: those of a group meet anew, while nobody else
-// waits for them.
+// Groups with ranks in other processes: the members of a group meet anew. Other ranks do not wait
+// for them meanwhile.
 
 Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::meet_group(
     const std::shared_ptr<CommunicatorShared>& self, GroupKey key, const std::vector<Rank>& members,

@@ -14,8 +14,8 @@
 // of that rank on the group succeeds.
 //
 // Processes: the processes of a group meet anew. split() waits until all of them have come, at most
-// for the timeout. If the parent ends, ranks in other processes notice it when they begin their
-// next call on the group, or after 50 ms of waiting.
+// for the timeout. If another process ends the parent, ranks of the group notice it when they begin
+// their next call or after 50 ms of waiting.
 //
 // Threads: one thread at a time uses a member and all members split from it, because a wait on one
 // of them advances the started calls of the others. A group with `own_thread` is the exception.

@@ -20,8 +20,8 @@
 namespace rankine {
 namespace {
 
-// What the ranks get to come to their ends when one of them ends the process: longer than any call
-// takes to return after an abort (Crossbar::kQuietNs).
+// The time for the other ranks to finish if one rank ends the process: longer than any call needs
+// to return after an abort (Crossbar::kQuietNs).
 constexpr std::int64_t kFarewellNs = 1'000'000'000;
 
 }  // namespace
@@ -31,26 +31,26 @@ struct Team::State {
   std::unique_ptr<Communicator> communicator;
   std::vector<std::unique_ptr<Member>> members;
   Arena staging;
-  std::vector<RankReport> report;  // as of the start; memory comes later
+  std::vector<RankReport> report;  // as of the start; memory is added later
   std::vector<std::thread> threads;
-  // By rank, where nobody is pinned and each rank may have a core: where its runs begin. The kernel
-  // wakes threads on the CPU of who wakes them, and may leave ranks that wait for each other
-  // there: a call then takes 190 us instead of 0.3.
+  // By rank: the CPU on which a run begins; used if ranks are not pinned and each may have a core.
+  // The kernel wakes a thread on the waking thread's CPU and may leave ranks that wait for each
+  // other on one CPU: then a call takes 190 us instead of 0.3.
   std::vector<int> first_cpus;
 
-  std::mutex mutex;  // guards what follows
+  std::mutex mutex;  // guards the members below
   std::condition_variable start, finished;
   const std::function<void(Member&)>* job = nullptr;
-  std::uint64_t run = 0;  // number of the run that threads should be in
+  std::uint64_t run = 0;  // number of the current run
   int busy = 0;
-  bool in_run = false;  // run() is not back yet, and uses all of this
+  bool in_run = false;  // run() has not returned and uses all of this
   bool stop = false;
   std::exception_ptr thrown;
 
   void work(Rank r);
   void play(Rank r, const std::function<void(Member&)>& f);
-  void leave(Rank r);  // until the next run
-  void end_turn();     // of the run, by the calling rank
+  void leave(Rank r);  // the rank leaves until the next run
+  void end_turn();     // the calling rank has finished the run
   bool is_mine(std::thread::id thread) const;
   void abandon();
 };
@@ -69,7 +69,7 @@ bool Team::State::is_mine(std::thread::id thread) const {
                      [&](const std::thread& one) { return one.get_id() == thread; });
 }
 
-// For a rank's own thread, whose run cannot end before we return.
+// For a rank's own thread: its run cannot end before this returns.
 void Team::State::abandon() {
   communicator->abort("the team was destroyed by one of its own ranks, or the process exits");
   const std::int64_t until = now_ns() + kFarewellNs;
@@ -85,11 +85,11 @@ void Team::State::abandon() {
   }
 }
 
-// Without UndefinedBehaviorSanitizer's check of references: abi::__forced_unwind has no object, and
-// GCC binds its reference to none.
+// Disables UndefinedBehaviorSanitizer's check of references: abi::__forced_unwind has no object,
+// and GCC binds its reference to null.
 [[gnu::no_sanitize("null")]] void Team::State::play(Rank r, const std::function<void(Member&)>& f) {
   const auto end_with = [&](const char* what) {
-    if (!home.is_this()) return;  // f has forked: this is the child
+    if (!home.is_this()) return;  // f has forked, and this is the child
     {
       const std::lock_guard lock(mutex);
       if (!thrown) thrown = std::current_exception();
@@ -101,7 +101,7 @@ void Team::State::abandon() {
     const ScopedCancelState on(PTHREAD_CANCEL_ENABLE);
     f(*members[static_cast<std::size_t>(r)]);
   } catch (abi::__forced_unwind&) {
-    // pthread_exit() or pthread_cancel(). The thread ends, and must not be kept from it.
+    // pthread_exit() or pthread_cancel(): the thread is ending, and the exception must continue.
     if (home.is_this()) {
       communicator->abort(make_error(Code::rank_lost, [&] {
         return "the thread of rank " + std::to_string(r) +
@@ -120,20 +120,21 @@ void Team::State::abandon() {
 }
 
 void Team::State::work(Rank r) {
-  shorten_time_slice_once();  // between runs it sleeps
+  shorten_time_slice_once();  // the thread sleeps between runs
   std::uint64_t seen = 0;
   for (;;) {
     const std::function<void(Member&)>* f = nullptr;
     {
       std::unique_lock lock(mutex);
       start.wait(lock, [&] { return stop || run != seen; });
-      if (run == seen) return;  // a run that has begun is counted on by its caller, also at the end
+      // join a run that has begun even if stopping: its caller counts this rank
+      if (run == seen) return;
       seen = run;
       f = job;
     }
     if (!first_cpus.empty()) move_calling_thread(first_cpus[static_cast<std::size_t>(r)]);
     play(r, *f);
-    // In a child that f has forked the lock may be held for ever, and nobody starts another run.
+    // In a child that f has forked the lock may be held forever, and no further run starts.
     if (!home.is_this()) return;
     end_turn();
   }
@@ -143,7 +144,7 @@ Team::Team(ProcessOwned<State> state) : state_(std::move(state)) {}
 
 Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) try {
   if (Status status = check_team(options); !status.ok()) return status;
-  // Threads that start use our locals.
+  // New threads use local variables of this function.
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);
   auto communicator = Communicator::create({.ranks = options.ranks,
                                             .timeout = options.timeout,
@@ -185,7 +186,7 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) try {
   for (Rank r = 0; r < options.ranks; ++r) {
     try {
       s.threads.emplace_back([&, r, state_ptr = &s] {
-        // Nobody may cancel it but in the function of a run.
+        // Only the function of a run may be cancelled.
         const ScopedCancelState off_but_in_runs(PTHREAD_CANCEL_DISABLE);
         const auto i = static_cast<std::size_t>(r);
         const Enforcement pin = state_ptr->members[i]->pin_thread();
@@ -198,7 +199,7 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) try {
         state_ptr->work(r);
       });
     } catch (const std::system_error& error) {
-      // Those that started still use our locals until they have pinned themselves.
+      // Started threads use local variables of this function until they have pinned themselves.
       std::unique_lock lock(pinned_mutex);
       waiting -= options.ranks - r;
       pinned.wait(lock, [&] { return waiting == 0; });
@@ -221,13 +222,13 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) try {
 }
 
 Team::~Team() {
-  // In a forked child: threads that are not here cannot be joined, and what they waited on cannot
-  // be destroyed.
+  // In a forked child: its threads do not exist and cannot be joined, and the condition variables
+  // that they waited on cannot be destroyed.
   if (!state_->home.is_this()) return;
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // a destructor may not be unwound
   if (state_->is_mine(std::this_thread::get_id())) {
     state_->abandon();
-    static_cast<void>(state_.release());  // who is still there uses it
+    static_cast<void>(state_.release());  // the remaining ranks still use it
     return;
   }
   {
@@ -262,10 +263,10 @@ std::exception_ptr Team::thrown() const {
 
 Status Team::run(const std::function<void(Member&)>& f) {
   if (!f) return invalid_argument("run: f is empty; it must be something to call");
-  State& s = *state_;  // outlives this team where a rank destroys it
+  State& s = *state_;  // outlives this team if a rank destroys it
   Status health = s.communicator->health();
   if (!health.ok()) return health;
-  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // ranks use `f` until we return
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // ranks use `f` until run() returns
   std::unique_lock lock(s.mutex);
   if (s.in_run) return invalid_argument("run: the team is in another run; one at a time");
   for (const auto& member : s.members) member->state_->agenda->come_back();
@@ -279,7 +280,8 @@ Status Team::run(const std::function<void(Member&)>& f) {
   s.job = nullptr;
   health = s.communicator->health();
   s.in_run = false;
-  s.finished.notify_all();  // with the lock: who destroys the team goes on when we have left it
+  // under the lock: a destructor continues only after this function has released it
+  s.finished.notify_all();
   return health;
 }
 

@@ -27,10 +27,10 @@ Atomic<int> threads{0};
 
 struct Book {
   std::mutex mutex;
-  std::map<int, int> members;  // by thread
+  std::map<int, int> members;  // number of members by thread
 };
 
-// A number: whoever reads it finds the right one sooner or later.
+// A relaxed store: readers see the right number sooner or later.
 void tell(const Book& book) {
   threads.store(static_cast<int>(book.members.size()), std::memory_order_relaxed);
 }
@@ -39,7 +39,8 @@ void tell(const Book& book) {
 
 bool RankThreads::add(int thread) {
   Book& book = process_wide<Book>();
-  std::map<int, int> page;  // made before the lock is taken, under which nobody shall stand still
+  // allocate before taking the lock, so that the lock is held only briefly
+  std::map<int, int> page;
   page.emplace(thread, 0);
   std::unique_lock lock(book.mutex, std::try_to_lock);
   for (int i = 0; !lock.owns_lock() && i < kMostTries; ++i) {
@@ -73,7 +74,7 @@ struct Taken {
 }  // namespace
 
 TakenCores::TakenCores(std::vector<int> cpus) : cpus_(std::move(cpus)) {
-  // Where there is no memory for all of them none is taken: nobody would give them back.
+  // If there is no memory for all of them, take none: the destructor would not run to release them.
   std::multiset<int> more(cpus_.begin(), cpus_.end());
   Taken& taken = process_wide<Taken>();
   const std::lock_guard lock(taken.mutex);
@@ -199,7 +200,7 @@ void ProgressThread::work() {
   for (;;) {
     try {
       if (!counted) counted = RankThreads::add(self);
-    } catch (const std::bad_alloc&) {  // asked again when there is more to do
+    } catch (const std::bad_alloc&) {  // tried again when there is more work
     }
     {
       std::unique_lock lock(mutex_);

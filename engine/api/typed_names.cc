@@ -6,13 +6,13 @@
 namespace rankine {
 namespace {
 
-// Names that people know algorithms by, from NCCL.
+// NCCL's names for algorithms.
 struct Alias {
   std::string_view typed, name;
 };
 constexpr Alias kAliases[] = {{"tree", "double_tree"}, {"nvls", "switch"}};
 
-// Whatever the case, and with or without what separates words.
+// Removes upper case and separators, so that spellings compare equal.
 std::string plain(std::string_view name) {
   std::string out;
   for (const char c : name) {
