@@ -39,7 +39,8 @@ void unpack(std::span<const Buckets::Tensor> parts, std::size_t width, const std
 }
 
 Status epilogue_given() {
-  return invalid_argument("epilogue is given to buckets, whose rows are of many tensors");
+  return invalid_argument(
+      "epilogue is given; buckets allow none, because a bucket holds rows of many tensors");
 }
 
 }  // namespace

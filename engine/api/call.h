@@ -81,7 +81,6 @@ std::string to_string(const OrderSet& orders);  // "coherent, by_rank"
 Status reduce_group(DataType type, ReduceOp op, std::span<const void* const> srcs, void* dst,
                     std::size_t count);
 
-
 // CallOptions says how to make a call; by default the engine chooses.
 struct CallOptions {
   // A name of the catalogue. The call runs this algorithm or fails: the engine never substitutes
@@ -98,8 +97,8 @@ struct CallOptions {
   // then the communicator ends on all ranks. 0: the communicator's timeout; milliseconds::max(): no
   // limit.
   std::chrono::milliseconds timeout{0};
-  std::span<const int> dims{};    // torus sizes, for algorithms that take dims; empty: one ring
-  std::span<const int> skips{};   // skips of circulant graphs, per round; empty: the default
+  std::span<const int> dims{};   // torus sizes, for algorithms that take dims; empty: one ring
+  std::span<const int> skips{};  // skips of circulant graphs, per round; empty: the default
   // for trees by levels: group sizes, innermost first; empty: the communicator's, else the default
   std::span<const int> levels{};
   // A number that all ranks must agree on beside count and type, for example a code for the

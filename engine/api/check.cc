@@ -88,7 +88,7 @@ Status check_processes(const CommunicatorOptions& options) {
   if (Status status = check_name(options.name); !status.ok()) return status;
   if (!options.rank)
     return invalid_argument("name is '" + std::string(options.name) +
-                            "', and rank says not which one this process plays");
+                            "', rank is not set; set the rank that this process plays");
   if (options.network != nullptr && options.network->seats != nullptr) {
     return invalid_argument("network: seats are given, which processes cannot share; leave them "
                             "out: groups that are split from the communicator share its own");
@@ -116,8 +116,7 @@ Status check_name(std::string_view name) {
       name.find_first_not_of(kLetters) == std::string_view::npos) {
     return {};
   }
-  return invalid_argument("name is '" + std::string(name) +
-                          "'; ranks that are processes find each other by one of 1 to " +
+  return invalid_argument("name is '" + std::string(name) + "'; allowed are 1 to " +
                           std::to_string(kMostLetters) + " letters, digits, '.', '-' and '_'");
 }
 
@@ -208,7 +207,7 @@ Status check_rows(const Call& call, int ranks) {
     std::size_t all = call.count * static_cast<std::size_t>(ranks);
     if (!call.counts.empty())
       all = std::accumulate(call.counts.begin(), call.counts.end(), std::size_t{0});
-    return check("what is gathered", all);
+    return check("the gathered total", all);
   }
   if (call.counts.empty()) return check("count", call.count);
   for (std::size_t i = 0; i < call.counts.size(); ++i) {
@@ -251,7 +250,7 @@ Status check_call(const Call& call, int ranks) {
   if (!status.ok()) return status;
   const bool users = call.user_op != nullptr;
   if (!users && call.op == ReduceOp::user) {
-    return invalid_argument("operation is user, and user_op is null; it must say what that does");
+    return invalid_argument("user_op is null, operation is user; set user_op to the operation");
   }
   status = users ? check_user_op(call)
                  : first_of({check_enum("type", call.type, kDataTypes),

@@ -146,7 +146,6 @@ class FlightRecordFile {
   const std::shared_ptr<std::atomic<bool>> done_ = std::make_shared<std::atomic<bool>>(false);
 };
 
-
 // A member's scratch, as noted for reports.
 struct ScratchNote {
   MemoryRange range;
@@ -173,8 +172,8 @@ struct RankPlaces {
 // The error that a forked child gets from a communicator of its parent.
 inline Status forked_status() noexcept {
   return make_error(Code::forked, [] {
-    return "this process was forked from the one whose ranks these are; make a communicator of its "
-           "own";
+    return "this process is a forked child of the process that made the communicator; make a new "
+           "communicator in the child";
   });
 }
 
@@ -352,8 +351,8 @@ struct CommunicatorShared {
   std::map<GroupKey, Group> groups;  // not yet found by all of their ranks
   // by rank: slots with the receiver, credit with the sender, boards with the poster
   std::vector<Arena> arenas;
-  ZeroedVector<Mailbox> mailboxes;   // [from * ranks + to]; made when a plan first needs one
-  ZeroedVector<Board> boards;        // made when a plan first needs one
+  ZeroedVector<Mailbox> mailboxes;  // [from * ranks + to]; made when a plan first needs one
+  ZeroedVector<Board> boards;       // made when a plan first needs one
   PlanTable plans;  // under the lock, except find(), which any rank may call at any time
   // The last refused call and its error: the other ranks make this call too.
   struct Refused {

@@ -130,9 +130,9 @@ Result<std::array<const Algorithm*, kCollectives>> parse_forced_algorithms(std::
     }
     const Algorithm*& one = forced[static_cast<std::size_t>(*collective)];
     if (one != nullptr && one != algorithm) {
-      return invalid_argument(std::string(name_of(*collective)) + " is to be " +
+      return invalid_argument(std::string(name_of(*collective)) + " is forced to " +
                               std::string(one->name) + " and " + std::string(algorithm->name) +
-                              "; allowed is one algorithm of a collective");
+                              "; allowed is one algorithm per collective");
     }
     one = algorithm;
   }

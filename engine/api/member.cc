@@ -117,7 +117,7 @@ Result<PayloadMemory> Member::allocate_elements(std::size_t n, std::size_t eleme
                                       self, n, element_bytes);
   } catch (const std::bad_alloc&) {
     return make_error(Code::out_of_memory, [&] {
-      return "n is " + std::to_string(n) + "; there is no memory to keep account of it";
+      return "n is " + std::to_string(n) + "; there is no memory to record it";
     });
   }
 }

@@ -87,7 +87,7 @@ Status DisplacedCall::check(const Side& side, bool out) {
     return invalid_argument(name_of_list(out) + "[" + std::to_string(order[k]) + "] is " +
                             std::to_string(after.at) + ", but " + std::to_string(before.bytes) +
                             " bytes from rank " + std::to_string(order[k - 1]) + " lie from " +
-                            std::to_string(before.at) + " on; what is received may not overlap");
+                            std::to_string(before.at) + " on; received blocks may not overlap");
   }
   return {};
 }
@@ -330,8 +330,8 @@ Status MemberState::misfit_of(const Prepared& prepared, const void* in,
     const Buffer buffer = of_in ? buffers_of(rule, in, out).in : buffers_of(rule, in, out).out;
     return make_error(Code::invalid_argument, [&] {
       return std::string(of_in ? "in" : "out") + " is " + to_string(buffer) +
-             ", which is not of this member's allocate(), and shared_payloads says that all "
-             "ranks' buffers are";
+             ", which is not of this member's allocate(); shared_payloads is set, so all "
+             "buffers of all ranks must be";
     });
   }
   return misfit(rule, in, out);

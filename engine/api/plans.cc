@@ -236,8 +236,8 @@ Result<Compiled> compile_another(CompileRequest& request, std::span<const Candid
   if (!request.commutative) {
     return invalid_argument("operation is not commutative" +
                             (request.bracket ? ", " + std::string(request.bracket_for) : "") +
-                            "; " + none + "brings their contributions together in their order" +
-                            (request.bracket ? " so" : ""));
+                            "; " + none + "keeps the order of their contributions" +
+                            (request.bracket ? " in these brackets" : ""));
   }
   return invalid_argument(std::string(request.bracket_for) + "; " + none +
                           "that can run here adds up their contributions in " +

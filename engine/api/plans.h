@@ -279,9 +279,9 @@ struct Prepared {
   Fingerprint fingerprint;
   bool lends = false;  // the ranks are processes and use each other's payloads in place
   const char* algorithm = "";
-  std::string parameters;  // the algorithm's parameters, for people; may be empty
-  OrderSet orders;                             // kept by the call
-  std::vector<BufferRule> rules;               // per rank
+  std::string parameters;         // the algorithm's parameters, for people; may be empty
+  OrderSet orders;                // kept by the call
+  std::vector<BufferRule> rules;  // per rank
   std::shared_ptr<const TimedSchedule> timed;  // on the communicator's network; or nullptr
   std::size_t bytes = 0;                       // memory of this object
 };
@@ -364,7 +364,6 @@ class RankPlans {
   std::size_t next_victim_ = 0;
 };
 
-
 // PlanMaker makes the plan of a call: it chooses the algorithm and parameters that the call leaves
 // open, compiles the schedule, and times it on a modelled network. It serves ranks that share an
 // address space and ranks that only have messages (mpi/member.h). It refers to members of its
@@ -378,10 +377,10 @@ struct PlanMaker {
   int ports = 0;                // as in CompileRequest
   std::size_t most_plan_bytes;  // limit for making one plan
   const std::vector<int>& levels;
-  const TuningTable* tuning;      // or nullptr
-  std::optional<Order> order;     // for calls that ask for none
-  const CallClock* network;       // the network that chooses; or nullptr
-  bool timed;                     // plans need a schedule for that network's clocks
+  const TuningTable* tuning;   // or nullptr
+  std::optional<Order> order;  // for calls that ask for none
+  const CallClock* network;    // the network that chooses; or nullptr
+  bool timed;                  // plans need a schedule for that network's clocks
   // the ranks' shared memory if they are processes; nullptr: threads
   const ProcessRanks* processes;
   // Asked repeatedly during planning; an error stops it.

@@ -118,7 +118,7 @@ Status Member::settle(Result<Request> request) {
 }
 
 Status Member::group(const std::function<void()>& calls) {
-  if (!calls) return invalid_argument("group: calls is empty; it must be something to call");
+  if (!calls) return invalid_argument("group: calls is empty; it must be a function");
   if (state_->shared->forked()) return forked_status();
   Agenda& agenda = *state_->agenda;
   const bool outermost = agenda.begin_group();

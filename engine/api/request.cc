@@ -29,8 +29,7 @@ std::string name_of_call(const StartedCall& call) {
 }
 
 Status not_started(const StartedCall* call) {
-  if (call == nullptr)
-    return invalid_argument("the request is of nothing: start or prepare a call");
+  if (call == nullptr) return invalid_argument("the request has no call; start or prepare one");
   return invalid_argument("the request's " + name_of_call(*call) +
                           " is not under way: it was not started, or has been waited for");
 }

@@ -91,7 +91,7 @@ Result<std::unique_ptr<Member>> StartedSplit::finish() try {
   const bool under_way = request_.test().ok();
   if (under_way || std::any_of(wishes_->all.begin(), wishes_->all.end(), unsaid)) {
     return invalid_argument(
-        "finish: the split's request must have been started and waited for, once");
+        "finish: the split's request is not complete; start it and wait for it, once");
   }
   // this rank is counted as a member, so it must join
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);

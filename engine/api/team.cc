@@ -71,7 +71,7 @@ bool Team::State::is_mine(std::thread::id thread) const {
 
 // For a rank's own thread: its run cannot end before this returns.
 void Team::State::abandon() {
-  communicator->abort("the team was destroyed by one of its own ranks, or the process exits");
+  communicator->abort("a rank of the team destroyed the team, or the process exits");
   const std::int64_t until = now_ns() + kFarewellNs;
   for (;;) {
     {
@@ -262,7 +262,7 @@ std::exception_ptr Team::thrown() const {
 }
 
 Status Team::run(const std::function<void(Member&)>& f) {
-  if (!f) return invalid_argument("run: f is empty; it must be something to call");
+  if (!f) return invalid_argument("run: f is empty; it must be a function");
   State& s = *state_;  // outlives this team if a rank destroys it
   Status health = s.communicator->health();
   if (!health.ok()) return health;

@@ -37,7 +37,6 @@ class RankThreads {
   static const Atomic<int>& count() noexcept;
 };
 
-
 // TakenCores marks CPUs as taken as long as the object lives: CPUs to which this process's teams
 // have pinned ranks, and CPUs of progress threads. The next team avoids them if it can.
 // Thread-safe; a forked child begins with none taken. May throw std::bad_alloc.
@@ -54,7 +53,6 @@ class TakenCores {
  private:
   const std::vector<int> cpus_;
 };
-
 
 // Idling paces a thread that polls several things: it stays awake as the policy says, then naps for
 // growing times.

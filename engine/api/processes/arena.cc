@@ -198,8 +198,8 @@ Status take_pages(const KeptFile& file, std::byte* at, std::size_t offset, std::
     if (errno != EINVAL) return refused(errno);
     return make_error(Code::system, [&] {
       return what + ": the program has closed the descriptor of the memory that processes share, " +
-             "and this kernel (before 5.14) gives no pages without it; leave descriptors open " +
-             "that the program has not opened";
+             "and this kernel (before 5.14) gives no pages without it; close only " +
+             "descriptors that the program has opened";
     });
   }
   // Linux before 6.10 undoes an interrupted fallocate. A program with a timer faster than the

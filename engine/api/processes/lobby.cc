@@ -281,8 +281,8 @@ Status ProcessLobby::enter_found(bool& again) {
   }
   if (page_->layout != kLobbyLayout) {
     return fail(make_error(Code::mismatch, [&] {
-      return "layout of shared memory is " + std::to_string(page_->layout) + " of those that are " +
-             "there and " + std::to_string(kLobbyLayout) + " of " + me();
+      return "layout of shared memory is " + std::to_string(page_->layout) + " of the first " +
+             "process and " + std::to_string(kLobbyLayout) + " of " + me();
     }));
   }
   if (Status status = check_settings(); !status.ok()) return status;
@@ -322,7 +322,7 @@ Status ProcessLobby::sit_down() {
     return fail(make_error(Code::invalid_argument, [&] {
       return "rank " + std::to_string(r) + " of '" + meeting_.name + "' is there twice: " +
              (there.id == 0 ? "another process" : in_words(there.id)) + " and " +
-             in_words(self.id) + ", which both live; give each process a rank of its own";
+             in_words(self.id) + "; both are alive: give each process a different rank";
     }));
   }
   offer_bases(page_->nonce);
@@ -377,12 +377,13 @@ Status ProcessLobby::enter() {
     close_file();
     if (is_interrupted()) {
       return make_error(Code::aborted, [&] {
-        return interrupted(path_ + " is another communicator's, which is still there");
+        return interrupted(path_ + " belongs to another communicator, which is still running");
       });
     }
     if (now_ns() >= meeting_.deadline_ns) {
-      return make_error(Code::timeout,
-                        [&] { return path_ + " is another communicator's, which is still there"; });
+      return make_error(Code::timeout, [&] {
+        return path_ + " belongs to another communicator, which is still running";
+      });
     }
     sleep_ns(nap_ns);
     nap_ns = std::min<std::int64_t>(2 * nap_ns, 5'000'000);
@@ -506,7 +507,7 @@ Result<std::uint64_t> ProcessLobby::first_says(std::uint64_t mine) {
     page_->said.store(1, std::memory_order_release);  // pairs with wait_for()
     return mine;
   }
-  Status status = wait_for(page_->said, 1, "rank 0 has not said how its clock is dilated");
+  Status status = wait_for(page_->said, 1, "rank 0 has not given the dilation of its clock");
   if (!status.ok()) return status;
   return page_->saying.load(std::memory_order_relaxed);
 }
@@ -520,7 +521,7 @@ void ProcessLobby::share_cores() noexcept {
 Status ProcessLobby::be_ready() {
   is_waited_for_ = false;
   count_us(page_->ready);
-  Status status = wait_for(page_->ready, meeting_.settings.ranks, "not all ranks have got ready");
+  Status status = wait_for(page_->ready, meeting_.settings.ranks, "not all ranks are ready");
   if (status.ok()) remove_name(file_.number(), path_);
   return status;
 }

@@ -31,8 +31,8 @@ Enforcement in_huge_pages(const std::byte* base, std::size_t bytes) noexcept {
 Result<std::byte*> ProcessPayloads::allocate(std::size_t bytes) {
   const auto no_room = [&] {
     return make_error(Code::out_of_memory, [&] {
-      return std::to_string(bytes) + " bytes of shared payloads; of " + std::to_string(room_) +
-             " that a rank may have no piece of that length is free";
+      return std::to_string(bytes) + " bytes of shared payloads; a rank may have " +
+             std::to_string(room_) + ", and no free piece is that long; free some payloads";
     });
   };
   if (bytes > room_) return no_room();
