@@ -47,7 +47,7 @@ Member::~Member() {
     s.agenda->remove(s);
   }
   if (s.thread != 0) RankThreads::remove(s.thread);
-  s.gone = true;  // requests may outlive us
+  s.gone = true;  // requests may outlive the member
   s.shared->leave(s.run.waiter.rank);
   s.shared->member_bytes.fetch_sub(s.counted_bytes, std::memory_order_relaxed);
   s.shared->find_no_groups(s.run.waiter.rank);

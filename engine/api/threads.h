@@ -1,6 +1,6 @@
-// The threads that play ranks in this process: RankThreads counts them, TakenCores records their
-// CPUs, Idling paces their polling, CallThread runs a call in turns with its starter, and
-// ProgressThread advances started calls.
+// threads.h manages the threads of this process that play ranks: RankThreads counts them, TakenCores
+// records their CPUs, Idling paces their polling, CallThread runs a call in turns with its starter,
+// and ProgressThread advances started calls.
 #pragma once
 
 #include <algorithm>
