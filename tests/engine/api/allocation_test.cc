@@ -1,4 +1,4 @@
-// Once a call has been made, making it again allocates nothing, on any rank and on any transport.
+// A repeated call allocates no memory, on any rank and on any transport.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -26,7 +26,7 @@ std::atomic<int> allocations{0};
   return memory;
 }
 
-// The sanitizers bring operators of their own, to which libraries are bound before ours.
+// The sanitizers replace these operators, and libraries bind to theirs before ours.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kCounts = false;
 #else
@@ -36,8 +36,8 @@ constexpr bool kCounts = true;
 }  // namespace
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// All forms of new: the compiler's choice among them is not ours. It inlines one half of a pair
-// here and there, and then takes malloc and delete for strangers.
+// All forms of new are replaced because the compiler chooses among them. The compiler inlines one
+// half of a pair in some places, and then warns that malloc and delete do not match.
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 void* operator new(std::size_t bytes) { return counted(bytes, 1); }
 void* operator new[](std::size_t bytes) { return counted(bytes, 1); }
@@ -101,7 +101,7 @@ TEST_P(Allocation, NoneAfterTheFirstCall) {
         me.barrier().throw_if_error();
       }
     };
-    calls(2);  // the second time in case that the first one's plans met in the cache
+    calls(2);  // the second round covers the case that the first round's plans met in the cache
     if (me.rank() == 0) counting.store(true);
     me.barrier().throw_if_error();
     calls(20);

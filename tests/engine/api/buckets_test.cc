@@ -1,4 +1,5 @@
-// Bucket fusion gives what one all-reduce per tensor gives, whatever the tensors' sizes.
+// Bucket fusion gives the same results as one all-reduce per tensor, for any tensor sizes. If
+// buffers of ranks overlap, the call is a mismatch error.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +25,7 @@ std::int64_t value(Rank r, std::size_t t, std::size_t i) {
   return static_cast<std::int64_t>(1000 * t + 7 * i) * (r + 1);
 }
 
-// Reduces tensors of these sizes among `ranks` ranks; returns how many all-reduces rank 0 made.
+// Reduces tensors of these sizes among `ranks` ranks; returns rank 0's number of all-reduces.
 std::size_t reduce_all(int ranks, const std::vector<std::size_t>& sizes, std::size_t bucket_bytes) {
   auto team = Team::create({.ranks = ranks});
   EXPECT_TRUE(team.ok()) << team.status().text();
@@ -67,7 +68,7 @@ TEST(Buckets, EmptyTensorsAndNoTensors) {
   EXPECT_EQ(reduce_all(2, {0, 5, 0}, 80), 1U);
 }
 
-// Each rank's tensors; what its call returned.
+// Rank r passes tensors of the sizes `sizes[r]`; returns the status of each rank's call.
 std::vector<Status> reduce_different(const std::vector<std::vector<std::size_t>>& sizes,
                                      std::size_t bucket_bytes) {
   const int ranks = static_cast<int>(sizes.size());
@@ -92,7 +93,8 @@ std::vector<Status> reduce_different(const std::vector<std::vector<std::size_t>>
 
 TEST(Buckets, OtherShapesOfTheSameSizeAreAMismatch) {
   using Sizes = std::vector<std::size_t>;
-  // Packed into one bucket, alone in one, empty tensors, and a difference in the last of three.
+  // The cases: packed into one bucket, alone in a bucket, empty tensors, and a difference in the
+  // last of three tensors.
   for (const auto& sizes : {std::vector<Sizes>{{3, 5}, {5, 3}},
                             {{3, 5}, {3, 5}, {8}},
                             {{3, 0, 5}, {3, 5, 0}},
@@ -114,7 +116,7 @@ TEST(Buckets, ANullTensorIsRefusedBeforeAnythingMoves) {
     std::vector<float> fine(4, 1.0F);
     const std::vector<std::span<float>> tensors = {
         fine, std::span<float>(static_cast<float*>(nullptr), 3)};
-    Buckets buckets(me, 16);  // the first tensor has a bucket of its own
+    Buckets buckets(me, 16);  // the first tensor fills a bucket alone
     const Status status = buckets.all_reduce(std::span<const std::span<float>>(tensors));
     EXPECT_EQ(buckets.calls(), 0U);
     EXPECT_EQ(fine, std::vector<float>(4, 1.0F));
@@ -132,7 +134,8 @@ TEST(Buckets, NoMemoryForABucketIsAnErrorOnAllRanks) {
     Ranks all({.ranks = 2});
     const auto results = all.run([&](Member& me) {
       std::vector<float> some(8, 1.0F);
-      // Claims to be larger than any memory; its elements are never looked at.
+      // The victim's tensors claim to be larger than any memory; the call never reads their
+      // elements.
       const bool victim = me.rank() < victims;
       const std::size_t size = victim ? std::size_t{1} << 60 : some.size();
       const std::vector<std::span<float>> tensors(2, std::span<float>(some.data(), size));
@@ -148,7 +151,7 @@ TEST(Buckets, NoMemoryForABucketIsAnErrorOnAllRanks) {
 
 TEST(Buckets, NothingFitsIntoATinyBucket) { EXPECT_EQ(reduce_all(2, {1, 1, 1}, 1), 3U); }
 
-// Tensors of these sizes, added one by one, twice over; returns how many all-reduces were made.
+// Adds tensors of these sizes one by one, in two rounds; returns the number of all-reduces.
 std::size_t stream_all(int ranks, const std::vector<std::size_t>& sizes, std::size_t bucket_bytes) {
   Ranks all({.ranks = ranks});
   std::size_t calls = 0;
@@ -182,7 +185,7 @@ TEST(StreamedBuckets, AreThoseOfAllTensorsAtOnce) {
   EXPECT_EQ(stream_all(4, {2, 100, 2}, 80), 2U * 3);
   EXPECT_EQ(stream_all(2, {0, 5, 0}, 80), 2U * 1);
   EXPECT_EQ(stream_all(2, {}, 80), 0U);
-  // More than may be under way.
+  // The rounds need more calls than may be in flight.
   EXPECT_EQ(stream_all(2, std::vector<std::size_t>(50, 9), 80), 2U * 50);
 }
 
@@ -260,7 +263,6 @@ TEST(StreamedBuckets, ANullTensorIsRefusedAndTheOthersGoOn) {
   }
 }
 
-// A rank that leaves with a bucket that it has not started ends the others' wait.
 TEST(StreamedBuckets, WhatIsWrongIsToldWhereItIsAdded) {
   Ranks one({.ranks = 1});
   Member& me = *one.members()[0];
@@ -280,6 +282,7 @@ TEST(StreamedBuckets, WhatIsWrongIsToldWhereItIsAdded) {
   EXPECT_EQ(buckets.calls(), 1U);
 }
 
+// Rank 1 leaves with a bucket that it has not started. Rank 0's wait ends with an error.
 TEST(StreamedBuckets, ARankThatLeavesIsLost) {
   Ranks all({.ranks = 2, .timeout = std::chrono::seconds(60)});
   const auto results = all.run([&](Member& me) {
@@ -297,15 +300,15 @@ TEST(StreamedBuckets, ARankThatLeavesIsLost) {
 
 }  // namespace
 
-// Ranks that share what they may not are told so, on every transport, in their first call of a kind
-// and in later ones; what they may share works.
+// A forbidden overlap of ranks' buffers is an error on every transport, in the first call of a kind
+// and in later calls. Allowed overlaps work.
 
 namespace {
 
 constexpr int kRanks = 5;
 
-// Under the thread sanitizer ranks may not store to the same memory before they find out, as they
-// do where they have met before.
+// In calls after the first, ranks store to the shared memory before they detect the overlap. The
+// thread sanitizer forbids such stores.
 #if defined(__SANITIZE_THREAD__)
 constexpr bool kMayRace = false;
 #else
@@ -326,7 +329,7 @@ void PrintTo(const How& how, std::ostream* out) {
        << (how.met_before ? ", later" : ", first");
 }
 
-// Buffers of one rank: as large as any collective here needs them.
+// Buffers of one rank, large enough for every collective of this file.
 struct Own {
   std::vector<std::int32_t> in, out;
   explicit Own(std::size_t count) : in(count * kRanks, 1), out(count * kRanks, 0) {}
@@ -334,8 +337,8 @@ struct Own {
 
 class Sharing : public testing::TestWithParam<How> {
  protected:
-  // What `change` makes of the ranks' own buffers is called, after good calls if that is asked for.
-  // All ranks that do not succeed are told the same mismatch.
+  // `change` edits each rank's call; all ranks make the edited call, after good calls if
+  // How::met_before is set. Every failing rank must get the same mismatch text.
   template <class Change>
   std::vector<Status> call(const Change& change) {
     const How& how = GetParam();
@@ -349,7 +352,8 @@ class Sharing : public testing::TestWithParam<How> {
                 .count = how.count,
                 .type = DataType::i32,
                 .options = {.algorithm = how.algorithm, .transport = how.transport}};
-      // Others may be in the next call already, and end it, while this rank is in a good one still.
+      // Another rank may already be in the next call, and end the communicator, while this rank is
+      // still in a good call.
       for (int i = how.met_before ? 2 : 0; i > 0; --i) {
         if (const Status status = me.call(call); !status.ok()) return status;
       }
@@ -373,7 +377,8 @@ class Sharing : public testing::TestWithParam<How> {
     EXPECT_EQ(name_of(all.communicator().health().code()), name_of(Code::mismatch));
     return results;
   }
-  // In a first call all ranks; later these, and whoever else had to wait for them.
+  // In a first call all ranks must fail. In a later call the ranks of `later` must fail; ranks that
+  // waited for them may fail.
   void expect_told(const std::vector<Status>& results, const std::vector<Rank>& later) {
     for (Rank r = 0; r < kRanks; ++r) {
       const bool surely =
@@ -382,12 +387,12 @@ class Sharing : public testing::TestWithParam<How> {
     }
   }
 
-  std::int32_t wanted = 0;  // in the outputs of ranks that succeed; 0: anything
+  std::int32_t wanted = 0;  // expected in the outputs of ranks that succeed; 0: any value
 };
 
 const std::vector<Rank> kAll = {0, 1, 2, 3, 4};
 
-// Collectives in which everybody needs something of everybody.
+// In these collectives every rank needs data of every other rank.
 class AllHearFromAll : public Sharing {};
 
 TEST_P(AllHearFromAll, OneOutputForAll) {
@@ -400,14 +405,14 @@ TEST_P(AllHearFromAll, OneOutputForAll) {
 TEST_P(AllHearFromAll, OneBufferInPlaceForAll) {
   if (GetParam().met_before && !kMayRace) GTEST_SKIP();
   const auto results = call([](Rank r, Call& call, std::vector<Own>& own) {
-    // Where ranks have a block of it, each at its own.
+    // If the collective has one block per rank, each rank uses its block of the shared buffer.
     std::int32_t* const all = own[0].out.data();
     std::int32_t* const block = all + static_cast<std::size_t>(r) * call.count;
     call.in = call.collective == Collective::all_gather ? block : all;
     call.out = call.collective == Collective::reduce_scatter ? block : all;
   });
-  // In a small reduce-scatter rank 0, whose output begins where all inputs do, hears of no such
-  // output; the others hear of its.
+  // In a small reduce-scatter, rank 0's output starts at the address of all inputs. Rank 0 learns
+  // of no overlapping output, but the other ranks learn of rank 0's output.
   expect_told(results, {1, 2, 3, 4});
 }
 
@@ -421,7 +426,7 @@ INSTANTIATE_TEST_SUITE_P(
                {Transport::direct, Transport::mailbox, Transport::board}) {
             all.push_back({collective, "", transport, 4, met_before});
           }
-          // Beyond what slots hold: data go by address.
+          // Counts beyond the size of a slot: data move by address.
           all.push_back({collective, "", Transport::direct, 20'000, met_before});
           all.push_back({collective, "", Transport::mailbox, 20'000, met_before});
         }
@@ -435,7 +440,7 @@ INSTANTIATE_TEST_SUITE_P(
       return all;
     }()));
 
-// Ranks 1 and 3 share; only they, who hear from one another.
+// Only ranks 1 and 3 share memory, and they exchange data with each other.
 class TwoThatTalk : public Sharing {};
 
 TEST_P(TwoThatTalk, OneOutput) {
@@ -449,8 +454,8 @@ TEST_P(TwoThatTalk, OneOutput) {
 
 TEST_P(TwoThatTalk, TheInputOfAnother) {
   if (GetParam().met_before && !kMayRace) GTEST_SKIP();
-  // Later rank 3 may have its sum, there, while the others have not yet heard rank 1: before that
-  // is told, they add up what it stored.
+  // In a later call rank 3 may get its sum in the shared buffer before the other ranks have data of
+  // rank 1. Before the other ranks get the error, they add up rank 3's values.
   if (!GetParam().met_before) wanted = kRanks;
   const auto results = call([](Rank r, Call& call, std::vector<Own>& own) {
     if (r == 3) call.out = own[1].in.data();
@@ -468,13 +473,13 @@ INSTANTIATE_TEST_SUITE_P(
         How{.algorithm = "direct_one_shot", .met_before = true},
         How{.algorithm = "direct_two_shot", .count = 9'000, .met_before = true}));
 
-// Overlaps in part, and of ranks that never hear from one another: in the first call in any case.
+// Partial overlaps, also between ranks that exchange no data: the first call always detects them.
 class AnyTwo : public Sharing {};
 
 TEST_P(AnyTwo, InPart) {
   if (GetParam().met_before && !kMayRace) GTEST_SKIP();
   const auto results = call([](Rank r, Call& call, std::vector<Own>& own) {
-    // One element of the last rank's output is the first one's.
+    // One element of rank 2's output overlaps rank 0's output.
     if (r == 0) call.out = own[2].out.data() + call.count - 1;
     if (r == 2) call.out = own[2].out.data();
   });
@@ -503,7 +508,7 @@ TEST(Sharing, IsFoundInTheFirstCallAfterAQuestion) {
   Ranks all({.ranks = kRanks, .tuned = false});
   for (const Status& status : all.run([&](Member& me) {
          const Rank r = me.rank();
-         // Neighbours in the ring of five are 0 and 1, 3 and 4, but not 0 and 2.
+         // In a ring of five, 0 and 1, and 3 and 4 are neighbours, but 0 and 2 are not.
          std::vector<std::int32_t> mine(4);
          const Call call{.in = in[static_cast<std::size_t>(r)].data(),
                          .out = r == 0 || r == 2 ? out.data() : mine.data(),
@@ -518,9 +523,9 @@ TEST(Sharing, IsFoundInTheFirstCallAfterAQuestion) {
   }
 }
 
-// --- what is allowed
+// --- Allowed overlaps
 
-// Calls three times with what `call_of` says, and expects success.
+// Makes the call of `call_of` three times and expects success.
 template <class CallOf>
 void expect_success(int ranks, const CallOf& call_of) {
   Ranks all({.ranks = ranks, .tuned = false});
@@ -556,7 +561,7 @@ TEST(NotSharing, OneInputForAll) {
 }
 
 TEST(NotSharing, OutputsSideBySide) {
-  // Element by element of one line, and blocks of one vector.
+  // Alternate elements of one line, and alternate blocks of one vector.
   for (const std::size_t count : {1, 5, 3'000}) {
     for (const auto transport : {std::optional<Transport>(), std::optional(Transport::mailbox),
                                  std::optional(Transport::direct)}) {
@@ -577,7 +582,7 @@ TEST(NotSharing, OutputsSideBySide) {
 TEST(NotSharing, BuffersThatACallDoesNotUse) {
   for (const std::size_t count : {1, 3'000}) {
     std::vector<std::int32_t> dummy(count * kRanks), result(count * kRanks), in(count * kRanks, 1);
-    // Where nothing is to be had `out` may be anything, also somebody's input or output.
+    // On ranks without a result `out` may be any pointer, also another rank's input or output.
     for (const Collective collective : {Collective::reduce, Collective::gather}) {
       for (std::int32_t* const unused : {dummy.data(), in.data(), result.data()}) {
         expect_success(kRanks, [&](Rank r) {
@@ -593,13 +598,13 @@ TEST(NotSharing, BuffersThatACallDoesNotUse) {
     std::vector<std::vector<std::int32_t>> out(kRanks, std::vector<std::int32_t>(count));
     expect_success(kRanks, [&](Rank r) {
       return Call{.collective = Collective::scatter,
-                  .in = r == 1 ? in.data() : out[1].data(),  // not used elsewhere
+                  .in = r == 1 ? in.data() : out[1].data(),  // other ranks do not use it
                   .out = out[static_cast<std::size_t>(r)].data(),
                   .count = count,
                   .type = DataType::i32,
                   .root = 1};
     });
-    // Those between whom nothing is sent.
+    // Ranks that neither send nor receive may pass any buffer.
     expect_success(kRanks, [&](Rank r) {
       auto* const data = r == 0 || r == 3 ? out[static_cast<std::size_t>(r)].data() : dummy.data();
       return Call{.collective = Collective::send_recv,
@@ -611,7 +616,7 @@ TEST(NotSharing, BuffersThatACallDoesNotUse) {
                   .peer = 3};
     });
   }
-  // Nothing at all, at one address.
+  // A count of 0 with one address for all buffers.
   std::int32_t word = 0;
   expect_success(kRanks, [&](Rank) {
     return Call{.in = &word, .out = &word, .count = 0, .type = DataType::i32};
@@ -619,7 +624,8 @@ TEST(NotSharing, BuffersThatACallDoesNotUse) {
 }
 
 TEST(NotSharing, MemoryThatARankHasGivenBack) {
-  // The root of a small broadcast has gone on when the last rank comes with the same memory.
+  // The root of a small broadcast has already returned when the last rank calls with the same
+  // memory.
   std::vector<std::int32_t> memory(2, 7), others(2);
   Ranks all({.ranks = 2, .tuned = false});
   for (int i = 0; i < 3; ++i) {

@@ -1,5 +1,6 @@
-// The shared library shows the functions of rankine.h, each under RANKINE_1, and nothing else; and
-// what the symbols file says has been shown is still there.
+// The C interface as other programs link it. The shared library exports exactly the functions of
+// rankine.h, each under version RANKINE_1, and every name of the symbols file. Further tests call
+// the ggml adapter and ranks that are processes.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -34,7 +35,7 @@ std::string content(const std::string& path) {
   return text.str();
 }
 
-// "rkAllReduce@RANKINE_1" of every function that the header declares.
+// Returns "rkAllReduce@RANKINE_1" for every function that the header declares.
 Names declared() {
   const std::string text = content("engine/api/c/rankine.h");
   const std::regex function(R"(\nRK_API [a-zA-Z_ *]*[ *](rk[A-Za-z]+)\()");
@@ -45,8 +46,8 @@ Names declared() {
   return names;
 }
 
-// What the dynamic linker can find in the library, whatever its kind: "type name@version" for what
-// is no function of ours.
+// Returns every dynamic symbol of the library, of any kind; a symbol that is not a function of
+// RANKINE_1 is returned as "type name@version".
 Names shown() {
   std::FILE* pipe =
       popen("nm -D --defined-only --with-symbol-versions engine/api/c/librankine.so.1", "r");
@@ -57,7 +58,7 @@ Names shown() {
   Names names;
   std::istringstream lines(text);
   for (std::string address, type, name; lines >> address >> type >> name;) {
-    if (type == "A" && name == "RANKINE_1") continue;  // the version itself
+    if (type == "A" && name == "RANKINE_1") continue;  // the version symbol
     const std::size_t at = name.find("@@");
     if (type == "T" && at != std::string::npos) {
       names.insert(name.erase(at, 1));
@@ -68,7 +69,7 @@ Names shown() {
   return names;
 }
 
-// Of the symbols file, as Debian's dpkg-gensymbols reads it.
+// Returns the names in the symbols file, in the format of Debian's dpkg-gensymbols.
 Names promised() {
   std::istringstream lines(content("engine/api/c/librankine1.symbols"));
   Names names;
@@ -103,8 +104,8 @@ TEST(Abi, TheLibraryIsNamedByItsMajorVersion) {
   EXPECT_EQ(found, 0);
 }
 
-// Offsets of all members and the size, of what programs lay out themselves: none ever changes, new
-// members come after the last one. x86-64; pointers and size_t have 8 bytes.
+// The offset of each member, and the size, of each struct that programs lay out. No offset may ever
+// change; new members come after the last one. x86-64: pointers and size_t have 8 bytes.
 using Offsets = std::vector<std::size_t>;
 
 TEST(Abi, StructsAreLaidOutAsTheyEverWere) {
@@ -130,15 +131,15 @@ TEST(Abi, StructsAreLaidOutAsTheyEverWere) {
   EXPECT_EQ((Offsets{sizeof(rkUniqueId), alignof(rkUniqueId), sizeof(rkComm_t), sizeof(rkRequest_t),
                      sizeof(rkResult_t), sizeof(rkDataType_t), sizeof(rkRedOp_t)}),
             (Offsets{128, 1, 8, 8, 4, 4, 4}));
-  // What a program that was built before the last members came says of its own.
+  // The sizes that a program without the newest members passes.
   EXPECT_EQ((rkConfig_t RK_CONFIG_INITIALIZER).size, 104u);
   EXPECT_EQ((rkCallOptions_t RK_CALL_OPTIONS_INITIALIZER).size, 120u);
 }
 
 }  // namespace
 
-// The adapter for ggml, called as its meta backend does: the three functions are looked up by name
-// and called with every rank's tensor at once. What it needs of ggml is declared here.
+// The adapter for ggml, called as ggml's meta backend calls it: by looking up three functions by
+// name and passing all ranks' tensors at once. The test declares the required parts of ggml.
 
 extern "C" {
 enum ggml_type {
@@ -173,7 +174,7 @@ static size_t ggml_nbytes(const struct ggml_tensor* t) {
 
 namespace {
 
-// As a backend's get_proc_address() answers.
+// Looks up a function like a backend's get_proc_address().
 void* proc_address(const std::string& name) {
   if (name == "ggml_backend_comm_init") return reinterpret_cast<void*>(rankine_ggml_comm_init);
   if (name == "ggml_backend_comm_free") return reinterpret_cast<void*>(rankine_ggml_comm_free);
@@ -209,7 +210,7 @@ TEST_P(Ggml, AddsUpWhatIsComputed) {
     std::vector<ggml_tensor> tensors;
     float wanted = 0;
     for (std::size_t r = 0; r < GetParam(); ++r) {
-      const bool computed = r != 1;  // the second has a slice of nothing
+      const bool computed = r != 1;  // rank 1 has an empty slice
       data.emplace_back(static_cast<std::size_t>(64 * rows), static_cast<float>(r + 1));
       if (computed) wanted += static_cast<float>(r + 1);
       tensors.push_back({GGML_TYPE_F32,
@@ -252,7 +253,7 @@ TEST(GgmlInit, IsNullWhereThereCannotBeOne) {
 
 }  // namespace
 
-// Ranks of C that are processes: they meet under ids, and are told what keeps them from it.
+// Ranks in C as processes: they meet by ids, and get an error if they cannot meet.
 
 namespace {
 
@@ -260,7 +261,7 @@ using rankine::testing_processes::Spawned;
 
 std::string last_error() { return rkGetLastError(nullptr); }
 
-// play(rank) in a child for each rank: what they return, all of which shall be 0.
+// Runs play(rank) in one child per rank; every result must be 0.
 void in_processes(int ranks, const std::function<int(int)>& play) {
   std::vector<pid_t> children;
   for (int r = 0; r < ranks; ++r) {
@@ -282,7 +283,7 @@ TEST(CProcesses, RunTheExampleInC) {
   EXPECT_EQ(program.finish(), "every element: 10\n");
 }
 
-// Calls of every kind, a message and a part among them.
+// Makes calls of every kind, also a message and a split.
 int play_all(const rkUniqueId& id, int ranks, int rank) {
   rkComm_t comm = RK_COMM_NULL, part = RK_COMM_NULL;
   if (rkCommInitRank(&comm, ranks, id, rank) != rkSuccess) return 1;
@@ -322,7 +323,7 @@ TEST(CProcesses, MeetUnderANameAgainAndAgain) {
   }
 }
 
-// Two processes of two ranks each, by one thread or by two.
+// Two processes play two ranks each, on one thread or on two.
 int play_two(const rkUniqueId& id, int process) {
   rkComm_t comms[2], parts[2];
   const int ranks[2] = {process, 3 - process};
@@ -338,7 +339,7 @@ int play_two(const rkUniqueId& id, int process) {
   rkGroupStart();
   for (int i = 0; i < 2; ++i) rkAllReduce(&sums[i], &sums[i], 1, rkInt32, rkSum, comms[i]);
   if (rkGroupEnd() != rkSuccess || sums[0] != 22 || sums[1] != 22) return 5;
-  // Each is with the other process in one part: those of one thread find theirs in any order.
+  // Each part has one rank of each process. A process may join its parts in any order.
   rkGroupStart();
   for (int i = 0; i < 2; ++i) rkCommSplit(comms[i], ranks[i] / 2, 0, &parts[i]);
   if (rkGroupEnd() != rkSuccess) return 6;
@@ -368,7 +369,7 @@ TEST(CProcesses, MayPlaySeveralRanksEach) {
   in_processes(2, [&](int process) { return play_two(id, process); });
 }
 
-// What two programs call the same function lies in two places.
+// The function of one operation may have a different address in each process.
 int add(const void* in, void* inout, std::size_t count, void* context) {
   for (std::size_t i = 0; i < count; ++i) {
     static_cast<int*>(inout)[i] += static_cast<const int*>(in)[i];

@@ -1,4 +1,4 @@
-// rankine.hpp as a project in C++17 sees it.
+// The header rankine.hpp in a C++17 project.
 #include "engine/api/c/rankine.hpp"
 
 #include <gtest/gtest.h>
@@ -102,7 +102,7 @@ TEST(Cxx17, BucketsReduceManyTensors) {
     EXPECT_EQ(buckets.calls(), 1u);
     EXPECT_EQ(tensors[9][9], 3);
     EXPECT_EQ(unused[2], 14);
-    buckets.add(tensors[0]);  // waited for at its end
+    buckets.add(tensors[0]);  // the destructor of Buckets waits
   });
 }
 
@@ -215,14 +215,14 @@ TEST(Cxx17, MembersMoveAndGroupsStartTogether) {
   EXPECT_EQ(a.async_error(), rkAborted);
 }
 
-// While the rank's own thread uses its handle: so the thread sanitizer says.
+// An abort during a call of the rank's thread is safe; the thread sanitizer verifies this.
 TEST(Cxx17, MembersAreAbortedFromAnyThread) {
   rk::Communicator team(2);
   std::thread waits([&] {
     try {
       team[0].barrier();
       ADD_FAILURE();
-    } catch (const rk::Error& e) {  // or it has not begun before
+    } catch (const rk::Error& e) {  // or the abort came before the call began
       EXPECT_TRUE(e.result() == rkAborted || e.result() == rkInvalidArgument) << e.what();
     }
   });
@@ -262,7 +262,7 @@ TEST(Cxx17, RequestsAreOwned) {
       rk::Group more;
       me.all_reduce(x);
       const rk::Request goes = more.async();
-    }  // it waits
+    }  // the destructor of Request waits
     EXPECT_EQ(x[999], kRanks * kRanks * kRanks * kRanks);
     EXPECT_THROW(requests[0].wait(), rk::Error);
     EXPECT_THROW(rk::Request().start(), rk::Error);

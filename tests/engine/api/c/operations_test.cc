@@ -1,4 +1,5 @@
-// Operations that ranks create: functions and factors, alone and in groups, and what is refused.
+// C calls with created operations (functions and factors), with epilogues, and in groups; each part
+// also tests the refused calls.
 
 #include <gtest/gtest.h>
 
@@ -101,7 +102,7 @@ TEST_F(Operations, AGroupKeepsWhatItsCallsNeed) {
 TEST_F(Operations, FactorsAreEachRanksOwn) {
   on_each([](int r, rkComm_t comm) {
     rkRedOp_t floats = rkSum, complexes = rkSum;
-    const float factor = static_cast<float>(r);  // of a 16-bit type, a float
+    const float factor = static_cast<float>(r);  // a float also for 16-bit types
     const std::complex<double> turn(0, 1);
     ASSERT_EQ(rkRedOpCreatePreMulSum(&floats, &factor, rkBfloat16, comm), rkSuccess);
     ASSERT_EQ(rkRedOpCreatePreMulSum(&complexes, &turn, rkComplex128, comm), rkSuccess);
@@ -171,7 +172,7 @@ TEST_F(Operations, WrongOnesAreRefused) {
 
 }  // namespace
 
-// Epilogues from C: alone, in groups, in requests, from C++17, and what is refused.
+// Epilogues from C: alone, in groups, in requests, from C++17, and refused calls.
 
 namespace {
 
@@ -201,7 +202,7 @@ std::vector<float> brought(int rank) {
   return x;
 }
 
-// One rank's places, and the steps that write to them.
+// One rank's destinations, and the steps that write to them.
 struct Norm {
   std::vector<float> residual, weight;
   std::vector<std::int8_t> out;
@@ -226,7 +227,8 @@ struct Norm {
   Norm(const Norm&) = delete;
   Norm& operator=(const Norm&) = delete;
 
-  // That it did to `rows` what the pass by itself does, and that this is the norm.
+  // The epilogue must have done to `rows` the same as rkEpilogueApply(), and the result must be the
+  // RMS norm.
   void expect_done(const std::vector<float>& rows) const {
     Norm again(scales.size());
     ASSERT_EQ(rkEpilogueApply(again.epilogue, rows.data(), scales.size()), rkSuccess);
@@ -317,7 +319,7 @@ TEST_F(Epilogues, AFunctionThatFailsEndsTheCall) {
           << rkGetLastError(comm);
       EXPECT_EQ(rkEpilogueApply(failing, x.data(), kRows), rkRemoteError);
     }
-    // Others have all they need, or hear of it in the next call at the latest.
+    // The other ranks need no more data, and get the error in the next call at the latest.
     const rkResult_t next = rkBarrier(comm);
     EXPECT_EQ(next, rkRemoteError);
     EXPECT_EQ(rkEpilogueDestroy(failing), rkSuccess);
@@ -368,7 +370,7 @@ TEST_F(Epilogues, AreRefusedByName) {
        "whole rows");
   says(rkAllReduceThen(x.data(), x.data(), kWidth, rkFloat32, rkSum, nullptr, comms[0]),
        "epilogue is NULL");
-  // A handle of another kind is none of these.
+  // A handle of another kind is not an epilogue.
   says(rkEpilogueApply(reinterpret_cast<rkEpilogue_t>(comms[0]), row, 1), "epilogue is none");
   says(rkBarrier(reinterpret_cast<rkComm_t>(made)), "comm is no communicator's handle");
   EXPECT_EQ(rkEpilogueDestroy(made), rkSuccess);
@@ -405,8 +407,8 @@ TEST(CxxEpilogues, AreOwners) {
 
 }  // namespace
 
-// Groups: one thread plays several ranks, a rank makes several calls, and a group with a call that
-// is refused makes none.
+// Groups: one thread plays several ranks, and a rank makes several calls. A group with a refused
+// call makes no call.
 
 namespace {
 
@@ -430,7 +432,7 @@ TEST_F(Group, OneThreadPlaysAllRanks) {
     for (std::size_t r = 0; r < kRanks; ++r) {
       EXPECT_EQ(rkAllReduce(x[r].data(), x[r].data(), count, rkFloat32, rkSum, comms[r]),
                 rkSuccess);
-      EXPECT_EQ(x[r][0], 1.5F);  // not before the end
+      EXPECT_EQ(x[r][0], 1.5F);  // not before the group ends
     }
     for (std::size_t r = 0; r < kRanks; ++r) {
       EXPECT_EQ(rkBarrier(comms[r]), rkSuccess);
@@ -444,7 +446,7 @@ TEST_F(Group, OneThreadPlaysAllRanks) {
   }
 }
 
-// Its lists are its own until the end.
+// A group copies the lists, so the caller may change them before the group ends.
 TEST_F(Group, KeepsDisplacements) {
   std::vector<std::vector<int>> in(kRanks, std::vector<int>(kRanks)), out = in;
   ASSERT_EQ(rkGroupStart(), rkSuccess);
@@ -517,20 +519,20 @@ TEST_F(Group, ARefusedCallKeepsAllFromBeingMade) {
   const auto add = [&](std::size_t r, int root) {
     return rkReduce(&x[r], &x[r], 1, rkInt32, rkSum, root, comms[r]);
   };
-  // Found when it is made.
+  // The error is found when the call is added.
   ASSERT_EQ(rkGroupStart(), rkSuccess);
   for (std::size_t r = 0; r + 1 < kRanks; ++r) ASSERT_EQ(add(r, 0), rkSuccess);
   ASSERT_EQ(rkAllReduce(&x[3], &x[3], 1, static_cast<rkDataType_t>(77), rkSum, comms[3]),
             rkInvalidArgument);
   EXPECT_EQ(rkGroupEnd(), rkInvalidArgument);
   EXPECT_STREQ(rkGetLastError(nullptr), "rkGroupEnd: rkAllReduce: type is 77; allowed are 0 to 14");
-  // Found at the end.
+  // The error is found when the group ends.
   ASSERT_EQ(rkGroupStart(), rkSuccess);
   for (std::size_t r = 0; r < kRanks; ++r) ASSERT_EQ(add(r, r < 3 ? 0 : 99), rkSuccess);
   EXPECT_EQ(rkGroupEnd(), rkInvalidArgument);
   EXPECT_STREQ(rkGetLastError(nullptr),
                "rkGroupEnd: rkReduce of rank 3: root is 99; allowed are 0 to 3");
-  // Nothing has begun on any rank.
+  // No call has begun on any rank.
   EXPECT_EQ(x, std::vector<int>(kRanks, 1));
   ASSERT_EQ(rkGroupStart(), rkSuccess);
   for (std::size_t r = 0; r < kRanks; ++r) ASSERT_EQ(add(r, 0), rkSuccess);
@@ -548,7 +550,7 @@ TEST_F(Group, AHandleThatIsDestroyedBeforeTheEndIsRefused) {
 }
 
 TEST_F(Group, MessagesInAnyOrderDoNotDeadlock) {
-  // Large enough that a send waits for its receive.
+  // The message is so large that the send waits for the receive.
   constexpr std::size_t kCount = 1 << 18;
   std::vector<std::vector<int>> x(kRanks), y(kRanks, std::vector<int>(kCount));
   ASSERT_EQ(rkGroupStart(), rkSuccess);
@@ -567,7 +569,8 @@ TEST_F(Group, MessagesInAnyOrderDoNotDeadlock) {
   EXPECT_STREQ(rkGetLastError(nullptr), "rkRecv: data is NULL");
 }
 
-// One thread divides all ranks, twice, with other calls before, between and after.
+// One thread splits the communicators of all ranks twice, with other calls before, between and
+// after.
 TEST_F(Group, RanksAreSplit) {
   std::vector<rkComm_t> half(kRanks), none(kRanks, comms[0]), reversed(kRanks);
   std::vector<int> x(kRanks, 1), y(kRanks, 1);
@@ -579,7 +582,7 @@ TEST_F(Group, RanksAreSplit) {
     ASSERT_EQ(rkCommSplit(comms[r], RK_SPLIT_NOCOLOR, 0, &none[r]), rkSuccess);
     ASSERT_EQ(rkCommSplit(comms[r], 7, -rank, &reversed[r]), rkSuccess);
     ASSERT_EQ(rkAllReduce(&y[r], &y[r], 1, rkInt32, rkMax, comms[r]), rkSuccess);
-    EXPECT_EQ(half[r], nullptr);  // not before the end
+    EXPECT_EQ(half[r], nullptr);  // not before the group ends
   }
   ASSERT_EQ(rkGroupEnd(), rkSuccess) << rkGetLastError(nullptr);
   EXPECT_EQ(x, std::vector<int>(kRanks, kRanks));
@@ -629,7 +632,7 @@ TEST_F(Group, RanksSplitOnThreadsOfTheirOwn) {
   std::vector<std::thread> threads;
   for (int r = 0; r < kRanks; ++r) {
     threads.emplace_back([&, r] {
-      // 0 and 2 in the other order; 1 is in none; 3 is alone.
+      // Ranks 0 and 2 swap their order, rank 1 joins no part, and rank 3 is alone.
       const int color = r == 1 ? RK_SPLIT_NOCOLOR : r % 2;
       rkComm_t part = comms[0];
       ASSERT_EQ(rkCommSplit(comms[r], color, -r, &part), rkSuccess) << rkGetLastError(nullptr);
@@ -663,7 +666,7 @@ TEST(GroupEnd, NeedsAStart) {
   EXPECT_EQ(rkGroupEnd(), rkInvalidUsage);
   EXPECT_STREQ(rkGetLastError(nullptr), "rkGroupEnd: there is no group that rkGroupStart began");
   ASSERT_EQ(rkGroupStart(), rkSuccess);
-  EXPECT_EQ(rkGroupEnd(), rkSuccess);  // of nothing
+  EXPECT_EQ(rkGroupEnd(), rkSuccess);  // an empty group
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The C functions do what their C++ counterparts do, and what only C can get wrong is a named
-// error.
+// The C functions do the same as the C++ functions, and each mistake that only C permits has a
+// named error.
 #include "engine/api/c/rankine.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ class Comms {
   }
   rkComm_t& operator[](int rank) { return comms_[static_cast<std::size_t>(rank)]; }
 
-  // What f returned, by rank.
+  // Returns the result of f for each rank.
   std::vector<rkResult_t> run(const std::function<rkResult_t(int, rkComm_t)>& f) {
     std::vector<rkResult_t> results(comms_.size());
     std::vector<std::thread> threads;
@@ -77,7 +77,7 @@ TEST(C, VersionsAreOne) {
 
 TEST(C, EveryCollectiveIsItsOwn) {
   Comms comms(kRanks);
-  // Rank r brings 100 r + i.
+  // The input of rank r is 100 r + i.
   const auto at = [](int rank, int i) { return 100 * rank + i; };
   expect_all(comms.run([&](int rank, rkComm_t comm) {
     Numbers in(kRanks), wide(kRanks * kRanks, -1), one(1, -1), out(kRanks, -1);
@@ -163,7 +163,7 @@ TEST(C, CountsMayDiffer) {
     EXPECT_EQ(out, rank == 2   ? (Numbers{10, 10, -1})
                    : rank == 0 ? (Numbers{11, -1, -1})
                                : Numbers(3, -1));
-    // From element 2 or 1 on, to element 1.
+    // The ranks send from elements 2, 2 and 1 on, and receive at element 1.
     const std::size_t from[kRanks] = {8, 8, 4}, to[kRanks] = {4, 4, 4};
     in = {rank, rank + 10, rank + 20};
     out.assign(3, -1);
@@ -229,7 +229,7 @@ TEST(C, WhatOnlyCCanGetWrongIsNamed) {
   refused(rkCommModelTime(comm, nullptr), "rkCommModelTime: seconds is NULL");
   refused(rkCommCompute(comm, 1),
           "rkCommCompute: compute() is for modelled networks; this communicator has none");
-  EXPECT_EQ(rkAllReduce(&x, &y, 1, rkInt32, rkSum, comm), rkSuccess);  // it goes on
+  EXPECT_EQ(rkAllReduce(&x, &y, 1, rkInt32, rkSum, comm), rkSuccess);  // comm still works
   EXPECT_EQ(y, 1);
   EXPECT_EQ(rkAllReduce(&x, &y, std::numeric_limits<std::size_t>::max(), rkInt32, rkSum, comm),
             rkInvalidArgument);
@@ -315,7 +315,7 @@ TEST(C, RanksThatDisagreeDoNotMeet) {
   refused(rkCommInitRankConfig(&second, 2, id, 0, &config),
           "rkCommInitRankConfig: rank is 0, which has joined before; a rank joins once");
   EXPECT_EQ(rkCommDestroy(first), rkSuccess);
-  // What it has sent is there for those that come late; more is not.
+  // A rank that comes late gets the data that rank 0 has sent, but no more.
   ASSERT_EQ(rkCommInitRankConfig(&second, 2, id, 1, &config), rkSuccess) << last_error();
   EXPECT_EQ(rkBarrier(second), rkRankLost);
   EXPECT_NE(last_error().find("rank 0 has left after 0 calls"), std::string::npos) << last_error();
@@ -376,7 +376,7 @@ TEST(C, ConfigsAreChecked) {
   refused([](rkConfig_t& c) { c.tuned = 2; }, "config.tuned is 2; allowed are 0 and 1");
   const int node = -7;
   refused([&](rkConfig_t& c) { c.nodes = &node; }, "nodes[0] is -7; allowed are -1 (any) and more");
-  // A list is not followed for ranks that there cannot be.
+  // The list of nodes is not read if the number of ranks is invalid.
   for (const int ranks : {0, -1, 2'000'000'000}) {
     EXPECT_EQ(rkCommInitAll(&comm, ranks, &node), rkInvalidArgument);
     EXPECT_EQ(last_error(),
@@ -460,7 +460,7 @@ TEST(C, MemoryIsZeroesUntilItIsGivenBack) {
   void* first = nullptr;
   ASSERT_EQ(rkMemAlloc(comms[0], &first, 0), rkSuccess);
   ASSERT_EQ(rkMemAlloc(comms[0], &memory, 0), rkSuccess);
-  EXPECT_NE(first, memory);  // and they go with the handle
+  EXPECT_NE(first, memory);  // both are freed with the handle
   EXPECT_NE(rkMemAlloc(comms[0], &memory, std::numeric_limits<std::size_t>::max()), rkSuccess);
   EXPECT_NE(std::string(rkGetLastError(comms[0])).find("bytes is 18446744073709551615"),
             std::string::npos)
@@ -489,7 +489,7 @@ TEST(C, AnAbortEndsACallOfAnotherThreadAndItsHandle) {
     EXPECT_NE(last_error().find("rkCommAbort was called for rank 0"), std::string::npos)
         << last_error();
   });
-  // Until the call waits, as its record says.
+  // Waits until the flight record says that the call waits.
   for (std::string record(1 << 16, 0); record.find("waits for rank 1") == std::string::npos;) {
     ASSERT_EQ(rkCommFlightRecord(comms[0], record.data(), record.size(), nullptr), rkSuccess);
   }
@@ -503,7 +503,7 @@ TEST(C, AnAbortEndsACallOfAnotherThreadAndItsHandle) {
   EXPECT_EQ(rkBarrier(comms[1]), rkAborted);
 }
 
-// --- Ranks that end: deadlines are an hour away
+// --- Ranks that end. The deadline is an hour away.
 
 constexpr std::int64_t kHourMs = 3'600'000;
 
@@ -515,8 +515,8 @@ rkComm_t init(const rkUniqueId& id, int ranks, int rank) {
   return comm;
 }
 
-// All ranks make a good call; then the last one does end(comm) and its thread ends, while the others
-// make a second call, which fails for that cause.
+// All ranks make a good call. Then the last rank runs end(comm) and its thread ends. The other
+// ranks make a second call, which fails with `cause`.
 void expect_lost(const std::function<void(rkComm_t)>& end, const std::string& cause) {
   rkUniqueId id;
   ASSERT_EQ(rkGetUniqueId(&id), rkSuccess);
@@ -554,7 +554,7 @@ TEST(C, RanksThatFinalizeEarlyTakeNoCallFromTheOthers) {
     for (int rank = 0; rank < kRanks; ++rank) {
       threads.emplace_back([&, rank] {
         const rkComm_t comm = init(id, kRanks, rank);
-        // The root of a broadcast is done before the others are.
+        // The root returns from the broadcast before the other ranks do.
         Numbers x(turn % 2 == 0 ? 3 : 30'000, rank == 0 ? turn : 0);
         EXPECT_EQ(rkBcast(x.data(), x.size(), rkInt32, 0, comm), rkSuccess) << last_error();
         const rkResult_t message = rank == 0   ? rkSend(x.data(), 2, rkInt32, 1, comm)
@@ -601,8 +601,8 @@ TEST(C, AFinalizedRankFirstEndsWhatItHasStarted) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Threads for a step, which are joined: their ends say nothing about their ranks, however long the
-// next one takes to come. Rank 0 is the main thread's, or a thread's for a step, too.
+// Each step starts threads and joins them. The end of a thread means nothing for its rank, no
+// matter how late the next thread starts. The main thread or a step's thread plays rank 0.
 TEST(C, RanksMayBePlayedByThreadsStepByStep) {
   for (const bool main_plays : {true, false}) {
     Comms comms(2);
@@ -641,7 +641,7 @@ TEST(C, ARankThatFailsTellsTheOthersWhy) {
 std::atomic<rkComm_t> ended_by_signal{nullptr};
 std::atomic<int> signals_handled{0};
 
-// Sends SIGUSR1, whose handler ends `comm`, to that thread, and returns when it has been handled.
+// Sends SIGUSR1 to the thread. The handler ends `comm`; the function returns after the handler.
 void end_by_signal(rkComm_t comm, pthread_t thread) {
   ended_by_signal.store(comm);
   const int before = signals_handled.load();
@@ -659,7 +659,7 @@ void end_by_signal(rkComm_t comm, pthread_t thread) {
   while (signals_handled.load() == before) std::this_thread::yield();
 }
 
-// In the midst of malloc() and free(), which hold locks then.
+// The signal interrupts malloc() and free(), which hold locks at that time.
 TEST(C, ASignalHandlerEndsCallsWhateverItInterrupts) {
   for (int turn = 0; turn < 100; ++turn) {
     Comms comms(2);
@@ -705,7 +705,7 @@ TEST(C, WhatIsNoHandleIsRefusedInASignalHandlerToo) {
   EXPECT_EQ(rkCommAbortFromSignal(comms[0]), rkInvalidArgument);
 }
 
-// Handlers look at handles that other threads destroy.
+// Signal handlers use handles while other threads destroy them.
 TEST(C, AHandleIsDestroyedBesideASignalHandler) {
   std::atomic<bool> over{false};
   std::atomic<rkComm_t> comm{nullptr};
@@ -759,7 +759,7 @@ TEST(C, BucketsReduceManyTensorsInFewCalls) {
     std::vector<Numbers> tensors;
     for (std::size_t i = 0; i < 10; ++i) tensors.emplace_back(i == 7 ? 1000 : 30, rank + 1);
     for (std::size_t i = 0; i < tensors.size(); ++i) {
-      // What a rank leaves out counts as zeros.
+      // A tensor that a rank does not use counts as zeros.
       const bool unused = i == 4 && rank == 0;
       EXPECT_EQ((unused ? rkBucketsAddUnused : rkBucketsAdd)(buckets, tensors[i].data(),
                                                              tensors[i].size(), rkInt32, rkSum),
@@ -770,7 +770,7 @@ TEST(C, BucketsReduceManyTensorsInFewCalls) {
     EXPECT_EQ(last_error(),
               "rkBucketsDestroy: buckets hold tensors that were not waited for; rkBucketsWait() "
               "first");
-    rkCallOptions_t options = RK_CALL_OPTIONS_INITIALIZER;  // of later tensors
+    rkCallOptions_t options = RK_CALL_OPTIONS_INITIALIZER;  // for later tensors
     EXPECT_EQ(rkCommSetCallOptions(comm, &options), rkSuccess);
     EXPECT_EQ(rkBucketsFlush(buckets), rkSuccess) << last_error();
     EXPECT_EQ(rkBucketsWait(buckets), rkSuccess) << last_error();
@@ -779,7 +779,7 @@ TEST(C, BucketsReduceManyTensorsInFewCalls) {
     }
     std::size_t calls = 0;
     EXPECT_EQ(rkBucketsGetCalls(buckets, &calls), rkSuccess);
-    EXPECT_EQ(calls, 5u);  // of 3, 3, 1, 1 and 2 tensors
+    EXPECT_EQ(calls, 5u);  // calls with 3, 3, 1, 1 and 2 tensors
     void* both[] = {tensors[0].data(), tensors[1].data()};
     const std::size_t counts[] = {30, 30};
     EXPECT_EQ(rkBucketsAllReduce(buckets, 2, both, counts, rkInt32, rkMax), rkSuccess);
@@ -816,7 +816,7 @@ TEST(C, BucketsRefuseWhatCannotBe) {
           "rkBucketsAdd: a group is open; buckets start calls of their own");
   EXPECT_EQ(rkGroupEnd(), rkSuccess);
   EXPECT_EQ(rkBucketsWait(buckets), rkSuccess);
-  // Their rank goes first.
+  // The communicator is destroyed before the buckets.
   EXPECT_EQ(rkBucketsAdd(buckets, x, 4, rkFloat32, rkSum), rkSuccess);
   EXPECT_EQ(rkCommDestroy(std::exchange(comms[0], nullptr)), rkSuccess);
   EXPECT_EQ(rkBucketsWait(buckets), rkInvalidArgument);
@@ -831,7 +831,8 @@ TEST(C, ResultsHaveTexts) {
   EXPECT_STREQ(rkGetErrorString(static_cast<rkResult_t>(99)), "unknown result");
 }
 
-// As built against the header before it grew: what such a program does not know of is left alone.
+// The program is built with the first version of the header. The library must not touch members
+// beyond that version.
 TEST(C, ProgramsOfTheFirstHeaderGoOn) {
   rkConfig_t config = RK_CONFIG_INITIALIZER;
   config.size = offsetof(rkConfig_t, order);
@@ -856,7 +857,8 @@ TEST(C, ProgramsOfTheFirstHeaderGoOn) {
   EXPECT_EQ(rkCommDestroy(comm), rkSuccess);
 }
 
-// The level is the call's, else the communicator's; ranks that ask for others are told.
+// A call's order takes precedence over the communicator's order. A difference between
+// ranks' orders is a mismatch.
 TEST(C, OrdersAreAskedForAndReadBack) {
   rkConfig_t config = RK_CONFIG_INITIALIZER;
   config.order = "tidy";
@@ -896,7 +898,7 @@ std::vector<int> cpus_here() {
   return cpus;
 }
 
-// Of all ranks at once, by the first call of each on its thread, which says where it runs.
+// The first call of each rank on its thread pins the thread, and reports the CPU.
 TEST(C, ThreadsOfAllRanksArePinnedUnlessToldOtherwise) {
   const std::vector<int> all = cpus_here();
   const int anywhere = all.size() == 1 ? all.front() : -1;

@@ -1,5 +1,6 @@
-// Requests in C: every call that is there, started and made ready, of one rank and of several that
-// one thread plays; and what only C can get wrong, by name.
+// Requests in C: every kind of call, started and prepared, for one rank and for several ranks on
+// one thread. Each mistake that only C permits has a named error. The adapters for DeepSpeed and
+// SGLang are tested as well.
 
 #include <gtest/gtest.h>
 #include <rankine/adapters/deepspeed.h>
@@ -32,7 +33,7 @@ using Numbers = std::vector<std::int32_t>;
 
 std::string last_error() { return rkGetLastError(nullptr); }
 
-// Whoever makes progress: the ranks themselves, or a thread beside them.
+// The parameter: the ranks make progress, or a separate thread does.
 class Requests : public testing::TestWithParam<bool> {
  protected:
   Requests() {
@@ -52,7 +53,7 @@ class Requests : public testing::TestWithParam<bool> {
     }
     for (std::thread& thread : threads) thread.join();
   }
-  // A request of rank 0 that the others have not answered.
+  // Returns a request of rank 0; the other ranks have not made the call.
   rkRequest_t unanswered() {
     EXPECT_EQ(rkGroupStart(), rkSuccess);
     EXPECT_EQ(rkAllReduce(x_, x_, 4, rkInt32, rkSum, comms[0]), rkSuccess);
@@ -74,7 +75,7 @@ class Requests : public testing::TestWithParam<bool> {
 };
 INSTANTIATE_TEST_SUITE_P(ByProgressThread, Requests, testing::Bool());
 
-// Rank r brings 100 r + i.
+// The input of rank r is 100 r + i.
 struct Buffers {
   explicit Buffers(int rank)
       : in(kRanks),
@@ -113,7 +114,7 @@ void call_all(int rank, rkComm_t comm, Buffers& b) {
   rkRedOp_t op;
   EXPECT_EQ(rkRedOpCreatePreMulSum(&op, &factor, rkInt32, comm), rkSuccess);
   EXPECT_EQ(rkAllReduce(b.in.data(), b.scaled.data(), 1, rkInt32, op, comm), rkSuccess);
-  EXPECT_EQ(rkRedOpDestroy(op, comm), rkSuccess);  // the request keeps what it needs
+  EXPECT_EQ(rkRedOpDestroy(op, comm), rkSuccess);  // the request keeps its operation alive
 }
 
 void expect_right(int rank, const Buffers& b) {
@@ -161,14 +162,14 @@ TEST_P(Requests, ArePreparedAndStartedAgainAndAgain) {
       ASSERT_EQ(rkRequestStart(request), rkSuccess) << last_error();
       ASSERT_EQ(rkRequestWait(request), rkSuccess) << last_error();
       expect_right(rank, b);
-      b = fresh;  // vectors of the same size: they stay where they are
+      b = fresh;  // vectors of equal size: their addresses stay
     }
     EXPECT_EQ(rkRequestFree(request), rkSuccess);
   });
 }
 
 TEST_P(Requests, OfSeveralRanksThatOneThreadPlays) {
-  // In one request; and in one each, all of which are waited for at once.
+  // One request for all ranks, and one request per rank with one wait for all.
   for (const std::size_t each : {std::size_t{kRanks}, std::size_t{1}}) {
     std::vector<std::vector<std::int32_t>> x(kRanks, std::vector<std::int32_t>(50'000, 1));
     std::vector<rkRequest_t> requests;
@@ -231,7 +232,7 @@ TEST_P(Requests, SplitRanks) {
 TEST_P(Requests, RefuseWhatTheyCannotDo) {
   int over = -1;
   const char* orders = nullptr;
-  // What is no request.
+  // Handles that are not requests.
   const auto none = reinterpret_cast<rkRequest_t>(comms[0]);
   const std::pair<rkRequest_t, const char*> wrong[] = {
       {nullptr, "request is NULL"}, {none, "request is none, or one that has been freed"}};
@@ -259,8 +260,8 @@ TEST_P(Requests, RefuseWhatTheyCannotDo) {
   EXPECT_EQ(rkGroupEndPrepare(nullptr), rkInvalidArgument);
   ASSERT_EQ(rkGroupStart(), rkSuccess);
   EXPECT_EQ(rkGroupEndPrepare(&request), rkInvalidUsage);
-  EXPECT_EQ(rkGroupEnd(), rkSuccess);                 // both are open still
-  EXPECT_EQ(rkGroupEndPrepare(&request), rkSuccess);  // of nothing
+  EXPECT_EQ(rkGroupEnd(), rkSuccess);                 // both groups are still open
+  EXPECT_EQ(rkGroupEndPrepare(&request), rkSuccess);  // an empty group
   EXPECT_EQ(rkRequestStart(request), rkSuccess);
   EXPECT_EQ(rkRequestWait(request), rkSuccess);
   EXPECT_EQ(rkRequestFree(request), rkSuccess);
@@ -271,7 +272,7 @@ TEST_P(Requests, RefuseWhatTheyCannotDo) {
   EXPECT_EQ(last_error(), "rkGroupEndAsync: rkBcast of rank 0: root is 9; allowed are 0 to 2");
   EXPECT_EQ(request, nullptr);
 
-  // One that is under way, and one that is not.
+  // A request in flight, and a request that is not.
   request = unanswered();
   EXPECT_EQ(rkRequestTest(request, nullptr), rkInvalidArgument);
   EXPECT_EQ(rkRequestWaitFor(request, 1, nullptr), rkInvalidArgument);
@@ -302,7 +303,7 @@ TEST_P(Requests, RefuseWhatTheyCannotDo) {
   EXPECT_EQ(rkRequestFree(answered_), rkSuccess);
   EXPECT_EQ(rkRequestFree(answered_), rkInvalidArgument);
 
-  // After its rank.
+  // After the end of its rank.
   ASSERT_EQ(rkCommFinalize(comms[0]), rkSuccess);
   EXPECT_EQ(rkRequestStart(request), rkInvalidUsage);
   EXPECT_EQ(last_error(), "rkRequestStart: comm has been finalized");
@@ -325,7 +326,7 @@ TEST_P(Requests, AreToldWhyTheirCommunicatorHasEnded) {
   EXPECT_EQ(rkRequestFree(request), rkSuccess);
 }
 
-// The handle goes with the wait that another thread is in.
+// The abort frees the handle while another thread waits on the request.
 TEST_P(Requests, WhoseRankIsAbortedEndAWait) {
   const rkRequest_t request = unanswered();
   std::thread waits([&] {
@@ -341,7 +342,7 @@ TEST_P(Requests, WhoseRankIsAbortedEndAWait) {
   EXPECT_EQ(rkRequestFree(request), rkSuccess);
 }
 
-// The wait goes on once the handle has ended, not while that ends: so the sanitizers say.
+// The wait returns after the handle has ended, not while it ends; the sanitizers verify this.
 TEST_P(Requests, WhoseRankIsBeingAbortedWaitForItsEnd) {
   const rkRequest_t request = unanswered();
   std::thread aborts([&] { EXPECT_EQ(rkCommAbort(comms[0]), rkSuccess); });
@@ -366,8 +367,8 @@ TEST_P(Requests, WhoseRankIsDestroyedUnderWayEndTheCommunicator) {
   EXPECT_EQ(rkRequestFree(request), rkSuccess);
 }
 
-// What they bring is their caller's again when a rank has ended, though this thread plays others
-// that are in the same call.
+// A rank's buffers belong to the caller again after the rank has ended, even if this thread plays
+// other ranks of the same call.
 TEST_P(Requests, OfOtherRanksLeaveTheBuffersOfOneThatHasEnded) {
   std::vector<Numbers> x(kRanks, Numbers(100'000, 1));
   rkRequest_t requests[kRanks];
@@ -382,7 +383,7 @@ TEST_P(Requests, OfOtherRanksLeaveTheBuffersOfOneThatHasEnded) {
   x[0].assign(x[0].size(), -1000);
   for (int r = 1; r < kRanks; ++r) {
     const rkResult_t result = rkRequestWait(requests[r]);
-    // A thread that makes progress may have ended them before.
+    // A progress thread may have ended the call earlier.
     EXPECT_TRUE(result == rkAborted || result == rkSuccess) << last_error();
     const auto [least, most] = std::minmax_element(x[r].begin(), x[r].end());
     EXPECT_GE(*least, 1);
@@ -391,7 +392,7 @@ TEST_P(Requests, OfOtherRanksLeaveTheBuffersOfOneThatHasEnded) {
   for (rkRequest_t request : requests) rkRequestFree(request);
 }
 
-// A thread may start what another one waits for, also where it has ended by then.
+// One thread may start a request and another may wait for it, even if the first thread has ended.
 TEST_P(Requests, OutliveTheThreadThatHasStartedThem) {
   std::vector<Numbers> x(kRanks, Numbers(100'000, 1));
   const auto add_up = [&](int r) {
@@ -407,7 +408,7 @@ TEST_P(Requests, OutliveTheThreadThatHasStartedThem) {
   for (int r = 1; r < kRanks; ++r) {
     others.emplace_back([&, r] { EXPECT_EQ(add_up(r), rkSuccess) << last_error(); });
   }
-  // Until they look what has become of rank 0's thread.
+  // Gives the other ranks time to check whether rank 0's thread lives.
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   EXPECT_EQ(rkRequestWait(request), rkSuccess) << last_error();
   for (std::thread& other : others) other.join();
@@ -415,7 +416,8 @@ TEST_P(Requests, OutliveTheThreadThatHasStartedThem) {
   EXPECT_EQ(rkRequestFree(request), rkSuccess);
 }
 
-// Whoever destroys a rank has its buffers when it is back, though another thread looks at the rank.
+// The rank's buffers belong to the caller after rkCommDestroy() returns, even if another thread
+// reads the rank's flight record.
 TEST_P(Requests, EndWithTheirRankThoughItIsLookedAt) {
   const rkRequest_t request = unanswered();
   std::atomic<bool> looks{false};
@@ -433,7 +435,8 @@ TEST_P(Requests, EndWithTheirRankThoughItIsLookedAt) {
   EXPECT_EQ(rkRequestFree(request), rkSuccess);
 }
 
-// It goes with the rank, and so after the calls that are under way there: the other rank reads it.
+// The memory of a rank is freed with the rank, after the rank's calls in flight, because the other
+// rank reads the memory.
 TEST_P(Requests, EndBeforeTheMemoryOfTheirRankGoes) {
   constexpr std::size_t kMany = 1 << 20;
   for (int attempt = 0; attempt < 8; ++attempt) {
@@ -487,12 +490,12 @@ TEST_P(Requests, OfARankThatAnotherThreadUsesAreRefused) {
   std::latch waits(1);
   std::thread other([&] {
     waits.count_down();
-    rkResult_t result = rkInvalidUsage;  // while we look
+    rkResult_t result = rkInvalidUsage;  // while the main thread probes
     while (result == rkInvalidUsage) result = rkRequestWait(request);
     EXPECT_EQ(result, rkSuccess) << last_error();
   });
   waits.wait();
-  // Once it is inside.
+  // Waits until the other thread is in the call.
   while (rkCommProgress(comms[0]) == rkSuccess) std::this_thread::yield();
   EXPECT_EQ(last_error(),
             "rkCommProgress: comm is in a call of another thread; a rank's handle is used by one "
@@ -545,16 +548,16 @@ TEST(ProgressCore, MustBeACpu) {
 
 }  // namespace
 
-// The adapters for DeepSpeed and SGLang, called as their Python does: every rank initialises by a
-// store and its rank, and then reduces and gathers tensors, of which there is a pointer, a count
-// and a number for the type.
+// The adapters for DeepSpeed and SGLang, called as their Python code calls them: every rank
+// initialises with a store and a rank number, and then reduces and gathers tensors. A tensor is a
+// pointer, a count and a type number.
 
 namespace {
 
 constexpr int kHalf = 5, kFloat = 6, kDouble = 7, kBfloat16 = 15;  // at::ScalarType
 constexpr int kSum = 0, kMax = 3;                                  // c10d::ReduceOp
 
-// What torch's HashStore does: of one process, shared by its threads.
+// A store like torch's HashStore, in one process and shared by its threads.
 class Store {
  public:
   explicit Store(bool works = true) : works_(works) { store_ = {this, set, get, add, wait}; }
@@ -612,17 +615,17 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Inference, testing::Values(1, 2, 3, 8));
 TEST_P(Inference, DeepSpeedReducesInPlace) {
   Store store;
   const int ranks = GetParam();
-  for (int again = 0; again < 2; ++again) {  // they meet, part and meet again
+  for (int again = 0; again < 2; ++again) {  // they meet and part twice
     on_threads(ranks, [&](int rank) {
       ASSERT_EQ(rankine_deepspeed_initialize(store.get(), ranks, rank), 0)
           << rkGetLastError(nullptr);
-      EXPECT_EQ(rankine_deepspeed_initialize(store.get(), ranks, rank), 0);  // nothing, then
+      EXPECT_EQ(rankine_deepspeed_initialize(store.get(), ranks, rank), 0);  // does nothing
       for (const std::size_t n :
            {std::size_t{0}, std::size_t{1}, std::size_t{4096}, std::size_t{100'003}}) {
         std::vector<float> x(n, 1);
         EXPECT_EQ(rankine_deepspeed_all_reduce(x.data(), n, kFloat, kSum), 0);
         EXPECT_EQ(x, std::vector<float>(n, static_cast<float>(ranks)));
-        std::vector<std::uint16_t> b(n, 0x3F80), h(n, 0x3C00);  // 1.0 of either
+        std::vector<std::uint16_t> b(n, 0x3F80), h(n, 0x3C00);  // 1.0 in each type
         EXPECT_EQ(rankine_deepspeed_all_reduce(b.data(), n, kBfloat16, kSum), 0);
         EXPECT_EQ(rankine_deepspeed_all_reduce(h.data(), n, kHalf, kSum), 0);
         const std::map<int, std::uint16_t> bf16 = {
@@ -647,7 +650,7 @@ TEST_P(Inference, DeepSpeedIsToldWhatCannotBeDone) {
     EXPECT_EQ(rankine_deepspeed_all_reduce(x.data(), 4, kFloat, kMax), -1);
     EXPECT_EQ(rankine_deepspeed_all_reduce(nullptr, 4, kFloat, kSum), -1);
     EXPECT_EQ(x, std::vector<double>(4, 1));
-    // Nobody leaves before all have come.
+    // No rank leaves before all ranks have reduced.
     EXPECT_EQ(rankine_deepspeed_all_reduce(x.data(), 8, kFloat, kSum), 0);
     rankine_deepspeed_finalize();
   });
@@ -664,7 +667,7 @@ TEST_P(Inference, SglangReducesAndGathersAlongEveryDimension) {
     EXPECT_EQ(rankine_sglang_allreduce(x.data(), x.size(), kDouble, kSum), -1);
     EXPECT_EQ(rankine_sglang_allreduce(x.data(), x.size(), kFloat, kMax), -1);
 
-    // Element (i, j, k) of rank r is 1000 r + 100 i + 10 j + k.
+    // Rank r has 1000 r + 100 i + 10 j + k at (i, j, k).
     const int64_t sizes[] = {2, 3, 4};
     const auto value = [](std::size_t r, std::size_t i, std::size_t j, std::size_t k) {
       return static_cast<float>(1000 * r + 100 * i + 10 * j + k);
@@ -704,13 +707,14 @@ TEST_P(Inference, SglangReducesAndGathersAlongEveryDimension) {
   });
 }
 
-// An error that is a communicator's end is no reason to take another way.
+// The end of a communicator is returned as an error, not as -1 (which asks the caller to use
+// another backend).
 TEST(InferenceErrors, AreResults) {
   Store store;
   std::barrier both(2);
   on_threads(2, [&](int rank) {
     const int met = rankine_sglang_initialize(store.get(), 2, rank);
-    both.arrive_and_wait();  // who leaves before would be lost to who still meets
+    both.arrive_and_wait();  // a rank that leaves too early is lost to a rank that still meets
     ASSERT_EQ(met, 0);
     if (rank == 1) return rankine_sglang_finalize();
     std::vector<float> x(5000, 2);
@@ -734,7 +738,7 @@ TEST(Meeting, NeedsAStoreThatWorksAndRanksThatAre) {
   EXPECT_EQ(comm, nullptr);
 }
 
-// A store that processes share, which this one is to the child that has a copy of it.
+// The child has a copy of the store, like a store that processes share.
 TEST(Meeting, IsOfOneProcess) {
   Store store;
   rkComm_t comm = nullptr;
