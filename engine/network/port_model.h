@@ -168,7 +168,7 @@ class PortModel {
   PortModel(const Schedule& schedule, const Goal& goal, int ports, Sync sync, Rank only,
             Tick start = 0)
       : PortModel(schedule, goal, ports, sync, nullptr, only, 1, std::span(&start, 1)) {}
-  // For one rank that stands for all, if every rank does an equal part: the model takes one rank's
+  // For one rank that stands for all, if every rank does the same work: the model takes one rank's
   // part only. The transfers that one transfer stands for start at once, since they meet at no
   // port; so after each, all ranks are as far as this one. `all` must outlive the model.
   PortModel(const Everyone& all, const Goal& goal, int ports, Sync sync)

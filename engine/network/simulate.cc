@@ -479,7 +479,7 @@ bool same_round(const Wiring& wiring, const Rotation& rotation) {
   return wiring.kind == WiringKind::ring && rotation.dims().size() == 1;
 }
 
-// If every rank does an equal part and the network treats ranks alike, one rank's part gives every
+// If every rank does the same work and the network treats ranks alike, one rank's part gives every
 // result except the trace.
 Representative one_for_all(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
                            const Pricing& pricing, const SimulateOptions& options) {

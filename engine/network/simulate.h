@@ -43,7 +43,7 @@ struct SimulateOptions {
   std::vector<std::uint64_t> counts{};
   bool unlimited_ports = false;  // messages wait for data only: the critical path of a schedule
   bool lower = false;  // replaces transfers that the fabric cannot do by messages (combine.h)
-  // If every rank does an equal part (everyone.h) and the network treats ranks alike, only one
+  // If every rank does the same work (everyone.h) and the network treats ranks alike, only one
   // rank's part is simulated; the result is that of simulating all. The blocks of M may then differ
   // by one byte, unless messages share links, the switch permutes, or the ranks are rotated round
   // the rings of a torus of two dimensions or more.

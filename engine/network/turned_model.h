@@ -1,4 +1,4 @@
-// TurnedModel is the port model for schedules in which every rank does an equal part round a ring.
+// TurnedModel is the port model for schedules in which every rank does the same work round a ring.
 // ByRank, its type of times, holds a number for each of N ranks as straight pieces over
 // neighbouring ranks: with blocks of two sizes, times and weights change at a few ranks only, so a
 // function over a million ranks has a handful of pieces.
@@ -156,7 +156,7 @@ class ByRank {
   std::vector<Piece> pieces_;
 };
 
-// TurnedModel is the port model (port_model.h) of a schedule in which every rank does an equal part
+// TurnedModel is the port model (port_model.h) of a schedule in which every rank does the same work
 // round a ring; ranks' times differ because there are blocks of two sizes. Times are functions of
 // the rank (ByRank): the model walks one rank's part and takes each of its messages for all ranks
 // at once. The result equals that of taking all messages one by one.
