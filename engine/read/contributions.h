@@ -370,7 +370,7 @@ class MailboxReplay {
  public:
   // capacity: messages that a mailbox holds, at least 1.
   MailboxReplay(int ranks, int capacity, MessageOrder order);
-  // For one rank that stands for all, if every rank does an equal part (everyone.h) at one time.
+  // For one rank that stands for all, if every rank does the same work (everyone.h) at one time.
   // Not for the order `statement`, in which the ranks differ: the rank stated first sends before it
   // receives.
   MailboxReplay(const Everyone& all, int capacity, MessageOrder order);

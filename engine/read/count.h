@@ -55,7 +55,7 @@ struct Counts {
 // `reduced` counts arrivals to be added, even at an empty place, which only stores them: the
 // counter does not follow the contents of places.
 
-// Exact, in time linear in the messages; if every rank does an equal part (everyone.h), linear in
+// Exact, in time linear in the messages; if every rank does the same work (everyone.h), linear in
 // the messages of one rank, unless `one_for_all` is false; the result is equal. Ranks must be in
 // range (verify() checks that). Safe to call from several threads at once.
 Counts count(const Schedule& schedule, bool one_for_all = true);

@@ -57,7 +57,7 @@ std::vector<SlowMessage> slowest_of(std::vector<std::int64_t>&& load_by_hops) {
 }
 
 // Calls visit(from, to, blocks) for the transfers of a round: ranks and the number of blocks. If
-// every rank does an equal part, blocks are counted once for all ranks, and no list of blocks is
+// every rank does the same work, blocks are counted once for all ranks, and no list of blocks is
 // rotated.
 template <class Visit>
 void for_each_count(const Schedule& schedule, int k, const Visit& visit) {

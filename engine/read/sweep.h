@@ -69,7 +69,7 @@ Result<Profile> profile(const Schedule& schedule, const Goal& goal, const Wiring
 // reduce-scatter; its all-gather uses them in reverse.
 //
 // With a barrier between rounds and blocks of equal size, a round's time depends on its skip and on
-// the number of blocks that travel, not on earlier rounds: all ranks do equal parts. So the best
+// the number of blocks that travel, not on earlier rounds: all ranks do equal work. So the best
 // sequence of Algorithm 1 (windows, see circulant.h) is a shortest path from window p to window 1,
 // and it is found exactly, for any p. Sequences of other shape, nearest first among them, are tried
 // one by one: every order of every valid set of up to m skips, with the largest m that the budget

@@ -22,7 +22,7 @@
 // Cyclic intervals of ranks, which nearly all sets are, take eight bytes; others are bit sets, each
 // kept once. Neighbouring blocks with equal histories are handled together in large tables
 // (cells.h), so time and memory grow with the messages and not with their contents. If every rank
-// does an equal part (everyone.h), one rank's part is proved, which proves all, rotated; violations
+// does the same work (everyone.h), one rank's part is proved, which proves all, rotated; violations
 // are described from rank 0's view. Transfers from a rank to itself are local work: they obey the
 // rules above, and take no mailbox.
 //
@@ -79,7 +79,7 @@ struct VerifyOptions {
   // The greatest number of values of places: counted one by one in small tables, and by stretches
   // of equal neighbours in large ones.
   std::int64_t max_states = std::int64_t{1} << 28;
-  bool one_for_all = true;  // prove one rank's part if every rank does an equal part
+  bool one_for_all = true;  // prove one rank's part if every rank does the same work
 };
 
 // The first violation, or nullopt: the schedule is proved.
