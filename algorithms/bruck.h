@@ -1,8 +1,12 @@
-// The dissemination barrier: in round k everyone tells the ranks d, 2d ... (x - 1) d to the right,
-// d = x^k; whoever has heard from that many rounds has heard, directly or not, from everyone. Any
-// p. Hensgen, Finkel & Manber, "Two algorithms for barrier synchronization", IJPP 17(1), 1988, for
-// radix x = 2; MPICH 4 has any.
-//   p ranks    x radix    k round    d distance    Stated is rank 0's part (schedule/everyone.h).
+// Bruck's algorithms: the dissemination barrier, all-gather, reduce-scatter and all-to-all with any
+// radix, and the forms with two ports on tori.
+//
+// The dissemination barrier: in round k every rank signals the ranks d, 2d ... (x - 1) d to the
+// right, d = x^k; a rank that has completed all rounds has heard, directly or not, from all ranks.
+// Any p. Hensgen, Finkel & Manber, "Two algorithms for barrier synchronization", IJPP 17(1), 1988,
+// for radix x = 2; MPICH 4 has any.
+//   p ranks    x radix    k round    d distance
+// The code states rank 0's part (schedule/everyone.h).
 #pragma once
 
 #include <algorithm>
@@ -24,15 +28,15 @@ inline Schedule dissemination_barrier(int p, int x = 2) {
                   Moves::nothing);
 }
 
-// Bruck: ceil(log_x p) rounds for any p, with partners at distances d, 2d ... (x - 1) d modulo p,
-// d = x^k. With radix x = 2 one message per round; with more, one for every port.
-// Bruck, Ho, Kipnis, Upfal & Weathersby, "Efficient algorithms for all-to-all communications in
-// multiport message-passing systems", IEEE TPDS 8(11), 1997. MPICH 4 calls it k-Bruck.
+// Bruck: ceil(log_x p) rounds for any p, with partners at distances d, 2d ... (x - 1) d modulo p, d
+// = x^k. With radix x = 2 one message per round; with more, one for every port. Bruck, Ho, Kipnis,
+// Upfal & Weathersby, "Efficient algorithms for all-to-all communications in multiport
+// message-passing systems", IEEE TPDS 8(11), 1997. MPICH 4 calls it k-Bruck.
 //   p ranks    x radix    k round    d distance    j messages of a round
-// What is stated is rank 0's part (schedule/everyone.h).
+// The code states rank 0's part (schedule/everyone.h).
 
-// Round k: rank 0 has the blocks 0 ... d - 1, and sends them to the left; in the last round only as
-// many as are missing there.
+// Round k: rank 0 has the blocks 0 ... d - 1, and sends them to the left; in the last round only
+// the blocks that are missing there.
 inline Schedule bruck_all_gather(int p, int x = 2) {
   return everyone({p, p, ceil_log(x, p),
                    [p, x](int k, Send send) {
@@ -46,9 +50,9 @@ inline Schedule bruck_all_gather(int p, int x = 2) {
 
 inline Schedule bruck_reduce_scatter(int p, int x = 2) { return dual(bruck_all_gather(p, x)); }
 
-// A block with way w to go (from its source to its destination, modulo p) moves in the rounds in
-// which w has a digit j that is not 0, by j d. Before round k it has gone w mod d: the rotations of
-// the paper, before and after, are where it lies in memory, and no business of a schedule.
+// A block with way w to go (from its source to its destination, modulo p) moves by j d in each
+// round in which w has a digit j other than 0. Before round k it has gone w mod d: the paper's
+// rotations, before and after, only change where it lies in memory, so a schedule omits them.
 inline Schedule bruck_all_to_all(int p, int x = 2) {
   return everyone({p, p * p, ceil_log(x, p),
                    [p, x](int k, Send send) {
@@ -65,16 +69,16 @@ inline Schedule bruck_all_to_all(int p, int x = 2) {
 }
 
 // Bruck's algorithms with two ports: ceil(log3 n) rounds, partners at distance 3^k and 2 * 3^k, all
-// on one side, in the reduce-scatter too. On a ring every message goes up, the same way round,
-// unless the network routes it the shorter way (Routing in engine/network/wiring.h).
-// Bruck, Ho, Kipnis, Upfal & Weathersby, IEEE TPDS 8(11), 1997, with k = 2 ports; on tori as in
-// Trivance, section 2.4. The all-gather runs farthest first, when messages are smallest, as
-// Trivance's evaluation has it (after Jeaugey's PAT, arXiv:2506.20252).
-// What a line is stated by is rank 0's part (schedule/everyone.h).
+// on one side, in the reduce-scatter too. On a ring every message goes up, in one direction, unless
+// the network routes it the shorter way (Routing in engine/network/wiring.h). Bruck, Ho, Kipnis,
+// Upfal & Weathersby, IEEE TPDS 8(11), 1997, with k = 2 ports; on tori as in Trivance, section 2.4.
+// The all-gather runs farthest first, when messages are smallest, as in Trivance's evaluation
+// (after Jeaugey's PAT, arXiv:2506.20252). A line's code states rank 0's part
+// (schedule/everyone.h).
 //   n ranks of a line    s = ceil(log3 n)    d = 3^(s - 1 - k) distance
 
-// In round k a rank has the blocks whose way so far, 0 ... n - 1, is a multiple of 3d, and passes
-// them on by d and by 2d, as far as that is not beyond n - 1.
+// In round k a rank has the blocks with a way so far, 0 ... n - 1, that is a multiple of 3d, and
+// passes them on by d and by 2d, unless that is beyond n - 1.
 inline Schedule bruck_ternary_line(int n) {
   const int s = ceil_log3(n);
   return everyone({n, n, s,
@@ -102,10 +106,10 @@ inline Schedule bruck_ternary_all_reduce(const std::vector<int>& dims) {
               named("all-gather", bruck_ternary_all_gather(dims)));
 }
 
-// Everybody has the sum over a run to its left, without its own vector. A round triples it and
-// adds the next ternary digit of n - 1: of the two senders, as many as the digit says send the run
-// with their own vector, the others without (Bar-Noy, Kipnis & Schieber, Parallel Processing
-// Letters 3(1), 1993, for one port; Bruck & Ho, ibid. 3(4), 1993).
+// Every rank has the sum over a run to its left, without its own vector. A round triples it and
+// adds the next ternary digit of n - 1: the digit is the number of senders, of the two, that send
+// the run with their own vector; the others send it without (Bar-Noy, Kipnis & Schieber, Parallel
+// Processing Letters 3(1), 1993, for one port; Bruck & Ho, ibid. 3(4), 1993).
 inline RunPlan bruck_ternary_plan(int n) {
   RunPlan plan;
   Runs runs;

@@ -40,7 +40,7 @@ constexpr std::string_view kAggregationOfGroups = "and(divides(G,N),pow2(A))";
 constexpr std::string_view kAggregationOfGroupsInWords =
     "the number of ranks must be a multiple of the group, and the aggregation a power of two";
 
-// Formulas that recur. kOne: 1, but nothing among one rank.
+// Common formulas. kOne: 1, but 0 among one rank.
 constexpr std::string_view kOne = "min(1,N-1)";
 constexpr std::string_view kTwo = "2*min(1,N-1)";
 constexpr std::string_view kShare = "(N-1)/N";
@@ -49,16 +49,16 @@ constexpr std::string_view kTwoShares = "2*(N-1)/N";
 // Whole vectors travel, and every rank joins other runs of ranks.
 constexpr std::string_view kOwnBrackets = "its ranks add in different brackets";
 
-// On a torus. Of dimensions that differ in size the largest goes on alone: D - 1 times the rounds of
-// the next one, and its own.
+// On a torus. If sizes differ, the largest dimension goes on alone: D - 1 times the rounds of the
+// next one, plus the rounds of the largest.
 constexpr std::string_view kAllPorts = "2*D*min(1,N-1)";
 constexpr std::string_view kPortPerDimension = "D*min(1,N-1)";
-// Two messages per dimension; where all meet in the largest one, two of each, but one where that is
-// for one round whose ternary digit of a - 1 is 1.
+// Two messages per dimension; when all collectives meet in the largest dimension, two of each, but
+// one of each if they meet for one round only and its ternary digit of a - 1 is 1.
 constexpr std::string_view kTwoPerDimension =
     "max(each(min(2,a-1)),(most(clog3(a))>next(clog3(a)))*D*"
     "(1+or(most(clog3(a))-next(clog3(a))>=2,most(a)>2*pow(3,most(clog3(a))-1))))";
-// Trivance on all ports: any line, and tori whose sizes are one power of 2D + 1.
+// Trivance on all ports: any line, and tori with sizes that are one power of 2D + 1.
 constexpr std::string_view kCross =
     "or(D=1,and(3>=D,and(N=pow(most(a),D),most(a)=pow(2*D+1,flog(2*D+1,most(a))))))";
 constexpr std::string_view kCrossInWords =
@@ -71,8 +71,8 @@ constexpr std::string_view kCyclesInWords =
     "every size of a torus of two dimensions and more must be at least 3";
 constexpr std::string_view kLog3Rounds = "(D-1)*next(clog3(a))+most(clog3(a))";
 constexpr std::string_view kTwiceLog3Rounds = "2*((D-1)*next(clog3(a))+most(clog3(a)))";
-// Where sizes are no powers of two (Swing: odd), lines are folded: two rounds for each of them, and
-// the vector once more to and from a rank of each.
+// Lines with a size that is no power of two (Swing: an odd size) are folded: two rounds for each of
+// them, and the vector once more to and from a rank of each.
 constexpr std::string_view kDoublingLineRounds =
     "(D-1)*next(flog2(a))+most(flog2(a))+2*each(1-pow2(a))";
 constexpr std::string_view kTwiceDoublingLineRounds =
@@ -85,17 +85,18 @@ constexpr std::string_view kTwiceSwingRounds =
     "2*((D-1)*next(clog2(a-mod(a,2)*(a>1)))+most(clog2(a-mod(a,2)*(a>1))))+2*each(mod(a,2)*(a>1))";
 constexpr std::string_view kSwingShares =
     "2*(times(a-mod(a,2)*(a>1))-1)/times(a-mod(a,2)*(a>1))+each(mod(a,2)*(a>1))";
-// Of whole vectors; the ranks of a line beyond a power of two are folded.
+// For whole vectors; the ranks of a line beyond a power of two are folded.
 constexpr std::string_view kExchangeRounds = "each(flog2(a)+2*(1-pow2(a)))";
 constexpr std::string_view kExchanges = "each(flog2(a)+1-pow2(a))";
-// Messages of Bruck's latency-optimal form: two a round, but one in the first round where the first
+// Messages of Bruck's latency-optimal form: two a round, but one in the first round if the first
 // ternary digit of a - 1 is 1.
 constexpr std::string_view kBruckSums =
     "each(min(1,a-1)*(2*clog3(a)-(2*pow(3,clog3(a)-1)>=a)))";
 
-// With radix K. Of a k-nomial tree's root, and of dissemination: messages of all rounds, K - 1 each
-// but for the last; in a pipeline those of P rounds at once. Butterflies fold what is no power of K:
-// Q is the largest one, and ceil(N/Q) - 1 ranks are folded into the first of the core.
+// With radix K. At a k-nomial tree's root, and in dissemination: the messages of all rounds, K - 1
+// each except in the last; in a pipeline those of P rounds at once. Butterflies fold sizes that are
+// no power of K: Q is the largest power, and ceil(N/Q) - 1 ranks are folded into the first of the
+// core.
 constexpr std::string_view kKnomialRounds = "clog(K,N)";
 constexpr std::string_view kKnomial =
     "if(N-1,(K-1)*(clog(K,N)-1)+ceil(N/pow(K,clog(K,N)-1))-1,0)";
@@ -121,7 +122,7 @@ constexpr std::string_view kFoldedFarGather =
     "+(ceil(N/Q)-1)*(N-1))/N";
 constexpr std::string_view kDigits =
     "sum(i,0,clog(K,N)-1,N-floor(N/pow(K,i+1))*pow(K,i)-min(pow(K,i),mod(N,pow(K,i+1))))/N";
-// Rank 1 of a k-ary tree sends up and down, where it has children.
+// Rank 1 of a k-ary tree sends up and down, if it has children.
 constexpr std::string_view kUpAndDown = "max(min(K,N-1),min(1,N-1)+min(K,max(0,N-1-K)))";
 constexpr std::string_view kUpAndDownPorts =
     "if(P>=3,max(min(K,N-1),min(1,N-1)+min(K,max(0,N-1-K))),min(K,N-1))";
@@ -186,7 +187,7 @@ std::string title(const Algorithm& line) {
   return std::string(name_of(line.collective)) + " '" + std::string(line.name) + "'";
 }
 
-// Why a number cannot be one among so many ranks.
+// The reason why a number is out of range for params.ranks ranks; nullopt if it is in range.
 std::optional<std::string> outside(const Parameter& row, const Params& params) {
   const int value = row.count(params);
   const int first = row.has_default() ? std::max(1, row.least) : row.least;
@@ -197,8 +198,9 @@ std::optional<std::string> outside(const Parameter& row, const Params& params) {
          (row.has_default() ? ", and 0 for the default" : "");
 }
 
-// Why so many ranks would make more blocks than are counted (parameters.cc), or than lines that
-// look at all pairs of them when they are made can be waited for.
+// The reason why there are too many ranks: more blocks than can be counted (parameters.cc), or too
+// many pairs of ranks for algorithms that visit all pairs when they are made. nullopt if there are
+// not.
 std::optional<std::string> too_many_blocks(const Algorithm& line, const Params& params) {
   constexpr int kMostPaired = 1 << 14;
   constexpr std::int64_t kMostSegments = std::int64_t{1} << 28;
@@ -219,8 +221,8 @@ int radix(const Params& a) { return resolved(a).radix; }
 
 Tree levels_of(const Params& a) { return level_tree(a.ranks, a.root, resolved(a).levels); }
 
-// Of lines that cost the same the first is chosen (engine/network/predict.h): a new one stands last
-// of its collective, so that it changes a choice only where it is better.
+// Among equally expensive lines the first is chosen (engine/network/predict.h): add a new line at
+// the end of its collective, so that it changes a choice only if it is better.
 // clang-format off
 const Algorithm kCatalogue[] = {
     {.collective = broadcast, .name = "chain",
@@ -1194,7 +1196,7 @@ std::optional<std::string> Algorithm::untaken(const Params& params) const {
 
 std::optional<std::string> Algorithm::refusal(const Params& given) const {
   Params params = given;
-  std::string all;  // that allowed_when may have looked at
+  std::string all;  // parameters that allowed_when may use
   for (const Parameter& row : rankine::parameters()) {
     if (!takes(row.name)) continue;
     if (row.number != nullptr) {

@@ -1,5 +1,6 @@
-// The catalogue: every algorithm, one line each, with its constraints, closed forms and source.
-// Plain data in a plain array; every reader and every tool finds algorithms here and nowhere else.
+// The catalogue lists every algorithm, one line each, with its constraints, closed forms and
+// source. It is plain data in an array; every reader and every tool finds algorithms here and
+// nowhere else.
 #pragma once
 
 #include <optional>
@@ -13,43 +14,47 @@
 
 namespace rankine {
 
-// What a line says of a number for which there is no closed form that holds for every parameter:
-// readers count it in the schedule, and nothing is compared.
+// Replaces a formula if no closed form holds for every parameter: readers count the number in the
+// schedule, and nothing is compared.
 inline constexpr std::string_view kComputed = "computed";
 
 // Formulas are text in N (ranks), P (segments), G (group), A (aggregation), K (radix), D
-// (dimensions), a (the size of one of them), S (skips) and L (levels); closed_form.h evaluates
-// them. They are read by people, compared with the schedules by a test, and used by no executor.
+// (dimensions), a (the size of one of them), S (skips) and L (levels); evaluate() in parameters.h
+// computes them. People read them, a test compares them with the schedules, and no executor uses
+// them.
 struct Algorithm {
   Collective collective;
   std::string_view name;
   Schedule (*make)(const Params&);
-  std::string_view allowed_when = "1";  // formula, non-zero where make() may be called (and what
-                                        // refusal() checks for all)
-  std::string_view needs = {};          // the same in words: "the number of ranks must be even"
+  // a formula, non-zero if make() may be called (after refusal()'s general checks)
+  std::string_view allowed_when = "1";
+  std::string_view needs = {};          // allowed_when in words: "the number of ranks must be even"
   std::string_view parameters = {};     // names of parameters(), with commas between
   // From here to the ports: a formula or kComputed.
   std::string_view rounds;
   std::string_view sent;      // by the busiest rank, in units of M (see blocks_per_m)
-  std::string_view received;  // likewise
+  std::string_view received;  // by the busiest rank, in units of M
   std::string_view send_ports, receive_ports;  // concurrent messages of the busiest rank in a round
   std::string_view summary;
   std::string_view citation;
-  // all_reduce: why ranks' results may differ in the last bits of a float; empty: they never do.
-  // Such an algorithm runs where it is asked for by name, and is never chosen.
+  // all_reduce: the reason why ranks' results may differ in the last bits of a float; empty: they
+  // never do. It runs only if a caller names it, and is never chosen.
   std::string_view other_bits = {};
 
-  // Whether that parameter makes a difference: one of `parameters`, the ranks, the root and the
+  // True if the algorithm uses that parameter: one of `parameters`, the ranks, and the root and
   // peer of collectives that have them.
   bool takes(std::string_view parameter) const;
-  // The same without what it does not take, for who asks many algorithms one question.
+  // Returns `params` without the members that it does not take, for one question to many
+  // algorithms.
   Params only_taken(Params params) const;
-  // What of `params` it does not take, as text that says what it takes.
+  // The first member of `params` that it does not take, as an error text with the members that it
+  // takes.
   std::optional<std::string> untaken(const Params& params) const;
-  // Whether make(params) may be called; if not, why not, as text that says what is needed: a
-  // parameter is not taken, or outside its range, or allowed_when is 0.
+  // nullopt if make(params) may be called; otherwise the reason as an error text: a parameter is
+  // not taken, or outside its range, or allowed_when is 0.
   std::optional<std::string> refusal(const Params& params) const;
-  // "P = 4, skips 4,2,1": what it takes, but a root and a peer of 0; nothing where it takes none.
+  // "P = 4, skips 4,2,1": the parameters it takes, except a root and a peer of 0; empty if it takes
+  // none.
   std::string text_of(const Params& params) const;
 };
 
@@ -61,11 +66,11 @@ const Algorithm* find_algorithm(Collective collective, std::string_view name);
 // The names of a collective's algorithms, for messages: "ring, direct".
 std::string algorithm_names(Collective collective);
 
-// What a schedule of this algorithm must achieve.
+// The result that a schedule of this algorithm must achieve.
 Goal goal_of(const Algorithm& algorithm, const Params& params, const Schedule& schedule);
 
-// How many of a schedule's blocks make up M, the size that users state: the vector; for all_to_all
-// one rank's send buffer, with the block that stays.
+// The number of blocks in M, the size that users state: the vector; for all_to_all one rank's send
+// buffer, with the block that stays.
 int blocks_per_m(const Goal& goal);
 
 }  // namespace rankine

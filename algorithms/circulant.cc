@@ -78,7 +78,8 @@ std::optional<std::vector<int>> read_skips(std::string_view text, int p) {
 namespace {
 
 constexpr int kNever = -1;
-// The round in which each R[i] is sent: after the last one for i = 0, kNever for no sum of skips.
+// The round in which each R[i] is sent: after the last one for i = 0, kNever if i is no sum of
+// skips.
 std::vector<int> rounds_of(const std::vector<int>& skips, int p) {
   const int rounds = static_cast<int>(skips.size());
   std::vector<int> sent_in(static_cast<std::size_t>(p), kNever);

@@ -1,5 +1,5 @@
-// Skips of a circulant graph: in round k rank r sends to r + skips[k]. The rules that make them,
-// and how people write them.
+// Circulant algorithms: in round k every rank sends to the rank skips[k] further on. This header
+// has the skips, the rounds in which partial results travel (CirculantRounds), and the schedules.
 // Traff, "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms", 2024/2025, section 2.
 //   p ranks    s skip    k round
 #pragma once
@@ -33,56 +33,56 @@ struct SkipScheme {
 
 //   halving        halving_skips(), the paper's
 //   powers_of_two  the largest power of two below p, then below the skip before: Bruck's
-//   linear         p - 1, p - 2, ... 1: everyone to everyone directly
+//   linear         p - 1, p - 2, ... 1: all ranks to all ranks directly
 //   square_root    p - k ceil(sqrt p) while greater than ceil(sqrt p), then halving
 //   halving_near   halving, nearest first: 1, 2, 3, 6, 11
 std::span<const SkipScheme> skip_schemes();
 const SkipScheme* find_skip_scheme(std::string_view name);  // or nullptr
 std::string skip_scheme_names();                            // "halving, powers_of_two, ..."
 
-// "halving" for p ranks, or "11,6,3,2,1" for any; nullopt where it is neither a scheme nor whole
-// numbers with commas. skips_refusal() (circulant_rounds.h) says whether p ranks can use them.
+// "halving" for p ranks, or "11,6,3,2,1" for any; nullopt if the text is neither a scheme nor whole
+// numbers with commas. skips_refusal() says whether p ranks can use them.
 std::optional<std::vector<int>> read_skips(std::string_view text, int p);
 // "11,6,3,2,1"
 inline std::string skips_text(const std::vector<int>& skips) { return list_text(skips, ','); }
 
-// Which partial results travel in which round of a circulant graph, where in round k rank r sends
-// to r + skips[k].
-// Traff, "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms", 2024/2025, section 2 and
+// Which partial results travel in which round, if in round k rank r sends to r + skips[k]. Traff,
+// "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms", 2024/2025, section 2 and
 // corollary 2.
 //   p ranks    s skip    k round    i distance from a rank to one after it, modulo p
 
-// Whether these are skips for Algorithm 1 as it stands: p, s_0, s_1, ... 1 falls, and never to less
+// True if Algorithm 1 works with these skips as stated: p, s_0, s_1, ... 1 falls, and never to less
 // than half.
 bool are_windows(const std::vector<int>& skips, int p);
 
-// Why these skips are none for p ranks, as text that says what is needed: skips are different, from
-// 1 to p - 1, and every distance below p is a sum of different ones; else the text names the first
-// rank and block that would be lost. A skip that would have nothing to carry is refused too.
+// The reason why p ranks cannot use these skips, as an error text; nullopt if they can. Skips must
+// be different, from 1 to p - 1, and every distance below p must be a sum of different ones;
+// otherwise the text names the first rank and block that would be lost. A skip that would carry
+// nothing is refused too.
 std::optional<std::string> skips_refusal(const std::vector<int>& skips, int p);
 
-// When each rank sends what. R[i] of rank r is its partial result for the block of rank r + i; it
-// goes once, in round sent_in(i), to rank r + s, where it is added to R[i - s]. That one is sent
-// later, and R[0] never: so every contribution arrives at its block's rank.
+// When each rank sends which data. R[i] of rank r is its partial result for the block of rank r +
+// i; it is sent once, in round sent_in(i), to rank r + s, which adds it to R[i - s]. That one is
+// sent later, and R[0] never: so every contribution arrives at its block's rank.
 //
-// Algorithm 1 sends the window s <= i < s', where s' is the skip before (or p): what the largest
-// skip up to i brings closest. It needs windows (are_windows); for all other skips, in any order,
-// R[i] goes in the last round in which i is a sum of different skips of that round and later ones.
+// Algorithm 1 sends the window s <= i < s', with s' the skip before (or p): the distances that the
+// skip s brings closest. It needs windows (are_windows); for all other skips, in any order, R[i] is
+// sent in the last round in which i is a sum of different skips of that round and later ones.
 class CirculantRounds {
  public:
-  CirculantRounds(int p, std::vector<int> skips);  // that skips_refusal() accepts
+  CirculantRounds(int p, std::vector<int> skips);  // accepted by skips_refusal()
   int ranks() const { return ranks_; }
   int rounds() const { return static_cast<int>(skips_.size()); }
   int skip(int k) const { return at(skips_, k); }
-  int sent_in(int i) const { return at(sent_in_, i); }         // of 0: rounds()
-  int next(int i) const { return i - skip(sent_in(i)); }       // of i > 0
+  int sent_in(int i) const { return at(sent_in_, i); }         // for i = 0: rounds()
+  int next(int i) const { return i - skip(sent_in(i)); }       // for i > 0
   const IndexList& sent(int k) const { return at(sent_, k); }  // ascending i
 
   // A block of an all-to-all that is `gone` ranks from its source and has `left` to go.
   struct OnItsWay {
     int gone, left;
   };
-  // Those that every rank sends on in round k, by their ways gone + left, ascending.
+  // The blocks that every rank sends on in round k, by their ways gone + left, ascending.
   std::vector<std::vector<OnItsWay>> ways() const;
 
  private:
@@ -91,10 +91,10 @@ class CirculantRounds {
   std::vector<IndexList> sent_;
 };
 
-// Circulant: in round k everyone sends to the rank skip(k) further on, for any p.
-// Traff, "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms", 2024/2025.
-//   p ranks    k round    i distance: R[i] of rank 0, whose part is stated, is about block i
-//   c: skips, and which R[i] travel in which round (circulant_rounds.h)
+// The schedules: in round k every rank sends to the rank skip(k) further on, for any p. Traff,
+// "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms", 2024/2025.
+//   p ranks    k round    i distance: the code states rank 0's part, and R[i] is for block i
+//   c: skips, and which R[i] travel in which round
 // The paper copies blocks into R, rotated by its rank r, and back. Here R[i] is block r + i.
 
 using SharedRounds = std::shared_ptr<const CirculantRounds>;
@@ -116,8 +116,8 @@ inline Schedule circulant_all_reduce(const SharedRounds& c) {
   return reduce_scatter_then(circulant_all_gather(c));
 }
 
-// Algorithm 1 with concatenation for the sum: R[i] is all the blocks for rank i that have come this
-// far, each from where it has `gone` from.
+// Algorithm 1 with concatenation instead of the sum: R[i] is all blocks for rank i that have come
+// this far, each from the rank `gone` before.
 inline Schedule circulant_all_to_all(const SharedRounds& c) {
   const int p = c->ranks();
   return everyone({p, p * p, c->rounds(),
@@ -131,7 +131,7 @@ inline Schedule circulant_all_to_all(const SharedRounds& c) {
                   Moves::with_pair);
 }
 
-// What the all-to-all does with the blocks of one rank, the root.
+// The transfers of the all-to-all that carry the blocks of one rank, the root.
 inline Schedule circulant_scatter(const SharedRounds& c, Rank root) {
   const auto round = [c, ways = c->ways()](int k, Send send) {
     std::map<Rank, BlockSet> moving;
@@ -145,7 +145,7 @@ inline Schedule circulant_gather(const SharedRounds& c, Rank root) {
   return dual(circulant_scatter(c, root));
 }
 
-// The extreme case of irregular blocks (corollary 3): all of the vector is the root's block.
+// The extreme case of irregular blocks (corollary 3): the whole vector is the root's block.
 inline Schedule circulant_broadcast(const SharedRounds& c, Rank root) {
   return broadcast_of(circulant_all_gather(c), root);
 }

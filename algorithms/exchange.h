@@ -1,10 +1,9 @@
-// Exchanges with one partner per round along the lines of a torus: what recursive doubling and
-// Swing have in common. Each comes in two forms. The bandwidth-optimal one halves the vector from
-// round to round, nearest partners first, and doubles it again on the way back; 2D of them at once,
-// half of them mirrored, use all ports. Where partners in distant rounds have heard of the same
-// ranks, each tells only what the other lacks. The latency-optimal one exchanges the whole vector,
-// on one port, among a power of two. Ranks of a line that neither is for are folded
-// (folded_torus.h).
+// Exchanges with one partner per round along the lines of a torus: the common part of recursive
+// doubling and Swing. Each has two forms. The bandwidth-optimal one halves the vector from round to
+// round, nearest partners first, and doubles it again on the way back; 2D of them at once, half of
+// them mirrored, use all ports. If partners in distant rounds have heard from a common rank, each
+// sends only the blocks that the other lacks. The latency-optimal one exchanges the whole vector,
+// on one port, among a power of two. Lines of other sizes are folded (folded_torus.h).
 //   a ranks of a line    k round of the reduce-scatter    l = ceil(log2 a)
 #pragma once
 
@@ -17,15 +16,15 @@
 
 namespace rankine {
 
-// With whom rank r of a line exchanges in round k; an involution.
+// The partner of rank r of a line in round k; an involution.
 using Partner = Rank (*)(int a, Rank r, int k);
 
-// Whose blocks rank r has when the exchanges of rounds l - 1 ... k are done (in an all-gather, the
-// farthest partners first), ascending.
+// Rank r has the blocks of these ranks after the exchanges of rounds l - 1 ... k (in an all-gather,
+// the farthest partners first), ascending.
 inline std::vector<Rank> heard_of(int a, Rank r, int k, Partner partner) {
   std::vector<Rank> out = {r};
   for (int i = k; i < ceil_log2(a); ++i) {
-    // In round i everybody in `out` was told what its partner had heard in the rounds before.
+    // In round i every rank in `out` received all blocks that its partner had before.
     const std::size_t size = out.size();
     for (std::size_t j = 0; j < size; ++j) out.push_back(partner(a, out[j], i));
     std::sort(out.begin(), out.end());
@@ -67,7 +66,7 @@ inline Schedule exchange_all_reduce(const std::vector<int>& dims, Partner partne
   });
 }
 
-// The bandwidth-optimal form on a torus of sizes that `partner` is for.
+// The bandwidth-optimal form on a torus of sizes that `partner` supports.
 inline OnTorus halving_all_gather(Partner partner) {
   const Line line = halving_line(partner);
   const Line other_way = [line](int a) { return mirrored(line(a)); };
@@ -76,10 +75,9 @@ inline OnTorus halving_all_gather(Partner partner) {
   };
 }
 
-// Swing: partners at distances 1, -1, 3, -5, 11 ... of the rank, which halves the way that data go
-// round a ring.
-// De Sensi, Bonato, Saam & Hoefler, "Swing: Short-cutting rings for higher bandwidth allreduce",
-// NSDI 2024.
+// Swing: partners at distances 1, -1, 3, -5, 11 ... from the rank, which halves the way of data
+// round a ring. De Sensi, Bonato, Saam & Hoefler, "Swing: Short-cutting rings for higher bandwidth
+// allreduce", NSDI 2024.
 //   a ranks of a line, an even number (one more is folded)    k round of the reduce-scatter
 
 // rho = 1 - 2 + 4 ... +- 2^k to the right of even ranks and to the left of odd ones.

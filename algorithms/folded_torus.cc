@@ -21,7 +21,7 @@ std::function<Rank(Rank)> place_in(const TorusFold& fold) {
   return [fold, core = Torus(fold.core_dims())](Rank c) { return fold.rank(core, c); };
 }
 
-// So many of the `parts` blocks of every one of them, from the first on.
+// For each of these ranks, `count` of its `parts` blocks, from `first` on.
 IndexList parts_of(const IndexList& ranks, int parts, int first, int count) {
   IndexList out;
   ranks.for_each([&](Rank r) { out.append(Run{r * parts + first, count, 1}); });
@@ -46,7 +46,8 @@ Schedule folded_torus_all_gather(const std::vector<int>& dims, CoreSize size, co
   const Schedule inner = core(fold.core_dims());
   if (fold.folded().empty()) return inner;
   const int parts = inner.blocks / inner.ranks, all = fold.ranks() * parts;
-  // Whose parts everybody holds when all dimensions before one are folded; and when all are.
+  // For each rank, the owners of the parts that it holds when all dimensions before one are folded;
+  // and when all are.
   std::vector<std::vector<IndexList>> held;
   for (int d = 0; d <= static_cast<int>(dims.size()); ++d) held.push_back(fold.held(d));
   const auto bring = [held, parts](int d, Rank c, Rank r, Send send) {
@@ -67,7 +68,8 @@ Schedule folded_torus_all_gather(const std::vector<int>& dims, CoreSize size, co
   };
   const Schedule in = with_surplus(fold, fold.folded(), all, bring);
   const std::vector<int> back(fold.folded().rbegin(), fold.folded().rend());
-  // Members bring the blocks of others along, so messages are as long as the core does not know.
+  // Members bring the blocks of other ranks along, so messages have lengths that the core does not
+  // know.
   const Schedule within = in_time(on({fold.ranks(), all, place_in(fold), of_member}, inner));
   return then(then(in, within), with_surplus(fold, back, all, rest));
 }

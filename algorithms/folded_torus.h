@@ -1,5 +1,5 @@
-// The fold (fold.h) of a torus: one dimension after the other folds its lines, and what is left,
-// the core members of all lines, is a smaller torus.
+// TorusFold folds a torus (Fold in recursive_doubling.h): one dimension after the other folds its
+// lines, and the core members of all lines form a smaller torus.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace rankine {
 
-// How many of a line's ranks stay, given how many they are: of 1 one.
+// The number of core ranks of a line with a ranks; 1 for a = 1.
 using CoreSize = int (*)(int a);
 
 class TorusFold {
@@ -26,7 +26,7 @@ class TorusFold {
   const std::vector<int>& core_dims() const { return core_dims_; }
   const std::vector<int>& folded() const { return folded_; }  // dimensions, in their order
 
-  // The rank that plays rank c of the core.
+  // The rank that is rank c of the core.
   Rank rank(const Torus& core, Rank c) const {
     Rank r = 0;
     for (int d = 0; d < torus_.dimensions(); ++d) {
@@ -35,7 +35,7 @@ class TorusFold {
     return r;
   }
 
-  // Who has r's part when all dimensions before that one are folded.
+  // The rank that holds r's part when all dimensions before `dimension` are folded.
   Rank holder_of(Rank r, int dimension) const {
     for (int d = 0; d < dimension; ++d) {
       const int x = torus_.coordinate(r, d);
@@ -44,14 +44,14 @@ class TorusFold {
     return r;
   }
 
-  // By rank: those whose parts it has then, ascending.
+  // By rank: the owners of the parts that it holds at that point, ascending.
   std::vector<IndexList> held(int dimension) const {
     std::vector<IndexList> out(static_cast<std::size_t>(ranks()));
     for (Rank r = 0; r < ranks(); ++r) at(out, holder_of(r, dimension)).append(r);
     return out;
   }
 
-  // visit(member, surplus rank) for who meets when dimension d is folded, or unfolded.
+  // visit(member, surplus rank) for the pairs that meet when dimension d is folded, or unfolded.
   template <class Visit>
   void for_each_surplus_in(int d, const Visit& visit) const {
     for_each_surplus(at(folds_, d), [&](int member, int surplus) {
@@ -67,23 +67,23 @@ class TorusFold {
   std::vector<int> core_dims_, folded_;
 };
 
-// On a torus that is folded (torus_fold.h) what is for powers of two, or for even sizes, serves any
-// sizes. The price: two more rounds for every dimension that is folded, and in each of them once
-// more the vector to and from each rank that has a surplus one.
+// A folded torus lets algorithms for powers of two, or for even sizes, serve any sizes. The price:
+// two more rounds for every dimension that is folded, each with the whole vector once more to or
+// from each rank with a surplus rank.
 
 inline int largest_power_of_two(int a) { return core_size(a); }
 inline int largest_even(int a) { return a == 1 ? 1 : a - a % 2; }
 
-// core(sizes): the all-reduce on a torus of sizes that stay as they are.
+// core(sizes): the all-reduce on a torus of the core's sizes.
 using OnTorus = std::function<Schedule(const std::vector<int>& dims)>;
 Schedule folded_torus_all_reduce(const std::vector<int>& dims, CoreSize size, const OnTorus& core);
 
-// core(sizes): the all-gather on such a torus, of as many blocks of every rank as it likes. A core
-// member's are its own and those of the ranks that are folded into it.
+// core(sizes): the all-gather on such a torus, with any number of blocks per rank. A core member's
+// blocks are its own and those of the ranks folded into it.
 Schedule folded_torus_all_gather(const std::vector<int>& dims, CoreSize size, const OnTorus& core);
 
-// The all-reduce whose halves are that all-gather and its dual: not among all ranks, who would send
-// what is folded block by block, but in the core.
+// The all-reduce made of that all-gather and its dual, run in the core only: among all ranks, it
+// would send the folded data block by block.
 inline Schedule folded_torus_halving_all_reduce(const std::vector<int>& dims, CoreSize size,
                                                 const OnTorus& core) {
   return folded_torus_all_reduce(

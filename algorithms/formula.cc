@@ -12,7 +12,7 @@
 namespace rankine::formulas {
 namespace {
 
-// The exact result where both are exact and 128 bits hold it.
+// The exact result if both are exact and 128 bits hold it.
 template <class Compute>
 std::optional<Rational> exactly(const Value& a, const Value& b, const Compute& compute) {
   if (!a.exact() || !b.exact()) return std::nullopt;
@@ -23,7 +23,7 @@ std::optional<Rational> exactly(const Value& a, const Value& b, const Compute& c
   }
 }
 
-// The whole number whose square is meant, found from its approximation.
+// The exact root of a square, found from its approximation; nullopt if `a` is no square.
 std::optional<Int128> whole_root(Int128 a) {
   const auto root = static_cast<Int128>(std::llround(std::sqrt(static_cast<long double>(a))));
   Int128 square = 0;
@@ -149,7 +149,7 @@ bool is_power(const Value& a, int base) {
   return a.whole() && !less(a, 1) && equal(power(base, whole_logarithm(a, base, false)), a);
 }
 
-// Bit i is set in the second half of every 2^(i + 1) of them.
+// Bit i is set in the second half of every 2^(i + 1) numbers.
 Value ones_below(const Value& a) {
   Value ones;
   for (Value half = 1; less(half, a); half = half * 2) {
@@ -251,7 +251,7 @@ class Parser {
   }
 
   Value factor() {
-    // Nobody nests so deep, and nobody sums up so much; the stack and patience have an end.
+    // Limits on nesting and on the number of terms protect the stack and bound the time.
     constexpr int kDeepest = 100, kMostSteps = 500'000;
     if (++depth_ > kDeepest) fail("less that is nested");
     if (++steps_ > kMostSteps) fail("fewer terms");
@@ -308,7 +308,7 @@ class Parser {
       if (at_ >= text_.size() || !is_digit(text_[at_])) fail("an exponent");
       for (; at_ < text_.size() && is_digit(text_[at_]); ++at_) {
         more = more * 10 + (text_[at_] - '0');
-        constexpr int kMostExponent = 4000;  // a long double has no more
+        constexpr int kMostExponent = 4000;  // the range of a long double
         if (more > kMostExponent) fail("a smaller exponent");
       }
       exponent += negative ? -more : more;
@@ -343,7 +343,7 @@ class Parser {
     fail("a function that is known; '" + std::string(name) + "' is not; functions are " + known);
   }
 
-  // The text from here on once more, with that value for the letter.
+  // Evaluates the text from `start` once more, with that value for the letter.
   Value with(std::string_view letter, const Value& value, std::size_t start) {
     at_ = start;
     const auto [bound, fresh] = bound_.try_emplace(std::string(letter), value);
@@ -357,7 +357,7 @@ class Parser {
     return result;
   }
 
-  // After "sum(". The text is read over once where there is no term.
+  // After "sum(". The text is read over once if there is no term.
   Value sum_over() {
     const std::string_view letter = name();
     expect(',');
@@ -411,7 +411,7 @@ class Parser {
   const Lookup& lookup_;
   const std::span<const int> sizes_;
   std::size_t at_ = 0;
-  Letters bound_;  // of the sums that we are in
+  Letters bound_;  // letters of the enclosing sums
   int depth_ = 0, steps_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// Numbers of formulas: exact fractions as long as 128 bits hold them, otherwise the nearest real
-// number. Roots and logarithms are exact where they are whole.
+// Evaluates formulas: Value is a number, exact as long as a fraction fits in 128 bits and otherwise
+// the nearest real number, and evaluate() computes the value of a text.
 #pragma once
 
 #include <functional>
@@ -17,11 +17,11 @@ namespace rankine::formulas {
 class Value {
  public:
   Value(long long whole = 0) : number_(Rational(whole)) {}  // NOLINT: a number is a value
-  Value(Rational exact) : number_(exact) {}                 // NOLINT: likewise
+  Value(Rational exact) : number_(exact) {}                 // NOLINT: a number is a value
   static Value real(long double value);
 
   bool exact() const { return std::holds_alternative<Rational>(number_); }
-  const Rational& rational() const { return std::get<Rational>(number_); }  // where exact
+  const Rational& rational() const { return std::get<Rational>(number_); }  // only if exact
   bool whole() const { return exact() && rational().whole(); }
   long double approximate() const;
 
@@ -36,46 +36,46 @@ class Value {
   std::variant<Rational, long double> number_;
 };
 
-// Where both are exact, exactly; else to within kRounding of the larger one.
+// Compares exactly if both are exact, or to within kRounding of the larger one.
 inline constexpr long double kRounding = 1e-12L;
 bool equal(const Value& a, const Value& b);
 bool less(const Value& a, const Value& b);  // and not equal
 
-Value square_root(const Value& a);          // of a negative number: throws std::domain_error
-Value logarithm(const Value& a, int base);  // of zero or less: throws std::domain_error
+Value square_root(const Value& a);          // a negative number throws std::domain_error
+Value logarithm(const Value& a, int base);  // zero or less throws std::domain_error
 Value power(const Value& a, const Value& b);
-// Of what is 1 or more, rounded up or down to a whole number; 0 below. Logarithms of fractions
-// round as those of the whole number next to them do, and these are exact.
+// The logarithm of a number of 1 or more, rounded up or down to a whole number; 0 below 1.
+// Logarithms of fractions round as those of the next whole number do, and these are exact.
 Value whole_logarithm(const Value& a, int base, bool up);
 
-// "14", "7/4", "0.28": what is exact and short as it is, the rest with six significant digits.
+// "14", "7/4", "0.28": short exact numbers as they are, others with six significant digits.
 std::string to_string(const Value& value);
 
-// Formulas as text: the one language of the catalogue's closed forms and of the papers' claims.
+// The language of the catalogue's closed forms and of the papers' claims:
 //
 //   expression  + - * / ( ), numbers as in "14", "1.5", "5e-6" (all exact), names with _ and .
-//   comparison  a = b   a != b   a >= b   a <= b   a > b   a < b   1 where it holds, else 0
+//   comparison  a = b   a != b   a >= b   a <= b   a > b   a < b   1 if it holds, else 0
 //   choice      if(c,a,b) min(a,b) max(a,b)   and(a,b) or(a,b) of zeros and others
 //   rounding    floor(a) ceil(a) abs(a) mod(a,b)   divides(a,b) 1 if b is a multiple of a
-//   powers      pow(a,b) sqrt(a) log2(a) log3(a), exact where they are whole, else real numbers
+//   powers      pow(a,b) sqrt(a) log2(a) log3(a), exact if they are whole, else real numbers
 //               flog2(a) clog2(a) flog3(a) clog3(a) logarithms rounded down and up; 0 below 1
-//               flog(b,a) clog(b,a) the same to base b
+//               flog(b,a) clog(b,a) these to base b
 //               pow2(a) pow3(a) 1 for a power of two, of three
-//   digits      ones(a) how many ones the binary numbers 0 ... a - 1 have together
+//   digits      ones(a) the number of ones in the binary numbers 0 ... a - 1 together
 //   sums        sum(k,a,b,e) of e over k = a ... b
-//               each(e) times(e) most(e) next(e) over the sizes a of the scope the sum of e, the
-//               product, the maximum, and the largest but one; none is negative
+//               each(e) times(e) most(e) next(e) over the sizes a of the scope: the sum of e, the
+//               product, the maximum, and the largest but one; all terms must be >= 0
 //
-// Letters, and functions beyond these, are what the caller knows.
+// The caller defines letters and further functions.
 
-// The value of a letter (no arguments) or of a function; nullopt where there is none.
+// The value of a letter (no arguments) or of a function; nullopt if it is unknown.
 using Lookup =
     std::function<std::optional<Value>(std::string_view name, std::span<const Value> arguments)>;
 using Letters = std::map<std::string, Value, std::less<>>;
 
-// A text that cannot be read is a mistake in our own tables: throws std::logic_error that shows the
-// text and the place; so does one that sums up too many terms to be meant. What the arithmetic has
-// no value for throws std::domain_error. `sizes` are what each() and most() go over.
+// A text that cannot be parsed is a bug in a table: throws std::logic_error with the text and the
+// place; so does a sum with unreasonably many terms. Undefined arithmetic throws std::domain_error.
+// each() and most() go over `sizes`.
 Value evaluate(std::string_view text, const Lookup& lookup, std::span<const int> sizes = {});
 Value evaluate(std::string_view text, const Letters& letters);
 

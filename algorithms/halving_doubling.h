@@ -3,7 +3,7 @@
 // Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005. Near first: the largest messages go to the
 // nearest partners. Far first is recursive halving, then recursive doubling. With radix x groups of
 // x share the vector in every round (MPICH 4, k-reduce-scatter-allgather; UCC, SRA knomial).
-//   p ranks    x radix    q = x^l in the core and blocks (fold.h)    c core member    k round
+//   p ranks    x radix    q = x^l core ranks and blocks (Fold)    c core member    k round
 #pragma once
 
 #include <utility>
@@ -13,7 +13,7 @@
 
 namespace rankine {
 
-// The number whose l digits to base x are c's in reverse order.
+// The number with c's l digits to base x in reverse order.
 constexpr int reversed_digits(int c, int l, int x) {
   int out = 0;
   for (; l > 0; --l, c /= x) out = out * x + c % x;
@@ -45,9 +45,10 @@ inline Schedule halving_doubling_half_exchange_all_reduce(int p) {
 }
 
 // Padded to the next power of two with ghosts that contribute nothing (the chapter's exercise 5,
-// option 1). Ghost c is played by its first partner, rank c - q / 2, with which it then has nothing
-// to exchange: no more rounds than the fold, and no vector more, but such a rank sends two messages
-// in every other round, unless its partner plays a ghost, too. This is the all-gather half.
+// option 1). The first partner of ghost c, rank c - q / 2, plays it and then has nothing to
+// exchange with it: no more rounds than the fold, and no additional vector, but such a rank sends
+// two messages in every other round, unless its partner plays a ghost too. This is the all-gather
+// half.
 //   q the power of two    c rank or ghost
 inline Schedule ghosts_all_gather(int p) {
   const int q = power_of(2, ceil_log2(p)), half = q / 2;
@@ -69,12 +70,12 @@ inline Schedule halving_doubling_ghosts_all_reduce(int p) {
 }
 
 // Doubling and halving with segments in flight. In every round a rank exchanges with another
-// partner, so segments that follow one another a round apart are with as many partners at once as
-// there are rounds: a rank wants log2 q ports, in the all-reduce by halves two to each partner.
-// With fewer ports the segments queue, and nothing is gained but rounds ("partner-cycling"). Lu,
-// "Collective Algorithms", 2026, appendices B.3 and C.4; what is pipelined: Thakur, Rabenseifner &
-// Gropp, IJHPCA 19(1), 2005.
-//   p ranks    q = 2^floor(log2 p) of them in the core (fold.h)    s segments
+// partner, so segments that follow one another a round apart use as many partners at once as there
+// are rounds: a rank needs log2 q ports, in the all-reduce by halves two to each partner. With
+// fewer ports the segments queue, which saves only rounds ("partner-cycling"). Lu, "Collective
+// Algorithms", 2026, appendices B.3 and C.4; the pipelined algorithm: Thakur, Rabenseifner & Gropp,
+// IJHPCA 19(1), 2005.
+//   p ranks    q = 2^floor(log2 p) core ranks (Fold)    s segments
 
 inline Schedule segments_in_time(Schedule whole, int s, Segments stated) {
   return in_time(pipelined(std::move(whole), s, 1, stated));

@@ -1,5 +1,5 @@
-// Two levels: groups of neighbours (a node, a socket), and the network between them. Rank r is
-// member r % g of group r / g.
+// Hierarchical algorithms for two levels: groups of neighbours (a node, a socket), and the network
+// between them. Rank r is member r % g of group r / g.
 //   p ranks    g ranks per group    m = p / g groups    s segments
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace rankine {
 
-// make(n) in every group at once, n its size: the last group has what is left.
+// make(n) in every group at once, with n the group's size: the last group has the remaining ranks.
 template <class Make>
 Schedule in_groups(int p, int g, const Make& make) {
   std::vector<Schedule> groups;
@@ -34,8 +34,8 @@ inline Schedule hierarchical_all_reduce(int p, int g, int s) {
   return then(then(named("reduce", up), named("all-reduce", between)), named("broadcast", down));
 }
 
-// One leader per group does all that crosses: fewest rounds, for what is small. Three rounds, each
-// direct: members to leader, leaders among each other, leader to members.
+// One leader per group sends all data that cross: fewest rounds, for small messages. Three rounds,
+// each direct: members to leader, leaders among each other, leader to members.
 inline Schedule leaders_all_reduce(int p, int g) {
   const Schedule down = in_groups(p, g, [](int n) { return direct_broadcast(n); });
   const Schedule between =
@@ -66,20 +66,20 @@ inline Schedule ring_2d_all_reduce(int p, int g) {
   return rows_and_columns(p, g, ring_all_reduce(p / g));
 }
 
-// Rings inside, a binary tree between: few rounds where a message takes long.
+// Rings inside, a binary tree between: few rounds between groups, where a message takes long.
 inline Schedule ring_tree_all_reduce(int p, int g, int s) {
   return rows_and_columns(p, g, tree_all_reduce(heap(p / g), s));
 }
 
-// Two levels in shared memory: groups of neighbours (the ranks of a node, or of an L3) and what
-// must cross between them. Every byte crosses into a group, or out of it, exactly once, and all
+// Two levels in shared memory: groups of neighbours (the ranks of a node, or of an L3) and the data
+// that cross between them. Every byte crosses into a group, or out of it, exactly once, and all
 // members work: each is its group's leader for a part of the blocks. Rank r is member r % g of
 // group r / g. Li, Hoefler & Snir, "NUMA-aware shared-memory collective communication for MPI",
 // HPDC 2013.
 //   p ranks    g ranks per group    m groups    j group    b block    i member
 
-// Who brings block b, which starts at rank b, into group j: the member that stands where b stands
-// in its own group, or, in a last group with fewer members, the one that follows from taking turns.
+// The rank that brings block b, which starts at rank b, into group j: the member with b's position
+// in its group, or, in a last group with fewer members, that position modulo their number.
 inline Rank holder_of(Block b, int j, int p, int g) {
   return j == b / g ? b : j * g + b % g % std::min(g, p - j * g);
 }

@@ -1,7 +1,7 @@
-// The levels of a machine: groups of neighbouring ranks within groups, such as those of an L3, of a
-// memory node, of a package; and the tree that follows them.
-// Trees by the levels of the caches: Jain et al., "Framework for scalable intra-node collective
-// operations using shared memory", SC 2018.
+// The levels of a machine are groups of neighbouring ranks within groups, such as those of an L3, a
+// memory node or a package. level_tree() is a tree that follows them, and the level exchanges are
+// direct exchanges level by level. Trees by the levels of the caches: Jain et al., "Framework for
+// scalable intra-node collective operations using shared memory", SC 2018.
 //   n ranks    r rank    levels: sizes of groups, innermost first; rank r is in group r / size, and
 //   the last group may have fewer
 #pragma once
@@ -17,28 +17,29 @@
 namespace rankine {
 
 // The tree of a machine's levels. `levels` are sizes of groups, innermost first, such as the ranks
-// of an L3, of a node, of a package; rank r is in group r / size, and the last group may have
-// fewer. The first rank of a group leads it, or the root where it is a member. Leaders hear from
-// the leader of the group around theirs, outermost first, all of one level in one round: everything
-// enters every group exactly once. Without levels: the root tells everybody at once.
+// of an L3, a node, a package; rank r is in group r / size, and the last group may have fewer. The
+// leader of a group is its first rank, or the root if the root is a member. A leader receives from
+// the leader of the next larger group around it, outermost first, all leaders of one level in one
+// round: data enter every group exactly once. Without levels the root sends to all ranks at once.
 Tree level_tree(int n, Rank root, const std::vector<int>& levels);
-// Why these are no levels of n ranks: sizes are from 1 to n, each a multiple of the one before.
+// The reason why n ranks cannot have these levels: sizes are from 1 to n, each a multiple of the
+// one before. nullopt if they can.
 std::optional<std::string> levels_refusal(const std::vector<int>& levels, int n);
 
 // The divisor of n nearest to its square root: the default group of hierarchical algorithms.
 int middle_divisor(int n);
 
-// Direct exchanges level by level of a machine: among the ranks that stand alike in the groups of a
-// level, one round for each. All-gathers begin with the outermost level, so that every byte crosses
-// into a group once and what crosses is smallest; reduce-scatters, their duals, end with it.
-// All-to-alls begin with the innermost: between two groups each member sends one message to its
-// like, with what all of its group's members have for it.
-// Traff & Rougier, "MPI collectives and datatypes for hierarchical all-to-all communication",
-// EuroMPI/ASIA 2014; NCCL's PXN does the all-to-all of two levels. Groups divide the ranks.
+// Direct exchanges level by level: the ranks at one position in the groups of a level exchange in
+// one round per level. All-gathers begin with the outermost level, so that every byte crosses into
+// a group once and the crossing messages are smallest; reduce-scatters, their duals, end with it.
+// All-to-alls begin with the innermost: between two groups each member sends one message to the
+// member at its position, with the blocks of all of its group's members for that one. Traff &
+// Rougier, "MPI collectives and datatypes for hierarchical all-to-all communication", EuroMPI/ASIA
+// 2014; NCCL's PXN does the all-to-all of two levels. Groups divide the ranks.
 //   p ranks    r rank    k level, the innermost first    u ranks of a group below it    a groups
 //   below u * a ranks of a group of it
 
-// Sizes of groups, innermost first: 1, those of `levels` between, p. Each divides the next.
+// Sizes of groups, innermost first: 1, the sizes of `levels` between, p. Each divides the next.
 inline std::vector<int> nested_sizes(int p, const std::vector<int>& levels) {
   std::vector<int> sizes = {1};
   for (const int size : levels) {
@@ -48,7 +49,8 @@ inline std::vector<int> nested_sizes(int p, const std::vector<int>& levels) {
   return sizes;
 }
 
-// visit(r, like) for all ranks in groups of u * a that stand alike in its groups of u, by distance.
+// visit(r, like) for all pairs of ranks in a group of u * a with one position in its groups of u,
+// by distance.
 template <class Visit>
 void for_each_like(int p, int u, int ua, const Visit& visit) {
   for (int w = u; w < ua; w += u) {
@@ -76,7 +78,8 @@ inline Schedule level_exchange_all_reduce(int p, const std::vector<int>& levels)
   return reduce_scatter_then(level_exchange_all_gather(p, levels));
 }
 
-// Rank r has the blocks of all members of its group of u for everyone who stands there as it does.
+// Rank r sends the blocks of all members of its group of u for all ranks with its partner's
+// position.
 inline Schedule level_exchange_all_to_all(int p, const std::vector<int>& levels) {
   const std::vector<int> sizes = nested_sizes(p, levels);
   return {p, p * p, static_cast<int>(sizes.size()) - 1, [p, sizes](int k, Send send) {

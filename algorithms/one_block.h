@@ -1,9 +1,9 @@
-// Broadcast and reduce from an all-gather: of its messages what is about one rank's blocks, the
-// root's. Each of those comes to every other rank once, so it goes down a tree that is as deep as
-// the all-gather has rounds; reversed in time the same is a reduce.
-// Of Trivance "other Broadcast based collectives" (Juerss, Addanki & Schmid, 2026, section 8); of a
-// circulant all-gather what Traff, "Optimal, Non-pipelined Reduce-scatter and Allreduce
-// Algorithms", 2025, corollary 3 makes of irregular blocks.
+// broadcast_of() and reduce_of() make a broadcast and a reduce from an all-gather: the transfers
+// that carry the root's blocks. Each block comes to every other rank once, so it goes down a tree
+// as deep as the all-gather has rounds; reversed in time it is a reduce. Trivance's "other
+// Broadcast based collectives" (Juerss, Addanki & Schmid, 2026, section 8); for a circulant
+// all-gather, the irregular blocks of Traff, "Optimal, Non-pipelined Reduce-scatter and Allreduce
+// Algorithms", 2025, corollary 3.
 //   s blocks of a rank, the broadcast's blocks
 #pragma once
 
@@ -15,8 +15,9 @@
 
 namespace rankine {
 
-// Of an all-gather in which everyone does the same (else std::logic_error): what rank 0's part says
-// of a block of another rank, that rank being the root, somebody else does with the root's.
+// For an all-gather in which every rank does the same work (else std::logic_error): a transfer in
+// rank 0's part with a block of another rank becomes, rotated until that rank is the root, a
+// transfer of the root's block.
 inline Schedule broadcast_of(const Schedule& all_gather, Rank root) {
   const Everyone* alike = everyone_in(all_gather);
   if (alike == nullptr || alike->rotation().moves() != Moves::with_rank) {
@@ -26,7 +27,7 @@ inline Schedule broadcast_of(const Schedule& all_gather, Rank root) {
   const auto round = [all = *alike, root, s](int k, Send send) {
     const Rotation& rotation = all.rotation();
     for_each_transfer(all.part(), k, [&](const Transfer& t) {
-      std::map<Rank, BlockSet> of;  // by whose blocks they are
+      std::map<Rank, BlockSet> of;  // by the blocks' rank
       t.what.list.for_each([&](Block b) { of[b / s].list.append(b % s); });
       for (const auto& [owner, what] : of) {
         const Rank by = rotation.rotated(root, rotation.back(owner));

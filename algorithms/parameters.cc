@@ -15,8 +15,8 @@
 namespace rankine {
 namespace {
 
-// Places are counted in an int: these bounds, and those of Algorithm::refusal(), leave room for
-// every algorithm's blocks.
+// Places are counted in an int. Together with the bounds of Algorithm::refusal(), these bounds
+// leave room for every algorithm's blocks.
 constexpr int kMost = 1 << 14;
 constexpr int kMostRanks = 1 << 20;
 
@@ -167,7 +167,7 @@ using formulas::Value;
 
 int groups(const Params& params) { return (params.ranks - 1) / params.group + 1; }
 
-// The size of the largest groups that are not all ranks.
+// The size of the largest groups smaller than all ranks.
 int outermost(const Params& params) {
   int size = 1;
   for (const int level : params.levels) size = level < params.ranks ? level : size;
@@ -181,7 +181,7 @@ int levels(const Params& params) {
                                [&params](int size) { return 1 < size && size < params.ranks; }));
 }
 
-// `params` are resolved(). Q: the largest power of the radix that is not above N.
+// `params` come from resolved(). Q: the largest power of the radix that is not above N.
 std::optional<Value> letter(std::string_view name, const Params& params) {
   if (name == "Q") return power_of(params.radix, floor_log(params.radix, params.ranks));
   if (name == "H") return params.root == params.peer ? 0 : 1;

@@ -1,11 +1,11 @@
-// PAT, parallel aggregated trees, as NCCL ships it since 2.23: every block spreads through a
-// binomial tree of its own, the farthest distance first; all trees run at once, turned against each
-// other, and what is to travel equally far goes in one message of at most a blocks.
-// Jeaugey, "PAT: a new algorithm for all-gather and reduce-scatter operations at scale",
-// arXiv:2506.20252.
+// PAT, parallel aggregated trees, as NCCL ships it since 2.23, and its relatives PAT with rings and
+// Sparbit. Every block spreads through a separate binomial tree, the farthest distance first; all
+// trees run at once, rotated against each other, and blocks that travel equally far go in one
+// message of at most a blocks. Jeaugey, "PAT: a new algorithm for all-gather and reduce-scatter
+// operations at scale", arXiv:2506.20252.
 //   p ranks    q = 2^ceil(log2 p)    a = 2^i blocks per message at most, a <= max(1, q / 2)
-//   What is stated is rank 0's part (schedule/everyone.h).
-//   w way: a block reaches the rank w to the right of its own from the one that is w without its
+//   The code states rank 0's part (schedule/everyone.h).
+//   w way: the rank w to the right of a block's own receives it from the rank that is w without its
 //   lowest bit to the right
 #pragma once
 
@@ -37,8 +37,8 @@ inline std::vector<int> depth_first(int d) {
 
 // The offsets served in each round. First a trees grow from each block's own rank, log2 a rounds
 // with 1, 2, 4 ... a / 2 blocks per message; then each of the a roots' subtrees of q / a ranks is
-// walked depth first, all a at once: q / a - 1 rounds, or p - 1 where a = 1. Depth first is what
-// bounds the buffers.
+// walked depth first, all a at once: q / a - 1 rounds, or p - 1 if a = 1. Depth first bounds the
+// buffers.
 inline std::vector<std::vector<int>> pat_offsets(int p, int a) {
   const int q = 1 << ceil_log2(p);
   std::vector<std::vector<int>> rounds;
@@ -67,10 +67,10 @@ inline Schedule pat_all_gather(int p, int a) {
 
 inline Schedule pat_reduce_scatter(int p, int a) { return dual(pat_all_gather(p, a)); }
 
-// PAT between groups and rings inside them, for several ranks per node: first everyone gathers, by
-// PAT, the blocks of those that stand in their groups as it does; then the members of a group pass
-// what they have round a ring. Every member works, and every byte crosses into a group once.
-// Jeaugey, arXiv:2506.20252 (whose implementation has one rank per node, and names this).
+// PAT between groups and rings inside them, for several ranks per node: first every rank gathers,
+// by PAT, the blocks of the ranks at its position in their groups; then the members of a group pass
+// their blocks round a ring. Every member works, and every byte crosses into a group once. Jeaugey,
+// arXiv:2506.20252 (the paper's implementation has one rank per node, and names this one).
 //   p ranks    g ranks per group    m groups    a blocks per message of PAT at most
 
 inline Schedule pat_ring_all_gather(int p, int g, int a) {
@@ -96,13 +96,13 @@ inline Schedule pat_ring_reduce_scatter(int p, int g, int a) {
   return dual(pat_ring_all_gather(p, g, a));
 }
 
-// Sparbit: every block spreads through a binomial tree of its own, the farthest distance first, in
-// a message of its own: nothing is packed, and the largest exchanges stay near. Loch & Koslovski,
+// Sparbit: every block spreads through a separate binomial tree, the farthest distance first, in a
+// separate message: nothing is packed, and the largest exchanges stay near. Loch & Koslovski,
 // "Sparbit: a new logarithmic-cost and data locality-aware MPI Allgather algorithm",
-// arXiv:2109.08751, 2021; Open MPI (coll/base). Its blocks go the way of PAT's (pat.h) with the
+// arXiv:2109.08751, 2021; Open MPI (coll/base). Its blocks take the routes of PAT's with the
 // largest aggregation, which sends those of a round in one message.
 //   p ranks    l = ceil(log2 p)    k round    d distance    i way that a block has gone
-// What is stated is rank 0's part (schedule/everyone.h).
+// The code states rank 0's part (schedule/everyone.h).
 
 inline Schedule sparbit_all_gather(int p) {
   return everyone({p, p, ceil_log2(p),

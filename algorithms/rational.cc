@@ -47,7 +47,7 @@ Rational Rational::operator+(Rational b) const {
 }
 
 Rational Rational::operator*(Rational b) const {
-  // Cancelled crosswise first: what fits in the end fits on the way.
+  // Cancelled crosswise first: if the result fits, the intermediate products fit.
   const Int128 left = greatest_divisor(top_, b.bottom_);
   const Int128 right = greatest_divisor(b.top_, bottom_);
   return {times(top_ / left, b.top_ / right), times(bottom_ / right, b.bottom_ / left)};
@@ -72,7 +72,7 @@ std::string Rational::to_string() const {
 
 double nearest_double(Int128 top, Int128 bottom) {
   if (top == 0) return 0;
-  // A quotient of 55 to 64 bits whose lowest bit is also set where anything is left over: its
+  // A quotient of 55 to 64 bits with its lowest bit also set if there is a remainder: its
   // conversion to a double then rounds as the exact quotient would.
   constexpr Unsigned128 kEnough = Unsigned128{1} << 54;
   constexpr Unsigned128 kTooMany = Unsigned128{1} << 64;

@@ -1,5 +1,5 @@
-// The one exact number: a fraction of 128-bit integers. 128 bits hold every double that people
-// write as a time (17 digits at 1e-12 need 94) beside every bandwidth's reciprocal.
+// Rational is an exact number: a fraction of 128-bit integers. 128 bits hold every double that
+// people write as a time (17 digits at 1e-12 need 94) beside every bandwidth's reciprocal.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@ namespace rankine {
 
 __extension__ using Int128 = __int128;
 
-// In lowest terms with a positive denominator. A denominator of 0 throws std::domain_error,
-// arithmetic that leaves 128 bits std::overflow_error: parsers and pricing turn that into a Status.
+// In lowest terms with a positive denominator. A denominator of 0 throws std::domain_error, a
+// result beyond 128 bits std::overflow_error: parsers and pricing turn that into a Status.
 class Rational {
  public:
   constexpr Rational(std::int64_t whole = 0) : top_(whole) {}  // NOLINT: a number is a fraction

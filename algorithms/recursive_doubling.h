@@ -1,8 +1,8 @@
-// The fold: how an algorithm for q = x^floor(log_x p) ranks serves any p. The surplus ranks hand
-// all to a neighbour before, and get the result from it after: two rounds more, and the vector
-// once. Rabenseifner & Traff, "More efficient reduction algorithms for non-power-of-two number of
-// processors", EuroPVM/MPI 2004, for radix x = 2.
-//   The p ranks are shared out to the q core members in order, to the first ones one more each
+// Recursive doubling, and Fold, which lets an algorithm for q = x^floor(log_x p) ranks serve any p:
+// the surplus ranks send all their data to a neighbour before, and get the result from it after:
+// two rounds more, and the vector once. Rabenseifner & Traff, "More efficient reduction algorithms
+// for non-power-of-two number of processors", EuroPVM/MPI 2004, for radix x = 2.
+//   The p ranks are shared out to the q core members in order, one more each to the first ones
 //   (with radix two: pairs, then single ranks); core member c is the first rank of its share.
 #pragma once
 
@@ -17,15 +17,15 @@ constexpr int core_size(int p, int x = 2) { return power_of(x, floor_log(x, p));
 struct Fold {
   Fold(int p, int q) : ranks(p), core(q), share(p / q), longer(p % q) {}
   Rank rank(int c) const { return c * share + std::min(c, longer); }
-  Rank member_of(Rank r) const {  // the one who has r in its share
+  Rank member_of(Rank r) const {  // the core member with r in its share
     return r < longer * (share + 1) ? r - r % (share + 1) : r - (r - longer) % share;
   }
-  int surplus() const { return share - (longer > 0 ? 0 : 1); }  // ranks, of core member 0
+  int surplus() const { return share - (longer > 0 ? 0 : 1); }  // surplus ranks of core member 0
   int ranks, core, share, longer;
 };
 
-// visit(core member's rank, surplus rank): the first surplus rank of everybody, then the second, so
-// that nobody's second message keeps another's first one waiting.
+// visit(core member's rank, surplus rank): the first surplus rank of each member, then the second,
+// so that no member's second message delays another's first one.
 template <class Visit>
 void for_each_surplus(const Fold& fold, const Visit& visit) {
   for (int i = 1; i <= fold.surplus(); ++i) {
@@ -55,8 +55,8 @@ inline Schedule folded_all_reduce(int p, const Schedule& core) {
   return then(then(dual(out), in_core(p, core)), out);
 }
 
-// The same with radix two, and the additions of the fold shared out: in a pair each adds up one
-// half of the vector for both, and the surplus rank gives its half away. One more round.
+// As folded_all_reduce() with radix two, with the additions of the fold shared: in a pair each rank
+// adds up one half of the vector for both, and the surplus rank sends its half. One more round.
 inline Schedule half_exchange_all_reduce(int p, const Schedule& core) {
   const Fold fold(p, core.ranks);
   const int n = core.blocks, half = n / 2;
@@ -76,16 +76,15 @@ inline Schedule folded_all_gather(int p, const Schedule& core) {
   return then(then(with_surplus(fold, p, in), in_core(p, core)), with_surplus(fold, p, out));
 }
 
-// Recursive doubling: in round k partners at distance 2^k exchange everything that they have.
-// Thakur, Rabenseifner & Gropp, "Optimization of collective communication operations in MPICH",
-// IJHPCA 19(1), 2005. Recursive multiplying: groups of x, at distances x^k, so that x - 1 messages
-// keep as many ports busy. Ruefenacht, Bull & Booth, "Generalisation of recursive doubling for
-// AllReduce", Parallel Computing 69, 2017; MPICH 4 (recursive exchange) and UCC (knomial).
-//   p ranks    x radix    q = x^floor(log_x p) of them in the core (fold.h)    c core member
-//   k round
+// Recursive doubling: in round k partners at distance 2^k exchange all their data. Thakur,
+// Rabenseifner & Gropp, "Optimization of collective communication operations in MPICH", IJHPCA
+// 19(1), 2005. Recursive multiplying: groups of x, at distances x^k, so that x - 1 messages keep as
+// many ports busy. Ruefenacht, Bull & Booth, "Generalisation of recursive doubling for AllReduce",
+// Parallel Computing 69, 2017; MPICH 4 (recursive exchange) and UCC (knomial).
+//   p ranks    x radix    q = x^floor(log_x p) core ranks (Fold)    c core member    k round
 
-// visit(c, partner) for every two members whose numbers to base x differ in that place only: the
-// next one of its group for everybody, then the one after that.
+// visit(c, partner) for every two members that differ, as numbers to base x, in that place only:
+// the next one of each member's group, then the one after that.
 template <class Visit>
 void for_each_partner(int q, int x, int place, const Visit& visit) {
   const int d = power_of(x, place);
@@ -118,8 +117,8 @@ inline Schedule recursive_doubling_all_gather(int p, int x = 2) {
   return folded_all_gather(p, core);
 }
 
-// The farthest partners first, when messages are smallest (MPICH's distance halving): of l rounds,
-// in round k member c has the blocks of every x^(l - k)th member.
+// The farthest partners first, when messages are smallest (MPICH's distance halving): with l
+// rounds, in round k member c has the blocks of every x^(l - k)th member.
 inline Schedule recursive_doubling_far_all_gather(int p, int x = 2) {
   const Fold fold(p, core_size(p, x));
   const int l = floor_log(x, fold.core);
@@ -136,7 +135,7 @@ inline Schedule recursive_doubling_far_all_gather(int p, int x = 2) {
   return folded_all_gather(p, core);
 }
 
-// Recursive halving: the same, reversed in time.
+// Recursive halving: the all-gathers reversed in time.
 inline Schedule recursive_halving_reduce_scatter(int p, int x = 2) {
   return dual(recursive_doubling_all_gather(p, x));
 }

@@ -1,7 +1,7 @@
-// The ring: everyone passes one block to the right-hand neighbour in every round.
-// Patarasuk & Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC
-// 69(2), 2009.
-//   p ranks and blocks    k round    What is stated is rank 0's part (schedule/everyone.h).
+// Ring algorithms: every rank passes one block to the right-hand neighbour in every round.
+// Neighbour exchange, the double ring barrier and the chain follow. Patarasuk & Yuan, "Bandwidth
+// optimal all-reduce algorithms for clusters of workstations", JPDC 69(2), 2009.
+//   p ranks and blocks    k round    The code states rank 0's part (schedule/everyone.h).
 #pragma once
 
 #include "algorithms/schedule/combine.h"
@@ -20,9 +20,9 @@ inline Schedule ring_mirrored_all_gather(int p) {
   return halves(ring_all_gather(p), mirrored(ring_all_gather(p)));
 }
 
-// Both directions, every block the shorter way: half of the rounds. Of the block from straight
-// across (even p), either direction brings one half. All to the right, then all to the left, so
-// that ports do not wait for one another where there is one only.
+// Both directions, every block the shorter way: half of the rounds. At even p, the block from the
+// rank straight across is split: either direction brings one half. All to the right, then all to
+// the left, so that ports do not wait for one another if there is only one.
 //   s parts of a block    h rounds in which whole blocks arrive from both sides
 inline Schedule ring_shortest_all_gather(int p) {
   const int s = p % 2 == 0 ? 2 : 1, h = (p - 1) / 2;
@@ -48,15 +48,14 @@ inline Schedule ring_shortest_all_reduce(int p) {
   return reduce_scatter_then(ring_shortest_all_gather(p));
 }
 
-// Neighbour exchange: an all-gather of p / 2 rounds in which everyone exchanges with its left and
-// its right neighbour in turn, two blocks at a time.
-// Chen, Zhang, Zhang & Yuan, "Performance evaluation of allgather algorithms on terascale Linux
-// cluster with fast Ethernet", HPC Asia 2005; Open MPI (coll/base), which takes a ring where p is
-// odd, and so does this.
+// Neighbour exchange: an all-gather of p / 2 rounds in which every rank exchanges with its left and
+// its right neighbour in turn, two blocks at a time. Chen, Zhang, Zhang & Yuan, "Performance
+// evaluation of allgather algorithms on terascale Linux cluster with fast Ethernet", HPC Asia 2005;
+// Open MPI (coll/base), which takes a ring for odd p, and so does this.
 //   p ranks    r rank    k round    pair c: ranks 2c and 2c + 1
 
-// Whose blocks rank r receives in round k, as a pair; for k = 0 its own pair's, of which it had one
-// block already. Pairs come from both sides in turn, each time from farther away.
+// Rank r receives the blocks of this pair in round k; k = 0 gives its own pair, and it had one of
+// these blocks already. Pairs come from both sides in turn, each time from farther away.
 constexpr int pair_received(Rank r, int k) {
   const int way = k % 2 == 0 ? k / 2 : -(k + 1) / 2;
   return r / 2 + (r % 2 == 0 ? way : -way);
@@ -73,17 +72,16 @@ inline Schedule neighbour_exchange_all_gather(int p) {
 }
 
 // The double ring barrier: a token goes round twice. After the first time round the last rank knows
-// that all have come; the second time round tells the others.
-// Open MPI (coll/base, barrier double_ring).
+// that all have come; the second time round tells the others. Open MPI (coll/base, barrier
+// double_ring).
 //   p ranks    k round
 
 inline Schedule double_ring_barrier(int p) {
   return {p, 1, 2 * (p - 1), [](int k, Send send) { send(k, k + 1, block(0), reduce); }};
 }
 
-// The chain (pipelined ring broadcast): the root's vector is handed from neighbour to neighbour, in
-// segments that follow one another one round apart.
-// Patarasuk & Yuan, JPDC 69(2), 2009.
+// The chain (pipelined ring broadcast): the root's vector is passed from neighbour to neighbour, in
+// segments that follow one another one round apart. Patarasuk & Yuan, JPDC 69(2), 2009.
 //   p ranks    s segments    round k moves segment k - r from rank r to r + 1
 
 // One vector down the chain 0 -> 1 -> ... -> p - 1.
@@ -104,8 +102,8 @@ inline Schedule chain_all_reduce(int p, int s) {
   return then(named("reduce", chain_reduce(p, 0, s)), named("broadcast", chain_broadcast(p, 0, s)));
 }
 
-// Everyone's own block, the farthest first, so that all arrive at the end: round k hands the block
-// of rank p - 1 - k + r from r to r + 1, if that is its way.
+// Each rank's own block, the farthest first, so that all arrive at the end: round k passes the
+// block of rank p - 1 - k + r from r to r + 1, if that is its way.
 inline Schedule chain_scatter(int p, Rank root) {
   return turned(root, {p, p, p - 1, [p](int k, Send send) {
                          for (Rank r = 0; r <= k && r < p - 1; ++r) {

@@ -9,7 +9,7 @@
 namespace rankine {
 namespace {
 
-// Planes. What messages add up lies on kSum and the one after it.
+// Planes. The sums for messages lie on kSum and the one after it.
 constexpr int kOwn = 0, kLeft = 1, kRight = 2, kSum = 3;
 
 struct Local {
@@ -21,7 +21,8 @@ struct Wire {
 };
 // A round of the plan in terms of planes.
 struct PlannedTurn {
-  std::vector<Local> first, second, last;  // local work: before, before, and beside the messages
+  // local work: two rounds before the messages, and beside the messages
+  std::vector<Local> first, second, last;
   std::vector<Wire> wires;
 };
 
@@ -40,7 +41,7 @@ std::vector<PlannedTurn> turns_of(const RunPlan& plan) {
     const bool last = k + 1 == plan.size();
     PlannedTurn turn;
     Runs next = runs;
-    std::vector<std::pair<RunParts, int>> summed;  // parts that lie added up on a plane already
+    std::vector<std::pair<RunParts, int>> summed;  // parts that a plane already holds added up
     for (const RunMessage& message : plan[k]) {
       const std::vector<int> planes = planes_of(message.parts, runs);
       int what = planes.front();

@@ -1,11 +1,12 @@
-// All-reduce on a ring by sums over runs of neighbours, two messages per round.
+// run_sums_all_reduce() is an all-reduce on a ring by sums over runs of neighbours, two messages
+// per round.
 //
 // Every rank keeps three partial vectors: the sum over a run of ranks to its left, its own vector,
 // and the sum over a run to its right. A message carries the sum of neighbouring ones of these, a
-// sum over one run again; what arrives lengthens the receiver's run to the left or to the right.
-// All ranks do the same, so a plan is a few numbers, whatever n is. Where every message carries all
-// three, the whole sum so far is the only vector that is needed; where not (n is no power of three,
-// mostly), whole sums would count contributions twice.
+// sum over one run again; the receiver adds it to its run to the left or to the right. All ranks do
+// the same work, so a plan is a few numbers for any n. If every message carries all three, the
+// whole sum so far is the only vector needed; otherwise (mostly if n is no power of three) whole
+// sums would count contributions twice.
 #pragma once
 
 #include <compare>
@@ -23,14 +24,14 @@ struct RunParts {
   int count() const { return (left ? 1 : 0) + (own ? 1 : 0) + (right ? 1 : 0); }
 };
 
-// Rank r's part goes to r + distance, which it reaches as a part of the run on the sender's side:
-// from the left (distance > 0) or from the right (distance < 0).
+// Rank r's part goes to r + distance, which joins it to its run on the sender's side: from the left
+// (distance > 0) or from the right (distance < 0).
 struct RunMessage {
   RunParts parts;
   int distance = 0;
 };
 
-// How long the runs are: l ranks to the left, r to the right, l + r + 1 that one has heard of.
+// The lengths of the runs: l ranks to the left, r to the right, l + r + 1 ranks known in all.
 struct Runs {
   int left = 0, right = 0;
   int total() const { return left + right + 1; }
@@ -40,16 +41,16 @@ struct Runs {
   auto operator<=>(const Runs&) const = default;
 };
 
-// The message of those parts that lengthens everybody's run on that side of `now`, when `theirs`
-// are the runs that senders have (those before the round; `now` may have been lengthened in it).
+// The message with those parts that lengthens every rank's run on that side of `now`; `theirs` are
+// the senders' runs (before the round; `now` may have been lengthened in it).
 RunMessage message_from_left(Runs theirs, Runs now, RunParts parts);
 RunMessage message_from_right(Runs theirs, Runs now, RunParts parts);
 
-// One or two messages per round; after the last one everybody has heard of n ranks.
+// One or two messages per round; after the last one every rank has the contributions of n ranks.
 using RunPlan = std::vector<std::vector<RunMessage>>;
 
-// The schedule of a plan among n ranks, on one block. Where partial sums are kept, each round is a
-// turn of kRoundsPerTurn (torus.h): two of local adding, then the messages.
+// The schedule of a plan among n ranks, on one block. If partial sums are kept, each round is a
+// turn of kRoundsPerTurn (torus_turns.h): two of local adding, then the messages.
 Schedule run_sums_all_reduce(int n, const RunPlan& plan);
 
 }  // namespace rankine

@@ -72,7 +72,7 @@ Tree tree(int n, const Parent& parent, const When& when) {
 
 int lowest_bit(int r) { return r & -r; }
 
-// The place of the lowest digit of r that is not 0, to base k.
+// The place of the lowest non-zero digit of r, to base k.
 int lowest_place(int k, int r) { return r % k != 0 ? 0 : 1 + lowest_place(k, r / k); }
 
 }  // namespace
@@ -101,7 +101,7 @@ Tree heap(int n) {
 
 Tree in_order(int n) {
   return by_levels(parents(n, [n](Rank r) {
-    const int q = r + 1, bit = lowest_bit(q);  // in 1 ... n, what hangs below q is q +- bit / 2
+    const int q = r + 1, bit = lowest_bit(q);  // in 1 ... n, the children of q are q +- bit / 2
     const int above = (q ^ bit) | (2 * bit);
     return (above <= n ? above : q ^ bit) - 1;  // 0, over the edge, becomes kNoParent
   }));
@@ -109,7 +109,7 @@ Tree in_order(int n) {
 
 namespace {
 
-// The same tree, in which r hears as early as possible, and only in rounds of its colour (0: even,
+// The tree with the earliest rounds in which each r receives only in rounds of its colour (0: even,
 // 1: odd). Parents have smaller numbers than their children.
 template <class Colour>
 Tree in_colours(Tree tree, const Colour& colour) {
@@ -140,9 +140,9 @@ TreePair topped_trees(int n) {
 }
 
 // Two children differ in colour, and so do a rank's edges to its two parents: the first tree
-// alternates from rank to rank, and the second has the other colour wherever a rank appears in
-// both. Only rank 1 (its last, role n - 1, in the second tree) must give way at odd n, for the sake
-// of rank 0, which has an edge to each tree.
+// alternates from rank to rank, and the second has the other colour for a rank in both. Only rank 1
+// (its last, role n - 1, in the second tree) must deviate at odd n, for the sake of rank 0, which
+// has an edge to each tree.
 TreePair coloured_trees(int n) {
   const Tree plain = topped(heap(n - 1));
   const int first_colour = n % 2;

@@ -1,4 +1,4 @@
-// Torus: ranks on a grid of D dimensions whose every line is a ring.
+// Torus numbers ranks on a grid of D dimensions in which every line is a ring.
 //   D dimensions    a size of one    the last varies fastest: r = (x0 * a1 + x1) * a2 + x2
 #pragma once
 
@@ -13,16 +13,16 @@ namespace rankine {
 
 inline constexpr std::size_t kMostDims = 14;
 
-// "4x4x2"; reading gives nullopt where the text is no list of 1 to kMostDims sizes from 1.
+// "4x4x2"; read_dims() returns nullopt unless the text is a list of 1 to kMostDims sizes >= 1.
 std::string dims_text(const std::vector<int>& dims);
 std::optional<std::vector<int>> read_dims(std::string_view text);
 
-// Why `ranks` ranks cannot form a torus of these sizes, as text that says what is needed; nothing
-// where they can.
+// The reason why `ranks` ranks cannot form a torus of these sizes, as an error text; nullopt if
+// they can.
 std::optional<std::string> dims_refusal(const std::vector<int>& dims, int ranks);
 
-// The torus of so many dimensions whose sizes are nearest to each other, largest first; nothing
-// where `ranks` has too few factors.
+// The torus with `dimensions` sizes nearest to each other, largest first; empty if `ranks` has too
+// few factors.
 std::vector<int> balanced_dims(int ranks, int dimensions);
 
 class Torus {
@@ -34,7 +34,7 @@ class Torus {
   int stride(int d) const { return at(strides_, d); }  // between neighbours
   int coordinate(Rank r, int d) const { return r / stride(d) % size(d); }
 
-  // visit(Rank) for all whose coordinate in dimension d is x, ascending.
+  // visit(Rank) for all ranks with coordinate x in dimension d, ascending.
   template <class Visit>
   void for_each_at(int d, int x, const Visit& visit) const {
     for (Rank line = x * stride(d); line < ranks_; line += size(d) * stride(d)) {

@@ -1,4 +1,5 @@
-// Cycles of a product, taken apart and joined: what cycle_products.cc does its work with.
+// Makes the cycles of torus_rings.h: cycles of a product of graphs, cut and joined by exchanging
+// edges of squares.
 
 #include "algorithms/torus_rings.h"
 
@@ -17,13 +18,13 @@ namespace rankine {
 
 using Cycle = std::vector<Rank>;
 
-// The i-th of numbers that rise from 0 to `last` and then go between `aside`, its neighbour, and
-// `last`. Squares exchanged at these levels, one after the other along a cycle, join the layers of
-// that cycle: each of the first ones joins one layer more, and then two more change nothing (where
+// The i-th of numbers that rise from 0 to `last` and then alternate between `aside`, its neighbour,
+// and `last`. Squares exchanged at these levels, one after the other along a cycle, join the layers
+// of that cycle: each of the first ones joins one layer more, and then two more change nothing (if
 // e and f are neighbouring squares, paths through e f e begin and end as those through e).
 int zigzag(int i, int last, int aside);
 
-// The two neighbours that every vertex has in a graph that is a cycle or several. Misuse throws
+// A graph that is one cycle or several: the two neighbours of every vertex. Misuse throws
 // std::logic_error.
 class Factor {
  public:
@@ -43,17 +44,17 @@ class Layers {
  public:
   Layers(int layers, int width) : layers_(layers), width_(width) {}
 
-  // A cycle of the graph, in all layers.
+  // One cycle of the graph, in all layers.
   Factor in_layers(const std::vector<int>& cycle) const;
   // The cycle, at all vertices of the graph.
   Factor columns() const;
-  // Of the square over the edge from x to y and the layers `level` and the next one, `across` has
-  // the edges in the layers and `along` those between: they exchange them. That joins two cycles of
-  // either to one; where both edges were in one cycle it stays one if they are walked in the same
-  // direction, else it falls apart.
+  // Takes the square over the edge from x to y between the layers `level` and the next one.
+  // `across` has its edges in the layers and `along` those between the layers: they exchange these
+  // edges. That joins two cycles of either factor to one; if both edges were in one cycle, it stays
+  // one if the edges are walked in one direction, and otherwise falls apart.
   void exchange(Factor& across, Factor& along, int level, int x, int y) const;
-  // The walk, given who the layers and the vertices of the graph are. Ranks add up: those of either
-  // have coordinates in dimensions of their own.
+  // The walk in ranks, given the ranks of the layers and of the graph's vertices. Ranks add up: the
+  // two have coordinates in different dimensions.
   Cycle named(const Factor& factor, const Cycle& layers, const Cycle& graph) const;
 
  private:
@@ -128,37 +129,38 @@ Cycle Layers::named(const Factor& factor, const Cycle& layers, const Cycle& grap
   return out;
 }
 
-// Which squares join three cycles: of a cycle times a graph of two cycles that share no edge
-// (cycle_products.cc). The graph's vertices are numbered along its first cycle. The squares over
-// that cycle's edges, but for three, and over two of the second one's, s t and u w, are a tree over
-// all columns: they make them one cycle. Those over the first one's lie at levels in a zigzag, and
-// make its layers one cycle; those over the second one's are one for every level but one.
+// The squares that join three cycles, in a cycle times a graph of two cycles that share no edge
+// (append_triple()). The graph's vertices are numbered along its first cycle. The squares over that
+// cycle's edges, except three, and over two of the second one's, s t and u w, are a tree over all
+// columns: they make them one cycle. The squares over the first cycle's edges lie at levels in a
+// zigzag, and make its layers one cycle; every level but one has one square over the second cycle's
+// edges.
 //   m vertices    u, w  the edges w - 1 w, w w + 1 and u u + 1 of the first cycle have no square;
-//   among an odd number of layers u = m - 1, else w = m - 1    level 0: only 0 1 and s t
+//   with an odd number of layers u = m - 1, else w = m - 1    level 0: only 0 1 and s t
 
 struct JoiningSquares {
-  // Turns `first` until there are such squares. `even`: the layers' number.
+  // Rotates `first` until there are such squares. `even`: the number of layers is even.
   JoiningSquares(Cycle& first, const Cycle& second, bool even);
 
   bool over(int x) const { return x != u && x != w && x + 1 != w && x + 1 < m; }  // x x + 1
   int level(int x) const { return zigzag(x - (x > u ? 1 : 0) - (x > w ? 2 : 0), last, aside); }
 
-  int m, last, aside;  // the zigzag's
+  int m, last, aside;  // for zigzag()
   int u = 0, w = 0;
   int s = 0, t = 0, beyond = 0;  // beyond: the second cycle's next one after t
-  // Among an even number of layers: an edge of the second cycle that the first one's squares leave
-  // in the same direction.
+  // With an even number of layers: an edge of the second cycle that the first one's squares leave
+  // in one direction.
   int p = 0, q = 0;
   std::vector<int> second;  // the second cycle
 
  private:
   std::array<int, 2> beside(int x) const;  // in the second cycle
-  // Whether only s t joins x to u and w.
+  // True if only s t joins x to u and w.
   bool apart(int x) const { return x < w && (x > u || u == m - 1); }
   bool find_tie();
   bool find_alike();
 
-  std::vector<int> place_;  // of the vertices in the second cycle
+  std::vector<int> place_;  // places of the vertices in the second cycle
 };
 
 namespace {
@@ -197,7 +199,7 @@ std::array<int, 2> JoiningSquares::beside(int x) const {
   return {at(second, wrapped(i - 1, m)), at(second, wrapped(i + 1, m))};
 }
 
-// s and t: away from 0 1 2, and so is what is beyond them.
+// s, t and the vertex beyond them must be away from 0 1 2.
 bool JoiningSquares::find_tie() {
   for (s = 3; s < m; ++s) {
     if (!apart(s)) continue;
@@ -221,13 +223,13 @@ bool JoiningSquares::find_alike() {
   return false;
 }
 
-// Products of cycles, taken apart into cycles that share no edge: all appended to `out`.
+// Cuts products of cycles into cycles that share no edge, and appends all to `out`.
 
 // Two cycles times each other: two cycles.
 void append_product(Cycle layers, Cycle graph, std::vector<Cycle>& out);
 
-// A cycle times a graph of two cycles that share no edge: three cycles. Of an odd number of
-// vertices of the graph there is an odd number of layers.
+// A cycle times a graph of two cycles that share no edge: three cycles. If the graph has an odd
+// number of vertices, the number of layers must be odd.
 void append_triple(const Cycle& layers, Cycle first, const Cycle& second, std::vector<Cycle>& out);
 
 namespace {
@@ -240,10 +242,10 @@ std::vector<int> counted(int n) {
 
 }  // namespace
 
-// The longer one's vertices are layers, each joined to the next one by one square, whose columns
-// join the shorter one's. Where the longer one is odd and the other one is not, the last layer is
-// joined to the first one, too, and where it is the other way round, so is the last column: both
-// edges of that square are then walked in one direction.
+// The longer cycle's vertices are layers, each joined to the next one by one square; the squares'
+// columns join the shorter one's. If only the longer one is odd, the last layer is joined to the
+// first one too, and if only the shorter one is odd, so is the last column: both edges of that
+// square are then walked in one direction.
 void append_product(Cycle layers, Cycle graph, std::vector<Cycle>& out) {
   if (layers.size() < graph.size()) std::swap(layers, graph);
   const int n = static_cast<int>(layers.size()), m = static_cast<int>(graph.size());
@@ -259,8 +261,8 @@ void append_product(Cycle layers, Cycle graph, std::vector<Cycle>& out) {
   out.push_back(product.named(along, layers, graph));
 }
 
-// Three or four layers are joined as JoiningSquares says; two more at a time repeat level 0, with
-// the squares beside its own in between.
+// Three or four layers are joined as JoiningSquares defines; two more at a time repeat level 0,
+// with the squares beside its own in between.
 void append_triple(const Cycle& layers, Cycle first, const Cycle& second, std::vector<Cycle>& out) {
   const int n = static_cast<int>(layers.size()), m = static_cast<int>(first.size());
   const bool even = n % 2 == 0;
@@ -280,8 +282,8 @@ void append_triple(const Cycle& layers, Cycle first, const Cycle& second, std::v
     product.exchange(a, along, k, beside ? 2 : 0, 1);
     product.exchange(b, along, k, beside ? squares.beyond : squares.s, squares.t);
   }
-  // Where all lengths are even, whatever is exchanged with columns is walked in opposite
-  // directions, and one cycle too many would be left. The first cycle gives these edges away.
+  // If all lengths are even, all edges exchanged with columns are walked in opposite directions,
+  // and one cycle too many would remain. The first cycle gives these edges away.
   if (even) product.exchange(b, a, level(squares.last), squares.p, squares.q);
   for (const Factor* factor : {&a, &b, &along}) {
     out.push_back(product.named(*factor, layers, first));
@@ -290,9 +292,9 @@ void append_triple(const Cycle& layers, Cycle first, const Cycle& second, std::v
 
 namespace {
 
-// An order of the cells of a grid whose rows are cycles: the first row's order, row by row, every
-// row walked once round upwards or downwards, so that the next one begins one column later or
-// earlier. It closes where these shifts add up to a whole turn.
+// An order of the cells of a grid with cyclic rows: the first row's order, row by row, every row
+// walked once round upwards or downwards, so that the next one begins one column later or earlier.
+// It closes if these shifts add up to a whole turn.
 std::vector<Rank> wind(const std::vector<Rank>& row, int rows, int row_stride) {
   const int a = static_cast<int>(row.size());
   std::vector<Rank> order;
@@ -312,8 +314,8 @@ std::vector<Rank> wind(const std::vector<Rank>& row, int rows, int row_stride) {
 }  // namespace
 
 std::vector<Rank> hamiltonian_cycle(const std::vector<int>& dims) {
-  // Dimension after dimension: the cycle over those before is the row of a grid whose columns are
-  // the next one, or the other way round where that does not close (odd rows, fewer than columns).
+  // Dimension after dimension: the cycle over those before is the row of a grid with the next one
+  // as columns, or the other way round if that does not close (odd rows, fewer than columns).
   const Torus torus(dims);
   std::vector<Rank> cycle = {0};
   for (int d = torus.dimensions() - 1; d >= 0; --d) {
@@ -333,14 +335,14 @@ std::vector<Rank> hamiltonian_cycle(const std::vector<int>& dims) {
 
 namespace {
 
-// Of the torus of these dimensions, each its size and stride.
+// The cycles of the torus with these dimensions, each given by size and stride.
 std::vector<Cycle> cycles_of(const std::vector<std::pair<int, int>>& dims) {
   if (dims.size() == 1) {
     Cycle cycle;
     for (int x = 0; x < dims[0].first; ++x) cycle.push_back(x * dims[0].second);
     return {cycle};
   }
-  // The product of two tori with as many cycles each, or one more in the second one: pairs, and a
+  // The product of two tori with equally many cycles, or one more in the second one: pairs, and a
   // triple at the end.
   const auto middle = dims.begin() + static_cast<std::ptrdiff_t>(dims.size() / 2);
   const auto one = cycles_of({dims.begin(), middle}), other = cycles_of({middle, dims.end()});

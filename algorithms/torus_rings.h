@@ -1,5 +1,5 @@
-// A ring through all ranks of a torus. hamiltonian_cycle() is for any sizes; disjoint_cycles.h has
-// several that share no edge.
+// Ring algorithms on a torus: hamiltonian_cycle() is one ring through all ranks, for any sizes, and
+// disjoint_cycles() are several rings that share no edge. The schedules use them, and bucket.
 #pragma once
 
 #include <utility>
@@ -15,11 +15,11 @@ namespace rankine {
 // last one. Rank 0 comes first.
 std::vector<Rank> hamiltonian_cycle(const std::vector<int>& dims);
 
-// Rings on a torus. Bucket: ring reduce-scatter along one dimension after the other, on what is
-// left of the vector, then ring all-gather back; 2D of them at once, each on its own links. And
-// one ring through all ranks (a Hamiltonian cycle), turned both ways.
-// Jain & Sabharwal, "Optimal bucket algorithms for large MPI collectives on torus interconnects",
-// ICS 2010; Patarasuk & Yuan, JPDC 69(2), 2009, for the ring.
+// Rings on a torus. Bucket: ring reduce-scatter along one dimension after the other, on the
+// remaining part of the vector, then ring all-gather back; 2D of them at once, each on separate
+// links. And one ring through all ranks (a Hamiltonian cycle), in both directions. Jain &
+// Sabharwal, "Optimal bucket algorithms for large MPI collectives on torus interconnects", ICS
+// 2010; Patarasuk & Yuan, JPDC 69(2), 2009, for the ring.
 
 inline Schedule bucket_all_gather(const std::vector<int>& dims) {
   const auto other_way = [](int a) { return mirrored(ring_all_gather(a)); };
@@ -33,7 +33,7 @@ inline Schedule bucket_all_reduce(const std::vector<int>& dims) {
 }
 
 // ring_mirrored_all_gather() among the ranks in the order of the cycle, with two of the `parts` of
-// every block, from `first` on; blocks go by the same name.
+// every block, from `first` on; blocks are named as their ranks.
 inline Schedule mirrored_ring_along(const std::vector<Rank>& cycle, int parts, int first) {
   Schedule ring = ring_mirrored_all_gather(static_cast<int>(cycle.size()));
   const int p = ring.ranks;
@@ -55,20 +55,20 @@ inline Schedule hamiltonian_all_reduce(const std::vector<int>& dims) {
 }
 
 // Hamiltonian cycles of a torus that share no edge, one for every dimension: rings both ways along
-// all of them use every port of every rank, each message on a link of its own. There are such
-// cycles wherever every size is 3 or more. Of two dimensions: Kotzig, "Every Cartesian product of
-// two circuits is decomposable into two Hamiltonian circuits", 1973; of three: Foregger,
-// "Hamiltonian decompositions of products of cycles", Discrete Math. 24(3), 1978; of a cycle and
-// any graph of two: Aubert & Schneider, Discrete Math. 38(1), 1982, with which products give all.
-// For k-ary n-cubes as codes: Bae & Bose, "Edge disjoint Hamiltonian cycles in k-ary n-cubes and
-// hypercubes", IEEE Trans. Computers 52(10), 2003. That they exist is theirs; how they are made is
-// ours: squares whose opposite edges change hands (layers.h).
+// all of them use every port of every rank, each message on a separate link. They exist if every
+// size is 3 or more. For two dimensions: Kotzig, "Every Cartesian product of two circuits is
+// decomposable into two Hamiltonian circuits", 1973; for three: Foregger, "Hamiltonian
+// decompositions of products of cycles", Discrete Math. 24(3), 1978; for a cycle and any graph of
+// two: Aubert & Schneider, Discrete Math. 38(1), 1982, which together with products gives all. For
+// k-ary n-cubes as codes: Bae & Bose, "Edge disjoint Hamiltonian cycles in k-ary n-cubes and
+// hypercubes", IEEE Trans. Computers 52(10), 2003. The papers prove existence; the construction is
+// ours: squares that exchange opposite edges (Layers in torus_rings.cc).
 
 // As many as `dims` has sizes, each the ranks in its order. `dims`: one size, or several of 3 and
 // more. Takes time linear in the ranks, times the dimensions.
 std::vector<std::vector<Rank>> disjoint_cycles(const std::vector<int>& dims);
 
-// Every cycle carries its part of every block, one half of it either way round.
+// Every cycle carries one part of every block, one half of it each way round.
 inline Schedule hamiltonian_disjoint_all_gather(const std::vector<int>& dims) {
   const auto cycles = disjoint_cycles(dims);
   std::vector<Schedule> rings;

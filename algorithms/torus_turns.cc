@@ -1,5 +1,5 @@
-// The lines of a torus and what is done along them (torus_turns.h): what one of each dimension
-// does, all do at the same time.
+// Makes the schedules of torus_turns.h: TorusLines are the lines of a torus; all lines of one
+// dimension do equal work at one time.
 
 #include "algorithms/torus_turns.h"
 
@@ -29,8 +29,8 @@ class TorusLines {
   const Schedule& operator[](int d) const { return at(lines_, d); }
   int dimensions() const { return torus_.dimensions(); }
 
-  // visit(transfer of the line, from, to) for a round of all lines of dimension d; where everyone
-  // does the same along every line, for rank 0's part of it.
+  // visit(transfer of the line, from, to) for a round of all lines of dimension d; if every rank
+  // does the same work along every line, only for rank 0's part of it.
   template <class Visit>
   void for_each_transfer_along(int d, int round, const Visit& visit) const {
     const Schedule& line = at(lines_, d);
@@ -41,7 +41,7 @@ class TorusLines {
     });
   }
 
-  // The schedule whose rounds are made of those transfers.
+  // The schedule made of those transfers.
   Schedule schedule(Schedule stated, Moves moves) const {
     if (!alike_) return stated;
     std::vector<int> dims;
@@ -59,7 +59,7 @@ class TorusLines {
 // The order in which the dimensions of a torus take turns, and which turns are idle
 // (torus_turns.h).
 
-// Whose turn it is, and which of its rounds; kIdle where it has none left.
+// A turn of a dimension, and the round of its line; kIdle if it has no round left.
 struct Turn {
   int dimension = 0;
   int round = 0;
@@ -67,7 +67,7 @@ struct Turn {
 inline constexpr int kIdle = -1;
 
 // All turns of a collective that begins with that dimension, in the order of a reduce-scatter;
-// `rounds`: how many each dimension has.
+// `rounds`: the number of rounds of each dimension.
 inline std::vector<Turn> turns_from(int first, const std::vector<int>& rounds, Turns turns) {
   const int dimensions = static_cast<int>(rounds.size());
   std::vector<int> falling = rounds;
@@ -90,8 +90,8 @@ inline std::vector<Turn> turns_from(int first, const std::vector<int>& rounds, T
   return out;
 }
 
-// The same of the all-gather whose dual that is: from the last turn to the first, and so is each
-// dimension's round.
+// The turns of the all-gather that is the dual of that reduce-scatter: from the last turn to the
+// first, and each dimension's rounds reversed.
 inline std::vector<Turn> gathering_turns_from(int first, const std::vector<int>& rounds,
                                               Turns turns) {
   std::vector<Turn> out = turns_from(first, rounds, turns);
@@ -102,24 +102,24 @@ inline std::vector<Turn> gathering_turns_from(int first, const std::vector<int>&
   return out;
 }
 
-// What the ranks of a line have in the course of its all-gather.
+// The blocks that the ranks of a line have in the course of its all-gather.
 
-// By coordinate: the blocks of its line that a rank has, as coordinates. Where everyone does the
-// same (schedule/everyone.h), of coordinate 0.
+// By coordinate: the blocks of its line that a rank has, as coordinates. If every rank does the
+// same work (schedule/everyone.h), only for coordinate 0.
 using Held = std::vector<IndexList>;
 
-// What they have before round k, for every k asked for.
+// The blocks before round k, for every k asked for.
 std::map<int, Held> held_before(const Schedule& line, const std::vector<int>& rounds_asked);
 
-// On a torus whose ranks have all come equally far, what they have is a product. The blocks whose
-// coordinate in the dimension at work, whose entry in `others` is empty, is in `what`, and in every
-// other dimension among those that rank r has.
+// If all ranks of a torus have come equally far, a rank's blocks are a product. Returns the blocks
+// with a coordinate in `what` in the current dimension (the one with an empty entry in `others`),
+// and with coordinates that rank r has in every other dimension.
 IndexList held_product(const Torus& torus, const std::vector<const Held*>& others,
                        const IndexList& what, Rank r);
 
 namespace {
 
-// The indices that are marked, as few runs.
+// The marked indices, in few runs.
 IndexList runs_of(const std::vector<char>& marked) {
   std::vector<int> sorted;
   for (int i = 0; i < static_cast<int>(marked.size()); ++i) {
@@ -136,7 +136,7 @@ IndexList runs_of(const std::vector<char>& marked) {
   return out;
 }
 
-// Dimensions from d on; `base` is what the coordinates before d come to.
+// Handles dimensions from d on; `base` is the sum over the coordinates before d.
 void append_product(const Torus& torus, const std::vector<const Held*>& others,
                     const IndexList& what, Rank r, int d, int base, IndexList& out) {
   const Held* held = at(others, d);
@@ -189,12 +189,12 @@ IndexList held_product(const Torus& torus, const std::vector<const Held*>& other
 namespace {
 
 struct Round {
-  Turn turn;              // of the all-gather's line
-  std::vector<int> done;  // by dimension: rounds of its line that lie before
+  Turn turn;              // turn of the all-gather's line
+  std::vector<int> done;  // by dimension: earlier rounds of its line
 };
 
-// One all-gather, which begins with that dimension. All ranks have come equally far, so what rank r
-// has is a product: every dimension's Held at r's coordinate.
+// One all-gather, which begins with that dimension. All ranks have come equally far, so rank r's
+// blocks are a product: every dimension's Held at r's coordinate.
 Schedule gather(const std::shared_ptr<const TorusLines>& lines, Turns turns, int first) {
   const int dimensions = lines->dimensions(), n = lines->torus().ranks();
   std::vector<Round> rounds;
@@ -249,7 +249,7 @@ int width_of(const Schedule& line) { return line.planes == 1 ? 1 : kRoundsPerTur
 
 // One all-reduce, which begins with that dimension, on one block.
 Schedule reduce_in_turns(const std::shared_ptr<const TorusLines>& lines, int first) {
-  std::vector<int> of_lines, first_plane;  // partial sums' planes are not used in two dimensions
+  std::vector<int> of_lines, first_plane;  // each dimension has separate planes for partial sums
   int planes = 1, widest = 1;
   for (int d = 0; d < lines->dimensions(); ++d) {
     const Schedule& line = (*lines)[d];

@@ -1,20 +1,21 @@
 // Collectives on a torus that work along its lines.
 //
-// An algorithm says what happens among the ranks of one line; this file lets the dimensions take
-// turns. Collectives run side by side, each on its part of every block and each beginning with
-// another dimension, so that no two of them use a link at the same time ("multidimensional tori" in
-// Sack & Gropp, "Collective algorithms for multiported torus networks", ACM TOPC 1(2), 2015; in
-// Swing and in Trivance):
+// An algorithm defines the rounds among the ranks of one line; this file lets the dimensions take
+// turns. Collectives run side by side, each on one part of every block and each beginning with
+// another dimension, so that no two of them use a link at one time ("multidimensional tori" in Sack
+// & Gropp, "Collective algorithms for multiported torus networks", ACM TOPC 1(2), 2015; in Swing
+// and in Trivance):
 //
 //   rotating  one round in every dimension in turn: 0 1 2 0 1 2 ...
 //   whole     all rounds of a dimension, then of the next: 0 0 0 1 1 1 ...
 //
-// Where sizes differ, a dimension that has no round left when its turn comes lets it pass, so that
-// collectives stay out of each other's way; but nobody waits for the largest dimension, in which
-// they meet. That takes D - 1 times the rounds of the largest dimension but one, and its own. What
-// meets adds up on links that would have carried one after the other, so the busiest links of all
-// rounds together carry no more. Of two dimensions no turn is idle. Of more, those that still are
-// could be had only at the price of such links: two dimensions cannot keep three collectives busy.
+// If sizes differ, a dimension without remaining rounds skips its turn, so that collectives stay
+// out of each other's way; but no collective waits for the largest dimension, in which they meet.
+// That takes D - 1 times the rounds of the largest dimension but one, plus the rounds of the
+// largest. Loads that meet are those that links would have carried one after the other, so the
+// busiest links of all rounds together carry no more. With two dimensions no turn is idle. With
+// more, the idle turns could be used only at the price of higher loads: two dimensions cannot keep
+// three collectives busy.
 #pragma once
 
 #include <functional>
@@ -24,9 +25,9 @@
 
 namespace rankine {
 
-// What the ranks of one line do, given how many they are. All-gathers: blocks are the ranks' own.
-// All-reduces: one block; where they keep partial sums on further planes, kRoundsPerTurn rounds
-// belong together, of which the last one has the messages.
+// The schedule of one line, given its number of ranks. All-gathers: blocks are the ranks' own.
+// All-reduces: one block; if they keep partial sums on further planes, kRoundsPerTurn rounds belong
+// together, and the last one of them has the messages.
 using Line = std::function<Schedule(int size)>;
 inline constexpr int kRoundsPerTurn = 3;
 
@@ -38,8 +39,8 @@ enum class Turns : unsigned char { rotating, whole };
 Schedule torus_all_gather(const std::vector<int>& dims, const std::vector<Line>& lines,
                           Turns turns);
 
-// All-reduces whose messages are sums over the whole vector. `parts`: D, one beginning with each
-// dimension; or 1. Rotating; where a line keeps partial sums, whole: a sum over half a line cannot
+// All-reduces with messages that are sums over the whole vector. `parts`: D, one beginning with
+// each dimension; or 1. Rotating; whole if a line keeps partial sums: a sum over half a line cannot
 // travel along another one.
 Schedule torus_all_reduce(const std::vector<int>& dims, const Line& line, int parts);
 

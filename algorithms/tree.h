@@ -1,6 +1,6 @@
-// Down a tree and up again: the root's vector goes from parent to child; reversed in time, the sum
-// goes from child to parent. Shapes and their rounds are in shapes.h.
-// Binomial trees: Johnsson & Ho, "Optimum broadcasting and personalized communication in
+// Tree algorithms: the root's vector goes from parent to child; reversed in time, the sum goes from
+// child to parent. Shapes and their rounds are in shapes.h. Double trees and in-network switches
+// follow. Binomial trees: Johnsson & Ho, "Optimum broadcasting and personalized communication in
 // hypercubes", IEEE Trans. Computers 38(9), 1989.
 //   s segments, one `interval` behind the other
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace rankine {
 
-// Who hears in which round.
+// By round: the ranks that receive in it.
 inline std::vector<std::vector<Rank>> by_rounds(const Tree& tree) {
   std::vector<std::vector<Rank>> hears(static_cast<std::size_t>(tree.rounds()));
   for (Rank r : ranks(tree.ranks())) {
@@ -24,7 +24,7 @@ inline std::vector<std::vector<Rank>> by_rounds(const Tree& tree) {
   return hears;
 }
 
-// What every parent hands to child r is what(r).
+// Every parent sends what(r) to child r.
 template <class What>
 Schedule down(const Tree& tree, int blocks, const What& what) {
   auto shape = std::make_shared<const Tree>(tree);
@@ -36,7 +36,7 @@ Schedule down(const Tree& tree, int blocks, const What& what) {
           }};
 }
 
-// One vector, all of it, to everyone.
+// One whole vector to all ranks.
 inline Schedule tree_hops(const Tree& tree) {
   return down(tree, 1, [](Rank) { return block(0); });
 }
@@ -56,7 +56,7 @@ inline Schedule tree_all_reduce(const Tree& tree, int s) {
   return coloured(pipelined(up_and_down(tree_hops(tree)), s, 1, Segments::youngest_first));
 }
 
-// The papers' baseline: only when all segments are up, the first goes down.
+// The papers' baseline: the first segment goes down only after all segments are up.
 inline Schedule tree_reduce_then_broadcast(const Tree& tree, int s) {
   return then(named("reduce", tree_reduce(tree, 0, s)),
               named("broadcast", tree_broadcast(tree, 0, s)));
@@ -76,8 +76,8 @@ inline Schedule tree_scatter(const Tree& tree, Rank root) {
 
 inline Schedule tree_gather(const Tree& tree, Rank root) { return dual(tree_scatter(tree, root)); }
 
-// k-ary tree: rank r tells k r + 1 ... k r + k, all of them at once.
-// MPICH 4, src/mpi/coll/algorithms/treealgo/treeutil.c (MPII_Treeutil_tree_kary_init).
+// k-ary tree: rank r sends to k r + 1 ... k r + k, all of them at once. MPICH 4,
+// src/mpi/coll/algorithms/treealgo/treeutil.c (MPII_Treeutil_tree_kary_init).
 //   p ranks    r rank    k children of a rank, at most    s segments
 
 inline Tree k_ary_tree(int p, int k) {
@@ -91,8 +91,8 @@ inline Tree k_ary_tree(int p, int k) {
 // collective communication library", Supercomputing 1994.
 //   p ranks and blocks    r rank, the root is 0    k round
 
-// After the scatter r has the blocks r ... r + 2^i - 1, where 2^i is r's lowest bit: it keeps them
-// all, so the ring need not bring them again.
+// After the scatter r has the blocks r ... r + 2^i - 1, with 2^i the lowest bit of r: it keeps them
+// all, so the ring does not bring them again.
 inline Schedule ring_of_missing_blocks(int p) {
   return {p, p, p - 1, [p](int k, Send send) {
             for (Rank r = 0; r < p - 1; ++r) {
@@ -112,11 +112,10 @@ inline Schedule reduce_scatter_gather_reduce(int p, Rank root) {
   return dual(scatter_all_gather_broadcast(p, root));
 }
 
-// Two trees at once, each with one half of the vector, so that (nearly) everyone is interior in one
-// of them and a leaf in the other, and nobody's links lie idle.
-// Sanders, Speck & Traff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan",
-// Parallel Computing 35(12), 2009; Jeaugey, "Massively scale your deep learning training with NCCL
-// 2.4", 2019.
+// Two trees at once, each with one half of the vector, so that (nearly) every rank is interior in
+// one of them and a leaf in the other, and no rank's links are idle. Sanders, Speck & Traff,
+// "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel Computing
+// 35(12), 2009; Jeaugey, "Massively scale your deep learning training with NCCL 2.4", 2019.
 //   p ranks    s segments of each half
 
 inline Schedule both_hops(const TreePair& trees) {
@@ -143,7 +142,7 @@ inline Schedule nccl_double_tree_all_reduce(int p, int s) {
       then(named("reduce", pipelined(dual(hops), s)), named("broadcast", pipelined(hops, s))));
 }
 
-// As its runTreeSplit: segments on their way down meet those that still go up.
+// As NCCL's runTreeSplit: segments on their way down meet those that still go up.
 inline Schedule nccl_split_tree_all_reduce(int p, int s) {
   return coloured(pipelined(up_and_down(both_hops(nccl_trees(p))), s));
 }
@@ -158,7 +157,7 @@ inline Schedule two_tree_reduce(int p, Rank root, int s) {
   return rooted_at(root, pipelined(dual(both_hops(coloured_trees(p))), s, 2));
 }
 
-// Up and down do not overlap: each of them keeps every link busy by itself.
+// Up and down do not overlap: each phase alone keeps every link busy.
 inline Schedule two_tree_all_reduce(int p, int s) {
   return then(named("reduce", two_tree_reduce(p, 0, s)),
               named("broadcast", two_tree_broadcast(p, 0, s)));
@@ -184,8 +183,8 @@ inline Schedule switch_all_gather(int p) {
 
 inline Schedule switch_reduce_scatter(int p) { return dual(switch_all_gather(p)); }
 
-// Everyone's vector meets in the switch, and the sum comes back to everyone beside its own vector
-// (plane 1), from where it is taken over: the second round is local.
+// All vectors meet in the switch, and the sum comes back to every rank beside its own vector (plane
+// 1), from which it is copied: the second round is local.
 inline Schedule switch_all_reduce(int p) {
   Schedule out{p, 1, p > 1 ? 2 : 0, [p](int k, Send send) {
                  if (k == 0) {
@@ -198,8 +197,8 @@ inline Schedule switch_all_reduce(int p) {
   return out;
 }
 
-// Where the switch copies and does not add, as PCIe's (Lu, "Collective Algorithms", 2026, 3.3): the
-// sum is rank 0's by messages, up a binomial tree, and everyone's by one multicast.
+// For a switch that copies and does not add, as PCIe's (Lu, "Collective Algorithms", 2026, 3.3):
+// rank 0 gets the sum by messages, up a binomial tree, and all ranks get it by one multicast.
 inline Schedule tree_reduce_then_multicast(int p) {
   return then(named("reduce", tree_reduce(knomial_far(p, 2), 0, 1)),
               named("broadcast", switch_broadcast(p, 0)));

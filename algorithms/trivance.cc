@@ -1,4 +1,5 @@
-// All-gathers on a ring whose rounds have one distance, up and down.
+// All-gathers on a ring with one distance per round, up and down. Then the search for plans of the
+// latency form, and the crosses.
 
 #include "algorithms/trivance.h"
 
@@ -21,7 +22,7 @@ namespace rankine {
 
 struct TwoWayRound {
   int distance;
-  IndexList up, down;  // the blocks that rank 0 sends so far
+  IndexList up, down;  // the blocks that rank 0 sends that far
 };
 
 inline Schedule two_way_all_gather(int n, std::vector<TwoWayRound> rounds) {
@@ -34,8 +35,8 @@ inline Schedule two_way_all_gather(int n, std::vector<TwoWayRound> rounds) {
   return everyone({n, n, s, part}, Moves::with_rank);
 }
 
-// Of the busiest links in all rounds, on a torus of so many such dimensions that take turns: blocks
-// of the line times what a rank has along the other dimensions.
+// The load of the busiest links in all rounds, on a torus of `dimensions` such lines that take
+// turns: blocks of the line times the blocks that a rank has along the other dimensions.
 inline double load_of(const std::vector<TwoWayRound>& rounds, int dimensions) {
   double load = 0, had = 1;
   for (const auto& [distance, up, down] : rounds) {
@@ -60,14 +61,14 @@ std::vector<TwoWayRound> by_thirds(int n) {
   for (const int d : trivance_thirds(n)) {
     TwoWayRound round{d, {}, {}};
     std::vector<int> reached;
-    for (int way = h; way >= -h; --way) {  // of the blocks -h to h, which rank 0 has at those ways
+    for (int way = h; way >= -h; --way) {  // ways of the blocks -h to h at rank 0
       const int on = way + d;
       if (!has(way) || has(on) || on > h || (on <= 0 && has(on + d))) continue;
       reached.push_back(on);
       round.up.append({-way, 1, 1});
     }
     std::reverse(reached.begin(), reached.end());
-    for (const int on : reached) {  // in a mirror
+    for (const int on : reached) {  // mirrored
       if (2 * on != n) round.down.append({on - d, 1, 1});
       at(got, h + on) = at(got, h - on) = true;
     }
@@ -78,7 +79,7 @@ std::vector<TwoWayRound> by_thirds(int n) {
 
 std::vector<TwoWayRound> by_powers(int n) {
   const int s = ceil_log3(n);
-  int up = 0, down = 0;  // so far, and what is left has smaller digits
+  int up = 0, down = 0;  // distances so far; the remaining distances have smaller digits
   std::vector<TwoWayRound> rounds;
   for (int d = power_of_three(s - 1); static_cast<int>(rounds.size()) < s; d /= 3) {
     const int digit = (n - 1) / d % 3;
@@ -87,7 +88,7 @@ std::vector<TwoWayRound> by_powers(int n) {
     // Blocks lie at the multiples of 3d from -down to up of their way.
     const int there = (up + down) / (3 * d);
     TwoWayRound round{d, {}, {}};
-    // The outermost ones go on where their way has one d more.
+    // The outermost blocks go on if their way has one d more.
     if (there + more_up > 0) {
       round.up.append({-(up + 3 * d * (more_up - 1)), there + more_up, 3 * d});
     }
@@ -117,13 +118,13 @@ Schedule trivance_powers_line(int n) { return two_way_all_gather(n, by_powers(n)
 
 // The rounds that a plan by sums over runs (run_sums.h) can have.
 
-// One or two messages, and the runs that everybody has after them.
+// One or two messages, and every rank's runs after them.
 struct RunMove {
   std::vector<RunMessage> round;
   Runs after;
 };
 
-// What a message can carry, which is a run.
+// The contents that a message can carry: one run.
 inline constexpr std::array<RunParts, 6> kRuns = {{{true, true, true},
                                                    {true, true, false},
                                                    {false, true, true},
@@ -131,11 +132,11 @@ inline constexpr std::array<RunParts, 6> kRuns = {{{true, true, true},
                                                    {false, false, true},
                                                    {false, true, false}}};
 
-// visit(RunMove&&) for what a round can make of `runs`. `any`: all there is. Else each side is
-// lengthened by a run that reaches as far as its sender's does (no shorter one brings as much as
-// near); or both messages come from one side, with all that the senders have. The latter reach
-// every split of the powers of three (a split's ternary digits say which side), and from one of
-// those the last round reaches any n.
+// visit(RunMove&&) for the possible rounds from `runs`. `any`: all of them. Otherwise each side is
+// lengthened by a run that reaches as far as its sender's does (a shorter one never brings more
+// from as near); or both messages come from one side, with all partial vectors of the senders. The
+// latter reach every split of the powers of three (a split's ternary digits give the side), and
+// from one of those the last round reaches any n.
 template <class Visit>
 void for_each_run_move(Runs runs, bool any, const Visit& visit) {
   const auto lengthened = [runs](RunMove move, bool left, RunParts parts) {
@@ -163,12 +164,12 @@ void for_each_run_move(Runs runs, bool any, const Visit& visit) {
   }
 }
 
-// What the search for a plan by sums over runs goes through (trivance_plan.cc): the ways from
-// nothing heard to states of runs, and what they cost.
+// The search for a plan by sums over runs: the ways from the start to states of runs, and their
+// costs.
 
-// What a plan costs, summed over the rounds: first the load of the busiest link and the links that
-// the farthest message crosses, together, in half vectors (the form is for small vectors, where the
-// way counts as much as the load); then the load; then the messages that need a sum of their own.
+// The cost of a plan, summed over the rounds: first the load of the busiest link plus the links
+// that the farthest message crosses, in half vectors (the form is for small vectors, for which the
+// way counts as much as the load); then the load; then the messages that need a separate sum.
 struct RunCost {
   int load_and_way = 0, load = 0, sums = 0;
   auto operator<=>(const RunCost&) const = default;
@@ -177,32 +178,32 @@ struct RunCost {
   }
 };
 
-// Of a round of n ranks in which everybody sends so far.
+// The cost of a round of n ranks in which every rank sends these messages.
 RunCost cost_of(int n, const std::vector<RunMessage>& round, Runs theirs);
 
-// Whether the last round can begin with those runs.
+// True if the last round can begin with those runs.
 bool can_end(Runs runs, int n);
 
 // The cheapest way to a state from which n can be reached.
 struct RunWay {
   RunCost cost;
   Runs before;                    // the state it comes from
-  std::vector<RunMessage> round;  // by which
+  std::vector<RunMessage> round;  // the round that leads here
 };
-using RunWays = std::map<Runs, RunWay>;  // to states after so many rounds
+using RunWays = std::map<Runs, RunWay>;  // to states after a number of rounds
 
-// Leaves those that a round goes on from: up to some 4,000 ranks all, beyond those that may become
-// the cheapest, and `always`.
+// Keeps the states that the next round starts from: up to some 4,000 ranks all of them, beyond that
+// those that may become the cheapest, and `always`.
 void keep_cheapest(RunWays& ways, int n, Runs always);
 
 namespace {
 
-// A plan for a million ranks would have a hundred million.
+// A plan for a million ranks would have a hundred million states.
 constexpr std::size_t kMostStates = std::size_t{1} << 14;
 
-// What the rounds to come take at least, when `total` of n have been heard of. What has heard of so
-// many more ranks has crossed as many links, two ways at best at once: so much for every rank that
-// is missing, and the farther of two messages reaches half of it.
+// A lower bound of the cost of the remaining rounds, if `total` of n ranks are known. Learning of
+// one more rank crosses one link, at best two ways at once: this is the load for each missing rank,
+// and the farther of two messages reaches half of them.
 RunCost still_to_come(int n, int total) { return {2 * (n - total), n - total, 0}; }
 
 }  // namespace
@@ -213,7 +214,7 @@ RunCost cost_of(int n, const std::vector<RunMessage>& round, Runs theirs) {
   for (const RunMessage& message : round) {
     const int way = wrapped(message.distance, n), hops = std::min(way, n - way);
     farthest = std::max(farthest, hops);
-    // What goes half way round goes both ways, a half of it each.
+    // A message that goes half way round goes both ways, one half of it each.
     up += 2 * way == n ? hops : 2 * way < n ? 2 * hops : 0;
     down += 2 * way == n ? hops : 2 * way > n ? 2 * hops : 0;
     sums += theirs.length(message.parts) < theirs.total() ? 1 : 0;
@@ -250,19 +251,19 @@ void keep_cheapest(RunWays& ways, int n, Runs always) {
 
 namespace {
 
-// Up to so many ranks any moves are tried in every round; beyond, only in the last one.
+// Up to this number of ranks all moves are tried in every round; beyond, only in the last one.
 constexpr int kAllTried = 81;
 
 }  // namespace
 
 RunPlan trivance_plan(int n) {
   const int s = ceil_log3(n);
-  // From this split of a power of three a last round ends, whatever is found else.
+  // From this split of a power of three a last round always completes the plan.
   const int thirds = power_of_three(s - 1), left = std::max(0, (n - thirds - 1) % thirds);
   std::vector<RunWays> ways = {{{Runs{}, RunWay{}}}};
   for (int k = 0; k < s; ++k) {
     RunWays next;
-    // Every later round can at most triple what one has heard of.
+    // Every later round can at most triple the number of ranks known.
     const int least = (n - 1) / power_of_three(s - 1 - k) + 1;
     for (const auto& [runs, way] : ways.back()) {
       const auto take = [&, &runs = runs, &way = way](RunMove&& move) {
@@ -279,7 +280,7 @@ RunPlan trivance_plan(int n) {
     keep_cheapest(next, n, {left % all, all - 1 - left % all});
     ways.push_back(std::move(next));
   }
-  // Of equals the one that goes both ways alike.
+  // Among equals, the plan with the most equal sides.
   const auto rank = [](const auto& way) {
     return std::pair(way.second.cost, std::abs(way.first.left - way.first.right));
   };
@@ -302,7 +303,8 @@ using Vector = std::vector<int>;
 using Cross = std::vector<Vector>;  // D vectors
 
 // D crosses. In three dimensions x + 2y + 4z meets every residue modulo 7 on cross 0 and is 0 on
-// the others, x + 4y + 2z likewise on cross 1 and 0 on cross 2, and x does on cross 2.
+// the others; x + 4y + 2z meets every residue on cross 1 and is 0 on cross 2; x meets every residue
+// on cross 2.
 std::vector<Cross> crosses(std::size_t dimensions) {
   if (dimensions == 2) return {{{1, 0}, {0, 1}}, {{2, 1}, {-1, 2}}};
   if (dimensions == 3) {
@@ -343,7 +345,7 @@ Schedule trivance_cross_all_gather(const std::vector<int>& dims) {
   auto ends = cross_ends(dims);
   std::reverse(ends.begin(), ends.end());
   Rotation rotation(dims, n, Moves::with_rank);
-  std::vector<BlockSet> has;  // by round: rank 0, of as many ranks to one side as to the other
+  std::vector<BlockSet> has;  // by round: rank 0's blocks, of equally many ranks to either side
   std::vector<Rank> reached = {0};
   for (const std::vector<Rank>& round : ends) {
     std::sort(reached.begin(), reached.end());

@@ -1,9 +1,8 @@
 // Trivance: all-reduce on rings and tori with both ports of a dimension at once, partners at
-// distance 1, 3, 9 ... to either side.
-// Juerss, Addanki & Schmid, "Trivance: Latency-Optimal AllReduce by Shortcutting Multiport
-// Networks", 2026; sections 4 and 5. For sizes that are no powers of three the paper's rules leave
-// ranks out or count them twice (papers.md); what stands here is right for every size, and the
-// paper's own for powers of three.
+// distance 1, 3, 9 ... to either side. Juerss, Addanki & Schmid, "Trivance: Latency-Optimal
+// AllReduce by Shortcutting Multiport Networks", 2026; sections 4 and 5. For sizes that are no
+// powers of three the paper's rules leave ranks out or count them twice (papers.md); the rules here
+// are right for every size, and the paper's own for powers of three.
 //   n ranks of a line    s = ceil(log3 n)    d distance
 #pragma once
 
@@ -20,24 +19,25 @@
 namespace rankine {
 
 // The bandwidth form's distances, farthest first: with h of n / 2 ranks left to reach on either
-// side, a third of the 2h + 1, rounded down, which leaves h less that much. Their sum is n / 2, and
-// there are s of them; of powers of three they are powers of three.
+// side, the distance is a third of 2h + 1, rounded down, and h falls by it. Their sum is n / 2, and
+// there are s of them; for powers of three they are powers of three.
 std::vector<int> trivance_thirds(int n);
 
-// The all-gather (the reduce-scatter is its dual) on a torus of so many dimensions like this one.
-// Of two rules the one whose busiest links carry less there:
+// The all-gather of a line (the reduce-scatter is its dual), on a torus with `dimensions` such
+// lines. It takes the rule with the smaller load on the busiest links there:
 //
-//   thirds  Blocks have got to the ranks whose way from them is a sum of the distances so far, each
-//           forward, back or left out. In every round they go to those that one more such step
-//           reaches and that lack them, as many up as down: of n - 1 blocks ceil((n - 1) / 2)
-//           either way. (Where n is even, what goes half way round goes up.) A block that two ways
-//           bring comes from the side of its own rank. Always less, or the same, on a ring.
+//   thirds  A block has reached the ranks at a way from it that is a sum of the distances so far,
+//           each forward, back or left out. In every round it goes to the ranks that one more
+//           such step reaches and that lack it, as many up as down: of n - 1 blocks
+//           ceil((n - 1) / 2) either way. (If n is even, the block that goes half way round goes
+//           up.) If two ways bring a block, the one from the block's own side does. On a ring the
+//           load is never higher.
 //   powers  A block travels down to -down and up to +up, n - 1 = up + down, at distances 3^k. The
-//           ternary digits of both are 0 and 1, so that every rank on the way hears of it once: a
+//           ternary digits of both are 0 and 1, so that every rank on the way receives it once: a
 //           digit 2 of n - 1 goes to both, a digit 1 to the one that is behind. It sends more at
-//           the nearest distance, which counts on tori, where messages then are largest.
+//           the nearest distance, which matters on tori, because messages then are largest.
 Schedule trivance_line(int n, int dimensions = 1);
-Schedule trivance_powers_line(int n);  // by powers everywhere, which is nearer to the paper
+Schedule trivance_powers_line(int n);  // by powers always, which is nearer to the paper
 
 inline Schedule trivance_all_gather(const std::vector<int>& dims) {
   const auto line = [d = static_cast<int>(dims.size())](int n) { return trivance_line(n, d); };
@@ -49,7 +49,7 @@ inline Schedule trivance_reduce_scatter(const std::vector<int>& dims) {
 inline Schedule trivance_all_reduce(const std::vector<int>& dims) {
   return reduce_scatter_then(trivance_all_gather(dims));
 }
-// What the all-gather does with the root's blocks, D trees side by side (section 8).
+// The transfers of the all-gather with the root's blocks, D trees side by side (section 8).
 inline Schedule trivance_broadcast(const std::vector<int>& dims, Rank root) {
   return broadcast_of(trivance_all_gather(dims), root);
 }
@@ -61,9 +61,9 @@ inline Schedule trivance_powers_all_reduce(const std::vector<int>& dims) {
   return reduce_scatter_then(torus_all_gather(dims, {trivance_powers_line}, Turns::rotating));
 }
 
-// In s rounds, whole vectors in every message: of the plans by sums over runs (run_sums.h) one with
-// the least load on the busiest links and the fewest of them to cross, both together; of all such
-// plans up to 81 ranks, of many beyond. For powers of three Algorithm 1 of the paper.
+// In s rounds, whole vectors in every message: the plan by sums over runs (run_sums.h) with the
+// least sum of the load on the busiest links and the links crossed, among all plans up to 81 ranks,
+// among many beyond. For powers of three it is Algorithm 1 of the paper.
 RunPlan trivance_plan(int n);
 inline Schedule trivance_latency_line(int n) { return run_sums_all_reduce(n, trivance_plan(n)); }
 inline Schedule trivance_latency_all_reduce(const std::vector<int>& dims) {
@@ -71,11 +71,10 @@ inline Schedule trivance_latency_all_reduce(const std::vector<int>& dims) {
 }
 
 // Trivance with all 2D ports of a torus in every round: log_(2D+1) N rounds, in each of which every
-// rank exchanges with the 2D ends of a cross about it.
-// Juerss, Addanki & Schmid, "Trivance", 2026, section 7: "it is theoretically possible to
-// simultaneously utilize all available ports to complete in log_(2D+1) N steps"; the paper gives no
-// pattern. This one is Trivance itself in one dimension, of two and three it takes tori whose sizes
-// are equal powers of p.
+// rank exchanges with the 2D ends of a cross about it. Juerss, Addanki & Schmid, "Trivance", 2026,
+// section 7: "it is theoretically possible to simultaneously utilize all available ports to
+// complete in log_(2D+1) N steps"; the paper gives no pattern. In one dimension this is Trivance
+// itself; in two and three dimensions the sizes of the torus must be equal powers of p.
 //   D dimensions    p = 2D + 1    a = p^m the size of each    N = a^D    s = D m rounds
 //
 // A round adds a digit: 0, or a step to one of the 2D ends. Steps of round i D + l are +-p^i v for
@@ -87,7 +86,7 @@ inline Schedule trivance_latency_all_reduce(const std::vector<int>& dims) {
 // By round, nearest first: the ends of rank 0's cross. Two and three dimensions.
 std::vector<std::vector<Rank>> cross_ends(const std::vector<int>& dims);
 
-// Farthest first: a rank passes on all the blocks it has.
+// Farthest first: a rank passes on all its blocks.
 Schedule trivance_cross_all_gather(const std::vector<int>& dims);
 inline Schedule trivance_cross_reduce_scatter(const std::vector<int>& dims) {
   return dual(trivance_cross_all_gather(dims));

@@ -28,8 +28,8 @@ void IndexList::append(Run run) {
   ++runs_;
 }
 
-// Room is for kSmallest runs, or for the next power of two: the number of runs says how much there
-// is, and the list needs no member for it.
+// Room is for kSmallest runs, or for the next power of two: it follows from the number of runs, so
+// the list needs no member for it.
 void IndexList::spill(Run run) {
   constexpr int kSmallest = 4;
   const int held = runs_ - kInline;
@@ -44,7 +44,7 @@ void IndexList::spill(Run run) {
 }
 
 void IndexList::copy_spilled(const IndexList& other) {
-  // Room as spill() would have made it.
+  // As much room as spill() would have made.
   int room = 4;
   while (room < runs_ - kInline) room *= 2;
   spilled_ = new Run[static_cast<std::size_t>(room)];

@@ -1,13 +1,14 @@
-// The grammar in which transfers name ranks and blocks: ordered lists of indices, kept as runs.
+// IndexList names the ranks or blocks of a transfer as an ordered list of indices, stored as runs;
+// BlockSet adds the plane, and Abilities says what a network's switch can do.
 //
-//   block(r - k)          one block                      block(b, 1)   the same block on plane 1
+//   block(r - k)          one block                      block(b, 1)   that block on plane 1
 //   blocks(f, n)          f, f+1, ... f+n-1              blocks(f, n, s)   with stride s
-//   rank r                an int is a set of one         ranks_from(r + 1, p - 1)   everybody but r
+//   rank r                an int is a set of one         ranks_from(r + 1, p - 1)   all but r
 //   a + b                 first a, then b
 //
-// Indices may run over either end: the schedule that a transfer belongs to takes them modulo its
-// number of ranks or blocks (see Send in schedule.h), so files read like the papers' formulas.
-// Order matters: the i-th index of `what` is delivered to the i-th index of `where`.
+// Indices may run over either end: the schedule of a transfer takes them modulo its number of ranks
+// or blocks (see Send in schedule.h), so files read like the papers' formulas. Order matters: the
+// i-th index of `what` is delivered to the i-th index of `where`.
 #pragma once
 
 #include <array>
@@ -20,7 +21,7 @@ namespace rankine {
 using Rank = int;
 using Block = int;
 
-// The i-th one: ranks, blocks and rounds are counted in ints.
+// The i-th element: ranks, blocks and rounds are counted in ints.
 template <class List>
 constexpr auto at(List&& list, int i) -> decltype(list[static_cast<std::size_t>(i)]) {
   return list[static_cast<std::size_t>(i)];
@@ -43,8 +44,8 @@ struct Run {
 
 // An ordered list of indices. Two runs are stored in place (a cyclic interval needs two), more
 // spill to the heap: a ring at N = 4096 makes 33 million transfers and no allocation. Lists are
-// copied and moved a few times on the way of a transfer to its reader; where nothing has spilled
-// that is 40 bytes and one comparison.
+// copied and moved a few times on the way from a transfer to its reader; without a spill that costs
+// 40 bytes and one comparison.
 class IndexList {
  public:
   IndexList() = default;
@@ -71,7 +72,7 @@ class IndexList {
     std::swap(inline_, other.inline_);
   }
 
-  // Appends a run; extends the last one where the new one continues it.
+  // Appends a run; if it continues the last one, extends the last one.
   void append(Run run);
   void append(const IndexList& other) {
     for (int i = 0; i < other.runs(); ++i) append(other.run(i));
@@ -99,7 +100,7 @@ class IndexList {
   }
   std::vector<int> to_vector() const;
 
-  // The same indices, each taken modulo n into [0, n).
+  // The list with each index taken modulo n into [0, n).
   IndexList modulo(int n) const {
     if (runs_ == 1 && inline_[0].count == 1) return IndexList(wrapped(inline_[0].first, n));
     return all_modulo(n);
@@ -118,7 +119,7 @@ class IndexList {
   void copy_spilled(const IndexList& other);
   IndexList all_modulo(int n) const;
 
-  // Runs after the first kInline; as many as the next power of two holds (see spill()).
+  // Runs after the first kInline, in room for a power of two (see spill()).
   Run* spilled_ = nullptr;
   int runs_ = 0;
   std::array<Run, kInline> inline_{};
@@ -126,8 +127,8 @@ class IndexList {
 
 using RankSet = IndexList;
 
-// Blocks of one plane. Plane 0 is the vector that the collective is about; further planes are
-// scratch vectors of the same shape, for algorithms that keep several partial sums of a block.
+// Blocks of one plane. Plane 0 is the vector of the collective; further planes are scratch vectors
+// of that shape, for algorithms that keep several partial sums of a block.
 struct BlockSet {
   IndexList list;
   int plane = 0;
@@ -150,13 +151,14 @@ inline BlockSet operator+(BlockSet a, const BlockSet& b) {
   return a;
 }
 
-// What a network's switch does, beyond carrying a message from one rank to another.
+// The abilities of a network's switch, beyond carrying a message from one rank to another.
 
 struct Abilities {
   bool multicast = false;  // one -> many
   bool alu = false;        // many -> one, added up on the way
-  bool permute = false;  // all one -> one of a round at once: no schedule asks for it, so there is
-                         // nothing to lower
+  // all one -> one transfers of a round at once; no schedule requires it, so there is nothing to
+  // lower
+  bool permute = false;
 };
 
 }  // namespace rankine

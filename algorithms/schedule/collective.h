@@ -1,27 +1,28 @@
-// The collectives, as who holds which block before and who needs which after.
+// Defines the collectives by the ranks that hold each block before and need it after.
 //
-// One rule covers them all: a block starts at some ranks, each with its own contribution; a rank
-// that needs the block must end with the contributions of the ranks where it started and that it
-// wants to hear, each exactly once. Where it starts at one rank only, that is a copy; where at all,
-// a reduction. All but the scans want to hear every rank where the block started.
+// One rule covers them all: a block starts at some ranks, each with a separate contribution; a rank
+// that needs the block must end with the contributions of the ranks where it started and which it
+// wants, each exactly once. A block that starts at one rank is copied; a block that starts at all
+// ranks is reduced. In all collectives but the scans, a rank wants every rank where the block
+// started.
 //
-// Blocks are numbered over the whole of what the collective moves, so that a block keeps its number
-// wherever it travels: all-to-all has N * N blocks (source major). A schedule may split each of the
+// Blocks are numbered over all data of the collective, so that a block keeps its number wherever it
+// travels: all-to-all has N * N blocks (source major). A schedule may split each of the
 // collective's blocks into S = blocks / natural_blocks() equal neighbours.
 //
 //   collective      natural blocks  starts at     needed by
-//   broadcast       1               root          everyone
-//   reduce          1               everyone      root
-//   all_reduce      1               everyone      everyone
-//   reduce_scatter  N               everyone      rank b
-//   all_gather      N               rank b        everyone
+//   broadcast       1               root          all ranks
+//   reduce          1               all ranks     root
+//   all_reduce      1               all ranks     all ranks
+//   reduce_scatter  N               all ranks     rank b
+//   all_gather      N               rank b        all ranks
 //   all_to_all      N * N           rank b / N    rank b % N
 //   gather          N               rank b        root
 //   scatter         N               root          rank b
 //   send_recv       1               root          peer
-//   barrier         1               everyone      everyone (contributions may arrive repeatedly)
-//   scan            1               everyone      everyone; rank r wants ranks 0 to r
-//   exscan          1               everyone      all but rank 0; rank r wants ranks 0 to r - 1
+//   barrier         1               all ranks     all ranks (contributions may arrive repeatedly)
+//   scan            1               all ranks     all ranks; rank r wants ranks 0 to r
+//   exscan          1               all ranks     all but rank 0; rank r wants ranks 0 to r - 1
 #pragma once
 
 #include <optional>
@@ -32,8 +33,8 @@
 
 namespace rankine {
 
-// Whoever includes schedule.h first has the Act `reduce` too; the names are never confused, but GCC
-// warns.
+// schedule.h has the Act `reduce` too; the names are never confused, but GCC warns if schedule.h
+// comes first.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 enum class Collective : unsigned char {
@@ -57,34 +58,35 @@ std::span<const Collective> all_collectives();
 std::string_view name_of(Collective collective);
 std::optional<Collective> parse_collective(std::string_view name);  // "all_reduce"
 
-// Whether it takes a root argument.
+// True if the collective takes a root argument.
 inline bool has_root(Collective c) {
   using enum Collective;
   return c == broadcast || c == reduce || c == gather || c == scatter || c == send_recv;
 }
 bool reduces(Collective collective);  // takes a reduction operation
-// Ranks hear different ranks: their results are different sums, of different numbers of ranks.
+// True if ranks want different ranks: their results are sums over different sets of ranks.
 inline bool is_prefix(Collective c) { return c == Collective::scan || c == Collective::exscan; }
-// Every rank's result has something of every rank's data: none is there before all have come.
+// True if every rank's result depends on every rank's data: no result is complete before all data
+// have come.
 bool all_hear_from_all(Collective collective);
-bool is_idempotent(Collective collective);  // barrier: hearing from a rank twice does no harm
+bool is_idempotent(Collective collective);  // barrier: a repeated contribution does no harm
 
-// What a schedule must achieve.
+// The result that a schedule must achieve.
 struct Goal {
   Collective collective = Collective::all_reduce;
   int ranks = 1;
   int blocks = 1;  // the schedule's; a multiple of natural_blocks()
   Rank root = 0;
   Rank peer = 0;  // send_recv: the receiver
-  // all_reduce: every rank's result is added up in the same brackets and the same order, so that
-  // floats have the same bits everywhere.
+  // all_reduce: every rank's result is added up in equal brackets and order, so that floats have
+  // equal bits at all ranks.
   bool same_bits = true;
 
-  bool starts(Rank r, Block b) const;  // r's own contribution to block b is there before
-  bool needs(Rank r, Block b) const;   // r must hold block b, complete, after
-  // The ranks whose contributions make block b complete where r holds it, ascending: neighbours.
+  bool starts(Rank r, Block b) const;  // r's contribution to block b is there at the start
+  bool needs(Rank r, Block b) const;   // r must hold block b, complete, at the end
+  // The ranks that contribute to block b at rank r when it is complete: neighbours, ascending.
   Run heard_by(Rank r, Block b) const;
-  // r must have heard that rank's contribution to block b, after.
+  // r must have that rank's contribution to block b at the end.
   bool wants(Rank r, Block b, Rank contributor) const;
   Rank source_of(Block b) const;  // the one rank where it starts, or kEveryone
   Rank target_of(Block b) const;  // the one rank that may need it, or kEveryone
@@ -97,7 +99,7 @@ struct Goal {
 
 int natural_blocks(Collective collective, int ranks);
 
-// --- In the header, because planning asks these of millions of blocks ---
+// --- Defined in the header, because planning calls these for millions of blocks ---
 
 inline int natural_blocks(Collective collective, int ranks) {
   using enum Collective;
@@ -121,7 +123,7 @@ inline int natural_blocks(Collective collective, int ranks) {
   return 1;
 }
 
-// The natural block of which b is a part. Dividing takes long, and most blocks are whole.
+// The natural block that contains b. Dividing takes long, and most blocks are whole.
 inline int Goal::natural_of(Block b) const {
   const int all = natural_blocks(collective, ranks);
   return blocks == all ? b : b / (blocks / all);

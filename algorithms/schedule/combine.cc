@@ -17,7 +17,7 @@ void require_same_shape(const Schedule& a, const Schedule& b, const char* combin
   }
 }
 
-// Phases without a round (among one rank, say) are left out.
+// Phases without a round (for example among one rank) are left out.
 void append_phases(const Schedule& a, std::vector<Phase>& phases) {
   if (a.phases.empty() && a.rounds > 0) phases.push_back({"", a.rounds});
   for (const Phase& phase : a.phases) {
@@ -25,8 +25,8 @@ void append_phases(const Schedule& a, std::vector<Phase>& phases) {
   }
 }
 
-// Block b of a schedule where each of p ranks has s neighbouring blocks: rank and block renamed
-// alike.
+// For schedules in which each of p ranks has s neighbouring blocks: renames ranks and their blocks
+// by `name`.
 Schedule with_blocks(const char* combinator, Schedule a, const std::function<Rank(Rank)>& name) {
   const int p = a.ranks, n = a.blocks, s = n / p;
   if (n % p != 0) {
@@ -37,9 +37,8 @@ Schedule with_blocks(const char* combinator, Schedule a, const std::function<Ran
             std::move(a));
 }
 
-// What a combinator makes of a schedule in which everyone does the same, where it keeps that so: it
-// makes `out` of the whole, whose rounds are then what part(rank 0's part) makes of that. `out` as
-// it is where not everyone does.
+// Applies a combinator to a schedule `a`: if every rank does the same work in `a`, `out` gets the
+// rounds of part(rank 0's part), rotated; otherwise `out` is returned unchanged.
 template <class Part>
 Schedule of_everyone(const Schedule& a, Schedule out, const Part& part) {
   const Everyone* all = everyone_in(a);
@@ -49,7 +48,7 @@ Schedule of_everyone(const Schedule& a, Schedule out, const Part& part) {
   return out;
 }
 
-// Whether everyone does the same in both, turned alike.
+// True if ranks do equal work in both, with equal rotations.
 bool rotate_alike(const Schedule& a, const Schedule& b) {
   const Everyone* of_a = everyone_in(a);
   const Everyone* of_b = everyone_in(b);
@@ -243,7 +242,7 @@ Schedule pipelined(Schedule a, int segments, int interval, Segments stated) {
     });
   }
   out.round = [a = std::move(a), segments, interval, stated](int k, Send send) {
-    // The segments that are under way: 0 <= k - s * interval < a.rounds.
+    // The segments in flight: 0 <= k - s * interval < a.rounds.
     const int first = k < a.rounds ? 0 : (k - a.rounds) / interval + 1;
     const int last = std::min(segments - 1, k / interval);
     for (int i = 0; i <= last - first; ++i) {
@@ -257,11 +256,11 @@ Schedule pipelined(Schedule a, int segments, int interval, Segments stated) {
 
 namespace {
 
-// `of_one`: it is one rank's part, to which all of it arrives, wherever a transfer begins.
+// `of_one`: `a` is one rank's part; all its transfers arrive at that rank, wherever they begin.
 Schedule pushed(Schedule a, bool of_one) {
   const auto arrives = [](const Transfer& t) { return t.act == reduce && !(t.from == t.to); };
-  // Calls visit(transfer, plane) for what arrives to be added in round k: the n-th to arrive at a
-  // rank lies on the n-th plane beside those that `a` has.
+  // Calls visit(transfer, plane) for each arrival to be added in round k: the n-th arrival at a
+  // rank lies on the n-th plane beyond the planes of `a`.
   const auto arrivals = [arrives, of_one, p = a.ranks, planes = a.planes](const Schedule& of, int k,
                                                                           const auto& visit) {
     std::vector<int> next(of_one ? 1 : static_cast<std::size_t>(p), planes);
@@ -347,7 +346,7 @@ Schedule lower(Schedule schedule, Abilities abilities) {
         send.exactly(std::move(t));
         return;
       }
-      // One side that the network can do stays whole.
+      // A side that the network can do stays whole.
       const std::vector<int> from = t.from.to_vector(), to = t.to.to_vector();
       if (!many_from) {
         for (const Rank r : to) send.exactly({t.from, r, t.what, t.where, t.act});

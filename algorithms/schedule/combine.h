@@ -1,8 +1,8 @@
-// Combinators: schedules from schedules. Each is a few lines and keeps the meaning of its parts;
-// whoever writes an algorithm writes the part that is new and combines the rest.
+// Combinators make schedules from schedules. Each is a few lines and preserves the meaning of its
+// parts; an algorithm states its new part and combines the rest.
 //
-// All arguments must agree in the number of ranks and blocks (where a combinator does not change
-// them); a disagreement is a mistake in our own code and throws std::logic_error.
+// All arguments must agree in the number of ranks and blocks (unless a combinator changes them); a
+// disagreement is a bug of the caller and throws std::logic_error.
 #pragma once
 
 #include <functional>
@@ -21,71 +21,70 @@ Schedule then(Schedule a, Schedule b);
 Schedule together(std::vector<Schedule> parts);
 Schedule together(Schedule a, Schedule b);
 
-// Time reversal: rounds run backwards, every arrow turns round, a copy becomes a reduction.
-// The dual of a broadcast is a reduce, of an all-gather a reduce-scatter.
+// Time reversal: rounds run backwards, every arrow is reversed, a copy becomes a reduction. The
+// dual of a broadcast is a reduce, the dual of an all-gather a reduce-scatter.
 Schedule dual(Schedule a);
 
 // An all-reduce from its second half: first the dual of `all_gather`, which leaves every rank with
 // its own block of the sum, then `all_gather` itself.
 Schedule reduce_scatter_then(Schedule all_gather);
 
-// All n at once, each on its part of every block: block b becomes n * b + i for the i-th.
+// All n at once, each on one part of every block: block b becomes n * b + i for the i-th.
 Schedule side_by_side(std::vector<Schedule> parts);
 Schedule halves(Schedule a, Schedule b);
 
-// The same schedule among other ranks and on other blocks of a larger one: rank r of `a` is played
-// by rank(r), block b of `a` is the blocks block(b). Where `block` is empty, blocks stay.
+// Places a schedule among the ranks and blocks of a larger one: rank r of `a` becomes rank(r),
+// block b of `a` becomes the blocks block(b). If `block` is empty, blocks stay.
 struct Group {
-  int ranks;   // of the larger schedule
-  int blocks;  // of the larger schedule
+  int ranks;   // the larger schedule's
+  int blocks;  // the larger schedule's
   std::function<Rank(Rank)> rank;
   std::function<IndexList(Block)> block{};
 };
 Schedule on(Group group, Schedule a);
 
 // on() for the common cases.
-Schedule on_ranks(int ranks, std::vector<Rank> members, Schedule a);  // same blocks
+Schedule on_ranks(int ranks, std::vector<Rank> members, Schedule a);  // blocks stay
 Schedule on_blocks(int blocks, Block first, Schedule a);              // a's blocks, from `first` on
-Schedule rooted_at(Rank root, Schedule a);  // rank 0's part is played by root, 1's by root + 1, ...
+// root takes the part of rank 0, root + 1 that of rank 1, ...
+Schedule rooted_at(Rank root, Schedule a);
 
-// Where every rank has blocks of its own (block b belongs to rank b, or its part of the blocks):
-// the same schedule turned by so many ranks, or in a mirror that maps rank r to -r. Blocks move
-// along.
+// For schedules in which block b belongs to rank b (or a rank's part of the blocks to it): the
+// schedule rotated by `by` ranks, or mirrored so that rank r becomes -r. Blocks move along.
 Schedule turned(int by, Schedule a);
 Schedule mirrored(Schedule a);
 
 // Every block split into `parts` equal neighbours that travel together: block b becomes the blocks
-// b * parts ... b * parts + parts - 1. No round changes.
+// b * parts ... b * parts + parts - 1. Rounds stay.
 Schedule refined(int parts, Schedule a);
 
-// Segment s of every block runs through `a` on its own, `interval` rounds behind segment s - 1.
-// Block b becomes `segments` neighbours, as in refined(). A round is stated segment by segment;
-// where they share ports the youngest, which is to end last, may come first.
+// Segment s of every block runs through `a` separately, `interval` rounds behind segment s - 1.
+// Block b becomes `segments` neighbours, as in refined(). A round is stated segment by segment; if
+// segments share ports, the youngest, which ends last, may be stated first.
 enum class Segments : unsigned char { oldest_first, youngest_first };
 Schedule pipelined(Schedule a, int segments, int interval = 1,
                    Segments stated = Segments::oldest_first);
 
-// The push form: what a rank adds up, its owners first store beside it, each on a plane of its own,
-// and the rank adds it up there. A round becomes two, the second of them local. Which of two ranks
-// moves the data is the executor's to say; a schedule says where data lie. Looks at every round
-// once.
+// The push form: senders store their data beside the receiver's block, each on a separate plane,
+// and the receiver adds them there. A round becomes two, the second of them local. The executor
+// decides which of two ranks moves the data; a schedule only says where data lie. Visits every
+// round once.
 Schedule pushed(Schedule a);
 
-// Without the rounds in which nothing happens. Loses phases. Looks at every round once.
+// Removes the rounds without transfers. Loses phases. Visits every round once.
 Schedule packed(Schedule a);
 
 // a's rounds as one phase of that name.
 Schedule named(std::string name, Schedule a);
 
-// A schedule without a round, e.g. of any collective among one rank.
+// A schedule without rounds, for example of any collective among one rank.
 Schedule nothing(int ranks, int blocks);
 
-// Rewrites what a network cannot do into plain messages.
 
-// The same schedule in one -> one messages wherever `abilities` ask for it; rounds stay, ports and
-// bytes grow. A one -> many transfer becomes a message to each receiver, in their order. A
-// reduction many -> one becomes a transfer of each sender, in theirs. A many -> many transfer is
-// split on the sides that need it; where both do, into all pairs.
+// Replaces transfers that a network cannot do (`abilities`) by one -> one messages; rounds stay,
+// ports and bytes grow. A one -> many transfer becomes a message to each receiver, in their order.
+// A many -> one reduction becomes a transfer of each sender, in their order. A many -> many
+// transfer is split on the sides that need it; if both do, into all pairs.
 Schedule lower(Schedule schedule, Abilities abilities);
 
 }  // namespace rankine

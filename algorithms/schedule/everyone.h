@@ -1,6 +1,5 @@
-// Schedules in which every rank does the same, seen from where it stands: one rank's part, turned
-// round. Their rounds are made of that part and of nothing else, so whoever has the part has all of
-// the schedule, and readers may look at one rank where there are a million.
+// Everyone makes a schedule in which every rank does the same work from one rank's part, rotated.
+// The rounds consist of this part only, so readers may examine one rank instead of a million.
 #pragma once
 
 #include <memory>
@@ -12,19 +11,19 @@
 
 namespace rankine {
 
-// What becomes of blocks when ranks are turned. With s blocks per rank, or per pair of ranks:
+// How blocks move when ranks are rotated, with s blocks per rank, or per pair of ranks:
 enum class Moves : unsigned char {
-  nothing,    // they are everybody's and stay: one vector, in any number of segments
+  nothing,    // blocks belong to all ranks and stay: one vector, in any number of segments
   with_rank,  // s neighbours belong to a rank, which takes them along: N * s
   with_pair,  // s neighbours belong to a pair (source major): N * N * s
 };
 
-// Turning ranks round a ring; on a torus, round the rings of all dimensions. Turned by rank r are
-// all whom the same turn brings from where they were to where they are as rank 0 to r. Immutable.
+// Rotates ranks round a ring, or on a torus round the rings of all dimensions. Rotation by r maps
+// rank 0 to r. Immutable.
 class Rotation {
  public:
-  // The sizes of a torus, whose last dimension varies fastest; of a ring one. `blocks`: of all,
-  // what `moves` divides.
+  // `dims`: the sizes of a torus, the last dimension varies fastest; one size for a ring. `blocks`:
+  // the total number of blocks, which must divide as `moves` requires.
   Rotation(std::vector<int> dims, int blocks, Moves moves);
 
   int ranks() const { return ranks_; }
@@ -37,7 +36,7 @@ class Rotation {
     const Rank sum = r + by;
     return sum < ranks_ ? sum : sum - ranks_;
   }
-  // Turning by it undoes turning by `by`.
+  // Rotation by it undoes rotation by `by`.
   Rank back(Rank by) const;
   IndexList rotated(const IndexList& blocks, Rank by) const;
   Transfer rotated(const Transfer& t, Rank by) const;
@@ -54,7 +53,7 @@ class Rotation {
       }
     }
   }
-  // The dimension of a torus along which it is from one rank to another; the first one.
+  // The first dimension of a torus in which the two ranks differ.
   std::size_t dimension_between(Rank from, Rank to) const;
 
  private:
@@ -62,21 +61,21 @@ class Rotation {
   Block block_rotated(Block b, Rank by) const;
 
   std::vector<int> dims_;
-  int ranks_ = 1, blocks_ = 1, share_ = 1;  // of a rank or pair
+  int ranks_ = 1, blocks_ = 1, share_ = 1;  // blocks of a rank or pair
   Moves moves_;
 };
 
-// What Schedule::round is where everyone does the same: rank 0's part of each round, from one rank
-// to one, for each of whose transfers there is one of every rank. It is stated a transfer after the
-// other, each for all ranks.
+// The Schedule::round of a schedule in which every rank does the same work: each transfer of rank
+// 0's part, from one rank to one, stands for one transfer of every rank. The transfers are stated
+// one after the other, each for all ranks.
 class Everyone {
  public:
   Everyone(Schedule part, Rotation rotation)
       : part_(std::make_shared<const Schedule>(std::move(part))), rotation_(std::move(rotation)) {}
   void operator()(int k, Send send) const;
 
-  // Its transfers may begin at any rank: they stand for all that they are turned to. No more than
-  // one port at either end of anybody is held by all that one stands for.
+  // The transfers of the part may begin at any rank: they stand for all their rotations. The
+  // transfers that one stands for hold at most one port at either end of any rank.
   const Schedule& part() const { return *part_; }
   const Rotation& rotation() const { return rotation_; }
 
@@ -85,15 +84,15 @@ class Everyone {
   Rotation rotation_;
 };
 
-// The schedule of all from one rank's part, which has the ranks, blocks and rounds of the whole.
+// The schedule of all ranks from one rank's part, which has the ranks, blocks and rounds of the
+// whole.
 Schedule everyone(Schedule part, Moves moves);  // round a ring
 Schedule everyone(Schedule part, Rotation rotation);
 
-// That part and turn, of a schedule that everyone() has made, or a combinator of such; of others
-// nullptr. The rounds themselves are asked, so that what was made of it by hand is no such
-// schedule.
+// The part and rotation of a schedule from everyone(), or from a combinator of such; nullptr for
+// other schedules. The rounds themselves are checked, so a schedule changed by hand does not count.
 const Everyone* everyone_in(const Schedule& schedule);
-// The same where the goal, too, asks of every rank what it asks of rank 0, turned.
+// As everyone_in(), if the goal is invariant under the rotation too; else nullptr.
 const Everyone* everyone_for(const Schedule& schedule, const Goal& goal);
 
 }  // namespace rankine

@@ -1,10 +1,9 @@
 // A schedule is a value: a pure function from a round number to the transfers of that round.
 //
-// Meaning is round-synchronous: every transfer of round k reads what was there when the round
-// began, and its writes are there when round k + 1 begins. How a schedule is executed (without
-// barriers between rounds), timed, drawn or proved is the readers' business; a schedule knows no
-// bytes, no threads and no clock. Schedules are immutable and may be read from many threads at
-// once.
+// Meaning is round-synchronous: every transfer of round k reads the data that were there when the
+// round began, and its writes are there when round k + 1 begins. Readers decide how a schedule is
+// executed (without barriers between rounds), timed, drawn or proved; a schedule knows no bytes, no
+// threads and no clock. Schedules are immutable and may be read from many threads at once.
 #pragma once
 
 #include <functional>
@@ -21,24 +20,24 @@ enum class Act : unsigned char { copy, reduce };
 inline constexpr Act copy = Act::copy;
 inline constexpr Act reduce = Act::reduce;
 
-// `what` of each rank of `from` goes to `where` of each rank of `to`.
+// Sends `what` of each rank of `from` to `where` of each rank of `to`.
 //   one -> one    a message on a wire         one -> many   a switch multicast
 //   many -> one   (reduce) a switch ALU       many -> many  both at once
-// copy: the receiver's block becomes what was sent. reduce: what was sent is added to the
-// receiver's block (or becomes it, where the receiver has none yet). A transfer from a rank to
-// itself is local work and no message. What several add to one place in a round is all added, with
-// what is there already, in the order of the lowest rank whose contribution each brings: the order
-// does not depend on who adds. A receiver that is also among the senders adds its own once more, so
-// where everybody sends and everybody receives, the sum belongs on another plane.
+// copy: replaces the receiver's block. reduce: adds the data to the receiver's block (or stores
+// them, if the receiver has none yet). A transfer from a rank to itself is local work and no
+// message. If several transfers add to one place in a round, all their data and the place's own are
+// added in the order of the lowest rank that has contributed to each: the order does not depend on
+// the rank that adds. A receiver that is also a sender adds its own data once more, so if all ranks
+// send and receive, the sum must go to another plane.
 struct Transfer {
   RankSet from, to;
   BlockSet what, where;
   Act act = Act::copy;
 };
 
-// What a round calls for each of its transfers. Takes ranks and blocks modulo the schedule's, so
-// that files say `r + 1` and `block(r - k)`; hands every transfer on, in the order stated.
-// A light view: pass by value; valid only during the call of Schedule::round that it was made for.
+// A round calls a Send for each of its transfers. Takes ranks and blocks modulo the schedule's, so
+// that files say `r + 1` and `block(r - k)`; passes every transfer on, in the order stated. A light
+// view: pass by value; valid only during the call of Schedule::round for which it was made.
 class Send {
  public:
   template <class Visit, class = std::enable_if_t<!std::is_same_v<std::decay_t<Visit>, Send>>>
@@ -60,7 +59,7 @@ class Send {
                            {where.list.modulo(blocks_), where.plane},
                            act});
   }
-  // A transfer whose indices are in range already (the combinators' way).
+  // Sends a transfer with indices in range already (for combinators).
   void exactly(Transfer&& transfer) const { call_(visit_, std::move(transfer)); }
   void exactly(const Transfer& transfer) const { call_(visit_, Transfer(transfer)); }
 
@@ -94,7 +93,8 @@ void for_each_transfer(const Schedule& schedule, int k, const Visit& visit) {
   schedule.round(k, Send(schedule.ranks, schedule.blocks, hand_on));
 }
 
-// The same for combinators, which change a transfer and hand it on: visit(Transfer&&).
+// As for_each_transfer(), for combinators, which change a transfer and pass it on:
+// visit(Transfer&&).
 template <class Visit>
 void take_each_transfer(const Schedule& schedule, int k, const Visit& visit) {
   schedule.round(k, Send(schedule.ranks, schedule.blocks, visit));
@@ -126,7 +126,7 @@ class RankRange {
 };
 inline RankRange ranks(int p) { return RankRange(p); }
 
-// ceil(log2 n), floor(log2 n) and whether n is a power of two: the papers' most common letters.
+// ceil(log2 n), floor(log2 n), and true for a power of two: the papers' most common letters.
 constexpr int floor_log2(int n) {
   int k = 0;
   while (n >>= 1) ++k;
@@ -135,7 +135,7 @@ constexpr int floor_log2(int n) {
 constexpr int ceil_log2(int n) { return n <= 1 ? 0 : floor_log2(n - 1) + 1; }
 constexpr bool is_power_of_two(int n) { return n > 0 && (n & (n - 1)) == 0; }
 
-// The same to base b, two or more; b^k; and to base three.
+// For base b, two or more: b^k and the logarithms; and for base three.
 constexpr int power_of(int b, int k) { return k <= 0 ? 1 : b * power_of(b, k - 1); }
 constexpr int floor_log(int b, int n) { return n < b ? 0 : 1 + floor_log(b, n / b); }
 constexpr int ceil_log(int b, int n) { return n <= 1 ? 0 : floor_log(b, n - 1) + 1; }

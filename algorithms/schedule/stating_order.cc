@@ -17,11 +17,11 @@ namespace {
 
 constexpr int kNone = -1;
 
-// Which edge has which colour, at the ends of all ranks on one side. A rank has room for as many as
-// it has edges: the leaves of a tree have one each, however many their parents have.
+// The colours of edges at the ends of all ranks on one side. A rank has room for as many as it has
+// edges: the leaves of a tree have one each, however many their parents have.
 class Ends {
  public:
-  // `end`: the side, as an edge names it.
+  // `end`: the side, as a member of Edge.
   Ends(int ranks, const std::vector<Edge>& edges, Rank Edge::*end)
       : rows_(static_cast<std::size_t>(ranks)), ends_(edges.size()) {
     for (const Edge& edge : edges) ++row(edge.*end).room;
@@ -41,7 +41,7 @@ class Ends {
   }
   int least_free(Rank r) const { return rows_[static_cast<std::size_t>(r)].least_free; }
 
-  // The colour was free there; and free it is again.
+  // paint() needs a free colour there; clear() makes it free again.
   void paint(Rank r, int colour, int edge) {
     Row& row = this->row(r);
     const auto there = ends_.begin() + (place_of(row, colour) - ends_.cbegin());
@@ -71,7 +71,7 @@ class Ends {
   std::vector<End>::const_iterator end_of(const Row& row) const {
     return ends_.begin() + row.first + row.used;
   }
-  // Of that colour, or where it would be.
+  // The position of that colour, or its position if it were there.
   std::vector<End>::const_iterator place_of(const Row& row, int colour) const {
     return std::lower_bound(ends_.begin() + row.first, end_of(row), colour,
                             [](const End& end, int c) { return end.colour < c; });
@@ -127,14 +127,14 @@ std::vector<int> edge_colours(int ranks, const std::vector<Edge>& edges) {
   for (std::size_t i = 0; i < edges.size(); ++i) {
     const auto [from, to] = edges[i];
     const int at_sender = sent.least_free(from), at_receiver = received.least_free(to);
-    int at_both = kNone;  // the least that is free
+    int at_both = kNone;  // the least colour that is free at both
     for (int c = std::max(at_sender, at_receiver); c < all && at_both == kNone; ++c) {
       if (sent.at(from, c) == kNone && received.at(to, c) == kNone) at_both = c;
     }
     if (at_both == kNone) {
-      // From the receiver on, a path whose edges have these two colours in turn. It never comes to
-      // the sender, which it would enter by the one that is free there; so its colours can change
-      // places, and the sender's is free at both ends.
+      // The edges of this path from the receiver have these two colours in turn. It never reaches
+      // the sender, which it would enter by the colour that is free there; so the path can swap the
+      // colours, and the sender's is then free at both ends.
       std::vector<int> path;
       int wanted = at_sender;
       bool by_receiver = true;
@@ -179,18 +179,18 @@ using Time = std::int64_t;
 using Times = std::vector<Time>;
 using Round = std::vector<Transfer>;
 
-// How often clocks may take each message in a search among matchings; how often any in a search
-// among their parts, and in all of these.
+// The number of times that clocks may take each message in a search among matchings; and any
+// messages in one search among their parts, and in all of these.
 constexpr int kOfEach = 6144;
 constexpr int kSteps = 1 << 17, kAllSteps = 1 << 18;
 
-// What a message costs: alpha, and beta for every block.
+// The cost of a message: alpha, and beta for every block.
 struct Price {
   Time alpha, beta;
 };
 constexpr Price kPrices[] = {{0, 1}, {1, 1}, {1, 0}};
 
-// Whether the messages from i on, falling, fit into what is left of every port.
+// True if the messages from i on, falling, fit into the remaining time of the ports.
 bool fit(const Times& falling, std::size_t i, Times& left) {
   if (i == falling.size()) return true;
   std::set<Time> tried;
@@ -203,8 +203,8 @@ bool fit(const Times& falling, std::size_t i, Times& left) {
   return false;
 }
 
-// Not more than the least: the total shared out, and for every j the j + 1 shortest of the first
-// j k + 1, of which j + 1 share a port.
+// A lower bound of the least time: the total shared out, and for every j the j + 1 shortest of the
+// first j k + 1, of which j + 1 share a port.
 Time at_least(const Times& falling, int k) {
   const Time total = std::accumulate(falling.begin(), falling.end(), Time{0});
   Time least = (total + k - 1) / k;
@@ -217,19 +217,19 @@ Time at_least(const Times& falling, int k) {
   return least;
 }
 
-// A message as ports see it; of everyone's part all ranks are 0.
+// A message as ports see it; in one rank's part that stands for all, all ranks are 0.
 struct Message {
   Rank from, to;
   Time blocks;
 };
-using Part = std::vector<std::size_t>;  // which transfers of the round: nobody twice
+using Part = std::vector<std::size_t>;  // transfers of the round; no rank appears twice
 
-// What an end of a rank has yet to carry in the round.
+// The messages and blocks that an end of a rank has yet to carry in the round.
 struct Left {
   Time messages = 0, blocks = 0;
 };
 
-// When k ports of every rank are free at that price.
+// The times at which k ports of every rank become free at a price.
 class Clock {
  public:
   Clock(int ranks, int k, Price price)
@@ -239,15 +239,16 @@ class Clock {
         receives_(sends_) {}
   Time cost(Time blocks) const { return cost({1, blocks}); }
   int ports() const { return k_; }
-  // All messages must have ended by then.
+  // Sets the time by which all messages must have ended.
   void must_end(Time limit) { limit_ = limit; }
 
-  // When it is carried.
+  // Carries a message and returns its end.
   Time take(const Message& m) {
     return take(m, [](Time&) {});
   }
-  // The same; `note` hears of times before they change. False where something must end too late:
-  // it does, or what its ends have left does not fit into the rest of their ports.
+  // As take(); calls `note` with times before they change. Returns false if the message ends too
+  // late, or if the remaining messages of its ends do not fit into the remaining time of their
+  // ports.
   template <class Note>
   bool in_time(const Message& m, const Left& to_send, const Left& to_receive, const Note& note) {
     return take(m, note) <= limit_ && fits(sends_, m.from, to_send) &&
@@ -281,14 +282,15 @@ class Clock {
   Times sends_, receives_;
 };
 
-// One round.
+// Finds the order of one round.
 class Order {
  public:
   Order(int ranks, bool of_one, const Round& round) : ranks_(of_one ? 1 : ranks) {
-    // By rank: in how many matchings it had been when it last sent, or received.
+    // By rank: the number of matchings when it last sent, or received.
     std::vector<std::size_t> senders(static_cast<std::size_t>(ranks_), 0), receivers = senders;
     for (std::size_t i = 0; i < round.size(); ++i) {
-      const bool on_ports = round[i].from.front() != round[i].to.front();  // local work takes none
+      // local work takes no ports
+      const bool on_ports = round[i].from.front() != round[i].to.front();
       const Rank from = of_one ? 0 : round[i].from.front(), to = of_one ? 0 : round[i].to.front();
       const Time blocks = round[i].what.list.size();
       messages_.push_back(on_ports ? std::optional<Message>({from, to, blocks}) : std::nullopt);
@@ -302,11 +304,11 @@ class Order {
     }
   }
 
-  // The transfers in an order that does.
+  // An order of the transfers that is in time.
   std::vector<std::size_t> found() {
     std::vector<std::size_t> out(messages_.size());
     std::iota(out.begin(), out.end(), std::size_t{0});
-    // Where nobody sends or receives twice all begin at once.
+    // If no rank sends or receives twice, all begin at once.
     if (matchings_.size() <= 1 || !find_limits()) return out;
     if (search(matchings_, needs_, kOfEach * static_cast<int>(messages_.size()))) return order();
     int left = kAllSteps;
@@ -335,7 +337,8 @@ class Order {
     return out;
   }
 
-  // What every clock's busiest port needs; false where the order stated does.
+  // Sets the limit of every clock to the time that its busiest port needs; false if the stated
+  // order meets all limits.
   bool find_limits() {
     std::map<std::pair<Rank, bool>, Times> of_ends;
     for (const auto& m : messages_) {
@@ -368,7 +371,8 @@ class Order {
     return stated_ != needs_;
   }
 
-  // What a matching states of one length; by load, of senders that send as much in the round.
+  // Splits matchings into messages of one length; by load, also by the senders' blocks in the
+  // round.
   enum class Split { by_length, by_load };
   std::vector<Part> split(Split how) const {
     std::map<Rank, Time> load;
@@ -406,8 +410,8 @@ class Order {
     return search();
   }
 
-  // Takes the parts that are not taken yet. Of two that follow one another and do not meet at a
-  // port the first one stated goes first, since it makes no difference.
+  // Takes the parts that are not taken yet. Two parts that follow one another and do not meet at a
+  // port are tried only in the order stated, since their order makes no difference.
   bool search() {
     if (taken_.size() == parts_->size()) return true;
     const std::size_t before = changes_.size();
@@ -428,7 +432,7 @@ class Order {
     }
     return false;
   }
-  // That the ends have these to carry (1), or no longer (-1).
+  // Adds these messages to the ends' remaining ones (sign 1), or removes them (-1).
   void leave(const Part& part, Time sign) {
     for (const std::size_t i : part) {
       if (!messages_[i]) continue;
@@ -458,7 +462,7 @@ class Order {
     });
   }
 
-  // False where one is late then.
+  // Returns false if a message is late then.
   bool take(const Part& part) {
     const auto note = [this](Time& time) { changes_.emplace_back(&time, time); };
     for (Clock& clock : clocks_) {
@@ -471,7 +475,7 @@ class Order {
     }
     return true;
   }
-  // All changes but the first so many.
+  // Undoes all changes but the first `all_but`.
   void take_back(std::size_t all_but) {
     for (; changes_.size() > all_but; changes_.pop_back()) {
       *changes_.back().first = changes_.back().second;
@@ -483,20 +487,21 @@ class Order {
   std::vector<std::optional<Message>> messages_;
   std::vector<Part> matchings_;
   Times stated_, needs_;  // by clock
-  // Of a search:
+  // State of a search:
   const std::vector<Part>* parts_ = nullptr;
   std::vector<std::size_t> taken_;  // in this order
   std::vector<bool> is_taken_;
   std::vector<Left> to_send_, to_receive_;  // by rank
   std::vector<Clock> clocks_;
-  std::vector<std::pair<Time*, Time>> changes_;  // of their times, with what they were
-  std::vector<std::vector<bool>> meet_;          // whether two of them do, the earlier first
+  std::vector<std::pair<Time*, Time>> changes_;  // changed times, with their values before
+  // by pair of parts, the earlier first: they meet at a port
+  std::vector<std::vector<bool>> meet_;
   int steps_ = 0, most_steps_ = 0;
 };
 
 bool is_one_to_one(const Transfer& t) { return t.from.size() == 1 && t.to.size() == 1; }
 
-// of_one: it is one rank's part, of which each transfer is one of every rank.
+// of_one: `a` is one rank's part; each transfer stands for one of every rank.
 Schedule in_time(Schedule a, bool of_one) {
   Schedule out = a;
   out.round = [a = std::move(a), of_one](int k, Send send) {
