@@ -1,5 +1,5 @@
-// CPU numbers: lists in the kernel's notation ("0,2,4-7"), affinity masks, and the number of cores
-// that the process may use.
+// This header reads lists of CPU numbers in the kernel's notation ("0,2,4-7"), affinity masks, and
+// the number of cores that the process may use.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// Memory on NUMA nodes: page sizes and huge pages, the nodes on which pages lie, requests to place
-// or lock pages, and the arena that holds a rank's memory.
+// This header places memory on NUMA nodes: it knows page sizes and huge pages, asks on which nodes
+// pages lie, requests placing and locking, and defines the arena that holds a rank's memory.
 #pragma once
 
 #include <bitset>

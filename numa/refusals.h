@@ -1,5 +1,6 @@
-// Refusals: the outcome of a request that the machine may refuse (pinning, memory binding, huge
-// pages), a scope that disables thread cancellation, and warnings that appear once per process.
+// Enforcement is the outcome of a request that the machine may refuse (pinning, memory binding,
+// huge pages). This header also has a scope that disables thread cancellation, and warnings that
+// appear once per process.
 #pragma once
 
 #include <pthread.h>

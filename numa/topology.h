@@ -79,7 +79,7 @@ class Topology {
   int l3_groups() const { return l3_groups_; }  // number of Cpu::l3 groups, also without an L3
   int l3_caches() const;                        // number of groups with an L3
   std::size_t l3_bytes() const;                 // total of all L3 caches; 0: none, or unknown
-  const CacheSizes& caches() const { return cpus_.front().caches; }  // of the first CPU
+  const CacheSizes& caches() const { return cpus_.front().caches; }  // the first CPU's
   std::size_t page_bytes() const { return page_bytes_; }
   std::size_t huge_page_bytes() const { return huge_page_bytes_; }
 

@@ -1,5 +1,5 @@
-// Files: bounded reads of small files and atomic replacement of whole files. Paths may come from a
-// user, an environment variable or the kernel: pipes, devices and files above the limit are
+// This header reads small files within a limit and replaces whole files atomically. Paths may come
+// from a user, an environment variable or the kernel: pipes, devices and files above the limit are
 // refused, and no call blocks on them.
 #pragma once
 

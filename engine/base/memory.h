@@ -1,4 +1,4 @@
-// Memory layout helpers: cache lines, huge pages, and large tables that start as untouched zeros.
+// This header defines cache lines, huge pages, and large tables that start as untouched zeros.
 #pragma once
 
 #include <sys/mman.h>

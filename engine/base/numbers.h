@@ -1,5 +1,5 @@
-// Numbers: the mixer of SplitMix64 (Steele, Lea & Flood, "Fast splittable pseudorandom number
-// generators", OOPSLA 2014), and sums of times that cannot overflow.
+// This header mixes numbers and adds times without overflow. The mixer is that of SplitMix64
+// (Steele, Lea & Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Order statistics of a few measurements. Header only, with the standard library alone, so that
-// MPI's compilers can also compile it.
+// This header computes order statistics of a few measurements. It uses the standard library alone,
+// so that MPI's compilers can also compile it.
 #pragma once
 
 #include <algorithm>

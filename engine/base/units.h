@@ -1,5 +1,5 @@
-// Units: parsers read sizes, times and bandwidths exactly ("64MiB", "1.5us", "900GB/s"), and
-// formatters write them for people.
+// This header reads sizes, times and bandwidths exactly ("64MiB", "1.5us", "900GB/s"), and writes
+// them for people.
 //
 // Texts must not begin or end with blanks: a blank there indicates a mistake in a script. Blanks
 // may stand between a number and its unit.

@@ -47,7 +47,7 @@ struct CompileRequest {
   // the schedule (direct_passes.h); false: they fetch it.
   bool pushes = true;
   int mailbox_capacity =
-      LowerOptions{}.mailbox_capacity;  // messages that a pair may have under way
+      LowerOptions{}.mailbox_capacity;  // messages that a pair may have in flight
   // maximum of a rank's messages in flight per direction; `transport` must then be mailbox. 0: no
   // budget
   int ports = 0;

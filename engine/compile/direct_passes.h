@@ -1,4 +1,4 @@
-// Passes over programs for the direct transport, which reduce the lines that cross between cores:
+// Four passes change programs for the direct transport, so that fewer lines cross between cores:
 // push() stores a sum at all its readers, own_first() copies own data before the others read it,
 // copy_first() makes the in-place form usable for separate buffers, and share_copies() splits a
 // copy between reader and owner.

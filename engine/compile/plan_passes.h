@@ -1,4 +1,4 @@
-// Passes over plans: finish_rows() adds an epilogue's ops (engine/run/user_functions.h), and
+// Two passes change plans: finish_rows() adds an epilogue's ops (engine/run/user_functions.h), and
 // widen_and_narrow() converts the data of a plan that moves f32.
 #pragma once
 

@@ -1,6 +1,6 @@
-// Passes over programs in which peers reach only scratch, for the direct transport: stage() cuts
-// staged operations into pieces, stored past the caches if that is faster, and in_turns() runs a
-// large call as a series of smaller ones in little scratch.
+// Two passes change programs in which peers reach only scratch, for the direct transport: stage()
+// cuts staged operations into pieces, stored past the caches if that is faster, and in_turns() runs
+// a large call as a series of smaller ones in little scratch.
 //
 // Past the caches. A rank that stores to scratch for others first fetches the lines from their
 // caches to overwrite them; then the others fetch the lines from its cache. Stores past the caches

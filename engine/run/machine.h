@@ -1,4 +1,4 @@
-// The machine layer below the executor: atomic words, a lock, the clock, and the kernel's calls for
+// The machine layer gives the executor atomic words, a lock, the clock, and the kernel's calls for
 // waiting. The concurrent code (crossbar, wait, mailbox, interpret) communicates between threads
 // only through this layer.
 //

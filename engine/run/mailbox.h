@@ -1,4 +1,4 @@
-// Mailboxes and boards: the places where a rank writes data that other ranks wait for. A mailbox
+// Mailboxes and boards are the places where a rank writes data that other ranks wait for. A mailbox
 // carries messages between an ordered pair of ranks; a board carries one post to several ranks.
 //
 // PostHeader stands before the data, in a slot of a mailbox or a half of a board, and identifies

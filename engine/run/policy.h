@@ -1,4 +1,4 @@
-// Policies: the transport that moves data between ranks, and the wait policy of a rank that waits.
+// A transport says how data move between ranks, and a wait policy says how a rank waits.
 //
 // Three transports run the same program (engine/compile/program.h):
 //

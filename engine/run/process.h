@@ -1,7 +1,6 @@
-// Process identity and time slices: a rank detects that it runs in a forked child for the price of
-// a load, and a thread shortens its time slice before it yields its core. fork() copies the calling
-// thread only, so the parent's other ranks do not exist in the child and a wait for them never
-// ends.
+// A rank detects that it runs in a forked child for the price of a load, and a thread shortens its
+// time slice before it yields its core. fork() copies the calling thread only, so the parent's
+// other ranks do not exist in the child and a wait for them never ends.
 #pragma once
 
 #include <atomic>

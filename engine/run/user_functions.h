@@ -1,5 +1,5 @@
-// User functions: reduction operations and epilogues given by the user, and the calls into them.
-// A user function may throw; the engine must not.
+// User functions are reduction operations and epilogues given by the user. A user function may
+// throw; the engine must not.
 #pragma once
 
 #include <cstddef>

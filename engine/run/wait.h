@@ -1,5 +1,5 @@
-// Waiting: a rank waits until another rank's word reaches a value, and ends the communicator if the
-// peer is lost, calls something else, shares buffers, or the deadline passes.
+// A rank waits here until another rank's word reaches a value. The wait ends the communicator if
+// the peer is lost, calls something else or shares buffers, or if the deadline passes.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// The walk over a rank's ops and the action of each op: the inside of interpret.h, for its source
-// files only. Each source file has its own walk and its own copy (so everything here is unnamed):
-// the compiler inlines code used by one walk and calls code used by several.
+// walk() walks over a rank's ops and runs each: the inside of interpret.h, for its source files
+// only. Each source file has its own walk and its own copy (so everything here is unnamed): the
+// compiler inlines code used by one walk and calls code used by several.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Operations shared by the AVX-512 instruction sets: registers of 64 bytes, F, BW, DQ, VL and BMI2.
-// Textual, see vector.h.
+// Avx512 holds the operations that the AVX-512 instruction sets share: registers of 64 bytes, F,
+// BW, DQ, VL and BMI2. Textual, see vector.h.
 #pragma once
 
 #include <immintrin.h>
@@ -44,7 +44,7 @@ struct Avx512 : Generic<Avx512> {
         _mm512_maskz_cvtps_ph(0xffff, as<__m512>(x), _MM_FROUND_TO_NEAREST_INT));
   }
 
-  // Both 8-bit formats become binary16 by moving bits, but for the NaN of e4m3, and binary16
+  // Both 8-bit formats become binary16 by moving bits, except the NaN of e4m3, and binary16
   // becomes float by one instruction. .a and .b get the even elements, .c and .d the odd ones.
   template <int kFraction>
   RANKINE_INLINE static FourFloats widen_f8(Bytes x) {

@@ -1,5 +1,5 @@
-// Reductions of integers and truth values, one element at a time: a reference for tests of the
-// kernels that follows reduce.h's contract and shares no code with it.
+// These functions reduce integers and truth values one element at a time: a reference for tests of
+// the kernels that follows reduce.h's contract and shares no code with it.
 #pragma once
 
 #include <algorithm>

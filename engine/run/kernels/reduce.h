@@ -1,4 +1,5 @@
-// Reduction, copy, row and conversion kernels, chosen at run time by instruction set.
+// This header declares the reduction, copy, row and conversion kernels, chosen at run time by
+// instruction set.
 //
 // One body over GCC's and Clang's vector types, compiled per instruction set, with intrinsics for
 // instructions that the compiler does not name. Set aside: plain loops and Highway (two sources of

@@ -1,5 +1,5 @@
-// The reduction kernels: sweep() makes one pass over memory. Sources give the registers that a fold
-// combines, and a Put stores the results. Textual, like vector.h.
+// This body defines the reduction kernels: sweep() makes one pass over memory. Sources give the
+// registers that a fold combines, and a Put stores the results. Textual, like vector.h.
 #pragma once
 
 #include <type_traits>

@@ -1,5 +1,5 @@
-// Element types and reduction operators: the two enums that plans, the C ABI and the tools share,
-// and the storage types of the small floats that C++20 lacks and of a bool that is one byte.
+// This header defines the element types and reduction operators that plans, the C ABI and the tools
+// share, and the storage types of the small floats that C++20 lacks and of a bool that is one byte.
 #pragma once
 
 #include <bit>
@@ -83,8 +83,8 @@ constexpr bool rounds(DataType type, ReduceOp op) {
 
 // 16-bit floats: storage only, arithmetic happens in float. From float: round to nearest, ties to
 // even; overflow becomes infinity, subnormals are exact, a NaN stays a (quiet) NaN with the leading
-// bits of its payload. Bit for bit what F16C does, and AVX512-BF16, but for the subnormals that the
-// latter flushes.
+// bits of its payload. Equal bit for bit to F16C and, except for subnormals, which it flushes, to
+// AVX512-BF16.
 struct Half {  // IEEE binary16: 1 sign, 5 exponent, 10 fraction bits
   std::uint16_t bits;
 
