@@ -1,4 +1,4 @@
-"""Threads of Python as ranks: each brings its number plus one, and all leave with the sum."""
+"""Python threads as ranks: each contributes its number plus one, and all get the sum."""
 
 import threading
 

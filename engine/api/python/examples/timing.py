@@ -1,9 +1,10 @@
-"""What a call takes from Python, and one that was prepared: an all-reduce of 4 KiB among 2 ranks.
+"""Measures the time of a call from Python, and of a prepared one: an all-reduce of 4 KiB among 2
+ranks.
 
     python3 timing.py
-    %timeit me.all_reduce(x)           in IPython, with rank 1 calling as often on a thread of its own
+    %timeit me.all_reduce(x)           in IPython, while rank 1 makes equally many calls on another thread
 
-The loop of calls is the other rank's to follow, so it is told how many there will be.
+Both ranks must make the same number of calls, so the number is fixed in advance.
 """
 
 import timeit

@@ -1,4 +1,4 @@
-"""Collectives among threads or processes, on NumPy arrays and anything else with a buffer.
+"""Collectives among threads or processes, on NumPy arrays and other objects with a buffer.
 
     team = rankine.Team(4)
     def f(me):
@@ -7,19 +7,19 @@
         return x[0]
     team.run(f)                             # [10.0, 10.0, 10.0, 10.0]
 
-Threads of your own join a communicator instead: ``comm = rankine.Communicator(4)``, then
-``me = comm.join(rank)`` on each. Processes each make one of the same name, as the rank that they play:
-``me = rankine.Communicator(4, rank=rank, name="job").join(rank)``. All ranks make the same calls in the same order. Calls let go of the
-GIL, so ranks that wait or move data keep nobody from running Python. Calls that are not waited for,
-once or again and again, are rankine.start() and rankine.prepare().
+The program's own threads join a communicator instead: ``comm = rankine.Communicator(4)``, then
+``me = comm.join(rank)`` on each. Processes make a communicator with a common name, each with its
+rank: ``me = rankine.Communicator(4, rank=rank, name="job").join(rank)``. All ranks make the same
+calls in the same order. Calls release the GIL, so other threads run Python while ranks wait or move
+data. rankine.start() and rankine.prepare() start calls without waiting, once or repeatedly.
 
 A buffer is C-contiguous and keeps its size while a call uses it. Counts are elements, times are
-seconds. Errors are rankine.Error with a ``code``; wrong arguments are ValueErrors, too, name the
-argument, and leave the communicator as it was (but other ranks wait for the call until their
+seconds. Errors are rankine.Error with a ``code``. Invalid arguments are also ValueErrors, name the
+argument, and leave the communicator usable (but other ranks wait for the call until their
 deadline). Every other error ends the communicator on all its ranks.
 
-A call of the main thread that waits runs Python's signal handlers every 50 ms or so. Where one
-raises (Control-C: KeyboardInterrupt), the call raises that, and its communicator ends.
+A waiting call of the main thread runs Python's signal handlers about every 50 ms. If a handler
+raises (Control-C: KeyboardInterrupt), the call raises the exception, and its communicator ends.
 """
 
 from rankine._buckets import Buckets

@@ -13,18 +13,18 @@ from rankine._member import Member
 
 
 class Buckets:
-    """Reduces tensors in place, packed into buckets of at most ``bucket_bytes`` in the order in which
-    they are added, as data-parallel training does with gradients. A larger tensor is reduced where
-    it is.
+    """Reduces tensors in place, packed into buckets of at most ``bucket_bytes`` in the order in
+    which they are added, as in data-parallel training. A larger tensor is reduced at its own place.
 
         buckets = rankine.Buckets(me)
         for gradient in gradients:           # as they become ready: a full bucket starts at once
             buckets.add(gradient, op="avg")
         buckets.wait()                       # all are averages now
 
-    All ranks add tensors of the same sizes and types in the same order, and flush at the same places.
-    Used by the thread of its rank, and closed before its member: by close(), at the end of a ``with``
-    block, or when nothing refers to it. ``op`` is the name of an operation.
+    All ranks add tensors of equal sizes and types in the same order, and flush at the same
+    positions. The thread of the rank uses the buckets, and they must be closed before the member:
+    by close(), at the end of a ``with`` block, or by garbage collection. ``op`` is the name of an
+    operation.
     """
 
     def __init__(self, member: Member, bucket_bytes: int = 25_000_000) -> None:
@@ -52,15 +52,16 @@ class Buckets:
             self.close()
 
     def __reduce__(self) -> Any:
-        raise TypeError("rankine.Buckets cannot be copied or pickled: they are of one rank of this process")
+        raise TypeError("rankine.Buckets cannot be copied or pickled: they belong to one rank of this process")
 
     def add(self, x: Any, op: str = "sum", *, dtype: str | None = None) -> None:
-        """x becomes the reduction of all ranks' x by the end of wait(); until then it cannot be resized
-        and nobody else uses it."""
+        """Replaces x by the reduction of all ranks' x, by the end of wait(); until then, x must not
+        be resized or used."""
         self._add(library.rkBucketsAdd, x, op, dtype)
 
     def add_unused(self, x: Any, op: str = "sum", *, dtype: str | None = None) -> None:
-        """The same of a tensor that this rank has nothing for: it brings zeros. "sum" and "avg"."""
+        """As add(), for a tensor without data on this rank: the rank contributes zeros. "sum" and
+        "avg" only."""
         self._add(library.rkBucketsAddUnused, x, op, dtype)
 
     def flush(self) -> None:
@@ -75,7 +76,7 @@ class Buckets:
         check(code)
 
     def all_reduce(self, tensors: Sequence[Any], op: str = "sum", *, dtype: str | None = None) -> None:
-        """All tensors at once, of one type, and waited for."""
+        """Adds tensors of one type and waits for all of them."""
         handle, number = self._handle, _number_of(op)
         buffers: list[Buffer] = []
         try:
@@ -94,13 +95,13 @@ class Buckets:
 
     @property
     def calls(self) -> int:
-        """All-reduces made so far."""
+        """The number of all-reduces so far."""
         calls = c_size_t()
         check(library.rkBucketsGetCalls(self._handle, byref(calls)))
         return calls.value
 
     def close(self) -> None:
-        """Tensors that were not waited for end the communicator. A second time does nothing."""
+        """Frees the buckets. Pending tensors end the communicator. A second call has no effect."""
         buckets, self._buckets = self._buckets, None
         if buckets is None:
             return

@@ -1,5 +1,5 @@
-"""Anything with the buffer protocol as an address, a type and a count: PEP 3118 through ctypes,
-since a memoryview does not tell where it lies."""
+"""Reads the address, type and count of an object with the buffer protocol: PEP 3118 through ctypes,
+because a memoryview does not reveal its address."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from rankine._library import refuse
 
-# By rkDataType_t.
+# Indexed by rkDataType_t.
 TYPES = (
     "i8", "u8", "i32", "u32", "i64", "u64", "f16", "f32", "f64",
     "bf16", "f8e4m3", "f8e5m2", "b8", "c64", "c128",
@@ -51,7 +51,7 @@ _release.restype = None
 
 
 def _natural(form: str, itemsize: int) -> str:
-    """What a struct format says of elements: "f32", "u16"; "" for what is none of ours."""
+    """Returns the type of a struct format: "f32", "u16"; "" if the format is not supported."""
     bare = form[1:] if form[:1] in "@=<" else form
     if bare in _FLOATS:
         return _FLOATS[bare]
@@ -62,7 +62,7 @@ def _natural(form: str, itemsize: int) -> str:
     return ""
 
 
-# Of a format and the bytes of an element, as views have them.
+# Type names, by format and bytes per element of a view.
 _naturals: dict[tuple[bytes | None, int], str] = {}
 
 
@@ -72,12 +72,12 @@ def _natural_of(form: bytes | None, itemsize: int) -> str:
     return found
 
 
-# Views that nobody uses: making one costs as much as filling it.
+# Unused views, kept for reuse: making one costs as much as filling it.
 _spare: list[_View] = []
 
 
 class Buffer:
-    """A buffer in use, until release(): its owner cannot resize or free it meanwhile."""
+    """A buffer in use, until release(): meanwhile its owner cannot resize or free it."""
 
     __slots__ = ("_view", "address", "bytes", "name", "natural", "item_bytes")
 
@@ -108,27 +108,27 @@ class Buffer:
             refuse(f"{name} is read-only; results cannot be written to it")
 
     def release(self) -> None:
-        """A second time it does nothing."""
+        """Ends the use. A second call has no effect."""
         view, self._view = self._view, None
         if view is not None:
             _release(view)
             _spare.append(view)
 
-    __del__ = release  # of what was refused half-way
+    __del__ = release  # also if __init__ fails
 
     @property
     def format(self) -> str:
-        """While it is in use."""
+        """The struct format; valid while the buffer is in use."""
         return ((self._view.format if self._view is not None else None) or b"B").decode()
 
     def type_name(self, dtype: str | None) -> str:
-        """The type of its elements; ``dtype`` says what words of unsigned integers stand for."""
+        """The type of the elements. ``dtype`` gives the meaning of unsigned integer words."""
         if dtype is None:
             if self.natural in NUMBERS:
                 return self.natural
             refuse(
                 f"{self.name} has elements of format '{self.format}'; "
-                f"allowed are {', '.join(TYPES)} (say dtype='bf16' of words that are such)"
+                f"allowed are {', '.join(TYPES)} (set dtype='bf16' for integer words that hold bf16)"
             )
         if dtype not in NUMBERS:
             refuse(f"dtype is {dtype!r}; allowed are {', '.join(TYPES)}")

@@ -1,4 +1,5 @@
-"""Functions of the caller's that a call runs: what they get, and what they raise."""
+"""Runs functions of the caller inside a call: converts their arguments, and keeps their exceptions.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from rankine._library import imported, last_error, refuse
 
 
 class Pieces:
-    """Memory that a callback gets, of elements of so many bytes or of a NumPy dtype: a memoryview of
-    bytes, or an array."""
+    """Makes the arguments of a callback from memory. ``element`` is a number of bytes (then
+    arguments are memoryviews of bytes) or a NumPy dtype (then arguments are arrays)."""
 
     def __init__(self, element: Any) -> None:
         self._dtype: Any = None
@@ -36,7 +37,8 @@ class Pieces:
 
 
 class RaisedHere(threading.local):
-    """What a callback has raised on a thread: nothing may get out of it into C. ``with`` keeps it."""
+    """The exception that a callback has raised on a thread, because no exception may propagate into
+    C. ``with`` stores it."""
 
     error: BaseException | None = None
 
@@ -54,19 +56,20 @@ class RaisedHere(threading.local):
 
 
 class HasRaised(Protocol):
-    """What runs Python inside a call."""
+    """An object that runs Python inside a call."""
 
     def _take_raised(self) -> BaseException | None:
-        """What it has raised on this thread since it was last asked for."""
+        """Returns and clears the exception that it has raised on this thread."""
 
 
 def raise_for(code: int, callbacks: Sequence[HasRaised]) -> None:
-    """For a call that returned ``code``, with what its callbacks raised on this thread."""
+    """Raises the error of a call that returned ``code``, with the exceptions of its callbacks on
+    this thread."""
     raised = [cause for callback in callbacks if (cause := callback._take_raised()) is not None]
     if code == 0 and not raised:
         return
     error = last_error(code) if code != 0 else None
     if raised and (error is None or not isinstance(raised[0], Exception)):
-        raise raised[0] from error  # KeyboardInterrupt, say
+        raise raised[0] from error  # for example KeyboardInterrupt
     assert error is not None
     raise error from (raised[0] if raised else None)

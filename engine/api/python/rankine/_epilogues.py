@@ -1,4 +1,4 @@
-"""What a rank goes on to do with the rows of its result while they are in its cache."""
+"""Epilogues: steps on the rows of a rank's result while the rows are in its cache."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rankine._buffers import BYTES, TYPES, Buffer
 from rankine._callbacks import Pieces, RaisedHere, raise_for
 from rankine._library import Code, Error, RowFunction, RowSteps, check, library, refuse
 
-# By rkNorm_t and rkActivation_t.
+# Indexed by rkNorm_t and rkActivation_t.
 _NORMS = (None, "rms", "layer")
 _ACTIVATIONS = (None, "relu", "gelu_tanh", "silu")
 
@@ -27,12 +27,14 @@ def _number(name: str, value: Any, allowed: tuple[Any, ...]) -> int:
 
 
 class Epilogue:
-    """Steps or a function, as made by RowEpilogue and FunctionEpilogue: ``me.all_reduce(x,
-    epilogue=norm)``, likewise reduce_scatter and all_gather, waited for, started or prepared. All
-    ranks give one, on rows of the same size; what it does is each rank's own affair. The result's
-    own bits are those of the call without. One thread uses it, in one call at a time."""
+    """Steps or a function, made by RowEpilogue or FunctionEpilogue: ``me.all_reduce(x,
+    epilogue=norm)``. Also for reduce_scatter and all_gather; calls may block, or be started or
+    prepared. All ranks pass an epilogue with rows of equal size; the steps may differ between
+    ranks. The result has the same bits as without an epilogue. One thread uses an epilogue, in one
+    call at a time.
+    """
 
-    _row_bytes: int  # of the call's elements
+    _row_bytes: int  # bytes of a row of the call's result
 
     def __init__(self, make: Callable[[Any], int]) -> None:
         made = c_void_p()
@@ -43,7 +45,7 @@ class Epilogue:
         self.close()
 
     def __reduce__(self) -> Any:
-        raise TypeError(f"a rankine.{type(self).__name__} cannot be copied or pickled: it has places of its own")
+        raise TypeError(f"a rankine.{type(self).__name__} cannot be copied or pickled: it refers to buffers of this process")
 
     @property
     def _handle(self) -> int:
@@ -52,20 +54,20 @@ class Epilogue:
         return self._epilogue
 
     def close(self) -> None:
-        """A second time it does nothing. Requests that have it keep what they need."""
+        """Frees the epilogue. A second call has no effect. Requests keep their epilogue alive."""
         epilogue, self._epilogue = getattr(self, "_epilogue", None), None
         if epilogue is not None:
             library.rkEpilogueDestroy(epilogue)
 
     def check_rows(self, result_bytes: int) -> None:
-        """Refuses a result that has other rows than the places of this."""
+        """Refuses a result with another number of rows than this epilogue's buffers."""
 
     def _take_raised(self) -> BaseException | None:
-        """What it has raised on this thread since it was last asked for."""
+        """Returns and clears the exception that it has raised on this thread."""
         return None
 
     def apply(self, rows: Any) -> None:
-        """The pass over all rows by itself, with the same bits."""
+        """Applies the epilogue to all rows without a collective, with the same bits."""
         buffer = Buffer("rows", rows, False)
         try:
             if buffer.bytes % self._row_bytes != 0:
@@ -78,16 +80,17 @@ class Epilogue:
 
 
 class RowEpilogue(Epilogue):
-    """Each row x of ``row_elements`` elements, in floats and in this order, what is None left out:
+    """Steps on each row x of ``row_elements`` elements, in floats and in this order; steps that are
+    None are skipped:
 
         x += bias;  residual += x and x = residual;  norm;  activation;  out, with a scale per row
 
-    ``dtype`` is the call's, "f32", "f16" or "bf16", and that of bias, residual, weight and shift.
-    ``norm``: "rms" (weight) or "layer" (weight and shift). ``activation``: "relu", "gelu_tanh" or
-    "silu". ``out`` has elements of ``out_dtype`` (dtype's by default), which is one of these three, or
-    "i8" or "f8e4m3": then x is out times ``scales``, a float32 per row. residual, out and scales are
-    written to, and hold as many rows as the call's result has at this rank. No buffer may overlap
-    another one, or one of the call.
+    ``dtype`` is the type of the call, "f32", "f16" or "bf16", and of bias, residual, weight and
+    shift. ``norm``: "rms" (weight) or "layer" (weight and shift). ``activation``: "relu",
+    "gelu_tanh" or "silu". ``out`` has elements of ``out_dtype`` (dtype's by default), which is one
+    of these three, or "i8" or "f8e4m3": then x is out times ``scales``, a float32 per row. The
+    steps write to residual, out and scales, which have as many rows as the call's result at this
+    rank. A buffer must not overlap another one, or one of the call.
     """
 
     def __init__(
@@ -112,7 +115,7 @@ class RowEpilogue(Epilogue):
         )
         self._row_bytes = row_elements * BYTES[dtype]
         self._rows: int | None = None
-        self._buffers: list[Buffer] = []  # in use as long as this is
+        self._buffers: list[Buffer] = []  # in use during the epilogue's lifetime
 
         def row(name: str, value: Any) -> int | None:
             return self._place(name, value, dtype, row_elements, writable=False, one=True)
@@ -142,7 +145,7 @@ class RowEpilogue(Epilogue):
             return None
         buffer = Buffer(name, value, writable)
         self._buffers.append(buffer)
-        buffer.type_name(type_name)  # which refuses other elements
+        buffer.type_name(type_name)  # refuses other elements
         count = buffer.bytes // BYTES[type_name]
         wanted = 1 if one else self._rows
         if count % width != 0 or wanted not in (None, count // width):
@@ -161,14 +164,14 @@ class RowEpilogue(Epilogue):
 
 
 class FunctionEpilogue(Epilogue):
-    """A function of yours: ``function(rows, first)`` gets rows of the result that are final, from row
-    ``first`` on. It reads them, leaves them as they are, and writes to places of its own; it is
-    called on each row once, in no promised order, with the GIL, on the thread of its rank.
+    """A user function: ``function(rows, first)`` gets final rows of the result, from row ``first``
+    on. It must not change them, and writes its results to its own buffers; it is called once per
+    row, in unspecified order, with the GIL, on the thread of its rank.
 
-    ``element`` is the bytes of an element, and rows come as a memoryview of bytes; or it is a NumPy
-    dtype, and they come as an array of shape (rows, row_elements). What the function raises ends the
-    call: on its own rank the error has it as ``__cause__``, unless it was raised on the thread of a
-    progress_core; others get Code.remote_error.
+    ``element`` is the bytes of an element (then rows are a memoryview of bytes), or a NumPy dtype
+    (then rows are an array of shape (rows, row_elements)). An exception in the function ends the
+    call: on its rank the error has the exception as ``__cause__``, unless it was raised on the
+    thread of a progress_core; other ranks get Code.remote_error.
     """
 
     def __init__(self, function: Callable[[Any, int], object], row_elements: int, element: Any) -> None:

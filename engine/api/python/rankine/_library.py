@@ -1,7 +1,8 @@
-"""librankine.so.1 as ctypes sees it: prototypes of rankine.h, and its results as exceptions.
+"""Loads librankine.so.1 by ctypes, declares the prototypes of rankine.h, and converts results to
+exceptions.
 
-The library is the one in the prefix that this package was installed in, or else what the dynamic
-linker finds (LD_LIBRARY_PATH).
+The library is taken from the prefix of this package's installation, otherwise from the dynamic
+linker's search path (LD_LIBRARY_PATH).
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from typing import Any, Generator, NoReturn
 
 
 def imported(package: str, purpose: str) -> Any:
-    """That package, which only ``purpose`` needs. Without it, an ImportError names both."""
+    """Imports a package that only ``purpose`` needs. If it is missing, raises an ImportError that
+    names both."""
     try:
         return importlib.import_module(package)
     except ModuleNotFoundError as error:
@@ -31,7 +33,7 @@ def imported(package: str, purpose: str) -> Any:
 
 
 class Code(enum.IntEnum):
-    """What went wrong, with the numbers of rkResult_t."""
+    """The kind of an error, with the numbers of rkResult_t."""
 
     success = 0
     system_error = 2
@@ -48,8 +50,8 @@ class Code(enum.IntEnum):
 
 
 class Error(RuntimeError):
-    """What a call failed with. ``code`` tells what a program can do about it; the text names the
-    function, the argument or the rank."""
+    """The error of a call. A program can react to ``code``; the text names the function, the
+    argument or the rank."""
 
     def __init__(self, code: Code, text: str) -> None:
         super().__init__(text)
@@ -60,7 +62,7 @@ class Error(RuntimeError):
 
 
 class InvalidArgument(Error, ValueError):
-    """Nothing has happened; the communicator goes on."""
+    """An invalid argument: nothing has happened, and the communicator stays usable."""
 
     def __init__(self, code: Code, text: str) -> None:
         super().__init__(code, text)
@@ -240,7 +242,7 @@ library = _load()
 
 
 class _Interrupt(threading.local):
-    """What a signal handler has raised while this thread waited in a call."""
+    """The exception that a signal handler has raised while this thread waited in a call."""
 
     error: BaseException | None = None
 
@@ -249,9 +251,10 @@ _interrupt = _Interrupt()
 
 
 def _answers() -> Generator[int, None, None]:
-    """What a waiting call is told: 0, or 1 where a signal handler has raised. Handlers run where Python
-    goes on with a function: in a generator that is inside the try already, in a new function before
-    it."""
+    """Yields the answer for a waiting call: 0, or 1 if a signal handler has raised. Python runs
+    handlers when it continues a function: in a generator this is inside the try block, in a new
+    function it would be before it.
+    """
     answer = 0
     while True:
         try:
@@ -264,11 +267,12 @@ def _answers() -> Generator[int, None, None]:
             _interrupt.error, answer = error, 1
 
 
-_listening: Any = None  # the check, as long as the main thread has it
+_listening: Any = None  # the check of the main thread, or None
 
 
 def listen_to_signals() -> None:
-    """Lets calls of the main thread, where Python runs signal handlers, end when one raises."""
+    """Makes calls of the main thread, on which Python runs signal handlers, end when a handler
+    raises."""
     global _listening
     if _listening is not None or threading.current_thread() is not threading.main_thread():
         return
@@ -284,7 +288,7 @@ def _listen_no_more() -> None:
 
 
 def _listen_in_child() -> None:
-    """The thread that has forked is the child's main thread."""
+    """The forking thread is the child's main thread."""
     global _listening
     _listening = None
     listen_to_signals()
@@ -296,8 +300,8 @@ os.register_at_fork(after_in_child=_listen_in_child)
 
 
 def last_error(code: int) -> Error:
-    """Of this thread's call that returned ``code``, which is not 0. Raises what a signal handler has
-    raised meanwhile, such as KeyboardInterrupt."""
+    """Returns the error of this thread's last call, which returned ``code`` other than 0. Raises
+    the exception of a signal handler instead, such as KeyboardInterrupt, if there was one."""
     known = Code(code)
     text = library.rkGetLastError(None).decode(errors="replace")
     error = (InvalidArgument if known is Code.invalid_argument else Error)(known, text)
@@ -313,7 +317,7 @@ def check(code: int) -> None:
 
 
 def milliseconds(name: str, seconds: float | None) -> int:
-    """A time limit as C has it: 0 for the default (None), -1 for ever (inf)."""
+    """Converts a time limit to C form: 0 for the default (None), -1 for no limit (inf)."""
     if seconds is None:
         return 0
     if seconds == float("inf"):
@@ -328,7 +332,8 @@ def milliseconds(name: str, seconds: float | None) -> int:
 
 
 def whole(name: str, value: Any, least: int = -(2**31), most: int = 2**31 - 1) -> int:
-    """A whole number as C has it, where ctypes would cut off what is too wide without a word."""
+    """Converts a whole number to C form and checks its range, because ctypes would truncate it
+    silently."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -340,7 +345,7 @@ def whole(name: str, value: Any, least: int = -(2**31), most: int = 2**31 - 1) -
 
 
 def ints(name: str, values: object) -> tuple[ctypes.Array[c_int] | None, int]:
-    """A list of whole numbers and its length; None is none."""
+    """Returns a list of whole numbers in C form, and its length; None is an empty list."""
     if values is None:
         return None, 0
     try:
@@ -354,7 +359,7 @@ def ints(name: str, values: object) -> tuple[ctypes.Array[c_int] | None, int]:
 
 
 def text(name: str, value: str | None) -> bytes | None:
-    """A text as C has it, which ends at the first NUL."""
+    """Converts a text to C form; a C text ends at the first NUL."""
     if value is None:
         return None
     if not isinstance(value, str) or "\0" in value:
@@ -363,7 +368,7 @@ def text(name: str, value: str | None) -> bytes | None:
 
 
 def version() -> str:
-    """The library's, as "0.1.0"."""
+    """The version of the library: "0.1.0"."""
     code = c_int()
     check(library.rkGetVersion(ctypes.byref(code)))
     return f"{code.value // 10000}.{code.value // 100 % 100}.{code.value % 100}"

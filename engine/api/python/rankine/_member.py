@@ -32,7 +32,7 @@ Reduction = Union[str, PreMulSum, Operation]
 
 
 class _Moves:
-    """In the place of a Reduction: the call reduces nothing."""
+    """Used instead of a Reduction for calls that only move data."""
 
 
 _moves = _Moves()
@@ -55,15 +55,16 @@ _open = _OpenGroups()
 
 
 class group:
-    """Calls of this thread inside are collected and started together at the end, which returns when
-    all are done: so no order of messages can deadlock, and one thread can play several ranks.
+    """Collects the calls of this thread inside the block, and starts them together at its end,
+    which returns when all are over: so no order of messages can deadlock, and one thread can play
+    several ranks.
 
         with rankine.group():
             me.send(x, right)
             me.recv(y, left)
 
-    Where one of them is refused, none is made. An exception inside drops them, too (other ranks wait
-    for them until their deadline). Groups inside are part of the outer one.
+    If one call is refused, none is made. An exception inside the block also drops the calls (other
+    ranks wait for them until their deadline). Inner groups are part of the outer one.
     """
 
     def __enter__(self) -> None:
@@ -75,7 +76,7 @@ class group:
     ) -> None:
         _open.depth -= 1
         if error is not None:
-            library.rkBarrier(None)  # a call that is refused: rkGroupEnd() then makes none
+            library.rkBarrier(None)  # an invalid call: rkGroupEnd() then makes none
         code = library.rkGroupEnd()
         if _open.depth > 0:
             return
@@ -89,9 +90,10 @@ class group:
 def group_of_calls(
     end: Callable[[], int], call: Callable[..., object], arguments: Any, options: Any
 ) -> tuple[list[Buffer], list[HasRaised]]:
-    """What the calls use that ``call`` makes, of a group that ends by ``end()``, which has worked."""
+    """Runs ``call`` in a group and ends the group by ``end()``. Returns the buffers and callbacks
+    of its calls."""
     if _open.depth > 0:
-        raise Error(Code.invalid_usage, "a group is open; calls are started in none")
+        raise Error(Code.invalid_usage, "a group is open; start calls outside of groups")
     check(library.rkGroupStart())
     _open.depth = 1
     try:
@@ -101,7 +103,7 @@ def group_of_calls(
             raise last_error(code)
         return _open.take()
     except BaseException:
-        library.rkBarrier(None)  # where the group is open still, it makes no call
+        library.rkBarrier(None)  # if the group is still open, it makes no calls
         library.rkGroupEnd()
         for buffer in _open.take()[0]:
             buffer.release()
@@ -111,25 +113,25 @@ def group_of_calls(
 
 
 class PortsInUse(NamedTuple):
-    """The most messages that a rank has had in flight at once: its own, and those to it."""
+    """The largest numbers of messages in flight at once, from a rank and to a rank."""
 
     most_sent: int
     most_received: int
 
 
 class Member:
-    """A rank of a communicator, made by Communicator.join(), split() or a Team. One thread at a time
-    uses it; abort(), rank, ranks, cpu and ports_in_use may be used by any at any time. It leaves with close(), at the
-    end of a ``with`` block, or when nothing refers to it: ranks that still need it get
-    Code.rank_lost.
+    """A rank of a communicator, made by Communicator.join(), split() or a Team. One thread at a
+    time uses it; any thread may use abort(), rank, ranks, cpu and ports_in_use at any time. The
+    rank leaves at close(), at the end of a ``with`` block, or by garbage collection: ranks that
+    still need it get Code.rank_lost.
 
-    ``dtype`` says what the words of unsigned integer arrays stand for: "bf16", "f16", "f8e4m3",
-    "f8e5m2". ``op`` is "sum", "prod", "max", "min", "avg", "band", "bor", "bxor", a PreMulSum or an
-    Operation. Buffers that are results must be writable; nobody else uses them during a call.
+    ``dtype`` gives the meaning of unsigned integer words: "bf16", "f16", "f8e4m3", "f8e5m2". ``op``
+    is "sum", "prod", "max", "min", "avg", "band", "bor", "bxor", a PreMulSum or an Operation.
+    Result buffers must be writable; the program must not use a call's buffers during the call.
     """
 
     def __init__(self, comm: int) -> None:
-        """Takes over a rkComm_t; programs get members elsewhere."""
+        """Takes ownership of a rkComm_t; programs get members from other functions."""
         listen_to_signals()
         self._comm: int | None = comm
         self._operations: dict[Operation, int] = {}
@@ -160,26 +162,26 @@ class Member:
 
     @property
     def rank(self) -> int:
-        """From 0 to ranks - 1."""
+        """This member's rank, from 0 to ranks - 1."""
         return self._rank
 
     @property
     def ranks(self) -> int:
-        """How many there are."""
+        """The number of ranks."""
         return self._ranks
 
     @property
     def cpu(self) -> int | None:
-        """The CPU that this rank runs on, by the operating system's number: the one that its thread is
-        pinned to. None: the thread may run on several, or there is none yet."""
+        """The CPU that this rank's thread is pinned to, in the operating system's numbering. None:
+        the thread may run on several CPUs, or is not known yet."""
         number = c_int()
         check(library.rkCommCpu(self._handle, byref(number)))
         return number.value if number.value >= 0 else None
 
     @property
     def ports_in_use(self) -> PortsInUse:
-        """The most messages in flight at once so far, with ``ports`` or on a modelled network; else
-        zeros."""
+        """The largest numbers of messages in flight at once so far, with ``ports`` or on a modelled
+        network; otherwise zeros."""
         sent, received = c_int(), c_int()
         check(library.rkCommPortsInUse(self._handle, byref(sent), byref(received)))
         return PortsInUse(sent.value, received.value)
@@ -205,10 +207,11 @@ class Member:
         dtype: str | None = None,
         epilogue: Epilogue | None = None,
     ) -> None:
-        """out = x of all ranks, reduced: the same bits on every rank. In place without ``out``.
+        """out = x of all ranks, reduced, with the same bits on every rank. In place without
+        ``out``.
 
-        A result that is NaN is a NaN on each rank, of any sign and payload. Sums, products and
-        averages of floats of 16 and 8 bits are computed in float32 and rounded once.
+        A NaN result is a NaN on each rank, with any sign and payload. Sums, products and averages
+        of 16- and 8-bit floats are computed in float32 and rounded once.
         """
         data, result = self._pair(x, out)
         function = library.rkAllReduce if epilogue is None else library.rkAllReduceThen
@@ -217,7 +220,8 @@ class Member:
     def reduce(
         self, x: Any, out: Any = None, root: int = 0, op: Reduction = "sum", *, dtype: str | None = None
     ) -> None:
-        """The same at the root, in place there without ``out``; elsewhere ``out`` is not used."""
+        """As all_reduce() at the root, in place there without ``out``; other ranks do not use
+        ``out``."""
         root = whole("root", root)
         data, result = self._pair(x, out) if root == self._rank else (Buffer("x", x, False), None)
         self._collective(library.rkReduce, library.rkReduce, data, result, op, dtype, (1, 1), None, root)
@@ -232,8 +236,8 @@ class Member:
         dtype: str | None = None,
         epilogue: Epilogue | None = None,
     ) -> None:
-        """out = this rank's block of the reduced inputs: x is ranks blocks. ``counts``: elements of
-        each rank's block, the same on all ranks; not with an epilogue."""
+        """out = this rank's block of the reduced inputs; x has one block per rank. ``counts``: the
+        elements of each rank's block, equal on all ranks; not with an epilogue."""
         data, result = Buffer("x", x, False), Buffer("out", out, True)
         blocks = self._counts(counts, self._ranks)
         sizes = (self._ranks, 1) if blocks is None else (sum(blocks), blocks[self._rank])
@@ -257,7 +261,7 @@ class Member:
         dtype: str | None = None,
         epilogue: Epilogue | None = None,
     ) -> None:
-        """out = the ranks' x one after the other. ``counts``: elements of each rank's x; not with an
+        """out = the ranks' x in rank order. ``counts``: the elements of each rank's x; not with an
         epilogue."""
         data, result = Buffer("x", x, False), Buffer("out", out, True)
         blocks = self._counts(counts, self._ranks)
@@ -270,7 +274,7 @@ class Member:
     def gather(
         self, x: Any, out: Any = None, root: int = 0, *, counts: Sequence[int] | None = None, dtype: str | None = None
     ) -> None:
-        """out at the root = the ranks' x one after the other; elsewhere it is not used."""
+        """out at the root = the ranks' x in rank order; other ranks do not use out."""
         root = whole("root", root)
         data = Buffer("x", x, False)
         result = Buffer("out", out, True) if root == self._rank else None
@@ -281,7 +285,7 @@ class Member:
     def scatter(
         self, x: Any, out: Any, root: int = 0, *, counts: Sequence[int] | None = None, dtype: str | None = None
     ) -> None:
-        """out = this rank's block of the root's x, which is not used elsewhere and may be None."""
+        """out = this rank's block of the root's x; other ranks do not use x and may pass None."""
         root = whole("root", root)
         data = Buffer("x", x, False) if root == self._rank else None
         result = Buffer("out", out, True)
@@ -290,12 +294,12 @@ class Member:
         self._collective(library.rkScatter, library.rkScatterCounts, data, result, _moves, dtype, sizes, blocks, root)
 
     def scan(self, x: Any, out: Any = None, op: Reduction = "sum", *, dtype: str | None = None) -> None:
-        """out at rank r = x of ranks 0 to r, reduced in their order. In place without ``out``."""
+        """out at rank r = x of ranks 0 to r, reduced in rank order. In place without ``out``."""
         data, result = self._pair(x, out)
         self._collective(library.rkScan, library.rkScan, data, result, op, dtype, (1, 1), None)
 
     def exscan(self, x: Any, out: Any = None, op: Reduction = "sum", *, dtype: str | None = None) -> None:
-        """The same of ranks 0 to r - 1. Rank 0 hears nobody, and its ``out`` is left as it is."""
+        """As scan() over ranks 0 to r - 1. Rank 0 receives nothing; its ``out`` is unchanged."""
         data, result = self._pair(x, out)
         self._collective(library.rkExscan, library.rkExscan, data, result, op, dtype, (1, 1), None)
 
@@ -309,9 +313,11 @@ class Member:
         out_displacements: Sequence[int] | None = None,
         dtype: str | None = None,
     ) -> None:
-        """Block d of x goes to rank d, which puts it at the place of the sender; in place without
-        ``out``. ``counts``: elements per pair, counts[sender][receiver], the same on all ranks. With
-        them, blocks may lie anywhere in this rank's x and out: bytes from the beginning, by rank."""
+        """Block d of x goes to rank d, which stores it at the sender's block of out; in place
+        without ``out``. ``counts``: elements per pair, counts[sender][receiver], equal on all
+        ranks. With counts, blocks may lie anywhere in this rank's x and out: displacements are
+        bytes from the beginning, one per peer rank.
+        """
         n, me = self._ranks, self._rank
         blocks = self._counts(counts, n * n)
         if in_displacements is not None or out_displacements is not None:
@@ -320,7 +326,7 @@ class Member:
             self._displaced(x, out, blocks, in_displacements, out_displacements, dtype)
             return
         if blocks is not None and out is None:
-            refuse("out is None; with counts, results need a buffer of their own")
+            refuse("out is None; with counts, results need a separate buffer")
         data, result = self._pair(x, out)
         sizes = (n, n) if blocks is None else (sum(blocks[me * n : me * n + n]), sum(blocks[me::n]))
         self._collective(library.rkAllToAll, library.rkAllToAllCounts, data, result, _moves, dtype, sizes, blocks)
@@ -332,20 +338,22 @@ class Member:
     # --- Messages from one rank to one rank: the call of these two alone ---
 
     def send(self, x: Any, to: int, *, dtype: str | None = None) -> None:
-        """Messages from one rank to another are received in the order in which they are sent; counts
-        and types must agree. Short ones are on their way when it returns, long ones have arrived."""
+        """Sends x to rank ``to``. Messages from one rank to another are received in the order in
+        which they were sent; counts and types must agree. When send() returns, a short message is
+        in flight, and a long one has arrived.
+        """
         data = Buffer("x", x, False)
         number, count = self._elements(data, dtype)
         self._run(library.rkSend, (data,), (), data.address, count, number, whole("to", to))
 
     def recv(self, out: Any, source: int, *, dtype: str | None = None) -> None:
-        """The next message of rank ``source``."""
+        """Receives the next message from rank ``source``."""
         data = Buffer("out", out, True)
         number, count = self._elements(data, dtype)
         self._run(library.rkRecv, (data,), (), data.address, count, number, whole("source", source))
 
     def exchange(self, x: Any, to: int, out: Any, source: int, *, dtype: str | None = None) -> None:
-        """Both at once: ranks that send to each other wait for nobody first."""
+        """Sends and receives at once, so ranks that send to each other do not deadlock."""
         with group():
             self.send(x, to, dtype=dtype)
             self.recv(out, source, dtype=dtype)
@@ -353,11 +361,11 @@ class Member:
     # --- The communicator ---
 
     def split(self, color: int | None, key: int = 0) -> Member | None:
-        """The ranks that say the same color become a communicator of their own, ordered by key, and by
-        rank where keys are equal: a call of all ranks, in no group. None (color) is none."""
+        """Collective, not in a group: ranks with equal colors form a new communicator, ordered by
+        key, and by rank for equal keys. With color None returns None."""
         number = -1 if color is None else whole("color", color, 0)
         if _open.depth > 0:
-            raise Error(Code.invalid_usage, "a group is open; ranks are divided in none")
+            raise Error(Code.invalid_usage, "a group is open; split ranks outside of groups")
         part = c_void_p()
         check(library.rkCommSplit(self._handle, number, whole("key", key), byref(part)))
         return None if part.value is None else Member(part.value)
@@ -378,9 +386,11 @@ class Member:
         tag: int = 0,
         order: str | None = None,
     ) -> None:
-        """How this rank's calls are done from here on, where the engine shall not choose; all ranks say
-        the same. ``algorithm``: a name of `rankine list`. ``timeout``: seconds, inf for ever.
-        ``order``: what is promised of the last bits of sums, as Communicator has it."""
+        """Sets options of this rank's later calls, for choices that the engine must not make
+        itself; all ranks set equal options. ``algorithm``: a name from `rankine list`. ``timeout``:
+        seconds, inf for no limit. ``order``: the guarantee for the last bits of sums, as in
+        Communicator.
+        """
         options = CallOptions(ctypes.sizeof(CallOptions), text("algorithm", algorithm), text("transport", transport))
         options.timeoutMs = milliseconds("timeout", timeout)
         options.segments, options.group = whole("segments", segments), whole("group", group)
@@ -394,43 +404,46 @@ class Member:
 
     @property
     def order(self) -> str | None:
-        """The Communicator's; None where it was not asked for one."""
+        """The order requested for the Communicator; None if none."""
         name = c_char_p()
         check(library.rkCommGetOrder(self._handle, byref(name)))
         return name.value.decode() if name.value else None
 
     def progress(self) -> None:
-        """Moves on what this thread has started, without waiting."""
+        """Makes calls progress that this thread has started. Does not wait."""
         check(library.rkCommProgress(self._handle))
 
     def health(self) -> Code:
-        """Code.success while the communicator works, else why it ended."""
+        """Code.success while the communicator works, otherwise the reason of its end."""
         code = c_int()
         check(library.rkCommGetAsyncError(self._handle, byref(code)))
         return Code(code.value)
 
     def flight_record(self) -> str:
-        """What every rank did last, as JSON."""
+        """The last actions of every rank, as JSON."""
         size, needed = 4096, c_size_t()
         while True:
             taken = ctypes.create_string_buffer(size)
             check(library.rkCommFlightRecord(self._handle, taken, size, byref(needed)))
             if needed.value <= size:
                 return taken.value.decode()
-            size = needed.value  # it may have grown meanwhile
+            size = needed.value  # the text may have grown meanwhile
 
     def model_time(self) -> float:
-        """On a modelled network: seconds of the model at which this rank's last call ended; else 0."""
+        """On a modelled network: the model's time in seconds at which this rank's last call ended;
+        otherwise 0."""
         seconds = c_double()
         check(library.rkCommModelTime(self._handle, byref(seconds)))
         return seconds.value
 
     def compute(self, seconds: float) -> None:
-        """On a modelled network: work of this rank's own that takes so many seconds of the model."""
+        """On a modelled network: local work of this rank that takes ``seconds`` seconds of the
+        model."""
         check(library.rkCommCompute(self._handle, seconds))
 
     def close(self) -> None:
-        """The rank leaves. A second time does nothing; an error while another thread is in a call."""
+        """The rank leaves. A second call has no effect. Raises an error while another thread is in
+        a call."""
         if self._comm is not None:
             check(library.rkCommDestroy(self._comm))
             self._comm = None
@@ -443,7 +456,7 @@ class Member:
             check(library.rkCommAbort(comm))
 
     def _fail(self, error: BaseException) -> None:
-        """Ends all calls of all ranks, which are told of this rank and the exception."""
+        """Ends all calls of all ranks with an error that names this rank and the exception."""
         comm = self._comm
         if comm is not None:
             why = f"{type(error).__name__}: {error}".replace("\0", " ")
@@ -469,15 +482,15 @@ class Member:
 
     @staticmethod
     def _elements(data: Buffer, dtype: str | None) -> tuple[int, int]:
-        """Type and count."""
+        """Returns type and count."""
         return NUMBERS[data.type_name(dtype)], data.bytes // data.item_bytes
 
     @staticmethod
     def _sizes(
         data: Buffer | None, result: Buffer | None, element_bytes: int, sizes: tuple[int, int], counts: list[int] | None
     ) -> int:
-        """The count to call with, where blocks of in and out are so many, or counts' elements; what
-        does not suit is refused."""
+        """Returns the count argument of the call: ``sizes`` are the numbers of blocks of in and
+        out, or with ``counts`` their numbers of elements. Refuses inconsistent sizes."""
         has = []
         for buffer in (data, result):
             if buffer is not None and buffer.bytes % element_bytes != 0:
@@ -486,7 +499,7 @@ class Member:
         needs = sizes
         unit = 1
         if counts is None:
-            # The one that is a single block, where it is there, says how large blocks are.
+            # The buffer that is a single block, if present, determines the block size.
             leads = 0 if has[0] is not None and (sizes[0] == 1 or has[1] is None) else 1
             unit = (has[leads] or 0) // sizes[leads]
             needs = (unit * sizes[0], unit * sizes[1])
@@ -508,7 +521,7 @@ class Member:
         *root: int,
         epilogue: Epilogue | None = None,
     ) -> None:
-        """A collective."""
+        """Makes a collective call."""
         last: tuple[int, ...] = root
         callbacks: tuple[HasRaised, ...] = ()
         if epilogue is not None:
@@ -546,7 +559,7 @@ class Member:
             else:
                 refuse(f"op is {op!r}; allowed are {', '.join(_operations.NAMES)}, a PreMulSum or an Operation")
         unit: Any
-        plain = counts is None and sizes == (1, 1) and number != OPAQUE  # most calls are so
+        plain = counts is None and sizes == (1, 1) and number != OPAQUE  # the most frequent case
         if plain and data and result and data.bytes == result.bytes:
             unit = data.bytes // element_bytes
         else:

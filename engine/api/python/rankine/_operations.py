@@ -1,4 +1,4 @@
-"""What a reduction does: a name, a sum of products, or a function of the caller's."""
+"""The operation of a reduction: a name, a sum of products, or a function of the caller."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Callable
 from rankine._callbacks import Pieces, RaisedHere
 from rankine._library import ReduceFunction, refuse
 
-# By rkRedOp_t.
+# Indexed by rkRedOp_t.
 NAMES = ("sum", "prod", "max", "min", "avg", "band", "bor", "bxor")
 NUMBERS = {name: number for number, name in enumerate(NAMES)}
 
@@ -20,9 +20,10 @@ _FACTOR_FORMATS = {
 
 
 class PreMulSum:
-    """The sum of what each rank brings times its own factor: ``me.all_reduce(x, op=PreMulSum(0.5))``.
+    """The sum of each rank's input times the rank's factor: ``me.all_reduce(x,
+    op=PreMulSum(0.5))``.
 
-    The factor is a number that the elements' type has; of 8- and 16-bit floats one of f32.
+    The factor must fit the type of the elements; for 8- and 16-bit floats it is an f32.
     """
 
     def __init__(self, factor: complex) -> None:
@@ -44,15 +45,16 @@ class PreMulSum:
 
 
 class Operation:
-    """A reduction by a function of yours: ``function(lower, inout)`` makes
-    ``inout[i] = lower[i] op inout[i]`` for all i.
+    """A reduction by a user function: ``function(lower, inout)`` computes ``inout[i] = lower[i] op
+    inout[i]`` for all i.
 
-    ``element`` is the bytes of an element, 1 to 4,096; the function gets memoryviews of bytes then.
-    Or it is a NumPy dtype, structured ones too, and the function gets arrays of it. It is called on
-    pieces of vectors, on the threads of the ranks that reduce, with the GIL, and must be associative.
-    Where it does not commute, contributions meet in the order of the ranks. All ranks use the same
-    Operation object. What it raises ends the call: on its own rank the error has it as ``__cause__``,
-    unless it was raised on the thread of a progress_core; others get Code.remote_error.
+    ``element`` is the bytes of an element, 1 to 4,096; then the function gets memoryviews of bytes.
+    Or ``element`` is a NumPy dtype, possibly structured; then the function gets arrays of it. The
+    function is called on pieces of vectors, on the threads of the ranks that reduce, with the GIL,
+    and must be associative. With ``commutative=False``, contributions are combined in rank order.
+    All ranks use the same Operation object. An exception in the function ends the call: on its rank
+    the error has the exception as ``__cause__``, unless it was raised on the thread of a
+    progress_core; other ranks get Code.remote_error.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Calls that are not waited for."""
+"""Calls that are started without waiting."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from rankine._member import group_of_calls
 _start = library.rkRequestStart
 _wait = library.rkRequestWait
 
-# Requests that nobody refers to while they are under way go on, with their buffers, until the next
-# one is made.
+# Requests that were garbage-collected in flight. They continue, with their buffers, and are freed
+# when a later request is made.
 _left: collections.deque[tuple[int, Sequence[Buffer], Sequence[HasRaised]]] = collections.deque()
 
 
 class Request:
-    """Calls of start() or prepare(): they go on while Python does other things.
+    """Calls of start() or prepare(): they continue while Python does other work.
 
-    They are calls like any other: all ranks make them in the same order, counted by when they are
-    started. Buffers are theirs, and cannot be resized, from start() until done() is true or wait()
-    has returned. They move on while a thread that plays their ranks is in a call of this package
-    (done() and Member.progress() wait for nobody), or on the Communicator's progress_core.
+    Started calls follow the rules of all calls: all ranks start them in the same order. Buffers
+    belong to the calls, and cannot be resized, from start() until done() is true or wait() has
+    returned. Calls make progress while a thread that plays their ranks is in a call of this package
+    (done() and Member.progress() do not wait), or on the Communicator's progress_core.
 
-    One thread at a time uses it. ``await request`` is wait() that lets other tasks run. In a ``with``
-    statement it is waited for at the end, where it has not been, and closed.
+    One thread at a time uses a request. ``await request`` is a wait() that lets other tasks run. A
+    ``with`` statement waits for the request at the end, if necessary, and closes it.
     """
 
     def __init__(self, request: int, buffers: Sequence[Buffer], callbacks: Sequence[HasRaised], out: bool) -> None:
-        """Takes over a rkRequest_t; programs get requests from start() and prepare()."""
+        """Takes ownership of a rkRequest_t; programs get requests from start() and prepare()."""
         self._request: int | None = request
         self._buffers, self._callbacks, self._out = buffers, callbacks, out
         self._over = c_int()
         for _ in range(len(_left)):
-            try:  # one at a time: the collector may add more at any moment, and other threads take some
+            try:  # one at a time: the garbage collector and other threads change _left
                 one = _left.popleft()
             except IndexError:
                 break
@@ -67,16 +67,16 @@ class Request:
             self.close()
 
     def __reduce__(self) -> Any:
-        raise TypeError("a rankine.Request cannot be copied or pickled: it is of this process's ranks")
+        raise TypeError("a rankine.Request cannot be copied or pickled: it belongs to ranks of this process")
 
     def start(self) -> None:
-        """Makes the calls once more, of a request that was prepared or has been waited for: with the
-        same buffers, and without a look at them."""
+        """Starts the calls again, of a request that was prepared or has been waited for: with the
+        same buffers, and without further checks."""
         check(_start(self._request))
         self._out = True
 
     def done(self) -> bool:
-        """Whether the calls are over, well or not; wait() then returns at once."""
+        """Returns True if the calls are over, also after an error; wait() then returns at once."""
         if not self._out:
             raise Error(Code.invalid_usage, "the request is not under way: start it first")
         code = library.rkRequestTest(self._request, byref(self._over))
@@ -85,7 +85,8 @@ class Request:
         return code != 0 or self._over.value == 1
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Until the calls are over, or for so many seconds: whether they are. Where not, they go on."""
+        """Waits until the calls are over, or for ``timeout`` seconds. Returns True if they are
+        over; otherwise they continue."""
         if timeout is None or timeout == float("inf"):
             code = _wait(self._request)
         else:
@@ -108,14 +109,15 @@ class Request:
         self.wait()
 
     def orders(self) -> list[str]:
-        """The levels of order (set_options) that all its calls keep, beyond what was asked for."""
+        """The levels of order (set_options) that all its calls keep, including levels that were not
+        requested."""
         levels = c_char_p()
         check(library.rkRequestGetOrders(self._request, byref(levels)))
         return (levels.value or b"").decode().split(", ")
 
     def close(self) -> None:
-        """Its buffers are their owners' again. An error while it is under way; a second time does
-        nothing."""
+        """Frees the request and releases its buffers. Raises an error while calls are in flight; a
+        second call has no effect."""
         if self._request is not None:
             check(library.rkRequestFree(self._request))
             self._request = None
@@ -134,8 +136,8 @@ def _collected(
 
 
 def start(call: Callable[..., object], *arguments: Any, **options: Any) -> Request:
-    """call(*arguments, **options), started and not waited for: a method of a Member, or a function
-    that makes several calls, as in a group().
+    """Starts call(*arguments, **options) without waiting. ``call`` is a method of a Member, or a
+    function that makes several calls, as in a group().
 
         request = rankine.start(me.all_reduce, x, op="max")
         ...                                     # work that does not touch x
@@ -145,15 +147,15 @@ def start(call: Callable[..., object], *arguments: Any, **options: Any) -> Reque
 
 
 def prepare(call: Callable[..., object], *arguments: Any, **options: Any) -> Request:
-    """The same, but only made ready, which is no call: its start() makes it, as often as wanted, with
-    the same buffers and in a few microseconds."""
+    """As start(), but the calls are only prepared. The request's start() makes them, any number of
+    times, with the same buffers and in a few microseconds."""
     return _collected(library.rkGroupEndPrepare, False, call, arguments, options)
 
 
 def wait_all(requests: Sequence[Request]) -> None:
-    """Until all are over, of whichever ranks this thread plays. The first error is raised: all have
-    been waited for then."""
-    # Refused before any is waited for: of an error afterwards nobody could tell.
+    """Waits until all requests are over, of any ranks that this thread plays. Raises the first
+    error; also then all requests have been waited for."""
+    # Check all requests before waiting, because a later error would be ambiguous.
     for i, request in enumerate(requests):
         if request._request is None:
             refuse(f"requests[{i}] has been closed")

@@ -1,5 +1,5 @@
-"""All ranks of a communicator: for threads of the caller's, on Python threads of a Team's, or one for
-each of several processes."""
+"""A Communicator's ranks are played by threads of the caller, or by one or several processes. A
+Team's ranks are played by Python threads of the Team."""
 
 from __future__ import annotations
 
@@ -28,42 +28,44 @@ from rankine._member import Member
 
 T = TypeVar("T")
 
-_MOST_RANKS = 4096  # on a modelled network; what else ranks can be has fewer, and the library says so
+_MOST_RANKS = 4096  # the limit on a modelled network; other limits are smaller, and the library reports them
 
 
 class Communicator:
-    """Ranks that wait for threads to play them: ``me = comm.join(rank)`` on each.
+    """Ranks for threads of the caller: ``me = comm.join(rank)`` on each thread.
 
     Options:
 
-    - ``timeout``: seconds that a call may wait for its peers before it ends the communicator. None is
-      30, inf is for ever.
-    - ``wait``: how ranks wait: "spin", "yield", "park", or None: as the cores allow.
-    - ``network``: a modelled network for all calls, as RANKINE_NETWORK has it. None: RANKINE_NETWORK's,
-      or none.
-    - ``nodes``: the memory node of each rank, -1 for any. None: ``placement`` decides, or else memory
-      lies where it is first touched.
-    - ``levels``: sizes of groups of neighbouring ranks, innermost first. None: ``placement``'s, or none.
-    - ``tuned``: whether this machine's tuning table chooses algorithms, where there is one.
-    - ``record_times``: whether flight records have times.
-    - ``plan_bytes``: memory that the planning of a call may take, in bytes; 0 is 1 GiB.
-    - ``order``: what is promised of the last bits of sums: "coherent", "repeatable", "by_rank",
-      "size_invariant" or "group_invariant". None: coherent, but for algorithms asked for by name.
-    - ``progress_core``: the CPU of a thread that moves on what ranks have started (rankine.start) while
-      they do other things, and sleeps else. None: ranks move it on themselves.
+    - ``timeout``: the longest wait of a call for other ranks, in seconds; a longer wait ends the
+      communicator. None is 30, inf is no limit.
+    - ``wait``: how ranks wait: "spin", "yield", "park", or None: depends on the cores.
+    - ``network``: a modelled network for all calls, in the syntax of RANKINE_NETWORK. None:
+      RANKINE_NETWORK if set, otherwise none.
+    - ``nodes``: the memory node of each rank, -1 for any. None: ``placement`` decides, otherwise
+      first touch.
+    - ``levels``: sizes of groups of neighbouring ranks, innermost first. None: from ``placement``
+      if set, otherwise none.
+    - ``tuned``: True: this machine's tuning table, if present, chooses algorithms.
+    - ``record_times``: True: flight records contain times.
+    - ``plan_bytes``: the most memory for planning a call, in bytes; 0 is 1 GiB.
+    - ``order``: the guarantee for the last bits of sums: "coherent", "repeatable", "by_rank",
+      "size_invariant" or "group_invariant". None: coherent, except for algorithms that are
+      requested by name.
+    - ``progress_core``: the CPU of a thread that makes started calls (rankine.start) progress while
+      the ranks do other work, and otherwise sleeps. None: the ranks' threads make progress.
     - ``placement``: where ranks run: "compact", "scatter", "one_per_node", or CPUs by rank such as
-      "0,2,4-7". join() pins its thread to the rank's CPU, for good; threads that it starts later
-      inherit this. The rank's memory lies on that CPU's node. None or "none": threads run where they
-      are.
-    - ``ports``: at most so many messages of a rank are in flight in each direction, as if it had so many
-      network ports. 0: no budget. Not with a network, which has its own ports.
-    - ``rank``, ``name``: ranks are processes of one user on one machine. This one plays that rank, and
-      they find each other by the name, of letters, digits, ".", "-" and "_". Each makes a communicator
-      so, which waits for all of them, no longer than the timeout, and joins it as its rank. With a
-      placement, the thread that makes it is pinned before.
-    - ``more_ranks``: further ranks that this process plays, each on a thread of its own.
+      "0,2,4-7". join() pins its thread to the rank's CPU permanently; threads that it starts later
+      inherit the pin. The rank's memory lies on that CPU's node. None or "none": threads are not
+      pinned.
+    - ``ports``: the most messages of a rank in flight in each direction, as if it had this number
+      of network ports. 0: no limit. Must be 0 with a network, which has its own ports.
+    - ``rank``, ``name``: for ranks that are processes of one user on one machine. This process
+      plays ``rank``; the processes meet under the name, of letters, digits, ".", "-" and "_". Each
+      process makes a communicator, which waits for all of them, at most for the timeout, and joins
+      it as its rank. With a placement, the thread that makes the communicator is pinned before.
+    - ``more_ranks``: further ranks of this process, each for a separate thread.
 
-    Errors: rankine.InvalidArgument names the option, its value and what is allowed.
+    Errors: rankine.InvalidArgument names the option, its value and the allowed values.
     """
 
     def __init__(
@@ -115,7 +117,7 @@ class Communicator:
             self._members = [Member(comm) for comm in comms if comm is not None]
         else:
             if rank is None or name is None:
-                refuse(f"rank is {rank!r}, name is {name!r}; ranks that are processes have both, threads none")
+                refuse(f"rank is {rank!r}, name is {name!r}; give both for processes, none for threads")
             unique = UniqueId()
             check(library.rkGetUniqueIdByName(byref(unique), text("name", name)))
             comms = [c_void_p() for _ in here]
@@ -123,7 +125,7 @@ class Communicator:
                 check(library.rkCommInitRankConfig(byref(comms[0]), ranks, unique, rank, byref(config)))
             else:
                 check(library.rkGroupStart())
-                for comm, one in zip(comms, here):  # what is refused is said at the group's end
+                for comm, one in zip(comms, here):  # the group's end reports errors
                     library.rkCommInitRankConfig(byref(comm), ranks, unique, one, byref(config))
                 check(library.rkGroupEnd())
             self._members = [None] * ranks
@@ -133,12 +135,12 @@ class Communicator:
 
     @property
     def ranks(self) -> int:
-        """How many there are."""
+        """The number of ranks."""
         return len(self._members)
 
     def join(self, rank: int) -> Member:
-        """That rank, for the calling thread, which plays it and is pinned where there is a placement;
-        each can be had once. It waits for nobody."""
+        """Returns a rank for the calling thread, which plays it, and pins the thread if there is a
+        placement. Each rank can be joined once. Does not wait."""
         listen_to_signals()
         rank = whole("rank", rank, 0, len(self._members) - 1)
         if rank not in self._here:
@@ -154,28 +156,30 @@ class Communicator:
 
 
 class Team:
-    """Ranks on Python threads of their own: ``Team(4).run(f)`` calls f(member) on each.
+    """Runs each rank on a separate Python thread: ``Team(4).run(f)`` calls f(member) on each.
 
-    The threads hold the GIL while they run Python and let go of it in calls. Each is pinned to a CPU,
-    with the rank's memory on that CPU's node; Member.cpu tells which.
+    The threads hold the GIL while they run Python and release it in calls. Each is pinned to a CPU,
+    with the rank's memory on that CPU's node; Member.cpu returns the CPU.
 
-    Options, which are Communicator's:
+    Options, as in Communicator:
 
-    - ``placement``: where ranks run: "compact" (neighbouring ranks on neighbouring cores), "scatter" (as
-      far apart as possible), "one_per_node", CPUs by rank such as "0,2,4-7", or "none": threads are not
-      pinned. None is "compact", or "none" where ``nodes`` are given. Threads that a rank's thread
-      starts inherit its CPU, so libraries with pools of threads want "none".
-    - ``timeout``: seconds that a call may wait for its peers; None is 30, inf is for ever.
-    - ``wait``: how ranks wait: "spin", "yield", "park", or None: as the cores allow.
-    - ``network``: a modelled network for all calls, as RANKINE_NETWORK has it.
-    - ``nodes``: the memory node of each rank, -1 for any. None: that of its CPU.
-    - ``levels``: sizes of groups of neighbouring ranks, innermost first. None: as ranks are placed.
-    - ``tuned``: whether this machine's tuning table chooses algorithms, where there is one.
-    - ``record_times``: whether flight records have times.
-    - ``plan_bytes``: memory that the planning of a call may take, in bytes; 0 is 1 GiB.
-    - ``order``: what is promised of the last bits of sums, as Communicator has it.
-    - ``progress_core``: the CPU of a thread that moves on what ranks have started (rankine.start).
-    - ``ports``: at most so many messages of a rank are in flight in each direction; 0: no budget.
+    - ``placement``: where ranks run: "compact" (neighbouring ranks on neighbouring cores),
+      "scatter" (as far apart as possible), "one_per_node", CPUs by rank such as "0,2,4-7", or
+      "none": threads are not pinned. None is "compact", or "none" if ``nodes`` are given. Threads
+      that a rank's thread starts inherit its CPU, so use "none" with libraries that have thread
+      pools.
+    - ``timeout``: the longest wait of a call for other ranks, in seconds; None is 30, inf is no
+      limit.
+    - ``wait``: how ranks wait: "spin", "yield", "park", or None: depends on the cores.
+    - ``network``: a modelled network for all calls, in the syntax of RANKINE_NETWORK.
+    - ``nodes``: the memory node of each rank, -1 for any. None: the node of its CPU.
+    - ``levels``: sizes of groups of neighbouring ranks, innermost first. None: from the placement.
+    - ``tuned``: True: this machine's tuning table, if present, chooses algorithms.
+    - ``record_times``: True: flight records contain times.
+    - ``plan_bytes``: the most memory for planning a call, in bytes; 0 is 1 GiB.
+    - ``order``: the guarantee for the last bits of sums, as in Communicator.
+    - ``progress_core``: the CPU of a thread that makes started calls (rankine.start) progress.
+    - ``ports``: the most messages of a rank in flight in each direction; 0: no limit.
     """
 
     def __init__(
@@ -213,7 +217,7 @@ class Team:
             ports=ports,
         )
         listen_to_signals()
-        # A rank has a thread of its own, which is pinned for it.
+        # Each rank has a separate thread, which join() pins.
         self._threads = [
             concurrent.futures.ThreadPoolExecutor(1, f"rankine-{rank}") for rank in range(communicator.ranks)
         ]
@@ -231,19 +235,20 @@ class Team:
 
     @property
     def ranks(self) -> int:
-        """How many there are."""
+        """The number of ranks."""
         return len(self._members)
 
     def run(self, function: Callable[..., T], *arguments: Any) -> list[T]:
-        """function(member, *arguments) on every rank at once; what each returned, by rank.
+        """Calls function(member, *arguments) on every rank at once. Returns the results, by rank.
 
-        A rank that raises ends the calls of the others with Code.remote_error, which names the rank
-        and the exception, and run() raises what came first. After that the team can only be closed.
-        run() returns when the functions of all ranks have, but for a KeyboardInterrupt: it ends all
-        calls, and run() raises it within 0.1 s. A function that is in no call then goes on to its
-        next one, which fails."""
+        If a rank raises, the calls of the other ranks end with Code.remote_error, which names the
+        rank and the exception, and run() raises the first exception. After that the team can only
+        be closed. run() returns when the functions of all ranks have returned. Exception: a
+        KeyboardInterrupt ends all calls, and run() raises it within 0.1 s. A function that is not
+        in a call then continues to its next call, which fails.
+        """
         if os.getpid() != self._process:
-            raise Error(Code.forked, "this process was forked from the one whose team this is; make one of its own")
+            raise Error(Code.forked, "this process was forked from the team's process; make a team in this process")
         if not self._running.acquire(blocking=False):
             raise Error(Code.invalid_usage, "the team runs something already")
         errors: list[BaseException] = []
@@ -267,7 +272,7 @@ class Team:
                 for thread, member in zip(self._threads, self._members):
                     played.append(thread.submit(play, member))
                 concurrent.futures.wait(played)
-            except BaseException:  # a signal, at any of these lines
+            except BaseException:  # a signal may arrive at any of these lines
                 self._interrupted = True
                 for member in self._members:
                     member.abort()
@@ -280,7 +285,7 @@ class Team:
             self._running.release()
 
     def close(self) -> None:
-        """All ranks leave and the threads end. A second time does nothing. After a KeyboardInterrupt in
+        """Ends the ranks and the threads. A second call has no effect. After a KeyboardInterrupt in
         run() it does not wait for the threads."""
         if os.getpid() == self._process:
             for thread in self._threads:

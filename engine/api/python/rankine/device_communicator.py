@@ -1,8 +1,9 @@
-"""What an inference server calls between the processes of a tensor-parallel group, in vLLM's shape.
+"""Collectives for an inference server, among the processes of a tensor-parallel group, with vLLM's
+interface.
 
-A server asks for its device communicator by name, makes one for each of its groups on all their
-ranks, and then calls all_reduce, gather, all_gather and, between stages of a pipeline, send_tensor_dict
-and recv_tensor_dict. Tensors are those of rankine.torch; ranks in arguments are those of the group.
+A server finds its device communicator by name, makes one for each of its groups on all their ranks,
+and then calls all_reduce, gather, all_gather and, between pipeline stages, send_tensor_dict and
+recv_tensor_dict. Tensors are those of rankine.torch; rank arguments count within the group.
 """
 
 from __future__ import annotations
@@ -19,15 +20,16 @@ import torch.distributed as distributed
 import rankine.torch
 from rankine import _torch
 
-# What send_tensor_dict says first: bytes of its list of names, types and sizes.
+# The first message of send_tensor_dict: the bytes of the list of names, types and sizes.
 _LENGTH = torch.int64
 
 
 class DeviceCommunicator:
-    """Of the ranks of ``cpu_group``, whatever its backend: calls go over a group of Rankine's.
+    """A communicator of the ranks of ``cpu_group``, for any backend of that group: its calls use a
+    new rankine group.
 
-    All its ranks make it, and nobody else. ``device`` must be the CPU; ``device_group`` is not used.
-    ``unique_name`` tells communicators of the same ranks from each other.
+    All ranks of ``cpu_group`` make it, and no other process. ``device`` must be the CPU;
+    ``device_group`` is not used. ``unique_name`` distinguishes communicators of the same ranks.
     """
 
     def __init__(
@@ -47,7 +49,7 @@ class DeviceCommunicator:
         self.rank_in_group = distributed.get_rank(cpu_group)
         self.ranks = [_global_rank(cpu_group, r) for r in range(self.world_size)]
         self.rank = self.ranks[self.rank_in_group]
-        # A place in the common store that is this communicator's own, however often it is made.
+        # A unique place in the common store, also if a communicator is made several times.
         number: list[object] = [_next_number() if self.rank_in_group == 0 else None]
         distributed.broadcast_object_list(number, self.ranks[0], group=cpu_group)
         name = f"rankine.device/{unique_name}/{'-'.join(map(str, self.ranks))}/{number[0]}"
@@ -62,7 +64,8 @@ class DeviceCommunicator:
         return input_
 
     def gather(self, input_: torch.Tensor, dst: int = 0, dim: int = -1) -> torch.Tensor | None:
-        """All ranks' tensors one after the other along ``dim``, at ``dst``; elsewhere None."""
+        """Returns all ranks' tensors, concatenated in rank order along ``dim``, at ``dst``; None on
+        other ranks."""
         dim = self._dimension(input_, dim)
         options = distributed.GatherOptions()
         options.rootRank = dst
@@ -74,27 +77,27 @@ class DeviceCommunicator:
         return self._along(parts, dim)
 
     def all_gather(self, input_: torch.Tensor, dim: int = -1) -> torch.Tensor:
-        """All ranks' tensors one after the other along ``dim``, on every rank."""
+        """Returns all ranks' tensors, concatenated in rank order along ``dim``, on every rank."""
         dim = self._dimension(input_, dim)
         parts = input_.new_empty((self.world_size, *input_.shape))
         self._group._allgather_base(parts, input_).wait()
         return self._along(parts, dim)
 
     def send_tensor_dict(self, tensor_dict: dict[str, torch.Tensor], dst: int) -> None:
-        """To one rank, which calls recv_tensor_dict(). Keys are strings, and values dense tensors on the CPU; those
-        that are not contiguous are copied."""
+        """Sends tensors to one rank, which calls recv_tensor_dict(). Keys are strings, and values
+        dense tensors on the CPU; non-contiguous tensors are copied."""
         for key, value in tensor_dict.items():
             _check_entry(key, value)
         shapes = [[key, str(t.dtype).removeprefix("torch."), list(t.shape)] for key, t in tensor_dict.items()]
         text = torch.frombuffer(bytearray(json.dumps(shapes).encode()), dtype=torch.uint8)
-        # Contiguous before anything is sent: the other rank waits for all of it.
+        # Make all tensors contiguous before the first send: the other rank waits for all of them.
         tensors = [torch.tensor([text.numel()], dtype=_LENGTH), text, *(t.contiguous() for t in tensor_dict.values())]
         works = [self._group.send([t], dst, 0) for t in tensors]
         for work in works:
             work.wait()
 
     def recv_tensor_dict(self, src: int) -> dict[str, torch.Tensor]:
-        """What that rank has sent by send_tensor_dict()."""
+        """Receives the tensors that rank ``src`` sends by send_tensor_dict()."""
         length = torch.empty(1, dtype=_LENGTH)
         self._group.recv([length], src, 0).wait()
         text = torch.empty(int(length), dtype=torch.uint8)
@@ -107,7 +110,7 @@ class DeviceCommunicator:
         return received
 
     def destroy(self) -> None:
-        """This rank leaves; no calls after that."""
+        """The rank leaves; it must make no calls afterwards."""
         self._group = None
 
     def _dimension(self, input_: torch.Tensor, dim: int) -> int:
@@ -122,7 +125,7 @@ class DeviceCommunicator:
 
 
 def _check_entry(key: object, value: object) -> None:
-    # What is refused later, here or there, leaves the other rank waiting for the rest.
+    # Check everything first: a later error would leave the other rank waiting for the rest.
     if not isinstance(key, str):
         raise ValueError(f"tensor_dict has the key {key!r}; allowed are strings")
     if not isinstance(value, torch.Tensor):

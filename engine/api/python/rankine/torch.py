@@ -1,12 +1,13 @@
-"""A backend of torch.distributed: ranks that are processes of one machine, one each.
+"""A backend of torch.distributed: ranks are processes of one machine, one rank per process.
 
     import rankine.torch
     torch.distributed.init_process_group("rankine")
 
-Tensors are dense, contiguous, and on the CPU. Everything of torch.distributed is there, but for
-messages from any rank (``recv`` without ``src``), reductions with ``PREMUL_SUM``, and several tensors
-per rank in one list. Errors are RuntimeErrors. A process that dies ends the calls of its group on all
-ranks, with its rank and process; after destroy_process_group() the others can make a new one.
+Tensors are dense, contiguous, and on the CPU. All functions of torch.distributed are supported
+except messages from any rank (``recv`` without ``src``), reductions with ``PREMUL_SUM``, and
+several tensors per rank in one list. Errors are RuntimeErrors. If a process dies, the calls of its
+group end on all ranks with an error that names the rank and process; after destroy_process_group()
+the other processes can make a new group.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ _IS_1 = torch.__version__.startswith("1.")
 
 
 def _create(store: distributed.Store, rank: int, size: int, timeout: datetime.timedelta) -> object:
-    """A process group whose ranks meet through that store, which is its own."""
+    """Makes a process group; its ranks meet through ``store``, which no other group uses."""
     group = _torch.create(store, rank, size, timeout)
-    # TORCH_DISTRIBUTED_DEBUG=DETAIL: 1.13 wraps groups of its own backends only, 2.x all.
+    # With TORCH_DISTRIBUTED_DEBUG=DETAIL, PyTorch 1.13 wraps only its built-in groups, 2.x wraps
+    # all.
     if _IS_1 and distributed.get_debug_level() == distributed.DebugLevel.DETAIL and distributed.is_gloo_available():
         group = distributed.distributed_c10d._create_process_group_wrapper(
             wrapped_pg=group, store_prefix="rankine", store=store, rank=rank, world_size=size, timeout=timeout
