@@ -356,7 +356,7 @@ bool NetworkClock::OfRank::keep_deadline(Ticks arrived) noexcept {
       return "on a wall clock dilated " + std::to_string(clock_->options_.dilate) +
              " times the call of rank " + std::to_string(waiter_->rank) + " takes longer than " +
              std::to_string(waiter_->call_timeout_ns() / 1'000'000) +
-             " ms, its time; allow it more";
+             " ms, its timeout; allow more time";
     }));
     return false;
   }

@@ -19,7 +19,8 @@ using Kind = NetworkMember::Kind;
 // clang-format off
 const NetworkMember kMembers[] = {
     {.name = "name", .help = "for reports; default: the file's name", .example = "\"two racks\""},
-    {.name = "preset", .kind = Kind::preset, .help = "what the others change; default: plain",
+    {.name = "preset", .kind = Kind::preset,
+     .help = "the network that the other members change; default: plain",
      .example = "\"scale_out\""},
     {.name = "ports", .kind = Kind::whole,
      .help = "messages that a rank sends, and receives, at once; default with a wiring that is a "
@@ -30,15 +31,15 @@ const NetworkMember kMembers[] = {
      .of_link = &Link::alpha},
     {.name = "bandwidth", .kind = Kind::bandwidth, .help = "per link and direction",
      .example = "\"50GB/s\"", .of_link = &Link::beta},
-    {.name = "beta", .kind = Kind::beta, .help = "in place of a bandwidth", .example = "2e-11",
+    {.name = "beta", .kind = Kind::beta, .help = "instead of a bandwidth", .example = "2e-11",
      .of_link = &Link::beta},
     {.name = "eta_alpha", .kind = Kind::factor,
-     .help = "what contention makes of alpha: so many times as long; default: 1",
+     .help = "the factor of alpha under contention; default: 1",
      .example = "1.25", .of_link = &Link::eta_alpha},
     {.name = "eta_beta", .kind = Kind::share,
-     .help = "what contention leaves of the bandwidth; default: 1", .example = "0.8",
+     .help = "the fraction of the bandwidth left under contention; default: 1", .example = "0.8",
      .of_link = &Link::eta_beta},
-    {.name = "gamma", .kind = Kind::time, .help = "per byte that a rank adds to what it has",
+    {.name = "gamma", .kind = Kind::time, .help = "per byte that a rank adds to its data",
      .example = "\"5ps\"", .time = &Fabric::gamma},
     {.name = "group", .kind = Kind::whole,
      .help = "ranks per group (node, leaf), with `between` for the links among groups; 0: one group",
@@ -54,21 +55,21 @@ const NetworkMember kMembers[] = {
      .help = "the switch carries all messages of a round in one operation: a port pays alpha once",
      .example = "true", .flag = &Fabric::permute},
     {.name = "alpha_switch", .kind = Kind::time,
-     .help = "per hop through the switch; what it copies or adds up takes two",
+     .help = "per hop through the switch; a copy or a sum takes two",
      .example = "\"150ns\"",
      .time = &Fabric::alpha_switch},
     {.name = "wiring", .kind = Kind::wiring,
      .help = "full: a link between any two ranks; or links that messages share",
      .example = "\"torus\""},
     {.name = "dims", .kind = Kind::sizes,
-     .help = "of torus and mesh wiring; default: those that are asked for, or two nearly equal ones",
+     .help = "of torus and mesh wiring; default: those of the request, or two nearly equal ones",
      .example = "\"4x4\""},
     {.name = "spines", .kind = Kind::whole,
      .help = "of fat_tree wiring: switches above the groups, each with a link to every group",
      .example = "4", .least = 1, .most = Wiring::kMostSpines,
      .whole = [](Fabric& f) -> int& { return f.wiring.spines; }},
     {.name = "routing", .kind = Kind::routing,
-     .help = "of ring and torus wiring: both ways round where they are as long, or up always",
+     .help = "of ring and torus wiring: both ways round if they are equally long, or always up",
      .example = "\"one_way\""},
     {.name = "hop", .kind = Kind::time,
      .help = "per link that a message crosses, with the processing at its end",
@@ -84,16 +85,16 @@ const NetworkMember kMembers[] = {
     {.name = "places", .kind = Kind::places,
      .help = "where each rank sits; default: rank r at place r", .example = "[0, 4, 8, 12]"},
     {.name = "odd", .kind = Kind::odd,
-     .help = "what is not like the rest: everything at one place, or one link between two (on a "
+     .help = "exceptions: all messages at one place, or one link between two (on a "
              "grid one wire, which has no alpha)",
      .example = R"([{"at": 5, "bandwidth": "10GB/s"}, {"from": 0, "to": 1, "alpha": "9us"}])"},
 };
 // clang-format on
 
 const OddMember kOddMembers[] = {
-    {"at", &OddLink::at, "a place: all that is sent and received there"},
+    {"at", &OddLink::at, "a place: all messages from and to it"},
     {"from", &OddLink::from, "a place that sends, with `to`"},
-    {"to", &OddLink::to, "the place that it sends to"},
+    {"to", &OddLink::to, "the place that receives, with `from`"},
 };
 
 // "\"full\", \"ring\" and \"torus\""
@@ -304,7 +305,7 @@ Json odd_link() {
 std::string network_schema() {
   Json schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                  {"title", "A network of Rankine"},
-                 {"description", "What 'rankine network FILE' checks, and --network takes."}};
+                 {"description", "Checked by 'rankine network FILE' and read by --network."}};
   schema.update(object_of([](const NetworkMember&) { return true; }));
   return schema.dump(2) + "\n";
 }

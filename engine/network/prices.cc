@@ -71,7 +71,7 @@ Result<Pricing> Pricing::make(const Fabric& fabric, const Goal& goal, std::uint6
   if (greatest > kMostWeight / static_cast<std::uint64_t>(std::max(1, goal.blocks))) {
     return invalid_argument("bytes is " + std::to_string(bytes) + ", in " +
                             std::to_string(goal.blocks) +
-                            " blocks; together they leave 63 bits: fewer are needed");
+                            " blocks; their weights exceed 63 bits; use fewer bytes");
   }
   for (int b = 0; b < goal.blocks; ++b) {
     const std::uint64_t i = static_cast<std::uint64_t>(b) % per_m;
@@ -257,7 +257,7 @@ Ticks RoundPrices::once(const Transfer& t) const {
 
 Status beyond_128_bits() {
   return invalid_argument(
-      "the time of the schedule leaves 128 bits at the exact unit of alpha and beta; fewer digits "
+      "the time of the schedule exceeds 128 bits in the exact unit of alpha and beta; fewer digits "
       "are needed");
 }
 

@@ -89,7 +89,7 @@ class Steps {
 
 Status too_many_transfers(int ranks, std::uint64_t most) {
   return invalid_argument("the schedule among " + std::to_string(ranks) + " ranks has more than " +
-                          std::to_string(most) + " messages, which are allowed to be gone through");
+                          std::to_string(most) + " messages; that is the limit");
 }
 
 void summarise(Meetings& meetings, Simulation& result) {
@@ -584,7 +584,7 @@ Status check_messages(const Schedule& schedule, const Goal& goal, const Represen
       std::to_string(blocks_per_m(goal)) + ", or ideal blocks)";
   if (of_one > most_of_one) {
     return invalid_argument("ranks is " + std::to_string(schedule.ranks) +
-                            ", which are more than " + std::to_string(options.most_transfers) +
+                            ": more than the limit of " + std::to_string(options.most_transfers) +
                             " messages" + but_one_for_all);
   }
   if (many) {
@@ -602,7 +602,7 @@ Result<Pricing> pricing_of(const Fabric& fabric, const Goal& goal, std::uint64_t
                            const SimulateOptions& options) {
   if (options.counts.empty()) return Pricing::make(fabric, goal, bytes, options.ideal_blocks);
   if (options.ideal_blocks) {
-    return invalid_argument("counts say the blocks' bytes; ideal blocks are for an M");
+    return invalid_argument("counts and ideal blocks are both set; allowed is one of them");
   }
   return Pricing::of_counts(fabric, goal, options.counts);
 }
@@ -622,10 +622,10 @@ Result<Simulation> simulate(const Schedule& schedule, const Goal& goal, const Fa
                               " entries; allowed are none or " + std::to_string(schedule.ranks));
     }
     if (options.ideal_blocks || options.unlimited_ports) {
-      return invalid_argument("starts is for whole bytes and a network's own ports");
+      return invalid_argument("starts is set with ideal blocks or unlimited ports; unset these");
     }
     for (const Ticks start : options.starts) {
-      if (start < 0) return invalid_argument("starts has a negative one; allowed are 0 and more");
+      if (start < 0) return invalid_argument("starts has a negative time; allowed are 0 and more");
     }
   }
   try {

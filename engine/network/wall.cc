@@ -110,7 +110,7 @@ std::string dilation_refusal(const WallDemands& demands, double dilate) {
                                format_duration(least), format_duration(demands.resolution)));
   }
   if (total < demands.data) {
-    return refusal(fmt::format("the whole would take {}, and moving the data takes {}",
+    return refusal(fmt::format("the schedule would take {}, and moving the data takes {}",
                                format_duration(total), format_duration(demands.data)));
   }
   return {};
