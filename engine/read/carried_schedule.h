@@ -49,8 +49,8 @@ auto carried(const Schedule& schedule, const Goal& goal, const Fabric& fabric, s
   if (!wired.ok()) return wired.status();
   if (wired->permute) {
     return invalid_argument(
-        "the network permutes, which fluid flows and packets have no meaning "
-        "for; allowed is the fidelity eq1");
+        "the network permutes; the fidelities flow and packet cannot model "
+        "that; allowed is the fidelity eq1");
   }
   try {
     const auto pricing = pricing_of(*wired, goal, bytes, options);

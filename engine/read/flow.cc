@@ -460,8 +460,8 @@ class FlowSimulator : public MessagesInOrder<double, FlowLoad, FlowSimulator> {
 Result<FlowTimes> flown(const CarriedSchedule& of) {
   if (!of.fabric.odd.empty() && of.fabric.wiring.shares_links() && of.fabric.link.beta == 0) {
     return invalid_argument(
-        "the network has beta 0 and odd links, of which the flow fidelity knows parts of the "
-        "rest's bandwidth; allowed is eq1");
+        "the network has beta 0 and odd links; the flow fidelity needs them as fractions of the "
+        "other links' bandwidth; allowed is eq1");
   }
   FlowSimulator simulator(of);
   if (Status status = simulator.run(); !status.ok()) return status;

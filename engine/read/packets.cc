@@ -361,7 +361,7 @@ Result<PacketTimes> sent(const CarriedSchedule& of) {
     for (const OddLink& odd : of.fabric.odd) {
       if (!odd.is_place()) continue;
       return invalid_argument("the network has an odd place " + std::to_string(odd.at) +
-                              " and links that messages share, where packets know odd wires only; "
+                              " and links that messages share; packets support odd wires only; "
                               "allowed are eq1 and flow");
     }
   }

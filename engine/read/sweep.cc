@@ -140,7 +140,7 @@ double Profile::time(const Fabric& fabric, double bytes) const {
 Result<Profile> profile(const Schedule& schedule, const Goal& goal, const Wiring& wiring) {
   if (wiring.has_leaves()) {
     return invalid_argument("wiring is " + std::string(name_of(wiring.kind)) +
-                            ", where links between groups differ from those inside; allowed are "
+                            "; its links between groups differ from those inside; allowed are "
                             "full, ring, torus, mesh, hypercube");
   }
   const auto routes = Routes::make(wiring, schedule.ranks);
@@ -443,7 +443,7 @@ Result<SkipSearch> search_skips(int p, const Fabric& fabric, std::uint64_t bytes
     const Ticks whole = costs.simulated(circulant_reduce_scatter(rounds_of(one.skips)));
     if (costs.status().ok() && whole != one.time) {
       throw std::logic_error("skips " + skips_text(one.skips) +
-                             ": the rounds, one by one, do not take the time of the whole");
+                             ": the times of the rounds do not add up to the schedule's");
     }
     one.seconds = costs.seconds(one.time);
   };

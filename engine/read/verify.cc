@@ -203,7 +203,7 @@ class Verifier {
     for (const RankSet* set : {&t.from, &t.to}) {
       if (const auto rank = outside(*set, schedule_.ranks)) {
         return fail(ViolationKind::bad_index, *rank, t.what.list.front(),
-                    fmt::format("there is no such rank to {}; ranks are 0 to {}",
+                    fmt::format("invalid rank to {}; ranks are 0 to {}",
                                 set == &t.from ? "send" : "receive", schedule_.ranks - 1));
       }
     }
@@ -212,7 +212,7 @@ class Verifier {
       const char* name = set == &t.what ? "what" : "where";
       if (const auto block = outside(set->list, schedule_.blocks)) {
         return fail(ViolationKind::bad_index, to, *block,
-                    fmt::format("there is no such block; `{}` may have 0 to {}", name,
+                    fmt::format("invalid block; `{}` may have 0 to {}", name,
                                 schedule_.blocks - 1));
       }
       if (set->plane < 0 || set->plane >= schedule_.planes) {
@@ -318,14 +318,14 @@ class Verifier {
     if (written_before && (write.is_copy || state.copied)) {
       const bool both = write.is_copy && state.copied;
       fail_at(both ? ViolationKind::two_copies : ViolationKind::mixed_acts, write, first,
-              both ? "is copied there, where another copy goes in the same round"
+              both ? "is copied there, but another copy goes there in the same round"
                    : "goes where a copy and a reduction meet in one round");
       return;
     }
     if (write.is_copy) {
       if (options_.economy && state.set == write.set) {
         fail_at(ViolationKind::redundant, write, first,
-                "is copied there, where the same is already");
+                "is copied there, but it is there already");
         return;
       }
       if (options_.economy && state.unread) {
@@ -405,7 +405,7 @@ class Verifier {
                 if (unwanted(r, plane, b, 1) == 0) continue;
                 round_ = static_cast<int>(state.written) - 1;
                 fail(ViolationKind::dead, r, b,
-                     fmt::format("{}what arrives, {}, is neither sent on nor needed at the "
+                     fmt::format("{}the arrival {} is neither sent on nor needed at the "
                                  "end",
                                  on_plane(plane), text_of(state.set, b)));
               }
