@@ -107,7 +107,7 @@ bool are_windows(const std::vector<int>& skips, int p) {
 std::optional<std::string> skips_refusal(const std::vector<int>& skips, int p) {
   const std::string who = "skips is " + (skips.empty() ? "empty" : list_text(skips, ',')) + ": ";
   std::vector<bool> seen(static_cast<std::size_t>(p), false), carries(skips.size(), false);
-  if (p == 1 && !skips.empty()) return who + "one rank has nobody to skip to; none are allowed";
+  if (p == 1 && !skips.empty()) return who + "with one rank the list must be empty";
   for (const int s : skips) {
     if (s < 1 || s >= p) {
       return who + std::to_string(s) + " is not allowed; among " + std::to_string(p) +
@@ -129,7 +129,7 @@ std::optional<std::string> skips_refusal(const std::vector<int>& skips, int p) {
   if (idle == carries.end()) return std::nullopt;
   const int k = static_cast<int>(idle - carries.begin());
   return who + "nothing would be left for the skip " + std::to_string(at(skips, k)) + " in round " +
-         std::to_string(k) + "; what it could bring, later ones bring without it";
+         std::to_string(k) + "; remove it, because later skips cover its distances";
 }
 
 CirculantRounds::CirculantRounds(int p, std::vector<int> skips)

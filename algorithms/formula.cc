@@ -140,7 +140,7 @@ bool truth(const Value& value) { return !equal(value, 0); }
 int base_of(const Value& b) {
   constexpr int kMostBase = 1 << 20;
   if (!b.whole() || less(b, 2) || less(kMostBase, b)) {
-    throw std::domain_error("a logarithm whose base is no whole number from 2 on");
+    throw std::domain_error("a logarithm with a base that is no whole number from 2 on");
   }
   return static_cast<int>(b.rational().top());
 }

@@ -21,7 +21,7 @@ namespace rankine {
 inline Schedule broadcast_of(const Schedule& all_gather, Rank root) {
   const Everyone* alike = everyone_in(all_gather);
   if (alike == nullptr || alike->rotation().moves() != Moves::with_rank) {
-    throw std::logic_error("broadcast_of: not everyone does the same in that all-gather");
+    throw std::logic_error("broadcast_of: the all-gather's ranks do different work");
   }
   const int s = all_gather.blocks / all_gather.ranks;
   const auto round = [all = *alike, root, s](int k, Send send) {

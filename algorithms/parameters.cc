@@ -43,7 +43,7 @@ const Parameter kParameters[] = {
      .most = kMostRanks - 1, .most_among = last_rank},
     {.name = "segments", .number = &Params::segments, .letter = "P", .in_request = true,
      .argument = "P",
-     .help = "of pipelined algorithms; auto: by size, and by the network where there is one",
+     .help = "of pipelined algorithms; auto: by size, and by the network if one is set",
      .least = 1, .most = kMost, .zero = "auto", .tried = "1;2;3"},
     {.name = "group", .number = &Params::group, .letter = "G",
      .argument = "G", .help = "ranks per group of hierarchical algorithms; 0: their default (0)",
