@@ -89,7 +89,7 @@ class Backend {
   // buffers of `call` are not read.
   virtual std::optional<Passed> leaves_to_mpi(const Call& call, Status& failed) = 0;
   // As leaves_to_mpi(), for a started call, but without communication: the ranks agree on started
-  // calls in their next leaves_to_mpi(); until then started calls are passed on to MPI.
+  // calls in their next leaves_to_mpi(); before that, started calls are passed on to MPI.
   virtual std::optional<Passed> leaves_start_to_mpi(const Call& call) = 0;
   // Starts a call and returns MPI's handle of it. The buffers must stay valid until the call is
   // complete. invalid_argument: this rank's buffers are not allowed.

@@ -126,8 +126,7 @@ class CallQueue : public std::enable_shared_from_this<CallQueue> {
   std::exception_ptr run(GroupCall& call);
   void start(Handle call, Ended& ended);
   void look_at_messages(const GroupCall* wanted, bool gives_up, Ended& ended);
-  // Whether only receptions are left whose messages have not arrived in time and that no thread
-  // waits for.
+  // True if only late receptions are left that no thread waits for.
   bool is_time_to_give_up() const;
 
   const HomeProcess home_;

@@ -33,10 +33,9 @@ Result<std::unique_ptr<Communicator>> meet(c10d::Store& store, Rank rank, int ra
 // The ranks meet through the group's store (meet()). The engine executes the calls, on a waiting
 // thread or on the group's own thread (call_queue.h). Tensors are dense, contiguous and on the CPU;
 // a list of tensors per rank has one element. An invalid argument throws when the call is submitted
-// (RuntimeError in Python). Later errors come through the call's Work and its Future: a rank whose
-// process died, or a deadline that has passed, with the rank that waits and the rank that is
-// missing. After such an error all calls fail with the same error; the program can create a new
-// group.
+// (RuntimeError in Python). Later errors come through the call's Work and its Future: the death of
+// a rank's process, or a missed deadline (the text names the waiting and the missing rank). After
+// such an error all calls fail with the same error; the program can create a new group.
 //
 // A call's timeout is the timeout of its options if set, otherwise the group's. Results have the
 // same bits on all ranks. Between two ranks, messages are received in the order in which they were
