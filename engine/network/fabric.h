@@ -77,7 +77,7 @@ struct Fabric {
   // seconds per link that a message crosses, including the processing at its end; a message in full
   // wiring crosses one link
   Rational alpha_hop{};
-  // seconds per byte that a rank adds to its data; the receive port stays busy meanwhile
+  // seconds per byte that a rank adds to its data; the message's ports stay busy meanwhile
   Rational gamma{};
   int mtu =
       // bytes of the largest packet, for messages sent as packets (packets.cc of engine/read)

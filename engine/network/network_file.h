@@ -1,4 +1,4 @@
-// Reads user-defined networks from small JSON files.
+// read_network() and parse_network() read user-defined networks from small JSON files.
 //
 //   {
 //     "preset": "scale_out",

@@ -1,5 +1,4 @@
-// The simulator: computes exactly how long a schedule takes on a network, without data and for any
-// N.
+// simulate() computes exactly how long a schedule takes on a network, without data and for any N.
 //
 // Times are those of the port model (engine/network/port_model.h). If messages share links, a
 // message takes the time given in fabric.h, with the loads of its round in the schedule, in rounds

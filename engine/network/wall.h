@@ -1,5 +1,5 @@
-// Keeps a modelled network's time on the real clock: sleeps until deadlines, measures the machine's
-// wake-ups, chooses the dilation, and perturbs ranks for tests.
+// This header keeps a modelled network's time on the real clock: functions sleep until deadlines,
+// measure the machine's wake-ups and choose the dilation, and Perturbation delays ranks for tests.
 #pragma once
 
 #include <cstdint>

@@ -94,7 +94,7 @@ class Routes {
   int degree() const;
   // The number of links that a message crosses, shared or private; the message pays the latency of
   // each. 1 for a private link, 2 between groups (up and down), 0 from a rank to itself; on a grid
-  // the length of the shortest route.
+  // the length of its route.
   int hops(Rank from, Rank to) const;
   // The direction of a link round its ring. If a message goes both ways, one half takes the links
   // that lead up and the other half the links that lead down, in all dimensions with such a tie.
