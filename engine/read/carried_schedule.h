@@ -1,4 +1,4 @@
-// The common part of the simulators that carry messages over shared links (flow.h): CarriedSchedule
+// The simulators that carry messages over shared links (flow.h) share this header: CarriedSchedule
 // is the schedule with its network and prices, Ways the routes of its messages, and MessagesInOrder
 // the order in which messages may start.
 #pragma once

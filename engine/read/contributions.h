@@ -1,5 +1,6 @@
-// The state that the verifier follows: ContributionPool has sets of ranks (the contributions in a
-// partial sum), SumTrees and SumOrder the order of additions, and MailboxReplay the waits of ranks.
+// The verifier follows the state of ranks with these classes: ContributionPool has sets of ranks
+// (the contributions in a partial sum), SumTrees and SumOrder the order of additions, and
+// MailboxReplay the waits of ranks.
 //
 // ContributionPool represents a set as a number of eight bytes. Nearly every set that an algorithm
 // makes is a cyclic interval of ranks: it is stored as such, and adding two neighbours costs a few

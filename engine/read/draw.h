@@ -1,5 +1,5 @@
-// Draws a schedule round by round: view_rounds() computes the transfers of each round and the
-// contents of every rank afterwards, and draw() writes them as text for a terminal.
+// view_rounds() computes the transfers of each round of a schedule and the contents of every rank
+// afterwards, and draw() writes them as text for a terminal.
 //
 // View and drawing prove nothing and accept wrong schedules: a contribution added twice is shown
 // twice ("0+1+1"), and a read of an empty place yields nothing. Pure functions; safe to call from

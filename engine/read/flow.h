@@ -1,6 +1,6 @@
-// Simulates schedules over shared links in continuous time: simulate_flow() as fluid flows (MaxMin
-// divides the links) and simulate_packets() as packets. A Skeleton reduces a schedule on a torus to
-// ranks that stand for others.
+// simulate_flow() simulates a schedule over shared links in continuous time as fluid flows (MaxMin
+// divides the links), and simulate_packets() as packets. A Skeleton reduces a schedule on a torus
+// to ranks that stand for others.
 #pragma once
 
 #include <cstdint>

@@ -289,7 +289,7 @@ class PacketSimulator : public MessagesInOrder<Tick, PacketLoad, PacketSimulator
     Train* before = train(last);
     if (before == nullptr || before->gap == 0) return;
     const bool goes_first = order_of(*before) < order_of(*train(ref));
-    const Tick come = now() - before->first;  // negative if none of them has come
+    const Tick come = now() - before->first;  // time since the arrival of its first packet
     const auto kept = static_cast<std::int64_t>(come / before->gap) +
                       (come % before->gap > 0 || goes_first ? 1 : 0);
     if (std::max<std::int64_t>(kept, 1) < before->count)

@@ -1,5 +1,6 @@
-// Runs questions over many cases: profile() for every size and network of one wiring,
-// search_skips() for the skips of circulant algorithms, and sweep() for the whole catalogue.
+// This header answers questions over many cases: profile() for every size and network of one
+// wiring, search_skips() for the skips of circulant algorithms, and sweep() for the whole
+// catalogue.
 //
 // A Profile gives a schedule's time for all sizes and all networks of one wiring after one pass
 // over its transfers. In rounds (Sync::rounds of fabric.h) and with blocks of exactly M / B bytes,

@@ -1,4 +1,4 @@
-// The symbolic verifier: proves that a schedule does what its collective requires, for any N.
+// verify() proves symbolically that a schedule achieves its collective's result, for any N.
 //
 // It executes the schedule round by round as the language defines it (all reads of a round before
 // its writes), over sets of contributions instead of data: the place (rank, plane, block) holds the
