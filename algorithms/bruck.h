@@ -1,5 +1,5 @@
-// Bruck's algorithms: the dissemination barrier, all-gather, reduce-scatter and all-to-all with any
-// radix, and the forms with two ports on tori.
+// This header makes the schedules of Bruck's algorithms: the dissemination barrier, all-gather,
+// reduce-scatter and all-to-all with any radix, and the forms with two ports on tori.
 //
 // The dissemination barrier: in round k every rank signals the ranks d, 2d ... (x - 1) d to the
 // right, d = x^k; a rank that has completed all rounds has heard, directly or not, from all ranks.

@@ -1,4 +1,4 @@
-// Circulant algorithms: in round k every rank sends to the rank skips[k] further on. This header
+// In a circulant algorithm every rank sends to the rank skips[k] further on in round k. This header
 // has the skips, the rounds in which partial results travel (CirculantRounds), and the schedules.
 // Traff, "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms", 2024/2025, section 2.
 //   p ranks    s skip    k round
@@ -65,8 +65,8 @@ std::optional<std::string> skips_refusal(const std::vector<int>& skips, int p);
 // i; it is sent once, in round sent_in(i), to rank r + s, which adds it to R[i - s]. That one is
 // sent later, and R[0] never: so every contribution arrives at its block's rank.
 //
-// Algorithm 1 sends the window s <= i < s', with s' the skip before (or p): the distances that the
-// skip s brings closest. It needs windows (are_windows); for all other skips, in any order, R[i] is
+// Algorithm 1 sends the window s <= i < s', with s' the skip before (or p), so R[i] goes with the
+// largest skip up to i. It needs windows (are_windows); for all other skips, in any order, R[i] is
 // sent in the last round in which i is a sum of different skips of that round and later ones.
 class CirculantRounds {
  public:

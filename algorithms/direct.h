@@ -1,7 +1,7 @@
-// Direct algorithms: one round, all ranks to all ranks. In shared memory this needs no network at
-// all; on a network it costs N - 1 concurrent messages per rank. Messages are stated by distance, i
-// = 1, 2 ...: no rank sends or receives two of one distance (schedule/stating_order.h). All-to-alls
-// follow.
+// Direct algorithms send from all ranks to all ranks in one round. In shared memory this needs no
+// network at all; on a network it costs N - 1 concurrent messages per rank. Messages are stated by
+// distance, i = 1, 2 ...: no rank sends or receives two of one distance (schedule/stating_order.h).
+// All-to-alls follow.
 //   p ranks and blocks    r rank
 #pragma once
 

@@ -1,9 +1,10 @@
-// Exchanges with one partner per round along the lines of a torus: the common part of recursive
-// doubling and Swing. Each has two forms. The bandwidth-optimal one halves the vector from round to
-// round, nearest partners first, and doubles it again on the way back; 2D of them at once, half of
-// them mirrored, use all ports. If partners in distant rounds have heard from a common rank, each
-// sends only the blocks that the other lacks. The latency-optimal one exchanges the whole vector,
-// on one port, among a power of two. Lines of other sizes are folded (folded_torus.h).
+// This header makes schedules that exchange with one partner per round along the lines of a torus,
+// as recursive doubling and Swing do. Each has two forms. The bandwidth-optimal one halves the
+// vector from round to round, nearest partners first, and doubles it again on the way back; 2D of
+// them at once, half of them mirrored, use all ports. If partners in distant rounds have heard from
+// a common rank, each sends only the blocks that the other lacks. The latency-optimal one exchanges
+// the whole vector, on one port, among a power of two. Lines of other sizes are folded
+// (folded_torus.h).
 //   a ranks of a line    k round of the reduce-scatter    l = ceil(log2 a)
 #pragma once
 

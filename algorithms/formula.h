@@ -1,5 +1,5 @@
-// Evaluates formulas: Value is a number, exact as long as a fraction fits in 128 bits and otherwise
-// the nearest real number, and evaluate() computes the value of a text.
+// evaluate() computes the value of a formula's text. A Value is exact as long as a fraction fits in
+// 128 bits, and otherwise the nearest real number.
 #pragma once
 
 #include <functional>

@@ -1,8 +1,8 @@
-// Halving and doubling (Rabenseifner): an all-reduce of log2 q rounds that halve the vector between
-// partners and add, and log2 q that double it again.
-// Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005. Near first: the largest messages go to the
-// nearest partners. Far first is recursive halving, then recursive doubling. With radix x groups of
-// x share the vector in every round (MPICH 4, k-reduce-scatter-allgather; UCC, SRA knomial).
+// Halving and doubling (Rabenseifner) is an all-reduce with log2 q rounds that halve the vector
+// between partners and add, and log2 q rounds that double it again. Thakur, Rabenseifner & Gropp,
+// IJHPCA 19(1), 2005. Near first: the largest messages go to the nearest partners. Far first is
+// recursive halving, then recursive doubling. With radix x groups of x share the vector in every
+// round (MPICH 4, k-reduce-scatter-allgather; UCC, SRA knomial).
 //   p ranks    x radix    q = x^l core ranks and blocks (Fold)    c core member    k round
 #pragma once
 

@@ -1,5 +1,5 @@
-// Hierarchical algorithms for two levels: groups of neighbours (a node, a socket), and the network
-// between them. Rank r is member r % g of group r / g.
+// Hierarchical algorithms work on two levels: groups of neighbours (a node, a socket), and the
+// network between them. Rank r is member r % g of group r / g.
 //   p ranks    g ranks per group    m = p / g groups    s segments
 #pragma once
 

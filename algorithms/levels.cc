@@ -18,7 +18,7 @@ Tree level_tree(int n, Rank root, const std::vector<int>& levels) {
   Tree out;
   const int outermost = static_cast<int>(sizes.size()) - 2;
   for (Rank r : ranks(n)) {
-    int level = outermost;  // level of the largest group that r leads, and of all smaller ones
+    int level = outermost;  // becomes the level of the largest group that r leads
     while (leader(r, at(sizes, level)) != r) --level;
     out.parent.push_back(r == root ? kNoParent : leader(r, at(sizes, level + 1)));
     out.when.push_back(r == root ? -1 : outermost - level);

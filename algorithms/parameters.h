@@ -1,4 +1,4 @@
-// The parameters of algorithms: Params holds their values, parameters() the table of all
+// Params holds the values of an algorithm's parameters, parameters() is the table of all
 // parameters, and evaluate() computes the closed forms of the catalogue. list_text() and
 // read_list() convert lists of whole numbers: "4x4" for a torus, "11,6,3,2,1" for skips.
 #pragma once

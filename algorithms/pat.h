@@ -1,8 +1,8 @@
-// PAT, parallel aggregated trees, as NCCL ships it since 2.23, and its relatives PAT with rings and
-// Sparbit. Every block spreads through a separate binomial tree, the farthest distance first; all
-// trees run at once, rotated against each other, and blocks that travel equally far go in one
-// message of at most a blocks. Jeaugey, "PAT: a new algorithm for all-gather and reduce-scatter
-// operations at scale", arXiv:2506.20252.
+// This header makes the schedules of PAT (parallel aggregated trees, as NCCL ships it since 2.23)
+// and its relatives, PAT with rings and Sparbit. In PAT every block spreads through a separate
+// binomial tree, the farthest distance first; all trees run at once, rotated against each other,
+// and blocks that travel equally far go in one message of at most a blocks. Jeaugey, "PAT: a new
+// algorithm for all-gather and reduce-scatter operations at scale", arXiv:2506.20252.
 //   p ranks    q = 2^ceil(log2 p)    a = 2^i blocks per message at most, a <= max(1, q / 2)
 //   The code states rank 0's part (schedule/everyone.h).
 //   w way: the rank w to the right of a block's own receives it from the rank that is w without its

@@ -1,7 +1,8 @@
-// Recursive doubling, and Fold, which lets an algorithm for q = x^floor(log_x p) ranks serve any p:
-// the surplus ranks send all their data to a neighbour before, and get the result from it after:
-// two rounds more, and the vector once. Rabenseifner & Traff, "More efficient reduction algorithms
-// for non-power-of-two number of processors", EuroPVM/MPI 2004, for radix x = 2.
+// This header makes the schedules of recursive doubling, and Fold lets an algorithm for q =
+// x^floor(log_x p) ranks serve any p: the surplus ranks send all their data to a neighbour before,
+// and get the result from it after: two rounds more, and the vector once. Rabenseifner & Traff,
+// "More efficient reduction algorithms for non-power-of-two number of processors", EuroPVM/MPI
+// 2004, for radix x = 2.
 //   The p ranks are shared out to the q core members in order, one more each to the first ones
 //   (with radix two: pairs, then single ranks); core member c is the first rank of its share.
 #pragma once

@@ -1,4 +1,4 @@
-// Ring algorithms: every rank passes one block to the right-hand neighbour in every round.
+// In a ring algorithm every rank passes one block to the right-hand neighbour in every round.
 // Neighbour exchange, the double ring barrier and the chain follow. Patarasuk & Yuan, "Bandwidth
 // optimal all-reduce algorithms for clusters of workstations", JPDC 69(2), 2009.
 //   p ranks and blocks    k round    The code states rank 0's part (schedule/everyone.h).

@@ -1,9 +1,9 @@
-// Scans. Inclusive: rank r ends with the sum of the contributions of ranks 0 to r; exclusive: 0 to
-// r - 1. Every sum is over a run of ranks, put together in their order, so operations need not
-// commute. Any p. Chain: Blelloch, "Prefix sums and their applications", 1990. Up and down a
-// binomial tree: Brent & Kung, "A regular layout for parallel adders", IEEE Trans. Computers
-// C-31(3), 1982. Doubling distances: Hillis & Steele, "Data parallel algorithms", CACM 29(12),
-// 1986.
+// This header makes the schedules of scans: after an inclusive scan, rank r has the sum of the
+// contributions of ranks 0 to r, after an exclusive one of ranks 0 to r - 1. Every sum is over a
+// run of ranks, put together in their order, so operations need not commute. Any p. Chain:
+// Blelloch, "Prefix sums and their applications", 1990. Up and down a binomial tree: Brent & Kung,
+// "A regular layout for parallel adders", IEEE Trans. Computers C-31(3), 1982. Doubling distances:
+// Hillis & Steele, "Data parallel algorithms", CACM 29(12), 1986.
 //   p ranks    r rank    k round    s segments    d distance
 #pragma once
 

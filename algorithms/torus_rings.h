@@ -1,5 +1,6 @@
-// Ring algorithms on a torus: hamiltonian_cycle() is one ring through all ranks, for any sizes, and
-// disjoint_cycles() are several rings that share no edge. The schedules use them, and bucket.
+// hamiltonian_cycle() is one ring through all ranks of a torus, for any sizes, and
+// disjoint_cycles() are several rings that share no edge. This header makes the schedules of these
+// rings, and of bucket.
 #pragma once
 
 #include <utility>

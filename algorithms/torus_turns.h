@@ -1,4 +1,4 @@
-// Collectives on a torus that work along its lines.
+// This header makes collectives on a torus from schedules for its lines.
 //
 // An algorithm defines the rounds among the ranks of one line; this file lets the dimensions take
 // turns. Collectives run side by side, each on one part of every block and each beginning with

@@ -1,7 +1,7 @@
-// Tree algorithms: the root's vector goes from parent to child; reversed in time, the sum goes from
-// child to parent. Shapes and their rounds are in shapes.h. Double trees and in-network switches
-// follow. Binomial trees: Johnsson & Ho, "Optimum broadcasting and personalized communication in
-// hypercubes", IEEE Trans. Computers 38(9), 1989.
+// In a tree algorithm the root's vector goes from parent to child; reversed in time, the sum goes
+// from child to parent. Shapes and their rounds are in shapes.h. Double trees and in-network
+// switches follow. Binomial trees: Johnsson & Ho, "Optimum broadcasting and personalized
+// communication in hypercubes", IEEE Trans. Computers 38(9), 1989.
 //   s segments, one `interval` behind the other
 #pragma once
 

@@ -1,8 +1,8 @@
-// Trivance: all-reduce on rings and tori with both ports of a dimension at once, partners at
-// distance 1, 3, 9 ... to either side. Juerss, Addanki & Schmid, "Trivance: Latency-Optimal
-// AllReduce by Shortcutting Multiport Networks", 2026; sections 4 and 5. For sizes that are no
-// powers of three the paper's rules leave ranks out or count them twice (papers.md); the rules here
-// are right for every size, and the paper's own for powers of three.
+// Trivance is an all-reduce on rings and tori that uses both ports of a dimension at once, with
+// partners at distance 1, 3, 9 ... to either side. Juerss, Addanki & Schmid, "Trivance:
+// Latency-Optimal AllReduce by Shortcutting Multiport Networks", 2026; sections 4 and 5. For sizes
+// that are no powers of three the paper's rules leave ranks out or count them twice (papers.md);
+// the rules here are right for every size, and the paper's own for powers of three.
 //   n ranks of a line    s = ceil(log3 n)    d distance
 #pragma once
 

@@ -1,4 +1,4 @@
-// Defines the collectives by the ranks that hold each block before and need it after.
+// This header defines each collective by the ranks that hold a block before and need it after.
 //
 // One rule covers them all: a block starts at some ranks, each with a separate contribution; a rank
 // that needs the block must end with the contributions of the ranks where it started and which it

@@ -1,4 +1,4 @@
-// Chooses the order in which a round states its messages: edge_colours() and coloured() for
+// coloured() and in_time() choose the order in which a round states its messages: coloured() for
 // messages of equal length, in_time() for several lengths. Ports take messages as stated and never
 // look ahead (engine/network/port_model.h), so an order that goes through the ranks one by one can
 // make all ranks wait for each other.
