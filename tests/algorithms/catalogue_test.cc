@@ -19,7 +19,7 @@
 namespace rankine {
 namespace {
 
-// The closed forms of a line: formulas, but where it says that they are computed.
+// The closed forms of a line: its formulas, except those marked as computed.
 std::vector<std::string_view> closed_forms(const Algorithm& line) {
   std::vector<std::string_view> forms;
   for (const std::string_view form :
@@ -83,8 +83,8 @@ TEST(Catalogue, AmongOneRankNothingIsSent) {
   }
 }
 
-// A line's formulas may use a letter only if the line takes the parameter.
-// A round in which nothing happens would be drawn, and counted by some readers and not by others.
+// Readers of schedules disagree about whether to count a round without transfers, and it would be
+// drawn empty.
 TEST(Catalogue, NoRoundOfAScanIsEmpty) {
   for (const Algorithm& line : catalogue()) {
     if (line.collective != Collective::scan && line.collective != Collective::exscan) continue;
@@ -102,6 +102,7 @@ TEST(Catalogue, NoRoundOfAScanIsEmpty) {
   }
 }
 
+// A line's formulas may use a letter only if the line takes the parameter.
 TEST(Catalogue, FormulasUseWhatTheLineTakes) {
   for (const Algorithm& line : catalogue()) {
     std::string all(line.allowed_when);
@@ -201,7 +202,7 @@ TEST(Refusal, SaysWhatIsNotTaken) {
             "group");
   EXPECT_EQ(text(broadcast, "linear", {.ranks = 4, .dims = {2, 2}}),
             "broadcast 'linear': dims is 2x2, which it does not take; it takes root");
-  // What it has anyway is no question.
+  // A parameter is accepted if its value is the one that the line always uses.
   EXPECT_EQ(text(all_reduce, "ring", {.ranks = 4, .segments = 1}), "");
 }
 
@@ -249,11 +250,11 @@ TEST(BlocksPerM, CountsTheSendBufferOfAnAllToAll) {
 
 }  // namespace
 
-// What Open MPI ships, next to its own loops, written out as one rank runs them.
+// The all-gathers of Open MPI, compared with Open MPI's own loops as one rank runs them.
 
 namespace {
 
-using Message = std::tuple<Rank, Rank, Block>;  // from, to, what
+using Message = std::tuple<Rank, Rank, Block>;  // from, to, block
 using Messages = std::vector<std::multiset<Message>>;
 
 Messages stated(const Schedule& s) {
@@ -268,8 +269,8 @@ Messages stated(const Schedule& s) {
   return out;
 }
 
-// Even ranks begin with the right neighbour, odd ones with the left; what comes from either side
-// lies two blocks further from step to step, and is what the next step sends.
+// Even ranks begin with the right neighbour, odd ranks with the left. The blocks received from a
+// side lie two blocks further in each of its steps, and the next step sends them.
 TEST(NeighbourExchange, IsOpenMpis) {
   for (int p = 2; p <= 40; p += 2) {
     Messages expected(static_cast<std::size_t>(p / 2));
@@ -294,8 +295,8 @@ TEST(NeighbourExchange, IsOpenMpis) {
   }
 }
 
-// In every step as many blocks as one has, but the last where the distance is a one of p below its
-// highest zeros ("ignored steps").
+// In every step a rank sends all the blocks that it holds, one fewer if the distance is the lowest
+// one bit of p or a zero bit above it ("ignored steps").
 TEST(Sparbit, IsOpenMpis) {
   for (int p = 2; p <= 130; ++p) {
     const int steps = ceil_log2(p), last_ignored = __builtin_ctz(static_cast<unsigned>(p));
@@ -318,7 +319,7 @@ TEST(Sparbit, IsOpenMpis) {
   }
 }
 
-// The blocks go the way of PAT's with the largest aggregation, one by one.
+// The blocks go as in PAT with the largest aggregation, one per message.
 TEST(Sparbit, IsPatInSingleMessages) {
   for (int p = 2; p <= 64; ++p) {
     const Schedule sparbit = sparbit_all_gather(p);
@@ -335,7 +336,7 @@ namespace {
 
 constexpr int kMost = 300;
 
-// Every rank reaches `root`, and hears after its parent has heard.
+// Every rank reaches `root`, and receives after its parent has received.
 void expect_tree(const Tree& tree, int n, Rank root) {
   ASSERT_EQ(tree.ranks(), n);
   for (Rank r = 0; r < n; ++r) {
@@ -415,8 +416,8 @@ TEST(Shapes, BinaryTreesHaveTwoChildrenAtMost) {
   }
 }
 
-// In every round everybody who has it tells k - 1 others, as long as there are some; far first,
-// subtrees are neighbours.
+// In every round each rank that holds the data sends it to k - 1 others, while ranks are left. In
+// the far-first tree each subtree is a range of neighbours.
 TEST(Knomial, EverybodyWhoHasItTellsAsManyAsTheRadixSays) {
   for (int k = 2; k <= 6; ++k) {
     for (int n = 1; n <= kMost; ++n) {
@@ -485,7 +486,7 @@ TEST(InOrder, LeavesAreTheEvenRanks) {
   EXPECT_EQ(in_order(6).parent, (std::vector<Rank>{1, 3, 1, -1, 5, 3}));
 }
 
-// What is left of a rank hangs below it to the left.
+// Descendants with lower ranks lie in a rank's left subtree.
 TEST(InOrder, IsASearchTree) {
   for (int n = 1; n <= 100; ++n) {
     const Tree tree = in_order(n);
@@ -536,8 +537,8 @@ TEST(ToppedTrees, OnlyTheTopIsInteriorInBoth) {
   }
 }
 
-// Nobody sends twice or receives twice in rounds of the same colour, so segments may follow one
-// another every two rounds.
+// No rank sends twice or receives twice in rounds of one colour, so segments may follow one another
+// every two rounds.
 TEST(ColouredTrees, NeedOnePort) {
   for (int n = 2; n <= kMost; ++n) {
     const auto [first, second] = coloured_trees(n);

@@ -56,7 +56,8 @@ TEST(Circulant, EveryRankSendsReceivesAndAddsOneBlockLessThanThereAreRanks) {
   }
 }
 
-// What rank `target` adds up, and in which order: what is received in brackets.
+// The sum that rank `target` computes, in its order of additions; each received partial sum is in
+// brackets.
 std::string sum_at(const Schedule& schedule, Rank target) {
   std::vector<std::vector<std::string>> held;
   for (Rank r : ranks(schedule.ranks)) {
@@ -79,7 +80,7 @@ std::string sum_at(const Schedule& schedule, Rank target) {
   return at(target, target);
 }
 
-// Section 2.1, Example, line by line.
+// The example of section 2.1, line by line.
 TEST(Circulant, AddsInTheOrderOfThePapersExample) {
   EXPECT_EQ(sum_at(circulant_reduce_scatter(halving(22)), 21),
             "21+10"
@@ -110,7 +111,7 @@ TEST(Circulant, NearFirstAllToAllAmongAPowerOfTwoIsBrucks) {
   }
 }
 
-// Corollary 2 and its uses: every order of every valid set of skips, executed.
+// Corollary 2 and its uses: executes every order of every valid set of skips.
 TEST(Circulant, EveryValidSequenceServesEveryCollective) {
   int valid = 0;
   for (int p = 1; p <= 6; ++p) {
@@ -196,7 +197,7 @@ TEST(SkipSchemes, AreAllowedForAnyNumberOfRanks) {
   }
 }
 
-// "about sqrt(p)": the long strides, and halving once.
+// "about sqrt(p)" rounds: the long strides, then one halving phase.
 TEST(SkipSchemes, SquareRootTakesAboutASquareRootOfRounds) {
   for (int p = 2; p <= 5000; ++p) {
     int root = 1;
@@ -227,7 +228,7 @@ TEST(Refusal, NamesTheFirstRankAndBlockThatWouldBeLost) {
             "later ones bring without it");
 }
 
-// Sums of different ones of these skips, by trying all subsets.
+// The sums of different skips, from all subsets.
 std::set<int> sums_of(const Skips& skips, std::size_t from) {
   std::set<int> sums;
   const std::size_t many = skips.size() - from;
@@ -239,8 +240,8 @@ std::set<int> sums_of(const Skips& skips, std::size_t from) {
   return sums;
 }
 
-// Corollary 2's condition, checked on its own: every order of every set of skips up to 7 ranks, and
-// every set in falling and in rising order up to 10.
+// Checks Corollary 2's condition independently: every order of every set of skips up to 7 ranks,
+// and every set in falling and in rising order up to 10.
 void check_against_all_subsets(const Skips& skips, int p) {
   int lost = 0;
   const std::set<int> sums = sums_of(skips, 0);
@@ -253,7 +254,7 @@ void check_against_all_subsets(const Skips& skips, int p) {
     };
     idle |= std::none_of(later.begin(), later.end(), new_here);
   }
-  if (are_windows(skips, p)) {  // each skip brings at least the block that is as far away
+  if (are_windows(skips, p)) {  // each skip brings at least the block at that distance
     EXPECT_EQ(lost, 0) << skips_text(skips);
     idle = false;
   }
@@ -357,8 +358,8 @@ TEST(RunSums, PowersOfThreeNeedOneVectorOnly) {
   EXPECT_GT(run_sums_all_reduce(7, trivance_plan(7)).planes, 1);
 }
 
-// With whole sums only, as the paper's section 4.4 has it, others than powers of three count
-// somebody twice; with partial sums nobody.
+// With whole sums only, as in the paper's section 4.4, a rank's contribution counts twice unless n
+// is a power of three. Partial sums count every contribution once.
 TEST(RunSums, WholeSumsCountTwice) {
   for (const int n : {5, 7, 8, 10, 32}) {
     const int s = ceil_log3(n), last = (n - power_of_three(s - 1) + 1) / 2;
@@ -429,7 +430,7 @@ TEST(BruckTernary, GivesTheRightNumbersOnTori) {
 
 }  // namespace
 
-// Trees, butterflies, Bruck's and dissemination with any radix.
+// Trees, butterflies, Bruck's algorithm and dissemination with any radix.
 
 namespace {
 
@@ -483,7 +484,7 @@ TEST(Radix, OutsideItsRangeIsRefused) {
             "all_reduce 'ring': radix is 3, which it does not take; it takes no parameter");
 }
 
-// Who sends to whom in a round, in the order stated.
+// The sender and the receiver of each transfer of a round, in the order stated.
 std::vector<std::pair<Rank, Rank>> sent_in(const Schedule& s, int k) {
   std::vector<std::pair<Rank, Rank>> out;
   for_each_transfer(s, k,
@@ -510,7 +511,7 @@ TEST(RecursiveMultiplying, ExchangesInGroupsOfTheRadix) {
   }
 }
 
-// With a radix of all ranks one round is left, in which everybody tells everybody.
+// If the radix is the number of ranks, one round remains: every rank sends to every other.
 TEST(Radix, OfAllRanksIsDirect) {
   for (const int n : {2, 5, 8}) {
     const auto one = static_cast<std::size_t>(n) * static_cast<std::size_t>(n - 1);
@@ -523,7 +524,8 @@ TEST(Radix, OfAllRanksIsDirect) {
   }
 }
 
-// Nine ranks to base three: surplus ranks of 14 go to the first five of nine; of 26, two to eight.
+// Nine ranks (a power of three) take in surplus ranks: 14 ranks give one to each of the first five,
+// 26 give two each to eight.
 TEST(Fold, SharesSurplusRanksOut) {
   const Fold some(14, 9), most(26, 9), none(9, 9);
   EXPECT_EQ(some.rank(4), 8);
@@ -548,8 +550,8 @@ namespace {
 const std::vector<int> kTori[] = {{1},    {2},    {5},    {9},    {16},
                                   {2, 2}, {3, 3}, {5, 3}, {4, 6}, {3, 2, 4}};
 
-// All of the all-gather's messages, cut down to the root's blocks, and no other: the definition,
-// which looks at everybody's messages.
+// The definition, from the messages of all ranks: the broadcast has exactly the all-gather's
+// messages, cut down to the root's blocks.
 TEST(OneBlock, BroadcastIsWhatTheAllGatherDoesWithTheRootsBlocks) {
   using Told = std::tuple<int, Rank, Rank, Block>;
   for (const std::vector<int>& dims : kTori) {
@@ -589,8 +591,8 @@ TEST(OneBlock, GivesTheRightNumbersForEveryRoot) {
   }
 }
 
-// Two ports a round: who have it tell two more each, and powers of three are reached in so many
-// rounds.
+// With two ports, each rank that holds the data sends it to two more in a round, so 3^s ranks need
+// s rounds.
 TEST(OneBlock, TrivanceBroadcastTriplesTheRanksThatHaveIt) {
   for (int s = 0; s <= 5; ++s) {
     const Schedule one = trivance_broadcast({power_of_three(s)}, 1);

@@ -42,7 +42,7 @@ TEST(Rational, SubtractsAndRoundsDown) {
   EXPECT_EQ(Rational(-4).floor(), -4);
 }
 
-// What fits in the end must not overflow on the way.
+// Intermediate results must not overflow if the final result fits.
 TEST(Rational, CancelsBeforeItMultiplies) {
   const Rational large(power_of_two(100), 3), small(9, power_of_two(99));
   EXPECT_TRUE(large * small == Rational(6));
@@ -57,7 +57,7 @@ TEST(Rational, SaysWhenItLeaves128Bits) {
 
 TEST(NearestDouble, IsTheQuotientOfSmallNumbers) {
   const bool holds = rc::check("as the hardware divides", [] {
-    // Both are doubles exactly, so one division is correctly rounded.
+    // Both values are exact doubles, so one division is correctly rounded.
     const auto top = *rc::gen::inRange<std::int64_t>(0, std::int64_t{1} << 53);
     const auto bottom = *rc::gen::inRange<std::int64_t>(1, std::int64_t{1} << 53);
     RC_ASSERT(nearest_double(top, bottom) ==
@@ -71,7 +71,8 @@ TEST(NearestDouble, RoundsOnceAndTiesToEven) {
   EXPECT_EQ(nearest_double(one + 1, 1), 9007199254740992.0);      // half way: to even, down
   EXPECT_EQ(nearest_double(one + 3, 1), 9007199254740996.0);      // half way: to even, up
   EXPECT_EQ(nearest_double(2 * one + 3, 2), 9007199254740994.0);  // above half way
-  // A trace below the bits that are looked at decides: beyond 64 bits of quotient, and in the rest.
+  // A bit below the bits of the quotient decides the rounding: one beyond 64 bits, and one in the
+  // remainder.
   EXPECT_EQ(nearest_double(power_of_two(120) + power_of_two(67) + 1, 1),
             std::ldexp(1.0, 120) + std::ldexp(1.0, 68));
   EXPECT_EQ(nearest_double(power_of_two(120) + power_of_two(67), 1), std::ldexp(1.0, 120));
@@ -96,7 +97,7 @@ TEST(ToText, WritesAllDigits) {
 }  // namespace
 }  // namespace rankine
 
-// The language of formulas: what is exact stays exact, and what cannot be read is said.
+// The language of formulas: exact values stay exact, and errors name the text that cannot be read.
 
 namespace rankine::formulas {
 namespace {

@@ -17,7 +17,7 @@
 namespace rankine {
 namespace {
 
-using Part = rankine::Run;  // testing::Test has a Run of its own
+using Part = rankine::Run;  // testing::Test has a member Run
 
 using Texts = std::vector<std::string>;
 
@@ -228,7 +228,7 @@ TEST(Pipelined, OneSegmentIsTheSame) {
 
 TEST(Pipelined, OfNothingIsNothing) { EXPECT_EQ(pipelined(nothing(4, 2), 5).rounds, 0); }
 
-// What combinators promise: they keep the meaning.
+// Combinators keep the meaning of a schedule.
 TEST(Combinators, KeepAllReduceAnAllReduce) {
   for (const Algorithm& line : catalogue()) {
     if (line.collective != Collective::all_reduce) continue;
@@ -288,8 +288,8 @@ TEST(Pushed, StoresBesideAndAddsThere) {
   EXPECT_EQ(messages(s, 3), (Texts{"2>2:0.1=0.1@0+"}));
 }
 
-// Everything that arrives has a plane of its own, so nothing is stored over what is still to be
-// added.
+// Every arriving block is stored in a separate plane, so no store overwrites a block that is yet to
+// be added.
 TEST(Pushed, KeepsTheMeaningOfEveryAlgorithm) {
   for (const Algorithm& line : catalogue()) {
     if (line.name == "switch") continue;
@@ -310,8 +310,8 @@ TEST(Pushed, KeepsTheMeaningOfEveryAlgorithm) {
   }
 }
 
-// Where everyone does the same in what is pushed, everyone does in the push form: whose rounds are
-// those that it has when all transfers are gone through.
+// If every rank does the same in a schedule, so does every rank in its push form. Its rounds equal
+// those computed from all transfers.
 TEST(Pushed, OfOneRanksPart) {
   int seen = 0;
   for (const Algorithm& line : catalogue()) {
@@ -350,7 +350,7 @@ TEST(Pushed, RefusesWhatASwitchAddsUp) {
 
 namespace {
 
-// The blocks of each message of the one round, from rank 0, in the order stated.
+// The blocks of each message that rank 0 sends in the only round, in the order stated.
 std::vector<int> lengths(const Schedule& schedule) {
   std::vector<int> out;
   for_each_transfer(schedule, 0, [&out](const Transfer& t) {
@@ -359,7 +359,7 @@ std::vector<int> lengths(const Schedule& schedule) {
   return out;
 }
 
-// Rank 0 sends so many blocks to ranks 1, 2, ...
+// Rank 0 sends of_each[i] blocks to rank i + 1.
 Schedule stated(std::vector<int> of_each) {
   const int p = static_cast<int>(of_each.size()) + 1;
   return {p, 16, 1, [of_each = std::move(of_each)](int, Send send) {
@@ -368,7 +368,7 @@ Schedule stated(std::vector<int> of_each) {
           }};
 }
 
-// Three messages of 3, 3 and 2 on two ports take 5, and the total says 4.
+// Messages of 3, 3 and 2 blocks take 5 on two ports, although their total would allow 4.
 TEST(InTime, WhatAPortNeedsIsTheLeastTimeOfAnyAssignment) {
   EXPECT_EQ(least_time({3, 3, 2}, 2), 5);
   EXPECT_EQ(least_time({3, 3, 2, 2, 2}, 2), 6);
@@ -382,7 +382,8 @@ TEST(InTime, WhatIsInTimeStaysAsStated) {
   EXPECT_EQ(lengths(in_time(stated({2, 2, 2}))), (std::vector<int>{2, 2, 2}));
 }
 
-// 2, 2, 3 take 5 on two ports; the first order that takes 4 keeps the first of them.
+// Messages of 2, 2 and 3 blocks take 5 on two ports; the first order that takes 4 keeps the first
+// message in place.
 TEST(InTime, WhatIsLateBecomesTheNearestOrderThatIsNot) {
   EXPECT_EQ(lengths(in_time(stated({2, 2, 3}))), (std::vector<int>{2, 3, 2}));
   EXPECT_EQ(lengths(in_time(stated({1, 2, 3}))), (std::vector<int>{1, 3, 2}));
@@ -409,42 +410,44 @@ Messages in_time(const Messages& stated) {
   return out;
 }
 
-// Three messages of any length one after the other where nobody has more than two. The blocks do
-// not show it, since the other message is longer than those together.
+// If all messages cost the same, the stated order takes three messages in sequence, although no
+// rank has more than two. Times in blocks do not show it, because the message 4 > 5 is longer than
+// the three together.
 TEST(InTime, MessagesThatCostTheSameAreInTimeToo) {
   EXPECT_EQ(in_time(Messages{{0, 1, 1}, {4, 5, 8}, {2, 1, 4}, {2, 3, 1}}),
             (Messages{{0, 1, 1}, {4, 5, 8}, {2, 3, 1}, {2, 1, 4}}));
 }
 
-// As matchings 4 and 1, then 3 and 4, then 3: each order of those is late at some price. Not so if
-// the 4 and 1, or the 3 and 4, may be apart.
+// The matchings are {4, 1}, {3, 4} and {3}: at some price every order of whole matchings is late.
+// An order in time must separate the 4 and 1, or the 3 and 4.
 TEST(InTime, WhereNoOrderOfMatchingsDoesOneOfTheirLengthsMay) {
   EXPECT_EQ(in_time(Messages{{0, 4, 4}, {4, 3, 1}, {0, 1, 3}, {2, 3, 4}, {4, 1, 3}}),
             (Messages{{0, 4, 4}, {2, 3, 4}, {4, 1, 3}, {4, 3, 1}, {0, 1, 3}}));
 }
 
-// Here the 1 of 2 and the 1 of 0 must be apart, which are of one matching: 2 sends 3 in all.
+// The messages of length 1 from ranks 2 and 0 are of one matching but must be apart, because rank 2
+// sends 3 in all.
 TEST(InTime, WhereNoOrderOfLengthsDoesOneByWhatSendersSendMay) {
   EXPECT_EQ(in_time(Messages{{2, 3, 2}, {3, 2, 2}, {2, 1, 1}, {1, 3, 3}, {0, 2, 1}, {3, 1, 1}}),
             (Messages{{1, 3, 3}, {2, 1, 1}, {2, 3, 2}, {3, 2, 2}, {0, 2, 1}, {3, 1, 1}}));
 }
 
-// On one port these take 8 if each costs one more than its blocks, in any order, where 7 are
-// needed; on two they do so as stated, with 5 where 4 are needed, and that can be helped.
+// On one port, at a price of blocks + 1 per message, every order takes 8 and the bound is 7. On two
+// ports the stated order takes 5, and a better order takes the bound of 4.
 TEST(InTime, WhatMustBeLateOnceIsNotLateTwice) {
   EXPECT_EQ(in_time(Messages{{1, 0, 1}, {3, 4, 2}, {5, 1, 3}, {3, 0, 1}, {5, 0, 2}, {1, 4, 3}}),
             (Messages{{1, 4, 3}, {5, 0, 2}, {5, 1, 3}, {3, 0, 1}, {3, 4, 2}, {1, 0, 1}}));
 }
 
-// One port needs 6 if each costs one more than its blocks, but any order takes 7; and all else is
-// in time as stated.
+// On one port, at a price of blocks + 1 per message, the bound is 6 and every order takes 7. In all
+// other cases the stated order is in time.
 TEST(InTime, WhatCannotBeHelpedStaysAsStated) {
   const Messages stated = {{1, 5, 1}, {4, 3, 1}, {0, 3, 2}, {2, 5, 1},
                            {2, 1, 2}, {1, 0, 3}, {0, 5, 1}};
   EXPECT_EQ(in_time(stated), stated);
 }
 
-// Where everyone does the same, everyone still does, and readers may look at one.
+// If every rank does the same, every rank still does, and readers may look at one rank only.
 TEST(InTime, EveryoneDoesTheSameAsBefore) {
   const Schedule part{5, 5, 1, [](int, Send send) {
                         send(0, 1, blocks(0, 2), copy);
@@ -457,7 +460,8 @@ TEST(InTime, EveryoneDoesTheSameAsBefore) {
   EXPECT_EQ(lengths(everyone_in(all)->part()), (std::vector<int>{2, 3, 2}));
 }
 
-// A switch's transfer takes ports of many: its round stays as it is. Local work takes none.
+// A switch's transfer takes ports of many ranks, so its round stays as it is. Local work takes no
+// port.
 TEST(InTime, SwitchesAreLeftAlone) {
   const Schedule with_switch{4, 4, 1, [](int, Send send) {
                                send(0, 1, blocks(0, 2), copy);
@@ -503,9 +507,9 @@ void expect_colours(int p, const std::vector<Edge>& edges) {
 
 TEST(EdgeColours, AreAsManyAsTheBusiestRankHasMessages) {
   expect_colours(3, {{0, 1}, {0, 2}, {1, 0}, {1, 2}, {2, 0}, {2, 1}});
-  expect_colours(2, {{0, 1}, {0, 1}, {0, 1}});  // several between the same two
-  // First come, first served would want three: 0-0 and 1-1 take one colour, 0-1 another, and 1-0
-  // has neither free at both ends.
+  expect_colours(2, {{0, 1}, {0, 1}, {0, 1}});  // several between one pair
+  // A greedy colouring would need three: 0-0 and 1-1 take one colour, 0-1 another, and 1-0 finds
+  // neither free at both ends.
   expect_colours(3, {{0, 0}, {1, 1}, {0, 1}, {1, 2}, {2, 0}, {2, 2}});
   std::mt19937 random(7);
   for (int trial = 0; trial < 500; ++trial) {
@@ -518,7 +522,8 @@ TEST(EdgeColours, AreAsManyAsTheBusiestRankHasMessages) {
   }
 }
 
-// What a rank takes is by its own edges: 262,144 leaves below 512 leaders, of which each has 511.
+// The cost of an edge depends on the edges of its ranks only: 512 leaders have 511 leaves each,
+// 262,144 ranks in all.
 TEST(EdgeColours, ManyLeavesOfFewLeaders) {
   constexpr int kLeaders = 512, kGroup = 512;
   std::vector<Edge> edges;
@@ -527,11 +532,12 @@ TEST(EdgeColours, ManyLeavesOfFewLeaders) {
   }
   const std::vector<int> colours = edge_colours(kLeaders * kGroup, edges);
   for (std::size_t i = 0; i < edges.size(); ++i) {
-    ASSERT_EQ(colours[i], edges[i].to - edges[i].from - 1);  // the least that is free
+    ASSERT_EQ(colours[i], edges[i].to - edges[i].from - 1);  // the lowest free colour
   }
 }
 
-// Colours that a path has changed leave the least free where it is.
+// If no augmenting path changes earlier colours, the new edge gets the lowest colour that is free
+// at both ends.
 TEST(EdgeColours, LeastThatIsFreeAtBothEnds) {
   std::mt19937 random(11);
   for (int trial = 0; trial < 300; ++trial) {
@@ -543,7 +549,7 @@ TEST(EdgeColours, LeastThatIsFreeAtBothEnds) {
     const std::vector<int> before =
         edge_colours(static_cast<int>(p), std::vector<Edge>(edges.begin(), edges.end() - 1));
     const std::vector<int> colours = edge_colours(static_cast<int>(p), edges);
-    if (!std::equal(before.begin(), before.end(), colours.begin())) continue;  // a path has
+    if (!std::equal(before.begin(), before.end(), colours.begin())) continue;  // changed
     std::set<int> taken;
     for (std::size_t i = 0; i + 1 < edges.size(); ++i) {
       if (edges[i].from == edges.back().from || edges[i].to == edges.back().to) {
@@ -556,7 +562,7 @@ TEST(EdgeColours, LeastThatIsFreeAtBothEnds) {
   }
 }
 
-// The order is of the transfers of each round; nothing is lost, and the longest come first.
+// Only the order of a round's transfers changes, and the longest come first.
 TEST(EdgeColours, ScheduleKeepsItsTransfers) {
   const Schedule stated{3, 4, 1, [](int, Send send) {
                           send(0, 1, block(0), copy);
@@ -570,7 +576,7 @@ TEST(EdgeColours, ScheduleKeepsItsTransfers) {
   EXPECT_EQ(order, (std::vector<std::pair<Rank, Rank>>{{0, 2}, {0, 1}, {1, 2}, {1, 0}}));
 }
 
-// A switch's transfer has no two ends: its round stays as it is.
+// A switch's transfer has more than two ends, so its round stays as it is.
 TEST(EdgeColours, SwitchesAreLeftAlone) {
   const Schedule stated{3, 3, 1, [](int, Send send) {
                           send(0, 1, block(0), copy);

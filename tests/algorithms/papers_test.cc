@@ -1,8 +1,8 @@
-// The worked examples of the papers (algorithms/papers.md), among four ranks unless said otherwise:
-// who sends what in which round, and what everyone holds after it.
+// The worked examples of the papers (algorithms/papers.md), among four ranks unless stated
+// otherwise: the messages of each round, and the values that each rank holds after it.
 //
-// Rank r's contribution to an all-reduce is 1 << r, so a sum shows who is in it: 0b1001 is v0 + v3.
-// All is "all there", an underscore means that the paper calls the place stale or unknown.
+// Rank r's contribution to an all-reduce is 1 << r, so a sum shows its contributors: 0b1001 is v0 +
+// v3. All is the complete sum; an underscore is a place that the paper calls stale or unknown.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -29,7 +29,7 @@ Value mask(Rank r, Block) { return std::int64_t{1} << r; }
 Value at_root(Rank r, Block b) { return r == 0 ? Value(b + 1) : Value(); }
 Value own_block(Rank r, Block b) { return r == b ? Value(b + 1) : Value(); }
 
-// `rounds` rounds from `before`; places that `expected` calls stale are not compared.
+// Runs `rounds` rounds from `before`; does not compare places that `expected` calls stale.
 void expect_after(int rounds, const Schedule& s, const std::function<Value(Rank, Block)>& before,
                   const Table& expected) {
   const Reference reference = Reference(s, before).run(rounds);
@@ -74,7 +74,7 @@ TEST(Lu, BinomialTreeBroadcast) {
   expect_after(2, s, at_root, {{1}, {1}, {1}, {1}});
 }
 
-// Lu 3.3: one message that the switch copies.
+// Lu 3.3: one message, copied by the switch.
 TEST(Lu, SwitchMulticast) {
   const Schedule s = switch_broadcast(4, 0);
   ASSERT_EQ(s.rounds, 1);
@@ -99,8 +99,8 @@ TEST(Lu, RingReduce) {
                 {8, 8, 8, 8}});
 }
 
-// Lu 4.2. The paper says that its steps are those of 3.2 reversed; they are those of the far-first
-// tree reversed (ranks whose k-th bit is 1 send in step k).
+// Lu 4.2. The paper reverses the steps of 3.2, by its text. In fact it reverses the far-first tree
+// (ranks whose k-th bit is 1 send in step k).
 TEST(Lu, BinomialTreeReduce) {
   const Schedule s = tree_reduce(binomial_far(4), 0, 1);
   ASSERT_EQ(s.rounds, 2);
@@ -111,7 +111,8 @@ TEST(Lu, BinomialTreeReduce) {
 }
 
 // The papers' ring turns right and leaves rank i with block i + 1 after the reduce-scatter. Ours
-// turns left and leaves it with block i: the same in a mirror, with blocks counted one further.
+// turns left and leaves rank i with block i. Mirroring the ranks and adding one to the blocks
+// converts one into the other.
 Schedule papers_reduce_scatter(int p) {
   return on({p, p, [p](Rank r) { return (p - r) % p; },
              [p](Block b) { return IndexList((p - b + 1) % p); }},
@@ -122,7 +123,7 @@ Schedule papers_all_gather(int p) {
             ring_all_gather(p));
 }
 
-// Lu 5.1; the lesson's and the chapter's ring are the same.
+// Lu 5.1; the lesson and the chapter have this ring too.
 TEST(Lu, RingAllReduce) {
   const Schedule s = then(papers_reduce_scatter(4), papers_all_gather(4));
   ASSERT_EQ(s.rounds, 6);
@@ -187,7 +188,7 @@ TEST(Lu, DoubleBinaryTree) {
   expect_after(4, s, mask, Table(4, {kAll, kAll}));
 }
 
-// Lu 5.3: everyone up, the sum down, at once.
+// Lu 5.3: all ranks send up and receive the sum in one transfer each.
 TEST(Lu, SwitchAllReduce) {
   const Schedule s = switch_all_reduce(4);
   EXPECT_EQ(messages(s, 0), (Texts{"0,1,2,3>0,1,2,3:0=0@1+"}));
@@ -209,7 +210,7 @@ TEST(Lu, RingAllToAll) {
 }
 
 // Lu 7.1 counts N - 1 chunks on the busiest edge. That holds up to N = 4: a chunk with w hops to go
-// crosses w edges, so beyond it is floor(N / 2) (floor(N / 2) + 1) / 2.
+// crosses w edges, so for larger N the count is floor(N / 2) (floor(N / 2) + 1) / 2.
 TEST(Lu, RingAllToAllNeedsMoreThanThePaperSays) {
   EXPECT_EQ(ring_relay_all_to_all(8).rounds, 10);
   int to_the_right = 0;
@@ -236,7 +237,7 @@ TEST(Lu, PointToPoint) {
 }
 
 // Lu, appendix A, N = 8: the tree of block 0 is the paper's. Its messages carry 1, 2 and 4 blocks;
-// with the paper's one block per message nobody could have seven blocks after three rounds.
+// with the paper's one block per message no rank could have seven blocks after three rounds.
 TEST(Lu, ParallelAggregatedTrees) {
   const Schedule s = pat_all_gather(8, 4);
   ASSERT_EQ(s.rounds, 3);
@@ -279,7 +280,8 @@ TEST(Lu, RecursiveDoublingAllReduce) {
 }
 
 // Lu B.2. In its second step the paper lets R1 keep chunk 3 and R3 chunk 2, but R0 chunk 0 and R2
-// chunk 1; ours follows the rule (the partner with the bit keeps the upper half): R1 keeps 2, R3 3.
+// chunk 1. Ours follows the rule (the partner with the bit keeps the upper half): R1 keeps 2, R3
+// keeps 3.
 TEST(Lu, RabenseifnerHalvingDoubling) {
   const Schedule s = halving_doubling_all_reduce(4);
   ASSERT_EQ(s.rounds, 4);
@@ -314,7 +316,8 @@ TEST(Lu, RecursiveDoublingAllGather) {
                {{kAll, u, u, u}, {u, kAll, u, u}, {u, u, kAll, u}, {u, u, u, kAll}});
 }
 
-// Lu B.5: the paper's rotations are where blocks lie in memory; by name they travel like this.
+// Lu B.5: the paper's rotations concern the place of blocks in memory; by name the blocks travel
+// like this.
 TEST(Lu, BruckAllToAll) {
   const Schedule s = bruck_all_to_all(4);
   ASSERT_EQ(s.rounds, 2);
@@ -378,7 +381,7 @@ TEST(Chapter, ExerciseOneByTheContract) {
   expect_after(6, ring_all_reduce(4), numbers, Table(4, {28, 32, 36, 40}));
 }
 
-// Messages that cross from one group of g to another, in blocks, sent by the busiest group.
+// The blocks that the busiest of the groups of g ranks sends to other groups.
 std::int64_t crossing(const Schedule& s, int g) {
   std::vector<std::int64_t> sent(static_cast<std::size_t>(s.ranks / g));
   for (int k = 0; k < s.rounds; ++k) {
@@ -398,9 +401,9 @@ TEST(Chapter, ExerciseThreeTwoDimensionalRing) {
   EXPECT_EQ(s.phases[1].rounds, 14);
   EXPECT_EQ(s.phases[2].rounds, 7);
   EXPECT_EQ(ring_all_reduce(64).rounds, 126);
-  // Eight members send 2 * 7 / 8 of 1/8 of the vector each: 1.75 vectors leave a node. The flat
-  // ring has one member at each node's border, who sends 2 * 63 / 64: 1.97. The node saves little;
-  // what is eight times less is the traffic of each border rank.
+  // Eight members send 2 * 7 / 8 of 1/8 of the vector each: 1.75 vectors leave a node. In the flat
+  // ring one member at each node's border sends 2 * 63 / 64 = 1.97 vectors. The node saves little;
+  // only the traffic of each border rank is eight times less.
   EXPECT_EQ(crossing(s, 8), 64 * 2 * 7 / 8);
   EXPECT_EQ(crossing(ring_all_reduce(64), 8), 2 * 63);
 }
@@ -423,7 +426,7 @@ TEST(Chapter, ExerciseSixBidirectionalRing) {
   }
   EXPECT_EQ(messages(ring_mirrored_all_gather(4), 0),
             (Texts{"0>1:0", "1>2:2", "2>3:4", "3>0:6", "0>3:1", "1>0:3", "2>1:5", "3>2:7"}));
-  // N = 4: one block from either side, then half of the one straight across from either side.
+  // N = 4: one block from either side, then half a block from either side, straight across.
   const Schedule s = ring_shortest_all_gather(4);
   EXPECT_EQ(messages(s, 0), (Texts{"0>1:0.1", "1>2:2.3", "2>3:4.5", "3>0:6.7", "0>3:0.1", "1>0:2.3",
                                    "2>1:4.5", "3>2:6.7"}));
@@ -431,14 +434,14 @@ TEST(Chapter, ExerciseSixBidirectionalRing) {
             (Texts{"0>1:6", "1>2:0", "2>3:2", "3>0:4", "0>3:3", "1>0:5", "2>1:7", "3>2:1"}));
 }
 
-// The lesson: what goes between nodes is 2 S (nodes - 1) / nodes per node.
+// The lesson: each node sends 2 S (nodes - 1) / nodes to other nodes.
 TEST(Lesson, HierarchicalAllReduce) {
   const int nodes = 64, g = 8;
   const Schedule s = hierarchical_all_reduce(nodes * g, g, 1);
   EXPECT_EQ(s.blocks, nodes);
   EXPECT_EQ(crossing(s, g), 2 * (nodes - 1));
-  // The flat ring, where only one rank per node sends to the next node: 2 S (N - 1) / N. So the
-  // lesson's "8x less" is not in the bytes that leave a node: it is 8 times fewer messages.
+  // In the flat ring only one rank per node sends to the next node: 2 S (N - 1) / N. So the bytes
+  // that leave a node are not "8x less", as in the lesson: the messages are 8 times fewer.
   EXPECT_EQ(crossing(ring_all_reduce(64), 8), 2 * 63);
   ASSERT_EQ(s.phases.size(), 3u);
   EXPECT_EQ(s.phases[0].rounds, g - 1);

@@ -1,5 +1,5 @@
-// What a schedule means, executed literally on integers: all reads of a round, then its writes.
-// Slow, and shares nothing with the engine's verifier and executor: a second opinion.
+// Reference executes a schedule literally on integers: all reads of a round, then its writes. It is
+// slow and shares no code with the engine's verifier and executor, so its results are independent.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace rankine {
 
-using Value = std::optional<std::int64_t>;  // nullopt: nothing is there
+using Value = std::optional<std::int64_t>;  // nullopt: no value there
 using Places = std::vector<Value>;          // of one rank; the blocks of plane 0 come first
 
 class Reference {
@@ -28,7 +28,7 @@ class Reference {
     }
   }
 
-  // Rounds [next, end); end < 0: all that are left.
+  // Runs rounds [next, end); end < 0: all remaining rounds.
   Reference& run(int end = -1) {
     if (end < 0) end = schedule_.rounds;
     for (; next_ < end; ++next_) round(next_);
@@ -39,7 +39,7 @@ class Reference {
     return held_[static_cast<std::size_t>(r)]
                 [static_cast<std::size_t>(place_of(schedule_, b, plane))];
   }
-  // Plane 0 of every rank, 0 where nothing is.
+  // Plane 0 of every rank, 0 in empty places.
   std::vector<std::vector<std::int64_t>> table() const {
     std::vector<std::vector<std::int64_t>> out;
     for (Rank r : ranks(schedule_.ranks)) {
@@ -48,7 +48,7 @@ class Reference {
     }
     return out;
   }
-  const std::string& error() const { return error_; }  // empty: nothing undefined was done
+  const std::string& error() const { return error_; }  // empty: no undefined action so far
 
  private:
   Value& at(Rank r, int place) {
@@ -91,8 +91,8 @@ class Reference {
   std::string error_;
 };
 
-// Every round of a schedule as "from>to:blocks", in the order stated: "0>1:3", "0>1,2,3:0",
-// "0>1:0.2+" (blocks 0 and 2, added there).
+// The messages of round k as "from>to:blocks", in the order stated: "0>1:3", "0>1,2,3:0",
+// "0>1:0.2+" (blocks 0 and 2, added at the receiver).
 inline std::vector<std::string> messages(const Schedule& schedule, int k) {
   const auto joined = [](const IndexList& list, char between) {
     std::string out;
@@ -112,7 +112,7 @@ inline std::vector<std::string> messages(const Schedule& schedule, int k) {
   return out;
 }
 
-// All rounds, for comparisons: equal texts mean equal schedules.
+// The text of all rounds; equal texts mean equal schedules.
 inline std::string text_of(const Schedule& schedule) {
   std::string out = std::to_string(schedule.ranks) + "x" + std::to_string(schedule.blocks) + "x" +
                     std::to_string(schedule.planes);
@@ -123,7 +123,8 @@ inline std::string text_of(const Schedule& schedule) {
   return out;
 }
 
-// The contribution of a rank to a block: no two sums of different contributions are likely equal.
+// The contribution of a rank to a block. Sums of different sets of contributions almost surely
+// differ.
 inline std::int64_t contribution(Rank r, Block b) {
   std::uint64_t x = (static_cast<std::uint64_t>(r) << 32) + static_cast<std::uint64_t>(b) + 1;
   x *= 0x9e3779b97f4a7c15ULL;
@@ -131,7 +132,7 @@ inline std::int64_t contribution(Rank r, Block b) {
   return static_cast<std::int64_t>((x * 0xbf58476d1ce4e5b9ULL) >> 24);
 }
 
-// Executes the schedule from what the goal starts with; what went wrong, or an empty text.
+// Executes the schedule from the goal's initial values. Returns the first error, or an empty text.
 inline std::string failure(const Schedule& schedule, const Goal& goal) {
   Reference reference(schedule, [&goal](Rank r, Block b) {
     return goal.starts(r, b) ? Value(contribution(r, b)) : Value();

@@ -82,7 +82,7 @@ TEST(Logarithms, OfTwo) {
 
 namespace {
 
-using Part = rankine::Run;  // testing::Test has a Run of its own
+using Part = rankine::Run;  // testing::Test has a member Run
 
 using Indices = std::vector<int>;
 
@@ -165,7 +165,7 @@ TEST(IndexList, ACyclicIntervalNeedsNoMoreThanTwoRuns) {
   }
 }
 
-// Appending, size, [] and modulo against plain vectors.
+// Compares appending, size, [] and modulo with plain vectors.
 TEST(IndexList, BehavesAsAVectorOfIndices) {
   std::mt19937 random(1);
   const auto below = [&random](int n) {
@@ -208,7 +208,8 @@ TEST(Grammar, NamesBlocksAndRanks) {
 
 namespace {
 
-// One row per rank, one column per block: what is there before, and what is needed after.
+// The blocks that each rank has before, or needs after, the collective: one row per rank, one
+// column per block.
 std::string table(const Goal& goal, bool before) {
   std::string out;
   for (Rank r = 0; r < goal.ranks; ++r) {
@@ -258,7 +259,7 @@ TEST(Goal, SaysWhoHasWhatBeforeAndAfter) {
   }
 }
 
-// One row per rank: whom it wants to hear of block 0.
+// The contributions to block 0 that each rank wants: one row per rank.
 TEST(Goal, SaysWhoWantsToHearWhom) {
   const auto heard = [](Collective collective) {
     const Goal goal{collective, 3, natural_blocks(collective, 3), 1, 2};
@@ -374,7 +375,7 @@ TEST(Everyone, HasTransfersFromOneToOne) {
   EXPECT_THROW(arrows_of(multicast), std::logic_error);
 }
 
-// What combinators make of such schedules is what they make of all their transfers.
+// Combinators give one result for such a schedule and for the list of all its transfers.
 TEST(Everyone, IsKeptByCombinators) {
   const Schedule a = passing_on(4);
   const Schedule plain{a.ranks, a.blocks, a.rounds, [a](int k, Send send) { a.round(k, send); }};

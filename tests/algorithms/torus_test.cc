@@ -31,7 +31,7 @@ int product(const Dims& dims) {
   return out;
 }
 
-// Whether two ranks are neighbours, from coordinates worked out by hand.
+// True if two ranks are neighbours; computes coordinates without the engine.
 bool neighbours(const Dims& dims, Rank a, Rank b) {
   int differing = 0;
   for (auto size = dims.rbegin(); size != dims.rend(); ++size) {
@@ -108,7 +108,7 @@ TEST(HamiltonianCycle, VisitsAllAndOnlyNeighbours) {
   }
 }
 
-// Together the cycles have every edge once, so rings along them load every link alike.
+// Together the cycles use every edge once, so rings along them load all links equally.
 void expect_every_edge_once(const Dims& dims) {
   SCOPED_TRACE(dims_text(dims));
   const auto cycles = disjoint_cycles(dims);
@@ -174,7 +174,7 @@ TEST(DisjointCycles, CarryOneMessageOnEveryLinkInEveryRound) {
   }
 }
 
-// By round: in which dimension the messages of each part travel.
+// The dimensions that the messages of each part use, by round.
 std::vector<std::map<int, std::set<int>>> dimensions_used(const Schedule& s, const Torus& torus,
                                                           int parts) {
   std::vector<std::map<int, std::set<int>>> out(static_cast<std::size_t>(s.rounds));
@@ -195,7 +195,7 @@ TEST(Torus, CollectivesSideBySideMeetInTheLargestDimensionOnly) {
     const int d = torus.dimensions();
     const auto disjoint = [&](const Schedule& s, int parts) {
       for (const auto& round : dimensions_used(s, torus, parts)) {
-        // Parts i and i + D are one collective and its mirror image: on links of their own.
+        // Parts i and i + D are a collective and its mirror image, which use disjoint links.
         std::map<int, int> users;
         for (const auto& [part, used] : round) {
           EXPECT_EQ(used.size(), 1u) << "a part in two dimensions";
@@ -218,13 +218,13 @@ TEST(Torus, CollectivesSideBySideMeetInTheLargestDimensionOnly) {
   }
 }
 
-// One part of a collective in one round: in which dimension, and vectors on every link of it.
+// One part of a collective in one round: its dimension, and the vectors that cross each link.
 struct PartOfRound {
   int dimension = -1;
-  std::map<int, double> links;  // 2 * rank, and one more for the links down
+  std::map<int, double> links;  // key: 2 * rank, plus 1 for the link down
 };
 
-// By part, its rounds without those in which it rests.
+// The busy rounds of each part.
 std::vector<std::vector<PartOfRound>> parts_of(const Schedule& s, const Torus& torus, int parts) {
   std::vector<std::vector<PartOfRound>> out(static_cast<std::size_t>(parts));
   for (int k = 0; k < s.rounds; ++k) {
@@ -259,7 +259,7 @@ std::vector<std::vector<PartOfRound>> parts_of(const Schedule& s, const Torus& t
   return out;
 }
 
-// Eq. (1) of Trivance: the busiest link of every round, all rounds together.
+// Eq. (1) of Trivance: the load of the busiest link of each round, summed over all rounds.
 double load_of(const std::vector<std::vector<PartOfRound>>& rounds) {
   double sum = 0;
   for (const auto& round : rounds) {
@@ -274,7 +274,7 @@ double load_of(const std::vector<std::vector<PartOfRound>>& rounds) {
   return sum;
 }
 
-// The same parts, where every turn of every dimension lasts as long as the largest one's.
+// The parts with idle turns: every dimension's turns last as long as those of the largest one.
 std::vector<std::vector<PartOfRound>> with_idle_turns(
     const std::vector<std::vector<PartOfRound>>& parts, const Torus& torus, bool rotating) {
   const int dimensions = torus.dimensions();
@@ -310,7 +310,7 @@ std::vector<std::vector<PartOfRound>> as_stated(const Schedule& s, const Torus& 
   return out;
 }
 
-// Turns that are left out make no link of all rounds together carry more.
+// Leaving out idle turns does not raise the busiest links' load, summed over all rounds.
 TEST(Torus, NoTurnIsIdleWhereLinksAllow) {
   EXPECT_EQ(trivance_all_reduce({3, 5}).rounds, 6);
   EXPECT_EQ(bruck_ternary_all_reduce({3, 5}).rounds, 6);
@@ -453,7 +453,7 @@ TEST(Swing, WholeVectorsAreFoldedOnOtherLines) {
   }
 }
 
-// On odd lines one rank is folded, and for doubling all beyond a power of two.
+// On an odd line Swing folds one rank; doubling folds all ranks beyond a power of two.
 TEST(Swing, HalvesOnAnyTorusWithTheRestFolded) {
   for (const std::vector<int>& dims : std::vector<std::vector<int>>{
            {3}, {7}, {9}, {33}, {3, 4}, {4, 3}, {5, 7}, {6, 6}, {3, 4, 5}, {1, 5}, {7, 2, 6}}) {
@@ -469,7 +469,8 @@ TEST(Swing, HalvesOnAnyTorusWithTheRestFolded) {
   }
 }
 
-// What each hears of is what Swing's recursion says: everybody whom one reaches in later rounds.
+// A rank collects the blocks of all the ranks that it reaches in later rounds, as in Swing's
+// recursion.
 TEST(Swing, HearsOfWhomItReaches) {
   EXPECT_EQ(heard_of(8, 0, 3, swing_partner), (std::vector<Rank>{0}));
   EXPECT_EQ(heard_of(8, 0, 2, swing_partner), (std::vector<Rank>{0, 3}));
@@ -495,7 +496,7 @@ TEST(Trivance, DistancesAreThirdsAndAddUpToHalfTheRing) {
   EXPECT_EQ(trivance_thirds(81), (std::vector{27, 9, 3, 1}));
 }
 
-// In ceil(log3 n) rounds, every block once to every rank, the same number either way.
+// In ceil(log3 n) rounds every block reaches every rank once, equally often in both directions.
 TEST(Trivance, AllGatherSendsEveryBlockOnceAndAsManyUpAsDown) {
   for (int n = 1; n <= 300; ++n) {
     const Schedule s = trivance_line(n);
@@ -510,7 +511,7 @@ TEST(Trivance, AllGatherSendsEveryBlockOnceAndAsManyUpAsDown) {
     }
     EXPECT_EQ(up + down, n - 1) << n;
     EXPECT_EQ(up, n / 2) << n;
-    // What powers of three put on a link is never passed by more than an eighth.
+    // The load of a link is at most 9/8 of the load at powers of three.
     if (n > 2) {
       EXPECT_LE(24 * load, 9 * n * s.rounds) << n;
     }
@@ -519,7 +520,7 @@ TEST(Trivance, AllGatherSendsEveryBlockOnceAndAsManyUpAsDown) {
   }
 }
 
-// On tori the better of two rules, each of which is the better one somewhere.
+// On tori the better of two rules is used; each is the better one on some tori.
 TEST(Trivance, BothRulesSendEveryBlockOnceOnTori) {
   for (int n = 1; n <= 40; ++n) {
     for (const int dimensions : {2, 3, 4}) {
@@ -556,7 +557,7 @@ TEST(Trivance, PartnersAreThePapers) {
                                    "3:9 x1", "3:-9 x1", "4:3 x3", "4:-3 x3", "5:1 x9", "5:-1 x9"}));
 }
 
-// Algorithm 1 of the paper: everything one has, to both sides, at distance 3^k.
+// Algorithm 1 of the paper: each rank sends all that it has to both sides, at distance 3^k.
 TEST(Trivance, PlanIsThePapersForPowersOfThree) {
   int n = 1;
   for (int s = 1; s <= 7; ++s) {
@@ -574,7 +575,7 @@ TEST(Trivance, PlanIsThePapersForPowersOfThree) {
 }
 
 TEST(Trivance, PlanReachesAllInAsFewRoundsAsCanBe) {
-  std::vector<int> sizes = {8192, 65'536, 1'000'000};  // of which not all plans are looked at
+  std::vector<int> sizes = {8192, 65'536, 1'000'000};  // the search skips some plans at these sizes
   for (int n = 1; n <= 800; n += n < 250 ? 1 : 37) sizes.push_back(n);
   for (const int n : sizes) {
     const RunPlan plan = trivance_plan(n);
@@ -613,7 +614,7 @@ namespace {
 
 const std::vector<int> kTori[] = {{5, 5}, {7, 7, 7}, {25, 25}};
 
-// Every rank is one sum of a digit of each round, and of one choice of digits only.
+// Every rank is the sum of exactly one choice of digits, one digit per round.
 TEST(TrivanceCross, SumsOfCrossesMeetEveryRankOnce) {
   for (const std::vector<int>& dims : kTori) {
     const Rotation rotation(dims, 1, Moves::nothing);
@@ -631,7 +632,7 @@ TEST(TrivanceCross, SumsOfCrossesMeetEveryRankOnce) {
   }
 }
 
-// In two dimensions crosses are i^j (2 + i)^k, the factors 2 + i and 2 - i of five taking turns.
+// In two dimensions the crosses are i^j (2 + i)^k; the factors 2 + i and 2 - i of five alternate.
 TEST(TrivanceCross, TwoDimensionsAreTheGaussianIntegers) {
   const std::vector<int> dims = {25, 25};
   std::complex<int> centre = 1;
@@ -649,13 +650,13 @@ TEST(TrivanceCross, TwoDimensionsAreTheGaussianIntegers) {
   EXPECT_EQ(round, 4);
 }
 
-// Over the ends of a cross, hops along every dimension and either way are the same number: all 2D
-// ports of a rank carry as much.
+// The ends of a cross need equally many hops along every dimension in either direction, so all 2D
+// ports of a rank carry the same load.
 TEST(TrivanceCross, LoadsAllPortsOfTheTorusAlike) {
   for (const std::vector<int>& dims : kTori) {
     const Torus torus(dims);
     for (const std::vector<Rank>& ends : cross_ends(dims)) {
-      std::set<int> hops;  // of a dimension, one way
+      std::set<int> hops;  // per dimension and direction
       for (int d = 0; d < torus.dimensions(); ++d) {
         int up = 0, down = 0;
         for (const Rank end : ends) {
@@ -670,7 +671,8 @@ TEST(TrivanceCross, LoadsAllPortsOfTheTorusAlike) {
   }
 }
 
-// As few rounds as 2D ports allow: whoever has heard of h ranks has of (2D + 1) h a round later.
+// 2D ports need at least this number of rounds: a rank with the data of h ranks has that of (2D +
+// 1) h after one more round.
 TEST(TrivanceCross, TakesAsManyRoundsAsTheLogarithmToTheBaseOfItsPorts) {
   EXPECT_EQ(trivance_cross_latency_all_reduce({27}).rounds, 3);
   EXPECT_EQ(trivance_cross_latency_all_reduce({5, 5}).rounds, 2);

@@ -1,4 +1,4 @@
-// What crosses between groups: every byte once, counted transfer by transfer.
+// Traffic between groups, counted transfer by transfer: every byte crosses once.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@
 namespace rankine {
 namespace {
 
-// How often each block goes from a group into another; groups of `size` neighbours.
+// How often each block goes from one group into another. Groups are `size` neighbouring ranks.
 struct Crossings {
   std::map<std::pair<int, Block>, int> into, out_of;   // (group, block)
   std::map<std::tuple<int, int, Block>, int> between;  // (from, to, block)
@@ -72,8 +72,8 @@ TEST(TwoLevel, AReduceScatterTakesOneSumOfEveryBlockOutOfEveryOtherGroup) {
   }
 }
 
-// Into a group of n of N ranks come the others' sums of its n blocks, then the results of the rest:
-// at two groups one vector each way, which is the least.
+// A group of n of N ranks receives the others' sums of its n blocks, then the results of the other
+// blocks. With two groups this is one vector each way, which is the minimum.
 TEST(TwoLevel, AnAllReduceCrossesOncePerHalf) {
   for (int p = 2; p <= 24; ++p) {
     for (int g = 1; g < p; ++g) {
@@ -106,7 +106,7 @@ TEST(TwoLevel, ABroadcastEntersAndAReduceLeavesEveryOtherGroupOnce) {
   }
 }
 
-// Among leaders the whole vector goes from each to each.
+// Each leader sends the whole vector to each other leader.
 TEST(Leaders, OnlyTheFirstOfAGroupTalksAcross) {
   for (int p = 2; p <= 24; ++p) {
     for (int g = 1; g <= p; ++g) {
@@ -124,7 +124,7 @@ TEST(Leaders, OnlyTheFirstOfAGroupTalksAcross) {
   }
 }
 
-// At every level of the machine at once.
+// The counts hold at every level of the machine.
 TEST(LevelTree, TheVectorEntersEveryGroupOfEveryLevelOnce) {
   const std::vector<std::vector<int>> machines = {{}, {1}, {2}, {3}, {4, 16}, {2, 4, 8}, {3, 12}};
   for (const std::vector<int>& levels : machines) {
@@ -146,7 +146,7 @@ TEST(LevelTree, TheVectorEntersEveryGroupOfEveryLevelOnce) {
 
 }  // namespace
 
-// Exchanges level by level: what crosses between the groups of a machine, and how often.
+// Exchanges level by level: the traffic between the groups of a machine.
 
 namespace {
 
@@ -169,7 +169,7 @@ TEST(LevelExchange, GivesTheRightNumbers) {
   }
 }
 
-// By pair of groups of so many ranks: messages and blocks that cross from one to the other.
+// The messages and blocks that cross from one group of `group` ranks to another.
 std::map<std::pair<int, int>, std::pair<int, int>> crossing(const Schedule& s, int group) {
   std::map<std::pair<int, int>, std::pair<int, int>> out;
   for (int k = 0; k < s.rounds; ++k) {
@@ -196,7 +196,8 @@ TEST(LevelExchange, EveryBlockCrossesIntoAGroupOnce) {
   }
 }
 
-// Between two groups of the outermost level one message per member, with all that is for its like.
+// Between two groups of the outermost level each member sends one message, with all the data for
+// its counterpart's side.
 TEST(LevelExchange, AllToAllsSendOneMessagePerMemberAndGroup) {
   const Schedule s = level_exchange_all_to_all(24, {2, 4, 12});
   const auto crossed = crossing(s, 12);

@@ -28,16 +28,16 @@ bool is_aligned(const void* p, std::size_t alignment) {
   return reinterpret_cast<std::uintptr_t>(p) % alignment == 0;
 }
 
-// What the fakes below saw. Function pointers cannot capture, so it is global; reset by the
-// fixture.
+// The record of the fakes below. It is global because function pointers cannot capture; the fixture
+// resets it.
 struct Seen {
-  std::map<void*, std::size_t> mapped;  // as the kernel would see it after trims, by base
+  std::map<void*, std::size_t> mapped;  // the mappings after trims, by base
   int mmaps = 0, mbinds = 0, madvises = 0;
   int failing_mmap = -1;  // which mmap fails, from 0; -1: none
-  int error = 0;          // what fails with it
+  int error = 0;          // errno of the failing mmap
   unsigned long node_word = 0;
   int mode = -1;
-  std::size_t border = 0, behind = 0;  // where placing_mmap() maps: so far behind such a border
+  std::size_t border = 0, behind = 0;  // placing_mmap() maps `behind` bytes after a `border`
 } seen;
 
 void* watching_mmap(void* address, std::size_t bytes, int protection, int flags, int file,
@@ -67,7 +67,7 @@ int watching_munmap(void* address, std::size_t bytes) {
   return ::munmap(address, bytes);
 }
 
-// As a kernel that has its own ideas of where things lie.
+// A kernel that chooses the address of a mapping itself.
 void* placing_mmap(void* address, std::size_t bytes, int protection, int flags, int file,
                    off_t offset) {
   const std::size_t wide_bytes = bytes + 2 * seen.border;
@@ -171,8 +171,8 @@ TEST_F(ArenaTest, CoarseAlignmentsWhereverTheKernelMaps) {
   calls_.mmap = placing_mmap;
   ScopedSystemCalls scope(calls_);
   seen.border = 8 * kMiB;
-  // Right behind a border the first chunk, of 1 MiB, has no other: the gap up to the next one must
-  // be mapped too.
+  // The first chunk, of 1 MiB, begins right behind a border and contains no other, so the gap up to
+  // the next border must be mapped too.
   seen.behind = page_bytes();
   {
     Arena arena;
@@ -183,7 +183,7 @@ TEST_F(ArenaTest, CoarseAlignmentsWhereverTheKernelMaps) {
     EXPECT_GT(arena.bytes_reserved(), 8 * kMiB);
     EXPECT_EQ(arena.bytes_reserved(), mapped_bytes());
   }
-  // A page before a border the chunk has room behind it.
+  // If the mapping begins a page before a border, the chunk has room behind it.
   seen.behind = 8 * kMiB - page_bytes();
   seen.mmaps = 0;
   Arena arena;
@@ -275,7 +275,7 @@ TEST_F(ArenaTest, LargeChunksAreAlignedTrimmedAndAdvised) {
   EXPECT_NE(arena.huge_pages().enforced(), huge_pages_switched_off());
 }
 
-// Newer kernels align large mappings by themselves; an older one may answer like this.
+// Newer kernels align large mappings without a request; older kernels may answer like this.
 TEST_F(ArenaTest, LargeChunksAreAlignedEvenWhereTheKernelDoesNot) {
   calls_.mmap = placing_mmap;
   seen.border = huge_page_bytes();
@@ -404,7 +404,7 @@ TEST_F(ArenaTest, NodesThatDoNotExist) {
     ASSERT_NE(arena.allocate(64), nullptr);
     EXPECT_TRUE(arena.binding().refused()) << node;
     if (node != 1023) {
-      EXPECT_EQ(arena.binding().error, EINVAL) << node;  // 1023 is the kernel's to judge
+      EXPECT_EQ(arena.binding().error, EINVAL) << node;  // 1023 is left to the kernel
     }
   }
   EXPECT_EQ(captured_.lines.size(), 1u);
@@ -439,7 +439,7 @@ TEST_F(ArenaTest, OwnerAndUserMayBeDifferentThreads) {
   }
 }
 
-// No fakes: whatever this machine allows, the memory works.
+// No fakes: the memory works on this machine, with or without the kernel's permissions.
 TEST(ArenaOnThisMachine, MemoryIsUsable) {
   CapturedWarnings captured;
   ArenaOptions options;
@@ -449,7 +449,7 @@ TEST(ArenaOnThisMachine, MemoryIsUsable) {
   ASSERT_NE(p, nullptr);
   std::memset(p, 1, 4 * kMiB);
   EXPECT_NE(arena.binding().state, Enforcement::State::not_asked);
-  // Which node the pages are to come from, not which they come from: it may be full.
+  // Checks the node requested for the pages, not the node that holds them: it may be full.
   int mode = -1;
   unsigned long nodes[1024 / 8 / sizeof(unsigned long)] = {};
   if (arena.binding().enforced() &&

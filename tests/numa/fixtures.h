@@ -1,4 +1,5 @@
-// Sets an environment variable for the length of a scope.
+// Fixtures of the numa tests: a scoped environment variable, a temporary directory tree, captured
+// warnings and an hwloc file of a machine with mixed caches.
 #pragma once
 
 #include <stdlib.h>
@@ -17,7 +18,8 @@
 
 namespace rankine {
 
-// nullptr as value: unset. Not for use beside running threads.
+// Sets an environment variable for the length of a scope. nullptr as value: unset. Not safe while
+// other threads run.
 class ScopedEnv {
  public:
   ScopedEnv(const char* name, const char* value) : name_(name) {
@@ -41,7 +43,7 @@ class ScopedEnv {
   std::optional<std::string> before_;
 };
 
-// A throw-away directory that plays the part of "/".
+// A temporary directory that tests pass as the root "/".
 
 class TempTree {
  public:
@@ -57,7 +59,7 @@ class TempTree {
   TempTree(const TempTree&) = delete;
   TempTree& operator=(const TempTree&) = delete;
 
-  // `path` begins with a slash, as it would under the real root.
+  // `path` begins with a slash, as under the real root.
   void write(const std::string& path, const std::string& text) const {
     const std::filesystem::path file = root_ + path;
     std::filesystem::create_directories(file.parent_path());
@@ -70,10 +72,8 @@ class TempTree {
   std::string root_;
 };
 
-// Collects warnings instead of letting them reach stderr.
-
-// While alive: every key counts as not yet seen, and warnings land here. Read `lines` once no
-// thread can warn.
+// Collects warnings instead of printing them to stderr. While it is alive, every key counts as not
+// yet seen. Read `lines` only when no thread can warn.
 class CapturedWarnings {
  public:
   CapturedWarnings() {
@@ -92,10 +92,10 @@ class CapturedWarnings {
 };
 
 // A machine whose cores differ in their L3, as a file for HWLOC_XMLFILE: hwloc's synthetic notation
-// knows equal parts only.
+// describes equal parts only.
 
-// One package and node with six cores of one CPU each: cores 0 and 1 share an L3 of 16 MiB, cores 2
-// and 3 one of 8 MiB, cores 4 and 5 have none. `version` is that of hwloc's format.
+// One package and node with six cores of one CPU each. Cores 0 and 1 share an L3 of 16 MiB, cores 2
+// and 3 share one of 8 MiB, cores 4 and 5 have none. `version` is the version of hwloc's format.
 inline std::string mixed_caches_xml(const std::string& version = "2.0") {
   int number = 0;
   const auto object = [&number](const std::string& type, unsigned cpus, const std::string& more,

@@ -1,5 +1,5 @@
-// Machines that hwloc's notation cannot say: it only knows equal parts. A plain machine is made
-// from text, then hwloc itself takes CPUs and memory away.
+// Fake machines for tests: OddMachine describes machines with unequal parts, noted_bindings records
+// mbind() requests, and PretendedMachine makes a fake machine answer for the real one.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,15 +23,17 @@
 
 namespace rankine {
 
+// A machine that hwloc's synthetic notation cannot describe, because its parts are unequal. hwloc
+// loads `text`, then removes CPUs and memory.
 struct OddMachine {
   std::string text{};                 // in hwloc's notation
-  std::vector<int> without_cpus{};    // offline, or outside of the cpuset; not all
+  std::vector<int> without_cpus{};    // offline or outside of the cpuset; never all CPUs
   std::vector<int> without_memory{};  // nodes
-  std::vector<int> slow_cpus{};       // where not empty: these are the frugal cores of a hybrid CPU
-  std::vector<int> distances{};       // between its nodes, row by row; empty: not known
+  std::vector<int> slow_cpus{};       // if not empty: the slow cores of a hybrid CPU
+  std::vector<int> distances{};       // between its nodes, row by row; empty: unknown
 };
 
-// As hwloc_topology_load(), for a topology whose text has been set.
+// Replaces hwloc_topology_load() for a topology whose text has been set.
 inline int load_odd(hwloc_topology* topology, const OddMachine& machine) {
   const int result = real_system_calls().hwloc_topology_load(topology);
   if (result != 0) return result;
@@ -85,7 +87,7 @@ inline int load_machine_to_make(hwloc_topology* topology) {
 
 }  // namespace internal
 
-// One at a time: what is made goes through a global.
+// Not thread-safe: passes the machine through a global.
 inline Topology make(const OddMachine& machine) {
   internal::machine_to_make = &machine;
   SystemCalls calls = real_system_calls();
@@ -98,8 +100,7 @@ inline Topology make(const OddMachine& machine) {
 
 }  // namespace rankine
 
-// What the kernel was asked to bind, noted by fakes that grant it: for nodes that this machine need
-// not have.
+// Fakes that grant and record every mbind() request, also for nodes that this machine lacks.
 
 namespace rankine::noted_bindings {
 
@@ -108,7 +109,7 @@ struct Bound {
   int mode = -1;
   std::vector<int> nodes;
 };
-// Function pointers cannot capture, so there is one for the process.
+// One record for the process, because function pointers cannot capture.
 struct Seen {
   std::mutex mutex;
   std::map<const std::byte*, Bound> bound;  // by first byte; a later request replaces its part
@@ -133,7 +134,7 @@ inline long mbind(void* address, unsigned long bytes, int mode, const unsigned l
   return 0;
 }
 
-// What is mapped there next has not been asked for.
+// Forgets the range, because a later mapping at this address has no request yet.
 inline int munmap(void* address, std::size_t bytes) {
   const auto* const base = static_cast<const std::byte*>(address);
   const std::lock_guard lock(seen.mutex);
@@ -148,7 +149,7 @@ inline SystemCalls calls() {
   return calls;
 }
 
-// The nodes that a byte was bound to; empty: to none.
+// The nodes that a byte was bound to; empty if it was not bound.
 inline std::vector<int> nodes_of(const void* address) {
   const auto* const at = static_cast<const std::byte*>(address);
   const std::lock_guard lock(seen.mutex);
@@ -158,7 +159,7 @@ inline std::vector<int> nodes_of(const void* address) {
   return at < found->second.end ? found->second.nodes : std::vector<int>{};
 }
 
-// Its first byte and its last.
+// Checks the first and the last byte of the range.
 inline void expect_on(int node, const MemoryRange& range, const char* what) {
   const auto* const base = static_cast<const std::byte*>(range.base);
   EXPECT_EQ(nodes_of(base), std::vector<int>{node}) << what;
@@ -170,12 +171,14 @@ inline void expect_on(int node, const std::vector<MemoryRange>& ranges, const ch
 
 }  // namespace rankine::noted_bindings
 
-// A machine as if it were this one: hwloc describes it, the kernel grants its CPUs, pins threads to
-// them, and binds memory to those of its nodes that have some. For what asks both, as Team does.
+// A fake machine that answers for the real one: hwloc describes it, the kernel grants its CPUs,
+// pins threads to them, and binds memory to those of its nodes that have memory. For tests of code
+// that uses hwloc and the kernel, such as Team.
 
 namespace rankine {
 
-// One at a time. What was asked to be bound is in noted_bindings.h, which it forgets first.
+// At most one may exist at a time. The constructor clears noted_bindings, which then records
+// mbind() requests.
 class PretendedMachine {
  public:
   explicit PretendedMachine(const OddMachine& machine)
@@ -185,7 +188,7 @@ class PretendedMachine {
   static inline const OddMachine* current = nullptr;
   static inline std::vector<int> granted, with_memory;
   static inline thread_local std::vector<int>
-      allowed;  // of this thread; empty: all that is granted
+      allowed;  // of this thread; empty: all granted CPUs
 
   static SystemCalls calls(const OddMachine& machine) {
     const Topology topology = make(machine);
@@ -231,7 +234,7 @@ class PretendedMachine {
 
   static long mbind(void* address, unsigned long bytes, int mode, const unsigned long* mask,
                     unsigned long most, unsigned flags) {
-    errno = EINVAL;  // as of nodes without memory, which the kernel strikes out
+    errno = EINVAL;  // the kernel's error if no requested node has memory
     const bool any = std::any_of(with_memory.begin(), with_memory.end(),
                                  [&](int node) { return (mask[0] >> node & 1U) != 0; });
     return any ? noted_bindings::mbind(address, bytes, mode, mask, most, flags) : -1;

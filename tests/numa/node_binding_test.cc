@@ -84,13 +84,14 @@ TEST(Pages, ThisMachine) {
 
 }  // namespace
 
-// Wishes about where pages lie, what comes of them where the kernel refuses, and finding out.
+// Requests for the place of pages, their results if the kernel refuses, and the actual place of
+// pages.
 
 namespace {
 
 constexpr std::size_t kPage = 4096;
 
-// What the fakes saw, and what they answer. Function pointers cannot capture.
+// The record and the answers of the fakes. It is global because function pointers cannot capture.
 struct Seen {
   int calls = 0;
   int error = 0;  // 0: granted
@@ -209,7 +210,7 @@ TEST_F(NodeBinding, AnArenaInterleavesEveryChunkAndForgetsItsNode) {
   EXPECT_EQ(arena.chunks().size(), 3U);
 }
 
-// A machine with two sockets of four nodes, as if it were ours.
+// A machine with two sockets of four nodes, which stands for this machine.
 Topology two_by_four() {
   SystemCalls calls = real_system_calls();
   calls.sched_getaffinity = [](pid_t, std::size_t bytes, cpu_set_t* mask) {
@@ -251,9 +252,7 @@ TEST(InterleavedOptions, NothingIsBoundByAForeignDescription) {
   EXPECT_TRUE(interleaved_options(flat, place_ranks(flat, 2).ranks).interleave.none());
 }
 
-// --- Where pages lie.
-
-// Pages by their number: 0 and 1 on node 0, 2 on node 3, 3 untouched, 4 the page of zeroes.
+// Page numbers: 0 and 1 are on node 0, 2 is on node 3, 3 is untouched, 4 is the page of zeroes.
 long telling_move_pages(int process, unsigned long count, void** pages, const int* nodes,
                         int* status, int) {
   EXPECT_EQ(process, 0);
@@ -302,9 +301,9 @@ TEST(ResidencyOf, AKernelThatDoesNotTell) {
   EXPECT_EQ(to_string(where), "unknown: move_pages: Operation not permitted");
 }
 
-// No fakes: whatever this machine allows.
+// No fakes: this machine with its permissions.
 TEST(ResidencyOf, ThisMachinesPages) {
-  constexpr std::size_t kPages = 700;  // more than are asked for at once
+  constexpr std::size_t kPages = 700;  // more than one request holds
   ArenaOptions options;
   options.huge_pages = false;
   options.chunk_bytes = kPages * page_bytes();
@@ -451,7 +450,7 @@ TEST(ReadCpuQuota, BothVersionsAtOnce) {
   EXPECT_EQ(read_cpu_quota(tree.root())->cores, 1.0);
 }
 
-// A container without a cgroup namespace: the path is the host's, the mount shows only the
+// A container without a cgroup namespace: the path is the host's, but the mount shows only the
 // container's part.
 TEST(ReadCpuQuota, MountThatShowsOnlyASubtree) {
   TempTree tree;
@@ -462,7 +461,7 @@ TEST(ReadCpuQuota, MountThatShowsOnlyASubtree) {
   tree.write("/sys/fs/cgroup/inner/cpu.max", "200000 100000\n");
   EXPECT_EQ(read_cpu_quota(tree.root())->cores, 2.0);
   tree.write("/proc/self/cgroup",
-             "0::/docker/abcdef/inner\n");  // a stranger whose name begins alike
+             "0::/docker/abcdef/inner\n");  // another cgroup with a common prefix in its name
   EXPECT_EQ(read_cpu_quota(tree.root())->cores, 3.0);
   tree.write("/proc/self/cgroup", "0::/../outside\n");
   EXPECT_EQ(read_cpu_quota(tree.root())->cores, 3.0);
@@ -532,7 +531,7 @@ TEST(CountCores, SiblingsAreOneCore) {
   };
   cpu(0, "core_cpus_list", "0,4\n");
   cpu(4, "core_cpus_list", "0,4\n");
-  cpu(1, "thread_siblings_list", "1,5\n");  // an older kernel's name
+  cpu(1, "thread_siblings_list", "1,5\n");  // name in older kernels
   cpu(5, "thread_siblings_list", "1,5\n");
   cpu(2, "core_cpus_list", "2\n");  // its sibling is switched off
   const auto count = [&](const std::vector<int>& cpus) {
@@ -575,7 +574,8 @@ TEST(CpuBudgetOfThisProcess, RefusedAffinityStillGivesACount) {
   EXPECT_GE(cpu_budget().cores, 1);
 }
 
-// Processes 7 and 8 are bound to CPUs 1 and 2, nobody knows process 9; this one may use 0 and 1.
+// Processes 7 and 8 are bound to CPUs 1 and 2, process 9 does not exist, and this process may use
+// CPUs 0 and 1.
 TEST(CpusAmong, CountsThoseOfAllProcessesOnce) {
   SystemCalls calls = real_system_calls();
   calls.sched_getaffinity = [](pid_t thread, std::size_t bytes, cpu_set_t* mask) {

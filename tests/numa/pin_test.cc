@@ -17,7 +17,7 @@
 namespace rankine {
 namespace {
 
-// Pinning sticks to its thread, so every trial gets one of its own.
+// Runs every trial in a new thread, because a pin stays with its thread.
 void in_a_thread(const std::function<void()>& trial) { std::thread(trial).join(); }
 
 int refuse_setaffinity(pid_t, std::size_t, const cpu_set_t*) {
@@ -112,7 +112,7 @@ TEST(Pin, AcceptedWithoutEffectIsNotBelieved) {
   EXPECT_EQ(captured.lines.size(), 1u);
 }
 
-// The mask may be narrower than the machine, and nobody could look whether a pin holds.
+// The mask may be narrower than the machine, and no code could check whether a pin holds.
 TEST(Pin, WhereTheMaskIsHiddenNothingIsPinned) {
   static int moved;
   moved = 0;
@@ -172,7 +172,7 @@ TEST(Enforcement, LongReasonsAreCut) {
 
 namespace {
 
-// Everything a rank does at its start, in its own thread.
+// Runs the start of a rank in a thread.
 RankReport start_rank(const Topology& topology, int rank, const RankPlace& place) {
   RankReport report;
   std::thread([&] {

@@ -90,8 +90,8 @@ TEST_P(SpreadingPolicies, Properties) {
       EXPECT_EQ(static_cast<int>(on_core.size()), ranks)
           << "no sibling before every core has a rank";
     }
-    // Layer by layer: a core's next hardware thread only after all cores have one rank more. All
-    // cores are alike.
+    // Ranks fill the machine layer by layer: a core's next hardware thread is used only after all
+    // cores have one rank more. All cores are equal.
     if (ranks <= cpus) {
       EXPECT_LE(spread(load(topology, placement, &Cpu::core)), 1);
     }
@@ -143,8 +143,8 @@ TEST(Scatter, GoesAsFarAsItCan) {
             (std::vector<int>{0, 8, 4, 12, 2, 10, 6, 14, 1, 9}));
 }
 
-// A machine of which only some CPUs may be used: hwloc's notation can say nothing unequal, a cpuset
-// can.
+// A machine with restricted CPUs: hwloc's notation describes equal parts only, a cpuset restricts
+// them.
 Topology restricted(const char* text, std::initializer_list<int> cpus) {
   static cpu_set_t allowed;
   CPU_ZERO(&allowed);
@@ -172,7 +172,7 @@ TEST(UnequalNodes, AreUsedUp) {
 }
 
 TEST(UnequalNodes, ALoneSiblingCountsAsACore) {
-  // Core 0 offers both threads, core 1 only its second, core 2 only its first; core 3 nothing.
+  // Core 0 offers both threads, core 1 only its second, core 2 only its first, core 3 none.
   const Topology topology = restricted("core:4 pu:2", {0, 1, 3, 4});
   EXPECT_EQ(topology.cores(), 3);
   for (Kind kind : {Kind::compact, Kind::scatter}) {
@@ -305,25 +305,25 @@ TEST(LevelGroups, OnlyNeighboursMakeAGroup) {
   EXPECT_EQ(levels("pack:2 core:4 pu:1", 5, "0,1,2,4,5"), (Sizes{3}));
   EXPECT_EQ(levels("pack:2 core:4 pu:1", 6, "0,4,5,6,1,2"), Sizes{});  // groups of 1, 3 and 2
   EXPECT_EQ(levels("pack:2 core:4 pu:1", 5, "0,4,5,6,7"), Sizes{});    // groups of 1 and 4
-  EXPECT_EQ(levels("pack:2 core:2 pu:1", 8), Sizes{});  // oversubscribed: starts anew
+  EXPECT_EQ(levels("pack:2 core:2 pu:1", 8), Sizes{});  // oversubscribed: starts again
   EXPECT_EQ(levels(kServer, 64, "none"), Sizes{});
 }
 
 TEST(LevelGroups, ALevelThatIsUnevenIsLeftOut) {
-  // Three ranks in the first L3 and two in the second: only packages are alike.
+  // Three ranks in the first L3 and two in the second: only the packages have equally many ranks.
   EXPECT_EQ(levels("pack:2 l3:2 core:3 pu:1", 8, "0,1,2,3,4,6,7,8"), (Sizes{5}));
   EXPECT_EQ(levels("pack:2 l3:2 core:3 pu:1", 12), (Sizes{3, 6}));
 }
 
 }  // namespace
 
-// Topology and placement on machines whose parts are not alike: chosen ones, and random ones.
+// Topology and placement on machines with unequal parts: chosen ones and random ones.
 
 namespace {
 
 using Kind = PlacementPolicy::Kind;
 
-// --- Chosen ones.
+// --- Chosen machines.
 
 TEST(OddMachine, ANodeWithoutMemoryUsesItsNeighbours) {
   const Topology topology = make({.text = "pack:2 numa:2 core:2 pu:1", .without_memory = {1, 2}});
@@ -341,7 +341,7 @@ TEST(OddMachine, APackageWithoutMemoryGoesToAnother) {
   for (const Cpu& cpu : topology.cpus()) EXPECT_EQ(cpu.numa_node, 1);
 }
 
-// Two sockets of two nodes, in a square whose sides are not equally long.
+// Two sockets of two nodes, at the corners of a rectangle.
 const std::vector<int> kSquare = {10, 12, 32, 22,  //
                                   12, 10, 22, 32,  //
                                   32, 22, 10, 12,  //
@@ -372,7 +372,7 @@ TEST(OddMachine, DistancesSayWhichNodeIsNearby) {
   EXPECT_EQ(homes({0, 1}, kSquare), (std::vector<int>{3, 2, 2, 3})) << "along the shorter side";
   EXPECT_EQ(homes({0, 1}, {}), (std::vector<int>{2, 2, 2, 3})) << "not known: the first";
   EXPECT_EQ(homes({0, 1}, std::vector<int>(16, 10)), (std::vector<int>{2, 2, 2, 3})) << "all alike";
-  // Nearer than what is on the same socket.
+  // Node 0 is nearer to node 3 than the node on the same socket is.
   EXPECT_EQ(homes({3}, {10, 20, 20, 20, 20, 10, 20, 20, 20, 20, 10, 20, 11, 20, 20, 10}),
             (std::vector<int>{0, 1, 2, 0}));
 }
@@ -392,7 +392,7 @@ TEST(OddMachine, ANodeWithoutCpusHasNoRanks) {
 }
 
 TEST(OddMachine, SmtOffOnSomeCores) {
-  // Cores 0 (0, 1), 1 (2), 2 (5), 3 (6, 7).
+  // Cores (with CPUs): 0 (0, 1), 1 (2), 2 (5), 3 (6, 7).
   const Topology topology = make({.text = "core:4 pu:2", .without_cpus = {3, 4}});
   EXPECT_EQ(topology.cores(), 4);
   EXPECT_EQ(topology.find_cpu(5)->smt_index, 0) << "alone on its core";
@@ -411,7 +411,7 @@ TEST(OddMachine, UnequalCachesAreDealtUntilTheSmallerIsFull) {
 }
 
 TEST(OddMachine, FastCoresOfAHybridComeFirst) {
-  // As in laptops: fast cores with siblings in front or behind, frugal ones without.
+  // As in laptops: fast cores with siblings before or after slow cores without siblings.
   const OddMachine machine{
       .text = "core:6 pu:2", .without_cpus = {5, 7, 9, 11}, .slow_cpus = {4, 6, 8, 10}};
   const Topology topology = make(machine);
@@ -437,7 +437,7 @@ TEST(OddMachine, OneCpuIsLeft) {
   }
 }
 
-// --- Random ones.
+// --- Random machines.
 
 struct RandomMachine {
   OddMachine description;
@@ -471,7 +471,7 @@ RandomMachine any_machine() {
   return result;
 }
 
-// Cores that are there, and that have a rank, over the values of `key`.
+// The number of cores, and of cores with a rank, for each value of `key`.
 struct Use {
   int there = 0, used = 0;
   bool full() const { return used == there; }
@@ -489,7 +489,7 @@ std::map<int, Use> use_of(const Topology& topology, const Placement& placement, 
   return use;
 }
 
-// What holds for every policy that places ranks.
+// Checks the rules that hold for every placement policy.
 void check_seats(const Topology& topology, const Placement& placement) {
   std::map<int, int> on_core;
   for (const RankPlace& place : placement.ranks) {
@@ -551,8 +551,8 @@ RC_GTEST_PROP(AnyMachine, CompactFillsANodeBeforeTheNext, ()) {
   const auto begun = std::count_if(use.begin(), use.end(), [](const auto& entry) {
     return entry.second.used > 0 && !entry.second.full();
   });
-  RC_ASSERT(begun <= 1);  // one node at most is neither empty nor full
-  // Of a node's cores the fastest are taken.
+  RC_ASSERT(begun <= 1);  // at most one node is neither empty nor full
+  // A node's fastest cores are used first.
   std::set<int> busy;
   for (const RankPlace& place : placement.ranks) busy.insert(topology.find_cpu(place.cpu)->core);
   for (const Cpu& used : topology.cpus()) {
@@ -578,7 +578,8 @@ RC_GTEST_PROP(AnyMachine, ScatterIsEvenUntilAPartIsFull, ()) {
   const Topology& topology = machine.topology;
   const int ranks = *rc::gen::inRange(1, topology.cores() + 1);
   const Placement placement = place_ranks(topology, ranks, {Kind::scatter, {}});
-  // Packages among each other, nodes of one package, caches of one node in one package.
+  // The load is even among packages, among nodes of a package, and among caches of a node in a
+  // package.
   const auto even = [](const std::map<int, Use>& parts) {
     for (const auto& [a, fewer] : parts) {
       for (const auto& [b, more] : parts) {
@@ -593,7 +594,7 @@ RC_GTEST_PROP(AnyMachine, ScatterIsEvenUntilAPartIsFull, ()) {
   for (int package = 0; package < topology.packages(); ++package) {
     std::map<int, Use> nodes;
     for (const auto& [node, use] : use_of(topology, placement, &Cpu::numa_node)) {
-      // A node that serves several packages is dealt to by each of them.
+      // Skips a node that serves several packages, because each of them places ranks on it.
       if (packages_of_node[node] == std::set<int>{package}) nodes[node] = use;
     }
     RC_ASSERT(even(nodes));

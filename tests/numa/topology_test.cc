@@ -27,7 +27,7 @@ Topology synthetic(const char* text) {
   return result.ok() ? *result.topology : Topology::flat({}, false);
 }
 
-// What the header promises of every topology.
+// Checks the guarantees that the header gives for every topology.
 void expect_consistent(const Topology& topology) {
   ASSERT_FALSE(topology.cpus().empty());
   ASSERT_FALSE(topology.nodes().empty());
@@ -199,7 +199,7 @@ TEST_F(DetectTest, ThisMachine) {
   EXPECT_TRUE(captured_.lines.empty());
 }
 
-// Two readers of the same files, and neither is ours.
+// Compares two independent readers of the same files: hwloc and libnuma.
 TEST_F(DetectTest, AgreesWithLibnuma) {
   if (numa_available() < 0) GTEST_SKIP() << "libnuma knows no nodes here";
   const Topology topology = Topology::detect();
@@ -322,8 +322,8 @@ TEST_F(DetectTest, FailingHwlocGivesAFlatTopologyAndOneWarning) {
 }
 
 TEST_F(DetectTest, LyingHwlocGivesAFlatTopologyAndOneWarning) {
-  // CPU 8000 exists nowhere here: a description of this machine that lacks every CPU which the
-  // kernel grants.
+  // CPU 8000 does not exist on this machine, so the description lacks every CPU that the kernel
+  // grants.
   ScopedEnv env("HWLOC_SYNTHETIC", "core:1 pu:1(indexes=8000)");
   ScopedEnv claim("HWLOC_THISSYSTEM", "1");
   const Topology topology = Topology::detect();
