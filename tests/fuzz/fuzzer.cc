@@ -36,7 +36,7 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  // Nothing is caught: libFuzzer keeps the input of whatever escapes.
+  // Catches nothing, because libFuzzer keeps the input of an escaping exception.
   chosen->run({reinterpret_cast<const char*>(data), size});
   return 0;
 }

@@ -1,4 +1,5 @@
-// What can be written again is read as the same; decimals agree with the C library.
+// Targets for numbers: writing a parsed value and reading it again gives an equal value, and
+// decimals agree with the C library.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -112,7 +113,7 @@ void skips(std::string_view input) {
     if (!list->empty()) {
       require(read_skips(skips_text(*list), ranks) == list, "skips_text() can be read");
     }
-    // The judge of what has been read must not trip over it.
+    // The refusal of an algorithm must accept every list that was read.
     Params params;
     params.ranks = ranks;
     params.skips = *list;

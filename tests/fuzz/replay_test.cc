@@ -1,5 +1,5 @@
-// Runs every seed through every target, unchanged and with repeatable damage, so that libFuzzer's findings stay mended without
-// libFuzzer. RANKINE_TEST_DAMAGE=n damages each seed n times.
+// Runs every seed through every target, unchanged and with repeatable damage, so that libFuzzer's
+// findings stay fixed without libFuzzer. RANKINE_TEST_DAMAGE=n damages each seed n times.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::string bytes_of(const std::string& utf8) {
   return out;
 }
 
-// In the order of target and name.
+// Sorted by target and name.
 const std::vector<Seed>& seeds() {
   static const std::vector<Seed> all = [] {
     std::vector<Seed> out;
@@ -56,7 +56,7 @@ void run(const Target& target, const std::string& text, const std::string& origi
   }
 }
 
-// One to four bytes changed, left out, doubled or put in from another seed.
+// The text with one to four bytes changed, removed, doubled or inserted from another seed.
 std::string damaged(std::string text, const std::string& other, std::mt19937& random) {
   const auto below = [&random](std::size_t n) { return random() % n; };
   for (std::size_t times = 1 + below(4); times > 0; --times) {

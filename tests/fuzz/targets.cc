@@ -63,7 +63,8 @@ constexpr Target kTargets[] = {
 
 std::span<const Target> targets() { return kTargets; }
 
-// Our own texts: what cannot be read or computed throws what the headers say, and nothing else.
+// Texts of the catalogue and of the claims: a text that cannot be read or computed throws only the
+// exceptions named in the headers.
 
 namespace {
 
@@ -90,7 +91,7 @@ void formula(std::string_view input) {
     const auto value = read([&] { return evaluate(input, params); });
     if (!value) continue;
     require(value->bottom() > 0, "a fraction's denominator is positive");
-    // What a formula gives can stand in one.
+    // The text of a formula's value is a formula.
     const auto again = read([&] { return evaluate("0+(" + value->to_string() + ")", params); });
     require(!again || *again == *value, "its own text is worth as much");
   }
@@ -121,7 +122,7 @@ void runs(std::string_view input) {
 
 }  // namespace rankine::fuzz
 
-// CPUs, quotas and topologies: a limit that is read is one.
+// CPUs, quotas and topologies: a limit that was read is valid.
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/lsan_interface.h>
@@ -140,7 +141,7 @@ void runs(std::string_view input) {
 namespace rankine::fuzz {
 namespace {
 
-// Up to the next line "--", which goes as well.
+// Returns the text before the next line "--", and removes that line too.
 std::string take_part(std::string_view& input) {
   constexpr std::string_view kEnd = "\n--\n";
   const std::size_t end = input.find(kEnd);
@@ -217,7 +218,7 @@ void cgroup_files(std::string_view input) {
   require(!budget.why.empty(), "and why");
 }
 
-// A name that is read is the name of what was read.
+// Parsing a value, writing its name and parsing that gives an equal value.
 
 namespace {
 
@@ -305,10 +306,10 @@ void environment(std::string_view input) {
   static_cast<void>(refused(parse_wait_mode(input)));
 }
 
-// Every option of every subcommand reads its value; --help, right after the subcommand, sees to it
-// that nothing is done with them.
+// Every option of every subcommand reads its value. --help, right after the subcommand, prevents
+// execution.
 void command_line(std::string_view input) {
-  if (input.find('\0') != std::string_view::npos) return;  // no word has one
+  if (input.find('\0') != std::string_view::npos) return;  // no argument has one
   if (input.find('/') != std::string_view::npos) return;   // no files of this machine
   std::vector<std::string> words;
   std::istringstream lines{std::string(input)};
@@ -322,14 +323,13 @@ void command_line(std::string_view input) {
   require(!(out.str().empty() && err.str().empty()), "something was said");
 }
 
-// Networks that are read are networks, and tables tables; a request gets one line of JSON, whatever
-// it is.
+// Networks and tables that were read are valid; every request gets one line of JSON.
 
 namespace {
 
 using Json = nlohmann::json;
 
-// The answer would take long, or a file be read.
+// True if the answer would take long, or the request names a file.
 bool is_large(const Json& request) {
   constexpr int kMostRanks = 12, kMostSegments = 64;
   const auto number = [&](const char* member) {

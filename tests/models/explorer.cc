@@ -59,7 +59,7 @@ std::vector<std::memory_order> weaker(Kind kind, std::memory_order order) {
 }
 
 void Explorer::View::join_words(const View& other) {
-  const auto theirs = other.oldest;  // a copy, of which the compiler can take many words at once
+  const auto theirs = other.oldest;  // a copy, so that the compiler can vectorise the loop
   for (std::size_t i = 0; i < kWords; ++i) oldest[i] = std::max(oldest[i], theirs[i]);
 }
 
@@ -80,7 +80,7 @@ Explorer::Outcome Explorer::explore(const std::function<void(Explorer&)>& scenar
     if (!fault_.empty()) {
       outcome.fault = fault_;
       ++outcome.executions;
-      // The same once more, with a record of who did what.
+      // Repeats the faulty execution and records its turns.
       tracing_ = true;
       begin_execution();
       scenario(*this);
@@ -140,7 +140,7 @@ void Explorer::require(bool holds, const char* what) {
 }
 
 void Explorer::fail(const std::string& what) {
-  // A run without choices only lets the threads come to their ends.
+  // A free run makes no choices; it only lets the threads end.
   if (free_run_) return;
   fault_ = what;
   free_run_ = true;
@@ -171,27 +171,27 @@ bool Explorer::can_move(const Thread& thread) const {
   }
 }
 
-// Whether a turn that has been tried in a state need not be tried again after `moved`.
+// True if a turn that was tried in a state need not be tried again after `moved`.
 bool Explorer::stays_tried(const Thread& tried, const Thread& moved) {
   if (tried.act == Act::nothing || moved.act == Act::nothing) return true;
   if (tried.act == Act::everybody || moved.act == Act::everybody) return false;
-  // A barrier is between two threads.
+  // A barrier concerns two threads.
   if (tried.act == Act::barrier && (tried.word == &moved || tried.word == moved.word)) return false;
   if (moved.act == Act::barrier) return moved.word != &tried && tried.word != &moved;
   if (tried.act == Act::barrier) return true;
-  // A load that is not the last one in any order would see the same after the store.
+  // A load other than read_last would see the same value after the store.
   return tried.word != moved.word || moved.act == Act::read ||
          (reads(tried.act) && reads(moved.act));
 }
 
-// Not a load of which all values have been tried.
+// False if the next turn is a load and all values of its word have been tried.
 bool Explorer::has_news(const Thread& thread) const {
   if (!reads(thread.act) || thread.tried == 0) return true;
   const Word* word = find(thread.word);
   return (word != nullptr ? word->count : 1) > thread.tried;
 }
 
-// The thread whose turn is next; -1: all have ended.
+// The next thread to run; -1: all have ended.
 int Explorer::pick() {
   for (;;) {
     std::uint32_t able = 0;
@@ -214,7 +214,7 @@ int Explorer::pick() {
     }
     int next = -1;
     if (free_run_) {
-      // Everybody in turn.
+      // The threads take turns in order.
       for (std::size_t i = 1; i <= threads_.size(); ++i) {
         const std::size_t t = (static_cast<std::size_t>(self_) + i) % threads_.size();
         if ((able >> t & 1) != 0) return static_cast<int>(t);
@@ -276,7 +276,7 @@ int Explorer::pick() {
   }
 }
 
-// Nobody can move: the clock does.
+// If no thread can move, the clock moves on.
 void Explorer::wait_for_time() {
   if (!options_.may_time_out) {
     std::string who;
@@ -297,7 +297,7 @@ void Explorer::wait_for_time() {
   }
   if (first == nullptr) give_up("a deadlock of locks");
   now_ = std::max(now_, first->until);
-  // By then every store has arrived.
+  // Every store has arrived by the deadline.
   for (std::size_t w = 0; w < words_used_; ++w) {
     first->view.oldest[w] = static_cast<std::uint8_t>(words_[w].count - 1);
   }
@@ -305,7 +305,7 @@ void Explorer::wait_for_time() {
   first->act = Act::nothing;
 }
 
-// To the thread whose turn is next; returns when that is this thread.
+// Passes control to the next thread; returns at this thread's next turn.
 void Explorer::pass_on() {
   const int me = self_;
   const int next = pick();
@@ -328,7 +328,7 @@ std::size_t Explorer::choose(std::size_t count) {
   return path_[depth_++].index;
 }
 
-// Where a word is in the table, or where it would be.
+// The place of a word in the table, or the free place for it.
 std::size_t Explorer::place_of(const void* word) const {
   std::size_t at = reinterpret_cast<std::uintptr_t>(word) * 0x9e3779b97f4a7c15u >> 56;
   while (word_table_[at].first != word && word_table_[at].first != nullptr) {
@@ -410,7 +410,7 @@ void Explorer::store(const void* word, std::uint64_t former, std::uint64_t value
   if (reads) {
     const View& before = history.values[history.count - 1].view;
     if (acquires(order)) me.view.join(before);
-    fresh.view = before;  // of its release sequence
+    fresh.view = before;  // the release sequence goes on
   } else {
     me.unfenced = true;
   }
@@ -454,7 +454,7 @@ void Explorer::compiler_fence() {
   if (options_.flaw != Flaw::no_compiler_fence) settle();
 }
 
-// The compiler has done all that this thread has come to, and no more.
+// The compiler has executed exactly the operations that this thread has come to.
 void Explorer::settle() {
   Thread& me = self();
   me.unfenced = false;
@@ -470,7 +470,7 @@ void Explorer::barrier_everywhere() {
     Thread& other = threads_[t];
     come_to(Act::barrier, &other);
     const View mine = self().view;
-    // Whatever a thread that has ended ever stored, it has stored.
+    // All stores of a thread that has ended have arrived.
     if (!other.unfenced || other.state == State::ended || choose(2) == 0) {
       self().view.join_words(other.view);
       other.view.join_words(mine);
@@ -488,7 +488,7 @@ void Explorer::futex_wait(const void* word, const std::uint32_t& newest, std::ui
   Thread& me = self();
   settle();
   if (newest != seen && options_.flaw != Flaw::sleeps_unseen) {
-    // The kernel looked at the newest value for this thread.
+    // The kernel compared with the newest value for this thread.
     const std::size_t w = index_of(word, newest);
     me.view.oldest[w] = static_cast<std::uint8_t>(words_[w].count - 1);
     note("futex_wait returns at once");

@@ -1,36 +1,37 @@
-// A model checker for small concurrent programs on C++ atomics: it runs a scenario again and again
-// on fibers, until every order in which its threads may take turns and every value that a load may
-// return have been tried. The threads call production code, compiled against machine.h.
+// Explorer is a model checker for small concurrent programs on C++ atomics. It runs a scenario
+// again and again on fibers, until it has tried every order of turns of its threads and every value
+// that a load may return. The threads call production code, compiled against machine.h.
 //
 // The memory model is that of C++20's atomics, operationally (views, as in Kang et al., "A
-// promising semantics for relaxed-memory concurrency", POPL 2017, without promises): each word
-// keeps all its values in the order in which they were stored; a thread has a view, for each word
-// the oldest value that it may still see; a value that was stored with release carries the storing
-// thread's view, and a load with acquire that sees it takes that over. Read-modify-writes see the
-// newest value and carry on the release sequence. A load with seq_cst sees at least the newest
-// value that was stored with seq_cst. Plain memory is checked for races by vector clocks, which
-// travel as views do.
+// promising semantics for relaxed-memory concurrency", POPL 2017, without promises). Each word
+// keeps all its values in the order of their stores. A thread has a view: for each word the oldest
+// value that it may still see. A value that was stored with release carries the storing thread's
+// view, and a load with acquire that sees the value takes that view over. Read-modify-writes see
+// the newest value and continue the release sequence. A load with seq_cst sees at least the newest
+// value that was stored with seq_cst. Vector clocks, which travel as views do, find races on plain
+// memory.
 //
-// membarrier gives every other thread, one after the other, the caller's view of the words, and the
-// caller theirs. A thread that has stored and passed no compiler fence since may not have done so
-// when the barrier came: then it takes part in either order.
+// membarrier gives every other thread, one after the other, the caller's view of the words, and
+// gives the caller the view of each. A thread that has stored and has passed no compiler fence
+// since may not have executed the store when the barrier came, so the barrier and the store are
+// tried in either order.
 //
-// futex_wait compares with the newest value and sleeps in one turn. Time stands still while anybody
-// can move. If nobody can, that is a lost wake-up and a fault, or, where the scenario allows
-// time-outs, the clock moves on to the first deadline, by when every store has arrived.
+// futex_wait compares with the newest value and sleeps in one turn. Time stands still while any
+// thread can move. If no thread can, that is a lost wake-up and a fault. If the scenario allows
+// time-outs, the clock moves on to the first deadline instead, and every store has arrived by then.
 //
 // Orders that differ only by swapping independent turns are tried once (sleep sets: Godefroid,
 // "Partial-order methods for the verification of concurrent systems", 1996). A load that sees an
-// older value than a store's does not depend on that store, so after the store it is only tried
-// with the store's value. Or only orders with a bounded number of preemptions are tried (Musuvathi
+// older value than a store's does not depend on that store, so after the store only the store's
+// value is tried. Optionally, only orders with a bounded number of preemptions are tried (Musuvathi
 // & Qadeer, PLDI 2007).
 //
-// What it does not see: loads that are executed after later stores of their thread (load buffering)
-// and stores that enter a word's history in another order than they were made (2+2W); seq_cst on
-// several words is somewhat stronger than in C++20 between loads, weaker where mixed with others;
-// a failed compare-exchange sees the newest value; loops are bounded by what the scenario does, and
-// a thread that sleeps in a loop does not look twice at a value that it has seen there; time-outs
-// only come when nobody can move; no thread is ever found to have ended inside a call.
+// Limits: the explorer does not see loads that are executed after later stores of their thread
+// (load buffering), or stores that enter a word's history in another order than the program's
+// (2+2W). seq_cst on several words is somewhat stronger than in C++20 between loads, and weaker if
+// mixed with other orders. A failed compare-exchange sees the newest value. The scenario bounds
+// loops, and a thread that sleeps in a loop does not look twice at a value that it has seen there.
+// Time-outs come only if no thread can move. No thread is ever found to have ended inside a call.
 #pragma once
 
 #include <array>
@@ -59,10 +60,10 @@ struct Use {
   auto operator<=>(const Use&) const = default;
 };
 std::string name_of(std::memory_order order);
-// The next weaker ones: none for relaxed, two for acq_rel.
+// The next weaker orders: none for relaxed, two for acq_rel.
 std::vector<std::memory_order> weaker(Kind kind, std::memory_order order);
 
-// What the machine may do wrong, to see that scenarios notice.
+// Faults of the machine; tests check that scenarios notice each of them.
 enum class Flaw : std::uint8_t {
   none,
   no_barrier,         // membarrier does nothing
@@ -75,32 +76,32 @@ class Explorer final : public Machine {
  public:
   struct Options {
     bool may_time_out = false;
-    int preemptions = -1;  // at most so many per execution; -1: any number
+    int preemptions = -1;  // the most per execution; -1: any number
     std::uint64_t most_executions = 20'000'000;
-    Use weakened{};  // this use has the order below; line 0: none
+    Use weakened{};  // this use gets the order below; line 0: none
     std::memory_order weakened_to = std::memory_order_relaxed;
     Flaw flaw = Flaw::none;
   };
   struct Outcome {
     std::uint64_t executions = 0;  // complete ones
-    std::uint64_t cut = 0;         // that turned out to repeat another one
+    std::uint64_t cut = 0;         // executions that turned out to repeat another one
     bool exhausted = false;
-    std::string fault;               // of the first execution that had one, and its
-    std::vector<std::string> turns;  // turns
+    std::string fault;               // the first execution with a fault: text
+    std::vector<std::string> turns;  // and turns
   };
 
   explicit Explorer(const Options& options);
   ~Explorer() override;
 
-  // `scenario` is called for each execution; it makes its state, calls run() once, and looks at
-  // what came of it. It must behave the same each time but for what the threads do.
+  // Calls `scenario` for each execution. It makes its state, calls run() once and checks the
+  // result. It must be deterministic except for the threads' turns.
   Outcome explore(const std::function<void(Explorer&)>& scenario);
-  // From a scenario: the threads, from first to last turn.
+  // Called by a scenario: runs the threads, from first to last turn.
   void run(std::vector<std::function<void()>> threads);
-  // From a scenario or its threads.
+  // Called by a scenario or its threads.
   void require(bool holds, const char* what);
 
-  // All uses of words that any execution came to.
+  // All uses of words in any execution.
   const std::map<Use, std::uint64_t>& uses() const { return uses_; }
 
   // --- Machine
@@ -131,7 +132,7 @@ class Explorer final : public Machine {
   static constexpr std::size_t kWords = 64;
 
   struct View {
-    std::array<std::uint8_t, kWords> oldest{};    // by word: the oldest value in sight
+    std::array<std::uint8_t, kWords> oldest{};    // by word: the oldest visible value
     std::array<std::uint32_t, kThreads> clock{};  // for plain memory
     void join_words(const View& other);
     void join(const View& other);
@@ -143,7 +144,7 @@ class Explorer final : public Machine {
   struct Word {
     std::vector<Value> values;  // the first `count`
     std::size_t count = 0;
-    std::size_t sequential = 0;  // the newest that was stored with seq_cst
+    std::size_t sequential = 0;  // the newest value stored with seq_cst
   };
   struct Seen {
     std::size_t word = 0, value = 0;
@@ -157,9 +158,9 @@ class Explorer final : public Machine {
     std::int64_t until = 0;  // asleep, dozing
     bool unfenced = false;   // has stored since the last compiler fence
     View view;
-    View settled;              // when it last passed a compiler fence
-    View late;                 // what barriers have brought it since, in time for its next fence
-    std::array<Seen, 4> seen;  // by its last loads
+    View settled;              // the view at its last compiler fence
+    View late;                 // views from later barriers, for its next fence
+    std::array<Seen, 4> seen;  // values of its last loads
     std::size_t loads = 0;
   };
   struct Lock {
@@ -207,7 +208,7 @@ class Explorer final : public Machine {
   Fibers fibers_;
   std::vector<Choice> path_;
   std::size_t depth_ = 0;
-  bool free_run_ = false;  // to the end, without choices
+  bool free_run_ = false;  // runs to the end without choices
   bool cut_ = false, tracing_ = false;
   std::string fault_;
   std::vector<std::string> turns_;
@@ -216,7 +217,7 @@ class Explorer final : public Machine {
   std::vector<Thread> threads_;
   int self_ = 0;
   int preemptions_ = 0;
-  std::uint32_t sleep_ = 0;  // threads whose next turn has been tried in this state
+  std::uint32_t sleep_ = 0;  // the threads that were tried in this state
   std::int64_t now_ = 0;
   std::vector<Word> words_;
   std::size_t words_used_ = 0;
@@ -227,14 +228,14 @@ class Explorer final : public Machine {
   std::map<Use, std::uint64_t> uses_;
 };
 
-// What the model checker explores: small programs of two or three ranks that go through the
-// production code of mailboxes, counters, parking, abort and leave. Each has a verdict of its own
-// beside those of the explorer (data races, lost wake-ups).
+// The scenarios: small programs of two or three ranks that run the production code of mailboxes,
+// counters, parking, abort and leave. Each checks its own result; the explorer adds data races and
+// lost wake-ups.
 
 struct Scenario {
   std::string name;
   bool may_time_out = false;
-  bool is_large = false;  // takes many seconds, and says little that smaller ones do not
+  bool is_large = false;  // takes many seconds and adds little to smaller ones
   std::function<void(Explorer&)> play;
 };
 

@@ -1,5 +1,5 @@
-// The explorer itself, on the classic litmus tests: what C++ allows is seen, what it forbids is
-// not.
+// Tests of the explorer on the classic litmus tests: it finds every outcome that C++ allows, and
+// none that C++ forbids.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -33,7 +33,7 @@ constexpr auto kRelease = std::memory_order_release;
 constexpr auto kAcqRel = std::memory_order_acq_rel;
 constexpr auto kSeqCst = std::memory_order_seq_cst;
 
-// All that a scenario can come to, as its play() says.
+// All results that play() returns over the executions.
 std::set<std::string> outcomes(const std::function<std::string(Explorer&)>& play,
                                int preemptions = -1) {
   std::set<std::string> seen;
@@ -113,7 +113,7 @@ TEST(Explorer, ReadsOfOneWordDoNotGoBack) {
   EXPECT_EQ(seen, (Seen{"00", "01", "02", "11", "12", "22"}));
 }
 
-// Independent readers may see two stores in different orders, unless all is seq_cst.
+// Independent readers may see two stores in different orders, unless all operations are seq_cst.
 TEST(Explorer, IndependentReadsOfIndependentWrites) {
   const auto disagree = [](std::memory_order store, std::memory_order load) {
     return outcomes([&](Explorer& explorer) {
@@ -136,7 +136,7 @@ TEST(Explorer, IndependentReadsOfIndependentWrites) {
   EXPECT_FALSE(disagree(kSeqCst, kSeqCst));
 }
 
-// A read-modify-write carries on what was released before it; a store does not.
+// A read-modify-write continues the release sequence before it; a store does not.
 TEST(Explorer, ReleaseSequences) {
   const auto seen = [](bool modify) {
     return outcomes([&](Explorer& explorer) {
@@ -207,7 +207,7 @@ TEST(Explorer, RacesOnPlainMemoryAreSeen) {
   EXPECT_NE(fault(kRelease, kRelaxed), "");
 }
 
-// One side publishes and looks, the other runs the barrier for both.
+// One side publishes and looks, and the other runs the barrier for both.
 TEST(Explorer, BarrierEverywhere) {
   const auto seen = [](bool fence) {
     return outcomes([&](Explorer& explorer) {
@@ -244,14 +244,14 @@ TEST(Explorer, AFutexDoesNotSleepOnAnotherValueAndWakes) {
               Atomic<std::uint32_t> word{0};
               explorer.run({[&] { futex_wait(word, 0, 1'000'000'000'000); },
                             [&] {
-                              if (word.load() == 0) return;  // wakes nobody
+                              if (word.load() == 0) return;  // a path without a wake-up
                               futex_wake_all(word);
                             }});
             }),
             "");
 }
 
-// Few preemptions find most, and not all.
+// Few preemptions find most faults, but not all.
 TEST(Explorer, BoundedPreemptions) {
   const auto lost = [](int preemptions) {
     return outcomes(
@@ -280,8 +280,8 @@ TEST(Explorer, WeakerOrders) {
 
 }  // namespace
 
-// Every scenario on the production code, explored to the end; and that the explorer sees what a
-// machine may do wrong.
+// Explores every scenario on the production code to the end, and checks that the explorer sees each
+// fault of the machine.
 
 namespace {
 
@@ -308,7 +308,8 @@ TEST(Explore, EveryScenarioHoldsInEveryExecution) {
   std::printf("%lu executions, all different\n", static_cast<unsigned long>(executions));
 }
 
-// What the kernel and the compiler owe the protocol: without it, some scenario fails.
+// The protocol needs these guarantees of the kernel and the compiler: without any one of them, some
+// scenario fails.
 TEST(Explore, EachFlawOfTheMachineIsSeen) {
   const struct {
     Flaw flaw;
@@ -335,10 +336,10 @@ TEST(Explore, EachFlawOfTheMachineIsSeen) {
 
 }  // namespace
 
-// Every memory order in the production code that the scenarios go through, weakened one at a time:
-// each such mutant must fail in some scenario, or it stands in the table of those that may not be
-// needed, with the reason. The list of orders comes from the executions themselves, and is compared
-// with the source text, so that none is forgotten.
+// Weakens every memory order in the production code that the scenarios execute, one at a time. Each
+// such mutant must fail in some scenario, or the table below must give the reason that the order
+// may not be needed. The list of orders comes from the executions and is compared with the source
+// text, so that no order is forgotten.
 
 namespace {
 
@@ -347,7 +348,7 @@ const std::vector<std::string> kSources = {
     "engine/run/wait.cc",      "engine/run/mailbox.h",         "engine/run/walk.h",
     "engine/run/interpret_some.cc"};
 
-// Orders whose weakening no scenario shows, and why that is right. `text` is on the line.
+// Orders whose weakening passes every scenario, with the reason. `text` is on the line.
 struct Justified {
   std::string_view file, text;
   std::memory_order to;
@@ -383,14 +384,15 @@ struct Source {
 
 std::string place(const Use& use) { return plain(use.file) + ":" + std::to_string(use.line); }
 
-// A scenario as it is, explored to the end: what it uses, and how long that took.
+// A scenario of the unchanged code, explored to the end: the uses in it, and the number of
+// executions.
 struct Explored {
   Scenario scenario;
   std::set<Use> uses;
   std::uint64_t executions = 0;
 };
 
-// The shortest first, since a mutant is done with at the first scenario that fails.
+// The shortest first, because the first scenario that fails kills a mutant.
 const std::vector<Explored>& explored() {
   static const std::vector<Explored> all = [] {
     std::vector<Explored> out;
@@ -425,7 +427,7 @@ TEST(MemoryOrders, EachIsNeededOrJustified) {
       ++mutants;
       std::string verdict;
       for (const auto& [scenario, uses, executions] : explored()) {
-        // What no execution comes to changes none of them: this one has been explored.
+        // A scenario without this use would repeat its unchanged exploration.
         if (!uses.contains(use)) continue;
         Explorer explorer(
             {.may_time_out = scenario.may_time_out, .weakened = use, .weakened_to = to});
@@ -460,7 +462,7 @@ TEST(MemoryOrders, EachIsNeededOrJustified) {
   std::printf("%d mutants, %d killed, %d justified\n", mutants, killed, mutants - killed);
 }
 
-// Whatever order stands in the source was tried.
+// Every order in the source text was tried.
 TEST(MemoryOrders, NoneIsLeftOut) {
   const Source source;
   std::set<std::pair<std::string, unsigned>> tried;
@@ -469,7 +471,7 @@ TEST(MemoryOrders, NoneIsLeftOut) {
   for (const auto& [file, lines] : source.files) {
     for (std::size_t i = 0; i < lines.size(); ++i) {
       if (!std::regex_search(lines[i], order)) continue;
-      // The call may begin on a line before.
+      // The call may begin on an earlier line.
       bool found = false;
       for (unsigned back = 0; back < 3 && back <= i; ++back) {
         found = found || tried.contains({file, static_cast<unsigned>(i + 1 - back)});
@@ -482,7 +484,7 @@ TEST(MemoryOrders, NoneIsLeftOut) {
 }  // namespace
 }  // namespace rankine::model
 
-// Spin on park.pml: the protocol holds, and each thing that it needs is needed.
+// Spin checks park.pml: the protocol holds, and fails without any one of its parts.
 
 namespace rankine {
 namespace {

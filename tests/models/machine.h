@@ -1,9 +1,9 @@
-// The model's side of engine/run/machine.h: every operation goes to the Machine that is at work,
-// which decides who runs next and what a load returns. Outside of one (before threads start and
-// after they have ended) the operations are plain.
+// Machine is the model's side of engine/run/machine.h: every operation goes to the current Machine,
+// which decides the next thread to run and the value that a load returns. Without a current Machine
+// (before threads start and after they have ended) the operations are plain.
 //
-// An Atomic<T> is as large as T, so that layouts are those of production; what a machine knows of
-// it beside its newest value, it keeps by address.
+// An Atomic<T> is as large as T, so layouts equal those of production. A machine keeps the older
+// values of a word by its address.
 #pragma once
 
 #include <atomic>
@@ -19,11 +19,11 @@ namespace model {
 
 using Site = std::source_location;
 
-// What a thread is about to do: the granularity at which threads interleave.
+// The next action of a thread: the granularity at which threads interleave.
 enum class Act : std::uint8_t {
-  nothing,    // goes on
+  nothing,    // no operation yet
   read,       // of one word
-  read_last,  // of one word, with seq_cst: may depend on when it is done
+  read_last,  // of one word, with seq_cst: the value may depend on the time
   write,      // of one word: store, read-modify-write, lock, unlock, wait, wake
   barrier,    // with one thread
   everybody,  // concerns all threads
@@ -33,12 +33,13 @@ class Machine {
  public:
   virtual ~Machine() = default;
 
-  // Others may run before this returns; from then until the next call here nobody does.
+  // Other threads may run before this returns, but none runs between its return and the next call.
   virtual void come_to(Act act, const void* word) = 0;
-  // After come_to(). `newest` is the word's newest value; returns the value that the load sees.
+  // Called after come_to(). `newest` is the word's newest value; returns the value that the load
+  // sees.
   virtual std::uint64_t load(const void* word, std::uint64_t newest, std::memory_order order,
                              const Site& site) = 0;
-  // After come_to(). `reads`: a read-modify-write, which has read `former`.
+  // Called after come_to(). `reads`: a read-modify-write, which has read `former`.
   virtual void store(const void* word, std::uint64_t former, std::uint64_t value, bool reads,
                      std::memory_order order, const Site& site) = 0;
 
@@ -59,7 +60,7 @@ class Machine {
   virtual void will_write(const void* memory, std::size_t bytes) = 0;
   virtual void fault_point() = 0;
 
-  static inline Machine* current = nullptr;  // nullptr: none is at work
+  static inline Machine* current = nullptr;  // nullptr: operations are plain
 };
 
 }  // namespace model
@@ -104,7 +105,7 @@ class Atomic {
              const Site& site = Site::current()) {
     return modify([=](T value) { return static_cast<T>(value | operand); }, order, site);
   }
-  // A failure gives the newest value; no code here looks at it.
+  // On failure `expected` is the newest value; no code here looks at it.
   bool compare_exchange_strong(T& expected, T value,
                                std::memory_order order = std::memory_order_seq_cst,
                                const Site& site = Site::current()) {
@@ -160,7 +161,7 @@ class Mutex {
   }
 
  private:
-  char place_ = 0;  // its address is what counts
+  char place_ = 0;  // only its address matters
 };
 
 inline void compiler_fence() {
@@ -186,7 +187,7 @@ inline int thread_id() {
 inline bool thread_has_ended(int id, int = 0) {
   return id != 0 && model::Machine::current != nullptr && model::Machine::current->has_ended(id);
 }
-// There is one process.
+// All threads are in one process.
 enum class Threads : bool { of_this_process, of_all_processes };
 inline bool membarrier_available(Threads = Threads::of_this_process) { return true; }
 inline void barrier_everywhere(Threads = Threads::of_this_process) {

@@ -1,35 +1,36 @@
 /* Parking and waking of engine/run/wait.cc and crossbar.h, on a machine with store buffers.
  *
- * One rank publishes, another waits for it; or, WITH_ABORT, a third party ends the wait. The
+ * One rank publishes and another waits for it; with WITH_ABORT, a third thread ends the wait. The
  * publisher's processor has a buffer of one store (TSO: a store may become visible after later
- * loads of its processor). Compile-time switches leave out one of the things that the protocol needs:
+ * loads of its processor). Each compile-time switch leaves out one part of the protocol:
  *   NO_BARRIER   no full barrier between publishing and looking (strict: the read-modify-write;
  *                otherwise: the membarrier of the rank that parks)
- *   NO_RECHECK   the kernel does not compare the bell with what the rank saw
+ *   NO_RECHECK   the kernel does not compare the bell with the value that the rank saw
  *   ABORT_APART  "aborted" is a flag beside the bell, looked at before the bell is read
- * MEMBARRIER chooses the mode: publishers store and load plainly, a rank that parks runs a barrier
- * on both processors.
+ * MEMBARRIER chooses the mode: publishers store and load plainly, and a rank that parks runs a
+ * barrier on both processors.
  *
- * The claim, checked by park_test.cc with `pan -a -f` (weak fairness): the waiting rank comes back.
+ * The claim, checked by explorer_test.cc with `pan -a -f` (weak fairness): the waiting rank comes
+ * back.
  */
 
 #define EMPTY 255
 
 byte word = 0;    /* the progress counter of the owner: 1 when it has published */
 byte parked = 0;  /* how many are parked on a word of the owner */
-byte bell = 0;    /* bit 0: aborted; above: how often it rang */
+byte bell = 0;    /* bit 0: aborted; other bits: the number of rings */
 bool aborted_flag = false;
 bool asleep = false;
 bool returned = false;  /* the waiting rank came back */
 bool owner_done = false;
 
-/* Store buffers of the owner (word) and of the waiting rank (nothing that others race for: its
- * count is a read-modify-write). */
+/* The owner's store buffer, for `word`. The waiting rank needs none, because its count is a
+ * read-modify-write. */
 byte buffer = EMPTY;
 
 inline flush() { if :: buffer != EMPTY -> word = buffer; buffer = EMPTY :: else fi }
 
-/* The processor writes its buffer back whenever it likes. */
+/* The processor writes its buffer back at any time. */
 proctype owner_buffer() {
 end:
   do
@@ -62,7 +63,7 @@ proctype waiter() {
   fi;
   atomic { parked = parked + 1 };
 #if defined(MEMBARRIER) && !defined(NO_BARRIER)
-  atomic { flush() }; /* membarrier: also the owner's processor has drained its buffer */
+  atomic { flush() }; /* membarrier: drains the owner's buffer too */
 #endif
   do
   :: true ->
@@ -85,7 +86,7 @@ done:
 }
 
 #ifdef WITH_ABORT
-/* Somebody ends it all, from a thread of its own; nobody publishes. */
+/* A third thread aborts, and no rank publishes. */
 proctype aborter() {
 #ifdef ABORT_APART
   aborted_flag = true;

@@ -21,7 +21,7 @@ constexpr WaitPolicy kParks{.mode = WaitPolicy::Mode::park, .probes = 0};
 constexpr WaitPolicy kYields{.mode = WaitPolicy::Mode::yield, .probes = 1, .yield_ns = 0};
 constexpr WaitPolicy kSpins{.mode = WaitPolicy::Mode::spin, .probes = 0, .spin_ns = 0};
 
-// Plain memory that is read and written as the engine reads and writes buffers.
+// Plain memory with reads and writes that the machine sees, like the engine's buffers.
 struct Plain {
   std::uint64_t value = 0;
   std::uint64_t get() const {
@@ -34,7 +34,7 @@ struct Plain {
   }
 };
 
-// A mailbox from rank 0 to rank 1 of `crossbar`, whose first message has number `first`.
+// A mailbox from rank 0 to rank 1 of `crossbar`; its first message has number `first`.
 struct Pair {
   static constexpr std::size_t kStride = 64;
   static constexpr std::uint64_t kFingerprint = 1234567;
@@ -51,13 +51,13 @@ struct Pair {
       (new (slots.bytes + i * kStride) PostHeader)->flag.store(first);
     }
     credit.value.store(first);
-    // Who waits long looks at what the other says that it calls.
+    // A rank in a long wait compares its fingerprint with the one that the peer announced.
     for (Rank r : {0, 1}) crossbar.record(r).of(0).fingerprint.store(kFingerprint);
   }
   bool send(std::uint32_t number, std::uint64_t word) {
     return outbox.send(sender, 1, number, &word, sizeof(word), 1);
   }
-  // Of message `number`, which is there.
+  // The word in message `number`, which must have arrived.
   std::uint64_t word_of(std::uint32_t number) const {
     PostHeader& slot = inbox.mailbox.slot(number);
     will_read(&slot.note, sizeof(PostHeader) - sizeof(slot.flag) + sizeof(std::uint64_t));
@@ -75,7 +75,7 @@ struct Pair {
 
 std::uint32_t near_wrap(std::uint32_t before) { return 0U - before; }
 
-// Several messages; the second has number 0, at which credit is given.
+// Several messages; the second has number 0, at which the receiver gives credit.
 void stream(Explorer& x, WaitPolicy policy, bool strict, std::uint32_t messages) {
   Crossbar crossbar(2, policy, kMinute, strict);
   const std::uint32_t first = near_wrap(1);
@@ -96,7 +96,7 @@ void stream(Explorer& x, WaitPolicy policy, bool strict, std::uint32_t messages)
          }});
 }
 
-// The mailbox is full: the next message goes where the first one was, once it has been used.
+// The mailbox is full: the next message takes the place of the first one, after its use.
 void reuse(Explorer& x, WaitPolicy policy, bool strict) {
   Crossbar crossbar(2, policy, kMinute, strict);
   const std::uint32_t first = near_wrap(kUnderWay);  // so that number 0 gives credit for the first
@@ -113,7 +113,7 @@ void reuse(Explorer& x, WaitPolicy policy, bool strict) {
          }});
 }
 
-// What an address points to is the sender's again when the credit is back.
+// The sender owns the data at the address again when the credit is back.
 void by_address(Explorer& x, WaitPolicy policy, bool strict) {
   Crossbar crossbar(2, policy, kMinute, strict);
   const std::uint32_t first = near_wrap(1);
@@ -134,8 +134,8 @@ void by_address(Explorer& x, WaitPolicy policy, bool strict) {
          }});
 }
 
-// A credit that is remembered counts as much as one that is looked for: here the second message's
-// may have come while the sender looked for the first one's.
+// A remembered credit is as good as one from the counter: here the second message's credit may have
+// come while the sender looked for the first one's.
 void remembered_credit(Explorer& x, WaitPolicy policy, bool strict) {
   Crossbar crossbar(2, policy, kMinute, strict);
   const std::uint32_t first = near_wrap(1);
@@ -174,7 +174,7 @@ void multicast(Explorer& x, WaitPolicy policy, bool strict) {
          [&] { reader(1); }, [&] { reader(2); }});
 }
 
-// Whoever published may write again once both readers have said that they have read.
+// The publisher may write again after both readers have published their progress.
 void progress_of_readers(Explorer& x, WaitPolicy policy, bool strict) {
   const std::uint32_t first = near_wrap(1);
   Crossbar crossbar(3, policy, kMinute, strict);
@@ -195,7 +195,8 @@ void progress_of_readers(Explorer& x, WaitPolicy policy, bool strict) {
          [&] { reader(1); }, [&] { reader(2); }});
 }
 
-// A rank waits for the second of two words of one owner; another one, perhaps, for the first.
+// A rank waits for the second of two words of one owner; optionally another rank waits for the
+// first.
 void two_words(Explorer& x, bool strict, bool both) {
   Crossbar crossbar(3, kParks, kMinute, strict);
   Counter other;
@@ -216,7 +217,7 @@ void two_words(Explorer& x, bool strict, bool both) {
   }
 }
 
-// Abort comes from a thread that has no rank; the word may be reached as well, or never.
+// Abort comes from a thread without a rank; the word may be published as well, or never.
 void abort_meets_wait(Explorer& x, WaitPolicy policy, bool strict, bool publishes, bool in_signal) {
   Crossbar crossbar(2, policy, kMinute, strict);
   Plain data;
@@ -243,7 +244,7 @@ void abort_meets_wait(Explorer& x, WaitPolicy policy, bool strict, bool publishe
   x.run(std::move(threads));
 }
 
-// Whoever sees that it is over sees what was done before.
+// A rank that sees the abort also sees all that was written before it.
 void abort_publishes(Explorer& x, bool in_signal) {
   Crossbar crossbar(1, kParks, kMinute, true);
   Plain data;
@@ -256,7 +257,7 @@ void abort_publishes(Explorer& x, bool in_signal) {
          }});
 }
 
-// The first reason counts, for everybody.
+// The first reason of two is the reason for all ranks.
 void two_aborts(Explorer& x) {
   Crossbar crossbar(1, kParks, kMinute, true);
   std::array<std::string, 2> seen;
@@ -269,7 +270,7 @@ void two_aborts(Explorer& x) {
   x.require(seen[0] == seen[1] && !seen[0].empty(), "two reasons");
 }
 
-// What a rank published before it left counts; what it did not, it never will.
+// A wait for a word that a rank published before it left succeeds; a wait for a later one fails.
 void leave(Explorer& x, bool strict) {
   Crossbar crossbar(2, kParks, kMinute, strict);
   Plain data;
@@ -288,7 +289,8 @@ void leave(Explorer& x, bool strict) {
          }});
 }
 
-// A rank that has returned after an abort may use its buffers: nobody reads them any more.
+// A rank that has returned after an abort may use its buffers, because no other rank reads them any
+// more.
 void quiet(Explorer& x, bool strict, bool in_signal, int calls) {
   Crossbar crossbar(2, kParks, kMinute, strict);
   Plain buffer;
@@ -305,7 +307,7 @@ void quiet(Explorer& x, bool strict, bool in_signal, int calls) {
          }});
 }
 
-// The same where both are inside calls, and one finds out in a wait.
+// Both ranks are inside calls, and one of them finds the abort in a wait.
 void quiet_both(Explorer& x, bool strict) {
   Crossbar crossbar(2, kParks, kMinute, strict);
   std::array<Plain, 2> buffers;
@@ -326,7 +328,7 @@ void quiet_both(Explorer& x, bool strict) {
   x.run({[&] { rank(0); }, [&] { rank(1); }});
 }
 
-// A call that was put down is nobody's, and who comes back to it finds that all is over.
+// No rank waits for a call that was put down, and a rank that comes back to it finds the abort.
 void quiet_put_down(Explorer& x, bool strict) {
   Crossbar crossbar(2, kParks, kMinute, strict);
   Plain buffer;
@@ -346,7 +348,7 @@ void quiet_put_down(Explorer& x, bool strict) {
          }});
 }
 
-// A thread that plays several ranks waits for none of its own, which go on when it does.
+// A thread that plays several ranks does not wait for its other ranks, which cannot run meanwhile.
 void quiet_alone(Explorer& x, bool strict) {
   Crossbar crossbar(2, kParks, kMinute, strict);
   x.run({[&] {
@@ -369,8 +371,8 @@ std::uint64_t fingerprint_of(ReduceOp op, std::uint32_t call) {
       .bits;
 }
 
-// The peer makes another call than ours, right after one that was right; a rank that waits for it
-// finds out when it looks about.
+// The peer makes a different call than this rank, right after a matching one; a rank that waits for
+// it finds out when it looks about.
 void mismatch(Explorer& x, bool agree) {
   Crossbar crossbar(2, kParks, kMinute, true);
   crossbar.record(1).announce(1, fingerprint_of(ReduceOp::sum, 1), 5, "ring");
@@ -397,7 +399,7 @@ void mismatch(Explorer& x, bool agree) {
          }});
 }
 
-// A rank's other work: it looks again at once, then when something that it has looked at last has
+// The other work of a rank: it looks again at once, then when something that it looked at last has
 // changed, or when the time has come to look about.
 void rest() { sleep_ns(look_about_ns()); }
 struct Resting : OtherWork {
@@ -406,7 +408,7 @@ struct Resting : OtherWork {
   }
 };
 
-// Waits in which a rank gives way to what else it does: they see what was published, and the end.
+// Waits in which a rank gives way to its other work: they see the publication, and the abort.
 void give_way(Explorer& x, bool strict, bool aborts) {
   Crossbar crossbar(2, kParks, kMinute, strict);
   Plain data;
@@ -427,8 +429,7 @@ void give_way(Explorer& x, bool strict, bool aborts) {
          }});
 }
 
-// What depends on a communicator ends with it, whichever comes first; and with it what depends on
-// that.
+// A communicator that depends on another one ends with it, in either order of the two events.
 void depends(Explorer& x, bool in_signal, bool from_below) {
   Crossbar above(1, kParks, kMinute, true), below(1, kParks, kMinute, true);
   x.run({[&] { below.depend_on(above, from_below, "rank 0"); },
@@ -436,7 +437,8 @@ void depends(Explorer& x, bool in_signal, bool from_below) {
            in_signal ? above.abort_now() : above.abort({Code::aborted, "over"});
          }});
   x.require(below.aborted(), "the end was not told");
-  // Who comes too late for a signal handler's call is told by words.
+  // If a dependent arrives too late for a signal handler's call, the reason's text tells it of the
+  // end.
   const std::string whole = "the communicator that this one was split from has ended: ";
   const std::string reason = below.reason().text();
   x.require(in_signal ? reason.ends_with("abort() was called") : reason == whole + "over",
@@ -444,7 +446,7 @@ void depends(Explorer& x, bool in_signal, bool from_below) {
   below.depend_no_more();
 }
 
-// One of them ends, or both at once: so do both, and each has a reason.
+// One of two communicators ends, or both at once: in both cases both end, and each has a reason.
 void end_both_ways(Explorer& x, bool both) {
   Crossbar above(1, kParks, kMinute, true), below(1, kParks, kMinute, true);
   below.depend_on(above, true, "rank 0");
@@ -461,7 +463,7 @@ struct Told {
   int times = 0;
 };
 
-// Who has been taken out is not told any more, and its memory is its owner's.
+// A dependent that was removed is not told any more, and its owner owns its memory.
 void taken_out(Explorer& x) {
   Dependents<Told> all;
   Told one;
@@ -473,8 +475,8 @@ void taken_out(Explorer& x) {
          }});
 }
 
-// Who comes while others are told is told, where it finds that nobody has been before: also where
-// there is no room any more among those of before.
+// A dependent that is added while others are told is told too, or sees that the end came before.
+// This also holds when the first block of dependents is full.
 void put_in(Explorer& x, int before) {
   Dependents<Told> all;
   std::vector<Told> those(static_cast<std::size_t>(before));
@@ -495,7 +497,7 @@ void put_in(Explorer& x, int before) {
   for (const Told& one : those) x.require(one.times == 1, "was not told");
 }
 
-// A deadline ends the wait of all, with one reason.
+// A deadline ends all waits, with one reason.
 void deadline(Explorer& x) {
   Crossbar crossbar(3, kParks, 1'000'000, true);
   std::array<std::string, 2> seen;
@@ -509,7 +511,8 @@ void deadline(Explorer& x) {
   x.require(seen[0] == seen[1], "two reasons");
 }
 
-// The interpreter on a plan of two ranks: on mailboxes each takes a word of the other.
+// The interpreter on a plan of two ranks: on mailboxes and boards each rank takes a word of the
+// other.
 struct Exchange {
   explicit Exchange(Transport transport) {
     plan.transport = transport;
@@ -540,7 +543,8 @@ struct Exchange {
         mine.operands.push_back({.rank = peer, .memory = Memory::board, .offset = kOffset});
       } else {
         mine.ops.push_back({.code = OpCode::enter});
-        // Rank 1 reads what rank 0 has; that is rank 0's again when rank 1 says so.
+        // Rank 1 reads rank 0's input; rank 0 owns the input again when rank 1 has published its
+        // progress.
         if (r == 1) {
           mine.ops.push_back({.code = OpCode::wait_entry, .peer = peer});
           mine.ops.push_back({.code = OpCode::fold, .operands = 1, .value = 1, .bytes = kBytes});
@@ -555,7 +559,7 @@ struct Exchange {
   Plan plan;
 };
 
-// Boards of two ranks, for words.
+// Boards of two ranks, for single words.
 struct Boards {
   explicit Boards(std::uint32_t first) {
     for (std::size_t r = 0; r < 2; ++r) {
@@ -569,8 +573,8 @@ struct Boards {
   std::array<Board, 2> board;
 };
 
-// The second post goes where the peer's first one was, which the rank has read, and the third where
-// its own first one was, which the peer has read before it made its second.
+// The second post overwrites the peer's first one, which the rank has read. The third overwrites
+// the rank's first one, which the peer read before its second post.
 void board_reuse(Explorer& x) {
   Crossbar crossbar(2, kYields, kMinute, true);
   const std::uint32_t first = near_wrap(1);
@@ -607,7 +611,7 @@ void board_reuse(Explorer& x) {
          }});
 }
 
-// As interpret(), step by step.
+// Executes the plan as interpret() does, step by step.
 bool step_through(const Plan& plan, RankState& state) {
   Cursor cursor;
   for (;;) {
@@ -620,9 +624,9 @@ bool step_through(const Plan& plan, RankState& state) {
 enum class Walk : std::uint8_t {
   whole,         // both wait
   steps,         // both step
-  left_early,    // rank 0 steps, rank 1 leaves when it has done its part
+  left_early,    // rank 0 steps, rank 1 leaves after its part
   never_called,  // rank 0 steps, rank 1 leaves at once
-  ended,         // rank 0 steps, rank 1 ends it all
+  ended,         // rank 0 steps, rank 1 aborts
 };
 
 void call(Explorer& x, Transport transport, bool strict, WaitPolicy policy,
@@ -654,7 +658,7 @@ void call(Explorer& x, Transport transport, bool strict, WaitPolicy policy,
     state.memory.resize(8);
     state.boards.assign(boards.board.begin(), boards.board.end());
     state.posts = first;
-    state.operands.resize(2);  // what an op reads, and where it stores
+    state.operands.resize(2);  // the operands and the target of an op
     state.memory_of(r, Memory::input) = reinterpret_cast<std::byte*>(&buffers[r].input);
     state.memory_of(r, Memory::output) = reinterpret_cast<std::byte*>(&buffers[r].output);
     buffers[r].input = 10 + r;
@@ -677,7 +681,7 @@ void call(Explorer& x, Transport transport, bool strict, WaitPolicy policy,
     if (transport != Transport::direct || r == 1) {
       x.require(mine.output == 10 + (1 - r), "not the peer's data");
     }
-    // The buffers are the caller's again.
+    // The caller owns the buffers again.
     for (std::uint64_t* word : {&mine.input, &mine.output}) {
       will_write(word, sizeof(*word));
       *word = 0;
@@ -728,7 +732,7 @@ std::vector<Scenario> scenarios() {
         [=](Explorer& x) { call(x, Transport::mailbox, strict, kParks); });
     add("direct call" + mode, [=](Explorer& x) { call(x, Transport::direct, strict, kParks); });
     add("call on boards" + mode, [=](Explorer& x) { call(x, Transport::board, strict, kParks); });
-    // Who does other things looks again when its time has come: that is no deadline.
+    // A rank with other work sleeps until the time to look about, which is no deadline.
     add(
         "giving way" + mode, [=](Explorer& x) { give_way(x, strict, false); }, true);
     add(

@@ -1,10 +1,9 @@
 // Thousands of runs of the whole executor, each from a seed: random calls of the catalogue's
 // algorithms and of random schedules, on mailboxes and directly, with stalls, deaths, departures,
-// aborts and disagreements. Whatever happens, every rank that survives ends with the right data or
-// with an error that the fault allows, and in time.
+// aborts and disagreements. In every run each surviving rank ends in time, with the right data or
+// with an error that the fault allows.
 //
-//   RANKINE_TEST_SEED=n     replays one run
-//   RANKINE_TEST_SEEDS=n    tries so many
+// RANKINE_TEST_SEED=n replays run n. RANKINE_TEST_SEEDS=n runs n seeds.
 
 #include <gtest/gtest.h>
 
@@ -33,24 +32,24 @@ constexpr const char* kTroubles[] = {"no fault",    "a hiccup", "a stall",      
                                      "a departure", "an abort", "a disagreement"};
 
 struct Life {
-  std::string fault;  // empty: as it should be
-  std::string text;   // what it was
+  std::string fault;  // empty: the run was right
+  std::string text;   // describes the run
   std::uint64_t trace = 0;
   Trouble trouble = Trouble::none;
-  std::set<Code> codes;  // that ranks ended with
+  std::set<Code> codes;  // results of the ranks
   std::size_t calls = 0;
 };
 
-// What a test may have planted.
+// The faults that a test plants.
 struct Planted {
   bool wakes = true;
   std::string relaxed_in{};
   LowerOptions::Mutant mutant = LowerOptions::Mutant::none;
-  bool one_half = false;  // of boards
+  bool one_half = false;  // boards with one half only
 };
 
 const Algorithm* pick_algorithm(Random& random, int ranks) {
-  if (random.one_in(3)) return nullptr;  // a random schedule
+  if (random.one_in(3)) return nullptr;  // use a random schedule
   for (;;) {
     const auto which = static_cast<std::size_t>(random.below(static_cast<int>(catalogue().size())));
     const Algorithm& algorithm = catalogue()[which];
@@ -96,7 +95,8 @@ Life live(std::uint64_t seed, const Planted& planted = {}) {
   TestTeam* team = nullptr;
   Simulator::Options options{
       .seed = seed, .wakes = planted.wakes, .relaxed_in = planted.relaxed_in};
-  // A thread that ends tells nobody, and no bell rings when a peer enters another call.
+  // Ranks must look about, because an ending thread sends no signal, and no bell rings when a peer
+  // enters another call.
   options.looks_about =
       trouble == Trouble::death || trouble == Trouble::mismatch || random.one_in(2);
   if (!planted.wakes) options.looks_about = false;
@@ -133,7 +133,7 @@ Life live(std::uint64_t seed, const Planted& planted = {}) {
   if (trouble == Trouble::stall) allowed = {Code::timeout};
   if (trouble == Trouble::death || trouble == Trouble::departure) allowed = {Code::rank_lost};
   if (trouble == Trouble::abort) allowed = {Code::aborted};
-  // A rank that has done with its wrong call before anybody looked is waited for in vain.
+  // If a rank finishes its wrong call before any rank looks, the others wait until the timeout.
   if (trouble == Trouble::mismatch) allowed = {Code::mismatch, Code::timeout};
 
   Simulator simulator(options);
@@ -208,7 +208,7 @@ TEST(Simulation, EveryRunEndsWellOrWithOneReason) {
   std::printf("%zu calls completed by ranks\n", calls);
   for (std::size_t t = 0; t < 7; ++t) {
     std::printf("%s: %zu runs, %zu of them with an error\n", kTroubles[t], troubled[t], failed[t]);
-    // Faults that never hurt anybody test nothing.
+    // A fault kind that never causes an error tests nothing.
     if (only || seeds < 1000 || t < static_cast<std::size_t>(Trouble::stall)) continue;
     EXPECT_GT(failed[t], troubled[t] / 10) << kTroubles[t];
   }
@@ -226,7 +226,7 @@ TEST(Simulation, ASeedReplaysItsRun) {
   EXPECT_EQ(different.size(), 100U);
 }
 
-// What is planted is found within a few hundred seeds.
+// The first fault that planted errors cause within 300 seeds; empty: none.
 std::string first_fault(const Planted& planted) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     const Life result = live(seed, planted);
@@ -257,9 +257,9 @@ TEST(Simulation, FindsWhatIsPlanted) {
 
 }  // namespace
 
-// Mutants on simulated threads, which run the real interpreter: those that stay in their memory.
-// Whoever touches what another one may touch at the time is seen whatever the timing, and what is
-// stuck comes to its deadline at once.
+// Mutants on simulated threads, which run the real interpreter; only mutants that stay inside their
+// memory. The simulator reports every conflicting access regardless of timing, and a run that is
+// stuck reaches its deadline at once.
 
 namespace {
 
@@ -280,7 +280,7 @@ TEST(Mutants, EachIsNoticedByTheSimulator) {
   });
 }
 
-// What it notices is not there without the mutants.
+// The simulator reports nothing without the mutants.
 TEST(Mutants, OfPlansAsTheyAreNothingIsNoticed) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     Random random(seed);

@@ -36,7 +36,7 @@ void Simulator::run(std::vector<std::function<void()>> threads) {
   Machine::current = nullptr;
 }
 
-// The thread whose turn is next; -1: all have ended.
+// The next thread to run; -1: all have ended.
 int Simulator::pick() {
   for (;;) {
     int able = 0;
@@ -216,7 +216,7 @@ void Simulator::fault_point() {
       case Fault::Kind::die:
         self().state = State::ended;
         self_ = pick();
-        fibers_.go_to(self_);  // for good
+        fibers_.go_to(self_);  // does not return
         break;
       case Fault::Kind::act:
         fault.act();

@@ -1,13 +1,13 @@
-// A deterministic machine for whole runs: all ranks are fibers on one thread, who is next is drawn
-// from a seed, and so are faults. Time is virtual: it passes with every turn, and when nobody can
-// move it jumps to where somebody can, so deadlines cost nothing. The same seed gives the same run.
+// Simulator is a deterministic machine for whole runs: all ranks are fibers on one thread, and a
+// seed determines the next rank and the faults. Time is virtual: it passes with every turn, and if
+// no thread can move it jumps to the first time at which one can, so deadlines cost nothing. Equal
+// seeds give equal runs.
 //
-// Loads see the newest value: what else they might see is the explorer's business. But plain memory
-// is watched by vector clocks, which travel with release and acquire only, so an order that is too
-// weak, or a wait that is missing, shows as a race whatever the timing (of a byte's reads only the
-// last is remembered, so not every race is seen). What is drawn: the next rank, at every use of a
-// word with a likelihood of the run's own; futexes that return for nothing; and at fault points,
-// what the plan of faults says.
+// Loads see the newest value; the explorer covers the other values. Vector clocks watch plain
+// memory and travel with release and acquire only, so a memory order that is too weak, or a missing
+// wait, shows as a race regardless of timing. (Only the last read of a byte is remembered, so some
+// races are missed.) Random choices: the next rank, at every use of a word, with a likelihood per
+// run; spurious returns of futexes; and at fault points, the plan of faults.
 #pragma once
 
 #include <array>
@@ -44,9 +44,9 @@ class Simulator final : public Machine {
   struct Options {
     std::uint64_t seed = 0;
     std::vector<Fault> faults{};
-    bool looks_about = true;  // else nobody does, so a lost wake-up sleeps until its deadline
-    // Faults of the machine, for tests: futex_wake does nothing; orders in the functions with this
-    // in their name are relaxed.
+    bool looks_about = true;  // false: a lost wake-up sleeps until its deadline
+    // Faults of the machine, for tests: futex_wake does nothing; memory orders are relaxed in
+    // functions with this text in their names.
     bool wakes = true;
     std::string relaxed_in{};
   };
@@ -89,11 +89,11 @@ class Simulator final : public Machine {
   struct Thread {
     Clock clock;
     State state = State::ready;
-    const void* word = nullptr;  // asleep on, or waits for
+    const void* word = nullptr;  // asleep on it, or waits for it
     std::int64_t until = 0;
     std::uint64_t fault_points = 0;
   };
-  // A byte of plain memory: when it was last written and read, and by whom.
+  // A byte of plain memory: the time and the thread of its last write and of its last read.
   struct Byte {
     std::uint32_t written = 0, read = 0;
     std::uint8_t writer = 0, reader = 0;
@@ -107,11 +107,11 @@ class Simulator final : public Machine {
 
   const Options options_;
   Random random_;
-  const int switches_;  // one turn in so many goes to somebody else
+  const int switches_;  // one turn in `switches_` changes the thread
   Fibers fibers_;
   std::vector<Thread> threads_;
   std::vector<const void*> locked_;
-  std::unordered_map<const void*, Clock> released_;  // what words and locks carry
+  std::unordered_map<const void*, Clock> released_;  // the clocks of words and locks
   std::unordered_map<std::uintptr_t, std::array<Byte, 64>> lines_;
   std::string race_;
   int self_ = 0;

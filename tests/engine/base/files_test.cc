@@ -1,4 +1,4 @@
-// What is read whole, and what is refused at once.
+// Reading whole files: the files and sizes that are accepted, and those refused at once.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -39,7 +39,7 @@ TEST(SmallFile, IsReadWhole) {
   }
 }
 
-// Their sizes are said to be 0, or a page.
+// Files of the kernel report a size of 0 or of a page.
 TEST(SmallFile, MayBeTheKernels) {
   EXPECT_NE(read_small_file("/proc/self/status", 1 << 20).text.find("Name:"), std::string::npos);
   const std::string online = "/sys/devices/system/cpu/online";
@@ -57,12 +57,12 @@ TEST(SmallFile, IsRefusedAboveItsLimit) {
               "it has more than the " + std::to_string(limit) + " bytes that are allowed");
     EXPECT_EQ(file.text, "");
   }
-  // A terabyte of nothing.
+  // A sparse file of a terabyte.
   std::filesystem::resize_file(tree.root() + "/file", std::uintmax_t{1} << 40);
   EXPECT_FALSE(read_small_file(tree.root() + "/file", 1 << 20).ok());
 }
 
-// None of these is waited for.
+// The read does not wait for any of these files.
 TEST(SmallFile, IsRefusedWhereItIsNoRegularFile) {
   const TempTree tree;
   const std::string pipe = tree.root() + "/pipe", link = tree.root() + "/link";
@@ -97,7 +97,7 @@ TEST(SmallFile, SaysWhatIsMissing) {
 
 }  // namespace
 
-// Readers find a file whole, the one before, or none.
+// Readers find the new file whole, the old file whole, or none.
 
 namespace {
 
@@ -146,7 +146,7 @@ TEST(WholeFile, LeavesNothingWhereItIsNotFinished) {
   EXPECT_EQ(files_in(tree.root()), 0u);
 }
 
-// A full disk, as a process can have it: no file may grow beyond a page.
+// A limit on the file size of one page stands for a full disk.
 TEST(WholeFile, KeepsWhatWasThereWhereThereIsNoRoom) {
   const TempTree tree;
   const std::string path = tree.root() + "/file";
@@ -193,7 +193,7 @@ TEST(WholeFile, ReplacesNothingThatIsNoRegularFile) {
   EXPECT_EQ(files_in(tree.root()), 3u);
 }
 
-// Any name that a file may have.
+// Any valid name of a file.
 TEST(WholeFile, MayHaveAnyName) {
   const TempTree tree;
   for (const std::string& name : {std::string(255, 'n'), std::string("\xff\xfe no UTF-8")}) {
@@ -206,7 +206,7 @@ TEST(WholeFile, MayHaveAnyName) {
 
 }  // namespace
 
-// Files that are replaced whole: links, permissions, devices, and what stays where it fails.
+// Files that are replaced whole: links, permissions, devices, and the old contents after a failure.
 
 namespace {
 
@@ -242,7 +242,7 @@ TEST_F(ReplaceFile, MakesAndReplaces) {
   EXPECT_EQ(files(), 1u);
 }
 
-// Who has the old file open reads it to its end: it was not written to.
+// A reader that has the old file open reads it to its end, because the old file is not overwritten.
 TEST_F(ReplaceFile, LeavesTheOldFileAlone) {
   ASSERT_TRUE(replace_file(path("a"), "old").ok());
   std::ifstream before(path("a"));
@@ -377,7 +377,7 @@ TEST(ZeroedPages, GrownATableHasWhatItHad) {
 
 }  // namespace
 
-// Durations that end where 63 bits of nanoseconds do.
+// Durations at the end of the range, 63 bits of nanoseconds.
 
 namespace {
 

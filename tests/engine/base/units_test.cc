@@ -46,7 +46,7 @@ TEST(Decimals, OfDoublesReadBack) {
     const int exponent = *rc::gen::inRange(-90, 0);
     const double value = std::ldexp(static_cast<double>(bits), exponent);
     const auto exact = shortest_decimal("value", value);
-    // Very small numbers with many digits leave 128 bits, and say so.
+    // Very small numbers with many digits need more than 128 bits and are refused.
     RC_PRE(value > 1e-18);
     RC_ASSERT(exact.ok());
     RC_ASSERT(exact->to_double() == value);
@@ -136,7 +136,7 @@ TEST(Bandwidths, RoundTrip) {
   EXPECT_TRUE(holds);
 }
 
-// Each error names the argument, the text and what is allowed.
+// Each error names the argument, the text and the allowed values.
 TEST(Errors, NameArgumentValueAndWhatIsAllowed) {
   const auto expect_error = [](const Status& status, std::string_view argument,
                                std::string_view text, std::string_view allowed) {
@@ -282,7 +282,7 @@ TEST(ParseDuration, KnowsUnits) {
   }
 }
 
-// What a clock in milliseconds cannot keep is refused, not rounded.
+// Durations that a clock in milliseconds cannot hold are refused, not rounded.
 TEST(ParseDuration, RefusesPartsOfMilliseconds) {
   for (const char* text :
        {"10us", "1.0005", "0.1ms", "1ps", "1e-36", "0.123456789012345678901234567890123456"}) {
@@ -324,7 +324,7 @@ TEST(Statistics, OfFewAndMany) {
 
 }  // namespace
 
-// Bounds of JSON that others wrote.
+// Limits for JSON from outside.
 
 namespace {
 
@@ -364,18 +364,18 @@ TEST(ReadJson, BracketsInTextsAndSideBySideAreNotDeep) {
   EXPECT_TRUE(read_json("it", "[\"" + brackets + "\"]").ok());
   EXPECT_TRUE(read_json("it", "[\"\\\"" + brackets + "\", {\"\\\\\": \"" + brackets + "\"}]").ok());
   EXPECT_TRUE(read_json("it", "[" + repeated("[],", 1000) + "{}]").ok());
-  // A text that ends within an escape is no JSON, and no reason to read past its end.
+  // A text that ends within an escape is refused, and the parser does not read past its end.
   EXPECT_FALSE(read_json("it", "\"\\").ok());
 }
 
-// Else the last one would count, and nobody would hear of the others.
+// Without this check the last member would win silently.
 TEST(ReadJson, RefusesAMemberThatIsThereTwice) {
   EXPECT_EQ(
       read_json("the network", R"({"alpha": "1us", "ports": 2, "alpha" : "2us"})").status().text(),
       "the network has the member \"alpha\" twice in one object; allowed is once");
   EXPECT_FALSE(read_json("it", R"([{"a": {"b": 1, "c": [{"b": 2}], "b": 3}}])").ok());
   EXPECT_FALSE(read_json("it", R"({"\"a": {}, "\"a": {}})").ok());
-  // In other objects, as a value, and as part of a text.
+  // Accepted: a name again in another object, as a value, and as part of a text.
   EXPECT_TRUE(read_json("it", R"([{"a": {"a": "a"}}, {"a": ["a", "a"], "b": "a"}])").ok());
   EXPECT_TRUE(read_json("it", R"({"a": "\"b\": 1", "b": {"c": 1}, "c": "{\"c\":"})").ok());
   EXPECT_FALSE(read_json("it", "{\"a").ok());
@@ -396,7 +396,8 @@ TEST(ReadJson, SaysWhatIsNoJson) {
   }
 }
 
-// A privileged program may be made to open a file that its user may not read.
+// Errors quote no text of a file, because a user may make a privileged program open a file that the
+// user may not read.
 TEST(ReadJson, QuotesNothingOfATextThatIsNoJson) {
   for (const std::string text :
        {"secret", "secret:$6$x:1", "{\n  \"secret\": secret}", "{\"a\": 'secret'}", "[1, secret",
