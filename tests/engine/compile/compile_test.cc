@@ -34,7 +34,8 @@ TEST(Compile, SmallDataGoToMailboxesAndLargeOnesStayWhereTheyAre) {
     EXPECT_TRUE(compiled.ok()) << compiled.status().text();
     return compiled->plan.transport;
   };
-  // Four blocks of 64 bytes each: of an all-reduce the vector must fit, elsewhere the blocks.
+  // Four blocks of 64 bytes each: a slot must hold the whole vector of an all-reduce, or one block
+  // of other collectives.
   const CompileRequest all_reduce = request_for("ring", 4, 4 * 16);
   EXPECT_EQ(chosen(all_reduce, 256), Transport::mailbox);
   EXPECT_EQ(chosen(all_reduce, 255), Transport::direct);
@@ -49,7 +50,7 @@ TEST(Compile, SmallDataGoToMailboxesAndLargeOnesStayWhereTheyAre) {
   EXPECT_EQ(compile(forced)->plan.transport, Transport::direct);
 }
 
-// Each rank with a core of its own, and where they share cores.
+// A core for each rank, and ranks that share cores.
 TEST(Compile, WhoHasACoreReadsWhatIsLongWhereItLies) {
   const auto chosen = [](CompileRequest request, std::size_t board_bytes) {
     request.board_bytes = board_bytes;
@@ -58,14 +59,14 @@ TEST(Compile, WhoHasACoreReadsWhatIsLongWhereItLies) {
     EXPECT_TRUE(compiled.ok()) << compiled.status().text();
     return compiled->plan.transport;
   };
-  // Vectors of 512 bytes, 4 KiB in all, and a little more.
+  // Vectors of 512 bytes, 4 KiB in all, and slightly longer ones.
   CompileRequest shot = request_for("direct_one_shot", 8, 128);
   EXPECT_EQ(chosen(shot, 8192), Transport::board);
   shot.counts = {129};
   EXPECT_EQ(chosen(shot, 8192), Transport::direct);
   shot.costs = where_cores_are_shared({});
   EXPECT_EQ(chosen(shot, 8192), Transport::board);
-  // Seven messages of one line, and of two; one message may be as long as the slot.
+  // Seven messages of one line, and of two; one message may fill the slot.
   CompileRequest told;
   told.algorithm = find_algorithm(Collective::broadcast, "linear");
   told.params.ranks = 8;
@@ -81,8 +82,8 @@ TEST(Compile, WhoHasACoreReadsWhatIsLongWhereItLies) {
   EXPECT_EQ(chosen(told, 0), Transport::mailbox);
 }
 
-// Of another's board a rank reads 512 bytes at most where all have a core: all that is posted, or a
-// part.
+// If all ranks have a core, a rank reads at most 512 bytes of another's board: all the posted data,
+// or a part.
 TEST(Compile, WhoHasACoreReadsLittleOfABoard) {
   const auto on_board = [](Collective collective, std::size_t block, const Costs& costs) {
     CompileRequest request;
@@ -111,7 +112,7 @@ TEST(Compile, ABoardHoldsAllThatARankTellsTheOthersAndThatOnce) {
   const CompileRequest one = request_for("direct_one_shot", 4, 16);
   EXPECT_TRUE(on_board(one, 64));
   EXPECT_FALSE(on_board(one, 63));
-  // A block of 16 bytes for each of them; the rank's own may lie between.
+  // A block of 16 bytes for each of them; the rank's block may lie between these.
   CompileRequest each;
   each.algorithm = find_algorithm(Collective::all_to_all, "direct");
   each.params.ranks = 4;
@@ -133,14 +134,14 @@ TEST(Compile, InPlaceSmallVectorsNeedNoStaging) {
   CompileRequest small = request_for("direct_one_shot", 2, 4);
   small.buffers = Buffers::in_place;
   EXPECT_EQ(folds(compile(small)->plan, 0), 1);
-  // Large ones do: the other rank reads what the sum overwrites.
+  // Large blocks do: the other rank reads data that the sum overwrites.
   CompileRequest large = request_for("direct_one_shot", 2, 400);
   large.buffers = Buffers::in_place;
   EXPECT_EQ(folds(compile(large)->plan, 0), 2);
 }
 
 TEST(Compile, RoundsOfManyMessagesAreStillMadeOfSmallOnes) {
-  // More messages of one pair in a round than a mailbox may have under way.
+  // More messages of one pair in a round than a mailbox may have in flight.
   const Schedule many{2, 1, 1, [](int, Send send) {
                         for (int i = 0; i < 20; ++i) send(0, 1, block(0), reduce);
                       }};
@@ -208,8 +209,8 @@ TEST(Compile, WhatNoCacheHoldsIsStoredPastThem) {
   request.counts = {4 << 20};
   request.buffers = Buffers::in_place;
   EXPECT_EQ(streaming(request), 0);
-  // Of six steps of a ring these two: the sum that is pushed, and the block that comes last. All
-  // others are read again.
+  // Two of a ring's six steps stream: the pushed sum, and the last block. All other results are
+  // read again.
   CompileRequest ring = request_for("ring", 4, 16 << 20);
   EXPECT_EQ(streaming(ring), 2);
 }
@@ -340,7 +341,7 @@ TEST(Program, AnExchangeInPlaceStagesInputsThatTheOtherStillReads) {
 }
 
 TEST(Program, ExchangesOfManyRoundsAlternateBetweenPlaces) {
-  // The last version is in the output; each one before is read while the next is written.
+  // The last version is in the output; each earlier one is read while the next one is written.
   const Lines lines = text_of(program_of(recursive_doubling_all_reduce(8), Buffers::apart));
   ASSERT_EQ(lines.size(), 24U);
   for (std::size_t i = 0; i < 24; ++i) {
@@ -350,13 +351,13 @@ TEST(Program, ExchangesOfManyRoundsAlternateBetweenPlaces) {
 }
 
 TEST(Program, InPlaceTheFirstOfManyVersionsGoesToScratch) {
-  // v0 in the shared memory, v1 may not overwrite it, v2 may (v0 is read no more).
+  // v0 is in the shared memory. v1 may not overwrite it; v2 may, because no rank reads v0 any more.
   const Program program = program_of(recursive_doubling_all_reduce(4), Buffers::in_place);
   for (const std::string& line : text_of(program)) {
     const bool first = line.starts_with("0@");
     EXPECT_NE(line.find(first ? ": scratch+0" : ": out+0"), std::string::npos) << line;
   }
-  // With three versions: scratch for the first two, in two different places.
+  // With three versions, the first two are in different places of scratch.
   for (const std::string& line :
        text_of(program_of(recursive_doubling_all_reduce(8), Buffers::in_place))) {
     const char* wanted = line.starts_with("0@")   ? ": scratch+64"
@@ -367,7 +368,8 @@ TEST(Program, InPlaceTheFirstOfManyVersionsGoesToScratch) {
 }
 
 TEST(Program, AChainInPlaceNeedsNoScratch) {
-  // Everyone adds to what it has and hands it on: nobody reads what is being replaced.
+  // Every rank adds to its value and hands the sum on, so no rank reads a value that is being
+  // replaced.
   const Schedule chain = make_schedule(3, 1, 4, [](int k, Send send) {
     if (k < 2) {
       send(k, k + 1, block(0), reduce);
@@ -393,14 +395,14 @@ TEST(Program, ARingApartReadsInputsFirst) {
 TEST(Program, ReductionsOfOneRoundFuseInTheOrderOfTheirLowestRank) {
   const Schedule all_to_zero = make_schedule(4, 1, 1, [](int, Send send) {
     send(2, 0, block(0), reduce);
-    send(ranks_from(3, 2), 0, block(0), reduce);  // 3, then 0 itself once more
+    send(ranks_from(3, 2), 0, block(0), reduce);  // 3, then 0 itself again
     send(1, 0, block(0), reduce);
   });
   EXPECT_EQ(text_of(program_of(all_to_zero, Buffers::apart))[3],
             "0@0: out+0 64 B = in+0 + in+0 + 1:in+0 + 2:in+0 + 3:in+0");
 }
 
-// A partial sum counts as its lowest contribution, wherever it comes from.
+// A partial sum takes the place of its lowest contribution, from any sender.
 TEST(Program, PartialSumsAreAddedInTheOrderOfTheirLowestRank) {
   const Schedule schedule = make_schedule(4, 1, 2, [](int k, Send send) {
     if (k == 0) send(0, 3, block(0), reduce);  // rank 3 has 0 + 3
@@ -432,7 +434,7 @@ TEST(Program, NeighboursThatTravelTogetherAreOneOperation) {
             (Lines{"0@0: out+0 384 B = in+0, if moved", "0@1: out+256 64 B = in+256, if moved",
                    "0@1: out+0 256 B = 0:in+0 + in+0, complete",
                    "0@1: out+320 64 B = 0:in+320 + in+320, complete"}));
-  // Whatever order a round states them in, they are added in one, and merge.
+  // In any stated order the contributions are added in rank order, and the operations merge.
   const Schedule mixed = make_schedule(3, 2, 1, [](int, Send send) {
     send(0, 1, block(0), reduce);
     send(2, 1, blocks(0, 2), reduce);
@@ -559,7 +561,7 @@ TEST(Program, RefusesWhatCannotBeExecuted) {
 
 }  // namespace
 
-// Planning looks at its limits wherever it is, and says what it would have needed.
+// Planning checks its limits throughout, and a refusal names the memory that the plan would need.
 
 namespace {
 
@@ -575,8 +577,8 @@ CompileRequest request_for(Collective collective, const char* algorithm, int ran
   return request;
 }
 
-// How often planning asks whether to go on; where it is told to end at the `last` time, that it
-// does.
+// The number of times that planning asks whether to go on. If `last` is positive, planning is told
+// to end at that request, and must end.
 int times_asked(CompileRequest request, int last = 0) {
   int asked = 0;
   request.limits.interrupted = [&] {
@@ -618,7 +620,7 @@ TEST(PlanLimits, AreLookedAtAllAlong) {
     SCOPED_TRACE(way.name);
     const int asked = times_asked(way.request);
     EXPECT_GE(asked, 5);
-    // Wherever it is by then, it ends.
+    // Planning ends at any of these requests.
     for (int last = 1; last <= asked; ++last) EXPECT_EQ(times_asked(way.request, last), last);
   }
 }
@@ -649,7 +651,8 @@ TEST(PlanLimits, APlanTooLargeSaysWhatItNeedsAndWhatNeedsLeast) {
             std::string::npos)
       << text;
   EXPECT_NE(text.find("allowed are 1024 MiB; least is "), std::string::npos) << text;
-  // One block less needs less, and what needs least is planned under the limit that it needs.
+  // Planning goes on under the limit that the plan needs. The algorithm named as the least is
+  // planned under a small limit.
   request.limits.bytes = planning_bytes(60, 2 * 16384, 3'866'624);
   request.limits.interrupted = [] { return Status(Code::aborted, "so far, so good"); };
   EXPECT_EQ(compile(request).status().code(), Code::aborted);
@@ -662,7 +665,7 @@ TEST(PlanLimits, APlanTooLargeSaysWhatItNeedsAndWhatNeedsLeast) {
 }
 
 TEST(PlanLimits, WhatPassesAddCountsToo) {
-  // Splitting what ranks add up makes more of it than the schedule says.
+  // Splitting sums makes more operations than the schedule has.
   CompileRequest request = request_for(Collective::all_reduce, "direct_one_shot", 32, 1, 1 << 16);
   request.transport = Transport::direct;
   request.limits.bytes = planning_bytes(32, 1, 32 * 31);

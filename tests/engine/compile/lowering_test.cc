@@ -1,4 +1,4 @@
-// Messages: their order, their numbers, sub-rounds and credit.
+// Lowering to messages: their order, their numbers, sub-rounds and credit.
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ Result<Plan> plan_of(const Schedule& schedule, std::size_t count, LowerOptions o
                    Transport::mailbox, options);
 }
 
-// "send 1:0 fold wait 1:0 ...": ops of a rank with peers and numbers.
+// "send 1:0 fold wait 1:0 ...": the ops of a rank with peers and numbers.
 std::string text_of(const Plan& plan, Rank r) {
   std::string text;
   for (const Op& op : plan.rank[static_cast<std::size_t>(r)].ops) {
@@ -87,7 +87,7 @@ TEST(LowerMailbox, LargeMessagesTravelByAddressAndAreAwaitedAtTheEnd) {
 TEST(LowerMailbox, TheBorderIsThePayload) {
   LowerOptions options;
   options.slot_payload = 64;
-  for (const std::size_t count : {32U, 33U}) {  // of two blocks: 64 and 68 bytes
+  for (const std::size_t count : {32U, 33U}) {  // bytes of two blocks: 64 and 68
     const auto plan = plan_of(ring_all_reduce(2), count, options);
     ASSERT_TRUE(plan.ok());
     EXPECT_EQ(text_of(*plan, 0).find('*') != std::string::npos, count == 33U);
@@ -95,7 +95,7 @@ TEST(LowerMailbox, TheBorderIsThePayload) {
 }
 
 TEST(LowerMailbox, WhatWasSentByAddressIsNotOverwrittenBeforeItIsUsed) {
-  // Rank 0 sends its block away, then gets another one for the same place.
+  // Rank 0 sends its block away, then receives another block into its place.
   const Schedule there_and_back{
       2, 1, 3, [](int k, Send send) { send(k == 1 ? 0 : 1, k == 1 ? 1 : 0, block(0), copy); }};
   const auto plan = plan_of(there_and_back, 100);
@@ -103,13 +103,14 @@ TEST(LowerMailbox, WhatWasSentByAddressIsNotOverwrittenBeforeItIsUsed) {
   EXPECT_EQ(text_of(*plan, 0),
             "wait 1:0 fold release* 1:1 send* 1:0 credit 1:1 wait 1:1 fold release* 1:2 "
             "credit 1:1 end");
-  // In slots there is nothing to wait for: the data left at once.
+  // Messages in slots need no wait, because the data was copied at once.
   const auto small = plan_of(there_and_back, 2);
   ASSERT_TRUE(small.ok());
   EXPECT_EQ(text_of(*small, 0).find("credit"), std::string::npos);
 }
 
-// More messages of a pair in a round than may be under way: sub-rounds, sends first in each.
+// A pair has more messages in a round than may be in flight, so the round is cut into sub-rounds;
+// sends come first in each.
 TEST(LowerMailbox, RoundsThatAreTooFullAreCut) {
   const int blocks = 40;
   const Schedule scattered{2, blocks, 1, [](int, Send send) {
@@ -151,8 +152,9 @@ TEST(LowerMailbox, AnOperationThatNeedsTooManyMessagesAtOnceIsRefused) {
             "mailbox: rank 1 needs 9 messages of rank 0 at once; allowed are 8");
 }
 
-// Between two messages of a rank it waits for the release of the one that had its port, and until
-// the receiver has used what came before ("begun": until it has begun the call).
+// With one port, a rank sends a message after the release of the one that had the port before, and
+// after the receiver has used its earlier messages (the first: after the receiver has begun the
+// call).
 TEST(LowerMailbox, WithAPortEachMessageWaitsForTheOneBefore) {
   LowerOptions options;
   options.ports = 1;
@@ -166,7 +168,7 @@ TEST(LowerMailbox, WithAPortEachMessageWaitsForTheOneBefore) {
   EXPECT_EQ(plan->span, 4U);
 }
 
-// Where a rank hears from more ranks at once than it has ports, it copies what comes early.
+// A rank that needs more messages at once than it has ports copies the early ones.
 TEST(LowerMailbox, ARankWithFewPortsTakesItsMessagesOneAfterTheOther) {
   const Schedule to_one{4, 1, 1, [](int, Send send) {
                           for (Rank r = 1; r < 4; ++r) send(r, 0, block(0), reduce);
@@ -198,7 +200,7 @@ TEST(LowerMailbox, TheDefaultsFitTheMailbox) {
 
 }  // namespace
 
-// Posts: what is posted and where, who waits for whom, and what no board holds.
+// Lowering to posts: their data and places, the waits, and refusals of data that no board holds.
 
 namespace {
 
@@ -213,7 +215,7 @@ CompileRequest request_for(Collective collective, const char* name, int ranks,
   return request;
 }
 
-// "post 16+8 wait 1 fold ...": ops of a rank, with offsets and bytes of posts.
+// "post 16+8 wait 1 fold ...": the ops of a rank, with offsets and bytes of posts.
 std::string board_text(const Plan& plan, Rank r) {
   std::string text;
   for (const Op& op : plan.rank[static_cast<std::size_t>(r)].ops) {
@@ -251,7 +253,8 @@ TEST(LowerBoard, AVectorIsPostedOnceAndNobodyWaitsAtTheEnd) {
   using enum Collective;
   EXPECT_EQ(board_text(request_for(all_reduce, "direct_one_shot", 2, {2}), 0),
             "post 16+8 wait 1 fold end");
-  // Among more ranks one op waits for all; beyond the header's line data begin on the next.
+  // Among more ranks one op waits for all; data that exceed the header's line begin on the next
+  // line.
   EXPECT_EQ(board_text(request_for(all_reduce, "direct_one_shot", 4, {12}), 3),
             "post 16+48 wait all fold end");
   EXPECT_EQ(board_text(request_for(all_reduce, "direct_one_shot", 4, {13}), 3),
@@ -265,7 +268,8 @@ TEST(LowerBoard, InPlaceNothingIsStaged) {
 }
 
 TEST(LowerBoard, OnlyWhatOthersWantIsPosted) {
-  // Rank 0's own block comes first and is nobody else's; rank 1's lies between two.
+  // Rank 0's block comes first, and no other rank reads it; rank 1's block lies between the two
+  // others.
   const CompileRequest request = request_for(Collective::reduce_scatter, "direct", 3, {20, 20, 20});
   EXPECT_EQ(board_text(request, 0), "post 64+160 wait all fold end");
   EXPECT_EQ(board_text(request, 1), "post 64+240 wait all fold end");
@@ -276,7 +280,8 @@ TEST(LowerBoard, EachRoundWithMessagesHasAPost) {
             "post 64+128 wait all fold post 64+64 wait 2 fold wait 1 fold end");
 }
 
-// What makes two halves enough: who reads nothing of a rank waits for it too.
+// Two halves of a board suffice because every rank waits for every other rank, even for one without
+// data for it.
 TEST(LowerBoard, EverybodyMeetsEverybody) {
   CompileRequest request = request_for(Collective::broadcast, "linear", 3, {2});
   request.transport = Transport::board;
@@ -293,7 +298,7 @@ TEST(LowerBoard, AskedForWhereNothingFitsItSaysSo) {
   EXPECT_EQ(board_text(request, 0), "post 64+1028 wait 1 fold end");
 }
 
-// Unasked, boards are taken where they add no wait and hold what there is.
+// Boards are the default if they add no wait and hold the data.
 TEST(LowerBoard, IsChosenWhereEverybodyHearsFromEverybody) {
   using enum Collective;
   const auto chosen = [](const CompileRequest& request) {
@@ -313,7 +318,7 @@ TEST(LowerBoard, IsChosenWhereEverybodyHearsFromEverybody) {
   EXPECT_EQ(chosen(request_for(broadcast, "linear", 3, {2})), Transport::mailbox);
   EXPECT_EQ(chosen(request_for(all_reduce, "ring", 3, {2})), Transport::mailbox);
   EXPECT_EQ(chosen(request_for(all_reduce, "direct_one_shot", 1, {2})), Transport::mailbox);
-  // Vectors that boards do not hold go direct where slots are larger than boards.
+  // Vectors that boards do not hold go direct if slots are larger than boards.
   CompileRequest large = request_for(all_reduce, "direct_one_shot", 2, {257});
   large.slot_payload = 2048;
   EXPECT_EQ(chosen(large), Transport::direct);
@@ -321,7 +326,7 @@ TEST(LowerBoard, IsChosenWhereEverybodyHearsFromEverybody) {
 
 }  // namespace
 
-// Which waits are left, and what they cost.
+// Lowering to direct calls: the remaining waits, and their cost.
 
 namespace {
 
@@ -360,12 +365,12 @@ Tally tally(const Plan& plan, Rank r) {
 TEST(LowerDirect, TwoRanksNeedOneEntryAndOneExit) {
   EXPECT_EQ(tally(plan_of(direct_all_reduce_one_shot(2), Buffers::apart), 0),
             (Tally{.entries = 1, .waits = 0, .exits = 1, .folds = 1, .published = 1}));
-  // The result's own arrival says that the other has read: no exit of its own.
+  // The arrival of the result shows that the peer has read, so no separate exit is needed.
   EXPECT_EQ(tally(plan_of(direct_all_reduce_two_shot(2), Buffers::apart), 0),
             (Tally{.entries = 1, .waits = 1, .exits = 1, .folds = 2, .published = 2}));
 }
 
-// Two neighbours' entries, one wait per round but the first, and one exit: what a ring needs.
+// A ring needs two neighbours' entries, one wait per round except the first, and one exit.
 TEST(LowerDirect, ARingWaitsOncePerRound) {
   for (const int p : {3, 4, 9, 64}) {
     for (const Buffers buffers : {Buffers::apart, Buffers::in_place}) {
@@ -383,8 +388,9 @@ TEST(LowerDirect, ARingWaitsOncePerRound) {
   }
 }
 
-// Each round waits for the partner's version of the round before, and from the third round on also
-// for the partner of two rounds ago, whose source is overwritten: places alternate between two.
+// Each round waits for the partner's version of the round before. From the third round on it also
+// waits for the partner of two rounds ago, because it overwrites that partner's source: versions
+// alternate between two places.
 TEST(LowerDirect, RecursiveDoublingWaitsForItsPartnersAndItsReaders) {
   for (const Buffers buffers : {Buffers::apart, Buffers::in_place}) {
     const Plan plan = plan_of(recursive_doubling_all_reduce(16), buffers);
@@ -413,13 +419,14 @@ TEST(LowerDirect, NothingIsPublishedThatNobodyWaitsFor) {
   }
 }
 
-// Else a rank that made other calls meanwhile, and counts on, would look as if it had stored.
+// A rank that receives by stores waits for the entry of the storing rank. Otherwise the counter of
+// a rank that made other calls meanwhile would look as if that rank had stored.
 TEST(LowerDirect, WhoIsStoredToLooksAtTheEntryOfWhoStores) {
-  // Rank 1 only sends its vector up, and is given the sum.
+  // Rank 1 only sends its vector up, and receives the sum.
   const Plan plan = plan_of(central_all_reduce(2), Buffers::in_place, {.pushes = true});
   EXPECT_EQ(tally(plan, 1),
             (Tally{.entries = 1, .waits = 1, .exits = 0, .folds = 1, .published = 1}));
-  // Which stands until rank 1 has looked.
+  // Rank 0's entry stays valid until rank 1 has read it.
   EXPECT_EQ(tally(plan, 0).exits, 1);
 }
 
@@ -436,7 +443,7 @@ TEST(LowerDirect, CountersAdvanceAlikeOnAllRanks) {
   EXPECT_EQ(fault_of(plan), "");
 }
 
-// The whole catalogue keeps the rules that a plan shows at first sight.
+// The whole catalogue keeps the rules that fault_of() checks.
 TEST(LowerDirect, EveryAlgorithmWaitsForEarlierRoundsOnly) {
   for (const Algorithm& algorithm : catalogue()) {
     for (const int n : {1, 2, 3, 5, 8, 13}) {

@@ -1,5 +1,5 @@
-// Which schedules bring contributions together in the order of the ranks. That the answer is right
-// is for tests/engine/api/user_op_test, which multiplies matrices by every line of the catalogue.
+// Schedules that combine contributions in rank order. tests/engine/api/user_op_test checks the
+// results: it multiplies matrices by every line of the catalogue.
 
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ TEST(RankOrder, OfTheLinesThatDefaultsAreMadeOf) {
   }
 }
 
-// A ring's sums go round: that of a block begins in the middle of the ranks.
+// A ring's sums go round, so a block's sum begins in the middle of the ranks.
 TEST(RankOrder, IsNotThatOfARing) {
   EXPECT_TRUE(ordered(Collective::all_reduce, "ring", 2));
   for (int n = 3; n <= 33; ++n) EXPECT_FALSE(ordered(Collective::all_reduce, "ring", n)) << n;
@@ -73,7 +73,7 @@ TEST(RankOrder, SeesAGap) {
 
 }  // namespace
 
-// What is pushed, and what is not. That pushing is right is the fuzz test's business.
+// The operations that push() pushes, and those that it leaves. The fuzz test checks the results.
 
 namespace {
 
@@ -99,7 +99,7 @@ TEST(Push, TheSecondShotOfTwoIsStoredByTheFirst) {
       EXPECT_EQ(pushed(program), n * (n - 1));
       for (const Operation& op : program.operations) {
         EXPECT_EQ(op.copies, op.sources > 1 ? n - 1 : 0);
-        // In place the storing rank is the only one that reads what it overwrites: no waiting.
+        // In place, only the storing rank reads the data that it overwrites, so it need not wait.
         if (op.copies > 0) {
           EXPECT_EQ(op.earlier, 0);
         }
@@ -115,15 +115,15 @@ TEST(Push, OfARingOnlyTheFirstHopAfterTheLastSum) {
 }
 
 TEST(Push, CopiesOfWhatNobodyAddedUpStay) {
-  // Rank 0's vector to rank 1, and from there to rank 2.
+  // Rank 0's vector goes to rank 1, and from there to rank 2.
   const Schedule chain{3, 1, 2, [](int k, Send send) { send(k, k + 1, block(0), copy); }};
   Program program = program_of(chain, Buffers::apart);
   push(program, Buffers::apart);
   EXPECT_EQ(pushed(program), 0);
 }
 
-// Rank 0 adds up in round 1 and rank 1 takes the sum in round 2, to a place whose value rank 2
-// reads in round `busy`.
+// Rank 0 adds up in round 1, and rank 1 takes the sum in round 2. Rank 2 reads the old value of the
+// sum's place in round `busy`.
 Schedule reads_what_will_be_overwritten(int busy) {
   return {3, 1, 3, [busy](int k, Send send) {
             if (k == 0) send(2, 1, block(0), reduce);  // so that rank 1's place is written before
@@ -137,7 +137,8 @@ TEST(Push, WhatIsStillReadMustNotBeOverwrittenEarly) {
   Program late = program_of(reads_what_will_be_overwritten(1), Buffers::apart);
   push(late, Buffers::apart);
   EXPECT_EQ(pushed(late), 0);
-  // Read in the round before the sum is made: the maker waits for the reader and for the writer.
+  // The old value is read in the round before the sum is made, so the maker waits for the reader
+  // and for the writer.
   Program early = program_of({3, 1, 4,
                               [](int k, Send send) {
                                 if (k == 0) send(2, 1, block(0), reduce);
@@ -157,7 +158,7 @@ TEST(Push, WhatIsStillReadMustNotBeOverwrittenEarly) {
 
 }  // namespace
 
-// Which operations are split, and how. That results stay is the fuzz test's business.
+// The operations that own_first() splits, and their parts. The fuzz test checks the results.
 
 namespace {
 
@@ -191,7 +192,7 @@ TEST(OwnFirst, OneShotCopiesItsOwnButForOnePart) {
   const Program two = program_of(direct_all_reduce_one_shot(2), Buffers::apart, 8192);
   EXPECT_EQ(steps_of(two, 0), (std::vector<Step>{{4096, 4096, 1}, {0, 4096, 2}, {4096, 4096, 2}}));
   EXPECT_EQ(steps_of(two, 1), (std::vector<Step>{{0, 4096, 1}, {4096, 4096, 2}, {0, 4096, 2}}));
-  // Parts begin on cache lines, and everything is there once.
+  // Parts begin on cache lines, and each byte is copied once.
   const Program three = program_of(direct_all_reduce_one_shot(3), Buffers::apart, 10'004);
   EXPECT_EQ(steps_of(three, 1),
             (std::vector<Step>{
@@ -206,7 +207,7 @@ TEST(OwnFirst, OnlyTheLastStepOfAByteCompletesIt) {
 TEST(OwnFirst, WhatIsAddedToIsTheCopyMadeBefore) {
   const Program program = program_of(direct_all_reduce_one_shot(2), Buffers::apart, 8192);
   for (const Operation& op : program.operations) {
-    // The own one keeps its place in the order of additions.
+    // The rank's contribution keeps its place in the order of additions.
     const int number = op.sources > 1 ? op.rank : 0;
     const Source& own = program.sources[static_cast<std::size_t>(op.first_source + number)];
     EXPECT_EQ(own.rank, op.rank);
@@ -222,10 +223,10 @@ TEST(OwnFirst, WithoutContentionNothingIsSplit) {
   const auto most_per_rank = [](const Schedule& schedule, Buffers buffers, std::size_t bytes) {
     return steps_of(program_of(schedule, buffers, bytes), 0).size();
   };
-  // Nobody else reads one's own part.
+  // No other rank reads this rank's part.
   EXPECT_EQ(most_per_rank(direct_all_reduce_two_shot(2), Buffers::apart, 1 << 20), 2U);
   EXPECT_EQ(most_per_rank(ring_all_reduce(4), Buffers::apart, 1 << 20), 6U);
-  // Too small to be worth it.
+  // Too small for a gain.
   EXPECT_EQ(most_per_rank(direct_all_reduce_one_shot(2), Buffers::apart, 1024), 1U);
   // Partners read each other's vectors at the same time, round by round.
   EXPECT_EQ(most_per_rank(recursive_doubling_all_reduce(4), Buffers::apart, 1 << 20), 6U);
@@ -233,7 +234,7 @@ TEST(OwnFirst, WithoutContentionNothingIsSplit) {
 
 }  // namespace
 
-// Who copies what. That the result is right is the fuzz test's business.
+// The copies that each rank makes. The fuzz test checks the results.
 
 namespace {
 
@@ -254,7 +255,7 @@ Program shared(Collective collective, const char* name, int ranks, const ShareOp
   return share_copies(*program, options);
 }
 
-// Bytes that a rank fetches from others, and that it stores at them.
+// Bytes that a rank fetches from other ranks, and bytes that it stores at other ranks.
 struct Moved {
   std::size_t fetched = 0, stored = 0;
   bool operator==(const Moved&) const = default;
@@ -326,8 +327,8 @@ TEST(ShareCopies, StoresWaitForNothing) {
 
 }  // namespace
 
-// In which brackets schedules add up. That the bits are right is for tests/engine/api/order_test,
-// which compares those of calls with loops of its own.
+// The brackets of schedules' sums. tests/engine/api/order_test checks the bits: it compares the
+// results of calls with loops in the test.
 
 namespace {
 
@@ -364,7 +365,7 @@ TEST(Brackets, OfTheLinesThatTheLevelsAreMadeOf) {
   }
 }
 
-// Of more than two ranks a sum has one of the forms at most.
+// A sum of more than two ranks is flat or canonical, or neither, but not both.
 TEST(Brackets, OfEveryLineOfTheCatalogue) {
   for (const Algorithm& line : catalogue()) {
     if (!reduces(line.collective)) continue;
@@ -389,7 +390,7 @@ TEST(Brackets, NeitherOfARingNorOfFarHalving) {
   }
 }
 
-// Sums at rank 0 of three: cut after the first rank, after the second, not at all.
+// Sums of three ranks at rank 0: cut after the first rank, after the second, not at all.
 TEST(Brackets, SeeWhereARunIsCut) {
   const Goal goal{Collective::reduce, 3, 1, 0};
   const Schedule high_first{

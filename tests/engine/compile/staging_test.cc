@@ -1,4 +1,5 @@
-// What is cut, shown and stored past the caches. That the result is right is the replay's business.
+// Staging: the pieces, the sums that are shown, and the stores past the caches. The replay checks
+// the results.
 
 #include <gtest/gtest.h>
 
@@ -44,7 +45,8 @@ std::vector<Operation> of_rank(const Program& program, Rank rank) {
   return out;
 }
 
-// Stages what the other adds up; adds up its half from its own input; shows it; copies the other.
+// A rank stages the half that the peer adds up, adds up the other half from its input, shows the
+// sum, and copies the peer's sum.
 TEST(Stage, ARankGoesOnWithWhatItHas) {
   for (const Buffers buffers : {Buffers::apart, Buffers::in_place}) {
     const Program program = staged(Collective::all_reduce, "direct_two_shot", 2, kBytes, buffers);
@@ -72,7 +74,7 @@ TEST(Stage, SumsAreShownPieceByPiece) {
     const Operation &sum = ops[kPieces + 2 * i], &show = ops[kPieces + 2 * i + 1];
     EXPECT_EQ(sum.bytes, kPiece);
     EXPECT_EQ(source_of(program, show).place, sum.destination);
-    // The same piece of what rank 0 has staged, and shown.
+    // Rank 0 staged, or showed, the piece with this position.
     const auto made_by = [&](const Source& source) {
       return program.operations[static_cast<std::size_t>(source.producer)];
     };
@@ -101,7 +103,7 @@ TEST(Stage, NoPieceEndsInsideAnElement) {
   EXPECT_EQ(of_rank(stage(whole, {.piece = 1, .element_bytes = 12}), 1).size(), 10U);
 }
 
-// Only what others alone read, and from a size on.
+// Only data read by other ranks alone go past the caches, and only from a given size on.
 TEST(Stage, WhatOthersReadGoesPastTheCaches) {
   const auto streams = [](const char* name, std::size_t from) {
     std::size_t bytes = 0;
@@ -143,8 +145,8 @@ TEST(Stage, ThreadsStageFromWhereTheCostsSay) {
   EXPECT_EQ(compile(request)->plan.rank[0].scratch_bytes, 0U);
 }
 
-// The parts are those of all that a rank stages first, whole lines, and neither too short nor too
-// long.
+// The parts are quarters of all the data that a rank stages first, in whole lines, neither too
+// short nor too long.
 TEST(Stage, OthersBeginWhenAQuarterIsThere) {
   struct Staged {
     int pieces, before_entry;
@@ -175,13 +177,13 @@ TEST(Stage, OthersBeginWhenAQuarterIsThere) {
   EXPECT_EQ(broadcast((32 << 10) + 4), 3);  // a quarter ends inside a line
   EXPECT_EQ(broadcast(256 << 10), 4);
   EXPECT_EQ(broadcast(1 << 20), 16);
-  // 224 KiB for seven others, one behind the other.
+  // 224 KiB for seven others, one block behind the other.
   const Staged sent = by_rank_0(Collective::all_to_all, "direct", 8, 32 << 10);
   EXPECT_EQ(sent.pieces, 4);
   EXPECT_EQ(sent.before_entry, 1);
 }
 
-// All that others do with it is to fetch it, which is as fast where it is.
+// In these collectives other ranks only fetch the data, which is equally fast from the input.
 TEST(Stage, ThreadsThatStoreNowhereElseDoNotStage) {
   const auto scratch = [](Collective collective, const char* name) {
     CompileRequest request;
@@ -199,8 +201,7 @@ TEST(Stage, ThreadsThatStoreNowhereElseDoNotStage) {
 
 }  // namespace
 
-// What is staged in turns, and in how much scratch. That the result is right is the replay's
-// business.
+// Staging in turns: the parts, and the scratch that they need. The replay checks the results.
 
 namespace {
 
@@ -236,7 +237,7 @@ Whole whole(Collective collective, const char* name, int ranks, std::vector<std:
 std::size_t most_scratch(const Program& program) {
   return *std::max_element(program.scratch_bytes.begin(), program.scratch_bytes.end());
 }
-// That a rank's operations write to that memory.
+// The bytes that a rank's operations write to `memory`.
 std::size_t written(const Program& program, Rank rank, Memory memory) {
   std::size_t bytes = 0;
   for (const Operation& op : program.operations) {
@@ -275,7 +276,7 @@ TEST(Turns, PartsAreOfWholeElementsAndNotTooShort) {
   EXPECT_EQ(*std::min_element(sizes.begin(), sizes.end()), kPart);
 }
 
-// The third turn writes where the first one wrote, and waits for who has read there.
+// The third turn writes to the place of the first one, and waits for its readers.
 TEST(Turns, WhoWritesAgainWaitsForWhoHasRead) {
   const Whole call = whole(Collective::broadcast, "linear", 3, {std::size_t{1} << 20});
   const Program turns = call.turns();
@@ -290,7 +291,7 @@ TEST(Turns, WhoWritesAgainWaitsForWhoHasRead) {
                   .earlier.empty());
 }
 
-// Blocks of different lengths: where one has ended the others go on.
+// Blocks of different lengths: after the end of the shorter one the turns of the longer one go on.
 TEST(Turns, ShorterBlocksTakeFewerTurns) {
   const Whole call = whole(Collective::all_gather, "direct", 2, {std::size_t{1} << 20, 5000});
   const Program turns = call.turns();
@@ -299,7 +300,8 @@ TEST(Turns, ShorterBlocksTakeFewerTurns) {
   EXPECT_LE(most_scratch(turns), 2 * (kTurn + 128));
 }
 
-// In place, parts of inputs may lie under other parts of outputs: only what begins alike is safe.
+// In place, parts of inputs may lie under other parts of outputs, so only blocks with equal offsets
+// are safe.
 TEST(Turns, AnAllToAllInPlaceTakesThemWhereBlocksAreEqual) {
   const Whole equal = whole(Collective::all_to_all, "direct", 2, {std::size_t{1} << 20});
   EXPECT_LT(most_scratch(equal.turns()), most_scratch(equal.program()));
@@ -307,7 +309,7 @@ TEST(Turns, AnAllToAllInPlaceTakesThemWhereBlocksAreEqual) {
   EXPECT_EQ(most_scratch(other.turns()), most_scratch(other.program()));
 }
 
-// However large a call is, there is room for its plan, and it is soon made.
+// A plan of any call fits its limit and is made quickly.
 TEST(Turns, AreNoMoreThanAPlanHasRoomFor) {
   CompileRequest request;
   request.algorithm = find_algorithm(Collective::all_reduce, "direct_two_shot");
@@ -321,7 +323,7 @@ TEST(Turns, AreNoMoreThanAPlanHasRoomFor) {
     return compiled.ok() ? compiled->plan.rank[0].ops.size() : 0;
   };
   const std::size_t few = ops_of(std::size_t{1} << 20), more = ops_of(std::size_t{8} << 20);
-  EXPECT_GT(more, 4 * few);  // where there is room, turns and pieces are as the costs say
+  EXPECT_GT(more, 4 * few);  // below the limit the costs decide turns and pieces
   for (int e = 26; e < 63; e += 6) EXPECT_LT(ops_of(std::size_t{1} << e), 8192U) << e;
   ops_of(std::numeric_limits<std::ptrdiff_t>::max());
 }
@@ -339,8 +341,8 @@ TEST(Turns, CallsTakeThemAsTheCostsSay) {
 
 }  // namespace
 
-// What is copied before a rank enters, and what becomes of the reads. That the result is right is
-// the fuzz test's business, that nothing is read while it is written the simulation's.
+// The data that a rank copies before it enters, and the reads redirected to the copies. The fuzz
+// test checks the results; the simulation checks that no data is read while it is written.
 
 namespace {
 
@@ -355,7 +357,7 @@ Program copied(const Schedule& schedule) {
   return copy_first(std::move(*program));
 }
 
-// Of what a rank copies before it enters: (offset, bytes).
+// The ranges (offset, bytes) that a rank copies before it enters.
 std::vector<std::pair<std::size_t, std::size_t>> staged(const Program& program, Rank rank) {
   std::vector<std::pair<std::size_t, std::size_t>> ranges;
   for (const Operation& op : program.operations) {
@@ -390,7 +392,7 @@ TEST(CopyFirst, NobodyReadsAnothersInput) {
   }
 }
 
-// The entry says that a rank has copied, so nobody waits for more than in place.
+// A rank's entry also says that the copy is complete, so no rank waits longer than in place.
 TEST(CopyFirst, CostsNoFurtherWait) {
   for (const int n : {2, 3, 8}) {
     Program program = copied(direct_all_reduce_two_shot(n));
@@ -412,8 +414,8 @@ TEST(CopyFirst, CostsNoFurtherWait) {
   }
 }
 
-// Rank 0's vector is the result as it is: copied when the program says so, while others read the
-// first copy of it, it would be written under their eyes.
+// Rank 0's vector is already the result. If the rank copied it again at the program's place, it
+// would overwrite the first copy while others read it.
 TEST(CopyFirst, AResultThatLiesThereIsWrittenOnce) {
   const Schedule schedule{2, 1, 1, [](int, Send send) { send(0, 1, block(0), reduce); }};
   const Goal goal{Collective::all_reduce, 2, 1};

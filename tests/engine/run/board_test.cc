@@ -77,7 +77,8 @@ TEST(Layout, BordersOnLinesCutNoLine) {
           end += block.bytes;
         }
         EXPECT_EQ(end, count * element);
-        // Lines are shared out like elements: the largest part has at most one line more.
+        // Parts are whole cache lines where possible; the largest part has at most one line more
+        // than the others.
         const std::size_t lines = (count * element + 63) / 64;
         const auto n = static_cast<std::size_t>(parts);
         EXPECT_LE(layout.blocks[0].bytes, (lines + n - 1) / n * 64);
@@ -91,15 +92,15 @@ TEST(Layout, PartsOfUnequalNaturalBlocks) {
   const Layout layout =
       make_layout(goal_for(Collective::all_gather, 3, 2), counts, 4, Borders::plain);
   EXPECT_EQ(sizes(layout), (Counts{12, 8, 0, 0, 8, 4}));
-  // Every rank's input holds its own block only; outputs hold all, one after the other.
+  // Every rank's input holds only its block; outputs hold all blocks, one after the other.
   EXPECT_EQ(layout.blocks[4].input, 0U);
   EXPECT_EQ(layout.blocks[5].input, 8U);
   EXPECT_EQ(layout.blocks[4].output, 20U);
   EXPECT_EQ(layout.blocks[5].output, 28U);
 }
 
-// For every collective: at each rank, the blocks of its input follow one another without gaps, and
-// so do those of its output; a block's offset is the same wherever it is.
+// For every collective, at each rank: the blocks of the input follow one another without gaps, and
+// so do the blocks of the output. A block's offset is equal in all buffers.
 TEST(Layout, BuffersHaveNoGapsAndNoOverlaps) {
   for (const Collective collective : all_collectives()) {
     for (const int ranks : {1, 2, 3, 5}) {
@@ -190,7 +191,7 @@ TEST(Fingerprint, CountsDiffer) {
                                    Transport::direct, 0, 0, count)
                       .count_hash());
   }
-  EXPECT_GE(hashes.size(), 998U);  // of a million values
+  EXPECT_GE(hashes.size(), 998U);  // hashes have a million values
 }
 
 TEST(Fingerprint, DescribesCalls) {
@@ -240,7 +241,7 @@ TEST(Fingerprint, TheFirstFieldThatDiffersIsNamed) {
 
 }  // namespace
 
-// Two ranks on one thread, op by op: who is how far ahead is up to the test.
+// Two ranks on one thread, op by op: the test decides the progress of each rank.
 
 namespace {
 
@@ -257,7 +258,7 @@ class Pair {
       state.waiter = {.crossbar = &crossbar_, .rank = static_cast<Rank>(r)};
       state.posts = first;
       state.memory.resize(8);
-      state.operands.resize(2);  // what an op reads, and where it stores
+      state.operands.resize(2);  // the operands and the target of an op
       state.memory_of(r, Memory::input) = reinterpret_cast<std::byte*>(&input_[r]);
       state.memory_of(r, Memory::output) = reinterpret_cast<std::byte*>(&output_[r]);
     }
@@ -273,9 +274,9 @@ class Pair {
     return play(r, {{.code = OpCode::post, .operands = 1, .offset = kPostHeader, .bytes = 8}, {}},
                 {{.rank = static_cast<std::uint16_t>(r), .memory = Memory::input}});
   }
-  // And the second: what the other has posted in it.
+  // The second half of a call; returns the word that the peer posted in it.
   std::uint64_t read(std::size_t r) {
-    states_[r].past = past_[r];  // which counts calls, not halves of calls
+    states_[r].past = past_[r];  // counts calls, not halves of calls
     const auto peer = static_cast<std::uint16_t>(1 - r);
     const bool read = play(r,
                            {{.code = OpCode::wait_post, .peer = peer},
@@ -309,7 +310,7 @@ TEST(Board, ASlowReaderStillFindsTheCallBefore) {
   for (const std::uint32_t first : {0U, 1U, 0U - 2U, 0x80000000U - 2U}) {
     Pair pair(first);
     for (std::uint64_t i = 0; i < 6; ++i) {
-      // Rank 1 is done with call i and has posted for the next when rank 0 comes to read.
+      // Rank 1 has finished call i and has posted for the next one when rank 0 reads.
       if (i == 0) {
         ASSERT_TRUE(pair.post(1, 100));
       }
@@ -339,7 +340,7 @@ TEST(Board, AnotherCallsPostIsReported) {
 
 TEST(Board, AnotherPastIsReported) {
   Pair pair(0);
-  pair.state(1).past = 5U << 16;  // a call that nobody else made
+  pair.state(1).past = 5U << 16;  // a call that only rank 1 made
   ASSERT_TRUE(pair.post(0, 1));
   ASSERT_TRUE(pair.post(1, 2));
   EXPECT_EQ(pair.read(0), ~std::uint64_t{0});
@@ -356,18 +357,18 @@ TEST(Board, HalvesHoldWholeLines) {
 
 }  // namespace
 
-// How ranks find out together which way to store what they stage.
+// Ranks agree on the better kind of stores for staging: past the caches, or into them.
 
 namespace {
 
-// A machine on which a byte takes so long to be stored past the caches or into them, and to be
-// fetched from there.
+// The times of a machine: nanoseconds per byte to store past the caches or into them, and to fetch
+// the byte then.
 struct Machine {
   double store_past, store_into, fetch_past, fetch_into;
 };
 
-// Ranks that make their calls one after the other. In each, every rank stores and fetches, or the
-// first one stores and the others fetch.
+// Ranks that make their calls one after the other. In a call every rank stores and fetches, or the
+// first rank stores and the others fetch.
 class Ranks {
  public:
   explicit Ranks(std::size_t n) : stores_(n), told_(n) {}
@@ -375,9 +376,10 @@ class Ranks {
   struct Call {
     std::size_t bytes = 1000;
     bool from_one = false;
-    double interrupted = 1;  // it takes so many times as long
+    double interrupted = 1;  // the call takes this many times as long
   };
-  // Makes so many calls: how many of these the last rank stored past the caches, or would have.
+  // Makes `times` calls. Returns the number of calls in which the last rank's stores go past the
+  // caches.
   int call(const Machine& machine, int times, const Call& made) {
     int past = 0;
     for (int i = 0; i < times; ++i) {
@@ -429,7 +431,7 @@ TEST(StagingStores, PastTheCachesWhereCoresAreFarAndIntoThemWhereTheyAreNear) {
   }
 }
 
-// What the others gain outweighs what the one that stores loses, which it cannot see by itself.
+// The gain of the readers outweighs the loss of the writer, and the writer cannot measure the gain.
 TEST(StagingStores, FollowWhatAllFindTogether) {
   constexpr Machine kDearToStore{
       .store_past = 0.1, .store_into = 0.12, .fetch_past = 0.1, .fetch_into = 0.05};
@@ -467,19 +469,20 @@ TEST(StagingStores, WhatIsHardlySoonerDoneStaysAsItIs) {
 
 TEST(StagingStores, OneInterruptionProvesNothing) {
   Ranks ranks(2);
-  for (int i = 0; i < 2560; ++i)  // every other call that is timed is interrupted
+  for (int i = 0; i < 2560; ++i)  // every other timed call is interrupted
     ranks.call(kFar, 1, {.interrupted = i % 2 == 0 ? 100.0 : 1.0});
   EXPECT_GE(ranks.call(kFar, 128), 124);
 }
 
-// Short calls take longer per byte, whichever way.
+// Short calls take longer per byte with either kind of stores.
 TEST(StagingStores, OnlyCallsOfAboutOneSizeAreCompared) {
   constexpr Machine kShort{
       .store_past = 0.4, .store_into = 1.2, .fetch_past = 0.4, .fetch_into = 1};
   Ranks far(2);
   int past = 0;
   for (int i = 0; i < 25'600; ++i) {
-    // Long and short ones by threes, so that three are often compared with three others.
+    // Alternates three long and three short calls, so that three are often compared with three
+    // others.
     past += i / 3 % 2 == 0 ? far.call(kShort, 1) : far.call(kFar, 1, {.bytes = 100'000});
   }
   EXPECT_GE(past, 25'600 - 4 * 105);
@@ -490,7 +493,7 @@ TEST(StagingStores, OnlyCallsOfAboutOneSizeAreCompared) {
 
 }  // namespace
 
-// What who waits does at each turn, on a clock of the test's.
+// The turns of a waiting thread, on a clock of the test.
 
 namespace {
 
@@ -498,8 +501,8 @@ using Mode = WaitPolicy::Mode;
 
 constexpr std::int64_t kBegin = 1'000'000'000;
 
-// "probe 4, yield 16, look 1, sleep": turns of one kind in a row with their number, until it
-// sleeps or so many of them have been taken; each look is `look_ns` after the one before.
+// "probe 4, yield 16, look 1, sleep": the turns with the length of each run of equal turns, up to a
+// sleep or `most` turns. Each look is `look_ns` after the one before.
 std::string turns(const WaitPolicy& policy, std::int64_t look_ns, int most = 1'000'000,
                   std::uint32_t probed = 0) {
   Patience patience(policy, probed);
@@ -543,7 +546,7 @@ TEST(Patience, ParksAfterItsProbes) {
   EXPECT_EQ(turns({.mode = Mode::park, .probes = 3}, 1, 9, 64), "sleep");
 }
 
-// Each yield may take as long as others like, so the first of them are not timed.
+// The first yields are not timed, because other threads decide the length of each.
 TEST(Patience, YieldsForAWhileAndSomeTimesAtLeast) {
   EXPECT_EQ(turns({.mode = Mode::yield, .probes = 4, .yield_ns = 0}, 1),
             "probe 4, yield 16, look 1, sleep");
@@ -556,12 +559,12 @@ TEST(Patience, SpinsAloneAndThenGivesTurnsAway) {
   EXPECT_EQ(turns({.mode = Mode::spin, .probes = 64, .spin_ns = 100'000}, 25'000),
             "probe 164, look 1, probe 100, look 1, probe 100, look 1, yield 1, probe 99, look 1, "
             "yield 1, probe 99, look 1, sleep");
-  // Who spins for less than that gives none away.
+  // A thread that spins for less than that never yields.
   EXPECT_EQ(turns({.mode = Mode::spin, .probes = 0, .spin_ns = 2'000}, 1'000),
             "probe 100, look 1, probe 100, look 1, probe 100, look 1, sleep");
 }
 
-// Looks are what ends a wait otherwise; probes are not timed.
+// Only looks end such a wait; probes are not timed.
 TEST(Patience, LooksNowAndThenWhateverAPolicyAsksFor) {
   EXPECT_EQ(turns({.mode = Mode::park, .probes = std::numeric_limits<std::uint32_t>::max()},
                   kForEverNs / 100, 250),
@@ -574,12 +577,12 @@ TEST(Patience, LooksNowAndThenWhateverAPolicyAsksFor) {
 
 }  // namespace
 
-// Who gives its core away has a short slice afterwards, and nothing else of its scheduling has
-// changed.
+// A thread that gives its core away has a short slice afterwards; its other scheduling values do
+// not change.
 
 namespace {
 
-// What f returns on a thread that is new, and has the slice that threads begin with.
+// Returns f()'s result on a new thread, with the slice that new threads have.
 template <class F>
 std::int64_t on_new_thread(const F& f) {
   std::int64_t result = 0;
@@ -624,7 +627,7 @@ TEST_F(TimeSlice, IsInheritedByThreads) {
 }
 
 TEST_F(TimeSlice, LeavesTheNiceValue) {
-  // Any thread may take a nicer value than it has, and no other.
+  // Any thread may raise its nice value, but not lower it.
   const int nicer = std::min(getpriority(PRIO_PROCESS, 0) + 1, 19);
   EXPECT_EQ(on_new_thread([nicer] {
               EXPECT_EQ(setpriority(PRIO_PROCESS, 0, nicer), 0);
@@ -635,7 +638,7 @@ TEST_F(TimeSlice, LeavesTheNiceValue) {
             nicer);
 }
 
-// A thread that runs when nobody else wants to has no share to be given early.
+// A thread of another policy, such as one that only uses idle cores, has no share to get early.
 TEST_F(TimeSlice, LeavesOtherPolicies) {
   EXPECT_EQ(on_new_thread([] {
               const sched_param none{};

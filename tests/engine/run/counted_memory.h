@@ -1,5 +1,5 @@
-// How much memory is taken with new, and the most that was at a time: bytes asked for, counted, not
-// pages. For a test binary of its own, whose operators new and delete this file replaces.
+// CountedMemory counts the memory taken with new, and its maximum: bytes of blocks, not pages. This
+// header replaces operators new and delete of the test binary that includes it.
 #pragma once
 
 #include <malloc.h>
@@ -11,7 +11,7 @@
 
 namespace rankine {
 
-// The sanitizers bring operators of their own, to which libraries are bound before ours.
+// The sanitizers define these operators too, and libraries bind to those before ours.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kCountsMemory = false;
 #else
@@ -21,7 +21,7 @@ inline constexpr bool kCountsMemory = true;
 struct CountedMemory {
   inline static std::atomic<std::size_t> now{0}, most{0};
 
-  // From here on `most` is what is taken beyond what is taken now.
+  // From now on `most` is the maximum; returns the memory taken now, to be subtracted.
   static std::size_t begin() {
     most.store(now.load());
     return now.load();
@@ -47,8 +47,8 @@ struct CountedMemory {
 }  // namespace rankine
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// The compiler inlines one half of a pair here and there, and takes malloc and delete for
-// strangers.
+// The compiler sometimes inlines only one half of a pair, and then warns that malloc and delete do
+// not match.
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 void* operator new(std::size_t bytes) { return rankine::CountedMemory::take(bytes); }
 void* operator new[](std::size_t bytes) { return rankine::CountedMemory::take(bytes); }

@@ -1,4 +1,5 @@
-// Random numbers that are the same everywhere: a test names its seed, and the seed replays it.
+// Random draws random numbers that are equal on every platform: a test prints its seed, and the
+// seed replays the test.
 #pragma once
 
 #include <cstddef>
@@ -43,7 +44,7 @@ inline std::optional<std::uint64_t> number_from_environment(const char* name) {
   return std::strtoull(text, nullptr, 0);
 }
 
-// How many repetitions a test can afford under the sanitizer that it was built with.
+// The repetitions that a test can afford under the sanitizer in use.
 constexpr int affordable(int repetitions) {
 #if defined(__SANITIZE_THREAD__)
   return repetitions / 10 + 1;

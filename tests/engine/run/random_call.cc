@@ -21,10 +21,10 @@ using Bytes = std::vector<std::byte>;
 struct Held {
   Bytes bytes;
   std::int64_t contributions = 0;
-  Rank lowest = 0;  // that contributes
+  Rank lowest = 0;  // the lowest contributing rank
 };
 
-// What a round brings to one place.
+// The arrivals of a round at one place.
 struct Arrival {
   bool adds = false;
   std::vector<const Held*> parts;
@@ -173,10 +173,9 @@ std::vector<Image> execute_literally(const Schedule& schedule, const Goal& goal,
 
 namespace {
 
-constexpr std::size_t kGuard = 64;  // bytes around buffers that nobody may touch
+constexpr std::size_t kGuard = 64;  // bytes around buffers, which must not change
 
-// --- schedules
-// ------------------------------------------------------------------------------------
+// --- Schedules
 
 class Generator {
  public:
@@ -218,7 +217,7 @@ class Generator {
     return static_cast<std::size_t>((r * planes_ + plane) * goal_.blocks + b);
   }
 
-  // Keeps the transfer if it is legal beside those that the round has.
+  // Adds the transfer if it is legal beside the transfers of the round.
   void add(const RankSet& from, const RankSet& to, const BlockSet& what, const BlockSet& where,
            Act act) {
     const Transfer t{from.modulo(goal_.ranks),
@@ -294,7 +293,7 @@ class Generator {
         }
         break;
       }
-      case 1: {  // everyone passes on, as in a ring
+      case 1: {  // every rank passes on, as in a ring
         const int step = random_.between(1, n), slope = random_.between(0, 2);
         const int b = random_.below(goal_.blocks);
         for (Rank r = 0; r < n; ++r) {
@@ -316,14 +315,14 @@ class Generator {
         add(r, r, what, where, act);
         break;
       }
-      case 6: {  // two blocks change places
+      case 6: {  // two blocks exchange their places
         const Rank r = any_rank(), q = any_rank();
         const int a = random_.below(goal_.blocks), b = random_.below(goal_.blocks);
         add(r, q, block(a, plane), block(b, to_plane), act);
         add(q, r, block(b, to_plane), block(a, plane), act);
         break;
       }
-      case 7: {  // everyone to everyone, each its own block
+      case 7: {  // all to all, each rank sends one block
         const int b = random_.below(goal_.blocks);
         for (Rank r = 0; r < n; ++r) {
           for (Rank q = 0; q < n; ++q) {
@@ -332,7 +331,7 @@ class Generator {
         }
         break;
       }
-      case 8: {  // everyone's to everyone
+      case 8: {  // every rank sends to all others
         for (Rank r = 0; r < n; ++r) add(r, ranks_from(r + 1, n - 1), what, where, act);
         break;
       }
@@ -350,8 +349,7 @@ class Generator {
   std::vector<Transfer> round_;
 };
 
-// --- sizes and memory
-// -----------------------------------------------------------------------------
+// --- Sizes and memory
 
 std::vector<std::size_t> random_counts(Random& random, std::size_t blocks, int most) {
   const int style = random.below(5);
@@ -364,7 +362,7 @@ std::vector<std::size_t> random_counts(Random& random, std::size_t blocks, int m
   return counts;
 }
 
-// Values whose sums stay finite and, where the type is a float, free of NaN.
+// Values with finite sums; float types also stay free of NaN.
 void fill_with_values(Random& random, DataType type, std::vector<std::byte>& bytes,
                       std::size_t begin, std::size_t end) {
   with_element(type, [&]<class T>() {
@@ -473,7 +471,7 @@ Result<Plan> make_plan(const Schedule& schedule, const Goal& goal, const Layout&
 
 namespace {
 
-// Of the sizes that random calls have.
+// Options for the sizes of random calls.
 std::optional<ShareOptions> random_shares(Random& random) {
   if (random.one_in(2)) return std::nullopt;
   return ShareOptions{.from = 1, .streams = random.one_in(2), .stream_from = 1};
@@ -554,7 +552,7 @@ TestCall random_call(Random& random, const CallRules& rules) {
         transport == Transport::board ||
         (transport == Transport::mailbox && fits(layout, rules.slot_payload) && random.one_in(2));
     program.staged &= !program.eager;
-    // No other pass knows of stages.
+    // Stages exclude the other passes.
     const Passes passes =
         rules.program.staged
             ? rules.passes.value_or(
@@ -567,7 +565,8 @@ TestCall random_call(Random& random, const CallRules& rules) {
                                            .shares = random_shares(random)});
     auto plan = make_plan(call.schedule, goal, layout, buffers, transport, lower, program, passes);
     if (!plan.ok()) {
-      // The refusals that a legal schedule may meet: too many messages at once, too much to post.
+      // A legal schedule may be refused for these reasons: too many messages at once, too much to
+      // post.
       if (plan.status().text().starts_with(std::string(name_of(transport)) + ":")) continue;
       call.text = plan.status().text() + "\n" + to_string(call.schedule);
       return call;  // without memory: the caller's check fails and shows the text

@@ -1,6 +1,7 @@
-// What a schedule means, executed literally on plain memory: every transfer of a round reads what
-// was there when the round began. No versions, no places, no kernels: nothing of the code under
-// test.
+// Random collective calls for tests: a legal random schedule, its plan, the memory of every rank
+// before the call, and the expected memory after it. The expected memory comes from executing the
+// schedule literally: every transfer of a round reads the values from before the round. No
+// versions, places or kernels are used, so no code under test.
 #pragma once
 
 #include <cstddef>
@@ -22,21 +23,19 @@
 
 namespace rankine {
 
-// A stretch of a rank's memory that holds its input and its output, wherever they lie in it.
+// A part of a rank's memory that holds its input and its output, at any offsets.
 struct Image {
   std::vector<std::byte> bytes;
   std::size_t input = 0, output = 0;  // offsets
 };
 
-// What `before` becomes: in each rank's output every block that it needs and that the schedule
-// brings there (or that started there), everything else untouched. A reduction folds its sources in
-// the order stated, the rank's own block first; avg divides where the last contribution arrives.
+// Returns the images after the call. In each rank's output every needed block changes that the
+// schedule delivers (or that started there); all other bytes stay. A reduction folds its sources in
+// the order stated, beginning with the rank's block. avg divides when the last contribution
+// arrives.
 std::vector<Image> execute_literally(const Schedule& schedule, const Goal& goal,
                                      const Layout& layout, DataType type, ReduceOp op,
                                      std::vector<Image> before);
-
-// Random collective calls: a legal schedule of no particular use, its plan, what every rank's
-// memory holds before and what it must hold after.
 
 struct TestCall {
   Schedule schedule;
@@ -45,34 +44,34 @@ struct TestCall {
   DataType type = DataType::u32;
   ReduceOp op = ReduceOp::sum;
   Plan plan;
-  bool in_turns = false;             // it may be (Passes::turns)
+  bool in_turns = false;             // may run in turns (Passes::turns)
   std::vector<Image> before, after;  // per rank
-  std::string text;                  // how it is called, for messages
+  std::string text;                  // describes the call, for messages
 };
 
-// A call that is legal: it reads what is there, copies one thing to a place or reduces many, never
-// both, and gives a place what has its size. Not necessarily of any use.
+// A legal schedule: it reads existing blocks, copies one source to a place or reduces many (never
+// both), and stores blocks of the place's size. It may be useless.
 Schedule random_schedule(Random& random, const Goal& goal, const Layout& layout);
 
-// What becomes of a program on its way to the direct transport, as in compile().
+// The passes over a program for the direct transport, as in compile().
 struct Passes {
   bool copy_first = false;
   bool pushes = false;
   std::size_t own_first_from = 0;  // 0: never
   PushMutant push_mutant = PushMutant::none;
   std::optional<ShareOptions> shares{};  // none: never
-  std::optional<StageOptions> stages{};  // likewise; of programs that are staged, and then alone
-  std::optional<TurnOptions> turns{};    // likewise, before these
+  std::optional<StageOptions> stages{};  // none: never; staged programs only, no other pass
+  std::optional<TurnOptions> turns{};    // none: never; runs before these
 };
 
-// Data that half a board of a test's team holds.
+// Bytes of data in half a board of a test's team.
 inline constexpr std::size_t kTestBoard = 8192;
 
-// What a random call may be, and the faults that its plan shall have.
+// Limits for a random call, and the faults to plant in its plan.
 struct CallRules {
   int ranks = 2;
-  std::size_t slot_payload = 48;  // of the mailboxes that it will run on
-  int most_elements = 300;        // of a natural block
+  std::size_t slot_payload = 48;  // of its mailboxes
+  int most_elements = 300;        // in a natural block
   ProgramOptions program{};
   LowerOptions::Mutant mutant = LowerOptions::Mutant::none;
   int mailbox_capacity = 0;              // 0: any that is allowed
@@ -83,15 +82,15 @@ struct CallRules {
 };
 TestCall random_call(Random& random, const CallRules& rules);
 
-// The program of a call as make_program() sees it: for tests that look at plans.
+// The plan of a call by way of make_program(), for tests that inspect plans.
 Result<Plan> make_plan(const Schedule& schedule, const Goal& goal, const Layout& layout,
                        Buffers buffers, Transport transport, const LowerOptions& lower,
                        const ProgramOptions& program = {}, const Passes& passes = {});
 
-// Round by round, a transfer a line.
+// Round by round, one transfer a line.
 std::string to_string(const Schedule& schedule);
 
-// The first byte in which two images differ, in words; empty where they agree.
+// Describes the first byte that differs between two images; empty if they are equal.
 std::string difference_between(const Image& got, const Image& wanted);
 
 }  // namespace rankine

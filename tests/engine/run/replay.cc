@@ -13,14 +13,14 @@ namespace {
 
 constexpr std::byte kPoison{0xdb};
 
-// Where data lies: this rank's buffer of that kind at the call that was current when it was said.
+// The rank's buffers of each kind, at the call in which it announced them.
 using Memories = std::array<std::byte*, 3>;
 
 struct Slot {
   std::uint32_t flag = 0;
-  std::size_t call = 0;                // of the message in it: which call of run()
-  const std::byte* address = nullptr;  // by address, or
-  std::vector<std::byte> data;         // inside
+  std::size_t call = 0;                // the call of run() whose message is in it
+  const std::byte* address = nullptr;  // if by address; else
+  std::vector<std::byte> data;         // the data
 };
 
 struct Box {
@@ -32,17 +32,17 @@ struct Box {
 
 struct Posted {
   std::uint32_t flag = 0;
-  std::size_t call = 0;       // of what is posted: which call of run()
-  std::uint32_t written = 0;  // the flag that what stands there has, or will have
+  std::size_t call = 0;       // the call of run() that posted
+  std::uint32_t written = 0;  // the flag of the post stored or being stored here
   std::vector<std::byte> bytes;
 };
 
 struct Actor {
-  std::size_t call = 0;  // of run()
+  std::size_t call = 0;  // in run()
   std::size_t pc = 0, operand = 0;
   bool inside = false;  // has begun that call
   std::uint32_t base = 0;
-  std::uint32_t number = 0;  // of the call, as entries count
+  std::uint32_t number = 0;  // number of the call, as in entries
   std::uint32_t posts = 0;
   std::vector<std::uint32_t> sent, received;  // before this call, by peer
   std::vector<Memories> known;
@@ -109,7 +109,7 @@ struct Replay::Machine {
       actors[r].inside = false;
       std::fill(actors[r].known_at.begin(), actors[r].known_at.end(), 0);
     }
-    std::vector<std::size_t> order(actors.size());  // who is asked first
+    std::vector<std::size_t> order(actors.size());  // the order in which ranks are asked
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     const auto shuffle = [&] {
       for (std::size_t i = order.size(); i > 1; --i) {
@@ -117,7 +117,8 @@ struct Replay::Machine {
       }
     };
     shuffle();
-    // How long the order stands: always a new one, or ranks that run ahead for long.
+    // The average number of steps before the order changes: 1 is always a new order, 400 lets ranks
+    // run far ahead.
     const int patience = std::array{1, 6, 40, 400}[static_cast<std::size_t>(random.below(4))];
     std::size_t done = 0;
     while (done < actors.size()) {
@@ -136,7 +137,7 @@ struct Replay::Machine {
     return {};
   }
 
-  // False: the rank must wait.
+  // Returns false if the rank must wait.
   bool step(std::size_t r) {
     Actor& me = actors[r];
     const TestCall& call = *calls[me.call];
@@ -314,7 +315,7 @@ struct Replay::Machine {
     if (op.value != 0) progress[r] = me.base + op.value;
   }
 
-  // Of what an operand says; nullptr after a fault.
+  // The address of an operand; nullptr after a fault.
   const std::byte* address(std::size_t r, const Op& op, const Operand& operand) {
     Actor& me = actors[r];
     const std::size_t from = operand.rank;
@@ -442,7 +443,7 @@ std::string fault_of(const Plan& plan, bool in_turns) {
       if (found == published[op.peer].end()) {
         return who + "waits for progress that rank " + std::to_string(op.peer) + " never makes";
       }
-      // Ranks wait for ports within a round as well; the replay finds circles.
+      // Ranks wait for ports within a round as well; the replay finds cycles.
       if (!in_turns && plan.ports == 0 && found->second >= op.round) {
         return who + "waits in round " + std::to_string(op.round) + " for round " +
                std::to_string(found->second) + " of rank " + std::to_string(op.peer);

@@ -1,10 +1,10 @@
-// Plans executed by one thread, rank by rank, in any order that their waits allow: an abstract
-// machine with the words, slots and counters of the real one. What a plan forgets to wait for shows
-// at once, whatever the machine's timing: the next rank to move is drawn, and ranks like to run far
-// ahead.
+// Replay executes plans on one thread, rank by rank, in any order that their waits allow: an
+// abstract machine with the words, slots and counters of the real one. A missing wait shows
+// regardless of the machine's timing, because the next rank is drawn at random and ranks often run
+// far ahead.
 //
-// Between calls a rank does what a caller may: its buffers and its scratch are overwritten as soon
-// as its call returns, and the next call's data appears just before it enters.
+// Between calls a rank uses the freedom of a caller: its buffers and its scratch are overwritten as
+// soon as its call returns, and the next call's data appears just before the rank enters.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -36,8 +36,8 @@ class Replay {
   Replay(const ReplayOptions& options, Random& random);
   ~Replay();
 
-  // Every rank runs all calls, one after the other. Empty, or what went wrong: wrong data, a read
-  // of memory that nobody has offered or outside all buffers, or everybody stuck.
+  // Every rank runs all calls, one after the other. Returns an empty text or the first fault: wrong
+  // data, a read of memory that no rank has offered or outside all buffers, or a deadlock.
   std::string run(std::span<const TestCall* const> calls);
 
   std::uint64_t steps() const;
@@ -47,18 +47,17 @@ class Replay {
   std::unique_ptr<Machine> machine_;
 };
 
-// What is wrong with a plan at first sight: a wait for something of its own round or later, for
-// progress that nobody publishes or for itself, an operand too many or too few. Empty: nothing.
-// in_turns: rounds may begin again (turns.h), and only the replay finds out who waits for whom.
+// The first fault of a plan that shows without execution; empty: none. Faults: a wait for its round
+// or a later one, for unpublished progress or for its own progress; too many or too few operands.
+// in_turns: rounds may begin again (staging.h), and only the replay finds cycles of waits.
 std::string fault_of(const Plan& plan, bool in_turns = false);
 
-// A session: what one team of ranks does in its life, calls of all forms back to back. Drawn from a
-// seed, which replays it.
+// A session: all calls of one team of ranks, with all forms back to back. Its seed replays it.
 
 struct SessionRules {
-  CallRules calls{};     // ranks: at most so many
+  CallRules calls{};     // ranks: the most
   int schedules = 5;     // different calls
-  int repetitions = 12;  // at most so many further calls of the same schedules
+  int repetitions = 12;  // the most repeated calls of these schedules
   bool checks_plans = true;
 };
 
@@ -67,23 +66,22 @@ struct Session {
   std::size_t slot_payload = 48;
   std::uint32_t first_count = 0;  // of all counters: often shortly before they wrap
   std::vector<TestCall> made;
-  std::vector<const TestCall*> calls;  // of `made`, in the order in which they are run
-  std::string fault;                   // a plan that is wrong at first sight; empty: none
+  std::vector<const TestCall*> calls;  // of `made`, in order of execution
+  std::string fault;                   // a fault of a plan without execution; empty: none
 
-  // A fault that was found while running, with all that helps to understand it.
+  // Describes a fault found during the run, with all the details of the session.
   std::string explain(const std::string& what) const;
 };
 
 Session random_session(Random& random, SessionRules rules);
 
-// Tests of the tests: plans with one rule left out, which every machine that runs plans must
-// notice.
+// Tests of the tests: plans with one rule left out; every machine that runs plans must notice.
 
 struct Mutant {
   const char* name;
   CallRules rules;
   void (*spoil)(Plan&) = nullptr;  // after lowering
-  bool own_memory = true;          // it reads no memory that is nobody's
+  bool own_memory = true;          // reads only memory inside buffers
   bool one_half = false;           // boards have one half
 };
 
@@ -173,9 +171,9 @@ inline Session spoilt_session(const Mutant& mutant, Random& random) {
   return session;
 }
 
-// Whether each mutant shows in some session. What run(session, random, one_half) says is how it
-// shows, or empty. Sessions come from their numbers, so that a deterministic run finds the same
-// ones for ever.
+// Checks that each mutant shows in some session. run(session, random, one_half) returns the fault,
+// or an empty text. The numbers of sessions are their seeds, so a deterministic run always finds
+// the same faults.
 template <class Run>
 void expect_all_noticed(bool own_memory, Run run) {
   constexpr int kSessions = 3000;

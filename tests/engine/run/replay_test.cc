@@ -12,7 +12,8 @@
 namespace rankine {
 namespace {
 
-// Of other ranks, beside what lies in mailboxes and on boards, whose addresses are of scratch too.
+// True if a plan reaches only scratch of other ranks. Mailboxes and boards are allowed too, because
+// the addresses in them point to scratch.
 bool reaches_scratch_only(const Plan& plan) {
   bool only = true;
   for (std::size_t r = 0; r < plan.rank.size(); ++r) {
@@ -110,7 +111,7 @@ TEST(Mutants, EachIsNoticedByTheReplay) {
   });
 }
 
-// Waits are few because implied ones are dropped: each one that is left is needed.
+// Implied waits are dropped already, so each remaining one is needed.
 TEST(Mutants, MostSingleWaitsOfTheDirectTransportAreNeeded) {
   int dropped = 0, noticed = 0;
   for (int i = 0; i < 400; ++i) {
@@ -125,7 +126,7 @@ TEST(Mutants, MostSingleWaitsOfTheDirectTransportAreNeeded) {
     }
     if (waits.empty()) continue;
     Op& op = *random.pick(waits);
-    // Its own entry's wait, satisfied by then, in its place.
+    // Replaces the wait by one that is satisfied from the beginning of the call.
     op.code = OpCode::wait_progress;
     op.value = 0;
     ++dropped;

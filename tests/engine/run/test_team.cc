@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::byte kPoison{0xdb};
 
-// Loses some time, or none.
+// Delays a rank by a random time, or not at all.
 class Dawdler final : public RoundObserver {
  public:
   explicit Dawdler(std::uint64_t seed) : random_(seed) {}
@@ -140,7 +140,7 @@ struct TestTeam::State {
                    (walked == Walked::waiting && interpret_rest(call.plan, state, cursor)));
   }
 
-  // Those ranks on this thread, by random steps.
+  // Plays the ranks `ours` on this thread, by random steps.
   void step(const std::vector<std::size_t>& ours, std::span<const TestCall* const> calls,
             std::uint64_t seed) {
     struct Position {
@@ -152,8 +152,8 @@ struct TestTeam::State {
     std::vector<Position> places(ranks.size());
     std::vector<std::size_t> busy;
     if (!calls.empty()) busy = ours;
-    // So many steps that lead nowhere, and every rank has had some of them. Where other threads
-    // play ranks, the call's deadline tells.
+    // After this many steps without progress every rank has had some. If other threads play ranks
+    // too, the call's deadline finds a deadlock instead.
     const bool alone = ours.size() == ranks.size();
     const std::size_t most_idle = 100 * ranks.size();
     for (std::size_t idle = 0; !busy.empty(); ++idle) {
@@ -266,7 +266,7 @@ Crossbar& TestTeam::crossbar() { return state_->crossbar; }
 
 void TestTeam::prepare(std::span<const TestCall* const> calls) {
   State& s = *state_;
-  // Twice the room that is needed: a faulty plan that mixes up two calls still reads our memory.
+  // Twice the memory needed: a faulty plan that mixes up two calls still reads our memory.
   for (std::size_t r = 0; r < s.ranks.size(); ++r) {
     std::size_t bytes = 0, scratch = 0, operands = 0;
     for (const TestCall* call : calls) {

@@ -68,7 +68,7 @@ TEST(Crossbar, ACallBeginsOnlyBeforeTheEnd) {
   EXPECT_FALSE(crossbar.record(1).inside.load());
 }
 
-// Whoever has returned from wait_until_quiet() may change what others read inside their calls.
+// After wait_until_quiet() returns, a rank may change data that others read inside their calls.
 TEST(Crossbar, NobodyIsInsideOnceItIsQuiet) {
   for (int attempt = 0; attempt < 100; ++attempt) {
     Crossbar crossbar(2, {}, kMinute, attempt % 2 == 0);
@@ -117,7 +117,7 @@ TEST(Crossbar, TellsWhoWaitsForWhom) {
   crossbar.leave(2);
   EXPECT_NE(crossbar.who_waits_for_whom(1).find("rank 2 has left after 16 calls"),
             std::string::npos);
-  // A circle ends where it began.
+  // A cycle is printed once.
   crossbar.bell(1).waits_for.store(0);
   EXPECT_EQ(crossbar.who_waits_for_whom(0), "rank 0 waits for rank 1 in round 2" + call +
                                                 "rank 1 waits for rank 0 in round 3" +
@@ -126,7 +126,7 @@ TEST(Crossbar, TellsWhoWaitsForWhom) {
 
 }  // namespace
 
-// Parking: no wake-up is lost, no abort slept through, in every mode.
+// Parking: no wake-up is lost, and no wait sleeps through an abort, in every mode.
 
 namespace {
 
@@ -146,14 +146,14 @@ void PrintTo(const Setting& s, std::ostream* out) {
 
 class Wait : public testing::TestWithParam<Setting> {};
 
-// Two ranks wait for one another in turn: each wake-up that is lost costs the look-about's 50 ms,
-// and the test its time limit.
+// Two ranks wait for one another in turn: each lost wake-up costs the look-about's 50 ms, so lost
+// wake-ups exceed the test's time limit.
 TEST_P(Wait, TwoRanksInTurn) {
   constexpr int kTurns = affordable(20'000);
   for (const std::uint32_t first : {0U, 0U - 1000U, 0x80000000U - 1000U}) {
     Crossbar crossbar(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
     for (Rank r : {0, 1}) crossbar.progress(r).value.store(first);
-    std::int64_t passed = 0;  // guarded by the turns; not atomic, so that a sanitizer can see
+    std::int64_t passed = 0;  // guarded by the turns; not atomic, so that sanitizers see races
     std::vector<std::thread> threads;
     for (const Rank r : {0, 1}) {
       threads.emplace_back([&, r] {
@@ -173,7 +173,7 @@ TEST_P(Wait, TwoRanksInTurn) {
   }
 }
 
-// Many wait for one, on two words, and none is forgotten.
+// Many ranks wait for one rank, on two words, and all wake up.
 TEST_P(Wait, ManyWaitForOne) {
   constexpr int kRanks = 6;
   constexpr std::uint32_t kTurns = affordable(3'000);
@@ -256,7 +256,7 @@ TEST_P(Wait, ARankThatLeavesIsNoticedBeforeAndWhileWaiting) {
       crossbar.leave(1);
     });
     Waiter waiter{.crossbar = &crossbar, .rank = 0};
-    // What it had done before it left counts; what it did not do will never be done.
+    // A wait for progress from before the leave succeeds; a wait for later progress fails.
     EXPECT_TRUE(wait_until(waiter, crossbar.progress(1).value, 5, 1, 1));
     EXPECT_FALSE(crossbar.aborted());
     EXPECT_FALSE(wait_until(waiter, crossbar.progress(1).value, 6, 1, 1));
@@ -282,7 +282,8 @@ TEST_P(Wait, ACallThatDisagreesIsNoticedWhileWaiting) {
   EXPECT_EQ(crossbar.reason().text(), "operation is sum at rank 0 and max at rank 1");
 }
 
-// It did something else under our number, which nobody had to wait for, and is in a later call.
+// The peer made a different call with this number, in which no rank had to wait, and has gone on to
+// a later call.
 TEST_P(Wait, ACallThatDisagreedIsNoticedWhenThePeerHasGoneOn) {
   const auto print = [](ReduceOp op, std::uint32_t call) {
     return with_call(make_fingerprint(Collective::all_reduce, DataType::f32, op, false,
@@ -315,7 +316,7 @@ TEST_P(Wait, ACallThatDisagreedIsNoticedWhenThePeerHasGoneOn) {
   }
 }
 
-// A peer may be calls ahead if it has done what we wait for.
+// A peer may be calls ahead if it has published the awaited progress.
 TEST_P(Wait, APeerThatIsAheadIsNoMismatch) {
   Crossbar crossbar(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
   std::thread peer([&] {
@@ -332,7 +333,7 @@ TEST_P(Wait, LongWaitsAreRecordedWithTheirEnds) {
   Crossbar crossbar(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
   Waiter waiter{.crossbar = &crossbar, .rank = 0, .call = 4};
   std::thread peer([&] {
-    // Not before the other has gone to sleep for it.
+    // Waits until the other rank sleeps.
     while (crossbar.slow_waits(0).last().empty()) std::this_thread::yield();
     publish(crossbar, 1, crossbar.progress(1).value, 5);
   });
@@ -360,7 +361,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Setting{WaitPolicy::Mode::park, false}, Setting{WaitPolicy::Mode::spin, true},
                     Setting{WaitPolicy::Mode::yield, true}, Setting{WaitPolicy::Mode::park, true}));
 
-// Policies that ask to stay awake for longer than any test takes.
+// Policies that stay awake for longer than any test takes.
 struct Absurd {
   const char* name;
   WaitPolicy policy;
@@ -379,10 +380,10 @@ const Absurd kAbsurd[] = {
     {"probes_and_spins",
      {.mode = WaitPolicy::Mode::spin, .probes = kMost, .spin_ns = kTestSpinNs}}};
 
-// Whatever phase a wait is in, what ends waits ends it: long before the policy would have looked.
+// Every event that ends waits ends a wait in any phase, long before the policy's limit.
 class AwakeWait : public testing::TestWithParam<Absurd> {
  protected:
-  // A wait of rank 0 for rank 1, which does not come; how long it took.
+  // Lets rank 0 wait for rank 1, which never arrives. Returns the duration.
   std::int64_t fail(Crossbar& crossbar, Waiter waiter) {
     waiter.crossbar = &crossbar;
     const std::int64_t begin = now_ns();
@@ -411,7 +412,7 @@ TEST_P(AwakeWait, EndsWithAnAbort) {
   fail(crossbar, {});
   other.join();
   EXPECT_EQ(crossbar.reason().text(), "now");
-  // One that is over before it begins as well.
+  // Also a wait that begins after the abort.
   fail(crossbar, {});
 }
 
@@ -426,7 +427,7 @@ TEST_P(AwakeWait, EndsWhenThePeerLeaves) {
   EXPECT_EQ(crossbar.reason().code(), Code::rank_lost);
 }
 
-// Nobody rings when a peer calls something else, nor when its thread ends.
+// No bell rings when a peer makes another call, or when its thread ends.
 TEST_P(AwakeWait, EndsWhenCallsDisagree) {
   Crossbar crossbar(2, GetParam().policy, kMinute);
   const auto print = [](ReduceOp op) {
@@ -448,7 +449,7 @@ TEST_P(AwakeWait, EndsWhenCallsDisagree) {
 TEST_P(AwakeWait, StaysAwakeAsAskedAndGetsWhatComes) {
   Crossbar crossbar(2, GetParam().policy, kMinute);
   std::thread other([&] {
-    // Not before the waiting rank has looked about.
+    // Waits until the waiting rank has looked about.
     while (crossbar.slow_waits(0).last().empty()) sleep_ns(1'000'000);
     EXPECT_EQ(crossbar.parked(1).count.load(), 0u);
     publish(crossbar, 1, crossbar.progress(1).value, 1);
@@ -463,7 +464,7 @@ TEST_P(AwakeWait, StaysAwakeAsAskedAndGetsWhatComes) {
 INSTANTIATE_TEST_SUITE_P(Policies, AwakeWait, testing::ValuesIn(kAbsurd),
                          [](const auto& each) { return std::string(each.param.name); });
 
-// As long as a wait can be told to take, and as long as a policy can be told to spin.
+// The longest timeout of a wait, and the longest spinning of a policy.
 TEST(WaitForEver, IsNoOverflow) {
   for (const WaitPolicy::Mode mode :
        {WaitPolicy::Mode::spin, WaitPolicy::Mode::yield, WaitPolicy::Mode::park}) {
@@ -503,7 +504,7 @@ struct alignas(kCacheLine) Slots {
 
 constexpr std::uint64_t kFingerprint = 0x123456789abcdef;
 
-// From rank 0 to rank 1.
+// A mailbox from rank 0 to rank 1.
 struct Pair {
   explicit Pair(std::uint32_t first, WaitPolicy policy = {.mode = WaitPolicy::Mode::yield},
                 std::uint32_t capacity = kSlots)
@@ -512,7 +513,7 @@ struct Pair {
       (new (slots.bytes + i * kStride) PostHeader)->flag.store(first);
     }
     credit.value.store(first);
-    // Who waits long looks at what the other says that it calls.
+    // A rank in a long wait compares its fingerprint with the one that the peer announced.
     for (Rank r : {0, 1}) crossbar.record(r).of(0).fingerprint.store(kFingerprint);
     outbox = {{slots.bytes, kStride, &credit, capacity}, first, first};
     inbox = {{slots.bytes, kStride, &credit, capacity}, first};
@@ -561,7 +562,7 @@ TEST(Mailbox, MessagesArriveInOrderWithTheirData) {
   }
 }
 
-// A message by address: the sender's memory is its own again once the credit is back.
+// A message by address: the sender may write its memory again after the credit.
 TEST(Mailbox, MemorySentByAddressIsLeftAloneUntilTheCredit) {
   constexpr std::uint32_t kMessages = affordable(20'000);
   for (const std::uint32_t first : kFirsts) {
@@ -589,8 +590,8 @@ TEST(Mailbox, MemorySentByAddressIsLeftAloneUntilTheCredit) {
   }
 }
 
-// Half the slots may always be sent without the receiver's help, wherever the numbers stand and
-// however many slots there are; all of them where nothing is under way, and not one more.
+// Half the slots may always be sent without the receiver's help, for all numbers and capacities. If
+// nothing is in flight all slots may be sent, and not one more.
 TEST(Mailbox, HalfTheCapacityNeedsNoFreshCredit) {
   for (const std::uint32_t capacity : {2U, 8U, kSlots}) {
     for (std::uint32_t used = 0; used < 3 * capacity; ++used) {
@@ -655,7 +656,7 @@ TEST(Fuzz, RandomSchedulesOfAllFormsGiveWhatTheyMean) {
                    .first_count = session.first_count,
                    .slot_payload = session.slot_payload,
                    .strict = random.one_in(3)});
-    // Several runs: counters go on from one to the next, whoever walks.
+    // Several runs: the counters go on from run to run, in both modes of execution.
     const std::span<const TestCall* const> all(session.calls);
     const std::size_t half = all.size() / 2;
     std::string fault = team.run(all.first(half), seed);
@@ -668,9 +669,9 @@ TEST(Fuzz, RandomSchedulesOfAllFormsGiveWhatTheyMean) {
   std::printf("%zu schedules, %zu calls\n", schedules, calls);
 }
 
-// A rank that nobody waits for, and that waits for nobody, may neither fall behind nor run ahead so
-// far that counters, which are compared modulo their range, seem to be on the other side: here each
-// call advances them by an eighth of it.
+// A rank without waits, for which no rank waits, must stay near the others: counters are compared
+// modulo their range, so a rank too far behind or ahead would seem to be on the other side. Here
+// each call advances the counters by an eighth of their range.
 TEST(Fuzz, CountersKeepTogether) {
   constexpr int kRanks = 3;
   Random random(11);

@@ -1,5 +1,5 @@
-// Memory between two pages that nobody may touch: an access outside it ends the test at once, also
-// where no sanitizer looks (masked loads, streaming stores).
+// Memory between two inaccessible pages: an access outside it ends the test at once, even for
+// accesses that sanitizers do not check (masked loads, streaming stores).
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -46,8 +46,8 @@ class GuardedPages {
   char* base_;
 };
 
-// Every kernel of every instruction set that this machine has, against the scalar reference and,
-// bit for bit, against the portable kernel.
+// Compares every kernel of every instruction set of this machine with the scalar reference and, bit
+// for bit, with the portable kernel.
 
 namespace {
 
@@ -127,7 +127,7 @@ std::vector<T> specials() {
   return values;
 }
 
-// Mostly ordinary numbers, so that sums are not all NaN; any bits; special values.
+// Mostly ordinary numbers, so that not all sums are NaN; also any bits, and special values.
 template <class T>
 T any_value(Random& random, const std::vector<T>& special) {
   if constexpr (std::is_same_v<T, Bool>) {
@@ -149,7 +149,7 @@ T any_value(Random& random, const std::vector<T>& special) {
   }
 }
 
-// Made once per type; inputs are slices from anywhere.
+// Made once per type; inputs are slices at any place.
 template <class T>
 std::vector<T> some_values(Random& random, std::size_t count) {
   static const std::vector<T> pool = [] {
@@ -178,7 +178,7 @@ bool same(ReduceOp op, T x, T y) {
 struct Shape {
   std::size_t count;
   int sources;
-  int alias = kNoAlias;  // which source is also dst
+  int alias = kNoAlias;  // the source that is also dst
   int divisor = 0;
   bool streaming = false;
 };
@@ -189,8 +189,8 @@ std::string text(const Shape& shape) {
          (shape.streaming ? " streaming" : "");
 }
 
-// Where a buffer lies between its guards: against one of them, or somewhere (then usually aligned
-// to nothing).
+// The place of a buffer between its guards: against one of them, or at any place (usually unaligned
+// then).
 enum class Place { front, back, anywhere };
 
 class Arenas {
@@ -219,7 +219,7 @@ const Arenas& arenas() {
   return all;
 }
 
-// Canaries of a line and more on both sides, as far as the pages reach.
+// Canaries of at least a line on both sides, as far as the pages reach.
 struct Surroundings {
   char *before, *begin, *end, *after;
   Surroundings(const GuardedPages& pages, char* at, std::size_t bytes)
@@ -318,8 +318,9 @@ class ReduceTest : public ::testing::TestWithParam<Param> {
   }
 };
 
-// To several vectors at once: each gets what one alone would get, and nothing beside it. One of
-// them may be a source, and all may be skewed alike (then they can be streamed to) or not.
+// Several destinations at once: each gets the result of a call with one destination, and no byte
+// beside it changes. One destination may be a source. All may have equal skews (then streaming
+// stores are possible) or different ones.
 TEST_P(ReduceTest, EveryNumberOfDestinations) {
   with_element(type(), [&]<class T>() {
     Random random(4);
@@ -400,7 +401,7 @@ TEST_P(ReduceTest, LongVectorsInAndOutOfPlace) {
   });
 }
 
-// Beyond 128 KiB the kernels prefetch, past the end too.
+// Beyond 128 KiB the kernels prefetch, also past the end.
 TEST_P(ReduceTest, FarVectors) {
   with_element(type(), [&]<class T>() {
     Random random(6);
@@ -505,8 +506,8 @@ std::string param_name(const ::testing::TestParamInfo<Param>& param) {
 
 INSTANTIATE_TEST_SUITE_P(All, ReduceTest, ::testing::ValuesIn(supported_params()), param_name);
 
-// All quotients of 8 bits, and the neighbourhood of multiples in 32 bits, where a rounded
-// reciprocal would go wrong.
+// All quotients of 8 bits, and the neighbourhood of multiples in 32 bits, at which a rounded
+// reciprocal would be wrong.
 template <class T>
 void check_quotients(const std::vector<T>& totals, int divisor) {
   for (int i = 0; i <= static_cast<int>(hardware_isa()); ++i) {
@@ -574,7 +575,7 @@ TEST(FindReduceTest, NullExactlyWhereUnsupported) {
   }
 }
 
-// x * factor as reduce.h words it; the factor comes first where order matters.
+// x * factor, as defined in reduce.h; in noncommutative cases the factor is on the left.
 template <class T, class Factor>
 T product(T x, Factor factor) {
   if constexpr (Complex<T>) {

@@ -1,5 +1,5 @@
-// Reductions as the contract of reduce.h words them, one element at a time, with none of the code
-// under test: 16-bit floats are decoded and rounded by arithmetic on doubles, integers wrap through
+// Scalar reductions that follow the contract of reduce.h, one element at a time, and share no code
+// with the kernels. Arithmetic on doubles decodes and rounds 16-bit floats; integers wrap through
 // 64 bits.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace rankine::reference {
 
-// An IEEE-like format of 16 bits with this many fraction bits.
+// An IEEE-like format of 16 bits with kFraction fraction bits.
 template <int kFraction>
 struct SixteenBits {
   static constexpr int kExponent = 15 - kFraction;
@@ -39,7 +39,7 @@ struct SixteenBits {
     return sign * std::ldexp(significand, (exponent == 0 ? 1 : exponent) - kBias - kFraction);
   }
 
-  // The same from a table.
+  // decode() by a table.
   static float decoded(std::uint16_t code) {
     static const std::vector<float> all = [] {
       std::vector<float> values;
@@ -51,8 +51,8 @@ struct SixteenBits {
     return all[code];
   }
 
-  // The value in units of the last place of its binade, rounded by the FPU's default mode: nearest
-  // even.
+  // The code of a value: the value in units of the last place of its binade, rounded by the FPU's
+  // default mode (nearest even).
   static std::uint16_t encode(double value) {
     const int sign = std::signbit(value) ? 0x8000 : 0;
     if (std::isnan(value)) return kQuietNan;
@@ -63,7 +63,7 @@ struct SixteenBits {
     if (exponent < 1) exponent = 1;
     const double units = std::nearbyint(std::ldexp(magnitude, kBias + kFraction - exponent));
     // A subnormal has no implicit one to subtract; a carry out of the fraction moves to the next
-    // exponent by itself.
+    // exponent.
     const double code = units + static_cast<double>(exponent - 1) * (1 << kFraction);
     const double infinity = static_cast<double>(kSpecial) * (1 << kFraction);
     return static_cast<std::uint16_t>(sign | static_cast<int>(code < infinity ? code : infinity));
@@ -91,7 +91,7 @@ struct TinyFloat {
     static const std::vector<double> all = values(0x100);
     return static_cast<float>(all[code]);
   }
-  // The nearest of all numbers, the even one of two; the largest where none is beyond.
+  // The nearest number; of two, the even one; beyond the largest, the largest.
   static std::uint8_t encode(double value) {
     if (std::isnan(value)) return kQuietNan;
     static const std::vector<double> numbers = values(kInfinity ? 0x7c : 0x7f);
@@ -174,7 +174,7 @@ T quiet_nan() {
   }
 }
 
-// x comes before y; -0 before +0.
+// True if x comes before y; -0 comes before +0.
 template <class T>
 bool less(T x, T y) {
   if constexpr (kIsFloat<T>) {
@@ -198,7 +198,7 @@ T extreme(ReduceOp op, const T* values, int count) {
   return best;
 }
 
-// Complex numbers by parts, without contraction and without special cases of infinities.
+// Complex numbers by parts, without contraction and without special cases for infinities.
 template <Complex T>
 T reduce(ReduceOp op, const T* values, int count, int divisor) {
   T total = values[0];
@@ -217,7 +217,7 @@ T reduce(ReduceOp op, const T* values, int count, int divisor) {
   return T(total.real() / by, total.imag() / by);
 }
 
-// Truth values.
+// Booleans.
 template <class T>
 requires std::is_same_v<T, Bool> T reduce(ReduceOp op, const T* values, int count, int) {
   int trues = 0;

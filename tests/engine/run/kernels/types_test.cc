@@ -115,13 +115,13 @@ TYPED_TEST(SixteenBitFloatTest, EveryCodeDecodesAndComesBack) {
   }
 }
 
-// Between any two neighbours: the midpoint goes to the even one, the floats beside it to the nearer
-// one.
+// Between any two neighbours: the midpoint rounds to the even one, the floats beside it to the
+// nearer one.
 TYPED_TEST(SixteenBitFloatTest, RoundsToNearestEven) {
   const auto infinity = TypeParam(std::numeric_limits<float>::infinity()).bits;
   for (std::uint32_t code = 0; code < infinity; ++code) {
     const auto low = reference::Format<TypeParam>::decode(static_cast<std::uint16_t>(code));
-    // What would come after the largest number rounds to infinity from its midpoint on.
+    // The number after the largest one would round to infinity, from the midpoint on.
     const double high =
         code + 1U < infinity
             ? reference::Format<TypeParam>::decode(static_cast<std::uint16_t>(code + 1U))
@@ -143,7 +143,7 @@ TYPED_TEST(SixteenBitFloatTest, ExtremesAndNan) {
   EXPECT_EQ(TypeParam(-Limits::max()).bits, infinity | 0x8000U);
   EXPECT_EQ(TypeParam(Limits::denorm_min()).bits, 0);
   EXPECT_EQ(TypeParam(-Limits::denorm_min()).bits, 0x8000U);
-  // A NaN whose payload lies entirely in the bits that are dropped must not become infinity.
+  // A NaN whose payload lies entirely in the dropped bits must not become infinity.
   for (const std::uint32_t nan : {0x7f800001U, 0x7fffffffU, 0xff800001U, 0xffffffffU}) {
     EXPECT_TRUE(std::isnan(static_cast<float>(TypeParam(std::bit_cast<float>(nan))))) << nan;
   }
@@ -195,8 +195,8 @@ TYPED_TEST(EightBitFloatTest, RoundsToNearestEvenAndSaturates) {
 
 }  // namespace
 
-// The row kernels: against loops in double, bit for bit the same with every instruction set and
-// among any number of rows, and at the edges of scaled types.
+// The row kernels, compared with loops in double; bit for bit equal for every instruction set and
+// number of rows; and at the edges of scaled types.
 
 namespace {
 
@@ -237,7 +237,7 @@ std::vector<std::byte> vector_of(DataType type, std::size_t count, std::size_t s
   return out;
 }
 
-// What a kernel is given, and what it leaves.
+// The inputs and outputs of a row kernel.
 struct Case {
   DataType type, out_type;
   std::size_t rows, elements;
@@ -291,7 +291,7 @@ double activated(double x, Activation activation) {
   return x;
 }
 
-// Row `row`, in double but for the residual, which is rounded. `residual` as it was before.
+// Row `row` in double; only the residual is rounded. `residual` holds the values before the call.
 std::vector<double> expected(const Case& test, const std::vector<std::byte>& residual,
                              std::size_t row) {
   const RowWork& work = test.work;
@@ -324,7 +324,7 @@ std::vector<double> expected(const Case& test, const std::vector<std::byte>& res
   return x;
 }
 
-// How far a result may be from x: what storing rounds, and what floats do.
+// The largest distance of a result from x: the rounding of the stored type and of float arithmetic.
 double tolerance(DataType out, double x, double largest) {
   const double computed = 1e-5 * std::max(1.0, largest);
   switch (out) {
@@ -382,7 +382,7 @@ TEST(Rows, AreWhatTheFormulasSay) {
   });
 }
 
-// The row alone decides: not the instruction set, not the rows beside it.
+// A row's bits depend on the row only, not on the instruction set or the rows beside it.
 TEST(Rows, HaveTheSameBitsEverywhere) {
   for_each_kind([](Case& test) {
     Case first = test;
@@ -401,7 +401,7 @@ TEST(Rows, HaveTheSameBitsEverywhere) {
     for (const Isa isa : kAllIsas) {
       Case other = test;
       bind(other);
-      // Row by row, the last one first.
+      // Row by row, beginning with the last one.
       const RowWork all = other.work;
       for (std::size_t row = test.rows; row-- > 0;) {
         const std::size_t at = row * test.elements;
@@ -421,7 +421,7 @@ TEST(Rows, HaveTheSameBitsEverywhere) {
   });
 }
 
-// Nothing behind a row is written.
+// The kernel writes nothing behind a row.
 TEST(Rows, EndWhereTheyEnd) {
   for (const Isa isa : kAllIsas) {
     for (const DataType out : kOuts) {
@@ -456,7 +456,7 @@ TEST(Rows, OfScaledTypesSayWhatTheyCannotHold) {
           EXPECT_EQ(scale, std::isinf(odd) ? infinity : 0.0F);
         }
         for (std::size_t i = 0; i < 50; ++i) EXPECT_EQ(test.out[i], std::byte{0});
-        // The next row is not touched by it.
+        // The kernel does not touch the next row.
         EXPECT_TRUE(std::isfinite(test.scales[1]) && test.scales[1] > 0);
       }
     }
@@ -469,7 +469,7 @@ TEST(Rows, ReachTheLargestScaledValue) {
   std::memcpy(test.in.data(), in, sizeof(in));
   test.run(best_isa());
   EXPECT_EQ(test.scales[0], 8.0F / 127.0F);
-  const std::int8_t want[] = {-127, 127, 64, 0};  // 63.5 to even
+  const std::int8_t want[] = {-127, 127, 64, 0};  // 63.5 rounds to even
   EXPECT_EQ(std::memcmp(test.out.data(), want, sizeof(want)), 0);
 }
 
@@ -494,7 +494,7 @@ TEST(Rows, KeepNanAndInfinityInFloats) {
   }
 }
 
-// The exponential, over all of its range.
+// The exponential, over its whole range.
 TEST(Rows, ActivateToTheLastPlaces) {
   constexpr std::size_t kMany = 20'000;
   for (const Activation activation : {Activation::gelu_tanh, Activation::silu}) {
@@ -505,13 +505,13 @@ TEST(Rows, ActivateToTheLastPlaces) {
     test.run(best_isa());
     for (std::size_t i = 0; i < kMany; ++i) {
       const double want = activated(in[i], activation);
-      // tanh of the double loop loses what lies below its last place near -1.
+      // tanh of the double loop loses the digits below its last place near -1.
       ASSERT_NEAR(test.result(0, i), want, std::abs(want) * 1e-6 + 1e-7) << in[i];
     }
   }
 }
 
-// All codes there and back, and what lies between them and beyond them.
+// Converts all codes to float and back, and converts floats between and beyond them.
 template <class T>
 void expect_conversions() {
   std::vector<T> codes(std::size_t{1} << (8 * sizeof(T)));
