@@ -92,7 +92,6 @@ Result<int> best_segments(const Algorithm& algorithm, Params params, const Fabri
 inline constexpr int kMostMessages = 1 << 16;
 
 // An algorithm's cost on a modelled network, as simulated, or the reason why it cannot run there.
-
 struct Candidate {
   const Algorithm* algorithm = nullptr;
   Params params;       // as simulated: segments are the best found

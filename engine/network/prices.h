@@ -297,7 +297,6 @@ Status beyond_128_bits();
 
 // Checks that a network has the ability that a transfer needs: one -> many needs multicast, many ->
 // one an ALU. The error names the missing one.
-
 Status check_ability(const Transfer& transfer, const Fabric& fabric);
 
 }  // namespace rankine
