@@ -143,7 +143,6 @@ class Ways {
 //            and `Load`, the carrier's part of each Node.
 //
 // For one thread.
-
 template <class Time, class Load, class Carrier>
 class MessagesInOrder {
  public:

@@ -70,7 +70,6 @@ std::optional<std::string> compare_statement(const Algorithm& line, const Params
                                              const Goal& goal, const Counts& counts);
 
 // The part of the catalogue that a library ships: answers which algorithms its users could have.
-
 struct Menu {
   // One algorithm of the catalogue, such as "all_reduce ring".
   struct Line {

@@ -38,7 +38,6 @@ const std::vector<std::string_view>& fidelity_names();  // in that order
 //
 // When flows start or stop, only flows that share links with them, directly or through others, are
 // recomputed. One object belongs to one thread.
-
 class MaxMin {
  public:
   // Links 0 .. links - 1, each of capacity 1.
