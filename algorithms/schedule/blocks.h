@@ -152,7 +152,6 @@ inline BlockSet operator+(BlockSet a, const BlockSet& b) {
 }
 
 // The abilities of a network's switch, beyond carrying a message from one rank to another.
-
 struct Abilities {
   bool multicast = false;  // one -> many
   bool alu = false;        // many -> one, added up on the way
