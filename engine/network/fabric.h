@@ -143,7 +143,6 @@ Result<Fabric> wired_for(const Fabric& fabric, int ranks, const std::vector<int>
 // Opens the ports of a grid, for a caller that has changed the wiring without a number of ports.
 void open_ports(Fabric& fabric);
 
-
 // Ticks is a time as a whole number of a unit in which all times of a network are whole (prices.h).
 //
 // Sync and ClockMode are the two settings of a network's clock:
@@ -161,7 +160,6 @@ std::optional<Sync> parse_sync(std::string_view text);
 enum class ClockMode : std::uint8_t { none, wall, virtual_time };
 std::string_view name_of(ClockMode mode);
 std::optional<ClockMode> parse_clock_mode(std::string_view text);  // none, wall, virtual
-
 
 // How punctually the machine met the deadlines of a wall clock (network_clock.h), over all ranks.
 struct Lateness {

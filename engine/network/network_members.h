@@ -70,13 +70,11 @@ std::span<const OddMember> odd_members();
 bool is_of_odd_links(const NetworkMember& row);
 std::string odd_member_names();
 
-
 // A JSON Schema (draft 2020-12) that describes network files for editors and other programs, with
 // every row of network_members(), as text with a line feed at its end. Every file that
 // read_network() accepts satisfies the schema. read_network() refuses some files that satisfy it:
 // members that require others, such as dims for torus wiring, and numbers in texts beyond 128 bits.
 std::string network_schema();
-
 
 // Writes a network as a file for network_file.h, a line per member and a line feed at the end.
 // Members at their default are left out, and so are open ports; reading the file gives an equal

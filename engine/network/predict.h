@@ -37,7 +37,6 @@ struct CReal {
   bool operator==(const CReal&) const = default;
 };
 
-
 // Returns the fabric for params.ranks ranks, as wired_for() does, and completes `params`. The sizes
 // of a torus are needed once: a network without dims takes params.dims; an algorithm that takes
 // dims gets the network's if `params` has none; if the algorithm takes no dims, they are removed

@@ -246,7 +246,6 @@ class Congestion {
   std::vector<Crossing> crossings_;  // crossings in this round, if ports matter
 };
 
-
 // RoundPrices is the cost of messages on a network with shared links: Pricing and Congestion
 // together. The simulator, the clocks on threads and the choice of segments all use it; without
 // shared links it equals Pricing::message().

@@ -109,7 +109,6 @@ Result<Pricing> pricing_of(const Fabric& fabric, const Goal& goal, std::uint64_t
 Result<Simulation> simulate(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
                             std::uint64_t bytes, const SimulateOptions& options = {});
 
-
 // Counts the distinct ranks that each rank exchanges messages with. Each rank has a list of its
 // targets; a long list is replaced by a bit for every rank, which is smaller. So memory grows with
 // the pairs that meet, and is at most a bit for each possible pair. For one thread.

@@ -35,7 +35,6 @@ class NoTimerSlack {
 std::vector<std::int64_t> measure_wake_ups(int sleeps, std::int64_t sleep_ns,
                                            const WaitPolicy& policy);
 
-
 // The times that decide which dilation a machine can keep in real time. Seconds; model times are
 // not dilated.
 struct WallDemands {
@@ -64,7 +63,6 @@ Result<double> parse_dilation(std::string_view argument, std::string_view text);
 // few, and a long one takes several times as long as moving its bytes. Measured by the calling
 // thread, in a few milliseconds. `fabric` comes from wired_for().
 double machine_dilation(const Fabric& fabric, int ranks, int cpus, const WaitPolicy& policy);
-
 
 // Seeded perturbation of one rank: it is delayed at random between the rounds of its calls, to
 // expose errors that good timing hides. Results and virtual times must stay exact; wall times get
