@@ -153,7 +153,6 @@ std::optional<std::string> compare_statement(const Algorithm& line, const Params
 
 namespace {
 
-
 // NCCL's "Tree" is the double tree, up and down; its rings pipeline messages to or from one root,
 // which is a chain; NVLS and CollNet add and copy in switches. The other algorithms consist of
 // sends.

@@ -60,7 +60,6 @@ struct Counts {
 // range (verify() checks that). Safe to call from several threads at once.
 Counts count(const Schedule& schedule, bool one_for_all = true);
 
-
 // Compares the closed forms of a catalogue line with the derived counts. Returns the first field
 // with a wrong formula, as a text that names field, formula, its value and the derived value;
 // nullopt if all agree. Fields: rounds, sent and received (of the busiest rank, in units of M),
