@@ -80,7 +80,6 @@ Schedule named(std::string name, Schedule a);
 // A schedule without rounds, for example of any collective among one rank.
 Schedule nothing(int ranks, int blocks);
 
-
 // Replaces transfers that a network cannot do (`abilities`) by one -> one messages; rounds stay,
 // ports and bytes grow. A one -> many transfer becomes a message to each receiver, in their order.
 // A many -> one reduction becomes a transfer of each sender, in their order. A many -> many
