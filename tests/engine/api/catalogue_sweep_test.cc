@@ -1,5 +1,7 @@
-// Every line of the catalogue, executed: numbers of ranks, awkward counts, types and operations,
-// every transport, in place and apart, every root where ranks are few.
+// The tests execute every algorithm of the catalogue with many numbers of ranks, awkward counts,
+// types and operations, on every transport, in place and apart, and with every root if the ranks
+// are few. Random calls, random mixtures of calls, and the same bits on all ranks are further
+// parts.
 
 #include <gtest/gtest.h>
 
@@ -46,9 +48,9 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 
-// One case in so many is run. Numbers of ranks between the landmarks are there for what only some N
-// does wrong; steps are prime to the numbers of counts, transports and buffers, so all of these
-// occur.
+// Returns the step between executed cases. Numbers of ranks between the landmarks catch faults that
+// only some N have. The steps are prime to the numbers of counts, transports and buffers, so all of
+// them occur.
 std::size_t step(int ranks) {
   const bool landmark = ranks <= 17 || ranks == 33 || ranks == 48 || ranks == 64;
   if (landmark) return kSanitized ? 16 : 1;
@@ -83,7 +85,7 @@ std::vector<std::size_t> counts(int ranks) {
   return all;
 }
 
-// All cases of one algorithm among so many ranks; kinds of data alternate.
+// All cases of one algorithm with this number of ranks; kinds of data alternate.
 void append_cases(const Algorithm& algorithm, int ranks, std::vector<CollectiveCase>& cases) {
   std::vector<CallOptions> variants = {{.algorithm = algorithm.name}};
   if (algorithm.takes("segments")) {
@@ -94,7 +96,7 @@ void append_cases(const Algorithm& algorithm, int ranks, std::vector<CollectiveC
       variants.push_back({.algorithm = algorithm.name, .group = group});
     }
   }
-  // Options only refer to their lists.
+  // CallOptions refers to lists that must outlive it.
   static std::list<std::vector<int>> lists;
   if (algorithm.takes("dims")) {
     for (const int dimensions : {2, 3}) {
@@ -135,7 +137,7 @@ void append_cases(const Algorithm& algorithm, int ranks, std::vector<CollectiveC
         // An all-to-all moves count * N * N elements.
         if (algorithm.collective == Collective::all_to_all && ranks > 17 && count > 100) continue;
         std::vector<std::optional<Transport>> transports = {Transport::direct, Transport::mailbox};
-        if (count < 100) transports.push_back(std::nullopt);  // boards, where they suit
+        if (count < 100) transports.push_back(std::nullopt);  // boards for short vectors
         for (const auto& transport : transports) {
           for (const bool in_place : {false, true}) {
             options.transport = transport;
@@ -154,7 +156,7 @@ void append_cases(const Algorithm& algorithm, int ranks, std::vector<CollectiveC
 
 class CatalogueSweep : public testing::TestWithParam<int> {};
 
-// One case in so many of these collectives, by a team with these costs and ports.
+// Runs every step-th case of the selected collectives on a team with these costs and ports.
 void run_cases(const std::function<bool(Collective)>& are_asked, int ranks, std::size_t step,
                const Costs& costs, int ports = 0) {
   std::vector<CollectiveCase> all;
@@ -173,7 +175,8 @@ void run_cases(const std::function<bool(Collective)>& are_asked, int ranks, std:
   ASSERT_TRUE(team.ok()) << team.status().text();
   std::mutex mutex;
   std::string fault;
-  // Some at a time, with their results: each rank would take as long to work one out as all do now.
+  // The cases run in batches with precomputed results. If each rank computed the result, each rank
+  // would take as long as one thread now takes for all.
   constexpr std::size_t kAtOnce = 64;
   for (std::size_t first = 0; first < cases.size() && fault.empty(); first += kAtOnce) {
     const std::span<const CollectiveCase> some =
@@ -208,8 +211,8 @@ TEST_P(CatalogueSweep, EveryAlgorithmMeansWhatItSays) {
             step(GetParam()), {});
 }
 
-// In pieces of one line to sixteen, past the caches and not. (All collectives are staged among
-// processes, and swept there.)
+// Staged pieces of 1 to 16 lines, cached and with non-temporal stores. (Among processes all
+// collectives are staged; processes_test sweeps them.)
 TEST_P(CatalogueSweep, AndSoItDoesWhereOthersReachScratchOnly) {
   const int ranks = GetParam();
   if (ranks > 17) GTEST_SKIP() << "what is staged does not depend on how many read it";
@@ -224,8 +227,8 @@ TEST_P(CatalogueSweep, AndSoItDoesWhereOthersReachScratchOnly) {
   run_cases(may_be_staged, ranks, 3 * step(ranks), costs);
 }
 
-// With one port a rank has one message in flight; with two, messages of a round that has more of them
-// still wait for each other.
+// With one port a rank has one message in flight. With two ports, a round with more messages still
+// makes messages wait for each other.
 TEST_P(CatalogueSweep, AndSoItDoesWithABudgetOfPorts) {
   const int ranks = GetParam();
   const auto moves_data = [](Collective collective) { return collective != Collective::barrier; };
@@ -234,7 +237,7 @@ TEST_P(CatalogueSweep, AndSoItDoesWithABudgetOfPorts) {
   }
 }
 
-// Nobody may leave before everybody has come.
+// No rank may leave a barrier before all ranks have entered it.
 TEST_P(CatalogueSweep, EveryBarrierHoldsEverybody) {
   const int ranks = GetParam();
   for (const int ports : {0, 1}) {
@@ -268,18 +271,18 @@ INSTANTIATE_TEST_SUITE_P(ManyRanks, CatalogueSweep, testing::Values(kSanitized ?
 
 }  // namespace
 
-// Random calls of every kind in one communicator after the other, while other threads ask it all
-// that may be asked at any time. RANKINE_TEST_CALLS says how many calls of ranks in
-// all, RANKINE_TEST_SEED which.
+// Random calls of every kind in one communicator after the other, while other threads ask every
+// permitted question. RANKINE_TEST_CALLS sets the number of calls of all ranks, RANKINE_TEST_SEED
+// sets the seed.
 
 namespace {
 
-// Asks for all that a monitor may want, until told to stop.
+// A thread that queries all monitoring data until it is stopped.
 class Monitor {
  public:
   explicit Monitor(const Communicator& communicator)
       : thread_([this, &communicator] {
-          constexpr int kOneRecordIn = 5000;  // it lists thousands of calls
+          constexpr int kOneRecordIn = 5000;  // a record lists thousands of calls
           for (int i = 0; !stop_.load(std::memory_order_relaxed); ++i) {
             if (!communicator.health().ok()) return;
             static_cast<void>(communicator.memory_of(i % 9));
@@ -299,8 +302,8 @@ class Monitor {
   std::thread thread_;
 };
 
-// As a server's calls are: most are of the few hundred kinds that it knows, in any order, and now
-// and then there is a new one.
+// The calls resemble a server's calls: most are of a few hundred known kinds in any order, and some
+// are new.
 std::uint64_t case_of(std::uint64_t seed, int round, std::uint64_t call) {
   constexpr std::uint64_t kKnown = 300, kOneNewIn = 200;
   const std::uint64_t dice = splitmix(seed * kSplitMixStep + call);
@@ -313,7 +316,7 @@ TEST(Mix, RandomCallsBesideMonitors) {
   const std::uint64_t seed = number_of("RANKINE_TEST_SEED", 1);
   constexpr int kRanks[] = {2, 3, 4, 8};
   constexpr std::uint64_t kPerTeam = 20'000;
-  std::uint64_t made = 0, begun = 0;  // by all ranks; together
+  std::uint64_t made = 0, begun = 0;  // by all ranks; by each rank
   for (int round = 0; made < calls; ++round) {
     const int ranks = kRanks[round % std::size(kRanks)];
     const auto n = static_cast<std::uint64_t>(ranks);
@@ -346,26 +349,25 @@ TEST(Mix, RandomCallsBesideMonitors) {
 
 }  // namespace
 
-// Random mixtures of all that ranks can do: calls that are waited for at once and later, with
-// epilogues and without, messages, group(), on a communicator and on those that it is split into,
-// which come and go. RANKINE_TEST_STEPS says how many steps of a team in all, RANKINE_TEST_SEED
-// which.
+// Random mixtures of all operations of ranks: blocking calls, requests, epilogues, messages and
+// group(), on a communicator and on its splits, which the ranks create and destroy.
+// RANKINE_TEST_STEPS sets the number of steps of a team, RANKINE_TEST_SEED sets the seed.
 
 namespace {
 
 using std::chrono_literals::operator""ms;
 
-// Something that is under way, with what must come of it.
+// A call in flight and its expected result.
 struct Job {
   Member* on = nullptr;
-  CollectiveCase test;  // of a message: send_recv from root to peer
+  CollectiveCase test;  // for a message: send_recv from root to peer
   bool is_message = false;
   std::unique_ptr<CaseBuffers> buffers = std::make_unique<CaseBuffers>();
   std::unique_ptr<Witness> witness{};
   Request request{};
 
   void fill() { buffers->fill(test, on->rank()); }
-  // Rows of one element, or of as many as the call counts.
+  // Adds an epilogue with rows of one element, or of `count` elements.
   void bring_epilogue(bool long_rows) {
     const bool gathers = test.collective == Collective::all_gather;
     if (!gathers && test.collective != Collective::all_reduce &&
@@ -402,7 +404,7 @@ struct Job {
   }
 };
 
-// One rank. What all must do alike is drawn from `same`, the rest from `own`.
+// One rank. Random numbers that all ranks must share come from same_, all other numbers from own_.
 class Player {
  public:
   Player(Member& whole, std::uint64_t seed)
@@ -438,7 +440,7 @@ class Player {
     if (!status.ok()) fail(status.text());
   }
 
-  // Colors that all ranks work out for all, so that they agree on who is where.
+  // Every rank can compute the colors of all ranks, so all ranks agree on the groups.
   void split() {
     if (groups_.size() == 4) return drop(0);
     const int colors = 1 + below(same_, 3);
@@ -459,8 +461,8 @@ class Player {
       const bool is_message = below(same_, 3) == 0;
       Job job;
       job.on = where < 2 ? &whole_ : groups_[static_cast<std::size_t>(where - 2)].get();
-      if (job.on == nullptr) continue;  // we are in none
-      // What members of different groups draw differs, and is their own.
+      if (job.on == nullptr) continue;  // this rank is not in the group
+      // Members of different groups draw different cases, which is allowed.
       job.test = random_case(seed, job.on->ranks());
       if (is_message) {
         job.is_message = true;
@@ -480,7 +482,8 @@ class Player {
     return jobs;
   }
 
-  // In an order of our own, but for those of one communicator, or of one way between two ranks.
+  // Shuffles the jobs per rank, but keeps the order of calls on one communicator, and of messages
+  // in one direction between two ranks.
   std::vector<Job*> shuffled(std::vector<Job>& jobs) {
     std::vector<Job*> order;
     for (Job& job : jobs) order.push_back(&job);
@@ -555,8 +558,8 @@ TEST(Mixture, GivesWhatItsPartsGive) {
 
 }  // namespace
 
-// Every all-reduce of the catalogue leaves the same bits on every rank, with data whose sum depends
-// on the order in which it is added, but for the lines that say otherwise.
+// Every all-reduce of the catalogue leaves the same bits on every rank, except algorithms with
+// other_bits. The sum of the data depends on the order of additions.
 
 namespace {
 
@@ -567,16 +570,17 @@ constexpr int kMostRanks = 33;
 #endif
 
 constexpr DataType kFloats[] = {DataType::f32, DataType::f64, DataType::f16, DataType::bf16};
-// Odd, and of several lines; the second one is long enough for what is done to long vectors only.
+// Odd counts of several lines; the second count is long enough for the algorithms' treatment of
+// long vectors.
 constexpr std::size_t kCounts[] = {67, 5003};
 
 // Element i of a rank's vector. Neighbouring ranks differ by orders of magnitude and in sign, so
-// that nearly every other order gives another sum; none overflows in 16 bits.
+// nearly every other order gives another sum. No sum overflows in 16 bits.
 double element(Rank rank, std::size_t i) {
   const std::uint64_t hash =
       (static_cast<std::uint64_t>(rank) * 0x9e3779b97f4a7c15u + i) * 0xbf58476d1ce4e5b9u;
   const std::uint64_t other = (hash ^ hash >> 31) * 0x94d049bb133111ebu;
-  const double mantissa = 1.0 + static_cast<double>(hash >> 12) * 0x1p-52;         // all its bits
+  const double mantissa = 1.0 + static_cast<double>(hash >> 12) * 0x1p-52;         // 52 random bits
   const double scale = std::bit_cast<double>(((other >> 60) + (1023 - 8)) << 52);  // 2^-8 to 2^7
   return ((other >> 59 & 1) != 0 ? mantissa : -mantissa) * scale;
 }
@@ -633,7 +637,7 @@ std::vector<Case> cases_among(int ranks) {
           std::optional(Transport::mailbox)}) {
       for (const bool in_place : {false, true}) {
         for (const std::size_t count : kCounts) {
-          // All types of few ranks; of many, one after the other.
+          // Few ranks: every type per case. Many ranks: one type per case, in turn.
           for (std::size_t t = 0; t < std::size(kFloats); ++t) {
             if (ranks > 9 && t != number % std::size(kFloats)) continue;
             cases.push_back({&line, transport, kFloats[t], count, in_place});
@@ -653,7 +657,7 @@ TEST_P(SameBits, EveryAllReduceOnEveryRank) {
   const std::vector<Case> cases = cases_among(ranks);
   auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(4)});
   ASSERT_TRUE(team.ok()) << team.status().text();
-  // Per case and rank: what came out.
+  // The result of each case on each rank.
   std::vector<std::vector<std::vector<std::byte>>> results(
       cases.size(), std::vector<std::vector<std::byte>>(static_cast<std::size_t>(ranks)));
   const Status status = (*team)->run([&](Member& me) {
@@ -689,7 +693,8 @@ TEST_P(SameBits, EveryAllReduceOnEveryRank) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, SameBits, testing::Range(1, kMostRanks + 1));
 
-// The data can tell: the lines that say so do differ among 9 ranks, in the types that sums move in.
+// The data detect differences: the algorithms with other_bits differ among 9 ranks, in the types
+// that sums move in.
 TEST(SameBits, LinesThatSayOtherwiseDiffer) {
   constexpr int kRanks = 9;
   auto team = Team::create({.ranks = kRanks});
@@ -720,8 +725,8 @@ TEST(SameBits, LinesThatSayOtherwiseDiffer) {
   }
 }
 
-// What a call gets that names no algorithm, at every size, with the data that showed the fault:
-// one large, one small, one that takes the large one away.
+// The default algorithm at every size, with the data that showed the fault: one large value, one
+// small value, and one value that cancels the large one.
 TEST(SameBits, DefaultsOfEverySize) {
   for (const int ranks : {2, 3, 4, 5, 8}) {
     auto team = Team::create({.ranks = ranks});

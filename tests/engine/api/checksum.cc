@@ -1,7 +1,7 @@
-// One line per element type and operation whose result must be the same bits on every machine: a
-// checksum of what four ranks reduced. Integers, and the minimum and maximum of floats. The machine
-// is told on standard error; standard output must not depend on it. third_party/memcheck compares
-// runs with and without AVX-512.
+// Prints a checksum of a reduction by four ranks, one line per element type and operation with the
+// same result bits on every machine: integers, and the minimum and maximum of floats. The machine
+// is printed on standard error, because standard output must not depend on it. third_party/memcheck
+// compares runs with and without AVX-512.
 #include <cstddef>
 #include <cstdint>
 #include <iostream>
@@ -15,12 +15,12 @@ namespace rankine {
 namespace {
 
 constexpr int kRanks = 4;
-constexpr std::size_t kCount = 1'037;  // whole vectors of every width, and a rest
+constexpr std::size_t kCount = 1'037;  // whole vectors of every width, and a remainder
 
 std::uint64_t checksum(Team& team, DataType type, ReduceOp op) {
   std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
   const Status status = team.run([&](Member& me) {
-    // Any bits at all: also the largest integers, infinities, subnormals and what is no number.
+    // Random bits, so the values include the largest integers, infinities, subnormals and NaNs.
     std::mt19937_64 random(static_cast<std::uint64_t>(me.rank()) + 1);
     std::vector<std::byte> in(kCount * size_of(type)), out(in.size());
     for (std::byte& b : in) b = static_cast<std::byte>(random());

@@ -1,4 +1,5 @@
-// A part of a test in a process of its own: for what ends a process, or changes it for good.
+// Helpers that run a part of a test in a separate process: a forked child, or a spawned program
+// such as process_rank.cc. Tests use them for code that ends or permanently changes its process.
 #pragma once
 
 #include <fcntl.h>
@@ -19,19 +20,20 @@
 namespace rankine::testing_processes {
 
 #if defined(__SANITIZE_THREAD__)
-constexpr bool kChildrenMayHaveThreads = false;  // of a process that has threads
+constexpr bool kChildrenMayHaveThreads = false;  // children of a process that has threads
 #else
 constexpr bool kChildrenMayHaveThreads = true;
 #endif
 
-// This process is one: said there by who has forked it.
+// True in a forked child; run_in_child() and tests that call fork() set it.
 inline bool is_child = false;
 
-// LeakSanitizer asks this where a process ends by exit(). In a child, what the parent's other
-// threads held on their stacks and what is left alone there looks lost.
+// LeakSanitizer calls this at exit(). In a child, memory that only the stacks of the parent's other
+// threads point to looks leaked.
 extern "C" [[gnu::used]] inline int __lsan_is_turned_off() { return is_child ? 1 : 0; }
 
-// How a child ended: "exit 7", "signal 6", or "hung" after so long, and then it is killed.
+// Returns how a child ended: "exit 7", "signal 6", or "hung" if it did not end within `patience`;
+// then the child is killed.
 inline std::string end_of(pid_t child, std::chrono::seconds patience = std::chrono::seconds(60)) {
   const auto until = std::chrono::steady_clock::now() + patience;
   int status = 0;
@@ -47,23 +49,23 @@ inline std::string end_of(pid_t child, std::chrono::seconds patience = std::chro
                            : "signal " + std::to_string(WTERMSIG(status));
 }
 
-// f in a forked child; what f returns is its exit code. A process without other threads may call
-// it under every sanitizer.
+// Runs f in a forked child and returns end_of(child); the result of f is the exit code. A process
+// without other threads may call it under every sanitizer.
 inline std::string run_in_child(const std::function<int()>& f) {
   const pid_t child = fork();
   if (child == 0) {
     is_child = true;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);  // when the calling thread ends, which waits for it
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // when the calling (and waiting) thread ends
     _exit(f());
   }
   return end_of(child);
 }
 
-// A program in a process of its own, and what it prints.
+// A spawned program, with its standard output.
 
 class Spawned {
  public:
-  // `variables` are added to this process's environment: "RANKINE_ISA=portable".
+  // `variables`, such as "RANKINE_ISA=portable", are added to this process's environment.
   Spawned(const std::vector<std::string>& arguments, const std::vector<std::string>& variables) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return;
@@ -91,7 +93,7 @@ class Spawned {
       : process_(std::exchange(other.process_, -1)), output_(std::exchange(other.output_, -1)) {}
   Spawned& operator=(Spawned&&) = delete;
 
-  // Until a line is there, or it has closed its output.
+  // Reads one line; blocks until the program prints a newline or closes its output.
   std::string line() {
     std::string text;
     for (char c = 0; read(output_, &c, 1) == 1 && c != '\n';) text += c;
@@ -99,8 +101,8 @@ class Spawned {
   }
   void send(int signal) const { kill(process_, signal); }
 
-  // What it has printed besides, and how it ended where that is not "exit 0". Kills what is stopped
-  // or hangs.
+  // Returns the rest of the output, and the end of the program if it is not "exit 0". A program
+  // that is stopped or hangs is killed.
   std::string finish() {
     if (process_ <= 0) return "cannot be started";
     const std::string end = end_of(std::exchange(process_, -1), std::chrono::seconds(240));
@@ -115,10 +117,10 @@ class Spawned {
   int output_ = -1;
 };
 
-// Processes that play ranks (process_rank.cc) under names that nobody else has, for the tests that
-// hold what they say against what they should.
+// Processes that play ranks (process_rank.cc) under fresh names. The tests compare the output of
+// the processes with the expected output.
 
-// One that nobody else has, in another pid namespace neither.
+// Returns a name that no other test uses, even in another pid namespace.
 inline std::string fresh_name() {
   static const unsigned mine = std::random_device()();
   static int names = 0;
@@ -127,7 +129,7 @@ inline std::string fresh_name() {
 inline std::string path_of(const std::string& name) { return "/dev/shm/rankine." + name; }
 inline bool is_there(const std::string& name) { return access(path_of(name).c_str(), F_OK) == 0; }
 
-// A process that plays these ranks: "2", "0,3".
+// Starts a process that plays the ranks of `plays`: "2" or "0,3".
 inline Spawned process(const std::string& name, const std::string& plays, int ranks,
                        const std::string& play, int at = 0,
                        const std::vector<std::string>& variables = {}, int signal = SIGKILL) {

@@ -1,5 +1,5 @@
-// The public interface: typed and untyped, engine-owned and the caller's threads, every type with
-// every operation, awkward sizes, and what the engine chooses by itself.
+// The public interface: typed and untyped calls, threads of a team and of the caller, every type
+// with every operation, awkward sizes, the engine's defaults, placement, and environment variables.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -31,12 +31,12 @@ namespace {
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr std::size_t kEvery = 7;  // of the cases, this fraction
+constexpr std::size_t kEvery = 7;  // one in kEvery cases
 #else
 constexpr std::size_t kEvery = 1;
 #endif
 
-// Runs cases back to back on a team and reports the first that goes wrong.
+// Runs cases back to back on a team and reports the first failure.
 void expect_fine(int ranks, const std::vector<CollectiveCase>& cases) {
   auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(2)});
   ASSERT_TRUE(team.ok()) << team.status().text();
@@ -116,9 +116,9 @@ TEST_P(Sizes, WhatTheEngineChoosesIsRight) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Sizes, testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 33, 64));
 
-// Past 32 MiB results are stored past the caches.
+// Results above 32 MiB use non-temporal stores.
 TEST(Collectives, VectorsLargerThanTheCaches) {
-  const std::size_t count = 9 * kMiB + 3;  // of f32
+  const std::size_t count = 9 * kMiB + 3;  // f32 elements
   std::vector<CollectiveCase> cases;
   for (const std::string_view algorithm : {"direct_one_shot", "ring"}) {
     for (const bool in_place : {false, true}) {
@@ -134,7 +134,7 @@ TEST(Collectives, VectorsLargerThanTheCaches) {
   expect_fine(2, cases);
 }
 
-// One CPU for each rank, of those that there are.
+// Returns a policy with the first and the last of these CPUs.
 PlacementPolicy listed(const std::vector<int>& cpus) {
   PlacementPolicy policy{.kind = PlacementPolicy::Kind::listed, .cpus = {cpus.front()}};
   if (cpus.size() > 1) policy.cpus.push_back(cpus.back());
@@ -154,16 +154,16 @@ TEST(Placement, ThreadsThatJoinArePinnedWhereTheyAskForIt) {
       auto me = (*communicator)->join(r);
       ASSERT_TRUE(me.ok()) << me.status().text();
       EXPECT_EQ(allowed_cpus(), std::vector<int>{cpu});
-      EXPECT_EQ((*me)->cpu(), cpu);  // as it was pinned
+      EXPECT_EQ((*me)->cpu(), cpu);  // the CPU of the pin
       EXPECT_TRUE((*me)->barrier().ok());
-      EXPECT_EQ((*me)->cpu(), cpu);  // as the thread of its calls runs
-      // What is made on a pinned thread still sees all CPUs.
+      EXPECT_EQ((*me)->cpu(), cpu);  // the CPU of the thread that made the call
+      // A communicator or team that a pinned thread creates still uses all CPUs.
       EXPECT_EQ(cpus_before_pin(), all);
       EXPECT_EQ(to_string(choose_wait_policy(static_cast<int>(all.size()))), waits);
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(allowed_cpus(), all);  // no thread but those
+  EXPECT_EQ(allowed_cpus(), all);  // only the joining threads are pinned
 }
 
 TEST(Placement, ThreadsOfRanksThatOthersJoinedArePinnedByTheirFirstCall) {
@@ -217,7 +217,7 @@ TEST(Ports, AreABudgetOfEachCommunicator) {
     EXPECT_EQ(all[1000], 1);
     EXPECT_GE(me.ports_in_use().most_received, 1);
     EXPECT_LE(me.ports_in_use().most_received, 2);
-    // The parts of a split and the ends of a message have their own.
+    // The parts of a split and the ends of a message have separate ports.
     auto part = me.split(0, -me.rank()).value();
     EXPECT_EQ(part->ports_in_use().most_sent, 0);
     part->barrier().throw_if_error();
@@ -325,7 +325,7 @@ TEST(CallersThreads, JoinAndCallLikeEngineThreads) {
     Ranks all({.ranks = ranks});
     std::mutex mutex;
     std::string fault;
-    for (int run = 0; run < 3; ++run) {  // new threads each time: a handle is bound to none
+    for (int run = 0; run < 3; ++run) {  // new threads each time: a handle is not bound to a thread
       const auto results = all.run([&](Member& me) {
         CaseBuffers buffers;
         for (std::uint64_t seed = 0; seed < 20; ++seed) {
@@ -384,7 +384,7 @@ TEST(Teams, ManyRunsAndTeamsSideBySide) {
   }
 }
 
-// run() and the destructor wait for the same ranks, on two threads: whichever wakes first.
+// run() and the destructor wait for the same ranks on two threads; either may wake first.
 TEST(Teams, ThatAreDestroyedLetTheirRunsComeBack) {
   for (int i = 0; i < 30; ++i) {
     auto team = Team::create({.ranks = 2, .timeout = std::chrono::minutes(2)}).value();
@@ -392,7 +392,7 @@ TEST(Teams, ThatAreDestroyedLetTheirRunsComeBack) {
     std::thread runs([&, all = team.get()] {
       const Status status = all->run([&](Member& me) {
         inside.count_down();
-        std::vector<float> data(30'000, 1.0F);  // so that both wait when the run ends
+        std::vector<float> data(30'000, 1.0F);  // so that both threads wait at the end
         me.all_reduce(std::span(data)).throw_if_error();
       });
       EXPECT_TRUE(status.ok()) << status.text();
@@ -405,7 +405,7 @@ TEST(Teams, ThatAreDestroyedLetTheirRunsComeBack) {
 
 }  // namespace
 
-// Environment variables force, or fail.
+// Environment variables force a choice or are an error.
 
 namespace {
 
@@ -434,7 +434,8 @@ TEST(Environment, NamesMayBeTypedAsPeopleTypeThem) {
             "recursive_doubling");
   EXPECT_EQ(algorithm("Tree", Collective::all_reduce), "double_tree");
   EXPECT_EQ(algorithm("nvls", Collective::all_gather), "switch");
-  // Of all that have it, and nothing of the others; what names its collective comes first.
+  // A name without a collective applies to each collective that has the algorithm, and to no other.
+  // A name with its collective takes precedence.
   EXPECT_EQ(algorithm("Ring", Collective::reduce_scatter), "ring");
   EXPECT_EQ(algorithm("Ring", Collective::broadcast), "none");
   EXPECT_EQ(algorithm("all_reduce:chain;Ring", Collective::all_reduce), "chain");

@@ -1,5 +1,5 @@
-// Collectives with one count per rank or pair (the v forms), zero counts included, by every
-// algorithm.
+// Collectives with one count per rank or pair (the v forms), with zero counts, by every algorithm;
+// all-to-all with displacements; and barriers that return the ranks' words.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -24,12 +24,12 @@ namespace {
 
 using Elements = std::vector<std::uint32_t>;
 
-// What rank `from` contributes to element i of natural block b.
+// Returns the contribution of rank `from` to element i of natural block b.
 std::uint32_t value(Rank from, std::size_t b, std::size_t i) {
   return static_cast<std::uint32_t>(from * 1'000'003) + static_cast<std::uint32_t>(b * 1009 + i);
 }
 
-// The blocks that a rank brings (or, for outputs, must end with), one after the other.
+// The blocks of a rank's input, or of its expected output, one after the other.
 Elements expected(const Goal& natural, Rank r, std::span<const std::size_t> counts, bool output) {
   Elements all;
   for (int b = 0; b < natural.blocks; ++b) {
@@ -59,7 +59,7 @@ TEST_P(Counts, EveryAlgorithmMovesUnequalBlocks) {
   std::vector<std::vector<std::size_t>> shapes(
       3, std::vector<std::size_t>(static_cast<std::size_t>(blocks)));
   for (std::size_t b = 0; b < shapes[0].size(); ++b) shapes[0][b] = b * 5 % 7;
-  shapes[1][shapes[1].size() / 2] = 1000;  // all in one block
+  shapes[1][shapes[1].size() / 2] = 1000;  // all elements in one block
   for (std::size_t b = 0; b < shapes[2].size(); ++b) shapes[2][b] = b % 2 * 300 + 1;
   auto team = Team::create({.ranks = ranks});
   ASSERT_TRUE(team.ok()) << team.status().text();
@@ -68,7 +68,7 @@ TEST_P(Counts, EveryAlgorithmMovesUnequalBlocks) {
     params.ranks = ranks;
     if (algorithm.collective != collective || algorithm.refusal(params)) continue;
     for (const auto& counts : shapes) {
-      // The engine's choice is boards, where they suit.
+      // The engine's choice, std::nullopt, is boards for short vectors.
       for (const std::optional<Transport> transport :
            {std::optional(Transport::direct), std::optional(Transport::mailbox),
             std::optional<Transport>()}) {
@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(AllCollectives, Counts, testing::ValuesIn(cases()),
                                   std::to_string(test.param.ranks);
                          });
 
-// Corollary 3 of Traff's paper: unequal blocks, whatever the skips; all elements may be one rank's.
+// Corollary 3 of Traff's paper: unequal blocks with any skips; one rank may have all elements.
 TEST(Counts, CirculantMovesUnequalBlocksWithAnySkips) {
   constexpr int kRanks = 7;
   const std::vector<std::vector<int>> all_skips = {
@@ -117,7 +117,7 @@ TEST(Counts, CirculantMovesUnequalBlocksWithAnySkips) {
   for (const Collective collective : {Collective::reduce_scatter, Collective::all_gather}) {
     const Goal natural{collective, kRanks, kRanks};
     for (const std::vector<int>& skips : all_skips) {
-      for (int owner = -1; owner < kRanks; ++owner) {  // -1: everyone something else
+      for (int owner = -1; owner < kRanks; ++owner) {  // -1: each rank has a different count
         std::vector<std::size_t> counts(kRanks, 0);
         for (int b = 0; owner < 0 && b < kRanks; ++b) counts[static_cast<std::size_t>(b)] = b * 37u;
         if (owner >= 0) counts[static_cast<std::size_t>(owner)] = 501;
@@ -157,7 +157,7 @@ TEST(Counts, WrongNumberOfCountsIsRefused) {
 
 }  // namespace
 
-// All-to-all with blocks that lie where each rank says.
+// All-to-all with displacements: each rank chooses the offsets of its blocks.
 
 namespace {
 
@@ -168,7 +168,7 @@ std::uint8_t byte_between(Rank from, Rank to, std::size_t i) {
   return static_cast<std::uint8_t>(from * 31 + to * 7 + static_cast<int>(i) + 1);
 }
 
-// Where a rank's blocks lie, in an order of its own with gaps, and how many bytes that takes.
+// The offsets of a rank's blocks, in random order with gaps, and the number of bytes to the end.
 struct Places {
   Sizes at;
   std::size_t end = 0;
@@ -245,7 +245,7 @@ TEST_P(Displaced, EveryAlgorithmOnEveryTransport) {
           Status status = me.all_to_all(one.in, one.out, counts, {one.from.at, one.to.at}, options);
           if (!status.ok()) return status;
           EXPECT_EQ(one.out, one.want) << line.name << ", rank " << me.rank();
-          // Ready, and started twice: what is sent is read when it begins.
+          // A prepared call, started twice: each start reads the input anew.
           Mine two(me.rank(), ranks, counts, seed + 1000);
           Bytes out(two.out);
           auto request =
@@ -265,7 +265,7 @@ TEST_P(Displaced, EveryAlgorithmOnEveryTransport) {
   }
 }
 
-// Ranks as they like: both lists, one of them, or a call without.
+// Each rank chooses: both lists, one list, or no list.
 TEST_P(Displaced, RanksNeedNotDoAlike) {
   const int ranks = GetParam();
   Ranks all({.ranks = ranks, .timeout = std::chrono::minutes(2)});
@@ -289,7 +289,7 @@ TEST_P(Displaced, RanksNeedNotDoAlike) {
       if (out_list) places.out = mine.to.at;
       Bytes& in = in_list ? mine.in : dense_in;
       Bytes& out = out_list ? mine.out : dense_out;
-      // A few started ones behind one another.
+      // A started call in front of a blocking call.
       auto first = me.async().all_to_all(in, out, counts, places);
       if (!first.ok()) return first.status();
       Status status = me.all_to_all(in, out, counts, places);
@@ -303,7 +303,7 @@ TEST_P(Displaced, RanksNeedNotDoAlike) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Displaced, testing::Range(1, 10));
 
-// Results over what was sent: all of that is on its way by then.
+// The results overwrite the inputs, because all inputs are in flight by then.
 TEST(Displacement, InAndOutMayOverlap) {
   Ranks all({.ranks = 3, .timeout = std::chrono::minutes(2)});
   const auto results = all.run([](Member& me) -> Status {
@@ -313,7 +313,7 @@ TEST(Displacement, InAndOutMayOverlap) {
     Status status =
         me.all_to_all(std::span<const std::int32_t>(data), std::span(data), counts, {from, to});
     EXPECT_EQ(data, (std::vector<std::int32_t>{me.rank(), 2, 1, 0}));
-    // One element for all, without a copy of it for each.
+    // One element goes to all ranks, without one copy per rank.
     const Sizes same = {4, 4, 4};
     std::vector<std::int32_t> out(3);
     if (status.ok()) status = me.all_to_all(data, out, counts, {same, {}});
@@ -362,10 +362,10 @@ TEST(Displacement, WhatIsWrongIsNamed) {
     call.out = nullptr;
     EXPECT_EQ(me.call(call).text(), "out is null; it has blocks of 16 bytes");
     call.count = 0;
-    EXPECT_TRUE(me.call(call).ok());  // nothing needs no buffer
+    EXPECT_TRUE(me.call(call).ok());  // a count of 0 needs no buffer
     call.counts = good;
     EXPECT_EQ(me.call(call).text(), "counts has 2 entries; all_to_all among 2 ranks needs 4");
-    return me.all_to_all(in, out, counts, places);  // it goes on
+    return me.all_to_all(in, out, counts, places);  // the communicator still works
   });
   for (const Status& status : results) EXPECT_TRUE(status.ok()) << status.text();
 }
@@ -377,7 +377,7 @@ TEST(Displacement, AMissingRankEndsTheCall) {
     std::vector<std::int32_t> in(3, 1), out(3, 9);
     const Sizes at = {8, 4, 0}, counts(9, 1);
     const Status status = me.all_to_all(in, out, counts, {at, at});
-    EXPECT_EQ(out, std::vector<std::int32_t>(3, 9));  // nothing was handed out
+    EXPECT_EQ(out, std::vector<std::int32_t>(3, 9));  // no result was written
     return status;
   });
   for (const Rank r : {0, 1}) {
@@ -388,7 +388,7 @@ TEST(Displacement, AMissingRankEndsTheCall) {
 
 }  // namespace
 
-// Barriers that tell what all have said.
+// Barriers that return the words of all ranks.
 
 namespace {
 

@@ -1,4 +1,5 @@
-// Which CPUs the teams of this process have taken.
+// The CPUs that the teams of this process use, and unexpected ends and forks of threads and
+// processes.
 
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -47,7 +48,7 @@ TEST(TakenCores, AreTakenAsOftenAsTheyAreHeld) {
   EXPECT_EQ(TakenCores::all(), Cpus{});
 }
 
-// Else some would be nobody's, and all later teams would avoid them.
+// All or none: a CPU of a failed TakenCores would stay taken, and all later teams would avoid it.
 TEST(TakenCores, AreAllTakenOrNoneWhereThereIsNoMemory) {
   if (!faults::new_can_fail()) GTEST_SKIP() << "operator new is the sanitizer's";
   bool was_taken = false;
@@ -70,8 +71,8 @@ TEST(TakenCores, AreAllTakenOrNoneWhereThereIsNoMemory) {
 
 }  // namespace
 
-// Threads and processes that end, or fork, where nobody expects it: those that are left go on, are
-// told, and come to their own ends.
+// Threads and processes that end or fork at unexpected times. The remaining ranks go on or get an
+// error, and end normally.
 
 namespace {
 
@@ -97,8 +98,7 @@ Status sum(Member& me, std::size_t count = 3) {
   return status;
 }
 
-// --- forks
-// ----------------------------------------------------------------------------------------
+// --- Forks
 
 TEST(ForkedChild, HasAThreadIdOfItsOwn) {
   const int in_parent = thread_id();
@@ -106,14 +106,14 @@ TEST(ForkedChild, HasAThreadIdOfItsOwn) {
   const std::string end = run_in_child([&] {
     int failed = thread_id() == static_cast<int>(syscall(SYS_gettid)) ? 0 : 1;
     failed |= thread_has_ended(thread_id()) ? 2 : 0;
-    failed |= thread_has_ended(in_parent) ? 0 : 4;  // it is the parent's
+    failed |= thread_has_ended(in_parent) ? 0 : 4;  // the thread of the parent
     if (membarrier_available()) barrier_everywhere();
     return failed;
   });
   EXPECT_EQ(end, "exit 0");
 }
 
-// Others that wait for it inside a call must not take it for the thread that it was in the parent.
+// The parent's other ranks must not mistake the child for the thread in the parent.
 TEST(ForkedChild, IsARankAnewAfterCallsInTheParent) {
   if (!kChildrenMayHaveThreads) GTEST_SKIP() << "the thread sanitizer allows no threads there";
   for (const int ranks : {2, 4}) {
@@ -196,7 +196,7 @@ TEST(ForkedChild, LeavesAloneWhatItHasInherited) {
 
 std::atomic<bool> stands{false}, goes_on{false};
 
-// The lock of planning is held for ever, as the child sees it.
+// In the child's copy, the planning lock is held for ever.
 TEST(ForkedChild, AnswersWhileARankOfTheParentPlans) {
   if (!faults::new_can_fail()) GTEST_SKIP() << "operator new is the sanitizer's";
   for (const int allocation : {3, 10, 20, 30}) {
@@ -249,10 +249,10 @@ TEST(ForkedChild, OfARanksFunctionEndsWhereTheFunctionReturns) {
   EXPECT_EQ(end, "exit 0");
 }
 
-// --- threads that end
-// -----------------------------------------------------------------------------
+// --- Threads that end
 
-// How rank 1 of a team comes to its end after one call: the others are told, and so is the owner.
+// Rank 1 of a team ends its thread after one call. The other ranks and the owner of the team get an
+// error.
 void expect_rank_lost(const std::function<void()>& end_of_rank_1,
                       const std::function<void()>& rank_0) {
   auto team = Team::create({.ranks = 3, .timeout = kLong}).value();
@@ -313,8 +313,9 @@ TEST(RankOfATeam, CancelledBetweenRunsEndsInTheNext) {
   EXPECT_EQ(name_of(team->communicator().health().code()), name_of(Code::rank_lost));
 }
 
-// Calls, failing ones too, and all that owns ranks are no cancellation points: nothing that may not
-// throw is unwound, and nobody goes while others use what it has.
+// Calls (also failing calls) and functions that own ranks are no cancellation points. So
+// cancellation unwinds no noexcept function, and no rank's memory disappears while other ranks use
+// it.
 TEST(CancelledThread, ComesOutOfAFailingCallFirst) {
   const std::string path =
       (std::filesystem::temp_directory_path() / "rankine_endings_test.json").string();
@@ -324,7 +325,7 @@ TEST(CancelledThread, ComesOutOfAFailingCallFirst) {
   std::atomic<bool> goes_on_after{false};
   std::thread thread([&] {
     pthread_cancel(pthread_self());
-    result = sum(*all.members()[0]);  // nobody else comes
+    result = sum(*all.members()[0]);  // no other rank calls
     pthread_testcancel();
     goes_on_after.store(true);
   });
@@ -357,10 +358,9 @@ TEST(CancelledThread, EndsAfterItsTeam) {
   EXPECT_FALSE(goes_on_after);
 }
 
-// --- processes that end
-// ---------------------------------------------------------------------------
+// --- Processes that end
 
-// A static team, as exit() destroys it; one per child.
+// A static team that exit() destroys; one per child.
 int run_static_team(const std::function<void(Member&, Team&)>& f) {
   static std::unique_ptr<Team> team;
   team = Team::create({.ranks = 3, .timeout = kLong}).value();
@@ -436,8 +436,7 @@ TEST(Team, IsNotRunByItsOwnRanks) {
   }
 }
 
-// --- a kernel that does not tell where threads may run
-// --------------------------------------------
+// --- A kernel that hides the CPUs of threads
 
 TEST(Sandbox, ThatHidesTheAffinityMask) {
 #if defined(__SANITIZE_ADDRESS__)

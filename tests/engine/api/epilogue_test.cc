@@ -1,5 +1,5 @@
-// Epilogues: that every row is finished once, and only when it is final, by every algorithm,
-// transport and way of calling; that nothing else about a call changes; and what is refused.
+// Epilogues: each row is finished once, and only when it is final, by every algorithm, transport
+// and way of calling. Nothing else about a call changes. Wrong epilogues are refused.
 #include "engine/api/epilogues.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ constexpr std::size_t kMostTokens = 4096;
 constexpr Collective kTakers[] = {Collective::all_reduce, Collective::reduce_scatter,
                                   Collective::all_gather};
 
-// Sums of these round, and tell every other order.
+// Sums of these values round, so every other order of additions gives other bits.
 float element(Rank rank, std::size_t i) {
   const auto n = static_cast<std::uint32_t>((i + 1) * 2654435761U ^
                                             static_cast<std::size_t>(rank + 1) * 40503U);
@@ -50,7 +50,7 @@ struct Buffers {
   Call call;
   std::size_t outputs = 0;  // elements
 
-  // `counts` of the call, else `count`.
+  // The buffers have the sizes of call.counts, or call.count if there are no counts.
   Buffers(const Member& me, Call proto, bool in_place) : call(proto) {
     const auto n = static_cast<std::size_t>(me.ranks()), r = static_cast<std::size_t>(me.rank());
     std::size_t all = n * proto.count, before = r * proto.count, own = proto.count;
@@ -82,7 +82,7 @@ struct Buffers {
   }
 };
 
-// The call with and without an epilogue. Empty: all is well.
+// Makes the call with and without an epilogue; returns the difference, or an empty string.
 template <class T>
 std::string differs(Member& me, const Call& proto, std::size_t row_elements, bool in_place) {
   Buffers<T> plain(me, proto, in_place);
@@ -91,7 +91,7 @@ std::string differs(Member& me, const Call& proto, std::size_t row_elements, boo
   Witness witness(fused.outputs / row_elements, row_elements, sizeof(T));
   fused.call.options.epilogue = &witness.epilogue;
   const Status status = me.call(fused.call);
-  // A transport or an algorithm that does not take the call refuses it both ways.
+  // A transport or an algorithm that refuses the call must refuse it both times.
   if (status.code() != unfused.code()) return status.text() + " / " + unfused.text();
   if (!status.ok()) {
     return status.code() == Code::invalid_argument ? "" : status.text();
@@ -110,7 +110,7 @@ std::unique_ptr<Team> team_of(int ranks) {
 
 class Epilogues : public testing::TestWithParam<int> {};
 
-// Every line of the catalogue, every transport, in place and apart.
+// Every algorithm of the catalogue, every transport, in place and apart.
 TEST_P(Epilogues, FinishEachRowOnceWhenItIsFinal) {
   const int ranks = GetParam();
   const auto team = team_of(ranks);
@@ -145,8 +145,8 @@ TEST_P(Epilogues, FinishEachRowOnceWhenItIsFinal) {
   }
 }
 
-// What the engine chooses, small and large, with ranks that come late: borders of parts inside
-// rows, pieces of large ops, rows larger than a piece.
+// The engine's default algorithm with small and large vectors and late ranks: borders of parts
+// inside rows, pieces of large ops, and rows larger than a piece.
 TEST_P(Epilogues, WaitForRanksThatAreLate) {
   const int ranks = GetParam();
   const auto team = team_of(ranks);
@@ -188,8 +188,8 @@ TEST_P(Epilogues, TakeCountsOfWholeRows) {
   ASSERT_TRUE(status.ok()) << status.text();
 }
 
-// An owner that has nothing to fetch stores a part of what the others fetch: they finish rows that
-// no op of theirs has written, or only a part of.
+// The owner of the data fetches nothing, so it stores a part of the data that other ranks would
+// fetch. The receivers must finish rows that their own ops wrote only partly or not at all.
 TEST_P(Epilogues, FinishWhatOthersStoreUnasked) {
   const int ranks = GetParam();
   const auto team = team_of(ranks);
@@ -232,7 +232,7 @@ TEST_P(Epilogues, KeepBits) {
   ASSERT_TRUE(status.ok()) << status.text();
 }
 
-// Operations of the user's and factors, started, prepared and waited for.
+// User operations and factors, in blocking, started and prepared calls.
 TEST_P(Epilogues, GoWithEveryKindOfCall) {
   const int ranks = GetParam();
   const auto team = team_of(ranks);
@@ -258,7 +258,7 @@ TEST_P(Epilogues, GoWithEveryKindOfCall) {
       me.all_reduce(x, PreMulSum{std::uint32_t{1}}, o).throw_if_error();
     });
     check([&](const CallOptions& o) {
-      // What is started is the call's own copy, and behind it goes another one.
+      // A started call copies the epilogue. Another call is started behind it.
       Epilogue mine = *o.epilogue;
       CallOptions options = o;
       options.epilogue = &mine;
@@ -269,7 +269,8 @@ TEST_P(Epilogues, GoWithEveryKindOfCall) {
       second.wait().throw_if_error();
       first.wait().throw_if_error();
     });
-    // Prepared, and again; and without one, the same call knows nothing of it.
+    // A prepared request with an epilogue, started three times. A request without an epilogue
+    // finishes no rows.
     Witness witness(kRows, kRow, sizeof(x[0]));
     Request request = me.prepared().all_reduce(x, {.epilogue = &witness.epilogue}).value();
     Request without = me.prepared().all_reduce(x).value();
@@ -283,7 +284,7 @@ TEST_P(Epilogues, GoWithEveryKindOfCall) {
       without.wait().throw_if_error();
       EXPECT_TRUE(witness.saw_each(i));
     }
-    // Planned behind what is under way.
+    // Planned while another call is in flight.
     Witness late(7, 11, sizeof(float));
     std::vector<float> y(77, 1.0F);
     request.start().throw_if_error();
@@ -298,7 +299,7 @@ TEST_P(Epilogues, GoWithEveryKindOfCall) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Epilogues, testing::Range(1, kMostRanks + 1));
 
-// Two axes of groups at once, each with its epilogue.
+// Splits along two axes at once, each with its epilogue.
 TEST(Epilogue, IsSafeBesideOtherGroups) {
   const auto team = team_of(4);
   const Status status = team->run([&](Member& me) {
@@ -349,8 +350,8 @@ TEST(Epilogue, RunsOnModelledNetworks) {
   for (const Status& one : results) EXPECT_TRUE(one.ok()) << one.text();
 }
 
-// A token's row, and what becomes of it, has the same bits among any number of tokens, at any place
-// among them: below and above every threshold of size.
+// The row of a token, before and after the epilogue, has the same bits with any number of tokens
+// and at any position, below and above every threshold of size.
 TEST(Epilogue, LeavesRowsTheSameAmongAnyNumberOfTokens) {
   constexpr std::size_t kRow = 4096;
   for (const int ranks : {2, 3, 4, 5, 6, 7, 8}) {
@@ -395,7 +396,7 @@ TEST(Epilogue, LeavesRowsTheSameAmongAnyNumberOfTokens) {
         };
         ASSERT_TRUE(rows_are(x, want_sum)) << tokens << " tokens, N=" << ranks;
         ASSERT_TRUE(rows_are(normed, want_normed)) << tokens << " tokens, N=" << ranks;
-        // And those of the call, and then the pass.
+        // A call without an epilogue, and then apply(), give the same bits.
         x = in;
         residual = residual_before;
         me.all_reduce(x, {.order = Order::group_invariant}).throw_if_error();
@@ -426,7 +427,8 @@ TEST(Epilogue, TakesFunctions) {
   ASSERT_TRUE(status.ok()) << status.text();
 }
 
-// At any row: the rank's call says who and what, and nothing after it goes on.
+// An epilogue throws at some row: the error names the rank and the exception, and no rank's next
+// call succeeds.
 TEST(Epilogue, ThatThrowsEndsTheCallOfItsRank) {
   for (const std::size_t at : {0U, 3U, 9U}) {
     for (const Transport transport : {Transport::direct, Transport::mailbox}) {
@@ -440,7 +442,7 @@ TEST(Epilogue, ThatThrowsEndsTheCallOfItsRank) {
         };
         const auto bad = epilogue<float>(1000, throws);
         Status status = me.all_reduce(x, {.transport = transport, .epilogue = &bad});
-        // The others may be done before it throws.
+        // The other ranks may have returned before the epilogue throws.
         return status.ok() ? me.barrier() : status;
       });
       for (const Status& one : results) {
@@ -480,7 +482,7 @@ TEST(Epilogue, IsRefusedWhereItMakesNoSense) {
       mine.in = in.data();
       mine.out = out.data();
       Status status = me.call(mine);
-      // Those who ask, or start, hear the same.
+      // plan_of() and start() return the same error.
       EXPECT_EQ(me.plan_of(mine).status().text(), status.text());
       EXPECT_EQ(me.start(mine).status().text(), status.text());
       return status;
@@ -499,7 +501,7 @@ TEST(Epilogue, IsRefusedWhereItMakesNoSense) {
   const std::size_t counts[] = {6, 4};
   says({.collective = Collective::reduce_scatter, .counts = counts}, threes, "counts[1] is 4");
   says({.collective = Collective::all_gather, .counts = counts}, threes, "what is gathered is 10");
-  // What is typed looks at sizes before anything else does.
+  // Typed calls check sizes first, so this error comes first.
   const Epilogue empty{nothing, nullptr, 0};
   const auto typed = ranks.run([&](Member& me) {
     std::vector<float> in(10), out(10);
@@ -530,7 +532,7 @@ TEST(Epilogue, IsRefusedWhereItMakesNoSense) {
                           : me.recv(x, 0, {.epilogue = &threes});
   });
   for (const Status& one : messages) EXPECT_EQ(one.code(), Code::invalid_argument) << one.text();
-  // Nobody is hurt, and a call that has been made before is looked at as well.
+  // The communicator still works, and a repeated call is checked too.
   const auto good = [&](Member& me) {
     std::vector<float> x(9, 1.0F);
     return me.all_reduce(x, {.epilogue = &threes});

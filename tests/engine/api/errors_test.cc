@@ -1,5 +1,5 @@
-// Calls that are refused: the text names the argument, its value and what is allowed; no byte
-// moves, and the communicator goes on.
+// Refused calls: the text names the argument, its value and the allowed values; no byte moves, and
+// the communicator still works. The table of errors in DESIGN.md is tested too.
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -30,7 +30,7 @@
 namespace rankine {
 namespace {
 
-constexpr std::size_t kRoom = 64;  // elements of the buffers that bad calls bring
+constexpr std::size_t kRoom = 64;  // elements of the buffers of bad calls
 constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max();
 
 struct Buffers {
@@ -40,7 +40,7 @@ struct Buffers {
 struct BadCall {
   const char* name;
   void (*spoil)(Call&, Buffers&);
-  std::vector<std::string> words;  // of the error
+  std::vector<std::string> words;  // parts of the error text
 };
 
 void PrintTo(const BadCall& bad, std::ostream* out) { *out << bad.name; }
@@ -384,7 +384,7 @@ TEST(ErrorsOfPlans, AQuestionIsCheckedLikeACall) {
   const Call gathered{.collective = Collective::all_gather, .count = 4, .factor = &factor};
   EXPECT_NE(me.plan_of(gathered).status().text().find("factor is given to all_gather"),
             std::string::npos);
-  // Also what has been planned before.
+  // A call that has been planned before is checked as well.
   refused({.timeout = std::chrono::milliseconds(-5)}, "timeout is -5 ms");
   refused({.transport = static_cast<Transport>(255)}, "transport is 255");
 }
@@ -422,7 +422,7 @@ TEST(ErrorsAsExceptions, HaveTheCodeAndTheText) {
   try {
     Status(Code::timeout, "no answer").throw_if_error();
     FAIL() << "nothing was thrown";
-  } catch (const std::runtime_error& error) {  // one of the standard's, for who knows no other
+  } catch (const std::runtime_error& error) {  // callers may know only this class
     EXPECT_STREQ(error.what(), "timeout: no answer");
     EXPECT_EQ(dynamic_cast<const Error&>(error).code(), Code::timeout);
   }
@@ -462,8 +462,8 @@ TEST(ErrorsAsExceptions, ThatLeaveATeamsFunctionEndTheTeam) {
 
 }  // namespace
 
-// The table of errors in DESIGN.md is the contract: it has every code, says of each what status.h
-// says, and a communicator that meets the error does what it says.
+// The table of errors in DESIGN.md is the contract. The table must have every code with the text of
+// status.h, and a communicator with the error must behave as the table states.
 
 namespace {
 
@@ -483,7 +483,7 @@ std::vector<std::string> split(const std::string& text, const std::string& separ
   }
 }
 
-// By code, as the table writes it. A row may be for several.
+// The rows of the table by code. A row may cover several codes.
 std::map<std::string, Row> table() {
   std::map<std::string, Row> rows;
   std::ifstream design("engine/DESIGN.md");
@@ -537,7 +537,7 @@ TEST(Contract, TheTableHasEveryCodeAndSaysWhatTheHeaderSays) {
 
 constexpr std::size_t kCount = 6'000;
 
-// What a rank brings, between guards.
+// A rank's buffers, between guards.
 struct Guarded {
   static constexpr std::size_t kGuard = 64;
   static constexpr std::uint32_t kMark = 0xdeadbeef;
@@ -549,7 +549,7 @@ struct Guarded {
             .out = whole.data() + kGuard,
             .count = kCount,
             .type = DataType::u32,
-            .options = {.transport = Transport::mailbox}};  // which wants memory of its own
+            .options = {.transport = Transport::mailbox}};  // needs mailbox memory
   }
   void expect(const Row& row) const {
     EXPECT_EQ(std::count(in.begin(), in.end(), 7u), static_cast<long>(kCount)) << "inputs";
@@ -566,7 +566,7 @@ struct Guarded {
 
 struct Case {
   Code code;
-  // What the last rank does instead of the call that all others make.
+  // The last rank runs this instead of the call that all other ranks make.
   Status (*last_rank)(Member&, Ranks&, Guarded&);
 };
 
@@ -579,7 +579,8 @@ TEST_P(Kept, ByTheCommunicatorAndItsBuffers) {
   const Row row = table()[in_table(code)];
   Ranks all({.ranks = kRanks, .timeout = code == Code::timeout ? 200ms : 60'000ms});
   std::vector<Guarded> buffers(kRanks);
-  // In force for all ranks and for as long as they run, since a seam may not move under a thread.
+  // The seam is set before the ranks start and reset after they end, because it may not change
+  // while threads use it.
   SystemCalls calls = real_system_calls();
   if (code == Code::out_of_memory) {
     calls.mmap = [](void*, std::size_t, int, int, int, off_t) -> void* {
@@ -590,7 +591,7 @@ TEST_P(Kept, ByTheCommunicatorAndItsBuffers) {
   std::optional<ScopedSystemCalls> scope(calls);
   const auto results = all.run([&](Member& me) {
     Guarded& mine = buffers[static_cast<std::size_t>(me.rank())];
-    // Where only the caller is told, the others have nothing to do with it.
+    // If the error concerns only the caller, the other ranks make no call.
     if (me.rank() != kRanks - 1 && goes_on(code)) return Status(code, "");
     if (me.rank() != kRanks - 1) return me.call(mine.call());
     return GetParam().last_rank(me, all, mine);
@@ -651,10 +652,10 @@ INSTANTIATE_TEST_SUITE_P(
                            return all.communicator().health();
                          }},
                     Case{Code::out_of_memory, [](Member& me, Ranks&, Guarded& mine) {
-                           return me.call(mine.call());  // as all others, and nobody gets memory
+                           return me.call(mine.call());  // all ranks call, and no rank gets memory
                          }}));
 
-// Who asks what a call would get, where there is no memory for it, may go on with other calls.
+// plan_of() fails for lack of memory; the communicator can still make other calls.
 TEST(Contract, AQuestionEndsNothing) {
   Ranks all({.ranks = kRanks});
   std::vector<Guarded> buffers(kRanks);

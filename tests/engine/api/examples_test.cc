@@ -1,5 +1,5 @@
-// The guide's programs, as a user would run them: at full speed, and unchanged on networks, where
-// what they print is what the simulator says.
+// The guide's programs, run as a user would run them, at full speed and on modelled networks, with
+// the simulator's output expected. Typed calls and typed names of algorithms are tested too.
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@
 namespace rankine {
 namespace {
 
-// What the program prints, run in this process' environment.
+// Returns the output of the program, run in this process's environment.
 std::string output_of(const std::string& program) {
   std::FILE* pipe = popen(program.c_str(), "r");
   if (pipe == nullptr) return "cannot be started";
@@ -86,7 +86,7 @@ TEST(Groups, AddUpAlongTheirAxes) {
 TEST(Overlap, HidesWorkBehindACall) {
   EXPECT_EQ(program("overlap"), "every element: 64; model time: 0 s\n");
   const ScopedEnv variable("RANKINE_NETWORK", "scale_out");
-  // Three times a call that takes less than the work of a millisecond beside it.
+  // Three calls, each hidden behind a millisecond of work.
   EXPECT_EQ(program("overlap"), "every element: 64; model time: 0.003 s\n");
 }
 
@@ -121,7 +121,7 @@ TEST(Errors, SayWhatIsWrong) {
 
 }  // namespace
 
-// What typed calls may be written like, and what does not compile.
+// Which forms of typed calls compile, and which do not.
 
 namespace {
 
@@ -159,7 +159,7 @@ static_assert(AllReduces<std::vector<decltype(0.0bf16)>&>);
 static_assert(Broadcasts<Floats&>);
 static_assert(Broadcasts<std::span<float>>);
 
-// Outputs are written, and are there when the call has returned.
+// Outputs must be writable and must outlive the call.
 static_assert(!AllReduces<const Floats&>);
 static_assert(!AllReduces<Floats>);
 static_assert(!AllReduces<std::span<const float>>);
@@ -168,10 +168,10 @@ static_assert(!AllReduces<Floats&, std::span<const float>>);
 static_assert(!AllReduces<std::span<const float>, std::span<const float>>);
 static_assert(!Broadcasts<const Floats&>);
 static_assert(!Broadcasts<std::span<const float>>);
-// Elements are the same on both sides, and bits are no elements.
+// Both sides have the same element type, and std::vector<bool> has no elements.
 static_assert(!AllReduces<Floats&, Doubles&>);
 static_assert(!AllReduces<std::vector<bool>&>);
-// A factor is of the elements' kind, an operation of their type.
+// A factor must suit the type of the elements, and an operation must have that type.
 static_assert(!AllReduces<Floats&, PreMulSum<std::complex<double>>>);
 static_assert(!AllReduces<Floats&, TypedUserOp<int>>);
 static_assert(AllReduces<Floats&, TypedUserOp<float>>);
@@ -235,7 +235,7 @@ TEST(Spellings, AllMeanTheSame) {
 
 }  // namespace
 
-// Names as people type them mean what the catalogue has, and nothing else.
+// Different spellings of a name mean exactly the catalogue's name.
 
 namespace {
 

@@ -1,5 +1,6 @@
-// Ranks that throw, leave, never come or call something else: everybody returns, with the right
-// code and a text that says who waits for whom, and the process can go on with new ranks.
+// Ranks that throw, leave, never come or make a different call: all ranks return with the right
+// code and a text that names the waiting and the missing rank, and the process can start new ranks.
+// The flight record of failures is tested too.
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -37,7 +38,7 @@ using testing::Values;
 using std::chrono_literals::operator""ms;
 
 constexpr auto kLong = 60'000ms;  // for failures that must not need a deadline
-constexpr auto kShort = 1'000ms;  // for those that do
+constexpr auto kShort = 1'000ms;  // for failures that need a deadline
 
 struct Setting {
   int ranks;
@@ -63,7 +64,7 @@ class Failure : public testing::TestWithParam<Setting> {
   int ranks() const { return GetParam().ranks; }
   Rank last() const { return GetParam().ranks - 1; }
 
-  // New ranks in the same process reduce as if nothing had happened.
+  // New ranks in the same process reduce correctly.
   void expect_a_new_start() {
     Ranks fresh(options(kLong));
     const auto results = fresh.run([&](Member& me) {
@@ -108,7 +109,7 @@ TEST_P(Failure, ARankThatThrowsEndsAllOthers) {
   expect_all(results, Code::remote_error, {"out of luck"});
   ASSERT_TRUE((*team)->thrown());
   EXPECT_THROW(std::rethrow_exception((*team)->thrown()), std::runtime_error);
-  // The team is finished and says why; its threads are not.
+  // The team has ended with an error, but its threads still run.
   EXPECT_EQ((*team)->run([](Member&) {}).text(), status.text());
   expect_a_new_start();
 }
@@ -118,14 +119,15 @@ TEST_P(Failure, ARankThatNeverComesIsNamedAtTheDeadline) {
   const auto results = all.run([&](Member& me) {
     std::vector<std::uint32_t> in(count()), out(count());
     if (me.rank() == 0) {
-      // The deadline begins when all others wait.
+      // The deadline begins when all other ranks wait.
       for (Rank r = 1; r < last(); ++r) until_it_waits(all.communicator(), r);
       Call call = all_reduce(in, out);
       call.options.timeout = kShort;
       return me.call(call);
     }
     if (me.rank() != last()) return me.call(all_reduce(in, out));
-    // Inside no call until the others have given up; then told why as well.
+    // The last rank makes no call before the other ranks have given up; then it gets the same
+    // error.
     while (all.communicator().health().ok()) std::this_thread::sleep_for(1ms);
     return me.call(all_reduce(in, out));
   });
@@ -191,7 +193,7 @@ TEST_P(Failure, AbortFromAnotherThreadEndsAllCalls) {
   expect_a_new_start();
 }
 
-// The communicator that a signal handler may end, where there is one.
+// The communicator that the signal handler aborts.
 std::atomic<Communicator*> ended_by_signal{nullptr};
 
 TEST_P(Failure, AbortFromASignalHandlerEndsAllCalls) {
@@ -206,7 +208,7 @@ TEST_P(Failure, AbortFromASignalHandlerEndsAllCalls) {
     std::vector<std::uint32_t> in(count()), out(count());
     if (me.rank() == last()) {
       while (entered.load() < last()) std::this_thread::yield();
-      // Twice, and on a thread that is a rank itself.
+      // Twice, and on the thread of a rank.
       EXPECT_EQ(raise(SIGUSR1), 0);
       EXPECT_EQ(raise(SIGUSR1), 0);
     }
@@ -225,7 +227,7 @@ TEST_P(Failure, ACallMayHaveADeadlineOfItsOwn) {
   const auto results = all.run([&](Member& me) {
     std::vector<std::uint32_t> in(count()), out(count());
     Call call = all_reduce(in, out);
-    Status status = me.call(call);  // all come: the deadline of the communicator
+    Status status = me.call(call);  // all ranks call, so the communicator's deadline suffices
     if (!status.ok()) return status;
     if (me.rank() == last()) {
       while (all.communicator().health().ok()) std::this_thread::yield();
@@ -237,7 +239,7 @@ TEST_P(Failure, ACallMayHaveADeadlineOfItsOwn) {
   expect_a_new_start();
 }
 
-// Sums of such durations and the clock would lie before now.
+// The sum of the clock and such a duration would overflow to a time in the past.
 TEST_P(Failure, TimeoutsMayBeForEver) {
   for (const auto longest :
        {std::chrono::milliseconds::max(),
@@ -248,7 +250,7 @@ TEST_P(Failure, TimeoutsMayBeForEver) {
         std::vector<std::uint32_t> in(count()), out(count());
         Call call = all_reduce(in, out);
         if (of_the_call) call.options.timeout = longest;
-        // Not before the others have waited so long that they look at the clock.
+        // The last rank comes late enough that the other ranks have read the clock.
         if (me.rank() == last()) std::this_thread::sleep_for(100ms);
         return me.call(call);
       });
@@ -257,7 +259,7 @@ TEST_P(Failure, TimeoutsMayBeForEver) {
   }
 }
 
-// Who watches a call may end it: for all ranks, and at once.
+// An observer that ends a call ends it for all ranks at once.
 TEST_P(Failure, AnObserverThatEndsACallEndsItForAll) {
   struct : RoundObserver {
     bool before_round(int) noexcept override { return false; }
@@ -272,7 +274,7 @@ TEST_P(Failure, AnObserverThatEndsACallEndsItForAll) {
   expect_a_new_start();
 }
 
-// Neither its member nor anything else of it is destroyed: nobody is told.
+// The thread ends without any destructor, so no rank is told.
 TEST_P(Failure, AThreadThatEndsInsideACallIsFoundOut) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP()
@@ -298,7 +300,8 @@ TEST_P(Failure, AThreadThatEndsInsideACallIsFoundOut) {
   expect_a_new_start();
 }
 
-// A child has one thread, and no rank: it is told at once, can clean up, and can start anew.
+// A forked child has one thread and no rank: it gets an error at once, can clean up, and can start
+// new ranks.
 TEST_P(Failure, AForkedChildIsToldAtOnce) {
   auto team = Team::create({.ranks = ranks(), .timeout = kLong});
   ASSERT_TRUE(team.ok()) << team.status().text();
@@ -326,7 +329,7 @@ TEST_P(Failure, AForkedChildIsToldAtOnce) {
 #endif
     _exit(failed);
   }
-  // The parent goes on as if nothing had happened.
+  // The parent still works.
   const auto results = all.run([&](Member& me) {
     std::vector<std::uint32_t> in(count(), 1), out(count());
     Status status = me.call(all_reduce(in, out));
@@ -363,13 +366,12 @@ INSTANTIATE_TEST_SUITE_P(
            Setting{3, 3, WaitPolicy::Mode::park}, Setting{3, 40'000, WaitPolicy::Mode::park},
            Setting{5, 1, WaitPolicy::Mode::yield}, Setting{5, 5'000, WaitPolicy::Mode::spin}));
 
-// --- calls that disagree
-// --------------------------------------------------------------------------
+// --- Calls that disagree
 
 struct Disagreement {
   const char* name;
-  void (*change)(Call&);             // what rank 1 calls instead
-  std::vector<std::string> words{};  // of the error
+  void (*change)(Call&);             // makes rank 1's call different
+  std::vector<std::string> words{};  // parts of the error text
 };
 
 void PrintTo(const Disagreement& d, std::ostream* out) { *out << d.name; }
@@ -391,8 +393,8 @@ TEST_P(Mismatch, EndsAllRanksAndNamesWhatDiffers) {
         if (me.rank() == 1) GetParam().change(call);
         Status status = me.call(call);
         if (!status.ok()) return status;
-        // The odd call was none that rank 1 had to wait in: the others find it out, and what they
-        // compare with is that call, since it makes no other before.
+        // Rank 1 did not have to wait in the different call. The other ranks find the mismatch and
+        // compare with that call, because rank 1 makes no call in between.
         EXPECT_EQ(me.rank(), 1) << "a success beside a call that differs";
         while (all.communicator().health().ok()) std::this_thread::yield();
         return me.call(call);
@@ -460,7 +462,7 @@ TEST(MismatchOfRoots, ShowsInThisCallOrTheNext) {
 }
 
 TEST(MismatchOfNumbers, ACallLessIsFoundOut) {
-  // Rank 1 leaves out one call of many that all look alike but for their number.
+  // Rank 1 leaves out one of many calls that differ only in their number.
   for (const std::size_t count : {std::size_t{5}, std::size_t{9'000}}) {
     Ranks all({.ranks = 3, .timeout = kLong});
     auto results = all.run([&](Member& me) {
@@ -479,11 +481,10 @@ TEST(MismatchOfNumbers, ACallLessIsFoundOut) {
   }
 }
 
-// --- memory after the end
-// -------------------------------------------------------------------------
+// --- Memory after the end
 
-// A rank whose call has ended in an error may give its buffers back at once: nobody reads them
-// still.
+// After a call has returned an error, the rank may free its buffers at once, because no rank reads
+// them any more.
 TEST(BuffersAfterAnError, AreTheCallersAgain) {
   constexpr std::size_t kBytes = std::size_t{1} << 25;
   for (int attempt = 0; attempt < 12; ++attempt) {
@@ -496,7 +497,7 @@ TEST(BuffersAfterAnError, AreTheCallersAgain) {
         all.communicator().abort("now");
       });
       const auto results = all.run([&](Member& me) {
-        // Mappings of their own: who reads them when they are gone, crashes.
+        // Separate mappings: a rank that reads them after munmap() crashes.
         void* in =
             mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         void* out =
@@ -517,8 +518,7 @@ TEST(BuffersAfterAnError, AreTheCallersAgain) {
   }
 }
 
-// --- counters that wrap
-// ---------------------------------------------------------------------------
+// --- Counters that wrap
 
 TEST(Wrap, CountersRunOverTheEndOfTheirRange) {
   for (const std::uint32_t first : {0U - 3U, 0x80000000U - 3U, 0U - 40U, 0x80000000U - 40U}) {
@@ -550,7 +550,7 @@ TEST(Wrap, CountersRunOverTheEndOfTheirRange) {
 
 }  // namespace
 
-// What ranks did last, told afterwards.
+// The flight record: the last actions of the ranks.
 
 namespace {
 
@@ -632,14 +632,15 @@ TEST(FlightRecord, OfNobodyIsEmpty) {
   EXPECT_EQ(record["ranks"][1]["last"].size(), 0u);
 }
 
-// Where the environment names a file, the first call that fails leaves the record there.
+// RANKINE_FLIGHT_RECORD names a file; the first failing call writes the record there.
 TEST(FlightRecord, IsLeftInAFileWhenACallFails) {
   const std::string folder = testing::TempDir();
   setenv("RANKINE_FLIGHT_RECORD", (folder + "/flight_%p.json").c_str(), 1);
   const std::string path = folder + "/flight_" + std::to_string(getpid()) + ".json";
   {
     Ranks all({.ranks = 2});
-    std::latch failed(1);  // rank 1's thread lives until then: the end of a thread would be another failure
+    // Rank 1's thread lives until then: the end of a thread would be another failure.
+    std::latch failed(1);
     const auto results = all.run([&](Member& me) {
       if (Status status = all_reduce(me); !status.ok()) return status;
       EXPECT_FALSE(std::ifstream(path).good());
@@ -664,7 +665,7 @@ TEST(FlightRecord, IsLeftInAFileWhenACallFails) {
   EXPECT_EQ(record["ranks"][1]["calls"], 2);
   EXPECT_NE(record["ranks"][1]["state"].get<std::string>().find("in no collective"),
             std::string::npos);
-  // What rank 0 waited for in the end.
+  // The last wait of rank 0.
   const Json wait = record["ranks"][0]["slow_waits"].back();
   EXPECT_EQ(wait["call"], 3);
   EXPECT_EQ(wait["for"], 1);
@@ -673,7 +674,7 @@ TEST(FlightRecord, IsLeftInAFileWhenACallFails) {
   std::remove(path.c_str());
 }
 
-// Rank 0 waits for rank 1, which does not call, with the record to be left there. Its status.
+// Rank 0 waits for rank 1, which does not call; the record goes to `path`. Returns rank 0's status.
 Status fail_and_leave(const std::string& path, int ranks = 2) {
   const ScopedEnv variable("RANKINE_FLIGHT_RECORD", path.c_str());
   Ranks all({.ranks = ranks, .timeout = 100ms});
@@ -684,7 +685,7 @@ Status fail_and_leave(const std::string& path, int ranks = 2) {
 
 Json json_in(const std::string& path) { return Json::parse(read_small_file(path, 1 << 24).text); }
 
-// Where the record cannot be left, nobody waits for that, and nothing else is touched.
+// If the record cannot be written, no call waits and no other file changes.
 TEST(FlightRecord, ThatCannotBeLeftDelaysNoCall) {
   const TempTree tree;
   const std::string pipe = tree.root() + "/pipe", link = tree.root() + "/link";
@@ -705,7 +706,7 @@ TEST(FlightRecord, ThatCannotBeLeftDelaysNoCall) {
   EXPECT_TRUE(std::filesystem::is_symlink(link));
 }
 
-// Also where no call was begun: it was still being planned.
+// The record is also written if the call failed during planning.
 TEST(FlightRecord, IsLeftWherePlanningFails) {
   const std::string path = testing::TempDir() + "/planning.json";
   std::remove(path.c_str());
@@ -750,7 +751,8 @@ TEST(FlightRecord, IsWrittenWhateverTheTextsAre) {
   EXPECT_EQ(json_in(path)["health"], "aborted: no \xef\xbf\xbd( UTF-8 \xef\xbf\xbd");
 }
 
-// Each rank says what it does itself: a record grows with the ranks, not with their square.
+// Each rank's state describes only that rank, so the size of a record grows linearly with the
+// ranks.
 TEST(FlightRecord, SaysOfEachRankWhatItDoesItself) {
   const TempTree tree;
   const std::string path = tree.root() + "/file";

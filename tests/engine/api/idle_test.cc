@@ -1,7 +1,8 @@
-// Ranks that have nothing to do use no processor time: between runs, and while they wait long for
-// another rank, whichever way they wait. Measured in processor time of this process, which the load
-// of the machine does not change; how soon all are asleep it does change, so a test looks until it
-// has seen them idle. Ranks that never sleep are never seen so, and end it by its time limit.
+// Idle ranks use no processor time, between runs and during long waits for another rank, in every
+// wait mode. The test measures the processor time of this process, which does not depend on the
+// machine's load. The time until all ranks sleep does depend on the load, so the test polls until
+// it has seen an idle period. Ranks that never sleep fail the test by its time limit. The memory
+// bounds of a communicator are tested too.
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -71,8 +72,7 @@ TEST_P(Idle, RanksThatWaitForOneSleep) {
   }
 }
 
-// A thread that makes progress has nothing to do between calls; and naps while those that are
-// started wait for a rank.
+// A progress thread sleeps between calls, and naps while started calls wait for a rank.
 TEST_P(Idle, TheHelperSleeps) {
   auto team = Team::create({.ranks = 2,
                             .wait = WaitPolicy{.mode = GetParam()},
@@ -107,15 +107,15 @@ INSTANTIATE_TEST_SUITE_P(Modes, Idle,
 
 }  // namespace
 
-// The memory of a communicator stays within bounds, however many calls it makes. That takes
-// thousands of plans, which sanitizers of threads would be slow to make and learn nothing from.
+// The memory of a communicator stays bounded for any number of calls. The test needs thousands of
+// plans; thread sanitizers would be slow and find nothing in it.
 
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-// Thousands of calls of many sizes, collectives and algorithms, each planned once: what is kept
-// must not grow with how many there were.
+// Thousands of calls of many sizes, collectives and algorithms, each planned once. The kept memory
+// must not grow with their number.
 TEST(MemoryBounds, StaysBoundedOverCallsOfEverySize) {
   constexpr int kRanks = 8;
   auto team = Team::create({.ranks = kRanks});
@@ -145,15 +145,16 @@ TEST(MemoryBounds, StaysBoundedOverCallsOfEverySize) {
   std::size_t scratch = 0;
   for (Rank r = 0; r < kRanks; ++r) scratch += communicator.memory_of(r).scratch.bytes;
   EXPECT_GT(scratch, 0U);
-  // Twice the largest need is what growing by doubling may leave.
+  // Growth by doubling may leave twice the largest need.
   EXPECT_LE(scratch, kRanks * 2 * 2 * kMost * sizeof(float));
   EXPECT_LE(communicator.cached_plans(), 2048U);
   EXPECT_LT(communicator.shared_memory().plans, 72 * kMiB);
-  // Two turns are more than is kept.
+  // Two turns make more plans than the cache keeps.
   EXPECT_LT(after[3], after[1] + after[1] / 2) << "still growing";
 }
 
-// Plans of many ranks are large: they are let go by their bytes, also by ranks that hold them.
+// Plans for many ranks are large: the cache drops them by their bytes, also the plans that ranks
+// hold.
 TEST(MemoryBounds, LargePlansAreLetGo) {
   constexpr int kRanks = 64;
   auto team = Team::create({.ranks = kRanks});
@@ -165,7 +166,7 @@ TEST(MemoryBounds, LargePlansAreLetGo) {
   const Status status = (*team)->run([&](Member& me) {
     std::vector<std::uint32_t> in(kCounts * kRanks), out(kCounts * kRanks);
     for (std::size_t count = 1; count <= kCounts; ++count) {
-      // Several that differ, so that more is planned than is kept.
+      // Several types, so the calls need more plans than the cache keeps.
       for (const DataType type : {DataType::u32, DataType::i32, DataType::f32}) {
         me.call({.collective = Collective::all_to_all,
                  .in = in.data(),

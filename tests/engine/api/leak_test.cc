@@ -1,7 +1,7 @@
-// Nothing is left behind: after a thousand communicators and teams that were made, used, aborted or
-// broken, and destroyed, the process has the threads, the descriptors and, to the byte, the memory
-// that it had. Memory is counted where it is asked for (operator new, numa/'s mmap), since what is
-// resident depends on what glibc and the kernel keep.
+// No leaks: after a thousand communicators and teams that were created, used, aborted or broken,
+// and destroyed, the process has the same threads, descriptors and, to the byte, memory as before.
+// Memory is counted at allocation (operator new, numa/'s mmap), because resident memory depends on
+// glibc and the kernel.
 #include <dirent.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -24,7 +24,7 @@ namespace {
 
 using std::chrono_literals::operator""s;
 
-// This one, and one of the thread sanitizer's own.
+// This thread, and one thread of the thread sanitizer.
 #if defined(__SANITIZE_THREAD__)
 constexpr int kThreads = 2;
 #else
@@ -34,7 +34,7 @@ constexpr int kThreads = 1;
 constexpr int kRanks = 3;
 constexpr std::size_t kSmall = 10, kLarge = 20'000;  // by mailbox; directly, with scratch
 
-// Entries of a folder of /proc/self, without "." and "..".
+// Returns the number of entries of a folder of /proc/self, without "." and "..".
 int entries(const char* folder) {
   DIR* opened = opendir(folder);
   int count = -2;
@@ -43,7 +43,7 @@ int entries(const char* folder) {
   return count;
 }
 
-// By arenas.
+// Bytes that arenas have mapped.
 std::atomic<std::size_t> mapped_bytes{0};
 
 SystemCalls counting_calls() {
@@ -62,7 +62,7 @@ SystemCalls counting_calls() {
   return calls;
 }
 
-// A thread that was joined may be listed for a moment more: the kernel wakes the joiner first.
+// A joined thread may be listed for a moment longer, because the kernel wakes the joiner first.
 int threads_in_the_end(int wanted) {
   const auto patience = std::chrono::steady_clock::now() + 20s;
   int threads = entries("/proc/self/task");
@@ -89,7 +89,7 @@ void expect(const std::vector<Status>& results, Code code) {
   }
 }
 
-// One life after the other, of each kind.
+// One life of each kind.
 void a_team_that_works() {
   const auto team = Team::create({.ranks = kRanks}).value();
   EXPECT_TRUE(team->run([](Member& me) { use(me).throw_if_error(); }).ok());
@@ -154,7 +154,7 @@ TEST(Leaks, NothingIsLeftOfAThousandLives) {
                                   a_communicator_that_a_rank_leaves,
                                   a_communicator_that_nobody_joins};
   const ScopedSystemCalls scope(counting_calls());
-  // What is made once per process, on first use.
+  // The first use creates objects once per process, so each kind lives once before the counts.
   for (const auto live : kLives) live();
   const int descriptors = entries("/proc/self/fd");
   const std::size_t bytes = CountedMemory::now.load();

@@ -1,4 +1,5 @@
-// What a communicator takes: near whom it lies, and how much it is.
+// The memory of communicators and teams: on which nodes it lies and how large it is. Payloads of
+// Member::allocate() and large vectors are tested too.
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -33,9 +34,10 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-// --- Where, on machines of several nodes.
+// --- On which nodes
 
-// Two sockets with four nodes of eight cores of two threads: ranks of neighbouring nodes, spread.
+// Two sockets, four nodes per socket, eight cores per node, two threads per core: ranks of
+// neighbouring nodes, and spread ranks.
 std::vector<ArenaOptions> arenas_of(const PlacementPolicy& policy, int ranks) {
   const auto machine = Topology::synthetic("pack:2 numa:4 core:8 pu:2");
   EXPECT_TRUE(machine.ok()) << machine.error;
@@ -62,7 +64,7 @@ TEST_P(MemoryOnEightNodes, EveryRangeLiesWithItsRank) {
          const auto payload = me.allocate<std::byte>(5000).value();
          noted_bindings::expect_on(arenas[static_cast<std::size_t>(me.rank())].node,
                                    {payload.span().data(), payload.span().size()}, "payload");
-         // Small: mailboxes of all pairs. Swing takes scratch.
+         // The small all-to-all uses mailboxes of all pairs. Swing uses scratch.
          Status first = me.all_to_all(data, std::span(out), {.transport = Transport::mailbox});
          if (!first.ok()) return first;
          return me.all_reduce(data, std::span(out), ReduceOp::sum,
@@ -154,7 +156,7 @@ TEST(MemoryOnNodes, RefusedBindingIsReportedFromTheStart) {
   EXPECT_EQ(keys, (std::vector<std::string>{"numa.mbind", "numa.mlock"})) << "one warning each";
 }
 
-// A mailbox's slots are with its reader, who waits for them; its credit is with its writer.
+// A mailbox's slots lie with the reader, which waits for them; the credit lies with the writer.
 TEST(MemoryOnNodes, SlotsAreWithTheReaderAndCreditWithTheWriter) {
   Ranks ranks({.ranks = 3});
   for (const Status& status : ranks.run([](Member& me) {
@@ -169,7 +171,7 @@ TEST(MemoryOnNodes, SlotsAreWithTheReaderAndCreditWithTheWriter) {
   EXPECT_EQ(mailboxes(2), 0U) << "takes no part";
 }
 
-// --- How much.
+// --- How much
 
 TEST(Memory, SixtyFourRanksTakeLessThanEightMebibytes) {
   auto team = Team::create({.ranks = 64});
@@ -240,8 +242,8 @@ TEST(Memory, CountsEveryPart) {
 
 }  // namespace
 
-// For which nodes a team asks: where its ranks go, and their lines, mailboxes, scratch and
-// payloads, on machines of several memory nodes, whole ones and odd ones, that need not be here.
+// The nodes that a team requests for its ranks and their lines, mailboxes, scratch and payloads, on
+// pretended machines with several memory nodes, regular and odd ones.
 
 namespace {
 
@@ -251,16 +253,16 @@ const PlacementPolicy kOnePerNode{PlacementPolicy::Kind::one_per_node, {}};
 const PlacementPolicy kInOrder{PlacementPolicy::Kind::listed,
                                {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}};
 
-// Two sockets of four nodes of two cores: CPUs 2n and 2n + 1 are node n's.
+// Two sockets, four nodes per socket, two cores per node: CPUs 2n and 2n + 1 belong to node n.
 constexpr char kTwoByFour[] = "pack:2 numa:4 core:2 pu:1";
 
-// Of a team that is made there: rank r should be on a CPU whose memory is on node nodes[r].
+// Creates a team on the pretended machine; rank r should be on a CPU with memory on node nodes[r].
 void expect_memory_on(const std::vector<int>& nodes, const OddMachine& machine,
                       const PlacementPolicy& policy) {
   const PretendedMachine pretended(machine);
   CapturedWarnings captured;
   const int n = static_cast<int>(nodes.size());
-  // Ranks sleep while they wait: the cores are pretended, too.
+  // Ranks sleep while they wait, because the pretended cores share the real ones.
   auto team = Team::create(
       {.ranks = n, .placement = policy, .wait = WaitPolicy{.mode = WaitPolicy::Mode::park}});
   ASSERT_TRUE(team.ok()) << team.status().text();
@@ -329,8 +331,8 @@ TEST(TeamMemory, RanksOnNodesWithoutMemoryHaveItNearby) {
   expect_memory_on({0, 0, 0, 0, 0, 0, 3, 3, 4, 4, 5, 5, 6, 6, 4, 4}, machine, kInOrder);
 }
 
-// The same, where the firmware says who is near whom: node 1 is next to 3, and 7 to node 0 of the
-// other socket.
+// The machine of the test above, but the firmware's distances decide: node 1 is next to node 3, and
+// node 7 to node 0 of the other socket.
 TEST(TeamMemory, NearbyIsWhatTheFirmwareSays) {
   OddMachine machine{.text = kTwoByFour, .without_memory = {1, 2, 7}};
   for (int from = 0; from < 8; ++from) {
@@ -345,7 +347,7 @@ TEST(TeamMemory, NearbyIsWhatTheFirmwareSays) {
 
 }  // namespace
 
-// Member::allocate: calls on what it gives, how long it stays, and what it refuses.
+// Member::allocate(): calls with payloads, the lifetime of payloads, and refusals.
 
 namespace {
 
@@ -385,11 +387,11 @@ void expect_ok(const std::vector<Status>& results) {
   for (const Status& status : results) EXPECT_TRUE(status.ok()) << status.text();
 }
 
-// --- Calls.
+// --- Calls
 
 const std::vector<std::size_t> kSizes = {0, 1, 3, 64, 1023, 4099, 300'007};
 
-// What rank r brings at place i; sums of all ranks' are exact in every type used here.
+// Rank r's input at index i. The sum over all ranks is exact in every type of this test.
 template <class T>
 T brought(Rank r, std::size_t i) {
   return static_cast<T>(static_cast<int>(i % 5) + r);
@@ -421,7 +423,7 @@ void reduce_and_gather(Member& me) {
     expect_sums<T>(out.span(), n);
     me.all_reduce(in.span()).throw_if_error();
     expect_sums<T>(in.span(), n);
-    // In place at this rank's own block.
+    // In place at this rank's block.
     auto all = me.allocate<T>(size * static_cast<std::size_t>(n)).value();
     const auto block = [&](Rank r) {
       return all.span().subspan(static_cast<std::size_t>(r) * size, size);
@@ -455,7 +457,7 @@ TEST(Payload, CallsOfCallersThreads) {
   }));
 }
 
-// --- Where and how.
+// --- Where and how
 
 TEST(Payload, LinesAndPagesOfItsOwn) {
   Ranks ranks({.ranks = 1});
@@ -498,7 +500,7 @@ TEST(Payload, IsCounted) {
   EXPECT_EQ(communicator.memory_bytes(), before);
 }
 
-// --- How long.
+// --- Lifetime
 
 class PayloadLife : public testing::Test {
  protected:
@@ -594,7 +596,8 @@ TEST_F(PayloadLife, OutlivesATeam) {
   for (const auto& payload : kept) EXPECT_TRUE(payload.span().empty());
 }
 
-// Handles may go on one thread while the member goes on another: whoever is first takes it back.
+// One thread destroys the payloads while another destroys the member: the first one of the two
+// frees the memory.
 TEST_F(PayloadLife, HandlesAndMembersGoAtOnce) {
   for (int round = 0; round < 200; ++round) {
     Ranks ranks({.ranks = 1});
@@ -615,7 +618,7 @@ TEST_F(PayloadLife, HandlesAndMembersGoAtOnce) {
   }
 }
 
-// --- What is refused.
+// --- Refusals
 
 void expect_refused(const Result<Payload<double>>& result, Code code,
                     const std::vector<std::string>& words) {
@@ -635,7 +638,7 @@ TEST(Payload, RefusalsNameTheArgumentAndEndNothing) {
   expect_refused(me.allocate<double>(kMost / 8 + 1), Code::invalid_argument, {"up to " + most});
   expect_refused(me.allocate<double>(PTRDIFF_MAX / 8 + 1), Code::invalid_argument,
                  {"up to " + most});
-  // More than there are addresses.
+  // More than the address space.
   expect_refused(me.allocate<double>(PTRDIFF_MAX / 8), Code::out_of_memory,
                  {"n is " + most, "rank 1", "Cannot allocate memory"});
   {
@@ -675,7 +678,7 @@ TEST(Payload, AForkedChildHasACopy) {
               at[4999] = 2;
               if (me.allocate<int>(1).status().code() != Code::forked) return 2;
               payload = {};
-              if (at[4999] != 2) return 3;  // still there
+              if (at[4999] != 2) return 3;  // the page is still mapped
               ranks.reset();
               return at[4999] == 2 ? 0 : 4;
             }),
@@ -685,14 +688,14 @@ TEST(Payload, AForkedChildHasACopy) {
 
 }  // namespace
 
-// Vectors that are finished in parts, copied by both ends or stored past the caches: what only
-// large ones meet.
+// Large vectors that are finished in parts, copied by both ends, or written with non-temporal
+// stores; only large vectors use these paths.
 
 namespace {
 
 using Elements = std::vector<std::uint32_t>;
 
-// What rank `from` contributes to element i of natural block b.
+// Returns the contribution of rank `from` to element i of natural block b.
 std::uint32_t value(Rank from, std::size_t b, std::size_t i) {
   return static_cast<std::uint32_t>((from + 1) * 1'000'003) +
          static_cast<std::uint32_t>(b * 1009 + i * 7);
@@ -729,7 +732,7 @@ TEST_P(Large, TheDefaultsGiveWhatTheyShould) {
       Elements in(brings.size() * count), apart(in_place ? 0 : wants.size() * count);
       for (std::size_t k = 0; k < in.size(); ++k) in[k] = value(self, brings[k / count], k % count);
       std::uint32_t* out = in_place ? in.data() : apart.data();
-      for (int twice = 0; twice < 2; ++twice) {  // results lie in caches the second time
+      for (int twice = 0; twice < 2; ++twice) {  // the second time the results are in caches
         if (in_place && twice == 1) break;
         me.call({.collective = collective,
                  .in = in.data(),
@@ -766,9 +769,9 @@ std::vector<Case> cases() {
                              gather, scatter, send_recv}) {
     for (const int n : {2, 3, 5}) all.push_back({c, n, 60'007});
   }
-  // Several parts of 64 KiB and a rest, and vectors beyond the caches.
+  // Several parts of 64 KiB with a remainder, and vectors larger than the caches.
   for (const int n : {2, 3, 5}) all.push_back({all_reduce, n, 300'007});
-#ifndef __SANITIZE_THREAD__  // it would look at every byte of these for minutes
+#ifndef __SANITIZE_THREAD__  // it would look at every byte of these vectors for minutes
   for (const Collective c : {all_reduce, broadcast, all_gather, all_to_all, send_recv}) {
     all.push_back({c, 2, (std::size_t{9} << 20) + 5});
   }

@@ -1,5 +1,6 @@
-// Calls on a modelled network: their data are right, and their times are the simulator's, to the
-// last tick, from call to call.
+// Calls on a modelled network: the data are right, and the times equal the simulator's to the last
+// tick, from call to call. Multi-port algorithms on rings, and the clocks themselves, are tested
+// too.
 
 #include <gtest/gtest.h>
 
@@ -28,8 +29,8 @@
 namespace rankine {
 namespace {
 
-// The whole catalogue, one call after the other, so that each begins where the one before has left
-// its ranks: all at different times.
+// The whole catalogue, one call after the other. Each call begins at the ranks' different end times
+// of the call before.
 TEST(CallsOnANetwork, TakeTheTimeOfTheSimulatorBackToBack) {
   for (const char* name : {"scale_out", "scale_up,sync=rounds", "switch", "two_level", "torus"}) {
     const auto on = network(name);
@@ -63,7 +64,8 @@ TEST(CallsOnANetwork, WaitForWorkOfARanksOwn) {
   EXPECT_GT(twin.end(), 0);
 }
 
-// A PCIe switch: what only copies is the switch's, sums are messages.
+// A PCIe switch that copies but does not add: calls that only copy use the switch, and sums use
+// messages.
 TEST(CallsOnANetwork, OfASwitchThatCopiesAndDoesNotAdd) {
   constexpr int kRanks = 5;
   const auto pcie = network(R"({"preset": "pcie", "multicast": true, "alpha_switch": "150ns"})");
@@ -105,7 +107,7 @@ TEST(CallsOnANetwork, OfASwitchThatCopiesAndDoesNotAdd) {
   }
 }
 
-// Where they name no algorithm, they get the one that is the cheapest there.
+// A call without an algorithm gets the cheapest algorithm of the network.
 TEST(CallsOnANetwork, ChooseTheAlgorithmByTheNetwork) {
   constexpr int kRanks = 8;
   for (const char* name : {"scale_out", "switch", "torus"}) {
@@ -138,8 +140,8 @@ TEST(CallsOnANetwork, ChooseTheAlgorithmByTheNetwork) {
   }
 }
 
-// A program of its users, at full speed and on networks that the environment names: it prints what
-// the simulator says.
+// One program runs at full speed and on networks of the environment; its times equal the
+// simulator's.
 TEST(CallsOnANetwork, TakeAProgramAsItIs) {
   const auto program = [](int ranks) {
     auto team = Team::create({.ranks = ranks});
@@ -170,7 +172,7 @@ TEST(CallsOnANetwork, TakeAProgramAsItIs) {
   }
 }
 
-// Blocks of the users' own sizes cost what each of them has.
+// A block costs the time of its count.
 TEST(CallsOnANetwork, ChargeCountsAsTheyAre) {
   constexpr int kRanks = 3;
   const std::vector<std::size_t> counts = {7, 0, 300};
@@ -186,8 +188,8 @@ TEST(CallsOnANetwork, ChargeCountsAsTheyAre) {
                     .options = {.algorithm = "ring"}});
   });
   for (const Status& status : results) ASSERT_TRUE(status.ok()) << status.text();
-  // Rounds of a ring: each rank forwards, one after the other, what came from its left. Rank 2's
-  // block of 1,200 bytes goes to 0 and then to 1; what is longer ends later.
+  // In a ring each rank forwards blocks from its left neighbour, one per round. Rank 2's block of
+  // 1,200 bytes goes to rank 0 and then to rank 1; a longer block ends later.
   EXPECT_DOUBLE_EQ(all.members()[1]->model_time(), 2 * (1e-6 + 1200e-9));
 }
 
@@ -212,7 +214,7 @@ TEST(CallsOnANetwork, AreWatchedByObserversToo) {
   EXPECT_GT(all.members()[0]->model_time(), 0);
 }
 
-// Whoever waits for a clock waits as for data: until the deadline.
+// A wait for a clock ends at the deadline, like a wait for data.
 TEST(CallsOnANetwork, EndWithTheirDeadline) {
   using std::chrono_literals::operator""ms;
   Ranks all({.ranks = 3, .timeout = 100ms, .network = network("scale_out")});
@@ -311,8 +313,8 @@ TEST(CallNetwork, IsReadFromATextOrTheEnvironment) {
 
 }  // namespace
 
-// Trivance, Swing and Bruck on threads, on rings of 2 to 27 ranks with two
-// ports per rank, under the clocks. (Without a clock: tests/engine/api/catalogue_sweep_test.)
+// Trivance, Swing and Bruck on threads under the clocks, on rings of 2 to 27 ranks with two ports
+// per rank. (catalogue_sweep_test covers them without a clock.)
 
 namespace {
 
@@ -322,12 +324,13 @@ constexpr std::string_view kNames[] = {"trivance",      "trivance_latency",
                                        "bruck_ternary", "bruck_ternary_latency"};
 
 #if defined(__SANITIZE_THREAD__)
-constexpr int kEvery = 7;  // some 20 times slower
+constexpr int kEvery = 7;  // the sanitizer is some 20 times slower
 #else
 constexpr int kEvery = 1;
 #endif
 
-// Links that share nothing but their ring: 200 ns a hop, numbers that divide nothing.
+// Ranks share no link beyond the ring. A hop takes 200 ns, and the numbers do not divide each
+// other.
 Fabric ring(int ranks) {
   Fabric fabric;
   fabric.ports = 2;
@@ -337,7 +340,8 @@ Fabric ring(int ranks) {
   return *wired_for(fabric, ranks);
 }
 
-// Data right, and time as simulated; of the wall clock that is the plan, which nobody was ahead of.
+// The data must be right and the time must equal the simulated time. With the wall clock, the
+// simulated time is the plan, and the call must not end before it.
 void expect_kept(const Algorithm& line, int n, ClockMode mode, Sync sync) {
   const std::string what = std::string(line.name) + " among " + std::to_string(n) + ", " +
                            std::string(name_of(mode)) + ", " + std::string(name_of(sync));
@@ -363,7 +367,7 @@ void expect_kept_everywhere(ClockMode mode) {
       }
     }
   }
-  // All of them run everywhere.
+  // All algorithms run with every number of ranks.
   if (kEvery == 1) {
     EXPECT_EQ(runs, 2 * 6 * 26);
   }
@@ -374,8 +378,8 @@ TEST(TorusClock, WallTimeKeepsThePlan) { expect_kept_everywhere(ClockMode::wall)
 
 }  // namespace
 
-// The clocks on threads. The virtual one must equal the simulator to the last tick, in every round
-// and on any machine; of the wall clock only what does not depend on the machine is asserted.
+// The clocks on threads. Virtual time must equal the simulator's to the last tick, in every round
+// and on any machine. For the wall clock the tests assert only machine-independent facts.
 
 namespace {
 
@@ -384,7 +388,7 @@ std::shared_ptr<const CallNetwork> on(Fabric fabric, Sync sync) {
       CallNetwork{.fabric = std::move(fabric), .sync = sync});
 }
 
-// The thread sanitizer is some 20 times slower: there, small N and one budget of ports must do.
+// The thread sanitizer is some 20 times slower, so it runs only small N and one port budget.
 #if defined(__SANITIZE_THREAD__)
 constexpr int kMostRanks = 6;
 constexpr std::array<int, 1> kPorts = {2};
@@ -393,7 +397,7 @@ constexpr int kMostRanks = 33;
 constexpr std::array<int, 5> kPorts = {1, 2, 3, 4, 8};
 #endif
 
-// Every line of the catalogue, one after the other; how many there are.
+// Calls every algorithm of the catalogue in turn; returns the number of calls.
 std::size_t call_all(Twin& twin) {
   std::size_t lines = 0;
   for (const Algorithm& line : catalogue()) {
@@ -428,7 +432,7 @@ TEST(NetworkClock, EqualsTheSimulatorAtSmallN) { expect_equal_everywhere({1, 2, 
 TEST(NetworkClock, EqualsTheSimulatorAtMiddlingN) { expect_equal_everywhere({7, 8, 9, 12, 16}); }
 TEST(NetworkClock, EqualsTheSimulatorAtLargerN) { expect_equal_everywhere({25, 33}); }
 
-// A switch that permutes: what a port has paid of latencies in a round is each rank's own to know.
+// A switch with permute: each rank alone keeps the latencies that its port has paid in a round.
 TEST(NetworkClock, EqualsTheSimulatorWhereTheSwitchPermutes) {
   for (const int n : {2, 3, 5, 6, 9, 16}) {
     if (n > kMostRanks) continue;
@@ -449,7 +453,7 @@ TEST(NetworkClock, EqualsTheSimulatorWhereTheSwitchPermutes) {
   }
 }
 
-// Links that messages share, with the same uneven numbers. Ports: one, and one per link.
+// Messages share links, with the uneven numbers of uneven_fabric(). Ports: one, and one per link.
 void expect_equal_on(const Wiring& wiring, int ranks, int group = 0) {
   if (ranks > kMostRanks) return;
   Fabric fabric = uneven_fabric(1);
@@ -481,8 +485,8 @@ TEST(NetworkClock, EqualsTheSimulatorOnTwoLevels) {
   expect_equal_on({.kind = WiringKind::two_level}, 8, 3);
 }
 
-// Everybody sends to everybody in one round: all ports are wanted, and no rank has more messages
-// open than it has ports, whatever the clock.
+// Every rank sends to every rank in one round: all ports are used, and no rank has more open
+// messages than ports, with every clock.
 TEST(Ports, AreAllUsedAndNeverExceeded) {
   constexpr int kRanks = 10;
   for (const ClockMode mode : {ClockMode::virtual_time, ClockMode::wall}) {
@@ -503,7 +507,7 @@ TEST(Ports, AreAllUsedAndNeverExceeded) {
   }
 }
 
-// What a network has beside alpha and beta is in its clock as well.
+// The clock also includes gamma, eta, places and odd links.
 TEST(NetworkClock, EqualsTheSimulatorOnUnlikeLinks) {
   for (const WiringKind kind : {WiringKind::full, WiringKind::ring}) {
     for (const Sync sync : {Sync::dataflow, Sync::rounds}) {
@@ -524,8 +528,8 @@ TEST(NetworkClock, EqualsTheSimulatorOnUnlikeLinks) {
   }
 }
 
-// Two communicators, two of whose ranks sit at the same places: who makes a call on one begins
-// where its call on the other has ended.
+// Two communicators share two places: a rank's call on one communicator begins after its call on
+// the other has ended.
 TEST(Seats, GiveCommunicatorsOneTimeAndOneSetOfPorts) {
   CallNetwork network{.fabric = uneven_fabric(2)};
   network.fabric.size = 6;
@@ -559,8 +563,8 @@ TEST(Seats, GiveCommunicatorsOneTimeAndOneSetOfPorts) {
   EXPECT_GT(calls, 20);
 }
 
-// A wall clock's plan is the simulator's result too; nobody gets anything before its time, and the
-// report agrees with itself.
+// The plan of the wall clock equals the simulator's result; no data arrive before their time, and
+// the report is consistent.
 TEST(WallClock, KeepsItsPlanAndReportsHowWell) {
   for (const char* name : {"ring", "double_tree", "hierarchical"}) {
     for (const Sync sync : {Sync::dataflow, Sync::rounds}) {
@@ -576,7 +580,7 @@ TEST(WallClock, KeepsItsPlanAndReportsHowWell) {
         ASSERT_FALSE(HasFailure());
         const NetworkReport report = twin.report();
         EXPECT_EQ(report.dilate, network.dilate);
-        // Deadlines are not missed to the early side: but for the last digits of doubles.
+        // No deadline ends early, except for rounding in the last digits of a double.
         constexpr double kNs = 1e-9;
         EXPECT_GE(report.elapsed + kNs, report.seconds * report.dilate) << name;
         ASSERT_EQ(report.rounds_elapsed.size(), report.rounds.size());
@@ -600,13 +604,13 @@ TEST(WallClock, KeepsItsPlanAndReportsHowWell) {
   }
 }
 
-// A rank that cannot keep a deadline keeps its distance from then on, and takes those along who
-// hear from it: nothing catches up.
+// A rank that misses a deadline stays late, and so do the ranks that receive from it: no rank
+// catches up.
 TEST(WallClock, PassesLatenessOn) {
   CallNetwork network{.fabric = uneven_fabric(1),
                       .clock = ClockMode::wall,
                       .dilate = 1,
-                      .tolerance_ns = -1};  // nobody is ever on time
+                      .tolerance_ns = -1};  // every rank is always late
   Twin twin(3, std::make_shared<const CallNetwork>(network));
   const Algorithm& chain = *find_algorithm(Collective::broadcast, "chain");
   Params params = *twin.params_for(chain);
@@ -619,7 +623,8 @@ TEST(WallClock, PassesLatenessOn) {
             report.rounds[1] - report.rounds[0]);
 }
 
-// Whoever works between its calls comes late to the next one, and so do those that hear from it.
+// A rank that works between its calls is late in the next call, and so are the ranks that receive
+// from it.
 TEST(WallClock, CountsWorkBetweenCallsAsLate) {
   using std::chrono_literals::operator""ms;
   CallNetwork network{.fabric = uneven_fabric(1),
@@ -639,12 +644,12 @@ TEST(WallClock, CountsWorkBetweenCallsAsLate) {
   }
   const NetworkReport report = all.communicator().network_report();
   const std::chrono::duration<double> work = kWork;
-  // The first call's end stays in the plan: what is late is the rest of the work.
+  // The plan keeps the end of the first call, so the lateness is the rest of the work.
   EXPECT_GT(static_cast<double>(report.lateness.passed_on_ns) * 1e-9, work.count() / 2);
   EXPECT_GE(report.elapsed, work.count());
 }
 
-// Whoever lets the seats' time begin again does so for all who share them.
+// A restart of model time on one communicator applies to all communicators with the same seats.
 TEST(WallClock, BeginsAgainForAllWhoShareSeats) {
   const auto seats = std::make_shared<NetworkSeats>(2);
   const auto network = std::make_shared<const CallNetwork>(CallNetwork{
@@ -664,7 +669,7 @@ TEST(WallClock, BeginsAgainForAllWhoShareSeats) {
   call(some);
 }
 
-// What cannot be done within the call's time is said at once, and not waited for.
+// A call that needs longer than its timeout fails at once, without a wait.
 TEST(WallClock, RefusesACallThatTakesLongerThanItMay) {
   using std::chrono_literals::operator""s;
   CallNetwork network{.fabric = uneven_fabric(1), .clock = ClockMode::wall, .dilate = 1e9};

@@ -1,6 +1,6 @@
-// A number of threads that stay from one run to the next: for tests that call so often that
-// starting threads would take longer than the calls, and beside other work a tick of the kernel's
-// each time.
+// Twin makes calls on a modelled network and simulates the same calls; StandingThreads keeps
+// threads between runs. Starting threads would take longer than the calls, and on a loaded machine
+// a kernel tick each time.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ namespace rankine {
 class StandingThreads {
  public:
   explicit StandingThreads(int count) {
-    shorten_time_slice_once();  // of who waits for them, from whom they have it
+    shorten_time_slice_once();  // the threads inherit it from the waiting thread
     for (int i = 0; i < count; ++i) threads_.emplace_back([this, i] { serve(i); });
   }
   ~StandingThreads() {
@@ -48,7 +48,8 @@ class StandingThreads {
   StandingThreads(const StandingThreads&) = delete;
   StandingThreads& operator=(const StandingThreads&) = delete;
 
-  // Calls f(i) on thread i, of all threads at once, and returns when all have. One run at a time.
+  // Calls f(i) on thread i, on all threads at once; returns after all calls. Only one run at a
+  // time.
   void run(const std::function<void(int)>& f) {
     std::unique_lock lock(mutex_);
     job_ = &f;
@@ -76,14 +77,14 @@ class StandingThreads {
   std::condition_variable begun_, ended_;
   // Guarded by mutex_.
   std::uint64_t runs_ = 0;
-  const std::function<void(int)>* job_ = nullptr;  // nullptr in the end
-  std::size_t busy_ = 0;                           // threads that are in the job
+  const std::function<void(int)>* job_ = nullptr;  // nullptr: the threads end
+  std::size_t busy_ = 0;                           // threads that still run the job
   std::vector<std::thread> threads_;
 };
 
-// Ranks that call on a modelled network, and a simulator that is told the same: after every call
-// each rank's time, and the time of every round, must be the simulator's, to the last digit, and
-// the data right.
+// Ranks that call on a modelled network, and a simulator of the same calls: after every call each
+// rank's time and the time of every round must equal the simulator's to the last digit, and the
+// data must be right.
 
 inline std::shared_ptr<const CallNetwork> network(std::string_view text) {
   auto found = find_call_network(text);
@@ -91,7 +92,8 @@ inline std::shared_ptr<const CallNetwork> network(std::string_view text) {
   return found.ok() ? *found : nullptr;
 }
 
-// Groups of three, unlike links, a switch that can do all: nothing in it is a multiple of anything.
+// Groups of three ranks, unlike links, and a switch with all abilities; no number is a multiple of
+// another.
 inline Fabric uneven_fabric(int ports) {
   Fabric fabric;
   fabric.ports = ports;
@@ -113,7 +115,8 @@ class Twin {
 
   int ranks() const { return static_cast<int>(ends_.size()); }
 
-  // What a line that is called here takes; nothing where it cannot be. Three segments.
+  // Returns the parameters for calls of `line`, with three segments, or std::nullopt if the network
+  // or the number of ranks rules it out.
   std::optional<Params> params_for(const Algorithm& line, Rank root = 0) const {
     Params params;
     params.ranks = ranks();
@@ -126,7 +129,7 @@ class Twin {
     return can_carry(line.make(params)) ? std::optional(params) : std::nullopt;
   }
 
-  // One call of u32 that adds up.
+  // Makes one call with u32 sums, checks an all-reduce's result, and simulates the call.
   void call(const Algorithm& line, const Params& params, std::size_t count, bool in_place) {
     const int n = ranks();
     Call call{.collective = line.collective,
@@ -137,7 +140,7 @@ class Twin {
               .peer = line.takes("peer") ? params.peer : (params.root + 1) % n,
               .options = {.algorithm = line.name}};
     set_parameters(params, call.options);
-    // As many as any rank has of it: a row of an all-to-all's.
+    // The largest number of blocks on one rank: for an all-to-all one row of blocks.
     const std::size_t blocks =
         static_cast<std::size_t>(natural_blocks(line.collective, n)) /
         (line.collective == Collective::all_to_all ? static_cast<std::size_t>(n) : 1);
@@ -185,7 +188,7 @@ class Twin {
 
   Member& member(Rank r) { return *all_.members()[static_cast<std::size_t>(r)]; }
   NetworkReport report() { return all_.communicator().network_report(); }
-  // Of ranks that all have their times from elsewhere too.
+  // The caller may set end times that come from another communicator with the same places.
   std::vector<Ticks>& ends() { return ends_; }
   Ticks end() const { return *std::max_element(ends_.begin(), ends_.end()); }
 
@@ -225,7 +228,7 @@ class Twin {
   StandingThreads threads_;
   std::vector<Ticks> ends_;
   Ticks ticks_per_second_ = 1;
-  std::vector<std::vector<std::uint32_t>> in_, out_;  // of the latest call, by rank
+  std::vector<std::vector<std::uint32_t>> in_, out_;  // buffers of the latest call, by rank
 };
 
 }  // namespace rankine

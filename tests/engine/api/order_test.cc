@@ -1,4 +1,4 @@
-// The levels of order: the bits of every result, against loops that are written here.
+// The levels of order: the bits of every result must equal those of the loops in this file.
 #include "engine/api/call.h"
 
 #include <gtest/gtest.h>
@@ -28,8 +28,8 @@ constexpr std::size_t kMostTokens = 64;
 constexpr std::size_t kMostTokens = 4096;
 #endif
 
-// Of neighbouring ranks by orders of magnitude apart and in sign, so that nearly every other way of
-// adding gives other bits; none overflows in 8 bits.
+// Neighbouring ranks differ by orders of magnitude and in sign, so nearly every other order of
+// additions gives other bits. No sum overflows in 8 bits.
 float element(Rank rank, std::size_t i) {
   const std::uint64_t hash =
       (static_cast<std::uint64_t>(rank + 1) * 0x9e3779b97f4a7c15u + i) * 0xbf58476d1ce4e5b9u;
@@ -46,7 +46,7 @@ std::vector<T> input_of(Rank rank, std::size_t count) {
   return out;
 }
 
-// What floats of type T are added up in.
+// The type in which floats of type T are added up.
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
@@ -69,7 +69,8 @@ std::vector<T> by_rank(ReduceOp op, int ranks, std::size_t count) {
   return out;
 }
 
-// The node of the binary tree over the ranks from `first` on, `width` of them or what there are.
+// The node of the binary tree over `width` ranks from `first` on; ranks beyond `ranks` are left
+// out.
 template <class T>
 T node(ReduceOp op, Rank first, int width, int ranks, std::size_t i) {
   if (width == 1) return T(element(first, i));
@@ -106,7 +107,7 @@ TYPED_TEST_SUITE(OrderOf, Floats);
 constexpr std::size_t kCounts[] = {1, 67, 5003};
 constexpr std::optional<Transport> kWays[] = {std::nullopt, Transport::direct, Transport::mailbox};
 
-// Every reduction that a level has, in every way of calling it.
+// Every reduction of a level, by every transport, in place and apart.
 template <class T, class Expected>
 void expect_bits(Order order, ReduceOp op, int ranks, const Expected& expected) {
   const auto team = team_of(ranks);
@@ -127,7 +128,7 @@ void expect_bits(Order order, ReduceOp op, int ranks, const Expected& expected) 
               << "N=" << ranks << " " << name_of(call.type) << " " << name_of(op) << " x " << count
               << (in_place ? " in place, " : ", ") << *me.plan_of(call);
           call.collective = Collective::reduce;
-          // Trees are turned to their root, and with them the runs of ranks.
+          // A tree for another root has other runs of ranks, so group_invariant takes root 0.
           call.root = order == Order::group_invariant ? 0 : ranks / 2;
           std::ranges::copy(input_of<T>(me.rank(), count), in.begin());
           me.call(call).throw_if_error();
@@ -135,7 +136,7 @@ void expect_bits(Order order, ReduceOp op, int ranks, const Expected& expected) 
             EXPECT_TRUE(same_bits(static_cast<T*>(call.out), want.data(), count))
                 << "reduce, N=" << ranks << " " << name_of(call.type) << " x " << count;
           }
-          // Of every rank's own number of contributions.
+          // A scan has a different number of contributions on every rank.
           if (order == Order::group_invariant || op == ReduceOp::avg) return;
           call.collective = Collective::scan;
           std::ranges::copy(input_of<T>(me.rank(), count), in.begin());
@@ -170,8 +171,8 @@ class OnceOf : public testing::Test {};
 using SmallFloats = testing::Types<Half, BFloat16, Float8E4M3, Float8E5M2>;
 TYPED_TEST_SUITE(OnceOf, SmallFloats);
 
-// Sums of element() are exact in f32 in any order, and rounded in T: one rounding has these bits,
-// more have others.
+// Sums of element() are exact in f32 in any order. With one rounding to T the result has these
+// bits; with more roundings it has others.
 struct OnceCase {
   std::string algorithm;
   std::optional<Transport> transport;
@@ -179,7 +180,8 @@ struct OnceCase {
   bool in_place = false;
 };
 
-// The results of `count` elements, by the number of ranks heard, of all calls of a run.
+// The expected results for `count` elements by the number of heard ranks, shared by all calls of a
+// run.
 template <class T>
 class OnceResults {
  public:
@@ -221,7 +223,7 @@ void expect_once(Member& me, const OnceResults<T>& results, const OnceCase& test
                   .root = collective == Collective::reduce ? ranks / 2 : 0,
                   .options = {.algorithm = test.algorithm, .transport = test.transport}};
   const auto plan = me.plan_of(call);
-  if (!plan.ok()) {  // a board is too small, or the algorithm takes no such N
+  if (!plan.ok()) {  // a board is too small, or the algorithm refuses N
     EXPECT_TRUE(test.transport || !test.algorithm.empty()) << plan.status().text();
     return;
   }
@@ -310,9 +312,9 @@ TYPED_TEST(OnceOf, EveryNamedAlgorithmRoundsOnce) {
   }
 }
 
-// A mean is no larger than what it is of, also where the sum is no number of the type.
+// A mean is at most the largest input, even if the sum overflows the type.
 TYPED_TEST(OnceOf, AveragesNearTheLargestNumberAreFinite) {
-  if (std::is_same_v<TypeParam, BFloat16>) return;  // its sums leave f32, too
+  if (std::is_same_v<TypeParam, BFloat16>) return;  // its sums overflow f32 too
   const float largest = std::is_same_v<TypeParam, Half>         ? 65504
                         : std::is_same_v<TypeParam, Float8E4M3> ? 448
                                                                 : 57344;
@@ -340,7 +342,7 @@ TYPED_TEST(OnceOf, AveragesNearTheLargestNumberAreFinite) {
   }
 }
 
-// A plan whose sums move in f32 says so, and has an epilogue's rows.
+// The text of a plan with sums in f32 says "in f32".
 TEST(Order, SaysWhatMovesInF32) {
   const Status status = team_of(4)->run([](Member& me) {
     std::vector<BFloat16> x(4096, BFloat16(1.0F));
@@ -353,13 +355,13 @@ TEST(Order, SaysWhatMovesInF32) {
     };
     EXPECT_NE(plan("ring", {}).find("in f32"), std::string::npos);
     EXPECT_EQ(plan("direct_two_shot", {}).find("in f32"), std::string::npos);
-    // Each node of that tree is rounded.
+    // A group_invariant tree rounds each node.
     EXPECT_EQ(plan("recursive_doubling", Order::group_invariant).find("in f32"), std::string::npos);
   });
   ASSERT_TRUE(status.ok()) << status.text();
 }
 
-// The data can tell the levels apart.
+// The data tell the levels apart.
 TEST(Order, OtherBracketsHaveOtherBits) {
   EXPECT_FALSE(same_bits(by_rank<BFloat16>(ReduceOp::sum, 4, 67).data(),
                          as_a_tree<BFloat16>(ReduceOp::sum, 4, 67).data(), 67));
@@ -367,7 +369,7 @@ TEST(Order, OtherBracketsHaveOtherBits) {
                          as_a_tree<float>(ReduceOp::sum, 4, 67).data(), 67));
 }
 
-// Eight contributions among 8, 4, 2 ranks and one, and six among 6 and 3.
+// Eight contributions on 8, 4, 2 ranks and 1 rank, and six on 6, 3, 2 ranks and 1 rank.
 TEST(Order, GroupInvariantSumsDoNotKnowHowManyRanksThereAre) {
   constexpr std::size_t kCount = 1031;
   for (const int contributions : {8, 6}) {
@@ -381,7 +383,7 @@ TEST(Order, GroupInvariantSumsDoNotKnowHowManyRanksThereAre) {
           own.push_back(input_of<BFloat16>(c, kCount));
         }
         for (const auto& one : own) srcs.push_back(one.data());
-        // Into one of the sources, as those do who have no room to spare.
+        // The result overwrites a source, like in programs without spare memory.
         reduce_group(DataType::bf16, ReduceOp::sum, srcs, own.front().data(), kCount)
             .throw_if_error();
         me.all_reduce(std::span(own.front())).throw_if_error();
@@ -393,9 +395,9 @@ TEST(Order, GroupInvariantSumsDoNotKnowHowManyRanksThereAre) {
   }
 }
 
-// Rows of 4096 bf16 of some kinds, as a server's tokens: whatever their number and wherever they
-// stand, a row's bits are those of its kind. Numbers of tokens on both sides of every threshold,
-// which are sizes in bytes (costs.h): powers of two, and neighbours.
+// Rows of 4096 bf16 of a few kinds, like a server's tokens. A row's bits depend only on its kind,
+// for any number of rows and any position. The numbers of tokens are powers of two and their
+// successors, so they lie on both sides of every threshold in bytes (costs.h).
 void expect_rows(Order order, int ranks, std::size_t most) {
   constexpr std::size_t kRow = 4096, kKinds = 5;
   std::vector<std::vector<BFloat16>> want(kKinds);
@@ -408,7 +410,7 @@ void expect_rows(Order order, int ranks, std::size_t most) {
   const Status status = team->run([&](Member& me) {
     const auto kinds = input_of<BFloat16>(me.rank(), kRow * kKinds);
     std::vector<BFloat16> in(most * kRow), out(most * kRow);
-    // Of part of a row too: what a single element gets, alone and among others.
+    // A part of a row, too: a single element has the same bits alone and in a row.
     std::vector<BFloat16> first(kRow * kKinds), alone(1);
     for (std::size_t k = 0; k < kKinds; ++k) {
       me.all_reduce(std::span<const BFloat16>(kinds).subspan(k * kRow, kRow),
@@ -449,7 +451,7 @@ TEST(Order, RowsDoNotKnowHowManyTheyAre) {
   }
 }
 
-// A reduce-scatter's block is that of the loop as well.
+// The block of a reduce-scatter equals the loop's block too.
 TEST(Order, ReduceScatterByRank) {
   constexpr int kRanks = 4;
   constexpr std::size_t kEach = 77;
@@ -474,7 +476,7 @@ std::string refusal(int ranks, const Call& asked) {
     call.count = 16;
     const Status got = me.call(call);
     EXPECT_EQ(got.code(), Code::invalid_argument);
-    me.barrier().throw_if_error();  // it goes on
+    me.barrier().throw_if_error();  // the communicator still works
     if (me.rank() == 0) text = got.text();
   });
   EXPECT_TRUE(status.ok()) << status.text();
@@ -511,8 +513,8 @@ TEST(Order, WhatCannotBeHadIsRefusedByName) {
             "order is 5; allowed are 0 to 4");
 }
 
-// Values that no level and no transport has, after calls with which a plan's key could confuse
-// them.
+// Values beyond the levels and transports, after calls with plan keys that such a value could be
+// confused with.
 TEST(Order, WhatIsNoLevelIsNotTakenForAnother) {
   const Status status = team_of(2)->run([&](Member& me) {
     std::vector<float> x(16), y(16);
@@ -536,7 +538,7 @@ TEST(Order, WhatIsNoLevelIsNotTakenForAnother) {
   EXPECT_TRUE(status.ok()) << status.text();
 }
 
-// Integers are exact: every plan keeps every level, the ring's too.
+// Integers are exact: every plan keeps every level, also the ring's plan.
 TEST(Order, WhatDoesNotRoundKeepsEveryLevel) {
   const Status status = team_of(4)->run([&](Member& me) {
     std::vector<int> x(100, me.rank());
@@ -577,10 +579,10 @@ TEST(Order, CanBeReadBack) {
   EXPECT_TRUE(status.ok()) << status.text();
 }
 
-// What was measured on a machine decides for calls that ask for nothing, and not for these.
+// Measured costs decide for calls without an order, but not for calls with Order::repeatable.
 TEST(Order, RepeatableCallsForgetTheCosts) {
   Costs odd;
-  odd.all_hear_all = 2;  // more ranks than that: trees and leaders
+  odd.all_hear_all = 2;  // above this number: trees and leaders
   const auto plans = [](const Costs& costs, std::optional<Order> order) {
     std::string text;
     const std::vector<int> levels = {2, 4};
@@ -609,7 +611,7 @@ TEST(Order, RanksThatAskForDifferentLevelsAreTold) {
   }
 }
 
-// Started and prepared calls, planned while others are under way; and those of a part of the ranks.
+// Started calls, planned while others are in flight, and calls of a split.
 TEST(Order, HoldsForStartedCallsAndForGroups) {
   constexpr int kRanks = 4;
   constexpr std::size_t kCount = 20'011;

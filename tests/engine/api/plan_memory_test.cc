@@ -1,5 +1,5 @@
-// What planning takes: every default among as many ranks as there may be, and the estimate that
-// planning goes by. Bytes are counted, by operators new of this test's own.
+// The memory of planning: every default algorithm with the largest number of ranks, the planner's
+// estimate, and the memory of verify(). This test's operators new count the bytes.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@
 namespace rankine {
 namespace {
 
-// As a communicator makes it for calls that leave the choice to it.
+// The request that a communicator makes for a call without an algorithm.
 CompileRequest default_request(Collective collective, int ranks, std::size_t count,
                                Buffers buffers) {
   CompileRequest request;
@@ -49,7 +49,7 @@ TEST_P(Defaults, PlanInLittleMemoryAmongAsManyRanksAsThereMayBe) {
   constexpr int kRanks = Communicator::kMaxRanks;
   constexpr std::size_t kMost = std::size_t{256} << 20;
   const int blocks = natural_blocks(GetParam(), kRanks);
-  const int parts = GetParam() == Collective::all_to_all ? blocks / kRanks : blocks;  // of a vector
+  const int parts = GetParam() == Collective::all_to_all ? blocks / kRanks : blocks;  // per vector
   for (const std::size_t bytes : {std::size_t{8}, std::size_t{1} << 20, std::size_t{64} << 20}) {
     const std::size_t count = std::max<std::size_t>(1, bytes / 4 / static_cast<std::size_t>(parts));
     for (const Buffers buffers : {Buffers::apart, Buffers::in_place}) {
@@ -80,7 +80,7 @@ TEST(PlanMemory, IsNeverMoreThanThought) {
         if (line.refusal(request.params)) continue;
         SCOPED_TRACE(std::string(name_of(line.collective)) + " " + std::string(line.name) + ", " +
                      std::to_string(ranks) + " ranks, " + std::to_string(count));
-        // The least limit under which it is planned is more than it takes.
+        // The smallest limit that permits the plan must be at least the used memory.
         std::size_t enough = std::size_t{64} << 20, too_little = 0;
         while (enough - too_little > 4096) {
           request.limits.bytes = (enough + too_little) / 2;
@@ -97,15 +97,15 @@ TEST(PlanMemory, IsNeverMoreThanThought) {
 
 }  // namespace
 
-// A proof takes as much memory as its messages and what they leave behind, not ranks times ranks:
-// so several large ones have room side by side. Memory is counted where it is asked for.
+// A proof takes memory for its messages and their results, not for ranks times ranks, so several
+// large proofs fit side by side. Memory is counted at allocation.
 
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-// A round of radix 4 adds up what 4 ranks have, whose sums on the way are no intervals of ranks;
-// and what a rank hands on at the end came to it in many rounds.
+// A round of radix 4 adds up data of 4 ranks, with partial sums that are no intervals of ranks; and
+// the data of the last rounds arrived over many rounds.
 TEST(VerifyMemory, HalvingAndDoublingOfAnyRadix) {
   constexpr int kRanks = 1 << 14;
   for (const int radix : {2, 3, 4}) {

@@ -1,4 +1,6 @@
-// Plans are made once, shared by all ranks, and kept within bounds.
+// Planning: plans are made once, shared by all ranks, and kept within bounds; a call keeps its
+// deadline while it is planned; machine levels reach the algorithms; and boards work together with
+// other calls.
 
 #include <gtest/gtest.h>
 
@@ -41,7 +43,8 @@ TEST(PlanCache, APlanIsMadeOnceForAllRanks) {
   EXPECT_EQ((*team)->communicator().cached_plans(), 4U);
 }
 
-// More different calls than are kept, some that recur, and ranks that keep different ones.
+// The calls need more plans than the cache keeps, some calls recur, and the ranks keep different
+// plans.
 TEST(PlanCache, StaysWithinBoundsAndForgetsNothingThatMatters) {
   auto team = Team::create({.ranks = 2});
   ASSERT_TRUE(team.ok()) << team.status().text();
@@ -68,7 +71,8 @@ TEST(PlanCache, StaysWithinBoundsAndForgetsNothingThatMatters) {
   EXPECT_LT(communicator.memory_bytes(), std::size_t{64} << 20);
 }
 
-// What distinguishes two calls distinguishes their plans: every field, one after the other.
+// Two calls that differ in any one field have different plans; the test changes one field after the
+// other.
 TEST(PlanCache, CallsThatDifferInOneFieldHavePlansOfTheirOwn) {
   constexpr int kRanks = 4;
   constexpr std::size_t kCount = 12;
@@ -112,7 +116,7 @@ TEST(PlanCache, CallsThatDifferInOneFieldHavePlansOfTheirOwn) {
     }
   }
   EXPECT_EQ(communicator->cached_plans(), calls.size());
-  // In place is a field, too, and lists are compared by what is in them.
+  // In place counts as a field, and lists are compared by their elements.
   float data[kCount];
   Call in_place = plain;
   in_place.in = in_place.out = data;
@@ -123,13 +127,13 @@ TEST(PlanCache, CallsThatDifferInOneFieldHavePlansOfTheirOwn) {
   EXPECT_EQ(communicator->cached_plans(), calls.size() + 1);
 }
 
-// Ranks look plans up while others plan and forget: what is found is whole.
+// Ranks look plans up while other ranks plan and drop plans: every found plan is complete.
 TEST(PlanCache, IsReadWhileItForgets) {
   constexpr int kRanks = 4;
   auto team = Team::create({.ranks = kRanks});
   ASSERT_TRUE(team.ok()) << team.status().text();
   const Status status = (*team)->run([](Member& me) {
-    // Every rank asks for other shapes, in another order, without waiting for anybody.
+    // Every rank asks for its shapes in a different order, without waiting for other ranks.
     for (int i = 0; i < 6000; ++i) {
       const auto count = static_cast<std::size_t>(1 + (i * (2 * me.rank() + 1)) % 6000);
       const auto plan = me.plan_of({.collective = Collective::broadcast, .count = count});
@@ -141,13 +145,13 @@ TEST(PlanCache, IsReadWhileItForgets) {
 
 }  // namespace
 
-// A call keeps its promise about time while it is planned, and a plan its limit of memory.
+// A call keeps its deadline while it is planned, and a plan keeps its memory limit.
 
 namespace {
 
 using std::chrono_literals::operator""ms;
 
-// Takes much longer to plan than the deadlines here: 1.5 million operations.
+// Planning takes much longer than the deadlines here: 1.5 million operations.
 constexpr int kRanks = 24;
 constexpr std::size_t kCount = std::size_t{1} << 20;
 CallOptions long_to_plan(std::chrono::milliseconds timeout = 0ms) {
@@ -217,7 +221,7 @@ TEST(Planning, ACallThatNeedsTooMuchMemoryIsRefusedAndTheCommunicatorGoesOn) {
             std::string::npos)
       << refused[0].text();
   for (const auto& vector : data) EXPECT_EQ(vector, std::vector<float>(100'000, 1.0F));
-  // What it names does it, and so does the engine's choice.
+  // The algorithm that the text names works, and so does the engine's choice.
   const std::string rest = refused[0].text().substr(refused[0].text().find("least is ") + 9);
   const std::string least = rest.substr(0, rest.find_first_of(" ,"));
   for (const Status& status : call({.algorithm = least})) EXPECT_TRUE(status.ok()) << status.text();
@@ -232,11 +236,11 @@ TEST(Planning, NeedsSomeMemory) {
 
 }  // namespace
 
-// What a communicator knows of the machine reaches the algorithms that ask for it.
+// The communicator's levels reach the algorithms that need them.
 
 namespace {
 
-// Rounds are announced to every rank.
+// Counts the rounds; each rank observes all rounds.
 class Rounds : public RoundObserver {
  public:
   bool before_round(int) noexcept override {
@@ -246,7 +250,7 @@ class Rounds : public RoundObserver {
   int count = 0;
 };
 
-// Rounds of an all-reduce, or -1 where it failed or gave a wrong sum.
+// Returns the number of rounds of an all-reduce, or -1 if it failed or gave a wrong sum.
 int rounds_of(std::span<const int> levels, const CallOptions& options, int ranks = 8) {
   auto communicator = Communicator::create({.ranks = ranks, .levels = levels});
   EXPECT_TRUE(communicator.ok()) << communicator.status().text();
@@ -278,7 +282,7 @@ int rounds_of(std::span<const int> levels, const CallOptions& options, int ranks
 TEST(Levels, TheCommunicatorsAreUsedWhereTheCallNamesNone) {
   constexpr int kMachine[] = {2, 4}, kOther[] = {4};
   const CallOptions tree{.algorithm = "level_tree"};
-  EXPECT_EQ(rounds_of({}, tree), 4);  // the default: groups of 2
+  EXPECT_EQ(rounds_of({}, tree), 4);  // default groups of 2
   EXPECT_EQ(rounds_of(kMachine, tree), 6);
   EXPECT_EQ(rounds_of(kMachine, {.algorithm = "level_tree", .levels = kOther}), 4);
 }
@@ -288,7 +292,7 @@ TEST(Levels, TheOutermostIsTheGroup) {
   EXPECT_EQ(rounds_of({}, {.algorithm = "hierarchical"}, 12), 10);  // 4 groups of 3: 2 + 6 + 2
   EXPECT_EQ(rounds_of(kMachine, {.algorithm = "hierarchical"}, 12), 12);  // 2 of 6: 5 + 2 + 5
   EXPECT_EQ(rounds_of(kMachine, {.algorithm = "hierarchical", .group = 3}, 12), 10);
-  // Groups of 4 are nothing that ring_2d takes at 6 ranks: its own default, 2, is left.
+  // ring_2d refuses groups of 4 at 6 ranks, so its default of 2 stays.
   EXPECT_EQ(rounds_of(kUneven, {.algorithm = "ring_2d"}, 6), 6);
 }
 
@@ -305,7 +309,8 @@ TEST(Levels, ThatAreNoneAreRefused) {
 
 }  // namespace
 
-// Boards from outside: which calls take them, calls of all transports in turn, calls that disagree.
+// Boards from outside: which calls use them, calls of all transports in turn, and calls that
+// disagree.
 
 namespace {
 
@@ -356,8 +361,8 @@ TEST(Board, SmallCallsInWhichAllHearFromAllTakeIt) {
   }
 }
 
-// The largest vector that goes in one shot among more than two ranks goes by boards, but where
-// ranks with a core each may read it where it lies.
+// Above two ranks, the largest vector of direct_one_shot goes by boards, unless ranks with separate
+// cores may read it at its address.
 TEST(Board, HoldsWhatOneShotTakes) {
   const Costs own, shared = where_cores_are_shared({}), staged = where_all_is_staged({});
   for (const int ranks : {3, 4, 8, 16, 17, 32, 33, 64, 256}) {
@@ -383,8 +388,8 @@ TEST(Board, HoldsWhatOneShotTakes) {
   }
 }
 
-// Posts, calls in which some meet nobody, calls by address and in slots, of any size, in place or
-// not, over the wrap of all counters.
+// Posts, calls in which some ranks wait for no rank, and calls by address and in slots, of any
+// size, in place or apart, across the wrap of all counters.
 TEST(Board, TakesTurnsWithAllOtherCalls) {
   for (const int ranks : {2, 3, 4, 7}) {
     for (const std::uint32_t first : {0U, 0U - 21U, 0x80000000U - 21U}) {
@@ -396,7 +401,7 @@ TEST(Board, TakesTurnsWithAllOtherCalls) {
           Status status;
           const auto salt = static_cast<std::uint32_t>(i);
           switch (random.below(5)) {
-            case 0: {  // a root that waits for nobody, or only some who wait for it
+            case 0: {  // a root that waits for no rank, or only for some
               const Rank root = random.below(ranks);
               Words data(random.one_in(3) ? 3'000U : 5U,
                          me.rank() == root ? salt : ~std::uint32_t{0});
@@ -430,7 +435,8 @@ TEST(Board, TakesTurnsWithAllOtherCalls) {
   }
 }
 
-// A rank that has left a run still has its post read by slower ones, and finds its place again.
+// Slower ranks may still read the post of a rank that has left a run; the rank must continue at its
+// position.
 TEST(Board, RunsOfATeamFollowOneAnother) {
   auto team = Team::create({.ranks = 4, .timeout = kLong, .tuned = false});
   ASSERT_TRUE(team.ok()) << team.status().text();
@@ -470,12 +476,13 @@ TEST(Board, CallsThatDisagreeAreFoundOut) {
   ends_with([](Call& call) { call.collective = Collective::reduce_scatter; }, "collective is");
 }
 
-// Different calls that concern nobody's board leave no trace there but in the past.
+// A mismatch that touches no board is found in the next post, which carries a hash of the past
+// calls.
 TEST(Board, WhatWentWrongUnnoticedIsFoundOutInTheNextPost) {
   Ranks ranks({.ranks = 3, .timeout = kLong, .tuned = false});
   const auto results = ranks.run([](Member& me) -> Status {
     Words word(1);
-    // Rank 0 sends to rank 1; rank 2 takes part in nothing, whatever it says.
+    // Rank 0 sends to rank 1; rank 2 takes part in nothing, whatever peer it passes.
     const Status status = me.send_recv(std::span(word), 0, me.rank() == 2 ? 0 : 1);
     if (!status.ok()) return status;
     return reduce_words(me, 4, 0, true);
@@ -487,7 +494,8 @@ TEST(Board, WhatWentWrongUnnoticedIsFoundOutInTheNextPost) {
 
 TEST(Board, ARankThatDoesNotComeIsNamed) {
   Ranks ranks({.ranks = 3, .timeout = kLong, .tuned = false});
-  std::latch failed(1);  // rank 2's thread lives until then: the end of a thread would be another failure
+  // Rank 2's thread lives until then: the end of a thread would be another failure.
+  std::latch failed(1);
   const auto results = ranks.run([&](Member& me) {
     const Status first = reduce_words(me, 4, 0, true);
     if (me.rank() == 2) failed.wait();
@@ -514,7 +522,7 @@ TEST(Board, WhatDoesNotFitIsRefusedWhereItIsAskedFor) {
     const Status refused =
         me.all_reduce(std::span(data), ReduceOp::sum, {.transport = Transport::board});
     EXPECT_EQ(name_of(refused.code()), name_of(Code::invalid_argument)) << refused.text();
-    return reduce_words(me, 4, 1, true);  // the communicator goes on
+    return reduce_words(me, 4, 1, true);  // the communicator still works
   });
   for (const Status& status : results) EXPECT_TRUE(status.ok()) << status.text();
 }

@@ -1,6 +1,6 @@
-// Prints what this program takes from its environment, and lets a call fail, which leaves a flight
-// record where RANKINE_FLIGHT_RECORD says. Run by privileged_test.cc with more rights than its
-// user.
+// Prints the values that this program takes from its environment, and lets a call fail, which
+// writes a flight record to the file of RANKINE_FLIGHT_RECORD. privileged_test.cc runs it with more
+// rights than its user.
 #include <unistd.h>
 
 #include <cstdio>

@@ -1,5 +1,6 @@
-// A program that has more rights than its user obeys none of the user's variables. Real ones: files
-// with the set-user-ID bit, the set-group-ID bit and a capability, run by a user without rights.
+// A program with more rights than its user ignores the user's RANKINE variables. The tests use real
+// files with the set-user-ID bit, the set-group-ID bit and a capability, run by a user without
+// rights.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/capability.h>
@@ -60,7 +61,7 @@ class Privileged : public testing::Test {
     if (!folder_.empty()) fs::remove_all(folder_);
   }
 
-  // The output of a program of the user 65534.
+  // Runs a program as user 65534; returns its output.
   static std::string run(std::vector<std::string> words,
                          const std::vector<std::string>& variables) {
     const std::string as_user[] = {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534",
@@ -123,7 +124,7 @@ TEST_F(Privileged, ACapabilityIsDeaf) {
   expect_deaf();
 }
 
-// Else the tests above would prove nothing.
+// Without extra rights the variables count; otherwise the tests above would prove nothing.
 TEST_F(Privileged, WithoutMoreRightsTheVariablesCount) {
   const fs::path record = folder_ / "record";
   std::ofstream(record) << kSecret;
@@ -134,7 +135,7 @@ TEST_F(Privileged, WithoutMoreRightsTheVariablesCount) {
   EXPECT_THAT(text_of(record), HasSubstr("\"ranks\""));
   const std::string other = output_of({program_}, {"RANKINE_ALGOS=ring"});
   EXPECT_THAT(other, HasSubstr("RANKINE_ALGOS is unknown"));
-  // Not even then is a file quoted that is no network.
+  // Even without extra rights, an error never quotes a file that is not a network.
   const std::string network = output_of({program_}, {"RANKINE_NETWORK=" + secret_.string()});
   EXPECT_THAT(network, HasSubstr("environment: environment variable RANKINE_NETWORK: "));
   EXPECT_THAT(network, Not(HasSubstr("secret_of_root")));

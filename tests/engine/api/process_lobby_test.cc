@@ -1,4 +1,4 @@
-// What processes agree on as they meet, beside where their memory lies.
+// The facts that processes agree on as they meet, and the files and pages that they share.
 #include "engine/api/processes/lobby.h"
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include "engine/run/machine.h"
 #include "tests/engine/api/child_process.h"
 
-// What the kernel may do to a program, in place of these calls (--wrap).
+// --wrap replaces these calls to simulate kernel behaviour.
 namespace {
 constexpr off_t kUntilTheNextSignal = off_t{3} << 20;
 int interrupted = 0;
@@ -30,8 +30,8 @@ extern "C" {
 int __real_fallocate(int file, int mode, off_t offset, off_t bytes);
 void* __real_mmap(void* at, std::size_t bytes, int access, int flags, int file, off_t offset);
 
-// Linux before 6.10, for a process with a timer: what takes longer than until the next signal is
-// undone.
+// Simulates Linux before 6.10 for a process with a timer: a call that takes longer than the time to
+// the next signal is undone.
 int __wrap_fallocate(int file, int mode, off_t offset, off_t bytes) {
   constexpr int kPatience = 1000;
   if (bytes <= kUntilTheNextSignal) return __real_fallocate(file, mode, offset, bytes);
@@ -39,7 +39,7 @@ int __wrap_fallocate(int file, int mode, off_t offset, off_t bytes) {
   return -1;
 }
 
-// After mlockall(MCL_FUTURE), which not everybody may call.
+// Simulates mlockall(MCL_FUTURE), which needs privileges.
 void* __wrap_mmap(void* at, std::size_t bytes, int access, int flags, int file, off_t offset) {
   if (takes_pages_at_once) flags |= MAP_POPULATE;
   return __real_mmap(at, bytes, access, flags, file, offset);
@@ -55,7 +55,8 @@ using testing_processes::fresh_name;
 constexpr int kRanks = 3;
 constexpr int kHave = 1, kHaveNot = 2, kFailed = 3, kShare = 4;
 
-// A rank's exit code: what it has been told of the barriers of all, and of their cores.
+// Meets the other ranks; the returned exit code says whether all have barriers and whether cores
+// are shared.
 int meet(const std::string& name, Rank rank, bool shares_cores) {
   ProcessSettings settings;
   settings.ranks = kRanks;
@@ -70,8 +71,8 @@ int meet(const std::string& name, Rank rank, bool shares_cores) {
   return (have ? kHave : kHaveNot) + (lobby.cores_are_shared() ? kShare : 0);
 }
 
-// The children that meet. If it is one of them, `without` is refused membarrier by the kernel, and
-// `sharing` sees cores that are shared.
+// Forks the children that meet; returns their ends. The kernel refuses membarrier to rank
+// `without`, and rank `sharing` reports shared cores.
 std::array<std::string, kRanks> ends_where(Rank without, Rank sharing = -1) {
   const std::string name = fresh_name();
   std::array<pid_t, kRanks> children{};
@@ -94,7 +95,7 @@ class ASharedFile {
   int number() const { return file_; }
   std::size_t bytes() const { return static_cast<std::size_t>(state().st_size); }
   std::size_t taken() const {
-    constexpr std::size_t kBlock = 512;  // of st_blocks
+    constexpr std::size_t kBlock = 512;  // unit of st_blocks
     return static_cast<std::size_t>(state().st_blocks) * kBlock;
   }
 
@@ -107,7 +108,7 @@ class ASharedFile {
   int file_ = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 };
 
-// The file's, whatever the program opens under its number.
+// KeptFile must notice that the program has opened another file under the same number.
 TEST(KeptFiles, AreNotTakenForWhatAProgramOpensUnderTheirNumber) {
   constexpr std::size_t kBytes = std::size_t{1} << 16;
   KeptFile kept(open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
@@ -126,7 +127,7 @@ TEST(KeptFiles, AreNotTakenForWhatAProgramOpensUnderTheirNumber) {
   give_pages_back(kept, bytes, 0, kBytes);
   EXPECT_EQ(bytes[0], std::byte{0});
   kept.close();
-  EXPECT_EQ(fcntl(number, F_GETFD), 0);  // it is the program's
+  EXPECT_EQ(fcntl(number, F_GETFD), 0);  // the program's file stays open
   EXPECT_EQ(own.bytes(), 5u);
   close(number);
   munmap(at, kBytes);
@@ -137,7 +138,7 @@ TEST(KnownProcesses, EndWithTheirProcess) {
   EXPECT_TRUE(self.is_possible());
   EXPECT_GT(self.started, 0);
   EXPECT_FALSE(self.has_ended());
-  const KnownProcess earlier{self.id, self.started - 1};  // whose number this one has now
+  const KnownProcess earlier{self.id, self.started - 1};  // an earlier process with the same number
   EXPECT_TRUE(earlier.has_ended());
   EXPECT_FALSE((KnownProcess{16843009, 1}).is_possible());
   const pid_t child = fork();
@@ -150,7 +151,7 @@ TEST(KnownProcesses, EndWithTheirProcess) {
   EXPECT_TRUE(zombie.has_ended());
 }
 
-// Else they would fill /dev/shm, which is all there is.
+// The reserved addresses must not take pages at once; otherwise they would fill /dev/shm.
 TEST(Pages, AreTakenWhenNeededWhereAProgramLocksWhatItMaps) {
   constexpr off_t kBytes = off_t{1} << 20;
   const ASharedFile file(kBytes);
@@ -178,7 +179,8 @@ TEST(Pages, AreTakenWhileSignalsComeAllTheTime) {
   EXPECT_EQ(file.bytes(), kOffset + kBytes);
 }
 
-// Else some would plan other calls than the rest.
+// If one process sees shared cores, all must know it; otherwise the processes would plan different
+// calls.
 TEST(Processes, ShareCoresWhereOneOfThemSeesIt) {
   const int barriers = membarrier_available(Threads::of_all_processes) ? kHave : kHaveNot;
   for (const std::string& end : ends_where(-1)) EXPECT_EQ(end, "exit " + std::to_string(barriers));
@@ -189,7 +191,8 @@ TEST(Processes, ShareCoresWhereOneOfThemSeesIt) {
   }
 }
 
-// Else one would store and go on, and sleepers of another process be left asleep.
+// If one process lacks barriers, none may use them; otherwise a process could store and go on while
+// a sleeper in another process never wakes.
 TEST(Processes, DoWithoutBarriersWhereOneOfThemHasNone) {
   if (!membarrier_available(Threads::of_all_processes)) {
     GTEST_SKIP() << "the kernel refuses membarrier between processes";

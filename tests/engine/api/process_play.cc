@@ -1,4 +1,4 @@
-// Groups of ranks that are processes.
+// The plays of ranks that are processes: splits, messages, and calls on modelled networks.
 
 #include "tests/engine/api/process_play.h"
 
@@ -36,7 +36,7 @@ std::int32_t sum_of(Member& group, std::int32_t mine) {
 
 Status wrong(const std::string& what) { return {Code::remote_error, "wrong " + what}; }
 
-// Ranks whose number has the same rest, backwards; the last rank in none.
+// Splits by rank modulo `parts`, in reverse order; the last rank joins no group.
 Status divide(Member& me, int parts) {
   const bool alone = me.rank() == me.ranks() - 1;
   auto group = me.split(alone ? kNoColor : me.rank() % parts, -me.rank());
@@ -56,7 +56,7 @@ Status divide(Member& me, int parts) {
   return add_up(**group, 100'000, 3);
 }
 
-// Beside the whole, with messages and requests inside.
+// Uses nested splits together with the whole communicator, with messages and requests in a group.
 Status nest(Member& me) {
   auto half = me.split(me.rank() / 2, 0);
   if (!half.ok()) return half.status();
@@ -100,7 +100,7 @@ int groups(const Given& given) {
   return say(joined.member->barrier());
 }
 
-// A group goes on where the members that it comes from are gone.
+// A group still works after the members of its parent are destroyed.
 int group_outlives(const Given& given) {
   std::unique_ptr<Member> group;
   {
@@ -110,19 +110,20 @@ int group_outlives(const Given& given) {
   return say(add_up(*group, 1000, 20));
 }
 
-// Two groups, of which the last rank ends the second one.
+// Splits into two groups; the last rank dies and so ends the second group.
 int end_a_group(const Given& given, const SplitOptions& options) {
   const Joined joined = join(given.options());
   auto group = joined.member->split(given.rank / 2, 0, options);
   if (!group.ok()) return say(group.status());
   if (Status s = add_up(**group, 100, 3); !s.ok()) return say(s);
-  // Nobody is still dividing what is about to end. (The end may come while some are in here.)
+  // After this barrier no rank is in split() any more. (The end may come while some ranks are in
+  // the barrier.)
   static_cast<void>(joined.member->barrier());
   if (given.is_last()) {
     kill(getpid(), SIGKILL);
   }
   Status status;
-  // The first group lives as long as nothing else ends it.
+  // The first group lives until the whole communicator ends.
   for (int i = 0; status.ok() && (i < 1000 || given.rank >= 2 || options.ends_parent); ++i) {
     status = add_up(**group, 100, 1);
   }
@@ -132,14 +133,14 @@ int end_a_group(const Given& given, const SplitOptions& options) {
              std::string(name_of(whole.code())));
 }
 
-// The last rank ends all, and the groups of the others hear of it.
+// The last rank aborts the whole communicator, and the groups of the other ranks get the error.
 int abort_above(const Given& given) {
   const Joined joined = join(given.options());
   auto group = joined.member->split(given.is_last() ? 1 : 0, 0);
   if (!group.ok()) return say(group.status());
-  static_cast<void>(joined.member->barrier());  // which may be ended, too
+  static_cast<void>(joined.member->barrier());  // the abort may end this call too
   if (given.is_last()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // most are out of it
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // most have left it
     joined.communicator->abort("enough");
   }
   Status status;
@@ -147,7 +148,7 @@ int abort_above(const Given& given) {
   return say(status);
 }
 
-// Who does not come to a group.
+// The last rank dies after its part of a split, before it has a group.
 int leave_before(const Given& given) {
   Joined joined = join(given.options());
   joined.member->barrier().throw_if_error();
@@ -161,7 +162,7 @@ int leave_before(const Given& given) {
   return say(joined.member->split(0, 0).status());
 }
 
-// All are killed, each at a time of its own, as long as they divide themselves.
+// All ranks split repeatedly until they are killed, each at a different time.
 int killed_dividing(const Given& given) {
   if (given.at > 0) be_killed_after(given.at + 100 * given.rank, given.signal);
   auto made = meet(given.options());
@@ -208,7 +209,7 @@ Data message(Rank from, Rank to, int number, std::size_t count) {
 
 Status wrong_data(const std::string& where) { return {Code::remote_error, "wrong data " + where}; }
 
-// From the first to the last over all others.
+// Sends data from rank to rank, from the first to the last.
 Status relay(Member& me, std::size_t count) {
   for (int i = 0; i < 20; ++i) {
     Data data(count);
@@ -224,7 +225,7 @@ Status relay(Member& me, std::size_t count) {
   return {};
 }
 
-// Waited for at once and not, and started again.
+// Messages round a ring, by prepared sends and by exchanges.
 Status round_a_ring(Member& me, std::size_t count) {
   const int n = me.ranks();
   const Rank right = (me.rank() + 1) % n, left = (me.rank() + n - 1) % n;
@@ -233,7 +234,7 @@ Status round_a_ring(Member& me, std::size_t count) {
   if (!sent.ok()) return sent.status();
   for (int i = 0; i < 5; ++i) {
     const Data next = message(me.rank(), right, i, count);
-    std::copy(next.begin(), next.end(), mine.begin());  // what was prepared is where it was
+    std::copy(next.begin(), next.end(), mine.begin());  // a prepared call keeps its address
     const Data wanted = message(left, me.rank(), i, count);
     if (Status s = sent->start(); !s.ok()) return s;
     if (Status s = me.recv(std::span(theirs), left); !s.ok()) return s;
@@ -247,8 +248,8 @@ Status round_a_ring(Member& me, std::size_t count) {
   return {};
 }
 
-// Everybody sends everybody something, itself included, in an order of its own, with a collective
-// among it.
+// Every rank sends data to every rank, itself included, in random order, with a collective in the
+// same group.
 Status all_to_all_at_random(Member& me) {
   const int n = me.ranks();
   const auto size = static_cast<std::size_t>(n);
@@ -288,7 +289,7 @@ Status all_to_all_at_random(Member& me) {
 int messages(const Given& given) {
   const Joined joined = join(given.options());
   Member& me = *joined.member;
-  // What fits in a line, in a slot, and in neither; scratch that has to grow, and move.
+  // Counts that fit in a line, in a slot, and in neither, so scratch must grow and move.
   for (const std::size_t count : {0u, 1u, 12u, 500u, 5'000u, 300'000u}) {
     if (Status s = relay(me, count); !s.ok()) return say(s);
     if (Status s = round_a_ring(me, count); !s.ok()) return say(s);
@@ -297,7 +298,7 @@ int messages(const Given& given) {
   return say(me.barrier());
 }
 
-// What is on its way when its sender ends arrives; what it has not sent does not.
+// A message in flight arrives after the end of its sender; the next receive fails.
 int message_outlives(const Given& given) {
   const Joined joined = join(given.options());
   const Data data = message(0, 1, 0, 10);
@@ -309,7 +310,7 @@ int message_outlives(const Given& given) {
   return say(joined.member->recv(std::span(got), 0));
 }
 
-// The last rank comes, and does something else than rank 0 waits for.
+// The last rank calls `other` instead of sending to rank 0.
 int instead_of_sending(const Given& given, const std::function<Status(Joined&)>& other,
                        std::chrono::milliseconds timeout = std::chrono::minutes(2)) {
   Joined joined = join(given.options());
@@ -317,13 +318,13 @@ int instead_of_sending(const Given& given, const std::function<Status(Joined&)>&
   Data got(1000);
   const CallOptions options{.timeout = timeout};
   if (!given.is_last()) {
-    // Rank 1 has nothing to do with the last one: rank 0 tells it.
+    // Rank 1 waits for rank 0 only; rank 0 tells rank 1 of the error.
     return say(joined.member->recv(std::span(got), given.rank == 0 ? given.ranks - 1 : 0, options));
   }
   return say(other(joined));
 }
 
-// Everybody sends to everybody as long as the others are there.
+// All ranks exchange messages until the last rank is killed.
 int messages_until_killed(const Given& given) {
   if (given.is_last()) be_killed_after(given.at, given.signal);
   auto made = meet(given.options());
@@ -354,7 +355,8 @@ const Plays& message_plays() {
        [](const Given& given) {
          return instead_of_sending(given, [](Joined& joined) {
            joined.member.reset();
-           // It stays, so that it is not its end that is noticed.
+           // The process stays alive, so the other ranks notice the destroyed member, not the end
+           // of a process.
            while (joined.communicator->health().ok()) {
              std::this_thread::sleep_for(std::chrono::milliseconds(5));
            }
@@ -387,12 +389,12 @@ const Plays& message_plays() {
   return all;
 }
 
-// Ranks that are processes, on modelled networks: after every call each rank's time must be the
-// simulator's, to the last digit, and the data right.
+// Ranks that are processes, on modelled networks: after every call each rank's time must equal the
+// simulator's to the last digit, and the data must be right.
 
 namespace {
 
-// The times of all ranks, as a simulator has them that is told of every call.
+// Simulates every call and keeps the end times of all ranks.
 class Told {
  public:
   Told(CallNetwork network, int ranks)
@@ -400,7 +402,7 @@ class Told {
     network_.fabric.size = network_.fabric.places_among(ranks);
   }
 
-  // Among these of all ranks, in that order.
+  // Parameters for a call among `members`, in this order.
   std::optional<Params> params_for(const Algorithm& line, const std::vector<Rank>& members,
                                    Rank root) const {
     const auto n = static_cast<int>(members.size());
@@ -455,7 +457,7 @@ class Told {
   Ticks ticks_per_second_ = 1;
 };
 
-// Every line of the catalogue that this network can carry; how many there are.
+// Calls every algorithm that the network can carry; returns the number of calls.
 int call_all(Member& me, Rank of_all, const std::vector<Rank>& members, Told& told) {
   const auto n = static_cast<int>(members.size());
   CaseBuffers buffers;
@@ -491,7 +493,7 @@ int call_all(Member& me, Rank of_all, const std::vector<Rank>& members, Told& to
   return made;
 }
 
-// All of them, groups of them that share their time, and messages between them.
+// Calls of all ranks, of groups with separate times, and messages between ranks.
 int keep_simulated_time(const Given& given) {
   const auto network = find_call_network(std::getenv("RANKINE_NETWORK")).value();
   const Joined joined = join(given.options());
@@ -503,7 +505,7 @@ int keep_simulated_time(const Given& given) {
     halves[r % 2].push_back(r);
   }
   int made = call_all(me, given.rank, all, told);
-  // A split is an all-gather, of whichever algorithm: time begins again after it.
+  // A split uses an all-gather of any algorithm, so the time restarts after it.
   const auto group = me.split(given.rank % 2, given.rank).value();
   me.barrier().throw_if_error();
   joined.communicator->restart_model_time();
@@ -521,7 +523,7 @@ int keep_simulated_time(const Given& given) {
   return say(made > 60 ? "ok" : "only " + std::to_string(made) + " calls");
 }
 
-// The processes agree on how far their wall clocks are stretched, and keep deadlines.
+// The processes agree on one dilation of their wall clocks, and keep deadlines.
 int keep_wall_time(const Given& given) {
   const Joined joined = join(given.options());
   if (Status status = add_up(*joined.member, 1000, 5); !status.ok()) return say(status);
@@ -529,7 +531,7 @@ int keep_wall_time(const Given& given) {
   if (Status status = add_up(*joined.member, 1000, 5); !status.ok()) return say(status);
   const NetworkReport report = joined.communicator->network_report();
   if (report.lateness.deadlines == 0) return say("no deadlines");
-  const double least = report.seconds * report.dilate;  // of real time
+  const double least = report.seconds * report.dilate;  // real seconds
   if (report.elapsed < least) return say("time runs too fast");
   return say("dilated " + std::to_string(report.dilate));
 }

@@ -1,5 +1,5 @@
-// What a rank in a process of its own, or one of several in a process, does for processes_test, as
-// its command line says.
+// The plays: functions by name that a rank of process_rank executes for processes_test. A process
+// plays one or several ranks.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ struct Given {
   Rank rank = 0;
   int ranks = 1;
   int at = 0;      // microseconds
-  int signal = 9;  // at that time
+  int signal = 9;  // sent at that time
   std::chrono::milliseconds timeout{180'000};
 
   CommunicatorOptions options() const {
@@ -26,25 +26,25 @@ struct Given {
   bool is_last() const { return rank == ranks - 1; }
 };
 
-// Prints what became of it, for the test to compare; the exit code.
+// Prints the result, for the test to compare; returns the exit code.
 int say(const std::string& text);
 int say(const Status& status);
 
-// As Communicator::create(). Where this process plays several ranks, on a thread each, all of them
-// ask, and have one.
+// Creates the communicator like Communicator::create(). If this process plays several ranks, each
+// on a thread, every thread must call it, and all get one communicator.
 Result<std::shared_ptr<Communicator>> meet(const CommunicatorOptions& options);
 
 struct Joined {
   std::shared_ptr<Communicator> communicator;
   std::unique_ptr<Member> member;
 };
-// Throws where that fails.
+// Meets the other ranks and joins as the given rank; throws an error on failure.
 Joined join(const CommunicatorOptions& options);
 
-// Sums with what all ranks bring, so that one that read nonsense shows.
+// Makes all-reduces with checked sums, so a rank that reads wrong data reports it.
 Status add_up(Member& me, std::size_t count, int times);
 
-// This process gets that signal after so many microseconds, wherever it is then.
+// Sends `signal` to this process `microseconds` from now, at any point of its work.
 void be_killed_after(int microseconds, int signal);
 
 using Play = std::function<int(const Given&)>;

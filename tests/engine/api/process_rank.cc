@@ -1,5 +1,5 @@
-// One rank of a communicator of processes, for processes_test, or several of them: what it does is
-// named on its command line, and what became of it is printed.
+// Plays one or several ranks of a communicator of processes, for processes_test. The command line
+// names the play; the process prints the result.
 //
 //   process_rank NAME RANK[,RANK...] RANKS PLAY [AT [SIGNAL]]
 #include <fcntl.h>
@@ -48,9 +48,9 @@ int say(const Status& status) {
 // The ranks that this process plays.
 struct Household {
   std::vector<Rank> ranks;
-  std::mutex mutex;  // guards what follows
+  std::mutex mutex;  // guards the members below
   std::size_t asked = 0;
-  std::shared_ptr<Communicator> made;  // for who has not asked yet
+  std::shared_ptr<Communicator> made;  // kept until all ranks have asked
   Status status;
 };
 Household& household() {
@@ -111,7 +111,7 @@ Status create(const CommunicatorOptions& options) {
   return made.ok() ? Status() : made.status();
 }
 
-// --- Every line of the catalogue ---
+// --- Every algorithm of the catalogue ---
 
 struct Kind {
   DataType type;
@@ -153,7 +153,7 @@ std::vector<CollectiveCase> cases_of(const Algorithm& algorithm, int ranks) {
 
 int sweep(const Given& given) {
   CommunicatorOptions options = given.options();
-  // Messages of the sweep are short; in pieces nevertheless.
+  // The messages are short, so the piece is set shorter still.
   options.costs = Costs();
   options.costs->stage_piece = 256;
   options.costs->stage_turn = 512;
@@ -176,7 +176,7 @@ int sweep(const Given& given) {
 
 // --- Sizes ---
 
-// What passes in one line, on a board, through slots, in scratch, and in scratch that has to grow.
+// Counts for one line, for a board, for slots, for scratch, and for scratch that must grow.
 int sizes(const Given& given) {
   const Joined joined = join(given.options());
   for (const std::size_t count : {1u, 12u, 500u, 5'000u, 300'000u, 3'000'000u}) {
@@ -185,9 +185,9 @@ int sizes(const Given& given) {
   return say("ok");
 }
 
-// --- Payloads that all share ---
+// --- Shared payloads ---
 
-// The result of one call is what the next one brings.
+// Makes all-reduces in place on a payload; every rank lends its payload.
 Status add_up_in_place(Member& me, std::span<float> data, int times) {
   const CallOptions shared{.shared_payloads = true};
   for (int i = 0; i < times; ++i) {
@@ -224,7 +224,7 @@ int sweep_payloads(const Given& given) {
   return say("ok");
 }
 
-// What has been freed is zeroes when it is had again, and what there is no room for is said.
+// Reallocated memory is zeroed, and too large an allocation is an error.
 int allocate_and_free(const Given& given) {
   const Joined joined = join(given.options());
   Member& me = *joined.member;
@@ -243,14 +243,14 @@ int allocate_and_free(const Given& given) {
   if (too_much.status().code() != Code::out_of_memory) return say(too_much.status());
   std::vector<float> mine(1000);
   const Status refused = me.all_reduce(std::span(mine), ReduceOp::sum, {.shared_payloads = true});
-  // That was no call: all of them go on.
+  // The refused call was no call, so all ranks still work.
   if (Status status = add_up_in_place(me, kept.span(), 3); !status.ok()) return say(status);
   me.barrier({.shared_payloads = true}).throw_if_error();
   return say(refused.text().substr(0, refused.text().find("0x")) +
              refused.text().substr(refused.text().find(", 4000")));
 }
 
-// Of this process's shared memory, as the kernel counts it.
+// This process's shared memory in huge pages, according to the kernel.
 std::size_t in_huge_pages() {
   std::ifstream maps("/proc/self/smaps");
   std::size_t kib = 0, all = 0;
@@ -260,7 +260,7 @@ std::size_t in_huge_pages() {
   return all << 10;
 }
 
-// What is large is in huge pages, or the communicator says why it is not.
+// A large payload is in huge pages, or memory_of() states the error.
 int allocate_much(const Given& given) {
   const Joined joined = join(given.options());
   Member& me = *joined.member;
@@ -275,7 +275,7 @@ int allocate_much(const Given& given) {
                "'");
   }
   if (!told.enforced() && told.error == 0) return say("neither done nor refused");
-  // And is memory like any other.
+  // The memory works in calls.
   const std::span<float> numbers(reinterpret_cast<float*>(large.span().data()),
                                  kBytes / sizeof(float));
   if (Status status = add_up_in_place(me, numbers, 2); !status.ok()) return say(status);
@@ -299,7 +299,7 @@ int survive_with_payloads(const Given& given) {
 
 // --- Ends ---
 
-// Ranks go on until they are told that the last one is gone; then the others meet again.
+// The ranks make calls until they are told of the last rank's end. Then the others meet again.
 int outlive(const Given& given, const std::function<void(const Joined&)>& end) {
   Status status;
   {
@@ -320,7 +320,7 @@ int outlive(const Given& given, const std::function<void(const Joined&)>& end) {
   return say(status);
 }
 
-// The memory that all share begins with the page of its lobby.
+// The shared memory begins with the lobby's page.
 LobbyPage& page_of(const Joined& joined) {
   const auto lines = reinterpret_cast<std::uintptr_t>(
       joined.communicator->memory_of(joined.member->rank()).lines.ranges.at(0).base);
@@ -328,7 +328,7 @@ LobbyPage& page_of(const Joined& joined) {
 }
 void scribble(const void* on, std::size_t bytes) { std::memset(const_cast<void*>(on), 1, bytes); }
 
-// What all have read there as they met is not read again.
+// Fields that all processes have read while meeting are not read again.
 void scribble_on_seats(const Joined& joined) {
   LobbyPage& page = page_of(joined);
   scribble(&page.settings, sizeof(page) - offsetof(LobbyPage, settings));
@@ -347,7 +347,7 @@ void scribble_on_page(const Joined& joined) {
   pause();
 }
 
-// As daemons do: closes all but the standard streams, and has files of its own under their numbers.
+// Like a daemon: closes all but the standard streams, and opens other files under the same numbers.
 int close_what_it_does_not_know(const Given& given) {
   constexpr off_t kBytes = 5;
   Status status;
@@ -388,8 +388,8 @@ int close_what_it_does_not_know(const Given& given) {
   return say(status);
 }
 
-// Waits for the others while a child of its own, which holds on to all that it has open, lives on:
-// its number is printed.
+// Waits for the other ranks while a child, which inherits all open files, stays alive. Prints the
+// child's process number.
 int wait_with_a_child(const Given& given) {
   std::thread([path = "/dev/shm/rankine." + given.name] {
     while (access(path.c_str(), F_OK) != 0) usleep(1000);
@@ -403,7 +403,7 @@ int wait_with_a_child(const Given& given) {
   return say(create(given.options()));
 }
 
-// As long as the others are there.
+// Makes calls until the last rank is killed.
 int survive(const Given& given) {
   if (given.is_last()) be_killed_after(given.at, given.signal);
   auto made = meet(given.options());
@@ -416,7 +416,7 @@ int survive(const Given& given) {
   return say(status);
 }
 
-// A call by all ranks, in which the last one does something else.
+// All ranks make a call, but the last rank calls `other`.
 int disagree(const Given& given, const std::function<Status(Joined&)>& other) {
   Joined joined = join(given.options());
   Status status = add_up(*joined.member, 100, 3);
@@ -440,7 +440,7 @@ int fork_and_go_on(const Given& given) {
   return say(add_up(*joined.member, 1000, 20));
 }
 
-// Daemons have no standard streams, and libraries of theirs may write all the same.
+// Daemons have no standard streams, but libraries may still write to them.
 int write_to_closed_streams(const Given& given) {
   constexpr int kStreams[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
   const int answers = dup(STDOUT_FILENO);
@@ -458,7 +458,7 @@ int write_to_closed_streams(const Given& given) {
   return say(status);
 }
 
-// An operation of the user's, which lies elsewhere in each process.
+// The user operation's address differs between processes.
 int combine_by_own(const Given& given) {
   const Joined joined = join(given.options());
   const UserOp op{.apply =
@@ -487,14 +487,14 @@ int limited(const Given& given, int resource, rlim_t most) {
   return say(create(given.options()));
 }
 
-// How it waits where whoever started it has bound it to one of the CPUs.
+// Prints the wait mode of a process that its starter has bound to one CPU.
 int wait_bound(const Given& given, int nth) {
   const std::vector<int> cpus = allowed_cpus();
   const int cpu = cpus[static_cast<std::size_t>(nth) % cpus.size()];
   set_allowed_cpus(&cpu, 1);
   const Joined joined = join(given.options());
   const bool spins = joined.communicator->wait_policy().mode == WaitPolicy::Mode::spin;
-  const Status status = joined.member->barrier();  // nobody leaves before
+  const Status status = joined.member->barrier();  // no rank leaves earlier
   return status.ok() ? say(spins ? "spins" : "yields") : say(status);
 }
 
@@ -597,9 +597,9 @@ int main(int argc, char** argv) try {
   }
   if (argc > 5) given.at = std::atoi(argv[5]);
   if (argc > 6) given.signal = std::atoi(argv[6]);
-  // Whoever waits for what does not come; all others are told at once.
+  // Timeouts of plays in which a rank does not come, or all others are told at once.
   if (play == "hurried") given.timeout = std::chrono::milliseconds(500);
-  if (play == "stopped") given.timeout = std::chrono::seconds(20);  // they have to meet first
+  if (play == "stopped") given.timeout = std::chrono::seconds(20);  // time for the ranks to meet
   if (play.ends_with("killed_at")) given.timeout = std::chrono::seconds(3);
   const auto play_rank = [&plays, &play](Given of_rank, rankine::Rank r) {
     of_rank.rank = r;

@@ -1,4 +1,4 @@
-// Ranks that are processes: all that they may do together, and all that keeps them from it.
+// Ranks that are processes: calls of every kind, ends and kills, and failures to meet.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -28,7 +28,7 @@ using testing_processes::path_of;
 using testing_processes::process;
 using testing_processes::Spawned;
 
-// Of files that no process holds, in which communicators met.
+// Returns the number of files in which communicators met and no process is any more.
 int names_of_nobody() {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(kSharedFolder)) {
@@ -41,7 +41,7 @@ int names_of_nobody() {
   return count;
 }
 
-// Ranks that have a seat in the file of that name.
+// Returns the number of occupied seats in the file of this name.
 int seats_taken(const std::string& name) {
   const int file = open(path_of(name).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (file < 0) return 0;
@@ -56,7 +56,7 @@ Spawned rank(const std::string& name, int rank, int ranks, const std::string& pl
   return process(name, std::to_string(rank), ranks, play, at, variables, signal);
 }
 
-// What each rank says in the end.
+// Returns the last output of each rank.
 std::vector<std::string> told(std::vector<Spawned>& ranks) {
   std::vector<std::string> all;
   for (Spawned& one : ranks) all.push_back(one.finish());
@@ -67,7 +67,7 @@ std::vector<std::string> all_play(const std::string& name, int ranks, const std:
   for (int r = 0; r < ranks; ++r) all.push_back(rank(name, r, ranks, play));
   return told(all);
 }
-// Two of them, of which the second plays something else, or elsewhere.
+// Returns the outputs of two ranks with different plays or names.
 std::vector<std::string> two(Spawned first, Spawned second) {
   std::vector<Spawned> both;
   both.push_back(std::move(first));
@@ -127,7 +127,7 @@ TEST(Processes, HaveLargePayloadsInHugePagesOrSayWhyNot) {
   }
 }
 
-// One rank's buffers are its own.
+// Rank 0 passes private buffers, rank 1 a shared payload.
 TEST(Processes, AreToldThatOnlySomeLendTheirPayloads) {
   for (const std::string& said : all_play(fresh_name(), 2, "lends_alone")) {
     EXPECT_TRUE(said.starts_with("mismatch: ")) << said;
@@ -158,14 +158,14 @@ TEST_P(EndOfAProcess, IsToldToTheOthersWhoGoOnWithoutIt) {
     EXPECT_NE(said.find(leaves ? "rank 2 has left" : "rank 2's process "), std::string::npos)
         << said;
   }
-  ranks[2].send(SIGKILL);  // what it has become may still be there
+  ranks[2].send(SIGKILL);  // the program that replaced it may still run
   EXPECT_FALSE(is_there(name));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, EndOfAProcess,
                          testing::Values("killed", "exits", "becomes", "leaves"));
 
-// What is written over what processes share is neither believed nor printed.
+// Values in overwritten shared memory are neither trusted nor printed.
 TEST(Processes, AreToldThatAProgramHasWrittenOverWhatTheyShare) {
   const std::map<std::string, std::string> told_of = {
       {"scribbles_on_seats", "rank lost: rank 2 is still needed: "},
@@ -194,8 +194,8 @@ TEST(Processes, LeaveAloneWhatAProgramOpensUnderTheirNumbers) {
   }
 }
 
-// At any time: while ranks meet, in calls and between them. Nobody hangs, nobody gets wrong data,
-// and nothing is left.
+// Kills at any time: while the ranks meet, in calls and between calls. No rank hangs or gets wrong
+// data, and no file stays.
 class KilledAtAnyTime : public testing::TestWithParam<const char*> {};
 
 TEST_P(KilledAtAnyTime, IsToldToTheOthers) {
@@ -259,7 +259,7 @@ TEST(Processes, ShareNothingWithStreamsThatAreClosed) {
   }
 }
 
-// Each has a CPU of its own, or all have one: what counts is what they have together.
+// The ranks' CPUs together decide: separate CPUs permit spinning, one common CPU does not.
 TEST(Processes, SpinWhereEachIsBoundToACpuOfItsOwn) {
   if (allowed_cpus().size() < 2) GTEST_SKIP() << "there is one CPU";
   for (const std::string& one : all_play(fresh_name(), 2, "bound_apart")) EXPECT_EQ(one, "spins\n");
@@ -304,7 +304,7 @@ TEST(Messages, OutliveTheirSender) {
   EXPECT_TRUE(said[1].starts_with("rank lost: rank 0 has left and is still needed")) << said[1];
 }
 
-// Rank 0 waits for a message of rank 2, and rank 1 for one of rank 0.
+// Rank 0 waits for a message of rank 2, and rank 1 for a message of rank 0.
 TEST(Messages, ThatDoNotComeEndTheCommunicatorOfAll) {
   struct End {
     std::string play, of_rank_0, of_rank_1, of_rank_2;
@@ -314,9 +314,10 @@ TEST(Messages, ThatDoNotComeEndTheCommunicatorOfAll) {
         End{"leaves_instead_of_sending", "rank lost: rank 0 has left and is still needed: ",
             "rank lost: ", "rank lost: among ranks 2, 0: rank 0 has left"},
         End{"sends_less", "mismatch: ", "mismatch: ", "mismatch: "},
-        // In the words of the pair where rank 0 waits by then, and of all where it has yet to.
+        // If rank 0 already waits, the text is that of the pair; if not yet, that of the whole
+        // communicator.
         End{"aborts_instead_of_sending", "aborted: ", "aborted: ", "aborted: enough"},
-        // Whichever of the two that wait gives up first ends it for the other.
+        // Two ranks wait; the first to give up ends the call of the other.
         End{"does_not_send", "timeout: ", "timeout: ", "timeout: among ranks "}}) {
     const std::vector<std::string> said = all_play(fresh_name(), 3, end.play);
     EXPECT_TRUE(said[0].starts_with(end.of_rank_0)) << end.play << ": " << said[0];
@@ -363,7 +364,7 @@ TEST(Groups, AreNotWaitedForWhereOneHasEnded) {
   }
 }
 
-// A file whose ranks have all been killed, and whose name is nobody's, goes when another one comes.
+// If all ranks of a file were killed, the next communicator removes the file.
 TEST(Groups, LeaveNothingWhereAllAreKilled) {
   for (int at = 20'000; at < 200'000; at = at * 5 / 4) {
     std::vector<Spawned> ranks;
@@ -373,7 +374,7 @@ TEST(Groups, LeaveNothingWhereAllAreKilled) {
   }
   const std::string name = fresh_name();
   { const auto made = Communicator::create({.ranks = 1, .rank = 0, .name = name}).value(); }
-  // What others leave just now is theirs to remove.
+  // Files that other tests leave at this moment are theirs to remove.
   int left = 0;
   for (int looks = 0; looks < 100; ++looks) {
     left = names_of_nobody();
@@ -383,9 +384,9 @@ TEST(Groups, LeaveNothingWhereAllAreKilled) {
   EXPECT_EQ(left, 0);
 }
 
-// --- Beginnings ---
+// --- Meetings ---
 
-// Both say the same, and it begins so.
+// Both outputs must be equal and begin with `begins`.
 void expect_refused(const std::vector<std::string>& said, const std::string& begins) {
   ASSERT_EQ(said.size(), 2U);
   EXPECT_TRUE(said[0].starts_with(begins)) << said[0];
@@ -424,7 +425,7 @@ TEST(Meeting, RefusesARankThatIsThereTwice) {
   EXPECT_FALSE(is_there(name));
 }
 
-// Whether the file of that name says so, of a meeting that has failed.
+// True if the file of a failed meeting contains these words.
 bool says(const std::string& name, const std::string& words) {
   std::ifstream file(path_of(name), std::ios::binary);
   std::string head(1 << 16, ' ');
@@ -432,8 +433,8 @@ bool says(const std::string& name, const std::string& words) {
   return head.find(words) != std::string::npos;
 }
 
-// Two do not agree, and are gone before the third one comes: it hears why, and waits for nobody.
-// They tell it for half a second, which a loaded machine may need to start it.
+// Two ranks disagree and end before rank 2 comes. Rank 2 gets the reason and waits for no rank. The
+// reason stays for half a second; a loaded machine may need longer to start rank 2.
 TEST(Meeting, IsToldToWhoComesLate) {
   constexpr int kTries = 20;
   for (int i = 0; i < kTries; ++i) {
@@ -456,7 +457,7 @@ TEST(Meeting, IsToldToWhoComesLate) {
   FAIL() << "nobody was ever told";
 }
 
-// Many processes start one after the other; a loaded machine may hold one up for longer.
+// Many processes start one after the other; a loaded machine may delay one beyond the half second.
 TEST(Meeting, IsToldForAsLongAsRanksKeepComing) {
   constexpr int kTries = 3, kRanks = 8;
   constexpr useconds_t kBetween = 150'000;
@@ -477,7 +478,7 @@ TEST(Meeting, IsToldForAsLongAsRanksKeepComing) {
   FAIL() << "they were never all told";
 }
 
-// Who has been told may ask again at once, under the same name.
+// A refused rank may meet again at once, under the same name.
 TEST(Meeting, ThatHasFailedHoldsUpNoOtherAttempt) {
   const std::string name = fresh_name();
   Spawned first = rank(name, 0, 2, "again_if_refused"),
@@ -497,7 +498,7 @@ TEST(Meeting, SaysWhoHasNotCome) {
 TEST(Meeting, SaysWhatASystemDoesNotAllow) {
   std::map<std::string, std::string> refused = {
       {"small_files", "system: files may have 1048576 bytes (RLIMIT_FSIZE)"}};
-#if !defined(__SANITIZE_ADDRESS__)  // which needs more itself
+#if !defined(__SANITIZE_ADDRESS__)  // AddressSanitizer needs more space
   refused["small_space"] = "system: there is no address at which all processes have ";
 #endif
   for (const auto& [play, begins] : refused) {
@@ -530,7 +531,7 @@ TEST(Meeting, TakesOverANameThatKilledProcessesHaveLeft) {
   EXPECT_FALSE(is_there(name));
 }
 
-// The child holds on to the lock of its parent's seat.
+// The child inherits the lock of its parent's seat.
 TEST(Meeting, TakesOverANameWhoseProcessHasEndedAndHasAChild) {
   const std::string name = fresh_name();
   Spawned alone = rank(name, 0, 2, "waits_with_a_child");
@@ -544,7 +545,7 @@ TEST(Meeting, TakesOverANameWhoseProcessHasEndedAndHasAChild) {
   EXPECT_FALSE(is_there(name));
 }
 
-// The others have come and have yet to notice.
+// The other ranks have come but have not yet noticed.
 TEST(Meeting, EndsAsLostWhereAProcessHasEndedAndHasAChild) {
   const std::string name = fresh_name();
   std::vector<Spawned> ranks;

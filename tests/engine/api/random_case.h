@@ -1,4 +1,5 @@
-// Random collective calls of all kinds, and the numbers that the environment may give to tests.
+// Random collective calls of all kinds, numbers from the environment, and an epilogue that checks
+// its rows (Witness).
 #pragma once
 
 #include <algorithm>
@@ -21,7 +22,7 @@ inline std::uint64_t number_of(const char* variable, std::uint64_t otherwise) {
   return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
-// The same on every rank.
+// Returns the case for this seed, equal on every rank.
 inline CollectiveCase random_case(std::uint64_t seed, int ranks) {
   std::uint64_t state = seed;
   const auto below = [&state](std::uint64_t n) { return splitmix(state += kSplitMixStep) % n; };
@@ -29,7 +30,7 @@ inline CollectiveCase random_case(std::uint64_t seed, int ranks) {
   test.collective = all_collectives()[below(kCollectives)];
   if (test.collective == Collective::barrier) test.collective = Collective::all_reduce;
   test.ranks = ranks;
-  // Few sizes, so that plans are met again, and now and then any.
+  // Mostly few sizes, so that plans recur; sometimes any size.
   constexpr std::size_t kSizes[] = {0, 1, 2, 7, 30, 64, 100};
   test.count = below(30) == 0 ? below(5000) : kSizes[below(std::size(kSizes))];
   if (test.collective == Collective::all_to_all) test.count %= 200;
@@ -56,8 +57,8 @@ inline CollectiveCase random_case(std::uint64_t seed, int ranks) {
   return test;
 }
 
-// An epilogue that copies what it is given: rows that were not final then differ from the output at
-// the end.
+// An epilogue that copies its rows. A row that was not final then differs from the output after the
+// call.
 
 class Witness {
  public:
@@ -71,7 +72,7 @@ class Witness {
 
   const Epilogue epilogue;
 
-  // Whether all rows were what they are in the output now.
+  // True if all rows equal the rows of the output.
   bool saw(const void* out) const {
     return seen_.empty() || std::memcmp(seen_.data(), out, seen_.size()) == 0;
   }

@@ -1,4 +1,4 @@
-// The caller's own threads as ranks: for tests that need ranks to come late, leave or disagree.
+// Ranks: the caller's threads as ranks, for tests with ranks that come late, leave or disagree.
 #pragma once
 
 #include <functional>
@@ -22,8 +22,8 @@ class Ranks {
 
   Communicator& communicator() { return *communicator_; }
 
-  // Calls f on a thread per rank that has not been dropped, and returns what each of them returned,
-  // by rank. A rank whose f has returned stays a member: it has not left.
+  // Calls f on one thread per rank, except dropped ranks, and returns the results by rank. A rank
+  // stays a member after f returns: it has not left.
   std::vector<Status> run(const std::function<Status(Member&)>& f) {
     std::vector<Status> results(members_.size());
     std::vector<std::thread> threads;
@@ -37,7 +37,7 @@ class Ranks {
 
   std::vector<std::unique_ptr<Member>>& members() { return members_; }
 
-  // The rank's handle goes: it takes part no more.
+  // Destroys the rank's handle: the rank leaves.
   void drop(Rank r) { members_[static_cast<std::size_t>(r)].reset(); }
 
  private:
@@ -45,9 +45,8 @@ class Ranks {
   std::vector<std::unique_ptr<Member>> members_;
 };
 
-// For tests that need a rank to be inside a call, and waiting, before they go on.
 
-// Returns when rank r waits inside a call, as its record says.
+// Returns when rank r waits inside a call, according to the flight record.
 void until_it_waits(const Communicator& communicator, Rank r);
 
 }  // namespace rankine

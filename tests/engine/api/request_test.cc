@@ -1,5 +1,6 @@
-// Calls that are started and waited for later: on every transport, in any mixture with calls that
-// wait, once and again and again, driven by one thread for all ranks; and what may go wrong.
+// Requests: calls that are started and waited for later, on every transport, mixed with blocking
+// calls, once and repeatedly, by one thread for all ranks, with failures. The progress thread, and
+// other work during waits (give_way_to()), are tested too.
 
 #include <gtest/gtest.h>
 
@@ -36,7 +37,7 @@ using std::chrono_literals::operator""ms;
 
 constexpr std::chrono::milliseconds kLong{60'000};
 
-// An all-reduce with a result that everybody knows.
+// An all-reduce with a known result.
 class Sum {
  public:
   Sum(const Member& me, std::size_t count, int number, std::optional<Transport> transport = {})
@@ -66,7 +67,7 @@ class Sum {
   std::optional<Transport> transport_;
 };
 
-// Whoever makes progress: the ranks themselves, or a thread beside them.
+// The parameter: the ranks make progress, or a separate thread does.
 class Requests : public testing::TestWithParam<bool> {
  protected:
   static std::optional<int> core() {
@@ -95,7 +96,7 @@ TEST_P(Requests, GiveWhatCallsGiveOnEveryTransport) {
             if (!a.ok()) return a.status();
             auto b = me.start(second.call());
             if (!b.ok()) return b.status();
-            // One that waits comes after those that were started.
+            // A blocking call comes after the started calls.
             if (Status status = me.call(third.call()); !status.ok()) return status;
             if (Status status = b->wait(); !status.ok()) return status;
             while (true) {
@@ -119,7 +120,7 @@ TEST_P(Requests, AreStartedAgainAndAgain) {
   Ranks all({.ranks = 4, .timeout = kLong, .progress_core = core()});
   expect_ok(all.run([&](Member& me) -> Status {
     Sum small(me, 2, 1), large(me, 50'000, 2);
-    // Preparing is no call: in any order.
+    // prepare() is not a call, so its order may differ between ranks.
     auto one = me.prepare(me.rank() % 2 == 0 ? small.call() : large.call());
     auto other = me.prepare(me.rank() % 2 == 0 ? large.call() : small.call());
     if (!one.ok() || !other.ok()) return one.ok() ? other.status() : one.status();
@@ -182,7 +183,7 @@ TEST_P(Requests, OfAllRanksAreDrivenByOneThread) {
           if (collective == Collective::scan) {
             EXPECT_EQ(out[r][0], static_cast<std::int32_t>((r + 1) * (r + 2) / 2));
           }
-          if (collective == Collective::exscan) {  // rank 0 keeps what it has
+          if (collective == Collective::exscan) {  // rank 0's output stays unchanged
             EXPECT_EQ(out[r][0], r == 0 ? 1 : static_cast<std::int32_t>(r * (r + 1) / 2));
           }
           if (collective == Collective::broadcast) {
@@ -199,7 +200,7 @@ TEST_P(Requests, OfAllRanksAreDrivenByOneThread) {
   }
 }
 
-// Every rank starts and calls the same at random, and waits in an order of its own.
+// All ranks start and make the same random calls, and each waits in a different random order.
 TEST_P(Requests, MixWithCalls) {
   Ranks all({.ranks = 5, .timeout = kLong, .progress_core = core()});
   expect_ok(all.run([&](Member& me) -> Status {
@@ -335,7 +336,7 @@ TEST_P(Requests, RefuseWhatTheyCannotDo) {
   bad.root = 7;
   bad.collective = Collective::broadcast;
   EXPECT_NE(refusal(first.start(bad)).find("root"), std::string::npos) << "behind another";
-  // Behind another its plan is made when its turn comes; what is wrong with it is told then.
+  // A call behind another is planned in its turn; an error in it is reported then.
   bad = third.call();
   bad.options.algorithm = "no_such";
   auto late = first.start(bad);
@@ -416,7 +417,7 @@ TEST_P(Requests, AndMembersOutliveTheCommunicatorsObject) {
   EXPECT_EQ(a->communicator().ranks(), 2);
 }
 
-// What a call takes on the network overlaps with what the rank does meanwhile.
+// The model time of a call overlaps with the rank's work meanwhile.
 TEST_P(Requests, OverlapWithWorkOnANetwork) {
   const auto network = find_call_network("scale_out").value();
   const auto time = [&](const std::function<Status(Member&)>& f) {
@@ -444,7 +445,7 @@ TEST_P(Requests, OverlapWithWorkOnANetwork) {
   EXPECT_DOUBLE_EQ(beside(0), call);
   EXPECT_DOUBLE_EQ(beside(call / 2), call);
   EXPECT_DOUBLE_EQ(beside(call * 3), call * 3);
-  // Two of one communicator follow one another.
+  // Two calls of one communicator follow one another.
   EXPECT_DOUBLE_EQ(time([&](Member& me) -> Status {
                      Sum a(me, kCount, 1), b(me, kCount, 2);
                      auto first = me.start(a.call());
@@ -457,10 +458,9 @@ TEST_P(Requests, OverlapWithWorkOnANetwork) {
 
 }  // namespace
 
-// A thread that makes progress for ranks that do other things: what is started comes to its end
-// without them, on groups and of messages too; it keeps its core, and sleeps; and whatever ends a
-// communicator ends it for the ranks as if they had made progress themselves. request_test.cc has
-// what requests do with it as without.
+// A progress thread for ranks that do other work. It completes started calls, calls on groups, and
+// messages; it keeps its core and sleeps when idle. Any end of a communicator has the same effect
+// as without the thread. The Requests tests above run with and without the thread.
 
 namespace {
 
@@ -468,7 +468,7 @@ using std::chrono_literals::operator""ms;
 
 int a_core() { return Topology::detect().cpus().front().os_index; }
 
-// In rounds, so that no rank's part can be done at once, nor by its peers.
+// The ring has several rounds, so a rank's part needs several steps of its peers.
 Call ring_of(std::vector<float>& x) {
   return {.collective = Collective::all_reduce,
           .in = x.data(),
@@ -479,8 +479,8 @@ Call ring_of(std::vector<float>& x) {
 
 constexpr int kRanks = 4;
 
-// The ranks from 1 on are done with what they call before rank 0, which has only started it, makes
-// any call again. Without the thread that cannot be, and all would end at their deadline.
+// Ranks 1 and up must complete their calls before rank 0, which has only started its part, makes
+// any further call. Without the progress thread all calls would end at their deadline.
 void others_end_first(const std::function<Status(Member&, std::vector<Request>&)>& start) {
   Ranks all({.ranks = kRanks, .timeout = kLong, .progress_core = a_core()});
   std::latch done(kRanks - 1);
@@ -518,7 +518,7 @@ TEST(ProgressThread, BeginsWhatIsBehindAnother) {
   others_end_first([&](Member& me, std::vector<Request>& requests) -> Status {
     for (std::size_t i = 0; i < 5; ++i) {
       auto& mine = x[static_cast<std::size_t>(me.rank())][i];
-      mine.assign(1'000 * (i + 1), 1.0F);  // each its own plan, made when its turn has come
+      mine.assign(1'000 * (i + 1), 1.0F);  // each has a separate plan, made in its turn
       if (Status status = keep(me.start(ring_of(mine)), requests); !status.ok()) return status;
     }
     return {};
@@ -535,7 +535,7 @@ TEST(ProgressThread, MovesOnGroupsAndMessages) {
     others_end_first([&](Member& me, std::vector<Request>& requests) -> Status {
       const auto r = static_cast<std::size_t>(me.rank());
       x[r].assign(10'000, 1.0F);
-      // Too long to be on its way before it is received.
+      // The messages are too long to be in flight before the receive.
       sent[r].assign(1 << 20, static_cast<float>(r));
       got[r].resize(sent[r].size());
       auto split = me.split(0, -me.rank(), {.own_thread = own_thread});
@@ -564,7 +564,7 @@ TEST(ProgressThread, FindsOutThatTheDeadlineHasPassed) {
   std::vector<float> x(10), y(10);
   auto first = all.members()[0]->start(ring_of(x));
   auto second = all.members()[0]->start(ring_of(y));
-  while (all.communicator().health().ok()) std::this_thread::yield();  // nobody looks but it
+  while (all.communicator().health().ok()) std::this_thread::yield();  // only the thread looks
   EXPECT_EQ(all.communicator().health().code(), Code::timeout);
   EXPECT_EQ(second->wait().code(), Code::timeout);
   EXPECT_EQ(first->test().status().code(), Code::timeout);
@@ -657,7 +657,7 @@ TEST(ProgressThread, IsNotInAForkedChild) {
     *one = Request();
     all.drop(0);
     if (!testing_processes::kChildrenMayHaveThreads) return failed;
-    // One of its own, with a thread of its own.
+    // The child creates a communicator with a progress thread.
     Ranks own({.ranks = 2, .timeout = kLong, .progress_core = a_core()});
     std::vector<float> a(10'000, 1), b(10'000, 1);
     auto first = own.members()[0]->start(ring_of(a));
@@ -698,7 +698,7 @@ TEST(ProgressThread, HasItsCoreForItself) {
     ASSERT_TRUE(team.ok()) << team.status().text();
     EXPECT_FALSE(on_its_core(**team));
   }
-  // As long as the communicator lives, from the other teams too.
+  // While the communicator lives, other teams avoid the core too.
   const int first = here.cpus().front().os_index;
   const auto comm = Communicator::create({.ranks = 1, .progress_core = first});
   const auto team = Team::create({.ranks = 1});
@@ -712,7 +712,7 @@ TEST(ProgressThread, CountsAmongTheThreadsThatPlayRanks) {
     for (const Status& status : all.run([](Member& me) { return me.barrier(); })) {
       EXPECT_TRUE(status.ok()) << status.text();
     }
-    // It counts itself as soon as it runs.
+    // The thread counts itself as soon as it runs.
     while (core && all.communicator().wait_policy().mode == WaitPolicy::Mode::spin) {
       std::this_thread::yield();
     }
@@ -720,12 +720,12 @@ TEST(ProgressThread, CountsAmongTheThreadsThatPlayRanks) {
   };
   EXPECT_EQ(mode_of(std::nullopt), WaitPolicy::Mode::spin);
   EXPECT_EQ(mode_of(a_core()), WaitPolicy::Mode::yield);
-  EXPECT_EQ(mode_of(std::nullopt), WaitPolicy::Mode::spin);  // it is gone
+  EXPECT_EQ(mode_of(std::nullopt), WaitPolicy::Mode::spin);  // the thread has ended
 }
 
 }  // namespace
 
-// Ranks that give way to other work while they wait.
+// Ranks that call other work while they wait.
 
 namespace {
 
@@ -739,7 +739,8 @@ struct CountedWork : OtherWork {
   std::atomic<int> turns{0}, next{0}, began_anew{0};
 };
 
-// Rank 1 comes when rank 0, which waits for it, has given way three times. False: it never has.
+// Rank 1 waits here until rank 0's wait has called the work three times; returns false after a
+// minute.
 bool comes_late(const CountedWork& work, int before) {
   const auto hopeless = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (work.turns.load() < before + 3) {

@@ -1,4 +1,4 @@
-// Processes that play several ranks each: threads and processes in one communicator.
+// Processes that play several ranks each: one communicator with threads and processes.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -38,8 +38,8 @@ TEST_P(Mixed, DoWhatRanksOfTheirOwnDo) {
   EXPECT_FALSE(is_there(name));
 }
 
-// ThreadSanitizer does not see what a rank of another process says: that all of them have read,
-// say, before the next call writes. So there are no others under it.
+// ThreadSanitizer does not see synchronisation with ranks of other processes, for example that all
+// of them have read before the next call writes. So under it one process plays all ranks.
 #if defined(__SANITIZE_THREAD__)
 const auto kHouseholds = testing::Values(Household{2, {"0,1"}}, Household{4, {"0,2,3,1"}});
 #else

@@ -1,5 +1,5 @@
-// Groups of ranks: who is in them, what they have in common with the communicator that they come
-// from, and how they end together or not.
+// Groups of ranks by split(): their members, the inherited properties, and their ends. Messages
+// between two ranks are tested too.
 
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ void expect_ok(const std::vector<Status>& results) {
   for (const Status& status : results) EXPECT_TRUE(status.ok()) << status.text();
 }
 
-// The sum of a number of every rank of a group.
+// Returns the sum of `mine` over the ranks of a group.
 std::int32_t sum_of(Member& group, std::int32_t mine) {
   std::int32_t sum = -1;
   group.all_reduce(std::span<const std::int32_t>(&mine, 1), std::span(&sum, 1)).throw_if_error();
@@ -46,7 +46,7 @@ TEST(Split, DividesByColorAndOrdersByKey) {
     const int ranks = 1 + static_cast<int>(random() % 9);
     std::vector<int> color, key;
     for (int r = 0; r < ranks; ++r) {
-      color.push_back(static_cast<int>(random() % 4) - 1);  // some in none
+      color.push_back(static_cast<int>(random() % 4) - 1);  // kNoColor for some
       key.push_back(static_cast<int>(random() % 3) - 1);
     }
     Ranks all({.ranks = ranks, .timeout = kLong});
@@ -86,13 +86,13 @@ TEST(Split, NestsAndGoesOnBesideTheWhole) {
     for (int i = 0; i < 20; ++i) {
       EXPECT_EQ(sum_of(**pair, 1), 2);
       EXPECT_EQ(sum_of(me, 1), 8);
-      // Started here, waited for there.
+      // Start a call on one group and wait inside a call on another.
       std::int32_t one = 1, sum = 0;
       auto request = (*half)->start({.in = &one, .out = &sum, .count = 1, .type = DataType::i32});
       EXPECT_EQ(sum_of(me, 2), 16);
       if (Status status = request->wait(); !status.ok()) return status;
       EXPECT_EQ(sum, 4);
-      // Messages inside a group have its ranks' numbers.
+      // Messages in a group use the group's rank numbers.
       std::int32_t got = -1;
       const std::int32_t mine = me.rank();
       if (Status s = (*pair)->exchange(std::span<const std::int32_t>(&mine, 1), 1 - (*pair)->rank(),
@@ -138,7 +138,7 @@ TEST(Split, EndsWithItsParentAndNotTheOtherWayRound) {
       EXPECT_EQ(all.communicator().health().text(), "among ranks 0, 2: over");
       continue;
     }
-    all.communicator().abort();  // as a signal handler does
+    all.communicator().abort();  // as from a signal handler
     EXPECT_FALSE(groups[1]->communicator().health().ok());
   }
 }
@@ -157,14 +157,14 @@ TEST(Split, WhoWaitsInAGroupHearsOfTheEndOfTheWhole) {
   EXPECT_EQ(results[0].text(), "the communicator that this one was split from has ended: enough");
 }
 
-// The thread that ends the whole may not have come to the groups when a rank hears of it.
+// A rank may hear of the end of the whole before the ending thread reaches the groups.
 TEST(Split, NoCallOfAGroupSucceedsOnceARankHasHeardOfTheEndOfTheWhole) {
   for (int turn = 0; turn < 200; ++turn) {
     Ranks all({.ranks = 2, .timeout = kLong});
     std::vector<std::unique_ptr<Member>> parts(2), of_parts(2);
     expect_ok(all.run([&](Member& me) -> Status {
       const auto r = static_cast<std::size_t>(me.rank());
-      std::vector<std::unique_ptr<Member>> others;  // which are told before
+      std::vector<std::unique_ptr<Member>> others;  // groups that end first
       for (int i = 0; i < 20; ++i) others.push_back(me.split(0, 0).value());
       parts[r] = me.split(me.rank(), 0).value();
       of_parts[r] = parts[r]->split(0, 0).value();
@@ -175,7 +175,7 @@ TEST(Split, NoCallOfAGroupSucceedsOnceARankHasHeardOfTheEndOfTheWhole) {
       const auto r = static_cast<std::size_t>(me.rank());
       while (me.barrier().ok()) {
       }
-      EXPECT_FALSE(of_parts[r]->barrier().ok()) << turn;  // of one rank, which waits for nobody
+      EXPECT_FALSE(of_parts[r]->barrier().ok()) << turn;  // a group of one rank does not wait
       return parts[r]->barrier();
     });
     ending.join();
@@ -258,8 +258,8 @@ TEST(Split, RankThatLeavesIsLostInItsGroupsToo) {
   EXPECT_EQ(status.code(), Code::rank_lost) << status.text();
 }
 
-// A rank that has said its color and goes before it has a member of the group: the others are told,
-// and nothing is kept for it.
+// A rank passes its color and leaves before it has a member of the group. The other ranks get an
+// error, and nothing is kept for the rank.
 TEST(Split, RankThatNeverTakesItsPlaceIsLost) {
   for (const bool is_awaited : {false, true}) {
     Ranks all({.ranks = 2, .timeout = kLong});
@@ -271,7 +271,7 @@ TEST(Split, RankThatNeverTakesItsPlaceIsLost) {
         is_there.store(true);
         return (*group)->barrier();
       }
-      // What split() calls, and no more.
+      // The call that split() makes first.
       std::int64_t word = 0, words[2];
       const std::uint64_t agree = mixed(mixed(kSplitMixStep, 0), 2);
       const Status status = me.call({.collective = Collective::all_gather,
@@ -289,7 +289,8 @@ TEST(Split, RankThatNeverTakesItsPlaceIsLost) {
   }
 }
 
-// Who waits for a call on one group does its part in another, which a peer makes first.
+// A rank that waits for a call on one group also executes its part of another group's call, which a
+// peer makes first.
 TEST(Split, CallsOnGroupsGoOnBesideEachOther) {
   Ranks all({.ranks = 2, .timeout = kLong});
   std::atomic<bool> started{false};
@@ -298,7 +299,7 @@ TEST(Split, CallsOnGroupsGoOnBesideEachOther) {
     if (!one.ok() || !two.ok()) return one.ok() ? two.status() : one.status();
     std::int32_t in[2][8], out[2][8];
     for (auto& mine : in) std::fill(std::begin(mine), std::end(mine), me.rank() + 1);
-    // A ring of two needs something of both ranks after each has heard from the other.
+    // In a ring of two, each rank needs data of the other after both have exchanged data.
     const CallOptions ring{.algorithm = "ring", .transport = Transport::mailbox};
     const auto sum = [&](auto&& calls, int i) {
       return calls.all_reduce(std::span<const std::int32_t>(in[i]), std::span<std::int32_t>(out[i]),
@@ -406,8 +407,8 @@ TEST(Teams, ShareOutTheCores) {
 
 }  // namespace
 
-// Messages between just two ranks: matched in order, short and long, waited for or not, in groups
-// that no order can deadlock; and what may go wrong.
+// Messages between two ranks: matched in order, short and long, blocking and started, in groups
+// that cannot deadlock in any order, and failures.
 
 namespace {
 
@@ -424,7 +425,7 @@ TEST(PointToPoint, ArrivesInOrder) {
        {std::size_t{0}, std::size_t{1}, std::size_t{500}, std::size_t{100'000}}) {
     Ranks all({.ranks = 3, .timeout = kLong});
     expect_ok(all.run([&](Member& me) -> Status {
-      // From 0 to 2 over 1; 2 hears nothing of what 0 and 1 do in between.
+      // From rank 0 to rank 2 over rank 1; rank 2 sees no call between ranks 0 and 1.
       for (int i = 0; i < 40; ++i) {
         std::vector<std::int32_t> data(count);
         if (me.rank() == 0) {
@@ -443,7 +444,7 @@ TEST(PointToPoint, ArrivesInOrder) {
   }
 }
 
-// As the chapter has it: every rank sends to the right and receives from the left.
+// The example of the guide: every rank sends to the right and receives from the left.
 TEST(PointToPoint, RunsRoundARing) {
   for (const int ranks : {1, 2, 3, 8}) {
     for (const std::size_t count : {std::size_t{1}, std::size_t{200'000}}) {
@@ -474,7 +475,7 @@ TEST(PointToPoint, RunsRoundARing) {
   }
 }
 
-// Everybody sends everybody something, in an order of its own, with collectives among it.
+// Every rank sends to every rank in a different random order, with collectives in the same group.
 TEST(PointToPoint, GroupsCannotDeadlockByOrder) {
   constexpr int kRanks = 5;
   Ranks all({.ranks = kRanks, .timeout = kLong});
@@ -514,7 +515,7 @@ TEST(PointToPoint, GroupsCannotDeadlockByOrder) {
   }));
 }
 
-// A rank that has sent something long and is in a collective still hands it over.
+// A rank in a collective still completes a long send that it has started.
 TEST(PointToPoint, GoesOnWhileARankWaitsForSomethingElse) {
   Ranks all({.ranks = 2, .timeout = kLong});
   constexpr std::size_t kCount = 500'000;
@@ -593,7 +594,7 @@ TEST(PointToPoint, EndsTheCommunicatorWhereItFails) {
 }
 
 TEST(PointToPoint, NobodyWaitsForARankThatHasLeft) {
-  // Before and after the other end was used.
+  // Before and after the first message between the two ranks.
   for (const bool met : {false, true}) {
     Ranks all({.ranks = 2, .timeout = kLong});
     std::int32_t one = 1, got = 0;
@@ -626,7 +627,7 @@ TEST(PointToPoint, NobodyWaitsForARankThatHasLeft) {
   EXPECT_EQ(status.code(), Code::rank_lost);
 }
 
-// What was on its way when the sender went arrives, though the receiver comes only then.
+// A message in flight arrives after its sender has left, even if the receive comes later.
 TEST(PointToPoint, AMessageOutlivesItsSender) {
   Ranks all({.ranks = 2, .timeout = kLong});
   const auto data = message(0, 1, 0, 10);
@@ -638,7 +639,7 @@ TEST(PointToPoint, AMessageOutlivesItsSender) {
   EXPECT_EQ(all.members()[1]->recv(std::span(got), 0).code(), Code::rank_lost);
 }
 
-// The first message to a rank leaves the deadline of a call that is under way as it is.
+// The first message to a rank does not change the deadline of a call in flight.
 TEST(PointToPoint, LeavesTheDeadlinesOfOtherCalls) {
   Ranks all({.ranks = 2, .timeout = kLong});
   Member& me = *all.members()[0];
@@ -651,7 +652,7 @@ TEST(PointToPoint, LeavesTheDeadlinesOfOtherCalls) {
   EXPECT_NE(status.text().find("no answer within 30 ms"), std::string::npos) << status.text();
 }
 
-// Requests keep what they need: a pair's may be the last that is left of the communicator.
+// Requests keep their objects alive: a request may outlive the rest of the communicator.
 TEST(PointToPoint, RequestsOutliveEverybody) {
   std::int32_t one = 1;
   Request last;
@@ -684,8 +685,8 @@ TEST(PointToPoint, AGroupThatThrowsLetsGo) {
       << all.communicator().health().text();
 }
 
-// On a network a message takes what the model says, whatever else is under way, and as long every
-// time.
+// On a network a message takes the modelled time, the same every time, no matter what else is in
+// flight.
 TEST(PointToPoint, TakesItsTimeOnANetwork) {
   constexpr std::size_t kCount = 1'000'000;
   for (const std::size_t count : {std::size_t{1}, kCount}) {

@@ -1,5 +1,5 @@
-// A table that suits this machine decides what calls get that name nothing; whoever names something
-// gets that.
+// A tuning table for this machine decides for calls without an algorithm; a named algorithm takes
+// precedence.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kSmall = 8, kLarge = 65536;
 
-// Before the process first asks, which is once.
+// Sets RANKINE_TUNING before the process reads it, which happens once.
 class TunedProcess : public testing::Environment {
  public:
   void SetUp() override {
@@ -35,7 +35,7 @@ class TunedProcess : public testing::Environment {
 };
 [[maybe_unused]] const auto* const kProcess = testing::AddGlobalTestEnvironment(new TunedProcess);
 
-// What an all-reduce of so many bytes would run, and whether it gives the sum.
+// Runs an all-reduce of `bytes` bytes and checks the sums; returns the name of its algorithm.
 std::string plan_of(const TeamOptions& options, std::size_t bytes, const CallOptions& call = {}) {
   auto team = Team::create(options);
   EXPECT_TRUE(team.ok()) << team.status().text();
@@ -66,8 +66,8 @@ TEST(Tuned, WhoeverSaysNoGetsTheDefault) {
   EXPECT_EQ(plan_of({.ranks = 2, .tuned = false}, kSmall), "direct_one_shot");
 }
 
-// Rows are of vectors that others read where they lie, which they do not do with what is private to
-// processes.
+// The table's rows were measured with buffers that other ranks read directly. Ranks of other
+// processes cannot read private buffers directly.
 TEST(Tuned, PrivateBuffersOfProcessesGoByTheCosts) {
   const std::vector<Rank> also{1};
   const auto communicator =

@@ -1,4 +1,4 @@
-// Tables: written, read back, searched, and refused where they do not belong.
+// Tuning tables: written, read back, searched and refused, and choices by c_real.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ std::string name_at(const TuningTable& t, Collective collective, int ranks, std:
   return found == nullptr ? "" : std::string(found->algorithm->name);
 }
 
-// A folder of the test's own.
+// The folder of this test.
 std::string folder() {
   static const std::string path = [] {
     std::string made = testing::TempDir() + "/tuning_XXXXXX";
@@ -123,10 +123,10 @@ TEST(Tuning, TheNearestSizeAnswers) {
 
 TEST(Tuning, IsSilentOnWhatWasNotMeasured) {
   const TuningTable t = table();
-  EXPECT_EQ(name_at(t, all_reduce, 2, 65536 * 16 + 1), "");  // too far from any size
+  EXPECT_EQ(name_at(t, all_reduce, 2, 65536 * 16 + 1), "");  // too far from any measured size
   EXPECT_EQ(name_at(t, all_reduce, 3, 8), "");
   EXPECT_EQ(name_at(t, broadcast, 2, 8), "");
-  EXPECT_EQ(name_at(t, broadcast, 3, 0), "linear");  // 0 bytes are as few as 1
+  EXPECT_EQ(name_at(t, broadcast, 3, 0), "linear");  // 0 bytes count as 1
   EXPECT_EQ(name_at(t, barrier, 2, 8), "");
   EXPECT_EQ(name_at(TuningTable(), all_reduce, 2, 8), "");
 }
@@ -181,7 +181,7 @@ TEST(Choose, TheDefaultGoesByRanksAndBytes) {
   };
   EXPECT_EQ(staged(2, 64 << 10), "direct_one_shot");
   EXPECT_EQ(staged(2, (64 << 10) + 1), "direct_two_shot");
-  EXPECT_EQ(name(all_reduce, 8, 8 << 10), "direct_one_shot");  // is read where it lies
+  EXPECT_EQ(name(all_reduce, 8, 8 << 10), "direct_one_shot");  // the input is read in place
   EXPECT_EQ(staged(8, 4 << 10), "direct_one_shot");
   EXPECT_EQ(staged(8, (4 << 10) + 1), "direct_two_shot");
   EXPECT_EQ(name(all_reduce, 3, 512 << 10), "direct_two_shot");
@@ -214,7 +214,7 @@ TEST(Choose, InPlaceAllReducesHaveADefaultOfTheirOwn) {
   const auto name = [&t](std::size_t bytes) {
     return choose(all_reduce, 2, bytes, Buffers::in_place, &t, {}).algorithm->name;
   };
-  EXPECT_EQ(name(8), "direct_one_shot");  // the table says ring, of buffers apart
+  EXPECT_EQ(name(8), "direct_one_shot");  // the table names ring, for buffers apart
   EXPECT_EQ(name((16 << 10) + 1), "direct_two_shot");
 }
 
@@ -285,7 +285,7 @@ TEST(LoadTuning, WhatDoesNotIsNotUsedWithOneWarning) {
   struct Case {
     TuningFile file;
     Hardware here;
-    const char* says;  // nullptr: nothing
+    const char* says;  // nullptr: no warning
   };
   Hardware larger = kHere;
   larger.cores = 16;
@@ -300,7 +300,7 @@ TEST(LoadTuning, WhatDoesNotIsNotUsedWithOneWarning) {
       {{folder() + "/none.json", true}, kHere, "RANKINE_TUNING is "},
       {{folder() + "/none.json", false}, kHere, nullptr},
       {{}, kHere, nullptr},
-      // None of these is waited for, nor read to its end.
+      // The loader neither blocks on these files nor reads them to the end.
       {{pipe, true}, kHere, "it is a pipe, and no regular file"},
       {{"/dev/zero", true}, kHere, "it is a character device, and no regular file"},
       {{folder(), true}, kHere, "it is a directory, and no regular file"},
@@ -326,7 +326,7 @@ TEST(SaveTuning, MakesFoldersAndReplacesWhatIsThere) {
   const auto loaded = load_tuning({path, true}, kHere);
   ASSERT_TRUE(loaded.has_value());
   EXPECT_EQ(loaded->rows().size(), 4u);
-  // Nothing is left beside it.
+  // No other file is left in the folder.
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder() + "/deep/er")) {
     files += entry.is_regular_file() ? 1 : 0;
@@ -369,8 +369,8 @@ TEST(TuningFile, IsWhereTheEnvironmentSays) {
 
 }  // namespace
 
-// c_real in tables: written, read back and refused, and the choices that follow from made-up ones,
-// worked out by hand.
+// c_real in tables: written, read back and refused, and the resulting choices for made-up values,
+// computed by hand.
 
 namespace {
 
@@ -434,10 +434,10 @@ TEST(CReal, ComesBackAsItWasWritten) {
   ASSERT_TRUE(read.ok()) << read.status().text();
   EXPECT_EQ(read->c_real(), t.c_real());
   ASSERT_EQ(read->c_real().size(), 2u);
-  EXPECT_EQ(read->c_real()[0].collective, broadcast);  // in order
+  EXPECT_EQ(read->c_real()[0].collective, broadcast);  // sorted
   std::string old = to_json(t);
   old.replace(old.find("\"c_real\""), 8, "\"others\"");
-  const auto without = parse_tuning(old);  // as tables were
+  const auto without = parse_tuning(old);  // the format of old tables
   ASSERT_TRUE(without.ok()) << without.status().text();
   EXPECT_TRUE(without->c_real().empty());
 }
@@ -480,7 +480,7 @@ TEST(CReal, WhatIsWrongIsNamedWithWhatIsAllowed) {
             "model.alpha is -1; allowed are numbers above 0 to 1");
   std::string unused = to_json(table({}));
   const std::size_t at = unused.find("\"alpha\": 1e-06");
-  EXPECT_TRUE(parse_tuning(unused.replace(at, 14, "\"alpha\": -1.0")).ok());  // nobody asks for it
+  EXPECT_TRUE(parse_tuning(unused.replace(at, 14, "\"alpha\": -1.0")).ok());  // alpha is unused
 }
 
 TEST(CReal, TheNearestNumberOfRanksAnswers) {
@@ -492,7 +492,7 @@ TEST(CReal, TheNearestNumberOfRanksAnswers) {
     return found.empty() ? 0 : found.front().ranks;
   };
   EXPECT_EQ(ranks_near(broadcast, 1), 2);
-  EXPECT_EQ(ranks_near(broadcast, 4), 2);  // as far from 8: the smaller one
+  EXPECT_EQ(ranks_near(broadcast, 4), 2);  // 2 and 8 are near; the smaller one wins
   EXPECT_EQ(ranks_near(broadcast, 5), 8);
   EXPECT_EQ(ranks_near(broadcast, 1000), 8);
   EXPECT_EQ(ranks_near(all_reduce, 2), 5);
@@ -501,7 +501,8 @@ TEST(CReal, TheNearestNumberOfRanksAnswers) {
   EXPECT_EQ(t.c_real_near(broadcast, 2).size(), 1u);
 }
 
-// Linear takes 6 us by the model and binomial_near 4, half of both alphas; the default is linear.
+// By the model linear takes 6 us and binomial_near 4 us, each with half of the time in alphas; the
+// default is linear.
 TEST(ChooseByCReal, TheProductsDecide) {
   const auto name = [](CReal linear, CReal binomial) {
     return broadcast_among(4, table({among(4, broadcast, "linear", linear),
@@ -548,10 +549,10 @@ TEST(ChooseByCReal, IsSilentWhereNothingCanBeCompared) {
   EXPECT_EQ(far.algorithm->name, "linear");
   EXPECT_TRUE(far.by_model.empty());
   const Choice alone = broadcast_among(4, table({among(4, broadcast, "binomial_near", {1, 1})}));
-  EXPECT_EQ(alone.algorithm->name, "linear");  // which has no c_real
+  EXPECT_EQ(alone.algorithm->name, "linear");  // linear has no c_real
   EXPECT_EQ(alone.by_model.size(), 1u);
   EXPECT_FALSE(alone.by_c_real);
-  // Of all-reduces in place nothing was measured.
+  // No all-reduce in place was measured.
   const TuningTable t = table({among(4, all_reduce, "direct_one_shot", {9, 9}),
                                among(4, all_reduce, "direct_two_shot", {9, 9}),
                                among(4, all_reduce, "ring", {0.01, 0.01})});

@@ -1,5 +1,5 @@
-// Operations of the user's: any element, by every algorithm that may, in the order of the ranks
-// where they do not commute, and what becomes of those that throw or disagree.
+// User operations with any element, by every permitted algorithm, in rank order if they do not
+// commute, and with exceptions and mismatches. Factors (PreMulSum) and scans are tested too.
 
 #include <gtest/gtest.h>
 
@@ -28,11 +28,11 @@ constexpr int kMostRanks = 9;
 constexpr int kMostRanks = 33;
 #endif
 
-// Two by two, modulo 2^32; 20 bytes, so that lines hold no whole number of them. Products of such
-// as have odd determinants tell every change of order.
+// A 2 x 2 matrix modulo 2^32. It has 20 bytes, so a line holds no whole number of matrices.
+// Products of matrices with odd determinants detect every change of order.
 struct Matrix {
   std::array<std::uint32_t, 4> a;
-  std::uint32_t ranks;  // how many were multiplied
+  std::uint32_t ranks;  // number of factors
 
   bool operator==(const Matrix&) const = default;
 };
@@ -48,7 +48,7 @@ const auto multiply = [](std::span<const Matrix> in, std::span<Matrix> inout) {
   for (std::size_t i = 0; i < inout.size(); ++i) inout[i] = product(in[i], inout[i]);
 };
 
-// Upper and lower triangles in turn: neighbours do not commute.
+// Upper and lower triangular matrices alternate, so neighbours do not commute.
 Matrix matrix(Rank r, std::size_t i) {
   const auto x =
       static_cast<std::uint32_t>(r) * 2654435761U + static_cast<std::uint32_t>(i) * 7 + 3;
@@ -57,8 +57,8 @@ Matrix matrix(Rank r, std::size_t i) {
       1};
 }
 
-// What the first 1, 2, ... of so many ranks come to in their order, element by element. Worked out
-// once: every rank of every call needs some of it.
+// The products of the first 1, 2, ... ranks in rank order, per element. They are computed once
+// because every rank of every call needs some of them.
 class Products {
  public:
   Products(int ranks, std::size_t count) : count_(count) {
@@ -83,8 +83,8 @@ struct Outcome {
   bool right = true;
 };
 
-// One call on every rank: what it returned, and whether every element is the product in the order
-// of the ranks.
+// Makes one call on every rank; returns each rank's status, and whether every element is the
+// product in rank order.
 std::vector<Outcome> play(Team& team, Call call, bool in_place, const Products& products) {
   std::vector<Outcome> outcomes(static_cast<std::size_t>(team.ranks()));
   const auto n = static_cast<std::size_t>(team.ranks());
@@ -115,8 +115,8 @@ std::vector<Outcome> play(Team& team, Call call, bool in_place, const Products& 
 
 class UserOps : public testing::TestWithParam<int> {};
 
-// Every line of the catalogue: it either multiplies in the order of the ranks or is refused, and
-// none is refused that would have done it.
+// Every algorithm of the catalogue either multiplies in rank order or is refused; no correct
+// algorithm is refused.
 TEST_P(UserOps, MultiplyInTheOrderOfRanks) {
   const int ranks = GetParam();
   auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(4)});
@@ -155,7 +155,8 @@ TEST_P(UserOps, MultiplyInTheOrderOfRanks) {
         ASSERT_NE(all_right, all_refused) << name;
         ++(all_right ? in_order : refused);
         if (!all_refused) continue;
-        // The reader is right about it: the product has another order at some rank.
+        // The refusal is right: with a commutative operation some rank gets a product in another
+        // order.
         call.user_op = &any.op;
         bool right = true;
         for (const Outcome& one : play(**team, call, in_place, products)) {
@@ -172,7 +173,7 @@ TEST_P(UserOps, MultiplyInTheOrderOfRanks) {
   }
 }
 
-// What names no algorithm gets one that may, on every transport, of every length.
+// A call without an algorithm gets a permitted algorithm, on every transport and with every length.
 TEST_P(UserOps, AreGivenAnAlgorithmThatMay) {
   const int ranks = GetParam();
   auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(4)});
@@ -222,7 +223,7 @@ TEST(UserOp, ThatThrowsEndsTheCallForAllWhoNeedIt) {
         Context context{me.rank() == odd};
         const UserOp op{apply, &context, sizeof(int), true};
         std::vector<int> data(10'000, 1);
-        // In two shots everybody needs what everybody adds up.
+        // In direct_two_shot every rank needs the sums of every rank.
         return me.call({.in = data.data(),
                         .out = data.data(),
                         .count = data.size(),
@@ -295,7 +296,7 @@ TEST(UserOp, RefusesWhatMakesNoSense) {
        "user_op.element_bytes is 5000; allowed are 1 to 4096");
   says({.collective = Collective::broadcast, .type = DataType::raw, .op = ReduceOp::user}, op, true,
        "broadcast reduces nothing");
-  // Also where a call of the same kind has been made, and no refusal is remembered.
+  // The refusal also applies after a good call of the same kind, and it is not remembered.
   const auto good = [&](Member& me) {
     int word = 0;
     Call mine = call;
@@ -309,7 +310,7 @@ TEST(UserOp, RefusesWhatMakesNoSense) {
   for (const Status& one : ranks.run(good)) EXPECT_TRUE(one.ok()) << one.text();
 }
 
-// Elements of one byte, of the largest size, and more of them than a piece holds.
+// Elements of one byte, of the largest size, and larger than a piece.
 TEST(UserOp, TakesElementsOfAnySize) {
   for (const std::size_t bytes : {1U, 3U, 24U, 4096U}) {
     Ranks ranks({.ranks = 3});
@@ -348,7 +349,7 @@ TEST(UserOp, TakesElementsOfAnySize) {
 
 }  // namespace
 
-// Sums in which every rank's input is multiplied by a factor of its own.
+// Sums in which each rank's input is multiplied by the rank's factor.
 
 namespace {
 
@@ -363,7 +364,7 @@ T number(int value) {
   }
 }
 
-// Small, so that every product and sum is a whole number that 8-bit floats hold.
+// Small values, so that 8-bit floats hold every product and sum exactly.
 int input(Rank r, std::size_t i) { return static_cast<int>((static_cast<std::size_t>(r) + i) % 2); }
 int factor(Rank r) { return r % 3; }
 
@@ -436,7 +437,7 @@ TEST(PreMulSum, OfEveryTypeOnEveryTransport) {
   }
 }
 
-// The product is rounded to the type once, and then the sum is.
+// The product is rounded to the type once, and then the sum is rounded once.
 TEST(PreMulSum, RoundsTheProduct) {
   Ranks all({.ranks = 2});
   const auto results = all.run([](Member& me) {
@@ -478,14 +479,14 @@ TEST(PreMulSum, RefusesWhatIsNoSumAndLeavesBuffersAlone) {
 
 }  // namespace
 
-// Scans as their users see them; tests/engine/api/catalogue_sweep_test runs every line,
-// user_op_test every order of operations that do not commute, order_test the levels of order.
+// Scans from the user's view. catalogue_sweep_test runs every algorithm, UserOps above tests the
+// order of operations that do not commute, and order_test tests the levels of order.
 
 namespace {
 
 using Elements = std::vector<std::int64_t>;
 
-constexpr std::int64_t kLeft = -77;  // what a result that nobody writes holds
+constexpr std::int64_t kLeft = -77;  // the content of outputs that no rank writes
 constexpr std::optional<Transport> kWays[] = {std::nullopt, Transport::direct, Transport::mailbox,
                                               Transport::board};
 
@@ -499,7 +500,7 @@ Elements input_of(Rank r, std::size_t count) {
   return in;
 }
 
-// Of the first `heard` ranks, or `otherwise` of none.
+// Returns the sum over the first `heard` ranks, or `otherwise` if `heard` is 0.
 Elements sum_of(int heard, std::size_t count, const Elements& otherwise) {
   if (heard == 0) return otherwise;
   Elements out(count);
@@ -515,7 +516,7 @@ void expect_ok(const std::vector<Status>& all, const std::string& what) {
 
 class Scans : public testing::TestWithParam<int> {};
 
-// Ranks need not agree on whether they call in place.
+// Some ranks may call in place and others apart.
 TEST_P(Scans, EveryLineOnEveryTransportInPlaceOnSomeRanks) {
   const int ranks = GetParam();
   Ranks all({.ranks = ranks, .timeout = std::chrono::minutes(2)});
@@ -526,7 +527,7 @@ TEST_P(Scans, EveryLineOnEveryTransportInPlaceOnSomeRanks) {
       for (const std::size_t count :
            {std::size_t{0}, std::size_t{1}, std::size_t{57}, std::size_t{6000}}) {
         if (transport == Transport::board && count > 57) continue;  // more than boards hold
-        for (int mask = 0; mask < 4; ++mask) {  // who calls in place: nobody, odd, even ranks, all
+        for (int mask = 0; mask < 4; ++mask) {  // in place on no ranks, even ranks, odd ranks, all
           const std::string what = std::string(name_of(line.collective)) + " " +
                                    std::string(line.name) + ", " +
                                    (transport ? std::string(name_of(*transport)) : "chosen") +
@@ -595,7 +596,7 @@ TEST_P(Scans, TypedCallsStartedAndPreparedOnes) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Scans, testing::Range(1, 10));
 
-// Rank 0 of an exclusive scan needs no place for a result; others do.
+// Rank 0 of an exclusive scan needs no output buffer; other ranks need one.
 TEST(Exscan, LeavesRankZeroWithoutAResult) {
   Ranks all({.ranks = 3, .timeout = std::chrono::minutes(2)});
   expect_ok(all.run([](Member& me) -> Status {
@@ -641,12 +642,13 @@ TEST(Scan, RefusesByName) {
     status = me.call(
         {.collective = Collective::scan, .in = data.data(), .out = data.data() + 1, .count = 2});
     EXPECT_EQ(status.code(), Code::invalid_argument);
-    return me.scan(both);  // it goes on
+    return me.scan(both);  // the communicator still works
   }),
             "after refusals");
 }
 
-// Whom a rank does not hear it does not wait for; whom it does hear it names.
+// A rank does not wait for ranks that it does not hear, and an error names the missing rank that it
+// hears.
 TEST(Scan, EndsWhereARankIsMissing) {
   for (const char* algorithm : {"direct", "chain", "binomial", "hillis_steele"}) {
     Ranks all({.ranks = 4, .timeout = std::chrono::milliseconds(200)});

@@ -1,8 +1,8 @@
-// Where pages lie on a machine of several memory nodes. Makes teams over its nodes, has every rank
-// allocate payloads, lets a thread on the first CPU touch them first, calls collectives, and then
-// asks the kernel on which nodes the pages of each rank's lines, mailboxes, scratch and payloads
-// are. A table on standard output; exit 0 only when all lie where they were asked for and the sums
-// are right. third_party/numa_machine runs it on machines that it makes up.
+// Prints where pages lie on a machine with several memory nodes. The program makes teams over the
+// nodes, lets every rank allocate payloads, lets a thread on the first CPU touch them first, calls
+// collectives, and asks the kernel for the nodes of the pages of each rank's lines, mailboxes,
+// scratch and payloads. Exit code 0 means that all pages lie on the requested nodes and the sums
+// are right. third_party/numa_machine runs it on emulated machines.
 #include <fmt/core.h>
 #include <numa.h>
 #include <numaif.h>
@@ -28,7 +28,7 @@ namespace rankine {
 namespace {
 
 constexpr std::size_t kSmall = 25, kLarge = 20'011;  // elements: by mailbox, by address
-constexpr std::size_t kHuge = std::size_t{4} << 20;  // bytes: in huge pages, where there are any
+constexpr std::size_t kHuge = std::size_t{4} << 20;  // bytes: in huge pages if available
 
 int failures = 0;
 
@@ -38,7 +38,7 @@ void expect(bool right, const std::string& what) {
   fmt::print("WRONG: {}\n", what);
 }
 
-// What a rank keeps from run to run.
+// The payloads that a rank keeps from run to run.
 struct Held {
   Payload<std::uint32_t> small, large, sum, all;
   Payload<std::byte> huge;
@@ -69,7 +69,7 @@ void call(Member& me, Held& mine) {
       .throw_if_error();
   me.all_reduce(large, mine.sum.span()).throw_if_error();
   me.all_gather(large, mine.all.span()).throw_if_error();
-  // Takes scratch.
+  // This call uses scratch.
   me.all_reduce(large, mine.sum.span(), ReduceOp::sum,
                 {.algorithm = "recursive_doubling", .transport = Transport::direct})
       .throw_if_error();
@@ -85,7 +85,7 @@ bool is_right(const Held& payloads, int ranks) {
   return right;
 }
 
-// Whether the kernel has written down that node, and no other, for the page.
+// True if the kernel's policy for the page is this node and no other.
 bool prefers(const void* page, int node) {
   struct bitmask* const nodes = numa_allocate_nodemask();
   int mode = -1;
@@ -97,7 +97,7 @@ bool prefers(const void* page, int node) {
   return right;
 }
 
-// `must`: some of it is there, else the check saw nothing.
+// `must`: at least one range must exist, otherwise the check is empty.
 void check_part(Rank r, const RankPlace& place, const char* what,
                 const std::vector<MemoryRange>& ranges, bool must) {
   const Residency where = residency_of(ranges);
@@ -138,7 +138,7 @@ void check_team(const Topology& topology, int ranks, const PlacementPolicy& poli
   std::vector<Held> payloads(static_cast<std::size_t>(ranks));
   const auto of = [&](Rank r) -> Held& { return payloads[static_cast<std::size_t>(r)]; };
   (*team)->run([&](Member& me) { allocate(me, of(me.rank())); }).throw_if_error();
-  // First touched where most of them are not to lie.
+  // The first touch is on a CPU of a different node than most payloads.
   std::thread([&] {
     expect(pin_calling_thread(topology.cpus().front().os_index).enforced(), "not pinned");
     for (Rank r = 0; r < ranks; ++r) fill(of(r), r);
@@ -159,7 +159,7 @@ void check_team(const Topology& topology, int ranks, const PlacementPolicy& poli
   check_staging(**team, report);
 }
 
-// The machine as hwloc has it, and whether libnuma has it so.
+// Prints hwloc's view of the machine and checks that libnuma agrees.
 void check_nodes(const Topology& topology) {
   fmt::print("{}\n", topology.summary());
   for (const NumaNode& node : topology.nodes()) {

@@ -1,6 +1,6 @@
-// The faults that leave their process as it was, played in this one: no promise is broken, and each
-// fault does what it is there for. Lateness is not judged here, where the machine's load could be
-// its reason: `rankine faults` does that.
+// Plays the faults that leave their process unchanged, in this process: no promise is broken, and
+// each fault causes its error. Lateness is not judged here because it could come from the machine's
+// load; `rankine faults` judges it.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -35,8 +35,7 @@ TEST_P(InProcess, KeepsThePromise) {
   for (const std::string& remark : tally.remarks) ADD_FAILURE() << remark;
   EXPECT_EQ(tally.broken(), 0);
   if (tally.impossible == tally.cases) GTEST_SKIP() << tally.why_impossible;
-  // No fault is injected in vain: there are successes of the fresh start, and the errors that the
-  // fault is for.
+  // Each fault has an effect: the fresh start succeeds, and the fault's errors occur.
   EXPECT_GT(tally.returned[0], 0);
   bool is_expected = true;
   std::int64_t expected = 0;
@@ -52,7 +51,7 @@ std::string name_of_fault(const testing::TestParamInfo<int>& info) {
   return std::string(rankine::faults::faults()[static_cast<std::size_t>(info.param - 1)].name);
 }
 
-// 13, 17, 19 and 22 change the process: tests/engine/faults/processes_test.cc.
+// Faults 13, 17, 19 and 22 change the process; tests/engine/faults/processes_test.cc plays them.
 INSTANTIATE_TEST_SUITE_P(Faults, InProcess,
                          testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15, 16, 18, 20,
                                          21, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36,
@@ -60,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(Faults, InProcess,
                          name_of_fault);
 
 constexpr int kFaults = 50;
-constexpr int kOfProcesses = 8;  // that only they have
+constexpr int kOfProcesses = 8;  // faults for processes only
 
 TEST(Table, HasAllFaultsInOrder) {
   int number = 0;
@@ -77,14 +76,14 @@ TEST(Table, HasAllFaultsInOrder) {
 
 TEST(Table, SelectionsArePartsOfTheWhole) {
   const std::vector<FaultCase> all = cases_of({});
-  // Each fault, each algorithm where it matters, each number of ranks.
+  // Each fault, with each algorithm that matters, and each number of ranks.
   EXPECT_GT(all.size(), 9'000u);
   Selection one;
   one.ranks = {7};
   one.collectives = {Collective::broadcast};
   one.algorithms = {find_algorithm(Collective::broadcast, "chain")};
   const std::vector<FaultCase> few = cases_of(one);
-  // 6, 22, 25, 32, 36, 37, 38 and 39 have no meaning for a broadcast.
+  // Faults 6, 22, 25, 32, 36, 37, 38 and 39 have no meaning for a broadcast.
   EXPECT_EQ(few.size(), 34u);
   for (const FaultCase& test : few) {
     bool is_there = test.fault->grain == Grain::ranks;
@@ -121,7 +120,7 @@ TEST(Table, SaysWhatIsPlayedAmongProcesses) {
     only += fault.processes_only ? 1 : 0;
   }
   EXPECT_EQ(only, kOfProcesses);
-  // Of threads the same cases as ever, whatever processes have.
+  // With threads the cases do not depend on the faults of processes.
   selection.processes = false;
   for (const FaultCase& test : cases_of(selection)) EXPECT_FALSE(test.fault->processes_only);
 }

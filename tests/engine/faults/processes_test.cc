@@ -1,5 +1,5 @@
-// Faults whose cases have processes of their own: those that change their process for good, and all
-// that are played where ranks are processes.
+// Plays faults in separate processes: faults that permanently change their process, and faults of
+// ranks that are processes.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -20,7 +20,7 @@
 namespace rankine::faults {
 namespace {
 
-// All of these cases, none of which breaks the promise.
+// Plays all cases of the selection; none may break a promise.
 void play(const Selection& selection, Tally& tally) {
   clock_of_promises = [] { return std::int64_t{0}; };  // lateness is not judged here
   const auto results = run_cases(cases_of(selection));
@@ -77,7 +77,7 @@ TEST_P(AmongProcesses, KeepThePromise) {
     is_expected = false;
     expected += tally.returned[static_cast<std::size_t>(code)];
   }
-  // Planning has time enough there.
+  // The play has enough time for long_planning.
   if (fault.name == std::string_view("long_planning")) is_expected = true;
   EXPECT_TRUE(is_expected || expected > 0) << "none of the errors documented for " << fault.name;
 }
@@ -90,7 +90,7 @@ INSTANTIATE_TEST_SUITE_P(Faults, AmongProcesses,
                          testing::Range(1, static_cast<int>(rankine::faults::faults().size()) + 1),
                          name_of_fault);
 
-// What the list has ends a process, and what it has not does not: asked of the kernel, in a child
+// The list contains exactly the signals that end a process, according to the kernel, in one child
 // per signal.
 TEST(FatalSignals, AreAllThatEndAProcess) {
   const auto ends_a_process = [](int signal) {
@@ -102,7 +102,7 @@ TEST(FatalSignals, AreAllThatEndAProcess) {
       sigemptyset(&all);
       sigprocmask(SIG_SETMASK, &all, nullptr);
       std::signal(signal, SIG_DFL);
-      kill(getpid(), signal);  // comes before it returns
+      kill(getpid(), signal);  // the signal arrives before kill() returns
       _exit(0);
     }
     int status = 0;
@@ -116,7 +116,7 @@ TEST(FatalSignals, AreAllThatEndAProcess) {
   };
   const auto listed = fatal_signals();
   for (int signal = 1; signal <= SIGRTMAX; ++signal) {
-    const bool is_ours = signal < 32 || signal >= SIGRTMIN;  // else the library's own
+    const bool is_ours = signal < 32 || signal >= SIGRTMIN;  // glibc uses the others itself
     const bool is_in = std::find(listed.begin(), listed.end(), signal) != listed.end();
     const bool is_alike = signal > SIGRTMIN && signal < SIGRTMAX;
     if (!is_ours || is_alike) continue;
@@ -124,7 +124,7 @@ TEST(FatalSignals, AreAllThatEndAProcess) {
   }
 }
 
-// A hundred at most in a case, and all of them in the end.
+// A case has at most a hundred cycles, and the cases together have all of them.
 TEST(Cycles, AreAsManyAsAreAskedFor) {
   for (const int wanted : {1, 100, 101, 1000}) {
     Selection selection;
@@ -143,7 +143,8 @@ TEST(Cycles, AreAsManyAsAreAskedFor) {
   }
 }
 
-// Faults that look at every warning; the table is read once per process, which must be a new one.
+// The faults inspect every warning. The table is read once per process, so the process must be
+// new.
 TEST(UsersTuningTable, IsNoPartOfAnyFault) {
   const char* const given = std::getenv("RANKINE_TUNING");
   const std::string before = given != nullptr ? given : "";

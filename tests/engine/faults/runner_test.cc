@@ -1,5 +1,5 @@
-// Whoever counts broken promises must notice one: planted hangs, deaths, wrong successes, answers
-// that are not documented, damage and lateness.
+// The runner must count broken promises: planted hangs, deaths, wrong successes, undocumented
+// errors, damage and lateness.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ const CollectiveCase kCall{.collective = Collective::all_reduce, .ranks = 3, .co
 
 void play_well(const FaultCase& test, Tally& tally) { fresh_start(test, kCall, tally); }
 
-// Set by a case that hangs, in the process that plays it: only then does time pass for its watcher.
+// Set by a hanging case in the process that plays it; only then does the watcher's time pass.
 std::atomic<bool>& hangs() {
   static auto* const shared =
       new (mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE,
@@ -39,7 +39,7 @@ void hang() {
 
 void play_hang(const FaultCase&, Tally&) { hang(); }
 
-// A call that hangs, with all ranks, beside a thread that only waits for it.
+// A call hangs on all ranks while another thread waits for it.
 void play_hanging_call(const FaultCase& test, Tally& tally) {
   Scene scene(test, {}, tally);
   AtRound stuck(0, [] {
@@ -54,7 +54,7 @@ void play_death(const FaultCase&, Tally&) { raise(SIGSEGV); }
 void play_exit(const FaultCase&, Tally&) { _exit(7); }
 void play_exception(const FaultCase&, Tally&) { throw std::runtime_error("out of luck"); }
 
-// One rank's result is changed by a bit before it is looked at.
+// One bit of one rank's result is changed before the check.
 void play_wrong_success(const FaultCase& test, Tally& tally) {
   Scene scene(test, {}, tally);
   scene.run([&](Seat& seat) {
@@ -64,7 +64,7 @@ void play_wrong_success(const FaultCase& test, Tally& tally) {
   });
 }
 
-// A byte behind the result.
+// A byte after the result is changed.
 void play_damage(const FaultCase& test, Tally& tally) {
   Scene scene(test, {.documented = {Code::aborted}}, tally);
   AtRound abort(0, [&] {
@@ -79,7 +79,7 @@ void play_damage(const FaultCase& test, Tally& tally) {
   });
 }
 
-// The result itself, of a call that was refused.
+// The result of a refused call is changed.
 void play_touched(const FaultCase& test, Tally& tally) {
   Scene scene(test, {.documented = {Code::invalid_argument}}, tally);
   scene.run([&](Seat& seat) {
@@ -98,10 +98,10 @@ void play_undocumented(const FaultCase& test, Tally& tally) {
   scene.run([&](Seat& seat) { seat.call(kCall, {.observer = &abort}); });
 }
 
-// Time as a rank of play_late() sees it.
+// The time that a rank of play_late() reads.
 thread_local std::int64_t time_of_this_rank = 0;
 
-// One call takes all the time that it may have, one more than that, and another one is excused.
+// One call takes all of its permitted time, one takes longer, and one longer call is excused.
 void play_late(const FaultCase& test, Tally& tally) {
   constexpr std::int64_t kMostNs = std::chrono::nanoseconds(kLong).count() + kGraceNs;
   clock_of_promises = [] { return time_of_this_rank; };
@@ -122,8 +122,8 @@ Fault planted(void (*play)(const FaultCase&, Tally&)) {
   return {99, "planted", "planted", "planted", {}, Grain::collective, false, nullptr, play};
 }
 
-// The planted case between two good ones, on one process, so that the last one shows that things go
-// on.
+// Runs the planted case between two good ones in one process; the last one shows that the runner
+// goes on.
 Tally run(void (*play)(const FaultCase&, Tally&)) {
   const Fault good = planted(play_well), bad = planted(play);
   const std::vector<FaultCase> cases = {{&good, Collective::all_reduce, nullptr, 3, 1},

@@ -1,7 +1,7 @@
-/* A program of MPI's that knows nothing of Rankine. Its ranks differ in everything that MPI allows:
+/* An MPI program without any use of Rankine. Its ranks differ in everything that MPI permits:
  * addresses, MPI_IN_PLACE, types, arguments of roots, functions with large counts, memory, and
  * processes without the library; the first argument selects one of these. The program prints the
- * same with the library and without: "N passed, M failed". */
+ * same result with and without the library: "N passed, M failed". */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,13 +19,13 @@ static void begin(MPI_Comm comm) {
   for (int i = 0; i < kFirst; ++i) MPI_Barrier(comm);
 }
 
-/* Nothing to move: buffers may be anything, and the same or not. */
+/* Without data to move, buffers may be any pointers, equal or different. */
 static void empty_calls(void) {
   int x = 7, y = 7, none[64] = {0};
   void* in = rank % 2 ? NULL : &x;
   void* out = rank % 2 || rank % 3 ? &y : NULL;
   for (int turn = 0; turn < 3; ++turn) {
-    const int same = rank * turn % 2; /* of some ranks in some turns */
+    const int same = rank * turn % 2; /* on some ranks in some turns */
     MPI_Allreduce(same ? NULL : &x, same ? NULL : &y, 0, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Bcast(in, 0, rank % 2 ? MPI_INT : MPI_DOUBLE, 0, MPI_COMM_WORLD);
     MPI_Alltoall(in, 0, MPI_INT, out, 0, MPI_INT, MPI_COMM_WORLD);
@@ -39,7 +39,7 @@ static void empty_calls(void) {
   check("calls of nothing", x == 7 && y == 7);
 }
 
-/* Blocks of nothing on some ranks, which have no buffers. */
+/* Empty blocks on some ranks; the ranks without data pass no buffer. */
 static void empty_blocks(void) {
   int counts[64], places[64], all[128], total = 0, mine[2] = {rank, -rank}, right = 1;
   for (int r = 0; r < ranks; ++r) {
@@ -64,13 +64,13 @@ static void empty_blocks(void) {
   check("blocks of nothing", right);
 }
 
-/* Where buffers lie is each rank's own affair, and so is what only a root has. */
+/* Ranks may place their buffers differently, and only a root needs the root's arguments. */
 static void places(void) {
   enum { kN = 300 };
   static char room[(kN + 1) * sizeof(int)];
   static int all[64 * kN], mine[kN];
   int right = 1;
-  int* odd = (int*)(void*)(room + (rank % 2)); /* no address of an int */
+  int* odd = (int*)(void*)(room + (rank % 2)); /* misaligned for int */
   for (int turn = 0; turn < 3; ++turn) {
     for (int i = 0; i < kN; ++i) mine[i] = rank + i;
     memcpy(odd, mine, sizeof(mine));
@@ -98,7 +98,7 @@ static void places(void) {
   check("buffers that lie as each rank likes", right);
 }
 
-/* Type signatures are the same on all ranks, types need not be. */
+/* Type signatures must agree on all ranks; the types may differ. */
 static void types(void) {
   enum { kN = 40 };
   int apart[2 * kN], right = 1;
@@ -108,7 +108,7 @@ static void types(void) {
   MPI_Aint address;
   int length = kN;
   MPI_Get_address(apart, &address);
-  MPI_Type_create_hindexed(1, &length, &address, MPI_INT, &here); /* of MPI_BOTTOM */
+  MPI_Type_create_hindexed(1, &length, &address, MPI_INT, &here); /* relative to MPI_BOTTOM */
   MPI_Type_commit(&here);
   for (int turn = 0; turn < 6; ++turn) {
     const int root = turn % ranks, way = (rank + turn) % 3, step = way == 0 ? 2 : 1;
@@ -131,7 +131,7 @@ static void facts(void) {
 }
 
 #if MPI_VERSION >= 4
-/* Every other rank calls the function with large counts. */
+/* Every second rank calls the functions with large counts. */
 static void mixed(void) {
   enum { kN = 3 };
   const int large = rank % 2;
@@ -186,7 +186,7 @@ static void mixed(void) {
 }
 #endif
 
-/* One element of more bytes than an int can say, on the root only. */
+/* The root has one element with more bytes than an int can count. */
 static void large(void) {
   const size_t number = ((size_t)1 << 29) + 4;
   int* const data = calloc(number, sizeof(int));
@@ -208,7 +208,7 @@ static void large(void) {
   free(data);
 }
 
-/* One rank has no memory for what the library would need. */
+/* One rank lacks the memory that the library needs. */
 static void memory(void) {
   enum { kN = 4 << 20, kSmall = 1000 };
   int* const data = malloc(2 * sizeof(int) * kN);
@@ -218,7 +218,7 @@ static void memory(void) {
   MPI_Type_commit(&every_other);
   MPI_Type_vector(kSmall, 1, 2, MPI_INT, &few);
   MPI_Type_commit(&few);
-  for (int turn = 0; turn < 3; ++turn) { /* MPI has what it needs */
+  for (int turn = 0; turn < 3; ++turn) { /* MPI already has its memory */
     MPI_Bcast(data, 1, few, 0, MPI_COMM_WORLD);
     PMPI_Bcast(data, 1, every_other, 0, MPI_COMM_WORLD);
   }
@@ -243,7 +243,7 @@ static void memory(void) {
   free(data);
 }
 
-/* Communicators with processes that have been started by these; `program` as they are started. */
+/* Merges these processes with spawned processes; the spawned program calls it too. */
 static void together_with(MPI_Comm others, int high) {
   MPI_Comm all;
   int here, number, sum = 0, right = 1;
@@ -266,7 +266,7 @@ static void spawns(const char* program, char** arguments) {
   together_with(others, 0);
 }
 
-/* Several communicators, none of which may wait for a meeting that cannot be. */
+/* Several communicators; no communicator may wait for a meeting that cannot happen. */
 static void communicators(void) {
   int right = 1;
   for (int i = 0; i < 8; ++i) {

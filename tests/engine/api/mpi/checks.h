@@ -1,5 +1,5 @@
-/* What programs of MPI's check, and how they count it, without a call that the preload library takes
- * over. For one file of a program, which fills in rank and ranks. */
+/* Checks of MPI programs, counted without a call that the preload library takes over. Include it in
+ * one source file of a program; the program sets rank and ranks. */
 #pragma once
 
 #include <mpi.h>

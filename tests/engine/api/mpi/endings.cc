@@ -1,8 +1,8 @@
-// An MPI program: what is refused, what ends a communicator, and what is said of it. Every scene
-// has a communicator of its own.
+// An MPI program that tests refusals, ends of communicators, and the error texts. Every scene has a
+// separate communicator.
 //
 //   endings           all scenes but the next one
-//   endings dies      rank 1 kills itself in the middle: the job must end, and not well
+//   endings dies      rank 1 kills itself in the middle: the job must end with a failure
 #include <mpi.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -28,7 +28,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// How messages go in the scenes with a timeout.
+// The Within option of the scenes with a timeout.
 std::optional<Within> scene_within;
 
 JoinOptions with_timeout(int ms) {
@@ -67,7 +67,7 @@ void joins(Checks& checks) {
     in_half = Status(Code::aborted, "");
     MPI_Comm_free(&inter);
     MPI_Comm_free(&half);
-    // What one rank alone has wrong, all are told.
+    // All ranks are told of an error that one rank has.
     JoinOptions options;
     if (rank == 0) options.order = Order::by_rank;
     checks.check("options that differ",
@@ -111,7 +111,7 @@ void wrong_arguments(Checks& checks) {
 
 void what_calls_have(Checks& checks) {
   JoinOptions options;
-  options.most_message_bytes = 1000;  // in parts, whatever is longer
+  options.most_message_bytes = 1000;  // longer messages go in parts
   auto joined = join(MPI_COMM_WORLD, options);
   Member& me = **joined;
   const auto n = static_cast<std::size_t>(me.ranks());
@@ -129,7 +129,7 @@ void what_calls_have(Checks& checks) {
   }
   checks.check("messages in parts", wrong);
 
-  // An operation that does not commute: composition of affine maps.
+  // Composition of affine maps is an operation that does not commute.
   struct Affine {
     std::int64_t a, b;
   };
@@ -182,7 +182,7 @@ void what_calls_have(Checks& checks) {
   }
   checks.check("an epilogue", wrong);
 
-  // The last block first, with gaps.
+  // The last block comes first, with gaps.
   std::vector<std::int32_t> in(2 * n), out(2 * n, -1);
   std::vector<std::size_t> places(n);
   for (std::size_t r = 0; r < n; ++r) {
@@ -221,7 +221,7 @@ void what_calls_have(Checks& checks) {
   checks.check("orders", wrong);
 }
 
-// Rank 1 does not come: the others say so, and it hears of it when it does.
+// Rank 1 does not come: the other ranks time out, and rank 1 gets the error when it comes.
 void nobody_comes(Checks& checks) {
   auto joined = join(MPI_COMM_WORLD, with_timeout(300));
   Member& me = **joined;
@@ -230,7 +230,8 @@ void nobody_comes(Checks& checks) {
     return me.all_reduce(std::span<float>(x), ReduceOp::sum, {.algorithm = "direct_one_shot"});
   };
   int word = 0;
-  // Of all others: who has told rank 0 may not have told rank 1 yet, for which all messages lie ready.
+  // Rank 1 waits for all other ranks: a rank that has told rank 0 may not have told rank 1 yet, and
+  // all messages for rank 1 are ready.
   for (int r = 0; me.rank() == 1 && r < me.ranks(); ++r) {
     if (r != 1) MPI_Recv(&word, 1, MPI_INT, r, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
@@ -248,7 +249,7 @@ void counts_differ(Checks& checks) {
   std::vector<float> x(me.rank() == 0 ? 20 : 10, 1.0F);
   const Status status =
       me.all_reduce(std::span<float>(x), ReduceOp::sum, {.algorithm = "direct_one_shot"});
-  // Whoever is told by another rank first has its words.
+  // A rank that is first told by another rank returns the other rank's text.
   checks.check("counts differ", status.code() == Code::mismatch || status.code() == Code::timeout
                                     ? ""
                                     : "is " + std::string(name_of(status.code())));
@@ -281,7 +282,7 @@ void one_throws(Checks& checks) {
     for (std::size_t i = 0; i < b.size(); ++i) b[i] += a[i];
   };
   std::vector<float> x(1000, 1.0F);
-  // A ring, in which everybody needs what rank 1 makes.
+  // In a ring every rank needs rank 1's data.
   const Status status =
       me.all_reduce(std::span<float>(x), user_op<float>(op), {.algorithm = "ring"});
   checks.check("one throws", expect(status, Code::remote_error, "rank 1 threw: not with me"));
@@ -295,7 +296,7 @@ void forks(Checks& checks) {
     float x = 1;
     const bool right = me.all_reduce(std::span<float>(&x, 1)).code() == Code::forked &&
                        me.health().code() == Code::forked;
-    joined = Status(Code::forked, "");  // destroyed, and left alone
+    joined = Status(Code::forked, "");  // destroyed without any MPI call
     _exit(right ? 0 : 1);
   }
   int status = 0;
@@ -320,7 +321,8 @@ void many_buffers(Checks& checks) {
   checks.check("other buffers every time", wrong);
 }
 
-// Nodes in turns are no groups of neighbours; what takes none goes on, and a group says others.
+// Alternating nodes are no groups of neighbours: two_level refuses them, and other algorithms still
+// work.
 void nodes_in_turns(Checks& checks) {
   int rank = 0, ranks = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -332,7 +334,7 @@ void nodes_in_turns(Checks& checks) {
   std::vector<float> x(1000, 1.0F);
   const Call call{
       .in = x.data(), .out = x.data(), .count = 1000, .options = {.algorithm = "two_level"}};
-  const bool groups = ranks == 2;  // of one rank each
+  const bool groups = ranks == 2;  // one rank per group
   checks.check("nodes in turns", groups ? works(me)
                                         : expect(me.call(call), Code::invalid_argument,
                                                  "two_level takes its groups from the nodes"));

@@ -1,10 +1,12 @@
-/* Every way in which MPI waits for requests of several kinds at once. For programs of checks.h. */
+/* Every MPI function that waits for or tests several requests of different kinds. For programs that
+ * include checks.h. */
 #pragma once
 
 #include <mpi.h>
 
-/* At most 8 requests: those with a bit in `under_way` are started by start(), the others rest. What
- * came of it is looked at by ended(), which counts one check: `right` is what the wait itself said. */
+/* At most 8 requests. start() starts the requests with a bit in `under_way`; the others stay
+ * inactive. ended() checks the results and counts one check; `right` is the check of the wait
+ * itself. */
 struct mixture {
   MPI_Request* requests;
   int count, under_way;
@@ -17,7 +19,7 @@ static void wait_in_every_way(const struct mixture* m) {
   int indices[8], index, flag, n, count, ended, seen, all = 0;
   for (index = 0; index < m->count; ++index) all += m->under_way >> index & 1;
 
-  /* The first is a message of one number with tag 5. */
+  /* The first request is a message of one number with tag 5. */
   m->start();
   MPI_Waitall(m->count, m->requests, statuses);
   MPI_Get_count(&statuses[0], MPI_INT, &n);
@@ -51,7 +53,7 @@ static void wait_in_every_way(const struct mixture* m) {
     MPI_Testsome(m->count, m->requests, &count, indices, statuses);
   m->ended("MPI_Testsome", 1);
 
-  /* The later ones first. */
+  /* The test order is reversed. */
   m->start();
   for (index = m->count - 1; index >= 0; --index)
     for (flag = 0; !flag;) MPI_Test(&m->requests[index], &flag, statuses);

@@ -1,7 +1,7 @@
-! A program of MPI's in Fortran 2008 that knows nothing of Rankine, and makes collective calls ready: started alone and
-! in arrays beside a message, in an order that each rank has for itself, waited and tested for in every way, with errors
-! asked for and not. Where the MPI has such calls under names of its own, -DMADE_READY_BY_EXTENSION. For the preload
-! library: neither MPI's own calls that are made ready get through all of it. It says "N passed, M failed".
+! An MPI program in Fortran 2008 without any use of Rankine. It makes persistent collective calls: started alone and in
+! arrays together with a message, in a different order on each rank, waited and tested for in every way, with and
+! without the error argument. Compile with -DMADE_READY_BY_EXTENSION if the MPI has such calls under other names. The
+! program needs the preload library: no MPI's persistent calls get through all of it. It prints "N passed, M failed".
 program fortran_2008_program
   use mpi_f08
 #ifdef MADE_READY_BY_EXTENSION
@@ -34,7 +34,7 @@ program fortran_2008_program
   call MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, requests(3), error)
   call check('MPI_Barrier_init', error == MPI_SUCCESS)
   call MPI_Allgather_init(mine, 1, MPI_INTEGER, everyones, 1, MPI_INTEGER, MPI_COMM_WORLD, MPI_INFO_NULL, requests(4))
-  ! Beside them a message round the ring, of this MPI's own.
+  ! With the calls, a message round the ring, made by MPI itself.
   call MPI_Send_init(sent, 1, MPI_INTEGER, mod(rank + 1, ranks), 5, MPI_COMM_WORLD, requests(5))
   call MPI_Recv_init(received, 1, MPI_INTEGER, mod(rank + ranks - 1, ranks), 5, MPI_COMM_WORLD, requests(6))
 
@@ -121,7 +121,7 @@ program fortran_2008_program
     call begin_all()
     do i = 1, size(requests)
       flag = .false.
-      do while (.not. flag) ! with a status, or Open MPI always says no
+      do while (.not. flag) ! with a status, because without one Open MPI always returns false
         call MPI_Request_get_status(requests(i), flag, status)
       end do
     end do

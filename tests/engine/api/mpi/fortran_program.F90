@@ -1,5 +1,5 @@
-! A program of MPI's in Fortran that knows nothing of Rankine: every call that the preload library takes over,
-! in place and apart, waited for and started. It says the same with the library and without: "N passed, M failed".
+! An MPI program in Fortran without any use of Rankine: every call that the preload library takes over, in place and
+! apart, blocking and nonblocking. It prints the same result with and without the library: "N passed, M failed".
 program fortran_program
 #ifdef FORTRAN_2008
   use mpi_f08
@@ -111,7 +111,7 @@ contains
       call MPI_Scatter(to, 1, MPI_INTEGER, mine, 1, MPI_INTEGER, 0, MPI_COMM_WORLD, error)
     end if
     call check('MPI_Scatter', mine(1) == rank)
-    ! Of rank r rank p gets mod(r + p, 2) elements.
+    ! Rank r sends mod(r + p, 2) elements to rank p.
     counts = [(mod(rank + i, 2), i = 0, ranks - 1)]
     places = [(i, i = 0, ranks - 1)]
     from = -1
@@ -145,7 +145,7 @@ contains
     call check('MPI_Bcast', all(mine == 4711))
   end subroutine moves
 
-  ! All of them under way at once, and waited and tested for by numbers of requests.
+  ! All calls are in flight at once, and are waited and tested for alone and in arrays.
   subroutine started()
     integer, asynchronous :: x(3), sums(3), most(3), sum_at(3), up_to(3), before_me(3), word, mine(2)
     integer, asynchronous :: everyones(2 * ranks), blocks(ranks), block, ones(ranks), one, gathered(2 * ranks)
@@ -186,7 +186,7 @@ contains
     call MPI_Iscatter(to, 1, MPI_INTEGER, scattered, 1, MPI_INTEGER, 0, MPI_COMM_WORLD, requests(13), error)
     call MPI_Ibarrier(MPI_COMM_WORLD, requests(14), error)
     flag = .false.
-    do while (.not. flag) ! with a status, or Open MPI always says no
+    do while (.not. flag) ! with a status, because without one Open MPI always returns false
       call MPI_Request_get_status(requests(14), flag, status, error)
     end do
     call MPI_Wait(requests(14), MPI_STATUS_IGNORE, error)

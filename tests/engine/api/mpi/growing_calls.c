@@ -1,6 +1,6 @@
-/* A program of MPI's that knows nothing of Rankine: all-reduces in place that grow until shared
- * memory has no room for them, and then small ones. Every rank says "right"; the library leaves to
- * MPI what there is no room for, and nothing else. */
+/* An MPI program without any use of Rankine: all-reduces in place that grow until shared memory has
+ * no room for them, and then small ones. Every rank prints "right". The library passes calls to MPI
+ * only if there is no room for them. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
-// Ranks that have message plans, and a network between them that does what MPI may do and no
-// implementation does every time: a send is over only when it has met its reception, data are moved
-// at any moment from then until somebody has waited for them, and ranks go on in any order. What
-// goes through memory is read there by its receiver until that says that it is done. One thread,
-// and numbers of a seed: what goes wrong goes wrong again.
+// Ranks that execute message plans over a simulated network. The network behaves in every way that
+// MPI permits and no implementation always shows: a send ends only after it has met its receive,
+// data move at any moment between the match and the wait, and ranks run in any order. The receiver
+// of data in memory reads the sender's memory before it reports that it is done. The test has one
+// thread and seeded random numbers, so a failure is reproducible. The line through measured message
+// times is tested too.
 
 #include <gtest/gtest.h>
 
@@ -30,7 +31,7 @@ class LazyNetwork {
   struct Player {
     MessagePlan plan;
     CallWork call;
-    std::size_t at = 0;  // steps done
+    std::size_t at = 0;  // completed steps
     std::vector<int> message{};
     std::vector<std::vector<const std::byte*>> came{};  // by parcel: pieces through memory
     std::vector<const std::byte* const*> pieces{};
@@ -46,7 +47,7 @@ class LazyNetwork {
     operands_.resize(static_cast<std::size_t>(plan.most_operands) + 1);
   }
 
-  // Empty, or who is stuck where.
+  // Runs all ranks; returns an empty string, or the rank and step that are stuck.
   std::string run(Random& random) {
     std::vector<int> going;
     for (std::size_t r = 0; r < ranks_.size(); ++r) going.push_back(static_cast<int>(r));
@@ -69,7 +70,7 @@ class LazyNetwork {
     return unmatched();
   }
 
-  // That were sent, and those of them that went through memory.
+  // The numbers of sent messages, of sent bytes, and of messages that went through memory.
   std::size_t messages() const { return sent_; }
   std::size_t bytes() const { return sent_bytes_; }
   std::size_t through_memory() const { return through_memory_; }
@@ -81,8 +82,8 @@ class LazyNetwork {
   struct Message {
     End from, to;
     bool moved = false;
-    bool done = false;              // through memory: it has been used
-    std::vector<std::byte> data{};  // with the word
+    bool done = false;              // through memory: the receiver is done
+    std::vector<std::byte> data{};  // sent by wire
     bool met() const { return from.rank >= 0 && to.rank >= 0; }
   };
   using Between = std::tuple<int, int, int>;  // from, to, round
@@ -162,7 +163,7 @@ class LazyNetwork {
     return what.sends ? Between{end.rank, what.peer, what.round}
                       : Between{what.peer, end.rank, what.round};
   }
-  // The oldest message that lacks this end, or -1.
+  // The oldest message without this end, or -1.
   int oldest_without(End end) {
     for (const int m : under_way_[between(end)]) {
       const Message& message = messages_[static_cast<std::size_t>(m)];
@@ -236,7 +237,7 @@ class LazyNetwork {
   std::string wrong_;
 };
 
-// Alpha and beta from times of messages, exact ones and such as busy machines give.
+// Alpha and beta from message times: exact times, and times as of a busy machine.
 
 namespace {
 
@@ -269,7 +270,7 @@ TEST(MessageLine, LooksAwayFromALengthThatWasHeldUp) {
 
 TEST(MessageLine, RefusesTimesThatDoNotGrow) {
   auto messages = times_of({8, 1000, 64'000, 1'000'000});
-  messages[0].seconds = 1;  // the short one was held up
+  messages[0].seconds = 1;  // the short message was delayed
   const auto link = line_through(messages);
   ASSERT_FALSE(link.ok());
   EXPECT_EQ(link.status().code(), Code::invalid_argument);
@@ -285,8 +286,9 @@ TEST(MessageLine, RefusesTimesThatDoNotGrow) {
 
 namespace {
 
-// What lies in one memory for one plan. All-reduce and all-to-all know; of the others the plan is
-// right both ways.
+// The distance from output to input if both are in one memory for one plan. Only all-reduce and
+// all-to-all need to know whether the call is in place; for other collectives the plan is right
+// both ways.
 std::optional<std::ptrdiff_t> in_place_offset(const TestCall& call, Rank r) {
   const Image& image = call.before[static_cast<std::size_t>(r)];
   const bool knows = call.goal.collective == Collective::all_reduce ||
@@ -301,12 +303,12 @@ CallRules rules(int ranks, const Algorithm* algorithm = nullptr) {
   return {.ranks = ranks,
           .slot_payload = 0,
           .mailbox_capacity = 1 << 20,
-          .ports = 0,  // mailboxes keep budgets, and these plans use none
+          .ports = 0,  // budgets exist in mailboxes only
           .algorithm = algorithm,
           .transport = Transport::mailbox};
 }
 
-// Who is on a node, and in a process of it: by rank.
+// The node of each rank, and its process.
 struct Homes {
   std::vector<int> node, process;
 
@@ -332,11 +334,11 @@ Homes homes(Random& random, int ranks, int nodes, int processes) {
 }
 
 struct Outcome {
-  std::string wrong;  // or empty
+  std::string wrong;  // empty if all is right
   std::size_t messages = 0, bytes = 0, through_memory = 0;
 };
 
-// Without homes all goes over the wire.
+// Without homes all data go over the wire.
 Outcome run(const TestCall& call, Random& random, const Homes& at = {}) {
   std::vector<Image> images = call.before;
   std::vector<std::vector<std::byte>> scratch;
@@ -370,7 +372,7 @@ TEST(MessagePlan, RandomSchedulesMeanWhatTheySay) {
   }
 }
 
-// Wherever the ranks are: each on its own, all in one process, and anything between.
+// Ranks in all arrangements: each on a separate node, all in one process, and mixtures.
 TEST(MessagePlan, RandomSchedulesMeanTheSameThroughMemory) {
   Random random(20261124);
   std::size_t messages = 0, through_memory = 0;
@@ -402,8 +404,8 @@ TEST(MessagePlan, EveryAlgorithmThroughMemory) {
   }
 }
 
-// A message per round and pair of ranks between which a transfer of that round moves anything, and
-// the bytes that the transfers state.
+// The numbers must be one message per round and per pair of ranks that exchanges data in the round,
+// and the bytes of the schedule's transfers.
 TEST(MessagePlan, SendsWhatTheScheduleStates) {
   Random random(22);
   for (const Algorithm& algorithm : catalogue()) {

@@ -1,5 +1,5 @@
-/* A program of MPI's that knows nothing of Rankine, and makes collective calls that do not go
- * together. Its argument says which; every rank prints whether it was told. */
+/* An MPI program without any use of Rankine that makes mismatched collective calls. The argument
+ * selects the mismatch; every rank prints whether it got an error. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   for (i = 0; i < kMost; ++i) ones[i] = 1, places[i] = i;
   for (i = 0; i < 5; ++i) MPI_Barrier(MPI_COMM_WORLD);
-  /* The first such call is one of MPI's too. */
+  /* MPI also executes the first call of this kind. */
   MPI_Alltoallv(in, ones, places, MPI_INT, out, ones, places, MPI_INT, MPI_COMM_WORLD);
   if (strcmp(what, "lengths") == 0) {
     if (rank == 1) ones[0] = 2;
@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
   }
   if (strcmp(what, "started") == 0) {
     MPI_Request request;
-    for (i = 0; i < 2; ++i) { /* the first one is MPI's too */
+    for (i = 0; i < 2; ++i) { /* MPI executes the first one */
       const int count = i == 1 && rank == 1 ? 2 : 1;
       MPI_Iallreduce(in, out, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
       code = MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
                               MPI_INFO_NULL, &request);
     ones[0] = 1;
   }
-  if (strcmp(what, "alone") == 0) { /* a call of a kind that is new to one rank only */
+  if (strcmp(what, "alone") == 0) { /* a call that is the first of its kind on one rank only */
     for (i = 0; i < 2; ++i) MPI_Allreduce(in, out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     code = MPI_Allreduce(in, out, rank == 1 ? 2 : 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   }
@@ -80,12 +80,12 @@ int main(int argc, char** argv) {
     for (i = 0; i < 2; ++i) MPI_Allreduce(in, out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     code = MPI_Allreduce(rank == 1 ? MPI_IN_PLACE : in, out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   }
-  if (strcmp(what, "blocks") == 0) { /* what one rank says does not go together */
+  if (strcmp(what, "blocks") == 0) { /* one rank's block lengths contradict */
     for (i = 0; i < 2; ++i)
       MPI_Allgather(in, 1, MPI_INT, out, 1, MPI_INT, MPI_COMM_WORLD);
     code = MPI_Allgather(in, rank == 1 ? 2 : 1, MPI_INT, out, 1, MPI_INT, MPI_COMM_WORLD);
   }
-  if (strcmp(what, "first_posts") == 0) { /* one rank makes the first call of such a kind */
+  if (strcmp(what, "first_posts") == 0) { /* one rank makes its first call of such a kind */
     int sum = 0;
     MPI_Comm comm;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -94,7 +94,7 @@ int main(int argc, char** argv) {
                      : MPI_Barrier(comm);
   }
   told = code != MPI_SUCCESS;
-  /* What is told by posts has ended nothing. */
+  /* An error from posts does not end the communicator. */
   if (strcmp(what, "lengths") == 0 || strcmp(what, "roots") == 0 ||
       strcmp(what, "functions") == 0 || strcmp(what, "twice") == 0 ||
       strcmp(what, "prepared_lengths") == 0) {

@@ -1,5 +1,5 @@
-// For tests that are MPI programs: what any rank finds wrong is said, and rank 0 ends with
-// "N passed, M failed".
+// Helpers for tests that are MPI programs: they print each rank's faults, and rank 0 ends with "N
+// passed, M failed". WireCount counts persistent sends.
 #pragma once
 
 #include <mpi.h>
@@ -16,19 +16,20 @@
 
 namespace rankine::mpi {
 
-// Of all ranks. MPICH's own waits keep a core busy, and there are fewer of these than processes.
+// Sums over all ranks. MPICH's own waits keep a core busy, and there are fewer cores than
+// processes.
 inline void add_up(std::uint64_t* numbers, int count) {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Iallreduce(MPI_IN_PLACE, numbers, count, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD, &request);
   for (int done = 0; done == 0; sched_yield()) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
 }
 
-// The threads of this process that play ranks, the first of which calls MPI for them.
+// The threads of this process that play ranks; the first thread calls MPI for them.
 class ThreadsHere {
  public:
   explicit ThreadsHere(int threads = 1) : barrier_(threads) {}
 
-  // Over all ranks: a call of all threads of all processes.
+  // Sums over all ranks: all threads of all processes must call it.
   void add_up(int thread, std::uint64_t* numbers, int count) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -52,7 +53,7 @@ class ThreadsHere {
 
 class Checks {
  public:
-  // One check of all ranks: passed where no rank has anything to say against it.
+  // One check of all ranks; passes if `wrong` is empty on every rank.
   void check(const std::string& name, const std::string& wrong) {
     int rank = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -64,7 +65,7 @@ class Checks {
     }
     ++(bad != 0 ? failed_ : passed_);
   }
-  // The same of the ranks of all threads; one object for those of a process.
+  // The check with ranks on threads; one Checks object per process.
   void check(ThreadsHere& threads, int thread, const std::string& name, const std::string& wrong) {
     int process = 0;
     if (thread == 0) MPI_Comm_rank(MPI_COMM_WORLD, &process);
@@ -89,14 +90,15 @@ class Checks {
   int passed_ = 0, failed_ = 0;
 };
 
-// What goes over the wire, as MPI is told: counts what this process sends by persistent requests,
-// in the place of MPI's own functions (the profiling interface). For one source file of a program.
+// Counts the messages and bytes that this process passes to MPI with persistent requests. The
+// functions replace MPI's functions (the profiling interface). Include it in one source file of a
+// program.
 
 struct WireCount {
   std::uint64_t messages = 0, bytes = 0;
 };
 inline WireCount wire_count;
-// Of requests that send, what they send.
+// The bytes of each persistent send request.
 inline std::map<MPI_Request, std::uint64_t> persistent_sends;
 
 }  // namespace rankine::mpi

@@ -1,3 +1,4 @@
+// NodeMail, the messages between processes of a node, and conclude(), which compares posted calls.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -99,7 +100,7 @@ TEST(Homes, NodesAreMadeUpInTurns) {
 
 namespace {
 
-// What ranks of a node share.
+// The memory that ranks of a node share.
 class Shared {
  public:
   explicit Shared(int ranks) : lines_(NodeMail::bytes(ranks) / kCacheLine) {}
@@ -137,8 +138,8 @@ TEST(NodeMail, AMessageIsThereUntilItHasBeenUsed) {
   EXPECT_EQ(two.next(1).data, nullptr);
 }
 
-// The receiver reads what the sender's memory has, which the sender changes when it has been used:
-// a thread sanitizer sees what is not ordered.
+// The receiver reads the sender's memory, and the sender changes it after is_used(). A thread
+// sanitizer would detect a missing order.
 TEST(NodeMail, ThreadsHandMemoryToOneAnother) {
   constexpr std::uint64_t kMessages = 300;
   Shared shared(2);
@@ -174,7 +175,7 @@ TEST(NodeMail, ThreadsHandMemoryToOneAnother) {
   EXPECT_EQ(wrong, 0U);
 }
 
-// Counts up to `what`, a step each time that it is asked.
+// Counts up to `what`, one step per call.
 struct Work {
   int asked = 0, sum = 0;
 };
@@ -232,7 +233,7 @@ TEST(Errands, OneThreadDoesAnothers) {
 namespace rankine::mpi {
 namespace {
 
-// Posts of three ranks that go together: rank r sends rank p 10 * r + p bytes.
+// Matching posts of three ranks: rank r sends 10 * r + p bytes to rank p.
 class Posts {
  public:
   explicit Posts(Function function, Rank root = 0) {
@@ -244,14 +245,14 @@ class Posts {
       calls.push_back({function, root, false, sends[r], receives[r]});
     }
   }
-  // The block's length, on both sides.
+  // Sets the block's length on both sides.
   void set(std::size_t from, std::size_t to, std::uint64_t bytes) {
     sends[from][to] = receives[to][from] = bytes;
   }
   std::string error() const {
     const auto concluded = conclude(calls);
     EXPECT_EQ(concluded.status().code(),
-              concluded.ok() ? Code::ok : Code::invalid_argument);  // after which calls go on
+              concluded.ok() ? Code::ok : Code::invalid_argument);  // the communicator still works
     return concluded.status().text();
   }
   std::optional<Passed> passed() const {
@@ -273,7 +274,7 @@ TEST(PostedCalls, OfDifferentFunctionsAreNamed) {
   Posts posts(Function::alltoallv);
   posts.calls[2].function = Function::gatherv;
   EXPECT_EQ(posts.error(), "rank 2 calls MPI_Gatherv with root 0, and rank 0 calls MPI_Alltoallv");
-  posts.calls[1].is_mpis = true;  // that MPI would name arguments makes it no other mismatch
+  posts.calls[1].is_mpis = true;  // MPI's own argument errors do not hide the mismatch
   EXPECT_EQ(posts.error(), "rank 2 calls MPI_Gatherv with root 0, and rank 0 calls MPI_Alltoallv");
 }
 
@@ -288,7 +289,7 @@ TEST(PostedCalls, WhoseLengthsDoNotMeetAreNamed) {
   for (const bool longer : {true, false}) {
     Posts posts(Function::alltoallw);
     posts.receives[2][1] = longer ? 13 : 11;
-    posts.sends[2][2] = 7;  // a later one
+    posts.sends[2][2] = 7;  // a later mismatch
     EXPECT_EQ(posts.error(), "rank 1 sends rank 2 12 bytes, which receives " +
                                  std::to_string(posts.receives[2][1]));
   }
@@ -298,7 +299,7 @@ TEST(PostedCalls, AreMpisWhereOneHasArgumentsThatMpiHasErrorsFor) {
   for (std::size_t r = 0; r < 3; ++r) {
     Posts posts(Function::alltoallv);
     posts.calls[r].is_mpis = true;
-    posts.sends[r][1] = 12345;  // means nothing
+    posts.sends[r][1] = 12345;  // has no meaning
     EXPECT_EQ(posts.passed(), Passed::arguments) << r;
   }
 }
@@ -313,7 +314,7 @@ TEST(PostedCalls, AreMpisWhereOneSendsMoreThanAPostHolds) {
     posts.set(r, 0, 1);
     EXPECT_EQ(posts.passed(), Passed::large) << r;
     posts.set(r, 0, 0);
-    posts.set(r, 1, std::uint64_t{1} << 63);  // twice that is 0
+    posts.set(r, 1, std::uint64_t{1} << 63);  // twice this length is 0
     posts.set(r, 2, std::uint64_t{1} << 63);
     EXPECT_EQ(posts.passed(), Passed::large) << r;
   }

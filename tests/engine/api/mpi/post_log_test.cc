@@ -1,5 +1,4 @@
-// Threads as ranks: what MPI's part in it is, that all learn where the posts are, a table does
-// here.
+// PostLog with threads as ranks. A table of addresses replaces the exchange of addresses over MPI.
 #include "engine/api/mpi/post_log.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +20,8 @@ constexpr auto kTimeout = std::chrono::minutes(2);
 
 std::size_t of(Rank r) { return static_cast<std::size_t>(r); }
 
-// What each rank does with its log, after all have met and until nobody reads any more.
+// Each rank runs f with its log after all ranks have met; the log ends when no rank reads it any
+// more.
 std::vector<Status> with_logs(int ranks, const std::function<Status(Member&, PostLog&)>& f) {
   Ranks all({.ranks = ranks, .timeout = kTimeout});
   std::vector<const std::byte*> addresses(of(ranks));
@@ -41,8 +41,8 @@ void expect_ok(const std::vector<Status>& results) {
   for (const Status& status : results) EXPECT_TRUE(status.ok()) << status.text();
 }
 
-// The lengths of call number `call`, the same whoever asks: short ones, none, and now and then more
-// than a post holds.
+// The block lengths of a call, equal on every rank: short, 0, and sometimes longer than a post
+// holds.
 std::uint64_t length_of(int call, Rank from, Rank to) {
   std::mt19937 random(static_cast<unsigned>(call * 10'007 + from * 101 + to));
   if (random() % 3 == 0) return 0;
@@ -86,7 +86,7 @@ TEST(PostLog, EveryBlockComesToItsReceiverCallAfterCall) {
         EXPECT_EQ(is_mine, is_taken(call, ranks)) << call;
         if (!is_mine) continue;
         if (me.rank() == 0) ++taken;
-        // Some read late, when others are at the next post.
+        // Some ranks read late, when other ranks are at the next post.
         if (call % ranks == me.rank()) std::this_thread::yield();
         for (Rank r = 0; r < ranks; ++r) {
           const std::byte* const block = log.block_from(r);

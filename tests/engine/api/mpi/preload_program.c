@@ -1,6 +1,6 @@
-/* A program of MPI's that knows nothing of Rankine: every call that the preload library takes over,
- * in place and apart, with basic and derived types, and what it must pass on. It says the same with
- * the library and without: "N passed, M failed". */
+/* An MPI program without any use of Rankine: every call that the preload library takes over, in
+ * place and apart, with basic and derived types, and calls that the library must pass to MPI. It
+ * prints the same result with and without the library: "N passed, M failed". */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static void allreduces(void) {
 }
 
 #if MPI_VERSION >= 5
-/* MPI's integers of Fortran are of 8 bytes, unless a Fortran of its own has said another length. */
+/* MPI's Fortran integers have 8 bytes, unless a Fortran compiler has set another length. */
 static void long_integers(void) {
   const char* const sizes[] = {"mpi_logical_size", "mpi_integer_size", "mpi_real_size"};
   long long x = (1LL << 40) + rank, sum = 0;
@@ -51,7 +51,7 @@ static void long_integers(void) {
   MPI_Info info;
   char library[MPI_MAX_LIBRARY_VERSION_STRING];
   MPI_Get_library_version(library, &size);
-  /* Open MPI takes no lengths; 6.1.0a1 without a Fortran dies of them. */
+  /* Open MPI refuses the lengths; 6.1.0a1 without Fortran crashes. */
   if (strncmp(library, "Open MPI", 8) == 0) return;
   MPI_Abi_get_fortran_info(&info);
   if (info == MPI_INFO_NULL) {
@@ -145,7 +145,7 @@ static void moves(void) {
   int word = rank == root ? 4711 : 0;
   MPI_Bcast(&word, 1, MPI_INT, root, MPI_COMM_WORLD);
   check("MPI_Bcast", word == 4711);
-  /* Every other element, sent as that and received side by side. */
+  /* The root sends every second element, and the other ranks receive contiguous elements. */
   MPI_Datatype every_other;
   MPI_Type_vector(4, 1, 2, MPI_INT, &every_other);
   MPI_Type_commit(&every_other);
@@ -169,7 +169,7 @@ static void moves(void) {
   check("MPI_Allgather in place", right);
 
   int at = 0;
-  for (i = n - 1; i >= 0; --i) { /* the last one first, with a gap behind each */
+  for (i = n - 1; i >= 0; --i) { /* the last block first, with a gap behind each */
     counts[i] = i % 3;
     places[i] = at;
     at += counts[i] + 1;
@@ -221,7 +221,7 @@ static void moves(void) {
   free(all);
 }
 
-/* Rank r sends rank p (r + 2 * p) % 4 elements: 1000 * r + 10 * p, and so on. */
+/* Rank r sends (r + 2 * p) % 4 elements to rank p: 1000 * r + 10 * p and the following numbers. */
 static int length(int from, int to) { return (from + 2 * to) % 4; }
 
 static void lengths_of_ones_own(void) {
@@ -234,12 +234,12 @@ static void lengths_of_ones_own(void) {
   int* out_places = malloc(sizeof(int) * (size_t)n);
   MPI_Datatype* in_types = malloc(sizeof(MPI_Datatype) * (size_t)n);
   MPI_Datatype* out_types = malloc(sizeof(MPI_Datatype) * (size_t)n);
-  MPI_Datatype every_other; /* of three elements' room, so that there is one in between */
+  MPI_Datatype every_other; /* spans three elements, with a gap in the middle */
   MPI_Type_vector(2, 1, 2, MPI_INT, &every_other);
   MPI_Type_commit(&every_other);
 
   for (int call = 0; call < 4; ++call) {
-    /* Blocks in the order of ranks, and what is received in the contrary one, with gaps. */
+    /* Input blocks in rank order; output blocks in reverse order, with gaps. */
     for (i = 0; i < 8 * n; ++i) in[i] = out[i] = -1;
     for (i = 0; i < n; ++i) {
       in_counts[i] = length(rank, i);
@@ -257,7 +257,7 @@ static void lengths_of_ones_own(void) {
     }
     check("MPI_Alltoallv", right);
 
-    /* In place as much goes to a rank as comes from it. */
+    /* In place, each pair of ranks exchanges equal numbers of elements. */
     for (i = 0; i < 8 * n; ++i) out[i] = -1;
     for (i = 0; i < n; ++i) {
       out_counts[i] = (rank + i) % 3;
@@ -272,7 +272,8 @@ static void lengths_of_ones_own(void) {
     }
     check("MPI_Alltoallv in place", right);
 
-    /* Every rank sends two elements side by side, which odd ranks receive with one in between. */
+    /* Every rank sends two contiguous elements, and odd ranks receive them with a gap in the
+     * middle. */
     for (i = 0; i < 8 * n; ++i) out[i] = -1;
     for (i = 0; i < n; ++i) {
       in_counts[i] = 2;
@@ -335,7 +336,7 @@ static void lengths_of_ones_own(void) {
     check("MPI_Scatterv in place", rank == root ? in[1] == 7 : got[2] == -1);
   }
 
-  /* Longer than what is taken, of one rank only. */
+  /* One rank's block is longer than the library accepts. */
   enum { N = 1 << 16 };
   char* const much = malloc(N * (size_t)n);
   for (i = 0; i < n; ++i) {
@@ -363,7 +364,7 @@ static void lengths_of_ones_own(void) {
   free(in);
 }
 
-/* Started and made ready, beside calls that wait. */
+/* Nonblocking and persistent calls, together with blocking calls. */
 static void not_waited_for(void) {
   MPI_Request requests[4];
   MPI_Status statuses[4];
@@ -383,7 +384,7 @@ static void not_waited_for(void) {
     MPI_Ialltoallv(in, ones, places, MPI_INT, out, ones, places, MPI_INT, MPI_COMM_WORLD,
                    &requests[2]);
     if (kinds == 4) MPI_Start(&requests[3]);
-    MPI_Barrier(MPI_COMM_WORLD); /* beside them */
+    MPI_Barrier(MPI_COMM_WORLD); /* in flight with the others */
     MPI_Waitall(kinds, requests, statuses);
     right &= sum == sum_of_ranks() && word == 4711;
     for (int i = 0; i < ranks; ++i) right &= out[i] == 100 * i + rank;
@@ -437,7 +438,7 @@ static void communicators(void) {
   MPI_Comm_free(&twin);
   MPI_Comm_free(&half);
   check("attributes go with it", deletions == 1);
-  for (i = 0; i < 50; ++i) { /* come and gone */
+  for (i = 0; i < 50; ++i) { /* create and free */
     MPI_Comm_dup(MPI_COMM_WORLD, &twin);
     x = 1;
     MPI_Allreduce(MPI_IN_PLACE, &x, 1, MPI_INT, MPI_SUM, twin);
@@ -445,7 +446,7 @@ static void communicators(void) {
     MPI_Comm_free(&twin);
   }
   check("many communicators", right);
-  for (i = 0; i < 6; ++i) { /* whose handle may be the last one's, and whose ranks are not */
+  for (i = 0; i < 6; ++i) { /* the handle may be reused, with the ranks in another order */
     MPI_Comm_split(MPI_COMM_WORLD, 0, i % 2 ? -rank : rank, &twin);
     for (int call = 0; call < 5; ++call) {
       x = 10 * rank + call;
@@ -469,7 +470,8 @@ static void communicators(void) {
   MPI_Comm_free_keyval(&key);
 }
 
-/* Two communicators that ranks call first in different orders, and leave to MPI_Finalize. */
+/* The ranks make their first calls on the two communicators in different orders, and do not free
+ * them before MPI_Finalize. */
 static void left_to_the_end(void) {
   static MPI_Comm left[2];
   int i, call, right = 1, first = rank == 0 ? 0 : 1;
@@ -495,8 +497,8 @@ static void left_to_the_end(void) {
   free(ones);
 }
 
-/* Rank 0 is in a collective call when rank 1 wants the rest of its message, and comes to that call
- * only then. */
+/* Rank 1 receives the rest of a message while rank 0 is already in a collective call. Rank 1 makes
+ * the collective call only after the receive. */
 static void messages_meanwhile(void) {
   enum { N = 1 << 20 };
   int x, sum, i, right = 1;
@@ -518,7 +520,7 @@ static void messages_meanwhile(void) {
   free(data);
 }
 
-/* MPICH, as Debian and others build it, looks at no argument. */
+/* MPICH as Debian and others build it checks no arguments. */
 #ifdef OPEN_MPI
 static void errors(void) {
   int x = 1, y = 0, class = 0;
@@ -533,7 +535,7 @@ static void errors(void) {
   check("bits of a double", code != MPI_SUCCESS);
   int ones[64], none[64];
   for (int i = 0; i < 64; ++i) ones[i] = rank == 0 ? -1 : 1, none[i] = 0;
-  if (ranks == 1) { /* MPI leaves others waiting for who is told */
+  if (ranks == 1) { /* a rank with an error returns, and the others would wait for it */
     code = MPI_Alltoallv(none, ones, none, MPI_INT, none, ones, none, MPI_INT, MPI_COMM_WORLD);
     MPI_Error_class(code, &class);
     check("a count below 0 of one's own", class == MPI_ERR_COUNT);
@@ -547,7 +549,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  /* The library leaves the first calls of a communicator to MPI. */
+  /* The library passes the first calls of a communicator to MPI. */
   for (int i = 0; i < 5; ++i) MPI_Barrier(MPI_COMM_WORLD);
   allreduces();
 #if MPI_VERSION >= 5

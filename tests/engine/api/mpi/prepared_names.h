@@ -1,4 +1,4 @@
-/* Calls that are made ready, by MPI 4's names; Open MPI 4 has them by its own. */
+/* Persistent collective calls by their MPI 4 names; Open MPI 4 has other names for them. */
 #pragma once
 
 #include <mpi.h>

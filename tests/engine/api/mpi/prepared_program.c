@@ -1,7 +1,7 @@
-/* A program of MPI's that knows nothing of Rankine, and makes collective calls ready: every one
- * that the preload library takes over then, started alone and in arrays, in an order that each rank
- * has for itself, waited and tested for in every way, and freed. It says the same with the library
- * and without: "N passed, M failed". With the argument "threads" two threads do so at once. */
+/* An MPI program without any use of Rankine that makes persistent collective calls: every one that
+ * the preload library takes over, started alone and in arrays, in a different order on each rank,
+ * waited and tested for in every way, and freed. It prints the same result with and without the
+ * library: "N passed, M failed". With the argument "threads" two threads do all this at once. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 enum { kRounds = 5 };
 
-/* Each rank starts and waits for them in another order. */
+/* Each rank starts and waits for the requests in a different order. */
 static void run_in_turns(int count, MPI_Request* requests, int round) {
   for (int i = 0; i < count; ++i) MPI_Start(&requests[(i + rank + round) % count]);
   for (int i = 0; i < count; ++i)
@@ -89,7 +89,7 @@ static void reductions(void) {
   free(blocks);
 }
 
-/* With types that are freed before anything is started. */
+/* The types are freed before the first start. */
 static void moves(void) {
   enum { kCalls = 8 };
   const int n = ranks, root = n / 2;
@@ -163,8 +163,7 @@ static void moves(void) {
   free(all);
 }
 
-/* Of lengths that each rank has for itself: to each rank one more than to the one before, and to
- * some nothing. */
+/* Calls with one length per rank: each rank sends a different length to each rank, also 0. */
 static void lengths(void) {
   enum { kCalls = 5, kMost = 8 };
   const int n = ranks, root = n - 1;
@@ -221,11 +220,11 @@ static void lengths(void) {
       for (k = 0; k < kMost; ++k) {
         const int at = kMost * i + k, theirs = r + 1000 * i + kMost * rank + k;
         const int is_gaps = k == 0 || k == 2;
-        const int sent = i % 2 ? k < 2 : is_gaps; /* what is received of rank i by its own type */
+        const int sent = i % 2 ? k < 2 : is_gaps; /* received from rank i with rank i's type */
         right[0] &=
             out[at] == (k < (i + 2 * rank) % 4 ? r + 1000 * i + kMost * (n - 1 - rank) + k : -1);
         right[1] &= swapped[at] == (k < 2 ? theirs : r + 1000 * rank + at);
-        /* Rank i sends what its own type for this rank says. */
+        /* Rank i sends with its type for this rank. */
         const int first = r + 1000 * i + kMost * rank, second = first + (rank % 2 ? 1 : 2);
         right[2] &= words[at] == (!sent ? -1 : k == 0 ? first : second);
         if (rank == root && i != root) right[3] &= all[at] == (k < i % 3 ? r + 100 * i + k : -1);
@@ -258,7 +257,8 @@ static void lengths(void) {
   free(in);
 }
 
-/* Two sums, a message to the right and one from the left, all made ready; and a sum that is not. */
+/* Two persistent sums, a persistent message to the right and one from the left, and a nonblocking
+ * sum. */
 static struct {
   MPI_Request requests[6];
   int x, sum, most, sent, received, once;
@@ -302,7 +302,7 @@ static void among_messages(void) {
   MPI_Waitall(6, m.requests, statuses);
   check_mixed("MPI_Request_get_status", is_over);
 
-  /* None of them but these. */
+  /* Only one of the requests is started, again and again. */
   for (seen = 0, index = 0; index < 50; ++index) {
     m.x = rank + index, m.sum = -1;
     MPI_Start(&m.requests[1]);
@@ -313,9 +313,9 @@ static void among_messages(void) {
   free_all(4, m.requests);
 }
 
-/* A request that rests is waited for and tested at once, and says nothing; statuses may be ignored
- * everywhere; and one that a rank frees while it is under way goes on (MPI has no word for that).
- */
+/* A wait or test for an inactive request returns at once with an empty status. Statuses may be
+ * ignored everywhere. A request that a rank frees in flight still completes (MPI does not specify
+ * this). */
 static void at_rest_and_after(MPI_Comm other) {
   enum { kCalls = 3 };
   int i, round, flag, index, count, n, right = 1, x[kCalls], indices[kCalls];
@@ -373,7 +373,7 @@ static void at_rest_and_after(MPI_Comm other) {
   MPI_Request_free(&requests[2]);
 }
 
-/* While some wait in MPI for other things, and calls that wait are made beside them. */
+/* Persistent calls while other ranks wait in MPI for something else and make blocking calls. */
 static void while_others_wait(MPI_Comm other) {
   enum { kCalls = 6 };
   int how, i, x[kCalls], sum[kCalls], twice, word, right = 1;
@@ -404,8 +404,8 @@ static void while_others_wait(MPI_Comm other) {
   free_all(kCalls, requests);
 }
 
-/* More than there are channels for; large ones; and what goes before it is
- * over. */
+/* More calls than the library has channels; large calls; and persistent requests that outlive their
+ * communicator. */
 static void many(void) {
   enum { kMany = 70, kMuch = 1 << 18 };
   static int x[kMany], sum[kMany], much[kMuch];
@@ -439,7 +439,7 @@ static void many(void) {
   MPI_Request_free(&large);
   MPI_Request_free(&lengths);
 
-  /* Made ready and freed, in another order on each rank, again and again. */
+  /* Requests are created and freed repeatedly, in a different order on each rank. */
   for (right = 1, round = 0; round < 40; ++round) {
     for (i = 0; i < 4; ++i) {
       x[i] = rank + round, sum[i] = -1;
@@ -454,11 +454,12 @@ static void many(void) {
   }
   check("made ready and freed", right);
 
-  /* What was made ready outlives its communicator, also where it is started only then. */
+  /* A persistent request outlives its communicator, also if it starts after the end of the
+   * communicator. */
   MPI_Allreduce_init(x, sum, 1, MPI_INT, MPI_SUM, own, MPI_INFO_NULL, &requests[0]);
   MPI_Allreduce_init(x, sum + 1, 1, MPI_INT, MPI_MAX, own, MPI_INFO_NULL, &requests[1]);
   MPI_Start(&requests[0]);
-#ifndef OPEN_MPI /* whose own calls do not survive that */
+#ifndef OPEN_MPI /* Open MPI's calls do not survive this */
   MPI_Comm_free(&own);
 #endif
   MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
@@ -479,7 +480,7 @@ static void many(void) {
   free(ones);
 }
 
-/* A thread's own. */
+/* The calls of one thread. */
 struct work {
   MPI_Comm comm;
   int right;

@@ -1,11 +1,10 @@
-// An MPI program for more ranks than a machine has processes for: SimGrid's SMPI plays them all in
-// one, and each message takes the time of a modelled platform. Every rank joins, plans and carries
-// its calls as among processes, by each all-reduce that is named:
+// An MPI program for more ranks than a machine can run as processes. SimGrid's SMPI runs all ranks
+// in one process, and each message takes the time of a modelled platform. Every rank joins, plans
+// and makes its calls like a rank that is a process, once per named all-reduce algorithm:
 //
 //   smpirun -np 1024 -no-privatize ... simulated_ranks_smpi.so recursive_doubling ring
 //
-// Globals are shared by all ranks (-no-privatize): the engine's are those of ranks that are
-// threads.
+// All ranks share the globals (-no-privatize), like ranks that are threads.
 #include <mpi.h>
 
 #include <chrono>
@@ -17,8 +16,7 @@
 
 #include "engine/api/mpi/member.h"
 
-// SMPI has a process of one thread for each rank, and says of its first only that it is the main
-// one.
+// In SMPI each rank is a process of one thread, but SMPI calls only its first thread the main one.
 extern "C" int MPI_Is_thread_main(int* is_main) {
   *is_main = 1;
   return MPI_SUCCESS;
@@ -40,8 +38,8 @@ std::string all_reduce_by(Member& me, const char* algorithm) {
   return {};
 }
 
-// One check of all ranks: whether none has anything to say against it. Waited for (mpi_program.h
-// asks again and again): SMPI's own started calls send a message from each to each.
+// One check of all ranks; passes if `wrong` is empty on every rank. A blocking call, unlike
+// mpi_program.h, because SMPI's started calls send a message between each pair.
 bool check(const char* name, const std::string& wrong) {
   int rank = 0, bad = wrong.empty() ? 0 : 1, all = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

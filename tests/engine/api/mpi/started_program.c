@@ -1,7 +1,7 @@
-/* A program of MPI's that knows nothing of Rankine, and starts collective calls: every one that the
- * preload library takes over then, waited and tested for in every way, while ranks wait elsewhere
- * in MPI for those that wait for the calls. It says the same with the library and without: "N
- * passed, M failed". With the argument "threads" two threads do so at once. */
+/* An MPI program without any use of Rankine that makes nonblocking collective calls: every one that
+ * the preload library takes over, waited and tested for in every way, while other ranks wait
+ * elsewhere in MPI for the waiting ranks. It prints the same result with and without the library:
+ * "N passed, M failed". With the argument "threads" two threads do all this at once. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "checks.h"
 #include "every_wait.h"
 
-enum { kRounds = 4 }; /* the library leaves the first calls of each kind to MPI */
+enum { kRounds = 4 }; /* the library passes the first calls of each kind to MPI */
 
 static void wait_for(MPI_Request* request) { MPI_Wait(request, MPI_STATUS_IGNORE); }
 
@@ -63,7 +63,7 @@ static void reductions(void) {
   free(blocks);
 }
 
-/* All under way at once, with types that are freed meanwhile. */
+/* All calls are in flight at once, with types that are freed meanwhile. */
 static void moves(void) {
   int n = ranks, root = n / 2, i, right;
   int *all = malloc(sizeof(int) * 2 * (size_t)n), *gathered = malloc(sizeof(int) * 4 * (size_t)n);
@@ -174,8 +174,8 @@ static void among_messages(void) {
 #endif
 }
 
-/* What ranks wait for in MPI while the others wait for the calls that they have started too. Of two
- * calls the second begins when the first is over, so these need all ranks to go on. */
+/* Rank 0 waits in MPI for the other ranks, which wait for nonblocking calls that rank 0 has started
+ * too. The second of two calls begins after the first ends, so all ranks must make progress. */
 static void wait_meanwhile(int how, int round, MPI_Comm other) {
   enum { N = 1 << 16 };
   static int much[N];
@@ -217,9 +217,9 @@ static void wait_meanwhile(int how, int round, MPI_Comm other) {
     } else {
       MPI_Send(&rank, 1, MPI_INT, 0, tag, MPI_COMM_WORLD);
     }
-  } else if (how == 6) { /* taken, on another communicator */
+  } else if (how == 6) { /* the library takes it over, on another communicator */
     MPI_Barrier(other);
-  } else if (how == 7) { /* passed on */
+  } else if (how == 7) { /* the library passes it to MPI */
     MPI_Bcast(much, N, MPI_INT, 0, other);
   } else if (how == 8) {
     MPI_Comm twin;
@@ -230,7 +230,7 @@ static void wait_meanwhile(int how, int round, MPI_Comm other) {
     MPI_Win_create(much, sizeof(much), sizeof(int), MPI_INFO_NULL, other, &window);
     MPI_Win_fence(0, window);
     MPI_Win_free(&window);
-  } else if (how == 10) { /* computing */
+  } else if (how == 10) { /* computes */
     if (rank == 0) usleep(20000);
   }
 }
@@ -251,8 +251,8 @@ static void while_others_wait(int round, MPI_Comm other) {
   }
 }
 
-/* Rank 0 waits for a call and for two long messages at once, and their other end starts the call
- * only when it is done with them. */
+/* Rank 0 waits for a call and for two long messages at once. Rank 1 starts the call only after the
+ * messages. */
 static void long_messages(void) {
   enum { N = 1 << 20 };
   MPI_Request requests[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
@@ -277,8 +277,8 @@ static void long_messages(void) {
   free(in);
 }
 
-/* Several communicators, which ranks use in different orders; calls that wait beside them; and
- * communicators that are freed meanwhile. */
+/* Several communicators that ranks use in different orders, blocking calls together with
+ * nonblocking ones, and communicators that are freed meanwhile. */
 static void communicators(MPI_Comm other) {
   MPI_Comm own;
   MPI_Request requests[3];
@@ -312,7 +312,7 @@ static void communicators(MPI_Comm other) {
     sum = -1;
     if (call % 2) MPI_Barrier(own);
     MPI_Iallreduce(&x, &sum, 1, MPI_INT, MPI_SUM, own, &requests[0]);
-#ifndef OPEN_MPI /* whose own calls do not survive that */
+#ifndef OPEN_MPI /* Open MPI's calls do not survive this */
     if (call == 9) MPI_Comm_free(&own);
 #endif
     wait_for(&requests[0]);
@@ -328,7 +328,7 @@ static void communicators(MPI_Comm other) {
   free(ones);
 }
 
-/* A thread's own calls and messages. */
+/* The calls and messages of one thread. */
 struct work {
   MPI_Comm comm;
   int tag, right;

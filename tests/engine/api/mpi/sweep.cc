@@ -1,12 +1,14 @@
-// An MPI program: every line of the catalogue among the processes that there are, awkward counts,
-// types and operations, in place and apart. Results are right, those of floats have the same bits
-// everywhere, and what goes over the wire, and through memory, is what the schedule states.
+// An MPI program that runs every algorithm of the catalogue among the started processes, with
+// awkward counts, types and operations, in place and apart. It checks the results, equal bits of
+// floats on all ranks, and that the messages over the wire and through memory are those of the
+// schedule.
 //
 //   sweep [threads=2] [carriers=leader] [lean]
 //
-// lean: of each algorithm's counts and ways to lie one, in turn.
-// RANKINE_MPI_NODES makes up nodes, within which messages go through memory; else these are one,
-// and go over MPI, but for those of threads.
+// lean: runs one in seven of the combinations of count and in place.
+// RANKINE_MPI_NODES defines made-up nodes; messages within a node go through memory. Without the
+// variable all processes are one node, and all messages go over MPI except messages between threads
+// of a process.
 #include <mpi.h>
 
 #include <algorithm>
@@ -42,7 +44,7 @@ constexpr Kind kKinds[] = {
     {DataType::f16, ReduceOp::max}, {DataType::i32, ReduceOp::min}, {DataType::c64, ReduceOp::sum},
 };
 
-// Where all ranks are, and this thread's.
+// The homes of all ranks, and the objects of this thread.
 struct Place {
   const Homes& homes;
   Member& me;
@@ -75,8 +77,8 @@ Params params_for(const CallOptions& options, const Member& me) {
   return params;
 }
 
-// What all ranks together send: a message per round and pair that anything goes between, and the
-// bytes of the transfers.
+// The expected messages of all ranks: one message per round and per pair that exchanges data, and
+// the bytes of the transfers.
 Sent stated(const CollectiveCase& test, const Algorithm& algorithm, Params params, const Call& call,
             const Place& at) {
   if (has_root(test.collective)) params.root = test.root;
@@ -118,7 +120,7 @@ Sent stated(const CollectiveCase& test, const Algorithm& algorithm, Params param
   return all;
 }
 
-// Of all ranks, since then.
+// The sum over all ranks of the messages since `before`.
 Sent sent_since(const Sent& before, const Place& at) {
   const Sent now = at.me.sent();
   std::uint64_t all[] = {now.messages - before.messages, now.bytes - before.bytes,
@@ -149,7 +151,7 @@ std::string run(const Place& at, const CollectiveCase& test, const Algorithm& al
   if (wrong.empty() && sent != wanted) {
     wrong = "sent " + in_words(sent) + "; the schedule states " + in_words(wanted);
   }
-  // What MPI was told, of this process's only rank.
+  // The messages that MPI was told of, if this process has one rank only.
   const Sent mine = at.me.sent();
   if (wrong.empty() && at.homes.most_threads() == 1 &&
       (wire_count.messages - wire_before.messages != mine.messages - before.messages ||
@@ -159,7 +161,7 @@ std::string run(const Place& at, const CollectiveCase& test, const Algorithm& al
   return wrong.empty() ? wrong : to_string(test) + ": " + wrong;
 }
 
-// An algorithm that suits no such nodes says so, and nothing else happens.
+// An algorithm that does not suit the nodes is refused by name; nothing else happens.
 std::string expect_refusal(const Place& at, const CallOptions& options,
                            const Algorithm& algorithm) {
   std::vector<float> x(100, 1.0F), y(x.size());
@@ -229,14 +231,14 @@ void sweep(const Place& at) {
   }
 }
 
-// Whether it runs where a call says nothing of its parameters.
+// True if the algorithm runs without parameters in the call.
 bool can_run(const Place& at, const Algorithm& algorithm) {
   CallOptions options;
   return at.homes.take_nodes(algorithm, options).ok() &&
          !algorithm.refusal(params_for(options, at.me));
 }
 
-// Floats whose sum depends on the order in which they are added.
+// The sum of these floats depends on the order of additions.
 void same_bits(const Place& at) {
   Member& me = at.me;
   std::vector<float> in(1009), out(in.size());
@@ -255,7 +257,7 @@ void same_bits(const Place& at) {
       std::memcpy(&bits, &x, sizeof(bits));
       hash = mixed(hash, bits);
     }
-    // Rank 0's alone.
+    // The hash of rank 0 only.
     std::uint64_t of_zero = me.rank() == 0 ? hash : 0;
     at.threads.add_up(at.thread, &of_zero, 1);
     at.check("the same bits by " + std::string(algorithm.name), !status.ok() ? status.text()
@@ -265,7 +267,8 @@ void same_bits(const Place& at) {
   }
 }
 
-// Nobody leaves before all have come: each says so in memory that all see.
+// No rank leaves a barrier before all ranks have entered it: each rank sets a flag in shared
+// memory.
 class Flags {
  public:
   Flags(int processes, int threads) {
@@ -306,7 +309,7 @@ void barriers(const Place& at, const Flags& flags) {
   }
 }
 
-// Counts that differ from rank to rank, 0 among them.
+// The counts differ between ranks, and some are 0.
 void counts(const Place& at) {
   Member& me = at.me;
   const auto n = static_cast<std::size_t>(me.ranks());
@@ -363,7 +366,7 @@ int run_all(const Arguments& arguments) {
   const Homes homes(places);
   Checks checks;
   JoinOptions options{.timeout = std::chrono::minutes(5), .carriers = arguments.carriers};
-  // Else that of the nodes.
+  // Without made-up nodes the network is scale_out; with them it is the nodes' network.
   if (homes.nodes() == 1) options.network = *find_call_network("scale_out");
   auto joined = join_threads(MPI_COMM_WORLD, arguments.threads, options);
   checks.check("join", joined.ok() ? "" : joined.status().text());

@@ -1,4 +1,4 @@
-"""What all tests share: teams that are closed, and deadlines that end what hangs."""
+"""Shared fixture: teams that are closed after the test, with deadlines that end hanging calls."""
 
 import pytest
 import rankine
@@ -6,7 +6,7 @@ import rankine
 
 @pytest.fixture
 def team():
-    """team(ranks, **options): closed at the end."""
+    """team(ranks, **options): makes teams that are closed after the test."""
     made = []
 
     def make(ranks=4, **options):

@@ -1,4 +1,4 @@
-"""Every call gives what it says, on every type of array."""
+"""Every call gives its documented result, on every type of array."""
 
 import array
 
@@ -167,7 +167,7 @@ def test_one_thread_plays_all_ranks():
     with rankine.group():
         for me in members:
             me.all_reduce(x[me.rank], op=rankine.PreMulSum(2.0))
-        assert all(x[r][0] == r + 1 for r in range(RANKS))  # not before the end
+        assert all(x[r][0] == r + 1 for r in range(RANKS))  # not before the group ends
     assert all((one == 20).all() for one in x)
 
 
@@ -310,7 +310,7 @@ def test_buckets(team):
 
     for skipped, word, calls in team().run(f):
         assert skipped == 99.0 * 3 / 4 and word == 0x4080  # 4.0
-        assert calls == 5  # of 2, 1, 2, 1 and 1 tensors
+        assert calls == 5  # calls with 2, 1, 2, 1 and 1 tensors
 
 
 def test_tensors_of_buckets_are_in_use_until_they_are_waited_for():

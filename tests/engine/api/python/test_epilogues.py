@@ -1,4 +1,4 @@
-"""What a rank goes on to do with the rows of its result."""
+"""Epilogues: the further processing of the rows of a result."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""What is wrong is told by name, and leaves nobody waiting."""
+"""Errors name their cause, and no rank is left waiting."""
 
 import os
 import signal
@@ -49,7 +49,7 @@ REFUSED = {
     "root is 1": lambda me: me.broadcast(numpy.zeros(4, f32), root=1),
     "peer is 3": lambda me: me.send(numpy.zeros(4, f32), 3),
     "color is -3; allowed are 0 to": lambda me: me.split(-3),
-    # What C would cut off.
+    # C would truncate these values.
     "root is 4294967296; it must have 32 bits": lambda me: me.broadcast(numpy.zeros(4, f32), root=2**32),
     "root is 4294967297; it must": lambda me: me.reduce(numpy.zeros(4, f32), root=2**32 + 1),
     "root is -4294967296; it must": lambda me: me.gather(numpy.zeros(4, f32), root=-(2**32)),
@@ -179,7 +179,7 @@ def test_an_exception_on_one_rank_ends_the_call_of_the_others(team):
 def test_a_thread_that_ends_is_missed():
     communicator = rankine.Communicator(2, timeout=float("inf"))
     me = communicator.join(0)
-    thread = threading.Thread(target=lambda: communicator.join(1).rank)  # and never calls
+    thread = threading.Thread(target=lambda: communicator.join(1).rank)  # joins, but makes no call
     thread.start()
     thread.join()
     with pytest.raises(rankine.Error) as caught:
@@ -209,7 +209,8 @@ def test_ranks_that_call_different_things(team):
 
 
 def until_rank_0_waits(other):
-    """Asked of another rank: what one asks of a member while its own thread begins a call may be told to that thread."""
+    """Waits until rank 0 waits. Ask another rank: a query on a member while the member's thread begins a call may return its error to that
+    thread."""
     while "rank 0 waits for" not in other.flight_record():
         time.sleep(0.001)
 
@@ -266,7 +267,7 @@ def test_ranks_with_different_operations(team):
 
 @pytest.fixture
 def control_c():
-    """Python leaves Control-C alone where it is started with it ignored, as shells do in the background."""
+    """Python does not handle Control-C if it was started with SIGINT ignored, as shells start background jobs."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -274,7 +275,7 @@ def control_c():
 
 @pytest.mark.usefixtures("control_c")
 def test_an_interrupt_ends_a_run(team):
-    """Control-C while all ranks wait for one that does not come."""
+    """Control-C while all ranks wait for a missing rank."""
     two = team(2, timeout=float("inf"))
     codes, told = [], threading.Event()
 
@@ -304,7 +305,7 @@ def test_an_interrupt_does_not_wait_for_functions_that_are_in_no_call(team):
     def f(me):
         if me.rank == 0:
             os.kill(os.getpid(), signal.SIGINT)
-        assert goes_on.wait()  # set when run() has come back
+        assert goes_on.wait()  # set after run() has returned
         with pytest.raises(rankine.Error):
             me.barrier()
         ended.append(me.rank)
@@ -319,7 +320,7 @@ def test_an_interrupt_does_not_wait_for_functions_that_are_in_no_call(team):
 
 
 def test_a_thread_that_ends_between_calls_is_missed():
-    """Its member is there, so another thread could play the rank, but all ranks have one thread each."""
+    """The member still exists, so another thread could play the rank, but each rank has one thread here."""
     communicator = rankine.Communicator(3, timeout=float("inf"))
     members = [None] * 3
     texts = []
@@ -378,7 +379,7 @@ def test_an_interrupt_ends_every_wait_of_the_main_thread(wait):
         WAITS[wait](me)
         time.sleep(1000)  # not reached
     assert caught.value.__cause__ is None or caught.value.__cause__.code == Code.aborted
-    # The other rank is told.
+    # The other rank gets the error.
     if caught.value.__cause__ is not None:
         with pytest.raises(rankine.Error, match="was interrupted") as told:
             other.barrier()
@@ -477,10 +478,10 @@ def test_errors_travel():
 
 
 def test_calls_let_go_of_the_gil():
-    """A rank that waits in a call keeps no other thread from running."""
+    """A rank that waits in a call does not block other threads."""
     communicator = rankine.Communicator(2, timeout=float("inf"))
     me, other = communicator.join(0), communicator.join(1)
     thread = threading.Thread(target=me.barrier)
     thread.start()
-    other.barrier()  # never reached, if the first one kept the GIL
+    other.barrier()  # not reached if the first call kept the GIL
     thread.join()

@@ -1,4 +1,4 @@
-"""The package as a whole: its version, and what readers of types see."""
+"""The package as a whole: its version, its types and its documentation."""
 
 import inspect
 import os
@@ -42,7 +42,7 @@ def test_every_option_is_described(made):
     ],
 )
 def test_a_package_that_is_missing_is_named_with_its_purpose(package, program, purpose):
-    """rankine itself needs neither; what does says so."""
+    """rankine imports without the package; a feature that needs the package names it."""
     hidden = f"""import sys
 class Hidden:
     def find_spec(self, name, path=None, target=None):

@@ -1,4 +1,4 @@
-"""Where ranks run, and how many messages they have in flight."""
+"""The CPUs that ranks run on, and the number of messages in flight."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""Ranks that are processes: they meet by a name, call what threads call, and are told of one that dies."""
+"""Ranks that are processes meet by a name, make the same calls as threads, and get an error if one dies."""
 
 import concurrent.futures
 import multiprocessing
@@ -24,7 +24,7 @@ def play(what, name, rank, ranks, told, options):
 
 @pytest.fixture
 def processes():
-    """processes(ranks, what): what(member) returned in each, by rank; an Error as its code and text."""
+    """processes(ranks, what): what(member) runs on each rank; returns the results by rank, an Error as its code and text."""
     started = []
 
     def run(ranks, what, answers=None, **options):

@@ -1,4 +1,4 @@
-"""Calls that are not waited for: once, again and again, awaited, of several ranks; and what is wrong."""
+"""Requests: started once, started repeatedly, awaited, and of several ranks; and their errors."""
 
 import asyncio
 import gc
@@ -58,7 +58,7 @@ def test_prepared_calls_are_made_as_often_as_wanted(team, options):
                     pass
                 assert request.wait()
             request.start()
-        return x[0]  # waited for at the end
+        return x[0]  # the wait is at the end
 
     assert team(RANKS, **options).run(f) == [4.0**4] * RANKS
 
@@ -141,7 +141,7 @@ def test_what_cannot_be_is_told(under_way):
         b.split(0)
     with pytest.raises(ValueError, match=r"requests\[1\] is there twice"):
         rankine.wait_all([request, request])
-    assert not request.done()  # it is under way no less than before
+    assert not request.done()  # it is still in flight
     closed = rankine.prepare(b.barrier)
     closed.close()
     with pytest.raises(ValueError, match=r"requests\[1\] has been closed"):
@@ -149,7 +149,7 @@ def test_what_cannot_be_is_told(under_way):
     assert not request.done()
     with pytest.raises(TypeError, match="cannot be copied"):
         request.__reduce__()
-    # What a call refuses is told as by the call, and leaves no group open.
+    # start() and prepare() raise the error of the call, and leave no group open.
     with pytest.raises(ValueError, match="x has elements of format 'h'"):
         rankine.start(b.all_reduce, numpy.zeros(4, numpy.int16))
     with pytest.raises(ValueError, match="rkReduce of rank 1: root is 7"):

@@ -1,4 +1,4 @@
-"""Calls that are not waited for: Work and Future tell the truth, and calls go on by themselves."""
+"""Asynchronous calls: Work and Future report the true state, and calls make progress without a wait."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from processes import check, main, play, refused
 
 
 def in_order(ranks: int) -> None:
-    """Many under way at once, waited for in another order, between calls that block."""
+    """Many calls in flight at once, waited for in reverse order, between blocking calls."""
 
     def on_each(rank: int, n: int) -> None:
         total = n * (n + 1) // 2
@@ -30,7 +30,7 @@ def in_order(ranks: int) -> None:
 
 
 def goes_on_by_itself(ranks: int) -> None:
-    """Nobody waits: is_completed() becomes true."""
+    """Without any wait is_completed() becomes true."""
 
     def on_each(rank: int, n: int) -> None:
         for _ in range(3):
@@ -41,7 +41,7 @@ def goes_on_by_itself(ranks: int) -> None:
                 check(time.monotonic() < until, "a call that nobody waits for never ends")
                 time.sleep(0.001)
             check(float(tensor[0]) == n * (n - 1) / 2, "its result is there")
-            time.sleep(0.2)  # the thread of the group falls asleep
+            time.sleep(0.2)  # the group's thread falls asleep
 
     play(ranks, on_each)
 
@@ -81,7 +81,7 @@ def futures(ranks: int) -> None:
         late = dist.all_reduce(tensor, async_op=True)
         late.wait()
         check(late.get_future().done(), "asked for when all is over")
-        # What follows may make calls itself, from whichever thread it is on.
+        # A continuation may make calls, on whichever thread runs it.
         chained = dist.all_reduce(torch.ones(3), async_op=True).get_future().then(_once_more)
         check(float(chained.wait()[0]) == n * n, "a call that follows a call")
         check(len(late.result()) == 1 and torch.equal(late.result()[0], tensor), "result()")
@@ -96,20 +96,20 @@ def _once_more(future: torch.futures.Future) -> torch.Tensor:
 
 
 def nobody_waits_at_all(ranks: int) -> None:
-    """The group ends when its calls have."""
+    """The group ends after its calls."""
 
     def on_each(rank: int, n: int) -> torch.Tensor:
         tensor = torch.ones(1000)
         dist.all_reduce(tensor, async_op=True)
         return tensor
 
-    # The result is sent after destroy_process_group() on this rank has returned.
+    # The result is sent after destroy_process_group() has returned on this rank.
     for tensor in play(ranks, on_each):
         check(float(tensor[0]) == ranks, f"{tensor[0]} is not {ranks}")
 
 
 def several_threads(ranks: int) -> None:
-    """A thread that waits while others submit, as DDP and a loader do, on groups of their own."""
+    """One thread waits while others start calls, like DDP and a data loader, on separate groups."""
     import threading
 
     def on_each(rank: int, n: int) -> None:
@@ -134,7 +134,7 @@ def several_threads(ranks: int) -> None:
 
 
 def a_callback_lets_go_of_the_group(ranks: int) -> None:
-    """The last reference to a group goes on the thread of its own calls."""
+    """The last reference to a group is dropped on the thread of the group's calls."""
     import tempfile
     import threading
 
@@ -142,7 +142,7 @@ def a_callback_lets_go_of_the_group(ranks: int) -> None:
 
         def on_each(rank: int, n: int) -> None:
             if rank == 0:
-                time.sleep(0.5)  # the others' call is under way when they let go of the group
+                time.sleep(0.5)  # the others drop the group while their call is in flight
             holds = [dist.distributed_c10d._get_default_group()]
             told = threading.Event()
 

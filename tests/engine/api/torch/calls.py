@@ -1,4 +1,4 @@
-"""Every call of torch.distributed against a loop over the ranks, with the same bits everywhere."""
+"""Every call of torch.distributed is compared with a loop over the ranks; all ranks must have equal bits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIZES = [(), (1,), (3, 5), (1000,), (70_001,)]
 
 
 def data(rank: int, shape: tuple[int, ...], dtype: torch.dtype, salt: int = 0) -> torch.Tensor:
-    """What that rank brings: small whole numbers, whose sums and products are exact in every type."""
+    """The input of a rank: small whole numbers with exact sums and products in every type."""
     if dtype == torch.bool:
         return torch.randint(0, 2, shape, generator=torch.Generator().manual_seed(100 * salt + rank)).bool()
     values = torch.randint(1, 4, shape, generator=torch.Generator().manual_seed(100 * salt + rank))
@@ -87,7 +87,7 @@ def reductions(ranks: int) -> None:
 
 
 def same_bits(ranks: int) -> None:
-    """Sums of floats whose value depends on the order."""
+    """Float sums that depend on the order."""
 
     def on_each(rank: int, n: int) -> None:
         results = []
@@ -118,7 +118,7 @@ def movements(ranks: int) -> None:
                 whole = torch.empty((n, *shape), dtype=dtype)
                 dist.all_gather(list(whole.unbind()), parts[rank])
                 check(torch.equal(whole, torch.stack(parts)), f"all_gather into one {what}")
-                if dtype != torch.complex64:  # which 1.13 passes on as pairs in one of the two only
+                if dtype != torch.complex64:  # 1.13 passes complex numbers on as pairs in one of the two calls only
                     whole = torch.empty((n, *shape), dtype=dtype)
                     dist.all_gather_into_tensor(whole, parts[rank])
                     check(torch.equal(whole, torch.stack(parts)), f"all_gather_into_tensor {what}")
@@ -146,7 +146,7 @@ def movements(ranks: int) -> None:
 
 
 def uneven(ranks: int) -> None:
-    """Sizes that differ from rank to rank, zeros among them."""
+    """Sizes that differ between ranks, with zeros."""
 
     def size(a: int, b: int) -> int:
         return (3 * a + 5 * b + a * b) % 7

@@ -1,4 +1,4 @@
-"""A process that dies: the others are told soon, with its rank and process, and can go on without it."""
+"""A process dies: the other ranks soon get an error with its rank and process number, and can go on without it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _play(ranks: int, how) -> None:
 
         def on_each(rank: int, n: int) -> float:
             text, took, _ = _until_told(rank, n, tmp, how)
-            # The same error from then on; then a new group of those who are left.
+            # Later calls return an equal error; the remaining ranks can make a new group.
             try:
                 dist.barrier()
             except RuntimeError as error:
@@ -71,7 +71,7 @@ def exits(ranks: int) -> None:
 
 
 def while_asynchronous(ranks: int) -> None:
-    """The Future hears of it, too."""
+    """The Future reports the error, too."""
 
     def on_each(rank: int, n: int) -> None:
         dist.barrier()
@@ -90,7 +90,7 @@ def while_asynchronous(ranks: int) -> None:
 
 
 def never_comes(ranks: int) -> None:
-    """A rank that never comes: the others have their timeout."""
+    """A rank never comes: the other ranks time out."""
     try:
         play(ranks + 1, lambda rank, n: check(False, "they have met"), timeout=3, missing=ranks)
     except AssertionError as error:
@@ -101,7 +101,7 @@ def never_comes(ranks: int) -> None:
 
 
 def forked_child(ranks: int) -> None:
-    """A rank's child is told that the group is not its own, lets go of it and ends; the rank goes on."""
+    """A forked child gets an error for the group, drops it and ends; the rank goes on."""
 
     def on_each(rank: int, n: int) -> None:
         dist.barrier()

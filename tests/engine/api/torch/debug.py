@@ -1,10 +1,10 @@
-"""TORCH_DISTRIBUTED_DEBUG=DETAIL: PyTorch's wrapper compares what ranks call before the backend does it."""
+"""TORCH_DISTRIBUTED_DEBUG=DETAIL: PyTorch's wrapper compares the ranks' calls before the backend executes them."""
 
 from __future__ import annotations
 
 import os
 
-os.environ["TORCH_DISTRIBUTED_DEBUG"] = "DETAIL"  # read when a group is made
+os.environ["TORCH_DISTRIBUTED_DEBUG"] = "DETAIL"  # read at the creation of a group
 
 import torch
 import torch.distributed as dist
@@ -27,7 +27,7 @@ def set_level(ranks: int) -> None:
 
 
 def shapes_that_differ(ranks: int) -> None:
-    """Told by the wrapper, with the ranks' shapes."""
+    """The wrapper reports the ranks' shapes."""
 
     def on_each(rank: int, n: int) -> None:
         x = torch.ones(3 if rank == 0 else 4)

@@ -1,4 +1,4 @@
-"""Arguments that are wrong, told before anything happens; and calls that fail."""
+"""Wrong arguments are reported before any effect, and failing calls are reported on all ranks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def arguments(ranks: int) -> None:
         options = dist.AllreduceOptions()
         options.timeout = datetime.timedelta(seconds=0)
         refused("timeout is 0 ms; it must be positive", lambda: group.allreduce([x], options))
-        # The group goes on.
+        # The group still works.
         dist.all_reduce(x)
         check(float(x[0, 0]) == n, "goes on")
 
@@ -50,7 +50,7 @@ def _root(options: object) -> object:
 
 
 def sizes_that_disagree(ranks: int) -> None:
-    """Each rank alone is right: all are told, and go on."""
+    """The arguments of each rank alone are valid: all ranks get the error, and go on."""
 
     def on_each(rank: int, n: int) -> None:
         inputs, outputs = [1] * n, [1] * n
@@ -64,7 +64,7 @@ def sizes_that_disagree(ranks: int) -> None:
 
 
 def other_calls(ranks: int) -> None:
-    """Ranks that call different things are told so, all of them; a new group works."""
+    """Ranks that make different calls all get an error; a new group works."""
 
     def on_each(rank: int, n: int) -> None:
         x = torch.ones(100)

@@ -1,4 +1,4 @@
-"""Groups within groups of ranks, several at once, made and destroyed again and again."""
+"""Nested groups, several at once, created and destroyed repeatedly."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def again(ranks: int) -> None:
 
 
 def beside_others(ranks: int) -> None:
-    """Calls of several groups under way at once, and gloo's beside ours."""
+    """Calls of several groups in flight at once, together with a gloo group's calls."""
 
     def on_each(rank: int, n: int) -> None:
         groups = [dist.new_group(list(range(n))) for _ in range(3)] + [dist.new_group(list(range(n)), backend="gloo")]

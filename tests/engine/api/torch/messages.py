@@ -1,5 +1,5 @@
-"""Messages between two ranks: in any order, beside each other and beside collectives. Where ranks that are processes have none, they
-are refused by name, and nothing more is tried."""
+"""Messages between two ranks, in any order, together with each other and with collectives. If ranks that are processes have no messages,
+the test checks the refusal and nothing else."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _is_refused(ranks: int) -> bool:
 
 
 def around(ranks: int) -> None:
-    """A ring: everybody has sent before anybody receives."""
+    """A ring: every rank starts its send before its receive."""
 
     def on_each(rank: int, n: int) -> None:
         right, left = (rank + 1) % n, (rank - 1) % n
@@ -51,7 +51,7 @@ def around(ranks: int) -> None:
 
 
 def in_batches(ranks: int) -> None:
-    """From everybody to everybody, posted at once, waited for from the last one on."""
+    """From every rank to every rank, started at once, waited for in reverse order."""
 
     def on_each(rank: int, n: int) -> None:
         others = [r for r in range(n) if r != rank]
@@ -68,7 +68,7 @@ def in_batches(ranks: int) -> None:
 
 
 def beside_collectives(ranks: int) -> None:
-    """Posted before a sum, and received after it."""
+    """Started before a sum, and waited for after it."""
 
     def on_each(rank: int, n: int) -> None:
         for size in SIZES:
@@ -85,7 +85,7 @@ def beside_collectives(ranks: int) -> None:
 
 
 def pipeline(ranks: int) -> None:
-    """Stages of a network: activations forward, gradients back, several batches under way."""
+    """A pipeline of network stages: activations forward, gradients back, several batches in flight."""
 
     def on_each(rank: int, n: int) -> None:
         torch.manual_seed(rank)
@@ -110,7 +110,7 @@ def pipeline(ranks: int) -> None:
             y.backward(gradient)
             if rank > 0:
                 dist.send(x.grad, rank - 1)
-        # The same on one rank.
+        # All layers on one rank, for comparison.
         layers = []
         for r in range(n):
             torch.manual_seed(r)
@@ -147,23 +147,23 @@ def from_the_dead(ranks: int) -> None:
 
 
 def nobody_sends(ranks: int) -> None:
-    """A group whose ranks let go of it goes, though each waits for a message from the next one."""
+    """The ranks drop a group and it ends, although each waits for a message from the next rank."""
 
     def on_each(rank: int, n: int) -> None:
         group = dist.new_group(list(range(n)), timeout=datetime.timedelta(minutes=10))
         left, asked = (rank - 1) % n, (dist.irecv(torch.empty(size), (rank - 1) % n, group=group) for size in (3, 500_000))
         works = list(asked)
         dist.destroy_process_group(group)
-        del group  # until here it was not to go
+        del group  # the group lives until here
         for work in works:
-            # Who gives up first ends the group, and the others may hear that from it before they give up themselves.
+            # The first rank to give up ends the group. The other ranks may get that error before they give up themselves.
             refused((f"the group was destroyed before a message from rank {left} came", "let go of its request of send_recv"), work.wait)
 
     play(ranks, on_each)
 
 
 def nobody_waits(ranks: int) -> None:
-    """What is sent comes, though all let go of the group at once."""
+    """Sent messages arrive although all ranks drop the group at once."""
 
     def on_each(rank: int, n: int) -> None:
         group = dist.new_group(list(range(n)))

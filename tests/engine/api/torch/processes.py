@@ -1,4 +1,4 @@
-"""Processes that play the ranks of a group, forked from a test: PyTorch is loaded once."""
+"""Processes that play the ranks of a group, forked from the test so that PyTorch is loaded once."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def _be_rank(function: Callable[..., Any], meeting: str, backend: str, rank: int
 
 
 def play(ranks: int, function: Callable[..., Any], *, backend: str = "rankine", timeout: float = 30, dies: int | None = None, missing: int | None = None) -> list[Any]:
-    """function(rank, ranks) on each; what they return, by rank. One may die and return nothing, or never be started."""
+    """Runs function(rank, ranks) on each rank and returns the results by rank. Rank `dies` may die without a result; rank `missing` is not
+    started."""
     with tempfile.TemporaryDirectory() as folder:
         meeting = str(pathlib.Path(folder) / "store")
         ends, processes = [], []
@@ -79,7 +80,7 @@ def check(condition: bool, what: str) -> None:
 
 
 def refused(says: str | tuple[str, ...], call: Callable[[], Any]) -> None:
-    """The call fails with that, or one of these, in its text, which names what is wrong."""
+    """The call must fail with one of these texts in its error."""
     texts = (says,) if isinstance(says, str) else says
     try:
         call()
@@ -94,7 +95,7 @@ def leftovers() -> list[str]:
 
 
 def main(plays: list[Callable[[int], None]]) -> None:
-    """Each with the number of ranks from the command line."""
+    """Runs each play with the number of ranks from the command line."""
     ranks = int(sys.argv[1])
     before = leftovers()
     for one in plays:

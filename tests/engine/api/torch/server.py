@@ -1,4 +1,4 @@
-"""What a server of tensor-parallel processes calls: a layer's sums, the gathered logits, and tensors for the next stage."""
+"""The calls of a server with tensor-parallel processes: the sums of a layer, the gathered logits, and tensors for the next stage."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _of_stage(rank: int) -> dict[str, torch.Tensor]:
 
 
 def decode(ranks: int) -> None:
-    """Over a group of gloo's, as servers have one: a column-parallel and a row-parallel product, and logits."""
+    """On a gloo group, as servers have: a column-parallel and a row-parallel product, and logits."""
 
     def on_each(rank: int, n: int) -> None:
         me = DeviceCommunicator(dist.group.WORLD, torch.device("cpu"), None, "tp:0")
@@ -23,7 +23,7 @@ def decode(ranks: int) -> None:
         torch.manual_seed(3)
         hidden, inner, words = 12, 8 * n, 10 * n
         up, down, head = torch.randn(hidden, inner), torch.randn(inner, hidden), torch.randn(hidden, words)
-        for tokens in (1, 17, 3, 200, 1):  # as requests come and go
+        for tokens in (1, 17, 3, 200, 1):  # like changing requests
             x = torch.randn(tokens, hidden, generator=torch.Generator().manual_seed(tokens))
             part = slice(rank * 8, rank * 8 + 8)
             y = me.all_reduce((x @ up[:, part]).relu() @ down[part])
@@ -40,7 +40,7 @@ def decode(ranks: int) -> None:
 
 
 def several(ranks: int) -> None:
-    """Communicators of the same ranks and of some, one after the other."""
+    """Communicators of all ranks and of two ranks, one after the other."""
 
     def on_each(rank: int, n: int) -> None:
         pair = dist.new_group([0, 1])
@@ -55,7 +55,7 @@ def several(ranks: int) -> None:
 
 
 def stages(ranks: int) -> None:
-    """Dictionaries of tensors go to the next stage, or are refused by name."""
+    """Dictionaries of tensors arrive at the next stage, or are refused by name."""
 
     def on_each(rank: int, n: int) -> str:
         me = DeviceCommunicator(dist.group.WORLD, unique_name="pp:0")
@@ -78,7 +78,7 @@ def stages(ranks: int) -> None:
 
 
 def refused_before_anything_is_sent(ranks: int) -> None:
-    """So the next dictionary comes as if there had been no other."""
+    """A refused dictionary sends nothing, so the next one arrives normally."""
 
     def on_each(rank: int, n: int) -> None:
         me = DeviceCommunicator(dist.group.WORLD, unique_name="pp:0")

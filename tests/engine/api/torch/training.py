@@ -1,4 +1,4 @@
-"""What trains over torch.distributed trains over this backend: the same losses as with gloo, the same weights on all ranks."""
+"""Training over this backend has the same losses as with gloo, and the same weights on all ranks."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def compare(ranks: int, on_each, tolerance: float = 1e-4) -> None:
 
 def data_parallel(ranks: int) -> None:
     def on_each(rank: int, n: int):
-        # Buckets so small that several are under way.
+        # The buckets are so small that several are in flight.
         model = DistributedDataParallel(net(), bucket_cap_mb=0.01)
         return train(model, torch.optim.SGD(model.parameters(), lr=0.1), rank), weights(model)
 
@@ -63,7 +63,7 @@ def data_parallel(ranks: int) -> None:
 
 
 def with_a_hook(ranks: int) -> None:
-    """Gradients as f16, by a hook that goes on with futures."""
+    """Gradients as f16, through a hook with chained futures."""
     from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
 
     def on_each(rank: int, n: int):
@@ -86,7 +86,7 @@ def zero_redundancy(ranks: int) -> None:
 
 
 def uneven_inputs(ranks: int) -> None:
-    """DDP's join(): ranks that are done early shadow the calls of those that are not."""
+    """DDP's join(): ranks that finish early shadow the calls of the others."""
 
     def on_each(rank: int, n: int) -> int:
         model = DistributedDataParallel(net())
@@ -106,7 +106,7 @@ def uneven_inputs(ranks: int) -> None:
 
 
 def _gather(whole: torch.Tensor, part: torch.Tensor) -> None:
-    if dist.get_backend() == "gloo":  # which in 1.13 knows lists only, and does not scatter sums
+    if dist.get_backend() == "gloo":  # in 1.13 gloo takes lists only, and has no reduce_scatter
         dist.all_gather(list(whole.chunk(dist.get_world_size())), part)
     else:
         dist.all_gather_into_tensor(whole, part)
@@ -121,7 +121,7 @@ def _scatter_sums(part: torch.Tensor, whole: torch.Tensor) -> None:
 
 
 def sharded_by_hand(ranks: int) -> None:
-    """What FSDP does with a flat parameter: gathered before use, gradients scattered as sums."""
+    """Sharding of a flat parameter like in FSDP: gathered before use, gradients scattered as sums."""
 
     def on_each(rank: int, n: int):
         model = net()
@@ -155,7 +155,7 @@ def sharded_by_hand(ranks: int) -> None:
 
 
 def fully_sharded(ranks: int) -> None:
-    """FSDP, where this PyTorch has one for the CPU: 1.13's wants CUDA, and cannot be imported under Python 3.11."""
+    """FSDP, if this PyTorch has it for the CPU: 1.13 needs CUDA, and cannot import it under Python 3.11."""
     try:
         from torch.distributed.fsdp import FullyShardedDataParallel
     except ValueError as error:
