@@ -468,7 +468,7 @@ using std::chrono_literals::operator""ms;
 
 int a_core() { return Topology::detect().cpus().front().os_index; }
 
-// The ring has several rounds, so a rank's part needs several steps of its peers.
+// The ring has several rounds: a rank's part cannot complete at once, and no peer can complete it.
 Call ring_of(std::vector<float>& x) {
   return {.collective = Collective::all_reduce,
           .in = x.data(),

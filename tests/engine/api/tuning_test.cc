@@ -512,7 +512,7 @@ TEST(ChooseByCReal, TheProductsDecide) {
   EXPECT_EQ(name({2, 4}, {1, 3}), "binomial_near");  // 6 x 3 against 4 x 2
   EXPECT_EQ(name({1, 1}, {1, 3}), "linear");         // 6 against 8
   EXPECT_EQ(name({1, 1}, {0.1, 1.9}),
-            "binomial_near");  // 6 against 4: half the one, half the other
+            "binomial_near");  // 6 against 4: the mean of the factors is 1
   EXPECT_EQ(name({1, 1}, {1.1, 1.1}), "binomial_near");  // 6 > 1.3 x 4.4
   EXPECT_EQ(name({1, 1}, {1.2, 1.2}), "linear");         // 6 < 1.3 x 4.8
 }

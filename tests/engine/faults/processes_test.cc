@@ -77,7 +77,7 @@ TEST_P(AmongProcesses, KeepThePromise) {
     is_expected = false;
     expected += tally.returned[static_cast<std::size_t>(code)];
   }
-  // The play has enough time for long_planning.
+  // Among processes long_planning may meet its deadline, so no error is required.
   if (fault.name == std::string_view("long_planning")) is_expected = true;
   EXPECT_TRUE(is_expected || expected > 0) << "none of the errors documented for " << fault.name;
 }

@@ -83,7 +83,7 @@ class LazyNetwork {
     End from, to;
     bool moved = false;
     bool done = false;              // through memory: the receiver is done
-    std::vector<std::byte> data{};  // sent by wire
+    std::vector<std::byte> data{};  // small data, sent with the word
     bool met() const { return from.rank >= 0 && to.rank >= 0; }
   };
   using Between = std::tuple<int, int, int>;  // from, to, round

@@ -227,7 +227,7 @@ def test_pre_multiplied_sums(team):
 
 
 def test_an_operation_of_numpy_arrays(team):
-    affine = numpy.dtype([("a", "i8"), ("b", "i8")])  # x -> a x + b, which do not commute
+    affine = numpy.dtype([("a", "i8"), ("b", "i8")])  # x -> a x + b; composition does not commute
 
     def compose(lower, inout):
         inout["b"] += inout["a"] * lower["b"]

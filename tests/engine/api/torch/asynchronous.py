@@ -81,7 +81,7 @@ def futures(ranks: int) -> None:
         late = dist.all_reduce(tensor, async_op=True)
         late.wait()
         check(late.get_future().done(), "asked for when all is over")
-        # A continuation may make calls, on whichever thread runs it.
+        # A continuation may make calls, on any thread.
         chained = dist.all_reduce(torch.ones(3), async_op=True).get_future().then(_once_more)
         check(float(chained.wait()[0]) == n * n, "a call that follows a call")
         check(len(late.result()) == 1 and torch.equal(late.result()[0], tensor), "result()")
