@@ -37,7 +37,7 @@ TEST(Regimes, AreSoundNamedAndSourced) {
   EXPECT_EQ(plain_regime().name, "plain");
 }
 
-// The sources' own numbers.
+// The numbers of the sources.
 TEST(Regimes, SayWhatTheirSourcesSay) {
   const Fabric& up = find_regime("scale_up")->fabric;
   EXPECT_EQ(up.link.alpha.to_double(), 0.5e-6);
@@ -97,7 +97,7 @@ TEST(WiredFor, FillsInWhatIsOpen) {
   EXPECT_EQ(wired_for(torus, 27, {3, 3, 3})->ports, 6);
   EXPECT_EQ(wired_for(torus, 1)->ports, 2);
   EXPECT_EQ(wired_for(find_regime("ring")->fabric, 16, {4, 4})->ports, 2);
-  // What is said stays said; once filled in, nothing changes.
+  // Given members stay as given; filling in twice changes nothing.
   Fabric said = torus;
   said.ports = 1;
   said.wiring.dims = {2, 8};
@@ -114,7 +114,7 @@ TEST(WiredFor, FillsInWhatIsOpen) {
   EXPECT_EQ(wired_for(find_regime("hypercube")->fabric, 1)->ports, 1);
   EXPECT_EQ(wired_for(find_regime("fat_tree")->fabric, 20)->wiring.group, 8);
   EXPECT_EQ(wired_for(find_regime("fat_tree")->fabric, 20)->ports, 1);
-  // Full wiring needs nothing, and dims are none of its business.
+  // Full wiring needs no members, and ignores dims.
   EXPECT_EQ(wired_for(plain_regime().fabric, 7, {2, 2})->ports, 1);
 }
 
@@ -199,9 +199,8 @@ TEST(Fabric, KnowsWhoIsNear) {
 
 }  // namespace
 
-// What is not the same everywhere or always: adding takes time, contention, odd links and places,
-// and where ranks sit. Each against a time worked out by hand, or a network that says the same in
-// another way.
+// Networks that differ by place or time: gamma, contention, odd links, and the places of ranks.
+// Each result is compared with a time worked out by hand, or with an equivalent network.
 
 namespace {
 
@@ -229,8 +228,9 @@ Rational time_of(Collective collective, const char* algorithm, int ranks, const 
 
 std::string text(const Rational& time) { return time.to_string(); }
 
-// T = (p-1) alpha + (p-1)/p m (beta + gamma) of a ring; ceil(log2 p) alpha and the same bytes of a
-// circulant graph (Traff, section 2.1): what is sent is added up where it arrives.
+// T = (p-1) alpha + (p-1)/p m (beta + gamma) for a ring; ceil(log2 p) alpha and an equal number of
+// bytes for a circulant graph (Traff, section 2.1). The receiver pays gamma for the bytes that it
+// adds up.
 TEST(Gamma, IsPaidForWhatIsAddedUp) {
   Fabric fabric = plain();
   fabric.gamma = Rational(1, 3'000'000'000);
@@ -256,13 +256,13 @@ TEST(Contention, IsALongerAlphaAndLessOfTheBandwidth) {
   EXPECT_NE(text(both), text(time_of(Collective::all_reduce, "ring", 5, plain())));
 }
 
-// In every round of a ring the slowest link decides.
+// The slowest link determines the time of every round of a ring.
 TEST(OddLinks, HoldUpARing) {
   Fabric fabric = plain();
   fabric.odd = {{.from = 2, .to = 3, .beta = kBeta * Rational(10)}};
   EXPECT_EQ(text(time_of(Collective::all_gather, "ring", 4, fabric)),
             text(Rational(3) * (kAlpha + Rational(kM / 4) * kBeta * Rational(10))));
-  fabric.odd = {{.from = 3, .to = 2, .beta = kBeta * Rational(10)}};  // nobody goes that way
+  fabric.odd = {{.from = 3, .to = 2, .beta = kBeta * Rational(10)}};  // an unused link
   EXPECT_EQ(text(time_of(Collective::all_gather, "ring", 4, fabric)),
             text(time_of(Collective::all_gather, "ring", 4, plain())));
 }
@@ -277,8 +277,8 @@ TEST(OddLinks, AreAllThoseOfAPlaceAndTheFirstCounts) {
             text(Rational(2) + Rational(kM) * kBeta));
 }
 
-// On a ring the message from 0 to 2 of 5 crosses the odd wire from 1 to 2; the one from 0 to 4 does
-// not.
+// On a ring of 5 the message from 0 to 2 crosses the odd wire from 1 to 2; the message from 0 to 4
+// does not.
 TEST(OddLinks, AreWiresWhereMessagesShareLinks) {
   Fabric fabric = plain();
   fabric.wiring.kind = WiringKind::ring;
@@ -298,7 +298,7 @@ TEST(OddLinks, AreWiresWhereMessagesShareLinks) {
   EXPECT_EQ(sent_to(4), text(kAlpha + Rational(kM) * kBeta));
 }
 
-// Four ranks on a network of two groups of four: side by side, or two and two.
+// Four ranks on a network of two groups of four: all in one group, or two in each.
 TEST(Places, DecideWhichLinksMessagesTake) {
   Fabric fabric = plain();
   fabric.group = 4;
@@ -365,7 +365,8 @@ TEST(UnlikeNetworks, AreRefusedWithMemberValueAndWhatIsAllowed) {
 
 }  // namespace
 
-// Loads against a table of all links that is filled by hand, and prices against fabric.h's formula.
+// Loads, compared with a table of all links filled by hand; and prices, compared with the formula
+// of fabric.h.
 
 namespace {
 
@@ -375,8 +376,8 @@ Routes routes_of(const Wiring& wiring, int ranks) {
   return *routes;
 }
 
-// Everybody to distance d: d messages on every link; at the far end of an even ring half of them
-// each way.
+// Every rank sends to distance d: d messages on every link. At the far end of an even ring half of
+// each message goes each way.
 TEST(Congestion, CountsShiftsOnARing) {
   constexpr std::int64_t kWeight = 7;
   for (const int n : {2, 3, 4, 7, 8, 9}) {
@@ -404,7 +405,8 @@ TEST(Congestion, OneWayHasNoShortcut) {
   EXPECT_EQ(congestion.traffic().hops, 4);
 }
 
-// Messages of unlike sizes: each has the busiest of its own links, not of the round.
+// Messages of different sizes: a message's congestion comes from the busiest link on its route, not
+// from the busiest link of the round.
 TEST(Congestion, IsThatOfTheMessagesOwnLinks) {
   Congestion congestion(routes_of({.kind = WiringKind::ring}, 9));
   congestion.add(0, 3, 10);   // links 0-1 1-2 2-3
@@ -426,15 +428,15 @@ TEST(Congestion, IsThatOfTheMessagesOwnLinks) {
   EXPECT_TRUE(congestion.busiest(0, 3, 10) == 2 * 10);
 }
 
-// 3 x 4, everything to one rank: 0 is (0, 0). The first dimension is crossed first, so columns fill
-// up along row 0's neighbours and all come in over row 0.
+// 3 x 4, all ranks send to rank 0, which is (0, 0). Messages cross the first dimension first, so
+// each column gathers in row 0, and all messages arrive over row 0.
 TEST(Congestion, FollowsTheOrderOfDimensions) {
   Congestion congestion(routes_of({.kind = WiringKind::torus, .dims = {3, 4}}, 12));
   for (Rank r = 1; r < 12; ++r) congestion.add(r, 0, 2);
-  // Column 0: (1, 0) and (2, 0) arrive by a link each, which nobody else takes.
+  // Column 0: (1, 0) and (2, 0) each arrive by a link that no other message takes.
   EXPECT_TRUE(congestion.busiest(4, 0, 2) == 4);
   EXPECT_TRUE(congestion.busiest(8, 0, 2) == 4);
-  // Into (0, 0) from (0, 1): column 1's three messages whole, and half of column 2's three.
+  // From (0, 1) into (0, 0): column 1's three messages, and half of each of column 2's three.
   EXPECT_TRUE(congestion.busiest(1, 0, 2) == 2 * 2 * 3 + 2 * 3);
   EXPECT_TRUE(congestion.busiest(5, 0, 2) == 18);
   EXPECT_TRUE(congestion.busiest(2, 0, 2) == 18);
@@ -468,7 +470,7 @@ TEST(RoundPrices, AreEquationOneOfTrivance) {
   fabric.wiring.kind = WiringKind::ring;
   fabric.ports = 2;
   constexpr int kRanks = 6;
-  constexpr std::uint64_t kBytes = 1001;  // odd: a half of it is no whole byte
+  constexpr std::uint64_t kBytes = 1001;  // odd: a half of it is not a whole byte
   for (int d = 1; d < kRanks; ++d) {
     const Schedule shift{kRanks, 1, 1, [d](int, Send send) {
                            for (Rank r : ranks(kRanks)) send(r, r + d, block(0), copy);
@@ -493,8 +495,8 @@ TEST(RoundPrices, AreEquationOneOfTrivance) {
   }
 }
 
-// Four leaves of two, and everybody sends one message to each other leaf. On one port a rank pays
-// for its leaf's link once, all messages together; on three ports they are on their way at once.
+// Four leaves of two; every rank sends one message to each other leaf. On one port a rank pays for
+// its leaf's link once for all messages; on three ports the messages are in flight together.
 TEST(RoundPrices, ChargeAPortForALeafsLinkOnce) {
   constexpr int kRanks = 8, kGroup = 2, kOthers = 3;
   constexpr std::uint64_t kBytes = 1000;
@@ -538,7 +540,7 @@ TEST(RoundPrices, ChargeAPortForALeafsLinkOnce) {
   EXPECT_TRUE(price(inward, 3, 0) == passage(6));
 }
 
-// Of messages of several sizes a rank's largest count.
+// The messages of a rank wait at its port, so only the largest of them counts on the leaf's link.
 TEST(Congestion, OfWhatWaitsAtAPortIsTheLargest) {
   Congestion congestion(routes_of({.kind = WiringKind::two_level, .group = 4}, 8), false, 1);
   congestion.add(0, 4, 10);
@@ -656,7 +658,7 @@ TEST(Pricing, DistinguishesNearAndFar) {
   EXPECT_TRUE(pricing->message(fabric, 1, 2, 6) <= pricing->most());
 }
 
-// Half a message has a price where links are shared; the hop of a link of one's own is in alpha.
+// Half a message has a price on shared links. On private links alpha includes the hop.
 TEST(Pricing, KnowsHalvesAndHops) {
   Fabric fabric = fabric_with(Rational(1, 2), Rational(1, 3));
   fabric.alpha_hop = Rational(1, 5);
@@ -681,7 +683,7 @@ TEST(Pricing, RoundsOnce) {
   EXPECT_EQ(pricing->seconds(pricing->message(fabric, 0, 1, 8) * 7), 7.0 / 3.0);
 }
 
-// Doubles of 17 digits, such as 1/(900 GB/s), fit with room for hours.
+// Decimals of 17 digits, such as 1/(900 GB/s), fit, with room for hours.
 TEST(Pricing, HoldsLongDecimals) {
   const Fabric fabric =
       fabric_with(Rational(12345678901234567, Int128{1'000'000'000'000} * 10'000'000'000),

@@ -1,5 +1,5 @@
-// Networks in files: what is read, what is refused and in which words, and that what is written is
-// read again.
+// Networks in files: valid networks, the errors for invalid ones, and reading back of written
+// files.
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -176,7 +176,7 @@ TEST(NetworkFile, IsReadInBounds) {
 using Json = nlohmann::json;
 using Kind = NetworkMember::Kind;
 
-// A network in which the member has something to say.
+// A network in which the member has an effect.
 Json network_with(const NetworkMember& row) {
   Json network = Json::object();
   if (row.name == "group") network["between"] = {{"alpha", "5us"}};
@@ -199,7 +199,7 @@ TEST(NetworkMembers, ExamplesAreReadAndMakeADifference) {
   }
 }
 
-// Values that no member of the kind may have.
+// Values that the kind of the member forbids.
 std::vector<Json> refused_values(const NetworkMember& row) {
   switch (row.kind) {
     case Kind::text:
@@ -353,7 +353,7 @@ TEST(Examples, AreReadForSomeNumberOfRanks) {
 
 }  // namespace
 
-// The schema against the reader: what one takes and refuses of a single member, so does the other.
+// The schema and the reader accept equal values of each single member.
 
 namespace {
 
@@ -371,7 +371,7 @@ bool is_of_type(const Json& value, const std::string& type) {
   throw std::logic_error("no type that this test knows: " + type);
 }
 
-// The keywords that the schema has, as draft 2020-12 means them; any other is an error here.
+// Checks the keywords of the schema, as draft 2020-12 defines them; throws for any other keyword.
 bool satisfies(const Json& value, const Json& by);
 
 bool satisfies_keyword(const Json& value, const std::string& keyword, const Json& by) {
@@ -456,7 +456,7 @@ TEST(NetworkSchema, HasEveryMemberOfTheTable) {
   EXPECT_EQ(all["properties"]["between"]["properties"].size(), of_links);
 }
 
-// Single members, so that nothing depends on others: alpha, bandwidth and beta in both places.
+// Single members, independent of others: alpha, bandwidth and beta in both places.
 TEST(NetworkSchema, AgreesWithTheReader) {
   const std::vector<std::pair<std::string, std::vector<Json>>> kValues = {
       {"name", {"two racks", "", 1, nullptr}},
@@ -505,7 +505,7 @@ TEST(NetworkSchema, AgreesWithTheReader) {
   }
 }
 
-// What other members have a say in, with these.
+// Members that are valid only together with others.
 TEST(NetworkSchema, AgreesWithTheReaderOfWirings) {
   const Json all = schema();
   const auto expect_agreement = [&all](const Json& network) {

@@ -34,7 +34,7 @@ TEST(Stretches, AreCutAndJoined) {
   EXPECT_EQ(numbers.count(), 1u);
 }
 
-// The same as a plain list, whatever is done, in one chunk or in many.
+// Compares Stretches with a plain list, after random changes, in one chunk or many.
 template <class Numbers>
 void expect_like_a_plain_list() {
   std::mt19937 random(5);
@@ -67,7 +67,7 @@ TEST(Stretches, LikeAPlainList) {
   expect_like_a_plain_list<Stretches<int, 5>>();
 }
 
-// Too many cells for one table: rows of stretches, of which one becomes a table of its own.
+// Too many cells for one table: rows of stretches, one of which becomes a table.
 TEST(CellTable, LikeAPlainOneWhereCellsAreMany) {
   constexpr int kRanks = 3, kBlocks = 1 << 23;
   const Schedule schedule{kRanks, kBlocks, 0, {}, {}, 2};
@@ -123,7 +123,7 @@ TEST(Meetings, FewAndMany) {
 
 }  // namespace
 
-// Predictions on modelled networks: ordered, exact, and with a reason for each algorithm left out.
+// Predictions on modelled networks: ordered, exact, and with a reason for each refused algorithm.
 
 namespace {
 
@@ -146,17 +146,18 @@ const Candidate& find(const std::vector<Candidate>& all, std::string_view name) 
                        [&](const Candidate& c) { return c.algorithm->name == name; });
 }
 
-// By how much two that cost the same may differ: a byte a round of whichever has more.
+// The largest difference between equal costs: one byte per round, for the candidate with more
+// rounds.
 double rounding(const Candidate& a, const Candidate& b) {
   return plain_regime().fabric.link.beta.to_double() * std::max(a.rounds, b.rounds);
 }
 
-// Work is done for messages, not for ports.
+// The work of a prediction depends on messages, not on ports.
 TEST(Predict, PortsThatNoMessageUsesCostNothing) {
   Fabric fabric = plain_regime().fabric;
   fabric.ports = Fabric::kMostPorts;
   const auto all = candidates(Collective::all_reduce, 8, 1 << 20, fabric);
-  fabric.ports = 2048;  // already more than there are segments for one rank to send at once
+  fabric.ports = 2048;  // exceeds the segments that one rank sends at once
   const auto fewer = candidates(Collective::all_reduce, 8, 1 << 20, fabric);
   ASSERT_EQ(all.size(), fewer.size());
   EXPECT_LE(all.front().seconds, fewer.front().seconds);
@@ -205,7 +206,8 @@ TEST(Predict, WhereTheSwitchPermutesAnAllToAllInOneRoundIsTheBest) {
   }
 }
 
-// One multicast is cheaper than three rounds down a tree, and than what six ranks cost doubling.
+// One multicast is cheaper than three rounds down a tree, and than recursive doubling among six
+// ranks.
 TEST(Predict, ASwitchThatOnlyCopiesBringsTheSumDown) {
   Fabric fabric = find_regime("pcie")->fabric;
   EXPECT_FALSE(find(candidates(Collective::all_reduce, 6, 64, fabric), "binomial_multicast").ok());
@@ -241,8 +243,8 @@ TEST(Predict, ABadFabricIsAnError) {
   EXPECT_NE(all.status().text().find("ports"), std::string::npos);
 }
 
-// Where two algorithms cost the same but for how blocks are rounded to whole bytes, which of them
-// is chosen does not change from size to size: once left, a winner does not come back.
+// If two algorithms cost the same except for the rounding of blocks to whole bytes, the choice
+// between them is stable over sizes: a former winner does not come back.
 TEST(Predict, EqualsAreChosenAlikeAtEverySize) {
   for (const char* network : {"scale_up", "scale_out"}) {
     for (int ranks = 2; ranks <= 12; ++ranks) {
@@ -261,8 +263,8 @@ TEST(Predict, EqualsAreChosenAlikeAtEverySize) {
   }
 }
 
-// Among 4 ranks on the plain network linear sends 3 messages and binomial_near 2, one after the
-// other: of 300,000 bytes, each is a quarter alpha (1 us) and the rest bytes (100 GB/s).
+// Among 4 ranks on the plain network, linear sends 3 messages and binomial_near 2, one after the
+// other. A message of 300,000 bytes is a quarter alpha (1 us) and three quarters bytes (100 GB/s).
 TEST(Predict, WeighMultipliesAndPutsInOrder) {
   const Fabric& fabric = plain_regime().fabric;
   auto all = candidates(Collective::broadcast, 4, 300'000, fabric);
@@ -280,7 +282,7 @@ TEST(Predict, WeighMultipliesAndPutsInOrder) {
   EXPECT_EQ(all[1].algorithm->name, "binomial_near");
   EXPECT_DOUBLE_EQ(*all[1].c_real, 1.375);
   EXPECT_DOUBLE_EQ(all[1].expected(), 11e-6);
-  // Then what nobody measured, the cheapest first, and what cannot run.
+  // The unmeasured algorithms follow, the cheapest first, then those that are refused.
   for (std::size_t i = 2; i < all.size(); ++i) EXPECT_FALSE(all[i].c_real) << i;
   EXPECT_TRUE(all[2].ok());
   EXPECT_EQ(all.back().algorithm->name, "switch");
@@ -333,16 +335,16 @@ TEST(PipelineOptimum, NoOtherNumberIsBetter) {
 }
 
 TEST(PipelineOptimum, DecidesTiesExactly) {
-  // T(2) = T(3) where filling = 6 alpha: the smaller.
+  // T(2) = T(3) if filling = 6 alpha: the smaller P is chosen.
   EXPECT_EQ(pipeline_optimum(6, 1, 100), 2);
   EXPECT_EQ(pipeline_optimum(Rational(6'000'000'001, 1'000'000'000), 1, 100), 3);
   EXPECT_EQ(pipeline_optimum(0, 1, 100), 1);
   EXPECT_EQ(pipeline_optimum(0, 0, 100), 1);
-  EXPECT_EQ(pipeline_optimum(1, 0, 100), 100);  // without alpha, as many as there may be
+  EXPECT_EQ(pipeline_optimum(1, 0, 100), 100);  // without alpha, the maximum
   EXPECT_EQ(pipeline_optimum(1'000'000, 1, 7), 7);
 }
 
-// What it says is the simulator's optimum too, where ports do not run out.
+// The closed form's optimum is the simulator's too, while ports are free.
 TEST(PipelineOptimum, AgreeWithTheSimulator) {
   const Fabric fabric = fabric_with(Rational(1, 1'000'000), Rational(1, 100'000'000'000));
   constexpr std::uint64_t kBytes = 3'000'001;
@@ -412,8 +414,8 @@ double seconds_of(const Algorithm& line, Params params, const Fabric& fabric, st
   return result->seconds;
 }
 
-// On two ports times of a chain rise and fall from one number to the next: 8 is better than its
-// neighbours, and 12 is the best.
+// On two ports the times of a chain rise and fall with P: 8 is better than its neighbours, and 12
+// is the best.
 TEST(BestSegments, GoesBeyondWhatIsBetterThanItsNeighbours) {
   Fabric fabric = plain_regime().fabric;
   fabric.ports = 2;
@@ -429,8 +431,8 @@ TEST(BestSegments, GoesBeyondWhatIsBetterThanItsNeighbours) {
   }
 }
 
-// Against every P there is. Time is not quite convex in P (blocks are whole bytes, the colours of
-// trees go odd and even), so that a thousandth may be left on the table, and no more.
+// Compared with every P. Time is not quite convex in P (blocks are whole bytes, the colours of
+// trees alternate between odd and even), so the choice may lose up to a thousandth.
 TEST(BestSegments, NoOtherNumberIsAThousandthBetter) {
   constexpr int kMost = 80;
   for (const int ports : {1, 2, 4}) {
@@ -460,7 +462,7 @@ TEST(BestSegments, NoOtherNumberIsAThousandthBetter) {
   }
 }
 
-// With one port the two trees wait for each other, which the closed form does not know.
+// With one port the two trees wait for each other, which the closed form ignores.
 TEST(BestSegments, KnowsThePorts) {
   const Algorithm& line = *find_algorithm(all_reduce, "double_tree");
   constexpr std::uint64_t kBytes = 64 << 20;
@@ -479,7 +481,7 @@ TEST(BestSegments, KnowsThePorts) {
 
 TEST(BestSegments, IsBoundedAndCanBeEnded) {
   const Algorithm& line = *find_algorithm(broadcast, "chain");
-  const Fabric fabric = fabric_with(0, Rational(1, 1'000'000'000));  // each segment more is better
+  const Fabric fabric = fabric_with(0, Rational(1, 1'000'000'000));  // each further segment helps
   int asked = 0;
   const auto best = best_segments(line, {.ranks = 64}, fabric, 1 << 20, {}, [&] {
     ++asked;

@@ -1,10 +1,9 @@
-// Whether clauses can be satisfied together: conflict-driven clause learning. Whatever is not
-// decided yet is tried true; a conflict becomes the clause that would have shown it where the
-// earliest decision allows (first unique implication point). Exact either way, and for a few
-// thousand conflicts: clauses learnt are kept, and nothing is simplified.
-// Marques-Silva & Sakallah, "GRASP: a search algorithm for propositional satisfiability", IEEE
-// Trans. Computers 48(5), 1999; two watched literals and activities: Moskewicz et al., "Chaff:
-// engineering an efficient SAT solver", DAC 2001.
+// Satisfy is a SAT solver by conflict-driven clause learning. Each undecided variable is tried as
+// true; a conflict becomes the clause that would have prevented it at the earliest decision (first
+// unique implication point). Its answers are exact. It suits a few thousand conflicts: it keeps all
+// learnt clauses, and simplifies none. Marques-Silva & Sakallah, "GRASP: a search algorithm for
+// propositional satisfiability", IEEE Trans. Computers 48(5), 1999; two watched literals and
+// activities: Moskewicz et al., "Chaff: engineering an efficient SAT solver", DAC 2001.
 
 #include <gtest/gtest.h>
 
@@ -32,7 +31,7 @@
 
 namespace rankine {
 
-// A variable from 1 on, or the opposite of one: negative.
+// A variable, from 1 on, or the opposite of one: negative.
 using Literal = int;
 using Clause = std::vector<Literal>;
 
@@ -47,10 +46,11 @@ class Satisfy {
     waiting_.push({0, variables()});
     return variables();
   }
-  // One of them must hold. No variable twice.
+  // Adds a clause: one of its literals must hold. A clause has no variable twice.
   void add(Clause clause) { clauses_.push_back(std::move(clause)); }
 
-  // What makes all hold, by variable (0 is none); nothing where that cannot be. Once.
+  // The values of the variables (index 0 is unused) that satisfy all clauses; nullopt if no values
+  // do. May be called once.
   std::optional<std::vector<bool>> satisfied() {
     for (std::size_t c = 0; c < clauses_.size(); ++c) {
       if (clauses_[c].empty()) return std::nullopt;
@@ -78,7 +78,7 @@ class Satisfy {
   static std::size_t at(Literal l) { return static_cast<std::size_t>(std::abs(l)); }
   int variables() const { return static_cast<int>(values_.size()) - 1; }
   int value(Literal l) const { return l > 0 ? values_[at(l)] : -values_[at(l)]; }
-  // The clauses that watch it, to hear when it is false.
+  // The clauses that watch l, which must be checked when l becomes false.
   std::vector<std::size_t>& watches(Literal l) { return watches_[2 * at(l) + (l < 0 ? 1 : 0)]; }
   void watch(std::size_t c) {
     watches(clauses_[c][0]).push_back(c);
@@ -92,7 +92,8 @@ class Satisfy {
     held_.push_back(l);
   }
 
-  // What follows from what holds; the clause that cannot hold then.
+  // Derives the consequences of the literals that hold. Returns the clause that then cannot hold,
+  // or kNone.
   std::size_t propagate() {
     while (next_ < held_.size()) {
       const Literal is_false = -held_[next_++];
@@ -117,7 +118,7 @@ class Satisfy {
     }
     return kNone;
   }
-  // Instead of its second literal, which is false.
+  // Tries to replace the clause's second literal, which is false, as a watched literal.
   bool watches_another(std::size_t c) {
     Clause& clause = clauses_[c];
     for (std::size_t i = 2; i < clause.size(); ++i) {
@@ -141,11 +142,11 @@ class Satisfy {
     return false;
   }
 
-  // Goes back from a conflict to where the clause learnt from it says something.
+  // Goes back from a conflict to the decision at which the learnt clause has a consequence.
   void learn(std::size_t conflict) {
     Clause learnt{0};
     std::vector<bool> seen(values_.size(), false);
-    int open = 0;  // of the latest decision, and not yet replaced by what they follow from
+    int open = 0;  // literals of the latest decision that remain to be replaced
     std::size_t c = conflict, i = held_.size(), back = 0;
     do {
       for (const Literal l : clauses_[c]) {
@@ -186,35 +187,36 @@ class Satisfy {
     next_ = first;
   }
 
-  static constexpr double kMoreEachTime = 1.05;  // up to 14000 conflicts
+  static constexpr double kMoreEachTime = 1.05;  // enough for 14000 conflicts
   double step_ = 1;
   std::vector<Clause> clauses_;  // the first two literals of each are watched
   std::vector<std::vector<std::size_t>> watches_{2};
-  // By variable: 1, -1 or 0 for neither; the clause that it follows from; after how many decisions;
-  // how much it has to do with conflicts.
+  // By variable: 1, -1 or 0 (undecided); the clause that implied it; the number of decisions before
+  // it; its activity in conflicts.
   std::vector<int> values_{0};
   std::vector<std::size_t> reasons_{kNone}, levels_{0};
   std::vector<double> activities_{0};
-  // What to decide next, the most active first; some are decided, or have become more active.
+  // Candidates for the next decision, the most active first. Some are decided already, or have
+  // become more active.
   std::priority_queue<std::pair<double, Literal>> waiting_;
-  std::vector<Literal> held_;           // in this order
-  std::vector<std::size_t> decisions_;  // where in that each is
-  std::size_t next_ = 0;                // of those, what to propagate
+  std::vector<Literal> held_;           // in order of assignment
+  std::vector<std::size_t> decisions_;  // the index of each in held_
+  std::size_t next_ = 0;                // next index in held_ to propagate
 };
 
-// Whether messages can be stated in an order in which ports carry them in time: in one order by
-// several clocks, which differ in ports and prices. Exact, either way.
+// SomeOrder finds one order of messages in which ports carry all of them in time by several clocks,
+// which differ in ports and prices; or it proves that no such order exists.
 //
-// An order does by one clock just where starts can be found, such that everything has ended by the
-// limit, and that fewer than k of the messages that an end of j carries and that are stated before
-// j have not ended when j starts, for every j and both of its ends. (Ports that take messages as
-// stated find one free then, by induction; and where they are in time, their starts are such.) So
-// whether there is one is a question about clauses:
-//   before(i, j)     for i and j that meet at a port; not both this and before(j, i)
-//   begun(m, t)      has started by t (it starts at the first such t, and no later one matters)
-//   not begun(j, t), or not before(i, j) or begun(i, t - cost of i) for one i of these,
-//                    for any k that meet j at one end, and any t
-// No order goes round in circles: a clock more, of one port, on which everything takes 1.
+// An order is in time by one clock if and only if starts exist with two properties. All messages
+// end by the limit. When a message j starts, fewer than k of the messages that are stated before j
+// and share its sender, or its receiver, are still in flight. (By induction, ports that take
+// messages as stated then have a free port for j; and if they are in time, their starts have both
+// properties.) So the question is one about clauses:
+// - before(i, j), for i and j that meet at a port: not both before(i, j) and before(j, i).
+// - begun(m, t): m has started by t. It starts at the first such t; later ones do not matter.
+// - not begun(j, t), or for one i of any k messages that meet j at one end: not before(i, j), or
+//   begun(i, t - cost of i). This holds for every t and every choice of k.
+// One more clock, with one port and costs of 1, excludes cycles in the order.
 
 struct Ends {
   Rank from, to;
@@ -226,7 +228,7 @@ struct ByClock {
   std::int64_t limit;
 };
 
-// Where the messages are stated, or nothing where no order does by all clocks.
+// The order of the messages, or nullopt if no order is in time by all clocks.
 class SomeOrder {
  public:
   static std::optional<std::vector<std::size_t>> of(const std::vector<Ends>& messages,
@@ -293,7 +295,8 @@ class SomeOrder {
     }
   }
 
-  // Of `chosen`, which all meet j at one end, when j starts, or is stated after j.
+  // Requires that one of `chosen`, which all meet j at one end, has ended when j starts, or is
+  // stated after j.
   void one_has_ended(const Which& chosen, std::size_t j, const ByClock& clock) {
     const std::int64_t latest = clock.limit - clock.costs[j];
     for (std::int64_t t = 0; t <= latest; ++t) {
@@ -306,12 +309,12 @@ class SomeOrder {
       clauses_.add(std::move(clause));
     }
   }
-  // For a t before the latest possible, by which it must have.
+  // For a t before the latest possible start; at that one begun() is always true.
   Literal begun(std::size_t m, std::int64_t t) const {
     return begun_[m].at(static_cast<std::size_t>(t));
   }
 
-  // visit(choice) for any so many of those from i on, with what is chosen.
+  // Calls visit(choice) for every choice of `so_many` messages from index i on, added to `chosen`.
   template <class Visit>
   static void for_each_choice(const Which& of, int so_many, std::size_t i, Which chosen,
                               const Visit& visit) {
@@ -324,9 +327,9 @@ class SomeOrder {
   }
 
   Satisfy clauses_;
-  std::vector<Which> ends_;  // of ranks: what each sends, and what it receives
-  std::map<std::pair<std::size_t, std::size_t>, Literal> before_;  // of those that meet
-  std::vector<std::vector<Literal>> begun_;                        // of the latest clock
+  std::vector<Which> ends_;  // messages that each rank sends, or receives
+  std::map<std::pair<std::size_t, std::size_t>, Literal> before_;  // for messages that meet
+  std::vector<std::vector<Literal>> begun_;                        // for the latest clock
 };
 
 namespace {
@@ -355,7 +358,7 @@ bool in_time(const std::vector<Ends>& messages, const Order& order,
   });
 }
 
-// visit(order) for all of them.
+// Calls visit(order) for all orders.
 template <class Visit>
 void for_each_order(std::size_t n, const Visit& visit) {
   Order order(n);
@@ -364,9 +367,9 @@ void for_each_order(std::size_t n, const Visit& visit) {
   while (std::next_permutation(order.begin(), order.end()));
 }
 
-// On one port ranks 0 and 1 have 4 each to send. So 0 sends its 2 and 2 in either half of that
-// time, and 1 its 2 in one half and its 1 and 1 in the other: that in which 3 and 4 cannot have
-// either 2.
+// On one port ranks 0 and 1 have 4 each to send. So rank 0 sends its 2 and 2 in either half of that
+// time, and rank 1 sends its 2 in one half and its 1 and 1 in the other half. In the latter half
+// rank 3 or rank 4 would have to receive both a 2 and a 1, which takes too long.
 TEST(SomeOrder, AllPortsMayHaveTheTimeAndNoOrderDoes) {
   const std::vector<Ends> messages = {{0, 3}, {0, 4}, {1, 2}, {1, 3}, {1, 4}, {5, 2}};
   const std::vector<Time> costs = {2, 2, 2, 1, 1, 2};
@@ -378,8 +381,8 @@ TEST(SomeOrder, AllPortsMayHaveTheTimeAndNoOrderDoes) {
   EXPECT_FALSE(SomeOrder::of(messages, {{2, costs, 1}}).has_value());
 }
 
-// Small rounds by four clocks, of which each can be met alone, or one cannot: the answer is what
-// going through all orders says, and the order found does.
+// Small rounds by four clocks. In some rounds an order exists for each clock; in others one clock
+// has no order. The answer equals that of trying all orders, and the order found is in time.
 TEST(SomeOrder, SaysWhatGoingThroughAllOrdersDoes) {
   std::mt19937 random(1);
   const auto below = [&random](unsigned n) { return static_cast<int>(random() % n); };
@@ -415,7 +418,7 @@ TEST(SomeOrder, SaysWhatGoingThroughAllOrdersDoes) {
   EXPECT_GT(apart, 10);
 }
 
-// So many pigeons, each in one of so many holes, and no two in one.
+// Asks for `pigeons` pigeons in `holes` holes, each in one hole, and no two in one.
 std::optional<std::vector<bool>> placed(int pigeons, int holes) {
   Satisfy clauses;
   std::vector<Clause> of_pigeon(static_cast<std::size_t>(pigeons));
@@ -445,15 +448,15 @@ TEST(Satisfy, PigeonsFindAHoleEachWhereThereAreAsMany) {
 }  // namespace
 
 // The order in which rounds state their messages. By rounds, ports take messages as stated and
-// never look ahead, so an order can make a round last longer than its busiest port needs. Every
-// line of the catalogue is timed round by round; those that do so stand in round_order.txt, with
-// whether another order would not (some_order.h, exact either way).
+// never look ahead, so an order can make a round last longer than its busiest port needs. This test
+// times every line of the catalogue round by round. The late lines stand in round_order.txt, with
+// the remedy that SomeOrder finds (exact either way).
 //
-// What a port needs: the least time in which k ports can carry a rank's messages of the round, one
-// direction, each message on one port (found by search); of all ranks and directions the most.
-// Prices: a message costs 1 (alpha), its blocks (beta), or both.
+// The need of a port is the least time in which k ports can carry a rank's messages of the round in
+// one direction, each message on one port (found by search). The need of a round is the maximum
+// over all ranks and directions. Prices: a message costs 1 (alpha), its blocks (beta), or both.
 //
-// To write the table anew (and then read what changed):
+// To write the table anew (and then read the changes):
 //   export RANKINE_TEST_ORDER_OUT=$PWD/tests/engine/network/round_order.txt
 //   third_party/bazel run //tests/engine/network:round_order_test
 
@@ -471,7 +474,7 @@ struct Price {
 };
 constexpr Price kPrices[] = {{1, 0}, {0, 1}, {1, 1}};
 
-// What the busiest port needs.
+// The need of the busiest port.
 Time need(const Round& round, int k, Price price) {
   std::map<std::pair<Rank, bool>, Times> of_rank;
   for (const Transfer& t : round) {
@@ -505,7 +508,7 @@ Round round_of(const Schedule& schedule, int k) {
   return round;
 }
 
-// Of the table, a number of ports and a price.
+// A number of ports and a price from the table.
 struct Case {
   int k;
   Price price;
@@ -518,7 +521,7 @@ std::vector<Case> all_cases() {
   return out;
 }
 
-// An order of the round's messages that takes no longer than is needed in any of these cases.
+// An order of the round's messages that takes no longer than needed in all of these cases.
 std::optional<Round> order_for(const Round& round, const std::vector<Case>& cases) {
   Round messages;
   std::vector<Ends> ends;
@@ -539,21 +542,22 @@ std::optional<Round> order_for(const Round& round, const std::vector<Case>& case
   return out;
 }
 
-// What would help a round that is late; see the table.
+// The remedy for a late round; see the table.
 enum class Help { ordered, apart, no_port, none };
 
-// Of one line of the catalogue.
+// The results of one line of the catalogue.
 struct Row {
   int tried = 0;                // cases: parameters, ports and prices
-  int longer = 0;               // of which a round takes longer than its busiest port needs
-  std::map<Help, int> of_help;  // of these
+  int longer = 0;               // cases with a round longer than its need
+  std::map<Help, int> of_help;  // the longer cases, by remedy
   std::set<int> ports;
-  Time took = 1, needs = 1;  // of the worst round
+  Time took = 1, needs = 1;  // the worst round
 };
 
-// Nothing helps where a switch copies a message to everybody else, or adds up everybody else's:
-// unless all p take part, k + 1 of these at once meet at the rank that is not among them, which has
-// k ports. So p of them take ceil(p / k), although a rank is part of p - 1 only.
+// True if no order can help, because a switch copies a message to all other ranks or adds up the
+// messages of all others. k + 1 such transfers at once, unless they are all p, would meet at a rank
+// that is the root of none of them, which has k ports. So p transfers take ceil(p / k), although a
+// rank needs a port for p - 1 of them only.
 bool switch_is_busy(const Round& round, int p, int k, Price price, Time took) {
   const Transfer& any = round.front();
   if (is_message(any) || any.from.size() + any.to.size() != p) return false;
@@ -561,7 +565,7 @@ bool switch_is_busy(const Round& round, int p, int k, Price price, Time took) {
          took == (p + k - 1) / k * price.of(any);
 }
 
-// What would help a round of messages that is late in one case.
+// The remedy for a round of messages that is late in one case.
 Help help_for(const Round& round, const Schedule& schedule, const Goal& goal, Case late) {
   EXPECT_TRUE(std::all_of(round.begin(), round.end(), is_message)) << "not known of switches";
   const auto does = [&](const Round& order, const std::vector<Case>& cases) {
@@ -585,7 +589,7 @@ void look_at(const SweepResult& c, Row& row) {
   const Schedule schedule = c.algorithm->make(c.params);
   const Goal goal = goal_of(*c.algorithm, c.params, schedule);
   const std::vector<Case> cases = all_cases();
-  std::vector<std::optional<Help>> of_case(cases.size());  // the worst of its late rounds
+  std::vector<std::optional<Help>> of_case(cases.size());  // the worst remedy of its late rounds
   for (int i = 0; i < schedule.rounds; ++i) {
     const Round round = round_of(schedule, i);
     int late = 0;
@@ -675,7 +679,8 @@ TEST(RoundOrder, NoRoundLastsLongerThanItsBusiestPortNeedsButForTheseReasons) {
   EXPECT_EQ(expected.str(), found);
 }
 
-// Rank by rank, the first of two messages each way round three ranks is what the second waits for.
+// Stated rank by rank, the second message of each of three ranks waits for the first message of
+// another.
 TEST(RoundOrder, RankByRankARingOfThreeIsSerial) {
   Round by_rank, by_side;
   for (Rank r : ranks(3)) {

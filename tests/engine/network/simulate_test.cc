@@ -1,4 +1,5 @@
-// The simulator against closed forms, exactly, and against cases small enough to work out by hand.
+// The simulator, compared exactly with closed forms, and with cases small enough to work out by
+// hand.
 #include "engine/network/simulate.h"
 
 #include <gtest/gtest.h>
@@ -58,7 +59,7 @@ Rational exact(const Simulation& result) { return {result.end, result.ticks_per_
 // a alpha + b M beta
 Rational cost(Rational a, Rational b) { return a * kAlpha + b * Rational(kM) * kBeta; }
 
-// The same to the last tick, and its double the nearest there is.
+// Checks the time to the last tick, and its double: the nearest one to the exact time.
 void expect_time(const Simulation& result, const Rational& time, const std::string& what) {
   EXPECT_TRUE(exact(result) == time)
       << what << ": " << exact(result).to_string() << ", expected " << time.to_string();
@@ -68,7 +69,6 @@ void expect_time(const Simulation& result, const Rational& time, const std::stri
 constexpr Sync kBoth[] = {Sync::dataflow, Sync::rounds};
 
 // --- Closed forms
-// ---------------------------------------------------------------------------------
 
 TEST(ClosedForm, RingAllReduce) {
   for (const int n : {2, 3, 4, 5, 7, 8, 16, 33, 64}) {
@@ -163,7 +163,7 @@ TEST(Ports, ServeInWaves) {
             simulated({all_reduce, "central", {.ranks = n}, fabric_with_ports(k), {sync, true}}),
             cost(2 * waves, 2 * waves), what);
       }
-      // One message per round: more ports help only where nobody waits for the round.
+      // One message per round: more ports help only if no rank waits for the end of the round.
       expect_time(
           simulated(
               {broadcast, "linear", {.ranks = n}, fabric_with_ports(k), {Sync::dataflow, true}}),
@@ -185,7 +185,8 @@ TEST(Ports, AsManyAsMessagesMakeItOneStep) {
   }
 }
 
-// As if each port had a note of its own, of which the first of the least is looked for.
+// Compares with a model that keeps the time of each port and takes the first port with the least
+// time.
 TEST(Ports, AreTakenAsIfEachHadANote) {
   for (const std::size_t k : {1, 2, 3, 7, 64}) {
     constexpr std::size_t kRanks = 3;
@@ -231,14 +232,13 @@ TEST(Ports, WithoutLimitTheCriticalPathIsLeft) {
   const SimulateOptions unlimited{.ideal_blocks = true, .unlimited_ports = true};
   expect_time(simulated({all_reduce, "central", {.ranks = 9}, fabric_with_ports(1), unlimited}),
               cost(2, 2), "central");
-  // Every segment on its own: no port makes the second wait for the first.
+  // Segments are independent: no port makes the second wait for the first.
   expect_time(
       simulated({broadcast, "chain", {.ranks = 5, .segments = 4}, fabric_with_ports(1), unlimited}),
       cost(4, 1), "chain");
 }
 
 // --- By hand
-// --------------------------------------------------------------------------------------
 
 // alpha = 1, beta = 1, a byte per block: a message of b blocks takes 1 + b.
 Fabric unit_fabric(int ports) {
@@ -276,7 +276,8 @@ std::vector<int> round_ends(const Schedule& schedule, int ports, Sync sync) {
 
 using Ends = std::vector<int>;
 
-// 2 hears a small message early and passes it on; only under rounds does it wait for the large one.
+// Rank 2 receives a small message early and passes it on; only under rounds it waits for the large
+// one.
 TEST(ByHand, DataflowDoesNotWaitForOthers) {
   const Schedule s =
       schedule_of(4, 10, 2, {{0, 0, 1, blocks(0, 9)}, {0, 0, 2, block(9)}, {1, 2, 3, block(9)}});
@@ -284,7 +285,8 @@ TEST(ByHand, DataflowDoesNotWaitForOthers) {
   EXPECT_EQ(round_ends(s, 2, Sync::rounds), (Ends{10, 12}));
 }
 
-// The first of two messages waits for its data, and the port with it: the second may not overtake.
+// The first of two messages waits for its data, and its port waits too: the second may not
+// overtake.
 TEST(ByHand, PortsDoNotBackfill) {
   const Schedule s =
       schedule_of(4, 4, 2, {{0, 0, 1, blocks(0, 3)}, {1, 1, 2, blocks(0, 3)}, {1, 1, 3, block(3)}});
@@ -292,7 +294,7 @@ TEST(ByHand, PortsDoNotBackfill) {
   EXPECT_EQ(round_ends(s, 2, Sync::dataflow), (Ends{4, 8}));
 }
 
-// Both sides of an exchange read what was there when the round began.
+// Both sides of an exchange read the values from before the round.
 TEST(ByHand, ExchangesReadTheOldValue) {
   const Schedule s = schedule_of(2, 1, 2,
                                  {{0, 0, 1, block(0), rankine::reduce},
@@ -301,13 +303,13 @@ TEST(ByHand, ExchangesReadTheOldValue) {
   EXPECT_EQ(round_ends(s, 1, Sync::dataflow), (Ends{2, 4}));
 }
 
-// A reduction waits for all that was added before, a copy's reader for the copy alone.
+// A reduction waits for all earlier additions; the reader of a copy waits for the copy alone.
 TEST(ByHand, ReductionsWaitForAllCopiesReplace) {
   for (const Act act : {copy, rankine::reduce}) {
     const Schedule s = schedule_of(
         4, 8, 3,
         {{0, 0, 2, blocks(0, 7), rankine::reduce}, {1, 1, 2, block(0), act}, {2, 2, 3, block(0)}});
-    // Two receive ports: the second message to 2 arrives at 2, long before the first at 8.
+    // Two receive ports: the second message to rank 2 arrives at 2, long before the first at 8.
     EXPECT_EQ(round_ends(s, 2, Sync::dataflow), (act == copy ? Ends{8, 2, 4} : Ends{8, 2, 10}));
   }
 }
@@ -327,7 +329,8 @@ TEST(ByHand, LocalWorkTakesNoTimeAndNoPort) {
   EXPECT_EQ(round_ends(s, 1, Sync::rounds), (Ends{2, 2, 4}));
 }
 
-// A ring of three: every block goes two steps, and who has sent a large one is late with the next.
+// A ring of three: every block goes two steps, and a rank that has sent a large block sends the
+// next one late.
 TEST(ByHand, BlocksOfUnlikeSizes) {
   const Algorithm& ring = *find_algorithm(Collective::all_gather, "ring");
   const Params params{.ranks = 3};
@@ -340,7 +343,8 @@ TEST(ByHand, BlocksOfUnlikeSizes) {
   };
   const auto unlike = time({.counts = {5, 1, 2}});
   ASSERT_TRUE(unlike.ok()) << unlike.status().text();
-  // Rank 0 sends 5 until 5, then what came at 2. Rank 1 sends 1 until 1, and from 5 on those 5.
+  // Rank 0 sends 5 bytes until 5, then the block received at 2. Rank 1 sends 1 byte until 1, and
+  // the 5 bytes from 5 on.
   EXPECT_EQ(unlike->seconds, 10);
   EXPECT_EQ(unlike->sent, (std::vector<std::int64_t>{7, 6, 3}));
   const auto alike = time({.counts = {4, 4, 4}}), plain = time({}, 12);
@@ -361,7 +365,6 @@ TEST(ByHand, WholeBytesGoToTheFirstBlocks) {
 }
 
 // --- Switches, groups, lowering
-// -------------------------------------------------------------------
 
 Rational switch_cost(int hops, Rational m) {
   return Rational(hops) * all_able_fabric(1).alpha_switch + m * Rational(kM) * kBeta;
@@ -372,7 +375,7 @@ TEST(Switch, TransfersCostTwoHopsAndOnePassage) {
     for (const Sync sync : kBoth) {
       const Fabric fabric = all_able_fabric(1);
       for (const Collective c : {broadcast, kReduce, all_reduce}) {
-        if (n == 2 && c != all_reduce) continue;  // among two it is a plain message
+        if (n == 2 && c != all_reduce) continue;  // between two ranks it is a plain message
         expect_time(simulated({c, "switch", {.ranks = n}, fabric, {sync, true}}), switch_cost(2, 1),
                     std::string(name_of(c)) + ", N = " + std::to_string(n));
       }
@@ -393,7 +396,7 @@ TEST(Switch, ThatOnlyCopiesBringsDownASumThatMessagesBroughtUp) {
 }
 
 TEST(Switch, TouchesEveryPortAtOnce) {
-  // N multicasts to everybody else: with fewer receive ports than N - 1 they queue, k at a time.
+  // N multicasts to all others: with fewer receive ports than N - 1 they queue, k at a time.
   const int n = 5;
   expect_time(
       simulated(
@@ -416,14 +419,14 @@ TEST(Switch, IsNeededOrLowered) {
   EXPECT_NE(refused.status().text().find("has no ALU"), std::string::npos)
       << refused.status().text();
 
-  // Lowered: everybody to everybody, N - 1 messages in and out of each port.
+  // Lowered: every rank sends to every other, N - 1 messages in and out of each port.
   const auto lowered =
       simulate(lower(schedule, plain.abilities()), goal, plain, kM, {Sync::rounds, true});
   ASSERT_TRUE(lowered.ok()) << lowered.status().text();
   EXPECT_EQ(lowered->messages, 12U);
   EXPECT_EQ(lowered->ports_needed(), 3);
 
-  // With one of the two abilities the other side is split only.
+  // If the switch has one of the two abilities, only the other side is split.
   Fabric multicasts = all_able_fabric(4);
   multicasts.alu = false;
   const auto half =
@@ -441,7 +444,7 @@ Fabric permuting_fabric(int ports) {
   return fabric;
 }
 
-// One alpha per port, whatever goes over it; the bytes as without.
+// One alpha per port for all its messages; the bytes cost as without permutation.
 TEST(Permute, AnAllToAllInOneRoundTakesOneAlpha) {
   for (const int n : {2, 3, 4, 5, 8, 17}) {
     for (const int ports : {1, 2, 3}) {
@@ -461,7 +464,7 @@ TEST(Permute, AnAllToAllInOneRoundTakesOneAlpha) {
   }
 }
 
-// Each round is an operation of its own: who has one message a round gains nothing.
+// Each round is a separate operation: a rank with one message per round gains nothing.
 TEST(Permute, ChangesNothingWhereAPortHasOneMessageARound) {
   int lines = 0;
   for (const Algorithm& line : catalogue()) {
@@ -495,7 +498,7 @@ TEST(Permute, ByHand) {
                                  {{0, 0, 1, block(0)},    // 1 + 4
                                   {0, 2, 1, block(1)},    // rank 1's port is set already: 9
                                   {0, 2, 3, block(1)},    // and rank 2's, while rank 3 waits: 13
-                                  {1, 1, 0, block(0)}});  // of another round: data at 5, so 10
+                                  {1, 1, 0, block(0)}});  // another round: data at 5, so 10
   Fabric fabric = unit_fabric(1);
   fabric.permute = true;
   const Goal goal{broadcast, 4, 2};
@@ -514,7 +517,7 @@ TEST(Permute, ByHand) {
   EXPECT_EQ(static_cast<int>(without->end), 15);
 }
 
-// The nearer rank twice, then the one of the other group, then the nearer one again.
+// The nearer rank twice, then the rank of the other group, then the nearer one again.
 TEST(Permute, APortPaysTheGreatestLatencyOnce) {
   const Schedule s = schedule_of(4, 4, 1,
                                  {{0, 0, 1, block(0)},    // 1 + 4 = 5
@@ -530,7 +533,7 @@ TEST(Permute, APortPaysTheGreatestLatencyOnce) {
   EXPECT_EQ(static_cast<int>(result->end), 19);
 }
 
-// A rank that stands for all pays as all would.
+// One rank that stands for all pays as much as a simulation of all ranks.
 TEST(Permute, IsTheSameOneForAll) {
   for (const char* name : {"direct", "pairwise", "bruck", "ring"}) {
     for (const Sync sync : kBoth) {
@@ -585,9 +588,8 @@ TEST(Groups, MakeTheSlowLinkSetThePace) {
 }
 
 // --- Accounts
-// -------------------------------------------------------------------------------------
 
-// One byte per block: the simulator's accounts are the counter's, field by field.
+// One byte per block: the simulator's accounts equal the counter's, field by field.
 TEST(Accounts, AreThoseOfCount) {
   for (const int n : {1, 2, 3, 5, 8, 9}) {
     for (const Algorithm& line : catalogue()) {
@@ -630,7 +632,6 @@ TEST(Accounts, TellTargetsFromSources) {
 }
 
 // --- Limits
-// ---------------------------------------------------------------------------------------
 
 // Decimals of 17 digits need a unit of 1e-28 s: the time does not fit into 64 bits, and is exact.
 TEST(Exactness, GoesBeyond64Bits) {
@@ -658,7 +659,7 @@ TEST(Exactness, SwitchesToWiderTicksOnTheWay) {
 }
 
 TEST(Exactness, DoesNotDependOnTheUnit) {
-  // The same network in other words.
+  // One network, described in two ways.
   Fabric a = fabric_with_ports(1), b = a;
   a.link = {Rational(1, 1'000'000), Rational(1, 100'000'000'000)};
   b.link = a.link;
@@ -685,7 +686,7 @@ TEST(Limits, AreErrors) {
 
 using Question = Setup;  // a test has another Setup
 
-// What a simulation was asked for: the numbers of steps, as they came.
+// The numbers of steps that a simulation asked for, in order.
 std::vector<std::uint64_t> steps_asked(Setup setup) {
   std::vector<std::uint64_t> asked;
   setup.options.may_take = [&](std::uint64_t steps) {
@@ -696,9 +697,9 @@ std::vector<std::uint64_t> steps_asked(Setup setup) {
   return asked;
 }
 
-// Of a message of one block: it is read, and changes what it comes to.
+// The steps of a message of one block: it is read, and changes its target.
 constexpr std::uint64_t kOfMessage = steps::kOfTransfer + 2 * steps::kOfValue;
-// What is kept of each block at each rank, and of each run that arrives in a round.
+// The steps of memory for each block at each rank, and for each run that arrives in a round.
 constexpr std::uint64_t kOfCell = 8 * steps::kOfByte, kOfArrival = 40 * steps::kOfByte;
 
 TEST(Steps, OfRanksTransfersAndLinks) {
@@ -729,7 +730,8 @@ TEST(Steps, OfRunsBeyondTwo) {
                        (8 + 8) * steps::kOfValue + 2 * 12 * kOfCell + 4 * kOfArrival);
 }
 
-// Where blocks that are alike are one, they have to be looked for, and are one value.
+// If equal neighbouring blocks are kept as one value, a search for them costs steps, and the value
+// counts once.
 TEST(Steps, OfStretches) {
   std::uint64_t asked = 0;
   SimulateOptions options;
@@ -737,7 +739,7 @@ TEST(Steps, OfStretches) {
     asked = steps;
     return Status();
   };
-  constexpr int kMany = 1 << 22;  // more cells of an all-to-all than are kept one by one
+  constexpr int kMany = 1 << 22;  // more all-to-all cells than are kept one by one
   const Schedule schedule{2, kMany, 1,
                           [](int, const Send& send) { send(0, 1, blocks(0, kMany / 2), copy); }};
   ASSERT_TRUE(simulate(schedule, {all_to_all, 2, kMany}, fabric_with_ports(1), kMany, options).ok());
@@ -745,7 +747,8 @@ TEST(Steps, OfStretches) {
                        2 * (steps::kOfSearch + steps::kOfValue) + 2 * kOfCell + kOfArrival);
 }
 
-// One stands for all: its own; or all, which are known before.
+// If one rank stands for all, only its steps count. Otherwise the steps of all count, and are known
+// in advance.
 TEST(Steps, WhereEveryoneDoesTheSame) {
   const Question one{all_reduce, "ring", {.ranks = 8}};
   constexpr std::uint64_t kKnown = 8 * steps::kOfNote + 14 * steps::kOfRank;
@@ -778,7 +781,8 @@ TEST(Steps, ThatMayNotBeTakenAreNot) {
   const std::uint64_t of_few = steps_asked(few).back();
   EXPECT_EQ(refused_beyond(few, of_few), "");
   EXPECT_EQ(refused_beyond(few, of_few - 1), "no");
-  // In the middle of a round, of fourteen whose links alone are 2,000 million steps.
+  // Refused in the middle of a round; there are fourteen rounds, with 2,000 million steps for links
+  // alone.
   Question wide{all_reduce, "recursive_doubling", {.ranks = 1 << 14}};
   wide.fabric.wiring.kind = WiringKind::ring;
   EXPECT_EQ(refused_beyond(wide, 1 << 25), "no");

@@ -1,4 +1,4 @@
-// Routes against an oracle that knows only who is wired to whom: breadth-first search.
+// Routes, compared with an oracle that knows only the wires between ranks: breadth-first search.
 
 #include <gtest/gtest.h>
 
@@ -52,7 +52,8 @@ struct Neighbour {
   bool up;
 };
 
-// Both ways round in every dimension, or up alone; a dimension of one rank has no wires.
+// Neighbours in both directions of every dimension, or up only; a dimension of one rank has no
+// wires.
 std::vector<Neighbour> neighbours(Rank r, const Dims& dims, Routing routing) {
   std::vector<Neighbour> out;
   for (std::size_t d = 0; d < dims.size(); ++d) {
@@ -82,8 +83,8 @@ std::vector<int> distances(Rank from, const Dims& dims, Routing routing) {
   return distance;
 }
 
-// The ends of every link, found from messages between neighbours on a ring long enough that only
-// one way is shortest; for the others both ways, told apart by the order of visits: up first.
+// The ends of every link, found from messages between neighbours. On rings with more than two ranks
+// only one direction is the shortest. On rings of two both are: the link up is visited first.
 std::map<int, std::pair<Rank, Neighbour>> links_of(const Routes& routes, const Dims& dims) {
   std::map<int, std::pair<Rank, Neighbour>> ends;
   for (Rank r = 0; r < routes.ranks(); ++r) {
@@ -139,9 +140,9 @@ TEST(Torus, EveryLinkJoinsNeighboursAndHasItsNumber) {
   }
 }
 
-// What enters a rank leaves it, but for the ends; the whole message leaves `from` and reaches `to`.
-// So its links are ways from one to the other, and since their number is the least that conserves
-// the message (halves times links is 2 * hops), the ways are shortest ones.
+// A message enters a rank as often as it leaves it, except at the ends; the whole message leaves
+// `from` and reaches `to`. So its links form ways between the ends. Their number is the least that
+// conserves the message (halves times links is 2 * hops), so the ways are the shortest ones.
 TEST(Torus, LinksCarryTheWholeMessageTheShortestWay) {
   for (const Dims& dims : kTori) {
     const auto ends = links_of(torus(dims), dims);
@@ -175,8 +176,8 @@ TEST(Torus, LinksCarryTheWholeMessageTheShortestWay) {
   }
 }
 
-// Dimension by dimension: the first rank's links in dimension 0 are crossed in its own row, the
-// others where the message has its destination's first coordinate already.
+// Dimension by dimension: a message crosses dimension 0 first, in its sender's row, and crosses
+// later dimensions only after it has its destination's earlier coordinates.
 TEST(Torus, DimensionsAreCrossedInOrderAndTiesAreSplit) {
   for (const Dims& dims : kTori) {
     const Routes routes = torus(dims);
@@ -227,7 +228,7 @@ TEST(TwoLevel, FarMessagesTakeTheirGroupsLinks) {
   const auto routes = Routes::make({.kind = WiringKind::two_level, .group = kGroup}, kRanks);
   ASSERT_TRUE(routes.ok());
   EXPECT_EQ(routes->links(), 6);
-  std::map<int, std::pair<char, int>> role;  // of each link: up from or down to which group
+  std::map<int, std::pair<char, int>> role;  // of each link: direction ('u' or 'd'), group
   for (Rank a = 0; a < kRanks; ++a) {
     for (Rank b = 0; b < kRanks; ++b) {
       std::vector<int> links;
@@ -312,8 +313,8 @@ TEST(Dims, ReadAndRefuse) {
 
 }  // namespace
 
-// Meshes and hypercubes against an oracle that knows only who is wired to whom: breadth-first
-// search for lengths, and walks of its own for loads.
+// Meshes and hypercubes, compared with an oracle that knows only the wires between ranks:
+// breadth-first search for lengths, and walks along the dimensions for loads.
 
 namespace {
 
@@ -331,7 +332,7 @@ struct Case {
   Dims dims;
 };
 
-// Neighbours on a grid without wires round it: one coordinate differs, by one.
+// Neighbours on a grid without wrap-around wires: one coordinate differs, by one.
 bool next_to(Rank a, Rank b, const Dims& dims) {
   const auto x = coordinates(a, dims), y = coordinates(b, dims);
   int apart = 0;
@@ -484,8 +485,8 @@ TEST(Mesh, LoadsOfPermutationsAreThoseOfWalksInTheOrderOfDimensions) {
   }
 }
 
-// Everybody to its mirror image over the middle: half of each row crosses the one wire there. With
-// the rings closed half of that goes round the back.
+// Every rank sends to its mirror image across the middle: half of each row crosses the one wire
+// there. On closed rings half of that goes round the back.
 TEST(Mesh, ItsBisectionIsOneWirePerRow) {
   constexpr int kRows = 3;
   for (const int n : {4, 8, 12}) {
@@ -504,8 +505,8 @@ TEST(Mesh, ItsBisectionIsOneWirePerRow) {
   }
 }
 
-// Every pair of neighbours' own link: half of all ranks are on either side, and each sends over it
-// to a half of the ranks whose later dimensions are yet to be crossed.
+// n / 2 messages cross each link: the sender may have any coordinates in the dimensions crossed
+// before, and the receiver any in the dimensions crossed later.
 TEST(Hypercube, AllToAllLoadsEveryLinkAlike) {
   for (const int n : {2, 4, 16, 64}) {
     Congestion congestion(*Routes::make({.kind = WiringKind::hypercube}, n));
@@ -555,8 +556,8 @@ TEST(Mesh, SaysWhatDimsItNeeds) {
 
 }  // namespace
 
-// Fat trees: who takes which link, against the rule stated once more; and patterns whose congestion
-// is known.
+// Fat trees: the links of messages, compared with a second statement of the rule; and patterns with
+// known congestion.
 
 namespace {
 
@@ -575,7 +576,7 @@ Visits visits(const Routes& routes, Rank a, Rank b) {
   return out;
 }
 
-// A link's role: up from or down to which leaf, by which spine.
+// A link's role: up from a leaf or down to it, the leaf, and the spine.
 using Role = std::tuple<char, int, int>;
 
 TEST(FatTree, GoesUpAndDownOverTheSpineOfTheDestination) {
@@ -638,7 +639,7 @@ TEST(FatTree, ShiftsAreFreeOfConflictsWithAsManySpinesAsRanksPerLeaf) {
   }
 }
 
-// A shift by whole leaves takes all of a leaf's ranks out of it, over the spines there are.
+// A shift by whole leaves takes all of a leaf's messages out of it, over all spines.
 TEST(FatTree, FewerSpinesAreSharedEvenly) {
   constexpr int kRanks = 32, kGroup = 8;
   for (const int spines : {1, 2, 4, 8}) {
@@ -648,7 +649,7 @@ TEST(FatTree, FewerSpinesAreSharedEvenly) {
   }
 }
 
-// Routing is by destination: what goes to one rank comes down one link, whatever the spines.
+// Routing is by destination: all messages to one rank come down one link, for any number of spines.
 TEST(FatTree, OneDestinationHasOneLinkDown) {
   constexpr int kRanks = 12, kGroup = 4;
   Congestion congestion(routes_of(kRanks, kGroup, 4));
