@@ -458,7 +458,7 @@ TEST(Satisfy, PigeonsFindAHoleEachWhereThereAreAsMany) {
 //
 // To write the table anew (and then read the changes):
 //   export RANKINE_TEST_ORDER_OUT=$PWD/tests/engine/network/round_order.txt
-//   third_party/bazel run //tests/engine/network:round_order_test
+//   third_party/bazel run //tests/engine/network:network_test -- --gtest_filter=RoundOrder.*
 
 namespace {
 

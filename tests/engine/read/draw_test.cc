@@ -1,4 +1,5 @@
-// Menus: what is on them is in the catalogue, once each, and of every collective that they serve.
+// Menus: each line is in the catalogue, occurs once, and belongs to a collective that the menu
+// serves.
 
 #include <gtest/gtest.h>
 
@@ -50,9 +51,9 @@ TEST(Menu, AllHasAllAndTheOthersDoNot) {
   EXPECT_EQ(find_menu("nccl")->name, "nccl");
 }
 
-// A library has something for every collective, but NCCL no barrier and no scans, UCC no scans and
-// no messages between two, and the scans of MPICH (recursive doubling by exchanges) are none of the
-// catalogue's.
+// A library has algorithms for every collective, with these exceptions: NCCL has no barrier and no
+// scans, UCC no scans and no send_recv, and the catalogue lacks MPICH's scans (recursive doubling
+// by exchanges).
 TEST(Menu, EveryCollectiveIsServed) {
   for (const Menu& menu : menus()) {
     for (const Collective collective : all_collectives()) {
@@ -72,7 +73,7 @@ TEST(Menu, EveryCollectiveIsServed) {
 
 namespace {
 
-// The ring all-reduce's line with one field replaced, compared at N = 4.
+// Compares the ring all-reduce's line with one field replaced, at N = 4.
 std::string compared(std::string_view Algorithm::*field, std::string_view formula) {
   Algorithm line = *find_algorithm(Collective::all_reduce, "ring");
   if (field != nullptr) line.*field = formula;
@@ -189,7 +190,7 @@ TEST(Count, NothingIsNothing) {
 
 }  // namespace
 
-// Single rules of the drawing; whole drawings are kept as golden files.
+// Single rules of drawings; golden files hold whole drawings.
 
 namespace {
 
@@ -363,15 +364,18 @@ TEST(ViewRounds, ForMachines) {
 
 }  // namespace
 
-// Compares drawings of the papers' main algorithms among 4, 5 and 8 ranks with checked-in texts, so that a change of meaning is a
-// readable difference. The verifier proves every algorithm; these files show what it proves.
+// Compares drawings of the papers' main algorithms among 4, 5 and 8 ranks with checked-in texts, so
+// that a change of meaning is a readable difference. The verifier proves every algorithm; these
+// files show the schedules behind the proofs.
 //
-// To write the files anew, or with new drawings after `echo "# ALGORITHM" >>tests/golden/COLLECTIVE.txt`:
-//   RANKINE_TEST_GOLDEN_OUT=$PWD/tests/golden third_party/bazel run //tests/engine/read:golden_test
+// To write the files anew, or with new drawings after
+// `echo "# ALGORITHM" >>tests/golden/COLLECTIVE.txt`:
+//   export RANKINE_TEST_GOLDEN_OUT=$PWD/tests/golden
+//   third_party/bazel run //tests/engine/read:read_test -- --gtest_filter=Golden.*
 
 namespace {
 
-// Roots other than 0 and two segments, so that rotation and pipelining show.
+// Draws roots other than 0 and two segments, so that rotation and pipelining show.
 std::string drawings(const Algorithm& algorithm) {
   std::string text;
   for (const int n : {4, 5, 8}) {
@@ -484,7 +488,8 @@ TEST(MailboxReplay, RoundsFollowOneAnother) {
   }
 }
 
-// The two orders that no round can stop, whatever its messages, and a capacity that always does.
+// No round can stop two of the orders; the third never stops if the capacity holds all messages of
+// a pair.
 TEST(MailboxReplay, RandomRounds) {
   std::mt19937 random(7);
   for (int trial = 0; trial < 2000; ++trial) {

@@ -1,4 +1,4 @@
-// Max-min shares: cases worked out by hand, and the property that defines them on random traffic.
+// Max-min shares: cases worked out by hand, and the defining property on random traffic.
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -49,7 +49,7 @@ TEST(MaxMin, WeightsAreShares) {
   EXPECT_DOUBLE_EQ(sharing.rate(whole), 2.0 / 3);
 }
 
-// One flow along a line of links, and one on each: everybody gets a half.
+// One flow along a line of links, and one flow on each link: every flow gets a half.
 TEST(MaxMin, ParkingLot) {
   MaxMin sharing(3);
   const int along = sharing.start(1, Links{0, 1, 2});
@@ -60,8 +60,8 @@ TEST(MaxMin, ParkingLot) {
   for (const int f : each) EXPECT_DOUBLE_EQ(sharing.rate(f), 0.5);
 }
 
-// Link 0 has four flows, link 1 two, one of which is held back by link 0: the other takes what is
-// left, 3/4, and is held back by link 2 no more than that.
+// Link 0 has four flows, and link 1 has two. Link 0 limits one of these, so the other one could
+// take the remaining 3/4; link 2 limits it to a half until its third flow stops.
 TEST(MaxMin, WhatOneLinkHoldsBackAnotherGives) {
   MaxMin sharing(3);
   const int both = sharing.start(1, Links{0, 1});
@@ -79,8 +79,8 @@ TEST(MaxMin, WhatOneLinkHoldsBackAnotherGives) {
   EXPECT_DOUBLE_EQ(sharing.rate(second), 0.75);
 }
 
-// Levels of several heights: a third on the busiest link, what is left on its neighbour, all of a
-// link for who is alone.
+// Shares of several sizes: a third on the busiest link, the remainder on its neighbour, and all of
+// a link for a lone flow.
 TEST(MaxMin, FillsLinkByLink) {
   MaxMin sharing(4);
   const int f1 = sharing.start(1, Links{0, 1}), f2 = sharing.start(1, Links{1});
@@ -107,7 +107,7 @@ struct Crossing {
   Links links{};
 };
 
-// Every link passes at most 1; every flow has a full link on which nobody has a higher level.
+// Every link passes at most 1; every flow has a full link on which no flow has a higher level.
 void expect_fair(const MaxMin& sharing, const std::map<int, Crossing>& flows, int links) {
   constexpr double kRounding = 1e-9;
   std::vector<double> load(static_cast<std::size_t>(links), 0), highest(load);
@@ -156,7 +156,7 @@ TEST(MaxMin, EveryFlowHasABottleneckWhateverComesAndGoes) {
       const auto settled = sharing.settle();
       const std::set<int> changed(settled.begin(), settled.end());
       RC_ASSERT(changed.size() == settled.size());
-      // Whose rate has changed is told, and nobody else's changes.
+      // settle() returns the flows with a changed rate; no other rate changes.
       for (const auto& [f, crossing] : flows) {
         const bool same = rates.contains(f) && rates[f] == sharing.rate(f);
         RC_ASSERT(changed.contains(f) || same);
@@ -170,14 +170,14 @@ TEST(MaxMin, EveryFlowHasABottleneckWhateverComesAndGoes) {
 
 }  // namespace
 
-// Flows against the exact simulator where links are not shared, against cases worked out by hand
-// where they are, and against Eq. (1).
+// Flows, compared with the exact simulator if links are not shared, with cases worked out by hand
+// if they are, and with Eq. (1).
 
 namespace {
 
 constexpr Sync kBoth[] = {Sync::dataflow, Sync::rounds};
 
-// Alpha 1 s, a block of one byte 1 s on a link of its own; as many ports as anybody wants.
+// Alpha is 1 s, a block of one byte takes 1 s on a private link, and ports are unlimited.
 Fabric seconds_fabric(const Wiring& wiring, Rational alpha = 1, Rational alpha_hop = 0) {
   Fabric fabric;
   fabric.ports = 64;
@@ -223,7 +223,7 @@ void expect_near(double seconds, double expected, const std::string& what) {
   EXPECT_NEAR(seconds, expected, 1e-9 * expected) << what;
 }
 
-// --- Links of one's own
+// --- Private links
 
 void expect_simulated_times(const Algorithm& line, const Params& params, const Fabric& fabric,
                             std::uint64_t bytes, const SimulateOptions& options) {
@@ -249,8 +249,8 @@ void expect_simulated_times(const Algorithm& line, const Params& params, const F
   }
 }
 
-// Ports that are too few and too many, groups, a switch, sums that take time, odd links and places,
-// ranks that sit elsewhere, and messages that wait for data only.
+// Too few ports and too many, groups, a switch, gamma, odd links and places, other places of ranks,
+// and messages that wait for data only.
 TEST(FullWiring, TakesAsLongAsTheSimulatorSays) {
   Fabric near{.name = "near", .link = {Rational(7, 3'000'000), Rational(1, 11'000'000'000)}};
   near.alpha_hop = Rational(1, 9'000'000);
@@ -301,7 +301,7 @@ TEST(FullWiring, TakesAsLongAsTheSimulatorSays) {
   EXPECT_GT(compared, 1000);
 }
 
-// N^3 cells, which are a hash table.
+// N^3 cells, kept in a hash table.
 TEST(FullWiring, LargeAllToAll) {
   const Algorithm* line = find_algorithm(Collective::all_to_all, "pairwise");
   ASSERT_NE(line, nullptr);
@@ -311,7 +311,7 @@ TEST(FullWiring, LargeAllToAll) {
   }
 }
 
-// --- Links that are shared, by hand
+// --- Shared links, by hand
 
 // Both cross the link from 1 to 2. They share it until the shorter one has ended.
 TEST(Ring, TheLongerGoesOnAlone) {
@@ -321,22 +321,24 @@ TEST(Ring, TheLongerGoesOnAlone) {
   EXPECT_EQ(times.messages, 2U);
 }
 
-// A message of 2 starts at 1 + 1; one of 4 hops starts at 1 + 4, when one of 3 has passed alone.
+// The short message starts at 1 + 1; the one of 4 hops starts at 1 + 4, after 3 of the other have
+// passed.
 TEST(Ring, HopsDelayTheStart) {
   const Schedule schedule = listed(16, 10, {{message(3, 4, 0, 5), message(0, 4, 5, 5)}});
   const auto times = flown(schedule, seconds_fabric(kRing, 1, 1));
-  // From 2 to 5 alone; 2 left and 5 left share until 9; 3 left alone until 12.
+  // 3 pass alone from 2 to 5; the remaining 2 share with 2 of the other 5 until 9; 3 pass alone
+  // until 12.
   EXPECT_DOUBLE_EQ(times.seconds, 12);
 }
 
 TEST(Ring, WhereBothWaysAreAsLongHalfGoesEach) {
   const Schedule alone = listed(4, 4, {{message(0, 2, 0, 4)}});
   EXPECT_DOUBLE_EQ(flown(alone, seconds_fabric(kRing)).seconds, 1 + 2);
-  // With a message of 4 on one of the ways: half a message gets half a share, so 2 at 1/3 and 4
-  // at 2/3. The other half ends at 2, which nobody sees.
+  // With a message of 4 on one of the ways: half a message gets half a share, so 2 pass at 1/3 and
+  // 4 at 2/3. The other half ends at 2, which has no effect.
   const Schedule met = listed(4, 8, {{message(0, 2, 0, 4), message(0, 1, 4, 4)}});
   EXPECT_DOUBLE_EQ(flown(met, seconds_fabric(kRing)).seconds, 1 + 6);
-  // Who waits for the half message sees that it took until 1 + 6 too.
+  // A message that waits for the half message starts after 1 + 6.
   const Schedule followed =
       listed(4, 8, {{message(0, 2, 0, 4), message(0, 1, 4, 4)}, {message(2, 3, 0, 4)}});
   EXPECT_DOUBLE_EQ(flown(followed, seconds_fabric(kRing), {.sync = Sync::dataflow}).seconds,
@@ -346,35 +348,35 @@ TEST(Ring, WhereBothWaysAreAsLongHalfGoesEach) {
   EXPECT_DOUBLE_EQ(flown(alone, seconds_fabric(one_way)).seconds, 1 + 4);
 }
 
-// Up and down are wires of their own, also in a ring of two.
-// Links of a ring of six of which one passes a third: two messages that cross it, and one that
+// A ring of six with one link that passes a third: two messages that cross this link, and one that
 // shares another link with the first.
 TEST(OddLinks, HoldUpWhoCrossesThem) {
   Fabric fabric = seconds_fabric(kRing);
   fabric.odd = {{.from = 1, .to = 2, .beta = Rational(3)}};
-  // Alone: 1 s and 3 s a byte; next to the odd wire, as ever.
+  // Alone: 1 s and 3 s a byte; next to the odd wire, 1 s as usual.
   EXPECT_DOUBLE_EQ(flown(listed(6, 2, {{message(0, 2, 0, 2)}}), fabric).seconds, 1 + 6);
   EXPECT_DOUBLE_EQ(flown(listed(6, 2, {{message(2, 4, 0, 2)}}), fabric).seconds, 1 + 2);
   EXPECT_DOUBLE_EQ(flown(listed(6, 2, {{message(2, 1, 0, 2)}}), fabric).seconds, 1 + 2);
-  // Both get a sixth of a link there, and the third one what is left between 0 and 1: 5/6 of it.
+  // Both get a sixth of the odd link's rate, and the third one gets the remaining 5/6 of the link
+  // between 0 and 1.
   const Schedule three =
       listed(6, 10, {{message(0, 2, 0, 5), message(1, 3, 0, 5), message(5, 1, 5, 5)}});
   EXPECT_NEAR(flown(three, fabric).seconds, 1 + 30, 1e-9);
   const Schedule of_first =
       listed(6, 10, {{message(0, 2, 0, 1), message(1, 3, 0, 1), message(5, 1, 0, 10)}});
-  // The first two are done at 1 + 6; by then 5 of the third one's 10 have passed.
+  // The first two end at 1 + 6; by then 5 of the third one's 10 have passed.
   EXPECT_NEAR(flown(of_first, fabric).seconds, 1 + 6 + 5, 1e-9);
 }
 
-// A place that passes a quarter sends two messages; each has a port of its own, and leaves the rest
-// of the links to others.
+// A place that passes a quarter sends two messages. Each has a port, and leaves the rest of the
+// links to other messages.
 TEST(OddLinks, AtAPlaceAreThoseOfItsPorts) {
   Fabric fabric = seconds_fabric(kRing);
   fabric.odd = {{.at = 0, .beta = Rational(4)}};
   EXPECT_DOUBLE_EQ(flown(listed(6, 2, {{message(0, 1, 0, 2)}}), fabric).seconds, 1 + 8);
   EXPECT_DOUBLE_EQ(
       flown(listed(6, 2, {{message(0, 1, 0, 2), message(0, 5, 0, 2)}}), fabric).seconds, 1 + 8);
-  // The one from 5 to 2 has three quarters of the link from 0 to 1.
+  // The message from 5 to 2 has three quarters of the link from 0 to 1.
   const FlowTimes beside =
       flown(listed(6, 6, {{message(0, 1, 0, 6), message(5, 2, 0, 6)}, {message(3, 4, 0)}}), fabric);
   EXPECT_NEAR(beside.round_end[0], 1 + 24, 1e-9);
@@ -390,7 +392,7 @@ TEST(Places, AreWhereMessagesGo) {
                    by_eq_1(listed(2, 2, {{message(0, 1, 0, 2)}}), fabric).seconds);
 }
 
-// What has come is added before the port is free, and before it goes on.
+// The received data are added before the port is free and before the sum is sent on.
 TEST(Gamma, IsPaidAtTheEndOfAFlow) {
   Fabric fabric = seconds_fabric(kRing);
   fabric.ports = 1;
@@ -410,14 +412,15 @@ TEST(Ring, DirectionsShareNothing) {
   EXPECT_DOUBLE_EQ(flown(pair, seconds_fabric(kRing)).seconds, 1 + 1);
 }
 
-// From (0, 0) to (2, 2) of a 4 x 4 torus, half the message goes up in both dimensions and half goes
-// down in both. Something on the way of the upper half: from (2, 0) to (2, 1).
+// From 0 to 10 on a 4 x 4 torus, half the message goes up in both dimensions and half goes
+// down in both. A second message meets the upper half from (2, 0) to (2, 1).
 TEST(Torus, HalvesGoTheSameWayInAllDimensions) {
   const Schedule alone = listed(16, 4, {{message(0, 10, 0, 4)}});
   EXPECT_DOUBLE_EQ(flown(alone, seconds_fabric(torus({4, 4}))).seconds, 1 + 2);
   const Schedule met = listed(16, 8, {{message(0, 10, 0, 4), message(8, 9, 4, 4)}});
   EXPECT_DOUBLE_EQ(flown(met, seconds_fabric(torus({4, 4}))).seconds, 1 + 6);
-  // Along the first dimension of 4 x 5, both ways; then one up the second: both halves take that.
+  // Along the first dimension of 4 x 5, both ways; then one step up the second dimension, for both
+  // halves.
   const Schedule joined = listed(20, 4, {{message(0, 11, 0, 4)}});
   EXPECT_DOUBLE_EQ(flown(joined, seconds_fabric(torus({4, 5}))).seconds, 1 + 4);
 }
@@ -434,7 +437,7 @@ TEST(TwoLevel, AGroupHasOneLinkUpAndOneDown) {
   EXPECT_DOUBLE_EQ(flown(apart, fabric).seconds, 2 + 3);
 }
 
-// Two leaves of two, two spines: an even destination is reached over the first one.
+// Two leaves of two, two spines: messages reach an even destination over the first spine.
 TEST(FatTree, FlowsShareTheLinksToTheirSpine) {
   const Fabric fabric = seconds_fabric({.kind = WiringKind::fat_tree, .group = 2, .spines = 2});
   // 0 -> 2 and 1 -> 4 go up to the first spine; 1 -> 3 goes up to the other one, alone.
@@ -444,7 +447,7 @@ TEST(FatTree, FlowsShareTheLinksToTheirSpine) {
   EXPECT_DOUBLE_EQ(flown(apart, fabric).seconds, 1 + 1);
 }
 
-// On a mesh of 4, nothing goes round the back: 3 -> 0 crosses what 1 -> 0 does.
+// A mesh of 4 has no wrap-around wire: 3 -> 0 crosses the link of 1 -> 0.
 TEST(Mesh, FlowsMeetThatPassEachOtherOnARing) {
   const Schedule schedule = listed(4, 4, {{message(3, 0, 0, 2), message(1, 0, 2, 2)}});
   EXPECT_DOUBLE_EQ(flown(schedule, seconds_fabric(kRing)).seconds, 1 + 2);
@@ -452,15 +455,15 @@ TEST(Mesh, FlowsMeetThatPassEachOtherOnARing) {
   EXPECT_DOUBLE_EQ(flown(schedule, seconds_fabric(mesh)).seconds, 1 + 4);
 }
 
-// Messages of different rounds share links when they flow at the same time.
+// Messages of different rounds share links while both are in flight.
 TEST(Dataflow, RoundsMeetOnLinks) {
   const Schedule schedule =
       listed(8, 6, {{message(0, 1, 0, 2), message(2, 3, 2, 4)}, {message(1, 3, 0, 2)}});
   const Fabric fabric = seconds_fabric(kRing);
-  // The second message waits until 3, then alpha; at 4 the other has 1 of its 4 left, which takes
-  // until 6 on the shared link; 1 of 2 are left, until 7.
+  // The second message waits until 3, then alpha. At 4 the other has 1 of its 4 left, which takes
+  // until 6 on the shared link; 1 of the second's 2 is left, until 7.
   EXPECT_DOUBLE_EQ(flown(schedule, fabric, {.sync = Sync::dataflow}).seconds, 7);
-  // By rounds it starts at 5 + 1 and has all links for itself.
+  // By rounds it starts at 5 + 1 and shares no link.
   EXPECT_DOUBLE_EQ(flown(schedule, fabric, {.sync = Sync::rounds}).seconds, 8);
 }
 
@@ -473,26 +476,27 @@ TEST(Ports, AreTakenInTheOrderStated) {
   // 1 -> 3 and 2 -> 4 share until 5 (2 each); 1 -> 2 flows alone from 6; 2 -> 4 has 3 left.
   const auto times = flown(schedule, fabric);
   EXPECT_DOUBLE_EQ(times.seconds, 8);
-  // 0 -> 2 waits for the receive port that 1 -> 2 has claimed, though that waits for its sender.
+  // 0 -> 2 waits for the receive port that 1 -> 2 has claimed, although 1 -> 2 still waits for its
+  // sender.
   const Schedule queued =
       listed(8, 6, {{message(1, 3, 0, 2), message(1, 2, 2, 2), message(0, 2, 4, 2)}});
   EXPECT_DOUBLE_EQ(flown(queued, fabric).seconds, 9);
 }
 
-// Sums that wait for several messages, and copies that make what was there before forgotten.
+// A sum waits for several messages; a copy removes the waits for earlier values.
 TEST(Dataflow, WaitsForWhatItReads) {
   Fabric fabric = seconds_fabric(kRing);
   const Schedule sums = listed(16, 4,
                                {{transfer(1, 2, block(0), reduce), message(8, 9, 1, 3)},
                                 {transfer(3, 2, {consecutive(0, 4)}, reduce)},
                                 {message(2, 1, 0, 1), message(9, 10, 1, 1)}});
-  // 3 -> 2 has ended at 5: 2 -> 1 ends at 7. 9 -> 10 waits until 4 and ends at 6.
+  // 3 -> 2 has ended at 5, so 2 -> 1 ends at 7. 9 -> 10 waits until 4 and ends at 6.
   EXPECT_DOUBLE_EQ(flown(sums, fabric, {.sync = Sync::dataflow}).seconds, 7);
   const Schedule replaced = listed(16, 4,
                                    {{transfer(3, 2, {consecutive(0, 4)}, reduce)},
                                     {message(1, 2, 0, 1)},
                                     {message(2, 1, 0, 1)}});
-  // The copy of 1 s arrives at 2; what is read at 2 does not wait for the sum's end at 5.
+  // The copy of 1 s arrives at 2; its reader at 2 does not wait for the sum's end at 5.
   EXPECT_DOUBLE_EQ(flown(replaced, fabric, {.sync = Sync::dataflow}).round_end[2], 4);
 }
 
@@ -530,8 +534,8 @@ RandomRound random_round() {
   return {listed(n, size * count, std::move(rounds)), wiring};
 }
 
-// The rate of a message never falls below an equal share of its busiest link, so with messages of
-// one size none ends later than Eq. (1) has it, whatever starts when.
+// The rate of a message never falls below an equal share of its busiest link, so messages of one
+// size never end later than by Eq. (1), for any start times.
 TEST(EqOne, IsNeverLessThanFlowsOfOneSizeNeed) {
   const bool holds = rc::check([] {
     const RandomRound round = random_round();
@@ -543,8 +547,8 @@ TEST(EqOne, IsNeverLessThanFlowsOfOneSizeNeed) {
   EXPECT_TRUE(holds);
 }
 
-// And it lasts as long as its busiest link is busy, on any number of ports: what a rank's ports
-// keep apart is charged less for each message, and no less for all.
+// The round lasts at least as long as its busiest link is busy, on any number of ports: if a rank's
+// ports keep messages apart, each message is charged less, but all of them together are not.
 TEST(EqOne, IsNeverLessThanTheBusiestLinkNeeds) {
   const bool holds = rc::check([] {
     const RandomRound round = random_round();
@@ -558,8 +562,7 @@ TEST(EqOne, IsNeverLessThanTheBusiestLinkNeeds) {
   EXPECT_TRUE(holds);
 }
 
-// Where all start at once, the round also lasts as long as its busiest link has work: the two
-// agree.
+// If all messages start at once, the round lasts exactly as long as its busiest link has work.
 TEST(EqOne, IsWhatFlowsOfOneSizeNeedWhenAllStartAtOnce) {
   const bool holds = rc::check([] {
     const RandomRound round = random_round();
@@ -572,9 +575,9 @@ TEST(EqOne, IsWhatFlowsOfOneSizeNeedWhenAllStartAtOnce) {
   EXPECT_TRUE(holds);
 }
 
-// With sizes of several kinds it may be less. 0 -> 2 shares its first link with 0 -> 1 until 4; in
-// that time three short messages on 2 -> 3 keep 1 -> 3 off its second link, which it then needs at
-// the same time as 0 -> 2. No link has more than 5 to carry.
+// With several sizes Eq. (1) may be less. 0 -> 2 shares its first link with 0 -> 1 until 4.
+// Meanwhile three short messages on 2 -> 3 delay 1 -> 3 on its second link, so it then shares its
+// first link with 0 -> 2. No link carries more than 5.
 TEST(EqOne, MayBeLessThanFlowsOfSeveralSizesNeed) {
   const Schedule schedule =
       listed(8, 10,
@@ -638,8 +641,8 @@ TEST(Errors, SayThatASwitchMayNotPermute) {
 
 }  // namespace
 
-// The simulator on meshes, hypercubes and fat trees, as closed forms, exactly; and flows that must
-// take the same time there.
+// The simulator on meshes, hypercubes and fat trees, compared exactly with closed forms; and flows
+// that must take equally long there.
 
 namespace {
 
@@ -657,7 +660,7 @@ Fabric fabric_of(const Wiring& wiring) {
   return fabric;
 }
 
-// Of ideal blocks.
+// The simulated time with ideal blocks.
 Rational simulated(const Schedule& schedule, const Goal& goal, const Fabric& fabric, Sync sync) {
   const auto result = simulate(schedule, goal, fabric, kM, {.sync = sync, .ideal_blocks = true});
   EXPECT_TRUE(result.ok()) << result.status().text();
@@ -681,7 +684,7 @@ Rational message(const Link& link, const Fabric& fabric, int hops, Rational part
   return link.alpha + Rational(hops) * fabric.alpha_hop + link.beta * Rational(kM) * part;
 }
 
-// Partners differ in one bit: each round's messages have a wire each.
+// Partners differ in one bit, so each message of a round has a private wire.
 TEST(Hypercube, RecursiveDoublingHasNoCongestion) {
   for (const int n : {2, 8, 64}) {
     const Fabric fabric = fabric_of({.kind = WiringKind::hypercube});
@@ -694,8 +697,8 @@ TEST(Hypercube, RecursiveDoublingHasNoCongestion) {
   }
 }
 
-// A ring laid on a line: the last rank's message to the first one crosses the whole line, against
-// all others, and shares no link with them.
+// A ring laid on a line: the last rank's message to the first one crosses the whole line in the
+// opposite direction, and shares no link with the others.
 TEST(Mesh, ARingOnALinePaysItsLengthInHops) {
   for (const int n : {3, 5, 8}) {
     const Fabric fabric = fabric_of({.kind = WiringKind::mesh, .dims = {n}});
@@ -705,7 +708,7 @@ TEST(Mesh, ARingOnALinePaysItsLengthInHops) {
   }
 }
 
-// Everybody sends M to the rank that is `by` further on.
+// Every rank sends M to the rank `by` further on.
 Made shift(int n, int by) {
   return {{n, 1, 1,
            [n, by](int, Send send) {
@@ -728,8 +731,8 @@ TEST(FatTree, AShiftByALeafPaysForRanksPerSpine) {
   }
 }
 
-// Rounds of one size whose messages start together: links shared from moment to moment take as
-// long as loads charged per round.
+// If the messages of a round have one size and start together, fluid sharing takes as long as loads
+// charged per round.
 TEST(Flow, IsEquationOneWhereAllStartTogether) {
   struct Case {
     Made made;

@@ -1,4 +1,4 @@
-// Schedules as plain lists of transfers, for tests that write them out or change them.
+// Schedules as plain lists of transfers, for tests that write schedules out or change them.
 #pragma once
 
 #include <initializer_list>
@@ -20,7 +20,7 @@ inline TransferList list_of(const Schedule& schedule) {
   return out;
 }
 
-// Takes ranks and blocks as they are, in range or not.
+// Keeps ranks and blocks as given, in range or not.
 inline Schedule listed(int ranks, int blocks, TransferList rounds, int planes = 1) {
   const int count = static_cast<int>(rounds.size());
   return {ranks,

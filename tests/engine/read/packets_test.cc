@@ -1,5 +1,5 @@
-// What packets.h defines, packet by packet: an event for each packet on each link, times that are
-// whole seconds, and every rank for itself.
+// PacketByPacket executes the definition in packets.h packet by packet: an event for each packet on
+// each link, times in whole seconds, and every rank separately.
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -23,7 +23,7 @@
 
 namespace rankine {
 
-// In the order stated.
+// Messages are in the order stated.
 struct PlainMessage {
   int round = 0;
   Rank from = 0, to = 0;
@@ -33,7 +33,7 @@ struct PlainMessage {
 struct PlainNetwork {
   const Routes& routes;
   int ports = 0;           // 0: any number
-  bool by_rounds = false;  // else a message waits for all that its sender got in earlier rounds
+  bool by_rounds = false;  // else a message waits for its sender's earlier receipts
   std::int64_t alpha = 0, hop = 0, per_half_byte = 1, mtu = 1;
 };
 
@@ -48,7 +48,7 @@ class PacketByPacket {
     }
   }
 
-  // When each message ends.
+  // The time at which each message ends.
   std::vector<std::int64_t> ends() {
     start(0);
     while (!happens_.empty()) {
@@ -68,7 +68,7 @@ class PacketByPacket {
     std::size_t message = 0;
     bool down = false;
     std::int64_t index = 0, halves = 0;
-    std::size_t hops = 0;  // behind it
+    std::size_t hops = 0;  // completed hops
   };
   struct Message {
     PlainMessage what;
@@ -81,7 +81,7 @@ class PacketByPacket {
     std::vector<std::size_t> claims;
     std::size_t granted = 0, released = 0;
   };
-  // By when it came, then who goes first.
+  // Sorted by arrival, then by the rule of precedence.
   using Key = std::tuple<std::int64_t, std::int64_t, std::size_t, bool, std::int64_t>;
   struct Queue {
     std::map<Key, Packet> waiting;
@@ -93,7 +93,7 @@ class PacketByPacket {
     happens_.insert(time);
   }
 
-  // Packets that come now. Whether there were any.
+  // Moves the packets that arrive at `now`. Returns true if at least one did.
   bool come(std::int64_t now) {
     const auto [first, last] = coming_.equal_range(now);
     const std::vector<std::pair<const std::int64_t, Packet>> these(first, last);
@@ -181,7 +181,7 @@ class PacketByPacket {
   std::set<std::int64_t> happens_;
 };
 
-// Packets by hand, against packet by packet, and against the other fidelities.
+// Packets: cases by hand, and comparisons with PacketByPacket and with the other fidelities.
 
 namespace {
 
@@ -189,7 +189,7 @@ constexpr Sync kBoth[] = {Sync::dataflow, Sync::rounds};
 const Wiring kRing{.kind = WiringKind::ring};
 Wiring torus(std::vector<int> dims) { return {.kind = WiringKind::torus, .dims = std::move(dims)}; }
 
-// A byte takes 1 s, alpha 1 s; as many ports as anybody wants.
+// A byte takes 1 s, alpha is 1 s, and ports are unlimited.
 Fabric seconds_fabric(const Wiring& wiring, int mtu, Rational hop = 0, Rational alpha = 1) {
   Fabric fabric;
   fabric.ports = 64;
@@ -206,7 +206,7 @@ Goal any_goal(const Schedule& schedule) {
   return {.collective = Collective::all_reduce, .ranks = schedule.ranks, .blocks = schedule.blocks};
 }
 
-// The first so many blocks, a byte each, from one rank to another.
+// The first `bytes` blocks, a byte each, from one rank to another.
 Transfer message(Rank from, Rank to, int bytes) {
   return transfer(from, to, {Run{0, bytes, 1}}, reduce);
 }
@@ -238,7 +238,7 @@ TEST(Alone, OnePacketOverThreeHops) {
   EXPECT_EQ(times.packets, 1U);
 }
 
-// Four and one: the small one waits for the large one on each link.
+// A packet of four and one of one: the small one waits for the large one on each link.
 TEST(Alone, OneMtuAndOneByte) {
   const Schedule one = listed(8, kBlocks, {{message(0, 2, 5)}});
   const PacketTimes times = packets(one, seconds_fabric(kRing, 4, Rational(1, 2)));
@@ -253,7 +253,7 @@ TEST(Alone, OneMtuAndOneByte) {
 TEST(Alone, PacketsFollowEachOther) {
   const Schedule one = listed(8, kBlocks, {{message(0, 3, 10)}});
   EXPECT_EQ(seconds(one, seconds_fabric(kRing, 2, 3)), 1 + 10 + 3 * 3 + 2 * 2);
-  // A message of nothing is a packet of nothing.
+  // An empty message is one empty packet.
   Fabric fabric = seconds_fabric(kRing, 2, 3);
   const auto nothing = simulate_packets(one, any_goal(one), fabric, 0, {.sync = Sync::rounds});
   ASSERT_TRUE(nothing.ok());
@@ -261,7 +261,7 @@ TEST(Alone, PacketsFollowEachOther) {
   EXPECT_EQ(nothing->packets, 1U);
 }
 
-// Both begin on the link from 0 to 1; the one stated first goes first, all of it.
+// Both begin on the link from 0 to 1; all packets of the one stated first go first.
 TEST(Contention, TwoMessagesOnOneLink) {
   const Schedule two =
       listed(8, kBlocks, {{message(0, 1, 6), message(0, 1, 4)}, {message(4, 5, 1)}});
@@ -272,14 +272,15 @@ TEST(Contention, TwoMessagesOnOneLink) {
   EXPECT_EQ(seconds(next, seconds_fabric(kRing, 2)), 1 + 6 + 4 + 2);
 }
 
-// 0 -> 2 comes to 1 while that sends its own: from 3 to 7 a packet of it waits behind all of them.
+// 0 -> 2 comes to 1 while 1 sends its message: from 3 to 7 a packet of it waits behind all of that
+// message.
 TEST(Contention, WhoIsOnTheWayWaitsForWhoWasThereFirst) {
   const Schedule two = listed(8, kBlocks, {{message(0, 2, 4), message(1, 2, 6)}});
   EXPECT_EQ(seconds(two, seconds_fabric(kRing, 2)), 1 + 6 + 4);
 }
 
-// At 3 the first packet of 0 -> 2 comes, with 1 -> 2: it goes first, then all of 1 -> 2, which was
-// there before the second one.
+// At 3 the first packet of 0 -> 2 arrives together with 1 -> 2. It goes first, then all of 1 -> 2,
+// which was there before the second packet.
 TEST(Contention, WhoHasComeFartherGoesFirst) {
   Fabric fabric = seconds_fabric(kRing, 2);
   const Schedule two = listed(
@@ -287,10 +288,10 @@ TEST(Contention, WhoHasComeFartherGoesFirst) {
   const auto ends = [&](const Schedule& schedule) {
     return packets(schedule, fabric, {.sync = Sync::dataflow});
   };
-  // 1 -> 2 does not wait: it joins at 1. Of 0 -> 2 then one packet after the other, 5 to 11.
+  // 1 -> 2 does not wait: it joins at 1. After it the packets of 0 -> 2 follow, from 5 to 11.
   EXPECT_EQ(round_end(ends(two), 0), 1 + 4 + 6);
-  // After 7 -> 1 of a byte on a way of its own, 1 + 2 hops of 1: it joins at 4, when the second
-  // packet of 0 -> 2 is still to come, at 5; it goes before that, from 5 to 9.
+  // Here 1 -> 2 waits for 3 -> 1, a byte over 2 hops on other links. It joins at 4, before the
+  // second packet of 0 -> 2 arrives at 5, and goes before it, from 5 to 9.
   const Schedule later =
       listed(8, kBlocks, {{message(0, 2, 6), message(3, 1, 1)}, {message(1, 2, 4)}});
   const PacketTimes times = ends(later);
@@ -312,8 +313,8 @@ TEST(Halves, ArePacketsOfTheirOwn) {
 TEST(PacketOddLinks, HoldUpWhoCrossesThem) {
   Fabric fabric = seconds_fabric(kRing, 2);
   fabric.odd = {{.from = 1, .to = 2, .beta = Rational(3)}};
-  // The second and third packets come faster than the odd wire sends; on the next one they come
-  // more slowly than that sends.
+  // The second and third packets arrive faster than the odd wire sends; at the next wire they
+  // arrive more slowly than it sends.
   EXPECT_EQ(seconds(listed(8, kBlocks, {{message(0, 3, 6)}}), fabric), 1 + 2 + 3 * 6 + 2);
   EXPECT_EQ(seconds(listed(8, kBlocks, {{message(2, 1, 6)}}), fabric), 1 + 6);
   fabric.odd = {{.at = 1, .beta = Rational(3)}};
@@ -336,7 +337,7 @@ TEST(Gamma, IsPaidWhenTheLastPacketIsThere) {
 TEST(PacketPlaces, AreWhereMessagesGo) {
   Fabric fabric = seconds_fabric(torus({3, 4}), 1, Rational(1, 2));
   fabric.size = 12;
-  fabric.places = {0, 6};  // one row up, and half of the message each way round four columns
+  fabric.places = {0, 6};  // one row up; half the message each way round four columns
   EXPECT_EQ(seconds(listed(2, kBlocks, {{message(0, 1, 2)}}), fabric), 1 + 2 + 1 + 1 + 3 * 0.5);
 }
 
@@ -353,14 +354,14 @@ TEST(Trees, HaveTwoLinksBetweenGroups) {
 TEST(PacketPorts, AreTakenInTheOrderStated) {
   Fabric fabric = seconds_fabric(kRing, 2);
   fabric.ports = 1;
-  // 1 -> 2 waits until 1 -> 3 has ended at 7; so does 0 -> 2, for the receive port that 1 -> 2 has
-  // claimed, and then for that.
+  // 1 -> 2 waits until 1 -> 3 has ended at 7. So does 0 -> 2, which needs the receive port that 1
+  // -> 2 has claimed, and which then waits for 1 -> 2.
   const Schedule queued =
       listed(8, kBlocks, {{message(1, 3, 4), message(1, 2, 2), message(0, 2, 2)}});
   EXPECT_EQ(seconds(queued, fabric), (1 + 4 + 2) + (1 + 2) + (1 + 2 + 2));
 }
 
-// --- Packet by packet
+// --- PacketByPacket
 
 struct Random {
   Schedule schedule;
@@ -368,7 +369,7 @@ struct Random {
   Wiring wiring;
 };
 
-// Rounds of messages of all sizes from anywhere to anywhere.
+// Rounds of messages of all sizes between random ranks.
 Random random_rounds() {
   using enum WiringKind;
   static const std::pair<Wiring, int> kWirings[] = {
@@ -432,7 +433,7 @@ TEST(PacketByPacket, IsWhatTrainsComeTo) {
 
 // --- Bounds, and the other fidelities
 
-// The busiest link has to send all that crosses it, and nobody is faster than alone.
+// The busiest link must send all messages that cross it, and no message is faster than alone.
 TEST(Bounds, NoLinkSendsFasterThanBeta) {
   const bool holds = rc::check([] {
     const Random random = random_rounds();
@@ -484,7 +485,7 @@ Times times_of(const Line& line, const Fabric& fabric, std::uint64_t bytes, Sync
   return {packet->seconds, eq_1->seconds};
 }
 
-// Where every message has a link for itself.
+// Every message has a private link.
 TEST(EqOne, IsTheSameOfNeighbours) {
   for (const Sync sync : kBoth) {
     for (const int mtu : {1, 4096}) {
@@ -500,8 +501,8 @@ TEST(EqOne, IsTheSameOfNeighbours) {
   }
 }
 
-// A message that is one packet is stored as often as Eq. (1) counts it: rounds in which all go
-// equally far one way take the same.
+// A message of one packet is stored as often as Eq. (1) counts it, so rounds in which all messages
+// go equally far one way take equally long.
 TEST(EqOne, IsTheSameOfOnePacketEach) {
   for (const char* name : {"trivance_latency", "trivance"}) {
     const Line line = line_of(Collective::all_reduce, name, {27});
@@ -511,8 +512,8 @@ TEST(EqOne, IsTheSameOfOnePacketEach) {
   }
 }
 
-// Of many packets only storing the first one remains, and hops pass while others are sent: packets
-// of next to nothing end between what the busiest link takes and Eq. (1).
+// If messages have many packets, only storing the first one costs time, and hops pass while others
+// are sent. So very small packets end between the time of the busiest link and Eq. (1).
 TEST(EqOne, IsTheLimitOfSmallPackets) {
   const Line line = line_of(Collective::all_reduce, "trivance", {27});
   const double bytes = 27.0 * 6 * 1024;
@@ -522,7 +523,7 @@ TEST(EqOne, IsTheLimitOfSmallPackets) {
   };
   for (const int mtu : {1, 16, 256}) {
     const Times without = times(mtu, 0);
-    // Three rounds there, three back, of up to 9 hops.
+    // Three rounds out and three back, of up to 9 hops.
     EXPECT_GE(without.packet, without.eq_1) << mtu;
     EXPECT_LE(without.packet, without.eq_1 + 2 * (2 + 8) * mtu) << mtu;
     const Times with = times(mtu, 7);
@@ -531,7 +532,7 @@ TEST(EqOne, IsTheLimitOfSmallPackets) {
   }
 }
 
-// All of the catalogue: nothing but messages on links of their own.
+// The whole catalogue, on private links.
 TEST(PacketFullWiring, TakesAsLongAsTheSimulatorSays) {
   Fabric near{.name = "near", .link = {Rational(7, 3'000'000), Rational(1, 11'000'000'000)}};
   near.alpha_hop = Rational(1, 9'000'000);
@@ -570,7 +571,7 @@ TEST(PacketFullWiring, TakesAsLongAsTheSimulatorSays) {
   EXPECT_GT(compared, 500);
 }
 
-// 64 bits or 128: a unit of time a billionth as long, and nothing else.
+// With 64 bits or 128: a tick a billionth as long gives an equal time.
 TEST(Ticks, OfAnyLengthAreTheSame) {
   const Line line = line_of(Collective::all_reduce, "swing", {4, 4});
   Fabric coarse = seconds_fabric(torus({4, 4}), 100, Rational(1, 3)), fine = coarse;
@@ -625,7 +626,7 @@ TEST(PacketErrors, SayThatASwitchMayNotPermute) {
 
 }  // namespace
 
-// Skeletons: which ranks are alike, and that one of them stands for the others to the last tick.
+// Skeletons: classes of equal ranks. One rank of a class stands for the others to the last tick.
 
 namespace {
 
@@ -659,7 +660,7 @@ SentByRound all_messages(const Schedule& schedule) {
   return all;
 }
 
-// Everybody for himself.
+// A skeleton in which every rank is a separate class.
 Skeleton unabridged(const Made& of, const std::vector<int>& dims) {
   Lines lines;
   for (const int size : dims) lines.push_back({size, false});
@@ -676,12 +677,13 @@ TEST(Alike, IsWhoDoesTheSameTurned) {
   EXPECT_EQ(lines_of("trivance_powers", {9}), Lines{same});
   EXPECT_EQ(lines_of("bucket", {3, 4}), (Lines{same, same}));
   EXPECT_EQ(lines_of("bruck_ternary_latency", {8, 8}), (Lines{same, same}));
-  // Of even and odd ranks one does in one collective what the other does in its mirror image.
+  // In swing an even rank does in one collective the work that an odd rank does in its mirror
+  // image.
   EXPECT_EQ(lines_of("swing", {8}), Lines{same});
   EXPECT_EQ(lines_of("swing_latency", {8, 16}), (Lines{mirrored, mirrored}));
   EXPECT_EQ(lines_of("torus_doubling_latency", {16}), (Lines{{8, true}}));
   EXPECT_EQ(lines_of("torus_doubling", {16, 8}), (Lines{{8, false}, {4, false}}));
-  // Nobody is like another one.
+  // All ranks differ.
   const Schedule odd = listed(6, 1, {{transfer(0, 1, block(0), reduce)}});
   EXPECT_EQ(skeleton_of(all_messages(odd), {.ranks = 6, .blocks = 1}, {6}).alike.lines(),
             (Lines{{6, false}}));
@@ -691,7 +693,7 @@ TEST(Alike, NumbersClassesAndTheirLinks) {
   const Alike swing({4, 6}, {{2, true}, {2, true}});
   EXPECT_EQ(swing.classes(), 1);
   EXPECT_EQ(swing.links(), 4);
-  // 1 = (0, 1) is turned along the second dimension only, where its links change places.
+  // 1 = (0, 1) is turned along the second dimension only, in which its links are exchanged.
   for (const auto& [link, expected] : {std::pair{4, 0}, {5, 1}, {6, 3}, {7, 2}}) {
     EXPECT_EQ(swing.class_of_link(link), expected);
   }
@@ -716,7 +718,7 @@ TEST(Skeleton, OfOnesPartIsThatOfAll) {
   }
 }
 
-// Messages that go along several dimensions.
+// Messages along several dimensions.
 TEST(Skeleton, OfOnesPartIsThatOfAllOnCrosses) {
   for (const std::vector<int>& dims : {std::vector<int>{5, 5}, {7, 7, 7}}) {
     const Made of = made("trivance_cross", dims);
@@ -760,8 +762,8 @@ TEST(Skeleton, OfOneIsAllToTheLastTick) {
   EXPECT_EQ(compared, 8 * 9 * 3);
 }
 
-// Of an algorithm that has one message a round and way, what a message waits for is what its rank
-// got: with the blocks it is the same.
+// If an algorithm has one message per round and direction, a message waits for its rank's last
+// receipt, so skeletons and blocks give equal times.
 TEST(Skeleton, WaitsAsBlocksDo) {
   const Fabric& network = find_regime("torus")->fabric;
   for (const char* name : {"swing_latency", "torus_doubling_latency", "trivance_latency"}) {

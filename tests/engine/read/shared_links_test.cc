@@ -1,4 +1,4 @@
-// The simulator where messages share links: Eq. (1) of Trivance as closed forms, exactly.
+// The simulator on shared links, compared exactly with closed forms of Eq. (1) of Trivance.
 
 #include <gtest/gtest.h>
 
@@ -22,10 +22,10 @@ namespace {
 
 using Dims = std::vector<int>;
 
-constexpr std::int64_t kM = 1'000'003;  // odd: its half is no whole byte
+constexpr std::int64_t kM = 1'000'003;  // odd: its half is not a whole byte
 constexpr Sync kBoth[] = {Sync::dataflow, Sync::rounds};
 
-// Plain numbers, whose ticks fit 64 bits, and numbers that need 128.
+// Prices with ticks that fit 64 bits, and prices that need 128.
 std::vector<Fabric> priced_like(const Wiring& wiring, int ports, int group = 0) {
   Fabric plain;
   plain.name = std::string(name_of(wiring.kind));
@@ -66,7 +66,7 @@ Rational round_of(const Fabric& fabric, int hops, Rational congestion) {
   return latency(fabric, hops) + fabric.link.beta * Rational(kM) * congestion;
 }
 
-// Everybody sends M to the rank that is `shift` away, at once.
+// Every rank sends M to the rank `shift` away, at once.
 Schedule shifts(const Dims& dims, const Dims& shift) {
   const Torus torus(dims);
   return {torus.ranks(), 1, 1, [torus, shift](int, Send send) {
@@ -89,7 +89,7 @@ TEST(SharedLinks, AShiftOnARingCostsItsDistance) {
     for (const Fabric& fabric : priced_like({.kind = WiringKind::ring}, 1)) {
       for (int d = 1; d < n; ++d) {
         const int distance = std::min(d, n - d);
-        // Antipodes: half of every message each way.
+        // Antipodes: half of every message goes each way.
         const Rational congestion = 2 * d == n ? Rational(distance, 2) : Rational(distance);
         for (const Sync sync : kBoth) {
           const auto result = simulated(shifts({n}, {d}), one_block(n), fabric, {.sync = sync});
@@ -103,8 +103,8 @@ TEST(SharedLinks, AShiftOnARingCostsItsDistance) {
   }
 }
 
-// Every dimension on its own: all ranks cross it alike, so links of dimension d carry what a ring
-// of its size would, and the busiest dimension sets the pace.
+// Dimensions are independent: all ranks cross a dimension equally, so links of dimension d carry
+// the load of a ring of its size, and the busiest dimension determines the time.
 TEST(SharedLinks, AShiftOnATorusCostsItsLongestDimension) {
   for (const Dims& dims : std::vector<Dims>{{2, 3}, {3, 5}, {4, 4}, {3, 3, 3}, {2, 2, 5}, {6, 4}}) {
     int n = 1;
@@ -130,8 +130,8 @@ TEST(SharedLinks, AShiftOnATorusCostsItsLongestDimension) {
   }
 }
 
-// Trivance, section 2.4 and figure 1: c_k = 2^k. In the last round partners are antipodes, where
-// both ways are minimal: half of 2^k.
+// Trivance, section 2.4 and figure 1: c_k = 2^k. In the last round partners are antipodes, with two
+// minimal ways: half of 2^k.
 TEST(SharedLinks, RecursiveDoublingOnARing) {
   for (const int n : {4, 8, 16, 64}) {
     for (const Fabric& fabric : priced_like({.kind = WiringKind::ring}, 2)) {
@@ -148,7 +148,8 @@ TEST(SharedLinks, RecursiveDoublingOnARing) {
   }
 }
 
-// A pair goes all the way round together, so every link carries n / 2 messages in every round.
+// The two messages of a pair cross the whole ring together, so every link carries n / 2 messages in
+// every round.
 TEST(SharedLinks, RecursiveDoublingOneWayRoundARing) {
   for (const int n : {4, 8, 16}) {
     for (const Fabric& fabric :
@@ -163,7 +164,7 @@ TEST(SharedLinks, RecursiveDoublingOneWayRoundARing) {
   }
 }
 
-// c_k = 3^k both ways round: the paper's point (section 4.1).
+// c_k = 3^k in both directions: the paper's point (section 4.1).
 TEST(SharedLinks, TrivanceOnARing) {
   for (const int n : {3, 9, 27}) {
     for (const Fabric& fabric : priced_like({.kind = WiringKind::ring}, 2)) {
@@ -179,7 +180,7 @@ TEST(SharedLinks, TrivanceOnARing) {
   }
 }
 
-// Neighbours share nothing: as in full wiring, a hop included.
+// Neighbours share no links: they pay as in full wiring, one hop included.
 TEST(SharedLinks, NeighboursPayOneHop) {
   for (const int n : {3, 4, 5, 9}) {
     for (const Fabric& fabric : priced_like({.kind = WiringKind::ring}, 1)) {
@@ -199,7 +200,7 @@ TEST(SharedLinks, NeighboursPayOneHop) {
   }
 }
 
-// Everybody to the same place in the next group: a group's messages share its one link up.
+// Every rank sends to its counterpart in the next group: a group's messages share its one uplink.
 TEST(SharedLinks, GroupsShareTheirUplink) {
   for (const int group : {1, 2, 3, 4}) {
     const int n = 3 * group;
@@ -208,7 +209,7 @@ TEST(SharedLinks, GroupsShareTheirUplink) {
       EXPECT_TRUE(exact(far) == fabric.between.alpha + Rational(2) * fabric.alpha_hop +
                                     fabric.between.beta * Rational(kM * group));
       EXPECT_EQ(far.traffic[0].hops, 2);
-      // One rank's worth leaves each group; near messages have links of their own.
+      // One rank's message leaves each group; near messages have private links.
       const auto next = simulated(shifts({n}, {1}), one_block(n), fabric, {.sync = Sync::rounds});
       EXPECT_TRUE(exact(next) == fabric.between.alpha + Rational(2) * fabric.alpha_hop +
                                      fabric.between.beta * Rational(kM));
@@ -217,9 +218,9 @@ TEST(SharedLinks, GroupsShareTheirUplink) {
   }
 }
 
-// Rank 0 hears from 1, then passes on in round 1; 2 sends to 4 over the same link 3-4 in round 1
-// and starts long before. The round's load holds for both, whoever starts when; what other rounds
-// send over the link does not count.
+// Rank 1 sends to 3, which passes the block on in round 1. In round 1 rank 2 also sends to 4 over
+// link 3-4, and starts long before. The round's load counts for both, for any start times; messages
+// of other rounds on the link do not count.
 TEST(SharedLinks, LoadsAreThoseOfTheRoundInTheSchedule) {
   constexpr int kRanks = 9;
   const Schedule schedule{kRanks, 2, 3, [](int k, Send send) {
@@ -275,7 +276,7 @@ TEST(SharedLinks, RefuseSwitchesAndTori) {
             "dims is 3x2; the sizes must multiply to the number of ranks, 4");
 }
 
-// A chain whose neighbours are neighbours: P* of the full network whose alpha has the hop in it.
+// A chain of neighbours has the P* of a full network with the hop included in alpha.
 TEST(SharedLinks, BestSegmentsPayHopsAndLoads) {
   const Algorithm& line = *find_algorithm(Collective::broadcast, "chain");
   for (const Fabric& fabric : priced_like({.kind = WiringKind::ring}, 1)) {
@@ -293,7 +294,7 @@ TEST(SharedLinks, BestSegmentsPayHopsAndLoads) {
   }
 }
 
-// 4096 ranks, 25 million links crossed: a matter of seconds at most, and of little memory.
+// 4096 ranks, 25 million links crossed: takes seconds at most, and little memory.
 TEST(SharedLinks, ManyRanks) {
   const Params params{.ranks = 4096};
   const Algorithm& line = *find_algorithm(Collective::all_reduce, "halving_doubling");
@@ -310,8 +311,8 @@ TEST(SharedLinks, ManyRanks) {
 
 }  // namespace
 
-// A profile's time is the simulator's, by rounds and with ideal blocks, for whatever alpha, hop,
-// beta and size; and what it keeps of a round is the messages that can be its slowest.
+// A profile's time equals the simulator's by rounds and with ideal blocks, for any alpha, hop, beta
+// and size. A profile keeps the messages of a round that can be the slowest.
 
 namespace {
 
@@ -387,7 +388,8 @@ TEST(Profile, TakesTheSimulatorsTime) {
 }
 
 TEST(Profile, KeepsTheMessagesThatCanBeTheSlowest) {
-  // On a ring of 9: 4 hops with one block, 1 hop with three, and one that is below both.
+  // On a ring of 9: 4 hops with one block, 1 hop with three, and a message that is smaller than
+  // both.
   const Schedule schedule = listed(9, 3, {{message(0, 4, 1), message(5, 6, 3), message(7, 8, 2)}});
   const Profile found = profiled(schedule, {.kind = WiringKind::ring});
   EXPECT_EQ(found.per_m, 6);
@@ -401,7 +403,7 @@ TEST(Profile, KeepsTheMessagesThatCanBeTheSlowest) {
 }
 
 TEST(Profile, MessagesOfARoundShareLinksAndTiesGoBothWays) {
-  // Two blocks each from 0 and 1 up to 2: together on the second link. 0 and 3 of 6 are antipodes.
+  // Two blocks each from 0 and 1 up to 2 share the second link. 0 and 3 of 6 are antipodes.
   EXPECT_EQ(
       profiled(listed(6, 2, {{message(0, 2, 2), message(1, 2, 2)}}), {.kind = WiringKind::ring})
           .rounds[0],
@@ -448,7 +450,7 @@ struct Tried {
   int sequences = 0, windows = 0;
 };
 
-// Every order of every set of skips, simulated as a whole.
+// Simulates every order of every set of skips.
 Tried try_everything(int p, const Fabric& fabric, std::uint64_t bytes, bool windows_only) {
   Tried out;
   for (unsigned set = 1; set < 1u << (p - 1); ++set) {
@@ -526,7 +528,8 @@ TEST(SkipSearch, BestAreInOrderAndDifferentAndTimedAsTheyAre) {
   EXPECT_LE(found->best.front().time, found->halving.time);
 }
 
-// On a full network every valid sequence of the fewest rounds is as fast: halving is not beaten.
+// On a full network all valid sequences of the fewest rounds are equally fast, so halving is
+// optimal.
 TEST(SkipSearch, FindsNothingBetterThanHalvingOnAFullNetwork) {
   for (int p = 1; p <= 40; ++p) {
     const auto found = search_skips(p, plain_regime().fabric, 1'000'000, {.most_tried = 1000});

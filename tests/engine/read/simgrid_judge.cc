@@ -1,8 +1,8 @@
-// The one file that speaks to SimGrid: names in its interface have moved with 3.36 and 4.0.
+// The only file that uses SimGrid, because names in its interface changed with 3.36 and 4.0.
 #include "tests/engine/read/simgrid_judge.h"
 
 #ifdef RANKINE_HAS_SIMGRID
-#include <xbt/base.h>  // which the next one needs
+#include <xbt/base.h>  // needed by the next one
 
 #include <simgrid/version.h>
 #if SIMGRID_VERSION >= 33200 && SIMGRID_VERSION < 33600
@@ -33,8 +33,8 @@ namespace {
 
 namespace s4u = simgrid::s4u;
 
-// Plain max-min sharing: no latency, which would weigh flows by it, so that a pause stands for
-// alpha; no protocol's factors, and no acknowledgements on the way back.
+// Plain max-min sharing: no latency, because SimGrid would weigh flows by it (a pause stands for
+// alpha); no factors of a protocol; and no acknowledgements on the way back.
 constexpr const char* kSettings[] = {
     "--cfg=network/model:CM02",  "--cfg=network/crosstraffic:0",  "--cfg=maxmin/precision:1e-9",
     "--cfg=surf/precision:1e-9", "--cfg=contexts/factory:thread", "--log=root.thres:warning"};
@@ -73,21 +73,21 @@ class Judge {
  private:
   struct Packet {
     std::size_t message = 0;  // in the order stated
-    bool down = false;        // of the half that goes down where both ways are as long
+    bool down = false;        // part of the half that goes down at ties
     int index = 0;
     long halves = 0;
     std::vector<std::size_t> wires{};
-    std::size_t behind = 0;  // wires
+    std::size_t behind = 0;  // completed wires
     double came = 0;
   };
-  // Of one wire: packets that wait to be sent, and those that have been sent.
+  // The waiting packets and the sent packets of one wire.
   struct Post {
     std::vector<Packet> waiting{};
     std::deque<Packet> sent{};
     s4u::SemaphorePtr some_wait = s4u::Semaphore::create(0), some_sent = s4u::Semaphore::create(0);
   };
 
-  // Numbers of the wires that a half takes.
+  // The numbers of the wires on the way of a half.
   std::vector<std::size_t> way_of(int from, int to, bool ties_up) const {
     std::vector<std::size_t> out;
     for (const s4u::LinkInRoute& link : route(from, to, ties_up)) {
@@ -98,7 +98,7 @@ class Judge {
   }
 
   void play_packets(const std::vector<JudgedMessage>& round, long most) {
-    if (round.empty()) return;  // work of the ranks on their own: nobody posts anything
+    if (round.empty()) return;  // only local work: no packet arrives
     s4u::this_actor::sleep_for(network_.alpha);
     int packets = 0;
     for (std::size_t i = 0; i < round.size(); ++i) {
@@ -115,7 +115,7 @@ class Judge {
     for (; packets > 0; --packets) arrived_->acquire();
   }
 
-  // At its next wire, or at its receiver.
+  // Delivers a packet to its next wire, or to its receiver.
   void come(Packet packet) {
     if (packet.behind == packet.wires.size()) return arrived_->release();
     Post& post = posts_[packet.wires[packet.behind]];
@@ -124,8 +124,8 @@ class Judge {
     post.some_wait->release();
   }
 
-  // First come, first served; of those that come at once the one that has come farther, then the
-  // one stated first.
+  // First come, first served. Of packets that arrive at once, the one that has come farther goes
+  // first, then the one stated first.
   static bool goes_before(const Packet& a, const Packet& b) {
     constexpr double kAtOnce = 1e-6;
     if (std::abs(a.came - b.came) > kAtOnce) return a.came < b.came;
@@ -143,7 +143,7 @@ class Judge {
     Post& post = posts_[w];
     for (;;) {
       post.some_wait->acquire();
-      // All that come now have come.
+      // Lets all packets that arrive now arrive first.
       for (int i = 0; i < 8; ++i) s4u::this_actor::yield();
       const auto first = std::min_element(post.waiting.begin(), post.waiting.end(), goes_before);
       Packet packet = std::move(*first);
@@ -179,8 +179,8 @@ class Judge {
     for (std::size_t d = 0; d < at.size(); ++d) rank = rank * network_.dims[d] + at[d];
     return rank;
   }
-  // Along the line of dimension d, by the shorter way: positive numbers go up. `ties_up` says which
-  // way it is where both ways round a ring are as long.
+  // The steps along dimension d by the shorter way: positive numbers go up. `ties_up` decides the
+  // direction if both ways round a ring are equally long.
   int way(int from, int to, std::size_t d, bool ties_up) const {
     if (!network_.closed) return to - from;
     const int size = network_.dims[d], up = (to - from + size) % size;
@@ -197,8 +197,8 @@ class Judge {
     return total;
   }
 
-  // Every rank is two hosts: one sends and receives the halves that go up at ties, the other those
-  // that go down. So each half has a route of its own.
+  // Every rank is two hosts: one sends and receives the halves that go up at ties, the other the
+  // halves that go down. So each half has a separate route.
   s4u::Host* half(int rank, bool ties_up) const {
     return hosts_[static_cast<std::size_t>(2 * rank + (ties_up ? 1 : 0))];
   }

@@ -1,6 +1,5 @@
-// SimGrid as an independent judge of flows and packets: the same messages on a grid or fat tree
-// that it simulates itself. Routes and links are stated here once more, not taken from
-// engine/network/wiring.h.
+// SimGrid as an independent judge of flows and packets: it simulates the messages on a grid or fat
+// tree. Routes and links are stated here again, independently of engine/network/wiring.h.
 #pragma once
 
 #include <optional>
@@ -9,13 +8,14 @@
 
 namespace rankine {
 
-// Ranks on a grid of these sizes, the last dimension varying fastest, and one wire per direction
-// between neighbours. Routes are minimal, the first dimension first; where both ways round are as
-// long, half of the message takes each. Or leaves of so many ranks below spines: a link of its own
-// to any rank of the leaf, else two hops over the spine that is the destination modulo the spines.
-// A message waits alpha + hops * alpha_hop, then flows.
+// Either ranks on a grid of these sizes, the last dimension varying fastest, with one wire per
+// direction between neighbours. Routes are minimal, the first dimension first; if both ways round
+// are equally long, half of the message takes each. Or leaves of `leaf` ranks below spines: a
+// private link to any rank of the leaf, else two hops over the spine with the number of the
+// destination modulo the spines. A message waits alpha + hops * alpha_hop, then flows. Times in
+// seconds.
 struct JudgedNetwork {
-  std::vector<int> dims{};  // of a tree: all ranks
+  std::vector<int> dims{};  // for a tree: all ranks
   bool closed = true;       // lines of the grid are rings
   int leaf = 0, spines = 0;
   double alpha = 0, alpha_hop = 0;
@@ -27,18 +27,18 @@ struct JudgedMessage {
   long bytes = 0;
 };
 
-// Why there is no judge, as text that says what would help; nothing where there is one.
+// The reason and the remedy if the judge is missing; nullopt if it is available.
 std::optional<std::string> simgrid_is_missing();
 
-// When the last round ends. All messages of a round start when the last one of the round before has
-// ended. Runs in a process of its own, since SimGrid allows one simulation per process. Needs the
-// judge.
+// The time in seconds at which the last round ends. All messages of a round start when the last one
+// of the round before has ended. Needs the judge. Runs in a child process, because SimGrid allows
+// one simulation per process.
 double simgrid_seconds(const JudgedNetwork& network,
                        const std::vector<std::vector<JudgedMessage>>& rounds);
 
-// The same of packets of up to so many half bytes, on a grid: each is a flow of its own over one
-// wire after the other, which actors of the wires' take there, one at a time, and hand on alpha_hop
-// later.
+// As simgrid_seconds(), for packets of up to `halves` half bytes, on a grid. Each packet is a
+// separate flow over one wire after the other. An actor per wire sends the packets one at a time
+// and delivers each alpha_hop later.
 double simgrid_packet_seconds(const JudgedNetwork& network,
                               const std::vector<std::vector<JudgedMessage>>& rounds, long halves);
 

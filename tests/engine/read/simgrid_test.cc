@@ -1,4 +1,4 @@
-// Flows and packets against SimGrid, which shares links, and tells time, in code of its own.
+// Flows and packets, compared with SimGrid, which shares links and keeps time by independent code.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -31,7 +31,7 @@ int ranks_of(const Wiring& wiring) {
   return n;
 }
 
-// Seconds and bytes are about as many: both sides' precision is absolute.
+// Seconds and bytes are of similar size, because the precision of both sides is absolute.
 Fabric fabric_of(const Wiring& wiring) {
   Fabric fabric;
   fabric.name = "judged";
@@ -67,7 +67,7 @@ std::vector<std::vector<JudgedMessage>> messages_of(const Schedule& schedule, lo
   }
   return rounds;
 }
-// A gathering of all blocks: M is all of them.
+// A gathering of all blocks: M is their sum.
 Goal goal_of_all(const Schedule& schedule) {
   return {.collective = Collective::all_gather, .ranks = schedule.ranks, .blocks = schedule.blocks};
 }
@@ -82,7 +82,7 @@ void expect_agreement(const Schedule& schedule, const Wiring& wiring, const std:
   EXPECT_NEAR(flow->seconds, judged, 1e-6 * judged) << what;
 }
 
-// Blocks of four bytes, of which a link passes one a second, and packets of so many bytes.
+// Blocks of four bytes; a link passes one byte per second, and packets have up to `mtu` bytes.
 void expect_packets_to_agree(const Schedule& schedule, const Wiring& wiring, int mtu,
                              const std::string& what) {
   constexpr int kBlock = 4;
@@ -136,7 +136,7 @@ TEST_P(SimGrid, AgreesOnSchedulesOfTheCatalogue) {
   EXPECT_GT(judged, 20);
 }
 
-// Rounds of messages of all sizes from anywhere to anywhere; `seed` says which.
+// Rounds of messages of all sizes between random ranks, drawn from `seed`.
 Schedule random_rounds(int n, std::uint64_t seed) {
   const auto below = [&seed](int bound) {
     seed = seed * 6364136223846793005U + 1442695040888963407U;

@@ -1,4 +1,4 @@
-// The whole catalogue, every N up to 64: proved, and stated truthfully. `rankine verify` goes
+// Proves the whole catalogue for every N up to 64, and checks its statements. `rankine verify` goes
 // further.
 
 #include <gtest/gtest.h>
@@ -95,14 +95,14 @@ TEST(VerifySweep, WhatIsWrongIsTheCasesFailure) {
 
 }  // namespace
 
-// Algorithms on rings and tori at sizes beyond the catalogue's sweep, and on the tori that papers
-// use: proved, and stated truthfully.
+// Proves algorithms on rings and tori at sizes beyond the catalogue's sweep, and on the tori of
+// papers, and checks their statements.
 
 namespace {
 
 bool on_tori(const SweepResult& result) { return result.algorithm->takes("dims"); }
 
-// All lines that take dims, on one torus or ring; those that the sizes refuse are left out.
+// All lines that take dims, on one torus or ring, except lines that refuse the sizes.
 std::vector<SweepResult> swept(const std::vector<int>& dims) {
   SweepOptions options;
   options.ranks_from = options.ranks_to = Torus(dims).ranks();
@@ -124,8 +124,8 @@ TEST_P(TorusSweep, IsProvedAndStatedTruthfully) {
   const std::vector<SweepResult> results = swept(GetParam());
   const std::vector<int>& dims = GetParam();
   // All-reduces in eleven forms, all-gathers and reduce-scatters in six; broadcasts and reduces in
-  // one, from three roots. One each along cycles that share no link, which there are but along
-  // lines of two. And on crosses, of all-reduces in two forms.
+  // one, from three roots. One more of each along link-disjoint cycles, which exist unless a
+  // dimension has two ranks. On crosses, all-reduces in two forms.
   const bool has_cycles =
       dims.size() == 1 || std::all_of(dims.begin(), dims.end(), [](int a) { return a > 2; });
   const bool equal = std::count(dims.begin(), dims.end(), dims.front()) == std::ssize(dims);
@@ -160,17 +160,16 @@ INSTANTIATE_TEST_SUITE_P(Tori, TorusSweep,
 }  // namespace
 
 // Is the proof strict? Every schedule of the catalogue is damaged, one transfer at a time, and
-// every damage must show: verify() refutes it, or the catalogue's line no longer states the truth.
+// every damage must show: verify() refutes it, or the catalogue's line states a wrong number.
 //
-// Some redirections are no damage but another schedule for the same collective, as good by every
+// Some redirections do no damage but give another schedule of the collective, as good by every
 // number that a line states:
-//   - another sender that holds exactly the same value (in a barrier: anything that completes the
-//     receiver)
-//   - seen backwards in time, another receiver of a reduction: the contribution joins the sum at
-//     another rank, and still reaches the result once
-// They are counted apart and held to that argument: the mutant is proved and states the truth,
-// moves as many blocks and messages as the original, and differs from it in the counts of single
-// ranks. Any other mutant that passes is a hole in the proof.
+// - another sender that holds an equal value (in a barrier: any sender that completes the receiver)
+// - seen backwards in time, another receiver of a reduction: the contribution joins the sum at
+//   another rank, and still reaches the result once
+// They are counted separately and must meet these conditions: the mutant is proved and states the
+// truth, moves as many blocks and messages as the original, and differs from it in the counts of
+// single ranks. Any other mutant that passes is a hole in the proof.
 
 namespace {
 
@@ -181,10 +180,10 @@ enum class Damage {
   other_sender,
   other_receiver,
   other_block,
-  double_block,   // of several, at once
-  drop_block,     // of several
-  drop_receiver,  // of several: a multicast
-  drop_sender,    // of several: an ALU
+  double_block,   // one of several, at once
+  drop_block,     // one of several
+  drop_receiver,  // one of several: a multicast
+  drop_sender,    // one of several: an ALU
 };
 constexpr std::array kDamages = {
     std::pair{Damage::drop, "drop"},
@@ -202,9 +201,9 @@ constexpr std::array kDamages = {
 struct Mutant {
   Damage damage;
   int round = 0;                  // of the damaged transfer
-  std::size_t index = 0;          // of the damaged transfer within its round
-  Rank was = -1, now = -1;        // of a redirected one
-  std::vector<Transfer> instead;  // of the damaged one; a redirected one comes last
+  std::size_t index = 0;          // its index within the round
+  Rank was = -1, now = -1;        // of a redirection
+  std::vector<Transfer> instead;  // replaces the damaged one; a redirected one comes last
   std::string text() const {
     std::string out = kDamages[static_cast<std::size_t>(damage)].second;
     out += ", round " + std::to_string(round) + ", transfer " + std::to_string(index);
@@ -252,7 +251,7 @@ IndexList without(const IndexList& list, int at) {
   return out;
 }
 
-// Which ranks to redirect to: all where there are few, else the neighbours and the one opposite.
+// The ranks to redirect to: all if there are few, else the neighbours and the opposite one.
 std::vector<Rank> others(int ranks, const RankSet& set, Rank not_this) {
   std::vector<Rank> out;
   const std::vector<Rank> members = set.to_vector();
@@ -279,7 +278,7 @@ void for_each_mutant(const Schedule& schedule, const TransferList& rounds, const
       visit(Mutant{Damage::double_at_once, k, i, -1, -1, {t, t}});
       visit(Mutant{Damage::double_later, k, i, -1, -1, {t}});
       const int senders = t.from.size(), receivers = t.to.size(), blocks = t.what.list.size();
-      // Of many, the first, the last and one between them stand for all.
+      // The first, the middle and the last of many represent all.
       const auto some = [](int count) {
         std::vector<int> out;
         for (const int at : {0, count / 2, count - 1}) {
@@ -340,7 +339,7 @@ void for_each_mutant(const Schedule& schedule, const TransferList& rounds, const
   }
 }
 
-// What a rank holds of a block when the round begins.
+// The contributions to a block that a rank holds when the round begins.
 std::vector<Rank> held(const RoundView& before, Rank r, Block b, int plane) {
   for (const HoldingView& holding : before.ranks[static_cast<std::size_t>(r)]) {
     if (holding.block == b && holding.plane == plane) return holding.contributions;
@@ -362,7 +361,7 @@ class Jury {
         goal_(goal_of(line_, base.params, schedule_)),
         rounds_(list_of(schedule_)),
         counts_(count(schedule_)) {
-    options_.progress = false;  // who waits for whom is not what the mutants change
+    options_.progress = false;  // mutants do not change the waits
   }
 
   void run() {
@@ -390,13 +389,13 @@ class Jury {
       ++tally.misstated;
       return;
     }
-    // Where a line leaves a number to be computed, what tools print of it is the schedule's.
+    // If a line leaves a number to be computed, tools print the number of the schedule.
     if (leaves_numbers_open(line_) && !(counts == counts_)) {
       ++tally.recounted;
       return;
     }
-    // Where N is no power of a radix above two, a dissemination tells some ranks of others by two
-    // ways, and a barrier needs one of them.
+    // If N is not a power of a radix above two, a dissemination reaches some ranks by two ways, and
+    // a barrier needs only one of them.
     if (mutant.damage == Damage::drop && is_idempotent(goal_.collective) &&
         base_.params.radix > 2) {
       ++tally.told_twice;
@@ -418,7 +417,7 @@ class Jury {
            line.receive_ports == kComputed;
   }
 
-  // Blocks, not messages: a block that is redirected by itself is a message more.
+  // Compares blocks, not messages: a block that is redirected alone is a further message.
   static bool moves_as_much(const RankCounts& a, const RankCounts& b) {
     return a.sent == b.sent && a.received == b.received;
   }
@@ -455,7 +454,7 @@ TEST(Mutation, EveryDamageShows) {
     options.ranks_from = options.ranks_to = n;
     for (SweepResult& one : sweep_cases(options)) cases.push_back(std::move(one));
   }
-  // The longest first, so that no core is left with them at the end.
+  // The longest first, so that no core is left with one at the end.
   std::reverse(cases.begin(), cases.end());
 
   std::mutex mutex;

@@ -52,8 +52,8 @@ TEST(Contributions, Texts) {
   EXPECT_EQ(pool.common(set_of(pool, {0, 1, 5}), set_of(pool, {1, 5, 7})), "{1, 5}");
 }
 
-// Against std::set, with ranks on both sides of the word borders, and so many that few intervals
-// take fewer words than bits.
+// Compares Contributions with std::set. Ranks lie on both sides of word borders. Some sets have
+// enough ranks that a few intervals take fewer words than bits.
 TEST(Contributions, BehaveLikeSets) {
   std::mt19937 random(20090201);
   for (const int ranks : {2, 3, 7, 63, 64, 65, 128, 130, 1000}) {
@@ -84,7 +84,7 @@ TEST(Contributions, BehaveLikeSets) {
   }
 }
 
-// Of two sets of a few intervals and of many: what both have, however it is kept.
+// The intersection of two sets, of few intervals and of many, in every representation.
 TEST(Contributions, WhatTwoHaveInCommon) {
   Pool pool(1000);
   Pool::Set odd = Pool::kEmpty;
@@ -102,7 +102,7 @@ namespace {
 constexpr Goal kAllReduce2 = {Collective::all_reduce, 2, 1};
 constexpr Goal kBroadcast3 = {Collective::broadcast, 3, 1};
 
-// Every violation that the test has seen; the last test asks for all of them.
+// Every violation that the test has seen; the last test requires all of them.
 std::set<ViolationKind>& seen() {
   static std::set<ViolationKind> kinds;
   return kinds;
@@ -138,8 +138,8 @@ TEST(Verify, ProvesTheCatalogueForAnyNumberOfRanks) {
   }
 }
 
-// Every all-reduce adds up alike on all ranks, but for the lines that say otherwise; and these say
-// so because it is true.
+// Every all-reduce adds up in one order on all ranks, except lines with other_bits; and for these
+// verify() finds different orders.
 TEST(Verify, LinesWithOtherBitsAddUpInOtherWays) {
   for (const Algorithm& line : catalogue()) {
     if (line.other_bits.empty()) continue;
@@ -269,7 +269,7 @@ TEST(Verify, AddsTwice) {
       listed(2, 1, {{transfer(0, 1, block(0), reduce)}, {transfer(1, 0, block(0), reduce)}}),
       kAllReduce2, ViolationKind::double_count, 1, 0, 0,
       "round 1, rank 0, block 0: {0, 1} from rank 1 is added to {0}: {0} would be there twice");
-  // A rank in both sets of a many-to-many transfer would add its own block to itself.
+  // A rank in both sets of a many-to-many transfer would add its block to itself.
   expect_violation(listed(2, 1, {{transfer(ranks_from(0, 2), ranks_from(0, 2), block(0), reduce)}}),
                    kAllReduce2, ViolationKind::double_count, 0, 0, 0,
                    "round 0, rank 0, block 0: {0} from rank 0 is added to {0}: {0} would be there "
@@ -277,7 +277,7 @@ TEST(Verify, AddsTwice) {
 }
 
 TEST(Verify, AddsTwiceWhereSetsAreNoIntervals) {
-  // Rank 0 collects 2 and 5, rank 1 collects 3 and 5: 5 would meet itself.
+  // Rank 0 collects 2 and 5, rank 1 collects 3 and 5: 5 would count twice.
   const auto add = [](Rank from, Rank to) { return transfer(from, to, block(0), reduce); };
   expect_violation(listed(7, 1, {{add(2, 0), add(5, 0), add(3, 1), add(5, 1)}, {add(1, 0)}}),
                    {Collective::reduce, 7, 1}, ViolationKind::double_count, 1, 0, 0,
@@ -294,7 +294,7 @@ TEST(Verify, ABarrierMayHearARankTwice) {
                    ViolationKind::double_count, 1, 1, 0,
                    "round 1, rank 1, block 0: {0, 2} from rank 0 is added to {0, 1}: {0} would be "
                    "there twice");
-  // But each time it must hear something new.
+  // But each message must bring a new contribution.
   expect_violation(listed(2, 1, {{add(0, 1), add(1, 0)}, {add(0, 1)}}), {Collective::barrier, 2, 1},
                    ViolationKind::redundant, 1, 1, 0,
                    "round 1, rank 1, block 0: {0, 1} from rank 0 is added to {0, 1}, which has it "
@@ -335,7 +335,7 @@ TEST(Verify, ArrivesForNothing) {
                    {Collective::send_recv, 3, 1, 0, 1}, ViolationKind::dead, 0, 2, 0,
                    "round 0, rank 2, block 0: what arrives, {0}, is neither sent on nor needed at "
                    "the end");
-  // A scratch place that is overwritten unread.
+  // A scratch place is overwritten unread.
   const auto park = [](Rank from, Rank to) {
     return Transfer{from, to, block(0), block(0, 1), copy};
   };
@@ -365,7 +365,7 @@ TEST(Verify, ReduceScatterMustEndWithTheRanksOwnBlock) {
 }
 
 TEST(Verify, LocalWorkObeysTheSameRules) {
-  // In round 0 everyone parks its neighbour's vector, in round 1 it is added.
+  // In round 0 every rank parks its neighbour's vector; in round 1 it adds the vector.
   const Schedule good =
       listed(2, 1,
              {{{0, 1, block(0), block(0, 1), copy}, {1, 0, block(0), block(0, 1), copy}},
@@ -387,7 +387,7 @@ TEST(Verify, ASwitchAddsUpAndSpreads) {
             "");
 }
 
-// Three messages of one pair in one round, both ways: more than a mailbox of two holds.
+// Three messages of each pair in one round, both ways: more than a mailbox of two holds.
 Schedule crossing() {
   return {2, 3, 1, [](int, Send send) {
             for (Rank r : ranks(2)) {
@@ -446,7 +446,7 @@ TEST(Verify, EveryKindOfViolationHasBeenSeen) {
 
 }  // namespace
 
-// One rank's part in the place of all: what the readers find in it is what they find in all of it.
+// One rank's part stands for all: readers find equal results in the part and in the whole schedule.
 
 namespace {
 
@@ -462,7 +462,7 @@ struct Case {
   }
 };
 
-// Lines of the catalogue in which everyone does the same, with few ranks and many.
+// Lines of the catalogue in which every rank does the same, with few ranks and many.
 template <class Visit>
 void for_each_case(const std::vector<int>& ranks, const Visit& visit) {
   for (const Algorithm& line : catalogue()) {
@@ -579,7 +579,7 @@ TEST(OneForAll, Times) {
   });
 }
 
-// On the rings that everyone is turned round, every link of a way carries the same.
+// On the rings of a schedule's rotation, all links of a direction carry equal loads.
 TEST(OneForAll, TimesOnItsTorus) {
   int tori = 0;
   for_each_case(kRanks, [&tori](const Case& one) {
@@ -606,7 +606,8 @@ TEST(OneForAll, TimesOnItsTorus) {
   EXPECT_GT(tori, 20);
 }
 
-// Where it is asked for rank by rank, or the network tells ranks apart, all are gone through.
+// All ranks are simulated if the caller asks for each rank, or the network treats ranks
+// differently.
 TEST(OneForAll, NotWhereRanksDiffer) {
   const Schedule ring = ring_all_reduce(8);
   const Goal goal{Collective::all_reduce, 8, 8};
@@ -633,7 +634,7 @@ TEST(OneForAll, NotWhereRanksDiffer) {
   EXPECT_GT(delayed->end, at_once->end);
 }
 
-// What is wrong with one is found, as rank 0 sees it.
+// Errors in a part are found, as rank 0 sees them.
 TEST(OneForAll, WrongParts) {
   const auto violation = [](const Schedule& schedule, const Goal& goal) {
     const auto of_one = verify(schedule, goal);
@@ -649,7 +650,7 @@ TEST(OneForAll, WrongParts) {
   const auto of_part = [](int rounds, auto part, int n, Moves moves) {
     return everyone({4, n, rounds, part}, moves);
   };
-  // A round too few, a block that is not there yet, a block twice, a sum that has it already.
+  // A round too few, a block that has not arrived yet, a block twice, a contribution twice.
   EXPECT_EQ(
       violation(of_part(
                     2, [](int k, Send send) { send(0, 1, block(-k), copy); }, 4, Moves::with_rank),
@@ -673,7 +674,8 @@ TEST(OneForAll, WrongParts) {
                 sum)
           .find("would be there twice"),
       std::string::npos);
-  // Whole vectors passed round the ring: rank r has r + (r - 1) + ..., in other brackets each.
+  // Whole vectors passed round the ring: rank r has r + (r - 1) + ..., in different brackets at
+  // each rank.
   const Schedule in_turn = everyone({4,
                                      1,
                                      4,
@@ -700,10 +702,10 @@ TEST(OneForAll, AMillionRanks) {
   EXPECT_EQ(count(ring).busiest.sent, 2 * (kMany - 1));
 }
 
-// Blocks of two sizes, and a ring that would be gone through message by message.
+// Blocks of two sizes on a ring, which would need a simulation of each message.
 TEST(OneForAll, TooManyMessagesAreRefusedAtOnce) {
   constexpr int kMany = 1'000'000;
-  Fabric shared = plain_regime().fabric;  // a round's loads are of all its messages
+  Fabric shared = plain_regime().fabric;  // a round's loads count all its messages
   shared.wiring.kind = WiringKind::ring;
   const auto refused = simulate(ring_all_gather(kMany), {Collective::all_gather, kMany, kMany},
                                 shared, 1 << 20);
@@ -714,7 +716,7 @@ TEST(OneForAll, TooManyMessagesAreRefusedAtOnce) {
             "on a torus, the blocks are of one size (bytes a multiple of 1000000, or ideal blocks)");
 }
 
-// A block that has a byte more is such on its whole way round, so some rank waits for one each time.
+// A block with one byte more keeps it all the way round, so in each round some rank waits for one.
 TEST(OneForAll, BlocksOfTwoSizesAmongManyRanks) {
   constexpr int kMany = 100'003;
   const Fabric fabric = plain_regime().fabric;
@@ -731,7 +733,7 @@ TEST(OneForAll, BlocksOfTwoSizesAmongManyRanks) {
             static_cast<std::int64_t>(bytes) * (kMany - 1));
 }
 
-// What notes of all ranks would take is known before the work, which is refused with it.
+// The memory for the state of all ranks is known before the work, and too much is refused.
 TEST(OneForAll, TooManyNotesAreRefusedAtOnce) {
   constexpr int kMany = 6'561;
   const Algorithm* line = find_algorithm(Collective::all_reduce, "trivance");
@@ -742,7 +744,7 @@ TEST(OneForAll, TooManyNotesAreRefusedAtOnce) {
   const Goal goal = goal_of(*line, params, schedule);
   SimulateOptions options{.most_bytes = std::uint64_t{128} << 20};
   const Fabric fabric = plain_regime().fabric;
-  EXPECT_TRUE(simulate(schedule, goal, fabric, 1 << 20, options).ok());  // one stands for all
+  EXPECT_TRUE(simulate(schedule, goal, fabric, 1 << 20, options).ok());  // one rank stands for all
   options.one_for_all = false;
   const auto refused = simulate(schedule, goal, fabric, 1 << 20, options);
   ASSERT_FALSE(refused.ok());
