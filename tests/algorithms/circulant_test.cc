@@ -222,10 +222,10 @@ TEST(Refusal, NamesTheFirstRankAndBlockThatWouldBeLost) {
   EXPECT_EQ(text({5, 2, 1}, 5),
             "skips is 5,2,1: 5 is not allowed; among 5 ranks skips are from 1 to 4");
   EXPECT_EQ(text({2, 2, 1}, 5), "skips is 2,2,1: 2 is there twice; skips must be different");
-  EXPECT_EQ(text({1}, 1), "skips is 1: one rank has nobody to skip to; none are allowed");
+  EXPECT_EQ(text({1}, 1), "skips is 1: with one rank the list must be empty");
   EXPECT_EQ(text({3, 1, 2}, 4),
-            "skips is 3,1,2: nothing would be left for the skip 3 in round 0; what it could bring, "
-            "later ones bring without it");
+            "skips is 3,1,2: nothing would be left for the skip 3 in round 0; remove it, because "
+            "later skips cover its distances");
 }
 
 // The sums of different skips, from all subsets.

@@ -494,7 +494,7 @@ TEST(Environment, ErrorsNameTheValueAndWhatIsAllowed) {
   EXPECT_NE(text("all_redcue:ring").find("'all_redcue'; allowed are broadcast"), std::string::npos);
   EXPECT_NE(text("all_reduce:rnig").find("'rnig'; all_reduce has ring"), std::string::npos);
   EXPECT_EQ(text("all_reduce:ring;allreduce:chain"),
-            "all_reduce is to be ring and chain; allowed is one algorithm of a collective");
+            "all_reduce is forced to ring and chain; allowed is one algorithm per collective");
   EXPECT_EQ(parse_wait_mode("sleep").status().text(),
             "wait is 'sleep'; allowed are auto, spin, yield, park");
   EXPECT_EQ(parse_forced_transport("tcp").status().text(),

@@ -339,7 +339,7 @@ TEST(Displacement, WhatIsWrongIsNamed) {
     EXPECT_EQ(text({three, good}), "displacements.in has 3 entries; allowed are none or 2");
     EXPECT_EQ(text({good, three}), "displacements.out has 3 entries; allowed are none or 2");
     EXPECT_EQ(text({good, overlap}),
-              "displacements.out[0] is 4, but 8 bytes from rank 1 lie from 0 on; what is received "
+              "displacements.out[0] is 4, but 8 bytes from rank 1 lie from 0 on; received blocks "
               "may not overlap");
     EXPECT_EQ(text({far, good}), "in has 32 bytes; the block to rank 1 ends at byte 36");
     EXPECT_EQ(text({good, far}), "out has 32 bytes; the block from rank 1 ends at byte 36");

@@ -497,10 +497,10 @@ TEST(Epilogue, IsRefusedWhereItMakesNoSense) {
   says({.count = 10}, {nothing, nullptr, 0}, "epilogue.row_elements is 0");
   says({.count = 10}, threes, "epilogue.row_elements is 3, count is 10; allowed are whole rows");
   says({.collective = Collective::reduce_scatter, .count = 10}, threes, "count is 10");
-  says({.collective = Collective::all_gather, .count = 10}, threes, "what is gathered is 20");
+  says({.collective = Collective::all_gather, .count = 10}, threes, "the gathered total is 20");
   const std::size_t counts[] = {6, 4};
   says({.collective = Collective::reduce_scatter, .counts = counts}, threes, "counts[1] is 4");
-  says({.collective = Collective::all_gather, .counts = counts}, threes, "what is gathered is 10");
+  says({.collective = Collective::all_gather, .counts = counts}, threes, "the gathered total is 10");
   // Typed calls check sizes first, so this error comes first.
   const Epilogue empty{nothing, nullptr, 0};
   const auto typed = ranks.run([&](Member& me) {

@@ -116,8 +116,8 @@ TEST(Processes, TakeOperationsOfTheUsers) {
 TEST(Processes, TakePayloadsFromWhatTheyShareAndGiveThemBack) {
   for (const std::string& said : all_play(fresh_name(), 3, "allocate")) {
     EXPECT_EQ(said,
-              "in is (, 4000 bytes), which is not of this member's allocate(), and "
-              "shared_payloads says that all ranks' buffers are\n");
+              "in is (, 4000 bytes), which is not of this member's allocate(); "
+              "shared_payloads is set, so all buffers of all ranks must be\n");
   }
 }
 
@@ -181,7 +181,7 @@ TEST(Processes, AreToldThatAProgramHasWrittenOverWhatTheyShare) {
       EXPECT_TRUE(said.starts_with(begins)) << play << ": " << said;
       EXPECT_EQ(said.find("16843009"), std::string::npos) << said;
       if (play == "scribbles_on_record") {
-        EXPECT_NE(said.find("shares has been written over"), std::string::npos) << said;
+        EXPECT_NE(said.find("has been overwritten by a program"), std::string::npos) << said;
       }
     }
     ranks[2].send(SIGKILL);

@@ -211,7 +211,7 @@ TEST(Split, RefusesWhatCannotBe) {
     return rank.split(0, 0, {.ends_parent = rank.rank() == 0}).status();
   });
   EXPECT_EQ(results[0].code(), Code::mismatch) << results[0].text();
-  EXPECT_NE(results[0].text().find("of a split: its options"), std::string::npos)
+  EXPECT_NE(results[0].text().find("split: an option"), std::string::npos)
       << results[0].text();
 }
 
@@ -223,7 +223,7 @@ TEST(Split, IsFinishedOnceItsRequestHasBeenWaitedFor) {
       const auto early = split.finish();
       EXPECT_FALSE(early.ok()) << when;
       EXPECT_EQ(early.status().text(),
-                "finish: the split's request must have been started and waited for, once")
+                "finish: the split's request is not complete; start it and wait for it, once")
           << when;
     };
     refused("not started");
@@ -668,7 +668,7 @@ TEST(PointToPoint, RequestsOutliveEverybody) {
 TEST(PointToPoint, AGroupOfNothingToCallIsRefused) {
   Ranks one({.ranks = 1});
   Member& me = *one.members()[0];
-  EXPECT_EQ(me.group({}).text(), "group: calls is empty; it must be something to call");
+  EXPECT_EQ(me.group({}).text(), "group: calls is empty; it must be a function");
   EXPECT_TRUE(me.group([&] { EXPECT_EQ(me.group({}).code(), Code::invalid_argument); }).ok());
   EXPECT_TRUE(me.barrier().ok());
 }

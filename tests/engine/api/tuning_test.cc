@@ -305,7 +305,7 @@ TEST(LoadTuning, WhatDoesNotIsNotUsedWithOneWarning) {
       {{"/dev/zero", true}, kHere, "it is a character device, and no regular file"},
       {{folder(), true}, kHere, "it is a directory, and no regular file"},
       {{folder(), false}, kHere, "it is a directory, and no regular file"},
-      {{huge, true}, kHere, "it has more than the 16777216 bytes that are allowed"},
+      {{huge, true}, kHere, "it has more than 16777216 bytes, the allowed size"},
   };
   for (const Case& one : cases) {
     CapturedWarnings captured;

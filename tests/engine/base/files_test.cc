@@ -54,7 +54,7 @@ TEST(SmallFile, IsRefusedAboveItsLimit) {
   for (const std::size_t limit : {0u, 1u, 65536u, 99'999u}) {
     const SmallFile file = read_small_file(tree.root() + "/file", limit);
     EXPECT_EQ(file.error,
-              "it has more than the " + std::to_string(limit) + " bytes that are allowed");
+              "it has more than " + std::to_string(limit) + " bytes, the allowed size");
     EXPECT_EQ(file.text, "");
   }
   // A sparse file of a terabyte.

@@ -270,7 +270,7 @@ TEST(Compile, ASumIsRefusedWhereTheCollectiveHasNone) {
   request.slot_payload = 48;
   const auto refused = compile(request, adds, {Collective::all_gather, 2, 2});
   ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.status().text(), "schedule: adds blocks up, which all_gather does not");
+  EXPECT_EQ(refused.status().text(), "schedule: adds blocks up; allowed for all_gather are copies");
 }
 
 }  // namespace
@@ -534,7 +534,7 @@ TEST(Program, RefusesWhatCannotBeExecuted) {
     return make_schedule(2, 2, 1, [f](int, Send send) { f(send); });
   };
   EXPECT_NE(refusal(one_round([](Send s) { s(0, 1, block(1), copy); }), {4, 4})
-                .find("round 0, place 1 of rank 0: is read, and nothing is there"),
+                .find("round 0, place 1 of rank 0: is read, but it is empty"),
             std::string::npos);
   EXPECT_NE(refusal(one_round([](Send s) { s(0, 1, block(0), block(1), copy); }), {4, 5})
                 .find("place 1 of rank 1: is sent a block of another size"),

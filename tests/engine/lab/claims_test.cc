@@ -118,11 +118,11 @@ TEST(Papers, MistakesAreNamed) {
   EXPECT_EQ(mistake(kRow), "none");
   EXPECT_EQ(mistake(kRow + "sets = \"$many\"\n"), "claim 'test-row': no name is called 'many'");
   EXPECT_EQ(mistake(kRow + "statd = \"1\"\n"),
-            "claim 'test-row': it has fields that no such row has");
+            "claim 'test-row': a field is unknown; remove it or correct its name");
   EXPECT_EQ(mistake(kRow + "stated = 1\n"), "claim 'test-row': 'stated' is no text");
   EXPECT_EQ(mistake("[[claim]]\nid = \"x\"\nwhere = \"1\"\n"), "claim 'x': 'text' is missing");
   EXPECT_EQ(mistake(kRow + "when = \"N = 4\"\n"),
-            "claim 'test-row': when and condition say the same and belong together");
+            "claim 'test-row': one of when and condition is missing; give both or none");
   EXPECT_NE(mistake(kRow + "kind = \"arithmetic\"\n"), "none");
   EXPECT_NE(mistake("[[statement]]\nid = \"x\"\nmeasure = \"speed\"\n"), "none");
   EXPECT_NE(mistake("[[row]]\nid = \"x\"\n"), "none");
@@ -184,13 +184,13 @@ TEST_F(Report, CountsAreByKind) {
 }
 
 TEST_F(Report, RowsOfWhichNothingIsExecutedAreCountedByTheirReasons) {
-  constexpr std::string_view kBegin = "Rows on a network of which nothing is executed: ";
+  constexpr std::string_view kBegin = "Network rows without an executed run: ";
   EXPECT_FALSE(has(printed(print_text), kBegin));
   findings_[0].unexecuted = Unexecuted::beyond_communicator;
   findings_[1].unexecuted = Unexecuted::beyond_model;
   for (const auto print : {print_text, print_markdown, print_html}) {
     EXPECT_TRUE(has(printed(print), std::string(kBegin) +
-                                        "2; 1 of more ranks than a communicator takes, 1 beyond "
+                                        "2; 1 above a communicator's limit of ranks, 1 beyond "
                                         "the model or the catalogue."))
         << printed(print);
   }

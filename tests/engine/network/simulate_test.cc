@@ -353,7 +353,7 @@ TEST(ByHand, BlocksOfUnlikeSizes) {
   EXPECT_EQ(time({.counts = {5, 1}}).status().text(),
             "counts has 2 entries; all_gather among 3 ranks has 3 blocks");
   EXPECT_EQ(time({.ideal_blocks = true, .counts = {1, 1, 1}}).status().text(),
-            "counts say the blocks' bytes; ideal blocks are for an M");
+            "counts and ideal blocks are both set; allowed is one of them");
 }
 
 TEST(ByHand, WholeBytesGoToTheFirstBlocks) {

@@ -635,7 +635,7 @@ TEST(Errors, SayThatASwitchMayNotPermute) {
   const auto refused = simulate_flow(plain, any_goal(plain), fabric, 1);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().text(),
-            "the network permutes, which fluid flows and packets have no meaning for; allowed is "
+            "the network permutes; the fidelities flow and packet cannot model that; allowed is "
             "the fidelity eq1");
 }
 

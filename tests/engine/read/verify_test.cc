@@ -204,19 +204,19 @@ TEST(Verify, MoreStatesThanAllowed) {
 TEST(Verify, RankThatDoesNotExist) {
   expect_violation(listed(3, 1, {{transfer(0, 3, block(0), copy)}}), kBroadcast3,
                    ViolationKind::bad_index, 0, 3, 0,
-                   "round 0, rank 3, block 0: there is no such rank to receive; ranks are 0 to 2");
+                   "round 0, rank 3, block 0: invalid rank to receive; ranks are 0 to 2");
   expect_violation(listed(3, 1, {{transfer(-1, 1, block(0), copy)}}), kBroadcast3,
                    ViolationKind::bad_index, 0, -1, 0,
-                   "round 0, block 0: there is no such rank to send; ranks are 0 to 2");
+                   "round 0, block 0: invalid rank to send; ranks are 0 to 2");
   expect_violation(listed(3, 1, {{transfer(0, ranks_from(1, 3), block(0), copy)}}), kBroadcast3,
                    ViolationKind::bad_index, 0, 3, 0,
-                   "round 0, rank 3, block 0: there is no such rank to receive; ranks are 0 to 2");
+                   "round 0, rank 3, block 0: invalid rank to receive; ranks are 0 to 2");
 }
 
 TEST(Verify, BlockOrPlaneThatDoesNotExist) {
   expect_violation(listed(3, 1, {{transfer(0, 1, block(1), copy)}}), kBroadcast3,
                    ViolationKind::bad_index, 0, 1, 1,
-                   "round 0, rank 1, block 1: there is no such block; `what` may have 0 to 0");
+                   "round 0, rank 1, block 1: invalid block; `what` may have 0 to 0");
   expect_violation(
       listed(3, 1, {{{0, 1, block(0), block(0, 1), copy}}}), kBroadcast3, ViolationKind::bad_index,
       0, 1, 0, "round 0, rank 1, block 0: `where` is on plane 1; the schedule's planes are 0 to 0");
@@ -306,8 +306,8 @@ TEST(Verify, TwoCopiesIntoOnePlace) {
   const auto pass = [](Rank from, Rank to) { return transfer(from, to, block(0), copy); };
   expect_violation(listed(4, 1, {{pass(0, 1), pass(0, 2)}, {pass(1, 3), pass(2, 3)}}), goal,
                    ViolationKind::two_copies, 1, 3, 0,
-                   "round 1, rank 3, block 0: {0} from rank 2 is copied there, where another copy "
-                   "goes in the same round");
+                   "round 1, rank 3, block 0: {0} from rank 2 is copied there, but another copy "
+                   "goes there in the same round");
 }
 
 TEST(Verify, CopyAndReductionIntoOnePlace) {
@@ -322,7 +322,7 @@ TEST(Verify, CopyOfWhatIsThere) {
   const TransferList rounds = {{transfer(0, ranks_from(1, 2), block(0), copy)},
                                {transfer(1, 2, block(0), copy)}};
   expect_violation(listed(3, 1, rounds), kBroadcast3, ViolationKind::redundant, 1, 2, 0,
-                   "round 1, rank 2, block 0: {0} from rank 1 is copied there, where the same is "
+                   "round 1, rank 2, block 0: {0} from rank 1 is copied there, but it is there "
                    "already");
   VerifyOptions wasteful;
   wasteful.economy = false;
@@ -333,7 +333,7 @@ TEST(Verify, ArrivesForNothing) {
   // Rank 2 needs nothing of a send from 0 to 1.
   expect_violation(listed(3, 1, {{transfer(0, ranks_from(1, 2), block(0), copy)}}),
                    {Collective::send_recv, 3, 1, 0, 1}, ViolationKind::dead, 0, 2, 0,
-                   "round 0, rank 2, block 0: what arrives, {0}, is neither sent on nor needed at "
+                   "round 0, rank 2, block 0: the arrival {0} is neither sent on nor needed at "
                    "the end");
   // A scratch place is overwritten unread.
   const auto park = [](Rank from, Rank to) {
@@ -374,7 +374,7 @@ TEST(Verify, LocalWorkObeysTheSameRules) {
   EXPECT_EQ(text_of(verify(good, kAllReduce2)), "");
   expect_violation(listed(2, 1, {{transfer(0, 0, block(0), copy)}}), kAllReduce2,
                    ViolationKind::redundant, 0, 0, 0,
-                   "round 0, rank 0, block 0: {0} from rank 0 is copied there, where the same is "
+                   "round 0, rank 0, block 0: {0} from rank 0 is copied there, but it is there "
                    "already");
 }
 
@@ -665,7 +665,7 @@ TEST(OneForAll, WrongParts) {
       violation(of_part(
                     3, [](int, Send send) { send(0, 1, block(0), copy); }, 4, Moves::with_rank),
                 gather)
-          .find("round 1, rank 0, block 3: {3} from rank 3 is copied there, where the same is "
+          .find("round 1, rank 0, block 3: {3} from rank 3 is copied there, but it is there "
                 "already"),
       std::string::npos);
   EXPECT_NE(
@@ -711,7 +711,7 @@ TEST(OneForAll, TooManyMessagesAreRefusedAtOnce) {
                                 shared, 1 << 20);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().text(),
-            "ranks is 1000000, which are more than 17179869184 messages; one rank stands for all "
+            "ranks is 1000000: more than the limit of 17179869184 messages; one rank stands for all "
             "where links are alike or those of its torus and, if messages share links or ranks are "
             "on a torus, the blocks are of one size (bytes a multiple of 1000000, or ideal blocks)");
 }

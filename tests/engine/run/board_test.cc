@@ -233,8 +233,8 @@ TEST(Fingerprint, TheFirstFieldThatDiffersIsNamed) {
   EXPECT_EQ(told(make_fingerprint(all_reduce, f32, sum, false, Transport::mailbox, 0, 0, 1)),
             "transport is direct at rank 2 and mailbox at rank 5");
   EXPECT_EQ(told(make_fingerprint(all_reduce, f32, sum, false, Transport::direct, 0, 0, 2)),
-            "a count, a parameter, the order, the rows of an epilogue or the tag (of tensors in "
-            "buckets: a shape; of a split: its options) is one at rank 2 and another at rank 5");
+            "a count, a parameter, the order, the rows of an epilogue or the tag (tensors in "
+            "buckets: a shape; split: an option) is one at rank 2 and another at rank 5");
   EXPECT_EQ(told(with_tag(base, 1)), told(with_tag(base, 2)));
   EXPECT_EQ(with_tag(base, 0), base);
 }

@@ -311,7 +311,7 @@ TEST_P(Wait, ACallThatDisagreedIsNoticedWhenThePeerHasGoneOn) {
                           std::to_string(4 + further)),
                 std::string::npos)
           << text;
-      EXPECT_NE(text.find("rank 0 waits for in round 3"), std::string::npos) << text;
+      EXPECT_NE(text.find("rank 0 still waits for its data in round 3"), std::string::npos) << text;
     }
   }
 }

@@ -437,7 +437,7 @@ TEST(CProcesses, AreToldWhatIsWrong) {
   refused(rkGetUniqueIdByName(nullptr, "job"), "rkGetUniqueIdByName: id is NULL");
   refused(rkGetUniqueIdByName(&id, nullptr), "rkGetUniqueIdByName: name is NULL");
   refused(rkGetUniqueIdByName(&id, "a/b"),
-          "rkGetUniqueIdByName: name is 'a/b'; ranks that are processes find each other by one of "
+          "rkGetUniqueIdByName: name is 'a/b'; allowed are "
           "1 to 100 letters, digits, '.', '-' and '_'");
   ASSERT_EQ(rkGetUniqueIdByName(&id, std::string(100, 'x').c_str()), rkSuccess);
   refused(rkCommInitRank(&comm, 2, id, 2), "rkCommInitRank: rank is 2; allowed are 0 to 1");

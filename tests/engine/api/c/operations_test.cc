@@ -160,14 +160,14 @@ TEST_F(Operations, WrongOnesAreRefused) {
   says(rkRedOpCreatePreMulSum(&op, &factor, rkOpaque, comm), "type is 100");
   says(rkRedOpDestroy(rkSum, comm), "op is 0, which is no operation");
   says(rkAllReduce(&x, &x, 1, rkFloat32, static_cast<rkRedOp_t>(rkNumOps), comm),
-       "op is 8; allowed are 0 to 7 and what this rank has created");
+       "op is 8; allowed are 0 to 7 and operations that this rank has created");
   says(rkAllReduce(&x, &x, 1, rkOpaque, rkSum, comm), "type is 100; allowed are 0 to 14");
   ASSERT_EQ(rkRedOpCreate(&op, compose, 8, 1, nullptr, comm), rkSuccess);
   says(rkAllReduce(&x, &x, 1, rkFloat32, op, comm), "it must be rkOpaque");
-  says(rkAllReduce(&x, &x, 1, rkOpaque, op, comms[1]), "what this rank has created");
+  says(rkAllReduce(&x, &x, 1, rkOpaque, op, comms[1]), "operations that this rank has created");
   EXPECT_EQ(rkRedOpDestroy(op, comm), rkSuccess);
   says(rkRedOpDestroy(op, comm), "no operation");
-  says(rkAllReduce(&x, &x, 1, rkOpaque, op, comm), "what this rank has created");
+  says(rkAllReduce(&x, &x, 1, rkOpaque, op, comm), "operations that this rank has created");
 }
 
 }  // namespace
@@ -372,7 +372,7 @@ TEST_F(Epilogues, AreRefusedByName) {
        "epilogue is NULL");
   // A handle of another kind is not an epilogue.
   says(rkEpilogueApply(reinterpret_cast<rkEpilogue_t>(comms[0]), row, 1), "epilogue is none");
-  says(rkBarrier(reinterpret_cast<rkComm_t>(made)), "comm is no communicator's handle");
+  says(rkBarrier(reinterpret_cast<rkComm_t>(made)), "comm is no valid handle");
   EXPECT_EQ(rkEpilogueDestroy(made), rkSuccess);
   EXPECT_EQ(rkEpilogueDestroy(nullptr), rkSuccess);
 }
@@ -664,7 +664,7 @@ TEST_F(Group, RanksThatCallDifferentThingsAreTold) {
 
 TEST(GroupEnd, NeedsAStart) {
   EXPECT_EQ(rkGroupEnd(), rkInvalidUsage);
-  EXPECT_STREQ(rkGetLastError(nullptr), "rkGroupEnd: there is no group that rkGroupStart began");
+  EXPECT_STREQ(rkGetLastError(nullptr), "rkGroupEnd: no group is open; call rkGroupStart first");
   ASSERT_EQ(rkGroupStart(), rkSuccess);
   EXPECT_EQ(rkGroupEnd(), rkSuccess);  // an empty group
 }

@@ -217,13 +217,13 @@ TEST(C, WhatOnlyCCanGetWrongIsNamed) {
   refused(rkAllReduce(&x, &y, 1, static_cast<rkDataType_t>(-1), rkSum, comm),
           "rkAllReduce: type is -1; allowed are 0 to 14");
   refused(rkAllReduce(&x, &y, 1, rkInt32, static_cast<rkRedOp_t>(8), comm),
-          "rkAllReduce: op is 8; allowed are 0 to 7 and what this rank has created");
+          "rkAllReduce: op is 8; allowed are 0 to 7 and operations that this rank has created");
   refused(rkAllReduce(nullptr, &y, 1, rkInt32, rkSum, comm),
           "rkAllReduce: in is null; 4 bytes are needed");
   refused(rkBroadcast(&x, &y, 1, rkInt32, 1, comm), "rkBroadcast: root is 1; allowed are 0 to 0");
   refused(rkMemAlloc(comm, nullptr, 1), "rkMemAlloc: memory is NULL");
   refused(rkMemFree(comm, &x),
-          "rkMemFree: memory is not what rkMemAlloc gave to this rank, or was given back");
+          "rkMemFree: memory was not allocated by rkMemAlloc for this rank, or was freed");
   refused(rkCommFlightRecord(comm, nullptr, 5, nullptr),
           "rkCommFlightRecord: text is NULL; 5 bytes are to be written");
   refused(rkCommModelTime(comm, nullptr), "rkCommModelTime: seconds is NULL");
@@ -237,7 +237,7 @@ TEST(C, WhatOnlyCCanGetWrongIsNamed) {
 
 TEST(C, HandlesThatAreNoneAreNotFollowed) {
   const std::string none =
-      "rkBarrier: comm is no communicator's handle, or one that has been destroyed";
+      "rkBarrier: comm is no valid handle, or has been destroyed";
   std::vector<rkComm_t> former;
   for (int i = 0; i < 100; ++i) {
     Comms comms(1);
@@ -303,7 +303,7 @@ TEST(C, RanksThatDisagreeDoNotMeet) {
     EXPECT_EQ(last_error(), text);
   };
   refused(rkCommInitRank(&first, 2, none, 0),
-          "rkCommInitRank: id is none; rkGetUniqueId() makes them");
+          "rkCommInitRank: id is invalid; rkGetUniqueId() makes one");
   refused(rkCommInitRank(&first, 2, id, 2), "rkCommInitRank: rank is 2; allowed are 0 to 1");
   refused(rkCommInitRank(&first, 0, id, 0), "rkCommInitRank: ranks is 0; allowed are 1 to 1024");
   refused(rkCommInitRank(nullptr, 2, id, 0), "rkCommInitRank: comm is NULL");
@@ -311,7 +311,7 @@ TEST(C, RanksThatDisagreeDoNotMeet) {
   refused(rkCommInitRankConfig(&second, 3, id, 1, &config),
           "rkCommInitRankConfig: ranks is 3; the first rank of this id gave 2");
   refused(rkCommInitRank(&second, 2, id, 1),
-          "rkCommInitRank: config.timeoutMs is not what the first rank of this id gave");
+          "rkCommInitRank: config.timeoutMs differs from the value of the first rank of this id");
   refused(rkCommInitRankConfig(&second, 2, id, 0, &config),
           "rkCommInitRankConfig: rank is 0, which has joined before; a rank joins once");
   EXPECT_EQ(rkCommDestroy(first), rkSuccess);
@@ -330,7 +330,7 @@ TEST(C, AnIdOfAnotherProcessIsRefused) {
     rkComm_t comm = nullptr;
     const std::string text = "rkCommInitRank: id is of process " + std::to_string(getppid()) +
                              ", this is " + std::to_string(getpid()) +
-                             "; ranks are threads of the process that made the id, but for one of "
+                             "; ranks are threads of the process that made the id; for processes use "
                              "rkGetUniqueIdOfProcesses()";
     _exit(rkCommInitRank(&comm, 1, id, 0) == rkInvalidArgument && last_error() == text ? 0 : 1);
   }
@@ -813,7 +813,7 @@ TEST(C, BucketsRefuseWhatCannotBe) {
   EXPECT_EQ(rkBucketsAddUnused(buckets, x, SIZE_MAX / 2, rkFloat32, rkSum), rkInvalidArgument);
   EXPECT_EQ(rkGroupStart(), rkSuccess);
   refused(rkBucketsAdd(buckets, x, 4, rkFloat32, rkSum), rkInvalidUsage,
-          "rkBucketsAdd: a group is open; buckets start calls of their own");
+          "rkBucketsAdd: a group is open; use buckets outside of groups");
   EXPECT_EQ(rkGroupEnd(), rkSuccess);
   EXPECT_EQ(rkBucketsWait(buckets), rkSuccess);
   // The communicator is destroyed before the buckets.
@@ -826,7 +826,7 @@ TEST(C, BucketsRefuseWhatCannotBe) {
 
 TEST(C, ResultsHaveTexts) {
   EXPECT_STREQ(rkGetErrorString(rkSuccess), "no error");
-  EXPECT_STREQ(rkGetErrorString(rkMismatch), "ranks called different things");
+  EXPECT_STREQ(rkGetErrorString(rkMismatch), "ranks made different calls");
   for (int i = -2; i < 20; ++i) EXPECT_NE(rkGetErrorString(static_cast<rkResult_t>(i)), nullptr);
   EXPECT_STREQ(rkGetErrorString(static_cast<rkResult_t>(99)), "unknown result");
 }

@@ -235,7 +235,7 @@ TEST_P(Requests, RefuseWhatTheyCannotDo) {
   // Handles that are not requests.
   const auto none = reinterpret_cast<rkRequest_t>(comms[0]);
   const std::pair<rkRequest_t, const char*> wrong[] = {
-      {nullptr, "request is NULL"}, {none, "request is none, or one that has been freed"}};
+      {nullptr, "request is NULL"}, {none, "request is no valid handle, or has been freed"}};
   for (const auto& [request, text] : wrong) {
     EXPECT_EQ(rkRequestStart(request), rkInvalidArgument);
     EXPECT_EQ(last_error(), std::string("rkRequestStart: ") + text);
@@ -255,7 +255,7 @@ TEST_P(Requests, RefuseWhatTheyCannotDo) {
   // Groups.
   rkRequest_t request = nullptr;
   EXPECT_EQ(rkGroupEndAsync(&request), rkInvalidUsage);
-  EXPECT_EQ(last_error(), "rkGroupEndAsync: there is no group that rkGroupStart began");
+  EXPECT_EQ(last_error(), "rkGroupEndAsync: no group is open; call rkGroupStart first");
   ASSERT_EQ(rkGroupStart(), rkSuccess);
   EXPECT_EQ(rkGroupEndPrepare(nullptr), rkInvalidArgument);
   ASSERT_EQ(rkGroupStart(), rkSuccess);

@@ -290,7 +290,7 @@ TEST(PostedCalls, WhoseLengthsDoNotMeetAreNamed) {
     Posts posts(Function::alltoallw);
     posts.receives[2][1] = longer ? 13 : 11;
     posts.sends[2][2] = 7;  // a later mismatch
-    EXPECT_EQ(posts.error(), "rank 1 sends rank 2 12 bytes, which receives " +
+    EXPECT_EQ(posts.error(), "rank 1 sends 12 bytes to rank 2; rank 2 receives " +
                                  std::to_string(posts.receives[2][1]));
   }
 }

@@ -131,7 +131,7 @@ TEST(PostLog, AllAreToldTheSameMismatchAndGoOn) {
       const char* const texts[] = {
           "rank 1 calls MPI_Scatterv with root 0, and rank 0 calls MPI_Gatherv with root 0",
           "rank 2 calls MPI_Gatherv with root 1, and rank 0 calls MPI_Gatherv with root 0",
-          "rank 2 sends rank 0 4 bytes, which receives 0", ""};
+          "rank 2 sends 4 bytes to rank 0; rank 0 receives 0", ""};
       EXPECT_EQ(conclude(log.posts()).status().text(), texts[call]);
     }
     return {};

@@ -137,7 +137,7 @@ def test_what_cannot_be_is_told(under_way):
         request.wait(-1)
     with rankine.group(), pytest.raises(rankine.Error, match="a group is open"):
         rankine.start(b.barrier)
-    with rankine.group(), pytest.raises(rankine.Error, match="a group is open; ranks are divided"):
+    with rankine.group(), pytest.raises(rankine.Error, match="a group is open; split ranks"):
         b.split(0)
     with pytest.raises(ValueError, match=r"requests\[1\] is there twice"):
         rankine.wait_all([request, request])

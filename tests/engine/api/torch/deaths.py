@@ -114,7 +114,7 @@ def forked_child(ranks: int) -> None:
                     call()
                     os._exit(1)
                 except RuntimeError as error:
-                    if "this process was forked from the one whose group this is" not in str(error):
+                    if "this process was forked from the group's process" not in str(error):
                         os._exit(2)
             del left, call
             dist.destroy_process_group()
