@@ -412,7 +412,7 @@ TEST(Ring, DirectionsShareNothing) {
   EXPECT_DOUBLE_EQ(flown(pair, seconds_fabric(kRing)).seconds, 1 + 1);
 }
 
-// From 0 to 10 on a 4 x 4 torus, half the message goes up in both dimensions and half goes
+// From (0, 0) to (2, 2) on a 4 x 4 torus, half the message goes up in both dimensions and half goes
 // down in both. A second message meets the upper half from (2, 0) to (2, 1).
 TEST(Torus, HalvesGoTheSameWayInAllDimensions) {
   const Schedule alone = listed(16, 4, {{message(0, 10, 0, 4)}});
