@@ -1,5 +1,4 @@
-// Tests of the explorer on the classic litmus tests: it finds every outcome that C++ allows, and
-// none that C++ forbids.
+// Tests of the explorer, of all scenarios and memory orders with it, and of park.pml with Spin.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -23,6 +22,9 @@
 
 #include "tests/engine/run/random.h"
 #include "tests/models/explorer.h"
+
+// The explorer on the classic litmus tests: it finds every outcome that C++ allows, and none that
+// C++ forbids.
 
 namespace rankine::model {
 namespace {

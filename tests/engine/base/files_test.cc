@@ -1,4 +1,4 @@
-// Reading whole files: the files and sizes that are accepted, and those refused at once.
+// Tests of small files, whole files, replaced files, zeroed pages and deadlines.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -22,6 +22,8 @@
 #include "engine/base/memory.h"
 #include "engine/base/numbers.h"
 #include "tests/numa/fixtures.h"
+
+// Reading whole files: the files and sizes that are accepted, and those refused at once.
 
 namespace rankine {
 namespace {

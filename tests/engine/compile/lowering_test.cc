@@ -1,4 +1,4 @@
-// Lowering to messages: their order, their numbers, sub-rounds and credit.
+// Tests of the lowering of programs to plans of messages, posts and direct calls.
 
 #include <gtest/gtest.h>
 
@@ -17,6 +17,8 @@
 #include "engine/run/plan.h"
 #include "tests/engine/run/random_call.h"
 #include "tests/engine/run/replay.h"
+
+// Messages: their order, their numbers, sub-rounds and credit.
 
 namespace rankine {
 namespace {

@@ -1,5 +1,5 @@
-// Schedules that combine contributions in rank order. tests/engine/api/user_op_test checks the
-// results: it multiplies matrices by every line of the catalogue.
+// Tests of the analyses of rank order and brackets, and of the passes push, own_first and
+// share_copies.
 
 #include <gtest/gtest.h>
 
@@ -15,6 +15,9 @@
 #include "engine/compile/direct_passes.h"
 #include "engine/compile/versions.h"
 #include "engine/run/plan.h"
+
+// Schedules that combine contributions in rank order. tests/engine/api/user_op_test checks the
+// results: it multiplies matrices by every line of the catalogue.
 
 namespace rankine {
 namespace {

@@ -1,5 +1,4 @@
-// Staging: the pieces, the sums that are shown, and the stores past the caches. The replay checks
-// the results.
+// Tests of staging: its pieces, its turns, and copies before the entry (copy_first).
 
 #include <gtest/gtest.h>
 
@@ -15,6 +14,8 @@
 #include "engine/compile/lower.h"
 #include "engine/compile/staging.h"
 #include "engine/run/plan.h"
+
+// Pieces, the sums that are shown, and the stores past the caches. The replay checks the results.
 
 namespace rankine {
 namespace {

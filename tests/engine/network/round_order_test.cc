@@ -1,9 +1,4 @@
-// Satisfy is a SAT solver by conflict-driven clause learning. Each undecided variable is tried as
-// true; a conflict becomes the clause that would have prevented it at the earliest decision (first
-// unique implication point). Its answers are exact. It suits a few thousand conflicts: it keeps all
-// learnt clauses, and simplifies none. Marques-Silva & Sakallah, "GRASP: a search algorithm for
-// propositional satisfiability", IEEE Trans. Computers 48(5), 1999; two watched literals and
-// activities: Moskewicz et al., "Chaff: engineering an efficient SAT solver", DAC 2001.
+// Tests of the order in which rounds state their messages, and an exact search for better orders.
 
 #include <gtest/gtest.h>
 
@@ -28,6 +23,13 @@
 #include "algorithms/schedule/stating_order.h"
 #include "engine/network/port_model.h"
 #include "engine/read/sweep.h"
+
+// Satisfy is a SAT solver by conflict-driven clause learning. Each undecided variable is tried as
+// true; a conflict becomes the clause that would have prevented it at the earliest decision (first
+// unique implication point). Its answers are exact. It suits a few thousand conflicts: it keeps all
+// learnt clauses, and simplifies none. Marques-Silva & Sakallah, "GRASP: a search algorithm for
+// propositional satisfiability", IEEE Trans. Computers 48(5), 1999; two watched literals and
+// activities: Moskewicz et al., "Chaff: engineering an efficient SAT solver", DAC 2001.
 
 namespace rankine {
 

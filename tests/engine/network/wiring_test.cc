@@ -1,4 +1,4 @@
-// Routes, compared with an oracle that knows only the wires between ranks: breadth-first search.
+// Tests of routes and loads on rings, tori, two levels, meshes, hypercubes and fat trees.
 
 #include <gtest/gtest.h>
 
@@ -17,6 +17,9 @@
 #include "algorithms/torus.h"
 #include "engine/network/prices.h"
 #include "engine/network/wiring.h"
+
+// Tori and rings, compared with an oracle that knows only the wires between ranks: breadth-first
+// search.
 
 namespace rankine {
 namespace {

@@ -1,5 +1,4 @@
-// Menus: each line is in the catalogue, occurs once, and belongs to a collective that the menu
-// serves.
+// Tests of menus, statements, counts, drawings, golden drawings and the mailbox replay.
 
 #include <gtest/gtest.h>
 
@@ -23,6 +22,9 @@
 #include "engine/read/count.h"
 #include "engine/read/draw.h"
 #include "tests/engine/read/listed.h"
+
+// Menus: each line is in the catalogue, occurs once, and belongs to a collective that the menu
+// serves.
 
 namespace rankine {
 namespace {

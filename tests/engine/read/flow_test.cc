@@ -1,4 +1,4 @@
-// Max-min shares: cases worked out by hand, and the defining property on random traffic.
+// Tests of max-min shares, of flows, and of closed forms on meshes, hypercubes and fat trees.
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -16,6 +16,8 @@
 #include "engine/network/simulate.h"
 #include "engine/read/flow.h"
 #include "tests/engine/read/listed.h"
+
+// Max-min shares: cases worked out by hand, and the defining property on random traffic.
 
 namespace rankine {
 namespace {

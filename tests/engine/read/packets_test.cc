@@ -1,5 +1,4 @@
-// PacketByPacket executes the definition in packets.h packet by packet: an event for each packet on
-// each link, times in whole seconds, and every rank separately.
+// Tests of packets, and of skeletons, in which one rank stands for others.
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -20,6 +19,9 @@
 #include "engine/network/wiring.h"
 #include "engine/read/flow.h"
 #include "tests/engine/read/listed.h"
+
+// PacketByPacket executes the definition in packets.h packet by packet: an event for each packet on
+// each link, times in whole seconds, and every rank separately.
 
 namespace rankine {
 

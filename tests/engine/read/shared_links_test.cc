@@ -1,4 +1,4 @@
-// The simulator on shared links, compared exactly with closed forms of Eq. (1) of Trivance.
+// Tests of the simulator on shared links, of profiles, and of the search for skips.
 
 #include <gtest/gtest.h>
 
@@ -16,6 +16,8 @@
 #include "engine/network/simulate.h"
 #include "engine/read/sweep.h"
 #include "tests/engine/read/listed.h"
+
+// The simulator on shared links, compared exactly with closed forms of Eq. (1) of Trivance.
 
 namespace rankine {
 namespace {

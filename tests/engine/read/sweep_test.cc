@@ -1,5 +1,4 @@
-// Proves the whole catalogue for every N up to 64, and checks its statements. `rankine verify` goes
-// further.
+// Tests that every algorithm is proved and states the truth, on sweeps, on tori and after damage.
 
 #include <gtest/gtest.h>
 #include <tbb/parallel_for.h>
@@ -21,6 +20,9 @@
 #include "engine/read/sweep.h"
 #include "engine/read/verify.h"
 #include "tests/engine/read/listed.h"
+
+// Proves the whole catalogue for every N up to 64, and checks its statements. `rankine verify` goes
+// further.
 
 namespace rankine {
 namespace {

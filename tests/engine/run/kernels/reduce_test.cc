@@ -1,5 +1,4 @@
-// Memory between two inaccessible pages: an access outside it ends the test at once, even for
-// accesses that sanitizers do not check (masked loads, streaming stores).
+// Tests of the kernels that reduce, scale and copy vectors.
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -20,6 +19,9 @@
 #include "engine/run/kernels/reduce.h"
 #include "engine/run/kernels/string_copy.h"
 #include "tests/engine/run/kernels/scalar_reference.h"
+
+// Memory between two inaccessible pages: an access outside it ends the test at once, even for
+// accesses that sanitizers do not check (masked loads, streaming stores).
 
 namespace rankine {
 
