@@ -231,7 +231,6 @@ class Explorer final : public Machine {
 // The scenarios: small programs of two or three ranks that run the production code of mailboxes,
 // counters, parking, abort and leave. Each checks its own result; the explorer adds data races and
 // lost wake-ups.
-
 struct Scenario {
   std::string name;
   bool may_time_out = false;

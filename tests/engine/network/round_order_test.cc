@@ -24,19 +24,18 @@
 #include "engine/network/port_model.h"
 #include "engine/read/sweep.h"
 
-// Satisfy is a SAT solver by conflict-driven clause learning. Each undecided variable is tried as
-// true; a conflict becomes the clause that would have prevented it at the earliest decision (first
-// unique implication point). Its answers are exact. It suits a few thousand conflicts: it keeps all
-// learnt clauses, and simplifies none. Marques-Silva & Sakallah, "GRASP: a search algorithm for
-// propositional satisfiability", IEEE Trans. Computers 48(5), 1999; two watched literals and
-// activities: Moskewicz et al., "Chaff: engineering an efficient SAT solver", DAC 2001.
-
 namespace rankine {
 
 // A variable, from 1 on, or the opposite of one: negative.
 using Literal = int;
 using Clause = std::vector<Literal>;
 
+// Satisfy is a SAT solver by conflict-driven clause learning. Each undecided variable is tried as
+// true; a conflict becomes the clause that would have prevented it at the earliest decision (first
+// unique implication point). Its answers are exact. It suits a few thousand conflicts: it keeps all
+// learnt clauses, and simplifies none. Marques-Silva & Sakallah, "GRASP: a search algorithm for
+// propositional satisfiability", IEEE Trans. Computers 48(5), 1999; two watched literals and
+// activities: Moskewicz et al., "Chaff: engineering an efficient SAT solver", DAC 2001.
 class Satisfy {
  public:
   Literal variable() {
@@ -206,6 +205,16 @@ class Satisfy {
   std::size_t next_ = 0;                // next index in held_ to propagate
 };
 
+struct Ends {
+  Rank from, to;
+};
+
+struct ByClock {
+  int ports;
+  std::vector<std::int64_t> costs;  // by message, more than 0
+  std::int64_t limit;
+};
+
 // SomeOrder finds one order of messages in which ports carry all of them in time by several clocks,
 // which differ in ports and prices; or it proves that no such order exists.
 //
@@ -219,20 +228,9 @@ class Satisfy {
 // - not begun(j, t), or for one i of any k messages that meet j at one end: not before(i, j), or
 //   begun(i, t - cost of i). This holds for every t and every choice of k.
 // One more clock, with one port and costs of 1, excludes cycles in the order.
-
-struct Ends {
-  Rank from, to;
-};
-
-struct ByClock {
-  int ports;
-  std::vector<std::int64_t> costs;  // by message, more than 0
-  std::int64_t limit;
-};
-
-// The order of the messages, or nullopt if no order is in time by all clocks.
 class SomeOrder {
  public:
+  // The order of the messages, or nullopt if no order is in time by all clocks.
   static std::optional<std::vector<std::size_t>> of(const std::vector<Ends>& messages,
                                                     std::vector<ByClock> clocks) {
     const auto n = static_cast<std::int64_t>(messages.size());

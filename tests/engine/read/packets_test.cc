@@ -20,9 +20,6 @@
 #include "engine/read/flow.h"
 #include "tests/engine/read/listed.h"
 
-// PacketByPacket executes the definition in packets.h packet by packet: an event for each packet on
-// each link, times in whole seconds, and every rank separately.
-
 namespace rankine {
 
 // Messages are in the order stated.
@@ -39,6 +36,8 @@ struct PlainNetwork {
   std::int64_t alpha = 0, hop = 0, per_half_byte = 1, mtu = 1;
 };
 
+// PacketByPacket executes the definition in packets.h packet by packet: an event for each packet on
+// each link, times in whole seconds, and every rank separately.
 class PacketByPacket {
  public:
   PacketByPacket(const PlainNetwork& network, const std::vector<PlainMessage>& messages)

@@ -20,11 +20,10 @@
 #include "engine/run/kernels/string_copy.h"
 #include "tests/engine/run/kernels/scalar_reference.h"
 
-// Memory between two inaccessible pages: an access outside it ends the test at once, even for
-// accesses that sanitizers do not check (masked loads, streaming stores).
-
 namespace rankine {
 
+// Memory between two inaccessible pages: an access outside it ends the test at once, even for
+// accesses that sanitizers do not check (masked loads, streaming stores).
 class GuardedPages {
  public:
   explicit GuardedPages(std::size_t bytes)
