@@ -90,10 +90,10 @@ class CapturedWarnings {
   WarningSink before_;
 };
 
-// A machine with different L3 caches per core, as a file for HWLOC_XMLFILE, because hwloc's synthetic
-// notation describes equal parts only. It has one package and node with six cores of one CPU each.
-// Cores 0 and 1 share an L3 of 16 MiB, cores 2 and 3 share one of 8 MiB, cores 4 and 5 have none.
-// `version` is the version of hwloc's format.
+// A machine with different L3 caches per core, as a file for HWLOC_XMLFILE, because hwloc's
+// synthetic notation describes equal parts only. It has one package and node with six cores of one
+// CPU each. Cores 0 and 1 share an L3 of 16 MiB, cores 2 and 3 share one of 8 MiB, cores 4 and 5
+// have none. `version` is the version of hwloc's format.
 inline std::string mixed_caches_xml(const std::string& version = "2.0") {
   int number = 0;
   const auto object = [&number](const std::string& type, unsigned cpus, const std::string& more,
