@@ -9,8 +9,7 @@
 
 #include "algorithms/schedule/collective.h"
 #include "engine/base/status.h"
-#include "engine/tools/call_networks.h"
-#include "engine/tools/perf_cases.h"
+#include "engine/cli/perf.h"
 
 namespace rankine {
 
@@ -44,5 +43,12 @@ struct CatalogueCase {
 // `notes`.
 std::vector<std::unique_ptr<const CatalogueCase>> catalogue_cases(const CatalogueGrid& grid,
                                                                   std::vector<std::string>& notes);
+
+// What planning a call costs: making its plan, and predicting its time on a network.
+
+// compile/all_reduce/ring/ranks:8/bytes:65536 and predict/..., for the whole catalogue; the network
+// is scale_out, and what it cannot do is turned into messages (lower.h). Real time. Without
+// ranks: 8.
+void register_planning(const std::vector<int>& ranks, const std::vector<std::size_t>& bytes);
 
 }  // namespace rankine

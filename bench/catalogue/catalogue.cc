@@ -24,10 +24,9 @@
 #include <vector>
 
 #include "bench/catalogue/cases.h"
-#include "bench/catalogue/planning.h"
-#include "engine/tools/arguments.h"
-#include "engine/tools/perf_row.h"
-#include "engine/tools/text.h"
+#include "engine/cli/arguments.h"
+#include "engine/cli/perf.h"
+#include "engine/cli/text.h"
 
 namespace rankine {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "bench/mailbox/channels.h"
 #include "bench/rivals/crew.h"
-#include "engine/tools/latency_probe.h"
+#include "engine/cli/probe.h"
 
 namespace rankine {
 namespace {

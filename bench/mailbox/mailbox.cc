@@ -21,10 +21,9 @@
 #include "CLI/CLI.hpp"
 #include "bench/mailbox/channels.h"
 #include "bench/rivals/crew.h"
-#include "bench/rivals/machine_json.h"
 #include "engine/base/files.h"
 #include "engine/base/statistics.h"
-#include "engine/tools/latency_probe.h"
+#include "engine/cli/probe.h"
 #include "nlohmann/json.hpp"
 
 namespace rankine {

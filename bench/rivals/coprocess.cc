@@ -1,4 +1,4 @@
-#include "bench/rivals/coprocess.h"
+#include "bench/rivals/protocol.h"
 
 #include <errno.h>
 #include <fcntl.h>

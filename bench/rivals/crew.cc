@@ -2,8 +2,12 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/utsname.h>
 
+#include <string>
 #include <utility>
+
+#include "engine/cli/machine.h"
 
 namespace rankine::rivals {
 
@@ -75,6 +79,21 @@ double Crew::ping_pong_ns() {
     if (rank == 0) ns = mine;
   });
   return ns;
+}
+
+nlohmann::json machine_json() {
+  const tools::MachineReport machine = tools::read_machine();
+  struct utsname system {};
+  uname(&system);
+  const CacheSizes& caches = machine.topology.caches();
+  return {{"cpu", machine.cpu},
+          {"kernel", std::string(system.sysname) + " " + system.release},
+          {"summary", machine.topology.summary()},
+          {"cores", machine.budget.why},
+          {"l1d_bytes", caches.l1d},
+          {"l2_bytes", caches.l2},
+          {"l3_bytes", caches.l3},
+          {"time", tools::utc_now()}};
 }
 
 }  // namespace rankine::rivals

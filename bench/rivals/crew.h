@@ -9,7 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "engine/tools/latency_probe.h"
+#include "engine/cli/probe.h"
+#include "nlohmann/json.hpp"
 
 namespace rankine::rivals {
 
@@ -49,5 +50,10 @@ class Crew {
   bool leaving_ = false;
   std::vector<std::thread> threads_;
 };
+
+// The machine that a measurement was taken on, for its document: cpu, kernel, caches, cores, time.
+
+// To be called before anything is pinned: the calling thread's affinity counts.
+nlohmann::json machine_json();
 
 }  // namespace rankine::rivals

@@ -1,8 +1,18 @@
 #include "bench/rivals/document.h"
 
-#include "bench/rivals/clock.h"
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "bench/rivals/batch.h"
 #include "bench/rivals/kernels.h"
 #include "engine/base/statistics.h"
+#include "engine/base/units.h"
 
 namespace rankine::rivals {
 
@@ -108,6 +118,451 @@ nlohmann::json row_json(const Row& row, const Contenders& contenders) {
     }
   }
   return json;
+}
+
+std::string subject(const nlohmann::json& document) {
+  const nlohmann::json& context = document.at("context");
+  std::string text = context.at("collective");
+  if (context.value("in_place", false)) text += " in place";
+  text += ", " + std::to_string(context.at("ranks").get<int>()) +
+          (context.value("processes", false) ? " processes" : " ranks");
+  if (context.value("crowded", false))
+    text += " on " + std::to_string(context.at("cpus").size()) + " cores";
+  return text;
+}
+
+std::string our_name(const nlohmann::json& document) {
+  return document.at("context").value("processes", false) ? "rankine_processes" : "rankine";
+}
+
+namespace {
+
+using nlohmann::json;
+
+std::string us_text(double us) {
+  return fmt::format("{:.{}f}", us, us < 10 ? 3 : us < 100 ? 1 : 0);
+}
+std::string ratio_text(double ratio) { return fmt::format("{:.2f}", ratio); }
+std::string spread_text(double spread) {
+  return spread < 10 ? fmt::format("±{:.0f}%", 100 * spread) : "±>999%";
+}
+
+bool is_mailbox(const json& document) { return document.contains("channels"); }
+
+// The document of such a run, if there is one.
+const json* find(const std::vector<Source>& sources, Collective collective, int ranks,
+                 bool in_place, bool processes = false) {
+  for (const Source& source : sources) {
+    if (is_mailbox(source.document)) continue;
+    const json& context = source.document.at("context");
+    if (context.at("collective") == name_of(collective) && context.at("ranks") == ranks &&
+        context.value("in_place", false) == in_place &&
+        context.value("processes", false) == processes)
+      return &source.document;
+  }
+  return nullptr;
+}
+
+// --- verdicts ---
+
+std::string left_out(const Ratios& ratios) {
+  if (ratios.unsteady == 0) return "";
+  return fmt::format("{} unsteady {} left out", ratios.unsteady,
+                     ratios.unsteady == 1 ? "row" : "rows");
+}
+
+std::string joined(const std::string& a, const std::string& b) {
+  return a.empty() || b.empty() ? a + b : a + "; " + b;
+}
+
+// Which ratios a target is about.
+struct Asked {
+  const json* document;  // nullptr: not measured
+  std::string_view protocol;
+  const char* title;
+  std::size_t least_bytes = 0;
+
+  Ratios ratios() const {
+    return document == nullptr ? Ratios{} : ratios_of(*document, protocol, title, least_bytes);
+  }
+  // Where ranks share cores, the limit leaves out what switching costs.
+  Ratios limit_ratios() const {
+    if (document == nullptr || document->at("context").value("crowded", false)) return {};
+    return limit_ratios_of(*document, protocol, title, least_bytes);
+  }
+};
+
+Verdict worst_verdict(std::string target, const Asked& asked, double allowed) {
+  const Ratios ratios = asked.ratios();
+  Verdict verdict{std::move(target), {}, allowed, left_out(ratios), {}};
+  if (ratios.values.empty()) return verdict;
+  const std::size_t worst = ratios.worst();
+  verdict.reached = ratios.values[worst];
+  const auto over = std::count_if(ratios.values.begin(), ratios.values.end(),
+                                  [&](double value) { return value > allowed; });
+  verdict.remark = joined(
+      fmt::format("at {}; {} of {} sizes within", format_bytes(ratios.sizes[worst]),
+                  ratios.values.size() - static_cast<std::size_t>(over), ratios.values.size()),
+      verdict.remark);
+  return verdict;
+}
+
+Verdict mean_verdict(std::string target, const Asked& asked, double allowed) {
+  const Ratios ratios = asked.ratios(), limits = asked.limit_ratios();
+  Verdict verdict{std::move(target), {}, allowed, left_out(ratios), {}};
+  if (!limits.values.empty()) verdict.at_limit = limits.geometric_mean();
+  if (!ratios.values.empty()) verdict.reached = ratios.geometric_mean();
+  return verdict;
+}
+
+void mailbox_verdicts(const std::vector<Source>& sources, std::vector<Verdict>& all) {
+  Verdict latency{"mailbox: one-way latency over the bare line's", {}, 1.2, "", {}};
+  Verdict throughput{"mailbox: the better queue's throughput over its own", {}, 1, "", {}};
+  for (const Source& source : sources) {
+    if (!is_mailbox(source.document)) continue;
+    double ours = 0, best = 0;
+    for (const json& channel : source.document.at("channels")) {
+      const double rate = channel.at("million_messages_per_s");
+      if (channel.at("name") == "mailbox") {
+        latency.reached = channel.at("latency_ratio").get<double>();
+        ours = rate;
+      } else {
+        best = std::max(best, rate);
+      }
+    }
+    if (ours > 0) throughput.reached = best / ours;
+    if (!source.document.at("steady").get<bool>())
+      latency.remark = throughput.remark = "the machine moved";
+  }
+  all.push_back(latency);
+  all.push_back(throughput);
+}
+
+std::string verdict_text(const Verdict& verdict) {
+  std::string judgement;
+  if (verdict.reached) {
+    judgement = verdict.met()            ? "met"
+                : verdict.beyond_limit() ? "**not met**, nor at the limit"
+                                         : "**not met**";
+  }
+  return fmt::format("| {} | {:.3g} | {} | {} | {} | {} |\n", verdict.target, verdict.allowed,
+                     verdict.reached ? ratio_text(*verdict.reached) : "not measured",
+                     verdict.at_limit ? ratio_text(*verdict.at_limit) : "", judgement,
+                     verdict.remark);
+}
+
+// --- tables ---
+
+std::string figure(const json& row, const std::string& name) {
+  if (!row.contains("contenders") || !row.at("contenders").contains(name)) return "-";
+  const json& cell = row.at("contenders").at(name);
+  if (cell.at("wrong").get<std::uint64_t>() > 0) return "WRONG";
+  return us_text(cell.at("median_us")) + " " + spread_text(cell.at("spread"));
+}
+
+std::string against(const json& row, const char* title) {
+  if (!row.contains("against") || !row.at("against").contains(title)) return "-";
+  const std::string name = row.at("against").at(title);
+  return figure(row, name) + " " + name;
+}
+
+std::string ratio_cell(const json& row, const char* title) {
+  if (!row.contains("ratios") || !row.at("ratios").contains(title)) return "-";
+  return ratio_text(row.at("ratios").at(title));
+}
+
+std::string mean_cell(const json& document, std::string_view protocol, const char* title) {
+  const Ratios ratios = ratios_of(document, protocol, title);
+  return ratios.values.empty() ? "-" : ratio_text(ratios.geometric_mean());
+}
+
+constexpr const char* kColumns[] = {"rankine/expert", "rankine/library", "rankine/limit"};
+// Only where they were measured.
+constexpr const char* kYardsticks[] = {"rankine/exchange", "rankine/chain", "shared/library",
+                                       "shared/limit"};
+
+std::string table(const json& document, std::string_view protocol) {
+  std::vector<const char*> columns(std::begin(kColumns), std::end(kColumns));
+  const json& rows = document.at("rows");
+  for (const char* yardstick : kYardsticks) {
+    const bool any = std::any_of(rows.begin(), rows.end(), [&](const json& row) {
+      return row.contains("ratios") && row.at("ratios").contains(yardstick);
+    });
+    if (any) columns.push_back(yardstick);
+  }
+  // Rankine's own columns: between processes a second one, on memory that all of them reach.
+  std::vector<std::string> ours = {our_name(document)};
+  if (document.at("context").at("contenders").contains("rankine_shared"))
+    ours.push_back("rankine_shared");
+  std::string text = "| size | ping-pong (ns) |", rule = "|--:|--:|", blank = "| |";
+  for (const std::string& name : ours) {
+    text += fmt::format(" {} (us) |", name);
+    rule += "--:|";
+    blank += " |";
+  }
+  text += " best expert | best library | limit |";
+  rule += "--:|--:|--:|";
+  blank += " | | |";
+  for (const char* column : columns) {
+    text += fmt::format(" {} |", column);
+    rule += "--:|";
+  }
+  text += "\n" + rule + "\n";
+  for (const json& row : document.at("rows")) {
+    if (row.at("protocol") != protocol) continue;
+    const json& probes = row.at("ping_pong_ns");
+    text += fmt::format("| {}{} | {:.0f}, {:.0f} |", format_bytes(row.at("size")),
+                        row.at("steady").get<bool>() ? "" : " ~", probes.front().get<double>(),
+                        probes.back().get<double>());
+    for (const std::string& name : ours) text += fmt::format(" {} |", figure(row, name));
+    text += fmt::format(" {} | {} | {} |", against(row, "rankine/expert"),
+                        against(row, "rankine/library"),
+                        row.contains("limit") ? us_text(row.at("limit").at("us")) : "-");
+    for (const char* column : columns) text += fmt::format(" {} |", ratio_cell(row, column));
+    text += "\n";
+  }
+  text += "| geometric mean " + blank;
+  for (const char* column : columns)
+    text += fmt::format(" **{}** |", mean_cell(document, protocol, column));
+  return text + "\n";
+}
+
+std::string section(const Source& source, const std::string& pictures) {
+  const json& document = source.document;
+  std::string text = fmt::format("## {}\n\n![{}]({}/{}.png)\n\n", subject(document),
+                                 subject(document), pictures, source.stem);
+  for (const std::string_view protocol : kProtocolNames) {
+    const auto& rows = document.at("rows");
+    const bool any = std::any_of(rows.begin(), rows.end(),
+                                 [&](const json& row) { return row.at("protocol") == protocol; });
+    if (any) text += fmt::format("{}:\n\n{}\n", protocol, table(document, protocol));
+  }
+  return text;
+}
+
+std::string mailbox_section(const json& document) {
+  const json& bare = document.at("bare_line_ns");
+  std::string text = fmt::format(
+      "## Mailbox\n\n8 B messages between two pinned threads, all in turns. A bare cache line "
+      "takes "
+      "{:.1f} ns one way before and {:.1f} ns after{}.\n\n"
+      "| | latency (ns) | over the bare line | million messages/s |\n|---|--:|--:|--:|\n",
+      bare.front().get<double>(), bare.back().get<double>(),
+      document.at("steady").get<bool>() ? "" : "; the machine moved meanwhile (~)");
+  for (const json& channel : document.at("channels")) {
+    text += fmt::format(
+        "| {} | {:.1f} ±{:.0f}% | {:.2f} | {:.1f} ±{:.0f}% |\n",
+        channel.at("name").get<std::string>(), channel.at("latency_ns").get<double>(),
+        100 * channel.at("latency_spread").get<double>(), channel.at("latency_ratio").get<double>(),
+        channel.at("million_messages_per_s").get<double>(),
+        100 * channel.at("throughput_spread").get<double>());
+  }
+  return text + "\n";
+}
+
+// --- what was measured where ---
+
+std::string levels_table(const json& context) {
+  if (!context.contains("levels")) return "";
+  std::string text =
+      "| all cores at once, GB/s of one core | working set | copy | add | read | read of what "
+      "another core has just written |\n|---|--:|--:|--:|--:|--:|\n";
+  for (const json& level : context.at("levels")) {
+    text +=
+        fmt::format("| {} | {} | {:.0f} | {:.0f} | {:.0f} | {:.0f} |\n",
+                    level.at("level").get<std::string>(), format_bytes(level.at("bytes_per_core")),
+                    level.at("copy_gbs").get<double>(), level.at("add_gbs").get<double>(),
+                    level.at("read_gbs").get<double>(), level.at("cross_read_gbs").get<double>());
+  }
+  return text + "\n";
+}
+
+std::string machine_text(const std::vector<Source>& sources) {
+  std::set<std::string> machines, times;
+  std::map<std::string, std::string> contenders;
+  std::string levels;
+  std::set<std::string> methods;
+  for (const Source& source : sources) {
+    const bool mailbox = is_mailbox(source.document);
+    const json& where = mailbox ? source.document : source.document.at("context");
+    const json& machine = where.at("machine");
+    times.insert(machine.at("time").get<std::string>());
+    machines.insert(
+        fmt::format("{}; {}; L1d {}, L2 {}, L3 {}; {}", machine.at("cpu").get<std::string>(),
+                    machine.at("summary").get<std::string>(), format_bytes(machine.at("l1d_bytes")),
+                    format_bytes(machine.at("l2_bytes")), format_bytes(machine.at("l3_bytes")),
+                    machine.at("kernel").get<std::string>()));
+    if (mailbox) continue;
+    if (levels.empty()) levels = levels_table(where);
+    methods.insert(
+        fmt::format("{} rounds of {:.3g} ms, {} loops, a pair of time stamps {:.0f} ns",
+                    where.at("rounds").get<int>(), where.at("batch_us").get<double>() / 1000,
+                    where.at("kernels").get<std::string>(), where.at("stamp_ns").get<double>()));
+    for (const auto& [name, about] : where.at("contenders").items()) {
+      const std::string missing = about.at("missing"), version = about.at("version");
+      if (!missing.empty()) {
+        contenders[name] = "missing: " + missing;
+      } else if (!version.empty()) {
+        contenders.emplace(name, version);
+      }
+    }
+  }
+  std::string text;
+  if (!times.empty())
+    text += fmt::format("Measured {} to {} on\n\n", *times.begin(), *times.rbegin());
+  for (const std::string& machine : machines) text += "- " + machine + "\n";
+  text += "\nMethod: " + std::string("[rivals/README.md](rivals/README.md). ");
+  for (const std::string& method : methods) text += method + ". ";
+  text += "\n\n";
+  for (const auto& [name, about] : contenders) text += fmt::format("- {}: {}\n", name, about);
+  if (!contenders.empty()) text += "\n";
+  return text + levels;
+}
+
+}  // namespace
+
+double Ratios::geometric_mean() const {
+  double logs = 0;
+  for (const double value : values) logs += std::log(value);
+  return values.empty() ? 0 : std::exp(logs / static_cast<double>(values.size()));
+}
+
+std::size_t Ratios::worst() const {
+  return static_cast<std::size_t>(std::max_element(values.begin(), values.end()) - values.begin());
+}
+
+namespace {
+
+// of_row: the ratio of a row, given its ratios; none: the row has none.
+template <class OfRow>
+Ratios collect(const json& document, std::string_view protocol, std::size_t least_bytes,
+               const OfRow& of_row) {
+  Ratios ratios;
+  for (const json& row : document.at("rows")) {
+    const std::size_t size = row.at("size");
+    if (row.at("protocol") != protocol || size < least_bytes || !row.contains("ratios")) continue;
+    const std::optional<double> ratio = of_row(row.at("ratios"));
+    if (!ratio) continue;
+    if (!row.at("steady").get<bool>()) {
+      ++ratios.unsteady;
+      continue;
+    }
+    ratios.values.push_back(*ratio);
+    ratios.sizes.push_back(size);
+  }
+  return ratios;
+}
+
+std::optional<double> ratio_in(const json& ratios, const std::string& title) {
+  if (!ratios.contains(title)) return std::nullopt;
+  return ratios.at(title).get<double>();
+}
+
+}  // namespace
+
+Ratios ratios_of(const json& document, std::string_view protocol, const char* title,
+                 std::size_t least_bytes) {
+  return collect(document, protocol, least_bytes,
+                 [&](const json& ratios) { return ratio_in(ratios, title); });
+}
+
+Ratios limit_ratios_of(const json& document, std::string_view protocol, const char* title,
+                       std::size_t least_bytes) {
+  // "rankine" of "rankine/library".
+  const std::string_view whole = title;
+  const std::string over_the_limit = std::string(whole.substr(0, whole.find('/'))) + "/limit";
+  return collect(document, protocol, least_bytes, [&](const json& ratios) -> std::optional<double> {
+    const auto over = ratio_in(ratios, title), over_limit = ratio_in(ratios, over_the_limit);
+    if (!over || !over_limit) return std::nullopt;
+    return *over / *over_limit;
+  });
+}
+
+std::vector<Verdict> verdicts(const std::vector<Source>& sources) {
+  constexpr std::size_t kKiB = 1024;
+  std::vector<Verdict> all;
+  for (const bool in_place : {false, true}) {
+    const json* document = find(sources, Collective::all_reduce, 2, in_place);
+    const std::string what =
+        std::string("all-reduce, N = 2, fresh, ") + (in_place ? "in place" : "out of place") + ": ";
+    const auto fresh = [&](const char* title, std::size_t least = 0) {
+      return Asked{document, "fresh", title, least};
+    };
+    all.push_back(worst_verdict(what + "best expert, worst size", fresh("rankine/expert"), 1.05));
+    all.push_back(
+        mean_verdict(what + "best expert, geometric mean", fresh("rankine/expert"), 0.85));
+    all.push_back(worst_verdict(what + "best library, worst size", fresh("rankine/library"), 1));
+    all.push_back(
+        mean_verdict(what + "best library, geometric mean", fresh("rankine/library"), 0.4));
+    all.push_back(worst_verdict(what + "limit from 32 KiB, worst size",
+                                fresh("rankine/limit", 32 * kKiB), 1.5));
+    all.push_back(
+        worst_verdict(what + "limit from 1 KiB, worst size", fresh("rankine/limit", kKiB), 3));
+  }
+  for (const Collective collective : {Collective::broadcast, Collective::all_gather,
+                                      Collective::reduce_scatter, Collective::all_to_all}) {
+    const json* document = find(sources, collective, 2, false);
+    for (const std::string_view protocol : kProtocolNames) {
+      const std::string what = fmt::format("{}, N = 2, {}: ", name_of(collective), protocol);
+      const Asked mpi{document, protocol, "rankine/mpi"};
+      all.push_back(worst_verdict(what + "better MPI, worst size", mpi, 1));
+      all.push_back(mean_verdict(what + "better MPI, geometric mean", mpi, 0.4));
+    }
+  }
+  for (const int ranks : {4, 8, 16}) {
+    const json* document = find(sources, Collective::all_reduce, ranks, false);
+    if (document != nullptr && !document->at("context").value("crowded", false)) document = nullptr;
+    const std::string what = fmt::format("all-reduce, N = {} sharing cores, fresh: ", ranks);
+    const Asked mpi{document, "fresh", "rankine/mpi"};
+    all.push_back(worst_verdict(what + "better MPI, worst size", mpi, 1));
+    all.push_back(mean_verdict(what + "better MPI, geometric mean", mpi, 1.0 / 3));
+    all.push_back(worst_verdict(what + "best expert, worst size",
+                                Asked{document, "fresh", "rankine/expert"}, 1));
+  }
+  const json* processes = find(sources, Collective::all_reduce, 2, false, true);
+  for (const auto& [what, title] :
+       {std::pair("private buffers", "rankine/library"), std::pair("shared", "shared/library")}) {
+    const Asked asked{processes, "fresh", title};
+    const std::string target = fmt::format("all-reduce, N = 2 processes, fresh, {}: ", what);
+    all.push_back(worst_verdict(target + "best library, worst size", asked, 1));
+    all.push_back(mean_verdict(target + "best library, geometric mean", asked, 0.4));
+  }
+  const json* many = find(sources, Collective::all_reduce, 64, false);
+  for (const std::string_view protocol : kProtocolNames) {
+    all.push_back(worst_verdict(
+        fmt::format("all-reduce of 8 B, N = 64 sharing cores, {}: futex-only chain", protocol),
+        Asked{many, protocol, "rankine/chain"}, 3));
+  }
+  mailbox_verdicts(sources, all);
+  return all;
+}
+
+std::string results_markdown(const std::vector<Source>& sources, const std::string& pictures,
+                             const std::string& notes) {
+  std::string text =
+      "# Results\n\nWritten by `bench/rivals/measure_all`; do not edit. What is said below the "
+      "verdicts "
+      "comes from `bench/results/notes.md`.\n\n" +
+      machine_text(sources) +
+      "Times are medians in us ± half the interquartile range; ratios are Rankine's time over "
+      "another's, medians over the rounds of the ratio within a round, so below 1 Rankine is "
+      "faster. ~ marks rows in which the cores moved all the while: they count in no mean and no "
+      "verdict. The ping-pong is the one-way latency of a cache line before and after the row.\n\n"
+      "## Verdicts\n\nA figure is to be at most what is allowed. *At the limit*: the same mean "
+      "over "
+      "the same rows if Rankine took the limit's time in each; where that is above what is "
+      "allowed, "
+      "the machine, and not the program, is in the way.\n\n"
+      "| Rankine over | allowed | reached | at the limit | | |\n|---|--:|--:|--:|---|---|\n";
+  for (const Verdict& verdict : verdicts(sources)) text += verdict_text(verdict);
+  text += "\n";
+  if (!notes.empty()) text += notes + (notes.back() == '\n' ? "\n" : "\n\n");
+  for (const Source& source : sources) {
+    text +=
+        is_mailbox(source.document) ? mailbox_section(source.document) : section(source, pictures);
+  }
+  while (text.size() > 1 && text[text.size() - 2] == '\n') text.pop_back();
+  return text;
 }
 
 }  // namespace rankine::rivals

@@ -1,4 +1,4 @@
-#include "bench/rivals/gloo_rival.h"
+#include "bench/rivals/rival.h"
 
 #if defined(RANKINE_HAS_GLOO)
 #include <gloo/allgather.h>

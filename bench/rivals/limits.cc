@@ -1,13 +1,12 @@
-#include "bench/rivals/limits.h"
+#include "bench/rivals/protocol.h"
 
 #include <algorithm>
 #include <limits>
 
-#include "bench/rivals/clock.h"
+#include "bench/rivals/batch.h"
 #include "bench/rivals/kernels.h"
-#include "bench/rivals/meeting.h"
+#include "engine/cli/probe.h"
 #include "engine/run/kernels/string_copy.h"
-#include "engine/tools/read_result.h"
 
 namespace rankine::rivals {
 namespace {

@@ -1,4 +1,5 @@
-// Who takes part: everyone, or those that were asked for, in the order of the table's columns.
+// What rivals prints while it measures: a header that says who takes part and what the machine can
+// do, and a line per row.
 #pragma once
 
 #include <string>
@@ -9,6 +10,12 @@
 #include "bench/rivals/rival.h"
 
 namespace rankine::rivals {
+
+void print_header(const Plan& plan, const Setup& setup, const Contenders& contenders,
+                  const std::vector<LevelRates>& levels);
+void print_row(const Row& row, const Contenders& contenders);
+
+// Who takes part: everyone, or those that were asked for, in the order of the table's columns.
 
 // Contenders whose ranks are processes that this one forks, ready; none where setup.processes is
 // false. To be called before this process has other threads. `only`: names; empty: all.

@@ -1,4 +1,4 @@
-#include "bench/rivals/mpi_contender.h"
+#include "bench/rivals/protocol.h"
 
 #include <filesystem>
 #include <sstream>

@@ -22,8 +22,6 @@
 #include <string>
 
 #include "bench/rivals/batch.h"
-#include "bench/rivals/buffer.h"
-#include "bench/rivals/job.h"
 
 namespace rankine::rivals {
 namespace {

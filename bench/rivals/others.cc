@@ -1,4 +1,4 @@
-#include "bench/rivals/others.h"
+#include "bench/rivals/rival.h"
 
 #include <dlfcn.h>
 #include <linux/futex.h>
@@ -11,9 +11,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "bench/rivals/buffer.h"
+#include "bench/rivals/batch.h"
 #include "bench/rivals/kernels.h"
-#include "bench/rivals/meeting.h"
 
 namespace rankine::rivals {
 namespace {

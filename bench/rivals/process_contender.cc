@@ -1,4 +1,4 @@
-#include "bench/rivals/process_contender.h"
+#include "bench/rivals/protocol.h"
 
 #include <signal.h>
 #include <sys/prctl.h>

@@ -9,13 +9,9 @@
 #include <string>
 #include <utility>
 
-#include "bench/rivals/expert.h"
-#include "bench/rivals/gloo_rival.h"
-#include "bench/rivals/process_contender.h"
-#include "bench/rivals/rankine_rival.h"
+#include "bench/rivals/protocol.h"
 #include "bench/rivals/right_everywhere.h"
-#include "bench/rivals/servers.h"
-#include "bench/rivals/ucc_rival.h"
+#include "bench/rivals/rival.h"
 
 namespace rankine::rivals {
 namespace {

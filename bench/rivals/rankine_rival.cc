@@ -1,4 +1,4 @@
-#include "bench/rivals/rankine_rival.h"
+#include "bench/rivals/rival.h"
 
 #include <unistd.h>
 

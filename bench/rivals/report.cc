@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "bench/rivals/results.h"
+#include "bench/rivals/document.h"
 #include "engine/base/files.h"
 #include "engine/base/json_text.h"
 #include "nlohmann/json.hpp"

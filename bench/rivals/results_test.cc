@@ -1,5 +1,5 @@
 // From rows to documents, pictures and the report.
-#include "bench/rivals/results.h"
+#include "bench/rivals/document.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

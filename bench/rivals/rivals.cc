@@ -15,12 +15,10 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "bench/rivals/crew.h"
 #include "bench/rivals/document.h"
-#include "bench/rivals/limits.h"
 #include "bench/rivals/line_up.h"
-#include "bench/rivals/machine_json.h"
 #include "bench/rivals/protocol.h"
-#include "bench/rivals/table.h"
 #include "engine/base/files.h"
 #include "engine/base/units.h"
 #include "nlohmann/json.hpp"

@@ -1,13 +1,12 @@
-#include "bench/rivals/servers.h"
+#include "bench/rivals/rival.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <vector>
 
-#include "bench/rivals/buffer.h"
+#include "bench/rivals/batch.h"
 #include "bench/rivals/kernels.h"
-#include "bench/rivals/meeting.h"
 
 namespace rankine::rivals {
 namespace {

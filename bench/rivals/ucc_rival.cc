@@ -1,9 +1,9 @@
-#include "bench/rivals/ucc_rival.h"
+#include "bench/rivals/rival.h"
 
 #if defined(RANKINE_HAS_UCC)
 #include <ucc/api/ucc.h>
 
-#include "bench/rivals/exchange.h"
+#include "bench/rivals/batch.h"
 #endif
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include "bench/server/attention.h"
+#include "bench/server/decoder.h"
 
 #include <algorithm>
 #include <cmath>

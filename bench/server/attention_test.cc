@@ -1,4 +1,4 @@
-#include "bench/server/attention.h"
+#include "bench/server/decoder.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/tools/train/beginning.h"
+#include "engine/lab/train/matrix.h"
 
 namespace rankine::server {
 namespace {

@@ -1,4 +1,4 @@
-#include "bench/server/barrier_exchange.h"
+#include "bench/server/decoder.h"
 
 #include <algorithm>
 #include <cstring>

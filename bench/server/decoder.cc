@@ -6,7 +6,7 @@
 #include <string>
 
 #include "engine/base/numbers.h"
-#include "engine/tools/train/beginning.h"
+#include "engine/lab/train/matrix.h"
 
 namespace rankine::server {
 namespace {

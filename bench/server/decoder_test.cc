@@ -9,9 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "bench/server/barrier_exchange.h"
-#include "bench/server/rankine_exchange.h"
-#include "bench/server/small_model.h"
+#include "bench/server/decoder.h"
+#include "bench/server/small_clients.h"
 #include "engine/api/team.h"
 
 namespace rankine::server {

@@ -18,11 +18,10 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "bench/server/desk.h"
+#include "bench/server/crews.h"
+#include "bench/server/decoder.h"
 #include "bench/server/http_front.h"
-#include "bench/server/llama_shape.h"
-#include "bench/server/load.h"
-#include "bench/server/thread_crew.h"
+#include "bench/server/service.h"
 #include "engine/base/statistics.h"
 #include "engine/base/status.h"
 

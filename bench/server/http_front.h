@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "bench/server/desk.h"
+#include "bench/server/service.h"
 
 namespace rankine::server {
 

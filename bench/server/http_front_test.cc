@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "bench/server/desk.h"
+#include "bench/server/service.h"
 #include "bench/server/small_clients.h"
 #include "engine/base/status.h"
 

@@ -11,11 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "bench/server/crews.h"
 #include "bench/server/decoder.h"
-#include "bench/server/line.h"
-#include "bench/server/llama_shape.h"
-#include "bench/server/request.h"
-#include "bench/server/work.h"
+#include "bench/server/service.h"
 
 namespace rankine::server {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "bench/server/load.h"
-#include "bench/server/process_crew.h"
-#include "bench/server/small_model.h"
+#include "bench/server/crews.h"
+#include "bench/server/service.h"
+#include "bench/server/small_clients.h"
 #include "engine/base/status.h"
 
 namespace rankine::server {

@@ -21,13 +21,11 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "bench/server/llama_shape.h"
-#include "bench/server/load.h"
-#include "bench/server/mpi_crew.h"
-#include "bench/server/process_crew.h"
-#include "bench/server/thread_crew.h"
+#include "bench/server/crews.h"
+#include "bench/server/decoder.h"
+#include "bench/server/service.h"
 #include "engine/base/statistics.h"
-#include "engine/tools/table.h"
+#include "engine/cli/table.h"
 
 namespace rankine::server {
 namespace {

@@ -1,16 +1,21 @@
 // Servers among threads: every request gets its answer, the same from each library and whatever
 // else is asked meanwhile.
-#include "bench/server/service.h"
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
-#include "bench/server/load.h"
-#include "bench/server/small_model.h"
-#include "bench/server/thread_crew.h"
+#include "bench/server/crews.h"
+#include "bench/server/service.h"
+#include "bench/server/small_clients.h"
+#include "engine/base/status.h"
 
 namespace rankine::server {
 namespace {
@@ -72,6 +77,51 @@ TEST(Load, ComesAsOftenAsItSaysAndIsTheSameAgain) {
   for (const int length : {3, 4, 5}) EXPECT_GT(lengths[static_cast<std::size_t>(length)], 3000);
   EXPECT_EQ(requests_of(load)[77].first, requests[77].first);
   EXPECT_EQ(requests_of(load)[77].second.prompt[2], requests[77].second.prompt[2]);
+}
+
+}  // namespace
+
+// A desk for many clients.
+
+namespace {
+
+TEST(Desk, AnswersEachClientItsOwn) {
+  Desk desk(threads());
+  EXPECT_EQ(told_by([&](const Request& request) { return desk.answer(request); }),
+            told_by_service());
+}
+
+// Who waits when a rank is killed hears of it, and who asks then is answered by new ranks.
+TEST(Desk, SaysThatRanksWereLost) {
+  std::atomic<pid_t> rank{0};
+  Desk desk([&](Line line, Line& clients) {
+    auto crew = std::make_unique<ProcessCrew>(kSmallModel, 7, 2, std::move(line), clients);
+    rank = crew->processes().back();
+    return crew;
+  });
+  const Request request{.wanted = kMostWanted, .prompt_tokens = 2};
+  // Nothing: the ranks were lost meanwhile.
+  const auto told = [&]() -> std::vector<int> {
+    try {
+      return desk.answer(request);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::rank_lost);
+      return {};
+    }
+  };
+  const std::vector<int> before = told();
+  EXPECT_EQ(before.size(), std::size_t{kMostWanted});
+  std::atomic<bool> was_lost{false};
+  std::thread killer([&] {
+    for (; !was_lost; std::this_thread::sleep_for(std::chrono::milliseconds(5))) {
+      kill(rank, SIGKILL);
+    }
+  });
+  while (!was_lost) was_lost = told().empty();
+  killer.join();
+  std::vector<int> after;
+  while (after.empty()) after = told();  // the last kill may have been of the new ranks
+  EXPECT_EQ(after, before);
 }
 
 }  // namespace

@@ -1,17 +1,34 @@
-// Clients of a service of two ranks, for the tests: what each of them must be told, and all asking
-// at once.
+// A model and a load for tests.
 #pragma once
 
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "bench/server/load.h"
+#include "bench/server/crews.h"
 #include "bench/server/service.h"
-#include "bench/server/small_model.h"
-#include "bench/server/thread_crew.h"
+#include "engine/lab/planner/model.h"
 
 namespace rankine::server {
+
+inline const tools::Model kSmallModel{.layers = 3,
+                                      .hidden = 64,
+                                      .heads = 8,
+                                      .kv_heads = 4,
+                                      .feed_forward = 96,
+                                      .gated = true,
+                                      .vocabulary = 240,
+                                      .tied = true};
+
+inline const Load kSmallLoad{.requests = 24,
+                             .rate = 200,
+                             .prompt = {1, 40},
+                             .answer = {1, 12},
+                             .vocabulary = kSmallModel.vocabulary,
+                             .seed = 3};
+
+// Clients of a service of two ranks, for the tests: what each of them must be told, and all asking
+// at once.
 
 using Tokens = std::vector<std::vector<int>>;
 

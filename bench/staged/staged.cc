@@ -29,16 +29,14 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "bench/rivals/buffer.h"
-#include "bench/rivals/clock.h"
+#include "bench/rivals/batch.h"
 #include "bench/rivals/crew.h"
-#include "bench/rivals/meeting.h"
 #include "engine/api/communicator.h"
 #include "engine/api/team.h"
 #include "engine/api/tuning/tuning.h"
 #include "engine/base/statistics.h"
 #include "engine/base/units.h"
-#include "engine/tools/read_result.h"
+#include "engine/cli/probe.h"
 
 namespace rankine {
 namespace {

@@ -11,8 +11,8 @@
 #include "algorithms/circulant.h"
 #include "algorithms/torus.h"
 #include "engine/base/units.h"
+#include "engine/cli/text.h"
 #include "engine/network/wiring.h"
-#include "engine/tools/text.h"
 #include "tests/fuzz/targets.h"
 
 namespace rankine::fuzz {

@@ -16,6 +16,10 @@
 #include "engine/api/environment.h"
 #include "engine/api/tuning/tuning.h"
 #include "engine/base/json_text.h"
+#include "engine/cli/arguments.h"
+#include "engine/cli/question.h"
+#include "engine/cli/text.h"
+#include "engine/cli/tool.h"
 #include "engine/network/fabric.h"
 #include "engine/network/network_file.h"
 #include "engine/network/simulate.h"
@@ -24,10 +28,6 @@
 #include "engine/papers/runs.h"
 #include "engine/read/flow.h"
 #include "engine/run/kernels/reduce.h"
-#include "engine/tools/answer.h"
-#include "engine/tools/arguments.h"
-#include "engine/tools/text.h"
-#include "engine/tools/tool.h"
 
 namespace rankine::fuzz {
 namespace {

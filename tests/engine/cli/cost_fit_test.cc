@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "engine/tools/cost_fit.h"
+#include "engine/cli/tune.h"
 
 namespace rankine::tools {
 namespace {

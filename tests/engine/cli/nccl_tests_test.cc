@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/tools/perf_row.h"
+#include "engine/cli/perf.h"
 #include "tests/engine/cli/tool_fixtures.h"
 
 namespace rankine::tools {

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "engine/cli/arguments.h"
+#include "engine/cli/perf.h"
+#include "engine/cli/question.h"
 #include "engine/network/network_file.h"
 #include "engine/network/network_members.h"
-#include "engine/tools/answer.h"
-#include "engine/tools/call_networks.h"
-#include "engine/tools/network.h"
 #include "tests/engine/cli/tool_fixtures.h"
 #include "tests/numa/fixtures.h"
 

@@ -22,8 +22,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/tools/interrupt.h"
-#include "engine/tools/output_stream.h"
+#include "engine/cli/console.h"
 #include "tests/engine/cli/tool_fixtures.h"
 
 namespace rankine::tools {

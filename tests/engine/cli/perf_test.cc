@@ -21,14 +21,11 @@
 
 #include "algorithms/catalogue.h"
 #include "engine/base/statistics.h"
+#include "engine/cli/perf.h"
+#include "engine/cli/probe.h"
+#include "engine/cli/question.h"
+#include "engine/cli/workbench.h"
 #include "engine/run/kernels/reduce.h"
-#include "engine/tools/latency_probe.h"
-#include "engine/tools/meeting.h"
-#include "engine/tools/metrics.h"
-#include "engine/tools/perf.h"
-#include "engine/tools/perf_report.h"
-#include "engine/tools/read_result.h"
-#include "engine/tools/test_data.h"
 #include "tests/engine/cli/tool_fixtures.h"
 #include "tests/numa/fixtures.h"
 

@@ -15,10 +15,10 @@
 
 #include "algorithms/catalogue.h"
 #include "algorithms/ring.h"
+#include "engine/cli/simulate.h"
+#include "engine/lab/commands.h"
 #include "engine/network/simulate.h"
 #include "engine/network/wall.h"
-#include "engine/tools/faults.h"
-#include "engine/tools/goal_text.h"
 #include "tests/engine/cli/tool_fixtures.h"
 
 namespace rankine::tools {

@@ -14,10 +14,9 @@
 #include "algorithms/catalogue.h"
 #include "algorithms/rational.h"
 #include "engine/base/units.h"
+#include "engine/cli/question.h"
+#include "engine/cli/simulate.h"
 #include "engine/network/simulate.h"
-#include "engine/tools/answer.h"
-#include "engine/tools/answer_batch.h"
-#include "engine/tools/scaling.h"
 #include "tests/engine/cli/tool_fixtures.h"
 
 namespace rankine::tools {

@@ -11,11 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/tools/comparison.h"
-#include "engine/tools/crossovers.h"
-#include "engine/tools/svg_plot.h"
-#include "engine/tools/table.h"
-#include "engine/tools/winner_map.h"
+#include "engine/cli/drawing.h"
+#include "engine/cli/perf.h"
+#include "engine/cli/table.h"
+#include "engine/lab/winner_map.h"
 #include "tests/engine/cli/tool_fixtures.h"
 
 namespace rankine::tools {

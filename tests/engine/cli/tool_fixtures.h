@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/tools/tool.h"
+#include "engine/cli/tool.h"
 
 namespace rankine::tools {
 

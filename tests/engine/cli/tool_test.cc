@@ -16,12 +16,12 @@
 #include "algorithms/parameters.h"
 #include "engine/api/check.h"
 #include "engine/api/team.h"
+#include "engine/cli/arguments.h"
+#include "engine/cli/question.h"
+#include "engine/cli/text.h"
+#include "engine/cli/tool.h"
 #include "engine/papers/runs.h"
 #include "engine/read/sweep.h"
-#include "engine/tools/answer.h"
-#include "engine/tools/arguments.h"
-#include "engine/tools/text.h"
-#include "engine/tools/tool.h"
 #include "tests/engine/cli/tool_fixtures.h"
 
 namespace rankine::tools {

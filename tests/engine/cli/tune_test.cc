@@ -22,11 +22,7 @@
 
 #include "engine/api/tuning/choose.h"
 #include "engine/api/tuning/tuning.h"
-#include "engine/tools/c_real_trials.h"
-#include "engine/tools/contest.h"
-#include "engine/tools/cost_search.h"
-#include "engine/tools/regret.h"
-#include "engine/tools/tune.h"
+#include "engine/cli/tune.h"
 #include "tests/engine/cli/tool_fixtures.h"
 
 namespace rankine::tools {

@@ -10,11 +10,9 @@
 #include <tuple>
 #include <vector>
 
-#include "engine/tools/plan/layer_work.h"
-#include "engine/tools/plan/mapping.h"
-#include "engine/tools/plan/memory.h"
-#include "engine/tools/plan/model.h"
-#include "engine/tools/plan/pipeline.h"
+#include "engine/lab/planner/layer_work.h"
+#include "engine/lab/planner/model.h"
+#include "engine/lab/planner/pipeline.h"
 
 namespace rankine::tools {
 namespace {

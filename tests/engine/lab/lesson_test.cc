@@ -15,12 +15,12 @@
 #include <string>
 #include <vector>
 
+#include "engine/cli/judge.h"
+#include "engine/lab/lesson/course.h"
+#include "engine/lab/lesson/formula_tasks.h"
+#include "engine/lab/lesson/written_order.h"
+#include "engine/lab/page/answers.h"
 #include "engine/read/verify.h"
-#include "engine/tools/lesson/course.h"
-#include "engine/tools/lesson/formula_tasks.h"
-#include "engine/tools/lesson/judge.h"
-#include "engine/tools/lesson/judge_order.h"
-#include "engine/tools/page/answers.h"
 #include "tests/engine/cli/tool_fixtures.h"
 
 namespace rankine::tools {

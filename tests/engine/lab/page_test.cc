@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "engine/tools/answer.h"
-#include "engine/tools/page/answers.h"
+#include "engine/cli/question.h"
+#include "engine/lab/page/answers.h"
 #include "tests/engine/cli/tool_fixtures.h"
 
 namespace rankine::tools {

@@ -16,10 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include "engine/lab/planner/play_step.h"
+#include "engine/lab/planner/step.h"
 #include "engine/network/fabric.h"
 #include "engine/read/count.h"
-#include "engine/tools/plan/play_step.h"
-#include "engine/tools/plan/step.h"
 #include "tests/engine/cli/tool_fixtures.h"
 
 namespace rankine::tools {

@@ -22,13 +22,13 @@
 
 #include "engine/api/communicator.h"
 #include "engine/api/network.h"
+#include "engine/lab/commands.h"
 #include "engine/papers/execute.h"
 #include "engine/papers/figures.h"
 #include "engine/papers/runs.h"
 #include "engine/papers/statements.h"
 #include "engine/papers/tables.h"
 #include "engine/papers/traff_tables.h"
-#include "engine/tools/reproduce.h"
 #include "tests/engine/cli/tool_fixtures.h"
 
 namespace rankine::claims {

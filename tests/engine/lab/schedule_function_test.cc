@@ -21,12 +21,10 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "engine/cli/console.h"
+#include "engine/cli/judge.h"
+#include "engine/lab/page/answers.h"
 #include "engine/read/verify.h"
-#include "engine/tools/interrupt.h"
-#include "engine/tools/lesson/run_program.h"
-#include "engine/tools/lesson/schedule_function.h"
-#include "engine/tools/lesson/written_schedule.h"
-#include "engine/tools/page/answers.h"
 #include "tests/engine/cli/tool_fixtures.h"
 #include "tests/numa/fixtures.h"
 

@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/tools/gaps.h"
-#include "engine/tools/skips.h"
+#include "engine/lab/commands.h"
 #include "tests/engine/cli/tool_fixtures.h"
 
 namespace rankine::tools {

@@ -18,11 +18,8 @@
 #include <vector>
 
 #include "engine/base/numbers.h"
-#include "engine/tools/train/attention.h"
-#include "engine/tools/train/bf16_product.h"
-#include "engine/tools/train/blas.h"
-#include "engine/tools/train/layer.h"
-#include "engine/tools/train/matrix.h"
+#include "engine/lab/train/layer.h"
+#include "engine/lab/train/matrix.h"
 #include "tests/engine/cli/tool_fixtures.h"
 
 namespace rankine::tools {

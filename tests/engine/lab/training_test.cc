@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/api/team.h"
-#include "engine/tools/train/trainer.h"
+#include "engine/lab/train/trainer.h"
 
 namespace rankine::tools {
 namespace {

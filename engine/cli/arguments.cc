@@ -1,0 +1,642 @@
+#include "engine/cli/arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "algorithms/torus.h"
+#include "engine/base/environment_variable.h"
+#include "engine/base/files.h"
+#include "engine/base/units.h"
+#include "engine/cli/table.h"
+#include "engine/cli/text.h"
+#include "engine/cli/tool.h"
+#include "engine/network/fabric.h"
+#include "engine/network/network_file.h"
+#include "engine/network/network_members.h"
+#include "engine/network/predict.h"
+#include "engine/network/wiring.h"
+
+namespace rankine::tools {
+
+std::string argument_name(const std::string& flags) {
+  for (const std::string_view part : split_list(flags)) {
+    if (part.starts_with("--") || !part.starts_with('-')) return std::string(part);
+  }
+  return flags;
+}
+
+void add_formats(Command command, bool& json, bool& csv, const std::string& json_help) {
+  const Option other = command.add_flag("--json", json, json_help);
+  command.add_flag("--csv", csv, "the rows of the table as CSV").excludes(other);
+}
+
+Status of_option(std::string_view option, const Status& status) {
+  if (status.ok()) return status;
+  return {status.code(), fmt::format("{}: {}", option, status.text())};
+}
+
+Option Option::required() const {
+  option_->required();
+  return *this;
+}
+Option Option::group(const std::string& heading) const {
+  option_->group(heading);
+  return *this;
+}
+Option Option::excludes(Option other) const {
+  option_->excludes(other.option_);
+  return *this;
+}
+
+Command Command::add_subcommand(const std::string& name, const std::string& help) const {
+  return Command(*app_->add_subcommand(name, help));
+}
+Option Command::add_flag(const std::string& flags, bool& target, const std::string& help) const {
+  return Option(*app_->add_flag(flags, target, help));
+}
+Option Command::add_option(const std::string& flags, std::function<void(const std::string&)> read,
+                           const std::string& kind, const std::string& help) const {
+  const auto read_some = [app = app_, read = std::move(read), kind,
+                          name = argument_name(flags)](const std::string& text) {
+    if (text.starts_with("-") && app->get_option_no_throw(text) != nullptr) {
+      throw UsageError(fmt::format("{} needs a value, {}; '{}' is an option", name, kind, text));
+    }
+    read(text);
+    if (text.empty()) throw UsageError(fmt::format("{} is ''; it needs a value, {}", name, kind));
+  };
+  const auto add = [&](const std::string& names) {
+    return Option(*app_->add_option_function<std::string>(names, read_some, help)
+                       ->type_name(kind)
+                       ->take_last());
+  };
+  // A position and a name are two ways to say one thing, of which a command line has one.
+  if (flags.starts_with('-') || flags.find(",-") == std::string::npos) return add(flags);
+  const std::size_t comma = flags.find(',');
+  const Option position = add(flags.substr(0, comma));
+  return position.excludes(add(flags.substr(comma + 1)));
+}
+void Command::footer(const std::string& text) const { app_->footer(text); }
+std::size_t Command::options() const { return app_->get_options().size(); }
+std::size_t Command::group_from(std::size_t options, const std::string& heading) const {
+  const std::vector<CLI::Option*> all = app_->get_options();
+  for (std::size_t i = options; i < all.size(); ++i) all[i]->group(heading);
+  return all.size();
+}
+
+Option add_text(Command command, const std::string& flags, std::string& target,
+                const std::string& kind, const std::string& help) {
+  return command.add_option(
+      flags, [&target](const std::string& text) { target = text; }, kind, help);
+}
+
+Status check_output_file(std::string_view option, std::string_view name) {
+  if (name != "-") return {};
+  return invalid_argument(
+      fmt::format("{} is '-'; allowed are names of files (./- for one of that name)", option));
+}
+
+Option add_output_file(Command command, const std::string& flags, std::string& target,
+                       const std::string& help) {
+  const auto parse = [](std::string_view argument, std::string_view text) -> Result<std::string> {
+    if (Status status = check_output_file(argument, text); !status.ok()) return status;
+    return std::string(text);
+  };
+  return add_argument(command, flags, target, parse, "FILE", help);
+}
+
+namespace {
+
+constexpr std::string_view kConverter = "rsvg-convert";
+
+// "png" of "a/b.png"; "svg" where there is no ending.
+std::string kind_of(std::string_view file) {
+  const std::string_view name = file.substr(file.rfind('/') + 1);
+  const std::size_t dot = name.rfind('.');
+  std::string kind(dot == name.npos || dot == 0 ? "svg" : name.substr(dot + 1));
+  for (char& c : kind) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return kind;
+}
+
+bool has_converter() {
+  const char* path = environment_variable("PATH");
+  std::string_view rest = path == nullptr ? "" : path;
+  while (!rest.empty()) {
+    const std::size_t colon = rest.find(':');
+    const std::string program = fmt::format("{}/{}", rest.substr(0, colon), kConverter);
+    if (access(program.c_str(), X_OK) == 0) return true;
+    rest.remove_prefix(colon == rest.npos ? rest.size() : colon + 1);
+  }
+  return false;
+}
+
+Status no_converter(std::string_view option, std::string_view file) {
+  return {Code::system,
+          fmt::format("{} is '{}', which needs the program {} (Debian: librsvg2-bin); a name that "
+                      "ends in .svg needs none",
+                      option, file, kConverter)};
+}
+
+// A file in memory, at its beginning; -1 where there is none.
+int file_in_memory(std::string_view text) {
+  const int file = memfd_create("rankine", MFD_CLOEXEC);
+  if (file < 0) return -1;
+  const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (written && lseek(file, 0, SEEK_SET) == 0) return file;
+  close(file);
+  return -1;
+}
+
+// Pictures are drawn once, as SVG; librsvg's program makes the other kinds. Empty: it did not.
+std::string converted(const std::string& svg, const std::string& kind) {
+  const int drawing = file_in_memory(svg), picture = file_in_memory({});
+  int result = -1;
+  if (drawing >= 0 && picture >= 0) {
+    const pid_t child = fork();
+    if (child == 0) {
+      dup2(drawing, STDIN_FILENO);
+      dup2(picture, STDOUT_FILENO);
+      execlp(kConverter.data(), kConverter.data(), "-f", kind.c_str(), nullptr);
+      _exit(127);
+    }
+    if (child > 0) waitpid(child, &result, 0);
+  }
+  std::string out;
+  if (WIFEXITED(result) && WEXITSTATUS(result) == 0) {
+    out.resize(static_cast<std::size_t>(lseek(picture, 0, SEEK_END)));
+    out.resize(
+        static_cast<std::size_t>(std::max<ssize_t>(0, pread(picture, out.data(), out.size(), 0))));
+  }
+  for (const int file : {drawing, picture}) {
+    if (file >= 0) close(file);
+  }
+  return out;
+}
+
+}  // namespace
+
+Option add_picture_file(Command command, const std::string& flags, std::string& target,
+                        const std::string& help) {
+  const auto parse = [](std::string_view argument, std::string_view text) -> Result<std::string> {
+    if (Status status = check_output_file(argument, text); !status.ok()) return status;
+    const std::string kind = kind_of(text);
+    if (kind == "svg") return std::string(text);
+    if (kind != "png" && kind != "pdf" && kind != "eps") {
+      return invalid_argument(fmt::format(
+          "{} is '{}'; allowed are files that end in .svg, .png, .pdf or .eps", argument, text));
+    }
+    if (!has_converter()) return no_converter(argument, text);
+    return std::string(text);
+  };
+  return add_argument(command, flags, target, parse, "FILE", help + ": .svg, .png, .pdf or .eps");
+}
+
+Status write_picture(std::string_view option, const std::string& file, const std::string& svg,
+                     std::string_view kind) {
+  const std::string wanted = kind.empty() ? kind_of(file) : std::string(kind);
+  if (wanted == "svg") return of_option(option, replace_file(file, svg));
+  const std::string picture = converted(svg, wanted);
+  if (picture.empty()) return no_converter(option, file);
+  return of_option(option, replace_file(file, picture));
+}
+
+Status check_output_files(std::initializer_list<OutputFile> files) {
+  for (const OutputFile* file = files.begin(); file != files.end(); ++file) {
+    if (file->name.empty()) continue;
+    for (const OutputFile* other = files.begin(); other != file; ++other) {
+      if (other->name != file->name) continue;
+      return invalid_argument(fmt::format("{} is '{}', and so is {}; each needs a file of its own",
+                                          file->option, file->name, other->option));
+    }
+    Status status = of_option(file->option, check_replaceable(std::string(file->name)));
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
+Result<int> Whole::operator()(std::string_view argument, std::string_view text) const {
+  return parse_whole(argument, text, lowest, highest);
+}
+
+Option add_dims(Command command, std::vector<int>& target) {
+  const Parameter& row = *find_parameter("dims");
+  return add_argument(command, "--dims", target, parse_dims, std::string(row.argument),
+                      std::string(row.help));
+}
+
+Result<std::optional<std::uint64_t>> read_seed(std::string_view argument, std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size()) return std::optional(value);
+  return invalid_argument(
+      fmt::format("{} is '{}'; allowed are whole numbers from 0 to 2^64 - 1", argument, text));
+}
+
+Result<PlacementPolicy> read_placement(std::string_view argument, std::string_view text) {
+  PolicyResult parsed = parse_placement_policy(text);
+  if (parsed.ok()) return std::move(parsed.policy);
+  constexpr std::array<std::string_view, 4> kNames = {"compact", "scatter", "one_per_node", "none"};
+  return invalid_argument(
+      fmt::format("{} is '{}': {}{}", argument, text, parsed.error, did_you_mean(text, kNames)));
+}
+
+Result<std::optional<WaitPolicy>> read_wait(std::string_view argument, std::string_view text) {
+  constexpr std::array<std::string_view, 4> kNames = {"auto", "spin", "yield", "park"};
+  WaitPolicy policy;
+  if (text == "auto") return std::optional<WaitPolicy>();
+  if (text == "spin") return std::optional(policy);
+  policy.probes = 4;
+  policy.mode = WaitPolicy::Mode::yield;
+  if (text == "yield") return std::optional(policy);
+  policy.mode = WaitPolicy::Mode::park;
+  if (text == "park") return std::optional(policy);
+  return unknown_name(argument, text, kNames);
+}
+
+Option add_algorithm_arguments(Command app, AlgorithmArguments& a, const AlgorithmHelp& help) {
+  Option first = add_argument(app, help.collective, a.collective, read_collective, "NAME",
+                              "which one; 'rankine list' shows all");
+  if (help.algorithms.empty()) {
+    add_text(app, "--algo", a.algorithms, "NAME", "a name of the catalogue");
+  } else {
+    add_text(app, "--algo", a.algorithms, "LIST", help.algorithms);
+  }
+  for (const Parameter& row : parameters()) {
+    const std::string flag = fmt::format("--{}", row.name);
+    const auto take = [&a, &row, flag](const std::string& text) {
+      a.given.push_back({&row, text, flag, fmt::format("'{}'", text)});
+    };
+    std::string text(row.help);
+    if (row.name == "ranks") text = help.ranks;
+    if (row.name == "root" && !help.root.empty()) text = help.root;
+    if (row.kind == Parameter::Kind::skips) text += "; " + row.allowed();
+    const std::string flags =
+        row.short_flag == 0 ? flag : fmt::format("-{},{}", row.short_flag, flag);
+    app.add_option(flags, take, std::string(row.argument), text);
+  }
+  return first;
+}
+
+namespace {
+
+Result<const Menu*> read_menu(std::string_view argument, std::string_view text) {
+  if (const Menu* menu = find_menu(text)) return menu;
+  std::vector<std::string_view> names;
+  for (const Menu& menu : menus()) names.push_back(menu.name);
+  return unknown_name(argument, text, names);
+}
+
+}  // namespace
+
+void add_menu(Command app, const Menu*& menu) {
+  add_argument(app, "--menu", menu, read_menu, "NAME",
+               fmt::format("only what that library ships: nccl, mpich, openmpi, ucc; or all ({})", menu->name));
+}
+
+Result<std::vector<const Algorithm*>> on_menu(const Menu& menu, Collective collective,
+                                              std::vector<const Algorithm*> lines) {
+  std::erase_if(lines, [&](const Algorithm* line) { return !menu.has(*line); });
+  if (!lines.empty()) return lines;
+  std::string has;
+  for (const Algorithm& line : catalogue()) {
+    if (line.collective != collective || !menu.has(line)) continue;
+    has += fmt::format("{}{}", has.empty() ? "" : ", ", line.name);
+  }
+  return invalid_argument(fmt::format("--menu is '{}', which has {} of {}", menu.name,
+                                      has.empty() ? "nothing" : has, name_of(collective)));
+}
+
+namespace {
+
+// A parser's value where the option may also be absent.
+template <class T, class Parse>
+auto optionally(Parse parse) {
+  return [parse](std::string_view argument, std::string_view text) -> Result<std::optional<T>> {
+    const Result<T> value = parse(argument, text);
+    if (!value.ok()) return value.status();
+    return std::optional<T>(*value);
+  };
+}
+
+Result<Rational> parse_beta(std::string_view argument, std::string_view text) {
+  auto beta = parse_decimal(argument, text);
+  if (!beta.ok() || !(*beta < 0)) return beta;
+  return invalid_argument(
+      fmt::format("{} is '{}'; allowed are seconds per byte, not negative "
+                  "(0: no limit)",
+                  argument, text));
+}
+
+Result<std::optional<WiringKind>> read_wiring(std::string_view argument, std::string_view text) {
+  if (const auto kind = parse_wiring(text)) return kind;
+  return unknown_name(argument, text, wiring_names());
+}
+
+Result<std::optional<Routing>> read_routing(std::string_view argument, std::string_view text) {
+  if (const auto routing = parse_routing(text)) return routing;
+  return unknown_name(argument, text, routing_names());
+}
+
+// What the options say of links that messages share.
+Status rewire(const NetworkArguments& arguments, Fabric& fabric) {
+  if (arguments.hop) fabric.alpha_hop = *arguments.hop;
+  if (arguments.routing) fabric.wiring.routing = *arguments.routing;
+  if (arguments.wiring && *arguments.wiring != fabric.wiring.kind) {
+    fabric.wiring = {.kind = *arguments.wiring, .routing = fabric.wiring.routing};
+    if (!arguments.ports) open_ports(fabric);
+  }
+  if (arguments.spines) fabric.wiring.spines = *arguments.spines;
+  if (!arguments.wiring) return {};
+  const std::string_view kind = name_of(fabric.wiring.kind);
+  if (fabric.ports == 0 && !fabric.wiring.is_grid()) {
+    return invalid_argument(fmt::format(
+        "--wiring is {}; --ports is needed with it, since a rank of network '{}' has as "
+        "many as links",
+        kind, fabric.name));
+  }
+  if (fabric.wiring.has_leaves() && fabric.group == 0) {
+    return invalid_argument(
+        fmt::format("--wiring is {}; --node-ranks is needed with it, 1 or more", kind));
+  }
+  if (fabric.wiring.kind == WiringKind::fat_tree && fabric.wiring.spines == 0) {
+    return invalid_argument(fmt::format("--wiring is {}; --spines is needed with it, 1 to {}", kind,
+                                        Wiring::kMostSpines));
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_network_arguments(Command app, NetworkArguments& arguments) {
+  constexpr const char* kGroup = "Network";
+  add_text(app, "--network", arguments.network, "NAME",
+           "a preset (" + regime_names() + ") or a JSON file (plain)")
+      .group(kGroup);
+  add_argument(app, "--alpha", arguments.alpha, optionally<Rational>(parse_seconds), "TIME",
+               "per message: 1us, 500ns")
+      .group(kGroup);
+  Option bandwidth =
+      add_argument(app, "--bandwidth", arguments.beta, optionally<Rational>(parse_bandwidth),
+                   "RATE", "per port and direction: 100GB/s, 800Gb/s")
+          .group(kGroup);
+  add_argument(app, "--beta", arguments.beta, optionally<Rational>(parse_beta), "SECONDS",
+               "per byte, in place of a bandwidth: 1e-11; 0: no limit")
+      .group(kGroup)
+      .excludes(bandwidth);
+  add_argument(app, "--ports", arguments.ports, optionally<int>(Whole{1, Fabric::kMostPorts}), "K",
+               "messages that a rank sends, and receives, at once")
+      .group(kGroup);
+  app.add_flag("--multicast", arguments.multicast, "the switch can copy a message to many")
+      .group(kGroup);
+  app.add_flag("--alu", arguments.alu, "the switch can add messages up").group(kGroup);
+  app.add_flag(
+         "--permute", arguments.permute,
+         "the switch carries all messages of a round in one operation: a port pays alpha once")
+      .group(kGroup);
+  add_argument(app, "--alpha-switch", arguments.alpha_switch, optionally<Rational>(parse_seconds),
+               "TIME", "per hop through the switch; what it copies or adds up takes two")
+      .group(kGroup);
+  add_argument(
+      app, "--node-ranks", arguments.group, optionally<int>(Whole{0, 1 << 14}), "N",
+      "ranks per group (node) of the network, with slower links among groups; 0: one group")
+      .group(kGroup);
+  add_argument(app, "--between-alpha", arguments.between_alpha, optionally<Rational>(parse_seconds),
+               "TIME", "per message among groups")
+      .group(kGroup);
+  add_argument(app, "--between-bandwidth", arguments.between_beta,
+               optionally<Rational>(parse_bandwidth), "RATE", "among groups")
+      .group(kGroup);
+  add_argument(app, "--wiring", arguments.wiring, read_wiring, "KIND",
+               "full, or links that messages share: ring, torus and mesh (--dims), hypercube, "
+               "two_level (--node-ranks), fat_tree (--node-ranks, --spines)")
+      .group(kGroup);
+  add_argument(app, "--spines", arguments.spines, optionally<int>(Whole{1, Wiring::kMostSpines}),
+               "N", "of a fat tree: switches above the groups, each with a link to every group")
+      .group(kGroup);
+  add_argument(app, "--routing", arguments.routing, read_routing, "NAME",
+               "on rings and tori: minimal, both ways where they are as long; or one_way (minimal)")
+      .group(kGroup);
+  add_argument(app, "--hop", arguments.hop, optionally<Rational>(parse_seconds), "TIME",
+               "per link that a message crosses, with the processing at its end: 200ns")
+      .group(kGroup);
+  add_argument(app, "--gamma", arguments.gamma, optionally<Rational>(parse_seconds), "TIME",
+               "per byte that a rank adds to what it has: 5ps")
+      .group(kGroup);
+  add_argument(app, "--eta-alpha", arguments.eta_alpha, optionally<Rational>(parse_decimal),
+               "FACTOR", "what contention makes of alpha: 1 or more (1)")
+      .group(kGroup);
+  add_argument(app, "--eta-beta", arguments.eta_beta, optionally<Rational>(parse_decimal), "PART",
+               "what contention leaves of the bandwidth: up to 1 (1)")
+      .group(kGroup);
+  app.add_flag("--lower", arguments.lower,
+               "turn multicasts and reductions in the switch into messages where it cannot do them")
+      .group(kGroup);
+}
+
+Result<Fabric> network_of(const NetworkArguments& arguments) {
+  Fabric fabric = plain_regime().fabric;
+  if (!arguments.network.empty()) {
+    auto found = find_network("--network", arguments.network);
+    if (!found.ok()) return found.status();
+    fabric = *found;
+  }
+  const bool has_between = !(fabric.between.alpha == 0 && fabric.between.beta == 0);
+  if (arguments.alpha) fabric.link.alpha = *arguments.alpha;
+  if (arguments.beta) fabric.link.beta = *arguments.beta;
+  if (arguments.ports) fabric.ports = *arguments.ports;
+  if (arguments.gamma) fabric.gamma = *arguments.gamma;
+  for (Link* link : {&fabric.link, &fabric.between}) {
+    if (arguments.eta_alpha) link->eta_alpha = *arguments.eta_alpha;
+    if (arguments.eta_beta) link->eta_beta = *arguments.eta_beta;
+  }
+  if (arguments.alpha_switch) fabric.alpha_switch = *arguments.alpha_switch;
+  if (arguments.group) fabric.group = *arguments.group;
+  if (arguments.between_alpha) fabric.between.alpha = *arguments.between_alpha;
+  if (arguments.between_beta) fabric.between.beta = *arguments.between_beta;
+  Status status = rewire(arguments, fabric);
+  if (!status.ok()) return status;
+  fabric.multicast |= arguments.multicast;
+  fabric.alu |= arguments.alu;
+  fabric.permute |= arguments.permute;
+  if (fabric.group == 0 && (arguments.between_alpha || arguments.between_beta)) {
+    return invalid_argument(fmt::format(
+        "{} is of the links among groups, and network '{}' has one group; --node-ranks is needed "
+        "with it, 1 or more",
+        arguments.between_alpha ? "--between-alpha" : "--between-bandwidth", fabric.name));
+  }
+  if (fabric.group > 0 && !has_between && !(arguments.between_alpha && arguments.between_beta)) {
+    return invalid_argument(
+        fmt::format("--node-ranks is {}; --between-alpha and "
+                    "--between-bandwidth are needed with it",
+                    fabric.group));
+  }
+  const bool changed = arguments.alpha || arguments.beta || arguments.ports ||
+                       arguments.alpha_switch || arguments.group || arguments.between_alpha ||
+                       arguments.between_beta || arguments.multicast || arguments.alu ||
+                       arguments.permute || arguments.wiring || arguments.spines ||
+                       arguments.routing || arguments.hop || arguments.gamma ||
+                       arguments.eta_alpha || arguments.eta_beta;
+  if (changed) fabric.name += " (changed)";
+  status = check_fabric(fabric);
+  if (!status.ok()) return status;
+  return fabric;
+}
+
+Result<Sync> read_sync(std::string_view argument, std::string_view text) {
+  if (const auto sync = parse_sync(text)) return *sync;
+  constexpr std::string_view kNames[] = {"dataflow", "rounds"};
+  return unknown_name(argument, text, kNames);
+}
+
+std::string describe_presets() {
+  std::string text;
+  for (const Regime& regime : regimes()) {
+    text += fmt::format("  {:<17}  {}\n", regime.name, regime.source);
+  }
+  return text;
+}
+
+namespace {
+
+Result<std::vector<std::uint64_t>> read_counts(std::string_view argument, std::string_view text) {
+  std::vector<std::uint64_t> counts;
+  for (const std::string_view part : split_list(text)) {
+    const auto size = parse_size(argument, part);
+    if (!size.ok()) return size.status();
+    counts.push_back(*size);
+  }
+  return counts;
+}
+
+}  // namespace
+
+void add_model_arguments(Command app, QuestionArguments& a) {
+  const Option bytes =
+      add_argument(app, "--bytes", a.bytes, parse_size, "SIZE",
+                   "M: the vector, or one rank's send buffer of all_to_all; 8, 64K, 1M (1M)");
+  add_argument(app, "--counts", a.counts, read_counts, "SIZES",
+               "of blocks of unlike sizes, the bytes of each in place of --bytes: 1K,4K,0,2M; as "
+               "many as ranks, and of all_to_all as many as pairs, by sender")
+      .excludes(bytes);
+  add_argument(app, "--sync", a.sync, read_sync, "NAME",
+               "dataflow: a message waits for its data only; rounds: for all of the round before "
+               "(dataflow)");
+}
+
+Result<std::vector<Question>> questions_of(const QuestionArguments& a,
+                                           std::vector<std::string>& notes) {
+  const auto network = network_of(a.network);
+  if (!network.ok()) return network.status();
+  Fabric wired;  // the same for all
+  auto asked =
+      asked_algorithms(a.algorithm, notes, [&](const Algorithm& line, Params& params) -> Status {
+        auto found = wire(*network, line, params);
+        if (!found.ok()) return found.status();
+        wired = std::move(*found);
+        return {};
+      });
+  if (!asked.ok()) return asked.status();
+  std::vector<Question> questions;
+  for (AskedAlgorithm& one : *asked) {
+    questions.push_back({.algorithm = one.algorithm,
+                         .params = std::move(one.params),
+                         .bytes = vector_bytes(one.algorithm->collective, a.bytes),
+                         .fabric = wired,
+                         .options = {.sync = a.sync},
+                         .lower = a.network.lower});
+    if (a.counts.empty()) continue;
+    if (Status status = take_counts(questions.back(), a.counts); !status.ok()) {
+      return Status(status.code(), "--" + status.text());
+    }
+  }
+  return questions;
+}
+
+Result<Question> question_of(const QuestionArguments& a) {
+  std::vector<std::string> notes;
+  auto questions = questions_of(a, notes);
+  if (!questions.ok()) return questions.status();
+  if (questions->size() > 1 || !notes.empty()) return one_algorithm_only(a.algorithm);
+  return std::move(questions->front());
+}
+
+namespace {
+
+struct NetworkCommandArguments {
+  std::string network;  // a preset's name or a file's; empty: all presets
+  int ranks = 0;        // 0: none in particular
+  std::vector<int> dims;
+  bool schema = false;
+};
+
+std::string describe_members() {
+  Table table(as::text(""), as::text(""));
+  for (const NetworkMember& row : network_members()) {
+    // Presets are listed with their sources.
+    const std::string allowed = row.kind == NetworkMember::Kind::preset ? "" : row.allowed();
+    table.add(row.name, fmt::format("{}: {}{}", row.example, row.help,
+                                    allowed.empty() ? "" : "; allowed are " + allowed));
+  }
+  return to_text(table, "  ");
+}
+
+Result<Exit> run_network(const NetworkCommandArguments& a, Console& console) {
+  if (a.schema) {
+    console.out << network_schema();
+    return Exit::ok;
+  }
+  if (a.network.empty()) {
+    if (a.ranks > 0 || !a.dims.empty()) {
+      return invalid_argument("a network is needed with --ranks and --dims");
+    }
+    console.out << describe_presets();
+    return Exit::ok;
+  }
+  if (a.ranks == 0 && !a.dims.empty()) return invalid_argument("--dims needs --ranks");
+  auto fabric = find_network("network", a.network);
+  if (fabric.ok() && a.ranks > 0) fabric = wired_for(*fabric, a.ranks, a.dims);
+  if (!fabric.ok()) return fabric.status();
+  const auto text = write_network(*fabric);
+  if (!text.ok()) return text.status();
+  console.out << *text;
+  return Exit::ok;
+}
+
+}  // namespace
+
+Subcommand add_network(Command tool) {
+  auto owned = std::make_shared<NetworkCommandArguments>();
+  NetworkCommandArguments& a = *owned;
+  const Command app = tool.add_subcommand(
+      "network", "modelled networks: presets, files that are checked, and what files may say");
+  const Option network =
+      add_text(app, "network", a.network, "NAME",
+               "a preset or a JSON file, to be checked and printed as a file (all presets)");
+  add_argument(app, "-t,--ranks", a.ranks, Whole{1, Routes::kMostRanks}, "N",
+               "also check it for so many ranks, and fill in what it leaves open");
+  add_dims(app, a.dims);
+  app.add_flag("--schema", a.schema, "the JSON Schema of network files (draft 2020-12)")
+      .excludes(network);
+  app.footer(
+      "Examples:\n"
+      "  rankine network\n"
+      "  rankine network torus > mine.json\n"
+      "  rankine network mine.json --ranks 64 --dims 8x8\n"
+      "  rankine network --schema > network.schema.json\n"
+      "A file is one JSON object; all members may be missing:\n" +
+      describe_members() + "Presets:\n" + describe_presets());
+  return {app, [owned](Console& console) { return run_network(*owned, console); }};
+}
+
+}  // namespace rankine::tools

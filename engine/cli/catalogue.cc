@@ -1,0 +1,719 @@
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <numeric>
+#include <ostream>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "algorithms/parameters.h"
+#include "algorithms/torus.h"
+#include "engine/api/tuning/choose.h"
+#include "engine/base/environment_variable.h"
+#include "engine/base/files.h"
+#include "engine/cli/console.h"
+#include "engine/cli/drawing.h"
+#include "engine/cli/judge.h"
+#include "engine/cli/table.h"
+#include "engine/cli/text.h"
+#include "engine/cli/tool.h"
+#include "engine/network/fabric.h"
+#include "engine/read/count.h"
+#include "engine/read/draw.h"
+#include "engine/read/sweep.h"
+#include "numa/cpus.h"
+
+namespace rankine::tools {
+namespace {
+
+constexpr int kMostRanks = 1 << 20;
+constexpr int kPlainWidth = 80;  // where there is no terminal
+
+// A formula as people write it, or what it comes to.
+std::string shown(std::string_view formula, const ListOptions& options, const Params& params) {
+  if (options.ranks > 0 && formula != kComputed) return evaluate(formula, params).to_string();
+  return readable_formula(formula);
+}
+
+// Out and in, or once where they are the same.
+std::string both(std::string_view out_formula, std::string_view in_formula,
+                 const ListOptions& options, const Params& params) {
+  const std::string out = shown(out_formula, options, params);
+  const std::string in = shown(in_formula, options, params);
+  return out == in ? out : out + ", " + in;
+}
+
+// Beyond these it would take long to look at every addition.
+constexpr int kMostRanksAddedUp = 64;
+
+// How floats of 16 and 8 bits are added up in f32 and rounded once: in one fold, or by sums that
+// move as f32 (engine/compile/wide_sums.h). "": the line does not add up, or takes no such N.
+std::string small_floats(const Algorithm& line, const Params& params) {
+  if (!reduces(line.collective) || params.ranks > kMostRanksAddedUp) return "";
+  if (line.refusal(line.only_taken(params))) return "";
+  return brackets_in_words(line, params).starts_with("flat") ? "one fold" : "in f32";
+}
+
+// Of any number of ranks: what holds among a few.
+std::string small_floats(const Algorithm& line) {
+  Params params;
+  for (params.ranks = 2; params.ranks <= 9; ++params.ranks) {
+    if (small_floats(line, resolved(params)) == "in f32") {
+      return fmt::format("in f32 from N = {}", params.ranks);
+    }
+  }
+  return reduces(line.collective) ? "one fold" : "";
+}
+
+nlohmann::ordered_json line_json(const Algorithm& line, const ListOptions& options,
+                                 const Params& params) {
+  auto json = options.ranks == 0 ? algorithm_json(line) : algorithm_json(line, params);
+  const bool refused = !json.contains("at") || json["at"].contains("refused");
+  if (!refused && reduces(line.collective) && params.ranks <= kMostRanksAddedUp) {
+    json["at"]["adds_up"] = brackets_in_words(line, params);
+    json["at"]["small_floats"] = small_floats(line, params);
+  }
+  if (options.ranks == 0 && reduces(line.collective)) json["small_floats"] = small_floats(line);
+  return json;
+}
+
+std::string summary_of(const Algorithm& line) {
+  std::string text(line.summary);
+  if (!line.other_bits.empty()) text += fmt::format(" ({}: never chosen)", line.other_bits);
+  return text;
+}
+
+// For so many ranks: figures side by side.
+std::vector<Cell> row_of(const Algorithm& line, const ListOptions& options, const Params& params) {
+  std::string name(line.name);
+  if (line.refusal(line.only_taken(params))) {
+    return {name, "-", "-", "-", "-",
+            fmt::format("not here: needs {}", line.needs.empty() ? line.allowed_when : line.needs)};
+  }
+  return {name, shown(line.rounds, options, params),
+          both(line.sent, line.received, options, params),
+          both(line.send_ports, line.receive_ports, options, params),
+          reduces(line.collective) ? small_floats(line, params) : "-",
+          join(split_list(line.parameters), ",")};
+}
+
+// For any number of ranks: formulas in full, under the algorithm.
+std::string entry_of(const Algorithm& line, const ListOptions& options, const Params& params) {
+  constexpr std::size_t kIndent = 6, kDeeper = 8;
+  const int width = terminal_width(kPlainWidth);
+  std::string text = fmt::format("  {}\n", line.name);
+  text += wrapped(summary_of(line), width, kIndent);
+  const auto add = [&](std::string_view what, const std::string& value) {
+    if (value.empty()) return;
+    const std::string first = fmt::format("{:<17}{}", what, value);
+    const bool fits = kIndent + first.size() <= static_cast<std::size_t>(width);
+    text += fits ? std::string(kIndent, ' ') + first + "\n"
+                 : wrapped(what, width, kIndent) + wrapped(value, width, kDeeper);
+  };
+  add("rounds", shown(line.rounds, options, params));
+  add("sent, received/M", both(line.sent, line.received, options, params));
+  add("ports", both(line.send_ports, line.receive_ports, options, params));
+  add("16, 8 bits", small_floats(line));
+  add("takes", join(split_list(line.parameters)));
+  add("source", std::string(line.citation));
+  return text;
+}
+
+}  // namespace
+
+Result<Exit> list(const ListOptions& options, Console& console) {
+  if (options.brief && (options.json || options.ranks > 0)) {
+    return invalid_argument(fmt::format("--short has names and summaries only; {} asks for more",
+                                        options.json ? "--json" : "--ranks"));
+  }
+  Params params;
+  params.ranks = std::max(1, options.ranks);
+  params.segments = options.segments;
+  params = resolved(params);
+  auto json = nlohmann::ordered_json::array();
+  std::string text;
+  for (const Collective collective : all_collectives()) {
+    if (options.collective && collective != *options.collective) continue;
+    std::string lines;
+    Table table(as::text("algorithm"), "rounds", "sent, received/M", "ports", "16, 8 bits",
+                as::text("takes"));
+    Table names(as::text("", "name"), as::text("", "summary"));
+    for (const Algorithm& line : catalogue()) {
+      if (line.collective != collective) continue;
+      if (options.brief) {
+        names.add(line.name, line.summary);
+        continue;
+      }
+      json.push_back(line_json(line, options, params));
+      if (options.ranks > 0) {
+        table.rows.push_back(row_of(line, options, params));
+      } else {
+        lines += entry_of(line, options, params);
+      }
+    }
+    for (Table* rows : {&table, &names}) {
+      if (!rows->rows.empty()) lines = to_text(*rows, "  ");
+    }
+    if (lines.empty()) continue;
+    text += fmt::format("{}{}\n{}", text.empty() ? "" : "\n", name_of(collective), lines);
+  }
+  if (options.json) {
+    console.out << json.dump(2) << "\n";
+    return Exit::ok;
+  }
+  if (options.brief) {
+    console.out << text;
+    return Exit::ok;
+  }
+  std::string legend;
+  if (options.ranks > 0) {
+    for (const Parameter& row : parameters()) {
+      if (!in_formulas(row)) continue;
+      legend +=
+          fmt::format("{}{} = {}", legend.empty() ? "" : ", ", row.letter, params.*row.number);
+    }
+  } else {
+    legend =
+        "N ranks, P segments, G ranks per group, A blocks per message, D dimensions of a torus, "
+        "each() and most() over their sizes a, S skips, L levels that have several groups";
+  }
+  legend +=
+      "; M bytes per rank. sent, received: by the busiest rank.\n"
+      "computed: no closed form; rankine cost counts it in the schedule.\n"
+      "ports: messages at once. Two values: out and in. --json has every field.\n"
+      "16, 8 bits: sums of f16, bf16, f8e4m3, f8e5m2 are those of f32, rounded once.\n"
+      "one fold: messages have the type; in f32: they have f32, 2 or 4 times the bytes.";
+  console.out << text << "\n" << filled(legend, terminal_width(kPlainWidth));
+  return Exit::ok;
+}
+
+Subcommand add_list(Command tool) {
+  auto options = std::make_shared<ListOptions>();
+  const Command app = tool.add_subcommand(
+      "list", "the catalogue: every algorithm with its cost, constraints and source");
+  add_argument(app, "collective", options->collective, read_collective, "NAME", "only this one");
+  add_argument(app, "-t,--ranks", options->ranks, Whole{1, kMostRanks}, "N",
+               "compute the formulas for so many ranks");
+  add_argument(app, "--segments", options->segments, Whole{1, 1 << 20}, "P",
+               "P of pipelined algorithms, with --ranks (1)");
+  app.add_flag("--short", options->brief, "a line per algorithm: its name and what it is");
+  app.add_flag("--json", options->json, "one object per algorithm, with all fields");
+  app.footer(
+      "Examples:\n"
+      "  rankine list\n"
+      "  rankine list --short\n"
+      "  rankine list all_reduce --ranks 8\n"
+      "  rankine list --json");
+  return {app, [options](Console& console) { return list(*options, console); }};
+}
+
+namespace {
+
+constexpr int kMostSvgRounds = 60;
+
+bool locale_is_utf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* value = environment_variable(name);
+    if (value == nullptr || *value == '\0') continue;
+    const std::string_view text = value;
+    return text.find("UTF-8") != std::string_view::npos ||
+           text.find("utf8") != std::string_view::npos;
+  }
+  return false;
+}
+
+// As no-color.org has it, and of a terminal that says it has none.
+bool has_colours() {
+  const char* without = environment_variable("NO_COLOR");
+  const char* terminal = environment_variable("TERM");
+  return (without == nullptr || *without == '\0') &&
+         (terminal == nullptr || std::string_view(terminal) != "dumb");
+}
+
+bool chosen(const std::string& when, bool automatic) {
+  return when == "always" || (when == "auto" && automatic);
+}
+
+auto read_when(std::string_view argument, std::string_view text) -> Result<std::string> {
+  constexpr std::array<std::string_view, 3> kNames = {"auto", "always", "never"};
+  for (const std::string_view name : kNames) {
+    if (text == name) return std::string(text);
+  }
+  return unknown_name(argument, text, kNames);
+}
+
+// Round k alone: a schedule that ends with it, in which it is a phase of its own. The drawing of
+// that phase is what remains.
+std::string draw_round(const Schedule& schedule, const Goal& goal, int k,
+                       const DrawOptions& drawing) {
+  Schedule cut = schedule;
+  cut.rounds = k + 1;
+  const std::string mark = "\x01";  // occurs in no drawing
+  cut.phases = {{"before", k}, {mark, 1}};
+  if (k == 0) cut.phases.erase(cut.phases.begin());
+  std::string text = draw(cut, goal, drawing);
+  text.erase(0, text.find('\n', text.find(mark)) + 1);
+  return fmt::format("{}: {}, {}, round {} of {}\n\n{}", name_of(goal.collective),
+                     counted(schedule.ranks, "rank"), counted(schedule.blocks, "block"), k,
+                     schedule.rounds, text);
+}
+
+// What nobody reads to its end: the beginning, and how to see the rest.
+std::string cut(std::string text, bool all) {
+  constexpr std::size_t kMostLines = 200;
+  const auto lines = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+  if (all || lines <= kMostLines) return text;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < kMostLines; ++i) at = text.find('\n', at) + 1;
+  text.resize(at);
+  return text + fmt::format(
+                    "... {} lines more: --all shows them, --round K one round, --transfers "
+                    "leaves out what ranks hold\n",
+                    lines - kMostLines);
+}
+
+// One form at a time, and nothing that it has no room for.
+Status check_form(const ShowOptions& options) {
+  std::vector<std::string_view> forms;
+  if (!options.svg_file.empty()) forms.push_back("--svg");
+  if (options.json) forms.push_back("--json");
+  if (options.text) forms.push_back("--text");
+  if (forms.size() > 1) {
+    return invalid_argument(
+        fmt::format("{} and {} exclude each other", forms.front(), forms.back()));
+  }
+  if (options.text && options.round) {
+    return invalid_argument(fmt::format(
+        "--round is {}; --text is a whole schedule, which one round of it is not", *options.round));
+  }
+  if (options.transfers_only && !forms.empty()) {
+    return invalid_argument(fmt::format(
+        "--transfers leaves out of the drawing what ranks hold; {} is none", forms.front()));
+  }
+  return {};
+}
+
+Json view_json(const RoundView& view) {
+  Json json;
+  json["round"] = view.round;
+  json["phase"] = view.phase;
+  Json& transfers = json["transfers"] = Json::array();
+  for (const TransferView& transfer : view.transfers) {
+    transfers.push_back({{"from", transfer.from},
+                         {"to", transfer.to},
+                         {"what", transfer.what},
+                         {"what_plane", transfer.what_plane},
+                         {"where", transfer.where},
+                         {"where_plane", transfer.where_plane},
+                         {"act", transfer.act == Act::copy ? "copy" : "reduce"}});
+  }
+  Json& holdings = json["holdings"] = Json::array();
+  for (std::size_t r = 0; r < view.ranks.size(); ++r) {
+    Json places = Json::array();
+    for (const HoldingView& place : view.ranks[r]) {
+      places.push_back({{"block", place.block},
+                        {"plane", place.plane},
+                        {"contributions", place.contributions},
+                        {"complete", place.complete},
+                        {"needed", place.needed},
+                        {"written", place.written}});
+    }
+    holdings.push_back({{"rank", r}, {"places", std::move(places)}});
+  }
+  return json;
+}
+
+}  // namespace
+
+Result<Exit> show(const ShowOptions& options, Console& console) {
+  if (Status status = check_form(options); !status.ok()) return status;
+  std::vector<std::string> notes;
+  const auto asked = asked_algorithms(options.algorithm, notes);
+  if (!asked.ok()) return asked.status();
+  if (asked->size() > 1 || !notes.empty()) return one_algorithm_only(options.algorithm);
+  const Algorithm& line = *asked->front().algorithm;
+  Params params = asked->front().params;
+  if (params.segments == 0 && line.takes("segments")) {
+    return invalid_argument(
+        "--segments is 'auto', which goes by size and network, and a drawing has neither; allowed "
+        "are whole numbers from 1");
+  }
+  if (const auto refusal = line.refusal(params)) return invalid_argument(*refusal);
+  params = resolved(params);
+  const Schedule schedule = line.make(params);
+  const Goal goal = goal_of(line, params, schedule);
+  if (options.round && *options.round >= schedule.rounds) {
+    return invalid_argument(schedule.rounds == 0
+                                ? fmt::format("--round is {}; {} among {} ranks has no rounds",
+                                              *options.round, line.name, params.ranks)
+                                : fmt::format("--round is {}; allowed are 0 to {}", *options.round,
+                                              schedule.rounds - 1));
+  }
+
+  if (options.text) {
+    console.out << schedule_text(schedule, goal);
+    return Exit::ok;
+  }
+  const RankCounts busiest = count(schedule).busiest;
+  const int needed = std::max(busiest.send_ports, busiest.receive_ports);
+  if (options.json) {
+    Json json = {
+        {"collective", name_of(line.collective)},
+        {"algorithm", line.name},
+        {"summary", line.summary},
+        {"citation", line.citation},
+        {"ranks", schedule.ranks},
+        {"blocks", schedule.blocks},
+        {"planes", schedule.planes},
+        {"rounds", schedule.rounds},
+        {"root", -1},
+        {"segments", 0},
+        {"group", 0},
+        {"aggregation", 0},
+        {"ports_needed", needed},
+    };
+    if (options.ports) {
+      json["ports"] = *options.ports;
+      json["serialises"] = rounds_serialise(needed, *options.ports);
+    }
+    write_parameters(line, params, json, json);
+    auto& views = json["views"] = Json::array();
+    for (const RoundView& view : view_rounds(schedule, goal)) {
+      if (!options.round || view.round == *options.round) views.push_back(view_json(view));
+    }
+    console.out << json.dump(1) << "\n";
+    return Exit::ok;
+  }
+
+  if (!options.svg_file.empty()) {
+    const std::string title =
+        fmt::format("{} by {} among {} ranks", name_of(line.collective), line.name, schedule.ranks);
+    const int most = options.all ? schedule.rounds : std::min(schedule.rounds, kMostSvgRounds);
+    const std::string svg =
+        schedule_svg(title, schedule, goal, options.round.value_or(0), options.round ? 1 : most);
+    Status status = write_picture("--svg", options.svg_file, svg);
+    if (!status.ok()) return status;
+    if (!options.round && most < schedule.rounds) {
+      console.err << fmt::format(
+          "rankine show: --svg has the first {} of {} rounds; --all draws all\n", most,
+          schedule.rounds);
+    }
+    return Exit::ok;
+  }
+
+  const DrawOptions drawing{
+      .colour = chosen(options.colour, console.out_is_terminal && has_colours()),
+      .utf8 = chosen(options.lines, console.out_is_terminal && locale_is_utf8()),
+      .width = options.width > 0 ? options.width : terminal_width(100),
+      .states = !options.transfers_only};
+  console.out << fmt::format("{} ({}): {}\n", line.name, line.citation, line.summary);
+  if (!options.round) console.out << trees_text(schedule, goal, drawing.utf8);
+  console.out << cut(options.round ? draw_round(schedule, goal, *options.round, drawing)
+                                   : draw(schedule, goal, drawing),
+                     options.all);
+  if (options.ports) {
+    console.out << line.name << " " << port_budget(needed, *options.ports) << "\n";
+  } else if (needed > 1) {
+    console.out << line.name << " " << port_need(needed) << "\n";
+  }
+  return Exit::ok;
+}
+
+Subcommand add_show(Command tool) {
+  auto owned = std::make_shared<ShowOptions>();
+  ShowOptions& o = *owned;
+  const Command app = tool.add_subcommand("show", "draw an algorithm round by round");
+  add_algorithm_arguments(app, o.algorithm, {.ranks = "ranks (4)"}).required();
+  add_argument(app, "--round", o.round, Whole{0, 1'000'000}, "K", "only this one, from 0");
+  add_argument(app, "--ports", o.ports, Whole{1, Fabric::kMostPorts}, "K",
+               "of a network: whether they are enough for every round");
+  app.add_flag("--transfers", o.transfers_only, "without what the ranks hold");
+  add_argument(app, "--colour,--color", o.colour, read_when, "WHEN",
+               "auto, always or never (auto)");
+  add_argument(app, "--utf8", o.lines, read_when, "WHEN",
+               "lines and arrows: auto, always or never (auto)");
+  add_argument(app, "--width", o.width, Whole{20, 10'000}, "N",
+               "columns to keep to (the terminal's)");
+  app.add_flag("--all", o.all, "drawings to their end, however long");
+  add_picture_file(app, "--svg", o.svg_file, "ranks side by side and an arrow per message");
+  app.add_flag("--json", o.json, "transfers and holdings of every round");
+  app.add_flag("--text", o.text, "rounds and transfers as text that 'rankine check' reads");
+  app.footer(
+      "Examples:\n"
+      "  rankine show all_gather --algo ring --ranks 4\n"
+      "  rankine show broadcast --algo chain --ranks 5 --segments 3 --root 2\n"
+      "  rankine show all_reduce --algo recursive_doubling --ranks 8 --round 1\n"
+      "  rankine show all_reduce --algo recursive_doubling_pipelined --segments 4 --ports 1\n"
+      "  rankine show all_reduce --algo double_tree --ranks 8 --svg double_tree.svg\n"
+      "  rankine show all_reduce --algo ring --json\n"
+      "Where a phase's messages make a tree, it is drawn before the rounds.");
+  return {app, [owned](Console& console) { return show(*owned, console); }};
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// What a parameter's texts are in a sweep: of a number a list of it, else the one that was given.
+Result<std::vector<std::string>> values_of(const GivenParameter& given) {
+  const Parameter& row = *given.parameter;
+  if (row.number == nullptr) {
+    Params params;
+    if (!row.read(given.text, params)) return invalid_value(given, row.allowed());
+    return std::vector<std::string>{given.text};
+  }
+  const auto numbers = parse_whole_list(given.argument, given.text, row.least, row.most);
+  if (!numbers.ok()) return numbers.status();
+  std::vector<std::string> texts;
+  for (const int number : *numbers) texts.push_back(std::to_string(number));
+  return texts;
+}
+
+// The sweeps that make up what was asked for: one per run of neighbouring N and named algorithm.
+struct Sweeps {
+  std::vector<int> ranks;
+  std::vector<SweepOptions> sweeps;
+};
+Result<Sweeps> sweeps_of(const VerifyArguments& arguments) {
+  const AlgorithmArguments& a = arguments.algorithm;
+  const auto lines =
+      read_algorithms("--algo", a.algorithms.empty() ? "all" : a.algorithms, a.collective);
+  if (!lines.ok()) return lines.status();
+  SweepOptions options;
+  options.collective = a.collective;
+  options.threads = arguments.threads;
+  if (arguments.all_roots_up_to) options.all_roots_up_to = *arguments.all_roots_up_to;
+  Sweeps out;
+  for (const GivenParameter& given : a.given) {
+    const auto values = values_of(given);
+    if (!values.ok()) return values.status();
+    options.values.insert_or_assign(std::string(given.parameter->name), *values);
+  }
+  if (Status status = check_taken(a, *lines); !status.ok()) return status;
+  if (const auto ranks = options.values.find("ranks"); ranks != options.values.end()) {
+    for (const std::string& text : ranks->second) out.ranks.push_back(std::stoi(text));
+  } else if (const GivenParameter* dims = a.find("dims")) {  // a torus has its own number of them
+    std::int64_t product = 1;
+    const auto sizes = read_dims(dims->text);
+    for (const int size : *sizes) {
+      product = std::min<std::int64_t>(product * size, VerifyArguments::kMostRanks);
+    }
+    out.ranks = {static_cast<int>(product)};
+  } else {
+    out.ranks.resize(VerifyArguments::kDefaultRanksTo);
+    std::iota(out.ranks.begin(), out.ranks.end(), 1);
+  }
+  std::set<std::string> names = {""};
+  if (!a.algorithms.empty() && !a.all()) {
+    names.clear();
+    for (const Algorithm* line : *lines) names.insert(std::string(line->name));
+  }
+  for (std::size_t first = 0, last = 0; first < out.ranks.size(); first = last + 1) {
+    last = first;
+    while (last + 1 < out.ranks.size() && out.ranks[last + 1] == out.ranks[last] + 1) ++last;
+    options.ranks_from = out.ranks[first];
+    options.ranks_to = out.ranks[last];
+    for (const std::string& name : names) {
+      options.algorithm = name;
+      out.sweeps.push_back(options);
+    }
+  }
+  return out;
+}
+
+// Cases too large for any memory prove nothing and fail nothing: they are set apart.
+std::vector<SweepResult> take_too_large(std::vector<SweepResult>& results) {
+  const auto first =
+      std::stable_partition(results.begin(), results.end(), [](const SweepResult& result) {
+        return !result.failure.starts_with(name_of(ViolationKind::too_large));
+      });
+  std::vector<SweepResult> taken(first, results.end());
+  results.erase(first, results.end());
+  return taken;
+}
+
+struct Tally {
+  Collective collective;
+  std::set<std::string_view> algorithms{};
+  std::size_t cases = 0, failed = 0;
+};
+
+std::vector<Tally> tallies_of(const std::vector<SweepResult>& results) {
+  std::vector<Tally> tallies;
+  for (const Collective collective : all_collectives()) {
+    Tally tally{.collective = collective};
+    for (const SweepResult& result : results) {
+      if (result.algorithm->collective != collective) continue;
+      tally.algorithms.insert(result.algorithm->name);
+      ++tally.cases;
+      tally.failed += result.ok() ? 0 : 1;
+    }
+    if (tally.cases > 0) tallies.push_back(std::move(tally));
+  }
+  return tallies;
+}
+
+void print(const std::string& ranks, const std::vector<SweepResult>& results,
+           const std::vector<SweepResult>& too_large, double seconds, bool csv, Console& console) {
+  const std::vector<Tally> tallies = tallies_of(results);
+  Table table(as::text("collective"), "algorithms", "cases", "proved", "failed");
+  std::size_t failed = 0;
+  for (const Tally& tally : tallies) {
+    failed += tally.failed;
+    table.add(name_of(tally.collective), tally.algorithms.size(), tally.cases,
+              tally.cases - tally.failed, tally.failed);
+  }
+  console.out << (csv ? to_csv(table) : to_text(table));
+  if (csv) return;
+  if (failed > 0) {
+    constexpr std::size_t kShown = 40;
+    Table failures(as::text("failed"), as::text("why"));
+    for (const SweepResult& result : results) {
+      if (!result.ok() && failures.rows.size() < kShown) {
+        failures.add(result.name(), result.failure);
+      }
+    }
+    console.out << "\n" << to_text(failures);
+    if (failed > kShown) {
+      console.out << fmt::format("and {} more; --json has all\n", failed - kShown);
+    }
+  }
+  for (const SweepResult& result : too_large) {
+    console.out << fmt::format("left out: {}: {}\n", result.name(), result.failure);
+  }
+  console.out << fmt::format("\n{} of {} proved, N = {}, in {}\n", results.size() - failed,
+                             counted(results.size(), "case"), ranks, format_seconds(seconds));
+}
+
+void print_json(const std::string& ranks, const std::vector<SweepResult>& results,
+                const std::vector<SweepResult>& too_large, double seconds, Console& console) {
+  Json json;
+  std::size_t failed = 0;
+  for (const SweepResult& result : results) failed += result.ok() ? 0 : 1;
+  json["ranks"] = ranks;
+  json["cases"] = results.size();
+  json["proved"] = results.size() - failed;
+  json["failed"] = failed;
+  json["seconds"] = seconds;
+  Json& collectives = json["collectives"] = Json::array();
+  for (const Tally& tally : tallies_of(results)) {
+    collectives.push_back({{"collective", name_of(tally.collective)},
+                           {"algorithms", tally.algorithms},
+                           {"cases", tally.cases},
+                           {"failed", tally.failed}});
+  }
+  Json& failures = json["failures"] = Json::array();
+  for (const SweepResult& result : results) {
+    if (result.ok()) continue;
+    Json& failure =
+        failures.emplace_back(Json{{"case", result.name()},
+                                   {"collective", name_of(result.algorithm->collective)},
+                                   {"algorithm", result.algorithm->name}});
+    write_parameters(*result.algorithm, result.params, failure, failure);
+    failure["failure"] = result.failure;
+  }
+  Json& left_out = json["left_out"] = Json::array();
+  for (const SweepResult& result : too_large) {
+    left_out.push_back({{"case", result.name()}, {"why", result.failure}});
+  }
+  console.out << json.dump(2) << "\n";
+}
+
+// "all", or the largest N up to which every root is tried.
+Result<int> read_roots(std::string_view argument, std::string_view text) {
+  if (text == "all") return VerifyArguments::kMostRanks;
+  auto limit = parse_whole(argument, text, 0, VerifyArguments::kMostRanks);
+  if (!limit.ok()) return invalid_argument(limit.status().text() + ", or all");
+  return limit;
+}
+
+}  // namespace
+
+Result<Exit> verify_catalogue(const VerifyArguments& arguments, Console& console) {
+  const auto found = sweeps_of(arguments);
+  if (!found.ok()) return found.status();
+  const std::vector<SweepOptions>& sweeps = found->sweeps;
+  const std::string ranks = format_cpu_list(found->ranks);  // the same notation
+  std::size_t all = 0;
+  for (const SweepOptions& options : sweeps) all += sweep_cases(options).size();
+  if (all == 0) {
+    std::string asked = "--ranks is " + ranks;
+    for (const GivenParameter& given : arguments.algorithm.given) {
+      if (given.parameter->name != "ranks") {
+        asked += fmt::format(", {} is {}", given.argument, given.shown);
+      }
+    }
+    return invalid_argument(fmt::format(
+        "{}: --algo {} has no such case; 'rankine list' shows what each needs", asked,
+        arguments.algorithm.algorithms.empty() ? "all" : arguments.algorithm.algorithms));
+  }
+  const auto begin = Clock::now();
+  std::vector<SweepResult> results;
+  {
+    Progress progress(console);
+    auto shown = begin;
+    for (const SweepOptions& options : sweeps) {
+      const std::size_t before = results.size();
+      const SweepProgress report = [&](std::size_t done, std::size_t) {
+        constexpr auto kOften = std::chrono::milliseconds(100);
+        if (Clock::now() - shown < kOften) return;
+        shown = Clock::now();
+        progress.show(fmt::format("{} of {} cases, {}{}", before + done, all,
+                                  format_seconds(seconds_since(begin)),
+                                  time_left(before + done, all, seconds_since(begin))));
+      };
+      for (SweepResult& result : sweep(options, report)) results.push_back(std::move(result));
+    }
+  }
+  const double seconds = seconds_since(begin);
+  const std::vector<SweepResult> too_large = take_too_large(results);
+  if (results.empty()) {
+    return Status(Code::out_of_memory,
+                  fmt::format("--ranks is {}: {}", ranks, too_large.front().failure));
+  }
+  if (arguments.json) {
+    print_json(ranks, results, too_large, seconds, console);
+  } else {
+    print(ranks, results, too_large, seconds, arguments.csv, console);
+  }
+  const bool proved = std::all_of(results.begin(), results.end(),
+                                  [](const SweepResult& result) { return result.ok(); });
+  return proved ? Exit::ok : Exit::wrong;
+}
+
+Subcommand add_verify(Command tool) {
+  auto owned = std::make_shared<VerifyArguments>();
+  VerifyArguments& a = *owned;
+  const Command app = tool.add_subcommand(
+      "verify",
+      "prove that schedules do what their collectives ask, and that the catalogue is right");
+  add_algorithm_arguments(app, a.algorithm,
+                          {.collective = "collective,--collective",
+                           .algorithms = "names of the catalogue, or all (all)",
+                           .ranks = "8, 2,3,8 or 1..130; so may be other numbers (1..130)"});
+  add_argument(app, "--roots", a.all_roots_up_to, read_roots, "N",
+               "all, or up to which N every root is tried; beyond, 0, N/2 and N-1 (9)");
+  add_argument(app, "--threads", a.threads, Whole{1, 1024}, "N", "cores to use (all)");
+  add_formats(app, a.json, a.csv, "counts and every failure as JSON");
+  app.footer(
+      "Examples:\n"
+      "  rankine verify                                 the whole catalogue, N = 1..130\n"
+      "  rankine verify broadcast --roots all --ranks 1..33 --segments 1,2,3,7\n"
+      "  rankine verify --algo ring --ranks 4096\n"
+      "Exit codes: 0 proved, 1 a case failed, 2 usage.");
+  return {app, [owned](Console& console) { return verify_catalogue(*owned, console); }};
+}
+
+}  // namespace rankine::tools

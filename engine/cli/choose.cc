@@ -1,0 +1,351 @@
+// The algorithms that a choice is between, as a table.
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "algorithms/schedule/collective.h"
+#include "engine/api/communicator.h"
+#include "engine/api/environment.h"
+#include "engine/api/tuning/choose.h"
+#include "engine/api/tuning/tuning.h"
+#include "engine/base/environment_variable.h"
+#include "engine/base/status.h"
+#include "engine/cli/arguments.h"
+#include "engine/cli/console.h"
+#include "engine/cli/machine.h"
+#include "engine/cli/question.h"
+#include "engine/cli/table.h"
+#include "engine/cli/text.h"
+#include "engine/cli/tool.h"
+#include "engine/network/predict.h"
+
+namespace rankine::tools {
+
+// The choice first and marked, and behind all others what cannot run.
+Table table_of(const std::vector<Candidate>& candidates);
+// Where c_real come from: "c_real measured among 4 ranks, table of 2026-11-22T16:04:04Z".
+std::string source_of(std::span<const MeasuredCReal> measured, const TuningTable& table);
+
+// What calls on this machine's threads get that name no algorithm, and why.
+
+struct ThreadsQuestion {
+  Collective collective;
+  int ranks;
+  std::size_t bytes;
+  bool explain, json;
+};
+
+Result<Exit> choose_on_threads(const ThreadsQuestion& a, Console& console);
+
+Table table_of(const std::vector<Candidate>& candidates) {
+  const bool weighed = std::any_of(candidates.begin(), candidates.end(),
+                                   [](const Candidate& c) { return c.c_real.has_value(); });
+  const auto has_segments = [](const Candidate& c) {
+    return c.ok() && c.algorithm->takes("segments");
+  };
+  const bool segmented = std::any_of(candidates.begin(), candidates.end(), has_segments);
+  Table table(as::text("", "-"), as::text("algorithm"), as::model_time("time"),
+              As("{:.3g}")("c_real").when(weighed), as::model_time("expected").when(weighed),
+              As("{:.2f} x")("to best", "-"), "rounds", as::number("segments").when(segmented),
+              as::text("", "-"), as::data("refusal"));
+  for (const Candidate& c : candidates) {
+    const bool known = c.ok() && (!weighed || c.c_real);
+    const double best = candidates.front().expected();
+    std::vector<Cell>& row = table.add(&c == candidates.data() && c.ok() ? "*" : "",
+                                       c.algorithm->name, c.ok() ? Cell(c.seconds) : Cell(),
+                                       c.c_real, c.c_real ? Cell(c.expected()) : Cell());
+    row.push_back(!known ? Cell() : Cell(best > 0 ? c.expected() / best : 1.0));
+    row.push_back(c.ok() ? Cell(c.rounds) : Cell());
+    row.push_back(has_segments(c) ? Cell(c.params.segments) : Cell());
+    row.push_back(!c.ok() ? "cannot run: " + c.refusal : known ? "" : "no c_real was measured");
+    if (!c.ok()) row.push_back(c.refusal);
+  }
+  return table;
+}
+
+std::string source_of(std::span<const MeasuredCReal> measured, const TuningTable& table) {
+  return fmt::format("c_real measured among {}, table of {}",
+                     counted(measured.front().ranks, "rank"), table.made());
+}
+
+namespace {
+
+// The costs that decided, in the order of all.
+std::vector<CostField> deciding(const Choice& choice) {
+  std::vector<CostField> fields;
+  std::copy_if(cost_fields().begin(), cost_fields().end(), std::back_inserter(fields),
+               [&](const CostField& field) {
+                 return std::find(choice.by.begin(), choice.by.end(), field.value) !=
+                        choice.by.end();
+               });
+  return fields;
+}
+
+// What they are here.
+std::string explain(const Choice& choice, const Costs& costs) {
+  std::string text;
+  for (const CostField& field : deciding(choice)) {
+    const std::size_t value = costs.*field.value;
+    text += fmt::format("  {}: {} = {}{}\n", field.decides, field.name, value_text(field, value),
+                        value != Costs().*field.value ? ", measured here" : "");
+  }
+  return text;
+}
+
+// What the model says of the contenders, and why that decided or did not.
+std::string explain_c_real(const ThreadsQuestion& a, const Choice& choice,
+                           const TuningTable& table) {
+  const std::string from = source_of(table.c_real_near(a.collective, a.ranks), table);
+  return fmt::format("  {}; the default stays unless it is {} times the best of\n{}", from, kMargin,
+                     to_text(table_of(choice.by_model), "  "));
+}
+
+}  // namespace
+
+Result<Exit> choose_on_threads(const ThreadsQuestion& a, Console& console) {
+  const auto environment = read_environment();
+  if (!environment.ok()) return environment.status();
+  if (environment->network != nullptr) {
+    return invalid_argument(fmt::format(
+        "environment variable RANKINE_NETWORK is '{}', which puts programs' calls on that network: "
+        "unset it, or ask with --network",
+        environment_variable("RANKINE_NETWORK")));
+  }
+  const TuningTable* table = machine_tuning();
+  const Costs costs = costs_among(a.ranks, machine_costs());
+  const Choice chosen =
+      rankine::choose(a.collective, a.ranks, a.bytes, Buffers::apart, table, costs);
+  const TuningRow* row = chosen.row;
+  const Algorithm* choice = environment->algorithm[static_cast<std::size_t>(a.collective)];
+  std::string source = "environment", why = "RANKINE_ALGO says so";
+  if (choice == nullptr) {
+    choice = chosen.algorithm;
+    source = row != nullptr ? "table" : chosen.by_c_real ? "c_real" : "default";
+    if (chosen.by_c_real) {
+      why = source_of(table->c_real_near(a.collective, a.ranks), *table);
+    } else if (row != nullptr) {
+      why = fmt::format("table of {}, measured at {}, regret {:.2f}", table->made(),
+                        format_bytes(row->bytes), row->regret);
+    } else {
+      why = table != nullptr ? "default: the table does not cover this" : "default: no table";
+    }
+  }
+  if (a.json) {
+    nlohmann::ordered_json out = {{"collective", name_of(a.collective)},
+                                  {"ranks", a.ranks},
+                                  {"bytes", a.bytes},
+                                  {"source", source},
+                                  {"choice", {{"algorithm", choice->name}}}};
+    if (source != "environment" && !chosen.by_model.empty()) {
+      out["candidates"] = to_json(table_of(chosen.by_model));
+    }
+    if (source == "default") {
+      for (const CostField& field : deciding(chosen)) {
+        out["costs"][std::string(field.name)] = costs.*field.value;
+      }
+    }
+    if (row != nullptr && source == "table") {
+      out["table"] = {{"file", tuning_file().path},
+                      {"made", table->made()},
+                      {"bytes", row->bytes},
+                      {"regret", row->regret}};
+    }
+    console.out << out.dump(2) << '\n';
+    return Exit::ok;
+  }
+  console.out << fmt::format("{} of {} among {} on threads of this machine: {} ({})\n",
+                             name_of(a.collective), format_bytes(a.bytes), counted(a.ranks, "rank"),
+                             choice->name, why);
+  if (a.explain) {
+    if (source == "default") console.out << explain(chosen, costs);
+    if (source != "environment" && !chosen.by_model.empty()) {
+      console.out << explain_c_real(a, chosen, *table);
+    }
+    console.out
+        << "'rankine tune' measures the others; with --network it is a model that is asked\n";
+  }
+  return Exit::ok;
+}
+
+namespace {
+
+struct ChooseArguments {
+  Collective collective = Collective::all_reduce;
+  int ranks = 8;
+  std::vector<int> dims;
+  std::size_t bytes = std::size_t{1} << 20;
+  NetworkArguments network;
+  const Menu* menu = find_menu("all");
+  std::optional<Sync> sync{};  // none: dataflow
+  bool c_real = false, explain = false, json = false, csv = false;
+};
+
+// The network's candidates by what they would take if they were as far from the model as on this
+// machine. Returns where the factors come from.
+Result<std::string> weigh_by_table(const ChooseArguments& a, const Fabric& fabric,
+                                   std::vector<Candidate>& candidates) {
+  const TuningTable* table = machine_tuning();
+  if (table == nullptr) {
+    return Status(Code::system,
+                  "--c-real needs a tuning table of this machine; 'rankine tune' makes one");
+  }
+  const std::span<const MeasuredCReal> measured = table->c_real_near(a.collective, a.ranks);
+  const auto of = [&](const Algorithm& line) { return c_real_of(measured, line); };
+  if (Status status = weigh(candidates, of, fabric, {.sync = a.sync.value_or(Sync::dataflow)});
+      !status.ok())
+    return status;
+  if (candidates.front().c_real) return source_of(measured, *table);
+  return Status(
+      Code::system,
+      fmt::format("--c-real: the table '{}' has no c_real of an algorithm of {} that can "
+                  "run here; 'rankine tune --collectives {} --ranks {}' measures them",
+                  tuning_file().path, name_of(a.collective), name_of(a.collective), a.ranks));
+}
+
+Result<Exit> run_choose(ChooseArguments a, Console& console) {
+  a.bytes = vector_bytes(a.collective, a.bytes);
+  if (a.network == NetworkArguments{} && a.dims.empty()) {
+    if (a.c_real) {
+      return invalid_argument(
+          "--c-real is for modelled networks: calls on threads of this machine go by what "
+          "'rankine tune' measured as it is");
+    }
+    if (a.sync) {
+      return invalid_argument(fmt::format(
+          "--sync is {}, which is for modelled networks: ranks of this machine wait for "
+          "their data only",
+          name_of(*a.sync)));
+    }
+    if (a.csv) {
+      return invalid_argument(
+          "--csv has the candidates on a modelled network; --json says what calls on threads of "
+          "this machine get");
+    }
+    if (a.menu->lines.empty()) {
+      return choose_on_threads({a.collective, a.ranks, a.bytes, a.explain, a.json}, console);
+    }
+    return invalid_argument(
+        fmt::format("--menu is '{}', which is for modelled networks: on threads of this machine "
+                    "calls get what this library ships",
+                    a.menu->name));
+  }
+  std::vector<const Algorithm*> lines;
+  for (const Algorithm& line : catalogue()) {
+    if (line.collective == a.collective) lines.push_back(&line);
+  }
+  const auto offered = on_menu(*a.menu, a.collective, std::move(lines));
+  if (!offered.ok()) return offered.status();
+  const auto network = network_of(a.network);
+  if (!network.ok()) return network.status();
+  const auto fabric = wired_for(*network, a.ranks, a.dims);
+  if (!fabric.ok()) return fabric.status();
+  Params params;
+  params.ranks = a.ranks;
+  params.peer = a.ranks > 1 ? 1 : 0;
+  params.segments = 0;
+  params.dims = a.dims;
+  auto candidates = [&] {
+    Progress progress(console);
+    std::size_t done = 0, all = 0, simulations = 0;
+    return predict(
+        a.collective, params, a.bytes, *fabric, {.sync = a.sync.value_or(Sync::dataflow)},
+        [&] {
+          ++simulations;
+          if (progress.due()) {
+            progress.show(fmt::format("algorithm {} of {}, {}", done + 1, all,
+                                      counted(simulations, "simulation")));
+          }
+          return Status();
+        },
+        [&](std::size_t now, std::size_t of) {
+          done = now;
+          all = of;
+        });
+  }();
+  if (!candidates.ok()) return candidates.status();
+  std::erase_if(*candidates, [&](const Candidate& c) { return !a.menu->has(*c.algorithm); });
+  std::string source = "network model";
+  if (a.c_real && candidates->front().ok()) {
+    const auto from = weigh_by_table(a, *fabric, *candidates);
+    if (!from.ok()) return from.status();
+    source += ", " + *from;
+  }
+  const Candidate& best = candidates->front();
+  if (!best.ok()) return invalid_argument("no algorithm can run: " + best.refusal);
+  const Table table = table_of(*candidates);
+  if (a.csv) {
+    console.out << to_csv(table);
+    return Exit::ok;
+  }
+  if (a.json) {
+    nlohmann::ordered_json rows = to_json(table);
+    nlohmann::ordered_json out = {{"collective", name_of(a.collective)},
+                                  {"ranks", a.ranks},
+                                  {"bytes", a.bytes},
+                                  {"source", source},
+                                  {"network", fabric->name},
+                                  {"menu", a.menu->name},
+                                  {"sync", name_of(a.sync.value_or(Sync::dataflow))},
+                                  {"choice", rows.front()},
+                                  {"candidates", std::move(rows)}};
+    console.out << out.dump(2) << '\n';
+    return Exit::ok;
+  }
+  const std::string wiring = describe_wiring(*fabric);
+  console.out << fmt::format("{} of {} among {} on {}{}: {}, {} ({})\n", name_of(a.collective),
+                             format_bytes(a.bytes), counted(a.ranks, "rank"), fabric->name,
+                             wiring.empty() ? "" : fmt::format(" ({})", wiring),
+                             best.algorithm->name, format_duration(best.expected()), source);
+  if (a.explain) console.out << to_text(table);
+  return Exit::ok;
+}
+
+}  // namespace
+
+Subcommand add_choose(Command tool) {
+  auto owned = std::make_shared<ChooseArguments>();
+  ChooseArguments& a = *owned;
+  const Command app = tool.add_subcommand(
+      "choose",
+      "which algorithm runs on this machine and why, or is the cheapest on a modelled network");
+  add_argument(app, "collective", a.collective, read_collective, "NAME",
+               "which one; 'rankine list' shows all")
+      .required();
+  add_argument(app, "-t,--ranks", a.ranks, Whole{1, 1024}, "N", "ranks (8)");
+  add_argument(app, "--bytes", a.bytes, parse_size, "SIZE", "M: 8, 64K, 1M (1M)");
+  add_menu(app, a.menu);
+  add_argument(app, "--sync", a.sync, read_sync, "NAME", "dataflow or rounds (dataflow)");
+  add_dims(app, a.dims);
+  add_network_arguments(app, a.network);
+  app.add_flag("--c-real", a.c_real,
+               "multiply the model's times by how much longer algorithms take on this machine");
+  app.add_flag("--explain", a.explain, "list every candidate with its cost, or why it cannot run");
+  add_formats(app, a.json, a.csv, "the choice and all candidates as JSON");
+  app.footer(
+      "Without a network: what calls on threads of this machine get, and whether that is the "
+      "default "
+      "or of the table that 'rankine tune' made. With one: what the model says; --c-real "
+      "multiplies "
+      "that by c_real of the table, time over model, as it is among the nearest number of ranks.\n"
+      "Examples:\n"
+      "  rankine choose all_reduce --ranks 2 --bytes 64K\n"
+      "  rankine choose all_reduce --ranks 64 --bytes 64K --network scale_out --explain\n"
+      "  rankine choose all_reduce --ranks 64 --bytes 64K --network scale_out --menu nccl\n"
+      "  rankine choose broadcast --ranks 9 --bytes 1M --alpha 2us --bandwidth 50GB/s --ports 2\n"
+      "Networks:\n" +
+      describe_presets());
+  return {app, [owned](Console& console) { return run_choose(*owned, console); }};
+}
+
+}  // namespace rankine::tools

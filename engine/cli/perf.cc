@@ -1,0 +1,636 @@
+// Ranks that are processes: copies of this one, which plays rank 0 and tells what came of it.
+
+#include "engine/cli/perf.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <random>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/base/files.h"
+#include "engine/base/status.h"
+#include "engine/base/units.h"
+#include "engine/cli/arguments.h"
+#include "engine/cli/console.h"
+#include "engine/cli/machine.h"
+#include "engine/cli/question.h"
+#include "engine/cli/text.h"
+#include "engine/network/fabric.h"
+#include "engine/run/machine.h"
+
+namespace rankine::tools {
+
+class ProcessCopies {
+ public:
+  // Forks one copy for each rank but the first: in each this returns, too, with its rank, and what
+  // it prints goes nowhere. While the process has one thread. Errors: processes that the system
+  // refuses.
+  static Result<ProcessCopies> make(int ranks);
+  // A copy ends here. The first one waits for them, who have been told by what they share with it,
+  // and kills those that stay.
+  ~ProcessCopies();
+  ProcessCopies(ProcessCopies&& other) noexcept;
+  ProcessCopies& operator=(ProcessCopies&&) = delete;
+
+  int rank() const { return rank_; }
+  // Where they meet for the `number`-th time; nobody else has it.
+  std::string name(int number) const;
+
+ private:
+  ProcessCopies() = default;
+
+  int rank_ = 0;
+  unsigned number_ = 0;  // that no other tool has, in another pid namespace neither
+  std::vector<pid_t> others_{};
+};
+
+// Flags of nccl-tests that set little or nothing here, because what they ask for is so anyway, or
+// because there is no such thing among threads. Command lines for nccl-tests work unchanged: one
+// warning names the flags that have no effect, and what to write instead. Names and numbers:
+// nccl-tests 2.19, README.md.
+
+// -g goes to ranks_per_thread, flags without effect to PerfOptions::without_effect.
+void add_nccl_tests_flags(Command app, PerfOptions& options);
+
+// perf's arguments: nccl-tests' own, and what there is beyond them.
+
+// Both must live as long as the command.
+void add_perf_arguments(Command app, PerfOptions& options);
+
+namespace {
+
+// The first one speaks for all; and where it is killed, nobody is left who would be asked.
+void begin_copy(pid_t first) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != first) _exit(1);  // it was killed before that
+  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  dup2(nowhere, STDOUT_FILENO);
+  dup2(nowhere, STDERR_FILENO);
+}
+
+}  // namespace
+
+Result<ProcessCopies> ProcessCopies::make(int ranks) {
+  ProcessCopies copies;
+  copies.number_ = std::random_device()();
+  const pid_t first = getpid();
+  for (int r = 1; r < ranks; ++r) {
+    const pid_t child = fork();
+    if (child < 0) {
+      const int error = errno;
+      for (const pid_t one : copies.others_) kill(one, SIGKILL);
+      return Status(Code::system, fmt::format("a process for rank {}: {}", r, strerror(error)));
+    }
+    if (child == 0) {
+      begin_copy(first);
+      copies.rank_ = r;
+      copies.others_.clear();
+      break;
+    }
+    copies.others_.push_back(child);
+  }
+  return copies;
+}
+
+ProcessCopies::ProcessCopies(ProcessCopies&& other) noexcept
+    : rank_(std::exchange(other.rank_, 0)),
+      number_(other.number_),
+      others_(std::exchange(other.others_, {})) {}
+
+ProcessCopies::~ProcessCopies() {
+  if (rank_ > 0) _exit(0);
+  constexpr std::int64_t kPatienceNs = 2'000'000'000;
+  const std::int64_t until = now_ns() + kPatienceNs;
+  for (const pid_t one : others_) {
+    int end = 0;
+    while (waitpid(one, &end, WNOHANG) == 0) {
+      if (now_ns() >= until) kill(one, SIGKILL);
+      sleep_ns(500'000);
+    }
+  }
+}
+
+std::string ProcessCopies::name(int number) const {
+  return fmt::format("tool.{}.{}", number_, number);
+}
+
+namespace {
+
+struct SettledFlag {
+  const char* flags;
+  int most;                    // numbers from 0 are allowed
+  std::vector<int> so_anyway;  // those that ask for what is so
+  const char* help;
+  const char* why_not;  // of all others, and what to use instead
+};
+
+const SettledFlag kSettled[] = {
+    {"-p,--parallel_init", 1, {0, 1}, "ranks start together either way", ""},
+    {"-z,--blocking",
+     3,
+     {0, 1, 3},
+     "calls return when they are done, and ranks meet before each batch, untimed",
+     "ranks meet before each batch; -m 1 has them meet before each call"},
+    {"-G,--cudagraph", 1 << 30, {0}, "there are no CUDA graphs", "there are no CUDA graphs; -m repeats"},
+    {"-C,--report_cputime",
+     1,
+     {0},
+     "times are of the wall",
+     "a rank computes while it waits, so its CPU time is the time that is shown"},
+    {"-R,--local_register",
+     2,
+     {0},
+     "threads share their memory",
+     "threads share their memory: nothing is to be registered"},
+    {"-D,--device_implementation",
+     1 << 30,
+     {0},
+     "there is no device",
+     "there is no device; --algo and --transport say what runs"},
+    {"-V,--device_cta_count",
+     1 << 30,
+     {},
+     "there is no device",
+     "there is no device, and a rank is one thread"},
+    {"-M,--memory",
+     1,
+     {0},
+     "no report",
+     "'rankine topo' shows where a rank's memory is and how much"},
+};
+
+}  // namespace
+
+void add_nccl_tests_flags(Command app, PerfOptions& options) {
+  add_argument(app, "-g,--ngpus", options.ranks_per_thread, Whole{1, Communicator::kMaxRanks}, "N",
+               "GPUs per thread there: -t times so many ranks, a thread each; without -t, N ranks");
+  for (const SettledFlag& one : kSettled) {
+    const auto read = [&one, &options, name = argument_name(one.flags)](const std::string& text) {
+      const auto value = parse_whole(name, text, 0, one.most);
+      if (!value.ok()) throw UsageError(value.status().text());
+      if (std::find(one.so_anyway.begin(), one.so_anyway.end(), *value) != one.so_anyway.end()) {
+        return;
+      }
+      options.without_effect.push_back(fmt::format("{} {} ({})", name, *value, one.why_not));
+    };
+    app.add_option(one.flags, read, "N", one.help);
+  }
+}
+
+namespace {
+
+// "f32,bf16" or "all", of one of the two enums. Where all were asked for, what does not exist is
+// left out.
+template <class T, int kCount>
+auto names(bool& skip_unsupported, std::optional<T> (*parse_one)(std::string_view)) {
+  return [&skip_unsupported, parse_one](std::string_view argument,
+                                        std::string_view text) -> Result<std::vector<T>> {
+    skip_unsupported |= text == "all";
+    std::vector<T> all, values;
+    std::vector<std::string_view> allowed;
+    for (int i = 0; i < kCount; ++i) allowed.push_back(name_of(all.emplace_back(T(i))));
+    allowed.push_back("all");
+    for (const std::string_view part : split_list(text)) {
+      const auto one = parse_one(part);
+      if (part != "all" && !one) return unknown_name(argument, part, allowed);
+      for (const T value : part == "all" ? all : std::vector<T>{*one}) {
+        if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+      }
+    }
+    if (values.empty()) return unknown_name(argument, text, allowed);
+    return values;
+  };
+}
+
+Result<std::optional<Transport>> read_transport(std::string_view argument, std::string_view text) {
+  constexpr std::array<std::string_view, 4> kNames = {"auto", "direct", "mailbox", "board"};
+  if (text == "auto") return std::optional<Transport>();
+  if (text == "direct") return std::optional(Transport::direct);
+  if (text == "mailbox") return std::optional(Transport::mailbox);
+  if (text == "board") return std::optional(Transport::board);
+  return unknown_name(argument, text, kNames);
+}
+
+Result<std::optional<Order>> read_order(std::string_view argument, std::string_view text) {
+  if (text == "any") return std::optional<Order>();
+  if (const auto order = parse_order(text)) return order;
+  std::vector<std::string_view> names = {"any"};
+  for (int i = 0; i < kOrders; ++i) names.push_back(name_of(static_cast<Order>(i)));
+  return unknown_name(argument, text, names);
+}
+
+Result<std::size_t> read_step(std::string_view argument, std::string_view text) {
+  auto step = parse_size(argument, text);
+  if (step.ok() && *step == 0) {
+    return invalid_argument(fmt::format("{} is '{}'; allowed are sizes from 1", argument, text));
+  }
+  return step;
+}
+
+Result<std::optional<int>> read_factor(std::string_view argument, std::string_view text) {
+  const auto factor = parse_whole(argument, text, 1, 1024);
+  if (!factor.ok()) return factor.status();
+  return std::optional(*factor);
+}
+
+Result<std::optional<double>> read_time(std::string_view argument, std::string_view text) {
+  const auto span = parse_span(argument, text);
+  if (!span.ok()) return span.status();
+  return std::optional(span->to_double());
+}
+
+Result<double> read_bandwidth(std::string_view argument, std::string_view text) {
+  if (const auto value = parse_real(text); value && *value >= 0) return *value;
+  return invalid_argument(
+      fmt::format("{} is '{}'; allowed are numbers from 0, in GB/s", argument, text));
+}
+
+Result<std::optional<double>> read_peak(std::string_view argument, std::string_view text) {
+  const auto beta = parse_bandwidth(argument, text);
+  if (!beta.ok()) return beta.status();
+  return std::optional(1 / beta->to_double());
+}
+
+// As nccl-tests takes its switches.
+Result<bool> read_switch(std::string_view argument, std::string_view text) {
+  const auto value = parse_whole(argument, text, 0, 1);
+  if (!value.ok()) return value.status();
+  return *value == 1;
+}
+
+Result<RankTime> read_rank_time(std::string_view argument, std::string_view text) {
+  const auto value = parse_whole(argument, text, 0, 3);
+  if (!value.ok()) return value.status();
+  return static_cast<RankTime>(*value);
+}
+
+}  // namespace
+
+void add_perf_arguments(Command app, PerfOptions& o) {
+  MeasureOptions& m = o.measure;
+  constexpr int kMany = 1'000'000'000;
+  // Options added since the last heading stand below the next one.
+  auto heading = [app, shown = app.options()](const char* name) mutable {
+    shown = app.group_from(shown, name);
+  };
+
+  add_argument(app, "-b,--minbytes", o.min_bytes, parse_size, "SIZE",
+               "smallest size: 8, 4K, 1M, 64MiB; binary (8)");
+  add_argument(app, "-e,--maxbytes", o.max_bytes, parse_size, "SIZE",
+               "largest size (64M; less where ranks outnumber cores)");
+  add_argument(app, "-f,--stepfactor", o.given_factor, read_factor, "N",
+               "from size to size; 1: by -i bytes, as nccl-tests has it (2)");
+  add_argument(app, "-i,--stepbytes", o.step_bytes, read_step, "SIZE",
+               "step instead of a factor (1M with -f 1)");
+  heading("Sizes");
+
+  add_algorithm_arguments(app, o.algorithm,
+                          {.algorithms = "names of the catalogue, or all (the engine's choice)",
+                           .ranks = "ranks, a thread each (usable cores, at least 2; on a "
+                                    "network 8)",
+                           .root = "root of rooted collectives, or all (0)"})
+      .required();
+  add_argument(app, "-o,--op", o.ops,
+               names<ReduceOp, kReduceOps>(o.skip_unsupported, parse_reduce_op), "LIST",
+               "sum prod min max avg band bor bxor, or all");
+  add_argument(app, "-d,--datatype", o.types,
+               names<DataType, kDataTypes>(o.skip_unsupported, parse_data_type), "LIST",
+               "f32 f64 f16 bf16 i8 u8 i32 u32 i64 u64 f8e4m3 f8e5m2 b8 c64 c128, or all");
+  add_argument(app, "--transport", o.transport, read_transport, "NAME",
+               "auto, direct, mailbox or board (auto)");
+  add_argument(app, "--ports", o.ports, Whole{1, Fabric::kMostPorts}, "K",
+               "at most K messages of a rank in flight in each direction, by mailboxes (no limit)");
+  add_argument(app, "--order", o.order, read_order, "LEVEL",
+               "promised of sums' last bits: coherent, repeatable, by_rank, size_invariant, "
+               "group_invariant or any (any)");
+  add_argument(app, "--perturb", o.measure.perturb, read_seed, "SEED",
+               "delay ranks, links and wake-ups at random; results stay exact, times do not count");
+  app.add_flag("--processes", o.processes,
+               "ranks are processes, not threads: what others read passes through shared memory");
+  app.add_flag("--shared-payloads", o.shared_payloads,
+               "with --processes: buffers are in shared memory, and read and written in place");
+  add_argument(app, "--placement", o.placement, read_placement, "NAME",
+               "compact, scatter, one_per_node, none or CPUs such as 0,2,4-7 (compact)");
+  add_argument(app, "--wait", o.wait, read_wait, "NAME", "auto, spin, yield or park (auto)");
+  add_argument(app, "-T,--timeout", o.timeout, parse_duration, "TIME",
+               "of one call: 30 (seconds), 500ms; then exit code 124 (30)");
+  add_argument(app, "--network", o.networks, read_call_networks, "LIST",
+               "put calls on modelled networks, one after the other: presets or files, each with "
+               "',sync=rounds' where rounds wait; times are the model's, and 'wall' what it took");
+  heading("What runs");
+
+  const Option batches = add_argument(app, "-n,--iters", m.batches, Whole{1, kMany}, "N",
+                                      "batches (as many as fit into --time)");
+  add_argument(app, "-m,--agg_iters", m.calls, Whole{1, kMany}, "N",
+               "calls per batch (as many as take 20 us)");
+  add_argument(app, "-w,--warmup_iters", m.warmups, Whole{0, kMany}, "N",
+               "warm-up calls, of which the first makes the plan; with 0 it is timed (5)");
+  add_argument(app, "-c,--check", m.checks, Whole{0, 1000}, "N",
+               "checked calls per row, each with other data; 0 for none (1)");
+  add_argument(app, "-a,--average", m.of_ranks, read_rank_time, "0..3",
+               "whose time counts: 0 rank 0, 1 the mean, 2 the fastest, 3 the slowest rank (3)");
+  add_argument(app, "-u,--unalign", m.unalign, Whole{0, 1 << 20}, "N",
+               "begin buffers so many elements behind a cache line's border (0)");
+  add_argument(app, "-N,--run_cycles", o.cycles, Whole{0, kMany}, "N",
+               "measure all rows so many times; 0: until Ctrl-C (1)");
+  add_argument(app, "--time", o.seconds, read_time, "TIME",
+               "for each measurement (150ms; on a network 10ms)")
+      .excludes(batches);
+  app.add_flag("--fresh", m.fresh,
+               "rewrite the input before each call, untimed; time the call and one read of the "
+               "result");
+  app.add_flag("--off-cache", m.off_cache, "rotate over more memory than the caches hold");
+  app.add_flag("--probe", o.probe,
+               "bracket rows with the latency of a cache line; repeat those whose cores moved");
+  add_argument(app, "--min-busbw", o.min_busbw, read_bandwidth, "GB/S",
+               "exit with 1 where the average stays below so many GB/s");
+  add_argument(app, "--peak", o.peak, read_peak, "RATE",
+               "what busbw is held against: 100GB/s (on a network its own)");
+  heading("Measuring");
+
+  const Option stats = app.add_flag(
+      "--stats", o.stats, "min, median, p99 and max over the batches, of the slowest rank");
+  add_argument(app, "-I,--per_iter_timing", o.stats, read_switch, "0/1", "1: the same as --stats")
+      .excludes(stats);
+  add_argument(app, "-K,--per_iter_skip", o.skip_batches, Whole{0, kMany}, "N",
+               "leave the first batches out of these statistics; JSON has them all (0)");
+  add_argument(app, "-S,--report_timestamps", o.timestamps, read_switch, "0/1",
+               "1: when each row was done, in local time");
+  app.add_flag("--csv", o.csv, "one line per measurement in place of the table");
+  add_text(app, "-J,--json,--output_file", o.json_file, "FILE",
+           "also write JSON with nccl-tests' keys; '-' for standard output, without the table");
+  add_picture_file(
+      app, "--plot", o.plot_file,
+      "time and busbw over size; on networks time, a panel per network, crossovers marked");
+  heading("Output");
+  add_nccl_tests_flags(app, o);
+  heading("Of nccl-tests, for command lines that have them");
+  app.footer(
+      "Examples:\n"
+      "  rankine perf all_reduce                          8 B to 64 MiB on all cores, 10 seconds\n"
+      "  rankine perf all_reduce -b 1K -e 1M -f 2 -d bf16\n"
+      "  rankine perf all_reduce --processes --shared-payloads -e 1M\n"
+      "  rankine perf all_gather --ranks 64 --algo all -e 64K\n"
+      "  rankine perf reduce -r all -o all -d all -b 4K -e 4K --time 10ms\n"
+      "  rankine perf all_reduce -b 8 -e 64M -f 2 -g 1 -I 1 -K 2 -J result.json\n"
+      "  rankine perf all_reduce --algo all -e 1M --plot curves.svg\n"
+      "  rankine perf all_reduce --stats --fresh --probe --json result.json\n"
+      "  rankine perf all_reduce --algo all -e 16M --network scale_up,scale_out --plot "
+      "regimes.svg\n"
+      "Networks: the presets of 'rankine simulate --help'; RANKINE_NETWORK is for programs.\n" +
+      std::string(kBusbwConvention) + kPeakConvention +
+      "Exit codes: 0 good, 1 wrong data, 2 usage, 3 environment, 124 timeout.\n"
+      "130 interrupted: what was measured is told, and JSON says that it is not complete.");
+}
+
+namespace {
+
+// What -f and -g come to.
+Status take_nccl_tests_flags(PerfOptions& options) {
+  if (options.given_factor > 1 && options.step_bytes) {
+    return invalid_argument(
+        "--stepfactor and --stepbytes exclude each other, but for a factor of 1");
+  }
+  options.step_factor = options.given_factor.value_or(options.step_factor);
+  if (options.given_factor == 1 && !options.step_bytes) options.step_bytes = std::size_t{1} << 20;
+  if (options.ranks_per_thread == 1) return {};
+  const std::string threads_text = options.algorithm.take("ranks").value_or("1");
+  const auto threads = parse_whole("--ranks", threads_text, 1, Communicator::kMaxRanks);
+  if (!threads.ok()) return threads.status();
+  const std::int64_t all = std::int64_t{*threads} * options.ranks_per_thread;
+  if (all > Communicator::kMaxRanks) {
+    return invalid_argument(fmt::format("--ngpus is {}, with {}; together they are at most {} ranks",
+                                        options.ranks_per_thread,
+                                        counted(*threads, "thread"),
+                                        static_cast<int>(Communicator::kMaxRanks)));
+  }
+  const std::string text = std::to_string(all);
+  options.algorithm.given.push_back(
+      {find_parameter("ranks"), text, "--ranks", fmt::format("'{}'", text)});
+  return {};
+}
+
+// What can be known to fail before minutes of measuring.
+Status check_files(const PerfOptions& options, const PerfCases& cases) {
+  if (options.csv && options.json_file == "-") {
+    return invalid_argument("--json is '-' and --csv is there; standard output has one of them");
+  }
+  const std::string needed = options.plot_file.empty() ? "" : why_no_plot(options, cases);
+  if (!needed.empty()) {
+    return invalid_argument(fmt::format("--plot is '{}'; {}", options.plot_file, needed));
+  }
+  const std::string json = options.json_file == "-" ? "" : options.json_file;
+  return check_output_files({{"--json", json}, {"--plot", options.plot_file}});
+}
+
+// What --stats would be left with.
+Status check_statistics(const PerfOptions& options) {
+  if (options.skip_batches == 0) return {};
+  if (!options.stats) {
+    return invalid_argument(fmt::format(
+        "--per_iter_skip is {}; it leaves batches out of --stats (-I 1), which is not asked for",
+        options.skip_batches));
+  }
+  const bool given = options.measure.batches > 0;
+  const int fewest = given ? options.measure.batches : MeasureOptions::kFewestBatches;
+  if (options.skip_batches < fewest) return {};
+  return invalid_argument(fmt::format("--per_iter_skip is {}; allowed are 0 to {}{}",
+                                      options.skip_batches, fewest - 1,
+                                      given ? ", below --iters" : "; more with --iters"));
+}
+
+// What does not go with a budget of ports.
+Status check_ports(const PerfOptions& options) {
+  if (options.ports == 0) return {};
+  if (!options.networks.empty()) {
+    return invalid_argument(fmt::format(
+        "--ports is {}, and networks have their own ports; leave out --network", options.ports));
+  }
+  const Transport transport = options.transport.value_or(Transport::mailbox);
+  if (transport == Transport::mailbox) return {};
+  return invalid_argument(
+      fmt::format("--ports is {}, --transport is {}; only the mailbox transport has ports",
+                  options.ports, name_of(transport)));
+}
+
+// What ranks that are processes have not.
+Status check_processes(const PerfOptions& options) {
+  if (!options.processes && options.shared_payloads) {
+    return invalid_argument("--shared-payloads is of processes; add --processes");
+  }
+  if (!options.processes) return {};
+  if (!options.networks.empty()) {
+    return invalid_argument("--network is measured among threads; leave out --processes");
+  }
+  if (options.probe) {
+    return invalid_argument("--probe is between threads; leave out --processes");
+  }
+  return {};
+}
+
+// "12 of 60: 4 KiB, 20 s left"; nothing of an end where there is none.
+std::string progress_text(std::size_t done, std::size_t rows, std::size_t bytes, double seconds) {
+  if (rows == 0) return fmt::format("row {}: {}", done + 1, format_size(bytes));
+  return fmt::format("{} of {}: {}{}", done + 1, rows, format_size(bytes),
+                     time_left(done, rows, seconds));
+}
+
+}  // namespace
+
+Result<Exit> perf(const PerfOptions& asked, Console& console) {
+  const MachineReport machine = read_machine();
+  PerfOptions options = asked;
+  if (!options.networks.empty()) options.measure.seconds = PerfOptions::kSecondsOnNetwork;
+  options.measure.seconds = options.seconds.value_or(options.measure.seconds);
+  if (Status status = take_nccl_tests_flags(options); !status.ok()) return status;
+  if (!options.without_effect.empty()) {
+    console.err << fmt::format("rankine perf: without effect here: {}\n",
+                               fmt::join(options.without_effect, ", "));
+  }
+  const auto all = all_cases_of(options, machine.budget.cores);
+  if (!all.ok()) return all.status();
+  Status files = check_files(options, all->front());
+  if (!files.ok()) return files;
+  if (Status status = check_statistics(options); !status.ok()) return status;
+  if (Status status = check_processes(options); !status.ok()) return status;
+  if (Status status = check_ports(options); !status.ok()) return status;
+  options.measure.each_rank = options.stats;
+  const bool json_to_out = options.json_file == "-";
+  const bool json_to_file = !options.json_file.empty() && !json_to_out;
+  const InterruptGuard guard;
+  std::optional<ProcessCopies> copies;
+  if (options.processes) {
+    auto made = ProcessCopies::make(all->front().ranks);
+    if (!made.ok()) return made.status();
+    copies.emplace(std::move(*made));
+  }
+
+  std::size_t rows = 0;
+  for (const PerfCases& cases : *all) rows += cases.rows.size();
+  rows *= static_cast<std::size_t>(options.cycles);  // 0: nobody knows
+  const auto unfinished = [&](std::size_t done) { return rows == 0 || done < rows; };
+  PerfRun run{.options = options,
+              .machine = machine,
+              .ranks = all->front().ranks,
+              .started = utc_now(),
+              .arguments = console.arguments};
+
+  PerfTable table(console.out, options);
+  const bool show_table = !options.csv && !json_to_out;
+  Status failure;
+  const double begun = seconds_now();
+  for (int cycle = 0; options.cycles == 0 || cycle < options.cycles; ++cycle) {
+    for (const PerfCases& cases : *all) {
+      if (!failure.ok() || interruption() != 0) break;
+      Workbench::Options bench = cases.bench;
+      if (copies) bench.process = {copies->rank(), copies->name(cycle)};
+      bench.shared_payloads = options.shared_payloads;
+      auto workbench = Workbench::create(bench);
+      if (!workbench.ok()) return workbench.status();
+      if (cycle == 0 && &cases == all->data()) {
+        run.describe(**workbench);
+        if (show_table) table.begin(run);
+        if (options.csv) console.out << to_csv(perf_table(run, {})) << std::flush;
+      }
+      if (show_table && cases.on != nullptr) table.network(cases);
+      if (show_table && cycle == 0) {
+        for (const std::string& note : cases.notes) table.note(note);
+      }
+      Progress progress(console);
+      for (const PerfCase& one : cases.rows) {
+        if (interruption() != 0) break;
+        progress.show(progress_text(run.rows.size(), rows, one.bytes, seconds_now() - begun));
+        auto row = measure_row(**workbench, one, cases, options);
+        progress.clear();
+        if (!row.ok()) {
+          const bool stopped = row.status().code() == Code::aborted && interruption() != 0;
+          if (!stopped) failure = row.status();
+          break;
+        }
+        run.totals.add(*row);
+        if (show_table) table.row(*row);
+        if (options.csv) {
+          console.out << to_csv(perf_table(run, {&*row, 1}), false) << std::flush;
+        }
+        run.rows.push_back(std::move(*row));
+      }
+    }
+    if (!failure.ok() || interruption() != 0) break;
+  }
+  if (copies && copies->rank() > 0) return Exit::ok;  // the first one tells
+  // One that comes after the last row has nothing left to interrupt.
+  const bool interrupted = failure.ok() && unfinished(run.rows.size());
+  if (interrupted) {
+    run.error = rows == 0 ? "interrupted after " + counted(run.rows.size(), "row")
+                          : fmt::format("interrupted after {} of {}", run.rows.size(),
+                                        counted(rows, "row"));
+  } else {
+    run.error = failure.text();
+  }
+  const bool crossing = !options.networks.empty() && options.cycles == 1 && run.error.empty() &&
+                        why_no_curves(all->front()).empty();
+  if (crossing) run.curves = curves_of(*all, run.rows);
+  if (show_table && interrupted) table.note(run.error);
+  if (show_table && failure.ok()) table.end(run);
+  // A file that is there is not given up for one without a row.
+  if (json_to_out || (json_to_file && (run.error.empty() || !run.rows.empty()))) {
+    const std::string text =
+        perf_json(run).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+    if (json_to_out) {
+      console.out << text;
+    } else {
+      Status status = of_option("--json", replace_file(options.json_file, text));
+      if (!status.ok()) return status;
+    }
+  }
+  if (!options.plot_file.empty() && run.error.empty()) {
+    const std::string what =
+        fmt::format("{} among {}", name_of(options.collective()), counted(run.ranks, "rank"));
+    const std::string svg = options.networks.empty() ? machine_svg(what, all->front(), run.rows)
+                                                     : crossovers_svg(what, run.curves);
+    Status status = write_picture("--plot", options.plot_file, svg);
+    if (!status.ok()) return status;
+  }
+  if (!failure.ok()) return failure;
+  if (interrupted) {
+    console.err << "rankine perf: " << run.error << "\n";
+    return exit_of_interruption();
+  }
+  if (run.totals.wrong > 0) {
+    console.err << fmt::format("rankine perf: {} wrong\n", counted(run.totals.wrong, "element"));
+    return Exit::wrong;
+  }
+  if (!run.above_floor()) {
+    console.err << fmt::format(
+        "rankine perf: the average busbw is {:.3g} GB/s; --min-busbw asks for {:g}\n",
+        run.totals.average_busbw(), options.min_busbw);
+    return Exit::wrong;
+  }
+  return Exit::ok;
+}
+
+Subcommand add_perf(Command tool) {
+  auto options = std::make_shared<PerfOptions>();
+  const Command app = tool.add_subcommand(
+      "perf", "measure a collective on pinned threads and check its results, as nccl-tests");
+  add_perf_arguments(app, *options);
+  return {app, [options](Console& console) { return perf(*options, console); }};
+}
+
+}  // namespace rankine::tools

@@ -1,0 +1,246 @@
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include <algorithm>
+#include <ostream>
+
+#include "algorithms/schedule/collective.h"
+#include "engine/api/tuning/tuning.h"
+#include "engine/cli/arguments.h"
+#include "engine/cli/machine.h"
+#include "engine/cli/perf.h"
+#include "engine/cli/question.h"
+#include "engine/cli/text.h"
+
+namespace rankine::tools {
+namespace {
+
+constexpr double kMicro = 1e6;
+
+// Four significant digits in a column of seven, whatever the magnitude, as nccl-tests does it.
+std::string time_text(double seconds) {
+  const double us = seconds * kMicro;
+  const int places = us >= 10000 ? 0 : us >= 1000 ? 1 : us >= 10 ? 2 : 3;
+  return fmt::format("{:.{}f}", us, places);
+}
+
+std::string wrong_text(std::int64_t wrong) { return wrong < 0 ? "N/A" : std::to_string(wrong); }
+
+// What ran: ring/4@mailbox.
+std::string ran_text(const Series& series, int segments) {
+  return series.algorithm + (segments > 0 ? fmt::format("/{}", segments) : "") +
+         (series.transport == "direct" ? "" : "@" + series.transport);
+}
+
+// Out of place, and in place where that is something else.
+std::string ran_text(const PerfRow& row) {
+  const Series& first = row.measured.first();
+  const Series& in_place = row.measured.in_place;
+  std::string text = ran_text(first, row.segments);
+  if (!in_place.algorithm.empty()) {
+    const bool same = in_place.algorithm == first.algorithm;
+    const std::string other = ran_text(in_place, same ? row.segments : 0);
+    if (other != text) text += " | " + other;
+  }
+  return text;
+}
+
+std::string_view ranks_in_words(const PerfRun& run) {
+  if (run.options.processes) return run.ranks == 1 ? "process" : "processes";
+  return run.ranks == 1 ? "rank" : "ranks";
+}
+
+}  // namespace
+
+std::string_view describe(RankTime of_ranks) {
+  switch (of_ranks) {
+    case RankTime::first:
+      return "rank 0";
+    case RankTime::mean:
+      return "mean over ranks";
+    case RankTime::least:
+      return "fastest rank";
+    case RankTime::most:
+      break;
+  }
+  return "slowest rank";
+}
+
+std::string_view mode_of(const MeasureOptions& measure) {
+  if (measure.fresh && measure.off_cache) return "fresh+off-cache";
+  if (measure.fresh) return "fresh";
+  return measure.off_cache ? "off-cache" : "warm";
+}
+
+void PerfRun::describe(const Workbench& workbench) {
+  places = workbench.places();
+  for (const RankReport& place : places) processes.push_back(workbench.process_of(place.rank));
+  placement = describe_placement(places);
+  waiting = to_string(workbench.wait_policy());
+}
+
+std::vector<PortsInUse> PerfRun::ports_in_use() const {
+  std::vector<PortsInUse> most;
+  for (const PerfRow& row : rows) {
+    most.resize(std::max(most.size(), row.measured.ports.size()));
+    for (std::size_t r = 0; r < row.measured.ports.size(); ++r) {
+      const PortsInUse& used = row.measured.ports[r];
+      most[r].most_sent = std::max(most[r].most_sent, used.most_sent);
+      most[r].most_received = std::max(most[r].most_received, used.most_received);
+    }
+  }
+  return most;
+}
+
+void PerfTotals::add(const PerfRow& row) {
+  for (const Series* series : {&row.measured.out_of_place, &row.measured.in_place}) {
+    if (series->wrong > 0) wrong += series->wrong;
+    busbw_sum += busbw(row, *series);
+    ++measurements;
+  }
+}
+
+void PerfTable::begin(const PerfRun& run) {
+  const PerfOptions& options = run.options;
+  const MachineReport& machine = run.machine;
+  const MeasureOptions& m = options.measure;
+  fmt::print(out_, "# rankine {}: {} among {} {}\n", kVersion, name_of(options.collective()),
+             run.ranks, ranks_in_words(run));
+  fmt::print(out_, "# machine   : {}, {}, {}\n", machine.host, machine.cpu,
+             machine.topology.summary());
+  fmt::print(out_, "# cores     : {}\n", machine.budget.why);
+  fmt::print(out_, "# placement : {}: {}\n", to_string(options.placement), run.placement);
+  for (const std::string& line : refusals(run.places)) note("not enforced: " + line);
+  fmt::print(out_, "# waiting   : {}; kernels: {}\n", run.waiting, machine.isa);
+  const std::string batches = m.batches > 0
+                                  ? counted(m.batches, "batch", "batches")
+                                  : fmt::format("batches for {}", format_seconds(m.seconds));
+  const std::string calls = m.fresh       ? "one call and one read of the result each"
+                            : m.calls > 0 ? counted(m.calls, "call") + " each"
+                                          : std::string("at least 20 us of calls each");
+  fmt::print(out_, "# method    : {}; {}, then {}, {}; {}, median\n", mode_of(m),
+             counted(m.warmups, "warm-up call"), batches, calls, describe(m.of_ranks));
+  if (m.unalign > 0) {
+    fmt::print(out_, "# unaligned : buffers begin {} behind a cache line's border\n",
+               counted(m.unalign, "element"));
+  }
+  const TuningTable* table = machine_tuning();
+  if (table != nullptr && !on_network_ && run.options.algorithm.algorithms.empty()) {
+    fmt::print(out_, "# choice    : the tuning table of {}; RANKINE_TUNING=off for the default\n",
+               table->made());
+  }
+  if (on_network_) {
+    fmt::print(out_,
+               "# time      : of the model, of one call; wall: what a call took here{}; eta: busbw "
+               "over the peak\n",
+               options_.stats ? ", with its statistics" : "");
+  }
+  if (options.ports > 0) {
+    fmt::print(out_, "# ports     : {} of each rank per direction\n", options.ports);
+  }
+  if (m.perturb) fmt::print(out_, "# perturbed : seed {}; times do not count\n", *m.perturb);
+  if (options_.probe) {
+    fmt::print(
+        out_,
+        "# probe     : one way of a cache line between ranks 0 and 1, before and after; a row "
+        "in which it moves by {:g} x is repeated, {} times at most; ~ moved all the same\n",
+        kSteady, kRepeats);
+  }
+  fmt::print(out_, "#\n");
+  const auto group = [&](std::string_view a, std::string_view b, std::string_view c,
+                         std::string_view d, std::string_view e) {
+    std::string text = fmt::format("  {:>7} {:>7} {:>7} {:>6}", a, b, c, d);
+    if (eta_) text += fmt::format(" {:>6}", e);
+    if (on_network_) text += fmt::format(" {:>7}", a == "time" ? "wall" : a);
+    if (options_.stats) {
+      for (const std::string_view name : {"min", "median", "p99", "max"}) {
+        text += fmt::format(" {:>7}", a == "time" ? name : a);
+      }
+    }
+    return text;
+  };
+  const std::string names = group("time", "algbw", "busbw", "#wrong", "eta");
+  const std::string units = group("(us)", "(GB/s)", "(GB/s)", "", "");
+  const std::size_t width = names.size() - 2;
+  fmt::print(out_, "#{:55}  {:^{}}  {:^{}}\n", "", "out-of-place", width, "in-place", width);
+  fmt::print(out_, "#{:>11}  {:>12}  {:>8}  {:>6}  {:>6}{}{}{}{}  {}\n", "size", "count", "type",
+             "redop", "root", names, names, options_.probe ? "  before   after  again" : "",
+             options_.timestamps ? fmt::format("  {:19}", "timestamp") : "", "algo");
+  fmt::print(out_, "#{:>11}  {:>12}  {:>8}  {:>6}  {:>6}{}{}{}\n", "(B)", "(elements)", "", "", "",
+             units, units, options_.probe ? "    (ns)    (ns)" : "");
+  out_ << std::flush;
+}
+
+void PerfTable::network(const PerfCases& cases) {
+  const CallNetwork& on = *cases.on;
+  fmt::print(out_, "# network   : {}, {}{}\n", describe(on.fabric), name_of(on.sync),
+             cases.peak ? fmt::format("; peak {:g} GB/s", *cases.peak / 1e9) : "");
+}
+
+void PerfTable::note(std::string_view text) { fmt::print(out_, "# {}\n", text); }
+
+void PerfTable::row(const PerfRow& row) {
+  fmt::print(out_, "{:>12}  {:>12}  {:>8}  {:>6}  {:>6}", row.bytes, row.count, name_of(row.type),
+             row.op, row.root);
+  for (const Series* series : {&row.measured.out_of_place, &row.measured.in_place}) {
+    fmt::print(out_, "  {:>7} {:>7.2f} {:>7.2f} {:>6}", time_text(seconds_of(*series)),
+               algbw(row, *series), busbw(row, *series), wrong_text(series->wrong));
+    if (eta_) fmt::print(out_, " {:>6}", eta_text(eta(row, *series)));
+    if (on_network_) fmt::print(out_, " {:>7}", time_text(series->seconds.median));
+    if (!options_.stats) continue;
+    const Statistics s = shown_statistics(*series, options_);
+    for (const double seconds : {s.min, s.median, s.p99, s.max}) {
+      fmt::print(out_, " {:>7}", time_text(seconds));
+    }
+  }
+  if (row.probe) {
+    fmt::print(out_, " {:>7.1f} {:>7.1f}{} {:>5}", row.probe->before_ns, row.probe->after_ns,
+               row.probe->steady() ? ' ' : '~', row.probe->repeats);
+  }
+  if (options_.timestamps) fmt::print(out_, "  {}", row.done);
+  fmt::print(out_, "  {}\n", ran_text(row));
+  out_ << std::flush;
+}
+
+void PerfTable::end(const PerfRun& run) {
+  fmt::print(out_, "# Out of bounds values : {} {}\n", run.totals.wrong,
+             run.totals.wrong == 0 ? "OK" : "FAILED");
+  fmt::print(out_, "# Avg bus bandwidth    : {:g} {}\n#\n", run.totals.average_busbw(),
+             run.above_floor() ? "OK" : "FAILED");
+  if (run.options.ports > 0) {
+    fmt::print(out_, "# Ports in use at once : {}\n#\n", ports_in_words(run.ports_in_use()));
+  }
+  if (run.contested()) fmt::print(out_, "{}#\n", crossovers_text(run.curves));
+  out_ << std::flush;
+}
+
+Table perf_table(const PerfRun& run, std::span<const PerfRow> rows) {
+  constexpr As kMicros = "{:.4f}", kNanos = "{:.1f}";
+  Table table(as::text("collective"), "ranks", as::bytes("size"), "count", as::text("type"),
+              as::text("redop"), "root", as::text("place"), as::text("algorithm"),
+              as::text("transport"), "segments", as::text("mode"), "batches", "calls_per_batch",
+              kMicros("time_us"), kMicros("algbw_gbs"), kMicros("busbw_gbs"), "wrong",
+              kMicros("min_us"), kMicros("median_us"), kMicros("p99_us"), kMicros("max_us"),
+              kNanos("ping_pong_before_ns"), kNanos("ping_pong_after_ns"), "repeats",
+              as::text("network"), kMicros("eta"), kMicros("wall_us"));
+  const auto add = [&](std::string_view place, const PerfRow& row, const Series& series) {
+    const Statistics& s = series.seconds;
+    const auto& probe = row.probe;
+    table.add(name_of(run.options.collective()), run.ranks, row.bytes, row.count, name_of(row.type),
+              row.op, row.root, place, series.algorithm, series.transport, row.segments,
+              mode_of(run.options.measure), series.samples.size(), series.calls,
+              seconds_of(series) * kMicro, algbw(row, series), busbw(row, series),
+              series.wrong < 0 ? Cell() : Cell(series.wrong), s.min * kMicro, s.median * kMicro,
+              s.p99 * kMicro, s.max * kMicro, probe ? Cell(probe->before_ns) : Cell(),
+              probe ? Cell(probe->after_ns) : Cell(), probe ? Cell(probe->repeats) : Cell(),
+              row.network, eta(row, series),
+              series.model_seconds ? Cell(s.median * kMicro) : Cell());
+  };
+  for (const PerfRow& row : rows) {
+    add("out_of_place", row, row.measured.out_of_place);
+    add("in_place", row, row.measured.in_place);
+  }
+  return table;
+}
+
+}  // namespace rankine::tools

@@ -1,0 +1,152 @@
+// Where the machine stands right now: the one-way latency of a cache line between two cores.
+//
+// A virtual machine may move its cores between two rounds of a measurement, which changes small
+// messages by 2 to 6 times. So a measurement is bracketed by this probe, and repeated where the
+// probe says that the machine has changed under it.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace rankine::tools {
+
+class LatencyProbe {
+ public:
+  // Called by two threads at once, on two cores, with side 0 and side 1: both spin, so on one core
+  // this would take time slices. Side 0 gets ns, side 1 gets 0. It is the least of a few short
+  // series, so that only the machine's state counts and not who else ran. Both sides ask for the
+  // same series and trips. May be played again.
+  double play(int side, int series = 7, int trips = 500) noexcept {
+    using Clock = std::chrono::steady_clock;
+    auto least = Clock::duration::max();
+    // Both sides leave a game knowing its last value.
+    std::uint64_t& value = side == 0 ? mine_ : theirs_;
+    for (int i = 0; i < series; ++i) {
+      const auto begin = Clock::now();
+      for (int trip = 0; trip < trips; ++trip, value += 2) {
+        if (side == 0) {
+          ball_.store(value + 1, std::memory_order_release);  // pairs with side 1's acquire
+          await(value + 2);
+        } else {
+          await(value + 1);
+          ball_.store(value + 2, std::memory_order_release);  // pairs with side 0's acquire
+        }
+      }
+      least = std::min(least, Clock::now() - begin);
+    }
+    if (side != 0) return 0;
+    return std::chrono::duration<double, std::nano>(least).count() / (2 * trips);
+  }
+
+ private:
+  static constexpr std::size_t kLine = 128;  // two cache lines: hardware fetches them in pairs
+
+  void await(std::uint64_t value) noexcept {
+    while (ball_.load(std::memory_order_acquire) != value) {  // pairs with the other side's store
+    }
+  }
+
+  alignas(kLine) std::atomic<std::uint64_t> ball_{0};
+  alignas(kLine) std::uint64_t mine_ = 0;    // side 0's
+  alignas(kLine) std::uint64_t theirs_ = 0;  // side 1's
+};
+
+// A measurement within which the probe changed by more than this is not steady.
+inline constexpr double kSteady = 1.5;
+inline constexpr int kRepeats = 3;  // of an unsteady one
+
+// The greatest change among the probes of one measurement, at least 1; probes are zero where two
+// ranks do not have two cores, which never change.
+inline double drift(const std::vector<double>& probes) {
+  const auto [least, most] = std::minmax_element(probes.begin(), probes.end());
+  return least == probes.end() || *least <= 0 ? 1 : *most / *least;
+}
+
+// Measures once, and again where that was not steady, up to kRepeats times; keeps the calmest.
+// once() returns something that drift_of() tells the drift of. repeats: how often again.
+template <class Once, class DriftOf>
+auto calmest(Once&& once, DriftOf&& drift_of, int& repeats) {
+  auto best = once();
+  for (repeats = 0; repeats < kRepeats && drift_of(best) > kSteady; ++repeats) {
+    auto again = once();
+    if (drift_of(again) < drift_of(best)) best = std::move(again);
+  }
+  return best;
+}
+
+// One read of a result, as a program that uses it has it: for whatever times the call and the use
+// of what it gave (perf --fresh, bench/rivals).
+//
+// Four sums of the widest vectors that the machine has, side by side: the reading takes the time,
+// not the adding. (A loop whose sums the compiler keeps in memory reads 15 GB/s where this one
+// reads 70 from the other core's cache.) Needs nothing but this header.
+
+namespace read_result_detail {
+
+// Two, four and eight words; anywhere in memory, of any type.
+using Words2 __attribute__((vector_size(16), aligned(1), may_alias)) = std::uint64_t;
+using Words4 __attribute__((vector_size(32), aligned(1), may_alias)) = std::uint64_t;
+using Words8 __attribute__((vector_size(64), aligned(1), may_alias)) = std::uint64_t;
+
+template <class Words>
+__attribute__((always_inline)) inline std::uint64_t sum_of(const unsigned char* memory,
+                                                           std::size_t bytes) {
+  Words a{}, b{}, c{}, d{};
+  std::size_t at = 0;
+  for (; at + 4 * sizeof(Words) <= bytes; at += 4 * sizeof(Words)) {
+    const auto* words = reinterpret_cast<const Words*>(memory + at);
+    a += words[0];
+    b += words[1];
+    c += words[2];
+    d += words[3];
+  }
+  for (; at + sizeof(Words) <= bytes; at += sizeof(Words)) {
+    a += *reinterpret_cast<const Words*>(memory + at);
+  }
+  a += b + (c + d);
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < sizeof(Words) / sizeof(sum); ++i) sum += a[i];
+  for (; at + sizeof(sum) <= bytes; at += sizeof(sum)) {
+    std::uint64_t word;
+    __builtin_memcpy(&word, memory + at, sizeof(word));
+    sum += word;
+  }
+  for (; at < bytes; ++at) sum += std::uint64_t{memory[at]} << at % sizeof(sum) * 8;
+  return sum;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f"))) inline std::uint64_t sum_avx512(const unsigned char* memory,
+                                                                   std::size_t bytes) {
+  return sum_of<Words8>(memory, bytes);
+}
+__attribute__((target("avx2"))) inline std::uint64_t sum_avx2(const unsigned char* memory,
+                                                              std::size_t bytes) {
+  return sum_of<Words4>(memory, bytes);
+}
+#endif
+
+}  // namespace read_result_detail
+
+// The sum of its words as the machine has them (the last one may be short), so that no compiler may
+// leave the reading out; the same with every width. `memory` may be null where bytes is 0.
+inline std::uint64_t read_result(const void* memory, std::size_t bytes) {
+  const auto* from = static_cast<const unsigned char*>(memory);
+#if defined(__x86_64__)
+  using Sum = std::uint64_t (*)(const unsigned char*, std::size_t);
+  static const Sum sum = __builtin_cpu_supports("avx512f") ? read_result_detail::sum_avx512
+                         : __builtin_cpu_supports("avx2")
+                             ? read_result_detail::sum_avx2
+                             : Sum{read_result_detail::sum_of<read_result_detail::Words2>};
+  return sum(from, bytes);
+#else
+  return read_result_detail::sum_of<read_result_detail::Words2>(from, bytes);
+#endif
+}
+
+}  // namespace rankine::tools

@@ -1,0 +1,230 @@
+// Sizes and bandwidths by nccl-tests' conventions, and what busbw is held against.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "algorithms/schedule/collective.h"
+#include "engine/base/status.h"
+#include "engine/cli/text.h"
+#include "engine/network/fabric.h"
+#include "engine/network/simulate.h"
+#include "engine/read/flow.h"
+
+namespace rankine::tools {
+
+// A size is the whole vector for all_reduce, broadcast, reduce, the scans and send_recv, all ranks'
+// blocks together for all_gather, reduce_scatter, gather and scatter, and one rank's send buffer
+// for all_to_all. A call's count is per block: this many times fewer.
+inline std::size_t counts_per_size(Collective collective, int ranks) {
+  return natural_blocks(collective, ranks) == 1 ? 1 : static_cast<std::size_t>(ranks);
+}
+
+// The size of natural blocks of so many bytes each (collective.h): all together, and of all_to_all
+// the largest send buffer.
+inline std::uint64_t size_of_counts(Collective collective, int ranks,
+                                    std::span<const std::uint64_t> counts) {
+  const std::size_t per_size =
+      collective == Collective::all_to_all ? static_cast<std::size_t>(ranks) : counts.size();
+  std::uint64_t most = 0;
+  for (std::size_t i = 0; i < counts.size(); i += per_size) {
+    const auto part = counts.subspan(i, per_size);
+    most = std::max(most, std::accumulate(part.begin(), part.end(), std::uint64_t{0}));
+  }
+  return most;
+}
+
+// The count of a call of at most `bytes`, rounded down; one element where that leaves none.
+inline std::size_t count_for(Collective collective, int ranks, std::size_t bytes,
+                             std::size_t element_bytes) {
+  if (bytes == 0 || collective == Collective::barrier) return 0;
+  const std::size_t count = bytes / element_bytes / counts_per_size(collective, ranks);
+  return std::max<std::size_t>(1, count);
+}
+
+// busbw = algbw times this: what the busiest link would have to carry at least. Lu (Collective
+// Algorithms, appendix D) has (N-1)/N for broadcast and calls that nccl-tests' convention;
+// nccl-tests has 1, and so do we.
+inline double bus_factor(Collective collective, int ranks) {
+  const double n = ranks;
+  switch (collective) {
+    case Collective::all_reduce:
+      return 2 * (n - 1) / n;
+    case Collective::all_gather:
+    case Collective::reduce_scatter:
+    case Collective::all_to_all:
+    case Collective::gather:
+    case Collective::scatter:
+      return (n - 1) / n;
+    case Collective::broadcast:
+    case Collective::reduce:
+    case Collective::send_recv:
+    case Collective::scan:  // one vector in and one out at all ranks but the first and the last
+    case Collective::exscan:
+      return 1;
+    case Collective::barrier:
+      return 0;
+  }
+  return 1;
+}
+
+// For helps and notes.
+inline constexpr const char* kBusbwConvention =
+    "busbw is algbw times nccl-tests' factor: 2(N-1)/N for all_reduce, (N-1)/N for all_gather, "
+    "reduce_scatter, all_to_all, gather and scatter, 1 for broadcast, reduce and send_recv (Lu, "
+    "Collective Algorithms, appendix D: (N-1)/N for broadcast, too). scan and exscan, which "
+    "nccl-tests has not: 1, since most ranks take one vector in and hand one on.\n";
+inline constexpr const char* kPeakConvention =
+    "eta: busbw over the peak, Lu's eta_beta; the peak is what all ports of a rank carry in one "
+    "direction, ports times bandwidth, over the links within groups where there are such.\n";
+
+// The peak of a fabric that wired_for() gave, in bytes per second; none where a link has no limit.
+inline std::optional<double> peak_of(const Fabric& fabric) {
+  const Rational beta = fabric.group == 1 ? fabric.between.beta : fabric.link.beta;
+  if (beta == 0) return std::nullopt;
+  return (Rational(fabric.ports) / beta).to_double();
+}
+
+// busbw, in bytes per second like the peak, over it; none where there is no peak.
+inline std::optional<double> eta_of(double busbw, const std::optional<double>& peak) {
+  if (!peak) return std::nullopt;
+  return busbw / *peak;
+}
+inline std::string eta_text(const std::optional<double>& eta) {
+  return eta ? fmt::format("{:.1f}%", *eta * 100) : "-";
+}
+
+// How much memory this process may still take.
+
+struct AvailableMemory {
+  std::uint64_t bytes = 0;  // 2^63 - 1: nobody tells
+  std::string why;          // "MemAvailable of /proc/meminfo"
+};
+
+// The least of what the kernel calls available and what the process's memory cgroup (v2 or v1, and
+// what a container sees as their root) has left. `root` is put before /proc and /sys.
+AvailableMemory available_memory(const std::string& root = "");
+
+// out_of_memory where less than `needed` and `spare` bytes are available: "2 ranks need 1 GiB of
+// buffers; available are ...", for who = "2 ranks" and what = "buffers".
+Status check_memory(std::size_t needed, std::string_view what, std::string_view who,
+                    std::size_t spare = 0);
+
+// Networks in words.
+
+// "scale_out (1 port, 1.5 us, 50 GB/s)", of a fabric that wired_for() gave.
+std::string describe(const Fabric& fabric);
+
+// "torus 4x4, 200 ns per hop", of a fabric that wired_for() gave; nothing where messages share no
+// link and cross none.
+std::string describe_wiring(const Fabric& fabric);
+
+// One question to the model: an algorithm with its parameters, a size and a network. What simulate,
+// cost and run have in common.
+
+struct Question {
+  const Algorithm* algorithm = nullptr;
+  Params params{};          // segments 0: the best number for this network and size; no dims: those
+                            // of a torus network
+  std::uint64_t bytes = 0;  // M
+  Fabric fabric{};
+  SimulateOptions options{};
+  Fidelity fidelity = Fidelity::eq1;  // of simulate
+  bool lower = false;                 // rewrite what the network cannot do into messages
+};
+
+// M where somebody says `bytes` whatever the collective: a barrier has no vector.
+inline std::size_t vector_bytes(Collective collective, std::size_t bytes) {
+  return collective == Collective::barrier ? 0 : bytes;
+}
+
+// A question made ready: parameters with their defaults, and the schedule that they make.
+struct Prepared {
+  Params params;
+  Schedule schedule;
+  Goal goal;
+};
+
+// Of a question that has its network and its parameters as wire.h makes them. Errors: what the
+// algorithm refuses, and what best_segments() does.
+Result<Prepared> prepare(const Question& question);
+
+// Blocks of those sizes in place of M, which follows from them. Of a question that has its
+// algorithm and its ranks. Errors: check_counts().
+Status take_counts(Question& question, std::vector<std::uint64_t> counts);
+
+// "all_reduce of 1 MiB among 8 ranks on plain (1 port, 1 us, 100 GB/s)"
+std::string describe(const Question& question);
+
+// A weight (see Pricing) in bytes: a whole number where it is one.
+double bytes_of(std::int64_t weight, std::int64_t weight_per_byte);
+
+// Questions to the model in JSON: a request of simulate's batch, and what its answers repeat.
+
+// Errors name the member, its value and what is allowed.
+Result<Question> read_question(const Json& request);
+
+// Members of networks that a request has of its own: "ports, alpha, bandwidth".
+std::string request_network_members();
+
+// A request with the members of that question, and with `params` as they ran.
+Json question_json(const Question& question, const Params& params);
+
+// A question to the model, answered, in figures and in JSON.
+
+struct CarriedTimes {
+  double seconds = 0;
+  std::vector<double> round_end{};
+};
+
+struct Answer {
+  Question question;
+  Params params;
+  Simulation result;
+  std::optional<CarriedTimes> carried{};  // of another fidelity than eq1, in place of the times in
+                                          // `result`
+
+  double seconds() const { return carried ? carried->seconds : result.seconds; }
+  double algbw() const;               // bytes per second; 0 where no time passes
+  double busbw() const;               // metrics.h
+  std::optional<double> eta() const;  // busbw over the network's peak
+  double round_end(std::size_t k) const {
+    return carried ? carried->round_end[k]
+                   : nearest_double(result.round_end[k], result.ticks_per_second);
+  }
+};
+
+Result<Answer> answer(Question question);
+
+std::int64_t greatest(const std::vector<std::int64_t>& values);  // 0 of none
+// Where messages share links: the round whose busiest link carries most, and the most of all
+// rounds. Loads are in halves of weights.
+const RoundTraffic& busiest_round(const Simulation& r);
+double congestion_max(const Simulation& r);
+int hops_max(const Simulation& r);
+double bytes_of_load(Int128 load, std::int64_t per_byte);
+
+void add_result(const Answer& answer, Json& line);
+// The question's members and the result's; with `rounds` each round's as well.
+Json to_json(const Answer& answer, bool rounds);
+
+// One request of a batch, answered as one line of JSON without its end: the request's own members,
+// then the result's; for a request that cannot be answered, its members, `line` (`number`, from 1)
+// and `error`. rankine simulate --help lists all members.
+struct BatchAnswer {
+  std::string line;
+  bool ok = false;
+};
+BatchAnswer answer_request(std::string_view line, std::size_t number);
+
+}  // namespace rankine::tools

@@ -1,0 +1,572 @@
+// What run is asked, what comes of it, and how that is told.
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/api/check.h"
+#include "engine/api/communicator.h"
+#include "engine/api/network.h"
+#include "engine/base/numbers.h"
+#include "engine/base/statistics.h"
+#include "engine/base/units.h"
+#include "engine/cli/arguments.h"
+#include "engine/cli/console.h"
+#include "engine/cli/machine.h"
+#include "engine/cli/question.h"
+#include "engine/cli/table.h"
+#include "engine/cli/text.h"
+#include "engine/cli/tool.h"
+#include "engine/cli/workbench.h"
+#include "engine/network/fabric.h"
+#include "engine/network/network_clock.h"
+#include "engine/network/wall.h"
+#include "numa/topology.h"
+
+namespace rankine::tools {
+
+struct RunArguments {
+  QuestionArguments question;
+  ClockMode clock = ClockMode::virtual_time;
+  double dilate = 0;  // 0: fitting_dilation()
+  int repeat = 0;     // 0: 10, or 1 of a virtual clock
+  std::optional<std::uint64_t> perturb;
+  bool rounds = false, json = false, csv = false;
+  PlacementPolicy placement{};
+  std::optional<WaitPolicy> wait;
+  std::chrono::milliseconds timeout{30'000};
+};
+
+struct RunOutcome {
+  Question question;
+  Prepared prepared;
+  Simulation predicted;
+  std::vector<double> seconds;              // measured, real, one per run
+  std::vector<std::vector<double>> rounds;  // wall: likewise per run and round
+  std::vector<Lateness> lateness;           // wall: per run
+  std::int64_t wrong = 0;
+  bool equal = true;  // virtual: the same as predicted, to the last tick, in every round
+  double dilate = 1;
+  WallDemands demands;
+  std::int64_t delays = 0;  // by --perturb, over all runs
+  std::string waiting;
+  std::vector<PortsInUse> ports_in_use;  // by rank; empty: at full speed without --ports
+
+  double asked() const { return predicted.seconds * dilate; }
+  double seconds_of(Ticks ticks) const { return nearest_double(ticks, predicted.ticks_per_second); }
+};
+
+void print(const RunArguments& a, const RunOutcome& o, Console& console);
+Table rounds_of(const RunArguments& a, const RunOutcome& o);  // when each round ends
+nlohmann::ordered_json to_json(const RunArguments& a, const RunOutcome& o);
+
+Stage::Stage(std::unique_ptr<Team> team, const Call& call)
+    : team_(std::move(team)),
+      call_(call),
+      goal_(natural_goal(call, team_->ranks())),
+      layout_(natural_layout(call, team_->ranks())),
+      seats_(static_cast<std::size_t>(team_->ranks())) {}
+
+Result<std::unique_ptr<Stage>> Stage::create(const TeamOptions& options, const Call& call) {
+  auto team = machine_team(options);
+  if (!team.ok()) return team.status();
+  std::unique_ptr<Stage> stage(new Stage(std::move(*team), call));
+  Status status = stage->allocate();
+  if (!status.ok()) return status;
+  return stage;
+}
+
+Status Stage::check_memory(const Call& call, int ranks) {
+  const Goal goal = natural_goal(call, ranks);
+  const Layout layout = natural_layout(call, ranks);
+  std::size_t needed = 0;
+  for (Rank r = 0; r < ranks; ++r) {
+    needed += input_bytes(layout, goal, r) + output_bytes(layout, goal, r);
+  }
+  return rankine::tools::check_memory(needed, "buffers", counted(ranks, "rank"));
+}
+
+Status Stage::allocate() {
+  const Topology topology = Topology::detect();
+  for (const RankReport& report : team_->report()) {
+    ArenaOptions options = arena_options(topology, report.place);
+    options.chunk_bytes = 4096;  // each buffer gets a chunk of its own size
+    arenas_.emplace_back(options);
+    const auto i = arenas_.size() - 1;
+    Seat& seat = seats_[i];
+    seat.input_bytes = input_bytes(layout_, goal_, static_cast<int>(i));
+    seat.output_bytes = output_bytes(layout_, goal_, static_cast<int>(i));
+    // An address even where there is nothing to point to: a call wants buffers that are not null.
+    constexpr std::size_t kLine = 64;
+    seat.input = static_cast<std::byte*>(arenas_[i].allocate(seat.input_bytes + kLine));
+    seat.output = static_cast<std::byte*>(arenas_[i].allocate(seat.output_bytes + kLine));
+    if (seat.input == nullptr || seat.output == nullptr) {
+      return {Code::out_of_memory,
+              fmt::format("buffers of rank {}: {} bytes", i, seat.input_bytes + seat.output_bytes)};
+    }
+  }
+  return {};
+}
+
+Result<Stage::Played> Stage::play() {
+  team_->communicator().restart_model_time();
+  const TestData data(call_.collective, team_->ranks(), call_.type, call_.op, seed_++);
+  constexpr int kLooks = 4;  // ranks may outnumber cores
+  Meeting meeting(team_->ranks(), kLooks);
+  for (Seat& seat : seats_) seat.status = {};
+  Status run = team_->run([&](Member& me) {
+    Seat& mine = seats_[static_cast<std::size_t>(me.rank())];
+    constexpr int kSpoilt = 0xa5;
+    if (mine.output_bytes > 0) std::memset(mine.output, kSpoilt, mine.output_bytes);
+    if (mine.input_bytes > 0) data.fill(goal_, layout_, me.rank(), mine.input);
+    Call call = call_;
+    call.in = mine.input;
+    call.out = mine.output;
+    if (!meeting.arrive()) return;
+    mine.begin_ns = now_ns();
+    mine.status = mine.perturbation != nullptr ? me.call(call, *mine.perturbation) : me.call(call);
+    mine.end_ns = now_ns();
+    mine.wrong =
+        mine.output_bytes == 0 ? 0 : data.count_wrong(goal_, layout_, me.rank(), mine.output);
+  });
+  Played played;
+  std::int64_t begin = seats_.front().begin_ns, end = seats_.front().end_ns;
+  for (const Seat& seat : seats_) {
+    if (!seat.status.ok()) return seat.status;
+    begin = std::min(begin, seat.begin_ns);
+    end = std::max(end, seat.end_ns);
+    played.wrong += seat.wrong;
+  }
+  if (!run.ok()) return run;
+  played.seconds = static_cast<double>(end - begin) * 1e-9;
+  return played;
+}
+
+void Stage::perturb(std::uint64_t seed) {
+  for (std::size_t r = 0; r < seats_.size(); ++r) {
+    seats_[r].perturbation = std::make_unique<Perturbation>(seed, static_cast<Rank>(r));
+  }
+}
+
+std::int64_t Stage::delays() const {
+  std::int64_t delays = 0;
+  for (const Seat& seat : seats_) {
+    if (seat.perturbation != nullptr) delays += seat.perturbation->delays();
+  }
+  return delays;
+}
+
+Result<std::vector<double>> Stage::wake_ups() {
+  constexpr int kSleeps = 12;
+  constexpr std::int64_t kSleepNs = 1'500'000;
+  const WaitPolicy policy = team_->communicator().wait_policy();
+  std::vector<std::vector<std::int64_t>> late(seats_.size());
+  Status status = team_->run([&](Member& me) {
+    late[static_cast<std::size_t>(me.rank())] = measure_wake_ups(kSleeps, kSleepNs, policy);
+  });
+  if (!status.ok()) return status;
+  std::vector<double> seconds;
+  for (const auto& rank : late) {
+    for (const std::int64_t ns : rank) seconds.push_back(static_cast<double>(ns) * 1e-9);
+  }
+  return seconds;
+}
+
+Result<WallDemands> Stage::demands(double total, double least) {
+  auto late = wake_ups();
+  if (!late.ok()) return late.status();
+  WallDemands demands{.total = total, .least = least};
+  constexpr double kNineOfTen = 0.9;
+  demands.resolution = quantile(std::move(*late), kNineOfTen);
+  std::vector<double> unclocked;
+  constexpr int kPlays = 4;
+  for (int i = 0; i < kPlays; ++i) {
+    const auto played = play();
+    if (!played.ok()) return played.status();
+    if (i > 0) unclocked.push_back(played->seconds);  // the first one compiles
+  }
+  demands.data = median(std::move(unclocked));
+  return demands;
+}
+
+namespace {
+
+double median_of(const RunOutcome& outcome) { return median(outcome.seconds); }
+
+double ratio_of(const RunOutcome& outcome) {
+  return outcome.asked() > 0 ? median_of(outcome) / outcome.asked() : 1;
+}
+
+// Seconds after the start at which round k was over, the median over the runs; 0: nobody waited.
+double measured_round(const RunOutcome& outcome, std::size_t k) {
+  std::vector<double> values;
+  for (const auto& rounds : outcome.rounds) values.push_back(rounds[k]);
+  return median(std::move(values));
+}
+
+struct LatenessOverRuns {
+  std::int64_t deadlines = 0, missed = 0;
+  double median = 0, worst = 0, passed_on = 0;  // seconds; passed_on: of the worst run
+};
+LatenessOverRuns over_runs(const std::vector<Lateness>& runs) {
+  LatenessOverRuns all;
+  std::vector<double> medians;
+  for (const Lateness& run : runs) {
+    all.deadlines += run.deadlines;
+    all.missed += run.missed;
+    medians.push_back(static_cast<double>(run.median_ns) * 1e-9);
+    all.worst = std::max(all.worst, static_cast<double>(run.worst_ns) * 1e-9);
+    all.passed_on = std::max(all.passed_on, static_cast<double>(run.passed_on_ns) * 1e-9);
+  }
+  all.median = median(std::move(medians));
+  return all;
+}
+
+// Nobody waited for a round that took no time.
+std::string waited(double seconds) { return seconds > 0 ? format_duration(seconds) : "-"; }
+
+}  // namespace
+
+Table rounds_of(const RunArguments& a, const RunOutcome& o) {
+  const bool wall = a.clock == ClockMode::wall, exact = a.clock == ClockMode::virtual_time;
+  Table table("round", as::model_time("predicted"), as::model_time("asked").when(wall),
+              As("{}", waited)("measured").when(wall), As("{:.3f}")("ratio", "-", "-").when(wall),
+              as::number("on threads", "-").when(exact));
+  for (std::size_t k = 0; k < o.predicted.round_end.size(); ++k) {
+    const double predicted = o.seconds_of(o.predicted.round_end[k]), asked = predicted * o.dilate;
+    auto& row = table.add(k, predicted);
+    if (!wall) row.insert(row.end(), {{}, {}, {}, o.equal ? "the same" : "see below"});
+    if (!wall) continue;
+    const double measured = measured_round(o, k);
+    row.insert(row.end(), {asked, measured});
+    if (measured > 0 && asked > 0) row.emplace_back(measured / asked);
+  }
+  return table;
+}
+
+nlohmann::ordered_json to_json(const RunArguments& a, const RunOutcome& o) {
+  const Statistics seconds = summarise(o.seconds);
+  Json out = {{"collective", name_of(o.question.algorithm->collective)},
+              {"algorithm", o.question.algorithm->name},
+              {"ranks", o.prepared.params.ranks},
+              {"bytes", o.question.bytes},
+              {"network", o.question.fabric.name},
+              {"alpha", o.question.fabric.link.alpha.to_double()},
+              {"beta", o.question.fabric.link.beta.to_double()},
+              {"ports", o.question.fabric.ports},
+              {"wiring", name_of(o.question.fabric.wiring.kind)},
+              {"segments", o.prepared.params.segments},
+              {"sync", name_of(o.question.options.sync)},
+              {"clock", name_of(a.clock)},
+              {"predicted", o.predicted.seconds},
+              {"runs", o.seconds.size()},
+              {"wrong", o.wrong}};
+  write_parameters(*o.question.algorithm, o.prepared.params, out, out);
+  if (a.clock == ClockMode::virtual_time) {
+    out["equal"] = o.equal;
+    out["real"] = seconds.median;
+  } else {
+    if (a.clock == ClockMode::wall) {
+      out["dilate"] = o.dilate;
+      out["asked"] = o.asked();
+    }
+    out["measured"] = seconds.median;
+    out["measured_min"] = seconds.min;
+    out["measured_max"] = seconds.max;
+  }
+  if (a.clock == ClockMode::wall) {
+    const LatenessOverRuns late = over_runs(o.lateness);
+    out["ratio"] = ratio_of(o);
+    out["deadlines"] = {{"all", late.deadlines},
+                        {"missed", late.missed},
+                        {"late_median", late.median},
+                        {"late_worst", late.worst},
+                        {"behind_worst", late.passed_on}};
+    out["machine"] = {{"wake_up", o.demands.resolution}, {"data", o.demands.data}};
+  }
+  if (!o.ports_in_use.empty()) write_ports_in_use(o.ports_in_use, out);
+  if (a.perturb) out["perturbed"] = {{"seed", *a.perturb}, {"delays", o.delays}};
+  if (a.rounds) out["rounds"] = to_json(rounds_of(a, o));
+  return out;
+}
+
+void print(const RunArguments& a, const RunOutcome& o, Console& console) {
+  console.out << describe(o.question) << "\n"
+              << fmt::format("{} '{}'", name_of(o.question.algorithm->collective),
+                             o.question.algorithm->name);
+  const std::string with = o.question.algorithm->text_of(o.prepared.params);
+  console.out << fmt::format("{}{}, on {} ({})\n\n", with.empty() ? "" : ", ", with,
+                             counted(o.prepared.params.ranks, "thread"), o.waiting);
+  if (a.rounds) console.out << to_text(rounds_of(a, o)) << "\n";
+  const Statistics seconds = summarise(o.seconds);
+  const std::string spread =
+      o.seconds.size() == 1
+          ? ""
+          : fmt::format(" (median of {}; {} to {})", o.seconds.size(), format_duration(seconds.min),
+                        format_duration(seconds.max));
+  if (a.perturb) {
+    console.out << fmt::format("perturbed   {} (seed {})\n", counted(o.delays, "delay"),
+                               *a.perturb);
+  }
+  console.out << fmt::format("predicted   {}\n", format_duration(o.predicted.seconds));
+  switch (a.clock) {
+    case ClockMode::none:
+      console.out << fmt::format("at full speed, without the network: {}{}\n",
+                                 format_duration(seconds.median), spread);
+      break;
+    case ClockMode::virtual_time:
+      console.out << (o.equal ? "on threads  the same, to the last tick, in every round\n"
+                              : "on threads  NOT the same\n");
+      break;
+    case ClockMode::wall: {
+      const LatenessOverRuns late = over_runs(o.lateness);
+      console.out << fmt::format(
+          "asked       {}  (dilated {:g} times)\n"
+          "measured    {}{}\n"
+          "ratio       {:.4f}\n"
+          "deadlines   {} of {} missed by more than half of the cheapest message; median {} late, "
+          "worst {}\n"
+          "machine     wakes a thread {} late (9 of 10 times); moves the data in {}\n",
+          format_duration(o.asked()), o.dilate, format_duration(seconds.median), spread,
+          ratio_of(o), late.missed, late.deadlines, format_duration(late.median),
+          format_duration(late.worst), format_duration(o.demands.resolution),
+          format_duration(o.demands.data));
+      break;
+    }
+  }
+  if (!o.ports_in_use.empty()) {
+    console.out << fmt::format("ports       {} at once\n", ports_in_words(o.ports_in_use));
+  }
+  console.out << fmt::format("data        {}\n",
+                             o.wrong == 0 ? "every element right on every rank"
+                                          : fmt::format("{} WRONG", counted(o.wrong, "element")));
+}
+
+namespace {
+
+constexpr int kUsualRuns = 10;
+constexpr DataType kRunType = DataType::f32;
+
+Result<ClockMode> read_clock(std::string_view argument, std::string_view text) {
+  if (const auto mode = parse_clock_mode(text)) return *mode;
+  constexpr std::array<std::string_view, 3> kNames = {"virtual", "wall", "none"};
+  return unknown_name(argument, text, kNames);
+}
+
+// The elements of each block of a question that says its blocks' sizes, whose bytes become theirs.
+std::vector<std::size_t> take_whole_elements(Question& question, DataType type) {
+  std::vector<std::size_t> elements;
+  for (std::uint64_t& bytes : question.options.counts) {
+    elements.push_back(bytes / size_of(type));
+    bytes = elements.back() * size_of(type);
+  }
+  return elements;
+}
+
+// Of a collective on elements of kRunType, with blocks of so many each, or none.
+Result<Call> call_of(const Question& question, std::span<const std::size_t> counts) {
+  const Params& params = question.params;
+  Call call{.collective = question.algorithm->collective,
+            .type = kRunType,
+            .op = ReduceOp::sum,
+            .root = params.root,
+            .peer = params.peer};
+  if (counts.empty()) {
+    call.count = count_for(call.collective, params.ranks, question.bytes, size_of(call.type));
+  }
+  call.counts = counts;
+  call.options.algorithm = question.algorithm->name;
+  Status status = check_call(call, params.ranks);
+  if (!status.ok()) return status;
+  return call;
+}
+
+TeamOptions team_options(const RunArguments& a, int ranks) {
+  const bool at_full_speed = a.clock == ClockMode::none;
+  return {.ranks = ranks,
+          .placement = a.placement,
+          .timeout = a.timeout,
+          .wait = a.wait,
+          .ports = at_full_speed ? a.question.network.ports.value_or(0) : 0};
+}
+
+// Fills in what the machine can do, and settles the dilation.
+Status calibrate(const RunArguments& a, const Call& call, const Pricing& pricing,
+                 RunOutcome& outcome) {
+  const auto timed = TimedSchedule::make(outcome.prepared.schedule, outcome.prepared.goal,
+                                         outcome.question.fabric, pricing);
+  if (!timed.ok()) return timed.status();
+  auto stage = Stage::create(team_options(a, outcome.prepared.params.ranks), call);
+  if (!stage.ok()) return stage.status();
+  auto demands =
+      (*stage)->demands(outcome.predicted.seconds, outcome.seconds_of((*timed)->least_cost()));
+  if (!demands.ok()) return demands.status();
+  outcome.demands = *demands;
+  outcome.dilate = a.dilate > 0 ? a.dilate : fitting_dilation(*demands);
+  const std::string refusal = dilation_refusal(*demands, outcome.dilate);
+  if (!refusal.empty()) return {Code::system, "--" + refusal};
+  const double whole = outcome.asked(), allowed = std::chrono::duration<double>(a.timeout).count();
+  if (whole > allowed) {
+    return invalid_argument(fmt::format("--dilate is {:g}: the run takes {}; --timeout is {}",
+                                        outcome.dilate, format_seconds(whole),
+                                        format_seconds(allowed)));
+  }
+  return {};
+}
+
+std::shared_ptr<const CallNetwork> network_of(const RunArguments& a, const RunOutcome& outcome) {
+  if (a.clock == ClockMode::none) return nullptr;
+  // A rank that is late by half of the cheapest message is back in time before the next one ends.
+  const double tolerance = outcome.demands.least * outcome.dilate / 2;
+  return std::make_shared<const CallNetwork>(
+      CallNetwork{.fabric = outcome.question.fabric,
+                  .sync = outcome.question.options.sync,
+                  .lower = outcome.question.lower,
+                  .clock = a.clock,
+                  .dilate = outcome.dilate,
+                  .tolerance_ns = std::max<std::int64_t>(1, saturated_ns(tolerance * 1e9))});
+}
+
+// Whether the network's times are the simulator's, in every round. A wall clock's are, too.
+bool same_times(const NetworkReport& report, const RunOutcome& outcome) {
+  const std::vector<Ticks>& rounds = outcome.predicted.round_end;
+  bool same = report.seconds == outcome.predicted.seconds && report.rounds.size() == rounds.size();
+  for (std::size_t k = 0; same && k < rounds.size(); ++k) {
+    same = report.rounds[k] == outcome.seconds_of(rounds[k]);
+  }
+  return same;
+}
+
+// All runs; false data and wrong times are in the outcome, and only what stops a run is an error.
+Status perform(const RunArguments& a, const Call& call, RunOutcome& outcome) {
+  TeamOptions options = team_options(a, outcome.prepared.params.ranks);
+  options.network = network_of(a, outcome);
+  auto made = Stage::create(options, call);
+  if (!made.ok()) return made.status();
+  Stage& stage = **made;
+  const Communicator& communicator = stage.team().communicator();
+  outcome.waiting = to_string(communicator.wait_policy());
+  if (a.clock == ClockMode::none) {
+    const auto first = stage.play();  // compiles
+    if (!first.ok()) return first.status();
+  }
+  if (a.perturb) stage.perturb(*a.perturb);
+  const int runs = a.repeat > 0 ? a.repeat : a.clock == ClockMode::virtual_time ? 1 : kUsualRuns;
+  for (int i = 0; i < runs; ++i) {
+    const auto played = stage.play();
+    if (!played.ok()) return played.status();
+    outcome.wrong += played->wrong;
+    if (a.clock != ClockMode::wall) outcome.seconds.push_back(played->seconds);
+    if (a.clock == ClockMode::none) continue;
+    add_ports_in_use(communicator, outcome.ports_in_use);
+    const NetworkReport report = communicator.network_report();
+    outcome.equal = outcome.equal && same_times(report, outcome);
+    if (a.clock != ClockMode::wall) continue;
+    outcome.seconds.push_back(report.elapsed);
+    outcome.lateness.push_back(report.lateness);
+    outcome.rounds.push_back(report.rounds_elapsed);
+  }
+  if (options.ports > 0) add_ports_in_use(communicator, outcome.ports_in_use);
+  outcome.delays = stage.delays();
+  return {};
+}
+
+Result<Exit> run_run(const RunArguments& a, Console& console) {
+  if (a.dilate > 0 && a.clock != ClockMode::wall) {
+    return invalid_argument(
+        fmt::format("--dilate is {:g}; only a wall clock is dilated: add --clock wall", a.dilate));
+  }
+  auto question = question_of(a.question);
+  if (!question.ok()) return question.status();
+  // Whole elements are moved, and so many bytes are charged.
+  const std::vector<std::size_t> counts = take_whole_elements(*question, kRunType);
+  auto call = call_of(*question, counts);
+  if (!call.ok()) return call.status();
+  const int ranks = question->params.ranks;
+  question->bytes =
+      counts.empty() ? call->count * counts_per_size(call->collective, ranks) * size_of(call->type)
+                     : size_of_counts(call->collective, ranks, question->options.counts);
+
+  RunOutcome outcome;
+  auto prepared = prepare(*question);
+  if (!prepared.ok()) return prepared.status();
+  outcome.question = std::move(*question);
+  outcome.prepared = std::move(*prepared);
+  const Params params = outcome.question.algorithm->only_taken(outcome.prepared.params);
+  set_parameters(params, call->options);
+  auto predicted =
+      simulate(outcome.prepared.schedule, outcome.prepared.goal, outcome.question.fabric,
+               outcome.question.bytes, outcome.question.options);
+  if (!predicted.ok()) return predicted.status();
+  outcome.predicted = std::move(*predicted);
+  const auto pricing = pricing_of(outcome.question.fabric, outcome.prepared.goal,
+                                  outcome.question.bytes, outcome.question.options);
+  if (!pricing.ok()) return pricing.status();
+
+  Status status = Stage::check_memory(*call, ranks);
+  if (!status.ok()) return status;
+  if (a.clock == ClockMode::wall) status = calibrate(a, *call, *pricing, outcome);
+  if (status.ok()) status = perform(a, *call, outcome);
+  if (!status.ok()) return status;
+
+  if (a.json || a.csv) {
+    console.out << (a.json ? to_json(a, outcome).dump() + "\n" : to_csv(rounds_of(a, outcome)));
+  } else {
+    print(a, outcome, console);
+  }
+  return outcome.wrong == 0 && outcome.equal ? Exit::ok : Exit::wrong;
+}
+
+}  // namespace
+
+Subcommand add_run(Command tool) {
+  auto owned = std::make_shared<RunArguments>();
+  RunArguments& a = *owned;
+  const Command app = tool.add_subcommand(
+      "run", "a collective with real data on threads under a modelled network's clock");
+  a.question.algorithm.most_ranks = Communicator::kMaxRanks;
+  add_algorithm_arguments(app, a.question.algorithm).required();
+  add_model_arguments(app, a.question);
+  add_network_arguments(app, a.question.network);
+  add_argument(
+      app, "--clock", a.clock, read_clock, "NAME",
+      "virtual: messages carry their times; wall: ranks keep deadlines in real time; none: "
+      "full speed, where --ports limits the messages that a rank has in flight (virtual)");
+  add_argument(app, "--dilate", a.dilate, parse_dilation, "F",
+               "wall: real seconds per modelled second; auto: what this machine can keep (auto)");
+  add_argument(app, "--repeat", a.repeat, Whole{1, 1'000'000}, "R",
+               "runs; 10, or one of a virtual clock");
+  add_argument(app, "--perturb", a.perturb, read_seed, "SEED",
+               "delay ranks, links and wake-ups at random; data and virtual times stay exact");
+  app.add_flag("--rounds", a.rounds, "predicted and measured for every round");
+  add_argument(app, "--placement", a.placement, read_placement, "POLICY",
+               "compact, scatter, one_per_node, none or CPUs such as 0,2,4-7 (compact)");
+  add_argument(app, "--wait", a.wait, read_wait, "POLICY", "auto, spin, yield or park (auto)");
+  add_argument(app, "-T,--timeout", a.timeout, parse_duration, "TIME",
+               "of one call: 30 (seconds), 500ms; then exit code 124 (30)");
+  add_formats(app, a.json, a.csv, "one line of JSON in place of the report");
+  app.footer(
+      "Examples:\n"
+      "  rankine run all_reduce --algo ring --ranks 8 --bytes 64K --network scale_out\n"
+      "  rankine run all_reduce --algo double_tree --ranks 8 --bytes 4M --network scale_up --clock "
+      "wall --rounds\n"
+      "  rankine run all_reduce --algo ring --ranks 8 --clock none --ports 1 --json\n"
+      "  rankine run broadcast --algo chain --ranks 6 --segments auto --clock virtual --json\n"
+      "Data are f32, reduced by sum. Exit codes: 0 good, 1 wrong data or times, 2 usage, 3 a "
+      "dilation "
+      "that this machine cannot honour, 124 timeout.");
+  return {app, [owned](Console& console) { return run_run(*owned, console); }};
+}
+
+}  // namespace rankine::tools

@@ -1,0 +1,885 @@
+// What simulate prints of its answers: a table, and where asked for when each round ends.
+
+#include "engine/cli/simulate.h"
+
+#include <fmt/format.h>
+#include <tbb/info.h>
+#include <tbb/parallel_pipeline.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <istream>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "algorithms/schedule/combine.h"
+#include "engine/base/files.h"
+#include "engine/base/json_text.h"
+#include "engine/base/status.h"
+#include "engine/base/units.h"
+#include "engine/cli/arguments.h"
+#include "engine/cli/console.h"
+#include "engine/cli/drawing.h"
+#include "engine/cli/question.h"
+#include "engine/cli/table.h"
+#include "engine/cli/text.h"
+#include "engine/cli/tool.h"
+#include "engine/network/cells.h"
+#include "engine/network/fabric.h"
+#include "engine/network/port_model.h"
+#include "engine/network/prices.h"
+
+namespace rankine::tools {
+
+// Of one question, to at least one algorithm. The fastest first; among equals the catalogue's
+// order. As CSV: the table, or with `rounds` each round's end.
+void print(std::vector<Answer> answers, bool rounds, bool csv, Console& console);
+
+// When each message of an answer was on its way, and on which ports and links: for trace viewers
+// and as a picture.
+
+// Both require an answer with a trace (SimulateOptions::trace). Errors: another fidelity than eq1, which has no
+// such times; more than kMostTraced messages, and for the picture more than kMostGanttRows ports.
+inline constexpr std::size_t kMostTraced = std::size_t{1} << 20;
+inline constexpr int kMostGanttRows = 512;
+
+// Trace Event Format, which Perfetto and Chrome's tracing read: a process per rank, and in it a
+// track per port and direction; times in microseconds. Arguments of a message: round, transfer,
+// from, to, bytes, hops, its links (as Routes numbers those that messages share), and `between` for
+// one between groups.
+Result<std::string> trace_json(const Answer& answer);
+
+// A Gantt chart: a row per send port, a colour per round, the receiver in the bar where it fits.
+Result<std::string> trace_svg(const Answer& answer);
+
+std::size_t answer_batch(std::istream& in, std::ostream& out) {
+  constexpr std::size_t kAtOnce = 1024;
+  // Enough that a long one holds up nobody but the writer.
+  const auto in_flight = static_cast<std::size_t>(16 * tbb::info::default_concurrency());
+  LineReader reader(in, kMostJsonBytes);
+  std::size_t errors = 0;
+  using Line = LineReader::Line;
+  for (std::vector<Line> lines; !(lines = reader.next(kAtOnce)).empty();) {
+    std::erase_if(lines, [](const Line& line) {
+      return line.text.find_first_not_of(" \t\r") == std::string::npos;
+    });
+    std::size_t next = 0;
+    // Whoever asks waits for the answer perhaps before it asks again, so each is flushed.
+    tbb::parallel_pipeline(
+        in_flight,
+        tbb::make_filter<void, Line*>(tbb::filter_mode::serial_in_order,
+                                      [&](tbb::flow_control& control) -> Line* {
+                                        if (next < lines.size()) return &lines[next++];
+                                        control.stop();
+                                        return nullptr;
+                                      }) &
+            tbb::make_filter<Line*, BatchAnswer>(
+                tbb::filter_mode::parallel,
+                [](const Line* line) { return answer_request(line->text, line->number); }) &
+            tbb::make_filter<BatchAnswer, void>(tbb::filter_mode::serial_in_order,
+                                                [&](const BatchAnswer& answer) {
+                                                  out << answer.line << '\n' << std::flush;
+                                                  errors += answer.ok ? 0 : 1;
+                                                }));
+  }
+  return errors;
+}
+
+namespace {
+
+// One algorithm among so many ranks. `may_take`: of SimulateOptions.
+Result<double> seconds_among(QuestionArguments arguments, const std::string& algorithm, int ranks,
+                             std::function<Status(std::uint64_t)> may_take) {
+  arguments.algorithm.algorithms = algorithm;
+  arguments.algorithm.take("ranks");
+  arguments.algorithm.begin.ranks = ranks;
+  auto question = question_of(arguments);
+  if (!question.ok()) return question.status();
+  question->options.ideal_blocks = true;
+  question->options.may_take = std::move(may_take);
+  const auto answered = answer(std::move(*question));
+  if (!answered.ok()) return answered.status();
+  return answered->seconds();
+}
+
+// Of the steps that one algorithm took among more and more ranks: what they come to among twice as
+// many.
+class Growth {
+ public:
+  void took(int ranks, std::uint64_t steps) {
+    if (!seen_.empty() && seen_.back().ranks * 2 != ranks) seen_.clear();
+    seen_.push_back({ranks, static_cast<double>(steps)});
+  }
+  // By the lesser of the last two factors; nothing before there are two.
+  std::optional<double> guess(int ranks) const {
+    if (seen_.size() < 3 || seen_.back().ranks * 2 != ranks) return std::nullopt;
+    const auto factor = [this](std::size_t back) {
+      const std::size_t at = seen_.size() - back;
+      return seen_[at].steps / seen_[at - 1].steps;
+    };
+    return seen_.back().steps * std::min(factor(1), factor(2));
+  }
+
+ private:
+  struct Seen {
+    int ranks;
+    double steps;
+  };
+  std::vector<Seen> seen_;
+};
+
+// "4G" of 2^32, in the units of parse_size(); rounded.
+std::string about(double steps) {
+  constexpr std::string_view kLetters = "KMGT";
+  std::size_t unit = 0;
+  for (; steps >= 1024 && unit < kLetters.size(); ++unit) steps /= 1024;
+  const std::string_view letter = unit == 0 ? "" : kLetters.substr(unit - 1, 1);
+  return fmt::format("{:.{}f}{}", steps, steps < 10 && unit > 0 ? 1 : 0, letter);
+}
+
+}  // namespace
+
+Result<Scaling> scale(const QuestionArguments& arguments, int most, std::uint64_t most_steps,
+                      Console& console) {
+  Scaling out;
+  const auto params = read_params(arguments.algorithm);
+  if (!params.ok()) return params.status();
+  const int fewest = params->ranks;
+  if (most <= fewest) {
+    return invalid_argument(fmt::format(
+        "--ranks-to is {}; allowed are more than the {} ranks of --ranks", most, fewest));
+  }
+  for (int n = fewest; n<most; n = n> most / 2 ? most : 2 * n) out.ranks.push_back(n);
+  out.ranks.push_back(most);
+  std::vector<std::string> left_out;
+  const auto questions = questions_of(arguments, left_out);
+  if (!questions.ok()) return questions.status();
+  Progress progress(console);
+  for (const Question& question : *questions) {
+    ScalingCurve& curve = out.curves.emplace_back();
+    curve.algorithm = question.algorithm->name;
+    std::string missing;
+    bool ends = false;  // among more ranks it would be more steps still
+    Growth growth;
+    for (const int n : out.ranks) {
+      const auto tell = [&] {
+        if (!progress.due()) return;
+        progress.show(fmt::format("{} of {}: {}, {} ranks", out.curves.size(), questions->size(),
+                                  curve.algorithm, n));
+      };
+      tell();
+      std::uint64_t taken = 0;
+      const auto may_take = [&](std::uint64_t steps) -> Status {
+        tell();
+        taken = steps;
+        ends = steps > most_steps;
+        if (!ends) return {};
+        return invalid_argument(fmt::format("that takes {} steps or more; --most-steps allows {}",
+                                            about(static_cast<double>(steps)),
+                                            format_size(most_steps)));
+      };
+      const auto answered = [&]() -> Result<double> {
+        const auto guess = growth.guess(n);
+        ends = guess && *guess > static_cast<double>(most_steps);
+        if (!ends) return seconds_among(arguments, curve.algorithm, n, may_take);
+        return invalid_argument(
+            fmt::format("as they have grown that takes some {} steps; --most-steps allows {}",
+                        about(*guess), format_size(most_steps)));
+      };
+      const auto seconds = answered();
+      if (seconds.ok()) {
+        growth.took(n, taken);
+        curve.seconds.emplace_back(n, *seconds);
+      } else if (missing.empty() || ends) {
+        missing += fmt::format("{}{} among {}{} is left out: {}", missing.empty() ? "" : "; ",
+                               curve.algorithm, counted(n, "rank"), ends ? " and more" : "",
+                               seconds.status().text());
+      }
+      if (ends) break;
+    }
+    if (!missing.empty()) out.notes.push_back(missing);
+  }
+  std::erase_if(out.curves, [](const ScalingCurve& curve) { return curve.seconds.empty(); });
+  if (out.curves.empty()) return invalid_argument(out.notes.front());
+  return out;
+}
+
+Table table_of(const Scaling& scaling) {
+  Table table("ranks");
+  for (const ScalingCurve& curve : scaling.curves) {
+    table.columns.push_back(as::model_time(curve.algorithm, "", "-"));
+  }
+  for (const int n : scaling.ranks) {
+    auto& row = table.add(n);
+    for (const ScalingCurve& curve : scaling.curves) {
+      row.emplace_back();
+      for (const auto& [ranks, seconds] : curve.seconds) {
+        if (ranks == n) row.back() = seconds;
+      }
+    }
+  }
+  return table;
+}
+
+std::string json_of(const Scaling& scaling) {
+  std::string lines;
+  for (const ScalingCurve& curve : scaling.curves) {
+    for (const auto& [ranks, seconds] : curve.seconds) {
+      const Json line = {{"algorithm", curve.algorithm}, {"ranks", ranks}, {"time", seconds}};
+      lines += line.dump() + "\n";
+    }
+  }
+  return lines;
+}
+
+std::string svg_of(const Scaling& scaling, const std::string& title) {
+  constexpr double kMicroseconds = 1e6;
+  Plot plot{.title = title, .y_label = "microseconds"};
+  plot.log_y = true;
+  plot.baseline = {};
+  plot.x_label = "ranks";
+  plot.log_x = true;
+  for (const ScalingCurve& curve : scaling.curves) {
+    PlotCurve& drawn = plot.curves.emplace_back();
+    drawn.name = curve.algorithm;
+    for (const auto& [ranks, seconds] : curve.seconds) {
+      if (seconds > 0)
+        drawn.points.push_back({static_cast<double>(ranks), seconds * kMicroseconds});
+    }
+  }
+  fade_all_but_least(plot);
+  fit_axes(plot);
+  return to_svg(plot);
+}
+
+namespace {
+
+// A line of a rank's program, from 1; 0: what was there at the start.
+using Label = int;
+
+class Writer {
+ public:
+  Writer(const Schedule& schedule, const Goal& goal, const Pricing& pricing,
+         std::int64_t most_lines)
+      : schedule_(schedule),
+        pricing_(pricing),
+        most_lines_(most_lines),
+        programs_(static_cast<std::size_t>(schedule.ranks)),
+        made_by_(schedule, goal, programs_.size()) {}
+
+  Result<std::string> run() {
+    for (int k = 0; k < schedule_.rounds; ++k) {
+      for_each_transfer(schedule_, k, [this](const Transfer& t) {
+        if (lines_ <= most_lines_) transfer(t);
+      });
+      settle();
+      if (lines_ > most_lines_) {
+        return invalid_argument(fmt::format(
+            "{} ranks have more than {} sends, receives and sums, which are allowed in GOAL",
+            schedule_.ranks, most_lines_));
+      }
+    }
+    std::string text = fmt::format("num_ranks {}\n", schedule_.ranks);
+    for (std::size_t r = 0; r < programs_.size(); ++r) {
+      text += fmt::format("\nrank {} {{\n{}}}\n", r, programs_[r].text);
+    }
+    return text;
+  }
+
+ private:
+  struct Program {
+    std::string text;
+    Label last = 0;
+  };
+  struct Arrival {
+    Rank rank;
+    int plane;
+    Run blocks;
+    Label label;
+    bool adds;
+  };
+
+  Label add(Rank r, const std::string& what, std::vector<Label> waits_for) {
+    ++lines_;
+    Program& program = programs_[static_cast<std::size_t>(r)];
+    const Label label = ++program.last;
+    program.text += fmt::format("l{}: {}\n", label, what);
+    std::sort(waits_for.begin(), waits_for.end());
+    waits_for.erase(std::unique(waits_for.begin(), waits_for.end()), waits_for.end());
+    for (const Label other : waits_for) {
+      if (other != 0) program.text += fmt::format("l{} requires l{}\n", label, other);
+    }
+    return label;
+  }
+
+  // A round reads what was there when it began: what arrives counts from its end on.
+  void transfer(const Transfer& t) {
+    const Rank from = t.from.front(), to = t.to.front();
+    std::vector<Label> makers;
+    for (int i = 0; i < t.what.list.runs(); ++i) {
+      made_by_.read(static_cast<std::size_t>(from), t.what.plane, t.what.list.run(i),
+                    [&makers](Block, int, Label label) { makers.push_back(label); });
+    }
+    Label arrived = 0;
+    if (from == to) {
+      arrived = add(from, "calc 0", std::move(makers));
+    } else {
+      const std::int64_t bytes = pricing_.weight(t.what.list);
+      add(from, fmt::format("send {}b to {} tag {}", bytes, to, ++messages_), std::move(makers));
+      arrived = add(to, fmt::format("recv {}b from {} tag {}", bytes, from, messages_), {});
+    }
+    for (int i = 0; i < t.where.list.runs(); ++i) {
+      arrivals_.push_back({to, t.where.plane, t.where.list.run(i), arrived, t.act == Act::reduce});
+    }
+  }
+  void settle() {
+    for (const Arrival& a : arrivals_) {
+      Label before = 0, sum = 0;  // of the stretch before
+      made_by_.change(static_cast<std::size_t>(a.rank), a.plane, a.blocks,
+                      [&](Block, int, Label& label) {
+                        if (!a.adds || label == 0) {
+                          label = a.label;
+                          return;
+                        }
+                        if (sum == 0 || label != before) {
+                          before = label;
+                          sum = add(a.rank, "calc 0", {before, a.label});
+                        }
+                        label = sum;
+                      });
+    }
+    arrivals_.clear();
+  }
+
+  const Schedule& schedule_;
+  const Pricing& pricing_;
+  const std::int64_t most_lines_;
+  std::vector<Program> programs_;
+  CellTable<Label> made_by_;  // the line that made what a cell holds
+  std::vector<Arrival> arrivals_;
+  std::int64_t lines_ = 0;
+  int messages_ = 0;
+};
+
+}  // namespace
+
+Result<std::string> goal_text(const Schedule& schedule, const Goal& goal, std::uint64_t bytes,
+                              const SimulateOptions& options, std::int64_t most_lines) {
+  const auto pricing = pricing_of(plain_regime().fabric, goal, bytes, options);
+  if (!pricing.ok()) return pricing.status();
+  const Schedule messages = lower(schedule, {});
+  return Writer(messages, goal, *pricing, most_lines).run();
+}
+
+namespace {
+
+Status check(const Answer& answer) {
+  if (answer.carried) {
+    return invalid_argument(fmt::format("--fidelity is {}; a trace is of fidelity eq1",
+                                        name_of(answer.question.fidelity)));
+  }
+  const std::size_t messages = answer.result.trace.size();
+  if (messages <= kMostTraced) return {};
+  return invalid_argument(fmt::format("--trace: {} messages are too many; at most {} are allowed",
+                                      messages, kMostTraced));
+}
+
+// As many as are used: networks may have more than any rank needs.
+int ports_used(const Simulation& result) {
+  int most = 0;
+  for (const TracedMessage& m : result.trace) {
+    most = std::max({most, m.send_port, m.receive_port});
+  }
+  return most + 1;
+}
+
+double seconds_of(const Answer& answer, Ticks ticks) {
+  return nearest_double(ticks, answer.result.ticks_per_second);
+}
+
+Json named(const char* what, int rank, int track, const std::string& name) {
+  return {{"ph", "M"}, {"name", what}, {"pid", rank}, {"tid", track}, {"args", {{"name", name}}}};
+}
+
+Json arguments_of(const Answer& answer, const Routes& routes, const TracedMessage& m) {
+  const Fabric& fabric = answer.question.fabric;
+  const int from = fabric.place_of(m.from), to = fabric.place_of(m.to);
+  Json out = {{"round", m.round},
+              {"transfer", m.transfer},
+              {"from", m.from},
+              {"to", m.to},
+              {"bytes", bytes_of(m.weight, answer.result.weight_per_byte)},
+              {"hops", routes.hops(from, to)}};
+  Json links = Json::array();
+  routes.for_each_link(from, to, [&links](int link, int) { links.push_back(link); });
+  if (!links.empty()) out["links"] = std::move(links);
+  if (fabric.kind_between(m.from, m.to) % 2 == 1) out["between"] = true;
+  return out;
+}
+
+}  // namespace
+
+Result<std::string> trace_json(const Answer& answer) {
+  if (Status status = check(answer); !status.ok()) return status;
+  const Fabric& fabric = answer.question.fabric;
+  const auto routes = Routes::make(fabric.wiring, fabric.places_among(answer.params.ranks));
+  if (!routes.ok()) return routes.status();
+  Json events = Json::array();
+  const int ports = ports_used(answer.result);
+  for (Rank r = 0; r < answer.params.ranks; ++r) {
+    events.push_back(named("process_name", r, 0, fmt::format("rank {}", r)));
+    for (int port = 0; port < ports; ++port) {
+      events.push_back(named("thread_name", r, 2 * port, fmt::format("send port {}", port)));
+      events.push_back(named("thread_name", r, 2 * port + 1, fmt::format("receive port {}", port)));
+    }
+  }
+  for (const TracedMessage& m : answer.result.trace) {
+    const double start = seconds_of(answer, m.start) * 1e6;
+    Json event = {{"ph", "X"},
+                  {"name", fmt::format("{} to {}", m.from, m.to)},
+                  {"cat", fmt::format("round {}", m.round)},
+                  {"ts", start},
+                  {"dur", seconds_of(answer, m.end - m.start) * 1e6},
+                  {"pid", m.from},
+                  {"tid", 2 * std::max(0, m.send_port)},
+                  {"args", arguments_of(answer, *routes, m)}};
+    events.push_back(event);
+    event["pid"] = m.to;
+    event["tid"] = 2 * std::max(0, m.receive_port) + 1;
+    events.push_back(std::move(event));
+  }
+  const Json out = {{"displayTimeUnit", "ns"},
+                    {"otherData", {{"question", describe(answer.question)}}},
+                    {"traceEvents", std::move(events)}};
+  return out.dump() + "\n";
+}
+
+Result<std::string> trace_svg(const Answer& answer) {
+  if (Status status = check(answer); !status.ok()) return status;
+  const int ports = ports_used(answer.result), rows = answer.params.ranks * ports;
+  if (rows > kMostGanttRows) {
+    return invalid_argument(fmt::format(
+        "--trace: a picture of {} ports is too tall; at most {} are allowed, and .json has all",
+        rows, kMostGanttRows));
+  }
+  constexpr int kLeft = 64, kWide = 960, kRow = 18, kTop = 34, kFont = 12;
+  const double end = seconds_of(answer, answer.result.end);
+  const double per_second = end > 0 ? (kWide - kLeft - 10) / end : 0;
+  std::string body =
+      fmt::format("<text x=\"{}\" y=\"20\">{}: {}</text>\n", kLeft,
+                  xml_text(answer.question.algorithm->name), xml_text(describe(answer.question)));
+  for (Rank r = 0; r < answer.params.ranks; ++r) {
+    const int y = kTop + r * ports * kRow;
+    body += fmt::format("<text x=\"8\" y=\"{}\">rank {}</text>\n", y + kRow - 5, r);
+    body += fmt::format("<path d=\"M8 {0}H{1}\" stroke=\"#ccc\"/>\n", y, kWide - 10);
+  }
+  for (const TracedMessage& m : answer.result.trace) {
+    const double x = kLeft + seconds_of(answer, m.start) * per_second;
+    const double width = std::max(0.5, seconds_of(answer, m.end - m.start) * per_second - 1);
+    const int y = kTop + (m.from * ports + std::max(0, m.send_port)) * kRow;
+    // Neighbouring rounds get colours that are far apart.
+    body += fmt::format(
+        "<rect x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" height=\"{}\" fill=\"hsl({} 60% 68%)\">"
+        "<title>round {}: {} to {}, {}, {} to {}</title></rect>\n",
+        x, y + 1, width, kRow - 2, (m.round * 47 + 205) % 360, m.round, m.from, m.to,
+        format_bytes(bytes_of(m.weight, answer.result.weight_per_byte)),
+        format_duration(seconds_of(answer, m.start)), format_duration(seconds_of(answer, m.end)));
+    constexpr double kFits = 26;
+    if (width < kFits) continue;
+    body += fmt::format("<text x=\"{:.2f}\" y=\"{}\" text-anchor=\"middle\">&#8594;{}</text>\n",
+                        x + width / 2, y + kRow - 5, m.to);
+  }
+  const int bottom = kTop + rows * kRow;
+  constexpr int kTicks = 4;
+  for (int tick = 0; tick <= kTicks; ++tick) {
+    body += fmt::format("<text x=\"{:.2f}\" y=\"{}\" text-anchor=\"{}\">{}</text>\n",
+                        kLeft + end * per_second * tick / kTicks, bottom + 18,
+                        tick == kTicks ? "end" : "middle", format_duration(end * tick / kTicks));
+  }
+  return svg_picture(kWide, bottom + 28, kFont, body);
+}
+
+namespace {
+
+// Nothing of who needs one port; of several algorithms only those that want more than there is.
+void print_port_budgets(const std::vector<Answer>& answers, Console& console) {
+  for (const Answer& a : answers) {
+    const int needed = a.result.ports_needed(), ports = a.question.fabric.ports;
+    if (needed <= 1 || (answers.size() > 1 && !rounds_serialise(needed, ports))) continue;
+    console.out << fmt::format("{} {}\n", a.question.algorithm->name, port_budget(needed, ports));
+  }
+}
+
+// As long as the time is, of the longest; at least one where there is time.
+std::string bar(double seconds, double longest) {
+  constexpr double kLongest = 20;
+  if (!(longest > 0) || !(seconds > 0)) return {};
+  return std::string(static_cast<std::size_t>(std::max(1.0, kLongest * seconds / longest)), '#');
+}
+
+Table rounds_of(const std::vector<Answer>& answers, bool shared) {
+  Table table(as::data("algorithm"), "round", as::model_time("ends at"),
+              as::bytes("link").when(shared), As("{:g}")("congestion").when(shared),
+              as::number("hops").when(shared));
+  for (const Answer& a : answers) {
+    for (std::size_t k = 0; k < a.result.round_end.size(); ++k) {
+      auto& row = table.add(a.question.algorithm->name, k, a.round_end(k));
+      if (!shared) continue;
+      const RoundTraffic& round = a.result.traffic[k];
+      row.insert(row.end(), {bytes_of_load(round.load, a.result.weight_per_byte),
+                             round.congestion(), round.hops});
+    }
+  }
+  return table;
+}
+
+}  // namespace
+
+void print(std::vector<Answer> answers, bool rounds, bool csv, Console& console) {
+  std::stable_sort(answers.begin(), answers.end(),
+                   [](const Answer& a, const Answer& b) { return a.seconds() < b.seconds(); });
+  const bool contest = answers.size() > 1;
+  const bool shared = answers.front().question.fabric.wiring.shares_links();
+  Table table(as::text("algorithm", "-"), as::data("algorithm"), as::number("P", "segments", "-"),
+              as::model_time("time"), as::text("").when(contest),
+              As("{:.2f}")("algbw", "algbw_gbs"), As("{:.2f}")("busbw", "busbw_gbs"),
+              As("{:.1f}%")("eta", "", "-"), "rounds", "messages", as::bytes("sent"),
+              as::bytes("received"), as::bytes("reduced"), "partners", "ports",
+              as::bytes("link", "", "-").when(shared), As("{:g}")("congestion").when(shared),
+              as::number("hops").when(shared));
+  for (const Answer& a : answers) {
+    const Simulation& r = a.result;
+    const std::string name(a.question.algorithm->name);
+    const std::string_view mark = !contest ? "" : &a == answers.data() ? "* " : "  ";
+    const auto size = [&r](const std::vector<std::int64_t>& weights) {
+      return bytes_of(greatest(weights), r.weight_per_byte);
+    };
+    auto& row =
+        table.add(std::string(mark) + name, name,
+                  a.question.algorithm->takes("segments") ? Cell(a.params.segments) : Cell(),
+                  a.seconds(), bar(a.seconds(), answers.back().seconds()), a.algbw() * 1e-9,
+                  a.busbw() * 1e-9, a.eta(), r.rounds, r.messages, size(r.sent), size(r.received),
+                  size(r.reduced), r.partners_max, r.ports_needed());
+    if (!shared) continue;
+    row.insert(
+        row.end(),
+        {r.traffic.empty() ? Cell() : bytes_of_load(busiest_round(r).load, r.weight_per_byte),
+         congestion_max(r), hops_max(r)});
+  }
+  if (csv) {
+    console.out << to_csv(rounds ? rounds_of(answers, shared) : table);
+    return;
+  }
+  console.out << describe(answers.front().question) << "\n";
+  if (const Question& question = answers.front().question; question.fidelity == Fidelity::flow) {
+    console.out << "fidelity flow: messages share links max-min fairly in continuous time\n";
+  } else if (question.fidelity == Fidelity::packet) {
+    console.out << fmt::format(
+        "fidelity packet: links store and forward packets of {}, first come, first served\n",
+        format_bytes(question.fabric.mtu));
+  }
+  console.out << "\n";
+  console.out << to_text(table) << (contest ? "\n* the fastest" : "")
+              << "\nP: segments; algbw and busbw in GB/s; eta: busbw over the peak; sent, received, "
+                 "reduced, partners and\nports of the busiest rank.\n"
+              << (shared ? "link, congestion and hops: what the busiest link carries in a round, "
+                           "in bytes and in messages of the\nround's largest size, and the links "
+                           "of the longest route; of the worst round each.\n"
+                         : "");
+  print_port_budgets(answers, console);
+  if (!rounds) return;
+  for (const Answer& a : answers) {
+    console.out << "\n" << a.question.algorithm->name << "\n" << to_text(rounds_of({a}, shared));
+  }
+}
+
+namespace {
+
+struct SimulateArguments {
+  QuestionArguments question;
+  Fidelity fidelity = Fidelity::eq1;
+  bool ideal_blocks = false, rounds = false, json = false, csv = false;
+  std::string batch;  // a file, or "-"
+  std::string trace;  // a file
+  std::string goal;   // a file
+  std::string plot;   // a file
+  std::optional<int> ranks_to;
+  std::optional<std::size_t> most_steps;
+  std::optional<int> mtu;  // bytes
+  std::optional<std::size_t> memory;
+};
+
+Result<Fidelity> read_fidelity(std::string_view argument, std::string_view text) {
+  if (const auto fidelity = parse_fidelity(text)) return *fidelity;
+  return unknown_name(argument, text, fidelity_names());
+}
+
+Result<std::optional<int>> read_mtu(std::string_view argument, std::string_view text) {
+  const auto bytes = parse_size(argument, text);
+  if (!bytes.ok()) return bytes.status();
+  if (*bytes < 1 || *bytes > Fabric::kMostMtu) {
+    return invalid_argument(fmt::format("{} is '{}'; allowed are 1 to {} bytes", argument, text,
+                                        format_size(Fabric::kMostMtu)));
+  }
+  return std::optional(static_cast<int>(*bytes));
+}
+
+// Written as sizes are, but no bytes.
+Result<std::optional<std::size_t>> read_steps(std::string_view argument, std::string_view text) {
+  const auto steps = parse_size(argument, text);
+  if (!steps.ok() || *steps == 0) {
+    return invalid_argument(fmt::format(
+        "{} is '{}'; allowed are numbers of steps from 1 to 8388607T, such as 500M or 64G",
+        argument, text));
+  }
+  return std::optional(*steps);
+}
+
+// Whether there is more than --batch and --json, as far as it differs from what is so anyway.
+bool is_asked_beside_batch(const SimulateArguments& a) {
+  const QuestionArguments& q = a.question;
+  const bool algorithm =
+      q.algorithm.collective || !q.algorithm.algorithms.empty() || !q.algorithm.given.empty();
+  const bool question = q.bytes != QuestionArguments().bytes || !q.counts.empty() ||
+                        q.network != NetworkArguments{} || q.sync != Sync::dataflow ||
+                        a.fidelity != Fidelity::eq1 || a.mtu || a.ideal_blocks;
+  return algorithm || question || a.rounds || a.ranks_to || a.most_steps || a.memory || !a.trace.empty() ||
+         !a.goal.empty() || !a.plot.empty();
+}
+
+// As the file's name asks.
+Status write_trace(const std::string& file, const Answer& answer) {
+  const bool svg = file.ends_with(".svg");
+  if (!svg && !file.ends_with(".json")) {
+    return invalid_argument(
+        fmt::format("--trace is '{}'; allowed are files that end in .json or .svg", file));
+  }
+  const auto text = svg ? trace_svg(answer) : trace_json(answer);
+  if (!text.ok()) return text.status();
+  return of_option("--trace", replace_file(file, *text));
+}
+
+Status write_goal(const std::string& file, const Question& question) {
+  if (question.options.ideal_blocks) {
+    return invalid_argument("--goal has blocks of whole bytes; --ideal-blocks has others");
+  }
+  const auto prepared = prepare(question);
+  if (!prepared.ok()) return prepared.status();
+  const auto text = goal_text(prepared->schedule, prepared->goal, question.bytes, question.options);
+  if (!text.ok()) return text.status();
+  return of_option("--goal", replace_file(file, *text));
+}
+
+Result<Exit> run_scaling(const SimulateArguments& a, Console& console) {
+  if (!a.trace.empty() || !a.goal.empty() || a.rounds || a.fidelity != Fidelity::eq1) {
+    return invalid_argument(
+        "--ranks-to tells times among many numbers of ranks; --trace, --goal, --rounds and "
+        "another --fidelity than eq1 are for one");
+  }
+  if (!a.question.counts.empty()) {
+    return invalid_argument("--counts are of one number of ranks; --ranks-to has many");
+  }
+  const auto scaling =
+      scale(a.question, *a.ranks_to, a.most_steps.value_or(kMostScaledSteps), console);
+  if (!scaling.ok()) return scaling.status();
+  if (!a.plot.empty()) {
+    const auto network = network_of(a.question.network);
+    const Collective collective = *a.question.algorithm.collective;
+    const std::string title =
+        fmt::format("{} of {} on {}", name_of(collective),
+                    format_bytes(vector_bytes(collective, a.question.bytes)), network->name);
+    Status status = write_picture("--plot", a.plot, svg_of(*scaling, title));
+    if (!status.ok()) return status;
+  }
+  for (const std::string& note : scaling->notes) {
+    console.err << "rankine simulate: " << note << "\n";
+  }
+  const Table table = table_of(*scaling);
+  console.out << (a.json ? json_of(*scaling) : a.csv ? to_csv(table) : to_text(table));
+  return Exit::ok;
+}
+
+Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
+  if (!a.batch.empty()) {
+    if (is_asked_beside_batch(a)) {
+      return invalid_argument(fmt::format(
+          "--batch is '{}'; its requests say everything themselves, so it goes with no other "
+          "argument but --json",
+          a.batch));
+    }
+    std::size_t errors = 0;
+    Status status = read_input("--batch", a.batch, [&](std::istream& requests) {
+      errors = answer_batch(requests, console.out);
+    });
+    if (!status.ok()) return status;
+    if (errors > 0) {
+      console.err << fmt::format("rankine simulate: {} could not be answered; see 'error'\n",
+                                 counted(errors, "request"));
+    }
+    return errors > 0 ? Exit::wrong : Exit::ok;
+  }
+  if (Status s = check_output_file("--goal", a.goal); !s.ok()) return s;
+  if (!a.question.algorithm.collective) {
+    return invalid_argument("collective is required, or --batch, as in 'rankine simulate all_reduce --algo ring --ranks "
+        "8'; 'rankine list' shows all");
+  }
+  if (!a.plot.empty() && !a.ranks_to) {
+    return invalid_argument(
+        fmt::format("--plot is '{}', without --ranks-to, whose times it shows", a.plot));
+  }
+  if (a.most_steps && !a.ranks_to) {
+    return invalid_argument(fmt::format(
+        "--most-steps is {}, without --ranks-to, whose times it ends", format_size(*a.most_steps)));
+  }
+  if (a.mtu && a.fidelity != Fidelity::packet) {
+    return invalid_argument(
+        fmt::format("--mtu is {}; nothing is sent in packets but with --fidelity packet",
+                    format_size(static_cast<std::size_t>(*a.mtu))));
+  }
+  const Status files =
+      check_output_files({{"--trace", a.trace}, {"--goal", a.goal}, {"--plot", a.plot}});
+  if (!files.ok()) return files;
+  if (a.ranks_to) return run_scaling(a, console);
+  std::vector<std::string> notes;
+  auto questions = questions_of(a.question, notes);
+  if (!questions.ok()) return questions.status();
+  const bool of_one = !a.trace.empty() || !a.goal.empty();
+  if (of_one && questions->size() + notes.size() > 1) {
+    return one_algorithm_only(a.question.algorithm);
+  }
+  std::vector<Answer> answers;
+  Progress progress(console);
+  std::size_t number = 0;
+  for (Question& question : *questions) {
+    ++number;
+    question.options.most_bytes = a.memory.value_or(0);
+    question.options.may_take = [&, name = question.algorithm->name](std::uint64_t steps) {
+      if (progress.due()) {
+        progress.show(fmt::format("{}{}: {:.1f} G steps, each about a nanosecond or a byte",
+                                  questions->size() > 1
+                                      ? fmt::format("{} of {}, ", number, questions->size())
+                                      : "",
+                                  name, static_cast<double>(steps) / 1e9));
+      }
+      return Status();
+    };
+    question.options.ideal_blocks = a.ideal_blocks;
+    question.fidelity = a.fidelity;
+    if (a.mtu) question.fabric.mtu = *a.mtu;
+    question.options.trace = !a.trace.empty();
+    const std::string name(question.algorithm->name);
+    auto answered = answer(std::move(question));
+    if (answered.ok()) {
+      answers.push_back(std::move(*answered));
+    } else if (a.question.algorithm.all()) {
+      notes.push_back(fmt::format("left out: {}: {}", name, answered.status().text()));
+    } else {
+      const std::string hint =
+          answered.status().text().find("lower the schedule") == std::string::npos
+              ? ""
+              : "; --lower turns it into messages";
+      return Status(answered.status().code(), answered.status().text() + hint);
+    }
+  }
+  progress.clear();
+  if (answers.empty()) return invalid_argument(notes.back());
+  if (!a.trace.empty()) {
+    if (Status status = write_trace(a.trace, answers.front()); !status.ok()) return status;
+  }
+  if (!a.goal.empty()) {
+    Status status = write_goal(a.goal, answers.front().question);
+    if (!status.ok()) return status;
+  }
+  for (const std::string& note : notes) console.err << "rankine simulate: " << note << "\n";
+  if (a.json) {
+    for (const Answer& one : answers) console.out << to_json(one, a.rounds).dump() << "\n";
+  } else {
+    print(std::move(answers), a.rounds, a.csv, console);
+  }
+  return Exit::ok;
+}
+
+}  // namespace
+
+Subcommand add_simulate(Command tool) {
+  auto owned = std::make_shared<SimulateArguments>();
+  SimulateArguments& a = *owned;
+  const Command app = tool.add_subcommand(
+      "simulate", "how long algorithms take on a network of the alpha-beta model, exactly");
+  add_algorithm_arguments(app, a.question.algorithm,
+                          {.algorithms = "names of the catalogue, or all"});
+  add_model_arguments(app, a.question);
+  add_network_arguments(app, a.question.network);
+  add_argument(app, "--fidelity", a.fidelity, read_fidelity, "NAME",
+               "where messages share links: eq1, each pays for its busiest link's load of the "
+               "round; flow, they share links max-min fairly in continuous time; or packet, links "
+               "store and forward packets of --mtu bytes, first come, first served (eq1)");
+  add_argument(app, "--mtu", a.mtu, read_mtu, "SIZE",
+               "of the largest packet: 1500, 4K (the network's, or 4K)");
+  app.add_flag("--ideal-blocks", a.ideal_blocks,
+               "blocks of exactly M / B bytes, also where that is no whole number");
+  app.add_flag("--rounds", a.rounds, "also when each round ends");
+  add_formats(app, a.json, a.csv, "one line of JSON per algorithm");
+  add_text(app, "--trace", a.trace, "FILE",
+           "of one algorithm, when each message held which ports and links: .json for Perfetto and "
+           "other trace viewers, .svg a Gantt chart");
+  add_text(app, "--goal", a.goal, "FILE",
+           "of one algorithm, each rank's sends and receives and what they wait for, as GOAL, the "
+           "input of LogGOPSim");
+  add_argument(app, "--ranks-to", a.ranks_to, Whole{2, 1 << 20}, "N",
+               "times among more and more ranks, from --ranks to N, doubling; blocks are ideal "
+               "ones");
+  add_argument(app, "--most-steps", a.most_steps, read_steps, "COUNT",
+               "of --ranks-to: a curve ends where the next time would take the simulator more "
+               "steps, each of about a nanosecond or a byte (2G)");
+  add_argument(
+      app, "--memory", a.memory,
+      [](std::string_view argument, std::string_view text) -> Result<std::optional<std::size_t>> {
+        const auto bytes = parse_size(argument, text);
+        if (!bytes.ok()) return bytes.status();
+        return std::optional(*bytes);
+      },
+      "SIZE", "that one simulation may take; more is refused with the estimate (what is available)");
+  add_picture_file(app, "--plot", a.plot, "of --ranks-to: time over ranks");
+  add_text(app, "--batch", a.batch, "FILE",
+           "answer requests, one JSON object per line; '-': standard input");
+  app.footer(
+      "Examples:\n"
+      "  rankine simulate all_reduce --algo ring --ranks 8 --bytes 64M --alpha 1us "
+      "--bandwidth 100GB/s\n"
+      "  rankine simulate all_reduce --algo all --ranks 64 --bytes 1M --network scale_out "
+      "--segments auto\n"
+      "  rankine simulate all_reduce --algo ring,double_tree,halving_doubling --segments auto\n"
+      "  rankine simulate broadcast --algo switch --ranks 8 --lower --json\n"
+      "  rankine simulate all_reduce --algo double_tree --ranks 8 --trace double_tree.svg\n"
+      "  rankine simulate all_reduce --algo ring,halving_doubling --ranks 16 --ranks-to 1000000 "
+      "--plot scaling.svg\n"
+      "  rankine simulate all_reduce --algo ring --ranks 8 --goal ring.goal\n"
+      "  rankine simulate reduce_scatter --algo circulant,ring --ranks 5 --counts 1K,4K,1K,5K,2K\n"
+      "  rankine simulate --batch requests.jsonl\n"
+      "Requests have collective, algorithm, ranks and bytes (or counts, the bytes of each block), "
+      "and may have " +
+      request_network_members() +
+      " (as in network files: 'rankine network --help'), network (a preset, a file or an object "
+      "like one), sync, fidelity, lower, ideal_blocks, id (anything), " +
+      parameter_names(true) + " (a number or \"auto\") and params ({" + parameter_names(false) +
+      "}).\n"
+      "Each gives one line, in order: its own members, then time (seconds), busbw (bytes per "
+      "second), eta (of the peak, where there is one), rounds, messages, sent_max, "
+      "received_max, reduced_max (bytes of the busiest rank), sent (bytes per rank), "
+      "partners_max, targets_max, sources_max, ports_needed and serialises (they are more "
+      "than the network's); where messages share links also link_max (bytes that the "
+      "busiest one carries in a round), congestion_max (the same in messages of the round's "
+      "largest size) and hops_max; or its members, line and error. The exit code is 1 where a "
+      "request could not be answered. Numbers are read by their shortest decimal text, "
+      "exactly.\n" +
+      kBusbwConvention + kPeakConvention + "Networks:\n" + describe_presets());
+  return {app, [owned](Console& console) { return run_simulate(*owned, console); }};
+}
+
+}  // namespace rankine::tools

@@ -1,0 +1,462 @@
+#include "engine/cli/tune.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <span>
+#include <utility>
+
+#include "engine/api/tuning/choose.h"
+#include "engine/api/tuning/tuning.h"
+#include "engine/base/statistics.h"
+#include "engine/base/units.h"
+#include "engine/cli/console.h"
+#include "engine/cli/machine.h"
+#include "engine/cli/question.h"
+#include "engine/cli/table.h"
+#include "engine/cli/text.h"
+#include "engine/network/fabric.h"
+#include "engine/network/predict.h"
+
+namespace rankine::tools {
+
+void CRealTrials::add(const Contest& contest) {
+  for (std::size_t i = 0; i < contest.contenders.size(); ++i) {
+    const Question question(contest.collective, contest.ranks, contest.bytes,
+                            contest.contenders[i]);
+    for (std::size_t p = 0; p < kProtocols; ++p) {
+      for (const Context& times : contest.contexts[p]) {
+        if (times[i] != kNotTimed) seconds_[question][p].push_back(times[i]);
+      }
+    }
+  }
+}
+
+Result<std::vector<MeasuredCReal>> CRealTrials::measured() const {
+  struct Ratios {
+    std::vector<double> latency, bandwidth;
+  };
+  std::map<std::tuple<Collective, int, const Algorithm*>, Ratios> found;
+  for (const auto& [question, protocols] : seconds_) {
+    const auto& [collective, ranks, bytes, algorithm] = question;
+    const auto model = predict_on_threads(*algorithm, ranks, bytes, machine_, costs_);
+    if (!model.ok()) return model.status();
+    if (!model->ok() || !(model->seconds > 0)) continue;
+    const auto share = latency_share(*model, machine_);
+    if (!share.ok()) return share.status();
+    Ratios& ratios = found[{collective, ranks, algorithm}];
+    for (const std::vector<double>& rounds : protocols) {
+      if (rounds.empty()) continue;
+      (*share >= 0.5 ? ratios.latency : ratios.bandwidth)
+          .push_back(median(rounds) / model->seconds);
+    }
+  }
+  std::vector<MeasuredCReal> out;
+  for (const auto& [of, ratios] : found) {
+    if (ratios.latency.empty() || ratios.bandwidth.empty()) continue;
+    const auto& [collective, ranks, algorithm] = of;
+    const CReal c_real{.latency = median(ratios.latency), .bandwidth = median(ratios.bandwidth)};
+    if (!CReal::allows(c_real.latency) || !CReal::allows(c_real.bandwidth)) continue;
+    out.push_back({collective, ranks, algorithm, c_real});
+  }
+  return out;
+}
+
+std::string table_of(const std::vector<MeasuredCReal>& measured) {
+  if (measured.empty()) return {};
+  Table table(as::text("collective"), "ranks", as::text("algorithm"), As("{:.2f}")("latency"),
+              As("{:.2f}")("bandwidth"));
+  for (const auto& [collective, ranks, algorithm, c_real] : measured) {
+    table.add(name_of(collective), ranks, algorithm->name, c_real.latency, c_real.bandwidth);
+  }
+  return to_text(table, "  ");
+}
+
+namespace {
+
+// Of the time for so many ranks: until when there is looking and choosing; the rest is for
+// measuring what was chosen.
+constexpr double kForLooking = 0.2, kForChoosing = 0.65;
+constexpr std::size_t kGoOn = 4;  // contenders after the first round, and the default
+constexpr double kNear = 2;       // who is never so near to the best in that round gives up
+
+// All contests for so many ranks, small sizes first.
+std::vector<Contest> contests_for(const TunePlan& plan, int ranks) {
+  std::vector<Contest> contests;
+  for (const Collective collective : plan.collectives) {
+    for (Contest& one : make_contests(collective, ranks, plan.sizes, plan.costs)) {
+      contests.push_back(std::move(one));
+    }
+  }
+  std::stable_sort(contests.begin(), contests.end(),
+                   [](const Contest& a, const Contest& b) { return a.bytes < b.bytes; });
+  return contests;
+}
+
+Result<std::unique_ptr<Workbench>> workbench_for(const std::vector<Contest>& contests, int ranks,
+                                                 const Costs& costs) {
+  Workbench::Options options;
+  options.team = {.ranks = ranks, .tuned = false, .costs = costs};
+  for (const Contest& contest : contests) {
+    const BufferBytes bytes = buffer_bytes(call_of(contest), ranks);
+    options.buffers.input = std::max(options.buffers.input, bytes.input);
+    options.buffers.output = std::max(options.buffers.output, bytes.output);
+  }
+  Status status = check_memory(Workbench::memory_needed(options), "buffers and scratch",
+                               "--maxbytes: " + counted(ranks, "rank"));
+  if (!status.ok()) return status;
+  return Workbench::create(options);
+}
+
+// The protocols' medians, and what was taken against the best of each.
+void judge(Verdict& verdict) {
+  const Contest& contest = verdict.contest;
+  if (contest.rounds() == 0) return;
+  const auto regrets = [&](const Algorithm& algorithm) {
+    std::vector<double> out;
+    const std::size_t i = contest.stands_for(algorithm);
+    for (const Context& times : verdict.medians) {
+      out.push_back(times.empty() ? 1 : regret_in(times, i));  // empty: of no account here
+    }
+    return out;
+  };
+  for (const auto& contexts : contest.contexts) verdict.medians.push_back(median_over(contexts));
+  verdict.standard_regrets = regrets(*verdict.standard);
+  verdict.table_regrets = regrets(verdict.table != nullptr ? *verdict.table : *verdict.standard);
+}
+
+}  // namespace
+
+Status reach_verdicts(const TunePlan& plan, int ranks, const TuningTable* table, double seconds,
+                      Progress& progress, std::vector<Verdict>& verdicts, CRealTrials* trials) {
+  std::vector<Contest> contests = contests_for(plan, ranks);
+  if (contests.empty()) return {};
+  auto workbench = workbench_for(contests, ranks, plan.costs);
+  if (!workbench.ok()) return workbench.status();
+  const auto begin = Clock::now();
+  const auto after = [&](double part) {
+    if (!plan.until_budget) return Clock::time_point::max();
+    return begin + std::chrono::duration_cast<Clock::duration>(
+                       std::chrono::duration<double>(seconds * part));
+  };
+  const auto show = [&](const char* what) {
+    return [&progress, what, begin](const Contest& contest, int round) {
+      progress.show(
+          fmt::format("{}, round {}: {} of {} among {} ranks, {}", what, round + 1,
+                      name_of(contest.collective), format_bytes(contest.bytes), contest.ranks,
+                      format_seconds(std::chrono::duration<double>(Clock::now() - begin).count())));
+    };
+  };
+  const auto asked = [&](const Contest& contest) -> const Algorithm* {
+    if (table == nullptr) return nullptr;
+    const TuningRow* row = table->find(contest.collective, ranks, contest.bytes);
+    return row != nullptr ? row->algorithm : nullptr;
+  };
+
+  const auto add_trials = [trials](const std::vector<Contest>& timed) {
+    for (const Contest& contest : timed) {
+      if (trials != nullptr) trials->add(contest);
+    }
+  };
+
+  Status status = race(**workbench, contests, 1, true, after(kForLooking), show("looking"));
+  if (!status.ok()) return status;
+  add_trials(contests);
+  std::erase_if(contests, [](const Contest& contest) { return contest.rounds() == 0; });
+  for (Contest& contest : contests) keep_the_best(contest, kGoOn, kNear, asked(contest));
+  if (table == nullptr) {
+    status = race(**workbench, contests, plan.rounds, false, after(kForChoosing), show("choosing"));
+    if (!status.ok()) return status;
+    add_trials(contests);
+  }
+  const std::size_t first = verdicts.size();
+  for (Contest& contest : contests) {
+    Verdict verdict{.standard = contest.contenders[contest.standard], .table = asked(contest)};
+    // Where there was not enough time to choose, the table stays silent.
+    if (table == nullptr && contest.rounds() >= kFewestRounds) {
+      const Choice choice =
+          robust_choice(contest.contexts, contest.contenders.size(), contest.standard);
+      verdict.table = contest.contenders[choice.contender];
+      verdict.chosen_with = choice.regret;
+    }
+    verdict.contest = std::move(contest);
+    // What a choice is worth is measured apart from what it was made from.
+    for (auto& rounds : verdict.contest.contexts) rounds.clear();
+    verdicts.push_back(std::move(verdict));
+  }
+  std::vector<Contest> again;
+  for (std::size_t i = first; i < verdicts.size(); ++i) {
+    again.push_back(std::move(verdicts[i].contest));
+  }
+  status = race(**workbench, again, plan.rounds, false, after(1), show("judging"));
+  if (!status.ok()) return status;
+  add_trials(again);
+  for (std::size_t i = first; i < verdicts.size(); ++i) {
+    verdicts[i].contest = std::move(again[i - first]);
+    judge(verdicts[i]);
+  }
+  return {};
+}
+
+namespace {
+
+constexpr int kMostRounds = 12;  // of each; more time would be wasted
+
+TunePlan plan_of(const TuneArguments& a, const MachineReport& machine) {
+  TunePlan plan{.ranks = a.ranks,
+                .collectives = a.collectives,
+                .sizes = {},
+                .rounds = a.rounds > 0 ? a.rounds : kMostRounds,
+                .until_budget = a.rounds == 0};
+  if (plan.ranks.empty()) {
+    for (int n = 2; n <= std::max(2, machine.budget.cores); ++n) plan.ranks.push_back(n);
+  }
+  if (plan.collectives.empty()) {
+    plan.collectives.assign(all_collectives().begin(), all_collectives().end());
+  }
+  for (std::size_t size = a.min_bytes; size < a.max_bytes;
+       size *= static_cast<std::size_t>(a.step_factor)) {
+    plan.sizes.push_back(size);
+  }
+  plan.sizes.push_back(a.max_bytes);
+  return plan;
+}
+
+// What is new, and of `old` what is of other collectives and ranks: those were not measured now.
+template <class T>
+std::vector<T> with_old(std::vector<T> fresh, const std::vector<T>& old) {
+  const std::size_t measured = fresh.size();
+  for (const T& one : old) {
+    const bool replaced = std::any_of(
+        fresh.begin(), fresh.begin() + static_cast<std::ptrdiff_t>(measured), [&](const T& each) {
+          return each.collective == one.collective && each.ranks == one.ranks;
+        });
+    if (!replaced) fresh.push_back(one);
+  }
+  return fresh;
+}
+
+// The new rows and c_real, and those of an older table of this machine for what was not measured
+// now. (Old c_real are of an old model; candidates of one question are of one table all the same.)
+TuningTable table_of(std::span<const Verdict> verdicts, const CostModel& model, const Costs& costs,
+                     std::vector<MeasuredCReal> c_real, const std::optional<TuningTable>& before,
+                     const Hardware& here) {
+  std::vector<TuningRow> rows;
+  for (const Verdict& v : verdicts) {
+    if (v.table == nullptr) continue;
+    rows.push_back({.collective = v.contest.collective,
+                    .ranks = v.contest.ranks,
+                    .bytes = v.contest.bytes,
+                    .algorithm = v.table,
+                    .regret = v.chosen_with});
+  }
+  if (before) {
+    rows = with_old(std::move(rows), before->rows());
+    c_real = with_old(std::move(c_real), before->c_real());
+  }
+  // Without a model there is nothing to multiply.
+  if (!machine_fabric(model).ok()) c_real.clear();
+  return {here, utc_now(), model, std::move(rows), costs, std::move(c_real)};
+}
+
+Result<std::vector<Collective>> read_collectives(std::string_view argument, std::string_view text) {
+  std::vector<Collective> out;
+  for (const std::string_view part : split_list(text)) {
+    const auto one = read_collective(argument, part);
+    if (!one.ok()) return one.status();
+    out.push_back(*one);
+  }
+  return out;
+}
+
+// Among each of the numbers of ranks, what can be tried there.
+Status search_all_costs(const TuneArguments& a, TunePlan& plan, Clock::time_point begin,
+                        Progress& progress, TuneFindings& found) {
+  constexpr double kShare = 0.25;  // of the budget
+  constexpr int kRounds = 5;
+  const auto share = std::chrono::duration_cast<Clock::duration>(kShare * a.budget);
+  for (const int ranks : plan.ranks) {
+    const auto findings =
+        search_costs(plan.costs, ranks,
+                     {.deadline = plan.until_budget ? begin + share : Clock::time_point::max(),
+                      .rounds = std::min(plan.rounds, kRounds),
+                      .collectives = plan.collectives,
+                      .progress = [&](std::string_view field) {
+                        progress.show(fmt::format("costs among {} ranks: {}", ranks, field));
+                      }});
+    if (!findings.ok()) return findings.status();
+    plan.costs = settled(plan.costs, *findings);
+    found.costs.insert(found.costs.end(), findings->begin(), findings->end());
+  }
+  return {};
+}
+
+// Before anybody waits for it.
+Status check_contested(const TunePlan& plan) {
+  const std::vector<std::size_t> ends = {plan.sizes.front(), plan.sizes.back()};
+  std::string names;
+  for (const Collective collective : plan.collectives) {
+    for (const int ranks : plan.ranks) {
+      if (!make_contests(collective, ranks, ends, plan.costs).empty()) return {};
+    }
+    names += fmt::format("{}{}", names.empty() ? "" : ",", name_of(collective));
+  }
+  return invalid_argument(fmt::format(
+      "--collectives is {}; among {} ranks nothing is to be chosen there, where several "
+      "algorithms are needed",
+      names, fmt::join(plan.ranks, ", ")));
+}
+
+}  // namespace
+
+Result<Exit> tune(const TuneArguments& a, Console& console) {
+  if (a.min_bytes == 0 || a.min_bytes > a.max_bytes) {
+    return invalid_argument(
+        fmt::format("--minbytes is {}; allowed are sizes from 1 up to "
+                    "--maxbytes, which is {}",
+                    format_size(a.min_bytes), format_size(a.max_bytes)));
+  }
+  const TuningFile file = tuning_file();
+  if (file.path.empty()) {
+    return invalid_argument(
+        "RANKINE_TUNING is 'off', or HOME and XDG_CACHE_HOME name no folder; a file is needed that "
+        "the table goes to: RANKINE_TUNING=FILE");
+  }
+  const MachineReport machine = read_machine();
+  const Hardware here = read_hardware();
+  // That it is not there yet is no fault.
+  const std::optional<TuningTable> before = load_tuning({.path = file.path}, here);
+  if (a.check && !before) {
+    return Status(Code::system,
+                  fmt::format("--check: '{}' holds no table of this machine; 'rankine tune' makes "
+                              "one",
+                              file.path));
+  }
+  // A path that cannot be written to is known before minutes of measuring.
+  if (!a.check) {
+    Status status = prepare_tuning_file(file.path);
+    if (!status.ok()) return status;
+  }
+  TunePlan plan = plan_of(a, machine);
+  if (before) plan.costs = before->costs();
+  if (Status status = check_contested(plan); !status.ok()) return status;
+  const InterruptGuard guard;
+
+  Progress progress(console);
+  TuneFindings found{.file = file.path};
+  const auto begin = Clock::now();
+  if (!a.check) {
+    progress.show("measuring hops and additions");
+    auto team = machine_team({.ranks = 2, .tuned = false});
+    if (!team.ok()) return team.status();
+    constexpr double kShare = 0.05, kMost = 3;  // of the budget, and seconds
+    auto measured = measure_costs(
+        **team, std::min(kMost, kShare * std::chrono::duration<double>(a.budget).count()));
+    if (!measured.ok()) return measured.status();
+    found.points = std::move(*measured);
+    auto fitted = fit_costs(found.points);
+    if (!fitted.ok()) return fitted.status();
+    found.fit = std::move(*fitted);
+    Status status = search_all_costs(a, plan, begin, progress, found);
+    if (!status.ok()) return status;
+  }
+  // A fit to noise may be no model, and then there is nothing to compare times with.
+  std::optional<Fabric> fabric;
+  if (found.fit) {
+    auto fitted = machine_fabric(found.fit->model);
+    if (fitted.ok()) {
+      fabric = std::move(*fitted);
+    } else {
+      found.no_c_real = fitted.status().text();
+    }
+  }
+  // Those of the numbers of ranks that were measured to the end; only they go to the table, which
+  // may have better ones of the others.
+  std::size_t whole = 0;
+  for (std::size_t i = 0; i < plan.ranks.size() && interruption() == 0; ++i) {
+    const double spent = std::chrono::duration<double>(Clock::now() - begin).count();
+    const double left = std::chrono::duration<double>(a.budget).count() - spent;
+    std::optional<CRealTrials> trials;
+    if (fabric) trials.emplace(*fabric, plan.costs);
+    Status status = reach_verdicts(plan, plan.ranks[i], a.check ? &*before : nullptr,
+                                   left / static_cast<double>(plan.ranks.size() - i), progress,
+                                   found.verdicts, trials ? &*trials : nullptr);
+    if (!status.ok()) return status;
+    if (interruption() != 0) break;
+    whole = found.verdicts.size();
+    if (!trials) continue;
+    const auto measured = trials->measured();
+    if (!measured.ok()) return measured.status();
+    found.c_real.insert(found.c_real.end(), measured->begin(), measured->end());
+  }
+  const bool interrupted = interruption() != 0;
+  progress.clear();
+  if (found.verdicts.empty() && !interrupted) {
+    return invalid_argument(
+        fmt::format("--budget is {}, which is too short for a single contest; allowed is more",
+                    format_duration(std::chrono::duration<double>(a.budget).count())));
+  }
+  found.written = !a.check && whole > 0;
+  found.complete = !interrupted;
+  if (found.written) {
+    const std::span<const Verdict> measured(found.verdicts.data(), whole);
+    Status status = save_tuning(
+        table_of(measured, found.fit->model, plan.costs, found.c_real, before, here), file.path);
+    if (!status.ok()) return status;
+  }
+  const std::string about =
+      a.check ? fmt::format("table of {}: {}", before->made(), file.path)
+              : fmt::format("{} {}", found.written ? "written to" : "not written:", file.path);
+  if (a.json) {
+    console.out << to_json(found, machine).dump(1) << "\n";
+  } else {
+    console.out << fmt::format("{}, {} ({})\n{}\n\n", machine.cpu, machine.topology.summary(),
+                               machine.budget.why, about);
+    print(found, a.sizes, console);
+  }
+  if (!interrupted) return Exit::ok;
+  console.err << "rankine tune: interrupted; what was measured until then is told\n";
+  return exit_of_interruption();
+}
+
+Subcommand add_tune(Command tool) {
+  auto owned = std::make_shared<TuneArguments>();
+  TuneArguments& a = *owned;
+  const Command app = tool.add_subcommand(
+      "tune", "measure which algorithm is fastest where on this machine, and remember it");
+  add_argument(
+      app, "-t,--ranks", a.ranks,
+      [](std::string_view argument, std::string_view text) {
+        return parse_whole_list(argument, text, 2, Communicator::kMaxRanks);
+      },
+      "LIST", "N: 2, 2,4,8 or 2..16; also more than cores (2 to the usable cores)");
+  add_argument(app, "--collectives", a.collectives, read_collectives, "LIST",
+               "only these (all that have several algorithms)");
+  add_argument(app, "-b,--minbytes", a.min_bytes, parse_size, "SIZE", "smallest size (8)");
+  add_argument(app, "-e,--maxbytes", a.max_bytes, parse_size, "SIZE", "largest size (64M)");
+  add_argument(app, "-f,--stepfactor", a.step_factor, Whole{2, 1024}, "N", "from size to size (4)");
+  add_argument(app, "--budget", a.budget, parse_duration, "TIME",
+               "for all of it: 60 (seconds), 5min; what it does not reach keeps the default (60)");
+  add_argument(app, "--rounds", a.rounds, Whole{1, 1000}, "N",
+               "so many rounds of choosing and of judging, whatever the budget");
+  app.add_flag("--check", a.check,
+               "measure how good the table is that is there, and write nothing");
+  app.add_flag("--sizes", a.sizes, "also a line for every size");
+  app.add_flag("--json", a.json, "everything measured, as JSON");
+  app.footer(
+      "Examples:\n"
+      "  rankine tune                                 all collectives, 2 to all cores, a minute\n"
+      "  rankine tune --ranks 2,4,8 --budget 5min     oversubscribed, too\n"
+      "  rankine tune --collectives all_reduce --sizes\n"
+      "  rankine tune --check                         is the table still right?\n"
+      "The table is $XDG_CACHE_HOME/rankine/tuning.json or ~/.cache/rankine/tuning.json; "
+      "RANKINE_TUNING=FILE names another one, RANKINE_TUNING=off none. It is used on the hardware "
+      "that it was made on, by calls that name no algorithm.");
+  return {app, [owned](Console& console) { return tune(*owned, console); }};
+}
+
+}  // namespace rankine::tools

@@ -1,0 +1,859 @@
+#include "engine/cli/workbench.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <type_traits>
+#include <vector>
+
+#include "engine/api/check.h"
+#include "engine/api/team.h"
+#include "engine/base/numbers.h"
+#include "engine/base/statistics.h"
+#include "engine/cli/console.h"
+#include "engine/cli/machine.h"
+#include "engine/cli/probe.h"
+#include "engine/network/wall.h"
+#include "engine/run/kernels/integer_reductions.h"
+#include "engine/run/plan.h"
+#include "numa/memory.h"
+#include "numa/placement.h"
+#include "numa/topology.h"
+
+namespace rankine::tools {
+
+Result<ProcessSeat> sit_down(const TeamOptions& options, const ProcessRank& process) {
+  const Topology topology = Topology::detect();
+  const Placement placement = place_ranks(topology, options.ranks, options.placement);
+  if (!placement.ok()) return invalid_argument(placement.error);
+  const RankPlace& mine = placement.ranks[static_cast<std::size_t>(process.rank)];
+  const std::vector<int> levels = level_groups(topology, placement);
+  auto communicator = Communicator::create({.ranks = options.ranks,
+                                            .timeout = options.timeout,
+                                            .wait = options.wait,
+                                            .levels = levels,
+                                            .tuned = options.tuned,
+                                            .order = options.order,
+                                            .rank = process.rank,
+                                            .name = process.name,
+                                            .ports = options.ports});
+  if (!communicator.ok()) return communicator.status();
+  // Afterwards: how it waits follows from the cores that the process may use.
+  const Enforcement pin = pin_calling_thread(topology, mine);
+  ProcessSeat seat{.communicator = std::move(*communicator), .member = {}, .places = {}};
+  auto member = seat.communicator->join(process.rank);
+  if (!member.ok()) return member.status();
+  seat.member = std::move(*member);
+  static_assert(std::is_trivially_copyable_v<RankReport>);
+  auto places =
+      gathered(*seat.member,
+               ProcessSeat::Place{make_rank_report(process.rank, topology, mine, pin), getpid()});
+  if (!places.ok()) return places.status();
+  seat.places = std::move(*places);
+  return seat;
+}
+
+namespace {
+
+std::uint64_t mixed(std::uint64_t x) { return splitmix(x + kSplitMixStep); }
+
+// Whole numbers up to this, and no further, are exact in T.
+template <class T>
+constexpr std::uint64_t kExact = 1;
+template <>
+constexpr std::uint64_t kExact<float> = std::uint64_t{1} << 24;
+template <>
+constexpr std::uint64_t kExact<double> = std::uint64_t{1} << 40;  // far below 2^53
+template <>
+constexpr std::uint64_t kExact<Half> = std::uint64_t{1} << 11;
+template <>
+constexpr std::uint64_t kExact<BFloat16> = std::uint64_t{1} << 8;
+template <>
+constexpr std::uint64_t kExact<Float8E4M3> = std::uint64_t{1} << 4;
+template <>
+constexpr std::uint64_t kExact<Float8E5M2> = std::uint64_t{1} << 3;
+
+template <class T>
+T element(double value) {
+  if constexpr (SmallFloat<T>) {
+    return T(static_cast<float>(value));
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+// What rank r contributes to column c, as a number that T holds exactly.
+template <class T>
+double float_value(std::uint64_t random, Rank r, int c, int ranks, ReduceOp op) {
+  const auto n = static_cast<std::uint64_t>(ranks);
+  const std::uint64_t turn = static_cast<std::uint64_t>(r) + static_cast<std::uint64_t>(c);
+  switch (op) {
+    case ReduceOp::prod: {
+      // So many twos or halves in one column at most: f16 reaches from 2^-14 to 2^15, f8e4m3 from
+      // 2^-6 to 2^8.
+      constexpr std::uint64_t kFactors = sizeof(T) == 1 ? 6 : 14;
+      const bool is_unit = turn % ((n + kFactors - 1) / kFactors) != 0;
+      const double size = is_unit ? 1 : (random & 2) != 0 ? 2 : 0.5;
+      return (random & 1) != 0 ? -size : size;
+    }
+    case ReduceOp::min:
+    case ReduceOp::max:
+      return static_cast<double>(random % (2 * kExact<T> + 1)) - static_cast<double>(kExact<T>);
+    default: {
+      // All together stay within kExact: each gets its share, or only some ranks get a one.
+      const std::uint64_t share = kExact<T> / n;
+      if (share > 0) return static_cast<double>(1 + random % share);
+      return turn % ((n + kExact<T> - 1) / kExact<T>) == 0 ? 1 : 0;
+    }
+  }
+}
+
+template <class T>
+T integer_value(std::uint64_t random, int ranks, ReduceOp op) {
+  constexpr auto kBits = static_cast<std::uint64_t>(sizeof(T) * 8);
+  switch (op) {
+    case ReduceOp::prod:
+      return static_cast<T>(random | 1);  // two evens per bit, and the product is 0
+    case ReduceOp::band:
+    case ReduceOp::bor: {
+      // About one bit in all ranks together for each bit of the type: neither 0 nor all ones.
+      const std::uint64_t rare =
+          std::max<std::uint64_t>(1, static_cast<std::uint64_t>(ranks) / kBits);
+      const std::uint64_t bits =
+          (random >> 8) % rare == 0 ? std::uint64_t{1} << (random % kBits) : 0;
+      return static_cast<T>(op == ReduceOp::bor ? bits : ~bits);
+    }
+    default:
+      return static_cast<T>(random);
+  }
+}
+
+double folded(double a, double b, ReduceOp op) {
+  switch (op) {
+    case ReduceOp::prod:
+      return a * b;
+    case ReduceOp::min:
+      return std::min(a, b);
+    case ReduceOp::max:
+      return std::max(a, b);
+    default:
+      return a + b;
+  }
+}
+
+// Column c over all ranks: its contributions.
+template <class T>
+void make_column(int c, int ranks, ReduceOp op, std::uint64_t seed, T* column) {
+  const auto random = [&](Rank r) {
+    return mixed(mixed(seed * 0x10001 + static_cast<std::uint64_t>(r)) +
+                 static_cast<std::uint64_t>(c));
+  };
+  if constexpr (Complex<T>) {
+    // The parts apart; of a product, whose parts meet, the imaginary ones are 0, which stays one of
+    // that sign if no factor is negative.
+    using Part = typename T::value_type;
+    std::vector<Part> parts(static_cast<std::size_t>(ranks));
+    make_column<Part>(c, ranks, op, seed, parts.data());
+    for (Rank r = 0; r < ranks; ++r) {
+      const Part part = parts[static_cast<std::size_t>(r)];
+      column[r] = T(op == ReduceOp::prod ? std::abs(part) : part);
+    }
+    if (op == ReduceOp::prod) return;
+    make_column<Part>(c, ranks, op, seed + 1, parts.data());
+    for (Rank r = 0; r < ranks; ++r) column[r].imag(parts[static_cast<std::size_t>(r)]);
+  } else if constexpr (std::is_same_v<T, Bool>) {
+    // Few differ from what the others cannot change.
+    const bool rare = op != ReduceOp::prod && op != ReduceOp::min && op != ReduceOp::band;
+    for (Rank r = 0; r < ranks; ++r) {
+      column[r] = Bool((random(r) % static_cast<std::uint64_t>(2 * ranks) == 0) == rare);
+    }
+  } else if constexpr (std::is_integral_v<T>) {
+    for (Rank r = 0; r < ranks; ++r) column[r] = integer_value<T>(random(r), ranks, op);
+  } else {
+    for (Rank r = 0; r < ranks; ++r) {
+      column[r] = element<T>(float_value<T>(random(r), r, c, ranks, op));
+    }
+  }
+}
+
+template <class T>
+double number(T element) {
+  if constexpr (SmallFloat<T>) {
+    return static_cast<double>(static_cast<float>(element));
+  } else {
+    return static_cast<double>(element);
+  }
+}
+
+// What the first `ranks` contributions of a column reduce to.
+template <class T>
+T total_of(const T* column, int ranks, ReduceOp op) {
+  if constexpr (Complex<T>) {
+    using Part = typename T::value_type;
+    std::vector<Part> real, imaginary;
+    for (Rank r = 0; r < ranks; ++r) {
+      real.push_back(column[r].real());
+      imaginary.push_back(column[r].imag());
+    }
+    const Part total = total_of(real.data(), ranks, op);
+    return op == ReduceOp::prod ? T(total) : T(total, total_of(imaginary.data(), ranks, op));
+  } else if constexpr (std::is_same_v<T, Bool> || std::is_integral_v<T>) {
+    T total = column[0];
+    for (Rank r = 1; r < ranks; ++r) total = combined(op, total, column[r]);
+    if constexpr (std::is_integral_v<T>) {
+      if (op == ReduceOp::avg) return average(total, ranks);
+    }
+    return total;
+  } else {
+    double total = number(column[0]);
+    for (Rank r = 1; r < ranks; ++r) total = folded(total, number(column[r]), op);
+    if (op != ReduceOp::avg) return element<T>(total);
+    // The engine divides in the type in which it accumulates: float for the small types.
+    if constexpr (std::is_same_v<T, double>) {
+      return total / ranks;
+    } else {
+      return element<T>(static_cast<double>(static_cast<float>(total) / static_cast<float>(ranks)));
+    }
+  }
+}
+
+// Calls visit(part of the block in bytes, offset in the period in bytes) along the block.
+template <class Visit>
+void along_block(int b, std::size_t block_bytes, std::size_t element_bytes,
+                 std::size_t period_bytes, const Visit& visit) {
+  // Blocks begin at different places of the period.
+  std::size_t phase = static_cast<std::size_t>(b) * 37 % TestData::kPeriod * element_bytes;
+  for (std::size_t at = 0; at < block_bytes;) {
+    const std::size_t bytes = std::min(period_bytes - phase, block_bytes - at);
+    visit(at, bytes, phase);
+    at += bytes;
+    phase = 0;
+  }
+}
+
+}  // namespace
+
+Goal natural_goal(const Call& call, int ranks) {
+  return {call.collective, ranks, natural_blocks(call.collective, ranks), call.root, call.peer};
+}
+
+Layout natural_layout(const Call& call, int ranks) {
+  return make_layout(natural_goal(call, ranks), natural_counts(call, ranks), size_of(call.type),
+                     Borders::plain);
+}
+
+TestData::TestData(Collective collective, int ranks, DataType type, ReduceOp op, std::uint64_t seed)
+    : element_bytes_(size_of(type)), period_bytes_(element_bytes_ * kPeriod) {
+  const auto n = static_cast<std::size_t>(ranks);
+  contributions_.resize(n * period_bytes_);
+  const bool reducing = rankine::reduces(collective);
+  if (reducing) reduced_.resize(is_prefix(collective) ? n * period_bytes_ : period_bytes_);
+  const Goal goal{.collective = collective, .ranks = ranks};
+  const ReduceOp shaping = reducing ? op : ReduceOp::max;  // copies take the widest range
+  with_element(type, [&]<class T>() {
+    std::vector<T> column(n);
+    for (int c = 0; c < kPeriod; ++c) {
+      const std::size_t at = static_cast<std::size_t>(c) * sizeof(T);
+      make_column<T>(c, ranks, shaping, seed, column.data());
+      for (std::size_t r = 0; r < n; ++r) {
+        std::memcpy(&contributions_[r * period_bytes_ + at], &column[r], sizeof(T));
+      }
+      // Of all ranks, or of those from 0 on that each hears.
+      for (std::size_t r = 0; r < reduced_.size() / period_bytes_; ++r) {
+        const int heard = goal.heard_by(static_cast<Rank>(r), 0).count;
+        if (heard == 0) continue;
+        const T total = total_of(column.data(), heard, op);
+        std::memcpy(&reduced_[r * period_bytes_ + at], &total, sizeof(T));
+      }
+    }
+  });
+}
+
+const std::byte* TestData::period_of(Rank source) const {
+  return &contributions_[static_cast<std::size_t>(source) * period_bytes_];
+}
+
+void TestData::fill(const Goal& goal, const Layout& layout, Rank r, std::byte* input) const {
+  const std::byte* period = period_of(r);
+  for (int b = 0; b < goal.blocks; ++b) {
+    if (!goal.starts(r, b)) continue;
+    const BlockHome& home = layout.blocks[static_cast<std::size_t>(b)];
+    along_block(b, home.bytes, element_bytes_, period_bytes_,
+                [&](std::size_t at, std::size_t bytes, std::size_t phase) {
+                  std::memcpy(input + home.input + at, period + phase, bytes);
+                });
+  }
+}
+
+std::int64_t TestData::count_wrong(const Goal& goal, const Layout& layout, Rank r,
+                                   const std::byte* output) const {
+  std::int64_t wrong = 0;
+  for (int b = 0; b < goal.blocks; ++b) {
+    if (!goal.needs(r, b)) continue;
+    const BlockHome& home = layout.blocks[static_cast<std::size_t>(b)];
+    const Rank source = goal.source_of(b);
+    const std::size_t of = is_prefix(goal.collective) ? static_cast<std::size_t>(r) : 0;
+    const std::byte* period =
+        reduced_.empty() ? period_of(std::max(source, 0)) : &reduced_[of * period_bytes_];
+    along_block(b, home.bytes, element_bytes_, period_bytes_,
+                [&](std::size_t at, std::size_t bytes, std::size_t phase) {
+                  const std::byte* got = output + home.output + at;
+                  if (std::memcmp(got, period + phase, bytes) == 0) return;
+                  for (std::size_t i = 0; i < bytes; i += element_bytes_) {
+                    wrong += std::memcmp(got + i, period + phase + i, element_bytes_) != 0 ? 1 : 0;
+                  }
+                });
+  }
+  return wrong;
+}
+
+// One measurement of the workbench: what the ranks share while they are in it. Ranks that are
+// processes share nothing: each has one of its own, tells the others what it has measured whenever
+// they meet, and comes to what they all come to.
+
+// To whole cache lines.
+inline std::size_t round_up(std::size_t bytes) {
+  constexpr std::size_t kLine = 64;
+  return (bytes + kLine - 1) / kLine * kLine;
+}
+
+// A rank's, on its node.
+struct BufferPair {
+  std::byte* input = nullptr;
+  std::byte* output = nullptr;
+};
+
+// `buffers` are of `region` bytes each, one pair per rank that is played here, and outlive it.
+// `apart`: ranks are processes. `on_network`: of a team that is on a modelled one, and a new one
+// for each play().
+class Trial {
+ public:
+  Trial(const Call& call, const MeasureOptions& options, const Communicator& ranks, bool apart,
+        bool on_network, const std::vector<BufferPair>& buffers, BufferBytes region);
+
+  // On every rank's thread: out of place first, then in place.
+  void play(Member& me, bool in_place);
+
+  // After play(): why it was stopped.
+  Status status() const;
+  Measured result();
+
+ private:
+  // What a rank tells the others when they meet.
+  struct Told {
+    double seconds = 0;
+    double model_seconds = 0;
+    double now = 0;
+    std::int64_t wrong = 0;
+    bool interrupted = false;
+  };
+  // A rank's own, on lines of its own.
+  struct alignas(64) Slot {
+    Told told;
+    std::uint64_t sink = 0;  // keeps reads of results
+    Status status;
+    std::optional<Perturbation> perturbation{};
+  };
+  // The ranks meet; the last one does that, or where they are processes, each for itself. False:
+  // stopped.
+  template <class Last>
+  bool arrive(Member& me, const Last& last);
+  bool arrive(Member& me);
+  // What rank r's call number `turn` gets.
+  BufferPair ends(Rank r, std::size_t turn, bool in_place) const;
+  Status make_call(Member& me, const BufferPair& e);
+  Status play_one(Member& me, Slot& slot, bool in_place);
+  Status check(Member& me, Slot& slot, bool in_place, std::size_t turn);
+  double time_of_batch() const;  // of all ranks' slots, as options_.of_ranks says
+  void after_batch(Series& series);
+
+  const Call call_;
+  const MeasureOptions options_;
+  const std::vector<BufferPair>& buffers_;
+  const int ranks_;
+  const bool apart_, on_network_;
+  const Goal goal_;
+  const Layout layout_;
+  std::vector<BufferRule> rules_;
+  std::vector<TestData> data_;  // one per check, at least one
+  BufferBytes stride_;          // of a copy
+  std::size_t shift_ = 0;       // bytes, of all copies
+  std::size_t copies_ = 1, step_ = 1;
+  Meeting meeting_;
+  std::vector<Slot> slots_;
+
+  // Written by the last rank at a meeting, read by all.
+  int calls_ = 1;
+  bool done_ = false;
+  bool calibrated_ = false;
+  bool interrupted_ = false;
+  int calibrations_ = 0;
+  double begun_ = 0;
+  Measured measured_;
+};
+
+namespace {
+
+constexpr double kShortestBatch = 20e-6;  // seconds
+constexpr int kMostCalls = 1 << 20;       // per batch
+
+// Where the others stopped, a rank stops without a reason of its own.
+Status stopped() { return {Code::aborted, "another rank stopped"}; }
+
+}  // namespace
+
+Trial::Trial(const Call& call, const MeasureOptions& options, const Communicator& ranks, bool apart,
+             bool on_network, const std::vector<BufferPair>& buffers, BufferBytes region)
+    : call_(call),
+      options_(options),
+      buffers_(buffers),
+      ranks_(ranks.ranks()),
+      apart_(apart),
+      on_network_(on_network),
+      goal_(natural_goal(call, ranks_)),
+      layout_(natural_layout(call, ranks_)),
+      shift_(static_cast<std::size_t>(options.unalign) * size_of(call.type)),
+      meeting_(ranks_, ranks.wait_policy().mode == WaitPolicy::Mode::spin ? 5000 : 4),
+      slots_(static_cast<std::size_t>(ranks_)) {
+  for (Rank r = 0; r < ranks_; ++r) {
+    if (options.perturb) {
+      slots_[static_cast<std::size_t>(r)].perturbation.emplace(*options.perturb, r);
+    }
+    rules_.push_back(buffer_rule(layout_, goal_, r));
+    stride_.input = std::max(stride_.input, round_up(rules_.back().input_bytes));
+    stride_.output = std::max(stride_.output, round_up(rules_.back().output_bytes));
+  }
+  if (options.off_cache) {
+    const BufferBytes left{region.input - std::min(shift_, region.input),
+                           region.output - std::min(shift_, region.output)};
+    copies_ = std::min(stride_.input > 0 ? left.input / stride_.input : left.input,
+                       stride_.output > 0 ? left.output / stride_.output : left.output);
+    copies_ = std::max<std::size_t>(1, copies_);
+  }
+  step_ = static_cast<std::size_t>(static_cast<double>(copies_) * 0.618) | 1;
+  while (std::gcd(step_, copies_) != 1) step_ += 2;
+  data_.emplace_back(call.collective, ranks_, call.type, call.op, 0);
+  for (int i = 1; i < options.checks; ++i) {
+    data_.emplace_back(call.collective, ranks_, call.type, call.op, static_cast<std::uint64_t>(i));
+  }
+}
+
+template <class Last>
+bool Trial::arrive(Member& me, const Last& last) {
+  Told& mine = slots_[static_cast<std::size_t>(me.rank())].told;
+  mine.now = seconds_now();
+  mine.interrupted = interruption() != 0;
+  if (!apart_) return meeting_.arrive(last);
+  const auto all = gathered(me, mine);
+  if (!all.ok()) return false;
+  for (std::size_t r = 0; r < slots_.size(); ++r) slots_[r].told = (*all)[r];
+  last();
+  return !meeting_.stopped();
+}
+
+bool Trial::arrive(Member& me) {
+  return arrive(me, [] {});
+}
+
+void Trial::play(Member& me, bool in_place) {
+  Slot& slot = slots_[static_cast<std::size_t>(me.rank())];
+  slot.status = play_one(me, slot, in_place);
+  if (!slot.status.ok()) meeting_.stop();
+}
+
+Status Trial::status() const {
+  for (const Slot& slot : slots_) {
+    if (!slot.status.ok() && slot.status.code() != Code::aborted) return slot.status;
+  }
+  return interrupted_ ? Status(Code::aborted, "a signal interrupted the measurement") : Status();
+}
+
+Measured Trial::result() {
+  for (Series* series : {&measured_.out_of_place, &measured_.in_place}) {
+    series->seconds = summarise(series->samples);
+  }
+  return std::move(measured_);
+}
+
+BufferPair Trial::ends(Rank r, std::size_t turn, bool in_place) const {
+  const auto i = static_cast<std::size_t>(r);
+  const std::size_t copy = turn * step_ % copies_;
+  BufferPair e{buffers_[i].input + copy * stride_.input + shift_,
+               buffers_[i].output + copy * stride_.output + shift_};
+  const BufferRule& rule = rules_[i];
+  if (!in_place || !rule.may_be_in_place) return e;
+  if (rule.output_bytes >= rule.input_bytes) {
+    e.input = e.output + rule.in_place_offset;
+  } else {
+    e.output = e.input - rule.in_place_offset;
+  }
+  return e;
+}
+
+Status Trial::make_call(Member& me, const BufferPair& e) {
+  Call call = call_;
+  call.in = e.input;
+  call.out = e.output;
+  Slot& slot = slots_[static_cast<std::size_t>(me.rank())];
+  return slot.perturbation ? me.call(call, *slot.perturbation) : me.call(call);
+}
+
+double Trial::time_of_batch() const {
+  double sum = 0, least = slots_.front().told.seconds, most = least;
+  for (const Slot& slot : slots_) {
+    sum += slot.told.seconds;
+    least = std::min(least, slot.told.seconds);
+    most = std::max(most, slot.told.seconds);
+  }
+  switch (options_.of_ranks) {
+    case RankTime::first:
+      return slots_.front().told.seconds;
+    case RankTime::mean:
+      return sum / static_cast<double>(slots_.size());
+    case RankTime::least:
+      return least;
+    case RankTime::most:
+      break;
+  }
+  return most;
+}
+
+// The time of the batch that is over decides what comes next.
+void Trial::after_batch(Series& series) {
+  const auto is_interrupted = [](const Slot& slot) { return slot.told.interrupted; };
+  if (std::any_of(slots_.begin(), slots_.end(), is_interrupted)) {
+    interrupted_ = true;
+    return meeting_.stop();
+  }
+  const double seconds = time_of_batch();
+  if (!calibrated_) {
+    constexpr int kMostCalibrations = 8;
+    const bool fixed = options_.calls > 0 || options_.fresh;
+    calibrated_ = fixed || seconds >= kShortestBatch || calls_ >= kMostCalls ||
+                  ++calibrations_ >= kMostCalibrations;
+    if (!calibrated_) {
+      // A tenth more than needed, and no leap on the word of a single short batch.
+      const double factor = std::clamp(1.1 * kShortestBatch / std::max(seconds, 1e-9), 2.0, 16.0);
+      calls_ = std::min(kMostCalls, static_cast<int>(std::ceil(calls_ * factor)));
+    }
+    begun_ = slots_.front().told.now;
+    return;
+  }
+  series.samples.push_back(seconds / calls_);
+  if (options_.each_rank) {
+    series.of_rank.resize(slots_.size());
+    for (std::size_t r = 0; r < slots_.size(); ++r) {
+      series.of_rank[r].push_back(slots_[r].told.seconds / calls_);
+    }
+  }
+  const int batches = static_cast<int>(series.samples.size());
+  done_ = options_.batches > 0 ? batches >= options_.batches
+                               : batches >= MeasureOptions::kMostBatches ||
+                                     (batches >= MeasureOptions::kFewestBatches &&
+                                      slots_.front().told.now - begun_ > options_.seconds);
+}
+
+Status Trial::play_one(Member& me, Slot& slot, bool in_place) {
+  const Rank r = me.rank();
+  const BufferRule& rule = rules_[static_cast<std::size_t>(r)];
+  Series& series = in_place ? measured_.in_place : measured_.out_of_place;
+  std::size_t turn = 0;
+
+  // The ranks meet before calls: filling takes long, and must not count as waiting.
+  data_[0].fill(goal_, layout_, r, ends(r, turn, in_place).input);
+  if (!arrive(me)) return stopped();
+  // The model's time is that of one call by itself, which is a warm-up.
+  const int warmups = on_network_ ? std::max(1, options_.warmups) : options_.warmups;
+  for (int i = 0; i < warmups; ++i) {
+    Status status = make_call(me, ends(r, turn++, in_place));
+    if (!status.ok()) return status;
+    if (i == 0) slot.told.model_seconds = me.model_time();
+  }
+  const bool together = arrive(me, [&] {
+    if (on_network_) {
+      double& seconds = series.model_seconds.emplace(0);
+      for (const Slot& one : slots_) seconds = std::max(seconds, one.told.model_seconds);
+    }
+    calls_ = options_.fresh ? 1 : std::max(1, options_.calls);
+    done_ = calibrated_ = false;
+    calibrations_ = 0;
+  });
+  if (!together) return stopped();
+
+  while (!done_) {
+    const int calls = calls_;
+    if (options_.fresh) {
+      const BufferPair e = ends(r, turn, in_place);
+      data_[0].fill(goal_, layout_, r, e.input);
+      if (!arrive(me)) return stopped();
+      const double begin = seconds_now();
+      Status status = make_call(me, e);
+      if (!status.ok()) return status;
+      slot.sink += read_result(e.output, rule.output_bytes);
+      slot.told.seconds = seconds_now() - begin;
+      ++turn;
+    } else {
+      const double begin = seconds_now();
+      for (int i = 0; i < calls; ++i) {
+        Status status = make_call(me, ends(r, turn++, in_place));
+        if (!status.ok()) return status;
+      }
+      slot.told.seconds = seconds_now() - begin;
+    }
+    if (!arrive(me, [&] { after_batch(series); })) return stopped();
+  }
+
+  if (r == 0) {
+    Call call = call_;
+    const BufferPair e = ends(r, 0, in_place);
+    call.in = e.input;
+    call.out = e.output;
+    auto plan = me.plan_of(call);
+    if (!plan.ok()) return plan.status();
+    // "chain, P = 8, mailbox transport": what stands between is the algorithm's own.
+    const std::size_t end = plan->find(" transport"), begin = plan->rfind(' ', end - 1) + 1;
+    series.algorithm = plan->substr(0, plan->find(", "));
+    series.transport = plan->substr(begin, end - begin);
+  }
+  slot.told.wrong = 0;
+  Status status = check(me, slot, in_place, turn);
+  if (!status.ok()) return status;
+  const bool checked = arrive(me, [&] {
+    series.calls = calls_;
+    if (options_.checks == 0) return;
+    series.wrong = 0;
+    for (const Slot& one : slots_) series.wrong += one.told.wrong;
+  });
+  return checked ? Status() : stopped();
+}
+
+Status Trial::check(Member& me, Slot& slot, bool in_place, std::size_t turn) {
+  const Rank r = me.rank();
+  const BufferRule& rule = rules_[static_cast<std::size_t>(r)];
+  const BufferPair e = ends(r, turn, in_place);
+  constexpr int kSpoilt = 0xa5;
+  for (int i = 0; i < options_.checks; ++i) {
+    const TestData& data = data_[static_cast<std::size_t>(i)];
+    if (rule.output_bytes > 0) std::memset(e.output, kSpoilt, rule.output_bytes);
+    if (rule.input_bytes > 0) data.fill(goal_, layout_, r, e.input);
+    if (!arrive(me)) return stopped();
+    Status status = make_call(me, e);
+    if (!status.ok()) return status;
+    if (rule.output_bytes > 0) slot.told.wrong += data.count_wrong(goal_, layout_, r, e.output);
+  }
+  return {};
+}
+
+namespace {
+
+// Twice all last-level caches; where the machine does not tell, a large guess.
+std::size_t beyond_cache(const Topology& topology) {
+  constexpr std::size_t kUnknown = std::size_t{64} << 20;
+  const std::size_t all = topology.l3_bytes();
+  return 2 * (all != 0 ? all : kUnknown * static_cast<std::size_t>(topology.l3_groups()));
+}
+
+// What one rank allocates for its inputs, and the same again for its outputs.
+BufferBytes region_bytes(const Workbench::Options& options, const Topology& topology) {
+  BufferBytes region{round_up(options.buffers.input), round_up(options.buffers.output)};
+  if (options.off_cache) {
+    const std::size_t share =
+        round_up(beyond_cache(topology) / static_cast<std::size_t>(options.team.ranks) / 2);
+    region.input = std::max(region.input, share);
+    region.output = std::max(region.output, share);
+  }
+  return region;
+}
+
+}  // namespace
+
+BufferBytes buffer_bytes(const Call& call, int ranks) {
+  const Goal goal = natural_goal(call, ranks);
+  const Layout layout = natural_layout(call, ranks);
+  BufferBytes most;
+  for (Rank r = 0; r < ranks; ++r) {
+    most.input = std::max(most.input, input_bytes(layout, goal, r));
+    most.output = std::max(most.output, output_bytes(layout, goal, r));
+  }
+  return most;
+}
+
+struct Workbench::State {
+  TeamOptions options;
+  std::unique_ptr<Team> team;  // or:
+  std::optional<ProcessSeat> seat;
+  const Communicator& ranks() const { return team ? team->communicator() : *seat->communicator; }
+  std::vector<PortsInUse> ports;  // by rank, so far
+  std::vector<Arena> arenas;
+  std::vector<Payload<std::byte>> payloads;  // where a process has its buffers in what all share
+  bool shared_payloads = false;
+  std::vector<BufferPair> buffers;
+  BufferBytes region;
+  LatencyProbe probe{};
+};
+
+Workbench::Workbench(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Workbench::~Workbench() = default;
+
+std::vector<RankReport> Workbench::places() const {
+  if (state_->team) return state_->team->report();
+  std::vector<RankReport> all;
+  for (const ProcessSeat::Place& one : state_->seat->places) all.push_back(one.report);
+  return all;
+}
+
+int Workbench::process_of(Rank r) const {
+  return state_->team ? getpid() : state_->seat->places[static_cast<std::size_t>(r)].process;
+}
+
+const WaitPolicy& Workbench::wait_policy() const { return state_->ranks().wait_policy(); }
+
+Status Workbench::play(const std::function<void(Member&)>& f) {
+  if (state_->team) return state_->team->run(f);
+  f(*state_->seat->member);
+  return state_->seat->communicator->health();
+}
+
+std::size_t Workbench::memory_needed(const Options& options) {
+  const BufferBytes region = region_bytes(options, Topology::detect());
+  const auto total =
+      (static_cast<unsigned __int128>(region.input) + region.output + options.buffers.output) *
+      static_cast<unsigned>(options.team.ranks);
+  constexpr auto kMost = static_cast<unsigned __int128>(std::numeric_limits<std::int64_t>::max());
+  return static_cast<std::size_t>(std::min(total, kMost));
+}
+
+Result<std::unique_ptr<Workbench>> Workbench::create(const Options& options) {
+  auto state = std::make_unique<State>();
+  state->options = options.team;
+  state->shared_payloads = options.shared_payloads;
+  if (options.process) {
+    auto seat = sit_down(options.team, *options.process);
+    if (!seat.ok()) return seat.status();
+    state->seat = std::move(*seat);
+  } else {
+    auto team = machine_team(options.team);
+    if (!team.ok()) return team.status();
+    state->team = std::move(*team);
+  }
+  const Topology topology = Topology::detect();
+  state->region = region_bytes(options, topology);
+  std::unique_ptr<Workbench> bench(new Workbench(std::move(state)));
+  if (Status status = bench->allocate(topology); !status.ok()) return status;
+  return bench;
+}
+
+Status Workbench::allocate(const Topology& topology) {
+  State* const state = state_.get();
+  for (const RankReport& report : places()) {
+    ArenaOptions arena = arena_options(topology, report.place);
+    arena.chunk_bytes = 4096;  // each buffer gets a chunk of its own size
+    state->arenas.emplace_back(arena);
+  }
+  state->buffers.resize(state->arenas.size());
+  // Each rank touches its memory first: no page is the kernel's common page of zeroes.
+  std::mutex mutex;
+  Status failure;
+  Status run = play([&](Member& me) {
+    BufferPair& mine = state->buffers[static_cast<std::size_t>(me.rank())];
+    Arena& arena = state->arenas[static_cast<std::size_t>(me.rank())];
+    const BufferBytes& region = state->region;
+    std::string why;
+    const auto allocate = [&](std::size_t bytes) -> std::byte* {
+      if (!state->shared_payloads) return static_cast<std::byte*>(arena.allocate(bytes));
+      auto payload = me.allocate<std::byte>(bytes);  // this process plays one rank
+      if (!payload.ok()) {
+        why = ": " + payload.status().text();
+        return nullptr;
+      }
+      return state->payloads.emplace_back(std::move(*payload)).span().data();
+    };
+    mine.input = allocate(region.input);
+    mine.output = allocate(region.output);
+    if (mine.input == nullptr || mine.output == nullptr) {
+      const std::lock_guard lock(mutex);
+      failure = {Code::out_of_memory, fmt::format("buffers of rank {}: {} bytes{}", me.rank(),
+                                                  region.input + region.output, why)};
+      return;
+    }
+    if (region.input > 0) std::memset(mine.input, 0, region.input);
+    if (region.output > 0) std::memset(mine.output, 0, region.output);
+  });
+  return failure.ok() ? run : failure;
+}
+
+Result<Measured> Workbench::measure(const Call& call, const MeasureOptions& options) {
+  Status valid = check_call(call, state_->ranks().ranks());
+  if (!valid.ok()) return valid;
+  const bool on_network = state_->options.network != nullptr;
+  Trial trial(call, options, state_->ranks(), state_->seat.has_value(), on_network, state_->buffers,
+              state_->region);
+  for (const bool in_place : {false, true}) {
+    if (options.in_place.value_or(in_place) != in_place) continue;
+    if (on_network) {
+      auto anew = machine_team(state_->options);
+      if (!anew.ok()) return anew.status();
+      state_->team = std::move(*anew);
+    }
+    Status run = play([&](Member& me) { trial.play(me, in_place); });
+    Status own = trial.status();
+    if (!own.ok()) return own;
+    if (!run.ok()) return run;
+    add_ports_in_use(state_->ranks(), state_->ports);
+  }
+  Result<Measured> measured = trial.result();
+  if (measured.ok() && (on_network || state_->options.ports > 0)) measured->ports = state_->ports;
+  return measured;
+}
+
+Result<double> Workbench::probe_latency() {
+  const std::vector<RankReport> all = places();
+  if (all.size() < 2 || !state_->team) return 0.0;
+  const RankReport &a = all[0], &b = all[1];
+  // On one CPU the two would hand over time slices.
+  const bool apart = a.place.cpu >= 0 && b.place.cpu >= 0 && a.place.cpu != b.place.cpu &&
+                     !a.pin.refused() && !b.pin.refused();
+  if (!apart) return 0.0;
+  double ns = 0;
+  Status run = play([&](Member& me) {
+    if (me.rank() > 1) return;
+    const double mine = state_->probe.play(me.rank());
+    if (me.rank() == 0) ns = mine;
+  });
+  if (!run.ok()) return run;
+  return ns;
+}
+
+Result<Measured> Workbench::measure_steady(const Call& call, const MeasureOptions& options,
+                                           LatencyBracket& bracket) {
+  struct Bracketed {
+    Result<Measured> measured;
+    LatencyBracket bracket{};
+  };
+  const auto once = [&]() -> Bracketed {
+    const auto before = probe_latency();
+    if (!before.ok()) return {before.status()};
+    auto measured = measure(call, options);
+    if (!measured.ok()) return {measured.status()};
+    const auto after = probe_latency();
+    if (!after.ok()) return {after.status()};
+    return {std::move(measured), {.before_ns = *before, .after_ns = *after}};
+  };
+  int repeats = 0;
+  Bracketed best = calmest(
+      once, [](const Bracketed& b) { return b.measured.ok() ? b.bracket.drift() : 1; }, repeats);
+  bracket = best.bracket;
+  bracket.repeats = repeats;
+  return std::move(best.measured);
+}
+
+}  // namespace rankine::tools

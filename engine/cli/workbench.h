@@ -1,0 +1,327 @@
+// The rank that this process plays, where ranks are processes: as a team's threads are, it is
+// placed and pinned.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "algorithms/schedule/collective.h"
+#include "engine/api/call.h"
+#include "engine/api/communicator.h"
+#include "engine/api/team.h"
+#include "engine/base/statistics.h"
+#include "engine/cli/probe.h"
+#include "engine/network/wall.h"
+#include "engine/run/kernels/types.h"
+#include "engine/run/plan.h"
+#include "engine/run/wait.h"
+#include "numa/memory.h"
+
+namespace rankine::tools {
+
+struct ProcessRank {
+  Rank rank = 0;
+  std::string name;  // under which all of them meet
+};
+
+struct ProcessSeat {
+  std::unique_ptr<Communicator> communicator;
+  std::unique_ptr<Member> member;
+  struct Place {
+    RankReport report;
+    int process = 0;
+  };
+  std::vector<Place> places;  // of all ranks
+};
+
+// Pins the calling thread, and waits for the others. Errors: those of Communicator, a placement
+// that there is not, and what another process has told.
+Result<ProcessSeat> sit_down(const TeamOptions& options, const ProcessRank& process);
+
+// What each rank has of it, by rank: a call of all of them.
+template <class Plain>
+Result<std::vector<Plain>> gathered(Member& me, const Plain& mine) {
+  std::vector<Plain> all(static_cast<std::size_t>(me.ranks()));
+  Status status = me.call({.collective = Collective::all_gather,
+                           .in = &mine,
+                           .out = all.data(),
+                           .count = sizeof(Plain),
+                           .type = DataType::u8});
+  if (!status.ok()) return status;
+  return all;
+}
+
+// A barrier for the measuring ranks: the last to arrive does what must be done by one, then all go
+// on at once.
+
+class Meeting {
+ public:
+  // spins: how often a waiting rank looks before it begins to yield its core; few where ranks
+  // outnumber cores.
+  Meeting(int ranks, int spins) : ranks_(static_cast<std::uint32_t>(ranks)), spins_(spins) {}
+
+  // Calls last() on the rank that arrives last; what it writes all ranks see. False: stopped.
+  template <class Last>
+  bool arrive(const Last& last) {
+    const std::uint32_t turn = turn_.load(std::memory_order_relaxed);  // ours until all are here
+    // Acquire: the last sees what the others wrote. Release: pairs with that.
+    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_) {
+      last();
+      arrived_.store(0, std::memory_order_relaxed);
+      turn_.store(turn + 1, std::memory_order_release);  // pairs with the loop below
+      return !stopped_.load(std::memory_order_relaxed);
+    }
+    // Acquire: pairs with the last rank's store.
+    for (int i = 0; turn_.load(std::memory_order_acquire) == turn; ++i) {
+      if (stopped_.load(std::memory_order_relaxed)) return false;
+      if (i < spins_) {
+        pause_cpu();
+      } else {
+        std::this_thread::yield();
+      }
+    }
+    return !stopped_.load(std::memory_order_relaxed);
+  }
+  bool arrive() {
+    return arrive([] {});
+  }
+
+  // Nobody waits here any more, now and for ever. From any thread.
+  void stop() { stopped_.store(true, std::memory_order_relaxed); }
+  bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
+
+ private:
+  const std::uint32_t ranks_;
+  const int spins_;
+  alignas(64) std::atomic<std::uint32_t> arrived_{0};
+  alignas(64) std::atomic<std::uint32_t> turn_{0};
+  alignas(64) std::atomic<bool> stopped_{false};
+};
+
+// Inputs whose result every rank can check exactly, whatever the order in which it is computed.
+//
+// Contributions repeat along the vector with a period that is a prime, so that a rank compares its
+// output with one expected period at the speed of memory, and a block that lands in another place
+// is still seen. Values are chosen such that every partial result is exact in the type: whole
+// numbers with small sums, products of few twos and halves, anything at all for integers, which
+// wrap. f16 and bf16 need no tolerance either.
+
+// What a call's buffers hold: in blocks as its collective has them, without borders moved.
+Goal natural_goal(const Call& call, int ranks);
+Layout natural_layout(const Call& call, int ranks);
+
+// Immutable; used by all ranks at once.
+class TestData {
+ public:
+  static constexpr int kPeriod = 1021;  // elements
+
+  // Requires takes(collective, type, op). Different seeds, different values.
+  TestData(Collective collective, int ranks, DataType type, ReduceOp op, std::uint64_t seed);
+
+  // Writes rank r's input. `goal` has the collective's natural blocks, and `layout` belongs to it.
+  void fill(const Goal& goal, const Layout& layout, Rank r, std::byte* input) const;
+
+  // How many elements of rank r's output are not, to the last bit, what they must be.
+  std::int64_t count_wrong(const Goal& goal, const Layout& layout, Rank r,
+                           const std::byte* output) const;
+
+ private:
+  const std::byte* period_of(Rank source) const;
+
+  std::size_t element_bytes_;
+  std::size_t period_bytes_;
+  std::vector<std::byte> contributions_;  // one period per rank
+  // Where the collective reduces, one period of the result; of scans one per rank.
+  std::vector<std::byte> reduced_;
+};
+
+// Measuring and checking real collectives on pinned threads, or in pinned processes.
+//
+// Method. All ranks loop inside one Team::run. After the warm-up calls come batches: the ranks meet
+// at a barrier, each reads the clock, makes the batch's calls and reads the clock again. The time
+// of a batch is the longest of any rank (or what MeasureOptions::of_ranks says); a sample is that
+// time divided by the calls. A batch holds as many calls as take 20 us, so that reading the clock
+// (20 to 30 ns) does not count.
+//
+// Afterwards buffers are filled with TestData, the output is spoilt, and one call more is checked
+// element by element on every rank.
+//
+// fresh: every batch is one call; before it each rank rewrites its input, untimed, and the time
+// covers the call and one read of the result, as a program that computes and uses the data has it.
+// On a modelled network (TeamOptions::network) the first call, which all ranks begin at the
+// network's time 0, also says how long it took there; each measurement gets a team, and so a clock,
+// of its own. Times of batches are real ones as ever, of calls that keep the network's clock.
+//
+// off_cache: calls rotate over more memory than all last-level caches hold, in an order that
+// prefetchers do not guess.
+
+// Of the monotonic clock.
+inline double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Whose time of a batch is its time: nccl-tests' numbers for --average.
+enum class RankTime { first = 0, mean = 1, least = 2, most = 3 };
+
+struct MeasureOptions {
+  int warmups = 5;        // calls: the first one compiles; 0: it is timed
+  int batches = 0;        // 0: at least kFewestBatches, and as many as fit into `seconds`
+  int calls = 0;          // per batch; 0: as many as take 20 us
+  int checks = 1;         // checked calls, each with other data; 0: unchecked
+  double seconds = 0.15;  // for batches = 0
+  bool fresh = false;
+  bool off_cache = false;
+  std::optional<bool> in_place{};          // one place only; none: both
+  std::optional<std::uint64_t> perturb{};  // a seed: ranks are delayed at random (perturb.h)
+  RankTime of_ranks = RankTime::most;
+  bool each_rank = false;  // keep Series::of_rank
+  int unalign = 0;         // elements that buffers begin behind a cache line's border
+
+  static constexpr int kFewestBatches = 5;
+  static constexpr int kMostBatches = 2000;
+};
+
+struct Series {
+  std::vector<double> samples;  // seconds per call, one per batch, in the order measured
+  std::vector<std::vector<double>> of_rank{};  // the same of each rank, where that was asked for
+  Statistics seconds;                          // of the samples
+  std::optional<double> model_seconds{};       // of a call, on a modelled network
+  int calls = 0;                               // per batch
+  std::int64_t wrong = -1;                     // elements, over all ranks and checks; -1: unchecked
+  std::string algorithm, transport;            // what ran; empty: nothing did
+};
+
+struct Measured {
+  Series out_of_place, in_place;
+  // By rank, with TeamOptions::ports or on a network: of all calls of the workbench so far.
+  std::vector<PortsInUse> ports{};
+
+  // The one to name first.
+  const Series& first() const { return out_of_place.algorithm.empty() ? in_place : out_of_place; }
+};
+
+// Where the machine stood around a measurement, and how often it was measured again because that
+// moved (latency_probe.h).
+struct LatencyBracket {
+  double before_ns = 0, after_ns = 0;  // 0: ranks 0 and 1 do not have two CPUs
+  int repeats = 0;
+  double drift() const { return tools::drift({before_ns, after_ns}); }
+  bool steady() const { return drift() <= kSteady; }
+};
+
+// Bytes of the buffers of one rank, the largest over all ranks; unaligned ones need as much more as
+// they are shifted by.
+struct BufferBytes {
+  std::size_t input = 0, output = 0;
+};
+// Requires check_call(call, ranks).ok(). Addresses in `call` are not used.
+BufferBytes buffer_bytes(const Call& call, int ranks);
+
+class Workbench {
+ public:
+  struct Options {
+    TeamOptions team;
+    BufferBytes buffers;     // of the largest call to come
+    bool off_cache = false;  // whether such a measurement will come
+    // Where ranks are processes: the one that this plays. All make a workbench, and measure the
+    // same. There is no network then, and no probe.
+    std::optional<ProcessRank> process{};
+    bool shared_payloads = false;  // of theirs, as CallOptions has it: so are those of all calls
+  };
+
+  // Memory that create() will take for buffers, over all ranks, and once more the outputs for the
+  // scratch of algorithms. Saturates instead of overflowing.
+  static std::size_t memory_needed(const Options& options);
+
+  // Errors: those of Team or of Communicator, and memory that cannot be had.
+  static Result<std::unique_ptr<Workbench>> create(const Options& options);
+  ~Workbench();
+
+  std::vector<RankReport> places() const;  // of all ranks
+  int process_of(Rank r) const;
+  const WaitPolicy& wait_policy() const;
+
+  // The call says collective, count, type, op, root, peer and options; the buffers are ours.
+  // Errors: the call's own, and `aborted` where a signal interrupted it between two batches
+  // (interrupt.h); after any but these and invalid_argument the workbench is finished.
+  Result<Measured> measure(const Call& call, const MeasureOptions& options);
+
+  // The same between two probes of the latency, again while the machine moves under it.
+  Result<Measured> measure_steady(const Call& call, const MeasureOptions& options,
+                                  LatencyBracket& bracket);
+
+  // One-way latency of a cache line between ranks 0 and 1, in ns (latency_probe.h); 0 where these
+  // two are not pinned to two CPUs. Errors: those of Team::run.
+  Result<double> probe_latency();
+
+ private:
+  struct State;
+  explicit Workbench(std::unique_ptr<State> state);
+  Status allocate(const Topology& topology);
+  // f on every rank that is played here, at once.
+  Status play(const std::function<void(Member&)>& f);
+  std::unique_ptr<State> state_;
+};
+
+// One collective with real data on pinned threads, played as often as one likes, at full speed or
+// on a modelled network.
+
+class Stage {
+ public:
+  // The call says collective, count, type, op, root, peer and options; the buffers are ours. The
+  // network, where there is one, is that of `options`, and never RANKINE_NETWORK's.
+  // Errors: those of Team, and memory that cannot be had.
+  static Result<std::unique_ptr<Stage>> create(const TeamOptions& options, const Call& call);
+  // Whether the machine has memory for the buffers; out_of_memory says how much is needed.
+  static Status check_memory(const Call& call, int ranks);
+
+  // One call on all ranks, at the beginning of the model's time. Every element of every output is
+  // checked, and each call has other data.
+  struct Played {
+    double seconds = 0;  // until the last rank is done, from when the first one began
+    std::int64_t wrong = 0;
+  };
+  Result<Played> play();
+
+  // From now on ranks are delayed at random (perturb.h).
+  void perturb(std::uint64_t seed);
+  std::int64_t delays() const;  // how often, so far
+
+  // Of a stage at full speed: what a wall clock has to cope with here. All ranks' threads sleep at
+  // once, and the call is played a few times. Both arguments are the model's, in seconds.
+  Result<WallDemands> demands(double total, double least);
+
+  Team& team() { return *team_; }
+
+ private:
+  struct alignas(64) Seat {
+    std::byte* input = nullptr;
+    std::byte* output = nullptr;
+    std::size_t input_bytes = 0, output_bytes = 0;
+    std::int64_t begin_ns = 0, end_ns = 0, wrong = 0;
+    Status status;
+    std::unique_ptr<Perturbation> perturbation{};
+  };
+
+  Stage(std::unique_ptr<Team> team, const Call& call);
+  Status allocate();
+  Result<std::vector<double>> wake_ups();  // how late, in seconds
+
+  std::unique_ptr<Team> team_;
+  const Call call_;
+  const Goal goal_;
+  const Layout layout_;
+  std::vector<Arena> arenas_;
+  std::vector<Seat> seats_;
+  std::uint64_t seed_ = 1;
+};
+
+}  // namespace rankine::tools

@@ -1,0 +1,25 @@
+// The laboratory's subcommands. A new one is its file and its name here.
+
+#include "engine/lab/commands.h"
+
+#include <array>
+
+namespace rankine::tools {
+namespace {
+
+constexpr std::array<Subcommand (*)(Command), 13> kSubcommands = {
+    add_map,  add_cost, add_gaps,    add_claims, add_skips_search, add_reproduce, add_plan,
+    add_step, add_buckets, add_train, add_faults, add_page, add_lesson};
+
+}  // namespace
+
+const Laboratory& laboratory() {
+  static const Laboratory all = {.subcommands = kSubcommands, .check = kCheckLaboratory};
+  return all;
+}
+
+Exit run_lab(const std::vector<std::string>& arguments, Console& console) {
+  return run_tool(arguments, console, &laboratory());
+}
+
+}  // namespace rankine::tools

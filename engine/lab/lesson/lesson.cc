@@ -1,0 +1,205 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <ostream>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+#include "engine/base/files.h"
+#include "engine/cli/judge.h"
+#include "engine/cli/text.h"
+#include "engine/lab/commands.h"
+#include "engine/lab/lesson/course.h"
+#include "engine/lab/page/built_page.h"
+
+namespace rankine::tools {
+namespace {
+
+constexpr std::string_view kPrompt = "$ rankine ", kHead = " | head -";
+
+std::string first_lines(const std::string& text, int lines) {
+  std::size_t at = 0;
+  for (int i = 0; i < lines && at < text.size(); ++i) {
+    at = std::min(text.find('\n', at), text.size() - 1) + 1;
+  }
+  return text.substr(0, at);
+}
+
+Result<std::string> answer_to(std::string_view line, const AnswerCommand& answer) {
+  if (!line.starts_with(kPrompt)) {
+    return invalid_argument(fmt::format("'{}' is no command that begins with '{}'", line, kPrompt));
+  }
+  std::string_view command = line.substr(kPrompt.size());
+  int lines = 0;
+  if (const std::size_t head = command.find(kHead); head != command.npos) {
+    const auto asked = parse_whole("head", command.substr(head + kHead.size()), 1, 1000);
+    if (!asked.ok()) return asked.status();
+    lines = *asked;
+    command = command.substr(0, head);
+  }
+  auto said = answer(command_words(command));
+  if (!said.ok()) {
+    return Status(said.status().code(), fmt::format("'{}': {}", line, said.status().text()));
+  }
+  return lines > 0 ? first_lines(*said, lines) : std::move(*said);
+}
+
+}  // namespace
+
+std::vector<EmbeddedFile> course_files() {
+  std::vector<EmbeddedFile> files = course_texts();
+  for (EmbeddedFile& file : check_files()) {
+    files.push_back({"examples/" + file.name, std::move(file.text)});
+  }
+  return files;
+}
+
+std::vector<std::string> command_words(std::string_view command) {
+  std::vector<std::string> words;
+  bool quoted = false, inside = false;  // of quotes; of a word
+  for (const char c : command) {
+    if (c == '\'') {
+      quoted = !quoted;
+    } else if (c == ' ' && !quoted) {
+      inside = false;
+      continue;
+    }
+    if (!inside) words.emplace_back();
+    inside = true;
+    if (c != '\'') words.back() += c;
+  }
+  return words;
+}
+
+Result<std::string> with_answers(std::string_view markdown, const AnswerCommand& answer) {
+  std::string out;
+  bool commands = false, first = true;  // in a block of them; nothing of it is answered yet
+  for (std::size_t at = 0; at < markdown.size();) {
+    const std::size_t end = std::min(markdown.find('\n', at), markdown.size());
+    const std::string_view line = markdown.substr(at, end - at);
+    at = end + 1;
+    const bool fence = line.starts_with("```");
+    if (commands && !fence && !first) out += '\n';
+    out += fmt::format("{}\n", line);
+    if (commands && !fence) {
+      const auto said = answer_to(line, answer);
+      if (!said.ok()) return said.status();
+      out += *said;
+      first = false;
+    }
+    if (!fence) continue;
+    commands = !commands && line == "```console";
+    first = true;
+  }
+  return out;
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Where nothing is yet, so that nobody's answers are lost.
+Status make_folder(const std::string& folder) {
+  std::error_code error;
+  if (fs::exists(folder, error)) {
+    if (!fs::is_directory(folder, error)) {
+      return invalid_argument(fmt::format("--output is '{}', which is no folder", folder));
+    }
+    if (!fs::is_empty(folder, error)) {
+      return invalid_argument(
+          fmt::format("--output is '{}', in which there are files; allowed are new and empty "
+                      "folders",
+                      folder));
+    }
+  }
+  if (!error) fs::create_directories(folder, error);
+  if (!error) return {};
+  return Status(Code::system, fmt::format("--output is '{}': {}", folder, error.message()));
+}
+
+Status write_file(const std::string& path, std::string_view text) {
+  std::error_code error;
+  fs::create_directories(fs::path(path).parent_path(), error);
+  return of_option("--output", replace_file(path, text));
+}
+
+// The files of the course that a command names are in the folder.
+std::string in_folder(const std::string& word, const std::string& folder) {
+  constexpr std::array<std::string_view, 3> kFolders = {"tasks/", "answers/", "examples/"};
+  const bool names = std::any_of(kFolders.begin(), kFolders.end(),
+                                 [&](std::string_view each) { return word.starts_with(each); });
+  return names ? folder + "/" + word : word;
+}
+
+Result<std::string> said_by(std::vector<std::string> words,
+                            const std::string& folder) {
+  for (std::string& word : words) word = in_folder(word, folder);
+  std::ostringstream said;
+  Console console{.out = said, .err = said};
+  const Exit exit = run_lab(words, console);  // the engine answers as it is now
+  // A verdict may be that something is wrong; a command may not.
+  if (exit == Exit::ok || exit == Exit::wrong) return said.str();
+  return Status(Code::system, said.str());
+}
+
+Result<Exit> run_lesson(const std::string& folder, Console& console) {
+  if (folder.empty()) return invalid_argument("--output is '', which is no folder's name");
+  if (Status status = make_folder(folder); !status.ok()) return status;
+  const std::vector<EmbeddedFile> files = course_files();
+  const auto is_lesson = [](const EmbeddedFile& file) { return file.name.ends_with(".md"); };
+  for (const EmbeddedFile& file : files) {
+    if (is_lesson(file)) continue;
+    if (Status status = write_file(folder + "/" + file.name, file.text); !status.ok()) {
+      return status;
+    }
+  }
+  // Their commands read the others.
+  Progress progress(console);
+  for (const EmbeddedFile& file : files) {
+    if (!is_lesson(file)) continue;
+    progress.show(file.name);
+    const auto text = with_answers(file.text, [&](const std::vector<std::string>& words) {
+      return said_by(words, folder);
+    });
+    if (!text.ok()) {
+      return Status(text.status().code(), fmt::format("{}: {}", file.name, text.status().text()));
+    }
+    if (Status status = write_file(folder + "/" + file.name, *text); !status.ok()) return status;
+  }
+  progress.clear();
+  const std::vector<EmbeddedFile> page = built_page();
+  for (const EmbeddedFile& file : page) {
+    if (Status status = write_file(folder + "/" + file.name, file.text); !status.ok()) {
+      return status;
+    }
+  }
+  console.out << fmt::format("{} files in {}; begin with README.md\n", files.size() + page.size(),
+                             folder);
+  if (page.empty()) {
+    console.err << "rankine lesson: the page is not in this build, so rankine.html is not there; "
+                   "in Rankine's sources third_party/page --to FILE writes it\n";
+  }
+  return Exit::ok;
+}
+
+}  // namespace
+
+Subcommand add_lesson(Command tool) {
+  auto folder = std::make_shared<std::string>();
+  const Command app = tool.add_subcommand(
+      "lesson", "write a course of six lessons with tasks, and the page: a folder to learn from");
+  add_text(app, "-o,--output", *folder, "FOLDER", "where to write it: a new folder").required();
+  app.footer(
+      "Lessons are Markdown; every figure in them is what the engine says while they are "
+      "written.\nTasks are checked by 'rankine check', and answers are there to look at.\n"
+      "Examples:\n"
+      "  rankine lesson -o course\n"
+      "Exit codes: 0 written, 2 usage, 3 files that cannot be written.");
+  return {app, [folder](Console& console) { return run_lesson(*folder, console); }};
+}
+
+}  // namespace rankine::tools

@@ -1,0 +1,601 @@
+// The machine that this program runs on, measured: what `--machine here` means.
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/api/communicator.h"
+#include "engine/api/team.h"
+#include "engine/api/tuning/tuning.h"
+#include "engine/base/files.h"
+#include "engine/base/statistics.h"
+#include "engine/base/status.h"
+#include "engine/base/units.h"
+#include "engine/cli/arguments.h"
+#include "engine/cli/table.h"
+#include "engine/cli/text.h"
+#include "engine/cli/tune.h"
+#include "engine/lab/commands.h"
+#include "engine/lab/planner/machine.h"
+#include "engine/lab/planner/model.h"
+#include "engine/lab/planner/pipeline.h"
+#include "engine/lab/planner/plan_report.h"
+#include "engine/lab/planner/play_step.h"
+#include "engine/lab/planner/search.h"
+#include "engine/lab/planner/step.h"
+#include "engine/lab/train/matrix.h"
+#include "engine/read/count.h"
+#include "engine/run/machine.h"
+
+namespace rankine::tools {
+
+inline constexpr std::string_view kHere = "here";
+
+// A rank is a thread with a core of its own. Products are those of `rankine train`
+// (train/matrix.h), on two cores at once; so is the copying through memory. The network is the fit
+// of a hop and of an addition between these two (cost_fit.h), and nothing between nodes. Takes
+// about two seconds, less once a signal has interrupted it. Errors: those of a Team's calls, and of
+// a fit to noise.
+Result<Machine> measure_machine();
+
+// The options that describe a model, what it runs on, and how it is mapped to ranks.
+
+struct PlanArguments {
+  Model model;
+  Machine machine = known_machines().front().machine;
+  bool is_here = false;  // the machine is measured
+  Mapping mapping;
+  std::optional<int> sequence, bytes, batch, micro_batches, ranks;
+  const Menu* menu = find_menu("nccl");
+};
+
+// MODEL, --machine, an option per axis, --nested, --ranks, --batch, --micro-batch, --micro-batches,
+// --sequence, --bytes, --split-norms, --interleave, --order, --recompute, --zero, --router-skew,
+// --capacity, --send-once, --gradient-bytes, --bucket and --menu.
+void add_plan_arguments(Command app, PlanArguments& arguments,
+                        const std::string& ranks_help = "of all: what the axes multiply to");
+
+// The model as asked.
+void set_model(PlanArguments& arguments);
+// That, and the mapping as asked: micro-batches follow from --batch; and this machine is measured
+// where it is the one that is asked for. Errors name the option, its value and the nearest that are
+// allowed.
+Status settle(PlanArguments& arguments);
+
+// The help's lists of models and machines, with their sources.
+std::string known_text();
+
+namespace {
+
+constexpr int kRanks = 2;
+constexpr int kWidth = 256;                             // of matrices
+constexpr std::size_t kCopied = std::size_t{16} << 20;  // floats: past all caches
+constexpr int kProducts = 60, kCopies = 10;             // of each rank; the median counts
+constexpr double kFitSeconds = 1;
+
+double seconds_of(const auto& body) {
+  const std::int64_t begin = now_ns();
+  body();
+  return static_cast<double>(now_ns() - begin) * 1e-9;
+}
+
+struct Rates {
+  double flops = 0, memory_bandwidth = 0;
+};
+
+// Of one rank, while the other one does the same.
+Result<Rates> rates_of(Member& me) {
+  std::vector<double> products, copies;
+  Matrix a(kWidth, kWidth), b(kWidth, kWidth);
+  for (std::size_t i = 0; i < a.values.size(); ++i) {
+    a.values[i] = static_cast<float>(i % 7);
+    b.values[i] = static_cast<float>(i % 5);
+  }
+  if (Status s = me.barrier(); !s.ok()) return s;
+  for (int i = 0; i < kProducts; ++i) {
+    // What is computed is what the next one begins with, so that it is.
+    products.push_back(seconds_of([&] { a.values[0] = product(a, b).values[0] * 0; }));
+  }
+  const std::vector<float> from(kCopied, 1);
+  std::vector<float> to(kCopied);
+  if (Status s = me.barrier(); !s.ok()) return s;
+  for (int i = 0; i < kCopies; ++i) {
+    copies.push_back(seconds_of([&] { std::copy(from.begin(), from.end(), to.begin()); }));
+  }
+  const double width = kWidth;
+  return Rates{2 * width * width * width / median(products),
+               2.0 * kCopied * sizeof(float) / median(copies)};
+}
+
+Result<Fabric> network_of(const std::vector<CostPoint>& points) {
+  const auto fit = fit_costs(points);
+  if (!fit.ok()) return fit.status();
+  return machine_fabric(fit->model);
+}
+
+}  // namespace
+
+Result<Machine> measure_machine() {
+  auto team = Team::create({.ranks = kRanks, .tuned = false});
+  if (!team.ok()) return team.status();
+  const auto points = measure_costs(**team, kFitSeconds);
+  if (!points.ok()) return points.status();
+  auto network = network_of(*points);
+  if (!network.ok()) {
+    return Status{network.status().code(),
+                  "this machine could not be measured: " + network.status().text()};
+  }
+  network->name = kHere;
+  std::array<Rates, kRanks> rates;
+  const Status measured = (*team)->run([&](Member& me) {
+    const auto own = rates_of(me);
+    own.status().throw_if_error();
+    rates[static_cast<std::size_t>(me.rank())] = *own;
+  });
+  if (!measured.ok()) return measured;
+  const auto by = [](double Rates::*rate) {
+    return [rate](const Rates& one, const Rates& other) { return one.*rate < other.*rate; };
+  };
+  const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
+                        static_cast<double>(sysconf(_SC_PAGESIZE)) /
+                        static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN));
+  return Machine{.name = std::string(kHere),
+                 .flops = std::min(rates[0], rates[1], by(&Rates::flops)).flops,
+                 .memory_bandwidth =
+                     std::min(rates[0], rates[1], by(&Rates::memory_bandwidth)).memory_bandwidth,
+                 .memory_bytes = memory,
+                 .network = std::move(*network)};
+}
+
+namespace {
+
+template <class Enum>
+std::vector<std::string_view> names_of(std::size_t count) {
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < count; ++i) names.push_back(name_of(static_cast<Enum>(i)));
+  return names;
+}
+
+// One of several names, by its place.
+template <class Enum>
+struct Named {
+  std::vector<std::string_view> names;
+  Result<Enum> operator()(std::string_view argument, std::string_view text) const {
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (names[i] == text) return static_cast<Enum>(i);
+    }
+    return unknown_name(argument, text, names);
+  }
+};
+
+Result<std::optional<int>> read_count(std::string_view argument, std::string_view text) {
+  const auto value = parse_whole(argument, text, 1, 1 << 24);
+  if (!value.ok()) return value.status();
+  return std::optional(*value);
+}
+
+// "dp,tp": these from the inside out, the others around them as ever.
+Result<std::array<Axis, kAxes>> read_nested(std::string_view argument, std::string_view text) {
+  std::array<Axis, kAxes> nested{};
+  std::size_t n = 0;
+  const auto has = [&](Axis axis) {
+    return std::find(nested.begin(), nested.begin() + n, axis) != nested.begin() + n;
+  };
+  const auto read = Named<Axis>{names_of<Axis>(kAxes)};
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t end = std::min(rest.find(','), rest.size());
+    const auto axis = read(argument, rest.substr(0, end));
+    if (!axis.ok()) return axis.status();
+    if (has(*axis)) {
+      return invalid_argument(
+          fmt::format("{} is '{}'; {} stands there twice", argument, text, name_of(*axis)));
+    }
+    nested[n++] = *axis;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  for (const Axis axis : kNested) {
+    if (!has(axis)) nested[n++] = axis;
+  }
+  return nested;
+}
+
+Result<double> read_factor(std::string_view argument, std::string_view text) {
+  const auto value = parse_decimal(argument, text);
+  if (!value.ok()) return value.status();
+  if (value->to_double() > 0) return value->to_double();
+  return invalid_argument(fmt::format("{} is '{}'; it must be above 0", argument, text));
+}
+
+// Sequences of a step: as asked, or micro-batches as asked, or one.
+Status set_batch(PlanArguments& a) {
+  if (a.batch && a.micro_batches) {
+    return invalid_argument(
+        fmt::format("--micro-batches is {}; with --batch, which is {}, it follows by itself",
+                    *a.micro_batches, *a.batch));
+  }
+  if (a.micro_batches) a.mapping.micro_batches = *a.micro_batches;
+  if (!a.batch) return {};
+  const int each = a.mapping.micro_batch * a.mapping.data_parallel();
+  if (*a.batch % each != 0) {
+    const int below = *a.batch / each * each;
+    return invalid_argument(
+        fmt::format("--batch is {}; {} replicas with micro-batches of {} take a multiple of {}: "
+                    "the nearest {}",
+                    *a.batch, a.mapping.data_parallel(), a.mapping.micro_batch, each,
+                    nearest_of(below, below + each)));
+  }
+  a.mapping.micro_batches = *a.batch / each;
+  return {};
+}
+
+}  // namespace
+
+void set_model(PlanArguments& a) {
+  if (a.sequence) a.model.sequence = *a.sequence;
+  if (a.bytes) a.model.bytes = *a.bytes;
+}
+
+Status settle(PlanArguments& a) {
+  set_model(a);
+  if (Status s = check_model(a.model); !s.ok()) return s;
+  if (Status s = set_batch(a); !s.ok()) return s;
+  if (a.ranks && *a.ranks != a.mapping.ranks()) {
+    const int others = a.mapping.ranks() / a.mapping[Axis::dp], below = *a.ranks / others;
+    const auto with_dp = [&](std::int64_t dp) {
+      return fmt::format("{} (dp {})", dp * others, dp);
+    };
+    const int above = below * others == *a.ranks ? 0 : below + 1;
+    return invalid_argument(
+        fmt::format("--ranks is {}; the axes multiply to {}; with another dp the nearest {}",
+                    *a.ranks, a.mapping.ranks(), nearest_of(below, above, with_dp)));
+  }
+  if (Status s = check_mapping(a.model, a.mapping); !s.ok() || !a.is_here) return s;
+  auto here = measure_machine();
+  if (here.ok()) a.machine = std::move(*here);
+  return here.status();
+}
+
+std::string known_text() {
+  std::string text = "Models:\n";
+  for (const PublishedModel& one : published_models()) {
+    text += fmt::format("  {:13} {}\n", one.model.name, one.source);
+  }
+  text += "Machines:\n";
+  for (const KnownMachine& one : known_machines()) {
+    text += fmt::format("  {:13} {}\n", one.machine.name, one.source);
+  }
+  text +=
+      fmt::format("  {:13} {}\n", kHere, "this one, measured in two seconds: a core for each rank");
+  return text;
+}
+
+void add_plan_arguments(Command app, PlanArguments& a, const std::string& ranks_help) {
+  add_argument(
+      app, "model", a.model,
+      [](std::string_view argument, std::string_view text) {
+        return find_model(argument, std::string(text));
+      },
+      "MODEL", "a model named below, or a JSON file")
+      .required();
+  add_argument(
+      app, "--machine", a.machine,
+      [&a](std::string_view argument, std::string_view text) -> Result<Machine> {
+        a.is_here = text == kHere;
+        return a.is_here ? a.machine : find_machine(argument, std::string(text));
+      },
+      "MACHINE", "a machine named below, or a JSON file (a100)");
+  constexpr std::string_view kAxisHelp[kAxes] = {
+      "ranks that share every matrix (1)", "ranks that share every sequence (1)",
+      "ranks that share the experts (1)", "ranks with a batch and all parameters of their own (1)",
+      "pipeline stages (1)"};
+  for (std::size_t i = 0; i < kAxes; ++i) {
+    add_argument(app, fmt::format("--{}", name_of(static_cast<Axis>(i))), a.mapping.axes[i],
+                 Whole{1, 1 << 20}, "N", std::string(kAxisHelp[i]));
+  }
+  add_argument(app, "--nested", a.mapping.nested, read_nested, "AXES",
+               "from the inside out: what lies inside a node and what between (tp,sp,ep,dp,pp)");
+  add_argument(app, "-t,--ranks", a.ranks, read_count, "N", ranks_help);
+  add_argument(app, "--batch", a.batch, read_count, "N", "sequences of a step");
+  add_argument(app, "--micro-batch", a.mapping.micro_batch, Whole{1, 1 << 20}, "N",
+               "sequences that go through together (1)");
+  add_argument(app, "--micro-batches", a.micro_batches, read_count, "N",
+               "of a step, in place of --batch (1)");
+  add_argument(app, "--sequence", a.sequence, read_count, "N", "tokens (the model's)");
+  add_argument(app, "--bytes", a.bytes, read_count, "N",
+               "of a parameter or an activation: 1, 2 or 4 (the model's)");
+  app.add_flag(
+      "--split-norms", a.mapping.splits_norms,
+      "between its matrices tp splits the sequence: reduce-scatter and all-gather in place "
+      "of all-reduce");
+  add_argument(app, "--interleave", a.mapping.interleave, Whole{1, 1 << 10}, "N",
+               "parts of the model per stage (1)");
+  add_argument(app, "--order", a.mapping.order,
+               Named<PipelineOrder>{names_of<PipelineOrder>(kPipelineOrders)}, "NAME",
+               "of a stage's work: gpipe, 1f1b, zb1p, zb2p, zbv (1f1b)");
+  add_argument(app, "--recompute", a.mapping.recompute,
+               Named<Recompute>{names_of<Recompute>(kRecomputes)}, "NAME",
+               "none, selective (attention), full (none)");
+  add_argument(app, "--zero", a.mapping.zero, Whole{0, 3}, "N",
+               "what dp splits: 1 optimizer, 2 gradients too, 3 parameters too (0)");
+  add_argument(app, "--router-skew", a.mapping.router_skew, read_factor, "X",
+               "tokens of the busiest rank along ep, over their mean (1)");
+  add_argument(app, "--capacity", a.mapping.capacity, read_factor, "X",
+               "rows that every expert takes, over the mean, padded and dropped (as many as come)");
+  app.add_flag("--send-once", a.mapping.sends_once,
+               "a token goes once to a rank, however many of its experts are there");
+  add_argument(app, "--gradient-bytes", a.mapping.gradient_bytes, Whole{2, 4}, "N", "2 or 4 (4)");
+  add_argument(app, "--bucket", a.mapping.bucket_bytes, parse_size, "SIZE",
+               "gradients that go together (25M)");
+  add_menu(app, a.menu);
+}
+
+namespace {
+
+struct StepOptions {
+  PlanArguments asked;
+  PlayOptions play;
+  bool full_speed = false, json = false, csv = false;
+};
+
+bool equal(const PlayedCollective& c) { return c.seconds == c.planned.price.seconds; }
+
+Table table_of(const StepPlan& plan, const std::vector<PlayedCollective>& played, bool full_speed) {
+  const bool thinned = std::any_of(played.begin(), played.end(), [](const PlayedCollective& c) {
+    return c.bytes != c.planned.price.bytes;
+  });
+  Table table(as::text("along"), "ranks", as::text("collective"), as::text("for", "-"),
+              as::text("algorithm"), as::bytes("M", "bytes"),
+              as::bytes("thinned to", "bytes_played").when(thinned), as::model_time("planned"),
+              as::model_time(full_speed ? "this machine" : "played", "played"), as::text(""),
+              as::text("data", "-"), as::data("equal"), as::data("wrong"));
+  table.title = plan_title(plan);
+  for (const PlayedCollective& c : played) {
+    const Price& price = c.planned.price;
+    table.add(axes_text(plan.mapping, c.planned.along), price.ranks, name_of(c.planned.collective),
+              c.planned.what, price.algorithm->name, price.bytes, c.bytes, price.seconds, c.seconds,
+              full_speed ? ""
+              : equal(c) ? "equal"
+                         : "DIFFERENT",
+              c.wrong == 0 ? "right" : fmt::format("{} WRONG", counted(c.wrong, "byte")), equal(c),
+              c.wrong);
+  }
+  return table;
+}
+
+Result<Exit> run_step(StepOptions a, Console& console) {
+  if (a.full_speed && a.play.most_bytes != PlayOptions{}.most_bytes) {
+    return invalid_argument("--thin is given; with --full-speed buffers are as planned");
+  }
+  if (Status s = settle(a.asked); !s.ok()) return s;
+  if (a.asked.mapping.ranks() > Communicator::kMaxRanks) {
+    return invalid_argument(fmt::format("the axes multiply to {} ranks; threads play at most {}",
+                                        a.asked.mapping.ranks(), Communicator::kMaxRanks));
+  }
+  Prices prices(a.asked.machine, a.asked.mapping.ranks(), *a.asked.menu);
+  const auto plan = plan_step(a.asked.model, a.asked.mapping, a.asked.machine, prices);
+  if (!plan.ok()) return plan.status();
+  a.play.network = !a.full_speed;
+  const auto played = play_collectives(*plan, a.play);
+  if (!played.ok()) return played.status();
+  const Table table = table_of(*plan, *played, a.full_speed);
+  const nlohmann::ordered_json json = {{"model", plan->model.name},
+                                       {"ranks", plan->mapping.ranks()},
+                                       {"collectives", to_json(table)}};
+  console.out << (a.json ? json.dump() + "\n" : a.csv ? to_csv(table) : to_text(table));
+  for (const PlayedCollective& c : *played) {
+    if (c.wrong != 0 || (!a.full_speed && !equal(c))) return Exit::wrong;
+  }
+  return Exit::ok;
+}
+
+}  // namespace
+
+Subcommand add_step(Command tool) {
+  auto owned = std::make_shared<StepOptions>();
+  StepOptions& a = *owned;
+  const Command app = tool.add_subcommand(
+      "step", "the collectives of a planned step on threads: real data, planned and played times");
+  add_plan_arguments(app, a.asked);
+  app.add_flag("--full-speed", a.full_speed,
+               "at this machine's own speed, in place of the planned machine's network");
+  add_argument(
+      app, "--thin", a.play.most_bytes,
+      [](std::string_view argument, std::string_view text) -> Result<std::uint64_t> {
+        const auto bytes = parse_size(argument, text);
+        if (!bytes.ok()) return bytes.status();
+        return std::uint64_t{*bytes};
+      },
+      "SIZE",
+      "buffers of about this size at most, whose bytes take as much longer: the same times (as "
+      "planned)");
+  add_argument(app, "-T,--timeout", a.play.timeout, parse_duration, "TIME",
+               "of one call: 30 (seconds), 500ms (30)");
+  add_formats(app, a.json, a.csv, "one line of JSON in place of the table");
+  app.footer(
+      "Every rank is a thread, groups are split off by axis, and each distinct collective of the "
+      "plan is "
+      "called once, on the network of the machine under a virtual clock: its time is the plan's, "
+      "to "
+      "the last tick. Exit codes: 0 good, 1 wrong data or times.\n\n"
+      "Examples:\n"
+      "  rankine step gpt2 --tp 2 --dp 2 --pp 2 --batch 4 --split-norms\n"
+      "  rankine step gpt2 --dp 4 --zero 1 --full-speed\n\n" +
+      known_text());
+  return {app, [owned](Console& console) { return run_step(*owned, console); }};
+}
+
+namespace {
+
+struct PlanOptions {
+  PlanArguments asked;
+  std::string svg, trace;
+  bool search = false, decode = false, survey = false, explain = false, json = false, csv = false;
+};
+
+Status write_pictures(const PlanOptions& a, const StepPlan& plan) {
+  if (!a.svg.empty()) {
+    if (Status s =
+            write_picture("--svg", a.svg, timeline_svg(plan_title(plan), plan.pipeline));
+        !s.ok()) {
+      return s;
+    }
+  }
+  if (a.trace.empty()) return {};
+  return of_option("--trace", replace_file(a.trace, timeline_trace(plan.pipeline)));
+}
+
+template <class Plan>
+std::string written(const PlanOptions& a, const Plan& plan) {
+  return a.json  ? plan_json(plan).dump() + "\n"
+         : a.csv ? to_csv(collectives_table(plan.mapping, plan.collectives))
+                 : plan_text(plan, a.explain);
+}
+
+Result<Exit> run_one(const PlanOptions& a, Console& console) {
+  Prices prices(a.asked.machine, a.asked.mapping.ranks(), *a.asked.menu);
+  const auto plan = plan_step(a.asked.model, a.asked.mapping, a.asked.machine, prices);
+  if (!plan.ok()) return plan.status();
+  if (a.survey) {
+    const std::vector<SurveyRow> rows = survey_rows(*plan);
+    const Table table = survey_table(*plan, rows);
+    console.out << (a.json ? to_json(table).dump() + "\n" : a.csv ? to_csv(table) : to_text(table));
+    if (Status s = write_pictures(a, *plan); !s.ok()) return s;
+    return Exit::ok;
+  }
+  console.out << written(a, *plan);
+  if (Status s = write_pictures(a, *plan); !s.ok()) return s;
+  return Exit::ok;
+}
+
+Result<Exit> run_decode(PlanOptions a, Console& console) {
+  if (!a.svg.empty() || !a.trace.empty()) {
+    return invalid_argument(
+        fmt::format("{} is given; --decode has no timeline", a.svg.empty() ? "--trace" : "--svg"));
+  }
+  if (a.asked.batch) {
+    if (*a.asked.batch % a.asked.mapping.data_parallel() != 0) {
+      return invalid_argument(fmt::format("--batch is {}; it must be a multiple of the {} replicas",
+                                          *a.asked.batch, a.asked.mapping.data_parallel()));
+    }
+    a.asked.mapping.micro_batch = *a.asked.batch / a.asked.mapping.data_parallel();
+    a.asked.batch.reset();
+  }
+  if (Status s = settle(a.asked); !s.ok()) return s;
+  Prices prices(a.asked.machine, a.asked.mapping.ranks(), *a.asked.menu);
+  const auto plan = plan_decode(a.asked.model, a.asked.mapping, a.asked.machine, prices);
+  if (!plan.ok()) return plan.status();
+  console.out << written(a, *plan);
+  return Exit::ok;
+}
+
+Table ranking(const std::vector<StepPlan>& best) {
+  Table table(as::number("", "rank"), as::text("mapping"), as::model_time("step", "seconds"),
+              As("{:.2f} x")("", "times_the_best"), as::bytes("memory", "bytes"),
+              as::text("loses by"));
+  for (const StepPlan& plan : best) {
+    const Mapping& m = plan.mapping;
+    table.add(table.rows.size() + 1,
+              fmt::format("{}; {} of {}", describe(m),
+                          counted(m.micro_batches, "micro-batch", "micro-batches"), m.micro_batch),
+              plan.seconds, plan.seconds / best[0].seconds, plan.memory.all(),
+              &plan != best.data() ? why_slower(plan, best[0]) : "");
+  }
+  return table;
+}
+
+Result<Exit> run_search(const PlanOptions& a, Console& console) {
+  if (!a.asked.ranks) return invalid_argument("--search needs --ranks: over how many");
+  if (!a.asked.batch)
+    return invalid_argument("--search needs --batch: how many sequences a step has");
+  constexpr std::size_t kShown = 8;
+  const SearchQuestion question{
+      .ranks = *a.asked.ranks, .batch = *a.asked.batch, .common = a.asked.mapping};
+  const auto found =
+      search_mappings(a.asked.model, a.asked.machine, *a.asked.menu, question, kShown);
+  if (!found.ok()) return found.status();
+  if (found->best.empty()) {
+    return invalid_argument(fmt::format(
+        "none of {} of {} over {} fits into {}: the smallest needs {}",
+        counted(found->too_large, "mapping"), a.asked.model.name, counted(*a.asked.ranks, "rank"),
+        format_bytes(a.asked.machine.memory_bytes), format_bytes(found->least.all())));
+  }
+  if (a.json) {
+    nlohmann::ordered_json out = {{"tried", found->tried}, {"too_large", found->too_large}};
+    for (const StepPlan& plan : found->best) out["best"].push_back(plan_json(plan));
+    console.out << out.dump() << "\n";
+  } else if (a.csv) {
+    console.out << to_csv(ranking(found->best));
+  } else {
+    Table table = ranking(found->best);
+    table.title = fmt::format(
+        "{} mappings tried, {} more do not fit into memory; of each set of axes the best:",
+        found->tried, found->too_large);
+    console.out << to_text(table) << "\n" << plan_text(found->best.front(), a.explain);
+  }
+  if (Status s = write_pictures(a, found->best.front()); !s.ok()) return s;
+  return Exit::ok;
+}
+
+Result<Exit> run_plan(PlanOptions a, Console& console) {
+  if (Status s = check_output_file("--trace", a.trace); !s.ok()) return s;
+  if (Status s = check_output_files({{"--svg", a.svg}, {"--trace", a.trace}}); !s.ok()) return s;
+  if (a.search && a.decode) {
+    return invalid_argument("--search is of training steps; leave --decode out");
+  }
+  if (a.survey && (a.search || a.decode)) {
+    return invalid_argument(fmt::format("--survey is of one training step; leave {} out",
+                                        a.search ? "--search" : "--decode"));
+  }
+  if (a.search) {
+    set_model(a.asked);
+    return run_search(a, console);
+  }
+  if (a.decode) return run_decode(std::move(a), console);
+  if (Status s = settle(a.asked); !s.ok()) return s;
+  return run_one(a, console);
+}
+
+}  // namespace
+
+Subcommand add_plan(Command tool) {
+  auto owned = std::make_shared<PlanOptions>();
+  PlanOptions& a = *owned;
+  const Command app = tool.add_subcommand(
+      "plan", "what a training step of a model costs, mapped to ranks: collectives, time, memory");
+  add_plan_arguments(app, a.asked, "of all: what the axes multiply to; needed with --search");
+  app.add_flag("--search", a.search, "try all mappings of --ranks, and show the best");
+  app.add_flag("--decode", a.decode,
+               "not a training step, but one token more of every sequence of the batch");
+  app.add_flag(
+      "--survey", a.survey,
+      "the plan's ranks and bytes in the ten rows of the survey (Lu, section 9): what each "
+      "formula says, and the simulator");
+  app.add_flag("--explain", a.explain, "what every number is made of");
+  add_formats(app, a.json, a.csv, "as JSON");
+  add_picture_file(app, "--svg", a.svg, "write the pipeline's picture to this file");
+  add_text(app, "--trace", a.trace, "FILE", "write it as trace events, for Perfetto");
+  app.footer(
+      "Examples:\n"
+      "  rankine plan gpt_175b --tp 8 --pp 8 --interleave 3 --batch 64 --split-norms --recompute "
+      "selective\n"
+      "  rankine plan llama3_8b --search --ranks 64 --batch 128 --machine h100\n"
+      "  rankine plan mixtral_8x7b --ep 8 --zero 1 --sequence 4096 --explain\n"
+      "  rankine plan llama3_70b --tp 8 --decode --batch 32 --sequence 2048\n"
+      "  rankine plan mixtral_8x7b --tp 2 --sp 2 --ep 2 --dp 2 --pp 2 --survey\n\n" +
+      known_text());
+  return {app, [owned](Console& console) { return run_plan(*owned, console); }};
+}
+
+}  // namespace rankine::tools

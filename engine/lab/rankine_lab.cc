@@ -1,0 +1,7 @@
+// The program rankine-lab: the product's subcommands and those of the laboratory.
+
+#include "engine/lab/commands.h"
+
+int main(int argc, char** argv) {
+  return rankine::tools::tool_main(argc, argv, &rankine::tools::laboratory());
+}

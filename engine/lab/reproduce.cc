@@ -1,0 +1,478 @@
+// What is found out about the research papers, and how that is told: as text, JSON and pictures.
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+#include <vector>
+
+#include "algorithms/torus.h"
+#include "engine/base/files.h"
+#include "engine/base/units.h"
+#include "engine/cli/drawing.h"
+#include "engine/cli/table.h"
+#include "engine/cli/text.h"
+#include "engine/lab/commands.h"
+#include "engine/papers/figures.h"
+#include "engine/papers/statements.h"
+#include "engine/papers/tables.h"
+#include "engine/papers/traff_tables.h"
+
+namespace rankine::reproduce {
+
+inline constexpr std::string_view kTrivanceKey = "trivance", kTraffKey = "traff";
+inline constexpr std::string_view kTrivanceTitle =
+    "Juerss, Addanki & Schmid, Trivance: Latency-Optimal AllReduce by Shortcutting Multiport "
+    "Networks";
+inline constexpr std::string_view kTraffTitle =
+    "J. L. Traff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms, 2025";
+
+// All that is computed about Trivance.
+struct Trivance {
+  Profiles profiles;
+  std::vector<TableRow> rows;
+  std::vector<Panel> panels;
+  std::vector<Outcome> outcomes;
+};
+
+template <class Outcomes>
+std::size_t agreeing(const Outcomes& outcomes) {
+  return static_cast<std::size_t>(
+      std::count_if(outcomes.begin(), outcomes.end(), [](const auto& outcome) {
+        return std::invoke(&std::decay_t<decltype(outcome)>::agrees, outcome);
+      }));
+}
+
+void print(std::ostream& out, const Trivance& trivance);
+void print(std::ostream& out, const std::vector<TraffOutcome>& outcomes);
+
+nlohmann::ordered_json to_json(const Trivance& trivance);
+nlohmann::ordered_json to_json(const std::vector<TraffOutcome>& outcomes);
+
+struct Picture {
+  std::string name, svg;
+};
+std::vector<Picture> pictures_of(const std::vector<Panel>& panels);
+
+namespace {
+
+using tools::Plot;
+using tools::PlotCurve;
+
+constexpr std::string_view kGainLabel = "time over that of Trivance, less 1, in percent";
+
+Plot plot_of(const Panel& panel) {
+  Plot plot{.title = std::string(panel.spec.title),
+            .y_label = std::string(kGainLabel),
+            .y_low = -60,
+            .y_high = 100};
+  for (const Curve& curve : panel.curves) {
+    if (&curve == &panel.trivance()) continue;
+    PlotCurve drawn{.name = std::string(curve.contender->name)};
+    bool before = curve.latency == nullptr;
+    for (const std::uint64_t size : figure_sizes()) {
+      const auto bytes = static_cast<double>(size);
+      const bool large = panel.form(curve, bytes) == Form::bandwidth;
+      // Hollow: the first size that takes the B form.
+      drawn.points.push_back({bytes, 100 * panel.gain(curve, bytes), large && !before});
+      before = large;
+    }
+    plot.curves.push_back(std::move(drawn));
+  }
+  plot.dotted = panel.change_of_form(panel.trivance());
+  plot.dotted_name = "Trivance: L to B";
+  return plot;
+}
+
+// Figure 8: of every bandwidth the fastest of the others.
+Plot plot_of_bandwidths(const std::vector<const Panel*>& panels) {
+  Plot plot{.title = "Figure 8: 32 x 32 torus, the fastest other algorithm",
+            .y_label = std::string(kGainLabel),
+            .y_low = -20,
+            .y_high = 40};
+  for (const Panel* panel : panels) {
+    PlotCurve drawn{.name = fmt::format("{} Gb/s", panel->spec.gigabits)};
+    for (const std::uint64_t size : figure_sizes()) {
+      const auto bytes = static_cast<double>(size);
+      drawn.points.push_back({bytes, 100 * panel->gain(panel->rival(bytes), bytes)});
+    }
+    plot.curves.push_back(std::move(drawn));
+  }
+  return plot;
+}
+
+}  // namespace
+
+std::vector<Picture> pictures_of(const std::vector<Panel>& panels) {
+  std::vector<Picture> out;
+  std::vector<const Panel*> bandwidths;
+  for (const Panel& panel : panels) {
+    if (panel.spec.id.starts_with("8-")) {
+      bandwidths.push_back(&panel);
+    } else {
+      out.push_back({fmt::format("trivance-figure-{}.svg", panel.spec.id), to_svg(plot_of(panel))});
+    }
+  }
+  out.push_back({"trivance-figure-8.svg", to_svg(plot_of_bandwidths(bandwidths))});
+  return out;
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const Value& value) {
+  return {{"exact", value.exact() ? Json(formulas::to_string(value)) : Json(nullptr)},
+          {"number", static_cast<double>(value.approximate())}};
+}
+Json json_of(const std::optional<Value>& value) { return value ? json_of(*value) : Json(nullptr); }
+Json json_of(const TableEntry& entry) {
+  return {{"printed", json_of(entry.printed)},
+          {"derived", json_of(entry.derived)},
+          {"found", json_of(entry.found)},
+          {"exact", entry.exact()}};
+}
+
+Json json_of(const Panel& panel) {
+  Json curves = Json::array();
+  const auto sizes = figure_sizes();
+  for (const Curve& curve : panel.curves) {
+    Json seconds = Json::array(), gains = Json::array(), forms = Json::array();
+    for (const std::uint64_t size : sizes) {
+      const auto bytes = static_cast<double>(size);
+      seconds.push_back(panel.time(curve, bytes));
+      gains.push_back(100 * panel.gain(curve, bytes));
+      forms.push_back(letter_of(panel.form(curve, bytes)));
+    }
+    const auto change = panel.change_of_form(curve);
+    curves.push_back({{"algorithm", curve.contender->name},
+                      {"seconds", std::move(seconds)},
+                      {"gain_percent", std::move(gains)},
+                      {"form", std::move(forms)},
+                      {"change_of_form_bytes", change ? Json(*change) : Json(nullptr)}});
+  }
+  Json changes = Json::array();
+  for (const Crossover& crossover : crossovers(panel)) {
+    changes.push_back({{"bytes", crossover.bytes},
+                       {"before", crossover.before->contender->name},
+                       {"after", crossover.after->contender->name}});
+  }
+  return {{"id", panel.spec.id},
+          {"title", panel.spec.title},
+          {"dims", panel.spec.dims},
+          {"gigabits_per_second", panel.spec.gigabits},
+          {"sizes", sizes},
+          {"curves", std::move(curves)},
+          {"crossovers", std::move(changes)}};
+}
+
+Json end_of(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json json_of(const Outcome& outcome) {
+  const Statement& s = *outcome.statement;
+  return {{"id", s.id},
+          {"where", s.where},
+          {"statement", s.text},
+          {"measure", name_of(s.measure)},
+          {"unit", name_of(unit_of(s.measure))},
+          {"panels", s.panels},
+          {"others", s.others},
+          {"stated", {{"text", stated_text(s)}, {"low", end_of(s.low)}, {"high", end_of(s.high)}}},
+          {"found",
+           {{"text", found_text(outcome)},
+            {"low", end_of(outcome.low.value)},
+            {"low_at", outcome.low.at},
+            {"high", end_of(outcome.high.value)},
+            {"high_at", outcome.high.at}}},
+          {"allowed", s.allowed},
+          {"distance", end_of(outcome.distance)},
+          {"verdict", outcome.agrees ? "agrees" : "differs"},
+          {"why", outcome.agrees ? "" : s.why}};
+}
+
+}  // namespace
+
+nlohmann::ordered_json to_json(const Trivance& trivance) {
+  Json tables = Json::array(), figures = Json::array(), rows = Json::array();
+  for (const TableRow& row : trivance.rows) {
+    tables.push_back({{"table", row.table},
+                      {"algorithm", row.line->name},
+                      {"line", row.line->line},
+                      {"routing", rankine::name_of(row.line->routing)},
+                      {"dims", row.dims},
+                      {"lambda", json_of(row.lambda)},
+                      {"delta", json_of(row.delta)},
+                      {"theta", json_of(row.theta)},
+                      {"why", row.why}});
+  }
+  for (const Panel& panel : trivance.panels) figures.push_back(json_of(panel));
+  for (const Outcome& outcome : trivance.outcomes) rows.push_back(json_of(outcome));
+  return {{"paper", kTrivanceKey},         {"title", kTrivanceTitle},
+          {"tables", std::move(tables)},   {"figures", std::move(figures)},
+          {"statements", std::move(rows)}, {"agree", agreeing(trivance.outcomes)}};
+}
+
+nlohmann::ordered_json to_json(const std::vector<TraffOutcome>& outcomes) {
+  Json rows = Json::array();
+  for (const TraffOutcome& outcome : outcomes) {
+    const TraffStatement& s = *outcome.statement;
+    rows.push_back({{"id", s.id},
+                    {"where", s.where},
+                    {"statement", s.text},
+                    {"processors", outcome.processors},
+                    {"cases", outcome.cases},
+                    {"agreeing", outcome.agreeing},
+                    {"stated", outcome.shown.stated},
+                    {"found", outcome.shown.found},
+                    {"verdict", outcome.agrees() ? "agrees" : "differs"},
+                    {"why", outcome.agrees() ? "" : s.why}});
+  }
+  return {{"paper", kTraffKey},
+          {"title", kTraffTitle},
+          {"statements", std::move(rows)},
+          {"agree", agreeing(outcomes)}};
+}
+
+namespace {
+
+using tools::Cell, tools::Table;
+namespace as = tools::as;
+
+std::string number(const Value& value) {
+  return fmt::format("{:.4g}", static_cast<double>(value.approximate()));
+}
+std::string number(const std::optional<Value>& value) { return value ? number(*value) : "-"; }
+
+void print_table(std::ostream& out, const std::vector<TableRow>& all, int table) {
+  out << fmt::format(
+      "Table {}: how many times the optimum. Printed is the paper's entry (n without end), derived "
+      "what its text\ncomes to for just so many ranks, found the schedule's; = where these two are "
+      "equal, as fractions.\n\n",
+      table);
+  Table text(as::text(""), as::text(""), "", "", "", "", "", "", "", "", "", as::text(""));
+  text.add("", "", "rounds", "", "", "bytes", "", "", "delay");
+  text.add("algorithm", "ranks", "printed", "derived", "found", "printed", "derived", "found",
+           "printed", "derived", "found");
+  std::vector<std::string> notes;
+  for (const TableRow& row : all) {
+    if (row.table != table) continue;
+    std::vector<Cell>& cells = text.add(row.line->name, dims_text(row.dims));
+    for (const TableEntry* entry : {&row.lambda, &row.delta, &row.theta}) {
+      cells.push_back(number(entry->printed));
+      cells.push_back(number(entry->derived));
+      cells.push_back(number(entry->found) + (entry->exact() ? " =" : "  "));
+    }
+    if (!row.why.empty()) {
+      const std::string why(row.why);
+      const auto known = std::find(notes.begin(), notes.end(), why);
+      cells.push_back(fmt::format("({})", known - notes.begin() + 1));
+      if (known == notes.end()) notes.push_back(why);
+    }
+  }
+  out << to_text(text);
+  for (std::size_t i = 0; i < notes.size(); ++i) out << fmt::format("({}) {}\n", i + 1, notes[i]);
+  out << "\n";
+}
+
+void print_figure(std::ostream& out, const Panel& panel) {
+  constexpr std::size_t kEvery = 2;  // the figures' marks are powers of four
+  out << panel.spec.title << "\n\n";
+  Table table(as::bytes("size"));
+  for (const Curve& curve : panel.curves) {
+    const std::string name = std::string(curve.contender->name) + ", %";
+    table.columns.push_back(&curve == &panel.trivance() ? "Trivance" : as::number(name));
+  }
+  const auto sizes = figure_sizes();
+  for (std::size_t i = 0; i < sizes.size(); i += kEvery) {
+    const auto bytes = static_cast<double>(sizes[i]);
+    std::vector<Cell>& cells = table.add(bytes);
+    for (const Curve& curve : panel.curves) {
+      const std::string_view form = letter_of(panel.form(curve, bytes));
+      cells.push_back(&curve == &panel.trivance()
+                          ? fmt::format("{} {}", format_seconds(panel.time(curve, bytes)), form)
+                          : fmt::format("{:+.1f} {}", 100 * panel.gain(curve, bytes), form));
+    }
+  }
+  out << to_text(table) << "fastest: ";
+  std::string text(panel.fastest(static_cast<double>(sizes.front())).contender->name);
+  for (const Crossover& crossover : crossovers(panel)) {
+    text += fmt::format(", {} from {}", crossover.after->contender->name,
+                        format_bytes(crossover.bytes));
+  }
+  out << text << "\nfrom L to B:";
+  std::string changes;
+  for (const Curve& curve : panel.curves) {
+    if (const auto bytes = panel.change_of_form(curve)) {
+      changes += fmt::format("{} {} at {}", changes.empty() ? "" : ",", curve.contender->name,
+                             format_bytes(*bytes));
+    }
+  }
+  out << changes << "\n\n";
+}
+
+void print_statement(std::ostream& out, std::string_view id, std::string_view where,
+                     std::string_view text, std::string_view stated, std::string_view found,
+                     std::string_view verdict, std::string_view why) {
+  out << fmt::format("{}  [{}]\n  {}\n  paper {}; found {}: {}\n", id, where, text, stated, found,
+                     verdict);
+  if (!why.empty()) out << fmt::format("  {}\n", why);
+  out << "\n";
+}
+
+}  // namespace
+
+void print(std::ostream& out, const Trivance& trivance) {
+  out << kTrivanceTitle << "\n\n";
+  print_table(out, trivance.rows, 1);
+  print_table(out, trivance.rows, 2);
+  out << "Figures 6 to 10: time over that of Trivance, less 1, in percent (positive: Trivance is "
+         "faster); L or B is the form\nthat is the faster one. Eq. (1), 1.5 us per round, 200 ns "
+         "per hop.\n\n";
+  for (const Panel& panel : trivance.panels) print_figure(out, panel);
+  out << "Statements. Gains are those of the figures, against the fastest of the others.\n\n";
+  for (const Outcome& outcome : trivance.outcomes) {
+    const Statement& s = *outcome.statement;
+    print_statement(out, s.id, s.where, s.text, stated_text(s), found_text(outcome),
+                    verdict_text(outcome), outcome.agrees ? "" : s.why);
+  }
+  out << fmt::format("{} of {} statements agree\n", agreeing(trivance.outcomes),
+                     trivance.outcomes.size());
+}
+
+void print(std::ostream& out, const std::vector<TraffOutcome>& outcomes) {
+  out << kTraffTitle << "\n\n";
+  for (const TraffOutcome& outcome : outcomes) {
+    const TraffStatement& s = *outcome.statement;
+    out << fmt::format("{}  [{}]\n  {}\n  {} {}, p = {}\n  paper {}; found {}: {}\n", s.id, s.where,
+                       s.text, outcome.cases, outcome.cases == 1 ? "case" : "cases",
+                       outcome.processors, outcome.shown.stated, outcome.shown.found,
+                       verdict_text(outcome));
+    if (!outcome.agrees() && !s.why.empty()) out << fmt::format("  {}\n", s.why);
+    out << "\n";
+  }
+  out << fmt::format("{} of {} statements agree\n", agreeing(outcomes), outcomes.size());
+}
+
+}  // namespace rankine::reproduce
+
+namespace rankine::tools {
+namespace {
+
+using namespace reproduce;  // NOLINT: this file is about nothing else
+
+std::unique_ptr<Trivance> work_out_trivance(const ProgressReport& progress) {
+  auto out = std::make_unique<Trivance>();
+  std::vector<ProfileKey> keys = table_keys();
+  for (ProfileKey& key : figure_keys()) keys.push_back(std::move(key));
+  out->profiles.work_out(std::move(keys), progress);
+  out->rows = table_rows(out->profiles);
+  out->panels = reproduce::panels(out->profiles);
+  out->outcomes = reproduce::outcomes(out->panels);
+  return out;
+}
+
+// Makes the folder where it is missing, and finds out whether files can be made in it.
+Status prepare_folder(const std::string& folder) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  const bool there = !failed && std::filesystem::is_directory(folder, failed);
+  if (there && check_replaceable((std::filesystem::path(folder) / "figure.svg").string()).ok()) {
+    return {};
+  }
+  return {Code::system, fmt::format("--svg is '{}', which cannot be written to; it takes a folder "
+                                    "that can be made, or that is there and may be written to",
+                                    folder)};
+}
+
+Status write_pictures(const std::string& folder, const std::vector<Picture>& pictures) {
+  for (const Picture& picture : pictures) {
+    const auto path = std::filesystem::path(folder) / picture.name;
+    Status status = of_option("--svg", replace_file(path.string(), picture.svg));
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
+Result<std::string> read_reproduced_paper(std::string_view argument, std::string_view text) {
+  constexpr std::string_view kPapers[] = {kTrivanceKey, kTraffKey};
+  for (const std::string_view paper : kPapers) {
+    if (text == paper) return std::string(text);
+  }
+  return unknown_name(argument, text, kPapers);
+}
+
+}  // namespace
+
+Subcommand add_reproduce(Command tool) {
+  auto owned = std::make_shared<ReproduceArguments>();
+  ReproduceArguments& a = *owned;
+  const Command app = tool.add_subcommand(
+      "reproduce", "a paper's tables, figures and statements, recomputed from the schedules");
+  add_argument(app, "paper", a.paper, read_reproduced_paper, "NAME", "trivance or traff (both)");
+  add_text(app, "--svg", a.svg, "DIR", "write the figures into this folder, one file per part");
+  app.add_flag("--json", a.json, "everything as JSON: tables, figures, statements");
+  app.footer(
+      "Examples:\n"
+      "  rankine reproduce trivance --svg figures\n"
+      "  rankine reproduce traff\n"
+      "  rankine reproduce --json > papers.json\n"
+      "Verdicts compare what the paper says with what comes out here; a difference is no error.");
+  return {app, [owned](Console& console) { return reproduce_papers(*owned, console); }};
+}
+
+Result<Exit> reproduce_papers(const ReproduceArguments& arguments, Console& console) {
+  const bool with_trivance = arguments.paper.empty() || arguments.paper == kTrivanceKey;
+  const bool with_traff = arguments.paper.empty() || arguments.paper == kTraffKey;
+  if (!arguments.svg.empty()) {
+    if (!with_trivance) {
+      return invalid_argument(
+          fmt::format("--svg is '{}' and the paper is {}, which has no figures "
+                      "that are recomputed; those of trivance are",
+                      arguments.svg, arguments.paper));
+    }
+    // Before the work, so that nobody waits for it in vain.
+    Status status = prepare_folder(arguments.svg);
+    if (!status.ok()) return status;
+  }
+  std::unique_ptr<Trivance> trivance;
+  std::vector<TraffOutcome> traff;
+  {
+    Progress progress(console);
+    const auto report = [&](std::string_view what) -> ProgressReport {
+      return [&, what](std::size_t done, std::size_t all) {
+        if (progress.due()) progress.show(fmt::format("{} of {} {}", done, all, what));
+      };
+    };
+    if (with_trivance) trivance = work_out_trivance(report("schedules of Trivance's evaluation"));
+    if (with_traff) traff = traff_outcomes(report("numbers of processors of Traff's statements"));
+  }
+  if (!arguments.svg.empty()) {
+    const Status status = write_pictures(arguments.svg, pictures_of(trivance->panels));
+    if (!status.ok()) return status;
+  }
+  if (arguments.json) {
+    auto papers = nlohmann::ordered_json::array();
+    if (with_trivance) papers.push_back(to_json(*trivance));
+    if (with_traff) papers.push_back(to_json(traff));
+    console.out << nlohmann::ordered_json{{"papers", std::move(papers)}}.dump(2) << "\n";
+    return Exit::ok;
+  }
+  if (with_trivance) print(console.out, *trivance);
+  if (with_trivance && with_traff) console.out << "\n";
+  if (with_traff) print(console.out, traff);
+  return Exit::ok;
+}
+
+}  // namespace rankine::tools
