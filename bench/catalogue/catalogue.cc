@@ -4,7 +4,7 @@
 //
 // Names: <collective>/<algorithm>/ranks:<N>/bytes:<M>[/counts:<how>]/network:<name>, or /full_speed
 // in place of the network; Google Benchmark adds what it was told to do
-// (/iterations:1/manual_time). Sizes are nccl-tests' (engine/tools/metrics.h); the calls are those
+// (/iterations:1/manual_time). Sizes are nccl-tests' (engine/cli/question.h); the calls are those
 // of `rankine perf --algo all`, out of place.
 //
 //   full_speed  real time per call: back to back, the slowest rank's

@@ -256,7 +256,7 @@ def compare(asked: argparse.Namespace, nodes: Nodes | None, work: pathlib.Path, 
         networks.append(json.loads(network.read_text()))
         if asked.keep:
             shutil.copy(network, asked.keep)
-        said.append(predicted(programs / "engine/tools/rankine", asked, network))
+        said.append(predicted(programs / "engine/cli/rankine", asked, network))
         taken.append(measured(launcher, programs / f"bench/mpi/perf_{asked.mpi}", asked, network))
     report(asked, where, networks, taken, said)
 

@@ -176,7 +176,7 @@ class Attention {
 // behind it are the epilogue of that sum.
 //
 // A row's values follow from its sequence alone, not from the batch: products are added up by
-// rising index (engine/tools/train/matrix.h), sums in the order of the ranks. Another number of
+// rising index (engine/lab/train/matrix.h), sums in the order of the ranks. Another number of
 // ranks has other brackets, and so other last bits.
 
 using tools::Model;

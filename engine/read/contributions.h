@@ -286,14 +286,14 @@ class SumOrder {
   }
   // Cuts arrivals so that any two cover equal places or disjoint ones. Returns true if any was cut.
   bool cut_where_others_end() {
-    using Place = std::tuple<std::size_t, int, Block>;
+    using End = std::tuple<std::size_t, int, Block>;
     const auto overlap = [](const Arrival& a, const Arrival& b) {
       return a.rank == b.rank && a.plane == b.plane && b.first < a.end() && !a.same_places(b);
     };
     if (std::adjacent_find(arrived_.begin(), arrived_.end(), overlap) == arrived_.end()) {
       return false;
     }
-    std::vector<Place> ends;
+    std::vector<End> ends;
     for (const Arrival& arrival : arrived_) {
       ends.emplace_back(arrival.rank, arrival.plane, arrival.first);
       ends.emplace_back(arrival.rank, arrival.plane, arrival.end());
@@ -301,7 +301,7 @@ class SumOrder {
     std::sort(ends.begin(), ends.end());
     std::vector<Arrival> cut;
     for (Arrival rest : arrived_) {
-      const Place place(rest.rank, rest.plane, rest.first);
+      const End place(rest.rank, rest.plane, rest.first);
       auto end = std::upper_bound(ends.begin(), ends.end(), place);
       while (std::get<2>(*end) < rest.end()) {  // the arrival's end is among them
         Arrival part = rest;

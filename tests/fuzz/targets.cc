@@ -20,6 +20,7 @@
 #include "engine/cli/question.h"
 #include "engine/cli/text.h"
 #include "engine/cli/tool.h"
+#include "engine/lab/commands.h"
 #include "engine/network/fabric.h"
 #include "engine/network/network_file.h"
 #include "engine/network/simulate.h"
@@ -318,7 +319,7 @@ void command_line(std::string_view input) {
   words.insert(words.begin() + 1, "--help");
   std::ostringstream out, err;
   tools::Console console{.out = out, .err = err};
-  const tools::Exit exit = tools::run_tool(words, console);
+  const tools::Exit exit = tools::run_lab(words, console);
   require(exit == tools::Exit::ok || exit == tools::Exit::usage, "nothing was done");
   require(!(out.str().empty() && err.str().empty()), "something was said");
 }

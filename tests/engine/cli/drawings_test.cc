@@ -88,7 +88,7 @@ TEST(Terminal, FillsParagraphsAndKeepsWhatIsCopied) {
 // Lines of help end where the terminal does, and not where somebody's editor had it.
 TEST(Help, IsAsWideAsTheTerminal) {
   constexpr std::size_t kNarrow = 60, kBeside = 20;  // where options' descriptions stand
-  for (const std::string& name : subcommand_names()) {
+  for (const std::string& name : subcommand_names(&laboratory())) {
     SCOPED_TRACE(name);
     {
       const ScopedEnv columns("COLUMNS", "60");

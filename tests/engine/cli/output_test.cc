@@ -141,7 +141,7 @@ TEST_P(Output, OfHelpIsOutput) {
   close(unread);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Output, testing::ValuesIn(subcommand_names()),
+INSTANTIATE_TEST_SUITE_P(Of, Output, testing::ValuesIn(subcommand_names(&laboratory())),
                          [](const auto& each) { return each.param; });
 
 TEST(OutputOf, TheToolItself) {
@@ -443,7 +443,7 @@ class Documents : public testing::Test {
     fs::remove_all(folder_);
     fs::create_directories(folder_ / "bin");
     fs::create_directory_symlink(fs::current_path() / "engine", folder_ / "engine");
-    fs::create_symlink(fs::current_path() / "engine/tools/rankine", folder_ / "bin/rankine");
+    fs::create_symlink(fs::current_path() / "engine/cli/rankine", folder_ / "bin/rankine");
     setenv("PATH", (folder_ / "bin:").string().append(getenv("PATH")).c_str(), 1);
     setenv("RANKINE_TUNING", "off", 1);
     unsetenv("COLUMNS");

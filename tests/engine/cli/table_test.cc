@@ -129,7 +129,7 @@ TEST(Csv, IsWellFormedOfEverySubcommandThatHasIt) {
       {"step", {"gpt2", "--dp", "2", "--batch", "2", "--thin", "1K"}},
       {"verify", {"broadcast", "--ranks", "1..3"}},
       {"faults", {"--list"}}};
-  for (const std::string& name : subcommand_names()) {
+  for (const std::string& name : subcommand_names(&laboratory())) {
     SCOPED_TRACE(name);
     const bool has = run_captured({name, "--help"}).out.find("--csv") != std::string::npos;
     EXPECT_EQ(asked.contains(name), has) << "this test asks every subcommand that has --csv";

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "engine/cli/tool.h"
+#include "engine/lab/commands.h"
 
 namespace rankine::tools {
 
@@ -29,7 +30,7 @@ inline Captured run_captured(const std::vector<std::string>& arguments) {
   std::ostringstream out, err;
   Console console{.out = out, .err = err};
   Captured captured;
-  captured.exit = static_cast<int>(run_tool(arguments, console));
+  captured.exit = static_cast<int>(run_lab(arguments, console));
   captured.out = out.str();
   captured.err = err.str();
   return captured;
@@ -45,7 +46,7 @@ class ToolProcess {
   // `out`: its standard output, a descriptor or one of the two above. Its standard input is a pipe.
   // Signals that this process ignores end it as they do from a shell.
   explicit ToolProcess(std::vector<std::string> arguments, int out = kPipe) {
-    arguments.insert(arguments.begin(), "engine/tools/rankine");
+    arguments.insert(arguments.begin(), "engine/cli/rankine");
     std::vector<char*> argv;
     for (std::string& each : arguments) argv.push_back(each.data());
     argv.push_back(nullptr);

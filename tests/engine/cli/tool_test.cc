@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <iterator>
 #include <set>
 #include <sstream>
@@ -17,6 +18,7 @@
 #include "engine/api/check.h"
 #include "engine/api/team.h"
 #include "engine/cli/arguments.h"
+#include "engine/cli/laboratory.h"
 #include "engine/cli/question.h"
 #include "engine/cli/text.h"
 #include "engine/cli/tool.h"
@@ -271,7 +273,7 @@ TEST(Tool, HelpsWhoeverAsksWhateverElseIsWrong) {
 }
 
 TEST(Tool, HelpSaysWhatThereIs) {
-  for (const std::string& name : subcommand_names()) {
+  for (const std::string& name : subcommand_names(&laboratory())) {
     const std::string help = run_captured({name, "--help"}).out;
     if (help.find("--ranks ") != std::string::npos) {
       EXPECT_THAT(help, HasSubstr("  -t,--ranks ")) << name;
@@ -282,6 +284,57 @@ TEST(Tool, HelpSaysWhatThereIs) {
     }
     EXPECT_EQ(help.find("--search") != std::string::npos, name == "plan") << name;
   }
+}
+
+// The product's table of them is what rankine-lab registers.
+TEST(Laboratory, HasTheSubcommandsThatTheProductNames) {
+  std::vector<std::string> names;
+  for (const LaboratoryCommand& known : laboratory_commands()) names.emplace_back(known.name);
+  std::vector<std::string> all = subcommand_names(&laboratory());
+  const std::vector<std::string> product = subcommand_names();
+  ASSERT_EQ(all.size(), product.size() + names.size());
+  EXPECT_TRUE(std::equal(product.begin(), product.end(), all.begin()));
+  EXPECT_TRUE(std::equal(names.rbegin(), names.rend(), all.rbegin()));
+
+  std::ostringstream out, err;
+  Console console{.out = out, .err = err};
+  EXPECT_EQ(run_tool({"--help"}, console), Exit::ok);
+  EXPECT_EQ(out.str(), run_captured({"--help"}).out);
+  EXPECT_THAT(out.str(), HasSubstr("\nLaboratory:\n  map "));
+}
+
+TEST(Laboratory, IsStartedByTheProduct) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"cost", "all_gather", "--algo", "ring", "--ranks", "4"},
+        {"help", "gaps"},
+        {"plan", "--help"},
+        {"manual", "train"},
+        {"check", "--task", "ring_bytes"},
+        {"check", "--tasks", "--json"}}) {
+    ToolProcess tool(words);
+    tool.close_in();
+    const Captured there = run_captured(words);
+    EXPECT_EQ(tool.rest(), there.out) << words[0];
+    EXPECT_EQ(tool.err(), there.err) << words[0];
+    EXPECT_EQ(tool.wait(), there.exit) << words[0];
+  }
+  ToolProcess order({"check", "-"});
+  ASSERT_TRUE(order.ask("pipeline 1 micro_batches 1\n0: F0 B0\n"));
+  order.close_in();
+  EXPECT_THAT(order.rest(), HasSubstr("gpipe"));
+  EXPECT_EQ(order.wait(), 0);
+}
+
+TEST(Laboratory, IsMissedWithTheCommandThatBuildsIt) {
+  const std::string folder = testing::TempDir() + "/alone";
+  const std::string shell = "mkdir -p '" + folder + "' && cp -L engine/cli/rankine '" + folder +
+                            "' && PATH=/usr/bin:/bin '" + folder + "/rankine' claims 2>&1";
+  FILE* pipe = popen(shell.c_str(), "r");
+  ASSERT_NE(pipe, nullptr);
+  std::string said;
+  for (int c; (c = std::fgetc(pipe)) != EOF;) said += static_cast<char>(c);
+  EXPECT_EQ(WEXITSTATUS(pclose(pipe)), 2);
+  EXPECT_THAT(said, HasSubstr("third_party/bazel build //engine/lab:rankine-lab"));
 }
 
 TEST(List, HasEveryLineWithEveryField) {
@@ -453,7 +506,7 @@ TEST(Completion, HasWhatTheHelpShows) {
   const std::string fish = run_captured({"completion", "fish"}).out;
   const std::string first = line_with(bash, "    words='list");
   for (const std::string& option : options_of("")) EXPECT_THAT(first, HasSubstr(" " + option));
-  for (const std::string& command : subcommand_names()) {
+  for (const std::string& command : subcommand_names(&laboratory())) {
     EXPECT_THAT(first + " ", testing::ContainsRegex("[' ]" + command + " "));
     EXPECT_THAT(fish, HasSubstr("__fish_use_subcommand -f -a " + command + " -d '"));
     const std::string words = line_with(bash, "      " + command + ":*:-*) words='");
@@ -482,7 +535,7 @@ TEST(Completion, NamesTheShellsThatThereAre) {
 }
 
 TEST(Manual, HasWhatTheHelpShows) {
-  for (const std::string& command : subcommand_names()) {
+  for (const std::string& command : subcommand_names(&laboratory())) {
     const Captured page = run_captured({"manual", command});
     EXPECT_EQ(page.exit, 0);
     EXPECT_THAT(page.err, IsEmpty());
@@ -496,7 +549,7 @@ TEST(Manual, HasWhatTheHelpShows) {
 
 // A line that begins with a dot and is none of these would be text that is lost.
 TEST(Manual, HasNoMacrosButItsOwn) {
-  std::vector<std::string> commands = subcommand_names();
+  std::vector<std::string> commands = subcommand_names(&laboratory());
   commands.push_back("");
   const std::set<std::string> known = {".TH", ".SH", ".TP", ".nf", ".fi"};
   for (const std::string& command : commands) {

@@ -99,7 +99,7 @@ class Course : public testing::Test {
     std::string text;
   };
   static Said shell(const std::string& line) {
-    const std::string programs = fs::absolute("engine/tools").string();
+    const std::string programs = fs::absolute("engine/cli").string();
     const std::string whole = "cd '" + folder() + "' && PATH='" + programs +
                               "':$PATH && export PATH && { " + line + "\n} 2>&1";
     Said said;

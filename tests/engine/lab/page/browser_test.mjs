@@ -8,7 +8,7 @@ const [cache, page, tool, which = 'chromium'] = process.argv.slice(2);
 const chromium = which === 'chromium';
 const { browser, open, settled, require } = await launch(cache, page, which);
 // The page's own way of writing numbers, since it is numbers as they stand there that are compared.
-const format = require('esbuild').buildSync({ entryPoints: [join(dirname(fileURLToPath(import.meta.url)), '../../../../engine/tools/page/web/format.ts')], write: false, format: 'esm' }).outputFiles[0].text;
+const format = require('esbuild').buildSync({ entryPoints: [join(dirname(fileURLToPath(import.meta.url)), '../../../../engine/lab/page/web/format.ts')], write: false, format: 'esm' }).outputFiles[0].text;
 const { duration, rate, size } = await import('data:text/javascript,' + encodeURIComponent(format));
 
 // --- What it shows is the engine's.
