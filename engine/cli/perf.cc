@@ -1,4 +1,5 @@
-// Ranks that are processes: copies of this one, which plays rank 0 and tells what came of it.
+// The command `rankine perf`: parses its arguments, starts rank processes, measures the rows and
+// writes the reports.
 
 #include "engine/cli/perf.h"
 
@@ -35,50 +36,52 @@
 #include "engine/run/machine.h"
 
 namespace rankine::tools {
+// Ranks that are processes: forked copies of this process. This process plays rank 0 and reports
+// the results.
 
 class ProcessCopies {
  public:
-  // Forks one copy for each rank but the first: in each this returns, too, with its rank, and what
-  // it prints goes nowhere. While the process has one thread. Errors: processes that the system
-  // refuses.
+  // Forks one copy for each rank but the first and returns in every copy with its rank; output of
+  // the copies goes to /dev/null. Requires a single-threaded process. Errors: the system refuses a
+  // process.
   static Result<ProcessCopies> make(int ranks);
-  // A copy ends here. The first one waits for them, who have been told by what they share with it,
-  // and kills those that stay.
+  // Ends a copy. In the first process it waits for the copies, which have learned of the end
+  // through shared memory, and kills copies that do not end.
   ~ProcessCopies();
   ProcessCopies(ProcessCopies&& other) noexcept;
   ProcessCopies& operator=(ProcessCopies&&) = delete;
 
   int rank() const { return rank_; }
-  // Where they meet for the `number`-th time; nobody else has it.
+  // The name under which the copies meet for the `number`-th time; unique to this tool.
   std::string name(int number) const;
 
  private:
   ProcessCopies() = default;
 
   int rank_ = 0;
-  unsigned number_ = 0;  // that no other tool has, in another pid namespace neither
+  unsigned number_ = 0;  // unique among running tools, across pid namespaces too
   std::vector<pid_t> others_{};
 };
 
-// Flags of nccl-tests that set little or nothing here, because what they ask for is so anyway, or
-// because there is no such thing among threads. Command lines for nccl-tests work unchanged: one
-// warning names the flags that have no effect, and what to write instead. Names and numbers:
-// nccl-tests 2.19, README.md.
+// Flags of nccl-tests that set little or nothing here, because the requested behaviour is fixed or
+// does not exist among threads. Command lines for nccl-tests work unchanged: one warning names the
+// ineffective flags and their replacements. Names and numbers: nccl-tests 2.19, README.md.
 
 // -g goes to ranks_per_thread, flags without effect to PerfOptions::without_effect.
 void add_nccl_tests_flags(Command app, PerfOptions& options);
 
-// perf's arguments: nccl-tests' own, and what there is beyond them.
+// perf's arguments: nccl-tests' arguments and further ones.
 
-// Both must live as long as the command.
+// `app` and `options` must live as long as the command.
 void add_perf_arguments(Command app, PerfOptions& options);
 
 namespace {
 
-// The first one speaks for all; and where it is killed, nobody is left who would be asked.
+// The first process reports for all; a copy dies with it (PR_SET_PDEATHSIG), because no process
+// would wait for the copy.
 void begin_copy(pid_t first) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != first) _exit(1);  // it was killed before that
+  if (getppid() != first) _exit(1);  // the first process was killed before prctl
   const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
   dup2(nowhere, STDOUT_FILENO);
   dup2(nowhere, STDERR_FILENO);
@@ -134,10 +137,10 @@ namespace {
 
 struct SettledFlag {
   const char* flags;
-  int most;                    // numbers from 0 are allowed
-  std::vector<int> so_anyway;  // those that ask for what is so
+  int most;                    // allowed numbers are 0 to `most`
+  std::vector<int> so_anyway;  // numbers that ask for the fixed behaviour
   const char* help;
-  const char* why_not;  // of all others, and what to use instead
+  const char* why_not;  // reason against all other numbers, and the replacement
 };
 
 const SettledFlag kSettled[] = {
@@ -195,8 +198,7 @@ void add_nccl_tests_flags(Command app, PerfOptions& options) {
 
 namespace {
 
-// "f32,bf16" or "all", of one of the two enums. Where all were asked for, what does not exist is
-// left out.
+// Reads "f32,bf16" or "all", names of one of the two enums. "all" leaves out unsupported pairs.
 template <class T, int kCount>
 auto names(bool& skip_unsupported, std::optional<T> (*parse_one)(std::string_view)) {
   return [&skip_unsupported, parse_one](std::string_view argument,
@@ -267,7 +269,7 @@ Result<std::optional<double>> read_peak(std::string_view argument, std::string_v
   return std::optional(1 / beta->to_double());
 }
 
-// As nccl-tests takes its switches.
+// Reads a switch as nccl-tests does: 0 or 1.
 Result<bool> read_switch(std::string_view argument, std::string_view text) {
   const auto value = parse_whole(argument, text, 0, 1);
   if (!value.ok()) return value.status();
@@ -401,7 +403,7 @@ void add_perf_arguments(Command app, PerfOptions& o) {
 
 namespace {
 
-// What -f and -g come to.
+// Applies -f and -g.
 Status take_nccl_tests_flags(PerfOptions& options) {
   if (options.given_factor > 1 && options.step_bytes) {
     return invalid_argument(
@@ -426,7 +428,7 @@ Status take_nccl_tests_flags(PerfOptions& options) {
   return {};
 }
 
-// What can be known to fail before minutes of measuring.
+// Finds failures of files before minutes of measuring.
 Status check_files(const PerfOptions& options, const PerfCases& cases) {
   if (options.csv && options.json_file == "-") {
     return invalid_argument("--json is '-' and --csv is there; standard output has one of them");
@@ -439,7 +441,7 @@ Status check_files(const PerfOptions& options, const PerfCases& cases) {
   return check_output_files({{"--json", json}, {"--plot", options.plot_file}});
 }
 
-// What --stats would be left with.
+// Checks that --stats has batches left.
 Status check_statistics(const PerfOptions& options) {
   if (options.skip_batches == 0) return {};
   if (!options.stats) {
@@ -455,7 +457,7 @@ Status check_statistics(const PerfOptions& options) {
                                       given ? ", below --iters" : "; more with --iters"));
 }
 
-// What does not go with a budget of ports.
+// Refuses options that exclude a budget of ports.
 Status check_ports(const PerfOptions& options) {
   if (options.ports == 0) return {};
   if (!options.networks.empty()) {
@@ -469,7 +471,7 @@ Status check_ports(const PerfOptions& options) {
                   options.ports, name_of(transport)));
 }
 
-// What ranks that are processes have not.
+// Refuses options that exclude ranks as processes.
 Status check_processes(const PerfOptions& options) {
   if (!options.processes && options.shared_payloads) {
     return invalid_argument("--shared-payloads is of processes; add --processes");
@@ -484,7 +486,7 @@ Status check_processes(const PerfOptions& options) {
   return {};
 }
 
-// "12 of 60: 4 KiB, 20 s left"; nothing of an end where there is none.
+// "12 of 60: 4 KiB, 20 s left"; without a total and an end if `rows` is 0.
 std::string progress_text(std::size_t done, std::size_t rows, std::size_t bytes, double seconds) {
   if (rows == 0) return fmt::format("row {}: {}", done + 1, format_size(bytes));
   return fmt::format("{} of {}: {}{}", done + 1, rows, format_size(bytes),
@@ -523,7 +525,7 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
 
   std::size_t rows = 0;
   for (const PerfCases& cases : *all) rows += cases.rows.size();
-  rows *= static_cast<std::size_t>(options.cycles);  // 0: nobody knows
+  rows *= static_cast<std::size_t>(options.cycles);  // 0: unlimited
   const auto unfinished = [&](std::size_t done) { return rows == 0 || done < rows; };
   PerfRun run{.options = options,
               .machine = machine,
@@ -573,8 +575,8 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
     }
     if (!failure.ok() || interruption() != 0) break;
   }
-  if (copies && copies->rank() > 0) return Exit::ok;  // the first one tells
-  // One that comes after the last row has nothing left to interrupt.
+  if (copies && copies->rank() > 0) return Exit::ok;  // the first process reports
+  // An interrupt after the last row has no effect.
   const bool interrupted = failure.ok() && unfinished(run.rows.size());
   if (interrupted) {
     run.error = rows == 0 ? "interrupted after " + counted(run.rows.size(), "row")
@@ -588,7 +590,7 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
   if (crossing) run.curves = curves_of(*all, run.rows);
   if (show_table && interrupted) table.note(run.error);
   if (show_table && failure.ok()) table.end(run);
-  // A file that is there is not given up for one without a row.
+  // Keep an existing file rather than replace it with a report without rows.
   if (json_to_out || (json_to_file && (run.error.empty() || !run.rows.empty()))) {
     const std::string text =
         perf_json(run).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";

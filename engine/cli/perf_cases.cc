@@ -48,7 +48,7 @@ Result<std::vector<NamedNetwork>> read_call_networks(std::string_view argument,
 
 namespace {
 
-// The root, or all of them; 0 where there is none.
+// Reads a root, or all roots; {0} if the collective has no root.
 Result<std::vector<Rank>> roots_of(Collective collective, const std::string& text, int ranks) {
   if (!has_root(collective) && text != "0") {
     return invalid_argument(
@@ -64,8 +64,8 @@ Result<std::vector<Rank>> roots_of(Collective collective, const std::string& tex
   return invalid_argument(root.status().text() + ", or all");
 }
 
-// What runs: algorithms, or the engine's choice, which has no name and no parameters; its dims are
-// those of `on`, a network of such a wiring or nullptr.
+// The algorithms to run, or the engine's choice, which has no name and no parameters and takes its
+// dims from `on`, a wired network or nullptr.
 Result<std::vector<AskedAlgorithm>> algorithms_to_run(AlgorithmArguments a, const Fabric* on,
                                                       std::vector<std::string>& notes,
                                                       const AdjustParams& adjust) {
@@ -77,7 +77,7 @@ Result<std::vector<AskedAlgorithm>> algorithms_to_run(AlgorithmArguments a, cons
   return std::vector<AskedAlgorithm>{{nullptr, *params}};
 }
 
-// Whether a network can carry what an algorithm sends.
+// Checks that a network can carry the algorithm's messages.
 Status check_carried(const AskedAlgorithm& asked, const Fabric& fabric) {
   Params params = asked.params;
   params.segments = std::max(1, params.segments);
@@ -89,7 +89,7 @@ Status check_carried(const AskedAlgorithm& asked, const Fabric& fabric) {
                                              asked.algorithm->name, empty.status().text())};
 }
 
-// Fills in what the cases have of their network, and leaves out what it cannot carry.
+// Sets the network of the cases, and leaves out algorithms that the network cannot carry.
 Status put_on(const NamedNetwork& named, const Fabric& wired, bool all, PerfCases& cases) {
   CallNetwork network = *named.network;
   network.fabric = wired;
@@ -111,7 +111,7 @@ Status put_on(const NamedNetwork& named, const Fabric& wired, bool all, PerfCase
   return refused;
 }
 
-// The workbench for all cases. Errors: memory that is not there.
+// The workbench for all cases. Errors: insufficient memory.
 Result<Workbench::Options> bench_for(const PerfOptions& options, const PerfCases& cases) {
   Workbench::Options bench;
   bench.team = {.ranks = cases.ranks,
@@ -148,7 +148,7 @@ Result<Workbench::Options> bench_for(const PerfOptions& options, const PerfCases
 
 void set_ends(PerfOptions& options, int ranks, int cores) {
   if (!options.max_bytes) {
-    // Where ranks share cores, a call takes that much longer.
+    // If ranks share cores, a call takes proportionally longer.
     const int share = std::max(1, (ranks + cores - 1) / std::max(1, cores));
     std::size_t most = PerfOptions::kMaxBytes;
     for (int i = 1; i < share; i *= 2) most /= 2;
@@ -197,7 +197,7 @@ Result<PerfCases> cases_of(PerfOptions& options, int cores, const NamedNetwork* 
   arguments.begin.ranks = network != nullptr ? kRanksOnNetwork : std::max(2, cores);
   const std::string root_text = arguments.take("root").value_or("0");
   PerfCases cases;
-  std::optional<Fabric> wired;  // the same for all
+  std::optional<Fabric> wired;  // one for all algorithms
   AdjustParams adjust;
   if (network != nullptr) {
     adjust = [&](const Algorithm& line, Params& params) -> Status {
@@ -300,7 +300,7 @@ namespace {
 
 constexpr double kGiga = 1e9;
 
-// What a call had that left them to the engine.
+// The segments of a call that left their number to the engine.
 Result<int> chosen_segments(const Algorithm& line, const PerfCase& one, const PerfCases& cases) {
   if (cases.on == nullptr) return choose_segments(line, cases.ranks, one.bytes);
   const auto all = predict(line.collective, params_of(one.call.options, cases.ranks), one.bytes,
@@ -381,7 +381,7 @@ namespace {
 
 constexpr double kMicro = 1e6;
 
-// In the catalogue's order; nullptr, of the engine's choice, comes first.
+// All algorithms, in the catalogue's order; nullptr for the engine's choice comes first.
 std::vector<const Algorithm*> algorithms_of(const std::vector<PerfCases>& all) {
   std::vector<const Algorithm*> found;
   for (const PerfCases& cases : all) {
@@ -491,7 +491,7 @@ std::string machine_svg(std::string_view what, const PerfCases& cases,
   std::vector<std::vector<Plot>> panels;
   for (Plot* plot : {&time, &busbw}) {
     fit_axes(*plot);
-    // Among one rank nothing is on a bus.
+    // With one rank the bus carries nothing.
     if (plot->y_high > plot->y_low) panels.push_back({std::move(*plot)});
   }
   return grid_to_svg(panels);

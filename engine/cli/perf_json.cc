@@ -41,8 +41,8 @@ Json series_json(const PerfRow& row, const Series& series) {
   return json;
 }
 
-// How many batches took how long: classes whose ends lie a quarter of a doubling apart, from the
-// shortest time on, without those that are empty.
+// A histogram of the batches' times: the ends of its classes lie a quarter of a doubling apart,
+// from the shortest time on; empty classes are left out.
 Json histogram_json(const std::vector<double>& seconds) {
   Json classes = Json::array();
   if (seconds.empty()) return classes;
@@ -58,8 +58,8 @@ Json histogram_json(const std::vector<double>& seconds) {
   return classes;
 }
 
-// What nccl-tests' analyze_perf_json.py reads: a row per process there, per rank here, of each
-// batch's time, and the slowest of them.
+// The input of nccl-tests' analyze_perf_json.py: one row per process there, one row per rank here,
+// with each batch's time, and the slowest rank.
 Json per_iter_json(const Series& series, const PerfOptions& options) {
   const Statistics s = shown_statistics(series, options);
   std::vector<double> shown = slowest_of(series);
@@ -107,7 +107,7 @@ Json perf_json(const PerfRun& run) {
     if (const char* value = environment_variable(name)) json["env"][name] = value;
   }
   json["nccl_version"] = nullptr;
-  // Keys of nccl-tests first: ranks are threads, one to each "GPU".
+  // nccl-tests' keys come first: ranks are threads, one to each "GPU".
   Json& config = json["config"] = {
       {"nthreads", run.ranks},
       {"ngpus", 1},

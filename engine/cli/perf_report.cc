@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kMicro = 1e6;
 
-// Four significant digits in a column of seven, whatever the magnitude, as nccl-tests does it.
+// Four significant digits in a column of seven, for every magnitude, as in nccl-tests.
 std::string time_text(double seconds) {
   const double us = seconds * kMicro;
   const int places = us >= 10000 ? 0 : us >= 1000 ? 1 : us >= 10 ? 2 : 3;
@@ -26,13 +26,13 @@ std::string time_text(double seconds) {
 
 std::string wrong_text(std::int64_t wrong) { return wrong < 0 ? "N/A" : std::to_string(wrong); }
 
-// What ran: ring/4@mailbox.
+// The algorithm, segments and transport used: ring/4@mailbox.
 std::string ran_text(const Series& series, int segments) {
   return series.algorithm + (segments > 0 ? fmt::format("/{}", segments) : "") +
          (series.transport == "direct" ? "" : "@" + series.transport);
 }
 
-// Out of place, and in place where that is something else.
+// The out-of-place text, and the in-place text if it differs.
 std::string ran_text(const PerfRow& row) {
   const Series& first = row.measured.first();
   const Series& in_place = row.measured.in_place;

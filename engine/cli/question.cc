@@ -65,7 +65,7 @@ AvailableMemory available_memory([[maybe_unused]] const std::string& root) {
   const auto cgroup = [&](const std::string& folder, const char* limit, const char* usage) {
     const auto most = number_in(root + folder + limit), used = number_in(root + folder + usage);
     if (!most) return;
-    // Files that nobody has read lately count as used, and are given up first.
+    // The kernel counts files that were not read lately as used, but gives them up first.
     const std::uint64_t taken = used.value_or(0);
     const std::uint64_t files =
         std::min(taken, field_in(root + folder + "memory.stat", "inactive_file").value_or(0));
@@ -205,7 +205,7 @@ std::string all_members() {
          ", sync, fidelity, lower, ideal_blocks, params and id";
 }
 
-// Other members of networks stand in the member "network" only.
+// All other members of networks belong into the member "network".
 bool is_in_request(std::string_view name) {
   return name != "name" && name != "preset" && name != "group" && name != "between";
 }
@@ -258,7 +258,7 @@ Status take_network(const Json& value, Fabric& fabric) {
   return read.status();
 }
 
-// What is no parameter of the algorithm.
+// Takes a member that is not a parameter of the algorithm.
 Status take_member(const std::string& name, const Json& value, Question& question) {
   if (name == "collective" || name == "algorithm" || name == "network" || name == "id") return {};
   if (name == "counts") return {};  // when the ranks are known
@@ -286,7 +286,7 @@ Status take_member(const std::string& name, const Json& value, Question& questio
       fmt::format("the request has a member '{}'; allowed are {}", name, all_members()));
 }
 
-// Its collective and its algorithm.
+// Takes the collective and the algorithm.
 Status take_algorithm(const Json& request, AlgorithmArguments& arguments, Question& question) {
   const auto text_of = [&request](const char* member) -> Result<std::string> {
     const auto found = request.find(member);
@@ -344,7 +344,7 @@ Result<Question> read_question(const Json& request) {
   if (request.contains("beta") && request.contains("bandwidth")) {
     return invalid_argument("the request has bandwidth and beta; one of them is allowed");
   }
-  // The network first: other members override it.
+  // The network comes first, because other members override it.
   if (const auto network = request.find("network"); network != request.end()) {
     status = take_network(*network, question.fabric);
     if (!status.ok()) return status;
@@ -452,7 +452,7 @@ BatchAnswer refused(const Json& request, std::size_t number, std::string_view er
   Json line = request.is_object() ? request : Json::object();
   line["line"] = number;
   line["error"] = error;
-  // Texts of requests may hold anything; what is no UTF-8 must not make the answer fail.
+  // Texts of requests may hold any bytes; invalid UTF-8 must not make the answer fail.
   return {line.dump(-1, ' ', false, Json::error_handler_t::replace), false};
 }
 
@@ -490,7 +490,7 @@ std::int64_t greatest(const std::vector<std::int64_t>& values) {
 }
 
 Result<Answer> answer(Question question) {
-  // As it was at the first question: asking takes longer than a small answer.
+  // The memory at the first question: reading it takes longer than a small answer.
   static const std::uint64_t memory = available_memory().bytes;
   if (question.options.most_bytes == 0) question.options.most_bytes = memory;
   auto prepared = prepare(question);

@@ -1,4 +1,6 @@
-// Sizes and bandwidths by nccl-tests' conventions, and what busbw is held against.
+// Question and Answer carry one question to the model and its answer, in figures and in JSON. The
+// header also declares nccl-tests' conventions for sizes and bandwidths, the available memory, and
+// names of networks.
 #pragma once
 
 #include <fmt/format.h>
@@ -30,7 +32,7 @@ inline std::size_t counts_per_size(Collective collective, int ranks) {
   return natural_blocks(collective, ranks) == 1 ? 1 : static_cast<std::size_t>(ranks);
 }
 
-// The size of natural blocks of so many bytes each (collective.h): all together, and of all_to_all
+// The size of natural blocks of `counts` bytes each (collective.h): the sum of all, for all_to_all
 // the largest send buffer.
 inline std::uint64_t size_of_counts(Collective collective, int ranks,
                                     std::span<const std::uint64_t> counts) {
@@ -44,7 +46,7 @@ inline std::uint64_t size_of_counts(Collective collective, int ranks,
   return most;
 }
 
-// The count of a call of at most `bytes`, rounded down; one element where that leaves none.
+// The count of a call of at most `bytes`, rounded down; at least one element.
 inline std::size_t count_for(Collective collective, int ranks, std::size_t bytes,
                              std::size_t element_bytes) {
   if (bytes == 0 || collective == Collective::barrier) return 0;
@@ -52,9 +54,9 @@ inline std::size_t count_for(Collective collective, int ranks, std::size_t bytes
   return std::max<std::size_t>(1, count);
 }
 
-// busbw = algbw times this: what the busiest link would have to carry at least. Lu (Collective
-// Algorithms, appendix D) has (N-1)/N for broadcast and calls that nccl-tests' convention;
-// nccl-tests has 1, and so do we.
+// busbw is algbw times this factor: the least load of the busiest link. Lu (Collective Algorithms,
+// appendix D) has (N-1)/N for broadcast and calls that nccl-tests' convention; nccl-tests has 1,
+// and so does Rankine.
 inline double bus_factor(Collective collective, int ranks) {
   const double n = ranks;
   switch (collective) {
@@ -88,14 +90,14 @@ inline constexpr const char* kPeakConvention =
     "eta: busbw over the peak, Lu's eta_beta; the peak is what all ports of a rank carry in one "
     "direction, ports times bandwidth, over the links within groups where there are such.\n";
 
-// The peak of a fabric that wired_for() gave, in bytes per second; none where a link has no limit.
+// The peak of a fabric made by wired_for(), in bytes per second; none if a link has no limit.
 inline std::optional<double> peak_of(const Fabric& fabric) {
   const Rational beta = fabric.group == 1 ? fabric.between.beta : fabric.link.beta;
   if (beta == 0) return std::nullopt;
   return (Rational(fabric.ports) / beta).to_double();
 }
 
-// busbw, in bytes per second like the peak, over it; none where there is no peak.
+// busbw over the peak, both in bytes per second; none without a peak.
 inline std::optional<double> eta_of(double busbw, const std::optional<double>& peak) {
   if (!peak) return std::nullopt;
   return busbw / *peak;
@@ -104,46 +106,46 @@ inline std::string eta_text(const std::optional<double>& eta) {
   return eta ? fmt::format("{:.1f}%", *eta * 100) : "-";
 }
 
-// How much memory this process may still take.
+// The memory that this process may still take.
 
 struct AvailableMemory {
-  std::uint64_t bytes = 0;  // 2^63 - 1: nobody tells
+  std::uint64_t bytes = 0;  // 2^63 - 1: unknown
   std::string why;          // "MemAvailable of /proc/meminfo"
 };
 
-// The least of what the kernel calls available and what the process's memory cgroup (v2 or v1, and
-// what a container sees as their root) has left. `root` is put before /proc and /sys.
+// The least of MemAvailable and the rest of the process's memory cgroup (v2 or v1, also at the root
+// that a container sees). `root` is put before /proc and /sys.
 AvailableMemory available_memory(const std::string& root = "");
 
-// out_of_memory where less than `needed` and `spare` bytes are available: "2 ranks need 1 GiB of
-// buffers; available are ...", for who = "2 ranks" and what = "buffers".
+// out_of_memory if less than `needed` plus `spare` bytes are available. The text for "buffers" of
+// "2 ranks": "2 ranks need 1 GiB of buffers; available are ...".
 Status check_memory(std::size_t needed, std::string_view what, std::string_view who,
                     std::size_t spare = 0);
 
 // Networks in words.
 
-// "scale_out (1 port, 1.5 us, 50 GB/s)", of a fabric that wired_for() gave.
+// "scale_out (1 port, 1.5 us, 50 GB/s)", for a fabric made by wired_for().
 std::string describe(const Fabric& fabric);
 
-// "torus 4x4, 200 ns per hop", of a fabric that wired_for() gave; nothing where messages share no
-// link and cross none.
+// "torus 4x4, 200 ns per hop", for a fabric made by wired_for(); empty if messages share no link
+// and cross no hop.
 std::string describe_wiring(const Fabric& fabric);
 
-// One question to the model: an algorithm with its parameters, a size and a network. What simulate,
-// cost and run have in common.
+// Question is one question to the model: an algorithm with its parameters, a size and a network.
+// simulate, cost and run use it.
 
 struct Question {
   const Algorithm* algorithm = nullptr;
-  Params params{};          // segments 0: the best number for this network and size; no dims: those
-                            // of a torus network
+  Params params{};          // segments 0: the best number for this network and size; no dims: the
+                            // dims of a torus network
   std::uint64_t bytes = 0;  // M
   Fabric fabric{};
   SimulateOptions options{};
-  Fidelity fidelity = Fidelity::eq1;  // of simulate
-  bool lower = false;                 // rewrite what the network cannot do into messages
+  Fidelity fidelity = Fidelity::eq1;  // used by simulate
+  bool lower = false;                 // rewrite transfers that the network cannot do into messages
 };
 
-// M where somebody says `bytes` whatever the collective: a barrier has no vector.
+// M for a size of `bytes` that is common to all collectives: 0 for a barrier, which has no vector.
 inline std::size_t vector_bytes(Collective collective, std::size_t bytes) {
   return collective == Collective::barrier ? 0 : bytes;
 }
@@ -155,29 +157,30 @@ struct Prepared {
   Goal goal;
 };
 
-// Of a question that has its network and its parameters as wire.h makes them. Errors: what the
-// algorithm refuses, and what best_segments() does.
+// Requires a network and parameters made by wire.h. Errors: the algorithm's errors, and
+// best_segments()' errors.
 Result<Prepared> prepare(const Question& question);
 
-// Blocks of those sizes in place of M, which follows from them. Of a question that has its
-// algorithm and its ranks. Errors: check_counts().
+// Sets blocks of these sizes in place of M, which follows from them. Requires an algorithm and
+// ranks. Errors: check_counts().
 Status take_counts(Question& question, std::vector<std::uint64_t> counts);
 
 // "all_reduce of 1 MiB among 8 ranks on plain (1 port, 1 us, 100 GB/s)"
 std::string describe(const Question& question);
 
-// A weight (see Pricing) in bytes: a whole number where it is one.
+// A weight (see Pricing) in bytes; whole if the weight is a whole number of bytes.
 double bytes_of(std::int64_t weight, std::int64_t weight_per_byte);
 
-// Questions to the model in JSON: a request of simulate's batch, and what its answers repeat.
+// Questions to the model in JSON: a request of simulate's batch, and the members that answers
+// repeat.
 
-// Errors name the member, its value and what is allowed.
+// Errors name the member, its value and the allowed values.
 Result<Question> read_question(const Json& request);
 
-// Members of networks that a request has of its own: "ports, alpha, bandwidth".
+// The network members allowed at the top level of a request: "ports, alpha, bandwidth".
 std::string request_network_members();
 
-// A request with the members of that question, and with `params` as they ran.
+// A request with the members of that question, and with `params` as used.
 Json question_json(const Question& question, const Params& params);
 
 // A question to the model, answered, in figures and in JSON.
@@ -191,12 +194,12 @@ struct Answer {
   Question question;
   Params params;
   Simulation result;
-  std::optional<CarriedTimes> carried{};  // of another fidelity than eq1, in place of the times in
+  std::optional<CarriedTimes> carried{};  // for fidelities other than eq1, in place of the times in
                                           // `result`
 
   double seconds() const { return carried ? carried->seconds : result.seconds; }
   double algbw() const;               // bytes per second; 0 where no time passes
-  double busbw() const;               // metrics.h
+  double busbw() const;               // see bus_factor()
   std::optional<double> eta() const;  // busbw over the network's peak
   double round_end(std::size_t k) const {
     return carried ? carried->round_end[k]
@@ -206,21 +209,21 @@ struct Answer {
 
 Result<Answer> answer(Question question);
 
-std::int64_t greatest(const std::vector<std::int64_t>& values);  // 0 of none
-// Where messages share links: the round whose busiest link carries most, and the most of all
-// rounds. Loads are in halves of weights.
+std::int64_t greatest(const std::vector<std::int64_t>& values);  // 0 for an empty vector
+// If messages share links: the round with the greatest load of a link, and the greatest load over
+// all rounds. Loads are in halves of weights.
 const RoundTraffic& busiest_round(const Simulation& r);
 double congestion_max(const Simulation& r);
 int hops_max(const Simulation& r);
 double bytes_of_load(Int128 load, std::int64_t per_byte);
 
 void add_result(const Answer& answer, Json& line);
-// The question's members and the result's; with `rounds` each round's as well.
+// The question's members and the result's members; with `rounds` also each round's.
 Json to_json(const Answer& answer, bool rounds);
 
-// One request of a batch, answered as one line of JSON without its end: the request's own members,
-// then the result's; for a request that cannot be answered, its members, `line` (`number`, from 1)
-// and `error`. rankine simulate --help lists all members.
+// Answers one request of a batch as one line of JSON without its end: the request's members, then
+// the result's. For an invalid request the line has the request's members, `line` (`number`, from
+// 1) and `error`. rankine simulate --help lists all members.
 struct BatchAnswer {
   std::string line;
   bool ok = false;

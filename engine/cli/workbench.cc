@@ -47,7 +47,7 @@ Result<ProcessSeat> sit_down(const TeamOptions& options, const ProcessRank& proc
                                             .name = process.name,
                                             .ports = options.ports});
   if (!communicator.ok()) return communicator.status();
-  // Afterwards: how it waits follows from the cores that the process may use.
+  // Must follow pinning: the waiting policy depends on the cores that the process may use.
   const Enforcement pin = pin_calling_thread(topology, mine);
   ProcessSeat seat{.communicator = std::move(*communicator), .member = {}, .places = {}};
   auto member = seat.communicator->join(process.rank);
@@ -66,7 +66,7 @@ namespace {
 
 std::uint64_t mixed(std::uint64_t x) { return splitmix(x + kSplitMixStep); }
 
-// Whole numbers up to this, and no further, are exact in T.
+// The greatest n such that T holds all whole numbers from 0 to n exactly.
 template <class T>
 constexpr std::uint64_t kExact = 1;
 template <>
@@ -91,15 +91,15 @@ T element(double value) {
   }
 }
 
-// What rank r contributes to column c, as a number that T holds exactly.
+// The contribution of rank r to column c, as a number that T holds exactly.
 template <class T>
 double float_value(std::uint64_t random, Rank r, int c, int ranks, ReduceOp op) {
   const auto n = static_cast<std::uint64_t>(ranks);
   const std::uint64_t turn = static_cast<std::uint64_t>(r) + static_cast<std::uint64_t>(c);
   switch (op) {
     case ReduceOp::prod: {
-      // So many twos or halves in one column at most: f16 reaches from 2^-14 to 2^15, f8e4m3 from
-      // 2^-6 to 2^8.
+      // The greatest number of twos or halves in one column: f16 reaches from 2^-14 to 2^15, f8e4m3
+      // from 2^-6 to 2^8.
       constexpr std::uint64_t kFactors = sizeof(T) == 1 ? 6 : 14;
       const bool is_unit = turn % ((n + kFactors - 1) / kFactors) != 0;
       const double size = is_unit ? 1 : (random & 2) != 0 ? 2 : 0.5;
@@ -109,7 +109,7 @@ double float_value(std::uint64_t random, Rank r, int c, int ranks, ReduceOp op) 
     case ReduceOp::max:
       return static_cast<double>(random % (2 * kExact<T> + 1)) - static_cast<double>(kExact<T>);
     default: {
-      // All together stay within kExact: each gets its share, or only some ranks get a one.
+      // The sum of all stays within kExact: each rank gets a share, or only some ranks get a one.
       const std::uint64_t share = kExact<T> / n;
       if (share > 0) return static_cast<double>(1 + random % share);
       return turn % ((n + kExact<T> - 1) / kExact<T>) == 0 ? 1 : 0;
@@ -125,7 +125,7 @@ T integer_value(std::uint64_t random, int ranks, ReduceOp op) {
       return static_cast<T>(random | 1);  // two evens per bit, and the product is 0
     case ReduceOp::band:
     case ReduceOp::bor: {
-      // About one bit in all ranks together for each bit of the type: neither 0 nor all ones.
+      // About one set bit over all ranks for each bit of the type: neither 0 nor all ones.
       const std::uint64_t rare =
           std::max<std::uint64_t>(1, static_cast<std::uint64_t>(ranks) / kBits);
       const std::uint64_t bits =
@@ -150,7 +150,7 @@ double folded(double a, double b, ReduceOp op) {
   }
 }
 
-// Column c over all ranks: its contributions.
+// The contributions of all ranks to column c.
 template <class T>
 void make_column(int c, int ranks, ReduceOp op, std::uint64_t seed, T* column) {
   const auto random = [&](Rank r) {
@@ -158,8 +158,8 @@ void make_column(int c, int ranks, ReduceOp op, std::uint64_t seed, T* column) {
                  static_cast<std::uint64_t>(c));
   };
   if constexpr (Complex<T>) {
-    // The parts apart; of a product, whose parts meet, the imaginary ones are 0, which stays one of
-    // that sign if no factor is negative.
+    // Real and imaginary parts are made separately. In a product the parts mix, so imaginary parts
+    // are 0; they stay a zero of the same sign if no factor is negative.
     using Part = typename T::value_type;
     std::vector<Part> parts(static_cast<std::size_t>(ranks));
     make_column<Part>(c, ranks, op, seed, parts.data());
@@ -171,7 +171,7 @@ void make_column(int c, int ranks, ReduceOp op, std::uint64_t seed, T* column) {
     make_column<Part>(c, ranks, op, seed + 1, parts.data());
     for (Rank r = 0; r < ranks; ++r) column[r].imag(parts[static_cast<std::size_t>(r)]);
   } else if constexpr (std::is_same_v<T, Bool>) {
-    // Few differ from what the others cannot change.
+    // Few contributions differ from the operation's neutral value.
     const bool rare = op != ReduceOp::prod && op != ReduceOp::min && op != ReduceOp::band;
     for (Rank r = 0; r < ranks; ++r) {
       column[r] = Bool((random(r) % static_cast<std::uint64_t>(2 * ranks) == 0) == rare);
@@ -194,7 +194,7 @@ double number(T element) {
   }
 }
 
-// What the first `ranks` contributions of a column reduce to.
+// The reduction of the first `ranks` contributions of a column.
 template <class T>
 T total_of(const T* column, int ranks, ReduceOp op) {
   if constexpr (Complex<T>) {
@@ -267,7 +267,7 @@ TestData::TestData(Collective collective, int ranks, DataType type, ReduceOp op,
       for (std::size_t r = 0; r < n; ++r) {
         std::memcpy(&contributions_[r * period_bytes_ + at], &column[r], sizeof(T));
       }
-      // Of all ranks, or of those from 0 on that each hears.
+      // The reduction over all ranks, or for scans over the ranks from 0 on that rank r hears.
       for (std::size_t r = 0; r < reduced_.size() / period_bytes_; ++r) {
         const int heard = goal.heard_by(static_cast<Rank>(r), 0).count;
         if (heard == 0) continue;
@@ -316,25 +316,25 @@ std::int64_t TestData::count_wrong(const Goal& goal, const Layout& layout, Rank 
   return wrong;
 }
 
-// One measurement of the workbench: what the ranks share while they are in it. Ranks that are
-// processes share nothing: each has one of its own, tells the others what it has measured whenever
-// they meet, and comes to what they all come to.
+// Trial is one measurement of the workbench: the state that the ranks share during it. Ranks that
+// are processes share no state: each process has a Trial, reports its measurements to the others at
+// each meeting, and computes the common result from all reports.
 
-// To whole cache lines.
+// Rounds up to whole cache lines.
 inline std::size_t round_up(std::size_t bytes) {
   constexpr std::size_t kLine = 64;
   return (bytes + kLine - 1) / kLine * kLine;
 }
 
-// A rank's, on its node.
+// The buffers of one rank, on the rank's node.
 struct BufferPair {
   std::byte* input = nullptr;
   std::byte* output = nullptr;
 };
 
-// `buffers` are of `region` bytes each, one pair per rank that is played here, and outlive it.
-// `apart`: ranks are processes. `on_network`: of a team that is on a modelled one, and a new one
-// for each play().
+// `buffers` hold `region` bytes each, one pair per rank of this process, and outlive the trial.
+// `apart`: ranks are processes. `on_network`: the team is on a modelled network, and play() gets a
+// new team each time.
 class Trial {
  public:
   Trial(const Call& call, const MeasureOptions& options, const Communicator& ranks, bool apart,
@@ -348,7 +348,7 @@ class Trial {
   Measured result();
 
  private:
-  // What a rank tells the others when they meet.
+  // One rank's report to the others at a meeting.
   struct Told {
     double seconds = 0;
     double model_seconds = 0;
@@ -356,24 +356,24 @@ class Trial {
     std::int64_t wrong = 0;
     bool interrupted = false;
   };
-  // A rank's own, on lines of its own.
+  // Data of one rank, on separate cache lines.
   struct alignas(64) Slot {
     Told told;
     std::uint64_t sink = 0;  // keeps reads of results
     Status status;
     std::optional<Perturbation> perturbation{};
   };
-  // The ranks meet; the last one does that, or where they are processes, each for itself. False:
-  // stopped.
+  // The ranks meet; the last rank runs `last`, or each rank if ranks are processes. Returns false
+  // after a stop.
   template <class Last>
   bool arrive(Member& me, const Last& last);
   bool arrive(Member& me);
-  // What rank r's call number `turn` gets.
+  // The buffers of rank r's call number `turn`.
   BufferPair ends(Rank r, std::size_t turn, bool in_place) const;
   Status make_call(Member& me, const BufferPair& e);
   Status play_one(Member& me, Slot& slot, bool in_place);
   Status check(Member& me, Slot& slot, bool in_place, std::size_t turn);
-  double time_of_batch() const;  // of all ranks' slots, as options_.of_ranks says
+  double time_of_batch() const;  // combines all ranks' slots by options_.of_ranks
   void after_batch(Series& series);
 
   const Call call_;
@@ -385,13 +385,13 @@ class Trial {
   const Layout layout_;
   std::vector<BufferRule> rules_;
   std::vector<TestData> data_;  // one per check, at least one
-  BufferBytes stride_;          // of a copy
-  std::size_t shift_ = 0;       // bytes, of all copies
+  BufferBytes stride_;          // bytes from copy to copy
+  std::size_t shift_ = 0;       // bytes by which all copies are shifted
   std::size_t copies_ = 1, step_ = 1;
   Meeting meeting_;
   std::vector<Slot> slots_;
 
-  // Written by the last rank at a meeting, read by all.
+  // Written by the last rank at a meeting, read by all ranks.
   int calls_ = 1;
   bool done_ = false;
   bool calibrated_ = false;
@@ -406,7 +406,7 @@ namespace {
 constexpr double kShortestBatch = 20e-6;  // seconds
 constexpr int kMostCalls = 1 << 20;       // per batch
 
-// Where the others stopped, a rank stops without a reason of its own.
+// The status of a rank that stops because another rank stopped.
 Status stopped() { return {Code::aborted, "another rank stopped"}; }
 
 }  // namespace
@@ -527,7 +527,7 @@ double Trial::time_of_batch() const {
   return most;
 }
 
-// The time of the batch that is over decides what comes next.
+// The time of the finished batch decides the next step.
 void Trial::after_batch(Series& series) {
   const auto is_interrupted = [](const Slot& slot) { return slot.told.interrupted; };
   if (std::any_of(slots_.begin(), slots_.end(), is_interrupted)) {
@@ -541,7 +541,8 @@ void Trial::after_batch(Series& series) {
     calibrated_ = fixed || seconds >= kShortestBatch || calls_ >= kMostCalls ||
                   ++calibrations_ >= kMostCalibrations;
     if (!calibrated_) {
-      // A tenth more than needed, and no leap on the word of a single short batch.
+      // Ten per cent more calls than needed, and at most 16 times as many after a single short
+      // batch.
       const double factor = std::clamp(1.1 * kShortestBatch / std::max(seconds, 1e-9), 2.0, 16.0);
       calls_ = std::min(kMostCalls, static_cast<int>(std::ceil(calls_ * factor)));
     }
@@ -568,10 +569,10 @@ Status Trial::play_one(Member& me, Slot& slot, bool in_place) {
   Series& series = in_place ? measured_.in_place : measured_.out_of_place;
   std::size_t turn = 0;
 
-  // The ranks meet before calls: filling takes long, and must not count as waiting.
+  // The ranks meet before calls: filling takes long and must not count as waiting.
   data_[0].fill(goal_, layout_, r, ends(r, turn, in_place).input);
   if (!arrive(me)) return stopped();
-  // The model's time is that of one call by itself, which is a warm-up.
+  // The model's time is the time of one call alone, which is a warm-up.
   const int warmups = on_network_ ? std::max(1, options_.warmups) : options_.warmups;
   for (int i = 0; i < warmups; ++i) {
     Status status = make_call(me, ends(r, turn++, in_place));
@@ -619,7 +620,7 @@ Status Trial::play_one(Member& me, Slot& slot, bool in_place) {
     call.out = e.output;
     auto plan = me.plan_of(call);
     if (!plan.ok()) return plan.status();
-    // "chain, P = 8, mailbox transport": what stands between is the algorithm's own.
+    // "chain, P = 8, mailbox transport": the middle part is the algorithm's.
     const std::size_t end = plan->find(" transport"), begin = plan->rfind(' ', end - 1) + 1;
     series.algorithm = plan->substr(0, plan->find(", "));
     series.transport = plan->substr(begin, end - begin);
@@ -655,14 +656,14 @@ Status Trial::check(Member& me, Slot& slot, bool in_place, std::size_t turn) {
 
 namespace {
 
-// Twice all last-level caches; where the machine does not tell, a large guess.
+// Twice the bytes of all last-level caches; a large guess if the machine does not report them.
 std::size_t beyond_cache(const Topology& topology) {
   constexpr std::size_t kUnknown = std::size_t{64} << 20;
   const std::size_t all = topology.l3_bytes();
   return 2 * (all != 0 ? all : kUnknown * static_cast<std::size_t>(topology.l3_groups()));
 }
 
-// What one rank allocates for its inputs, and the same again for its outputs.
+// Bytes that one rank allocates for its inputs, and for its outputs.
 BufferBytes region_bytes(const Workbench::Options& options, const Topology& topology) {
   BufferBytes region{round_up(options.buffers.input), round_up(options.buffers.output)};
   if (options.off_cache) {
@@ -694,7 +695,7 @@ struct Workbench::State {
   const Communicator& ranks() const { return team ? team->communicator() : *seat->communicator; }
   std::vector<PortsInUse> ports;  // by rank, so far
   std::vector<Arena> arenas;
-  std::vector<Payload<std::byte>> payloads;  // where a process has its buffers in what all share
+  std::vector<Payload<std::byte>> payloads;  // buffers of processes in shared memory
   bool shared_payloads = false;
   std::vector<BufferPair> buffers;
   BufferBytes region;
@@ -756,11 +757,11 @@ Status Workbench::allocate(const Topology& topology) {
   State* const state = state_.get();
   for (const RankReport& report : places()) {
     ArenaOptions arena = arena_options(topology, report.place);
-    arena.chunk_bytes = 4096;  // each buffer gets a chunk of its own size
+    arena.chunk_bytes = 4096;  // each buffer gets a separate chunk
     state->arenas.emplace_back(arena);
   }
   state->buffers.resize(state->arenas.size());
-  // Each rank touches its memory first: no page is the kernel's common page of zeroes.
+  // Each rank touches its memory first, so that no page is the kernel's shared zero page.
   std::mutex mutex;
   Status failure;
   Status run = play([&](Member& me) {
@@ -819,7 +820,7 @@ Result<double> Workbench::probe_latency() {
   const std::vector<RankReport> all = places();
   if (all.size() < 2 || !state_->team) return 0.0;
   const RankReport &a = all[0], &b = all[1];
-  // On one CPU the two would hand over time slices.
+  // On one CPU the two ranks would hand over time slices.
   const bool apart = a.place.cpu >= 0 && b.place.cpu >= 0 && a.place.cpu != b.place.cpu &&
                      !a.pin.refused() && !b.pin.refused();
   if (!apart) return 0.0;

@@ -1,5 +1,5 @@
-// The rank that this process plays, where ranks are processes: as a team's threads are, it is
-// placed and pinned.
+// Workbench and Stage measure and check real collectives on pinned threads or processes. Their
+// parts are the seat of a process rank, the barrier of the measuring ranks and the test data.
 #pragma once
 
 #include <atomic>
@@ -27,9 +27,11 @@
 
 namespace rankine::tools {
 
+// The rank that this process plays, where ranks are processes. The process is placed and pinned as
+// the threads of a team are.
 struct ProcessRank {
   Rank rank = 0;
-  std::string name;  // under which all of them meet
+  std::string name;  // all ranks meet under this name
 };
 
 struct ProcessSeat {
@@ -39,14 +41,14 @@ struct ProcessSeat {
     RankReport report;
     int process = 0;
   };
-  std::vector<Place> places;  // of all ranks
+  std::vector<Place> places;  // all ranks
 };
 
-// Pins the calling thread, and waits for the others. Errors: those of Communicator, a placement
-// that there is not, and what another process has told.
+// Pins the calling thread, and waits for the other ranks. Errors: Communicator's errors, an invalid
+// placement, and errors that another process reports.
 Result<ProcessSeat> sit_down(const TeamOptions& options, const ProcessRank& process);
 
-// What each rank has of it, by rank: a call of all of them.
+// Gathers one value from each rank, ordered by rank. All ranks must call it.
 template <class Plain>
 Result<std::vector<Plain>> gathered(Member& me, const Plain& mine) {
   std::vector<Plain> all(static_cast<std::size_t>(me.ranks()));
@@ -59,8 +61,8 @@ Result<std::vector<Plain>> gathered(Member& me, const Plain& mine) {
   return all;
 }
 
-// A barrier for the measuring ranks: the last to arrive does what must be done by one, then all go
-// on at once.
+// Meeting is a barrier for the measuring ranks: the last rank to arrive runs a function for all,
+// then all ranks go on at once.
 
 class Meeting {
  public:
@@ -68,11 +70,12 @@ class Meeting {
   // outnumber cores.
   Meeting(int ranks, int spins) : ranks_(static_cast<std::uint32_t>(ranks)), spins_(spins) {}
 
-  // Calls last() on the rank that arrives last; what it writes all ranks see. False: stopped.
+  // Calls last() on the rank that arrives last; all ranks see the writes of last(). Returns false
+  // after stop().
   template <class Last>
   bool arrive(const Last& last) {
     const std::uint32_t turn = turn_.load(std::memory_order_relaxed);  // ours until all are here
-    // Acquire: the last sees what the others wrote. Release: pairs with that.
+    // Acquire: the last rank sees the other ranks' writes. Release: pairs with that acquire.
     if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_) {
       last();
       arrived_.store(0, std::memory_order_relaxed);
@@ -94,7 +97,7 @@ class Meeting {
     return arrive([] {});
   }
 
-  // Nobody waits here any more, now and for ever. From any thread.
+  // Ends all present and future waits. Callable from any thread.
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
 
@@ -106,15 +109,15 @@ class Meeting {
   alignas(64) std::atomic<bool> stopped_{false};
 };
 
-// Inputs whose result every rank can check exactly, whatever the order in which it is computed.
+// TestData makes inputs for which every rank can check the result exactly, in any order of
+// computation.
 //
-// Contributions repeat along the vector with a period that is a prime, so that a rank compares its
-// output with one expected period at the speed of memory, and a block that lands in another place
-// is still seen. Values are chosen such that every partial result is exact in the type: whole
-// numbers with small sums, products of few twos and halves, anything at all for integers, which
-// wrap. f16 and bf16 need no tolerance either.
+// Contributions repeat along the vector with a prime period, so that a rank compares its output
+// with one expected period at the speed of memory, and still detects a block in a wrong place.
+// Every partial result is exact in the type: whole numbers with small sums, products of few twos
+// and halves, and any value for integers, which wrap. f16 and bf16 need no tolerance either.
 
-// What a call's buffers hold: in blocks as its collective has them, without borders moved.
+// The contents of a call's buffers, in the collective's natural blocks and with unmoved borders.
 Goal natural_goal(const Call& call, int ranks);
 Layout natural_layout(const Call& call, int ranks);
 
@@ -129,7 +132,7 @@ class TestData {
   // Writes rank r's input. `goal` has the collective's natural blocks, and `layout` belongs to it.
   void fill(const Goal& goal, const Layout& layout, Rank r, std::byte* input) const;
 
-  // How many elements of rank r's output are not, to the last bit, what they must be.
+  // The number of elements of rank r's output that differ in any bit from the expected value.
   std::int64_t count_wrong(const Goal& goal, const Layout& layout, Rank r,
                            const std::byte* output) const;
 
@@ -139,36 +142,37 @@ class TestData {
   std::size_t element_bytes_;
   std::size_t period_bytes_;
   std::vector<std::byte> contributions_;  // one period per rank
-  // Where the collective reduces, one period of the result; of scans one per rank.
+  // One period of the result if the collective reduces; one period per rank for scans.
   std::vector<std::byte> reduced_;
 };
 
-// Measuring and checking real collectives on pinned threads, or in pinned processes.
+// Workbench measures and checks real collectives on pinned threads or in pinned processes.
 //
 // Method. All ranks loop inside one Team::run. After the warm-up calls come batches: the ranks meet
 // at a barrier, each reads the clock, makes the batch's calls and reads the clock again. The time
-// of a batch is the longest of any rank (or what MeasureOptions::of_ranks says); a sample is that
-// time divided by the calls. A batch holds as many calls as take 20 us, so that reading the clock
-// (20 to 30 ns) does not count.
+// of a batch is the longest time of any rank (MeasureOptions::of_ranks can change that); a sample
+// is that time divided by the calls. A batch holds as many calls as take 20 us, so that reading the
+// clock (20 to 30 ns) does not count.
 //
-// Afterwards buffers are filled with TestData, the output is spoilt, and one call more is checked
+// Afterwards buffers are filled with TestData, the output is spoilt, and one more call is checked
 // element by element on every rank.
 //
-// fresh: every batch is one call; before it each rank rewrites its input, untimed, and the time
-// covers the call and one read of the result, as a program that computes and uses the data has it.
-// On a modelled network (TeamOptions::network) the first call, which all ranks begin at the
-// network's time 0, also says how long it took there; each measurement gets a team, and so a clock,
-// of its own. Times of batches are real ones as ever, of calls that keep the network's clock.
+// fresh: every batch is one call. Before it each rank rewrites its input, untimed, and the time
+// covers the call and one read of the result, like a program that computes and uses the data.
+// On a modelled network (TeamOptions::network) all ranks begin the first call at the network's time
+// 0, and the first call also reports its model time; each measurement gets a separate team with a
+// separate clock. Batches are still timed in real time, with calls that keep the network's clock.
 //
 // off_cache: calls rotate over more memory than all last-level caches hold, in an order that
 // prefetchers do not guess.
 
-// Of the monotonic clock.
+// Reads the monotonic clock.
 inline double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Whose time of a batch is its time: nccl-tests' numbers for --average.
+// How the time of a batch follows from the ranks' times; values are nccl-tests' numbers for
+// --average.
 enum class RankTime { first = 0, mean = 1, least = 2, most = 3 };
 
 struct MeasureOptions {
@@ -180,7 +184,8 @@ struct MeasureOptions {
   bool fresh = false;
   bool off_cache = false;
   std::optional<bool> in_place{};          // one place only; none: both
-  std::optional<std::uint64_t> perturb{};  // a seed: ranks are delayed at random (perturb.h)
+  std::optional<std::uint64_t> perturb{};  // a seed: ranks are delayed at random
+                                           // (engine/network/wall.h)
   RankTime of_ranks = RankTime::most;
   bool each_rank = false;  // keep Series::of_rank
   int unalign = 0;         // elements that buffers begin behind a cache line's border
@@ -191,25 +196,25 @@ struct MeasureOptions {
 
 struct Series {
   std::vector<double> samples;  // seconds per call, one per batch, in the order measured
-  std::vector<std::vector<double>> of_rank{};  // the same of each rank, where that was asked for
+  std::vector<std::vector<double>> of_rank{};  // samples of each rank, with each_rank
   Statistics seconds;                          // of the samples
-  std::optional<double> model_seconds{};       // of a call, on a modelled network
+  std::optional<double> model_seconds{};       // per call, on a modelled network
   int calls = 0;                               // per batch
   std::int64_t wrong = -1;                     // elements, over all ranks and checks; -1: unchecked
-  std::string algorithm, transport;            // what ran; empty: nothing did
+  std::string algorithm, transport;            // algorithm and transport used; empty: nothing ran
 };
 
 struct Measured {
   Series out_of_place, in_place;
-  // By rank, with TeamOptions::ports or on a network: of all calls of the workbench so far.
+  // By rank, with TeamOptions::ports or on a network: over all calls of the workbench so far.
   std::vector<PortsInUse> ports{};
 
-  // The one to name first.
+  // The result to name first.
   const Series& first() const { return out_of_place.algorithm.empty() ? in_place : out_of_place; }
 };
 
-// Where the machine stood around a measurement, and how often it was measured again because that
-// moved (latency_probe.h).
+// The machine's latency before and after a measurement, and the number of repetitions because the
+// latency moved (probe.h).
 struct LatencyBracket {
   double before_ns = 0, after_ns = 0;  // 0: ranks 0 and 1 do not have two CPUs
   int repeats = 0;
@@ -217,8 +222,8 @@ struct LatencyBracket {
   bool steady() const { return drift() <= kSteady; }
 };
 
-// Bytes of the buffers of one rank, the largest over all ranks; unaligned ones need as much more as
-// they are shifted by.
+// Bytes of the buffers of one rank, the largest over all ranks; unaligned buffers need additional
+// bytes equal to their shift.
 struct BufferBytes {
   std::size_t input = 0, output = 0;
 };
@@ -229,19 +234,19 @@ class Workbench {
  public:
   struct Options {
     TeamOptions team;
-    BufferBytes buffers;     // of the largest call to come
-    bool off_cache = false;  // whether such a measurement will come
-    // Where ranks are processes: the one that this plays. All make a workbench, and measure the
-    // same. There is no network then, and no probe.
+    BufferBytes buffers;     // the largest call to come
+    bool off_cache = false;  // an off-cache measurement will come
+    // If ranks are processes: the rank of this process. All processes make a workbench and make the
+    // same measurements. Processes have no network and no probe.
     std::optional<ProcessRank> process{};
-    bool shared_payloads = false;  // of theirs, as CallOptions has it: so are those of all calls
+    bool shared_payloads = false;  // CallOptions::shared_payloads of all calls
   };
 
   // Memory that create() will take for buffers, over all ranks, and once more the outputs for the
   // scratch of algorithms. Saturates instead of overflowing.
   static std::size_t memory_needed(const Options& options);
 
-  // Errors: those of Team or of Communicator, and memory that cannot be had.
+  // Errors: Team's or Communicator's errors, and insufficient memory.
   static Result<std::unique_ptr<Workbench>> create(const Options& options);
   ~Workbench();
 
@@ -249,54 +254,54 @@ class Workbench {
   int process_of(Rank r) const;
   const WaitPolicy& wait_policy() const;
 
-  // The call says collective, count, type, op, root, peer and options; the buffers are ours.
-  // Errors: the call's own, and `aborted` where a signal interrupted it between two batches
-  // (interrupt.h); after any but these and invalid_argument the workbench is finished.
+  // The call gives collective, count, type, op, root, peer and options; the workbench provides the
+  // buffers. Errors: the call's errors, and `aborted` if a signal interrupts between two batches
+  // (console.h). After any other error except invalid_argument the workbench is unusable.
   Result<Measured> measure(const Call& call, const MeasureOptions& options);
 
-  // The same between two probes of the latency, again while the machine moves under it.
+  // measure() between two probes of the latency, repeated while the latency moves.
   Result<Measured> measure_steady(const Call& call, const MeasureOptions& options,
                                   LatencyBracket& bracket);
 
-  // One-way latency of a cache line between ranks 0 and 1, in ns (latency_probe.h); 0 where these
-  // two are not pinned to two CPUs. Errors: those of Team::run.
+  // One-way latency of a cache line between ranks 0 and 1, in ns (probe.h); 0 unless the two ranks
+  // are pinned to two CPUs. Errors: Team::run's errors.
   Result<double> probe_latency();
 
  private:
   struct State;
   explicit Workbench(std::unique_ptr<State> state);
   Status allocate(const Topology& topology);
-  // f on every rank that is played here, at once.
+  // Runs f on every rank of this process, at once.
   Status play(const std::function<void(Member&)>& f);
   std::unique_ptr<State> state_;
 };
 
-// One collective with real data on pinned threads, played as often as one likes, at full speed or
-// on a modelled network.
+// Stage plays one collective with real data on pinned threads, any number of times, at full speed
+// or on a modelled network.
 
 class Stage {
  public:
-  // The call says collective, count, type, op, root, peer and options; the buffers are ours. The
-  // network, where there is one, is that of `options`, and never RANKINE_NETWORK's.
-  // Errors: those of Team, and memory that cannot be had.
+  // The call gives collective, count, type, op, root, peer and options; the stage provides the
+  // buffers. The network, if any, comes from `options`, never from RANKINE_NETWORK. Errors: Team's
+  // errors, and insufficient memory.
   static Result<std::unique_ptr<Stage>> create(const TeamOptions& options, const Call& call);
-  // Whether the machine has memory for the buffers; out_of_memory says how much is needed.
+  // Checks that the machine has memory for the buffers; out_of_memory names the memory needed.
   static Status check_memory(const Call& call, int ranks);
 
   // One call on all ranks, at the beginning of the model's time. Every element of every output is
-  // checked, and each call has other data.
+  // checked, and each call has different data.
   struct Played {
-    double seconds = 0;  // until the last rank is done, from when the first one began
+    double seconds = 0;  // from the first rank's begin to the last rank's end
     std::int64_t wrong = 0;
   };
   Result<Played> play();
 
   // From now on ranks are delayed at random (perturb.h).
   void perturb(std::uint64_t seed);
-  std::int64_t delays() const;  // how often, so far
+  std::int64_t delays() const;  // number of delays so far
 
-  // Of a stage at full speed: what a wall clock has to cope with here. All ranks' threads sleep at
-  // once, and the call is played a few times. Both arguments are the model's, in seconds.
+  // For a stage at full speed: the demands of a wall clock on this machine. All ranks' threads
+  // sleep at once, and the call is played a few times. Both arguments are model times in seconds.
   Result<WallDemands> demands(double total, double least);
 
   Team& team() { return *team_; }
