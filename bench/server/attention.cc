@@ -15,7 +15,7 @@ Attention::Attention(int heads, int kv_heads, int head_width, int positions)
       past_(static_cast<std::size_t>(kMostSequences) * static_cast<std::size_t>(kv_heads)) {}
 
 void Attention::rotate(float* head, int position) const {
-  constexpr float kBase = 500'000;  // as Llama 3 has it
+  constexpr float kBase = 500'000;  // as in Llama 3
   const int half = width_ / 2;
   for (int i = 0; i < half; ++i) {
     const float angle = static_cast<float>(position) *

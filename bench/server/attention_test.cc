@@ -23,8 +23,8 @@ Matrix drawn(int rows, int cols, std::uint64_t seed) {
   return m;
 }
 
-// By the definition, all tokens of one sequence at once: pairs of elements are complex numbers that
-// their position turns.
+// Computes attention by its definition, for all tokens of one sequence at once. Pairs of elements
+// are complex numbers that the position rotates.
 Matrix by_definition(const Matrix& queries, const Matrix& keys, const Matrix& values) {
   const auto element = [](const Matrix& m, int token, int head, int i) {
     const float* const begin = m.row(token) + head * kWidth;
@@ -72,7 +72,7 @@ TEST(Attention, IsItsDefinitionForTokensThatComeInPiecesBesideOthers) {
   Attention attention(kHeads, kKvHeads, kWidth, 8);
   const std::vector<int> ids(3);
   for (const auto& [first, count] : {std::pair{0, 3}, {3, 1}, {4, 1}}) {
-    Batch batch;  // the same tokens are two sequences
+    Batch batch;  // each token belongs to two sequences
     for (const int sequence : {7, 2}) {
       batch.add({.sequence = sequence, .position = first, .tokens = count},
                 std::span(ids).first(static_cast<std::size_t>(count)));

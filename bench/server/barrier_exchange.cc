@@ -11,7 +11,7 @@ void BarrierExchange::broadcast(std::span<std::byte> data) {
   meet();
 }
 
-// Each rank adds up its part of the vector; then each copies all parts.
+// Each rank sums its part of the vector. Then each rank copies all parts.
 void BarrierExchange::all_reduce(std::span<float> x, const Epilogue& then) {
   if (rank_ == 0) barrier_.sums.resize(x.size());
   show(x.data());
@@ -27,7 +27,7 @@ void BarrierExchange::all_reduce(std::span<float> x, const Epilogue& then) {
   meet();
   std::copy_n(sums, x.size(), x.data());
   apply(then, x.data(), x.size() / then.row_elements);
-  meet();  // before rank 0 may make room for another sum
+  meet();  // before rank 0 resizes `sums` for another call
 }
 
 void BarrierExchange::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {

@@ -31,7 +31,8 @@ namespace {
 class Rankine : public ProcessLibrary {
  public:
   void play(const Place& place, const std::function<void(Exchange&)>& part) override {
-    // Before the thread is pinned: how ranks wait depends on how many cores they may use.
+    // Creates the communicator before it pins the thread, because the ranks' wait policy depends on
+    // the number of usable cores.
     const auto communicator =
         Communicator::create({.ranks = place.ranks, .rank = place.rank, .name = place.name})
             .value();
@@ -73,7 +74,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// What has come meanwhile. False: the clients have hung up.
+// Reads all waiting requests. False: the clients have hung up.
 bool hear_requests(const Line& clients, Scheduler& scheduler) {
   Request request;
   while (clients.has_news(milliseconds(scheduler.is_idle() ? 100 : 0))) {
@@ -101,7 +102,8 @@ void work(Decoder& decoder, Exchange& ranks, const Line& clients) {
     for (Event& event : scheduler.take(tokens)) {
       event.step_seconds = decoder.times().steps;
       event.sum_seconds = decoder.times().sums;
-      if (!clients.say(event)) break;  // they have hung up, which the next step hears
+      // The clients have hung up; the next hear_requests() reports it
+      if (!clients.say(event)) break;
     }
   }
 }
@@ -191,12 +193,12 @@ ProcessCrew::~ProcessCrew() {
 
 namespace {
 
-// A folder of its own for a while.
+// A temporary folder, removed by the destructor.
 class Folder {
  public:
   Folder() : path_((std::filesystem::temp_directory_path() / "rankine_server_XXXXXX").string()) {
     if (mkdtemp(path_.data()) == nullptr)
-      throw Error(Code::system, path_ + ": no folder to meet in");
+      throw Error(Code::system, path_ + ": cannot create a temporary folder");
   }
   ~Folder() {
     std::error_code ignored;
@@ -219,7 +221,7 @@ MpiCrew::MpiCrew(const MpiJob& job, int ranks, Line line) {
       rivals::find_start_mpi(), job.settings, std::to_string(ranks), crowded ? "crowded" : "roomy",
       "--program", job.program, std::to_string(job.layers), std::to_string(job.divisor),
       std::to_string(job.seed), folder.file("line")});
-  // Rank 0 says something when all have met, and then collects the line.
+  // When all ranks have met, rank 0 prints a line and then collects the Line.
   if (!mpirun_->receive(60)) {
     const int status = mpirun_->stop();
     const std::string words = mpirun_->last_words();

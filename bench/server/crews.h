@@ -1,4 +1,5 @@
-// The collectives of a rival of Rankine's (bench/rivals) that takes these three.
+// Crews run the ranks of a server, as threads, as forked processes or as an MPI job. The ranks
+// share a decoder and one collective library: Rankine, a std::barrier, gloo or MPI.
 #pragma once
 
 #include <sys/types.h>
@@ -17,9 +18,11 @@
 
 namespace rankine::server {
 
+// An Exchange over a rival (bench/rivals) that implements broadcast, all-reduce and all-gather. The
+// rival must have started and must outlive the exchange.
 class RivalExchange : public Exchange {
  public:
-  RivalExchange(rivals::Rival& rival, int rank, int ranks)  // which outlives it, and has started
+  RivalExchange(rivals::Rival& rival, int rank, int ranks)
       : rival_(rival), rank_(rank), ranks_(ranks) {}
   int rank() const override { return rank_; }
   int ranks() const override { return ranks_; }
@@ -43,9 +46,9 @@ class RivalExchange : public Exchange {
 
  private:
   static float* floats(std::byte* data) { return reinterpret_cast<float*>(data); }
-  // Rivals move floats.
+  // Rivals move floats. Returns the number of floats.
   static std::size_t whole(std::size_t bytes) {
-    if (bytes % sizeof(float) != 0) throw std::logic_error("bytes that are no whole floats");
+    if (bytes % sizeof(float) != 0) throw std::logic_error("bytes is no multiple of a float");
     return bytes / sizeof(float);
   }
 
@@ -54,53 +57,51 @@ class RivalExchange : public Exchange {
   std::vector<float> addends_;
 };
 
-// How ranks that are processes come to an exchange, with one collective library or another.
-
-// Of one crew of ranks; made in the process that then forks them, and there until they have ended.
+// Connects the ranks of one crew of processes to an exchange, over one collective library. Create
+// the library before you fork the ranks, in the process that forks them; it must outlive the ranks.
 class ProcessLibrary {
  public:
   virtual ~ProcessLibrary() = default;
 
   struct Place {
-    std::string name;  // that no other crew has, and all ranks of this one
+    std::string name;  // names the crew: no other crew has it
     int rank = 0, ranks = 0;
-    int cpu = 0;  // to be pinned to
+    int cpu = 0;  // for pinning
   };
-  // In a rank's process, once: meets the others, pins the thread, and has `part` play with what
-  // they have then. Throws what goes wrong.
+  // Each rank calls play() once, in its own process. Meets the other ranks, pins the thread and
+  // calls `part` with the exchange. Throws on errors.
   virtual void play(const Place& place, const std::function<void(Exchange&)>& part) = 0;
 };
 
 std::unique_ptr<ProcessLibrary> make_rankine();
-// Throws Error (system) where it is not installed.
+// Throws Error (system) if gloo is not installed.
 std::unique_ptr<ProcessLibrary> make_gloo(int ranks);
 
-// What a rank of a server does all day.
-
-// Rank 0 hears requests, tells the others each step's batch, and says what came of it; the others
-// follow, and use no line. A call of all ranks, which returns when the clients have hung up, and
-// throws what the exchange throws. Where nobody wants anything, ranks still meet ten times in a
-// second, so that one that is lost is missed soon.
+// Runs one rank of a server. Rank 0 hears requests, broadcasts each step's batch and reports its
+// tokens; the other ranks follow and do not use their line. All ranks must call work(). Returns
+// when the clients have hung up; throws the errors of the exchange. Without requests the ranks
+// still meet ten times per second, so a lost rank is noticed soon.
 void work(Decoder& decoder, Exchange& ranks, const Line& clients);
 
 // Ranks that are threads of this process, pinned to cores.
 
 enum class Library { rankine, barrier };
 
-// Throws what the making of a Team says. The model must be divisible (check_ranks()).
+// Throws the errors of Team::create(). The model must be divisible (check_ranks()).
 std::unique_ptr<Crew> hire_threads(const Model& model, std::uint64_t seed, int ranks,
                                    Library library, Line line);
 
-// Ranks that are processes, forked from this one, which has no other threads when they are.
+// Ranks that are processes, forked from this process. The calling process must have no other
+// threads.
 
 class ProcessCrew : public Crew {
  public:
-  // Each meets the others under a new name and makes its part of the model anew. The lines are as
-  // Hire has them. Throws Error (system) where no process can be made. The model must be divisible
-  // (check_ranks()).
+  // Each rank meets the others under a new name and creates its part of the model anew. `line` and
+  // `clients` are the arguments of a Hire. Throws Error (system) if fork() fails. The model must be
+  // divisible (check_ranks()).
   ProcessCrew(const Model& model, std::uint64_t seed, int ranks, Line line, Line& clients,
               std::unique_ptr<ProcessLibrary> library = make_rankine());
-  // Those that have not ended within two seconds are killed.
+  // Kills ranks that have not ended after two seconds.
   ~ProcessCrew() override;
 
   const std::vector<pid_t>& processes() const { return processes_; }  // by rank
@@ -110,21 +111,22 @@ class ProcessCrew : public Crew {
   std::vector<pid_t> processes_;
 };
 
-// Ranks that an MPI's mpirun starts: bench/server/mpi_rank.cc, built for that MPI.
+// Ranks that the mpirun of an MPI starts: bench/server/mpi_rank.cc, built for that MPI.
 
 struct MpiJob {
-  std::string settings;         // of MPI, as bench/rivals/start_mpi names them: "openmpi_ucx"
-  std::string program;          // mpi_rank, of that MPI
-  int layers = 0, divisor = 0;  // of the model (llama_shape.h)
-  std::uint64_t seed = 0;       // of its parameters
+  std::string settings;         // a name that bench/rivals/start_mpi takes: "openmpi_ucx"
+  std::string program;          // mpi_rank, built for that MPI
+  int layers = 0, divisor = 0;  // arguments of llama_shape() (decoder.h)
+  std::uint64_t seed = 0;       // for the model's parameters
 };
 
 class MpiCrew : public Crew {
  public:
-  // Waits until the ranks have met. The line is as Hire has it. Throws Error (system), which says
-  // what the job said last, where they do not. The model must be divisible (check_ranks()).
+  // Waits until the ranks have met. `line` is the argument of a Hire. Throws Error (system) with
+  // the job's last error line if the ranks do not meet. The model must be divisible
+  // (check_ranks()).
   MpiCrew(const MpiJob& job, int ranks, Line line);
-  // Those that have not ended after five seconds are ended.
+  // Ends the job if it has not ended after five seconds.
   ~MpiCrew() override = default;
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 using tools::MatrixView;
 
-// Adds the time that it lives, in seconds.
+// Adds its lifetime in seconds to a sum.
 class Stopwatch {
  public:
   explicit Stopwatch(double& sum) : sum_(sum) {}
@@ -56,7 +56,7 @@ Decoder::Decoder(const Model& model, int positions, std::uint64_t seed, Exchange
       normed_(kMostTokens, model.hidden) {
   const int of = ranks.ranks(), head_width = model.hidden / model.heads;
   std::uint64_t number = 0;
-  // This rank's columns of a whole matrix, or its rows.
+  // Generates this rank's columns (or rows) of a matrix.
   const auto columns = [&](int rows, int cols) {
     Matrix part(rows, cols / of);
     tools::Beginning{mixed(seed, ++number), rows, cols}.fill(part.values, 0,
@@ -84,7 +84,7 @@ Decoder::Decoder(const Model& model, int positions, std::uint64_t seed, Exchange
   norm_ = RowEpilogue::make({.type = DataType::f32,
                              .row_elements = stream_.width(),
                              .residual = stream_.values.data(),
-                             .norm = Norm::rms,  // of gains that are ones
+                             .norm = Norm::rms,  // all gains are 1
                              .out_type = DataType::f32,
                              .out = normed_.values.data()})
               .value();
@@ -162,7 +162,7 @@ std::vector<int> Decoder::likeliest(const Batch& batch) {
   ranks_.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
   std::vector<int> tokens;
   for (std::size_t i = 0; i < n; ++i) {
-    Candidate best = all[i];  // of equal ones that of the lowest rank
+    Candidate best = all[i];  // equal candidates: the lowest rank wins
     for (std::size_t at = i + n; at < all.size(); at += n) {
       if (all[at].logit > best.logit) best = all[at];
     }

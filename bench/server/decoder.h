@@ -1,6 +1,6 @@
-// What all ranks compute in one step of a server: tokens of several sequences, some at work on
-// their prompts, some on their answers. It is plain bytes, so that rank 0 can tell it to the
-// others.
+// The decoder computes one rank's part of a language model. This header also declares the batches
+// that it computes, the exchanges (Rankine or a std::barrier) that connect its ranks, its attention
+// and the shape of the served model.
 #pragma once
 
 #include <barrier>
@@ -22,19 +22,21 @@ namespace rankine::server {
 
 inline constexpr int kMostSequences = 32, kMostTokens = 256;
 
-// Tokens of one sequence that follow each other.
+// Consecutive tokens of one sequence.
 struct Piece {
-  int sequence = 0;  // the place of its keys and values: 0 .. kMostSequences - 1
-  int position = 0;  // of the first of them in the sequence
+  int sequence = 0;  // index of its keys and values: 0 .. kMostSequences - 1
+  int position = 0;  // the first token's, in its sequence
   int tokens = 0;
-  bool wants_next = false;  // the token that follows the last of them
+  bool wants_next = false;  // wants the token after the last of these tokens
 };
 
+// The tokens that all ranks compute in one step: some sequences work on their prompts, some on
+// their answers. Plain bytes, because rank 0 broadcasts it.
 struct Batch {
   bool stop = false;  // no step: all ranks are done
   int pieces = 0, tokens = 0;
   Piece piece[kMostSequences];
-  int token[kMostTokens] = {};  // of all pieces, one after the other
+  int token[kMostTokens] = {};  // the pieces' tokens, in their order
 
   std::span<const Piece> all() const { return {piece, static_cast<std::size_t>(pieces)}; }
   void add(const Piece& next, std::span<const int> its_tokens) {
@@ -43,9 +45,8 @@ struct Batch {
   }
 };
 
-// What the ranks of a server need of a collective library: three calls, which all ranks make in the
-// same order, each rank on a thread or process of its own, and memory for the largest of them. They
-// throw what goes wrong.
+// The three collectives of a server, over one collective library. All ranks call them in the same
+// order, each rank on its own thread or process. Calls throw on errors.
 
 class Exchange {
  public:
@@ -53,26 +54,27 @@ class Exchange {
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
 
-  // Rank 0's bytes are everyone's.
+  // Sends rank 0's bytes to all ranks.
   virtual void broadcast(std::span<std::byte> data) = 0;
-  // Room for n numbers that this rank brings to a sum, until it asks again.
+  // Memory for n numbers that this rank adds to a sum; valid until the next call of addends().
   virtual std::span<float> addends(std::size_t n) = 0;
-  // Everyone's x, which addends() gave, is the sum of all, in the order of the ranks, whose rows
-  // `then` is called on.
+  // x = the sum over all ranks, added in the order of the ranks; then calls `then` on its rows. x
+  // is memory of addends().
   virtual void all_reduce(std::span<float> x, const Epilogue& then) = 0;
-  // all = the ranks' bytes one after the other.
+  // all = the bytes of all ranks, in the order of the ranks.
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
 };
 
-// The same among threads as one would write it in an hour: a pointer from each rank, a
-// std::barrier, and loops. What Rankine is measured beside.
+// The simple exchange among threads that Rankine is compared with: a pointer from each rank, a
+// std::barrier, and loops.
 
-// What the ranks share; it outlives their exchanges. A rank that throws leaves the others waiting.
+// The ranks' shared state; it must outlive their exchanges. If a rank throws, the others wait for
+// ever.
 struct Barrier {
   explicit Barrier(int ranks) : all(ranks), data(static_cast<std::size_t>(ranks)) {}
 
   std::barrier<> all;
-  std::vector<const void*> data;  // by rank: what the others may read until the next meeting
+  std::vector<const void*> data;  // by rank: memory that the others may read until the next meeting
   std::vector<float> sums;
 };
 
@@ -102,24 +104,24 @@ class BarrierExchange : public Exchange {
   std::vector<float> addends_;
 };
 
-// Rankine's collectives, of threads and of processes alike.
+// Rankine's collectives, among threads or processes. The member must outlive the exchange.
 
 class RankineExchange : public Exchange {
  public:
-  explicit RankineExchange(Member& me) : me_(me) {}  // which outlives it
+  explicit RankineExchange(Member& me) : me_(me) {}
   int rank() const override { return me_.rank(); }
   int ranks() const override { return me_.ranks(); }
 
   void broadcast(std::span<std::byte> data) override {
     me_.broadcast(bytes(data), 0).throw_if_error();
   }
-  // Of the member's memory: processes reach it, too, so they copy nothing on its way.
+  // Returns memory of Member::allocate(): other processes can read it, so ranks copy nothing.
   std::span<float> addends(std::size_t n) override {
     if (n > addends_.span().size()) addends_ = me_.allocate<float>(std::bit_ceil(n)).value();
     return addends_.span().first(n);
   }
-  // A sum's bits depend on what is added alone, so a request gets the same tokens whatever other
-  // requests are in its batch.
+  // Order::size_invariant: the bits of a sum depend only on its addends, so a request gets the same
+  // tokens in every batch.
   void all_reduce(std::span<float> x, const Epilogue& then) override {
     const CallOptions options{
         .order = Order::size_invariant, .shared_payloads = true, .epilogue = &then};
@@ -140,61 +142,62 @@ class RankineExchange : public Exchange {
   Payload<float> addends_;
 };
 
-// Causal attention of one layer's heads at one rank, over keys and values of all tokens so far
-// (Vaswani et al., 2017), several heads to one of keys and values (Ainslie et al., 2023), positions
-// by rotation (Su et al., 2021).
+// Causal attention of one layer's heads at one rank, over the keys and values of all tokens so far
+// (Vaswani et al., 2017). Several heads share one head of keys and values (Ainslie et al., 2023);
+// positions by rotation (Su et al., 2021).
 
 using tools::Matrix;
 
 class Attention {
  public:
-  // Sequences have `positions` tokens at most. `kv_heads` divides `heads`; the width is even.
+  // `positions`: the greatest length of a sequence. `kv_heads` divides `heads`; the width is even.
   Attention(int heads, int kv_heads, int head_width, int positions);
 
-  // A row per token of the batch, heads beside each other. Keeps the keys and values: a piece's
-  // sequence has had all positions before its first, in earlier batches, and forgets later ones.
+  // The matrices have one row for each token of the batch, heads beside each other. Keeps the keys
+  // and values. Requires that earlier batches had all positions of the sequence before a piece's
+  // first one; forgets later positions.
   Matrix forward(const Batch& batch, Matrix queries, Matrix keys, const Matrix& values);
 
  private:
   struct Past {
-    Matrix keys;    // head_width x positions, so that a query meets many keys at once
+    Matrix keys;    // head_width x positions, because a query multiplies many keys at once
     Matrix values;  // positions x head_width
   };
 
   void rotate(float* head, int position) const;
 
   int heads_, kv_heads_, width_, positions_;
-  std::vector<Past> past_;  // by sequence and head; made when a sequence first comes
+  std::vector<Past> past_;  // by sequence and head; created at a sequence's first batch
 };
 
-// One rank's part of a decoder-only transformer that answers requests: in the shape of Llama 3
-// (RMSNorm, rotated positions, SwiGLU, tied embeddings), in f32, with parameters made on the spot.
-//
-// Tensor parallel (Shoeybi et al., 2019): each rank has its heads, its columns of what goes up and
-// its rows of what comes down, and its part of the vocabulary. What ranks add up are the embeddings
-// and, of each layer, what attention and the feed-forward part give; the residual and the norm
-// behind it are the epilogue of that sum.
-//
-// A row's values follow from its sequence alone, not from the batch: products are added up by
-// rising index (engine/lab/train/matrix.h), sums in the order of the ranks. Another number of
-// ranks has other brackets, and so other last bits.
+// One rank's part of a decoder-only transformer that answers requests. It has the shape of Llama 3
+// (RMSNorm, rotated positions, SwiGLU, tied embeddings), in f32, with generated parameters.
+// Tensor parallel (Shoeybi et al., 2019): each rank has some heads, some columns of the matrices
+// that go up, some rows of the matrices that go down, and a part of the vocabulary. The ranks sum
+// the embeddings and, in each layer, the outputs of attention and of the feed-forward part. The
+// residual and the next norm are the epilogue of that sum.
+// A row's values depend on its sequence only, not on the batch: products add by rising index
+// (engine/lab/train/matrix.h), sums add in the order of the ranks. Another number of ranks adds in
+// other groups, so the last bits differ.
 
 using tools::Model;
 
-// Whether the model can be divided among so many ranks. Errors: invalid_argument.
+// Checks that the model can be divided among this number of ranks. Errors: invalid_argument.
 Status check_ranks(const Model& model, int ranks);
 
 class Decoder {
  public:
-  // Sequences have `positions` tokens at most. Requires check_ranks(); the ranks outlive it.
+  // `positions`: the greatest length of a sequence. Requires check_ranks(); `ranks` must outlive
+  // the decoder.
   Decoder(const Model& model, int positions, std::uint64_t seed, Exchange& ranks);
 
-  // The likeliest next token of each piece that wants one, in their order, the same on every rank.
-  // A call of all ranks, with the same batch; throws what the exchange throws.
+  // Returns the most probable next token of each piece with wants_next, in the order of the pieces,
+  // equal on all ranks. All ranks must call step() with the same batch. Throws the errors of the
+  // exchange.
   std::vector<int> step(const Batch& batch);
 
-  // Seconds in step() so far, and of these in sums with their epilogues: waiting for ranks that are
-  // later is in it.
+  // Seconds in step() so far; `sums` is the part in sums with their epilogues, including the wait
+  // for later ranks.
   struct Times {
     double steps = 0, sums = 0;
   };
@@ -207,15 +210,15 @@ class Decoder {
   };
 
   void embed(const Batch& batch);
-  // stream += the ranks' sum of `part`, which the exchange gave, and normed = norm(stream).
+  // stream += the ranks' sum of `part` (memory of addends()); normed = norm(stream).
   void add_up(std::span<float> part);
-  // Of that sum this rank's part is a product.
+  // As above; this rank's part is the product a * b.
   void add_up(const Matrix& a, const Matrix& b);
   Matrix active(const Layer& layer, const tools::MatrixView& in) const;
   std::vector<int> likeliest(const Batch& batch);
 
   Exchange& ranks_;
-  int vocabulary_;  // of this rank
+  int vocabulary_;  // this rank's part
   std::vector<Layer> layers_;
   Matrix embedding_;  // hidden x vocabulary_
   Matrix stream_, normed_;
@@ -223,7 +226,7 @@ class Decoder {
   Times times_;
 };
 
-// The model that is served: the shape of Llama 3.2 1B with its widths divided.
+// The served model: the shape of Llama 3.2 1B with its widths divided.
 
 // divisor: 1, 2, 4 or 8.
 inline tools::Model llama_shape(int layers, int divisor) {

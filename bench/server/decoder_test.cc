@@ -1,5 +1,5 @@
-// The tokens of a model are the same on every rank, for every number of ranks, and whatever else
-// is in the batch.
+// Tests that the decoder gives the same tokens on every rank, for every number of ranks and in
+// every batch.
 #include "bench/server/decoder.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kLongest = 40;
 
-// The prompt at once, in pieces of so many tokens, then token by token.
+// Computes the prompt in pieces of `piece` tokens, then the answer token by token.
 std::vector<int> answer(Decoder& decoder, const std::vector<int>& prompt, int wanted, int piece,
                         int sequence = 0) {
   std::vector<int> tokens = prompt;
@@ -41,7 +41,7 @@ std::vector<int> answer(Decoder& decoder, const std::vector<int>& prompt, int wa
 
 const std::vector<int> kPrompt = {3, 141, 59, 26, 53, 58, 97, 93, 238, 46};
 
-// On every rank, with Rankine's collectives.
+// The answers of all ranks, with Rankine's collectives.
 std::vector<std::vector<int>> answers(int ranks, int piece) {
   std::vector<std::vector<int>> all(static_cast<std::size_t>(ranks));
   const auto team = Team::create({.ranks = ranks}).value();
@@ -57,7 +57,7 @@ std::vector<std::vector<int>> answers(int ranks, int piece) {
 TEST(Decoder, GivesTheSameTokensForEveryNumberOfRanks) {
   const std::vector<int> alone = answers(1, 100).front();
   ASSERT_EQ(alone.size(), 20u);
-  EXPECT_GT(std::set<int>(alone.begin(), alone.end()).size(), 5u) << "tokens that say something";
+  EXPECT_GT(std::set<int>(alone.begin(), alone.end()).size(), 5u) << "tokens that differ";
   for (const int ranks : {2, 4}) {
     for (const std::vector<int>& tokens : answers(ranks, 100)) EXPECT_EQ(tokens, alone) << ranks;
   }

@@ -1,12 +1,12 @@
-// The language model of //bench/server over HTTP (http_front.h), or a load for it.
+// Serves the language model of //bench/server over HTTP (http_front.h), or measures it with a load.
 //
 //   third_party/bazel --with-http run //bench/server:http -- --port 8080
 //   curl -d '{"prompt": [1, 2, 3], "max_tokens": 8}' localhost:8080/v1/completions
 //   third_party/bazel --with-http run //bench/server:http -- --requests 32
 //
-// With --requests it asks itself over HTTP, so many clients at once, and says how long answers
-// took, and whether they have the tokens that the ranks give without HTTP. Exit status: 0, 1 other
-// tokens, 2 usage, 3 what the system refuses.
+// With --requests the program sends requests to itself over HTTP, with --clients clients at once.
+// It prints the latencies and compares the tokens with those of the same requests without HTTP.
+// Exit status: 0, 1 the tokens differ, 2 usage, 3 a system error.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -41,7 +41,7 @@ sigset_t interruptions() {
   return signals;
 }
 
-// Until somebody interrupts.
+// Serves until a signal interrupts.
 void serve(const HttpFront& front) {
   const sigset_t signals = interruptions();
   std::printf("http://127.0.0.1:%d/v1/completions\n", front.port());
@@ -87,22 +87,22 @@ bool measure(const HttpFront& front, Desk& desk, const Settings& settings) {
 int run(int argc, char** argv) {
   Settings settings;
   CLI::App app("A language model that answers requests over HTTP, on 127.0.0.1.");
-  app.add_option("--port", settings.port, "to listen at; 0: one that is free")
+  app.add_option("--port", settings.port, "port for requests; 0: any free port")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
-  app.add_option("--requests", settings.load.requests, "ask itself so many; 0: serve others")
+  app.add_option("--requests", settings.load.requests, "requests to itself; 0: serve other clients")
       ->check(CLI::Range(0, 100'000))
       ->capture_default_str();
-  app.add_option("--clients", settings.clients, "that ask at once")
+  app.add_option("--clients", settings.clients, "clients that send requests at once")
       ->check(CLI::Range(1, 32))
       ->capture_default_str();
   app.add_option("--ranks", settings.ranks, "threads that share the model")
       ->check(CLI::Range(1, 8))
       ->capture_default_str();
-  app.add_option("--layers", settings.layers, "of the model")
+  app.add_option("--layers", settings.layers, "layers of the model")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  app.add_option("--divisor", settings.divisor, "of the widths of Llama 3.2 1B")
+  app.add_option("--divisor", settings.divisor, "divides the widths of Llama 3.2 1B")
       ->check(CLI::IsMember({1, 2, 4, 8}))
       ->capture_default_str();
   try {
@@ -112,7 +112,7 @@ int run(int argc, char** argv) {
   }
   const tools::Model model = llama_shape(settings.layers, settings.divisor);
   settings.load.vocabulary = model.vocabulary;
-  // Before there are threads, so that all leave these signals to serve().
+  // Blocks the signals before any thread starts, so that serve() receives them.
   const sigset_t signals = interruptions();
   if (settings.load.requests == 0) pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   try {

@@ -22,7 +22,7 @@ constexpr const char* kHost = "127.0.0.1";
 
 std::string error_text(const std::string& why) { return Json{{"error", why}}.dump(); }
 
-// Throws std::invalid_argument, which says what is not so.
+// Throws std::invalid_argument with the reason.
 Request request_of(const std::string& body, int vocabulary) {
   const Json json = Json::parse(body, nullptr, false);
   const auto whole = [](const Json& value, const std::string& name, int least, int most) {
@@ -57,9 +57,9 @@ struct HttpFront::State {
 
 HttpFront::HttpFront(Desk& desk, int vocabulary, int port) : state_(std::make_unique<State>()) {
   State& s = *state_;
-  constexpr int kWaiting = 32;  // requests at once; each waits on a thread of its own
+  constexpr int kWaiting = 32;  // concurrent requests, each with a thread
   s.server.new_task_queue = [] { return new httplib::ThreadPool(kWaiting); };
-  // As it is by default, a second server may have the same port.
+  // The default options would let a second server use the same port.
   s.server.set_socket_options([&s](int socket) {
     s.socket = socket;
     const int yes = 1;
@@ -81,12 +81,12 @@ HttpFront::HttpFront(Desk& desk, int vocabulary, int port) : state_(std::make_un
   const bool is_bound = port == 0 ? (s.port = s.server.bind_to_any_port(kHost)) > 0
                                   : s.server.bind_to_port(kHost, s.port = port);
   if (!is_bound) {
-    throw Error(Code::system, "port " + std::to_string(port) + " of 127.0.0.1 cannot be had");
+    throw Error(Code::system, "port " + std::to_string(port) + " of 127.0.0.1 is not available");
   }
-  // By default five may knock at once, and of more some are turned away.
+  // By default the queue has room for five connections; the system rejects some of the others.
   listen(s.socket, SOMAXCONN);
   s.listener = std::thread([&s] { s.server.listen_after_bind(); });
-  // Before that it could not be stopped.
+  // Earlier, stop() would have no effect.
   while (!s.server.is_running()) std::this_thread::yield();
 }
 
@@ -118,7 +118,7 @@ namespace {
 
 [[noreturn]] void refuse() {
   throw Error(Code::system,
-              "this was built without cpp-httplib: third_party/bazel --with-http installs it");
+              "built without cpp-httplib; third_party/bazel --with-http installs it");
 }
 
 }  // namespace

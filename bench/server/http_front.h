@@ -1,8 +1,9 @@
-// The server over HTTP, by cpp-httplib (Debian's libcpp-httplib-dev), which is optional.
+// HttpFront serves a Desk over HTTP with cpp-httplib (Debian's libcpp-httplib-dev), which is
+// optional.
 //
 //   POST /v1/completions  {"prompt": [1, 2, 3], "max_tokens": 16}
 //                         200 {"tokens": [5, 6, ...]}
-//                         400 {"error": ...}: no such request; 503: the ranks were lost meanwhile
+//                         400 {"error": ...}: invalid request; 503: the ranks were lost
 #pragma once
 
 #include <memory>
@@ -13,14 +14,14 @@
 
 namespace rankine::server {
 
-bool has_http();  // whether the library was there when this was built
+bool has_http();  // this program was built with cpp-httplib
 
 class HttpFront {
  public:
-  // On 127.0.0.1; port 0: one that is free. `desk` outlives it. Tokens are below `vocabulary`.
-  // Errors: throws Error (system), which says so where there is no library.
+  // Listens on 127.0.0.1; port 0: any free port. `desk` must outlive the front. Tokens are below
+  // `vocabulary`. Throws Error (system) if the port is not available or cpp-httplib is missing.
   HttpFront(Desk& desk, int vocabulary, int port = 0);
-  ~HttpFront();  // who still waits is answered first
+  ~HttpFront();  // answers waiting requests first
 
   int port() const;
 
@@ -29,8 +30,8 @@ class HttpFront {
   std::unique_ptr<State> state_;
 };
 
-// What a server on 127.0.0.1 answers. Throws Error (invalid_argument, rank_lost or system) as it
-// says.
+// Sends a request to a server on 127.0.0.1 and returns the tokens of its answer. Throws the
+// server's error as Error (invalid_argument, rank_lost or system).
 std::vector<int> ask_over_http(int port, const Request& request);
 
 }  // namespace rankine::server

@@ -1,5 +1,5 @@
-// The same over HTTP, where cpp-httplib is installed. Not under the thread sanitizer: the library's
-// threads share strings by locks that it does not see.
+// Tests the server over HTTP, if cpp-httplib is installed. Not under the thread sanitizer: the
+// library's threads share strings by locks that the sanitizer does not see.
 #include "bench/server/http_front.h"
 
 #include <gtest/gtest.h>
@@ -46,10 +46,10 @@ TEST_F(Http, RefusesWhatIsNoRequest) {
   beyond.prompt[0] = kSmallModel.vocabulary;
   EXPECT_NE(refusal(beyond).find("a token is 240; allowed are whole numbers from 0 to 239"),
             std::string::npos);
-  EXPECT_THROW(HttpFront(desk, kSmallModel.vocabulary, front.port()), Error);  // it is taken
+  EXPECT_THROW(HttpFront(desk, kSmallModel.vocabulary, front.port()), Error);  // the port is in use
 }
 
-// Without the library nothing is pretended.
+// Without the library the constructor throws.
 TEST(HttpFront, SaysWhereThereIsNoLibrary) {
   if (has_http()) GTEST_SKIP() << "cpp-httplib is installed";
   Desk desk(threads());

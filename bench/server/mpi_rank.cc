@@ -1,6 +1,6 @@
-// A rank of the server over one MPI, whose mpirun the server starts (mpi_crew.h):
+// Runs a rank of the server over one MPI. The server starts its mpirun (MpiCrew in crews.h).
 //
-//   mpi_rank LAYERS DIVISOR SEED LINE    of the model; and where rank 0 collects its line
+//   mpi_rank LAYERS DIVISOR SEED LINE    LINE: the path at which rank 0 collects its line
 #include <mpi.h>
 
 #include <chrono>
@@ -50,7 +50,7 @@ class MpiExchange : public Exchange {
   std::vector<float> addends_;
 };
 
-// MPI's errors end the job, and so does a rank that cannot go on.
+// An MPI error or an exception of a rank ends the job.
 int run(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   try {
@@ -64,7 +64,7 @@ int run(int argc, char** argv) {
       std::fflush(stdout);
       line = Line::collect(argv[4], std::chrono::seconds(10));
     } else {
-      line = Line::make().first;  // which it does not use
+      line = Line::make().first;  // unused
     }
     Decoder decoder(model, kPositions, std::stoull(argv[3]), exchange);
     work(decoder, exchange, *line);

@@ -1,5 +1,5 @@
-// A server whose ranks are processes: a rank that is killed in mid-request is an error for whoever
-// waits, and the server is there again by itself.
+// Tests a server on forked ranks. If a rank is killed during requests, waiting clients
+// get an error and the server starts new ranks.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -58,7 +58,7 @@ TEST_P(ServerOfProcesses, LosesARankAndBeginsAnew) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, ServerOfProcesses, testing::Values(0, 1));
 
-// Where gloo is not installed, that is said.
+// Checks the error text if gloo is not installed.
 TEST(Processes, OfGlooAnswerAsThoseOfRankineDo) {
   const auto played = [](const auto& make) {
     Service service([&](Line line, Line& clients) {

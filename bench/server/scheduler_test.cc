@@ -1,5 +1,5 @@
-// A line whose end is handed to a process that nobody forked from the one that made it; here, to
-// another thread, which shares nothing of it.
+// Tests Line (handing an end over to a process that was not forked; here another thread) and
+// Scheduler.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// Of a socket, whose name is short: the folder of a test's own files may have too long a one.
+// A socket's path, which must be short: the test's temporary folder may be too long.
 std::string path() { return "/tmp/rankine_line_test_" + std::to_string(getpid()); }
 
 TEST(Line, IsHandedOverToWhoCollectsIt) {
@@ -38,7 +38,7 @@ TEST(Line, IsHandedOverToWhoCollectsIt) {
   EXPECT_EQ(heard, 41);
   EXPECT_TRUE(ours.hear(heard));
   EXPECT_EQ(heard, 42);
-  EXPECT_FALSE(ours.hear(heard));  // nobody has kept a copy
+  EXPECT_FALSE(ours.hear(heard));  // no copy is left
   std::filesystem::remove(path());
 }
 
@@ -46,8 +46,9 @@ TEST(Line, NobodyWhoCollectsItIsAnError) {
   std::filesystem::remove(path());
   auto [ours, theirs] = Line::make();
   EXPECT_THROW(theirs.hand_over(path(), std::chrono::milliseconds(20)), Error);
-  EXPECT_TRUE(theirs.say(1));  // it is whose it was
-  EXPECT_THROW(Line::collect(std::string(200, 'x'), seconds(1)), Error);  // no name of a socket
+  EXPECT_TRUE(theirs.say(1));  // the caller still owns its end
+  // The path is too long for a socket.
+  EXPECT_THROW(Line::collect(std::string(200, 'x'), seconds(1)), Error);
   std::filesystem::remove(path());
   EXPECT_THROW(Line::collect(path(), std::chrono::milliseconds(20)), Error);
 }
@@ -62,14 +63,14 @@ Request request(int id, int prompt, int wanted) {
   return r;
 }
 
-// The tokens of each piece of a step, in their order.
+// The number of tokens of each piece of a step.
 std::vector<int> sizes(const Batch& batch) {
   std::vector<int> all;
   for (const Piece& piece : batch.all()) all.push_back(piece.tokens);
   return all;
 }
 
-// As many tokens as the step wants.
+// One token for each piece with wants_next.
 std::vector<int> some_tokens(const Batch& batch) {
   std::vector<int> tokens;
   for (const Piece& piece : batch.all()) {
@@ -132,8 +133,8 @@ TEST(Scheduler, WhoIsThroughMakesRoomInTheNextStep) {
   EXPECT_TRUE(scheduler.is_idle());
 }
 
-// Whatever comes, each request is computed from its first position on without a gap, in a place
-// that it has alone, and gets as many tokens as it wants.
+// In every order of requests, each request is computed from position 0 on without a gap, in a place
+// that no other request uses, and gets the number of tokens that it wants.
 TEST(Scheduler, ServesEverybody) {
   Scheduler scheduler(3, 5);
   constexpr int kRequests = 40;

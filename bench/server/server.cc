@@ -1,15 +1,15 @@
-// A language model that answers requests, on the ranks of a communicator: tokens per second, times
-// to the first token and per token, over Rankine and over what else there is.
+// Measures a language model that answers requests on the ranks of a communicator: tokens per
+// second, times to the first token and per token, with Rankine and with other collectives.
 //
 //   third_party/bazel run //bench/server
 //   third_party/mpi --server            beside gloo and both MPIs
 //
-// The model has the shape of Llama 3.2 1B with its widths divided, in f32, with parameters made on
-// the spot; the requests are made on the spot, too, and come at random times. Servers take turns,
-// each with new ranks. Times are those of the clients, in milliseconds: `first token` since the
-// request was due, `per token` the mean over the later tokens of an answer. `sums` is the part of
-// rank 0's steps in all-reduces with their epilogues, waiting for the other ranks included. Exit
-// status: 0, 2 usage, 3 what the system refuses.
+// The model has the shape of Llama 3.2 1B with its widths divided, in f32, with generated
+// parameters. The requests are generated and come at random times. Servers take turns, each turn
+// with new ranks. Times are the clients', in milliseconds: `first token` since the request was due,
+// `per token` the mean over the later tokens of an answer. `sums` is the part of rank 0's steps in
+// all-reduces with their epilogues, including waits for other ranks. Exit status: 0, 2 usage, 3 a
+// system error.
 #include <unistd.h>
 
 #include <csignal>
@@ -34,18 +34,18 @@ struct Settings {
   int ranks = 2, layers = 8, divisor = 4, rounds = 4;
   std::vector<std::string> over = {"rankine", "barrier"};
   std::string mpi_programs;  // the folder of mpi_rank_openmpi and mpi_rank_mpich
-  int kill_after = 0;        // requests of a turn that are over; 0: nobody is killed
+  int kill_after = 0;        // completed requests of a turn; 0: no kill
   std::uint64_t model_seed = 1;
   Load load;
 };
 
 Model model_of(const Settings& settings) { return llama_shape(settings.layers, settings.divisor); }
 
-// A kind of server, and what its clients saw in all turns.
+// A kind of server and the records of all its turns.
 struct Contender {
   std::string name;
   Hire hire;
-  std::function<void()> kill_last_rank{};  // of processes
+  std::function<void()> kill_last_rank{};  // for processes only
   std::vector<Record> records{};
 };
 
@@ -121,7 +121,7 @@ Record turn(const Contender& contender, int round, const Settings& settings) {
   Service service(contender.hire);
   double killed = 0;
   int shown = -1;
-  const bool shows = isatty(STDERR_FILENO) != 0;  // else how it ends
+  const bool shows = isatty(STDERR_FILENO) != 0;  // otherwise only the end
   const auto progress = [&](const Record& record) {
     if (record.over != shown && (shows || record.over == settings.load.requests)) {
       shown = record.over;
@@ -161,7 +161,8 @@ void measure(const Settings& settings) {
               settings.rounds);
   std::fflush(stdout);
   for (int round = 0; round < settings.rounds; ++round) {
-    for (std::size_t i = 0; i < contenders.size(); ++i) {  // each begins as often
+    // each contender is first in as many rounds
+    for (std::size_t i = 0; i < contenders.size(); ++i) {
       Contender& contender = contenders[(i + static_cast<std::size_t>(round)) % contenders.size()];
       contender.records.push_back(turn(contender, round, settings));
     }
@@ -179,12 +180,12 @@ void measure(const Settings& settings) {
 
 int run(int argc, char** argv) {
   Settings settings;
-  CLI::App app("A language model that answers requests, over Rankine and over what else there is.");
+  CLI::App app("A language model that answers requests, over Rankine and other collectives.");
   app.add_option("--ranks", settings.ranks, "threads or processes that share the model")
       ->check(CLI::Range(1, 8))
       ->capture_default_str();
   app.add_option("--over", settings.over,
-                 "what the ranks' collectives are: Rankine's (rankine) or a std::barrier and loops "
+                 "collectives of the ranks: Rankine's (rankine) or a std::barrier and loops "
                  "(barrier) among threads; Rankine's (processes) or gloo's among processes; an "
                  "MPI's (openmpi_ucx, openmpi_sm, mpich: third_party/mpi --server)")
       ->delimiter(',')
@@ -195,30 +196,30 @@ int run(int argc, char** argv) {
                  "the folder of mpi_rank_openmpi and mpi_rank_mpich")
       ->check(CLI::ExistingDirectory);
   app.add_option("--kill-after", settings.kill_after,
-                 "of processes and gloo: once a turn, when so many requests are over, kill a rank")
+                 "processes and gloo: kills a rank once per turn, after this number of requests")
       ->check(CLI::PositiveNumber);
-  app.add_option("--requests", settings.load.requests, "of a turn")
+  app.add_option("--requests", settings.load.requests, "requests per turn")
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();
-  // CLI's ranges take "nan".
+  // CLI11's Range accepts "nan".
   const auto is_rate = [](const std::string& text) -> std::string {
     double rate = 0;
     if (CLI::detail::lexical_cast(text, rate) && rate >= 0.001 && rate <= 1e6) return "";
-    return "'" + text + "' is no rate; allowed are 0.001 to 1000000";
+    return "'" + text + "' is not a rate; allowed is 0.001 to 1000000";
   };
   app.add_option("--rate", settings.load.rate, "requests a second, on average")
       ->check(is_rate)
       ->capture_default_str();
-  app.add_option("--layers", settings.layers, "of the model")
+  app.add_option("--layers", settings.layers, "layers of the model")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  app.add_option("--divisor", settings.divisor, "of the widths of Llama 3.2 1B")
+  app.add_option("--divisor", settings.divisor, "divides the widths of Llama 3.2 1B")
       ->check(CLI::IsMember({1, 2, 4, 8}))
       ->capture_default_str();
   app.add_option("--rounds", settings.rounds, "turns of each server")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app.add_option("--seed", settings.load.seed, "of the requests")->capture_default_str();
+  app.add_option("--seed", settings.load.seed, "seed of the requests")->capture_default_str();
   app.footer(
       "Examples:\n  server --ranks 4 --divisor 2 --rate 5\n"
       "  server --over rankine,processes,gloo --rounds 8\n"
@@ -231,7 +232,7 @@ int run(int argc, char** argv) {
   for (const std::string& library : settings.over) {
     if (settings.mpi_programs.empty() && (library == "mpich" || library.starts_with("openmpi"))) {
       std::fprintf(stderr,
-                   "server: --over %s needs --mpi-programs; third_party/mpi --server has it\n",
+                   "server: --over %s needs --mpi-programs; third_party/mpi --server sets it\n",
                    library.c_str());
       return 2;
     }

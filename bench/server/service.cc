@@ -39,7 +39,7 @@ sockaddr_un address_of(const std::string& path) {
   return address;
 }
 
-// A socket is what one message carries beside a byte.
+// A message that carries a socket and one byte.
 struct Parcel {
   char byte = 0;
   iovec bytes{.iov_base = &byte, .iov_len = 1};
@@ -134,7 +134,7 @@ void Service::end() {
 }
 
 void Service::submit(const Request& request) {
-  // What cannot be said is lost with everything else: next() hears that nobody is there.
+  // If the send fails, the ranks are lost: next() then reports the loss.
   static_cast<void>(line_->say(request));
 }
 
@@ -158,7 +158,7 @@ class Draw {
     const auto range = static_cast<std::uint64_t>(bounds.most - bounds.least) + 1;
     return bounds.least + static_cast<int>(next() % range);
   }
-  // Between events that come so many a second.
+  // A random gap between events with a mean of `rate` events per second.
   double gap(double rate) {
     const double above_zero = (static_cast<double>(next() >> 11) + 1) / 0x1p53;
     return -std::log(above_zero) / rate;
@@ -195,7 +195,7 @@ Record play(Service& service, const Load& load,
   const auto now = [begin] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
   Record record;
   int submitted = 0;
-  double steps_before = 0, sums_before = 0;  // of crews that are lost
+  double steps_before = 0, sums_before = 0;  // of lost crews
   double steps = 0, sums = 0;
   while (record.over < load.requests) {
     const double time = now();
@@ -257,7 +257,7 @@ std::vector<int> Desk::answer(const Request& request) {
 void Desk::work() {
   while (!closes_) {
     submit_new();
-    // A request that comes meanwhile waits no longer than this.
+    // A new request waits at most this long.
     if (const auto event = service_.next(std::chrono::milliseconds(1))) take(*event);
   }
 }
@@ -303,8 +303,8 @@ Batch Scheduler::next() {
                         .wanted = first.wanted,
                         .tokens{first.tokens().begin(), first.tokens().end()}});
   }
-  // No prompt has a token computed before those of all earlier ones are, so those who answer stand
-  // first, and there is room for all of them.
+  // An earlier prompt always has its tokens computed before a later one. So requests in their
+  // answer stand first, and a batch has room for all of them.
   Batch batch;
   for (Running& one : running_) {
     const int missing = static_cast<int>(one.tokens.size()) - one.done;

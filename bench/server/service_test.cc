@@ -1,5 +1,5 @@
-// Servers among threads: every request gets its answer, the same from each library and whatever
-// else is asked meanwhile.
+// Tests Service and Desk among threads: every request gets its answer, equal for each library and
+// every mix of requests.
 
 #include <gtest/gtest.h>
 
@@ -81,7 +81,6 @@ TEST(Load, ComesAsOftenAsItSaysAndIsTheSameAgain) {
 
 }  // namespace
 
-// A desk for many clients.
 
 namespace {
 
@@ -91,7 +90,7 @@ TEST(Desk, AnswersEachClientItsOwn) {
             told_by_service());
 }
 
-// Who waits when a rank is killed hears of it, and who asks then is answered by new ranks.
+// A client that waits during a kill gets an error; a later client gets an answer from new ranks.
 TEST(Desk, SaysThatRanksWereLost) {
   std::atomic<pid_t> rank{0};
   Desk desk([&](Line line, Line& clients) {
@@ -100,7 +99,7 @@ TEST(Desk, SaysThatRanksWereLost) {
     return crew;
   });
   const Request request{.wanted = kMostWanted, .prompt_tokens = 2};
-  // Nothing: the ranks were lost meanwhile.
+  // An empty answer means that the ranks were lost.
   const auto told = [&]() -> std::vector<int> {
     try {
       return desk.answer(request);
@@ -120,7 +119,7 @@ TEST(Desk, SaysThatRanksWereLost) {
   while (!was_lost) was_lost = told().empty();
   killer.join();
   std::vector<int> after;
-  while (after.empty()) after = told();  // the last kill may have been of the new ranks
+  while (after.empty()) after = told();  // the last kill may have hit the new ranks
   EXPECT_EQ(after, before);
 }
 

@@ -1,4 +1,4 @@
-// A model and a load for tests.
+// A small model, a load and clients for the tests of the server.
 #pragma once
 
 #include <thread>
@@ -27,8 +27,6 @@ inline const Load kSmallLoad{.requests = 24,
                              .vocabulary = kSmallModel.vocabulary,
                              .seed = 3};
 
-// Clients of a service of two ranks, for the tests: what each of them must be told, and all asking
-// at once.
 
 using Tokens = std::vector<std::vector<int>>;
 
@@ -38,7 +36,7 @@ inline Hire threads() {
   };
 }
 
-// What a service says to whom it knows by number.
+// The tokens of each request of kSmallLoad when one Service plays the load.
 inline Tokens told_by_service() {
   Service service(threads());
   Tokens all;
@@ -48,7 +46,8 @@ inline Tokens told_by_service() {
   return all;
 }
 
-// All requests at once, each on a thread of its own.
+// The tokens of each request of kSmallLoad when `ask` answers all requests at once, each on its own
+// thread.
 template <class Ask>
 Tokens told_by(const Ask& ask) {
   const auto requests = requests_of(kSmallLoad);
