@@ -90,9 +90,9 @@ namespace {
 constexpr std::size_t kUnknowns = 3;
 using Row = std::array<double, kUnknowns>;
 
-// Solves a x = b by elimination with pivots; false where a has not full rank.
+// Solves a x = b by elimination with pivots; false if a is singular.
 bool solve(std::array<Row, kUnknowns> a, Row b, Row& x) {
-  constexpr double kTiny = 1e-9;  // of a column scaled to 1
+  constexpr double kTiny = 1e-9;  // for a column scaled to 1
   for (std::size_t i = 0; i < kUnknowns; ++i) {
     std::size_t pivot = i;
     for (std::size_t r = i + 1; r < kUnknowns; ++r) {
@@ -118,7 +118,7 @@ bool solve(std::array<Row, kUnknowns> a, Row b, Row& x) {
 }  // namespace
 
 Result<CostFit> fit_costs(const std::vector<CostPoint>& points) {
-  std::vector<Row> rows;  // each over its seconds, so that the right-hand side is 1
+  std::vector<Row> rows;  // each row is divided by its seconds, so that the right-hand side is 1
   Row scale{};
   for (const CostPoint& point : points) {
     if (!(point.seconds > 0)) {
@@ -158,7 +158,7 @@ Result<CostFit> fit_costs(const std::vector<CostPoint>& points) {
 
 Result<std::vector<CostPoint>> measure_costs(Team& team, double seconds) {
   constexpr std::size_t kSizes[] = {8, 64, 512, 4096, 32768, 262144, 1048576};
-  constexpr std::size_t kLeastAdded = 4096;  // below, calling the kernel is what takes time
+  constexpr std::size_t kLeastAdded = 4096;  // below, the call of the kernel dominates the time
   constexpr std::size_t kFewestBatches = 2, kMostBatches = 12;
   constexpr int kFirstCalls = 4;
   constexpr double kBatchSeconds = 200e-6;
@@ -170,7 +170,7 @@ Result<std::vector<CostPoint>> measure_costs(Team& team, double seconds) {
     points.push_back({"reduce to and fro", bytes, 1, m, m});
     if (bytes >= kLeastAdded) points.push_back({"add", bytes, 0, 0, m});
   }
-  // A thousand additions of zeroes stay zeroes: no number's size changes the time.
+  // A thousand additions of zeroes stay zeroes: values do not change the time.
   std::vector<std::vector<float>> data(2, std::vector<float>(kSizes[std::size(kSizes) - 1] / 4));
   std::vector<float> other(data[0]);
   std::vector<double> samples;
@@ -190,7 +190,7 @@ Result<std::vector<CostPoint>> measure_costs(Team& team, double seconds) {
           return {};
         }
         if (points[p].added == 0) return me.send_recv(mine, 1 - to, to);
-        // One hop: its root reads and adds up all that the other has.
+        // One hop: the root reads and adds the other rank's whole vector.
         return me.reduce(std::span<const float>(mine), mine, to, ReduceOp::sum,
                          {.algorithm = "linear"});
       };
@@ -201,7 +201,7 @@ Result<std::vector<CostPoint>> measure_costs(Team& team, double seconds) {
         if (!status.ok()) return status;
         return (seconds_now() - begin) / n;
       };
-      // Rank 0 says how many calls the next batch has, 0 where there is none; a barrier hands it
+      // Rank 0 sets the number of calls of the next batch, or 0 to end; a barrier hands the number
       // over.
       const double until = seconds_now() + seconds / static_cast<double>(points.size());
       if (r == 0) calls[p] = kFirstCalls;
@@ -242,13 +242,14 @@ struct CostTrial {
   std::size_t Costs::*field;
   Collective collective;
   bool in_place = false;
-  bool from_here_on = false;  // the field is where the second form begins, not where the first ends
+  bool from_here_on = false;  // true: the second form begins at the field; false: the first form
+                              // ends at it
   int fewest_ranks = 2, most_ranks = 2;
   enum class Cores : std::uint8_t { any, own, shared } cores = Cores::any;
   std::size_t least_bytes, most_bytes;  // M
-  // What of M is compared with the field, among so many ranks.
+  // The number derived from M and the ranks that is compared with the field.
   std::size_t (*compared)(std::size_t bytes, std::size_t ranks);
-  // What else must be so for the field to decide.
+  // Sets further costs so that the field decides.
   void (*given)(Costs& costs) = [](Costs&) {};
 };
 
@@ -372,7 +373,7 @@ const CostTrial kTrials[] = {
      .compared = a_share},
 };
 
-// Teams of the two forms, of which one is at work at a time.
+// Teams of the two forms; one of them works at a time.
 using Forms = std::array<std::unique_ptr<Workbench>, 2>;
 
 Call call_of(const CostTrial& trial, std::size_t bytes, int ranks) {
@@ -387,7 +388,7 @@ Result<Forms> forms_of(const CostTrial& trial, const Costs& costs, int ranks) {
   for (const bool first : {true, false}) {
     Costs extreme = costs;
     trial.given(extreme);
-    // "From here on": with the greatest value no size is beyond it.
+    // With from_here_on and the greatest value, all sizes take the first form.
     extreme.*trial.field = first ? field.most : field.least;
     auto bench = Workbench::create(
         {.team = {.ranks = ranks, .tuned = false, .costs = extreme},
@@ -408,7 +409,7 @@ Result<double> time_of(Workbench& bench, const CostTrial& trial, std::size_t byt
   return (trial.in_place ? measured->in_place : measured->out_of_place).seconds.median;
 }
 
-// Each form at each size by either protocol, in several rounds; an empty list: time was up.
+// Times each form at each size by either protocol, in several rounds; empty if the time was up.
 Result<std::vector<FormTimes>> times_of(const CostTrial& trial, Forms& forms, int ranks,
                                         const CostSearch& search) {
   const auto n = static_cast<std::size_t>(ranks);
@@ -439,7 +440,7 @@ Result<std::vector<FormTimes>> times_of(const CostTrial& trial, Forms& forms, in
   return out;
 }
 
-// Of all sizes with that value: the sum of the logarithms of their times.
+// The sum of the logarithms of all sizes' times with that value of the field.
 double log_time(std::span<const FormTimes> sizes, std::size_t value) {
   double sum = 0;
   for (const FormTimes& size : sizes) {
@@ -536,7 +537,7 @@ std::string schedule_of(const Algorithm& line, int ranks, std::size_t bytes) {
   return line.refusal(params) ? std::string() : text_of(line.make(params));
 }
 
-// Many short batches where calls are short, a few where one call takes milliseconds.
+// Many short batches for short calls, a few batches for calls of milliseconds.
 MeasureOptions options_for(std::size_t bytes, bool fresh, bool quick) {
   constexpr std::size_t kSmall = 64 * 1024, kLarge = 4 * 1024 * 1024;
   MeasureOptions options{.warmups = bytes > kLarge ? 1 : 2, .checks = 0, .fresh = fresh};
@@ -546,7 +547,7 @@ MeasureOptions options_for(std::size_t bytes, bool fresh, bool quick) {
   return options;
 }
 
-// Every contender that is still running once by each protocol.
+// Times every running contender once by each protocol.
 Status measure_round(Workbench& workbench, Contest& contest, bool quick) {
   std::array<Context, kProtocols> times;
   for (Context& each : times) each.assign(contest.contenders.size(), kNotTimed);
@@ -556,7 +557,7 @@ Status measure_round(Workbench& workbench, Contest& contest, bool quick) {
       Call call = call_of(contest);
       call.options.algorithm = contest.contenders[i]->name;
       MeasureOptions options = options_for(contest.bytes, fresh, quick);
-      // Checking costs as much as a call; one of the kind is enough.
+      // A check costs as much as a call; one check per contender is enough.
       constexpr std::size_t kMostChecked = std::size_t{1} << 20;
       if (quick && !fresh && contest.bytes <= kMostChecked) options.checks = 1;
       auto measured = workbench.measure(call, options);
@@ -609,7 +610,7 @@ std::vector<Contest> make_contests(Collective collective, int ranks,
     contest.bytes = count_for(collective, ranks, size, size_of(kContestType)) *
                     counts_per_size(collective, ranks) * size_of(kContestType);
     if (!contests.empty() && contests.back().bytes == contest.bytes)
-      continue;  // by rounding, or of a barrier
+      continue;  // equal bytes by rounding, or of a barrier
     const auto enter = [&contest](const Algorithm& line) {
       std::string schedule = schedule_of(line, contest.ranks, contest.bytes);
       if (schedule.empty() || std::find(contest.schedules.begin(), contest.schedules.end(),
@@ -619,7 +620,7 @@ std::vector<Contest> make_contests(Collective collective, int ranks,
       contest.contenders.push_back(&line);
       contest.schedules.push_back(std::move(schedule));
     };
-    // What the default takes somewhere first, so that it bears its own name among equals.
+    // The default's choices enter first, so that they keep their names among equal schedules.
     const auto standard = [&](std::size_t bytes) -> const Algorithm& {
       return default_algorithm(collective, ranks, bytes, Buffers::apart, costs);
     };
@@ -643,7 +644,7 @@ Call call_of(const Contest& contest) {
 }
 
 void keep_the_best(Contest& contest, std::size_t most, double near, const Algorithm* keep) {
-  // The contender's best regret over the protocols, and its worst.
+  // The contender's best and worst regret over the protocols.
   struct Entry {
     std::size_t contender;
     double best, worst;

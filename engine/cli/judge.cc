@@ -83,7 +83,7 @@ Status TransferWriter::begin_round() {
 Status TransferWriter::add(WrittenTransfer written) {
   const auto size = [](const IndexList& list) { return static_cast<std::size_t>(list.size()); };
   const Transfer& t = written.transfer;
-  // Each is at most kMostWrittenMoves by its own list's limits, and two of them fit 64 bits.
+  // Each is at most kMostWrittenMoves by the limits of its list, and products of two fit 64 bits.
   const std::size_t blocks = size(t.what.list), pairs = size(t.from) * size(t.to);
   if (blocks > kMostWrittenMoves || pairs > kMostWrittenMoves / blocks ||
       moves_ + pairs * blocks > kMostWrittenMoves) {
@@ -158,7 +158,7 @@ Result<IndexList> indices(const Json& object, const char* member, int last) {
   return out;
 }
 
-// Where a program says that it made a transfer; 0: nowhere.
+// The source line of a program's transfer; 0: not given.
 int line_of(const Json& object) {
   if (!object.is_object() || !object.contains("line")) return 0;
   const auto line = whole("line", object["line"], 0, std::numeric_limits<int>::max());
@@ -208,7 +208,7 @@ Result<ScheduleHead> read_head(const Json& object) {
     if (!value.ok()) return value.status();
     *into = *value;
   }
-  // The player's answers have a root for every collective.
+  // The player writes a root for every collective.
   if (!has_root(head.collective)) head.root.reset();
   if (head.collective != Collective::send_recv) head.peer.reset();
   if (object.contains("other_bits")) {
@@ -485,7 +485,7 @@ std::string schedule_text(const Schedule& schedule, const Goal& goal) {
 
 namespace {
 
-// Whoever has it hands it to `ports` others in a round.
+// Each rank that has the data sends it to `ports` others in a round.
 int rounds_to_reach(int ranks, int ports) {
   int rounds = 0;
   for (std::int64_t reached = 1; reached < ranks; reached *= ports + 1) ++rounds;
@@ -516,7 +516,7 @@ Result<Judgement> judge(const WrittenSchedule& written, const Fabric& fabric, st
   const Goal& goal = written.goal;
   Judgement out;
   for (const auto& round : written.rounds) out.transfers += round.size();
-  constexpr std::int64_t kMostStates = std::int64_t{1} << 26;  // a gigabyte
+  constexpr std::int64_t kMostStates = std::int64_t{1} << 26;  // about a gigabyte
   out.violation = verify(schedule, goal, {.max_states = kMostStates});
   if (out.violation) {
     if (out.violation->kind == ViolationKind::too_large) {

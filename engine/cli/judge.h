@@ -1,26 +1,6 @@
-// A schedule as somebody wrote it down, by hand or by a program of whatever language.
-//
-//   all_gather 4            the collective, and how many ranks; further words:
-//                             root R   peer R      of collectives that have them (0; the next rank)
-//                             blocks B             a multiple of the collective's own number
-//                             planes P             the vector and P - 1 scratch vectors (1)
-//                             other_bits           of all_reduce: ranks may add in other orders
-//   round                   begins a round; "round 0" says which it is
-//   0 -> 1: 0               rank 0 sends block 0 to rank 1, which keeps it
-//   2 -> 3: 2 +             rank 3 adds it to its own
-//   0 <-> 1: 0..3,6 +       both ways; several blocks in one message
-//   0 -> 1..3: 2            to several: one transfer that a switch copies; likewise from several
-//   1 -> 1: 2 on 1 to 0 +   read on plane 1, added on plane 0; "on 1" alone: on plane 1 both
-//
-// What follows # is a remark, and empty lines are nothing. All that is read in a round is read
-// before anything of it is written (algorithms/schedule/schedule.h). The same as JSON is one object
-// whose members have these names, and `transfers`, a list of rounds, each a list of
-//
-//   {"from": 0, "to": [1], "what": [0], "act": "copy" or "reduce", "what_plane": 0,
-//    "where_plane": 0}
-//
-// as the page's player has it; other members are left aside, and so is a root that means nothing.
-// A program may say in "line" which of its lines makes the transfer.
+// Judge reads a schedule written by hand or by a program in any language, proves it and compares
+// its cost with the catalogue. This header declares the readers of both forms, the judgement, its
+// reports, and the run of a learner's program or function.
 #pragma once
 
 #include <chrono>
@@ -46,14 +26,38 @@
 
 namespace rankine::tools {
 
-// What is read at most: beyond, a mistake is more likely than a question.
+// The text form of a schedule:
+//
+//   all_gather 4            the collective, and the number of ranks; further words:
+//                             root R   peer R      of collectives that have them (0; the next rank)
+//                             blocks B             a multiple of the collective's own number
+//                             planes P             the vector and P - 1 scratch vectors (1)
+//                             other_bits           of all_reduce: ranks may add in other orders
+//   round                   begins a round; "round 0" gives its number
+//   0 -> 1: 0               rank 0 sends block 0 to rank 1, which keeps it
+//   2 -> 3: 2 +             rank 3 adds it to its own
+//   0 <-> 1: 0..3,6 +       both ways; several blocks in one message
+//   0 -> 1..3: 2            to several: one transfer that a switch copies; also from several
+//   1 -> 1: 2 on 1 to 0 +   read on plane 1, added on plane 0; "on 1" alone: on plane 1 both
+//
+// # begins a remark; empty lines are ignored. All reads of a round happen before its writes
+// (algorithms/schedule/schedule.h). The JSON form is one object whose members have the names above,
+// and `transfers`, a list of rounds, each a list of
+//
+//   {"from": 0, "to": [1], "what": [0], "act": "copy" or "reduce", "what_plane": 0,
+//    "where_plane": 0}
+//
+// as in the page's player. Other members are ignored, and so is the root of a collective without
+// root. A program may give in "line" the line of its source that makes the transfer.
+
+// Limits of written schedules: beyond them a mistake is more likely than a question.
 inline constexpr int kMostWrittenRanks = 4096;
 inline constexpr int kMostWrittenBlocks = 1 << 20;
-inline constexpr std::size_t kMostWrittenMoves = std::size_t{1} << 23;  // of one block each
+inline constexpr std::size_t kMostWrittenMoves = std::size_t{1} << 23;  // each of one block
 
 struct WrittenTransfer {
   Transfer transfer;
-  int line = 0;  // where it is written, from 1; 0: in JSON that does not say
+  int line = 0;  // line in the text, from 1; 0: JSON without a line
 };
 using WrittenRounds = std::vector<std::vector<WrittenTransfer>>;
 
@@ -62,23 +66,23 @@ struct WrittenSchedule {
   int planes = 1;
   WrittenRounds rounds;
 
-  // As all readers of schedules have it; shares nothing with this.
+  // The schedule in the form of all readers; shares no data with this object.
   Schedule schedule() const;
 };
 
-// Text, or JSON where it begins with a brace. What can be read is in range, and need not be right.
-// Errors: invalid_argument, with the line, what stands there and what is allowed.
+// Reads text, or JSON if it begins with a brace. The result is in range, but may be wrong. Errors:
+// invalid_argument, with the line, the text there and the allowed values.
 Result<WrittenSchedule> read_schedule(std::string_view text);
 
 // "0 -> 1: 0..3 on 1 to 0 +"
 std::string transfer_text(const Transfer& transfer);
 
-// The whole as text; read_schedule() reads the same transfers from it.
+// The whole schedule as text; read_schedule() reads the same transfers from it.
 std::string schedule_text(const Schedule& schedule, const Goal& goal);
 
-// What both forms of a written schedule are made of: checked where it is read, whoever wrote it.
+// The common part of both readers: it checks every value.
 
-// What stands before the first round. What is not given is the default.
+// The values before the first round. Missing values mean the default.
 struct ScheduleHead {
   Collective collective = Collective::all_reduce;
   int ranks = 1;
@@ -86,14 +90,16 @@ struct ScheduleHead {
   bool other_bits = false;
 };
 
-// A schedule without rounds. Errors: a member out of range, or one that the collective has not.
+// Makes a schedule without rounds. Errors: a member out of range, or a member that the collective
+// does not have.
 Result<WrittenSchedule> begin_schedule(const ScheduleHead& head);
 
-// Adds transfers one by one, and keeps to the limits of written_schedule.h.
+// Adds transfers one by one, within the limits above.
 class TransferWriter {
  public:
   explicit TransferWriter(WrittenSchedule& into) : into_(into) {}
-  // Requires a round. Its ranks, blocks and planes are in range. Errors: there are too many.
+  // Requires a round. Ranks, blocks and planes of the transfer must be in range. Errors: too many
+  // transfers.
   Status add(WrittenTransfer transfer);
   Status begin_round();
 
@@ -104,7 +110,7 @@ class TransferWriter {
 
 Result<WrittenSchedule> read_schedule_json(std::string_view text);
 
-// A line's words. Blanks are between them, and what follows # is none.
+// The words of a line, separated by blanks, without a remark.
 using Words = std::vector<std::string_view>;
 // Calls `see` for each line that has a word, with its number, from 1.
 void for_each_line(std::string_view text, const std::function<void(int, const Words&)>& see);
@@ -112,41 +118,43 @@ void for_each_line(std::string_view text, const std::function<void(int, const Wo
 // True if a text is a pipeline's order: "pipeline" is its first word. engine/lab judges orders.
 bool is_order(std::string_view text);
 
-// What a teacher says of a schedule that somebody wrote: whether it is right, what it costs, and
-// how far that is from what the catalogue has.
+// Judgement is the result for one written schedule: its correctness, its cost, and its distance
+// from the catalogue's best.
 
-// Beyond, nobody waits for the whole catalogue.
+// With more ranks, predicting the whole catalogue takes too long.
 inline constexpr int kMostComparedRanks = 256;
 
 struct Judgement {
   std::size_t transfers = 0;
   std::optional<Violation> violation{};
-  // The rest is there where it is proved.
+  // The following members are set if the schedule is proved.
   Counts counts{};
-  // In which data of one rank can be everywhere, or data of all at one, where in a round every rank
-  // sends and receives as many messages as this one does at most. None: a switch helps.
+  // The least number of rounds in which data of one rank can reach all ranks, or data of all ranks
+  // one rank, if every rank sends and receives at most as many messages in a round as in this
+  // schedule. None: a switch helps.
   std::optional<int> least_rounds{};
-  double bytes = 0;        // of the rank that sends or receives most
-  double least_bytes = 0;  // what some rank has to move, if no switch adds (bus_factor)
+  double bytes = 0;        // moved by the rank that sends or receives most
+  double least_bytes = 0;  // least bytes that some rank must move without adding switches
+                           // (bus_factor)
   Simulation simulation{};
-  // The catalogue's fastest on the same network; none: nothing of it can run, or too many ranks.
+  // The catalogue's fastest on the same network; none: no algorithm can run, or too many ranks.
   std::optional<Candidate> best{};
 };
 
-// `fabric` as wired_for() gives it for these ranks; `bytes` is M. A pure function. Errors: those of
+// `fabric` as made by wired_for() for these ranks; `bytes` is M. A pure function. Errors: errors of
 // simulate() and predict(), and a schedule that is too large to be proved.
 Result<Judgement> judge(const WrittenSchedule& written, const Fabric& fabric, std::uint64_t bytes,
                         const SimulateOptions& options);
 
-// The rule that was broken: "nothing is read that is not there".
+// The violated rule: "nothing is read that is not there".
 std::string_view rule_of(ViolationKind kind);
 
-// Which transfers of the violation's round have to do with its rank and block: indices.
+// Indices of the transfers of the violation's round that involve its rank and block.
 std::vector<std::size_t> transfers_at(const WrittenSchedule& written, const Violation& violation);
 
-// What is said of a learner's schedule, as one JSON object: by check --json and on the page.
+// The judgement as one JSON object, for check --json and the page.
 
-// `fabric` and `sync` are those that were judged on.
+// `fabric` and `sync` must be the values used for the judgement.
 Json judgement_json(const WrittenSchedule& written, const Judgement& judged, const Fabric& fabric,
                     Sync sync);
 
@@ -155,32 +163,33 @@ Json judgement_json(const WrittenSchedule& written, const Judgement& judged, con
 // "not_there at round 1, rank 0, block 1"
 std::string violation_name(const Violation& violation);
 
-// The rule, what happened, and the transfers that have to do with it: lines, two blanks in.
+// The rule, the violation, and the transfers involved: lines, indented by two blanks.
 std::string violation_text(const WrittenSchedule& written, const Violation& violation);
 
-// How many times the least; "-" where that is zero.
+// value over least; "-" if the least is zero.
 Cell times_of(double value, double least);
 
-// What a proved schedule costs beside the least and the catalogue's best, in several lines.
+// The cost of a proved schedule beside the least cost and the catalogue's best, in several lines.
 std::string costs_text(const Judgement& judged, const Fabric& fabric, std::uint64_t bytes,
                        Sync sync);
 
-// Another program, run to its end: a learner's, or a compiler. The only place that starts one.
+// run_program() runs another program to its end: a learner's, or a compiler. It is the only place
+// that starts a program.
 //
-// The program runs with the rights of the user. It gets a session of its own, nothing to read on
-// its standard input, PATH and no other variable of ours, and limits. When it has ended, or must
-// end, every process that it has started ends, too, also one that has left its process group.
+// The program runs with the rights of the user. It gets a new session, an empty standard input,
+// PATH but no other environment variable of this process, and limits. When the program has ended,
+// or must end, every process started by it ends, too, even after leaving its process group.
 
 struct Program {
-  std::vector<std::string> words;        // the first names the program, which is looked for in PATH
+  std::vector<std::string> words;        // the first word is the program's name, looked up in PATH
   std::string folder;                    // in which it runs
   std::vector<std::string> variables{};  // besides PATH: "TMPDIR=/tmp/x"
 };
 
 struct ProgramLimits {
   std::chrono::seconds time;
-  std::size_t bytes;   // of its standard output, and of its standard error
-  std::size_t memory;  // bytes of address space of each process, and of each file that it writes
+  std::size_t bytes;   // each: standard output, standard error
+  std::size_t memory;  // bytes of address space of each process, and of each written file
 };
 
 struct ProgramEnd {
@@ -191,38 +200,38 @@ struct ProgramEnd {
 
 // Errors: system if the program cannot be run; invalid_argument if it exceeds its time or prints
 // too much; aborted if a signal interrupts this process (needs an InterruptGuard). A process that
-// asks for too much memory gets none and fails by itself. One thread at a time: this process adopts
-// the program's orphans meanwhile (PR_SET_CHILD_SUBREAPER), and may start no others.
+// asks for too much memory gets none and fails. One thread at a time: meanwhile this process adopts
+// the program's orphans (PR_SET_CHILD_SUBREAPER), and must not start other processes.
 Result<ProgramEnd> run_program(Program program, const ProgramLimits& limits);
 
-// A function of a learner's that makes schedules, schedule(n), in a file of Python or C++.
-// examples/schedule_to_check.py and .h say what it looks like, and are what asks it.
+// ScheduleFunction calls a learner's function schedule(n), in a file of Python or C++.
+// examples/schedule_to_check.py and .h describe the function, and call it.
 
-// Those two files; embed.py writes the function.
+// The two files schedule_to_check.py and .h; embed.py writes the function.
 std::vector<EmbeddedFile> check_files();
 
-// Of the program that is asked for one schedule.
+// Limits for making one schedule.
 struct FunctionLimits {
   std::chrono::seconds time{20};
-  std::size_t memory = std::size_t{2} << 30;  // as ProgramLimits has it
+  std::size_t memory = std::size_t{2} << 30;  // as in ProgramLimits
 };
 
 class ScheduleFunction {
  public:
-  // Whether a file of this name has one: .py, .cc, .cpp or .cxx.
+  // True if the file's name ends in .py, .cc, .cpp or .cxx.
   static bool is_named(std::string_view path);
 
   // Compiles a file of C++. Requires is_named(path). Errors: system if there is no python3 or no
   // c++, or no place to compile in; invalid_argument with the compiler's text.
   static Result<ScheduleFunction> open(const std::string& path, const FunctionLimits& limits);
 
-  // Runs the function as run_program() does, in a temporary folder that goes with the last copy of
-  // this object. Errors: invalid_argument with the file, the number of ranks, and the line if that
-  // is known.
+  // Runs the function by run_program(), in a temporary folder that lives until the last copy of
+  // this object. Errors: invalid_argument with the file, the number of ranks, and the line if it is
+  // known.
   Result<WrittenSchedule> schedule(int ranks) const;
 
  private:
-  struct Folder;  // a temporary one
+  struct Folder;  // a temporary folder
 
   std::string path_;
   std::vector<std::string> command_;  // the number of ranks follows

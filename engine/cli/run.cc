@@ -1,4 +1,5 @@
-// What run is asked, what comes of it, and how that is told.
+// The command `rankine run`: plays a schedule with real data on a modelled network or at full
+// speed, and reports its times beside the prediction.
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -40,7 +41,7 @@ struct RunArguments {
   QuestionArguments question;
   ClockMode clock = ClockMode::virtual_time;
   double dilate = 0;  // 0: fitting_dilation()
-  int repeat = 0;     // 0: 10, or 1 of a virtual clock
+  int repeat = 0;     // 0: 10; with a virtual clock 1
   std::optional<std::uint64_t> perturb;
   bool rounds = false, json = false, csv = false;
   PlacementPolicy placement{};
@@ -53,10 +54,10 @@ struct RunOutcome {
   Prepared prepared;
   Simulation predicted;
   std::vector<double> seconds;              // measured, real, one per run
-  std::vector<std::vector<double>> rounds;  // wall: likewise per run and round
+  std::vector<std::vector<double>> rounds;  // wall: per run and round
   std::vector<Lateness> lateness;           // wall: per run
   std::int64_t wrong = 0;
-  bool equal = true;  // virtual: the same as predicted, to the last tick, in every round
+  bool equal = true;  // virtual: equal to the prediction, to the last tick, in every round
   double dilate = 1;
   WallDemands demands;
   std::int64_t delays = 0;  // by --perturb, over all runs
@@ -101,13 +102,13 @@ Status Stage::allocate() {
   const Topology topology = Topology::detect();
   for (const RankReport& report : team_->report()) {
     ArenaOptions options = arena_options(topology, report.place);
-    options.chunk_bytes = 4096;  // each buffer gets a chunk of its own size
+    options.chunk_bytes = 4096;  // each buffer gets a separate chunk
     arenas_.emplace_back(options);
     const auto i = arenas_.size() - 1;
     Seat& seat = seats_[i];
     seat.input_bytes = input_bytes(layout_, goal_, static_cast<int>(i));
     seat.output_bytes = output_bytes(layout_, goal_, static_cast<int>(i));
-    // An address even where there is nothing to point to: a call wants buffers that are not null.
+    // The address is set even for an empty buffer: a call requires buffers that are not null.
     constexpr std::size_t kLine = 64;
     seat.input = static_cast<std::byte*>(arenas_[i].allocate(seat.input_bytes + kLine));
     seat.output = static_cast<std::byte*>(arenas_[i].allocate(seat.output_bytes + kLine));
@@ -194,7 +195,7 @@ Result<WallDemands> Stage::demands(double total, double least) {
   for (int i = 0; i < kPlays; ++i) {
     const auto played = play();
     if (!played.ok()) return played.status();
-    if (i > 0) unclocked.push_back(played->seconds);  // the first one compiles
+    if (i > 0) unclocked.push_back(played->seconds);  // the first run compiles
   }
   demands.data = median(std::move(unclocked));
   return demands;
@@ -208,7 +209,7 @@ double ratio_of(const RunOutcome& outcome) {
   return outcome.asked() > 0 ? median_of(outcome) / outcome.asked() : 1;
 }
 
-// Seconds after the start at which round k was over, the median over the runs; 0: nobody waited.
+// Seconds from the start to the end of round k, the median over the runs; 0: no rank waited.
 double measured_round(const RunOutcome& outcome, std::size_t k) {
   std::vector<double> values;
   for (const auto& rounds : outcome.rounds) values.push_back(rounds[k]);
@@ -217,7 +218,7 @@ double measured_round(const RunOutcome& outcome, std::size_t k) {
 
 struct LatenessOverRuns {
   std::int64_t deadlines = 0, missed = 0;
-  double median = 0, worst = 0, passed_on = 0;  // seconds; passed_on: of the worst run
+  double median = 0, worst = 0, passed_on = 0;  // seconds; passed_on: in the worst run
 };
 LatenessOverRuns over_runs(const std::vector<Lateness>& runs) {
   LatenessOverRuns all;
@@ -233,7 +234,7 @@ LatenessOverRuns over_runs(const std::vector<Lateness>& runs) {
   return all;
 }
 
-// Nobody waited for a round that took no time.
+// "-" for a round that took no time.
 std::string waited(double seconds) { return seconds > 0 ? format_duration(seconds) : "-"; }
 
 }  // namespace
@@ -364,7 +365,8 @@ Result<ClockMode> read_clock(std::string_view argument, std::string_view text) {
   return unknown_name(argument, text, kNames);
 }
 
-// The elements of each block of a question that says its blocks' sizes, whose bytes become theirs.
+// Rounds each block of a question with given block sizes to whole elements, sets the question's
+// bytes accordingly and returns the elements.
 std::vector<std::size_t> take_whole_elements(Question& question, DataType type) {
   std::vector<std::size_t> elements;
   for (std::uint64_t& bytes : question.options.counts) {
@@ -374,7 +376,7 @@ std::vector<std::size_t> take_whole_elements(Question& question, DataType type) 
   return elements;
 }
 
-// Of a collective on elements of kRunType, with blocks of so many each, or none.
+// The question's call on elements of kRunType, with blocks of `counts` elements, if given.
 Result<Call> call_of(const Question& question, std::span<const std::size_t> counts) {
   const Params& params = question.params;
   Call call{.collective = question.algorithm->collective,
@@ -401,7 +403,7 @@ TeamOptions team_options(const RunArguments& a, int ranks) {
           .ports = at_full_speed ? a.question.network.ports.value_or(0) : 0};
 }
 
-// Fills in what the machine can do, and settles the dilation.
+// Sets the machine's demands, and settles the dilation.
 Status calibrate(const RunArguments& a, const Call& call, const Pricing& pricing,
                  RunOutcome& outcome) {
   const auto timed = TimedSchedule::make(outcome.prepared.schedule, outcome.prepared.goal,
@@ -427,7 +429,8 @@ Status calibrate(const RunArguments& a, const Call& call, const Pricing& pricing
 
 std::shared_ptr<const CallNetwork> network_of(const RunArguments& a, const RunOutcome& outcome) {
   if (a.clock == ClockMode::none) return nullptr;
-  // A rank that is late by half of the cheapest message is back in time before the next one ends.
+  // A rank that is late by half of the cheapest message is back in time before the next message
+  // ends.
   const double tolerance = outcome.demands.least * outcome.dilate / 2;
   return std::make_shared<const CallNetwork>(
       CallNetwork{.fabric = outcome.question.fabric,
@@ -438,7 +441,7 @@ std::shared_ptr<const CallNetwork> network_of(const RunArguments& a, const RunOu
                   .tolerance_ns = std::max<std::int64_t>(1, saturated_ns(tolerance * 1e9))});
 }
 
-// Whether the network's times are the simulator's, in every round. A wall clock's are, too.
+// True if the network's times equal the simulator's in every round; applies to a wall clock, too.
 bool same_times(const NetworkReport& report, const RunOutcome& outcome) {
   const std::vector<Ticks>& rounds = outcome.predicted.round_end;
   bool same = report.seconds == outcome.predicted.seconds && report.rounds.size() == rounds.size();
@@ -448,7 +451,8 @@ bool same_times(const NetworkReport& report, const RunOutcome& outcome) {
   return same;
 }
 
-// All runs; false data and wrong times are in the outcome, and only what stops a run is an error.
+// Makes all runs. Wrong data and wrong times are reported in the outcome; only a failure that stops
+// a run is an error.
 Status perform(const RunArguments& a, const Call& call, RunOutcome& outcome) {
   TeamOptions options = team_options(a, outcome.prepared.params.ranks);
   options.network = network_of(a, outcome);
@@ -489,7 +493,7 @@ Result<Exit> run_run(const RunArguments& a, Console& console) {
   }
   auto question = question_of(a.question);
   if (!question.ok()) return question.status();
-  // Whole elements are moved, and so many bytes are charged.
+  // Runs move whole elements, and the network charges exactly their bytes.
   const std::vector<std::size_t> counts = take_whole_elements(*question, kRunType);
   auto call = call_of(*question, counts);
   if (!call.ok()) return call.status();

@@ -1,4 +1,5 @@
-// What simulate prints of its answers: a table, and where asked for when each round ends.
+// The command `rankine simulate`: answers questions and prints them as tables, round ends, traces,
+// pictures, GOAL, curves over ranks or a batch of JSON lines.
 
 #include "engine/cli/simulate.h"
 
@@ -36,30 +37,32 @@
 
 namespace rankine::tools {
 
-// Of one question, to at least one algorithm. The fastest first; among equals the catalogue's
-// order. As CSV: the table, or with `rounds` each round's end.
+// Prints the answers of one question, by at least one algorithm. The fastest comes first; equals
+// keep the catalogue's order. As CSV: the table, or with `rounds` each round's end.
 void print(std::vector<Answer> answers, bool rounds, bool csv, Console& console);
 
-// When each message of an answer was on its way, and on which ports and links: for trace viewers
-// and as a picture.
+// The time in flight of each message of an answer, with its ports and links: for trace viewers and
+// as a picture.
 
-// Both require an answer with a trace (SimulateOptions::trace). Errors: another fidelity than eq1, which has no
-// such times; more than kMostTraced messages, and for the picture more than kMostGanttRows ports.
+// Both require an answer with a trace (SimulateOptions::trace). Errors: a fidelity other than eq1,
+// which has no such times; more than kMostTraced messages, and for the picture more than
+// kMostGanttRows ports.
 inline constexpr std::size_t kMostTraced = std::size_t{1} << 20;
 inline constexpr int kMostGanttRows = 512;
 
-// Trace Event Format, which Perfetto and Chrome's tracing read: a process per rank, and in it a
+// Trace Event Format, the input of Perfetto and Chrome's tracing: a process per rank, and in it a
 // track per port and direction; times in microseconds. Arguments of a message: round, transfer,
-// from, to, bytes, hops, its links (as Routes numbers those that messages share), and `between` for
-// one between groups.
+// from, to, bytes, hops, its links (numbers of shared links in Routes), and `between` for a message
+// between groups.
 Result<std::string> trace_json(const Answer& answer);
 
-// A Gantt chart: a row per send port, a colour per round, the receiver in the bar where it fits.
+// A Gantt chart: a row per send port, a colour per round, and the receiver's number in the bar if
+// it fits.
 Result<std::string> trace_svg(const Answer& answer);
 
 std::size_t answer_batch(std::istream& in, std::ostream& out) {
   constexpr std::size_t kAtOnce = 1024;
-  // Enough that a long one holds up nobody but the writer.
+  // Enough lines that a slow one delays only the writer.
   const auto in_flight = static_cast<std::size_t>(16 * tbb::info::default_concurrency());
   LineReader reader(in, kMostJsonBytes);
   std::size_t errors = 0;
@@ -69,7 +72,7 @@ std::size_t answer_batch(std::istream& in, std::ostream& out) {
       return line.text.find_first_not_of(" \t\r") == std::string::npos;
     });
     std::size_t next = 0;
-    // Whoever asks waits for the answer perhaps before it asks again, so each is flushed.
+    // Each answer is flushed, because the client may wait for it before asking again.
     tbb::parallel_pipeline(
         in_flight,
         tbb::make_filter<void, Line*>(tbb::filter_mode::serial_in_order,
@@ -92,7 +95,7 @@ std::size_t answer_batch(std::istream& in, std::ostream& out) {
 
 namespace {
 
-// One algorithm among so many ranks. `may_take`: of SimulateOptions.
+// The time of one algorithm on `ranks` ranks. `may_take`: see SimulateOptions.
 Result<double> seconds_among(QuestionArguments arguments, const std::string& algorithm, int ranks,
                              std::function<Status(std::uint64_t)> may_take) {
   arguments.algorithm.algorithms = algorithm;
@@ -107,15 +110,14 @@ Result<double> seconds_among(QuestionArguments arguments, const std::string& alg
   return answered->seconds();
 }
 
-// Of the steps that one algorithm took among more and more ranks: what they come to among twice as
-// many.
+// Predicts the steps of an algorithm for twice the ranks from the steps for fewer ranks.
 class Growth {
  public:
   void took(int ranks, std::uint64_t steps) {
     if (!seen_.empty() && seen_.back().ranks * 2 != ranks) seen_.clear();
     seen_.push_back({ranks, static_cast<double>(steps)});
   }
-  // By the lesser of the last two factors; nothing before there are two.
+  // By the lesser of the last two factors; none before two factors are known.
   std::optional<double> guess(int ranks) const {
     if (seen_.size() < 3 || seen_.back().ranks * 2 != ranks) return std::nullopt;
     const auto factor = [this](std::size_t back) {
@@ -133,7 +135,7 @@ class Growth {
   std::vector<Seen> seen_;
 };
 
-// "4G" of 2^32, in the units of parse_size(); rounded.
+// "4G" for 2^32, in the units of parse_size(); rounded.
 std::string about(double steps) {
   constexpr std::string_view kLetters = "KMGT";
   std::size_t unit = 0;
@@ -164,7 +166,7 @@ Result<Scaling> scale(const QuestionArguments& arguments, int most, std::uint64_
     ScalingCurve& curve = out.curves.emplace_back();
     curve.algorithm = question.algorithm->name;
     std::string missing;
-    bool ends = false;  // among more ranks it would be more steps still
+    bool ends = false;  // true: more ranks would take even more steps
     Growth growth;
     for (const int n : out.ranks) {
       const auto tell = [&] {
@@ -259,7 +261,7 @@ std::string svg_of(const Scaling& scaling, const std::string& title) {
 
 namespace {
 
-// A line of a rank's program, from 1; 0: what was there at the start.
+// A line of a rank's program, from 1; 0: data present at the start.
 using Label = int;
 
 class Writer {
@@ -317,7 +319,7 @@ class Writer {
     return label;
   }
 
-  // A round reads what was there when it began: what arrives counts from its end on.
+  // A round reads the data present at its beginning; arrivals count from its end on.
   void transfer(const Transfer& t) {
     const Rank from = t.from.front(), to = t.to.front();
     std::vector<Label> makers;
@@ -339,7 +341,7 @@ class Writer {
   }
   void settle() {
     for (const Arrival& a : arrivals_) {
-      Label before = 0, sum = 0;  // of the stretch before
+      Label before = 0, sum = 0;  // for the preceding stretch
       made_by_.change(static_cast<std::size_t>(a.rank), a.plane, a.blocks,
                       [&](Block, int, Label& label) {
                         if (!a.adds || label == 0) {
@@ -360,7 +362,7 @@ class Writer {
   const Pricing& pricing_;
   const std::int64_t most_lines_;
   std::vector<Program> programs_;
-  CellTable<Label> made_by_;  // the line that made what a cell holds
+  CellTable<Label> made_by_;  // by cell: the line that made its content
   std::vector<Arrival> arrivals_;
   std::int64_t lines_ = 0;
   int messages_ = 0;
@@ -389,7 +391,7 @@ Status check(const Answer& answer) {
                                       messages, kMostTraced));
 }
 
-// As many as are used: networks may have more than any rank needs.
+// The number of ports used: networks may have more than any rank needs.
 int ports_used(const Simulation& result) {
   int most = 0;
   for (const TracedMessage& m : result.trace) {
@@ -482,7 +484,7 @@ Result<std::string> trace_svg(const Answer& answer) {
     const double x = kLeft + seconds_of(answer, m.start) * per_second;
     const double width = std::max(0.5, seconds_of(answer, m.end - m.start) * per_second - 1);
     const int y = kTop + (m.from * ports + std::max(0, m.send_port)) * kRow;
-    // Neighbouring rounds get colours that are far apart.
+    // Colours of neighbouring rounds are far apart.
     body += fmt::format(
         "<rect x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" height=\"{}\" fill=\"hsl({} 60% 68%)\">"
         "<title>round {}: {} to {}, {}, {} to {}</title></rect>\n",
@@ -506,7 +508,8 @@ Result<std::string> trace_svg(const Answer& answer) {
 
 namespace {
 
-// Nothing of who needs one port; of several algorithms only those that want more than there is.
+// Prints no line for an algorithm that needs one port; of several algorithms prints only those that
+// need more ports than the network has.
 void print_port_budgets(const std::vector<Answer>& answers, Console& console) {
   for (const Answer& a : answers) {
     const int needed = a.result.ports_needed(), ports = a.question.fabric.ports;
@@ -515,7 +518,7 @@ void print_port_budgets(const std::vector<Answer>& answers, Console& console) {
   }
 }
 
-// As long as the time is, of the longest; at least one where there is time.
+// A bar proportional to the time relative to the longest; at least one mark for a positive time.
 std::string bar(double seconds, double longest) {
   constexpr double kLongest = 20;
   if (!(longest > 0) || !(seconds > 0)) return {};
@@ -629,7 +632,7 @@ Result<std::optional<int>> read_mtu(std::string_view argument, std::string_view 
   return std::optional(static_cast<int>(*bytes));
 }
 
-// Written as sizes are, but no bytes.
+// Reads a number of steps, written like a size without bytes.
 Result<std::optional<std::size_t>> read_steps(std::string_view argument, std::string_view text) {
   const auto steps = parse_size(argument, text);
   if (!steps.ok() || *steps == 0) {
@@ -640,7 +643,7 @@ Result<std::optional<std::size_t>> read_steps(std::string_view argument, std::st
   return std::optional(*steps);
 }
 
-// Whether there is more than --batch and --json, as far as it differs from what is so anyway.
+// True if an argument besides --batch and --json differs from its default.
 bool is_asked_beside_batch(const SimulateArguments& a) {
   const QuestionArguments& q = a.question;
   const bool algorithm =
@@ -652,7 +655,7 @@ bool is_asked_beside_batch(const SimulateArguments& a) {
          !a.goal.empty() || !a.plot.empty();
 }
 
-// As the file's name asks.
+// Writes a trace in the format of the file's name.
 Status write_trace(const std::string& file, const Answer& answer) {
   const bool svg = file.ends_with(".svg");
   if (!svg && !file.ends_with(".json")) {

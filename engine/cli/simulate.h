@@ -1,4 +1,5 @@
-// Questions to the model, lines of JSON, answered on all cores.
+// `rankine simulate` answers questions to the model. This header declares its batch of JSON lines,
+// its curves over numbers of ranks, and the export of schedules as GOAL.
 #pragma once
 
 #include <cstddef>
@@ -18,51 +19,51 @@
 
 namespace rankine::tools {
 
-// One answer per line of `in` that is not blank, in their order, on all cores; each is flushed as
-// soon as it and those before it are known, and none waits for lines that have not come yet.
-// Returns how many are errors. Throws what the streams throw.
+// Answers each line of `in` that is not blank, in order, on all cores. Each answer is flushed as
+// soon as it and all earlier answers are known, and never waits for later lines. Returns the number
+// of errors. Throws the streams' exceptions.
 std::size_t answer_batch(std::istream& in, std::ostream& out);
 
-// How long algorithms take among more and more ranks: questions of one kind, asked of many numbers
-// of ranks.
+// Scaling is the times of algorithms with growing numbers of ranks: one kind of question for many
+// numbers of ranks.
 
 struct ScalingCurve {
   std::string algorithm{};
-  std::vector<std::pair<int, double>> seconds{};  // by ranks, rising; those that could be answered
+  std::vector<std::pair<int, double>> seconds{};  // by ranks, rising; answered questions only
 };
 
 struct Scaling {
-  std::vector<int> ranks{};  // that were asked for
+  std::vector<int> ranks{};  // requested numbers of ranks
   std::vector<ScalingCurve> curves{};
-  std::vector<std::string> notes{};  // of each curve that has a gap or ends early, where and why
+  std::vector<std::string> notes{};  // place and reason for each curve that has a gap or ends early
 };
 
-// Ranks double from those of the arguments up to `most`, which is the last. Every rank has M bytes,
-// or a vector of them, however many ranks there are; blocks are exactly M / B bytes, so that one
+// Ranks double from the arguments' ranks up to `most`, which is the last. Every rank has M bytes,
+// or a vector of M bytes, for every number of ranks; blocks are exactly M / B bytes, so that one
 // rank can stand for all (everyone.h). A curve ends before the first number of ranks for which the
-// simulator would take more than `most_steps` (simulate.h), as far as is known before, by how the
-// steps of fewer ranks have grown, or once it has taken as many. They are counted, so what is left
-// out is the same on every machine. Errors: those of questions_of() for the fewest ranks, and
-// nothing to show.
+// simulator would take more than `most_steps` (simulate.h): known before, by the growth of the
+// steps of fewer ranks, or known after taking that many steps. Steps are counted instead of timed,
+// so all machines leave out the same points. Errors: errors of questions_of() for the fewest ranks,
+// and an empty result.
 inline constexpr std::uint64_t kMostScaledSteps = std::uint64_t{1} << 31;
 Result<Scaling> scale(const QuestionArguments& arguments, int most, std::uint64_t most_steps,
                       Console& console);
 
 Table table_of(const Scaling& scaling);
-std::string json_of(const Scaling& scaling);  // a line for each time
+std::string json_of(const Scaling& scaling);  // one line per time
 std::string svg_of(const Scaling& scaling, const std::string& title);
 
-// A schedule as GOAL, the input of LogGOPSim: per rank a list of sends, receives and local work,
-// and what each waits for. Hoefler, Siebert & Lumsdaine, "Group Operation Assembly Language - A
-// flexible way to express collective communication", ICPP 2009; "LogGOPSim - Simulating large-scale
-// applications in the LogGOPS model", LSAP 2010.
+// goal_text() writes a schedule as GOAL, the input of LogGOPSim: per rank a list of sends, receives
+// and local work, and the dependencies of each. Hoefler, Siebert & Lumsdaine, "Group Operation
+// Assembly Language - A flexible way to express collective communication", ICPP 2009; "LogGOPSim -
+// Simulating large-scale applications in the LogGOPS model", LSAP 2010.
 
-// `bytes` is M, and of `options` counts and ideal blocks matter. A message is a send and a receive
-// of its bytes with a tag of its own, so that no other is taken for it. A send waits for whatever
-// brought what it carries; sums are local work of no time (calc 0), which waits for what is added
-// up. Ports, latencies and bandwidths are the simulator's. Switches' transfers become messages,
-// which are all that GOAL knows. Errors: more than `most_lines` sends, receives and sums; sizes
-// that Pricing refuses.
+// `bytes` is M; `options` gives counts and ideal blocks. A message is a send and a receive of its
+// bytes with a unique tag, so that no other message matches. A send waits for the receives and sums
+// that made its data; sums are local work of no time (calc 0), which waits for the summands. Ports,
+// latencies and bandwidths are the simulator's. Transfers by switches become messages, because GOAL
+// has only messages. Errors: more than `most_lines` sends, receives and sums; sizes that Pricing
+// refuses.
 Result<std::string> goal_text(const Schedule& schedule, const Goal& goal, std::uint64_t bytes,
                               const SimulateOptions& options = {},
                               std::int64_t most_lines = std::int64_t{1} << 24);

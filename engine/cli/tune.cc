@@ -78,13 +78,15 @@ std::string table_of(const std::vector<MeasuredCReal>& measured) {
 
 namespace {
 
-// Of the time for so many ranks: until when there is looking and choosing; the rest is for
-// measuring what was chosen.
+// Shares of the time for one number of ranks: looking ends at the first, choosing at the second;
+// the rest is for measuring the choice.
 constexpr double kForLooking = 0.2, kForChoosing = 0.65;
-constexpr std::size_t kGoOn = 4;  // contenders after the first round, and the default
-constexpr double kNear = 2;       // who is never so near to the best in that round gives up
+constexpr std::size_t kGoOn = 4;  // contenders that go on after the first round, besides the
+                                  // default
+constexpr double kNear = 2;       // contenders that never come within this factor of the best are
+                                  // dropped
 
-// All contests for so many ranks, small sizes first.
+// All contests for this number of ranks, small sizes first.
 std::vector<Contest> contests_for(const TunePlan& plan, int ranks) {
   std::vector<Contest> contests;
   for (const Collective collective : plan.collectives) {
@@ -112,7 +114,7 @@ Result<std::unique_ptr<Workbench>> workbench_for(const std::vector<Contest>& con
   return Workbench::create(options);
 }
 
-// The protocols' medians, and what was taken against the best of each.
+// Computes the protocols' medians, and the choices' regrets against the best of each protocol.
 void judge(Verdict& verdict) {
   const Contest& contest = verdict.contest;
   if (contest.rounds() == 0) return;
@@ -120,7 +122,7 @@ void judge(Verdict& verdict) {
     std::vector<double> out;
     const std::size_t i = contest.stands_for(algorithm);
     for (const Context& times : verdict.medians) {
-      out.push_back(times.empty() ? 1 : regret_in(times, i));  // empty: of no account here
+      out.push_back(times.empty() ? 1 : regret_in(times, i));  // empty: the protocol does not count
     }
     return out;
   };
@@ -176,7 +178,7 @@ Status reach_verdicts(const TunePlan& plan, int ranks, const TuningTable* table,
   const std::size_t first = verdicts.size();
   for (Contest& contest : contests) {
     Verdict verdict{.standard = contest.contenders[contest.standard], .table = asked(contest)};
-    // Where there was not enough time to choose, the table stays silent.
+    // If the time did not suffice for a choice, the table gets no row.
     if (table == nullptr && contest.rounds() >= kFewestRounds) {
       const Choice choice =
           robust_choice(contest.contexts, contest.contenders.size(), contest.standard);
@@ -184,7 +186,7 @@ Status reach_verdicts(const TunePlan& plan, int ranks, const TuningTable* table,
       verdict.chosen_with = choice.regret;
     }
     verdict.contest = std::move(contest);
-    // What a choice is worth is measured apart from what it was made from.
+    // The regret of a choice is measured anew, independent of the measurements behind the choice.
     for (auto& rounds : verdict.contest.contexts) rounds.clear();
     verdicts.push_back(std::move(verdict));
   }
@@ -204,7 +206,7 @@ Status reach_verdicts(const TunePlan& plan, int ranks, const TuningTable* table,
 
 namespace {
 
-constexpr int kMostRounds = 12;  // of each; more time would be wasted
+constexpr int kMostRounds = 12;  // in each phase, choosing and judging; more rounds would waste time
 
 TunePlan plan_of(const TuneArguments& a, const MachineReport& machine) {
   TunePlan plan{.ranks = a.ranks,
@@ -226,7 +228,7 @@ TunePlan plan_of(const TuneArguments& a, const MachineReport& machine) {
   return plan;
 }
 
-// What is new, and of `old` what is of other collectives and ranks: those were not measured now.
+// `fresh`, and the entries of `old` for collectives and ranks that were not measured now.
 template <class T>
 std::vector<T> with_old(std::vector<T> fresh, const std::vector<T>& old) {
   const std::size_t measured = fresh.size();
@@ -240,8 +242,9 @@ std::vector<T> with_old(std::vector<T> fresh, const std::vector<T>& old) {
   return fresh;
 }
 
-// The new rows and c_real, and those of an older table of this machine for what was not measured
-// now. (Old c_real are of an old model; candidates of one question are of one table all the same.)
+// The new rows and c_real, and entries of an older table of this machine for collectives and ranks
+// that were not measured now. (Old c_real belong to an old model; but all candidates of one
+// question come from one table.)
 TuningTable table_of(std::span<const Verdict> verdicts, const CostModel& model, const Costs& costs,
                      std::vector<MeasuredCReal> c_real, const std::optional<TuningTable>& before,
                      const Hardware& here) {
@@ -258,7 +261,7 @@ TuningTable table_of(std::span<const Verdict> verdicts, const CostModel& model, 
     rows = with_old(std::move(rows), before->rows());
     c_real = with_old(std::move(c_real), before->c_real());
   }
-  // Without a model there is nothing to multiply.
+  // Without a model c_real has no factor to apply to.
   if (!machine_fabric(model).ok()) c_real.clear();
   return {here, utc_now(), model, std::move(rows), costs, std::move(c_real)};
 }
@@ -273,7 +276,7 @@ Result<std::vector<Collective>> read_collectives(std::string_view argument, std:
   return out;
 }
 
-// Among each of the numbers of ranks, what can be tried there.
+// Searches the costs with each number of ranks, as far as they can be tried with it.
 Status search_all_costs(const TuneArguments& a, TunePlan& plan, Clock::time_point begin,
                         Progress& progress, TuneFindings& found) {
   constexpr double kShare = 0.25;  // of the budget
@@ -295,7 +298,7 @@ Status search_all_costs(const TuneArguments& a, TunePlan& plan, Clock::time_poin
   return {};
 }
 
-// Before anybody waits for it.
+// Checks the plan before the long measurement.
 Status check_contested(const TunePlan& plan) {
   const std::vector<std::size_t> ends = {plan.sizes.front(), plan.sizes.back()};
   std::string names;
@@ -328,7 +331,7 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
   }
   const MachineReport machine = read_machine();
   const Hardware here = read_hardware();
-  // That it is not there yet is no fault.
+  // A missing table is not an error.
   const std::optional<TuningTable> before = load_tuning({.path = file.path}, here);
   if (a.check && !before) {
     return Status(Code::system,
@@ -336,7 +339,7 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
                               "one",
                               file.path));
   }
-  // A path that cannot be written to is known before minutes of measuring.
+  // Detects an unwritable path before minutes of measuring.
   if (!a.check) {
     Status status = prepare_tuning_file(file.path);
     if (!status.ok()) return status;
@@ -353,7 +356,7 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
     progress.show("measuring hops and additions");
     auto team = machine_team({.ranks = 2, .tuned = false});
     if (!team.ok()) return team.status();
-    constexpr double kShare = 0.05, kMost = 3;  // of the budget, and seconds
+    constexpr double kShare = 0.05, kMost = 3;  // of the budget; seconds
     auto measured = measure_costs(
         **team, std::min(kMost, kShare * std::chrono::duration<double>(a.budget).count()));
     if (!measured.ok()) return measured.status();
@@ -364,7 +367,7 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
     Status status = search_all_costs(a, plan, begin, progress, found);
     if (!status.ok()) return status;
   }
-  // A fit to noise may be no model, and then there is nothing to compare times with.
+  // A fit to noise may be no valid model; then times have no model to be compared with.
   std::optional<Fabric> fabric;
   if (found.fit) {
     auto fitted = machine_fabric(found.fit->model);
@@ -374,8 +377,8 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
       found.no_c_real = fitted.status().text();
     }
   }
-  // Those of the numbers of ranks that were measured to the end; only they go to the table, which
-  // may have better ones of the others.
+  // Counts the numbers of ranks that were measured to the end; only their rows go to the table,
+  // because the old table may have better rows for the others.
   std::size_t whole = 0;
   for (std::size_t i = 0; i < plan.ranks.size() && interruption() == 0; ++i) {
     const double spent = std::chrono::duration<double>(Clock::now() - begin).count();

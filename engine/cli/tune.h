@@ -1,9 +1,6 @@
-// Regret: the time of what was chosen over the time of the best. And the choice that will be
-// regretted least.
-//
-// Contenders are timed in turns, round after round, by several protocols (warm or fresh, apart or
-// in place). Winners change with the protocol, and from round to round as cores move, so the choice
-// is the contender whose worst regret is the least.
+// `rankine tune` times the algorithms and costs of this machine and writes the tuning table. This
+// header declares its parts: regrets, contests, the fit of the cost model, the search for costs,
+// the trials of c_real, the verdicts and the report.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -34,6 +31,11 @@
 
 namespace rankine::tools {
 
+// Regret is the time of the chosen contender over the time of the best one. Contenders are timed in
+// turns, round after round, by several protocols (warm or fresh, apart or in place). Winners change
+// with the protocol, and from round to round as cores move; therefore the chosen contender is the
+// one with the least worst regret.
+
 inline constexpr double kNotTimed = std::numeric_limits<double>::infinity();
 
 // Seconds of every contender in one context; kNotTimed where it did not run. At least one did.
@@ -41,25 +43,25 @@ using Context = std::vector<double>;
 
 // times[contender] over the least of them; kNotTimed stays.
 double regret_in(const Context& times, std::size_t contender);
-// The worst regret in rounds of one protocol that may be believed: of three rounds or more the
-// worst quarter, at least one, is left aside, as an interruption hits one contender in one round. 1
-// without rounds.
+// The worst credible regret in the rounds of one protocol: with three rounds or more the worst
+// quarter, at least one round, is left out, because an interruption hits one contender in one
+// round. 1 without rounds.
 double lasting_regret(const std::vector<Context>& rounds, std::size_t contender);
 
-// The contender whose worst lasting regret over the protocols is the least. `standard`, what is
-// taken without measuring, stays where noise may be all there is: unless its own is more than
-// `margin` times as large, and it is so much slower in the median round of its worst protocol too,
-// and where there are fewer than kFewestRounds.
+// Chooses the contender with the least worst lasting regret over the protocols. `standard`, the
+// default without measurements, stays if noise may explain the difference: it is replaced only if
+// its worst lasting regret is more than `margin` times the best one, it is also slower by that
+// factor in the median round of its worst protocol, and there are at least kFewestRounds rounds.
 struct Choice {
   std::size_t contender = 0;
-  double regret = 1;  // its worst lasting one
+  double regret = 1;  // its worst lasting regret
 };
 inline constexpr std::size_t kFewestRounds = 3;
 Choice robust_choice(std::span<const std::vector<Context>> protocols, std::size_t contenders,
                      std::size_t standard, double margin = 1.1);
 
-// The median of each contender over contexts of one protocol, contexts in which it did not run left
-// aside; kNotTimed where there are none.
+// The median of each contender over contexts of one protocol, without contexts in which it did not
+// run; kNotTimed if it never ran.
 Context median_over(const std::vector<Context>& contexts);
 
 // Regrets of many choices together.
@@ -71,66 +73,71 @@ struct RegretSummary {
 // Requires positive, finite values.
 RegretSummary summarise_regrets(const std::vector<double>& regrets);
 
-// Contests: all algorithms of a collective at one size, measured in turns.
+// A contest times all algorithms of a collective at one size, in turns.
 //
 // A round of a contest goes over all its contenders, warm and fresh, apart and in place, one after
-// the other: what changes slowly on the machine falls on all of them alike. Rounds of different
-// contests take turns, so those of one see the machine at different times.
+// the other: slow changes of the machine hit all contenders alike. Rounds of different contests
+// take turns, so that the rounds of one contest see the machine at different times.
 
 enum class Protocol : unsigned char { warm_apart, warm_in_place, fresh_apart, fresh_in_place };
 inline constexpr std::size_t kProtocols = 4;
 std::string_view name_of(Protocol protocol);
-// Whether it has a say in the choice: not how an all-reduce fares in place, where calls follow the
-// default and not the table (choose.cc).
+// True if the protocol counts for the choice. In-place times of an all-reduce do not count, because
+// these calls follow the default and not the table (choose.cc).
 bool counts(Protocol protocol, Collective collective);
 
 struct Contest {
   Collective collective = Collective::all_reduce;
   int ranks = 2;
-  std::size_t bytes = 0;                        // M, as the call made of it has it
+  std::size_t bytes = 0;                        // M of the contest's call
   std::vector<const Algorithm*> contenders{};   // no two with the same schedule
-  std::vector<bool> running{};                  // of each: still measured
-  std::vector<Context> contexts[kProtocols]{};  // one per round; none where it does not count
-  std::size_t standard = 0;                     // the contender that stands for default_algorithm()
+  std::vector<bool> running{};                  // by contender: still measured
+  std::vector<Context> contexts[kProtocols]{};  // one per round; empty if the protocol does not
+                                                // count
+  std::size_t standard = 0;                     // the contender with the schedule of
+                                                // default_algorithm()
 
   std::size_t rounds() const { return contexts[0].size(); }
-  // The contender with the schedule of that algorithm; contenders.size() where it cannot run.
+  // The contender with the schedule of that algorithm; contenders.size() if the algorithm cannot
+  // run.
   std::size_t stands_for(const Algorithm& algorithm) const;
 
-  std::vector<std::string> schedules{};  // of each contender, to tell them apart
+  std::vector<std::string> schedules{};  // by contender, to tell them apart
 };
 
-// Contests of a collective for each size, with every algorithm that takes so many ranks; those
-// whose schedules are the same transfer by transfer as an earlier one's are left out. f32, sum,
-// root 0. `costs` say what the default is. Collectives with one algorithm only give none.
+// Makes a contest of a collective for each size, with every algorithm that can run on `ranks`
+// ranks; algorithms with a schedule equal to an earlier one, transfer by transfer, are left out.
+// f32, sum, root 0. `costs` determine the default. Collectives with a single algorithm have no
+// contest.
 std::vector<Contest> make_contests(Collective collective, int ranks,
                                    const std::vector<std::size_t>& sizes, const Costs& costs = {});
-// What the contest measures, without an algorithm.
+// The contest's call, without an algorithm.
 Call call_of(const Contest& contest);
 
-// After a first, quick round: only the `most` contenders with the least regrets go on, those that
-// came within `near` of the best in some protocol; the default and `keep` do in any case. What was
-// measured is forgotten.
+// After a first, quick round: keeps the `most` contenders with the least regrets, if they came
+// within `near` of the best in some protocol, and always the default and `keep`. Discards the
+// measured times.
 void keep_the_best(Contest& contest, std::size_t most, double near,
                    const Algorithm* keep = nullptr);
 
 using Clock = std::chrono::steady_clock;
 
-// Measures up to `rounds` rounds of each (quick: with few samples) until `deadline` has passed or a
-// signal interrupts it (interrupt.h); a round that was begun then does not count.
-// Next is always the contest that has taken the least time so far: short calls get their rounds
-// even where long ones would fill the time. progress(contest, round) is called before each round.
-// Errors: those of the calls, and wrong results.
+// Measures up to `rounds` rounds of each contest (quick: with few samples) until `deadline` passes
+// or a signal interrupts (console.h); an unfinished round does not count. The next contest is
+// always the one with the least time spent so far: short calls get their rounds even if long calls
+// would fill the time. progress(contest, round) is called before each round. Errors: errors of the
+// calls, and wrong results.
 Status race(Workbench& workbench, std::vector<Contest>& contests, int rounds, bool quick,
             Clock::time_point deadline, const std::function<void(const Contest&, int)>& progress);
 
-// What a hop and an addition cost on this machine: measured, and fitted by least squares.
+// CostFit is the cost of a hop and of an addition on this machine: measured, and fitted by least
+// squares.
 //
-// The model is T = hops alpha + moved beta + added gamma. Three kinds of points tell the three
-// apart: a vector that goes to and fro between two ranks (1 hop, M moved), a reduce in place whose
-// root alternates (1 hop, M moved, M added), and the kernel alone on one core (M added). To and
-// fro, every byte was written by the other core just before, and no call can begin before the one
-// before has ended: half a round trip is one way.
+// The model is T = hops alpha + moved beta + added gamma. Three kinds of points separate the three:
+// a vector that goes to and fro between two ranks (1 hop, M moved), a reduce in place with
+// alternating root (1 hop, M moved, M added), and the kernel alone on one core (M added). To and
+// fro, every byte was written by the other core just before, and no call can begin before the
+// previous one has ended: half a round trip is one way.
 
 struct CostPoint {
   std::string what;  // "to and fro"
@@ -141,37 +148,37 @@ struct CostPoint {
 
 struct CostFit {
   CostModel model;
-  std::vector<double> residuals;  // of each point: model over measured, less 1
-  double rms = 0;                 // of these
+  std::vector<double> residuals;  // by point: model over measured, less 1
+  double rms = 0;                 // of the residuals
 };
 
 // Least squares of the relative residuals, so that 8 bytes count as much as a megabyte. Errors:
-// seconds that are not positive, and points that do not tell the three apart.
+// seconds that are not positive, and points that do not separate the three parameters.
 Result<CostFit> fit_costs(const std::vector<CostPoint>& points);
 
-// Measures with a team of two ranks, for about so many seconds, and less once a signal has
-// interrupted it (interrupt.h). Errors: those of its calls.
+// Measures with a team of two ranks for about `seconds`, and less if a signal interrupts
+// (console.h). Errors: errors of the calls.
 Result<std::vector<CostPoint>> measure_costs(Team& team, double seconds = 2);
 
-// Which of this machine's costs (engine/base/costs.h) differ from the defaults.
+// CostSearch finds the costs of this machine (engine/base/costs.h) that differ from the defaults.
 //
-// A field is a border between two forms of a call: up to it one is taken, beyond it the other. So
-// each field has a trial: the same calls with the least and with the greatest value allowed, that
-// is all in one form and all in the other, at sizes from well below the border to well above. The
-// border that would have made all of them fastest, warm and fresh, is the field's new value, if it
-// gains more than kWorthIt over the old one. Forms take turns, so that what changes slowly on the
-// machine falls on both alike; fields are tried one after the other, each with those before it
-// settled.
+// A field is a border between two forms of a call: calls up to the border take one form, calls
+// beyond it the other. Each field has a trial: the same calls with the least and with the greatest
+// allowed value, so that all calls take one form or all take the other, at sizes from well below
+// the border to well above. The border that would have made all of them fastest, warm and fresh, is
+// the field's new value, if it gains more than kWorthIt over the old one. Forms take turns, so that
+// slow changes of the machine hit both alike; fields are tried one after the other, each with the
+// earlier fields settled.
 
-// One size of a trial: how long its calls take in either form.
+// The times of one size of a trial in both forms.
 struct FormTimes {
-  std::size_t border = 0;  // the least value of the field with which the size takes the first form
-  double first = 0, second = 0;  // seconds: up to the field, beyond it
+  std::size_t border = 0;  // the least value of the field for which the size takes the first form
+  double first = 0, second = 0;  // seconds: in the form up to the field, beyond it
 };
 
 // The field's value that makes all sizes together fastest (geometric mean), and the time with
-// `before` over the time with it. Of values that are as good as each other the one nearest to
-// `before`. Sizes in ascending order of their borders, at least one.
+// `before` over the time with that value. Among equally good values the one nearest to `before`.
+// Requires at least one size; sizes in ascending order of their borders.
 struct Border {
   std::size_t value = 0;
   double gain = 1;
@@ -182,8 +189,8 @@ inline constexpr double kWorthIt = 1.03;
 
 struct CostSearch {
   std::chrono::steady_clock::time_point deadline;
-  int rounds = 5;  // measurements of each size in each form, of which the median counts
-  std::span<const Collective> collectives{};  // whose calls are tried; empty: all
+  int rounds = 5;  // measurements of each size in each form; the median counts
+  std::span<const Collective> collectives{};  // only calls of these are tried; empty: all
   // Called before each trial.
   std::function<void(std::string_view field)> progress = [](std::string_view) {};
 };
@@ -195,30 +202,31 @@ struct CostFinding {
   std::vector<FormTimes> sizes{};
 };
 
-// Tries what can be tried among so many ranks, from `costs` on, until the deadline has passed or a
-// signal interrupts it (interrupt.h): a field whose trial was not done then is not among the
-// findings. Errors: those of teams and calls.
+// Tries all fields that can be tried with `ranks` ranks, starting from `costs`, until the deadline
+// passes or a signal interrupts (console.h). Fields with an unfinished trial are missing in the
+// findings. Errors: errors of teams and calls.
 Result<std::vector<CostFinding>> search_costs(const Costs& costs, int ranks,
                                               const CostSearch& search);
 
-// With what they found.
+// `costs` with the values found.
 Costs settled(Costs costs, std::span<const CostFinding> findings);
 
-// What trials say of c_real: the times of contests, over what the model says of their calls.
+// CRealTrials computes c_real from trials: the times of contests over the model's times of their
+// calls.
 
-// For one thread.
+// Not thread-safe.
 class CRealTrials {
  public:
-  // Times are seconds on `machine` (machine_fabric()); calls have as many segments as `costs` say.
+  // Times are seconds on `machine` (machine_fabric()); `costs` determine the segments of calls.
   CRealTrials(Fabric machine, const Costs& costs) : machine_(std::move(machine)), costs_(costs) {}
 
-  // All rounds that a contest has now. May be called again with later rounds of it.
+  // Adds all present rounds of a contest. May be called again with later rounds of that contest.
   void add(const Contest& contest);
 
-  // Of every algorithm that was timed both where alphas make up half of the model's time or more
-  // and where they make up less: the medians over the sizes and protocols of either regime, of the
-  // medians over the rounds. What the model has no time for, and what is beyond CReal's bounds, is
-  // left out. Errors: those of predict_on_threads().
+  // c_real of every algorithm that was timed in both regimes: alphas make up at least half of the
+  // model's time, or less. Each value is the median over the sizes and protocols of a regime, of
+  // the medians over the rounds. Calls with a model time of 0 and values beyond CReal's bounds are
+  // left out. Errors: predict_on_threads()' errors.
   Result<std::vector<MeasuredCReal>> measured() const;
 
  private:
@@ -229,22 +237,22 @@ class CRealTrials {
   std::map<Question, std::vector<double>[kProtocols]> seconds_;
 };
 
-// A line per algorithm, under one that names the columns; nothing where there are none.
+// A header line with the columns' names and one line per algorithm; empty if `measured` is empty.
 std::string table_of(const std::vector<MeasuredCReal>& measured);
 
-// What tune finds out: contests measured, a choice made in each, and that choice measured again.
+// The findings of tune: contests, a choice in each, and measurements of that choice.
 
-// A contest that is over: what would have been taken, and what that costs.
+// A finished contest with the choice and its cost.
 struct Verdict {
-  Contest contest{};  // contexts: those measured after the choice
+  Contest contest{};  // contexts: measured after the choice
   const Algorithm* standard = nullptr;
-  const Algorithm* table = nullptr;  // nullptr: the table is silent here, so the default stands
-  double chosen_with = 1;            // the worst regret seen while choosing
-  // By protocol, where the contest was measured: times' medians, and the regrets of the two.
+  const Algorithm* table = nullptr;  // nullptr: no row of the table applies, so the default stands
+  double chosen_with = 1;            // the worst regret during choosing
+  // By protocol, if the contest was measured: medians of the times, and the regrets of the two.
   std::vector<Context> medians{};
   std::vector<double> standard_regrets{}, table_regrets{};
 
-  // A median of fewer rounds says little.
+  // A median of fewer rounds is unreliable.
   bool judged() const { return contest.rounds() >= kFewestRounds; }
 };
 
@@ -252,36 +260,36 @@ struct TunePlan {
   std::vector<int> ranks;
   std::vector<Collective> collectives;
   std::vector<std::size_t> sizes;
-  int rounds;         // of choosing and of judging, at most
-  bool until_budget;  // and no longer than there is time
-  Costs costs{};      // that calls are made with
+  int rounds;         // in each phase, choosing and judging, at most
+  bool until_budget;  // stop choosing and judging when the time is over
+  Costs costs{};      // used by the calls
 };
 
-// Measures among so many ranks for `seconds` and appends what comes of it. With a table its choices
-// are judged; without one they are made. All rounds go to `trials`, or nowhere where that is
-// nullptr. Errors: those of the calls, and memory that is not there.
+// Measures with `ranks` ranks for `seconds` and appends the verdicts. With a table it judges the
+// table's choices; without one it makes the choices. All rounds go to `trials` unless it is
+// nullptr. Errors: errors of the calls, and insufficient memory.
 Status reach_verdicts(const TunePlan& plan, int ranks, const TuningTable* table, double seconds,
                       Progress& progress, std::vector<Verdict>& verdicts, CRealTrials* trials);
 
-// What tune prints: the fitted model, regrets by collective and by size, as text and as JSON.
+// The output of tune: the fitted model, regrets by collective and by size, as text and as JSON.
 
 struct TuneFindings {
   std::vector<CostPoint> points{};
-  std::optional<CostFit> fit{};  // of the points; absent where a table was checked
+  std::optional<CostFit> fit{};  // of the points; absent if a table was checked
   std::vector<CostFinding> costs{};
   std::vector<Verdict> verdicts{};
-  std::vector<MeasuredCReal> c_real{};  // of the fit's model
-  std::string no_c_real{};              // why there cannot be any
-  std::string file{};                   // the table's
+  std::vector<MeasuredCReal> c_real{};  // relative to the fit's model
+  std::string no_c_real{};              // the reason why c_real is missing
+  std::string file{};                   // path of the table
   bool written = false, complete = false;
 };
 
-// `sizes`: also a line for every size.
+// `sizes`: print a line for every size, too.
 void print(const TuneFindings& findings, bool sizes, Console& console);
 nlohmann::ordered_json to_json(const TuneFindings& findings, const MachineReport& machine);
 
-// rankine tune: measures this machine's contenders and costs, and writes the table by which calls
-// choose their algorithms from then on (engine/api/tuning/tuning.h).
+// `rankine tune` measures this machine's contenders and costs, and writes the table by which later
+// calls choose their algorithms (engine/api/tuning/tuning.h).
 
 struct TuneArguments {
   std::vector<int> ranks;               // empty: 2 to the usable cores
@@ -289,8 +297,8 @@ struct TuneArguments {
   std::size_t min_bytes = 8, max_bytes = std::size_t{64} << 20;
   int step_factor = 4;
   std::chrono::milliseconds budget{60'000};
-  int rounds = 0;      // of choosing and of judging each; 0: as many as the budget allows
-  bool check = false;  // measure the regret of the table that is there, and write nothing
+  int rounds = 0;      // in each phase, choosing and judging; 0: as many as the budget allows
+  bool check = false;  // measure the regret of the existing table, and write nothing
   bool sizes = false;  // a line per size
   bool json = false;
 };

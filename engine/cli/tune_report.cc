@@ -14,7 +14,7 @@
 namespace rankine::tools {
 namespace {
 
-// Verdicts of one collective among so many ranks.
+// The verdicts of one collective with one number of ranks.
 using Group = std::vector<const Verdict*>;
 
 std::vector<Group> groups_of(const std::vector<Verdict>& verdicts) {
@@ -35,7 +35,7 @@ std::vector<Group> groups_of(const std::vector<Verdict>& verdicts) {
 
 struct Regrets {
   RegretSummary summary;
-  std::string where{};  // of the maximum: "32 KiB, fresh"
+  std::string where{};  // place of the maximum: "32 KiB, fresh"
 };
 
 Regrets regrets_of(const Group& group, std::vector<double> Verdict::*of) {
@@ -57,8 +57,8 @@ Regrets regrets_of(const Group& group, std::vector<double> Verdict::*of) {
   return out;
 }
 
-// How far apart the rounds of one and the same thing lie: the slowest over the fastest round of the
-// default, for every size and protocol.
+// The scatter of repeated measurements: the slowest over the fastest round of the default, for
+// every size and protocol.
 Statistics spread_of(const std::vector<Verdict>& verdicts) {
   std::vector<double> spreads;
   for (const Verdict& v : verdicts) {
