@@ -55,7 +55,7 @@ claims::Filter filter_of(const ClaimsOptions& options) {
 
 using Printer = void (*)(std::ostream&, const std::vector<claims::Finding>&, const claims::Filter&);
 
-// Before the work, so that nobody waits for it in vain.
+// Checks that the file can be written before the work begins, so that no work is lost.
 Status write_file(std::string_view option, const std::string& file, Printer print,
                   const std::vector<claims::Finding>& findings, const claims::Filter& filter) {
   if (file.empty()) return {};

@@ -7,8 +7,10 @@
 namespace rankine::tools {
 namespace {
 
-// One unit of time per message and hop through the switch, or per link crossed, or for M bytes sent
-// or added up; on all links alike. M is one byte per block, so ideal blocks are whole.
+// The coefficient of one parameter: the simulated time if that parameter costs one unit of time on
+// all links alike (alpha: per message and passage through the switch; hop: per link crossed; beta
+// and gamma: per M bytes sent or added up) and the others cost nothing. M is one byte per block, so
+// ideal blocks are whole.
 enum class Of { alpha, hop, beta, gamma };
 Result<Rational> coefficient(const Prepared& prepared, Fabric fabric, SimulateOptions options,
                              Of of) {

@@ -1,4 +1,5 @@
-// What a schedule's time is made of on a network.
+// coefficients() splits a schedule's time on a network into multiples of alpha, hop, beta and
+// gamma.
 #pragma once
 
 #include <optional>
@@ -11,15 +12,15 @@
 
 namespace rankine::tools {
 
-// A schedule's time as a multiple of alpha, of a hop (where messages share links), of M beta and of
-// M gamma (where the network has one), each where the others are 0. They are exact, and need not be
-// reached by the same chain of messages.
+// A schedule's time as a multiple of alpha, of a hop (if messages share links), of M beta and of M
+// gamma (if the network has one). Each coefficient is computed with the other parameters at 0. The
+// values are exact; different coefficients may come from different chains of messages.
 struct Coefficients {
   Rational alpha;
   std::optional<Rational> hop;
   Rational beta;
   std::optional<Rational> gamma{};
-  // What busbw comes to, over the network's peak, where M is so large that only beta counts.
+  // busbw divided by the network's peak, if M is so large that only beta counts.
   std::optional<double> eta{};
 };
 

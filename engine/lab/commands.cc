@@ -1,4 +1,4 @@
-// The laboratory's subcommands. A new one is its file and its name here.
+// Lists the laboratory's subcommands. A new subcommand needs its own file and its name here.
 
 #include "engine/lab/commands.h"
 

@@ -1,4 +1,5 @@
-// rankine claims: every quantitative claim of the papers, and what the engine finds.
+// Declares the commands that rankine-lab adds to rankine, with their options, and the program
+// itself.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +18,22 @@ namespace rankine::tools {
 struct ClaimsOptions {
   std::string paper;           // its key; empty: all
   std::string only;            // the name of a verdict or of a kind of claim; empty: all
-  std::string id;              // only claims whose id begins so
+  std::string id;              // begin of the ids of the selected claims; empty: all
   std::string markdown, html;  // files for the report; empty: none
-  bool all = false;  // each claim, in place of the totals and what fails
+  bool all = false;  // prints each claim instead of the totals and the failed claims
   bool json = false, golden = false;
   bool no_execute = false;
-  int most_ranks = 81;  // of runs that live ranks repeat
+  int most_ranks = 81;  // the largest number of ranks for which live ranks repeat a run
 };
 
+// rankine claims: compares every quantitative claim of the papers with the engine's result.
 Subcommand add_claims(Command tool);
 
-// Exit::wrong where executing gave something else than simulating. What a claim comes to is no
-// error, whatever it is. Errors: a file that cannot be written.
+// Prints the claims. Exit::wrong: an executed run differs from the simulated one. A refuted claim
+// is no error. Errors: a file cannot be written.
 Result<Exit> claims_report(const ClaimsOptions& options, Console& console);
 
-// rankine reproduce: a paper's tables, figures and statements, recomputed from the schedules.
+// rankine reproduce: recomputes a paper's tables, figures and statements from the schedules.
 
 struct ReproduceArguments {
   std::string paper;  // trivance or traff; empty: both
@@ -41,11 +43,11 @@ struct ReproduceArguments {
 
 Subcommand add_reproduce(Command tool);
 
-// What comes out differently than in the paper is no error. Errors: a folder that cannot be
-// written, or that no figure is there for.
+// Prints the tables. A difference from the paper is no error. Errors: a folder cannot be written,
+// or the paper has no figures.
 Result<Exit> reproduce_papers(const ReproduceArguments& arguments, Console& console);
 
-// rankine faults: the table of faults, played on threads or among processes, and counted.
+// rankine faults: plays the table of faults on threads or among processes and counts the results.
 
 struct FaultsArguments {
   std::vector<const faults::Fault*> faults;  // empty: all
@@ -56,68 +58,69 @@ struct FaultsArguments {
   std::optional<std::uint64_t> seed;
   int jobs = 0;            // 0: one per core
   bool processes = false;  // ranks are processes
-  int cycles = 0;          // 0: as the table has them, with all others
+  int cycles = 0;          // > 0: plays only the fault `cycles`, this often per number of ranks
   bool quick = false;
   bool list = false;
   bool json = false, csv = false;
 
-  static constexpr int kQuickSample = 40;  // one case in so many
+  static constexpr int kQuickSample = 40;  // `quick` plays one case in 40
   static constexpr int kMostRanks = 256;
   static constexpr int kRanksOfCycles = 4;
 };
 
 Subcommand add_faults(Command tool);
 
-// Exit::wrong where a promise was broken. Errors: nothing to play, no processes.
+// Plays the faults. Exit::wrong: a promise was broken. Errors: no case to play, or this system
+// cannot run processes.
 Result<Exit> play_faults(const FaultsArguments& arguments, Console& console);
 
-// rankine cost: what an algorithm costs in the model's own terms: rounds, critical path, n_alpha
+// rankine cost: prints an algorithm's costs in the model's terms: rounds, critical path, n_alpha
 // and n_beta, and every rank's bytes, partners and ports.
 
 Subcommand add_cost(Command tool);
 
-// rankine gaps: among how many ranks an algorithm is behind another one of the catalogue, and how
-// far from what nobody can do without.
+// rankine gaps: lists the numbers of ranks at which an algorithm is behind another algorithm of the
+// catalogue, and its distance from the lower bounds.
 
 Subcommand add_gaps(Command tool);
 
-// rankine skips: which skips of a circulant reduce-scatter suit a network.
+// rankine skips: searches the skips of a circulant reduce-scatter that suit a network.
 
 Subcommand add_skips_search(Command tool);
 
-// rankine map: a picture of the cheapest algorithm over ranks and sizes on a modelled network.
+// rankine map: draws the cheapest algorithm over ranks and sizes on a modelled network.
 
 Subcommand add_map(Command tool);
 
-// rankine lesson: a course of six lessons, written with the engine's answers as they are now.
+// rankine lesson: writes a course of six lessons with the engine's current answers.
 
 Subcommand add_lesson(Command tool);
 
-// rankine page: writes the page, or answers as its engine does.
+// rankine page: writes the page, or answers one request as the page's engine does.
 
 Subcommand add_page(Command tool);
 
-// rankine plan: what a training step of a model costs, mapped to ranks.
+// rankine plan: computes the time of a model's training step that is mapped to ranks.
 
 Subcommand add_plan(Command tool);
 
-// rankine step: a planned step's collectives, played on threads with real buffers.
+// rankine step: plays a planned step's collectives on threads with real buffers.
 
 Subcommand add_step(Command tool);
 
-// rankine buckets: what the size of gradient buckets costs.
+// rankine buckets: compares sizes of gradient buckets by their time.
 
 Subcommand add_buckets(Command tool);
 
-// `rankine train`: a small decoder trained by ranks, and by one thread beside it.
+// rankine train: trains a small decoder on ranks, and beside them on one thread.
 
 Subcommand add_train(Command tool);
 
-// What rankine-lab adds to the product.
+// The commands and the checks that rankine-lab adds to the product.
 extern const CheckLaboratory kCheckLaboratory;
 const Laboratory& laboratory();
 
-// run_tool() with all of it: what the program rankine-lab does.
+// run_tool() with the laboratory: the main function of rankine-lab.
 Exit run_lab(const std::vector<std::string>& arguments, Console& console);
 
 }  // namespace rankine::tools

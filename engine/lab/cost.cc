@@ -55,7 +55,7 @@ Result<Cost> cost_of(const Question& question) {
   return cost;
 }
 
-// Blocks as a part of M, exactly, and in bytes.
+// A number of blocks as an exact part of M, and in bytes.
 Rational part_of_m(const Cost& cost, std::int64_t blocks) {
   return Rational(Int128{blocks}, Int128{cost.blocks_per_m});
 }

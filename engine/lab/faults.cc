@@ -1,5 +1,5 @@
-// What faults prints: a row per fault, what was broken and how to play it again; or what faults
-// there are.
+// Implements rankine faults: plays the table of faults and prints a row per fault, the broken
+// promises and the commands that repeat them; or lists the faults.
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -27,16 +27,16 @@ struct FaultsReport {
   struct Row {
     const faults::Fault* fault;
     faults::Tally tally{};
-    double seconds = 0;  // of all processes
+    double seconds = 0;  // sum over processes
   };
   std::vector<Row> rows{};
   faults::Tally total{};
-  std::vector<std::string> again{};  // commands that play broken cases
+  std::vector<std::string> again{};  // commands that repeat broken cases
   std::uint64_t seed = 1;
   double seconds = 0;
   bool processes = false;                          // ranks were processes
-  int cycles = 0;                                  // that were asked for
-  std::vector<const faults::Fault*> not_played{};  // of those asked for, where ranks are such
+  int cycles = 0;                                  // played because of --cycles
+  std::vector<const faults::Fault*> not_played{};  // requested faults that this mode omits
 };
 
 // The rows and the total.
@@ -271,7 +271,7 @@ Result<faults::Selection> selection_of(const FaultsArguments& arguments) {
   return selection;
 }
 
-// The command that plays a case again: cases depend on what they are, and on --seed and --repeat.
+// The command that repeats a case. A case depends on its members, --seed and --repeat.
 std::string again(const FaultCase& test, const FaultsArguments& arguments) {
   std::string text =
       fmt::format("rankine faults {} --fault {} --ranks {} --seed {}", name_of(test.collective),
@@ -304,7 +304,7 @@ std::vector<const Fault*> chosen_faults(const FaultsArguments& arguments) {
   return all;
 }
 
-// Of those that were asked for, what is not played where ranks are such.
+// The requested faults that are not played in the chosen mode (threads or processes).
 std::vector<const Fault*> not_played(const FaultsArguments& arguments) {
   std::vector<const Fault*> left;
   for (const Fault* fault : chosen_faults(arguments)) {
@@ -316,7 +316,7 @@ std::vector<const Fault*> not_played(const FaultsArguments& arguments) {
 }  // namespace
 
 Result<Exit> play_faults(const FaultsArguments& arguments, Console& console) {
-  // Else every case of every communicator would say so.
+  // Without this check, every case of every communicator would report the error.
   if (const auto environment = read_environment(); !environment.ok()) return environment.status();
   if (arguments.list && arguments.json) {
     return invalid_argument("--list is text; leave out --json, which is of what was played");
@@ -360,7 +360,7 @@ Result<Exit> play_faults(const FaultsArguments& arguments, Console& console) {
   if (arguments.cycles > 0) {
     for (const FaultCase& test : cases) report.cycles += test.cycles;
   }
-  // Of a whole table of threads nothing is left out but what --processes is there for.
+  // A whole table on threads omits only faults for --processes and does not list them.
   const bool is_a_part = arguments.cycles > 0;
   if ((arguments.processes && !is_a_part) || !arguments.faults.empty()) {
     report.not_played = left_out;

@@ -26,7 +26,7 @@ struct GapsArguments {
   bool least = false, json = false, csv = false;
 };
 
-// What an algorithm's time is made of among so many ranks.
+// An algorithm's coefficients at a number of ranks.
 struct Standing {
   const Algorithm* algorithm = nullptr;
   Coefficients costs;
@@ -35,7 +35,7 @@ struct Standing {
 struct Gap {
   int ranks = 0;
   Standing behind;
-  Standing better{};  // no algorithm: none is, but less has to be moved
+  Standing better{};  // algorithm is nullptr: none is better, but the lower bound is less
 };
 
 struct Found {
@@ -43,7 +43,7 @@ struct Found {
   std::vector<Gap> gaps;
 };
 
-// No more of anything, and less of something.
+// No coefficient is larger, and one is smaller.
 bool is_better(const Coefficients& a, const Coefficients& b) {
   const auto no_more = [](const std::optional<Rational>& x, const std::optional<Rational>& y) {
     return !x || !y || !(*y < *x);
@@ -54,7 +54,7 @@ bool is_better(const Coefficients& a, const Coefficients& b) {
           (a.gamma && b.gamma && *a.gamma < *b.gamma));
 }
 
-// Who can run among so many ranks on the network.
+// The algorithms that can run on this number of ranks on the network.
 Result<std::vector<Standing>> standings(QuestionArguments arguments, int ranks) {
   arguments.algorithm.algorithms = "all";
   arguments.algorithm.take("ranks");
@@ -72,12 +72,12 @@ Result<std::vector<Standing>> standings(QuestionArguments arguments, int ranks) 
   return all;
 }
 
-// What a rank has to move at least, in M, if no switch adds.
+// The lower bound of the bytes that a rank moves, as a part of M, if no switch adds.
 double least(Collective collective, int ranks, int ports) {
   return bus_factor(collective, ranks) / ports;
 }
 
-// Rounding alone keeps nobody from the least.
+// Allows for rounding: a difference of rounding does not count.
 bool moves_more(const Standing& one, Collective collective, int ranks, int ports) {
   return one.costs.beta.to_double() > least(collective, ranks, ports) * (1 + 1e-12);
 }
@@ -102,7 +102,7 @@ Result<Found> find(const GapsArguments& a, const Fabric& fabric, Console& consol
     for (const Standing& one : *all) {
       if (!lines.contains(one.algorithm)) continue;
       ++found.asked;
-      // Of those that are better the one that moves least; of these the one of fewest messages.
+      // Among better algorithms, choose the smallest beta; among equals, the smallest alpha.
       const Standing* best = nullptr;
       for (const Standing& other : *all) {
         if (!is_better(other.costs, one.costs)) continue;

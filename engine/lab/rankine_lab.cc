@@ -1,4 +1,4 @@
-// The program rankine-lab: the product's subcommands and those of the laboratory.
+// Runs the program rankine-lab: the product's subcommands and the laboratory's.
 
 #include "engine/lab/commands.h"
 

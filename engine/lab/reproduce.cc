@@ -1,4 +1,5 @@
-// What is found out about the research papers, and how that is told: as text, JSON and pictures.
+// Implements rankine reproduce: recomputes the figures of the papers and writes them as text, JSON
+// and pictures.
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -39,7 +40,7 @@ inline constexpr std::string_view kTrivanceTitle =
 inline constexpr std::string_view kTraffTitle =
     "J. L. Traff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms, 2025";
 
-// All that is computed about Trivance.
+// All computed results about Trivance.
 struct Trivance {
   Profiles profiles;
   std::vector<TableRow> rows;
@@ -85,7 +86,7 @@ Plot plot_of(const Panel& panel) {
     for (const std::uint64_t size : figure_sizes()) {
       const auto bytes = static_cast<double>(size);
       const bool large = panel.form(curve, bytes) == Form::bandwidth;
-      // Hollow: the first size that takes the B form.
+      // A hollow mark shows the first size that takes the B form.
       drawn.points.push_back({bytes, 100 * panel.gain(curve, bytes), large && !before});
       before = large;
     }
@@ -96,7 +97,7 @@ Plot plot_of(const Panel& panel) {
   return plot;
 }
 
-// Figure 8: of every bandwidth the fastest of the others.
+// Figure 8: for every bandwidth, the fastest of the other algorithms.
 Plot plot_of_bandwidths(const std::vector<const Panel*>& panels) {
   Plot plot{.title = "Figure 8: 32 x 32 torus, the fastest other algorithm",
             .y_label = std::string(kGainLabel),
@@ -383,7 +384,7 @@ std::unique_ptr<Trivance> work_out_trivance(const ProgressReport& progress) {
   return out;
 }
 
-// Makes the folder where it is missing, and finds out whether files can be made in it.
+// Makes the folder if it is missing, and checks that files can be made in it.
 Status prepare_folder(const std::string& folder) {
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
@@ -442,7 +443,7 @@ Result<Exit> reproduce_papers(const ReproduceArguments& arguments, Console& cons
                       "that are recomputed; those of trivance are",
                       arguments.svg, arguments.paper));
     }
-    // Before the work, so that nobody waits for it in vain.
+    // Checks the folder before the work begins, so that no work is lost.
     Status status = prepare_folder(arguments.svg);
     if (!status.ok()) return status;
   }

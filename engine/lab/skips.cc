@@ -35,7 +35,7 @@ struct SkipsArguments {
 
 // One line of the report.
 struct Row {
-  std::string scheme;  // its name, where it is one
+  std::string scheme;  // the scheme's name; empty for other skips
   std::vector<int> skips;
   double rounds_seconds = 0, flow_seconds = 0;
   std::optional<double> measured;  // seconds per call, the median
@@ -91,7 +91,7 @@ Status measure(std::vector<Row>& rows, const Question& question, Console& consol
   return {};
 }
 
-// "63,62,61, ... 3,2,1" of what is long.
+// Shortens a long list: "63,62,61, ... 3,2,1".
 std::string short_text(const std::vector<int>& skips) {
   constexpr std::size_t kWhole = 16, kEnds = 4;
   if (skips.size() <= kWhole) return skips_text(skips);

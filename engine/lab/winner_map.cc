@@ -21,8 +21,7 @@
 namespace rankine::tools {
 namespace {
 
-// Colours that stay apart for people who see colours differently (after Okabe and Ito), then
-// shades.
+// Colours that colour-blind people can tell apart (after Okabe and Ito), then shades.
 constexpr std::array<std::string_view, 12> kColours = {"#0072b2", "#e69f00", "#009e73", "#cc79a7",
                                                        "#d55e00", "#56b4e9", "#f0e442", "#7f7f7f",
                                                        "#8c564b", "#9467bd", "#17becf", "#bcbd22"};
@@ -215,7 +214,7 @@ Result<Exit> run_map(const MapArguments& a, Console& console) {
   if (!offered.ok()) return offered.status();
   request.contenders = *offered;
 
-  // Before the work, so that nobody waits for it in vain.
+  // Checks the files before the work begins, so that no work is lost.
   if (Status s = check_output_files({{"--svg", a.svg}, {"--png", a.png}}); !s.ok()) return s;
   Result<WinnerMap> map = [&] {
     Progress progress(console);

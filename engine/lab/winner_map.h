@@ -1,5 +1,5 @@
-// Which algorithm is the cheapest, over numbers of ranks and sizes, on a modelled network: the data
-// of `rankine map` and its picture.
+// Finds the cheapest algorithm for each number of ranks and size on a modelled network, and draws
+// the result: the data and the picture of `rankine map`.
 #pragma once
 
 #include <cstdint>
@@ -44,11 +44,11 @@ struct MapRequest {
 Result<WinnerMap> make_winner_map(const MapRequest& request,
                                   const std::function<void(std::size_t, std::size_t)>& progress);
 
-// From which size on which one wins, among each number of ranks.
+// For each number of ranks: the winners, each with the size from which it wins.
 Table winners_table(const WinnerMap& map);
 
-// A self-contained picture: sizes to the right, ranks upwards, a colour per algorithm, paler where
-// the lead is small, with legend and scales.
+// A self-contained SVG picture: sizes run to the right and ranks upwards; each algorithm has a
+// colour, which is paler if the lead is small; legend and scales are included.
 std::string to_svg(const WinnerMap& map);
 
 }  // namespace rankine::tools

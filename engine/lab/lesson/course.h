@@ -1,10 +1,9 @@
-// The course as it lies in the sources, and how its text gets the engine's figures.
+// Declares the course's files, and inserts the engine's output into the text of a lesson.
 //
-// Lessons are Markdown. A block that begins with ```console holds commands, one a line, each as
-// "$ rankine ...", and nothing else: what each prints goes below it when the lesson is written, and
-// an empty line between two, so no figure of the course is typed. A command may end with "| head
-// -N". A block that begins with
-// ```sh is for the reader's shell and stays as it is.
+// Lessons are Markdown. A block that begins with ```console contains only commands, one per line,
+// each as "$ rankine ...". with_answers() writes each command's output below it, with an empty line
+// between two commands, so no figure of the course is typed. A command may end with "| head -N". A
+// block that begins with ```sh is for the reader's shell and stays unchanged.
 #pragma once
 
 #include <functional>
@@ -17,19 +16,19 @@
 
 namespace rankine::tools {
 
-// The lessons, tasks, answers and examples, by their places in the folder.
+// The lessons, tasks, answers and examples, each with its path in the folder.
 std::vector<EmbeddedFile> course_files();
-// The same without the two examples of engine/cli; embed.py writes the function.
+// course_files() without the two examples of engine/cli; embed.py generates this function.
 std::vector<EmbeddedFile> course_texts();
 
-// A command's words without the program's name: what it prints, and its errors.
+// Runs a command, given as words without the program's name: returns its output, or its errors.
 using AnswerCommand = std::function<Result<std::string>(const std::vector<std::string>& words)>;
 
-// The text with the answers of all its commands. Errors: a command that is written otherwise, and
-// those of `answer`; both name the command.
+// The text with the output of all its commands. Errors: a command has another form, and errors of
+// `answer`; both name the command.
 Result<std::string> with_answers(std::string_view markdown, const AnswerCommand& answer);
 
-// As a shell takes it apart where nothing but '...' is special.
+// Splits a command into words like a shell in which only '...' is special.
 std::vector<std::string> command_words(std::string_view command);
 
 }  // namespace rankine::tools

@@ -1,4 +1,5 @@
-// Questions whose answer is a formula, and what judges one: the engine, on inputs drawn by chance.
+// Asks questions with a formula as the answer, and judges a formula by comparing it with the engine
+// on random inputs.
 #pragma once
 
 #include <cstdint>
@@ -27,25 +28,25 @@ struct FormulaTask {
   std::string_view name;
   std::string_view question;
   std::vector<TaskLetter> letters;
-  // What the engine says, by simulating, counting or planning: never by a formula of its own. A
-  // pure function; what it throws is a mistake here.
+  // The right value by simulating, counting or planning, not by another formula. A pure function;
+  // an exception from it is a bug.
   std::function<formulas::Value(const formulas::Letters&)> answer;
 };
 
 std::span<const FormulaTask> formula_tasks();
-// Errors: there is none of that name.
+// Errors: no task has this name.
 Result<const FormulaTask*> find_formula_task(std::string_view argument, std::string_view name);
 
 inline constexpr int kFormulaTrials = 20;
 
-// Where a formula and the engine differ.
+// An input at which a formula and the engine differ.
 struct FormulaMiss {
   formulas::Letters letters;
   formulas::Value said, right;
 };
 
-// The first of kFormulaTrials inputs, which belong to the seed, at which the formula is wrong;
-// none: it is right at all of them. Errors: invalid_argument where the text is no formula of these
+// Compares the formula at kFormulaTrials inputs, which follow from the seed. Returns the first
+// wrong one; empty if all are right. Errors: invalid_argument if the text is no formula of these
 // letters, or has no value.
 Result<std::optional<FormulaMiss>> judge_formula(const FormulaTask& task,
                                                  const std::string& formula, std::uint64_t seed);
@@ -53,8 +54,8 @@ Result<std::optional<FormulaMiss>> judge_formula(const FormulaTask& task,
 // "N = 6, S = 1048576"
 std::string letters_text(const FormulaTask& task, const formulas::Letters& letters);
 
-// What is said of a learner's formula, as one JSON object: by check --json and on the page.
-// Without a miss the formula is right at the inputs of the seed.
+// The verdict on a learner's formula as one JSON object, for check --json and the page. Without a
+// miss the formula is right at the inputs of the seed.
 Json formula_json(const FormulaTask& task, const std::string& formula, std::uint64_t seed,
                   const std::optional<FormulaMiss>& miss);
 

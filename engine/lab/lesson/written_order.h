@@ -1,16 +1,17 @@
-// A pipeline's order as somebody wrote it down: which stage works on which micro-batch in turn.
+// Reads a pipeline's order that a learner wrote (each stage's micro-batches in turn), and judges
+// it.
 //
 //   pipeline 2 micro_batches 3   stages, and micro-batches of a step; further words:
 //                                  forward F   backward B   seconds of a pass (1, 2)
-//                                  weights W   backward computes no gradients of weights: that is
-//                                              work of its own (0: it does)
+//                                  weights W   seconds of a separate pass for gradients of weights,
+//                                              which backward then omits (0: no separate pass)
 //                                  hop H       seconds from a stage to the next (0)
 //                                  keep K      micro-batches that a stage has room for
-//                                  within T    seconds that it may take
-//   0: F0 F1 B0 F2 B1 B2         stage 0 does this, one after the other, as soon as it can
+//                                  within T    seconds allowed for the step
+//   0: F0 F1 B0 F2 B1 B2         stage 0 does these passes in turn, each as soon as it can
 //   1: F0 B0 F1..2 B1..2         several of a kind; a further line of a stage goes on with it
 //
-// What follows # is a remark. Passes are F, B and, where weights are work of their own, W.
+// # starts a remark. Passes are F, B and, with separate weight passes, W.
 #pragma once
 
 #include <optional>
@@ -34,20 +35,19 @@ struct WrittenOrder {
   StageOrders tasks;
   std::vector<std::vector<int>> lines;  // of each task
 
-  // Without an order of its own.
+  // The order's times and sizes as a question; its order is not set.
   PipelineQuestion question() const;
 };
 
-// What can be read is in range, and need not be right. Errors: invalid_argument, with the line,
-// what stands there and what is allowed.
+// Values in the result are in range, but the order may be wrong. Errors: invalid_argument with the
+// line, the word found there and the allowed words.
 Result<WrittenOrder> read_order(std::string_view text);
 
 // "F3"
 std::string task_text(const Task& task);
 
-// What a teacher says of a pipeline's order that somebody wrote: whether it is right, how long it
-// takes and what its stages keep, beside the orders that have names. All of it is played by
-// engine/lab/planner/pipeline.h.
+// A teacher's judgement of a written order: its first fault, its time and the micro-batches
+// that its stages keep, beside the named orders. engine/lab/planner/pipeline.h plays all of them.
 
 struct PlayedOrder {
   std::string_view name;  // "gpipe"
@@ -65,15 +65,15 @@ struct OrderFault {
 struct OrderJudgement {
   std::optional<OrderFault> fault{};
   std::size_t tasks = 0;
-  Pipeline pipeline{};  // as far as it can be played; empty where passes are missing
-  std::optional<PlayedOrder> played{};  // where all of it can
+  Pipeline pipeline{};  // as far as it can be played; empty if passes are missing
+  std::optional<PlayedOrder> played{};  // set if the whole order can be played
   std::vector<PlayedOrder> named;
 };
 
 // Both are pure functions.
 OrderJudgement judge_order(const WrittenOrder& written);
 Json order_json(const WrittenOrder& written, const OrderJudgement& judged);
-// Several lines, as a terminal has them.
+// Several lines for a terminal.
 std::string order_text(const WrittenOrder& written, const OrderJudgement& judged);
 
 }  // namespace rankine::tools

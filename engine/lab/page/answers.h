@@ -1,21 +1,22 @@
-// What the page asks the engine, in JSON: one object, whose member `ask` names one of
+// Answers the page's requests in JSON. A request is one object; its member `ask` is one of
 //
-//   catalogue   the lines of the catalogue, its collectives, networks and parameters; `ranks`: with
-//               what the formulas come to
+//   catalogue   the lines of the catalogue, its collectives, networks and parameters; with `ranks`
+//               also the values of the formulas
 //   simulate    one question (a request of rankine simulate --batch) and its answer, with rounds,
 //               coefficients of alpha and beta, and the question in words
 //   messages    a question's messages: rows of `columns` as numbers
 //   curve       `questions` over `over` (bytes or ranks), at `values`: as numbers the times of all
-//               questions, then what the catalogue's formulas come to; who is fastest, crossovers
-//   play        what every rank holds after every round (states.h), and whether that is proved;
-//               `edits` (edits.h) change the schedule before that
-//   plan        a training step mapped to ranks (plans.h): times, memory, collectives, and as
+//               questions, then the values of the catalogue's formulas; the fastest, crossovers
+//   play        the contents of every rank after every round, and whether the schedule is proved;
+//               `edits` change the schedule before (states_of(), edited())
+//   plan        a training step mapped to ranks (ask_plan()): times, memory, collectives, and as
 //               numbers the passes of the pipeline
-//   buckets     what the size of gradient buckets costs (plans.h)
-//   check       what a schedule that somebody wrote is worth, or a pipeline's order (tasks.h)
-//   formula     the tasks that have a formula as their answer, or what one is worth (tasks.h)
+//   buckets     the times of sizes of gradient buckets (ask_buckets())
+//   check       a judgement of a schedule or a pipeline's order that a visitor wrote (ask_check())
+//   formula     the tasks with a formula as their answer, or a formula's judgement (ask_formula())
 //
-// The answer has the members below, or only `error`, whose text is that of the tool.
+// parts.h describes the functions. The answer has the members below, or only `error`, with the
+// tool's error text.
 #pragma once
 
 #include <string>
@@ -26,7 +27,7 @@ namespace rankine::tools {
 
 struct PageAnswer {
   std::string json;  // one line without its end
-  // What would be long as text. Not a number: there is none, since the question is refused.
+  // Data that would be long as text. NaN: no number, because the question is refused.
   std::vector<double> numbers{};
 };
 

@@ -1,4 +1,4 @@
-// The page that was there when this was built; third_party/page makes it.
+// Embeds the page as it was when this program was built; third_party/page builds the page.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace rankine::tools {
 
-// One HTML file; none where there was none.
+// One HTML file; empty if there was no page.
 std::vector<EmbeddedFile> built_page();
 
 }  // namespace rankine::tools

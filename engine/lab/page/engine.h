@@ -1,4 +1,4 @@
-// The engine as the page calls it: answers.h across the border of WebAssembly.
+// Gives the page's JavaScript access to answers.h through WebAssembly.
 #pragma once
 
 #include <stddef.h>
@@ -7,8 +7,8 @@
 extern "C" {
 #endif
 
-// The answer to a request, both as UTF-8 that ends with a zero. What it points to, and the numbers,
-// stay until the next call. Never NULL. For one thread.
+// The answer to a request; both are UTF-8 with a final zero. The answer and the numbers stay valid
+// until the next call. Never NULL. Not thread-safe: for one thread.
 const char* rankine_answer(const char* request);
 
 // The numbers of the last answer.

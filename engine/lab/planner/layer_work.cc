@@ -10,11 +10,11 @@ double tokens(const Model& model, const Mapping& mapping) {
   return static_cast<double>(model.sequence) * mapping.micro_batch / mapping[Axis::sp];
 }
 
-// The forward pass; both other passes are made of it.
+// The work of the forward pass; the other passes are derived from it.
 LayerWork forward(const Model& model, const Mapping& mapping) {
   const double t = mapping[Axis::tp], n = tokens(model, mapping);
   const double h = model.hidden, kv = static_cast<double>(model.kv_width());
-  const double bytes = n * h * model.bytes;  // of an activation
+  const double bytes = n * h * model.bytes;  // per activation of all tokens
   const double split = mapping.splits_norms ? t : 1;
   const ExpertRows rows = expert_rows(model, mapping);
   const double experts = rows.computed;
@@ -23,7 +23,7 @@ LayerWork forward(const Model& model, const Mapping& mapping) {
   const double widths = (model.gated ? 3.0 : 2.0) * model.feed_forward * experts;
 
   LayerWork work;
-  // A product of n rows with a matrix of so many elements is 2 n of them.
+  // A product of n rows with a matrix of e elements takes 2 n e flops.
   work.computations = {
       {.what = "queries, keys, values, output", .flops = 2 * n * (2 * h * h + 2 * h * kv) / t},
       {.what = "attention",
@@ -47,7 +47,7 @@ LayerWork forward(const Model& model, const Mapping& mapping) {
                                 {Axis::sp},
                                 2 * kv / t * n * mapping[Axis::sp] * model.bytes});
     } else if (model.is_mixture()) {
-      // All that the busiest rank gets in a dispatch, and gives back.
+      // All bytes that the busiest rank gets in a dispatch and gives back.
       const double sent = bytes / split * rows.sent;
       work.exchanges.push_back(
           {"dispatch", Phase::forward, Collective::all_to_all, {Axis::ep}, sent});
@@ -61,7 +61,7 @@ LayerWork forward(const Model& model, const Mapping& mapping) {
   return work;
 }
 
-// What a collective of the forward pass becomes in the backward one.
+// The collective of the backward pass that belongs to a collective of the forward pass.
 Collective mirrored(Collective collective) {
   if (collective == Collective::all_gather) return Collective::reduce_scatter;
   if (collective == Collective::reduce_scatter) return Collective::all_gather;
@@ -92,7 +92,7 @@ LayerWork layer_work(const Model& model, const Mapping& mapping) {
   const LayerWork once = forward(model, mapping);
   LayerWork work = once;
   for (Computation back : once.computations) {
-    // Every product becomes two; those of attention have no weights.
+    // Every product becomes two products; attention's products have no weights.
     back.phase = Phase::backward;
     back.weight_flops = back.what == "attention" ? 0 : back.flops;
     back.flops *= 2;
@@ -153,7 +153,8 @@ double activations_per_layer(const Model& model, const Mapping& mapping) {
   return unit * (whole + split + scores);
 }
 
-// How many micro-batches' worth of a stage's layers wait for their backward pass at once.
+// The number of micro-batches that wait on a stage at the same time for their backward passes, with
+// their activations in memory.
 double micro_batches_kept(const Mapping& mapping) {
   const double m = mapping.micro_batches, p = mapping[Axis::pp], v = mapping.interleave;
   switch (mapping.order) {
@@ -193,8 +194,8 @@ Memory memory_of(const Model& model, const Mapping& mapping) {
       model.is_mixture() ? static_cast<double>(model.experts) * static_cast<double>(model.expert())
                          : 0;
   const double dense = static_cast<double>(model.layer()) - experts;
-  // What every rank of data parallelism has, and what only those with the same experts have. Ranks
-  // along sp have the same parameters: they share the state as well.
+  // Ranks that share dense parameters, and ranks that share the parameters of an expert. Ranks
+  // along sp have equal parameters, so they share the state, too.
   const int all = mapping.data_parallel() * mapping[Axis::sp];
   const int same_experts = mapping[Axis::dp] * mapping[Axis::sp];
 

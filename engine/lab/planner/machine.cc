@@ -29,9 +29,10 @@ Fabric nodes_of_eight(std::string name, Link inside, Link between) {
   return fabric;
 }
 
-// Four constants were fitted, together, to the eight step times of Korthikanti et al. (2022): the
+// Four constants were fitted together to the eight step times of Korthikanti et al. (2022): the
 // part of 312 Tflop/s that products reach (0.75), the memory's bandwidth (of 2.04 TB/s), a pass's
-// overhead, and the links inside a node (of 300 GB/s). What lies between nodes is the data sheet's.
+// overhead, and the bandwidth of the links inside a node (of 300 GB/s). The figures for links
+// between nodes are the data sheet's.
 const KnownMachine kKnown[] = {
     {{.name = "a100",
       .flops = 312e12 * 0.754,
@@ -144,8 +145,8 @@ namespace {
 
 using Group = std::vector<Rank>;
 
-// What a group's times depend on. Where only the two levels of a network tell its places apart,
-// that is who of the group lies in one node with whom.
+// A key that is equal for groups with equal times: on a network whose only differences are its two
+// levels, for each rank the number of its node within the group; else the group itself.
 Group shape_of(const Fabric& network, const Group& group) {
   if (network.wiring.shares_links() || !network.odd.empty()) return group;
   Group shape;
@@ -167,7 +168,7 @@ std::vector<Group> unlike(const Fabric& network, const std::vector<Group>& group
   return found;
 }
 
-// From each rank along pp to the next.
+// The pairs of neighbouring ranks along pp.
 std::vector<Group> hops_of(const std::vector<Group>& groups) {
   std::vector<Group> hops;
   for (const Group& group : groups) {

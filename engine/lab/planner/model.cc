@@ -73,7 +73,7 @@ const PublishedModel kPublished[] = {
     {mixtral(), "Jiang et al., Mixtral of Experts, 2024"},
 };
 
-// A number of a model, by its name in files.
+// A number of a model with its name in files.
 struct ModelMember {
   std::string_view name;
   int Model::*number;
@@ -224,7 +224,7 @@ namespace {
 
 constexpr std::string_view kAxisNames[kAxes] = {"tp", "sp", "ep", "dp", "pp"};
 
-// The divisors of `whole` on both sides of `value`: "are 2 or 4".
+// Words about the divisors of `whole` just below and above `value`: "are 2 or 4".
 std::string nearest_divisors(std::int64_t whole, int value) {
   std::int64_t below = 0, above = 0;
   for (std::int64_t d = 1; d <= whole && above == 0; ++d) {
@@ -239,7 +239,7 @@ struct WholeMember {
   std::int64_t size;
 };
 
-// The nearest that are named divide all of them.
+// Checks that `value` divides all wholes. The nearest values in the error divide all of them.
 Status must_divide(std::string_view name, int value, const std::vector<WholeMember>& wholes) {
   std::int64_t common = 0;
   for (const WholeMember& whole : wholes) common = std::gcd(common, whole.size);
@@ -387,7 +387,7 @@ Status check_mapping(const Model& model, const Mapping& mapping) {
   if (Status s = must_divide("sp", sp, {{"sequence", model.sequence}}); !s.ok()) return s;
   std::vector<WholeMember> of_tp = {
       {"heads", model.heads}, {"kv_heads", model.kv_heads}, {"feed_forward", model.feed_forward}};
-  // With split norms tp goes on where sp has split.
+  // With split norms, tp splits sp's part of the sequence further.
   if (mapping.splits_norms)
     of_tp.push_back({"the sequence of a rank along sp", model.sequence / sp});
   if (Status s = must_divide("tp", tp, of_tp); !s.ok()) return s;

@@ -58,7 +58,7 @@ class OrderPlayer {
                 [static_cast<std::size_t>(chunk * q_.micro_batches + micro_batch)];
   }
 
-  // When what a task needs is there; kNever where that is not known yet.
+  // The time at which a task's inputs are ready; kNever if that time is not known yet.
   double ready(int stage, const Task& task) {
     const int chunk = number_of(stage, task.part);
     switch (task.pass) {
@@ -88,13 +88,13 @@ class OrderPlayer {
 
   const PipelineQuestion& q_;
   const int chunks_;
-  std::vector<int> stage_of_;  // by part of the whole model
+  std::vector<int> stage_of_;  // [part of the whole model]
   std::vector<std::vector<Task>> stages_;
-  std::vector<double> free_;  // when a stage has done what it was given
+  std::vector<double> free_;  // the time at which a stage has finished its tasks so far
   std::vector<double> ends_[3];
 };
 
-// What the orders that have names are.
+// Makes the named orders.
 class Orders {
  public:
   explicit Orders(const PipelineQuestion& question) : q_(question) {}
@@ -118,8 +118,8 @@ class Orders {
   }
 
  private:
-  // The k-th forward, or backward, task of a stage: a group of `stages` micro-batches goes through
-  // all parts before the next one does.
+  // The k-th forward or backward task of a stage: a group of `stages` micro-batches goes through
+  // all parts before the next group.
   Task task_of(Pass pass, int k) const {
     const int group = q_.stages * q_.parts;
     const int part = k % group / q_.stages;
@@ -127,9 +127,9 @@ class Orders {
             pass == Pass::forward ? part : q_.parts - 1 - part};
   }
 
-  // Forward passes go ahead of backward ones by so many, and weights come so many backward passes
-  // late: together as many as may be in flight. In the order of Zero Bubble's Figures 2 and 3 that
-  // is the same sum on every stage.
+  // Forward passes go `ahead` of backward passes, and weight passes come `late`, both in
+  // micro-batches; their sum is the largest number in flight. In the order of Zero Bubble's Figures
+  // 2 and 3 the sum is equal on every stage.
   struct Distance {
     int ahead = 0, late = 0;
   };
@@ -144,7 +144,7 @@ class Orders {
         return {below + 1, stage};
       case PipelineOrder::zb2p:
         return {2 * below + 1, 2 * stage};
-      case PipelineOrder::zbv:  // it has a file of its own
+      case PipelineOrder::zbv:  // zbv_order() makes this order
         break;
     }
     return {};
@@ -180,13 +180,14 @@ double Pipeline::end() const {
 }
 
 double Pipeline::most_kept(int stage, int parts) const {
-  std::map<std::pair<int, int>, std::pair<double, double>> kept;  // from when, until when
+  std::map<std::pair<int, int>, std::pair<double, double>> kept;  // begin and end of the storage
   for (const Task& task : stages[static_cast<std::size_t>(stage)]) {
     auto& [from, until] = kept[{task.micro_batch, task.part}];
     if (task.pass == Pass::forward) from = task.begin;
     until = std::max(until, task.end);
   }
-  // What ends when another begins makes room for it.
+  // At equal times, ends (-1) come before begins (+1): an ending micro-batch makes room for the
+  // next.
   std::vector<std::pair<double, int>> changes;
   for (const auto& [which, times] : kept) {
     changes.emplace_back(times.first, 1);
@@ -244,10 +245,12 @@ class Writer {
 }  // namespace
 
 std::vector<Task> zbv_order(int stages, int stage, int micro_batches) {
-  // Of fewer than fill the pipeline, the order of as many with those left out that there are not.
+  // If there are fewer micro-batches than fill the pipeline, this writes the order for a full one;
+  // Writer omits passes of micro-batches beyond the last.
   const int all = std::max(micro_batches, 2 * stages - 1), below = stages - stage;
   Writer w(micro_batches);
-  // Down the pipeline until the first micro-batch is back, then up as well, then backward.
+  // The stage works down the pipeline until the first micro-batch is back, then also up, then
+  // backward.
   for (int i = 0; i < 2 * below - 1; ++i) w.forward(0);
   for (int i = 0; i < stage; ++i) {
     w.forward(1);
@@ -263,7 +266,7 @@ std::vector<Task> zbv_order(int stages, int stage, int micro_batches) {
     w.forward(1);
     w.both_backward(1);
   }
-  // Gradients of weights fill the time in which others' backward passes come down.
+  // Gradients of weights fill the time until the backward passes of other stages arrive.
   for (int i = 0; i < stage; ++i) {
     w.backward(0);
     w.backward(1);
@@ -282,7 +285,7 @@ namespace {
 struct Look {
   std::string_view name, colour;
 };
-// Told apart by people who see no red or green as well.
+// Colours that people with red-green blindness can tell apart, too.
 constexpr Look kLooks[] = {{"forward", "#4477aa"}, {"backward", "#ccbb44"}, {"weights", "#66ccee"}};
 
 const Look& look_of(Pass pass) { return kLooks[static_cast<std::size_t>(pass)]; }

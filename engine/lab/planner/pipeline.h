@@ -1,10 +1,11 @@
-// A pipeline of stages played through: who works on which micro-batch when.
+// Plays a pipeline of stages: computes the time at which each stage works on each micro-batch, and
+// draws the result.
 //
 // Orders: gpipe (all forward, then all backward); 1f1b, plain (Narayanan et al., PipeDream-Flush)
-// and interleaved (Narayanan et al., 2021, section 2.2); and with weight gradients as work of their
-// own, which nobody waits for, zb1p, zb2p and zbv (Qi et al., Zero Bubble Pipeline Parallelism,
-// 2023), the second with twice as many micro-batches in flight, the third with two parts of the
-// model on each stage (zbv_order.h).
+// and interleaved (Narayanan et al., 2021, section 2.2). Three orders have separate tasks for
+// weight gradients, for which no other task waits (Qi et al., Zero Bubble Pipeline Parallelism,
+// 2023): zb1p; zb2p, with twice as many micro-batches in flight; zbv, with two parts of the model
+// on each stage (zbv_order()).
 #pragma once
 
 #include <functional>
@@ -21,14 +22,14 @@ enum class Pass : unsigned char { forward, backward, weights };
 struct Task {
   Pass pass = Pass::forward;
   int micro_batch = 0;
-  int part = 0;               // of the stage's parts of the model
+  int part = 0;               // number of the part within the stage's parts of the model
   double begin = 0, end = 0;  // seconds from the step's begin
 };
 
 struct PipelineQuestion {
   PipelineOrder order = PipelineOrder::one_f_one_b;
   int stages = 1, parts = 1, micro_batches = 1;
-  // Seconds of a pass; of orders without weights as work of their own these are backward's.
+  // Seconds of a pass. If the order has no separate weight tasks, backward includes the weights.
   std::function<double(Pass, int stage, int part)> seconds;
   double hop_seconds = 0;  // from one stage to another
 };
@@ -38,42 +39,42 @@ struct Pipeline {
 
   double end(int stage) const;
   double busy(int stage) const;
-  // Of a stage, from its first task's begin to its last one's end.
+  // Seconds without work from the begin of the stage's first task to the end of its last task.
   double idle(int stage) const;
   double most_idle() const;
-  double end() const;  // of all
-  // The most micro-batches whose activations a stage of so many parts keeps at once: from the begin
-  // of a forward pass to the end of what needs them last. A part of a stage's is so much of one.
+  double end() const;  // the last end of all stages
+  // The largest number of micro-batches with activations in the memory of a stage with `parts`
+  // parts: from the begin of a forward pass to the end of the last task that needs them. One of the
+  // stage's parts counts as 1 / parts of a micro-batch.
   double most_kept(int stage, int parts) const;
 };
 
-// A stage's tasks, in the order in which it does them, for each stage.
+// For each stage, its tasks in the order of execution.
 using StageOrders = std::vector<std::vector<Task>>;
 
-// Those of question.order. Requires what check_mapping() does of orders, stages and micro-batches.
+// The tasks in the order question.order. Requires check_mapping()'s conditions on orders, stages
+// and micro-batches.
 StageOrders orders_of(const PipelineQuestion& question);
 
-// Each stage takes what comes next in its order as soon as it can be had; question.order is not
-// looked at. What waits for ever is not played, nor is what comes after it in its stage.
+// Each stage starts the next task of its order as soon as the task's inputs are there;
+// question.order is ignored. A task that waits for ever is not played, nor are the later tasks of
+// its stage.
 Pipeline play(const PipelineQuestion& question, const StageOrders& orders);
 
-// In the order that the question names.
+// play() in the order question.order.
 Pipeline play(const PipelineQuestion& question);
 
 // The order of ZB-V (Qi et al., Zero Bubble Pipeline Parallelism, 2023, section 6): every stage has
-// two parts of the model, of which the first lie down the pipeline and the second back up again, so
-// that the first stage has both ends. No bubble where forward, backward and weights take as long as
-// one another, and no more kept than in 1F1B.
-
-// A stage's tasks, without times.
+// two parts of the model. The first parts lie down the pipeline and the second parts back up again,
+// so the first stage has both ends. There is no bubble if forward, backward and weights take equal
+// times, and a stage keeps no more than in 1F1B. Returns one stage's tasks, without times.
 std::vector<Task> zbv_order(int stages, int stage, int micro_batches);
 
-// A step's pipeline over time: every stage's passes, as a picture and as a trace.
-
-// A row per stage; forward, backward and weights in three colours, micro-batches by number.
+// A picture of the passes: a row per stage; forward, backward and weights in three colours,
+// micro-batches by number.
 std::string timeline_svg(std::string_view title, const Pipeline& pipeline);
 
-// Trace events in JSON, as Perfetto and Chrome read them: stages are threads, times microseconds.
+// Trace events in JSON for Perfetto and Chrome: stages are threads, times are microseconds.
 std::string timeline_trace(const Pipeline& pipeline);
 
 }  // namespace rankine::tools

@@ -1,4 +1,5 @@
-// The machine that this program runs on, measured: what `--machine here` means.
+// Implements rankine plan, rankine step and the options that they share; measures this machine for
+// `--machine here`.
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -43,14 +44,14 @@ namespace rankine::tools {
 
 inline constexpr std::string_view kHere = "here";
 
-// A rank is a thread with a core of its own. Products are those of `rankine train`
-// (train/matrix.h), on two cores at once; so is the copying through memory. The network is the fit
-// of a hop and of an addition between these two (cost_fit.h), and nothing between nodes. Takes
-// about two seconds, less once a signal has interrupted it. Errors: those of a Team's calls, and of
-// a fit to noise.
+// Measures the machine that runs this program. A rank is a thread on its own core. Products are the
+// products of `rankine train` (train/matrix.h), on two cores at the same time; copying through
+// memory, too. The network is a fit of a hop and of an addition between the two cores (cost_fit.h),
+// without links between nodes. Takes about two seconds; a signal shortens it. Errors: errors of a
+// Team's calls, and of a fit to noise.
 Result<Machine> measure_machine();
 
-// The options that describe a model, what it runs on, and how it is mapped to ranks.
+// The options that describe a model, its machine, and its mapping to ranks.
 
 struct PlanArguments {
   Model model;
@@ -67,22 +68,21 @@ struct PlanArguments {
 void add_plan_arguments(Command app, PlanArguments& arguments,
                         const std::string& ranks_help = "of all: what the axes multiply to");
 
-// The model as asked.
+// Applies the options of the model.
 void set_model(PlanArguments& arguments);
-// That, and the mapping as asked: micro-batches follow from --batch; and this machine is measured
-// where it is the one that is asked for. Errors name the option, its value and the nearest that are
-// allowed.
+// Applies set_model() and the options of the mapping: micro-batches follow from --batch; `--machine
+// here` measures this machine. Errors name the option, its value and the nearest allowed values.
 Status settle(PlanArguments& arguments);
 
-// The help's lists of models and machines, with their sources.
+// The lists of models and machines for the help, with their sources.
 std::string known_text();
 
 namespace {
 
 constexpr int kRanks = 2;
-constexpr int kWidth = 256;                             // of matrices
-constexpr std::size_t kCopied = std::size_t{16} << 20;  // floats: past all caches
-constexpr int kProducts = 60, kCopies = 10;             // of each rank; the median counts
+constexpr int kWidth = 256;                             // rows and columns of the matrices
+constexpr std::size_t kCopied = std::size_t{16} << 20;  // floats; more than all caches hold
+constexpr int kProducts = 60, kCopies = 10;             // repetitions per rank; the median counts
 constexpr double kFitSeconds = 1;
 
 double seconds_of(const auto& body) {
@@ -95,7 +95,7 @@ struct Rates {
   double flops = 0, memory_bandwidth = 0;
 };
 
-// Of one rank, while the other one does the same.
+// Measures one rank; the other rank runs this at the same time.
 Result<Rates> rates_of(Member& me) {
   std::vector<double> products, copies;
   Matrix a(kWidth, kWidth), b(kWidth, kWidth);
@@ -105,7 +105,7 @@ Result<Rates> rates_of(Member& me) {
   }
   if (Status s = me.barrier(); !s.ok()) return s;
   for (int i = 0; i < kProducts; ++i) {
-    // What is computed is what the next one begins with, so that it is.
+    // The next product depends on this result, so the compiler cannot remove this product.
     products.push_back(seconds_of([&] { a.values[0] = product(a, b).values[0] * 0; }));
   }
   const std::vector<float> from(kCopied, 1);
@@ -168,7 +168,7 @@ std::vector<std::string_view> names_of(std::size_t count) {
   return names;
 }
 
-// One of several names, by its place.
+// Reads one of several names and returns its index as an Enum.
 template <class Enum>
 struct Named {
   std::vector<std::string_view> names;
@@ -186,7 +186,8 @@ Result<std::optional<int>> read_count(std::string_view argument, std::string_vie
   return std::optional(*value);
 }
 
-// "dp,tp": these from the inside out, the others around them as ever.
+// Reads "dp,tp": these axes come first, from the inside out; the other axes follow in the usual
+// order.
 Result<std::array<Axis, kAxes>> read_nested(std::string_view argument, std::string_view text) {
   std::array<Axis, kAxes> nested{};
   std::size_t n = 0;
@@ -218,7 +219,7 @@ Result<double> read_factor(std::string_view argument, std::string_view text) {
   return invalid_argument(fmt::format("{} is '{}'; it must be above 0", argument, text));
 }
 
-// Sequences of a step: as asked, or micro-batches as asked, or one.
+// Sets the sequences per step: --batch, or --micro-batches, or one micro-batch.
 Status set_batch(PlanArguments& a) {
   if (a.batch && a.micro_batches) {
     return invalid_argument(

@@ -13,12 +13,12 @@
 namespace rankine::tools {
 namespace {
 
-// Bytes of weights that a product reads, of a rank and layer.
+// Bytes of weights that a product reads on one rank in one layer.
 double weights_of(const Model& model, const Mapping& mapping, std::string_view what) {
   const double tp = mapping[Axis::tp];
   if (what == "feed-forward") {
     const int own = std::max(model.experts, 1) / mapping[Axis::ep];
-    // Each token meets top_k experts; a rank's own are met by the tokens of all along ep.
+    // Each token uses top_k experts. Tokens of all ranks along ep use a rank's experts.
     const int met = std::min(own, mapping.micro_batch * std::max(model.top_k, 1));
     return model.bytes *
            (met * static_cast<double>(model.expert()) / tp + static_cast<double>(model.router()));
@@ -47,7 +47,7 @@ Result<DecodePlan> plan_decode(const Model& model, const Mapping& mapping, const
   plan.model = model;
   plan.mapping = mapping;
   plan.machine = machine;
-  Model one = model;  // token
+  Model one = model;  // with one token per sequence
   one.sequence = 1;
   const double layers = model.layers;
   const LayerWork work = layer_work(one, mapping);
@@ -56,7 +56,7 @@ Result<DecodePlan> plan_decode(const Model& model, const Mapping& mapping, const
     double bytes = c.bytes, flops = c.flops;
     if (c.what == "attention") {
       bytes = cache_of_layer(model, mapping);
-      flops *= model.sequence;  // the new token looks at all of them
+      flops *= model.sequence;  // the new token attends to all earlier tokens
     } else if (c.flops > 0) {
       bytes = weights_of(model, mapping, c.what);
     }
@@ -118,8 +118,8 @@ std::string time_text(const StepPlan& plan) {
                      tokens_of(plan) / plan.seconds, share(plan.utilisation(), 1));
 }
 
-// What the papers say of the bubble over the work, where stages are equal, and hops free; orders
-// with weights apart: where forward, backward and weights take as long as one another.
+// The papers' formula for the bubble over the work, for equal stages and free hops; for orders with
+// separate weight passes, also for equal times of forward, backward and weights.
 std::string bubble_formula(const Mapping& m) {
   const int p = m[Axis::pp] - 1;
   switch (m.order) {
@@ -136,7 +136,7 @@ std::string bubble_formula(const Mapping& m) {
   return "0";
 }
 
-// What the times above are sums and quotients of.
+// The sums and quotients that make up the times.
 std::string time_terms(const StepPlan& plan) {
   const Mapping& m = plan.mapping;
   const double busy = plan.pipeline.busy(plan.stage), idle = plan.pipeline.idle(plan.stage);
@@ -205,7 +205,7 @@ std::string collectives_text(const Mapping& mapping,
   return to_text(collectives_table(mapping, collectives));
 }
 
-// What the collectives above come to along each axis, or axes together.
+// The sums of the collectives along each axis or combination of axes.
 std::string traffic_text(const Mapping& mapping, const Machine& machine,
                          const std::vector<PlannedCollective>& collectives) {
   if (collectives.empty()) return "";
@@ -265,7 +265,7 @@ std::string title_of(const Plan& plan) {
                      describe(plan.mapping));
 }
 
-// What both kinds of plans have.
+// The members that both kinds of plans have.
 template <class Plan>
 Json asked_json(const Plan& plan) {
   const Mapping& m = plan.mapping;

@@ -1,4 +1,5 @@
-// Gradient buckets on threads: what bucket_times.h says, played.
+// Plays the collectives of a planned step, and implements rankine buckets, which plays gradient
+// buckets on threads.
 
 #include "engine/lab/planner/play_step.h"
 
@@ -32,21 +33,21 @@
 
 namespace rankine::tools {
 
-// Real tensors through Buckets of that row's size, on the question's network: seconds of the model.
-// Tensors are thinned (play_step.h) to what keeps whole bytes in every rank's block. Errors: those
-// of Team, memory that cannot be had, and sums or numbers of calls that are not right (mismatch).
+// Sends real tensors through Buckets of the row's size, on the question's network; returns the
+// modelled seconds. Tensors are reduced (play_step.h) to a size that gives every rank's block whole
+// bytes. Errors: errors of Team, too little memory, and wrong sums or numbers of calls (mismatch).
 Result<double> play_buckets(const BucketQuestion& question, const BucketRow& row);
 
 namespace {
 
 using Byte = std::uint8_t;
 
-// What the member of a group with this number brings at a place.
+// The input byte of a group's member at a place.
 Byte brought(int member, std::size_t place) {
   return static_cast<Byte>(static_cast<std::size_t>(member) * 37 + place * 11 + place / 251);
 }
 
-// What all of them together bring there.
+// The sum of all members' input bytes at a place.
 Byte sum_at(int members, std::size_t place) {
   unsigned sum = 0;
   for (int m = 0; m < members; ++m) sum += brought(m, place);
@@ -86,7 +87,7 @@ class Part {
         return group_->all_gather(in, out, options);
       case Collective::all_to_all:
         return group_->all_to_all(in, out, options);
-      default:  // send_recv: two of however many stages
+      default:  // send_recv: between two of the group's stages
         if (sends()) return group_->send(in, me_ + 1);
         return receives() ? group_->recv(out, me_ - 1) : Status();
     }
@@ -125,7 +126,7 @@ class Part {
   std::vector<Byte> in_, out_;
 };
 
-// A plan's collectives without those that differ in what they are for only.
+// The plan's collectives, with those of equal group, collective and bytes merged.
 std::vector<PlannedCollective> distinct(const StepPlan& plan) {
   std::vector<PlannedCollective> found;
   for (const PlannedCollective& c : plan.collectives) {
@@ -144,7 +145,7 @@ std::vector<PlannedCollective> distinct(const StepPlan& plan) {
   return found;
 }
 
-// How a collective is played: buffers of so many bytes, each of which takes so many times as long.
+// A collective's play: the buffers' bytes, and the factor by which a byte takes longer.
 struct Thinned {
   std::uint64_t bytes = 0;
   Rational slower{1};
@@ -160,10 +161,10 @@ Thinned thinned(const Price& price, const PlayOptions& options) {
   return {bytes, Rational(static_cast<Int128>(price.bytes), static_cast<Int128>(bytes))};
 }
 
-// All ranks, with a grid of the mapping's axes.
+// Runs all ranks with a grid of the mapping's axes.
 class Player {
  public:
-  // The network's bytes take `slower` times as long.
+  // A byte takes `slower` times as long on the network.
   Player(const StepPlan& plan, const PlayOptions& options, const Rational& slower)
       : plan_(plan), options_(options), slower_(slower) {}
 
@@ -193,7 +194,7 @@ class Player {
     if (Status s = prepare(planned, bytes, parts); !s.ok()) return s;
     PlayedCollective played{planned, bytes};
     std::vector<double> seconds;
-    // At full speed the first call also makes the plan.
+    // At full speed, the first call also makes the plan, so one call is extra.
     for (int i = 0; i < (options_.network ? 1 : 1 + kRepeats); ++i) {
       const auto once = play_once(parts);
       if (!once.ok()) return once.status();
@@ -214,7 +215,7 @@ class Player {
   }
 
  private:
-  // From the outside in, as a grid counts.
+  // The axes from the outside in, the order of a grid.
   std::vector<GridAxis> axes() const {
     std::vector<GridAxis> axes;
     const auto& nested = plan_.mapping.nested;
@@ -241,7 +242,7 @@ class Player {
     });
   }
 
-  // Seconds until the last rank is done.
+  // Returns the seconds until the last rank is done.
   Result<double> play_once(std::vector<std::unique_ptr<Part>>& parts) {
     using Clock = std::chrono::steady_clock;
     if (options_.network) team_->communicator().restart_model_time();
@@ -354,7 +355,7 @@ namespace {
 
 struct BucketArguments {
   std::string algorithm = "ring";
-  BucketQuestion question;  // but for algorithm, network and time
+  BucketQuestion question;  // without algorithm, network and time
   Rational backward;
   NetworkArguments network;
   bool play = false, json = false, csv = false;

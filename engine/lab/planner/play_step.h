@@ -1,5 +1,5 @@
-// The collectives of a planned step, played: groups split off by axis, real buffers, on a live
-// network or at this machine's own speed.
+// Plays the collectives of a planned step: it splits groups off by axis and moves real buffers, on
+// a modelled network or at this machine's full speed.
 #pragma once
 
 #include <chrono>
@@ -12,29 +12,29 @@
 
 namespace rankine::tools {
 
-// The network where a byte takes so many times as long: buffers of such a part of M take what those
-// of M do here, exactly.
+// The network on which a byte takes `times` as long: a buffer of M / times takes exactly the time
+// of M on `network`.
 Fabric slowed(Fabric network, const Rational& times);
 
 struct PlayedCollective {
   PlannedCollective planned;
   std::uint64_t bytes = 0;  // M of the buffers
-  double seconds = 0;       // of the model, or of this machine: until its last rank was done
-  std::int64_t wrong = 0;   // bytes of results, on all ranks
+  double seconds = 0;       // modelled or measured, until the last rank was done
+  std::int64_t wrong = 0;   // wrong bytes of results, on all ranks
 };
 
 struct PlayOptions {
-  bool network = true;  // the machine's, on a virtual clock; else full speed
-  // On the network: where M is more, buffers are thinned to that, and a byte takes as much longer,
-  // so that every message takes exactly what the planned one does. Where no such part of M has
-  // whole bytes for all blocks of the algorithm, buffers are as planned.
+  bool network = true;  // true: the machine's network on a virtual clock; false: full speed
+  // Only for `network`: buffers with a larger M are reduced to this, and a byte takes longer by the
+  // same factor, so every message takes exactly its planned time. If no such part of M gives every
+  // block of the algorithm whole bytes, buffers have the planned size.
   std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max();
   std::chrono::milliseconds timeout{30'000};
 };
 
-// Each distinct collective of the plan once, all its groups at the same time. Data are bytes, their
-// sums modulo 256. At full speed it is played a few times, and the median counts. Errors: those of
-// Team and split(), and memory that this machine has not.
+// Plays each distinct collective of the plan once, all its groups at the same time. Data are bytes,
+// and sums are modulo 256. At full speed each collective is played a few times, and the median
+// counts. Errors: errors of Team and split(), and too little memory on this machine.
 Result<std::vector<PlayedCollective>> play_collectives(const StepPlan& plan,
                                                        const PlayOptions& options);
 

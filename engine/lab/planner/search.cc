@@ -27,8 +27,8 @@ std::vector<int> divisors(int whole) {
   return all;
 }
 
-// All axes whose product is `ranks`. Sequences are split only where whoever asks says so: it costs
-// more than tp wherever tp still divides.
+// All sets of axes with the product `ranks`. Sequences are split only on request, because sp costs
+// more than tp if tp can still divide.
 std::vector<std::array<int, kAxes>> all_axes(const Model& model, const SearchQuestion& question) {
   std::vector<std::array<int, kAxes>> all;
   const int sp = question.common[Axis::sp];
@@ -61,7 +61,7 @@ std::vector<Mapping> mappings_of(const Model& model, const SearchQuestion& quest
       mapping.interleave = interleave;
       for (const int zero : {0, 1, 3}) {
         if (zero > 0 && replicas * axes[1] == 1) continue;
-        // Parameters that come and go with every micro-batch and stage: nobody does that.
+        // Never used in practice: parameters would come and go with every micro-batch and stage.
         if (zero == 3 && axes[4] > 1) continue;
         mapping.zero = zero;
         for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
@@ -141,7 +141,7 @@ namespace {
 
 constexpr std::string_view kRows = "lu-9-";
 
-// "DP, ring AR: ..." is of dp.
+// A row's text "DP, ring AR: ..." is about dp.
 Axis axis_of(const claims::Claim& claim) {
   std::string name = claim.text.substr(0, claim.text.find(','));
   std::transform(name.begin(), name.end(), name.begin(),
@@ -152,7 +152,7 @@ Axis axis_of(const claims::Claim& claim) {
   throw std::logic_error("claim '" + claim.id + "' begins with no axis");
 }
 
-// "all_reduce ring" runs an all-reduce.
+// A row that runs "all_reduce ring" is about an all-reduce.
 std::string_view collective_of(const claims::Claim& claim) {
   return std::string_view(claim.runs).substr(0, claim.runs.find(' '));
 }
@@ -194,7 +194,7 @@ std::vector<SurveyRow> survey_rows(const StepPlan& plan) {
   claims::Runs runs;
   std::vector<SurveyRow> rows;
   for (const claims::Claim& claim : paper.claims) {
-    // What is said of it all runs nothing, and is none of the rows.
+    // A general claim of the section runs nothing and is not a row.
     if (!claim.id.starts_with(kRows) || claim.runs.empty()) continue;
     SurveyRow row{.claim = &claim, .axis = axis_of(claim)};
     row.planned = find_planned(plan, row.axis, collective_of(claim));

@@ -14,11 +14,11 @@
 namespace rankine::tools {
 namespace {
 
-// Data parallelism of one kind of parameters.
+// The gradients of one kind of parameters under data parallelism.
 struct Gradients {
   std::string_view what;
   std::vector<Axis> along;
-  double parameters = 0;  // of a rank
+  double parameters = 0;  // per rank
 };
 
 class Planner {
@@ -46,7 +46,7 @@ class Planner {
   }
   int stages() const { return mapping()[Axis::pp]; }
   int layers_of_part() const { return plan_.model.layers / (stages() * mapping().parts()); }
-  // How often a stage has each of its layers' work in a step.
+  // The number of times per step that a stage does each kind of its layers' work.
   double layer_times() const {
     return static_cast<double>(plan_.model.layers) / stages() * mapping().micro_batches;
   }
@@ -81,8 +81,9 @@ class Planner {
     return {};
   }
 
-  // ZeRO-3: a layer's parameters are gathered while the layer before computes, its gradients
-  // scattered while the next one does; what takes longer than that is waited for.
+  // ZeRO-3: a layer's parameters are gathered during the computation of the layer before, and its
+  // gradients are scattered during the computation of the next layer; the step waits for the
+  // excess.
   Status price_parameters() {
     if (mapping().zero < 3) return {};
     const struct {
@@ -152,8 +153,9 @@ class Planner {
       if (plan_.pipeline.end(s) > plan_.pipeline.end(plan_.stage)) plan_.stage = s;
     }
     if (hop->algorithm == nullptr) return {};
-    // In and out, forward and backward, at both borders of every part; one micro-batch's border is
-    // sent by one stage and received by the other, and each rank pays for what it receives.
+    // Each part has two borders, for input and output, and both passes cross them. One stage sends
+    // a micro-batch's border and another receives it; each rank pays for the borders that it
+    // receives.
     const double times = 2.0 * mapping().micro_batches * mapping().parts();
     PlannedCollective hops{
         "activations, gradients", {Axis::pp}, Collective::send_recv, *hop, times};
@@ -185,8 +187,8 @@ class Planner {
     return 0;
   }
 
-  // After the last backward passes: gradients that are still under way, the optimizer, and
-  // parameters that it has split.
+  // Adds the work after the last backward passes: gradients in flight, the optimizer, and the
+  // gathering of parameters that it has split.
   Status end_step() {
     if (plan_.stage == last_stage(mapping().order, stages())) {
       for (const Computation& c : head_work(plan_.model, mapping())) {
@@ -226,7 +228,7 @@ class Planner {
   }
 
   // ZeRO-3: the embedding is gathered before the first layer and stays until its gradients are
-  // scattered behind the last pass; nothing hides either.
+  // scattered after the last pass; computing hides neither.
   Status move_embedding() {
     const std::vector<Axis> along = {Axis::sp, Axis::ep, Axis::dp};
     const double bytes = embedding_parameters(plan_.model, mapping()) * plan_.model.bytes;
@@ -246,8 +248,8 @@ class Planner {
     return {};
   }
 
-  // Gradients become ready evenly during the stage's last backward passes, one bucket after the
-  // other, and go one after the other. `behind` is how long those before are late already.
+  // Gradients become ready evenly during the stage's last backward passes, and buckets are sent one
+  // after the other. `behind` is the delay of the earlier buckets in seconds.
   Status send_buckets(const Gradients& kind, bool split, double& behind) {
     const double bytes = kind.parameters * mapping().gradient_bytes;
     const double buckets =
@@ -269,7 +271,7 @@ class Planner {
     return {};
   }
 
-  // It reads the gradient and its state and writes state and parameter.
+  // Bytes that the optimizer moves: it reads gradient and state, and writes state and parameter.
   double optimizer_bytes(const std::vector<Gradients>& kinds) const {
     double bytes = 0;
     for (const Gradients& kind : kinds) {
@@ -293,8 +295,8 @@ double seconds_of(const Computation& c, const Machine& machine) {
   return c.flops / machine.flops + c.bytes / machine.memory_bandwidth;
 }
 
-// A backward pass launches twice as much as the forward one; what is recomputed only where that is
-// all of a layer.
+// A backward pass launches twice as much as a forward pass. A recompute pass launches only if it
+// recomputes the whole layer.
 double launching_seconds(Phase phase, const Mapping& mapping, const Machine& machine) {
   if (phase == Phase::backward) return 2 * machine.pass_seconds;
   if (phase == Phase::recompute && mapping.recompute != Recompute::full) return 0;
@@ -303,7 +305,7 @@ double launching_seconds(Phase phase, const Mapping& mapping, const Machine& mac
 
 double StepPlan::bubble() const {
   const double rest = seconds - computing() - exposed();
-  return rest > 1e-12 * seconds ? rest : 0;  // no more than rounding
+  return rest > 1e-12 * seconds ? rest : 0;  // below this it is rounding
 }
 double StepPlan::computing() const {
   double sum = 0;
@@ -356,8 +358,8 @@ std::vector<Memory> stage_memories(const StepPlan& plan) {
 
 namespace {
 
-// Rounds times alpha and the busiest rank's bytes times beta; nothing where either is computed, or
-// where messages are not all alike.
+// Rounds times alpha plus the busiest rank's bytes times beta. Empty if the catalogue computes
+// either number from a schedule, or if messages do not all cost the same.
 std::optional<double> closed_form(const Algorithm& line, const Params& params, const Fabric& fabric,
                                   std::uint64_t bytes) {
   if (line.rounds == kComputed || line.sent == kComputed) return {};
@@ -420,8 +422,8 @@ std::size_t best_bucket(const std::vector<BucketRow>& rows) {
   return static_cast<std::size_t>(best - rows.begin());
 }
 
-// Where alpha's part of a call is a and the backward pass takes T, n calls keep n a + M beta - (n -
-// 1) T / n waiting beyond it, which is least at n = sqrt(T / a).
+// Let a be alpha's part of a call and T the backward pass. Then n calls take n a + M beta - (n - 1)
+// T / n beyond the pass, which is least at n = sqrt(T / a).
 std::optional<double> best_calls(const BucketQuestion& question) {
   Params params;
   params.ranks = question.ranks;

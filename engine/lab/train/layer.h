@@ -1,4 +1,5 @@
-// The type in which a model's matrices are kept and multiplied.
+// Builds a decoder's layer from parts that ranks share: Share and Places distribute the work, Unit
+// keeps parameters and gradients, Experts is a mixture, Layer joins them.
 #pragma once
 
 #include <cstddef>
@@ -19,16 +20,16 @@
 
 namespace rankine::tools {
 
+// The type in which a model's matrices are stored and multiplied.
 inline DataType kept_type(const Model& model) {
   return model.bytes == 2 ? DataType::bf16 : DataType::f32;
 }
 
-// What one rank plays of a training step: of each axis one part, or, where the step is played by
-// one thread alone, all parts one after the other. Sums over parts are added up part by part in
-// both, so the bits are the same.
+// One rank's work in a training step: one part of each axis, or all parts one after the other if
+// one thread plays the whole step. Both add up sums part by part, so the bits are equal.
 
-// The parts [first, first + count) of `of`. `group` are the ranks that play all of them between
-// them, in the order of parts; nullptr: this one plays them all.
+// The parts [first, first + count) of `of` parts. The ranks of `group` together play all parts, in
+// the order of parts; nullptr: this rank plays all parts.
 struct Share {
   int of = 1, first = 0, count = 1;
   Member* group = nullptr;
@@ -36,37 +37,37 @@ struct Share {
   bool is_alone() const { return group == nullptr || group->ranks() == 1; }
 };
 
-// Of a model that is laid over ranks as plan/mapping.h has it, without sp.
+// A rank's shares of a model under a Mapping (planner/model.h) without sp.
 struct Places {
   Share tensor;       // tp: columns and rows of matrices, and heads
   Share stages;       // pp: layers
   Share data;         // dp x ep: the batch
   Share experts;      // ep: experts of a layer; their tokens come from these ranks
-  Share expert_data;  // dp x ep: shards of the batch whose tokens come to the experts played here;
-                      // the group are the ranks with the same experts
+  Share expert_data;  // dp x ep: shards of the batch with tokens for this rank's experts;
+                      // the group has the ranks with equal experts
   Member* everybody = nullptr;
 };
 
-// The sum of all parts' vectors, of equal lengths, in the order of parts, on all ranks of the group
-// and in each rank's first. Throws the call's error.
+// Computes the sum of all parts' vectors, which have equal lengths, in the order of parts. All
+// ranks of the group get the sum, each in its first vector. Throws the call's error.
 void add_up(const Share& share, std::span<const std::span<float>> parts);
-// Of matrices that are kept in this type: where that is bf16, parts are rounded, added up in f32,
-// and the sum is rounded once.
+// Returns the sum of all parts' matrices, in `type`. For bf16, parts are rounded and added up in
+// f32, and the sum is rounded once.
 Matrix add_up(const Share& share, DataType type, std::vector<Matrix> parts);
 
-// Parameters that are fetched, reduced and updated together, such as those of a layer, and what
-// data parallelism splits of them (ZeRO; Rajbhandari et al., 2020).
+// A unit holds parameters that are fetched, reduced and updated together, such as the parameters of
+// a layer. Data parallelism splits it (ZeRO; Rajbhandari et al., 2020):
 //
 //   zero  a rank keeps                        in a step
 //   0     parameters, gradients, state        all-reduce of gradients, in buckets
 //   1     its part of the optimizer's state   reduce-scatter of gradients, all-gather of parameters
-//   3     its part of the parameters as well  the same, and an all-gather wherever they are used
+//   3     also its part of the parameters     as 1, and an all-gather before each use
 //
-// Parameters that are computed with in bf16 are f32 to the optimizer, which keeps a copy: steps are
-// smaller than what bf16 can tell apart. Gradients are f32.
+// If parameters are bf16 in computations, the optimizer keeps an f32 copy, because a step is
+// smaller than the resolution of bf16. Gradients are f32.
 //
-// Gradients are kept whole until all micro-batches are through, so that their sums have the same
-// bits everywhere.
+// A unit keeps whole gradients until all micro-batches are done, so that all mappings give sums
+// with equal bits.
 
 // Adam (Kingma & Ba, 2015).
 struct Adam {
@@ -75,29 +76,30 @@ struct Adam {
 
 class Unit {
  public:
-  // `shards`: of the batch. Gradients of `bracket` neighbouring shards are added up first, then
-  // those sums. `fill` says what parameters are in the beginning. The group outlives the unit.
+  // `shards`: shards of the batch. Gradients of `bracket` neighbouring shards are added up first,
+  // then these sums. `fill` sets the initial parameters. The group outlives the unit.
   Unit(std::size_t size, const Share& shards, int bracket, int zero, DataType type,
        const std::function<void(std::span<float>)>& fill);
 
-  // Between fetch() and drop(); always there but with ZeRO-3, where fetch() is a call of the group.
+  // Valid between fetch() and drop(). Without ZeRO-3 always valid; with ZeRO-3, fetch() is a call
+  // of the group.
   const Kept& values() const { return whole_; }
   void fetch();
   void drop();
 
-  // What a shard that this rank plays adds to; zeroes at the beginning of a step.
+  // The gradient of one of this rank's shards, to be added to; zero at the beginning of a step.
   std::span<float> gradient(int shard);
 
-  // All gradients have been added: the sum over shards begins, and goes on beside what this thread
-  // does until update(), which ends it. With ZeRO-0 it takes its place in its group's buckets,
-  // which are waited for before update().
+  // Starts the sum over shards after all gradients have been added. The sum goes on beside this
+  // thread's other work until update(), which ends it. With ZeRO-0 the unit joins its group's
+  // buckets; the caller must wait for these before update().
   void start_reducing(std::map<Member*, Buckets>& buckets);
   void update(const Adam& adam, int step);  // steps from 1 on
 
  private:
   bool has_copy() const { return type_ != DataType::f32 || zero_ == 3; }
-  std::span<float> my_part();  // of the parameters, as the optimizer has them
-  std::span<float> part_of(std::vector<float>& values) const;  // this rank's, of the whole
+  std::span<float> my_part();  // parameters in the optimizer's precision
+  std::span<float> part_of(std::vector<float>& values) const;  // this rank's part of `values`
   void gather();  // all ranks' parts: a call of the group
 
   std::size_t size_;
@@ -105,16 +107,16 @@ class Unit {
   int bracket_, zero_;
   DataType type_;
   std::size_t parts_ = 1,
-              part_ = 0;     // that the optimizer's state lies in, on as many ranks; of one
+              part_ = 0;     // ranks that share the optimizer's state; elements per rank
   Kept whole_;               // parameters, and zeroes up to a multiple of the parts
-  std::vector<float> mine_;  // this rank's part of them, where it has a copy
+  std::vector<float> mine_;  // this rank's part of them, if has_copy()
   std::vector<std::vector<float>> gradients_;  // by shard
-  std::vector<float> my_sum_;                  // of gradients, this rank's part, with ZeRO
+  std::vector<float> my_sum_;                  // sum of gradients, this rank's part, with ZeRO
   std::vector<float> first_, second_;          // moments of this rank's part
   std::optional<Request> reducing_;
 };
 
-// Matrices within a unit's parameters.
+// A matrix within a unit's parameters: its first element and its shape.
 
 struct Weights {
   std::size_t begin = 0;
@@ -134,7 +136,7 @@ struct Weights {
   }
 };
 
-// One after the other in a unit.
+// Places matrices one after the other in a unit.
 class WeightsLayout {
  public:
   Weights next(int rows, int cols) {
@@ -148,30 +150,31 @@ class WeightsLayout {
   std::size_t size_ = 0;
 };
 
-// A layer's mixture of experts: each token goes to one of them (Fedus et al., Switch Transformers,
-// 2022), wherever it is, and comes back; none is dropped. Tokens travel by all-to-alls with counts.
+// A layer's mixture of experts: each token goes to one expert (Fedus et al., Switch Transformers,
+// 2022), on any rank, and comes back; no token is dropped. Tokens travel by all-to-alls with
+// counts.
 
 class Experts {
  public:
   Experts(const Model& model, const Places& places, int zero, std::uint64_t seed);
 
-  // The tokens of one source that one expert here got, and what became of them.
+  // One source's tokens that one of this rank's experts got, and the layer's results for them.
   struct Worked {
     KeptMatrix inputs, up, active;
   };
-  // Of a micro-batch that comes back later.
+  // Values of a micro-batch that the backward pass needs.
   struct Saved {
     KeptMatrix tokens;
     Matrix probabilities;
-    std::vector<int> expert_of;      // by token
+    std::vector<int> expert_of;      // [token]
     std::vector<int> sent;           // tokens in the order in which they were sent: by expert
     std::vector<std::int32_t> each;  // tokens from a source to an expert: [source * experts + e]
     std::vector<Worked> worked;      // [source * experts here + e]
-    KeptMatrix outputs;              // of the experts, by token
+    KeptMatrix outputs;              // a row per token
   };
 
   Matrix forward(const KeptMatrix& tokens, Saved& saved) const;
-  // `shard`: of the batch, that the tokens are of.
+  // `shard`: the tokens' shard of the batch.
   Matrix backward(const Matrix& by_result, int shard, const Saved& saved);
 
   std::vector<Unit*> units();
@@ -180,7 +183,7 @@ class Experts {
   int sources() const { return places_.experts.is_alone() ? 1 : places_.experts.of; }
   int here() const { return static_cast<int>(experts_.size()); }
   int source_shard(int source, int shard) const;
-  // Rows from every source to the experts, or back, as they are kept.
+  // Sends rows from every source to the experts, or back, in the type of storage.
   Matrix travel(const Matrix& rows, const Saved& saved, bool back) const;
 
   DataType type_;
@@ -188,23 +191,23 @@ class Experts {
   Places places_;
   Weights router_weights_, up_, down_;
   Unit router_;
-  std::vector<Unit> experts_;  // that this rank plays
+  std::vector<Unit> experts_;  // this rank's experts
 };
 
-// A layer of the decoder: normed attention, then a normed feed-forward part or a mixture, each
-// added to what came in. Along tp every matrix is cut as in Megatron-LM (Shoeybi et al., 2019): two
-// all-reduces forward, two backward.
+// A layer of the decoder: normed attention, then a normed feed-forward part or a mixture; each adds
+// its result to its input. Along tp every matrix is cut as in Megatron-LM (Shoeybi et al., 2019):
+// two all-reduces forward, two backward.
 
 class Layer {
  public:
   Layer(const Model& model, const Places& places, int zero, std::uint64_t seed);
 
-  // Of a micro-batch that comes back later.
+  // Values of a micro-batch that the backward pass needs.
   struct Saved {
     KeptMatrix in, between;    // before each norm
-    KeptMatrix attended, fed;  // after it
+    KeptMatrix attended, fed;  // after each norm
     std::vector<float> in_scales, between_scales;
-    struct Part {  // of tp
+    struct Part {  // a part along tp
       KeptMatrix qkv, context, up, active;
       std::vector<KeptMatrix> weights;
     };
@@ -212,14 +215,15 @@ class Layer {
     Experts::Saved experts;
   };
 
-  // A row per token, of numbers as they are kept; backward() adds to the gradients of `shard`.
+  // Matrices have a row per token, in the type of storage; backward() adds to the gradients of
+  // `shard`.
   Matrix forward(const Matrix& in, Saved& saved) const;
   Matrix backward(const Matrix& by_result, int shard, const Saved& saved);
 
   std::vector<Unit*> units();
 
  private:
-  // A part of tp's.
+  // The matrices of a part along tp.
   struct Matrices {
     Weights qkv, out, up, down;
   };

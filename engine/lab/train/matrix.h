@@ -1,6 +1,5 @@
-// Functions that are compiled once for each width of registers. The bits are the same, because no
-// product is contracted with its sum (-ffp-contract=off). What chooses among them runs before
-// sanitizers are ready.
+// Computes with row-major matrices of f32 and bf16 for a transformer: storage, products (own loops
+// or a BLAS), norms, softmax and attention. Their sums have a fixed order.
 #pragma once
 
 #include <cmath>
@@ -24,13 +23,12 @@
 #define RANKINE_ANY_WIDTH
 #endif
 
-// What matrices hold before training.
 
 namespace rankine::tools {
 
-// What parameters are in the beginning follows from the matrix (a number of its own) and the
-// element's place in the whole of it, so that it does not depend on who holds which part: evenly
-// from both sides of zero, with a variance of 1 / whole_rows.
+// Initial parameters: evenly distributed on both sides of zero, with a variance of 1 / whole_rows.
+// An element depends only on the matrix (its number) and the element's place in the whole matrix,
+// so it does not depend on the distribution over ranks.
 struct Beginning {
   std::uint64_t matrix;
   int whole_rows, whole_cols;
@@ -48,11 +46,12 @@ struct Beginning {
   }
 };
 
-// Numbers between two uses, as a training keeps them and sends them.
+// Rounds each value to bf16.
 
 std::vector<BFloat16> rounded_to_bf16(std::span<const float> values);
 
-// f32 as they are, or rounded to bf16, which takes half the memory and half of every message.
+// A vector of numbers in storage or in a message: f32 unchanged, or rounded to bf16, which halves
+// memory and messages.
 class Kept {
  public:
   Kept() = default;
@@ -75,7 +74,7 @@ class Kept {
   const std::vector<T>& as() const {
     return std::get<std::vector<T>>(values_);
   }
-  // Calls f with the vector that there is.
+  // Calls f with the stored vector.
   template <class F>
   auto with(const F& f) {
     return std::visit(f, values_);
@@ -89,17 +88,18 @@ class Kept {
   std::variant<std::vector<float>, std::vector<BFloat16>> values_;
 };
 
-// Products by a BLAS that is found when the program asks for it. Nothing is linked, and nothing
-// need be installed.
+// Multiplies with a BLAS that is loaded at run time on request. The program is not linked with a
+// BLAS, and none needs to be installed.
 
 class Blas {
  public:
-  // A shared library with the C interface (cblas_sgemm), which stays open. What Debian calls
-  // libblas.so.3 is the BLAS that is installed. One that has threads is told to have one: the ranks
-  // are threads already. Errors: invalid_argument, which says what the loader does.
+  // Opens a shared library with the C interface (cblas_sgemm); it stays open. On Debian,
+  // libblas.so.3 is the installed BLAS. A library with threads is told to use one, because the
+  // ranks are threads already. Errors: invalid_argument with the loader's message.
   static Result<Blas> open(const std::string& library);
 
-  // c += a b, row-major: a has rows x depth elements, b depth x cols. In an order of its own.
+  // c += a b, row-major: a has rows x depth elements, b depth x cols. The order of sums is the
+  // library's.
   void add_product(const float* a, const float* b, int rows, int depth, int cols, float* c) const;
 
  private:
@@ -110,27 +110,24 @@ class Blas {
   Multiply multiply_;
 };
 
-// From now on products of f32 (matrix.h) are its. Before there are threads that multiply.
+// Lets `blas` compute all further products of f32. Call it before any thread multiplies.
 void use_blas(const Blas& blas);
-const Blas* blas_in_use();  // or nullptr: loops of ours
+const Blas* blas_in_use();  // nullptr: this file's own loops
 
-// Products of matrices of bf16 with sums in f32: the same bits on every set of instructions.
 
-// c += a b, row-major: a has rows x depth elements, b depth x cols. Each element is added up by
-// rising index from what is there on, rounded after every addition; a product of two bf16 is exact.
-// That is what AVX512-BF16 does with pairs, if they lie the other way round. Numbers below 2^-126
-// may count as zero, as they do there. Thread-safe. An isa beyond hardware_isa() gives the best one
-// that there is.
+// c += a b, row-major, for bf16 with sums in f32: a has rows x depth elements, b depth x cols. The
+// bits are equal on every instruction set. Each element's sum starts with its present value, goes
+// by rising index, and is rounded after every addition; a product of two bf16 is exact. AVX512-BF16
+// computes these sums if each pair of elements is swapped. As there, numbers below 2^-126 may count
+// as zero. Thread-safe. If `isa` is beyond hardware_isa(), the best isa of the hardware is used.
 void add_bf16_product(const BFloat16* a, const BFloat16* b, int rows, int depth, int cols, float* c,
                       Isa isa = best_isa());
 
-// Row-major matrices and what a transformer does with them: they are computed in f32, and kept and
-// multiplied in f32 or bf16.
+// Row-major matrices: computed in f32, stored and multiplied in f32 or bf16.
 //
-// Every sum is added up in one order, by rising index and from what is there on, whatever the
-// shapes: so a product has the same bits whether it is computed whole or in parts of its rows or
-// columns. A BLAS promises nothing of the kind, which is why these loops are here, and one is used
-// only where it is asked for (blas.h).
+// Every sum goes by rising index and starts with the present value, for all shapes: so a product
+// has equal bits whether it is computed whole or in parts of its rows or columns. A BLAS does not
+// promise this. For this reason these loops exist, and a BLAS is used only on request (use_blas()).
 
 struct Matrix {
   Matrix() = default;
@@ -147,7 +144,7 @@ struct Matrix {
   std::vector<float> values;
 };
 
-// A matrix between two uses.
+// A matrix in storage: f32 or bf16.
 struct KeptMatrix {
   KeptMatrix() = default;
   KeptMatrix(DataType type, Matrix m)
@@ -159,7 +156,8 @@ struct KeptMatrix {
   Kept values;
 };
 
-// Somebody else's matrix: a Matrix, a KeptMatrix, or a part of a vector of parameters.
+// A read-only view of a Matrix, a KeptMatrix, or a part of a vector of parameters, which must
+// outlive it.
 struct MatrixView {
   MatrixView(const Matrix& m) : MatrixView(std::span(m.values), m.rows, m.cols) {}
   MatrixView(const KeptMatrix& m) : MatrixView(m.values, 0, m.rows, m.cols) {}
@@ -167,30 +165,31 @@ struct MatrixView {
       : floats(values.data()), rows(rows_), cols(cols_) {}
   MatrixView(const Kept& values, std::size_t begin, int rows_, int cols_);
 
-  const float* floats = nullptr;  // of both one is
+  const float* floats = nullptr;  // either floats or bf16 is set
   const BFloat16* bf16 = nullptr;
   int rows, cols;
 };
 
-Matrix rounded(DataType type, Matrix m);  // as it would be kept
-// to += row i of m, of as many elements.
+Matrix rounded(DataType type, Matrix m);  // the values after storage in `type`
+// to += row i of m; `to` has m.cols elements.
 void add_row(MatrixView m, int i, float* to);
 
-// Where one of the two is bf16, the other one is rounded to it. Sums are f32 always.
+// If one of the two is bf16, the other is rounded to it. Sums are always f32.
 Matrix product(MatrixView a, MatrixView b);                                     // a b
 void put_product(MatrixView a, MatrixView b, std::span<float> result);          // result = a b
 Matrix product_with_transposed(MatrixView a, MatrixView b);                     // a b^T
 void add_transposed_product(MatrixView a, MatrixView b, std::span<float> sum);  // sum += a^T b
 
 void add(const Matrix& from, Matrix& to);
-// Of two vectors of n.
+// Both vectors have n elements.
 void add_scaled(float factor, const float* from, float* to, int n);
 float dot(const float* a, const float* b, int n);
 
-// Each row over its root of the mean of squares, times the gains (RMSNorm; Zhang & Sennrich, 2019).
-// `scales` gets what each row was multiplied with.
+// Divides each row by the root of the mean of its squares and multiplies by the gains (RMSNorm;
+// Zhang & Sennrich, 2019). `scales` gets each row's factor.
 Matrix normed(const Matrix& x, std::span<const float> gains, std::vector<float>& scales);
-// Of the loss by x, from that by normed(x); adds what is due to the gains.
+// The gradient of the loss by x, from its gradient by normed(x); adds the gains' gradient to
+// by_gains.
 Matrix normed_backward(const Matrix& x, std::span<const float> gains,
                        const std::vector<float>& scales, const Matrix& by_normed,
                        std::span<float> by_gains);
@@ -199,18 +198,18 @@ Matrix normed_backward(const Matrix& x, std::span<const float> gains,
 Matrix silu(const Matrix& x);
 Matrix silu_backward(const Matrix& x, const Matrix& by_silu);
 
-// Rows become probabilities.
+// Turns a row into probabilities.
 void softmax(std::span<float> row);
 
 // Causal attention of some heads over sequences of tokens (Vaswani et al., 2017).
 
 struct Attention {
   int heads, head_width, sequence;
-  DataType type = DataType::f32;  // that `weights` are kept in
+  DataType type = DataType::f32;  // type of the stored `weights`
 
   // `qkv`: a row per token, sequences one after the other; queries, keys and values of all heads
-  // beside each other, head by head: 3 x heads x head_width columns. `weights` gets what each token
-  // gives to which, for the way back: by sequence and head, a square matrix.
+  // beside each other, head by head: 3 x heads x head_width columns. `weights` gets the attention
+  // weights for backward(): per sequence and head a square matrix.
   Matrix forward(const Matrix& qkv, std::vector<KeptMatrix>& weights) const;
   Matrix backward(const Matrix& qkv, const std::vector<KeptMatrix>& weights,
                   const Matrix& by_result) const;

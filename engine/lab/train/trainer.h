@@ -1,4 +1,5 @@
-// Text made on the spot: sentences of a small grammar, and what a model is trained on of them.
+// Trains a small decoder on generated text: Corpus makes sentences of a small grammar, and Trainer
+// runs the steps on one thread or on ranks.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +22,12 @@ class Corpus {
  public:
   explicit Corpus(std::uint64_t seed);
 
-  static constexpr int kMostLength = 10'000;  // of a sequence, half the text
+  static constexpr int kMostLength = 10'000;  // of a sequence: half of the text
 
   int vocabulary() const;  // characters that occur
 
-  // length + 1 tokens from somewhere in the text: number `sequence` of a step. The same for the
-  // same arguments. Requires a length of kMostLength at most.
+  // length + 1 tokens from a random place in the text, for sequence number `sequence` of a step.
+  // Equal arguments give equal tokens. Requires a length of at most kMostLength.
   std::vector<int> sequence(int step, int sequence, int length) const;
 
  private:
@@ -34,17 +35,16 @@ class Corpus {
   std::vector<int> tokens_;
 };
 
-// A small decoder, trained: on one thread, or by ranks that play its parts between them. Both add
-// up the same sums in the same order (share.h), so that with the same mapping every loss has the
-// same bits, however many ranks there are.
+// A small decoder is trained on one thread, or by ranks that divide its parts. Both add up sums in
+// one order (layer.h), so for a mapping every loss has equal bits on any number of ranks.
 //
 // In a step each shard of the batch goes through in micro-batches, forward and backward, in the
-// order of its pipeline stage (plan/pipeline.h); activations travel as messages, and a gradient
-// whose last micro-batch is through is being reduced while the layers below it are at work.
+// order of its pipeline stage (planner/pipeline.h). Activations travel as messages. A gradient
+// is reduced after its last micro-batch, while the layers below it compute.
 
-// What a rank's parts of a step take on a modelled machine, in seconds: of a micro-batch, a layer's
-// and the head's passes forward and backward; and of a step the optimizer. Their computing is told
-// to the network's clock (Member::compute), so that what hides behind it does.
+// Seconds of a rank's work on a modelled machine: per micro-batch, a layer's and the head's passes
+// forward and backward; per step, the optimizer. The network's clock gets these times
+// (Member::compute), so communication can hide behind them.
 struct Pace {
   double layer_forward = 0, layer_backward = 0;
   double head_forward = 0, head_backward = 0;
@@ -52,23 +52,23 @@ struct Pace {
 };
 
 struct Training {
-  static constexpr std::size_t kBucketBytes = 256 << 10;  // of a small model: several in every step
+  static constexpr std::size_t kBucketBytes = 256 << 10;  // small: several buckets in every step
 
-  // Not gated, not tied, as many kv_heads as heads, one expert per token; in elements of 4 bytes
-  // (f32) or 2 (bf16).
+  // Not gated, not tied, as many kv_heads as heads, one expert per token; elements of 4 bytes (f32)
+  // or 2 bytes (bf16).
   Model model;
   Mapping mapping;
   Adam adam;
   std::uint64_t seed = 1;
-  std::optional<Pace> pace{};  // of ranks on a network
+  std::optional<Pace> pace{};  // only for ranks on a modelled network
 };
 
 // The parts that a rank plays, and its groups.
 class Seat {
  public:
-  // One thread that plays everything.
+  // One thread that plays all parts.
   explicit Seat(const Mapping& mapping);
-  // This rank's part, among mapping.ranks() ranks: a call of all. Throws the call's error.
+  // This rank's part among mapping.ranks() ranks: a call of all ranks. Throws the call's error.
   Seat(const Mapping& mapping, Member& me);
 
   const Places& places() const { return places_; }
@@ -81,18 +81,19 @@ class Seat {
 
 class Trainer {
  public:
-  // Both outlive it. Requires check_mapping(), and sp = 1.
+  // Both references must outlive it. Requires check_mapping(), and sp = 1.
   Trainer(const Training& training, const Seat& seat, const Corpus& corpus);
 
-  // The batch's mean loss (nats per token) before the update, on all ranks; steps from 1 on. A call
-  // of all ranks, which throws what calls return. Where a rank wants to stop, all get nothing.
+  // Runs one step; numbers start at 1. Returns the batch's mean loss (nats per token) before the
+  // update, on all ranks. A call of all ranks; throws the calls' errors. If a rank sets `stop`, all
+  // ranks get an empty result.
   std::optional<double> step(int number, bool stop);
 
  private:
   struct MicroBatch {
     std::vector<std::vector<int>> sequences;
     std::vector<Layer::Saved> layers;
-    Matrix by_out;  // of the last stage: the loss by what its layers give
+    Matrix by_out;  // last stage: gradient of the loss by the output of its layers
   };
 
   bool is_first() const { return places_.stages.first == 0; }
@@ -101,11 +102,11 @@ class Trainer {
   MicroBatch read(int number, int shard, int micro_batch) const;
   Matrix embed(const MicroBatch& b) const;
   void embed_backward(const MicroBatch& b, int shard, const Matrix& by_embedded);
-  double head(MicroBatch& b, int shard, const Matrix& out);  // the loss, and by_out
+  double head(MicroBatch& b, int shard, const Matrix& out);  // returns the loss; fills b.by_out
   double forward(MicroBatch& b, int shard);
   void backward(MicroBatch& b, int shard, bool last);
 
-  // Of one unit or several: while `work` is at it the parameters are here.
+  // Fetches the units' parameters, calls `work`, and drops the parameters.
   template <class Work>
   auto with(const std::vector<Unit*>& units, const Work& work) const;
   void spend(double Pace::*what) const;
@@ -118,8 +119,8 @@ class Trainer {
   const Places& places_;
   const Corpus& corpus_;
   Weights tokens_, positions_, gains_, logits_;
-  std::optional<Unit> embedding_, head_;  // of the first stage, and of the last
-  std::deque<Layer> layers_;              // of this rank's stages
+  std::optional<Unit> embedding_, head_;  // on the first stage; on the last stage
+  std::deque<Layer> layers_;              // layers of this rank's stages
   std::vector<std::pair<std::unique_ptr<Kept>, Request>> sent_;
   std::map<Member*, Buckets> buckets_;
 };
