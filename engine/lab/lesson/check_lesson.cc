@@ -1,4 +1,4 @@
-// What `rankine check` asks of the laboratory: formulas for tasks, and orders of pipelines.
+// Gives `rankine check` the laboratory's judgements of formulas for tasks and of pipelines' orders.
 
 #include <fmt/format.h>
 

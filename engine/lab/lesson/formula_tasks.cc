@@ -1,4 +1,5 @@
-// What the engine says to each question of formula_tasks.h, of its letters.
+// Defines the tasks of formula_tasks.h, computes their right values with the engine, and judges
+// formulas.
 
 #include "engine/lab/lesson/formula_tasks.h"
 
@@ -28,8 +29,8 @@ TaskAnswer ring_bytes, ring_time, alternate_ring_time, tree_rounds, chain_broadc
     pipeline_broadcast, torus_rounds, crossover_bytes, fsdp_bytes, tp_bytes, accumulation_bytes,
     bubble_seconds;
 
-// An all-reduce in which every rank hands whole vectors on to the next, its own first, on a plane
-// of their own, and adds up what comes by. Ranks add in different orders.
+// An all-reduce in which every rank sends whole vectors to the next rank, its own first, on a
+// separate plane, and adds up the vectors that it receives. Ranks add in different orders.
 Schedule alternate_ring(int ranks);
 
 namespace {
@@ -145,7 +146,8 @@ Value torus_rounds(const Letters& letters) {
   return count(make(Collective::all_reduce, "bucket", params).schedule).rounds;
 }
 
-// Both are straight lines over S, made of what they take without bytes and without latency.
+// The size at which two times are equal. Both times are straight lines over S, each the sum of its
+// time without bytes and its time without latency.
 Value crossover_bytes(const Letters& letters) {
   const Params params = among(1 << whole(letters, "E"));
   const Made ring = make(Collective::all_reduce, "ring", params);
@@ -167,7 +169,7 @@ Value accumulation_bytes(const Letters& letters) {
   return number(letters, "K") * fsdp_bytes(letters).rational();
 }
 
-// What the planner has a layer exchange along tp.
+// The bytes of a layer's collectives along tp according to the planner.
 Value tp_bytes(const Letters& letters) {
   const int ranks = whole(letters, "N"), hidden = whole(letters, "H");
   const Model model{.layers = 1,
@@ -279,8 +281,8 @@ std::vector<FormulaTask> all_tasks() {
   };
 }
 
-// The next input of the sequence that is the seed's. The least of all letters comes first, since
-// mistakes like to show there.
+// Draws the next input of the seed's sequence. The first input has the least value of every letter,
+// because mistakes often show there.
 Letters draw(const FormulaTask& task, std::uint64_t& state, bool least) {
   Letters out;
   for (const TaskLetter& one : task.letters) {

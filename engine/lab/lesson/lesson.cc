@@ -60,7 +60,7 @@ std::vector<EmbeddedFile> course_files() {
 
 std::vector<std::string> command_words(std::string_view command) {
   std::vector<std::string> words;
-  bool quoted = false, inside = false;  // of quotes; of a word
+  bool quoted = false, inside = false;  // inside quotes; inside a word
   for (const char c : command) {
     if (c == '\'') {
       quoted = !quoted;
@@ -77,7 +77,7 @@ std::vector<std::string> command_words(std::string_view command) {
 
 Result<std::string> with_answers(std::string_view markdown, const AnswerCommand& answer) {
   std::string out;
-  bool commands = false, first = true;  // in a block of them; nothing of it is answered yet
+  bool commands = false, first = true;  // inside a block of commands; before its first answer
   for (std::size_t at = 0; at < markdown.size();) {
     const std::size_t end = std::min(markdown.find('\n', at), markdown.size());
     const std::string_view line = markdown.substr(at, end - at);
@@ -102,7 +102,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where nothing is yet, so that nobody's answers are lost.
+// Makes the folder; refuses a folder with files, so that no learner's answers are lost.
 Status make_folder(const std::string& folder) {
   std::error_code error;
   if (fs::exists(folder, error)) {
@@ -127,7 +127,7 @@ Status write_file(const std::string& path, std::string_view text) {
   return of_option("--output", replace_file(path, text));
 }
 
-// The files of the course that a command names are in the folder.
+// A command's word with the folder's path before it if the word names a file of the course.
 std::string in_folder(const std::string& word, const std::string& folder) {
   constexpr std::array<std::string_view, 3> kFolders = {"tasks/", "answers/", "examples/"};
   const bool names = std::any_of(kFolders.begin(), kFolders.end(),
@@ -141,7 +141,7 @@ Result<std::string> said_by(std::vector<std::string> words,
   std::ostringstream said;
   Console console{.out = said, .err = said};
   const Exit exit = run_lab(words, console);  // the engine answers as it is now
-  // A verdict may be that something is wrong; a command may not.
+  // Exit::wrong is allowed, because it can be a verdict; an error of the command is not.
   if (exit == Exit::ok || exit == Exit::wrong) return said.str();
   return Status(Code::system, said.str());
 }
@@ -157,7 +157,7 @@ Result<Exit> run_lesson(const std::string& folder, Console& console) {
       return status;
     }
   }
-  // Their commands read the others.
+  // Lessons come last, because their commands read the other files.
   Progress progress(console);
   for (const EmbeddedFile& file : files) {
     if (!is_lesson(file)) continue;

@@ -155,7 +155,7 @@ std::optional<OrderFault> count_tasks(const WrittenOrder& written) {
   const int passes = written.weights > 0 ? 3 : 2;
   for (int s = 0; s < written.stages; ++s) {
     const auto i = static_cast<std::size_t>(s);
-    std::map<std::pair<Pass, int>, int> seen;  // the line of each
+    std::map<std::pair<Pass, int>, int> seen;  // the line of each pass
     for (std::size_t k = 0; k < written.tasks[i].size(); ++k) {
       const Task& task = written.tasks[i][k];
       const int line = written.lines[i][k];
@@ -179,7 +179,7 @@ std::optional<OrderFault> count_tasks(const WrittenOrder& written) {
   return std::nullopt;
 }
 
-// The first stage that has not come to its end.
+// The first stage that did not reach its end.
 std::optional<OrderFault> who_waits(const WrittenOrder& written, const Pipeline& pipeline) {
   for (std::size_t s = 0; s < written.tasks.size(); ++s) {
     const std::size_t done = pipeline.stages[s].size();

@@ -32,7 +32,7 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-// A formula, or nothing where the catalogue has none or it leaves the numbers.
+// A formula's value; empty if the catalogue has no formula or the value is out of range.
 std::optional<double> value_of(std::string_view formula, const Params& params) {
   if (formula == kComputed) return std::nullopt;
   return evaluate(formula, params).to_double();
@@ -50,7 +50,7 @@ double formula_of(const Answer& a) {
          *sent * static_cast<double>(a.question.bytes) * link.per_byte().to_double();
 }
 
-// The first that none beats, by index; none where nobody has a time.
+// For each value the index of the first fastest question; null if no question has a time.
 Json fastest(const Numbers& times, std::size_t questions, std::size_t values) {
   Json out = Json::array();
   for (std::size_t v = 0; v < values; ++v) {
@@ -72,7 +72,7 @@ Json crossovers_json(const Numbers& times, const std::vector<double>& values) {
       const double time = times[q * values.size() + v];
       if (time == time) curve.points.push_back({values[v], time * 1e6});
     }
-    // One that does not run everywhere has no part in it.
+    // A question that does not run at all values has no crossovers.
     if (curve.points.size() < values.size()) curve.points.clear();
   }
   Json out = Json::array();
@@ -145,13 +145,14 @@ Result<int> index_of(const Json& edit, const char* member, std::size_t end) {
                     end == 0 ? "none, there is nothing" : fmt::format("0 to {}", end - 1));
 }
 
-// A number below `end` that belongs to the seed, the next one of the sequence `state`.
+// The next number of the sequence `state`, below `end`.
 int drawn(std::uint64_t& state, std::size_t end) {
   state += kSplitMixStep;
   return static_cast<int>(splitmix(state) % end);
 }
 
-// One that does something: a round that has transfers, a rank that is neither end.
+// Draws an edit that changes the schedule: the round has transfers, and a redirected transfer gets
+// a new rank.
 Result<Json> draw(const Rounds& rounds, int ranks, const Json& edit) {
   const auto seed = edit.find("seed");
   if (seed == edit.end() || !seed->is_number_unsigned()) {
@@ -328,7 +329,7 @@ using Numbers = std::vector<double>;
 
 constexpr int kMostRanks = 1 << 20;
 
-// A member that is there, as a whole number within lowest .. highest.
+// A member as a whole number from lowest to highest; `otherwise` if the member is missing.
 Result<int> whole_member(const Json& request, const char* member, int lowest, int highest,
                          int otherwise) {
   const auto found = request.find(member);
@@ -371,7 +372,7 @@ Json parameters_json() {
 }
 
 Status ask_catalogue(const Json& request, Json& out, Numbers&) {
-  constexpr int kShown = 16;  // of networks, where nobody says how many ranks
+  constexpr int kShown = 16;  // ranks of the shown networks if the request names none
   const auto ranks = whole_member(request, "ranks", 1, kMostRanks, 0);
   if (!ranks.ok()) return ranks.status();
   Params params;
@@ -402,7 +403,7 @@ Status ask_catalogue(const Json& request, Json& out, Numbers&) {
   return {};
 }
 
-// As a batch has it, and in words what was asked and whether the ports suffice.
+// The answer in the form of a batch, with the question in words and the check of the ports.
 Json described(const Answer& answer) {
   Json out = to_json(answer, true);
   out["words"] = describe(answer.question);
@@ -425,7 +426,7 @@ Status ask_simulate(const Json& request, Json& out, Numbers&) {
   out["betas"] = made_of->beta.to_double();
   out["betas_text"] = made_of->beta.to_string();
   if (made_of->hop) out["hops_text"] = made_of->hop->to_string();
-  // What busbw says that some rank has to move at least.
+  // busbw's lower bound of the bytes of the busiest rank.
   const Question& asked = answered->question;
   out["least_bytes"] = bus_factor(asked.algorithm->collective, answered->params.ranks) *
                        static_cast<double>(asked.bytes);

@@ -29,7 +29,7 @@ void answer_lines(std::istream& in, std::ostream& out) {
     for (const LineReader::Line& line : lines) {
       const PageAnswer answer = answer_page(line.text);
       Json whole = Json::parse(answer.json);
-      // JSON has no word for what is not a number but null, which the library writes.
+      // JSON has no NaN; the library writes null.
       if (!answer.numbers.empty()) whole["numbers"] = answer.numbers;
       out << whole.dump() << '\n' << std::flush;
     }

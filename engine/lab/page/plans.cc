@@ -18,7 +18,7 @@
 namespace rankine::tools {
 namespace {
 
-// More than anybody could look at, or would wait for.
+// Larger plans would be unreadable and slow.
 constexpr int kMostPasses = 1 << 16;  // of all stages
 constexpr std::int64_t kMostRanks = 1024;
 
@@ -33,7 +33,7 @@ Status read_number(const Json& request, std::string_view member, int lowest, int
   return bad_member(member, *found, fmt::format("whole numbers from {} to {}", lowest, highest));
 }
 
-// One of an enum's names, which name_of() gives from 0 on.
+// Reads one of an enum's names, which name_of() gives from 0 on.
 template <class Enum>
 Status read_name(const Json& request, std::string_view member, std::size_t names, Enum& into) {
   const auto found = request.find(member);
@@ -86,7 +86,7 @@ Result<Mapping> read_mapping(const Json& request) {
 const std::string& name_of(const PublishedModel& one) { return one.model.name; }
 const std::string& name_of(const KnownMachine& one) { return one.machine.name; }
 
-// The one of `known` that the request names, else the first.
+// The element of `known` that the request names; without a name the first.
 template <class Known, class Find>
 Result<const Known*> read_known(const Json& request, const char* member,
                                 std::span<const Known> known, const Find& find) {

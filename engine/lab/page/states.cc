@@ -22,7 +22,7 @@ Json transfer_json(const TransferView& t) {
   return out;
 }
 
-// At `cell`: the flags, then the words.
+// Writes a cell: the flags, then the words.
 void write(const HoldingView& holding, double* cell, std::size_t words) {
   std::uint32_t flags = (holding.complete ? kComplete : 0U) | (holding.needed ? kNeeded : 0U) |
                         (holding.written ? kWritten : 0U);

@@ -8,7 +8,7 @@
 namespace rankine::tools {
 namespace {
 
-// Where a head's queries, keys and values begin in a row.
+// The first columns of a head's queries, keys and values in a row.
 struct Columns {
   int query, key, value;
 };

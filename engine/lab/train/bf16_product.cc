@@ -13,14 +13,15 @@
 namespace rankine::tools {
 namespace {
 
-// Two numbers of rising index, the first one in the upper half: the instruction begins with it.
+// Two elements with rising index, the first in the upper half: the instruction adds that half
+// first.
 using Pair = std::uint32_t;
 
 Pair pair_of(BFloat16 first, BFloat16 second) { return Pair{first.bits} << 16 | second.bits; }
 float first_of(Pair pair) { return std::bit_cast<float>(pair & 0xffff0000U); }
 float second_of(Pair pair) { return std::bit_cast<float>(pair << 16); }
 
-// Row k of the result has rows 2 k and 2 k + 1 of b; an odd last one is paired with zeroes.
+// Row k of the result pairs rows 2 k and 2 k + 1 of b; an odd last row is paired with zeroes.
 std::vector<Pair> paired_rows(const BFloat16* b, int depth, int cols) {
   const auto width = static_cast<std::size_t>(cols);
   std::vector<Pair> pairs(static_cast<std::size_t>(depth + 1) / 2 * width);
@@ -46,7 +47,7 @@ RANKINE_ANY_WIDTH void add_row(const Pair* a, const Pair* __restrict b, int pair
 }
 
 #if defined(__x86_64__)
-// Columns stay in registers, four of them at once, while the rows of b come by.
+// Four vectors of columns stay in registers while the loop goes over the rows of b.
 __attribute__((target("avx512f,avx512bf16"))) void add_row_avx512_bf16(const Pair* a, const Pair* b,
                                                                        int pairs, int cols,
                                                                        float* c) {

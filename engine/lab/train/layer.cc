@@ -94,7 +94,7 @@ std::span<float> Unit::gradient(int shard) {
 }
 
 void Unit::start_reducing(std::map<Member*, Buckets>& buckets) {
-  // Brackets first, each into its first shard's.
+  // First add up each bracket into the gradient of its first shard.
   std::vector<std::span<float>> sums;
   for (std::size_t i = 0; i < gradients_.size(); ++i) {
     if (i % static_cast<std::size_t>(bracket_) == 0) {
@@ -195,8 +195,8 @@ Matrix Experts::travel(const Matrix& rows, const Saved& saved, bool back) const 
   if (places_.experts.is_alone()) return rounded(type_, rows);
   Member& group = *places_.experts.group;
   const auto ranks = static_cast<std::size_t>(group.ranks());
-  const std::size_t each = static_cast<std::size_t>(all_) / ranks;  // experts of a rank
-  std::vector<std::size_t> counts(ranks * ranks);                   // elements, from and to
+  const std::size_t each = static_cast<std::size_t>(all_) / ranks;  // experts per rank
+  std::vector<std::size_t> counts(ranks * ranks);                   // elements, [from * ranks + to]
   std::size_t arriving = 0;
   for (std::size_t source = 0; source < ranks; ++source) {
     for (std::size_t e = 0; e < static_cast<std::size_t>(all_); ++e) {

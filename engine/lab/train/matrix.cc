@@ -16,7 +16,7 @@ std::vector<T> transposed(const T* from, int rows, int cols) {
   return to;
 }
 
-// What add_scaled() does with four rows that lie one after the other, one by one.
+// Does add_scaled() for four rows that lie one after the other, one by one.
 RANKINE_ANY_WIDTH void add_four_scaled(const float* factors, const float* __restrict from,
                                        float* __restrict to, int n) {
   const float *second = from + n, *third = second + n, *fourth = third + n;
@@ -48,8 +48,8 @@ namespace {
 
 // c += a b, of f32, row-major.
 void add_own_product(const float* a, const float* b, int rows, int depth, int cols, float* c) {
-  constexpr int kTogether = 4;  // rows of b for each time that a row of c is read and written
-  constexpr int kNear = 32;     // rows of b that stay in a cache while the rows of a come by
+  constexpr int kTogether = 4;  // rows of b per reading and writing of a row of c
+  constexpr int kNear = 32;     // rows of b that stay in a cache during the loop over the rows of a
   const auto row_of_b = [&](int k) { return b + std::ptrdiff_t{k} * cols; };
   for (int first = 0; first < depth; first += kNear) {
     const int end = std::min(first + kNear, depth);
@@ -65,7 +65,7 @@ void add_own_product(const float* a, const float* b, int rows, int depth, int co
   }
 }
 
-// A factor of a product, as it stands there: in its type, and turned where that is asked for.
+// A factor of a product in the product's type, transposed on request; copies only if needed.
 class Factor {
  public:
   Factor(MatrixView m, bool in_bf16, bool turned)
@@ -101,7 +101,7 @@ class Factor {
   std::vector<BFloat16> own_bf16_;
 };
 
-// c += a b, either factor turned or not. All products are this one.
+// c += a b, either factor transposed on request. All products use this function.
 void add_product(MatrixView a, bool a_turned, MatrixView b, bool b_turned, float* c) {
   const bool in_bf16 = a.bf16 != nullptr || b.bf16 != nullptr;
   const Factor left(a, in_bf16, a_turned), right(b, in_bf16, b_turned);

@@ -1,4 +1,5 @@
-// A training on a modelled machine: what the plan says of its steps, and how long passes take.
+// Implements rankine train: trains a small decoder on ranks, on threads or on a modelled machine,
+// compares with training on one thread, and prints the result.
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -37,30 +38,29 @@
 
 namespace rankine::tools {
 
-// With f32 throughout, the trainer's buckets, and the cheapest of all algorithms. Errors: those of
-// plan_step(). The machine must live as long as the plan.
+// Plans a step with the trainer's buckets and the cheapest of all algorithms. Errors: errors of
+// plan_step(). The machine must outlive the plan.
 Result<StepPlan> plan_training(const Training& training, const Machine& machine);
 
 Pace pace_of(const StepPlan& plan);
 
-// What came of a training, as people and programs read it.
 
-// Losses by step; fewer than asked for where it was interrupted.
+// Losses by step; fewer than requested after an interruption.
 struct Curve {
   std::vector<double> losses;
   double seconds = 0;
   double model_seconds = 0;  // on a modelled machine
 };
 
-// Of a loss, by which one that a BLAS has a part in may differ from another: its sums are in an
-// order of its own.
+// The allowed difference between two losses if a BLAS computes one of them, because a BLAS chooses
+// the order of its sums.
 inline constexpr double kBlasBound = 1e-3;
 
 struct Outcome {
   Curve ranks;
-  double bound = 0;  // of a loss, that may be between the ranks' and one thread's; 0: the same bits
-  std::optional<StepPlan> plan{};     // on a modelled machine
-  std::optional<Curve> parts, whole;  // of one thread: the same parts, and the model in one piece
+  double bound = 0;  // allowed difference of losses of ranks and one thread; 0: equal bits
+  std::optional<StepPlan> plan{};     // only on a modelled machine
+  std::optional<Curve> parts, whole;  // one thread: with equal parts; undivided
 
   bool is_equal(std::size_t step) const {
     const double ours = ranks.losses[step], loss = parts->losses[step];
@@ -88,12 +88,12 @@ struct Outcome {
   bool good() const { return !parts || equal_steps() == ranks.losses.size(); }
 };
 
-// "200192 parameters, 16 of 32 characters a step, ...": what is trained, in a line.
+// The subject of the training in one line: "200192 parameters, 16 of 32 characters a step, ...".
 std::string title_of(const Training& training);
-// Requires a step at least.
+// Requires at least one step.
 std::string text_of(const Outcome& outcome);
 nlohmann::ordered_json json_of(const Training& training, const Outcome& outcome);
-// The losses over steps.
+// A picture of the losses over steps.
 std::string svg_of(const Training& training, const Outcome& outcome);
 
 Result<StepPlan> plan_training(const Training& training, const Machine& machine) {
@@ -213,8 +213,8 @@ struct TrainArguments {
   int seed = 1;
   bool alone = false, json = false;
   std::string svg;
-  std::string blas;                // a library; empty: products of ours
-  std::optional<Machine> machine;  // modelled; none: this one, as fast as it is
+  std::string blas;                // a library; empty: this program's own products
+  std::optional<Machine> machine;  // modelled; empty: this machine at full speed
 };
 
 Status settle(TrainArguments& a) {
@@ -244,7 +244,7 @@ Status settle(TrainArguments& a) {
     return invalid_argument(fmt::format("the axes multiply to {} ranks; threads play at most {}",
                                         m.ranks(), Communicator::kMaxRanks));
   }
-  constexpr double kMost = 1e18;  // there is no more anywhere
+  constexpr double kMost = 1e18;  // more than any machine has
   return check_memory(
       static_cast<std::size_t>(std::min(memory_of(model, m).all() * m.ranks(), kMost)),
       "parameters, gradients, moments and activations", counted(m.ranks(), "rank"));
@@ -257,14 +257,14 @@ Result<double> read_rate(std::string_view argument, std::string_view text) {
       fmt::format("{} is '{}'; it must be a number above 0, at most 1", argument, text));
 }
 
-// To the bytes of an element.
+// Reads a type and returns the bytes of its elements.
 Result<int> read_type(std::string_view argument, std::string_view text) {
   const auto type = parse_data_type(text);
   if (type == DataType::f32 || type == DataType::bf16) return static_cast<int>(size_of(*type));
   return unknown_name(argument, text, std::array<std::string_view, 2>{"f32", "bf16"});
 }
 
-// Before there are ranks.
+// Loads the BLAS; call it before ranks start.
 Status choose_blas(const TrainArguments& a) {
   if (a.blas.empty()) return {};
   if (a.training.model.bytes != 4) {
@@ -284,7 +284,7 @@ Result<std::optional<int>> read_micro_batches(std::string_view argument, std::st
 
 using Told = std::function<void(int step, double loss)>;
 
-// Where it stops, all ranks stop after the same step.
+// Runs the steps; after an interruption all ranks stop after the same step.
 void play(Trainer& trainer, int steps, const Told& told) {
   for (int step = 1; step <= steps; ++step) {
     const std::optional<double> loss = trainer.step(step, interruption() != 0);
@@ -329,7 +329,7 @@ Result<Curve> train(const TrainArguments& a, const Training& training, bool alon
   return curve;
 }
 
-// One thread's model that is not cut into anything.
+// The training with an undivided model on one thread.
 Training plain(const Training& training, int batch) {
   Training whole = training;
   whole.mapping = {};
@@ -340,7 +340,7 @@ Training plain(const Training& training, int batch) {
 Result<Exit> run_train(TrainArguments a, Console& console) {
   if (Status s = settle(a); !s.ok()) return s;
   if (Status s = choose_blas(a); !s.ok()) return s;
-  // Before the work, so that nobody waits for it in vain.
+  // Checks the file before the work begins, so that no work is lost.
   if (!a.svg.empty()) {
     if (Status s = of_option("--svg", check_replaceable(a.svg)); !s.ok()) return s;
   }

@@ -284,7 +284,7 @@ void Trainer::backward(MicroBatch& b, int shard, bool last) {
 }
 
 std::optional<double> Trainer::step(int number, bool stop) {
-  double shares[] = {0, stop ? 1.0 : 0.0};  // of the loss, and who wants to stop
+  double shares[] = {0, stop ? 1.0 : 0.0};  // of the loss; > 0: stop
   const int end = places_.data.first + places_.data.count;
   for (int shard = places_.data.first; shard < end; ++shard) {
     std::map<int, MicroBatch> under_way;
@@ -302,7 +302,7 @@ std::optional<double> Trainer::step(int number, bool stop) {
     }
     shares[0] += of_shard;
   }
-  // All are started before any is waited for: ranks go through them in different orders.
+  // Start all sums before waiting for any, because ranks wait for them in different orders.
   for (auto& [group, buckets] : buckets_) buckets.flush().throw_if_error();
   for (auto& [group, buckets] : buckets_) buckets.wait().throw_if_error();
   for (auto& [rows, request] : sent_) request.wait().throw_if_error();
@@ -315,7 +315,7 @@ std::optional<double> Trainer::step(int number, bool stop) {
   for (Layer& layer : layers_) update(layer.units());
   if (head_) update({&*head_});
   if (places_.everybody != nullptr) {
-    if (places_.tensor.first != 0) shares[0] = 0;  // all along tp have the same
+    if (places_.tensor.first != 0) shares[0] = 0;  // ranks along tp have equal losses: count one
     places_.everybody->all_reduce(std::span(shares), ReduceOp::sum, {.order = Order::by_rank})
         .throw_if_error();
   }

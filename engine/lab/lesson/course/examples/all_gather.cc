@@ -2,8 +2,8 @@
 
 #include "schedule_to_check.h"
 
-// In the round of distance d every rank has d blocks, its own and those before it, and hands as
-// many on as the receiver lacks.
+// In the round of distance d every rank has d blocks, its own and the blocks of the ranks before
+// it. It sends as many of them as the receiver lacks.
 Schedule schedule(int n) {
   Schedule s{"all_gather", n};
   for (int distance = 1; distance < n; distance *= 2) {
