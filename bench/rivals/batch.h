@@ -1,5 +1,6 @@
-// Time stamps cheap enough to stand on both sides of one 100 ns call. Header only, also compiled by
-// mpicxx.
+// Runs and times batches of collective calls, by the same code for all contenders: time stamps,
+// buffers, barriers, test data and jobs of several processes. Header only, because mpicxx compiles
+// it too.
 #pragma once
 
 #include <linux/futex.h>
@@ -39,8 +40,8 @@ namespace rankine::rivals {
 
 using Ticks = std::uint64_t;
 
-// The fences keep the work that is timed between its two stamps: loads have arrived, stores are
-// issued.
+// A time stamp, cheap enough to time one call of 100 ns. The fences keep the timed work between its
+// two stamps: loads have arrived, stores are issued.
 inline Ticks ticks_now() noexcept {
 #if defined(__x86_64__)
   _mm_lfence();
@@ -67,8 +68,8 @@ inline double nanoseconds_per_tick() noexcept {
   return value;
 }
 
-// What one pair of stamps adds to whatever stands between them. The counter may move in steps of 10
-// ns, hence means; the least of several, because a mean takes in whoever interrupts.
+// The time that one pair of stamps adds to the timed work. The counter may advance in steps of 10
+// ns, so this takes means; it takes the least of several, because an interruption lengthens a mean.
 inline double stamp_cost_ns() noexcept {
   constexpr int kPairs = 500;
   Ticks least = ~Ticks{0};
@@ -83,11 +84,10 @@ inline double stamp_cost_ns() noexcept {
   return static_cast<double>(least) / kPairs * nanoseconds_per_tick();
 }
 
-// Memory of contenders: page-aligned, with huge pages where the system has them, the same for
-// everybody; and what ranks share that are processes. Header only.
 
-// Untouched memory: pages go to the node of the thread that writes them first. Shared: processes
-// that are forked later have the same.
+// Page-aligned memory of contenders, with huge pages if the system has them. Not yet touched: a
+// page goes to the node of the thread that first writes it. `shared`: processes that are forked
+// later share it.
 class Buffer {
  public:
   Buffer() = default;
@@ -126,7 +126,7 @@ class Buffer {
   std::size_t capacity_ = 0;
 };
 
-// Objects that processes share which are forked later, and threads anyway.
+// An array that threads, and processes that are forked later, share.
 template <class T>
 class SharedArray {
   static_assert(std::is_trivially_destructible_v<T>);
@@ -147,9 +147,6 @@ class SharedArray {
 
 }  // namespace rankine::rivals
 
-// Where the ranks of one contender meet around timed calls. Ranks are threads of the driver or
-// processes of an MPI job: a Meeting holds no address, so it works in a shared mapping too, and
-// every contender has the same barrier with the same skew. Header only, also compiled by mpicxx.
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -158,7 +155,7 @@ class SharedArray {
 namespace rankine::rivals {
 
 inline constexpr int kMaxRanks = 64;
-inline constexpr int kMaxCalls = 4096;  // in one batch whose calls are timed one by one
+inline constexpr int kMaxCalls = 4096;  // in one batch of protocol fresh
 inline constexpr std::size_t kLine =
     128;  // two cache lines, because hardware fetches them in pairs
 
@@ -168,8 +165,7 @@ inline void pause_cpu() noexcept {
 #endif
 }
 
-// Waits while ranks have a core each: PAUSE. Where they share cores: a few probes, then the core
-// goes to somebody else.
+// Waits with PAUSE if each rank has a core. If ranks share cores: probes a few times, then yields.
 class Patience {
  public:
   explicit Patience(bool crowded) noexcept : crowded_(crowded) {}
@@ -186,19 +182,22 @@ class Patience {
   int probes_ = 0;
 };
 
+// The barrier and the results of one contender's ranks around timed calls. Ranks are threads of the
+// driver or processes of an MPI job: a Meeting holds no address, so it works in a shared mapping
+// too, and every contender has the same barrier with the same skew.
 struct Meeting {
   struct alignas(kLine) Seat {
     std::atomic<std::uint64_t> arrived{0};
     Ticks whole_batch = 0;        // written by the seat's rank, read by rank 0 after a barrier
-    std::uint64_t wrong = 0;      // likewise
-    Ticks calls[kMaxCalls] = {};  // likewise
+    std::uint64_t wrong = 0;      // written by the seat's rank, read by rank 0 after a barrier
+    Ticks calls[kMaxCalls] = {};  // written by the seat's rank, read by rank 0 after a barrier
   };
 
   int ranks = 0;
   bool crowded = false;  // ranks share cores
   Seat seats[kMaxRanks];
 
-  // Nobody leaves before everybody has come.
+  // Returns when all ranks have called it.
   void barrier(int rank) noexcept {
     const std::uint64_t round = seats[rank].arrived.load(std::memory_order_relaxed) + 1;
     seats[rank].arrived.store(round, std::memory_order_release);  // pairs with the acquire below
@@ -209,21 +208,19 @@ struct Meeting {
   }
 };
 
-// One batch: some calls of one collective at one size by one contender, timed and checked. The same
-// code runs in the driver's threads and in the processes of an MPI job, so all contenders are timed
-// alike. Header only.
+// A batch: some calls of one collective at one size by one contender, timed and checked. The
+// driver's threads and the processes of an MPI job run the same code, so all contenders are timed
+// alike.
 //
-//   warm   all buffers stay untouched, calls run back to back; a call's time is the batch's time
-//   over its calls, of the
-//          slowest rank.
-//   fresh  before each call every rank rewrites its own input, not timed; after a barrier the time
-//   covers the call and
-//          one read of the whole result. A call's time is that of its slowest rank; the batch's is
-//          the mean of the middle half of its calls.
+//   warm   All buffers stay untouched, calls run back to back. A call's time is the slowest rank's
+//          time of the batch over the number of calls.
+//   fresh  Before each call every rank rewrites its own input, not timed. After a barrier the time
+//          covers the call and one read of the whole result. A call's time is that of its slowest
+//          rank; the batch's time is the mean of the middle half of its calls.
 //
 // Sizes follow nccl-tests: M bytes are a rank's input of an all-reduce, a broadcast, a reduce, an
-// all-to-all and a reduce-scatter, and a rank's output of an all-gather. What does not divide by
-// the ranks is left out.
+// all-to-all and a reduce-scatter, and a rank's output of an all-gather. A remainder of M by the
+// ranks is dropped.
 
 enum class Collective { all_reduce, broadcast, all_gather, reduce_scatter, all_to_all, reduce };
 inline constexpr std::string_view kCollectiveNames[] = {
@@ -245,25 +242,25 @@ struct Batch {
   Collective collective = Collective::all_reduce;
   Protocol protocol = Protocol::warm;
   std::size_t bytes = 0;  // M
-  int calls = 1;          // timed; at most kMaxCalls where protocol is fresh
-  int warmups = 0;        // the same calls before them
+  int calls = 1;          // timed calls; at most kMaxCalls if protocol is fresh
+  int warmups = 0;        // calls before the timed ones
   bool in_place =
       false;  // all-reduce on one buffer; fresh only, since a sum of sums soon overflows
-  std::uint32_t seed = 0;  // of the data, so that a result left over from another batch is wrong
+  std::uint32_t seed = 0;  // for the data: a result left over from another batch is wrong
 };
 
 struct Measured {
   double us = 0;  // per call, as defined above
   double wall_us =
-      0;  // per call with everything around it: what the next batch's length is planned by
+      0;  // per call, everything included: input for planned_calls()
   std::uint64_t wrong = 0;  // elements of the last call's result, over all ranks
 };
 
-// One rank's share of a batch, in floats.
+// One rank's part of a batch, in floats.
 struct Shape {
   std::size_t in;     // of the input
   std::size_t out;    // of the result
-  std::size_t block;  // what goes to or comes from one peer
+  std::size_t block;  // for one peer
 };
 
 inline Shape shape(const Batch& batch, int ranks, int rank) {
@@ -314,8 +311,9 @@ inline std::uint64_t count_wrong(const Batch& batch, int ranks, int rank, const 
   return wrong;
 }
 
-// Every rank calls this with the same batch; call(in, out, shape) makes one call of the collective.
-// Each rank's times end up in its seat, for summarise() once all ranks have returned.
+// All ranks call run_batch() with the same batch; call(in, out, shape) makes one call of the
+// collective. Writes each rank's times into its seat, for summarise() after all ranks have
+// returned.
 template <class Call>
 void run_batch(const Batch& batch, Meeting& meeting, int rank, float* in, float* out, Call&& call) {
   const Kernels& k = kernels();
@@ -353,7 +351,7 @@ void run_batch(const Batch& batch, Meeting& meeting, int rank, float* in, float*
   seat.wrong = count_wrong(batch, meeting.ranks, rank, out, shift);
 }
 
-// What the seats hold after a batch, as one measurement.
+// Combines the ranks' seats after a batch into one measurement.
 inline Measured summarise(const Batch& batch, const Meeting& meeting) {
   Measured measured;
   Ticks longest = 0;
@@ -379,64 +377,66 @@ inline Measured summarise(const Batch& batch, const Meeting& meeting) {
   return measured;
 }
 
-// How many calls make a batch of about target_us; and how many go before them.
+// The number of calls of a batch of about target_us. planned_warmups(): the number of calls before
+// them.
 inline int planned_calls(Protocol protocol, double wall_us, double target_us) {
   const double most = protocol == Protocol::warm ? 100000 : kMaxCalls;
   return static_cast<int>(std::clamp(std::round(target_us / std::max(wall_us, 1e-3)), 3.0, most));
 }
 inline int planned_warmups(int calls) { return 2 + calls / 8; }
 
-// Short batches grow until one is long enough to plan by. run(batch) makes one and returns
-// Measured.
+// Runs batches of growing length until one is long enough to plan by, and returns the number of
+// calls of a batch of target_us. run(batch) runs a batch and returns Measured.
 template <class Run>
 int calibrated_calls(Batch batch, double target_us, Run&& run) {
   int calls = 1;
   for (;;) {
     batch.calls = calls;
     batch.warmups = planned_warmups(calls);
-    // The least of three, because whoever is interrupted now would be measured too briefly later.
+    // The least of three, because an interruption here would make later batches too short.
     double wall_us = run(batch).wall_us;
     for (int i = 0; i < 2 && wall_us < target_us; ++i)
       wall_us = std::min(wall_us, run(batch).wall_us);
     const int planned = planned_calls(batch.protocol, wall_us, target_us);
-    // A first call may cost a hundred times what the others do, so growth is bounded and an early
-    // plan is not final.
+    // The first calls may take a hundred times longer, so growth is bounded and an early plan is
+    // not final.
     if (calls >= planned || calls >= 64) return planned;
     calls = std::min(8 * calls, planned);
   }
 }
 
-// A job: the ranks of one contender as processes of their own, asleep until a batch is announced,
-// which they then make together. Lies in memory that all of them have mapped, and holds no address.
-// Announcements, barriers and times go this way for every contender, so that all are timed by the
-// same code and nothing polls between batches. Header only, also compiled by mpicxx.
 
 inline constexpr unsigned kBatchLimitS = 150;  // a contender that takes longer for one batch hangs
-// After so long a rank ends itself, by SIGALRM: before anybody gives it up.
+// After this time SIGALRM ends a rank: before the conductor gives it up.
 inline constexpr unsigned kRankLimitS = 120;
 
 inline void wake_all(std::atomic<std::uint32_t>& word) noexcept {
   syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-// Until somebody wakes, at most so long; so whoever waits can see whether the others still live.
+// Sleeps until a wake-up, at most `limit`; so a waiting rank can check whether the others still
+// live.
 inline void sleep_while(std::atomic<std::uint32_t>& word, std::uint32_t value,
                         const timespec& limit) noexcept {
   syscall(SYS_futex, &word, FUTEX_WAIT, value, &limit, nullptr, 0);
 }
 
+// A job: the ranks of one contender, as processes that sleep until a batch is announced and then
+// run it together. It lies in memory that all of them have mapped, and holds no address. All
+// contenders use the same announcements, barriers and times, so the same code times all, and no
+// process polls between batches.
 struct Job {
   std::atomic<std::uint32_t> order{0};  // counts announcements
-  // Ranks that have made what was announced last: for a conductor that is no rank itself.
+  // Ranks that have completed the last announcement; for a conductor outside the ranks.
   std::atomic<std::uint32_t> finished{0};
-  bool stop = false;  // these two belong to the announcement
+  bool stop = false;  // `stop` and `batch` belong to the announcement
   Batch batch;
   pid_t conductor = 0;  // the process that announces
   Meeting meeting;
   std::atomic<bool> has_words{false};
-  char words[300] = {};  // of the first rank that failed
+  char words[300] = {};  // the first failed rank's error text
 
-  // The conductor, while no rank makes calls.
+  // Called by the conductor while no rank makes calls.
   void announce(const Batch& next) noexcept {
     batch = next;
     finished.store(0, std::memory_order_relaxed);   // published by the next line
@@ -449,8 +449,8 @@ struct Job {
     wake_all(order);
   }
 
-  // A rank that has seen so many announcements sleeps until there is one more. False: it is
-  // dismissed. Where the conductor has died, the rank ends.
+  // A rank that has seen `seen` announcements sleeps until the next one. False: the rank is
+  // dismissed. If the conductor has died, the rank exits.
   bool next_order(std::uint32_t seen) noexcept {
     while (order.load(std::memory_order_acquire) == seen) {  // pairs with announce(), dismiss()
       sleep_while(order, seen, {1, 0});
@@ -459,21 +459,22 @@ struct Job {
     return !stop;
   }
 
-  // A rank: it is done with the batch, or ready for the first one.
+  // Called by a rank when it has completed the batch, or is ready for the first one.
   void finish() noexcept {
     const auto ranks = static_cast<std::uint32_t>(meeting.ranks);
     // Pairs with the conductor's acquire load: it reads the seats afterwards.
     if (finished.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks) wake_all(finished);
   }
 
+  // Keeps the first rank's error text.
   void say(const std::string& text) noexcept {
     if (has_words.exchange(true, std::memory_order_acq_rel)) return;
     std::memcpy(words, text.data(), std::min(text.size(), sizeof(words) - 1));
   }
 };
 
-// One rank's part of the batch that was announced: make(batch) makes its calls. When this returns,
-// all seats are written.
+// One rank's part of the announced batch: make(batch) makes its calls. When this returns, all seats
+// are written.
 template <class Make>
 void take_part(Job& job, int rank, Make&& make) {
   const Batch batch = job.batch;
@@ -484,21 +485,22 @@ void take_part(Job& job, int rank, Make&& make) {
   job.finish();
 }
 
-// A rank that only follows, until it is dismissed.
+// Runs a rank that is not the conductor, until it is dismissed.
 template <class Make>
 void follow(Job& job, int rank, Make&& make) {
   for (std::uint32_t seen = 0; job.next_order(seen); ++seen) take_part(job, rank, make);
 }
 
-// What ranks tell each other before they can send: an all-gather of a few bytes, in which nobody
-// waits, through memory that processes share which are forked later. Header only.
+// A rank's seat in an all-gather of a few bytes, for ranks that cannot send yet (the start of UCC).
+// It never blocks and works through memory that processes forked later share.
 
 struct alignas(kLine) ExchangeSeat {
-  static constexpr std::size_t kMost = std::size_t{64} << 10;  // bytes that a rank can tell at once
+  static constexpr std::size_t kMost = std::size_t{64} << 10;  // bytes that a rank can give at once
 
   std::atomic<std::uint64_t> begun{0};  // exchanges
-  // Of exchanges in turn: who has ended one and begins the next leaves the one before untouched,
-  // which others may be reading. Nobody gets further ahead, since all must have begun.
+  // Two buffers in turn: a rank that has completed one exchange and begins the next leaves the
+  // previous buffer untouched, because others may be reading it. No rank gets further ahead,
+  // because an exchange ends only when all ranks have begun it.
   std::byte told[2][kMost];
 };
 
@@ -509,8 +511,8 @@ class Exchange {
  public:
   Exchange(const ExchangeSeats& seats, std::size_t rank) noexcept : seats_(seats), rank_(rank) {}
 
-  // Begins one: `own` is read now; `all`, which has room for so many bytes of each rank, is
-  // written when it ends. False: these are more than kMost, and nothing has begun.
+  // Begins an exchange: reads `own` now; writes `all`, which has room for `bytes` bytes from each
+  // rank, when the exchange ends. False: `bytes` is greater than kMost; no exchange has begun.
   bool begin(const void* own, void* all, std::size_t bytes) noexcept {
     if (bytes > ExchangeSeat::kMost) return false;
     under_way_ = true;
@@ -523,7 +525,7 @@ class Exchange {
     return true;
   }
 
-  // Whether the one that has begun has ended; if not, others on this core get a turn.
+  // Returns whether the current exchange has ended; if not, yields the core to other threads.
   bool ended() noexcept {
     if (!under_way_) return true;
     for (const ExchangeSeat& seat : seats_) {
@@ -542,7 +544,7 @@ class Exchange {
   const std::size_t rank_;
   std::uint64_t begun_ = 0;
   bool under_way_ = false;
-  std::byte* all_ = nullptr;  // of the one that is
+  std::byte* all_ = nullptr;  // the current exchange's
   std::size_t bytes_ = 0;
 };
 

@@ -28,8 +28,8 @@ std::runtime_error failed(const char* what) {
 Coprocess::Coprocess(std::vector<std::string> arguments, double patience_s)
     : patience_s_(patience_s) {
   signal(SIGPIPE, SIG_IGN);  // send() reports it
-  // Close-on-exec throughout: a coprocess that held another one's pipe open would keep it from
-  // seeing its input end.
+  // All pipes are close-on-exec: a coprocess that held another one's pipe open would hide the end
+  // of that one's input.
   int to[2];
   int from[2];
   if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0) throw failed("pipe2");
@@ -43,8 +43,8 @@ Coprocess::Coprocess(std::vector<std::string> arguments, double patience_s)
   if (child_ < 0) throw failed("fork");
   if (child_ == 0) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) _exit(1);  // it died before it could be watched
-    setpgid(0, 0);  // so that stop() reaches what it starts, and the terminal's ^C does not
+    if (getppid() != parent) _exit(1);  // the parent died before prctl()
+    setpgid(0, 0);  // stop() reaches its children; the terminal's ^C does not
     signal(SIGPIPE, SIG_DFL);
     dup2(to[0], STDIN_FILENO);
     dup2(from[1], STDOUT_FILENO);
@@ -109,13 +109,13 @@ int Coprocess::stop() {
   if (child_ < 0) return status_;
   close(to_);
   if (!wait_for_end(patience_s_)) {
-    kill(child_, SIGTERM);  // by which an mpirun ends its ranks
+    kill(child_, SIGTERM);  // mpirun then ends its ranks
     if (!wait_for_end(patience_s_)) {
       kill(-child_, SIGKILL);
       wait_for_end(patience_s_);
     }
   }
-  kill(-child_, SIGKILL);  // whatever it has left behind in its group
+  kill(-child_, SIGKILL);  // processes that it left in its group
   child_ = -1;
   close(from_);
   return status_;
@@ -134,7 +134,7 @@ std::string Coprocess::last_words() const {
       line += c;
       continue;
     }
-    // Launchers draw lines of dashes around what they say.
+    // Launchers print lines of dashes around their messages.
     if (line.find_first_not_of("- \t\r") != std::string::npos) last = line;
     line.clear();
   }

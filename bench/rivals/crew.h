@@ -1,5 +1,6 @@
-// The driver's own ranks: threads pinned one per core (in turn, where there are fewer cores),
-// asleep between jobs, so that contenders in other processes have the machine for themselves.
+// A Crew runs the driver's own ranks: threads pinned one per core (in turn, if there are fewer
+// cores). They sleep between jobs, so contenders in other processes have the machine for
+// themselves. machine_json() describes the machine.
 #pragma once
 
 #include <condition_variable>
@@ -17,7 +18,7 @@ namespace rankine::rivals {
 // The cores that this process may use.
 std::vector<int> allowed_cpus();
 
-// False where the system refuses; the thread then stays where it was.
+// False: the system refuses, and the thread's affinity is unchanged.
 bool pin_this_thread(int cpu) noexcept;
 
 class Crew {
@@ -30,11 +31,11 @@ class Crew {
   int ranks() const noexcept { return static_cast<int>(threads_.size()); }
   const std::vector<int>& cpus() const noexcept { return cpus_; }
 
-  // body(rank) in every rank's thread; returns when all have returned.
+  // Calls body(rank) in every rank's thread; returns when all have returned.
   void run(const std::function<void(int)>& body);
 
-  // One-way latency of a cache line between the first two ranks' cores, in ns (latency_probe.h). 0
-  // where two ranks do not have two cores.
+  // One-way latency of a cache line between the first two ranks' cores, in ns (LatencyProbe in
+  // engine/cli/probe.h). 0 if there are no two ranks on two cores.
   double ping_pong_ns();
 
  private:
@@ -51,9 +52,8 @@ class Crew {
   std::vector<std::thread> threads_;
 };
 
-// The machine that a measurement was taken on, for its document: cpu, kernel, caches, cores, time.
-
-// To be called before anything is pinned: the calling thread's affinity counts.
+// Describes the machine for a document: cpu, kernel, caches, cores, time. Call it before you pin
+// threads: it reads the calling thread's affinity.
 nlohmann::json machine_json();
 
 }  // namespace rankine::rivals

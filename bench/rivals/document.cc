@@ -149,7 +149,7 @@ std::string spread_text(double spread) {
 
 bool is_mailbox(const json& document) { return document.contains("channels"); }
 
-// The document of such a run, if there is one.
+// The document of this call, or nullptr.
 const json* find(const std::vector<Source>& sources, Collective collective, int ranks,
                  bool in_place, bool processes = false) {
   for (const Source& source : sources) {
@@ -163,8 +163,6 @@ const json* find(const std::vector<Source>& sources, Collective collective, int 
   return nullptr;
 }
 
-// --- verdicts ---
-
 std::string left_out(const Ratios& ratios) {
   if (ratios.unsteady == 0) return "";
   return fmt::format("{} unsteady {} left out", ratios.unsteady,
@@ -175,7 +173,7 @@ std::string joined(const std::string& a, const std::string& b) {
   return a.empty() || b.empty() ? a + b : a + "; " + b;
 }
 
-// Which ratios a target is about.
+// The ratios that a target is about.
 struct Asked {
   const json* document;  // nullptr: not measured
   std::string_view protocol;
@@ -185,7 +183,7 @@ struct Asked {
   Ratios ratios() const {
     return document == nullptr ? Ratios{} : ratios_of(*document, protocol, title, least_bytes);
   }
-  // Where ranks share cores, the limit leaves out what switching costs.
+  // Empty if ranks share cores: then the limit does not include the cost of switching.
   Ratios limit_ratios() const {
     if (document == nullptr || document->at("context").value("crowded", false)) return {};
     return limit_ratios_of(*document, protocol, title, least_bytes);
@@ -277,7 +275,7 @@ std::string mean_cell(const json& document, std::string_view protocol, const cha
 }
 
 constexpr const char* kColumns[] = {"rankine/expert", "rankine/library", "rankine/limit"};
-// Only where they were measured.
+// Columns that are shown only if they were measured.
 constexpr const char* kYardsticks[] = {"rankine/exchange", "rankine/chain", "shared/library",
                                        "shared/limit"};
 
@@ -290,7 +288,7 @@ std::string table(const json& document, std::string_view protocol) {
     });
     if (any) columns.push_back(yardstick);
   }
-  // Rankine's own columns: between processes a second one, on memory that all of them reach.
+  // Rankine's own columns. Between processes there is a second one, on shared memory.
   std::vector<std::string> ours = {our_name(document)};
   if (document.at("context").at("contenders").contains("rankine_shared"))
     ours.push_back("rankine_shared");
@@ -433,7 +431,7 @@ std::size_t Ratios::worst() const {
 
 namespace {
 
-// of_row: the ratio of a row, given its ratios; none: the row has none.
+// of_row: returns a row's ratio from its ratios; nullopt if the row has none.
 template <class OfRow>
 Ratios collect(const json& document, std::string_view protocol, std::size_t least_bytes,
                const OfRow& of_row) {
@@ -468,7 +466,7 @@ Ratios ratios_of(const json& document, std::string_view protocol, const char* ti
 
 Ratios limit_ratios_of(const json& document, std::string_view protocol, const char* title,
                        std::size_t least_bytes) {
-  // "rankine" of "rankine/library".
+  // "rankine" from "rankine/library".
   const std::string_view whole = title;
   const std::string over_the_limit = std::string(whole.substr(0, whole.find('/'))) + "/limit";
   return collect(document, protocol, least_bytes, [&](const json& ratios) -> std::optional<double> {

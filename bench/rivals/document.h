@@ -1,11 +1,10 @@
-// What a run of rivals leaves behind: one JSON document, from which tables, plots and reports are
-// made.
+// Converts the rows of a run of rivals into one JSON document, and documents into bench/RESULTS.md.
+// Tables, plots and reports read the documents.
 //
-//   context   what was measured and where: collective, ranks and whether they are processes,
-//   machine, levels of the memory,
-//             contenders with family, version and why they are missing
+//   context   the measured call and its machine: collective, ranks (threads or processes), machine,
+//             levels of the memory, contenders with family, version and reason if missing
 //   rows      size, protocol, ping_pong_ns (before each round and after the last), steady, limit,
-//             contenders (median_us, ...), ratios and against whom they are ("against")
+//             contenders (median_us, ...), ratios and their other side ("against")
 #pragma once
 
 #include <cstddef>
@@ -23,7 +22,7 @@ namespace rankine::rivals {
 
 using Contenders = std::vector<std::unique_ptr<Contender>>;
 
-// Of the best contender of the one side and the best of the other.
+// Compares the best contender of one side with the best of the other side.
 struct Comparison {
   const char* title;
   unsigned ours;    // families
@@ -42,20 +41,18 @@ struct Compared {
   std::string against;  // name of the contender, or "limit"
 };
 
-// Nothing where one side did not run.
+// nullopt if one side did not run.
 std::optional<Compared> compare(const Comparison& comparison, const Row& row,
                                 const Contenders& contenders);
 
 const char* family_name(Family family);
 
-// "1 KiB" of caches and the like come from `machine`, which the caller fills in.
+// The caller passes `machine`, with sizes of caches such as "1 KiB".
 nlohmann::json context_json(const Plan& plan, const Setup& setup, const Contenders& contenders,
                             const std::vector<LevelRates>& levels, const nlohmann::json& machine);
 
 nlohmann::json row_json(const Row& row, const Contenders& contenders);
 
-// bench/RESULTS.md from the documents of rivals (document.h) and of bench/mailbox: what was
-// measured where and how, a table per document and protocol, and a line per target.
 
 struct Source {
   std::string stem;  // of its file; its picture is <stem>.png
@@ -65,37 +62,39 @@ struct Source {
 // Ratios of one kind over the sizes of one protocol. Unsteady rows do not count.
 struct Ratios {
   std::vector<double> values;
-  std::vector<std::size_t> sizes;  // theirs
+  std::vector<std::size_t> sizes;  // the rows' sizes
   int unsteady = 0;                // rows left out
   double geometric_mean() const;
   std::size_t worst() const;  // index of the greatest; values are not empty
 };
 Ratios ratios_of(const nlohmann::json& document, std::string_view protocol, const char* title,
                  std::size_t least_bytes = 0);
-// What these ratios would be if Rankine took the limit's time in each row: rankine/x by
-// rankine/limit (shared/x by shared/limit), over the rows that have both.
+// The ratios if Rankine took the limit's time in each row: rankine/x divided by rankine/limit
+// (shared/x by shared/limit), over the rows that have both.
 Ratios limit_ratios_of(const nlohmann::json& document, std::string_view protocol, const char* title,
                        std::size_t least_bytes = 0);
 
-// "Reached" is a number to be at most `allowed`; none: not measured.
+// A target: `reached` must be at most `allowed`; nullopt: not measured.
 struct Verdict {
   std::string target;
   std::optional<double> reached;
   double allowed = 0;
-  std::string remark;              // where, how many rows did not count
-  std::optional<double> at_limit;  // of means: the limit's in Rankine's place
+  std::string remark;              // place of the worst size, number of unsteady rows
+  std::optional<double> at_limit;  // for means: the ratio at the limit's time
   bool met() const { return reached && *reached <= allowed; }
-  // The machine does not allow it, as far as the limit tells.
+  // The machine does not allow the target, according to the limit.
   bool beyond_limit() const { return at_limit && *at_limit > allowed; }
 };
 std::vector<Verdict> verdicts(const std::vector<Source>& sources);
 
-// pictures: the folder of the pictures, as the links in the text have it. notes: Markdown that is
-// put below the verdicts.
+// Writes bench/RESULTS.md from the documents of rivals and of bench/mailbox: the machines and
+// methods, a line per target, a table per document and protocol. pictures: the folder of the
+// pictures in the text's links. notes: Markdown below the verdicts.
 std::string results_markdown(const std::vector<Source>& sources, const std::string& pictures,
                              const std::string& notes);
 
-// "all_reduce in place, 2 ranks" or "all_reduce, 4 processes on 2 cores": the measured call of a document.
+// "all_reduce in place, 2 ranks" or "all_reduce, 4 processes on 2 cores": a document's measured
+// call.
 std::string subject(const nlohmann::json& document);
 
 // Rankine's name in a document: "rankine", or "rankine_processes".

@@ -13,11 +13,11 @@ namespace {
 
 constexpr std::size_t kOneShotBytes = std::size_t{1} << 20;
 
-// One line per rank, written by that rank only. The counter never goes back; it starts above zero,
-// so that it makes sense to look two calls back from the first.
+// One line per rank; only this rank writes it. The counter never decreases. It starts at 2, so that
+// the first call can look two calls back.
 struct alignas(kLine) Line {
   std::atomic<std::uint64_t> count{2};
-  const float* in = nullptr;  // both belong to the call that count stands for
+  const float* in = nullptr;  // `in` and `out` belong to the call of `count`
   float* out = nullptr;
 };
 
@@ -67,9 +67,9 @@ class OneShot final : public Expert {
     return bytes <= kOneShotBytes;
   }
 
-  // Two stages in turn. Where everybody reads from everybody, whoever writes a stage again has
-  // heard of call n - 1 from all, so all are done reading call n - 2. Where data go one way only,
-  // readers publish that they are done, and the writer looks at that.
+  // Two stages in turn. If all ranks read from all, a rank that rewrites a stage has heard of call
+  // n - 1 from all, so all have finished reading call n - 2. If data go one way only, readers
+  // publish that they have finished, and the writer checks that.
   void call(Collective collective, int rank, const float* in, float* out,
             std::size_t block) noexcept override {
     const std::uint64_t call = count(rank) + 1;
@@ -124,7 +124,7 @@ class OneShot final : public Expert {
     publish(rank, call);
   }
 
-  // out = the sum of everybody's floats from `from` on.
+  // out = the sum of all ranks' floats from `from` on.
   void sum(int rank, std::uint64_t call, const float* in, float* out, std::size_t from,
            std::size_t floats) noexcept {
     const float* ins[kMaxRanks];
@@ -146,7 +146,7 @@ class OneShot final : public Expert {
   std::vector<Buffer> stages_;
 };
 
-// No stages: the ranks tell each other where their buffers are, and move the data from there.
+// No stages: the ranks publish the addresses of their buffers and move the data from there.
 class Direct final : public Expert {
  public:
   enum class Form { pull, push, stream };
@@ -155,7 +155,7 @@ class Direct final : public Expert {
       : Expert(its_name, setup), form_(form) {}
 
   bool takes(Collective collective, std::size_t bytes) const override {
-    // A block that one rank needs is summed by that rank in every form.
+    // In every form the rank that needs a block sums it.
     if (form_ == Form::push && collective == Collective::reduce_scatter) return false;
     return form_ != Form::stream || bytes >= kOneShotBytes;
   }
@@ -184,7 +184,7 @@ class Direct final : public Expert {
           break;
         }
         move(&out, 1, ins, ranks_, begin, end);
-        publish(rank, done);  // my slice may be read
+        publish(rank, done);  // others may read my slice
         wait_for_all(done++);
         for (int k = 1; k < ranks_; ++k) {
           const int peer = (rank + k) % ranks_;
@@ -221,12 +221,12 @@ class Direct final : public Expert {
         move(outs, 1, ins, ranks_, begin, end);
         break;
     }
-    publish(rank, done);  // I need nobody's buffers any more
+    publish(rank, done);  // I have finished with the others' buffers
     wait_for_all(done);
   }
 
  private:
-  // What count becomes when my buffers may be used.
+  // Publishes the buffers. Returns the count from which other ranks may use them.
   std::uint64_t enter(int rank, const float* in, float* out) noexcept {
     const std::uint64_t entered = count(rank) + 1;
     line(rank).in = in;
@@ -235,7 +235,7 @@ class Direct final : public Expert {
     return entered;
   }
 
-  // Only the root and each of the others concern each other.
+  // Each other rank exchanges with the root only.
   void pull_rooted(Collective collective, int rank, const float* in, float* out,
                    std::size_t block) noexcept {
     const std::uint64_t entered = enter(rank, in, out);
@@ -258,15 +258,15 @@ class Direct final : public Expert {
     }
   }
 
-  // Slices begin on cache lines, so that no line has two writers.
+  // Slices begin on cache lines, so no line has two writers.
   std::size_t border(int rank, std::size_t count) const noexcept {
     const std::size_t lines = (count + 15) / 16;
     const auto ranks = static_cast<std::size_t>(ranks_);
     return std::min(count, (lines * static_cast<std::size_t>(rank) + ranks - 1) / ranks * 16);
   }
 
-  // move_block(peer, where its block begins), from the own block on, so that ranks do not all turn
-  // to the same one.
+  // Calls move_block(peer, begin of the peer's block), from the own block on, so that ranks start
+  // at different peers.
   template <class MoveBlock>
   void each_peer(int rank, std::size_t block, MoveBlock&& move_block) {
     for (int k = 0; k < ranks_; ++k) {

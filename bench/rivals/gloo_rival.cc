@@ -30,9 +30,9 @@ class Gloo final : public Rival {
   explicit Gloo(const Setup& setup) : Rival("gloo", Family::kOther), ranks_(setup.ranks) {
     folder_ = (std::filesystem::temp_directory_path() / "rankine_rivals_XXXXXX").string();
     if (mkdtemp(folder_.data()) == nullptr)
-      missing = folder_ + ": no folder to meet in: " + std::strerror(errno);
+      missing = folder_ + ": cannot create a temporary folder: " + std::strerror(errno);
   }
-  // The driver's; those of its ranks go without being destroyed.
+  // Runs in the driver only; ranks exit without destructors.
   ~Gloo() override {
     std::error_code ignored;
     std::filesystem::remove_all(folder_, ignored);
@@ -58,7 +58,7 @@ class Gloo final : public Rival {
       make(collective, rank, const_cast<float*>(in), out, block);
     } catch (const std::exception& error) {
       std::fprintf(stderr, "rivals: gloo: %s\n", error.what());
-      std::abort();  // the others would wait for it
+      std::abort();  // the others would wait for this rank
     }
   }
 
@@ -66,7 +66,7 @@ class Gloo final : public Rival {
   using Sum = void (*)(void*, const void*, const void*, std::size_t);
 
   void make(Collective collective, int rank, float* in, float* out, std::size_t block) {
-    if (block == 0) return;  // it has no calls of nothing
+    if (block == 0) return;  // gloo rejects empty calls
     const Sum sum = &gloo::sum<float>;
     const std::size_t all = block * static_cast<std::size_t>(ranks_);
     switch (collective) {
@@ -96,7 +96,7 @@ class Gloo final : public Rival {
         return gloo::alltoall(options);
       }
       case Collective::reduce: {
-        // Elsewhere than at the root the output is scratch, which `out` has room for.
+        // On other ranks than the root the output is scratch; `out` has room for it.
         gloo::ReduceOptions options(context_);
         options.setRoot(0);
         options.setInput(in, block);
@@ -105,7 +105,7 @@ class Gloo final : public Rival {
         return gloo::reduce(options);
       }
       case Collective::reduce_scatter:
-        return;  // takes() says no
+        return;  // takes() returns false
     }
   }
 

@@ -7,8 +7,8 @@
 #include <immintrin.h>
 #endif
 
-// An output that is an input too lies at exactly the same place, which no vector width can get
-// wrong; the compiler cannot know that and would fall back to one float at a time.
+// If an output is also an input, both have exactly the same address, which is correct at any vector
+// width. The compiler does not know that and would add one float at a time.
 #if defined(__clang__)
 #define RIVALS_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -19,11 +19,10 @@
 namespace rankine::rivals {
 namespace {
 
-constexpr std::size_t kBlock = 1024;  // floats; a block's running sum stays in the nearest cache
+constexpr std::size_t kBlock = 1024;  // floats; a block's running sum stays in L1
 
 RIVALS_INLINE std::uint32_t pattern(int rank, std::size_t index, std::uint32_t shift) {
-  // 24 bits of the index and Fibonacci hashing: a result that lies at the wrong place does not pass
-  // for the right one.
+  // 24 bits of the index and Fibonacci hashing: a result at the wrong place fails the check.
   const std::uint32_t key =
       static_cast<std::uint32_t>(index) + static_cast<std::uint32_t>(rank) * 977u + shift * 7919u;
   return (key * 2654435761u) >> 27;
@@ -44,7 +43,7 @@ RIVALS_INLINE void add_two_to_two(float* out, float* other, const float* a, cons
   }
 }
 
-// A block's sum of any number of inputs.
+// sum = the sum of any number of inputs, for one block.
 RIVALS_INLINE void add_many(float* sum, const float* const* ins, int in_count, std::size_t at,
                             std::size_t count) {
   if (in_count == 1) {
@@ -91,7 +90,7 @@ RIVALS_INLINE std::size_t count_wrong_any(const float* data, std::size_t count, 
       for (std::size_t i = 0; i < n; ++i) sum[i] += pattern(r, first + at + i, shift);
     }
     for (std::size_t i = 0; i < n; ++i) {
-      // Written so that a NaN is wrong as well.
+      // Written so that a NaN counts as wrong.
       wrong += data[at + i] == static_cast<float>(static_cast<std::int32_t>(sum[i])) ? 0u : 1u;
     }
   }
@@ -130,7 +129,7 @@ constexpr Kernels kPortable{"portable",      copy_portable, reduce_portable,
   __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
 #endif
 
-// By hand, because a compiler makes a call of memcpy from the loop, and memcpy chooses string
+// By hand, because a compiler turns the loop into a call of memcpy, and memcpy chooses string
 // instructions by sizes that a virtual machine reports wrongly.
 RIVALS_AVX512 void copy_avx512(float* to, const float* from, std::size_t count) {
   std::size_t i = 0;
@@ -174,7 +173,7 @@ RIVALS_AVX512 void reduce_streaming_avx512(float* const* outs, int out_count,
     for (int k = 0; k < out_count; ++k) _mm512_stream_ps(outs[k] + i, sum);
   }
   reduce_any(outs, out_count, ins, in_count, i, end);
-  _mm_sfence();  // such stores are ordered by nothing else, and a flag is going to follow them
+  _mm_sfence();  // orders the non-temporal stores before the caller's flag
 }
 
 RIVALS_AVX512 void fill_avx512(float* data, std::size_t count, int rank, std::size_t first,

@@ -1,6 +1,6 @@
-// Plain loops over floats, compiled once for AVX-512 and once for any machine; the choice is made
-// when the program starts. The test pattern lives here too, so that it costs every contender the
-// same.
+// Kernels are plain loops over floats, compiled once for AVX-512 and once for any machine; the
+// program chooses when it starts. The test pattern is here too, so that it costs every contender
+// the same.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct Kernels {
   void (*reduce)(float* const* outs, int out_count, const float* const* ins, int in_count,
                  std::size_t begin, std::size_t end);
 
-  // As reduce, with stores that go past the caches, if all outputs lie alike towards cache lines.
+  // As reduce, with non-temporal stores if all outputs have the same alignment to cache lines.
   void (*reduce_streaming)(float* const* outs, int out_count, const float* const* ins, int in_count,
                            std::size_t begin, std::size_t end);
 
@@ -27,13 +27,13 @@ struct Kernels {
   // exact.
   void (*fill)(float* data, std::size_t count, int rank, std::size_t first, std::uint32_t shift);
 
-  // How many data[i] differ from the sum of pattern(r, first + i, shift) over first_rank <= r <
-  // first_rank + ranks.
+  // The number of data[i] that differ from the sum of pattern(r, first + i, shift) over first_rank
+  // <= r < first_rank + ranks.
   std::size_t (*count_wrong)(const float* data, std::size_t count, int first_rank, int ranks,
                              std::size_t first, std::uint32_t shift);
 };
 
-// The best for this machine.
+// The kernels for this machine.
 const Kernels& kernels() noexcept;
 
 }  // namespace rankine::rivals

@@ -11,12 +11,13 @@
 namespace rankine::rivals {
 namespace {
 
-constexpr std::size_t kStreamBytes = std::size_t{1} << 20;  // below, streaming stores only lose
-// Below so many bytes latency would pass for bandwidth.
+// below this, streaming stores are slower
+constexpr std::size_t kStreamBytes = std::size_t{1} << 20;
+// For fewer bytes than this, a measurement would show latency, not bandwidth.
 constexpr std::size_t kLeastBytes = std::size_t{16} << 10;
 
-// The least of some series of body(), which touches so many bytes, in us per call. All workers make
-// the same calls, so that none is ever alone.
+// The least time of some series of body(), in us per call; a call touches `bytes` bytes. All
+// workers make the same number of calls, so that none runs alone.
 template <class Body>
 double least_us(Meeting& meeting, int worker, std::size_t bytes, Body&& body) {
   constexpr std::size_t kSeriesBytes = std::size_t{1} << 19;  // about 10 us, less in the caches
@@ -43,7 +44,7 @@ std::vector<Way> ways(const Batch& batch, int ranks) {
   const std::size_t count = batch.bytes / sizeof(float);
   const std::size_t slice = (count + n - 1) / n;
   const std::size_t bytes = count * sizeof(float);
-  const std::size_t others = bytes * (n - 1);  // what a rank does not have of all inputs
+  const std::size_t others = bytes * (n - 1);  // the other ranks' inputs
   const double elsewhere = static_cast<double>(n - 1) / static_cast<double>(ranks);
   const bool small = bytes <= kOneShotLimit;
   std::vector<Way> result;
@@ -126,9 +127,9 @@ double LimitProbe::slowest(std::size_t bytes, Body&& body) {
     Bench& bench = benches_[static_cast<std::size_t>(rank)];
     if (bench.memory.capacity() < bytes) {
       bench.memory = Buffer(bytes);
-      kernels().fill(bench.memory.data(), bytes / sizeof(float), rank, 0, 0);  // its pages
+      kernels().fill(bench.memory.data(), bytes / sizeof(float), rank, 0, 0);  // touches the pages
     }
-    meeting_->barrier(rank);  // nobody reads memory that is not there yet
+    meeting_->barrier(rank);  // before others read this memory
     bench.us = body(rank, bench.memory.data());
   });
   double most = 0;
@@ -137,8 +138,7 @@ double LimitProbe::slowest(std::size_t bytes, Body&& body) {
 }
 
 double LimitProbe::motion(const Way& way, bool in_place) {
-  // Vectors begin at different places of their pages: loads do not look as if they followed a store
-  // to the same place.
+  // Vectors begin at different offsets of their pages, so that loads do not alias earlier stores.
   const std::size_t stride = (way.floats + 15) / 16 * 16 + 80;
   const int vectors = way.ins + (in_place ? 0 : way.outs);
   const std::size_t bytes = stride * static_cast<std::size_t>(vectors) * sizeof(float);
@@ -168,7 +168,7 @@ double LimitProbe::motion(const Way& way, bool in_place) {
                      }));
   }
   if (bytes < kStreamBytes) return plain;
-  // Sums of sums, in place, grow beyond all bounds; they take the same time all the while.
+  // In place, sums of sums overflow; that does not change their time.
   return std::min(plain, time([&](auto& outs, auto& ins) {
                     kernels().reduce_streaming(outs.data(), way.outs, ins.data(), way.ins, 0,
                                                way.floats);
@@ -179,7 +179,7 @@ LimitProbe::Crossed LimitProbe::cross_read(std::size_t bytes, Readers readers, b
   const std::size_t floats = bytes / sizeof(float);
   const int times =
       static_cast<int>(std::clamp<std::size_t>((std::size_t{1} << 20) / bytes, 2, 16));
-  // What is stored past the caches was written before, near its owner, as a rank's input is.
+  // The source of the non-temporal stores is the core's own data, as a rank's input is.
   const std::size_t source = past_caches ? (floats + 31) / 16 * 16 : 0;
   Crossed crossed;
   crossed.read_us = slowest((source + floats) * sizeof(float), [&](int worker, float* memory) {
@@ -251,7 +251,7 @@ LevelRates LimitProbe::measure_level(const std::string& level, std::size_t bytes
   rates.level = level;
   rates.bytes = bytes / 2;
   const std::size_t floats = rates.bytes / sizeof(float);
-  // Bytes a microsecond are MB/s.
+  // Bytes per microsecond are MB/s.
   const double moved = static_cast<double>(rates.bytes) / 1000;
   rates.copy = moved / motion({"copy", 1, 1, floats / 2, 0, 0}, false);
   rates.add = moved / motion({"add", 2, 1, floats / 3, 0, 0}, false);

@@ -66,7 +66,7 @@ void print_header(const Plan& plan, const Setup& setup, const Contenders& conten
       std::printf("# %s: %s\n", contender->name.c_str(), contender->version.c_str());
     }
   }
-  std::printf("# GB/s per core, all at once: copy, add, read, read of what another wrote\n");
+  std::printf("# GB/s per core, all at once: copy, add, read, read of another core's data\n");
   for (const LevelRates& level : levels) {
     std::printf("#   %-4s %10s %7.1f %7.1f %7.1f %7.1f\n", level.level.c_str(),
                 format_bytes(level.bytes).c_str(), level.copy, level.add, level.read,
@@ -105,8 +105,8 @@ namespace {
 
 using MakeRival = std::unique_ptr<Rival> (*)(const Setup&);
 
-// Everyone who takes part, in the order of the table's columns. A contender that ranks of this
-// program play is one more file with its Rival and one more line here.
+// All contenders, in the order of the table's columns. To add a contender whose ranks this program
+// runs, write a file with its Rival and a line here.
 constexpr MakeRival kThreads[] = {
     make_expert_one_shot, make_expert_pull, make_expert_push,   make_expert_stream,
     make_std_barrier,     make_openmp,      make_inference_shm, make_futex_chain,
@@ -152,7 +152,7 @@ void gather_others(const std::vector<std::string>& only, const Setup& setup,
     if (wanted(only, rival->name))
       contenders.push_back(std::make_unique<InProcess>(std::move(rival), stage));
   }
-  // Started first, they compile, if they must, at the same time.
+  // Starts all jobs before it waits, so that they compile at the same time in the first run.
   std::vector<MpiContender*> jobs;
   const std::string start_mpi = find_start_mpi();
   for (const char* name : kMpiJobs) {

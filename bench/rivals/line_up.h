@@ -1,5 +1,5 @@
-// What rivals prints while it measures: a header that says who takes part and what the machine can
-// do, and a line per row.
+// Gathers the contenders of a run and prints the run's table: a header with contenders and rates of
+// the machine, and a line per row.
 #pragma once
 
 #include <string>
@@ -15,17 +15,16 @@ void print_header(const Plan& plan, const Setup& setup, const Contenders& conten
                   const std::vector<LevelRates>& levels);
 void print_row(const Row& row, const Contenders& contenders);
 
-// Who takes part: everyone, or those that were asked for, in the order of the table's columns.
-
-// Contenders whose ranks are processes that this one forks, ready; none where setup.processes is
-// false. To be called before this process has other threads. `only`: names; empty: all.
+// Forks the contenders that run as processes, and waits until they are ready; none if
+// setup.processes is false. Call it before this process has other threads. `only`: names; empty:
+// all.
 Contenders gather_processes(const std::vector<std::string>& only, const Setup& setup);
 
-// Adds all others: rivals on the stage's threads where ranks are threads, and MPI jobs.
+// Adds all other contenders: rivals on the stage's threads if ranks are threads, and MPI jobs.
 void gather_others(const std::vector<std::string>& only, const Setup& setup,
                    InProcess::Stage& stage, Contenders& contenders);
 
-// "expert_one_shot, ..., mpich": all that there are for such ranks.
+// "expert_one_shot, ..., mpich": all contenders for threads or processes.
 std::string all_names(const Setup& setup);
 
 }  // namespace rankine::rivals

@@ -1,12 +1,12 @@
-// MPI collectives under the protocol of batch.h. Not built by Bazel: start_mpi compiles it with
-// mpicxx and starts it.
+// Runs MPI collectives under the protocol of batch.h. Not built by Bazel: start_mpi compiles it
+// with mpicxx and starts it.
 //
 //   start_mpi mpich 2 roomy      reads "all_reduce 1024 warm 100 10 0 7" (collective, M, protocol,
 //                                calls, warm-ups, in place, seed), answers one JSON object per
 //                                line, ends with its input
 //
-// Ranks sleep between batches, in read() or on a futex, so that other contenders can be measured
-// meanwhile.
+// Ranks sleep between batches, in read() or on a futex, so that other contenders can be measured in
+// the meantime.
 #include <fcntl.h>
 #include <mpi.h>
 #include <sched.h>
@@ -51,14 +51,14 @@ class Rank {
     nanoseconds_per_tick();
   }
 
-  // Rank 0: one batch by all ranks.
+  // Rank 0: runs one batch on all ranks.
   Measured conduct(const Batch& batch) {
     job_->announce(batch);
     make_announced();
     return summarise(batch, job_->meeting);
   }
 
-  // Rank 0: the others return from follow().
+  // Rank 0: makes the other ranks return from follow().
   void dismiss() { job_->dismiss(); }
 
   void follow() {
@@ -82,7 +82,7 @@ class Rank {
     job_ = static_cast<Job*>(memory);
   }
 
-  // For launchers that were asked to bind and did not.
+  // Pins ranks that the launcher was asked to bind but did not.
   void pin() {
     cpu_set_t allowed;
     CPU_ZERO(&allowed);

@@ -17,7 +17,7 @@
 namespace rankine::rivals {
 namespace {
 
-// Sums slices between two barriers of whatever kind.
+// Sums slices between two barriers of any kind.
 class Slices : public Rival {
  protected:
   Slices(std::string its_name, const Setup& setup)
@@ -60,9 +60,9 @@ class StdBarrier final : public Slices {
   std::barrier<> barrier_;
 };
 
-// Calls what GCC makes of `#pragma omp parallel` and `#pragma omp barrier`. Loading the runtime
-// instead of compiling with -fopenmp keeps it optional and gives the same code under every
-// compiler.
+// Makes the calls that GCC compiles `#pragma omp parallel` and `#pragma omp barrier` to. Loading
+// the runtime, instead of compiling with -fopenmp, keeps it optional and gives the same code under
+// every compiler.
 class OpenMp final : public Slices {
  public:
   explicit OpenMp(const Setup& setup) : Slices("openmp", setup) {
@@ -78,7 +78,7 @@ class OpenMp final : public Slices {
     stop_ = reinterpret_cast<int (*)(int)>(dlsym(library, "omp_pause_resource_all"));
     if (parallel_ == nullptr || barrier_ == nullptr || rank_ == nullptr || team_size_ == nullptr ||
         stop_ == nullptr) {
-      missing = "libgomp.so.1 is not the OpenMP 5.0 runtime that was expected";
+      missing = "libgomp.so.1 lacks functions of the OpenMP 5.0 runtime";
     }
   }
 
@@ -96,7 +96,8 @@ class OpenMp final : public Slices {
         [](void* data) {
           const Job& its = *static_cast<Job*>(data);
           OpenMp& self = *its.self;
-          // Fewer threads than asked (OMP_THREAD_LIMIT) would wait for ranks that do not exist.
+          // With fewer threads than asked (OMP_THREAD_LIMIT), ranks would wait for ranks that do
+          // not run.
           if (self.team_size_() == self.ranks_) {
             (*its.body)(self.rank_());
           } else {
@@ -105,7 +106,7 @@ class OpenMp final : public Slices {
         },
         &job, static_cast<unsigned>(ranks_), 0);
     if (short_of_threads_) missing = "OpenMP gave fewer threads than ranks";
-    // Idle threads of a team spin for milliseconds, which the next contender would pay for: end
+    // Idle threads of a team spin for milliseconds, which would slow the next contender down: end
     // them.
     constexpr int kPauseHard = 2;
     stop_(kPauseHard);
@@ -122,8 +123,8 @@ class OpenMp final : public Slices {
   std::atomic<bool> short_of_threads_{false};
 };
 
-// Up the ranks the sum, down again the result. Whoever has nothing to do sleeps on a futex, without
-// a single probe before: what 2 (N - 1) hand-offs cost by themselves.
+// The sum goes up the ranks and the result goes down. A rank without work sleeps on a futex,
+// without a probe before: this measures the cost of 2 (N - 1) hand-offs alone.
 class FutexChain final : public Rival {
  public:
   explicit FutexChain(const Setup& setup)
@@ -136,8 +137,8 @@ class FutexChain final : public Rival {
     return collective == Collective::all_reduce && crowded_ && bytes <= sizeof(Basket::data);
   }
 
-  // Basket r goes to rank r. A rank has put down its next one only after hearing that the call
-  // before is over, so there is never more than one hand-off under way, and none is overwritten.
+  // Basket r goes to rank r. A rank fills its next basket only after it knows that the call before
+  // is over, so at most one hand-off is in flight, and none is overwritten.
   void call(Collective /*all_reduce*/, int rank, const float* in, float* out,
             std::size_t count) noexcept override {
     const float* sum = in;
@@ -167,7 +168,7 @@ class FutexChain final : public Rival {
     while (basket.full.load(std::memory_order_acquire) == 0) {  // pairs with give()
       syscall(SYS_futex, &basket.full, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
     }
-    basket.full.store(0, std::memory_order_relaxed);  // nobody writes here before we hand on
+    basket.full.store(0, std::memory_order_relaxed);  // no other rank writes before we hand on
     return basket;
   }
 
@@ -207,15 +208,15 @@ class FlagExchange final : public Rival {
   }
 
  private:
-  // Two lines in turn, and PAUSE: of the forms tried on two cores 220 ns apart the one that takes
-  // least (245 ns warm, 590 fresh). One line takes 315 and 630, sixteen in turn 275 and 640, one
-  // without PAUSE 490 and 930.
+  // Two lines in turn, with PAUSE: the fastest of the forms tried on two cores 220 ns apart (245 ns
+  // warm, 590 fresh). One line takes 315 and 630, sixteen in turn 275 and 640, one without PAUSE
+  // 490 and 930.
   struct alignas(kLine) Line {
     std::atomic<std::uint64_t> seen{0};
   };
   struct Flags {
     Line line[2];
-    alignas(kLine) std::uint64_t calls = 0;  // its rank's own
+    alignas(kLine) std::uint64_t calls = 0;  // used by its rank only
   };
   const bool crowded_;
   std::vector<Flags> flags_;

@@ -62,11 +62,11 @@ ProcessContender::~ProcessContender() {
 void ProcessContender::live(int rank) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   Job& job = job_[0];
-  if (getppid() != job.conductor) _exit(1);  // it died before it could be watched
+  if (getppid() != job.conductor) _exit(1);  // the conductor died before prctl()
   signal(SIGALRM, SIG_DFL);
   const auto core = static_cast<std::size_t>(rank) % setup_.cpus.size();
   try {
-    // Before the rank is pinned: how it waits may depend on how many cores it may use.
+    // Before the rank is pinned: its wait policy may depend on the number of usable cores.
     rival_->start(rank);
     pin_this_thread(setup_.cpus[core]);
     Buffer own[2];

@@ -1,4 +1,4 @@
-// Contenders whose ranks are processes.
+// Tests contenders with ranks in processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -27,14 +27,14 @@ Setup setup_of(int ranks) {
 using Make = std::unique_ptr<Rival> (*)(const Setup&);
 struct Case {
   Make make;
-  int others;  // collectives beside all-reduce, by sizes, that it takes
+  int others;  // collectives beside all-reduce, times sizes, that it takes
 };
 constexpr Case kCases[] = {
     {make_expert_one_shot, 5 * 6},   {make_inference_shm, 0},      {make_vllm_shm, 7},
     {make_rankine_processes, 5 * 7}, {make_rankine_shared, 5 * 7},
 };
 
-// Each of its calls takes longer than all of another's: the small sizes.
+// Only the small sizes: each call of Gloo takes longer than all calls of another contender.
 TEST(Gloo, IsRightWhereItIsInstalled) {
   rivals::Setup setup = setup_of(3);
   ProcessContender gloo(make_gloo(setup), setup);
@@ -85,7 +85,7 @@ TEST_P(ProcessesTest, EveryRivalIsRightInWhateverItTakes) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, ProcessesTest, testing::Values(1, 2, 3, 5));
 
-// A rival that is right, but for one thing, which a rank does in its own process.
+// A correct rival with one fault, in a rank's process.
 struct Odd final : Rival {
   enum class What { wrong_element, dies, ends_early, cannot_start };
   Odd(What its_what, const Setup& setup)

@@ -14,8 +14,8 @@
 namespace rankine::rivals {
 namespace {
 
-// Ends the program when the work in its scope takes too long: threads that spin for ever cannot be
-// ended otherwise.
+// Ends the program if the work in its scope takes too long: threads that spin for ever cannot be
+// ended in another way.
 class Watchdog {
  public:
   explicit Watchdog(const std::string& contender) {
@@ -71,7 +71,7 @@ Measured InProcess::run(const Batch& batch) {
     pin_this_thread(stage_.crew.cpus()[static_cast<std::size_t>(rank) % stage_.crew.cpus().size()]);
     body(rank);
   };
-  // A rival's own threads may include this one.
+  // A rival's own threads may include the calling thread, so its affinity is restored.
   cpu_set_t before;
   pthread_getaffinity_np(pthread_self(), sizeof(before), &before);
   const bool own_threads = rival_->run_ranks(pinned_body);
@@ -121,8 +121,9 @@ Limit Row::limit() const {
 
 namespace {
 
-// Who comes k-th in a round: another one first each time, and every other round the other way
-// about, so that nobody always finds what the same predecessor left in the caches.
+// The contender at place k of a round. Each round starts with another contender, and every other
+// round runs backwards, so that no contender always finds the caches as the same predecessor left
+// them.
 std::size_t turn(int round, std::size_t k, std::size_t contenders) {
   const std::size_t forward = (k + static_cast<std::size_t>(round)) % contenders;
   return round % 2 == 0 ? forward : contenders - 1 - forward;
@@ -151,7 +152,7 @@ Row measure_once(std::vector<std::unique_ptr<Contender>>& contenders, const Plan
       const Measured measured = contender.run(batch);
       Cell& cell = row.cells[i];
       if (!contender.missing.empty()) {
-        cell = {};  // it broke: half a row is no figure
+        cell = {};  // broke during the row: a partial row is invalid
         continue;
       }
       cell.us.push_back(measured.us);

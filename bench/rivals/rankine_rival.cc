@@ -16,7 +16,7 @@
 namespace rankine::rivals {
 namespace {
 
-// Members that have joined, and the calls that they make.
+// Runs the calls of members that have joined.
 class RankineRival : public Rival {
  public:
   bool takes(Collective, std::size_t) const override { return true; }
@@ -26,7 +26,7 @@ class RankineRival : public Rival {
     const Status status = ask(collective, rank, in, out, block);
     if (!status.ok()) {
       std::fprintf(stderr, "rivals: %s: %s\n", name.c_str(), status.text().c_str());
-      std::abort();  // the others would measure an engine that has ended
+      std::abort();  // the others would measure an engine that has failed
     }
   }
 
@@ -53,7 +53,7 @@ class RankineRival : public Rival {
     switch (collective) {
       case Collective::all_reduce:
         return me.all_reduce(std::span(in, block), std::span(out, block), options_);
-      case Collective::broadcast:  // the root's buffer is both in and out, and only read
+      case Collective::broadcast:  // on the root `out` is `in`, which is only read
         return me.broadcast(std::span(rank == 0 ? const_cast<float*>(in) : out, block), 0,
                             options_);
       case Collective::all_gather:
@@ -71,7 +71,7 @@ class RankineRival : public Rival {
 
   const CallOptions options_;
   std::unique_ptr<Communicator> communicator_;
-  std::vector<std::unique_ptr<Member>> members_;  // gone before their communicator
+  std::vector<std::unique_ptr<Member>> members_;  // destroyed before their communicator
 };
 
 class Threads final : public RankineRival {
@@ -99,7 +99,7 @@ class Processes : public RankineRival {
   }
 
  private:
-  // Rivals are made in the driver's process, which forks the ranks.
+  // Rivals are created in the driver's process, which forks the ranks.
   static std::string next_name() {
     static std::atomic<int> made{0};
     return "rankine_rivals_" + std::to_string(getpid()) + "_" + std::to_string(++made);
@@ -121,7 +121,7 @@ class SharedPayloads final : public Processes {
   }
 
  private:
-  std::vector<Payload<float>> payloads_;  // of the one rank that this process plays
+  std::vector<Payload<float>> payloads_;  // this process plays one rank
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 //
 //   report --folder bench/results --markdown bench/RESULTS.md
 //
-// Exit status: 0, 2 usage or a file that is none of ours, 3 a file that cannot be written.
+// Exit status: 0, 2 usage or an invalid document, 3 a file that cannot be written.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -34,8 +34,8 @@ bool write_text(const fs::path& path, const std::string& text) {
   return status.ok();
 }
 
-// All-reduce first, by ranks, threads before processes; then the other collectives; the mailbox
-// last.
+// Orders the sections: all-reduce first, by ranks, threads before processes; then the other
+// collectives; then the mailbox.
 auto place(const Source& source) {
   const nlohmann::json& document = source.document;
   if (document.contains("channels")) return std::tuple(2, false, std::string(), 0, false);
@@ -48,10 +48,10 @@ auto place(const Source& source) {
 int run(int argc, char** argv) {
   std::string folder, markdown;
   CLI::App app("Tables, pictures and verdicts from what rivals and mailbox have measured.");
-  app.add_option("--folder", folder, "of their JSON files; pictures are written there, too")
+  app.add_option("--folder", folder, "folder of the JSON files; pictures go there, too")
       ->required()
       ->check(CLI::ExistingDirectory);
-  app.add_option("--markdown", markdown, "the report; notes.md of the folder becomes part of it")
+  app.add_option("--markdown", markdown, "the report; includes notes.md from the folder")
       ->required();
   app.footer("Example:\n  report --folder bench/results --markdown bench/RESULTS.md");
   try {
@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
   try {
     return rankine::rivals::run(argc, argv);
   } catch (const nlohmann::json::exception& error) {
-    std::fprintf(stderr, "report: a document lacks what it should have: %s\n", error.what());
+    std::fprintf(stderr, "report: a document lacks a field: %s\n", error.what());
     return 2;
   }
 }

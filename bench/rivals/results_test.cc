@@ -1,4 +1,4 @@
-// From rows to documents, pictures and the report.
+// Tests documents, ratios, verdicts and the report.
 #include "bench/rivals/document.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ Contenders everybody() {
   return all;
 }
 
-// Times of the five in us; a time of zero: did not run.
+// Times of the five contenders in us; a time of zero: did not run.
 Row row_of(std::size_t bytes, Protocol protocol, const std::vector<double>& us, double limit,
            bool steady = true) {
   Row row;
@@ -137,7 +137,7 @@ TEST(Results, OfProcessesStandBesideThoseOfThreads) {
   const std::string of_processes = "all-reduce, N = 2 processes, fresh, ";
   EXPECT_EQ(reached(sources, of_processes + "private buffers: " + worst), 0.5);
   EXPECT_EQ(reached(sources, of_processes + "shared: " + worst), 0.25);
-  // The threads' verdicts are the threads'.
+  // The verdicts of the threads come from the documents of threads.
   const std::string of_threads = "all-reduce, N = 2, fresh, out of place: " + worst;
   EXPECT_EQ(reached(sources, of_threads), reached({sources[0]}, of_threads));
   EXPECT_EQ(reached({sources[1]}, of_threads), std::nullopt);
@@ -164,7 +164,7 @@ TEST(Results, LeaveUnsteadyRowsOut) {
 }
 
 TEST(Results, TellWhatTheLimitWouldReach) {
-  // Over the server's 3 and 8 us, the best libraries: 0.5/3 and 4/8.
+  // The best library takes 3 and 8 us (the server): 0.5/3 and 4/8.
   const Ratios limits = limit_ratios_of(small_document(), "fresh", "rankine/library");
   ASSERT_EQ(limits.values.size(), 2u);
   EXPECT_DOUBLE_EQ(limits.values[0], 0.5 / 3);
@@ -217,16 +217,16 @@ TEST(Results, JudgeEveryTarget) {
   EXPECT_EQ(expert.remark, "at 64 KiB; 1 of 2 sizes within; 1 unsteady row left out");
   EXPECT_EQ(verdict_named(all, "out of place: best library, worst").reached, 2);
   EXPECT_EQ(verdict_named(all, "out of place: limit from 32 KiB").reached, 4);
-  // One size says nothing about the limit: where a library is faster, it is the limit that is off.
+  // A single size gets no value at the limit: if a library is faster there, the limit is wrong.
   EXPECT_FALSE(verdict_named(all, "out of place: best library, worst").at_limit.has_value());
   const Verdict library = verdict_named(all, "out of place: best library, geometric mean");
-  EXPECT_DOUBLE_EQ(*library.at_limit, std::sqrt(0.5 / 3 * 0.5));  // 0.29, 0.4 being allowed
+  EXPECT_DOUBLE_EQ(*library.at_limit, std::sqrt(0.5 / 3 * 0.5));  // 0.29; allowed is 0.4
   EXPECT_FALSE(library.beyond_limit());
   EXPECT_FALSE(verdict_named(all, ", in place: best library, geometric").at_limit.has_value());
   EXPECT_FALSE(
       verdict_named(all, "N = 4 sharing cores, fresh: better MPI, geometric mean").at_limit);
   EXPECT_FALSE(
-      verdict_named(all, ", in place: best expert, geometric mean").met());  // nobody measured it
+      verdict_named(all, ", in place: best expert, geometric mean").met());  // not measured
   EXPECT_TRUE(verdict_named(all, "broadcast, N = 2, warm: better MPI, geometric mean").met());
   EXPECT_FALSE(verdict_named(all, "all_gather, N = 2, warm: better MPI, geometric mean")
                    .reached.has_value());
@@ -252,7 +252,7 @@ TEST(Results, JudgeEveryTarget) {
 }
 
 TEST(Results, SayWhereTheMachineIsInTheWay) {
-  // Half of the best library's 8 us is more than the 0.4 that is allowed.
+  // Half of the best library's 8 us is more than the allowed 0.4.
   const json document = document_of(Collective::all_reduce, 2,
                                     {row_of(65536, Protocol::fresh, {10, 8, 16, 64, 0}, 4)});
   const Verdict verdict =

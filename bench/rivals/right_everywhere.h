@@ -1,4 +1,4 @@
-// For tests: every size, protocol and collective that a contender takes, with right results.
+// Checks a contender's results in tests, for all sizes, protocols and collectives that it takes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ inline void expect_right_all_reduces(Contender& contender) {
   }
 }
 
-// All but all-reduce. How many of them, by collectives and sizes, it takes.
+// All collectives but all-reduce. Returns the number of pairs of collective and size that it takes.
 inline int expect_right_other_collectives(Contender& contender) {
   int taken = 0;
   std::uint32_t seed = 0;

@@ -1,5 +1,5 @@
-// What a contender implements whose ranks this program plays, as threads or as processes. One file
-// each, plus its line in line_up.cc.
+// A Rival implements the collective calls of a contender; this program runs its ranks as threads or
+// processes. This header declares all rivals; their functions are listed in line_up.cc.
 #pragma once
 
 #include <cstddef>
@@ -13,25 +13,25 @@
 
 namespace rankine::rivals {
 
-// Sets of families are written as sums of these.
+// Sets of families are sums of these.
 enum Family : unsigned {
   kRankine = 1,
   kExpert = 2,
   kMpi = 4,
   kServer = 8,      // the design of inference servers
-  kReference = 16,  // nothing that anybody would use: a yardstick
+  kReference = 16,  // a yardstick that no program would use
   kOther = 32,
-  kExchange = 64,     // likewise, for ranks with a core each
-  kRegistered = 128,  // Rankine on buffers of its own, which no MPI program has
+  kExchange = 64,     // a yardstick for ranks with a core each
+  kRegistered = 128,  // Rankine on its registered buffers, which no MPI program has
 };
 
 struct Setup {
   int ranks = 0;
-  std::size_t max_bytes = 0;  // no call is longer
+  std::size_t max_bytes = 0;  // the greatest size of a call
   bool crowded = false;       // ranks share cores
   std::vector<int> cpus;      // rank r runs on cpus[r % cpus.size()]
-  // Ranks are processes, forked after a rival has been made: what they share must lie in shared
-  // memory (buffer.h).
+  // Ranks are processes, forked after a rival is created; they share data only through shared
+  // memory (Buffer with `shared`).
   bool processes = false;
 };
 
@@ -41,42 +41,43 @@ struct Rival {
   Rival(const Rival&) = delete;
   Rival& operator=(const Rival&) = delete;
 
-  // One call of a collective that takes() admits, by every rank's own thread with its own buffers:
-  // shape() says how many floats they have and what block is; reductions are sums, the root is
-  // rank 0. in == out on all ranks or on none, and only in all_reduce. Afterwards out is complete
-  // and both buffers are the caller's again. Buffers are page-aligned and those of other ranks can
-  // be reached, but their addresses are not known in advance. All ranks meet between calls of
+  // One call of a collective that takes() accepts. Every rank's thread calls it with its own
+  // buffers; shape() defines their lengths and `block`. Reductions are sums; the root is rank 0. in
+  // == out on all ranks or on none, and only in all_reduce. On return, out is complete and the
+  // caller owns both buffers again. Buffers are page-aligned and other ranks can reach them, but
+  // their addresses are not known before the call. All ranks meet between calls of different
+  // collectives.
   // different collectives.
   virtual void call(Collective collective, int rank, const float* in, float* out,
                     std::size_t block) noexcept = 0;
 
-  // False: this is not for this form, the table shows a dash.
+  // False: not for this collective and size; the table shows a dash.
   virtual bool takes(Collective collective, std::size_t /*bytes*/) const {
     return collective == Collective::all_reduce;
   }
 
-  // Where ranks are processes, each calls this once in its own, before it is pinned to its core.
-  // What it throws is why the contender is missing.
+  // If ranks are processes, each rank calls this once in its own process, before it is pinned to
+  // its core. The text of an exception becomes `missing`.
   virtual void start(int /*rank*/) {}
 
-  // Where ranks are processes, after start(): memory of so many bytes for one of a rank's two
-  // buffers, there as long as the rival. nullptr: any memory will do.
+  // If ranks are processes, called after start(). Returns memory of this size for one of a rank's
+  // two buffers; the rival owns it. nullptr: any memory will do.
   virtual float* allocate(int /*rank*/, std::size_t /*bytes*/) { return nullptr; }
 
-  // A contender whose calls only work in threads that it starts itself runs body(rank) in each,
-  // returns when all have ended, and says true; its threads are pinned by the body. Others leave
-  // this alone and get the driver's threads.
+  // For a rival whose calls only work in threads that it starts itself: runs body(rank) in each
+  // thread, returns true when all have ended; the body pins the threads. Other rivals return false
+  // and run on the driver's threads.
   virtual bool run_ranks(const std::function<void(int)>& /*body*/) { return false; }
 
-  // False: a yardstick that moves no data, so that there is no result to be looked at.
+  // False: a yardstick that moves no data and has no result to check.
   virtual bool has_result() const { return true; }
 
   const std::string name;
   const Family family;
-  std::string missing;  // why it cannot run here; empty when it can
+  std::string missing;  // the reason why it cannot run here; else empty
 };
 
-// In the place of one that this program was built without. `what` is to be installed.
+// Takes the place of a rival that this program was built without. `what`: the package to install.
 struct NotInstalled final : Rival {
   NotInstalled(std::string its_name, const std::string& what)
       : Rival(std::move(its_name), Family::kOther) {
@@ -86,83 +87,83 @@ struct NotInstalled final : Rival {
   void call(Collective, int, const float*, float*, std::size_t) noexcept override {}
 };
 
-// The page that an expert writes for one collective on one machine: a counter per rank, no queue,
-// no plan. It takes several forms since none wins everywhere; a comparison should use the best of
-// them at each size.
+// The expert: code as an expert writes it for one collective on one machine, with a counter per
+// rank, without queue and plan. No form wins at all sizes; a comparison should use the best form at
+// each size.
 
-// One wait: everybody stages what others need where all can read it, and takes from the stages what
-// it needs. Up to 1 MiB. Where data go one way only, the giver may be a call ahead.
+// One wait: all ranks stage the data that others need in memory that all can read, and read from
+// the stages of others. Up to 1 MiB. If data go one way only, the sender may be a call ahead.
 std::unique_ptr<Rival> make_expert_one_shot(const Setup& setup);
 
-// Everybody takes what it needs from the others' buffers. All-reduce is two-shot, with three waits:
-// a rank sums its slice of all inputs into its output, then copies the others' slices.
+// Each rank reads from the others' buffers. All-reduce is two-shot, with three waits: a rank sums
+// its slice of all inputs into its output, then copies the others' slices.
 std::unique_ptr<Rival> make_expert_pull(const Setup& setup);
 
-// Everybody stores into the others' outputs, two waits. All-reduce, broadcast and reduce share the
-// work: a rank moves its slice of the vector, from all inputs into all outputs. No reduce-scatter.
+// Each rank stores into the others' outputs, with two waits. All-reduce, broadcast and reduce
+// divide the work: a rank moves its slice of the vector, from all inputs into all outputs. No
+// reduce-scatter.
 std::unique_ptr<Rival> make_expert_push(const Setup& setup);
 
-// Push with stores that go past the caches, from 1 MiB on; reduce-scatter sums its block so.
+// Push with stores that go past the caches, from 1 MiB on; reduce-scatter sums its block with them.
 std::unique_ptr<Rival> make_expert_stream(const Setup& setup);
 
-// Two more ways in use today to sum vectors over the threads of one machine, each written from
-// its description, and two yardsticks. All of them know all_reduce only.
+// Two more methods that programs use today to sum vectors over the threads of one machine, each
+// written from its description, and two yardsticks. All of them implement all_reduce only.
 
-// What a reader of a C++20 book writes: std::barrier before and after, each thread sums its slice
-// into every output.
+// Textbook C++20: std::barrier before and after; each thread sums its slice into every output.
 std::unique_ptr<Rival> make_std_barrier(const Setup& setup);
 
-// The same between barriers of GCC's OpenMP runtime, inside one parallel region.
+// As std_barrier, with barriers of GCC's OpenMP runtime, inside one parallel region.
 std::unique_ptr<Rival> make_openmp(const Setup& setup);
 
-// The sum goes up the ranks and the result down again, by futex alone: 2 (N - 1) hand-offs between
-// threads that sleep. Only where ranks share cores, up to 4 KiB.
+// The sum goes up the ranks and the result goes down, by futex alone: 2 (N - 1) hand-offs between
+// sleeping threads. Only if ranks share cores, up to 4 KiB.
 std::unique_ptr<Rival> make_futex_chain(const Setup& setup);
 
-// Each rank stores a line of its own and spins until it sees those of all others; nothing is summed
-// and nothing moved. What is left of a small call when all data are thought away: under the
-// protocol `fresh` ranks leave the barrier up to a latency apart, and then one line is the least
-// that they can hear from each other. Only where each rank has a core, up to 1 KiB.
+// Each rank stores its own line and spins until it sees the lines of all others; it sums and moves
+// nothing. This is the cost of a small call without data: under the protocol `fresh` ranks leave
+// the barrier up to a latency apart, and one line is the least that they can hear from each other.
+// Only if each rank has a core, up to 1 KiB.
 std::unique_ptr<Rival> make_flag_exchange(const Setup& setup);
 
-// What CPU inference servers do to sum over the ranks of a machine, each written anew from its
+// Methods of CPU inference servers to sum over the ranks of a machine, each written anew from its
 // description. Ranks are threads or processes; all data go through memory that all can map.
 
-// DeepSpeed's and SGLang's: a region per rank with a state beside it. Up to 1 MiB one-shot: each
-// rank copies its input to one of its two places in turn, says so, and sums all ranks' places.
-// Above, in pieces of 32 MiB, two-shot: each sums its slice in the region, and copies everybody's
-// slices out. They spin without PAUSE and without end, so with more ranks than cores a wait costs
-// time slices. All-reduce only.
+// DeepSpeed's and SGLang's method: a region per rank with a state beside it. Up to 1 MiB one-shot:
+// each rank copies its input to one of its two places in turn, publishes its state, and sums all
+// ranks' places. Above 1 MiB two-shot, in pieces of 32 MiB: each rank sums its slice in the region,
+// and copies the slices of all ranks out. Waits spin without PAUSE and without limit, so with more
+// ranks than cores a wait costs time slices. All-reduce only.
 std::unique_ptr<Rival> make_inference_shm(const Setup& setup);
 
-// vLLM's: pieces of at most 2 MiB go by stores past the caches to one of a rank's two places in
-// turn; a stamp says so, and everybody sums (all-gather: copies) all ranks' places into its own
-// output. Its threads of a rank divide a vector among themselves; here a rank is one thread.
-// All-reduce and all-gather.
+// vLLM's method: pieces of at most 2 MiB go by stores past the caches to one of a rank's two places
+// in turn; a stamp publishes the piece, and each rank sums (all-gather: copies) all ranks' places
+// into its own output. In vLLM the threads of a rank divide a vector among themselves; here a rank
+// is one thread. All-reduce and all-gather.
 std::unique_ptr<Rival> make_vllm_shm(const Setup& setup);
 
-// Rankine itself as a contender, with everything left to the engine's choice.
-
-// A communicator that the driver's own pinned threads have joined.
+// Rankine as a contender; the engine chooses everything. The driver's pinned threads join one
+// communicator.
 std::unique_ptr<Rival> make_rankine(const Setup& setup);
 
-// Each rank is a process with a communicator of its own, on buffers of any kind.
+// Each rank is a process with its own communicator, on buffers of any kind.
 std::unique_ptr<Rival> make_rankine_processes(const Setup& setup);
 
-// The same on memory of Member::allocate, which the calls say: nothing is copied on its way.
+// As rankine_processes, on memory of Member::allocate(), which the calls declare: no data are
+// copied.
 std::unique_ptr<Rival> make_rankine_shared(const Setup& setup);
 
-// Gloo as a contender: what PyTorch moves and sums between processes with, where no other backend
-// is asked for. Its ranks are processes; it is optional, and missing where it is not installed.
-
-// A full mesh over TCP on the loopback interface, which is all the transport that Gloo has within a
-// machine; its collectives choose their algorithms themselves. No reduce-scatter.
+// Gloo as a contender: the default backend of PyTorch for messages and sums between processes. Its
+// ranks are processes. It is optional; if it is not installed, the contender is missing.
+//
+// A full mesh over TCP on the loopback interface, Gloo's only transport within a machine; its
+// collectives choose their algorithms themselves. No reduce-scatter.
 std::unique_ptr<Rival> make_gloo(const Setup& setup);
 
-// UCC as a contender: the collectives over UCX that Open MPI and PyTorch can be told to call. Its
-// ranks are processes; it is optional, and missing where it is not installed.
-
-// UCX's transports for one machine; UCC chooses its algorithms itself.
+// UCC as a contender: collectives over UCX that Open MPI and PyTorch can be configured to call. Its
+// ranks are processes. It is optional; if it is not installed, the contender is missing.
+//
+// Uses UCX's transports for one machine; UCC chooses its algorithms itself.
 std::unique_ptr<Rival> make_ucc(const Setup& setup);
 
 }  // namespace rankine::rivals

@@ -1,10 +1,10 @@
-// Rankine and everybody else on the same sizes, taking turns in one run. README.md says how to read
-// what it prints.
+// Measures Rankine and all contenders on the same sizes, in turns, in one run. README.md explains
+// the output.
 //
 //   bazel run //bench/rivals -- --ranks 2 -b 8 -e 64M --json rivals.json
 //
 // Exit status: 0, 1 a contender computed wrong elements, 2 usage, 3 a file that cannot be written,
-// 124 a contender hangs.
+// or 124: a contender hangs.
 
 #include <algorithm>
 #include <cstdio>
@@ -41,7 +41,7 @@ struct Options {
 
 // --- the machine ---
 
-// What one core has of each level of the caches, and a size that only the memory can hold.
+// Measures each level of the caches at one core's share, and a size that only the memory can hold.
 std::vector<LevelRates> measure_levels(LimitProbe& limits, const nlohmann::json& machine,
                                        int cores) {
   const auto share = static_cast<std::size_t>(std::max(1, cores));
@@ -63,7 +63,7 @@ int fail_usage(const std::string& what) {
   return 2;
 }
 
-// `bazel run` changes the folder.
+// `bazel run` changes the current folder.
 std::string where_asked(const std::string& path) {
   const char* const folder = std::getenv("BUILD_WORKING_DIRECTORY");
   return folder == nullptr || path.empty() ? path : (std::filesystem::path(folder) / path).string();
@@ -99,7 +99,7 @@ int measure(const Options& options) {
     return fail_usage("--in-place needs --protocol fresh: sums of sums overflow");
 
   const std::string json_path = where_asked(options.json);
-  if (!json_path.empty()) {  // known before minutes of measuring
+  if (!json_path.empty()) {  // fail before minutes of measuring
     const Status status = check_replaceable(json_path);
     if (!status.ok()) return fail_file(status);
   }
@@ -128,7 +128,7 @@ int measure(const Options& options) {
     batch.collective = options.plan.collective;
     batch.bytes = bytes;
     if (shape(batch, setup.ranks, 0).block == 0) {
-      std::printf("# %zu B: less than an element for each rank\n", bytes);
+      std::printf("# %zu B: less than one element per rank\n", bytes);
       continue;
     }
     for (const Protocol protocol : protocols) {
@@ -144,7 +144,7 @@ int measure(const Options& options) {
   }
   std::printf("# wrong elements: %s\n", all_right ? "none" : "see WRONG above");
 
-  // Again: a contender may have broken meanwhile.
+  // Again, because a contender may have failed during the run.
   document["context"] = context_json(options.plan, setup, contenders, levels, machine);
   if (!json_path.empty()) {
     const Status status = replace_file(json_path, document.dump(1) + "\n");
@@ -157,7 +157,7 @@ int run(int argc, char** argv) {
   Options options;
   CLI::App app("Rankine and its rivals on the same sizes, taking turns in one run.");
   std::string collective = "all_reduce";
-  app.add_option("--collective", collective, "which one; the root is rank 0")
+  app.add_option("--collective", collective, "the collective; the root is rank 0")
       ->check(CLI::IsMember(
           std::vector<std::string>(std::begin(kCollectiveNames), std::end(kCollectiveNames))))
       ->capture_default_str();
@@ -167,15 +167,15 @@ int run(int argc, char** argv) {
   app.add_option("-b,--minbytes", options.first, "first size, bytes per rank, such as 64K")
       ->capture_default_str();
   app.add_option("-e,--maxbytes", options.last, "last size")->capture_default_str();
-  app.add_option("-f,--stepfactor", options.factor, "from size to size")
+  app.add_option("-f,--stepfactor", options.factor, "factor from size to size")
       ->check(CLI::Range(2, 1 << 20))
       ->capture_default_str();
   app.add_option("-n,--iters", options.plan.calls,
-                 "calls in a batch; 0: as many as take --batch-ms")
+                 "calls in a batch; 0: the number that takes --batch-ms")
       ->check(CLI::Range(0, kMaxCalls))
       ->capture_default_str();
   app.add_option("-w,--warmup_iters", options.plan.warmups,
-                 "calls before each batch; -1: an eighth of the calls, and two")
+                 "calls before each batch; -1: an eighth of the calls plus two")
       ->capture_default_str();
   app.add_option("--rounds", options.plan.rounds, "batches of each contender per row")
       ->check(CLI::Range(1, 1000))
@@ -190,12 +190,12 @@ int run(int argc, char** argv) {
   app.add_flag("--processes", options.processes, "ranks are processes, of every contender");
   app.add_flag("--in-place", options.plan.in_place, "one buffer per rank, fresh only");
   app.add_option("--only", options.only, "these contenders, separated by commas")->delimiter(',');
-  app.add_option("--json", options.json, "write everything there, too");
+  app.add_option("--json", options.json, "file for the same results as JSON");
   app.footer(
       "Examples:\n"
       "  rivals --ranks 2 -b 8 -e 64M --json n2.json\n"
       "  rivals --collective broadcast -b 1K -e 1M -f 4\n"
-      "  rivals --ranks 4 -e 8M            more ranks than cores: all who can yield do\n"
+      "  rivals --ranks 4 -e 8M            more ranks than cores: waits yield\n"
       "  rivals --processes -e 4M          ranks are processes, as MPI's always are\n"
       "  rivals --only rankine,expert_push --protocol fresh --in-place\n"
       "Exit codes: 0 good, 1 wrong elements, 2 usage, 3 a file that cannot be written,\n"

@@ -1,3 +1,5 @@
+// Tests the parts of rivals that run in threads: exchanges, all in-process rivals, the result
+// check, coprocesses, rows and limits.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -23,12 +25,12 @@ namespace {
 
 constexpr std::size_t kRanks = 3;
 
-// What a rank tells in an exchange: bytes that are another's in no other place.
+// A rank's bytes in an exchange; they differ between exchanges, ranks and places.
 std::byte byte_of(std::size_t exchange, std::size_t rank, std::size_t i) {
   return static_cast<std::byte>(exchange * 31 + rank * 7 + i);
 }
 
-// Of lengths that change, begun without waiting for those who are behind.
+// Exchanges of changing lengths; ranks begin without waiting for slower ranks.
 TEST(Exchange, GivesEveryRankWhatAllHaveTold) {
   const ExchangeSeats seats(kRanks);
   std::vector<std::size_t> wrong(kRanks);
@@ -41,7 +43,7 @@ TEST(Exchange, GivesEveryRankWhatAllHaveTold) {
         std::vector<std::byte> own(bytes), all(kRanks * bytes);
         for (std::size_t i = 0; i < bytes; ++i) own[i] = byte_of(number, rank, i);
         if (!exchange.begin(own.data(), all.data(), bytes)) ++wrong[rank];
-        own.assign(bytes, std::byte{});  // it has been read
+        own.assign(bytes, std::byte{});  // begin() has read it
         while (!exchange.ended()) continue;
         for (std::size_t at = 0; at < all.size(); ++at)
           wrong[rank] += all[at] != byte_of(number, at / bytes, at % bytes);
@@ -142,7 +144,7 @@ TEST_P(InProcessTest, EveryRivalIsRightInEveryCollectiveItTakes) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, InProcessTest, testing::Values(1, 2, 3, 4));
 
-// A rival that is right, but for one thing.
+// A correct rival with one fault.
 struct Liar final : Rival {
   enum class Lie { one_element, old_result };
   Liar(Lie its_lie, const Setup& setup)
@@ -173,7 +175,7 @@ TEST(Check, FindsAResultOfThePreviousCall) {
   batch.bytes = 4000;
   batch.protocol = Protocol::fresh;
   batch.calls = 2;
-  EXPECT_GT(liar.run(batch).wrong, 1500u);  // of 2000; some sums are the same by chance
+  EXPECT_GT(liar.run(batch).wrong, 1500u);  // of 2000; some sums are equal by chance
 }
 
 TEST(Check, KnowsEveryCollective) {
@@ -186,7 +188,7 @@ TEST(Check, KnowsEveryCollective) {
     for (int rank = 0; rank < ranks; ++rank) {
       const Shape s = shape(batch, ranks, rank);
       std::vector<float> out(s.out);
-      // All ranks' inputs, and from them by the book what this rank gets.
+      // All ranks' inputs, and from them, by definition, this rank's result.
       std::vector<std::vector<float>> ins;
       for (int r = 0; r < ranks; ++r) {
         ins.emplace_back(shape(batch, ranks, r).in);
@@ -264,7 +266,7 @@ TEST(Coprocess, NeverLingersNorDoItsChildren) {
   EXPECT_FALSE(alive(*grandchild));
 }
 
-// Times are given, so that rows can be judged.
+// Returns given times, so that rows can be checked.
 struct Scripted final : Contender {
   Scripted(std::string its_name, Family its_family, double its_us)
       : Contender(std::move(its_name), its_family), us(its_us) {}
@@ -294,10 +296,10 @@ TEST(Row, ComparesTheBestOfFamilies) {
   plan.rounds = 5;
   LimitProbe limits(crew);
   const Row row = measure_row(all, plan, 8, Protocol::warm, crew, limits);
-  EXPECT_TRUE(row.steady());  // one rank has nobody to play ping-pong with
+  EXPECT_TRUE(row.steady());  // one rank has no peer for a ping-pong
   EXPECT_EQ(row.cells[0].us, std::vector<double>(5, 2.0));
   EXPECT_EQ(row.best(Family::kExpert, all), 1u);
-  EXPECT_EQ(row.best(Family::kMpi, all), 2u);  // half a row is no figure
+  EXPECT_EQ(row.best(Family::kMpi, all), 2u);  // a partial row is invalid
   EXPECT_EQ(row.best(kExpert + kMpi, all), 1u);
   EXPECT_EQ(row.best(Family::kRankine, all), std::nullopt);
   EXPECT_DOUBLE_EQ(row.ratio(1, 2), 0.25);
@@ -331,7 +333,7 @@ TEST(Row, SeesThatTheMachineHasChanged) {
   Row row;
   row.ping_pong_ns = {20, 22, 29};
   EXPECT_TRUE(row.steady());
-  row.ping_pong_ns = {20, 200, 20};  // there and back
+  row.ping_pong_ns = {20, 200, 20};  // changes and changes back
   EXPECT_FALSE(row.steady());
 }
 
@@ -343,7 +345,7 @@ Batch batch_of(Collective collective, Protocol protocol, std::size_t bytes) {
   return batch;
 }
 
-// Numbers that make every term of the formula show: powers of ten that do not mix.
+// Rates that make every term of the formula visible: powers of ten that do not mix.
 Rates rates_of(const Batch& batch, int ranks) {
   Rates rates;
   rates.latency_us = 1;
@@ -404,7 +406,7 @@ TEST(Limits, OfTheOthersAmongFour) {
   };
   const auto bytes = static_cast<double>(m);
   const double read = 0.5, cross = 10, mixed = 0.75 * cross + 0.25 * read;
-  // Pulling: what crosses, and the result read from the own cache. Pushing: nothing crosses before
+  // Pull: the crossing bytes, and the result read from the own cache. Push: nothing crosses before
   // the result is read.
   EXPECT_DOUBLE_EQ(us(Collective::broadcast),
                    std::min(bytes * (cross + read), bytes / 4 * cross + bytes * mixed));
@@ -441,7 +443,7 @@ TEST(Limits, AreMeasuredForEveryCollective) {
     Driver driver(ranks);
     LimitProbe probe(driver.crew);
     for (int c = 0; c < kCollectives; ++c) {
-      // The larger size only once: there are streaming stores, too, and it takes its time.
+      // The larger size only once: it measures streaming stores, too, and takes longer.
       for (const std::size_t bytes : {std::size_t{16}, std::size_t{2} << 20}) {
         if (bytes > 16 && c > 0) continue;
         const Batch batch = batch_of(static_cast<Collective>(c), Protocol::fresh, bytes);
@@ -502,7 +504,8 @@ TEST(FlagExchange, EndsACallWhenAllHaveBegunIt) {
     EXPECT_FALSE(exchange->takes(Collective::broadcast, 8));
     setup.crowded = true;
     EXPECT_FALSE(make_flag_exchange(setup)->takes(Collective::all_reduce, 8));
-    // Relaxed, so that only the exchange itself can be why a rank sees what others did before it.
+    // Relaxed, so that only the exchange itself can order a rank's reads after others' earlier
+    // writes.
     std::vector<std::atomic<int>> begun(static_cast<std::size_t>(ranks));
     std::atomic<int> early{0};
     std::vector<std::thread> threads;
@@ -520,7 +523,7 @@ TEST(FlagExchange, EndsACallWhenAllHaveBegunIt) {
   }
 }
 
-// It sums nothing, which is neither wrong nor compared with anybody who does.
+// It sums nothing, so its result is neither wrong nor compared with contenders that sum.
 TEST(FlagExchange, HasNoResult) {
   Driver driver(2);
   InProcess exchange(make_flag_exchange(driver.setup), *driver.stage);

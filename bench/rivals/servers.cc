@@ -11,7 +11,7 @@
 namespace rankine::rivals {
 namespace {
 
-// A rank's two places in the region that all can read, and how far it has come.
+// A rank's two places in the region that all can read, and its progress.
 class StagedByAll : public Rival {
  protected:
   StagedByAll(std::string its_name, const Setup& setup, std::size_t piece_bytes)
@@ -22,14 +22,14 @@ class StagedByAll : public Rival {
       region_.emplace_back(std::min(piece_bytes, setup.max_bytes), setup.processes);
   }
 
-  // The places of this turn of that rank's, of all ranks. The others may still be read.
+  // Gets all ranks' places for this turn of a rank. Others may still read the other places.
   void places(int rank, float** all) noexcept {
     const std::uint64_t turn = state(rank).turn++ % 2;
     for (int r = 0; r < ranks_; ++r)
       all[r] = region_[2 * static_cast<std::size_t>(r) + turn].data();
   }
 
-  // This rank is a step further; returns when all others are, too.
+  // Publishes the next step of this rank; returns when all others have reached it.
   template <class Pause>
   void reach(int rank, Pause&& pause) noexcept {
     const std::uint64_t step = state(rank).reached.load(std::memory_order_relaxed) + 1;
@@ -106,8 +106,8 @@ class VllmShm final : public StagedByAll {
     return collective == Collective::all_reduce || collective == Collective::all_gather;
   }
 
-  // A place is written again two pieces later, when everybody has stamped the piece between, and so
-  // has read this one.
+  // A place is rewritten two pieces later, when all ranks have stamped the piece between, and so
+  // have read this one.
   void call(Collective collective, int rank, const float* in, float* out,
             std::size_t block) noexcept override {
     constexpr std::size_t kPiece = kPieceBytes / sizeof(float);

@@ -21,7 +21,8 @@ void check(ucc_status_t status, const char* call) {
   if (status < 0) throw std::runtime_error(std::string(call) + ": " + ucc_status_string(status));
 }
 
-// How UCC's ranks find each other. One exchange at a time: its request is the exchange.
+// The function by which UCC's ranks find each other. One exchange at a time: the request is the
+// exchange.
 ucc_oob_coll_t meet_by(Exchange& exchange, int ranks, int rank) {
   ucc_oob_coll_t oob = {};
   oob.allgather = [](void* own, void* all, std::size_t bytes, void* by, void** request) {
@@ -38,7 +39,7 @@ ucc_oob_coll_t meet_by(Exchange& exchange, int ranks, int rank) {
   return oob;
 }
 
-// Ranks go without destroying what they made of it.
+// Ranks exit without destructors.
 class Ucc final : public Rival {
  public:
   explicit Ucc(const Setup& setup)
@@ -91,23 +92,23 @@ class Ucc final : public Rival {
       make({collective, const_cast<float*>(in), out, block}, rank);
     } catch (const std::exception& error) {
       std::fprintf(stderr, "rivals: ucc: %s\n", error.what());
-      std::abort();  // the others would wait for it
+      std::abort();  // the others would wait for this rank
     }
   }
 
  private:
-  // As a user tunes both libraries for one machine. Times are of two ranks; algorithms of more are
-  // left to UCC.
+  // Settings for one machine, as a user would tune both libraries. The times are for two ranks; for
+  // more ranks UCC chooses the algorithms.
   static void settle() {
     const auto set = [](const char* name, const char* value) { setenv(name, value, 1); };
-    // As start_mpi has them for MPICH: shared memory only (POSIX's or System V's, and CMA, which
-    // reads large messages where they lie), and no rendezvous below 64 KiB: moves of 32 KiB take
-    // half of the time.
+    // As start_mpi sets them for MPICH: shared memory only (POSIX's or System V's, and CMA, which
+    // reads large messages in place), and no rendezvous below 64 KiB: moves of 32 KiB take half of
+    // the time.
     set("UCX_TLS", "self,sm");
     set("UCX_RNDV_THRESH", "65536");
-    // Vectors whole and at once, beyond 4 KiB too: at 4 to 16 KiB in 0.6 to 0.9 of the time.
+    // Whole vectors in one step, beyond 4 KiB too: at 4 to 16 KiB in 0.6 to 0.9 of the time.
     set("UCC_TL_UCP_TUNE", "allreduce:0-64k:[2-2]:@knomial");
-    // One ring in place of two, each with a half: from 64 B on in 0.55 to 0.9 of the time.
+    // One ring in place of two with half of the data each: from 64 B on in 0.55 to 0.9 of the time.
     set("UCC_TL_UCP_REDUCE_SCATTER_RING_BIDIRECTIONAL", "n");
   }
 
@@ -136,7 +137,7 @@ class Ucc final : public Rival {
         set(UCC_COLL_TYPE_ALLREDUCE, a.block, a.block);
         if (a.in == a.out) args.flags |= UCC_COLL_ARGS_FLAG_IN_PLACE;
         break;
-      case Collective::broadcast:  // everybody's one buffer
+      case Collective::broadcast:  // one buffer on each rank
         set(UCC_COLL_TYPE_BCAST, a.block, 0);
         if (rank != 0) args.src.info.buffer = a.out;
         break;
@@ -156,8 +157,8 @@ class Ucc final : public Rival {
     return args;
   }
 
-  // A request that is persistent is posted for as long as calls have the same arguments, all ranks'
-  // alike: one for each call takes 0.2 to 0.35 us more.
+  // Posts a persistent request while calls have the same arguments on all ranks: a new request for
+  // each call takes 0.2 to 0.35 us more.
   void make(const Arguments& wanted, int rank) {
     if (request_ == nullptr || wanted != arguments_) {
       if (request_ != nullptr) check(ucc_collective_finalize(request_), "ucc_collective_finalize");
@@ -181,7 +182,7 @@ class Ucc final : public Rival {
   std::unique_ptr<Exchange> exchange_;
   ucc_context_h context_ = nullptr;
   ucc_team_h team_ = nullptr;
-  ucc_coll_req_h request_ = nullptr;  // of these arguments
+  ucc_coll_req_h request_ = nullptr;  // for `arguments_`
   Arguments arguments_;
 };
 

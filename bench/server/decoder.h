@@ -172,10 +172,12 @@ class Attention {
 
 // One rank's part of a decoder-only transformer that answers requests. It has the shape of Llama 3
 // (RMSNorm, rotated positions, SwiGLU, tied embeddings), in f32, with generated parameters.
+//
 // Tensor parallel (Shoeybi et al., 2019): each rank has some heads, some columns of the matrices
 // that go up, some rows of the matrices that go down, and a part of the vocabulary. The ranks sum
 // the embeddings and, in each layer, the outputs of attention and of the feed-forward part. The
 // residual and the next norm are the epilogue of that sum.
+//
 // A row's values depend on its sequence only, not on the batch: products add by rising index
 // (engine/lab/train/matrix.h), sums add in the order of the ranks. Another number of ranks adds in
 // other groups, so the last bits differ.
