@@ -21,6 +21,7 @@
 #include "engine/base/status.h"
 #include "engine/run/machine.h"
 #include "engine/run/policy.h"
+#include "engine/run/slow_waits.h"
 #include "engine/run/staging_stores.h"
 
 namespace rankine {

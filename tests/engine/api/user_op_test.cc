@@ -147,7 +147,7 @@ TEST_P(UserOps, MultiplyInTheOrderOfRanks) {
         bool all_right = true, all_refused = true;
         for (const Outcome& one : play(**team, call, in_place, products)) {
           const bool no = one.status.code() == Code::invalid_argument &&
-                          one.status.text().find("in their order") != std::string::npos;
+                          one.status.text().find("in rank order") != std::string::npos;
           ASSERT_TRUE(one.status.ok() || no) << name << ": " << one.status.text();
           all_refused &= no;
           all_right &= one.status.ok() && one.right;
