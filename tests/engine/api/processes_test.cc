@@ -612,7 +612,7 @@ TEST(Meeting, ChecksItsArguments) {
   EXPECT_TRUE(refusal({.rank = 0}).starts_with("name is ''; "));
   EXPECT_TRUE(refusal({.rank = 0, .name = "a/b"}).starts_with("name is 'a/b'; "));
   EXPECT_TRUE(refusal({.rank = 0, .name = std::string(101, 'a')}).starts_with("name is 'aaa"));
-  EXPECT_TRUE(refusal({.name = "job"}).starts_with("name is 'job', and rank "));
+  EXPECT_TRUE(refusal({.name = "job"}).starts_with("name is 'job', rank "));
   EXPECT_EQ(refusal({.ranks = 2, .rank = 2, .name = "job"}), "rank is 2; allowed are 0 to 1");
   EXPECT_EQ(refusal({.ranks = 2, .rank = -1, .name = "job"}), "rank is -1; allowed are 0 to 1");
   EXPECT_EQ(refusal({.ranks = 257, .rank = 0, .name = "job"}),

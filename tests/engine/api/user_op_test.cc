@@ -283,11 +283,11 @@ TEST(UserOp, RefusesWhatMakesNoSense) {
   };
   const UserOp op{nothing, nullptr, 4, true};
   const Call call{.type = DataType::raw, .op = ReduceOp::user};
-  says(call, op, false, "operation is user, and user_op is null");
+  says(call, op, false, "user_op is null, operation is user");
   says({.type = DataType::i32, .op = ReduceOp::user}, op, false,
-       "operation is user, and user_op is null");
-  says({.type = DataType::i32, .op = ReduceOp::user}, op, true, "must be raw and user");
-  says({.type = DataType::raw}, op, true, "must be raw and user");
+       "user_op is null, operation is user");
+  says({.type = DataType::i32, .op = ReduceOp::user}, op, true, "user_op is given, type is");
+  says({.type = DataType::raw}, op, true, "user_op is given, type is");
   says(call, {nullptr, nullptr, 4, true}, true, "user_op.apply is null");
   says(call, {nothing, nullptr, 0, true}, true, "user_op.element_bytes is 0");
   says(call, {nothing, nullptr, kMostElementBytes + 1, true}, true,
@@ -295,7 +295,7 @@ TEST(UserOp, RefusesWhatMakesNoSense) {
   says(call, {nothing, nullptr, 5000, true}, true,
        "user_op.element_bytes is 5000; allowed are 1 to 4096");
   says({.collective = Collective::broadcast, .type = DataType::raw, .op = ReduceOp::user}, op, true,
-       "broadcast reduces nothing");
+       "user_op is given; broadcast");
   // The refusal also applies after a good call of the same kind, and it is not remembered.
   const auto good = [&](Member& me) {
     int word = 0;
