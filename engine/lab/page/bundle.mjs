@@ -1,5 +1,4 @@
-// Makes the page: bundle.mjs CACHE OUTPUT, where CACHE has engine.js and engine.wasm, npm's packages and, as answers of the native tool,
-// claims.json.
+// Makes the page: bundle.mjs CACHE OUTPUT. CACHE has engine.js and engine.wasm, npm's packages, and claims.json, an answer of the native tool.
 import { execFileSync } from 'node:child_process';
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -12,7 +11,7 @@ const here = dirname(fileURLToPath(import.meta.url));
 const require = createRequire(join(cache, 'package.json'));
 const esbuild = require('esbuild');
 
-// Beside npm's packages, where the compilers look for them.
+// The sources lie beside npm's packages, because the compilers look for packages there.
 const web = join(cache, 'web');
 rmSync(web, { recursive: true, force: true });
 cpSync(join(here, 'web'), web, { recursive: true });
@@ -24,20 +23,20 @@ const options = {
 };
 const bundled = (file, more = {}) => esbuild.buildSync({ ...options, entryPoints: [join(web, file)], ...more }).outputFiles[0].text;
 const embedded = (data) => gzipSync(data, { level: 9 }).toString('base64');
-// What ends a script element must not stand in one.
+// Escapes text that would end a script element.
 const script = (text) => text.replaceAll('</script', '<\\/script').replaceAll('<!--', '<\\!--');
 
 const code = readFileSync(join(cache, 'engine.js'), 'utf8') + '\n' + bundled('worker.ts');
 const wasm = readFileSync(join(cache, 'engine.wasm'));
 
-// The gallery without JavaScript: drawn now, by the same code, from the same engine.
+// The gallery for browsers without JavaScript: drawn at build time by the page's code and engine.
 const still = join(cache, 'still.mjs');
 writeFileSync(still, bundled('still.ts', { format: 'esm', platform: 'neutral' }));
 const { gallery } = await import(pathToFileURL(still).href + '?' + Date.now());
 const rankineEngine = require(join(cache, 'engine.js'));
 const engine = await rankineEngine({ wasmBinary: wasm });
 
-// What learners begin with, as the lessons' folder has it.
+// The beginnings of the learners' tasks, from the lessons' folder.
 const tasks = join(here, '../lesson/course/tasks');
 const beginnings = readdirSync(tasks).sort().map((file) => ({ name: file.replace(/\.txt$/, ''), text: readFileSync(join(tasks, file), 'utf8') }));
 

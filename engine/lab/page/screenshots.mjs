@@ -1,5 +1,5 @@
-// Pictures of the page by Chromium: screenshots.mjs CACHE PAGE [DIR]. A picture of each section at both ends of the widths that it is
-// made for, light and dark, and at 1000 pixels; without DIR those that README and the guide show, where they show them.
+// Takes pictures of the page with Chromium: screenshots.mjs CACHE PAGE [DIR]. With DIR it takes each section at the narrowest and the widest width
+// of its design, light and dark, and at 1000 pixels; without DIR it takes the pictures of README and the guide, in their places.
 import { mkdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
@@ -23,7 +23,7 @@ try {
     await tab.waitForFunction(() => document.querySelectorAll('#race dd').length > 15 && document.querySelectorAll('#cost .curve').length > 7 && document.querySelector('#planner td') && document.querySelector('#papers .drawings svg') && document.querySelector('#tasks .proof'), { timeout: 60000 });
     await new Promise((done) => setTimeout(done, 500));
     await tab.addStyleTag({ content: '.top { position: static !important; }' });
-    // Where the race is half run there is something to see.
+    // The picture shows the race half run.
     await tab.$eval('#race .transport input[type=range]', (slider) => {
       slider.value = '400';
       slider.dispatchEvent(new Event('input', { bubbles: true }));

@@ -23,7 +23,7 @@ const sections: [string, string][] = [
   ['tasks', 'Tasks'],
 ];
 
-/** For teachers: in place of the sections. */
+/** Views for teachers, which replace the sections. */
 const views: [string, string][] = [['instructor', 'For the instructor'], ['handout', 'Handout to print']];
 
 function App({ catalogue }: { catalogue: Data }) {

@@ -1,12 +1,12 @@
-// Who sends to whom in a round: arrows between ranks.
+// Draws a round's messages as arrows between ranks.
 import type { Json } from './engine';
 import { fitting, positions } from './layout';
 import { Canvas, colour } from './parts';
 import type { States } from './states';
 
-const mostDrawn = 32; // ranks as SVG; beyond, a canvas
+const mostDrawn = 32; // largest number of ranks for SVG; above it a canvas
 
-/** Of a round, or with `block` of all rounds what moves that block; `pick` makes ranks buttons. */
+/** Draws the transfers of a round, or with `block` the transfers of that block in all rounds; `pick` makes ranks buttons. */
 export function Arrows(props: { states: States; round: number; layout: string; rank: number; pick?: (rank: number) => void; block?: number }) {
   const { states, round, block, pick } = props;
   const layout = props.layout === 'auto' ? fitting(states) : props.layout;
@@ -45,7 +45,7 @@ export function Arrows(props: { states: States; round: number; layout: string; r
     const [ax, ay] = place[from], [bx, by] = place[to];
     const length = Math.hypot(bx - ax, by - ay) || 1;
     const ux = (bx - ax) / length, uy = (by - ay) / length;
-    // A little to the right, so that two that exchange do not lie on each other.
+    // Bend a little to the right, so that the arrows of two ranks that exchange do not overlap.
     const bend = layout === 'tree' ? 0 : layout === 'circle' ? Math.min(26, length * 0.12) : Math.min(90, length * 0.35);
     const cx = (ax + bx) / 2 - uy * bend, cy = (ay + by) / 2 + ux * bend;
     const ex = bx - cx, ey = by - cy, e = Math.hypot(ex, ey) || 1;

@@ -1,4 +1,4 @@
-// Bars in rows over time: how a pointer and arrow keys find them.
+// Finds bars in rows over time for a pointer and for arrow keys.
 export interface Bars {
   count: number;
   row: (bar: number) => number;
@@ -12,10 +12,10 @@ const best = (bars: Bars, allowed: (bar: number) => boolean, cost: (bar: number)
   return found;
 };
 
-/** In this row at this time; -1: none. */
+/** The bar in this row at this time; -1: none. */
 export const barAt = (bars: Bars, row: number, time: number): number => best(bars, (i) => bars.row(i) === row && bars.begin(i) <= time && time < bars.end(i), () => 0);
 
-/** Where an arrow key leads to from a bar, or from none (-1): there itself where nothing lies that way; undefined: it is no arrow key. */
+/** The bar to which an arrow key leads from a bar, or from none (-1); the bar itself if there is no bar in that direction; undefined: `key` is not an arrow key. */
 export function barBy(bars: Bars, at: number, key: string): number | undefined {
   if (!/^Arrow(Left|Right|Up|Down)$/.test(key)) return undefined;
   if (at < 0 || at >= bars.count) return best(bars, () => true, (i) => bars.begin(i) + bars.row(i) * 1e9);

@@ -1,4 +1,4 @@
-// Break it: a random change, from the seed in the link; the visitor predicts the verifier's answer.
+// Break it: makes a random change, from the seed in the link; the visitor predicts the verifier's answer.
 import { useMemo, useState } from 'preact/hooks';
 import type { Json } from './engine';
 import { runs, words } from './format';
@@ -30,7 +30,7 @@ export function BreakIt({ catalogue }: { catalogue: Catalogue }) {
   const states = useMemo(() => (answer && !answer.json.error ? new States(answer) : undefined), [answer]);
   const json = answer?.json, error = json?.error as string | undefined, told = errorIn(answer);
   const truth = json && !error && !answer!.old ? (json.proof.proved ? 'proved' : json.proof.kind) : '';
-  // Names of the verifier's own; those that a single such change can come to are found among all.
+  // The verifier's names without those that a single such change cannot cause.
   const possible = catalogue.violations.filter(({ kind }) => !['bad_shape', 'too_large', 'bad_index', 'bad_sizes', 'other_block', 'many_to_copy'].includes(kind));
   const kinds = ['proved', ...possible.map(({ kind }) => kind)];
   const choose = (kind: string) => {

@@ -1,11 +1,11 @@
-// The bucket-size question: into how many calls should the sum of the gradients be divided?
+// Shows bucket sizes: the best number of calls for the sum of the gradients.
 import { duration, size, words } from './format';
 import type { Json } from './engine';
 import { Computed, errorIn, errorOf, lanes, number, Slider, Text, useAnswer } from './parts';
 import { useParam } from './state';
 import { Word } from './words';
 
-/** `question`: of an all-reduce, but for its bytes. */
+/** `question`: an all-reduce without its bytes. */
 export function Buckets({ question }: { question: Json }) {
   const [tensors, setTensors] = useParam('cost.tensors', '64');
   const [tensor, setTensor] = useParam('cost.tensor', '4M');

@@ -1,4 +1,4 @@
-// The catalogue: all algorithms with formulas, citation, and the command that asks the same.
+// Shows the catalogue: all algorithms with formulas, citation, and an equivalent command.
 import { useState } from 'preact/hooks';
 import type { Json } from './engine';
 import { words } from './format';
@@ -8,7 +8,7 @@ import { goTo, set, useParam } from './state';
 
 const columns: [string, string][] = [['name', 'algorithm'], ['collective', 'collective'], ['rounds', 'rounds'], ['sent', 'sent / M'], ['send_ports', 'ports']];
 
-/** Commands that ask the same; an algorithm that needs a switch which copies or adds is asked on a network with one. */
+/** Equivalent commands; for an algorithm that needs a switch that copies or adds, on a network with such a switch. */
 function Commands({ line, ranks }: { line: Json; ranks: string }) {
   const question = { collective: line.collective, algorithm: line.name, ranks: number(ranks), bytes: '1M' };
   const plain = useAnswer({ ask: 'simulate', question });

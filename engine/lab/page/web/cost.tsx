@@ -1,4 +1,4 @@
-// Cost: time over M and over N, simulated and by the catalogue's formulas; and guesses.
+// Shows costs: time over M and over N, simulated and by the catalogue's formulas; and guesses.
 import { useState } from 'preact/hooks';
 import { duration, size, words } from './format';
 import { Choice, Computed, errorIn, errorOf, lanes, number, otherErrors, Section, Slider, Bytes, useAnswer } from './parts';
@@ -11,7 +11,7 @@ import { Word } from './words';
 const sizes = Array.from({ length: 25 }, (_, i) => 2 ** (i + 6));
 const counts = [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 27, 32, 40, 48, 56, 64];
 
-/** Of times: the ends as logarithms, a little beyond the extremes, and the rules between them. */
+/** An axis of times: its ends as logarithms, a little beyond the extremes, and the rules between them. */
 function axis(least: number, most: number): [number, number, number[]] {
   const spare = Math.max(0.05 * Math.log10(most / least), 0.02), low = Math.log10(least) - spare, high = Math.log10(most) + spare;
   for (const steps of [[1], [1, 2, 5], [1, 1.5, 2, 3, 5, 7]]) {
@@ -23,7 +23,7 @@ function axis(least: number, most: number): [number, number, number[]] {
 }
 
 function Chart(props: { xs: number[]; times: Float64Array; names: string[]; xText: (x: number) => string; mark?: number; crossings?: any[]; label: string }) {
-  // On a narrow screen the picture is smaller, and its letters are not.
+  // On a narrow screen the picture is smaller, but its letters are not.
   const narrow = innerWidth < 560;
   const width = narrow ? 330 : 620, height = narrow ? 270 : 330, left = 62, bottom = 34, top = 12, right = 14;
   const { xs, times, names } = props;

@@ -1,8 +1,8 @@
-// The engine in its worker: a question goes there, an answer comes back. Everything that the page shows is such an answer.
+// Sends requests to the engine in its worker and returns the answers. The page shows only such answers.
 
 export type Json = any;
 export interface Answer {
-  json: Json; // has `error` where the engine refuses
+  json: Json; // has `error` if the engine refuses
   numbers: Float64Array;
 }
 
@@ -28,7 +28,7 @@ export async function start(): Promise<void> {
   worker.postMessage({ wasm }, [wasm]);
 }
 
-/** Asked once only; the engine is a pure function. */
+/** Sends each request only once; the engine is a pure function. */
 export function ask(request: Json): Promise<Answer> {
   const text = JSON.stringify(request);
   const before = known.get(text);
@@ -39,7 +39,7 @@ export function ask(request: Json): Promise<Answer> {
     worker!.postMessage({ id, text });
   });
   known.set(text, answer);
-  // Some of them are large.
+  // Keeps 200 answers, because some answers are large.
   if (known.size > 200) known.delete(known.keys().next().value!);
   return answer;
 }

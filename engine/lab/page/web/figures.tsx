@@ -1,4 +1,4 @@
-// Figures of the papers, drawn from schedules as the engine has them.
+// Draws figures of the papers from the engine's schedules.
 import { useMemo } from 'preact/hooks';
 import { Arrows } from './arrows';
 import type { Answer, Json } from './engine';
@@ -10,10 +10,10 @@ import { States } from './states';
 
 interface Part {
   question: { collective: string; algorithm: string; ranks: number; bytes: string; params?: { dims: string } };
-  steps: number[]; // that are drawn: rounds with messages; others, of local work, do not count
+  steps: number[]; // the drawn steps: rounds with messages; rounds of local work do not count
   layout: string;
-  rank?: number; // whose messages stand out
-  block?: number; // whose way is drawn, instead of steps
+  rank?: number; // the rank with emphasised messages
+  block?: number; // draws the way of this block instead of steps
   holdings?: boolean; // with the contributions that each rank holds afterwards
 }
 interface Figure {

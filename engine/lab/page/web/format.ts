@@ -1,4 +1,4 @@
-// Numbers of the engine's as people read them.
+// Formats the engine's numbers for people.
 const scaled = (value: number, units: [number, string][]): string => {
   const [factor, unit] = units.find(([least]) => value >= least * 0.9995) ?? units[units.length - 1];
   const number = value / factor;

@@ -1,4 +1,4 @@
-// What everybody holds after a round: a row for each rank, a column for each place.
+// Shows the contents of all ranks after a round: a row for each rank, a column for each place.
 import { useState } from 'preact/hooks';
 import { runs } from './format';
 import { Canvas, colour } from './parts';

@@ -1,4 +1,4 @@
-// A handout to print: primitives, the questions and tasks of each lesson with room for answers, and the words.
+// Makes a handout to print: primitives, the questions and tasks of each lesson with room for answers, and the words.
 import { Section, useAnswer } from './parts';
 import type { Json } from './engine';
 import { lessons } from './lessons';

@@ -1,4 +1,4 @@
-// For the instructor: a plan of the lessons, and the results of a class.
+// Shows the instructor a plan of the lessons and the results of a class.
 import { useState } from 'preact/hooks';
 import { Section } from './parts';
 import { goTo, set } from './state';
@@ -25,7 +25,7 @@ function Class() {
         refused.push(`${file.name} is no file of results; “Save for the instructor”, below the tasks, writes them (${most >> 20} MiB at most).`);
         continue;
       }
-      // The file could say anything: schedules and formulas are judged here.
+      // A file's claims are not trusted: schedules and formulas are judged here.
       const right: Record<string, boolean> = {};
       for (const task of tasks) if (results.results[task]) right[task] = await judged(task, results.results[task].answer, beginnings);
       found.push({ ...results, file: file.name, right });
@@ -43,7 +43,7 @@ function Class() {
     ['learner', ...tasks, 'solved', 'guesses right'],
     ...learners.map((one) => [one.name || one.file, ...tasks.map((task) => cell(one, task)), `${solved(one)} of ${tasks.length}`, guesses(one)]),
   ];
-  // A spreadsheet takes a cell that begins with one of these for a formula.
+  // A spreadsheet reads a cell that begins with one of these characters as a formula.
   const csv = () => table.map((row) => row.map((text) => `"${text.replace(/^[=+\-@]/, "'$&").replaceAll('"', '""')}"`).join(',')).join('\r\n') + '\r\n';
   return (
     <div class="card">

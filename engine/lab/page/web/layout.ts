@@ -1,4 +1,4 @@
-// Where ranks stand in a drawing.
+// Places ranks in a drawing.
 import type { Json } from './engine';
 import type { States } from './states';
 
@@ -11,7 +11,7 @@ function grid(ranks: number, columns: number): Place[] {
   return Array.from({ length: ranks }, (_, r) => [spread(r % columns, columns), spread(Math.floor(r / columns), rows)]);
 }
 
-/** Who hands to whom in the engine's transfers: a rank hangs below the first one that it adds to, else the first that it copies from. */
+/** The parents in a tree made of the engine's transfers: a rank's parent is the first rank to which it sends for an addition, else the first rank from which it copies. */
 function parents(states: States, block?: number): (number | undefined)[] {
   const found: (number | undefined)[] = Array(states.ranks).fill(undefined);
   const below = (rank: number, above: number): boolean => {
@@ -49,7 +49,7 @@ function tree(states: States, block?: number): Place[] {
 
 const dimsOf = (states: States): number[] => String(states.json.params?.dims ?? states.json.dims ?? '').split('x').map(Number).filter((d) => d > 0);
 
-/** What suits a schedule: a torus where it has dimensions, a tree where it has a root, a line of a chain, else a circle. */
+/** The layout for a schedule: a torus if it has dimensions, a tree if it has a root, a line for a chain, else a circle. */
 export function fitting(states: States): string {
   if (dimsOf(states).length > 1) return 'grid';
   if (states.json.algorithm === 'chain') return 'line';
@@ -64,7 +64,7 @@ export function circle(ranks: number): Place[] {
   });
 }
 
-/** `block`: of a tree, the one whose way it shows. */
+/** `block`: a tree shows the way of this block. */
 export function positions(layout: string, states: States, block?: number): Place[] {
   const { ranks } = states;
   switch (layout === 'auto' ? fitting(states) : layout) {

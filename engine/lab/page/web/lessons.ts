@@ -1,9 +1,9 @@
-// The six lessons as a teacher gives them; 'rankine lesson' writes their text. Schedules of a lesson have its number in their names.
+// Lists the six lessons as a teacher gives them; 'rankine lesson' writes their text. Names of a lesson's schedules contain the lesson's number.
 export interface Lesson {
   title: string;
-  minutes: number; // planned: a third explanation, a third discussion, a third tasks
-  show: [string, string, Record<string, string>][]; // a section of the page: what to do there, its id, its settings
-  ask: [string, string][]; // a question, and what a good answer says
+  minutes: number; // planned: one third each for explanation, discussion and tasks
+  show: [string, string, Record<string, string>][]; // a section of the page: the activity there, its id, its settings
+  ask: [string, string][]; // a question and a good answer
   formulas: string[]; // tasks of 'rankine check --task'
 }
 

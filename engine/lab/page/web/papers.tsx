@@ -1,4 +1,4 @@
-// The papers: each claim with the verdict of the native engine, computed when the page was built.
+// Shows the papers: each claim with the native engine's verdict, computed when the page was built.
 import { useEffect, useState } from 'preact/hooks';
 import { bytesOf, type Json } from './engine';
 import { words } from './format';
@@ -24,7 +24,7 @@ export function Papers({ catalogue }: { catalogue: Catalogue }) {
   const all: Json[] = claims?.claims ?? [];
   const found = all.filter((one) => (!paper || one.paper === paper) && (!verdict || one.verdict === verdict) && (!kind || one.kind === kind) &&
     (!text || `${one.where} ${one.id} ${one.claim} ${one.runs} ${one.why}`.toLowerCase().includes(text.toLowerCase())));
-  // "scatter: reduce_scatter ring; segments=4 | ..." is of the catalogue.
+  // A text like "scatter: reduce_scatter ring; segments=4 | ..." names a line of the catalogue.
   const playable = (one: Json): [string, string] | undefined => {
     const [, collective, algorithm] = /^(?:\w+: )?(\w+) (\w+)/.exec(one.runs ?? '') ?? [];
     return collective && lineOf(catalogue, collective, algorithm) ? [collective, algorithm] : undefined;

@@ -1,4 +1,4 @@
-// Controls that all sections share.
+// Defines controls that all sections share.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { ask, type Answer, type Json } from './engine';
@@ -7,10 +7,10 @@ import { Word } from './words';
 
 export const calm = matchMedia('(prefers-reduced-motion: reduce)').matches;
 
-/** An answer on the screen; `old` while the engine still computes the answer to what is asked now. */
+/** An answer on the screen; `old` while the engine still computes the answer to the present request. */
 export type Shown = Answer & { old: boolean };
 
-/** The answers to requests; until all of them are there, those to the requests before, which are then `old`. */
+/** The answers to requests; until all of them are there, the answers to the earlier requests, marked `old`. */
 export function useAnswers(requests: Json[]): Shown[] {
   const [found, set] = useState<{ to: string; answers: Answer[] }>({ to: '[]', answers: [] });
   const text = JSON.stringify(requests);
@@ -26,7 +26,7 @@ export const useAnswer = (request: Json | undefined): Shown | undefined => useAn
 
 export const errorIn = (answer: Shown | undefined): string | undefined => (answer && !answer.old ? answer.json.error : undefined);
 
-/** Around figures that come from answers: says so while they are old, or not there yet. */
+/** Surrounds figures from answers: marks them while they are old or missing. */
 export function Computed(props: { of: (Shown | undefined)[]; children: ComponentChildren }) {
   const busy = props.of.length === 0 || props.of.some((one) => !one || one.old);
   return (
@@ -54,7 +54,7 @@ export const otherErrors = (errors: (string | undefined)[]): string[] => [
   ...new Set(errors.filter((error): error is string => !!error && !members.some((member) => errorOf(member, [error])))),
 ];
 
-/** `word`: of words.tsx, behind a question mark. */
+/** `word`: a word of words.tsx, shown behind a question mark. */
 export function Field(props: { label: string; word?: string; error?: string; children: (id: string, described?: string) => ComponentChildren }) {
   const id = useId();
   return (
@@ -99,7 +99,7 @@ export function Choice(props: { label: string; word?: string; value: string; set
   );
 }
 
-/** A slider, and beside it a field for values beyond the slider's range. */
+/** A slider with a field beside it for values beyond the slider's range. */
 export function Slider(props: {
   label: string; word?: string; value: string; set: (value: string) => void; least: number; most: number; error?: string; placeholder?: string;
   toSlider?: (text: string) => number; fromSlider?: (value: number) => string;
@@ -130,7 +130,7 @@ export function Bytes(props: { label?: string; value: string; set: (value: strin
     toSlider={sizePower} fromSlider={sizeText} />;
 }
 
-/** A slider over some texts; the first, an empty one, leaves it to the preset. */
+/** A slider over some texts; the first text is empty and selects the preset's value. */
 export function Steps(props: { label: string; word?: string; value: string; set: (value: string) => void; of: string[]; error?: string }) {
   return <Slider label={props.label} word={props.word} value={props.value} set={props.set} error={props.error} least={0} most={props.of.length - 1} placeholder="preset"
     toSlider={(text) => props.of.indexOf(text)} fromSlider={(step) => props.of[step]} />;
@@ -178,7 +178,7 @@ export function Canvas(props: {
   return <canvas ref={ref} role="img" aria-label={props.label} tabIndex={props.onKey ? 0 : undefined} onMouseMove={point(false)} onClick={point(true)} onKeyDown={props.onKey} />;
 }
 
-// Asked for in every frame, and others only where light turns to dark.
+// A cache, because every frame asks for colours; emptied only if light turns to dark or back.
 const colours = new Map<string, string>();
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => colours.clear());
 export const colour = (name: string): string => {

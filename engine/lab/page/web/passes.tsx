@@ -1,4 +1,4 @@
-// A pipeline over time: the passes of every stage, as the engine played them.
+// Draws a pipeline over time: the passes of every stage, as the engine played them.
 import { useState } from 'preact/hooks';
 import { barAt, barBy, type Bars } from './bars';
 import { Canvas, colour } from './parts';
@@ -7,7 +7,7 @@ import { Word } from './words';
 const columns = 6;
 const passes: [string, string][] = [['forward', 'lane0'], ['backward', 'lane1'], ['weights', 'lane2']];
 
-/** `numbers` as answers.h has them for `plan`; `text` says how times are written. */
+/** `numbers`: as answers.h describes for `plan`; `text` formats times. */
 export function Passes({ numbers, stages, end, text }: { numbers: Float64Array; stages: number; end: number; text: (seconds: number) => string }) {
   const [at, setAt] = useState(-1);
   const tall = stages > 8 ? 16 : 24, left = 34;
@@ -40,7 +40,7 @@ export function Passes({ numbers, stages, end, text }: { numbers: Float64Array; 
             const wide = Math.max(1, (numbers[i + 5] - numbers[i + 4]) * scale - 1), x = left + numbers[i + 4] * scale, y = 5 + numbers[i] * tall;
             g.fillStyle = colour(passes[numbers[i + 1]][1]);
             g.fillRect(x, y, wide, tall - 2);
-            // Its micro-batch, where there is room.
+            // Writes the micro-batch's number if there is room.
             if (wide < 14 || tall < 20) continue;
             g.fillStyle = colour('card');
             g.textAlign = 'center';

@@ -1,4 +1,4 @@
-// The planner: the engine's plan of a training step on ranks; its pipeline over time, hidden and exposed communication.
+// Shows the planner: the engine's plan of a training step on ranks; its pipeline over time, hidden and exposed communication.
 import { duration, size } from './format';
 import { Choice, Computed, errorIn, errorOf, number, Section, Slider, useAnswer } from './parts';
 import { Passes } from './passes';
@@ -39,7 +39,7 @@ export function Planner() {
     return { key, label, most, value, set };
   });
   const answer = useAnswer({ ask: 'plan', model, machine, order, recompute, zero: number(zero), router_skew: number(skew) / 100, ...Object.fromEntries(sizes.map((one) => [one.key, number(one.value)])) });
-  // Names to choose from come with an answer that is none, too.
+  // The names to choose from; a separate request, because an error has none.
   const names = useAnswer({ ask: 'plan' });
   const json = answer?.json, error = json?.error as string | undefined, errors = [errorIn(answer)];
   const numbers = answer?.numbers ?? new Float64Array();

@@ -1,4 +1,4 @@
-// The player: one algorithm round by round, and the verifier's answer to what the visitor makes of it.
+// Plays one algorithm round by round, and shows the verifier's answer to the visitor's changes.
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Json } from './engine';
 import { runs, size, words } from './format';
@@ -30,7 +30,7 @@ export function usePlayed(catalogue: Catalogue) {
   return { collective, setCollective, algorithm: line?.name as string, setAlgorithm, n, setN, segments, setSegments, root, setRoot, dims, setDims, round, setRound, edits, setEdits, line, takes, rooted, question };
 }
 
-/** As a link has them. */
+/** Reads edits from a link. */
 export function editsOf(text: string): Json[] {
   try {
     return JSON.parse(text);

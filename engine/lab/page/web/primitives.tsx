@@ -1,4 +1,4 @@
-// The seven primitives: what each rank holds before and after.
+// Shows the seven primitives: the contents of each rank before and after.
 import { useAnswers, Section } from './parts';
 import { States } from './states';
 import { card, galleryRequest, primitives } from './still';

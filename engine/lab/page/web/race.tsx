@@ -1,4 +1,4 @@
-// The race: three algorithms of a collective side by side, on the engine's times.
+// Races three algorithms of a collective side by side, with the engine's times.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Answer } from './engine';
 import { Word } from './words';
@@ -8,10 +8,10 @@ import { circle } from './layout';
 import { CollectiveChoice, linesOf, question, useNetwork, usual, useSizes, type Catalogue } from './setting';
 import { useParam } from './state';
 
-const columns = 11; // of messages: round, transfer, from, to, bytes, start, end, ...
-const seconds = 7; // that the slowest takes on the screen
+const columns = 11; // per message: round, transfer, from, to, bytes, start, end, ...
+const seconds = 7; // on the screen, for the slowest algorithm
 
-/** Ranks in a circle, messages on their way at this time. */
+/** Draws ranks in a circle and the messages in flight at this time. */
 function drawLane(g: CanvasRenderingContext2D, width: number, height: number, answer: Answer, time: number, paint: string) {
   const { ranks } = answer.json;
   const messages = answer.numbers;
@@ -83,7 +83,7 @@ function fit(canvas: HTMLCanvasElement): [CanvasRenderingContext2D, number, numb
   return [g, width, height];
 }
 
-/** Linked to its meaning once: in the first lane. */
+/** Links a word to its meaning, only in the first lane. */
 const mean = (lane: number, word: string, text: string) => (lane === 0 ? <Word of={word}>{text}</Word> : text);
 
 /** The fastest algorithm at each size, as a strip of colours. */
@@ -145,7 +145,7 @@ export function Race({ catalogue }: { catalogue: Catalogue }) {
   const canvases = useRef<(HTMLCanvasElement | null)[]>([]);
   const clocks = useRef<(HTMLElement | null)[]>([]);
   const scrub = useRef<HTMLInputElement>(null);
-  const time = useRef(calm ? 1 : 0); // as a part of the slowest's
+  const time = useRef(calm ? 1 : 0); // as a part of the slowest time
   const [running, run] = useState(!calm);
   const [speed, setSpeed] = useState('1');
   const frames = useRef(0);
@@ -159,7 +159,7 @@ export function Race({ catalogue }: { catalogue: Catalogue }) {
       drawLane(...fit(canvas), answer, now, colour(lanes[i]));
       const clock = clocks.current[i];
       if (clock) {
-        // The text that is there already, since a frame is to make nothing new.
+        // Changes the existing text node, so that a frame makes no new nodes.
         clock.firstChild!.nodeValue = done ? `done at ${duration(answer.json.time)}` : duration(now);
         clock.classList.toggle('done', done);
       }

@@ -1,4 +1,4 @@
-// A learner's results: kept in this browser, saved as a file, and judged again by the instructor's page.
+// Keeps a learner's results in this browser and saves them as a file; the instructor's page judges them again.
 import { useEffect, useState } from 'preact/hooks';
 import { ask, bytesOf, type Json } from './engine';
 
@@ -20,7 +20,7 @@ export interface Beginning {
 
 const key = 'rankine.results', fresh = (): Results => ({ rankine: 'results', name: '', results: {} });
 const listeners = new Set<() => void>();
-/** Undefined where `text` is no such file. */
+/** Reads a file of results; undefined if `text` is not such a file. */
 export function read(text: string): Results | undefined {
   try {
     const found = JSON.parse(text);
@@ -31,7 +31,7 @@ export function read(text: string): Results | undefined {
     return undefined;
   }
 }
-// A browser may keep nothing, for example of files; then results last as long as the page is open.
+// A browser may refuse storage, for example for pages from files; then results last until the page is closed.
 let kept = fresh();
 try {
   kept = read(localStorage.getItem(key) ?? '') ?? kept;
@@ -46,7 +46,7 @@ function keep(next: Results) {
 
 export const isGuess = (task: string): boolean => /^(guess|break): /.test(task);
 
-/** Of a guess the first answer counts. Of a task a wrong answer never replaces a right one. */
+/** For a guess the first answer counts. For a task a wrong answer never replaces a right one. */
 export function record(task: string, right: boolean, answer: string) {
   const before = kept.results[task];
   if (before && (isGuess(task) || before.answer === answer || (before.right && !right))) return;
@@ -59,10 +59,10 @@ export function useBeginnings(): Beginning[] {
   useEffect(() => void bytesOf('tasks-files').then((bytes) => set(JSON.parse(new TextDecoder().decode(bytes)))), []);
   return found;
 }
-/** What is asked stands in the remarks at the beginning of a task's file. */
+/** The remarks at the beginning of a task's file, which contain the question. */
 export const remarksOf = (text: string): string => /^(#.*\n)*/.exec(text)![0];
 export const asked = (text: string): string => remarksOf(text).replace(/^# ?/gm, '').replace(/\n/g, ' ').trim();
-/** Collective, ranks and limits: a schedule of another goal is no answer to the task. */
+/** Collective, ranks and limits: a schedule with another goal is not an answer to the task. */
 const goal = (text: string): string => (text.slice(remarksOf(text).length).split('\n')[0] ?? '').replace(/#.*/, '').trim().replace(/\s+/g, ' ');
 export const answersTo = (task: Beginning, text: string): boolean => goal(task.text) === goal(text);
 

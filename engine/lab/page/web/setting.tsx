@@ -1,4 +1,4 @@
-// An algorithm on a network, as controls: shared by race, timeline and cost.
+// Shows an algorithm on a network as controls: shared by race, timeline and cost.
 import { useMemo } from 'preact/hooks';
 import type { Json } from './engine';
 import { Bytes, Choice, errorOf, number, Slider, Steps, Text } from './parts';
@@ -15,7 +15,7 @@ export const linesOf = (catalogue: Catalogue, collective: string): Json[] => cat
 export const lineOf = (catalogue: Catalogue, collective: string, name: string): Json | undefined =>
   catalogue.algorithms.find((line) => line.collective === collective && line.name === name);
 
-/** Three that are there for any collective; a link may say otherwise. */
+/** Algorithms that usual() takes first; a link can select others. */
 const favourites = ['ring', 'recursive_doubling', 'halving_doubling', 'double_tree', 'direct', 'bruck', 'binomial_near', 'chain', 'pairwise', 'linear'];
 export function usual(catalogue: Catalogue, collective: string, count: number): string[] {
   const names = linesOf(catalogue, collective).map((line) => line.name);
@@ -28,12 +28,12 @@ export function question(catalogue: Catalogue, collective: string, algorithm: st
   return { collective, algorithm, ...(takes.includes('segments') ? { segments: 'auto' } : {}), ...more };
 }
 
-// What sliders stop at; fields beside them take anything.
+// Stops of the sliders; the fields beside them accept any value.
 const alphas = ['', '100ns', '200ns', '500ns', '1us', '2us', '5us', '10us', '20us', '50us', '100us'];
 const bandwidths = ['', '1GB/s', '5GB/s', '10GB/s', '25GB/s', '50GB/s', '100GB/s', '200GB/s', '400GB/s', '900GB/s', '1800GB/s'];
 const portCounts = ['', '1', '2', '3', '4', '5', '6', '7', '8'];
 
-/** Network, alpha, bandwidth, ports and wiring; what is left empty is the preset's. */
+/** Network, alpha, bandwidth, ports and wiring; an empty control uses the preset's value. */
 export function useNetwork(section: string, first: Record<string, string> = {}) {
   const [network, setNetwork] = useParam(section + '.net', first.network ?? 'plain');
   const [alpha, setAlpha] = useParam(section + '.alpha', '');

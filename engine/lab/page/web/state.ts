@@ -1,4 +1,4 @@
-// The visitor's settings are kept in the link, behind its #: #section?key=value&...
+// Keeps the visitor's settings in the link, behind its #: #section?key=value&...
 import { useEffect, useState } from 'preact/hooks';
 
 const listeners = new Set<() => void>();
@@ -25,7 +25,7 @@ export function set(changes: Record<string, string | undefined>) {
   for (const [key, value] of Object.entries(changes)) {
     if (value === undefined) values.delete(key);
     else values.set(key, value);
-    // The panel of words lies over any section.
+    // The panel of words can open in any section.
     if (!key.startsWith('words.')) section = key.split('.')[0];
   }
   write();

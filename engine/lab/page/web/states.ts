@@ -1,4 +1,4 @@
-// The engine's answer to `play`, read: states.h says what stands where.
+// Reads the engine's answer to `play`; parts.h describes the numbers (states_of()).
 import type { Answer, Json } from './engine';
 import { runs } from './format';
 
@@ -7,7 +7,7 @@ export interface Cell {
   needed: boolean;
   written: boolean;
   twice: boolean;
-  ranks: number[]; // who has contributed
+  ranks: number[]; // ranks that have contributed
 }
 
 export class States {
@@ -27,7 +27,7 @@ export class States {
     this.width = 1 + this.json.words;
   }
 
-  /** After so many rounds. */
+  /** The cell after this number of rounds. */
   cell(rounds: number, rank: number, place: number): Cell {
     const at = ((rounds * this.ranks + rank) * this.places + place) * this.width;
     const flags = this.numbers[at];

@@ -1,4 +1,4 @@
-// The gallery as SVG: drawn by the page, and stored in it for browsers without JavaScript.
+// Draws the gallery as SVG for the page, and for storage in the page for browsers without JavaScript.
 import { call } from './call';
 import { States } from './states';
 
@@ -9,7 +9,7 @@ export interface Primitive {
   says: string;
   appears: string;
 }
-/** Each primitive with the algorithm that shows it, and where it is used. */
+/** Each primitive with an algorithm that shows it and with its use. */
 export const primitives: Primitive[] = [
   { collective: 'broadcast', algorithm: 'linear', title: 'Broadcast', says: 'One rank has the data; afterwards all have them.', appears: 'initial weights of DDP; a token that one rank sampled' },
   { collective: 'reduce', algorithm: 'linear', title: 'Reduce', says: 'The sum over all ranks, at one rank.', appears: 'a loss or a metric that one rank logs' },
@@ -25,10 +25,10 @@ export const galleryRequest = (p: Primitive) => ({
   question: { collective: p.collective, algorithm: p.algorithm, ranks: galleryRanks, bytes: 4096 },
 });
 
-const side = 26, gap = 3, top = 14; // of a cell, between two, above the first
+const side = 26, gap = 3, top = 14; // size of a cell, space between two cells, space above the first cell
 
 const left = 20, movesWidth = 58;
-// Of all_to_all, whose blocks are N x N, a column for each block of one rank's that is there now.
+// For all_to_all, with its N x N blocks: a column for each block of one rank that is present now.
 const routes = (states: States): boolean => states.places > 8;
 const columnsOf = (states: States): number => (routes(states) ? states.ranks : states.places);
 const stateWidth = (states: States): number => left + columnsOf(states) * (side + gap);
@@ -54,7 +54,7 @@ export function stateSvg(states: States, rounds: number, label: string): string 
         body += `<rect class="r${source % 8}" x="${x}" y="${y}" width="${side}" height="${side}" rx="3"/><text class="on" x="${x + side / 2}" y="${y + side / 2 + 4}">${source}${place % all}</text>`;
         return;
       }
-      // At first all of it counts; later what is complete where it is needed.
+      // At first all cells are bold; later only complete cells that are needed there.
       const faint = rounds === 0 || (cell.complete && cell.needed) ? '' : ' faint';
       const each = side / Math.max(1, cell.ranks.length);
       cell.ranks.forEach((from, j) => {
@@ -68,7 +68,7 @@ export function stateSvg(states: States, rounds: number, label: string): string 
   return `<svg class="state" role="img" aria-label="${label}" viewBox="0 0 ${width} ${height}" style="max-width: ${width}px">${body}</svg>`;
 }
 
-/** Who sends to whom from one round to another: senders left, receivers right, in the rows of the pictures beside it. */
+/** The messages from one round to another: senders left, receivers right, in the rows of the neighbouring pictures. */
 export function movesSvg(states: States, from: number, to: number): string {
   const width = movesWidth, height = top + states.ranks * (side + gap);
   const y = (rank: number) => top + rank * (side + gap) + side / 2;
@@ -84,7 +84,7 @@ export function movesSvg(states: States, from: number, to: number): string {
   return `<svg class="moves" role="img" aria-label="${seen.size} pairs of ranks, from sender to receiver" viewBox="0 0 ${width} ${height}" style="max-width: ${width}px">${body.join('')}</svg>`;
 }
 
-/** After the first phase, where there are two. */
+/** The round after the first phase if there are two phases. */
 export function middle(states: States): number | undefined {
   const phases = states.json.phases;
   return phases.length === 2 ? phases[0].rounds : undefined;
@@ -100,7 +100,7 @@ export function card(p: Primitive, states: States): string {
   }${picture(end, between === undefined ? 'after' : 'after all-gather')}</div>`;
 }
 
-/** All of it as HTML, by an engine that runs here. */
+/** The whole gallery as HTML, by an engine that runs here. */
 export function gallery(engine: unknown): string {
   return primitives
     .map((p) => {

@@ -1,4 +1,4 @@
-// The course's tasks, judged as rankine check judges them: schedules that visitors write, and formulas.
+// Shows the course's tasks and judges visitors' schedules and formulas as rankine check does.
 import { useEffect } from 'preact/hooks';
 import type { Answer, Json } from './engine';
 import { duration, size, words } from './format';
@@ -8,7 +8,7 @@ import { answersTo, asked, Mine, record, remarksOf, useBeginnings } from './resu
 import { useParam } from './state';
 import { Word } from './words';
 
-/** A pipeline's order beside those that have names. */
+/** Shows a pipeline's order beside the named orders. */
 function Order({ answer }: { answer: Answer }) {
   const { json, numbers } = answer;
   if (json.named === undefined) return null;

@@ -1,4 +1,4 @@
-// The timeline: every port of every rank over time, of what the player plays.
+// Draws the timeline: every port of every rank over time, for the player's algorithm.
 import { useState } from 'preact/hooks';
 import { barAt, barBy, type Bars } from './bars';
 import { duration, size, words } from './format';

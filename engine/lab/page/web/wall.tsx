@@ -1,31 +1,31 @@
-// What rankine run measured on threads, dropped on the page: the file's own question is what is shown then.
+// Reads measurements of rankine run on threads that the visitor drops on the page, and shows the file's question.
 import { useEffect, useState } from 'preact/hooks';
 import { ask, type Json } from './engine';
 import { duration, words } from './format';
 import { goTo, set } from './state';
 
-/** Whose a timeline is, and how long it takes: seconds of the modelled network, as all here are. */
+/** The subject and the length of a timeline, in seconds of the modelled network like all timelines here. */
 export interface Shown {
   of: string; // all_reduce.ring.8
   time: number;
 }
-/** It stands in the link with commas between its members. */
+/** Measurements as the link contains them, with commas between the members. */
 export interface Wall extends Shown {
-  ends: number[]; // of rounds, as measured; 0 where nobody waited
+  ends: number[]; // measured ends of rounds; 0 if no rank waited
 }
 export const wallOf = (text: string): Wall | undefined => {
   const [of, ...rest] = text.split(','), [time, ...ends] = rest.map(Number);
   return text && [time, ...ends].every((one) => one >= 0) ? { of, time, ends } : undefined;
 };
 
-/** What of a run lies over a timeline: nothing where it is another one's. */
+/** The measured ends to draw over a timeline; empty if the run has another subject. */
 export const wallOver = (wall: Wall | undefined, shown: Shown | undefined): number[] =>
   wall && shown && wall.of === shown.of && Math.abs(wall.time - shown.time) <= 2e-5 * shown.time ? wall.ends : [];
 
 const command = 'rankine run ... --clock wall --rounds --json';
 const most = 1 << 20;
 
-/** What a file sets on the page, or why it cannot. */
+/** The settings in a file, or the reason why the page cannot show it. */
 async function settings(file: File): Promise<Record<string, string | undefined> | string> {
   if (file.size > most) return `${file.name} has ${file.size} bytes; what ${command} writes has ${most} at most.`;
   let run: Json;
@@ -38,7 +38,7 @@ async function settings(file: File): Promise<Record<string, string | undefined> 
   if (run?.clock !== 'wall' || !(run.dilate > 0) || !(run.predicted >= 0) || !rounds.every((round) => round?.measured >= 0) || rounds.length === 0) {
     return `${file.name} has no wall measurements of rounds; ${command} writes them.`;
   }
-  // A preset of which an option changes something is told so in the name.
+  // A name's suffix says that an option changes the preset.
   const network = String(run.network).replace(/ \(changed\)$/, '');
   const { json } = await ask({
     ask: 'simulate', question: {
@@ -48,7 +48,7 @@ async function settings(file: File): Promise<Record<string, string | undefined> 
   });
   if (json.error) return `${file.name} is of a run that this page cannot show: ${json.error}`;
   if (json.round_end.length !== rounds.length) return `${file.name} has ${rounds.length} rounds, and ${run.algorithm} among ${run.ranks} ranks has ${json.round_end.length}.`;
-  // What the run set by options of its own; other members of networks have no control here.
+  // The text if an option of the run set the member; the page has no control for other members of networks.
   const own = (member: string, text: string): string | undefined => (run[member] === undefined || run[member] === json[member] ? undefined : text);
   return {
     'player.c': run.collective, 'player.a': run.algorithm, 'player.n': String(run.ranks), 'player.p': run.segments > 1 ? String(run.segments) : undefined,
@@ -68,7 +68,7 @@ export function WallFile({ wall, shown }: { wall?: Wall; shown?: Shown }) {
     tell(typeof found === 'string' ? found : '');
     if (typeof found !== 'string') set(found);
   };
-  // Anywhere on the page; otherwise the browser opens the file instead of the page.
+  // Accepts a drop anywhere on the page; without this the browser opens the file instead of the page.
   useEffect(() => {
     const drag = (e: DragEvent) => e.dataTransfer?.types.includes('Files') && (e.preventDefault(), hover(true));
     const leave = (e: DragEvent) => e.relatedTarget === null && hover(false);
@@ -91,7 +91,7 @@ export function WallFile({ wall, shown }: { wall?: Wall; shown?: Shown }) {
       <label>Drop the output of <code>{command}</code> on the page, or choose the file here:{' '}
         <input type="file" accept=".json,application/json" onChange={(e) => {
           const file = e.currentTarget.files?.[0];
-          e.currentTarget.value = ''; // so that the same file can be chosen anew
+          e.currentTarget.value = ''; // so that the visitor can choose the file again
           read(file);
         }} />
       </label>

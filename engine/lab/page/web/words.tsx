@@ -1,4 +1,4 @@
-// The words of the page: a panel over any section, which the words themselves open.
+// Shows the words of the page: a panel over any section, which the words open.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { set, useParam } from './state';
@@ -39,7 +39,7 @@ const all: [string, string, string][] = [
   ['utilisation', 'utilisation', 'Useful operations of the model per second, divided by the peak of all ranks: model FLOPs utilisation (MFU).'],
 ];
 
-/** A link to the meaning of a word; its text is the word's title where it has no children. */
+/** A link to a word's meaning; without children its text is the word's title. */
 export function Word({ of, label, children }: { of: string; label?: string; children?: ComponentChildren }) {
   const title = all.find(([name]) => name === of)![1];
   return <a class={'word' + (label ? ' what' : '')} href={'#?words.at=' + of} aria-label={label} onClick={(e) => (e.preventDefault(), set({ 'words.at': of }))}>{children ?? title}</a>;
@@ -60,7 +60,7 @@ export function Words() {
     if (!at) return;
     if (!panel.current!.contains(document.activeElement)) before.current = document.activeElement;
     panel.current!.focus();
-    // In the panel only: the page behind it stays.
+    // Scrolls only the panel, not the page behind it.
     const word = panel.current!.querySelector<HTMLElement>('.picked');
     panel.current!.scrollTop = word ? word.offsetTop - 60 : 0;
   }, [at]);

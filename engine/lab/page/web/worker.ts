@@ -1,4 +1,4 @@
-// Runs in the worker, behind emscripten's code.
+// Answers requests in the worker; emscripten's code comes before it.
 import { call } from './call';
 
 declare const rankineEngine: (options: { wasmBinary: ArrayBuffer }) => Promise<any>;
