@@ -145,8 +145,8 @@ namespace {
 
 using Group = std::vector<Rank>;
 
-// A key that is equal for groups with equal times: on a network whose only differences are its two
-// levels, for each rank the number of its node within the group; else the group itself.
+// A key that is equal for groups with equal times. If places differ only by the network's two levels,
+// the key has the node of each rank, numbered by first appearance; otherwise it is the group itself.
 Group shape_of(const Fabric& network, const Group& group) {
   if (network.wiring.shares_links() || !network.odd.empty()) return group;
   Group shape;

@@ -46,7 +46,7 @@ inline constexpr std::string_view kHere = "here";
 
 // Measures the machine that runs this program. A rank is a thread on its own core. Products are the
 // products of `rankine train` (train/matrix.h), on two cores at the same time; copying through
-// memory, too. The network is a fit of a hop and of an addition between the two cores (cost_fit.h),
+// memory, too. The network is a fit of a hop and of an addition between the two cores (fit_costs() of cli/tune.h),
 // without links between nodes. Takes about two seconds; a signal shortens it. Errors: errors of a
 // Team's calls, and of a fit to noise.
 Result<Machine> measure_machine();
