@@ -81,7 +81,7 @@ Option Command::add_option(const std::string& flags, std::function<void(const st
                        ->type_name(kind)
                        ->take_last());
   };
-  // A position and a name are two ways to say one thing, of which a command line has one.
+  // Position and name set one value; only one of them may be given.
   if (flags.starts_with('-') || flags.find(",-") == std::string::npos) return add(flags);
   const std::size_t comma = flags.find(',');
   const Option position = add(flags.substr(0, comma));
@@ -120,7 +120,7 @@ namespace {
 
 constexpr std::string_view kConverter = "rsvg-convert";
 
-// "png" of "a/b.png"; "svg" where there is no ending.
+// "png" of "a/b.png"; "svg" without an ending.
 std::string kind_of(std::string_view file) {
   const std::string_view name = file.substr(file.rfind('/') + 1);
   const std::size_t dot = name.rfind('.');
@@ -148,7 +148,7 @@ Status no_converter(std::string_view option, std::string_view file) {
                       option, file, kConverter)};
 }
 
-// A file in memory, at its beginning; -1 where there is none.
+// Makes a file in memory, positioned at its beginning; -1 if that fails.
 int file_in_memory(std::string_view text) {
   const int file = memfd_create("rankine", MFD_CLOEXEC);
   if (file < 0) return -1;
@@ -158,7 +158,7 @@ int file_in_memory(std::string_view text) {
   return -1;
 }
 
-// Pictures are drawn once, as SVG; librsvg's program makes the other kinds. Empty: it did not.
+// Converts a picture by librsvg's program; pictures are drawn as SVG only. Empty: failed.
 std::string converted(const std::string& svg, const std::string& kind) {
   const int drawing = file_in_memory(svg), picture = file_in_memory({});
   int result = -1;
@@ -319,7 +319,7 @@ Result<std::vector<const Algorithm*>> on_menu(const Menu& menu, Collective colle
 
 namespace {
 
-// A parser's value where the option may also be absent.
+// Makes a parser for an optional value.
 template <class T, class Parse>
 auto optionally(Parse parse) {
   return [parse](std::string_view argument, std::string_view text) -> Result<std::optional<T>> {
@@ -348,7 +348,7 @@ Result<std::optional<Routing>> read_routing(std::string_view argument, std::stri
   return unknown_name(argument, text, routing_names());
 }
 
-// What the options say of links that messages share.
+// Applies the options about links that messages share.
 Status rewire(const NetworkArguments& arguments, Fabric& fabric) {
   if (arguments.hop) fabric.alpha_hop = *arguments.hop;
   if (arguments.routing) fabric.wiring.routing = *arguments.routing;
@@ -538,7 +538,7 @@ Result<std::vector<Question>> questions_of(const QuestionArguments& a,
                                            std::vector<std::string>& notes) {
   const auto network = network_of(a.network);
   if (!network.ok()) return network.status();
-  Fabric wired;  // the same for all
+  Fabric wired;  // one for all algorithms
   auto asked =
       asked_algorithms(a.algorithm, notes, [&](const Algorithm& line, Params& params) -> Status {
         auto found = wire(*network, line, params);
@@ -575,7 +575,7 @@ namespace {
 
 struct NetworkCommandArguments {
   std::string network;  // a preset's name or a file's; empty: all presets
-  int ranks = 0;        // 0: none in particular
+  int ranks = 0;        // 0: any
   std::vector<int> dims;
   bool schema = false;
 };
@@ -583,7 +583,7 @@ struct NetworkCommandArguments {
 std::string describe_members() {
   Table table(as::text(""), as::text(""));
   for (const NetworkMember& row : network_members()) {
-    // Presets are listed with their sources.
+    // Presets are listed below, with their sources.
     const std::string allowed = row.kind == NetworkMember::Kind::preset ? "" : row.allowed();
     table.add(row.name, fmt::format("{}: {}{}", row.example, row.help,
                                     allowed.empty() ? "" : "; allowed are " + allowed));

@@ -1,4 +1,6 @@
-// Options of subcommands that check themselves: CLI11 finds them, our parsers read them.
+// Option and Command define the command lines of subcommands with checked values: CLI11 finds the
+// options, Rankine's parsers read them. This header also declares the options that several
+// subcommands share.
 #pragma once
 
 #include <cstddef>
@@ -28,40 +30,41 @@ class Option;
 
 namespace rankine::tools {
 
-// Thrown while CLI11 parses, and caught where it was called (tool.cc). The text says it all.
+// Thrown while CLI11 parses, and caught at the call of CLI11 (tool.cc). The text is complete.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// An option of a command: a light view, as Command is.
+// An option of a command: a light view, like Command.
 class Option {
  public:
   explicit Option(CLI::Option& option) : option_(&option) {}
   Option required() const;
-  Option group(const std::string& heading) const;  // under which the help shows it
+  Option group(const std::string& heading) const;  // heading in the help
   Option excludes(Option other) const;
 
  private:
   CLI::Option* option_;
 };
 
-// A command under construction: the tool itself, or one of its subcommands. A light view of what
-// CLI11 holds, so that only this file, tool.cc and command_outline.cc need to see CLI11.
+// A command under construction: the tool itself, or one of its subcommands. A light view of CLI11's
+// object, so that only arguments.cc and tool.cc include CLI11.
 class Command {
  public:
   explicit Command(CLI::App& app) : app_(&app) {}
   Command add_subcommand(const std::string& name, const std::string& help) const;
   Option add_flag(const std::string& flags, bool& target, const std::string& help) const;
-  // An option whose text goes to `read`, the last one where it is given more than once. `kind` is
-  // what the help says of the text: SIZE, N, NAME ... "collective,--collective" may be given by
-  // position or by name, and is refused where both are there. Where `read` has nothing against an
-  // empty text, it is refused all the same: it comes of a shell's variable that is not set. So is
-  // the name of another option of the command, which comes of a value that was forgotten.
+  // Adds an option and passes its text to `read`; the last text counts if the option is given more
+  // than once. `kind` names the text in the help: SIZE, N, NAME ... "collective,--collective" may
+  // be given by position or by name; both together are an error. An empty text is an error even if
+  // `read` accepts it, because it comes from an unset shell variable. The name of another option of
+  // the command is an error, too, because it comes from a forgotten value.
   Option add_option(const std::string& flags, std::function<void(const std::string&)> read,
                     const std::string& kind, const std::string& help) const;
   void footer(const std::string& text) const;
-  std::size_t options() const;  // how many it has
-  // Calls group(heading) for all beyond the first so many, and says how many it has.
+  std::size_t options() const;  // number of options
+  // Calls group(heading) for all options after the first `options` ones, and returns the number of
+  // options.
   std::size_t group_from(std::size_t options, const std::string& heading) const;
   CLI::App& app() const { return *app_; }
 
@@ -69,16 +72,16 @@ class Command {
   CLI::App* app_;
 };
 
-// What a subcommand leaves with the tool: its options' owner, and what it does once they are read.
+// A subcommand with its action; `run` owns its options and is called after parsing.
 struct Subcommand {
   Command command;
   std::function<Result<Exit>(Console&)> run;
 };
 
-// "--minbytes" of "-b,--minbytes"; a positional's own name.
+// "--minbytes" of "-b,--minbytes"; a positional's name.
 std::string argument_name(const std::string& flags);
 
-// Adds an option whose text goes through parse(argument, text), a Result; what is wrong with it
+// Adds an option and reads its text by parse(argument, text), which returns a Result; an error
 // throws UsageError. The target must live as long as the command.
 template <class T, class Parse>
 Option add_argument(Command command, const std::string& flags, T& target, Parse parse,
@@ -97,39 +100,39 @@ Option add_argument(Command command, const std::string& flags, T& target, Parse 
   return add_argument(command, flags, target, parse, "TEXT", help);
 }
 
-// Any text at all, to be read when other arguments are known.
+// Adds an option for any text, to be read when other arguments are known.
 Option add_text(Command command, const std::string& flags, std::string& target,
                 const std::string& kind, const std::string& help);
 
-// --json and --csv, in place of text.
+// Adds --json and --csv, which replace text.
 void add_formats(Command command, bool& json, bool& csv, const std::string& json_help);
 
-// What went wrong with a file that an option names: "--svg: 'x' cannot be written: ...".
+// The error of a file that an option names: "--svg: 'x' cannot be written: ...".
 Status of_option(std::string_view option, const Status& status);
 
-// The name of a file that will be written. "-" is refused: it would be a file's name here and
-// standard output to whoever types it.
+// Checks the name of an output file. Refuses "-", because it would be a file's name here, while
+// users expect standard output.
 Status check_output_file(std::string_view option, std::string_view name);
 Option add_output_file(Command command, const std::string& flags, std::string& target,
                        const std::string& help);
 
-// The same of a picture, whose name says its kind: .svg, or .png, .pdf or .eps, which the program
-// rsvg-convert makes of it. Another ending, and a kind for which the program is not there, are
-// refused at once; a name without an ending is an SVG.
+// Adds an option for a picture file. The name's ending gives the kind: .svg, or .png, .pdf or .eps,
+// converted by the program rsvg-convert. Other endings, and kinds without that program, are refused
+// at once; a name without an ending is an SVG.
 Option add_picture_file(Command command, const std::string& flags, std::string& target,
                         const std::string& help);
-// Writes a picture, which is SVG, as the kind that the file's name, or `kind`, says.
+// Writes an SVG picture, in the kind of the file's name or in `kind`.
 Status write_picture(std::string_view option, const std::string& file, const std::string& svg,
                      std::string_view kind = {});
 
-// Files that a command line names for its output, by their options; an empty name is none. What is
-// found now is not found after minutes of work: one that cannot be written, two that are one.
+// Output files named on a command line, with their options; an empty name is ignored. Detects
+// errors before minutes of work: an unwritable file, and two options for one file.
 struct OutputFile {
   std::string_view option, name;
 };
 Status check_output_files(std::initializer_list<OutputFile> files);
 
-// parse_whole() with these ends.
+// parse_whole() with these limits.
 struct Whole {
   int lowest, highest;
   Result<int> operator()(std::string_view argument, std::string_view text) const;
@@ -138,7 +141,7 @@ struct Whole {
 // Whole numbers from 0 to 2^64 - 1.
 Result<std::optional<std::uint64_t>> read_seed(std::string_view argument, std::string_view text);
 
-// --dims: the sizes of a torus, of a network and of algorithms alike.
+// --dims: the sizes of a torus, for a network and for algorithms.
 Option add_dims(Command command, std::vector<int>& target);
 
 Result<PlacementPolicy> read_placement(std::string_view argument, std::string_view text);
@@ -146,30 +149,31 @@ Result<PlacementPolicy> read_placement(std::string_view argument, std::string_vi
 // "auto" is nullopt.
 Result<std::optional<WaitPolicy>> read_wait(std::string_view argument, std::string_view text);
 
-// The options of subcommands that name algorithms and their parameters.
+// Options of subcommands that name algorithms and their parameters.
 
-// What help says that subcommands say differently.
+// Texts of the help that differ between subcommands.
 struct AlgorithmHelp {
   std::string collective = "collective";
-  std::string algorithms{};  // where several may be given; else it is one
+  std::string algorithms{};  // if several may be given; empty: one only
   std::string ranks = "ranks (8)";
-  std::string root{};  // else as its row says
+  std::string root{};  // empty: the parameter's help
 };
-// The collective by position, --algo, and a flag for each parameter. Returns the collective's
-// option, for who requires it.
+// Adds the collective by position, --algo, and a flag for each parameter. Returns the collective's
+// option, so that the caller can require it.
 Option add_algorithm_arguments(Command app, AlgorithmArguments& arguments,
                                const AlgorithmHelp& help = {});
 
-// --menu: only what a library ships.
+// --menu restricts algorithms to those that a library ships.
 
-// `menu` begins as the one that is meant where nobody says.
+// `menu` must hold the default.
 void add_menu(Command app, const Menu*& menu);
 
-// Those of `lines` that are on the menu. Error: none is.
+// Returns the algorithms of `lines` that are on the menu. Error: none of them is.
 Result<std::vector<const Algorithm*>> on_menu(const Menu& menu, Collective collective,
                                               std::vector<const Algorithm*> lines);
 
-// The options of subcommands that model a network: a preset or file, then what overrides it.
+// Options of subcommands that model a network: a preset or file, then options that override its
+// members.
 
 struct NetworkArguments {
   std::string network;  // a preset's name or a file's; empty: plain_regime()
@@ -179,28 +183,27 @@ struct NetworkArguments {
   std::optional<WiringKind> wiring;
   std::optional<Routing> routing;
   bool multicast = false, alu = false, permute = false;
-  bool lower = false;  // rewrite what the network cannot do into messages
+  bool lower = false;  // rewrite transfers that the network cannot do into messages
 
   bool operator==(const NetworkArguments&) const = default;
 };
 
-// --network, --lower, and what overrides members of the network: --alpha, --bandwidth or --beta,
-// --ports, --multicast, --alu, --permute, --alpha-switch, --node-ranks, --between-alpha,
+// Adds --network, --lower, and options that override members of the network: --alpha, --bandwidth
+// or --beta, --ports, --multicast, --alu, --permute, --alpha-switch, --node-ranks, --between-alpha,
 // --between-bandwidth, --wiring, --spines, --routing, --hop, --gamma, --eta-alpha and --eta-beta.
 void add_network_arguments(Command app, NetworkArguments& arguments);
 
-// The network that they describe, for any number of ranks: wired_for() comes next. --wiring leaves
-// the ports of a grid open where --ports does not say. Errors name the option, its value and
-// what is allowed.
+// The described network, for any number of ranks; wired_for() must follow. --wiring leaves the
+// ports of a grid open without --ports. Errors name the option, its value and the allowed values.
 Result<Fabric> network_of(const NetworkArguments& arguments);
 
 // "dataflow" or "rounds".
 Result<Sync> read_sync(std::string_view argument, std::string_view text);
 
-// "preset or file"'s help: the presets, one per line, with their sources.
+// The help of "preset or file": the presets, one per line, with their sources.
 std::string describe_presets();
 
-// The options that describe questions: what simulate, cost and run have in common.
+// Options that describe questions, shared by simulate, cost and run.
 
 struct QuestionArguments {
   AlgorithmArguments algorithm;
@@ -210,14 +213,14 @@ struct QuestionArguments {
   Sync sync = Sync::dataflow;
 };
 
-// --bytes, --counts and --sync; the others come by add_algorithm_arguments() and
-// add_network_arguments().
+// Adds --bytes, --counts and --sync; add_algorithm_arguments() and add_network_arguments() add the
+// others.
 void add_model_arguments(Command app, QuestionArguments& arguments);
 
-// One question per algorithm that asked_algorithms() gives, with the same notes and errors.
+// One question per algorithm of asked_algorithms(), with its notes and errors.
 Result<std::vector<Question>> questions_of(const QuestionArguments& arguments,
                                            std::vector<std::string>& notes);
-// The same where one algorithm only is allowed.
+// The question of a subcommand that allows one algorithm only.
 Result<Question> question_of(const QuestionArguments& arguments);
 
 }  // namespace rankine::tools

@@ -1,3 +1,5 @@
+// The commands that show the catalogue: `rankine list`, `rankine show` and `rankine verify`.
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -35,15 +37,15 @@ namespace rankine::tools {
 namespace {
 
 constexpr int kMostRanks = 1 << 20;
-constexpr int kPlainWidth = 80;  // where there is no terminal
+constexpr int kPlainWidth = 80;  // without a terminal
 
-// A formula as people write it, or what it comes to.
+// A formula as text, or its value.
 std::string shown(std::string_view formula, const ListOptions& options, const Params& params) {
   if (options.ranks > 0 && formula != kComputed) return evaluate(formula, params).to_string();
   return readable_formula(formula);
 }
 
-// Out and in, or once where they are the same.
+// Both formulas, or one if they are equal.
 std::string both(std::string_view out_formula, std::string_view in_formula,
                  const ListOptions& options, const Params& params) {
   const std::string out = shown(out_formula, options, params);
@@ -51,18 +53,18 @@ std::string both(std::string_view out_formula, std::string_view in_formula,
   return out == in ? out : out + ", " + in;
 }
 
-// Beyond these it would take long to look at every addition.
+// With more ranks, examining every addition takes too long.
 constexpr int kMostRanksAddedUp = 64;
 
-// How floats of 16 and 8 bits are added up in f32 and rounded once: in one fold, or by sums that
-// move as f32 (engine/compile/wide_sums.h). "": the line does not add up, or takes no such N.
+// The way of adding floats of 16 and 8 bits in f32 with one rounding: in one fold, or by sums that
+// move as f32 (engine/compile/wide_sums.h). "": the line does not add, or does not take this N.
 std::string small_floats(const Algorithm& line, const Params& params) {
   if (!reduces(line.collective) || params.ranks > kMostRanksAddedUp) return "";
   if (line.refusal(line.only_taken(params))) return "";
   return brackets_in_words(line, params).starts_with("flat") ? "one fold" : "in f32";
 }
 
-// Of any number of ranks: what holds among a few.
+// The way for any number of ranks, inferred from a few numbers of ranks.
 std::string small_floats(const Algorithm& line) {
   Params params;
   for (params.ranks = 2; params.ranks <= 9; ++params.ranks) {
@@ -91,7 +93,7 @@ std::string summary_of(const Algorithm& line) {
   return text;
 }
 
-// For so many ranks: figures side by side.
+// A row of figures for one number of ranks.
 std::vector<Cell> row_of(const Algorithm& line, const ListOptions& options, const Params& params) {
   std::string name(line.name);
   if (line.refusal(line.only_taken(params))) {
@@ -105,7 +107,7 @@ std::vector<Cell> row_of(const Algorithm& line, const ListOptions& options, cons
           join(split_list(line.parameters), ",")};
 }
 
-// For any number of ranks: formulas in full, under the algorithm.
+// An entry for any number of ranks: full formulas under the algorithm.
 std::string entry_of(const Algorithm& line, const ListOptions& options, const Params& params) {
   constexpr std::size_t kIndent = 6, kDeeper = 8;
   const int width = terminal_width(kPlainWidth);
@@ -230,7 +232,7 @@ bool locale_is_utf8() {
   return false;
 }
 
-// As no-color.org has it, and of a terminal that says it has none.
+// Follows no-color.org, and terminals that report no colours.
 bool has_colours() {
   const char* without = environment_variable("NO_COLOR");
   const char* terminal = environment_variable("TERM");
@@ -250,8 +252,8 @@ auto read_when(std::string_view argument, std::string_view text) -> Result<std::
   return unknown_name(argument, text, kNames);
 }
 
-// Round k alone: a schedule that ends with it, in which it is a phase of its own. The drawing of
-// that phase is what remains.
+// Draws round k alone: draws a schedule that ends with round k as a separate phase, and returns the
+// part of that phase.
 std::string draw_round(const Schedule& schedule, const Goal& goal, int k,
                        const DrawOptions& drawing) {
   Schedule cut = schedule;
@@ -266,7 +268,7 @@ std::string draw_round(const Schedule& schedule, const Goal& goal, int k,
                      schedule.rounds, text);
 }
 
-// What nobody reads to its end: the beginning, and how to see the rest.
+// Cuts off a text that is too long to read, and names the option for the rest.
 std::string cut(std::string text, bool all) {
   constexpr std::size_t kMostLines = 200;
   const auto lines = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
@@ -280,7 +282,7 @@ std::string cut(std::string text, bool all) {
                     lines - kMostLines);
 }
 
-// One form at a time, and nothing that it has no room for.
+// Refuses more than one form, and options that the form does not support.
 Status check_form(const ShowOptions& options) {
   std::vector<std::string_view> forms;
   if (!options.svg_file.empty()) forms.push_back("--svg");
@@ -466,7 +468,8 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// What a parameter's texts are in a sweep: of a number a list of it, else the one that was given.
+// The values of a parameter in a sweep: the list if the parameter is a number, else the single
+// given text.
 Result<std::vector<std::string>> values_of(const GivenParameter& given) {
   const Parameter& row = *given.parameter;
   if (row.number == nullptr) {
@@ -481,7 +484,7 @@ Result<std::vector<std::string>> values_of(const GivenParameter& given) {
   return texts;
 }
 
-// The sweeps that make up what was asked for: one per run of neighbouring N and named algorithm.
+// The sweeps for the request: one per run of neighbouring N and named algorithm.
 struct Sweeps {
   std::vector<int> ranks;
   std::vector<SweepOptions> sweeps;
@@ -504,7 +507,8 @@ Result<Sweeps> sweeps_of(const VerifyArguments& arguments) {
   if (Status status = check_taken(a, *lines); !status.ok()) return status;
   if (const auto ranks = options.values.find("ranks"); ranks != options.values.end()) {
     for (const std::string& text : ranks->second) out.ranks.push_back(std::stoi(text));
-  } else if (const GivenParameter* dims = a.find("dims")) {  // a torus has its own number of them
+  } else if (const GivenParameter* dims = a.find("dims")) {  // a torus determines the number of
+                                                             // ranks
     std::int64_t product = 1;
     const auto sizes = read_dims(dims->text);
     for (const int size : *sizes) {
@@ -533,7 +537,7 @@ Result<Sweeps> sweeps_of(const VerifyArguments& arguments) {
   return out;
 }
 
-// Cases too large for any memory prove nothing and fail nothing: they are set apart.
+// Moves cases too large for the memory out of `results`: they are neither proved nor failed.
 std::vector<SweepResult> take_too_large(std::vector<SweepResult>& results) {
   const auto first =
       std::stable_partition(results.begin(), results.end(), [](const SweepResult& result) {
@@ -631,7 +635,7 @@ void print_json(const std::string& ranks, const std::vector<SweepResult>& result
   console.out << json.dump(2) << "\n";
 }
 
-// "all", or the largest N up to which every root is tried.
+// Reads "all", or the largest N up to which every root is tried.
 Result<int> read_roots(std::string_view argument, std::string_view text) {
   if (text == "all") return VerifyArguments::kMostRanks;
   auto limit = parse_whole(argument, text, 0, VerifyArguments::kMostRanks);
@@ -645,7 +649,8 @@ Result<Exit> verify_catalogue(const VerifyArguments& arguments, Console& console
   const auto found = sweeps_of(arguments);
   if (!found.ok()) return found.status();
   const std::vector<SweepOptions>& sweeps = found->sweeps;
-  const std::string ranks = format_cpu_list(found->ranks);  // the same notation
+  const std::string ranks = format_cpu_list(found->ranks);  // a list of numbers in this notation,
+                                                            // too
   std::size_t all = 0;
   for (const SweepOptions& options : sweeps) all += sweep_cases(options).size();
   if (all == 0) {

@@ -1,4 +1,5 @@
-// rankine check of a file with a function schedule(n): it has to be right for every n.
+// The command `rankine check`: runs a learner's program within limits, judges its schedules for
+// every n, and judges written schedules.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -46,25 +47,26 @@
 
 namespace rankine::tools {
 
+// The question about a file with a function schedule(n), which must be right for every n.
 struct FunctionQuestion {
   std::string file;
   std::vector<int> ranks;
   std::uint64_t bytes = 0;
-  Fabric network;  // as network_of() has it
+  Fabric network;  // in the form of network_of()
   SimulateOptions options;
   FunctionLimits limits;
-  bool json = false;  // a line for each number of ranks
+  bool json = false;  // one line for each number of ranks
 };
 
-// Says what each schedule costs and, of the first that is wrong, why. Errors: those of
-// schedule_function.h, of wired_for() and of judge().
+// Prints the cost of each schedule and the reason of the first wrong one. Errors: errors of
+// ScheduleFunction (judge.h), of wired_for() and of judge().
 Result<Exit> check_function(const FunctionQuestion& question, Console& console);
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A pipe that a program writes into, and what came out of it so far.
+// A pipe that a program writes into, and the output received so far.
 struct Stream {
   int read = -1, write = -1;
   std::string text{};
@@ -82,7 +84,7 @@ struct Stream {
   static void close_end(int& end) {
     if (end >= 0) close(std::exchange(end, -1));
   }
-  // Reads once, and closes the pipe if nothing is left to read.
+  // Reads once, and closes the pipe at its end.
   void take() {
     std::array<char, 1 << 14> part;
     const ssize_t got = ::read(read, part.data(), part.size());
@@ -110,12 +112,13 @@ void limit(__rlimit_resource what, rlim_t most) {
   setrlimit(what, &both);
 }
 
-// In the child after fork(), so only what a signal handler may call. Returns if it fails.
+// Runs in the child after fork(), so it may only call functions that signal handlers may call.
+// Returns if it fails.
 void become(const std::vector<char*>& words, const std::vector<char*>& variables,
             const char* folder, int out, int err, const ProgramLimits& limits, rlim_t cpu_seconds) {
   setsid();
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // also where this process is killed
-  signal(SIGPIPE, SIG_DFL);          // the tool itself ignores it
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // applies if this process is killed, too
+  signal(SIGPIPE, SIG_DFL);          // rankine ignores it
   const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (nothing < 0 || chdir(folder) != 0 || dup2(nothing, STDIN_FILENO) < 0 ||
       dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0) {
@@ -129,17 +132,17 @@ void become(const std::vector<char*>& words, const std::vector<char*>& variables
   execvpe(words[0], words.data(), variables.data());
 }
 
-// The process, which leads a session and a process group of its own.
+// Starts the process, as the leader of a new session and a new process group.
 Result<pid_t> start(Program& program, const Stream& out, const Stream& err,
                     const ProgramLimits& limits) {
   const char* const path = environment_variable("PATH");
   program.variables.push_back(std::string("PATH=") + (path != nullptr ? path : "/usr/bin:/bin"));
   const std::vector<char*> words = pointers_to(program.words),
                            variables = pointers_to(program.variables);
-  // Against a process that leaves the group where this one cannot look for it.
+  // Limits a process that leaves the group and escapes the search.
   const auto cpu_seconds = static_cast<rlim_t>(limits.time.count() + 1) *
                            std::max(1U, std::thread::hardware_concurrency());
-  Stream failed;  // says why there is no program; closed by exec
+  Stream failed;  // reports the error if the program cannot start; closed by exec
   if (failed.read < 0) return cannot_run(program.words[0], errno);
   const pid_t child = fork();
   if (child < 0) return cannot_run(program.words[0], errno);
@@ -158,21 +161,21 @@ Result<pid_t> start(Program& program, const Stream& out, const Stream& err,
   return cannot_run(program.words[0], error);
 }
 
-// Whether the process has ended. It stays there until it is waited for, and so does its group.
+// True if the process has ended. The process and its group remain until waited for.
 bool has_ended(pid_t child) {
   siginfo_t info{};
   return waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
          info.si_pid != 0;
 }
 
-// Until the program has ended, whether or not it has closed its output, and whether or not its
-// children keep that open. Errors: which limit is broken.
+// Reads until the program has ended, even if it has closed its output earlier or its children keep
+// the output open. Errors: the exceeded limit.
 Status read_all(pid_t child, Stream& out, Stream& err, const ProgramLimits& limits) {
   const auto end = Clock::now() + limits.time;
   for (;;) {
     if (interruption() != 0) return {Code::aborted, "interrupted"};
     const bool ended = has_ended(child);
-    if (ended) {  // what it wrote is there by now
+    if (ended) {  // all its output has arrived by now
       for (Stream* one : {&out, &err}) {
         if (one->read >= 0) fcntl(one->read, F_SETFL, O_NONBLOCK);
         while (one->read >= 0 && one->text.size() <= limits.bytes) one->take();
@@ -185,8 +188,8 @@ Status read_all(pid_t child, Stream& out, Stream& err, const ProgramLimits& limi
     if (Clock::now() >= end) {
       return invalid_argument(fmt::format("no end within {} s", limits.time.count()));
     }
-    // Without output to wait for, the end is looked for often. A signal that comes before poll()
-    // begins does not end it.
+    // Without output to wait for, poll often for the end. A signal before poll() begins does not
+    // end poll().
     const int look_ms = out.read < 0 && err.read < 0 ? 1 : 100;
     pollfd both[] = {{out.read, POLLIN, 0}, {err.read, POLLIN, 0}};
     if (poll(both, 2, look_ms) <= 0) continue;
@@ -207,7 +210,7 @@ class Orphans {
   Orphans(const Orphans&) = delete;
   Orphans& operator=(const Orphans&) = delete;
 
-  // Until none is left: a process that ends leaves its own children.
+  // Repeats until no process is left: an ending process leaves its children.
   void end() const {
     for (bool found = true; found;) {
       found = false;
@@ -314,7 +317,8 @@ Result<ScheduleFunction> ScheduleFunction::open(const std::string& path,
   auto folder = std::make_shared<Folder>();
   folder->name = std::move(name);
   std::error_code error;
-  const std::string file = fs::absolute(path, error);  // the program runs in another folder
+  const std::string file = fs::absolute(path, error);  // absolute, because the program runs in
+                                                       // another folder
   if (error) return Status(Code::system, fmt::format("FILE is '{}': {}", path, error.message()));
   const bool python = path.ends_with(".py");
   ScheduleFunction out;
@@ -358,7 +362,7 @@ Result<WrittenSchedule> ScheduleFunction::schedule(int ranks) const {
   }
   if (!end->failure.empty()) {
     const std::string said = without_end(end->err);
-    // As Python and C++ name it.
+    // The names in Python and C++.
     const bool no_memory = said.find("MemoryError") != std::string::npos ||
                            said.find("bad_alloc") != std::string::npos;
     return wrong(Code::invalid_argument,
@@ -414,7 +418,7 @@ void print_verdict(const std::vector<int>& proved, const std::vector<int>& wrong
 }  // namespace
 
 Result<Exit> check_function(const FunctionQuestion& q, Console& console) {
-  // A function may go on for ever; its folder and its process are not left behind.
+  // A function may run for ever; an interrupt must remove its folder and its process.
   const InterruptGuard guard;
   const auto interrupted = [&console] {
     console.err << "rankine check: interrupted\n";
@@ -471,9 +475,9 @@ Result<std::vector<int>> read_ranks(std::string_view argument, std::string_view 
 
 struct CheckArguments {
   std::string file;
-  std::vector<int> ranks;             // of a function; empty: kUsualRanks
-  std::optional<int> seconds;         // of a function
-  std::optional<std::size_t> memory;  // of a function
+  std::vector<int> ranks;             // for a function; empty: kUsualRanks
+  std::optional<int> seconds;         // for a function
+  std::optional<std::size_t> memory;  // for a function
   std::size_t bytes = std::size_t{1} << 20;
   NetworkArguments network;
   Sync sync = Sync::dataflow;
@@ -492,7 +496,7 @@ Result<std::size_t> read_memory(std::string_view argument, std::string_view text
 Result<Exit> check_order(const CheckArguments& a, const std::string& text,
                          const CheckLaboratory* laboratory, Console& console) {
   if (laboratory != nullptr) return laboratory->order(text, a.json, console);
-  // The laboratory reads a file again; standard input is read already.
+  // The laboratory reads a file again; standard input has been consumed, so its text is passed on.
   return a.file == "-" ? start_laboratory(console, text) : start_laboratory(console);
 }
 

@@ -1,4 +1,5 @@
-// The algorithms that a choice is between, as a table.
+// The command `rankine choose`: compares the algorithms for a modelled network or for this
+// machine's threads, and explains the choice.
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -32,12 +33,12 @@
 
 namespace rankine::tools {
 
-// The choice first and marked, and behind all others what cannot run.
+// The choice comes first, with a mark; algorithms that cannot run come last.
 Table table_of(const std::vector<Candidate>& candidates);
-// Where c_real come from: "c_real measured among 4 ranks, table of 2026-11-22T16:04:04Z".
+// The source of c_real: "c_real measured among 4 ranks, table of 2026-11-22T16:04:04Z".
 std::string source_of(std::span<const MeasuredCReal> measured, const TuningTable& table);
 
-// What calls on this machine's threads get that name no algorithm, and why.
+// The engine's choice for calls on this machine's threads that name no algorithm, and its reason.
 
 struct ThreadsQuestion {
   Collective collective;
@@ -81,7 +82,7 @@ std::string source_of(std::span<const MeasuredCReal> measured, const TuningTable
 
 namespace {
 
-// The costs that decided, in the order of all.
+// The costs that decided, in the order of all costs.
 std::vector<CostField> deciding(const Choice& choice) {
   std::vector<CostField> fields;
   std::copy_if(cost_fields().begin(), cost_fields().end(), std::back_inserter(fields),
@@ -92,7 +93,7 @@ std::vector<CostField> deciding(const Choice& choice) {
   return fields;
 }
 
-// What they are here.
+// The values of the deciding costs.
 std::string explain(const Choice& choice, const Costs& costs) {
   std::string text;
   for (const CostField& field : deciding(choice)) {
@@ -103,7 +104,7 @@ std::string explain(const Choice& choice, const Costs& costs) {
   return text;
 }
 
-// What the model says of the contenders, and why that decided or did not.
+// The model's times of the contenders, and the reason why they decided or not.
 std::string explain_c_real(const ThreadsQuestion& a, const Choice& choice,
                            const TuningTable& table) {
   const std::string from = source_of(table.c_real_near(a.collective, a.ranks), table);
@@ -191,8 +192,8 @@ struct ChooseArguments {
   bool c_real = false, explain = false, json = false, csv = false;
 };
 
-// The network's candidates by what they would take if they were as far from the model as on this
-// machine. Returns where the factors come from.
+// Multiplies the candidates' times by their deviation from the model on this machine (c_real).
+// Returns the source of the factors.
 Result<std::string> weigh_by_table(const ChooseArguments& a, const Fabric& fabric,
                                    std::vector<Candidate>& candidates) {
   const TuningTable* table = machine_tuning();

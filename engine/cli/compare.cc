@@ -1,3 +1,5 @@
+// The command `rankine compare`: reads two reports of perf or nccl-tests and compares their times.
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -40,13 +42,13 @@ std::optional<double> number_of(const nlohmann::json& object, const char* key) {
   return found->get<double>();
 }
 
-// nccl-tests' names and ours alike.
+// Maps nccl-tests' and Rankine's names of types to one name.
 std::string type_text(const std::string& text) {
   const auto type = parse_data_type(text);
   return type ? std::string(name_of(*type)) : text;
 }
 
-// perf's own figure; of nccl-tests, with -I 1, the deviation over the mean.
+// The spread in perf's reports; in nccl-tests' reports (with -I 1) the deviation over the mean.
 std::optional<double> spread_of(const nlohmann::json& row, const nlohmann::json& series, const std::string& place) {
   if (const auto spread = number_of(series, "spread")) return spread;
   const auto per_iter = row.find(place + "_per_iter");
@@ -55,7 +57,8 @@ std::optional<double> spread_of(const nlohmann::json& row, const nlohmann::json&
   return percent ? std::optional(*percent / 100) : std::nullopt;
 }
 
-// Where a row was measured in several cycles, they count as one, and scatter as far as they do.
+// Merges the times of a row measured in several cycles into their median, with the scatter of the
+// cycles.
 std::vector<MeasuredTime> merged(const std::vector<MeasuredTime>& times) {
   std::map<std::pair<std::string, std::string>, std::vector<const MeasuredTime*>> same;
   for (const MeasuredTime& one : times) same[{one.row, one.algorithm}].push_back(&one);
@@ -136,7 +139,7 @@ Result<Comparison> compare_files(const PerfFile& a, const PerfFile& b) {
     return invalid_argument(fmt::format("the first report is among {}, the second among {}",
                                         counted(a.ranks, "rank"), b.ranks));
   }
-  bool several = false;  // algorithms for a row
+  bool several = false;  // true: some row has several algorithms
   for (const PerfFile* file : {&a, &b}) {
     std::set<std::string> rows;
     for (const MeasuredTime& one : file->times) several |= !rows.insert(one.row).second;

@@ -85,7 +85,7 @@ void Progress::clear() {
 
 namespace {
 
-// Says that something came and nothing else, so no order is needed anywhere.
+// Carries the number of a signal and no other data, so relaxed order suffices.
 std::atomic<int> came{0};
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler stores to it");
 
@@ -94,7 +94,7 @@ void note(int signal) { came.store(signal, std::memory_order_relaxed); }
 void watch(int signal, struct sigaction& before) {
   struct sigaction noting {};
   noting.sa_handler = note;
-  noting.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);  // the second one is not noted
+  noting.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);  // a second signal acts as usual
   sigaction(signal, nullptr, &before);
   if (before.sa_handler != SIG_IGN) sigaction(signal, &noting, nullptr);
 }
@@ -135,7 +135,8 @@ Status read_input(std::string_view option, const std::string& file,
   std::ifstream in(file, std::ios::binary);
   const int error = errno;
   std::error_code unknown;
-  const bool folder = std::filesystem::is_directory(file, unknown);  // opens, and has no lines
+  const bool folder = std::filesystem::is_directory(file, unknown);  // a folder can be opened, but
+                                                                     // has no lines
   if (!in || folder) return unreadable(option, file, std::strerror(folder ? EISDIR : error));
   read(in);
   return {};
@@ -180,7 +181,7 @@ std::vector<LineReader::Line> LineReader::next(std::size_t most) {
   return lines;
 }
 
-// Waits for one byte and takes those that have come with it: asking for more would wait for them.
+// Waits for one byte and takes the bytes that came with it: asking for more would wait for more.
 void LineReader::read_some() {
   constexpr std::streamsize kAtOnce = std::streamsize{64} << 10;
   char bytes[kAtOnce];
@@ -227,7 +228,7 @@ void DescriptorBuffer::write_out() {
     const ssize_t written = write(descriptor_, from, static_cast<std::size_t>(end - from));
     if (written >= 0) {
       from += written;
-    } else if (errno == EAGAIN) {  // somebody else made it non-blocking
+    } else if (errno == EAGAIN) {  // another process made the descriptor non-blocking
       pollfd room{.fd = descriptor_, .events = POLLOUT, .revents = 0};
       static_cast<void>(poll(&room, 1, -1));
     } else if (errno != EINTR) {

@@ -1,4 +1,6 @@
-// Where a subcommand writes, and how it ends.
+// Console is the input, output and exit codes of a subcommand. This header also declares progress
+// lines, interruption by signals, line-wise input, checked output, text wrapping and the user's
+// working directory.
 #pragma once
 
 #include <chrono>
@@ -21,34 +23,34 @@ namespace rankine::tools {
 // Exit codes of the process, the same for every subcommand.
 enum class Exit : int {
   ok = 0,
-  wrong = 1,          // wrong data, a failed proof, or below a floor that was asked for
-  usage = 2,          // arguments
-  environment = 3,    // memory, threads or files that the machine refuses
+  wrong = 1,          // wrong data, a failed proof, or below a requested floor
+  usage = 2,          // invalid arguments
+  environment = 3,    // the machine refuses memory, threads or files
   timeout = 124,      // as of timeout(1)
-  interrupted = 130,  // by SIGINT; what was measured has been told
-  terminated = 143,   // by SIGTERM, the same
+  interrupted = 130,  // by SIGINT; measurements so far have been printed
+  terminated = 143,   // by SIGTERM; measurements so far have been printed
 };
 
 Exit exit_of(Code code);
 
-// Results go to `out` and nothing else does; progress and errors go to `err`.
+// `out` gets results only; progress and errors go to `err`.
 struct Console {
   std::ostream& out;
   std::ostream& err;
   bool out_is_terminal = false;
   bool err_is_terminal = false;
-  // Where err is no terminal: after so many seconds long work says there how far it is, and again
-  // each time it has taken twice as long. 0: it says nothing.
+  // If err is not a terminal: long work prints its progress to err after this number of seconds,
+  // and again each time the elapsed time has doubled. 0: no progress.
   double progress_after = 0;
-  std::vector<std::string> arguments = {};  // as they were given, for reports
+  std::vector<std::string> arguments = {};  // as given, for reports
 };
 
-// ", 20 s left": as long again per case as the cases that are done took; nothing before a second
-// has passed or where nothing is done or left.
+// ", 20 s left": assumes that each remaining case takes as long as the finished ones on average;
+// empty during the first second, and if no case is done or left.
 std::string time_left(std::size_t done, std::size_t all, double seconds);
 
-// How far long work is: a line on stderr that is rewritten in place. Where stderr is no terminal, a
-// line now and then (Console::progress_after). Not thread-safe.
+// The progress of long work: a line on stderr that is rewritten in place. If stderr is not a
+// terminal, an occasional line (Console::progress_after). Not thread-safe.
 class Progress {
  public:
   explicit Progress(Console& console) : console_(console) {}
@@ -57,29 +59,29 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void show(std::string_view text);
-  bool due();    // at most ten times a second: for what comes more often than anybody reads
-  void clear();  // before anything is printed, and at the end
+  bool due();    // true at most ten times a second: for frequent updates
+  void clear();  // call before any output, and at the end
 
  private:
   using Clock = std::chrono::steady_clock;
   Console& console_;
-  std::size_t width_ = 0;  // of the line that stands there now
+  std::size_t width_ = 0;  // width of the current line
   const Clock::time_point begin_ = Clock::now();
   Clock::time_point was_due_ = begin_;
   double next_line_ = console_.progress_after;  // seconds since the beginning
 };
 
-// Ctrl-C while something is being measured: the work comes to an end and what has been measured is
-// told. A second one ends the process as ever.
+// Interruption by Ctrl-C during a measurement: the work ends and reports its measurements so far. A
+// second signal ends the process at once.
 
-// The signal that came since the newest InterruptGuard was made, SIGINT or SIGTERM; 0: none. What
-// takes long looks here every now and then. From any thread.
+// The signal since the newest InterruptGuard was made, SIGINT or SIGTERM; 0: none. Long work polls
+// it. Callable from any thread.
 int interruption() noexcept;
-// 128 and the signal's number, as shells have it. Requires interruption() != 0.
+// 128 plus the signal's number, as in shells. Requires interruption() != 0.
 Exit exit_of_interruption();
 
-// While it lives, the first SIGINT and the first SIGTERM only make themselves known by
-// interruption(). A signal that the process ignores stays ignored. One at a time.
+// During its lifetime, the first SIGINT and the first SIGTERM only set interruption(). A signal
+// that the process ignores stays ignored. One guard at a time.
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -88,39 +90,41 @@ class InterruptGuard {
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
  private:
-  struct sigaction on_interrupt_, on_terminate_;  // as they were
+  struct sigaction on_interrupt_, on_terminate_;  // previous handlers
 };
 
 // The input of a subcommand: a file, or standard input.
 
-// Calls read(in) with what the option names; "-" is standard input. Errors: a file that cannot be
-// read, and a folder, by the option's name.
+// Calls read(in) with the file named by the option; "-" is standard input. Errors: a file that
+// cannot be read, and a folder; errors name the option.
 Status read_input(std::string_view option, const std::string& file,
                   const std::function<void(std::istream&)>& read);
 
-// All of it, where it is no longer than `most_bytes`.
+// Reads the whole input. Error: longer than `most_bytes`.
 Result<std::string> read_input(std::string_view option, const std::string& file,
                                std::size_t most_bytes);
 
-// Whether a file that others will read can be read.
+// Checks that a file can be read, before another program reads it.
 Status check_input(std::string_view option, const std::string& file);
 
-// Lines of a stream as they come: what is there can be answered before more is asked.
+// LineReader returns lines of a stream as they arrive: present lines can be answered before more
+// are read.
 
 class LineReader {
  public:
   struct Line {
     std::size_t number;  // from 1
-    std::string text;    // without its end
+    std::string text;    // The first most_bytes + 1 bytes of a longer line are kept, so that the
+                         // caller can tell that the line is too long.
   };
 
-  // Of longer lines the first most_bytes + 1 bytes are kept, so that who reads them sees that they
-  // are too long.
+  // Of a longer line the first most_bytes + 1 bytes are kept, so that the caller can tell that the
+  // line is too long.
   LineReader(std::istream& in, std::size_t most_bytes) : in_(in), most_bytes_(most_bytes) {}
 
-  // Waits until a whole line is there, and gives that and those that are there besides, up to
-  // `most` and to a mebibyte or so; begun lines stay for later. Empty: the end. Throws what the
-  // stream's buffer throws where it cannot be read.
+  // Waits for a whole line, and returns it with all other lines present, up to `most` and to about
+  // a mebibyte; incomplete lines stay for later. Empty: end of the stream. Throws the exceptions of
+  // the stream's buffer if it cannot be read.
   std::vector<Line> next(std::size_t most);
 
  private:
@@ -137,20 +141,19 @@ class LineReader {
   std::size_t number_ = 0;
 };
 
-// A stream over a descriptor that tells why it could not be written: what is printed and goes
-// nowhere is no success.
+// Output over a descriptor that reports failed writes: lost output is not a success.
 
 // "standard output cannot be written: No space left on device"
 struct OutputError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Collects what is printed and writes it when it is flushed or full. Where that fails, what was
-// collected is dropped and OutputError thrown, which a stream lets through whose exceptions() have
-// badbit. Not flushed when it is destroyed: by then nobody could be told. Not thread-safe.
+// Collects output and writes it when it is flushed or full. If a write fails, drops the collected
+// output and throws OutputError; a stream passes the exception on if its exceptions() have badbit.
+// Not flushed on destruction, because errors could not be reported then. Not thread-safe.
 class DescriptorBuffer : public std::streambuf {
  public:
-  // The descriptor stays the caller's. `name` is for errors: "standard output".
+  // The caller keeps ownership of the descriptor. `name` is for errors: "standard output".
   DescriptorBuffer(int descriptor, std::string name);
 
  protected:
@@ -165,28 +168,29 @@ class DescriptorBuffer : public std::streambuf {
   std::vector<char> collected_;
 };
 
-// How wide a reader's terminal is, and text that keeps to a width.
+// COLUMNS if it is a whole number from 20; otherwise the width of the terminal at standard output,
+// if any; otherwise `otherwise`.
 
-// Of COLUMNS where that is a whole number from 20, else of the terminal that standard output is,
-// else `otherwise`.
+// COLUMNS if it is a whole number from 20; else the width of the terminal at standard output; else
+// `otherwise`.
 int terminal_width(int otherwise);
 
-// Lines of words, none longer than `width` unless a word is, each behind `indent` blanks and ended
-// by a line feed.
+// Lines of words, none longer than `width` except for a single longer word, each indented by
+// `indent` blanks and ended by a line feed.
 std::string wrapped(std::string_view text, int width, std::size_t indent);
 
-// Paragraphs, a line each, wrapped(). Those that begin with a blank are to be copied and stay as
-// they are, but for what stands in a second column, two blanks or more behind the first: that is
-// wrapped.
+// Wraps paragraphs, given as one line each, by wrapped(). Paragraphs that begin with a blank are
+// for copying and stay unchanged, except for a second column, separated by two or more blanks: that
+// column is wrapped.
 std::string filled(std::string_view paragraphs, int width);
 
-// Where the user stands, and so where paths that people write begin: under 'bazel run' a program
-// starts somewhere else.
+// The user's working directory, where relative paths begin: under 'bazel run' a program starts in
+// another directory.
 
-// Goes to where RANKINE_WITH_WORKING_DIRECTORY says (third_party/bazel sets it), else
-// BUILD_WORKING_DIRECTORY (Bazel does), if this process stands in a program's runfiles; else, and
-// where that directory is not to be had, stays. Both variables are inherited by whatever a program
-// under 'bazel run' starts, which may have gone elsewhere: hence the condition.
+// Changes to RANKINE_WITH_WORKING_DIRECTORY (set by third_party/bazel), else to
+// BUILD_WORKING_DIRECTORY (set by Bazel), if this process stands in a program's runfiles;
+// otherwise, and if that directory is not accessible, stays. Programs started under 'bazel run'
+// inherit both variables and may have changed their directory; hence the condition.
 void stand_where_the_user_stands();
 
 }  // namespace rankine::tools

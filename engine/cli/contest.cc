@@ -1,3 +1,6 @@
+// The measuring parts of tune: regrets, the fit of the cost model, the search for costs, and
+// contests.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -24,9 +24,9 @@ namespace {
 constexpr int kLeft = 64, kTop = 44, kPlotWidth = 620, kPlotHeight = 340, kLegend = 190,
               kBottom = 62, kRow = 22, kLeastRow = 15, kSwatch = 32;
 constexpr double kMarker = 4;
-constexpr int kEdge = 6;  // how far markers may stand out of the frame, left and right
+constexpr int kEdge = 6;  // extent of markers beyond the frame, left and right
 
-// Told apart by those who do not see all colours (Okabe & Ito).
+// Distinguishable with colour blindness (Okabe & Ito).
 constexpr std::array<std::string_view, 8> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                       "#000000", "#e69f00", "#56b4e9", "#7f7f7f"};
 
@@ -54,7 +54,7 @@ std::string marker(std::size_t which, double x, double y, bool hollow) {
   }
 }
 
-// 1, 2 or 5 times a power of ten, so that there are 5 to 10 lines.
+// A step of 1, 2 or 5 times a power of ten that gives 5 to 10 lines.
 double grid_of(double range) {
   double grid = std::pow(10, std::floor(std::log10(range)));
   if (range / grid < 2) return grid / 5;
@@ -62,7 +62,7 @@ double grid_of(double range) {
   return grid;
 }
 
-// On a logarithmic axis: 1, 2 and 5 times powers of ten, or those powers alone where they are many.
+// For a logarithmic axis: 1, 2 and 5 times powers of ten, or powers of ten alone on a long axis.
 std::vector<double> log_grid(double low, double high) {
   const bool many = high / low > 1e3;
   std::vector<double> grid;
@@ -80,14 +80,14 @@ std::vector<double> linear_grid(double low, double high) {
   const double step = grid_of(high - low);
   std::vector<double> grid;
   for (double y = std::ceil(low / step) * step; y <= high + step / 1e6; y += step) {
-    grid.push_back(std::round(y / step) * step + 0.0);  // no "-0"
+    grid.push_back(std::round(y / step) * step + 0.0);  // avoids "-0"
   }
   return grid;
 }
 
 constexpr int kHeight = kTop + kPlotHeight + kBottom, kLegendTop = kTop + 12;
 
-// Many names stand closer, and very many need a taller picture.
+// Many names stand closer; even more names need a taller picture.
 int legend_rows(const Plot& plot) {
   const auto faded = std::count_if(plot.curves.begin(), plot.curves.end(),
                                    [](const PlotCurve& curve) { return curve.faded; });
@@ -122,8 +122,8 @@ std::string dashes(std::size_t curve) {
                      kDashes[(curve / kColours.size() - 1) % kDashes.size()]);
 }
 
-// A ring, and a line from it down to the axis; the word stands below, where the lowest curves leave
-// room, and words of neighbours at other heights.
+// Draws a ring, and a line from it down to the axis; the word stands below, where the lowest curves
+// leave room, and words of neighbours alternate in height.
 std::string drawing(const PlotMark& mark, std::size_t number, double x, double y) {
   constexpr double kRing = 8, kLine = 14;
   const double below = 2 * kRing + 6 + (number % 2 == 0 ? 0 : kLine);
@@ -136,7 +136,7 @@ std::string drawing(const PlotMark& mark, std::size_t number, double x, double y
       y + below, leftwards ? " text-anchor=\"end\"" : "", xml_text(mark.text));
 }
 
-// Everything but the paper. id: another one for every plot of a picture.
+// Draws everything but the paper. `id` must be unique in the picture.
 std::string drawing(const Plot& plot, int id) {
   const bool linear_x = plot.x_label && !plot.log_x;
   const auto x_of = [&plot, linear_x](double bytes) {
@@ -203,7 +203,7 @@ std::string drawing(const Plot& plot, int id) {
     }
     return points;
   };
-  std::vector<const PlotCurve*> strong;  // in colours
+  std::vector<const PlotCurve*> strong;  // with a colour
   for (const PlotCurve& curve : plot.curves) {
     if (!curve.faded) {
       strong.push_back(&curve);
@@ -297,7 +297,7 @@ std::vector<std::string> fade_all_but_least(Plot& plot) {
       if (point.y < y_there(*place->second)) place->second = &curve;
     }
   }
-  std::vector<std::pair<int, std::size_t>> order;  // places won, negative; then as they stand
+  std::vector<std::pair<int, std::size_t>> order;  // minus places won; then by index
   for (std::size_t i = 0; i < plot.curves.size(); ++i) {
     const auto won = std::count_if(least.begin(), least.end(), [&](const auto& place) {
       return place.second == &plot.curves[i];
@@ -343,7 +343,7 @@ namespace {
 constexpr double kAsCheap = 1.001;
 constexpr double kMicro = 1e6;
 
-// The first curve as cheap as any at a size; the size of none where no curve has points.
+// The first curve that is as cheap as any at a size; the number of curves if no curve has points.
 std::size_t cheapest(const std::vector<PlotCurve>& curves, std::size_t size) {
   double least = std::numeric_limits<double>::infinity();
   for (const PlotCurve& curve : curves) {
@@ -397,7 +397,7 @@ std::string crossovers_text(const std::vector<NetworkCurves>& networks) {
 
 std::string crossovers_svg(std::string_view what, const std::vector<NetworkCurves>& networks) {
   std::vector<Plot> panels;
-  std::vector<std::string> strong;  // a curve has its colour in all panels
+  std::vector<std::string> strong;  // a curve has one colour in all panels
   for (const NetworkCurves& network : networks) {
     Plot plot{.title = fmt::format("{} on {}", what, network.network),
               .y_label = "time of the model, us",
@@ -418,7 +418,7 @@ std::string crossovers_svg(std::string_view what, const std::vector<NetworkCurve
 
 namespace {
 
-// Child to its parent, and the first round of a message between them.
+// From a child to its parent, with the first round of a message between them.
 struct Edge {
   Rank parent = 0;
   int round = 0;
@@ -441,7 +441,7 @@ struct Moves {
   }
 };
 
-// One root that all get to, and somebody who has two children.
+// Requires one root above all ranks, and a rank with two children.
 std::optional<Tree> tree_of(const Moves& moves) {
   if (!moves.is_tree || moves.edges.empty()) return std::nullopt;
   std::set<Rank> roots;
@@ -485,7 +485,7 @@ std::string list_of(const std::vector<Block>& blocks) {
                      blocks.size() > 2 ? fmt::format(", ... {}", blocks.back()) : "");
 }
 
-// The same tree, whenever its blocks are on their way.
+// True if the trees are equal except for their rounds.
 bool alike(const Tree& a, const Tree& b) {
   return a.root == b.root && std::equal(a.edges.begin(), a.edges.end(), b.edges.begin(),
                                         b.edges.end(), [](const auto& x, const auto& y) {
@@ -555,7 +555,7 @@ constexpr int kColumnsLeft = 90, kRowsTop = 70, kColumn = 90, kRowsMargin = 40;
 
 int x_of(Rank r) { return kColumnsLeft + r * kColumn; }
 
-// "3", "0..3", "0,2,5", and no more than there is room for.
+// "3", "0..3", "0,2,5", shortened to the available room.
 std::string blocks_text(std::vector<Block> blocks) {
   std::sort(blocks.begin(), blocks.end());
   blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
@@ -586,7 +586,7 @@ Arrows arrows_of(const RoundView& view) {
   return arrows;
 }
 
-// Places for words, none over another.
+// Places of words without overlap.
 class Labels {
  public:
   bool take(int x, int y, int width) {
@@ -605,7 +605,8 @@ class Labels {
   std::vector<std::tuple<int, int, int>> taken_;
 };
 
-// Where a round is drawn. Rounds in which many send to many are taller, for the words' sake.
+// The vertical place of a round. Rounds with many messages between many ranks are taller, to fit
+// the words.
 struct Band {
   int top, height;
 };
@@ -631,8 +632,8 @@ std::string arrow(Rank from, Rank to, Act act, const std::vector<Block>& blocks,
   }
   const int x1 = x_of(from), x2 = x_of(to), y1 = band.top + 8, y2 = band.top + band.height - 8;
   int x = 0, y = 0;
-  // Nearer to the sender, so that the two ways of an exchange do not meet; else where there is
-  // room.
+  // Nearer to the sender, so that the two directions of an exchange do not meet; otherwise any free
+  // place.
   for (const int percent : {30, 20, 40, 60, 75, 50, 85, 30}) {
     x = x1 + (x2 - x1) * percent / 100;
     y = y1 + (y2 - y1) * percent / 100;

@@ -36,7 +36,7 @@ constexpr LaboratoryCommand kCommands[] = {
 
 constexpr const char* kProgram = "rankine-lab";
 
-// Standard input begins at the first byte of `text`.
+// Makes `text` the standard input, positioned at its first byte.
 bool give_input(std::string_view text) {
   const int file = memfd_create("input", MFD_CLOEXEC);
   if (file < 0) return false;
@@ -71,7 +71,7 @@ Exit start_laboratory(Console& console, std::optional<std::string_view> input) {
   for (const auto& path : {folder / kProgram, folder / "../lab" / kProgram}) {
     execv(path.c_str(), argv.data());
   }
-  // A program with more rights than its user has no PATH.
+  // A program with more rights than its user must not use PATH.
   if (environment_variable("PATH") != nullptr) execvp(kProgram, argv.data());
   console.err << fmt::format(
       "{}: this is a part of the laboratory, and its program {} is neither in {} nor in PATH; in "

@@ -273,8 +273,8 @@ std::string rank_text(const std::vector<int>& ranks) {
   return fmt::format(" <- {} {}", ranks.size() == 1 ? "rank" : "ranks", format_cpu_list(ranks));
 }
 
-// Packages, nodes, caches and cores as an indented tree. CPUs stand in the machine's order, so a
-// new line begins wherever a number changes.
+// Packages, nodes, caches and cores as an indented tree. CPUs stand in the machine's order, so each
+// change of a number begins a new line.
 std::string tree(const TopoView& view) {
   const Topology& topology = view.topology;
   std::string out;
@@ -326,7 +326,7 @@ std::string sizes_text(const Topology& topology, std::size_t CacheSizes::*cache)
   return text;
 }
 
-// "node 0: 12 KiB, node 1: 4 KiB"; pages that nobody has touched yet lie nowhere.
+// "node 0: 12 KiB, node 1: 4 KiB"; untouched pages have no node.
 std::string where_text(const Residency& where) {
   if (where.error != 0) return to_string(where);
   std::string text;
@@ -336,7 +336,7 @@ std::string where_text(const Residency& where) {
   return text.empty() ? "nowhere yet" : text;
 }
 
-// A row for each rank: its memory, and where the pages of it really are.
+// A row for each rank: its memory, and the real nodes of its pages.
 std::string memory_table(const TopoView& view) {
   Table table("rank", as::number("cpu", "", "any"), as::number("node", "", "any"),
               as::bytes("lines"), as::bytes("mailboxes"), "from", as::bytes("scratch"),

@@ -1,4 +1,5 @@
-// The machine and the way ranks sit on it, as reports name them.
+// MachineReport is the machine as reports name it. This header also declares teams for
+// measurements, costs as text, and the view of `rankine topo`.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -29,24 +30,24 @@ struct MachineReport {
   std::string cpu;  // "AMD EPYC 9B45", or "unknown CPU"
   Topology topology = Topology::flat({}, false);
   CpuBudget budget{};
-  std::string isa;  // of the kernels that run: "avx512_bf16"
+  std::string isa;  // instruction set of the kernels in use: "avx512_bf16"
 };
 
-// To be called before anything is pinned: the calling thread's affinity counts.
+// Must be called before any pinning: the calling thread's affinity counts.
 MachineReport read_machine();
 
 // "cpus 0-1", "64 ranks on cpus 0-1", "not pinned".
 std::string describe_placement(const std::vector<RankReport>& ranks);
 
-// What the machine refused, one line each; ranks with the same refusals share a line.
+// The machine's refusals, one line each; ranks with equal refusals share a line.
 std::vector<std::string> refusals(const std::vector<RankReport>& ranks);
 
 std::string utc_now();    // "2026-11-20T14:03:07Z"
-std::string local_now();  // "2026-11-20 14:03:07", where TZ says
+std::string local_now();  // "2026-11-20 14:03:07", in the zone of TZ
 
-// Ranks for what measures this machine or brings its own clock: not on the network that
-// RANKINE_NETWORK may name for programs, so that nobody takes model time for time. On one that
-// `options` names, where whoever measures says so.
+// Makes a team for measuring this machine or for a separate clock: it refuses the network that
+// RANKINE_NETWORK may name for programs, so that model time is not mistaken for real time. A
+// network of `options` is allowed; the measurement then names it.
 
 inline Result<std::unique_ptr<Team>> machine_team(const TeamOptions& options) {
   const char* const network = environment_variable("RANKINE_NETWORK");
@@ -58,7 +59,7 @@ inline Result<std::unique_ptr<Team>> machine_team(const TeamOptions& options) {
   return Team::create(options);
 }
 
-// By rank: the most that `most` and the communicator know of.
+// Raises `most`, by rank, to the counts of the communicator.
 inline void add_ports_in_use(const Communicator& communicator, std::vector<PortsInUse>& most) {
   most.resize(static_cast<std::size_t>(communicator.ranks()));
   for (std::size_t r = 0; r < most.size(); ++r) {
@@ -78,7 +79,7 @@ void write_ports_in_use(const std::vector<PortsInUse>& most, Json& json) {
   }
 }
 
-// "2 sending, 1 receiving", of all ranks.
+// "2 sending, 1 receiving", the most over all ranks.
 inline std::string ports_in_words(const std::vector<PortsInUse>& most) {
   PortsInUse all;
   for (const PortsInUse& one : most) {
@@ -89,17 +90,17 @@ inline std::string ports_in_words(const std::vector<PortsInUse>& most) {
          " receiving";
 }
 
-// Costs (engine/base/costs.h) as people read them.
+// Costs (engine/base/costs.h) as text.
 
-// "4 KiB", "256 ranks": bytes as sizes, all else with its unit.
+// "4 KiB", "256 ranks": bytes as sizes, other values with their unit.
 std::string value_text(const CostField& field, std::size_t value);
 
-// "board_pair_read 8 KiB (16 KiB), spin 1000 nanoseconds (50000 nanoseconds)": where they differ from
-// the defaults, which stand behind. Empty: nowhere.
+// "board_pair_read 8 KiB (16 KiB), spin 1000 nanoseconds (50000 nanoseconds)": costs that differ
+// from the defaults, with the defaults in parentheses. Empty: no difference.
 std::string differences_text(const Costs& costs);
 
-// What `rankine topo` found out: the machine, where ranks are meant to sit, and where a team that
-// was made really went. One value for the text, the JSON and the picture.
+// TopoView is the findings of `rankine topo`: the machine, the planned places of ranks, and the
+// real places of a team. It serves the text, the JSON and the picture.
 
 // The memory that a communicator holds for one rank, and the nodes on which its pages lie.
 struct RankMemoryView {
@@ -114,9 +115,9 @@ struct RankMemoryView {
   }
 };
 
-// Memory for what all ranks read (Team::staging), as tried out.
+// A trial of memory that all ranks read (Team::staging).
 struct StagingView {
-  NodeSet nodes;  // asked for; none: first touch
+  NodeSet nodes;  // requested; none: first touch
   Enforcement binding;
   Residency where;
 };
@@ -127,7 +128,7 @@ struct TopoView {
   PlacementPolicy policy;
   Placement placement;
 
-  // Of a team that was made; absent for a synthetic machine.
+  // The findings with a real team; absent for a synthetic machine.
   struct Real {
     MachineReport machine;
     std::vector<RankReport> report;
@@ -136,27 +137,27 @@ struct TopoView {
     SharedMemory shared;                           // after use
     std::vector<RankMemoryView> memory;            // by rank, after use
     StagingView staging;
-    Costs costs;                    // that calls are made with here
-    std::string table, table_made;  // where they come from; empty: defaults
+    Costs costs;                    // used by calls on this machine
+    std::string table, table_made;  // source of the costs; empty: defaults
   };
   std::optional<Real> real;
 
-  // Ranks that were sent to a CPU, and those whose memory was sent to a node.
+  // Ranks placed on a CPU, and ranks with memory placed on a node.
   std::vector<int> ranks_on_cpu(int cpu) const;
   std::vector<int> ranks_on_node(int node) const;
-  // Bytes of a rank's pages that lie on other nodes than the one that they were asked for.
+  // Bytes of a rank's pages on other nodes than the requested one.
   std::size_t misplaced_bytes(int rank) const;
 };
 
-// "node 2  64 GiB  memory only": what a drawing of CPUs does not show.
+// "node 2  64 GiB  memory only": nodes missing in a drawing of CPUs.
 std::vector<std::string> nodes_without_cpus(const Topology& topology);
 
-// For a terminal, and as JSON.
+// Text for a terminal, and JSON.
 void print(const TopoView& view, std::ostream& out);
 nlohmann::ordered_json to_json(const TopoView& view);
 
-// A picture that stands on its own: packages, nodes, caches and cores with the ranks on them, and
-// the ranks' memory in its node.
+// A self-contained picture: packages, nodes, caches and cores with the ranks on them, and the
+// ranks' memory in its node.
 std::string to_svg(const TopoView& view);
 
 }  // namespace rankine::tools

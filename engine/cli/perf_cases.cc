@@ -1,3 +1,5 @@
+// The networks, cases, rows and curves of perf.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The JSON report of perf.
+
 #include <fmt/format.h>
 
 #include <algorithm>

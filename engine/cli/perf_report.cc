@@ -1,3 +1,5 @@
+// The printed report of perf: nccl-tests' table, CSV and totals.
+
 #include <fmt/format.h>
 #include <fmt/ostream.h>
 

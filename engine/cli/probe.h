@@ -1,8 +1,9 @@
-// Where the machine stands right now: the one-way latency of a cache line between two cores.
+// LatencyProbe measures the machine's present state: the one-way latency of a cache line between
+// two cores. The header also declares read_result(), one read of a result.
 //
-// A virtual machine may move its cores between two rounds of a measurement, which changes small
-// messages by 2 to 6 times. So a measurement is bracketed by this probe, and repeated where the
-// probe says that the machine has changed under it.
+// A virtual machine may move its cores between two rounds of a measurement, which changes the time
+// of small messages by a factor of 2 to 6. Therefore this probe brackets a measurement, and the
+// measurement is repeated if the latency has changed.
 #pragma once
 
 #include <algorithm>
@@ -18,13 +19,13 @@ namespace rankine::tools {
 class LatencyProbe {
  public:
   // Called by two threads at once, on two cores, with side 0 and side 1: both spin, so on one core
-  // this would take time slices. Side 0 gets ns, side 1 gets 0. It is the least of a few short
-  // series, so that only the machine's state counts and not who else ran. Both sides ask for the
-  // same series and trips. May be played again.
+  // this would take time slices. Side 0 gets ns, side 1 gets 0. The result is the least of a few
+  // short series, so that only the machine's state counts, not other load. Both sides must pass
+  // equal series and trips. May be played again.
   double play(int side, int series = 7, int trips = 500) noexcept {
     using Clock = std::chrono::steady_clock;
     auto least = Clock::duration::max();
-    // Both sides leave a game knowing its last value.
+    // Both sides leave a game with its last value.
     std::uint64_t& value = side == 0 ? mine_ : theirs_;
     for (int i = 0; i < series; ++i) {
       const auto begin = Clock::now();
@@ -56,19 +57,19 @@ class LatencyProbe {
   alignas(kLine) std::uint64_t theirs_ = 0;  // side 1's
 };
 
-// A measurement within which the probe changed by more than this is not steady.
+// A measurement is unsteady if the probe changed by more than this factor.
 inline constexpr double kSteady = 1.5;
-inline constexpr int kRepeats = 3;  // of an unsteady one
+inline constexpr int kRepeats = 3;  // per unsteady measurement
 
-// The greatest change among the probes of one measurement, at least 1; probes are zero where two
-// ranks do not have two cores, which never change.
+// The greatest change among the probes of one measurement, at least 1; probes are zero, and so
+// never change, if two ranks do not have two cores.
 inline double drift(const std::vector<double>& probes) {
   const auto [least, most] = std::minmax_element(probes.begin(), probes.end());
   return least == probes.end() || *least <= 0 ? 1 : *most / *least;
 }
 
-// Measures once, and again where that was not steady, up to kRepeats times; keeps the calmest.
-// once() returns something that drift_of() tells the drift of. repeats: how often again.
+// Measures once, and again if the result is unsteady, up to kRepeats times; returns the steadiest
+// result. drift_of() returns the drift of once()'s result. repeats: number of repetitions.
 template <class Once, class DriftOf>
 auto calmest(Once&& once, DriftOf&& drift_of, int& repeats) {
   auto best = once();
@@ -79,16 +80,16 @@ auto calmest(Once&& once, DriftOf&& drift_of, int& repeats) {
   return best;
 }
 
-// One read of a result, as a program that uses it has it: for whatever times the call and the use
-// of what it gave (perf --fresh, bench/rivals).
+// Reads a result once, as a program that uses it does: for timing a call and the use of its result
+// (perf --fresh, bench/rivals).
 //
-// Four sums of the widest vectors that the machine has, side by side: the reading takes the time,
-// not the adding. (A loop whose sums the compiler keeps in memory reads 15 GB/s where this one
-// reads 70 from the other core's cache.) Needs nothing but this header.
+// Four sums in the widest vectors of the machine, side by side: reading dominates the time, not
+// adding. (A loop whose sums the compiler keeps in memory reads 15 GB/s; this loop reads 70 GB/s
+// from the other core's cache.) Needs only this header.
 
 namespace read_result_detail {
 
-// Two, four and eight words; anywhere in memory, of any type.
+// Two, four and eight words; at any address, of any type.
 using Words2 __attribute__((vector_size(16), aligned(1), may_alias)) = std::uint64_t;
 using Words4 __attribute__((vector_size(32), aligned(1), may_alias)) = std::uint64_t;
 using Words8 __attribute__((vector_size(64), aligned(1), may_alias)) = std::uint64_t;
@@ -133,8 +134,9 @@ __attribute__((target("avx2"))) inline std::uint64_t sum_avx2(const unsigned cha
 
 }  // namespace read_result_detail
 
-// The sum of its words as the machine has them (the last one may be short), so that no compiler may
-// leave the reading out; the same with every width. `memory` may be null where bytes is 0.
+// The sum of the words in the machine's byte order (the last word may be short), so that no
+// compiler may leave out the reading; equal for every vector width. `memory` may be null if bytes
+// is 0.
 inline std::uint64_t read_result(const void* memory, std::size_t bytes) {
   const auto* from = static_cast<const unsigned char*>(memory);
 #if defined(__x86_64__)

@@ -508,8 +508,8 @@ Result<std::string> trace_svg(const Answer& answer) {
 
 namespace {
 
-// Prints no line for an algorithm that needs one port; of several algorithms prints only those that
-// need more ports than the network has.
+// Prints the ports that each algorithm needs, unless it needs only one. Among several algorithms
+// only those are printed that need more ports than the network has.
 void print_port_budgets(const std::vector<Answer>& answers, Console& console) {
   for (const Answer& a : answers) {
     const int needed = a.result.ports_needed(), ports = a.question.fabric.ports;

@@ -33,14 +33,14 @@ std::string text_of(const Cell& cell, const Column& column, bool people) {
   return std::string(people ? column.none : "");
 }
 
-// Empty: programs do not get it.
+// Empty: left out of CSV and JSON.
 std::string key_of(const Column& column) {
   std::string key = column.key.empty() ? column.name : column.key;
   std::replace(key.begin(), key.end(), ' ', '_');
   return key == "-" ? "" : key;
 }
 
-// Row 0 has the names, and row 1 the first values.
+// Row 0 has the columns' names, row 1 the first values.
 std::string text_at(const Table& table, std::size_t r, std::size_t i, bool people) {
   const Column& column = table.columns[i];
   if (r == 0) return people ? column.name : key_of(column);
@@ -76,7 +76,7 @@ std::string to_text(const Table& table, std::string_view indent) {
       const std::string blanks(width - cells[r].size(), ' ');
       (lines[r] += indent) += table.columns[i].as.left ? cells[r] + blanks : blanks + cells[r];
     }
-    indent = "  ";  // of the next column
+    indent = "  ";  // before the next column
   }
   if (!named) lines.erase(lines.begin());
   std::string out = table.title.empty() ? "" : table.title + "\n\n";

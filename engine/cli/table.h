@@ -1,5 +1,5 @@
-// A table as a value: what its columns are, and rows of values. Whoever makes one says nothing of
-// padding, quoting and line feeds; they are the business of to_text(), to_csv() and to_json().
+// A table is a value: columns and rows of values. The maker of a table gives no padding, quoting or
+// line feeds; to_text(), to_csv() and to_json() add them.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -20,9 +20,9 @@ namespace rankine::tools {
 
 struct Column;
 
-// What values are. People have numbers in a format, "{:.4g}", "{:.2f} x", "{:+.1f} %" (of parts of
-// one: a hundredfold), or with a unit, as a function of units.h writes them. CSV has the format's
-// digits and nothing around them, but bytes, seconds and parts of one in full; JSON all of them.
+// The kind of values. Text shows numbers in a format, "{:.4g}", "{:.2f} x", "{:+.1f} %" (for
+// fractions: times a hundred), or with a unit, written by a function of units.h. CSV has the
+// format's digits alone, but bytes, seconds and fractions in full; JSON has all values in full.
 struct As {
   using Print = std::string (*)(double);
   constexpr As(const char* digits = "{}", Print unit = nullptr, bool on_the_left = false)
@@ -31,11 +31,11 @@ struct As {
 
   std::string_view format;
   Print print;
-  bool left;  // where text stands; numbers are on the right
+  bool left;  // for text; numbers are aligned right
 };
 
 struct Cell {
-  Cell() = default;  // nothing is known
+  Cell() = default;  // unknown
   Cell(const std::convertible_to<std::string_view> auto& text)
       : value(std::string(std::string_view(text))) {}
   Cell(bool is) : value(is) {}
@@ -56,37 +56,39 @@ struct Column {
 
   std::string name;
   As as;
-  std::string key;        // for programs, "-": they do not get it; "": the name
-  std::string_view none;  // for people, where nothing is known; programs have null then
-  bool shown = true;      // to people
+  std::string key;        // in CSV and JSON; "-": left out there; "": the name
+  std::string_view none;  // text for unknown values; CSV and JSON have null
+  bool shown = true;      // in text
 };
 
 namespace as {
 inline constexpr As number{}, text{"{}", nullptr, true};
 inline constexpr As bytes{"{}", format_bytes};
 inline constexpr As model_time{"{}", format_duration}, measured_time{"{}", format_seconds};
-inline Column data(std::string key) { return number(std::move(key)).when(false); }  // for programs
+inline Column data(std::string key) { return number(std::move(key)).when(false); }  // for CSV and
+                                                                                    // JSON only
 }  // namespace as
 
 struct Table {
   explicit Table(std::convertible_to<Column> auto... each) : columns{std::move(each)...} {}
 
-  // A row; returns it, for more cells.
+  // Adds a row; returns it, for more cells.
   std::vector<Cell>& add(auto&&... cells) {
     return rows.emplace_back(std::vector<Cell>{Cell(std::forward<decltype(cells)>(cells))...});
   }
 
   std::string title{};
   std::vector<Column> columns;
-  std::vector<std::vector<Cell>> rows{};  // fewer cells than columns: nothing is known of the rest
+  std::vector<std::vector<Cell>> rows{};  // if a row has fewer cells than columns, the rest is
+                                          // unknown
   std::vector<std::string> notes{};       // the lines below
 };
 
-// The title and an empty line, where there is a title; the columns' names, where they have any; the
-// rows and the notes. Columns are two blanks apart, and no line ends with a blank.
+// The title and an empty line, if there is a title; the columns' names, if any; the rows and the
+// notes. Columns are two blanks apart, and no line ends with a blank.
 std::string to_text(const Table& table, std::string_view indent = "");
 
-// The rows, as RFC 4180 has them but for the ends of lines, which are line feeds.
+// The rows in the format of RFC 4180, except that lines end with line feeds.
 std::string to_csv(const Table& table, bool header = true);
 
 // An object for each row.

@@ -112,7 +112,7 @@ namespace {
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// What stands between the parenthesis at `open` and its partner, between commas; `open` goes behind
+// The text between the parenthesis at `open` and its partner, split at commas; moves `open` behind
 // the partner.
 std::vector<std::string_view> arguments_at(std::string_view text, std::size_t& open) {
   std::vector<std::string_view> parts;
@@ -129,7 +129,7 @@ std::vector<std::string_view> arguments_at(std::string_view text, std::size_t& o
   return parts;
 }
 
-// A number that is not 0 is a condition that holds.
+// A nonzero number means true.
 std::string condition(std::string_view text) {
   if (text == "N-1") return "N>1";
   if (text == "pow2(N)") return "N is a power of 2";
@@ -246,7 +246,7 @@ Result<std::vector<const Algorithm*>> read_algorithms(std::string_view argument,
     return invalid_argument(
         fmt::format("{} is '{}'; allowed are {}, all", argument, text, join(names)));
   }
-  // In the catalogue's order, each once.
+  // Keep the catalogue's order, without duplicates.
   std::erase_if(offered, [&](const Algorithm* line) {
     return std::find(wanted.begin(), wanted.end(), line) == wanted.end();
   });
@@ -354,8 +354,8 @@ Json to_json(const Parameter& row, const Params& params) {
   return params.*row.list;
 }
 
-// As Parameter::read() takes it, who refuses what is neither a number, a text nor a list of
-// numbers.
+// The value as text for Parameter::read(), which refuses values other than numbers, texts and lists
+// of numbers.
 std::string text_of(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   const auto is_whole = [](const Json& part) { return part.is_number_integer(); };

@@ -1,5 +1,5 @@
-// What the tool and its subcommands take, as data: what --help prints is here to be printed by
-// others.
+// The tool: its command line, help, shell completion and manual pages, and the main() of both
+// programs.
 
 #include "engine/cli/tool.h"
 
@@ -33,11 +33,14 @@
 
 namespace rankine::tools {
 
+// The outline of a command: its options and subcommands as data, for the help, the completion and
+// the manual.
+
 struct OptionOutline {
-  std::vector<std::string> names{};  // "-b", "--minbytes"; of a positional, its own
-  std::string kind{};                // "SIZE"; empty: it takes no value
+  std::vector<std::string> names{};  // "-b", "--minbytes"; or a positional's name
+  std::string kind{};                // "SIZE"; empty: the option takes no value
   std::string help;
-  std::string heading;  // under which --help shows it
+  std::string heading;  // heading in --help
   bool positional = false;
   bool required = false;
 };
@@ -45,28 +48,29 @@ struct OptionOutline {
 struct CommandOutline {
   std::string name, help, footer;
   bool laboratory = false;  // a subcommand of the laboratory
-  bool elsewhere = false;   // of the laboratory, and another program has it
-  std::vector<OptionOutline> options{};  // positionals first, else as --help has them
+  bool elsewhere = false;   // a subcommand of the laboratory that is in another program
+  std::vector<OptionOutline> options{};  // positionals first, then in the order of --help
   std::vector<CommandOutline> commands{};
 };
 
 CommandOutline outline_of(const Command& command);
 
-// What the help calls the subcommands of rankine-lab.
+// The heading in the help for the subcommands of rankine-lab.
 constexpr const char* kLaboratoryHeading = "Laboratory";
 
-// What --help prints.
+// The text of --help.
 
-// The command, its usage, its options under their headings, its subcommands, and its footer, as
-// filled() (terminal.h) has it. `called`: as it is typed, "rankine perf".
+// The command, its usage, its options under their headings, its subcommands, and its footer,
+// wrapped by filled() (console.h). `called` is the typed name, "rankine perf".
 std::string help_text(const CommandOutline& command, const std::string& called, int width);
 
-// `rankine completion`: what a shell needs to complete the tool's subcommands, options and names.
+// `rankine completion` prints a shell script that completes the tool's subcommands, options and
+// names.
 
 Subcommand add_completion(Command tool);
 
-// `rankine manual`: pages for man(1), of the tool and of its subcommands, made from what --help
-// says.
+// `rankine manual` prints pages for man(1), for the tool and its subcommands, made from the texts
+// of --help.
 
 Subcommand add_manual(Command tool);
 
@@ -101,7 +105,7 @@ CommandOutline outline_of(const CLI::App& app) {
   const auto named =
       std::stable_partition(outline.options.begin(), outline.options.end(),
                             [](const OptionOutline& option) { return option.positional; });
-  // What stands under one heading stands together, whenever it was added.
+  // Options with one heading stay together, in any order of adding.
   std::map<std::string, std::size_t> headings;
   for (auto option = named; option != outline.options.end(); ++option) {
     headings.try_emplace(option->heading, headings.size());
@@ -122,7 +126,7 @@ CommandOutline outline_of(const Command& command) { return outline_of(command.ap
 
 namespace {
 
-// A name, and what there is to say of it beside it or, where the name is long, below.
+// A name with its help beside it, or below it if the name is long.
 std::string entry(const std::string& name, const std::string& help, int width) {
   const auto column = static_cast<std::size_t>(std::min(30, width / 3));
   std::string text = "  " + name;
@@ -172,7 +176,7 @@ using Names = std::vector<std::string>;
 
 std::string line_of(const Names& words) { return fmt::format("{}", fmt::join(words, " ")); }
 
-// What an option's value, or a positional, may be, where that is one of a few names.
+// The names allowed as the value of an option or a positional, if it takes one of a few names.
 Names values_of(const OptionOutline& option, const CommandOutline& tool) {
   const std::string& name = option.names.back();
   Names words;
@@ -193,8 +197,8 @@ Names values_of(const OptionOutline& option, const CommandOutline& tool) {
   return words;
 }
 
-// Subcommands, then the options of each; what stands behind an option that takes a value; files
-// where nothing else is known.
+// Completes subcommands, then the options of each, then values of options, and files if no list of
+// values is known.
 void print_bash(const CommandOutline& tool, std::ostream& out) {
   Names first;
   for (const CommandOutline& one : tool.commands) first.push_back(one.name);
@@ -236,7 +240,7 @@ void print_bash(const CommandOutline& tool, std::ostream& out) {
          "complete -o default -F _rankine rankine\n";
 }
 
-// As fish reads what stands between single quotes.
+// Quotes text for fish's single quotes.
 std::string shell_quoted(std::string_view text) {
   std::string quoted = "'";
   for (const char c : text) {
@@ -292,7 +296,7 @@ Subcommand add_completion(Command tool) {
             if (*shell == "fish") {
               print_fish(outline, console.out);
             } else {
-              // zsh reads bash's: as a file of its own in fpath, or sourced.
+              // zsh runs bash's script: as a separate file in fpath, or sourced.
               if (*shell == "zsh") {
                 console.out << "#compdef rankine\nautoload -U +X bashcompinit && bashcompinit\n";
               }
@@ -304,8 +308,8 @@ Subcommand add_completion(Command tool) {
 
 namespace {
 
-// Text that groff prints as it stands: no line of it is a macro, and what can be copied has ASCII's
-// hyphens, quotes and carets.
+// Text that groff prints verbatim: no line of it is a macro, and copied text has ASCII's hyphens,
+// quotes and carets.
 std::string plain(std::string_view text) {
   std::string plain;
   bool begins = true;
@@ -352,7 +356,7 @@ void print_option(const OptionOutline& option, std::ostream& out) {
                      option.required ? " (required)" : "");
 }
 
-// What stands under a heading of its own, "Examples:" that of the footer, is as it was typed.
+// Text under separate headings is printed as typed; "Examples:" is the footer's.
 void print_footer(std::string_view footer, std::ostream& out) {
   while (footer.starts_with('\n')) footer.remove_prefix(1);
   constexpr std::string_view kExamples = "Examples:\n";
@@ -364,7 +368,7 @@ void print_footer(std::string_view footer, std::ostream& out) {
                      plain(filled(footer, kWidth)));
 }
 
-// `of`: the tool, unless it is the page of the tool itself.
+// `of` is the tool; nullptr for the page of the tool itself.
 void print_page(const CommandOutline& page, const CommandOutline* of, std::ostream& out) {
   const std::string title = of == nullptr ? page.name : of->name + "-" + page.name;
   const std::string command = of == nullptr ? page.name : of->name + " " + page.name;
@@ -433,7 +437,7 @@ constexpr Subcommand (*kSubcommands[])(Command) = {
     add_list,   add_verify,  add_show,     add_perf, add_compare, add_topo,
     add_choose, add_network, add_simulate, add_run,  add_tune};
 
-// Stands for a subcommand that rankine-lab has: all that follows its name is for that program.
+// Adds a placeholder for a subcommand of rankine-lab: all following arguments go to that program.
 Subcommand add_elsewhere(Command tool, const LaboratoryCommand& known) {
   const Command command = tool.add_subcommand(known.name, known.help);
   command.app().set_help_flag();
@@ -443,7 +447,7 @@ Subcommand add_elsewhere(Command tool, const LaboratoryCommand& known) {
 
 CLI::App& app_of(const Subcommand& one) { return one.command.app(); }
 
-// Long and short names of an app's options, as people write them.
+// Long and short names of an app's options, as typed.
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
@@ -472,7 +476,7 @@ std::string unknown_argument(const CLI::App& app, const std::string& given) {
   return name.starts_with("--") ? text + did_you_mean(name, names) : text;
 }
 
-// The program's subcommands: those of the product, then those of the laboratory.
+// Adds the product's subcommands, then the laboratory's.
 std::vector<Subcommand> add_all(CLI::App& app, const Laboratory* laboratory) {
   const Command tool(app);
   std::vector<Subcommand> subcommands;
@@ -500,7 +504,7 @@ std::string help_of(const Command& command) {
   return help_text(outline_of(command), called(command.app()), terminal_width(kReadable));
 }
 
-// What CLI11 says of two options that exclude each other.
+// Rewrites CLI11's error about two options that exclude each other.
 std::string both_given(std::string_view text) {
   constexpr std::string_view kBetween = " excludes ";
   const std::size_t at = text.find(kBetween);
@@ -508,7 +512,7 @@ std::string both_given(std::string_view text) {
                      text.substr(at + kBetween.size()));
 }
 
-// What CLI11 says of a flag that has a value: "Could not convert: --json = x".
+// Rewrites CLI11's error about a flag with a value: "Could not convert: --json = x".
 std::string value_given(std::string_view text) {
   const std::string_view flag = text.substr(std::min(text.find("--"), text.size()));
   const std::size_t value = flag.find(" = ");
@@ -517,7 +521,7 @@ std::string value_given(std::string_view text) {
                      flag.substr(value + 3));
 }
 
-// The first example of a command's help, without what the help says beside it.
+// The first example of a command's help, without the comment beside it.
 std::string example_of(const Command& command) {
   const std::string footer = outline_of(command).footer;
   const std::size_t at = footer.find("  rankine ");
@@ -532,7 +536,8 @@ Exit fail(Console& console, std::string_view who, std::string_view text, Exit ex
 }
 
 Exit run(std::vector<std::string> arguments, Console& console, const Laboratory* laboratory) {
-  if (!arguments.empty() && arguments.front() == "help") {  // as git, go and cargo have it
+  if (!arguments.empty() && arguments.front() == "help") {  // git, go and cargo have this command,
+                                                            // too
     arguments.erase(arguments.begin());
     arguments.push_back("--help");
   }
@@ -554,7 +559,7 @@ Exit run(std::vector<std::string> arguments, Console& console, const Laboratory*
     const Subcommand* one = chosen();
     return one != nullptr ? one->command : Command(app);
   };
-  // Whoever asks for help gets it, whatever else is wrong.
+  // A request for help succeeds despite other errors.
   const auto refuse = [&](const std::string& text) {
     const CLI::Option* help = command().app().get_help_ptr();
     if (help == nullptr || help->count() == 0) {
@@ -565,7 +570,7 @@ Exit run(std::vector<std::string> arguments, Console& console, const Laboratory*
   };
   try {
     std::vector<std::string> reversed(arguments.rbegin(),
-                                      arguments.rend());  // as CLI11 wants it
+                                      arguments.rend());  // the order that CLI11 expects
     app.parse(std::move(reversed));
   } catch (const CLI::CallForHelp&) {
     const Subcommand* one = chosen();
@@ -573,7 +578,7 @@ Exit run(std::vector<std::string> arguments, Console& console, const Laboratory*
     if (!elsewhere && (one != nullptr || app.remaining().empty())) {
       console.out << help_of(command());
       return Exit::ok;
-    }  // else of what there is not, or not here
+    }  // else: help for an unknown subcommand, or for one of rankine-lab
   } catch (const CLI::CallForVersion& version) {
     console.out << version.what() << "\n";
     return Exit::ok;
@@ -592,7 +597,8 @@ Exit run(std::vector<std::string> arguments, Console& console, const Laboratory*
   } catch (const CLI::ParseError& error) {
     return refuse(fmt::format("{}; '{} --help' says more", error.what(), called(command().app())));
   } catch (const UsageError& error) {
-    // An option misspelt leaves its value behind: name the cause, not what came of it.
+    // A misspelt option leaves its value behind as a surplus argument: name the option, not the
+    // value.
     for (const std::string& given : command().app().remaining()) {
       if (given.starts_with("-")) return refuse(unknown_argument(command().app(), given));
     }
@@ -651,7 +657,7 @@ Exit run_tool(const std::vector<std::string>& arguments, Console& console,
   try {
     console.out.exceptions(before | std::ios::badbit);
     exit = run(arguments, console, laboratory);
-    // A stream that is bad has told so already, and would throw something else now.
+    // A bad stream has reported its error already, and would throw another one now.
     if (console.out.good()) console.out.flush();
   } catch (const std::exception& error) {
     exit = fail(console, "rankine", error.what(), Exit::environment);
@@ -662,8 +668,8 @@ Exit run_tool(const std::vector<std::string>& arguments, Console& console,
 
 namespace {
 
-// A descriptor that is closed would go to the first file that is opened, and what is printed into
-// that file. This one can be written to as little.
+// A closed descriptor would be given to the first file opened, and output would go into that file.
+// /dev/null, opened for reading, takes its number: writing to it fails as before.
 void keep_taken(int descriptor) {
   while (fcntl(descriptor, F_GETFD) == -1) {
     if (open("/dev/null", O_RDONLY) < 0) return;
@@ -678,7 +684,7 @@ int tool_main(int argc, char** argv, const Laboratory* laboratory) {
   keep_taken(STDERR_FILENO);
   stand_where_the_user_stands();
   std::ios::sync_with_stdio(false);
-  // A reader that ends early does not kill the program: writing fails.
+  // If a reader ends early, writes fail instead of killing the program.
   std::signal(SIGPIPE, SIG_IGN);
   DescriptorBuffer buffer(STDOUT_FILENO, "standard output");
   std::ostream out(&buffer);

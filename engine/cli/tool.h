@@ -1,4 +1,5 @@
-// rankine list: the catalogue as a table or as JSON.
+// run_tool() runs the command-line tool as a function: arguments in, text and an exit code out.
+// This header declares it and all subcommands.
 #pragma once
 
 #include <cstdint>
@@ -15,131 +16,133 @@
 
 namespace rankine::tools {
 
+// `rankine list` prints the catalogue as a table or as JSON.
+
 struct ListOptions {
-  std::optional<Collective> collective;  // only this one
-  int ranks = 0;  // N at which the formulas are computed; 0: shown as they are
+  std::optional<Collective> collective;  // restricts the list
+  int ranks = 0;  // N for evaluating the formulas; 0: formulas are printed
   int segments = 1;
   bool json = false;
-  bool brief = false;  // a line per algorithm
+  bool brief = false;  // one line per algorithm
 };
 
 Subcommand add_list(Command tool);
 
 Result<Exit> list(const ListOptions& options, Console& console);
 
-// rankine show: an algorithm drawn round by round.
+// `rankine show` draws an algorithm round by round.
 
 struct ShowOptions {
-  AlgorithmArguments algorithm{.begin = {.ranks = 4}, .most_ranks = 128};  // rows get wide
-  std::optional<int> round;                                               // only this one
-  std::optional<int> ports;  // of a network, to compare with; nothing: none is given
+  AlgorithmArguments algorithm{.begin = {.ranks = 4}, .most_ranks = 128};  // more ranks make rows
+                                                                           // too wide
+  std::optional<int> round;                                               // restricts the drawing
+  std::optional<int> ports;  // the network's ports, for a comparison; none: no network
   bool transfers_only = false;
   std::string colour = "auto", lines = "auto";
-  int width = 0;  // 0: of the terminal
+  int width = 0;  // 0: the terminal's width
   bool json = false;
-  bool text = false;     // as rankine check reads it, in place of the drawing
-  bool all = false;      // rounds and lines, however many
-  std::string svg_file;  // a drawing as a picture, in place of the text
+  bool text = false;     // in the input format of rankine check, in place of the drawing
+  bool all = false;      // all rounds and lines without a limit
+  std::string svg_file;  // a picture, in place of the text
 };
 
 Subcommand add_show(Command tool);
 
 Result<Exit> show(const ShowOptions& options, Console& console);
 
-// rankine verify: the catalogue, proved symbolically and compared with what its lines state.
+// `rankine verify` proves the catalogue symbolically and compares it with the counts that its lines
+// state.
 
 struct VerifyArguments {
-  // Empty --algo: all. Numbers are lists of what to try, where algorithms take them; of what is not
-  // given it is the sweep's own.
+  // Empty --algo: all. Numbers are lists of values to try, if algorithms take them; missing values
+  // come from the sweep.
   AlgorithmArguments algorithm;
-  std::optional<int> all_roots_up_to;  // else the sweep's own
+  std::optional<int> all_roots_up_to;  // default: the sweep's value
   int threads = 0;                     // 0: all cores
   bool json = false, csv = false;
 
   static constexpr int kDefaultRanksTo = 130;
-  static constexpr int kMostRanks = 1 << 20;  // as algorithms have it
+  static constexpr int kMostRanks = 1 << 20;  // equals the limit of algorithms
 };
 
 Subcommand add_verify(Command tool);
 
-// Exit::wrong where a case failed. Errors: algorithms that do not exist, nothing to prove.
+// Returns Exit::wrong if a case failed. Errors: unknown algorithms, no case to prove.
 Result<Exit> verify_catalogue(const VerifyArguments& arguments, Console& console);
 
-// rankine topo: the machine, and where every rank and its memory goes.
+// `rankine topo` shows the machine, and the place of every rank and its memory.
 
 struct TopoOptions {
-  int ranks = 0;  // 0: usable cores, at least 2; of a synthetic machine its cores
+  int ranks = 0;  // 0: usable cores, at least 2; on a synthetic machine its cores
   PlacementPolicy placement{};
-  std::optional<Topology> synthetic{};  // draw this one instead of ours; nothing is pinned
+  std::optional<Topology> synthetic{};  // draw this machine instead of the real one; pins no thread
   bool lock_memory = false;             // TeamOptions::lock_memory
-  std::string svg{};                    // a file to draw into, or empty
+  std::string svg{};                    // path of the picture, or empty
   bool json = false;
 };
 
 Subcommand add_topo(Command tool);
 
-// On our machine a team is made, so that what is refused is found by trying.
+// On the real machine this makes a team, so that refusals are found by trying.
 Result<Exit> topo(const TopoOptions& options, Console& console);
 
-// rankine choose: which algorithm a modelled network asks for, and why not another.
+// `rankine choose` names the best algorithm for a modelled network and tells why the others lose.
 
 Subcommand add_choose(Command tool);
 
-// rankine compare: two measurements of perf against each other.
+// `rankine compare` compares two reports of perf.
 
 Subcommand add_compare(Command tool);
 
-// rankine network: presets and files, read, checked and written as files.
+// `rankine network` reads presets and files, checks them and writes them as files.
 
 Subcommand add_network(Command tool);
 
-// rankine simulate: how long algorithms take on a network of the model, exactly; one question from
-// the command line, or many as lines of JSON.
+// `rankine simulate` computes exact times of algorithms on a modelled network: for one question
+// from the command line, or many as lines of JSON.
 
 Subcommand add_simulate(Command tool);
 
-// rankine run: a collective with real data on pinned threads under a clock of the model, predicted
-// beside measured.
+// `rankine run` plays a collective with real data on pinned threads under a modelled clock, and
+// prints the prediction beside the measurement.
 
 Subcommand add_run(Command tool);
 
-// rankine check: judges a schedule that a learner wrote, a function that makes schedules, the order
-// of a pipeline's work, or a formula for the question of a task.
+// `rankine check` judges a learner's schedule, a function that makes schedules, the order of a
+// pipeline's work, or a formula for a task's question.
 
 struct FormulaArguments {
   std::string task, formula;
   std::optional<std::uint64_t> seed;
-  bool list = false;  // the tasks
+  bool list = false;  // list the tasks
 };
 
-// The laboratory judges formulas and orders of pipelines.
+// The laboratory's functions that judge formulas and orders of pipelines.
 struct CheckLaboratory {
   Result<Exit> (*formula)(const FormulaArguments& arguments, bool json, Console& console);
   Result<Exit> (*order)(std::string_view text, bool json, Console& console);
 };
 
-// Without a laboratory, `rankine check` starts rankine-lab for these two.
+// Without a laboratory, `rankine check` starts rankine-lab for formulas and orders.
 Subcommand add_check(Command tool, const CheckLaboratory* laboratory);
 
-// The tool as a function: arguments in, text and an exit code out. Tests call it as main() does.
-
-// What the program rankine-lab has beside the subcommands of the product.
+// The parts that the program rankine-lab adds to the product's subcommands.
 struct Laboratory {
   std::span<Subcommand (*const)(Command)> subcommands;
   CheckLaboratory check;
 };
 
-// `arguments` without the program's name. Without a laboratory, its subcommands start the program
-// rankine-lab (laboratory.h). What is printed is flushed at the end; the first print or
-// flush that fails ends the work, with Exit::environment and the reason on console.err. For that,
-// console.out throws meanwhile (ios::badbit).
+// `arguments` without the program's name. Without a laboratory, the laboratory's subcommands start
+// the program rankine-lab (laboratory.h). Output is flushed at the end; the first failing print or
+// flush ends the work, with Exit::environment and the reason on console.err. For that, console.out
+// throws meanwhile (ios::badbit).
 Exit run_tool(const std::vector<std::string>& arguments, Console& console,
               const Laboratory* laboratory = nullptr);
 
-// run_tool() with the streams of the process: main() of rankine and of rankine-lab.
+// Calls run_tool() with the streams of the process. main() of both programs calls it.
 int tool_main(int argc, char** argv, const Laboratory* laboratory);
 
-// Of all subcommands, in the order of the help; without a laboratory, those of the product.
+// The names of all subcommands, in the order of the help; without a laboratory, the product's only.
 std::vector<std::string> subcommand_names(const Laboratory* laboratory = nullptr);
 
 }  // namespace rankine::tools

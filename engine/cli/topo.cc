@@ -1,3 +1,6 @@
+// The command `rankine topo`: measures the places of ranks and memory, and draws the machine as
+// SVG.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +26,8 @@ namespace {
 
 constexpr int kCpuWidth = 54, kCpuHeight = 34, kGap = 6, kTitle = 18, kCoresPerRow = 8,
               kNodesPerRow = 2, kSheetMargin = 16;
-// Rank blue, shared orange, told apart by everybody (Okabe & Ito); the rest is grey.
+// Ranks blue, shared cores orange, distinguishable with colour blindness (Okabe & Ito); the rest is
+// grey.
 constexpr std::string_view kRank = "#0072b2", kShared = "#d55e00", kIdle = "#f2f2f2";
 
 struct Point {
@@ -33,12 +37,12 @@ struct Size {
   int width = 0, height = 0;
 };
 
-// Drawn at a place, in a size known before: boxes are as large as what is in them.
+// Boxes of the drawing. The size of each box follows from its content, before drawing.
 struct Core {
   std::vector<const Cpu*> cpus;
 };
 struct Cache {
-  const Cpu* first = nullptr;  // of its CPUs
+  const Cpu* first = nullptr;  // the first of the cache's CPUs
   std::vector<Core> cores;
 };
 struct Node {
@@ -50,7 +54,7 @@ struct Package {
   std::vector<Node> nodes;
 };
 
-// By first appearance. A node whose CPUs lie in several packages appears in each of them.
+// Packages by first appearance. A node with CPUs in several packages appears in each of them.
 std::vector<Package> packages_of(const Topology& topology) {
   std::vector<Package> packages;
   const auto find_or_add = [](auto& all, auto is, auto make) -> auto& {
@@ -84,9 +88,9 @@ std::vector<Package> packages_of(const Topology& topology) {
   return packages;
 }
 
-// Boxes in rows: how they lie and how much room they take together.
+// Places of boxes in rows, and their total size.
 struct Rows {
-  std::vector<Point> places;  // of each box: where it begins, from the left and the top
+  std::vector<Point> places;  // the left upper corner of each box
   Size all;
 };
 
@@ -166,7 +170,7 @@ class Drawing {
     for (const Box& box : boxes) sizes.push_back(size_of(box));
     return sizes;
   }
-  // With a title above and a border around.
+  // The size of the rows with a title above and a border around.
   static Size around(const Rows& rows) {
     return {rows.all.width + 2 * kGap, rows.all.height + kTitle + kGap};
   }
@@ -216,7 +220,7 @@ class Drawing {
     const char* const style = ranks.empty() ? "label" : "rank";
     text(x + 4, y + 14, fmt::format("cpu {}", cpu.os_index), style);
     if (ranks.empty()) return;
-    // As many as there is room for; all of them stand in the text and the JSON.
+    // As many as fit; the text and the JSON name all.
     std::string who = format_cpu_list(ranks);
     if (who.size() > 8) who = fmt::format("{} ranks", ranks.size());
     text(x + 4, y + 28, ranks.size() == 1 ? "rank " + who : who, style);
@@ -230,7 +234,7 @@ class Drawing {
     }
   }
 
-  // What lies in a node's memory.
+  // The contents of a node's memory.
   std::vector<std::string> memory_lines(const Node& node) const {
     std::vector<std::string> lines;
     const int number = node.node->os_index;
@@ -293,7 +297,7 @@ std::string to_svg(const TopoView& view) { return Drawing(view).draw(); }
 
 namespace {
 
-// Small and large calls on all transports, so that mailboxes, boards, scratch and plans are there.
+// Small and large calls on all transports create mailboxes, boards, scratch and plans.
 Status use(Team& team) {
   constexpr std::size_t kSmall = 64, kLarge = 16 * 1024;
   Status status = team.run([](Member& me) {
@@ -312,7 +316,7 @@ Status use(Team& team) {
   return status;
 }
 
-// A page for every node in use, touched, so that one can see where they went.
+// Touches a page for every node in use, to show its real node.
 StagingView try_staging(Team& team, const Placement& placement) {
   StagingView view;
   for (const RankPlace& place : placement.ranks) {

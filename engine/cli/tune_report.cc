@@ -1,3 +1,5 @@
+// The report of tune, as text and as JSON.
+
 #include <fmt/format.h>
 
 #include <algorithm>

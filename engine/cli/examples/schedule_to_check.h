@@ -1,4 +1,5 @@
-// What rankine check asks of a C++ file (C++17 and later) is a function schedule(n):
+// schedule_to_check.h runs the function schedule(n) that `rankine check` requires in a C++ file
+// (C++17 and later):
 //
 //   #include "schedule_to_check.h"
 //
@@ -11,8 +12,8 @@
 //     return s;
 //   }
 //
-// 'rankine check ring.cc' has it judged for several n. This file has the main(), which prints the
-// schedule of as many ranks as its argument says: g++ ring.cc && ./a.out 8 | rankine check -
+// 'rankine check ring.cc' judges the schedules for several n. The main() of this file prints the
+// schedule for the number of ranks in its argument: g++ ring.cc && ./a.out 8 | rankine check -
 #pragma once
 
 #include <cstdlib>
@@ -30,31 +31,30 @@ struct Blocks {
   Blocks(std::vector<int> several) : numbers(several) {}
 };
 
-// Who sends what to whom, round by round. All that is read in a round is read before anything of
-// it is written.
+// The messages of a schedule, round by round. All reads of a round happen before its writes.
 class Schedule {
  public:
   Schedule(std::string collective, int ranks) : collective_(collective), ranks_(ranks) {}
 
-  // What need not be said; less than 0 is: as usual.
+  // Optional values; less than 0 means the default.
   int root = -1, peer = -1, blocks = -1, planes = -1;
   bool other_bits = false;  // of all_reduce: ranks may add in other orders
 
   // Begins a round.
   void round() { rounds_.emplace_back(); }
-  // Rank `to` keeps what rank `from` has. On which plane that is read, and written, is said where
-  // there are several; the line, never: it is where the call stands.
+  // Rank `to` keeps rank `from`'s blocks. The planes of reading and writing matter only if there
+  // are several; `line` is always the default, the line of the call.
   void copy(int from, int to, Blocks what, int read_plane = 0, int write_plane = 0,
             int line = __builtin_LINE()) {
     send("copy", from, to, what, read_plane, write_plane, line);
   }
-  // Rank `to` adds it to its own.
+  // Rank `to` adds the blocks to its own.
   void add(int from, int to, Blocks what, int read_plane = 0, int write_plane = 0,
            int line = __builtin_LINE()) {
     send("reduce", from, to, what, read_plane, write_plane, line);
   }
 
-  // As JSON, which rankine check reads.
+  // Prints the schedule as JSON, the input of rankine check.
   void print(std::ostream& out) const {
     out << "{\"collective\": \"" << collective_ << "\", \"ranks\": " << ranks_;
     member(out, "root", root);

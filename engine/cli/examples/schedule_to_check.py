@@ -1,4 +1,4 @@
-"""What rankine check asks of a Python file is a name and a function:
+"""schedule_to_check.py runs the function that `rankine check` requires in a Python file, besides the name of a collective:
 
     collective = "all_gather"
 
@@ -6,12 +6,12 @@
         for k in range(n - 1):
             yield [(r, (r + 1) % n, (r - k) % n) for r in range(n)]
 
-`rankine check ring.py` has it judged for several n. schedule() yields or returns rounds, each a list of transfers (from, to, block);
+`rankine check ring.py` judges the schedules for several n. schedule() yields or returns rounds, each a list of transfers (from, to, block);
 (from, to, block, "+") adds. Several blocks of one message are a list, and a transfer may be a dict with JSON's members, such as
-{"from": 0, "to": 1, "what": [0], "what_plane": 1, "act": "reduce"}. Where others than the usual are meant, the file says
-root, peer, blocks, planes or other_bits, each a value or a function of n.
+{"from": 0, "to": 1, "what": [0], "what_plane": 1, "act": "reduce"}. The file may define root, peer, blocks,
+planes and other_bits in place of the defaults, each as a value or as a function of n.
 
-This file prints one of these schedules: python3 schedule_to_check.py ring.py 8 | rankine check -
+This file prints one schedule: python3 schedule_to_check.py ring.py 8 | rankine check -
 """
 import contextlib
 import json
@@ -22,7 +22,7 @@ import traceback
 
 
 class NoSchedule(Exception):
-    """What the file says is no schedule, in words."""
+    """The file's result is not a schedule; the text gives the reason."""
 
 
 def numbers(value):
@@ -46,7 +46,7 @@ def transfer_of(written):
 
 
 def rounds_of(made):
-    """Rounds, each with the line that yields it, where one does."""
+    """Rounds, each with the line that yields it, if the rounds come from a generator."""
     frame = getattr(made, "gi_frame", None)
     for written in made:
         line = frame.f_lineno if frame else 0
@@ -74,7 +74,7 @@ def asked(path, ranks):
 
 def main(path, ranks):
     try:
-        # What the file prints is for its author.
+        # The file's own output goes to stderr, apart from the JSON.
         with contextlib.redirect_stdout(sys.stderr):
             text = json.dumps(asked(path, int(ranks)))
     except NoSchedule as wrong:
