@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Draws the tables of bench/RESULTS.md, a picture for each section: bench/plot.py [SECTION ...]
+"""Draws the rows of bench/results/rows.csv, a picture for each call: bench/plot.py [CALL ...]
 
 Left: microseconds per call over size, Rankine as the strong curve, the best rivals in grey. Right: Rankine's time over each rival's
-(below 1 Rankine is faster). Rows marked ~ (cores moved) are hollow. Pictures are the PNG files that the sections name. Needs
-Debian's python3-matplotlib.
+(below 1 Rankine is faster). Unsteady rows (cores moved) are hollow. The column `picture` names the PNG files. Needs Debian's
+python3-matplotlib.
 """
+import csv
 import pathlib
 import re
 import sys
@@ -18,7 +19,6 @@ UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 # column of times, label, colour, width; column of ratios
 CURVES = [("limit", "limit of the machine", "#cccccc", 1.0, None),
           ("best library", "best library", "#8a8a8a", 1.4, "rankine/library"),
-          ("best MPI", "best MPI", "#8a8a8a", 1.4, "rankine/mpi"),
           ("best expert", "best hand-written loop", "#b5b5b5", 1.4, "rankine/expert"),
           ("rankine (us)", "Rankine", "#0b63ce", 2.8, None)]
 
@@ -33,16 +33,15 @@ def size(value, _=None):
     return f"{value / UNITS[unit]:g} {unit}"
 
 
-def tables(section):
-    """Yields (protocol, rows), each row a dictionary of its cells."""
-    for name, text in re.findall(r"(?m)^(fresh|warm)[^\n]*:\n\n((?:\|.*\n)+)", section):
-        head, _, *lines = [[cell.strip() for cell in line.strip("|\n").split("|")] for line in text.splitlines()]
-        rows = []
-        for cells in lines:
-            row = dict(zip(head, cells))
-            if found := re.match(r"([0-9.]+) (\w+)( ~)?$", row["size"]):
-                rows.append(row | {"bytes": float(found[1]) * UNITS[found[2]], "steady": not found[3]})
-        yield name, rows
+def calls(file):
+    """Returns {(call, picture): {protocol: rows}}, each row a dictionary of its cells."""
+    found = {}
+    with open(file, encoding="utf-8", newline="") as lines:
+        for row in csv.DictReader(lines):
+            amount, unit = row["size"].split()
+            row |= {"bytes": float(amount) * UNITS[unit], "steady": row["steady"] == "yes"}
+            found.setdefault((row["call"], row["picture"]), {}).setdefault(row["protocol"], []).append(row)
+    return found
 
 
 def draw(axis, rows, column, label, colour, width):
@@ -68,8 +67,8 @@ def label(axis, ends):
                       weight="bold" if text == "Rankine" else "normal")
 
 
-def picture(title, section, file):
-    found = [(protocol, rows) for protocol, rows in tables(section) if len(rows) > 1]
+def picture(title, protocols, file):
+    found = [(protocol, rows) for protocol, rows in protocols.items() if len(rows) > 1]
     if not found:
         return False
     figure, axes = plt.subplots(len(found), 2, figsize=(11, 3.6 * len(found)), squeeze=False, width_ratios=(3, 2))
@@ -98,11 +97,10 @@ def picture(title, section, file):
 
 
 def main():
-    results = pathlib.Path(__file__).with_name("RESULTS.md")
-    for title, section in re.findall(r"(?ms)^## ([^\n]*)\n(.*?)(?=^## |\Z)", results.read_text(encoding="utf-8")):
-        named = re.search(r"!\[[^]]*\]\(([^)]+)\)", section)
-        if named and (len(sys.argv) == 1 or title in sys.argv[1:]):
-            print(title if picture(title, section, results.parent / named[1]) else f"{title}: no table")
+    results = pathlib.Path(__file__).with_name("results")
+    for (call, name), protocols in calls(results / "rows.csv").items():
+        if len(sys.argv) == 1 or call in sys.argv[1:]:
+            print(call if picture(call, protocols, results / f"{name}.png") else f"{call}: no curve")
 
 
 if __name__ == "__main__":
