@@ -236,14 +236,21 @@ void mailbox_verdicts(const std::vector<Source>& sources, std::vector<Verdict>& 
   all.push_back(throughput);
 }
 
-std::string verdict_text(const Verdict& verdict) {
+// A row of the table of verdicts. `subject` is that of the row before, which is not repeated, and
+// becomes this row's.
+std::string verdict_text(const Verdict& verdict, std::string& subject) {
   std::string judgement;
   if (verdict.reached) {
     judgement = verdict.met()            ? "met"
                 : verdict.beyond_limit() ? "**not met**, nor at the limit"
                                          : "**not met**";
   }
-  return fmt::format("| {} | {:.3g} | {} | {} | {} | {} |\n", verdict.target, verdict.allowed,
+  const std::size_t colon = verdict.target.find(": ");
+  const std::string of_row = verdict.target.substr(0, colon);
+  const std::string shown = of_row == subject ? "" : of_row;
+  subject = of_row;
+  return fmt::format("| {} | {} | {:.3g} | {} | {} | {} | {} |\n", shown,
+                     verdict.target.substr(colon + 2), verdict.allowed,
                      verdict.reached ? ratio_text(*verdict.reached) : "not measured",
                      verdict.at_limit ? ratio_text(*verdict.at_limit) : "", judgement,
                      verdict.remark);
@@ -274,68 +281,67 @@ std::string mean_cell(const json& document, std::string_view protocol, const cha
   return ratios.values.empty() ? "-" : ratio_text(ratios.geometric_mean());
 }
 
-constexpr const char* kColumns[] = {"rankine/expert", "rankine/library", "rankine/limit"};
-// Columns that are shown only if they were measured.
-constexpr const char* kYardsticks[] = {"rankine/exchange", "rankine/chain", "shared/library",
-                                       "shared/limit"};
+// Ratios in the order of the columns. Processes have the last two, on memory that all ranks reach.
+constexpr const char* kRatios[] = {"rankine/expert",   "rankine/library", "rankine/limit",
+                                   "rankine/exchange", "rankine/chain",   "shared/library",
+                                   "shared/limit"};
 
-std::string table(const json& document, std::string_view protocol) {
-  std::vector<const char*> columns(std::begin(kColumns), std::end(kColumns));
-  const json& rows = document.at("rows");
-  for (const char* yardstick : kYardsticks) {
-    const bool any = std::any_of(rows.begin(), rows.end(), [&](const json& row) {
-      return row.contains("ratios") && row.at("ratios").contains(yardstick);
-    });
-    if (any) columns.push_back(yardstick);
-  }
-  // Rankine's own columns. Between processes there is a second one, on shared memory.
-  std::vector<std::string> ours = {our_name(document)};
-  if (document.at("context").at("contenders").contains("rankine_shared"))
-    ours.push_back("rankine_shared");
-  std::string text = "| size | ping-pong (ns) |", rule = "|--:|--:|", blank = "| |";
-  for (const std::string& name : ours) {
-    text += fmt::format(" {} (us) |", name);
-    rule += "--:|";
-    blank += " |";
-  }
-  text += " best expert | best library | limit |";
-  rule += "--:|--:|--:|";
-  blank += " | | |";
-  for (const char* column : columns) {
-    text += fmt::format(" {} |", column);
-    rule += "--:|";
-  }
-  text += "\n" + rule + "\n";
-  for (const json& row : document.at("rows")) {
-    if (row.at("protocol") != protocol) continue;
-    const json& probes = row.at("ping_pong_ns");
-    text += fmt::format("| {}{} | {:.0f}, {:.0f} |", format_bytes(row.at("size")),
-                        row.at("steady").get<bool>() ? "" : " ~", probes.front().get<double>(),
-                        probes.back().get<double>());
-    for (const std::string& name : ours) text += fmt::format(" {} |", figure(row, name));
-    text += fmt::format(" {} | {} | {} |", against(row, "rankine/expert"),
-                        against(row, "rankine/library"),
-                        row.contains("limit") ? us_text(row.at("limit").at("us")) : "-");
-    for (const char* column : columns) text += fmt::format(" {} |", ratio_cell(row, column));
-    text += "\n";
-  }
-  text += "| geometric mean " + blank;
-  for (const char* column : columns)
-    text += fmt::format(" **{}** |", mean_cell(document, protocol, column));
+std::string row_text(const Source& source, const json& row) {
+  const json& probes = row.at("ping_pong_ns");
+  std::string text = fmt::format(
+      "\"{}\",{},{},{},{},{:.0f},{:.0f},{},{},{},{},{}", subject(source.document), source.stem,
+      row.at("protocol").get<std::string>(), format_bytes(row.at("size")),
+      row.at("steady").get<bool>() ? "yes" : "no", probes.front().get<double>(),
+      probes.back().get<double>(), figure(row, our_name(source.document)),
+      figure(row, "rankine_shared"), against(row, "rankine/expert"),
+      against(row, "rankine/library"),
+      row.contains("limit") ? us_text(row.at("limit").at("us")) : "-");
+  for (const char* ratio : kRatios) text += "," + ratio_cell(row, ratio);
   return text + "\n";
 }
 
-std::string section(const Source& source, const std::string& pictures) {
-  const json& document = source.document;
-  std::string text = fmt::format("## {}\n\n![{}]({}/{}.png)\n\n", subject(document),
-                                 subject(document), pictures, source.stem);
-  for (const std::string_view protocol : kProtocolNames) {
-    const auto& rows = document.at("rows");
-    const bool any = std::any_of(rows.begin(), rows.end(),
-                                 [&](const json& row) { return row.at("protocol") == protocol; });
-    if (any) text += fmt::format("{}:\n\n{}\n", protocol, table(document, protocol));
+// Sizes that the summary shows.
+constexpr std::size_t kShown[] = {8, std::size_t{32} << 10, std::size_t{2} << 20};
+
+// A row of the summary: Rankine's times at some sizes, and means over all.
+std::string summary_row(const json& document, std::string_view protocol) {
+  std::string text = fmt::format("| {} | {} |", subject(document), protocol);
+  for (const std::size_t size : kShown) {
+    std::string cell = "-";
+    for (const json& row : document.at("rows")) {
+      if (row.at("protocol") == protocol && row.at("size") == size)
+        cell = figure(row, our_name(document));
+    }
+    text += fmt::format(" {} |", cell.substr(0, cell.find(' ')));  // without its spread
   }
-  return text;
+  for (const char* ratio : {"rankine/expert", "rankine/library", "rankine/limit"})
+    text += fmt::format(" {} |", mean_cell(document, protocol, ratio));
+  return text + "\n";
+}
+
+std::string summary(const std::vector<Source>& sources, const std::string& pictures) {
+  std::string text = fmt::format(
+      "## Rows\n\n[rows.csv]({}/rows.csv) has every row. Rankine's times in us, and geometric "
+      "means of the ratios over all sizes:\n\n"
+      "| call | protocol | 8 B | 32 KiB | 2 MiB | rankine/expert | rankine/library | "
+      "rankine/limit |\n|---|---|--:|--:|--:|--:|--:|--:|\n",
+      pictures);
+  std::string drawn;
+  for (const Source& source : sources) {
+    if (is_mailbox(source.document)) continue;
+    bool curve = false;
+    for (const std::string_view protocol : kProtocolNames) {
+      const json& rows = source.document.at("rows");
+      const auto count = std::count_if(rows.begin(), rows.end(), [&](const json& row) {
+        return row.at("protocol") == protocol;
+      });
+      if (count > 0) text += summary_row(source.document, protocol);
+      curve = curve || count > 1;
+    }
+    if (curve)
+      drawn += fmt::format("![{}]({}/{}.png)\n\n", subject(source.document), pictures, source.stem);
+  }
+  return text + "\n" + drawn;
 }
 
 std::string mailbox_section(const json& document) {
@@ -535,29 +541,39 @@ std::vector<Verdict> verdicts(const std::vector<Source>& sources) {
   return all;
 }
 
-std::string results_markdown(const std::vector<Source>& sources, const std::string& pictures,
-                             const std::string& notes) {
+std::string rows_csv(const std::vector<Source>& sources) {
   std::string text =
-      "# Results\n\nWritten by `bench/rivals/measure_all`; do not edit. What is said below the "
-      "verdicts "
-      "comes from `bench/results/notes.md`.\n\n" +
-      machine_text(sources) +
-      "Times are medians in us ± half the interquartile range; ratios are Rankine's time over "
-      "another's, medians over the rounds of the ratio within a round, so below 1 Rankine is "
-      "faster. ~ marks rows in which the cores moved all the while: they count in no mean and no "
-      "verdict. The ping-pong is the one-way latency of a cache line before and after the row.\n\n"
-      "## Verdicts\n\nA figure is to be at most what is allowed. *At the limit*: the same mean "
-      "over "
-      "the same rows if Rankine took the limit's time in each; where that is above what is "
-      "allowed, "
-      "the machine, and not the program, is in the way.\n\n"
-      "| Rankine over | allowed | reached | at the limit | | |\n|---|--:|--:|--:|---|---|\n";
-  for (const Verdict& verdict : verdicts(sources)) text += verdict_text(verdict);
+      "call,picture,protocol,size,steady,ping-pong before (ns),ping-pong after (ns),rankine (us),"
+      "rankine_shared (us),best expert,best library,limit";
+  for (const char* ratio : kRatios) text += fmt::format(",{}", ratio);
   text += "\n";
-  if (!notes.empty()) text += notes + (notes.back() == '\n' ? "\n" : "\n\n");
   for (const Source& source : sources) {
-    text +=
-        is_mailbox(source.document) ? mailbox_section(source.document) : section(source, pictures);
+    if (is_mailbox(source.document)) continue;
+    for (const json& row : source.document.at("rows")) text += row_text(source, row);
+  }
+  return text;
+}
+
+std::string results_markdown(const std::vector<Source>& sources, const std::string& pictures) {
+  std::string text =
+      "# Results\n\nWritten by `bench/rivals/measure_all`; do not edit.\n\n" +
+      machine_text(sources) +
+      fmt::format(
+          "Times are medians in us ± half the interquartile range. Ratios are Rankine's time over "
+          "another's, medians over the rounds of the ratio within a round; below 1 Rankine is "
+          "faster. Rows during which the cores moved (steady: no) count in no mean and no verdict. "
+          "The ping-pong is the one-way latency of a cache line before and after the row.\n\n"
+          "## Verdicts\n\nEach figure has an allowed maximum. *At the limit*: the mean over equal "
+          "rows if Rankine took the limit's time in each; above the allowed maximum the machine is "
+          "the cause. [Notes]({}/notes.md) give causes, as measured.\n\n"
+          "| | Rankine over | allowed | reached | at the limit | | |\n"
+          "|---|---|--:|--:|--:|---|---|\n",
+          pictures);
+  std::string subject_before;
+  for (const Verdict& verdict : verdicts(sources)) text += verdict_text(verdict, subject_before);
+  text += "\n" + summary(sources, pictures);
+  for (const Source& source : sources) {
+    if (is_mailbox(source.document)) text += mailbox_section(source.document);
   }
   while (text.size() > 1 && text[text.size() - 2] == '\n') text.pop_back();
   return text;

@@ -53,7 +53,6 @@ nlohmann::json context_json(const Plan& plan, const Setup& setup, const Contende
 
 nlohmann::json row_json(const Row& row, const Contenders& contenders);
 
-
 struct Source {
   std::string stem;  // of its file; its picture is <stem>.png
   nlohmann::json document;
@@ -87,11 +86,13 @@ struct Verdict {
 };
 std::vector<Verdict> verdicts(const std::vector<Source>& sources);
 
-// Writes bench/RESULTS.md from the documents of rivals and of bench/mailbox: the machines and
-// methods, a line per target, a table per document and protocol. pictures: the folder of the
-// pictures in the text's links. notes: Markdown below the verdicts.
-std::string results_markdown(const std::vector<Source>& sources, const std::string& pictures,
-                             const std::string& notes);
+// Returns the text of bench/RESULTS.md, from the documents of rivals and of bench/mailbox: the
+// machines and methods, a line per target, a summary. pictures: the folder of the pictures, of
+// rows.csv and of notes.md in the text's links.
+std::string results_markdown(const std::vector<Source>& sources, const std::string& pictures);
+
+// Returns every row of the rivals' documents as CSV, which bench/plot.py draws.
+std::string rows_csv(const std::vector<Source>& sources);
 
 // "all_reduce in place, 2 ranks" or "all_reduce, 4 processes on 2 cores": a document's measured
 // call.

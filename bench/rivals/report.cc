@@ -1,4 +1,4 @@
-// Writes bench/RESULTS.md from a folder of documents.
+// Writes bench/RESULTS.md, and rows.csv beside the documents, from a folder of documents.
 //
 //   report --folder bench/results --markdown bench/RESULTS.md
 //
@@ -47,11 +47,11 @@ auto place(const Source& source) {
 
 int run(int argc, char** argv) {
   std::string folder, markdown;
-  CLI::App app("Tables, pictures and verdicts from what rivals and mailbox have measured.");
-  app.add_option("--folder", folder, "folder of the JSON files; pictures go there, too")
+  CLI::App app("Writes verdicts and tables of measurements by rivals and mailbox.");
+  app.add_option("--folder", folder, "the folder of JSON files; rows.csv is written there")
       ->required()
       ->check(CLI::ExistingDirectory);
-  app.add_option("--markdown", markdown, "the report; includes notes.md from the folder")
+  app.add_option("--markdown", markdown, "the report; it links to files of the folder")
       ->required();
   app.footer("Example:\n  report --folder bench/results --markdown bench/RESULTS.md");
   try {
@@ -80,8 +80,10 @@ int run(int argc, char** argv) {
             [](const Source& a, const Source& b) { return place(a) < place(b); });
   const fs::path beside = fs::absolute(markdown).parent_path();
   const std::string pictures = fs::relative(folder, beside).generic_string();
-  const std::string notes = read_text(fs::path(folder) / "notes.md");
-  return write_text(markdown, results_markdown(sources, pictures, notes)) ? 0 : 3;
+  return write_text(fs::path(folder) / "rows.csv", rows_csv(sources)) &&
+                 write_text(markdown, results_markdown(sources, pictures))
+             ? 0
+             : 3;
 }
 
 }  // namespace

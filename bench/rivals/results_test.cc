@@ -121,12 +121,12 @@ json processes_document() {
 TEST(Results, OfProcessesStandBesideThoseOfThreads) {
   const std::vector<Source> sources = {{"threads", small_document()},
                                        {"processes", processes_document()}};
-  const std::string text = results_markdown(sources, "results", "");
-  EXPECT_THAT(text, HasSubstr("## all_reduce, 2 ranks\n"));
-  EXPECT_THAT(text, HasSubstr("## all_reduce, 2 processes\n"));
-  EXPECT_THAT(text, HasSubstr("| rankine_processes (us) | rankine_shared (us) |"));
-  EXPECT_THAT(text, HasSubstr("| 2.000 ±0% | 1.000 ±0% | - | 4.000 ±0% mpich | 0.500 |"));
-  EXPECT_THAT(text, HasSubstr("| 4.000 ±0% | 1.000 ±0% | - | 8.000 ±0% vllm_shm | 0.500 |"));
+  const std::string text = results_markdown(sources, "results"), rows = rows_csv(sources);
+  EXPECT_THAT(text, HasSubstr("| all_reduce, 2 ranks | fresh |"));
+  EXPECT_THAT(text, HasSubstr("| all_reduce, 2 processes | fresh |"));
+  EXPECT_THAT(rows, HasSubstr(",rankine (us),rankine_shared (us),best expert,"));
+  EXPECT_THAT(rows, HasSubstr(",2.000 ±0%,1.000 ±0%,-,4.000 ±0% mpich,0.500,"));
+  EXPECT_THAT(rows, HasSubstr(",4.000 ±0%,1.000 ±0%,-,8.000 ±0% vllm_shm,0.500,"));
   const auto reached = [](const std::vector<Source>& all, const std::string& target) {
     for (const Verdict& verdict : verdicts(all))
       if (verdict.target == target) return verdict.reached;
@@ -237,17 +237,25 @@ TEST(Results, JudgeEveryTarget) {
   EXPECT_DOUBLE_EQ(*verdict_named(all, "throughput").reached, 1.2);  // moodycamel's is higher
   EXPECT_FALSE(verdict_named(all, "throughput").met());
 
-  const std::string text = results_markdown(sources, "results", "A note.\n");
+  const std::string text = results_markdown(sources, "results");
   for (const char* part :
        {"# Results\n", "Some CPU", "Linux 6", "2026-11-21T00:00:00Z",
-        "mpich: missing: not installed", "| L2 | 512 KiB | 0 | 123 |", "A note.",
-        "![all_reduce, 2 ranks](results/all_reduce_n2.png)", "| 128 KiB ~ | 20, 200 |",
-        "| 64 KiB | 20, 22 | 16.0 ±0% | 10.0 ±0% expert_push | 8.000 ±0% "
-        "inference_shm | 4.000 | 1.60 | 2.00 | 4.00 |",
+        "mpich: missing: not installed", "| L2 | 512 KiB | 0 | 123 |", "[Notes](results/notes.md)",
+        "![all_reduce, 2 ranks](results/all_reduce_n2.png)", "[rows.csv](results/rows.csv)",
+        "| all_reduce, 2 ranks | warm | 1.000 | - | - | 0.50 | 0.33 | 2.00 |",
+        "| all_reduce, 2 ranks | fresh | 1.000 | - | - | 0.89 | 0.82 | 2.83 |",
         "best library, worst size | 1 | 2.00 |  | **not met** | at 64 KiB",
         "best library, geometric mean | 0.4 | 0.82 | 0.29 | **not met** |",
         "| mailbox | 22.0 ±1% | 1.10 | 50.0 ±2% |", "**not met**", "not measured"}) {
     EXPECT_THAT(text, HasSubstr(part));
+  }
+  const std::string rows = rows_csv(sources);
+  for (const char* part :
+       {"call,picture,protocol,size,steady,",
+        "\"all_reduce, 2 ranks\",all_reduce_n2,fresh,64 KiB,yes,20,22,16.0 ±0%,-,10.0 ±0% "
+        "expert_push,8.000 ±0% inference_shm,4.000,1.60,2.00,4.00,-,-,-,-\n",
+        "fresh,128 KiB,no,20,200,"}) {
+    EXPECT_THAT(rows, HasSubstr(part));
   }
 }
 
@@ -260,25 +268,24 @@ TEST(Results, SayWhereTheMachineIsInTheWay) {
   EXPECT_DOUBLE_EQ(*verdict.at_limit, 0.5);
   EXPECT_TRUE(verdict.beyond_limit());
   EXPECT_THAT(
-      results_markdown({{"x", document}}, "results", ""),
+      results_markdown({{"x", document}}, "results"),
       HasSubstr(
           "best library, geometric mean | 0.4 | 2.00 | 0.50 | **not met**, nor at the limit |"));
 }
 
-TEST(Results, ShowYardsticksWhereTheyRan) {
+TEST(Results, ShowYardsticks) {
   json document = small_document();
-  EXPECT_THAT(results_markdown({{"x", document}}, "results", ""), Not(HasSubstr("exchange")));
+  EXPECT_THAT(rows_csv({{"x", document}}), Not(HasSubstr(",1.75,")));
   document["rows"][0]["ratios"]["rankine/exchange"] = 1.75;
-  const std::string text = results_markdown({{"x", document}}, "results", "");
-  EXPECT_THAT(text, HasSubstr("| rankine/limit | rankine/exchange |\n"));
-  EXPECT_THAT(text, HasSubstr("| **1.75** |\n"));
+  EXPECT_THAT(rows_csv({{"x", document}}), HasSubstr(",2.00,1.75,-,-,-\n"));
 }
 
-TEST(Results, SayWhenAnElementWasWrong) {
+TEST(Results, ShowWrongElements) {
   json document = small_document();
+  EXPECT_THAT(rows_csv({{"x", document}}), Not(HasSubstr("WRONG")));
   document["rows"][0]["contenders"]["rankine"]["wrong"] = 1;
-  EXPECT_THAT(results_markdown({{"x", document}}, "results", ""), HasSubstr("WRONG"));
-  EXPECT_THAT(results_markdown({{"x", small_document()}}, "results", ""), Not(HasSubstr("WRONG")));
+  EXPECT_THAT(rows_csv({{"x", document}}), HasSubstr(",WRONG,"));
+  EXPECT_THAT(results_markdown({{"x", document}}, "results"), HasSubstr("| WRONG |"));
 }
 
 }  // namespace
