@@ -1,4 +1,5 @@
-// What bucket fusion gains: many small tensors reduced one by one, and packed into buckets.
+// Measures the gain of bucket fusion: many small tensors are reduced one by one, or packed into
+// buckets.
 //
 //   third_party/bazel run //bench/buckets
 //
@@ -40,7 +41,7 @@ void all_reduce_tensors(benchmark::State& state, bool fused) {
         }
       };
       constexpr int kRepeats = 20;
-      reduce_all();  // plans, scratch and pages are there afterwards
+      reduce_all();  // makes plans, scratch and pages
       me.barrier().throw_if_error();
       const std::int64_t begin = now_ns();
       for (int i = 0; i < kRepeats; ++i) reduce_all();

@@ -1,26 +1,25 @@
-// What a call costs before anything moves: the price of generality, timed directly.
+// Measures the engine's own time per call, without data movement: the price of generality.
 //
 //   third_party/bazel run -c opt //bench/call
 //
-//   all_reduce_8B/<how>   one rank, alone in its communicator, in place: nobody to wait for and
-//     nothing to send. In turns, batch by batch: `call` (Member::all_reduce as callers write it;
-//     `chosen`: by the engine, `named`: an algorithm's name looked up), `walk` (the interpreter
-//     alone, with the same plan) and `empty` (a loop around nothing). Counters are nanoseconds per
-//     call, medians over the batches:
-//       price         call - empty: all that the engine does for a call with nothing to do
+//   all_reduce_8B/<how>   one rank, alone in its communicator, in place: it waits for no rank and
+//     sends nothing. Batch by batch in turns: `call` (Member::all_reduce as callers write it;
+//     `chosen`: the engine chooses, `named`: looks an algorithm's name up), `walk` (the interpreter
+//     alone, with the same plan) and `empty` (an empty loop). Counters are nanoseconds per call,
+//     medians over the batches:
+//       price         call - empty: the engine's whole work for a call that moves nothing
 //       before_walk   call - walk: plan look-up, argument check, fingerprint, and the records for
 //                     peers and for the flight record; so an upper bound of the first three
 //     `.._spread` is half the distance between the quartiles over the batches, `.._undisturbed`
-//     what a tenth of the batches are below; `allocations` those of all timed batches together, to
-//     be 0, and `allocations_of_first` those of the first call, which makes the plan.
+//     the tenth percentile; `allocations` the allocations of all timed batches together, to be 0,
+//     and `allocations_of_first` the allocations of the first call, which makes the plan.
 //
-//   shapes/<how many>     the same call with so many different counts in turn (`shuffled`: in
-//   random
-//     order): what finding a plan costs a server whose sizes vary. `bytes_of_plans` is what the
-//     communicator holds for them at the end.
-//   first_call/<collective>/<ranks>/<bytes>   the time to plan what the engine chooses, by a rank
-//     that asks for it (plan_of) in a communicator of its own.
-//   team_create/<ranks>   Team::create() and its end.
+//   shapes/<number>       as `chosen`, with this number of different counts in turn (`shuffled`: in
+//     random order): the cost of finding a plan for a server with varying sizes. `bytes_of_plans`
+//     is the memory of the communicator's plans at the end.
+//   first_call/<collective>/<ranks>/<bytes>   the time of planning a call by one rank (plan_of)
+//     in its own communicator; the engine chooses the algorithm.
+//   team_create/<ranks>   the time of creating and destroying a Team.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -54,7 +53,7 @@ void pin_to_a_core() {
   pin_calling_thread(topology, place_ranks(topology, 1).ranks[0]);
 }
 
-// The interpreter with the plan of such a call, as Member::call() runs it.
+// Runs the interpreter with the plan of this call, as Member::call() runs it.
 class Walk {
  public:
   explicit Walk(std::array<float, kCount>& data) : crossbar_(1, choose_wait_policy(1), 0) {
@@ -105,7 +104,7 @@ void all_reduce(benchmark::State& state, const CallOptions& options) {
   std::array<std::vector<double>, 3> times;  // call, walk, empty
   for (auto& of_one : times) of_one.reserve(kRounds);
   const auto allocations = [](const auto& body) {
-    faults::fail_allocation(0, false);  // starts the count anew
+    faults::fail_allocation(0, false);  // resets the count
     const faults::AllocationsCount counts;
     body();
     return static_cast<double>(faults::allocations_counted());
@@ -149,7 +148,7 @@ void all_reduce(benchmark::State& state, const CallOptions& options) {
       ->Repetitions(3)                                         \
       ->Unit(benchmark::kNanosecond)
 
-// So many shapes, one after the other or in any order, each met once before.
+// Calls with this number of shapes, in order or shuffled; each shape was called once before.
 void shapes(benchmark::State& state, bool shuffled) {
   pin_to_a_core();
   const auto many = static_cast<std::size_t>(state.range(0));

@@ -1,5 +1,5 @@
-// What an epilogue saves: an all-reduce whose ranks go on with residual add and RMSNorm, against
-// the same all-reduce and then the same pass.
+// Measures the time that an epilogue saves: an all-reduce followed by residual add and RMSNorm, as
+// one call or as a call and a pass.
 //
 //   third_party/bazel run -c opt //bench/call:epilogue
 //
@@ -60,7 +60,7 @@ void all_reduce(benchmark::State& state) {
                 apply(norm, result, rows);
               });
             };
-            // Each finds the caches as the other leaves them, every other time.
+            // In every other round each of the two finds the caches as the other leaves them.
             const double a = i % 2 == 0 ? call_alone() : 0;
             double b = i % 2 == 0 ? call_then_pass() : 0;
             const double c = batch([&] { me.call(finishing).throw_if_error(); });

@@ -1,13 +1,12 @@
-// What a level of order costs (engine/api/order.h): the same all-reduce with nothing promised
-// beyond coherent bits, and with each level.
+// Measures the cost of each level of order (engine/api/call.h): an all-reduce with coherent bits
+// only, and with each level.
 //
 //   third_party/bazel run -c opt //bench/call:order
 //
 //   all_reduce/<ranks>/<bytes>/<type>   f32 (0) or bf16 (1), apart. Batch by batch in turns, all
-//   levels
-//     beside the call that asks for none: medians over the batches, in microseconds per call
-//     (`none`), and of each level the median of its ratios to that in the same turn; 0 where it is
-//     refused.
+//     levels beside the call without a level: medians over the batches, in microseconds per call
+//     (`none`), and for each level the median of its ratios to `none` in the same turn; 0 if the
+//     engine refuses it.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -38,7 +37,7 @@ void all_reduce(benchmark::State& state) {
     team->run([&](Member& me) {
           const std::vector<std::byte> in(bytes);
           std::vector<std::byte> out(bytes);
-          // Nanoseconds of a call; 0: there is no such one.
+          // Nanoseconds per call; 0: the engine refuses the level.
           const auto batch = [&](std::optional<Order> order) {
             Call call{
                 .in = in.data(), .out = out.data(), .count = bytes / size_of(type), .type = type};

@@ -1,29 +1,27 @@
-// What starting calls, groups and messages cost, beside calls that wait.
+// Measures the cost of starting calls, groups and messages, beside calls that wait.
 //
 //   third_party/bazel run -c opt //bench/call:requests
 //
-//   prepared/<ranks>/<bytes>   ranks on cores of their own, batch by batch in turns: `call` waits,
-//     `prepared` is started again and waited for at once, `started` is made and thrown away every
+//   prepared/<ranks>/<bytes>   ranks on their own cores, batch by batch in turns: `call` waits,
+//     `prepared` is started again and waited for at once, `started` is created and destroyed every
 //     time, `message` goes to the neighbour and comes back (half of that). Medians over the
 //     batches, in nanoseconds; `prepared_to_call` is their ratio, by batches.
-//   by_turns/<bytes>   two ranks that one thread plays: one starts, the other calls, the first one
-//     waits. Nobody waits for another core, so this is what the engine's own work takes, of both
-//     together; nanoseconds. `undisturbed` is what a tenth of the batches are below.
-//   overlap/<bytes>   an all-reduce between two ranks beside a computation that takes as long: each
-//     alone, one after the other, and together, the computation stopping now and then to let the
-//     call go on. `gained` is the part of the shorter one that vanishes; microseconds.
-//   split/<ranks>/<groups>   a split of a communicator into so many groups, all ranks on a Team:
-//   the
-//     first one, and later ones of the same kind; microseconds from the first rank's beginning to
-//     the last one's end.
+//   by_turns/<bytes>   one thread runs two ranks: one starts, the other calls, the first one waits.
+//     No wait is for another core, so this is the engine's own work, of both ranks together;
+//     nanoseconds. `undisturbed` is the tenth percentile of the batches.
+//   overlap/<bytes>   an all-reduce between two ranks beside a computation of equal length: each
+//     alone, one after the other, and together, when the computation stops from time to time to
+//     advance the call. `gained` is the part of the shorter one that vanishes; microseconds.
+//   split/<ranks>/<groups>   a split of a communicator into this number of groups, all ranks on a
+//     Team: the first split, and later ones of the same kind; microseconds from the first rank's
+//     beginning to the last one's end.
 //   token_counts/<ranks>/<in place>   all-reduces of 1 to 1,000 rows of 4096 bf16 in random order,
-//     on memory of each rank's own and from there to another place (0), or in place (1), after all
-//     have been made once: `random` is the median of their times, `repeated` that of calls of the
-//     same counts, each after two of its own; microseconds. Ranks have written their rows before
-//     each call and read the sums after it, as layers do. `ratio` is the median of the ratios by
-//     count; `memory_mib` is the communicator's with all its plans.
-//   first_call/<ranks>   create, join, plan and run an all-reduce of 8 B by threads that wait for
-//   it:
+//     on each rank's own memory, from there to another place (0) or in place (1), after each has
+//     been made once: `random` is the median of their times, `repeated` the median for calls
+//     after two calls of equal count; microseconds. Ranks write their rows before each call
+//     and read the sums after it, as layers do. `ratio` is the median of the ratios by count;
+//     `memory_mib` is the memory of the communicator with all its plans.
+//   first_call/<ranks>   create, join, plan and run an all-reduce of 8 B by waiting threads:
 //     microseconds.
 #include <benchmark/benchmark.h>
 
@@ -66,7 +64,7 @@ void prepared(benchmark::State& state) {
           std::vector<float> data(count, 1), other(count);
           Request request = me.prepare(sum_of(data)).value();
           const Rank right = (me.rank() + 1) % ranks, left = (me.rank() + ranks - 1) % ranks;
-          // Each finds the buffers as itself leaves them, not as what came before it does.
+          // The first body() leaves the buffers as every later one finds them.
           const auto batch = [&](const auto& body) {
             body();
             me.barrier().throw_if_error();
@@ -116,8 +114,8 @@ void by_turns(benchmark::State& state) {
   const auto count = static_cast<std::size_t>(state.range(0)) / sizeof(float);
   constexpr int kCalls = 1'000;
   const auto communicator = Communicator::create({.ranks = 2, .tuned = false}).value();
-  // A thread's members share what it has started, so that a call of one would stand in line behind
-  // that of the other: this one is another thread's.
+  // Members of one thread share its started calls, so a call of one would queue behind the call of
+  // the other. So another thread joins this member.
   std::unique_ptr<Member> first;
   std::thread([&] { first = communicator->join(0).value(); }).join();
   const auto second = communicator->join(1).value();
@@ -143,7 +141,7 @@ void by_turns(benchmark::State& state) {
 BENCHMARK(by_turns)->Arg(8)->Arg(512)->Arg(8'192)->Iterations(1)->UseManualTime()->Unit(
     benchmark::kNanosecond);
 
-// So many steps of work that nothing can be left out of.
+// This number of steps of work that the compiler cannot remove.
 float work(std::int64_t steps, const std::function<void()>& now_and_then) {
   float x = 0.5F;
   for (std::int64_t i = 0; i < steps; ++i) {
@@ -225,7 +223,7 @@ void split(benchmark::State& state) {
             mine = now_ns(), before = end.load();
             while (mine > before && !end.compare_exchange_weak(before, mine)) {
             }
-            me.barrier().throw_if_error();  // groups go when all have theirs
+            me.barrier().throw_if_error();  // destroys the groups after all ranks have theirs
           })
           .throw_if_error();
       (turn == 0 ? first : later).push_back(microseconds(end - begin));
@@ -238,7 +236,7 @@ void split(benchmark::State& state) {
 BENCHMARK(split)->Args({2, 1})->Args({8, 2})->Args({64, 8})->Iterations(1)->UseManualTime()->Unit(
     benchmark::kMicrosecond);
 
-// As who goes on with it does.
+// Reads one byte of each cache line, as a layer that uses the data does.
 void read_lines(const void* from, std::size_t bytes) {
   const auto* data = static_cast<const volatile char*>(from);
   for (std::size_t at = 0; at < bytes; at += 64) static_cast<void>(data[at]);

@@ -103,7 +103,7 @@ std::vector<std::unique_ptr<const CatalogueCase>> catalogue_cases(const Catalogu
       for (const int n : ranks) {
         for (const std::size_t bytes : grid.bytes) {
           add(collective, n, bytes, network);
-          if (collective == Collective::barrier) break;  // it has no size
+          if (collective == Collective::barrier) break;  // a barrier has no size
         }
       }
     }

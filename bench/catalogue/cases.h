@@ -1,4 +1,5 @@
-// What is benchmarked: calls of the whole catalogue, at full speed and on modelled networks.
+// Lists the benchmarks of the catalogue: calls of all algorithms, at full speed and on modelled
+// networks, and the planning of calls.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +14,11 @@
 
 namespace rankine {
 
-// How a call's elements are dealt out to the collective's natural blocks.
+// Divides a call's elements among the collective's natural blocks.
 enum class CountsKind : unsigned char {
   even,
-  rising,  // block b gets a share of b + 1: no two alike
-  one,     // the first block has all
+  rising,  // block b gets a share of b + 1: all differ
+  one,     // the first block gets all elements
 };
 std::string_view name_of(CountsKind kind);
 Result<std::vector<CountsKind>> read_counts_kinds(std::string_view argument, std::string_view text);
@@ -33,22 +34,20 @@ struct CatalogueCase {
   // all_reduce/ring/ranks:8/bytes:65536/network:scale_out
   std::string name;
   tools::PerfCase asked;
-  std::shared_ptr<const tools::PerfCases> cases;  // of which it is one: what the options refer to
-  std::vector<std::size_t> counts{};              // of a call with counts, which refers to them
+  std::shared_ptr<const tools::PerfCases> cases;  // owns the memory that the options refer to
+  std::vector<std::size_t> counts{};              // for a call with counts, which refers to them
 };
 
-// Every algorithm with everything in the grid that it takes; counts other than even are of
-// collectives with more than one block. Calls refer to what their case holds, so cases stay where
-// they are. Ranks, sizes and networks of which no case can be made are left out, with the reason in
-// `notes`.
+// Every algorithm with all values of the grid that it takes; counts other than even only for
+// collectives with more than one block. Calls refer to memory of their case, so cases must not
+// move. Ranks, sizes and networks without any case are left out, with the reason in `notes`.
 std::vector<std::unique_ptr<const CatalogueCase>> catalogue_cases(const CatalogueGrid& grid,
                                                                   std::vector<std::string>& notes);
 
-// What planning a call costs: making its plan, and predicting its time on a network.
-
-// compile/all_reduce/ring/ranks:8/bytes:65536 and predict/..., for the whole catalogue; the network
-// is scale_out, and what it cannot do is turned into messages (lower.h). Real time. Without
-// ranks: 8.
+// Registers benchmarks of the cost of planning a call: compile/all_reduce/ring/ranks:8/bytes:65536
+// (making its plan) and predict/... (predicting its time on a network), for the whole catalogue.
+// The network is scale_out; operations that it cannot do are turned into messages (lower.h). Real
+// time. Empty `ranks`: 8.
 void register_planning(const std::vector<int>& ranks, const std::vector<std::size_t>& bytes);
 
 }  // namespace rankine

@@ -1,19 +1,19 @@
-// The whole catalogue as Google Benchmarks, at full speed and on modelled networks.
+// Runs the whole catalogue as Google Benchmarks, at full speed and on modelled networks.
 //
 //   third_party/bazel run -c opt //bench/catalogue -- --benchmark_filter='^all_reduce/ring/'
 //
 // Names: <collective>/<algorithm>/ranks:<N>/bytes:<M>[/counts:<how>]/network:<name>, or /full_speed
-// in place of the network; Google Benchmark adds what it was told to do
-// (/iterations:1/manual_time). Sizes are nccl-tests' (engine/cli/question.h); the calls are those
-// of `rankine perf --algo all`, out of place.
+// in place of the network; Google Benchmark adds its settings (/iterations:1/manual_time). Sizes
+// are nccl-tests' (engine/cli/question.h); the calls are those of `rankine perf --algo all`, out of
+// place.
 //
 //   full_speed  real time per call: back to back, the slowest rank's
-//   network     the model's time of one call, exactly what `rankine simulate` says; wall_us: what
-//               the call took here. One iteration: another one would say the same
+//   network     the model's time of one call, exactly as `rankine simulate` prints it; wall_us: the
+//               real time of the call. One iteration, because others would be equal
 //
 // Counters: algbw and busbw (GB/s), eta (busbw over the network's peak). Every run checks one
-// call's data. --help lists the flags for other ranks, sizes, networks and counts, and for what
-// planning costs.
+// call's data. --help lists the flags for other ranks, sizes, networks and counts, and for the cost
+// of planning.
 
 #include <benchmark/benchmark.h>
 
@@ -36,7 +36,7 @@ struct Flags {
   bool planning = false;
 };
 
-// The workbench of the case that runs: the library calls a benchmark several times in a row.
+// The workbench of the running case; Google Benchmark calls a benchmark several times in a row.
 Result<tools::Workbench*> workbench_of(const CatalogueCase& one) {
   static const CatalogueCase* whose = nullptr;
   static std::unique_ptr<tools::Workbench> bench;
@@ -98,12 +98,12 @@ void describe(CLI::App& app, Flags& flags) {
   tools::add_argument(command, "--bytes", flags.grid.bytes, list_of<std::size_t>(parse_size),
                       "LIST", "sizes: 8,64K,4M (64K)");
   tools::add_argument(command, "--networks", flags.grid.networks, tools::read_call_networks, "LIST",
-                      "as perf --network has them: scale_up,scale_out,sync=rounds (scale_out)");
+                      "as perf --network takes them: scale_up,scale_out,sync=rounds (scale_out)");
   tools::add_argument(command, "--counts", flags.grid.counts, read_counts_kinds, "LIST",
-                      "of collectives with counts: even, rising (block b has a share of b + 1), "
+                      "for collectives with counts: even, rising (block b has a share of b + 1), "
                       "one (the first block has all) (even,rising)");
   command.add_flag("--planning", flags.planning,
-                   "compile/... and predict/... in place of calls: what planning costs");
+                   "compile/... and predict/... in place of calls: the cost of planning");
   command.footer(
       "And Google Benchmark's own flags: --benchmark_filter=REGEX, --benchmark_list_tests,\n"
       "--benchmark_format=json, --benchmark_min_time=SECONDS (0.01) ...\n"
@@ -114,7 +114,7 @@ void describe(CLI::App& app, Flags& flags) {
       "--benchmark_filter=predict/all_reduce/ring/");
 }
 
-// Exit status 2 where flags are wrong; 0 after --help; -1: go on.
+// Reads the flags. 2: wrong flags; 0: --help was printed; -1: go on.
 int read(int argc, char** argv, Flags& flags) {
   CLI::App app("The whole catalogue, at full speed and on modelled networks.");
   describe(app, flags);
@@ -131,8 +131,8 @@ int read(int argc, char** argv, Flags& flags) {
 }
 
 int main_of(int argc, char** argv) {
-  // The library's --help comes first; ours stands below its flags.
-  std::string min_time = "--benchmark_min_time=0.01";  // one of the user's comes later, and counts
+  // Google Benchmark's --help comes first; our flags follow.
+  std::string min_time = "--benchmark_min_time=0.01";  // a later one of the user overrides it
   std::vector<char*> arguments = {argv[0], min_time.data()};
   arguments.insert(arguments.end(), argv + 1, argv + argc);
   arguments.push_back(nullptr);

@@ -1,5 +1,5 @@
-// The benchmark as its users run it: names that a filter finds, and times that on a network are the
-// simulator's.
+// Tests the catalogue benchmark from the command line: a filter finds its names, and its times on a
+// network are the simulator's.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -31,7 +31,7 @@ std::string output_of(const std::string& flags) {
   return text;
 }
 
-// By the names that we give, without what Google Benchmark adds.
+// Runs by our names, without the suffixes of Google Benchmark.
 std::map<std::string, nlohmann::json> run(const std::string& filter, const std::string& flags) {
   const auto report = nlohmann::json::parse(
       output_of("--benchmark_format=json '--benchmark_filter=" + filter + "' " + flags), nullptr,
@@ -84,7 +84,7 @@ TEST(Catalogue, ManualTimeOnANetworkIsTheSimulators) {
   }
 }
 
-// Everything is the first rank's: it goes around the ring whole, to seven ranks.
+// The first rank has all elements: they go around the ring, to seven ranks.
 TEST(Catalogue, HasCountsThatDiffer) {
   const auto runs = run("^all_gather/ring/", "--counts one,rising --networks scale_out");
   EXPECT_EQ(runs.size(), 4U);  // and at full speed
@@ -103,7 +103,7 @@ TEST(Catalogue, RunsAtFullSpeedAndPlans) {
   EXPECT_TRUE(plans.contains("predict/gather/linear/ranks:4/bytes:64"));
 }
 
-// Every line of the catalogue that takes 8 ranks, but for what scale_out cannot carry.
+// Every algorithm of the catalogue that takes 8 ranks, except those that scale_out cannot carry.
 TEST(Catalogue, ListsAll) {
   const std::string list =
       output_of("--benchmark_list_tests --benchmark_filter=network: --counts even");

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Algorithms on a cluster: what a model of the network says they take, and what they do take.
+"""Compares the times of algorithms on a cluster with the times that a model of the network predicts.
 
     third_party/mpi --cluster openmpi --nodes 4 --ranks 2 --rate 200mbit
 
-Nodes are network namespaces of this machine (nodes.py), joined by TCP; where the right to make these is
-missing this is said, and they are made up on this host (--made-up). Each round measures the network as
-third_party/mpi --tune does, and then calls, by bench/mpi/perf.cc; `rankine simulate` predicts from that
-file alone. A time is the median of the rounds, and so is a prediction, of as many networks.
+Nodes are network namespaces of this machine (nodes.py), joined by TCP. Without the right to make namespaces the
+program prints a message and makes the nodes up on this host (--made-up). Each round measures the network as
+third_party/mpi --tune does, and then calls, by bench/mpi/perf.cc; `rankine simulate` predicts from the measured
+network file alone. Times and predictions are medians over the rounds.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from nodes import DEVICE, SUBNET, Nodes, Unable, command_that_enters
 
 UNABLE = 75  # the exit status of a run inside namespaces that could not make the nodes
 LONGEST_RUN = 420  # seconds of one mpirun
-LONGEST_END = 10  # seconds until it ends, when its output is complete
+LONGEST_END = 10  # seconds until a run ends, after its output is complete
 EAGER = str(4 << 20)  # bytes of a message that Open MPI sends without asking
-HEAD_START = 8000  # microseconds until a call begins, in which all hear of it: two turns of a scheduler
+HEAD_START = 8000  # microseconds from the agreement on a moment until a call begins: two turns of a scheduler
 MOST_DELAY = 1_000_000  # microseconds (relay.cc)
 MOST_RANKS, MOST_ROUNDS = 64, 1000
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20}
@@ -66,7 +66,7 @@ def time_text(seconds: float) -> str:
 
 
 def seconds_of(text: str) -> float:
-    """Of a time as network files have it."""
+    """Seconds of a time in a network file."""
     for unit, name in ((1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"), (1e-12, "ps"), (1, "s")):
         if text.endswith(name):
             return float(text[: -len(name)]) * unit
@@ -94,7 +94,7 @@ def network_text(network: dict[str, object]) -> str:
 
 
 class Launcher:
-    """mpirun, over nodes or, where there are none, over made-up ones of this host."""
+    """Starts programs with mpirun, over nodes or over nodes made up on this host."""
 
     def __init__(self, mpi: str, nodes: Nodes | None, count: int, ranks: int, work: pathlib.Path) -> None:
         self.work = work
@@ -114,8 +114,8 @@ class Launcher:
                             "--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "pml", "ob1",
                             "--mca", "btl", "self,vader,tcp", "--mca", "btl_tcp_if_include", subnet,
                             "--mca", "oob_tcp_if_include", subnet, "--map-by", "slot",
-                            # A long message otherwise asks its receiver first, and the answer stands behind what
-                            # that one is just sending: two that send to each other wait for both.
+                            # Otherwise a long message asks its receiver first, and the answer queues behind the
+                            # receiver's own message: two ranks that send to each other wait for both messages.
                             "--mca", "btl_tcp_eager_limit", EAGER, "--mca", "btl_tcp_rndv_eager_limit", EAGER,
                             "--hostfile", str(hosts)]
             else:
@@ -131,15 +131,15 @@ class Launcher:
             else:
                 self.settings += ["UCX_TLS=self,sm"]
         if count * ranks > len(os.sched_getaffinity(0)):
-            self.settings.append("RANKINE_WAIT=yield")  # nodes do not see that they share their cores with others
+            self.settings.append("RANKINE_WAIT=yield")  # nodes do not know that they share cores
         if nodes is None:
             self.settings.append(f"RANKINE_MPI_NODES={ranks}")
         self.command = [*command, *total]
 
     def run(self, *program: str, complete: Callable[[str], bool], settings: list[str] | None = None) -> str:
-        """Its output. One that is complete, of a job that does not end (MPI_Finalize of Debian's MPICH over TCP
-        now and then does not return), counts: this is said, and the job ended. Errors: the job failed, or took
-        too long."""
+        """Runs a program and returns its output. If the output is complete but the job does not end (MPI_Finalize of
+        Debian's MPICH over TCP now and then does not return), prints a message, ends the job and returns the output.
+        Errors: the job failed, or took too long."""
         name = f"{pathlib.Path(program[0]).name} by {self.command[0]}"
         command = [*self.command, "env", *self.settings, *(settings or []), *program]
         out, err = self.work / "out", self.work / "err"
@@ -147,7 +147,7 @@ class Launcher:
             job = subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL, stdout=to, stderr=errors,
                                    start_new_session=True)
         began = time.monotonic()
-        since = None  # when all of it was there
+        since = None  # the time at which the output was complete
         try:
             while job.poll() is None:
                 time.sleep(0.05)
@@ -155,7 +155,7 @@ class Launcher:
                 if since is None and complete(out.read_text()):
                     since = now
                 if since is not None and now - since > LONGEST_END:
-                    say(f"{name} has said everything and does not end; it is ended")
+                    say(f"{name} has printed its complete output but does not end; cluster ends it")
                     return out.read_text()
                 if now - began > LONGEST_RUN:
                     raise SystemExit(f"cluster: {name} took more than {LONGEST_RUN} s")
@@ -169,7 +169,7 @@ class Launcher:
 
 
 def end(job: subprocess.Popen[bytes]) -> None:
-    """And all that it started in its session."""
+    """Ends the job and all processes of its session."""
     os.killpg(job.pid, signal.SIGTERM)
     try:
         job.wait(timeout=10)
@@ -179,7 +179,7 @@ def end(job: subprocess.Popen[bytes]) -> None:
 
 
 def predicted(rankine: pathlib.Path, asked: argparse.Namespace, network: pathlib.Path) -> dict[tuple[str, int], float]:
-    """By algorithm and size, what `rankine simulate` says. An algorithm that has groups gets the nodes."""
+    """The predictions of `rankine simulate`, by algorithm and size. For an algorithm with groups, nodes are groups."""
     questions = []
     for algorithm in asked.algo:
         for size in asked.bytes:
@@ -203,7 +203,7 @@ def predicted(rankine: pathlib.Path, asked: argparse.Namespace, network: pathlib
 
 def measured(launcher: Launcher, program: pathlib.Path, asked: argparse.Namespace,
              network: pathlib.Path) -> dict[tuple[str, int], float]:
-    rows = len(asked.algo) + 2  # and the MPI's own, and what calls choose
+    rows = len(asked.algo) + 2  # plus the MPI's own and the engine's choice
     out = launcher.run(str(program), "all_reduce", "--algo", ",".join(asked.algo), "--segments", "1", "--lines",
                        "--moment", str(HEAD_START),
                        "--bytes", ",".join(str(size) for size in asked.bytes), settings=[f"RANKINE_NETWORK={network}"],
@@ -223,7 +223,7 @@ def report(asked: argparse.Namespace, where: str, networks: list[dict[str, objec
     print(f"all_reduce, {asked.mpi}, {asked.nodes} nodes of {asked.ranks} ranks, {where}; medians of {asked.rounds} rounds")
     for network in networks:
         print("network: " + network_text(network))
-    beside = list(dict.fromkeys(name for name, _ in taken[0] if name not in asked.algo))  # MPI's own, and what calls choose
+    beside = list(dict.fromkeys(name for name, _ in taken[0] if name not in asked.algo))  # MPI's own and the engine's choice
     print(f"{'':>9}" + "".join(f"  {name:>30}" for name in asked.algo) + "".join(f"  {name:>18}" for name in beside))
     print(f"{'bytes':>9}" + f"  {'measured':>10}{'predicted':>11}{'ratio':>9}" * len(asked.algo) + f"  {'measured':>18}" * len(beside))
     times = {name: (middle(taken, name), middle(said, name)) for name in asked.algo}
@@ -280,28 +280,28 @@ def made_up(asked: argparse.Namespace, work: pathlib.Path) -> None:
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mpi", choices=("openmpi", "mpich"), required=True)
-    parser.add_argument("--programs", type=pathlib.Path, required=True, help="where Bazel has built them (bazel-bin)")
+    parser.add_argument("--programs", type=pathlib.Path, required=True, help="folder of the built programs (bazel-bin)")
     parser.add_argument("--nodes", type=int, choices=(2, 3, 4), default=4)
-    parser.add_argument("--ranks", type=int, default=2, help="of a node")
-    parser.add_argument("--rate", default="200mbit", help="of a node's link each way, as tc reads it; none: no limit")
+    parser.add_argument("--ranks", type=int, default=2, help="ranks per node")
+    parser.add_argument("--rate", default="200mbit", help="rate of a node's link each way, in tc's format; none: no limit")
     parser.add_argument("--delay", type=int, default=0, metavar="US", help="microseconds through the switch")
     parser.add_argument("--algo", type=lambda text: text.split(","), default=["ring", "hierarchical", "two_level"],
-                        help="of all_reduce; crossovers are the first one's with each other")
+                        help="algorithms of all_reduce; crossovers are between the first and each other one")
     parser.add_argument("--bytes", type=lambda text: sorted({size_of(one) for one in text.split(",")}),
                         default=[1 << k for k in range(8, 21)])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--fidelity", choices=("eq1", "flow"), default="flow", help="of the simulator")
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="in the environment of the ranks, as OMPI_MCA_btl_tcp_sndbuf=65536")
-    parser.add_argument("--keep", type=pathlib.Path, metavar="DIR", help="where the network files go")
+    parser.add_argument("--fidelity", choices=("eq1", "flow"), default="flow", help="fidelity of the simulator")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="environment variable of the ranks, such as OMPI_MCA_btl_tcp_sndbuf=65536")
+    parser.add_argument("--keep", type=pathlib.Path, metavar="DIR", help="folder for the network files")
     parser.add_argument("--made-up", action="store_true", help="nodes made up on this host")
-    parser.add_argument("--inside", type=pathlib.Path, help=argparse.SUPPRESS)  # namespaces; files lie there
+    parser.add_argument("--inside", type=pathlib.Path, help=argparse.SUPPRESS)  # set inside namespaces: the folder of the files
     asked = parser.parse_args()
     for setting in asked.set:
         if "=" not in setting:
             parser.error(f"--set is '{setting}'; allowed are NAME=VALUE")
     if asked.keep and not asked.keep.is_dir():
-        parser.error(f"--keep is '{asked.keep}'; allowed is a folder that there is")
-    # What tc would not take must not look like a right that is missing.
+        parser.error(f"--keep is '{asked.keep}'; allowed is an existing folder")
+    # Checked here, because an error of tc would look like a missing right.
     if not re.fullmatch(r"none|(?!0+(\.0*)?[a-z])\d+(\.\d+)?[kmgt]?bit", asked.rate):
         parser.error(f"--rate is '{asked.rate}'; allowed are 200mbit, 1gbit, ..., and none")
     asked.rate = "" if asked.rate == "none" else asked.rate
@@ -312,7 +312,7 @@ def parsed() -> argparse.Namespace:
 
 
 def enter(asked: argparse.Namespace, work: pathlib.Path) -> int:
-    """The same in namespaces of its own: its exit status, or UNABLE."""
+    """Runs this program again inside its own namespaces. Returns its exit status, or UNABLE."""
     try:
         command = command_that_enters()
     except Unable as why:
@@ -322,12 +322,12 @@ def enter(asked: argparse.Namespace, work: pathlib.Path) -> int:
         try:
             return run.wait()
         finally:
-            run.kill()  # and, with it, all that runs in there
+            run.kill()  # ends all processes in the namespaces, too
 
 
 def main() -> int:
     asked = parsed()
-    # A request to end is what an interruption is: jobs end, and files go.
+    # SIGTERM acts as an interruption: jobs end and files are removed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if asked.inside:
         in_namespaces(asked, asked.inside)

@@ -1,4 +1,4 @@
-"""Where the quicker of two algorithms changes along the sizes of a message."""
+"""Finds the message sizes at which the faster of two algorithms changes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Sequence
 
 
 def crossings(sizes: Sequence[int], first: Sequence[float], second: Sequence[float]) -> list[tuple[float, bool]]:
-    """By rising sizes: where the two take equally long, between two sizes by a line of the logarithms, and
-    whether the first is the quicker one from there on. A size at which they are equal says nothing."""
+    """Returns the sizes at which both take equal time, rising, each with True if the first is faster from there on.
+    Between two measured sizes it interpolates the logarithms linearly. It ignores sizes with equal times."""
     found = []
     before = 0.0  # log of first over second at the last size where they differ
     at = 0.0

@@ -1,8 +1,8 @@
-"""Nodes of a cluster on one machine: network namespaces on a switch, each with a link up and a link down.
+"""Makes the nodes of a cluster on one machine: network namespaces on a switch, each with a link up and a link down.
 
-Everything is made inside namespaces of the calling process (`enter`), which nobody else sees and which end
-with it, whichever way it ends: nothing has to be taken down, and no interface, mount or process of the
-machine's own is touched. Addresses are 10.77.0.0/24, and lead nowhere else.
+All of them are inside namespaces of the calling process (command_that_enters()). Other processes do not see these
+namespaces, and they end with the process in every case: no clean-up is needed, and the machine's own interfaces, mounts
+and processes stay untouched. Addresses are 10.77.0.0/24 and have no route to other networks.
 """
 
 from __future__ import annotations
@@ -14,25 +14,26 @@ import subprocess
 
 SUBNET = "10.77.0"
 DEVICE = "eth0"  # in every node, and the switch
-# Bytes of a frame. A bucket of tbf's holds one: with more, messages that fit into it would pass at once.
+# Bytes of a frame. A bucket of tbf holds one frame: a larger one would pass small messages at once.
 MTU = 9000
 BURST = MTU + 100
-# What waits at a link: more than TCP ever has under way, so that nothing is dropped.
+# The queue of a link: longer than TCP's data in flight, so that no frame is dropped.
 QUEUE = "16mb"
 
 
 class Unable(Exception):
-    """This machine gives no such rights, or lacks a program; says which."""
+    """A right or a program is missing on this machine; the text names it."""
 
 
 def command_that_enters() -> list[str]:
-    """What runs a command in namespaces of its own, which end with it, and it with its caller."""
+    """Returns a command prefix that runs a command in its own namespaces. They end with the command, and the command
+    ends with its caller."""
     own = ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
     if os.geteuid() != 0:
         own += ["--user", "--map-root-user"]
     for program in ("setpriv", "unshare", "ip", "tc"):
         if shutil.which(program) is None:
-            raise Unable(f"there is no {program}")
+            raise Unable(f"missing program: {program}")
     tried = subprocess.run([*own, "true"], stderr=subprocess.PIPE, text=True, check=False)
     if tried.returncode != 0:
         raise Unable(f"no right to make namespaces ({tried.stderr.strip()})")
@@ -52,9 +53,9 @@ def _limit(prefix: list[str], device: str, rate: str) -> None:
 
 
 class Nodes:
-    """To be made by a process that command_that_enters() has started. `rate` as tc reads it, of a link each
-    way; empty: as fast as the machine copies. `delay_us`: so long a frame takes through the switch, which
-    then is `relay`, a program."""
+    """The nodes. Create them in a process that command_that_enters() has started. `rate`: a link's, each way, in tc's
+    format; empty: no limit but the machine's speed of copying. `delay_us`: the time of a frame through the switch, which
+    then is the program `relay`."""
 
     def __init__(self, count: int, rate: str, delay_us: int, relay: pathlib.Path, work: pathlib.Path) -> None:
         self.names = [f"n{i}" for i in range(count)]
@@ -77,13 +78,13 @@ class Nodes:
         for i, name in enumerate(self.names):
             inside = ["ip", "netns", "exec", name]
             _run(*inside, "ip", "link", "set", "lo", "up")
-            # A connection that was idle for a while keeps the window it had.
+            # Keeps the window of a connection while it is idle.
             _run(*inside, "bash", "-c", "echo 0 > /proc/sys/net/ipv4/tcp_slow_start_after_idle")
             _run(*inside, "ip", "link", "set", DEVICE, "mtu", str(MTU), "up")
             _run(*inside, "ip", "addr", "add", f"{SUBNET}.{i + 1}/24", "dev", DEVICE)
             if rate:
                 _limit(inside, DEVICE, rate)
-                if delay_us == 0:  # a relay has no queue of its own: links up alone are limited
+                if delay_us == 0:  # a relay has no queue: only links up are limited
                     _limit([], f"to-{name}", rate)
 
     def _join_by_bridge(self) -> None:
@@ -95,7 +96,7 @@ class Nodes:
         _run("ip", "addr", "add", f"{SUBNET}.254/24", "dev", DEVICE)
 
     def _join_by_relay(self, relay: pathlib.Path, delay_us: int) -> None:
-        """A tap in every node and one here, whose other ends the relay has."""
+        """Makes a tap in every node and one here; the relay has their other ends."""
         self.relay = subprocess.Popen([str(relay), str(delay_us), DEVICE, "/proc/self/ns/net",
                                        *(f"/run/netns/{name}" for name in self.names)],
                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -107,8 +108,8 @@ class Nodes:
         _run("ip", "addr", "add", f"{SUBNET}.254/24", "dev", DEVICE)
 
     def agent(self, apart: bool) -> pathlib.Path:
-        """What a launcher calls in the place of ssh: a node, and a command. `apart`: nodes also see no
-        processes and no System V memory of each other, for MPIs that would find a short cut there."""
+        """Writes the program that a launcher calls in place of ssh, with a node and a command. `apart`: nodes also see no
+        processes and no System V memory of each other, because some MPIs would use these as a short cut."""
         more = " --ipc --pid --fork --kill-child --mount-proc" if apart else ""
         path = self.work / "agent"
         path.write_text('#!/bin/bash\n'

@@ -1,11 +1,12 @@
-// A switch that takes its time: every Ethernet frame comes out so many microseconds after it went
-// in, as over a long wire, and as many may be on their way as the wire holds.
+// Runs a switch with a delay: every Ethernet frame comes out a fixed time after it went in, as over
+// a long wire. Any number of frames may be in flight.
 //
 //   relay MICROSECONDS DEVICE NETNS...
 //
-// makes a tap of that name in each of those network namespaces (files, as /run/netns has them),
-// says "ready" and runs until it is ended, with which the taps go. Frames go to where their
-// receiver was last heard, or to all but their sender. For kernels without netem; bench/cluster.
+// makes a tap named DEVICE in each of these network namespaces (files such as those in /run/netns),
+// prints "ready" and runs until it is ended; then the taps vanish. A frame goes to the port that
+// last sent from its destination address, or to all ports but its own. For kernels without netem;
+// bench/cluster.
 #include <fcntl.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>
@@ -29,7 +30,7 @@
 namespace {
 
 constexpr std::size_t kLongestFrame = 65536, kMac = 6;
-constexpr int kFramesAtOnce = 64;  // of one port, before the others have a turn
+constexpr int kFramesAtOnce = 64;  // from one port, before other ports
 
 std::int64_t now_ns() {
   timespec time{};
@@ -98,7 +99,7 @@ class Relay {
     }
   }
 
-  // A port that takes no more just now loses the frame, as a switch's would.
+  // A full port loses the frame, as in a switch.
   void hand_out(const Frame& frame) {
     const auto known = heard_.find(frame.bytes.substr(0, kMac));
     for (std::size_t port = 0; port < ports_.size(); ++port) {
@@ -122,11 +123,11 @@ int main(int argc, char** argv) {
   char* end = nullptr;
   const long delay_us = argc > 3 ? std::strtol(argv[1], &end, 10) : -1;
   if (delay_us < 0 || delay_us > 1'000'000 || *end != '\0') {
-    std::fprintf(stderr, "relay: usage: relay MICROSECONDS DEVICE NETNS..., of 0 to 1000000\n");
+    std::fprintf(stderr, "relay: usage: relay MICROSECONDS DEVICE NETNS..., with 0 to 1000000\n");
     return 2;
   }
-  prctl(PR_SET_PDEATHSIG, 9);      // it is for whoever started it
-  prctl(PR_SET_TIMERSLACK, 1000);  // ns; the usual 50 us are as long as short delays
+  prctl(PR_SET_PDEATHSIG, 9);      // ends with its parent
+  prctl(PR_SET_TIMERSLACK, 1000);  // ns; the default of 50 us is as long as short delays
   std::vector<int> taps;
   for (int i = 3; i < argc; ++i) taps.push_back(tap_in(argv[i], argv[2]));
   std::printf("ready\n");

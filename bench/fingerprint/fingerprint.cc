@@ -1,14 +1,14 @@
-// What it costs that ranks always compare what they call.
+// Measures the cost of comparing the ranks' calls, which the engine always does.
 //
 //   third_party/bazel run -c opt //bench/fingerprint
 //
 //   all_reduce_8B/<transport>   two pinned ranks, one 8 B all-reduce after the other, through four
 //     contenders in turn, batch by batch: `with` fingerprints (the product's interpreter),
-//     `without` (a copy compiled without them, BUILD.bazel), `again` (a copy with them: what
-//     differs between `with` and `again` is noise) and `api` (the whole call, Member::all_reduce).
-//     Counters are nanoseconds per call: medians over the batches; `price` and `noise` are medians
-//     of the differences to `with` within a round, `.._spread` half the distance between their
-//     quartiles; `.._percent` are parts of the whole call.
+//     `without` (a copy compiled without them, BUILD.bazel), `again` (a copy with them: the
+//     difference between `with` and `again` is noise) and `api` (the whole call,
+//     Member::all_reduce). Counters are nanoseconds per call: medians over the batches; `price` and
+//     `noise` are medians of the differences to `with` within a round, `.._spread` half the
+//     distance between their quartiles; `.._percent` are parts of the whole call.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -31,7 +31,7 @@
 
 namespace rankine {
 
-// The copies of BUILD.bazel.
+// The copies in BUILD.bazel.
 bool interpret_without(const Plan& plan, RankState& state) noexcept;
 bool interpret_again(const Plan& plan, RankState& state) noexcept;
 
@@ -40,16 +40,17 @@ namespace {
 constexpr int kRanks = 2;
 constexpr std::size_t kCount = 2;  // floats: 8 B
 constexpr int kCallsPerBatch = 500, kRounds = 1'000;
-constexpr double kUndisturbed = 0.1;  // so many batches are, also where others use the cores
+// part of the batches that are undisturbed, even if others use the cores
+constexpr double kUndisturbed = 0.1;
 
-// The peer's thread, on the second core.
+// Pins a rank's thread to its core.
 void pin_to(int rank) {
   static const Topology topology = Topology::detect();
   static const Placement placement = place_ranks(topology, kRanks);
   pin_calling_thread(topology, placement.ranks[static_cast<std::size_t>(rank)]);
 }
 
-// Two ranks' states and what lies between them, as a communicator has them.
+// The states and connections of two ranks, as in a communicator.
 class Pair {
  public:
   explicit Pair(Transport transport)
@@ -82,7 +83,7 @@ class Pair {
     }
   }
 
-  // A batch of one rank, as Member::call() makes them.
+  // Runs one rank's batch, as Member::call() does.
   template <bool fingerprints, class Interpret>
   void play(std::size_t r, std::array<float, kCount>& in, std::array<float, kCount>& out,
             Interpret interpret_it) {
@@ -119,7 +120,7 @@ class Pair {
 
 enum Contender { kWith, kWithout, kAgain, kApi, kContenders };
 
-// Both ranks' sides of everything that is compared.
+// Both ranks' sides of all four contenders.
 class Match {
  public:
   explicit Match(Transport transport) : transport_(transport), pair_(transport) {
@@ -127,7 +128,7 @@ class Match {
     for (Rank r = 0; r < kRanks; ++r) members_.push_back(communicator_->join(r).value());
   }
 
-  // The nanoseconds per call as the rank saw them. Both ranks play the same batch at a time.
+  // Returns the rank's nanoseconds per call. Both ranks run the same batch at a time.
   double play(std::size_t r, int contender) {
     std::array<float, kCount> in{1.0F, 2.0F}, out{};
     members_[r]->barrier().throw_if_error();
@@ -157,7 +158,7 @@ class Match {
 
  private:
   Transport transport_;
-  // The same for all three interpreters: where lines lie in the machine makes a difference.
+  // All three interpreters use the same Pair, because the place of lines in the machine matters.
   Pair pair_;
   std::unique_ptr<Communicator> communicator_;
   std::vector<std::unique_ptr<Member>> members_;
@@ -166,7 +167,7 @@ class Match {
 void compare(benchmark::State& state, Transport transport) {
   Match match(transport);
   std::array<std::vector<double>, kContenders> times;
-  // The order turns, so that nobody always follows the same one.
+  // The order rotates; no contender always follows the same one.
   const auto all_rounds = [&](std::size_t r, const auto& note) {
     for (int round = 0; round < kRounds; ++round) {
       for (int turn = 0; turn < kContenders; ++turn) {

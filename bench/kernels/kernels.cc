@@ -1,17 +1,17 @@
-// Reduction and copy kernels, alone on one core: how fast each type, operator, number of sources
-// and instruction set is at sizes that live in L1, L2, L3 and memory.
+// Measures reduction and copy kernels alone on one core: the speed of each type, operator, number
+// of sources and instruction set, at sizes that live in L1, L2, L3 and memory.
 //
 //   bazel run -c opt //bench/kernels -- --benchmark_filter='^reduce/bf16/sum/2/'
 //
 // Names: reduce/<type>/<op>/<sources>/<isa>/<bytes of one vector>, stream/... for the non-temporal
 // stores, small/... for a few elements, copy/<temporal or not>/<bytes>; plain/f32/<bytes> is
-// `dst[i] = a[i] + b[i]` as the compiler vectorises it for this CPU. bytes_per_second counts what
-// the code asks for: every source read and the destination written once (no read for ownership).
-// add/<type>/<L1, L2, L3 or memory> is what a sum of two vectors reaches there, against plain/f32
-// measured in turn with it (A B A B ...): counters kernel and plain are medians in bytes per
-// second, ratio is one over the other. The three vectors take half of that cache, or twice the last
-// one. Vectors lie apart in one allocation, each at a different offset within its page, so that no
-// source aliases the destination modulo 4 KiB.
+// `dst[i] = a[i] + b[i]` as the compiler vectorises it for this CPU. bytes_per_second counts the
+// bytes that the code asks for: every source read and the destination written once (no read for
+// ownership). add/<type>/<L1, L2, L3 or memory> is the speed of a sum of two vectors in this level,
+// against plain/f32 measured in turn with it (A B A B ...): counters kernel and plain are medians
+// in bytes per second, ratio is one over the other. The three vectors take half of that cache, or
+// twice the last one. Vectors lie apart in one allocation, each at a different offset within its
+// page, so that no source aliases the destination modulo 4 KiB.
 
 #include <benchmark/benchmark.h>
 
@@ -43,7 +43,7 @@ class Vectors {
         4096, (stride * static_cast<std::size_t>(sources + 1) + 4095) / 4096 * 4096)));
     for (int i = 0; i <= sources; ++i) {
       char* at = memory_.get() + static_cast<std::size_t>(i) * stride;
-      // Ones as f32; as any other type harmless numbers, neither NaN nor subnormal.
+      // Ones as f32; in any other type harmless numbers, neither NaN nor subnormal.
       for (std::size_t k = 0; k < bytes; k += 4) {
         const float one = 1.0F;
         __builtin_memcpy(at + k, &one, bytes - k < 4 ? bytes - k : 4);
@@ -119,8 +119,8 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// In turn with the plain loop, which is the measure: what one finds at one time need not hold at
-// another, on machines that are shared.
+// In turn with the plain loop, because on shared machines a speed may change from one moment to the
+// next.
 void run_against_plain(benchmark::State& state, ReduceKernel kernel, DataType type,
                        std::size_t bytes) {
   const Vectors vectors(2, bytes);
@@ -156,7 +156,7 @@ void add_levels() {
   const CacheSizes& caches = topology.caches();
   struct Level {
     const char* name;
-    std::size_t bytes;  // of one vector; 0: the machine does not say
+    std::size_t bytes;  // of one vector; 0: unknown on this machine
   };
   const auto within = [](std::size_t cache) { return cache / 6 / 4096 * 4096; };
   const Level levels[] = {{"L1", within(caches.l1d)},

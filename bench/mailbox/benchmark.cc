@@ -1,4 +1,4 @@
-// The mailbox as Google Benchmarks, beside a bare cache line and two well-known SPSC queues.
+// Runs the mailbox as Google Benchmarks, beside a bare cache line and two well-known SPSC queues.
 //
 //   third_party/bazel run -c opt //bench/mailbox:benchmark -- --benchmark_filter=latency/
 //
@@ -20,7 +20,7 @@
 namespace rankine {
 namespace {
 
-// play(rank, n) on both threads at once: rank 0's is the time of all of n iterations, in ns.
+// Calls play(rank, n) on both threads at once; the time of rank 0's n iterations counts, in ns.
 template <class Play>
 void run(benchmark::State& state, rivals::Crew& crew, const Play& play) {
   while (state.KeepRunningBatch(state.max_iterations)) {

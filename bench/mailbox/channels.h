@@ -1,5 +1,5 @@
-// Channels of 8-byte messages between two threads: the engine's mailbox and two well-known SPSC
-// queues, and the two games that they are measured by.
+// Channels carry 8-byte messages between two threads: the engine's mailbox and two well-known SPSC
+// queues. This header also has the two measurements, ping-pong and stream.
 #pragma once
 
 #include <readerwriterqueue/readerwriterqueue.h>
@@ -18,7 +18,7 @@
 
 namespace rankine {
 
-// A one-way channel of 8-byte messages; each of the two sides is used by one thread.
+// A one-way channel of 8-byte messages; one thread uses each of its two sides.
 class Channel {
  public:
   virtual ~Channel() = default;
@@ -26,7 +26,7 @@ class Channel {
   virtual std::uint64_t receive() = 0;
 };
 
-// A queue that loses or repeats a message must not be timed.
+// Aborts if a queue loses or repeats a message: its time would be wrong.
 inline void check(std::uint64_t got, std::uint64_t expected) {
   if (got == expected) return;
   std::fprintf(stderr, "mailbox: message %llu in place of %llu\n",
@@ -109,8 +109,8 @@ std::unique_ptr<Channel> make_channel() {
 inline constexpr ChannelKind kChannelKinds[] = {{"mailbox", make_channel<OurMailbox>},
                                                 {"boost_spsc_queue", make_channel<BoostQueue>},
                                                 {"moodycamel_rwq", make_channel<MoodycamelQueue>}};
-// Both threads call it at once, as rank 0 and rank 1. Rank 0 gets the time of so many round trips,
-// in ns.
+// Both threads call it at once, as rank 0 and rank 1. Returns the time of `trips` round trips in
+// ns, for rank 0.
 inline std::int64_t play_ping_pong(int rank, Channel& there, Channel& back, std::uint64_t trips) {
   const std::int64_t begin = now_ns();
   for (std::uint64_t i = 1; i <= trips; ++i) {
@@ -124,7 +124,7 @@ inline std::int64_t play_ping_pong(int rank, Channel& there, Channel& back, std:
   return now_ns() - begin;
 }
 
-// The same of messages one after the other, until the last has been answered.
+// As play_ping_pong(), for messages one after the other, until the last is answered.
 inline std::int64_t play_stream(int rank, Channel& channel, Channel& done, std::uint64_t messages) {
   const std::int64_t begin = now_ns();
   if (rank == 0) {

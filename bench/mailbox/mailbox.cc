@@ -1,12 +1,12 @@
-// The mailbox against a bare cache line and two well-known SPSC queues: one-way latency of a
-// ping-pong and throughput of 8-byte messages between two pinned threads.
+// Measures the mailbox against a bare cache line and two well-known SPSC queues: one-way latency of
+// a ping-pong and throughput of 8-byte messages between two pinned threads.
 //
 //   third_party/bazel run //bench/mailbox -- --json mailbox.json
 //
-// All take turns, round by round; each round begins with the bare line's latency (the probe of
-// latency_probe.h), and a queue's latency is compared with that of its own round. Runs in which
-// that probe moved are repeated. bench/RESULTS.md has its figures; :benchmark plays the same games
-// as Google Benchmarks, for who compares runs. Exit status: 0, 2 usage, 3 no second CPU or no file.
+// All take turns, round by round. Each round begins with the bare line's latency (LatencyProbe in
+// engine/cli/probe.h), and a queue's latency is compared with this value. Runs in which the value
+// moved are repeated. bench/RESULTS.md has the figures; :benchmark measures the same with Google
+// Benchmark, to compare runs. Exit status: 0, 2 usage, 3 no second CPU or no file.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -125,10 +125,10 @@ int run(int argc, char** argv) {
   int rounds = 15;
   std::string json_path;
   CLI::App app("The engine's mailbox against a bare cache line and two well-known SPSC queues.");
-  app.add_option("--rounds", rounds, "of everybody in turn")
+  app.add_option("--rounds", rounds, "rounds; all channels take turns")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
-  app.add_option("--json", json_path, "write the figures there, too");
+  app.add_option("--json", json_path, "file for the same figures as JSON");
   app.footer("Example:\n  mailbox --rounds 50 --json mailbox.json");
   try {
     app.parse(argc, argv);
@@ -149,7 +149,7 @@ int run(int argc, char** argv) {
   const nlohmann::json result = to_json(best, machine);
   print(result);
   if (json_path.empty()) return 0;
-  // `bazel run` changes the folder.
+  // `bazel run` changes the current folder.
   const char* const folder = std::getenv("BUILD_WORKING_DIRECTORY");
   const auto path = std::filesystem::path(folder == nullptr ? "" : folder) / json_path;
   const Status status = replace_file(path.string(), result.dump(1) + "\n");

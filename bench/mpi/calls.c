@@ -1,10 +1,10 @@
-/* A program of MPI's that knows nothing of Rankine: how long its collective calls take.
+/* Measures the collective calls of an MPI program that does not use Rankine's API.
  * third_party/mpi --compare starts it without the library for LD_PRELOAD and with it.
  *
- * A line per call and size, "MPI_Allreduce 8 1.23": bytes of one rank's buffer (of blocks, all
- * together), and the median over the calls of the slowest rank's time, in microseconds, from a
- * moment on for which all wait by the machine's clock: who leaves a barrier later than others would
- * add that. Inputs are written before every call, as programs do.
+ * Prints a line per call and size, "MPI_Allreduce 8 1.23": bytes of one rank's buffer (all blocks
+ * together), and the median over the calls of the slowest rank's time, in microseconds. A call
+ * begins at a moment that all ranks wait for by the machine's clock: a barrier would add the delay
+ * of ranks that leave it late. Inputs are written before every call, as in real programs.
  */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -15,7 +15,7 @@
 #include <time.h>
 
 enum { kMost = 4 << 20, kLeastCalls = 15, kMostCalls = 200, kFirst = 10 };
-static const double kHeadStart = 20e-6; /* in which who has agreed on a moment hears of it */
+static const double kHeadStart = 20e-6; /* time to agree on a moment */
 
 static int rank, ranks, shares_cores;
 static char *in, *out;
@@ -48,7 +48,7 @@ static double now(void) {
   return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* The moment at which all go on. Where ranks share cores, those who wait give way. */
+/* Returns the moment at which all ranks go on. If ranks share cores, waiting ranks yield. */
 static double together(void) {
   double moment = now() + kHeadStart;
   PMPI_Allreduce(MPI_IN_PLACE, &moment, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);

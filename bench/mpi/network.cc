@@ -1,5 +1,5 @@
-// An MPI program: measures the network that its processes are on, within nodes and between them,
-// and prints it as a network file. third_party/mpi --tune builds and starts it.
+// Measures the network of its MPI processes, within nodes and between them, and prints it as a
+// network file. third_party/mpi --tune builds and starts it.
 #include <mpi.h>
 
 #include <cstdio>

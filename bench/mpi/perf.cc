@@ -1,15 +1,15 @@
-// An MPI program: a collective by every algorithm over MPI's messages, beside the MPI's own call.
+// Measures a collective by every algorithm over MPI's messages, beside the MPI's own call.
 // third_party/mpi --perf builds and starts it.
 //
 //   mpirun -n 8 perf all_reduce --algo all --bytes 8,4K,256K
 //
-// --lines prints the same for programs: a line for each time, of name, bytes and seconds between
-// tabs; bench/cluster reads them. --moment MICROSECONDS, of processes of one machine: calls begin
-// so long after all have agreed on it, by the machine's clock. Where processes share cores they
-// leave a barrier one by one, and times from there on would be those of the scheduler's turns.
+// --lines prints for programs: a line for each time, with name, bytes and seconds between tabs;
+// bench/cluster reads them. --moment MICROSECONDS, for processes of one machine: calls begin this
+// time after all have agreed on the moment, by the machine's clock. If processes share cores, they
+// leave a barrier one by one, and times from a barrier on would measure the scheduler's turns.
 //
-// A time is that of the slowest rank, from a barrier on; of some calls the median. M as in
-// nccl-tests; f32 sums. Buffers stay where they are.
+// A time is the slowest rank's, from a barrier on; the median over some calls. M as in nccl-tests;
+// f32 sums. Buffers stay in place.
 #include <mpi.h>
 #include <sched.h>
 #include <CLI/CLI.hpp>
@@ -32,7 +32,7 @@
 namespace rankine::mpi {
 namespace {
 
-// So many calls of each, at most, or as many as take so long.
+// The greatest and least number of calls of each; between them, calls stop after kSeconds.
 constexpr int kMostCalls = 200, kLeastCalls = 5;
 constexpr double kSeconds = 0.3;
 
@@ -40,9 +40,9 @@ struct Asked {
   Collective collective = Collective::all_reduce;
   std::vector<std::string> algorithms;  // or "all"
   std::vector<std::size_t> sizes;
-  int segments = 0;  // as CallOptions has them
+  int segments = 0;  // as in CallOptions
   bool lines = false;
-  int moment_us = 0;  // 0: from a barrier on
+  int moment_us = 0;  // 0: calls begin at a barrier
 
   bool wants(const Algorithm& line) const {
     const auto has = [this](std::string_view name) {
@@ -57,7 +57,7 @@ struct Question {
   std::size_t bytes = 0;  // M
 };
 
-// A rank's part of it, and the count of the calls.
+// A rank's buffers for a question, and the count of the calls.
 struct Buffers {
   std::vector<float> in, out;
   std::size_t count = 0;
@@ -120,8 +120,8 @@ Call call_of(const Question& question, Buffers& at, std::string_view algorithm, 
   return call;
 }
 
-// Where calls begin: a time of now_ns(). Who waits for a moment leaves the cores to others until it
-// is near.
+// Returns the time of now_ns() at which calls begin. While a rank waits for a moment, it leaves the
+// cores to others until shortly before it.
 std::int64_t begin_together(int moment_us) {
   constexpr std::int64_t kNear = 200'000;
   if (moment_us == 0) {
@@ -137,7 +137,7 @@ std::int64_t begin_together(int moment_us) {
   return moment;
 }
 
-// Seconds; below 0 where a call failed anywhere.
+// Seconds; below 0 if a call failed on any rank.
 double time_of(int moment_us, const std::function<bool()>& call) {
   std::vector<double> times;
   double total = 0;
@@ -148,7 +148,7 @@ double time_of(int moment_us, const std::function<bool()>& call) {
     double worst[2] = {took, -took};
     MPI_Allreduce(MPI_IN_PLACE, worst, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     if (worst[1] > 0) return -1;
-    if (i < 0) continue;  // plans are made
+    if (i < 0) continue;  // the first call makes plans
     times.push_back(worst[0]);
     total += worst[0];
   }
@@ -226,17 +226,17 @@ int main(int argc, char** argv) {
   asked.algorithms = {"all"};
   std::vector<std::string> bytes = {"8", "4K", "256K"};
   app.add_option("collective", collective, "all_reduce, broadcast, ...");
-  app.add_option("--algo", asked.algorithms, "some of its algorithms, or all")->delimiter(',');
+  app.add_option("--algo", asked.algorithms, "names of algorithms, or all")->delimiter(',');
   app.add_option("--bytes", bytes, "M: 8, 4K, 1M, ...")->delimiter(',');
   app.add_option("--segments", asked.segments, "of pipelined algorithms; 0: chosen by size")
       ->check(CLI::Range(0, 1 << 16));
-  app.add_option("--moment", asked.moment_us, "of processes of one machine: us until calls begin")
+  app.add_option("--moment", asked.moment_us, "for processes of one machine: us until calls begin")
       ->check(CLI::Range(0, 1'000'000));
   app.add_flag("--lines", asked.lines, "a line for each time: name, bytes, seconds");
   CLI11_PARSE(app, argc, argv);
   const auto known = rankine::parse_collective(collective);
   if (!known || *known == rankine::Collective::send_recv) {
-    std::fprintf(stderr, "perf: collective is '%s', which there is not, or MPI has not\n",
+    std::fprintf(stderr, "perf: collective is '%s'; allowed are MPI's, such as all_reduce\n",
                  collective.c_str());
     return 2;
   }

@@ -1,5 +1,5 @@
-# Of lines "way call bytes us": for each call and size the median of each way, and how the second way's is to the first's; then the
-# geometric means of these ratios, by call and of all.
+# Reads lines "way call bytes us". Prints for each call and size the median of each way and the ratio of the second way
+# to the first; then the geometric means of these ratios, by call and over all.
 #
 #   awk -v title=TEXT -v ways="openmpi memory messages" -f ratios.awk TIMES
 

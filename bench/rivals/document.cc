@@ -369,8 +369,8 @@ std::string mailbox_section(const json& document) {
 std::string levels_table(const json& context) {
   if (!context.contains("levels")) return "";
   std::string text =
-      "| all cores at once, GB/s of one core | working set | copy | add | read | read of what "
-      "another core has just written |\n|---|--:|--:|--:|--:|--:|\n";
+      "| all cores at once, GB/s of one core | working set | copy | add | read | read of "
+      "data that another core has just written |\n|---|--:|--:|--:|--:|--:|\n";
   for (const json& level : context.at("levels")) {
     text +=
         fmt::format("| {} | {} | {:.0f} | {:.0f} | {:.0f} | {:.0f} |\n",

@@ -105,8 +105,8 @@ namespace {
 
 using MakeRival = std::unique_ptr<Rival> (*)(const Setup&);
 
-// All contenders, in the order of the table's columns. To add a contender whose ranks this program
-// runs, write a file with its Rival and a line here.
+// All contenders, in the order of the table's columns. To add a contender, write a file with its
+// Rival and a line here.
 constexpr MakeRival kThreads[] = {
     make_expert_one_shot, make_expert_pull, make_expert_push,   make_expert_stream,
     make_std_barrier,     make_openmp,      make_inference_shm, make_futex_chain,

@@ -1,5 +1,5 @@
-// Which skips of a circulant reduce-scatter win, by number of ranks, network and size: the table of
-// README.md, as Markdown. Everything is computed; nothing depends on the machine.
+// Computes the best skips of a circulant reduce-scatter, by number of ranks, network and size, and
+// prints the table of README.md as Markdown. The result does not depend on the machine.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -24,14 +24,14 @@ struct Network {
 constexpr Network kNetworks[] = {
     {"full", "plain"}, {"ring", "ring"}, {"torus", "torus"}, {"two levels", "two_level_shared"}};
 
-// Groups of 8, or 4 where all would be one.
+// Groups of 8; groups of 4 if 8 would include all ranks.
 Fabric fabric_of(const Network& network, int ranks) {
   Fabric fabric = find_regime(network.preset)->fabric;
   if (fabric.group >= ranks) fabric.group = ranks / 2;
   return fabric;
 }
 
-// Without barriers, and links shared at each moment.
+// The time without barriers, with links shared at each moment.
 double flow(const std::vector<int>& skips, int ranks, const Fabric& fabric, std::uint64_t bytes) {
   const auto rounds = std::make_shared<const CirculantRounds>(ranks, skips);
   const auto result =

@@ -1,19 +1,19 @@
-// The staged form among processes and among threads, against the threads' own form, and against a
-// copy by one's own core: collectives of f32, sums where they add up, on fresh buffers.
+// Measures the staged form among processes and threads against the threads' own form and against a
+// copy by the own core: collectives of f32 (reductions are sums), on fresh buffers.
 //
 //   third_party/bazel run //bench/staged -- --ranks 2
 //
 // Rows are sizes, times are microseconds: the median over all calls of the slowest rank, from a
-// barrier until the result has been read once. Each rank rewrites its input before a call (of a
+// barrier until the result has been read once. Each rank rewrites its input before a call (in a
 // broadcast the root alone). Forms take turns, round by round:
-//   threads     as calls of threads are by the costs in force
-//   staged      the same threads, where others reach scratch only (Costs::stage_apart,
-//               stage_in_place: of all-reduces and broadcasts)
-//   plain       the same by plain stores, in one piece
-//   processes   a process per rank, as calls are by the costs in force
+//   threads     calls of threads by the costs in force
+//   staged      the same threads, with only scratch visible to others (Costs::stage_apart and
+//               stage_in_place: for all-reduces and broadcasts)
+//   plain       as staged, by plain stores, in one piece
+//   processes   a process per rank, calls by the costs in force
 //   copy        each rank copies its own input to its output
 // `line` is the one-way latency of a cache line between the cores of ranks 0 and 1, beside each
-// row. Exit status: 0, 2 usage, 3 what the system refuses.
+// row. Exit status: 0, 2 usage, 3 a system error.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,17 +47,17 @@ constexpr std::size_t kMost = std::size_t{8} << 20;
 
 struct Job {
   Collective collective = Collective::all_reduce;
-  std::size_t bytes = 0;  // of the longer one of input and output
+  std::size_t bytes = 0;  // bytes of the longer buffer, input or output
   int calls = 1;          // at most rivals::kMaxCalls
   bool in_place = false;
 };
 
-// A rank's memory, that of all its forms.
+// A rank's memory for all forms.
 struct RankMemory {
   rivals::Buffer in{kMost}, out{kMost};
 };
 
-// Between these buffers.
+// A call of the job on these buffers.
 Call call_of(const Job& job, int ranks, const float* in, float* out) {
   const bool is_whole =
       job.collective == Collective::all_reduce || job.collective == Collective::broadcast;
@@ -68,10 +68,10 @@ Call call_of(const Job& job, int ranks, const float* in, float* out) {
           .count = is_whole ? n : n / static_cast<std::size_t>(ranks)};
 }
 
-// What is timed, once.
+// Makes one timed call.
 using Form = std::function<void(const Call& call)>;
 
-// Called by all ranks at once. On rank 0 the times of the slowest rank, in microseconds.
+// All ranks call it at once. Rank 0 gets the times of the slowest rank, in microseconds.
 std::vector<double> play(Meeting& meeting, int rank, RankMemory& memory, const Job& job,
                          const Form& form) {
   const std::size_t n = job.bytes / sizeof(float);
@@ -111,7 +111,7 @@ void copy(const Call& call) {
   if (call.in != call.out) std::memcpy(call.out, call.in, call.count * sizeof(float));
 }
 
-// A pipe's end, all of it.
+// Writes to or reads from a pipe's end, completely.
 template <class T>
 void tell(int to, const T* what, std::size_t n = 1) {
   if (write(to, what, n * sizeof(T)) != static_cast<ssize_t>(n * sizeof(T))) _exit(3);
@@ -127,7 +127,7 @@ bool hear(int from, T* what, std::size_t n = 1) {
   return true;
 }
 
-// Ranks that are processes: each plays the jobs that it is told, until it is told no more.
+// Ranks in processes: each runs the jobs that it reads from its pipe, until the pipe ends.
 class Processes {
  public:
   Processes(Meeting& meeting, const std::vector<int>& cpus) {
@@ -186,7 +186,7 @@ class Processes {
   std::vector<pid_t> children_;
 };
 
-// Ranks that are threads of this process.
+// Ranks in threads of this process.
 class Threads {
  public:
   Threads(Meeting& meeting, const Costs& costs)
@@ -273,17 +273,17 @@ int run(int argc, char** argv) {
   bool in_place = false;
   std::string collective = "all_reduce";
   CLI::App app("The staged form among processes and threads, against the threads' own form.");
-  app.add_option("--collective", collective, "what is called")
+  app.add_option("--collective", collective, "the collective")
       ->check(
           CLI::IsMember({"all_reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all"}))
       ->capture_default_str();
   app.add_option("--ranks", ranks, "processes, and threads")
       ->check(CLI::Range(2, rivals::kMaxRanks))
       ->capture_default_str();
-  app.add_option("--rounds", rounds, "of all forms in turn")
+  app.add_option("--rounds", rounds, "rounds; all forms take turns")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
-  app.add_flag("--in-place", in_place, "input and output are one memory: all_reduce, all_to_all");
+  app.add_flag("--in-place", in_place, "input and output are one buffer: all_reduce, all_to_all");
   app.footer("Example:\n  staged --collective broadcast --ranks 4");
   try {
     app.parse(argc, argv);

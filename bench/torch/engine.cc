@@ -1,5 +1,5 @@
-// The engine's own time of what perf.py measures from Python: all-reduces of f32, in place, among
-// processes.
+// Measures the engine's own time for the calls that perf.py makes from Python: all-reduces of f32,
+// in place, among processes.
 //
 //   engine NAME RANKS RANK BYTES...     rank 0 prints the median microseconds of each size
 #include <chrono>
@@ -20,7 +20,7 @@ double time_of(rankine::Member& me, std::size_t bytes) {
   const auto calls = [&](int times) {
     for (int i = 0; i < times; ++i) me.all_reduce(std::span(data)).throw_if_error();
   };
-  // As many at a time as perf.py makes.
+  // The batches of perf.py have these numbers of calls.
   const int times = bytes >= (std::size_t{1} << 20) ? 5 : bytes >= (std::size_t{1} << 16) ? 20 : 50;
   std::vector<double> batches;
   calls(times);

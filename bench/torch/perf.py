@@ -1,12 +1,11 @@
-"""The time of an all-reduce from Python, beside gloo's and the engine's own, in one run.
+"""Measures an all-reduce from Python, beside gloo's and the engine's own, in one run.
 
     perf.py ENGINE RANKS     ENGINE is //bench/torch:engine
 
-Blocking calls of f32, in place, in batches, of rank 0: medians over the turns of the batches' medians. In
-each turn new processes take one backend, others the other one, and a program the engine alone: where both
-are in one process, gloo's threads wake beside its calls, which costs either of them ten microseconds. The
-thread that calls has a core of its own in each process where there are enough, and the threads of backends
-run where they like.
+Blocking calls of f32, in place, in batches, of rank 0: medians over the turns of the batches' medians. Each
+turn starts new processes for each backend and a program for the engine alone: with both backends in one
+process, gloo's threads would wake beside Rankine's calls and cost either of them ten microseconds. If there are enough
+cores, the calling thread of each process is pinned to its own core; the threads of backends are not pinned.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def calls_of(size: int) -> int:
 
 
 def pin(rank: int, ranks: int) -> None:
-    """The calling thread alone."""
+    """Pins the calling thread only."""
     cores = sorted(os.sched_getaffinity(0))
     if ranks <= len(cores):
         os.sched_setaffinity(0, {cores[rank]})
