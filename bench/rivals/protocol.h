@@ -310,8 +310,8 @@ class MpiContender final : public Contender {
   std::unique_ptr<Coprocess> job_;
 };
 
-// A Rival whose ranks are processes, forked by the driver and asleep on a futex while others are
-// measured, as the ranks of an MPI job. Times come back through a page that all of them share.
+// Runs a Rival in processes, forked by the driver and asleep on a futex while others are measured,
+// as the ranks of an MPI job. Times come back through a page that all of them share.
 
 class ProcessContender final : public Contender {
  public:
