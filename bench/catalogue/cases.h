@@ -1,5 +1,5 @@
-// Lists the benchmarks of the catalogue: calls of all algorithms, at full speed and on modelled
-// networks, and the planning of calls.
+// This header lists the benchmarks of the catalogue: calls of all algorithms, at full speed and on
+// modelled networks, and the planning of calls.
 #pragma once
 
 #include <cstddef>

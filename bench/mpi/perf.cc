@@ -228,7 +228,7 @@ int main(int argc, char** argv) {
   app.add_option("collective", collective, "all_reduce, broadcast, ...");
   app.add_option("--algo", asked.algorithms, "names of algorithms, or all")->delimiter(',');
   app.add_option("--bytes", bytes, "M: 8, 4K, 1M, ...")->delimiter(',');
-  app.add_option("--segments", asked.segments, "of pipelined algorithms; 0: chosen by size")
+  app.add_option("--segments", asked.segments, "segments of pipelines; 0: chosen by size")
       ->check(CLI::Range(0, 1 << 16));
   app.add_option("--moment", asked.moment_us, "for processes of one machine: us until calls begin")
       ->check(CLI::Range(0, 1'000'000));

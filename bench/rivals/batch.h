@@ -1,6 +1,6 @@
-// Runs and times batches of collective calls, by the same code for all contenders: time stamps,
-// buffers, barriers, test data and jobs of several processes. Header only, because mpicxx compiles
-// it too.
+// This header runs, times and checks batches of collective calls, by the same code for all
+// contenders. It has time stamps, buffers, barriers and jobs of several processes. Header only,
+// because mpicxx compiles it too.
 #pragma once
 
 #include <linux/futex.h>

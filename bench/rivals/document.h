@@ -1,5 +1,5 @@
-// Converts the rows of a run of rivals into one JSON document, and documents into bench/RESULTS.md
-// and rows.csv.
+// This header converts the rows of a run of rivals into one JSON document, and documents into
+// bench/RESULTS.md and rows.csv.
 //
 //   context   the measured call and its machine: collective, ranks (threads or processes), machine,
 //             levels of the memory, contenders with family, version and reason if missing

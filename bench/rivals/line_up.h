@@ -1,5 +1,5 @@
-// Gathers the contenders of a run and prints the run's table: a header with contenders and rates of
-// the machine, and a line per row.
+// This header gathers the contenders of a run and prints the run's table: a header with contenders
+// and rates of the machine, and a line per row.
 #pragma once
 
 #include <string>

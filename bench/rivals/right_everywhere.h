@@ -1,4 +1,5 @@
-// Checks a contender's results in tests, for all sizes, protocols and collectives that it takes.
+// These helpers check a contender's results in tests, for all sizes, protocols and collectives that
+// it takes.
 #pragma once
 
 #include <gtest/gtest.h>

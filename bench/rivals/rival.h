@@ -64,8 +64,9 @@ struct Rival {
   // two buffers; the rival owns it. nullptr: any memory will do.
   virtual float* allocate(int /*rank*/, std::size_t /*bytes*/) { return nullptr; }
 
-  // If a rival's calls only work in its own threads: runs body(rank) in each thread, returns true when all have ended; the body pins the threads. Other rivals return false
-  // and run on the driver's threads.
+  // If a rival's calls only work in its own threads: runs body(rank) in each thread, and returns
+  // true when all have ended; the body pins the threads. Other rivals return false and run on the
+  // driver's threads.
   virtual bool run_ranks(const std::function<void(int)>& /*body*/) { return false; }
 
   // False: a yardstick that moves no data and has no result to check.

@@ -184,12 +184,12 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(0.01, 10000.0))
       ->capture_default_str();
   app.add_option("--protocol", options.protocol,
-                 "warm: the same inputs again; fresh: rewritten before each call, untimed")
+                 "warm: unchanged inputs; fresh: inputs rewritten before each call, untimed")
       ->check(CLI::IsMember({"warm", "fresh", "both"}))
       ->capture_default_str();
   app.add_flag("--processes", options.processes, "ranks are processes, of every contender");
   app.add_flag("--in-place", options.plan.in_place, "one buffer per rank, fresh only");
-  app.add_option("--only", options.only, "these contenders, separated by commas")->delimiter(',');
+  app.add_option("--only", options.only, "contenders, separated by commas")->delimiter(',');
   app.add_option("--json", options.json, "file for the same results as JSON");
   app.footer(
       "Examples:\n"

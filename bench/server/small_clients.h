@@ -1,4 +1,4 @@
-// A small model, a load and clients for the tests of the server.
+// This header provides a small model, a load and clients for the tests of the server.
 #pragma once
 
 #include <thread>
