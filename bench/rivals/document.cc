@@ -198,16 +198,18 @@ Verdict worst_verdict(std::string target, const Asked& asked, double allowed) {
   verdict.reached = ratios.values[worst];
   const auto over = std::count_if(ratios.values.begin(), ratios.values.end(),
                                   [&](double value) { return value > allowed; });
-  verdict.remark = joined(
-      fmt::format("at {}; {} of {} sizes within", format_bytes(ratios.sizes[worst]),
-                  ratios.values.size() - static_cast<std::size_t>(over), ratios.values.size()),
-      verdict.remark);
+  std::string where = "at " + format_bytes(ratios.sizes[worst]);
+  if (over > 0)
+    where += fmt::format("; {} of {} sizes within",
+                         ratios.values.size() - static_cast<std::size_t>(over),
+                         ratios.values.size());
+  verdict.remark = joined(where, verdict.remark);
   return verdict;
 }
 
 Verdict mean_verdict(std::string target, const Asked& asked, double allowed) {
   const Ratios ratios = asked.ratios(), limits = asked.limit_ratios();
-  Verdict verdict{std::move(target), {}, allowed, left_out(ratios), {}};
+  Verdict verdict{std::move(target), {}, allowed, {}, {}};
   if (!limits.values.empty()) verdict.at_limit = limits.geometric_mean();
   if (!ratios.values.empty()) verdict.reached = ratios.geometric_mean();
   return verdict;
@@ -249,11 +251,11 @@ std::string verdict_text(const Verdict& verdict, std::string& subject) {
   const std::string of_row = verdict.target.substr(0, colon);
   const std::string shown = of_row == subject ? "" : of_row;
   subject = of_row;
-  return fmt::format("| {} | {} | {:.3g} | {} | {} | {} | {} |\n", shown,
+  return fmt::format("| {} | {} | {:.3g} | {} | {} | {} |\n", shown,
                      verdict.target.substr(colon + 2), verdict.allowed,
                      verdict.reached ? ratio_text(*verdict.reached) : "not measured",
-                     verdict.at_limit ? ratio_text(*verdict.at_limit) : "", judgement,
-                     verdict.remark);
+                     verdict.at_limit ? ratio_text(*verdict.at_limit) : "",
+                     joined(judgement, verdict.remark));
 }
 
 // --- tables ---
@@ -566,8 +568,8 @@ std::string results_markdown(const std::vector<Source>& sources, const std::stri
           "## Verdicts\n\nEach figure has an allowed maximum. *At the limit*: the mean over equal "
           "rows if Rankine took the limit's time in each; above the allowed maximum the machine is "
           "the cause. [Notes]({}/notes.md) give causes, as measured.\n\n"
-          "| | Rankine over | allowed | reached | at the limit | | |\n"
-          "|---|---|--:|--:|--:|---|---|\n",
+          "| | Rankine over | allowed | reached | at the limit | |\n"
+          "|---|---|--:|--:|--:|---|\n",
           pictures);
   std::string subject_before;
   for (const Verdict& verdict : verdicts(sources)) text += verdict_text(verdict, subject_before);

@@ -244,7 +244,7 @@ TEST(Results, JudgeEveryTarget) {
         "![all_reduce, 2 ranks](results/all_reduce_n2.png)", "[rows.csv](results/rows.csv)",
         "| all_reduce, 2 ranks | warm | 1.000 | - | - | 0.50 | 0.33 | 2.00 |",
         "| all_reduce, 2 ranks | fresh | 1.000 | - | - | 0.89 | 0.82 | 2.83 |",
-        "best library, worst size | 1 | 2.00 |  | **not met** | at 64 KiB",
+        "best library, worst size | 1 | 2.00 |  | **not met**; at 64 KiB",
         "best library, geometric mean | 0.4 | 0.82 | 0.29 | **not met** |",
         "| mailbox | 22.0 ±1% | 1.10 | 50.0 ±2% |", "**not met**", "not measured"}) {
     EXPECT_THAT(text, HasSubstr(part));
