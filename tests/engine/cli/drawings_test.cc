@@ -350,7 +350,7 @@ TEST(TopoPicture, ShowsEveryPartOnceAndEveryRank) {
     EXPECT_EQ(count_of(svg, ">rank " + std::to_string(rank) + "<"), 1U) << rank;
   }
   EXPECT_THAT(svg, AllOf(HasSubstr(">memory of ranks 0,8,16,24,32<"),
-                         HasSubstr("36 ranks, scatter"), HasSubstr("not our machine")));
+                         HasSubstr("36 ranks, scatter"), HasSubstr("a synthetic machine")));
 }
 
 TEST(TopoPicture, SharedCoresAndMemoryOnlyNodesShow) {

@@ -347,7 +347,7 @@ TEST(PerfAmongProcesses, SharePayloadsWhereTheyAreAsked) {
   ToolProcess threads({"perf", "all_reduce", "--shared-payloads", "-t", "2"});
   threads.rest();
   EXPECT_EQ(threads.wait(), 2);
-  EXPECT_THAT(threads.err(), HasSubstr("--shared-payloads is of processes; add --processes"));
+  EXPECT_THAT(threads.err(), HasSubstr("--shared-payloads needs processes; add --processes"));
 }
 
 TEST(PerfAmongProcesses, SaysSo) {

@@ -280,12 +280,12 @@ TEST(Wiring, ErrorsNameTheOption) {
                   "dims is 3x5; the sizes must multiply to the number of ranks, 8"));
   EXPECT_TRUE(has(error({"--wiring", "two_level"}), "--node-ranks is needed"));
   EXPECT_TRUE(has(error({"--between-alpha", "1us"}),
-                  "--between-alpha is of the links among groups, and network 'plain' has one"));
+                  "--between-alpha sets the links among groups, and network 'plain' has one"));
   EXPECT_TRUE(has(error({"--node-ranks", "4", "--between-alpha", "1us"}),
                   "--node-ranks is 4; --between-alpha and --between-bandwidth are needed"));
   EXPECT_TRUE(
       has(error({"--network", "two_level", "--node-ranks", "0", "--between-bandwidth", "1GB/s"}),
-          "--between-bandwidth is of the links among groups"));
+          "--between-bandwidth sets the links among groups"));
   EXPECT_TRUE(has(error({"--network", "torus", "--wiring", "full"}), "--ports is needed"));
   EXPECT_TRUE(has(error({"--routing", "one_way"}), "routing is one_way and wiring is full"));
   EXPECT_TRUE(has(error({"--wiring", "ring", "--multicast"}), "needs full wiring"));

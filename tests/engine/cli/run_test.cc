@@ -413,7 +413,7 @@ TEST(Faults, SaysWhatIsNotPlayedAmongProcesses) {
       run_captured({"faults", "--processes", "--fault", "gone,topology", "--collective",
                     "broadcast", "--algo", "chain", "--ranks", "2"});
   ASSERT_EQ(tool.exit, 0) << tool.err << tool.out;
-  EXPECT_NE(tool.out.find("not played where ranks are processes"), std::string::npos) << tool.out;
+  EXPECT_NE(tool.out.find("not played with ranks as processes"), std::string::npos) << tool.out;
   EXPECT_NE(tool.out.find("topology"), std::string::npos) << tool.out;
   const Captured list = run_captured({"faults", "--list"});
   EXPECT_NE(list.out.find("for threads only: a team asks"), std::string::npos) << list.out;

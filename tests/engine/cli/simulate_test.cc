@@ -472,7 +472,7 @@ TEST(Simulate, NamesItsFidelity) {
             std::string::npos);
   question.back() = "1000";
   question[question.size() - 3] = "flow";
-  EXPECT_NE(run_captured(question).err.find("--mtu is 1000; nothing is sent in packets but with"),
+  EXPECT_NE(run_captured(question).err.find("--mtu is 1000; packets need --fidelity packet"),
             std::string::npos);
 }
 
@@ -503,9 +503,9 @@ TEST(Simulate, TimesAmongMoreAndMoreRanks) {
   EXPECT_EQ(std::count(text.out.begin(), text.out.end(), '\n'), 4) << text.out;
   const Captured json = with({"--ranks-to", "8", "--json"});
   EXPECT_EQ(json.out.find(R"({"algorithm":"ring","ranks":4,"time":)"), 0u) << json.out;
-  EXPECT_NE(with({"--plot", "x.svg"}).err.find("--plot is 'x.svg', without --ranks-to"),
+  EXPECT_NE(with({"--plot", "x.svg"}).err.find("--plot is 'x.svg'; it draws the times of --ranks-to"),
             std::string::npos);
-  EXPECT_NE(with({"--most-steps", "1G"}).err.find("--most-steps is 1G, without --ranks-to"),
+  EXPECT_NE(with({"--most-steps", "1G"}).err.find("--most-steps is 1G; it limits --ranks-to"),
             std::string::npos);
   for (const std::string wrong : {"0", "5x", "-1", "99999999999999999999"}) {
     EXPECT_EQ(with({"--ranks-to", "16", "--most-steps", wrong}).err,
@@ -522,7 +522,7 @@ TEST(Simulate, TimesAmongMoreAndMoreRanks) {
   EXPECT_NE(
       with({"--ranks-to", "4"}).err.find("--ranks-to is 4; allowed are more than the 4 ranks"),
       std::string::npos);
-  EXPECT_NE(with({"--goal", "x", "--ideal-blocks"}).err.find("--ideal-blocks has others"),
+  EXPECT_NE(with({"--goal", "x", "--ideal-blocks"}).err.find("leave out --ideal-blocks"),
             std::string::npos);
 }
 
@@ -737,7 +737,7 @@ TEST(Scaling, SaysHowManyStepsAreWanted) {
   auto scaling = scale(arguments, 1024, std::uint64_t{1} << 25, console);
   ASSERT_TRUE(scaling.ok()) << scaling.status().text();
   EXPECT_EQ(scaling->curves[0].seconds.back().first, 128);
-  EXPECT_NE(scaling->notes[0].find("swing among 256 ranks and more is left out: as they have grown "
+  EXPECT_NE(scaling->notes[0].find("swing among 256 ranks and more is left out: by its growth "
                                    "that takes some "),
             std::string::npos)
       << scaling->notes[0];

@@ -321,7 +321,7 @@ TEST_F(Tune, PerfSaysWhatRanInPlaceWhereThatIsSomethingElse) {
 TEST_F(Tune, SaysWhereNothingIsToBeChosen) {
   const Captured run = quick({"--ranks", "2", "--collectives", "gather"});
   EXPECT_EQ(run.exit, 2);
-  EXPECT_THAT(run.err, HasSubstr("--collectives is gather; among 2 ranks nothing is to be chosen"));
+  EXPECT_THAT(run.err, HasSubstr("--collectives is gather; with 2 ranks they have no choice"));
 }
 
 TEST_F(Tune, KeepsWhatWasMeasuredBefore) {

@@ -195,8 +195,8 @@ TEST(Mapping, WhatDoesNotFitIsRefusedWithTheNearestThatDoes) {
                       m.capacity = 1.5;
                       m.sends_once = true;
                     }),
-            "capacity is 1.5; every expert then has the same rows, and tokens go to each of them "
-            "(no sends_once)");
+            "capacity is 1.5; it gives every expert equally many rows: leave out "
+            "sends_once");
   EXPECT_EQ(
       refusal(gpt,
               [](Mapping& m) {

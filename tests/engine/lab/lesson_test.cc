@@ -206,7 +206,7 @@ TEST(Lesson, LeavesWhatIsThereAlone) {
   std::ofstream(folder + "/mine.txt") << "mine";
   const Captured taken = run_captured({"lesson", "-o", folder});
   EXPECT_EQ(taken.exit, 2);
-  EXPECT_THAT(taken.err, HasSubstr("in which there are files"));
+  EXPECT_THAT(taken.err, HasSubstr("which contains files"));
   EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 1);
   EXPECT_EQ(run_captured({"lesson", "-o", folder + "/mine.txt"}).exit, 2);
   EXPECT_EQ(run_captured({"lesson", "-o", ""}).exit, 2);
@@ -317,11 +317,11 @@ TEST(Orders, AreWrongAtTheirLines) {
        {2}},
       {"pipeline 2 micro_batches 2 keep 1\n0: F0..1 B0..1\n1: F0 B0 F1 B1\n",
        "keeps_too_much",
-       "stage 0 keeps 2 micro-batches at once, and has room for 1",
+       "stage 0 keeps 2 micro-batches at once; it has room for 1",
        {}},
       {"pipeline 2 micro_batches 2 within 9\n0: F0 B0 F1 B1\n1: F0 B0 F1 B1\n",
        "too_slow",
-       "it takes 12 s, and may take 9 s",
+       "the step takes 12 s; allowed are 9 s",
        {}},
   };
   for (const auto& one : kCases) {
@@ -350,14 +350,14 @@ TEST(Orders, AreWrongAtTheirLines) {
 TEST(Orders, ThatCannotBeReadAreRefusedWithTheirLine) {
   for (const auto& [text, said] : std::vector<std::pair<std::string, std::string>>{
            {"pipeline", "line 1: the number of stages is missing"},
-           {"pipeline 2", "line 1: micro_batches, their number, is missing"},
+           {"pipeline 2", "line 1: micro_batches is missing"},
            {"pipeline 0 micro_batches 2", "line 1: the number of stages is '0'"},
            {"pipeline 2 micro_batches 0", "line 1: micro_batches is '0'"},
            {"pipeline 2 micro_batches 2 kept 3", "line 1: a word is 'kept'"},
            {"pipeline 2 micro_batches 2 keep", "line 1: keep needs a number"},
            {"# mine\npipeline 2 micro_batches 2\n2: F0", "line 3: a stage is '2'"},
-           {"pipeline 2 micro_batches 2\nF0", "line 2: 'F0' is no stage"},
-           {"pipeline 2 micro_batches 2\n0: W0", "line 2: 'W0' is no pass; allowed are F0 and B0"},
+           {"pipeline 2 micro_batches 2\nF0", "line 2: 'F0' is not a stage"},
+           {"pipeline 2 micro_batches 2\n0: W0", "line 2: 'W0' is not a pass; allowed are F0 and B0"},
            {"pipeline 2 micro_batches 2\n0: F", "line 2: a micro-batch is empty"},
            {"pipeline 2 micro_batches 2\n0: F0..2", "line 2: a micro-batch is '0..2'"}}) {
     const Captured captured = check(text + "\n");
@@ -455,7 +455,7 @@ TEST(Check, SaysWhereItIsInWords) {
       {"check", file_with("wrong.txt", "all_gather 3\nround\n0 -> 1: 0\nround\n0 -> 2: 1\n")});
   EXPECT_EQ(captured.exit, 1);
   EXPECT_THAT(captured.out, HasSubstr("wrong: not_there at round 1, rank 0, block 1\n"));
-  EXPECT_THAT(captured.out, HasSubstr("the rule: nothing is read that is not there"));
+  EXPECT_THAT(captured.out, HasSubstr("the rule: only data present at the beginning of the round"));
   EXPECT_THAT(captured.out, HasSubstr("  line 5: 0 -> 2: 1\n"));
 }
 

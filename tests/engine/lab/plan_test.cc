@@ -568,7 +568,7 @@ TEST(Plan, WhatCannotBeIsRefusedByName) {
   const auto refuses = [](const std::string& line, const std::string& text) {
     EXPECT_NE(error_of(line).find(text), std::string::npos) << line << ": " << error_of(line);
   };
-  refuses("gpt_176b", "model is 'gpt_176b', which is no model known here");
+  refuses("gpt_176b", "model is 'gpt_176b', which is neither a known model nor a readable file");
   refuses("gpt_175b --tp 10",
           "tp is 10; it must divide heads, which is 96: the nearest are 8 or 12");
   refuses("gpt_175b --tp 0", "--tp is '0'");
@@ -580,11 +580,11 @@ TEST(Plan, WhatCannotBeIsRefusedByName) {
   refuses("gpt_175b --tp 8 --ranks 20",
           "--ranks is 20; the axes multiply to 8; with another dp the nearest are 16 (dp 2) or 24 "
           "(dp 3)");
-  refuses("gpt_175b --search --batch 8", "--search needs --ranks");
+  refuses("gpt_175b --search --batch 8", "--ranks is missing; --search needs");
   refuses("gpt_175b --search --ranks 1 --batch 8", "fits into 80 GiB: the smallest needs");
   refuses("llama3_8b --search --ranks 7 --batch 8", "over 7 ranks divides its heads");
   refuses("llama3_8b --order 1f2b", "--order is '1f2b'; allowed are gpipe, 1f1b, zb1p, zb2p");
-  refuses("llama3_8b --decode --survey", "--survey is of one training step; leave --decode out");
+  refuses("llama3_8b --decode --survey", "--survey is given; it is for one training step: leave out --decode");
   refuses("llama3_8b --nested dp,tp,dp", "--nested is 'dp,tp,dp'; dp stands there twice");
   refuses("llama3_8b --nested xp", "--nested is 'xp'; allowed are tp, sp, ep, dp, pp");
   refuses("llama3_8b --capacity 2", "capacity is given; llama3_8b has no experts");

@@ -447,8 +447,8 @@ TEST(WrittenSchedule, WhatIsWrongIsNamedWithItsLine) {
     const char* text;
     const char* error;
   } kCases[] = {
-      {"", "there is no schedule"},
-      {"# nothing\n\n", "there is no schedule"},
+      {"", "the schedule is empty"},
+      {"# nothing\n\n", "the schedule is empty"},
       {"all_gahter 4", "line 1: the collective is 'all_gahter'"},
       {"all_gather", "line 1: the number of ranks is missing"},
       {"all_gather 0", "line 1: the number of ranks is '0'"},

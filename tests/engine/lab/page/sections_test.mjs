@@ -174,7 +174,7 @@ async function slide(tab, section, label, value) {
     await wait(tab, (said) => document.querySelector('#timeline .drop > .error')?.textContent.includes(said), said);
     check(`${what} is refused, and nothing else is shown`, (await hash(tab)) === before);
   };
-  await refused('what is no JSON', 'round 1', 'wall.json is no JSON');
+  await refused('what is no JSON', 'round 1', 'wall.json is not JSON');
   for (const [what, other] of [['a run without a clock of threads', { ...json, clock: 'virtual' }], ['a list', [1]], ['nothing', null], ['a plan', { tokens: 5 }], ['a run without rounds', { ...json, rounds: [] }], ['a round that is a word', { ...json, rounds: [{ measured: 'soon' }] }]]) {
     await refused(what, JSON.stringify(other), 'has no wall measurements');
   }
