@@ -7,7 +7,8 @@
 namespace rankine::tools {
 namespace {
 
-// Points of all three kinds from these costs; `noise` bends every other one up, and the rest down.
+// Points of all three kinds from these costs; `noise` raises every second one and lowers the
+// others.
 std::vector<CostPoint> planted(const CostModel& m, double noise = 0) {
   std::vector<CostPoint> points;
   double sign = 1;

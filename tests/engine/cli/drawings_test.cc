@@ -1,4 +1,4 @@
-// What list, show and simulate draw for a terminal, and show as a picture.
+// Tests of the drawings of list, show, simulate and topo.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,6 +27,8 @@
 #include "tests/engine/cli/tool_fixtures.h"
 #include "tests/numa/fixtures.h"
 #include "tests/numa/machines.h"
+
+// Drawings of list, show and simulate for a terminal, and pictures of show.
 
 namespace rankine::tools {
 namespace {
@@ -85,16 +87,16 @@ TEST(Terminal, FillsParagraphsAndKeepsWhatIsCopied) {
   EXPECT_EQ(filled("  a  one two\n", 9), "  a  one\n     two\n");
 }
 
-// Lines of help end where the terminal does, and not where somebody's editor had it.
+// Lines of help end at the terminal's width, not at the width of the source text.
 TEST(Help, IsAsWideAsTheTerminal) {
-  constexpr std::size_t kNarrow = 60, kBeside = 20;  // where options' descriptions stand
+  constexpr std::size_t kNarrow = 60, kBeside = 20;  // column of options' descriptions
   for (const std::string& name : subcommand_names(&laboratory())) {
     SCOPED_TRACE(name);
     {
       const ScopedEnv columns("COLUMNS", "60");
       for (const std::string& line : lines_of(run_captured({name, "--help"}).out)) {
         const std::size_t begin = line.find_first_not_of(' ');
-        if (begin != 0 && begin != kBeside) continue;  // to be copied
+        if (begin != 0 && begin != kBeside) continue;  // examples to be copied
         const bool one_word = line.find(' ', begin) == std::string::npos;
         EXPECT_TRUE(line.size() <= kNarrow || one_word || line.starts_with("Usage:")) << line;
       }
@@ -156,8 +158,8 @@ TEST(Show, DrawsTreesAsTrees) {
   }
 }
 
-// What is drawn is what the schedule says, for all that makes trees at all: no edge is invented,
-// and nobody stands twice under the same root.
+// For all algorithms with trees, a drawing equals the schedule: each edge exists, and each rank
+// occurs once below a root.
 TEST(Show, TreesHoldEveryRankOnce) {
   int trees = 0;
   for (const Algorithm& line : catalogue()) {
@@ -235,7 +237,7 @@ TEST(Show, WritesPictures) {
   EXPECT_EQ(arrows(picture({"--algo", "ring", "--ranks", "4", "--round", "2"})), 4U);
   EXPECT_THAT(picture({"--algo", "direct_one_shot_push", "--ranks", "3"}), HasSubstr("<circle"));
   EXPECT_EQ(arrows(picture({"--algo", "ring", "--ranks", "1"})), 0U);
-  // No word is over another.
+  // No word overlaps another.
   const std::string tree = picture({"--algo", "double_tree", "--ranks", "8"});
   std::vector<std::pair<int, int>> words;
   for (std::size_t at = 0; (at = tree.find("paint-order", at)) != std::string::npos; ++at) {
@@ -272,7 +274,8 @@ TEST(Simulate, TheFastestComesFirstAndIsMarked) {
   EXPECT_THAT(alone, AllOf(Not(HasSubstr("#")), Not(HasSubstr("* "))));
 }
 
-// A push adds up where it was stored: as much as the pull does.
+// The reduced bytes of a push count its additions at the place of the stores, as many as in the
+// pull.
 TEST(Simulate, PushesSayWhatTheyAdd) {
   for (const char* name : {"direct_one_shot", "direct_two_shot"}) {
     const auto reduced = [&](const std::string& algorithm, const char* command) {
@@ -302,8 +305,8 @@ TEST(TimeLeft, IsAsLongAgainPerCase) {
 
 }  // namespace
 
-// What `rankine topo` tells: of machines that need not exist, and of ours with a kernel that
-// refuses or that put pages elsewhere.
+// rankine topo: pictures of fictional machines, and reports on this machine with a kernel that
+// refuses requests or places pages elsewhere.
 
 namespace {
 
@@ -320,7 +323,7 @@ std::size_t count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-// --- Pictures of machines that need not exist.
+// --- Pictures of fictional machines.
 
 std::string picture(const char* machine, int ranks, PlacementPolicy::Kind kind) {
   const auto topology = Topology::synthetic(machine);
@@ -365,7 +368,7 @@ TEST(TopoPicture, SharedCoresAndMemoryOnlyNodesShow) {
               HasSubstr("memory only"));
 }
 
-// Cores that differ in their L3, or have none, are drawn so.
+// The picture shows cores with different L3 sizes, or without L3.
 TEST(TopoPicture, EveryL3HasItsOwnSize) {
   const CapturedWarnings captured;
   const std::string file = write_file(testing::TempDir() + "/mixed.xml", mixed_caches_xml());
@@ -394,7 +397,7 @@ TEST(TopoPicture, EveryL3HasItsOwnSize) {
   EXPECT_TRUE(report.at("cpus")[5].at("l3").is_null());
 }
 
-// --- Ours.
+// --- This machine.
 
 struct Told {
   Exit exit = Exit::wrong;

@@ -1,4 +1,4 @@
-// Command lines of nccl-tests, and what NVIDIA's tools/analyze_perf_json.py reads of the JSON.
+// Tests of perf with the command lines and JSON of nccl-tests, and among processes.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,6 +16,9 @@
 
 #include "engine/cli/perf.h"
 #include "tests/engine/cli/tool_fixtures.h"
+
+// Command lines of nccl-tests, and the members of the JSON that NVIDIA's tools/analyze_perf_json.py
+// reads.
 
 namespace rankine::tools {
 namespace {
@@ -75,7 +78,7 @@ TEST(NcclTestsFlags, WhatIsNotSoIsExplained) {
   EXPECT_THAT(error({"-I", "1", "-K", "3"}), HasSubstr("allowed are 0 to 2, below --iters"));
 }
 
-// Lines that people paste run; one warning names what has no effect.
+// Pasted command lines run; one warning names the flags without effect.
 TEST(NcclTestsFlags, WhatHasNoEffectIsAWarning) {
   const Captured run = perf({"-b", "8", "-e", "8", "-z", "2", "-D", "1", "-V", "16", "-M", "1",
                              "-C", "1", "-R", "2", "-G", "1"});
@@ -123,7 +126,7 @@ TEST(NcclTestsFlags, NoWarmUpCallsAreAllowed) {
   EXPECT_EQ(report.at("out_of_bounds").at("count"), 0);
 }
 
-// Percentiles rise, the classes of the histogram hold all batches, and all times are there.
+// Percentiles rise, the classes of the histogram hold all batches, and all times are present.
 TEST(NcclTestsJson, HasPercentilesTimesAndAHistogram) {
   const json report = report_of({"-b", "8", "-e", "8"}, 7);
   const json& row = report.at("results")[0];
@@ -182,7 +185,7 @@ TEST(NcclTestsFlags, UnalignedBuffersAreCorrectToo) {
               HasSubstr("# unaligned : buffers begin 5"));
 }
 
-// All batches' times are of the same run, so the orders hold whatever the clock says.
+// All times come from one run, so their order holds for any clock.
 TEST(NcclTestsFlags, AverageSaysWhoseTimeCounts) {
   for (int which = 0; which < 4; ++which) {
     const json report =
@@ -198,9 +201,9 @@ TEST(NcclTestsFlags, AverageSaysWhoseTimeCounts) {
   }
 }
 
-// Its rules: what print_stats_table, print_straggler, print_spikes, print_iter0, print_nodes and
-// print_consistency index without asking whether it is there, and what they hold against each
-// other.
+// The rules of the script: the members that print_stats_table, print_straggler, print_spikes,
+// print_iter0, print_nodes and print_consistency index without a check, and the relations between
+// them.
 TEST(NcclTestsJson, HasWhatTheirAnalyserReads) {
   const json report = report_of({"-b", "8", "-e", "32", "-I", "1", "-K", "2"}, 6);
   EXPECT_TRUE(report.contains("version"));
@@ -238,7 +241,7 @@ TEST(NcclTestsJson, HasWhatTheirAnalyserReads) {
   }
 }
 
-// A single rank has no rows to hold against each other, as nccl-tests has none of one process.
+// One rank has no rows per rank, as in nccl-tests with one process.
 TEST(NcclTestsJson, OneRankHasNoRowsOfRanks) {
   const json report = report_of({"-t", "1", "-b", "8", "-e", "8", "-I", "1"});
   const json& times = report.at("results")[0].at("out_of_place_per_iter");
@@ -249,7 +252,7 @@ TEST(NcclTestsJson, OneRankHasNoRowsOfRanks) {
 TEST(SlowestOf, TakesTheSlowestRankOfEachBatch) {
   Series series;
   series.samples = {1, 1, 1};
-  EXPECT_EQ(slowest_of(series), series.samples);  // of each rank nothing is known
+  EXPECT_EQ(slowest_of(series), series.samples);  // no times per rank
   series.of_rank = {{1, 4, 3}, {2, 1, 3}};
   EXPECT_EQ(slowest_of(series), (std::vector<double>{2, 4, 3}));
   PerfOptions options;
@@ -276,7 +279,7 @@ TEST(PerfPlot, ShowsTimeAndBusbwOfAllRows) {
                     HasSubstr("all_reduce among 2 ranks: busbw"), HasSubstr("ring f32"),
                     HasSubstr("ring bf16"), HasSubstr("direct_one_shot bf16")));
   EXPECT_THAT(plot({}), AllOf(HasSubstr("the engine's choice"), Not(HasSubstr("choice f32"))));
-  // Among one rank nothing is on a bus.
+  // One rank uses no bus.
   EXPECT_THAT(plot({"-t", "1"}), AllOf(HasSubstr(": time"), Not(HasSubstr(": busbw"))));
   const Captured one_size = perf({"-b", "64", "-e", "64", "--plot", file.string()});
   EXPECT_EQ(one_size.exit, 2);
@@ -285,8 +288,8 @@ TEST(PerfPlot, ShowsTimeAndBusbwOfAllRows) {
 
 }  // namespace
 
-// perf among processes: copies of the tool measure with it, and whatever ends it or one of them
-// leaves none of them.
+// perf among processes: copies of the tool measure with it. The end of the tool, or of a copy, ends
+// all copies.
 
 namespace {
 
@@ -356,7 +359,7 @@ TEST(PerfAmongProcesses, SaysSo) {
   EXPECT_EQ(tool.wait(), 0) << tool.err();
 }
 
-// One that measures until it is told to end, when it has begun to.
+// A tool that measures until a signal ends it; the constructor waits until it has begun.
 struct Endless {
   ToolProcess tool{among_processes({"-t", "3", "-b", "8", "-e", "64", "-N", "0"})};
   std::vector<pid_t> copies;

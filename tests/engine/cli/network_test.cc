@@ -1,4 +1,4 @@
-// Lists of networks: where one ends and the next begins.
+// Tests of networks on the command line, and of rankine network.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,6 +16,8 @@
 #include "engine/network/network_members.h"
 #include "tests/engine/cli/tool_fixtures.h"
 #include "tests/numa/fixtures.h"
+
+// Lists of networks: the ends of their entries.
 
 namespace rankine::tools {
 namespace {
@@ -133,7 +135,7 @@ TEST(NetworkCommand, RefusesWhatMakesNoSense) {
 
 }  // namespace
 
-// Networks from the command line: links that messages share, in every subcommand that takes them.
+// Networks from the command line: shared links, in every subcommand that takes networks.
 
 namespace {
 
@@ -151,7 +153,7 @@ Json answer_of(const std::vector<std::string>& arguments) {
   return run.exit == 0 ? Json::parse(run.out) : Json();
 }
 
-// What ended up on standard error, for what is wrong.
+// The standard error of a refused command.
 std::string error_of(const std::vector<std::string>& arguments) {
   const Captured run = run_captured(arguments);
   EXPECT_EQ(run.exit, 2) << run.out;
@@ -162,7 +164,7 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// Adding up and contention, from the command line: Traff's (p-1)/p m (beta + gamma), and n_gamma.
+// Gamma and contention from the command line: Traff's (p-1)/p m (beta + gamma), and n_gamma.
 TEST(Unlike, GammaAndContentionAreFlags) {
   const std::vector<std::string> ring = {"--algo", "ring", "--ranks", "4", "--sync", "rounds",
                                          "--alpha", "1us", "--bandwidth", "1GB/s"};
@@ -320,7 +322,7 @@ TEST(Wiring, IsSaid) {
   EXPECT_TRUE(has(chosen.out, "torus 3x3")) << chosen.out;
 }
 
-// Other subcommands: each meets the same torus.
+// Every other subcommand uses the given torus.
 TEST(Wiring, ReachesEverySubcommand) {
   const Captured cost = run_captured({"cost", "all_reduce", "--algo", "recursive_doubling",
                                       "--ranks", "8", "--network", "ring", "--json"});
@@ -367,7 +369,7 @@ TEST(Wiring, ReachesEverySubcommand) {
   EXPECT_EQ(Json::parse(tree.line)["spines"], 2);
 }
 
-// Real threads, real data, the same ticks.
+// Real threads and real data take equal ticks.
 TEST(Wiring, RunsUnderItsClock) {
   for (const char* network : {"torus", "mesh", "hypercube", "fat_tree"}) {
     const Captured run = run_captured({"run", "all_reduce", "--algo", "bucket", "--ranks", "4",

@@ -1,5 +1,4 @@
-// What is printed and goes nowhere is no success; files that are written are whole; and who is
-// interrupted tells what it has.
+// Tests of failed output, of interruptions, and of the examples in documents.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -24,6 +23,9 @@
 
 #include "engine/cli/console.h"
 #include "tests/engine/cli/tool_fixtures.h"
+
+// A failed write of the output is an error; written files are complete; and an interrupted tool
+// reports its results so far.
 
 namespace rankine::tools {
 namespace {
@@ -55,7 +57,7 @@ std::string question_file() {
   return path;
 }
 
-// One quick question to each subcommand; a new one needs a line here.
+// One quick question to each subcommand; a new subcommand needs a line here.
 const std::map<std::string, std::vector<std::string>>& questions() {
   static const std::map<std::string, std::vector<std::string>> all = {
       {"list", {}},
@@ -98,7 +100,7 @@ std::vector<std::string> command(const std::string& name) {
   return words;
 }
 
-// A pipe's end that can be written to and that nobody reads.
+// The write end of a pipe without a reader.
 int unread_pipe() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return -1;
@@ -108,7 +110,7 @@ int unread_pipe() {
 
 class Output : public testing::TestWithParam<std::string> {
  protected:
-  // The tables that `tune` makes stay here.
+  // The tables that `tune` makes stay in this folder.
   void SetUp() override { setenv("RANKINE_TUNING", (new_folder() + "/t.json").c_str(), 1); }
 };
 
@@ -157,7 +159,7 @@ TEST(OutputOf, TheToolItself) {
   EXPECT_THAT(tool.err(), IsEmpty());
 }
 
-// Tests stand in runfiles, as programs under 'bazel run' do.
+// Tests run in runfiles, like programs under 'bazel run'.
 TEST(WorkingDirectory, FilesLandWhereTheUserStands) {
   ASSERT_THAT(std::filesystem::current_path().string(), HasSubstr(".runfiles/"));
   const std::string user = new_folder(), bazel = new_folder();
@@ -173,7 +175,7 @@ TEST(WorkingDirectory, FilesLandWhereTheUserStands) {
   measure("two.json");
   EXPECT_TRUE(std::filesystem::exists(user + "/two.json"));
   EXPECT_FALSE(std::filesystem::exists(bazel + "/two.json"));
-  // One that is gone is no reason to fail.
+  // A directory that no longer exists causes no failure.
   ASSERT_EQ(setenv("RANKINE_WITH_WORKING_DIRECTORY", (user + "/gone").c_str(), 1), 0);
   measure("three.json");
   EXPECT_TRUE(std::filesystem::exists(bazel + "/three.json"));
@@ -181,7 +183,7 @@ TEST(WorkingDirectory, FilesLandWhereTheUserStands) {
   unsetenv("BUILD_WORKING_DIRECTORY");
 }
 
-// Nobody goes on measuring for a reader that is gone.
+// The tool stops measuring when its reader is gone.
 TEST(OutputOf, PerfEndsWithItsReader) {
   ToolProcess tool({"perf", "all_reduce", "-t", "2", "-b", "8", "-e", "64M", "--time", "20ms"});
   EXPECT_THAT(tool.line(), StartsWith("# rankine"));
@@ -220,7 +222,7 @@ TEST(DescriptorBuffer, SaysWhyAndDropsWhatItCannotWrite) {
   }
   EXPECT_TRUE(out.bad());
   out.exceptions(std::ios::goodbit);
-  out << "more" << std::flush;  // what comes later is dropped as well
+  out << "more" << std::flush;  // later text is dropped as well
   EXPECT_TRUE(out.bad());
   close(full);
 }
@@ -250,7 +252,7 @@ TEST(Interrupt, IsNotedOnceAndGivenBack) {
   {
     const InterruptGuard guard;
     EXPECT_EQ(interruption(), 0);
-    EXPECT_EQ(handler(SIGTERM), SIG_IGN);  // as nohup would have it of others
+    EXPECT_EQ(handler(SIGTERM), SIG_IGN);  // ignored before, for example by nohup
   }
   std::signal(SIGTERM, SIG_DFL);
 }
@@ -280,7 +282,7 @@ TEST(Interrupt, PerfTellsTheRowsThatItHas) {
   EXPECT_GT(report.at("results").at(1).at("out_of_place").at("time"), 0);
 }
 
-// In the middle of its first row, which would take minutes.
+// The signal comes in the middle of the first row, which would take minutes.
 TEST(Interrupt, WithoutARowTheOldFileStays) {
   for (const int signal : {SIGINT, SIGTERM}) {
     const std::string folder = new_folder(), file = folder + "/perf.json";
@@ -301,10 +303,10 @@ TEST(Interrupt, WithoutARowTheOldFileStays) {
 }  // namespace
 }  // namespace rankine::tools
 
-// What the README and the guide show is what the tool prints today.
+// The README and the guide show the output that the tool prints today.
 //
-// Every command that is shown with "rankine" in it is run, in a folder where the files are that the
-// document shows by cat. "..." stands for lines, or for the end of one.
+// Every shown command with "rankine" in it is run, in a folder with the files that the document
+// shows by cat. "..." stands for lines, or for the end of a line.
 
 namespace {
 
@@ -352,8 +354,8 @@ bool has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-// What takes minutes, what depends on a table that was measured, and what waits for a wall clock
-// that a busy machine cannot honour.
+// False for commands that take minutes, depend on a measured table, or need a wall clock that a
+// busy machine cannot keep.
 bool is_run(std::string_view command) {
   if (!has(command, "rankine ") || has(command, "third_party/")) return false;
   for (const std::string_view left_out :
@@ -393,7 +395,8 @@ bool fits(const Lines& shown, const Lines& printed, std::size_t s = 0, std::size
   return p < printed.size() && fits(shown[s], printed[p]) && fits(shown, printed, s + 1, p + 1);
 }
 
-// Of what is measured, the lines without a figure: the heads of tables. A machine may print more.
+// For measurements, compares only lines without digits: the heads of tables. A machine may print
+// more lines.
 bool has_heads(const Lines& shown, const Lines& printed) {
   auto at = printed.begin();
   for (const std::string& line : shown) {
@@ -422,7 +425,7 @@ std::string anchor_of(std::string_view heading) {
   return anchor;
 }
 
-// What stands between a link's `begin` and the bracket that closes it.
+// The texts between a link's `begin` and its closing bracket.
 std::vector<std::string> links_of(const std::string& document, std::string_view begin) {
   std::ifstream in(document);
   std::vector<std::string> links;
@@ -449,7 +452,7 @@ class Documents : public testing::Test {
     unsetenv("COLUMNS");
   }
 
-  // How many examples were run.
+  // Returns the number of examples that were run.
   int check(const std::string& document) {
     int run = 0;
     for (Example& example : examples_of(document)) {
@@ -527,7 +530,7 @@ TEST_F(Documents, LinksLeadToHeadings) {
   EXPECT_GE(checked, 10);
 }
 
-// An error lists the variables; the guide says what they do.
+// An error lists the variables; the guide explains each.
 TEST_F(Documents, GuideHasEveryVariable) {
   const Lines told = output_of(".", "RANKINE_ALGOS=1 rankine perf barrier -t 1 -n 1");
   ASSERT_EQ(told.size(), 1U);
@@ -544,7 +547,7 @@ TEST_F(Documents, GuideHasEveryVariable) {
   EXPECT_GE(count, 8);
 }
 
-// A comparison that everything passes would be none.
+// The comparison also fails for wrong output.
 TEST(Comparison, KnowsWhatIsMissing) {
   EXPECT_TRUE(fits(Lines{"a", "...", "d e..."}, Lines{"a", "b", "c", "d e f"}));
   EXPECT_TRUE(fits(Lines{"a", "..."}, Lines{"a"}));

@@ -1,4 +1,4 @@
-// Measuring for real: small teams, short times, every result checked.
+// Tests of perf: measurements, reads of results, test data, and modelled networks.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -29,6 +29,8 @@
 #include "tests/engine/cli/tool_fixtures.h"
 #include "tests/numa/fixtures.h"
 
+// Measurements by perf: small teams, short times, every result checked.
+
 namespace rankine::tools {
 namespace {
 
@@ -45,7 +47,7 @@ std::vector<std::string> perf_command(const std::string& collective,
   return arguments;
 }
 
-// What is measured is this machine, whatever the environment puts programs on.
+// perf measures this machine, and refuses an environment that puts programs on a network.
 TEST(Perf, IsNotPutOnANetwork) {
   const ScopedEnv variable("RANKINE_NETWORK", "scale_out");
   for (const auto& arguments : {perf_command("all_reduce", {"-t", "2", "-b", "8", "-e", "8"}),
@@ -144,7 +146,7 @@ TEST(Perf, RunsAlgorithmsOnAllTransports) {
   }
 }
 
-// Also where the plan says more between the algorithm and its transport.
+// The transport is printed even if parameters stand between it and the algorithm.
 TEST(Perf, SaysTheTransportBesideParameters) {
   const Captured captured = run_captured(
       perf_command("broadcast", {"-t", "3", "-b", "4K", "-e", "4K", "--algo", "chain", "--segments",
@@ -208,7 +210,7 @@ TEST(Perf, WritesJsonToAFileBesideTheTable) {
   EXPECT_TRUE(report.at("complete").get<bool>());
 }
 
-// As below, the first row is too late; nothing takes the place of what was there.
+// As in GivesUpAfterItsTimeout, the first row times out; the old file stays.
 TEST(Perf, AFailureWithoutARowLeavesTheOldFile) {
   const auto file = std::filesystem::path(testing::TempDir()) / "failed.json";
   std::ofstream(file) << "old";
@@ -236,7 +238,7 @@ TEST(Perf, ProbeBracketsEveryRow) {
   for (const json& row : report.at("results")) {
     const double before = row.at("ping_pong_ns").at("before");
     const double after = row.at("ping_pong_ns").at("after");
-    EXPECT_EQ(before > 0, after > 0);  // zero where two ranks do not have two CPUs
+    EXPECT_EQ(before > 0, after > 0);  // zero unless two ranks have two CPUs
     const json& devices = report.at("config").at("devices");
     const bool two_cpus = devices[0].at("device") != devices[1].at("device");
     EXPECT_EQ(before > 0, two_cpus && report.at("config").at("not_enforced").empty());
@@ -247,7 +249,7 @@ TEST(Perf, ProbeBracketsEveryRow) {
 
 TEST(LatencyProbe, DriftIsTheGreatestChange) {
   EXPECT_EQ(drift({}), 1);
-  EXPECT_EQ(drift({0, 0}), 1);  // nothing was probed
+  EXPECT_EQ(drift({0, 0}), 1);  // without a probe
   EXPECT_DOUBLE_EQ(drift({20, 30, 25}), 1.5);
   EXPECT_TRUE(LatencyBracket({20, 30, 0}).steady());
   EXPECT_FALSE(LatencyBracket({31, 20, 0}).steady());
@@ -306,8 +308,8 @@ TEST(Perf, EndsWithTheRightCode) {
   EXPECT_THAT(huge.err, AllOf(HasSubstr("--maxbytes is 4000000T"), HasSubstr("available are")));
 }
 
-// Three ranks wait while the vector is handed from rank to rank: far longer than a millisecond. On
-// a busy machine making the plan takes that long, too.
+// Three ranks wait far longer than a millisecond while the vector passes from rank to rank. On a
+// busy machine, planning takes that long too.
 TEST(Perf, GivesUpAfterItsTimeout) {
   const Captured late =
       run_captured(perf_command("all_reduce", {"-t", "4", "-b", "32M", "-e", "32M", "--algo",
@@ -426,7 +428,7 @@ TEST(Meeting, StopsThoseWhoWait) {
 
 }  // namespace
 
-// One read of a result: every byte of it, wherever it lies.
+// Reads every byte of a result once, at any alignment.
 
 namespace {
 
@@ -494,8 +496,8 @@ Bytes input_of(const Scene& scene, const TestData& data, Rank r) {
   return bytes;
 }
 
-// The claim that makes an exact check possible: whatever the order and however often rounded in
-// between, the engine's own kernels give the expected period.
+// An exact check is possible because the engine's kernels give the expected period in any order and
+// with any number of roundings.
 TEST(TestData, IsExactInAnyOrderOfReduction) {
   std::mt19937 random(7);
   constexpr std::size_t kCount = 3 * TestData::kPeriod + 17;
@@ -536,7 +538,7 @@ TEST(TestData, SeesAMissingOrDoubledRank) {
       const Scene scene = make_scene(Collective::all_reduce, ranks, kCount, type);
       const TestData data(Collective::all_reduce, ranks, type, ReduceOp::sum, 0);
       const ReduceKernel reduce = find_reduce(type, ReduceOp::sum);
-      for (const int copies : {0, 2}) {  // of the last rank's contribution
+      for (const int copies : {0, 2}) {  // copies of the last rank's contribution
         Bytes sum = input_of(scene, data, 0);
         for (Rank r = 1; r < ranks; ++r) {
           const Bytes mine = input_of(scene, data, r);
@@ -558,7 +560,7 @@ TEST(TestData, CountsEachWrongElement) {
   Bytes bytes = input_of(scene, data, scene.goal.root);
   EXPECT_EQ(data.count_wrong(scene.goal, scene.layout, 0, bytes.data()), 0);
   bytes[0] ^= std::byte{1};
-  bytes[3] ^= std::byte{1};  // the same element
+  bytes[3] ^= std::byte{1};  // the same element again
   bytes[4 * 999] ^= std::byte{0x80};
   EXPECT_EQ(data.count_wrong(scene.goal, scene.layout, 0, bytes.data()), 2);
 }
@@ -591,8 +593,8 @@ TEST(TestData, DiffersBySeed) {
 
 }  // namespace
 
-// perf on modelled networks: real data, checked; times that are the simulator's to the last digit;
-// and what is told of crossovers and peaks.
+// perf on modelled networks: real data, checked; times that equal the simulator's to the last
+// digit; and reports of crossovers and peaks.
 
 namespace {
 
@@ -659,7 +661,7 @@ TEST(PerfOnNetworks, TimesAreTheSimulators) {
   }
 }
 
-// Without a name, what the network makes the cheapest, and with its segments.
+// Without a name, perf uses the cheapest algorithm on the network, with its segments.
 TEST(PerfOnNetworks, TheEnginesChoiceIsTheNetworks) {
   const json report =
       report_of("broadcast", {"-b", "8", "-e", "1M", "-f", "1024", "--network", "scale_out"});
@@ -685,7 +687,7 @@ TEST(PerfOnNetworks, DimsAreTheNetworksToo) {
                       .out);
   const double us = model.at("time").get<double>() * 1e6;
   EXPECT_THAT(run.out, HasSubstr(fmt::format("  {:.2f} ", us)));
-  // Nor does what the network makes the cheapest, where nobody names an algorithm.
+  // Neither does the cheapest algorithm, which is used without --algo.
   const json report =
       report_of("all_reduce", {"-b", "64K", "-e", "64K", "--dims", "2x2x2", "--network", "torus"});
   const json choice = json::parse(run_captured({"choose", "all_reduce", "--bytes", "64K", "--dims",
@@ -797,7 +799,8 @@ TEST(Peak, IsGivenAtFullSpeed) {
   EXPECT_FALSE(one.contains("wall"));
 }
 
-// Of large vectors: a ring moves what busbw counts, recursive doubling 3 M in place of 14/8 M.
+// On large vectors a ring moves the bytes that busbw counts; recursive doubling moves 3 M instead
+// of 14/8 M.
 TEST(Eta, IsACoefficientOfCost) {
   const auto eta = [](const Arguments& more) {
     Arguments arguments = {"cost", "all_reduce", "--ranks", "8", "--json"};

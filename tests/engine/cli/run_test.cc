@@ -1,5 +1,4 @@
-// rankine run: real data under each clock. Of the wall clock nothing is asserted that depends on
-// how busy this machine is.
+// Tests of rankine run, of GOAL texts, and of rankine faults.
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -20,6 +19,9 @@
 #include "engine/network/simulate.h"
 #include "engine/network/wall.h"
 #include "tests/engine/cli/tool_fixtures.h"
+
+// rankine run: real data under each clock. No check of the wall clock depends on the load of this
+// machine.
 
 namespace rankine::tools {
 namespace {
@@ -89,7 +91,7 @@ TEST(Run, WithoutAClockDataAreRight) {
   EXPECT_GT(result["measured"], 0);
 }
 
-// The mailboxes keep the budget, on the network its clock does.
+// The mailboxes keep the budget of ports of the clock's network.
 TEST(Run, PortsLimitMessagesInFlight) {
   for (const char* clock : {"none", "virtual"}) {
     const Json result = run_json({"all_reduce", "--algo", "ring", "--ranks", "3", "--bytes", "3000",
@@ -120,7 +122,7 @@ TEST(Run, WallClockReportsAskedAndAchieved) {
   EXPECT_GE(result["dilate"], 1.0);
   EXPECT_DOUBLE_EQ(result["asked"].get<double>(),
                    result["predicted"].get<double>() * result["dilate"].get<double>());
-  // Never early.
+  // The wall clock is never early.
   EXPECT_GE(result["measured_min"].get<double>() + 1e-8, result["asked"].get<double>());
   EXPECT_LE(result["measured_min"], result["measured"]);
   EXPECT_LE(result["measured"], result["measured_max"]);
@@ -164,7 +166,7 @@ TEST(Run, NamesWhatIsWrong) {
 }
 
 TEST(Dilation, MakesRoomForWakeUpsAndData) {
-  // 7 ms, messages of 0.5 ms, woken 60 ms late, data moved in 1 s.
+  // 7 ms, messages of 0.5 ms, wake-ups 60 ms late, data moved in 1 s.
   WallDemands demands{7e-3, 0.5e-3, 60e-3, 1};
   const double fitting = fitting_dilation(demands);
   EXPECT_DOUBLE_EQ(fitting, 2300);  // a sixteenth of the time for the data
@@ -187,7 +189,7 @@ TEST(Dilation, MakesRoomForWakeUpsAndData) {
 
 }  // namespace
 
-// GOAL text read back: its messages fit together, and whoever waits as it says takes as long as the
+// Reads GOAL texts back: their messages match, and ranks that wait as stated take as long as the
 // simulator's critical path.
 
 namespace {
@@ -203,7 +205,7 @@ struct Program {
   std::map<int, Line> lines;
 };
 
-// As LogGOPSim's grammar has it; nothing else may stand there.
+// Reads GOAL by LogGOPSim's grammar; any other text fails the test.
 std::vector<Program> read_goal(const std::string& text) {
   std::istringstream in(text);
   std::string word;
@@ -251,7 +253,7 @@ std::vector<Program> read_goal(const std::string& text) {
   return programs;
 }
 
-// When all is done, where every send starts as soon as it may and takes alpha + bytes * beta.
+// Plays the programs: every send starts as soon as possible and takes alpha + bytes * beta.
 class Played {
  public:
   Played(const std::vector<Program>& programs, const Rational& alpha, const Rational& beta)
@@ -350,7 +352,7 @@ TEST(Goal, MoreLinesThanAllowed) {
 
 }  // namespace
 
-// rankine faults: what it prints, and what it refuses.
+// rankine faults: its output and its refusals.
 
 namespace {
 
@@ -401,7 +403,7 @@ TEST(Faults, CountsCycles) {
   EXPECT_EQ(json["cycles"], 12);
   ASSERT_EQ(json["faults"].size(), 1u);
   EXPECT_EQ(json["faults"][0]["name"], "cycles");
-  // Two are left each time, and make a good call.
+  // Two ranks are left in each cycle, and make a good call.
   EXPECT_GE(json["total"]["ok"], 24);
   EXPECT_EQ(json["total"]["undocumented"], 0) << tool.out;
   const Captured text = run_captured({"faults", "--processes", "--cycles", "2"});

@@ -1,4 +1,4 @@
-// rankine simulate and rankine cost: what they answer, line by line, and what they refuse.
+// rankine simulate and rankine cost: their answers, line by line, and their refusals.
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -69,9 +69,10 @@ TEST(Request, TakesBlocksOfUnlikeSizes) {
             std::string::npos);
 }
 
-// On a ring of four, 100 kB from each of three ranks to rank 0, in a round each: Eq. (1) sees
-// nothing shared, and the neighbours need 1 us each after alpha and a hop. As flows they meet the
-// halves of what comes from the other side: a link passes one and a half messages, from 1.1 us on.
+// On a ring of four, three ranks send 100 kB each to rank 0, in a round each. Eq. (1) sees no
+// shared link, and each neighbour needs 1 us after alpha and a hop. As flows the neighbours share
+// links with the halves of the opposite rank's message: a link passes one and a half messages, from
+// 1.1 us on.
 TEST(Request, HasThreeFidelities) {
   Json request = {{"collective", "gather"},
                   {"algorithm", "linear"},
@@ -87,15 +88,15 @@ TEST(Request, HasThreeFidelities) {
   EXPECT_DOUBLE_EQ(answered(request.dump())["time"].get<double>(), 2.1e-6);
   request["fidelity"] = "flow";
   EXPECT_NEAR(answered(request.dump())["time"].get<double>(), 2.6e-6, 1e-15);
-  // From 1 us each neighbour's 100 kB take 1 us; half of what comes from the other side has come to
-  // it after 0.5 us and a hop, and is sent from 2 us on.
+  // From 1 us on, each neighbour's 100 kB take 1 us. Half of the opposite rank's message arrives
+  // there after 0.5 us and a hop, and is sent from 2 us on.
   request["fidelity"] = "packet";
   EXPECT_EQ(answered(request.dump())["time"].get<double>(), 2.6e-6);
   request["mtu"] = 70'000;
   EXPECT_EQ(answered(request.dump())["time"].get<double>(), 2.6e-6);
 }
 
-// Doubles are what their shortest text says: 1/(900 GB/s) with all 17 digits.
+// Doubles have the value of their shortest text: 1/(900 GB/s) with all 17 digits.
 TEST(Request, ReadsDoublesByTheirShortestText) {
   Json request = {
       {"collective", "broadcast"},      {"algorithm", "chain"}, {"ranks", 4},   {"bytes", 999},
@@ -159,7 +160,8 @@ TEST(Request, TakesNetworksAndParameters) {
   EXPECT_EQ(next["messages"], 1);
 }
 
-// Every error names the member, its value and what is allowed; what else the request said is there.
+// Every error names the member, its value and the allowed values; the other members of the request
+// are repeated.
 TEST(Request, SaysWhatIsWrong) {
   const auto request = [](const std::string& members) {
     return R"({"id":5,"collective":"all_reduce","algorithm":"ring","ranks":4,"bytes":64)" +
@@ -321,7 +323,7 @@ std::string question(int id) {
          std::to_string(id) + "}\n";
 }
 
-// Each answer is read before the next question is asked, or asked to its end.
+// Answers arrive before the next question, and each line is answered when it is complete.
 TEST(Batch, AnswersEachLineAsItComes) {
   ToolProcess tool({"simulate", "--batch", "-"});
   ASSERT_TRUE(tool.started());
@@ -387,7 +389,7 @@ TEST(Batch, AnswersEachOfAThousandQuestionsInOrder) {
   for (std::string text; std::getline(answers, text); ++answered) {
     ASSERT_LT(answered, asked.size());
     const Json answer = Json::parse(text);
-    // What a line refuses of these questions is a number of ranks, and says so.
+    // Lines refuse only the number of ranks of these questions, and name the algorithm.
     if (answer.contains("error")) {
       const std::string why = answer["error"];
       EXPECT_NE(why.find("'" + std::string(asked[answered]->name) + "'"), std::string::npos) << why;
@@ -420,7 +422,7 @@ TEST(Simulate, AnswersInTextAndJson) {
   EXPECT_EQ(line["round_end"].back(), line["time"]);
 }
 
-// Its rounds cost latency only, whoever is asked.
+// A barrier's rounds cost latency only, in every subcommand.
 TEST(Simulate, ABarrierMovesNothing) {
   const Json simulated =
       Json::parse(run_captured({"simulate", "barrier", "--algo", "dissemination", "--json"}).out);
@@ -448,7 +450,8 @@ TEST(Simulate, NamesItsFidelity) {
   const Json line = Json::parse(run_captured(question).out);
   EXPECT_EQ(line["fidelity"], "flow");
   EXPECT_NEAR(line["time"].get<double>(), 2.6e-6, 1e-15);
-  // From 1.2 us on the neighbour's message has two thirds of the link: its other 0.9 us take 1.35.
+  // From 1.2 us on the neighbour's message has two thirds of the link: its other 0.9 us take 1.35
+  // us.
   EXPECT_EQ(line["round_end"].size(), 3U);
   EXPECT_NEAR(line["round_end"][0].get<double>(), 2.55e-6, 1e-15);
   EXPECT_EQ(line["round_end"][1], line["time"]);
@@ -605,8 +608,8 @@ TEST(Cost, GivesTheCoefficientsOfClosedForms) {
   EXPECT_EQ(run_captured({"cost", "all_reduce", "--algo", "ring,central"}).exit, 2);
 }
 
-// Recursive doubling among eight ranks, four segments: three partners at once. Ports are told apart
-// by show, simulate and cost alike.
+// Recursive doubling among eight ranks with four segments needs three partners at once. show,
+// simulate and cost report missing ports.
 TEST(PortBudget, CaseAAndCaseBAreToldApart) {
   const std::vector<std::string> asked = {"all_reduce", "--algo", "recursive_doubling_pipelined",
                                           "--ranks",    "8",      "--segments",
@@ -644,7 +647,8 @@ TEST(PortBudget, IsNotSpokenOfWhereOnePortWillDo) {
     const Captured ring = run_captured({subcommand, "all_reduce", "--algo", "ring"});
     EXPECT_EQ(ring.out.find("per rank"), std::string::npos) << ring.out;
   }
-  // Of several only who wants more than there is; a drawing knows no network.
+  // Of several algorithms, only those that need more ports than available are named. A drawing
+  // knows no network.
   const Captured some = run_captured(
       {"simulate", "all_gather", "--algo", "direct,ring_mirrored", "--ranks", "4", "--ports", "2"});
   EXPECT_NE(some.out.find("direct needs 3 ports per rank, the network has 2"), std::string::npos);
@@ -708,9 +712,9 @@ TEST(Scaling, WhatCannotBeAnsweredIsLeftOutWithItsReason) {
       << scaling->notes[0];
 }
 
-// Recursive doubling on a ring of links among N ranks: for each rank its notes, and the bytes of
-// its cell and of what arrives there in a round; in each round one message, of which a value is
-// read and one is changed; and the links to partners 1, 2, 4 ... N / 2 away.
+// The steps of recursive doubling on a ring of links among N ranks. Each rank has its state, and
+// the bytes of its cell and of the arrivals in a round. In each round it has one message, which
+// reads one value and changes one, and the links to the partners 1, 2, 4 ... N / 2 away.
 TEST(Scaling, ACurveEndsBeforeWhatTakesTooManySteps) {
   QuestionArguments arguments = asked("recursive_doubling", 16);
   arguments.network.network = "ring";
@@ -729,7 +733,8 @@ TEST(Scaling, ACurveEndsBeforeWhatTakesTooManySteps) {
   EXPECT_EQ(most_ranks(kOf128 - 1), 64);
 }
 
-// What grows fourfold is not begun to be left off; what is known before says so at once.
+// Steps that grow fourfold are predicted, so the curve ends before the next number of ranks. Steps
+// known in advance are refused at once.
 TEST(Scaling, SaysHowManyStepsAreWanted) {
   QuestionArguments arguments = asked("swing", 16);
   std::ostringstream out, err;
@@ -743,7 +748,8 @@ TEST(Scaling, SaysHowManyStepsAreWanted) {
       << scaling->notes[0];
   EXPECT_NE(scaling->notes[0].find(" steps; --most-steps allows 32M"), std::string::npos);
 
-  // Of 4,096 ranks in 8,190 rounds of a chain two steps each, before there is a message.
+  // A chain among 4,096 ranks has 8,190 rounds, and each rank takes two steps per round before the
+  // first message.
   arguments.algorithm.algorithms = "chain";
   arguments.algorithm.begin.ranks = 4096;
   scaling = scale(arguments, 5000, std::uint64_t{1} << 26, console);

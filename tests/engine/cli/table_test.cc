@@ -23,7 +23,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Rows of fields by RFC 4180, with line feeds for ends of lines; fails the test where it is not.
+// Rows of fields by RFC 4180, with line feeds as ends of lines; any other text fails the test.
 std::vector<std::vector<std::string>> read_csv(const std::string& text) {
   std::vector<std::vector<std::string>> rows;
   for (std::size_t i = 0; i < text.size();) {
@@ -92,7 +92,7 @@ TEST(Table, IsJsonForPrograms) {
             R"({"who":"d","n":10,"time":0.25,"share":1,"factor":null,"only_programs":false}])");
 }
 
-// A report of perf whose texts have everything in them that CSV quotes.
+// A report of perf with texts that contain all characters that CSV quotes.
 std::string odd_report() {
   const nlohmann::json series = {{"time", 1.5}, {"spread", 0.1}};
   const nlohmann::json row = {{"size", 8},
@@ -111,7 +111,7 @@ std::string odd_report() {
 
 TEST(Csv, IsWellFormedOfEverySubcommandThatHasIt) {
   const std::string odd = odd_report();
-  // What to ask of each, so that there are rows, and where texts can have commas such rows.
+  // Arguments of each subcommand that give rows, with commas in texts if possible.
   std::map<std::string, std::vector<std::string>> asked = {
       {"perf",
        {"all_reduce", "--ranks", "2", "-b", "8", "-e", "8", "-n", "1", "--network",
@@ -162,7 +162,7 @@ TEST(Csv, KeepsTextsAsTheyAre) {
 
 }  // namespace
 
-// The picture is well-formed XML and shows what the plot has.
+// The picture is well-formed XML and shows the plot's content.
 
 namespace {
 
@@ -183,7 +183,7 @@ Plot small_plot() {
 TEST(SvgPlot, IsWellFormed) {
   EXPECT_EQ(why_not_well_formed(to_svg(small_plot())), "");
   EXPECT_EQ(why_not_well_formed(to_svg({})), "");
-  // The judge sees what is wrong.
+  // The XML reader detects errors.
   EXPECT_NE(why_not_well_formed("<svg><a></svg>"), "");
   EXPECT_NE(why_not_well_formed("<svg>a < b</svg>"), "");
   EXPECT_NE(why_not_well_formed("<svg>a & b</svg>"), "");
@@ -204,7 +204,7 @@ TEST(SvgPlot, ShowsCurvesMarkersAndNames) {
   EXPECT_EQ(svg.find(">-0<"), std::string::npos);
 }
 
-// Beyond as many as there are colours, those that are the least somewhere stay.
+// If there are more curves than colours, curves that are the least at some size keep theirs.
 TEST(SvgPlot, ManyCurvesFade) {
   Plot plot = small_plot();
   plot.dotted.reset();
@@ -229,7 +229,7 @@ TEST(SvgPlot, LargerSizesStandFurtherRight) {
   Plot plot = small_plot();
   plot.curves = {{"one", {{32, 0}, {512, 0}, {8192, 0}}}};
   const std::string svg = to_svg(plot);
-  // Ends of the frame and its middle, as 512 is 32 * 16 and 8192 is 512 * 16.
+  // Ends of the frame and its middle, because 512 is 32 * 16 and 8192 is 512 * 16.
   EXPECT_NE(svg.find("points=\"64.0,270.7 374.0,270.7 684.0,270.7\""), std::string::npos) << svg;
 }
 
@@ -271,7 +271,7 @@ TEST(SvgPlot, PointsPlacesOut) {
   const std::string svg = to_svg(plot);
   EXPECT_EQ(why_not_well_formed(svg), "");
   EXPECT_EQ(count_of(svg, "fill=\"none\" stroke=\"black\""), 2u);
-  // Where the point of that size stands, and its name.
+  // The ring of a mark is at the point of its size, with its name.
   EXPECT_NE(svg.find("<circle cx=\"374.0\" cy=\"270.7\" r=\"8\""), std::string::npos) << svg;
   EXPECT_NE(svg.find(">a &lt; b<"), std::string::npos);
 }
@@ -322,7 +322,7 @@ TEST(SvgPlot, AfterEightCurvesLinesAreDashed) {
   Plot plot = small_plot();
   plot.dotted.reset();
   plot.curves.assign(9, {"one", {{32, 0}, {64, 1}}});
-  EXPECT_EQ(count_of(to_svg(plot), "stroke-dasharray"), 2u);  // of the ninth, and in the legend
+  EXPECT_EQ(count_of(to_svg(plot), "stroke-dasharray"), 2u);  // the ninth curve, and its legend
   plot.curves.assign(17, {"one", {{32, 0}, {64, 1}}});
   EXPECT_EQ(count_of(to_svg(plot), "stroke-dasharray=\"6 4\""), 16u);
   EXPECT_EQ(count_of(to_svg(plot), "stroke-dasharray=\"2 3\""), 2u);
@@ -330,7 +330,7 @@ TEST(SvgPlot, AfterEightCurvesLinesAreDashed) {
 
 }  // namespace
 
-// Where the cheapest changes: computed where lines meet, told and drawn.
+// Crossovers, at which the cheapest algorithm changes: computed from lines, printed and drawn.
 
 namespace {
 
@@ -366,7 +366,7 @@ TEST(Crossovers, OfEqualsTheFirstWinsAndWhoIsAheadStays) {
   found = crossovers(network);
   ASSERT_EQ(found.size(), 2U);  // and b stays ahead where they are equal again
   EXPECT_EQ(found[1].winner, 2U);
-  EXPECT_EQ(found[1].bytes, 1);  // as good as a until there, and better at once
+  EXPECT_EQ(found[1].bytes, 1);  // as good as a up to there, and better beyond
   EXPECT_TRUE(crossovers({"none", {}}).empty());
 }
 
@@ -391,7 +391,7 @@ TEST(Crossovers, AreToldAndDrawn) {
 
 }  // namespace
 
-// rankine choose and rankine map: what they print and draw, and what they refuse.
+// rankine choose and rankine map: their output, their drawings and their refusals.
 
 namespace {
 
@@ -490,7 +490,7 @@ TEST(Choose, JsonHasTheChoiceAndAllCandidates) {
   EXPECT_EQ(json["bytes"], 1024);
 }
 
-// However long names and refusals are, columns stay two blanks apart and one below the other.
+// For names and refusals of any length, columns are aligned and two blanks apart.
 TEST(Choose, ExplainKeepsItsColumnsApart) {
   const Captured run = run_captured({"choose", "all_reduce", "--ranks", "12", "--bytes", "1M",
                                      "--network", "scale_out", "--explain"});
@@ -499,7 +499,7 @@ TEST(Choose, ExplainKeepsItsColumnsApart) {
   std::string line;
   std::getline(lines, line);
   std::getline(lines, line);
-  const std::size_t ends = line.find("time") + 4;  // of times and of their heading
+  const std::size_t ends = line.find("time") + 4;  // the end of times and of their heading
   ASSERT_LT(ends, line.size()) << line;
   std::size_t rows = 0, refused = 0;
   while (std::getline(lines, line)) {
@@ -612,14 +612,14 @@ TEST(Compare, SeveralAlgorithmsAreToldApartAndCyclesCountAsOne) {
   ASSERT_TRUE(a.ok());
   ASSERT_EQ(a->times.size(), 2U);
   EXPECT_EQ(a->times[0].us, 3);
-  EXPECT_NEAR(a->times[0].spread.value(), 1.0 / 3, 1e-12);  // of 1, 3 and 5
+  EXPECT_NEAR(a->times[0].spread.value(), 1.0 / 3, 1e-12);  // from 1, 3 and 5
   const auto b = PerfFile::parse("b", report({row(8, 4, 0, "chain"), row(8, 3, 0, "ring")}).dump());
   const auto both = compare_files(*a, *b);
   ASSERT_TRUE(both.ok());
   ASSERT_EQ(both->rows.size(), 2U);
   EXPECT_EQ(both->rows[0].ratio, 1);
   EXPECT_EQ(both->rows[1].ratio, 2);
-  // The engine may have chosen otherwise: the row is the same.
+  // The engine may have chosen another algorithm; the row is still compared.
   const auto other = PerfFile::parse("b", report({row(8, 4, 0, "tree")}).dump());
   const auto one = PerfFile::parse("a", report({row(8, 4, 0, "ring")}).dump());
   EXPECT_TRUE(compare_files(*one, *other).ok());

@@ -1,4 +1,5 @@
-// The tool run inside the test: what it wrote and how it ended.
+// Fixtures of the tool's tests: run_captured() runs the tool inside the test, ToolProcess runs it
+// as a child process, and why_not_well_formed() checks the XML of its pictures.
 #pragma once
 
 #include <fcntl.h>
@@ -36,15 +37,16 @@ inline Captured run_captured(const std::vector<std::string>& arguments) {
   return captured;
 }
 
-// The program as a process of its own: what a shell gives it and gets from it.
+// ToolProcess runs the program as a child process, with standard streams as from a shell.
 
 class ToolProcess {
  public:
   static constexpr int kPipe = -1, kClosed = -2;
-  static constexpr int kPatienceMs = 60'000;  // for anything that should come at once
+  static constexpr int kPatienceMs = 60'000;  // for any output that should come at once
 
-  // `out`: its standard output, a descriptor or one of the two above. Its standard input is a pipe.
-  // Signals that this process ignores end it as they do from a shell.
+  // `out`: the child's standard output, a descriptor or one of the two constants above. Its
+  // standard input is a pipe. Signals that this process ignores have their default action in the
+  // child.
   explicit ToolProcess(std::vector<std::string> arguments, int out = kPipe) {
     arguments.insert(arguments.begin(), "engine/cli/rankine");
     std::vector<char*> argv;
@@ -97,7 +99,8 @@ class ToolProcess {
   void close_in() { shut(in_); }
   void close_out() { shut(out_); }
 
-  // The next line that it prints, with its end; what is left where it ends or nothing more comes.
+  // The next line of output, with its end. At the end of the output, or after a time-out, returns
+  // the remaining text.
   std::string line() {
     for (;;) {
       const std::size_t end = printed_.find('\n');
@@ -120,7 +123,8 @@ class ToolProcess {
     return all;
   }
 
-  // Its exit code; 1000 and the number of the signal that ended it. Not to be called twice.
+  // The exit code, or 1000 plus the number of the signal that ended the process. Must be called
+  // once only.
   int wait() {
     int status = 0;
     const pid_t pid = std::exchange(pid_, -1);
@@ -143,10 +147,9 @@ class ToolProcess {
   std::string printed_;
 };
 
-// A strict reader of the XML that pictures are made of: elements, attributes in double quotes,
-// text.
+// A strict reader of the pictures' XML: elements, attributes in double quotes, text.
 
-// Empty where `xml` is one well-formed element and white space; else what is wrong.
+// Empty if `xml` is one well-formed element and white space; else a description of the error.
 inline std::string why_not_well_formed(std::string_view xml) {
   std::vector<std::string> open;
   bool had_root = false;

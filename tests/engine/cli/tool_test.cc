@@ -76,7 +76,7 @@ TEST(Errors, ShowWhatIsLegibleOfAnything) {
 
 }  // namespace
 
-// Arguments, errors and the shape of reports: everything but measuring.
+// Arguments, errors and the shape of reports; no measurements.
 
 namespace {
 
@@ -90,10 +90,10 @@ using testing::StartsWith;
 
 struct Misuse {
   std::vector<std::string> arguments;
-  std::vector<std::string> says;  // argument, value, what is allowed
+  std::vector<std::string> says;  // argument, value, allowed values
 };
 
-// Where nobody sees a line that is rewritten, there are lines, and seldom ones.
+// Without a terminal, progress is printed as separate lines, and rarely.
 TEST(Progress, WithoutATerminalIsLinesAfterAWhile) {
   std::ostringstream out, err;
   Console console{.out = out, .err = err, .progress_after = 1e-9};
@@ -117,7 +117,8 @@ TEST(Names, AreReadAsPeopleTypeThem) {
   for (const char* typed : {"Tree", "tree", "DoubleTree", "double-tree"}) {
     EXPECT_EQ(shown("AllReduce", typed), tree) << typed;
   }
-  // Several in the catalogue's order and each once; without a collective those of all that have it.
+  // Several algorithms are in the catalogue's order, and each occurs once. Without a collective,
+  // all collectives with the name count.
   const auto some = read_algorithms("--algo", "tree,Ring,double_tree", Collective::all_reduce);
   ASSERT_TRUE(some.ok()) << some.status().text();
   EXPECT_THAT(*some, testing::ElementsAre(find_algorithm(Collective::all_reduce, "ring"),
@@ -126,7 +127,7 @@ TEST(Names, AreReadAsPeopleTypeThem) {
   ASSERT_TRUE(everywhere.ok()) << everywhere.status().text();
   EXPECT_GT(everywhere->size(), 2u);
   for (const Algorithm* line : *everywhere) EXPECT_EQ(line->name, "switch");
-  // What an alias stands for need not be there.
+  // The target of an alias may be missing in a collective.
   EXPECT_THAT(read_algorithms("--algo", "tree", Collective::all_gather).status().text(),
               StartsWith("--algo for all_gather is 'tree'; allowed are "));
 }
@@ -278,7 +279,7 @@ TEST(Tool, HelpSaysWhatThereIs) {
     if (help.find("--ranks ") != std::string::npos) {
       EXPECT_THAT(help, HasSubstr("  -t,--ranks ")) << name;
     }
-    // What takes one algorithm says so.
+    // Subcommands for one algorithm say so.
     if (help.find("a name of the catalogue") != std::string::npos) {
       EXPECT_THAT(help, HasSubstr("--algo NAME")) << name;
     }
@@ -430,7 +431,7 @@ TEST(Show, GivesTransfersAndHoldings) {
   EXPECT_EQ(report.at("algorithm"), "ring");
   EXPECT_EQ(report.at("rounds"), 4);
   const json& views = report.at("views");
-  ASSERT_EQ(views.size(), 5U);  // what is there at first, then every round
+  ASSERT_EQ(views.size(), 5U);  // the initial state, then every round
   EXPECT_EQ(views[0].at("round"), -1);
   for (std::size_t v = 1; v < views.size(); ++v) {
     EXPECT_EQ(views[v].at("round"), v - 1);
@@ -467,7 +468,7 @@ TEST(Topo, DrawsAMachineThatNeedNotExist) {
 
 }  // namespace
 
-// Completion and manual pages have every subcommand and every option that --help shows.
+// Completion and manual pages have every subcommand and every option of --help.
 
 namespace {
 
@@ -475,7 +476,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-// Of the lines of --help that begin with options: "-b,--minbytes SIZE   smallest size".
+// The options in the lines of --help that begin with options: "-b,--minbytes SIZE   smallest size".
 std::vector<std::string> options_of(const std::string& command) {
   std::vector<std::string> arguments = {"--help"};
   if (!command.empty()) arguments.insert(arguments.begin(), command);
@@ -547,7 +548,7 @@ TEST(Manual, HasWhatTheHelpShows) {
   }
 }
 
-// A line that begins with a dot and is none of these would be text that is lost.
+// Text in a line that begins with a dot would be lost, unless the line is one of these macros.
 TEST(Manual, HasNoMacrosButItsOwn) {
   std::vector<std::string> commands = subcommand_names(&laboratory());
   commands.push_back("");
@@ -575,8 +576,8 @@ TEST(Manual, NamesTheSubcommandsThatThereAre) {
 
 }  // namespace
 
-// A new parameter is one edit, its row: whoever asks questions takes it from there, and an
-// algorithm that does not take it refuses it everywhere.
+// A new parameter needs one edit, its row. All subcommands take the parameter from the row, and
+// algorithms that do not take it refuse it everywhere.
 
 namespace {
 
@@ -586,7 +587,7 @@ using testing::HasSubstr;
 
 constexpr int kRanks = 8;
 
-// A value that is not the one that Params begins with, for kRanks ranks.
+// A value that differs from the default of Params, for kRanks ranks.
 std::string some_text(const Parameter& row) {
   if (row.name == "ranks") return std::to_string(kRanks);
   if (row.number != nullptr) return "2";
@@ -601,7 +602,8 @@ Params some_params(const Parameter& row) {
   return params;
 }
 
-// An algorithm that takes it, or one that does not; on wires, so that every network can run it.
+// An algorithm that takes the parameter, or one that does not. It uses messages only, so every
+// network can run it.
 const Algorithm& some_algorithm(const Parameter& row, bool takes) {
   for (const Algorithm& line : catalogue()) {
     if (line.takes(row.name) != takes || line.name == "switch" ||
@@ -726,7 +728,7 @@ TEST(Parameters, AreRefusedByAlgorithmsThatDoNotTakeThem) {
     for (const char* subcommand : {"simulate", "cost", "show", "run", "perf"}) {
       const Captured run = run_captured(command(subcommand, line, row));
       EXPECT_EQ(run.exit, 2) << subcommand;
-      if (subcommand == std::string("perf") && row.name == "root") continue;  // see has no root
+      if (subcommand == std::string("perf") && row.name == "root") continue;  // another error text
       EXPECT_THAT(run.err, AllOf(HasSubstr(who), HasSubstr(what), HasSubstr("it takes ")));
     }
     EXPECT_EQ(run_captured(command("verify", line, row)).exit, 2);
@@ -754,7 +756,7 @@ TEST(Parameters, AreOptionsOfCalls) {
       EXPECT_THAT(std::string(refused.text()),
                   AllOf(HasSubstr("all_reduce 'ring'"), HasSubstr(std::string(row.name) + " is ")));
       EXPECT_EQ(x, std::vector<float>(16, 1.0F));
-      call.options.algorithm = {};  // what the engine chooses takes it or not
+      call.options.algorithm = {};  // the engine's choice takes it or not
       me.call(call).throw_if_error();
       EXPECT_EQ(x, std::vector<float>(16, 2.0F));
     });
@@ -771,7 +773,7 @@ TEST(Parameters, OfSomeOfSeveralLeaveTheOthersOut) {
     EXPECT_THAT(run.out, AllOf(testing::ContainsRegex("\n([*] |  )?chain "),
                                testing::Not(testing::ContainsRegex("\n([*] |  )?ring "))));
   }
-  // How many is left to the reader, which leaves nobody out.
+  // With auto the reader chooses the number, so no algorithm is left out.
   const Captured automatic = run_captured(
       {"simulate", "all_reduce", "--algo", "ring,chain", "--ranks", "4", "--segments", "auto"});
   EXPECT_EQ(automatic.err, "");

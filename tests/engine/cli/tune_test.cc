@@ -50,7 +50,7 @@ TEST(Regret, LastsWhereMoreThanAQuarterOfTheRoundsSeesIt) {
   EXPECT_EQ(lasting_regret(eight, 0), 7);
 }
 
-// Contender 1 wins warm and 2 wins fresh, each by far; 3 is second in both, and is taken.
+// Contender 1 wins warm and 2 wins fresh, each by far; 3 is second in both, and is chosen.
 TEST(RobustChoice, MinimisesTheWorstOverProtocols) {
   const std::array<Rounds, 2> protocols = {Rounds(3, {4, 1.0, 5, 1.5}),
                                            Rounds(3, {4, 5, 1.0, 1.4})};
@@ -59,7 +59,7 @@ TEST(RobustChoice, MinimisesTheWorstOverProtocols) {
   EXPECT_DOUBLE_EQ(choice.regret, 1.5);
 }
 
-// The same over rounds: cores that are near in some rounds and far in others.
+// Minimises the worst over rounds too: cores are near in some rounds and far in others.
 TEST(RobustChoice, MinimisesTheWorstOverRounds) {
   const Context near = {4, 1.0, 5, 1.5}, far = {4, 5, 1.0, 1.4};
   const std::array<Rounds, 1> protocols = {Rounds{near, far, near, far, far}};
@@ -69,7 +69,7 @@ TEST(RobustChoice, MinimisesTheWorstOverRounds) {
 TEST(RobustChoice, OneInterruptionDecidesNothing) {
   const std::array<Rounds, 1> protocols = {Rounds{{2, 1}, {2, 1}, {2, 50}, {2, 1}}};
   EXPECT_EQ(robust_choice(protocols, 2, 0).contender, 1u);
-  // Nor is the default given up for one.
+  // One interruption of the default does not replace it either.
   const std::array<Rounds, 1> others = {Rounds{{1, 2}, {1, 2}, {50, 2}, {1, 2}}};
   EXPECT_EQ(robust_choice(others, 2, 0).contender, 0u);
 }
@@ -83,7 +83,7 @@ TEST(RobustChoice, TheDefaultStaysWithinTheMargin) {
   EXPECT_EQ(robust_choice(enough, 2, 0).contender, 1u);
 }
 
-// Twice in five rounds something hit the default; in the others nobody was better.
+// In two of five rounds an interruption hit the default; in the others no contender was better.
 TEST(RobustChoice, NoiseOnTheDefaultIsNoReasonToLeaveIt) {
   const std::array<Rounds, 1> protocols = {Rounds{{1.3, 1}, {1, 1}, {1.3, 1}, {1, 1}, {1, 1}}};
   EXPECT_EQ(robust_choice(protocols, 2, 0).contender, 0u);
@@ -142,7 +142,7 @@ TEST(BestBorder, IsWhereTheOtherFormBecomesFaster) {
 }
 
 TEST(BestBorder, GainIsTheGeometricMeanOverAllSizes) {
-  // Of nine sizes the five from 4096 on take half the time.
+  // Five of nine sizes, those from 4096 on, take half the time.
   EXPECT_NEAR(best_border(crossing_at_4096(2), std::size_t{1} << 30).gain,
               std::pow(2, 5.0 / 9), 1e-12);
 }
@@ -175,8 +175,8 @@ TEST(CostSearch, FindsNothingInNoTime) {
   EXPECT_EQ(asked, 0);
 }
 
-// All fields that can be tried among so many ranks: each finding stays or
-// gains, within what is allowed.
+// Tries all fields that apply to this number of ranks. Each finding keeps its value or gains,
+// within the allowed range.
 TEST(CostSearch, TriesEveryFormThatThereIs) {
   std::vector<std::string> asked;
   const auto found = search_costs(
@@ -204,7 +204,7 @@ TEST(CostSearch, TriesEveryFormThatThereIs) {
 
 } // namespace
 
-// rankine tune and what follows from it: the table, --check, choose.
+// rankine tune and its consequences: the table, --check, choose.
 
 namespace {
 
@@ -213,7 +213,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using enum Collective;
 
-// RANKINE_TUNING names a file of the test's own; nothing goes to the user's cache.
+// RANKINE_TUNING names a file in the test's folder, so the user's cache stays as it is.
 class Tune : public testing::Test {
  protected:
   void SetUp() override {
@@ -273,7 +273,7 @@ TEST_F(Tune, MeasuresCostsAndWritesWhatItFound) {
   EXPECT_EQ(read->costs(), expected);
 }
 
-// Numbers unlike the defaults, and of a size that is not tried.
+// Values that differ from the defaults, with sizes that are not tried.
 TEST_F(Tune, CostsStayWhereNoneWasTriedAndTopoShowsThem) {
   Costs costs;
   costs.board_pair_read = 6144;
@@ -284,7 +284,7 @@ TEST_F(Tune, CostsStayWhereNoneWasTriedAndTopoShowsThem) {
   ASSERT_TRUE(read.ok()) << read.status().text();
   EXPECT_EQ(read->costs(), costs);
 
-  // A process reads its table once, so each of these is a new one.
+  // A process reads its table once, so each of these is a new process.
   ToolProcess topo({"topo", "--ranks", "2"});
   EXPECT_THAT(
       topo.rest(),
@@ -302,7 +302,7 @@ TEST_F(Tune, CostsStayWhereNoneWasTriedAndTopoShowsThem) {
   EXPECT_THAT(choose.rest(), HasSubstr("board_pair_read = 6 KiB, measured here"));
 }
 
-// A table says of all-reduces how they do out of place; in place the default runs, and is named.
+// An all-reduce's row in a table holds out of place only; in place the default runs and is named.
 TEST_F(Tune, PerfSaysWhatRanInPlaceWhereThatIsSomethingElse) {
   const Algorithm* ring = find_algorithm(all_reduce, "ring");
   const TuningTable of_one_row(read_hardware(), "yesterday", {}, {{all_reduce, 2, 8192, ring, 0}},
@@ -317,7 +317,7 @@ TEST_F(Tune, PerfSaysWhatRanInPlaceWhereThatIsSomethingElse) {
   }
 }
 
-// Two ranks gather in one way only. It is said at once, and of the option that it is about.
+// A gather among two ranks has one schedule only. The error comes at once and names the option.
 TEST_F(Tune, SaysWhereNothingIsToBeChosen) {
   const Captured run = quick({"--ranks", "2", "--collectives", "gather"});
   EXPECT_EQ(run.exit, 2);
@@ -349,7 +349,7 @@ TEST_F(Tune, CheckMeasuresAndWritesNothing) {
     EXPECT_EQ(row["default"], "direct_one_shot");
     EXPECT_EQ(row["table"], "two_tree");
     EXPECT_EQ(row["rounds"], 3);
-    for (const char* protocol : {"warm", "fresh"}) {  // in place has no say
+    for (const char* protocol : {"warm", "fresh"}) {  // in place does not count
       const Json& one = row[protocol];
       double best = one["times"].begin().value();
       for (const Json& time : one["times"]) best = std::min<double>(best, time);
@@ -389,7 +389,7 @@ TEST_F(Tune, SaysWhatIsWrong) {
   EXPECT_THAT(off.err, HasSubstr("RANKINE_TUNING is 'off'"));
 }
 
-// What is shown on a terminal while the tool works, with something done where a text appears.
+// The terminal's content while the tool works; calls `act` when the texts appear.
 class Watcher : public std::stringbuf {
  public:
   Watcher(std::vector<std::string> texts, std::function<void()> act)
@@ -450,7 +450,7 @@ TEST_F(Tune, InterruptedEarlyItLeavesTheTableAlone) {
     EXPECT_EQ(run.report.at("written"), false);
     EXPECT_EQ(run.report.at("complete"), false);
     EXPECT_EQ(table(), "old");
-    // As a table, too.
+    // Also with a table as output.
     Watcher again({when}, [] { raise(SIGINT); });
     EXPECT_EQ(watched(again, {"tune", "-e", "64", "--rounds", "3", "--ranks", "3", "--collectives",
                               "gather"})
@@ -459,9 +459,9 @@ TEST_F(Tune, InterruptedEarlyItLeavesTheTableAlone) {
   }
 }
 
-// A signal that comes between two batches, too, which some of these do.
+// Some of these signals come between two batches.
 TEST_F(Tune, InterruptedWhileCostsAreTriedItSaysSo) {
-  const auto before = std::signal(SIGINT, [](int) {});  // of one that comes too late
+  const auto before = std::signal(SIGINT, [](int) {});  // for a signal that comes too late
   for (const int ms : {10, 40, 80, 120, 160}) {
     std::jthread later;
     Watcher terminal({"costs among 2 ranks"}, [&] {
@@ -499,7 +499,7 @@ TEST(Contests, HaveNoScheduleTwice) {
               contest.contenders.size());
     EXPECT_EQ(contest.contenders[contest.standard],
               &default_algorithm(all_reduce, 2, contest.bytes));
-    // Among two ranks all of these do the same.
+    // Among two ranks all of these algorithms have equal schedules.
     const std::size_t one_shot = contest.stands_for(*find_algorithm(all_reduce, "direct_one_shot"));
     EXPECT_EQ(one_shot, contest.stands_for(*find_algorithm(all_reduce, "recursive_doubling")));
     EXPECT_EQ(contest.contenders[one_shot]->name, "direct_one_shot");
@@ -507,7 +507,7 @@ TEST(Contests, HaveNoScheduleTwice) {
   }
   EXPECT_TRUE(make_contests(send_recv, 4, {8}).empty());
   EXPECT_EQ(make_contests(barrier, 4, {8, 1 << 20}).size(), 1u);
-  // Sizes that rounding makes the same are one.
+  // Sizes that rounding makes equal count once.
   EXPECT_EQ(make_contests(all_gather, 4, {8, 16, 64}).size(), 2u);
 }
 
@@ -529,7 +529,7 @@ TEST(Contests, TheHopelessDoNotGoOn) {
     rounds[0][2] = 1.5;
     rounds[0][3] = 1.2;
   }
-  contest.contexts[2][0][4] = 1.1;  // once near the best, though 10 times it elsewhere
+  contest.contexts[2][0][4] = 1.1;  // once near the best, but elsewhere 10 times slower
   const Algorithm& kept = *contest.contenders[6];
   keep_the_best(contest, 3, 2, &kept);
   for (std::size_t i = 0; i < n; ++i) {
@@ -557,7 +557,7 @@ TEST(ChooseTool, SaysWhereItsAnswerComesFrom) {
   setenv("RANKINE_ALGO", "all_reduce:ring", 1);
   EXPECT_THAT(with({}), HasSubstr("ring (RANKINE_ALGO says so)"));
   unsetenv("RANKINE_ALGO");
-  // Where programs' calls go elsewhere, the machine's choice is not theirs.
+  // If calls go to a network, the tool does not answer with the machine's choice.
   setenv("RANKINE_NETWORK", "scale_out", 1);
   const Captured elsewhere = run_captured(ask);
   EXPECT_EQ(elsewhere.exit, 2);
@@ -568,7 +568,8 @@ TEST(ChooseTool, SaysWhereItsAnswerComesFrom) {
 
 }  // namespace
 
-// c_real from trials: contests with made-up times, what tune writes, and what choose says of it.
+// c_real from trials: contests with invented times, the table that tune writes, and the answers of
+// choose.
 
 namespace {
 
@@ -588,9 +589,9 @@ double model_of(const Contest& contest, std::size_t contender) {
   return one.ok() && one->ok() ? one->seconds : kNotTimed;
 }
 
-// A broadcast among 4 ranks at these sizes, three rounds by each protocol. Contender i takes
-// 1 + i / 8 times the model's time where it is small, and twice that where it is large; in the
-// second round something interrupts everybody.
+// A broadcast among 4 ranks at these sizes, three rounds by each protocol. Contender i takes 1 + i
+// / 8 times the model's time if the size is small, and twice that if it is large. An interruption
+// hits all contenders in the second round.
 std::vector<Contest> played(const std::vector<std::size_t>& sizes) {
   std::vector<Contest> contests = make_contests(broadcast, 4, sizes);
   for (Contest& contest : contests) {
@@ -623,7 +624,7 @@ TEST(CRealTrials, FindWhatWasPlantedInEitherRegime) {
   for (std::size_t i = 0; i < contests[0].contenders.size(); ++i) {
     const Algorithm& line = *contests[0].contenders[i];
     const auto c_real = c_real_of(found, line);
-    // Not of a switch, which there is none of in the model.
+    // Algorithms that use a switch have no c_real, because the model has no switch.
     const bool runs = model_of(contests[0], i) != kNotTimed;
     EXPECT_EQ(c_real.has_value(), runs) << line.name;
     expected += runs ? 1 : 0;
@@ -640,7 +641,7 @@ TEST(CRealTrials, FindWhatWasPlantedInEitherRegime) {
   }
 }
 
-// Rounds that come later count like earlier ones: here they are the majority.
+// Later rounds count as much as earlier ones; here they are the majority.
 TEST(CRealTrials, GoOverAllRoundsThatWereAdded) {
   std::vector<Contest> contests = played({kSmall, kLarge});
   CRealTrials trials(*machine_fabric(kModel), Costs());
@@ -678,7 +679,8 @@ TEST(CRealTrials, LeaveOutWhatDidNotRunAndWhatCannotBe) {
   EXPECT_TRUE(c_real_of(found, *contests[0].contenders[2]));
 }
 
-// RANKINE_TUNING names a file of the test's own, which other processes read: one reads it once.
+// RANKINE_TUNING names a file in the test's folder. Child processes read it, because a process
+// reads it only once.
 class CRealTool : public testing::Test {
  protected:
   void SetUp() override {
@@ -693,7 +695,7 @@ class CRealTool : public testing::Test {
   std::string file_;
 };
 
-// What a process says, all of it, and how it ends.
+// The whole output of a process, and its exit code.
 struct Said {
   std::string out, err;
   int exit;
@@ -773,7 +775,7 @@ TEST_F(CRealTool, ChooseSaysWhatIsMissing) {
   EXPECT_THAT(told.err, HasSubstr("--c-real is for modelled networks"));
 }
 
-// What the fit finds on a busy machine is no test's business, so the report says what to expect.
+// The fit's values on a busy machine are not tested, so the report gives the expected values.
 TEST_F(CRealTool, TuneWritesWhatItReportsAndKeepsTheRest) {
   save({among_4("linear", {1.5, 2.5}),
         {gather, 3, find_algorithm(gather, "linear"), {.latency = 999, .bandwidth = 999}}});
@@ -797,7 +799,7 @@ TEST_F(CRealTool, TuneWritesWhatItReportsAndKeepsTheRest) {
     }
   }
   EXPECT_EQ(kept, !report.contains("no_c_real"));
-  if (report["c_real"].empty()) return;  // then what was there stays
+  if (report["c_real"].empty()) return;  // then the old values stay
   ASSERT_EQ(report["c_real"].size(), fresh.size());
   for (std::size_t i = 0; i < fresh.size(); ++i) {
     EXPECT_EQ(report["c_real"][i]["algorithm"], fresh[i].algorithm->name);

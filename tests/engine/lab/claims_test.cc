@@ -1,4 +1,4 @@
-// A claim's cases, as written and in their order.
+// Tests of claims: their cases, conditions, files, reports and verdicts.
 
 #include <gtest/gtest.h>
 
@@ -17,6 +17,8 @@
 #include "engine/papers/condition.h"
 #include "engine/papers/evaluate.h"
 #include "engine/papers/report.h"
+
+// A claim's cases, as written and in their order.
 
 namespace rankine::formulas {
 namespace {
@@ -66,7 +68,7 @@ TEST(Condition, ElseAList) {
 
 }  // namespace
 
-// A paper's file: what stands in it is what is judged, and a mistake is named.
+// A paper's file: its rows are the ones that are judged, and errors name the mistake.
 
 namespace {
 
@@ -139,7 +141,7 @@ TEST(Papers, AllFilesCanBeRead) {
 
 }  // namespace
 
-// The report in all its forms: every row that is asked for, counts by kind, nothing unescaped.
+// The report in all its forms: it has every requested row, counts by kind, and escapes all text.
 
 namespace {
 
@@ -200,7 +202,7 @@ TEST_F(Report, RowsOfWhichNothingIsExecutedAreCountedByTheirReasons) {
   EXPECT_EQ(json.at("counts").at("unexecuted").at("beyond_model"), 1);
 }
 
-// Why nothing of a row is executed; of one that is, nothing is said.
+// A row that is not executed has the reason; an executed row has none.
 TEST(Unexecuted, IsToldOfARowThatNobodyExecutes) {
   Claim claim{.id = "test",
               .where = "here",
@@ -211,7 +213,7 @@ TEST(Unexecuted, IsToldOfARowThatNobodyExecutes) {
               .sets = "alpha=1; BW=1; M=1024; N=5,6"};
   const Paper& paper = *find_paper("lu");
   Runs runs;
-  // The least case has five ranks, each of which hears of four blocks, or of eight.
+  // The smallest case has five ranks; each receives four blocks in one run and eight in the other.
   const auto least_of = [](std::uint64_t moves) {
     return EvaluateOptions{.most_ranks = 4, .most_moves_of_least = moves};
   };
@@ -255,16 +257,17 @@ TEST_F(Report, GoldenLinesTellKindVerdictAndCondition) {
 
 }  // namespace
 
-// Every claim evaluates, and verdicts are those of the golden list. Wrong ones: mutants_test.
+// Evaluates every claim and compares the verdicts with the golden list. mutants_test.cc tests wrong
+// claims.
 //
-// After a change that is meant (a new algorithm, another network model):
-//   rankine claims --golden > tests/golden/claims.txt
+// After an intended change (a new algorithm, another network model):
+// rankine claims --golden > tests/golden/claims.txt
 
 namespace {
 
 constexpr int kLeastChecked = 120;
 
-// The report as the tool makes it.
+// The report that the tool makes.
 const std::vector<Finding>& report() {
   static const std::vector<Finding> findings = find_out({}, {});
   return findings;
@@ -303,7 +306,8 @@ TEST(Claims, WhatDoesNotSimplyHoldIsExplained) {
     if (finding.verdict == Verdict::conditional) {
       EXPECT_NE(finding.condition, "") << finding.claim->id;
     }
-    // What the row says of when it holds is right, or the words would be the judge's own.
+    // The condition in the row's text must equal the one found; otherwise the report would
+    // contradict it.
     if (!finding.claim->condition.empty()) {
       const std::string& found =
           finding.verdict == Verdict::conditional ? finding.condition : finding.exception;
@@ -409,7 +413,7 @@ TEST(Runs, RanksAreWiredAsTheTextSays) {
   EXPECT_EQ(value("all_reduce trivance_latency; ranks=9; wiring=ring", "delay"), "4");
   EXPECT_EQ(value("all_reduce trivance_latency; ranks=9", "ring_load"), "4");
   EXPECT_EQ(value("all_reduce bruck_ternary; ranks=9; wiring=ring; routing=one_way", "delay"), "4");
-  // Two rounds, to neighbours and over three links.
+  // Two rounds: to neighbours, and over three links.
   EXPECT_EQ(value("all_reduce trivance_latency; ranks=9; wiring=ring; hop=1/2", "time"), "4");
   EXPECT_EQ(value("all_reduce trivance_latency; ranks=9; wiring=ring; hop=1/2", "n_alpha"), "2");
   EXPECT_THROW(value("all_reduce ring; ranks=4; wiring=star", "time"), std::logic_error);

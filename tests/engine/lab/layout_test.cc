@@ -1,4 +1,4 @@
-// A model over ranks: parameters, memory to the digits that were published, groups, and refusals.
+// Tests of models over ranks, and of the orders of pipelines.
 
 #include <gtest/gtest.h>
 
@@ -14,6 +14,8 @@
 #include "engine/lab/planner/model.h"
 #include "engine/lab/planner/pipeline.h"
 
+// A model over ranks: parameters, memory to the published digits, groups, and refusals.
+
 namespace rankine::tools {
 namespace {
 
@@ -21,14 +23,14 @@ constexpr double kGiB = 1 << 30;
 
 Model model_of(std::string_view name) { return find_published_model(name)->model; }
 
-// What is printed with so many digits behind the point.
+// The value rounded to `digits` decimals, as in print.
 double printed(double value, int digits) {
   const double scale = std::pow(10, digits);
   return std::round(value * scale) / scale;
 }
 
 TEST(Model, ParametersAreAsPublished) {
-  // In billions, as the models are called.
+  // In billions, as in the models' names.
   const struct {
     std::string_view name;
     double all, active;
@@ -79,7 +81,7 @@ TEST(Memory, IsAsPublished) {
   }
 }
 
-// Units of s b h, by the formulas of the paper.
+// In units of s b h, by the formulas of the paper.
 TEST(Memory, OfALayerFollowsTheFormulas) {
   const Model model = model_of("gpt_175b");
   const double unit = 2048.0 * 12288, t = 8, scores = 5.0 * 96 * 2048 / (12288 * t);
@@ -118,7 +120,7 @@ TEST(Memory, OfZeroFollowsTheFormulas) {
   EXPECT_DOUBLE_EQ(state_bytes(Model{}, mapping, 64), 6 + 12 / n);
 }
 
-// In f32 nothing needs a copy; masks stay a byte.
+// In f32 no parameter needs a copy; masks stay one byte.
 TEST(Memory, FollowsTheBytesOfAnElement) {
   Model model = model_of("gpt_22b");
   const Memory two = memory_of(model, Mapping{});
@@ -222,7 +224,7 @@ TEST(Mapping, WhatDoesNotFitIsRefusedWithTheNearestThatDoes) {
             "order is zbv, with two parts on each stage; gpt_530b has 105 layers, an odd number");
 }
 
-// Whatever is refused with neighbours, these are taken.
+// A refusal names the nearest valid values, and these are accepted.
 TEST(Mapping, TheNearestWork) {
   const std::regex neighbours("(\\w+) is .*the nearest (?:is|are) (\\d+)(?: or (\\d+))?");
   int refused = 0;
@@ -254,7 +256,7 @@ TEST(Mapping, TheNearestWork) {
   EXPECT_GT(refused, 1000);
 }
 
-// Others wait for the rank that the router sends most to.
+// The plan uses the rank to which the router sends most, because the other ranks wait for it.
 TEST(LayerWork, TheBusiestRankIsPlanned) {
   const Model mixture = model_of("mixtral_8x7b");
   Mapping even;
@@ -281,7 +283,7 @@ TEST(LayerWork, TheBusiestRankIsPlanned) {
             memory_of(mixture, even).activations_per_layer);
 }
 
-// Counted from the lists, as bytes of activations s b h.
+// Counted from the lists, in bytes of activations s b h.
 TEST(LayerWork, TrafficIsAsStated) {
   const Model gpt = model_of("gpt_175b");
   Mapping mapping;
@@ -326,8 +328,8 @@ TEST(LayerWork, ATokenIsSentToItsExpertsAndBack) {
   EXPECT_EQ(sent, 2.0 * 2 * 32768 * 4096 * 2);  // dispatch and combine, top 2, 2 bytes
 }
 
-// Fewer than that where a token goes once to a rank: with Z ranks (1 - ((Z - 1) / Z)^k) of each of
-// their Z - 1 others, and the part (Z - 1) / Z of what is sent crosses.
+// Less is sent if a token goes only once to a rank. With Z ranks a rank receives a token with
+// probability 1 - ((Z - 1) / Z)^k, and (Z - 1) / Z of the tokens come from other ranks.
 TEST(LayerWork, ATokenMayBeSentOnceToARank) {
   const Model model = model_of("mixtral_8x7b");
   Mapping mapping;
@@ -341,7 +343,7 @@ TEST(LayerWork, ATokenMayBeSentOnceToARank) {
   EXPECT_DOUBLE_EQ(expert_rows(model, mapping).sent, 8 * (1 - 0.875 * 0.875));
 }
 
-// E C rows, C being whole, whoever the router prefers.
+// E C rows with an integer C, for any preference of the router.
 TEST(LayerWork, ACapacityPadsAndDrops) {
   const Model model = model_of("mixtral_8x7b");
   Mapping mapping;
@@ -354,7 +356,7 @@ TEST(LayerWork, ACapacityPadsAndDrops) {
   EXPECT_DOUBLE_EQ(expert_rows(model, mapping).sent * 32768, 8 * 8193);
 }
 
-// 6 flops per parameter and token, and what attention adds: 72 B L s h^2 (1 + s / 6h) altogether.
+// 6 flops per parameter and token plus attention: 72 B L s h^2 (1 + s / 6h) in total.
 TEST(LayerWork, FlopsAreAsPublished) {
   const Model gpt = model_of("gpt_175b");
   double flops = 0;
@@ -380,11 +382,12 @@ TEST(Model, FilesAreReadAndWhatIsWrongIsNamed) {
 
 }  // namespace
 
-// Orders of a pipeline's work: their bubbles are those of the papers, and nothing begins early.
+// Orders of a pipeline's work: their bubbles equal the papers', and no task begins early.
 
 namespace {
 
-// Forward takes 1, backward 2, of which 1 are weights where these are work of their own.
+// Forward takes 1 and backward 2. In orders with a separate weights pass, backward and weights take
+// 1 each.
 Pipeline unit(PipelineOrder order, int stages, int parts, int micro_batches, double hop = 0) {
   const bool apart = has_weights_apart(order);
   return play(
@@ -425,7 +428,7 @@ TEST(Pipeline, EveryTaskIsDoneOnceAndNothingBeginsBeforeWhatItNeeds) {
         {PipelineOrder::zb1p, 1, 8},
         {PipelineOrder::zb2p, 1, 8},
         {PipelineOrder::zbv, 2, 8},
-        {PipelineOrder::zbv, 2, 3}}) {  // fewer than fill the pipeline
+        {PipelineOrder::zbv, 2, 3}}) {  // too few to fill the pipeline
     const int stages = 4;
     const double hop = 0.25;
     const Pipeline pipeline = unit(order, stages, parts, m, hop);
@@ -443,7 +446,7 @@ TEST(Pipeline, EveryTaskIsDoneOnceAndNothingBeginsBeforeWhatItNeeds) {
       }
     }
     const bool apart = has_weights_apart(order);
-    // The middle of a V is on one stage.
+    // The two chunks in the middle of a V are on one stage.
     const auto hop_to = [&, of = order](int chunk) {
       return of == PipelineOrder::zbv && chunk == stages ? 0.0 : hop;
     };
@@ -464,7 +467,7 @@ TEST(Pipeline, EveryTaskIsDoneOnceAndNothingBeginsBeforeWhatItNeeds) {
   }
 }
 
-// As many as memory has room for.
+// The kept micro-batches equal those that memory has room for.
 TEST(Pipeline, KeepsAsManyMicroBatchesAsStated) {
   const auto most_kept = [](PipelineOrder order) {
     const int parts = order == PipelineOrder::zbv ? 2 : 1;

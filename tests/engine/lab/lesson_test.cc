@@ -1,4 +1,4 @@
-// rankine lesson: every command of every lesson is run as a reader would, and says what is printed.
+// Tests of rankine lesson and rankine check.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,6 +23,9 @@
 #include "engine/read/verify.h"
 #include "tests/engine/cli/tool_fixtures.h"
 
+// rankine lesson: runs every command of every lesson as a reader would, and compares the output
+// with the lesson.
+
 namespace rankine::tools {
 namespace {
 
@@ -41,7 +44,7 @@ std::string new_folder() {
 
 struct Command {
   std::string line;     // without its prompt
-  std::string printed;  // below it
+  std::string printed;  // printed below it
 };
 struct Commands {
   std::vector<Command> answered, for_the_shell;
@@ -50,7 +53,7 @@ struct Commands {
 Commands commands_of(const std::string& markdown) {
   Commands out;
   std::string block;
-  bool first = true;  // command of it
+  bool first = true;  // the first command of the block
   for (std::size_t at = 0; at < markdown.size();) {
     const std::size_t end = markdown.find('\n', at);
     const std::string line = markdown.substr(at, end - at);
@@ -61,7 +64,7 @@ Commands commands_of(const std::string& markdown) {
     } else if (block == "```sh") {
       out.for_the_shell.push_back({line, ""});
     } else if (block == "```console" && line.starts_with("$ ")) {
-      // An empty line stands between two.
+      // An empty line separates two commands.
       if (!first) out.answered.back().printed.pop_back();
       first = false;
       out.answered.push_back({line.substr(2), ""});
@@ -73,7 +76,7 @@ Commands commands_of(const std::string& markdown) {
   return out;
 }
 
-// The course, once; and what a shell in it says.
+// Writes the course once, and runs shell commands in its folder.
 class Course : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -113,7 +116,7 @@ class Course : public testing::Test {
 };
 
 TEST_F(Course, HasSixLessonsWithTasks) {
-  ASSERT_EQ(lessons().size(), 8u);  // and the overview, and the answers
+  ASSERT_EQ(lessons().size(), 8u);  // with the overview and the answers
   int numbered = 0;
   for (const fs::path& lesson : lessons()) {
     const std::string text = text_of(lesson), name = lesson.filename();
@@ -159,14 +162,14 @@ TEST_F(Course, ExamplesAreProvedForAnyNumberOfRanks) {
     EXPECT_EQ(said.exit, 0) << name << "\n" << said.text;
     EXPECT_THAT(said.text, HasSubstr("\nproved for N = 1-9,13\n"));
   }
-  // As programs of their own, which print what is judged.
+  // As separate programs, which print schedules for rankine check.
   for (const std::string& program :
        {std::string("g++ -std=c++17 -o all_gather examples/all_gather.cc && ./all_gather 6"),
         std::string("python3 examples/schedule_to_check.py examples/all_gather.py 6")}) {
     const Said said = shell(program + " | rankine check -");
     EXPECT_EQ(said.exit, 0) << program << "\n" << said.text;
   }
-  // What the lesson has the reader try.
+  // An experiment that the lesson suggests.
   const Said wrong = shell(
       "grep -v other_bits examples/alternate_ring.py > mine.py; rankine check mine.py; "
       "left=$?; rm mine.py; exit $left");
@@ -235,8 +238,8 @@ TEST(CourseText, HasItsAnswersBelowItsCommands) {
 
 }  // namespace
 
-// rankine check of a pipeline's order: played by the planner's own pipeline, and what is wrong with
-// one has its line.
+// rankine check of a pipeline's order: the planner's pipeline plays it, and each error has the
+// line.
 
 namespace {
 
@@ -250,7 +253,7 @@ Captured check(const std::string& text, std::vector<std::string> more = {}) {
   return run_captured(more);
 }
 
-// An order that has a name, written out.
+// A named order, written out.
 std::string text_of(PipelineOrder order, int stages, int micro_batches, const std::string& head) {
   PipelineQuestion question;
   question.order = order;
@@ -333,7 +336,7 @@ TEST(Orders, AreWrongAtTheirLines) {
     EXPECT_EQ(said["text"], one.said) << one.text;
     EXPECT_EQ(said["lines"].get<std::vector<int>>(), one.lines) << one.text;
     EXPECT_FALSE(said["rule"].get<std::string>().empty());
-    // On the page the same, with the passes that can be played.
+    // The page gives the same answer, with the passes that can be played.
     const PageAnswer there = answer_page(json{{"ask", "check"}, {"text", one.text}}.dump());
     json page = json::parse(there.json);
     EXPECT_EQ(page["columns"].size(), 6u);
@@ -371,7 +374,7 @@ TEST(Orders, AreToldInWords) {
   EXPECT_EQ(right.exit, 0);
   EXPECT_THAT(right.out, HasSubstr("a pipeline: stages 1, micro-batches 2, passes 4\nright: "));
   EXPECT_THAT(right.out, HasSubstr("\n  yours     6     0  1\n"));
-  // No more room or time than it takes.
+  // The exact room and time suffice.
   EXPECT_EQ(check("pipeline 1 micro_batches 2 keep 1 within 6\n0: F0 B0 F1 B1\n").exit, 0);
   const Captured wrong = check("pipeline 1 micro_batches 1\n0: B0 F0\n");
   EXPECT_THAT(wrong.out, HasSubstr("\nwrong: waits_for_ever\n  the rule: F needs"));
@@ -403,7 +406,7 @@ json checked(const std::string& text, std::vector<std::string> more = {}) {
   return out;
 }
 
-// One schedule for each way to be wrong that can be written down.
+// One schedule for each kind of error that a text can contain.
 TEST(Check, NamesWhatBrokeWhere) {
   const struct {
     const char* text;
@@ -427,7 +430,7 @@ TEST(Check, NamesWhatBrokeWhere) {
       {"all_reduce 3\nround\n0 -> 1: 0 on 0 to 1\n", "bad_index", 0, -1, -1, {}},
   };
   for (const auto& one : kCases) {
-    if (std::string(one.kind) == "bad_index") {  // refused where it is read
+    if (std::string(one.kind) == "bad_index") {  // refused by the reader
       EXPECT_EQ(run_captured({"check", file_with("schedule.txt", one.text)}).exit, 2);
       continue;
     }
@@ -459,7 +462,7 @@ TEST(Check, SaysWhereItIsInWords) {
   EXPECT_THAT(captured.out, HasSubstr("  line 5: 0 -> 2: 1\n"));
 }
 
-// What the catalogue writes costs what the catalogue's line does.
+// A schedule written out from the catalogue costs as much as the catalogue's line.
 TEST(Check, CostsAreTheSimulators) {
   for (const char* algorithm : {"ring", "recursive_doubling", "direct_two_shot", "double_tree"}) {
     const std::vector<std::string> line = {"all_reduce", "--algo", algorithm, "--ranks", "8"};
@@ -545,7 +548,7 @@ TEST(Check, SaysWhatItNeeds) {
   }
 }
 
-// The formulas that the lesson's readers are to find.
+// The formulas that readers of the lesson must find.
 TEST(Formulas, OfTheCourseAreRightAndWhatIsNearThemIsWrong) {
   const std::vector<std::pair<std::string, std::string>> right = {
       {"ring_bytes", "2*(N-1)/N*S"},
@@ -576,7 +579,7 @@ TEST(Formulas, OfTheCourseAreRightAndWhatIsNearThemIsWrong) {
       EXPECT_FALSE(*miss) << name << " at " << letters_text(task, (*miss)->letters) << ": "
                           << to_string((*miss)->said) << ", " << to_string((*miss)->right);
     }
-    // A little off is wrong, and so is what holds at one input only.
+    // A slightly wrong formula is refused, and so is a formula that holds at one input only.
     for (const std::string& wrong : {"(" + formula + ")*1.001", formula + "+1e-9*" + formula,
                                      std::string("0"), std::string("1")}) {
       const auto miss = judge_formula(task, wrong, 1);

@@ -1,5 +1,5 @@
-// Claims a little wrong: other algorithms, other numbers of ranks, other constants. A row that no
-// mutant makes fail says nothing.
+// Slightly wrong claims: other algorithms, other numbers of ranks, other constants. A row that no
+// mutant makes fail is meaningless.
 
 #include <gtest/gtest.h>
 
@@ -41,8 +41,8 @@ inline std::string text_of(const std::vector<RunText>& runs) {
   return text;
 }
 
-// Each run with another number of ranks, and by every other algorithm of its collective: with all
-// of its options, and with those only that every algorithm takes.
+// Each run with another number of ranks, and with every other algorithm of its collective: once
+// with all options, once with only the options that every algorithm takes.
 inline std::vector<Mutant> run_mutants(const Paper& paper, const Claim& claim) {
   std::vector<Mutant> out;
   const std::vector<RunText> runs = read_runs(claim.runs, paper.runs);
@@ -78,7 +78,8 @@ inline std::vector<Mutant> run_mutants(const Paper& paper, const Claim& claim) {
   return out;
 }
 
-// What the paper states, by a millionth where it is exact, else by enough that nothing excuses it.
+// The paper's constant, changed by a millionth if it is exact, else by a factor beyond every
+// tolerance.
 inline std::vector<Mutant> constant_mutants(const Claim& claim) {
   const bool exact = claim.printed.empty() && claim.relation == "=";
   std::vector<Mutant> out;
@@ -92,7 +93,7 @@ inline std::vector<Mutant> constant_mutants(const Claim& claim) {
   return out;
 }
 
-// The run with each of those options, where it has them, a little wrong.
+// Copies of the run, each with one of the options slightly wrong.
 inline std::vector<RunText> with_wrong(const RunText& run,
                                        std::initializer_list<std::string_view> names,
                                        const std::string& wrong) {
@@ -104,14 +105,14 @@ inline std::vector<RunText> with_wrong(const RunText& run,
   }
   return out;
 }
-// Each price of the network.
+// One copy of the run per price of the network.
 inline std::vector<RunText> with_wrong_prices(const RunText& run) {
   std::vector<RunText> out = with_wrong(
       run, {"alpha", "beta", "far_alpha", "far_beta", "switch_alpha", "hop", "gamma"}, "*2+1");
   for (RunText& other : with_wrong(run, {"permute"}, "*0")) out.push_back(std::move(other));
   return out;
 }
-// Every other algorithm of its collective.
+// One copy of the run per other algorithm of its collective.
 inline std::vector<RunText> by_others(const RunText& run) {
   std::vector<RunText> out;
   const auto collective = parse_collective(run.collective);
@@ -123,7 +124,7 @@ inline std::vector<RunText> by_others(const RunText& run) {
   return out;
 }
 
-// For rows that restate the model: the network is wrong, in its prices or by having many ports.
+// For rows that restate the model: a wrong network, by its prices or by many ports.
 inline std::vector<Mutant> network_mutants(const Paper& paper, const Claim& claim) {
   std::vector<Mutant> out;
   const std::vector<RunText> runs = read_runs(claim.runs, paper.runs);
@@ -144,7 +145,7 @@ inline std::vector<Mutant> network_mutants(const Paper& paper, const Claim& clai
   return out;
 }
 
-// What ranks that execute a run may get wrong: prices, the number of ranks, the algorithm.
+// Mistakes of ranks that execute a run: prices, the number of ranks, the algorithm.
 inline std::vector<RunText> execution_mutants(const RunText& run) {
   std::vector<RunText> out = with_wrong_prices(run);
   for (const auto& more :
@@ -154,8 +155,8 @@ inline std::vector<RunText> execution_mutants(const RunText& run) {
   return out;
 }
 
-// The first of them that does not hold anywhere in so many of its cases (0: all); none: its name is
-// empty. Mutants that cannot be run are no mutants.
+// The name of the first mutant that holds in none of `cases` of its cases (0: all); empty if there
+// is no such mutant. A mutant that cannot run does not count.
 inline std::string killer_of(const Paper& paper, const std::vector<Mutant>& mutants, Runs& runs,
                              std::size_t cases) {
   for (const Mutant& mutant : mutants) {
@@ -167,8 +168,8 @@ inline std::string killer_of(const Paper& paper, const std::vector<Mutant>& muta
   return {};
 }
 
-// No row of the report is worded so that it cannot fail: for each that holds somewhere there is an
-// algorithm, a number of ranks or a network with which it does not.
+// No row of the report is worded so that it cannot fail: each row that holds in some cases fails
+// with some other algorithm, number of ranks or network.
 
 namespace {
 
@@ -184,23 +185,24 @@ const std::vector<Finding>& all_rows() {
   return rows;
 }
 
-// So many of a row's cases that it holds in some of them: a mutant that fails there has failed.
+// A number of the row's cases that includes some in which it holds, so a mutant that fails in all
+// of them has failed.
 std::size_t cases_of(const Finding& row, Runs& runs) {
   const EvaluateOptions some{.execute = false, .most_cases = kCases};
   return holds_somewhere(evaluate(*row.paper, *row.claim, runs, some)) ? kCases : 0;
 }
 
-// What mutants are tried by stops at the first case that decides; it finds what a report finds.
+// fails(), which tries mutants, stops at the first deciding case; its result equals the report's.
 TEST(Mutants, FailWhereAReportSaysSo) {
   Runs runs;
   int failing = 0, others = 0;
   for (const Finding& row : all_rows()) {
-    if (row.claim->reproduced) continue;  // those have one case
+    if (row.claim->reproduced) continue;  // those rows have one case
     const bool is_failing = row.verdict == Verdict::fails;
     EXPECT_EQ(fails(*row.paper, *row.claim, runs), is_failing) << row.claim->id;
     ++(is_failing ? failing : others);
     if (row.verdict != Verdict::holds) continue;
-    Claim degenerate = *row.claim;  // everywhere: no case decides
+    Claim degenerate = *row.claim;  // degenerate everywhere: no case decides
     degenerate.degenerate = "1";
     EXPECT_FALSE(fails(*row.paper, degenerate, runs, kCases)) << row.claim->id;
   }
@@ -208,7 +210,8 @@ TEST(Mutants, FailWhereAReportSaysSo) {
   EXPECT_GT(others, failing);
 }
 
-// Definitions hold of every algorithm that keeps to the model: of some, only another network fails.
+// Definitions hold for every algorithm that keeps to the model, so some of them fail only on
+// another network.
 TEST(Mutants, OfTheRunsFail) {
   Runs runs;
   for (const Finding& row : all_rows()) {
@@ -233,8 +236,9 @@ TEST(Mutants, OfTheConstantsFail) {
   }
 }
 
-// Rows that hold somewhere are all seen by a test here: figures by theirs, the others by their
-// constants and, where they have any, by their runs. The others have shown that they can fail.
+// A test here checks every row that holds in some cases: figures by their test, the other rows by
+// their constants and, if they have runs, by their runs. The remaining rows have shown that they
+// can fail.
 TEST(Mutants, AreOfEveryRowThatHoldsSomewhere) {
   std::set<std::string_view> figures;
   for (const reproduce::Statement& statement : reproduce::statements()) {
@@ -257,7 +261,7 @@ TEST(Mutants, AreOfEveryRowThatHoldsSomewhere) {
   EXPECT_GT(rows, 400);
 }
 
-// Ranks that execute something else than a row's runs are found out: each run of every row.
+// Ranks that execute anything other than a row's runs are detected, for each run of every row.
 TEST(Mutants, OfWhatRanksExecuteAreFaults) {
   constexpr int kMostRanks = 16;
   constexpr std::uint64_t kMostMoves = 4096;
@@ -265,7 +269,7 @@ TEST(Mutants, OfWhatRanksExecuteAreFaults) {
   int rows = 0;
   for (const Finding& row : all_rows()) {
     const std::vector<RunText> texts = read_runs(row.claim->runs, row.paper->runs);
-    // The last of its cases that is small enough, as in a report.
+    // The last case that is small enough, as in a report.
     const auto is_small = [&](const RunText& run, const Case& c) {
       return runs.ranks_of(run, c.letters) <= kMostRanks &&
              runs.moves_of(run, c.letters) <= kMostMoves;
@@ -285,7 +289,7 @@ TEST(Mutants, OfWhatRanksExecuteAreFaults) {
         try {
           live.made = mutant;
           found_out = !runs.execute({&live, 1}).front().fault.empty();
-        } catch (const std::logic_error&) {  // it cannot be run
+        } catch (const std::logic_error&) {  // a mutant that cannot run
         } catch (const NotDefined&) {
         }
         if (found_out) break;
@@ -297,7 +301,7 @@ TEST(Mutants, OfWhatRanksExecuteAreFaults) {
   EXPECT_GT(rows, 250);
 }
 
-// Of the figures: another algorithm in Trivance's place, or links of another speed.
+// Mutants of the figures: another algorithm in Trivance's place, or links of another speed.
 std::vector<std::vector<reproduce::Panel>> mutated(const std::vector<reproduce::Panel>& panels) {
   std::vector<std::vector<reproduce::Panel>> out;
   for (const reproduce::Contender& contender : reproduce::contenders()) {
@@ -315,7 +319,7 @@ std::vector<std::vector<reproduce::Panel>> mutated(const std::vector<reproduce::
     for (reproduce::Panel& panel : changed) panel.spec.gigabits *= times;
     out.push_back(std::move(changed));
   }
-  // Each panel with the curves of the next: rings for tori.
+  // Each panel with the curves of the next, which exchanges rings and tori.
   std::vector<reproduce::Panel> changed = panels;
   for (std::size_t i = 0; i < changed.size(); ++i) {
     changed[i].curves = panels[(i + 5) % panels.size()].curves;
@@ -334,14 +338,14 @@ TEST(Mutants, OfTheFiguresFail) {
     for (const auto& mutant : mutants) {
       try {
         killed = killed || !outcome_of(statement, mutant).agrees;
-      } catch (const std::logic_error&) {  // it has no such curve
+      } catch (const std::logic_error&) {  // the mutant lacks a curve
       }
     }
     EXPECT_TRUE(killed) << statement.id << " holds whatever the figures show";
   }
 }
 
-// Of those that only another fidelity finds: by that one.
+// Statements that hold only in another fidelity are tested in that fidelity.
 TEST(Mutants, OfTheFiguresByFlowAndPacketFail) {
   reproduce::Profiles profiles;
   std::vector<reproduce::Panel> panels = reproduce::panels(profiles);

@@ -1,4 +1,4 @@
-// rankine page, and rankine simulate --trace.
+// Tests of rankine page, of rankine simulate --trace, and of the answers to the page.
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -21,6 +21,8 @@
 #include "engine/cli/question.h"
 #include "engine/lab/page/answers.h"
 #include "tests/engine/cli/tool_fixtures.h"
+
+// rankine page, and rankine simulate --trace.
 
 namespace rankine::tools {
 namespace {
@@ -73,7 +75,7 @@ TEST(Page, PlansAsThePlannerDoes) {
     if (name == "memory") mine.erase("of");
     EXPECT_EQ(mine, value) << name;
   }
-  // A forward and a backward pass of each micro-batch on each stage, none beside another.
+  // A forward and a backward pass of each micro-batch on each stage, without overlaps.
   constexpr std::size_t kColumns = 6;
   ASSERT_EQ(answer.numbers.size(), kColumns * 4 * 6 * 2);
   double last = 0;
@@ -108,7 +110,7 @@ TEST(Page, SaysWhatIsWrongWithAPlan) {
   }
 }
 
-// The first stage by the formulas, which know no other.
+// The first stage is compared with the formulas, which describe that stage only.
 TEST(Page, KnowsTheMemoryOfEachStage) {
   for (const char* order : {"gpipe", "1f1b", "zb1p", "zb2p", "zbv"}) {
     for (const int interleave : {1, 3}) {
@@ -268,7 +270,7 @@ TEST(Trace, RefusesWhatItCannotShow) {
 
 }  // namespace
 
-// What the page is told, against what the tool's own answers and the collectives say.
+// The answers to the page, compared with the tool's answers and with the collectives.
 
 namespace {
 
@@ -308,7 +310,7 @@ TEST(Answers, SimulateIsWhatABatchSays) {
 constexpr std::size_t kColumns = 11;
 enum Column { round, transfer, from, to, bytes, start, end, send_port, receive_port, hops, far };
 
-// Messages hold their ports alone, and add up to what is sent.
+// Checks that no two messages share a port at once, and that messages add up to the bytes sent.
 void expect_consistent(const json& asked) {
   const Told messages = told({{"ask", "messages"}, {"question", asked}});
   ASSERT_FALSE(messages.answer.contains("error")) << messages.answer;
@@ -316,7 +318,7 @@ void expect_consistent(const json& asked) {
   ASSERT_EQ(messages.numbers.size() % kColumns, 0U);
   EXPECT_EQ(messages.numbers.size() / kColumns, messages.answer["messages"].get<std::size_t>());
   std::vector<double> sent(asked["ranks"].get<std::size_t>(), 0);
-  // By direction, rank and port.
+  // Keys: direction, rank and port.
   std::map<std::tuple<int, double, double>, std::vector<std::pair<double, double>>> held;
   double last = 0;
   for (std::size_t i = 0; i < messages.numbers.size(); i += kColumns) {
@@ -432,7 +434,7 @@ TEST(Edits, ChanceIsTheSameForTheSameSeedAndTriesEveryWay) {
     const json edit = once.answer["edits"][0];
     ways.insert(edit["do"].get<std::string>());
     changes.insert(edit.dump());
-    // What it came to is an edit like any other.
+    // The change that chance made can be requested as an edit.
     const Told by_hand = told({{"ask", "play"}, {"question", asked}, {"edits", {edit}}});
     EXPECT_EQ(by_hand.answer["proof"], once.answer["proof"]);
   }
@@ -484,7 +486,7 @@ TEST(Answers, WhatIsWrongIsNamed) {
     EXPECT_TRUE(json::parse(answer.json).contains("error")) << text;
     EXPECT_TRUE(answer.numbers.empty()) << text;
   }
-  // More than anybody could look at.
+  // Too many messages to display.
   const Told large = told({{"ask", "play"}, {"question", question("all_to_all", "direct", 300)}});
   EXPECT_NE(large.answer.value("error", "").find("too many"), std::string::npos);
 }

@@ -1,4 +1,4 @@
-// A training step's plan: published step times, and sums that must hold.
+// Tests of the plan of a training step, and of rankine plan, rankine step and rankine buckets.
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -21,6 +21,8 @@
 #include "engine/network/fabric.h"
 #include "engine/read/count.h"
 #include "tests/engine/cli/tool_fixtures.h"
+
+// A training step's plan: published step times, and the consistency of sums.
 
 namespace rankine::tools {
 namespace {
@@ -71,7 +73,7 @@ TEST(Step, TimesAreNearThePublishedOnes) {
   EXPECT_LT(sum / 8, 0.0365);  // Calculon's mean
 }
 
-// Every part of a mapping at once, in several shapes.
+// All parts of a mapping together, in several shapes.
 std::vector<std::pair<Model, Mapping>> shapes() {
   std::vector<std::pair<Model, Mapping>> all;
   for (const int zero : {0, 1, 2, 3}) {
@@ -101,26 +103,26 @@ TEST(Step, WhatIsExposedAndWhatIsHiddenIsAllCommunication) {
       EXPECT_GT(c.price.seconds, 0) << c.what;
     }
     EXPECT_NEAR(step.exposed() + step.hidden(), step.communicating(), 1e-12);
-    // A stage that waits for nobody has no bubble, one of two has.
+    // The mappings have at least two stages, so there is a bubble.
     EXPECT_GT(step.bubble(), 0);
     EXPECT_NEAR(step.computing() + step.exposed() + step.bubble(), step.seconds, 1e-9);
   }
 }
 
-// Parameters once there, gradients once back, as often as there are micro-batches; 3 P in all, but
-// of the embedding, which stays from the forward pass to the backward one, 2.
+// Parameters move there once, and gradients back once, per micro-batch: 3 P in all. The embedding
+// moves only 2 P, because it stays from the forward pass to the backward pass.
 TEST(Step, TrafficOfZeroIsAsStated) {
   const Model model = model_of("llama3_8b");
   Mapping mapping;
   mapping[Axis::dp] = 8;
   const double layers = static_cast<double>(model.layers * model.layer());
-  const double embedding = 2 * static_cast<double>(model.embedding());  // of input and output
+  const double embedding = 2 * static_cast<double>(model.embedding());  // input and output
   const auto bytes = [&](int zero) {
     mapping.zero = zero;
     mapping.gradient_bytes = 2;
     double sum = 0;
     for (const PlannedCollective& c : plan(model, mapping).collectives) {
-      // An all-reduce moves what a reduce-scatter and an all-gather do.
+      // An all-reduce moves the bytes of a reduce-scatter and an all-gather.
       sum += c.bytes() * (c.collective == Collective::all_reduce ? 2 : 1);
     }
     return sum;
@@ -132,14 +134,16 @@ TEST(Step, TrafficOfZeroIsAsStated) {
   EXPECT_NEAR(bytes(3), 3 * 2 * layers + 2 * 2 * embedding, 1e4);
 }
 
-// What the schedules of the planned collectives have a rank send along these axes, in a step.
+// The bytes that a rank sends along these axes in a step, by the schedules of the planned
+// collectives.
 double sent_along(const StepPlan& step, const std::vector<Axis>& axes) {
   double sum = 0;
   for (const PlannedCollective& c : step.collectives) sum += c.along == axes ? c.sent() : 0;
   return sum;
 }
 
-// 2 all-reduces of a layer each way, or as many all-gathers and reduce-scatters: the same bytes.
+// A layer has 2 all-reduces each way, or as many all-gathers and reduce-scatters, with an equal
+// number of bytes.
 TEST(Step, TrafficOfTensorParallelismIsCounted) {
   const Model model = model_of("gpt_22b");
   Mapping mapping;
@@ -172,7 +176,7 @@ TEST(Step, TrafficOfZeroIsCounted) {
   }
 }
 
-// A stage is sent activations and gradients once for each of its parts.
+// Each stage receives activations and gradients once for each of its parts.
 TEST(Step, TrafficOfThePipelineIsCounted) {
   const Model model = model_of("gpt_22b");
   Mapping mapping;
@@ -188,7 +192,7 @@ TEST(Step, TrafficOfThePipelineIsCounted) {
   EXPECT_DOUBLE_EQ(sent_along(plan(model, mapping), {Axis::pp}), 2 * (2 * 8 * activation));
 }
 
-// Dispatch and combine, forward and backward; of what is sent (Z - 1) / Z crosses.
+// Dispatch and combine, forward and backward; (Z - 1) / Z of the bytes cross to other ranks.
 TEST(Step, TrafficOfExpertsIsCounted) {
   const Model model = model_of("mixtral_8x7b");
   const double all = 2.0 * model.sequence * model.hidden, calls = 4.0 * model.layers;
@@ -209,8 +213,8 @@ TEST(Step, TrafficOfExpertsIsCounted) {
   }
 }
 
-// The slowest of all groups along an axis is what everybody waits for: of four groups of three in
-// nodes of eight, one lies in two nodes.
+// The plan uses the slowest of the groups along an axis, because all ranks wait for it. One of four
+// groups of three in nodes of eight lies in two nodes.
 TEST(Step, AGroupInTwoNodesIsPlannedAsSuch) {
   Mapping mapping;
   mapping[Axis::tp] = 3;
@@ -234,7 +238,7 @@ TEST(Step, HiddenGradientsCostOnlyTheirLastBucket) {
   EXPECT_NEAR(gradients.exposed(), gradients.price.seconds, 1e-12);
 }
 
-// Without hops, and where the three passes take about as long, zbv has next to no bubble.
+// Without hops, and with three passes of similar length, zbv has almost no bubble.
 TEST(Step, OrdersWithWeightsApartWaitLess) {
   Mapping mapping;
   mapping[Axis::pp] = 4;
@@ -266,7 +270,7 @@ TEST(Step, BadMappingsAreRefused) {
 
 }  // namespace
 
-// rankine plan as a command: what it says, what it writes, and what it refuses.
+// rankine plan as a command: its output, its files and its refusals.
 
 namespace {
 
@@ -333,7 +337,7 @@ TEST(Plan, SumsAreThoseOfItsRows) {
               plan["seconds"].get<double>(), 1e-9);
 }
 
-// What lies inside a node is a matter of the order of axes.
+// The order of axes decides which groups lie inside a node.
 TEST(Plan, AxesAreNestedAsAsked) {
   const auto ranks = [](const std::string& more) {
     std::map<std::string, Json> found;
@@ -355,7 +359,7 @@ TEST(Plan, AxesAreNestedAsAsked) {
   EXPECT_NE(text.find("step = computing + exposed + bubble"), std::string::npos) << text;
 }
 
-// Each collective's time is the simulator's, asked on its own.
+// Each collective's time equals the simulator's answer for it alone.
 TEST(Plan, TimesAreTheSimulators) {
   const Json plan = json_of("llama3_8b --tp 8 --machine a100");
   ASSERT_FALSE(plan["collectives"].empty());
@@ -396,11 +400,11 @@ TEST(Plan, TheSurveysRowsAreSimulated) {
   ASSERT_EQ(rows.size(), 10u);
   const Json plan = json_of("mixtral_8x7b --tp 2 --sp 2 --ep 4 --dp 2 --pp 2");
   for (const Json& row : rows) {
-    // One port: a rank's two children in a tree are heard one after the other.
+    // One port: a rank receives from its two children in a tree one after the other.
     EXPECT_EQ(row["equal"].get<bool>(), row["claim"] != "lu-9-dp-double") << row;
     EXPECT_EQ(row["equal"].get<bool>(), row["stated"] == row["simulated"]) << row;
     if (row["claim"] == "lu-9-tp-ring" || row["claim"] == "lu-9-sp-ring" ||
-        row["claim"] == "lu-9-pp") {  // also what is planned, on links inside a node and between
+        row["claim"] == "lu-9-pp") {  // equals the plan too, inside a node and between nodes
       EXPECT_DOUBLE_EQ(row["stated"].get<double>(), row["planned"].get<double>()) << row;
     }
     EXPECT_TRUE(std::any_of(plan["collectives"].begin(), plan["collectives"].end(),
@@ -413,14 +417,14 @@ TEST(Plan, TheSurveysRowsAreSimulated) {
   const Json dp = json_of("gpt2 --dp 4 --survey");
   ASSERT_EQ(dp.size(), 10u);
   for (const Json& row : dp) EXPECT_EQ(row.contains("stated"), row["axis"] == "dp") << row;
-  // Where reduce-scatters take the place of all-reduces, their bytes are the row's.
+  // If the plan has reduce-scatters instead of all-reduces, their bytes are the row's.
   const Json split = json_of("gpt2 --dp 4 --tp 2 --zero 1 --split-norms --survey");
   EXPECT_EQ(split[0]["collective_planned"], "reduce_scatter");
   EXPECT_NE(run_captured(words("plan gpt2 --dp 4 --survey")).out.find("2*(N-1)*alpha"),
             std::string::npos);
 }
 
-// A token reads all weights and all keys and values once; one sequence computes next to nothing.
+// A token reads all weights and all keys and values once; one sequence computes almost nothing.
 TEST(Plan, ADecodeStepWaitsForMemory) {
   const Json plan = json_of("llama3_8b --decode --batch 1 --sequence 1024");
   const double layers = 32.0 * (2 * 4096.0 * 4096 + 2 * 4096.0 * 1024 + 3 * 4096.0 * 14336);
@@ -431,7 +435,7 @@ TEST(Plan, ADecodeStepWaitsForMemory) {
   EXPECT_TRUE(plan["collectives"].empty());
   for (const Json& row : plan["computations"]) {
     if (row["for"] != "attention") continue;
-    EXPECT_EQ(row["flops"], 4.0 * 1024 * 4096);  // scores and sums with every token there is
+    EXPECT_EQ(row["flops"], 4.0 * 1024 * 4096);  // scores and sums with all tokens
   }
   EXPECT_EQ(json_of("llama3_8b --decode --tp 8 --batch 4")["collectives"].size(), 2u);
 }
@@ -453,13 +457,13 @@ TEST(Plan, PicturesAndTracesHaveEveryPass) {
 
 TEST(Plan, ThisMachineIsMeasured) {
   const Captured run = run_captured(words("plan gpt2 --tp 2 --machine here --json"));
-  if (run.exit != 0) {  // cores that others use may give a fit to noise
+  if (run.exit != 0) {  // other users of the cores may spoil the fit
     EXPECT_NE(run.err.find("this machine could not be measured"), std::string::npos) << run.err;
     return;
   }
   const Json plan = Json::parse(run.out);
   EXPECT_EQ(plan["machine"], "here");
-  // More than a pocket calculator's, less than what a core could ever reach.
+  // Loose limits: faster than a pocket calculator, slower than any core.
   EXPECT_GT(plan["flops_per_second"], 1e6);
   EXPECT_LT(plan["flops_per_second"], 1e13);
   EXPECT_GT(plan["memory_bytes_per_second"], 1e6);
@@ -467,7 +471,7 @@ TEST(Plan, ThisMachineIsMeasured) {
   EXPECT_GT(plan["seconds"], 0);
 }
 
-// Threads, groups by axis, real data: the clock says what the plan says.
+// Threads, groups by axis, real data: the clock agrees with the plan.
 TEST(Step, PlayedTimesAreThePlanned) {
   const std::string dense = temporary("dense.json"), mixture = temporary("mixture.json");
   const std::string sizes = R"("layers": 4, "hidden": 256, "heads": 8, "feed_forward": 512,
@@ -491,13 +495,14 @@ TEST(Step, PlayedTimesAreThePlanned) {
   }
 }
 
-// Four groups of three in nodes of eight: one lies in two nodes, and all wait for it.
+// One of four groups of three in nodes of eight lies in two nodes, and all ranks wait for it.
 TEST(Step, PlaysTheSlowestGroupAsPlanned) {
   const Captured run = run_captured(words("step gpt2 --tp 3 --dp 4 --thin 1K --json"));
   EXPECT_EQ(run.exit, 0) << run.out << run.err;
 }
 
-// Buffers of a part of M, on a network as much slower: the same times, bit for bit.
+// Buffers of a fraction of M, on a network slower by the inverse factor: times are equal bit for
+// bit.
 TEST(Step, ThinnedBuffersTakeAsLong) {
   const std::string asked = "step gpt2 --tp 2 --pp 2 --sequence 64 --json";
   const auto rows = [&](const std::string& more) {
@@ -550,7 +555,7 @@ TEST(Buckets, GainWhatTheChapterSays) {
   EXPECT_EQ(rows.back()["calls"], 1);
 }
 
-// As many buckets as the formula says wait least, among those near it.
+// The number of buckets with the least waiting is near the formula's.
 TEST(Buckets, BehindABackwardPassTheBestIsWhereTheFormulaSays) {
   const Captured run = run_captured(
       words("buckets --alpha 10us --bandwidth 10GB/s --backward 20ms --tensors 1024 --json"));
@@ -595,18 +600,18 @@ TEST(Plan, WhatCannotBeIsRefusedByName) {
 
 }  // namespace
 
-// Every preset at up to 64 ranks: what the plan says of a collective, the clocks of threads that
-// play it say too, to the last tick; and what is exposed and what is hidden is all communication.
+// Every preset at up to 64 ranks: the plan's time of each collective equals the clocks of threads
+// that play it, to the last tick. Exposed and hidden time add up to the communication.
 //
-// Models are of full size, and so are the times; buffers are thinned (play_step.h), since those of
-// 405 billion parameters are in no machine's memory 64 times.
+// Models and times are of full size. Buffers are thinned (play_step.h), because no machine has the
+// memory for 405 billion parameters 64 times.
 
 namespace {
 
 constexpr int kMostRanks = 64;
 constexpr std::uint64_t kMostBytes = 1024;
 
-// All known machines, and the first of them on every preset of a network that so many ranks fit.
+// All known machines, and the first machine with the network of every preset.
 std::vector<Machine> machines() {
   std::vector<Machine> all;
   for (const KnownMachine& known : known_machines()) all.push_back(known.machine);
@@ -619,7 +624,7 @@ std::vector<Machine> machines() {
   return all;
 }
 
-// What people do with so many ranks: each axis alone, and together.
+// Common uses of up to 64 ranks: each axis alone, and axes together.
 std::vector<Mapping> mappings(const Model& model) {
   std::vector<Mapping> all;
   const auto add = [&](std::array<int, kAxes> axes, auto change) {
@@ -649,7 +654,8 @@ std::vector<Mapping> mappings(const Model& model) {
   return all;
 }
 
-// What is exposed and what is hidden is all communication, and with computing and waiting all time.
+// Checks that exposed and hidden time add up to the communication, and that computing, exposed time
+// and bubble add up to the step.
 void expect_sums(const StepPlan& plan, const std::string& what) {
   double exposed = 0, hidden = 0, all = 0;
   for (const PlannedCollective& c : plan.collectives) {
@@ -679,9 +685,10 @@ void expect_played_as_planned(const StepPlan& plan, const std::string& what) {
 
 class Presets : public testing::TestWithParam<std::string> {};
 
-// Every mapping on every machine is planned. All are played on the first, and four, which differ
-// from model to model, on each other machine and preset of a network; of those that gather
-// parameters among 64 threads, which takes many seconds on few cores, only on the first.
+// Plans every mapping on every machine. Plays all mappings on the first machine, and four, which
+// differ from model to model, on each other machine and network preset. Mappings that gather
+// parameters among more than 32 threads take many seconds on few cores, so they are played on the
+// first machine only.
 TEST_P(Presets, ArePlayedAsTheyArePlanned) {
   const Model model = find_published_model(GetParam())->model;
   const std::vector<Mapping> mapped = mappings(model);

@@ -1,5 +1,4 @@
-// Single messages, as traces print them, of schedules that are small enough to be worked out by
-// hand.
+// Tests of reproducing papers: figures, statements and tables, and turns of ranks on one thread.
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -30,6 +29,8 @@
 #include "engine/papers/tables.h"
 #include "engine/papers/traff_tables.h"
 #include "tests/engine/cli/tool_fixtures.h"
+
+// Single messages, as traces print them, of schedules small enough to be worked out by hand.
 
 namespace rankine::claims {
 namespace {
@@ -64,7 +65,8 @@ TEST(Messages, HalvingHalves) {
 }
 
 TEST(Messages, OnOnePathAntipodesLoadTheLinksTwice) {
-  // 1 + 2 + 4 links one after the other; half of the last step each way makes it 1 + 2 + 2.
+  // 1 + 2 + 4 links one after the other; half of the last message goes each way, so it is 1 + 2 +
+  // 2.
   EXPECT_EQ(value("all_reduce recursive_doubling; ranks=8", "one_path_delay", {}), "7");
   EXPECT_EQ(value("all_reduce recursive_doubling; ranks=8", "ring_load", {}), "5");
   EXPECT_EQ(value("all_reduce torus_doubling_latency; ranks=16; dims=4x4; wiring=torus",
@@ -81,8 +83,8 @@ TEST(Messages, QuantitiesHaveTheirArguments) {
 
 }  // namespace
 
-// Ranks that take turns on one thread: they get on as ranks on threads do, and where none of them
-// can, their calls end at once and with an error.
+// Ranks that take turns on one thread: they make progress as ranks on threads do. If no rank can,
+// their calls end at once with an error.
 
 namespace {
 
@@ -95,7 +97,7 @@ struct Counted : Turns {
   int in_vain = 0;
 };
 
-// A communicator all of whose ranks are played here.
+// A communicator with all its ranks on this thread.
 struct Ranks {
   explicit Ranks(int ranks, std::shared_ptr<const CallNetwork> network = {}) {
     CommunicatorOptions options{.ranks = ranks, .timeout = std::chrono::hours(1)};
@@ -108,7 +110,7 @@ struct Ranks {
       members.back()->give_way_to(&turns);
     }
   }
-  // The sum of the ranks' numbers, of which each gets `out`.
+  // The sum of the ranks' numbers; each rank receives it in `out`.
   Status sum(Rank rank, std::uint32_t& out, const char* algorithm = "") {
     const auto in = static_cast<std::uint32_t>(rank);
     return members[static_cast<std::size_t>(rank)]->call({.collective = Collective::all_reduce,
@@ -145,14 +147,14 @@ TEST(Turns, RanksThatWaitForOneAnotherGetOn) {
   }
 }
 
-// Were nobody told, the ranks that call would wait for an hour.
+// Without the callback the calling ranks would wait for an hour.
 TEST(Turns, WhereNoRankCanGoOnSomebodyIsTold) {
   constexpr int kRanks = 5;
   Ranks ranks(kRanks);
   std::vector<Status> ended(kRanks);
   int told = 0;
   const auto part = [&](Rank rank) {
-    if (rank == 3) return;  // it does not come
+    if (rank == 3) return;  // never calls
     std::uint32_t out = 0;
     ended[static_cast<std::size_t>(rank)] = ranks.sum(rank, out);
   };
@@ -167,7 +169,8 @@ TEST(Turns, WhereNoRankCanGoOnSomebodyIsTold) {
   }
 }
 
-// Calls on a network change it for their thread, and these are not nested in one another.
+// Calls on a network change the thread's cancellation state, and the calls of ranks overlap without
+// nesting.
 TEST(Turns, CancellationIsAsItWasBefore) {
   constexpr int kRanks = 3;
   Ranks ranks(kRanks, *find_call_network("scale_out"));
@@ -185,7 +188,8 @@ TEST(Turns, CancellationIsAsItWasBefore) {
 }  // namespace
 }  // namespace rankine::claims
 
-// The figures' panels: who is there, what forms they take, where the fastest changes.
+// The figures' panels: their algorithms, the forms of these, and the sizes at which the fastest
+// changes.
 
 namespace rankine::reproduce {
 namespace {
@@ -225,8 +229,8 @@ TEST_F(Figures, HaveThePapersAlgorithms) {
 }
 
 TEST_F(Figures, TimesAreWhatTheModelSays) {
-  // Ring of 8, worked out by hand: Trivance (L) sends to 1 and 1, then to 2 and 3 links away, with
-  // 1 and 3 vectors on the busiest link.
+  // Ring of 8, worked out by hand: Trivance (L) sends to distances 1 and 1, then to 2 and 3, with 1
+  // and 3 vectors on the busiest link.
   const Panel& ring = panel("6a");
   const double m = 4096, beta = 1 / 100e9;
   EXPECT_NEAR(ring.time(ring.trivance(), Form::latency, m),
@@ -276,7 +280,7 @@ TEST_F(Figures, TheFastestChangesAtTheCrossovers) {
 }
 
 TEST_F(Figures, BandwidthMovesTheCurves) {
-  // Under Eq. (1) four times the bandwidth is a quarter of the size, but for alpha.
+  // Under Eq. (1), four times the bandwidth equals a quarter of the size, except for alpha.
   const Panel &slow = panel("8-200"), &fast = panel("8-800");
   for (const double m : {1024.0, 65536.0, 4194304.0}) {
     EXPECT_NEAR(slow.time(slow.trivance(), m), fast.time(fast.trivance(), 4 * m), 1e-15);
@@ -286,7 +290,7 @@ TEST_F(Figures, BandwidthMovesTheCurves) {
 
 }  // namespace
 
-// Verdicts follow from what is measured; every statement can be measured.
+// Verdicts follow from measurements, and every statement can be measured.
 
 namespace {
 
@@ -358,7 +362,8 @@ TEST(Judged, InWords) {
             "1.25 to 2 % (6a, 32 B; 6b, 1 KiB)");
 }
 
-// Profiles made up: L takes 1 s + m, B takes 2 s + m / 4, and the other algorithm twice of each.
+// Artificial profiles: L takes 1 s + m, B takes 2 s + m / 4, and the other algorithm takes twice as
+// long in each.
 struct Toy {
   Profile latency, bandwidth, slow_latency, slow_bandwidth;
   Panel panel;
@@ -386,7 +391,7 @@ TEST(Statements, GainsAreMeasuredAtAllSizesAsked) {
   const Outcome all = outcome_of(statement, {&toy.panel, 1});
   EXPECT_TRUE(all.agrees == (all.low.value > 100 - 1e-9));
   EXPECT_LE(all.high.value, 100 + 1e-9);
-  EXPECT_EQ(all.high.at, "6a, 32 B");  // where bytes count least
+  EXPECT_EQ(all.high.at, "6a, 32 B");  // the size at which bytes count least
   statement.from = statement.to = 32;
   EXPECT_EQ(outcome_of(statement, {&toy.panel, 1}).low.at, "6a, 32 B");
   statement.panels = "10";
@@ -417,13 +422,13 @@ TEST(Statements, PointsAreTheEndsOfWhatIsLookedAt) {
   statement.measure = Measure::latency_gain;
   EXPECT_EQ(points(statement), "Swing L 32, Trivance L 32, ");
   statement = sizes(kMi, 2);
-  statement.from = statement.to = 0;  // it names none
+  statement.from = statement.to = 0;  // no sizes given
   EXPECT_EQ(points(statement),
             "Swing L 32, Swing B 134217728, Trivance L 32, Trivance B 134217728, ");
 }
 
 TEST(Statements, OvertakenIsFoundWhereTheCurvesCross) {
-  // The other one takes as long in L, and has twice the rounds but half of the load in B.
+  // The other algorithm takes as long in L; in B it has twice the rounds and half of the load.
   Toy toy(1);
   toy.slow_latency.rounds.assign(1, {{0, 16}});
   toy.slow_bandwidth.rounds.assign(4, {{0, 0}});
@@ -449,7 +454,7 @@ TEST(Statements, AreNamedOnceAndExplainedWhereTheyDiffer) {
     EXPECT_LE(outcome.low.value, outcome.high.value) << statement.id;
     EXPECT_FALSE(std::isnan(outcome.low.value)) << statement.id;
     EXPECT_FALSE(!outcome.agrees && statement.why.empty()) << statement.id;
-    // Whoever differs is judged again, and nobody else.
+    // Exactly the statements that disagree are judged again.
     EXPECT_EQ(statement.judged_again, !outcome.agrees) << statement.id;
     agree += outcome.agrees ? 1 : 0;
   }
@@ -459,7 +464,7 @@ TEST(Statements, AreNamedOnceAndExplainedWhereTheyDiffer) {
 
 }  // namespace
 
-// Tables 1 and 2: schedules come to what the appendix derives, or it is said why not.
+// Tables 1 and 2: schedules match the appendix, or the row explains the difference.
 
 namespace {
 
@@ -476,13 +481,13 @@ TEST(Tables, SchedulesAreWhatTheTextDerives) {
     EXPECT_EQ(row.theta.exact(), row.why.empty()) << what;
     if (!row.theta.exact()) different.insert(what);
   }
-  // Whose delay is known to differ, and nobody else's: those explained.
+  // Exactly the rows with a known difference in delay have an explanation.
   EXPECT_EQ(different, (std::set<std::string>{"Rec.Doub. (B)", "Rec.Doub. (L)", "Swing (L)",
                                               "Bruck (B), shortest", "Bruck (L), shortest"}));
 }
 
 TEST(Tables, ThePapersRoundedEntriesComeOut) {
-  // Found within 2 % of the printed limit where the torus is large: Swing 1.2, Trivance 1.04 ...
+  // On large tori the result is within 2 % of the printed limit: Swing 1.2, Trivance 1.04 ...
   Profiles profiles;
   for (const TableRow& row : table_rows(profiles)) {
     if (row.table != 2 || row.line->name != "Swing (B)") continue;
@@ -493,7 +498,7 @@ TEST(Tables, ThePapersRoundedEntriesComeOut) {
 
 }  // namespace
 
-// Traff's statements: all hold, but that Algorithm 1 stands as it is for any skips.
+// Traff's statements: all hold, except that Algorithm 1 works as printed for any skips.
 
 namespace {
 
@@ -527,7 +532,7 @@ TEST(Traff, StatementsHoldButForTheLetterOfCorollary2) {
 }  // namespace
 }  // namespace rankine::reproduce
 
-// rankine reproduce: what it prints and draws, and what it refuses.
+// rankine reproduce: its output, its drawings and its refusals.
 
 namespace rankine::tools {
 namespace {
@@ -543,7 +548,7 @@ void expect_members(const Json& json, std::initializer_list<const char*> names) 
   for (const char* name : names) EXPECT_TRUE(json.contains(name)) << name << " in " << json;
 }
 
-// One run of everything; what is there is looked at piece by piece.
+// One run of everything; the test then checks each piece.
 TEST(Reproduce, JsonAndPicturesHaveEverything) {
   const auto pictures = folder("figures");
   const Captured run = run_captured({"reproduce", "--json", "--svg", pictures.string()});
@@ -623,7 +628,7 @@ TEST(Reproduce, WrongArgumentsAreNamedWithWhatIsAllowed) {
   refused({"trivance", "--svg"}, "--svg needs a value", 2);
   refused({"traff", "--svg", "pictures"}, "--svg is 'pictures' and the paper is traff", 2);
   refused({"trivance", "--png", "x"}, "--png is no option", 2);
-  // A file stands where the folder would be.
+  // A file stands at the folder's path.
   const auto file = folder("a_file");
   std::ofstream(file) << "x";
   refused({"trivance", "--svg", file.string()}, "--svg is '" + file.string() + "'", 3);

@@ -1,5 +1,4 @@
-// rankine check of functions in Python and C++: judged for every N, and what is wrong with one has
-// the file, N and the line.
+// Tests of rankine check with functions, of the programs that it runs, and of written schedules.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -28,6 +27,9 @@
 #include "tests/engine/cli/tool_fixtures.h"
 #include "tests/numa/fixtures.h"
 
+// rankine check of functions in Python and C++: it judges them for every N, and an error names the
+// file, N and the line.
+
 namespace rankine::tools {
 namespace {
 
@@ -55,7 +57,7 @@ Captured check(const std::string& file, std::vector<std::string> more = {}) {
   return run_captured(more);
 }
 
-// The process whose number a program has left in a file; it has to be gone.
+// Checks that the process with the number in `file` has ended.
 void expect_gone(const std::string& file) {
   pid_t process = 0;
   std::ifstream(file) >> process;
@@ -76,7 +78,7 @@ TEST(ScheduleFunctions, AreProvedForEveryNumberOfRanks) {
     const json one = json::parse(line);
     ranks.push_back(one["ranks"]);
     EXPECT_TRUE(one["proved"]);
-    // As the text of the same schedule is judged.
+    // The verdict equals that of the schedule's text.
     const Captured text = run_captured({"show", "all_gather", "--algo", "ring", "--ranks",
                                         std::to_string(ranks.back()), "--text"});
     const Captured judged = check(file_with("ring.txt", text.out), {"--json"});
@@ -115,7 +117,7 @@ TEST(ScheduleFunctions, AreWrongAtTheLineThatMakesTheTransfer) {
 }
 
 TEST(ScheduleFunctions, SayWhatTheyMean) {
-  // All that the first line of a text has, and transfers of several blocks, on planes, that add.
+  // All members of a text's first line, and transfers of several blocks, on planes, with additions.
   const Captured captured = check(
       file_with(
           "whole.py",
@@ -200,7 +202,7 @@ TEST(ScheduleFunctions, LeaveNothingBehind) {
   EXPECT_EQ(temporary(), before);
 }
 
-// One that goes on for ever ends with the signal, and leaves neither its folder nor its process.
+// A signal ends a function that never returns, and its folder and its process are removed.
 TEST(ScheduleFunctions, AreStoppedBySignals) {
   std::string folder = testing::TempDir() + "/stopped_XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
@@ -230,7 +232,7 @@ TEST(ScheduleFunctions, AreStoppedBySignals) {
   EXPECT_EQ(run.err, "rankine check: interrupted\n");
   EXPECT_TRUE(std::filesystem::is_empty(folder));
   expect_gone(started);
-  const InterruptGuard forgets;  // the signal, for the tests that follow
+  const InterruptGuard forgets;  // clears the signal for the tests that follow
 }
 
 // A folder to run in, and limits that no test reaches by accident.
@@ -259,7 +261,7 @@ TEST(RunProgram, HasLimits) {
   EXPECT_THAT(hungry->err, HasSubstr("MemoryError"));
 }
 
-// Its output is closed, so nothing more can be read of it; it must end all the same.
+// A program that closes its output must still be waited for.
 TEST(RunProgram, EndsWithoutOutputToWaitFor) {
   EXPECT_THAT(run_shell("exec >&- 2>&-; sleep 1000", limits_of(1)).status().text(),
               HasSubstr("within 1 s"));
@@ -274,7 +276,7 @@ TEST(RunProgram, EndsWithAllOfItsProcesses) {
   const std::string sleepers = "sleep 1000 & echo $! > " + child + "; setsid sh -c 'echo $$ > " +
                                escaped + "; exec sleep 1000' & until [ -s " + escaped +
                                " ]; do :; done; ";
-  // The sleepers hold its output open.
+  // The sleepers hold the output open.
   const auto left = run_shell(sleepers + "echo out", limits_of(600));
   ASSERT_TRUE(left.ok()) << left.status().text();
   EXPECT_EQ(left->out, "out\n");
@@ -291,7 +293,7 @@ TEST(RunProgram, HasNoVariableButThePathAndNoFileOfOurs) {
   const ScopedEnv secret("SECRET_TOKEN", "x");
   std::FILE* const file = std::fopen("/dev/null", "r");
   ASSERT_NE(file, nullptr);
-  fcntl(fileno(file), F_SETFD, 0);  // inherited, had nobody seen to that
+  fcntl(fileno(file), F_SETFD, 0);  // would be inherited by default
   const auto run = run_program({.words = {"env"}, .folder = kHere}, limits_of(600, 10000));
   EXPECT_EQ(run->out, fmt::format("PATH={}\n", getenv("PATH")));
   const auto open =
@@ -343,7 +345,8 @@ TEST(ScheduleFunctions, HaveLimits) {
   EXPECT_EQ(check(text, {"--seconds", "0"}).exit, 2);
 }
 
-// Relative names are those of the user's folder, and files that the function writes are not.
+// Relative names refer to the user's folder; files that the function writes go to a temporary
+// folder.
 TEST(ScheduleFunctions, RunInATemporaryFolder) {
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(testing::TempDir());
@@ -372,7 +375,7 @@ TEST(ScheduleFunctions, SayWhereTheyHaveNoRoom) {
 
 }  // namespace
 
-// Schedules as people write them: what is read, what is written, and what is refused.
+// Schedules as users write them: valid texts, the form of written ones, and refusals.
 
 namespace {
 
@@ -386,7 +389,7 @@ std::vector<std::vector<std::string>> texts(const Schedule& schedule) {
   return out;
 }
 
-// Every line of the catalogue, at powers of two and three and at others.
+// Every line of the catalogue, at powers of two and three and at other numbers.
 TEST(WrittenSchedule, OfEveryAlgorithmIsReadBack) {
   int lines = 0;
   for (const Algorithm& line : catalogue()) {

@@ -1,4 +1,4 @@
-// rankine gaps: what it finds is what cost says of the same two.
+// Tests of rankine gaps and rankine skips.
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -9,6 +9,8 @@
 
 #include "engine/lab/commands.h"
 #include "tests/engine/cli/tool_fixtures.h"
+
+// rankine gaps: its costs of two algorithms equal those of rankine cost.
 
 namespace rankine::tools {
 namespace {
@@ -57,8 +59,8 @@ TEST(Gaps, AreWhereAnotherTakesLess) {
     EXPECT_NE(better, behind) << gap;
     EXPECT_GE(better["n_beta"]["value"], gap["least_n_beta"]) << gap;
   }
-  // Half of the other three blocks through each port, twice, is 3/4 of M; with whole ones it
-  // takes 1.
+  // Half of the other three blocks through each port, twice, is 3/4 of M; whole blocks would take
+  // M.
   EXPECT_TRUE(among_four);
 }
 
@@ -69,8 +71,8 @@ TEST(Gaps, AreNoneWhereNobodyTakesLess) {
   EXPECT_NE(run.out.find("0 of 15: "), std::string::npos) << run.out;
 }
 
-// Among 10 ranks with two ports nobody is better in 6 rounds, though 9/10 of M would do where M is
-// moved; among 9 and 11 it is what has to be.
+// Among 10 ranks with two ports no algorithm is better in 6 rounds, although moving M takes at
+// least 9/10 of it. Among 9 and 11 ranks the algorithm reaches the least.
 TEST(Gaps, AreAlsoToTheLeastWhereThatIsAsked) {
   std::vector<std::string> question = {"all_reduce", "--algo", "trivance",   "--ports", "2",
                                        "--ranks",    "9",      "--ranks-to", "11"};
@@ -97,7 +99,7 @@ TEST(Gaps, RefusesFewerThanTheFewest) {
 
 }  // namespace
 
-// rankine skips, and --skips where tools take it.
+// rankine skips, and --skips in the tools that take it.
 
 namespace {
 
@@ -184,7 +186,7 @@ TEST(SkipsArgument, IsVerified) {
   EXPECT_EQ(Json::parse(run.out)["failed"], 0);
   EXPECT_EQ(run_captured({"verify", "--skips", "3;1"}).exit, 2);
   EXPECT_EQ(run_captured({"verify", "--algo", "circulant", "--ranks", "8", "--skips", "3,1"}).exit,
-            2);  // of no number of ranks that is asked for
+            2);  // valid for no number of ranks asked for
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What backward passes give is what the loss changes by.
+// Tests of gradients, of rankine train, and of products by a BLAS.
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -22,6 +22,8 @@
 #include "engine/lab/train/matrix.h"
 #include "tests/engine/cli/tool_fixtures.h"
 
+// Gradients of backward passes equal the numerical derivative of the loss.
+
 namespace rankine::tools {
 namespace {
 
@@ -33,16 +35,16 @@ Matrix some(int rows, int cols, std::uint64_t seed) {
   return m;
 }
 
-// A loss of anything: the sum of the elements with these weights.
+// A loss for any function: the sum of the elements with these weights.
 double weighed(const Matrix& m, const Matrix& weights) {
   return std::inner_product(m.values.begin(), m.values.end(), weights.values.begin(), 0.0);
 }
 
-// by_x is what f(x), weighed, changes by, element by element.
+// Checks that by_x is the derivative of the weighed f(x), element by element.
 void expect_gradient(Matrix x, const Matrix& weights, const Matrix& by_x,
                      const std::function<Matrix(const Matrix&)>& f) {
   constexpr float kStep = 1e-2F;
-  constexpr double kBound = 5e-3;  // the rounding of f32 over the step, and the second derivative
+  constexpr double kBound = 5e-3;  // rounding of f32 over the step, and the second derivative
   for (std::size_t i = 0; i < x.values.size(); ++i) {
     const float before = x.values[i];
     x.values[i] = before + kStep;
@@ -84,7 +86,7 @@ TEST(Matrices, MultiplyByTheDefinition) {
   EXPECT_EQ(sum[2 * 4 + 3], expected);
 }
 
-// A product has the same bits in parts of its columns.
+// A product in parts of its columns has equal bits.
 TEST(Matrices, HaveTheSameBitsInParts) {
   const Matrix a = some(7, 33, 1), b = some(33, 29, 2);
   const Matrix whole = product(a, b);
@@ -100,7 +102,8 @@ TEST(Matrices, HaveTheSameBitsInParts) {
   }
 }
 
-// bf16: by the definition, on every set of instructions, whole and with an odd row and column more.
+// bf16 products follow the definition with every instruction set, for whole blocks and with a
+// further odd row and column.
 TEST(Matrices, OfBf16AreAddedUpByRisingIndex) {
   for (const auto& [rows, depth, cols] :
        {std::array{3, 8, 16}, {2, 7, 5}, {1, 1, 1}, {4, 33, 131}}) {
@@ -122,7 +125,7 @@ TEST(Matrices, OfBf16AreAddedUpByRisingIndex) {
   }
 }
 
-// What is multiplied by bf16 is rounded to it first, whichever of the two it is.
+// If one factor is bf16, the other is rounded to bf16 first.
 TEST(Matrices, RoundWhatMeetsBf16) {
   const Matrix a = some(3, 6, 1), b = some(6, 4, 2);
   const KeptMatrix rounded_a(DataType::bf16, a), rounded_b(DataType::bf16, b);
@@ -194,7 +197,7 @@ TEST(Gradients, OfLayers) {
 
 }  // namespace
 
-// rankine train as a command: what it says, what it writes, and what it refuses.
+// rankine train as a command: its output, its files and its refusals.
 
 namespace {
 
@@ -264,7 +267,7 @@ TEST(Train, FollowsSeedAndRate) {
   EXPECT_NE(faster[2], plain[2]);
 }
 
-// Losses that are no numbers any more are as equal as others, and are said to be none.
+// Losses that are not finite compare as equal, and the text says that they are not finite.
 TEST(Train, SaysThatItDiverged) {
   const std::string file = temporary("diverged.svg");
   const Captured run =
@@ -277,8 +280,8 @@ TEST(Train, SaysThatItDiverged) {
   EXPECT_EQ(svg.find("inf"), std::string::npos);
 }
 
-// Alone it takes what its computing does; among ranks at least that, and not all that is sent is
-// waited for. The losses are what they are without a clock.
+// One rank takes the time of its computing; several ranks take at least that, and hide part of the
+// communication. The losses equal those without a clock.
 TEST(Train, RunsOnAModelledMachine) {
   const auto asked = [](std::vector<std::string> more) {
     const Captured run = run_captured(small(std::move(more)));
@@ -321,7 +324,7 @@ TEST(Train, RefusesWhatCannotBe) {
     EXPECT_NE(run.exit, 0) << says;
     EXPECT_NE(run.err.find(says), std::string::npos) << run.err;
   }
-  // Before anything is trained.
+  // Fails before any training.
   const Captured nowhere = run_captured(small({"--svg", "/no/such/folder/x.svg"}));
   EXPECT_EQ(nowhere.exit, 3);
   EXPECT_EQ(nowhere.out, "");
@@ -341,7 +344,8 @@ TEST(Train, LeavesNothingWhenInterrupted) {
 
 }  // namespace
 
-// Products by a BLAS of the machine's. Where none is installed, only that it is missed is tested.
+// Products by a BLAS of the machine. If none is installed, only the error for a missing library is
+// tested.
 
 namespace {
 
@@ -354,7 +358,7 @@ TEST(Blas, IsMissedByName) {
   EXPECT_NE(other.status().text().find("cblas_sgemm"), std::string::npos);
 }
 
-// The last of all, since it stays in use.
+// This test is the last one, because the BLAS stays in use.
 TEST(Blas, MultipliesAsWeDo) {
   const auto blas = Blas::open("libblas.so.3");
   if (!blas.ok()) GTEST_SKIP() << blas.status().text();

@@ -1,5 +1,6 @@
 // Every mapping of a small model to ranks has the losses of one thread, bit for bit, in f32 and in
-// bf16, and those of the model in one piece but for rounding: 0.01 % and 1 % in the steps played.
+// bf16. They differ from those of the undivided model only by rounding: 0.01 % and 1 % in these
+// steps.
 
 #include <gtest/gtest.h>
 
@@ -99,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Laid{.tp = 2, .dp = 2, .pp = 2, .micro_batches = 2},
                     Laid{.tp = 2, .ep = 2, .pp = 2, .zero = 3, .experts = 2}));
 
-// Where one rank wants to stop, all do, after the same step.
+// If one rank wants to stop, all ranks stop after the same step.
 TEST(Training, StopsOnAllRanks) {
   Training t = training();
   t.mapping[Axis::dp] = 2;
@@ -124,7 +125,7 @@ TEST(Training, Learns) {
   }
 }
 
-// What bf16 rounds away is another loss, but hardly another curve.
+// Rounding to bf16 changes the loss, but hardly the curve.
 TEST(Training, Bf16LearnsAsF32Does) {
   for (const int experts : {0, 2}) {
     Training t = training(experts);
@@ -136,7 +137,7 @@ TEST(Training, Bf16LearnsAsF32Does) {
   }
 }
 
-// Other text, other losses: the seed counts.
+// Another seed gives another text, and other losses.
 TEST(Training, FollowsItsSeed) {
   Training t = training();
   const std::vector<double> one = of_one_thread(t);

@@ -1,9 +1,9 @@
-// A browser of Debian's with the page in it, opened from a file. Of Firefox, WebDriver BiDi does not turn light to dark.
+// Opens the page, from a file, in a browser of Debian. In Firefox, WebDriver BiDi cannot switch from light to dark.
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-/** `cache` has npm's packages; `which` is chromium or firefox; without `script`, JavaScript is turned off. */
+/** Starts a browser. `cache` has npm's packages; `which` is chromium or firefox; without `script`, JavaScript is off. */
 export async function launch(cache, page, which, { script = true } = {}) {
   const chromium = which === 'chromium';
   const require = createRequire(join(resolve(cache), 'package.json'));
@@ -13,7 +13,7 @@ export async function launch(cache, page, which, { script = true } = {}) {
     : { browser: 'firefox', executablePath: process.env.FIREFOX ?? '/usr/bin/firefox-esr', extraPrefsFirefox: { 'ui.prefersReducedMotion': 1, 'javascript.enabled': script } });
   const address = pathToFileURL(resolve(page)).href;
 
-  /** A tab in which the race and the player stand. Its `asked` are requests, its `wrong` errors of the console. */
+  /** Opens a tab with the race and the player. Its `asked` are requests, its `wrong` the errors of the console. */
   async function open(hash = '', { width = 1600, scheme = 'light', motion = 'reduce' } = {}) {
     const tab = await browser.newPage();
     tab.asked = [];
@@ -34,7 +34,7 @@ export async function launch(cache, page, which, { script = true } = {}) {
     }
     return tab;
   }
-  /** Until every section has its first answers. */
+  /** Waits until every section has its first answers. */
   const settled = (tab) => tab.waitForFunction(() =>
     document.querySelectorAll('#primitives .card').length === 7 && document.querySelectorAll('#cost .curve').length > 7 && document.querySelector('#cost .rows') && document.querySelector('#break .chip') &&
     document.querySelector('#planner td') && document.querySelector('#papers .claims .card') && document.querySelector('#papers .drawings svg') && document.querySelector('#tasks .proof') && document.querySelector('#timeline canvas'), { timeout: 60000 });

@@ -7,11 +7,11 @@ import { check, done, native, note } from './native.mjs';
 const [cache, page, tool, which = 'chromium'] = process.argv.slice(2);
 const chromium = which === 'chromium';
 const { browser, open, settled, require } = await launch(cache, page, which);
-// The page's own way of writing numbers, since it is numbers as they stand there that are compared.
+// The page's code for numbers, because the test compares numbers as the page writes them.
 const format = require('esbuild').buildSync({ entryPoints: [join(dirname(fileURLToPath(import.meta.url)), '../../../../engine/lab/page/web/format.ts')], write: false, format: 'esm' }).outputFiles[0].text;
 const { duration, rate, size } = await import('data:text/javascript,' + encodeURIComponent(format));
 
-// --- What it shows is the engine's.
+// --- The page shows the engine's answers.
 const settings = [
   {}, { n: '7' }, { n: '16', m: '64K' }, { c: 'broadcast', n: '9', m: '4M' }, { c: 'all_gather', n: '12' }, { c: 'reduce_scatter', m: '512' },
   { c: 'all_to_all', n: '6', m: '3M' }, { n: '32', net: 'scale_out', m: '16M' }, { n: '8', wiring: 'ring', m: '1M' }, { n: '16', wiring: 'torus', ports: '4', alpha: '2us', bw: '50GB/s' },
@@ -44,7 +44,7 @@ const asked = shown.map(({ setting: s, algorithm }) => {
 });
 let facts = 0;
 const answered = native(tool, asked).map(({ json }) => json);
-/** What stands in a lane, from the clock down. */
+/** The texts of a lane, from the clock down. */
 const laneTexts = (json) => [
   `done at ${duration(json.time)}`, duration(json.time), `${json.alphas_text} α + ${Number(json.betas.toPrecision(4))} Mβ`, `${json.rounds}`, `${json.messages}`, size(json.sent_max),
   `${json.ports_needed}${json.serialises ? ', more than there are' : ''}`, rate(json.busbw), ...(json.segments > 1 ? [`${json.segments}`] : []),
@@ -76,7 +76,7 @@ note(`${facts} numbers of the race are the native tool's`);
   const tab = await open();
   await settled(tab);
   const wanted = await tab.evaluate(() => {
-    // What stands in a closed <details> is not there yet.
+    // The content of a closed <details> is not visible yet.
     const all = [...document.querySelectorAll('a[href], button, input, select, summary, [tabindex="0"]')].filter((one) => one.checkVisibility());
     all.forEach((one, i) => (one.dataset.stop = i));
     return all.length;
@@ -105,7 +105,7 @@ note(`${facts} numbers of the race are the native tool's`);
   await tab.close();
 }
 
-// --- What is wrong is said in the engine's words, beside the control.
+// --- Errors show the engine's words, beside the control.
 for (const [member, question, hash] of [
   ['its sizes, 4x4', { wiring: 'torus', dims: '3x3' }, 'race.wiring=torus&race.dims=3x3'],
   ['N, ranks', { ranks: 0 }, 'race.n=0'], ['M, bytes per rank', { bytes: '1e99' }, 'race.m=1e99'], ['ports', { ports: 0 }, 'race.ports=0'], ['alpha, per message', { alpha: 'soon' }, 'race.alpha=soon'],
@@ -117,7 +117,7 @@ for (const [member, question, hash] of [
   await tab.close();
 }
 
-// --- A schedule is changed: the verifier's own answer. And the link brings it back.
+// --- A changed schedule gets the verifier's answer, and the link restores the change.
 {
   const tab = await open('#player?player.a=ring&player.n=4&player.k=2');
   await tab.$$eval('#player summary', (all) => all.find((one) => one.textContent.startsWith('Change')).click());
@@ -142,7 +142,7 @@ for (const [member, question, hash] of [
   await tab.close();
 }
 
-// --- A step's plan is the tool's, and so is what is wrong with one.
+// --- A step's plan equals the tool's, and so do its errors.
 {
   const asked = { ask: 'plan', model: 'gpt2', machine: 'a100', order: 'gpipe', recompute: 'none', zero: 0, tp: 2, sp: 1, ep: 1, dp: 2, pp: 4, micro_batches: 6 };
   const tab = await open('#planner?planner.order=gpipe&planner.micro_batches=6');
@@ -163,11 +163,11 @@ for (const [member, question, hash] of [
   await wrong.close();
 }
 
-// --- Motion, and none. No JavaScript.
+// --- With motion, without motion, and without JavaScript.
 {
   const tab = await open('#race?race.n=32', { motion: 'no-preference' });
   await settled(tab);
-  // What a frame costs, rather than how long it takes: a busy machine must not fail this.
+  // Measures the work of a frame, not its duration, so that a busy machine does not fail the test.
   const run = await tab.evaluate(async () => {
     const frame = () => new Promise((done) => requestAnimationFrame(done));
     document.querySelector('#race .transport button:nth-of-type(2)').click();
@@ -205,7 +205,7 @@ for (const [member, question, hash] of [
   const sorted = [...run.intervals].sort((a, b) => a - b), most = Math.max(...run.strokes);
   check('the race runs', run.intervals.length >= 60, `${run.intervals.length}`);
   check('a frame of the race makes no element and asks the engine nothing', run.made === 0 && run.asked === 0, JSON.stringify([run.made, run.asked]));
-  // A lane draws its ranks, each of four pieces, and messages on their way, each of three: at most one per rank with one port.
+  // A lane draws its ranks, four pieces each, and messages in flight, three pieces each: at most one per rank with one port.
   check('a frame draws what moves, and no more', most > 3 * 32 * 4 && most <= 3 * 32 * (4 + 3), `${most}`);
   note(`${(1000 * run.intervals.length / run.intervals.reduce((a, b) => a + b, 0)).toFixed(1)} frames a second among 32 ranks; between two ${sorted[sorted.length >> 1].toFixed(1)} ms, 95 of 100 within ${sorted[Math.floor(sorted.length * 0.95)].toFixed(1)} ms; ${most} strokes at most`);
   await tab.close();

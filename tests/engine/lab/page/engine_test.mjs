@@ -1,4 +1,4 @@
-// The engine of the page under Node: every answer is the native tool's, to the last bit. engine_test.mjs ENGINE.js TOOL
+// The engine of the page under Node: every answer equals the native tool's, to the last bit. engine_test.mjs ENGINE.js TOOL
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
@@ -15,7 +15,7 @@ function wasm(request) {
   const first = engine._rankine_numbers() / 8;
   return { json, numbers: Array.from(engine.HEAPF64.subarray(first, first + engine._rankine_number_count())) };
 }
-// What is not a number is null in JSON.
+// JSON has null for NaN and infinities.
 const same = (a, b) => JSON.stringify(a.json) === JSON.stringify(b.json) && JSON.stringify(a.numbers) === JSON.stringify(b.numbers);
 
 const { algorithms, networks } = wasm({ ask: 'catalogue' }).json;

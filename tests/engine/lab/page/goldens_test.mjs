@@ -1,9 +1,9 @@
-// How the page looks, against pictures that somebody has looked at: goldens_test.mjs CACHE PAGE [write].
+// Compares the page's look with approved pictures: goldens_test.mjs CACHE PAGE [write].
 //
-// Of every section three things are compared: where its parts and drawings stand; its picture, with so few and large cells that
-// letters are a grey; and, since in such cells a border is nothing, the lines and colours that the browser has for each kind of
-// element. So another Chromium with other fonts or edges passes, and a part that is missing, moved, of another colour, or has lost its
-// border does not. What is committed are the pictures at a tenth of their size, and the rest as JSON; `write` makes all of it anew.
+// The test compares three things of every section: the places of its parts and drawings; its picture in few large cells, in which letters
+// become grey; and the lines and colours that the browser computes for each kind of element, because a border is invisible in such cells.
+// So another Chromium with other fonts or edges passes, but a part that is missing, moved, recoloured or without its border fails. The
+// repository holds the pictures at a tenth of their size, and the rest as JSON; `write` makes all of it anew.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -14,15 +14,15 @@ const [cache, page, mode] = process.argv.slice(2);
 const goldens = join(dirname(fileURLToPath(import.meta.url)), 'goldens');
 const views = [[1600, 'light'], [1600, 'dark'], [360, 'light'], [360, 'dark']];
 const scale = 10; // pixels of the page per pixel of a golden
-const cell = 40; // pixels of the page per cell that is compared
-const kMostColour = 26; // of 255: how far a cell's mean may be off; a lost line of text is 30 and more
-const kMostCells = 0.03; // the part of a section's cells that may be off by more
-const kMostAcross = 6, kMostDown = 24; // pixels: where a part stands and how wide it is, and how tall, and this much again per 400
+const cell = 40; // pixels of the page per compared cell
+const kMostColour = 26; // of 255: the allowed error of a cell's mean; a lost line of text is 30 and more
+const kMostCells = 0.03; // the part of a section's cells that may exceed it
+const kMostAcross = 6, kMostDown = 24; // pixels: tolerances of place and width, and of height; again as much per 400
 
 const { browser, open, settled } = await launch(cache, page, 'chromium');
 const desk = await browser.newPage();
 
-/** A picture's cells as mean colours, r g b each, after it is made as wide and as tall as said; `part`: [top, height] of it, all where none. */
+/** A picture's cells as mean colours, r g b each, after scaling to `width` and `height`; `part`: [top, height], by default all. */
 const looked = (url, width, height, across, down, part) => desk.evaluate(async (url, width, height, across, down, part) => {
   const image = new Image();
   image.src = url;
@@ -42,7 +42,7 @@ const looked = (url, width, height, across, down, part) => desk.evaluate(async (
   return cells.map((sum, i) => Math.round(sum / counts[Math.floor(i / 3)]));
 }, url, width, height, across, down, part);
 
-/** Pictures one below the other, made smaller. */
+/** Pictures one below the other, scaled down. */
 const stacked = (urls, scale) => desk.evaluate(async (urls, scale) => {
   const images = await Promise.all(urls.map(async (url) => {
     const image = new Image();
@@ -82,7 +82,7 @@ for (const [width, scheme] of views) {
       return [one.localName + (one.classList.length > 0 ? '.' + one.classList[0] : ''), ...[box.left - at.left, box.top - at.top, box.width, box.height].map(Math.round)];
     })];
   })));
-  // Of each kind of element, how those of it look: nothing of that depends on fonts.
+  // The looks of each kind of element, which do not depend on fonts.
   const looks = await tab.$$eval('main > section', (all) => Object.fromEntries(all.map((section) => {
     const found = {};
     for (const one of section.querySelectorAll('*')) {
@@ -128,7 +128,7 @@ for (const [width, scheme] of views) {
     const kinds = new Set([...Object.keys(golden[id].looks), ...Object.keys(looks[id])]);
     const others = [...kinds].filter((kind) => JSON.stringify(golden[id].looks[kind]) !== JSON.stringify(looks[id][kind]));
     check(`${id} has the lines and colours that it had at ${name}`, others.length === 0, JSON.stringify(others.map((kind) => [kind, golden[id].looks[kind], looks[id][kind]])));
-    // One that is a little taller or shorter has as many cells, each a little taller or shorter.
+    // A slightly taller or shorter section has as many cells, each slightly taller or shorter.
     const [, , , wide, tall] = golden[id].boxes[0], across = Math.round(wide / cell), down = Math.max(1, Math.round(tall / cell));
     const then = await looked(url, wide, tall, across, down, golden[id].picture), now = await looked(pictures[id], wide, tall, across, down);
     let off = 0;

@@ -1,7 +1,7 @@
-// The native tool's answers to what the page asks.
+// The native tool's answers to the page's requests.
 import { spawnSync } from 'node:child_process';
 
-/** As many answers as requests, numbers where there are any. */
+/** One answer per request, with its numbers if it has any. */
 export function native(tool, requests) {
   const asked = spawnSync(tool, ['page', '--ask', '-'], {
     input: requests.map((one) => JSON.stringify(one)).join('\n') + '\n', maxBuffer: 2 ** 31 - 1, encoding: 'utf8',

@@ -12,7 +12,7 @@ const ask = (request) => native(tool, [request])[0];
 const wait = (tab, condition, ...more) => tab.waitForFunction(condition, { timeout: 30000 }, ...more).catch((error) => check(`in time: ${condition}`, false, error.message));
 const focused = (tab) => tab.evaluate(() => document.activeElement?.id || document.activeElement?.className || document.activeElement?.localName);
 
-// --- Nothing is loaded, nothing goes wrong, nothing is too wide, and anyone can use it.
+// --- No resource is loaded, no error occurs, no element is too wide, and the page is accessible.
 const views = [[1600, 'light', ''], [1600, 'dark', ''], [360, 'light', ''], [390, 'light', '#instructor'], [1600, 'light', '#handout'], [390, 'light', '#race?words.at=busbw']];
 for (const [width, scheme, at] of views.filter(([, scheme]) => chromium || scheme === 'light')) {
   const tab = await open(at, { width, scheme });
@@ -37,7 +37,7 @@ for (const [width, scheme, at] of views.filter(([, scheme]) => chromium || schem
   await tab.close();
 }
 
-// --- On a phone the racers and what runs them are seen together; on any screen rows are full and curves use their chart.
+// --- On a phone the racers and their controls are visible together; on any screen rows are full and curves use their chart.
 {
   const tab = await open('#race', { width: 390 });
   await tab.$eval('#race .transport', (one) => one.scrollIntoView());
@@ -66,7 +66,7 @@ for (const width of [1600, 1180, 800]) {
   await tab.close();
 }
 
-// --- Figures of an earlier question are marked as such until the answer is there.
+// --- Figures of an earlier question are marked until the new answer arrives.
 {
   const tab = await open();
   await settled(tab);
@@ -75,7 +75,7 @@ for (const width of [1600, 1180, 800]) {
     .filter((one) => one.checkVisibility() && !one.closest('[aria-busy=true]')).map((one) => `${one.closest('section').id} ${one.localName}.${one.className}`));
   await wait(tab, () => !document.querySelector('[aria-busy=true]'));
   check('what is answered is not marked', (await unmarked()).length > 100);
-  // The engine hears no more of what is asked.
+  // Cuts the page off from the engine.
   await tab.evaluate(() => {
     window.send = Worker.prototype.postMessage;
     window.held = [];
@@ -130,7 +130,7 @@ for (const width of [1600, 1180, 800]) {
   await tab.close();
 }
 
-// --- For teachers: every task belongs to a lesson; a class's files are judged again.
+// --- For teachers: every task belongs to a lesson, and the page judges a class's files again.
 {
   const formulas = ask({ ask: 'formula' }).json.tasks.map((one) => one.task), right = 'all_gather 4\nround\n0 -> 1: 0\n1 -> 0: 1\n2 -> 3: 2\n3 -> 2: 3\nround\n0 -> 2: 0,1\n2 -> 0: 2,3\n1 -> 3: 0,1\n3 -> 1: 2,3\n';
   const learner = await open('#tasks');
@@ -176,7 +176,7 @@ for (const width of [1600, 1180, 800]) {
   });
   const csv = (await tab.evaluate(() => window.saved)).split('\r\n');
   check('a spreadsheet gets the table, and no formula', csv.length === 4 && csv[1].startsWith(`"'=Ada","✓"`), csv[1]);
-  // What a lesson shows is there.
+  // The targets of a lesson's links exist.
   const shows = await tab.$$eval('.lesson a', (all) => all.map((one) => one.getAttribute('href')));
   for (const show of shows) {
     const shown = await open(show);

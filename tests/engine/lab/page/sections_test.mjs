@@ -1,4 +1,4 @@
-// What a visitor does in each section, and that what comes of it is the native tool's: sections_test.mjs CACHE PAGE TOOL BROWSER.
+// The actions of a visitor in each section, with results equal to the native tool's: sections_test.mjs CACHE PAGE TOOL BROWSER.
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -10,9 +10,9 @@ const { browser, open, settled } = await launch(cache, page, which);
 const ask = (request) => native(tool, [request])[0];
 const hash = (tab) => tab.evaluate(() => decodeURIComponent(location.hash));
 const text = async (tab, selector) => (await texts(tab, selector)).join(' ');
-/** By its text, within what the selector names. */
+/** Clicks the first element of `selector` with a text that begins with `words`. */
 const click = (tab, selector, words) => tab.$$eval(selector, (all, words) => all.find((one) => one.textContent.trim().startsWith(words)).click(), words);
-/** What never comes true is a check that fails, and those behind it go on. */
+/** Waits for a condition; after a time-out the check fails and the later checks go on. */
 const wait = (tab, condition, ...more) => tab.waitForFunction(condition, { timeout: 30000 }, ...more).catch((error) => check(`in time: ${condition}`, false, `${JSON.stringify(more)} ${error.message}`));
 async function control(tab, section, label, value) {
   await tab.evaluate((section, label, value) => {
@@ -102,7 +102,7 @@ async function slide(tab, section, label, value) {
   await slide(sent, 'player', 'N, ranks', '4');
   await sent.$eval('#player .transport input[type=range]', (one) => ((one.value = '1'), one.dispatchEvent(new Event('input', { bubbles: true }))));
   await wait(sent, () => document.querySelectorAll('#player .editor li').length === 4);
-  // Some redirections do no harm: one that does.
+  // Some redirections do no harm; this one does.
   const four = { ask: 'play', question: { collective: 'all_reduce', algorithm: 'ring', ranks: 4, bytes: '1M' } };
   const broken = [0, 1, 2, 3].flatMap((transfer) => [0, 1, 2, 3].map((to) => ({ do: 'redirect', round: 0, transfer, to }))).find((edit) => !(ask({ ...four, edits: [edit] }).json.proof?.proved ?? true));
   await control(sent, 'player', 'redirect to rank', String(broken.to));
@@ -127,7 +127,7 @@ async function slide(tab, section, label, value) {
   }
   await click(tab, '#timeline .buttons button', 'Case B');
   await wait(tab, () => decodeURIComponent(location.hash).includes('timeline.ports=1'));
-  // A bar is clicked: the player goes to its round.
+  // A click on a bar moves the player to its round.
   const box = await (await tab.$('#timeline canvas')).boundingBox();
   await tab.$eval('#timeline canvas', (canvas, x) => {
     const at = canvas.getBoundingClientRect();
@@ -146,7 +146,7 @@ async function slide(tab, section, label, value) {
   };
   const written = measure('--algo', 'ring'), json = JSON.parse(written);
   const tab = await open('#timeline?player.a=direct_one_shot&player.n=5');
-  // A file that is let go over an element: by the browser's own events where it can be told to, else by events that are made here.
+  // Drops a file on an element: by events of the browser if possible, else by synthetic events.
   const drop = async (selector, text) => {
     writeFileSync(file, text);
     if (which === 'chromium') {
@@ -190,7 +190,7 @@ async function slide(tab, section, label, value) {
     const wanted = run.rounds.map((round) => round.measured / run.dilate);
     return [wall.length === 4 && wall.every((end, k) => Math.abs(end - wanted[k]) <= 1e-4 * wanted[k]), JSON.stringify([wall, wanted])];
   };
-  // Over another section: the whole page takes it.
+  // Over another section: the whole page accepts the file.
   await tab.$eval('#cost h2', (one) => one.scrollIntoView({ block: 'center' }));
   await drop('#cost h2', written);
   check('wall measurements that are dropped on the page lie over the prediction', ...(await measured(json)));
@@ -205,7 +205,7 @@ async function slide(tab, section, label, value) {
   const again = await open(await tab.evaluate(() => location.hash));
   check('and stand in the link', (await again.$$('#timeline .drop > p:not(.error)')).length === 1);
   await again.close();
-  // One that takes exactly as long.
+  // An algorithm that takes exactly as long.
   await control(tab, 'player', 'algorithm', 'direct_two_shot');
   await wait(tab, () => /direct two shot takes/.test(document.querySelector('#timeline .verdict').textContent) && /all reduce, ring, 3 ranks .* another algorithm/.test(document.querySelector('#timeline .drop > .error')?.textContent ?? ''));
   check('over another schedule they do not lie', (await reds()) === 0);
@@ -219,7 +219,7 @@ async function slide(tab, section, label, value) {
   await tab.close();
 }
 
-// --- By arrow keys, what a pointer finds: messages of the timeline, passes of a pipeline.
+// --- Arrow keys reach all that a pointer reaches: messages of the timeline, passes of a pipeline.
 {
   const tab = await open('#timeline?player.a=ring&player.n=4');
   const { numbers } = ask({ ask: 'messages', question: { collective: 'all_reduce', algorithm: 'ring', ranks: 4, bytes: '1M', network: 'plain', sync: 'dataflow' } });
@@ -348,7 +348,7 @@ async function slide(tab, section, label, value) {
   await control(tab, 'tasks', 'schedule, judged while you write', 'all_gather 4\nround\n0 -> 9: 0\n');
   await wait(tab, () => /line 3/.test(document.querySelector('#tasks .error')?.textContent ?? ''));
   check('what cannot be read is said with its line', (await text(tab, '#tasks .error')) === judged('all_gather 4\nround\n0 -> 9: 0\n').error);
-  // An order of a pipeline.
+  // A pipeline's order.
   await control(tab, 'tasks', 'task', '6-pipeline');
   await wait(tab, () => document.querySelector('#tasks .proof.bad')?.textContent.includes('keeps too much'));
   const gpipe = await tab.$eval('#tasks textarea', (one) => one.value), order = judged(gpipe);
