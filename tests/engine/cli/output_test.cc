@@ -303,7 +303,7 @@ TEST(Interrupt, WithoutARowTheOldFileStays) {
 }  // namespace
 }  // namespace rankine::tools
 
-// The README and the guide show the output that the tool prints today.
+// The README and the pages of the guide show the output that the tool prints today.
 //
 // Every shown command with "rankine" in it is run, in a folder with the files that the document
 // shows by cat. "..." stands for lines, or for the end of a line.
