@@ -302,20 +302,9 @@ std::string row_text(const Source& source, const json& row) {
   return text + "\n";
 }
 
-// Sizes that the summary shows.
-constexpr std::size_t kShown[] = {8, std::size_t{32} << 10, std::size_t{2} << 20};
-
-// A row of the summary: Rankine's times at some sizes, and means over all.
+// A row of the summary: the means over all sizes.
 std::string summary_row(const json& document, std::string_view protocol) {
   std::string text = fmt::format("| {} | {} |", subject(document), protocol);
-  for (const std::size_t size : kShown) {
-    std::string cell = "-";
-    for (const json& row : document.at("rows")) {
-      if (row.at("protocol") == protocol && row.at("size") == size)
-        cell = figure(row, our_name(document));
-    }
-    text += fmt::format(" {} |", cell.substr(0, cell.find(' ')));  // without its spread
-  }
   for (const char* ratio : {"rankine/expert", "rankine/library", "rankine/limit"})
     text += fmt::format(" {} |", mean_cell(document, protocol, ratio));
   return text + "\n";
@@ -323,10 +312,10 @@ std::string summary_row(const json& document, std::string_view protocol) {
 
 std::string summary(const std::vector<Source>& sources, const std::string& pictures) {
   std::string text = fmt::format(
-      "## Rows\n\n[rows.csv]({}/rows.csv) has every row. Rankine's times in us, and geometric "
-      "means of the ratios over all sizes:\n\n"
-      "| call | protocol | 8 B | 32 KiB | 2 MiB | rankine/expert | rankine/library | "
-      "rankine/limit |\n|---|---|--:|--:|--:|--:|--:|--:|\n",
+      "## Rows\n\n[rows.csv]({}/rows.csv) has every row. Geometric means of the ratios over all "
+      "sizes:\n\n"
+      "| call | protocol | rankine/expert | rankine/library | rankine/limit |\n"
+      "|---|---|--:|--:|--:|\n",
       pictures);
   std::string drawn;
   for (const Source& source : sources) {
