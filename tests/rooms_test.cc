@@ -38,8 +38,8 @@ std::size_t floor_of(const std::string& room) {
   return floor;
 }
 
-// What each source file of the tree includes of the tree. The sources lie below the directory in
-// which Bazel starts a test.
+// The includes of each source file within the tree. Bazel starts a test in the folder that holds
+// the sources.
 using Includes = std::map<std::string, std::set<std::string>>;
 const Includes& includes() {
   static const Includes all = [] {
@@ -114,7 +114,7 @@ TEST(Rooms, WhatRunsACallSeesNoScheduleNoProgramAndNoAlgorithm) {
     if (room_of(file) != "engine/run") continue;
     for (const std::string& path : seen_from(file)) {
       EXPECT_NE(room_of(path), "engine/compile") << file << " sees " << path;
-      // Of algorithms only the names of things: ranks, blocks, collectives.
+      // engine/run sees two headers of algorithms: the names of ranks, blocks and collectives.
       const bool words =
           path == "algorithms/schedule/blocks.h" || path == "algorithms/schedule/collective.h";
       EXPECT_TRUE(room_of(path) != "algorithms" || words) << file << " sees " << path;
@@ -202,7 +202,7 @@ std::size_t end_of(const std::string& text, std::size_t begin) {
   return text.size();
 }
 
-// What a function's body calls outside guards, from which no exception gets out.
+// The calls in a function's body outside the guards that stop exceptions.
 std::set<std::string> unguarded_calls(std::string body) {
   static const std::regex guard("\\b(guarded|start_mpi)\\s*\\("), call("(\\w+)\\s*\\(");
   for (std::smatch found; std::regex_search(body, found, guard);) {

@@ -50,14 +50,14 @@ def _copts(copts):
 _TEST_COPTS = ["-O1"]
 
 def _with_precompiled(name, copts):
-    """What is added to the flags and dependencies of a target with these copts.
+    """Flags and dependencies that give a target the precompiled headers.
 
-    Only at home, where we know the compiler. Its own flags might mean another language.
+    Empty outside this repository, whose compiler is unknown, and for targets with copts, which might choose another language.
     """
     if copts or not _is_main_repository():
         return [], []
 
-    # Where libstdc++ has told GCC not to warn is forgotten with what is precompiled.
+    # A precompiled header loses the pragmas by which libstdc++ turns off warnings.
     flags = ["-include", "third_party/%s.h" % name] + ["-Wno-" + alarm for alarm in _FALSE_ALARMS]
     return flags, ["//third_party:" + name]
 
