@@ -368,7 +368,7 @@ TEST(Answers, ASwitchsTransferIsAMessageForEachPair) {
   }
 }
 
-// Flags of states.h.
+// Flags of states.cc.
 constexpr std::uint32_t kComplete = 1, kNeeded = 2;
 
 TEST(Answers, WhatIsPlayedEndsComplete) {

@@ -36,7 +36,7 @@ struct PlainNetwork {
   std::int64_t alpha = 0, hop = 0, per_half_byte = 1, mtu = 1;
 };
 
-// PacketByPacket executes the definition in packets.h packet by packet: an event for each packet on
+// PacketByPacket executes the definition in flow.h packet by packet: an event for each packet on
 // each link, times in whole seconds, and every rank separately.
 class PacketByPacket {
  public:
