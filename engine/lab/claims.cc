@@ -70,7 +70,7 @@ Subcommand add_claims(Command tool) {
   auto options = std::make_shared<ClaimsOptions>();
   const Command app = tool.add_subcommand(
       "claims", "every quantitative claim of the papers, computed and compared with the engine");
-  add_text(app, "id", options->id, "TEXT", "only claims whose id begins so");
+  add_text(app, "id", options->id, "TEXT", "only claims with an id that begins with TEXT");
   add_argument(app, "-p,--paper", options->paper, read_paper,
                "only one paper's: lesson, chapter, lu, traff or trivance");
   add_argument(
@@ -78,16 +78,16 @@ Subcommand add_claims(Command tool) {
       "only rows with that verdict (holds, conditional, fails, beyond_model) or of that kind "
       "(executed, arithmetic, definition, own_formula)");
   app.add_flag("--all", options->all,
-               "each claim with what was found, not only the totals and what fails");
+               "each claim with its result, not only the totals and the failed claims");
   app.add_flag("--json", options->json, "as JSON");
   add_output_file(app, "--markdown", options->markdown,
                   "write the report there, as Markdown tables");
   add_output_file(app, "--html", options->html, "write the report there, as a page to hand out");
   app.add_flag("--golden", options->golden, "as the list in tests/golden/claims.txt");
   app.add_flag("--no-execute", options->no_execute, "simulate only; no live ranks");
-  add_argument(
-      app, "--execute-to", options->most_ranks, Whole{1, Communicator::kMaxRanks}, "N",
-      "live ranks repeat runs of up to N ranks (81), and of a row without any its least run");
+  add_argument(app, "--execute-to", options->most_ranks, Whole{1, Communicator::kMaxRanks}, "N",
+               "live ranks repeat runs of up to N ranks (81); a row without such a run repeats its "
+               "smallest");
   app.footer(
       "Examples:\n"
       "  rankine claims --only fails\n"
@@ -117,7 +117,9 @@ Result<Exit> claims_report(const ClaimsOptions& options, Console& console) {
       });
   progress.clear();
   if (findings.empty()) {
-    return invalid_argument(fmt::format("id is '{}'; no claim's id begins so", options.id));
+    return invalid_argument(fmt::format(
+        "id is '{}'; no claim's id begins with it; 'rankine claims --all' lists the ids",
+        options.id));
   }
   Status written =
       write_file("--markdown", options.markdown, claims::print_markdown, findings, filter);
@@ -133,8 +135,8 @@ Result<Exit> claims_report(const ClaimsOptions& options, Console& console) {
       print_text(console.out, findings, filter);
     } else {
       print_brief(console.out, findings, filter);
-      console.out << "\n--all prints every claim with what was found, --only fails these claims; "
-                     "an id, one claim.\n";
+      console.out << "\n--all prints every claim with its result, --only fails the failed claims, "
+                     "an id one claim.\n";
     }
   }
   return totals_of(findings).faults > 0 ? Exit::wrong : Exit::ok;

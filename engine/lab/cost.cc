@@ -102,17 +102,18 @@ Table ranks_of(const Question& question, const Cost& cost, bool per_rank) {
     add(fmt::format("rank {}", r), cost.counts.ranks[r]);
   }
   table.notes = {
-      "",
-      fmt::format("M = {}. n_alpha: the time where alpha is 1 and beta 0; n_beta: where alpha is 0 "
-                  "and M beta 1;\n"
-                  "each exactly, and on its own longest chain. The critical path has as many ports "
-                  "as it likes.\n"
-                  "eta: busbw over the peak, for large M.",
-                  format_bytes(question.bytes))};
+      "", fmt::format(
+              "M = {}. n_alpha: the time if alpha is 1 and beta 0; n_beta: the time if alpha is "
+              "0 and M beta 1;\n"
+              "both are exact, each on its own longest chain. The critical path has unlimited "
+              "ports.\n"
+              "eta: busbw over the peak, for large M.",
+              format_bytes(question.bytes))};
   if (cost.dataflow.hop) {
-    table.notes.push_back("n_hop: the time where a link crossed is 1 and the others 0.");
+    table.notes.push_back("n_hop: the time if each link crossed takes 1 and all else 0.");
   }
-  if (cost.dataflow.gamma) table.notes.push_back("n_gamma: where M gamma is 1.");
+  if (cost.dataflow.gamma)
+    table.notes.push_back("n_gamma: the time if M gamma is 1 and all else 0.");
   if (const int needed = ports_needed(cost); needed > 1) {
     table.notes.push_back(
         fmt::format("{} {}", question.algorithm->name, port_budget(needed, question.fabric.ports)));

@@ -125,7 +125,7 @@ void print(const FaultsReport& report, bool csv, Console& console) {
       names += fmt::format("{}{}", names.empty() ? "" : ", ", fault->name);
     }
     console.out << fmt::format(
-        "not played where ranks are {} ('rankine faults --list' says why): {}\n",
+        "not played with ranks as {} ('rankine faults --list' gives the reasons): {}\n",
         processes ? "processes" : "threads", names);
   }
   for (const auto& row : rows) {
@@ -244,10 +244,11 @@ Result<faults::Selection> selection_of(const FaultsArguments& arguments) {
   selection.cycles = arguments.cycles;
   if (arguments.cycles > 0) {
     if (!arguments.processes) {
-      return invalid_argument("--cycles is for ranks that are processes: add --processes");
+      return invalid_argument("--cycles is given; it needs ranks as processes: add --processes");
     }
     if (!selection.faults.empty()) {
-      return invalid_argument("--cycles is of one fault, cycles, and --fault names some");
+      return invalid_argument(
+          "--cycles is given; it plays only the fault cycles: leave out --fault");
     }
     for (const Fault& fault : faults::faults()) {
       if (fault.name == "cycles") selection.faults.push_back(&fault);
@@ -319,7 +320,7 @@ Result<Exit> play_faults(const FaultsArguments& arguments, Console& console) {
   // Without this check, every case of every communicator would report the error.
   if (const auto environment = read_environment(); !environment.ok()) return environment.status();
   if (arguments.list && arguments.json) {
-    return invalid_argument("--list is text; leave out --json, which is of what was played");
+    return invalid_argument("--list is given; it prints text or CSV: leave out --json");
   }
   if (arguments.list) {
     print_list(chosen_faults(arguments), arguments.csv, console);
@@ -329,7 +330,7 @@ Result<Exit> play_faults(const FaultsArguments& arguments, Console& console) {
   if (left_out.size() == arguments.faults.size() && !left_out.empty()) {
     const Fault& fault = *left_out.front();
     return invalid_argument(fmt::format(
-        "--fault is '{}', which is for ranks that are {}{}", fault.name,
+        "--fault is '{}'; it needs ranks as {}{}", fault.name,
         arguments.processes ? "threads: " : "processes: add --processes", fault.threads_only));
   }
   const auto selection = selection_of(arguments);
@@ -337,8 +338,8 @@ Result<Exit> play_faults(const FaultsArguments& arguments, Console& console) {
   const std::vector<FaultCase> cases = faults::cases_of(*selection);
   if (cases.empty()) {
     return invalid_argument(
-        "no case is left: the faults asked for do not concern that collective, or no algorithm "
-        "asked for allows these --ranks; 'rankine faults --list' shows the faults");
+        "no case is left: the selected faults do not concern this collective, or no selected "
+        "algorithm allows these --ranks; 'rankine faults --list' shows the faults");
   }
   const auto begin = Clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
@@ -391,30 +392,32 @@ Subcommand add_faults(Command tool) {
       },
       "LIST", "N: 8, 2,3,8 or 2..16 (2,3,4,5,7,8,16,33,64; processes 2,3,4,7)");
   add_argument(app, "--repeat", a.repeat, Whole{1, 1'000'000}, "N",
-               "each case so many times, with other seeds (1)");
+               "repetitions of each case, each with another seed (1)");
   add_argument(app, "--seed", a.seed, read_seed, "N",
-               "of what cases leave open: victims, steps, sizes, types (1)");
+               "seed of random choices: victims, steps, sizes, types (1)");
   add_argument(app, "--jobs", a.jobs, Whole{1, 1024}, "N",
                "processes at once (one per core that affinity and quota allow)");
-  app.add_flag("--processes", a.processes,
-               "ranks are processes: what concerns them of the table, and processes that end");
+  app.add_flag(
+      "--processes", a.processes,
+      "ranks are processes: plays the table's faults of processes, and processes that end");
   add_argument(app, "--cycles", a.cycles, Whole{1, 1'000'000}, "N",
-               "with --processes: a rank is killed and replaced so many times (among 4 ranks)");
+               "with --processes: a rank is killed and replaced N times (among 4 ranks)");
   app.add_flag("--quick", a.quick, "one case in 40, the same ones for the same seed");
-  app.add_flag("--list", a.list, "say what the faults are, and play none");
+  app.add_flag("--list", a.list, "list the faults and play none");
   add_formats(app, a.json, a.csv, "counts and remarks as JSON");
   app.footer(
       "The promise: every call of every surviving rank returns within its deadline plus one "
       "second, "
       "with success or one documented error; a success is never wrong; then a new communicator "
       "works in the same process. Columns: ok, successes of single ranks; hangs, cases in which a "
-      "call never returned; wrong, successes with wrong data and bytes changed that nobody may "
-      "change; undoc, any other outcome than those documented for the fault, and processes that "
-      "died; late, calls that came more than a second after their deadline (errors: after the "
+      "call never returned; wrong, successes with wrong data, and changes of bytes that no rank "
+      "may "
+      "change; undoc, outcomes that are not documented for the fault, and processes that "
+      "died; late, calls that returned more than a second after their deadline (errors: after the "
       "loss, "
-      "exception or abort() that is the fault). Where ranks are processes, those that are left "
+      "exception or abort() that is the fault). With ranks as processes, the surviving processes "
       "make "
-      "the new communicator, and a file that they leave in /dev/shm counts as undocumented.\n"
+      "the new communicator, and a file that remains in /dev/shm counts as undocumented.\n"
       "Examples:\n"
       "  rankine faults --quick                          a sample, in seconds\n"
       "  rankine faults                                  the whole table\n"

@@ -148,11 +148,12 @@ Table table_of(const GapsArguments& a, const Fabric& fabric, const Found& found)
   }
   for (Column& column : table.columns) column.shown &= any;
   table.notes = {fmt::format(
-      "{}{} of {}: another of the catalogue takes no more of anything and less of something{}.\n"
-      "n_alpha and n_beta as of 'rankine cost'.{}",
+      "{}{} of {}: another algorithm of the catalogue is not worse in any cost and better in "
+      "one{}.\n"
+      "'rankine cost' explains n_alpha and n_beta.{}",
       any ? "\n" : "", found.gaps.size(), found.asked,
-      a.least ? ",\nor none does (-), but less has to be moved" : "",
-      shares ? "" : " Least: what some rank has to move, if no switch adds.")};
+      a.least ? ",\nor no algorithm is (-), but the lower bound of bytes is less" : "",
+      shares ? "" : " Least: the lower bound of the busiest rank's bytes, if no switch adds.")};
   return table;
 }
 
@@ -160,7 +161,9 @@ Result<Exit> run_gaps(const GapsArguments& a, Console& console) {
   const auto network = network_of(a.question.network);
   if (!network.ok()) return network.status();
   if (a.least && network->wiring.shares_links()) {
-    return invalid_argument("--least is of ranks that are wired each to each");
+    return invalid_argument(
+        "--least is given; it needs a network with a link between every two ranks: leave out "
+        "--wiring");
   }
   const auto found = find(a, *network, console);
   if (!found.ok()) return found.status();
@@ -189,7 +192,7 @@ Subcommand add_gaps(Command tool) {
   a.question.algorithm.algorithms = "all";
   a.question.algorithm.begin.ranks = 2;
   const Command app = tool.add_subcommand(
-      "gaps", "among how many ranks an algorithm is behind another, in everything it costs");
+      "gaps", "ranks at which another algorithm is better in one cost and worse in none");
   add_algorithm_arguments(
       app, a.question.algorithm,
       {.algorithms = "names of the catalogue, or all (all)", .ranks = "the fewest ranks (2)"})
@@ -197,7 +200,7 @@ Subcommand add_gaps(Command tool) {
   add_argument(app, "--ranks-to", a.ranks_to, Whole{2, kMostRanks}, "N", "the most ranks (81)");
   add_network_arguments(app, a.question.network);
   app.add_flag("--least", a.least,
-               "also where no other is better, but more is moved than some rank has to");
+               "also gaps to the lower bound of bytes, if no algorithm is better");
   add_formats(app, a.json, a.csv, "one line of JSON per gap");
   app.footer(
       "Examples:\n"

@@ -258,8 +258,9 @@ std::string number(const std::optional<Value>& value) { return value ? number(*v
 
 void print_table(std::ostream& out, const std::vector<TableRow>& all, int table) {
   out << fmt::format(
-      "Table {}: how many times the optimum. Printed is the paper's entry (n without end), derived "
-      "what its text\ncomes to for just so many ranks, found the schedule's; = where these two are "
+      "Table {}: multiples of the optimum. printed: the paper's entry (n to infinity); derived: "
+      "the "
+      "text's\nvalue for this number of ranks; found: the schedule's value; =: the last two are "
       "equal, as fractions.\n\n",
       table);
   Table text(as::text(""), as::text(""), "", "", "", "", "", "", "", "", "", as::text(""));
@@ -392,9 +393,10 @@ Status prepare_folder(const std::string& folder) {
   if (there && check_replaceable((std::filesystem::path(folder) / "figure.svg").string()).ok()) {
     return {};
   }
-  return {Code::system, fmt::format("--svg is '{}', which cannot be written to; it takes a folder "
-                                    "that can be made, or that is there and may be written to",
-                                    folder)};
+  return {Code::system,
+          fmt::format("--svg is '{}', which cannot be written; allowed are new folders "
+                      "and writable folders",
+                      folder)};
 }
 
 Status write_pictures(const std::string& folder, const std::vector<Picture>& pictures) {
@@ -429,7 +431,7 @@ Subcommand add_reproduce(Command tool) {
       "  rankine reproduce trivance --svg figures\n"
       "  rankine reproduce traff\n"
       "  rankine reproduce --json > papers.json\n"
-      "Verdicts compare what the paper says with what comes out here; a difference is no error.");
+      "Verdicts compare the paper's numbers with the engine's; a difference is not an error.");
   return {app, [owned](Console& console) { return reproduce_papers(*owned, console); }};
 }
 
@@ -439,8 +441,8 @@ Result<Exit> reproduce_papers(const ReproduceArguments& arguments, Console& cons
   if (!arguments.svg.empty()) {
     if (!with_trivance) {
       return invalid_argument(
-          fmt::format("--svg is '{}' and the paper is {}, which has no figures "
-                      "that are recomputed; those of trivance are",
+          fmt::format("--svg is '{}' and the paper is {}; rankine recomputes only "
+                      "the figures of trivance",
                       arguments.svg, arguments.paper));
     }
     // Checks the folder before the work begins, so that no work is lost.

@@ -100,18 +100,17 @@ std::string short_text(const std::vector<int>& skips) {
 }
 
 std::string what_was_searched(const SkipSearch& found) {
-  std::string text =
-      fmt::format("searched: {:.6g} sequence{} of Algorithm 1 (windows), all there are",
-                  found.windows, found.windows == 1 ? "" : "s");
+  std::string text = fmt::format("searched: all {:.6g} sequence{} of Algorithm 1 (windows)",
+                                 found.windows, found.windows == 1 ? "" : "s");
   if (found.all) {
     if (found.others == 0) return text;
     return text + fmt::format(".\nAnd all {}: no skips are faster", counted(found.others, "other"));
   }
   return text + fmt::format(
-                    ".\nAnd {} others: every order of every valid set of up to {} skips; beyond, "
-                    "{} near to "
-                    "the fastest and to the schemes, which proves nothing",
-                    found.others, found.all_up_to, found.stopped ? "some of what is" : "what is");
+                    ".\nAnd {} others: every order of every valid set of up to {} skips; of longer "
+                    "sets {} near the "
+                    "fastest and the schemes, which proves nothing",
+                    found.others, found.all_up_to, found.stopped ? "some" : "all");
 }
 
 Table table_of(const Question& question, const SkipSearch& found, const std::vector<Row>& rows,
@@ -131,7 +130,7 @@ Table table_of(const Question& question, const SkipSearch& found, const std::vec
   }
   table.notes = {"", what_was_searched(found) + ".",
                  "time: a reduce-scatter with a barrier between rounds, blocks of exactly M / N; "
-                 "that is what was searched.\nflow: without barriers, and links shared at each "
+                 "the search compares this.\nflow: without barriers, and with links shared at each "
                  "moment."};
   if (measured) {
     table.notes.push_back(
@@ -211,7 +210,7 @@ Subcommand add_skips_search(Command tool) {
   auto owned = std::make_shared<SkipsArguments>();
   SkipsArguments& a = *owned;
   const Command app = tool.add_subcommand(
-      "skips", "which skips of a circulant reduce-scatter suit a network: a search");
+      "skips", "search the skips of a circulant reduce-scatter that suit a network");
   add_argument(app, "-t,--ranks", a.ranks, Whole{1, kMostSearchedRanks}, "N", "ranks (8)");
   add_argument(app, "--bytes", a.bytes, parse_size, "SIZE", "M, the vector: 8, 64K, 1M (1M)");
   add_dims(app, a.dims);
@@ -226,7 +225,7 @@ Subcommand add_skips_search(Command tool) {
       "  rankine skips --ranks 22 --network ring --bytes 64K\n"
       "  rankine skips --ranks 64 --network torus --dims 8x8 --bytes 16M --best 10\n"
       "  rankine skips --ranks 8 --bytes 1M --measure\n"
-      "Skips of one's own: --skips of show, verify, simulate, cost and others.");
+      "Other skips: use --skips with show, verify, simulate, cost and other commands.");
   return {app, [owned](Console& console) { return run_skips(*owned, console); }};
 }
 

@@ -204,8 +204,8 @@ Result<Exit> run_map(const MapArguments& a, Console& console) {
   }
   if (a.collective == Collective::barrier) {
     return invalid_argument(
-        "collective is barrier, which has no sizes; 'rankine choose barrier --network NAME' says "
-        "which is the cheapest");
+        "collective is barrier, which has no sizes; 'rankine choose barrier --network NAME' shows "
+        "the cheapest algorithm");
   }
   for (std::uint64_t m = a.min_bytes; m <= a.max_bytes; m *= 2) request.sizes.push_back(m);
   auto contenders = read_algorithms("--algo", a.algorithms, a.collective);
@@ -253,7 +253,7 @@ Subcommand add_map(Command tool) {
       "map",
       "the cheapest algorithm over ranks and sizes on a modelled network, as text and picture");
   add_argument(app, "collective", a.collective, read_collective, "NAME",
-               "which one; 'rankine list' shows all")
+               "a collective; 'rankine list' shows all")
       .required();
   add_argument(
       app, "-t,--ranks", a.ranks,
@@ -263,9 +263,9 @@ Subcommand add_map(Command tool) {
       "LIST", "N: 8, 2,4,8 or 2..16 (2,3,4,6,8,12 ... 64)");
   add_argument(app, "-b,--minbytes", a.min_bytes, parse_size, "SIZE", "smallest M (64)");
   add_argument(app, "-e,--maxbytes", a.max_bytes, parse_size, "SIZE",
-               "largest M; from size to size it doubles (256M)");
+               "largest M; each size is twice the size before (256M)");
   add_text(app, "--algo", a.algorithms, "LIST",
-           "only these of the catalogue: ring,double_tree (all)");
+           "only these algorithms of the catalogue: ring,double_tree (all)");
   add_menu(app, a.menu);
   add_argument(app, "--sync", a.sync, read_sync, "NAME", "dataflow or rounds (dataflow)");
   add_network_arguments(app, a.network);

@@ -49,7 +49,7 @@ Result<Exit> check_formula(const FormulaArguments& a, bool json, Console& consol
   if (json) {
     console.out << formula_json(**task, a.formula, seed, *miss).dump() << '\n';
   } else if (right) {
-    console.out << fmt::format("right: what the engine says, at {} inputs drawn by seed {}\n",
+    console.out << fmt::format("right: equal to the engine's value at {} inputs drawn by seed {}\n",
                                kFormulaTrials, seed);
   } else {
     console.out << fmt::format("wrong at {}:\n  the formula says {}, the engine {}\n",

@@ -222,8 +222,8 @@ std::vector<FormulaTask> all_tasks() {
        {kN, kS, kW, kA},
        ring_time},
       {"alternate_ring",
-       "An alternate ring all-reduce: every rank hands whole vectors of S bytes on, its own first, "
-       "and adds up what comes by. How long does it take, where only bytes count?",
+       "An alternate ring all-reduce: every rank sends whole vectors of S bytes on, its own first, "
+       "and adds up the vectors that it receives. How long does it take if only bytes count?",
        {kN, kS, kW},
        alternate_ring_time},
       {"tree_rounds",

@@ -31,7 +31,8 @@ std::string first_lines(const std::string& text, int lines) {
 
 Result<std::string> answer_to(std::string_view line, const AnswerCommand& answer) {
   if (!line.starts_with(kPrompt)) {
-    return invalid_argument(fmt::format("'{}' is no command that begins with '{}'", line, kPrompt));
+    return invalid_argument(
+        fmt::format("'{}' is not a command; commands begin with '{}'", line, kPrompt));
   }
   std::string_view command = line.substr(kPrompt.size());
   int lines = 0;
@@ -107,11 +108,12 @@ Status make_folder(const std::string& folder) {
   std::error_code error;
   if (fs::exists(folder, error)) {
     if (!fs::is_directory(folder, error)) {
-      return invalid_argument(fmt::format("--output is '{}', which is no folder", folder));
+      return invalid_argument(fmt::format(
+          "--output is '{}', which is not a folder; allowed are new and empty folders", folder));
     }
     if (!fs::is_empty(folder, error)) {
       return invalid_argument(
-          fmt::format("--output is '{}', in which there are files; allowed are new and empty "
+          fmt::format("--output is '{}', which contains files; allowed are new and empty "
                       "folders",
                       folder));
     }
@@ -147,7 +149,7 @@ Result<std::string> said_by(std::vector<std::string> words,
 }
 
 Result<Exit> run_lesson(const std::string& folder, Console& console) {
-  if (folder.empty()) return invalid_argument("--output is '', which is no folder's name");
+  if (folder.empty()) return invalid_argument("--output is ''; it must be a folder's name");
   if (Status status = make_folder(folder); !status.ok()) return status;
   const std::vector<EmbeddedFile> files = course_files();
   const auto is_lesson = [](const EmbeddedFile& file) { return file.name.ends_with(".md"); };
@@ -192,10 +194,10 @@ Subcommand add_lesson(Command tool) {
   auto folder = std::make_shared<std::string>();
   const Command app = tool.add_subcommand(
       "lesson", "write a course of six lessons with tasks, and the page: a folder to learn from");
-  add_text(app, "-o,--output", *folder, "FOLDER", "where to write it: a new folder").required();
+  add_text(app, "-o,--output", *folder, "FOLDER", "a new folder for the course").required();
   app.footer(
-      "Lessons are Markdown; every figure in them is what the engine says while they are "
-      "written.\nTasks are checked by 'rankine check', and answers are there to look at.\n"
+      "Lessons are Markdown; the engine computes every figure in them while they are "
+      "written.\n'rankine check' checks the tasks; the folder also contains answers.\n"
       "Examples:\n"
       "  rankine lesson -o course\n"
       "Exit codes: 0 written, 2 usage, 3 files that cannot be written.");

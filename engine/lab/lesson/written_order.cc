@@ -64,7 +64,8 @@ class Reader {
       if (!value.ok()) return value.status();
       *member->into = *value;
     }
-    if (!micro_batches) return invalid_argument("micro_batches, their number, is missing");
+    if (!micro_batches)
+      return invalid_argument("micro_batches is missing; add the number of micro-batches");
     out_.stages = *stages;
     out_.micro_batches = *micro_batches;
     out_.forward = forward.value_or(out_.forward);
@@ -78,9 +79,9 @@ class Reader {
 
   Status read_stage(const Words& words) {
     if (!words[0].ends_with(':')) {
-      return invalid_argument(
-          fmt::format("'{}' is no stage; allowed are lines such as '0: F0 F1 B0 B1' and '1: F0..3'",
-                      legible(words[0])));
+      return invalid_argument(fmt::format(
+          "'{}' is not a stage; allowed are lines such as '0: F0 F1 B0 B1' and '1: F0..3'",
+          legible(words[0])));
     }
     const auto stage =
         parse_whole("a stage", words[0].substr(0, words[0].size() - 1), 0, out_.stages - 1);
@@ -98,7 +99,7 @@ class Reader {
     const std::string_view allowed = kLetters.substr(0, out_.weights > 0 ? 3 : 2);
     const std::size_t pass = allowed.find(word[0]);
     if (pass == allowed.npos) {
-      return invalid_argument(fmt::format("'{}' is no pass; allowed are {}", legible(word),
+      return invalid_argument(fmt::format("'{}' is not a pass; allowed are {}", legible(word),
                                           out_.weights > 0 ? "F0, B0 and W0" : "F0 and B0"));
     }
     const auto numbers =
@@ -107,7 +108,8 @@ class Reader {
     constexpr std::size_t kMostTasks = 3 * kMostOrderMicroBatches;
     for (const int number : *numbers) {
       if (out_.tasks[stage].size() == kMostTasks) {
-        return invalid_argument(fmt::format("a stage with more than {} passes", kMostTasks));
+        return invalid_argument(
+            fmt::format("a stage has more than {} passes; that is the largest number", kMostTasks));
       }
       out_.tasks[stage].push_back({static_cast<Pass>(pass), number});
       out_.lines[stage].push_back(line_);
@@ -186,8 +188,9 @@ std::optional<OrderFault> who_waits(const WrittenOrder& written, const Pipeline&
     if (done == written.tasks[s].size()) continue;
     return OrderFault{
         "waits_for_ever",
-        "F needs F of the stage before; B needs B of the stage behind, and on the last stage its "
-        "own F; W needs its own B",
+        "F needs F of the stage before; B needs B of the stage after, or on the last stage the F "
+        "of "
+        "its micro-batch; W needs the B of its micro-batch",
         fmt::format("stage {} waits for ever before {}", s, task_text(written.tasks[s][done])),
         static_cast<int>(s),
         {written.lines[s][done]}};
@@ -201,14 +204,14 @@ std::optional<OrderFault> beyond(const WrittenOrder& written, const PlayedOrder&
     const auto stage = static_cast<int>(most - played.kept.begin());
     return OrderFault{"keeps_too_much",
                       "a micro-batch takes room on a stage from its F to the end of its B, and W",
-                      fmt::format("stage {} keeps {} micro-batches at once, and has room for {}",
+                      fmt::format("stage {} keeps {} micro-batches at once; it has room for {}",
                                   stage, *most, *written.keep),
                       stage};
   }
   if (written.within && played.seconds > *written.within) {
     return OrderFault{
         "too_slow", "the step ends in time",
-        fmt::format("it takes {} s, and may take {} s", played.seconds, *written.within)};
+        fmt::format("the step takes {} s; allowed are {} s", played.seconds, *written.within)};
   }
   return std::nullopt;
 }
@@ -273,14 +276,15 @@ std::string order_text(const WrittenOrder& written, const OrderJudgement& judged
                        fault->text);
     for (const int line : fault->lines) out += fmt::format("  line {}\n", line);
   } else {
-    out += "right: every stage does its work, and nobody waits for ever\n";
+    out += "right: every stage does its work, and no stage waits for ever\n";
   }
   Table table(as::text(""), "time", "idle", as::text("micro-batches kept"));
   if (judged.played) table.rows.push_back(row_of(*judged.played));
   for (const PlayedOrder& one : judged.named) table.rows.push_back(row_of(one));
-  return out +
-         fmt::format("\n{}\nIdle is the stage that waits most; kept is at once, stage by stage.\n",
-                     to_text(table, "  "));
+  return out + fmt::format(
+                   "\n{}\nidle: the stage that waits most; kept: most at the same time, stage by "
+                   "stage.\n",
+                   to_text(table, "  "));
 }
 
 }  // namespace rankine::tools

@@ -142,7 +142,7 @@ Result<int> index_of(const Json& edit, const char* member, std::size_t end) {
   const std::int64_t value = whole ? found->get<std::int64_t>() : -1;
   if (value >= 0 && value < static_cast<std::int64_t>(end)) return static_cast<int>(value);
   return bad_member(member, *found,
-                    end == 0 ? "none, there is nothing" : fmt::format("0 to {}", end - 1));
+                    end == 0 ? "none, because the list is empty" : fmt::format("0 to {}", end - 1));
 }
 
 // The next number of the sequence `state`, below `end`.
@@ -532,7 +532,7 @@ Status ask(const Json& request, Json& out, Numbers& numbers) {
 PageAnswer answer_page(std::string_view request) {
   const auto read = read_json<Json>("the request", request);
   if (!read.ok()) return refused(read.status().text());
-  if (!read->is_object()) return refused("the request is no object");
+  if (!read->is_object()) return refused("the request must be a JSON object");
   try {
     Json out = Json::object();
     Numbers numbers;

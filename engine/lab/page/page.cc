@@ -66,8 +66,8 @@ Subcommand add_page(Command tool) {
   auto owned = std::make_shared<PageArguments>();
   PageArguments& a = *owned;
   const Command app = tool.add_subcommand(
-      "page", "one HTML file in which this engine itself answers: races, players, curves, proofs");
-  add_output_file(app, "-o,--output", a.output, "where to write the page");
+      "page", "one HTML file with this engine inside: races, players, curves, proofs");
+  add_output_file(app, "-o,--output", a.output, "write the page to this file");
   add_text(app, "--ask", a.ask, "FILE",
            "answer as the page's engine does, one JSON object per line; '-': standard input");
   app.footer(

@@ -131,7 +131,7 @@ Result<Machine> find_machine(std::string_view argument, const std::string& name_
   const SmallFile file = read_small_file(name_or_path, kMostJsonBytes);
   if (!file.ok()) {
     return invalid_argument(
-        fmt::format("{} is '{}', which is no machine known here and no file that can be read ({}); "
+        fmt::format("{} is '{}', which is neither a known machine nor a readable file ({}); "
                     "machines are a100, h100 and here",
                     argument, name_or_path, file.error));
   }
@@ -145,8 +145,9 @@ namespace {
 
 using Group = std::vector<Rank>;
 
-// A key that is equal for groups with equal times. If places differ only by the network's two levels,
-// the key has the node of each rank, numbered by first appearance; otherwise it is the group itself.
+// A key that is equal for groups with equal times. If places differ only by the network's two
+// levels, the key has the node of each rank, numbered by first appearance; otherwise it is the
+// group itself.
 Group shape_of(const Fabric& network, const Group& group) {
   if (network.wiring.shares_links() || !network.odd.empty()) return group;
   Group shape;
@@ -218,9 +219,9 @@ Result<Price> Prices::cheapest(Collective collective, const std::vector<Group>& 
     }
   }
   if (!best) {
-    return invalid_argument(fmt::format("no {} of menu {} runs among {} ranks: {}",
-                                        name_of(collective), menu_.name, groups.front().size(),
-                                        refusal.empty() ? "it has none" : refusal));
+    return invalid_argument(fmt::format(
+        "no {} of menu {} runs among {} ranks: {}", name_of(collective), menu_.name,
+        groups.front().size(), refusal.empty() ? "the menu has no such algorithm" : refusal));
   }
   const Schedule schedule = best->algorithm->make(best->params);
   const auto blocks =

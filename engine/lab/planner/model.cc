@@ -112,7 +112,7 @@ Status read_member(const std::string& name, const nlohmann::json& value, Model& 
                                    [&](const ModelMember& one) { return one.name == name; });
   if (member == std::end(kModelMembers)) {
     return invalid_argument(
-        fmt::format("'{}' is no member of a model; allowed are {}", name, names("preset")));
+        fmt::format("'{}' is not a member of a model; allowed are {}", name, names("preset")));
   }
   if (!value.is_number_integer() || value < member->lowest || value > member->highest) {
     return invalid_argument(fmt::format("{} is {}; it must be a whole number from {} to {}", name,
@@ -181,8 +181,8 @@ Result<Model> parse_model(std::string_view json, std::string_view name) {
     const PublishedModel* found =
         preset->is_string() ? find_published_model(preset->get<std::string>()) : nullptr;
     if (found == nullptr) {
-      return invalid_argument(
-          fmt::format("preset is {}; 'rankine plan --help' lists what is allowed", preset->dump()));
+      return invalid_argument(fmt::format(
+          "preset is {}; 'rankine plan --help' lists the allowed models", preset->dump()));
     }
     model = found->model;
   }
@@ -209,7 +209,7 @@ Result<Model> find_model(std::string_view argument, const std::string& name_or_p
     std::vector<std::string_view> allowed;
     for (const PublishedModel& one : kPublished) allowed.push_back(one.model.name);
     return invalid_argument(fmt::format(
-        "{} is '{}', which is no model known here and no file that can be read ({}); "
+        "{} is '{}', which is neither a known model nor a readable file ({}); "
         "models are {}{}",
         argument, name_or_path, file.error, join(allowed), did_you_mean(name_or_path, allowed)));
   }
@@ -378,9 +378,8 @@ Status check_mapping(const Model& model, const Mapping& mapping) {
     }
     if (mapping.capacity != 0 && (mapping.sends_once || mapping.router_skew != 1)) {
       return invalid_argument(fmt::format(
-          "capacity is {}; every expert then has the same rows, and {}", mapping.capacity,
-          mapping.sends_once ? "tokens go to each of them (no sends_once)"
-                             : "none is busier than others (no router_skew)"));
+          "capacity is {}; it gives every expert equally many rows: {}", mapping.capacity,
+          mapping.sends_once ? "leave out sends_once" : "leave out router_skew"));
     }
   }
   const int tp = mapping[Axis::tp], sp = mapping[Axis::sp], pp = mapping[Axis::pp];

@@ -46,9 +46,9 @@ inline constexpr std::string_view kHere = "here";
 
 // Measures the machine that runs this program. A rank is a thread on its own core. Products are the
 // products of `rankine train` (train/matrix.h), on two cores at the same time; copying through
-// memory, too. The network is a fit of a hop and of an addition between the two cores (fit_costs() of cli/tune.h),
-// without links between nodes. Takes about two seconds; a signal shortens it. Errors: errors of a
-// Team's calls, and of a fit to noise.
+// memory, too. The network is a fit of a hop and of an addition between the two cores (fit_costs()
+// of cli/tune.h), without links between nodes. Takes about two seconds; a signal shortens it.
+// Errors: errors of a Team's calls, and of a fit to noise.
 Result<Machine> measure_machine();
 
 // The options that describe a model, its machine, and its mapping to ranks.
@@ -66,7 +66,7 @@ struct PlanArguments {
 // --sequence, --bytes, --split-norms, --interleave, --order, --recompute, --zero, --router-skew,
 // --capacity, --send-once, --gradient-bytes, --bucket and --menu.
 void add_plan_arguments(Command app, PlanArguments& arguments,
-                        const std::string& ranks_help = "of all: what the axes multiply to");
+                        const std::string& ranks_help = "the product of the axes");
 
 // Applies the options of the model.
 void set_model(PlanArguments& arguments);
@@ -223,7 +223,7 @@ Result<double> read_factor(std::string_view argument, std::string_view text) {
 Status set_batch(PlanArguments& a) {
   if (a.batch && a.micro_batches) {
     return invalid_argument(
-        fmt::format("--micro-batches is {}; with --batch, which is {}, it follows by itself",
+        fmt::format("--micro-batches is {} and --batch is {}; give only one of them",
                     *a.micro_batches, *a.batch));
   }
   if (a.micro_batches) a.mapping.micro_batches = *a.micro_batches;
@@ -299,46 +299,46 @@ void add_plan_arguments(Command app, PlanArguments& a, const std::string& ranks_
       "MACHINE", "a machine named below, or a JSON file (a100)");
   constexpr std::string_view kAxisHelp[kAxes] = {
       "ranks that share every matrix (1)", "ranks that share every sequence (1)",
-      "ranks that share the experts (1)", "ranks with a batch and all parameters of their own (1)",
-      "pipeline stages (1)"};
+      "ranks that share the experts (1)",
+      "ranks that each have all parameters and a part of the batch (1)", "pipeline stages (1)"};
   for (std::size_t i = 0; i < kAxes; ++i) {
     add_argument(app, fmt::format("--{}", name_of(static_cast<Axis>(i))), a.mapping.axes[i],
                  Whole{1, 1 << 20}, "N", std::string(kAxisHelp[i]));
   }
   add_argument(app, "--nested", a.mapping.nested, read_nested, "AXES",
-               "from the inside out: what lies inside a node and what between (tp,sp,ep,dp,pp)");
+               "axes from the inside out, first within a node (tp,sp,ep,dp,pp)");
   add_argument(app, "-t,--ranks", a.ranks, read_count, "N", ranks_help);
-  add_argument(app, "--batch", a.batch, read_count, "N", "sequences of a step");
+  add_argument(app, "--batch", a.batch, read_count, "N", "sequences per step");
   add_argument(app, "--micro-batch", a.mapping.micro_batch, Whole{1, 1 << 20}, "N",
-               "sequences that go through together (1)");
+               "sequences per micro-batch (1)");
   add_argument(app, "--micro-batches", a.micro_batches, read_count, "N",
-               "of a step, in place of --batch (1)");
+               "micro-batches per step, instead of --batch (1)");
   add_argument(app, "--sequence", a.sequence, read_count, "N", "tokens (the model's)");
   add_argument(app, "--bytes", a.bytes, read_count, "N",
-               "of a parameter or an activation: 1, 2 or 4 (the model's)");
-  app.add_flag(
-      "--split-norms", a.mapping.splits_norms,
-      "between its matrices tp splits the sequence: reduce-scatter and all-gather in place "
-      "of all-reduce");
+               "bytes of a parameter or an activation: 1, 2 or 4 (the model's)");
+  app.add_flag("--split-norms", a.mapping.splits_norms,
+               "tp splits the sequence between its matrices: reduce-scatter and all-gather instead "
+               "of all-reduce");
   add_argument(app, "--interleave", a.mapping.interleave, Whole{1, 1 << 10}, "N",
                "parts of the model per stage (1)");
   add_argument(app, "--order", a.mapping.order,
                Named<PipelineOrder>{names_of<PipelineOrder>(kPipelineOrders)}, "NAME",
-               "of a stage's work: gpipe, 1f1b, zb1p, zb2p, zbv (1f1b)");
+               "order of a stage's work: gpipe, 1f1b, zb1p, zb2p, zbv (1f1b)");
   add_argument(app, "--recompute", a.mapping.recompute,
                Named<Recompute>{names_of<Recompute>(kRecomputes)}, "NAME",
-               "none, selective (attention), full (none)");
+               "recomputed activations: none, selective (attention), full (none)");
   add_argument(app, "--zero", a.mapping.zero, Whole{0, 3}, "N",
-               "what dp splits: 1 optimizer, 2 gradients too, 3 parameters too (0)");
+               "dp splits: 1 optimizer, 2 also gradients, 3 also parameters (0)");
   add_argument(app, "--router-skew", a.mapping.router_skew, read_factor, "X",
                "tokens of the busiest rank along ep, over their mean (1)");
   add_argument(app, "--capacity", a.mapping.capacity, read_factor, "X",
-               "rows that every expert takes, over the mean, padded and dropped (as many as come)");
+               "rows that every expert takes, over the mean, padded and dropped (all rows)");
   app.add_flag("--send-once", a.mapping.sends_once,
-               "a token goes once to a rank, however many of its experts are there");
-  add_argument(app, "--gradient-bytes", a.mapping.gradient_bytes, Whole{2, 4}, "N", "2 or 4 (4)");
+               "a token goes to a rank once, even if several of its experts are there");
+  add_argument(app, "--gradient-bytes", a.mapping.gradient_bytes, Whole{2, 4}, "N",
+               "bytes of a gradient: 2 or 4 (4)");
   add_argument(app, "--bucket", a.mapping.bucket_bytes, parse_size, "SIZE",
-               "gradients that go together (25M)");
+               "bytes of gradients per bucket (25M)");
   add_menu(app, a.menu);
 }
 
@@ -407,10 +407,10 @@ Subcommand add_step(Command tool) {
   auto owned = std::make_shared<StepOptions>();
   StepOptions& a = *owned;
   const Command app = tool.add_subcommand(
-      "step", "the collectives of a planned step on threads: real data, planned and played times");
+      "step", "play a planned step's collectives on threads: real data, planned and played times");
   add_plan_arguments(app, a.asked);
   app.add_flag("--full-speed", a.full_speed,
-               "at this machine's own speed, in place of the planned machine's network");
+               "at this machine's speed instead of the planned machine's network");
   add_argument(
       app, "--thin", a.play.most_bytes,
       [](std::string_view argument, std::string_view text) -> Result<std::uint64_t> {
@@ -418,12 +418,10 @@ Subcommand add_step(Command tool) {
         if (!bytes.ok()) return bytes.status();
         return std::uint64_t{*bytes};
       },
-      "SIZE",
-      "buffers of about this size at most, whose bytes take as much longer: the same times (as "
-      "planned)");
+      "SIZE", "largest size of buffers; their bytes take longer, so times stay (as planned)");
   add_argument(app, "-T,--timeout", a.play.timeout, parse_duration, "TIME",
-               "of one call: 30 (seconds), 500ms (30)");
-  add_formats(app, a.json, a.csv, "one line of JSON in place of the table");
+               "limit of one call: 30 (seconds), 500ms (30)");
+  add_formats(app, a.json, a.csv, "one line of JSON instead of the table");
   app.footer(
       "Every rank is a thread, groups are split off by axis, and each distinct collective of the "
       "plan is "
@@ -517,9 +515,10 @@ Table ranking(const std::vector<StepPlan>& best) {
 }
 
 Result<Exit> run_search(const PlanOptions& a, Console& console) {
-  if (!a.asked.ranks) return invalid_argument("--search needs --ranks: over how many");
+  if (!a.asked.ranks)
+    return invalid_argument("--ranks is missing; --search needs the number of ranks");
   if (!a.asked.batch)
-    return invalid_argument("--search needs --batch: how many sequences a step has");
+    return invalid_argument("--batch is missing; --search needs the number of sequences per step");
   constexpr std::size_t kShown = 8;
   const SearchQuestion question{
       .ranks = *a.asked.ranks, .batch = *a.asked.batch, .common = a.asked.mapping};
@@ -541,7 +540,7 @@ Result<Exit> run_search(const PlanOptions& a, Console& console) {
   } else {
     Table table = ranking(found->best);
     table.title = fmt::format(
-        "{} mappings tried, {} more do not fit into memory; of each set of axes the best:",
+        "{} mappings tried, {} more do not fit into memory; the best of each set of axes:",
         found->tried, found->too_large);
     console.out << to_text(table) << "\n" << plan_text(found->best.front(), a.explain);
   }
@@ -553,11 +552,12 @@ Result<Exit> run_plan(PlanOptions a, Console& console) {
   if (Status s = check_output_file("--trace", a.trace); !s.ok()) return s;
   if (Status s = check_output_files({{"--svg", a.svg}, {"--trace", a.trace}}); !s.ok()) return s;
   if (a.search && a.decode) {
-    return invalid_argument("--search is of training steps; leave --decode out");
+    return invalid_argument("--search is given; it is for training steps: leave out --decode");
   }
   if (a.survey && (a.search || a.decode)) {
-    return invalid_argument(fmt::format("--survey is of one training step; leave {} out",
-                                        a.search ? "--search" : "--decode"));
+    return invalid_argument(
+        fmt::format("--survey is given; it is for one training step: leave out {}",
+                    a.search ? "--search" : "--decode"));
   }
   if (a.search) {
     set_model(a.asked);
@@ -574,19 +574,19 @@ Subcommand add_plan(Command tool) {
   auto owned = std::make_shared<PlanOptions>();
   PlanOptions& a = *owned;
   const Command app = tool.add_subcommand(
-      "plan", "what a training step of a model costs, mapped to ranks: collectives, time, memory");
-  add_plan_arguments(app, a.asked, "of all: what the axes multiply to; needed with --search");
+      "plan", "plan a model's training step on ranks: collectives, time, memory");
+  add_plan_arguments(app, a.asked, "the product of the axes; needed with --search");
   app.add_flag("--search", a.search, "try all mappings of --ranks, and show the best");
   app.add_flag("--decode", a.decode,
-               "not a training step, but one token more of every sequence of the batch");
+               "plan one further token of every sequence of the batch, not a training step");
   app.add_flag(
       "--survey", a.survey,
-      "the plan's ranks and bytes in the ten rows of the survey (Lu, section 9): what each "
-      "formula says, and the simulator");
-  app.add_flag("--explain", a.explain, "what every number is made of");
+      "the plan's ranks and bytes in the ten rows of the survey (Lu, section 9): the formulas' "
+      "values and the simulator's");
+  app.add_flag("--explain", a.explain, "show the terms of every number");
   add_formats(app, a.json, a.csv, "as JSON");
   add_picture_file(app, "--svg", a.svg, "write the pipeline's picture to this file");
-  add_text(app, "--trace", a.trace, "FILE", "write it as trace events, for Perfetto");
+  add_text(app, "--trace", a.trace, "FILE", "write the pipeline as trace events for Perfetto");
   app.footer(
       "Examples:\n"
       "  rankine plan gpt_175b --tp 8 --pp 8 --interleave 3 --batch 64 --split-norms --recompute "

@@ -112,10 +112,9 @@ std::string time_text(const StepPlan& plan) {
                                       {"  (communicating, hidden)", plan.hidden()}}) {
     table.add(name, seconds, seconds / plan.seconds);
   }
-  return to_text(table) +
-         fmt::format("{:.0f} token{}, {:.1f} a second; {} of what the products reach\n",
-                     tokens_of(plan), tokens_of(plan) == 1 ? "" : "s",
-                     tokens_of(plan) / plan.seconds, share(plan.utilisation(), 1));
+  return to_text(table) + fmt::format("{:.0f} token{}, {:.1f} a second; {} of the products' rate\n",
+                                      tokens_of(plan), tokens_of(plan) == 1 ? "" : "s",
+                                      tokens_of(plan) / plan.seconds, share(plan.utilisation(), 1));
 }
 
 // The papers' formula for the bubble over the work, for equal stages and free hops; for orders with
@@ -143,7 +142,7 @@ std::string time_terms(const StepPlan& plan) {
   return fmt::format(
       "  step = computing + exposed + bubble = {} + {} + {}\n"
       "  communicating = exposed + hidden = {}; both are sums of the tables below\n"
-      "  bubble: stage {} is at work {} and waits {} between; {} with equal stages: {}\n"
+      "  bubble: stage {} works {} and waits {} between; {} with equal stages: {}\n"
       "  {} = {:.4g} flops of the model / ({} x {} x {:.4g} a second)\n",
       format_duration(plan.computing()), format_duration(plan.exposed()),
       format_duration(plan.bubble()), format_duration(plan.communicating()), plan.stage,
@@ -164,7 +163,7 @@ std::string memory_text(const StepPlan& plan, bool terms) {
   const double per_parameter = m.layer_parameters > 0 ? m.layer_state / m.layer_parameters : 0;
   add("layers: parameters, gradients, optimizer", m.layer_state,
       fmt::format("{:.4g} parameters x {:.4g} B", m.layer_parameters, per_parameter));
-  add("embedding, likewise", m.embedding_state,
+  add("embedding's state", m.embedding_state,
       fmt::format("{:.4g} parameters", m.embedding_parameters));
   add("activations", m.activations,
       fmt::format("{} a layer and micro-batch x {} x {:.4g} micro-batches",
@@ -304,7 +303,7 @@ std::string plan_text(const StepPlan& plan, bool terms) {
                   counted(m.micro_batches, "micro-batch", "micro-batches"), m.micro_batch);
   text +=
       time_text(plan) + (terms ? time_terms(plan) : "") + "\n" + memory_text(plan, terms) + "\n";
-  text += fmt::format("of a rank of stage {}, in a step:\n", plan.stage) +
+  text += fmt::format("collectives of a rank of stage {} in a step:\n", plan.stage) +
           collectives_text(plan.mapping, plan.collectives);
   if (terms) {
     text += "\n" + traffic_text(plan.mapping, plan.machine, plan.collectives) + "\n" +
@@ -316,8 +315,8 @@ std::string plan_text(const StepPlan& plan, bool terms) {
 std::string plan_text(const DecodePlan& plan, bool terms) {
   const Mapping& m = plan.mapping;
   std::string text = fmt::format(
-      "{}\none token more of {} with {} each\n\n"
-      "{} until each has its next token; {:.1f} tokens a second\n"
+      "{}\none further token for {} with {} each\n\n"
+      "{} until every sequence has its next token; {:.1f} tokens a second\n"
       "{} of a rank's {}: {} of weights, {} of keys and values{}\n\n",
       title_of(plan), counted(m.micro_batch * m.data_parallel(), "sequence"),
       counted(plan.model.sequence, "token"), format_duration(plan.seconds),

@@ -370,7 +370,7 @@ Table table_of(const BucketQuestion& q, const std::vector<BucketRow>& rows) {
       hides ? fmt::format(", behind a backward pass of {}", format_duration(q.backward)) : "");
   if (const auto calls = best_calls(q)) {
     table.notes.push_back(fmt::format(
-        "\nwhere communication takes longer than the backward pass, sqrt(T / a) = {:.1f} calls wait "
+        "\nif communication takes longer than the backward pass, sqrt(T / a) = {:.1f} calls wait "
         "least: buckets of {}",
         *calls, format_bytes(static_cast<double>(q.all_bytes()) / *calls)));
   }
@@ -379,7 +379,7 @@ Table table_of(const BucketQuestion& q, const std::vector<BucketRow>& rows) {
 
 Result<Exit> run_buckets(const BucketArguments& a, Console& console) {
   if (a.play && a.backward.to_double() > 0) {
-    return invalid_argument("--play is of tensors that are all there; leave --backward out");
+    return invalid_argument("--play is given; it needs all tensors ready: leave out --backward");
   }
   BucketQuestion question = a.question;
   const auto named = read_algorithms("--algo", a.algorithm, Collective::all_reduce);
@@ -421,8 +421,9 @@ Subcommand add_buckets(Command tool) {
   auto owned = std::make_shared<BucketArguments>();
   BucketArguments& a = *owned;
   const Command app = tool.add_subcommand(
-      "buckets", "what the size of gradient buckets costs, alone and behind a backward pass");
-  add_text(app, "--algo", a.algorithm, "NAME", "of all_reduce (ring)");
+      "buckets",
+      "the times of gradient buckets of several sizes, alone and behind a backward pass");
+  add_text(app, "--algo", a.algorithm, "NAME", "an algorithm of all_reduce (ring)");
   add_argument(app, "-t,--ranks", a.question.ranks, Whole{2, 1 << 14}, "N", "ranks (8)");
   add_argument(
       app, "--tensors", a.question.tensors,
@@ -431,15 +432,16 @@ Subcommand add_buckets(Command tool) {
         if (!n.ok()) return n.status();
         return static_cast<std::size_t>(*n);
       },
-      "N", "how many tensors (1000)");
+      "N", "number of tensors (1000)");
   add_argument(app, "--tensor", a.question.tensor_bytes, read_some_bytes, "SIZE",
-               "of each (1000000)");
+               "bytes of each tensor (1000000)");
   add_argument(app, "--bucket", a.question.bucket, read_some_bytes, "SIZE",
-               "a size to be among those shown (25000000)");
+               "a further size to show (25000000)");
   add_argument(app, "--backward", a.backward, parse_seconds, "TIME",
-               "of the pass that makes the tensors one after the other (0: all are there)");
+               "time of the pass that makes the tensors one after the other (0: all are ready)");
   add_network_arguments(app, a.network);
-  app.add_flag("--play", a.play, "real tensors through Buckets as well, on threads on the network");
+  app.add_flag("--play", a.play,
+               "also send real tensors through Buckets, on threads on the network");
   add_formats(app, a.json, a.csv, "as JSON");
   app.footer(
       "Examples:\n"

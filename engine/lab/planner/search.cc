@@ -225,10 +225,9 @@ Table survey_table(const StepPlan& plan, const std::vector<SurveyRow>& rows) {
     std::string verdict = "equal";
     if (!numbers.agrees) {
       verdict = fmt::format("({})", table.notes.size() + 1);
-      table.notes.push_back(
-          fmt::format("{} {}: {}; {}", verdict, what,
-                      claim->condition.empty() ? "differs" : "as stated where " + claim->condition,
-                      claim->why));
+      table.notes.push_back(fmt::format(
+          "{} {}: {}; {}", verdict, what,
+          claim->condition.empty() ? "differs" : "as stated if " + claim->condition, claim->why));
     }
     const Price& price = planned->price;
     const std::string along = axes_text(plan.mapping, planned->along);

@@ -158,7 +158,7 @@ std::string text_of(const Outcome& o) {
         o.bound == 0 ? "bit for bit" : fmt::format("but for {:g}", o.bound),
         o.largest_difference());
   }
-  if (o.diverged()) text += "the loss is no finite number any more: try a lower --rate\n";
+  if (o.diverged()) text += "the loss is not finite any more: try a lower --rate\n";
   if (!o.plan) return text;
   return text +
          fmt::format("on {} a step takes {}; planned {}: {} computing, {} exposed, {} bubble\n",
@@ -406,7 +406,8 @@ Subcommand add_train(Command tool) {
            .sequence = 32,
            .bytes = 4};
   const Command app = tool.add_subcommand(
-      "train", "a small model, trained by ranks and by one thread: the same losses, bit for bit");
+      "train",
+      "train a small model on ranks and on one thread, with losses that are equal bit for bit");
   const Whole from_one{1, 1 << 16};
   const auto add = [&](const std::string& flags, int& target, const std::string& help) {
     add_argument(app, flags, target, from_one, "N", fmt::format("{} ({})", help, target));
@@ -414,29 +415,29 @@ Subcommand add_train(Command tool) {
   Mapping& m = a.training.mapping;
   add("--tp", m[Axis::tp], "ranks that share every matrix");
   add("--dp", m[Axis::dp], "ranks with parts of the batch");
-  add("--ep", m[Axis::ep], "ranks that share the experts, with parts of the batch of their own");
+  add("--ep", m[Axis::ep], "ranks that share the experts, each with a part of the batch");
   add("--pp", m[Axis::pp], "pipeline stages");
   add_argument(app, "--micro-batches", a.micro_batches, read_micro_batches, "N",
-               "of a step and shard, one after the other (2 per stage)");
+               "micro-batches per step and shard, one after the other (2 per stage)");
   add_argument(app, "--zero", m.zero, Whole{0, 3}, "N",
-               "what data parallelism splits: 1 the optimizer's state, 3 parameters as well (0)");
-  add("--steps", a.steps, "of training");
-  add("--batch", a.batch, "sequences of a step");
-  add("--layers", model.layers, "of the model");
-  add("--hidden", model.hidden, "its width");
-  add("--heads", model.heads, "of attention");
+               "data parallelism splits: 1 the optimizer's state, 3 also parameters (0)");
+  add("--steps", a.steps, "training steps");
+  add("--batch", a.batch, "sequences per step");
+  add("--layers", model.layers, "layers of the model");
+  add("--hidden", model.hidden, "width of the model");
+  add("--heads", model.heads, "heads of attention");
   add("--feed-forward", model.feed_forward, "width of the feed-forward parts");
   add_argument(app, "--experts", model.experts, Whole{0, 1024}, "N",
-               "that a token goes to one of; 0: one feed-forward part for all (0)");
+               "experts, of which a token uses one; 0: one feed-forward part for all (0)");
   add_argument(app, "--sequence", model.sequence, Whole{1, Corpus::kMostLength}, "N",
                fmt::format("characters ({})", model.sequence));
-  add_argument(app, "--rate,--lr", a.rate, read_rate, "X", "how fast Adam learns (0.003)");
-  add_argument(app, "--seed", a.seed, from_one, "N", "of the text and of the parameters (1)");
+  add_argument(app, "--rate,--lr", a.rate, read_rate, "X", "learning rate of Adam (0.003)");
+  add_argument(app, "--seed", a.seed, from_one, "N", "seed of the text and of the parameters (1)");
   add_argument(app, "--type", model.bytes, read_type, "TYPE",
                "f32, or bf16: parameters, activations and messages, with sums in f32 (f32)");
   add_text(app, "--blas", a.blas, "LIB",
-           "products of f32 by this library, such as libblas.so.3, and not by loops of ours");
-  app.add_flag("--no-compare", a.alone, "without the runs of one thread");
+           "compute products of f32 with this library, e.g. libblas.so.3, instead of own loops");
+  app.add_flag("--no-compare", a.alone, "leave out the runs on one thread");
   add_argument(
       app, "--machine", a.machine,
       [](std::string_view argument, std::string_view text) -> Result<std::optional<Machine>> {
@@ -445,13 +446,14 @@ Subcommand add_train(Command tool) {
         return std::optional(std::move(*machine));
       },
       "MACHINE",
-      "a machine of 'rankine plan', on whose network and clock a step's calls and computing are");
+      "model a step's calls and computing on this machine's network and clock (see 'rankine "
+      "plan')");
   add_picture_file(app, "--svg", a.svg, "a plot of the losses");
-  app.add_flag("--json", a.json, "one line of JSON in place of the table");
+  app.add_flag("--json", a.json, "one line of JSON instead of the table");
   app.footer(
-      "The text is made on the spot. Sums over ranks are in the order of ranks, so one thread that "
-      "plays all parts has the same losses, bit for bit; the model in one piece has them but for "
-      "rounding. A BLAS promises no bits: with one, losses may differ by a thousandth.\n"
+      "The text is generated. Sums over ranks are in the order of ranks, so one thread that "
+      "plays all parts gets equal losses, bit for bit; the undivided model's losses differ by "
+      "rounding. With a BLAS, losses may differ by a thousandth, because it chooses its order.\n"
       "Exit codes: 0 good, 1 other losses, 130 interrupted.\n\n"
       "Examples:\n"
       "  rankine train\n"

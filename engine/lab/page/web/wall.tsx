@@ -27,16 +27,16 @@ const most = 1 << 20;
 
 /** The settings in a file, or the reason why the page cannot show it. */
 async function settings(file: File): Promise<Record<string, string | undefined> | string> {
-  if (file.size > most) return `${file.name} has ${file.size} bytes; what ${command} writes has ${most} at most.`;
+  if (file.size > most) return `${file.name} has ${file.size} bytes; allowed are ${most} bytes. Drop a file that ${command} wrote.`;
   let run: Json;
   try {
     run = JSON.parse(await file.text());
   } catch {
-    return `${file.name} is no JSON; ${command} writes what is read here.`;
+    return `${file.name} is not JSON; drop a file that ${command} wrote.`;
   }
   const rounds: Json[] = Array.isArray(run?.rounds) ? run.rounds : [];
   if (run?.clock !== 'wall' || !(run.dilate > 0) || !(run.predicted >= 0) || !rounds.every((round) => round?.measured >= 0) || rounds.length === 0) {
-    return `${file.name} has no wall measurements of rounds; ${command} writes them.`;
+    return `${file.name} has no wall measurements of rounds; drop a file that ${command} wrote.`;
   }
   // A name's suffix says that an option changes the preset.
   const network = String(run.network).replace(/ \(changed\)$/, '');
