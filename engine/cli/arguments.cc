@@ -216,7 +216,7 @@ Status check_output_files(std::initializer_list<OutputFile> files) {
     if (file->name.empty()) continue;
     for (const OutputFile* other = files.begin(); other != file; ++other) {
       if (other->name != file->name) continue;
-      return invalid_argument(fmt::format("{} is '{}', and so is {}; each needs a file of its own",
+      return invalid_argument(fmt::format("{} is '{}', and so is {}; each needs a separate file",
                                           file->option, file->name, other->option));
     }
     Status status = of_option(file->option, check_replaceable(std::string(file->name)));
@@ -266,7 +266,7 @@ Result<std::optional<WaitPolicy>> read_wait(std::string_view argument, std::stri
 
 Option add_algorithm_arguments(Command app, AlgorithmArguments& a, const AlgorithmHelp& help) {
   Option first = add_argument(app, help.collective, a.collective, read_collective, "NAME",
-                              "which one; 'rankine list' shows all");
+                              "collective; 'rankine list' shows all");
   if (help.algorithms.empty()) {
     add_text(app, "--algo", a.algorithms, "NAME", "a name of the catalogue");
   } else {
@@ -301,7 +301,8 @@ Result<const Menu*> read_menu(std::string_view argument, std::string_view text) 
 
 void add_menu(Command app, const Menu*& menu) {
   add_argument(app, "--menu", menu, read_menu, "NAME",
-               fmt::format("only what that library ships: nccl, mpich, openmpi, ucc; or all ({})", menu->name));
+               fmt::format("only algorithms that this library ships: nccl, mpich, openmpi, ucc; "
+                           "or all ({})", menu->name));
 }
 
 Result<std::vector<const Algorithm*>> on_menu(const Menu& menu, Collective collective,
@@ -405,7 +406,7 @@ void add_network_arguments(Command app, NetworkArguments& arguments) {
          "the switch carries all messages of a round in one operation: a port pays alpha once")
       .group(kGroup);
   add_argument(app, "--alpha-switch", arguments.alpha_switch, optionally<Rational>(parse_seconds),
-               "TIME", "per hop through the switch; what it copies or adds up takes two")
+               "TIME", "per hop through the switch; multicasts and reductions take two")
       .group(kGroup);
   add_argument(
       app, "--node-ranks", arguments.group, optionally<int>(Whole{0, 1 << 14}), "N",
@@ -422,25 +423,25 @@ void add_network_arguments(Command app, NetworkArguments& arguments) {
                "two_level (--node-ranks), fat_tree (--node-ranks, --spines)")
       .group(kGroup);
   add_argument(app, "--spines", arguments.spines, optionally<int>(Whole{1, Wiring::kMostSpines}),
-               "N", "of a fat tree: switches above the groups, each with a link to every group")
+               "N", "switches above the groups of a fat tree, each with a link to every group")
       .group(kGroup);
   add_argument(app, "--routing", arguments.routing, read_routing, "NAME",
-               "on rings and tori: minimal, both ways where they are as long; or one_way (minimal)")
+               "on rings and tori: minimal, both ways if equally long; or one_way (minimal)")
       .group(kGroup);
   add_argument(app, "--hop", arguments.hop, optionally<Rational>(parse_seconds), "TIME",
                "per link that a message crosses, with the processing at its end: 200ns")
       .group(kGroup);
   add_argument(app, "--gamma", arguments.gamma, optionally<Rational>(parse_seconds), "TIME",
-               "per byte that a rank adds to what it has: 5ps")
+               "per byte that a rank adds to its data: 5ps")
       .group(kGroup);
   add_argument(app, "--eta-alpha", arguments.eta_alpha, optionally<Rational>(parse_decimal),
-               "FACTOR", "what contention makes of alpha: 1 or more (1)")
+               "FACTOR", "factor of contention on alpha: 1 or more (1)")
       .group(kGroup);
   add_argument(app, "--eta-beta", arguments.eta_beta, optionally<Rational>(parse_decimal), "PART",
-               "what contention leaves of the bandwidth: up to 1 (1)")
+               "share of the bandwidth left by contention: up to 1 (1)")
       .group(kGroup);
   app.add_flag("--lower", arguments.lower,
-               "turn multicasts and reductions in the switch into messages where it cannot do them")
+               "turn multicasts and reductions into messages if the switch cannot do them")
       .group(kGroup);
 }
 
@@ -471,8 +472,8 @@ Result<Fabric> network_of(const NetworkArguments& arguments) {
   fabric.permute |= arguments.permute;
   if (fabric.group == 0 && (arguments.between_alpha || arguments.between_beta)) {
     return invalid_argument(fmt::format(
-        "{} is of the links among groups, and network '{}' has one group; --node-ranks is needed "
-        "with it, 1 or more",
+        "{} sets the links among groups, and network '{}' has one group; add --node-ranks, 1 or "
+        "more",
         arguments.between_alpha ? "--between-alpha" : "--between-bandwidth", fabric.name));
   }
   if (fabric.group > 0 && !has_between && !(arguments.between_alpha && arguments.between_beta)) {
@@ -526,8 +527,8 @@ void add_model_arguments(Command app, QuestionArguments& a) {
       add_argument(app, "--bytes", a.bytes, parse_size, "SIZE",
                    "M: the vector, or one rank's send buffer of all_to_all; 8, 64K, 1M (1M)");
   add_argument(app, "--counts", a.counts, read_counts, "SIZES",
-               "of blocks of unlike sizes, the bytes of each in place of --bytes: 1K,4K,0,2M; as "
-               "many as ranks, and of all_to_all as many as pairs, by sender")
+               "bytes of each block if sizes differ, in place of --bytes: 1K,4K,0,2M; one per "
+               "rank, for all_to_all one per pair, by sender")
       .excludes(bytes);
   add_argument(app, "--sync", a.sync, read_sync, "NAME",
                "dataflow: a message waits for its data only; rounds: for all of the round before "
@@ -619,12 +620,12 @@ Subcommand add_network(Command tool) {
   auto owned = std::make_shared<NetworkCommandArguments>();
   NetworkCommandArguments& a = *owned;
   const Command app = tool.add_subcommand(
-      "network", "modelled networks: presets, files that are checked, and what files may say");
+      "network", "modelled networks: presets, checked files, and the members of files");
   const Option network =
       add_text(app, "network", a.network, "NAME",
                "a preset or a JSON file, to be checked and printed as a file (all presets)");
   add_argument(app, "-t,--ranks", a.ranks, Whole{1, Routes::kMostRanks}, "N",
-               "also check it for so many ranks, and fill in what it leaves open");
+               "also check it for N ranks, and fill in missing members");
   add_dims(app, a.dims);
   app.add_flag("--schema", a.schema, "the JSON Schema of network files (draft 2020-12)")
       .excludes(network);

@@ -203,10 +203,10 @@ Subcommand add_list(Command tool) {
       "list", "the catalogue: every algorithm with its cost, constraints and source");
   add_argument(app, "collective", options->collective, read_collective, "NAME", "only this one");
   add_argument(app, "-t,--ranks", options->ranks, Whole{1, kMostRanks}, "N",
-               "compute the formulas for so many ranks");
+               "compute the formulas for N ranks");
   add_argument(app, "--segments", options->segments, Whole{1, 1 << 20}, "P",
                "P of pipelined algorithms, with --ranks (1)");
-  app.add_flag("--short", options->brief, "a line per algorithm: its name and what it is");
+  app.add_flag("--short", options->brief, "a line per algorithm: its name and summary");
   app.add_flag("--json", options->json, "one object per algorithm, with all fields");
   app.footer(
       "Examples:\n"
@@ -278,7 +278,7 @@ std::string cut(std::string text, bool all) {
   text.resize(at);
   return text + fmt::format(
                     "... {} lines more: --all shows them, --round K one round, --transfers "
-                    "leaves out what ranks hold\n",
+                    "leaves out the ranks' holdings\n",
                     lines - kMostLines);
 }
 
@@ -294,11 +294,12 @@ Status check_form(const ShowOptions& options) {
   }
   if (options.text && options.round) {
     return invalid_argument(fmt::format(
-        "--round is {}; --text is a whole schedule, which one round of it is not", *options.round));
+        "--round is {}; --text prints whole schedules only; leave out --round", *options.round));
   }
   if (options.transfers_only && !forms.empty()) {
     return invalid_argument(fmt::format(
-        "--transfers leaves out of the drawing what ranks hold; {} is none", forms.front()));
+        "--transfers leaves the ranks' holdings out of a drawing; {} is no drawing",
+        forms.front()));
   }
   return {};
 }
@@ -436,15 +437,15 @@ Subcommand add_show(Command tool) {
   add_algorithm_arguments(app, o.algorithm, {.ranks = "ranks (4)"}).required();
   add_argument(app, "--round", o.round, Whole{0, 1'000'000}, "K", "only this one, from 0");
   add_argument(app, "--ports", o.ports, Whole{1, Fabric::kMostPorts}, "K",
-               "of a network: whether they are enough for every round");
-  app.add_flag("--transfers", o.transfers_only, "without what the ranks hold");
+               "ports of a network, compared with the need of every round");
+  app.add_flag("--transfers", o.transfers_only, "without the ranks' holdings");
   add_argument(app, "--colour,--color", o.colour, read_when, "WHEN",
                "auto, always or never (auto)");
   add_argument(app, "--utf8", o.lines, read_when, "WHEN",
                "lines and arrows: auto, always or never (auto)");
   add_argument(app, "--width", o.width, Whole{20, 10'000}, "N",
                "columns to keep to (the terminal's)");
-  app.add_flag("--all", o.all, "drawings to their end, however long");
+  app.add_flag("--all", o.all, "drawings to their end, at any length");
   add_picture_file(app, "--svg", o.svg_file, "ranks side by side and an arrow per message");
   app.add_flag("--json", o.json, "transfers and holdings of every round");
   app.add_flag("--text", o.text, "rounds and transfers as text that 'rankine check' reads");
@@ -456,7 +457,7 @@ Subcommand add_show(Command tool) {
       "  rankine show all_reduce --algo recursive_doubling_pipelined --segments 4 --ports 1\n"
       "  rankine show all_reduce --algo double_tree --ranks 8 --svg double_tree.svg\n"
       "  rankine show all_reduce --algo ring --json\n"
-      "Where a phase's messages make a tree, it is drawn before the rounds.");
+      "If a phase's messages form a tree, it is drawn before the rounds.");
   return {app, [owned](Console& console) { return show(*owned, console); }};
 }
 
@@ -661,7 +662,7 @@ Result<Exit> verify_catalogue(const VerifyArguments& arguments, Console& console
       }
     }
     return invalid_argument(fmt::format(
-        "{}: --algo {} has no such case; 'rankine list' shows what each needs", asked,
+        "{}: --algo {} has no such case; 'rankine list' shows the needs of each algorithm", asked,
         arguments.algorithm.algorithms.empty() ? "all" : arguments.algorithm.algorithms));
   }
   const auto begin = Clock::now();
@@ -703,13 +704,13 @@ Subcommand add_verify(Command tool) {
   VerifyArguments& a = *owned;
   const Command app = tool.add_subcommand(
       "verify",
-      "prove that schedules do what their collectives ask, and that the catalogue is right");
+      "prove the schedules of the catalogue, and check its formulas");
   add_algorithm_arguments(app, a.algorithm,
                           {.collective = "collective,--collective",
                            .algorithms = "names of the catalogue, or all (all)",
-                           .ranks = "8, 2,3,8 or 1..130; so may be other numbers (1..130)"});
+                           .ranks = "8, 2,3,8 or 1..130; other numbers may be lists (1..130)"});
   add_argument(app, "--roots", a.all_roots_up_to, read_roots, "N",
-               "all, or up to which N every root is tried; beyond, 0, N/2 and N-1 (9)");
+               "all, or the largest N for which every root is tried; beyond, 0, N/2 and N-1 (9)");
   add_argument(app, "--threads", a.threads, Whole{1, 1024}, "N", "cores to use (all)");
   add_formats(app, a.json, a.csv, "counts and every failure as JSON");
   app.footer(

@@ -311,7 +311,7 @@ Result<ScheduleFunction> ScheduleFunction::open(const std::string& path,
   const std::string temporary = set != nullptr && *set != 0 ? set : "/tmp";
   std::string name = temporary + "/rankine_check_XXXXXX";
   if (mkdtemp(name.data()) == nullptr) {
-    return Status(Code::system, fmt::format("TMPDIR is '{}', where no folder can be made: {}",
+    return Status(Code::system, fmt::format("TMPDIR is '{}'; no folder can be made there: {}",
                                             temporary, std::strerror(errno)));
   }
   auto folder = std::make_shared<Folder>();
@@ -542,8 +542,8 @@ Result<Exit> check_schedule(const CheckArguments& a, const CheckLaboratory* labo
     console.out << fmt::format("wrong: {}\n", violation_name(*judged->violation))
                 << violation_text(*written, *judged->violation);
   } else {
-    console.out << "proved: who needs a block ends with it, each contribution in it once; no "
-                   "transfer could be left out\n\n"
+    console.out << "proved: every rank that needs a block ends with it, with each contribution "
+                   "once; no transfer is superfluous\n\n"
                 << costs_text(*judged, *fabric, a.bytes, a.sync);
   }
   return exit;
@@ -575,12 +575,12 @@ Subcommand add_check(Command tool, const CheckLaboratory* laboratory) {
   add_text(app, "file", a.file, "FILE",
            "the schedule; '-': standard input; .py, .cc: a function that makes it");
   add_argument(app, "-t,--ranks", a.ranks, read_ranks, "LIST",
-               fmt::format("of a function: 8, 2,3,8 or 1..130 ({})", kUsualRanks));
+               fmt::format("ranks for a function: 8, 2,3,8 or 1..130 ({})", kUsualRanks));
   add_argument(
       app, "--seconds", a.seconds, Whole{1, 86'400}, "S",
-      fmt::format("of a function: its time for each N ({})", FunctionLimits{}.time.count()));
+      fmt::format("time of a function for each N ({})", FunctionLimits{}.time.count()));
   add_argument(app, "--memory", a.memory, read_memory, "SIZE",
-               fmt::format("of a function: address space of each process ({})",
+               fmt::format("address space of each process of a function ({})",
                            format_size(FunctionLimits{}.memory)));
   add_argument(app, "--bytes", a.bytes, parse_size, "SIZE",
                "M: the vector, or one rank's send buffer of all_to_all (1M)");
@@ -588,7 +588,8 @@ Subcommand add_check(Command tool, const CheckLaboratory* laboratory) {
   add_network_arguments(app, a.network);
   add_text(app, "--task", a.formula.task, "NAME", "show this task, or judge a formula for it");
   add_text(app, "--formula", a.formula.formula, "TEXT", "your answer: '2*(N-1)/N*S'");
-  add_argument(app, "--seed", a.formula.seed, read_seed, "N", "which inputs the formula is tried at (1)");
+  add_argument(app, "--seed", a.formula.seed, read_seed, "N",
+               "seed of the inputs for the formula (1)");
   app.add_flag("--tasks", a.formula.list, "list the tasks that have a formula as their answer");
   app.add_flag("--json", a.json, "one line of JSON");
   app.footer(
@@ -601,19 +602,19 @@ Subcommand add_check(Command tool, const CheckLaboratory* laboratory) {
       "  0 <-> 1: 0..3,6 +       both ways; several blocks in one message\n"
       "  1 -> 1: 2 on 1 to 0 +   reads plane 1, adds on plane 0 (local work)\n"
       "# begins a remark. 'rankine show ... --text' writes any algorithm so. Or it is JSON:\n"
-      "  {\"collective\": \"all_gather\", \"ranks\": 2, \"transfers\": [[{\"from\": 0, \"to\": 1,\n"
+      "  {\"collective\": \"all_gather\", \"ranks\": 2, \"transfers\": [[{\"from\": 0, \"to\": "
+      "1,\n"
       "   \"what\": [0], \"act\": \"copy\"}, {\"from\": 1, \"to\": 0, \"what\": [1]}]]}\n"
       "Blocks of all_gather, reduce_scatter, gather and scatter have their rank's number; rank "
-      "s's "
-      "block for rank r of all_to_all is s * N + r; of all others there is one, or as many as you "
-      "say. All that is read in a round is read before anything of it is written.\n"
-      "A pipeline's order is text, too: what each stage does, one after the other:\n"
+      "s's block for rank r of all_to_all is s * N + r; all others have one block, or the given "
+      "number. All reads of a round happen before its writes.\n"
+      "A pipeline's order is text, too: the work of each stage in order:\n"
       "  pipeline 2 micro_batches 3   then forward F, backward B, weights W, hop H (seconds: 1, "
       "2,\n"
       "                               0, 0), keep K (micro-batches at once), within T (seconds)\n"
-      "  0: F0 F1 B0 F2 B1..2         forward and backward passes (and W where weights are set)\n"
+      "  0: F0 F1 B0 F2 B1..2         forward and backward passes (and W if weights are set)\n"
       "  1: F0 B0 F1 B1 F2 B2\n"
-      "A function makes a schedule for any number of ranks, and has to be right for all. In "
+      "A function makes a schedule for any number of ranks, and must be right for all. In "
       "Python:\n"
       "  collective = \"all_gather\"\n"
       "  def schedule(n):\n"
@@ -629,10 +630,9 @@ Subcommand add_check(Command tool, const CheckLaboratory* laboratory) {
       "    }\n"
       "    return s;\n"
       "  }\n"
-      "The folder that 'rankine lesson' writes has both, and says in examples/ what else there "
-      "is.\n"
-      "WARNING: a function runs as a program with your rights and may do to your files what you "
-      "may do. Check other people's files only if you would run them. The program works in a "
+      "The folder that 'rankine lesson' writes has both, with further options in examples/.\n"
+      "WARNING: a function runs as a program with your rights and can change all files that you "
+      "can change. Check other people's files only if you would run them. The program works in a "
       "temporary folder that is removed, has PATH as its only variable, and ends with all of its "
       "processes.\n"
       "Formulas: + - * / ( ) pow min max if floor ceil log2 clog2 flog2 sum, and the task's "

@@ -174,7 +174,7 @@ Result<Exit> choose_on_threads(const ThreadsQuestion& a, Console& console) {
       console.out << explain_c_real(a, chosen, *table);
     }
     console.out
-        << "'rankine tune' measures the others; with --network it is a model that is asked\n";
+        << "'rankine tune' measures the others; --network asks a model instead\n";
   }
   return Exit::ok;
 }
@@ -219,8 +219,8 @@ Result<Exit> run_choose(ChooseArguments a, Console& console) {
   if (a.network == NetworkArguments{} && a.dims.empty()) {
     if (a.c_real) {
       return invalid_argument(
-          "--c-real is for modelled networks: calls on threads of this machine go by what "
-          "'rankine tune' measured as it is");
+          "--c-real is for modelled networks: on this machine's threads calls follow the "
+          "measurements of 'rankine tune' directly");
     }
     if (a.sync) {
       return invalid_argument(fmt::format(
@@ -230,15 +230,15 @@ Result<Exit> run_choose(ChooseArguments a, Console& console) {
     }
     if (a.csv) {
       return invalid_argument(
-          "--csv has the candidates on a modelled network; --json says what calls on threads of "
-          "this machine get");
+          "--csv lists the candidates on a modelled network; for threads of this machine use "
+          "--json");
     }
     if (a.menu->lines.empty()) {
       return choose_on_threads({a.collective, a.ranks, a.bytes, a.explain, a.json}, console);
     }
     return invalid_argument(
         fmt::format("--menu is '{}', which is for modelled networks: on threads of this machine "
-                    "calls get what this library ships",
+                    "calls use this library's algorithms",
                     a.menu->name));
   }
   std::vector<const Algorithm*> lines;
@@ -319,9 +319,10 @@ Subcommand add_choose(Command tool) {
   ChooseArguments& a = *owned;
   const Command app = tool.add_subcommand(
       "choose",
-      "which algorithm runs on this machine and why, or is the cheapest on a modelled network");
+      "the algorithm that runs on this machine, with the reason, or the cheapest on a modelled "
+      "network");
   add_argument(app, "collective", a.collective, read_collective, "NAME",
-               "which one; 'rankine list' shows all")
+               "collective; 'rankine list' shows all")
       .required();
   add_argument(app, "-t,--ranks", a.ranks, Whole{1, 1024}, "N", "ranks (8)");
   add_argument(app, "--bytes", a.bytes, parse_size, "SIZE", "M: 8, 64K, 1M (1M)");
@@ -330,15 +331,14 @@ Subcommand add_choose(Command tool) {
   add_dims(app, a.dims);
   add_network_arguments(app, a.network);
   app.add_flag("--c-real", a.c_real,
-               "multiply the model's times by how much longer algorithms take on this machine");
+               "multiply the model's times by the table's factors for this machine");
   app.add_flag("--explain", a.explain, "list every candidate with its cost, or why it cannot run");
   add_formats(app, a.json, a.csv, "the choice and all candidates as JSON");
   app.footer(
-      "Without a network: what calls on threads of this machine get, and whether that is the "
-      "default "
-      "or of the table that 'rankine tune' made. With one: what the model says; --c-real "
-      "multiplies "
-      "that by c_real of the table, time over model, as it is among the nearest number of ranks.\n"
+      "Without a network: the algorithm of calls on threads of this machine, with its source: "
+      "the default or the table of 'rankine tune'. With a network: the model's choice; --c-real "
+      "multiplies the model's times by the table's c_real, measured time over model time, at the "
+      "nearest number of ranks.\n"
       "Examples:\n"
       "  rankine choose all_reduce --ranks 2 --bytes 64K\n"
       "  rankine choose all_reduce --ranks 64 --bytes 64K --network scale_out --explain\n"

@@ -296,11 +296,11 @@ Subcommand add_compare(Command tool) {
   auto owned = std::make_shared<CompareArguments>();
   CompareArguments& a = *owned;
   const Command app =
-      tool.add_subcommand("compare", "two JSON reports of perf: what became faster or slower");
+      tool.add_subcommand("compare", "compare two JSON reports of perf: faster and slower rows");
   add_text(app, "a", a.a, "A.json", "the report to compare with").required();
   add_text(app, "b", a.b, "B.json", "the report in question").required();
   add_argument(app, "--fail-above", a.fail_above, read_ratio, "RATIO",
-               "exit with 1 where a row's b/a is above it, and beyond its noise");
+               "exit with 1 if a row's b/a is above RATIO and beyond its noise");
   add_formats(app, a.json, a.csv, "rows and verdicts as JSON");
   app.footer(
       "Examples:\n"
@@ -308,12 +308,10 @@ Subcommand add_compare(Command tool) {
       "  rankine perf all_reduce --json after.json\n"
       "  rankine compare before.json after.json\n"
       "  rankine compare before.json after.json --fail-above 1.05\n"
-      "Rows of the same size, type, operation, root, network and place go together; where a "
-      "report "
-      "has several algorithms for a row, also of the same algorithm. Rows of several cycles "
-      "(perf -N 5) count as one, by their median, and their scatter counts, which shows what a "
-      "single "
-      "run cannot: how far runs are apart. nccl-tests' own -J files are read as well.\n"
+      "Rows with equal size, type, operation, root, network and place are compared; if a report "
+      "has several algorithms for a row, the algorithm must be equal, too. Rows of several "
+      "cycles (perf -N 5) count as one, by their median, and their scatter counts as noise; a "
+      "single run cannot show the scatter between runs. nccl-tests' -J files are read as well.\n"
       "Exit codes: 0 compared, 1 a row above --fail-above, 2 usage, 3 environment.");
   return {app, [owned](Console& console) { return compare(*owned, console); }};
 }

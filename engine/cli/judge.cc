@@ -88,7 +88,7 @@ Status TransferWriter::add(WrittenTransfer written) {
   if (blocks > kMostWrittenMoves || pairs > kMostWrittenMoves / blocks ||
       moves_ + pairs * blocks > kMostWrittenMoves) {
     return invalid_argument(fmt::format(
-        "there are more than {} blocks to move; at most so many are read", kMostWrittenMoves));
+        "a schedule may move at most {} blocks; this one moves more", kMostWrittenMoves));
   }
   moves_ += pairs * blocks;
   into_.rounds.back().push_back(std::move(written));
@@ -290,7 +290,7 @@ class Reader {
     if (!status.ok()) return status;
     if (!begun_) {
       return invalid_argument(
-          "there is no schedule; its first line names a collective and the number of ranks: "
+          "the schedule is empty; its first line must name a collective and the number of ranks: "
           "'all_gather 4'");
     }
     return std::move(out_);
@@ -557,13 +557,13 @@ std::string_view rule_of(ViolationKind kind) {
     case ViolationKind::bad_sizes:
       return "ranks, blocks and planes are those of the first line";
     case ViolationKind::too_large:
-      return "what is proved has to fit in memory";
+      return "a schedule must fit in memory for its proof";
     case ViolationKind::other_block:
-      return "a block keeps its number wherever it goes";
+      return "a block keeps its number everywhere";
     case ViolationKind::many_to_copy:
       return "a copy has one sender; sums have several";
     case ViolationKind::not_there:
-      return "nothing is read that is not there when the round begins";
+      return "only data present at the beginning of the round is read";
     case ViolationKind::double_count:
       return "each rank's contribution is added once";
     case ViolationKind::two_copies:
@@ -571,16 +571,16 @@ std::string_view rule_of(ViolationKind kind) {
     case ViolationKind::mixed_acts:
       return "in one round a place gets a copy or additions, and not both";
     case ViolationKind::redundant:
-      return "no transfer brings what is there already";
+      return "no transfer brings data that is present already";
     case ViolationKind::dead:
-      return "what arrives is sent on, or needed at the end";
+      return "arriving data is sent on, or needed at the end";
     case ViolationKind::wrong_result:
-      return "who needs a block ends with all contributions to it";
+      return "each rank that needs a block ends with all contributions to it";
     case ViolationKind::other_order:
       return "all ranks add up in the same brackets and the same order, for the same bits "
              "everywhere (other_bits in the first line asks for less)";
     case ViolationKind::deadlock:
-      return "nobody waits for ever";
+      return "no rank waits for ever";
   }
   return "";
 }

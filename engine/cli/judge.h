@@ -146,7 +146,7 @@ struct Judgement {
 Result<Judgement> judge(const WrittenSchedule& written, const Fabric& fabric, std::uint64_t bytes,
                         const SimulateOptions& options);
 
-// The violated rule: "nothing is read that is not there".
+// The violated rule: "no rank waits for ever".
 std::string_view rule_of(ViolationKind kind);
 
 // Indices of the transfers of the violation's round that involve its rank and block.

@@ -429,7 +429,7 @@ void print(const TopoView& view, std::ostream& out) {
     line("enforced", refused.empty() ? "all that was asked for" : "not everything");
     for (const std::string& text : refused) line("  refused", text);
   } else {
-    line("enforced", "nothing: this is not our machine");
+    line("enforced", "nothing: this is a synthetic machine");
   }
   out << "\n" << tree(view);
   if (view.real) out << "\n" << memory_table(view);

@@ -154,13 +154,13 @@ const SettledFlag kSettled[] = {
     {"-C,--report_cputime",
      1,
      {0},
-     "times are of the wall",
+     "times are real times",
      "a rank computes while it waits, so its CPU time is the time that is shown"},
     {"-R,--local_register",
      2,
      {0},
      "threads share their memory",
-     "threads share their memory: nothing is to be registered"},
+     "threads share their memory without registration"},
     {"-D,--device_implementation",
      1 << 30,
      {0},
@@ -182,7 +182,8 @@ const SettledFlag kSettled[] = {
 
 void add_nccl_tests_flags(Command app, PerfOptions& options) {
   add_argument(app, "-g,--ngpus", options.ranks_per_thread, Whole{1, Communicator::kMaxRanks}, "N",
-               "GPUs per thread there: -t times so many ranks, a thread each; without -t, N ranks");
+               "GPUs per thread in nccl-tests; here -t times N ranks, a thread each; without -t, "
+               "N ranks");
   for (const SettledFlag& one : kSettled) {
     const auto read = [&one, &options, name = argument_name(one.flags)](const std::string& text) {
       const auto value = parse_whole(name, text, 0, one.most);
@@ -295,7 +296,7 @@ void add_perf_arguments(Command app, PerfOptions& o) {
   add_argument(app, "-b,--minbytes", o.min_bytes, parse_size, "SIZE",
                "smallest size: 8, 4K, 1M, 64MiB; binary (8)");
   add_argument(app, "-e,--maxbytes", o.max_bytes, parse_size, "SIZE",
-               "largest size (64M; less where ranks outnumber cores)");
+               "largest size (64M; less if ranks outnumber cores)");
   add_argument(app, "-f,--stepfactor", o.given_factor, read_factor, "N",
                "from size to size; 1: by -i bytes, as nccl-tests has it (2)");
   add_argument(app, "-i,--stepbytes", o.step_bytes, read_step, "SIZE",
@@ -324,17 +325,18 @@ void add_perf_arguments(Command app, PerfOptions& o) {
   add_argument(app, "--perturb", o.measure.perturb, read_seed, "SEED",
                "delay ranks, links and wake-ups at random; results stay exact, times do not count");
   app.add_flag("--processes", o.processes,
-               "ranks are processes, not threads: what others read passes through shared memory");
+               "ranks are processes, not threads: data for other ranks passes through shared "
+               "memory");
   app.add_flag("--shared-payloads", o.shared_payloads,
                "with --processes: buffers are in shared memory, and read and written in place");
   add_argument(app, "--placement", o.placement, read_placement, "NAME",
                "compact, scatter, one_per_node, none or CPUs such as 0,2,4-7 (compact)");
   add_argument(app, "--wait", o.wait, read_wait, "NAME", "auto, spin, yield or park (auto)");
   add_argument(app, "-T,--timeout", o.timeout, parse_duration, "TIME",
-               "of one call: 30 (seconds), 500ms; then exit code 124 (30)");
+               "limit of one call: 30 (seconds), 500ms; then exit code 124 (30)");
   add_argument(app, "--network", o.networks, read_call_networks, "LIST",
                "put calls on modelled networks, one after the other: presets or files, each with "
-               "',sync=rounds' where rounds wait; times are the model's, and 'wall' what it took");
+               "',sync=rounds' if rounds wait; times are the model's, and 'wall' is the real time");
   heading("What runs");
 
   const Option batches = add_argument(app, "-n,--iters", m.batches, Whole{1, kMany}, "N",
@@ -346,11 +348,12 @@ void add_perf_arguments(Command app, PerfOptions& o) {
   add_argument(app, "-c,--check", m.checks, Whole{0, 1000}, "N",
                "checked calls per row, each with other data; 0 for none (1)");
   add_argument(app, "-a,--average", m.of_ranks, read_rank_time, "0..3",
-               "whose time counts: 0 rank 0, 1 the mean, 2 the fastest, 3 the slowest rank (3)");
+               "time of a batch: 0 of rank 0, 1 the mean, 2 of the fastest, 3 of the slowest "
+               "rank (3)");
   add_argument(app, "-u,--unalign", m.unalign, Whole{0, 1 << 20}, "N",
-               "begin buffers so many elements behind a cache line's border (0)");
+               "begin buffers N elements behind a cache line's border (0)");
   add_argument(app, "-N,--run_cycles", o.cycles, Whole{0, kMany}, "N",
-               "measure all rows so many times; 0: until Ctrl-C (1)");
+               "measure all rows N times; 0: until Ctrl-C (1)");
   add_argument(app, "--time", o.seconds, read_time, "TIME",
                "for each measurement (150ms; on a network 10ms)")
       .excludes(batches);
@@ -359,11 +362,11 @@ void add_perf_arguments(Command app, PerfOptions& o) {
                "result");
   app.add_flag("--off-cache", m.off_cache, "rotate over more memory than the caches hold");
   app.add_flag("--probe", o.probe,
-               "bracket rows with the latency of a cache line; repeat those whose cores moved");
+               "bracket rows with the latency of a cache line; repeat rows if cores moved");
   add_argument(app, "--min-busbw", o.min_busbw, read_bandwidth, "GB/S",
-               "exit with 1 where the average stays below so many GB/s");
+               "exit with 1 if the average stays below this number of GB/s");
   add_argument(app, "--peak", o.peak, read_peak, "RATE",
-               "what busbw is held against: 100GB/s (on a network its own)");
+               "peak for eta, busbw over the peak: 100GB/s (the network's)");
   heading("Measuring");
 
   const Option stats = app.add_flag(
@@ -398,7 +401,7 @@ void add_perf_arguments(Command app, PerfOptions& o) {
       "Networks: the presets of 'rankine simulate --help'; RANKINE_NETWORK is for programs.\n" +
       std::string(kBusbwConvention) + kPeakConvention +
       "Exit codes: 0 good, 1 wrong data, 2 usage, 3 environment, 124 timeout.\n"
-      "130 interrupted: what was measured is told, and JSON says that it is not complete.");
+      "130 interrupted: measurements so far are printed, and JSON is marked as incomplete.");
 }
 
 namespace {
@@ -431,7 +434,8 @@ Status take_nccl_tests_flags(PerfOptions& options) {
 // Finds failures of files before minutes of measuring.
 Status check_files(const PerfOptions& options, const PerfCases& cases) {
   if (options.csv && options.json_file == "-") {
-    return invalid_argument("--json is '-' and --csv is there; standard output has one of them");
+    return invalid_argument("--json is '-' and --csv is given; standard output takes only one of "
+                            "them");
   }
   const std::string needed = options.plot_file.empty() ? "" : why_no_plot(options, cases);
   if (!needed.empty()) {
@@ -474,7 +478,7 @@ Status check_ports(const PerfOptions& options) {
 // Refuses options that exclude ranks as processes.
 Status check_processes(const PerfOptions& options) {
   if (!options.processes && options.shared_payloads) {
-    return invalid_argument("--shared-payloads is of processes; add --processes");
+    return invalid_argument("--shared-payloads needs processes; add --processes");
   }
   if (!options.processes) return {};
   if (!options.networks.empty()) {

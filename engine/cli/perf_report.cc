@@ -133,8 +133,8 @@ void PerfTable::begin(const PerfRun& run) {
   }
   if (on_network_) {
     fmt::print(out_,
-               "# time      : of the model, of one call; wall: what a call took here{}; eta: busbw "
-               "over the peak\n",
+               "# time      : model time of one call; wall: real time of a call here{}; eta: "
+               "busbw over the peak\n",
                options_.stats ? ", with its statistics" : "");
   }
   if (options.ports > 0) {
@@ -144,8 +144,8 @@ void PerfTable::begin(const PerfRun& run) {
   if (options_.probe) {
     fmt::print(
         out_,
-        "# probe     : one way of a cache line between ranks 0 and 1, before and after; a row "
-        "in which it moves by {:g} x is repeated, {} times at most; ~ moved all the same\n",
+        "# probe     : one way of a cache line between ranks 0 and 1, before and after; a row in "
+        "which it moves by {:g} x is repeated, {} times at most; ~ moved still\n",
         kSteady, kRepeats);
   }
   fmt::print(out_, "#\n");

@@ -85,10 +85,10 @@ inline constexpr const char* kBusbwConvention =
     "busbw is algbw times nccl-tests' factor: 2(N-1)/N for all_reduce, (N-1)/N for all_gather, "
     "reduce_scatter, all_to_all, gather and scatter, 1 for broadcast, reduce and send_recv (Lu, "
     "Collective Algorithms, appendix D: (N-1)/N for broadcast, too). scan and exscan, which "
-    "nccl-tests has not: 1, since most ranks take one vector in and hand one on.\n";
+    "nccl-tests lacks: 1, since most ranks take one vector in and hand one on.\n";
 inline constexpr const char* kPeakConvention =
-    "eta: busbw over the peak, Lu's eta_beta; the peak is what all ports of a rank carry in one "
-    "direction, ports times bandwidth, over the links within groups where there are such.\n";
+    "eta: busbw over the peak, Lu's eta_beta; the peak is the bandwidth of all ports of a rank "
+    "in one direction, ports times bandwidth, over the links within groups if there are groups.\n";
 
 // The peak of a fabric made by wired_for(), in bytes per second; none if a link has no limit.
 inline std::optional<double> peak_of(const Fabric& fabric) {

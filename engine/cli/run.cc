@@ -548,9 +548,10 @@ Subcommand add_run(Command tool) {
       "virtual: messages carry their times; wall: ranks keep deadlines in real time; none: "
       "full speed, where --ports limits the messages that a rank has in flight (virtual)");
   add_argument(app, "--dilate", a.dilate, parse_dilation, "F",
-               "wall: real seconds per modelled second; auto: what this machine can keep (auto)");
+               "wall: real seconds per modelled second; auto: the least that this machine can "
+               "keep (auto)");
   add_argument(app, "--repeat", a.repeat, Whole{1, 1'000'000}, "R",
-               "runs; 10, or one of a virtual clock");
+               "number of runs (10; with a virtual clock 1)");
   add_argument(app, "--perturb", a.perturb, read_seed, "SEED",
                "delay ranks, links and wake-ups at random; data and virtual times stay exact");
   app.add_flag("--rounds", a.rounds, "predicted and measured for every round");
@@ -558,7 +559,7 @@ Subcommand add_run(Command tool) {
                "compact, scatter, one_per_node, none or CPUs such as 0,2,4-7 (compact)");
   add_argument(app, "--wait", a.wait, read_wait, "POLICY", "auto, spin, yield or park (auto)");
   add_argument(app, "-T,--timeout", a.timeout, parse_duration, "TIME",
-               "of one call: 30 (seconds), 500ms; then exit code 124 (30)");
+               "limit of one call: 30 (seconds), 500ms; then exit code 124 (30)");
   add_formats(app, a.json, a.csv, "one line of JSON in place of the report");
   app.footer(
       "Examples:\n"

@@ -190,7 +190,7 @@ Result<Scaling> scale(const QuestionArguments& arguments, int most, std::uint64_
         ends = guess && *guess > static_cast<double>(most_steps);
         if (!ends) return seconds_among(arguments, curve.algorithm, n, may_take);
         return invalid_argument(
-            fmt::format("as they have grown that takes some {} steps; --most-steps allows {}",
+            fmt::format("by its growth that takes about {} steps; --most-steps allows {}",
                         about(*guess), format_size(most_steps)));
       };
       const auto seconds = answered();
@@ -590,9 +590,10 @@ void print(std::vector<Answer> answers, bool rounds, bool csv, Console& console)
   console.out << to_text(table) << (contest ? "\n* the fastest" : "")
               << "\nP: segments; algbw and busbw in GB/s; eta: busbw over the peak; sent, received, "
                  "reduced, partners and\nports of the busiest rank.\n"
-              << (shared ? "link, congestion and hops: what the busiest link carries in a round, "
-                           "in bytes and in messages of the\nround's largest size, and the links "
-                           "of the longest route; of the worst round each.\n"
+              << (shared ? "link, congestion and hops: the busiest link's load in a round, in "
+                           "bytes and in messages of the\n"
+                           "round's largest size, and the links of the longest route; each in "
+                           "the worst round.\n"
                          : "");
   print_port_budgets(answers, console);
   if (!rounds) return;
@@ -669,7 +670,7 @@ Status write_trace(const std::string& file, const Answer& answer) {
 
 Status write_goal(const std::string& file, const Question& question) {
   if (question.options.ideal_blocks) {
-    return invalid_argument("--goal has blocks of whole bytes; --ideal-blocks has others");
+    return invalid_argument("--goal has blocks of whole bytes; leave out --ideal-blocks");
   }
   const auto prepared = prepare(question);
   if (!prepared.ok()) return prepared.status();
@@ -685,7 +686,7 @@ Result<Exit> run_scaling(const SimulateArguments& a, Console& console) {
         "another --fidelity than eq1 are for one");
   }
   if (!a.question.counts.empty()) {
-    return invalid_argument("--counts are of one number of ranks; --ranks-to has many");
+    return invalid_argument("--counts fit one number of ranks; leave out --ranks-to");
   }
   const auto scaling =
       scale(a.question, *a.ranks_to, a.most_steps.value_or(kMostScaledSteps), console);
@@ -711,8 +712,7 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
   if (!a.batch.empty()) {
     if (is_asked_beside_batch(a)) {
       return invalid_argument(fmt::format(
-          "--batch is '{}'; its requests say everything themselves, so it goes with no other "
-          "argument but --json",
+          "--batch is '{}'; its requests contain all arguments; leave out all others but --json",
           a.batch));
     }
     std::size_t errors = 0;
@@ -733,15 +733,15 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
   }
   if (!a.plot.empty() && !a.ranks_to) {
     return invalid_argument(
-        fmt::format("--plot is '{}', without --ranks-to, whose times it shows", a.plot));
+        fmt::format("--plot is '{}'; it draws the times of --ranks-to, which is missing", a.plot));
   }
   if (a.most_steps && !a.ranks_to) {
     return invalid_argument(fmt::format(
-        "--most-steps is {}, without --ranks-to, whose times it ends", format_size(*a.most_steps)));
+        "--most-steps is {}; it limits --ranks-to, which is missing", format_size(*a.most_steps)));
   }
   if (a.mtu && a.fidelity != Fidelity::packet) {
     return invalid_argument(
-        fmt::format("--mtu is {}; nothing is sent in packets but with --fidelity packet",
+        fmt::format("--mtu is {}; packets need --fidelity packet",
                     format_size(static_cast<std::size_t>(*a.mtu))));
   }
   const Status files =
@@ -819,27 +819,27 @@ Subcommand add_simulate(Command tool) {
   add_model_arguments(app, a.question);
   add_network_arguments(app, a.question.network);
   add_argument(app, "--fidelity", a.fidelity, read_fidelity, "NAME",
-               "where messages share links: eq1, each pays for its busiest link's load of the "
-               "round; flow, they share links max-min fairly in continuous time; or packet, links "
-               "store and forward packets of --mtu bytes, first come, first served (eq1)");
+               "if messages share links: eq1, each pays for its busiest link's load of the "
+               "round; flow, they share links max-min fairly in continuous time; or packet, "
+               "links store and forward packets of --mtu bytes, first come, first served (eq1)");
   add_argument(app, "--mtu", a.mtu, read_mtu, "SIZE",
-               "of the largest packet: 1500, 4K (the network's, or 4K)");
+               "bytes of the largest packet: 1500, 4K (the network's, or 4K)");
   app.add_flag("--ideal-blocks", a.ideal_blocks,
-               "blocks of exactly M / B bytes, also where that is no whole number");
+               "blocks of exactly M / B bytes, even if that is not a whole number");
   app.add_flag("--rounds", a.rounds, "also when each round ends");
   add_formats(app, a.json, a.csv, "one line of JSON per algorithm");
   add_text(app, "--trace", a.trace, "FILE",
-           "of one algorithm, when each message held which ports and links: .json for Perfetto and "
-           "other trace viewers, .svg a Gantt chart");
+           "times, ports and links of each message of one algorithm: .json for Perfetto and "
+           "other trace viewers, .svg for a Gantt chart");
   add_text(app, "--goal", a.goal, "FILE",
-           "of one algorithm, each rank's sends and receives and what they wait for, as GOAL, the "
-           "input of LogGOPSim");
+           "each rank's sends and receives of one algorithm with their dependencies, as GOAL, "
+           "the input of LogGOPSim");
   add_argument(app, "--ranks-to", a.ranks_to, Whole{2, 1 << 20}, "N",
                "times among more and more ranks, from --ranks to N, doubling; blocks are ideal "
                "ones");
   add_argument(app, "--most-steps", a.most_steps, read_steps, "COUNT",
-               "of --ranks-to: a curve ends where the next time would take the simulator more "
-               "steps, each of about a nanosecond or a byte (2G)");
+               "limit of --ranks-to: a curve ends before a time that takes the simulator more "
+               "steps, each about a nanosecond or a byte (2G)");
   add_argument(
       app, "--memory", a.memory,
       [](std::string_view argument, std::string_view text) -> Result<std::optional<std::size_t>> {
@@ -847,8 +847,8 @@ Subcommand add_simulate(Command tool) {
         if (!bytes.ok()) return bytes.status();
         return std::optional(*bytes);
       },
-      "SIZE", "that one simulation may take; more is refused with the estimate (what is available)");
-  add_picture_file(app, "--plot", a.plot, "of --ranks-to: time over ranks");
+      "SIZE", "memory of one simulation; more is refused with the estimate (the available memory)");
+  add_picture_file(app, "--plot", a.plot, "times of --ranks-to over ranks");
   add_text(app, "--batch", a.batch, "FILE",
            "answer requests, one JSON object per line; '-': standard input");
   app.footer(
@@ -873,14 +873,13 @@ Subcommand add_simulate(Command tool) {
       parameter_names(true) + " (a number or \"auto\") and params ({" + parameter_names(false) +
       "}).\n"
       "Each gives one line, in order: its own members, then time (seconds), busbw (bytes per "
-      "second), eta (of the peak, where there is one), rounds, messages, sent_max, "
-      "received_max, reduced_max (bytes of the busiest rank), sent (bytes per rank), "
-      "partners_max, targets_max, sources_max, ports_needed and serialises (they are more "
-      "than the network's); where messages share links also link_max (bytes that the "
-      "busiest one carries in a round), congestion_max (the same in messages of the round's "
-      "largest size) and hops_max; or its members, line and error. The exit code is 1 where a "
-      "request could not be answered. Numbers are read by their shortest decimal text, "
-      "exactly.\n" +
+      "second), eta (of the peak, if there is one), rounds, messages, sent_max, received_max, "
+      "reduced_max (bytes of the busiest rank), sent (bytes per rank), partners_max, "
+      "targets_max, sources_max, ports_needed and serialises (they are more than the network's); "
+      "if messages share links also link_max (bytes that the busiest link carries in a round), "
+      "congestion_max (that load in messages of the round's largest size) and hops_max; or its "
+      "members, line and error. The exit code is 1 if a request could not be answered. Numbers "
+      "are read by their shortest decimal text, exactly.\n" +
       kBusbwConvention + kPeakConvention + "Networks:\n" + describe_presets());
   return {app, [owned](Console& console) { return run_simulate(*owned, console); }};
 }

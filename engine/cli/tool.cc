@@ -278,7 +278,7 @@ void print_fish(const CommandOutline& tool, std::ostream& out) {
 Subcommand add_completion(Command tool) {
   auto shell = std::make_shared<std::string>();
   const Command app = tool.add_subcommand(
-      "completion", "what bash, zsh or fish needs to complete this tool's words");
+      "completion", "completion of this tool's words for bash, zsh or fish");
   const auto read = [](std::string_view argument, std::string_view text) -> Result<std::string> {
     if (std::find(std::begin(kShells), std::end(kShells), text) != std::end(kShells)) {
       return std::string(text);
@@ -406,8 +406,8 @@ void print_page(const CommandOutline& page, const CommandOutline* of, std::ostre
 Subcommand add_manual(Command tool) {
   auto name = std::make_shared<std::string>();
   const Command app =
-      tool.add_subcommand("manual", "the page that man(1) shows, of this tool or of a subcommand");
-  add_text(app, "subcommand", *name, "NAME", "which one; none: the tool's own page");
+      tool.add_subcommand("manual", "page for man(1), for this tool or a subcommand");
+  add_text(app, "subcommand", *name, "NAME", "subcommand; none: the page of the tool itself");
   app.footer(
       "Examples:\n"
       "  rankine manual perf | man -l -\n"
@@ -465,7 +465,7 @@ std::string called(const CLI::App& app) {
 std::string unknown_argument(const CLI::App& app, const std::string& given) {
   const std::string whole = called(app);
   if (!given.starts_with('-')) {
-    return fmt::format("'{}' is one argument too many; '{} --help' shows what is allowed", given,
+    return fmt::format("'{}' is one argument too many; '{} --help' shows the allowed ones", given,
                        whole);
   }
   const std::string name = given.substr(0, given.find('='));

@@ -265,11 +265,11 @@ class Drawing {
 
   std::vector<std::string> notes_below() const {
     std::vector<std::string> notes;
-    notes.push_back(fmt::format("{} ranks, {}: blue has a core of its own, orange shares one",
+    notes.push_back(fmt::format("{} ranks, {}: blue has a separate core, orange shares one",
                                 view_.ranks, to_string(view_.policy)));
     for (const std::string& line : nodes_without_cpus(view_.topology)) notes.push_back(line);
     if (!view_.real) {
-      notes.push_back("nothing is enforced: this is not our machine");
+      notes.push_back("nothing is enforced: this is a synthetic machine");
       return notes;
     }
     for (const std::string& refusal : refusals(view_.real->report)) notes.push_back(refusal);
@@ -400,9 +400,9 @@ Subcommand add_topo(Command tool) {
   auto owned = std::make_shared<TopoOptions>();
   TopoOptions& o = *owned;
   const Command app =
-      tool.add_subcommand("topo", "draw the machine and where every rank and its memory goes");
+      tool.add_subcommand("topo", "draw the machine with the place of every rank and its memory");
   add_argument(app, "-t,--ranks", o.ranks, Whole{1, Communicator::kMaxRanks}, "N",
-               "how many (usable cores, at least 2)");
+               "number of ranks (usable cores, at least 2)");
   add_argument(app, "--placement", o.placement, read_placement, "NAME",
                "compact, scatter, one_per_node, none or CPUs such as 0,2,4-7 (compact)");
   add_argument(
@@ -412,10 +412,10 @@ Subcommand add_topo(Command tool) {
         if (parsed.ok()) return std::move(*parsed.topology);
         return invalid_argument(fmt::format("{}: {}", argument, parsed.error));
       },
-      "TEXT", "a machine in hwloc's notation instead of ours");
+      "TEXT", "a synthetic machine in hwloc's notation instead of this one");
   app.add_flag("--lock", o.lock_memory, "keep the engine's memory from being swapped out");
-  add_picture_file(app, "--svg", o.svg, "draw the same into this file");
-  app.add_flag("--json", o.json, "the same as JSON");
+  add_picture_file(app, "--svg", o.svg, "draw a picture into this file");
+  app.add_flag("--json", o.json, "the report as JSON");
   app.footer(
       "Examples:\n"
       "  rankine topo --ranks 4 --placement scatter --svg topo.svg\n"

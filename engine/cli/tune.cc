@@ -309,8 +309,8 @@ Status check_contested(const TunePlan& plan) {
     names += fmt::format("{}{}", names.empty() ? "" : ",", name_of(collective));
   }
   return invalid_argument(fmt::format(
-      "--collectives is {}; among {} ranks nothing is to be chosen there, where several "
-      "algorithms are needed",
+      "--collectives is {}; with {} ranks they have no choice; allowed are collectives with "
+      "several algorithms",
       names, fmt::join(plan.ranks, ", ")));
 }
 
@@ -326,8 +326,8 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
   const TuningFile file = tuning_file();
   if (file.path.empty()) {
     return invalid_argument(
-        "RANKINE_TUNING is 'off', or HOME and XDG_CACHE_HOME name no folder; a file is needed that "
-        "the table goes to: RANKINE_TUNING=FILE");
+        "RANKINE_TUNING is 'off', or HOME and XDG_CACHE_HOME name no folder; the table needs a "
+        "file: RANKINE_TUNING=FILE");
   }
   const MachineReport machine = read_machine();
   const Hardware here = read_hardware();
@@ -422,7 +422,7 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
     print(found, a.sizes, console);
   }
   if (!interrupted) return Exit::ok;
-  console.err << "rankine tune: interrupted; what was measured until then is told\n";
+  console.err << "rankine tune: interrupted; the report has the measurements so far\n";
   return exit_of_interruption();
 }
 
@@ -430,7 +430,7 @@ Subcommand add_tune(Command tool) {
   auto owned = std::make_shared<TuneArguments>();
   TuneArguments& a = *owned;
   const Command app = tool.add_subcommand(
-      "tune", "measure which algorithm is fastest where on this machine, and remember it");
+      "tune", "measure the fastest algorithms on this machine, and store them in a table");
   add_argument(
       app, "-t,--ranks", a.ranks,
       [](std::string_view argument, std::string_view text) {
@@ -443,11 +443,11 @@ Subcommand add_tune(Command tool) {
   add_argument(app, "-e,--maxbytes", a.max_bytes, parse_size, "SIZE", "largest size (64M)");
   add_argument(app, "-f,--stepfactor", a.step_factor, Whole{2, 1024}, "N", "from size to size (4)");
   add_argument(app, "--budget", a.budget, parse_duration, "TIME",
-               "for all of it: 60 (seconds), 5min; what it does not reach keeps the default (60)");
+               "total time: 60 (seconds), 5min; sizes not reached keep the default (60)");
   add_argument(app, "--rounds", a.rounds, Whole{1, 1000}, "N",
-               "so many rounds of choosing and of judging, whatever the budget");
+               "N rounds of choosing and of judging, regardless of the budget");
   app.add_flag("--check", a.check,
-               "measure how good the table is that is there, and write nothing");
+               "measure the regret of the existing table, and write nothing");
   app.add_flag("--sizes", a.sizes, "also a line for every size");
   app.add_flag("--json", a.json, "everything measured, as JSON");
   app.footer(
@@ -457,8 +457,8 @@ Subcommand add_tune(Command tool) {
       "  rankine tune --collectives all_reduce --sizes\n"
       "  rankine tune --check                         is the table still right?\n"
       "The table is $XDG_CACHE_HOME/rankine/tuning.json or ~/.cache/rankine/tuning.json; "
-      "RANKINE_TUNING=FILE names another one, RANKINE_TUNING=off none. It is used on the hardware "
-      "that it was made on, by calls that name no algorithm.");
+      "RANKINE_TUNING=FILE names another one, RANKINE_TUNING=off none. Calls without a named "
+      "algorithm use it, on the hardware on which it was made.");
   return {app, [owned](Console& console) { return tune(*owned, console); }};
 }
 

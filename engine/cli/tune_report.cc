@@ -161,8 +161,9 @@ void print_c_real(const TuneFindings& findings, Console& console) {
                                findings.no_c_real);
   }
   if (findings.c_real.empty()) return;
-  console.out << "c_real: times over the model's, where alphas are most of these and where bytes "
-                 "are; medians\n\n"
+  console.out << "c_real: times over the model's, for calls dominated by alphas and by bytes; "
+                 "medians\n"
+                 "\n"
               << table_of(findings.c_real) << "\n";
 }
 
@@ -202,9 +203,10 @@ void print(const TuneFindings& findings, bool sizes, Console& console) {
   }
   add(all, "all", {}, {});
   console.out
-      << "Regret: the time of the choice over the time of the best, warm and fresh, apart and "
-         "in place; geometric mean\nand maximum over the sizes that were judged (in three "
-         "rounds or more, by their medians)\n\n"
+      << "Regret: the time of the choice over the time of the best, warm and fresh, apart and in "
+         "place; geometric mean\n"
+         "and maximum over the judged sizes (in three rounds or more, by their medians)\n"
+         "\n"
       << to_text(rows, "  ");
   const Regrets standard = regrets_of(all, &Verdict::standard_regrets);
   const Regrets table = regrets_of(all, &Verdict::table_regrets);
@@ -213,9 +215,10 @@ void print(const TuneFindings& findings, bool sizes, Console& console) {
     console.out << fmt::format("worst: default at {}; table at {}\n", standard.where, table.where);
     if (table.summary.max > 1.1) {
       console.out << "The table has one choice per size for all ways of measuring: the algorithm "
-                     "whose worst regret of them is the\nleast, and the default where less than a "
-                     "tenth, or noise, lies between. So one way may have a faster algorithm of\nits "
-                     "own; --sizes shows each.\n";
+                     "with the least worst regret,\n"
+                     "and the default if the difference is less than a tenth, or noise. "
+                     "Therefore one way may have a faster algorithm;\n"
+                     "--sizes shows each.\n";
     }
   }
   print_c_real(findings, console);
