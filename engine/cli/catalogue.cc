@@ -57,7 +57,7 @@ std::string both(std::string_view out_formula, std::string_view in_formula,
 constexpr int kMostRanksAddedUp = 64;
 
 // The way of adding floats of 16 and 8 bits in f32 with one rounding: in one fold, or by sums that
-// move as f32 (engine/compile/wide_sums.h). "": the line does not add, or does not take this N.
+// move as f32 (engine/compile/plan_passes.h). "": the line does not add, or does not take this N.
 std::string small_floats(const Algorithm& line, const Params& params) {
   if (!reduces(line.collective) || params.ranks > kMostRanksAddedUp) return "";
   if (line.refusal(line.only_taken(params))) return "";

@@ -114,11 +114,10 @@ class LineReader {
  public:
   struct Line {
     std::size_t number;  // from 1
-    std::string text;    // The first most_bytes + 1 bytes of a longer line are kept, so that the
-                         // caller can tell that the line is too long.
+    std::string text;    // without its end
   };
 
-  // Of a longer line the first most_bytes + 1 bytes are kept, so that the caller can tell that the
+  // Keeps the first most_bytes + 1 bytes of a longer line, so that the caller can tell that the
   // line is too long.
   LineReader(std::istream& in, std::size_t most_bytes) : in_(in), most_bytes_(most_bytes) {}
 
@@ -168,11 +167,10 @@ class DescriptorBuffer : public std::streambuf {
   std::vector<char> collected_;
 };
 
+// The width of the terminal, and text wrapped to a width.
+
 // COLUMNS if it is a whole number from 20; otherwise the width of the terminal at standard output,
 // if any; otherwise `otherwise`.
-
-// COLUMNS if it is a whole number from 20; else the width of the terminal at standard output; else
-// `otherwise`.
 int terminal_width(int otherwise);
 
 // Lines of words, none longer than `width` except for a single longer word, each indented by

@@ -83,7 +83,7 @@ Status TransferWriter::begin_round() {
 Status TransferWriter::add(WrittenTransfer written) {
   const auto size = [](const IndexList& list) { return static_cast<std::size_t>(list.size()); };
   const Transfer& t = written.transfer;
-  // Each is at most kMostWrittenMoves by the limits of its list, and products of two fit 64 bits.
+  // Each size is at most kMostWrittenMoves by its list's limits; products of two sizes fit 64 bits.
   const std::size_t blocks = size(t.what.list), pairs = size(t.from) * size(t.to);
   if (blocks > kMostWrittenMoves || pairs > kMostWrittenMoves / blocks ||
       moves_ + pairs * blocks > kMostWrittenMoves) {

@@ -157,7 +157,7 @@ struct Prepared {
   Goal goal;
 };
 
-// Requires a network and parameters made by wire.h. Errors: the algorithm's errors, and
+// Requires a network and parameters made by wire(). Errors: the algorithm's errors, and
 // best_segments()' errors.
 Result<Prepared> prepare(const Question& question);
 

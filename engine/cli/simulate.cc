@@ -190,7 +190,7 @@ Result<Scaling> scale(const QuestionArguments& arguments, int most, std::uint64_
         ends = guess && *guess > static_cast<double>(most_steps);
         if (!ends) return seconds_among(arguments, curve.algorithm, n, may_take);
         return invalid_argument(
-            fmt::format("by its growth that takes about {} steps; --most-steps allows {}",
+            fmt::format("by its growth that takes some {} steps; --most-steps allows {}",
                         about(*guess), format_size(most_steps)));
       };
       const auto seconds = answered();

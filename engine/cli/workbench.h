@@ -74,7 +74,7 @@ class Meeting {
   // after stop().
   template <class Last>
   bool arrive(const Last& last) {
-    const std::uint32_t turn = turn_.load(std::memory_order_relaxed);  // ours until all are here
+    const std::uint32_t turn = turn_.load(std::memory_order_relaxed);  // fixed until all arrive
     // Acquire: the last rank sees the other ranks' writes. Release: pairs with that acquire.
     if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_) {
       last();
@@ -296,7 +296,7 @@ class Stage {
   };
   Result<Played> play();
 
-  // From now on ranks are delayed at random (perturb.h).
+  // From now on ranks are delayed at random (engine/network/wall.h).
   void perturb(std::uint64_t seed);
   std::int64_t delays() const;  // number of delays so far
 
