@@ -6,7 +6,7 @@
 // Any p. Hensgen, Finkel & Manber, "Two algorithms for barrier synchronization", IJPP 17(1), 1988,
 // for radix x = 2; MPICH 4 has any.
 //   p ranks    x radix    k round    d distance
-// The code states rank 0's part (schedule/everyone.h).
+// The code states rank 0's part (schedule/rotation_symmetric.h).
 #pragma once
 
 #include <algorithm>
@@ -14,18 +14,19 @@
 #include "algorithms/direct.h"
 #include "algorithms/run_sums.h"
 #include "algorithms/schedule/combine.h"
-#include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 #include "algorithms/torus_turns.h"
 
 namespace rankine {
 
 inline Schedule dissemination_barrier(int p, int x = 2) {
-  return everyone({p, 1, ceil_log(x, p),
-                   [p, x](int k, Send send) {
-                     const int d = power_of(x, k);
-                     for (int j = 1; j < x && j * d < p; ++j) send(0, j * d, block(0), reduce);
-                   }},
-                  Moves::nothing);
+  return rotation_symmetric({p, 1, ceil_log(x, p),
+                             [p, x](int k, Send send) {
+                               const int d = power_of(x, k);
+                               for (int j = 1; j < x && j * d < p; ++j)
+                                 send(0, j * d, block(0), reduce);
+                             }},
+                            Moves::nothing);
 }
 
 // Bruck: ceil(log_x p) rounds for any p, with partners at distances d, 2d ... (x - 1) d modulo p, d
@@ -33,19 +34,19 @@ inline Schedule dissemination_barrier(int p, int x = 2) {
 // Upfal & Weathersby, "Efficient algorithms for all-to-all communications in multiport
 // message-passing systems", IEEE TPDS 8(11), 1997. MPICH 4 calls it k-Bruck.
 //   p ranks    x radix    k round    d distance    j messages of a round
-// The code states rank 0's part (schedule/everyone.h).
+// The code states rank 0's part (schedule/rotation_symmetric.h).
 
 // Round k: rank 0 has the blocks 0 ... d - 1, and sends them to the left; in the last round only
 // the blocks that are missing there.
 inline Schedule bruck_all_gather(int p, int x = 2) {
-  return everyone({p, p, ceil_log(x, p),
-                   [p, x](int k, Send send) {
-                     const int d = power_of(x, k);
-                     for (int j = 1; j < x && j * d < p; ++j) {
-                       send(0, -j * d, blocks(0, std::min(d, p - j * d)), copy);
-                     }
-                   }},
-                  Moves::with_rank);
+  return rotation_symmetric({p, p, ceil_log(x, p),
+                             [p, x](int k, Send send) {
+                               const int d = power_of(x, k);
+                               for (int j = 1; j < x && j * d < p; ++j) {
+                                 send(0, -j * d, blocks(0, std::min(d, p - j * d)), copy);
+                               }
+                             }},
+                            Moves::with_rank);
 }
 
 inline Schedule bruck_reduce_scatter(int p, int x = 2) { return dual(bruck_all_gather(p, x)); }
@@ -54,18 +55,19 @@ inline Schedule bruck_reduce_scatter(int p, int x = 2) { return dual(bruck_all_g
 // round in which w has a digit j other than 0. Before round k it has gone w mod d: the paper's
 // rotations, before and after, only change where it lies in memory, so a schedule omits them.
 inline Schedule bruck_all_to_all(int p, int x = 2) {
-  return everyone({p, p * p, ceil_log(x, p),
-                   [p, x](int k, Send send) {
-                     const int d = power_of(x, k);
-                     for (int j = 1; j < x && j * d < p; ++j) {
-                       BlockSet moving;
-                       for (int w = j * d; w < p; ++w) {
-                         if (w / d % x == j) moving.list.append(pair_of(p, -(w % d), w - w % d));
-                       }
-                       send(0, j * d, moving, copy);
-                     }
-                   }},
-                  Moves::with_pair);
+  return rotation_symmetric({p, p * p, ceil_log(x, p),
+                             [p, x](int k, Send send) {
+                               const int d = power_of(x, k);
+                               for (int j = 1; j < x && j * d < p; ++j) {
+                                 BlockSet moving;
+                                 for (int w = j * d; w < p; ++w) {
+                                   if (w / d % x == j)
+                                     moving.list.append(pair_of(p, -(w % d), w - w % d));
+                                 }
+                                 send(0, j * d, moving, copy);
+                               }
+                             }},
+                            Moves::with_pair);
 }
 
 // Bruck's algorithms with two ports: ceil(log3 n) rounds, partners at distance 3^k and 2 * 3^k, all
@@ -74,23 +76,23 @@ inline Schedule bruck_all_to_all(int p, int x = 2) {
 // Upfal & Weathersby, IEEE TPDS 8(11), 1997, with k = 2 ports; on tori as in Trivance, section 2.4.
 // The all-gather runs farthest first, when messages are smallest, as in Trivance's evaluation
 // (after Jeaugey's PAT, arXiv:2506.20252). A line's code states rank 0's part
-// (schedule/everyone.h).
+// (schedule/rotation_symmetric.h).
 //   n ranks of a line    s = ceil(log3 n)    d = 3^(s - 1 - k) distance
 
 // In round k a rank has the blocks with a way so far, 0 ... n - 1, that is a multiple of 3d, and
 // passes them on by d and by 2d, unless that is beyond n - 1.
 inline Schedule bruck_ternary_line(int n) {
   const int s = ceil_log3(n);
-  return everyone({n, n, s,
-                   [n, s](int k, Send send) {
-                     const int d = power_of_three(s - 1 - k);
-                     for (const int way : {d, 2 * d}) {
-                       const int count = n > way ? (n - 1 - way) / (3 * d) + 1 : 0;
-                       if (count == 0) continue;
-                       send(0, way, blocks(-3 * d * (count - 1), count, 3 * d), copy);
-                     }
-                   }},
-                  Moves::with_rank);
+  return rotation_symmetric({n, n, s,
+                             [n, s](int k, Send send) {
+                               const int d = power_of_three(s - 1 - k);
+                               for (const int way : {d, 2 * d}) {
+                                 const int count = n > way ? (n - 1 - way) / (3 * d) + 1 : 0;
+                                 if (count == 0) continue;
+                                 send(0, way, blocks(-3 * d * (count - 1), count, 3 * d), copy);
+                               }
+                             }},
+                            Moves::with_rank);
 }
 
 inline Schedule bruck_ternary_all_gather(const std::vector<int>& dims) {

@@ -62,7 +62,8 @@ constexpr std::string_view kTwoPerDimension =
 constexpr std::string_view kCross =
     "or(D=1,and(3>=D,and(N=pow(most(a),D),most(a)=pow(2*D+1,flog(2*D+1,most(a))))))";
 constexpr std::string_view kCrossInWords =
-    "the sizes of a torus must be equal and a power of 5 in two dimensions, of 7 in three, and more "
+    "the sizes of a torus must be equal and a power of 5 in two dimensions, of 7 in three, and "
+    "more "
     "are not taken";
 constexpr std::string_view kCrossRounds = "D*clog(2*D+1,most(a))";
 constexpr std::string_view kCrossPorts = "min(2*D,N-1)";
@@ -90,16 +91,14 @@ constexpr std::string_view kExchangeRounds = "each(flog2(a)+2*(1-pow2(a)))";
 constexpr std::string_view kExchanges = "each(flog2(a)+1-pow2(a))";
 // Messages of Bruck's latency-optimal form: two a round, but one in the first round if the first
 // ternary digit of a - 1 is 1.
-constexpr std::string_view kBruckSums =
-    "each(min(1,a-1)*(2*clog3(a)-(2*pow(3,clog3(a)-1)>=a)))";
+constexpr std::string_view kBruckSums = "each(min(1,a-1)*(2*clog3(a)-(2*pow(3,clog3(a)-1)>=a)))";
 
 // With radix K. At a k-nomial tree's root, and in dissemination: the messages of all rounds, K - 1
 // each except in the last; in a pipeline those of P rounds at once. Butterflies fold sizes that are
 // no power of K: Q is the largest power, and ceil(N/Q) - 1 ranks are folded into the first of the
 // core.
 constexpr std::string_view kKnomialRounds = "clog(K,N)";
-constexpr std::string_view kKnomial =
-    "if(N-1,(K-1)*(clog(K,N)-1)+ceil(N/pow(K,clog(K,N)-1))-1,0)";
+constexpr std::string_view kKnomial = "if(N-1,(K-1)*(clog(K,N)-1)+ceil(N/pow(K,clog(K,N)-1))-1,0)";
 constexpr std::string_view kKnomialPipeline = "if(N-1,clog(K,N)+P-1,0)";
 constexpr std::string_view kKnomialPorts =
     "if(N-1,min(P*(K-1),(K-1)*(clog(K,N)-1)+ceil(N/pow(K,clog(K,N)-1))-1),0)";
@@ -143,7 +142,8 @@ constexpr std::string_view kDoublingRounds = "if(N-1,flog2(N)+2*(1-pow2(N))+P-1,
 
 // Up one tree, down the other: two children and a parent, and the parent in the other tree.
 constexpr std::string_view kPortsOfDoubleTree =
-    "if(N>=5,if(P>flog2(N+4),4,if(or(P>=3,and(P>=2,5>=N)),3,2)),if(N>=3,min(3,P+1),min(2,P)*(N-1)))";
+    "if(N>=5,if(P>flog2(N+4),4,if(or(P>=3,and(P>=2,5>=N)),3,2)),if(N>=3,min(3,P+1),min(2,P)*(N-1))"
+    ")";
 
 constexpr std::string_view kPatarasuk = "Patarasuk & Yuan, JPDC 69(2), 2009";
 constexpr std::string_view kThakur = "Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005";
@@ -1232,7 +1232,7 @@ std::string Algorithm::text_of(const Params& params) const {
 }
 
 Goal goal_of(const Algorithm& algorithm, const Params& params, const Schedule& schedule) {
-  return {algorithm.collective, params.ranks,  schedule.blocks,
+  return {algorithm.collective, params.ranks, schedule.blocks,
           params.root,          params.peer,  algorithm.other_bits.empty()};
 }
 

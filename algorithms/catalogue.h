@@ -28,8 +28,8 @@ struct Algorithm {
   Schedule (*make)(const Params&);
   // a formula, non-zero if make() may be called (after refusal()'s general checks)
   std::string_view allowed_when = "1";
-  std::string_view needs = {};          // allowed_when in words: "the number of ranks must be even"
-  std::string_view parameters = {};     // names of parameters(), with commas between
+  std::string_view needs = {};       // allowed_when in words: "the number of ranks must be even"
+  std::string_view parameters = {};  // names of parameters(), with commas between
   // From here to the ports: a formula or kComputed.
   std::string_view rounds;
   std::string_view sent;      // by the busiest rank, in units of M (see blocks_per_m)

@@ -17,7 +17,7 @@
 #include "algorithms/parameters.h"
 #include "algorithms/schedule/blocks.h"
 #include "algorithms/schedule/combine.h"
-#include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 
 namespace rankine {
 
@@ -101,9 +101,10 @@ using SharedRounds = std::shared_ptr<const CirculantRounds>;
 
 // Algorithm 1.
 inline Schedule circulant_reduce_scatter(const SharedRounds& c) {
-  return everyone({c->ranks(), c->ranks(), c->rounds(),
-                   [c](int k, Send send) { send(0, c->skip(k), BlockSet{c->sent(k)}, reduce); }},
-                  Moves::with_rank);
+  return rotation_symmetric(
+      {c->ranks(), c->ranks(), c->rounds(),
+       [c](int k, Send send) { send(0, c->skip(k), BlockSet{c->sent(k)}, reduce); }},
+      Moves::with_rank);
 }
 
 // The second half of Algorithm 2: the skips in reverse.
@@ -120,15 +121,15 @@ inline Schedule circulant_all_reduce(const SharedRounds& c) {
 // this far, each from the rank `gone` before.
 inline Schedule circulant_all_to_all(const SharedRounds& c) {
   const int p = c->ranks();
-  return everyone({p, p * p, c->rounds(),
-                   [c, p, ways = c->ways()](int k, Send send) {
-                     BlockSet moving;
-                     for (const auto& [gone, left] : at(ways, k)) {
-                       moving.list.append(pair_of(p, -gone, left));
-                     }
-                     send(0, c->skip(k), moving, copy);
-                   }},
-                  Moves::with_pair);
+  return rotation_symmetric({p, p * p, c->rounds(),
+                             [c, p, ways = c->ways()](int k, Send send) {
+                               BlockSet moving;
+                               for (const auto& [gone, left] : at(ways, k)) {
+                                 moving.list.append(pair_of(p, -gone, left));
+                               }
+                               send(0, c->skip(k), moving, copy);
+                             }},
+                            Moves::with_pair);
 }
 
 // The transfers of the all-to-all that carry the blocks of one rank, the root.

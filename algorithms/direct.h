@@ -6,7 +6,7 @@
 #pragma once
 
 #include "algorithms/schedule/combine.h"
-#include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 
 namespace rankine {
 
@@ -20,14 +20,14 @@ Schedule in_one_round(int p, int blocks, const Tell& tell) {
 
 inline Schedule direct_all_gather(int p) {
   const auto tell = [](Rank r, Send send) { send(0, r, block(0), copy); };
-  return everyone(in_one_round(p, p, tell), Moves::with_rank);
+  return rotation_symmetric(in_one_round(p, p, tell), Moves::with_rank);
 }
 inline Schedule direct_reduce_scatter(int p) { return dual(direct_all_gather(p)); }
 
 // One-shot: every rank reads all vectors and adds them up.
 inline Schedule direct_all_reduce_one_shot(int p) {
   const auto add = [](int i, Send send) { send(i, 0, block(0), reduce); };
-  return everyone(in_one_round(p, 1, add), Moves::nothing);
+  return rotation_symmetric(in_one_round(p, 1, add), Moves::nothing);
 }
 
 // Two-shot: every rank adds up one block, then sends it to all.
@@ -81,7 +81,7 @@ inline Schedule direct_send_recv(int p, Rank root, Rank peer) {
 
 // All-to-all: the block from s to d has number s * p + d everywhere. Pairwise exchange: Thakur,
 // Rabenseifner & Gropp, IJHPCA 19(1), 2005. The ring: Lu, "Collective Algorithms", 2026, 7.1. The
-// code states rank 0's part (schedule/everyone.h).
+// code states rank 0's part (schedule/rotation_symmetric.h).
 //   p ranks    k round    w the way from a block's source to its destination, modulo p
 
 inline Block pair_of(int p, Rank source, Rank destination) {
@@ -89,22 +89,23 @@ inline Block pair_of(int p, Rank source, Rank destination) {
 }
 
 inline Schedule direct_all_to_all(int p) {
-  return everyone({p, p * p, p > 1 ? 1 : 0,
-                   [p](int, Send send) {
-                     for (int w = 1; w < p; ++w) send(0, w, block(pair_of(p, 0, w)), copy);
-                   }},
-                  Moves::with_pair);
+  return rotation_symmetric({p, p * p, p > 1 ? 1 : 0,
+                             [p](int, Send send) {
+                               for (int w = 1; w < p; ++w)
+                                 send(0, w, block(pair_of(p, 0, w)), copy);
+                             }},
+                            Moves::with_pair);
 }
 
 // Pairwise direct send with staggered partners: round k serves distance k + 1, so that every rank
 // sends one message and receives one.
 inline Schedule pairwise_all_to_all(int p) {
-  return everyone({p, p * p, p - 1,
-                   [p](int k, Send send) {
-                     const int w = k + 1;
-                     send(0, w, block(pair_of(p, 0, w)), copy);
-                   }},
-                  Moves::with_pair);
+  return rotation_symmetric({p, p * p, p - 1,
+                             [p](int k, Send send) {
+                               const int w = k + 1;
+                               send(0, w, block(pair_of(p, 0, w)), copy);
+                             }},
+                            Moves::with_pair);
 }
 
 // The ring relay, every block the shorter way: round k passes on, in one message each way, all
@@ -113,32 +114,33 @@ inline Schedule pairwise_all_to_all(int p) {
 //   u parts of a block    h the farthest way of blocks that are not split
 inline Schedule ring_all_to_all(int p) {
   const int u = p % 2 == 0 ? 2 : 1, h = (p - 1) / 2;
-  return everyone({p, u * p * p, p / 2,
-                   [p, u, h](int k, Send send) {
-                     for (int side : {1, -1}) {
-                       BlockSet moving;
-                       for (int w = k + 1; w <= p / 2; ++w) {
-                         const Block b = u * pair_of(p, -side * k, side * (w - k));
-                         moving.list.append(w <= h ? Run{b, u, 1} : Run{b + (side < 0), 1, 1});
-                       }
-                       send(0, side, moving, copy);
-                     }
-                   }},
-                  Moves::with_pair);
+  return rotation_symmetric(
+      {p, u * p * p, p / 2,
+       [p, u, h](int k, Send send) {
+         for (int side : {1, -1}) {
+           BlockSet moving;
+           for (int w = k + 1; w <= p / 2; ++w) {
+             const Block b = u * pair_of(p, -side * k, side * (w - k));
+             moving.list.append(w <= h ? Run{b, u, 1} : Run{b + (side < 0), 1, 1});
+           }
+           send(0, side, moving, copy);
+         }
+       }},
+      Moves::with_pair);
 }
 
 // The ring relay as textbooks trace it: one block at a time, first those with one hop to go, then
 // those with two ...; the block for the rank straight across goes to the right.
 inline Schedule ring_relay_all_to_all(int p) {
   const int right = p / 2, left = (p - 1) / 2;  // the farthest way in either direction
-  return everyone({p, p * p, right * (right + 1) / 2,
-                   [p, left](int k, Send send) {
-                     int w = 1;  // round k is the hop number k of the blocks with w hops
-                     for (; k >= w; ++w) k -= w;
-                     send(0, 1, block(pair_of(p, -k, w - k)), copy);
-                     if (w <= left) send(0, -1, block(pair_of(p, k, k - w)), copy);
-                   }},
-                  Moves::with_pair);
+  return rotation_symmetric({p, p * p, right * (right + 1) / 2,
+                             [p, left](int k, Send send) {
+                               int w = 1;  // round k is the hop number k of the blocks with w hops
+                               for (; k >= w; ++w) k -= w;
+                               send(0, 1, block(pair_of(p, -k, w - k)), copy);
+                               if (w <= left) send(0, -1, block(pair_of(p, k, k - w)), copy);
+                             }},
+                            Moves::with_pair);
 }
 
 }  // namespace rankine

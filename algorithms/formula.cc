@@ -423,8 +423,7 @@ Value evaluate(std::string_view text, const Lookup& lookup, std::span<const int>
 
 Value evaluate(std::string_view text, const Letters& letters) {
   return evaluate(
-      text,
-      [&](std::string_view name, std::span<const Value> arguments) -> std::optional<Value> {
+      text, [&](std::string_view name, std::span<const Value> arguments) -> std::optional<Value> {
         if (!arguments.empty()) return std::nullopt;
         if (const auto found = letters.find(name); found != letters.end()) return found->second;
         std::string known;

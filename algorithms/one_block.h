@@ -11,7 +11,7 @@
 #include <stdexcept>
 
 #include "algorithms/schedule/combine.h"
-#include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 
 namespace rankine {
 
@@ -19,7 +19,7 @@ namespace rankine {
 // rank 0's part with a block of another rank becomes, rotated until that rank is the root, a
 // transfer of the root's block.
 inline Schedule broadcast_of(const Schedule& all_gather, Rank root) {
-  const Everyone* alike = everyone_in(all_gather);
+  const RotationSymmetric* alike = everyone_in(all_gather);
   if (alike == nullptr || alike->rotation().moves() != Moves::with_rank) {
     throw std::logic_error("broadcast_of: the all-gather's ranks do different work");
   }

@@ -43,12 +43,12 @@ inline std::optional<std::vector<int>> read_list(std::string_view text, char bet
 struct Params {
   int ranks = 1;  // N
   Rank root = 0;
-  Rank peer = 0;              // send_recv: the receiver
-  int segments = 1;           // P, of pipelined algorithms
-  int group = 0;              // G, ranks per group of hierarchical algorithms; 0: the default
-  int aggregation = 0;        // A, blocks per message of PAT at most; 0: the default
-  int radix = 0;              // K, of trees, butterflies and Bruck's; 0: the default
-  std::vector<int> dims{};    // sizes of a torus (torus.h), N ranks together; empty: a ring of N
+  Rank peer = 0;            // send_recv: the receiver
+  int segments = 1;         // P, of pipelined algorithms
+  int group = 0;            // G, ranks per group of hierarchical algorithms; 0: the default
+  int aggregation = 0;      // A, blocks per message of PAT at most; 0: the default
+  int radix = 0;            // K, of trees, butterflies and Bruck's; 0: the default
+  std::vector<int> dims{};  // sizes of a torus (torus.h), N ranks together; empty: a ring of N
   // skips of a circulant graph (circulant.h), round by round; empty: the default
   std::vector<int> skips{};
   std::vector<int> levels{};  // sizes of groups, innermost first (levels.h); empty: the default
@@ -69,8 +69,8 @@ struct Parameter {
   char short_flag = 0;
   std::string_view argument;  // name of its value in help
   std::string_view help;
-  int least = 0, most = 0;     // range of a number, independent of the other parameters
-  std::string_view zero = {};  // text for 0, if it leaves the choice to the reader
+  int least = 0, most = 0;                 // range of a number, independent of the other parameters
+  std::string_view zero = {};              // text for 0, if it leaves the choice to the reader
   int (*most_among)(int ranks) = nullptr;  // greatest number among `ranks` ranks
   // Replaces 0, or an empty list.
   int (*default_number)(int ranks) = nullptr;

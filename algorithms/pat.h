@@ -4,7 +4,7 @@
 // and blocks that travel equally far go in one message of at most a blocks. Jeaugey, "PAT: a new
 // algorithm for all-gather and reduce-scatter operations at scale", arXiv:2506.20252.
 //   p ranks    q = 2^ceil(log2 p)    a = 2^i blocks per message at most, a <= max(1, q / 2)
-//   The code states rank 0's part (schedule/everyone.h).
+//   The code states rank 0's part (schedule/rotation_symmetric.h).
 //   w way: the rank w to the right of a block's own receives it from the rank that is w without its
 //   lowest bit to the right
 #pragma once
@@ -15,7 +15,7 @@
 
 #include "algorithms/hierarchical.h"
 #include "algorithms/schedule/combine.h"
-#include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 
 namespace rankine {
 
@@ -54,15 +54,15 @@ inline std::vector<std::vector<int>> pat_offsets(int p, int a) {
 inline Schedule pat_all_gather(int p, int a) {
   auto offsets = pat_offsets(p, a);
   const int rounds = static_cast<int>(offsets.size());
-  return everyone({p, p, rounds,
-                   [offsets = std::move(offsets)](int k, Send send) {
-                     const std::vector<int>& served = at(offsets, k);
-                     const int d = served.front() & -served.front();
-                     BlockSet moving;
-                     for (int w : served) moving.list.append(d - w);
-                     send(0, d, moving, copy);
-                   }},
-                  Moves::with_rank);
+  return rotation_symmetric({p, p, rounds,
+                             [offsets = std::move(offsets)](int k, Send send) {
+                               const std::vector<int>& served = at(offsets, k);
+                               const int d = served.front() & -served.front();
+                               BlockSet moving;
+                               for (int w : served) moving.list.append(d - w);
+                               send(0, d, moving, copy);
+                             }},
+                            Moves::with_rank);
 }
 
 inline Schedule pat_reduce_scatter(int p, int a) { return dual(pat_all_gather(p, a)); }
@@ -102,15 +102,15 @@ inline Schedule pat_ring_reduce_scatter(int p, int g, int a) {
 // arXiv:2109.08751, 2021; Open MPI (coll/base). Its blocks take the routes of PAT's with the
 // largest aggregation, which sends those of a round in one message.
 //   p ranks    l = ceil(log2 p)    k round    d distance    i way that a block has gone
-// The code states rank 0's part (schedule/everyone.h).
+// The code states rank 0's part (schedule/rotation_symmetric.h).
 
 inline Schedule sparbit_all_gather(int p) {
-  return everyone({p, p, ceil_log2(p),
-                   [p, l = ceil_log2(p)](int k, Send send) {
-                     const int d = 1 << (l - 1 - k);
-                     for (int i = 0; i + d < p; i += 2 * d) send(0, d, block(-i), copy);
-                   }},
-                  Moves::with_rank);
+  return rotation_symmetric({p, p, ceil_log2(p),
+                             [p, l = ceil_log2(p)](int k, Send send) {
+                               const int d = 1 << (l - 1 - k);
+                               for (int i = 0; i + d < p; i += 2 * d) send(0, d, block(-i), copy);
+                             }},
+                            Moves::with_rank);
 }
 
 }  // namespace rankine

@@ -1,18 +1,18 @@
 // In a ring algorithm every rank passes one block to the right-hand neighbour in every round.
 // Neighbour exchange, the double ring barrier and the chain follow. Patarasuk & Yuan, "Bandwidth
 // optimal all-reduce algorithms for clusters of workstations", JPDC 69(2), 2009.
-//   p ranks and blocks    k round    The code states rank 0's part (schedule/everyone.h).
+//   p ranks and blocks    k round    The code states rank 0's part (schedule/rotation_symmetric.h).
 #pragma once
 
 #include "algorithms/schedule/combine.h"
-#include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 
 namespace rankine {
 
 // Round k: a rank passes on the block that it received in round k - 1, its own one at first.
 inline Schedule ring_all_gather(int p) {
-  return everyone({p, p, p - 1, [](int k, Send send) { send(0, 1, block(-k), copy); }},
-                  Moves::with_rank);
+  return rotation_symmetric({p, p, p - 1, [](int k, Send send) { send(0, 1, block(-k), copy); }},
+                            Moves::with_rank);
 }
 
 // Both directions, each with one half of every block: as many rounds of half the size.
@@ -26,12 +26,12 @@ inline Schedule ring_mirrored_all_gather(int p) {
 //   s parts of a block    h rounds in which whole blocks arrive from both sides
 inline Schedule ring_shortest_all_gather(int p) {
   const int s = p % 2 == 0 ? 2 : 1, h = (p - 1) / 2;
-  return everyone({p, s * p, p / 2,
-                   [s, h](int k, Send send) {
-                     send(0, 1, k < h ? blocks(-s * k, s) : block(-s * k), copy);
-                     send(0, -1, k < h ? blocks(s * k, s) : block(s * k + 1), copy);
-                   }},
-                  Moves::with_rank);
+  return rotation_symmetric({p, s * p, p / 2,
+                             [s, h](int k, Send send) {
+                               send(0, 1, k < h ? blocks(-s * k, s) : block(-s * k), copy);
+                               send(0, -1, k < h ? blocks(s * k, s) : block(s * k + 1), copy);
+                             }},
+                            Moves::with_rank);
 }
 
 // Reversed in time, the ring turns left, and rank r ends with block r, as the contract asks (the

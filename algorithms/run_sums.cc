@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 #include "algorithms/torus_turns.h"
 
 namespace rankine {
@@ -108,7 +108,7 @@ Schedule run_sums_all_reduce(int n, const RunPlan& plan) {
         send(0, message.distance, block(0), reduce);
       }
     };
-    return everyone({n, 1, rounds, part}, Moves::nothing);
+    return rotation_symmetric({n, 1, rounds, part}, Moves::nothing);
   }
   const auto turns = turns_of(plan);
   int planes = kSum;
@@ -126,7 +126,7 @@ Schedule run_sums_all_reduce(int n, const RunPlan& plan) {
       send(0, wire.distance, block(0, wire.what), block(0, wire.where), reduce);
     }
   };
-  return everyone({n, 1, rounds * kRoundsPerTurn, part, {}, planes}, Moves::nothing);
+  return rotation_symmetric({n, 1, rounds * kRoundsPerTurn, part, {}, planes}, Moves::nothing);
 }
 
 }  // namespace rankine

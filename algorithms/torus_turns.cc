@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "algorithms/schedule/combine.h"
-#include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 #include "algorithms/schedule/schedule.h"
 #include "algorithms/schedule/stating_order.h"
 #include "algorithms/torus.h"
@@ -47,7 +47,7 @@ class TorusLines {
     std::vector<int> dims;
     for (const Schedule& line : lines_) dims.push_back(line.ranks);
     Rotation rotation(std::move(dims), stated.blocks, moves);
-    return everyone(std::move(stated), std::move(rotation));
+    return rotation_symmetric(std::move(stated), std::move(rotation));
   }
 
  private:
@@ -105,7 +105,7 @@ inline std::vector<Turn> gathering_turns_from(int first, const std::vector<int>&
 // The blocks that the ranks of a line have in the course of its all-gather.
 
 // By coordinate: the blocks of its line that a rank has, as coordinates. If every rank does the
-// same work (schedule/everyone.h), only for coordinate 0.
+// same work (schedule/rotation_symmetric.h), only for coordinate 0.
 using Held = std::vector<IndexList>;
 
 // The blocks before round k, for every k asked for.
@@ -157,7 +157,7 @@ void append_product(const Torus& torus, const std::vector<const Held*>& others,
 std::map<int, Held> held_before(const Schedule& line, const std::vector<int>& rounds_asked) {
   std::map<int, Held> out;
   if (rounds_asked.empty()) return out;
-  const Everyone* all = everyone_in(line);
+  const RotationSymmetric* all = everyone_in(line);
   const Schedule& stated = all != nullptr ? all->part() : line;
   const auto a = static_cast<std::size_t>(line.ranks);
   std::vector<std::vector<char>> has(all != nullptr ? 1 : a, std::vector<char>(a, 0));

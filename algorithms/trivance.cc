@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "algorithms/run_sums.h"
-#include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 
 namespace rankine {
 
@@ -32,7 +32,7 @@ inline Schedule two_way_all_gather(int n, std::vector<TwoWayRound> rounds) {
     if (!up.empty()) send(0, distance, BlockSet{up}, copy);
     if (!down.empty()) send(0, -distance, BlockSet{down}, copy);
   };
-  return everyone({n, n, s, part}, Moves::with_rank);
+  return rotation_symmetric({n, n, s, part}, Moves::with_rank);
 }
 
 // The load of the busiest links in all rounds, on a torus of `dimensions` such lines that take
@@ -361,7 +361,7 @@ Schedule trivance_cross_all_gather(const std::vector<int>& dims) {
   const auto part = [ends = std::move(ends), has = std::move(has)](int k, Send send) {
     for (const Rank end : at(ends, k)) send(0, end, at(has, k), copy);
   };
-  return everyone({n, n, s, part}, std::move(rotation));
+  return rotation_symmetric({n, n, s, part}, std::move(rotation));
 }
 
 }  // namespace rankine

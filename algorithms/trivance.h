@@ -12,7 +12,7 @@
 #include "algorithms/one_block.h"
 #include "algorithms/run_sums.h"
 #include "algorithms/schedule/combine.h"
-#include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 #include "algorithms/torus.h"
 #include "algorithms/torus_turns.h"
 
@@ -103,7 +103,7 @@ inline Schedule trivance_cross_latency_all_reduce(const std::vector<int>& dims) 
   const auto part = [ends = std::move(ends)](int k, Send send) {
     for (const Rank end : at(ends, k)) send(0, end, block(0), reduce);
   };
-  return everyone({Torus(dims).ranks(), 1, s, part}, Rotation(dims, 1, Moves::nothing));
+  return rotation_symmetric({Torus(dims).ranks(), 1, s, part}, Rotation(dims, 1, Moves::nothing));
 }
 
 }  // namespace rankine

@@ -86,7 +86,7 @@ constexpr int kAnyNode = -1;
 constexpr std::size_t kCacheLineBytes = 64;
 
 struct ArenaOptions {
-  int node = kAnyNode;     // memory node (OS number); kAnyNode: first touch
+  int node = kAnyNode;   // memory node (OS number); kAnyNode: first touch
   NodeSet interleave{};  // if not empty, replaces `node`: interleaved page by page over these nodes
   bool huge_pages = true;  // request huge pages for chunks of at least one huge page
   bool lock = false;       // keep touched pages from being swapped out
@@ -160,7 +160,7 @@ class Arena {
   ArenaOptions options_;
   // newest first; outside the memory, whose first touch belongs to its user
   Chunk* chunks_ = nullptr;
-  char* cursor_ = nullptr;   // free part of the newest chunk
+  char* cursor_ = nullptr;  // free part of the newest chunk
   char* end_ = nullptr;
   std::size_t next_chunk_bytes_;
   std::size_t bytes_used_ = 0;

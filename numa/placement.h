@@ -49,8 +49,8 @@ std::string to_string(const PlacementPolicy& policy);
 constexpr int kNotPlaced = -1;
 
 struct RankPlace {
-  int cpu = kNotPlaced;      // CPU number of the operating system; kNotPlaced: not pinned
-  int node = kNotPlaced;     // number of that CPU's memory node
+  int cpu = kNotPlaced;   // CPU number of the operating system; kNotPlaced: not pinned
+  int node = kNotPlaced;  // number of that CPU's memory node
   // another rank is on the same core, on a sibling thread or on the same CPU
   bool core_shared = false;
 

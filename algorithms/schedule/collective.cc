@@ -7,9 +7,9 @@ namespace {
 
 constexpr auto kAll = [] {
   using enum Collective;
-  return std::array<Collective, kCollectives>{
-      broadcast, reduce,  all_reduce, reduce_scatter, all_gather, all_to_all,
-      gather,    scatter, send_recv,  barrier,        scan,       exscan};
+  return std::array<Collective, kCollectives>{broadcast,  reduce,     all_reduce, reduce_scatter,
+                                              all_gather, all_to_all, gather,     scatter,
+                                              send_recv,  barrier,    scan,       exscan};
 }();
 constexpr std::array<std::string_view, kCollectives> kNames = {
     "broadcast", "reduce",  "all_reduce", "reduce_scatter", "all_gather", "all_to_all",
@@ -32,7 +32,8 @@ std::optional<Collective> parse_collective(std::string_view name) {
 }
 
 bool reduces(Collective c) {
-  return c == Collective::reduce || c == Collective::all_reduce || c == Collective::reduce_scatter || is_prefix(c);
+  return c == Collective::reduce || c == Collective::all_reduce ||
+         c == Collective::reduce_scatter || is_prefix(c);
 }
 
 bool all_hear_from_all(Collective collective) {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 
 namespace rankine {
 namespace {
@@ -41,17 +41,17 @@ Schedule with_blocks(const char* combinator, Schedule a, const std::function<Ran
 // rounds of part(rank 0's part), rotated; otherwise `out` is returned unchanged.
 template <class Part>
 Schedule of_everyone(const Schedule& a, Schedule out, const Part& part) {
-  const Everyone* all = everyone_in(a);
+  const RotationSymmetric* all = everyone_in(a);
   if (all == nullptr) return out;
   Rotation rotation(all->rotation().dims(), out.blocks, all->rotation().moves());
-  out.round = Everyone(part(all->part()), std::move(rotation));
+  out.round = RotationSymmetric(part(all->part()), std::move(rotation));
   return out;
 }
 
 // True if ranks do equal work in both, with equal rotations.
 bool rotate_alike(const Schedule& a, const Schedule& b) {
-  const Everyone* of_a = everyone_in(a);
-  const Everyone* of_b = everyone_in(b);
+  const RotationSymmetric* of_a = everyone_in(a);
+  const RotationSymmetric* of_b = everyone_in(b);
   return of_a != nullptr && of_b != nullptr && of_a->rotation() == of_b->rotation();
 }
 
@@ -300,16 +300,17 @@ Schedule pushed(Schedule a, bool of_one) {
 }  // namespace
 
 Schedule pushed(Schedule a) {
-  const Everyone* all = everyone_in(a);
+  const RotationSymmetric* all = everyone_in(a);
   if (all == nullptr) return pushed(std::move(a), false);
   Schedule part = pushed(all->part(), true);
   part.phases = a.phases;
   for (Phase& phase : part.phases) phase.rounds *= 2;
-  return everyone(std::move(part), all->rotation());
+  return rotation_symmetric(std::move(part), all->rotation());
 }
 
 Schedule packed(Schedule a) {
-  if (const Everyone* all = everyone_in(a)) return everyone(packed(all->part()), all->rotation());
+  if (const RotationSymmetric* all = everyone_in(a))
+    return rotation_symmetric(packed(all->part()), all->rotation());
   std::vector<int> busy;
   for (int k = 0; k < a.rounds; ++k) {
     bool any = false;

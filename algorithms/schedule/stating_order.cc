@@ -10,7 +10,7 @@
 #include <tuple>
 #include <utility>
 
-#include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 
 namespace rankine {
 namespace {
@@ -528,10 +528,10 @@ std::int64_t least_time(const Times& falling, int ports) {
 }
 
 Schedule in_time(Schedule a) {
-  const Everyone* all = everyone_in(a);
+  const RotationSymmetric* all = everyone_in(a);
   if (all == nullptr) return in_time(std::move(a), false);
   Schedule out = a;
-  out.round = Everyone(in_time(all->part(), true), all->rotation());
+  out.round = RotationSymmetric(in_time(all->part(), true), all->rotation());
   return out;
 }
 

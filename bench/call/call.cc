@@ -65,7 +65,7 @@ class Walk {
     auto compiled = compile(request);
     compiled.status().throw_if_error();
     plan_ = std::move(compiled->plan);
-    rank_.waiter = {.crossbar = &crossbar_};
+    rank_.waiter = {.rank_control = &crossbar_};
     rank_.memory.resize(4);
     rank_.operands.resize(static_cast<std::size_t>(plan_.most_operands));
     rank_.memory_of(0, Memory::input) = rank_.memory_of(0, Memory::output) =
@@ -77,7 +77,7 @@ class Walk {
   }
 
  private:
-  Crossbar crossbar_;
+  RankControl crossbar_;
   Plan plan_;
   RankState rank_;
 };

@@ -73,7 +73,7 @@ class Pair {
     for (std::size_t r = 0; r < kRanks; ++r) {
       const std::size_t peer = 1 - r;
       RankState& state = states_[r].state;
-      state.waiter = {.crossbar = &crossbar_, .rank = static_cast<Rank>(r)};
+      state.waiter = {.rank_control = &crossbar_, .rank = static_cast<Rank>(r)};
       state.outbox.resize(kRanks);
       state.inbox.resize(kRanks);
       state.memory.resize(kRanks * 4);
@@ -110,7 +110,7 @@ class Pair {
     RankState state;
   };
 
-  Crossbar crossbar_;
+  RankControl crossbar_;
   Plan plan_;
   Fingerprint print_;
   std::array<std::unique_ptr<std::array<Slot, kSlots>>, kRanks> slots_;

@@ -12,8 +12,8 @@
 #include <cstring>
 #include <memory>
 
-#include "engine/run/crossbar.h"
 #include "engine/run/mailbox.h"
+#include "engine/run/rank_control.h"
 #include "engine/run/wait.h"
 
 namespace rankine {
@@ -39,8 +39,8 @@ class OurMailbox final : public Channel {
   OurMailbox() : crossbar_(2, WaitPolicy{}, 30'000'000'000) {
     for (std::uint32_t i = 0; i < kSlots; ++i) new (slots_[i].bytes) PostHeader;
     out_.mailbox = in_.mailbox = {slots_[0].bytes, sizeof(Slot), &credit_};
-    sender_ = {.crossbar = &crossbar_, .rank = 0};
-    receiver_ = {.crossbar = &crossbar_, .rank = 1};
+    sender_ = {.rank_control = &crossbar_, .rank = 0};
+    receiver_ = {.rank_control = &crossbar_, .rank = 1};
   }
   void send(std::uint64_t message) override {
     out_.send(sender_, 1, sent_++, &message, sizeof(message), 0);
@@ -59,7 +59,7 @@ class OurMailbox final : public Channel {
   };
   std::array<Slot, kSlots> slots_;
   Counter credit_;
-  Crossbar crossbar_;
+  RankControl crossbar_;
   alignas(kCacheLine) Outbox out_;
   Waiter sender_;
   std::uint32_t sent_ = 0;

@@ -84,7 +84,6 @@ inline double stamp_cost_ns() noexcept {
   return static_cast<double>(least) / kPairs * nanoseconds_per_tick();
 }
 
-
 // Page-aligned memory of contenders, with huge pages if the system has them. Not yet touched: a
 // page goes to the node of the thread that first writes it. `shared`: processes that are forked
 // later share it.
@@ -147,7 +146,6 @@ class SharedArray {
 
 }  // namespace rankine::rivals
 
-
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -166,9 +164,9 @@ inline void pause_cpu() noexcept {
 }
 
 // Waits with PAUSE if each rank has a core. If ranks share cores: probes a few times, then yields.
-class Patience {
+class SpinBudget {
  public:
-  explicit Patience(bool crowded) noexcept : crowded_(crowded) {}
+  explicit SpinBudget(bool crowded) noexcept : crowded_(crowded) {}
   void wait() noexcept {
     if (crowded_ && ++probes_ > 4) {
       sched_yield();
@@ -202,7 +200,7 @@ struct Meeting {
     const std::uint64_t round = seats[rank].arrived.load(std::memory_order_relaxed) + 1;
     seats[rank].arrived.store(round, std::memory_order_release);  // pairs with the acquire below
     for (int peer = 0; peer < ranks; ++peer) {
-      Patience patience(crowded);
+      SpinBudget patience(crowded);
       while (seats[peer].arrived.load(std::memory_order_acquire) < round) patience.wait();
     }
   }
@@ -250,9 +248,8 @@ struct Batch {
 };
 
 struct Measured {
-  double us = 0;  // per call, as defined above
-  double wall_us =
-      0;  // per call, everything included: input for planned_calls()
+  double us = 0;            // per call, as defined above
+  double wall_us = 0;       // per call, everything included: input for planned_calls()
   std::uint64_t wrong = 0;  // elements of the last call's result, over all ranks
 };
 
@@ -373,7 +370,7 @@ inline Measured summarise(const Batch& batch, const Meeting& meeting) {
     for (int r = 0; r < meeting.ranks; ++r) most = std::max(most, meeting.seats[r].calls[i]);
     slowest[i] = static_cast<double>(most) * us_per_tick;
   }
-  measured.us = middle_mean(slowest);
+  measured.us = interquartile_mean(slowest);
   return measured;
 }
 
@@ -404,7 +401,6 @@ int calibrated_calls(Batch batch, double target_us, Run&& run) {
     calls = std::min(8 * calls, planned);
   }
 }
-
 
 inline constexpr unsigned kBatchLimitS = 150;  // a contender that takes longer for one batch hangs
 // After this time SIGALRM ends a rank: before the conductor gives it up.

@@ -44,7 +44,7 @@ Coprocess::Coprocess(std::vector<std::string> arguments, double patience_s)
   if (child_ == 0) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(1);  // the parent died before prctl()
-    setpgid(0, 0);  // stop() reaches its children; the terminal's ^C does not
+    setpgid(0, 0);                      // stop() reaches its children; the terminal's ^C does not
     signal(SIGPIPE, SIG_DFL);
     dup2(to[0], STDIN_FILENO);
     dup2(from[1], STDOUT_FILENO);

@@ -200,9 +200,9 @@ Verdict worst_verdict(std::string target, const Asked& asked, double allowed) {
                                   [&](double value) { return value > allowed; });
   std::string where = "at " + format_bytes(ratios.sizes[worst]);
   if (over > 0)
-    where += fmt::format("; {} of {} sizes within",
-                         ratios.values.size() - static_cast<std::size_t>(over),
-                         ratios.values.size());
+    where +=
+        fmt::format("; {} of {} sizes within",
+                    ratios.values.size() - static_cast<std::size_t>(over), ratios.values.size());
   verdict.remark = joined(where, verdict.remark);
   return verdict;
 }
@@ -251,11 +251,10 @@ std::string verdict_text(const Verdict& verdict, std::string& subject) {
   const std::string of_row = verdict.target.substr(0, colon);
   const std::string shown = of_row == subject ? "" : of_row;
   subject = of_row;
-  return fmt::format("| {} | {} | {:.3g} | {} | {} | {} |\n", shown,
-                     verdict.target.substr(colon + 2), verdict.allowed,
-                     verdict.reached ? ratio_text(*verdict.reached) : "not measured",
-                     verdict.at_limit ? ratio_text(*verdict.at_limit) : "",
-                     joined(judgement, verdict.remark));
+  return fmt::format(
+      "| {} | {} | {:.3g} | {} | {} | {} |\n", shown, verdict.target.substr(colon + 2),
+      verdict.allowed, verdict.reached ? ratio_text(*verdict.reached) : "not measured",
+      verdict.at_limit ? ratio_text(*verdict.at_limit) : "", joined(judgement, verdict.remark));
 }
 
 // --- tables ---
@@ -290,14 +289,14 @@ constexpr const char* kRatios[] = {"rankine/expert",   "rankine/library", "ranki
 
 std::string row_text(const Source& source, const json& row) {
   const json& probes = row.at("ping_pong_ns");
-  std::string text = fmt::format(
-      "\"{}\",{},{},{},{},{:.0f},{:.0f},{},{},{},{},{}", subject(source.document), source.stem,
-      row.at("protocol").get<std::string>(), format_bytes(row.at("size")),
-      row.at("steady").get<bool>() ? "yes" : "no", probes.front().get<double>(),
-      probes.back().get<double>(), figure(row, our_name(source.document)),
-      figure(row, "rankine_shared"), against(row, "rankine/expert"),
-      against(row, "rankine/library"),
-      row.contains("limit") ? us_text(row.at("limit").at("us")) : "-");
+  std::string text =
+      fmt::format("\"{}\",{},{},{},{},{:.0f},{:.0f},{},{},{},{},{}", subject(source.document),
+                  source.stem, row.at("protocol").get<std::string>(), format_bytes(row.at("size")),
+                  row.at("steady").get<bool>() ? "yes" : "no", probes.front().get<double>(),
+                  probes.back().get<double>(), figure(row, our_name(source.document)),
+                  figure(row, "rankine_shared"), against(row, "rankine/expert"),
+                  against(row, "rankine/library"),
+                  row.contains("limit") ? us_text(row.at("limit").at("us")) : "-");
   for (const char* ratio : kRatios) text += "," + ratio_cell(row, ratio);
   return text + "\n";
 }

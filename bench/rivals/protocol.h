@@ -284,7 +284,6 @@ class Coprocess {
   std::string unread_;
 };
 
-
 // The path of the script that starts MPI jobs: beside the program under `bazel run`, else in the
 // source tree.
 std::string find_start_mpi();

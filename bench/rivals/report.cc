@@ -51,8 +51,7 @@ int run(int argc, char** argv) {
   app.add_option("--folder", folder, "the folder of JSON files; rows.csv is written there")
       ->required()
       ->check(CLI::ExistingDirectory);
-  app.add_option("--markdown", markdown, "the report; it links to files of the folder")
-      ->required();
+  app.add_option("--markdown", markdown, "the report; it links to files of the folder")->required();
   app.footer("Example:\n  report --folder bench/results --markdown bench/RESULTS.md");
   try {
     app.parse(argc, argv);

@@ -168,7 +168,7 @@ class Ucc final : public Rival {
       arguments_ = wanted;
     }
     check(ucc_collective_post(request_), "ucc_collective_post");
-    Patience patience(crowded_);
+    SpinBudget patience(crowded_);
     while (ucc_collective_test(request_) == UCC_INPROGRESS) {
       check(ucc_context_progress(context_), "ucc_context_progress");
       if (crowded_) patience.wait();

@@ -117,8 +117,7 @@ namespace rankine::server {
 namespace {
 
 [[noreturn]] void refuse() {
-  throw Error(Code::system,
-              "built without cpp-httplib; third_party/bazel --with-http installs it");
+  throw Error(Code::system, "built without cpp-httplib; third_party/bazel --with-http installs it");
 }
 
 }  // namespace

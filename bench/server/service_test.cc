@@ -81,7 +81,6 @@ TEST(Load, ComesAsOftenAsItSaysAndIsTheSameAgain) {
 
 }  // namespace
 
-
 namespace {
 
 TEST(Desk, AnswersEachClientItsOwn) {

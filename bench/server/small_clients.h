@@ -27,7 +27,6 @@ inline const Load kSmallLoad{.requests = 24,
                              .vocabulary = kSmallModel.vocabulary,
                              .seed = 3};
 
-
 using Tokens = std::vector<std::vector<int>>;
 
 inline Hire threads() {

@@ -27,7 +27,7 @@ namespace rankine {
 // level. Operations of the user (UserOp) count as rounding. A NaN result is a NaN with every level,
 // but its sign and payload are not promised, not even to agree between ranks: processors keep those
 // of one operand, and compilers choose the operand. (A canonical NaN costs sums of f32 two
-// instructions per register; min and max have it.) Source of the rules: engine/compile/versions.h,
+// instructions per register; min and max have it.) Source of the rules: engine/compile/ssa.h,
 // which reads the brackets from the plan that runs.
 //
 // With every level but the last, sums of 16-bit and 8-bit floats equal sums in f32, rounded once.

@@ -90,8 +90,9 @@ Status check_processes(const CommunicatorOptions& options) {
     return invalid_argument("name is '" + std::string(options.name) +
                             "', rank is not set; set the rank that this process plays");
   if (options.network != nullptr && options.network->seats != nullptr) {
-    return invalid_argument("network: seats are given, which processes cannot share; leave them "
-                            "out: groups that are split from the communicator share its own");
+    return invalid_argument(
+        "network: seats are given, which processes cannot share; leave them "
+        "out: groups that are split from the communicator share its own");
   }
   Status status = first_of({check_range("ranks", options.ranks, 1, Communicator::kMaxProcesses),
                             check_range("rank", *options.rank, 0, options.ranks - 1)});

@@ -64,20 +64,20 @@ std::string to_string(const WaitPolicy& policy) {
 
 Status CommunicatorShared::lock_for_call(std::unique_lock<std::mutex>& lock, Waiter& waiter) {
   lock = std::unique_lock(mutex, std::try_to_lock);
-  Idling idling(crossbar.policy());
+  Idling idling(rank_control.policy());
   while (!lock.owns_lock()) {
     const std::int64_t now = now_ns();
     if (now >= waiter.deadline(now)) {
-      crossbar.abort(make_error(Code::timeout, [&] {
+      rank_control.abort(make_error(Code::timeout, [&] {
         return no_answer_within(waiter.call_timeout_ns(),
                                 "another rank is still planning its call");
       }));
     }
     if (is_interrupted()) {
-      crossbar.abort(make_error(
+      rank_control.abort(make_error(
           Code::aborted, [] { return interrupted("another rank is still planning its call"); }));
     }
-    if (crossbar.aborted()) return crossbar.reason();
+    if (rank_control.aborted()) return rank_control.reason();
     idling.once();
     static_cast<void>(lock.try_lock());
   }
@@ -86,9 +86,9 @@ Status CommunicatorShared::lock_for_call(std::unique_lock<std::mutex>& lock, Wai
 
 CommunicatorShared::~CommunicatorShared() {
   if (processes != nullptr) {
-    for (const Rank r : processes->here()) crossbar.leave(r);
+    for (const Rank r : processes->here()) rank_control.leave(r);
   }
-  crossbar.depend_no_more();
+  rank_control.depend_no_more();
   // The process may end next. The limit on a call's time does not apply here, but the disk may
   // hang.
   constexpr std::chrono::seconds kPatience{2};
@@ -248,7 +248,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
                                                         std::move(clock), processes);
   shared->places = std::move(places);
   if (options.progress_core && shared->clock == nullptr) {
-    auto progress = ProgressThread::start(*options.progress_core, shared->crossbar);
+    auto progress = ProgressThread::start(*options.progress_core, shared->rank_control);
     if (!progress.ok()) {
       return processes != nullptr ? processes->fail(progress.status()) : progress.status();
     }
@@ -263,9 +263,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
   }
   return std::unique_ptr<Communicator>(new Communicator(std::move(shared)));
 } catch (const std::bad_alloc&) {
-  return make_error(Code::out_of_memory, [&] {
-    return "a communicator of " + std::to_string(asked.ranks) + " ranks";
-  });
+  return make_error(Code::out_of_memory,
+                    [&] { return "a communicator of " + std::to_string(asked.ranks) + " ranks"; });
 }
 
 Communicator::Communicator(std::shared_ptr<CommunicatorShared> shared)
@@ -303,48 +302,48 @@ Result<std::unique_ptr<Member>> Communicator::join_for_another_thread(Rank rank)
                     [&] { return "the member of rank " + std::to_string(rank); });
 }
 
-std::shared_ptr<Agenda> CommunicatorShared::new_agenda() const {
-  auto agenda = std::make_shared<Agenda>(progress.get());
-  if (progress != nullptr) progress->serve(agenda);
-  return agenda;
+std::shared_ptr<ProgressEngine> CommunicatorShared::new_agenda() const {
+  auto progress_engine = std::make_shared<ProgressEngine>(progress.get());
+  if (progress != nullptr) progress->serve(progress_engine);
+  return progress_engine;
 }
 
 template <class Act>
 void CommunicatorShared::at_all_ends_of(Rank rank, const Act& act) {
-  act(crossbar, rank);
+  act(rank_control, rank);
   const std::lock_guard lock(mutex);
   for (const auto& [ends, pair] : pairs) {
     if (pair == nullptr) continue;  // the pair was refused
-    if (ends.first == rank) act(pair->crossbar, 0);
-    if (ends.second == rank) act(pair->crossbar, 1);
+    if (ends.first == rank) act(pair->rank_control, 0);
+    if (ends.second == rank) act(pair->rank_control, 1);
   }
 }
 
 void CommunicatorShared::leave(Rank rank) {
-  at_all_ends_of(rank, [](Crossbar& where, Rank r) { where.leave(r); });
+  at_all_ends_of(rank, [](RankControl& where, Rank r) { where.leave(r); });
 }
 
 void CommunicatorShared::come_back(Rank rank) {
-  at_all_ends_of(rank, [](Crossbar& where, Rank r) { where.come_back(r); });
+  at_all_ends_of(rank, [](RankControl& where, Rank r) { where.come_back(r); });
 }
 
 void CommunicatorShared::end_with(Status reason) {
   // After an abort the communicator does not continue, so no call may return a code that says so.
   const bool is_end = !goes_on(reason.code()) && static_cast<int>(reason.code()) < kCodes;
   if (!is_end) reason = Status(Code::aborted, reason.text());
-  if (!forked()) crossbar.abort(std::move(reason));
+  if (!forked()) rank_control.abort(std::move(reason));
 }
 
 void Communicator::abort(std::string_view why) { abort(Status(Code::aborted, std::string(why))); }
 void Communicator::abort(Status reason) { shared_->end_with(std::move(reason)); }
 void Communicator::abort() noexcept {
   // a forked child must not end its parent's communicator
-  if (!shared_->forked()) shared_->crossbar.abort_now();
+  if (!shared_->forked()) shared_->rank_control.abort_now();
 }
 
 Status CommunicatorShared::health() const {
   if (forked()) return forked_status();
-  return crossbar.aborted() ? crossbar.reason() : Status();
+  return rank_control.aborted() ? rank_control.reason() : Status();
 }
 
 Status Communicator::health() const { return shared_->health(); }
@@ -353,10 +352,10 @@ FlightRecord CommunicatorShared::flight_record() {
   FlightRecord out;
   for (Rank r = 0; r < ranks; ++r) {
     const std::uint64_t number =
-        crossbar.record(r).number.load(std::memory_order_acquire);  // pairs with announce()
-    FlightRecord::OfRank rank{crossbar.state_of(r).text,
+        rank_control.record(r).number.load(std::memory_order_acquire);  // pairs with announce()
+    FlightRecord::OfRank rank{rank_control.state_of(r).text,
                               recorder.last_calls(r, number == 0 ? 0 : number - first_count),
-                              crossbar.slow_waits(r).last()};
+                              rank_control.slow_waits(r).last()};
     for (SlowWait& wait : rank.waits) wait.call -= first_count;
     out.ranks.push_back(std::move(rank));
   }
@@ -371,7 +370,7 @@ std::string Communicator::flight_record() const {
 }
 
 void CommunicatorShared::leave_flight_record() noexcept {
-  // Stopped peers may have taken 0.7 of the second (Crossbar::kQuietNs).
+  // Stopped peers may have taken 0.7 of the second (RankControl::kQuietNs).
   constexpr std::chrono::milliseconds kPatience{150};
   record_file.leave([this] { return flight_record(); });
   record_file.wait(kPatience);
@@ -436,7 +435,7 @@ std::size_t Communicator::cached_plans() const {
   return shared_->plans.plans();
 }
 
-const WaitPolicy& Communicator::wait_policy() const { return shared_->crossbar.policy(); }
+const WaitPolicy& Communicator::wait_policy() const { return shared_->rank_control.policy(); }
 std::optional<Order> Communicator::order() const { return shared_->order; }
 
 NetworkReport Communicator::network_report() const {
@@ -450,9 +449,9 @@ PortsInUse Communicator::ports_in_use(Rank rank) const {
     const NetworkClock& clock = shared_->clock->clock();
     return {clock.sending(rank).most(), clock.receiving(rank).most()};
   }
-  const Bell& bell = shared_->crossbar.bell(rank);
-  return {bell.most_sent.load(std::memory_order_relaxed),
-          bell.most_received.load(std::memory_order_relaxed)};
+  const WakeFutex& wake_futex = shared_->rank_control.wake_futex(rank);
+  return {wake_futex.most_sent.load(std::memory_order_relaxed),
+          wake_futex.most_received.load(std::memory_order_relaxed)};
 }
 
 void Communicator::restart_model_time() {

@@ -150,7 +150,7 @@ struct MemoryPart {
 
 // The memory that a communicator holds for one rank, near the rank, and each refused request.
 struct RankMemory {
-  MemoryPart lines;      // progress, entry, record, bell
+  MemoryPart lines;      // progress, entry, record, wake_futex
   MemoryPart mailboxes;  // message slots of this reader, credit as sender, board; whole pages
   int senders = 0;       // the number of ranks from which it has a mailbox
   MemoryPart scratch;
@@ -215,10 +215,10 @@ class Communicator {
   //                     "end": "deadline"}, ...]}, ...]}
   // slow_waits has the last 64 waits in which the rank went to sleep (or, if its policy keeps it
   // awake, waited 50 ms), and their ends: came, deadline, lost, mismatch, aborted
-  // (engine/run/crossbar.h). Times are microseconds since the earliest recorded event. Calls have
-  // times only if times are recorded; only calls that have ended have took_us. Any thread may call
-  // flight_record(), also while ranks work; it may miss calls that ranks make meanwhile. Bytes of
-  // texts that are not UTF-8 are replaced. With RANKINE_FLIGHT_RECORD (environment.h) the engine
+  // (engine/run/rank_control.h). Times are microseconds since the earliest recorded event. Calls
+  // have times only if times are recorded; only calls that have ended have took_us. Any thread may
+  // call flight_record(), also while ranks work; it may miss calls that ranks make meanwhile. Bytes
+  // of texts that are not UTF-8 are replaced. With RANKINE_FLIGHT_RECORD (environment.h) the engine
   // writes the record to a file when a call fails.
   std::string flight_record() const;
 

@@ -1,7 +1,7 @@
 #include "engine/api/communicator_state.h"
 
-#include <nlohmann/json.hpp>
 #include <pthread.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <csignal>

@@ -1,6 +1,6 @@
 // CommunicatorShared is the state that the ranks of one communicator share, and turns calls into
-// plans. The helpers before it place the crossbar's lines (PlacedLines), own the payloads in use
-// (Payloads), and record the last calls of the ranks (FlightRecord, FlightRecordFile).
+// plans. The helpers before it place the rank_control's lines (PlacedLines), own the payloads in
+// use (Payloads), and record the last calls of the ranks (FlightRecord, FlightRecordFile).
 #pragma once
 
 #include <algorithm>
@@ -32,20 +32,20 @@
 #include "engine/base/numbers.h"
 #include "engine/base/status.h"
 #include "engine/compile/compile.h"
-#include "engine/run/crossbar.h"
 #include "engine/run/fingerprint.h"
 #include "engine/run/flight_recorder.h"
 #include "engine/run/mailbox.h"
 #include "engine/run/plan.h"
 #include "engine/run/process.h"
+#include "engine/run/rank_control.h"
 #include "numa/memory.h"
 #include "numa/placement.h"
 #include "numa/topology.h"
 
 namespace rankine {
 
-// PlacedLines places the crossbar's lines: each rank's lines on the node of the rank that writes
-// them.
+// PlacedLines places the rank_control's lines: each rank's lines on the node of the rank that
+// writes them.
 //
 // Five lines per rank are far less than a page, and a page lies on one node. If all ranks have one
 // node (or no node is named), their lines therefore lie side by side. If they have several nodes,
@@ -181,10 +181,10 @@ inline Status forked_status() noexcept {
 // threads: empty.
 Result<SharedClock> shared_clock(ProcessRanks* processes);
 
-class Agenda;
+class ProgressEngine;
 class ProgressThread;
 
-// One CommunicatorShared per communicator. Const members and the crossbar need no lock.
+// One CommunicatorShared per communicator. Const members and the rank_control need no lock.
 struct SplitOptions;
 
 struct CommunicatorShared {
@@ -210,8 +210,8 @@ struct CommunicatorShared {
         record_file(environment.flight_record),
         lines(processes != nullptr ? PlacedLines(options.ranks, processes->lines())
                                    : PlacedLines(options.ranks, options.arenas)),
-        crossbar(options.ranks, policy, saturated_ns(options.timeout), std::nullopt, lines.memory(),
-                 crowd, processes.get()),
+        rank_control(options.ranks, policy, saturated_ns(options.timeout), std::nullopt,
+                     lines.memory(), crowd, processes.get()),
         clock(std::move(clock_)),
         network_is_environments(options.network == nullptr),
         ports(options.ports),
@@ -228,8 +228,8 @@ struct CommunicatorShared {
       near.huge_pages = false;
       arenas.emplace_back(near);
       if (processes != nullptr && !processes->sets_up(r)) continue;
-      crossbar.progress(r).value.store(first_count, std::memory_order_relaxed);
-      crossbar.entry(r).call.store(first_count, std::memory_order_relaxed);
+      rank_control.progress(r).value.store(first_count, std::memory_order_relaxed);
+      rank_control.entry(r).call.store(first_count, std::memory_order_relaxed);
     }
     if (processes != nullptr) share_posts();
   }
@@ -239,7 +239,7 @@ struct CommunicatorShared {
   // it, while the rank makes no call.
   void leave(Rank rank);
   void come_back(Rank rank);
-  // Calls act(crossbar, rank) for this communicator and for each pair that the rank belongs to.
+  // Calls act(rank_control, rank) for this communicator and for each pair that the rank belongs to.
   template <class Act>
   void at_all_ends_of(Rank rank, const Act& act);
   // For a rank that has left and so will look for no group: it leaves the groups that await it.
@@ -291,8 +291,9 @@ struct CommunicatorShared {
   Status provide_mailboxes(const Plan& plan);
   Status provide_boards(const Plan& plan);
 
-  // Makes the agenda of one thread; the helper of this communicator, if any, also advances it.
-  std::shared_ptr<Agenda> new_agenda() const;
+  // Makes the progress_engine of one thread; the helper of this communicator, if any, also advances
+  // it.
+  std::shared_ptr<ProgressEngine> new_agenda() const;
 
   Status health() const;
   FlightRecord flight_record();
@@ -314,7 +315,7 @@ struct CommunicatorShared {
   FlightRecorder recorder;
   FlightRecordFile record_file;  // the file that the environment names
   const PlacedLines lines;
-  Crossbar crossbar;
+  RankControl rank_control;
   std::vector<ArenaOptions> arena_options;
   // Counts all living plans, including plans that only ranks hold. Relaxed: a bound, not a lock.
   std::atomic<std::size_t> plan_bytes{0};
@@ -342,7 +343,7 @@ struct CommunicatorShared {
     // That rank will never find it.
     void leave(std::size_t there) {
       awaited[there] = -1;
-      if (shared != nullptr) shared->crossbar.leave(static_cast<Rank>(there));
+      if (shared != nullptr) shared->rank_control.leave(static_cast<Rank>(there));
     }
   };
   // By (from, to). They live as long as this object, because a message of a sender that has left

@@ -231,8 +231,8 @@ Result<std::uint64_t> hash_of(const std::shared_ptr<const CallNetwork>& network)
   if (network == nullptr) return std::uint64_t{0};
   const auto file = write_network(network->fabric);
   if (!file.ok()) {
-    return Status(file.status().code(),
-                  "network: ranks that are processes compare it as a file: " + file.status().text());
+    return Status(file.status().code(), "network: ranks that are processes compare it as a file: " +
+                                            file.status().text());
   }
   std::uint64_t hash = mixed(kSplitMixStep, hash_of(*file));
   hash = mixed(hash, static_cast<std::uint64_t>(network->sync));

@@ -16,8 +16,8 @@
 #include "engine/api/processes/identity.h"
 #include "engine/base/costs.h"
 #include "engine/base/status.h"
-#include "engine/run/crossbar.h"
 #include "engine/run/plan.h"
+#include "engine/run/rank_control.h"
 
 namespace rankine {
 

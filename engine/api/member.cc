@@ -17,12 +17,13 @@
 namespace rankine {
 
 Member::Member(std::shared_ptr<CommunicatorShared> shared, Rank rank,
-               std::shared_ptr<Agenda> agenda)
-    : state_(make_shared_at_home<MemberState>(std::move(shared), rank, std::move(agenda))) {
+               std::shared_ptr<ProgressEngine> progress_engine)
+    : state_(
+          make_shared_at_home<MemberState>(std::move(shared), rank, std::move(progress_engine))) {
   MemberState& s = *state_;
   {
-    const Agenda::Turn turn(*s.agenda);
-    s.agenda->add(s);  // no failure is possible from here on
+    const ProgressEngine::Turn turn(*s.progress_engine);
+    s.progress_engine->add(s);  // no failure is possible from here on
   }
   s.shared->payloads[static_cast<std::size_t>(rank)] = s.payloads;
   s.count_tables();
@@ -36,15 +37,15 @@ Member::~Member() {
   s.sending.clear();
   s.receiving.clear();
   {
-    const Agenda::Turn turn(*s.agenda);
+    const ProgressEngine::Turn turn(*s.progress_engine);
     if (s.started.front != nullptr) {
       s.shared->end_with(make_error(Code::aborted, [&] {
         return "the member of rank " + std::to_string(rank()) +
                " was destroyed while calls that it had started were under way";
       }));
-      s.agenda->finish(s);
+      s.progress_engine->finish(s);
     }
-    s.agenda->remove(s);
+    s.progress_engine->remove(s);
   }
   if (s.thread != 0) RankThreads::remove(s.thread);
   s.gone = true;  // requests may outlive the member
@@ -59,7 +60,7 @@ bool Member::leave() {
   MemberState& s = *state_;
   if (s.shared->forked()) return true;
   {
-    const Agenda::Turn turn(*s.agenda);
+    const ProgressEngine::Turn turn(*s.progress_engine);
     const auto is_busy = [](const std::unique_ptr<Member>& end) {
       return end != nullptr && end->state_->started.front != nullptr;
     };
@@ -79,7 +80,8 @@ Communicator& Member::communicator() const { return state_->handle; }
 Enforcement Member::pin_thread() { return state_->pin_thread(); }
 
 int Member::cpu() const {
-  const int thread = state_->shared->crossbar.record(rank()).thread.load(std::memory_order_relaxed);
+  const int thread =
+      state_->shared->rank_control.record(rank()).thread.load(std::memory_order_relaxed);
   if (thread == 0 || state_->shared->forked()) return state_->cpu.load(std::memory_order_relaxed);
   const std::vector<int> cpus = allowed_cpus(thread);
   return cpus.size() == 1 ? cpus.front() : kNotPlaced;
@@ -153,7 +155,8 @@ template <class Run>
   if (!found.ok()) return found.status();
   const bool first = found->first;
   return run_as(s, **found->held, call, [&](const Prepared& prepared, RankState& state) {
-    return (!first || all_keep_apart(prepared.plan, state.waiter)) && interpreted(prepared, state);
+    return (!first || check_no_alias_of_all(prepared.plan, state.waiter)) &&
+           interpreted(prepared, state);
   });
 }
 
@@ -213,8 +216,8 @@ Status run(MemberState& s, const Call& call, Run interpreted) {
 }  // namespace
 
 Status Member::call(const Call& call) {
-  if (!state_->agenda->idle()) [[unlikely]]
-    return call_among_others(call);
+  if (!state_->progress_engine->idle()) [[unlikely]]
+    return call_in_turn(call);
   if (state_->clock != nullptr) [[unlikely]] {
     const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // clocks are observers
     return run(*state_, call, [clock = state_->clock](const Prepared& prepared, RankState& state) {
@@ -234,7 +237,7 @@ Status Member::call(const Call& call, RoundObserver& observer) {
   });
 }
 
-void Member::give_way_to(OtherWork* work) {
+void Member::give_way_to(YieldCallback* work) {
   state_->other_work = work;
   state_->run.waiter.others = work;
 }

@@ -130,10 +130,10 @@ class Payload {
 //
 // Errors: see communicator.h.
 
-class Agenda;
+class ProgressEngine;
 class Async;
 class Communicator;
-class OtherWork;
+class YieldCallback;
 class RoundObserver;
 struct PortsInUse;
 class StartedSplit;
@@ -232,7 +232,7 @@ class Member : public TypedCalls<Member, Status> {
   // be an event loop, or a library that advances only when called. nullptr (the default): no other
   // work. `work` must outlive the member or be replaced before, and must not make calls of this
   // rank.
-  void give_way_to(OtherWork* work);
+  void give_way_to(YieldCallback* work);
 
   // Describes the plan of a call: "ring, mailbox transport", "double_tree, P = 8, direct
   // transport". It reserves memory for the plan. A failed question (out_of_memory) does not end the
@@ -273,11 +273,12 @@ class Member : public TypedCalls<Member, Status> {
   friend class Request;
   friend class StartedSplit;
   friend class Team;
-  Member(std::shared_ptr<CommunicatorShared> shared, Rank rank, std::shared_ptr<Agenda> agenda);
+  Member(std::shared_ptr<CommunicatorShared> shared, Rank rank,
+         std::shared_ptr<ProgressEngine> progress_engine);
   // For calls that consist of several calls: this rank cannot make its next call, so its peers must
   // not wait for it. Returns the reason.
   Status give_up(Status reason);
-  Status call_among_others(const Call& call);
+  Status call_in_turn(const Call& call);
   Result<const Prepared*> planned(const Call& call);
   static Result<Request> started(Result<Request> request);
   Status settle(Result<Request> request);

@@ -158,15 +158,18 @@ Status check_reach(const Call& call, Rank rank, int ranks, std::size_t in, std::
 }
 
 MemberState::MemberState(std::shared_ptr<CommunicatorShared> shared_, Rank rank,
-                         std::shared_ptr<Agenda> agenda_)
-    : owned(std::move(shared_)), shared(owned.get()), agenda(std::move(agenda_)), handle(owned) {
+                         std::shared_ptr<ProgressEngine> agenda_)
+    : owned(std::move(shared_)),
+      shared(owned.get()),
+      progress_engine(std::move(agenda_)),
+      handle(owned) {
   const auto n = static_cast<std::size_t>(shared->ranks);
   if (const auto& processes = shared->processes;
       processes != nullptr && processes->have_payloads()) {
     lent = &processes->payloads(rank);
   }
   if (shared->clock != nullptr) clock = &shared->clock->clock().of(rank);
-  run.waiter = {.crossbar = &shared->crossbar, .rank = rank, .call = shared->first_count};
+  run.waiter = {.rank_control = &shared->rank_control, .rank = rank, .call = shared->first_count};
   made_by(thread_id());
   run.progress_base = shared->first_count;
   run.outbox.resize(n);
@@ -269,15 +272,15 @@ Status MemberState::refused(Status status) {
 Status MemberState::ended() {
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // the code below writes files
   shared->leave_flight_record();
-  return shared->crossbar.reason();
+  return shared->rank_control.reason();
 }
 
 void MemberState::made_by(int maker) {
-  shared->crossbar.bell(run.waiter.rank).made_by.store(maker, std::memory_order_relaxed);
+  shared->rank_control.wake_futex(run.waiter.rank).made_by.store(maker, std::memory_order_relaxed);
 }
 
 void MemberState::made_as(const MemberState& other) {
-  made_by(other.shared->crossbar.bell(other.run.waiter.rank)
+  made_by(other.shared->rank_control.wake_futex(other.run.waiter.rank)
               .made_by.load(std::memory_order_relaxed));
 }
 
@@ -293,8 +296,8 @@ Enforcement MemberState::pin_thread() {
 }
 
 void MemberState::count_thread() {
-  // Relaxed: see Bell.
-  auto& first = shared->crossbar.bell(run.waiter.rank).first_caller;
+  // Relaxed: see WakeFutex.
+  auto& first = shared->rank_control.wake_futex(run.waiter.rank).first_caller;
   if (first.load(std::memory_order_relaxed) == 0) {
     first.store(thread_id(), std::memory_order_relaxed);
   }
@@ -338,15 +341,15 @@ Status MemberState::misfit_of(const Prepared& prepared, const void* in,
 }
 
 Status MemberState::broken() noexcept {
-  Crossbar& crossbar = shared->crossbar;
-  crossbar.end(run.waiter.rank);
+  RankControl& rank_control = shared->rank_control;
+  rank_control.end(run.waiter.rank);
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // the code below waits
-  if (!crossbar.aborted()) {
-    crossbar.abort(make_error(Code::aborted, [&] {
+  if (!rank_control.aborted()) {
+    rank_control.abort(make_error(Code::aborted, [&] {
       return "the observer of rank " + std::to_string(run.waiter.rank) + " ended its call";
     }));
   }
-  crossbar.wait_until_quiet(run.waiter.rank, lends);
+  rank_control.wait_until_quiet(run.waiter.rank, lends);
   return ended();
 }
 

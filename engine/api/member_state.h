@@ -1,6 +1,6 @@
-// MemberState is one rank's side of a communicator; Agenda holds the started calls of one thread
-// and makes their progress; DisplacedCall turns a displaced all-to-all into a plain one. For the
-// source files of this folder only.
+// MemberState is one rank's side of a communicator; ProgressEngine holds the started calls of one
+// thread and makes their progress; DisplacedCall turns a displaced all-to-all into a plain one. For
+// the source files of this folder only.
 #pragma once
 
 #include <atomic>
@@ -31,9 +31,9 @@
 
 namespace rankine {
 
-// Given holds the arguments of a call that its plan does not have. A call that is started
+// CallArguments holds the arguments of a call that its plan does not have. A call that is started
 // repeatedly on the same buffers computes it once, in MemberState::given().
-struct Given {
+struct CallArguments {
   const void* in = nullptr;
   void* out = nullptr;
   std::size_t count = 0;
@@ -82,7 +82,7 @@ class DisplacedCall {
   HugeVector<std::byte> memory_;
 };
 
-// Agenda holds the calls that one thread, its owner, has started and not ended, on all
+// ProgressEngine holds the calls that one thread, its owner, has started and not ended, on all
 // communicators that the thread uses as one rank or another. It makes the progress that request.h
 // promises. Only the owner uses it; if there is a helper (ProgressThread), the helper uses it
 // between two Turns of the owner.
@@ -90,8 +90,8 @@ class DisplacedCall {
 // The calls of one communicator run in the order of their starts; the first call of each
 // communicator is in flight. A wait for one call advances all of them.
 
-// StartedCall is one started or prepared call.
-struct StartedCall {
+// PendingCall is one started or prepared call.
+struct PendingCall {
   enum class Phase : std::uint8_t {
     queued,     // behind other calls
     under_way,  // announced to the other ranks
@@ -99,7 +99,7 @@ struct StartedCall {
     over,       // `status` is its result
   };
 
-  explicit StartedCall(std::shared_ptr<MemberState> member_) : member(std::move(member_)) {}
+  explicit PendingCall(std::shared_ptr<MemberState> member_) : member(std::move(member_)) {}
 
   const std::shared_ptr<MemberState> member;
   // Its lists and names belong to the plan or to `unplanned`; its operation and its epilogue are
@@ -114,7 +114,7 @@ struct StartedCall {
   std::unique_ptr<const OwnedKey> unplanned;  // the key while there is no plan
   bool first = false;                         // the first call with this plan
   bool ready = false;                         // the next start can use `given` unchanged
-  Given given;
+  CallArguments given;
   std::int64_t timeout_ns = 0;  // counts from each start, as CallOptions::timeout
   bool rests = true;            // not started, or waited for; only the owner uses it
   Phase phase = Phase::over;
@@ -124,29 +124,30 @@ struct StartedCall {
   std::unique_ptr<CallThread> thread;
   bool done = false;
   Status status;
-  StartedCall* next = nullptr;  // next started call of this communicator
+  PendingCall* next = nullptr;  // next started call of this communicator
 };
 
 // A queue of the started calls of one communicator, the oldest first.
 struct StartedCalls {
-  StartedCall* front = nullptr;
-  StartedCall* back = nullptr;
+  PendingCall* front = nullptr;
+  PendingCall* back = nullptr;
 };
 
-class Agenda {
+class ProgressEngine {
  public:
-  explicit Agenda(ProgressThread* helper = nullptr) : helper_(helper) {}
+  explicit ProgressEngine(ProgressThread* helper = nullptr) : helper_(helper) {}
 
-  // A Turn gives the owner exclusive use of the agenda and its calls during its life. Functions
-  // that require a Turn say so. At most one Turn exists at a time.
+  // A Turn gives the owner exclusive use of the progress_engine and its calls during its life.
+  // Functions that require a Turn say so. At most one Turn exists at a time.
   class Turn {
    public:
-    explicit Turn(Agenda& agenda) noexcept : agenda_(agenda), has_(true) {
+    explicit Turn(ProgressEngine& progress_engine) noexcept : agenda_(progress_engine), has_(true) {
       if (agenda_.helper_ != nullptr) agenda_.take_from_helper();
     }
-    // Has the agenda only if the helper is not using it.
-    Turn(Agenda& agenda, std::try_to_lock_t) noexcept
-        : agenda_(agenda), has_(agenda.helper_ == nullptr || agenda.mutex_.try_lock()) {}
+    // Has the progress_engine only if the helper is not using it.
+    Turn(ProgressEngine& progress_engine, std::try_to_lock_t) noexcept
+        : agenda_(progress_engine),
+          has_(progress_engine.helper_ == nullptr || progress_engine.mutex_.try_lock()) {}
     ~Turn() {
       if (!has_) return;
       agenda_.had_work_ = !agenda_.busy_.empty();
@@ -157,7 +158,7 @@ class Agenda {
     explicit operator bool() const { return has_; }
 
    private:
-    Agenda& agenda_;
+    ProgressEngine& agenda_;
     const bool has_;
   };
 
@@ -171,12 +172,12 @@ class Agenda {
   void remove(MemberState& member) noexcept;
 
   // Starts a call that is over. Needs a Turn, as do the functions that follow.
-  void start(StartedCall& call) noexcept;
+  void start(PendingCall& call) noexcept;
   // Advances all calls as far as possible. True if any call advanced.
   bool step() noexcept;
   // Waits until the call is over or until `until_ns`. True if the call is over; always true for
   // kForEverNs.
-  bool wait(const StartedCall& call, std::int64_t until_ns) noexcept;
+  bool wait(const PendingCall& call, std::int64_t until_ns) noexcept;
   // Waits until no call of that member is in flight.
   void finish(MemberState& member) noexcept;
 
@@ -201,28 +202,28 @@ class Agenda {
   void take_from_helper() noexcept;
   void give_to_helper() noexcept;
   bool step(MemberState& member) noexcept;
-  [[gnu::noinline]] bool plan(MemberState& member, StartedCall& call) noexcept;
-  [[gnu::noinline]] bool make_ready(MemberState& member, StartedCall& call) noexcept;
+  [[gnu::noinline]] bool plan(MemberState& member, PendingCall& call) noexcept;
+  [[gnu::noinline]] bool make_ready(MemberState& member, PendingCall& call) noexcept;
   // Begins the member's first call, at its start or when its turn has come. False if it failed.
-  bool begin(MemberState& member, StartedCall& call) noexcept;
-  [[gnu::noinline]] bool begin_first(MemberState& member, StartedCall& call) noexcept;
+  bool begin(MemberState& member, PendingCall& call) noexcept;
+  [[gnu::noinline]] bool begin_first(MemberState& member, PendingCall& call) noexcept;
   // The call has ended with an error.
-  [[gnu::noinline]] void end(MemberState& member, StartedCall& call, Status status) noexcept;
-  void end_well(MemberState& member, StartedCall& call) noexcept;
+  [[gnu::noinline]] void end(MemberState& member, PendingCall& call, Status status) noexcept;
+  void end_well(MemberState& member, PendingCall& call) noexcept;
   // Removes a call that is over from all lists.
-  void strike(MemberState& member, StartedCall& call) noexcept;
+  void strike(MemberState& member, PendingCall& call) noexcept;
   // The call has failed inside: ends it, or leaves it to the owner.
-  void fail(MemberState& member, StartedCall& call) noexcept;
+  void fail(MemberState& member, PendingCall& call) noexcept;
   // True if the owner must report the failure, or the communicator has ended before the call
   // begins.
   bool is_owners(const MemberState& member) const noexcept;
   // True if exactly one call is in flight and the owner waits for it without a time limit.
   bool is_alone(std::int64_t until_ns) const noexcept;
   void run_alone(MemberState& member) noexcept;
-  [[gnu::noinline]] bool wait_among_others(const StartedCall& call, std::int64_t until_ns) noexcept;
+  [[gnu::noinline]] bool wait_in_turn(const PendingCall& call, std::int64_t until_ns) noexcept;
   // Advances the call. advance() returns true if the call has ended.
-  Walked go_on(MemberState& member, StartedCall& call) noexcept;
-  bool advance(MemberState& member, StartedCall& call) noexcept;
+  Walked go_on(MemberState& member, PendingCall& call) noexcept;
+  bool advance(MemberState& member, PendingCall& call) noexcept;
   // Stops the calls of every communicator that has ended.
   void break_off() noexcept;
 
@@ -231,10 +232,10 @@ class Agenda {
   bool had_work_ = false;  // as of the owner's last Turn
   std::optional<std::vector<Request>> group_;
 
-  Atomic<bool> wanted_{false};  // the owner wants the agenda; it goes before the helper
+  Atomic<bool> wanted_{false};  // the owner wants the progress_engine; it goes before the helper
   std::mutex mutex_;  // used if there is a helper; guards the members below and their calls
   std::vector<MemberState*> busy_;  // members with started calls; has room for all members
-  bool helps_ = false;              // true while the helper uses the agenda
+  bool helps_ = false;              // true while the helper uses the progress_engine
 };
 
 // MemberState is one rank's side of a communicator: its cache of plans, its ends of the mailboxes,
@@ -252,27 +253,27 @@ struct MemberState {
   CommunicatorShared* shared;
   NetworkClock::OfRank* clock = nullptr;  // on a modelled network; or nullptr
   RankState run;
-  OtherWork* other_work = nullptr;  // called in long waits; the user owns it
+  YieldCallback* other_work = nullptr;  // called in long waits; the user owns it
   RankPlans plans;
   const ProcessPayloads* lent = nullptr;  // this rank's payloads that other processes can reach
   std::unique_ptr<Arena> scratch;
   std::size_t scratch_bytes = 0;
   std::uint32_t barrier_in = 0, barrier_out = 0;
-  // The agenda of this rank's thread: the started calls of this rank on all communicators.
-  std::shared_ptr<Agenda> agenda;
+  // The progress_engine of this rank's thread: the started calls of this rank on all communicators.
+  std::shared_ptr<ProgressEngine> progress_engine;
   StartedCalls started;
   Communicator handle;  // returned to the user
 
   std::vector<std::unique_ptr<Member>> sending, receiving;  // by peer: the ends of pairs
   std::uint64_t splits = 0;                                 // splits made so far
-  bool lends = false;  // true after a call with payloads that other processes reach
-  int thread = 0;      // the counted thread of this rank (RankThreads); 0: none yet
-  bool gone = false;   // the member is destroyed
-  bool is_to_be_pinned = false;          // the first call must pin its thread
+  bool lends = false;                // true after a call with payloads that other processes reach
+  int thread = 0;                    // the counted thread of this rank (RankThreads); 0: none yet
+  bool gone = false;                 // the member is destroyed
+  bool is_to_be_pinned = false;      // the first call must pin its thread
   std::atomic<int> cpu{kNotPlaced};  // the CPU of the pinned thread; relaxed: for reports
 
   MemberState(std::shared_ptr<CommunicatorShared> shared_, Rank rank,
-              std::shared_ptr<Agenda> agenda_);
+              std::shared_ptr<ProgressEngine> agenda_);
 
   // The plan of a call that this rank has made before, or nullptr; then use plan(). Every call but
   // the first takes this path, and a Result would cost as much as the look-up.
@@ -300,8 +301,8 @@ struct MemberState {
   }
 
   // The arguments of a call with that plan; its input is at `in`.
-  [[gnu::always_inline]] Given given(const Prepared& prepared, const Call& call,
-                                     const void* in) const noexcept {
+  [[gnu::always_inline]] CallArguments given(const Prepared& prepared, const Call& call,
+                                             const void* in) const noexcept {
     std::uint64_t tag = call.options.tag;
     if (call.user_op != nullptr) [[unlikely]]
       tag ^= identity_of(*call.user_op, shared->processes != nullptr);
@@ -318,8 +319,8 @@ struct MemberState {
   }
   // Begins the call: other ranks can see it. False: the communicator has ended, and the call has
   // not begun.
-  [[gnu::always_inline]] bool begin(const Prepared& prepared, const Given& given) noexcept {
-    Crossbar& crossbar = shared->crossbar;
+  [[gnu::always_inline]] bool begin(const Prepared& prepared, const CallArguments& given) noexcept {
+    RankControl& rank_control = shared->rank_control;
     const auto self = static_cast<std::size_t>(run.waiter.rank);
     ++run.waiter.call;
     run.user_op = given.user_op;
@@ -329,14 +330,14 @@ struct MemberState {
     if (prepared.lends) [[unlikely]]
       lends = true;
     run.waiter.marks = given.marks;
-    crossbar.record(run.waiter.rank)
+    rank_control.record(run.waiter.rank)
         .announce(run.waiter.call, run.waiter.fingerprint, given.count, prepared.algorithm);
     shared->recorder.begin(run.waiter.rank, number(), run.waiter.fingerprint);
     run.memory_of(self, Memory::input) = static_cast<std::byte*>(const_cast<void*>(given.in));
     run.memory_of(self, Memory::output) = static_cast<std::byte*>(given.out);
     offer_buffers(run.waiter, run.memory_of(self, Memory::input),
                   run.memory_of(self, Memory::output));
-    return crossbar.begin(run.waiter.rank);
+    return rank_control.begin(run.waiter.rank);
   }
   // The number of the current call, from 1.
   std::uint64_t number() const noexcept { return run.waiter.call - shared->first_count; }
@@ -348,7 +349,7 @@ struct MemberState {
     return {};
   }
   [[gnu::always_inline]] void end_well() noexcept {
-    shared->crossbar.end(run.waiter.rank);
+    shared->rank_control.end(run.waiter.rank);
     shared->recorder.end(run.waiter.rank, number());
   }
   // Ends a failed call: waits until no rank uses another rank's buffers any more.
@@ -378,15 +379,15 @@ struct MemberState {
   Status refused(Status status);
   // Waits until no call that was started here is in flight.
   void finish() noexcept {
-    const Agenda::Turn turn(*agenda);
-    agenda->finish(*this);
+    const ProgressEngine::Turn turn(*progress_engine);
+    progress_engine->finish(*this);
   }
   Status ended();
   Status adopt(const Prepared& prepared);
   Status share_scratch(std::size_t bytes);  // for a process
   void count_thread();
-  // Notes the thread that made this rank's member (Bell::made_by). made_as() copies it from the
-  // communicator of a group or pair.
+  // Notes the thread that made this rank's member (WakeFutex::made_by). made_as() copies it from
+  // the communicator of a group or pair.
   void made_by(int maker);
   void made_as(const MemberState& other);
   Enforcement pin_thread();  // as Member's

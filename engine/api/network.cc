@@ -80,7 +80,7 @@ Status of_network(const Status& status) { return {status.code(), "network: " + s
 }  // namespace
 
 CallClock::CallClock(Fabric fabric, bool lower, const NetworkClockOptions& options,
-                     std::shared_ptr<NetworkSeats> seats, const std::vector<int>& places,
+                     std::shared_ptr<RankClocks> seats, const std::vector<int>& places,
                      std::byte* channels)
     : fabric_(std::move(fabric)),
       lower_(lower),
@@ -120,7 +120,7 @@ Result<std::unique_ptr<CallClock>> CallClock::make(const CallNetwork& network, i
     }
   }
   auto seats = network.seats != nullptr ? network.seats
-                                        : std::make_shared<NetworkSeats>(size, shared.origin_ns);
+                                        : std::make_shared<RankClocks>(size, shared.origin_ns);
   return std::unique_ptr<CallClock>(new CallClock(std::move(*fabric), network.lower, options,
                                                   std::move(seats), places, shared.channels));
 }

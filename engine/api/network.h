@@ -25,7 +25,7 @@
 
 namespace rankine {
 
-class NetworkSeats;
+class RankClocks;
 
 struct CallNetwork {
   Fabric fabric;
@@ -40,7 +40,7 @@ struct CallNetwork {
   std::int64_t tolerance_ns = 0;
   // Seats (engine/network/network_clock.h) let the ranks of several communicators share their ports
   // and their time: give all of them the same seats. None: seats of this communicator only.
-  std::shared_ptr<NetworkSeats> seats{};
+  std::shared_ptr<RankClocks> seats{};
 };
 
 // Finds a network by the name of a preset ("scale_out"), by the path of a network file, or from the

@@ -144,7 +144,7 @@ std::size_t trim(Plan& plan) {
 }  // namespace
 
 Status CommunicatorShared::may_go_on_planning(Waiter& waiter) const {
-  if (crossbar.aborted()) return crossbar.reason();
+  if (rank_control.aborted()) return rank_control.reason();
   if (is_interrupted()) {
     return make_error(Code::aborted, [&] {
       return interrupted("rank " + std::to_string(waiter.rank) + " was still planning its call");

@@ -41,7 +41,7 @@ namespace rankine {
 // Empty for threads.
 struct SharedClock {
   std::byte* channels = nullptr;                   // as in NetworkClock
-  std::atomic<std::int64_t>* origin_ns = nullptr;  // as in NetworkSeats, if no seats are given
+  std::atomic<std::int64_t>* origin_ns = nullptr;  // as in RankClocks, if no seats are given
 };
 
 // CallClock puts the calls of one communicator on a modelled network.
@@ -87,8 +87,7 @@ class CallClock {
 
  private:
   CallClock(Fabric fabric, bool lower, const NetworkClockOptions& options,
-            std::shared_ptr<NetworkSeats> seats, const std::vector<int>& places,
-            std::byte* channels);
+            std::shared_ptr<RankClocks> seats, const std::vector<int>& places, std::byte* channels);
 
   const Fabric fabric_;
   const bool lower_;
@@ -117,7 +116,7 @@ class PlanKey {
                       (options.epilogue != nullptr) | (call.user_op != nullptr);
     if ((lists(call) | options.algorithm.size() | pair(call.root, call.peer) |
          pair(options.segments, options.group) | std::uint64_t{said}) != 0) {
-      add_what_few_calls_have();
+      add_rare_fields();
     }
   }
 
@@ -157,7 +156,7 @@ class PlanKey {
     return call.counts.size() | options.dims.size() | options.skips.size() | options.levels.size() |
            static_cast<std::uint32_t>(options.aggregation | options.radix);
   }
-  [[gnu::noinline]] void add_what_few_calls_have() noexcept {
+  [[gnu::noinline]] void add_rare_fields() noexcept {
     const Call& call = *call_;
     const CallOptions& options = call.options;
     const std::uint64_t transport =

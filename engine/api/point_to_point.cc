@@ -36,7 +36,8 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::pair(
   known->parent.reset();
   // A rank that has left here has also left the pair, and may never learn of the pair.
   for (const auto& [role, rank] : {std::pair(0, from), std::pair(1, to)}) {
-    if (crossbar.bell(rank).left.load(std::memory_order_acquire)) (*made)->crossbar.leave(role);
+    if (rank_control.wake_futex(rank).left.load(std::memory_order_acquire))
+      (*made)->rank_control.leave(role);
   }
   return made;
 }
@@ -57,11 +58,11 @@ Result<Member*> Member::end_of_pair(const Message& message) {
   if (end == nullptr) {
     const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // it sleeps while another rank plans
     // A separate Waiter, because a call of this rank may be in flight.
-    Waiter waiter{.crossbar = &s.shared->crossbar, .rank = rank()};
+    Waiter waiter{.rank_control = &s.shared->rank_control, .rank = rank()};
     auto pair = s.shared->pair(s.owned, message.sends ? rank() : peer,
                                message.sends ? peer : rank(), waiter);
     if (!pair.ok()) return s.refused(pair.status());
-    end.reset(new Member(std::move(*pair), message.sends ? 0 : 1, s.agenda));
+    end.reset(new Member(std::move(*pair), message.sends ? 0 : 1, s.progress_engine));
     end->state_->whole = s.owned;
     end->state_->made_as(s);
   }
@@ -114,22 +115,22 @@ Status Member::exchange(const Message& sent, const Message& received, const Call
 
 Status Member::settle(Result<Request> request) {
   if (!request.ok()) return request.status();
-  return state_->agenda->take(*request) ? Status() : request->wait();
+  return state_->progress_engine->take(*request) ? Status() : request->wait();
 }
 
 Status Member::group(const std::function<void()>& calls) {
   if (!calls) return invalid_argument("group: calls is empty; it must be a function");
   if (state_->shared->forked()) return forked_status();
-  Agenda& agenda = *state_->agenda;
-  const bool outermost = agenda.begin_group();
+  ProgressEngine& progress_engine = *state_->progress_engine;
+  const bool outermost = progress_engine.begin_group();
   try {
     calls();
   } catch (...) {
-    if (outermost) agenda.end_group();  // drops the requests in flight
+    if (outermost) progress_engine.end_group();  // drops the requests in flight
     throw;
   }
   if (!outermost) return {};
-  std::vector<Request> all = agenda.end_group();
+  std::vector<Request> all = progress_engine.end_group();
   return wait_all(all);
 }
 

@@ -20,15 +20,15 @@ namespace rankine {
 namespace {
 
 // True if there is nothing to wait for.
-bool rests(const StartedCall* call) { return call == nullptr || call->rests; }
-// Needs a Turn of its agenda.
-bool is_over(const StartedCall& call) { return call.phase == StartedCall::Phase::over; }
+bool rests(const PendingCall* call) { return call == nullptr || call->rests; }
+// Needs a Turn of its progress_engine.
+bool is_over(const PendingCall& call) { return call.phase == PendingCall::Phase::over; }
 
-std::string name_of_call(const StartedCall& call) {
+std::string name_of_call(const PendingCall& call) {
   return std::string(name_of(call.call.collective));
 }
 
-Status not_started(const StartedCall* call) {
+Status not_started(const PendingCall* call) {
   if (call == nullptr) return invalid_argument("the request has no call; start or prepare one");
   return invalid_argument("the request's " + name_of_call(*call) +
                           " is not under way: it was not started, or has been waited for");
@@ -41,7 +41,7 @@ Status misfit_of(std::chrono::milliseconds most) {
 }  // namespace
 
 Request::Request() = default;
-Request::Request(std::unique_ptr<StartedCall> call) : call_(std::move(call)) {}
+Request::Request(std::unique_ptr<PendingCall> call) : call_(std::move(call)) {}
 Request::Request(Request&&) noexcept = default;
 
 Request& Request::operator=(Request&& other) noexcept {
@@ -58,14 +58,14 @@ Request::~Request() {
     return;
   }
   if (call_->rests) return;
-  const Agenda::Turn turn(*member.agenda);
+  const ProgressEngine::Turn turn(*member.progress_engine);
   if (is_over(*call_)) return;
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // the code below waits
   member.shared->end_with(make_error(Code::aborted, [&] {
     return "rank " + std::to_string(member.run.waiter.rank) + " let go of its request of " +
            name_of_call(*call_) + " while that was under way; wait for it first";
   }));
-  member.agenda->wait(*call_, kForEverNs);
+  member.progress_engine->wait(*call_, kForEverNs);
 }
 
 Status Request::start() {
@@ -76,12 +76,12 @@ Status Request::start() {
   if (member.gone) [[unlikely]]
     return invalid_argument("the member of the request's " + name_of_call(*call_) +
                             " is destroyed");
-  const Agenda::Turn turn(*member.agenda);
+  const ProgressEngine::Turn turn(*member.progress_engine);
   if (!is_over(*call_)) [[unlikely]] {
     return invalid_argument("the request's " + name_of_call(*call_) +
                             " is under way; wait for it before it is started again");
   }
-  member.agenda->start(*call_);
+  member.progress_engine->start(*call_);
   return {};
 }
 
@@ -91,9 +91,9 @@ Result<bool> Request::test() {
   if (member.shared->forked()) [[unlikely]]
     return forked_status();
   {
-    const Agenda::Turn turn(*member.agenda, std::try_to_lock);
+    const ProgressEngine::Turn turn(*member.progress_engine, std::try_to_lock);
     if (!turn) return false;
-    if (!is_over(*call_)) member.agenda->step();
+    if (!is_over(*call_)) member.progress_engine->step();
     if (!is_over(*call_)) return false;
   }
   if (!call_->status.ok()) return call_->status;
@@ -108,8 +108,8 @@ Status Request::wait() {
   if (member.shared->forked()) [[unlikely]]
     return forked_status();
   {
-    const Agenda::Turn turn(*member.agenda);
-    member.agenda->wait(*call_, kForEverNs);
+    const ProgressEngine::Turn turn(*member.progress_engine);
+    member.progress_engine->wait(*call_, kForEverNs);
   }
   if (member.clock != nullptr) member.clock->go_to(call_->model_end);
   call_->rests = true;
@@ -124,8 +124,9 @@ Result<bool> Request::wait_for(std::chrono::milliseconds most) {
   MemberState& member = *call_->member;
   if (member.shared->forked()) return forked_status();
   {
-    const Agenda::Turn turn(*member.agenda);
-    if (!member.agenda->wait(*call_, deadline_after(now_ns(), saturated_ns(most)))) return false;
+    const ProgressEngine::Turn turn(*member.progress_engine);
+    if (!member.progress_engine->wait(*call_, deadline_after(now_ns(), saturated_ns(most))))
+      return false;
   }
   if (Status status = wait(); !status.ok()) return status;
   return true;
@@ -134,35 +135,38 @@ Result<bool> Request::wait_for(std::chrono::milliseconds most) {
 Result<OrderSet> Request::orders() const {
   if (call_ == nullptr) return not_started(nullptr);
   if (call_->member->shared->forked()) return forked_status();
-  const Agenda::Turn turn(*call_->member->agenda);
+  const ProgressEngine::Turn turn(*call_->member->progress_engine);
   if (call_->prepared != nullptr) return call_->prepared->orders;
   return invalid_argument("the request's " + name_of_call(*call_) +
                           " was made behind another call and has no plan yet; prepare it while "
                           "nothing is under way");
 }
 
-std::vector<Agenda*> Request::agendas_of(std::span<Request> requests) {
-  std::vector<Agenda*> all;
+std::vector<ProgressEngine*> Request::agendas_of(std::span<Request> requests) {
+  std::vector<ProgressEngine*> all;
   for (const Request& request : requests) {
     if (rests(request.call_.get()) || request.call_->member->shared->forked()) continue;
-    Agenda* agenda = request.call_->member->agenda.get();
-    if (std::find(all.begin(), all.end(), agenda) == all.end()) all.push_back(agenda);
+    ProgressEngine* progress_engine = request.call_->member->progress_engine.get();
+    if (std::find(all.begin(), all.end(), progress_engine) == all.end())
+      all.push_back(progress_engine);
   }
   return all;
 }
 
-bool Request::until_over(std::span<Request> requests, const std::vector<Agenda*>& agendas,
+bool Request::until_over(std::span<Request> requests, const std::vector<ProgressEngine*>& agendas,
                          std::int64_t until_ns) {
   std::optional<Idling> idling;
   for (;;) {
     bool moved = false, over = true;
-    for (Agenda* agenda : agendas) {
-      const Agenda::Turn turn(*agenda);
-      moved |= agenda->step();
+    for (ProgressEngine* progress_engine : agendas) {
+      const ProgressEngine::Turn turn(*progress_engine);
+      moved |= progress_engine->step();
       for (const Request& request : requests) {
-        if (rests(request.call_.get()) || request.call_->member->agenda.get() != agenda) continue;
+        if (rests(request.call_.get()) ||
+            request.call_->member->progress_engine.get() != progress_engine)
+          continue;
         over &= is_over(*request.call_);
-        if (!idling) idling.emplace(request.call_->member->shared->crossbar.policy());
+        if (!idling) idling.emplace(request.call_->member->shared->rank_control.policy());
       }
     }
     if (over) return true;
@@ -177,7 +181,7 @@ bool Request::until_over(std::span<Request> requests, const std::vector<Agenda*>
 }
 
 Status wait_all(std::span<Request> requests, std::size_t* failed) {
-  // A single agenda waits in wait(); several agendas advance in turn.
+  // A single progress_engine waits in wait(); several agendas advance in turn.
   if (const auto agendas = Request::agendas_of(requests); agendas.size() > 1) {
     Request::until_over(requests, agendas, kForEverNs);
   }
@@ -204,8 +208,8 @@ Result<Request> Member::bind(const Call& call, bool calls) try {
   MemberState& s = *state_;
   if (s.shared->forked()) return forked_status();
   if (!timeout_fits(call.options)) return misfit(call.options);
-  const Agenda::Turn turn(*s.agenda);
-  auto bound = std::make_unique<StartedCall>(state_);
+  const ProgressEngine::Turn turn(*s.progress_engine);
+  auto bound = std::make_unique<PendingCall>(state_);
   bound->call = call;
   bound->timeout_ns = saturated_ns(call.options.timeout);
   Call& own = bound->call;
@@ -272,10 +276,11 @@ Result<Request> Member::start(const Call& call) { return started(bind(call, true
 
 Status Member::progress() {
   if (state_->shared->forked()) return forked_status();
-  if (const Agenda::Turn turn(*state_->agenda, std::try_to_lock); turn) state_->agenda->step();
+  if (const ProgressEngine::Turn turn(*state_->progress_engine, std::try_to_lock); turn)
+    state_->progress_engine->step();
   return {};
 }
 
-Status Member::call_among_others(const Call& call) { return settle(start(call)); }
+Status Member::call_in_turn(const Call& call) { return settle(start(call)); }
 
 }  // namespace rankine

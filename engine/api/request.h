@@ -54,8 +54,8 @@
 
 namespace rankine {
 
-class Agenda;
-struct StartedCall;
+class ProgressEngine;
+struct PendingCall;
 class Request;
 
 // Waits for all requests; they may belong to any members and communicators that this thread uses,
@@ -93,13 +93,13 @@ class Request {
   friend Result<bool> wait_all_for(std::span<Request> requests, std::chrono::milliseconds most,
                                    std::size_t* failed);
   // The agendas of all requests that are started and not yet waited for.
-  static std::vector<Agenda*> agendas_of(std::span<Request> requests);
+  static std::vector<ProgressEngine*> agendas_of(std::span<Request> requests);
   // Advances `agendas` until all their `requests` are over or until `until_ns`. True if they are
   // over.
-  static bool until_over(std::span<Request> requests, const std::vector<Agenda*>& agendas,
+  static bool until_over(std::span<Request> requests, const std::vector<ProgressEngine*>& agendas,
                          std::int64_t until_ns);
-  explicit Request(std::unique_ptr<StartedCall> call);
-  std::unique_ptr<StartedCall> call_;
+  explicit Request(std::unique_ptr<PendingCall> call);
+  std::unique_ptr<PendingCall> call_;
 };
 
 }  // namespace rankine

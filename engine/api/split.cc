@@ -102,13 +102,13 @@ Result<std::unique_ptr<Member>> StartedSplit::finish() try {
   wishes_->all.front() = word_of(kUnsaid, 0);  // finish() makes one member only
   const auto there = std::find(group.begin(), group.end(), member_->rank()) - group.begin();
   // belongs to no call of this rank
-  Waiter waiter{.crossbar = &s.shared->crossbar, .rank = member_->rank()};
+  Waiter waiter{.rank_control = &s.shared->rank_control, .rank = member_->rank()};
   auto shared = s.shared->group(s.owned, {number, color}, group, static_cast<std::size_t>(there),
                                 options_, waiter);
   if (!shared.ok()) return s.refused(shared.status());
-  auto agenda = options_.own_thread ? (*shared)->new_agenda() : s.agenda;
+  auto progress_engine = options_.own_thread ? (*shared)->new_agenda() : s.progress_engine;
   std::unique_ptr<Member> made(
-      new Member(std::move(*shared), static_cast<Rank>(there), std::move(agenda)));
+      new Member(std::move(*shared), static_cast<Rank>(there), std::move(progress_engine)));
   made->state_->made_as(s);
   return made;
 } catch (const std::bad_alloc&) {
@@ -118,7 +118,7 @@ Result<std::unique_ptr<Member>> StartedSplit::finish() try {
 }
 
 Result<std::unique_ptr<Member>> Member::split(int color, int key, const SplitOptions& options) {
-  if (state_->agenda->in_group()) {
+  if (state_->progress_engine->in_group()) {
     return invalid_argument("split: ranks cannot be divided in a group()");
   }
   // this rank is counted as a member, so it must join
@@ -157,7 +157,7 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::make_group(
   if (clock != nullptr && !to_oneself) {
     const auto words = shared_clock(as_processes.get());
     if (!words.ok()) return words.status();
-    auto made = CallClock::make(clock->among(members), n, crossbar.policy_alone(), *words);
+    auto made = CallClock::make(clock->among(members), n, rank_control.policy_alone(), *words);
     if (!made.ok()) return made.status();
     group_clock = std::move(*made);
   }
@@ -167,7 +167,7 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::make_group(
       .ranks = n,
       .timeout = options.timeout.count() > 0
                      ? options.timeout
-                     : std::chrono::milliseconds(crossbar.timeout_ns() / 1'000'000),
+                     : std::chrono::milliseconds(rank_control.timeout_ns() / 1'000'000),
       .arenas = near,
       .levels = sizes,
       .tuned = tuning != nullptr,
@@ -177,11 +177,11 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::make_group(
       .order = order,
       .ports = ports};
   auto group = make_shared_at_home<CommunicatorShared>(
-      as_here, costs, crossbar.policy_alone(), crossbar.crowd(), forced, std::move(group_clock),
-      std::move(as_processes));
+      as_here, costs, rank_control.policy_alone(), rank_control.crowd(), forced,
+      std::move(group_clock), std::move(as_processes));
   group->joined.assign(members.size(), true);
   group->parent = self;
-  group->crossbar.depend_on(self->crossbar, options.ends_parent, std::move(who));
+  group->rank_control.depend_on(self->rank_control, options.ends_parent, std::move(who));
   return group;
 }
 
@@ -211,10 +211,11 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::group(
     for (std::size_t i = 0; i < members.size(); ++i) {
       // Acquire: pairs with leave(); after it the member removes itself from awaited lists.
       const bool ours = !is_elsewhere(members[i]);
-      if (ours && crossbar.bell(members[i]).left.load(std::memory_order_acquire)) group.leave(i);
+      if (ours && rank_control.wake_futex(members[i]).left.load(std::memory_order_acquire))
+        group.leave(i);
     }
   }
-  Idling idling(crossbar.policy());
+  Idling idling(rank_control.policy());
   while (group.shared == nullptr && group.why_not.ok()) {
     lock.unlock();
     if (Status status = may_go_on_planning(waiter); !status.ok()) return status;
@@ -335,12 +336,13 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::meet_group(
     const std::shared_ptr<CommunicatorShared>& self, GroupKey key, const std::vector<Rank>& members,
     const SplitOptions& options) {
   const auto may_wait = [&]() -> Status {
-    if (crossbar.aborted()) return crossbar.reason();
+    if (rank_control.aborted()) return rank_control.reason();
     for (const Rank r : members) {
-      if (!crossbar.has_left(r) && !crossbar.is_lost(r)) continue;
+      if (!rank_control.has_left(r) && !rank_control.is_lost(r)) continue;
       return make_error(Code::rank_lost, [&] {
         return "rank " + std::to_string(r) +
-               " is still needed in the group that it was split into: " + crossbar.state_of(r).text;
+               " is still needed in the group that it was split into: " +
+               rank_control.state_of(r).text;
       });
     }
     return {};
@@ -348,7 +350,7 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::meet_group(
   auto met = ProcessRanks::group(*processes, members,
                                  std::to_string(key.split) + "." + std::to_string(key.color),
                                  posts_of_processes(static_cast<int>(members.size()), costs),
-                                 deadline_after(now_ns(), crossbar.timeout_ns()), may_wait);
+                                 deadline_after(now_ns(), rank_control.timeout_ns()), may_wait);
   if (!met.ok()) return met.status();
   auto made = make_group(self, members, options, *met);
   if (!made.ok()) return (*met)->fail(made.status());

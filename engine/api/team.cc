@@ -21,7 +21,7 @@ namespace rankine {
 namespace {
 
 // The time for the other ranks to finish if one rank ends the process: longer than any call needs
-// to return after an abort (Crossbar::kQuietNs).
+// to return after an abort (RankControl::kQuietNs).
 constexpr std::int64_t kFarewellNs = 1'000'000'000;
 
 }  // namespace
@@ -56,7 +56,7 @@ struct Team::State {
 };
 
 void Team::State::leave(Rank r) {
-  if (home.is_this()) members[static_cast<std::size_t>(r)]->state_->agenda->leave();
+  if (home.is_this()) members[static_cast<std::size_t>(r)]->state_->progress_engine->leave();
 }
 
 void Team::State::end_turn() {
@@ -212,8 +212,7 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) try {
   }
   for (Rank r = 0; r < options.ranks; ++r) {
     const auto i = static_cast<std::size_t>(r);
-    s.report.push_back(
-        make_rank_report(r, places.topology, places.placement.ranks[i], pins[i]));
+    s.report.push_back(make_rank_report(r, places.topology, places.placement.ranks[i], pins[i]));
   }
   return team;
 } catch (const std::bad_alloc&) {
@@ -269,7 +268,7 @@ Status Team::run(const std::function<void(Member&)>& f) {
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // ranks use `f` until run() returns
   std::unique_lock lock(s.mutex);
   if (s.in_run) return invalid_argument("run: the team is in another run; one at a time");
-  for (const auto& member : s.members) member->state_->agenda->come_back();
+  for (const auto& member : s.members) member->state_->progress_engine->come_back();
   s.job = &f;
   s.in_run = true;
   s.busy = ranks();

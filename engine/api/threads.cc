@@ -130,11 +130,12 @@ void CallThread::give_way(int) noexcept {
   wait_for_turn(Turn::the_calls);
 }
 
-ProgressThread::ProgressThread(int core, const Crossbar& crossbar)
-    : core_({core}), crossbar_(crossbar) {}
+ProgressThread::ProgressThread(int core, const RankControl& rank_control)
+    : core_({core}), crossbar_(rank_control) {}
 
-Result<std::shared_ptr<ProgressThread>> ProgressThread::start(int core, const Crossbar& crossbar) {
-  std::shared_ptr<ProgressThread> made(new ProgressThread(core, crossbar));
+Result<std::shared_ptr<ProgressThread>> ProgressThread::start(int core,
+                                                              const RankControl& rank_control) {
+  std::shared_ptr<ProgressThread> made(new ProgressThread(core, rank_control));
   std::promise<Enforcement> promise;
   std::future<Enforcement> pin = promise.get_future();
   try {
@@ -165,9 +166,9 @@ ProgressThread::~ProgressThread() {
   thread_.join();
 }
 
-void ProgressThread::serve(const std::shared_ptr<Agenda>& agenda) {
+void ProgressThread::serve(const std::shared_ptr<ProgressEngine>& progress_engine) {
   const std::lock_guard lock(mutex_);
-  agendas_.push_back(agenda);
+  agendas_.push_back(progress_engine);
 }
 
 void ProgressThread::wake() noexcept {
@@ -176,10 +177,10 @@ void ProgressThread::wake() noexcept {
   changed_.notify_one();
 }
 
-std::shared_ptr<Agenda> ProgressThread::agenda_at(std::size_t i) noexcept {
+std::shared_ptr<ProgressEngine> ProgressThread::agenda_at(std::size_t i) noexcept {
   const std::lock_guard lock(mutex_);
   while (!stop_ && i < agendas_.size()) {
-    if (std::shared_ptr<Agenda> there = agendas_[i].lock()) return there;
+    if (std::shared_ptr<ProgressEngine> there = agendas_[i].lock()) return there;
     std::swap(agendas_[i], agendas_.back());
     agendas_.pop_back();
   }
@@ -188,8 +189,9 @@ std::shared_ptr<Agenda> ProgressThread::agenda_at(std::size_t i) noexcept {
 
 Progress ProgressThread::once() noexcept {
   Progress most = Progress::nothing_to_do;
-  for (std::size_t i = 0; const std::shared_ptr<Agenda> agenda = agenda_at(i); ++i) {
-    most = std::max(most, agenda->help());
+  for (std::size_t i = 0; const std::shared_ptr<ProgressEngine> progress_engine = agenda_at(i);
+       ++i) {
+    most = std::max(most, progress_engine->help());
   }
   return most;
 }

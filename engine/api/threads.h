@@ -1,6 +1,6 @@
-// threads.h manages the threads of this process that play ranks: RankThreads counts them, TakenCores
-// records their CPUs, Idling paces their polling, CallThread runs a call in turns with its starter,
-// and ProgressThread advances started calls.
+// threads.h manages the threads of this process that play ranks: RankThreads counts them,
+// TakenCores records their CPUs, Idling paces their polling, CallThread runs a call in turns with
+// its starter, and ProgressThread advances started calls.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "engine/base/status.h"
-#include "engine/run/crossbar.h"
 #include "engine/run/machine.h"
 #include "engine/run/policy.h"
+#include "engine/run/rank_control.h"
 #include "engine/run/wait.h"
 #include "numa/refusals.h"
 
@@ -24,7 +24,7 @@ namespace rankine {
 
 // RankThreads counts the threads of this process that play ranks on any communicator: threads that
 // have made a call on a living member, and threads of progress cores. If these outnumber the cores,
-// waiting ranks do not spin (Crowd in engine/run/crossbar.h). A forked child begins with none.
+// waiting ranks do not spin (Crowd in engine/run/rank_control.h). A forked child begins with none.
 // Thread-safe.
 class RankThreads {
  public:
@@ -66,16 +66,16 @@ class Idling {
   // things.
   bool once() noexcept {
     switch (patience_.next()) {
-      case Patience::Turn::probe:
+      case SpinBudget::Turn::probe:
         pause_cpu();
         return false;
-      case Patience::Turn::yield:
+      case SpinBudget::Turn::yield:
         yield_cpu();
         return false;
-      case Patience::Turn::look:
+      case SpinBudget::Turn::look:
         patience_.looked(now_ns());
         return true;
-      case Patience::Turn::sleep:
+      case SpinBudget::Turn::sleep:
         break;
     }
     const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);
@@ -84,7 +84,7 @@ class Idling {
     return true;
   }
   void begin_again() noexcept {
-    patience_ = Patience(policy_);
+    patience_ = SpinBudget(policy_);
     nap_ns_ = kFirstNapNs;
   }
 
@@ -92,7 +92,7 @@ class Idling {
   static constexpr std::int64_t kFirstNapNs = 20'000, kLongestNapNs = 1'000'000;
 
   const WaitPolicy& policy_;
-  Patience patience_;
+  SpinBudget patience_;
   std::int64_t nap_ns_ = kFirstNapNs;
 };
 
@@ -101,7 +101,7 @@ class Idling {
 // work, and the call's code (a network's clock, for example) needs no change. Each turn costs two
 // thread switches: use it for calls on modelled networks, for which speed does not matter.
 
-class CallThread : public OtherWork {
+class CallThread : public YieldCallback {
  public:
   // `call` begins in the first turn. Throws std::system_error if the system refuses a thread.
   explicit CallThread(std::function<void()> call);
@@ -134,40 +134,40 @@ class CallThread : public OtherWork {
 // among the threads that play ranks (RankThreads). It sleeps while no call is started. While all
 // started calls wait, it lets time pass as the communicator's policy says (Idling).
 
-class Agenda;
+class ProgressEngine;
 
 // The result of one pass over the started calls.
 enum class Progress : std::uint8_t { nothing_to_do, all_waits, moved };
 
 class ProgressThread {
  public:
-  // The thread waits as the policy of `crossbar` says; `crossbar` must outlive it. Errors:
+  // The thread waits as the policy of `rank_control` says; `rank_control` must outlive it. Errors:
   // invalid_argument for a core to which the thread cannot be pinned; system if the system refuses
   // a thread.
-  static Result<std::shared_ptr<ProgressThread>> start(int core, const Crossbar& crossbar);
+  static Result<std::shared_ptr<ProgressThread>> start(int core, const RankControl& rank_control);
   // Must run on another thread.
   ~ProgressThread();
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
 
-  // Also advances this agenda as long as it lives. Thread-safe; may throw std::bad_alloc.
-  void serve(const std::shared_ptr<Agenda>& agenda);
-  // An agenda has work and its owner is not advancing it. Thread-safe.
+  // Also advances this progress_engine as long as it lives. Thread-safe; may throw std::bad_alloc.
+  void serve(const std::shared_ptr<ProgressEngine>& progress_engine);
+  // An progress_engine has work and its owner is not advancing it. Thread-safe.
   void wake() noexcept;
 
  private:
-  ProgressThread(int core, const Crossbar& crossbar);
+  ProgressThread(int core, const RankControl& rank_control);
   void work();
   Progress once() noexcept;
-  // Returns the next living agenda from index i on, or nullptr. Removes expired agendas from the
-  // list.
-  std::shared_ptr<Agenda> agenda_at(std::size_t i) noexcept;
+  // Returns the next living progress_engine from index i on, or nullptr. Removes expired agendas
+  // from the list.
+  std::shared_ptr<ProgressEngine> agenda_at(std::size_t i) noexcept;
 
   const TakenCores core_;
-  const Crossbar& crossbar_;
+  const RankControl& crossbar_;
   std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
-  std::vector<std::weak_ptr<Agenda>> agendas_;
+  std::vector<std::weak_ptr<ProgressEngine>> agendas_;
   bool due_ = false;
   bool stop_ = false;
   std::thread thread_;

@@ -68,9 +68,9 @@ constexpr CostField kFields[] = {
     {"push_plain", bytes, &Costs::push_plain, 0, kMostBytes,
      "the largest vector of an all-reduce with separate outputs for which the rank that adds up "
      "a part stores it in all outputs with plain stores"},
-    {"own_first", bytes, &Costs::own_first, 0, kMostBytes,
+    {"copy_local_first", bytes, &Costs::copy_local_first, 0, kMostBytes,
      "the smallest range of its own vector that a rank copies before the others read it"},
-    {"share_copies", bytes, &Costs::share_copies, 1, kMostBytes,
+    {"split_copies", bytes, &Costs::split_copies, 1, kMostBytes,
      "the smallest part that an owner with nothing to fetch stores for each of its readers"},
     {"share_readers", ranks, &Costs::share_readers, 1, kAnyCount,
      "the largest number of readers of such an owner"},

@@ -45,8 +45,8 @@ struct Costs {
   std::size_t fetch_from = std::size_t{16} << 10;
   std::size_t fetch_to = std::size_t{1} << 20;
   std::size_t push_plain = 0;
-  std::size_t own_first = 4096;
-  std::size_t share_copies = std::size_t{16} << 10;
+  std::size_t copy_local_first = 4096;
+  std::size_t split_copies = std::size_t{16} << 10;
   std::size_t share_readers = 2;
   std::size_t stream = std::size_t{1} << 20;
   std::size_t stream_results = std::size_t{32} << 20;

@@ -12,7 +12,7 @@
 namespace rankine {
 
 struct SmallFile {
-  std::string text;   // all of it; empty on error
+  std::string text;  // all of it; empty on error
   // the reason for a missing text: "No such file or directory", "it is a pipe, ..."
   std::string error;
   bool is_missing = false;  // no such file

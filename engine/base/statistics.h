@@ -24,7 +24,9 @@ inline double quantile(std::vector<double> values, double part) {
 inline double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
 
 // The lower quartile: the time without interruptions, but without the luck of the minimum.
-inline double quiet_time(std::vector<double> values) { return quantile(std::move(values), 0.25); }
+inline double lower_quartile(std::vector<double> values) {
+  return quantile(std::move(values), 0.25);
+}
 
 // The smallest value that at least the fraction `part` of all values do not exceed; 0 if empty.
 inline double nearest_rank(std::vector<double> values, double part) {
@@ -41,7 +43,7 @@ inline double percentile_99(std::vector<double> values) {
 
 // The mean of the middle half. Like the median it ignores interrupted calls; unlike the median it
 // resolves less than the step of a clock that moves by 10 ns.
-inline double middle_mean(std::vector<double> values) {
+inline double interquartile_mean(std::vector<double> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
   const std::size_t quarter = values.size() / 4;

@@ -1,10 +1,10 @@
 #include "engine/cli/arguments.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <array>
@@ -302,7 +302,8 @@ Result<const Menu*> read_menu(std::string_view argument, std::string_view text) 
 void add_menu(Command app, const Menu*& menu) {
   add_argument(app, "--menu", menu, read_menu, "NAME",
                fmt::format("only algorithms that this library ships: nccl, mpich, openmpi, ucc; "
-                           "or all ({})", menu->name));
+                           "or all ({})",
+                           menu->name));
 }
 
 Result<std::vector<const Algorithm*>> on_menu(const Menu& menu, Collective collective,

@@ -20,7 +20,7 @@
 #include "engine/network/fabric.h"
 #include "engine/network/simulate.h"
 #include "engine/read/count.h"
-#include "engine/run/crossbar.h"
+#include "engine/run/rank_control.h"
 #include "numa/placement.h"
 
 namespace CLI {

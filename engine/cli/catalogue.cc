@@ -97,10 +97,15 @@ std::string summary_of(const Algorithm& line) {
 std::vector<Cell> row_of(const Algorithm& line, const ListOptions& options, const Params& params) {
   std::string name(line.name);
   if (line.refusal(line.only_taken(params))) {
-    return {name, "-", "-", "-", "-",
+    return {name,
+            "-",
+            "-",
+            "-",
+            "-",
             fmt::format("not here: needs {}", line.needs.empty() ? line.allowed_when : line.needs)};
   }
-  return {name, shown(line.rounds, options, params),
+  return {name,
+          shown(line.rounds, options, params),
           both(line.sent, line.received, options, params),
           both(line.send_ports, line.receive_ports, options, params),
           reduces(line.collective) ? small_floats(line, params) : "-",
@@ -297,9 +302,9 @@ Status check_form(const ShowOptions& options) {
         "--round is {}; --text prints whole schedules only; leave out --round", *options.round));
   }
   if (options.transfers_only && !forms.empty()) {
-    return invalid_argument(fmt::format(
-        "--transfers leaves the ranks' holdings out of a drawing; {} is no drawing",
-        forms.front()));
+    return invalid_argument(
+        fmt::format("--transfers leaves the ranks' holdings out of a drawing; {} is no drawing",
+                    forms.front()));
   }
   return {};
 }
@@ -702,9 +707,8 @@ Result<Exit> verify_catalogue(const VerifyArguments& arguments, Console& console
 Subcommand add_verify(Command tool) {
   auto owned = std::make_shared<VerifyArguments>();
   VerifyArguments& a = *owned;
-  const Command app = tool.add_subcommand(
-      "verify",
-      "prove the schedules of the catalogue, and check its formulas");
+  const Command app =
+      tool.add_subcommand("verify", "prove the schedules of the catalogue, and check its formulas");
   add_algorithm_arguments(app, a.algorithm,
                           {.collective = "collective,--collective",
                            .algorithms = "names of the catalogue, or all (all)",

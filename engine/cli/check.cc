@@ -576,9 +576,8 @@ Subcommand add_check(Command tool, const CheckLaboratory* laboratory) {
            "the schedule; '-': standard input; .py, .cc: a function that makes it");
   add_argument(app, "-t,--ranks", a.ranks, read_ranks, "LIST",
                fmt::format("ranks for a function: 8, 2,3,8 or 1..130 ({})", kUsualRanks));
-  add_argument(
-      app, "--seconds", a.seconds, Whole{1, 86'400}, "S",
-      fmt::format("time of a function for each N ({})", FunctionLimits{}.time.count()));
+  add_argument(app, "--seconds", a.seconds, Whole{1, 86'400}, "S",
+               fmt::format("time of a function for each N ({})", FunctionLimits{}.time.count()));
   add_argument(app, "--memory", a.memory, read_memory, "SIZE",
                fmt::format("address space of each process of a function ({})",
                            format_size(FunctionLimits{}.memory)));
@@ -646,9 +645,8 @@ Subcommand add_check(Command tool, const CheckLaboratory* laboratory) {
       "Exit codes: 0 proved or right, 1 wrong, 2 usage or unreadable, 3 no such file.\n"
       "Networks:\n" +
       describe_presets());
-  return {app, [owned, laboratory](Console& console) {
-            return run_check(*owned, laboratory, console);
-          }};
+  return {app,
+          [owned, laboratory](Console& console) { return run_check(*owned, laboratory, console); }};
 }
 
 }  // namespace rankine::tools

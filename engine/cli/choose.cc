@@ -173,8 +173,7 @@ Result<Exit> choose_on_threads(const ThreadsQuestion& a, Console& console) {
     if (source != "environment" && !chosen.by_model.empty()) {
       console.out << explain_c_real(a, chosen, *table);
     }
-    console.out
-        << "'rankine tune' measures the others; --network asks a model instead\n";
+    console.out << "'rankine tune' measures the others; --network asks a model instead\n";
   }
   return Exit::ok;
 }

@@ -49,7 +49,8 @@ std::string type_text(const std::string& text) {
 }
 
 // The spread in perf's reports; in nccl-tests' reports (with -I 1) the deviation over the mean.
-std::optional<double> spread_of(const nlohmann::json& row, const nlohmann::json& series, const std::string& place) {
+std::optional<double> spread_of(const nlohmann::json& row, const nlohmann::json& series,
+                                const std::string& place) {
   if (const auto spread = number_of(series, "spread")) return spread;
   const auto per_iter = row.find(place + "_per_iter");
   if (per_iter == row.end()) return std::nullopt;

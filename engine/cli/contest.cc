@@ -228,7 +228,7 @@ Result<std::vector<CostPoint>> measure_costs(Team& team, double seconds) {
         if (late || samples.size() == kMostBatches) calls[p] = 0;
       }
       if (r != 0) continue;
-      points[p].seconds = quiet_time(std::move(samples));
+      points[p].seconds = lower_quartile(std::move(samples));
       samples.clear();
     }
   });
@@ -356,7 +356,7 @@ const CostTrial kTrials[] = {
      .least_bytes = kKiB,
      .most_bytes = 32 * kKiB,
      .compared = a_share},
-    {.field = &Costs::share_copies,
+    {.field = &Costs::split_copies,
      .collective = Collective::broadcast,
      .from_here_on = true,
      .least_bytes = 4 * kKiB,
@@ -574,8 +574,8 @@ Status measure_round(Workbench& workbench, Contest& contest, bool quick) {
                             counted(wrong, "element"))};
       }
       const std::size_t first = fresh ? 2 : 0;
-      times[first][i] = quiet_time(std::move(measured->out_of_place.samples));
-      times[first + 1][i] = quiet_time(std::move(measured->in_place.samples));
+      times[first][i] = lower_quartile(std::move(measured->out_of_place.samples));
+      times[first + 1][i] = lower_quartile(std::move(measured->in_place.samples));
     }
   }
   for (std::size_t p = 0; p < kProtocols; ++p) {
@@ -639,11 +639,11 @@ std::vector<Contest> make_contests(Collective collective, int ranks,
 }
 
 Call call_of(const Contest& contest) {
-  return {
-      .collective = contest.collective,
-      .count = contest.bytes / counts_per_size(contest.collective, contest.ranks) / size_of(kContestType),
-      .type = kContestType,
-      .peer = 1 % contest.ranks};
+  return {.collective = contest.collective,
+          .count = contest.bytes / counts_per_size(contest.collective, contest.ranks) /
+                   size_of(kContestType),
+          .type = kContestType,
+          .peer = 1 % contest.ranks};
 }
 
 void keep_the_best(Contest& contest, std::size_t most, double near, const Algorithm* keep) {

@@ -360,10 +360,10 @@ class Reader {
     constexpr std::string_view kForm =
         "allowed are 'round' and transfers such as '0 -> 1: 0' and '2 <-> 3: 0..1 +'";
     if (words.size() >= 4 && (words[1] == "->" || words[1] == "<->") && !words[2].ends_with(':')) {
-      return invalid_argument(fmt::format("'{0} {1} {2} {3}' has no colon after the receiver; write "
-                                          "'{0} {1} {2}: {3}'",
-                                          legible(words[0]), words[1], legible(words[2]),
-                                          legible(words[3])));
+      return invalid_argument(
+          fmt::format("'{0} {1} {2} {3}' has no colon after the receiver; write "
+                      "'{0} {1} {2}: {3}'",
+                      legible(words[0]), words[1], legible(words[2]), legible(words[3])));
     }
     if (words.size() < 4 || (words[1] != "->" && words[1] != "<->") || !words[2].ends_with(':')) {
       return invalid_argument(fmt::format("'{}' is no transfer; {}", legible(words[0]), kForm));

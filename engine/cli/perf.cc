@@ -150,7 +150,11 @@ const SettledFlag kSettled[] = {
      {0, 1, 3},
      "calls return when they are done, and ranks meet before each batch, untimed",
      "ranks meet before each batch; -m 1 has them meet before each call"},
-    {"-G,--cudagraph", 1 << 30, {0}, "there are no CUDA graphs", "there are no CUDA graphs; -m repeats"},
+    {"-G,--cudagraph",
+     1 << 30,
+     {0},
+     "there are no CUDA graphs",
+     "there are no CUDA graphs; -m repeats"},
     {"-C,--report_cputime",
      1,
      {0},
@@ -420,10 +424,9 @@ Status take_nccl_tests_flags(PerfOptions& options) {
   if (!threads.ok()) return threads.status();
   const std::int64_t all = std::int64_t{*threads} * options.ranks_per_thread;
   if (all > Communicator::kMaxRanks) {
-    return invalid_argument(fmt::format("--ngpus is {}, with {}; together they are at most {} ranks",
-                                        options.ranks_per_thread,
-                                        counted(*threads, "thread"),
-                                        static_cast<int>(Communicator::kMaxRanks)));
+    return invalid_argument(fmt::format(
+        "--ngpus is {}, with {}; together they are at most {} ranks", options.ranks_per_thread,
+        counted(*threads, "thread"), static_cast<int>(Communicator::kMaxRanks)));
   }
   const std::string text = std::to_string(all);
   options.algorithm.given.push_back(
@@ -434,8 +437,9 @@ Status take_nccl_tests_flags(PerfOptions& options) {
 // Finds failures of files before minutes of measuring.
 Status check_files(const PerfOptions& options, const PerfCases& cases) {
   if (options.csv && options.json_file == "-") {
-    return invalid_argument("--json is '-' and --csv is given; standard output takes only one of "
-                            "them");
+    return invalid_argument(
+        "--json is '-' and --csv is given; standard output takes only one of "
+        "them");
   }
   const std::string needed = options.plot_file.empty() ? "" : why_no_plot(options, cases);
   if (!needed.empty()) {

@@ -54,8 +54,8 @@ struct PerfOptions {
   std::optional<std::size_t> min_bytes, max_bytes;  // default: set_ends()
   std::optional<std::size_t> step_bytes;            // instead of the factor
   int step_factor = 2;
-  std::optional<int> given_factor{};  // on the command line: 1 means steps of bytes
-  int ranks_per_thread = 1;           // nccl-tests' -g
+  std::optional<int> given_factor{};          // on the command line: 1 means steps of bytes
+  int ranks_per_thread = 1;                   // nccl-tests' -g
   std::vector<std::string> without_effect{};  // ineffective flags of nccl-tests, with the reasons
   std::vector<DataType> types = {DataType::f32};
   std::vector<ReduceOp> ops = {ReduceOp::sum};
@@ -197,8 +197,8 @@ struct PerfRun {
   std::vector<PerfRow> rows{};
   PerfTotals totals{};
   std::vector<PortsInUse> ports_in_use() const;  // by rank, over all rows; empty: not counted
-  std::vector<NetworkCurves> curves{};  // on networks, if rows form curves
-  std::string error{};                  // why the run ended before its last row; empty: complete
+  std::vector<NetworkCurves> curves{};           // on networks, if rows form curves
+  std::string error{};  // why the run ended before its last row; empty: complete
 
   void describe(const Workbench& workbench);  // adds the ranks' places and their waiting
   bool contested() const { return !curves.empty() && curves.front().curves.size() > 1; }

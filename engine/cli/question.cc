@@ -34,7 +34,8 @@ namespace {
 }
 
 // The number behind a name at the beginning of a line.
-[[maybe_unused]] std::optional<std::uint64_t> field_in(const std::string& file, std::string_view field) {
+[[maybe_unused]] std::optional<std::uint64_t> field_in(const std::string& file,
+                                                       std::string_view field) {
   std::ifstream stream(file);
   std::string name;
   std::uint64_t value = 0;
@@ -83,15 +84,14 @@ Status check_memory(std::size_t needed, std::string_view what, std::string_view 
   const AvailableMemory available = available_memory();
   if (spare <= available.bytes && needed <= available.bytes - spare) return {};
   return {Code::out_of_memory,
-          fmt::format("{} must have {} of {}; available are {} ({})", who, format_bytes(needed), what,
-                      format_bytes(available.bytes), available.why)};
+          fmt::format("{} must have {} of {}; available are {} ({})", who, format_bytes(needed),
+                      what, format_bytes(available.bytes), available.why)};
 }
 
 std::string describe(const Fabric& fabric) {
-  std::string network = fmt::format("{}, {}, {}",
-                                    fabric.ports == 0 ? "a port per link" : counted(fabric.ports, "port"),
-                                    format_duration(fabric.link.latency().to_double()),
-                                    format_bandwidth(fabric.link.per_byte()));
+  std::string network = fmt::format(
+      "{}, {}, {}", fabric.ports == 0 ? "a port per link" : counted(fabric.ports, "port"),
+      format_duration(fabric.link.latency().to_double()), format_bandwidth(fabric.link.per_byte()));
   if (fabric.two_level()) {
     network += fmt::format("; {}, {} between groups of {}",
                            format_duration(fabric.between.latency().to_double()),

@@ -587,14 +587,15 @@ void print(std::vector<Answer> answers, bool rounds, bool csv, Console& console)
         format_bytes(question.fabric.mtu));
   }
   console.out << "\n";
-  console.out << to_text(table) << (contest ? "\n* the fastest" : "")
-              << "\nP: segments; algbw and busbw in GB/s; eta: busbw over the peak; sent, received, "
-                 "reduced, partners and\nports of the busiest rank.\n"
-              << (shared ? "link, congestion and hops: the busiest link's load in a round, in "
-                           "bytes and in messages of the\n"
-                           "round's largest size, and the links of the longest route; each in "
-                           "the worst round.\n"
-                         : "");
+  console.out
+      << to_text(table) << (contest ? "\n* the fastest" : "")
+      << "\nP: segments; algbw and busbw in GB/s; eta: busbw over the peak; sent, received, "
+         "reduced, partners and\nports of the busiest rank.\n"
+      << (shared ? "link, congestion and hops: the busiest link's load in a round, in "
+                   "bytes and in messages of the\n"
+                   "round's largest size, and the links of the longest route; each in "
+                   "the worst round.\n"
+                 : "");
   print_port_budgets(answers, console);
   if (!rounds) return;
   for (const Answer& a : answers) {
@@ -652,8 +653,8 @@ bool is_asked_beside_batch(const SimulateArguments& a) {
   const bool question = q.bytes != QuestionArguments().bytes || !q.counts.empty() ||
                         q.network != NetworkArguments{} || q.sync != Sync::dataflow ||
                         a.fidelity != Fidelity::eq1 || a.mtu || a.ideal_blocks;
-  return algorithm || question || a.rounds || a.ranks_to || a.most_steps || a.memory || !a.trace.empty() ||
-         !a.goal.empty() || !a.plot.empty();
+  return algorithm || question || a.rounds || a.ranks_to || a.most_steps || a.memory ||
+         !a.trace.empty() || !a.goal.empty() || !a.plot.empty();
 }
 
 // Writes a trace in the format of the file's name.
@@ -728,7 +729,9 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
   }
   if (Status s = check_output_file("--goal", a.goal); !s.ok()) return s;
   if (!a.question.algorithm.collective) {
-    return invalid_argument("collective is required, or --batch, as in 'rankine simulate all_reduce --algo ring --ranks "
+    return invalid_argument(
+        "collective is required, or --batch, as in 'rankine simulate all_reduce --algo ring "
+        "--ranks "
         "8'; 'rankine list' shows all");
   }
   if (!a.plot.empty() && !a.ranks_to) {
@@ -740,9 +743,8 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
         "--most-steps is {}; it limits --ranks-to, which is missing", format_size(*a.most_steps)));
   }
   if (a.mtu && a.fidelity != Fidelity::packet) {
-    return invalid_argument(
-        fmt::format("--mtu is {}; packets need --fidelity packet",
-                    format_size(static_cast<std::size_t>(*a.mtu))));
+    return invalid_argument(fmt::format("--mtu is {}; packets need --fidelity packet",
+                                        format_size(static_cast<std::size_t>(*a.mtu))));
   }
   const Status files =
       check_output_files({{"--trace", a.trace}, {"--goal", a.goal}, {"--plot", a.plot}});
@@ -763,11 +765,10 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
     question.options.most_bytes = a.memory.value_or(0);
     question.options.may_take = [&, name = question.algorithm->name](std::uint64_t steps) {
       if (progress.due()) {
-        progress.show(fmt::format("{}{}: {:.1f} G steps, each about a nanosecond or a byte",
-                                  questions->size() > 1
-                                      ? fmt::format("{} of {}, ", number, questions->size())
-                                      : "",
-                                  name, static_cast<double>(steps) / 1e9));
+        progress.show(fmt::format(
+            "{}{}: {:.1f} G steps, each about a nanosecond or a byte",
+            questions->size() > 1 ? fmt::format("{} of {}, ", number, questions->size()) : "", name,
+            static_cast<double>(steps) / 1e9));
       }
       return Status();
     };

@@ -40,11 +40,11 @@ struct Scaling {
 
 // Ranks double from the arguments' ranks up to `most`, which is the last. Every rank has M bytes,
 // or a vector of M bytes, for every number of ranks; blocks are exactly M / B bytes, so that one
-// rank can stand for all (everyone.h). A curve ends before the first number of ranks for which the
-// simulator would take more than `most_steps` (simulate.h): known before, by the growth of the
-// steps of fewer ranks, or known after taking that many steps. Steps are counted instead of timed,
-// so all machines leave out the same points. Errors: errors of questions_of() for the fewest ranks,
-// and an empty result.
+// rank can stand for all (rotation_symmetric.h). A curve ends before the first number of ranks for
+// which the simulator would take more than `most_steps` (simulate.h): known before, by the growth
+// of the steps of fewer ranks, or known after taking that many steps. Steps are counted instead of
+// timed, so all machines leave out the same points. Errors: errors of questions_of() for the fewest
+// ranks, and an empty result.
 inline constexpr std::uint64_t kMostScaledSteps = std::uint64_t{1} << 31;
 Result<Scaling> scale(const QuestionArguments& arguments, int most, std::uint64_t most_steps,
                       Console& console);

@@ -65,8 +65,10 @@ namespace as {
 inline constexpr As number{}, text{"{}", nullptr, true};
 inline constexpr As bytes{"{}", format_bytes};
 inline constexpr As model_time{"{}", format_duration}, measured_time{"{}", format_seconds};
-inline Column data(std::string key) { return number(std::move(key)).when(false); }  // for CSV and
-                                                                                    // JSON only
+inline Column data(std::string key) {
+  return number(std::move(key)).when(false);
+}  // for CSV and
+   // JSON only
 }  // namespace as
 
 struct Table {

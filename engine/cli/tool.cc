@@ -3,10 +3,10 @@
 
 #include "engine/cli/tool.h"
 
-#include <CLI/CLI.hpp>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cctype>
@@ -277,8 +277,8 @@ void print_fish(const CommandOutline& tool, std::ostream& out) {
 
 Subcommand add_completion(Command tool) {
   auto shell = std::make_shared<std::string>();
-  const Command app = tool.add_subcommand(
-      "completion", "completion of this tool's words for bash, zsh or fish");
+  const Command app =
+      tool.add_subcommand("completion", "completion of this tool's words for bash, zsh or fish");
   const auto read = [](std::string_view argument, std::string_view text) -> Result<std::string> {
     if (std::find(std::begin(kShells), std::end(kShells), text) != std::end(kShells)) {
       return std::string(text);

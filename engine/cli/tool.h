@@ -20,7 +20,7 @@ namespace rankine::tools {
 
 struct ListOptions {
   std::optional<Collective> collective;  // restricts the list
-  int ranks = 0;  // N for evaluating the formulas; 0: formulas are printed
+  int ranks = 0;                         // N for evaluating the formulas; 0: formulas are printed
   int segments = 1;
   bool json = false;
   bool brief = false;  // one line per algorithm
@@ -35,7 +35,7 @@ Result<Exit> list(const ListOptions& options, Console& console);
 struct ShowOptions {
   AlgorithmArguments algorithm{.begin = {.ranks = 4}, .most_ranks = 128};  // more ranks make rows
                                                                            // too wide
-  std::optional<int> round;                                               // restricts the drawing
+  std::optional<int> round;                                                // restricts the drawing
   std::optional<int> ports;  // the network's ports, for a comparison; none: no network
   bool transfers_only = false;
   std::string colour = "auto", lines = "auto";

@@ -206,7 +206,8 @@ Status reach_verdicts(const TunePlan& plan, int ranks, const TuningTable* table,
 
 namespace {
 
-constexpr int kMostRounds = 12;  // in each phase, choosing and judging; more rounds would waste time
+constexpr int kMostRounds =
+    12;  // in each phase, choosing and judging; more rounds would waste time
 
 TunePlan plan_of(const TuneArguments& a, const MachineReport& machine) {
   TunePlan plan{.ranks = a.ranks,
@@ -446,8 +447,7 @@ Subcommand add_tune(Command tool) {
                "total time: 60 (seconds), 5min; sizes not reached keep the default (60)");
   add_argument(app, "--rounds", a.rounds, Whole{1, 1000}, "N",
                "N rounds of choosing and of judging, regardless of the budget");
-  app.add_flag("--check", a.check,
-               "measure the regret of the existing table, and write nothing");
+  app.add_flag("--check", a.check, "measure the regret of the existing table, and write nothing");
   app.add_flag("--sizes", a.sizes, "also a line for every size");
   app.add_flag("--json", a.json, "everything measured, as JSON");
   app.footer(

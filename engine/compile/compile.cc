@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
-#include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 #include "engine/base/memory.h"
 #include "engine/compile/direct_passes.h"
 #include "engine/compile/lower.h"
 #include "engine/compile/plan_passes.h"
+#include "engine/compile/ssa.h"
 #include "engine/compile/staging.h"
-#include "engine/compile/versions.h"
 
 namespace rankine {
 namespace {
@@ -72,10 +72,10 @@ std::size_t least_block(const Layout& layout) {
   return bytes;
 }
 
-// The number of blocks that go from one rank to another in a round, as PlanMeter::move() counts
-// them.
-std::size_t moves_of(const Schedule& schedule, int round, PlanMeter& meter) {
-  if (const Everyone* all = everyone_in(schedule)) {
+// The number of blocks that go from one rank to another in a round, as PlanningBudget::move()
+// counts them.
+std::size_t moves_of(const Schedule& schedule, int round, PlanningBudget& meter) {
+  if (const RotationSymmetric* all = everyone_in(schedule)) {
     return static_cast<std::size_t>(schedule.ranks) * moves_of(all->part(), round, meter);
   }
   std::size_t moves = 0;
@@ -94,9 +94,9 @@ struct Job {
   const Schedule& schedule;
   const Goal& goal;
   const Layout& layout;
-  PlanMeter& meter;
+  PlanningBudget& meter;
   bool in_f32 = false;  // input and output will lie in the scratch (plan_passes.h)
-  std::shared_ptr<const Versions> versions{};
+  std::shared_ptr<const SsaForm> versions{};
 
   // True if peers reach only scratch: always for processes. For threads only on the direct
   // transport, and if ranks would otherwise store in others' outputs; data that are only fetched
@@ -130,8 +130,8 @@ struct Job {
     return std::min(most, request.board_bytes);
   }
   // The versions, kept for another program.
-  const std::shared_ptr<const Versions>& kept_versions() {
-    if (!versions) versions = *Versions::of(schedule, goal, layout, &meter);  // succeeded before
+  const std::shared_ptr<const SsaForm>& kept_versions() {
+    if (!versions) versions = *SsaForm::of(schedule, goal, layout, &meter);  // succeeded before
     return versions;
   }
   Program program(Buffers buffers, bool eager = false) {
@@ -162,7 +162,7 @@ Program direct_all_reduce(Job& job, std::optional<Program> made, bool streams) {
     Program copied = job.program(Buffers::in_place);
     if (has_short_copies(copied, costs.claim)) {
       job.versions.reset();  // they are large, and seldom needed again
-      copied = copy_first(std::move(copied), &job.meter);
+      copied = copy_then_reduce(std::move(copied), &job.meter);
       push(copied, Buffers::apart, PushMutant::none, &job.meter);
       if (pushes_short(copied, costs.claim)) return copied;
     }
@@ -170,7 +170,8 @@ Program direct_all_reduce(Job& job, std::optional<Program> made, bool streams) {
   // Parts of an operation end at lines: impossible if a line holds no whole number of elements.
   const bool may_split = kCacheLine % job.layout.element_bytes == 0;
   Program own = made ? std::move(*made) : job.last_program();
-  if (may_split) own = own_first(std::move(own), buffers, costs.own_first, &job.meter);
+  if (may_split)
+    own = copy_local_first(std::move(own), buffers, costs.copy_local_first, &job.meter);
   if (!pushes) return own;
   push(own, buffers, PushMutant::none, &job.meter);
   if (!reads_first) claim_copies(own, costs.claim);
@@ -240,15 +241,14 @@ Plan direct_plan(Job& job, std::optional<Program> made) {
     claim_copies(program, job.request.costs.claim);
   }
   if (!reduces(job.goal.collective)) {
-    program = share_copies(std::move(program), {.from = job.request.costs.share_copies,
+    program = split_copies(std::move(program), {.from = job.request.costs.split_copies,
                                                 .readers = job.request.costs.share_readers,
                                                 .streams = streams,
                                                 .stream_from = job.request.costs.stream,
                                                 .meter = &job.meter});
   }
   if (streams) mark_streams(program, job.request.costs.stream);
-  return lower_direct(std::move(program),
-                      {.keeps_waits = job.keeps_waits(), .meter = &job.meter});
+  return lower_direct(std::move(program), {.keeps_waits = job.keeps_waits(), .meter = &job.meter});
 }
 
 Result<Plan> mailbox_plan(const Job& job, const Program& program) {
@@ -261,7 +261,7 @@ Result<Plan> mailbox_plan(const Job& job, const Program& program) {
 // The bytes that one of a round's senders sends in all, each block once. In the first round the
 // others read no more than this from it.
 std::size_t bytes_of_a_sender(const Schedule& schedule, int round, const Layout& layout,
-                              PlanMeter& meter) {
+                              PlanningBudget& meter) {
   std::vector<bool> sent(layout.blocks.size());
   std::size_t bytes = 0;
   std::optional<Rank> sender;
@@ -277,7 +277,7 @@ std::size_t bytes_of_a_sender(const Schedule& schedule, int round, const Layout&
       sent[block] = true;
     });
   };
-  if (const Everyone* all = everyone_in(schedule)) {
+  if (const RotationSymmetric* all = everyone_in(schedule)) {
     // Each of its transfers is one of rank 0's, turned.
     const Rotation& turn = all->rotation();
     for_each_transfer(all->part(), round, [&](const Transfer& t) {
@@ -390,7 +390,7 @@ Result<Plan> plan_of(Job& job) {
 }
 
 // moves_of() over all rounds; stops above `most`.
-std::size_t moves_of_all(const Schedule& schedule, PlanMeter& meter, std::size_t most) {
+std::size_t moves_of_all(const Schedule& schedule, PlanningBudget& meter, std::size_t most) {
   std::size_t moves = 0;
   for (int k = 0; k < schedule.rounds && moves <= most; ++k) moves += moves_of(schedule, k, meter);
   return moves;
@@ -406,7 +406,7 @@ struct Cheapest {
   std::size_t bytes = 0;
 };
 
-Cheapest cheapest_plan(const CompileRequest& request, PlanMeter& meter) {
+Cheapest cheapest_plan(const CompileRequest& request, PlanningBudget& meter) {
   Cheapest best;
   for (const Algorithm& line : catalogue()) {
     Params params = line.only_taken(request.params);
@@ -479,7 +479,7 @@ void apply_instead_of_folding(Plan& plan) {
 
 // The pieces have the size of the parts of sums that are copied on: both are read again from the
 // cache.
-void finish_rows_of(const CompileRequest& request, Compiled& compiled, PlanMeter& meter) {
+void finish_rows_of(const CompileRequest& request, Compiled& compiled, PlanningBudget& meter) {
   std::vector<std::size_t> bytes;
   for (Rank r = 0; r < compiled.goal.ranks; ++r) {
     bytes.push_back(output_bytes(compiled.layout, compiled.goal, r));
@@ -489,12 +489,12 @@ void finish_rows_of(const CompileRequest& request, Compiled& compiled, PlanMeter
 }
 
 Result<Compiled> compiled_of(const CompileRequest& request, const Schedule& schedule,
-                             const Goal& goal, PlanMeter& meter, bool in_f32 = false);
+                             const Goal& goal, PlanningBudget& meter, bool in_f32 = false);
 
 // The request's plan, with f32 as the moved type. Its sums have the schedule's brackets, but its
 // nodes are not rounded to the type, as canonical ones are.
 Result<Compiled> compiled_in_f32(const CompileRequest& request, const Schedule& schedule,
-                                 const Goal& goal, PlanMeter& meter, Layout users) {
+                                 const Goal& goal, PlanningBudget& meter, Layout users) {
   CompileRequest wide = request;
   wide.type = DataType::f32;
   wide.rounds_once = false;
@@ -510,7 +510,7 @@ Result<Compiled> compiled_in_f32(const CompileRequest& request, const Schedule& 
 }
 
 Result<Compiled> compiled_of(const CompileRequest& request, const Schedule& schedule,
-                             const Goal& goal, PlanMeter& meter, bool in_f32) {
+                             const Goal& goal, PlanningBudget& meter, bool in_f32) {
   Compiled out{{}, goal, {}, {}, {.flat = false, .canonical = false}};
   const bool users = request.op == ReduceOp::user && reduces(goal.collective);
   if (!users && (reduces(goal.collective) || goal.collective == Collective::barrier)) {
@@ -527,7 +527,7 @@ Result<Compiled> compiled_of(const CompileRequest& request, const Schedule& sche
   const ReduceKernel fold = out.plan.fold;
   Job job{request, schedule, goal, out.layout, meter, in_f32};
   try {
-    auto versions = Versions::of(schedule, goal, out.layout, &meter);
+    auto versions = SsaForm::of(schedule, goal, out.layout, &meter);
     if (!versions.ok()) return versions.status();
     if ((*versions)->adds_up() && fold == nullptr && !users) {
       return invalid_argument("schedule: adds blocks up; allowed for " +
@@ -575,7 +575,7 @@ Result<Compiled> compile(const CompileRequest& request) {
 
 Result<Compiled> compile(const CompileRequest& request, const Schedule& schedule,
                          const Goal& goal) {
-  PlanMeter meter(request.limits);
+  PlanningBudget meter(request.limits);
   try {
     return compiled_of(request, schedule, goal, meter);
   } catch (PlanningEnded& ended) {

@@ -11,7 +11,7 @@
 #include "engine/base/costs.h"
 #include "engine/base/status.h"
 #include "engine/compile/lower.h"
-#include "engine/compile/versions.h"
+#include "engine/compile/ssa.h"
 #include "engine/run/plan.h"
 
 namespace rankine {
@@ -58,7 +58,7 @@ struct CompileRequest {
 struct Compiled {
   Plan plan;
   Goal goal;
-  Layout layout;                // the call's buffers
+  Layout layout;                 // the call's buffers
   std::optional<Layout> in_f32;  // the moved data, if f32 moves instead of the users' type
   // For operations that round, the user's included; otherwise both false, since they do not matter.
   Brackets brackets{.flat = false, .canonical = false};

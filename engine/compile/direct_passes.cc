@@ -29,7 +29,7 @@ class Pusher {
  public:
   // A pusher with queries about these memories, which moves at most `further` copies.
   Pusher(const Program& program, Footprint::Memories asked, std::size_t further, PushMutant mutant,
-         PlanMeter* meter)
+         PlanningBudget* meter)
       : program_(program),
         footprint_(program, std::move(asked), further, meter),
         mutant_(mutant),
@@ -151,7 +151,7 @@ class Pusher {
   const Program& program_;
   Footprint footprint_;
   const PushMutant mutant_;
-  PlanMeter* const meter_;
+  PlanningBudget* const meter_;
   std::vector<int> before_;    // for the copy under consideration
   std::vector<Added> waits_;   // operations for which an operation must wait
   std::vector<Added> copies_;  // former copies
@@ -159,7 +159,7 @@ class Pusher {
 
 }  // namespace
 
-void push(Program& program, Buffers buffers, PushMutant mutant, PlanMeter* meter) {
+void push(Program& program, Buffers buffers, PushMutant mutant, PlanningBudget* meter) {
   Footprint::Memories asked = Pusher::destinations(program, buffers);
   const std::size_t most = asked.questions();
   if (most > 0) Pusher(program, std::move(asked), most, mutant, meter).run(program);
@@ -218,7 +218,7 @@ struct Terms {
 };
 
 // By operation: it adds its own value to others' while others read its own value. Empty: none does.
-std::vector<bool> contended(const Program& program, const Terms& terms, PlanMeter* meter) {
+std::vector<bool> contended(const Program& program, const Terms& terms, PlanningBudget* meter) {
   Footprint::Memories own_values = terms.own_values(program);
   if (own_values.questions() == 0) return {};
   const Footprint footprint(program, std::move(own_values), 0, meter);
@@ -243,7 +243,7 @@ std::vector<bool> contended(const Program& program, const Terms& terms, PlanMete
 
 class OwnFirst {
  public:
-  OwnFirst(const Program& program, PlanMeter* meter) : old_(program), meter_(meter) {
+  OwnFirst(const Program& program, PlanningBudget* meter) : old_(program), meter_(meter) {
     new_.ranks = old_.ranks;
     new_.rounds = old_.rounds;
     new_.eager = old_.eager;
@@ -327,14 +327,15 @@ class OwnFirst {
   }
 
   const Program& old_;
-  PlanMeter* const meter_;
+  PlanningBudget* const meter_;
   Program new_;
   std::vector<int> last_;  // per old operation: the last new one made of it
 };
 
 }  // namespace
 
-Program own_first(Program program, Buffers buffers, std::size_t from, PlanMeter* meter) {
+Program copy_local_first(Program program, Buffers buffers, std::size_t from,
+                         PlanningBudget* meter) {
   const std::vector<bool> split = contended(program, {buffers, from}, meter);
   // If no operation is contended, the program stays unchanged.
   if (split.empty()) return program;
@@ -358,7 +359,7 @@ bool is_wanted(const Operation& op, const Source& source) {
 }
 
 // By rank: disjoint, in order.
-std::vector<std::vector<Wanted>> wanted_bytes(const Program& program, PlanMeter* meter) {
+std::vector<std::vector<Wanted>> wanted_bytes(const Program& program, PlanningBudget* meter) {
   std::vector<std::vector<Wanted>> by_rank(static_cast<std::size_t>(program.ranks));
   for (const Operation& op : program.operations) {
     step(meter);
@@ -393,7 +394,7 @@ std::vector<std::vector<Wanted>> wanted_bytes(const Program& program, PlanMeter*
 
 }  // namespace
 
-Program copy_first(Program out, PlanMeter* meter) {
+Program copy_then_reduce(Program out, PlanningBudget* meter) {
   std::vector<std::vector<Wanted>> wanted = wanted_bytes(out, meter);
   std::vector<Operation> firsts;
   for (Rank r = 0; r < out.ranks; ++r) {
@@ -484,7 +485,7 @@ std::vector<std::size_t> bytes_to_store(const Program& program, const ShareOptio
 
 }  // namespace
 
-Program share_copies(Program program, const ShareOptions& options) {
+Program split_copies(Program program, const ShareOptions& options) {
   const std::vector<std::size_t> stored = bytes_to_store(program, options);
   if (stored.empty()) return program;
   Program out = program;

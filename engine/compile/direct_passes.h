@@ -1,7 +1,7 @@
 // Four passes change programs for the direct transport, so that fewer lines cross between cores:
-// push() stores a sum at all its readers, own_first() copies own data before the others read it,
-// copy_first() makes the in-place form usable for separate buffers, and share_copies() splits a
-// copy between reader and owner.
+// push() stores a sum at all its readers, copy_local_first() copies own data before the others read
+// it, copy_then_reduce() makes the in-place form usable for separate buffers, and split_copies()
+// splits a copy between reader and owner.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ enum class PushMutant : std::uint8_t { none, no_waits, no_care };
 // for both kinds of call, and the rules for in place hold for both. For other collectives `buffers`
 // does not tell which bytes are one memory.
 void push(Program& program, Buffers buffers, PushMutant mutant = PushMutant::none,
-          PlanMeter* meter = nullptr);
+          PlanningBudget* meter = nullptr);
 
 // True if push() would consider copies of less than `bytes` bytes.
 bool has_short_copies(const Program& program, std::size_t bytes);
@@ -51,8 +51,9 @@ void claim_copies(Program& program, std::size_t from = Costs{}.claim);
 // For an all-reduce's program, in ranges of at least `from` bytes: shorter ranges arrive at once,
 // and further operations cost more than they save. For other collectives `buffers` does not tell
 // which bytes are one memory. The order of additions stays, so results are equal to the last bit.
-Program own_first(Program program, Buffers buffers, std::size_t from = Costs{}.own_first,
-                  PlanMeter* meter = nullptr);
+Program copy_local_first(Program program, Buffers buffers,
+                         std::size_t from = Costs{}.copy_local_first,
+                         PlanningBudget* meter = nullptr);
 
 // Separate buffers as in place. In place, the rank that adds a block up stores the sum over the
 // data that it has just read: at each other rank the lines cross once to be added, are taken over,
@@ -69,7 +70,7 @@ Program own_first(Program program, Buffers buffers, std::size_t from = Costs{}.o
 
 // Converts an all-reduce's program for buffers in place into one for separate buffers. Results are
 // equal to the last bit.
-Program copy_first(Program program, PlanMeter* meter = nullptr);
+Program copy_then_reduce(Program program, PlanningBudget* meter = nullptr);
 
 // Both ends copy. In shared memory either end of a message can move it. The reader does, unless
 // that leaves its owner idle: the root of a broadcast, the senders of a gather. Then the owner
@@ -84,18 +85,18 @@ Program copy_first(Program program, PlanMeter* meter = nullptr);
 // storing own data past the caches takes 0.5 to 0.8 of the time of fetching them from a far core's.
 
 struct ShareOptions {
-  std::size_t from = Costs{}.share_copies;      // bytes that are worth one more wait
+  std::size_t from = Costs{}.split_copies;  // bytes that are worth one more wait
   // maximum per owner: more readers are much faster than the owner
   std::size_t readers = Costs{}.share_readers;
-  bool streams = false;                         // the results exceed the caches
+  bool streams = false;  // the results exceed the caches
   std::size_t stream_from = Costs{}.stream;
-  PlanMeter* meter = nullptr;  // counts the steps of planning
+  PlanningBudget* meter = nullptr;  // counts the steps of planning
 };
 
 // For programs in which all operations fetch inputs to places without earlier data, and every
 // reader has an owner that helps; any other program is returned unchanged. Stores wait only for
 // entries, so nothing can deadlock; and no rank leaves a call while others use its memory, so
 // readers find the stored data.
-Program share_copies(Program program, const ShareOptions& options = {});
+Program split_copies(Program program, const ShareOptions& options = {});
 
 }  // namespace rankine

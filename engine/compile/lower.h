@@ -16,7 +16,7 @@ struct LowerOptions {
   std::size_t slot_payload = 48;  // bytes that fit into a mailbox slot
   int mailbox_capacity = 8;       // messages that a pair may have in flight (mailbox.h)
   int ports = 0;  // mailbox: maximum of a rank's messages in flight in each direction; 0: unlimited
-  std::size_t board_bytes = 0;    // data bytes that fit into half a board (mailbox.h)
+  std::size_t board_bytes = 0;  // data bytes that fit into half a board (mailbox.h)
   // Direct: keep ops that only wait for others' stores, at their places.
   bool keeps_waits = false;
   // Direct: a rank enters the call after it has staged this many bytes, and stages the rest after
@@ -36,7 +36,7 @@ struct LowerOptions {
     no_port_waits,   // mailbox: a rank sends without waiting for a free port
   };
   Mutant mutant = Mutant::none;
-  PlanMeter* meter = nullptr;  // counts the steps of planning
+  PlanningBudget* meter = nullptr;  // counts the steps of planning
 };
 
 Plan lower_direct(Program program, const LowerOptions& options);
@@ -47,7 +47,7 @@ Result<Plan> lower_board(const Program& program, const LowerOptions& options);
 
 // True if an eager program gains by boards of this size: in every round with messages all ranks
 // hear from all, so that boards add no wait, and all data fit.
-bool suits_boards(const Program& program, std::size_t board_bytes, PlanMeter* meter = nullptr);
+bool suits_boards(const Program& program, std::size_t board_bytes, PlanningBudget* meter = nullptr);
 
 // The op that moves an operation's data, for any transport.
 

@@ -23,14 +23,14 @@ struct Stretch {
   std::size_t offset = 0;  // offset of its first byte in the half
   bool empty() const { return begin == end; }
 };
-using Stretches = std::array<Stretch, kMemories>;
+using IntervalMap = std::array<Stretch, kMemories>;
 
 struct Round {
-  int begin = 0, end = 0;          // operations
-  bool has_messages = false;       // even empty ones
-  std::vector<Stretches> wanted;      // by rank
-  std::vector<std::size_t> bytes;  // by rank: bytes in its half, without the header
-  int pairs = 0;                   // ordered pairs of ranks: the first reads from the second
+  int begin = 0, end = 0;           // operations
+  bool has_messages = false;        // even empty ones
+  std::vector<IntervalMap> wanted;  // by rank
+  std::vector<std::size_t> bytes;   // by rank: bytes in its half, without the header
+  int pairs = 0;                    // ordered pairs of ranks: the first reads from the second
 };
 
 void widen(Stretch& stretch, std::size_t begin, std::size_t end) {
@@ -45,7 +45,7 @@ void widen(Stretch& stretch, std::size_t begin, std::size_t end) {
 
 // Places stretches one behind the other, each at the beginning of a line; a single short one goes
 // to the header's line. Returns the bytes.
-std::size_t lay_out(Stretches& wanted) {
+std::size_t lay_out(IntervalMap& wanted) {
   std::size_t bytes = 0, stretches = 0;
   for (const Stretch& s : wanted) {
     bytes += s.end - s.begin;
@@ -63,13 +63,13 @@ std::size_t lay_out(Stretches& wanted) {
 }
 
 // The round that begins with operation `begin`.
-Round round_from(const Program& program, int begin, PlanMeter* meter) {
+Round round_from(const Program& program, int begin, PlanningBudget* meter) {
   const auto ranks = static_cast<std::size_t>(program.ranks);
   const auto operations = static_cast<int>(program.operations.size());
   const auto operation = [&](int i) -> const Operation& {
     return program.operations[static_cast<std::size_t>(i)];
   };
-  Round round{.begin = begin, .end = begin, .wanted = std::vector<Stretches>(ranks), .bytes = {}};
+  Round round{.begin = begin, .end = begin, .wanted = std::vector<IntervalMap>(ranks), .bytes = {}};
   std::vector<bool> reads(ranks * ranks, false);
   for (; round.end < operations && operation(round.end).round == operation(begin).round;
        ++round.end) {
@@ -88,7 +88,7 @@ Round round_from(const Program& program, int begin, PlanMeter* meter) {
       reads[pair] = true;
     }
   }
-  for (Stretches& wanted : round.wanted) round.bytes.push_back(lay_out(wanted));
+  for (IntervalMap& wanted : round.wanted) round.bytes.push_back(lay_out(wanted));
   return round;
 }
 
@@ -142,7 +142,7 @@ class BoardLowering {
     }
   }
 
-  void post(std::size_t r, const Stretches& wanted, std::uint16_t round) {
+  void post(std::size_t r, const IntervalMap& wanted, std::uint16_t round) {
     RankPlan& plan = plan_.rank[r];
     for (std::size_t m = 0; m < kMemories; ++m) {
       const Stretch& s = wanted[m];
@@ -227,7 +227,7 @@ Result<Plan> lower_board(const Program& program, const LowerOptions& options) {
   return BoardLowering(program, options).run();
 }
 
-bool suits_boards(const Program& program, std::size_t board_bytes, PlanMeter* meter) {
+bool suits_boards(const Program& program, std::size_t board_bytes, PlanningBudget* meter) {
   if (program.ranks < 2) return false;
   const auto operations = static_cast<int>(program.operations.size());
   for (int begin = 0; begin < operations;) {

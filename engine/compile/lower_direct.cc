@@ -120,7 +120,7 @@ class DirectLowering {
       plan_.rank[r].scratch_bytes = program_.scratch_bytes[r];
       span = std::max(span, next_ordinal_[r]);
     }
-    publish_what_is_waited_for();
+    publish_wait_target();
     plan_.span = span;
     return std::move(plan_);
   }
@@ -325,7 +325,7 @@ class DirectLowering {
     }
   }
 
-  void publish_what_is_waited_for() {
+  void publish_wait_target() {
     for (const int o : waited_for_) {
       const Lowered& op = lowered(o);
       plan_.rank[rank_of(o)].ops[static_cast<std::size_t>(op.fold)].value = op.ordinal;

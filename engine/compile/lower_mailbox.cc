@@ -91,7 +91,7 @@ class MailboxLowering {
         ports_(options.ports > 0 ? ranks_ : 0) {
     plan_.transport = Transport::mailbox;
     plan_.ports = options.ports;
-    plan_.span = 1;  // no rank waits for it, but every call counts: keep_together() in walk.h
+    plan_.span = 1;  // no rank waits for it, but every call counts: bound_counter_skew() in walk.h
     plan_.ranks = program.ranks;
     plan_.rounds = program.rounds;
     plan_.rank.resize(ranks_);
@@ -196,7 +196,7 @@ class MailboxLowering {
   // receiver have a free port, and which is not before the receiver's latest.
   void cut_by_ports(int begin, int end, Cut& cut) {
     struct Used {
-      std::vector<int> sent;           // by sub-round
+      std::vector<int> sent;  // by sub-round
       // the latest sub-round in which it receives, and the number of messages there
       int subround = 0, received = 0;
     };
@@ -518,11 +518,11 @@ class MailboxLowering {
       Rank to;
       std::uint32_t number;
     };
-    std::vector<Sent> sent;                // in the order in which it sends
-    std::uint32_t arrivals = 0;            // messages to it
+    std::vector<Sent> sent;      // in the order in which it sends
+    std::uint32_t arrivals = 0;  // messages to it
     // by arrival: the rank's progress when it has used the message
     std::vector<std::uint32_t> published;
-    std::size_t copied_bytes = 0;          // scratch bytes for the messages of one operation
+    std::size_t copied_bytes = 0;  // scratch bytes for the messages of one operation
   };
   static constexpr std::uint32_t kHasBegun = 1;  // a value of progress
 

@@ -54,7 +54,7 @@ std::size_t operands_of(const Op& op) { return std::size_t{op.operands} + op.cop
 class Finisher {
  public:
   Finisher(RankPlan& plan, std::size_t output_bytes, std::size_t row_bytes, std::size_t piece,
-           std::uint16_t last_round, PlanMeter* meter)
+           std::uint16_t last_round, PlanningBudget* meter)
       : plan_(plan),
         output_bytes_(output_bytes),
         row_bytes_(row_bytes),
@@ -143,11 +143,10 @@ class Finisher {
   void add(const Op& op, std::span<const Operand> operands, const std::vector<Range>& rows) {
     const bool only_waits = op.code == OpCode::fold && op.operands == 0 && op.value == 0;
     // Data that others wait for are done first. Messages keep the length with which they were sent.
-    const bool is_whole = rows.empty() || operands.empty() || op.value != 0 ||
-                          op.code == OpCode::narrow ||
-                          std::any_of(operands.begin(), operands.end(), [](const Operand& operand) {
-                            return operand.memory == Memory::message;
-                          });
+    const bool is_whole =
+        rows.empty() || operands.empty() || op.value != 0 || op.code == OpCode::narrow ||
+        std::any_of(operands.begin(), operands.end(),
+                    [](const Operand& operand) { return operand.memory == Memory::message; });
     if (is_whole) {
       if (!only_waits) {
         plan_.ops.push_back(op);
@@ -181,14 +180,14 @@ class Finisher {
   RankPlan& plan_;
   const std::size_t output_bytes_, row_bytes_, piece_;
   const std::uint16_t last_round_;
-  PlanMeter* const meter_;
+  PlanningBudget* const meter_;
   std::vector<std::vector<Range>> finished_;
 };
 
 }  // namespace
 
 void finish_rows(Plan& plan, std::span<const std::size_t> output_bytes, std::size_t row_bytes,
-                 std::size_t piece, PlanMeter* meter) {
+                 std::size_t piece, PlanningBudget* meter) {
   plan.row_bytes = row_bytes;
   for (std::size_t r = 0; r < plan.rank.size(); ++r) {
     Finisher(plan.rank[r], output_bytes[r], row_bytes, piece,
@@ -238,20 +237,19 @@ void widen_and_narrow(Plan& plan, const Goal& goal, DataType type, const Layout&
     for (Operand& operand : rank.operands) places.move(operand.memory, operand.offset);
     rank.scratch_bytes += places.scratch;
     if (const std::size_t bytes = input_bytes(moved, goal, self); bytes > 0) {
-      rank.ops.insert(rank.ops.begin(), Op{.code = OpCode::widen,
-                                         .operands = 1,
-                                         .memory = Memory::scratch,
-                                         .bytes = bytes});
-      rank.operands.insert(rank.operands.begin(), Operand{static_cast<std::uint16_t>(r), Memory::input});
+      rank.ops.insert(
+          rank.ops.begin(),
+          Op{.code = OpCode::widen, .operands = 1, .memory = Memory::scratch, .bytes = bytes});
+      rank.operands.insert(rank.operands.begin(),
+                           Operand{static_cast<std::uint16_t>(r), Memory::input});
     }
     if (const std::size_t bytes = output_bytes(users, goal, self); bytes > 0) {
       rank.ops.insert(rank.ops.end() - 1, Op{.code = OpCode::narrow,
-                                           .operands = 1,
-                                           .round = static_cast<std::uint16_t>(plan.rounds + 1),
-                                           .memory = Memory::output,
-                                           .bytes = bytes});
-      rank.operands.push_back(
-          {static_cast<std::uint16_t>(r), Memory::scratch, 0, places.output});
+                                             .operands = 1,
+                                             .round = static_cast<std::uint16_t>(plan.rounds + 1),
+                                             .memory = Memory::output,
+                                             .bytes = bytes});
+      rank.operands.push_back({static_cast<std::uint16_t>(r), Memory::scratch, 0, places.output});
     }
   }
 }

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "algorithms/schedule/collective.h"
-#include "engine/compile/versions.h"
+#include "engine/compile/ssa.h"
 #include "engine/run/kernels/types.h"
 #include "engine/run/plan.h"
 
@@ -25,7 +25,7 @@ namespace rankine {
 // them. output_bytes: per rank, a multiple of row_bytes. Pieces have at least `piece` bytes
 // (Costs::part).
 void finish_rows(Plan& plan, std::span<const std::size_t> output_bytes, std::size_t row_bytes,
-                 std::size_t piece, PlanMeter* meter = nullptr);
+                 std::size_t piece, PlanningBudget* meter = nullptr);
 
 // Sums of floats of 16 and 8 bits that a schedule adds up in several folds: the schedule moves f32.
 //

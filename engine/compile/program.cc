@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "engine/base/memory.h"
-#include "engine/compile/versions.h"
+#include "engine/compile/ssa.h"
 
 namespace rankine {
 namespace {
@@ -35,7 +35,7 @@ void sort_unless_sorted(std::vector<T>& list, const Before& before) {
 
 class Builder {
  public:
-  Builder(std::shared_ptr<const Versions> versions, const Goal& goal, const Layout& layout,
+  Builder(std::shared_ptr<const SsaForm> versions, const Goal& goal, const Layout& layout,
           Buffers buffers, const ProgramOptions& options)
       : versions_(std::move(versions)),
         goal_(goal),
@@ -258,7 +258,7 @@ class Builder {
     const std::size_t besides =
         staged_.size() + shown_inputs_.size() + shown_results_.size() + local_copies_.size();
     operations_.expect(static_cast<std::size_t>(versions_->size()) + besides);
-    // Sums also need about two sources per rank, which copy_first() adds.
+    // Sums also need about two sources per rank, which copy_then_reduce() adds.
     const int first_copies = versions_->adds_up() ? 2 * versions_->ranks() : 0;
     sources_.expect(static_cast<std::size_t>(versions_->sources() + first_copies) + besides);
     for (const int v : staged_) {
@@ -405,7 +405,7 @@ class Builder {
     return true;
   }
 
-  std::shared_ptr<const Versions> versions_;
+  std::shared_ptr<const SsaForm> versions_;
   const Goal& goal_;
   const Layout& layout_;
   const ProgramOptions& options_;
@@ -424,14 +424,14 @@ class Builder {
 
 }  // namespace
 
-Program make_program(std::shared_ptr<const Versions> versions, const Goal& goal,
+Program make_program(std::shared_ptr<const SsaForm> versions, const Goal& goal,
                      const Layout& layout, Buffers buffers, const ProgramOptions& options) {
   return Builder(std::move(versions), goal, layout, buffers, options).build();
 }
 
 Result<Program> make_program(const Schedule& schedule, const Goal& goal, const Layout& layout,
                              Buffers buffers, const ProgramOptions& options) {
-  auto versions = Versions::of(schedule, goal, layout, options.meter);
+  auto versions = SsaForm::of(schedule, goal, layout, options.meter);
   if (!versions.ok()) return versions.status();
   return make_program(std::move(*versions), goal, layout, buffers, options);
 }
@@ -511,7 +511,8 @@ class TouchedBorders {
 
 }  // namespace
 
-Footprint::Footprint(const Program& program, Memories asked, std::size_t further, PlanMeter* meter)
+Footprint::Footprint(const Program& program, Memories asked, std::size_t further,
+                     PlanningBudget* meter)
     : memories_(std::move(asked)) {
   // Calls visit(memory, operation, begin, end) for every touched range of the queried memory.
   std::size_t touches = 0;

@@ -1,5 +1,5 @@
-// A program is a schedule for one size, as operations on versions of blocks (versions.h). All
-// transports execute programs. Versions that would collide live in different *places* (input,
+// A program is a schedule for one size, as operations on versions of blocks (ssa.h). All
+// transports execute programs. SsaForm that would collide live in different *places* (input,
 // output, scratch), so no operation waits for an operation of its own round.
 //
 // Rules for places (v_last is a block's last version at a rank):
@@ -30,7 +30,7 @@
 #include "engine/base/costs.h"
 #include "engine/base/memory.h"
 #include "engine/base/status.h"
-#include "engine/compile/versions.h"
+#include "engine/compile/ssa.h"
 #include "engine/run/plan.h"
 
 namespace rankine {
@@ -56,14 +56,14 @@ struct Operation {
   int round = 0;  // kStaging, or a round of the schedule
   Place destination;
   std::size_t bytes = 0;
-  int first_source = 0, sources = 0;   // in Program::sources
+  int first_source = 0, sources = 0;  // in Program::sources
   // in Program::earlier: operations of other ranks that use the memory which this one overwrites;
   // they must have ended
   int first_earlier = 0, earlier = 0;
-  int first_copy = 0, copies = 0;      // in Program::copies: further destinations
-  bool completes = false;              // the result holds every contribution: avg divides here
-  bool only_if_moved = false;          // own input to own output: nothing to do in place
-  bool replaces = false;  // the rank had an earlier value of these blocks, in any place
+  int first_copy = 0, copies = 0;  // in Program::copies: further destinations
+  bool completes = false;          // the result holds every contribution: avg divides here
+  bool only_if_moved = false;      // own input to own output: nothing to do in place
+  bool replaces = false;           // the rank had an earlier value of these blocks, in any place
   bool pushed = false;  // its source's producer has stored the data here: the operation only waits
   // no operation reads the result, and it exceeds the caches: store past them
   bool streams = false;
@@ -108,14 +108,14 @@ struct ProgramOptions {
   // notice.
   enum class Mutant : std::uint8_t { none, no_renaming, no_staging, no_shown_results };
   Mutant mutant = Mutant::none;
-  PlanMeter* meter = nullptr;  // counts the steps of planning
+  PlanningBudget* meter = nullptr;  // counts the steps of planning
 };
 
 // Gives every version its place. Releases the versions early if the caller keeps no reference.
-Program make_program(std::shared_ptr<const Versions> versions, const Goal& goal,
+Program make_program(std::shared_ptr<const SsaForm> versions, const Goal& goal,
                      const Layout& layout, Buffers buffers, const ProgramOptions& options = {});
 
-// make_program() for a schedule that becomes one program only. Fails as Versions::of() does.
+// make_program() for a schedule that becomes one program only. Fails as SsaForm::of() does.
 Result<Program> make_program(const Schedule& schedule, const Goal& goal, const Layout& layout,
                              Buffers buffers, const ProgramOptions& options = {});
 
@@ -181,7 +181,7 @@ class Footprint {
 
   // `further`: the approximate number of later add() calls.
   Footprint(const Program& program, Memories asked, std::size_t further = 0,
-            PlanMeter* meter = nullptr);
+            PlanningBudget* meter = nullptr);
 
   // Calls visit(touch) for every operation that touches these bytes of `rank`; at least one must.
   // In the order of operations, except those from add(). Not for two threads at once.

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/base/memory.h"
-#include "engine/compile/versions.h"
+#include "engine/compile/ssa.h"
 
 namespace rankine {
 namespace {
@@ -132,8 +132,8 @@ class Stage {
   const Program& old_;
   const StageOptions& options_;
   const std::size_t piece_;
-  std::vector<Cut> cut_;                // by old operation
-  std::vector<int> first_show_;         // by old operation: the operation that shows its result
+  std::vector<Cut> cut_;         // by old operation
+  std::vector<int> first_show_;  // by old operation: the operation that shows its result
   // by old operation: the next one that shows a part of the same result
   std::vector<int> next_show_;
   std::vector<bool> read_by_its_rank_;  // by old operation
@@ -185,7 +185,7 @@ bool same_sizes(const Layout& a, const Layout& b) {
 class Series {
  public:
   Series(const std::vector<std::size_t>& scratch_of_a_turn, const Program& first, TurnMutant mutant,
-         PlanMeter* meter)
+         PlanningBudget* meter)
       : ranks_(scratch_of_a_turn.size()),
         scratch_(scratch_of_a_turn),
         mutant_(mutant),
@@ -278,7 +278,7 @@ class Series {
   const std::size_t ranks_;
   const std::vector<std::size_t> scratch_;  // by rank, per turn
   const TurnMutant mutant_;
-  PlanMeter* const meter_;
+  PlanningBudget* const meter_;
   std::size_t turns_ = 0;        // begun
   std::vector<int> readers_[2];  // by half, (r, q): the last operation of q that reads r's
   Program all_;
@@ -317,7 +317,7 @@ Program in_turns(Program whole, const Schedule& schedule, const Goal& goal, cons
     Layout here = part_of(layout, i * part, part);
     if (i > 0 && same_sizes(here, sizes)) continue;
     // The schedule has been read before, so this succeeds.
-    auto versions = *Versions::of(schedule, goal, here, program.meter);
+    auto versions = *SsaForm::of(schedule, goal, here, program.meter);
     made.push_back({make_program(std::move(versions), goal, here, buffers, program), i});
     sizes = std::move(here);
   }

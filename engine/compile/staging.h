@@ -35,7 +35,7 @@ struct StageOptions {
   std::size_t piece = Costs{}.stage_piece;    // bytes
   std::size_t element_bytes = 1;              // pieces end at element borders
   StageMutant mutant = StageMutant::none;
-  PlanMeter* meter = nullptr;  // counts the steps of planning
+  PlanningBudget* meter = nullptr;  // counts the steps of planning
 };
 
 // For a program made with ProgramOptions::staged. Cuts every operation, so that a piece waits only

@@ -2,12 +2,12 @@
 // calls, flight records, and long planning. These help but are not needed: calls must succeed
 // without them, with one warning each, and the report must name the refusal.
 
-#include <nlohmann/json.hpp>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <cerrno>
 #include <chrono>

@@ -1,13 +1,13 @@
 // The processes of fault cases: a tally as text, the stage of ranks that are processes, and the
 // runner of cases.
 
-#include <nlohmann/json.hpp>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -20,7 +20,7 @@ struct ClaimsOptions {
   std::string only;            // the name of a verdict or of a kind of claim; empty: all
   std::string id;              // begin of the ids of the selected claims; empty: all
   std::string markdown, html;  // files for the report; empty: none
-  bool all = false;  // prints each claim instead of the totals and the failed claims
+  bool all = false;            // prints each claim instead of the totals and the failed claims
   bool json = false, golden = false;
   bool no_execute = false;
   int most_ranks = 81;  // the largest number of ranks for which live ranks repeat a run

@@ -99,7 +99,7 @@ std::string short_text(const std::vector<int>& skips) {
          skips_text({skips.end() - kEnds, skips.end()});
 }
 
-std::string what_was_searched(const SkipSearch& found) {
+std::string searched_text(const SkipSearch& found) {
   std::string text = fmt::format("searched: all {:.6g} sequence{} of Algorithm 1 (windows)",
                                  found.windows, found.windows == 1 ? "" : "s");
   if (found.all) {
@@ -128,7 +128,7 @@ Table table_of(const Question& question, const SkipSearch& found, const std::vec
               row.scheme.empty() ? Cell() : Cell(row.scheme), row.skips.size(), row.rounds_seconds,
               ratio, row.flow_seconds, row.measured);
   }
-  table.notes = {"", what_was_searched(found) + ".",
+  table.notes = {"", searched_text(found) + ".",
                  "time: a reduce-scatter with a barrier between rounds, blocks of exactly M / N; "
                  "the search compares this.\nflow: without barriers, and with links shared at each "
                  "moment."};

@@ -1,8 +1,8 @@
 #include "engine/lab/winner_map.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <tbb/parallel_for.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -43,8 +43,8 @@ Status fill(Winner& cell, const MapRequest& request, int ranks, std::uint64_t by
   Params params;
   params.ranks = ranks;
   params.segments = 0;
-  auto candidates = predict(request.collective, params, bytes, request.fabric, request.simulate,
-                            before_each);
+  auto candidates =
+      predict(request.collective, params, bytes, request.fabric, request.simulate, before_each);
   if (!candidates.ok()) return candidates.status();
   std::erase_if(*candidates, [&](const Candidate& c) {
     const auto& only = request.contenders;
@@ -76,8 +76,8 @@ Result<WinnerMap> make_winner_map(const MapRequest& request,
       if (progress) progress(done, map.cells.size());
       return failed;
     };
-    Status status = fill(map.cells[i], request, map.ranks[i / columns], map.sizes[i % columns],
-                         before_each);
+    Status status =
+        fill(map.cells[i], request, map.ranks[i / columns], map.sizes[i % columns], before_each);
     const std::lock_guard lock(mutex);
     if (!status.ok() && failed.ok()) failed = std::move(status);
     if (progress) progress(++done, map.cells.size());
@@ -222,8 +222,7 @@ Result<Exit> run_map(const MapArguments& a, Console& console) {
     return make_winner_map(request, [&](std::size_t done, std::size_t all) {
       if (!progress.due()) return;
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-      progress.show(
-          fmt::format("{} of {} cells{}", done, all, time_left(done, all, took.count())));
+      progress.show(fmt::format("{} of {} cells{}", done, all, time_left(done, all, took.count())));
     });
   }();
   if (!map.ok()) return map.status();

@@ -1,5 +1,5 @@
 // CellTable holds one value per cell, where a cell is a place (a block on a plane) at a rank.
-// Readers that follow data through a schedule keep their notes in it. Stretches, which it uses,
+// Readers that follow data through a schedule keep their notes in it. IntervalMap, which it uses,
 // holds a value per number from 0 on, stored as stretches of neighbours with equal values.
 #pragma once
 
@@ -20,11 +20,11 @@
 
 namespace rankine {
 
-// T: T{} is the first value of all numbers, and == compares values. Stretches lie in chunks of at
+// T: T{} is the first value of all numbers, and == compares values. IntervalMap lie in chunks of at
 // most kMost: finding a stretch takes the logarithm of their number, and a change that makes or
 // ends a stretch moves only the later ones of its chunk, whatever the total number. For one thread.
 template <class T, std::size_t kMost = 256>
-class Stretches {
+class IntervalMap {
  public:
   std::size_t count() const { return std::max<std::size_t>(1, count_); }
 
@@ -253,7 +253,7 @@ class CellTable {
   static constexpr std::size_t kSparsest = 16;
 
   struct Row {
-    Stretches<T> stretches;
+    IntervalMap<T> stretches;
     std::unique_ptr<LazyTable<T>> all;  // replaces the stretches of a rank with many
   };
 

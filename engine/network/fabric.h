@@ -163,8 +163,8 @@ std::optional<ClockMode> parse_clock_mode(std::string_view text);  // none, wall
 
 // How punctually the machine met the deadlines of a wall clock (network_clock.h), over all ranks.
 struct Lateness {
-  std::int64_t deadlines = 0;     // deadlines that ranks slept for
-  std::int64_t missed = 0;        // deadlines missed by more than the tolerance
+  std::int64_t deadlines = 0;  // deadlines that ranks slept for
+  std::int64_t missed = 0;     // deadlines missed by more than the tolerance
   // from a deadline to the moment the rank went on, over the last deadlines
   std::int64_t median_ns = 0;
   std::int64_t worst_ns = 0;      // over all deadlines

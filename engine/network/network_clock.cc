@@ -122,7 +122,7 @@ struct NetworkClock::Channel {
   std::uint32_t received = 0;
 };
 
-NetworkClock::NetworkClock(const NetworkClockOptions& options, std::shared_ptr<NetworkSeats> seats,
+NetworkClock::NetworkClock(const NetworkClockOptions& options, std::shared_ptr<RankClocks> seats,
                            const std::vector<int>& places, std::byte* channels)
     : options_(options),
       seats_(std::move(seats)),
@@ -144,10 +144,10 @@ void NetworkClock::connect(Rank a, Rank b) {
         static_cast<std::size_t>(from) * ranks_.size() + static_cast<std::size_t>(to);
     Channel*& made = channels_[pair];
     if (made != nullptr) continue;
-    auto* const shared = shared_channels_ == nullptr
-                             ? nullptr
-                             : reinterpret_cast<ChannelWords*>(shared_channels_ +
-                                                               pair * kChannelBytes);
+    auto* const shared =
+        shared_channels_ == nullptr
+            ? nullptr
+            : reinterpret_cast<ChannelWords*>(shared_channels_ + pair * kChannelBytes);
     made = made_.emplace_back(std::make_unique<Channel>(shared)).get();
   }
 }
@@ -183,7 +183,7 @@ bool NetworkClock::OfRank::with_memory(const Act& act) noexcept {
   try {
     return act();
   } catch (const std::bad_alloc&) {
-    waiter_->crossbar->abort(make_error(
+    waiter_->rank_control->abort(make_error(
         Code::out_of_memory, [&] { return "the clock of rank " + std::to_string(waiter_->rank); }));
     return false;
   }
@@ -320,7 +320,7 @@ bool NetworkClock::OfRank::finish(bool done) noexcept {
            return true;
          });
   if (!wall()) return done;
-  done = done && sleep_until(due_ns(reached_), *waiter_->crossbar);
+  done = done && sleep_until(due_ns(reached_), *waiter_->rank_control);
   seat_->lateness.finished_ns = now_ns();
   slack_.end();
   return done;
@@ -337,14 +337,14 @@ std::int64_t NetworkClock::OfRank::due_ns(Ticks time) const {
 
 // Waits until all ranks are there, then until the model's time begins.
 bool NetworkClock::OfRank::start_together() noexcept {
-  NetworkSeats& seats = *clock_->seats_;
+  RankClocks& seats = *clock_->seats_;
   const auto n = static_cast<std::int64_t>(clock_->ranks_.size());
   Word word;
   if (!join_all(word, [&] { seats.begin_at(now_ns() + kLeadNs + n * kLeadPerRankNs); })) {
     return false;
   }
   origin_ns_ = seats.origin_ns();
-  return sleep_until(origin_ns_, *waiter_->crossbar);
+  return sleep_until(origin_ns_, *waiter_->rank_control);
 }
 
 bool NetworkClock::OfRank::keep_deadline(Ticks arrived) noexcept {
@@ -352,7 +352,7 @@ bool NetworkClock::OfRank::keep_deadline(Ticks arrived) noexcept {
   const std::int64_t due = due_ns(arrived);
   const std::int64_t now = now_ns();
   if (due > waiter_->deadline(now)) {
-    waiter_->crossbar->abort(make_error(Code::timeout, [&] {
+    waiter_->rank_control->abort(make_error(Code::timeout, [&] {
       return "on a wall clock dilated " + std::to_string(clock_->options_.dilate) +
              " times the call of rank " + std::to_string(waiter_->rank) + " takes longer than " +
              std::to_string(waiter_->call_timeout_ns() / 1'000'000) +
@@ -360,7 +360,7 @@ bool NetworkClock::OfRank::keep_deadline(Ticks arrived) noexcept {
     }));
     return false;
   }
-  if (!sleep_until(due, *waiter_->crossbar)) return false;
+  if (!sleep_until(due, *waiter_->rank_control)) return false;
   const std::int64_t behind = now_ns() - due;
   if (lateness.behind_ns.size() < kRemembered) {
     lateness.behind_ns.push_back(behind);

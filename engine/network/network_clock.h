@@ -1,4 +1,4 @@
-// NetworkClock keeps a modelled network's time on the ranks' threads. NetworkSeats holds each
+// NetworkClock keeps a modelled network's time on the ranks' threads. RankClocks holds each
 // rank's time and ports, and TimedSchedule the costs of a schedule's transfers.
 //
 // Seats are the places of a network where ranks sit. They outlive calls, and communicators that
@@ -28,9 +28,9 @@
 #include "engine/network/port_model.h"
 #include "engine/network/prices.h"
 #include "engine/network/wall.h"
-#include "engine/run/crossbar.h"
 #include "engine/run/interpret.h"
 #include "engine/run/mailbox.h"
+#include "engine/run/rank_control.h"
 
 namespace rankine {
 
@@ -79,12 +79,12 @@ struct alignas(kCacheLine) Seat {
   SeatLateness lateness;
 };
 
-class NetworkSeats {
+class RankClocks {
  public:
-  // `origin_ns`: a zeroed word that processes share. Each process has a separate NetworkSeats and
+  // `origin_ns`: a zeroed word that processes share. Each process has a separate RankClocks and
   // uses only the seats of its ranks. The word must outlive this object. nullptr: all ranks are
   // threads of this process.
-  explicit NetworkSeats(int seats, std::atomic<std::int64_t>* origin_ns = nullptr)
+  explicit RankClocks(int seats, std::atomic<std::int64_t>* origin_ns = nullptr)
       : seats_(static_cast<std::size_t>(seats)),
         origin_ns_(origin_ns != nullptr ? *origin_ns : own_origin_ns_) {}
   int size() const { return static_cast<int>(seats_.size()); }
@@ -180,7 +180,7 @@ class TimedSchedule {
 // distance from the plan, and so does every rank that shares a message with it, so that measured
 // times are honest. Work of a rank between its calls delays it in that way too.
 //
-// A rank begins a schedule at the end of its last message of the schedule before (NetworkSeats).
+// A rank begins a schedule at the end of its last message of the schedule before (RankClocks).
 //
 // Ranks may be processes: each process has a separate clock, with the state of the process's ranks.
 // Processes share the words that ranks send one another, and the moment at which a wall clock's
@@ -203,7 +203,7 @@ class NetworkClock {
   // Rank r sits at places[r] of `seats`; the places are distinct. `channels`: zeroed memory shared
   // by the processes of these ranks, kChannelBytes for each ordered pair; it must outlive this
   // object. nullptr: all ranks are threads of this process.
-  NetworkClock(const NetworkClockOptions& options, std::shared_ptr<NetworkSeats> seats,
+  NetworkClock(const NetworkClockOptions& options, std::shared_ptr<RankClocks> seats,
                const std::vector<int>& places, std::byte* channels = nullptr);
   ~NetworkClock();
   NetworkClock(const NetworkClock&) = delete;
@@ -219,8 +219,8 @@ class NetworkClock {
    public:
     // Selects the schedule that is observed next; all ranks must pass an equal one. Both arguments
     // must outlive the call. Waits follow the waiter's policy. The rank begins at `start`, or at
-    // its seat's time. Returns false if the waiter's crossbar is aborted; aborts it if memory runs
-    // out.
+    // its seat's time. Returns false if the waiter's rank_control is aborted; aborts it if memory
+    // runs out.
     bool begin(const TimedSchedule& schedule, Waiter& waiter,
                std::optional<Ticks> start = std::nullopt) noexcept;
     // Returns false as begin() does.
@@ -274,7 +274,7 @@ class NetworkClock {
     Seat* seat_ = nullptr;
     Waiter* waiter_ = nullptr;
     const TimedSchedule* schedule_ = nullptr;
-    Ticks reached_ = 0;                      // in the latest schedule
+    Ticks reached_ = 0;  // in the latest schedule
     // wall: the beginning of the model's time, as this rank knows it
     std::int64_t origin_ns_ = 0;
     std::optional<PortModel<Ticks>> model_;  // of this rank
@@ -287,8 +287,8 @@ class NetworkClock {
 
   int ranks() const { return static_cast<int>(ranks_.size()); }
   const NetworkClockOptions& options() const { return options_; }
-  const NetworkSeats& seats() const { return *seats_; }
-  const std::shared_ptr<NetworkSeats>& shared_seats() const { return seats_; }
+  const RankClocks& seats() const { return *seats_; }
+  const std::shared_ptr<RankClocks>& shared_seats() const { return seats_; }
   std::size_t bytes() const;  // of memory, about; one caller at a time, with provide()
 
   // Call the functions below only while no rank makes a call; they cover the ranks of this process.
@@ -320,7 +320,7 @@ class NetworkClock {
   double ns_of(Ticks ticks) const;
 
   const NetworkClockOptions options_;
-  const std::shared_ptr<NetworkSeats> seats_;
+  const std::shared_ptr<RankClocks> seats_;
   std::byte* const shared_channels_;
   ZeroedVector<Channel*> channels_;             // by pair; made when a schedule needs them
   std::vector<std::unique_ptr<Channel>> made_;  // owns all channels

@@ -61,10 +61,9 @@ Result<Rational> read_rational(const NetworkMember& row, const std::string& memb
   const bool inverse = row.kind == Kind::bandwidth;
   const bool allowed = row.kind == Kind::factor  ? !(*number < 1)
                        : row.kind == Kind::share ? Rational(0) < *number && !(Rational(1) < *number)
-                       : inverse
-                           ? !(*number * Rational(kLongestSeconds) < Rational(1)) &&
-                                 !(Rational(kGreatestBandwidth) < *number)
-                           : !(*number < 0) && !(Rational(kLongestSeconds) < *number);
+                       : inverse ? !(*number * Rational(kLongestSeconds) < Rational(1)) &&
+                                       !(Rational(kGreatestBandwidth) < *number)
+                                 : !(*number < 0) && !(Rational(kLongestSeconds) < *number);
   if (!allowed) return bad(member, value, row.allowed());
   return inverse ? Rational(1) / *number : *number;
 }

@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "algorithms/schedule/collective.h"
-#include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 #include "algorithms/schedule/schedule.h"
 #include "engine/network/cells.h"
 #include "engine/network/fabric.h"
@@ -171,7 +171,7 @@ class PortModel {
   // For one rank that stands for all, if every rank does the same work: the model takes one rank's
   // part only. The transfers that one transfer stands for start at once, since they meet at no
   // port; so after each, all ranks are as far as this one. `all` must outlive the model.
-  PortModel(const Everyone& all, const Goal& goal, int ports, Sync sync)
+  PortModel(const RotationSymmetric& all, const Goal& goal, int ports, Sync sync)
       : PortModel(all.part(), goal, ports, sync, &all.rotation(), 0, 1, {}) {}
 
   // In rounds, `before` is the time at which the round before ended, for all ranks. Dataflow
@@ -191,7 +191,9 @@ class PortModel {
     if (once != 0 && k_ != 0) return take_permuted(t, cost, once);
     if (is_message(t)) return take_message(t, t.from.front(), t.to.front(), cost);
     Tick start = begin_;
-    t.from.for_each([&](Rank r) { start = std::max({start, data_ready(t, r), send_.free(index_of(r))}); });
+    t.from.for_each([&](Rank r) {
+      start = std::max({start, data_ready(t, r), send_.free(index_of(r))});
+    });
     t.to.for_each([&](Rank r) { start = std::max(start, receive_.free(index_of(r))); });
     const Tick end = checked(start + cost);
     t.from.for_each([&](Rank r) { send_.occupy(index_of(r), end); });

@@ -266,9 +266,8 @@ Result<std::vector<Candidate>> predict(Collective collective, const Params& give
                                        const PredictProgress& progress) {
   std::vector<Candidate> candidates;
   const auto all = static_cast<std::size_t>(
-      std::count_if(catalogue().begin(), catalogue().end(), [collective](const Algorithm& each) {
-        return each.collective == collective;
-      }));
+      std::count_if(catalogue().begin(), catalogue().end(),
+                    [collective](const Algorithm& each) { return each.collective == collective; }));
   for (const Algorithm& algorithm : catalogue()) {
     if (algorithm.collective != collective) continue;
     if (progress) progress(candidates.size(), all);

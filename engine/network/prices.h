@@ -140,9 +140,9 @@ struct RoundTraffic {
 class Congestion {
  public:
   // With `one_for_all`, the messages added are those of one rank, which stands for all ranks round
-  // the rings of a torus (everyone.h): the rank's load on one link appears on every link of that
-  // direction, shifted by rank, so all links of a direction carry equal load. `ports` is the number
-  // per rank and direction; 0: unlimited.
+  // the rings of a torus (rotation_symmetric.h): the rank's load on one link appears on every link
+  // of that direction, shifted by rank, so all links of a direction carry equal load. `ports` is
+  // the number per rank and direction; 0: unlimited.
   explicit Congestion(Routes routes, bool one_for_all = false, int ports = 0)
       : routes_(std::move(routes)),
         ports_(routes_.has_leaves() ? static_cast<std::size_t>(ports) : 0),
@@ -238,7 +238,7 @@ class Congestion {
   }
 
   Routes routes_;
-  std::size_t ports_;          // 0: ports do not matter
+  std::size_t ports_;  // 0: ports do not matter
   // links, or the directions of a torus (two per dimension): links are numbered rank by rank
   int counted_;
   std::vector<Int128> loads_;  // by link or direction

@@ -7,7 +7,7 @@
 
 #include "algorithms/catalogue.h"
 #include "algorithms/schedule/combine.h"
-#include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 #include "engine/base/units.h"
 #include "engine/network/prices.h"
 #include "engine/network/simulate.h"
@@ -17,11 +17,10 @@ namespace rankine {
 namespace {
 
 Status too_many_bytes(const Schedule& schedule, std::uint64_t bytes, std::uint64_t limit) {
-  return {Code::out_of_memory,
-          "simulating " + std::to_string(schedule.ranks) + " ranks with " +
-              std::to_string(schedule.places()) + " blocks each takes about " +
-              format_bytes(bytes) + " or more; " + format_bytes(limit) +
-              " are allowed: ask for fewer ranks, or for more memory"};
+  return {Code::out_of_memory, "simulating " + std::to_string(schedule.ranks) + " ranks with " +
+                                   std::to_string(schedule.places()) + " blocks each takes about " +
+                                   format_bytes(bytes) + " or more; " + format_bytes(limit) +
+                                   " are allowed: ask for fewer ranks, or for more memory"};
 }
 
 // Counts the steps of a simulation, and calls may_take from time to time. A refusal is thrown as an
@@ -105,8 +104,9 @@ class Simulator {
   static constexpr Tick kLatest = PortModel<Tick>::kLatest;
 
   // `one`: the part that stands for the whole schedule; nullptr: simulate all ranks.
-  Simulator(const Schedule& schedule, const Everyone* one, const Goal& goal, const Fabric& fabric,
-            const Pricing& pricing, RoundPrices& prices, const SimulateOptions& options)
+  Simulator(const Schedule& schedule, const RotationSymmetric* one, const Goal& goal,
+            const Fabric& fabric, const Pricing& pricing, RoundPrices& prices,
+            const SimulateOptions& options)
       : schedule_(one != nullptr ? one->part() : schedule),
         one_(one),
         fabric_(fabric),
@@ -173,8 +173,9 @@ class Simulator {
     Tick end = 0;  // the end of its last message so far
   };
 
-  static PortModel<Tick> model_of(const Schedule& schedule, const Everyone* one, const Goal& goal,
-                                  int ports, Sync sync, const std::vector<Tick>& starts) {
+  static PortModel<Tick> model_of(const Schedule& schedule, const RotationSymmetric* one,
+                                  const Goal& goal, int ports, Sync sync,
+                                  const std::vector<Tick>& starts) {
     if (one != nullptr) return PortModel<Tick>(*one, goal, ports, sync);
     return PortModel<Tick>(schedule, goal, ports, sync, starts);
   }
@@ -307,8 +308,8 @@ class Simulator {
     }
   }
 
-  const Schedule& schedule_;   // the simulated schedule: the whole, or one rank's part
-  const Everyone* const one_;  // set if schedule_ is its part
+  const Schedule& schedule_;            // the simulated schedule: the whole, or one rank's part
+  const RotationSymmetric* const one_;  // set if schedule_ is its part
   const Fabric& fabric_;
   const Pricing& pricing_;
   RoundPrices& prices_;
@@ -336,7 +337,7 @@ class Simulator {
 template <class Tick>
 class TurnedSimulator {
  public:
-  TurnedSimulator(const Schedule& schedule, const Everyone& one, const TwoSizes& sizes,
+  TurnedSimulator(const Schedule& schedule, const RotationSymmetric& one, const TwoSizes& sizes,
                   const Goal& goal, const Fabric& fabric, const Pricing& pricing,
                   const SimulateOptions& options)
       : one_(one),
@@ -424,7 +425,7 @@ class TurnedSimulator {
     });
   }
 
-  const Everyone& one_;
+  const RotationSymmetric& one_;
   const Schedule& part_;
   const Pricing& pricing_;
   const std::uint64_t most_transfers_;
@@ -442,7 +443,7 @@ class TurnedSimulator {
 // One rank's part that stands for all, with sizes if blocks are of two sizes. nullptr: no such
 // part.
 struct Representative {
-  const Everyone* one = nullptr;
+  const RotationSymmetric* one = nullptr;
   std::optional<TwoSizes> sizes{};
 };
 
@@ -486,7 +487,7 @@ Representative one_for_all(const Schedule& schedule, const Goal& goal, const Fab
   const bool unlike_ranks = fabric.two_level() || !fabric.odd.empty() || !fabric.places.empty() ||
                             fabric.size > 0 || !options.starts.empty();
   if (!options.one_for_all || options.trace || unlike_ranks) return {};
-  const Everyone* one = everyone_for(schedule, goal);
+  const RotationSymmetric* one = everyone_for(schedule, goal);
   if (one == nullptr || !same_round(fabric.wiring, one->rotation())) return {};
   if (one->rotation().moves() == Moves::nothing || pricing.blocks_alike()) return {one};
   if (fabric.permute || fabric.wiring.shares_links()) return {};
@@ -555,9 +556,10 @@ Status check_messages(const Schedule& schedule, const Goal& goal, const Represen
   }
   if (by.one != nullptr) return {};
   // CellTable stores more cells than this in stretches.
-  const bool many = static_cast<std::uint64_t>(places) * static_cast<std::uint64_t>(schedule.ranks) >
-                    std::uint64_t{1} << 24;
-  const Everyone* all = everyone_in(schedule);
+  const bool many =
+      static_cast<std::uint64_t>(places) * static_cast<std::uint64_t>(schedule.ranks) >
+      std::uint64_t{1} << 24;
+  const RotationSymmetric* all = everyone_in(schedule);
   if (all == nullptr) {
     if (!many || options.most_bytes == 0 || options.sync == Sync::rounds) return {};
     NotesEstimate notes(schedule, schedule.ranks);
@@ -579,7 +581,8 @@ Status check_messages(const Schedule& schedule, const Goal& goal, const Represen
     notes.end_round();
   }
   const std::string but_one_for_all =
-      "; one rank stands for all where links are alike or those of its torus and, if messages share "
+      "; one rank stands for all where links are alike or those of its torus and, if messages "
+      "share "
       "links or ranks are on a torus, the blocks are of one size (bytes a multiple of " +
       std::to_string(blocks_per_m(goal)) + ", or ideal blocks)";
   if (of_one > most_of_one) {
@@ -637,8 +640,7 @@ Result<Simulation> simulate(const Schedule& schedule, const Goal& goal, const Fa
     if (options.unlimited_ports) priced.ports = Fabric::kMostPorts;
     auto prices = RoundPrices::make(priced, *pricing, schedule.ranks, by.one != nullptr);
     if (!prices.ok()) return prices.status();
-    auto result =
-        simulate_in<std::int64_t>(schedule, by, goal, *wired, *pricing, *prices, options);
+    auto result = simulate_in<std::int64_t>(schedule, by, goal, *wired, *pricing, *prices, options);
     if (!result)
       result = simulate_in<Ticks>(schedule, by, goal, *wired, *pricing, *prices, options);
     if (result) return std::move(*result);

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "algorithms/schedule/collective.h"
-#include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 #include "algorithms/schedule/schedule.h"
 #include "engine/base/status.h"
 #include "engine/network/fabric.h"
@@ -32,7 +32,7 @@ namespace rankine {
 namespace steps {
 inline constexpr std::uint64_t kOfNote = 256, kOfRank = 2, kOfLink = 8, kOfTransfer = 128,
                                kOfRun = 128, kOfValue = 4, kOfSearch = 64, kOfByte = 1,
-                              kOfPiece = 16;  // a piece of a function over ranks (ByRank)
+                               kOfPiece = 16;  // a piece of a function over ranks (ByRank)
 }  // namespace steps
 
 struct SimulateOptions {
@@ -42,10 +42,10 @@ struct SimulateOptions {
   std::vector<std::uint64_t> counts{};
   bool unlimited_ports = false;  // messages wait for data only: the critical path of a schedule
   bool lower = false;  // replaces transfers that the fabric cannot do by messages (combine.h)
-  // If every rank does the same work (everyone.h) and the network treats ranks alike, only one
-  // rank's part is simulated; the result is that of simulating all. The blocks of M may then differ
-  // by one byte, unless messages share links, the switch permutes, or the ranks are rotated round
-  // the rings of a torus of two dimensions or more.
+  // If every rank does the same work (rotation_symmetric.h) and the network treats ranks alike,
+  // only one rank's part is simulated; the result is that of simulating all. The blocks of M may
+  // then differ by one byte, unless messages share links, the switch permutes, or the ranks are
+  // rotated round the rings of a torus of two dimensions or more.
   bool one_for_all = true;
   // The greatest number of transfers to simulate; more are an error, before the work if the number
   // is known by then.
@@ -56,7 +56,7 @@ struct SimulateOptions {
   // The greatest number of bytes of notes. A simulation that needs more fails with out_of_memory
   // and the estimate, before the work if the schedule allows an estimate. 0: unlimited.
   std::uint64_t most_bytes = 0;
-  bool trace = false;           // also record each message's begin and end: Simulation::trace
+  bool trace = false;  // also record each message's begin and end: Simulation::trace
   // By rank: the time at which it begins the schedule, not negative; empty: all at 0. Pass
   // Simulation::rank_end of an earlier simulation to continue it. Not allowed with ideal blocks,
   // because their unit differs by size, nor with unlimited ports.
@@ -87,12 +87,12 @@ struct Simulation {
   // Weights (see Pricing): per rank, sent and received, and reduced into the rank's blocks.
   std::vector<std::int64_t> sent, received, reduced;
   std::int64_t weight_per_byte = 1;
-  std::vector<TracedMessage> trace;      // if requested; in the order stated
-  int partners_max = 0;                  // distinct ranks that a rank sends to or receives from
+  std::vector<TracedMessage> trace;  // if requested; in the order stated
+  int partners_max = 0;              // distinct ranks that a rank sends to or receives from
   // distinct ranks that a rank sends to, and that a rank receives from
   int targets_max = 0, sources_max = 0;
-  int send_ports_needed = 0;             // most messages that one rank sends in a round
-  int receive_ports_needed = 0;          // most messages that one rank receives in a round
+  int send_ports_needed = 0;     // most messages that one rank sends in a round
+  int receive_ports_needed = 0;  // most messages that one rank receives in a round
   int ports_needed() const {
     return send_ports_needed > receive_ports_needed ? send_ports_needed : receive_ports_needed;
   }
@@ -122,7 +122,7 @@ class Meetings {
   // rank's: it is added as a message of rank 0, which sends over the distance of the sender and
   // receives over that distance, and the numbers of rank 0 hold for all ranks. nullptr: an ordinary
   // message.
-  void add(Rank from, Rank to, const Everyone* one) {
+  void add(Rank from, Rank to, const RotationSymmetric* one) {
     if (one == nullptr) return add(from, to);
     const Rank target = one->rotation().rotated(to, one->rotation().back(from));
     add(0, target);

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 #include "engine/network/cells.h"
 #include "engine/network/port_model.h"
 #include "engine/network/prices.h"
@@ -101,9 +101,8 @@ class ByRank {
   }
   friend ByRank operator+(const ByRank& a, const ByRank& b) {
     ByRank out(a.ranks_);
-    together(a, b, [&out](int count, T va, T sa, T vb, T sb) {
-      out.append(count, va + vb, sa + sb);
-    });
+    together(a, b,
+             [&out](int count, T va, T sa, T vb, T sb) { out.append(count, va + vb, sa + sb); });
     return out;
   }
   // The greater, or the lesser, of both values at each rank.
@@ -144,7 +143,8 @@ class ByRank {
       const T lead = a_first == greater ? va - vb : vb - va;  // not negative
       const T change = a_first == greater ? sa - sb : sb - sa;
       int stays = count;
-      if (change < 0 && lead + change * (count - 1) < 0) stays = static_cast<int>(lead / -change) + 1;
+      if (change < 0 && lead + change * (count - 1) < 0)
+        stays = static_cast<int>(lead / -change) + 1;
       out.append(stays, a_first ? va : vb, a_first ? sa : sb);
       const T other = a_first ? vb + sb * stays : va + sa * stays;
       out.append(count - stays, other, a_first ? sb : sa);
@@ -203,7 +203,8 @@ class TurnedModel {
   }
 
   // Ports 0: unlimited. `all` must outlive the model.
-  TurnedModel(const Everyone& all, const Goal& goal, const TwoSizes& sizes, int ports, Sync sync)
+  TurnedModel(const RotationSymmetric& all, const Goal& goal, const TwoSizes& sizes, int ports,
+              Sync sync)
       : rotation_(all.rotation()),
         ranks_(all.rotation().ranks()),
         share_(sizes.per_m / ranks_),
@@ -298,8 +299,7 @@ class TurnedModel {
   // The number of pieces and block values visited, and the bytes kept now.
   std::uint64_t work() const { return work_; }
   std::size_t bytes() const {
-    return bytes_ + (ready_ ? ready_->held() * sizeof(Id) : 0) +
-           arrivals_.size() * sizeof(Arrival);
+    return bytes_ + (ready_ ? ready_->held() * sizeof(Id) : 0) + arrivals_.size() * sizeof(Arrival);
   }
 
  private:

@@ -45,8 +45,8 @@ bool sleep_as(const WaitPolicy& policy, std::int64_t when_ns, const Ended& ended
 
 }  // namespace
 
-bool sleep_until(std::int64_t when_ns, const Crossbar& crossbar) noexcept {
-  return sleep_as(crossbar.policy(), when_ns, [&] { return crossbar.aborted(); });
+bool sleep_until(std::int64_t when_ns, const RankControl& rank_control) noexcept {
+  return sleep_as(rank_control.policy(), when_ns, [&] { return rank_control.aborted(); });
 }
 
 void NoTimerSlack::begin() noexcept {

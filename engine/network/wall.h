@@ -10,14 +10,14 @@
 
 #include "engine/base/status.h"
 #include "engine/network/fabric.h"
-#include "engine/run/crossbar.h"
 #include "engine/run/interpret.h"
 #include "engine/run/policy.h"
+#include "engine/run/rank_control.h"
 
 namespace rankine {
 
 // Sleeps until that moment of the monotonic clock. Returns false if the communicator was aborted.
-bool sleep_until(std::int64_t when_ns, const Crossbar& crossbar) noexcept;
+bool sleep_until(std::int64_t when_ns, const RankControl& rank_control) noexcept;
 
 // Removes the calling thread's timer slack from begin() to end(): by default the kernel may wake a
 // thread 50 us later than asked.

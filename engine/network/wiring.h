@@ -86,8 +86,8 @@ class Routes {
   bool has_leaves() const { return rankine::has_leaves(kind_); }
   int links() const {
     return links_;
-  // Links are numbered from 0; each is one direction of a wire, or is unused at the edges of a
-  // mesh.
+    // Links are numbered from 0; each is one direction of a wire, or is unused at the edges of a
+    // mesh.
   }
   // On a grid, the greatest number of links out of a rank: 2 per dimension, or 1 in a dimension of
   // a mesh with two ranks; at least 1. In other wirings 0.

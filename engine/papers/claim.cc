@@ -193,7 +193,8 @@ Statement read_statement(const toml::table& table) {
 }
 
 template <class Visit>
-void for_each_table(TomlRow& row, const toml::table& file, std::string_view name, const Visit& visit) {
+void for_each_table(TomlRow& row, const toml::table& file, std::string_view name,
+                    const Visit& visit) {
   const toml::node* node = file.get(name);
   if (node == nullptr) return;
   row.leave();

@@ -41,7 +41,7 @@ void Turns::run(int ranks, const std::function<void(Rank)>& part,
   pthread_setcancelstate(before, nullptr);
 }
 
-void Turns::wait_for(const Awaited& awaited) noexcept {
+void Turns::wait_for(const WaitTarget& awaited) noexcept {
   awaited_[static_cast<std::size_t>(fibers_.current())] = awaited;
 }
 
@@ -217,9 +217,7 @@ Result<double> execute(const Algorithm& algorithm, const Params& params, const F
     mine.out = data[r].output.data();
     ended[r] = members[r]->call(mine);
   };
-  turns.run(params.ranks, part, [&] {
-    (*communicator)->abort("all ranks wait for each other");
-  });
+  turns.run(params.ranks, part, [&] { (*communicator)->abort("all ranks wait for each other"); });
   Expected expected(goal);
   for (std::size_t r = 0; r < n; ++r) {
     if (!ended[r].ok()) return ended[r];

@@ -19,7 +19,7 @@
 namespace rankine::claims {
 
 // The scheduler that waiting ranks yield to (Member::give_way_to). For one thread.
-class Turns : public OtherWork {
+class Turns : public YieldCallback {
  public:
   Turns() : fibers_(kStackBytes) {}
 
@@ -29,7 +29,7 @@ class Turns : public OtherWork {
   // for example by an abort of the communicator, can end their waits.
   void run(int ranks, const std::function<void(Rank)>& part, const std::function<void()>& stuck);
 
-  void wait_for(const Awaited& awaited) noexcept override;
+  void wait_for(const WaitTarget& awaited) noexcept override;
   void give_way(int turn) noexcept override;
 
  private:
@@ -42,7 +42,7 @@ class Turns : public OtherWork {
 
   Fibers fibers_;
   std::vector<bool> ended_;
-  std::vector<Awaited> awaited_;                  // by rank: its latest wait
+  std::vector<WaitTarget> awaited_;               // by rank: its latest wait
   int left_ = 0;                                  // ranks that have not ended
   int in_vain_ = 0;                               // looks since the last progress
   const std::function<void()>* stuck_ = nullptr;  // nullptr: has been called

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 #include "algorithms/torus.h"
 #include "engine/network/port_model.h"
 #include "engine/network/wiring.h"

@@ -335,8 +335,7 @@ std::vector<std::string> summary_lines(const Totals& totals) {
         fmt::format("{} {} {}", reasons.empty() ? ";" : ",", totals.unexecuted[u], kReasons[u]);
   }
   if (rows > 0) {
-    lines.push_back(
-        fmt::format("Network rows without an executed run: {}{}.", rows, reasons));
+    lines.push_back(fmt::format("Network rows without an executed run: {}{}.", rows, reasons));
   }
   return lines;
 }

@@ -69,7 +69,7 @@ struct ReportRow {
   std::string shown;     // the case that shows the verdict best; empty: it is `own`
   std::string cases;     // "19 of 38 cases, 4 executed"
   std::vector<std::string> again;  // by other fidelities, "by flow: found ..."
-  std::string needs;  // the fidelities that find the stated range; empty: Eq. (1) does
+  std::string needs;               // the fidelities that find the stated range; empty: Eq. (1) does
   std::string why;
 };
 ReportRow report_row(const Finding& finding);

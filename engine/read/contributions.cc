@@ -300,7 +300,7 @@ MailboxReplay::MailboxReplay(int ranks, int capacity, MessageOrder order)
       order_(order),
       programs_(static_cast<std::size_t>(ranks)) {}
 
-MailboxReplay::MailboxReplay(const Everyone& all, int capacity, MessageOrder order)
+MailboxReplay::MailboxReplay(const RotationSymmetric& all, int capacity, MessageOrder order)
     : MailboxReplay(1, capacity, order) {
   ranks_ = static_cast<std::uint64_t>(all.rotation().ranks());
   rotation_ = &all.rotation();

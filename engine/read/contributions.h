@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "algorithms/schedule/collective.h"
-#include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 #include "algorithms/schedule/schedule.h"
 #include "engine/base/numbers.h"
 #include "engine/network/cells.h"
@@ -42,7 +42,7 @@ class ContributionPool {
         words_((static_cast<std::size_t>(ranks) + 63) / 64) {}
 
   Set of(Rank r) const { return interval(static_cast<std::uint32_t>(r), 1); }
-  Set everyone() const { return interval(0, ranks_); }
+  Set rotation_symmetric() const { return interval(0, ranks_); }
   // `count` neighbours, one or more.
   Set run(Rank first, int count) const {
     return interval(static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count));
@@ -129,8 +129,8 @@ class ContributionPool {
   Words left_, right_;  // scratch
 };
 
-// SumTrees represents how the sums of one rank that stands for all (everyone.h) are added up: as
-// trees of additions from that rank's view, so that two ranks' trees can be compared without
+// SumTrees represents how the sums of one rank that stands for all (rotation_symmetric.h) are added
+// up: as trees of additions from that rank's view, so that two ranks' trees can be compared without
 // writing them out.
 
 // A tree, rotated by a rank. Numbers below 1: no tree.
@@ -180,7 +180,7 @@ class SumTrees {
 struct Sum {
   // a hash of the tree of additions, in order; or the tree's number in SumTrees
   std::uint64_t tree;
-  Rank lowest;         // the lowest rank in the sum; or the rank by which the tree is rotated
+  Rank lowest;  // the lowest rank in the sum; or the rank by which the tree is rotated
   bool operator==(const Sum&) const = default;
 };
 
@@ -188,7 +188,7 @@ struct Sum {
 class SumOrder {
  public:
   // `one`: the rank with number 0 stands for all; nullptr: all ranks are followed.
-  SumOrder(const Schedule& schedule, const Goal& goal, const Everyone* one)
+  SumOrder(const Schedule& schedule, const Goal& goal, const RotationSymmetric* one)
       : one_(one),
         blocks_(schedule.blocks),
         sums_(schedule, goal, one != nullptr ? 1 : static_cast<std::size_t>(schedule.ranks)) {
@@ -219,7 +219,7 @@ class SumOrder {
   // arrivals, in the order that schedule.h defines.
   void end_round() {
     sort();
-    if (cut_where_others_end()) sort();
+    if (split_at_boundaries()) sort();
     for (std::size_t begin = 0, end; begin < arrived_.size(); begin = end) {
       const Arrival& first = arrived_[begin];
       end = begin;
@@ -285,7 +285,7 @@ class SumOrder {
     });
   }
   // Cuts arrivals so that any two cover equal places or disjoint ones. Returns true if any was cut.
-  bool cut_where_others_end() {
+  bool split_at_boundaries() {
     using End = std::tuple<std::size_t, int, Block>;
     const auto overlap = [](const Arrival& a, const Arrival& b) {
       return a.rank == b.rank && a.plane == b.plane && b.first < a.end() && !a.same_places(b);
@@ -339,7 +339,7 @@ class SumOrder {
   static RotatedTree tree_of(const Sum& sum) { return {static_cast<int>(sum.tree), sum.lowest}; }
   static Sum sum_of(RotatedTree tree) { return {static_cast<std::uint64_t>(tree.tree), tree.by}; }
 
-  const Everyone* const one_;
+  const RotationSymmetric* const one_;
   const int blocks_;
   CellTable<Sum> sums_;
   std::optional<SumTrees> trees_;  // set if one rank stands for all
@@ -371,10 +371,10 @@ class MailboxReplay {
  public:
   // capacity: messages that a mailbox holds, at least 1.
   MailboxReplay(int ranks, int capacity, MessageOrder order);
-  // For one rank that stands for all, if every rank does the same work (everyone.h) at one time.
-  // Not for the order `statement`, in which the ranks differ: the rank stated first sends before it
-  // receives.
-  MailboxReplay(const Everyone& all, int capacity, MessageOrder order);
+  // For one rank that stands for all, if every rank does the same work (rotation_symmetric.h) at
+  // one time. Not for the order `statement`, in which the ranks differ: the rank stated first sends
+  // before it receives.
+  MailboxReplay(const RotationSymmetric& all, int capacity, MessageOrder order);
 
   // The next message of the round, in the order stated; from != to.
   void add(Rank from, Rank to) {

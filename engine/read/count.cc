@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "algorithms/parameters.h"
-#include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 #include "engine/network/simulate.h"
 
 namespace rankine {
@@ -26,7 +26,7 @@ bool has_others(const RankSet& set, Rank r) { return set.size() > (includes(set,
 class Counter {
  public:
   // `one`: the part of the rank that stands for all; nullptr: count all ranks.
-  Counter(const Schedule& schedule, const Everyone* one)
+  Counter(const Schedule& schedule, const RotationSymmetric* one)
       : schedule_(one != nullptr ? one->part() : schedule),
         one_(one),
         counted_(one != nullptr ? 1 : static_cast<std::size_t>(schedule.ranks)),
@@ -110,8 +110,8 @@ class Counter {
     into.local = operation(into.local, from.local);
   }
 
-  const Schedule& schedule_;   // the counted schedule: the whole, or one rank's part
-  const Everyone* const one_;  // set if schedule_ is its part
+  const Schedule& schedule_;            // the counted schedule: the whole, or one rank's part
+  const RotationSymmetric* const one_;  // set if schedule_ is its part
   std::vector<RankCounts> counted_;
   Counts counts_;
   Meetings meetings_;

@@ -20,8 +20,7 @@ namespace rankine {
 struct RankCounts {
   std::int64_t sent = 0;      // blocks
   std::int64_t received = 0;  // blocks
-  std::int64_t reduced =
-      0;  // blocks added to others, on arrival or after they were stored here
+  std::int64_t reduced = 0;   // blocks added to others, on arrival or after they were stored here
   std::int64_t messages_sent = 0;
   std::int64_t messages_received = 0;
   int partners = 0;        // distinct ranks that it sends to or receives from
@@ -55,9 +54,9 @@ struct Counts {
 // `reduced` counts arrivals to be added, even at an empty place, which only stores them: the
 // counter does not follow the contents of places.
 
-// Exact, in time linear in the messages; if every rank does the same work (everyone.h), linear in
-// the messages of one rank, unless `one_for_all` is false; the result is equal. Ranks must be in
-// range (verify() checks that). Safe to call from several threads at once.
+// Exact, in time linear in the messages; if every rank does the same work (rotation_symmetric.h),
+// linear in the messages of one rank, unless `one_for_all` is false; the result is equal. Ranks
+// must be in range (verify() checks that). Safe to call from several threads at once.
 Counts count(const Schedule& schedule, bool one_for_all = true);
 
 // Compares the closed forms of a catalogue line with the derived counts. Returns the first field

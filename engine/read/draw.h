@@ -30,8 +30,8 @@ struct HoldingView {
   std::vector<Rank> contributions;  // ascending; a rank appears twice if it was added twice
   // exactly the contributions that the rank must receive (heard_by)
   bool complete = false;
-  bool needed = false;              // the goal asks for it here
-  bool written = false;             // in this round
+  bool needed = false;   // the goal asks for it here
+  bool written = false;  // in this round
 };
 
 struct RoundView {

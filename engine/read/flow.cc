@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 #include "algorithms/torus.h"
 #include "engine/network/port_model.h"
 #include "engine/read/carried_schedule.h"
@@ -263,7 +263,7 @@ Schedule Skeleton::schedule() const {
 Result<Skeleton> skeleton_of(const Schedule& schedule, const Goal& goal,
                              const std::vector<int>& dims) {
   if (const auto why = dims_refusal(dims, schedule.ranks)) return invalid_argument(*why);
-  const Everyone* one = everyone_for(schedule, goal);
+  const RotationSymmetric* one = everyone_for(schedule, goal);
   if (one != nullptr && one->rotation().dims() != dims) one = nullptr;
   SentByRound all(static_cast<std::size_t>(schedule.rounds));
   bool wires_only = true;

@@ -63,7 +63,7 @@ class PacketSimulator : public MessagesInOrder<Tick, PacketLoad, PacketSimulator
     std::uint32_t use = 1;
     // its way, and the index of the next link on it; past the last one: the receiver
     std::uint32_t way = 0, at = 0;
-    Tick first = 0, gap = 0;        // arrival of the first packet, and the interval between packets
+    Tick first = 0, gap = 0;  // arrival of the first packet, and the interval between packets
     std::int64_t count = 0, size = 0;
     bool rest = false;  // true: the smaller last packet of a message
     // Set when the train has joined the link's queue, at the arrival of its first packet: the time

@@ -21,7 +21,7 @@
 #include "algorithms/catalogue.h"
 #include "algorithms/circulant.h"
 #include "algorithms/schedule/collective.h"
-#include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 #include "algorithms/torus.h"
 #include "engine/network/prices.h"
 #include "engine/network/simulate.h"
@@ -61,7 +61,7 @@ std::vector<SlowMessage> slowest_of(std::vector<std::int64_t>&& load_by_hops) {
 // rotated.
 template <class Visit>
 void for_each_count(const Schedule& schedule, int k, const Visit& visit) {
-  const Everyone* all = everyone_in(schedule);
+  const RotationSymmetric* all = everyone_in(schedule);
   for_each_transfer(all != nullptr ? all->part() : schedule, k, [&](const Transfer& t) {
     const std::int64_t blocks = t.what.list.size();
     if (all == nullptr || t.from.size() != 1 || t.to.size() != 1) {

@@ -84,7 +84,7 @@ struct RatedSkips {
 };
 
 struct SkipSearchOptions {
-  int best = 10;                         // sequences to return
+  int best = 10;  // sequences to return
   // sequences other than windows to try, in every order of sets
   std::uint64_t most_tried = 1'000'000;
   // The number of sequences near to the fastest to examine, times ranks. With this a search among
@@ -103,7 +103,7 @@ struct SkipSearch {
   std::uint64_t others = 0;      // other sequences tried
   // every order of every valid set of at most this number of skips was tried
   int all_up_to = 0;
-  bool all = false;              // all possible sequences were tried
+  bool all = false;  // all possible sequences were tried
   // true if the limit was reached before all sequences near to the fastest were examined
   bool stopped = false;
 };
@@ -127,7 +127,7 @@ struct SweepOptions {
   // Up to this N every root is tried (and for send_recv every peer); beyond, roots 0, N / 2 and N -
   // 1.
   int all_roots_up_to = 9;
-  int threads = 0;          // at most as many as there are cores; 0: all
+  int threads = 0;  // at most as many as there are cores; 0: all
   VerifyOptions verify;
 };
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 #include "engine/base/units.h"
 #include "engine/network/cells.h"
 #include "engine/read/contributions.h"
@@ -85,7 +85,7 @@ Violation too_large(const Schedule& schedule, const std::string& states,
 class Verifier {
  public:
   // `one`: the part of the rank that stands for all; nullptr: verify all ranks.
-  Verifier(const Schedule& schedule, const Everyone* one, const Goal& goal,
+  Verifier(const Schedule& schedule, const RotationSymmetric* one, const Goal& goal,
            const VerifyOptions& options)
       : schedule_(one != nullptr ? one->part() : schedule),
         one_(one),
@@ -211,9 +211,9 @@ class Verifier {
     for (const BlockSet* set : {&t.what, &t.where}) {
       const char* name = set == &t.what ? "what" : "where";
       if (const auto block = outside(set->list, schedule_.blocks)) {
-        return fail(ViolationKind::bad_index, to, *block,
-                    fmt::format("invalid block; `{}` may have 0 to {}", name,
-                                schedule_.blocks - 1));
+        return fail(
+            ViolationKind::bad_index, to, *block,
+            fmt::format("invalid block; `{}` may have 0 to {}", name, schedule_.blocks - 1));
       }
       if (set->plane < 0 || set->plane >= schedule_.planes) {
         return fail(ViolationKind::bad_index, to, set->list.empty() ? -1 : set->list.front(),
@@ -324,8 +324,7 @@ class Verifier {
     }
     if (write.is_copy) {
       if (options_.economy && state.set == write.set) {
-        fail_at(ViolationKind::redundant, write, first,
-                "is copied there, but it is there already");
+        fail_at(ViolationKind::redundant, write, first, "is copied there, but it is there already");
         return;
       }
       if (options_.economy && state.unread) {
@@ -398,18 +397,18 @@ class Verifier {
   void find_unread() {
     for (Rank r = 0; r < ranks_; ++r) {
       for (int plane = 0; plane < schedule_.planes; ++plane) {
-        states_.read(
-            static_cast<std::size_t>(r), plane, {0, schedule_.blocks, 1},
-            [&](Block first, int count, const State& state) {
-              for (Block b = first; state.unread && !violation_ && b < first + count; ++b) {
-                if (unwanted(r, plane, b, 1) == 0) continue;
-                round_ = static_cast<int>(state.written) - 1;
-                fail(ViolationKind::dead, r, b,
-                     fmt::format("{}the arrival {} is neither sent on nor needed at the "
-                                 "end",
-                                 on_plane(plane), text_of(state.set, b)));
-              }
-            });
+        states_.read(static_cast<std::size_t>(r), plane, {0, schedule_.blocks, 1},
+                     [&](Block first, int count, const State& state) {
+                       for (Block b = first; state.unread && !violation_ && b < first + count;
+                            ++b) {
+                         if (unwanted(r, plane, b, 1) == 0) continue;
+                         round_ = static_cast<int>(state.written) - 1;
+                         fail(ViolationKind::dead, r, b,
+                              fmt::format("{}the arrival {} is neither sent on nor needed at the "
+                                          "end",
+                                          on_plane(plane), text_of(state.set, b)));
+                       }
+                     });
       }
     }
   }
@@ -441,12 +440,12 @@ class Verifier {
 
   static constexpr Rank kSeveral = -2;
 
-  const Schedule& schedule_;   // the verified schedule: the whole, or one rank's part
-  const Everyone* const one_;  // set if schedule_ is its part
+  const Schedule& schedule_;            // the verified schedule: the whole, or one rank's part
+  const RotationSymmetric* const one_;  // set if schedule_ is its part
   const Goal& goal_;
   const VerifyOptions& options_;
   const bool idempotent_;
-  const int ranks_;                                             // ranks with states
+  const int ranks_;  // ranks with states
   // kEveryone: every rank; kSeveral: the target differs by block
   Rank source_of_all_ = kEveryone, target_of_all_ = kEveryone;
   ContributionPool pool_;
@@ -511,7 +510,8 @@ std::optional<Violation> verify(const Schedule& schedule, const Goal& goal,
   }
   // In the order `statement` ranks differ: the rank stated first sends before it receives.
   const bool all_at_once = !options.progress || options.order != MessageOrder::statement;
-  const Everyone* one = options.one_for_all && all_at_once ? everyone_for(schedule, goal) : nullptr;
+  const RotationSymmetric* one =
+      options.one_for_all && all_at_once ? everyone_for(schedule, goal) : nullptr;
   return Verifier(schedule, one, goal, options).run();
 }
 

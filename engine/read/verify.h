@@ -22,9 +22,9 @@
 // Cyclic intervals of ranks, which nearly all sets are, take eight bytes; others are bit sets, each
 // kept once. Neighbouring blocks with equal histories are handled together in large tables
 // (cells.h), so time and memory grow with the messages and not with their contents. If every rank
-// does the same work (everyone.h), one rank's part is proved, which proves all, rotated; violations
-// are described from rank 0's view. Transfers from a rank to itself are local work: they obey the
-// rules above, and take no mailbox.
+// does the same work (rotation_symmetric.h), one rank's part is proved, which proves all, rotated;
+// violations are described from rank 0's view. Transfers from a rank to itself are local work: they
+// obey the rules above, and take no mailbox.
 //
 // A pure function, safe to call from several threads at once. It throws std::bad_alloc only; errors
 // of a schedule are returned as values. Exceptions of the schedule pass through.

@@ -89,7 +89,7 @@ inline bool share(const RankBuffers& a, const RankBuffers& b) noexcept {
 }
 
 // A hash of the start of a rank's output or, if it has none, of its input; small enough for the
-// header of a small message. Equal marks are only a suspicion; keeps_apart() in wait.h then
+// header of a small message. Equal marks are only a suspicion; check_no_alias() in wait.h then
 // compares the addresses.
 struct Mark {
   std::uint16_t bits = 0;  // odd: of an output

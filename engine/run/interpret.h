@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "engine/base/memory.h"
-#include "engine/run/crossbar.h"
 #include "engine/run/mailbox.h"
 #include "engine/run/plan.h"
+#include "engine/run/rank_control.h"
 #include "engine/run/staging_stores.h"
 #include "engine/run/user_functions.h"
 #include "engine/run/wait.h"

@@ -17,20 +17,22 @@ constexpr bool may_wait(OpCode code) noexcept {
 }
 
 // The condition for which an op would wait now; an empty one if the op can run.
-Awaited awaited(const Op& op, const Plan& plan, const RankState& state) noexcept {
-  Crossbar& crossbar = *state.waiter.crossbar;
-  const auto unless_there = [](const Awaited& one) { return one.is_there() ? Awaited{} : one; };
+WaitTarget awaited(const Op& op, const Plan& plan, const RankState& state) noexcept {
+  RankControl& rank_control = *state.waiter.rank_control;
+  const auto unless_there = [](const WaitTarget& one) {
+    return one.is_there() ? WaitTarget{} : one;
+  };
   const auto post_of = [&](Rank peer) {
     const Board& board = state.boards[static_cast<std::size_t>(peer)];
     return unless_there({&board.half(state.posts - 1).flag, state.posts, peer});
   };
   switch (op.code) {
     case OpCode::wait_entry:
-      return unless_there(
-          {&crossbar.entry(op.peer).call, static_cast<std::uint32_t>(state.waiter.call), op.peer});
+      return unless_there({&rank_control.entry(op.peer).call,
+                           static_cast<std::uint32_t>(state.waiter.call), op.peer});
     case OpCode::wait_progress:
       return unless_there(
-          {&crossbar.progress(op.peer).value, state.progress_base + op.value, op.peer});
+          {&rank_control.progress(op.peer).value, state.progress_base + op.value, op.peer});
     case OpCode::wait_message: {
       const Inbox& inbox = state.inbox[op.peer];
       const std::uint32_t number = inbox.base + op.value;
@@ -49,7 +51,7 @@ Awaited awaited(const Op& op, const Plan& plan, const RankState& state) noexcept
     case OpCode::wait_posts:
       for (Rank q = 0; q < plan.ranks; ++q) {
         if (q == state.waiter.rank) continue;
-        if (const Awaited post = post_of(q); post.word != nullptr) return post;
+        if (const WaitTarget post = post_of(q); post.word != nullptr) return post;
       }
       return {};
     default:
@@ -67,7 +69,7 @@ struct FromCursor {
   std::optional<Walked> stop(const Op& op, std::size_t ops, std::size_t operands, const Plan& plan,
                              RankState& state) noexcept {
     if (!may_wait(op.code)) return std::nullopt;
-    const Awaited next = awaited(op, plan, state);
+    const WaitTarget next = awaited(op, plan, state);
     // Not is_there() once more: when the one missing post has come, another may be missing.
     if (next.word == nullptr) {
       if (cursor.waited) has_come(state.waiter);

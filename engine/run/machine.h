@@ -1,6 +1,6 @@
 // The machine layer gives the executor atomic words, a lock, the clock, and the kernel's calls for
-// waiting. The concurrent code (crossbar, wait, mailbox, interpret) communicates between threads
-// only through this layer.
+// waiting. The concurrent code (rank_control, wait, mailbox, interpret) communicates between
+// threads only through this layer.
 //
 // With RANKINE_MODEL defined, the same sources are compiled against tests/models/machine.h, where a
 // test controls every function: a model checker explores the behaviours that the C++ memory model
@@ -85,10 +85,9 @@ void barrier_everywhere(Threads whose = Threads::of_this_process);
 // any return the caller must look again.
 void futex_wait(const Atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t until_ns,
                 Threads whose = Threads::of_this_process);
-void futex_wake_all(const Atomic<std::uint32_t>& word,
-                    Threads whose = Threads::of_this_process);
+void futex_wake_all(const Atomic<std::uint32_t>& word, Threads whose = Threads::of_this_process);
 
-// A parked rank looks about at least this often: no bell rings when a peer enters another
+// A parked rank looks about at least this often: no wake_futex rings when a peer enters another
 // collective or when a peer's thread ends.
 inline std::int64_t look_about_ns() { return 50'000'000; }
 

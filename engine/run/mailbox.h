@@ -37,7 +37,7 @@ static_assert(sizeof(PostHeader) == kPostHeader);
     header.mark = waiter.marks.own;
     header.fingerprint = waiter.fingerprint;
   }
-  publish(*waiter.crossbar, waiter.rank, header.flag, flag);  // pairs with wait_for_post()
+  publish(*waiter.rank_control, waiter.rank, header.flag, flag);  // pairs with wait_for_post()
 }
 
 // Waits until the writer's flag has reached `flag`, in a call equal to ours. False: aborted.
@@ -112,7 +112,7 @@ struct Outbox {
   // awaited_credit() is the condition of wait_credit(); credit_to_send() is the credit needed
   // before message `number` can be sent: the slot is free when its former message, one capacity
   // before, has been used.
-  Awaited awaited_credit(Rank to, std::uint32_t number) const noexcept {
+  WaitTarget awaited_credit(Rank to, std::uint32_t number) const noexcept {
     if (reached(credit_seen, number)) return {};
     return {&mailbox.credit->value, number, to};
   }
@@ -153,7 +153,7 @@ struct Inbox {
   // All messages before `number` have been used. `now`: the sender waits for the credit.
   void release(Waiter& waiter, std::uint32_t number, bool now) noexcept {
     if (now || number % mailbox.under_way() == 0) {
-      publish(*waiter.crossbar, waiter.rank, mailbox.credit->value, number);
+      publish(*waiter.rank_control, waiter.rank, mailbox.credit->value, number);
     }
   }
 };

@@ -33,17 +33,17 @@ enum class OpCode : std::uint8_t {
   // destination and copies = operand 0 op operand 1 op ...; then publishes `value`, if not 0.
   // Without operands it only publishes
   fold,
-  send,           // message `value` of this call to `peer`: operand 0
-  release,        // messages from `peer` before number `value` have been used
+  send,     // message `value` of this call to `peer`: operand 0
+  release,  // messages from `peer` before number `value` have been used
   // copies operand 0, if any, to `offset` in the current half of this rank's board; without
   // kMoreToPost, it then publishes the half
   post,
-  wait_post,      // waits until `peer` has made the post with the number of this rank's last post
-  wait_posts,     // wait_post of all other ranks
-  apply,          // fold with the user's operation (user_functions.h)
-  widen,          // destination, f32 = operand 0, of the users' type (Plan::conversions)
-  narrow,         // destination, of the users' type = operand 0, f32, rounded
-  finish,         // passes these rows of the output to the call's epilogue (user_functions.h)
+  wait_post,   // waits until `peer` has made the post with the number of this rank's last post
+  wait_posts,  // wait_post of all other ranks
+  apply,       // fold with the user's operation (user_functions.h)
+  widen,       // destination, f32 = operand 0, of the users' type (Plan::conversions)
+  narrow,      // destination, of the users' type = operand 0, f32, rounded
+  finish,      // passes these rows of the output to the call's epilogue (user_functions.h)
   // for reports, if ranks have a budget of ports. `value` 0: counts this rank's messages in flight;
   // otherwise counts the messages in flight to it, `value` of which are used next
   count_ports,
@@ -69,7 +69,7 @@ struct Op {
   std::uint32_t value = 0;
   Memory memory = Memory::output;  // memory of the destination, this rank's
   std::uint16_t copies = 0;  // number of further destinations, among the operands after the sources
-  std::size_t offset = 0;          // offset of the destination, bytes
+  std::size_t offset = 0;    // offset of the destination, bytes
   std::size_t bytes = 0;
 };
 static_assert(sizeof(Op) == 32);
@@ -109,17 +109,17 @@ struct Plan {
   std::uint32_t span = 1;  // the advance of the progress counters' base per call: 1 .. 2^29
   int most_operands = 0;   // maximum over ops, destinations included
   std::size_t element_bytes = 1;
-  std::size_t row_bytes = 0;      // bytes of an epilogue's row; 0: no epilogue
-  int divisor = 0;                // avg: the number of ranks
-  int ports = 0;  // maximum of a rank's messages in flight per direction; 0: unlimited
+  std::size_t row_bytes = 0;  // bytes of an epilogue's row; 0: no epilogue
+  int divisor = 0;            // avg: the number of ranks
+  int ports = 0;              // maximum of a rank's messages in flight per direction; 0: unlimited
   ReduceKernel fold = nullptr;    // nullptr: nothing is reduced
   SpreadKernel spread = nullptr;  // fold to several destinations
   // For sums added up in f32 and rounded to the users' type at the end: the conversions, and the
   // bytes of an element of that type. `element_bytes` is then that of f32.
   Conversions conversions;
   std::size_t narrow_bytes = 0;
-  Costs costs;                    // of moving bytes
-  std::string algorithm;          // for reports
+  Costs costs;            // of moving bytes
+  std::string algorithm;  // for reports
 };
 
 // Slots of mailboxes and halves of boards begin with a header of this size (mailbox.h). On a board,

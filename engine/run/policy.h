@@ -23,7 +23,7 @@ enum class Transport : std::uint8_t { direct, mailbox, board };
 inline constexpr int kTransports = 3;
 std::string_view name_of(Transport transport);
 
-// The way to wait. Chosen once per communicator; Patience below gives the reasons.
+// The way to wait. Chosen once per communicator; SpinBudget below gives the reasons.
 
 struct WaitPolicy {
   enum class Mode : std::uint8_t { spin, yield, park };
@@ -37,7 +37,7 @@ struct WaitPolicy {
 };
 inline constexpr int kWaitModes = 3;
 
-// Patience gives the next action of a waiting rank between two looks at its word: probe again,
+// SpinBudget gives the next action of a waiting rank between two looks at its word: probe again,
 // yield, check for other events, or sleep. All waits share this one ladder (wait.h, threads.h). It
 // uses numbers only, so any clock fits.
 //
@@ -56,7 +56,7 @@ inline constexpr int kWaitModes = 3;
 // yields is 20 to 40 times slower; a futex with a core per rank costs 100 times the spin.
 
 // The ladder of one wait. The policy must live as long. For one thread.
-class Patience {
+class SpinBudget {
  public:
   enum class Turn : std::uint8_t {
     probe,  // pause_cpu()
@@ -66,7 +66,7 @@ class Patience {
   };
 
   // `probed`: the number of the policy's probes already made.
-  explicit Patience(const WaitPolicy& policy, std::uint32_t probed = 0)
+  explicit SpinBudget(const WaitPolicy& policy, std::uint32_t probed = 0)
       : policy_(&policy), probes_(policy.probes - std::min(probed, policy.probes)) {}
 
   Turn next() noexcept {

@@ -12,7 +12,7 @@
 
 namespace rankine {
 
-inline void say_what_it_threw(std::string& why, const char* what) noexcept {
+inline void report_exception(std::string& why, const char* what) noexcept {
   try {
     why = what;
   } catch (...) {  // the text stays empty
@@ -26,9 +26,9 @@ bool returns(const F& f, std::string& why) noexcept {
     f();
     return true;
   } catch (const std::exception& error) {
-    say_what_it_threw(why, error.what());
+    report_exception(why, error.what());
   } catch (...) {
-    say_what_it_threw(why, "an object that is no std::exception");
+    report_exception(why, "an object that is no std::exception");
   }
   return false;
 }
@@ -77,7 +77,7 @@ bool finish_rows(const Epilogue& epilogue, const void* rows, std::size_t first, 
 // are aligned to a cache line and do not overlap. The operation must be associative; the result of
 // a call is equal on every rank even if the operation is only nearly associative, as float sums
 // are. If it is not commutative, the engine runs only algorithms that combine contributions in rank
-// order (engine/compile/versions.h), and refuses others by name.
+// order (engine/compile/ssa.h), and refuses others by name.
 //
 // The function may throw: its rank's call and all calls that still need the rank's results end with
 // Code::remote_error, whose text names the rank and the exception. It must make no collective

@@ -15,14 +15,14 @@ namespace {
 // Parking keeps a rank in the owner's parked count for its lifetime.
 class Parking {
  public:
-  Parking(Crossbar& crossbar, Rank rank, Rank owner, const Atomic<std::uint32_t>& word)
-      : bell_(crossbar.bell(rank)), count_(crossbar.parked(owner).count) {
+  Parking(RankControl& rank_control, Rank rank, Rank owner, const Atomic<std::uint32_t>& word)
+      : bell_(rank_control.wake_futex(rank)), count_(rank_control.parked(owner).count) {
     // A thread that sees the count, incremented next, finds this.
     bell_.parked_on.store(&word, std::memory_order_relaxed);
     // Strict mode: pairs with announce()'s fetch_add; the later one sees the other's store.
     count_.fetch_add(1, std::memory_order_acq_rel);
     // Otherwise: pairs with announce()'s plain store and load.
-    if (!crossbar.strict()) barrier_everywhere(crossbar.threads());
+    if (!rank_control.strict()) barrier_everywhere(rank_control.threads());
   }
   ~Parking() {
     bell_.parked_on.store(nullptr, std::memory_order_relaxed);
@@ -32,7 +32,7 @@ class Parking {
   Parking& operator=(const Parking&) = delete;
 
  private:
-  Bell& bell_;
+  WakeFutex& bell_;
   Atomic<std::uint32_t>& count_;
 };
 
@@ -40,28 +40,30 @@ constexpr std::uint32_t kAbortBit = 1;
 
 // The number of calls that the peer is ahead. Its publications before its last call are visible
 // then.
-std::int64_t calls_ahead(Crossbar& crossbar, const Waiter& waiter, Rank peer) {
+std::int64_t calls_ahead(RankControl& rank_control, const Waiter& waiter, Rank peer) {
   return static_cast<std::int64_t>(
-      crossbar.record(peer).number.load(std::memory_order_acquire) -  // pairs with announce()
+      rank_control.record(peer).number.load(std::memory_order_acquire) -  // pairs with announce()
       waiter.call);
 }
 
 // The peer's fingerprint under our call's number, if it differs from ours.
-std::optional<std::uint64_t> disagreement(Crossbar& crossbar, const Waiter& waiter, Rank peer) {
+std::optional<std::uint64_t> disagreement(RankControl& rank_control, const Waiter& waiter,
+                                          Rank peer) {
   const Fingerprint theirs{
-      crossbar.record(peer).of(waiter.call).fingerprint.load(std::memory_order_relaxed)};
+      rank_control.record(peer).of(waiter.call).fingerprint.load(std::memory_order_relaxed)};
   const Fingerprint ours{waiter.fingerprint};
   if (theirs.call() != ours.call() || theirs == ours) return std::nullopt;
   return theirs.bits;
 }
 
-void report_gone_on(Crossbar& crossbar, const Waiter& waiter, Rank peer, int round) noexcept {
-  crossbar.abort(make_error(Code::mismatch, [&] {
-    const auto number = crossbar.record(peer).number.load(std::memory_order_relaxed);
+void report_gone_on(RankControl& rank_control, const Waiter& waiter, Rank peer,
+                    int round) noexcept {
+  rank_control.abort(make_error(Code::mismatch, [&] {
+    const auto number = rank_control.record(peer).number.load(std::memory_order_relaxed);
     return "rank " + std::to_string(peer) + " has gone on to " +
-           crossbar.describe_call(peer, number) + ", but rank " + std::to_string(waiter.rank) +
+           rank_control.describe_call(peer, number) + ", but rank " + std::to_string(waiter.rank) +
            " still waits for its data in round " + std::to_string(round) + " of " +
-           crossbar.describe_call(waiter.rank, waiter.call);
+           rank_control.describe_call(waiter.rank, waiter.call);
   }));
 }
 
@@ -71,8 +73,8 @@ class LongWait {
   LongWait(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t value, Rank owner,
            int round)
       : waiter_(waiter),
-        crossbar_(*waiter.crossbar),
-        bell_(crossbar_.bell(waiter.rank)),
+        crossbar_(*waiter.rank_control),
+        bell_(crossbar_.wake_futex(waiter.rank)),
         slow_waits_(crossbar_.slow_waits(waiter.rank)),
         word_(word),
         value_(value),
@@ -89,15 +91,15 @@ class LongWait {
     return reached(word_.load(std::memory_order_acquire), value_);  // pairs as in wait_until()
   }
   bool sleep() noexcept;
-  // The rare checks, after the bell has shown `rung` and the word had not come. True: the wait has
-  // failed because the communicator has ended, perhaps by this check.
+  // The rare checks, after the wake_futex has shown `rung` and the word had not come. True: the
+  // wait has failed because the communicator has ended, perhaps by this check.
   bool fails(std::uint32_t rung) noexcept;
   // fails() without a record, for a wait that is recorded only if it fails.
   bool is_over(std::uint32_t rung) noexcept;
   void tell() noexcept;
   std::string still_needed() const {
     return "rank " + std::to_string(owner_) +
-           " is still needed: " + crossbar_.who_waits_for_whom(waiter_.rank);
+           " is still needed: " + crossbar_.describe_waits(waiter_.rank);
   }
   template <class Text>
   bool end_with(SlowWait::End how, Code code, const Text& text) noexcept;
@@ -108,8 +110,8 @@ class LongWait {
   bool come() noexcept;
 
   Waiter& waiter_;
-  Crossbar& crossbar_;
-  Bell& bell_;
+  RankControl& crossbar_;
+  WakeFutex& bell_;
   SlowWaits& slow_waits_;
   const Atomic<std::uint32_t>& word_;
   const std::uint32_t value_;
@@ -176,7 +178,7 @@ bool LongWait::is_over(std::uint32_t rung) noexcept {
   if (crossbar_.has_left(owner_) && !done()) {
     return end_with(SlowWait::End::lost, Code::rank_lost, [&] {
       return "rank " + std::to_string(owner_) +
-             " has left and is still needed: " + crossbar_.who_waits_for_whom(waiter_.rank);
+             " has left and is still needed: " + crossbar_.describe_waits(waiter_.rank);
     });
   }
   // A killed process tells its peers nothing; the kernel knows. Ask it only from the second look
@@ -187,9 +189,8 @@ bool LongWait::is_over(std::uint32_t rung) noexcept {
     return end_with(SlowWait::End::lost, Code::rank_lost, [&] { return still_needed(); });
   }
   if (is_due && is_interrupted()) {
-    return end_with(SlowWait::End::aborted, Code::aborted, [&] {
-      return interrupted(crossbar_.who_waits_for_whom(waiter_.rank));
-    });
+    return end_with(SlowWait::End::aborted, Code::aborted,
+                    [&] { return interrupted(crossbar_.describe_waits(waiter_.rank)); });
   }
   // A peer that has finished the call with our number has published everything that we wait for in
   // it, unless its call was a different one. The fingerprint of a peer still in that call shows the
@@ -210,8 +211,7 @@ bool LongWait::is_over(std::uint32_t rung) noexcept {
   const std::int64_t deadline_ns = waiter_.deadline(now);
   if (now >= deadline_ns) {
     return end_with(SlowWait::End::deadline, Code::timeout, [&] {
-      return no_answer_within(waiter_.call_timeout_ns(),
-                              crossbar_.who_waits_for_whom(waiter_.rank));
+      return no_answer_within(waiter_.call_timeout_ns(), crossbar_.describe_waits(waiter_.rank));
     });
   }
   if (is_due && crossbar_.is_abandoned(owner_, waiter_.rank) && !done()) {
@@ -241,9 +241,9 @@ bool LongWait::sleep() noexcept {
   begin_record();
   const Parking parking(crossbar_, waiter_.rank, owner_, word_);
   for (;;) {
-    // Read the bell before the word: a ring after this load changes the bell, and the kernel then
-    // does not let us sleep. Acquire: pairs with abort()'s release fetch_or, so that the reason is
-    // readable.
+    // Read the wake_futex before the word: a ring after this load changes the wake_futex, and the
+    // kernel then does not let us sleep. Acquire: pairs with abort()'s release fetch_or, so that
+    // the reason is readable.
     const std::uint32_t rung = bell_.word.load(std::memory_order_acquire);
     if (done()) return true;
     if (fails(rung)) return false;
@@ -252,19 +252,19 @@ bool LongWait::sleep() noexcept {
 }
 
 bool LongWait::run() noexcept {
-  Patience patience(crossbar_.policy(), kBareProbes);
+  SpinBudget patience(crossbar_.policy(), kBareProbes);
   // Relaxed: a later value is compared with it. An earlier abort counts as a new one.
   std::uint32_t rung = bell_.word.load(std::memory_order_relaxed) & ~kAbortBit;
   for (;;) {
     switch (patience.next()) {
-      case Patience::Turn::probe:
+      case SpinBudget::Turn::probe:
         pause_cpu();
         break;
-      case Patience::Turn::yield:
+      case SpinBudget::Turn::yield:
         yield_cpu();
         break;
-      case Patience::Turn::look: {
-        // Acquire: pairs with abort(), as in sleep(). The bell is on our own line.
+      case SpinBudget::Turn::look: {
+        // Acquire: pairs with abort(), as in sleep(). The wake_futex is on our own line.
         const std::uint32_t before =
             std::exchange(rung, bell_.word.load(std::memory_order_acquire));
         const std::int64_t now = look_at_clock();
@@ -273,7 +273,7 @@ bool LongWait::run() noexcept {
         if (is_due && !done() && fails(rung)) return false;
         break;
       }
-      case Patience::Turn::sleep:
+      case SpinBudget::Turn::sleep:
         return sleep() && come();
     }
     if (done()) return come();
@@ -303,27 +303,28 @@ std::string interrupted(const std::string& waiting) {
   return "the wait was interrupted: " + waiting;
 }
 
-void report_mismatch(Crossbar& crossbar, Rank rank, Rank peer, std::uint64_t theirs) noexcept {
-  crossbar.abort(make_error(Code::mismatch, [&] {
-    CallRecord& record = crossbar.record(rank);
+void report_mismatch(RankControl& rank_control, Rank rank, Rank peer,
+                     std::uint64_t theirs) noexcept {
+  rank_control.abort(make_error(Code::mismatch, [&] {
+    CallRecord& record = rank_control.record(rank);
     const CallRecord::What& mine = record.of(record.number.load(std::memory_order_relaxed));
     const Fingerprint other{theirs};
     // We know only the lowest bits of that call's number, and of() needs no more.
     const auto number = static_cast<std::uint64_t>(other.call());
-    const CallRecord::What& there = crossbar.record(peer).of(number);
+    const CallRecord::What& there = rank_control.record(peer).of(number);
     return difference({.print = {mine.fingerprint.load(std::memory_order_relaxed)},
                        .rank = rank,
                        .count = mine.count.load(std::memory_order_relaxed),
-                       .algorithm = crossbar.algorithm_of(mine)},
+                       .algorithm = rank_control.algorithm_of(mine)},
                       {.print = other,
                        .rank = peer,
                        .count = there.count.load(std::memory_order_relaxed),
-                       .algorithm = crossbar.algorithm_of(there)});
+                       .algorithm = rank_control.algorithm_of(there)});
   }));
 }
 
-void report_other_way(Crossbar& crossbar, Rank rank, Rank peer) noexcept {
-  crossbar.abort(make_error(Code::mismatch, [&] {
+void report_call_history_mismatch(RankControl& rank_control, Rank rank, Rank peer) noexcept {
+  rank_control.abort(make_error(Code::mismatch, [&] {
     return "rank " + std::to_string(rank) + " and rank " + std::to_string(peer) +
            " make the same call, but made different ones before";
   }));
@@ -332,7 +333,7 @@ void report_other_way(Crossbar& crossbar, Rank rank, Rank peer) noexcept {
 bool wait_long(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t value, Rank owner,
                int round) noexcept {
   if (waiter.others == nullptr) return LongWait(waiter, word, value, owner, round).run();
-  const Awaited awaited{&word, value, owner};
+  const WaitTarget awaited{&word, value, owner};
   std::int64_t next_look_ns = 0;
   waiter.others->wait_for(awaited);
   // Acquire: pairs as in wait_until().
@@ -344,19 +345,19 @@ bool wait_long(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t 
   return true;
 }
 
-bool look_about(Waiter& waiter, const Awaited& awaited, int round,
+bool look_about(Waiter& waiter, const WaitTarget& awaited, int round,
                 std::int64_t& next_look_ns) noexcept {
   return LongWait(waiter, *awaited.word, awaited.value, awaited.owner, round).look(next_look_ns);
 }
 
 void has_come(Waiter& waiter) noexcept {
-  waiter.crossbar->bell(waiter.rank).waits_for.store(-1, std::memory_order_relaxed);
+  waiter.rank_control->wake_futex(waiter.rank).waits_for.store(-1, std::memory_order_relaxed);
 }
 
 namespace {
 
 RankBuffers buffers_of(const Plan& plan, const Waiter& waiter, Rank r) noexcept {
-  Entry::Buffers& offered = waiter.crossbar->entry(r).of(waiter.call);
+  Entry::Buffers& offered = waiter.rank_control->entry(r).of(waiter.call);
   const RankPlan& sizes = plan.rank[static_cast<std::size_t>(r)];
   // Acquire: pairs with offer_buffers().
   return {{offered.input.load(std::memory_order_acquire), sizes.input_bytes},
@@ -365,8 +366,8 @@ RankBuffers buffers_of(const Plan& plan, const Waiter& waiter, Rank r) noexcept 
 
 // True if a rank is in our call.
 bool is_with_us(const Waiter& waiter, Rank peer) noexcept {
-  CallRecord& record = waiter.crossbar->record(peer);
-  // Sequentially consistent: pairs with the store of all_keep_apart(). Acquire: pairs with
+  CallRecord& record = waiter.rank_control->record(peer);
+  // Sequentially consistent: pairs with the store of check_no_alias_of_all(). Acquire: pairs with
   // announce().
   return record.inside.load(std::memory_order_seq_cst) &&
          record.number.load(std::memory_order_acquire) == waiter.call;
@@ -375,7 +376,8 @@ bool is_with_us(const Waiter& waiter, Rank peer) noexcept {
 // True if a rank's offer for our call is still in its entry.
 bool still_offers(const Waiter& waiter, Rank peer) noexcept {
   // Acquire: pairs with announce().
-  return waiter.crossbar->record(peer).number.load(std::memory_order_acquire) - waiter.call <= 1;
+  return waiter.rank_control->record(peer).number.load(std::memory_order_acquire) - waiter.call <=
+         1;
 }
 
 }  // namespace
@@ -389,9 +391,9 @@ std::string to_string(const Buffer& buffer) {
   return "(0x" + (hex.empty() ? "0" : hex) + ", " + std::to_string(buffer.bytes) + " bytes)";
 }
 
-void report_sharing(Crossbar& crossbar, Rank rank, const RankBuffers& mine, Rank peer,
+void report_sharing(RankControl& rank_control, Rank rank, const RankBuffers& mine, Rank peer,
                     const RankBuffers& theirs) noexcept {
-  crossbar.abort(make_error(Code::mismatch, [&] {
+  rank_control.abort(make_error(Code::mismatch, [&] {
     const auto say = [&](const char* my_name, const Buffer& my_part, const char* their_name,
                          const Buffer& their_part) {
       return std::string(my_name) + " of rank " + std::to_string(rank) + " " + to_string(my_part) +
@@ -405,8 +407,8 @@ void report_sharing(Crossbar& crossbar, Rank rank, const RankBuffers& mine, Rank
   }));
 }
 
-bool keeps_apart(const Plan& plan, const Waiter& waiter, Rank peer) noexcept {
-  Crossbar& crossbar = *waiter.crossbar;
+bool check_no_alias(const Plan& plan, const Waiter& waiter, Rank peer) noexcept {
+  RankControl& rank_control = *waiter.rank_control;
   // True if both ranks are or were inside the call at once, and the peer's offer is known.
   const auto meets_us = [&] {
     return plan.all_meet ? still_offers(waiter, peer) : is_with_us(waiter, peer);
@@ -416,20 +418,20 @@ bool keeps_apart(const Plan& plan, const Waiter& waiter, Rank peer) noexcept {
     const RankBuffers theirs = buffers_of(plan, waiter, peer);
     if (!share(mine, theirs)) return true;
     if (meets_us()) {
-      report_sharing(crossbar, waiter.rank, mine, peer, theirs);
+      report_sharing(rank_control, waiter.rank, mine, peer, theirs);
       return false;
     }
   }
   // The peer may have left because it detected the sharing itself.
-  return !crossbar.aborted();
+  return !rank_control.aborted();
 }
 
-bool all_keep_apart(const Plan& plan, const Waiter& waiter) noexcept {
+bool check_no_alias_of_all(const Plan& plan, const Waiter& waiter) noexcept {
   // If two ranks each store this and then look at the other, the later one finds the store: pairs
   // with is_with_us().
-  waiter.crossbar->record(waiter.rank).inside.store(true, std::memory_order_seq_cst);
+  waiter.rank_control->record(waiter.rank).inside.store(true, std::memory_order_seq_cst);
   for (Rank q = 0; q < plan.ranks; ++q) {
-    if (q != waiter.rank && is_with_us(waiter, q) && !keeps_apart(plan, waiter, q)) return false;
+    if (q != waiter.rank && is_with_us(waiter, q) && !check_no_alias(plan, waiter, q)) return false;
   }
   return true;
 }

@@ -7,20 +7,20 @@
 #include <string>
 
 #include "engine/base/numbers.h"
-#include "engine/run/crossbar.h"
 #include "engine/run/fingerprint.h"
 #include "engine/run/plan.h"
+#include "engine/run/rank_control.h"
 
 namespace rankine {
 
-struct Awaited;
+struct WaitTarget;
 
-// OtherWork is the work that a rank does instead of a long wait.
-class OtherWork {
+// YieldCallback is the work that a rank does instead of a long wait.
+class YieldCallback {
  public:
-  virtual ~OtherWork() = default;
-  // A wait for `awaited` begins. Awaited::is_there() tells if the rank can go on.
-  virtual void wait_for(const Awaited&) noexcept {}
+  virtual ~YieldCallback() = default;
+  // A wait for `awaited` begins. WaitTarget::is_there() tells if the rank can go on.
+  virtual void wait_for(const WaitTarget&) noexcept {}
   // Called again and again, instead of spinning, yielding or sleeping, until the awaited word has
   // come. `turn` counts the calls of one wait, from 0. Returns soon; if there is no work, it lets
   // time pass.
@@ -29,8 +29,8 @@ class OtherWork {
 
 // A wait spins or yields as the policy says (policy.h), then parks, with a deadline.
 //
-// A policy may ask for any numbers: an awake rank looks at its bell and the clock now and then, so
-// the deadline, an abort and a lost peer end every kind of wait.
+// A policy may ask for any numbers: an awake rank looks at its wake_futex and the clock now and
+// then, so the deadline, an abort and a lost peer end every kind of wait.
 
 // Ranks always compare their calls. Only bench/fingerprint compiles a copy of the interpreter
 // without the comparison, to measure its price.
@@ -42,18 +42,18 @@ inline constexpr bool kComparesCalls = true;
 
 // Waiter is one rank's view of its waits within one call.
 struct Waiter {
-  Crossbar* crossbar = nullptr;
+  RankControl* rank_control = nullptr;
   Rank rank = 0;
   std::int64_t deadline_ns = 0;  // 0: not fixed yet; set by the first long wait of a call
-  std::int64_t timeout_ns = 0;   // of this call; 0: the crossbar's
+  std::int64_t timeout_ns = 0;   // of this call; 0: the rank_control's
   std::uint64_t call = 0;        // number of the current call, as in CallRecord
   std::uint64_t fingerprint = 0;
-  Marks marks{};                // marks of this rank's buffers
-  OtherWork* others = nullptr;  // called instead of a long wait; nullptr: none
+  Marks marks{};                    // marks of this rank's buffers
+  YieldCallback* others = nullptr;  // called instead of a long wait; nullptr: none
 
   // The time limit of the call.
   std::int64_t call_timeout_ns() const {
-    return timeout_ns != 0 ? timeout_ns : crossbar->timeout_ns();
+    return timeout_ns != 0 ? timeout_ns : rank_control->timeout_ns();
   }
   // The time when the call gives up. The first long wait that reads the clock fixes it.
   std::int64_t deadline(std::int64_t now) {
@@ -72,7 +72,7 @@ bool wait_long(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t 
                int round) noexcept;
 
 // The condition of a wait: `word`, written by `owner`, has reached `value`.
-struct Awaited {
+struct WaitTarget {
   const Atomic<std::uint32_t>* word = nullptr;  // nullptr: nothing
   std::uint32_t value = 0;
   Rank owner = 0;
@@ -86,7 +86,7 @@ struct Awaited {
 // A value of `next_look_ns`: no look has been made, and the next one begins the wait's time.
 inline constexpr std::int64_t kNextLookIsFirst = 1;
 // The slow path of worth_waiting().
-bool look_about(Waiter& waiter, const Awaited& awaited, int round,
+bool look_about(Waiter& waiter, const WaitTarget& awaited, int round,
                 std::int64_t& next_look_ns) noexcept;
 
 // For a rank that does other work while it waits and looks now and then: records that it waits in
@@ -94,7 +94,7 @@ bool look_about(Waiter& waiter, const Awaited& awaited, int round,
 // ended. From `next_look_ns` on, it also checks the rare conditions (the clock, the state of the
 // owner), and then moves `next_look_ns` on. It is 0 at first, and the first call checks nothing:
 // most callers then begin a real wait.
-inline bool worth_waiting(Waiter& waiter, const Awaited& awaited, int round,
+inline bool worth_waiting(Waiter& waiter, const WaitTarget& awaited, int round,
                           std::int64_t& next_look_ns) noexcept {
   if (next_look_ns != 0) return look_about(waiter, awaited, round, next_look_ns);
   next_look_ns = kNextLookIsFirst;
@@ -114,10 +114,11 @@ bool is_interrupted() noexcept;
 std::string interrupted(const std::string& waiting);
 
 // Ends the communicator because `peer` and `rank` make different calls: names field and values.
-void report_mismatch(Crossbar& crossbar, Rank rank, Rank peer, std::uint64_t theirs) noexcept;
+void report_mismatch(RankControl& rank_control, Rank rank, Rank peer,
+                     std::uint64_t theirs) noexcept;
 
 // Ends the communicator because `peer` and `rank` make the same call after different earlier calls.
-void report_other_way(Crossbar& crossbar, Rank rank, Rank peer) noexcept;
+void report_call_history_mismatch(RankControl& rank_control, Rank rank, Rank peer) noexcept;
 
 // Waits until `word`, written by `owner`, has reached `value`. The owner's earlier writes are then
 // visible. False: aborted.
@@ -126,7 +127,7 @@ inline bool wait_until(Waiter& waiter, const Atomic<std::uint32_t>& word, std::u
   // Acquire: pairs with the owner's release store (publish, send, release of credits, entry).
   if (reached(word.load(std::memory_order_acquire), value)) [[likely]]
     return true;
-  const std::uint32_t probes = std::min(waiter.crossbar->policy().probes, kBareProbes);
+  const std::uint32_t probes = std::min(waiter.rank_control->policy().probes, kBareProbes);
   for (std::uint32_t i = 0; i < probes; ++i) {
     pause_cpu();
     if (reached(word.load(std::memory_order_acquire), value)) return true;
@@ -144,15 +145,15 @@ template <class Fingerprint>
   const std::uint64_t print = theirs();
   if (!kComparesCalls || print == waiter.fingerprint) [[likely]]
     return true;
-  report_mismatch(*waiter.crossbar, waiter.rank, owner, print);
+  report_mismatch(*waiter.rank_control, waiter.rank, owner, print);
   return false;
 }
 
 // The owner of a counter stores its next value and wakes the ranks that wait for it.
-inline void publish(Crossbar& crossbar, Rank owner, Atomic<std::uint32_t>& word,
+inline void publish(RankControl& rank_control, Rank owner, Atomic<std::uint32_t>& word,
                     std::uint32_t value) noexcept {
   word.store(value, std::memory_order_release);  // pairs with wait_until()
-  crossbar.announce(owner, word);
+  rank_control.announce(owner, word);
 }
 
 // Detecting that two ranks share buffers (RankBuffers in fingerprint.h) before their data are used.
@@ -164,23 +165,23 @@ inline void publish(Crossbar& crossbar, Rank owner, Atomic<std::uint32_t>& word,
 
 // Offers the addresses of a rank's buffers for a call that it has announced and not yet begun.
 inline void offer_buffers(const Waiter& waiter, std::byte* in, std::byte* out) noexcept {
-  Entry::Buffers& mine = waiter.crossbar->entry(waiter.rank).of(waiter.call);
-  // Release: pairs with keeps_apart(), which sees the announcement if it sees these.
+  Entry::Buffers& mine = waiter.rank_control->entry(waiter.rank).of(waiter.call);
+  // Release: pairs with check_no_alias(), which sees the announcement if it sees these.
   mine.input.store(in, std::memory_order_release);
   mine.output.store(out, std::memory_order_release);
 }
 
 // Ends the communicator because these two ranks share buffers.
-void report_sharing(Crossbar& crossbar, Rank rank, const RankBuffers& mine, Rank peer,
+void report_sharing(RankControl& rank_control, Rank rank, const RankBuffers& mine, Rank peer,
                     const RankBuffers& theirs) noexcept;
 
 // For a rank inside a call that has heard from `peer`: true if their buffers are disjoint. Also
 // true if the peer has left the call, perhaps before we came, or has gone on further: its memory
 // may belong to another owner by now. False: they share buffers, and the communicator has ended.
-bool keeps_apart(const Plan& plan, const Waiter& waiter, Rank peer) noexcept;
+bool check_no_alias(const Plan& plan, const Waiter& waiter, Rank peer) noexcept;
 
-// For a rank that has begun a call: keeps_apart() with every rank that has also begun it. If two
+// For a rank that has begun a call: check_no_alias() with every rank that has also begun it. If two
 // ranks that share buffers both call this, at least one of them gets false.
-bool all_keep_apart(const Plan& plan, const Waiter& waiter) noexcept;
+bool check_no_alias_of_all(const Plan& plan, const Waiter& waiter) noexcept;
 
 }  // namespace rankine

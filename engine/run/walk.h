@@ -14,9 +14,9 @@ namespace {
 
 // Offers this rank's buffers to the others.
 void enter(RankState& state) {
-  Crossbar& crossbar = *state.waiter.crossbar;
+  RankControl& rank_control = *state.waiter.rank_control;
   const auto self = static_cast<std::size_t>(state.waiter.rank);
-  Entry& entry = crossbar.entry(state.waiter.rank);
+  Entry& entry = rank_control.entry(state.waiter.rank);
   entry.base.store(state.progress_base, std::memory_order_relaxed);
   if (kComparesCalls) {
     entry.fingerprint.store(state.waiter.fingerprint, std::memory_order_relaxed);
@@ -26,26 +26,28 @@ void enter(RankState& state) {
   Entry::Buffers& buffers = entry.of(state.waiter.call);
   buffers.input.store(state.memory_of(self, Memory::input), std::memory_order_relaxed);
   buffers.output.store(state.memory_of(self, Memory::output), std::memory_order_relaxed);
-  publish(crossbar, state.waiter.rank, entry.call, static_cast<std::uint32_t>(state.waiter.call));
+  publish(rank_control, state.waiter.rank, entry.call,
+          static_cast<std::uint32_t>(state.waiter.call));
 }
 
 // Counters are compared modulo 2^32 (see reached()), so no counter may run 2^31 away from another,
 // even if no rank waits for it or its rank waits for none. Whenever its base enters a new stretch,
 // a rank publishes that and waits until all ranks have reached the stretch before. Every call
 // advances the base, so call numbers keep together as well. False: aborted.
-bool keep_together(const Plan& plan, RankState& state, std::uint32_t former_base) noexcept {
+bool bound_counter_skew(const Plan& plan, RankState& state, std::uint32_t former_base) noexcept {
   constexpr std::uint32_t kStretch = 1U << 29;
   if ((former_base ^ state.progress_base) < kStretch) [[likely]]
     return true;
-  Crossbar& crossbar = *state.waiter.crossbar;
+  RankControl& rank_control = *state.waiter.rank_control;
   const Rank self = state.waiter.rank;
   // Everything before the next call's base is done, so this is always true.
-  publish(crossbar, self, crossbar.progress(self).value, state.progress_base);
-  publish(crossbar, self, crossbar.entry(self).call, static_cast<std::uint32_t>(state.waiter.call));
+  publish(rank_control, self, rank_control.progress(self).value, state.progress_base);
+  publish(rank_control, self, rank_control.entry(self).call,
+          static_cast<std::uint32_t>(state.waiter.call));
   const std::uint32_t stretch = state.progress_base & ~(kStretch - 1);
   for (Rank q = 0; q < plan.ranks; ++q) {
     if (q == self) continue;
-    if (!wait_until(state.waiter, crossbar.progress(q).value, stretch - kStretch, q,
+    if (!wait_until(state.waiter, rank_control.progress(q).value, stretch - kStretch, q,
                     plan.rounds + 1)) {
       return false;
     }
@@ -67,14 +69,14 @@ RankBuffers known_buffers(const Plan& plan, RankState& state, std::size_t rank) 
 }
 
 bool wait_entry(const Op& op, const Plan& plan, RankState& state) noexcept {
-  Entry& entry = state.waiter.crossbar->entry(op.peer);
+  Entry& entry = state.waiter.rank_control->entry(op.peer);
   const auto call = static_cast<std::uint32_t>(state.waiter.call);
   if (!wait_for_call(state.waiter, entry.call, call, op.peer, op.round,
                      [&entry] { return entry.fingerprint.load(std::memory_order_relaxed); })) {
     return false;
   }
   if (entry.base.load(std::memory_order_relaxed) != state.progress_base) [[unlikely]] {
-    report_other_way(*state.waiter.crossbar, state.waiter.rank, op.peer);
+    report_call_history_mismatch(*state.waiter.rank_control, state.waiter.rank, op.peer);
     return false;
   }
   will_read(&entry.scratch, sizeof(entry.scratch));
@@ -87,7 +89,7 @@ bool wait_entry(const Op& op, const Plan& plan, RankState& state) noexcept {
     const RankBuffers ours = known_buffers(plan, state, self);
     const RankBuffers peers = known_buffers(plan, state, op.peer);
     if (share(ours, peers)) [[unlikely]] {
-      report_sharing(*state.waiter.crossbar, state.waiter.rank, ours, op.peer, peers);
+      report_sharing(*state.waiter.rank_control, state.waiter.rank, ours, op.peer, peers);
       return false;
     }
   }
@@ -100,7 +102,7 @@ bool wait_message(const Op& op, const Plan& plan, RankState& state) noexcept {
   if (slot == nullptr) return false;
   // All messages of a call carry one mark, so the first message suffices.
   if (kComparesCalls && op.value == 0 && state.waiter.marks.suspect(slot->mark)) [[unlikely]] {
-    return keeps_apart(plan, state.waiter, op.peer);
+    return check_no_alias(plan, state.waiter, op.peer);
   }
   return true;
 }
@@ -214,7 +216,7 @@ int divisor_of(const Op& op, const Plan& plan) noexcept {
 // Not inlined: calls that stage nothing pay nothing for it.
 [[gnu::noinline]] void begin_staging(const Plan& plan, RankState& state) noexcept {
   state.staging.begin_call(state.waiter.rank, plan.ranks, [&](Rank r) -> StagingTimes& {
-    return state.waiter.crossbar->staging(r);
+    return state.waiter.rank_control->staging(r);
   });
 }
 
@@ -231,8 +233,9 @@ int divisor_of(const Op& op, const Plan& plan) noexcept {
 
 void publish_progress(const Op& op, RankState& state) noexcept {
   if (op.value == 0) return;
-  publish(*state.waiter.crossbar, state.waiter.rank,
-          state.waiter.crossbar->progress(state.waiter.rank).value, state.progress_base + op.value);
+  publish(*state.waiter.rank_control, state.waiter.rank,
+          state.waiter.rank_control->progress(state.waiter.rank).value,
+          state.progress_base + op.value);
 }
 
 void fold(const Op& op, const Operand* operands, const Plan& plan, RankState& state) noexcept {
@@ -249,7 +252,7 @@ void fold(const Op& op, const Operand* operands, const Plan& plan, RankState& st
 // Ends the call on all ranks because a user's function threw. Returns false, for the caller to
 // return.
 bool end_call(RankState& state, const char* function, const std::string& why) noexcept {
-  state.waiter.crossbar->abort(make_error(Code::remote_error, [&] {
+  state.waiter.rank_control->abort(make_error(Code::remote_error, [&] {
     return "the " + std::string(function) + " of rank " + std::to_string(state.waiter.rank) +
            " threw: " + why;
   }));
@@ -275,7 +278,8 @@ bool apply(const Op& op, const Operand* operands, RankState& state) noexcept {
   const bool widens = op.code == OpCode::widen;
   const std::size_t count = op.bytes / (widens ? sizeof(float) : plan.narrow_bytes);
   const std::byte* from = state.memory_of(operand.rank, operand.memory) + operand.offset;
-  std::byte* to = state.memory_of(static_cast<std::size_t>(state.waiter.rank), op.memory) + op.offset;
+  std::byte* to =
+      state.memory_of(static_cast<std::size_t>(state.waiter.rank), op.memory) + op.offset;
   will_read(from, count * (widens ? plan.narrow_bytes : sizeof(float)));
   will_write(to, op.bytes);
   (widens ? plan.conversions.widen : plan.conversions.narrow)(to, from, count);
@@ -297,7 +301,7 @@ bool finish(const Op& op, const Plan& plan, RankState& state) noexcept {
 // only fall.
 void count_ports(const Op* op, const Plan& plan, RankState& state) noexcept {
   const Op* const first = plan.rank[static_cast<std::size_t>(state.waiter.rank)].ops.data();
-  Bell& bell = state.waiter.crossbar->bell(state.waiter.rank);
+  WakeFutex& wake_futex = state.waiter.rank_control->wake_futex(state.waiter.rank);
   const auto raise = [](Atomic<int>& most, int count) {
     if (count > most.load(std::memory_order_relaxed)) most.store(count, std::memory_order_relaxed);
   };
@@ -312,7 +316,7 @@ void count_ports(const Op* op, const Plan& plan, RankState& state) noexcept {
       if (sent == 0 || !reached(used, outbox.base + op->value + 1)) ++in_flight;
       ++sent;
     }
-    return raise(bell.most_sent, in_flight);
+    return raise(wake_futex.most_sent, in_flight);
   }
   int in_flight = static_cast<int>(op->value), looked_at = in_flight;
   for (++op; op->code != OpCode::end && looked_at < plan.ports; ++op) {
@@ -323,7 +327,7 @@ void count_ports(const Op* op, const Plan& plan, RankState& state) noexcept {
     const std::uint32_t there = inbox.mailbox.slot(number).flag.load(std::memory_order_relaxed);
     if (reached(there, number + 1)) ++in_flight;
   }
-  raise(bell.most_received, in_flight);
+  raise(wake_futex.most_received, in_flight);
 }
 
 // The ops that few plans have. One function, not inlined: otherwise every walk would have a frame
@@ -368,11 +372,11 @@ void post(const Op& op, const Operand* operand, RankState& state) noexcept {
   if (!wait_for_post(state.waiter, half, state.posts, peer, op.round)) return false;
   if (!kComparesCalls) return true;
   if (half.note != state.past >> 16) [[unlikely]] {
-    report_other_way(*state.waiter.crossbar, state.waiter.rank, peer);
+    report_call_history_mismatch(*state.waiter.rank_control, state.waiter.rank, peer);
     return false;
   }
   if (state.waiter.marks.suspect(half.mark)) [[unlikely]]
-    return keeps_apart(plan, state.waiter, peer);
+    return check_no_alias(plan, state.waiter, peer);
   return true;
 }
 
@@ -439,8 +443,8 @@ Walked walk(const Plan& plan, RankState& state, Observing observing, Pace pace) 
         }
         state.progress_base += plan.span;
         state.past = with_call_made(state.past, state.waiter.fingerprint);
-        return keep_together(plan, state, state.progress_base - plan.span) ? Walked::done
-                                                                           : Walked::failed;
+        return bound_counter_skew(plan, state, state.progress_base - plan.span) ? Walked::done
+                                                                                : Walked::failed;
       case OpCode::enter:
         enter(state);
         break;
@@ -448,7 +452,7 @@ Walked walk(const Plan& plan, RankState& state, Observing observing, Pace pace) 
         going = wait_entry(*op, plan, state);
         break;
       case OpCode::wait_progress:
-        going = wait_until(state.waiter, state.waiter.crossbar->progress(op->peer).value,
+        going = wait_until(state.waiter, state.waiter.rank_control->progress(op->peer).value,
                            state.progress_base + op->value, op->peer, op->round);
         break;
       case OpCode::wait_message:

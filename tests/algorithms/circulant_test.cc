@@ -398,8 +398,7 @@ std::set<int> ways(const Schedule& s, int k) {
 
 TEST(BruckTernary, SendsAtThreeToTheKAndTwiceThat) {
   const Schedule s = bruck_ternary_all_reduce({27});
-  const std::vector<std::set<int>> expected = {{1, 2},  {3, 6}, {9, 18},
-                                               {9, 18}, {3, 6}, {1, 2}};
+  const std::vector<std::set<int>> expected = {{1, 2}, {3, 6}, {9, 18}, {9, 18}, {3, 6}, {1, 2}};
   ASSERT_EQ(s.rounds, 6);
   for (int k = 0; k < 6; ++k) EXPECT_EQ(ways(s, k), expected[static_cast<std::size_t>(k)]) << k;
 }

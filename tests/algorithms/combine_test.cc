@@ -10,7 +10,7 @@
 
 #include "algorithms/catalogue.h"
 #include "algorithms/schedule/combine.h"
-#include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 #include "algorithms/schedule/stating_order.h"
 #include "tests/algorithms/reference.h"
 
@@ -454,7 +454,7 @@ TEST(InTime, EveryoneDoesTheSameAsBefore) {
                         send(0, 2, blocks(0, 2), copy);
                         send(0, 3, blocks(0, 3), copy);
                       }};
-  const Schedule all = in_time(everyone(part, Moves::with_rank));
+  const Schedule all = in_time(rotation_symmetric(part, Moves::with_rank));
   ASSERT_NE(everyone_in(all), nullptr);
   EXPECT_EQ(lengths(all), (std::vector<int>{2, 3, 2}));
   EXPECT_EQ(lengths(everyone_in(all)->part()), (std::vector<int>{2, 3, 2}));

@@ -8,7 +8,7 @@
 #include "algorithms/schedule/blocks.h"
 #include "algorithms/schedule/collective.h"
 #include "algorithms/schedule/combine.h"
-#include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 #include "algorithms/schedule/schedule.h"
 #include "tests/algorithms/reference.h"
 
@@ -320,8 +320,8 @@ std::string arrows_of(const Schedule& schedule) {
 }
 
 Schedule passing_on(int p) {
-  return everyone({p, p, p - 1, [](int k, Send send) { send(0, 1, block(-k), copy); }},
-                  Moves::with_rank);
+  return rotation_symmetric({p, p, p - 1, [](int k, Send send) { send(0, 1, block(-k), copy); }},
+                            Moves::with_rank);
 }
 
 TEST(Rotation, RanksRoundARing) {
@@ -361,22 +361,22 @@ TEST(Rotation, BlocksThatItCannotMove) {
   EXPECT_THROW(Rotation({}, 4, Moves::nothing), std::logic_error);
 }
 
-TEST(Everyone, IsOnePartTurnedRound) {
+TEST(RotationSymmetric, IsOnePartTurnedRound) {
   EXPECT_EQ(arrows_of(passing_on(3)), "0>1 0; 1>2 1; 2>0 2; | 0>1 2; 1>2 0; 2>0 1; | ");
   const Schedule along_columns =
-      everyone({4, 4, 1, [](int, Send send) { send(0, 2, block(0), copy); }},
-               Rotation({2, 2}, 4, Moves::with_rank));
+      rotation_symmetric({4, 4, 1, [](int, Send send) { send(0, 2, block(0), copy); }},
+                         Rotation({2, 2}, 4, Moves::with_rank));
   EXPECT_EQ(arrows_of(along_columns), "0>2 0; 1>3 1; 2>0 2; 3>1 3; | ");
 }
 
-TEST(Everyone, HasTransfersFromOneToOne) {
-  const Schedule multicast = everyone(
+TEST(RotationSymmetric, HasTransfersFromOneToOne) {
+  const Schedule multicast = rotation_symmetric(
       {3, 1, 1, [](int, Send send) { send(0, ranks_from(1, 2), block(0), copy); }}, Moves::nothing);
   EXPECT_THROW(arrows_of(multicast), std::logic_error);
 }
 
 // Combinators give one result for such a schedule and for the list of all its transfers.
-TEST(Everyone, IsKeptByCombinators) {
+TEST(RotationSymmetric, IsKeptByCombinators) {
   const Schedule a = passing_on(4);
   const Schedule plain{a.ranks, a.blocks, a.rounds, [a](int k, Send send) { a.round(k, send); }};
   ASSERT_EQ(everyone_in(plain), nullptr);
@@ -400,7 +400,7 @@ TEST(Everyone, IsKeptByCombinators) {
   EXPECT_NE(everyone_in(mirrored(a)), nullptr);
 }
 
-TEST(Everyone, IsNotWhatHasBeenChanged) {
+TEST(RotationSymmetric, IsNotWhatHasBeenChanged) {
   Schedule changed = passing_on(4);
   changed.round = [](int, Send send) { send(0, 1, block(0), copy); };
   EXPECT_EQ(everyone_in(changed), nullptr);
@@ -411,15 +411,15 @@ TEST(Everyone, IsNotWhatHasBeenChanged) {
   EXPECT_EQ(everyone_in(turned(1, passing_on(4))), nullptr);
 }
 
-TEST(Everyone, SuitsGoalsThatTellNoRanksApart) {
+TEST(RotationSymmetric, SuitsGoalsThatTellNoRanksApart) {
   const Schedule a = passing_on(4);
   EXPECT_NE(everyone_for(a, {Collective::all_gather, 4, 4}), nullptr);
   EXPECT_NE(everyone_for(a, {Collective::all_reduce, 4, 4}), nullptr);
   EXPECT_EQ(everyone_for(a, {Collective::broadcast, 4, 4}), nullptr);
   EXPECT_EQ(everyone_for(a, {Collective::scan, 4, 4}), nullptr);
   EXPECT_EQ(everyone_for(a, {Collective::all_gather, 4, 8}), nullptr);
-  const Schedule sums =
-      everyone({4, 4, 1, [](int, Send send) { send(0, 1, block(0), reduce); }}, Moves::nothing);
+  const Schedule sums = rotation_symmetric(
+      {4, 4, 1, [](int, Send send) { send(0, 1, block(0), reduce); }}, Moves::nothing);
   EXPECT_EQ(everyone_for(sums, {Collective::all_gather, 4, 4}), nullptr);
 }
 

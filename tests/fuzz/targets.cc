@@ -1,7 +1,7 @@
 #include "tests/fuzz/targets.h"
 
-#include <nlohmann/json.hpp>
 #include <stdlib.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <optional>
@@ -99,8 +99,7 @@ void formula(std::string_view input) {
 }
 
 void expression(std::string_view input) {
-  const formulas::Letters letters = {
-      {"N", 6}, {"M", 1000}, {"a.time", formulas::Value::real(1.5)}};
+  const formulas::Letters letters = {{"N", 6}, {"M", 1000}, {"a.time", formulas::Value::real(1.5)}};
   const auto value = read([&] { return formulas::evaluate(input, letters); });
   if (value) require(!formulas::to_string(*value).empty(), "a value can be said");
 }
@@ -135,7 +134,6 @@ void runs(std::string_view input) {
 #include "numa/cpus.h"
 #include "numa/placement.h"
 #include "numa/topology.h"
-#include "tests/fuzz/targets.h"
 #include "tests/fuzz/targets.h"
 #include "tests/numa/fixtures.h"
 

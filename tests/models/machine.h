@@ -200,8 +200,7 @@ inline void futex_wait(const Atomic<std::uint32_t>& word, std::uint32_t seen, st
   model::Machine::current->futex_wait(&word, reinterpret_cast<const std::uint32_t&>(word), seen,
                                       until_ns);
 }
-inline void futex_wake_all(const Atomic<std::uint32_t>& word,
-                           Threads = Threads::of_this_process) {
+inline void futex_wake_all(const Atomic<std::uint32_t>& word, Threads = Threads::of_this_process) {
   if (model::Machine::current != nullptr) model::Machine::current->futex_wake_all(&word);
 }
 inline void will_read(const void* memory, std::size_t bytes) {

@@ -1,4 +1,4 @@
-/* Parking and waking of engine/run/wait.cc and crossbar.h, on a machine with store buffers.
+/* Parking and waking of engine/run/wait.cc and rank_control.h, on a machine with store buffers.
  *
  * One rank publishes and another waits for it; with WITH_ABORT, a third thread ends the wait. The
  * publisher's processor has a buffer of one store (TSO: a store may become visible after later

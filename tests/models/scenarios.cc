@@ -7,10 +7,10 @@
 #include <new>
 #include <optional>
 
-#include "engine/run/crossbar.h"
 #include "engine/run/fingerprint.h"
 #include "engine/run/interpret.h"
 #include "engine/run/mailbox.h"
+#include "engine/run/rank_control.h"
 #include "engine/run/wait.h"
 
 namespace rankine::model {
@@ -34,7 +34,7 @@ struct Plain {
   }
 };
 
-// A mailbox from rank 0 to rank 1 of `crossbar`; its first message has number `first`.
+// A mailbox from rank 0 to rank 1 of `rank_control`; its first message has number `first`.
 struct Pair {
   static constexpr std::size_t kStride = 64;
   static constexpr std::uint64_t kFingerprint = 1234567;
@@ -42,17 +42,17 @@ struct Pair {
     std::byte bytes[kSlots * kStride];
   };
 
-  Pair(Crossbar& crossbar, std::uint32_t first)
+  Pair(RankControl& rank_control, std::uint32_t first)
       : outbox{{slots.bytes, kStride, &credit}, first, first},
         inbox{{slots.bytes, kStride, &credit}, first},
-        sender{.crossbar = &crossbar, .rank = 0, .fingerprint = kFingerprint},
-        receiver{.crossbar = &crossbar, .rank = 1, .fingerprint = kFingerprint} {
+        sender{.rank_control = &rank_control, .rank = 0, .fingerprint = kFingerprint},
+        receiver{.rank_control = &rank_control, .rank = 1, .fingerprint = kFingerprint} {
     for (std::uint32_t i = 0; i < kSlots; ++i) {
       (new (slots.bytes + i * kStride) PostHeader)->flag.store(first);
     }
     credit.value.store(first);
     // A rank in a long wait compares its fingerprint with the one that the peer announced.
-    for (Rank r : {0, 1}) crossbar.record(r).of(0).fingerprint.store(kFingerprint);
+    for (Rank r : {0, 1}) rank_control.record(r).of(0).fingerprint.store(kFingerprint);
   }
   bool send(std::uint32_t number, std::uint64_t word) {
     return outbox.send(sender, 1, number, &word, sizeof(word), 1);
@@ -77,9 +77,9 @@ std::uint32_t near_wrap(std::uint32_t before) { return 0U - before; }
 
 // Several messages; the second has number 0, at which the receiver gives credit.
 void stream(Explorer& x, WaitPolicy policy, bool strict, std::uint32_t messages) {
-  Crossbar crossbar(2, policy, kMinute, strict);
+  RankControl rank_control(2, policy, kMinute, strict);
   const std::uint32_t first = near_wrap(1);
-  Pair pair(crossbar, first);
+  Pair pair(rank_control, first);
   x.run({[&] {
            for (std::uint32_t m = 0; m < messages; ++m) {
              x.require(pair.send(first + m, 10 + m), "send failed");
@@ -98,9 +98,9 @@ void stream(Explorer& x, WaitPolicy policy, bool strict, std::uint32_t messages)
 
 // The mailbox is full: the next message takes the place of the first one, after its use.
 void reuse(Explorer& x, WaitPolicy policy, bool strict) {
-  Crossbar crossbar(2, policy, kMinute, strict);
+  RankControl rank_control(2, policy, kMinute, strict);
   const std::uint32_t first = near_wrap(kUnderWay);  // so that number 0 gives credit for the first
-  Pair pair(crossbar, first);
+  Pair pair(rank_control, first);
   for (std::uint32_t m = 0; m < kSlots; ++m) pair.send(first + m, 10 + m);
   x.run({[&] { x.require(pair.send(first + kSlots, 99), "send failed"); },
          [&] {
@@ -115,9 +115,9 @@ void reuse(Explorer& x, WaitPolicy policy, bool strict) {
 
 // The sender owns the data at the address again when the credit is back.
 void by_address(Explorer& x, WaitPolicy policy, bool strict) {
-  Crossbar crossbar(2, policy, kMinute, strict);
+  RankControl rank_control(2, policy, kMinute, strict);
   const std::uint32_t first = near_wrap(1);
-  Pair pair(crossbar, first);
+  Pair pair(rank_control, first);
   Plain data;
   x.run({[&] {
            data.set(10);
@@ -137,9 +137,9 @@ void by_address(Explorer& x, WaitPolicy policy, bool strict) {
 // A remembered credit is as good as one from the counter: here the second message's credit may have
 // come while the sender looked for the first one's.
 void remembered_credit(Explorer& x, WaitPolicy policy, bool strict) {
-  Crossbar crossbar(2, policy, kMinute, strict);
+  RankControl rank_control(2, policy, kMinute, strict);
   const std::uint32_t first = near_wrap(1);
-  Pair pair(crossbar, first);
+  Pair pair(rank_control, first);
   std::array<Plain, 2> data;
   for (std::uint32_t m = 0; m < 2; ++m) pair.send(first + m, m);
   x.run({[&] {
@@ -159,17 +159,17 @@ void remembered_credit(Explorer& x, WaitPolicy policy, bool strict) {
 // One publication, two readers.
 void multicast(Explorer& x, WaitPolicy policy, bool strict) {
   const std::uint32_t first = near_wrap(1);
-  Crossbar crossbar(3, policy, kMinute, strict);
-  for (Rank r = 0; r < 3; ++r) crossbar.progress(r).value.store(first);
+  RankControl rank_control(3, policy, kMinute, strict);
+  for (Rank r = 0; r < 3; ++r) rank_control.progress(r).value.store(first);
   Plain data;
   const auto reader = [&](Rank r) {
-    Waiter waiter{.crossbar = &crossbar, .rank = r};
-    x.require(wait_until(waiter, crossbar.progress(0).value, first + 1, 0, 1), "wait failed");
+    Waiter waiter{.rank_control = &rank_control, .rank = r};
+    x.require(wait_until(waiter, rank_control.progress(0).value, first + 1, 0, 1), "wait failed");
     x.require(data.get() == 7, "not what was published");
   };
   x.run({[&] {
            data.set(7);
-           publish(crossbar, 0, crossbar.progress(0).value, first + 1);
+           publish(rank_control, 0, rank_control.progress(0).value, first + 1);
          },
          [&] { reader(1); }, [&] { reader(2); }});
 }
@@ -177,17 +177,17 @@ void multicast(Explorer& x, WaitPolicy policy, bool strict) {
 // The publisher may write again after both readers have published their progress.
 void progress_of_readers(Explorer& x, WaitPolicy policy, bool strict) {
   const std::uint32_t first = near_wrap(1);
-  Crossbar crossbar(3, policy, kMinute, strict);
-  for (Rank r = 0; r < 3; ++r) crossbar.progress(r).value.store(first);
+  RankControl rank_control(3, policy, kMinute, strict);
+  for (Rank r = 0; r < 3; ++r) rank_control.progress(r).value.store(first);
   Plain data;
   const auto reader = [&](Rank r) {
     data.get();
-    publish(crossbar, r, crossbar.progress(r).value, first + 1);
+    publish(rank_control, r, rank_control.progress(r).value, first + 1);
   };
   x.run({[&] {
-           Waiter waiter{.crossbar = &crossbar, .rank = 0};
+           Waiter waiter{.rank_control = &rank_control, .rank = 0};
            for (const Rank r : {1, 2}) {
-             x.require(wait_until(waiter, crossbar.progress(r).value, first + 1, r, 1),
+             x.require(wait_until(waiter, rank_control.progress(r).value, first + 1, r, 1),
                        "wait failed");
            }
            data.set(8);
@@ -198,47 +198,47 @@ void progress_of_readers(Explorer& x, WaitPolicy policy, bool strict) {
 // A rank waits for the second of two words of one owner; optionally another rank waits for the
 // first.
 void two_words(Explorer& x, bool strict, bool both) {
-  Crossbar crossbar(3, kParks, kMinute, strict);
+  RankControl rank_control(3, kParks, kMinute, strict);
   Counter other;
   const auto waits = [&](Rank r, const Atomic<std::uint32_t>& word) {
-    Waiter waiter{.crossbar = &crossbar, .rank = r};
+    Waiter waiter{.rank_control = &rank_control, .rank = r};
     x.require(wait_until(waiter, word, 1, 0, 1), "wait failed");
   };
   std::vector<std::function<void()>> threads = {[&] {
-                                                  publish(crossbar, 0, crossbar.progress(0).value,
-                                                          1);
-                                                  publish(crossbar, 0, other.value, 1);
+                                                  publish(rank_control, 0,
+                                                          rank_control.progress(0).value, 1);
+                                                  publish(rank_control, 0, other.value, 1);
                                                 },
                                                 [&] { waits(1, other.value); }};
-  if (both) threads.push_back([&] { waits(2, crossbar.progress(0).value); });
+  if (both) threads.push_back([&] { waits(2, rank_control.progress(0).value); });
   x.run(std::move(threads));
   for (Rank r = 0; r < 3; ++r) {
-    x.require(crossbar.parked(r).count.load() == 0, "somebody is still counted as parked");
+    x.require(rank_control.parked(r).count.load() == 0, "somebody is still counted as parked");
   }
 }
 
 // Abort comes from a thread without a rank; the word may be published as well, or never.
 void abort_meets_wait(Explorer& x, WaitPolicy policy, bool strict, bool publishes, bool in_signal) {
-  Crossbar crossbar(2, policy, kMinute, strict);
+  RankControl rank_control(2, policy, kMinute, strict);
   Plain data;
   std::vector<std::function<void()>> threads;
   threads.push_back([&] {
-    Waiter waiter{.crossbar = &crossbar, .rank = 0};
-    if (wait_until(waiter, crossbar.progress(1).value, 1, 1, 1)) {
+    Waiter waiter{.rank_control = &rank_control, .rank = 0};
+    if (wait_until(waiter, rank_control.progress(1).value, 1, 1, 1)) {
       x.require(publishes && data.get() == 7, "not what was published");
     } else {
-      x.require(crossbar.aborted(), "a wait fails without an abort");
-      x.require(crossbar.reason().text() == (in_signal ? "abort() was called" : "now"),
+      x.require(rank_control.aborted(), "a wait fails without an abort");
+      x.require(rank_control.reason().text() == (in_signal ? "abort() was called" : "now"),
                 "another reason");
     }
   });
   threads.push_back([&] {
-    in_signal ? crossbar.abort_now() : crossbar.abort({Code::aborted, "now"});
+    in_signal ? rank_control.abort_now() : rank_control.abort({Code::aborted, "now"});
   });
   if (publishes) {
     threads.push_back([&] {
       data.set(7);
-      publish(crossbar, 1, crossbar.progress(1).value, 1);
+      publish(rank_control, 1, rank_control.progress(1).value, 1);
     });
   }
   x.run(std::move(threads));
@@ -246,25 +246,26 @@ void abort_meets_wait(Explorer& x, WaitPolicy policy, bool strict, bool publishe
 
 // A rank that sees the abort also sees all that was written before it.
 void abort_publishes(Explorer& x, bool in_signal) {
-  Crossbar crossbar(1, kParks, kMinute, true);
+  RankControl rank_control(1, kParks, kMinute, true);
   Plain data;
   x.run({[&] {
            data.set(7);
-           in_signal ? crossbar.abort_now() : crossbar.abort({Code::aborted, "over"});
+           in_signal ? rank_control.abort_now() : rank_control.abort({Code::aborted, "over"});
          },
          [&] {
-           if (crossbar.aborted()) x.require(data.get() == 7, "not what was there at the abort");
+           if (rank_control.aborted())
+             x.require(data.get() == 7, "not what was there at the abort");
          }});
 }
 
 // The first reason of two is the reason for all ranks.
 void two_aborts(Explorer& x) {
-  Crossbar crossbar(1, kParks, kMinute, true);
+  RankControl rank_control(1, kParks, kMinute, true);
   std::array<std::string, 2> seen;
   const auto aborts = [&](std::size_t i) {
-    crossbar.abort({Code::aborted, i == 0 ? "first" : "second"});
-    x.require(crossbar.aborted(), "aborted and not aborted");
-    seen[i] = crossbar.reason().text();
+    rank_control.abort({Code::aborted, i == 0 ? "first" : "second"});
+    x.require(rank_control.aborted(), "aborted and not aborted");
+    seen[i] = rank_control.reason().text();
   };
   x.run({[&] { aborts(0); }, [&] { aborts(1); }});
   x.require(seen[0] == seen[1] && !seen[0].empty(), "two reasons");
@@ -272,57 +273,57 @@ void two_aborts(Explorer& x) {
 
 // A wait for a word that a rank published before it left succeeds; a wait for a later one fails.
 void leave(Explorer& x, bool strict) {
-  Crossbar crossbar(2, kParks, kMinute, strict);
+  RankControl rank_control(2, kParks, kMinute, strict);
   Plain data;
   x.run({[&] {
-           Waiter waiter{.crossbar = &crossbar, .rank = 0};
-           x.require(wait_until(waiter, crossbar.progress(1).value, 1, 1, 1), "wait failed");
+           Waiter waiter{.rank_control = &rank_control, .rank = 0};
+           x.require(wait_until(waiter, rank_control.progress(1).value, 1, 1, 1), "wait failed");
            x.require(data.get() == 7, "not what was published");
-           x.require(!wait_until(waiter, crossbar.progress(1).value, 2, 1, 1),
+           x.require(!wait_until(waiter, rank_control.progress(1).value, 2, 1, 1),
                      "a wait for nothing");
-           x.require(crossbar.reason().code() == Code::rank_lost, "another reason");
+           x.require(rank_control.reason().code() == Code::rank_lost, "another reason");
          },
          [&] {
            data.set(7);
-           publish(crossbar, 1, crossbar.progress(1).value, 1);
-           crossbar.leave(1);
+           publish(rank_control, 1, rank_control.progress(1).value, 1);
+           rank_control.leave(1);
          }});
 }
 
 // A rank that has returned after an abort may use its buffers, because no other rank reads them any
 // more.
 void quiet(Explorer& x, bool strict, bool in_signal, int calls) {
-  Crossbar crossbar(2, kParks, kMinute, strict);
+  RankControl rank_control(2, kParks, kMinute, strict);
   Plain buffer;
   x.run({[&] {
-           in_signal ? crossbar.abort_now() : crossbar.abort({Code::aborted, "over"});
-           crossbar.wait_until_quiet(0);
+           in_signal ? rank_control.abort_now() : rank_control.abort({Code::aborted, "over"});
+           rank_control.wait_until_quiet(0);
            buffer.set(1);
          },
          [&] {
-           for (int i = 0; i < calls && crossbar.begin(1); ++i) {
+           for (int i = 0; i < calls && rank_control.begin(1); ++i) {
              buffer.get();
-             crossbar.end(1);
+             rank_control.end(1);
            }
          }});
 }
 
 // Both ranks are inside calls, and one of them finds the abort in a wait.
 void quiet_both(Explorer& x, bool strict) {
-  Crossbar crossbar(2, kParks, kMinute, strict);
+  RankControl rank_control(2, kParks, kMinute, strict);
   std::array<Plain, 2> buffers;
   const auto rank = [&](Rank r) {
     const auto self = static_cast<std::size_t>(r);
-    if (!crossbar.begin(r)) return;
+    if (!rank_control.begin(r)) return;
     buffers[1 - self].get();
     if (r == 0) {
-      crossbar.abort({Code::aborted, "over"});
+      rank_control.abort({Code::aborted, "over"});
     } else {
-      Waiter waiter{.crossbar = &crossbar, .rank = r};
-      x.require(!wait_until(waiter, crossbar.progress(0).value, 1, 0, 1), "a wait for nothing");
+      Waiter waiter{.rank_control = &rank_control, .rank = r};
+      x.require(!wait_until(waiter, rank_control.progress(0).value, 1, 0, 1), "a wait for nothing");
     }
-    crossbar.end(r);
-    crossbar.wait_until_quiet(r);
+    rank_control.end(r);
+    rank_control.wait_until_quiet(r);
     buffers[self].set(1);
   };
   x.run({[&] { rank(0); }, [&] { rank(1); }});
@@ -330,36 +331,36 @@ void quiet_both(Explorer& x, bool strict) {
 
 // No rank waits for a call that was put down, and a rank that comes back to it finds the abort.
 void quiet_put_down(Explorer& x, bool strict) {
-  Crossbar crossbar(2, kParks, kMinute, strict);
+  RankControl rank_control(2, kParks, kMinute, strict);
   Plain buffer;
   x.run({[&] {
-           crossbar.abort({Code::aborted, "over"});
-           crossbar.wait_until_quiet(0);
+           rank_control.abort({Code::aborted, "over"});
+           rank_control.wait_until_quiet(0);
            buffer.set(1);
          },
          [&] {
-           crossbar.record(1).announce(1, 0, 0, "ring");
-           if (!crossbar.begin(1)) return;
+           rank_control.record(1).announce(1, 0, 0, "ring");
+           if (!rank_control.begin(1)) return;
            buffer.get();
-           put_down(crossbar, 1);
-           if (!come_back_to(crossbar, 1)) return;
+           put_down(rank_control, 1);
+           if (!come_back_to(rank_control, 1)) return;
            buffer.get();
-           crossbar.end(1);
+           rank_control.end(1);
          }});
 }
 
 // A thread that plays several ranks does not wait for its other ranks, which cannot run meanwhile.
 void quiet_alone(Explorer& x, bool strict) {
-  Crossbar crossbar(2, kParks, kMinute, strict);
+  RankControl rank_control(2, kParks, kMinute, strict);
   x.run({[&] {
     for (const Rank r : {0, 1}) {
-      crossbar.record(r).announce(1, 0, 0, "ring");
-      x.require(crossbar.begin(r), "aborted before it is");
+      rank_control.record(r).announce(1, 0, 0, "ring");
+      x.require(rank_control.begin(r), "aborted before it is");
     }
-    crossbar.abort({Code::aborted, "over"});
+    rank_control.abort({Code::aborted, "over"});
     for (const Rank r : {0, 1}) {
-      crossbar.end(r);
-      crossbar.wait_until_quiet(r);
+      rank_control.end(r);
+      rank_control.wait_until_quiet(r);
     }
   }});
 }
@@ -374,27 +375,28 @@ std::uint64_t fingerprint_of(ReduceOp op, std::uint32_t call) {
 // The peer makes a different call than this rank, right after a matching one; a rank that waits for
 // it finds out when it looks about.
 void mismatch(Explorer& x, bool agree) {
-  Crossbar crossbar(2, kParks, kMinute, true);
-  crossbar.record(1).announce(1, fingerprint_of(ReduceOp::sum, 1), 5, "ring");
+  RankControl rank_control(2, kParks, kMinute, true);
+  rank_control.record(1).announce(1, fingerprint_of(ReduceOp::sum, 1), 5, "ring");
   x.run({[&] {
-           Waiter waiter{.crossbar = &crossbar,
+           Waiter waiter{.rank_control = &rank_control,
                          .rank = 0,
                          .call = 2,
                          .fingerprint = fingerprint_of(ReduceOp::sum, 2)};
-           crossbar.record(0).announce(2, waiter.fingerprint, 5, "ring");
-           const bool done = wait_until(waiter, crossbar.progress(1).value, 1, 1, 1);
+           rank_control.record(0).announce(2, waiter.fingerprint, 5, "ring");
+           const bool done = wait_until(waiter, rank_control.progress(1).value, 1, 1, 1);
            x.require(done == agree, agree ? "calls agree" : "calls disagree");
            if (!agree) {
-             x.require(crossbar.reason().text() == "operation is sum at rank 0 and max at rank 1",
-                       "another reason");
+             x.require(
+                 rank_control.reason().text() == "operation is sum at rank 0 and max at rank 1",
+                 "another reason");
            }
          },
          [&] {
            const ReduceOp op = agree ? ReduceOp::sum : ReduceOp::max;
            for (std::uint32_t call = 2; call < 4; ++call) {
-             crossbar.record(1).announce(call, fingerprint_of(op, call), 5, "ring");
+             rank_control.record(1).announce(call, fingerprint_of(op, call), 5, "ring");
              if (!agree) return;
-             if (call == 2) publish(crossbar, 1, crossbar.progress(1).value, 1);
+             if (call == 2) publish(rank_control, 1, rank_control.progress(1).value, 1);
            }
          }});
 }
@@ -402,7 +404,7 @@ void mismatch(Explorer& x, bool agree) {
 // The other work of a rank: it looks again at once, then when something that it looked at last has
 // changed, or when the time has come to look about.
 void rest() { sleep_ns(look_about_ns()); }
-struct Resting : OtherWork {
+struct Resting : YieldCallback {
   void give_way(int turn) noexcept override {
     if (turn > 0) rest();
   }
@@ -410,28 +412,28 @@ struct Resting : OtherWork {
 
 // Waits in which a rank gives way to its other work: they see the publication, and the abort.
 void give_way(Explorer& x, bool strict, bool aborts) {
-  Crossbar crossbar(2, kParks, kMinute, strict);
+  RankControl rank_control(2, kParks, kMinute, strict);
   Plain data;
   x.run({[&] {
            Resting others;
-           Waiter waiter{.crossbar = &crossbar, .rank = 0, .others = &others};
-           if (wait_until(waiter, crossbar.progress(1).value, 1, 1, 1)) {
+           Waiter waiter{.rank_control = &rank_control, .rank = 0, .others = &others};
+           if (wait_until(waiter, rank_control.progress(1).value, 1, 1, 1)) {
              x.require(!aborts && data.get() == 7, "not what was published");
            } else {
-             x.require(aborts && crossbar.aborted(), "a wait fails without an abort");
-             x.require(crossbar.reason().text() == "now", "another reason");
+             x.require(aborts && rank_control.aborted(), "a wait fails without an abort");
+             x.require(rank_control.reason().text() == "now", "another reason");
            }
          },
          [&] {
-           if (aborts) return crossbar.abort({Code::aborted, "now"});
+           if (aborts) return rank_control.abort({Code::aborted, "now"});
            data.set(7);
-           publish(crossbar, 1, crossbar.progress(1).value, 1);
+           publish(rank_control, 1, rank_control.progress(1).value, 1);
          }});
 }
 
 // A communicator that depends on another one ends with it, in either order of the two events.
 void depends(Explorer& x, bool in_signal, bool from_below) {
-  Crossbar above(1, kParks, kMinute, true), below(1, kParks, kMinute, true);
+  RankControl above(1, kParks, kMinute, true), below(1, kParks, kMinute, true);
   x.run({[&] { below.depend_on(above, from_below, "rank 0"); },
          [&] {
            in_signal ? above.abort_now() : above.abort({Code::aborted, "over"});
@@ -448,7 +450,7 @@ void depends(Explorer& x, bool in_signal, bool from_below) {
 
 // One of two communicators ends, or both at once: in both cases both end, and each has a reason.
 void end_both_ways(Explorer& x, bool both) {
-  Crossbar above(1, kParks, kMinute, true), below(1, kParks, kMinute, true);
+  RankControl above(1, kParks, kMinute, true), below(1, kParks, kMinute, true);
   below.depend_on(above, true, "rank 0");
   std::vector<std::function<void()>> threads = {[&] { below.abort({Code::aborted, "below"}); }};
   if (both) threads.push_back([&] { above.abort({Code::aborted, "above"}); });
@@ -465,7 +467,7 @@ struct Told {
 
 // A dependent that was removed is not told any more, and its owner owns its memory.
 void taken_out(Explorer& x) {
-  Dependents<Told> all;
+  AbortListeners<Told> all;
   Told one;
   all.add(one);
   x.run({[&] { all.tell([](Told& told) { told.memory.get(); }); },
@@ -478,7 +480,7 @@ void taken_out(Explorer& x) {
 // A dependent that is added while others are told is told too, or sees that the end came before.
 // This also holds when the first block of dependents is full.
 void put_in(Explorer& x, int before) {
-  Dependents<Told> all;
+  AbortListeners<Told> all;
   std::vector<Told> those(static_cast<std::size_t>(before));
   for (Told& one : those) all.add(one);
   Told late;
@@ -499,13 +501,13 @@ void put_in(Explorer& x, int before) {
 
 // A deadline ends all waits, with one reason.
 void deadline(Explorer& x) {
-  Crossbar crossbar(3, kParks, 1'000'000, true);
+  RankControl rank_control(3, kParks, 1'000'000, true);
   std::array<std::string, 2> seen;
   const auto rank = [&](Rank r) {
-    Waiter waiter{.crossbar = &crossbar, .rank = r};
-    x.require(!wait_until(waiter, crossbar.progress(2).value, 1, 2, 1), "a wait for nothing");
-    x.require(crossbar.reason().code() == Code::timeout, "another reason");
-    seen[static_cast<std::size_t>(r)] = crossbar.reason().text();
+    Waiter waiter{.rank_control = &rank_control, .rank = r};
+    x.require(!wait_until(waiter, rank_control.progress(2).value, 1, 2, 1), "a wait for nothing");
+    x.require(rank_control.reason().code() == Code::timeout, "another reason");
+    seen[static_cast<std::size_t>(r)] = rank_control.reason().text();
   };
   x.run({[&] { rank(0); }, [&] { rank(1); }});
   x.require(seen[0] == seen[1], "two reasons");
@@ -576,7 +578,7 @@ struct Boards {
 // The second post overwrites the peer's first one, which the rank has read. The third overwrites
 // the rank's first one, which the peer read before its second post.
 void board_reuse(Explorer& x) {
-  Crossbar crossbar(2, kYields, kMinute, true);
+  RankControl rank_control(2, kYields, kMinute, true);
   const std::uint32_t first = near_wrap(1);
   const Boards boards(first);
   const auto place = [&](std::size_t r, std::uint32_t number) {
@@ -585,10 +587,10 @@ void board_reuse(Explorer& x) {
   const auto post = [&](std::size_t r, std::uint32_t number, std::uint64_t word) {
     will_write(place(r, number), sizeof(word));
     std::memcpy(place(r, number), &word, sizeof(word));
-    publish(crossbar, static_cast<Rank>(r), boards.board[r].half(number).flag, number + 1);
+    publish(rank_control, static_cast<Rank>(r), boards.board[r].half(number).flag, number + 1);
   };
   const auto wait = [&](std::size_t r, std::uint32_t number) {
-    Waiter waiter{.crossbar = &crossbar, .rank = static_cast<Rank>(r)};
+    Waiter waiter{.rank_control = &rank_control, .rank = static_cast<Rank>(r)};
     x.require(wait_until(waiter, boards.board[1 - r].half(number).flag, number + 1,
                          static_cast<Rank>(1 - r), 1),
               "wait failed");
@@ -633,9 +635,9 @@ void call(Explorer& x, Transport transport, bool strict, WaitPolicy policy,
           Walk how = Walk::whole) {
   const Exchange exchange(transport);
   const std::uint32_t first = near_wrap(1);
-  Crossbar crossbar(2, policy, kMinute, strict);
-  std::array<std::unique_ptr<Pair>, 2> pairs = {std::make_unique<Pair>(crossbar, first),
-                                                std::make_unique<Pair>(crossbar, first)};
+  RankControl rank_control(2, policy, kMinute, strict);
+  std::array<std::unique_ptr<Pair>, 2> pairs = {std::make_unique<Pair>(rank_control, first),
+                                                std::make_unique<Pair>(rank_control, first)};
   const Boards boards(first);
   std::array<RankState, 2> states;
   struct Buffers {
@@ -643,10 +645,10 @@ void call(Explorer& x, Transport transport, bool strict, WaitPolicy policy,
   };
   std::array<Buffers, 2> buffers;
   for (std::size_t r = 0; r < 2; ++r) {
-    crossbar.progress(static_cast<Rank>(r)).value.store(first);
-    crossbar.entry(static_cast<Rank>(r)).call.store(first);
+    rank_control.progress(static_cast<Rank>(r)).value.store(first);
+    rank_control.entry(static_cast<Rank>(r)).call.store(first);
     RankState& state = states[r];
-    state.waiter = {.crossbar = &crossbar,
+    state.waiter = {.rank_control = &rank_control,
                     .rank = static_cast<Rank>(r),
                     .call = std::uint64_t{first} + 1,
                     .fingerprint = fingerprint_of(ReduceOp::sum, 1)};
@@ -664,19 +666,20 @@ void call(Explorer& x, Transport transport, bool strict, WaitPolicy policy,
     buffers[r].input = 10 + r;
   }
   const auto rank = [&](std::size_t r) {
-    if (r == 1 && how == Walk::never_called) return crossbar.leave(1);
-    if (r == 1 && how == Walk::ended) return crossbar.abort({Code::aborted, "now"});
+    if (r == 1 && how == Walk::never_called) return rank_control.leave(1);
+    if (r == 1 && how == Walk::ended) return rank_control.abort({Code::aborted, "now"});
     const bool steps = how == Walk::steps || (how != Walk::whole && r == 0);
     const bool done =
         steps ? step_through(exchange.plan, states[r]) : interpret(exchange.plan, states[r]);
     if (how == Walk::never_called || how == Walk::ended) {
-      x.require(!done && crossbar.aborted(), "a call without the other");
-      x.require(crossbar.reason().code() == (how == Walk::ended ? Code::aborted : Code::rank_lost),
-                "another reason");
+      x.require(!done && rank_control.aborted(), "a call without the other");
+      x.require(
+          rank_control.reason().code() == (how == Walk::ended ? Code::aborted : Code::rank_lost),
+          "another reason");
       return;
     }
     x.require(done, "a call failed");
-    if (how == Walk::left_early && r == 1) crossbar.leave(1);
+    if (how == Walk::left_early && r == 1) rank_control.leave(1);
     Buffers& mine = buffers[r];
     if (transport != Transport::direct || r == 1) {
       x.require(mine.output == 10 + (1 - r), "not the peer's data");

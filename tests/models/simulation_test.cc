@@ -95,8 +95,8 @@ Life live(std::uint64_t seed, const Planted& planted = {}) {
   TestTeam* team = nullptr;
   Simulator::Options options{
       .seed = seed, .wakes = planted.wakes, .relaxed_in = planted.relaxed_in};
-  // Ranks must look about, because an ending thread sends no signal, and no bell rings when a peer
-  // enters another call.
+  // Ranks must look about, because an ending thread sends no signal, and no wake_futex rings when a
+  // peer enters another call.
   options.looks_about =
       trouble == Trouble::death || trouble == Trouble::mismatch || random.one_in(2);
   if (!planted.wakes) options.looks_about = false;
@@ -124,8 +124,9 @@ Life live(std::uint64_t seed, const Planted& planted = {}) {
       const bool in_signal = random.one_in(2);
       options.faults.push_back(
           {.kind = Kind::act, .thread = victim, .at = at, .act = [&team, in_signal] {
-             Crossbar& crossbar = team->crossbar();
-             in_signal ? crossbar.abort_now() : crossbar.abort({Code::aborted, "by the test"});
+             RankControl& rank_control = team->rank_control();
+             in_signal ? rank_control.abort_now()
+                       : rank_control.abort({Code::aborted, "by the test"});
            }});
       break;
     }

@@ -187,8 +187,7 @@ class PretendedMachine {
  private:
   static inline const OddMachine* current = nullptr;
   static inline std::vector<int> granted, with_memory;
-  static inline thread_local std::vector<int>
-      allowed;  // of this thread; empty: all granted CPUs
+  static inline thread_local std::vector<int> allowed;  // of this thread; empty: all granted CPUs
 
   static SystemCalls calls(const OddMachine& machine) {
     const Topology topology = make(machine);

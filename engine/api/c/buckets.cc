@@ -32,8 +32,7 @@ using BorrowedBuckets = Borrowed<BucketsHandle>;
 // Buckets and their rank, held for the calling thread.
 struct BucketsInUse {
   explicit BucketsInUse(rkBuckets_t buckets)
-      : handle(buckets, BorrowedBuckets::As::caller),
-        rank(handle->comm, BorrowedRank::As::caller) {
+      : handle(buckets, BorrowedBuckets::As::caller), rank(handle->comm, BorrowedRank::As::caller) {
     if (in_group()) {
       throw Refusal{rkInvalidUsage, "a group is open; use buckets outside of groups"};
     }
@@ -79,8 +78,8 @@ rkResult_t rkBucketsCreate(rkBuckets_t* buckets, size_t bucketBytes, rkComm_t co
     if (buckets == nullptr) return invalid_argument("buckets is NULL");
     if (rank->finalized) throw Refusal{rkInvalidUsage, "comm has been finalized"};
     const std::size_t bytes = bucketBytes != 0 ? bucketBytes : Buckets::kDefaultBytes;
-    *buckets = HandleTable<BucketsHandle>::all().add(std::unique_ptr<BucketsHandle>(
-        new BucketsHandle{comm, Buckets(*rank->member, bytes)}));
+    *buckets = HandleTable<BucketsHandle>::all().add(
+        std::unique_ptr<BucketsHandle>(new BucketsHandle{comm, Buckets(*rank->member, bytes)}));
     return {};
   });
 }

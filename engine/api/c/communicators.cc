@@ -200,9 +200,8 @@ rkResult_t rkCommFail(rkComm_t comm, const char* why) noexcept {
   return guarded("rkCommFail", [&]() -> Status {
     const BorrowedRank handle(comm, BorrowedRank::As::reader);
     if (why == nullptr) return is_null("why");
-    handle->communicator->abort(
-        Status(Code::remote_error,
-               "rank " + std::to_string(handle->member->rank()) + " failed: " + why));
+    handle->communicator->abort(Status(
+        Code::remote_error, "rank " + std::to_string(handle->member->rank()) + " failed: " + why));
     return {};
   });
 }

@@ -296,7 +296,8 @@ struct RankHandle {
       "comm is in a call of another thread; a rank's handle is used by one thread at a time",
       "this process was forked from the rank's process; make a communicator in this process"};
 
-  // The communicator, memory and operations outlive the member; its destructor ends the calls in flight.
+  // The communicator, memory and operations outlive the member; its destructor ends the calls in
+  // flight.
   std::shared_ptr<Communicator> communicator;
   std::map<const void*, Payload<std::byte>> memory{};  // from rkMemAlloc()
   std::map<int, std::shared_ptr<const CreatedOperation>> operations{};

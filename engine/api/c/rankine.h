@@ -173,13 +173,13 @@ typedef struct rkConfig_t {
   const char* wait;    /* "spin", "yield", "park"; NULL or "auto": depends on the cores */
   const char* network; /* a modelled network for all calls, in the syntax of RANKINE_NETWORK; NULL:
                           RANKINE_NETWORK if set, otherwise none */
-  const int* nodes; /* the memory node of each rank, -1 for any; NULL: first touch decides */
+  const int* nodes;    /* the memory node of each rank, -1 for any; NULL: first touch decides */
   const int*
       levels; /* sizes of groups of neighbouring ranks, innermost first; NULL with levelCount 0 */
   int levelCount;
-  int tuned;        /* 1: this machine's tuning table chooses, if present; 0: it is ignored */
-  int recordTimes;  /* 1: flight records contain times; 0: no times */
-  size_t planBytes; /* most bytes of memory for planning one call; 0: 1 GiB */
+  int tuned;         /* 1: this machine's tuning table chooses, if present; 0: it is ignored */
+  int recordTimes;   /* 1: flight records contain times; 0: no times */
+  size_t planBytes;  /* most bytes of memory for planning one call; 0: 1 GiB */
   const char* order; /* guarantee for the last bits of sums: "coherent", "repeatable", "by_rank",
                         "size_invariant", "group_invariant" (engine/api/order.h); NULL: coherent,
                         except for algorithms that are requested by name */

@@ -134,8 +134,8 @@ Result<std::vector<Met>> meet_processes(const rkUniqueId& id, int ranks, std::sp
   std::vector<Met> met;
   for (const Rank r : here) {
     // This thread plays at most one of several ranks.
-    auto member = here.size() == 1 ? (*communicator)->join(r)
-                                   : (*communicator)->join_for_another_thread(r);
+    auto member =
+        here.size() == 1 ? (*communicator)->join(r) : (*communicator)->join_for_another_thread(r);
     if (!member.ok()) return member.status();
     met.push_back({*communicator, std::move(*member)});
   }

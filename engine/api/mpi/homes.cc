@@ -219,9 +219,8 @@ Result<Link> line_through(std::span<const TimedMessage> messages) {
   const auto fabric =
       machine_fabric({.alpha = shortest.seconds, .beta = median(std::move(slopes)), .gamma = 0});
   if (fabric.ok()) return fabric->link;
-  return invalid_argument("no alpha and beta fit the times of messages, " +
-                          in_words(messages) + ": " + fabric.status().text() +
-                          "; measure again on an idle machine");
+  return invalid_argument("no alpha and beta fit the times of messages, " + in_words(messages) +
+                          ": " + fabric.status().text() + "; measure again on an idle machine");
 }
 
 }  // namespace rankine

@@ -50,10 +50,10 @@ class LastTouches {
   }
 
  private:
-  using Stretches = std::map<std::ptrdiff_t, Stretch>;  // by begin
+  using IntervalMap = std::map<std::ptrdiff_t, Stretch>;  // by begin
 
   // Returns the first stretch that ends behind `place`.
-  Stretches::const_iterator first_beyond(std::ptrdiff_t place) const {
+  IntervalMap::const_iterator first_beyond(std::ptrdiff_t place) const {
     auto at = stretches_.upper_bound(place);
     if (at != stretches_.begin() && std::prev(at)->second.end > place) --at;
     return at;
@@ -68,7 +68,7 @@ class LastTouches {
     stretches_.emplace_hint(at, place, std::move(behind));
   }
 
-  Stretches stretches_;
+  IntervalMap stretches_;
 };
 
 namespace {
@@ -470,7 +470,7 @@ class Maker {
   const std::span<const Way> ways_;
   MessagePlan out_;
   std::vector<Round> rounds_;
-  std::vector<int> uses_;  // by parcel received through memory: uses as an operand
+  std::vector<int> uses_;              // by parcel received through memory: uses as an operand
   std::array<ShownByBegin, 3> shown_;  // by Memory
   std::size_t shown_bytes_ = 0;
   std::map<std::pair<int, bool>, int> ends_;  // latest round: peer and direction, to parcel

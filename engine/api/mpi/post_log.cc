@@ -54,7 +54,8 @@ Result<std::optional<Passed>> conclude(std::span<const PostedCall> posts) {
   }
   if (std::ranges::any_of(posts, &PostedCall::is_mpis)) return std::optional(Passed::arguments);
   if (Status status = compare_lengths(posts); !status.ok()) return status;
-  if (!std::ranges::all_of(posts, is_short, &PostedCall::sends)) return std::optional(Passed::large);
+  if (!std::ranges::all_of(posts, is_short, &PostedCall::sends))
+    return std::optional(Passed::large);
   return std::optional<Passed>();
 }
 

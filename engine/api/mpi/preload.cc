@@ -65,27 +65,27 @@ using namespace rankine::mpi;
 extern "C" {
 
 // MPI_FUNCTION is MPI_Bcast or MPI_Bcast_c; DECLARED is the macro that declares its parameters.
-#define RANKINE_WAITED_FOR_AS(MPI_FUNCTION, name, PARAMETERS, DECLARED)                  \
-  int MPI_FUNCTION(PARAMETERS(DECLARED) MPI_Comm comm) {                                 \
-    return guarded(comm, [&] {                                                           \
+#define RANKINE_WAITED_FOR_AS(MPI_FUNCTION, name, PARAMETERS, DECLARED)                     \
+  int MPI_FUNCTION(PARAMETERS(DECLARED) MPI_Comm comm) {                                    \
+    return guarded(comm, [&] {                                                              \
       const auto pass_on = [&] { return P##MPI_FUNCTION(PARAMETERS(RANKINE_GIVEN) comm); }; \
-      Taking call(Function::name, {}, comm, std::ref(pass_on));                          \
-      return rankine::mpi::name(call PARAMETERS(RANKINE_ALSO_GIVEN));                    \
-    });                                                                                  \
+      Taking call(Function::name, {}, comm, std::ref(pass_on));                             \
+      return rankine::mpi::name(call PARAMETERS(RANKINE_ALSO_GIVEN));                       \
+    });                                                                                     \
   }
 #define RANKINE_WAITED_FOR(Name, name, PARAMETERS) \
   RANKINE_WAITED_FOR_AS(MPI_##Name, name, PARAMETERS, RANKINE_DECLARED)
 RANKINE_FUNCTIONS(RANKINE_WAITED_FOR, RANKINE_WAITED_FOR)
 
-#define RANKINE_STARTED_AS(MPI_FUNCTION, name, PARAMETERS, DECLARED)                              \
-  int MPI_FUNCTION(PARAMETERS(DECLARED) MPI_Comm comm, MPI_Request* request) {                    \
-    return guarded(comm, [&] {                                                                    \
-      const auto pass_on = [&] {                                                                  \
-        return P##MPI_FUNCTION(PARAMETERS(RANKINE_GIVEN) comm, request);                          \
-      };                                                                                          \
-      Taking call(Function::name, {Form::started, request}, comm, std::ref(pass_on));             \
-      return rankine::mpi::name(call PARAMETERS(RANKINE_ALSO_GIVEN));                             \
-    });                                                                                           \
+#define RANKINE_STARTED_AS(MPI_FUNCTION, name, PARAMETERS, DECLARED)                  \
+  int MPI_FUNCTION(PARAMETERS(DECLARED) MPI_Comm comm, MPI_Request* request) {        \
+    return guarded(comm, [&] {                                                        \
+      const auto pass_on = [&] {                                                      \
+        return P##MPI_FUNCTION(PARAMETERS(RANKINE_GIVEN) comm, request);              \
+      };                                                                              \
+      Taking call(Function::name, {Form::started, request}, comm, std::ref(pass_on)); \
+      return rankine::mpi::name(call PARAMETERS(RANKINE_ALSO_GIVEN));                 \
+    });                                                                               \
   }
 #define RANKINE_STARTED(Name, name, PARAMETERS) \
   RANKINE_STARTED_AS(MPI_I##name, name, PARAMETERS, RANKINE_DECLARED)
@@ -116,9 +116,9 @@ RANKINE_FUNCTIONS(RANKINE_PREPARED_MPIX, RANKINE_PREPARED_MPIX)
 RANKINE_FUNCTIONS(RANKINE_PREPARED_MPI, RANKINE_PREPARED_MPI)
 
 // Functions with large counts; a barrier has none. Ranks may mix them with the others.
-#define RANKINE_LARGE(Name, name, PARAMETERS)                                           \
-  RANKINE_WAITED_FOR_AS(MPI_##Name##_c, name, PARAMETERS, RANKINE_DECLARED_LARGE)       \
-  RANKINE_STARTED_AS(MPI_I##name##_c, name, PARAMETERS, RANKINE_DECLARED_LARGE)         \
+#define RANKINE_LARGE(Name, name, PARAMETERS)                                     \
+  RANKINE_WAITED_FOR_AS(MPI_##Name##_c, name, PARAMETERS, RANKINE_DECLARED_LARGE) \
+  RANKINE_STARTED_AS(MPI_I##name##_c, name, PARAMETERS, RANKINE_DECLARED_LARGE)   \
   RANKINE_PREPARED_AS(MPI_##Name##_init_c, name, PARAMETERS, RANKINE_DECLARED_LARGE)
 RANKINE_FUNCTIONS_WITH_COUNTS(RANKINE_LARGE)
 #endif

@@ -232,7 +232,7 @@ class OverMessages : public Agreeing {
 // While a rank waits in shared memory, another rank may wait in MPI for a message of this one
 // before it makes the same call. So the waiting rank also makes MPI progress, and calls that were
 // started on other communicators.
-class LettingMpiGoOn : public OtherWork {
+class LettingMpiGoOn : public YieldCallback {
  public:
   LettingMpiGoOn(MPI_Comm comm, const WaitPolicy& policy) : comm_(comm), idling_(policy) {}
 

@@ -242,8 +242,7 @@ class Blocks {
   }
   static Blocks none() { return for_one(nullptr, 0, MPI_BYTE, 0); }
   // One block per rank; `places` count elements of `type`.
-  static Blocks in_elements(const void* buffer, Numbers counts, Numbers places,
-                            MPI_Datatype type) {
+  static Blocks in_elements(const void* buffer, Numbers counts, Numbers places, MPI_Datatype type) {
     Blocks made(buffer, counts, places);
     made.set(type);
     return made;

@@ -264,10 +264,8 @@ int bcast(Taking& call, void* buffer, std::int64_t count, MPI_Datatype type, int
   if (!call) return call.pass();
   const Block elements = call.block(buffer, of(count), type);
   const std::size_t bytes = elements.bytes();
-  Call broadcast{.collective = Collective::broadcast,
-                 .count = bytes,
-                 .type = DataType::u8,
-                 .root = root};
+  Call broadcast{
+      .collective = Collective::broadcast, .count = bytes, .type = DataType::u8, .root = root};
   if (!call.is_taken(broadcast, bytes)) return call.pass();
   const Bytes data = call.bytes(elements);
   const bool sends = call.rank == root;
@@ -348,10 +346,9 @@ int allgatherv(Taking& call, const void* in, std::int64_t in_count, MPI_Datatype
     received.push_back(call.kept(Bytes(block, gathered, call.comm())));
     gathered += block.bytes();
   }
-  return call.run(std::move(all), total,
-                  [mine = call.kept(mine), received = std::move(received)] {
-                    for (const Bytes& block : received) block.received();
-                  });
+  return call.run(std::move(all), total, [mine = call.kept(mine), received = std::move(received)] {
+    for (const Bytes& block : received) block.received();
+  });
 }
 
 int alltoallv(Taking& call, const void* in, Numbers in_counts, Numbers in_places,

@@ -69,17 +69,17 @@ T in_c(void* given) {
   }
 }
 // Calls MPI's own Fortran function `name`; its last argument receives the error code.
-template <class... Given>
-int started_by(const char* name, Given*... given) {
-  using Function = void(Given*..., MPI_Fint*);
+template <class... CallArguments>
+int started_by(const char* name, CallArguments*... given) {
+  using Function = void(CallArguments * ..., MPI_Fint*);
   const auto function = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
   MPI_Fint error = MPI_ERR_OTHER;
   if (function != nullptr) function(given..., &error);
   return error;
 }
 
-template <class... Arguments, class... Given>
-int call(int (*function)(Arguments...), Given*... given) {
+template <class... Arguments, class... CallArguments>
+int call(int (*function)(Arguments...), CallArguments*... given) {
   return function(in_c<Arguments>(given)...);
 }
 

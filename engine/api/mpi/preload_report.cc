@@ -71,8 +71,9 @@ std::string name_of(Function function, Form form) {
 
 std::string_view name_of(Passed why) {
   constexpr std::string_view kNames[kPassed] = {
-      "arguments",   "intercommunicator", "processes", "empty",   "type",          "operation",
-      "first calls", "large",             "lengths",   "refused", "not waited for"};
+      "arguments", "intercommunicator", "processes",     "empty",
+      "type",      "operation",         "first calls",   "large",
+      "lengths",   "refused",           "not waited for"};
   return kNames[static_cast<std::size_t>(why)];
 }
 

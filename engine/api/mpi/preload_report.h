@@ -37,8 +37,7 @@ const PreloadSettings& preload_settings();
 // (MPI_Bcast_c).
 
 #define RANKINE_NOTHING(P)
-#define RANKINE_REDUCED(P) \
-  P(ConstBuffer, in) P(Buffer, out) P(Count, count) P(Type, type) P(Op, op)
+#define RANKINE_REDUCED(P) P(ConstBuffer, in) P(Buffer, out) P(Count, count) P(Type, type) P(Op, op)
 #define RANKINE_REDUCED_TO_ROOT(P) RANKINE_REDUCED(P) P(Root, root)
 #define RANKINE_REDUCED_BLOCKS(P) \
   P(ConstBuffer, in) P(Buffer, out) P(Counts, counts) P(Type, type) P(Op, op)
@@ -59,14 +58,14 @@ const PreloadSettings& preload_settings();
   P(ConstBuffer, in)           \
   P(Counts, in_counts) P(Places, in_places) P(Types, in_types)
 #define RANKINE_OUT_OF_TYPES(P) \
-  P(Buffer, out)                 \
+  P(Buffer, out)                \
   P(Counts, out_counts) P(Places, out_places) P(Types, out_types)
 #define RANKINE_EXCHANGED_OF_TYPES(P) RANKINE_IN_OF_TYPES(P) RANKINE_OUT_OF_TYPES(P)
 
 // In the order of the report. RANKINE_FUNCTIONS_WITH_COUNTS lists only functions with counts.
-#define RANKINE_FUNCTIONS(KNOWN, OWN)             \
-  RANKINE_FUNCTIONS_BEFORE_BARRIER(KNOWN, OWN)    \
-  KNOWN(Barrier, barrier, RANKINE_NOTHING)        \
+#define RANKINE_FUNCTIONS(KNOWN, OWN)          \
+  RANKINE_FUNCTIONS_BEFORE_BARRIER(KNOWN, OWN) \
+  KNOWN(Barrier, barrier, RANKINE_NOTHING)     \
   RANKINE_FUNCTIONS_BEHIND_BARRIER(KNOWN, OWN)
 #define RANKINE_FUNCTIONS_WITH_COUNTS(ANY)   \
   RANKINE_FUNCTIONS_BEFORE_BARRIER(ANY, ANY) \

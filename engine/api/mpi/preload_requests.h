@@ -91,7 +91,7 @@ class Requests {
 
   std::atomic<int> under_way_{0};  // number of incomplete calls
   std::atomic<bool> yields_{false};
-  std::mutex mutex_;  // guards the members below, and Member objects during starts
+  std::mutex mutex_;    // guards the members below, and Member objects during starts
   Calls calls_, over_;  // calls in order of start; calls to complete
   bool begun_ = false, ends_ = false;
   std::condition_variable changed_;

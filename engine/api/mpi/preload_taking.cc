@@ -88,8 +88,8 @@ bool Taking::is_taken(const Call& call, std::size_t largest_block) {
 bool Taking::leaves_to_mpi(const Call& call) {
   const Inside now;
   backend_->scratch().clear();
-  const auto why = starts() ? backend_->leaves_start_to_mpi(call)
-                            : backend_->leaves_to_mpi(call, failed_);
+  const auto why =
+      starts() ? backend_->leaves_start_to_mpi(call) : backend_->leaves_to_mpi(call, failed_);
   if (why) why_ = *why;
   return why.has_value();
 }
@@ -290,8 +290,7 @@ int Taking::start_with_lengths(const Blocks& sends, const Blocks& receives) {
     from.push_back(sends.of(r).value_or(Block{}));
     to.push_back(receives.of(r).value_or(Block{}));
     if (from.back().bytes() != length(rank, r) || to.back().bytes() != length(r, rank)) {
-      return fail({Code::invalid_argument,
-                   "its lengths have changed since the call was prepared"},
+      return fail({Code::invalid_argument, "its lengths have changed since the call was prepared"},
                   MPI_ERR_ARG);
     }
     sent += from.back().bytes();

@@ -165,7 +165,7 @@ class Taking {
   bool counts_ = false, going_ = false, lacks_room_ = false;
   bool makes_ready_ = false;  // prepares the call now and does not start it
   Passed why_ = Passed::arguments;
-  Status failed_;  // error of the ranks' decision
+  Status failed_;                                    // error of the ranks' decision
   std::vector<std::shared_ptr<std::byte[]>> rooms_;  // memory of a started call
 };
 

@@ -158,7 +158,8 @@ Result<std::byte*> NodeMemory::part(int which, std::size_t bytes) {
   }
   if (bytes > taken_[i]) {
     const std::size_t more = whole_pages(bytes - taken_[i]);
-    Status status = take_pages(file_, base_ + begin + taken_[i], begin + taken_[i], more, "memory that a node shares");
+    Status status = take_pages(file_, base_ + begin + taken_[i], begin + taken_[i], more,
+                               "memory that a node shares");
     if (!status.ok()) return status;
     taken_[i] += more;
   }

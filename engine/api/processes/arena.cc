@@ -221,11 +221,10 @@ Status take_pages(const KeptFile& file, std::byte* at, std::size_t offset, std::
 void give_pages_back(const KeptFile& file, std::byte* at, std::size_t offset,
                      std::size_t bytes) noexcept {
   const int number = file.number();
-  const bool given =
-      number >= 0
-          ? fallocate(number, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                      static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0
-          : madvise(at, bytes, MADV_REMOVE) == 0;
+  const bool given = number >= 0
+                         ? fallocate(number, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                     static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0
+                         : madvise(at, bytes, MADV_REMOVE) == 0;
   // Locked memory cannot be given back.
   if (!given) std::memset(at, 0, bytes);
 }

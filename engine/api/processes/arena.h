@@ -10,8 +10,8 @@
 
 #include "engine/api/processes/identity.h"
 #include "engine/base/status.h"
-#include "engine/run/crossbar.h"
 #include "engine/run/machine.h"
+#include "engine/run/rank_control.h"
 
 namespace rankine {
 

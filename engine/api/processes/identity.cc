@@ -63,8 +63,8 @@ KeptFile::KeptFile(int file) noexcept : file_(file) {
 
 int KeptFile::number() const noexcept {
   struct stat found {};
-  const bool is_same = file_ >= 0 && fstat(file_, &found) == 0 && found.st_dev == device_ &&
-                       found.st_ino == inode_;
+  const bool is_same =
+      file_ >= 0 && fstat(file_, &found) == 0 && found.st_dev == device_ && found.st_ino == inode_;
   return is_same ? file_ : -1;
 }
 

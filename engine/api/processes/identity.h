@@ -61,7 +61,7 @@ class KeptFile {
 
 // KnownProcess identifies a process so that a later process with this number differs. Plain data.
 struct KnownProcess {
-  std::int32_t id = 0;  // 0: no process
+  std::int32_t id = 0;       // 0: no process
   std::int64_t started = 0;  // clock ticks since the machine was started
 
   bool operator==(const KnownProcess&) const = default;

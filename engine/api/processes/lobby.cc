@@ -91,8 +91,10 @@ KnownProcess ProcessLobby::seated(Rank r) const noexcept {
 
 Status ProcessLobby::written_over(const std::string& what) const {
   return make_error(Code::system, [&] {
-    return path_ + " says that " + what + ": a program has written over the memory that the ranks "
-           "of '" + meeting_.name + "' share; end its processes, and let all ranks meet again";
+    return path_ + " says that " + what +
+           ": a program has written over the memory that the ranks "
+           "of '" +
+           meeting_.name + "' share; end its processes, and let all ranks meet again";
   });
 }
 
@@ -200,8 +202,8 @@ Status ProcessLobby::fail(const Status& reason) noexcept {
 // --- The name ---
 
 Status ProcessLobby::map_page() noexcept {
-  void* const at = mmap(nullptr, sizeof(LobbyPage), PROT_READ | PROT_WRITE, MAP_SHARED,
-                        file_.number(), 0);
+  void* const at =
+      mmap(nullptr, sizeof(LobbyPage), PROT_READ | PROT_WRITE, MAP_SHARED, file_.number(), 0);
   if (at == MAP_FAILED) return system_error("mapping " + path_);
   page_ = static_cast<LobbyPage*>(at);
   return {};
@@ -320,9 +322,9 @@ Status ProcessLobby::sit_down() {
     if (there.id == 0 && try_lock(file_.number(), r)) continue;
     if (there.id != 0 && has_ended(r)) return fail(lost(r, there.id, meeting_.name));
     return fail(make_error(Code::invalid_argument, [&] {
-      return "rank " + std::to_string(r) + " of '" + meeting_.name + "' is there twice: " +
-             (there.id == 0 ? "another process" : in_words(there.id)) + " and " +
-             in_words(self.id) + "; both are alive: give each process a different rank";
+      return "rank " + std::to_string(r) + " of '" + meeting_.name +
+             "' is there twice: " + (there.id == 0 ? "another process" : in_words(there.id)) +
+             " and " + in_words(self.id) + "; both are alive: give each process a different rank";
     }));
   }
   offer_bases(page_->nonce);
@@ -350,7 +352,7 @@ void ProcessLobby::offer_bases(std::uint64_t seed) noexcept {
 
 // This process cannot make a file, so it has no place for its error, and other ranks that can make
 // one would wait for it. So it looks for their file for a while.
-Status ProcessLobby::tell_who_comes(const Status& reason) {
+Status ProcessLobby::announce_arrival(const Status& reason) {
   const std::int64_t until = std::min(meeting_.deadline_ns, now_ns() + kPatienceNs);
   for (;;) {
     close_file();
@@ -373,7 +375,7 @@ Status ProcessLobby::enter() {
     if (!file_.is_open() && errno != ENOENT) return system_error(path_);
     const bool found = file_.is_open();
     Status status = found ? enter_found(again) : create(again);
-    if (!again) return found || status.ok() ? status : tell_who_comes(status);
+    if (!again) return found || status.ok() ? status : announce_arrival(status);
     close_file();
     if (is_interrupted()) {
       return make_error(Code::aborted, [&] {

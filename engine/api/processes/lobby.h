@@ -43,7 +43,7 @@ struct LobbyPage {
   std::uint64_t nonce;       // differs between communicators of one name
   // The number of ranks that have reached each step; `looked` and `offered` count repeatedly.
   std::atomic<std::int32_t> seated, looked, offered, ready;
-  std::atomic<std::int32_t> said;    // 1 when the process of rank 0 has written `saying`
+  std::atomic<std::int32_t> said;  // 1 when the process of rank 0 has written `saying`
   std::atomic<std::uint64_t> saying;
   struct Seat {
     std::atomic<std::int32_t> process;  // 0: empty seat
@@ -110,7 +110,7 @@ class ProcessLobby {
   Status create(bool& exists);
   // `again`: this file is useless, but another one may appear soon.
   Status enter_found(bool& again);
-  Status tell_who_comes(const Status& reason);
+  Status announce_arrival(const Status& reason);
   Status check_found() const;
   Status map_page() noexcept;
   bool have_been_told() const noexcept;

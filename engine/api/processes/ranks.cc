@@ -258,8 +258,8 @@ Status ProcessRanks::begin() {
 }
 
 bool ProcessRanks::has_left(Rank r) const noexcept {
-  // Acquire: pairs with Crossbar::leave(); everything that the rank published before is visible.
-  return is_pair() && memory_->lines(seat(r)).bell.left.load(std::memory_order_acquire);
+  // Acquire: pairs with RankControl::leave(); everything that the rank published before is visible.
+  return is_pair() && memory_->lines(seat(r)).wake_futex.left.load(std::memory_order_acquire);
 }
 
 Board ProcessRanks::board(Rank of) const noexcept {

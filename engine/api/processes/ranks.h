@@ -16,9 +16,9 @@
 #include "engine/api/processes/identity.h"
 #include "engine/api/processes/lobby.h"
 #include "engine/base/status.h"
-#include "engine/run/crossbar.h"
 #include "engine/run/machine.h"
 #include "engine/run/mailbox.h"
+#include "engine/run/rank_control.h"
 #include "numa/memory.h"
 #include "numa/refusals.h"
 
@@ -143,8 +143,8 @@ Status no_room_in_scratch(Rank rank, const char* of_what, std::size_t bytes, std
                           int ranks);
 
 // ProcessRanks is the shared memory that a communicator of processes uses: the places of its data,
-// and the answers that a crossbar needs (RankProcesses in engine/run/crossbar.h). It covers all
-// processes of a meeting, or two ranks that exchange messages.
+// and the answers that a rank_control needs (RankProcesses in engine/run/rank_control.h). It covers
+// all processes of a meeting, or two ranks that exchange messages.
 //
 // Each process has its own communicator, plans, tables and members. The processes share lines,
 // boards, mailboxes, records and scratch.

@@ -7,8 +7,8 @@
 // ranks.
 #pragma once
 
-#include <torch/csrc/distributed/c10d/Store.hpp>
 #include <torch/version.h>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include <chrono>
 #include <memory>
@@ -59,7 +59,6 @@ Result<std::unique_ptr<Communicator>> meet(c10d::Store& store, Rank rank, int ra
 #include <vector>
 
 #include "engine/api/call.h"
-#include "engine/api/torch/call_queue.h"
 #include "engine/api/torch/call_queue.h"
 #include "engine/api/torch/tensors.h"
 

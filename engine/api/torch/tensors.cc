@@ -88,8 +88,7 @@ ReduceOp operation_of(const c10d::ReduceOp& op) {
     default:
       break;
   }
-  TORCH_CHECK(false, "op is ",
-              op == c10d::ReduceOp::PREMUL_SUM ? "PREMUL_SUM" : "unknown",
+  TORCH_CHECK(false, "op is ", op == c10d::ReduceOp::PREMUL_SUM ? "PREMUL_SUM" : "unknown",
               "; allowed are SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR and BXOR");
 }
 

@@ -254,7 +254,7 @@ std::string brackets_in_words(const Algorithm& line, const Params& params) {
   const std::vector<std::size_t> counts(
       static_cast<std::size_t>(natural_blocks(goal.collective, goal.ranks)),
       static_cast<std::size_t>(schedule.blocks));
-  const auto versions = Versions::of(schedule, goal, make_layout(goal, counts, 1, Borders::plain));
+  const auto versions = SsaForm::of(schedule, goal, make_layout(goal, counts, 1, Borders::plain));
   if (!versions.ok()) return "";
   const Brackets found = brackets_of(**versions);
   if (found.flat && found.canonical) return "flat, canonical";

@@ -10,7 +10,7 @@
 #include "engine/base/costs.h"
 #include "engine/base/status.h"
 #include "engine/compile/program.h"
-#include "engine/compile/versions.h"
+#include "engine/compile/ssa.h"
 #include "engine/network/fabric.h"
 #include "engine/network/predict.h"
 
@@ -44,7 +44,7 @@ const Algorithm& default_algorithm(Collective collective, int ranks, std::size_t
 // For calls that need given brackets, if the choice above does not have them: the algorithms to
 // try, in this order. First the algorithms expected to be fastest in shared memory, then all others
 // that may be chosen, in the catalogue's order. The compiled plan shows if an algorithm has the
-// brackets (engine/compile/versions.h).
+// brackets (engine/compile/ssa.h).
 std::vector<const Algorithm*> lines_to_try(Bracket bracket, Collective collective, int ranks,
                                            std::size_t bytes, Buffers buffers, const Costs& costs);
 
@@ -54,7 +54,7 @@ bool one_fold_is_faster(Collective collective, int ranks, std::size_t bytes,
                         std::size_t element_bytes, const Costs& costs);
 
 // The brackets in which an algorithm adds among `params.ranks` ranks: "flat", "canonical", "flat,
-// canonical" or "other" (engine/compile/versions.h). Visits every addition.
+// canonical" or "other" (engine/compile/ssa.h). Visits every addition.
 std::string brackets_in_words(const Algorithm& line, const Params& params);
 
 // Segments of a pipelined algorithm when the caller gives none.

@@ -137,8 +137,7 @@ std::string in_folder(const std::string& word, const std::string& folder) {
   return names ? folder + "/" + word : word;
 }
 
-Result<std::string> said_by(std::vector<std::string> words,
-                            const std::string& folder) {
+Result<std::string> said_by(std::vector<std::string> words, const std::string& folder) {
   for (std::string& word : words) word = in_folder(word, folder);
   std::ostringstream said;
   Console console{.out = said, .err = said};
@@ -164,9 +163,8 @@ Result<Exit> run_lesson(const std::string& folder, Console& console) {
   for (const EmbeddedFile& file : files) {
     if (!is_lesson(file)) continue;
     progress.show(file.name);
-    const auto text = with_answers(file.text, [&](const std::vector<std::string>& words) {
-      return said_by(words, folder);
-    });
+    const auto text = with_answers(
+        file.text, [&](const std::vector<std::string>& words) { return said_by(words, folder); });
     if (!text.ok()) {
       return Status(text.status().code(), fmt::format("{}: {}", file.name, text.status().text()));
     }

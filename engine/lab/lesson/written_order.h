@@ -65,7 +65,7 @@ struct OrderFault {
 struct OrderJudgement {
   std::optional<OrderFault> fault{};
   std::size_t tasks = 0;
-  Pipeline pipeline{};  // as far as it can be played; empty if passes are missing
+  Pipeline pipeline{};                  // as far as it can be played; empty if passes are missing
   std::optional<PlayedOrder> played{};  // set if the whole order can be played
   std::vector<PlayedOrder> named;
 };

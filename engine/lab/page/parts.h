@@ -46,7 +46,6 @@ inline constexpr std::size_t kMostStateNumbers = std::size_t{1} << 22;
 // kMostStateNumbers numbers.
 Result<std::vector<double>> states_of(const Schedule& schedule, const Goal& goal, Json& out);
 
-
 // Answers `plan` (answers.h) with rankine plan's answer. The request may have `model` and `machine`
 // (names), an axis (tp, sp, ep, dp, pp), micro_batch, micro_batches, interleave, zero (numbers),
 // order and recompute (names) and split_norms. `out` gets plan_json(), the lists of `models` and

@@ -78,7 +78,7 @@ struct Memory {
   double layer_state = 0;  // parameters, gradients and optimizer state of its layers
   double embedding_state = 0;
   double activations_per_layer = 0;  // for one micro-batch
-  double micro_batches_kept = 0;  // by the whole stage at the same time; may be a fraction
+  double micro_batches_kept = 0;     // by the whole stage at the same time; may be a fraction
   double activations = 0;
 
   double all() const { return layer_state + embedding_state + activations; }

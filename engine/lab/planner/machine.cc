@@ -59,9 +59,9 @@ struct MachineMember {
   double Machine::*number;
 };
 constexpr MachineMember kMachineMembers[] = {{"flops", &Machine::flops},
-                               {"memory_bandwidth", &Machine::memory_bandwidth},
-                               {"pass_seconds", &Machine::pass_seconds},
-                               {"memory_bytes", &Machine::memory_bytes}};
+                                             {"memory_bandwidth", &Machine::memory_bandwidth},
+                                             {"pass_seconds", &Machine::pass_seconds},
+                                             {"memory_bytes", &Machine::memory_bytes}};
 
 Result<Fabric> network_member(const nlohmann::json& value) {
   if (value.is_string()) return find_network("network", value.get<std::string>());
@@ -101,10 +101,9 @@ Result<Machine> parse_machine(std::string_view json, std::string_view name) {
       machine.network = std::move(*network);
       continue;
     }
-    const auto member = std::find_if(std::begin(kMachineMembers), std::end(kMachineMembers),
-                                     [&key = key](const MachineMember& one) {
-                                       return one.name == key;
-                                     });
+    const auto member =
+        std::find_if(std::begin(kMachineMembers), std::end(kMachineMembers),
+                     [&key = key](const MachineMember& one) { return one.name == key; });
     if (member == std::end(kMachineMembers)) {
       std::vector<std::string_view> allowed = {"preset", "network"};
       for (const MachineMember& one : kMachineMembers) allowed.push_back(one.name);

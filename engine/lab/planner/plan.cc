@@ -2,8 +2,8 @@
 // `--machine here`.
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -445,8 +445,7 @@ struct PlanOptions {
 
 Status write_pictures(const PlanOptions& a, const StepPlan& plan) {
   if (!a.svg.empty()) {
-    if (Status s =
-            write_picture("--svg", a.svg, timeline_svg(plan_title(plan), plan.pipeline));
+    if (Status s = write_picture("--svg", a.svg, timeline_svg(plan_title(plan), plan.pipeline));
         !s.ok()) {
       return s;
     }

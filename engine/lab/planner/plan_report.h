@@ -42,7 +42,6 @@ struct DecodePlan {
 Result<DecodePlan> plan_decode(const Model& model, const Mapping& mapping, const Machine& machine,
                                Prices& prices);
 
-
 // A plan as text: time, memory and every collective; `terms` adds the terms of each number.
 std::string plan_text(const StepPlan& plan, bool terms);
 std::string plan_text(const DecodePlan& plan, bool terms);

@@ -40,7 +40,6 @@ Result<SearchResult> search_mappings(const Model& model, const Machine& machine,
 // bubble".
 std::string why_slower(const StepPlan& plan, const StepPlan& best);
 
-
 // A row of the survey's table of costs per axis of parallelism (Lu, Collective Algorithms, section
 // 9): the formula with a plan's numbers beside the simulated time. The rows are the claims of that
 // section (engine/papers/lu.toml).

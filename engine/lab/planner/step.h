@@ -88,7 +88,6 @@ double launching_seconds(Phase phase, const Mapping& mapping, const Machine& mac
 Result<StepPlan> plan_step(const Model& model, const Mapping& mapping, const Machine& machine,
                            Prices& prices);
 
-
 // The memory of a rank of each pipeline stage, first stage first. Unlike memory_of(), which gives
 // the first stage by formulas, it counts waiting micro-batches in the played pipeline: from the
 // begin of a forward pass to the end of the last task that needs its activations. The first stage

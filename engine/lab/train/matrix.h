@@ -23,7 +23,6 @@
 #define RANKINE_ANY_WIDTH
 #endif
 
-
 namespace rankine::tools {
 
 // Initial parameters: evenly distributed on both sides of zero, with a variance of 1 / whole_rows.
@@ -113,7 +112,6 @@ class Blas {
 // Lets `blas` compute all further products of f32. Call it before any thread multiplies.
 void use_blas(const Blas& blas);
 const Blas* blas_in_use();  // nullptr: this file's own loops
-
 
 // c += a b, row-major, for bf16 with sums in f32: a has rows x depth elements, b depth x cols. The
 // bits are equal on every instruction set. Each element's sum starts with its present value, goes

@@ -44,7 +44,6 @@ Result<StepPlan> plan_training(const Training& training, const Machine& machine)
 
 Pace pace_of(const StepPlan& plan);
 
-
 // Losses by step; fewer than requested after an interruption.
 struct Curve {
   std::vector<double> losses;

@@ -299,10 +299,10 @@ RowKernel kernel_of(DataType type, DataType out) noexcept {
 
 template <DataType kFrom, DataType kTo>
 void convert(void* dst, const void* src, std::size_t count) noexcept {
-  each_register(count, [&](std::size_t, std::size_t at, std::size_t n)
-                           __attribute__((always_inline)) {
-                             store_some<kTo>(dst, at, n, load_some<kFrom>(src, at, n));
-                           });
+  each_register(
+      count, [&](std::size_t, std::size_t at, std::size_t n) __attribute__((always_inline)) {
+        store_some<kTo>(dst, at, n, load_some<kFrom>(src, at, n));
+      });
 }
 
 template <DataType kType>

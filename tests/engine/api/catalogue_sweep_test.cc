@@ -243,8 +243,7 @@ TEST_P(CatalogueSweep, AndSoItDoesWithABudgetOfPorts) {
 TEST_P(CatalogueSweep, EveryBarrierHoldsEverybody) {
   const int ranks = GetParam();
   for (const int ports : {0, 1}) {
-    auto team =
-        Team::create({.ranks = ranks, .timeout = std::chrono::minutes(4), .ports = ports});
+    auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(4), .ports = ports});
     ASSERT_TRUE(team.ok()) << team.status().text();
     for (const Algorithm& algorithm : catalogue()) {
       Params params;

@@ -500,7 +500,8 @@ TEST(Epilogue, IsRefusedWhereItMakesNoSense) {
   says({.collective = Collective::all_gather, .count = 10}, threes, "the gathered total is 20");
   const std::size_t counts[] = {6, 4};
   says({.collective = Collective::reduce_scatter, .counts = counts}, threes, "counts[1] is 4");
-  says({.collective = Collective::all_gather, .counts = counts}, threes, "the gathered total is 10");
+  says({.collective = Collective::all_gather, .counts = counts}, threes,
+       "the gathered total is 10");
   // Typed calls check sizes first, so this error comes first.
   const Epilogue empty{nothing, nullptr, 0};
   const auto typed = ranks.run([&](Member& me) {

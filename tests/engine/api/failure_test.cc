@@ -3,12 +3,12 @@
 // The flight record of failures is tested too.
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -423,7 +423,7 @@ INSTANTIATE_TEST_SUITE_P(
                      {"in place is", "yes", "no"}},
         Disagreement{
             "algorithm", [](Call& c) { c.options.algorithm = "ring"; }, {"algorithm is", "ring"}},
-        Disagreement{"collective, everyone waits",
+        Disagreement{"collective, rotation_symmetric waits",
                      [](Call& c) { c.collective = Collective::all_gather; },
                      {"collective is", "all_reduce", "all_gather"}},
         Disagreement{"collective, a root that waits for nobody",

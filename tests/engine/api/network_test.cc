@@ -275,7 +275,7 @@ TEST(CallNetwork, IsRefusedWhenACommunicatorIsMade) {
   torus.fabric.wiring.dims = {4, 4};
   EXPECT_NE(text(torus, 9).find("4x4"), std::string::npos) << text(torus, 9);
   CallNetwork few_seats = *network("scale_out");
-  few_seats.seats = std::make_shared<NetworkSeats>(3);
+  few_seats.seats = std::make_shared<RankClocks>(3);
   EXPECT_EQ(text(few_seats, 4), "network: seats has 3 places; the network has 4");
 }
 
@@ -533,7 +533,7 @@ TEST(NetworkClock, EqualsTheSimulatorOnUnlikeLinks) {
 TEST(Seats, GiveCommunicatorsOneTimeAndOneSetOfPorts) {
   CallNetwork network{.fabric = uneven_fabric(2)};
   network.fabric.size = 6;
-  network.seats = std::make_shared<NetworkSeats>(6);
+  network.seats = std::make_shared<RankClocks>(6);
   std::vector<Ticks> ends(6, 0);
   const auto at = [&](const std::vector<int>& places) {
     network.fabric.places = places;
@@ -651,7 +651,7 @@ TEST(WallClock, CountsWorkBetweenCallsAsLate) {
 
 // A restart of model time on one communicator applies to all communicators with the same seats.
 TEST(WallClock, BeginsAgainForAllWhoShareSeats) {
-  const auto seats = std::make_shared<NetworkSeats>(2);
+  const auto seats = std::make_shared<RankClocks>(2);
   const auto network = std::make_shared<const CallNetwork>(CallNetwork{
       .fabric = uneven_fabric(1), .clock = ClockMode::wall, .dilate = 10, .seats = seats});
   Ranks some({.ranks = 2, .network = network}), others({.ranks = 2, .network = network});

@@ -247,7 +247,8 @@ void expect_all_once(Member& me, const OnceResults<T>& results, const OnceCase& 
         Collective::exscan}) {
     for (const ReduceOp op : {ReduceOp::sum, ReduceOp::avg}) {
       if (op == ReduceOp::avg && is_prefix(collective)) continue;
-      if (!test.algorithm.empty() && find_algorithm(collective, test.algorithm) == nullptr) continue;
+      if (!test.algorithm.empty() && find_algorithm(collective, test.algorithm) == nullptr)
+        continue;
       expect_once<T>(me, results, test, collective, op);
     }
   }
@@ -264,7 +265,8 @@ TYPED_TEST(OnceOf, EveryDefaultRoundsOnce) {
       const Status status = team->run([&](Member& me) {
         expect_all_once<TypeParam>(me, results, {"", {}, count, count != 5003});
         if (count != 67) return;
-        for (const Transport transport : {Transport::direct, Transport::mailbox, Transport::board}) {
+        for (const Transport transport :
+             {Transport::direct, Transport::mailbox, Transport::board}) {
           expect_all_once<TypeParam>(me, results, {"", transport, count, false});
         }
       });
@@ -278,8 +280,8 @@ TYPED_TEST(OnceOf, EveryDefaultOnANetworkRoundsOnce) {
     const auto network = find_call_network(name);
     ASSERT_TRUE(network.ok()) << network.status().text();
     for (const int ranks : {2, 3, 5, 8, 9}) {
-      auto team = Team::create(
-          {.ranks = ranks, .timeout = std::chrono::minutes(4), .network = *network});
+      auto team =
+          Team::create({.ranks = ranks, .timeout = std::chrono::minutes(4), .network = *network});
       ASSERT_TRUE(team.ok()) << team.status().text();
       for (const std::size_t count : {1, 67, 5003}) {
         const OnceResults<TypeParam> results(ranks, count);

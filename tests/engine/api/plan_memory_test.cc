@@ -12,7 +12,7 @@
 #include "engine/api/communicator.h"
 #include "engine/api/tuning/choose.h"
 #include "engine/compile/compile.h"
-#include "engine/compile/versions.h"
+#include "engine/compile/ssa.h"
 #include "engine/read/verify.h"
 #include "tests/engine/run/counted_memory.h"
 

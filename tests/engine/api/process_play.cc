@@ -90,7 +90,7 @@ Status along_a_grid(Member& me) {
   return {};
 }
 
-int groups(const Given& given) {
+int groups(const CallArguments& given) {
   const Joined joined = join(given.options());
   for (const int parts : {1, 2, 3}) {
     if (Status s = divide(*joined.member, parts); !s.ok()) return say(s);
@@ -101,7 +101,7 @@ int groups(const Given& given) {
 }
 
 // A group still works after the members of its parent are destroyed.
-int group_outlives(const Given& given) {
+int group_outlives(const CallArguments& given) {
   std::unique_ptr<Member> group;
   {
     const Joined joined = join(given.options());
@@ -111,7 +111,7 @@ int group_outlives(const Given& given) {
 }
 
 // Splits into two groups; the last rank dies and so ends the second group.
-int end_a_group(const Given& given, const SplitOptions& options) {
+int end_a_group(const CallArguments& given, const SplitOptions& options) {
   const Joined joined = join(given.options());
   auto group = joined.member->split(given.rank / 2, 0, options);
   if (!group.ok()) return say(group.status());
@@ -134,7 +134,7 @@ int end_a_group(const Given& given, const SplitOptions& options) {
 }
 
 // The last rank aborts the whole communicator, and the groups of the other ranks get the error.
-int abort_above(const Given& given) {
+int abort_above(const CallArguments& given) {
   const Joined joined = join(given.options());
   auto group = joined.member->split(given.is_last() ? 1 : 0, 0);
   if (!group.ok()) return say(group.status());
@@ -149,7 +149,7 @@ int abort_above(const Given& given) {
 }
 
 // The last rank dies after its part of a split, before it has a group.
-int leave_before(const Given& given) {
+int leave_before(const CallArguments& given) {
   Joined joined = join(given.options());
   joined.member->barrier().throw_if_error();
   if (given.is_last()) {
@@ -163,7 +163,7 @@ int leave_before(const Given& given) {
 }
 
 // All ranks split repeatedly until they are killed, each at a different time.
-int killed_dividing(const Given& given) {
+int killed_dividing(const CallArguments& given) {
   if (given.at > 0) be_killed_after(given.at + 100 * given.rank, given.signal);
   auto made = meet(given.options());
   if (!made.ok()) return say(made.status());
@@ -179,14 +179,14 @@ const Plays& group_plays() {
   static const Plays all = {
       {"groups", groups},
       {"group_outlives", group_outlives},
-      {"dies_in_a_group", [](const Given& given) { return end_a_group(given, {}); }},
+      {"dies_in_a_group", [](const CallArguments& given) { return end_a_group(given, {}); }},
       {"dies_in_a_group_of_all",
-       [](const Given& given) { return end_a_group(given, {.ends_parent = true}); }},
+       [](const CallArguments& given) { return end_a_group(given, {.ends_parent = true}); }},
       {"aborts_above_a_group", abort_above},
       {"dies_before_a_group", leave_before},
       {"groups_killed_at",
-       [](const Given& given) {
-         Given one = given;
+       [](const CallArguments& given) {
+         CallArguments one = given;
          if (!given.is_last()) one.at = 0;
          return killed_dividing(one);
        }},
@@ -286,7 +286,7 @@ Status all_to_all_at_random(Member& me) {
   return {};
 }
 
-int messages(const Given& given) {
+int messages(const CallArguments& given) {
   const Joined joined = join(given.options());
   Member& me = *joined.member;
   // Counts that fit in a line, in a slot, and in neither, so scratch must grow and move.
@@ -299,7 +299,7 @@ int messages(const Given& given) {
 }
 
 // A message in flight arrives after the end of its sender; the next receive fails.
-int message_outlives(const Given& given) {
+int message_outlives(const CallArguments& given) {
   const Joined joined = join(given.options());
   const Data data = message(0, 1, 0, 10);
   if (given.rank == 0) return say(joined.member->send(std::span<const std::int32_t>(data), 1));
@@ -311,7 +311,7 @@ int message_outlives(const Given& given) {
 }
 
 // The last rank calls `other` instead of sending to rank 0.
-int instead_of_sending(const Given& given, const std::function<Status(Joined&)>& other,
+int instead_of_sending(const CallArguments& given, const std::function<Status(Joined&)>& other,
                        std::chrono::milliseconds timeout = std::chrono::minutes(2)) {
   Joined joined = join(given.options());
   joined.member->barrier().throw_if_error();
@@ -325,7 +325,7 @@ int instead_of_sending(const Given& given, const std::function<Status(Joined&)>&
 }
 
 // All ranks exchange messages until the last rank is killed.
-int messages_until_killed(const Given& given) {
+int messages_until_killed(const CallArguments& given) {
   if (given.is_last()) be_killed_after(given.at, given.signal);
   auto made = meet(given.options());
   if (!made.ok()) return say(made.status());
@@ -345,14 +345,14 @@ const Plays& message_plays() {
       {"message_outlives", message_outlives},
       {"messages_killed_at", messages_until_killed},
       {"dies_instead_of_sending",
-       [](const Given& given) {
+       [](const CallArguments& given) {
          return instead_of_sending(given, [](Joined&) {
            _exit(0);
            return Status();
          });
        }},
       {"leaves_instead_of_sending",
-       [](const Given& given) {
+       [](const CallArguments& given) {
          return instead_of_sending(given, [](Joined& joined) {
            joined.member.reset();
            // The process stays alive, so the other ranks notice the destroyed member, not the end
@@ -364,7 +364,7 @@ const Plays& message_plays() {
          });
        }},
       {"sends_less",
-       [](const Given& given) {
+       [](const CallArguments& given) {
          return instead_of_sending(given, [](Joined& joined) {
            const Data less(999);
            Status status = joined.member->send(std::span<const std::int32_t>(less), 0);
@@ -373,14 +373,14 @@ const Plays& message_plays() {
          });
        }},
       {"aborts_instead_of_sending",
-       [](const Given& given) {
+       [](const CallArguments& given) {
          return instead_of_sending(given, [](Joined& joined) {
            joined.communicator->abort("enough");
            return joined.communicator->health();
          });
        }},
       {"does_not_send",
-       [](const Given& given) {
+       [](const CallArguments& given) {
          return instead_of_sending(
              given, [](Joined& joined) { return joined.member->barrier(); },
              std::chrono::milliseconds(300));
@@ -418,9 +418,8 @@ class Told {
     const Schedule schedule = line.make(params);
     bool able = true;
     for (int k = 0; k < schedule.rounds; ++k) {
-      for_each_transfer(schedule, k, [&](const Transfer& t) {
-        able = able && check_ability(t, fabric).ok();
-      });
+      for_each_transfer(schedule, k,
+                        [&](const Transfer& t) { able = able && check_ability(t, fabric).ok(); });
     }
     return able ? std::optional(params) : std::nullopt;
   }
@@ -494,7 +493,7 @@ int call_all(Member& me, Rank of_all, const std::vector<Rank>& members, Told& to
 }
 
 // Calls of all ranks, of groups with separate times, and messages between ranks.
-int keep_simulated_time(const Given& given) {
+int keep_simulated_time(const CallArguments& given) {
   const auto network = find_call_network(std::getenv("RANKINE_NETWORK")).value();
   const Joined joined = join(given.options());
   Member& me = *joined.member;
@@ -524,7 +523,7 @@ int keep_simulated_time(const Given& given) {
 }
 
 // The processes agree on one dilation of their wall clocks, and keep deadlines.
-int keep_wall_time(const Given& given) {
+int keep_wall_time(const CallArguments& given) {
   const Joined joined = join(given.options());
   if (Status status = add_up(*joined.member, 1000, 5); !status.ok()) return say(status);
   joined.communicator->restart_model_time();

@@ -12,7 +12,7 @@
 
 namespace rankine::testing_processes {
 
-struct Given {
+struct CallArguments {
   std::string name;
   Rank rank = 0;
   int ranks = 1;
@@ -47,7 +47,7 @@ Status add_up(Member& me, std::size_t count, int times);
 // Sends `signal` to this process `microseconds` from now, at any point of its work.
 void be_killed_after(int microseconds, int signal);
 
-using Play = std::function<int(const Given&)>;
+using Play = std::function<int(const CallArguments&)>;
 using Plays = std::map<std::string, Play>;
 const Plays& message_plays();
 const Plays& group_plays();

@@ -11,9 +11,9 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -151,7 +151,7 @@ std::vector<CollectiveCase> cases_of(const Algorithm& algorithm, int ranks) {
   return cases;
 }
 
-int sweep(const Given& given) {
+int sweep(const CallArguments& given) {
   CommunicatorOptions options = given.options();
   // The messages are short, so the piece is set shorter still.
   options.costs = Costs();
@@ -177,7 +177,7 @@ int sweep(const Given& given) {
 // --- Sizes ---
 
 // Counts for one line, for a board, for slots, for scratch, and for scratch that must grow.
-int sizes(const Given& given) {
+int sizes(const CallArguments& given) {
   const Joined joined = join(given.options());
   for (const std::size_t count : {1u, 12u, 500u, 5'000u, 300'000u, 3'000'000u}) {
     if (Status status = add_up(*joined.member, count, 5); !status.ok()) return say(status);
@@ -204,7 +204,7 @@ Status add_up_in_place(Member& me, std::span<float> data, int times) {
   return {};
 }
 
-int sweep_payloads(const Given& given) {
+int sweep_payloads(const CallArguments& given) {
   const Joined joined = join(given.options());
   Member& me = *joined.member;
   auto room = me.allocate<std::byte>(std::size_t{4} << 20).value();
@@ -225,7 +225,7 @@ int sweep_payloads(const Given& given) {
 }
 
 // Reallocated memory is zeroed, and too large an allocation is an error.
-int allocate_and_free(const Given& given) {
+int allocate_and_free(const CallArguments& given) {
   const Joined joined = join(given.options());
   Member& me = *joined.member;
   const auto is_zero = [](float x) { return x == 0; };
@@ -261,7 +261,7 @@ std::size_t in_huge_pages() {
 }
 
 // A large payload is in huge pages, or memory_of() states the error.
-int allocate_much(const Given& given) {
+int allocate_much(const CallArguments& given) {
   const Joined joined = join(given.options());
   Member& me = *joined.member;
   constexpr std::size_t kBytes = std::size_t{4} << 20;
@@ -283,7 +283,7 @@ int allocate_much(const Given& given) {
   return say("ok");
 }
 
-int survive_with_payloads(const Given& given) {
+int survive_with_payloads(const CallArguments& given) {
   if (given.is_last()) be_killed_after(given.at, given.signal);
   auto made = meet(given.options());
   if (!made.ok()) return say(made.status());
@@ -300,7 +300,7 @@ int survive_with_payloads(const Given& given) {
 // --- Ends ---
 
 // The ranks make calls until they are told of the last rank's end. Then the others meet again.
-int outlive(const Given& given, const std::function<void(const Joined&)>& end) {
+int outlive(const CallArguments& given, const std::function<void(const Joined&)>& end) {
   Status status;
   {
     const Joined joined = join(given.options());
@@ -348,7 +348,7 @@ void scribble_on_page(const Joined& joined) {
 }
 
 // Like a daemon: closes all but the standard streams, and opens other files under the same numbers.
-int close_what_it_does_not_know(const Given& given) {
+int close_what_it_does_not_know(const CallArguments& given) {
   constexpr off_t kBytes = 5;
   Status status;
   std::vector<int> numbers;
@@ -390,7 +390,7 @@ int close_what_it_does_not_know(const Given& given) {
 
 // Waits for the other ranks while a child, which inherits all open files, stays alive. Prints the
 // child's process number.
-int wait_with_a_child(const Given& given) {
+int wait_with_a_child(const CallArguments& given) {
   std::thread([path = "/dev/shm/rankine." + given.name] {
     while (access(path.c_str(), F_OK) != 0) usleep(1000);
     const pid_t child = fork();
@@ -404,7 +404,7 @@ int wait_with_a_child(const Given& given) {
 }
 
 // Makes calls until the last rank is killed.
-int survive(const Given& given) {
+int survive(const CallArguments& given) {
   if (given.is_last()) be_killed_after(given.at, given.signal);
   auto made = meet(given.options());
   if (!made.ok()) return say(made.status());
@@ -417,7 +417,7 @@ int survive(const Given& given) {
 }
 
 // All ranks make a call, but the last rank calls `other`.
-int disagree(const Given& given, const std::function<Status(Joined&)>& other) {
+int disagree(const CallArguments& given, const std::function<Status(Joined&)>& other) {
   Joined joined = join(given.options());
   Status status = add_up(*joined.member, 100, 3);
   if (status.ok() && given.is_last()) status = other(joined);
@@ -425,7 +425,7 @@ int disagree(const Given& given, const std::function<Status(Joined&)>& other) {
   return say(status);
 }
 
-int fork_and_go_on(const Given& given) {
+int fork_and_go_on(const CallArguments& given) {
   const Joined joined = join(given.options());
   const pid_t child = fork();
   if (child == 0) {
@@ -441,7 +441,7 @@ int fork_and_go_on(const Given& given) {
 }
 
 // Daemons have no standard streams, but libraries may still write to them.
-int write_to_closed_streams(const Given& given) {
+int write_to_closed_streams(const CallArguments& given) {
   constexpr int kStreams[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
   const int answers = dup(STDOUT_FILENO);
   for (const int stream : kStreams) close(stream);
@@ -459,7 +459,7 @@ int write_to_closed_streams(const Given& given) {
 }
 
 // The user operation's address differs between processes.
-int combine_by_own(const Given& given) {
+int combine_by_own(const CallArguments& given) {
   const Joined joined = join(given.options());
   const UserOp op{.apply =
                       [](const void* in, void* inout, std::size_t count, void*) {
@@ -481,14 +481,14 @@ int combine_by_own(const Given& given) {
   return status.ok() && !right ? say("wrong data") : say(status);
 }
 
-int limited(const Given& given, int resource, rlim_t most) {
+int limited(const CallArguments& given, int resource, rlim_t most) {
   const rlimit limit{most, most};
   setrlimit(resource, &limit);
   return say(create(given.options()));
 }
 
 // Prints the wait mode of a process that its starter has bound to one CPU.
-int wait_bound(const Given& given, int nth) {
+int wait_bound(const CallArguments& given, int nth) {
   const std::vector<int> cpus = allowed_cpus();
   const int cpu = cpus[static_cast<std::size_t>(nth) % cpus.size()];
   set_allowed_cpus(&cpu, 1);
@@ -506,23 +506,23 @@ const Plays& own_plays() {
       {"allocate", allocate_and_free},
       {"allocate_much", allocate_much},
       {"lends_alone",
-       [](const Given& given) {
+       [](const CallArguments& given) {
          const Joined joined = join(given.options());
          const auto data = joined.member->allocate<float>(1000).value();
          return say(joined.member->all_reduce(data.span(), ReduceOp::sum,
                                               {.shared_payloads = given.is_last()}));
        }},
       {"payloads_killed_at", survive_with_payloads},
-      {"create", [](const Given& given) { return say(create(given.options())); }},
-      {"hurried", [](const Given& given) { return say(create(given.options())); }},
+      {"create", [](const CallArguments& given) { return say(create(given.options())); }},
+      {"hurried", [](const CallArguments& given) { return say(create(given.options())); }},
       {"other_costs",
-       [](const Given& given) {
+       [](const CallArguments& given) {
          CommunicatorOptions options = given.options();
          options.costs = Costs{.claim = 8192};
          return say(create(options));
        }},
       {"again_if_refused",
-       [](const Given& given) {
+       [](const CallArguments& given) {
          CommunicatorOptions options = given.options();
          if (given.is_last()) options.costs = Costs{.claim = 8192};
          const Status first = create(options);
@@ -531,40 +531,46 @@ const Plays& own_plays() {
          return say(std::string(name_of(first.code())) + ", then " +
                     std::string(name_of(second.code())));
        }},
-      {"small_files", [](const Given& given) { return limited(given, RLIMIT_FSIZE, 1 << 20); }},
+      {"small_files",
+       [](const CallArguments& given) { return limited(given, RLIMIT_FSIZE, 1 << 20); }},
       {"small_space",
-       [](const Given& given) { return limited(given, RLIMIT_AS, rlim_t{1} << 30); }},
+       [](const CallArguments& given) { return limited(given, RLIMIT_AS, rlim_t{1} << 30); }},
       {"killed",
-       [](const Given& given) { return outlive(given, [](const Joined&) { kill(getpid(), SIGKILL); }); }},
-      {"exits", [](const Given& given) { return outlive(given, [](const Joined&) { _exit(0); }); }},
-      {"leaves", [](const Given& given) { return outlive(given, [](const Joined&) {}); }},
+       [](const CallArguments& given) {
+         return outlive(given, [](const Joined&) { kill(getpid(), SIGKILL); });
+       }},
+      {"exits",
+       [](const CallArguments& given) { return outlive(given, [](const Joined&) { _exit(0); }); }},
+      {"leaves", [](const CallArguments& given) { return outlive(given, [](const Joined&) {}); }},
       {"becomes",
-       [](const Given& given) {
+       [](const CallArguments& given) {
          return outlive(given, [](const Joined&) { execl("/bin/sleep", "sleep", "100", nullptr); });
        }},
-      {"scribbles_on_seats", [](const Given& given) { return outlive(given, scribble_on_seats); }},
+      {"scribbles_on_seats",
+       [](const CallArguments& given) { return outlive(given, scribble_on_seats); }},
       {"scribbles_on_record",
-       [](const Given& given) { return outlive(given, scribble_on_record); }},
-      {"scribbles_on_page", [](const Given& given) { return outlive(given, scribble_on_page); }},
+       [](const CallArguments& given) { return outlive(given, scribble_on_record); }},
+      {"scribbles_on_page",
+       [](const CallArguments& given) { return outlive(given, scribble_on_page); }},
       {"closes_what_it_does_not_know", close_what_it_does_not_know},
       {"waits_with_a_child", wait_with_a_child},
       {"killed_at", survive},
       {"stopped",
-       [](const Given& given) {
+       [](const CallArguments& given) {
          return disagree(given, [](Joined&) {
            raise(SIGSTOP);
            return Status(Code::aborted, "");
          });
        }},
       {"calls_something_else",
-       [](const Given& given) {
+       [](const CallArguments& given) {
          return disagree(given, [](Joined& joined) {
            std::vector<float> in(100), out(100 * static_cast<std::size_t>(joined.member->ranks()));
            return joined.member->all_gather(std::span<const float>(in), std::span<float>(out));
          });
        }},
       {"aborts",
-       [](const Given& given) {
+       [](const CallArguments& given) {
          return disagree(given, [](Joined& joined) {
            joined.communicator->abort("enough");
            return Status();
@@ -572,8 +578,8 @@ const Plays& own_plays() {
        }},
       {"forks", fork_and_go_on},
       {"writes_to_closed_streams", write_to_closed_streams},
-      {"bound_apart", [](const Given& given) { return wait_bound(given, given.rank); }},
-      {"bound_together", [](const Given& given) { return wait_bound(given, 0); }},
+      {"bound_apart", [](const CallArguments& given) { return wait_bound(given, given.rank); }},
+      {"bound_together", [](const CallArguments& given) { return wait_bound(given, 0); }},
       {"user_op", combine_by_own},
   };
   return all;
@@ -590,7 +596,7 @@ int main(int argc, char** argv) try {
   }
   if (argc < 5 || !plays.contains(argv[4])) return 2;
   const std::string play = argv[4];
-  Given given{argv[1], 0, std::atoi(argv[3])};
+  CallArguments given{argv[1], 0, std::atoi(argv[3])};
   std::istringstream ranks(argv[2]);
   for (std::string one; std::getline(ranks, one, ',');) {
     household().ranks.push_back(std::atoi(one.c_str()));
@@ -601,7 +607,7 @@ int main(int argc, char** argv) try {
   if (play == "hurried") given.timeout = std::chrono::milliseconds(500);
   if (play == "stopped") given.timeout = std::chrono::seconds(20);  // time for the ranks to meet
   if (play.ends_with("killed_at")) given.timeout = std::chrono::seconds(3);
-  const auto play_rank = [&plays, &play](Given of_rank, rankine::Rank r) {
+  const auto play_rank = [&plays, &play](CallArguments of_rank, rankine::Rank r) {
     of_rank.rank = r;
     try {
       return plays.at(play)(of_rank);

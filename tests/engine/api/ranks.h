@@ -45,7 +45,6 @@ class Ranks {
   std::vector<std::unique_ptr<Member>> members_;
 };
 
-
 // Returns when rank r waits inside a call, according to the flight record.
 void until_it_waits(const Communicator& communicator, Rank r);
 

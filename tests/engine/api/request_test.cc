@@ -729,7 +729,7 @@ TEST(ProgressThread, CountsAmongTheThreadsThatPlayRanks) {
 
 namespace {
 
-struct CountedWork : OtherWork {
+struct CountedWork : YieldCallback {
   void give_way(int turn) noexcept override {
     if (turn != next.load(std::memory_order_relaxed)) began_anew.fetch_add(1);
     next.store(turn + 1, std::memory_order_relaxed);

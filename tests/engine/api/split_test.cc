@@ -211,8 +211,7 @@ TEST(Split, RefusesWhatCannotBe) {
     return rank.split(0, 0, {.ends_parent = rank.rank() == 0}).status();
   });
   EXPECT_EQ(results[0].code(), Code::mismatch) << results[0].text();
-  EXPECT_NE(results[0].text().find("split: an option"), std::string::npos)
-      << results[0].text();
+  EXPECT_NE(results[0].text().find("split: an option"), std::string::npos) << results[0].text();
 }
 
 TEST(Split, IsFinishedOnceItsRequestHasBeenWaitedFor) {

@@ -55,8 +55,7 @@ TEST(SmallFile, IsRefusedAboveItsLimit) {
   tree.write("/file", std::string(100'000, 'x'));
   for (const std::size_t limit : {0u, 1u, 65536u, 99'999u}) {
     const SmallFile file = read_small_file(tree.root() + "/file", limit);
-    EXPECT_EQ(file.error,
-              "it has more than " + std::to_string(limit) + " bytes, the allowed size");
+    EXPECT_EQ(file.error, "it has more than " + std::to_string(limit) + " bytes, the allowed size");
     EXPECT_EQ(file.text, "");
   }
   // A sparse file of a terabyte.

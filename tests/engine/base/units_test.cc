@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 #include <rapidcheck.h>
+#include <nlohmann/json.hpp>
 
 #include <array>
 #include <chrono>
@@ -146,14 +146,12 @@ TEST(Errors, NameArgumentValueAndWhatIsAllowed) {
           << status.text() << " does not name " << part;
     }
   };
-  for (const char* text :
-       {"1m", "us", "", "-1us", "1.5.2us", "1 us s", "1e", "nan", "inf", "0x1", " 1us", "1us ",
-                           "1e10", "1e30s", "300000h"}) {
+  for (const char* text : {"1m", "us", "", "-1us", "1.5.2us", "1 us s", "1e", "nan", "inf", "0x1",
+                           " 1us", "1us ", "1e10", "1e30s", "300000h"}) {
     expect_error(parse_seconds("--alpha", text).status(), "--alpha", text, "1.5us");
   }
-  for (const char* text :
-       {"100", "100GB", "0GB/s", "-1GB/s", "GB/s", "100 gb/s", "100XB/s", "1e400GB/s", "100GiBs", " 1GB/s",
-        "1GB/s ", "1e10GB/s", "1e-10B/s"}) {
+  for (const char* text : {"100", "100GB", "0GB/s", "-1GB/s", "GB/s", "100 gb/s", "100XB/s",
+                           "1e400GB/s", "100GiBs", " 1GB/s", "1GB/s ", "1e10GB/s", "1e-10B/s"}) {
     expect_error(parse_bandwidth("--bandwidth", text).status(), "--bandwidth", text, "100GB/s");
   }
   for (const char* text : {"1,5", "one", "", "1e", "--1"}) {
@@ -214,8 +212,8 @@ TEST(ParseSize, ReadsWhatPeopleWrite) {
 
 TEST(ParseSize, NamesArgumentValueAndWhatIsAllowed) {
   for (const char* text :
-       {"",   "x",     "-8",   "+8",    "8X", "8KK", "K",   "8 4",   "0x10", "1e",
-        "e3", "8KiBs", "-1e3", "1.2.3", ".",  "4P",  "MiB", "1,000", "nan",  "inf", " 16", "16 ", "4K "}) {
+       {"",     "x",     "-8", "+8", "8X",  "8KK",   "K",   "8 4", "0x10", "1e",  "e3", "8KiBs",
+        "-1e3", "1.2.3", ".",  "4P", "MiB", "1,000", "nan", "inf", " 16",  "16 ", "4K "}) {
     const auto size = parse_size("--minbytes", text);
     ASSERT_FALSE(size.ok()) << text;
     EXPECT_EQ(size.status().code(), Code::invalid_argument);
@@ -303,7 +301,7 @@ TEST(Statistics, AreWhatTheirNamesSay) {
   EXPECT_DOUBLE_EQ(percentile_99(values), 100);
   EXPECT_DOUBLE_EQ(quantile(values, 0.25), 3);
   EXPECT_DOUBLE_EQ(relative_spread(values), 0.4);
-  EXPECT_DOUBLE_EQ(middle_mean(values), 5);
+  EXPECT_DOUBLE_EQ(interquartile_mean(values), 5);
   EXPECT_DOUBLE_EQ(median({}), 0);
 }
 

@@ -2,8 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <csignal>
@@ -94,8 +94,8 @@ TEST(NcclTestsFlags, WhatHasNoEffectIsAWarning) {
 
 TEST(NcclTestsFlags, GpusPerThreadAreRanks) {
   const auto ranks = [](const std::vector<std::string>& flags) {
-    std::vector<std::string> arguments = {"perf", "all_reduce", "-b", "8",  "-e", "8", "-m",
-                                          "1",    "-n",         "1",  "-J", "-"};
+    std::vector<std::string> arguments = {"perf", "all_reduce", "-b", "8", "-e", "8",
+                                          "-m",   "1",          "-n", "1", "-J", "-"};
     arguments.insert(arguments.end(), flags.begin(), flags.end());
     const Captured run = run_captured(arguments);
     EXPECT_EQ(run.exit, 0) << run.err;

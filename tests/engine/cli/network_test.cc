@@ -166,8 +166,8 @@ bool has(const std::string& text, const std::string& part) {
 
 // Gamma and contention from the command line: Traff's (p-1)/p m (beta + gamma), and n_gamma.
 TEST(Unlike, GammaAndContentionAreFlags) {
-  const std::vector<std::string> ring = {"--algo", "ring", "--ranks", "4", "--sync", "rounds",
-                                         "--alpha", "1us", "--bandwidth", "1GB/s"};
+  const std::vector<std::string> ring = {"--algo", "ring",    "--ranks", "4",           "--sync",
+                                         "rounds", "--alpha", "1us",     "--bandwidth", "1GB/s"};
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.begin(), ring.begin(), ring.end());
     return answer_of(more);
@@ -177,8 +177,7 @@ TEST(Unlike, GammaAndContentionAreFlags) {
   const Json adding = with({"--gamma", "1ns"});
   EXPECT_DOUBLE_EQ(adding["time"], 6e-6 + 2.25 * kM * 1e-9);
   EXPECT_EQ(adding["gamma"], 1e-9);
-  EXPECT_DOUBLE_EQ(with({"--eta-alpha", "2", "--eta-beta", "0.5"})["time"],
-                   12e-6 + 3 * kM * 1e-9);
+  EXPECT_DOUBLE_EQ(with({"--eta-alpha", "2", "--eta-beta", "0.5"})["time"], 12e-6 + 3 * kM * 1e-9);
   EXPECT_TRUE(has(error_of({"simulate", "all_reduce", "--algo", "ring", "--eta-beta", "2"}),
                   "eta_beta is 2; allowed are numbers above 0 and up to 1"));
 

@@ -3,8 +3,8 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -488,10 +488,10 @@ class Documents : public testing::Test {
 TEST_F(Documents, ReadmeShowsWhatIsPrinted) { EXPECT_GE(check("README.md"), 2); }
 
 // The pages of the guide below engine/.
-constexpr const char* kPages[] = {
-    "engine/GUIDE.md",     "engine/algorithms.md", "engine/benchmark.md", "engine/cpp.md",
-    "engine/mpi.md",       "engine/networks.md",   "engine/python.md",    "engine/server.md",
-    "engine/teaching.md",  "engine/torch.md",      "engine/training.md"};
+constexpr const char* kPages[] = {"engine/GUIDE.md",  "engine/algorithms.md", "engine/benchmark.md",
+                                  "engine/cpp.md",    "engine/mpi.md",        "engine/networks.md",
+                                  "engine/python.md", "engine/server.md",     "engine/teaching.md",
+                                  "engine/torch.md",  "engine/training.md"};
 
 TEST_F(Documents, GuideShowsWhatIsPrinted) {
   int run = 0;

@@ -60,9 +60,8 @@ TEST(Perf, IsNotPutOnANetwork) {
 }
 
 TEST(Perf, PortsAreABudgetAndTold) {
-  const Captured captured =
-      run_captured(perf_command("all_reduce", {"-t", "3", "-b", "8", "-e", "8K", "-f", "32", "--ports",
-                                               "1", "--json", "-"}));
+  const Captured captured = run_captured(perf_command(
+      "all_reduce", {"-t", "3", "-b", "8", "-e", "8K", "-f", "32", "--ports", "1", "--json", "-"}));
   ASSERT_EQ(captured.exit, 0) << captured.err;
   const json report = json::parse(captured.out);
   EXPECT_EQ(report.at("config").at("ports"), 1);

@@ -100,8 +100,8 @@ TEST(Run, PortsLimitMessagesInFlight) {
     EXPECT_EQ(result["most_sent"], Json({1, 1, 1})) << clock;
     EXPECT_EQ(result["most_received"], Json({1, 1, 1})) << clock;
   }
-  const Json unlimited = run_json({"all_reduce", "--algo", "ring", "--ranks", "3", "--clock",
-                                   "none"});
+  const Json unlimited =
+      run_json({"all_reduce", "--algo", "ring", "--ranks", "3", "--clock", "none"});
   EXPECT_FALSE(unlimited.contains("most_sent"));
 }
 
@@ -355,7 +355,6 @@ TEST(Goal, MoreLinesThanAllowed) {
 // rankine faults: its output and its refusals.
 
 namespace {
-
 
 TEST(Faults, CountsWhatItPlays) {
   const Captured tool =

@@ -295,7 +295,7 @@ TEST(Batch, WorksFromAFileAndThroughTheTool) {
 
 TEST(Simulate, RefusesWhatTakesMoreMemoryThanAllowed) {
   const std::vector<std::string> ask = {"simulate", "all_reduce", "--algo", "trivance", "--ranks",
-                                        "6561", "--network", "ring", "--memory"};
+                                        "6561",     "--network",  "ring",   "--memory"};
   std::vector<std::string> little = ask;
   little.push_back("100M");
   const Captured run = run_captured(little);
@@ -506,8 +506,9 @@ TEST(Simulate, TimesAmongMoreAndMoreRanks) {
   EXPECT_EQ(std::count(text.out.begin(), text.out.end(), '\n'), 4) << text.out;
   const Captured json = with({"--ranks-to", "8", "--json"});
   EXPECT_EQ(json.out.find(R"({"algorithm":"ring","ranks":4,"time":)"), 0u) << json.out;
-  EXPECT_NE(with({"--plot", "x.svg"}).err.find("--plot is 'x.svg'; it draws the times of --ranks-to"),
-            std::string::npos);
+  EXPECT_NE(
+      with({"--plot", "x.svg"}).err.find("--plot is 'x.svg'; it draws the times of --ranks-to"),
+      std::string::npos);
   EXPECT_NE(with({"--most-steps", "1G"}).err.find("--most-steps is 1G; it limits --ranks-to"),
             std::string::npos);
   for (const std::string wrong : {"0", "5x", "-1", "99999999999999999999"}) {

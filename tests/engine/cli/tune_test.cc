@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -125,15 +125,14 @@ std::vector<FormTimes> crossing_at_4096(double factor) {
   std::vector<FormTimes> sizes;
   for (std::size_t bytes = 256; bytes <= 65536; bytes *= 2) {
     const double time = static_cast<double>(bytes);
-    sizes.push_back({bytes, bytes < 4096 ? time : factor * time,
-                     bytes < 4096 ? factor * time : time});
+    sizes.push_back(
+        {bytes, bytes < 4096 ? time : factor * time, bytes < 4096 ? factor * time : time});
   }
   return sizes;
 }
 
 TEST(BestBorder, IsWhereTheOtherFormBecomesFaster) {
-  for (const std::size_t before :
-       {std::size_t{0}, std::size_t{300}, std::size_t{1} << 30}) {
+  for (const std::size_t before : {std::size_t{0}, std::size_t{300}, std::size_t{1} << 30}) {
     const Border border = best_border(crossing_at_4096(2), before);
     EXPECT_GE(border.value, 2048U) << before;
     EXPECT_LT(border.value, 4096U) << before;
@@ -143,13 +142,12 @@ TEST(BestBorder, IsWhereTheOtherFormBecomesFaster) {
 
 TEST(BestBorder, GainIsTheGeometricMeanOverAllSizes) {
   // Five of nine sizes, those from 4096 on, take half the time.
-  EXPECT_NEAR(best_border(crossing_at_4096(2), std::size_t{1} << 30).gain,
-              std::pow(2, 5.0 / 9), 1e-12);
+  EXPECT_NEAR(best_border(crossing_at_4096(2), std::size_t{1} << 30).gain, std::pow(2, 5.0 / 9),
+              1e-12);
 }
 
 TEST(BestBorder, StaysWhereItIsAsGoodAsAny) {
-  for (const std::size_t before :
-       {std::size_t{2048}, std::size_t{3000}, std::size_t{4095}}) {
+  for (const std::size_t before : {std::size_t{2048}, std::size_t{3000}, std::size_t{4095}}) {
     const Border border = best_border(crossing_at_4096(2), before);
     EXPECT_EQ(border.value, before);
     EXPECT_EQ(border.gain, 1);
@@ -166,10 +164,10 @@ TEST(BestBorder, MayLieBeforeTheFirstSizeAndBeyondTheLast) {
 
 TEST(CostSearch, FindsNothingInNoTime) {
   int asked = 0;
-  const auto found = search_costs(
-      {}, 2,
-      {.deadline = std::chrono::steady_clock::now() - std::chrono::seconds(1),
-       .progress = [&](std::string_view) { ++asked; }});
+  const auto found =
+      search_costs({}, 2,
+                   {.deadline = std::chrono::steady_clock::now() - std::chrono::seconds(1),
+                    .progress = [&](std::string_view) { ++asked; }});
   ASSERT_TRUE(found.ok()) << found.status().text();
   EXPECT_TRUE(found->empty());
   EXPECT_EQ(asked, 0);
@@ -179,30 +177,28 @@ TEST(CostSearch, FindsNothingInNoTime) {
 // within the allowed range.
 TEST(CostSearch, TriesEveryFormThatThereIs) {
   std::vector<std::string> asked;
-  const auto found = search_costs(
-      {}, 2,
-      {.deadline = std::chrono::steady_clock::now() + std::chrono::hours(1),
-       .rounds = 1,
-       .progress = [&](std::string_view field) { asked.emplace_back(field); }});
+  const auto found =
+      search_costs({}, 2,
+                   {.deadline = std::chrono::steady_clock::now() + std::chrono::hours(1),
+                    .rounds = 1,
+                    .progress = [&](std::string_view field) { asked.emplace_back(field); }});
   ASSERT_TRUE(found.ok()) << found.status().text();
   ASSERT_EQ(found->size(), asked.size());
   EXPECT_GE(found->size(), 6U);
-  for (const CostFinding &finding : *found) {
-    EXPECT_EQ(finding.before, Costs{}.*finding.field->value)
-        << finding.field->name;
+  for (const CostFinding& finding : *found) {
+    EXPECT_EQ(finding.before, Costs{}.*finding.field->value) << finding.field->name;
     EXPECT_GE(finding.after, finding.field->least) << finding.field->name;
     EXPECT_LE(finding.after, finding.field->most) << finding.field->name;
-    EXPECT_EQ(finding.after == finding.before, finding.gain == 1)
-        << finding.field->name;
+    EXPECT_EQ(finding.after == finding.before, finding.gain == 1) << finding.field->name;
     EXPECT_FALSE(finding.sizes.empty()) << finding.field->name;
-    for (const FormTimes &size : finding.sizes) {
+    for (const FormTimes& size : finding.sizes) {
       EXPECT_GT(size.first, 0);
       EXPECT_GT(size.second, 0);
     }
   }
 }
 
-} // namespace
+}  // namespace
 
 // rankine tune and its consequences: the table, --check, choose.
 

@@ -13,7 +13,7 @@
 #include "algorithms/schedule/combine.h"
 #include "engine/compile/compile.h"
 #include "engine/compile/program.h"
-#include "engine/compile/versions.h"
+#include "engine/compile/ssa.h"
 
 namespace rankine {
 namespace {

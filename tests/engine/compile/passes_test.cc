@@ -1,5 +1,5 @@
-// Tests of the analyses of rank order and brackets, and of the passes push, own_first and
-// share_copies.
+// Tests of the analyses of rank order and brackets, and of the passes push, copy_local_first and
+// split_copies.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include "algorithms/recursive_doubling.h"
 #include "algorithms/ring.h"
 #include "engine/compile/direct_passes.h"
-#include "engine/compile/versions.h"
+#include "engine/compile/ssa.h"
 #include "engine/run/plan.h"
 
 // Schedules that combine contributions in rank order. tests/engine/api/user_op_test checks the
@@ -27,7 +27,7 @@ bool ordered(const Schedule& schedule, const Goal& goal) {
       static_cast<std::size_t>(natural_blocks(goal.collective, goal.ranks)),
       static_cast<std::size_t>(schedule.blocks));
   const Layout layout = make_layout(goal, counts, 4, Borders::plain);
-  return in_rank_order(**Versions::of(schedule, goal, layout));
+  return in_rank_order(**SsaForm::of(schedule, goal, layout));
 }
 
 bool ordered(Collective collective, std::string_view name, int ranks, Rank root = 0) {
@@ -161,7 +161,7 @@ TEST(Push, WhatIsStillReadMustNotBeOverwrittenEarly) {
 
 }  // namespace
 
-// The operations that own_first() splits, and their parts. The fuzz test checks the results.
+// The operations that copy_local_first() splits, and their parts. The fuzz test checks the results.
 
 namespace {
 
@@ -171,7 +171,7 @@ Program program_of(const Schedule& schedule, Buffers buffers, std::size_t bytes)
   auto program =
       make_program(schedule, goal, make_layout(goal, counts, 4, Borders::plain), buffers);
   program.status().throw_if_error();
-  return own_first(*program, buffers);
+  return copy_local_first(*program, buffers);
 }
 
 struct Step {
@@ -255,7 +255,7 @@ Program shared(Collective collective, const char* name, int ranks, const ShareOp
   auto program =
       make_program(schedule, goal, make_layout(goal, counts, 1, Borders::plain), Buffers::apart);
   program.status().throw_if_error();
-  return share_copies(*program, options);
+  return split_copies(*program, options);
 }
 
 // Bytes that a rank fetches from other ranks, and bytes that it stores at other ranks.
@@ -340,7 +340,7 @@ Brackets brackets(const Schedule& schedule, const Goal& goal) {
       static_cast<std::size_t>(natural_blocks(goal.collective, goal.ranks)),
       static_cast<std::size_t>(schedule.blocks));
   const Layout layout = make_layout(goal, counts, 4, Borders::plain);
-  return brackets_of(**Versions::of(schedule, goal, layout));
+  return brackets_of(**SsaForm::of(schedule, goal, layout));
 }
 
 Brackets brackets(Collective collective, std::string_view name, int ranks) {

@@ -1,4 +1,4 @@
-// Tests of staging: its pieces, its turns, and copies before the entry (copy_first).
+// Tests of staging: its pieces, its turns, and copies before the entry (copy_then_reduce).
 
 #include <gtest/gtest.h>
 
@@ -355,7 +355,7 @@ Program copied(const Schedule& schedule) {
   auto program =
       make_program(schedule, goal, make_layout(goal, counts, 4, Borders::plain), Buffers::in_place);
   program.status().throw_if_error();
-  return copy_first(std::move(*program));
+  return copy_then_reduce(std::move(*program));
 }
 
 // The ranges (offset, bytes) that a rank copies before it enters.
@@ -424,7 +424,7 @@ TEST(CopyFirst, AResultThatLiesThereIsWrittenOnce) {
   auto program =
       make_program(schedule, goal, make_layout(goal, counts, 4, Borders::plain), Buffers::in_place);
   ASSERT_TRUE(program.ok());
-  const Program out = copy_first(*program);
+  const Program out = copy_then_reduce(*program);
   EXPECT_EQ(staged(out, 0).size(), 1U);
   for (const Operation& op : out.operations) {
     if (op.rank != 0 || op.round == kStaging) continue;

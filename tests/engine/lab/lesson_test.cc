@@ -2,9 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <cstdio>
 #include <cstdlib>
@@ -360,7 +360,8 @@ TEST(Orders, ThatCannotBeReadAreRefusedWithTheirLine) {
            {"pipeline 2 micro_batches 2 keep", "line 1: keep needs a number"},
            {"# mine\npipeline 2 micro_batches 2\n2: F0", "line 3: a stage is '2'"},
            {"pipeline 2 micro_batches 2\nF0", "line 2: 'F0' is not a stage"},
-           {"pipeline 2 micro_batches 2\n0: W0", "line 2: 'W0' is not a pass; allowed are F0 and B0"},
+           {"pipeline 2 micro_batches 2\n0: W0",
+            "line 2: 'W0' is not a pass; allowed are F0 and B0"},
            {"pipeline 2 micro_batches 2\n0: F", "line 2: a micro-batch is empty"},
            {"pipeline 2 micro_batches 2\n0: F0..2", "line 2: a micro-batch is '0..2'"}}) {
     const Captured captured = check(text + "\n");

@@ -589,7 +589,8 @@ TEST(Plan, WhatCannotBeIsRefusedByName) {
   refuses("gpt_175b --search --ranks 1 --batch 8", "fits into 80 GiB: the smallest needs");
   refuses("llama3_8b --search --ranks 7 --batch 8", "over 7 ranks divides its heads");
   refuses("llama3_8b --order 1f2b", "--order is '1f2b'; allowed are gpipe, 1f1b, zb1p, zb2p");
-  refuses("llama3_8b --decode --survey", "--survey is given; it is for one training step: leave out --decode");
+  refuses("llama3_8b --decode --survey",
+          "--survey is given; it is for one training step: leave out --decode");
   refuses("llama3_8b --nested dp,tp,dp", "--nested is 'dp,tp,dp'; dp stands there twice");
   refuses("llama3_8b --nested xp", "--nested is 'xp'; allowed are tp, sp, ep, dp, pp");
   refuses("llama3_8b --capacity 2", "capacity is given; llama3_8b has no experts");

@@ -1,8 +1,8 @@
 // Tests of reproducing papers: figures, statements and tables, and turns of ranks on one thread.
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 #include <pthread.h>
+#include <nlohmann/json.hpp>
 
 #include <chrono>
 #include <cmath>

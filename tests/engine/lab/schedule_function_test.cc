@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <chrono>
 #include <csignal>
@@ -434,7 +434,8 @@ TEST(WrittenSchedule, AsJsonIsWhatThePlayerHas) {
 
 TEST(WrittenSchedule, HasRemarksEmptyLinesAndShortForms) {
   const auto read = read_schedule(
-      "\xef\xbb\xbf# mine\n\n all_reduce 4 blocks 6\tplanes 2 # six\r\nround\n0 <-> 1: 0..2,5 +\nround 1\n"
+      "\xef\xbb\xbf# mine\n\n all_reduce 4 blocks 6\tplanes 2 # six\r\nround\n0 <-> 1: 0..2,5 "
+      "+\nround 1\n"
       "2 -> 2: 3 on 1 to 0 +\n0 -> 1..3: 4 on 1\nround");
   ASSERT_TRUE(read.ok()) << read.status().text();
   EXPECT_EQ(texts(read->schedule()),
@@ -473,8 +474,9 @@ TEST(WrittenSchedule, WhatIsWrongIsNamedWithItsLine) {
       {"all_gather 4\nround\n0 -> 1: 4", "line 3: a block is '4'"},
       {"all_gather 4\nround\n0 -> 1: 3..2", "line 3: a block is '2'"},
       {"all_gather 4\nround\n0 -> 1: 0,", "line 3: a block is ''"},
-      {"all_gather 4\nround\n0 -> 1 0", "line 3: '0 -> 1 0' has no colon after the receiver; write "
-                                        "'0 -> 1: 0'"},
+      {"all_gather 4\nround\n0 -> 1 0",
+       "line 3: '0 -> 1 0' has no colon after the receiver; write "
+       "'0 -> 1: 0'"},
       {"all_gather 4\nround\nsend 0 1", "line 3: 'send' is no transfer"},
       {"all_gather 4\nround\n0 -> 1: 0 on 1", "line 3: a plane is '1'"},
       {"all_gather 4\nround\n0 -> 1: 0 + +", "line 3: '+' after the blocks"},

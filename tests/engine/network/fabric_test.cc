@@ -97,7 +97,7 @@ TEST(WiredFor, FillsInWhatIsOpen) {
   EXPECT_EQ(wired_for(torus, 27, {3, 3, 3})->ports, 6);
   EXPECT_EQ(wired_for(torus, 1)->ports, 2);
   EXPECT_EQ(wired_for(find_regime("ring")->fabric, 16, {4, 4})->ports, 2);
-  // Given members stay as given; filling in twice changes nothing.
+  // CallArguments members stay as given; filling in twice changes nothing.
   Fabric said = torus;
   said.ports = 1;
   said.wiring.dims = {2, 8};

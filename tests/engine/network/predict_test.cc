@@ -15,8 +15,8 @@
 namespace rankine {
 namespace {
 
-TEST(Stretches, AreCutAndJoined) {
-  Stretches<int> numbers;
+TEST(IntervalMap, AreCutAndJoined) {
+  IntervalMap<int> numbers;
   const auto set = [&](std::size_t first, std::size_t end, int value) {
     numbers.change(first, end, 100, [value](std::size_t, std::size_t, int& v) { v = value; });
   };
@@ -34,7 +34,7 @@ TEST(Stretches, AreCutAndJoined) {
   EXPECT_EQ(numbers.count(), 1u);
 }
 
-// Compares Stretches with a plain list, after random changes, in one chunk or many.
+// Compares IntervalMap with a plain list, after random changes, in one chunk or many.
 template <class Numbers>
 void expect_like_a_plain_list() {
   std::mt19937 random(5);
@@ -61,10 +61,10 @@ void expect_like_a_plain_list() {
   }
 }
 
-TEST(Stretches, LikeAPlainList) {
-  expect_like_a_plain_list<Stretches<int>>();
-  expect_like_a_plain_list<Stretches<int, 2>>();
-  expect_like_a_plain_list<Stretches<int, 5>>();
+TEST(IntervalMap, LikeAPlainList) {
+  expect_like_a_plain_list<IntervalMap<int>>();
+  expect_like_a_plain_list<IntervalMap<int, 2>>();
+  expect_like_a_plain_list<IntervalMap<int, 5>>();
 }
 
 // Too many cells for one table: rows of stretches, one of which becomes a table.

@@ -742,7 +742,8 @@ TEST(Steps, OfStretches) {
   constexpr int kMany = 1 << 22;  // more all-to-all cells than are kept one by one
   const Schedule schedule{2, kMany, 1,
                           [](int, const Send& send) { send(0, 1, blocks(0, kMany / 2), copy); }};
-  ASSERT_TRUE(simulate(schedule, {all_to_all, 2, kMany}, fabric_with_ports(1), kMany, options).ok());
+  ASSERT_TRUE(
+      simulate(schedule, {all_to_all, 2, kMany}, fabric_with_ports(1), kMany, options).ok());
   EXPECT_EQ(asked, 2 * (steps::kOfNote + steps::kOfRank) + steps::kOfTransfer +
                        2 * (steps::kOfSearch + steps::kOfValue) + 2 * kOfCell + kOfArrival);
 }

@@ -12,7 +12,7 @@
 #include "algorithms/direct.h"
 #include "algorithms/exchange.h"
 #include "algorithms/ring.h"
-#include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 #include "algorithms/torus.h"
 #include "engine/network/simulate.h"
 #include "engine/read/contributions.h"
@@ -35,13 +35,13 @@ TEST(Contributions, NeighboursMakeIntervalsOverTheEnd) {
   Pool pool(5);
   EXPECT_EQ(pool.to_string(pool.sum(pool.of(4), pool.of(0))), "{0, 4}");
   EXPECT_EQ(pool.sum(pool.of(4), pool.of(0)), pool.sum(pool.of(0), pool.of(4)));
-  EXPECT_EQ(set_of(pool, {3, 4, 0, 1, 2}), pool.everyone());
-  EXPECT_EQ(set_of(pool, {2, 0, 4, 1, 3}), pool.everyone());
+  EXPECT_EQ(set_of(pool, {3, 4, 0, 1, 2}), pool.rotation_symmetric());
+  EXPECT_EQ(set_of(pool, {2, 0, 4, 1, 3}), pool.rotation_symmetric());
 }
 
 TEST(Contributions, OneRankIsEveryone) {
   Pool pool(1);
-  EXPECT_EQ(pool.of(0), pool.everyone());
+  EXPECT_EQ(pool.of(0), pool.rotation_symmetric());
   EXPECT_EQ(pool.sum(pool.of(0), pool.of(0)), Pool::kOverlap);
 }
 
@@ -648,7 +648,7 @@ TEST(OneForAll, WrongParts) {
   };
   const Goal gather{Collective::all_gather, 4, 4}, sum{Collective::all_reduce, 4, 1};
   const auto of_part = [](int rounds, auto part, int n, Moves moves) {
-    return everyone({4, n, rounds, part}, moves);
+    return rotation_symmetric({4, n, rounds, part}, moves);
   };
   // A round too few, a block that has not arrived yet, a block twice, a contribution twice.
   EXPECT_EQ(
@@ -676,16 +676,17 @@ TEST(OneForAll, WrongParts) {
       std::string::npos);
   // Whole vectors passed round the ring: rank r has r + (r - 1) + ..., in different brackets at
   // each rank.
-  const Schedule in_turn = everyone({4,
-                                     1,
-                                     4,
-                                     [](int k, Send send) {
-                                       if (k == 0) return send(0, 0, block(0), block(0, 1), copy);
-                                       send(0, 1, block(0, k), block(0, k + 1), copy);
-                                     },
-                                     {},
-                                     5},
-                                    Moves::nothing);
+  const Schedule in_turn = rotation_symmetric({4,
+                                               1,
+                                               4,
+                                               [](int k, Send send) {
+                                                 if (k == 0)
+                                                   return send(0, 0, block(0), block(0, 1), copy);
+                                                 send(0, 1, block(0, k), block(0, k + 1), copy);
+                                               },
+                                               {},
+                                               5},
+                                              Moves::nothing);
   EXPECT_TRUE(verify(in_turn, sum));
 }
 
@@ -707,13 +708,14 @@ TEST(OneForAll, TooManyMessagesAreRefusedAtOnce) {
   constexpr int kMany = 1'000'000;
   Fabric shared = plain_regime().fabric;  // a round's loads count all its messages
   shared.wiring.kind = WiringKind::ring;
-  const auto refused = simulate(ring_all_gather(kMany), {Collective::all_gather, kMany, kMany},
-                                shared, 1 << 20);
+  const auto refused =
+      simulate(ring_all_gather(kMany), {Collective::all_gather, kMany, kMany}, shared, 1 << 20);
   ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.status().text(),
-            "ranks is 1000000: more than the limit of 17179869184 messages; one rank stands for all "
-            "where links are alike or those of its torus and, if messages share links or ranks are "
-            "on a torus, the blocks are of one size (bytes a multiple of 1000000, or ideal blocks)");
+  EXPECT_EQ(
+      refused.status().text(),
+      "ranks is 1000000: more than the limit of 17179869184 messages; one rank stands for all "
+      "where links are alike or those of its torus and, if messages share links or ranks are "
+      "on a torus, the blocks are of one size (bytes a multiple of 1000000, or ideal blocks)");
 }
 
 // A block with one byte more keeps it all the way round, so in each round some rank waits for one.

@@ -255,7 +255,7 @@ class Pair {
     }
     for (std::size_t r = 0; r < 2; ++r) {
       RankState& state = states_[r];
-      state.waiter = {.crossbar = &crossbar_, .rank = static_cast<Rank>(r)};
+      state.waiter = {.rank_control = &crossbar_, .rank = static_cast<Rank>(r)};
       state.posts = first;
       state.memory.resize(8);
       state.operands.resize(2);  // the operands and the target of an op
@@ -286,7 +286,7 @@ class Pair {
     return read ? output_[r] : ~std::uint64_t{0};
   }
   RankState& state(std::size_t r) { return states_[r]; }
-  Crossbar& crossbar() { return crossbar_; }
+  RankControl& rank_control() { return crossbar_; }
 
  private:
   bool play(std::size_t r, std::vector<Op> ops, std::vector<Operand> operands) {
@@ -299,7 +299,7 @@ class Pair {
     return interpret(plan, states_[r]);
   }
 
-  Crossbar crossbar_{2, {.mode = WaitPolicy::Mode::park, .probes = 0}, 1'000'000};
+  RankControl crossbar_{2, {.mode = WaitPolicy::Mode::park, .probes = 0}, 1'000'000};
   alignas(kCacheLine) std::byte lines_[2][kCacheLine]{};
   std::array<std::uint64_t, 2> input_{}, output_{};
   std::array<std::uint32_t, 2> past_{};
@@ -326,7 +326,7 @@ TEST(Board, AnOlderPostIsNoPost) {
   Pair pair(7);
   ASSERT_TRUE(pair.post(0, 1));
   EXPECT_EQ(pair.read(0), ~std::uint64_t{0}) << "nobody has posted anything";
-  EXPECT_EQ(pair.crossbar().reason().code(), Code::timeout);
+  EXPECT_EQ(pair.rank_control().reason().code(), Code::timeout);
 }
 
 TEST(Board, AnotherCallsPostIsReported) {
@@ -335,7 +335,7 @@ TEST(Board, AnotherCallsPostIsReported) {
   ASSERT_TRUE(pair.post(1, 2));
   pair.state(0).waiter.fingerprint = 99;
   EXPECT_EQ(pair.read(0), ~std::uint64_t{0});
-  EXPECT_EQ(pair.crossbar().reason().code(), Code::mismatch);
+  EXPECT_EQ(pair.rank_control().reason().code(), Code::mismatch);
 }
 
 TEST(Board, AnotherPastIsReported) {
@@ -344,7 +344,7 @@ TEST(Board, AnotherPastIsReported) {
   ASSERT_TRUE(pair.post(0, 1));
   ASSERT_TRUE(pair.post(1, 2));
   EXPECT_EQ(pair.read(0), ~std::uint64_t{0});
-  EXPECT_EQ(pair.crossbar().reason().text(),
+  EXPECT_EQ(pair.rank_control().reason().text(),
             "rank 0 and rank 1 make the same call, but made different ones before");
 }
 
@@ -505,7 +505,7 @@ constexpr std::int64_t kBegin = 1'000'000'000;
 // sleep or `most` turns. Each look is `look_ns` after the one before.
 std::string turns(const WaitPolicy& policy, std::int64_t look_ns, int most = 1'000'000,
                   std::uint32_t probed = 0) {
-  Patience patience(policy, probed);
+  SpinBudget patience(policy, probed);
   std::int64_t now = kBegin;
   std::string text, last;
   int in_a_row = 0;
@@ -516,20 +516,20 @@ std::string turns(const WaitPolicy& policy, std::int64_t look_ns, int most = 1'0
   for (int i = 0; i < most; ++i) {
     std::string name;
     switch (patience.next()) {
-      case Patience::Turn::probe:
+      case SpinBudget::Turn::probe:
         name = "probe";
         break;
-      case Patience::Turn::yield:
+      case SpinBudget::Turn::yield:
         name = "yield";
         break;
-      case Patience::Turn::look:
+      case SpinBudget::Turn::look:
         name = "look";
         patience.looked(now);
         now += look_ns;
         break;
-      case Patience::Turn::sleep:
+      case SpinBudget::Turn::sleep:
         end_row();
-        EXPECT_EQ(patience.next(), Patience::Turn::sleep);  // from then on
+        EXPECT_EQ(patience.next(), SpinBudget::Turn::sleep);  // from then on
         return text + "sleep";
     }
     if (name != last) end_row();
@@ -540,21 +540,21 @@ std::string turns(const WaitPolicy& policy, std::int64_t look_ns, int most = 1'0
   return text + "...";
 }
 
-TEST(Patience, ParksAfterItsProbes) {
+TEST(SpinBudget, ParksAfterItsProbes) {
   EXPECT_EQ(turns({.mode = Mode::park, .probes = 3}, 1), "probe 3, sleep");
   EXPECT_EQ(turns({.mode = Mode::park, .probes = 3}, 1, 9, 2), "probe 1, sleep");
   EXPECT_EQ(turns({.mode = Mode::park, .probes = 3}, 1, 9, 64), "sleep");
 }
 
 // The first yields are not timed, because other threads decide the length of each.
-TEST(Patience, YieldsForAWhileAndSomeTimesAtLeast) {
+TEST(SpinBudget, YieldsForAWhileAndSomeTimesAtLeast) {
   EXPECT_EQ(turns({.mode = Mode::yield, .probes = 4, .yield_ns = 0}, 1),
             "probe 4, yield 16, look 1, sleep");
   EXPECT_EQ(turns({.mode = Mode::yield, .probes = 0, .yield_ns = 100}, 50),
             "yield 16, look 1, yield 16, look 1, yield 16, look 1, sleep");
 }
 
-TEST(Patience, SpinsAloneAndThenGivesTurnsAway) {
+TEST(SpinBudget, SpinsAloneAndThenGivesTurnsAway) {
   static_assert(WaitPolicy::kAloneNs == 50'000);
   EXPECT_EQ(turns({.mode = Mode::spin, .probes = 64, .spin_ns = 100'000}, 25'000),
             "probe 164, look 1, probe 100, look 1, probe 100, look 1, yield 1, probe 99, look 1, "
@@ -565,7 +565,7 @@ TEST(Patience, SpinsAloneAndThenGivesTurnsAway) {
 }
 
 // Only looks end such a wait; probes are not timed.
-TEST(Patience, LooksNowAndThenWhateverAPolicyAsksFor) {
+TEST(SpinBudget, LooksNowAndThenWhateverAPolicyAsksFor) {
   EXPECT_EQ(turns({.mode = Mode::park, .probes = std::numeric_limits<std::uint32_t>::max()},
                   kForEverNs / 100, 250),
             "probe 100, look 1, probe 100, look 1, probe 48, ...");

@@ -439,7 +439,7 @@ Schedule random_schedule(Random& random, const Goal& goal, const Layout& layout)
 Result<Plan> make_plan(const Schedule& schedule, const Goal& goal, const Layout& layout,
                        Buffers buffers, Transport transport, const LowerOptions& lower,
                        const ProgramOptions& program_options, const Passes& passes) {
-  const bool copies = passes.copy_first && goal.collective == Collective::all_reduce &&
+  const bool copies = passes.copy_then_reduce && goal.collective == Collective::all_reduce &&
                       transport == Transport::direct && buffers == Buffers::apart;
   auto program =
       make_program(schedule, goal, layout, copies ? Buffers::in_place : buffers, program_options);
@@ -457,14 +457,15 @@ Result<Plan> make_plan(const Schedule& schedule, const Goal& goal, const Layout&
     staged.staged_first = stages.piece;
     return lower_direct(stage(*program, stages), staged);
   }
-  if (copies) *program = copy_first(std::move(*program));
+  if (copies) *program = copy_then_reduce(std::move(*program));
   if (goal.collective == Collective::all_reduce) {
-    if (passes.own_first_from > 0) *program = own_first(*program, buffers, passes.own_first_from);
+    if (passes.own_first_from > 0)
+      *program = copy_local_first(*program, buffers, passes.own_first_from);
     if (passes.pushes) push(*program, buffers, passes.push_mutant);
   } else if (goal.collective == Collective::reduce && passes.pushes) {
     push(*program, Buffers::in_place, passes.push_mutant);
   } else if (passes.shares.has_value() && !reduces(goal.collective)) {
-    *program = share_copies(*program, *passes.shares);
+    *program = split_copies(*program, *passes.shares);
   }
   return lower_direct(*program, lower);
 }
@@ -557,7 +558,7 @@ TestCall random_call(Random& random, const CallRules& rules) {
         rules.program.staged
             ? rules.passes.value_or(
                   Passes{.stages = random_stages(random), .turns = random_turns(random)})
-            : rules.passes.value_or(Passes{.copy_first = random.one_in(2),
+            : rules.passes.value_or(Passes{.copy_then_reduce = random.one_in(2),
                                            .pushes = random.one_in(2),
                                            .own_first_from = random.one_in(2)   ? std::size_t{0}
                                                              : random.one_in(2) ? 1u

@@ -55,7 +55,7 @@ Schedule random_schedule(Random& random, const Goal& goal, const Layout& layout)
 
 // The passes over a program for the direct transport, as in compile().
 struct Passes {
-  bool copy_first = false;
+  bool copy_then_reduce = false;
   bool pushes = false;
   std::size_t own_first_from = 0;  // 0: never
   PushMutant push_mutant = PushMutant::none;

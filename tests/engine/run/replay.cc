@@ -5,8 +5,8 @@
 #include <cstring>
 #include <map>
 
-#include "engine/run/crossbar.h"
 #include "engine/run/mailbox.h"
+#include "engine/run/rank_control.h"
 
 namespace rankine {
 namespace {

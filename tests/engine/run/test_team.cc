@@ -50,7 +50,7 @@ struct alignas(kCacheLine) Line {
 struct TestTeam::State {
   explicit State(const Options& o)
       : options(o),
-        crossbar(o.ranks, o.policy, o.timeout_ns, o.strict),
+        rank_control(o.ranks, o.policy, o.timeout_ns, o.strict),
         ranks(size(o.ranks)),
         credits(ranks.size() * ranks.size()),
         mailboxes(credits.size()),
@@ -77,11 +77,11 @@ struct TestTeam::State {
       }
     }
     for (std::size_t r = 0; r < ranks.size(); ++r) {
-      crossbar.progress(static_cast<Rank>(r)).value.store(options.first_count);
-      crossbar.entry(static_cast<Rank>(r)).call.store(options.first_count);
+      rank_control.progress(static_cast<Rank>(r)).value.store(options.first_count);
+      rank_control.entry(static_cast<Rank>(r)).call.store(options.first_count);
       RankState& state = ranks[r].state;
       state.waiter = {
-          .crossbar = &crossbar, .rank = static_cast<Rank>(r), .call = options.first_count};
+          .rank_control = &rank_control, .rank = static_cast<Rank>(r), .call = options.first_count};
       state.progress_base = options.first_count;
       state.outbox.resize(ranks.size());
       state.inbox.resize(ranks.size());
@@ -104,7 +104,7 @@ struct TestTeam::State {
       const auto how = static_cast<Walking>(dawdler.random().below(3));
       const auto chosen = options.choose ? options.choose(r, i) : std::optional(i);
       if (!chosen) {
-        crossbar.leave(static_cast<Rank>(r));
+        rank_control.leave(static_cast<Rank>(r));
         return;
       }
       const std::int64_t begin = now_ns();
@@ -162,7 +162,7 @@ struct TestTeam::State {
         idle = 0;
       }
       if (idle == most_idle) {
-        note("nobody moves: " + crossbar.who_waits_for_whom(static_cast<Rank>(busy.front())));
+        note("nobody moves: " + rank_control.describe_waits(static_cast<Rank>(busy.front())));
         return;
       }
       const std::size_t r = random.pick(busy);
@@ -198,13 +198,13 @@ struct TestTeam::State {
                                    call.plan.transport, call.goal.root, 0, index),
                   static_cast<std::uint32_t>(state.waiter.call))
             .bits;
-    crossbar.record(state.waiter.rank)
+    rank_control.record(state.waiter.rank)
         .announce(state.waiter.call, state.waiter.fingerprint, index, "random");
     state.memory_of(r, Memory::input) = mine.region.data() + image.input;
     state.memory_of(r, Memory::output) = mine.region.data() + image.output;
     state.memory_of(r, Memory::scratch) = mine.scratch.data();
-    if (!crossbar.begin(state.waiter.rank)) {
-      endings[r].status = crossbar.reason();
+    if (!rank_control.begin(state.waiter.rank)) {
+      endings[r].status = rank_control.reason();
       return false;
     }
     return true;
@@ -213,12 +213,13 @@ struct TestTeam::State {
   bool end(std::size_t r, const TestCall& call, std::size_t index, bool done) {
     Own& mine = ranks[r];
     RankState& state = mine.state;
-    crossbar.end(state.waiter.rank);
+    rank_control.end(state.waiter.rank);
     if (!done) {
-      crossbar.wait_until_quiet(state.waiter.rank);
-      endings[r].status = crossbar.reason();
+      rank_control.wait_until_quiet(state.waiter.rank);
+      endings[r].status = rank_control.reason();
       note("call " + std::to_string(index) + ", rank " + std::to_string(r) + ": " +
-           std::string(name_of(crossbar.reason().code())) + ", " + crossbar.reason().text());
+           std::string(name_of(rank_control.reason().code())) + ", " +
+           rank_control.reason().text());
       return false;
     }
     const Image& wanted = call.after[r];
@@ -228,7 +229,7 @@ struct TestTeam::State {
       endings[r].wrong_data = difference_between(got, wanted);
       note("call " + std::to_string(index) + ", rank " + std::to_string(r) + ": " +
            endings[r].wrong_data);
-      crossbar.abort({Code::remote_error, "wrong data"});
+      rank_control.abort({Code::remote_error, "wrong data"});
       return false;
     }
     std::fill(mine.region.begin(), mine.region.end(), kPoison);
@@ -247,7 +248,7 @@ struct TestTeam::State {
   };
 
   const Options options;
-  Crossbar crossbar;
+  RankControl rank_control;
   std::vector<Own> ranks;
   std::vector<Counter> credits;
   std::vector<Line> slots;
@@ -262,7 +263,7 @@ struct TestTeam::State {
 TestTeam::TestTeam(const Options& options) : state_(std::make_unique<State>(options)) {}
 TestTeam::~TestTeam() = default;
 const std::vector<TestTeam::Ending>& TestTeam::endings() const { return state_->endings; }
-Crossbar& TestTeam::crossbar() { return state_->crossbar; }
+RankControl& TestTeam::rank_control() { return state_->rank_control; }
 
 void TestTeam::prepare(std::span<const TestCall* const> calls) {
   State& s = *state_;

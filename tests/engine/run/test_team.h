@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "engine/base/status.h"
-#include "engine/run/crossbar.h"
 #include "engine/run/interpret.h"
+#include "engine/run/rank_control.h"
 #include "tests/engine/run/random.h"
 #include "tests/engine/run/random_call.h"
 
@@ -27,7 +27,7 @@ class TestTeam {
     std::int64_t timeout_ns = 60'000'000'000;
     std::uint32_t first_count = 0;  // of all counters
     std::size_t slot_payload = 48;
-    bool strict = false;    // see Crossbar
+    bool strict = false;    // see RankControl
     bool one_half = false;  // a fault: boards have one half
     // The index of the call that rank r makes as its i-th; nullopt: the rank leaves before it.
     // Empty function: call i.
@@ -59,7 +59,7 @@ class TestTeam {
 
   // The ends of the last run, by rank.
   const std::vector<Ending>& endings() const;
-  Crossbar& crossbar();
+  RankControl& rank_control();
 
  private:
   void prepare(std::span<const TestCall* const> calls);

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "engine/run/crossbar.h"
 #include "engine/run/fingerprint.h"
 #include "engine/run/mailbox.h"
+#include "engine/run/rank_control.h"
 #include "engine/run/wait.h"
 #include "tests/engine/run/random.h"
 #include "tests/engine/run/replay.h"
@@ -31,25 +31,25 @@ static_assert(reached(2, 0xfffffffeU) && !reached(0xfffffffeU, 2));
 static_assert(reached(0x80000001U, 0x7fffffffU) && !reached(0x7fffffffU, 0x80000001U));
 static_assert(reached(0x7fffffffU, 0) && !reached(0x80000000U, 0));
 
-TEST(Crossbar, TheFirstReasonCounts) {
-  Crossbar crossbar(3, {}, kMinute);
-  EXPECT_FALSE(crossbar.aborted());
-  crossbar.abort({Code::timeout, "first"});
-  crossbar.abort({Code::aborted, "second"});
-  EXPECT_TRUE(crossbar.aborted());
-  EXPECT_EQ(crossbar.reason().text(), "first");
-  EXPECT_EQ(name_of(crossbar.reason().code()), name_of(Code::timeout));
+TEST(RankControl, TheFirstReasonCounts) {
+  RankControl rank_control(3, {}, kMinute);
+  EXPECT_FALSE(rank_control.aborted());
+  rank_control.abort({Code::timeout, "first"});
+  rank_control.abort({Code::aborted, "second"});
+  EXPECT_TRUE(rank_control.aborted());
+  EXPECT_EQ(rank_control.reason().text(), "first");
+  EXPECT_EQ(name_of(rank_control.reason().code()), name_of(Code::timeout));
 }
 
-TEST(Crossbar, ManyAbortsAtOnceAgree) {
+TEST(RankControl, ManyAbortsAtOnceAgree) {
   for (int attempt = 0; attempt < 50; ++attempt) {
-    Crossbar crossbar(4, {}, kMinute);
+    RankControl rank_control(4, {}, kMinute);
     std::vector<std::string> seen(4);
     std::vector<std::thread> threads;
     for (std::size_t r = 0; r < 4; ++r) {
       threads.emplace_back([&, r] {
-        crossbar.abort({Code::aborted, "by " + std::to_string(r)});
-        seen[r] = crossbar.reason().text();
+        rank_control.abort({Code::aborted, "by " + std::to_string(r)});
+        seen[r] = rank_control.reason().text();
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -57,69 +57,69 @@ TEST(Crossbar, ManyAbortsAtOnceAgree) {
   }
 }
 
-TEST(Crossbar, ACallBeginsOnlyBeforeTheEnd) {
-  Crossbar crossbar(2, {}, kMinute);
-  EXPECT_TRUE(crossbar.begin(0));
-  EXPECT_TRUE(crossbar.record(0).inside.load());
-  crossbar.end(0);
-  EXPECT_FALSE(crossbar.record(0).inside.load());
-  crossbar.abort({Code::aborted, "over"});
-  EXPECT_FALSE(crossbar.begin(1));
-  EXPECT_FALSE(crossbar.record(1).inside.load());
+TEST(RankControl, ACallBeginsOnlyBeforeTheEnd) {
+  RankControl rank_control(2, {}, kMinute);
+  EXPECT_TRUE(rank_control.begin(0));
+  EXPECT_TRUE(rank_control.record(0).inside.load());
+  rank_control.end(0);
+  EXPECT_FALSE(rank_control.record(0).inside.load());
+  rank_control.abort({Code::aborted, "over"});
+  EXPECT_FALSE(rank_control.begin(1));
+  EXPECT_FALSE(rank_control.record(1).inside.load());
 }
 
 // After wait_until_quiet() returns, a rank may change data that others read inside their calls.
-TEST(Crossbar, NobodyIsInsideOnceItIsQuiet) {
+TEST(RankControl, NobodyIsInsideOnceItIsQuiet) {
   for (int attempt = 0; attempt < 100; ++attempt) {
-    Crossbar crossbar(2, {}, kMinute, attempt % 2 == 0);
+    RankControl rank_control(2, {}, kMinute, attempt % 2 == 0);
     int shared = 1;  // not atomic: the thread sanitizer watches
     std::thread reader([&] {
-      while (crossbar.begin(1)) {
+      while (rank_control.begin(1)) {
         EXPECT_EQ(shared, 1);
-        crossbar.end(1);
+        rank_control.end(1);
       }
     });
     for (int i = 0; i < attempt % 10; ++i) std::this_thread::yield();
-    crossbar.abort({Code::aborted, "over"});
-    crossbar.wait_until_quiet(0);
+    rank_control.abort({Code::aborted, "over"});
+    rank_control.wait_until_quiet(0);
     shared = 2;
     reader.join();
   }
 }
 
-TEST(Crossbar, ARankThatIsStoppedForGoodStopsNobodyElse) {
-  Crossbar crossbar(2, {}, 1'000'000);  // a millisecond
-  ASSERT_TRUE(crossbar.begin(1));
-  crossbar.abort({Code::aborted, "over"});
-  crossbar.wait_until_quiet(0);  // returns
+TEST(RankControl, ARankThatIsStoppedForGoodStopsNobodyElse) {
+  RankControl rank_control(2, {}, 1'000'000);  // a millisecond
+  ASSERT_TRUE(rank_control.begin(1));
+  rank_control.abort({Code::aborted, "over"});
+  rank_control.wait_until_quiet(0);  // returns
 }
 
-TEST(Crossbar, TellsWhoWaitsForWhom) {
-  Crossbar crossbar(4, {}, kMinute);
+TEST(RankControl, TellsWhoWaitsForWhom) {
+  RankControl rank_control(4, {}, kMinute);
   const auto print = make_fingerprint(Collective::all_reduce, DataType::f32, ReduceOp::sum, false,
                                       Transport::direct, 0, 0, 0);
   for (const Rank r : {0, 1, 3}) {
-    CallRecord& record = crossbar.record(r);
+    CallRecord& record = rank_control.record(r);
     record.announce(17, print.bits, 99, "ring");
-    ASSERT_TRUE(crossbar.begin(r));
+    ASSERT_TRUE(rank_control.begin(r));
   }
-  crossbar.bell(0).waits_for.store(1);
-  crossbar.bell(0).waits_in_round.store(2);
-  crossbar.bell(1).waits_for.store(2);
-  crossbar.bell(1).waits_in_round.store(3);
-  crossbar.record(2).number.store(16);
+  rank_control.wake_futex(0).waits_for.store(1);
+  rank_control.wake_futex(0).waits_in_round.store(2);
+  rank_control.wake_futex(1).waits_for.store(2);
+  rank_control.wake_futex(1).waits_in_round.store(3);
+  rank_control.record(2).number.store(16);
   const std::string call = " of all_reduce f32 sum (ring, count 99), call 17; ";
-  EXPECT_EQ(crossbar.who_waits_for_whom(0), "rank 0 waits for rank 1 in round 2" + call +
+  EXPECT_EQ(rank_control.describe_waits(0), "rank 0 waits for rank 1 in round 2" + call +
                                                 "rank 1 waits for rank 2 in round 3" + call +
                                                 "rank 2 is in no collective; it has made 16 calls");
-  EXPECT_EQ(crossbar.who_waits_for_whom(3),
+  EXPECT_EQ(rank_control.describe_waits(3),
             "rank 3 is at work in all_reduce f32 sum (ring, count 99), call 17");
-  crossbar.leave(2);
-  EXPECT_NE(crossbar.who_waits_for_whom(1).find("rank 2 has left after 16 calls"),
+  rank_control.leave(2);
+  EXPECT_NE(rank_control.describe_waits(1).find("rank 2 has left after 16 calls"),
             std::string::npos);
   // A cycle is printed once.
-  crossbar.bell(1).waits_for.store(0);
-  EXPECT_EQ(crossbar.who_waits_for_whom(0), "rank 0 waits for rank 1 in round 2" + call +
+  rank_control.wake_futex(1).waits_for.store(0);
+  EXPECT_EQ(rank_control.describe_waits(0), "rank 0 waits for rank 1 in round 2" + call +
                                                 "rank 1 waits for rank 0 in round 3" +
                                                 call.substr(0, call.size() - 2));
 }
@@ -129,7 +129,6 @@ TEST(Crossbar, TellsWhoWaitsForWhom) {
 // Parking: no wake-up is lost, and no wait sleeps through an abort, in every mode.
 
 namespace {
-
 
 WaitPolicy policy_for(WaitPolicy::Mode mode) {
   return {.mode = mode, .probes = 1, .yield_ns = 2'000, .spin_ns = 2'000};
@@ -151,20 +150,20 @@ class Wait : public testing::TestWithParam<Setting> {};
 TEST_P(Wait, TwoRanksInTurn) {
   constexpr int kTurns = affordable(20'000);
   for (const std::uint32_t first : {0U, 0U - 1000U, 0x80000000U - 1000U}) {
-    Crossbar crossbar(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
-    for (Rank r : {0, 1}) crossbar.progress(r).value.store(first);
+    RankControl rank_control(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
+    for (Rank r : {0, 1}) rank_control.progress(r).value.store(first);
     std::int64_t passed = 0;  // guarded by the turns; not atomic, so that sanitizers see races
     std::vector<std::thread> threads;
     for (const Rank r : {0, 1}) {
       threads.emplace_back([&, r] {
-        Waiter waiter{.crossbar = &crossbar, .rank = r};
+        Waiter waiter{.rank_control = &rank_control, .rank = r};
         for (std::uint32_t turn = 1; turn <= kTurns; ++turn) {
           // Rank 0 goes first; rank 1 follows.
           const std::uint32_t wanted = first + (r == 0 ? turn - 1 : turn);
           waiter.deadline_ns = 0;
-          ASSERT_TRUE(wait_until(waiter, crossbar.progress(1 - r).value, wanted, 1 - r, 1));
+          ASSERT_TRUE(wait_until(waiter, rank_control.progress(1 - r).value, wanted, 1 - r, 1));
           ++passed;
-          publish(crossbar, r, crossbar.progress(r).value, first + turn);
+          publish(rank_control, r, rank_control.progress(r).value, first + turn);
         }
       });
     }
@@ -177,109 +176,112 @@ TEST_P(Wait, TwoRanksInTurn) {
 TEST_P(Wait, ManyWaitForOne) {
   constexpr int kRanks = 6;
   constexpr std::uint32_t kTurns = affordable(3'000);
-  Crossbar crossbar(kRanks, policy_for(GetParam().mode), kMinute, GetParam().strict);
+  RankControl rank_control(kRanks, policy_for(GetParam().mode), kMinute, GetParam().strict);
   Counter other;
   std::vector<std::thread> threads;
   for (Rank r = 1; r < kRanks; ++r) {
     threads.emplace_back([&, r] {
-      Waiter waiter{.crossbar = &crossbar, .rank = r};
+      Waiter waiter{.rank_control = &rank_control, .rank = r};
       for (std::uint32_t turn = 1; turn <= kTurns; ++turn) {
         waiter.deadline_ns = 0;
         const bool second = (turn + static_cast<std::uint32_t>(r)) % 2 == 0;
         ASSERT_TRUE(
-            wait_until(waiter, second ? other.value : crossbar.progress(0).value, turn, 0, 1));
-        publish(crossbar, r, crossbar.progress(r).value, turn);
+            wait_until(waiter, second ? other.value : rank_control.progress(0).value, turn, 0, 1));
+        publish(rank_control, r, rank_control.progress(r).value, turn);
       }
     });
   }
   threads.emplace_back([&] {
-    Waiter waiter{.crossbar = &crossbar, .rank = 0};
+    Waiter waiter{.rank_control = &rank_control, .rank = 0};
     Random random(7);
     for (std::uint32_t turn = 1; turn <= kTurns; ++turn) {
       for (int i = random.below(3); i > 0; --i) std::this_thread::yield();
-      publish(crossbar, 0, other.value, turn);
-      publish(crossbar, 0, crossbar.progress(0).value, turn);
+      publish(rank_control, 0, other.value, turn);
+      publish(rank_control, 0, rank_control.progress(0).value, turn);
       for (Rank r = 1; r < kRanks; ++r) {
         waiter.deadline_ns = 0;
-        ASSERT_TRUE(wait_until(waiter, crossbar.progress(r).value, turn, r, 1));
+        ASSERT_TRUE(wait_until(waiter, rank_control.progress(r).value, turn, r, 1));
       }
     }
   });
   for (std::thread& thread : threads) thread.join();
-  for (Rank r = 0; r < kRanks; ++r) EXPECT_EQ(crossbar.parked(r).count.load(), 0U);
+  for (Rank r = 0; r < kRanks; ++r) EXPECT_EQ(rank_control.parked(r).count.load(), 0U);
 }
 
 TEST_P(Wait, AnAbortWakesWhoeverWaits) {
   for (int attempt = 0; attempt < affordable(300); ++attempt) {
-    Crossbar crossbar(3, policy_for(GetParam().mode), kMinute, GetParam().strict);
+    RankControl rank_control(3, policy_for(GetParam().mode), kMinute, GetParam().strict);
     std::vector<std::thread> threads;
     std::atomic<int> returned{0};
     for (const Rank r : {0, 1}) {
       threads.emplace_back([&, r] {
-        Waiter waiter{.crossbar = &crossbar, .rank = r};
-        EXPECT_FALSE(wait_until(waiter, crossbar.progress(2).value, 1, 2, 1));
+        Waiter waiter{.rank_control = &rank_control, .rank = r};
+        EXPECT_FALSE(wait_until(waiter, rank_control.progress(2).value, 1, 2, 1));
         returned.fetch_add(1);
       });
     }
     for (int i = attempt % 40; i > 0; --i) std::this_thread::yield();
-    crossbar.abort({Code::aborted, "now"});
+    rank_control.abort({Code::aborted, "now"});
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(returned.load(), 2);
-    EXPECT_EQ(crossbar.reason().text(), "now");
+    EXPECT_EQ(rank_control.reason().text(), "now");
   }
 }
 
 TEST_P(Wait, TheDeadlineEndsTheWaitOfAll) {
-  Crossbar crossbar(3, policy_for(GetParam().mode), 30'000'000, GetParam().strict);
+  RankControl rank_control(3, policy_for(GetParam().mode), 30'000'000, GetParam().strict);
   std::vector<std::thread> threads;
   for (const Rank r : {0, 1}) {
     threads.emplace_back([&, r] {
-      Waiter waiter{.crossbar = &crossbar, .rank = r};
-      ASSERT_TRUE(crossbar.begin(r));
-      EXPECT_FALSE(wait_until(waiter, crossbar.progress(2).value, 1, 2, 4));
-      crossbar.end(r);
+      Waiter waiter{.rank_control = &rank_control, .rank = r};
+      ASSERT_TRUE(rank_control.begin(r));
+      EXPECT_FALSE(wait_until(waiter, rank_control.progress(2).value, 1, 2, 4));
+      rank_control.end(r);
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(name_of(crossbar.reason().code()), name_of(Code::timeout));
-  EXPECT_NE(crossbar.reason().text().find("within 30 ms"), std::string::npos);
-  EXPECT_NE(crossbar.reason().text().find("waits for rank 2 in round 4"), std::string::npos)
-      << crossbar.reason().text();
+  EXPECT_EQ(name_of(rank_control.reason().code()), name_of(Code::timeout));
+  EXPECT_NE(rank_control.reason().text().find("within 30 ms"), std::string::npos);
+  EXPECT_NE(rank_control.reason().text().find("waits for rank 2 in round 4"), std::string::npos)
+      << rank_control.reason().text();
 }
 
 TEST_P(Wait, ARankThatLeavesIsNoticedBeforeAndWhileWaiting) {
   for (int attempt = 0; attempt < affordable(100); ++attempt) {
-    Crossbar crossbar(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
+    RankControl rank_control(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
     std::thread leaver([&] {
       for (int i = attempt % 20; i > 0; --i) std::this_thread::yield();
-      publish(crossbar, 1, crossbar.progress(1).value, 5);
-      crossbar.leave(1);
+      publish(rank_control, 1, rank_control.progress(1).value, 5);
+      rank_control.leave(1);
     });
-    Waiter waiter{.crossbar = &crossbar, .rank = 0};
+    Waiter waiter{.rank_control = &rank_control, .rank = 0};
     // A wait for progress from before the leave succeeds; a wait for later progress fails.
-    EXPECT_TRUE(wait_until(waiter, crossbar.progress(1).value, 5, 1, 1));
-    EXPECT_FALSE(crossbar.aborted());
-    EXPECT_FALSE(wait_until(waiter, crossbar.progress(1).value, 6, 1, 1));
+    EXPECT_TRUE(wait_until(waiter, rank_control.progress(1).value, 5, 1, 1));
+    EXPECT_FALSE(rank_control.aborted());
+    EXPECT_FALSE(wait_until(waiter, rank_control.progress(1).value, 6, 1, 1));
     leaver.join();
-    EXPECT_EQ(name_of(crossbar.reason().code()), name_of(Code::rank_lost));
-    EXPECT_NE(crossbar.reason().text().find("rank 1 has left"), std::string::npos);
+    EXPECT_EQ(name_of(rank_control.reason().code()), name_of(Code::rank_lost));
+    EXPECT_NE(rank_control.reason().text().find("rank 1 has left"), std::string::npos);
   }
 }
 
 TEST_P(Wait, ACallThatDisagreesIsNoticedWhileWaiting) {
-  Crossbar crossbar(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
+  RankControl rank_control(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
   const auto print = [](ReduceOp op) {
     return with_call(make_fingerprint(Collective::all_reduce, DataType::f32, op, false,
                                       Transport::mailbox, 0, 0, 0),
                      4);
   };
   for (const Rank r : {0, 1}) {
-    crossbar.record(r).announce(4, print(r == 0 ? ReduceOp::sum : ReduceOp::max).bits, 5, "ring");
+    rank_control.record(r).announce(4, print(r == 0 ? ReduceOp::sum : ReduceOp::max).bits, 5,
+                                    "ring");
   }
-  Waiter waiter{
-      .crossbar = &crossbar, .rank = 0, .call = 4, .fingerprint = print(ReduceOp::sum).bits};
-  EXPECT_FALSE(wait_until(waiter, crossbar.progress(1).value, 1, 1, 1));
-  EXPECT_EQ(crossbar.reason().text(), "operation is sum at rank 0 and max at rank 1");
+  Waiter waiter{.rank_control = &rank_control,
+                .rank = 0,
+                .call = 4,
+                .fingerprint = print(ReduceOp::sum).bits};
+  EXPECT_FALSE(wait_until(waiter, rank_control.progress(1).value, 1, 1, 1));
+  EXPECT_EQ(rank_control.reason().text(), "operation is sum at rank 0 and max at rank 1");
 }
 
 // The peer made a different call with this number, in which no rank had to wait, and has gone on to
@@ -292,18 +294,20 @@ TEST_P(Wait, ACallThatDisagreedIsNoticedWhenThePeerHasGoneOn) {
         .bits;
   };
   for (const std::uint64_t further : {1, 2, 7}) {
-    Crossbar crossbar(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
-    crossbar.record(0).announce(4, print(ReduceOp::sum, 4), 5, "ring");
+    RankControl rank_control(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
+    rank_control.record(0).announce(4, print(ReduceOp::sum, 4), 5, "ring");
     for (std::uint64_t call = 4; call <= 4 + further; ++call) {
       const ReduceOp op = call == 4 ? ReduceOp::max : ReduceOp::sum;
-      crossbar.record(1).announce(call, print(op, static_cast<std::uint32_t>(call)), 6, "ring");
+      rank_control.record(1).announce(call, print(op, static_cast<std::uint32_t>(call)), 6, "ring");
     }
-    Waiter waiter{
-        .crossbar = &crossbar, .rank = 0, .call = 4, .fingerprint = print(ReduceOp::sum, 4)};
-    EXPECT_FALSE(wait_until(waiter, crossbar.progress(1).value, 1, 1, 3));
-    EXPECT_EQ(crossbar.reason().code(), Code::mismatch);
+    Waiter waiter{.rank_control = &rank_control,
+                  .rank = 0,
+                  .call = 4,
+                  .fingerprint = print(ReduceOp::sum, 4)};
+    EXPECT_FALSE(wait_until(waiter, rank_control.progress(1).value, 1, 1, 3));
+    EXPECT_EQ(rank_control.reason().code(), Code::mismatch);
     // The call before the last one is still on record.
-    const std::string text = crossbar.reason().text();
+    const std::string text = rank_control.reason().text();
     if (further == 1) {
       EXPECT_EQ(text, "count is 5 at rank 0 and 6 at rank 1");
     } else {
@@ -318,32 +322,32 @@ TEST_P(Wait, ACallThatDisagreedIsNoticedWhenThePeerHasGoneOn) {
 
 // A peer may be calls ahead if it has published the awaited progress.
 TEST_P(Wait, APeerThatIsAheadIsNoMismatch) {
-  Crossbar crossbar(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
+  RankControl rank_control(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
   std::thread peer([&] {
-    publish(crossbar, 1, crossbar.progress(1).value, 1);
-    crossbar.record(1).announce(9, 1, 5, "ring");
+    publish(rank_control, 1, rank_control.progress(1).value, 1);
+    rank_control.record(1).announce(9, 1, 5, "ring");
   });
-  Waiter waiter{.crossbar = &crossbar, .rank = 0, .call = 4, .fingerprint = 1};
-  EXPECT_TRUE(wait_until(waiter, crossbar.progress(1).value, 1, 1, 1));
+  Waiter waiter{.rank_control = &rank_control, .rank = 0, .call = 4, .fingerprint = 1};
+  EXPECT_TRUE(wait_until(waiter, rank_control.progress(1).value, 1, 1, 1));
   peer.join();
-  EXPECT_FALSE(crossbar.aborted());
+  EXPECT_FALSE(rank_control.aborted());
 }
 
 TEST_P(Wait, LongWaitsAreRecordedWithTheirEnds) {
-  Crossbar crossbar(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
-  Waiter waiter{.crossbar = &crossbar, .rank = 0, .call = 4};
+  RankControl rank_control(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
+  Waiter waiter{.rank_control = &rank_control, .rank = 0, .call = 4};
   std::thread peer([&] {
     // Waits until the other rank sleeps.
-    while (crossbar.slow_waits(0).last().empty()) std::this_thread::yield();
-    publish(crossbar, 1, crossbar.progress(1).value, 5);
+    while (rank_control.slow_waits(0).last().empty()) std::this_thread::yield();
+    publish(rank_control, 1, rank_control.progress(1).value, 5);
   });
-  EXPECT_TRUE(wait_until(waiter, crossbar.progress(1).value, 5, 1, 3));
+  EXPECT_TRUE(wait_until(waiter, rank_control.progress(1).value, 5, 1, 3));
   peer.join();
-  EXPECT_TRUE(wait_until(waiter, crossbar.progress(1).value, 5, 1, 3));  // at once: no event
+  EXPECT_TRUE(wait_until(waiter, rank_control.progress(1).value, 5, 1, 3));  // at once: no event
   waiter.timeout_ns = 1'000'000;
   waiter.deadline_ns = 0;
-  EXPECT_FALSE(wait_until(waiter, crossbar.progress(1).value, 6, 1, 4));
-  const auto waits = crossbar.slow_waits(0).last();
+  EXPECT_FALSE(wait_until(waiter, rank_control.progress(1).value, 6, 1, 4));
+  const auto waits = rank_control.slow_waits(0).last();
   ASSERT_EQ(waits.size(), 2u);
   EXPECT_EQ(waits[0].end, SlowWait::End::came);
   EXPECT_EQ(waits[0].call, 4u);
@@ -384,52 +388,52 @@ const Absurd kAbsurd[] = {
 class AwakeWait : public testing::TestWithParam<Absurd> {
  protected:
   // Lets rank 0 wait for rank 1, which never arrives. Returns the duration.
-  std::int64_t fail(Crossbar& crossbar, Waiter waiter) {
-    waiter.crossbar = &crossbar;
+  std::int64_t fail(RankControl& rank_control, Waiter waiter) {
+    waiter.rank_control = &rank_control;
     const std::int64_t begin = now_ns();
-    EXPECT_FALSE(wait_until(waiter, crossbar.progress(1).value, 1, 1, 3));
+    EXPECT_FALSE(wait_until(waiter, rank_control.progress(1).value, 1, 1, 3));
     return now_ns() - begin;
   }
 };
 
 TEST_P(AwakeWait, EndsWithItsDeadline) {
-  Crossbar crossbar(2, GetParam().policy, 100'000'000);
-  const std::int64_t took = fail(crossbar, {});
+  RankControl rank_control(2, GetParam().policy, 100'000'000);
+  const std::int64_t took = fail(rank_control, {});
   EXPECT_GE(took, 100'000'000);
-  EXPECT_EQ(crossbar.reason().code(), Code::timeout);
-  const auto waits = crossbar.slow_waits(0).last();
+  EXPECT_EQ(rank_control.reason().code(), Code::timeout);
+  const auto waits = rank_control.slow_waits(0).last();
   ASSERT_EQ(waits.size(), 1u);
   EXPECT_EQ(waits[0].end, SlowWait::End::deadline);
   EXPECT_GE(waits[0].end_ns - waits[0].begin_ns, 100'000'000);
 }
 
 TEST_P(AwakeWait, EndsWithAnAbort) {
-  Crossbar crossbar(2, GetParam().policy, kMinute);
+  RankControl rank_control(2, GetParam().policy, kMinute);
   std::thread other([&] {
     sleep_ns(20'000'000);
-    crossbar.abort({Code::aborted, "now"});
+    rank_control.abort({Code::aborted, "now"});
   });
-  fail(crossbar, {});
+  fail(rank_control, {});
   other.join();
-  EXPECT_EQ(crossbar.reason().text(), "now");
+  EXPECT_EQ(rank_control.reason().text(), "now");
   // Also a wait that begins after the abort.
-  fail(crossbar, {});
+  fail(rank_control, {});
 }
 
 TEST_P(AwakeWait, EndsWhenThePeerLeaves) {
-  Crossbar crossbar(2, GetParam().policy, kMinute);
+  RankControl rank_control(2, GetParam().policy, kMinute);
   std::thread other([&] {
     sleep_ns(20'000'000);
-    crossbar.leave(1);
+    rank_control.leave(1);
   });
-  fail(crossbar, {});
+  fail(rank_control, {});
   other.join();
-  EXPECT_EQ(crossbar.reason().code(), Code::rank_lost);
+  EXPECT_EQ(rank_control.reason().code(), Code::rank_lost);
 }
 
-// No bell rings when a peer makes another call, or when its thread ends.
+// No wake_futex rings when a peer makes another call, or when its thread ends.
 TEST_P(AwakeWait, EndsWhenCallsDisagree) {
-  Crossbar crossbar(2, GetParam().policy, kMinute);
+  RankControl rank_control(2, GetParam().policy, kMinute);
   const auto print = [](ReduceOp op) {
     return with_call(make_fingerprint(Collective::all_reduce, DataType::f32, op, false,
                                       Transport::mailbox, 0, 0, 0),
@@ -438,27 +442,27 @@ TEST_P(AwakeWait, EndsWhenCallsDisagree) {
   };
   std::thread other([&] {
     sleep_ns(20'000'000);
-    crossbar.record(1).announce(4, print(ReduceOp::max), 5, "ring");
+    rank_control.record(1).announce(4, print(ReduceOp::max), 5, "ring");
   });
-  crossbar.record(0).announce(4, print(ReduceOp::sum), 5, "ring");
-  fail(crossbar, {.call = 4, .fingerprint = print(ReduceOp::sum)});
+  rank_control.record(0).announce(4, print(ReduceOp::sum), 5, "ring");
+  fail(rank_control, {.call = 4, .fingerprint = print(ReduceOp::sum)});
   other.join();
-  EXPECT_EQ(crossbar.reason().text(), "operation is sum at rank 0 and max at rank 1");
+  EXPECT_EQ(rank_control.reason().text(), "operation is sum at rank 0 and max at rank 1");
 }
 
 TEST_P(AwakeWait, StaysAwakeAsAskedAndGetsWhatComes) {
-  Crossbar crossbar(2, GetParam().policy, kMinute);
+  RankControl rank_control(2, GetParam().policy, kMinute);
   std::thread other([&] {
     // Waits until the waiting rank has looked about.
-    while (crossbar.slow_waits(0).last().empty()) sleep_ns(1'000'000);
-    EXPECT_EQ(crossbar.parked(1).count.load(), 0u);
-    publish(crossbar, 1, crossbar.progress(1).value, 1);
+    while (rank_control.slow_waits(0).last().empty()) sleep_ns(1'000'000);
+    EXPECT_EQ(rank_control.parked(1).count.load(), 0u);
+    publish(rank_control, 1, rank_control.progress(1).value, 1);
   });
-  Waiter waiter{.crossbar = &crossbar, .rank = 0};
-  EXPECT_TRUE(wait_until(waiter, crossbar.progress(1).value, 1, 1, 3));
+  Waiter waiter{.rank_control = &rank_control, .rank = 0};
+  EXPECT_TRUE(wait_until(waiter, rank_control.progress(1).value, 1, 1, 3));
   other.join();
-  EXPECT_EQ(crossbar.slow_waits(0).last().back().end, SlowWait::End::came);
-  EXPECT_EQ(crossbar.bell(0).waits_for.load(), -1);
+  EXPECT_EQ(rank_control.slow_waits(0).last().back().end, SlowWait::End::came);
+  EXPECT_EQ(rank_control.wake_futex(0).waits_for.load(), -1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, AwakeWait, testing::ValuesIn(kAbsurd),
@@ -468,24 +472,24 @@ INSTANTIATE_TEST_SUITE_P(Policies, AwakeWait, testing::ValuesIn(kAbsurd),
 TEST(WaitForEver, IsNoOverflow) {
   for (const WaitPolicy::Mode mode :
        {WaitPolicy::Mode::spin, WaitPolicy::Mode::yield, WaitPolicy::Mode::park}) {
-    Crossbar crossbar(2, policy_for(mode), kForEverNs);
+    RankControl rank_control(2, policy_for(mode), kForEverNs);
     std::thread other([&] {
-      while (crossbar.slow_waits(0).last().empty()) sleep_ns(1'000'000);
-      publish(crossbar, 1, crossbar.progress(1).value, 1);
+      while (rank_control.slow_waits(0).last().empty()) sleep_ns(1'000'000);
+      publish(rank_control, 1, rank_control.progress(1).value, 1);
     });
-    Waiter waiter{.crossbar = &crossbar, .rank = 0, .timeout_ns = kForEverNs};
-    EXPECT_TRUE(wait_until(waiter, crossbar.progress(1).value, 1, 1, 3));
+    Waiter waiter{.rank_control = &rank_control, .rank = 0, .timeout_ns = kForEverNs};
+    EXPECT_TRUE(wait_until(waiter, rank_control.progress(1).value, 1, 1, 3));
     other.join();
-    EXPECT_FALSE(crossbar.aborted()) << crossbar.reason().text();
+    EXPECT_FALSE(rank_control.aborted()) << rank_control.reason().text();
   }
 }
 
 TEST(WaitWords, ValuesThatAreThereCostNoWait) {
-  Crossbar crossbar(2, {}, kMinute);
-  Waiter waiter{.crossbar = &crossbar, .rank = 0};
-  crossbar.progress(1).value.store(3);
-  EXPECT_TRUE(wait_until(waiter, crossbar.progress(1).value, 3, 1, 1));
-  EXPECT_TRUE(wait_until(waiter, crossbar.progress(1).value, 2, 1, 1));
+  RankControl rank_control(2, {}, kMinute);
+  Waiter waiter{.rank_control = &rank_control, .rank = 0};
+  rank_control.progress(1).value.store(3);
+  EXPECT_TRUE(wait_until(waiter, rank_control.progress(1).value, 3, 1, 1));
+  EXPECT_TRUE(wait_until(waiter, rank_control.progress(1).value, 2, 1, 1));
   EXPECT_EQ(waiter.deadline_ns, 0);
 }
 
@@ -508,23 +512,23 @@ constexpr std::uint64_t kFingerprint = 0x123456789abcdef;
 struct Pair {
   explicit Pair(std::uint32_t first, WaitPolicy policy = {.mode = WaitPolicy::Mode::yield},
                 std::uint32_t capacity = kSlots)
-      : crossbar(2, policy, kMinute) {
+      : rank_control(2, policy, kMinute) {
     for (std::uint32_t i = 0; i < kSlots; ++i) {
       (new (slots.bytes + i * kStride) PostHeader)->flag.store(first);
     }
     credit.value.store(first);
     // A rank in a long wait compares its fingerprint with the one that the peer announced.
-    for (Rank r : {0, 1}) crossbar.record(r).of(0).fingerprint.store(kFingerprint);
+    for (Rank r : {0, 1}) rank_control.record(r).of(0).fingerprint.store(kFingerprint);
     outbox = {{slots.bytes, kStride, &credit, capacity}, first, first};
     inbox = {{slots.bytes, kStride, &credit, capacity}, first};
   }
-  Crossbar crossbar;
+  RankControl rank_control;
   Slots slots{};
   Counter credit;
   Outbox outbox;
   Inbox inbox;
-  Waiter sender{.crossbar = &crossbar, .rank = 0, .fingerprint = kFingerprint};
-  Waiter receiver{.crossbar = &crossbar, .rank = 1, .fingerprint = kFingerprint};
+  Waiter sender{.rank_control = &rank_control, .rank = 0, .fingerprint = kFingerprint};
+  Waiter receiver{.rank_control = &rank_control, .rank = 1, .fingerprint = kFingerprint};
 };
 
 constexpr std::uint32_t kFirsts[] = {0U, 0U - 50U, 0x80000000U - 50U};
@@ -610,7 +614,7 @@ TEST(Mailbox, HalfTheCapacityNeedsNoFreshCredit) {
       }
     }
     Pair full(0, {.mode = WaitPolicy::Mode::park}, capacity);
-    full.crossbar.abort({Code::aborted, "over"});
+    full.rank_control.abort({Code::aborted, "over"});
     const std::uint64_t word = 5;
     for (std::uint32_t m = 0; m < capacity; ++m) {
       EXPECT_TRUE(full.outbox.send(full.sender, 1, m, &word, sizeof(word), 1));
@@ -622,7 +626,7 @@ TEST(Mailbox, HalfTheCapacityNeedsNoFreshCredit) {
 TEST(Mailbox, AnAbortEndsBothSides) {
   Pair pair(0);
   const std::uint64_t word = 5;
-  pair.crossbar.abort({Code::aborted, "over"});
+  pair.rank_control.abort({Code::aborted, "over"});
   EXPECT_EQ(pair.inbox.wait(pair.receiver, 0, 0, 1), nullptr);
   for (std::uint32_t m = 0; m < kSlots; ++m) {
     EXPECT_TRUE(pair.outbox.send(pair.sender, 1, m, &word, sizeof(word), 1));

@@ -110,13 +110,13 @@ using Offsets = std::vector<std::size_t>;
 
 TEST(Abi, StructsAreLaidOutAsTheyEverWere) {
   EXPECT_EQ(
-      (Offsets{
-          offsetof(rkConfig_t, size), offsetof(rkConfig_t, timeoutMs), offsetof(rkConfig_t, wait),
-          offsetof(rkConfig_t, network), offsetof(rkConfig_t, nodes), offsetof(rkConfig_t, levels),
-          offsetof(rkConfig_t, levelCount), offsetof(rkConfig_t, tuned),
-          offsetof(rkConfig_t, recordTimes), offsetof(rkConfig_t, planBytes),
-          offsetof(rkConfig_t, order), offsetof(rkConfig_t, progressCore),
-          offsetof(rkConfig_t, placement), offsetof(rkConfig_t, ports), sizeof(rkConfig_t)}),
+      (Offsets{offsetof(rkConfig_t, size), offsetof(rkConfig_t, timeoutMs),
+               offsetof(rkConfig_t, wait), offsetof(rkConfig_t, network),
+               offsetof(rkConfig_t, nodes), offsetof(rkConfig_t, levels),
+               offsetof(rkConfig_t, levelCount), offsetof(rkConfig_t, tuned),
+               offsetof(rkConfig_t, recordTimes), offsetof(rkConfig_t, planBytes),
+               offsetof(rkConfig_t, order), offsetof(rkConfig_t, progressCore),
+               offsetof(rkConfig_t, placement), offsetof(rkConfig_t, ports), sizeof(rkConfig_t)}),
       (Offsets{0, 8, 16, 24, 32, 40, 48, 52, 56, 64, 72, 80, 88, 96, 104}));
   EXPECT_EQ((Offsets{offsetof(rkCallOptions_t, size), offsetof(rkCallOptions_t, algorithm),
                      offsetof(rkCallOptions_t, transport), offsetof(rkCallOptions_t, timeoutMs),

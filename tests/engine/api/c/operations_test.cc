@@ -188,7 +188,8 @@ class Epilogues : public testing::Test {
   template <class Play>
   void on_each(const Play& play) {
     std::vector<std::thread> threads;
-    for (int r = 0; r < kEpilogueRanks; ++r) threads.emplace_back([&play, r, this] { play(r, comms[r]); });
+    for (int r = 0; r < kEpilogueRanks; ++r)
+      threads.emplace_back([&play, r, this] { play(r, comms[r]); });
     for (std::thread& thread : threads) thread.join();
   }
   rkComm_t comms[kEpilogueRanks];
@@ -411,7 +412,6 @@ TEST(CxxEpilogues, AreOwners) {
 // call makes no call.
 
 namespace {
-
 
 class Group : public testing::Test {
  protected:

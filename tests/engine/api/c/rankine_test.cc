@@ -236,8 +236,7 @@ TEST(C, WhatOnlyCCanGetWrongIsNamed) {
 }
 
 TEST(C, HandlesThatAreNoneAreNotFollowed) {
-  const std::string none =
-      "rkBarrier: comm is no valid handle, or has been destroyed";
+  const std::string none = "rkBarrier: comm is no valid handle, or has been destroyed";
   std::vector<rkComm_t> former;
   for (int i = 0; i < 100; ++i) {
     Comms comms(1);
@@ -328,10 +327,11 @@ TEST(C, AnIdOfAnotherProcessIsRefused) {
   const pid_t child = fork();
   if (child == 0) {
     rkComm_t comm = nullptr;
-    const std::string text = "rkCommInitRank: id is of process " + std::to_string(getppid()) +
-                             ", this is " + std::to_string(getpid()) +
-                             "; ranks are threads of the process that made the id; for processes use "
-                             "rkGetUniqueIdOfProcesses()";
+    const std::string text =
+        "rkCommInitRank: id is of process " + std::to_string(getppid()) + ", this is " +
+        std::to_string(getpid()) +
+        "; ranks are threads of the process that made the id; for processes use "
+        "rkGetUniqueIdOfProcesses()";
     _exit(rkCommInitRank(&comm, 1, id, 0) == rkInvalidArgument && last_error() == text ? 0 : 1);
   }
   int status = 1;

@@ -536,7 +536,8 @@ void expect_conversions() {
         const T code = codes[i + skipped];
         const auto want = static_cast<float>(code);
         if (want != want) {
-          EXPECT_TRUE(wide[i] != wide[i] && static_cast<float>(back[i]) != static_cast<float>(back[i]));
+          EXPECT_TRUE(wide[i] != wide[i] &&
+                      static_cast<float>(back[i]) != static_cast<float>(back[i]));
           continue;
         }
         ASSERT_EQ(std::bit_cast<std::uint32_t>(wide[i]), std::bit_cast<std::uint32_t>(want));

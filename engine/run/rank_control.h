@@ -1,6 +1,7 @@
-// The crossbar is the shared state of a communicator's ranks: progress counters, buffer addresses,
-// call records, futex bells and the way to abort. This header also holds its parts: the list of
-// dependent communicators, the record of slow waits, and the interface to ranks that are processes.
+// The rank_control is the shared state of a communicator's ranks: progress counters, buffer
+// addresses, call records, futex bells and the way to abort. This header also holds its parts: the
+// list of dependent communicators, the record of slow waits, and the interface to ranks that are
+// processes.
 #pragma once
 
 #include <array>
@@ -25,30 +26,30 @@
 #include "engine/run/staging_stores.h"
 
 namespace rankine {
-// Dependents is the list of communicators that end when this one does: its splits.
+// AbortListeners is the list of communicators that end when this one does: its splits.
 //
 // tell() may run in a signal handler, so it takes no lock: dependents stand in slots that never
 // move. remove() empties the slot and then waits until no thread is inside tell().
 
-template <class Dependent>
-class Dependents {
+template <class AbortListener>
+class AbortListeners {
  public:
-  Dependents() = default;
-  ~Dependents() {
+  AbortListeners() = default;
+  ~AbortListeners() {
     for (Chunk* chunk = first_.next.load(std::memory_order_relaxed); chunk != nullptr;) {
       const std::unique_ptr<Chunk> last(chunk);
       chunk = chunk->next.load(std::memory_order_relaxed);
     }
   }
-  Dependents(const Dependents&) = delete;
-  Dependents& operator=(const Dependents&) = delete;
+  AbortListeners(const AbortListeners&) = delete;
+  AbortListeners& operator=(const AbortListeners&) = delete;
 
   // From now on tell() reaches `one`. A caller that looks (sequentially consistent) after add() for
   // a state set before tell() either sees that state or is told. May throw std::bad_alloc.
-  void add(Dependent& one) {
+  void add(AbortListener& one) {
     const std::lock_guard lock(changing_);
     for (Chunk* chunk = &first_;;) {
-      for (Atomic<Dependent*>& slot : chunk->slots) {
+      for (Atomic<AbortListener*>& slot : chunk->slots) {
         if (slot.load(std::memory_order_relaxed) != nullptr) continue;
         slot.store(&one, std::memory_order_seq_cst);  // pairs with tell()
         return;
@@ -65,12 +66,12 @@ class Dependents {
   }
 
   // After this returns, tell() no longer reaches `one`.
-  void remove(Dependent& one) noexcept {
+  void remove(AbortListener& one) noexcept {
     {
       const std::lock_guard lock(changing_);
       for (Chunk* chunk = &first_; chunk != nullptr;
            chunk = chunk->next.load(std::memory_order_relaxed)) {
-        for (Atomic<Dependent*>& slot : chunk->slots) {
+        for (Atomic<AbortListener*>& slot : chunk->slots) {
           if (slot.load(std::memory_order_relaxed) != &one) continue;
           slot.store(nullptr, std::memory_order_seq_cst);  // pairs with tell()
         }
@@ -86,8 +87,8 @@ class Dependents {
     for (Chunk* chunk = &first_; chunk != nullptr;
          chunk = chunk->next.load(std::memory_order_seq_cst)) {  // pairs with add()
       if (chunk != &first_) will_read(chunk, sizeof(Chunk));
-      for (Atomic<Dependent*>& slot : chunk->slots) {
-        Dependent* one = slot.load(std::memory_order_seq_cst);  // pairs with add(), remove()
+      for (Atomic<AbortListener*>& slot : chunk->slots) {
+        AbortListener* one = slot.load(std::memory_order_seq_cst);  // pairs with add(), remove()
         if (one != nullptr) say(*one);
       }
     }
@@ -96,7 +97,7 @@ class Dependents {
 
  private:
   struct Chunk {
-    std::array<Atomic<Dependent*>, 7> slots{};
+    std::array<Atomic<AbortListener*>, 7> slots{};
     Atomic<Chunk*> next{nullptr};
   };
 
@@ -105,15 +106,15 @@ class Dependents {
   Atomic<int> telling_{0};
 };
 
-// RankProcesses is the interface that a crossbar needs when ranks are processes. The lines of all
-// ranks lie in memory that all processes map at the same address.
+// RankProcesses is the interface that a rank_control needs when ranks are processes. The lines of
+// all ranks lie in memory that all processes map at the same address.
 //
-// Such a crossbar runs barriers on the threads of all registered processes, wakes with machine-wide
-// futexes, and reports the reason for its end through this interface, because a Status belongs to
-// one process.
+// Such a rank_control runs barriers on the threads of all registered processes, wakes with
+// machine-wide futexes, and reports the reason for its end through this interface, because a Status
+// belongs to one process.
 //
 // The members are called on the slow side of waiting and at the end, except aborted() and
-// have_barriers(), which the crossbar calls once. Thread-safe.
+// have_barriers(), which the rank_control calls once. Thread-safe.
 
 class RankProcesses {
  public:
@@ -129,7 +130,7 @@ class RankProcesses {
   // This process's own copy of an algorithm name that a rank stored as an address in shared memory.
   // nullptr: unknown name.
   virtual const char* known_name(const char* said) const noexcept = 0;
-  // True if rank r has left, as said in a place other than its bell here.
+  // True if rank r has left, as said in a place other than its wake_futex here.
   virtual bool has_left(Rank r) const noexcept = 0;
 
   // True if membarrier of all processes reaches each of these processes. All processes get one
@@ -146,18 +147,18 @@ class RankProcesses {
   virtual Status why() const noexcept = 0;
 };
 
-// The crossbar holds the shared state of a communicator's ranks: their progress, their waits, and
-// the abort. Each rank has one cache line per purpose, and each line has a single writer.
+// The rank_control holds the shared state of a communicator's ranks: their progress, their waits,
+// and the abort. Each rank has one cache line per purpose, and each line has a single writer.
 //
 // Words that ranks wait for (progress counters, message flags, credits) are 32-bit counters that
 // only grow, modulo 2^32; a wait is "until the word has reached a value". One rank writes a word:
 // its *owner*. wait_until() in wait.h waits for a word.
 //
-// Parking. A rank that has waited long parks on its own *bell*, a futex word that any thread may
-// ring. It first adds itself to the owner's `parked` count. A publisher looks at its own count
-// after its store (announce()) and rings the bells of the ranks parked on that word. The bell's
-// lowest bit says "aborted", so the count and the abort are one word, and no rank sleeps through an
-// abort.
+// Parking. A rank that has waited long parks on its own *wake_futex*, a futex word that any thread
+// may ring. It first adds itself to the owner's `parked` count. A publisher looks at its own count
+// after its store (announce()) and rings the bells of the ranks parked on that word. The
+// wake_futex's lowest bit says "aborted", so the count and the abort are one word, and no rank
+// sleeps through an abort.
 //
 // A full barrier stands between publishing and looking, and between parking and looking again. The
 // parked side calls membarrier(2), which runs the barrier on all cores, so publishers pay only for
@@ -227,8 +228,8 @@ struct alignas(kCacheLine) CallRecord {
 };
 static_assert(sizeof(CallRecord) == kCacheLine);
 
-// Bell is the slow side of waiting: only ranks that wait long and their wakers touch it.
-struct alignas(kCacheLine) Bell {
+// WakeFutex is the slow side of waiting: only ranks that wait long and their wakers touch it.
+struct alignas(kCacheLine) WakeFutex {
   Atomic<std::uint32_t> word{0};  // futex. Bit 0: aborted; above it: number of rings
   Atomic<bool> left{false};       // this rank has left
   Atomic<int> waits_for{-1};      // for reports: peer and round of a long wait
@@ -241,7 +242,7 @@ struct alignas(kCacheLine) Bell {
   // For reports: this rank's maximum number of messages in flight. Relaxed; only this rank writes.
   Atomic<int> most_sent{0}, most_received{0};
 };
-static_assert(sizeof(Bell) == kCacheLine);
+static_assert(sizeof(WakeFutex) == kCacheLine);
 
 struct alignas(kCacheLine) Parked {
   Atomic<std::uint32_t> count{0};  // ranks parked on any word of this owner
@@ -252,16 +253,16 @@ struct RankLines {
   Counter progress;
   Entry entry;
   CallRecord record;
-  Bell bell;
+  WakeFutex wake_futex;
   Parked parked;
   StagingTimes staging;
 };
 static_assert(sizeof(RankLines) == 6 * kCacheLine && std::is_trivially_destructible_v<RankLines>);
 
 // Memory for the lines of all ranks; rank r's lines are at base + r * stride. Zeroed, aligned to a
-// cache line. The caller owns it and must keep it as long as the crossbar lives.
+// cache line. The caller owns it and must keep it as long as the rank_control lives.
 struct LinesMemory {
-  std::byte* base = nullptr;  // nullptr: the crossbar allocates its own
+  std::byte* base = nullptr;  // nullptr: the rank_control allocates its own
   std::size_t stride = sizeof(RankLines);
 };
 
@@ -273,17 +274,17 @@ struct Crowd {
   WaitPolicy policy;  // when threads outnumber cpus
 };
 
-class Crossbar {
+class RankControl {
  public:
   // `strict`: true does without membarrier; nullopt chooses strict if the kernel refuses
-  // membarrier. `processes`: given if ranks are processes. Each process then has its own crossbar;
-  // `processes` and the lines are shared, and each rank's lines are initialised where sets_up() is
-  // true.
-  Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns,
-           std::optional<bool> strict = std::nullopt, LinesMemory lines = {}, Crowd crowd = {},
-           RankProcesses* processes = nullptr);
-  Crossbar(const Crossbar&) = delete;
-  Crossbar& operator=(const Crossbar&) = delete;
+  // membarrier. `processes`: given if ranks are processes. Each process then has its own
+  // rank_control; `processes` and the lines are shared, and each rank's lines are initialised where
+  // sets_up() is true.
+  RankControl(int ranks, WaitPolicy policy, std::int64_t timeout_ns,
+              std::optional<bool> strict = std::nullopt, LinesMemory lines = {}, Crowd crowd = {},
+              RankProcesses* processes = nullptr);
+  RankControl(const RankControl&) = delete;
+  RankControl& operator=(const RankControl&) = delete;
 
   int ranks() const { return ranks_; }
   // The policy in force now; it changes with the number of threads.
@@ -303,7 +304,7 @@ class Crossbar {
   Counter& progress(Rank r) { return lines(r).progress; }
   Entry& entry(Rank r) { return lines(r).entry; }
   CallRecord& record(Rank r) { return lines(r).record; }
-  Bell& bell(Rank r) { return lines(r).bell; }
+  WakeFutex& wake_futex(Rank r) { return lines(r).wake_futex; }
   Parked& parked(Rank r) { return lines(r).parked; }
   StagingTimes& staging(Rank r) { return lines(r).staging; }
   SlowWaits& slow_waits(Rank r) { return slow_waits_[index(r)]; }
@@ -320,21 +321,22 @@ class Crossbar {
   void abort(Status reason);
   // abort() with Code::aborted. Async-signal-safe: neither locks nor allocates.
   void abort_now() noexcept;
-  // From now on this crossbar ends when `above` does; if `both_ways`, `above` also ends when this
-  // one does. `who` names these ranks in `above`: "ranks 0 and 2". Called once, before any use;
-  // `above` must outlive this crossbar. May throw std::bad_alloc.
-  void depend_on(Crossbar& above, bool both_ways, std::string who);
-  // If ranks are processes, the process that ends `above` may not know this crossbar: ranks that
-  // begin or wait call this to follow the end. True: this crossbar has ended.
+  // From now on this rank_control ends when `above` does; if `both_ways`, `above` also ends when
+  // this one does. `who` names these ranks in `above`: "ranks 0 and 2". Called once, before any
+  // use; `above` must outlive this rank_control. May throw std::bad_alloc.
+  void depend_on(RankControl& above, bool both_ways, std::string who);
+  // If ranks are processes, the process that ends `above` may not know this rank_control: ranks
+  // that begin or wait call this to follow the end. True: this rank_control has ended.
   bool follow_above();
-  // Ends depend_on(): `above` no longer tells this crossbar. Must be called before `above` is
+  // Ends depend_on(): `above` no longer tells this rank_control. Must be called before `above` is
   // destroyed.
   void depend_no_more();
   bool aborted() const {
     // Acquire: pairs with abort(); the aborting thread's earlier writes are visible.
     return aborted_.load(std::memory_order_acquire);
   }
-  // The reason for the end. When it returns, all dependents of this crossbar have ended as well.
+  // The reason for the end. When it returns, all dependents of this rank_control have ended as
+  // well.
   Status reason() const;
 
   // begin() opens a call of rank r, in which the rank may read the others' memory; end() closes it.
@@ -403,7 +405,7 @@ class Crossbar {
   State state_of(Rank r);
   // state_of(first), then of the rank that it waits for, and so on: "...; rank 3 is in no
   // collective".
-  std::string who_waits_for_whom(Rank first);
+  std::string describe_waits(Rank first);
 
  private:
   static std::size_t index(Rank r) { return static_cast<std::size_t>(r); }
@@ -426,8 +428,8 @@ class Crossbar {
   }
   void wake_parked_on(const Atomic<std::uint32_t>& word);
   void ring(Rank r, bool abort) noexcept;
-  // Ends this crossbar and its dependents. Tells the dependents even if this crossbar has ended
-  // before, because another thread may still be telling them.
+  // Ends this rank_control and its dependents. Tells the dependents even if this rank_control has
+  // ended before, because another thread may still be telling them.
   void end_downwards(Status reason);
   void end_downwards_now() noexcept;
   void tell_dependents(const Status& reason) const;
@@ -447,8 +449,8 @@ class Crossbar {
   Atomic<bool>& aborted_;  // own_aborted_ or the processes' flag
   mutable Mutex reason_mutex_;
   Status reason_;
-  mutable Dependents<Crossbar> dependents_;
-  Crossbar* above_ = nullptr;
+  mutable AbortListeners<RankControl> dependents_;
+  RankControl* above_ = nullptr;
   bool ends_above_ = false;
   std::string who_;
 };
@@ -461,20 +463,20 @@ inline constexpr int kPutDown = -1;
 
 // The thread that works on rank r's call puts it down. The call then survives the end of that
 // thread, and wait_until_quiet() does not wait for it.
-inline void put_down(Crossbar& crossbar, Rank r) noexcept {
+inline void put_down(RankControl& rank_control, Rank r) noexcept {
   // Release: pairs with wait_until_quiet().
-  crossbar.record(r).thread.store(kPutDown, std::memory_order_release);
+  rank_control.record(r).thread.store(kPutDown, std::memory_order_release);
 }
 
 // The calling thread resumes the put-down call of rank r; a call that has just begun needs no
 // resuming. False: aborted, and other ranks' buffers may be gone.
-inline bool come_back_to(Crossbar& crossbar, Rank r) noexcept {
-  auto& thread = crossbar.record(r).thread;
+inline bool come_back_to(RankControl& rank_control, Rank r) noexcept {
+  auto& thread = rank_control.record(r).thread;
   // Relaxed: only the one thread that works on the rank's calls writes it.
   if (thread.load(std::memory_order_relaxed) != kPutDown) return true;
   // Relaxed: begin() orders this store, as its own, before its load.
   thread.store(thread_id(), std::memory_order_relaxed);
-  return crossbar.begin(r);
+  return rank_control.begin(r);
 }
 
 }  // namespace rankine

@@ -1,5 +1,3 @@
-#include "engine/api/member_state.h"
-
 #include <algorithm>
 #include <exception>
 #include <string>
@@ -8,8 +6,8 @@
 #include "engine/api/member_state.h"
 #include "engine/api/threads.h"
 #include "engine/base/numbers.h"
-#include "engine/run/crossbar.h"
 #include "engine/run/machine.h"
+#include "engine/run/rank_control.h"
 #include "engine/run/wait.h"
 #include "numa/refusals.h"
 
@@ -17,7 +15,7 @@ namespace rankine {
 namespace {
 
 // Runs the call on a modelled network, from the rank's modelled time at the start of the call.
-bool play(MemberState& member, StartedCall& call) noexcept {
+bool play(MemberState& member, PendingCall& call) noexcept {
   const bool done = interpret_at(call.model_start, *call.prepared, member.run, *member.clock);
   call.model_end = member.clock->ended();
   return done;
@@ -25,7 +23,7 @@ bool play(MemberState& member, StartedCall& call) noexcept {
 
 // Advances a call on a modelled network: the call runs on a separate thread, which yields when it
 // would wait.
-[[gnu::noinline]] Walked go_on_there(MemberState& member, StartedCall& call) noexcept {
+[[gnu::noinline]] Walked go_on_there(MemberState& member, PendingCall& call) noexcept {
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // the code below uses condition variables
   if (call.thread == nullptr) {
     try {
@@ -48,30 +46,30 @@ bool play(MemberState& member, StartedCall& call) noexcept {
 
 }  // namespace
 
-void Agenda::add(MemberState& member) {
+void ProgressEngine::add(MemberState& member) {
   busy_.reserve(members_.size() + 1);
   members_.push_back(&member);
 }
 
-void Agenda::remove(MemberState& member) noexcept {
+void ProgressEngine::remove(MemberState& member) noexcept {
   std::erase(members_, &member);
   std::erase(busy_, &member);
 }
 
-void Agenda::take_from_helper() noexcept {
+void ProgressEngine::take_from_helper() noexcept {
   wanted_.store(true, std::memory_order_relaxed);  // a hint: pairs with nothing
   mutex_.lock();
   wanted_.store(false, std::memory_order_relaxed);
 }
 
-void Agenda::give_to_helper() noexcept {
+void ProgressEngine::give_to_helper() noexcept {
   const bool has_work = had_work_;
   mutex_.unlock();
   if (has_work) helper_->wake();
 }
 
 // Plans a call that was queued behind another one, when its turn has come.
-bool Agenda::plan(MemberState& member, StartedCall& call) noexcept {
+bool ProgressEngine::plan(MemberState& member, PendingCall& call) noexcept {
   Call planned = call.unplanned->view().call();
   planned.user_op = call.call.user_op;
   planned.options.epilogue = call.call.options.epilogue;
@@ -93,7 +91,7 @@ bool Agenda::plan(MemberState& member, StartedCall& call) noexcept {
 
 // Prepares a call, once for all its starts; a call with a factor or displacements needs it at each
 // start.
-bool Agenda::make_ready(MemberState& member, StartedCall& call) noexcept {
+bool ProgressEngine::make_ready(MemberState& member, PendingCall& call) noexcept {
   if (call.prepared == nullptr && !plan(member, call)) return false;
   const void* in = call.call.in;
   if (call.call.factor != nullptr) {
@@ -112,7 +110,8 @@ bool Agenda::make_ready(MemberState& member, StartedCall& call) noexcept {
 
 // always_inline here and below: separate stack frames would take a good part of the time for
 // starting a small call and waiting for it.
-[[gnu::always_inline]] inline bool Agenda::begin(MemberState& member, StartedCall& call) noexcept {
+[[gnu::always_inline]] inline bool ProgressEngine::begin(MemberState& member,
+                                                         PendingCall& call) noexcept {
   member.wait_at_most(call.timeout_ns);
   if (!call.ready && !make_ready(member, call)) [[unlikely]]
     return false;
@@ -121,13 +120,13 @@ bool Agenda::make_ready(MemberState& member, StartedCall& call) noexcept {
     end(member, call, member.ended());
     return false;
   }
-  call.phase = StartedCall::Phase::under_way;
+  call.phase = PendingCall::Phase::under_way;
   return !call.first || begin_first(member, call);
 }
 
-bool Agenda::begin_first(MemberState& member, StartedCall& call) noexcept {
+bool ProgressEngine::begin_first(MemberState& member, PendingCall& call) noexcept {
   call.first = false;
-  if (!all_keep_apart(call.prepared->plan, member.run.waiter)) {
+  if (!check_no_alias_of_all(call.prepared->plan, member.run.waiter)) {
     fail(member, call);
     return false;
   }
@@ -135,21 +134,22 @@ bool Agenda::begin_first(MemberState& member, StartedCall& call) noexcept {
   return true;
 }
 
-bool Agenda::is_owners(const MemberState& member) const noexcept {
-  return member.started.front->phase == StartedCall::Phase::broken ||
-         member.shared->crossbar.aborted();
+bool ProgressEngine::is_owners(const MemberState& member) const noexcept {
+  return member.started.front->phase == PendingCall::Phase::broken ||
+         member.shared->rank_control.aborted();
 }
 
 // After a failure the owner waits until no other rank uses its buffers, and writes the flight
 // record (broken()). The helper must not wait: it has other ranks to advance, and another failed
 // rank may be waiting for one of them.
-void Agenda::fail(MemberState& member, StartedCall& call) noexcept {
+void ProgressEngine::fail(MemberState& member, PendingCall& call) noexcept {
   break_off();
   if (!helps_) end(member, call, member.broken());
 }
 
-[[gnu::always_inline]] inline void Agenda::strike(MemberState& member, StartedCall& call) noexcept {
-  call.phase = StartedCall::Phase::over;
+[[gnu::always_inline]] inline void ProgressEngine::strike(MemberState& member,
+                                                          PendingCall& call) noexcept {
+  call.phase = PendingCall::Phase::over;
   if (member.started.front != &call) return;  // it has ended during start()
   member.started.front = call.next;
   if (call.next == nullptr) {
@@ -161,47 +161,47 @@ void Agenda::fail(MemberState& member, StartedCall& call) noexcept {
   }
 }
 
-void Agenda::end(MemberState& member, StartedCall& call, Status status) noexcept {
+void ProgressEngine::end(MemberState& member, PendingCall& call, Status status) noexcept {
   call.status = std::move(status);
   strike(member, call);
 }
 
-[[gnu::always_inline]] inline void Agenda::end_well(MemberState& member,
-                                                    StartedCall& call) noexcept {
+[[gnu::always_inline]] inline void ProgressEngine::end_well(MemberState& member,
+                                                            PendingCall& call) noexcept {
   member.end_well();
   if (call.displaced != nullptr) [[unlikely]]
     call.displaced->hand_out();
   strike(member, call);
 }
 
-[[gnu::always_inline]] inline Walked Agenda::go_on(MemberState& member,
-                                                   StartedCall& call) noexcept {
-  if (call.phase == StartedCall::Phase::broken) return Walked::failed;
+[[gnu::always_inline]] inline Walked ProgressEngine::go_on(MemberState& member,
+                                                           PendingCall& call) noexcept {
+  if (call.phase == PendingCall::Phase::broken) return Walked::failed;
   if (member.clock != nullptr) [[unlikely]]
     return go_on_there(member, call);
-  Crossbar& crossbar = member.shared->crossbar;
-  if (!come_back_to(crossbar, member.run.waiter.rank)) return Walked::failed;
+  RankControl& rank_control = member.shared->rank_control;
+  if (!come_back_to(rank_control, member.run.waiter.rank)) return Walked::failed;
   const Walked walked = interpret_some(call.prepared->plan, member.run, call.cursor);
-  if (walked == Walked::waiting) put_down(crossbar, member.run.waiter.rank);
+  if (walked == Walked::waiting) put_down(rank_control, member.run.waiter.rank);
   return walked;
 }
 
 // A failed call waits until no other rank is inside it. Other ranks must not wait for this thread
 // while it waits inside another call: two threads that meet their failed calls in different orders
 // would wait for each other. So this ends all failed calls of the thread at once.
-void Agenda::break_off() noexcept {
+void ProgressEngine::break_off() noexcept {
   for (MemberState* member : busy_) {
-    StartedCall& call = *member->started.front;
-    if (call.phase != StartedCall::Phase::under_way || call.thread != nullptr) continue;
-    if (!member->shared->crossbar.aborted()) continue;
-    member->shared->crossbar.end(member->run.waiter.rank);
-    call.phase = StartedCall::Phase::broken;
+    PendingCall& call = *member->started.front;
+    if (call.phase != PendingCall::Phase::under_way || call.thread != nullptr) continue;
+    if (!member->shared->rank_control.aborted()) continue;
+    member->shared->rank_control.end(member->run.waiter.rank);
+    call.phase = PendingCall::Phase::broken;
   }
 }
 
 // True if a call that has begun is over now.
-[[gnu::always_inline]] inline bool Agenda::advance(MemberState& member,
-                                                   StartedCall& call) noexcept {
+[[gnu::always_inline]] inline bool ProgressEngine::advance(MemberState& member,
+                                                           PendingCall& call) noexcept {
   const Walked walked = go_on(member, call);
   if (walked == Walked::waiting) return false;
   if (walked == Walked::done) [[likely]] {
@@ -212,11 +212,11 @@ void Agenda::break_off() noexcept {
   return true;
 }
 
-void Agenda::start(StartedCall& call) noexcept {
+void ProgressEngine::start(PendingCall& call) noexcept {
   MemberState& member = *call.member;
   StartedCalls& calls = member.started;
   call.rests = false;
-  call.phase = StartedCall::Phase::queued;
+  call.phase = PendingCall::Phase::queued;
   if (!call.status.ok()) call.status = {};
   call.next = nullptr;
   if (member.clock != nullptr) call.model_start = member.clock->now();
@@ -233,14 +233,14 @@ void Agenda::start(StartedCall& call) noexcept {
 }
 
 // Advances the member's first call, and the following calls as long as the first one ends.
-bool Agenda::step(MemberState& member) noexcept {
+bool ProgressEngine::step(MemberState& member) noexcept {
   bool moved = false;
-  while (StartedCall* call = member.started.front) {
+  while (PendingCall* call = member.started.front) {
     if (helps_ && is_owners(member)) {
       break_off();
       return moved;
     }
-    if (call->phase == StartedCall::Phase::queued) {
+    if (call->phase == PendingCall::Phase::queued) {
       moved = true;
       if (!begin(member, *call)) continue;
     }
@@ -251,7 +251,7 @@ bool Agenda::step(MemberState& member) noexcept {
   return moved;
 }
 
-bool Agenda::step() noexcept {
+bool ProgressEngine::step() noexcept {
   bool moved = false;
   // A member leaves the list when its last call ends.
   for (std::size_t i = busy_.size(); i-- > 0;) {
@@ -260,8 +260,8 @@ bool Agenda::step() noexcept {
   return moved;
 }
 
-Progress Agenda::help() noexcept {
-  // The owner wants or has the agenda; it wakes the helper again.
+Progress ProgressEngine::help() noexcept {
+  // The owner wants or has the progress_engine; it wakes the helper again.
   if (wanted_.load(std::memory_order_relaxed)) return Progress::nothing_to_do;
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return Progress::nothing_to_do;
@@ -274,20 +274,20 @@ Progress Agenda::help() noexcept {
                                                           : Progress::nothing_to_do;
 }
 
-[[gnu::always_inline]] inline bool Agenda::is_alone(std::int64_t until_ns) const noexcept {
+[[gnu::always_inline]] inline bool ProgressEngine::is_alone(std::int64_t until_ns) const noexcept {
   return until_ns == kForEverNs && busy_.size() == 1 &&
          busy_.front()->started.front->thread == nullptr;
 }
 
 // Waits for the only call in flight as for a blocking call.
-[[gnu::always_inline]] inline void Agenda::run_alone(MemberState& member) noexcept {
-  StartedCall* call = member.started.front;
-  if (call->phase == StartedCall::Phase::queued && !begin(member, *call)) return;
-  bool done = call->phase != StartedCall::Phase::broken;
+[[gnu::always_inline]] inline void ProgressEngine::run_alone(MemberState& member) noexcept {
+  PendingCall* call = member.started.front;
+  if (call->phase == PendingCall::Phase::queued && !begin(member, *call)) return;
+  bool done = call->phase != PendingCall::Phase::broken;
   if (done && member.clock != nullptr) {
     done = play(member, *call);
   } else if (done) {
-    done = come_back_to(member.shared->crossbar, member.run.waiter.rank) &&
+    done = come_back_to(member.shared->rank_control, member.run.waiter.rank) &&
            interpret_rest(call->prepared->plan, member.run, call->cursor);
   }
   if (done) [[likely]]
@@ -295,15 +295,15 @@ Progress Agenda::help() noexcept {
   end(member, *call, member.broken());
 }
 
-bool Agenda::wait(const StartedCall& call, std::int64_t until_ns) noexcept {
-  if (call.phase == StartedCall::Phase::over) return true;
+bool ProgressEngine::wait(const PendingCall& call, std::int64_t until_ns) noexcept {
+  if (call.phase == PendingCall::Phase::over) return true;
   if (is_alone(until_ns)) run_alone(*busy_.front());
-  return call.phase == StartedCall::Phase::over || wait_among_others(call, until_ns);
+  return call.phase == PendingCall::Phase::over || wait_in_turn(call, until_ns);
 }
 
-bool Agenda::wait_among_others(const StartedCall& call, std::int64_t until_ns) noexcept {
-  Idling idling(call.member->shared->crossbar.policy());
-  while (call.phase != StartedCall::Phase::over) {
+bool ProgressEngine::wait_in_turn(const PendingCall& call, std::int64_t until_ns) noexcept {
+  Idling idling(call.member->shared->rank_control.policy());
+  while (call.phase != PendingCall::Phase::over) {
     if (is_alone(until_ns)) {
       run_alone(*busy_.front());
     } else if (step()) {
@@ -316,34 +316,34 @@ bool Agenda::wait_among_others(const StartedCall& call, std::int64_t until_ns) n
   return true;
 }
 
-void Agenda::finish(MemberState& member) noexcept {
+void ProgressEngine::finish(MemberState& member) noexcept {
   if (member.started.back == nullptr) return;
   while (member.started.front != nullptr) wait(*member.started.front, kForEverNs);
 }
 
-bool Agenda::begin_group() {
+bool ProgressEngine::begin_group() {
   if (group_) return false;
   group_.emplace();
   return true;
 }
 
-bool Agenda::take(Request& request) {
+bool ProgressEngine::take(Request& request) {
   if (!group_) return false;
   group_->push_back(std::move(request));
   return true;
 }
 
-std::vector<Request> Agenda::end_group() {
+std::vector<Request> ProgressEngine::end_group() {
   std::vector<Request> all = std::move(*group_);
   group_.reset();
   return all;
 }
 
-void Agenda::leave() noexcept {
+void ProgressEngine::leave() noexcept {
   for (MemberState* member : members_) member->shared->leave(member->run.waiter.rank);
 }
 
-void Agenda::come_back() noexcept {
+void ProgressEngine::come_back() noexcept {
   for (MemberState* member : members_) {
     member->shared->come_back(member->run.waiter.rank);
   }

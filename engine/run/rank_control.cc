@@ -1,4 +1,4 @@
-#include "engine/run/crossbar.h"
+#include "engine/run/rank_control.h"
 
 #include <algorithm>
 #include <mutex>
@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "engine/base/status.h"
-#include "engine/run/crossbar.h"
 #include "engine/run/fingerprint.h"
 #include "engine/run/wait.h"
 
@@ -26,9 +25,9 @@ Status told_above(const std::string& who, const Status& reason) {
 
 }  // namespace
 
-Crossbar::Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns,
-                   std::optional<bool> strict, LinesMemory lines, Crowd crowd,
-                   RankProcesses* processes)
+RankControl::RankControl(int ranks, WaitPolicy policy, std::int64_t timeout_ns,
+                         std::optional<bool> strict, LinesMemory lines, Crowd crowd,
+                         RankProcesses* processes)
     : ranks_(ranks),
       policy_(policy),
       timeout_ns_(timeout_ns),
@@ -49,12 +48,12 @@ Crossbar::Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns,
   }
 }
 
-void Crossbar::depend_no_more() {
+void RankControl::depend_no_more() {
   if (above_ != nullptr) above_->dependents_.remove(*this);
   above_ = nullptr;
 }
 
-void Crossbar::depend_on(Crossbar& above, bool both_ways, std::string who) {
+void RankControl::depend_on(RankControl& above, bool both_ways, std::string who) {
   // Threads that tell of an end read these members.
   who_ = std::move(who);
   above_ = &above;
@@ -65,15 +64,15 @@ void Crossbar::depend_on(Crossbar& above, bool both_ways, std::string who) {
   if (above.aborted_.load(std::memory_order_seq_cst)) abort(told_below(above.reason()));
 }
 
-bool Crossbar::follow_above() {
+bool RankControl::follow_above() {
   if (above_ != nullptr && above_->processes_ != nullptr && above_->aborted()) {
     abort(told_below(above_->reason()));
   }
   return aborted();
 }
 
-void Crossbar::ring(Rank r, bool abort) noexcept {
-  Atomic<std::uint32_t>& word = bell(r).word;
+void RankControl::ring(Rank r, bool abort) noexcept {
+  Atomic<std::uint32_t>& word = wake_futex(r).word;
   // Read-modify-writes only, so that a ring and an abort never undo each other. Release: pairs with
   // the acquire loads in wait_long().
   if (abort) {
@@ -84,19 +83,19 @@ void Crossbar::ring(Rank r, bool abort) noexcept {
   futex_wake_all(word, threads());
 }
 
-void Crossbar::wake_parked_on(const Atomic<std::uint32_t>& word) {
+void RankControl::wake_parked_on(const Atomic<std::uint32_t>& word) {
   for (Rank r = 0; r < ranks_; ++r) {
     // Relaxed: the count that made us look (announce()) orders this load after the parked rank's
     // store. A rank that parks after this load checks the word once more before it sleeps.
-    if (bell(r).parked_on.load(std::memory_order_relaxed) == &word) ring(r, false);
+    if (wake_futex(r).parked_on.load(std::memory_order_relaxed) == &word) ring(r, false);
   }
 }
 
-void Crossbar::tell_dependents(const Status& reason) const {
-  dependents_.tell([&](Crossbar& below) { below.end_downwards(told_below(reason)); });
+void RankControl::tell_dependents(const Status& reason) const {
+  dependents_.tell([&](RankControl& below) { below.end_downwards(told_below(reason)); });
 }
 
-void Crossbar::end_downwards(Status reason) {
+void RankControl::end_downwards(Status reason) {
   bool over = false;
   {
     // reason() takes this lock, so it finds the text.
@@ -112,32 +111,32 @@ void Crossbar::end_downwards(Status reason) {
   tell_dependents(reason);
 }
 
-void Crossbar::abort(Status reason) {
+void RankControl::abort(Status reason) {
   end_downwards(reason);
   if (above_ != nullptr && ends_above_) {
     above_->abort(told_above(who_, reason));
   }
 }
 
-void Crossbar::end_downwards_now() noexcept {
+void RankControl::end_downwards_now() noexcept {
   bool over = false;
   if (aborted_.compare_exchange_strong(over, true, std::memory_order_seq_cst)) {
     if (processes_ != nullptr) processes_->say_why(Code::aborted, "abort() was called");
     for (Rank r = 0; r < ranks_; ++r) ring(r, true);
   }
-  dependents_.tell([](Crossbar& below) { below.end_downwards_now(); });
+  dependents_.tell([](RankControl& below) { below.end_downwards_now(); });
 }
 
-void Crossbar::abort_now() noexcept {
+void RankControl::abort_now() noexcept {
   end_downwards_now();
   if (above_ != nullptr && ends_above_) above_->abort_now();
 }
 
-Status Crossbar::reason() const {
+Status RankControl::reason() const {
   Status why = own_reason();
   if (!aborted()) return why;
-  // The thread that ended this crossbar may not have told the dependents yet. A rank that knows of
-  // the end may call one of them next, so this thread tells them too.
+  // The thread that ended this rank_control may not have told the dependents yet. A rank that knows
+  // of the end may call one of them next, so this thread tells them too.
   tell_dependents(why);
   if (above_ != nullptr && ends_above_) {
     above_->abort(told_above(who_, why));
@@ -145,7 +144,7 @@ Status Crossbar::reason() const {
   return why;
 }
 
-Status Crossbar::own_reason() const {
+Status RankControl::own_reason() const {
   const std::lock_guard lock(reason_mutex_);
   if (!reason_.ok()) return reason_;
   if (processes_ != nullptr) return processes_->why();
@@ -153,32 +152,32 @@ Status Crossbar::own_reason() const {
   return make_error(Code::aborted, [] { return "abort() was called"; });
 }
 
-bool Crossbar::process_has_ended(Rank r) const {
+bool RankControl::process_has_ended(Rank r) const {
   return is_elsewhere(r) && processes_->has_ended(r);
 }
 
-bool Crossbar::has_ended(Rank r) {
+bool RankControl::has_ended(Rank r) {
   const int thread = record(r).thread.load(std::memory_order_relaxed);
   if (!is_elsewhere(r)) return thread_has_ended(thread);
   return processes_->has_ended(r) || thread_has_ended(thread, processes_->process_of(r));
 }
 
-bool Crossbar::has_left(Rank r) {
+bool RankControl::has_left(Rank r) {
   // Acquire: pairs with leave().
-  return bell(r).left.load(std::memory_order_acquire) ||
+  return wake_futex(r).left.load(std::memory_order_acquire) ||
          (processes_ != nullptr && processes_->has_left(r));
 }
 
-bool Crossbar::is_written_over(Rank r) {
+bool RankControl::is_written_over(Rank r) {
   if (processes_ == nullptr) return false;
   constexpr int kMostThreadId = 1 << 22;  // the kernel's limit
   const int thread = record(r).thread.load(std::memory_order_relaxed);
-  const Rank next = bell(r).waits_for.load(std::memory_order_relaxed);
+  const Rank next = wake_futex(r).waits_for.load(std::memory_order_relaxed);
   return (thread != kPutDown && (thread < 0 || thread > kMostThreadId)) || next < -1 ||
          next >= ranks_;
 }
 
-bool Crossbar::is_lost(Rank r) {
+bool RankControl::is_lost(Rank r) {
   if (process_has_ended(r)) return true;
   // A thread may end between calls, and another thread may then play the rank.
   const CallRecord& made = record(r);
@@ -191,10 +190,10 @@ bool Crossbar::is_lost(Rank r) {
          made.number.load(std::memory_order_relaxed) == number;
 }
 
-bool Crossbar::is_abandoned(Rank r, Rank waiter) {
+bool RankControl::is_abandoned(Rank r, Rank waiter) {
   const int self = thread_id();
-  const Bell& its = bell(r);
-  if (bell(waiter).first_caller.load(std::memory_order_relaxed) != self ||
+  const WakeFutex& its = wake_futex(r);
+  if (wake_futex(waiter).first_caller.load(std::memory_order_relaxed) != self ||
       its.made_by.load(std::memory_order_relaxed) == self) {
     return false;
   }
@@ -208,7 +207,7 @@ bool Crossbar::is_abandoned(Rank r, Rank waiter) {
          made.number.load(std::memory_order_relaxed) == number;
 }
 
-void Crossbar::wait_until_quiet(Rank r, bool lends) {
+void RankControl::wait_until_quiet(Rank r, bool lends) {
   if (processes_ != nullptr && !lends) return;
   // Pairs with begin(): a rank that began without seeing the abort is seen here.
   if (!strict_) barrier_everywhere(threads());
@@ -231,23 +230,24 @@ void Crossbar::wait_until_quiet(Rank r, bool lends) {
   }
 }
 
-void Crossbar::leave(Rank r) {
-  bell(r).left.store(true, std::memory_order_release);  // pairs with has_left()
-  // A rank that is awake looks when its bell changes. A rank that sleeps until this rank's word
-  // changes is in the parked count; there is hardly ever one, and a wake-up per rank is expensive.
-  for (Rank q = 0; q < ranks_; ++q) bell(q).word.fetch_add(2, std::memory_order_release);
+void RankControl::leave(Rank r) {
+  wake_futex(r).left.store(true, std::memory_order_release);  // pairs with has_left()
+  // A rank that is awake looks when its wake_futex changes. A rank that sleeps until this rank's
+  // word changes is in the parked count; there is hardly ever one, and a wake-up per rank is
+  // expensive.
+  for (Rank q = 0; q < ranks_; ++q) wake_futex(q).word.fetch_add(2, std::memory_order_release);
   if (!is_parked_on(r)) return;
-  for (Rank q = 0; q < ranks_; ++q) futex_wake_all(bell(q).word, threads());
+  for (Rank q = 0; q < ranks_; ++q) futex_wake_all(wake_futex(q).word, threads());
 }
 
-void Crossbar::come_back(Rank r) { bell(r).left.store(false, std::memory_order_relaxed); }
+void RankControl::come_back(Rank r) { wake_futex(r).left.store(false, std::memory_order_relaxed); }
 
-const char* Crossbar::algorithm_of(const CallRecord::What& what) const {
+const char* RankControl::algorithm_of(const CallRecord::What& what) const {
   const char* const said = what.algorithm.load(std::memory_order_relaxed);
   return processes_ != nullptr ? processes_->known_name(said) : said;
 }
 
-std::string Crossbar::describe_call(Rank r, std::uint64_t number) {
+std::string RankControl::describe_call(Rank r, std::uint64_t number) {
   CallRecord::What& what = record(r).of(number);
   const char* algorithm = algorithm_of(what);
   return describe(Fingerprint{what.fingerprint.load(std::memory_order_relaxed)}) + " (" +
@@ -256,10 +256,10 @@ std::string Crossbar::describe_call(Rank r, std::uint64_t number) {
          std::to_string(number);
 }
 
-Crossbar::State Crossbar::state_of(Rank r) {
+RankControl::State RankControl::state_of(Rank r) {
   CallRecord& call = record(r);
   const auto number = call.number.load(std::memory_order_relaxed);
-  const Rank next = bell(r).waits_for.load(std::memory_order_relaxed);
+  const Rank next = wake_futex(r).waits_for.load(std::memory_order_relaxed);
   const std::string name = "rank " + std::to_string(r);
   if (is_written_over(r)) {
     return {"the shared memory of " + name + "'s process " +
@@ -282,13 +282,13 @@ Crossbar::State Crossbar::state_of(Rank r) {
   const std::string what = describe_call(r, number);
   if (gone) return {name + "'s thread has ended in " + what};
   if (next < 0) return {name + " is at work in " + what};
-  const int round = bell(r).waits_in_round.load(std::memory_order_relaxed);
+  const int round = wake_futex(r).waits_in_round.load(std::memory_order_relaxed);
   return {name + " waits for rank " + std::to_string(next) + " in round " + std::to_string(round) +
               " of " + what,
           next};
 }
 
-std::string Crossbar::who_waits_for_whom(Rank first) {
+std::string RankControl::describe_waits(Rank first) {
   std::string text;
   std::vector<bool> told(index(ranks_), false);
   for (Rank r = first; r >= 0 && !told[index(r)];) {

@@ -1,4 +1,4 @@
-// Versions are the first stage of planning: a schedule as versions of blocks, without places. This
+// SsaForm are the first stage of planning: a schedule as versions of blocks, without places. This
 // header also holds the pool and the meter for planning, and the checks of the order and brackets
 // of sums.
 #pragma once
@@ -70,7 +70,7 @@ class Pool {
   std::vector<HugeVector<T>> chunks_;
 };
 
-// PlanLimits bound the cost of making a plan, and PlanMeter enforces them.
+// PlanLimits bound the cost of making a plan, and PlanningBudget enforces them.
 //
 // A plan is made inside a call: the call's deadline applies meanwhile, and so does abort(). A
 // schedule may also move more blocks than memory can hold a plan for. Planning counts its steps on
@@ -106,11 +106,11 @@ constexpr std::size_t planning_bytes(int ranks, int blocks, std::size_t moves) {
 }
 
 // For the one thread that plans.
-class PlanMeter {
+class PlanningBudget {
  public:
-  explicit PlanMeter(const PlanLimits& limits) : limits_(limits) {}
-  PlanMeter(const PlanMeter&) = delete;
-  PlanMeter& operator=(const PlanMeter&) = delete;
+  explicit PlanningBudget(const PlanLimits& limits) : limits_(limits) {}
+  PlanningBudget(const PlanningBudget&) = delete;
+  PlanningBudget& operator=(const PlanningBudget&) = delete;
 
   // Counts some tens of nanoseconds of work. Throws PlanningEnded if planning must end.
   void step() {
@@ -154,8 +154,8 @@ class PlanMeter {
   std::size_t moves_ = 0;
 };
 
-// PlanMeter::step() if there is a meter: tests and other readers may have none.
-inline void step(PlanMeter* meter) {
+// PlanningBudget::step() if there is a meter: tests and other readers may have none.
+inline void step(PlanningBudget* meter) {
   if (meter != nullptr) meter->step();
 }
 
@@ -187,14 +187,14 @@ struct Version {
 
 static_assert(sizeof(Version) == 36);
 
-class Versions {
+class SsaForm {
  public:
   // Fails (invalid_argument) on schedules that read an empty place, change a block's size on its
   // way or let a copy meet other writes in one round: the verifier also checks this, but no
   // schedule is executed on trust. Empty blocks vanish, except a barrier's.
-  static Result<std::shared_ptr<const Versions>> of(const Schedule& schedule, const Goal& goal,
-                                                    const Layout& layout,
-                                                    PlanMeter* meter = nullptr);
+  static Result<std::shared_ptr<const SsaForm>> of(const Schedule& schedule, const Goal& goal,
+                                                   const Layout& layout,
+                                                   PlanningBudget* meter = nullptr);
 
   int ranks() const { return ranks_; }
   int rounds() const { return rounds_; }
@@ -254,13 +254,13 @@ class Versions {
 // the lowest rank of each source (schedule.h), so by induction over the versions it is enough that
 // in each of them every run begins where the one before it ends. False: some sum has a gap, which
 // another must later fill.
-bool in_rank_order(const Versions& versions);
+bool in_rank_order(const SsaForm& versions);
 
 // Brackets describe the order of additions; the last bits of a float sum depend on them.
 //
 // Differences between calls that leave the schedule alone (size, offset, transport, in place or
 // separate, the storing rank, the number of parts) also leave its brackets alone: every version of
-// a block (versions.h) is made by one fold of all its sources, in the order of their lowest ranks,
+// a block (ssa.h) is made by one fold of all its sources, in the order of their lowest ranks,
 // and stored in the type. So the brackets are read from the versions of the very plan that will
 // run.
 
@@ -282,6 +282,6 @@ struct Brackets {
   bool are(Bracket bracket) const { return bracket == Bracket::flat ? flat : canonical; }
 };
 
-Brackets brackets_of(const Versions& versions);
+Brackets brackets_of(const SsaForm& versions);
 
 }  // namespace rankine

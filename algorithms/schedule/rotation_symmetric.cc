@@ -1,4 +1,4 @@
-#include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 
 #include <stdexcept>
 #include <string>
@@ -85,29 +85,29 @@ std::size_t Rotation::dimension_between(Rank from, Rank to) const {
   return 0;
 }
 
-void Everyone::operator()(int k, Send send) const {
+void RotationSymmetric::operator()(int k, Send send) const {
   for_each_transfer(*part_, k, [&](const Transfer& t) {
     if (t.from.size() != 1 || t.to.size() != 1) {
-      throw std::logic_error("everyone: a transfer of a switch is not one rank's part");
+      throw std::logic_error("rotation_symmetric: a transfer of a switch is not one rank's part");
     }
     rotation_.for_each_rank(rotation_.dimension_between(t.from.front(), t.to.front()),
                             [&](Rank r) { send.exactly(rotation_.rotated(t, r)); });
   });
 }
 
-Schedule everyone(Schedule part, Rotation rotation) {
+Schedule rotation_symmetric(Schedule part, Rotation rotation) {
   Schedule out = part;
-  out.round = Everyone(std::move(part), std::move(rotation));
+  out.round = RotationSymmetric(std::move(part), std::move(rotation));
   return out;
 }
 
-Schedule everyone(Schedule part, Moves moves) {
+Schedule rotation_symmetric(Schedule part, Moves moves) {
   Rotation rotation({part.ranks}, part.blocks, moves);
-  return everyone(std::move(part), std::move(rotation));
+  return rotation_symmetric(std::move(part), std::move(rotation));
 }
 
-const Everyone* everyone_in(const Schedule& schedule) {
-  const Everyone* found = schedule.round.target<Everyone>();
+const RotationSymmetric* everyone_in(const Schedule& schedule) {
+  const RotationSymmetric* found = schedule.round.target<RotationSymmetric>();
   if (found == nullptr) return nullptr;
   const Schedule& part = found->part();
   const bool same = part.ranks == schedule.ranks && part.blocks == schedule.blocks &&
@@ -115,8 +115,8 @@ const Everyone* everyone_in(const Schedule& schedule) {
   return same ? found : nullptr;
 }
 
-const Everyone* everyone_for(const Schedule& schedule, const Goal& goal) {
-  const Everyone* found = everyone_in(schedule);
+const RotationSymmetric* everyone_for(const Schedule& schedule, const Goal& goal) {
+  const RotationSymmetric* found = everyone_in(schedule);
   if (found == nullptr || goal.ranks != schedule.ranks || goal.blocks != schedule.blocks) {
     return nullptr;
   }

@@ -1,5 +1,6 @@
-// Everyone makes a schedule in which every rank does the same work from one rank's part, rotated.
-// The rounds consist of this part only, so readers may examine one rank instead of a million.
+// RotationSymmetric makes a schedule in which every rank does the same work from one rank's part,
+// rotated. The rounds consist of this part only, so readers may examine one rank instead of a
+// million.
 #pragma once
 
 #include <memory>
@@ -68,9 +69,9 @@ class Rotation {
 // The Schedule::round of a schedule in which every rank does the same work: each transfer of rank
 // 0's part, from one rank to one, stands for one transfer of every rank. The transfers are stated
 // one after the other, each for all ranks.
-class Everyone {
+class RotationSymmetric {
  public:
-  Everyone(Schedule part, Rotation rotation)
+  RotationSymmetric(Schedule part, Rotation rotation)
       : part_(std::make_shared<const Schedule>(std::move(part))), rotation_(std::move(rotation)) {}
   void operator()(int k, Send send) const;
 
@@ -86,13 +87,14 @@ class Everyone {
 
 // The schedule of all ranks from one rank's part, which has the ranks, blocks and rounds of the
 // whole.
-Schedule everyone(Schedule part, Moves moves);  // round a ring
-Schedule everyone(Schedule part, Rotation rotation);
+Schedule rotation_symmetric(Schedule part, Moves moves);  // round a ring
+Schedule rotation_symmetric(Schedule part, Rotation rotation);
 
-// The part and rotation of a schedule from everyone(), or from a combinator of such; nullptr for
-// other schedules. The rounds themselves are checked, so a schedule changed by hand does not count.
-const Everyone* everyone_in(const Schedule& schedule);
+// The part and rotation of a schedule from rotation_symmetric(), or from a combinator of such;
+// nullptr for other schedules. The rounds themselves are checked, so a schedule changed by hand
+// does not count.
+const RotationSymmetric* everyone_in(const Schedule& schedule);
 // As everyone_in(), if the goal is invariant under the rotation too; else nullptr.
-const Everyone* everyone_for(const Schedule& schedule, const Goal& goal);
+const RotationSymmetric* everyone_for(const Schedule& schedule, const Goal& goal);
 
 }  // namespace rankine

@@ -1,4 +1,4 @@
-#include "engine/compile/versions.h"
+#include "engine/compile/ssa.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,13 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 #include "engine/base/memory.h"
 #include "engine/base/numbers.h"
 
 namespace rankine {
 namespace {
-
 
 // The newest version of every place (rank, slot) that has one. Places that begin with an input lie
 // side by side, together with the first other place of the same block. The rest are found by hash:
@@ -67,7 +66,7 @@ class Newest {
     int version = Version::kNone;
     Rank at = Goal::kEveryone;
     Rank other_at = Goal::kEveryone;  // first other rank with a version, if any
-    int other = Version::kNone;                // newest version there
+    int other = Version::kNone;       // newest version there
   };
   struct Other {
     std::uint32_t hash = 0;
@@ -122,10 +121,10 @@ class Newest {
 
 }  // namespace
 
-class Versions::Builder {
+class SsaForm::Builder {
  public:
-  Builder(const Schedule& schedule, const Goal& goal, const Layout& layout, PlanMeter* meter,
-          Versions& out)
+  Builder(const Schedule& schedule, const Goal& goal, const Layout& layout, PlanningBudget* meter,
+          SsaForm& out)
       : schedule_(schedule),
         goal_(goal),
         layout_(layout),
@@ -166,7 +165,7 @@ class Versions::Builder {
 
   // Reserves memory for all versions, if one rank's part gives their number.
   void make_room() {
-    const Everyone* all = everyone_in(schedule_);
+    const RotationSymmetric* all = everyone_in(schedule_);
     if (all == nullptr) return;
     std::size_t inputs = 0;
     for (int b = 0; b < schedule_.blocks; ++b) {
@@ -176,7 +175,8 @@ class Versions::Builder {
     // For one rank: its deliveries, its written places, and the places that may add to an old
     // value.
     std::size_t moves = 0, made = 0, added = 0;
-    std::vector<int> last(static_cast<std::size_t>(schedule_.places()), Version::kNone);  // round, by place
+    std::vector<int> last(static_cast<std::size_t>(schedule_.places()),
+                          Version::kNone);  // round, by place
     const Rotation& turn = all->rotation();
     for (int k = 0; k < schedule_.rounds; ++k) {
       for_each_transfer(all->part(), k, [&](const Transfer& t) {
@@ -336,22 +336,22 @@ class Versions::Builder {
   const Schedule& schedule_;
   const Goal& goal_;
   const Layout& layout_;
-  PlanMeter* const meter_;
-  Versions& out_;
+  PlanningBudget* const meter_;
+  SsaForm& out_;
   Newest newest_;
   static constexpr std::size_t kDeliveries = 16;
   std::vector<Delivery> deliveries_;  // of the current round, not yet made
 };
 
-Result<std::shared_ptr<const Versions>> Versions::of(const Schedule& schedule, const Goal& goal,
-                                                     const Layout& layout, PlanMeter* meter) {
-  auto versions = std::make_shared<Versions>();
+Result<std::shared_ptr<const SsaForm>> SsaForm::of(const Schedule& schedule, const Goal& goal,
+                                                   const Layout& layout, PlanningBudget* meter) {
+  auto versions = std::make_shared<SsaForm>();
   Status status = Builder(schedule, goal, layout, meter, *versions).build();
   if (!status.ok()) return status;
-  return std::shared_ptr<const Versions>(std::move(versions));
+  return std::shared_ptr<const SsaForm>(std::move(versions));
 }
 
-bool in_rank_order(const Versions& versions) {
+bool in_rank_order(const SsaForm& versions) {
   std::vector<std::pair<Rank, int>> runs;  // first rank, length
   for (int v = 0; v < versions.size(); ++v) {
     runs.clear();
@@ -376,7 +376,7 @@ struct Sum {
   const Version* high = nullptr;
 };
 
-Sum sum_of(const Versions& versions, const Version& v) {
+Sum sum_of(const SsaForm& versions, const Version& v) {
   Sum sum;
   versions.for_each_source(v, [&](int source) {
     const Version& s = versions[source];
@@ -406,7 +406,7 @@ std::string_view in_words(Bracket bracket) {
                                   : "the binary tree over the ranks";
 }
 
-Brackets brackets_of(const Versions& versions) {
+Brackets brackets_of(const SsaForm& versions) {
   Brackets out;
   const int ranks = versions.ranks();
   for (int i = 0; i < versions.size() && (out.flat || out.canonical); ++i) {
