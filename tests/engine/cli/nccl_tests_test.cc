@@ -325,16 +325,16 @@ void expect_none_left(const std::vector<pid_t>& copies) {
 TEST(PerfAmongProcesses, TellsWhatAllOfThemHaveMeasured) {
   ToolProcess tool(among_processes({"-t", "3", "-b", "8", "-e", "128K", "-f", "128", "-n", "2",
                                     "-m", "3", "--stats", "--json", "-"}));
-  const auto json = nlohmann::json::parse(tool.rest());
+  const auto report = nlohmann::json::parse(tool.rest());
   EXPECT_EQ(tool.wait(), 0) << tool.err();
-  EXPECT_EQ(json["config"]["processes"], true);
-  EXPECT_EQ(json["complete"], true);
-  EXPECT_EQ(json["out_of_bounds"]["okay"], true);
-  ASSERT_EQ(json["results"].size(), 3U);
+  EXPECT_EQ(report["config"]["processes"], true);
+  EXPECT_EQ(report["complete"], true);
+  EXPECT_EQ(report["out_of_bounds"]["okay"], true);
+  ASSERT_EQ(report["results"].size(), 3U);
   std::set<int> processes;
-  for (const auto& device : json["config"]["devices"]) processes.insert(device["pid"].get<int>());
+  for (const auto& device : report["config"]["devices"]) processes.insert(device["pid"].get<int>());
   EXPECT_EQ(processes.size(), 3U);
-  for (const auto& row : json["results"]) {
+  for (const auto& row : report["results"]) {
     EXPECT_FALSE(row["algorithm"].get<std::string>().empty());
     EXPECT_GT(row["out_of_place"]["time"], 0);
   }
@@ -343,10 +343,10 @@ TEST(PerfAmongProcesses, TellsWhatAllOfThemHaveMeasured) {
 TEST(PerfAmongProcesses, SharePayloadsWhereTheyAreAsked) {
   ToolProcess tool(among_processes({"--shared-payloads", "-t", "3", "-b", "8", "-e", "1M", "-f",
                                     "64", "-n", "2", "--fresh", "--json", "-"}));
-  const auto json = nlohmann::json::parse(tool.rest());
+  const auto report = nlohmann::json::parse(tool.rest());
   EXPECT_EQ(tool.wait(), 0) << tool.err();
-  EXPECT_EQ(json["config"]["shared_payloads"], true);
-  EXPECT_EQ(json["out_of_bounds"]["okay"], true);
+  EXPECT_EQ(report["config"]["shared_payloads"], true);
+  EXPECT_EQ(report["out_of_bounds"]["okay"], true);
   ToolProcess threads({"perf", "all_reduce", "--shared-payloads", "-t", "2"});
   threads.rest();
   EXPECT_EQ(threads.wait(), 2);

@@ -182,7 +182,7 @@ Plot small_plot() {
 
 TEST(SvgPlot, IsWellFormed) {
   EXPECT_EQ(why_not_well_formed(to_svg(small_plot())), "");
-  EXPECT_EQ(why_not_well_formed(to_svg({})), "");
+  EXPECT_EQ(why_not_well_formed(to_svg(Plot{})), "");
   // The XML reader detects errors.
   EXPECT_NE(why_not_well_formed("<svg><a></svg>"), "");
   EXPECT_NE(why_not_well_formed("<svg>a < b</svg>"), "");

@@ -635,12 +635,12 @@ Json value_of(const Parameter& row) {
 }
 
 std::string request(const Algorithm& line, const Parameter& row, const Json& value) {
-  Json json = {{"collective", name_of(line.collective)},
+  Json asked = {{"collective", name_of(line.collective)},
                {"algorithm", line.name},
                {"ranks", kRanks},
                {"bytes", 4096}};
-  (row.in_request ? json : json["params"])[std::string(row.name)] = value;
-  return json.dump();
+  (row.in_request ? asked : asked["params"])[std::string(row.name)] = value;
+  return asked.dump();
 }
 
 const std::vector<Parameter>& rows() {
@@ -673,9 +673,9 @@ TEST(Parameters, AreReadAndPrintedInJson) {
       arguments.emplace_back("--json");
       const Captured run = run_captured(arguments);
       ASSERT_EQ(run.exit, 0) << run.err;
-      const Json json = Json::parse(run.out);
+      const Json asked = Json::parse(run.out);
       const Json& place =
-          row.in_request || subcommand != std::string("simulate") ? json : json.at("params");
+          row.in_request || subcommand != std::string("simulate") ? asked : asked.at("params");
       EXPECT_EQ(place.at(name), value_of(row)) << subcommand;
     }
   }
