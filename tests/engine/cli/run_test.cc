@@ -417,7 +417,7 @@ TEST(Faults, SaysWhatIsNotPlayedAmongProcesses) {
   EXPECT_NE(tool.out.find("not played with ranks as processes"), std::string::npos) << tool.out;
   EXPECT_NE(tool.out.find("topology"), std::string::npos) << tool.out;
   const Captured list = run_captured({"faults", "--list"});
-  EXPECT_NE(list.out.find("for threads only: a team asks"), std::string::npos) << list.out;
+  EXPECT_NE(list.out.find("for threads only: only a team reads"), std::string::npos) << list.out;
 }
 
 TEST(Faults, PrintsARowPerFault) {
@@ -462,7 +462,7 @@ TEST(Faults, RefusesWhatItDoesNotKnow) {
   expect_refused({"faults", "--algo", "rnig"}, {"--algo", "rnig", "ring"});
   expect_refused({"faults", "--fault", "killed"}, {"--fault is 'killed'", "--processes"});
   expect_refused({"faults", "--fault", "topology", "--processes"},
-                 {"--fault is 'topology'", "threads: a team asks"});
+                 {"--fault is 'topology'", "threads: only a team reads"});
   expect_refused({"faults", "--cycles", "5"}, {"--cycles", "--processes"});
   expect_refused({"faults", "--cycles", "5", "--processes", "--fault", "gone"},
                  {"--cycles", "--fault"});
