@@ -10,6 +10,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -233,6 +234,14 @@ Option add_dims(Command command, std::vector<int>& target) {
   const Parameter& row = *find_parameter("dims");
   return add_argument(command, "--dims", target, parse_dims, std::string(row.argument),
                       std::string(row.help));
+}
+
+std::optional<double> parse_real(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (!std::isfinite(value)) return std::nullopt;
+  return value;
 }
 
 Result<std::optional<std::uint64_t>> read_seed(std::string_view argument, std::string_view text) {

@@ -138,6 +138,9 @@ struct Whole {
   Result<int> operator()(std::string_view argument, std::string_view text) const;
 };
 
+// The finite number that the whole text denotes, or nullopt.
+std::optional<double> parse_real(std::string_view text);
+
 // Whole numbers from 0 to 2^64 - 1.
 Result<std::optional<std::uint64_t>> read_seed(std::string_view argument, std::string_view text);
 

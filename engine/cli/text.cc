@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <string>
@@ -97,14 +96,6 @@ Status unknown_name(std::string_view argument, std::string_view value,
                     std::span<const std::string_view> allowed) {
   return invalid_argument(fmt::format("{} is '{}'; allowed are {}{}", argument, legible(value),
                                       join(allowed), did_you_mean(value, allowed)));
-}
-
-std::optional<double> parse_real(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if (!std::isfinite(value)) return std::nullopt;
-  return value;
 }
 
 namespace {

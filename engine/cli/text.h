@@ -40,11 +40,6 @@ std::string legible(std::string_view text);
 Status unknown_name(std::string_view argument, std::string_view value,
                     std::span<const std::string_view> allowed);
 
-// Real numbers on a command line.
-
-// The finite number that the whole text denotes, or nullopt.
-std::optional<double> parse_real(std::string_view text);
-
 // The catalogue's formulas in usual notation.
 
 // "2*(clog2(N)+P-1)" becomes "2(ceil(log2 N)+P-1)", "if(N-1,a,b)" becomes "a if N>1, else b".
