@@ -503,7 +503,7 @@ TEST(WrittenSchedule, WhatIsWrongIsNamedWithItsLine) {
     EXPECT_EQ(read.status().code(), Code::invalid_argument);
     const bool found = read.status().text().find(error) != std::string::npos ||
                        (std::string(error) == "too many" &&
-                        read.status().text().find("more than") != std::string::npos);
+                        read.status().text().find("at most") != std::string::npos);
     EXPECT_TRUE(found) << text << "\n" << read.status().text();
   }
 }
