@@ -367,7 +367,7 @@ TEST_F(Tune, SaysWhatIsWrong) {
            {{"tune", "--ranks", "1"}, 2, "--ranks is '1'"},
            {{"tune", "--ranks", "2,x"}, 2, "--ranks is '2,x'"},
            {{"tune", "--collectives", "all_reduse"}, 2, "did you mean 'all_reduce'"},
-           {{"tune", "--collectives", "send_recv"}, 2, "--collectives is send_recv; among "},
+           {{"tune", "--collectives", "send_recv"}, 2, "--collectives is send_recv; with "},
            {{"tune", "-b", "1K", "-e", "8"}, 2, "--minbytes is 1K"},
            {{"tune", "-b", "0"}, 2, "--minbytes is 0"},
            {{"tune", "--budget", "0"}, 2, "--budget is '0'"},
