@@ -10,6 +10,7 @@
 #include "engine/api/check.h"
 #include "engine/api/member_state.h"
 #include "engine/api/threads.h"
+#include "engine/run/sharing.h"
 #include "engine/run/wait.h"
 #include "numa/cpus.h"
 #include "numa/refusals.h"

@@ -26,6 +26,7 @@
 #include "engine/run/fingerprint.h"
 #include "engine/run/interpret.h"
 #include "engine/run/machine.h"
+#include "engine/run/sharing.h"
 #include "engine/run/user_functions.h"
 #include "engine/run/wait.h"
 

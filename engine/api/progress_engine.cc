@@ -8,6 +8,7 @@
 #include "engine/base/numbers.h"
 #include "engine/run/machine.h"
 #include "engine/run/rank_control.h"
+#include "engine/run/sharing.h"
 #include "engine/run/wait.h"
 #include "numa/refusals.h"
 

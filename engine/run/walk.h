@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "engine/run/interpret.h"
+#include "engine/run/sharing.h"
 #include "engine/run/wait.h"
 
 namespace rankine {
