@@ -215,7 +215,7 @@ TEST(Misuse, NamesArgumentValueAndWhatIsAllowed) {
        {"--segments is 'auto'", "whole numbers from 1"}},
       {{"choose", "all_reduce", "--sync", "rounds"}, {"--sync is rounds", "modelled networks"}},
       {{"run", "all_reduce", "--algo", "ring", "--dilate", "5"}, {"--dilate is 5", "--clock wall"}},
-      {{"faults", "--list", "--json"}, {"--list is text", "--json"}},
+      {{"faults", "--list", "--json"}, {"--list is given", "--json"}},
       {{"simulate", "all_reduce", "--algo", "ring", "--skips", ""}, {"--skips is ''", "LIST"}},
       {{"simulate", "all_reduce", "--algo", "ring", "--counts", ""}, {"--counts is ''", "SIZES"}},
       {{"simulate", "all_reduce", "--algo", "ring", "--goal", "-"}, {"--goal is '-'", "files"}},
