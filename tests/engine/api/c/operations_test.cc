@@ -551,14 +551,14 @@ TEST_F(Group, AHandleThatIsDestroyedBeforeTheEndIsRefused) {
 
 TEST_F(Group, MessagesInAnyOrderDoNotDeadlock) {
   // The message is so large that the send waits for the receive.
-  constexpr std::size_t kCount = 1 << 18;
-  std::vector<std::vector<int>> x(kRanks), y(kRanks, std::vector<int>(kCount));
+  constexpr std::size_t kSent = 1 << 18;
+  std::vector<std::vector<int>> x(kRanks), y(kRanks, std::vector<int>(kSent));
   ASSERT_EQ(rkGroupStart(), rkSuccess);
   for (std::size_t r = 0; r < kRanks; ++r) {
-    x[r].assign(kCount, static_cast<int>(r));
+    x[r].assign(kSent, static_cast<int>(r));
     const int to = static_cast<int>((r + 1) % kRanks), from = static_cast<int>((r + 3) % kRanks);
-    ASSERT_EQ(rkSend(x[r].data(), kCount, rkInt32, to, comms[r]), rkSuccess);
-    ASSERT_EQ(rkRecv(y[r].data(), kCount, rkInt32, from, comms[r]), rkSuccess);
+    ASSERT_EQ(rkSend(x[r].data(), kSent, rkInt32, to, comms[r]), rkSuccess);
+    ASSERT_EQ(rkRecv(y[r].data(), kSent, rkInt32, from, comms[r]), rkSuccess);
   }
   ASSERT_EQ(rkGroupEnd(), rkSuccess) << rkGetLastError(nullptr);
   for (std::size_t r = 0; r < kRanks; ++r) EXPECT_EQ(y[r], x[(r + 3) % kRanks]);
