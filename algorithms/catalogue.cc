@@ -25,7 +25,7 @@ namespace {
 
 using enum Collective;
 
-constexpr Collective kReduce = Collective::reduce;  // `reduce` alone is the Act
+constexpr Collective kReduce = Collective::reduce;  // `reduce` alone is the TransferKind
 
 constexpr std::string_view kEqualGroups = "divides(G,N)";
 constexpr std::string_view kEqualGroupsInWords =
@@ -183,8 +183,8 @@ SharedRounds circulant(const Params& a) {
   return std::make_shared<const CirculantRounds>(a.ranks, resolved(a).skips);
 }
 
-std::string title(const Algorithm& line) {
-  return std::string(name_of(line.collective)) + " '" + std::string(line.name) + "'";
+std::string title(const Algorithm& entry) {
+  return std::string(name_of(entry.collective)) + " '" + std::string(entry.name) + "'";
 }
 
 // The reason why a number is out of range for params.ranks ranks; nullopt if it is in range.
@@ -201,15 +201,15 @@ std::optional<std::string> outside(const Parameter& row, const Params& params) {
 // The reason why there are too many ranks: more blocks than can be counted (parameters.cc), or too
 // many pairs of ranks for algorithms that visit all pairs when they are made. nullopt if there are
 // not.
-std::optional<std::string> too_many_blocks(const Algorithm& line, const Params& params) {
+std::optional<std::string> too_many_blocks(const Algorithm& entry, const Params& params) {
   constexpr int kMostPaired = 1 << 14;
   constexpr std::int64_t kMostSegments = std::int64_t{1} << 28;
-  const bool pairs = line.collective == all_to_all || line.name.ends_with("_push");
+  const bool pairs = entry.collective == all_to_all || entry.name.ends_with("_push");
   if (pairs && params.ranks > kMostPaired) {
     return "ranks is " + std::to_string(params.ranks) + "; allowed are 1 to " +
            std::to_string(kMostPaired) + " for algorithms with blocks per pair of ranks";
   }
-  if (line.takes("segments") && std::int64_t{params.ranks} * params.segments > kMostSegments) {
+  if (entry.takes("segments") && std::int64_t{params.ranks} * params.segments > kMostSegments) {
     return "ranks is " + std::to_string(params.ranks) + ", segments is " +
            std::to_string(params.segments) + "; their product may be up to " +
            std::to_string(kMostSegments);
@@ -221,8 +221,8 @@ int radix(const Params& a) { return resolved(a).radix; }
 
 Tree levels_of(const Params& a) { return level_tree(a.ranks, a.root, resolved(a).levels); }
 
-// Among equally expensive lines the first is chosen (engine/network/predict.h): add a new line at
-// the end of its collective, so that it changes a choice only if it is better.
+// Among equally expensive entries the first is chosen (engine/network/predict.h): add a new entry
+// at the end of its collective, so that it changes a choice only if it is better.
 // clang-format off
 const Algorithm kCatalogue[] = {
     {.collective = broadcast, .name = "chain",
@@ -1146,18 +1146,18 @@ const Algorithm kCatalogue[] = {
 std::span<const Algorithm> catalogue() { return kCatalogue; }
 
 const Algorithm* find_algorithm(Collective collective, std::string_view name) {
-  for (const Algorithm& line : kCatalogue) {
-    if (line.collective == collective && line.name == name) return &line;
+  for (const Algorithm& entry : kCatalogue) {
+    if (entry.collective == collective && entry.name == name) return &entry;
   }
   return nullptr;
 }
 
 std::string algorithm_names(Collective collective) {
   std::string names;
-  for (const Algorithm& line : kCatalogue) {
-    if (line.collective != collective) continue;
+  for (const Algorithm& entry : kCatalogue) {
+    if (entry.collective != collective) continue;
     if (!names.empty()) names += ", ";
-    names += line.name;
+    names += entry.name;
   }
   return names;
 }
@@ -1231,12 +1231,12 @@ std::string Algorithm::text_of(const Params& params) const {
   return text;
 }
 
-Goal goal_of(const Algorithm& algorithm, const Params& params, const Schedule& schedule) {
+CollectiveSpec goal_of(const Algorithm& algorithm, const Params& params, const Schedule& schedule) {
   return {algorithm.collective, params.ranks, schedule.blocks,
           params.root,          params.peer,  algorithm.other_bits.empty()};
 }
 
-int blocks_per_m(const Goal& goal) {
+int blocks_per_m(const CollectiveSpec& goal) {
   return goal.collective == all_to_all ? goal.blocks / goal.ranks : goal.blocks;
 }
 

@@ -1,4 +1,4 @@
-// The catalogue lists every algorithm, one line each, with its constraints, closed forms and
+// The catalogue lists every algorithm, one entry each, with its constraints, closed forms and
 // source. It is plain data in an array; every reader and every tool finds algorithms here and
 // nowhere else.
 #pragma once
@@ -60,17 +60,17 @@ struct Algorithm {
 
 std::span<const Algorithm> catalogue();
 
-// The line with that collective and name, or nullptr.
+// The entry with that collective and name, or nullptr.
 const Algorithm* find_algorithm(Collective collective, std::string_view name);
 
 // The names of a collective's algorithms, for messages: "ring, direct".
 std::string algorithm_names(Collective collective);
 
 // The result that a schedule of this algorithm must achieve.
-Goal goal_of(const Algorithm& algorithm, const Params& params, const Schedule& schedule);
+CollectiveSpec goal_of(const Algorithm& algorithm, const Params& params, const Schedule& schedule);
 
 // The number of blocks in M, the size that users state: the vector; for all_to_all one rank's send
 // buffer, with the block that stays.
-int blocks_per_m(const Goal& goal);
+int blocks_per_m(const CollectiveSpec& goal);
 
 }  // namespace rankine

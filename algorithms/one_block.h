@@ -19,7 +19,7 @@ namespace rankine {
 // rank 0's part with a block of another rank becomes, rotated until that rank is the root, a
 // transfer of the root's block.
 inline Schedule broadcast_of(const Schedule& all_gather, Rank root) {
-  const RotationSymmetric* alike = everyone_in(all_gather);
+  const RotationSymmetric* alike = symmetry_of(all_gather);
   if (alike == nullptr || alike->rotation().moves() != Moves::with_rank) {
     throw std::logic_error("broadcast_of: the all-gather's ranks do different work");
   }
@@ -31,7 +31,8 @@ inline Schedule broadcast_of(const Schedule& all_gather, Rank root) {
       t.what.list.for_each([&](Block b) { of[b / s].list.append(b % s); });
       for (const auto& [owner, what] : of) {
         const Rank by = rotation.rotated(root, rotation.back(owner));
-        send(rotation.rotated(t.from.front(), by), rotation.rotated(t.to.front(), by), what, t.act);
+        send(rotation.rotated(t.from.front(), by), rotation.rotated(t.to.front(), by), what,
+             t.kind);
       }
     });
   };

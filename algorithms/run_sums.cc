@@ -14,7 +14,7 @@ constexpr int kOwn = 0, kLeft = 1, kRight = 2, kSum = 3;
 
 struct Local {
   int what, where;
-  Act act;
+  TransferKind kind;
 };
 struct Wire {
   int distance, what, where;
@@ -119,7 +119,7 @@ Schedule run_sums_all_reduce(int n, const RunPlan& plan) {
     const PlannedTurn& turn = turns[static_cast<std::size_t>(k / kRoundsPerTurn)];
     const int in_turn = k % kRoundsPerTurn;
     for (const Local& local : in_turn == 0 ? turn.first : in_turn == 1 ? turn.second : turn.last) {
-      send(0, 0, block(0, local.what), block(0, local.where), local.act);
+      send(0, 0, block(0, local.what), block(0, local.where), local.kind);
     }
     if (in_turn + 1 < kRoundsPerTurn) return;
     for (const Wire& wire : turn.wires) {

@@ -22,7 +22,7 @@ class TorusLines {
   TorusLines(const std::vector<int>& dims, const Line& line) : torus_(dims) {
     for (const int size : dims) lines_.push_back(line(size));
     alike_ = std::all_of(lines_.begin(), lines_.end(),
-                         [](const Schedule& one) { return everyone_in(one) != nullptr; });
+                         [](const Schedule& one) { return symmetry_of(one) != nullptr; });
   }
 
   const Torus& torus() const { return torus_; }
@@ -34,7 +34,7 @@ class TorusLines {
   template <class Visit>
   void for_each_transfer_along(int d, int round, const Visit& visit) const {
     const Schedule& line = at(lines_, d);
-    for_each_transfer(alike_ ? everyone_in(line)->part() : line, round, [&](const Transfer& t) {
+    for_each_transfer(alike_ ? symmetry_of(line)->part() : line, round, [&](const Transfer& t) {
       const int x = t.from.front(), way = (t.to.front() - x) * torus_.stride(d);
       const auto from = [&](Rank r) { visit(t, r, r + way); };
       alike_ ? from(x * torus_.stride(d)) : torus_.for_each_at(d, x, from);
@@ -157,7 +157,7 @@ void append_product(const Torus& torus, const std::vector<const Held*>& others,
 std::map<int, Held> held_before(const Schedule& line, const std::vector<int>& rounds_asked) {
   std::map<int, Held> out;
   if (rounds_asked.empty()) return out;
-  const RotationSymmetric* all = everyone_in(line);
+  const RotationSymmetric* all = symmetry_of(line);
   const Schedule& stated = all != nullptr ? all->part() : line;
   const auto a = static_cast<std::size_t>(line.ranks);
   std::vector<std::vector<char>> has(all != nullptr ? 1 : a, std::vector<char>(a, 0));
@@ -221,7 +221,7 @@ Schedule gather(const std::shared_ptr<const TorusLines>& lines, Turns turns, int
     }
     const auto tell = [&](const Transfer& t, Rank from, Rank to) {
       const BlockSet what{held_product(lines->torus(), others, t.what.list, from)};
-      send.exactly({from, to, what, what, t.act});
+      send.exactly({from, to, what, what, t.kind});
     };
     lines->for_each_transfer_along(turn.dimension, turn.round, tell);
   };
@@ -269,7 +269,7 @@ Schedule reduce_in_turns(const std::shared_ptr<const TorusLines>& lines, int fir
     const auto plane = [&](int of_line) { return of_line == 0 ? 0 : at(first_plane, d) + of_line; };
     lines->for_each_transfer_along(d, round_of_line, [&](const Transfer& t, Rank from, Rank to) {
       send.exactly(
-          {from, to, block(0, plane(t.what.plane)), block(0, plane(t.where.plane)), t.act});
+          {from, to, block(0, plane(t.what.plane)), block(0, plane(t.where.plane)), t.kind});
     });
   };
   const int rounds = static_cast<int>(turns.size()) * widest;

@@ -33,8 +33,8 @@
 
 namespace rankine {
 
-// schedule.h has the Act `reduce` too; the names are never confused, but GCC warns if schedule.h
-// comes first.
+// schedule.h has the TransferKind `reduce` too; the names are never confused, but GCC warns if
+// schedule.h comes first.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 enum class Collective : unsigned char {
@@ -72,7 +72,7 @@ bool all_hear_from_all(Collective collective);
 bool is_idempotent(Collective collective);  // barrier: a repeated contribution does no harm
 
 // The result that a schedule must achieve.
-struct Goal {
+struct CollectiveSpec {
   Collective collective = Collective::all_reduce;
   int ranks = 1;
   int blocks = 1;  // the schedule's; a multiple of natural_blocks()
@@ -82,12 +82,12 @@ struct Goal {
   // equal bits at all ranks.
   bool same_bits = true;
 
-  bool starts(Rank r, Block b) const;  // r's contribution to block b is there at the start
-  bool needs(Rank r, Block b) const;   // r must hold block b, complete, at the end
+  bool initially_holds(Rank r, Block b) const;  // r's contribution to block b is there at the start
+  bool must_hold(Rank r, Block b) const;        // r must hold block b, complete, at the end
   // The ranks that contribute to block b at rank r when it is complete: neighbours, ascending.
-  Run heard_by(Rank r, Block b) const;
+  Run contributors(Rank r, Block b) const;
   // r must have that rank's contribution to block b at the end.
-  bool wants(Rank r, Block b, Rank contributor) const;
+  bool must_include(Rank r, Block b, Rank contributor) const;
   Rank source_of(Block b) const;  // the one rank where it starts, or kEveryone
   Rank target_of(Block b) const;  // the one rank that may need it, or kEveryone
 
@@ -124,12 +124,12 @@ inline int natural_blocks(Collective collective, int ranks) {
 }
 
 // The natural block that contains b. Dividing takes long, and most blocks are whole.
-inline int Goal::natural_of(Block b) const {
+inline int CollectiveSpec::natural_of(Block b) const {
   const int all = natural_blocks(collective, ranks);
   return blocks == all ? b : b / (blocks / all);
 }
 
-inline Rank Goal::source_of(Block b) const {
+inline Rank CollectiveSpec::source_of(Block b) const {
   using enum Collective;
   switch (collective) {
     case broadcast:
@@ -152,7 +152,7 @@ inline Rank Goal::source_of(Block b) const {
   return kEveryone;
 }
 
-inline Rank Goal::target_of(Block b) const {
+inline Rank CollectiveSpec::target_of(Block b) const {
   using enum Collective;
   switch (collective) {
     case reduce:
@@ -176,25 +176,25 @@ inline Rank Goal::target_of(Block b) const {
   return kEveryone;
 }
 
-inline bool Goal::starts(Rank r, Block b) const {
+inline bool CollectiveSpec::initially_holds(Rank r, Block b) const {
   const Rank source = source_of(b);
   return source == kEveryone || source == r;
 }
 
-inline Run Goal::heard_by(Rank r, Block b) const {
+inline Run CollectiveSpec::contributors(Rank r, Block b) const {
   if (is_prefix(collective)) return {0, collective == Collective::scan ? r + 1 : r};
   const Rank source = source_of(b);
   return source == kEveryone ? Run{0, ranks} : Run{source, 1};
 }
 
-inline bool Goal::needs(Rank r, Block b) const {
+inline bool CollectiveSpec::must_hold(Rank r, Block b) const {
   const Rank target = target_of(b);
-  return (target == kEveryone || target == r) && heard_by(r, b).count > 0;
+  return (target == kEveryone || target == r) && contributors(r, b).count > 0;
 }
 
-inline bool Goal::wants(Rank r, Block b, Rank contributor) const {
-  const Run heard = heard_by(r, b);
-  return needs(r, b) && contributor >= heard.first && contributor < heard.first + heard.count;
+inline bool CollectiveSpec::must_include(Rank r, Block b, Rank contributor) const {
+  const Run heard = contributors(r, b);
+  return must_hold(r, b) && contributor >= heard.first && contributor < heard.first + heard.count;
 }
 
 }  // namespace rankine

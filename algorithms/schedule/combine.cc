@@ -40,8 +40,8 @@ Schedule with_blocks(const char* combinator, Schedule a, const std::function<Ran
 // Applies a combinator to a schedule `a`: if every rank does the same work in `a`, `out` gets the
 // rounds of part(rank 0's part), rotated; otherwise `out` is returned unchanged.
 template <class Part>
-Schedule of_everyone(const Schedule& a, Schedule out, const Part& part) {
-  const RotationSymmetric* all = everyone_in(a);
+Schedule combine_symmetric(const Schedule& a, Schedule out, const Part& part) {
+  const RotationSymmetric* all = symmetry_of(a);
   if (all == nullptr) return out;
   Rotation rotation(all->rotation().dims(), out.blocks, all->rotation().moves());
   out.round = RotationSymmetric(part(all->part()), std::move(rotation));
@@ -50,8 +50,8 @@ Schedule of_everyone(const Schedule& a, Schedule out, const Part& part) {
 
 // True if ranks do equal work in both, with equal rotations.
 bool rotate_alike(const Schedule& a, const Schedule& b) {
-  const RotationSymmetric* of_a = everyone_in(a);
-  const RotationSymmetric* of_b = everyone_in(b);
+  const RotationSymmetric* of_a = symmetry_of(a);
+  const RotationSymmetric* of_b = symmetry_of(b);
   return of_a != nullptr && of_b != nullptr && of_a->rotation() == of_b->rotation();
 }
 
@@ -90,7 +90,8 @@ Schedule spread(int i, int n, const Schedule& a) {
   out.round = [a, i, n](int k, Send send) {
     take_each_transfer(a, k, [&](Transfer&& t) { send.exactly(spread(i, n, std::move(t))); });
   };
-  return of_everyone(a, std::move(out), [=](const Schedule& part) { return spread(i, n, part); });
+  return combine_symmetric(a, std::move(out),
+                           [=](const Schedule& part) { return spread(i, n, part); });
 }
 
 }  // namespace
@@ -101,8 +102,9 @@ Schedule then(Schedule a, Schedule b) {
   append_phases(a, out.phases);
   append_phases(b, out.phases);
   if (rotate_alike(a, b)) {
-    return of_everyone(a, std::move(out),
-                       [&b](const Schedule& part) { return then(part, everyone_in(b)->part()); });
+    return combine_symmetric(a, std::move(out), [&b](const Schedule& part) {
+      return then(part, symmetry_of(b)->part());
+    });
   }
   out.round = [first = a.rounds, a = std::move(a.round), b = std::move(b.round)](int k, Send send) {
     k < first ? a(k, send) : b(k - first, send);
@@ -125,9 +127,9 @@ Schedule together(std::vector<Schedule> parts) {
     return rotate_alike(parts[0], part);
   });
   if (alike) {
-    return of_everyone(parts[0], std::move(out), [&parts](const Schedule&) {
+    return combine_symmetric(parts[0], std::move(out), [&parts](const Schedule&) {
       std::vector<Schedule> of_one;
-      for (const Schedule& part : parts) of_one.push_back(everyone_in(part)->part());
+      for (const Schedule& part : parts) of_one.push_back(symmetry_of(part)->part());
       return together(std::move(of_one));
     });
   }
@@ -149,12 +151,12 @@ Schedule together(Schedule a, Schedule b) {
 Schedule dual(Schedule a) {
   Schedule out = a;
   std::reverse(out.phases.begin(), out.phases.end());
-  if (everyone_in(a) != nullptr) return of_everyone(a, std::move(out), dual);
+  if (symmetry_of(a) != nullptr) return combine_symmetric(a, std::move(out), dual);
   out.round = [a = std::move(a)](int k, Send send) {
     take_each_transfer(a, a.rounds - 1 - k, [&](Transfer&& t) {
-      const Act act = t.act == copy ? reduce : copy;
+      const TransferKind kind = t.kind == copy ? reduce : copy;
       send.exactly(
-          {std::move(t.to), std::move(t.from), std::move(t.where), std::move(t.what), act});
+          {std::move(t.to), std::move(t.from), std::move(t.where), std::move(t.what), kind});
     });
   };
   return out;
@@ -183,7 +185,7 @@ Schedule on(Group group, Schedule a) {
     take_each_transfer(a, k, [&](Transfer&& t) {
       send.exactly({renamed(t.from, group.rank), renamed(t.to, group.rank),
                     renamed(std::move(t.what), group.block),
-                    renamed(std::move(t.where), group.block), t.act});
+                    renamed(std::move(t.where), group.block), t.kind});
     });
   };
   return out;
@@ -220,24 +222,24 @@ Schedule mirrored(Schedule a) {
   const int p = a.ranks;
   Schedule out = with_blocks("mirrored", a, [p](Rank r) { return (p - r) % p; });
   const bool moves_with_ranks =
-      everyone_in(a) != nullptr && everyone_in(a)->rotation().moves() == Moves::with_rank;
-  return moves_with_ranks ? of_everyone(a, std::move(out), mirrored) : out;
+      symmetry_of(a) != nullptr && symmetry_of(a)->rotation().moves() == Moves::with_rank;
+  return moves_with_ranks ? combine_symmetric(a, std::move(out), mirrored) : out;
 }
 
 Schedule refined(int parts, Schedule a) {
   if (parts == 1) return a;
   const auto neighbours = [parts](Block b) { return IndexList(Run{b * parts, parts, 1}); };
   Schedule out = on({a.ranks, a.blocks * parts, [](Rank r) { return r; }, neighbours}, a);
-  return of_everyone(a, std::move(out),
-                     [parts](const Schedule& part) { return refined(parts, part); });
+  return combine_symmetric(a, std::move(out),
+                           [parts](const Schedule& part) { return refined(parts, part); });
 }
 
 Schedule pipelined(Schedule a, int segments, int interval, Segments stated) {
   Schedule out{a.ranks, a.blocks * segments, a.rounds + (segments - 1) * interval, {}, {},
                a.planes};
   if (a.rounds == 0) out.rounds = 0;
-  if (everyone_in(a) != nullptr) {
-    return of_everyone(a, std::move(out), [=](const Schedule& part) {
+  if (symmetry_of(a) != nullptr) {
+    return combine_symmetric(a, std::move(out), [=](const Schedule& part) {
       return pipelined(part, segments, interval, stated);
     });
   }
@@ -258,7 +260,7 @@ namespace {
 
 // `of_one`: `a` is one rank's part; all its transfers arrive at that rank, wherever they begin.
 Schedule pushed(Schedule a, bool of_one) {
-  const auto arrives = [](const Transfer& t) { return t.act == reduce && !(t.from == t.to); };
+  const auto arrives = [](const Transfer& t) { return t.kind == reduce && !(t.from == t.to); };
   // Calls visit(transfer, plane) for each arrival to be added in round k: the n-th arrival at a
   // rank lies on the n-th plane beyond the planes of `a`.
   const auto arrivals = [arrives, of_one, p = a.ranks, planes = a.planes](const Schedule& of, int k,
@@ -300,7 +302,7 @@ Schedule pushed(Schedule a, bool of_one) {
 }  // namespace
 
 Schedule pushed(Schedule a) {
-  const RotationSymmetric* all = everyone_in(a);
+  const RotationSymmetric* all = symmetry_of(a);
   if (all == nullptr) return pushed(std::move(a), false);
   Schedule part = pushed(all->part(), true);
   part.phases = a.phases;
@@ -309,7 +311,7 @@ Schedule pushed(Schedule a) {
 }
 
 Schedule packed(Schedule a) {
-  if (const RotationSymmetric* all = everyone_in(a))
+  if (const RotationSymmetric* all = symmetry_of(a))
     return rotation_symmetric(packed(all->part()), all->rotation());
   std::vector<int> busy;
   for (int k = 0; k < a.rounds; ++k) {
@@ -337,7 +339,7 @@ Schedule nothing(int ranks, int blocks) {
 
 Schedule lower(Schedule schedule, Abilities abilities) {
   if (abilities.multicast && abilities.alu) return schedule;
-  if (everyone_in(schedule) != nullptr) return schedule;  // from one rank to one
+  if (symmetry_of(schedule) != nullptr) return schedule;  // from one rank to one
   Schedule out = schedule;
   out.round = [schedule = std::move(schedule), abilities](int k, Send send) {
     take_each_transfer(schedule, k, [&](Transfer&& t) {
@@ -350,12 +352,12 @@ Schedule lower(Schedule schedule, Abilities abilities) {
       // A side that the network can do stays whole.
       const std::vector<int> from = t.from.to_vector(), to = t.to.to_vector();
       if (!many_from) {
-        for (const Rank r : to) send.exactly({t.from, r, t.what, t.where, t.act});
+        for (const Rank r : to) send.exactly({t.from, r, t.what, t.where, t.kind});
       } else if (!many_to) {
-        for (const Rank r : from) send.exactly({r, t.to, t.what, t.where, t.act});
+        for (const Rank r : from) send.exactly({r, t.to, t.what, t.where, t.kind});
       } else {
         for (const Rank r : to) {
-          for (const Rank s : from) send.exactly({s, r, t.what, t.where, t.act});
+          for (const Rank s : from) send.exactly({s, r, t.what, t.where, t.kind});
         }
       }
     });

@@ -73,7 +73,7 @@ Transfer Rotation::rotated(const Transfer& t, Rank by) const {
           rotated(t.to.front(), by),
           {rotated(t.what.list, by), t.what.plane},
           {rotated(t.where.list, by), t.where.plane},
-          t.act};
+          t.kind};
 }
 
 std::size_t Rotation::dimension_between(Rank from, Rank to) const {
@@ -106,7 +106,7 @@ Schedule rotation_symmetric(Schedule part, Moves moves) {
   return rotation_symmetric(std::move(part), std::move(rotation));
 }
 
-const RotationSymmetric* everyone_in(const Schedule& schedule) {
+const RotationSymmetric* symmetry_of(const Schedule& schedule) {
   const RotationSymmetric* found = schedule.round.target<RotationSymmetric>();
   if (found == nullptr) return nullptr;
   const Schedule& part = found->part();
@@ -115,8 +115,8 @@ const RotationSymmetric* everyone_in(const Schedule& schedule) {
   return same ? found : nullptr;
 }
 
-const RotationSymmetric* everyone_for(const Schedule& schedule, const Goal& goal) {
-  const RotationSymmetric* found = everyone_in(schedule);
+const RotationSymmetric* symmetry_for(const Schedule& schedule, const CollectiveSpec& goal) {
+  const RotationSymmetric* found = symmetry_of(schedule);
   if (found == nullptr || goal.ranks != schedule.ranks || goal.blocks != schedule.blocks) {
     return nullptr;
   }

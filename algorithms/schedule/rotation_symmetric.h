@@ -93,8 +93,8 @@ Schedule rotation_symmetric(Schedule part, Rotation rotation);
 // The part and rotation of a schedule from rotation_symmetric(), or from a combinator of such;
 // nullptr for other schedules. The rounds themselves are checked, so a schedule changed by hand
 // does not count.
-const RotationSymmetric* everyone_in(const Schedule& schedule);
-// As everyone_in(), if the goal is invariant under the rotation too; else nullptr.
-const RotationSymmetric* everyone_for(const Schedule& schedule, const Goal& goal);
+const RotationSymmetric* symmetry_of(const Schedule& schedule);
+// As symmetry_of(), if the goal is invariant under the rotation too; else nullptr.
+const RotationSymmetric* symmetry_for(const Schedule& schedule, const CollectiveSpec& goal);
 
 }  // namespace rankine

@@ -16,9 +16,9 @@
 
 namespace rankine {
 
-enum class Act : unsigned char { copy, reduce };
-inline constexpr Act copy = Act::copy;
-inline constexpr Act reduce = Act::reduce;
+enum class TransferKind : unsigned char { copy, reduce };
+inline constexpr TransferKind copy = TransferKind::copy;
+inline constexpr TransferKind reduce = TransferKind::reduce;
 
 // Sends `what` of each rank of `from` to `where` of each rank of `to`.
 //   one -> one    a message on a wire         one -> many   a switch multicast
@@ -32,7 +32,7 @@ inline constexpr Act reduce = Act::reduce;
 struct Transfer {
   RankSet from, to;
   BlockSet what, where;
-  Act act = Act::copy;
+  TransferKind kind = TransferKind::copy;
 };
 
 // A round calls a Send for each of its transfers. Takes ranks and blocks modulo the schedule's, so
@@ -47,17 +47,18 @@ class Send {
         visit_(&visit),
         call_([](const void* f, Transfer&& t) { (*static_cast<const Visit*>(f))(std::move(t)); }) {}
 
-  void operator()(const RankSet& from, const RankSet& to, const BlockSet& what, Act act) const {
+  void operator()(const RankSet& from, const RankSet& to, const BlockSet& what,
+                  TransferKind kind) const {
     BlockSet at{what.list.modulo(blocks_), what.plane};
-    call_(visit_, Transfer{from.modulo(ranks_), to.modulo(ranks_), at, at, act});
+    call_(visit_, Transfer{from.modulo(ranks_), to.modulo(ranks_), at, at, kind});
   }
   void operator()(const RankSet& from, const RankSet& to, const BlockSet& what,
-                  const BlockSet& where, Act act) const {
+                  const BlockSet& where, TransferKind kind) const {
     call_(visit_, Transfer{from.modulo(ranks_),
                            to.modulo(ranks_),
                            {what.list.modulo(blocks_), what.plane},
                            {where.list.modulo(blocks_), where.plane},
-                           act});
+                           kind});
   }
   // Sends a transfer with indices in range already (for combinators).
   void exactly(Transfer&& transfer) const { call_(visit_, std::move(transfer)); }
@@ -83,7 +84,7 @@ struct Schedule {
   std::vector<Phase> phases{};  // empty, or their rounds add up to `rounds`
   int planes = 1;               // the vector itself, and planes - 1 scratch vectors of its shape
 
-  int places() const { return planes * blocks; }
+  int slots() const { return planes * blocks; }
 };
 
 // Calls visit(const Transfer&) for every transfer of round k, in the order stated.
@@ -100,8 +101,8 @@ void take_each_transfer(const Schedule& schedule, int k, const Visit& visit) {
   schedule.round(k, Send(schedule.ranks, schedule.blocks, visit));
 }
 
-// A place is a block on a plane, as one number below Schedule::places().
-inline int place_of(const Schedule& schedule, Block b, int plane) {
+// A slot is a block on a plane, as one number below Schedule::slots().
+inline int slot_of(const Schedule& schedule, Block b, int plane) {
   return plane * schedule.blocks + b;
 }
 

@@ -528,7 +528,7 @@ std::int64_t least_time(const Times& falling, int ports) {
 }
 
 Schedule in_time(Schedule a) {
-  const RotationSymmetric* all = everyone_in(a);
+  const RotationSymmetric* all = symmetry_of(a);
   if (all == nullptr) return in_time(std::move(a), false);
   Schedule out = a;
   out.round = RotationSymmetric(in_time(all->part(), true), all->rotation());
