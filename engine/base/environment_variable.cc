@@ -20,7 +20,7 @@ bool is_privileged() noexcept {
 
 const char* environment_variable(const char* name) noexcept { return secure_getenv(name); }
 
-std::vector<std::string> variables_that_begin(std::string_view prefix) {
+std::vector<std::string> variables_with_prefix(std::string_view prefix) {
   std::vector<std::string> names;
   for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
     const std::string_view entry = *at;

@@ -20,6 +20,6 @@ const char* environment_variable(const char* name) noexcept;
 
 // The names that begin with `prefix`, in the order of the environment, also if is_privileged().
 // Throws std::bad_alloc. Thread-safe as getenv(3) is.
-std::vector<std::string> variables_that_begin(std::string_view prefix);
+std::vector<std::string> variables_with_prefix(std::string_view prefix);
 
 }  // namespace rankine

@@ -13,8 +13,10 @@ using enum Collective;
 
 // The cost that limits the data of boards among that many ranks.
 std::size_t Costs::*board_cost(int ranks, const Costs& costs) {
-  if (ranks <= 2) return &Costs::board_pair;
-  return static_cast<std::size_t>(ranks) <= costs.few ? &Costs::board_few : &Costs::boards;
+  if (ranks <= 2) return &Costs::pair_board_bytes;
+  return static_cast<std::size_t>(ranks) <= costs.fixed_board_max_ranks
+             ? &Costs::fixed_board_bytes
+             : &Costs::shrinking_board_bytes_n2;
 }
 
 // Decision answers the questions of a choice and notes the costs that answered.
@@ -48,11 +50,13 @@ class Decision {
 // have read is expensive, so more than two ranks read longer vectors in place.
 bool takes_one_shot(int ranks, std::size_t bytes, Buffers buffers, Decision& decision) {
   if (ranks <= 2) {
-    return decision.fits_boards(ranks, bytes) && decision.up_to(&Costs::board_pair_read, bytes);
+    return decision.fits_boards(ranks, bytes) &&
+           decision.up_to(&Costs::pair_board_call_max_bytes, bytes);
   }
   const std::size_t all = bytes * static_cast<std::size_t>(ranks);
-  if (decision.fits_boards(ranks, bytes) && decision.up_to(&Costs::one_shot, all)) return true;
-  return buffers == Buffers::apart && decision.up_to(&Costs::one_shot_read, all);
+  if (decision.fits_boards(ranks, bytes) && decision.up_to(&Costs::one_shot_max_total_bytes, all))
+    return true;
+  return buffers == Buffers::apart && decision.up_to(&Costs::one_shot_read_max_total_bytes, all);
 }
 
 // If each of 1024 ranks hears directly from each, the plan has two million messages, more than a
@@ -62,18 +66,18 @@ bool takes_one_shot(int ranks, std::size_t bytes, Buffers buffers, Decision& dec
 std::string_view name_among_many(Collective collective, std::size_t bytes, Decision& decision) {
   switch (collective) {
     case all_reduce:
-      return decision.up_to(&Costs::leaders, bytes) ? "leaders" : "binary_tree";
+      return decision.up_to(&Costs::leaders_max_bytes, bytes) ? "leaders" : "binary_tree";
     case all_gather:
       return "bruck";
     case reduce_scatter:
       return "two_level";
     case broadcast:
     case Collective::reduce:
-      return decision.up_to(&Costs::one_round, bytes) ? "linear" : "binary_tree";
+      return decision.up_to(&Costs::one_round_max_bytes, bytes) ? "linear" : "binary_tree";
     case scan:
-      return decision.up_to(&Costs::one_round, bytes) ? "hillis_steele" : "chain";
+      return decision.up_to(&Costs::one_round_max_bytes, bytes) ? "hillis_steele" : "chain";
     case exscan:
-      return decision.up_to(&Costs::one_round, bytes) ? "doubling_123" : "chain";
+      return decision.up_to(&Costs::one_round_max_bytes, bytes) ? "doubling_123" : "chain";
     default:
       return "";
   }
@@ -86,7 +90,7 @@ std::string_view name_among_many(Collective collective, std::size_t bytes, Decis
 // so is a broadcast if there are more ranks than can read from one rank at full speed.
 std::string_view name_for(Collective collective, int ranks, std::size_t bytes, Buffers buffers,
                           Decision& decision) {
-  if (!decision.up_to(&Costs::all_hear_all, static_cast<std::size_t>(ranks))) {
+  if (!decision.up_to(&Costs::direct_max_ranks, static_cast<std::size_t>(ranks))) {
     const auto name = name_among_many(collective, bytes, decision);
     if (!name.empty()) return name;
   }
@@ -99,14 +103,16 @@ std::string_view name_for(Collective collective, int ranks, std::size_t bytes, B
     case all_to_all:  // each byte is copied once, by its receiver
       return "direct";
     case broadcast:
-      return decision.up_to(&Costs::one_round, bytes) ||
-                     decision.up_to(&Costs::readers_of_one, static_cast<std::size_t>(ranks))
+      return decision.up_to(&Costs::one_round_max_bytes, bytes) ||
+                     decision.up_to(&Costs::one_round_broadcast_max_ranks,
+                                    static_cast<std::size_t>(ranks))
                  ? "linear"
                  : "direct_two_shot";
     case Collective::reduce: {
       const auto n = static_cast<std::size_t>(ranks);
-      const bool one_round = decision.up_to(&Costs::one_round, bytes) &&
-                             (n <= 2 || decision.up_to(&Costs::one_reader, bytes * n * n));
+      const bool one_round =
+          decision.up_to(&Costs::one_round_max_bytes, bytes) &&
+          (n <= 2 || decision.up_to(&Costs::root_reduce_max_bytes_n2, bytes * n * n));
       return one_round ? "linear" : "direct_two_shot";
     }
     case gather:
@@ -115,8 +121,8 @@ std::string_view name_for(Collective collective, int ranks, std::size_t bytes, B
     case scan:
     case exscan: {
       const std::size_t all = bytes * static_cast<std::size_t>(ranks);
-      const bool one_shot =
-          decision.up_to(&Costs::one_shot, all) || decision.up_to(&Costs::one_shot_read, all);
+      const bool one_shot = decision.up_to(&Costs::one_shot_max_total_bytes, all) ||
+                            decision.up_to(&Costs::one_shot_read_max_total_bytes, all);
       return one_shot ? "direct" : "chain";
     }
     default:
@@ -126,15 +132,15 @@ std::string_view name_for(Collective collective, int ranks, std::size_t bytes, B
 
 // The algorithm of that name; without a name, the first algorithm of the catalogue that takes this
 // N.
-const Algorithm& line_of(Collective collective, int ranks, std::string_view name) {
-  if (const Algorithm* line = find_algorithm(collective, name)) return *line;
+const Algorithm& entry_of(Collective collective, int ranks, std::string_view name) {
+  if (const Algorithm* entry = find_algorithm(collective, name)) return *entry;
   const Algorithm* first = nullptr;
-  for (const Algorithm& line : catalogue()) {
-    if (line.collective != collective || !line.other_bits.empty()) continue;
-    if (first == nullptr) first = &line;
+  for (const Algorithm& entry : catalogue()) {
+    if (entry.collective != collective || !entry.other_bits.empty()) continue;
+    if (first == nullptr) first = &entry;
     Params params;
     params.ranks = ranks;
-    if (!line.refusal(params)) return line;
+    if (!entry.refusal(params)) return entry;
   }
   return *first;
 }
@@ -174,7 +180,7 @@ std::vector<Candidate> weighed(Collective collective, int ranks, std::size_t byt
     const auto candidate = predict_on_threads(*one.algorithm, ranks, bytes, *machine, costs);
     if (candidate.ok() && candidate->ok()) out.push_back(*candidate);
   }
-  const auto of = [&](const Algorithm& line) { return c_real_of(measured, line); };
+  const auto of = [&](const Algorithm& entry) { return c_real_of(measured, entry); };
   if (!weigh(out, of, *machine).ok()) return {};
   return out;
 }
@@ -184,7 +190,7 @@ std::vector<Candidate> weighed(Collective collective, int ranks, std::size_t byt
 std::size_t board_bytes(int ranks, const Costs& costs) {
   const auto field = board_cost(ranks, costs);
   const std::size_t cost = costs.*field;
-  if (field != &Costs::boards) return cost;
+  if (field != &Costs::shrinking_board_bytes_n2) return cost;
   const auto n = static_cast<std::size_t>(ranks);
   return std::max<std::size_t>(64, cost / (n * n));
 }
@@ -201,7 +207,7 @@ Choice choose(Collective collective, int ranks, std::size_t bytes, Buffers buffe
   }
   Decision decision(costs, choice.by);
   choice.algorithm =
-      &line_of(collective, ranks, name_for(collective, ranks, bytes, buffers, decision));
+      &entry_of(collective, ranks, name_for(collective, ranks, bytes, buffers, decision));
   if (table == nullptr || !covered) return choice;
   choice.by_model = weighed(collective, ranks, bytes, *table, costs);
   for (const Candidate& standard : choice.by_model) {
@@ -219,17 +225,17 @@ std::vector<const Algorithm*> lines_to_try(Bracket bracket, Collective collectiv
   std::vector<std::size_t Costs::*> by;
   Decision decision(costs, by);
   const bool one_shot = takes_one_shot(ranks, bytes, buffers, decision);
-  std::vector<const Algorithm*> lines;
+  std::vector<const Algorithm*> entries;
   for (const std::string_view name : names_for(bracket, collective, one_shot)) {
-    lines.push_back(find_algorithm(collective, name));
+    entries.push_back(find_algorithm(collective, name));
   }
-  for (const Algorithm& line : catalogue()) {
-    const bool is_first = std::find(lines.begin(), lines.end(), &line) != lines.end();
-    if (line.collective == collective && line.other_bits.empty() && !is_first) {
-      lines.push_back(&line);
+  for (const Algorithm& entry : catalogue()) {
+    const bool is_first = std::find(entries.begin(), entries.end(), &entry) != entries.end();
+    if (entry.collective == collective && entry.other_bits.empty() && !is_first) {
+      entries.push_back(&entry);
     }
   }
-  return lines;
+  return entries;
 }
 
 // Among many ranks no single fold has a plan that fits (name_among_many()). A short reduce adds
@@ -239,7 +245,7 @@ std::vector<const Algorithm*> lines_to_try(Bracket bracket, Collective collectiv
 bool one_fold_is_faster(Collective collective, int ranks, std::size_t bytes,
                         std::size_t element_bytes, const Costs& costs) {
   const auto n = static_cast<std::size_t>(ranks);
-  if (n > costs.all_hear_all) return false;
+  if (n > costs.direct_max_ranks) return false;
   if (collective == Collective::reduce) {
     return default_algorithm(collective, ranks, bytes, Buffers::apart, costs).name != "linear";
   }
@@ -247,10 +253,10 @@ bool one_fold_is_faster(Collective collective, int ranks, std::size_t bytes,
   return !prefix || (n + 3) * element_bytes <= 2 * (20 + 2 * element_bytes);
 }
 
-std::string brackets_in_words(const Algorithm& line, const Params& params) {
-  const Params taken = line.only_taken(params);
-  const Schedule schedule = line.make(taken);
-  const Goal goal = goal_of(line, taken, schedule);
+std::string brackets_in_words(const Algorithm& entry, const Params& params) {
+  const Params taken = entry.only_taken(params);
+  const Schedule schedule = entry.make(taken);
+  const CollectiveSpec goal = goal_of(entry, taken, schedule);
   const std::vector<std::size_t> counts(
       static_cast<std::size_t>(natural_blocks(goal.collective, goal.ranks)),
       static_cast<std::size_t>(schedule.blocks));
@@ -278,7 +284,8 @@ Result<Candidate> predict_on_threads(const Algorithm& algorithm, int ranks, std:
 
 int choose_segments(const Algorithm& algorithm, int ranks, std::size_t bytes, const Costs& costs) {
   if (!algorithm.takes("segments") || ranks <= 2) return 1;
-  return static_cast<int>(std::clamp<std::size_t>(bytes / costs.segment, 1, costs.segments));
+  return static_cast<int>(std::clamp<std::size_t>(bytes / costs.pipeline_segment_bytes, 1,
+                                                  costs.pipeline_max_segments));
 }
 
 }  // namespace rankine

@@ -55,7 +55,7 @@ bool one_fold_is_faster(Collective collective, int ranks, std::size_t bytes,
 
 // The brackets in which an algorithm adds among `params.ranks` ranks: "flat", "canonical", "flat,
 // canonical" or "other" (engine/compile/ssa.h). Visits every addition.
-std::string brackets_in_words(const Algorithm& line, const Params& params);
+std::string brackets_in_words(const Algorithm& entry, const Params& params);
 
 // Segments of a pipelined algorithm when the caller gives none.
 int choose_segments(const Algorithm& algorithm, int ranks, std::size_t bytes,

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -360,8 +361,17 @@ auto rows_of(const Json& rows, std::string_view what, Read read) {
 
 Result<Costs> costs_of(const Json& json) {
   Costs costs;
+  std::set<const CostField*> read;
   for (const auto& [name, value] : json.items()) {
     const CostField* field = find_cost(name);
+    if (field == nullptr) {
+      field = find_old_cost(name);
+      if (field != nullptr) {
+        warn_once("tuning.old_names", "the tuning table has the deprecated name '" + name +
+                                          "' in costs; write '" + std::string(field->name) +
+                                          "', or run 'rankine tune' again");
+      }
+    }
     if (field == nullptr) {
       std::string names;
       for (const CostField& each : cost_fields()) names += " " + std::string(each.name);
@@ -372,6 +382,10 @@ Result<Costs> costs_of(const Json& json) {
     if (!fits) {
       return invalid_argument("costs." + name + " is " + value.dump() + "; allowed are " +
                               allowed(*field));
+    }
+    if (!read.insert(field).second) {
+      return invalid_argument("costs has '" + std::string(field->name) +
+                              "' twice: by this name and by an old one");
     }
     costs.*field->value = value;
   }

@@ -47,7 +47,7 @@ TuningTable table() {
           {.alpha = 1e-7, .beta = 2.5e-11, .gamma = 1.25e-11},
           {row(all_reduce, 2, 65536, "direct_two_shot", 1.5), row(all_reduce, 2, 8, "ring"),
            row(broadcast, 3, 8, "linear"), row(all_reduce, 2, 1024, "direct_one_shot", 1.0625)},
-          {.board_pair_read = 8192, .spin = 1}};
+          {.pair_board_call_max_bytes = 8192, .spin_ns = 1}};
 }
 
 std::string name_at(const TuningTable& t, Collective collective, int ranks, std::size_t bytes) {
@@ -103,12 +103,31 @@ TEST(Tuning, EveryCostHasALineThatTablesRead) {
                 HasSubstr("costs." + std::string(field.name) + " is " +
                           std::to_string(field.most + 1) + "; allowed are"));
   }
-  const std::string text = to_json(TuningTable(kHere, "", {}, {}, {.one_round = 7}));
+  const std::string text = to_json(TuningTable(kHere, "", {}, {}, {.one_round_max_bytes = 7}));
   std::string other = text;
-  other.replace(other.find("one_round"), 9, "two_round");
+  other.replace(other.find("one_round_max_bytes"), 19, "two_rounds");
   const auto refused = parse_tuning(other);
   ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.status().text(), HasSubstr("costs has 'two_round'; allowed are one_round"));
+  EXPECT_THAT(refused.status().text(),
+              HasSubstr("costs has 'two_rounds'; allowed are one_round_max_bytes"));
+}
+
+TEST(Tuning, OldNamesOfCostsAreReadAndDeprecated) {
+  std::string warning;
+  const WarningSink before =
+      set_warning_sink([&](std::string_view, std::string_view text) { warning = text; });
+  forget_warnings();
+  std::string text = to_json(TuningTable(kHere, "", {}, {}, {.spin_ns = 7}));
+  text.replace(text.find("spin_ns"), 7, "spin");
+  const auto read = parse_tuning(text);
+  set_warning_sink(before);
+  ASSERT_TRUE(read.ok()) << read.status().text();
+  EXPECT_EQ(read->costs(), Costs{.spin_ns = 7});
+  EXPECT_THAT(warning, testing::AllOf(HasSubstr("'spin'"), HasSubstr("'spin_ns'")));
+  EXPECT_EQ(find_old_cost("told"), find_cost("mailbox_fanout_max_bytes"));
+  EXPECT_EQ(find_old_cost("spin_ns"), nullptr);
+  text.replace(text.find("\"spin\""), 6, "\"spin_ns\": 7, \"spin\"");
+  EXPECT_FALSE(parse_tuning(text).ok());
 }
 
 TEST(Tuning, TheNearestSizeAnswers) {
@@ -142,10 +161,10 @@ TEST(Choose, CostsDecideAndAreNamed) {
   const Choice before = choose(all_reduce, 2, 20'000, Buffers::apart, nullptr, {});
   EXPECT_EQ(before.algorithm->name, "direct_two_shot");
   const Choice after =
-      choose(all_reduce, 2, 20'000, Buffers::apart, nullptr, {.board_pair_read = 20'000});
+      choose(all_reduce, 2, 20'000, Buffers::apart, nullptr, {.pair_board_call_max_bytes = 20'000});
   EXPECT_EQ(after.algorithm->name, "direct_one_shot");
-  EXPECT_THAT(after.by, testing::ElementsAre(&Costs::all_hear_all, &Costs::board_pair,
-                                             &Costs::board_pair_read));
+  EXPECT_THAT(after.by, testing::ElementsAre(&Costs::direct_max_ranks, &Costs::pair_board_bytes,
+                                             &Costs::pair_board_call_max_bytes));
   EXPECT_EQ(after.by, before.by);
   const TuningTable t = table();
   const Choice from_table = choose(all_reduce, 2, 8, Buffers::apart, &t, {});
@@ -176,8 +195,7 @@ TEST(Choose, TheDefaultGoesByRanksAndBytes) {
   EXPECT_EQ(name(all_reduce, 2, 16 << 10), "direct_one_shot");
   EXPECT_EQ(name(all_reduce, 2, (16 << 10) + 1), "direct_two_shot");
   const auto staged = [](int ranks, std::size_t bytes) {
-    return default_algorithm(all_reduce, ranks, bytes, Buffers::apart, where_all_is_staged({}))
-        .name;
+    return default_algorithm(all_reduce, ranks, bytes, Buffers::apart, staged_costs({})).name;
   };
   EXPECT_EQ(staged(2, 64 << 10), "direct_one_shot");
   EXPECT_EQ(staged(2, (64 << 10) + 1), "direct_two_shot");
@@ -192,7 +210,7 @@ TEST(Choose, TheDefaultGoesByRanksAndBytes) {
   EXPECT_EQ(name(Collective::reduce, 2, (64 << 10) + 1), "direct_two_shot");
   EXPECT_EQ(name(Collective::reduce, 8, 1280), "linear");
   EXPECT_EQ(name(Collective::reduce, 8, 1281), "direct_two_shot");
-  const Costs shared = where_cores_are_shared({});
+  const Costs shared = shared_core_costs({});
   const auto in_crowds = [&shared](std::size_t bytes) {
     return default_algorithm(Collective::reduce, 8, bytes, Buffers::apart, shared).name;
   };
