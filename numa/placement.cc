@@ -310,7 +310,7 @@ Enforcement refuse(const char* key, int error, const std::string& why) {
   return Enforcement::refusal(error, why);
 }
 
-std::string where_it_runs() {
+std::string cpus_of_thread() {
   const std::vector<int> cpus = allowed_cpus();
   return cpus.empty() ? "runs where the kernel puts it" : "runs on CPUs " + format_cpu_list(cpus);
 }
@@ -325,7 +325,7 @@ Enforcement pin_calling_thread(int cpu, const std::vector<int>& fallback) noexce
     try {
       return refuse("numa.pin", error,
                     fmt::format("thread not pinned to CPU {}: sched_getaffinity: {}; {}", cpu,
-                                std::strerror(error), where_it_runs()));
+                                std::strerror(error), cpus_of_thread()));
     } catch (...) {
       return Enforcement::refusal(error, "sched_getaffinity refused");
     }
@@ -347,7 +347,7 @@ Enforcement pin_calling_thread(int cpu, const std::vector<int>& fallback) noexce
     const std::string cause = error == 0 ? "accepted but without effect" : std::strerror(error);
     return refuse("numa.pin", error,
                   fmt::format("thread not pinned to CPU {}: sched_setaffinity: {}; {}", cpu, cause,
-                              where_it_runs()));
+                              cpus_of_thread()));
   } catch (...) {  // no memory for the text; the mask decides
     return error == 0 ? Enforcement::done()
                       : Enforcement::refusal(error, "sched_setaffinity refused");

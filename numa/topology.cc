@@ -117,7 +117,7 @@ using HwlocTopology = std::unique_ptr<hwloc_topology, HwlocDestroy>;
 // hwloc obeys all of its variables, and one of them names a folder of plugins, so a privileged
 // program never calls hwloc while its user has set any. (Unsetting them is not safe beside
 // threads.)
-bool may_ask_hwloc() { return !is_privileged() || variables_that_begin("HWLOC_").empty(); }
+bool may_ask_hwloc() { return !is_privileged() || variables_with_prefix("HWLOC_").empty(); }
 
 HwlocTopology new_hwloc_topology() {
   hwloc_topology_t raw = nullptr;
