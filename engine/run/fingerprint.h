@@ -24,7 +24,7 @@ struct Fingerprint {
   bool in_place() const { return field(12, 1) != 0; }
   Transport transport() const { return static_cast<Transport>(field(13, 2)); }
   int root() const { return static_cast<int>(field(16, 12)); }
-  int algorithm() const { return static_cast<int>(field(28, 8)); }    // line of the catalogue
+  int algorithm() const { return static_cast<int>(field(28, 8)); }    // entry of the catalogue
   int call() const { return static_cast<int>(field(36, 8)); }         // number modulo 256
   int count_hash() const { return static_cast<int>(field(44, 20)); }  // counts, parameters, tag
 
@@ -89,38 +89,38 @@ inline bool share(const RankBuffers& a, const RankBuffers& b) noexcept {
 }
 
 // A hash of the start of a rank's output or, if it has none, of its input; small enough for the
-// header of a small message. Equal marks are only a suspicion; check_no_alias() in wait.h then
+// header of a small message. Equal hashes are only a suspicion; check_no_alias() in wait.h then
 // compares the addresses.
-struct Mark {
+struct BufferHash {
   std::uint16_t bits = 0;  // odd: of an output
 };
-// The values with which a rank compares the others' marks.
-struct Marks {
+// The values with which a rank compares the others' hashes.
+struct BufferHashes {
   static constexpr std::uint32_t kNone = 0x10000;
-  Mark own;
-  std::uint32_t output = kNone;  // mark of a rank that brings or gets our output
-  std::uint32_t input = kNone;   // mark of a rank with our input as its output
-  bool suspect(Mark theirs) const noexcept {
+  BufferHash own;
+  std::uint32_t output = kNone;  // of a rank that brings or gets our output
+  std::uint32_t input = kNone;   // of a rank with our input as its output
+  bool suspect(BufferHash theirs) const noexcept {
     return (theirs.bits | 1U) == output || theirs.bits == input;
   }
 };
 
-inline Marks marks_of(const RankBuffers& mine) noexcept {
+inline BufferHashes buffer_hashes_of(const RankBuffers& mine) noexcept {
   const auto hash = [](const std::byte* begin) {
     return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(begin) * kSplitMixStep >>
                                       48);
   };
   const std::uint32_t in = hash(mine.in.begin), out = hash(mine.out.begin) | 1;
-  Marks marks;
+  BufferHashes buffer_hashes;
   if (mine.in.bytes > 0) {
-    marks.own.bits = static_cast<std::uint16_t>(in & ~1U);
-    marks.input = in | 1;
+    buffer_hashes.own.bits = static_cast<std::uint16_t>(in & ~1U);
+    buffer_hashes.input = in | 1;
   }
   if (mine.out.bytes > 0) {
-    marks.own.bits = static_cast<std::uint16_t>(out);
-    marks.output = out;
+    buffer_hashes.own.bits = static_cast<std::uint16_t>(out);
+    buffer_hashes.output = out;
   }
-  return marks;
+  return buffer_hashes;
 }
 
 }  // namespace rankine

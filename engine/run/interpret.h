@@ -24,7 +24,7 @@ struct RankState {
   ZeroedVector<Inbox> inbox;        // by peer
   ZeroedVector<Board> boards;       // by rank
   std::uint32_t posts = 0;          // made so far
-  std::uint32_t past = 0;           // a hash of the calls made so far: fingerprints, in order
+  std::uint32_t call_history = 0;   // a hash of the calls made so far: fingerprints, in order
   // Addresses of input, output and scratch by rank. The caller sets this rank's own; the others'
   // come from their entries during a call.
   ZeroedVector<std::byte*> memory;

@@ -19,31 +19,31 @@ constexpr bool may_wait(OpCode code) noexcept {
 // The condition for which an op would wait now; an empty one if the op can run.
 WaitTarget awaited(const Op& op, const Plan& plan, const RankState& state) noexcept {
   RankControl& rank_control = *state.waiter.rank_control;
-  const auto unless_there = [](const WaitTarget& one) {
-    return one.is_there() ? WaitTarget{} : one;
+  const auto unless_reached = [](const WaitTarget& one) {
+    return one.is_reached() ? WaitTarget{} : one;
   };
   const auto post_of = [&](Rank peer) {
     const Board& board = state.boards[static_cast<std::size_t>(peer)];
-    return unless_there({&board.half(state.posts - 1).flag, state.posts, peer});
+    return unless_reached({&board.half(state.posts - 1).flag, state.posts, peer});
   };
   switch (op.code) {
     case OpCode::wait_entry:
-      return unless_there({&rank_control.entry(op.peer).call,
-                           static_cast<std::uint32_t>(state.waiter.call), op.peer});
+      return unless_reached({&rank_control.entry(op.peer).call,
+                             static_cast<std::uint32_t>(state.waiter.call), op.peer});
     case OpCode::wait_progress:
-      return unless_there(
+      return unless_reached(
           {&rank_control.progress(op.peer).value, state.progress_base + op.value, op.peer});
     case OpCode::wait_message: {
       const Inbox& inbox = state.inbox[op.peer];
       const std::uint32_t number = inbox.base + op.value;
-      return unless_there({&inbox.mailbox.slot(number).flag, number + 1, op.peer});
+      return unless_reached({&inbox.mailbox.slot(number).flag, number + 1, op.peer});
     }
     case OpCode::wait_credit:
-      return unless_there(
+      return unless_reached(
           state.outbox[op.peer].awaited_credit(op.peer, state.outbox[op.peer].base + op.value));
     case OpCode::send: {
       const Outbox& outbox = state.outbox[op.peer];
-      return unless_there(
+      return unless_reached(
           outbox.awaited_credit(op.peer, outbox.credit_to_send(outbox.base + op.value)));
     }
     case OpCode::wait_post:
@@ -70,7 +70,7 @@ struct FromCursor {
                              RankState& state) noexcept {
     if (!may_wait(op.code)) return std::nullopt;
     const WaitTarget next = awaited(op, plan, state);
-    // Not is_there() once more: when the one missing post has come, another may be missing.
+    // Not is_reached() once more: when the one missing post has come, another may be missing.
     if (next.word == nullptr) {
       if (cursor.waited) has_come(state.waiter);
       cursor.waited = false;

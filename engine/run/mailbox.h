@@ -20,21 +20,21 @@ namespace rankine {
 
 struct PostHeader {
   Atomic<std::uint32_t> flag{0};  // one past the number of the message or post here
-  // Message: its bytes, less than 64 KiB. Board: the upper half of the poster's RankState::past,
-  // which shows if its earlier calls equal ours.
-  std::uint16_t note = 0;
-  Mark mark;  // mark of the writer's buffers
+  // Message: its bytes, less than 64 KiB. Board: the upper half of the poster's
+  // RankState::call_history, which shows if its earlier calls equal ours.
+  std::uint16_t bytes_or_history = 0;
+  BufferHash buffer_hash;  // of the writer's buffers
   std::uint64_t fingerprint = 0;
 };
 static_assert(sizeof(PostHeader) == kPostHeader);
 
 // The writer publishes the data as those of its call.
 [[gnu::always_inline]] inline void post(Waiter& waiter, PostHeader& header, std::uint32_t flag,
-                                        std::uint16_t note) noexcept {
-  will_write(&header.note, sizeof(PostHeader) - sizeof(header.flag));
-  header.note = note;
+                                        std::uint16_t bytes_or_history) noexcept {
+  will_write(&header.bytes_or_history, sizeof(PostHeader) - sizeof(header.flag));
+  header.bytes_or_history = bytes_or_history;
   if (kComparesCalls) {
-    header.mark = waiter.marks.own;
+    header.buffer_hash = waiter.buffer_hashes.own;
     header.fingerprint = waiter.fingerprint;
   }
   publish(*waiter.rank_control, waiter.rank, header.flag, flag);  // pairs with wait_for_post()
@@ -45,7 +45,7 @@ static_assert(sizeof(PostHeader) == kPostHeader);
                                                  std::uint32_t flag, Rank writer,
                                                  int round) noexcept {
   return wait_for_call(waiter, header.flag, flag, writer, round, [&header] {
-    will_read(&header.note, sizeof(PostHeader) - sizeof(header.flag));
+    will_read(&header.bytes_or_history, sizeof(PostHeader) - sizeof(header.flag));
     return header.fingerprint;
   });
 }

@@ -10,7 +10,7 @@ namespace {
 // Offsets of natural blocks in an input or output. A buffer holds, in order, the natural blocks
 // whose partner (source for inputs, target for outputs) is its rank; blocks of all ranks or of one
 // common rank lie at their global offset.
-HugeVector<std::size_t> offsets(const Goal& natural, std::span<const std::size_t> counts,
+HugeVector<std::size_t> offsets(const CollectiveSpec& natural, std::span<const std::size_t> counts,
                                 bool input) {
   HugeVector<std::size_t> out;
   out.reserve(counts.size());
@@ -33,9 +33,9 @@ HugeVector<std::size_t> offsets(const Goal& natural, std::span<const std::size_t
 
 }  // namespace
 
-Layout make_layout(const Goal& goal, std::span<const std::size_t> counts, std::size_t element_bytes,
-                   Borders borders) {
-  Goal natural = goal;
+Layout make_layout(const CollectiveSpec& goal, std::span<const std::size_t> counts,
+                   std::size_t element_bytes, Borders borders) {
+  CollectiveSpec natural = goal;
   natural.blocks = static_cast<int>(counts.size());
   const auto inputs = offsets(natural, counts, true);
   const auto outputs = offsets(natural, counts, false);
@@ -61,18 +61,18 @@ Layout make_layout(const Goal& goal, std::span<const std::size_t> counts, std::s
   return layout;
 }
 
-std::size_t input_bytes(const Layout& layout, const Goal& goal, Rank r) {
+std::size_t input_bytes(const Layout& layout, const CollectiveSpec& goal, Rank r) {
   std::size_t bytes = 0;
   for (int b = 0; b < goal.blocks; ++b) {
-    if (goal.starts(r, b)) bytes += layout.blocks[static_cast<std::size_t>(b)].bytes;
+    if (goal.initially_holds(r, b)) bytes += layout.blocks[static_cast<std::size_t>(b)].bytes;
   }
   return bytes;
 }
 
-std::size_t output_bytes(const Layout& layout, const Goal& goal, Rank r) {
+std::size_t output_bytes(const Layout& layout, const CollectiveSpec& goal, Rank r) {
   std::size_t bytes = 0;
   for (int b = 0; b < goal.blocks; ++b) {
-    if (goal.needs(r, b)) bytes += layout.blocks[static_cast<std::size_t>(b)].bytes;
+    if (goal.must_hold(r, b)) bytes += layout.blocks[static_cast<std::size_t>(b)].bytes;
   }
   return bytes;
 }

@@ -129,9 +129,8 @@ inline constexpr std::size_t kPostHeader = 16;
 // BlockHome gives the place of a schedule's block in the users' buffers.
 //
 // A block has one size. It has one offset in the input at the ranks that start with it
-// (Goal::starts), and one offset in the output at the ranks that need it (Goal::needs). Neither
-// depends on the rank.
-// at the ranks that need it (Goal::needs), one offset in their output. Neither depends on the rank.
+// (CollectiveSpec::initially_holds), and one offset in the output at the ranks that need it
+// (CollectiveSpec::must_hold). Neither depends on the rank.
 
 struct BlockHome {
   std::size_t input = 0;   // bytes from the start of an input that holds the block
@@ -150,11 +149,11 @@ struct Layout {
 enum class Borders : unsigned char { plain, cache_lines };
 
 // counts[i]: elements of natural block i (natural_blocks(collective, N) of them).
-Layout make_layout(const Goal& goal, std::span<const std::size_t> counts, std::size_t element_bytes,
-                   Borders borders);
+Layout make_layout(const CollectiveSpec& goal, std::span<const std::size_t> counts,
+                   std::size_t element_bytes, Borders borders);
 
 // Bytes of the input and the output buffer of rank r.
-std::size_t input_bytes(const Layout& layout, const Goal& goal, Rank r);
-std::size_t output_bytes(const Layout& layout, const Goal& goal, Rank r);
+std::size_t input_bytes(const Layout& layout, const CollectiveSpec& goal, Rank r);
+std::size_t output_bytes(const Layout& layout, const CollectiveSpec& goal, Rank r);
 
 }  // namespace rankine

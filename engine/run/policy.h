@@ -70,7 +70,7 @@ class SpinBudget {
       : policy_(&policy), probes_(policy.probes - std::min(probed, policy.probes)) {}
 
   Turn next() noexcept {
-    if (is_tired_) return Turn::sleep;
+    if (is_spent_) return Turn::sleep;
     if (turns_ == (yields() ? kYieldsPerLook : kPausesPerLook)) {
       turns_ = 0;
       return Turn::look;
@@ -83,7 +83,7 @@ class SpinBudget {
     if (yields()) return Turn::yield;
     if (policy_->mode == WaitPolicy::Mode::spin)
       return is_alone_ || turns_ > 1 ? Turn::probe : Turn::yield;
-    is_tired_ = true;
+    is_spent_ = true;
     return Turn::sleep;
   }
 
@@ -93,7 +93,7 @@ class SpinBudget {
     if (probes_ > 0) return;
     if (begin_ns_ == 0) begin_ns_ = now_ns;
     is_alone_ = now_ns < deadline_after(begin_ns_, WaitPolicy::kAloneNs);
-    is_tired_ =
+    is_spent_ =
         now_ns >= deadline_after(begin_ns_, yields() ? policy_->yield_ns : policy_->spin_ns);
   }
 
@@ -107,7 +107,7 @@ class SpinBudget {
   std::uint32_t turns_ = 0;    // since the last look
   std::int64_t begin_ns_ = 0;  // 0: none yet
   bool is_alone_ = true;       // on its core, as far as it knows
-  bool is_tired_ = false;
+  bool is_spent_ = false;
 };
 
 }  // namespace rankine

@@ -49,7 +49,7 @@ RankControl::RankControl(int ranks, WaitPolicy policy, std::int64_t timeout_ns,
 }
 
 void RankControl::depend_no_more() {
-  if (above_ != nullptr) above_->dependents_.remove(*this);
+  if (above_ != nullptr) above_->listeners_.remove(*this);
   above_ = nullptr;
 }
 
@@ -58,7 +58,7 @@ void RankControl::depend_on(RankControl& above, bool both_ways, std::string who)
   who_ = std::move(who);
   above_ = &above;
   ends_above_ = both_ways;
-  above.dependents_.add(*this);
+  above.listeners_.add(*this);
   // `above` may have ended before add(). Sequentially consistent: pairs with abort(), which looks
   // for dependents after it has set aborted_.
   if (above.aborted_.load(std::memory_order_seq_cst)) abort(told_below(above.reason()));
@@ -92,7 +92,7 @@ void RankControl::wake_parked_on(const Atomic<std::uint32_t>& word) {
 }
 
 void RankControl::tell_dependents(const Status& reason) const {
-  dependents_.tell([&](RankControl& below) { below.end_downwards(told_below(reason)); });
+  listeners_.tell([&](RankControl& below) { below.end_downwards(told_below(reason)); });
 }
 
 void RankControl::end_downwards(Status reason) {
@@ -103,7 +103,7 @@ void RankControl::end_downwards(Status reason) {
     // Sequentially consistent: pairs with aborted() and begin().
     if (aborted_.compare_exchange_strong(over, true, std::memory_order_seq_cst)) {
       reason_ = reason;
-      if (processes_ != nullptr) processes_->say_why(reason.code(), reason.text().c_str());
+      if (processes_ != nullptr) processes_->publish_reason(reason.code(), reason.text().c_str());
     }
   }
   if (over) return tell_dependents(own_reason());
@@ -121,10 +121,10 @@ void RankControl::abort(Status reason) {
 void RankControl::end_downwards_now() noexcept {
   bool over = false;
   if (aborted_.compare_exchange_strong(over, true, std::memory_order_seq_cst)) {
-    if (processes_ != nullptr) processes_->say_why(Code::aborted, "abort() was called");
+    if (processes_ != nullptr) processes_->publish_reason(Code::aborted, "abort() was called");
     for (Rank r = 0; r < ranks_; ++r) ring(r, true);
   }
-  dependents_.tell([](RankControl& below) { below.end_downwards_now(); });
+  listeners_.tell([](RankControl& below) { below.end_downwards_now(); });
 }
 
 void RankControl::abort_now() noexcept {
@@ -135,7 +135,7 @@ void RankControl::abort_now() noexcept {
 Status RankControl::reason() const {
   Status why = own_reason();
   if (!aborted()) return why;
-  // The thread that ended this rank_control may not have told the dependents yet. A rank that knows
+  // The thread that ended this RankControl may not have told the dependents yet. A rank that knows
   // of the end may call one of them next, so this thread tells them too.
   tell_dependents(why);
   if (above_ != nullptr && ends_above_) {
@@ -217,13 +217,13 @@ void RankControl::wait_until_quiet(Rank r, bool lends) {
     if (q == r) continue;
     // Ignore put-down calls, which no thread resumes now, and ranks that this thread plays: they go
     // on only when this thread does.
-    const auto is_at_it = [&] {
+    const auto is_in_slot = [&] {
       // Sequentially consistent: pairs with begin() in strict mode; acquire: with end().
       if (!record(q).inside.load(std::memory_order_seq_cst)) return false;
       const int thread = record(q).thread.load(std::memory_order_acquire);  // pairs with put_down()
       return thread != kPutDown && (is_elsewhere(q) || thread != thread_id());
     };
-    while (is_at_it() && now_ns() < until && !has_ended(q)) {
+    while (is_in_slot() && now_ns() < until && !has_ended(q)) {
       sleep_ns(pause_ns);
       pause_ns = std::min<std::int64_t>(2 * pause_ns, 2'000'000);
     }

@@ -114,7 +114,7 @@ class AbortListeners {
 // belongs to one process.
 //
 // The members are called on the slow side of waiting and at the end, except aborted() and
-// have_barriers(), which the rank_control calls once. Thread-safe.
+// have_barriers(), which the RankControl calls once. Thread-safe.
 
 class RankProcesses {
  public:
@@ -142,8 +142,9 @@ class RankProcesses {
   virtual SlowWaits* slow_waits() const noexcept = 0;  // by rank
 
   // Called once, by the thread that set aborted(). Async-signal-safe.
-  virtual void say_why(Code code, const char* text) noexcept = 0;
-  // The text given to say_why(). Waits a little for it: the process may end before it says why.
+  virtual void publish_reason(Code code, const char* text) noexcept = 0;
+  // The text given to publish_reason(). Waits a little for it: the process may end before it says
+  // why.
   virtual Status why() const noexcept = 0;
 };
 
@@ -260,9 +261,9 @@ struct RankLines {
 static_assert(sizeof(RankLines) == 6 * kCacheLine && std::is_trivially_destructible_v<RankLines>);
 
 // Memory for the lines of all ranks; rank r's lines are at base + r * stride. Zeroed, aligned to a
-// cache line. The caller owns it and must keep it as long as the rank_control lives.
+// cache line. The caller owns it and must keep it as long as the RankControl lives.
 struct LinesMemory {
-  std::byte* base = nullptr;  // nullptr: the rank_control allocates its own
+  std::byte* base = nullptr;  // nullptr: the RankControl allocates its own
   std::size_t stride = sizeof(RankLines);
 };
 
@@ -321,21 +322,21 @@ class RankControl {
   void abort(Status reason);
   // abort() with Code::aborted. Async-signal-safe: neither locks nor allocates.
   void abort_now() noexcept;
-  // From now on this rank_control ends when `above` does; if `both_ways`, `above` also ends when
+  // From now on this RankControl ends when `above` does; if `both_ways`, `above` also ends when
   // this one does. `who` names these ranks in `above`: "ranks 0 and 2". Called once, before any
-  // use; `above` must outlive this rank_control. May throw std::bad_alloc.
+  // use; `above` must outlive this RankControl. May throw std::bad_alloc.
   void depend_on(RankControl& above, bool both_ways, std::string who);
-  // If ranks are processes, the process that ends `above` may not know this rank_control: ranks
-  // that begin or wait call this to follow the end. True: this rank_control has ended.
+  // If ranks are processes, the process that ends `above` may not know this RankControl: ranks
+  // that begin or wait call this to follow the end. True: this RankControl has ended.
   bool follow_above();
-  // Ends depend_on(): `above` no longer tells this rank_control. Must be called before `above` is
+  // Ends depend_on(): `above` no longer tells this RankControl. Must be called before `above` is
   // destroyed.
   void depend_no_more();
   bool aborted() const {
     // Acquire: pairs with abort(); the aborting thread's earlier writes are visible.
     return aborted_.load(std::memory_order_acquire);
   }
-  // The reason for the end. When it returns, all dependents of this rank_control have ended as
+  // The reason for the end. When it returns, all dependents of this RankControl have ended as
   // well.
   Status reason() const;
 
@@ -428,7 +429,7 @@ class RankControl {
   }
   void wake_parked_on(const Atomic<std::uint32_t>& word);
   void ring(Rank r, bool abort) noexcept;
-  // Ends this rank_control and its dependents. Tells the dependents even if this rank_control has
+  // Ends this RankControl and its dependents. Tells the dependents even if this RankControl has
   // ended before, because another thread may still be telling them.
   void end_downwards(Status reason);
   void end_downwards_now() noexcept;
@@ -449,7 +450,7 @@ class RankControl {
   Atomic<bool>& aborted_;  // own_aborted_ or the processes' flag
   mutable Mutex reason_mutex_;
   Status reason_;
-  mutable AbortListeners<RankControl> dependents_;
+  mutable AbortListeners<RankControl> listeners_;
   RankControl* above_ = nullptr;
   bool ends_above_ = false;
   std::string who_;

@@ -14,7 +14,7 @@ RankBuffers buffers_of(const Plan& plan, const Waiter& waiter, Rank r) noexcept 
 }
 
 // True if a rank is in our call.
-bool is_with_us(const Waiter& waiter, Rank peer) noexcept {
+bool is_in_same_call(const Waiter& waiter, Rank peer) noexcept {
   CallRecord& record = waiter.rank_control->record(peer);
   // Sequentially consistent: pairs with the store of check_no_alias_of_all(). Acquire: pairs with
   // announce().
@@ -60,7 +60,7 @@ bool check_no_alias(const Plan& plan, const Waiter& waiter, Rank peer) noexcept 
   RankControl& rank_control = *waiter.rank_control;
   // True if both ranks are or were inside the call at once, and the peer's offer is known.
   const auto meets_us = [&] {
-    return plan.all_meet ? still_offers(waiter, peer) : is_with_us(waiter, peer);
+    return plan.all_meet ? still_offers(waiter, peer) : is_in_same_call(waiter, peer);
   };
   if (meets_us()) {
     const RankBuffers mine = buffers_of(plan, waiter, waiter.rank);
@@ -77,10 +77,11 @@ bool check_no_alias(const Plan& plan, const Waiter& waiter, Rank peer) noexcept 
 
 bool check_no_alias_of_all(const Plan& plan, const Waiter& waiter) noexcept {
   // If two ranks each store this and then look at the other, the later one finds the store: pairs
-  // with is_with_us().
+  // with is_in_same_call().
   waiter.rank_control->record(waiter.rank).inside.store(true, std::memory_order_seq_cst);
   for (Rank q = 0; q < plan.ranks; ++q) {
-    if (q != waiter.rank && is_with_us(waiter, q) && !check_no_alias(plan, waiter, q)) return false;
+    if (q != waiter.rank && is_in_same_call(waiter, q) && !check_no_alias(plan, waiter, q))
+      return false;
   }
   return true;
 }

@@ -16,23 +16,23 @@ namespace {
 class Parking {
  public:
   Parking(RankControl& rank_control, Rank rank, Rank owner, const Atomic<std::uint32_t>& word)
-      : bell_(rank_control.wake_futex(rank)), count_(rank_control.parked(owner).count) {
+      : wake_futex_(rank_control.wake_futex(rank)), count_(rank_control.parked(owner).count) {
     // A thread that sees the count, incremented next, finds this.
-    bell_.parked_on.store(&word, std::memory_order_relaxed);
+    wake_futex_.parked_on.store(&word, std::memory_order_relaxed);
     // Strict mode: pairs with announce()'s fetch_add; the later one sees the other's store.
     count_.fetch_add(1, std::memory_order_acq_rel);
     // Otherwise: pairs with announce()'s plain store and load.
     if (!rank_control.strict()) barrier_everywhere(rank_control.threads());
   }
   ~Parking() {
-    bell_.parked_on.store(nullptr, std::memory_order_relaxed);
+    wake_futex_.parked_on.store(nullptr, std::memory_order_relaxed);
     count_.fetch_sub(1, std::memory_order_relaxed);
   }
   Parking(const Parking&) = delete;
   Parking& operator=(const Parking&) = delete;
 
  private:
-  WakeFutex& bell_;
+  WakeFutex& wake_futex_;
   Atomic<std::uint32_t>& count_;
 };
 
@@ -73,9 +73,9 @@ class LongWait {
   LongWait(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t value, Rank owner,
            int round)
       : waiter_(waiter),
-        crossbar_(*waiter.rank_control),
-        bell_(crossbar_.wake_futex(waiter.rank)),
-        slow_waits_(crossbar_.slow_waits(waiter.rank)),
+        rank_control_(*waiter.rank_control),
+        wake_futex_(rank_control_.wake_futex(waiter.rank)),
+        slow_waits_(rank_control_.slow_waits(waiter.rank)),
         word_(word),
         value_(value),
         owner_(owner),
@@ -99,7 +99,7 @@ class LongWait {
   void tell() noexcept;
   std::string still_needed() const {
     return "rank " + std::to_string(owner_) +
-           " is still needed: " + crossbar_.describe_waits(waiter_.rank);
+           " is still needed: " + rank_control_.describe_waits(waiter_.rank);
   }
   template <class Text>
   bool end_with(SlowWait::End how, Code code, const Text& text) noexcept;
@@ -110,8 +110,8 @@ class LongWait {
   bool come() noexcept;
 
   Waiter& waiter_;
-  RankControl& crossbar_;
-  WakeFutex& bell_;
+  RankControl& rank_control_;
+  WakeFutex& wake_futex_;
   SlowWaits& slow_waits_;
   const Atomic<std::uint32_t>& word_;
   const std::uint32_t value_;
@@ -140,14 +140,14 @@ void LongWait::begin_record() noexcept {
 }
 
 void LongWait::tell() noexcept {
-  bell_.waits_in_round.store(round_, std::memory_order_relaxed);
-  bell_.waits_for.store(owner_, std::memory_order_relaxed);
+  wake_futex_.waits_in_round.store(round_, std::memory_order_relaxed);
+  wake_futex_.waits_for.store(owner_, std::memory_order_relaxed);
 }
 
 bool LongWait::come() noexcept {
   if (is_recorded_) {
     slow_waits_.end(SlowWait::End::came, now_ns());
-    bell_.waits_for.store(-1, std::memory_order_relaxed);
+    wake_futex_.waits_for.store(-1, std::memory_order_relaxed);
   }
   return true;
 }
@@ -156,7 +156,7 @@ template <class Text>
 bool LongWait::end_with(SlowWait::End how, Code code, const Text& text) noexcept {
   begin_record();
   slow_waits_.end(how, now_ns());
-  crossbar_.abort(make_error(code, text));
+  rank_control_.abort(make_error(code, text));
   return true;
 }
 
@@ -166,44 +166,44 @@ bool LongWait::fails(std::uint32_t rung) noexcept {
 }
 
 bool LongWait::is_over(std::uint32_t rung) noexcept {
-  if ((rung & kAbortBit) != 0 || crossbar_.follow_above()) {
+  if ((rung & kAbortBit) != 0 || rank_control_.follow_above()) {
     begin_record();
     slow_waits_.end(SlowWait::End::aborted, now_ns());
     return true;
   }
   // Check this before any of the owner's values is trusted.
-  if (crossbar_.is_written_over(owner_)) {
+  if (rank_control_.is_written_over(owner_)) {
     return end_with(SlowWait::End::lost, Code::rank_lost, [&] { return still_needed(); });
   }
-  if (crossbar_.has_left(owner_) && !done()) {
+  if (rank_control_.has_left(owner_) && !done()) {
     return end_with(SlowWait::End::lost, Code::rank_lost, [&] {
       return "rank " + std::to_string(owner_) +
-             " has left and is still needed: " + crossbar_.describe_waits(waiter_.rank);
+             " has left and is still needed: " + rank_control_.describe_waits(waiter_.rank);
     });
   }
   // A killed process tells its peers nothing; the kernel knows. Ask it only from the second look
   // on: most waits end sooner, and several of its system calls cost more than a yield.
   const std::int64_t now = now_ns();
   const bool is_due = now >= next_look_ns_;
-  if (is_due && crossbar_.is_lost(owner_) && !done()) {
+  if (is_due && rank_control_.is_lost(owner_) && !done()) {
     return end_with(SlowWait::End::lost, Code::rank_lost, [&] { return still_needed(); });
   }
   if (is_due && is_interrupted()) {
     return end_with(SlowWait::End::aborted, Code::aborted,
-                    [&] { return interrupted(crossbar_.describe_waits(waiter_.rank)); });
+                    [&] { return interrupted(rank_control_.describe_waits(waiter_.rank)); });
   }
   // A peer that has finished the call with our number has published everything that we wait for in
   // it, unless its call was a different one. The fingerprint of a peer still in that call shows the
   // difference.
-  if (const std::int64_t ahead = calls_ahead(crossbar_, waiter_, owner_); ahead >= 0) {
-    const auto theirs = disagreement(crossbar_, waiter_, owner_);
+  if (const std::int64_t ahead = calls_ahead(rank_control_, waiter_, owner_); ahead >= 0) {
+    const auto theirs = disagreement(rank_control_, waiter_, owner_);
     if (theirs || (ahead > 0 && !done())) {
       begin_record();
       slow_waits_.end(SlowWait::End::mismatch, now_ns());
       if (theirs) {
-        report_mismatch(crossbar_, waiter_.rank, owner_, *theirs);
+        report_mismatch(rank_control_, waiter_.rank, owner_, *theirs);
       } else {
-        report_gone_on(crossbar_, waiter_, owner_, round_);
+        report_gone_on(rank_control_, waiter_, owner_, round_);
       }
       return true;
     }
@@ -211,10 +211,11 @@ bool LongWait::is_over(std::uint32_t rung) noexcept {
   const std::int64_t deadline_ns = waiter_.deadline(now);
   if (now >= deadline_ns) {
     return end_with(SlowWait::End::deadline, Code::timeout, [&] {
-      return no_answer_within(waiter_.call_timeout_ns(), crossbar_.describe_waits(waiter_.rank));
+      return no_answer_within(waiter_.call_timeout_ns(),
+                              rank_control_.describe_waits(waiter_.rank));
     });
   }
-  if (is_due && crossbar_.is_abandoned(owner_, waiter_.rank) && !done()) {
+  if (is_due && rank_control_.is_abandoned(owner_, waiter_.rank) && !done()) {
     return end_with(SlowWait::End::lost, Code::rank_lost, [&] { return still_needed(); });
   }
   if (is_due) next_look_ns_ = std::min(deadline_ns, deadline_after(now, look_about_ns()));
@@ -223,7 +224,7 @@ bool LongWait::is_over(std::uint32_t rung) noexcept {
 
 bool LongWait::look(std::int64_t& next_look_ns) noexcept {
   // Acquire: pairs with abort(), as in sleep().
-  const std::uint32_t rung = bell_.word.load(std::memory_order_acquire);
+  const std::uint32_t rung = wake_futex_.word.load(std::memory_order_acquire);
   if ((rung & kAbortBit) == 0 && now_ns() < next_look_ns) return true;
   if (done()) return true;
   tell();
@@ -239,22 +240,22 @@ bool LongWait::look(std::int64_t& next_look_ns) noexcept {
 
 bool LongWait::sleep() noexcept {
   begin_record();
-  const Parking parking(crossbar_, waiter_.rank, owner_, word_);
+  const Parking parking(rank_control_, waiter_.rank, owner_, word_);
   for (;;) {
     // Read the wake_futex before the word: a ring after this load changes the wake_futex, and the
     // kernel then does not let us sleep. Acquire: pairs with abort()'s release fetch_or, so that
     // the reason is readable.
-    const std::uint32_t rung = bell_.word.load(std::memory_order_acquire);
+    const std::uint32_t rung = wake_futex_.word.load(std::memory_order_acquire);
     if (done()) return true;
     if (fails(rung)) return false;
-    futex_wait(bell_.word, rung, next_look_ns_, crossbar_.threads());
+    futex_wait(wake_futex_.word, rung, next_look_ns_, rank_control_.threads());
   }
 }
 
 bool LongWait::run() noexcept {
-  SpinBudget patience(crossbar_.policy(), kBareProbes);
+  SpinBudget patience(rank_control_.policy(), kBareProbes);
   // Relaxed: a later value is compared with it. An earlier abort counts as a new one.
-  std::uint32_t rung = bell_.word.load(std::memory_order_relaxed) & ~kAbortBit;
+  std::uint32_t rung = wake_futex_.word.load(std::memory_order_relaxed) & ~kAbortBit;
   for (;;) {
     switch (patience.next()) {
       case SpinBudget::Turn::probe:
@@ -266,7 +267,7 @@ bool LongWait::run() noexcept {
       case SpinBudget::Turn::look: {
         // Acquire: pairs with abort(), as in sleep(). The wake_futex is on our own line.
         const std::uint32_t before =
-            std::exchange(rung, bell_.word.load(std::memory_order_acquire));
+            std::exchange(rung, wake_futex_.word.load(std::memory_order_acquire));
         const std::int64_t now = look_at_clock();
         patience.looked(now);
         const bool is_due = rung != before || now >= next_look_ns_;

@@ -18,13 +18,14 @@ struct WaitTarget;
 class YieldCallback {
  public:
   virtual ~YieldCallback() = default;
-  // A wait for `awaited` begins. WaitTarget::is_there() tells if the rank can go on.
+  // A wait for `awaited` begins. WaitTarget::is_reached() tells if the rank can go on.
   virtual void wait_for(const WaitTarget&) noexcept {}
   // Called again and again, instead of spinning, yielding or sleeping, until the awaited word has
   // come. `turn` counts the calls of one wait, from 0. Returns soon; if there is no work, it lets
   // time pass.
   virtual void give_way(int turn) noexcept = 0;
 };
+using OtherWork [[deprecated("use YieldCallback")]] = YieldCallback;
 
 // A wait spins or yields as the policy says (policy.h), then parks, with a deadline.
 //
@@ -44,10 +45,10 @@ struct Waiter {
   RankControl* rank_control = nullptr;
   Rank rank = 0;
   std::int64_t deadline_ns = 0;  // 0: not fixed yet; set by the first long wait of a call
-  std::int64_t timeout_ns = 0;   // of this call; 0: the rank_control's
+  std::int64_t timeout_ns = 0;   // of this call; 0: the RankControl's
   std::uint64_t call = 0;        // number of the current call, as in CallRecord
   std::uint64_t fingerprint = 0;
-  Marks marks{};                    // marks of this rank's buffers
+  BufferHashes buffer_hashes{};     // of this rank's buffers
   YieldCallback* others = nullptr;  // called instead of a long wait; nullptr: none
 
   // The time limit of the call.
@@ -77,7 +78,7 @@ struct WaitTarget {
   Rank owner = 0;
 
   // Relaxed: the caller then checks once more with wait_until().
-  bool is_there() const noexcept {
+  bool is_reached() const noexcept {
     return word == nullptr || reached(word->load(std::memory_order_relaxed), value);
   }
 };

@@ -58,8 +58,8 @@ bool bound_counter_skew(const Plan& plan, RankState& state, std::uint32_t former
 
 // A hash of all calls so far. Boards see nothing of calls on other transports, so they use the hash
 // to detect an earlier call that went wrong unnoticed.
-std::uint32_t with_call_made(std::uint32_t past, std::uint64_t fingerprint) {
-  return (past ^ static_cast<std::uint32_t>(fingerprint ^ fingerprint >> 32)) * 0x9e3779b1U;
+std::uint32_t history_after(std::uint32_t call_history, std::uint64_t fingerprint) {
+  return (call_history ^ static_cast<std::uint32_t>(fingerprint ^ fingerprint >> 32)) * 0x9e3779b1U;
 }
 
 // The buffers of a rank, at the addresses that this rank knows.
@@ -102,7 +102,8 @@ bool wait_message(const Op& op, const Plan& plan, RankState& state) noexcept {
   const PostHeader* slot = inbox.wait(state.waiter, op.peer, inbox.base + op.value, op.round);
   if (slot == nullptr) return false;
   // All messages of a call carry one mark, so the first message suffices.
-  if (kComparesCalls && op.value == 0 && state.waiter.marks.suspect(slot->mark)) [[unlikely]] {
+  if (kComparesCalls && op.value == 0 && state.waiter.buffer_hashes.suspect(slot->buffer_hash))
+      [[unlikely]] {
     return check_no_alias(plan, state.waiter, op.peer);
   }
   return true;
@@ -118,7 +119,7 @@ bool wait_message(const Op& op, const Plan& plan, RankState& state) noexcept {
   }
   const Inbox& inbox = state.inbox[operand.rank];
   PostHeader& slot = inbox.mailbox.slot(inbox.base + operand.message);
-  if (slot.note == bytes) return payload(slot);
+  if (slot.bytes_or_history == bytes) return payload(slot);
   const std::byte* elsewhere;
   const std::byte* there = payload(slot);
   will_read(there, sizeof(elsewhere));
@@ -129,7 +130,7 @@ bool wait_message(const Op& op, const Plan& plan, RankState& state) noexcept {
 // Adds up one part at a time and copies it to the other destinations while it is in our cache.
 void fold_and_copy(const Plan& plan, void** destinations, std::size_t copies, void** sources,
                    std::size_t operands, std::size_t bytes, int divisor) noexcept {
-  const std::size_t most = plan.costs.part / plan.element_bytes * plan.element_bytes;
+  const std::size_t most = plan.costs.sum_part_bytes / plan.element_bytes * plan.element_bytes;
   const auto skip = [](void** from, std::size_t n, std::size_t by) {
     for (std::size_t i = 0; i < n; ++i) from[i] = static_cast<std::byte*>(from[i]) + by;
   };
@@ -363,7 +364,7 @@ void post(const Op& op, const Operand* operand, RankState& state) noexcept {
   }
   if ((op.flags & kMoreToPost) != 0) return;
   post(state.waiter, board.half(state.posts), state.posts + 1,
-       static_cast<std::uint16_t>(state.past >> 16));
+       static_cast<std::uint16_t>(state.call_history >> 16));
   ++state.posts;
 }
 
@@ -372,11 +373,11 @@ void post(const Op& op, const Operand* operand, RankState& state) noexcept {
   const PostHeader& half = state.boards[static_cast<std::size_t>(peer)].half(state.posts - 1);
   if (!wait_for_post(state.waiter, half, state.posts, peer, op.round)) return false;
   if (!kComparesCalls) return true;
-  if (half.note != state.past >> 16) [[unlikely]] {
+  if (half.bytes_or_history != state.call_history >> 16) [[unlikely]] {
     report_call_history_mismatch(*state.waiter.rank_control, state.waiter.rank, peer);
     return false;
   }
-  if (state.waiter.marks.suspect(half.mark)) [[unlikely]]
+  if (state.waiter.buffer_hashes.suspect(half.buffer_hash)) [[unlikely]]
     return check_no_alias(plan, state.waiter, peer);
   return true;
 }
@@ -443,7 +444,7 @@ Walked walk(const Plan& plan, RankState& state, Observing observing, Pace pace) 
           state.inbox[t.peer].base += t.received;
         }
         state.progress_base += plan.span;
-        state.past = with_call_made(state.past, state.waiter.fingerprint);
+        state.call_history = history_after(state.call_history, state.waiter.fingerprint);
         return bound_counter_skew(plan, state, state.progress_base - plan.span) ? Walked::done
                                                                                 : Walked::failed;
       case OpCode::enter:

@@ -110,9 +110,9 @@ ScaleKernel find_scale(DataType type, Isa isa) { return table(isa).scale[index(t
 // uses them from 2 KiB to the size of the second-level cache.)
 void copy_bytes(void* dst, const void* src, std::size_t bytes, const Costs& costs) noexcept {
   if (dst == src || bytes == 0) return;
-  if (bytes < costs.own_copy) {
+  if (bytes < costs.loop_copy_min_bytes) {
     __builtin_memcpy(dst, src, bytes);
-  } else if (bytes >= costs.string_copy && takes_strings(dst, src)) {
+  } else if (bytes >= costs.string_copy_min_bytes && takes_strings(dst, src)) {
     string_copy(dst, src, bytes);
   } else {
     best_table().copy(dst, src, bytes);
@@ -121,7 +121,7 @@ void copy_bytes(void* dst, const void* src, std::size_t bytes, const Costs& cost
 
 void copy_bytes_claiming(void* dst, const void* src, std::size_t bytes,
                          const Costs& costs) noexcept {
-  if (bytes < costs.claim || dst == src || !takes_strings(dst, src)) {
+  if (bytes < costs.claim_copy_min_bytes || dst == src || !takes_strings(dst, src)) {
     return copy_bytes(dst, src, bytes, costs);
   }
   string_copy(dst, src, bytes);

@@ -84,7 +84,7 @@ ScaleKernel find_scale(DataType type, Isa isa);
 // dst may equal src; any other overlap is invalid. bytes may be 0.
 void copy_bytes(void* dst, const void* src, std::size_t bytes, const Costs& costs = {}) noexcept;
 // Copies to memory in another core's cache: takes its lines over without fetching them, from
-// costs.claim bytes on and if the processor can (string_copy.h).
+// costs.claim_copy_min_bytes bytes on and if the processor can (string_copy.h).
 void copy_bytes_claiming(void* dst, const void* src, std::size_t bytes,
                          const Costs& costs = {}) noexcept;
 // Around the caches, fenced at the end.
