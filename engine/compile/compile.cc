@@ -25,7 +25,7 @@ Borders borders_for(Collective collective) {
   return ours ? Borders::cache_lines : Borders::plain;
 }
 
-bool every_message_fits(const Program& program, std::size_t slot_payload) {
+bool every_message_fits(const DataflowProgram& program, std::size_t slot_payload) {
   return std::all_of(
       program.operations.begin(), program.operations.end(), [&](const Operation& op) {
         if (op.bytes <= slot_payload) return true;
@@ -44,7 +44,7 @@ std::size_t vector_bytes(const Layout& layout) {
   return bytes;
 }
 
-std::size_t result_bytes(const Layout& layout, const Goal& goal) {
+std::size_t result_bytes(const Layout& layout, const CollectiveSpec& goal) {
   const auto ranks = static_cast<std::size_t>(goal.ranks);
   // The root of a broadcast has its result from the start.
   const std::size_t everywhere = goal.collective == Collective::broadcast ? ranks - 1 : ranks;
@@ -58,7 +58,7 @@ std::size_t result_bytes(const Layout& layout, const Goal& goal) {
 
 // True if some stores go to lines that others hold, in pieces too short to take the lines over
 // unread.
-bool pushes_short(const Program& program, std::size_t claim) {
+bool pushes_short(const DataflowProgram& program, std::size_t claim) {
   return std::any_of(program.operations.begin(), program.operations.end(),
                      [claim](const Operation& op) { return op.copies > 0 && op.bytes < claim; });
 }
@@ -75,7 +75,7 @@ std::size_t least_block(const Layout& layout) {
 // The number of blocks that go from one rank to another in a round, as PlanningBudget::move()
 // counts them.
 std::size_t moves_of(const Schedule& schedule, int round, PlanningBudget& meter) {
-  if (const RotationSymmetric* all = everyone_in(schedule)) {
+  if (const RotationSymmetric* all = symmetry_of(schedule)) {
     return static_cast<std::size_t>(schedule.ranks) * moves_of(all->part(), round, meter);
   }
   std::size_t moves = 0;
@@ -92,7 +92,7 @@ std::size_t moves_of(const Schedule& schedule, int round, PlanningBudget& meter)
 struct Job {
   const CompileRequest& request;
   const Schedule& schedule;
-  const Goal& goal;
+  const CollectiveSpec& goal;
   const Layout& layout;
   PlanningBudget& meter;
   bool in_f32 = false;  // input and output will lie in the scratch (plan_passes.h)
@@ -107,10 +107,10 @@ struct Job {
     if (request.transport.value_or(Transport::direct) != Transport::direct) return false;
     const Costs& costs = request.costs;
     const std::size_t bytes = vector_bytes(layout);
-    if (goal.collective == Collective::broadcast) return bytes >= costs.stage_apart;
+    if (goal.collective == Collective::broadcast) return bytes >= costs.stage_apart_min_bytes;
     if (goal.collective != Collective::all_reduce) return false;
-    return bytes >=
-           (request.buffers == Buffers::in_place ? costs.stage_in_place : costs.stage_apart);
+    return bytes >= (request.buffers == Buffers::in_place ? costs.stage_in_place_min_bytes
+                                                          : costs.stage_apart_min_bytes);
   }
   // Keep ops that only wait: a later pass uses the data that they wait for.
   bool keeps_waits() const { return in_f32 || request.row_elements > 0; }
@@ -118,11 +118,12 @@ struct Job {
   // more than two ranks, also at most the size that is stored faster than the others could read it
   // in place.
   std::size_t most_posted() const {
-    if (goal.ranks <= 2) return std::min(request.board_bytes, request.costs.board_pair_read);
+    if (goal.ranks <= 2)
+      return std::min(request.board_bytes, request.costs.pair_board_call_max_bytes);
     const auto n = static_cast<std::size_t>(goal.ranks);
-    std::size_t most = request.costs.board_read;  // each reads all of it
+    std::size_t most = request.costs.board_read_max_bytes;  // each reads all of it
     if (goal.collective == Collective::all_reduce) {
-      most = std::max(kCacheLine, request.costs.one_shot / n);
+      most = std::max(kCacheLine, request.costs.one_shot_max_total_bytes / n);
     } else if (goal.collective == Collective::all_to_all ||
                goal.collective == Collective::reduce_scatter) {
       most = std::min(most, request.board_bytes) * (n - 1);  // each reads a part
@@ -134,13 +135,13 @@ struct Job {
     if (!versions) versions = *SsaForm::of(schedule, goal, layout, &meter);  // succeeded before
     return versions;
   }
-  Program program(Buffers buffers, bool eager = false) {
+  DataflowProgram program(Buffers buffers, bool eager = false) {
     return make_program(kept_versions(), goal, layout, buffers,
                         {.eager = eager, .staged = staged() && !eager, .meter = &meter});
   }
-  Program eager_program() { return program(request.buffers, true); }
+  DataflowProgram eager_program() { return program(request.buffers, true); }
   // The last program made from the versions: releases their memory.
-  Program last_program() {
+  DataflowProgram last_program() {
     kept_versions();
     return make_program(std::move(versions), goal, layout, request.buffers,
                         {.staged = staged(), .meter = &meter});
@@ -149,37 +150,37 @@ struct Job {
 
 // Chooses the form of an all-reduce that moves the fewest lines between cores. `streams`: the
 // results exceed the caches.
-Program direct_all_reduce(Job& job, std::optional<Program> made, bool streams) {
+DataflowProgram direct_all_reduce(Job& job, std::optional<DataflowProgram> made, bool streams) {
   const Buffers buffers = job.request.buffers;
   const Costs& costs = job.request.costs;
   const std::size_t bytes = vector_bytes(job.layout);
-  const bool fetches = static_cast<std::size_t>(job.goal.ranks) > costs.push_ranks &&
-                       bytes >= costs.fetch_from && bytes <= costs.fetch_to;
+  const bool fetches = static_cast<std::size_t>(job.goal.ranks) > costs.push_max_ranks &&
+                       bytes >= costs.fetch_min_bytes && bytes <= costs.fetch_max_bytes;
   const bool pushes = job.request.pushes && !fetches;
   // In place, the storing rank has just read the lines that it overwrites.
-  const bool reads_first = buffers == Buffers::in_place || bytes <= costs.push_plain;
-  if (pushes && !reads_first && !streams && least_block(job.layout) < costs.claim) {
-    Program copied = job.program(Buffers::in_place);
-    if (has_short_copies(copied, costs.claim)) {
+  const bool reads_first = buffers == Buffers::in_place || bytes <= costs.plain_push_max_bytes;
+  if (pushes && !reads_first && !streams && least_block(job.layout) < costs.claim_copy_min_bytes) {
+    DataflowProgram copied = job.program(Buffers::in_place);
+    if (has_short_copies(copied, costs.claim_copy_min_bytes)) {
       job.versions.reset();  // they are large, and seldom needed again
       copied = copy_then_reduce(std::move(copied), &job.meter);
       push(copied, Buffers::apart, PushMutant::none, &job.meter);
-      if (pushes_short(copied, costs.claim)) return copied;
+      if (pushes_short(copied, costs.claim_copy_min_bytes)) return copied;
     }
   }
   // Parts of an operation end at lines: impossible if a line holds no whole number of elements.
   const bool may_split = kCacheLine % job.layout.element_bytes == 0;
-  Program own = made ? std::move(*made) : job.last_program();
+  DataflowProgram own = made ? std::move(*made) : job.last_program();
   if (may_split)
-    own = copy_local_first(std::move(own), buffers, costs.copy_local_first, &job.meter);
+    own = copy_local_first(std::move(own), buffers, costs.copy_local_first_min_bytes, &job.meter);
   if (!pushes) return own;
   push(own, buffers, PushMutant::none, &job.meter);
-  if (!reads_first) claim_copies(own, costs.claim);
+  if (!reads_first) claim_copies(own, costs.claim_copy_min_bytes);
   return own;
 }
 
 // The most own bytes that a rank stages before others can start.
-std::size_t staged_first(const Program& program) {
+std::size_t staged_first(const DataflowProgram& program) {
   std::vector<std::size_t> by(static_cast<std::size_t>(program.ranks));
   for (const Operation& op : program.operations) {
     if (op.round != kStaging) break;
@@ -191,7 +192,7 @@ std::size_t staged_first(const Program& program) {
 // The length of the pieces of staged operations. The costs give it, so that others begin when a
 // rank has staged a part of its first data. If a plan has no room for that many pieces, they are
 // longer.
-std::size_t staged_piece(const Job& job, const Program& program) {
+std::size_t staged_piece(const Job& job, const DataflowProgram& program) {
   const auto pieces_of = [&program](std::size_t piece) {
     std::size_t pieces = 0;
     for (const Operation& op : program.operations) {
@@ -200,8 +201,9 @@ std::size_t staged_piece(const Job& job, const Program& program) {
     return pieces;
   };
   const Costs& costs = job.request.costs;
-  const std::size_t part = whole_lines(staged_first(program) / costs.stage_parts);
-  std::size_t piece = std::min(std::max(part, costs.stage_stream), costs.stage_piece);
+  const std::size_t part = whole_lines(staged_first(program) / costs.stage_first_pieces);
+  std::size_t piece =
+      std::min(std::max(part, costs.stage_stream_min_bytes), costs.stage_piece_max_bytes);
   for (;;) {
     const std::size_t pieces = pieces_of(piece);
     // Turns hold at least one piece of each operation, so the number of turns is no larger.
@@ -211,47 +213,49 @@ std::size_t staged_piece(const Job& job, const Program& program) {
 }
 
 // `made`: the request's program, if the caller has already made it.
-Plan direct_plan(Job& job, std::optional<Program> made) {
+Plan direct_plan(Job& job, std::optional<DataflowProgram> made) {
   // The other passes have ranks store in others' outputs, or read their inputs.
   if (job.staged()) {
-    Program program = made ? std::move(*made) : job.last_program();
+    DataflowProgram program = made ? std::move(*made) : job.last_program();
     job.versions.reset();  // turns have their own
     const std::size_t piece = staged_piece(job, program);
     program = in_turns(std::move(program), job.schedule, job.goal, job.layout, job.request.buffers,
                        {.staged = true, .meter = &job.meter},
-                       {.scratch = job.request.costs.stage_turn, .part = piece});
+                       {.scratch = job.request.costs.stage_turn_max_bytes, .part = piece});
     return lower_direct(
-        stage(program, {.stream = job.request.costs.stage_stream,
+        stage(program, {.stream = job.request.costs.stage_stream_min_bytes,
                         .piece = piece,
                         .element_bytes = job.layout.element_bytes,
                         .meter = &job.meter}),
         {.keeps_waits = job.keeps_waits(), .staged_first = piece, .meter = &job.meter});
   }
   // The data that an epilogue reads next should stay in the caches.
-  const bool streams = job.request.buffers == Buffers::apart && job.request.row_elements == 0 &&
-                       result_bytes(job.layout, job.goal) >= job.request.costs.stream_results;
-  Program program = job.goal.collective == Collective::all_reduce
-                        ? direct_all_reduce(job, std::move(made), streams)
-                    : made ? std::move(*made)
-                           : job.last_program();
+  const bool streams =
+      job.request.buffers == Buffers::apart && job.request.row_elements == 0 &&
+      result_bytes(job.layout, job.goal) >= job.request.costs.stream_min_total_bytes;
+  DataflowProgram program = job.goal.collective == Collective::all_reduce
+                                ? direct_all_reduce(job, std::move(made), streams)
+                            : made ? std::move(*made)
+                                   : job.last_program();
   if (job.goal.collective == Collective::reduce && job.request.pushes) {
     // The rules for in place are correct for both ways of the root's call, and the fast form for
     // separate buffers is not slow in place.
     push(program, Buffers::in_place, PushMutant::none, &job.meter);
-    claim_copies(program, job.request.costs.claim);
+    claim_copies(program, job.request.costs.claim_copy_min_bytes);
   }
   if (!reduces(job.goal.collective)) {
-    program = split_copies(std::move(program), {.from = job.request.costs.split_copies,
-                                                .readers = job.request.costs.share_readers,
-                                                .streams = streams,
-                                                .stream_from = job.request.costs.stream,
-                                                .meter = &job.meter});
+    program =
+        split_copies(std::move(program), {.from = job.request.costs.split_copies_min_bytes,
+                                          .readers = job.request.costs.split_copies_max_readers,
+                                          .streams = streams,
+                                          .stream_from = job.request.costs.stream_min_bytes,
+                                          .meter = &job.meter});
   }
-  if (streams) mark_streams(program, job.request.costs.stream);
+  if (streams) mark_streams(program, job.request.costs.stream_min_bytes);
   return lower_direct(std::move(program), {.keeps_waits = job.keeps_waits(), .meter = &job.meter});
 }
 
-Result<Plan> mailbox_plan(const Job& job, const Program& program) {
+Result<Plan> mailbox_plan(const Job& job, const DataflowProgram& program) {
   return lower_mailbox(program, {.slot_payload = job.request.slot_payload,
                                  .mailbox_capacity = job.request.mailbox_capacity,
                                  .ports = job.request.ports,
@@ -277,7 +281,7 @@ std::size_t bytes_of_a_sender(const Schedule& schedule, int round, const Layout&
       sent[block] = true;
     });
   };
-  if (const RotationSymmetric* all = everyone_in(schedule)) {
+  if (const RotationSymmetric* all = symmetry_of(schedule)) {
     // Each of its transfers is one of rank 0's, turned.
     const Rotation& turn = all->rotation();
     for_each_transfer(all->part(), round, [&](const Transfer& t) {
@@ -301,13 +305,13 @@ bool looks_at_boards(const Job& job) {
          bytes_of_a_sender(job.schedule, 0, job.layout, job.meter) <= most;
 }
 
-Result<Plan> board_plan(const Job& job, const Program& program) {
+Result<Plan> board_plan(const Job& job, const DataflowProgram& program) {
   return lower_board(program, {.board_bytes = job.request.board_bytes, .meter = &job.meter});
 }
 
 // Among many ranks, mailboxes carry only calls with few messages per rank: mailboxes exist per pair
 // of ranks, and each message is three ops instead of one direct op.
-bool has_few_messages(const Program& program, std::size_t most) {
+bool has_few_messages(const DataflowProgram& program, std::size_t most) {
   const auto ranks = static_cast<std::size_t>(program.ranks);
   if (ranks <= most) return true;
   std::size_t messages = 0;
@@ -323,7 +327,7 @@ bool has_few_messages(const Program& program, std::size_t most) {
 // True if one rank sends several others more than `most` bytes, in whole lines, and at least as
 // much as all others together: it would store alone, while on the direct transport all could read
 // at a time.
-bool tells_much(const Program& program, std::size_t most) {
+bool tells_much(const DataflowProgram& program, std::size_t most) {
   struct Sent {
     std::size_t messages = 0, bytes = 0;
   };
@@ -348,7 +352,7 @@ bool tells_much(const Program& program, std::size_t most) {
 Result<Plan> plan_of(Job& job) {
   const CompileRequest& request = job.request;
   const std::optional<Transport> asked = request.transport;
-  std::optional<Program> eager;  // if it has been made
+  std::optional<DataflowProgram> eager;  // if it has been made
   if (looks_at_boards(job)) {
     eager = job.eager_program();
     if (asked || suits_boards(*eager, request.board_bytes, &job.meter)) {
@@ -365,12 +369,14 @@ Result<Plan> plan_of(Job& job) {
     eager.reset();
     return direct_plan(job, std::nullopt);
   }
-  const bool many = static_cast<std::size_t>(job.goal.ranks) > request.costs.messages;
+  const bool many = static_cast<std::size_t>(job.goal.ranks) > request.costs.mailbox_max_messages;
   // Among many ranks memory is scarce, and few of their plans need the versions again.
-  Program program = many && !all_reduces ? job.last_program() : job.program(request.buffers);
+  DataflowProgram program =
+      many && !all_reduces ? job.last_program() : job.program(request.buffers);
   const bool small = every_message_fits(program, request.slot_payload);
-  const bool prefers_mailbox = small && has_few_messages(program, request.costs.messages) &&
-                               !tells_much(program, request.costs.told);
+  const bool prefers_mailbox = small &&
+                               has_few_messages(program, request.costs.mailbox_max_messages) &&
+                               !tells_much(program, request.costs.mailbox_fanout_max_bytes);
   if (asked.value_or(prefers_mailbox ? Transport::mailbox : Transport::direct) ==
       Transport::direct) {
     if (!all_reduces) job.versions.reset();  // all-reduces look at their buffers both ways
@@ -408,11 +414,11 @@ struct Cheapest {
 
 Cheapest cheapest_plan(const CompileRequest& request, PlanningBudget& meter) {
   Cheapest best;
-  for (const Algorithm& line : catalogue()) {
-    Params params = line.only_taken(request.params);
+  for (const Algorithm& entry : catalogue()) {
+    Params params = entry.only_taken(request.params);
     params.segments = 1;
-    if (line.collective != request.algorithm->collective || line.refusal(params)) continue;
-    const Schedule schedule = line.make(params);
+    if (entry.collective != request.algorithm->collective || entry.refusal(params)) continue;
+    const Schedule schedule = entry.make(params);
     const auto bytes = [&](std::size_t moves) {
       return planning_bytes(schedule.ranks, schedule.blocks, moves);
     };
@@ -421,7 +427,7 @@ Cheapest cheapest_plan(const CompileRequest& request, PlanningBudget& meter) {
     const std::size_t most = best.algorithm.empty() ? std::numeric_limits<std::size_t>::max()
                                                     : (best.bytes - least) / (bytes(1) - least);
     const std::size_t needs = bytes(moves_of_all(schedule, meter, most));
-    if (best.algorithm.empty() || needs < best.bytes) best = {line.name, needs};
+    if (best.algorithm.empty() || needs < best.bytes) best = {entry.name, needs};
   }
   return best;
 }
@@ -485,16 +491,17 @@ void finish_rows_of(const CompileRequest& request, Compiled& compiled, PlanningB
     bytes.push_back(output_bytes(compiled.layout, compiled.goal, r));
   }
   finish_rows(compiled.plan, bytes, request.row_elements * compiled.layout.element_bytes,
-              request.costs.part, &meter);
+              request.costs.sum_part_bytes, &meter);
 }
 
 Result<Compiled> compiled_of(const CompileRequest& request, const Schedule& schedule,
-                             const Goal& goal, PlanningBudget& meter, bool in_f32 = false);
+                             const CollectiveSpec& goal, PlanningBudget& meter,
+                             bool in_f32 = false);
 
 // The request's plan, with f32 as the moved type. Its sums have the schedule's brackets, but its
 // nodes are not rounded to the type, as canonical ones are.
 Result<Compiled> compiled_in_f32(const CompileRequest& request, const Schedule& schedule,
-                                 const Goal& goal, PlanningBudget& meter, Layout users) {
+                                 const CollectiveSpec& goal, PlanningBudget& meter, Layout users) {
   CompileRequest wide = request;
   wide.type = DataType::f32;
   wide.rounds_once = false;
@@ -510,7 +517,7 @@ Result<Compiled> compiled_in_f32(const CompileRequest& request, const Schedule& 
 }
 
 Result<Compiled> compiled_of(const CompileRequest& request, const Schedule& schedule,
-                             const Goal& goal, PlanningBudget& meter, bool in_f32) {
+                             const CollectiveSpec& goal, PlanningBudget& meter, bool in_f32) {
   Compiled out{{}, goal, {}, {}, {.flat = false, .canonical = false}};
   const bool users = request.op == ReduceOp::user && reduces(goal.collective);
   if (!users && (reduces(goal.collective) || goal.collective == Collective::barrier)) {
@@ -574,7 +581,7 @@ Result<Compiled> compile(const CompileRequest& request) {
 }
 
 Result<Compiled> compile(const CompileRequest& request, const Schedule& schedule,
-                         const Goal& goal) {
+                         const CollectiveSpec& goal) {
   PlanningBudget meter(request.limits);
   try {
     return compiled_of(request, schedule, goal, meter);

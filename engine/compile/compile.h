@@ -57,7 +57,7 @@ struct CompileRequest {
 
 struct Compiled {
   Plan plan;
-  Goal goal;
+  CollectiveSpec goal;
   Layout layout;                 // the call's buffers
   std::optional<Layout> in_f32;  // the moved data, if f32 moves instead of the users' type
   // For operations that round, the user's included; otherwise both false, since they do not matter.
@@ -72,6 +72,7 @@ struct Compiled {
 Result<Compiled> compile(const CompileRequest& request);
 
 // compile() for a given schedule (tests, and algorithms outside the catalogue).
-Result<Compiled> compile(const CompileRequest& request, const Schedule& schedule, const Goal& goal);
+Result<Compiled> compile(const CompileRequest& request, const Schedule& schedule,
+                         const CollectiveSpec& goal);
 
 }  // namespace rankine

@@ -15,7 +15,7 @@ namespace rankine {
 namespace {
 
 // The operation of another rank that makes exactly the bytes that this one copies; -1: none.
-int maker_of(const Program& program, const Operation& taker) {
+int maker_of(const DataflowProgram& program, const Operation& taker) {
   if (taker.sources != 1) return -1;
   const Source& source = program.sources[static_cast<std::size_t>(taker.first_source)];
   if (source.rank == taker.rank || source.producer < 0) return -1;
@@ -28,14 +28,14 @@ int maker_of(const Program& program, const Operation& taker) {
 class Pusher {
  public:
   // A pusher with queries about these memories, which moves at most `further` copies.
-  Pusher(const Program& program, Footprint::Memories asked, std::size_t further, PushMutant mutant,
-         PlanningBudget* meter)
+  Pusher(const DataflowProgram& program, Footprint::Memories asked, std::size_t further,
+         PushMutant mutant, PlanningBudget* meter)
       : program_(program),
         footprint_(program, std::move(asked), further, meter),
         mutant_(mutant),
         meter_(meter) {}
 
-  static Footprint::Memories destinations(const Program& program, Buffers buffers) {
+  static Footprint::Memories destinations(const DataflowProgram& program, Buffers buffers) {
     Footprint::Memories all(program.ranks, buffers);
     for (const Operation& op : program.operations) {
       if (maker_of(program, op) >= 0) all.add(op.rank, op.destination, op.bytes);
@@ -44,7 +44,7 @@ class Pusher {
   }
 
   // `program`: the constructor's.
-  void run(Program& program) {
+  void run(DataflowProgram& program) {
     for (std::size_t i = 0; i < program.operations.size(); ++i) {
       step(meter_);
       const auto index = static_cast<int>(i);
@@ -83,7 +83,7 @@ class Pusher {
     return program_.operations[static_cast<std::size_t>(i)];
   }
 
-  void move(Program& program, int index, int made_by) {
+  void move(DataflowProgram& program, int index, int made_by) {
     if (mutant_ == PushMutant::no_waits) before_.clear();
     for (const int other : before_) waits_.push_back({made_by, other});
     copies_.push_back({made_by, index});
@@ -99,7 +99,7 @@ class Pusher {
   };
 
   // Sorted by operation; additions to one operation stay in their order.
-  void write_down(Program& program) {
+  void write_down(DataflowProgram& program) {
     std::vector<int> next(program.operations.size());  // position of each operation's next addition
     write_waits(program, next);
     write_copies(program, next);
@@ -111,7 +111,7 @@ class Pusher {
   }
 
   // New waits come before an operation's old ones.
-  void write_waits(Program& program, std::vector<int>& next) const {
+  void write_waits(DataflowProgram& program, std::vector<int>& next) const {
     if (waits_.empty()) return;
     count(waits_, next);
     std::vector<int> earlier(program.earlier.size() + waits_.size());
@@ -131,7 +131,7 @@ class Pusher {
     program.earlier = std::move(earlier);
   }
 
-  void write_copies(Program& program, std::vector<int>& next) const {
+  void write_copies(DataflowProgram& program, std::vector<int>& next) const {
     count(copies_, next);
     int end = 0;
     for (std::size_t i = 0; i < next.size(); ++i) {
@@ -148,7 +148,7 @@ class Pusher {
     }
   }
 
-  const Program& program_;
+  const DataflowProgram& program_;
   Footprint footprint_;
   const PushMutant mutant_;
   PlanningBudget* const meter_;
@@ -159,30 +159,30 @@ class Pusher {
 
 }  // namespace
 
-void push(Program& program, Buffers buffers, PushMutant mutant, PlanningBudget* meter) {
+void push(DataflowProgram& program, Buffers buffers, PushMutant mutant, PlanningBudget* meter) {
   Footprint::Memories asked = Pusher::destinations(program, buffers);
   const std::size_t most = asked.questions();
   if (most > 0) Pusher(program, std::move(asked), most, mutant, meter).run(program);
 }
 
-bool has_short_copies(const Program& program, std::size_t bytes) {
+bool has_short_copies(const DataflowProgram& program, std::size_t bytes) {
   return std::any_of(
       program.operations.begin(), program.operations.end(),
       [&](const Operation& op) { return op.bytes < bytes && maker_of(program, op) >= 0; });
 }
 
-void claim_copies(Program& program, std::size_t from) {
+void claim_copies(DataflowProgram& program, std::size_t from) {
   for (Operation& op : program.operations) op.claims = op.copies > 0 && op.bytes >= from;
 }
 
 namespace {
 
-std::span<const Source> sources_of(const Program& program, const Operation& op) {
+std::span<const Source> sources_of(const DataflowProgram& program, const Operation& op) {
   return {program.sources.data() + op.first_source, static_cast<std::size_t>(op.sources)};
 }
 
 // The index of the source that belongs to the operation's own rank; -1: none or several.
-int own_of(const Program& program, const Operation& op) {
+int own_of(const DataflowProgram& program, const Operation& op) {
   const auto sources = sources_of(program, op);
   int own = -1;
   for (std::size_t i = 0; i < sources.size(); ++i) {
@@ -200,7 +200,7 @@ struct Terms {
 
   // The place of the own value of an operation that adds it to others', if it differs from the
   // destination; otherwise nullptr.
-  const Place* own_value(const Program& program, const Operation& op) const {
+  const Place* own_value(const DataflowProgram& program, const Operation& op) const {
     if (op.bytes < from || op.sources < 2) return nullptr;
     const int own = own_of(program, op);
     if (own < 0) return nullptr;
@@ -208,7 +208,7 @@ struct Terms {
     return resolved(place, buffers) == resolved(op.destination, buffers) ? nullptr : &place;
   }
 
-  Footprint::Memories own_values(const Program& program) const {
+  Footprint::Memories own_values(const DataflowProgram& program) const {
     Footprint::Memories all(program.ranks, buffers);
     for (const Operation& op : program.operations) {
       if (const Place* own = own_value(program, op)) all.add(op.rank, *own, op.bytes);
@@ -218,7 +218,8 @@ struct Terms {
 };
 
 // By operation: it adds its own value to others' while others read its own value. Empty: none does.
-std::vector<bool> contended(const Program& program, const Terms& terms, PlanningBudget* meter) {
+std::vector<bool> contended(const DataflowProgram& program, const Terms& terms,
+                            PlanningBudget* meter) {
   Footprint::Memories own_values = terms.own_values(program);
   if (own_values.questions() == 0) return {};
   const Footprint footprint(program, std::move(own_values), 0, meter);
@@ -243,14 +244,14 @@ std::vector<bool> contended(const Program& program, const Terms& terms, Planning
 
 class OwnFirst {
  public:
-  OwnFirst(const Program& program, PlanningBudget* meter) : old_(program), meter_(meter) {
+  OwnFirst(const DataflowProgram& program, PlanningBudget* meter) : old_(program), meter_(meter) {
     new_.ranks = old_.ranks;
     new_.rounds = old_.rounds;
     new_.eager = old_.eager;
     new_.scratch_bytes = old_.scratch_bytes;
   }
 
-  Program run(const std::vector<bool>& contended) {
+  DataflowProgram run(const std::vector<bool>& contended) {
     for (std::size_t i = 0; i < old_.operations.size(); ++i) {
       step(meter_);
       const auto index = static_cast<int>(i);
@@ -326,16 +327,16 @@ class OwnFirst {
     return static_cast<int>(new_.operations.size()) - 1;
   }
 
-  const Program& old_;
+  const DataflowProgram& old_;
   PlanningBudget* const meter_;
-  Program new_;
+  DataflowProgram new_;
   std::vector<int> last_;  // per old operation: the last new one made of it
 };
 
 }  // namespace
 
-Program copy_local_first(Program program, Buffers buffers, std::size_t from,
-                         PlanningBudget* meter) {
+DataflowProgram copy_local_first(DataflowProgram program, Buffers buffers, std::size_t from,
+                                 PlanningBudget* meter) {
   const std::vector<bool> split = contended(program, {buffers, from}, meter);
   // If no operation is contended, the program stays unchanged.
   if (split.empty()) return program;
@@ -359,7 +360,8 @@ bool is_wanted(const Operation& op, const Source& source) {
 }
 
 // By rank: disjoint, in order.
-std::vector<std::vector<Wanted>> wanted_bytes(const Program& program, PlanningBudget* meter) {
+std::vector<std::vector<Wanted>> wanted_bytes(const DataflowProgram& program,
+                                              PlanningBudget* meter) {
   std::vector<std::vector<Wanted>> by_rank(static_cast<std::size_t>(program.ranks));
   for (const Operation& op : program.operations) {
     step(meter);
@@ -394,7 +396,7 @@ std::vector<std::vector<Wanted>> wanted_bytes(const Program& program, PlanningBu
 
 }  // namespace
 
-Program copy_then_reduce(Program out, PlanningBudget* meter) {
+DataflowProgram copy_then_reduce(DataflowProgram out, PlanningBudget* meter) {
   std::vector<std::vector<Wanted>> wanted = wanted_bytes(out, meter);
   std::vector<Operation> firsts;
   for (Rank r = 0; r < out.ranks; ++r) {
@@ -436,24 +438,25 @@ Program copy_then_reduce(Program out, PlanningBudget* meter) {
 
 namespace {
 
-const Source& source_of(const Program& program, const Operation& op) {
+const Source& source_of(const DataflowProgram& program, const Operation& op) {
   return program.sources[static_cast<std::size_t>(op.first_source)];
 }
 
-bool fetches(const Program& program, const Operation& op) {
+bool fetches(const DataflowProgram& program, const Operation& op) {
   return op.sources > 0 && source_of(program, op).rank != op.rank;
 }
 
 // True if the owner of the fetched data could store them at the reader instead. If the reader had
 // no earlier data there, no rank needs the bytes that the store overwrites.
-bool can_be_stored(const Program& program, const Operation& op) {
+bool can_be_stored(const DataflowProgram& program, const Operation& op) {
   const Source& source = source_of(program, op);
   return op.sources == 1 && source.producer < 0 && source.place.memory == Memory::input &&
          !op.replaces;
 }
 
 // Per operation: the number of bytes that the owner stores. Empty: the program stays unchanged.
-std::vector<std::size_t> bytes_to_store(const Program& program, const ShareOptions& options) {
+std::vector<std::size_t> bytes_to_store(const DataflowProgram& program,
+                                        const ShareOptions& options) {
   const auto ranks = static_cast<std::size_t>(program.ranks);
   std::vector<std::size_t> fetched(ranks, 0), asked(ranks, 0);  // operations, by rank
   for (const Operation& op : program.operations) {
@@ -485,10 +488,10 @@ std::vector<std::size_t> bytes_to_store(const Program& program, const ShareOptio
 
 }  // namespace
 
-Program split_copies(Program program, const ShareOptions& options) {
+DataflowProgram split_copies(DataflowProgram program, const ShareOptions& options) {
   const std::vector<std::size_t> stored = bytes_to_store(program, options);
   if (stored.empty()) return program;
-  Program out = program;
+  DataflowProgram out = program;
   out.operations.clear();
   std::vector<Operation> rests;
   for (std::size_t i = 0; i < stored.size(); ++i) {

@@ -28,15 +28,15 @@ enum class PushMutant : std::uint8_t { none, no_waits, no_care };
 // For an all-reduce's program. Also for a reduce's program, with Buffers::in_place: it has one plan
 // for both kinds of call, and the rules for in place hold for both. For other collectives `buffers`
 // does not tell which bytes are one memory.
-void push(Program& program, Buffers buffers, PushMutant mutant = PushMutant::none,
+void push(DataflowProgram& program, Buffers buffers, PushMutant mutant = PushMutant::none,
           PlanningBudget* meter = nullptr);
 
 // True if push() would consider copies of less than `bytes` bytes.
-bool has_short_copies(const Program& program, std::size_t bytes);
+bool has_short_copies(const DataflowProgram& program, std::size_t bytes);
 
 // Marks pieces of at least `from` bytes to be finished first and then copied (Operation::claims).
 // For destinations in the others' caches, which the storing rank has not just read.
-void claim_copies(Program& program, std::size_t from = Costs{}.claim);
+void claim_copies(DataflowProgram& program, std::size_t from = Costs{}.claim_copy_min_bytes);
 
 // Read your own data before others take it. A cache line that one core has written moves to the
 // core that reads it, and its writer has to fetch it back: if a rank adds its own vector to others'
@@ -51,9 +51,9 @@ void claim_copies(Program& program, std::size_t from = Costs{}.claim);
 // For an all-reduce's program, in ranges of at least `from` bytes: shorter ranges arrive at once,
 // and further operations cost more than they save. For other collectives `buffers` does not tell
 // which bytes are one memory. The order of additions stays, so results are equal to the last bit.
-Program copy_local_first(Program program, Buffers buffers,
-                         std::size_t from = Costs{}.copy_local_first,
-                         PlanningBudget* meter = nullptr);
+DataflowProgram copy_local_first(DataflowProgram program, Buffers buffers,
+                                 std::size_t from = Costs{}.copy_local_first_min_bytes,
+                                 PlanningBudget* meter = nullptr);
 
 // Separate buffers as in place. In place, the rank that adds a block up stores the sum over the
 // data that it has just read: at each other rank the lines cross once to be added, are taken over,
@@ -70,7 +70,7 @@ Program copy_local_first(Program program, Buffers buffers,
 
 // Converts an all-reduce's program for buffers in place into one for separate buffers. Results are
 // equal to the last bit.
-Program copy_then_reduce(Program program, PlanningBudget* meter = nullptr);
+DataflowProgram copy_then_reduce(DataflowProgram program, PlanningBudget* meter = nullptr);
 
 // Both ends copy. In shared memory either end of a message can move it. The reader does, unless
 // that leaves its owner idle: the root of a broadcast, the senders of a gather. Then the owner
@@ -85,11 +85,11 @@ Program copy_then_reduce(Program program, PlanningBudget* meter = nullptr);
 // storing own data past the caches takes 0.5 to 0.8 of the time of fetching them from a far core's.
 
 struct ShareOptions {
-  std::size_t from = Costs{}.split_copies;  // bytes that are worth one more wait
+  std::size_t from = Costs{}.split_copies_min_bytes;  // bytes that are worth one more wait
   // maximum per owner: more readers are much faster than the owner
-  std::size_t readers = Costs{}.share_readers;
+  std::size_t readers = Costs{}.split_copies_max_readers;
   bool streams = false;  // the results exceed the caches
-  std::size_t stream_from = Costs{}.stream;
+  std::size_t stream_from = Costs{}.stream_min_bytes;
   PlanningBudget* meter = nullptr;  // counts the steps of planning
 };
 
@@ -97,6 +97,6 @@ struct ShareOptions {
 // reader has an owner that helps; any other program is returned unchanged. Stores wait only for
 // entries, so nothing can deadlock; and no rank leaves a call while others use its memory, so
 // readers find the stored data.
-Program split_copies(Program program, const ShareOptions& options = {});
+DataflowProgram split_copies(DataflowProgram program, const ShareOptions& options = {});
 
 }  // namespace rankine

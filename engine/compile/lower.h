@@ -39,15 +39,16 @@ struct LowerOptions {
   PlanningBudget* meter = nullptr;  // counts the steps of planning
 };
 
-Plan lower_direct(Program program, const LowerOptions& options);
+Plan lower_direct(DataflowProgram program, const LowerOptions& options);
 // Fails if one operation needs more messages of one pair than the mailbox holds.
-Result<Plan> lower_mailbox(const Program& program, const LowerOptions& options);
+Result<Plan> lower_mailbox(const DataflowProgram& program, const LowerOptions& options);
 // For an eager program. Fails if others want more bytes of a rank in one round than a board holds.
-Result<Plan> lower_board(const Program& program, const LowerOptions& options);
+Result<Plan> lower_board(const DataflowProgram& program, const LowerOptions& options);
 
 // True if an eager program gains by boards of this size: in every round with messages all ranks
 // hear from all, so that boards add no wait, and all data fit.
-bool suits_boards(const Program& program, std::size_t board_bytes, PlanningBudget* meter = nullptr);
+bool suits_boards(const DataflowProgram& program, std::size_t board_bytes,
+                  PlanningBudget* meter = nullptr);
 
 // The op that moves an operation's data, for any transport.
 

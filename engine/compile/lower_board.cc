@@ -63,7 +63,7 @@ std::size_t lay_out(IntervalMap& wanted) {
 }
 
 // The round that begins with operation `begin`.
-Round round_from(const Program& program, int begin, PlanningBudget* meter) {
+Round round_from(const DataflowProgram& program, int begin, PlanningBudget* meter) {
   const auto ranks = static_cast<std::size_t>(program.ranks);
   const auto operations = static_cast<int>(program.operations.size());
   const auto operation = [&](int i) -> const Operation& {
@@ -94,7 +94,7 @@ Round round_from(const Program& program, int begin, PlanningBudget* meter) {
 
 class BoardLowering {
  public:
-  BoardLowering(const Program& program, const LowerOptions& options)
+  BoardLowering(const DataflowProgram& program, const LowerOptions& options)
       : program_(program),
         options_(options),
         ranks_(static_cast<std::size_t>(program.ranks)),
@@ -212,7 +212,7 @@ class BoardLowering {
     plan.ops.push_back(fold);
   }
 
-  const Program& program_;
+  const DataflowProgram& program_;
   const LowerOptions& options_;
   const std::size_t ranks_;
   Plan plan_;
@@ -223,11 +223,11 @@ class BoardLowering {
 
 }  // namespace
 
-Result<Plan> lower_board(const Program& program, const LowerOptions& options) {
+Result<Plan> lower_board(const DataflowProgram& program, const LowerOptions& options) {
   return BoardLowering(program, options).run();
 }
 
-bool suits_boards(const Program& program, std::size_t board_bytes, PlanningBudget* meter) {
+bool suits_boards(const DataflowProgram& program, std::size_t board_bytes, PlanningBudget* meter) {
   if (program.ranks < 2) return false;
   const auto operations = static_cast<int>(program.operations.size());
   for (int begin = 0; begin < operations;) {

@@ -58,7 +58,7 @@ class Clocks {
 
 class DirectLowering {
  public:
-  DirectLowering(Program program, const LowerOptions& options)
+  DirectLowering(DataflowProgram program, const LowerOptions& options)
       : program_(std::move(program)),
         options_(options),
         ranks_(static_cast<std::size_t>(program_.ranks)),
@@ -128,7 +128,7 @@ class DirectLowering {
  private:
   // The number of staging operations before all rounds, of the first turn. Later turns' staging is
   // waited for like other operations.
-  static int leading(const Program& program) {
+  static int leading(const DataflowProgram& program) {
     int staging = 0;
     for (const Operation& op : program.operations) {
       if (op.round != kStaging) break;
@@ -338,7 +338,7 @@ class DirectLowering {
     }
   }
 
-  Program program_;
+  DataflowProgram program_;
   const LowerOptions& options_;
   const std::size_t ranks_;
   const int leading_;  // number of staging operations at the program's beginning
@@ -358,7 +358,7 @@ class DirectLowering {
 
 }  // namespace
 
-Plan lower_direct(Program program, const LowerOptions& options) {
+Plan lower_direct(DataflowProgram program, const LowerOptions& options) {
   return DirectLowering(std::move(program), options).run();
 }
 

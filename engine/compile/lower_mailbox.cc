@@ -79,7 +79,7 @@ class BySubround {
 
 class MailboxLowering {
  public:
-  MailboxLowering(const Program& program, const LowerOptions& options)
+  MailboxLowering(const DataflowProgram& program, const LowerOptions& options)
       : program_(program),
         options_(options),
         ranks_(static_cast<std::size_t>(program.ranks)),
@@ -526,7 +526,7 @@ class MailboxLowering {
   };
   static constexpr std::uint32_t kHasBegun = 1;  // a value of progress
 
-  const Program& program_;
+  const DataflowProgram& program_;
   const LowerOptions& options_;
   const std::size_t ranks_;
   Plan plan_;
@@ -541,7 +541,7 @@ class MailboxLowering {
 
 }  // namespace
 
-Result<Plan> lower_mailbox(const Program& program, const LowerOptions& options) {
+Result<Plan> lower_mailbox(const DataflowProgram& program, const LowerOptions& options) {
   return MailboxLowering(program, options).run();
 }
 

@@ -203,7 +203,7 @@ struct Places {
   std::size_t output = 0, scratch = 0;
 
   // For collectives of one vector, input and output overlap as in a call in place.
-  Places(const Goal& goal, const Layout& moved) {
+  Places(const CollectiveSpec& goal, const Layout& moved) {
     std::size_t input_end = 0, output_end = 0;
     for (const BlockHome& block : moved.blocks) {
       input_end = std::max(input_end, block.input + block.bytes);
@@ -223,7 +223,7 @@ struct Places {
 
 }  // namespace
 
-void widen_and_narrow(Plan& plan, const Goal& goal, DataType type, const Layout& users,
+void widen_and_narrow(Plan& plan, const CollectiveSpec& goal, DataType type, const Layout& users,
                       const Layout& moved) {
   const Places places(goal, moved);
   plan.conversions = find_conversions(type, best_isa());

@@ -23,7 +23,7 @@ namespace rankine {
 
 // For a plan that still has the ops that only wait (LowerOptions::keeps_waits); this pass removes
 // them. output_bytes: per rank, a multiple of row_bytes. Pieces have at least `piece` bytes
-// (Costs::part).
+// (Costs::sum_part_bytes).
 void finish_rows(Plan& plan, std::span<const std::size_t> output_bytes, std::size_t row_bytes,
                  std::size_t piece, PlanningBudget* meter = nullptr);
 
@@ -42,7 +42,7 @@ constexpr bool adds_up_in_f32(DataType type, ReduceOp op) {
 // Moves the buffers of a plan for f32 into the scratch, widens before the first op and narrows
 // after the last one. `users`: the layout of the call's buffers; `moved`: the layout of the data
 // that the plan moves. The plan must still have the ops that wait for others' stores.
-void widen_and_narrow(Plan& plan, const Goal& goal, DataType type, const Layout& users,
+void widen_and_narrow(Plan& plan, const CollectiveSpec& goal, DataType type, const Layout& users,
                       const Layout& moved);
 
 }  // namespace rankine

@@ -35,7 +35,7 @@ void sort_unless_sorted(std::vector<T>& list, const Before& before) {
 
 class Builder {
  public:
-  Builder(std::shared_ptr<const SsaForm> versions, const Goal& goal, const Layout& layout,
+  Builder(std::shared_ptr<const SsaForm> versions, const CollectiveSpec& goal, const Layout& layout,
           Buffers buffers, const ProgramOptions& options)
       : versions_(std::move(versions)),
         goal_(goal),
@@ -51,7 +51,7 @@ class Builder {
         placed_(static_cast<std::size_t>(versions_->size())),
         shown_(options.staged ? placed_.size() : 0) {}
 
-  Program build() {
+  DataflowProgram build() {
     choose_homes();
     allocate_scratch();
     emit();
@@ -81,7 +81,7 @@ class Builder {
   }
   // true if not a scratch plane
   bool is_vector(int slot) const { return slot < versions_->blocks(); }
-  bool has_output(Rank r, int slot) const { return is_vector(slot) && goal_.needs(r, slot); }
+  bool has_output(Rank r, int slot) const { return is_vector(slot) && goal_.must_hold(r, slot); }
 
   // --- places -------------------------------------------------------------------------------
 
@@ -406,7 +406,7 @@ class Builder {
   }
 
   std::shared_ptr<const SsaForm> versions_;
-  const Goal& goal_;
+  const CollectiveSpec& goal_;
   const Layout& layout_;
   const ProgramOptions& options_;
   const bool shared_;          // output may be the same memory as the input
@@ -419,24 +419,25 @@ class Builder {
   std::vector<std::size_t> scratch_;  // offsets
   Pool<Operation> operations_;        // becomes program_.operations
   Pool<Source> sources_;              // becomes program_.sources
-  Program program_;
+  DataflowProgram program_;
 };
 
 }  // namespace
 
-Program make_program(std::shared_ptr<const SsaForm> versions, const Goal& goal,
-                     const Layout& layout, Buffers buffers, const ProgramOptions& options) {
+DataflowProgram make_program(std::shared_ptr<const SsaForm> versions, const CollectiveSpec& goal,
+                             const Layout& layout, Buffers buffers, const ProgramOptions& options) {
   return Builder(std::move(versions), goal, layout, buffers, options).build();
 }
 
-Result<Program> make_program(const Schedule& schedule, const Goal& goal, const Layout& layout,
-                             Buffers buffers, const ProgramOptions& options) {
+Result<DataflowProgram> make_program(const Schedule& schedule, const CollectiveSpec& goal,
+                                     const Layout& layout, Buffers buffers,
+                                     const ProgramOptions& options) {
   auto versions = SsaForm::of(schedule, goal, layout, options.meter);
   if (!versions.ok()) return versions.status();
   return make_program(std::move(*versions), goal, layout, buffers, options);
 }
 
-void mark_streams(Program& program, std::size_t from) {
+void mark_streams(DataflowProgram& program, std::size_t from) {
   for (Operation& op : program.operations) {
     const bool results = op.destination.memory == Memory::output || op.copies > 0;
     op.streams = results && op.bytes >= from && !op.pushed;
@@ -454,7 +455,7 @@ namespace {
 
 // Calls visit(rank, place) for every place that an operation touches.
 template <class Visit>
-void for_each_place(const Program& program, const Operation& op, const Visit& visit) {
+void for_each_place(const DataflowProgram& program, const Operation& op, const Visit& visit) {
   visit(op.rank, op.destination);
   for (int s = 0; s < op.sources; ++s) {
     const Source& source = program.sources[static_cast<std::size_t>(op.first_source + s)];
@@ -511,7 +512,7 @@ class TouchedBorders {
 
 }  // namespace
 
-Footprint::Footprint(const Program& program, Memories asked, std::size_t further,
+Footprint::Footprint(const DataflowProgram& program, Memories asked, std::size_t further,
                      PlanningBudget* meter)
     : memories_(std::move(asked)) {
   // Calls visit(memory, operation, begin, end) for every touched range of the queried memory.

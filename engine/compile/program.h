@@ -1,5 +1,5 @@
-// A program is a schedule for one size, as operations on versions of blocks (ssa.h). All
-// transports execute programs. SsaForm that would collide live in different *places* (input,
+// DataflowProgram is a schedule for one size, as operations on versions of blocks (ssa.h). All
+// transports execute programs. Versions that would collide live in different *places* (input,
 // output, scratch), so no operation waits for an operation of its own round.
 //
 // Rules for places (v_last is a block's last version at a rank):
@@ -42,7 +42,7 @@ struct Place {
 };
 
 // A source of an operation: `place` of `rank`, as written by operation `producer` of that rank (an
-// index into Program::operations), or its input if producer is -1.
+// index into DataflowProgram::operations), or its input if producer is -1.
 struct Source {
   Rank rank = 0;
   int producer = -1;
@@ -56,11 +56,11 @@ struct Operation {
   int round = 0;  // kStaging, or a round of the schedule
   Place destination;
   std::size_t bytes = 0;
-  int first_source = 0, sources = 0;  // in Program::sources
-  // in Program::earlier: operations of other ranks that use the memory which this one overwrites;
-  // they must have ended
+  int first_source = 0, sources = 0;  // in DataflowProgram::sources
+  // in DataflowProgram::earlier: operations of other ranks that use the memory which this one
+  // overwrites; they must have ended
   int first_earlier = 0, earlier = 0;
-  int first_copy = 0, copies = 0;  // in Program::copies: further destinations
+  int first_copy = 0, copies = 0;  // in DataflowProgram::copies: further destinations
   bool completes = false;          // the result holds every contribution: avg divides here
   bool only_if_moved = false;      // own input to own output: nothing to do in place
   bool replaces = false;           // the rank had an earlier value of these blocks, in any place
@@ -82,7 +82,7 @@ struct Copy {
   Place place;
 };
 
-struct Program {
+struct DataflowProgram {
   int ranks = 0;
   int rounds = 0;
   HugeVector<Operation> operations;  // by round; within a round in the order stated
@@ -112,17 +112,19 @@ struct ProgramOptions {
 };
 
 // Gives every version its place. Releases the versions early if the caller keeps no reference.
-Program make_program(std::shared_ptr<const SsaForm> versions, const Goal& goal,
-                     const Layout& layout, Buffers buffers, const ProgramOptions& options = {});
+DataflowProgram make_program(std::shared_ptr<const SsaForm> versions, const CollectiveSpec& goal,
+                             const Layout& layout, Buffers buffers,
+                             const ProgramOptions& options = {});
 
 // make_program() for a schedule that becomes one program only. Fails as SsaForm::of() does.
-Result<Program> make_program(const Schedule& schedule, const Goal& goal, const Layout& layout,
-                             Buffers buffers, const ProgramOptions& options = {});
+Result<DataflowProgram> make_program(const Schedule& schedule, const CollectiveSpec& goal,
+                                     const Layout& layout, Buffers buffers,
+                                     const ProgramOptions& options = {});
 
 // Marks the operations that should store past the caches: all of at least `from` bytes with a
 // result that no operation reads. For results that together exceed the caches, with separate
 // buffers.
-void mark_streams(Program& program, std::size_t from = Costs{}.stream);
+void mark_streams(DataflowProgram& program, std::size_t from = Costs{}.stream_min_bytes);
 
 // Footprint tells which operations of a program touch which memory, for passes that move work in
 // time or from rank to rank and must not disturb others.
@@ -180,7 +182,7 @@ class Footprint {
   };
 
   // `further`: the approximate number of later add() calls.
-  Footprint(const Program& program, Memories asked, std::size_t further = 0,
+  Footprint(const DataflowProgram& program, Memories asked, std::size_t further = 0,
             PlanningBudget* meter = nullptr);
 
   // Calls visit(touch) for every operation that touches these bytes of `rank`; at least one must.

@@ -64,8 +64,8 @@ class Newest {
   struct Inputs {
     // newest version there; with inputs at all ranks, their index in everyones_
     int version = Version::kNone;
-    Rank at = Goal::kEveryone;
-    Rank other_at = Goal::kEveryone;  // first other rank with a version, if any
+    Rank at = CollectiveSpec::kEveryone;
+    Rank other_at = CollectiveSpec::kEveryone;  // first other rank with a version, if any
     int other = Version::kNone;       // newest version there
   };
   struct Other {
@@ -78,10 +78,10 @@ class Newest {
     if (static_cast<std::size_t>(slot) >= inputs_.size()) return nullptr;  // a scratch plane
     Inputs& inputs = inputs_[static_cast<std::size_t>(slot)];
     if (inputs.version == Version::kNone) return nullptr;
-    if (inputs.at == Goal::kEveryone)
+    if (inputs.at == CollectiveSpec::kEveryone)
       return &everyones_[static_cast<std::size_t>(inputs.version + r)];
     if (inputs.at == r) return &inputs.version;
-    if (inputs.other_at == Goal::kEveryone) inputs.other_at = r;
+    if (inputs.other_at == CollectiveSpec::kEveryone) inputs.other_at = r;
     return inputs.other_at == r ? &inputs.other : nullptr;
   }
   static std::uint32_t hash_of(Rank r, int slot) {
@@ -123,8 +123,8 @@ class Newest {
 
 class SsaForm::Builder {
  public:
-  Builder(const Schedule& schedule, const Goal& goal, const Layout& layout, PlanningBudget* meter,
-          SsaForm& out)
+  Builder(const Schedule& schedule, const CollectiveSpec& goal, const Layout& layout,
+          PlanningBudget* meter, SsaForm& out)
       : schedule_(schedule),
         goal_(goal),
         layout_(layout),
@@ -165,7 +165,7 @@ class SsaForm::Builder {
 
   // Reserves memory for all versions, if one rank's part gives their number.
   void make_room() {
-    const RotationSymmetric* all = everyone_in(schedule_);
+    const RotationSymmetric* all = symmetry_of(schedule_);
     if (all == nullptr) return;
     std::size_t inputs = 0;
     for (int b = 0; b < schedule_.blocks; ++b) {
@@ -175,7 +175,7 @@ class SsaForm::Builder {
     // For one rank: its deliveries, its written places, and the places that may add to an old
     // value.
     std::size_t moves = 0, made = 0, added = 0;
-    std::vector<int> last(static_cast<std::size_t>(schedule_.places()),
+    std::vector<int> last(static_cast<std::size_t>(schedule_.slots()),
                           Version::kNone);  // round, by place
     const Rotation& turn = all->rotation();
     for (int k = 0; k < schedule_.rounds; ++k) {
@@ -183,11 +183,11 @@ class SsaForm::Builder {
         step(meter_);
         const Transfer to_first = turn.rotated(t, turn.back(t.to.front()));
         to_first.where.list.for_each([&](Block b) {
-          const int place = place_of(schedule_, b, to_first.where.plane);
+          const int place = slot_of(schedule_, b, to_first.where.plane);
           ++moves;
           if (std::exchange(last[static_cast<std::size_t>(place)], k) == k) return;
           ++made;
-          added += t.act == Act::reduce ? 1 : 0;
+          added += t.kind == TransferKind::reduce ? 1 : 0;
         });
       });
     }
@@ -230,7 +230,7 @@ class SsaForm::Builder {
               if (meter_ != nullptr) meter_->move();
               newest_.fetch(from, what[i]);
               newest_.fetch(to, where[i]);
-              deliveries_.push_back({from, what[i], to, where[i], t.act, Version::kNone});
+              deliveries_.push_back({from, what[i], to, where[i], t.kind, Version::kNone});
               if (deliveries_.size() == kDeliveries) status = deliver_all(k);
             }
           });
@@ -258,9 +258,9 @@ class SsaForm::Builder {
 
   void slots_of(const BlockSet& set, std::vector<int>& slots) const {
     if (set.list.size() == 1)
-      return slots.assign(1, place_of(schedule_, set.list.front(), set.plane));
+      return slots.assign(1, slot_of(schedule_, set.list.front(), set.plane));
     slots.clear();
-    set.list.for_each([&](Block b) { slots.push_back(place_of(schedule_, b, set.plane)); });
+    set.list.for_each([&](Block b) { slots.push_back(slot_of(schedule_, b, set.plane)); });
   }
 
   // The version of a place that round k has made so far, or Version::kNone.
@@ -273,12 +273,12 @@ class SsaForm::Builder {
     int from_slot;
     Rank to;
     int to_slot;
-    Act act;
+    TransferKind kind;
     int source;  // version of its place before this group of deliveries
   };
 
   Status deliver(int k, const Delivery& d) {
-    const auto [from, from_slot, to, to_slot, act, newest_source] = d;
+    const auto [from, from_slot, to, to_slot, kind, newest_source] = d;
     const auto refuse = [&](int slot, Rank r, const char* why) {
       return invalid_argument("schedule: round " + std::to_string(k) + ", place " +
                               std::to_string(slot) + " of rank " + std::to_string(r) + ": " + why);
@@ -298,16 +298,16 @@ class SsaForm::Builder {
       made.rank = to;
       made.slot = to_slot;
       made.round = k & 0x3fffffff;  // no schedule has that many rounds
-      made.act = act;
+      made.kind = kind;
       made.previous = old;
       made.lowest = schedule_.ranks;
       target = out_.versions_.add(made);
       newest = target;
       if (old != Version::kNone) {
         at(old).next = target;
-        if (act == Act::reduce) add_source(target, old);
+        if (kind == TransferKind::reduce) add_source(target, old);
       }
-    } else if (act == Act::copy || at(target).act == Act::copy) {
+    } else if (kind == TransferKind::copy || at(target).kind == TransferKind::copy) {
       return refuse(to_slot, to, "is copied to and written again; only reductions may meet");
     }
     add_source(target, source);
@@ -334,7 +334,7 @@ class SsaForm::Builder {
   }
 
   const Schedule& schedule_;
-  const Goal& goal_;
+  const CollectiveSpec& goal_;
   const Layout& layout_;
   PlanningBudget* const meter_;
   SsaForm& out_;
@@ -343,8 +343,9 @@ class SsaForm::Builder {
   std::vector<Delivery> deliveries_;  // of the current round, not yet made
 };
 
-Result<std::shared_ptr<const SsaForm>> SsaForm::of(const Schedule& schedule, const Goal& goal,
-                                                   const Layout& layout, PlanningBudget* meter) {
+Result<std::shared_ptr<const SsaForm>> SsaForm::of(const Schedule& schedule,
+                                                   const CollectiveSpec& goal, const Layout& layout,
+                                                   PlanningBudget* meter) {
   auto versions = std::make_shared<SsaForm>();
   Status status = Builder(schedule, goal, layout, meter, *versions).build();
   if (!status.ok()) return status;

@@ -1,4 +1,4 @@
-// SsaForm are the first stage of planning: a schedule as versions of blocks, without places. This
+// SsaForm is the first stage of planning: a schedule as versions of blocks, without places. This
 // header also holds the pool and the meter for planning, and the checks of the order and brackets
 // of sums.
 #pragma once
@@ -175,7 +175,7 @@ struct Version {
   Rank rank = 0;
   int slot = 0;  // the schedule's place number: plane * blocks + block
   int round : 31 = kStaging;
-  Act act : 1 = Act::reduce;  // the act of the round's transfers
+  TransferKind kind : 1 = TransferKind::reduce;  // of the round's transfers
   int previous = kNone;       // the previous version of this slot
   int next = kNone;           // the next version of this slot
   int contributions = 0;
@@ -192,8 +192,8 @@ class SsaForm {
   // Fails (invalid_argument) on schedules that read an empty place, change a block's size on its
   // way or let a copy meet other writes in one round: the verifier also checks this, but no
   // schedule is executed on trust. Empty blocks vanish, except a barrier's.
-  static Result<std::shared_ptr<const SsaForm>> of(const Schedule& schedule, const Goal& goal,
-                                                   const Layout& layout,
+  static Result<std::shared_ptr<const SsaForm>> of(const Schedule& schedule,
+                                                   const CollectiveSpec& goal, const Layout& layout,
                                                    PlanningBudget* meter = nullptr);
 
   int ranks() const { return ranks_; }

@@ -14,7 +14,7 @@ namespace {
 
 class Stage {
  public:
-  Stage(const Program& program, const StageOptions& options)
+  Stage(const DataflowProgram& program, const StageOptions& options)
       : old_(program),
         options_(options),
         piece_(std::max(options.piece / options.element_bytes, std::size_t{1}) *
@@ -28,7 +28,7 @@ class Stage {
     new_.scratch_bytes = old_.scratch_bytes;
   }
 
-  Program run() {
+  DataflowProgram run() {
     const auto operations = static_cast<int>(old_.operations.size());
     for (int i = operations - 1; i >= 0; --i) look_at(i);
     for (int i = 0; i < operations; ++i) {
@@ -129,7 +129,7 @@ class Stage {
     return cut.first + cut.stride * static_cast<int>(std::min(piece, index(cut.pieces - 1)));
   }
 
-  const Program& old_;
+  const DataflowProgram& old_;
   const StageOptions& options_;
   const std::size_t piece_;
   std::vector<Cut> cut_;         // by old operation
@@ -137,12 +137,12 @@ class Stage {
   // by old operation: the next one that shows a part of the same result
   std::vector<int> next_show_;
   std::vector<bool> read_by_its_rank_;  // by old operation
-  Program new_;
+  DataflowProgram new_;
 };
 
 }  // namespace
 
-Program stage(const Program& program, const StageOptions& options) {
+DataflowProgram stage(const DataflowProgram& program, const StageOptions& options) {
   return Stage(program, options).run();
 }
 
@@ -160,7 +160,7 @@ bool all_are_equal(const Layout& layout) {
   });
 }
 
-std::size_t most_scratch(const Program& program) {
+std::size_t most_scratch(const DataflowProgram& program) {
   return *std::max_element(program.scratch_bytes.begin(), program.scratch_bytes.end());
 }
 
@@ -184,8 +184,8 @@ bool same_sizes(const Layout& a, const Layout& b) {
 // Appends programs one behind the other.
 class Series {
  public:
-  Series(const std::vector<std::size_t>& scratch_of_a_turn, const Program& first, TurnMutant mutant,
-         PlanningBudget* meter)
+  Series(const std::vector<std::size_t>& scratch_of_a_turn, const DataflowProgram& first,
+         TurnMutant mutant, PlanningBudget* meter)
       : ranks_(scratch_of_a_turn.size()),
         scratch_(scratch_of_a_turn),
         mutant_(mutant),
@@ -200,7 +200,7 @@ class Series {
   // A program and its position in the series.
   class Turn {
     friend class Series;
-    const Program* program = nullptr;
+    const DataflowProgram* program = nullptr;
     std::size_t shift = 0;    // offset in the users' buffers
     std::size_t half = 0;     // half of the scratch
     std::vector<int> at;      // by its operations: their numbers in the series
@@ -209,7 +209,7 @@ class Series {
     std::vector<int> before;
   };
   // Begins the next turn.
-  Turn begin(const Program& program, std::size_t shift) {
+  Turn begin(const DataflowProgram& program, std::size_t shift) {
     Turn turn;
     turn.program = &program;
     turn.shift = shift;
@@ -231,7 +231,7 @@ class Series {
     }
   }
 
-  Program take() { return std::move(all_); }
+  DataflowProgram take() { return std::move(all_); }
 
  private:
   static constexpr int kNobody = -1;
@@ -244,7 +244,7 @@ class Series {
   }
 
   void add(Turn& turn, const Operation& op) {
-    const Program& program = *turn.program;
+    const DataflowProgram& program = *turn.program;
     Operation next = op;
     next.destination = moved(turn, op.rank, op.destination);
     next.first_source = static_cast<int>(all_.sources.size());
@@ -281,13 +281,14 @@ class Series {
   PlanningBudget* const meter_;
   std::size_t turns_ = 0;        // begun
   std::vector<int> readers_[2];  // by half, (r, q): the last operation of q that reads r's
-  Program all_;
+  DataflowProgram all_;
 };
 
 }  // namespace
 
-Program in_turns(Program whole, const Schedule& schedule, const Goal& goal, const Layout& layout,
-                 Buffers buffers, const ProgramOptions& program, const TurnOptions& options) {
+DataflowProgram in_turns(DataflowProgram whole, const Schedule& schedule,
+                         const CollectiveSpec& goal, const Layout& layout, Buffers buffers,
+                         const ProgramOptions& program, const TurnOptions& options) {
   const std::size_t scratch = most_scratch(whole);
   if (scratch <= 2 * options.scratch) return whole;
   if (buffers == Buffers::in_place && goal.collective == Collective::all_to_all &&
@@ -307,7 +308,7 @@ Program in_turns(Program whole, const Schedule& schedule, const Goal& goal, cons
 
   // If all blocks have the length of the turn before, the operations are equal, further on.
   struct Made {
-    Program program;
+    DataflowProgram program;
     std::size_t first = 0;  // first turn with this program
   };
   std::vector<Made> made;

@@ -31,8 +31,9 @@ namespace rankine {
 enum class StageMutant : std::uint8_t { none, first_pieces };
 
 struct StageOptions {
-  std::size_t stream = Costs{}.stage_stream;  // smallest operation, bytes, for which it pays
-  std::size_t piece = Costs{}.stage_piece;    // bytes
+  std::size_t stream =
+      Costs{}.stage_stream_min_bytes;  // smallest operation, bytes, for which it pays
+  std::size_t piece = Costs{}.stage_piece_max_bytes;  // bytes
   std::size_t element_bytes = 1;              // pieces end at element borders
   StageMutant mutant = StageMutant::none;
   PlanningBudget* meter = nullptr;  // counts the steps of planning
@@ -41,7 +42,7 @@ struct StageOptions {
 // For a program made with ProgramOptions::staged. Cuts every operation, so that a piece waits only
 // for pieces; rounds, places and the order of additions stay, and results are equal to the last
 // bit.
-Program stage(const Program& program, const StageOptions& options = {});
+DataflowProgram stage(const DataflowProgram& program, const StageOptions& options = {});
 
 // Turns split a staged call that is larger than the scratch it is worth.
 //
@@ -60,15 +61,16 @@ Program stage(const Program& program, const StageOptions& options = {});
 enum class TurnMutant : std::uint8_t { none, no_waits };
 
 struct TurnOptions {
-  std::size_t scratch = Costs{}.stage_turn;  // bytes that a turn may take at a rank
-  std::size_t part = Costs{}.stage_piece;    // bytes of a block that are worth a turn
+  std::size_t scratch = Costs{}.stage_turn_max_bytes;  // bytes that a turn may take at a rank
+  std::size_t part = Costs{}.stage_piece_max_bytes;    // bytes of a block that are worth a turn
   TurnMutant mutant = TurnMutant::none;
 };
 
 // `whole`: the program that make_program() makes from the other arguments, staged. It is returned
 // unchanged if turns would not reduce its scratch, or if turns are not safe: in place, if inputs of
 // blocks lie under outputs of other blocks that begin elsewhere.
-Program in_turns(Program whole, const Schedule& schedule, const Goal& goal, const Layout& layout,
-                 Buffers buffers, const ProgramOptions& program, const TurnOptions& options = {});
+DataflowProgram in_turns(DataflowProgram whole, const Schedule& schedule,
+                         const CollectiveSpec& goal, const Layout& layout, Buffers buffers,
+                         const ProgramOptions& program, const TurnOptions& options = {});
 
 }  // namespace rankine
