@@ -182,8 +182,8 @@ template <class T>
 class CellTable {
  public:
   // Ranks are numbered 0 .. ranks - 1 in this table.
-  CellTable(const Schedule& schedule, const Goal& goal, std::size_t ranks)
-      : places_(static_cast<std::size_t>(schedule.places())),
+  CellTable(const Schedule& schedule, const CollectiveSpec& goal, std::size_t ranks)
+      : places_(static_cast<std::size_t>(schedule.slots())),
         blocks_(static_cast<std::size_t>(schedule.blocks)),
         plain_(ranks * places_ <=
                (goal.collective == Collective::all_to_all ? kPlainOfAllToAll : kPlain)),

@@ -34,8 +34,8 @@ std::optional<TimedTransfer> timed(const Pricing& pricing, const RoundPrices& pr
 }  // namespace
 
 Result<std::shared_ptr<const TimedSchedule>> TimedSchedule::make(
-    const Schedule& schedule, const Goal& goal, const Fabric& fabric, const Pricing& pricing,
-    const std::function<Status()>& may_go_on) {
+    const Schedule& schedule, const CollectiveSpec& goal, const Fabric& fabric,
+    const Pricing& pricing, const std::function<Status()>& may_go_on) {
   auto prices = RoundPrices::make(fabric, pricing, schedule.ranks);
   if (!prices.ok()) return prices.status();
   const std::shared_ptr<TimedSchedule> made(
@@ -168,7 +168,7 @@ void NetworkClock::provide(const TimedSchedule& schedule) {
 std::size_t NetworkClock::bytes() const {
   return sizeof(NetworkClock) + taken_bytes(channels_) + made_.capacity() * sizeof(made_[0]) +
          made_.size() * (sizeof(Channel) + (shared_channels_ == nullptr ? kChannelBytes : 0)) +
-         ranks_.capacity() * sizeof(OfRank) +
+         ranks_.capacity() * sizeof(RankClock) +
          static_cast<std::size_t>(seats_->size()) * sizeof(Seat);
 }
 
@@ -179,7 +179,7 @@ double NetworkClock::ns_of(Ticks ticks) const {
 // --- One rank ---
 
 template <class Act>
-bool NetworkClock::OfRank::with_memory(const Act& act) noexcept {
+bool NetworkClock::RankClock::with_memory(const Act& act) noexcept {
   try {
     return act();
   } catch (const std::bad_alloc&) {
@@ -189,14 +189,14 @@ bool NetworkClock::OfRank::with_memory(const Act& act) noexcept {
   }
 }
 
-bool NetworkClock::OfRank::begin(const TimedSchedule& schedule, Waiter& waiter,
-                                 std::optional<Ticks> start) noexcept {
+bool NetworkClock::RankClock::begin(const TimedSchedule& schedule, Waiter& waiter,
+                                    std::optional<Ticks> start) noexcept {
   waiter_ = &waiter;
   schedule_ = &schedule;
   return with_memory([&] { return take_up(start.value_or(seat_->now)); });
 }
 
-bool NetworkClock::OfRank::take_up(Ticks start) {
+bool NetworkClock::RankClock::take_up(Ticks start) {
   reached_ = start;
   model_.emplace(schedule_->schedule(), schedule_->goal(), schedule_->ports(),
                  clock_->options_.sync, waiter_->rank, start);
@@ -214,16 +214,16 @@ bool NetworkClock::OfRank::take_up(Ticks start) {
   return true;
 }
 
-void NetworkClock::OfRank::work(Ticks ticks) {
+void NetworkClock::RankClock::work(Ticks ticks) {
   seat_->now = std::min(seat_->now + ticks, PortModel<Ticks>::kLatest);
 }
 
-bool NetworkClock::OfRank::tell(Rank peer, const Word& word) noexcept {
+bool NetworkClock::RankClock::tell(Rank peer, const Word& word) noexcept {
   Channel& channel = clock_->channel(waiter_->rank, peer);
   return channel.outbox.send(*waiter_, peer, channel.sent++, &word, sizeof(word), 0);
 }
 
-bool NetworkClock::OfRank::hear(Rank peer, Word& word) noexcept {
+bool NetworkClock::RankClock::hear(Rank peer, Word& word) noexcept {
   Channel& channel = clock_->channel(peer, waiter_->rank);
   PostHeader* slot = channel.inbox.wait(*waiter_, peer, channel.received, 0);
   if (slot == nullptr) return false;
@@ -234,7 +234,7 @@ bool NetworkClock::OfRank::hear(Rank peer, Word& word) noexcept {
 
 // Joins the words of all ranks through rank 0, which calls `then` after it has all words.
 template <class Then>
-bool NetworkClock::OfRank::join_all(Word& word, const Then& then) noexcept {
+bool NetworkClock::RankClock::join_all(Word& word, const Then& then) noexcept {
   const Rank n = static_cast<Rank>(clock_->ranks_.size());
   if (waiter_->rank != 0) return tell(0, word) && hear(0, word);
   for (Rank r = 1; r < n; ++r) {
@@ -250,7 +250,7 @@ bool NetworkClock::OfRank::join_all(Word& word, const Then& then) noexcept {
 }
 
 // Sets `end` to the end of this transfer, agreed by all ranks that it touches.
-bool NetworkClock::OfRank::meet(const TimedTransfer& timed, Ticks& end) noexcept {
+bool NetworkClock::RankClock::meet(const TimedTransfer& timed, Ticks& end) noexcept {
   Word word{model_->ready(timed.transfer, waiter_->rank, timed.once), seat_->lateness.late_ns};
   const Rank coordinator = timed.touched.front();
   if (coordinator != waiter_->rank) {
@@ -272,7 +272,7 @@ bool NetworkClock::OfRank::meet(const TimedTransfer& timed, Ticks& end) noexcept
   return true;
 }
 
-bool NetworkClock::OfRank::agree_on_round(int k) {
+bool NetworkClock::RankClock::agree_on_round(int k) {
   const Rank self = waiter_->rank;
   Word before{model_->end(), seat_->lateness.late_ns};
   if (clock_->options_.sync == Sync::rounds) {
@@ -309,11 +309,11 @@ bool NetworkClock::OfRank::agree_on_round(int k) {
   return true;
 }
 
-bool NetworkClock::OfRank::before_round(int k) noexcept {
+bool NetworkClock::RankClock::before_round(int k) noexcept {
   return with_memory([&] { return agree_on_round(k); });
 }
 
-bool NetworkClock::OfRank::finish(bool done) noexcept {
+bool NetworkClock::RankClock::finish(bool done) noexcept {
   done = done && with_memory([&] {
            seat_->sending.settle();
            seat_->receiving.settle();
@@ -329,14 +329,14 @@ bool NetworkClock::OfRank::finish(bool done) noexcept {
 // --- Wall ---
 
 // The moment of the real clock for `time`, with the rank's lateness added.
-std::int64_t NetworkClock::OfRank::due_ns(Ticks time) const {
+std::int64_t NetworkClock::RankClock::due_ns(Ticks time) const {
   const std::int64_t after = saturated_ns(clock_->ns_of(time));
   return deadline_after(deadline_after(clock_->seats_->origin_ns(), after),
                         seat_->lateness.late_ns);
 }
 
 // Waits until all ranks are there, then until the model's time begins.
-bool NetworkClock::OfRank::start_together() noexcept {
+bool NetworkClock::RankClock::start_together() noexcept {
   RankClocks& seats = *clock_->seats_;
   const auto n = static_cast<std::int64_t>(clock_->ranks_.size());
   Word word;
@@ -347,7 +347,7 @@ bool NetworkClock::OfRank::start_together() noexcept {
   return sleep_until(origin_ns_, *waiter_->rank_control);
 }
 
-bool NetworkClock::OfRank::keep_deadline(Ticks arrived) noexcept {
+bool NetworkClock::RankClock::keep_deadline(Ticks arrived) noexcept {
   SeatLateness& lateness = seat_->lateness;
   const std::int64_t due = due_ns(arrived);
   const std::int64_t now = now_ns();
@@ -380,7 +380,7 @@ bool NetworkClock::OfRank::keep_deadline(Ticks arrived) noexcept {
 
 void NetworkClock::restart() {
   seats_->restart();
-  for (OfRank& rank : ranks_) {
+  for (RankClock& rank : ranks_) {
     rank.round_end_.clear();
     rank.round_elapsed_ns_.clear();
   }
@@ -388,7 +388,7 @@ void NetworkClock::restart() {
 
 Ticks NetworkClock::now() const {
   Ticks latest = 0;
-  for (const OfRank& rank : ranks_) latest = std::max(latest, rank.now());
+  for (const RankClock& rank : ranks_) latest = std::max(latest, rank.now());
   return latest;
 }
 
@@ -405,26 +405,26 @@ void join_rounds(std::vector<T>& all, const std::vector<T>& of_rank) {
 
 std::vector<Ticks> NetworkClock::round_end() const {
   std::vector<Ticks> ends;
-  for (const OfRank& rank : ranks_) join_rounds(ends, rank.round_end_);
+  for (const RankClock& rank : ranks_) join_rounds(ends, rank.round_end_);
   return ends;
 }
 
 std::vector<std::int64_t> NetworkClock::round_elapsed_ns() const {
   std::vector<std::int64_t> elapsed;
-  for (const OfRank& rank : ranks_) join_rounds(elapsed, rank.round_elapsed_ns_);
+  for (const RankClock& rank : ranks_) join_rounds(elapsed, rank.round_elapsed_ns_);
   return elapsed;
 }
 
 std::int64_t NetworkClock::elapsed_ns() const {
   std::int64_t last = seats_->origin_ns();
-  for (const OfRank& rank : ranks_) last = std::max(last, rank.seat_->lateness.finished_ns);
+  for (const RankClock& rank : ranks_) last = std::max(last, rank.seat_->lateness.finished_ns);
   return last - seats_->origin_ns();
 }
 
 Lateness NetworkClock::lateness() const {
   Lateness all;
   std::vector<std::int64_t> behind;
-  for (const OfRank& rank : ranks_) {
+  for (const RankClock& rank : ranks_) {
     const SeatLateness& one = rank.seat_->lateness;
     behind.insert(behind.end(), one.behind_ns.begin(), one.behind_ns.end());
     all.deadlines += one.deadlines;

@@ -127,11 +127,11 @@ class TimedSchedule {
   // fabric cannot do, and all other errors of simulate(). `may_go_on` is called before each round,
   // and its error ends make(); empty: no check.
   static Result<std::shared_ptr<const TimedSchedule>> make(
-      const Schedule& schedule, const Goal& goal, const Fabric& fabric, const Pricing& pricing,
-      const std::function<Status()>& may_go_on = {});
+      const Schedule& schedule, const CollectiveSpec& goal, const Fabric& fabric,
+      const Pricing& pricing, const std::function<Status()>& may_go_on = {});
 
   const Schedule& schedule() const { return schedule_; }
-  const Goal& goal() const { return goal_; }
+  const CollectiveSpec& goal() const { return goal_; }
   int ports() const { return ports_; }
   Ticks ticks_per_second() const { return ticks_per_second_; }
   Ticks least_cost() const { return least_cost_; }  // of a message; 0 without messages
@@ -147,11 +147,12 @@ class TimedSchedule {
   std::size_t bytes() const;  // of memory, about
 
  private:
-  TimedSchedule(const Schedule& schedule, const Goal& goal, int ports, Ticks ticks_per_second)
+  TimedSchedule(const Schedule& schedule, const CollectiveSpec& goal, int ports,
+                Ticks ticks_per_second)
       : schedule_(schedule), goal_(goal), ports_(ports), ticks_per_second_(ticks_per_second) {}
 
   const Schedule schedule_;
-  const Goal goal_;
+  const CollectiveSpec goal_;
   const int ports_;
   const Ticks ticks_per_second_;
   Ticks least_cost_ = 0;
@@ -215,11 +216,11 @@ class NetworkClock {
   void provide(const TimedSchedule& schedule);
 
   // One rank's part of the clock: the observer of its interpreter. For that rank's thread.
-  class OfRank : public RoundObserver {
+  class RankClock : public RoundObserver {
    public:
     // Selects the schedule that is observed next; all ranks must pass an equal one. Both arguments
     // must outlive the call. Waits follow the waiter's policy. The rank begins at `start`, or at
-    // its seat's time. Returns false if the waiter's rank_control is aborted; aborts it if memory
+    // its seat's time. Returns false if the waiter's RankControl is aborted; aborts it if memory
     // runs out.
     bool begin(const TimedSchedule& schedule, Waiter& waiter,
                std::optional<Ticks> start = std::nullopt) noexcept;
@@ -282,8 +283,8 @@ class NetworkClock {
     std::vector<std::int64_t> round_elapsed_ns_;
     NoTimerSlack slack_;
   };
-  OfRank& of(Rank r) { return ranks_[static_cast<std::size_t>(r)]; }
-  const OfRank& of(Rank r) const { return ranks_[static_cast<std::size_t>(r)]; }
+  RankClock& of(Rank r) { return ranks_[static_cast<std::size_t>(r)]; }
+  const RankClock& of(Rank r) const { return ranks_[static_cast<std::size_t>(r)]; }
 
   int ranks() const { return static_cast<int>(ranks_.size()); }
   const NetworkClockOptions& options() const { return options_; }
@@ -324,7 +325,7 @@ class NetworkClock {
   std::byte* const shared_channels_;
   ZeroedVector<Channel*> channels_;             // by pair; made when a schedule needs them
   std::vector<std::unique_ptr<Channel>> made_;  // owns all channels
-  std::vector<OfRank> ranks_;
+  std::vector<RankClock> ranks_;
 };
 
 }  // namespace rankine

@@ -107,7 +107,7 @@ std::string quoted(const std::vector<std::string_view>& names) {
   return text;
 }
 
-std::string names_where(const auto& holds) {
+std::string names_if(const auto& holds) {
   std::string names;
   for (const NetworkMember& row : kMembers) {
     if (!holds(row)) continue;
@@ -175,7 +175,7 @@ std::string NetworkMember::allowed() const {
 std::span<const NetworkMember> network_members() { return kMembers; }
 
 std::string network_member_names() {
-  return names_where([](const NetworkMember&) { return true; });
+  return names_if([](const NetworkMember&) { return true; });
 }
 
 std::span<const OddMember> odd_members() { return kOddMembers; }
@@ -187,11 +187,11 @@ bool is_of_odd_links(const NetworkMember& row) {
 std::string odd_member_names() {
   std::string names;
   for (const OddMember& one : kOddMembers) names += std::string(one.name) + ", ";
-  return names + names_where(is_of_odd_links);
+  return names + names_if(is_of_odd_links);
 }
 
 std::string link_member_names() {
-  return names_where([](const NetworkMember& row) { return row.of_link != nullptr; });
+  return names_if([](const NetworkMember& row) { return row.of_link != nullptr; });
 }
 
 namespace {

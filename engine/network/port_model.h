@@ -161,17 +161,17 @@ class PortModel {
 
   // For all ranks, which begin the schedule at their times in `starts`, or at 0 if it is empty.
   // Ports 0: unlimited, so that messages wait for data only; then all ranks start at 0.
-  PortModel(const Schedule& schedule, const Goal& goal, int ports, Sync sync,
+  PortModel(const Schedule& schedule, const CollectiveSpec& goal, int ports, Sync sync,
             std::span<const Tick> starts = {})
       : PortModel(schedule, goal, ports, sync, nullptr, 0, schedule.ranks, starts) {}
   // For one rank: it learns the times of other ranks by ended().
-  PortModel(const Schedule& schedule, const Goal& goal, int ports, Sync sync, Rank only,
+  PortModel(const Schedule& schedule, const CollectiveSpec& goal, int ports, Sync sync, Rank only,
             Tick start = 0)
       : PortModel(schedule, goal, ports, sync, nullptr, only, 1, std::span(&start, 1)) {}
   // For one rank that stands for all, if every rank does the same work: the model takes one rank's
   // part only. The transfers that one transfer stands for start at once, since they meet at no
   // port; so after each, all ranks are as far as this one. `all` must outlive the model.
-  PortModel(const RotationSymmetric& all, const Goal& goal, int ports, Sync sync)
+  PortModel(const RotationSymmetric& all, const CollectiveSpec& goal, int ports, Sync sync)
       : PortModel(all.part(), goal, ports, sync, &all.rotation(), 0, 1, {}) {}
 
   // In rounds, `before` is the time at which the round before ended, for all ranks. Dataflow
@@ -278,7 +278,7 @@ class PortModel {
 
   // A rank's own data are there at its start time, and its ports become free then. No data leave
   // before, so the ports alone express the start.
-  PortModel(const Schedule& schedule, const Goal& goal, int ports, Sync sync,
+  PortModel(const Schedule& schedule, const CollectiveSpec& goal, int ports, Sync sync,
             const Rotation* rotation, Rank first, int count, std::span<const Tick> starts)
       : sync_(sync),
         rotation_(rotation),
@@ -375,7 +375,7 @@ class PortModel {
     if (by_rounds() || t.where.list.empty()) return;
     ++heard_[index_of(to)];
     for_each_run(t.where.list, to, [&](const Run& run) {
-      arrivals_.push_back({index_of(to), t.where.plane, run, end, t.act == Act::copy});
+      arrivals_.push_back({index_of(to), t.where.plane, run, end, t.kind == TransferKind::copy});
     });
   }
   // Visits the arrivals for which wanted(arrival) is true.

@@ -101,7 +101,7 @@ Result<int> pipeline_optimum(const Algorithm& algorithm, Params params, const Fa
   const Schedule one = algorithm.make(params);
   params.segments = 2;
   const Schedule two = algorithm.make(params);
-  const Goal goal = goal_of(algorithm, params, one);
+  const CollectiveSpec goal = goal_of(algorithm, params, one);
   const auto wired = wired_for(fabric, params.ranks, params.dims);
   if (!wired.ok()) return wired.status();
   const auto pricing = Pricing::make(*wired, goal, bytes, true);

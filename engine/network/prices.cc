@@ -51,7 +51,7 @@ Status check_counts(Collective collective, int ranks, std::span<const std::uint6
   return {};
 }
 
-Result<Pricing> Pricing::make(const Fabric& fabric, const Goal& goal, std::uint64_t bytes,
+Result<Pricing> Pricing::make(const Fabric& fabric, const CollectiveSpec& goal, std::uint64_t bytes,
                               bool ideal) {
   Pricing out;
   if (bytes > kMostBytes) {
@@ -83,7 +83,7 @@ Result<Pricing> Pricing::make(const Fabric& fabric, const Goal& goal, std::uint6
   return out;
 }
 
-Result<Pricing> Pricing::of_counts(const Fabric& fabric, const Goal& goal,
+Result<Pricing> Pricing::of_counts(const Fabric& fabric, const CollectiveSpec& goal,
                                    std::span<const std::uint64_t> counts) {
   if (Status status = check_counts(goal.collective, goal.ranks, counts); !status.ok()) {
     return status;

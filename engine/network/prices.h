@@ -39,12 +39,12 @@ class Pricing {
   // `bytes` is M, the size of blocks_per_m() blocks together. Blocks get whole bytes, the first M
   // mod B one more; with `ideal` every block is exactly M / B. Errors: more than 2^52 bytes, and a
   // common unit or a greatest message beyond 128 bits.
-  static Result<Pricing> make(const Fabric& fabric, const Goal& goal, std::uint64_t bytes,
+  static Result<Pricing> make(const Fabric& fabric, const CollectiveSpec& goal, std::uint64_t bytes,
                               bool ideal);
 
   // As make(), for natural blocks (collective.h) with the given sizes in bytes, in order: each of
   // the S parts of a block gets whole bytes, the first ones one more. Errors: also check_counts().
-  static Result<Pricing> of_counts(const Fabric& fabric, const Goal& goal,
+  static Result<Pricing> of_counts(const Fabric& fabric, const CollectiveSpec& goal,
                                    std::span<const std::uint64_t> counts);
 
   // As make(), for blocks with the given sizes in bytes, in order.
@@ -94,7 +94,7 @@ class Pricing {
   // The time in which a receiver adds the data of a transfer, or a rank adds blocks locally. A
   // switch adds without extra time.
   Ticks adding(const Transfer& t, std::int64_t weight) const {
-    return t.act == Act::reduce && t.from.size() == 1 ? rates_.gamma * weight : 0;
+    return t.kind == TransferKind::reduce && t.from.size() == 1 ? rates_.gamma * weight : 0;
   }
 
   // Rounded once, to the nearest double.

@@ -18,7 +18,7 @@ namespace {
 
 Status too_many_bytes(const Schedule& schedule, std::uint64_t bytes, std::uint64_t limit) {
   return {Code::out_of_memory, "simulating " + std::to_string(schedule.ranks) + " ranks with " +
-                                   std::to_string(schedule.places()) + " blocks each takes about " +
+                                   std::to_string(schedule.slots()) + " blocks each takes about " +
                                    format_bytes(bytes) + " or more; " + format_bytes(limit) +
                                    " are allowed: ask for fewer ranks, or for more memory"};
 }
@@ -104,7 +104,7 @@ class Simulator {
   static constexpr Tick kLatest = PortModel<Tick>::kLatest;
 
   // `one`: the part that stands for the whole schedule; nullptr: simulate all ranks.
-  Simulator(const Schedule& schedule, const RotationSymmetric* one, const Goal& goal,
+  Simulator(const Schedule& schedule, const RotationSymmetric* one, const CollectiveSpec& goal,
             const Fabric& fabric, const Pricing& pricing, RoundPrices& prices,
             const SimulateOptions& options)
       : schedule_(one != nullptr ? one->part() : schedule),
@@ -174,7 +174,7 @@ class Simulator {
   };
 
   static PortModel<Tick> model_of(const Schedule& schedule, const RotationSymmetric* one,
-                                  const Goal& goal, int ports, Sync sync,
+                                  const CollectiveSpec& goal, int ports, Sync sync,
                                   const std::vector<Tick>& starts) {
     if (one != nullptr) return PortModel<Tick>(*one, goal, ports, sync);
     return PortModel<Tick>(schedule, goal, ports, sync, starts);
@@ -266,7 +266,7 @@ class Simulator {
       const Link& link = links_[static_cast<std::size_t>(fabric_.kind_between(from, to))];
       price = link.alpha + link.beta * static_cast<Tick>(weight);
     }
-    if (gamma_ != 0 && t.act == Act::reduce) price += gamma_ * static_cast<Tick>(weight);
+    if (gamma_ != 0 && t.kind == TransferKind::reduce) price += gamma_ * static_cast<Tick>(weight);
     return price;
   }
   Tick any_cost(const Transfer& t, std::int64_t weight) {
@@ -292,7 +292,7 @@ class Simulator {
     ++now(r).receives;
   }
   void count_reduced(const Transfer& t, Rank r, std::int64_t weight) {
-    if (t.act == Act::reduce) result_.reduced[index_of(r)] += weight;
+    if (t.kind == TransferKind::reduce) result_.reduced[index_of(r)] += weight;
   }
 
   void end_round(std::uint64_t messages_before) {
@@ -338,7 +338,7 @@ template <class Tick>
 class TurnedSimulator {
  public:
   TurnedSimulator(const Schedule& schedule, const RotationSymmetric& one, const TwoSizes& sizes,
-                  const Goal& goal, const Fabric& fabric, const Pricing& pricing,
+                  const CollectiveSpec& goal, const Fabric& fabric, const Pricing& pricing,
                   const SimulateOptions& options)
       : one_(one),
         part_(one.part()),
@@ -402,7 +402,7 @@ class TurnedSimulator {
     }
     if (t.from.empty() || t.to.empty()) return;
     const auto way = model_.turned(t);
-    const bool local = way.distance == 0, adds = t.act == Act::reduce;
+    const bool local = way.distance == 0, adds = t.kind == TransferKind::reduce;
     const Tick rate = (local ? 0 : beta_) + (adds ? gamma_ : 0);
     const Times end = model_.take(t, way, way.weight.scaled(rate, local ? 0 : alpha_));
     const Times arrives = end.turned(model_.back(way.distance));
@@ -457,7 +457,7 @@ std::optional<Result<Simulation>> outcome(Sim& simulator) {
 // nullopt if the times do not fit into Tick.
 template <class Tick>
 std::optional<Result<Simulation>> simulate_in(const Schedule& schedule, const Representative& by,
-                                              const Goal& goal, const Fabric& fabric,
+                                              const CollectiveSpec& goal, const Fabric& fabric,
                                               const Pricing& pricing, RoundPrices& prices,
                                               const SimulateOptions& options) {
   constexpr Tick kLatest = Simulator<Tick>::kLatest;
@@ -482,12 +482,13 @@ bool same_round(const Wiring& wiring, const Rotation& rotation) {
 
 // If every rank does the same work and the network treats ranks alike, one rank's part gives every
 // result except the trace.
-Representative one_for_all(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
-                           const Pricing& pricing, const SimulateOptions& options) {
+Representative one_for_all(const Schedule& schedule, const CollectiveSpec& goal,
+                           const Fabric& fabric, const Pricing& pricing,
+                           const SimulateOptions& options) {
   const bool unlike_ranks = fabric.two_level() || !fabric.odd.empty() || !fabric.places.empty() ||
                             fabric.size > 0 || !options.starts.empty();
   if (!options.one_for_all || options.trace || unlike_ranks) return {};
-  const RotationSymmetric* one = everyone_for(schedule, goal);
+  const RotationSymmetric* one = symmetry_for(schedule, goal);
   if (one == nullptr || !same_round(fabric.wiring, one->rotation())) return {};
   if (one->rotation().moves() == Moves::nothing || pricing.blocks_alike()) return {one};
   if (fabric.permute || fabric.wiring.shares_links()) return {};
@@ -502,7 +503,7 @@ Representative one_for_all(const Schedule& schedule, const Goal& goal, const Fab
 class NotesEstimate {
  public:
   explicit NotesEstimate(const Schedule& schedule)
-      : places_(static_cast<std::uint64_t>(schedule.places())), heard_(1, 0) {}
+      : places_(static_cast<std::uint64_t>(schedule.slots())), heard_(1, 0) {}
   explicit NotesEstimate(const Schedule& schedule, int ranks) : NotesEstimate(schedule) {
     heard_.assign(static_cast<std::size_t>(ranks), 0);
   }
@@ -545,8 +546,8 @@ Status check_bytes(const Schedule& schedule, std::uint64_t bytes, const Simulate
 }
 
 // Checks limits that are known in advance: places, transfers, steps and bytes of notes.
-Status check_messages(const Schedule& schedule, const Goal& goal, const Representative& by,
-                      const SimulateOptions& options) {
+Status check_messages(const Schedule& schedule, const CollectiveSpec& goal,
+                      const Representative& by, const SimulateOptions& options) {
   const std::int64_t places = std::int64_t{schedule.blocks} * schedule.planes;
   if (places > std::numeric_limits<int>::max()) {
     return invalid_argument(std::to_string(schedule.blocks) + " blocks on " +
@@ -559,7 +560,7 @@ Status check_messages(const Schedule& schedule, const Goal& goal, const Represen
   const bool many =
       static_cast<std::uint64_t>(places) * static_cast<std::uint64_t>(schedule.ranks) >
       std::uint64_t{1} << 24;
-  const RotationSymmetric* all = everyone_in(schedule);
+  const RotationSymmetric* all = symmetry_of(schedule);
   if (all == nullptr) {
     if (!many || options.most_bytes == 0 || options.sync == Sync::rounds) return {};
     NotesEstimate notes(schedule, schedule.ranks);
@@ -601,7 +602,7 @@ Status check_messages(const Schedule& schedule, const Goal& goal, const Represen
 
 }  // namespace
 
-Result<Pricing> pricing_of(const Fabric& fabric, const Goal& goal, std::uint64_t bytes,
+Result<Pricing> pricing_of(const Fabric& fabric, const CollectiveSpec& goal, std::uint64_t bytes,
                            const SimulateOptions& options) {
   if (options.counts.empty()) return Pricing::make(fabric, goal, bytes, options.ideal_blocks);
   if (options.ideal_blocks) {
@@ -610,8 +611,9 @@ Result<Pricing> pricing_of(const Fabric& fabric, const Goal& goal, std::uint64_t
   return Pricing::of_counts(fabric, goal, options.counts);
 }
 
-Result<Simulation> simulate(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
-                            std::uint64_t bytes, const SimulateOptions& options) {
+Result<Simulation> simulate(const Schedule& schedule, const CollectiveSpec& goal,
+                            const Fabric& fabric, std::uint64_t bytes,
+                            const SimulateOptions& options) {
   if (options.lower) {
     SimulateOptions lowered = options;
     lowered.lower = false;
@@ -648,7 +650,7 @@ Result<Simulation> simulate(const Schedule& schedule, const Goal& goal, const Fa
     return refused.status;
   } catch (const std::bad_alloc&) {
     return Status(Code::out_of_memory, "simulating " + std::to_string(schedule.ranks) +
-                                           " ranks with " + std::to_string(schedule.places()) +
+                                           " ranks with " + std::to_string(schedule.slots()) +
                                            " blocks each");
   }
   return beyond_128_bits();

@@ -100,14 +100,15 @@ struct Simulation {
 
 // The price of a schedule's messages for M under these options, on a fabric from wired_for().
 // Errors: those of Pricing, and ideal blocks together with counts.
-Result<Pricing> pricing_of(const Fabric& fabric, const Goal& goal, std::uint64_t bytes,
+Result<Pricing> pricing_of(const Fabric& fabric, const CollectiveSpec& goal, std::uint64_t bytes,
                            const SimulateOptions& options);
 
 // Simulates the schedule; `bytes` is M. wired_for() fills in the fabric's open members. Errors: a
 // multicast or ALU transfer on a network without it, a bad fabric, times beyond 128 bits,
 // out_of_memory. Deterministic; safe to call from several threads at once.
-Result<Simulation> simulate(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
-                            std::uint64_t bytes, const SimulateOptions& options = {});
+Result<Simulation> simulate(const Schedule& schedule, const CollectiveSpec& goal,
+                            const Fabric& fabric, std::uint64_t bytes,
+                            const SimulateOptions& options = {});
 
 // Counts the distinct ranks that each rank exchanges messages with. Each rank has a list of its
 // targets; a long list is replaced by a bit for every rank, which is smaller. So memory grows with

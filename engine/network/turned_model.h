@@ -171,7 +171,7 @@ struct TwoSizes {
   int per_m = 1, larger = 0;
 
   // nullopt if the blocks are different.
-  static std::optional<TwoSizes> of(const Pricing& pricing, const Goal& goal) {
+  static std::optional<TwoSizes> of(const Pricing& pricing, const CollectiveSpec& goal) {
     TwoSizes out;
     out.per_m = static_cast<int>(blocks_per_m(goal));
     if (out.per_m < 1 || goal.blocks % out.per_m != 0) return std::nullopt;
@@ -203,8 +203,8 @@ class TurnedModel {
   }
 
   // Ports 0: unlimited. `all` must outlive the model.
-  TurnedModel(const RotationSymmetric& all, const Goal& goal, const TwoSizes& sizes, int ports,
-              Sync sync)
+  TurnedModel(const RotationSymmetric& all, const CollectiveSpec& goal, const TwoSizes& sizes,
+              int ports, Sync sync)
       : rotation_(all.rotation()),
         ranks_(all.rotation().ranks()),
         share_(sizes.per_m / ranks_),
@@ -267,7 +267,7 @@ class TurnedModel {
       ++heard_;
       const Id id = keep(std::move(arrives));
       for (int i = 0; i < way.where.runs(); ++i) {
-        arrivals_.push_back({t.where.plane, way.where.run(i), id, t.act == Act::copy});
+        arrivals_.push_back({t.where.plane, way.where.run(i), id, t.kind == TransferKind::copy});
       }
     }
     return end;
