@@ -328,23 +328,23 @@ void add_block(BufferRule& rule, const BlockHome& block, bool in, bool out, Coll
 
 }  // namespace
 
-BufferRule buffer_rule(const Layout& layout, const Goal& goal, Rank rank) {
+BufferRule buffer_rule(const Layout& layout, const CollectiveSpec& goal, Rank rank) {
   BufferRule rule;
   for (Block b = 0; b < goal.blocks; ++b) {
-    add_block(rule, layout.blocks[static_cast<std::size_t>(b)], goal.starts(rank, b),
-              goal.needs(rank, b), goal.collective);
+    add_block(rule, layout.blocks[static_cast<std::size_t>(b)], goal.initially_holds(rank, b),
+              goal.must_hold(rank, b), goal.collective);
   }
   return rule;
 }
 
-std::vector<BufferRule> buffer_rules(const Layout& layout, const Goal& goal) {
+std::vector<BufferRule> buffer_rules(const Layout& layout, const CollectiveSpec& goal) {
   std::vector<BufferRule> rules(static_cast<std::size_t>(goal.ranks));
   for (Block b = 0; b < goal.blocks; ++b) {
     const BlockHome& block = layout.blocks[static_cast<std::size_t>(b)];
     const Rank source = goal.source_of(b), target = goal.target_of(b);
     const auto add = [&](Rank r) {
-      add_block(rules[static_cast<std::size_t>(r)], block, goal.starts(r, b), goal.needs(r, b),
-                goal.collective);
+      add_block(rules[static_cast<std::size_t>(r)], block, goal.initially_holds(r, b),
+                goal.must_hold(r, b), goal.collective);
     };
     if (source < 0 || target < 0) {
       for (Rank r = 0; r < goal.ranks; ++r) add(r);

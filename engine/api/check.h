@@ -96,9 +96,9 @@ struct BufferRule {
   bool may_be_in_place = false;
   std::ptrdiff_t in_place_offset = 0;  // in - out, in bytes, when called in place
 };
-BufferRule buffer_rule(const Layout& layout, const Goal& goal, Rank rank);
+BufferRule buffer_rule(const Layout& layout, const CollectiveSpec& goal, Rank rank);
 // The rules of all ranks, by rank, in one pass over the blocks.
-std::vector<BufferRule> buffer_rules(const Layout& layout, const Goal& goal);
+std::vector<BufferRule> buffer_rules(const Layout& layout, const CollectiveSpec& goal);
 
 inline RankBuffers buffers_of(const BufferRule& rule, const void* in, const void* out) noexcept {
   return {{static_cast<const std::byte*>(in), rule.input_bytes},

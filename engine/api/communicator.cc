@@ -33,9 +33,10 @@ Costs costs_for(const CommunicatorOptions& options) {
 WaitPolicy wait_policy_for(bool crowded, const Costs& costs) {
   WaitPolicy policy;
   policy.mode = crowded ? WaitPolicy::Mode::yield : WaitPolicy::Mode::spin;
-  policy.probes = static_cast<std::uint32_t>(crowded ? costs.crowded_probes : costs.probes);
-  policy.yield_ns = static_cast<std::int64_t>(costs.yield);
-  policy.spin_ns = static_cast<std::int64_t>(costs.spin);
+  policy.probes =
+      static_cast<std::uint32_t>(crowded ? costs.crowded_wait_probes : costs.wait_probes);
+  policy.yield_ns = static_cast<std::int64_t>(costs.crowded_yield_ns);
+  policy.spin_ns = static_cast<std::int64_t>(costs.spin_ns);
   return policy;
 }
 
@@ -46,7 +47,7 @@ WaitPolicy choose_wait_policy(int ranks, const Costs& costs, const std::vector<i
 }
 
 Costs costs_among(int ranks, const Costs& costs) {
-  return ranks > cpus_among({}) ? where_cores_are_shared(costs) : costs;
+  return ranks > cpus_among({}) ? shared_core_costs(costs) : costs;
 }
 
 std::string to_string(const WaitPolicy& policy) {
@@ -96,7 +97,7 @@ CommunicatorShared::~CommunicatorShared() {
   // A program that does not know of its network cannot ask for the lateness of its clock.
   if (!network_is_environments || clock == nullptr) return;
   try {
-    if (const std::string kept = clock->how_well_kept(); !kept.empty()) {
+    if (const std::string kept = clock->timing_report(); !kept.empty()) {
       const std::string who =
           processes != nullptr ? ranks_in_words(processes->here()) + ": " : std::string();
       std::fprintf(stderr, "rankine: %s%s\n", who.c_str(), kept.c_str());
@@ -259,7 +260,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
   }
   // All processes must plan alike, even if they see different cores.
   if (processes != nullptr ? processes->cores_are_shared() : shares_cores) {
-    shared->costs = where_cores_are_shared(costs);
+    shared->costs = shared_core_costs(costs);
   }
   return std::unique_ptr<Communicator>(new Communicator(std::move(shared)));
 } catch (const std::bad_alloc&) {
@@ -294,7 +295,7 @@ Result<std::unique_ptr<Member>> Communicator::join_for_another_thread(Rank rank)
     return invalid_argument("rank is " + std::to_string(rank) +
                             ", which has joined before; a rank joins once");
   }
-  std::unique_ptr<Member> member(new Member(shared_, rank, shared_->new_agenda()));
+  std::unique_ptr<Member> member(new Member(shared_, rank, shared_->new_progress_engine()));
   shared_->joined[static_cast<std::size_t>(rank)] = true;
   return member;
 } catch (const std::bad_alloc&) {
@@ -302,7 +303,7 @@ Result<std::unique_ptr<Member>> Communicator::join_for_another_thread(Rank rank)
                     [&] { return "the member of rank " + std::to_string(rank); });
 }
 
-std::shared_ptr<ProgressEngine> CommunicatorShared::new_agenda() const {
+std::shared_ptr<ProgressEngine> CommunicatorShared::new_progress_engine() const {
   auto progress_engine = std::make_shared<ProgressEngine>(progress.get());
   if (progress != nullptr) progress->serve(progress_engine);
   return progress_engine;
@@ -353,9 +354,9 @@ FlightRecord CommunicatorShared::flight_record() {
   for (Rank r = 0; r < ranks; ++r) {
     const std::uint64_t number =
         rank_control.record(r).number.load(std::memory_order_acquire);  // pairs with announce()
-    FlightRecord::OfRank rank{rank_control.state_of(r).text,
-                              recorder.last_calls(r, number == 0 ? 0 : number - first_count),
-                              rank_control.slow_waits(r).last()};
+    FlightRecord::RankRecord rank{rank_control.state_of(r).text,
+                                  recorder.last_calls(r, number == 0 ? 0 : number - first_count),
+                                  rank_control.slow_waits(r).last()};
     for (SlowWait& wait : rank.waits) wait.call -= first_count;
     out.ranks.push_back(std::move(rank));
   }

@@ -318,7 +318,7 @@ Json json_of(const SlowWait& wait, std::int64_t since_ns) {
 // The earliest time recorded.
 std::int64_t begin_of(const FlightRecord& record) {
   std::int64_t since_ns = std::numeric_limits<std::int64_t>::max();
-  for (const FlightRecord::OfRank& rank : record.ranks) {
+  for (const FlightRecord::RankRecord& rank : record.ranks) {
     for (const FlightRecorder::Call& call : rank.calls) {
       if (call.begin_ns != 0) since_ns = std::min(since_ns, call.begin_ns);
     }
@@ -368,7 +368,7 @@ void write_json(const FlightRecord& record, const std::function<void(std::string
          ",\n \"ranks\": [");
   const std::int64_t since_ns = begin_of(record);
   for (std::size_t r = 0; r < record.ranks.size(); ++r) {
-    const FlightRecord::OfRank& of_rank = record.ranks[r];
+    const FlightRecord::RankRecord& of_rank = record.ranks[r];
     Json rank = {{"rank", r},
                  {"calls", of_rank.calls.empty() ? 0 : of_rank.calls.back().number},
                  {"state", of_rank.state},

@@ -1,5 +1,5 @@
 // CommunicatorShared is the state that the ranks of one communicator share, and turns calls into
-// plans. The helpers before it place the rank_control's lines (PlacedLines), own the payloads in
+// plans. The helpers before it place the RankControl's lines (PlacedLines), own the payloads in
 // use (Payloads), and record the last calls of the ranks (FlightRecord, FlightRecordFile).
 #pragma once
 
@@ -44,7 +44,7 @@
 
 namespace rankine {
 
-// PlacedLines places the rank_control's lines: each rank's lines on the node of the rank that
+// PlacedLines places the RankControl's lines: each rank's lines on the node of the rank that
 // writes them.
 //
 // Five lines per rank are far less than a page, and a page lies on one node. If all ranks have one
@@ -110,13 +110,13 @@ class Payloads : public std::enable_shared_from_this<Payloads> {
 // destroyed. communicator.h describes the text.
 
 struct FlightRecord {
-  struct OfRank {
+  struct RankRecord {
     std::string state;
     std::vector<FlightRecorder::Call> calls;  // oldest first
     std::vector<SlowWait> waits;              // `call` counts as in `calls`
   };
   Status health;
-  std::vector<OfRank> ranks;
+  std::vector<RankRecord> ranks;
 };
 
 // Writes the record as JSON, in pieces, because a thousand ranks may have a thousand calls each.
@@ -184,7 +184,7 @@ Result<SharedClock> shared_clock(ProcessRanks* processes);
 class ProgressEngine;
 class ProgressThread;
 
-// One CommunicatorShared per communicator. Const members and the rank_control need no lock.
+// One CommunicatorShared per communicator. Const members and the RankControl need no lock.
 struct SplitOptions;
 
 struct CommunicatorShared {
@@ -260,8 +260,8 @@ struct CommunicatorShared {
   Status may_go_on_planning(Waiter& waiter) const;
 
   // Returns the plan of the key's call, and makes it if no rank has made it.
-  Result<PreparedPtr> prepare(const PlanKey& key, Waiter& waiter);
-  Result<PreparedPtr> make(const PlanKey& key, Waiter& waiter);
+  Result<CachedPlanPtr> prepare(const PlanKey& key, Waiter& waiter);
+  Result<CachedPlanPtr> make(const PlanKey& key, Waiter& waiter);
   // Returns the communicator of a group, with the given members. The first rank that asks makes it,
   // without members on it; the others find it. The calling rank is rank `there` of the group.
   struct GroupKey {
@@ -291,9 +291,9 @@ struct CommunicatorShared {
   Status provide_mailboxes(const Plan& plan);
   Status provide_boards(const Plan& plan);
 
-  // Makes the progress_engine of one thread; the helper of this communicator, if any, also advances
+  // Makes the progress engine of one thread; the helper of this communicator, if any, also advances
   // it.
-  std::shared_ptr<ProgressEngine> new_agenda() const;
+  std::shared_ptr<ProgressEngine> new_progress_engine() const;
 
   Status health() const;
   FlightRecord flight_record();
@@ -334,7 +334,7 @@ struct CommunicatorShared {
   std::vector<bool> joined;
   struct Group {
     std::shared_ptr<CommunicatorShared> shared;  // nullptr: the first rank that asked is making it
-    Status why_not;                              // the error that prevented it
+    Status refusal;                              // the error that prevented it
     std::vector<Rank> awaited;  // by rank of the group: the rank here; -1: not awaited any more
     // True if all have found it.
     bool is_found() const {

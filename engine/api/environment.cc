@@ -44,7 +44,7 @@ constexpr std::string_view kOfInstallations[] = {
 Status check_names() {
   if (is_privileged()) return {};
   std::string strangers;
-  for (const std::string& name : variables_that_begin("RANKINE_")) {
+  for (const std::string& name : variables_with_prefix("RANKINE_")) {
     const auto begins = [&name](std::string_view with) { return name.starts_with(with); };
     const std::string_view last = std::string_view(name).substr(name.rfind('_') + 1);
     if (std::count(std::begin(kVariables), std::end(kVariables), name) != 0 ||
@@ -109,8 +109,8 @@ Result<std::array<const Algorithm*, kCollectives>> parse_forced_algorithms(std::
     const std::size_t colon = part.find(':');
     if (colon == std::string_view::npos) {
       const std::vector<const Algorithm*> found = find_typed_algorithms(part);
-      for (const Algorithm* line : found) {
-        everywhere[static_cast<std::size_t>(line->collective)] = line;
+      for (const Algorithm* entry : found) {
+        everywhere[static_cast<std::size_t>(entry->collective)] = entry;
       }
       if (!found.empty()) continue;
       return invalid_argument("no collective has an algorithm '" + std::string(part) +
@@ -244,8 +244,8 @@ Result<std::uint64_t> hash_of(const std::shared_ptr<const CallNetwork>& network)
 
 std::uint64_t hash_of(const Environment& environment) {
   std::uint64_t hash = kSplitMixStep;
-  for (const Algorithm* line : environment.algorithm) {
-    hash = mixed(hash, line == nullptr ? 0 : hash_of(line->name));
+  for (const Algorithm* entry : environment.algorithm) {
+    hash = mixed(hash, entry == nullptr ? 0 : hash_of(entry->name));
   }
   return mixed(hash,
                environment.transport ? 1 + static_cast<std::uint64_t>(*environment.transport) : 0);

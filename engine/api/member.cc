@@ -99,8 +99,8 @@ Status size_mismatch(std::string_view what, std::size_t got, std::size_t allowed
 Status check_sizes(const Call& call, Rank rank, int ranks, std::size_t in, std::size_t out) {
   Status status = check_call(call, ranks);
   if (!status.ok()) return status;
-  const Goal goal{call.collective, ranks, natural_blocks(call.collective, ranks), call.root,
-                  call.peer};
+  const CollectiveSpec goal{call.collective, ranks, natural_blocks(call.collective, ranks),
+                            call.root, call.peer};
   const Layout layout = make_layout(goal, natural_counts(call, ranks), 1, Borders::plain);
   const BufferRule rule = buffer_rule(layout, goal, rank);
   if (rule.input_bytes > in) return size_mismatch("in", in, rule.input_bytes, ranks);
@@ -134,53 +134,54 @@ namespace {
 // Makes a call; `interpreted` runs its plan. Code that all calls need is inlined. Code for rare
 // features is a function call, so that it does not enlarge the stack frame.
 template <class Run>
-[[gnu::always_inline]] inline Status run(MemberState& s, const Call& call, Run interpreted);
+[[gnu::always_inline]] inline Status run_call(MemberState& s, const Call& call, Run interpreted);
 
 template <class Run>
-[[gnu::always_inline]] inline Status run_as(MemberState& s, const Prepared& prepared,
-                                            const Call& call, Run interpreted) {
-  if (!s.fits(prepared, call.in, call.out)) [[unlikely]]
-    return s.misfit_of(prepared, call.in, call.out);
-  if (!s.begin(prepared, s.given(prepared, call, call.in))) [[unlikely]] {
+[[gnu::always_inline]] inline Status run_with_plan(MemberState& s, const CachedPlan& cached,
+                                                   const Call& call, Run interpreted) {
+  if (!s.fits(cached, call.in, call.out)) [[unlikely]]
+    return s.misfit_of(cached, call.in, call.out);
+  if (!s.begin(cached, s.given(cached, call, call.in))) [[unlikely]] {
     // the communicator ended between calls, and this may be the first call to fail
     return s.ended();
   }
-  return s.end(interpreted(prepared, s.run));
+  return s.end(interpreted(cached, s.run));
 }
 
 // Makes a call that this rank has not made before.
 template <class Run>
-[[gnu::noinline]] Status run_first(MemberState& s, const Call& call, Run interpreted) {
+[[gnu::noinline]] Status run_first_call(MemberState& s, const Call& call, Run interpreted) {
   if (s.is_to_be_pinned && !s.shared->forked()) static_cast<void>(s.pin_thread());
-  const auto found = s.plan(call, true);
+  const auto found = s.plan_call(call, true);
   if (!found.ok()) return found.status();
   const bool first = found->first;
-  return run_as(s, **found->held, call, [&](const Prepared& prepared, RankState& state) {
-    return (!first || check_no_alias_of_all(prepared.plan, state.waiter)) &&
-           interpreted(prepared, state);
+  return run_with_plan(s, **found->held, call, [&](const CachedPlan& cached, RankState& state) {
+    return (!first || check_no_alias_of_all(cached.plan, state.waiter)) &&
+           interpreted(cached, state);
   });
 }
 
 template <class Run>
-[[gnu::always_inline]] inline Status run_plain(MemberState& s, const Call& call, Run interpreted) {
+[[gnu::always_inline]] inline Status run_basic_call(MemberState& s, const Call& call,
+                                                    Run interpreted) {
   if (!timeout_fits(call.options)) [[unlikely]]
     return misfit(call.options);
   s.wait_as(call.options);
-  const PreparedPtr* held = s.shared->forked() ? nullptr : s.known(call);
+  const CachedPlanPtr* held = s.shared->forked() ? nullptr : s.cached_plan(call);
   if (held == nullptr) [[unlikely]]
-    return run_first(s, call, interpreted);
-  return run_as(s, **held, call, interpreted);
+    return run_first_call(s, call, interpreted);
+  return run_with_plan(s, **held, call, interpreted);
 }
 
 template <class Run>
-Status run_displaced(MemberState& s, const Call& call, Run interpreted) try {
+Status run_displaced_call(MemberState& s, const Call& call, Run interpreted) try {
   if (s.shared->forked()) return forked_status();
   const auto plain = s.displaced.plain(call, s.run.waiter.rank, s.shared->ranks);
   if (!plain.ok()) return plain.status();
   s.count_tables();
-  s.displaced.bring_together();
-  Status status = run(s, *plain, interpreted);
-  if (status.ok()) s.displaced.hand_out();
+  s.displaced.pack_blocks();
+  Status status = run_call(s, *plain, interpreted);
+  if (status.ok()) s.displaced.unpack_blocks();
   return status;
 } catch (const std::bad_alloc&) {
   return s.refused(make_error(Code::out_of_memory, [&] {
@@ -190,8 +191,8 @@ Status run_displaced(MemberState& s, const Call& call, Run interpreted) try {
 }
 
 template <class Run>
-[[gnu::noinline]] Status run_with_more(MemberState& s, const Call& call, Run interpreted) {
-  if (call.displacements != nullptr) return run_displaced(s, call, interpreted);
+[[gnu::noinline]] Status run_extended_call(MemberState& s, const Call& call, Run interpreted) {
+  if (call.displacements != nullptr) return run_displaced_call(s, call, interpreted);
   if (call.user_op != nullptr) {
     if (Status status = check_user_op(call); !status.ok()) return status;
   }
@@ -200,18 +201,18 @@ template <class Run>
   }
   if (call.factor != nullptr) {
     const auto multiplied = s.multiplied(call);
-    return multiplied.ok() ? run(s, *multiplied, interpreted) : multiplied.status();
+    return multiplied.ok() ? run_call(s, *multiplied, interpreted) : multiplied.status();
   }
-  return run_plain(s, call, interpreted);
+  return run_basic_call(s, call, interpreted);
 }
 
 template <class Run>
-Status run(MemberState& s, const Call& call, Run interpreted) {
-  const bool has_more = (call.displacements != nullptr) | (call.user_op != nullptr) |
-                        (call.options.epilogue != nullptr) | (call.factor != nullptr);
-  if (has_more) [[unlikely]]
-    return run_with_more(s, call, interpreted);
-  return run_plain(s, call, interpreted);
+Status run_call(MemberState& s, const Call& call, Run interpreted) {
+  const bool is_extended = (call.displacements != nullptr) | (call.user_op != nullptr) |
+                           (call.options.epilogue != nullptr) | (call.factor != nullptr);
+  if (is_extended) [[unlikely]]
+    return run_extended_call(s, call, interpreted);
+  return run_basic_call(s, call, interpreted);
 }
 
 }  // namespace
@@ -221,24 +222,25 @@ Status Member::call(const Call& call) {
     return call_in_turn(call);
   if (state_->clock != nullptr) [[unlikely]] {
     const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // clocks are observers
-    return run(*state_, call, [clock = state_->clock](const Prepared& prepared, RankState& state) {
-      return interpret_call(prepared, state, clock, nullptr);
-    });
+    return run_call(*state_, call,
+                    [clock = state_->clock](const CachedPlan& cached, RankState& state) {
+                      return interpret_call(cached, state, clock, nullptr);
+                    });
   }
-  return run(*state_, call, [](const Prepared& prepared, RankState& state) {
-    return interpret(prepared.plan, state);
+  return run_call(*state_, call, [](const CachedPlan& cached, RankState& state) {
+    return interpret(cached.plan, state);
   });
 }
 
 Status Member::call(const Call& call, RoundObserver& observer) {
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // observers may sleep and must not throw
   if (!state_->shared->forked()) state_->finish();
-  return run(*state_, call, [&](const Prepared& prepared, RankState& state) {
-    return interpret_call(prepared, state, state_->clock, &observer);
+  return run_call(*state_, call, [&](const CachedPlan& cached, RankState& state) {
+    return interpret_call(cached, state, state_->clock, &observer);
   });
 }
 
-void Member::give_way_to(YieldCallback* work) {
+void Member::set_yield_callback(YieldCallback* work) {
   state_->other_work = work;
   state_->run.waiter.others = work;
 }
@@ -262,7 +264,7 @@ Status Member::compute(double seconds) {
 }
 
 // Returns the plan that the call would have.
-Result<const Prepared*> Member::planned(const Call& call) {
+Result<const CachedPlan*> Member::planned(const Call& call) {
   if (call.user_op != nullptr) {
     if (Status status = check_user_op(call); !status.ok()) return status;
   }
@@ -276,7 +278,7 @@ Result<const Prepared*> Member::planned(const Call& call) {
   Call plain = call;
   // not in place, at any addresses
   if (call.displacements != nullptr) plain.in = plain.out = nullptr;
-  auto found = state_->ask(plain, false);
+  auto found = state_->plan_query(plain, false);
   if (!found.ok()) return found.status();
   return found->held->get();
 }
@@ -290,12 +292,12 @@ Result<OrderSet> Member::orders_of(const Call& call) {
 Result<std::string> Member::plan_of(const Call& call) {
   const auto found = planned(call);
   if (!found.ok()) return found.status();
-  const Prepared& prepared = **found;
+  const CachedPlan& cached = **found;
   const std::optional<Order> order =
       call.options.order ? call.options.order : state_->shared->order;
-  return std::string(prepared.algorithm) +
-         (prepared.parameters.empty() ? "" : ", " + prepared.parameters) + ", " +
-         std::string(name_of(prepared.plan.transport)) + " transport" +
+  return std::string(cached.algorithm) +
+         (cached.parameters.empty() ? "" : ", " + cached.parameters) + ", " +
+         std::string(name_of(cached.plan.transport)) + " transport" +
          (order ? ", order " + std::string(name_of(*order)) : "");
 }
 

@@ -139,7 +139,7 @@ struct PortsInUse;
 class StartedSplit;
 struct CommunicatorShared;
 struct MemberState;
-struct Prepared;
+struct CachedPlan;
 struct SplitOptions;
 
 class Member : public TypedCalls<Member, Status> {
@@ -232,7 +232,10 @@ class Member : public TypedCalls<Member, Status> {
   // be an event loop, or a library that advances only when called. nullptr (the default): no other
   // work. `work` must outlive the member or be replaced before, and must not make calls of this
   // rank.
-  void give_way_to(YieldCallback* work);
+  void set_yield_callback(YieldCallback* work);
+  [[deprecated("use set_yield_callback()")]] void give_way_to(YieldCallback* work) {
+    set_yield_callback(work);
+  }
 
   // Describes the plan of a call: "ring, mailbox transport", "double_tree, P = 8, direct
   // transport". It reserves memory for the plan. A failed question (out_of_memory) does not end the
@@ -279,7 +282,7 @@ class Member : public TypedCalls<Member, Status> {
   // not wait for it. Returns the reason.
   Status give_up(Status reason);
   Status call_in_turn(const Call& call);
-  Result<const Prepared*> planned(const Call& call);
+  Result<const CachedPlan*> planned(const Call& call);
   static Result<Request> started(Result<Request> request);
   Status settle(Result<Request> request);
   Status submit(const Call& request) { return call(request); }

@@ -121,7 +121,7 @@ Result<Call> DisplacedCall::plain(const Call& call, Rank rank, int ranks) {
   return plain;
 }
 
-void DisplacedCall::bring_together() noexcept {
+void DisplacedCall::pack_blocks() noexcept {
   if (!sent_.displaced) return;
   std::byte* to = memory_.data() + sent_.begin;
   for (const Block& block : sent_.blocks) {
@@ -130,7 +130,7 @@ void DisplacedCall::bring_together() noexcept {
   }
 }
 
-void DisplacedCall::hand_out() const noexcept {
+void DisplacedCall::unpack_blocks() const noexcept {
   if (!received_.displaced) return;
   const std::byte* from = memory_.data() + received_.begin;
   for (const Block& block : received_.blocks) {
@@ -158,10 +158,10 @@ Status check_reach(const Call& call, Rank rank, int ranks, std::size_t in, std::
 }
 
 MemberState::MemberState(std::shared_ptr<CommunicatorShared> shared_, Rank rank,
-                         std::shared_ptr<ProgressEngine> agenda_)
+                         std::shared_ptr<ProgressEngine> engine_)
     : owned(std::move(shared_)),
       shared(owned.get()),
-      progress_engine(std::move(agenda_)),
+      progress_engine(std::move(engine_)),
       handle(owned) {
   const auto n = static_cast<std::size_t>(shared->ranks);
   if (const auto& processes = shared->processes;
@@ -188,11 +188,11 @@ std::size_t MemberState::table_bytes() const {
 }
 
 // Takes from a new plan the ends of its mailboxes, room for operands, and scratch.
-Status MemberState::adopt(const Prepared& prepared) {
+Status MemberState::adopt(const CachedPlan& cached) {
   const auto self = static_cast<std::size_t>(run.waiter.rank);
   const auto n = static_cast<std::size_t>(shared->ranks);
-  const RankPlan& plan = prepared.plan.rank[self];
-  const auto operands = static_cast<std::size_t>(prepared.plan.most_operands);
+  const RankPlan& plan = cached.plan.rank[self];
+  const auto operands = static_cast<std::size_t>(cached.plan.most_operands);
   if (run.operands.size() < operands) run.operands.resize(operands);
   // A plan's mailboxes exist before the plan can be found, and never change: no lock.
   for (const Traffic& traffic : plan.traffic) {
@@ -208,7 +208,7 @@ Status MemberState::adopt(const Prepared& prepared) {
       from.mailbox = shared->mailboxes[traffic.peer * n + self];
     }
   }
-  if (prepared.plan.transport == Transport::board) run.boards = shared->boards;
+  if (cached.plan.transport == Transport::board) run.boards = shared->boards;
   if (plan.scratch_bytes > scratch_bytes) {
     // No other rank reads this rank's scratch between calls, so it may move.
     const std::size_t bytes = std::max(plan.scratch_bytes, 2 * scratch_bytes);
@@ -243,20 +243,20 @@ Status MemberState::share_scratch(std::size_t bytes) {
   return {};
 }
 
-Result<MemberState::Found> MemberState::find(const Call& call, bool calls) {
+Result<MemberState::Found> MemberState::find_or_make_plan(const Call& call, bool calls) {
   const PlanKey key(call);
   RankPlans::Slot* slot = plans.find(key);
   if (slot == nullptr) {
-    auto prepared = shared->prepare(key, run.waiter);
-    if (!prepared.ok()) return prepared.status();
-    if (Status status = adopt(**prepared); !status.ok()) return status;
+    auto cached = shared->prepare(key, run.waiter);
+    if (!cached.ok()) return cached.status();
+    if (Status status = adopt(**cached); !status.ok()) return status;
     if (shared->plan_bytes.load(std::memory_order_relaxed) > 2 * PlanTable::kMostBytes) {
       plans.clear();  // ranks hold more than the communicator does: drop old plans
     }
-    slot = &plans.insert(std::move(*prepared));
+    slot = &plans.insert(std::move(*cached));
     count_tables();
   }
-  const Found found{&slot->prepared, !slot->called};
+  const Found found{&slot->cached, !slot->called};
   slot->called |= calls;
   return found;
 }
@@ -304,19 +304,19 @@ void MemberState::count_thread() {
   if (RankThreads::add(thread_id())) thread = thread_id();
 }
 
-Result<MemberState::Found> MemberState::plan(const Call& call, bool calls) {
-  auto found = ask(call, calls);
+Result<MemberState::Found> MemberState::plan_call(const Call& call, bool calls) {
+  auto found = plan_query(call, calls);
   if (!found.ok() && !shared->forked()) return refused(found.status());
   return found;
 }
 
-Result<MemberState::Found> MemberState::ask(const Call& call, bool calls) {
+Result<MemberState::Found> MemberState::plan_query(const Call& call, bool calls) {
   if (shared->forked()) [[unlikely]]
     return forked_status();
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // it sleeps while another rank plans
   try {
     if (thread == 0) count_thread();
-    return find(call, calls);
+    return find_or_make_plan(call, calls);
   } catch (const std::bad_alloc&) {
     return make_error(Code::out_of_memory, [&] {
       return "rank " + std::to_string(run.waiter.rank) + " has no memory for the plan of " +
@@ -325,9 +325,9 @@ Result<MemberState::Found> MemberState::ask(const Call& call, bool calls) {
   }
 }
 
-Status MemberState::misfit_of(const Prepared& prepared, const void* in,
+Status MemberState::misfit_of(const CachedPlan& cached, const void* in,
                               const void* out) const noexcept {
-  const BufferRule& rule = prepared.rules[static_cast<std::size_t>(run.waiter.rank)];
+  const BufferRule& rule = cached.rules[static_cast<std::size_t>(run.waiter.rank)];
   if (buffers_fit(rule, in, out)) {
     const bool of_in = !lent->holds(in, rule.input_bytes);
     const Buffer buffer = of_in ? buffers_of(rule, in, out).in : buffers_of(rule, in, out).out;
@@ -361,10 +361,10 @@ Call without_factor(const Call& call) {
   return plain;
 }
 
-Result<const void*> MemberState::multiply(const Call& call, const Prepared& prepared) {
-  if (!fits(prepared, call.in, call.out)) return misfit_of(prepared, call.in, call.out);
+Result<const void*> MemberState::multiply(const Call& call, const CachedPlan& cached) {
+  if (!fits(cached, call.in, call.out)) return misfit_of(cached, call.in, call.out);
   const auto self = static_cast<std::size_t>(run.waiter.rank);
-  const std::size_t bytes = prepared.rules[self].input_bytes;
+  const std::size_t bytes = cached.rules[self].input_bytes;
   void* to = call.out;
   const bool at_root = call.collective == Collective::reduce && call.root == run.waiter.rank;
   const bool same_length =
@@ -390,7 +390,7 @@ Result<Call> MemberState::multiplied(const Call& call) {
   if (Status status = check_factor(call); !status.ok()) return status;
   Call plain = without_factor(call);
   wait_as(call.options);
-  const auto found = plan(plain, false);
+  const auto found = plan_call(plain, false);
   if (!found.ok()) return found.status();
   const auto products_in = multiply(call, **found->held);
   if (!products_in.ok()) return products_in.status();
@@ -411,14 +411,14 @@ struct Both : RoundObserver {
 
 // Runs a call on a modelled network: the clock starts the call's schedule and observes the call;
 // `other`, if not null, observes it too.
-bool interpret_timed(const Prepared& prepared, RankState& state, NetworkClock::OfRank& clock,
+bool interpret_timed(const CachedPlan& cached, RankState& state, NetworkClock::RankClock& clock,
                      std::optional<Ticks> start, RoundObserver* other) noexcept {
-  bool done = clock.begin(*prepared.timed, state.waiter, start);
+  bool done = clock.begin(*cached.timed, state.waiter, start);
   if (done && other == nullptr) {
-    done = interpret(prepared.plan, state, clock);
+    done = interpret(cached.plan, state, clock);
   } else if (done) {
     Both both(clock, *other);
-    done = interpret(prepared.plan, state, both);
+    done = interpret(cached.plan, state, both);
   }
   done = clock.finish(done);
   if (!start) clock.go_to(clock.ended());
@@ -427,16 +427,16 @@ bool interpret_timed(const Prepared& prepared, RankState& state, NetworkClock::O
 
 }  // namespace
 
-bool interpret_call(const Prepared& prepared, RankState& state, NetworkClock::OfRank* clock,
+bool interpret_call(const CachedPlan& cached, RankState& state, NetworkClock::RankClock* clock,
                     RoundObserver* observer) noexcept {
-  if (clock != nullptr) return interpret_timed(prepared, state, *clock, std::nullopt, observer);
-  if (observer != nullptr) return interpret(prepared.plan, state, *observer);
-  return interpret(prepared.plan, state);
+  if (clock != nullptr) return interpret_timed(cached, state, *clock, std::nullopt, observer);
+  if (observer != nullptr) return interpret(cached.plan, state, *observer);
+  return interpret(cached.plan, state);
 }
 
-bool interpret_at(Ticks start, const Prepared& prepared, RankState& state,
-                  NetworkClock::OfRank& clock) noexcept {
-  return interpret_timed(prepared, state, clock, start, nullptr);
+bool interpret_at(Ticks start, const CachedPlan& cached, RankState& state,
+                  NetworkClock::RankClock& clock) noexcept {
+  return interpret_timed(cached, state, clock, start, nullptr);
 }
 
 }  // namespace rankine

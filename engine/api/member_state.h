@@ -41,7 +41,7 @@ struct CallArguments {
   const UserOp* user_op = nullptr;
   const Epilogue* epilogue = nullptr;
   Fingerprint print;  // from the plan and the tag; the call's number is added
-  Marks marks;
+  BufferHashes buffer_hashes;
 };
 
 // DisplacedCall makes an all-to-all with displacements (Call::displacements) from one without: it
@@ -57,8 +57,8 @@ class DisplacedCall {
   // of check_call(); another collective; a list of a wrong length; a block beyond PTRDIFF_MAX;
   // blocks of out that overlap; a null buffer. Throws std::bad_alloc.
   Result<Call> plain(const Call& call, Rank rank, int ranks);
-  void bring_together() noexcept;  // before the call begins
-  void hand_out() const noexcept;  // after the call has succeeded
+  void pack_blocks() noexcept;          // before the call begins
+  void unpack_blocks() const noexcept;  // after the call has succeeded
 
   std::size_t bytes() const noexcept { return memory_.capacity(); }
 
@@ -111,7 +111,7 @@ struct PendingCall {
   alignas(16) std::byte factor[16] = {};
   std::uint32_t barrier_in = 0, barrier_out = 0;
   std::unique_ptr<DisplacedCall> displaced;  // if set, `call` is its plain call
-  PreparedPtr prepared;
+  CachedPlanPtr cached;
   std::unique_ptr<const OwnedKey> unplanned;  // the key while there is no plan
   bool first = false;                         // the first call with this plan
   bool ready = false;                         // the next start can use `given` unchanged
@@ -138,28 +138,28 @@ class ProgressEngine {
  public:
   explicit ProgressEngine(ProgressThread* helper = nullptr) : helper_(helper) {}
 
-  // A Turn gives the owner exclusive use of the progress_engine and its calls during its life.
+  // A Turn gives the owner exclusive use of the progress engine and its calls during its life.
   // Functions that require a Turn say so. At most one Turn exists at a time.
   class Turn {
    public:
-    explicit Turn(ProgressEngine& progress_engine) noexcept : agenda_(progress_engine), has_(true) {
-      if (agenda_.helper_ != nullptr) agenda_.take_from_helper();
+    explicit Turn(ProgressEngine& progress_engine) noexcept : engine_(progress_engine), has_(true) {
+      if (engine_.helper_ != nullptr) engine_.take_from_helper();
     }
-    // Has the progress_engine only if the helper is not using it.
+    // Has the progress engine only if the helper is not using it.
     Turn(ProgressEngine& progress_engine, std::try_to_lock_t) noexcept
-        : agenda_(progress_engine),
+        : engine_(progress_engine),
           has_(progress_engine.helper_ == nullptr || progress_engine.mutex_.try_lock()) {}
     ~Turn() {
       if (!has_) return;
-      agenda_.had_work_ = !agenda_.busy_.empty();
-      if (agenda_.helper_ != nullptr) agenda_.give_to_helper();
+      engine_.had_work_ = !engine_.busy_.empty();
+      if (engine_.helper_ != nullptr) engine_.give_to_helper();
     }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
     explicit operator bool() const { return has_; }
 
    private:
-    ProgressEngine& agenda_;
+    ProgressEngine& engine_;
     const bool has_;
   };
 
@@ -203,7 +203,7 @@ class ProgressEngine {
   void take_from_helper() noexcept;
   void give_to_helper() noexcept;
   bool step(MemberState& member) noexcept;
-  [[gnu::noinline]] bool plan(MemberState& member, PendingCall& call) noexcept;
+  [[gnu::noinline]] bool attach_plan(MemberState& member, PendingCall& call) noexcept;
   [[gnu::noinline]] bool make_ready(MemberState& member, PendingCall& call) noexcept;
   // Begins the member's first call, at its start or when its turn has come. False if it failed.
   bool begin(MemberState& member, PendingCall& call) noexcept;
@@ -233,10 +233,10 @@ class ProgressEngine {
   bool had_work_ = false;  // as of the owner's last Turn
   std::optional<std::vector<Request>> group_;
 
-  Atomic<bool> wanted_{false};  // the owner wants the progress_engine; it goes before the helper
+  Atomic<bool> wanted_{false};  // the owner wants the progress engine; it goes before the helper
   std::mutex mutex_;  // used if there is a helper; guards the members below and their calls
   std::vector<MemberState*> busy_;  // members with started calls; has room for all members
-  bool helps_ = false;              // true while the helper uses the progress_engine
+  bool helps_ = false;              // true while the helper uses the progress engine
 };
 
 // MemberState is one rank's side of a communicator: its cache of plans, its ends of the mailboxes,
@@ -244,7 +244,7 @@ class ProgressEngine {
 
 struct MemberState {
   struct Found {
-    const PreparedPtr* held = nullptr;  // in this rank's table
+    const CachedPlanPtr* held = nullptr;  // in this rank's table
     bool first = false;                 // the first such call, as far as this rank remembers
   };
 
@@ -252,7 +252,7 @@ struct MemberState {
   std::shared_ptr<CommunicatorShared> whole;
   std::shared_ptr<CommunicatorShared> owned;  // shared by all members
   CommunicatorShared* shared;
-  NetworkClock::OfRank* clock = nullptr;  // on a modelled network; or nullptr
+  NetworkClock::RankClock* clock = nullptr;  // on a modelled network; or nullptr
   RankState run;
   YieldCallback* other_work = nullptr;  // called in long waits; the user owns it
   RankPlans plans;
@@ -260,7 +260,7 @@ struct MemberState {
   std::unique_ptr<Arena> scratch;
   std::size_t scratch_bytes = 0;
   std::uint32_t barrier_in = 0, barrier_out = 0;
-  // The progress_engine of this rank's thread: the started calls of this rank on all communicators.
+  // The progress engine of this rank's thread: the started calls of this rank on all communicators.
   std::shared_ptr<ProgressEngine> progress_engine;
   StartedCalls started;
   Communicator handle;  // returned to the user
@@ -274,24 +274,25 @@ struct MemberState {
   std::atomic<int> cpu{kNotPlaced};  // the CPU of the pinned thread; relaxed: for reports
 
   MemberState(std::shared_ptr<CommunicatorShared> shared_, Rank rank,
-              std::shared_ptr<ProgressEngine> agenda_);
+              std::shared_ptr<ProgressEngine> engine_);
 
-  // The plan of a call that this rank has made before, or nullptr; then use plan(). Every call but
-  // the first takes this path, and a Result would cost as much as the look-up.
-  [[gnu::always_inline]] const PreparedPtr* known(const Call& call) noexcept {
+  // The plan of a call that this rank has made before, or nullptr; then use plan_call(). Every call
+  // but the first takes this path, and a Result would cost as much as the look-up.
+  [[gnu::always_inline]] const CachedPlanPtr* cached_plan(const Call& call) noexcept {
     const RankPlans::Slot* slot = plans.find(PlanKey(call));
-    return slot != nullptr && slot->called ? &slot->prepared : nullptr;
+    return slot != nullptr && slot->called ? &slot->cached : nullptr;
   }
-  // As find(), without exceptions. An error that would leave peers waiting ends the communicator.
-  Result<Found> plan(const Call& call, bool calls);
-  // As plan(), for a question: an error does not end the communicator.
-  Result<Found> ask(const Call& call, bool calls);
+  // As find_or_make_plan(), without exceptions. An error that would leave peers waiting ends the
+  // communicator.
+  Result<Found> plan_call(const Call& call, bool calls);
+  // As plan_call(), for a question: an error does not end the communicator.
+  Result<Found> plan_query(const Call& call, bool calls);
   // Finds or makes the plan. `calls`: the caller makes the call. It allocates memory for the plan,
   // so no call may be in flight here.
-  Result<Found> find(const Call& call, bool calls);
+  Result<Found> find_or_make_plan(const Call& call, bool calls);
   // Notes that a call with this plan was made, after it was bound without certainty.
-  void has_called(const Prepared& prepared) noexcept {
-    RankPlans::Slot* slot = plans.find(prepared.key.view());
+  void has_called(const CachedPlan& cached) noexcept {
+    RankPlans::Slot* slot = plans.find(cached.key.view());
     if (slot != nullptr) slot->called = true;
   }
   // The call's time counts from its first long wait, during planning or later.
@@ -302,25 +303,26 @@ struct MemberState {
   }
 
   // The arguments of a call with that plan; its input is at `in`.
-  [[gnu::always_inline]] CallArguments given(const Prepared& prepared, const Call& call,
+  [[gnu::always_inline]] CallArguments given(const CachedPlan& cached, const Call& call,
                                              const void* in) const noexcept {
     std::uint64_t tag = call.options.tag;
     if (call.user_op != nullptr) [[unlikely]]
       tag ^= identity_of(*call.user_op, shared->processes != nullptr);
     // (Without bytes if no rank compares them.)
-    const RankPlan& mine = prepared.plan.rank[static_cast<std::size_t>(run.waiter.rank)];
+    const RankPlan& mine = cached.plan.rank[static_cast<std::size_t>(run.waiter.rank)];
     const auto at = [](const void* begin) { return static_cast<const std::byte*>(begin); };
     return {.in = in,
             .out = call.out,
             .count = call.count,
             .user_op = call.user_op,
             .epilogue = call.options.epilogue,
-            .print = with_tag(prepared.fingerprint, tag),
-            .marks = marks_of({{at(in), mine.input_bytes}, {at(call.out), mine.output_bytes}})};
+            .print = with_tag(cached.fingerprint, tag),
+            .buffer_hashes =
+                buffer_hashes_of({{at(in), mine.input_bytes}, {at(call.out), mine.output_bytes}})};
   }
   // Begins the call: other ranks can see it. False: the communicator has ended, and the call has
   // not begun.
-  [[gnu::always_inline]] bool begin(const Prepared& prepared, const CallArguments& given) noexcept {
+  [[gnu::always_inline]] bool begin(const CachedPlan& cached, const CallArguments& given) noexcept {
     RankControl& rank_control = shared->rank_control;
     const auto self = static_cast<std::size_t>(run.waiter.rank);
     ++run.waiter.call;
@@ -328,11 +330,11 @@ struct MemberState {
     run.epilogue = given.epilogue;
     run.waiter.fingerprint =
         with_call(given.print, static_cast<std::uint32_t>(run.waiter.call)).bits;
-    if (prepared.lends) [[unlikely]]
+    if (cached.lends) [[unlikely]]
       lends = true;
-    run.waiter.marks = given.marks;
+    run.waiter.buffer_hashes = given.buffer_hashes;
     rank_control.record(run.waiter.rank)
-        .announce(run.waiter.call, run.waiter.fingerprint, given.count, prepared.algorithm);
+        .announce(run.waiter.call, run.waiter.fingerprint, given.count, cached.algorithm);
     shared->recorder.begin(run.waiter.rank, number(), run.waiter.fingerprint);
     run.memory_of(self, Memory::input) = static_cast<std::byte*>(const_cast<void*>(given.in));
     run.memory_of(self, Memory::output) = static_cast<std::byte*>(given.out);
@@ -356,11 +358,11 @@ struct MemberState {
   // Ends a failed call: waits until no rank uses another rank's buffers any more.
   Status broken() noexcept;
   // Checks the buffers of a call with a known plan; misfit_of() makes the error.
-  bool fits(const Prepared& prepared, const void* in, const void* out) const noexcept {
-    const BufferRule& rule = prepared.rules[static_cast<std::size_t>(run.waiter.rank)];
-    return buffers_fit(rule, in, out) && (!prepared.lends || are_payloads(rule, in, out));
+  bool fits(const CachedPlan& cached, const void* in, const void* out) const noexcept {
+    const BufferRule& rule = cached.rules[static_cast<std::size_t>(run.waiter.rank)];
+    return buffers_fit(rule, in, out) && (!cached.lends || are_payloads(rule, in, out));
   }
-  Status misfit_of(const Prepared& prepared, const void* in, const void* out) const noexcept;
+  Status misfit_of(const CachedPlan& cached, const void* in, const void* out) const noexcept;
   // True if the other processes can reach these buffers.
   bool are_payloads(const BufferRule& rule, const void* in, const void* out) const noexcept {
     return lent->holds(in, rule.input_bytes) && lent->holds(out, rule.output_bytes);
@@ -370,7 +372,7 @@ struct MemberState {
   // multiplies its input by its factor and stores the products in its output or in `products`.
   // multiply() returns the address of the products of a call with a checked factor; multiplied()
   // returns the call without factor.
-  Result<const void*> multiply(const Call& call, const Prepared& prepared);
+  Result<const void*> multiply(const Call& call, const CachedPlan& cached);
   Result<Call> multiplied(const Call& call);
   HugeVector<std::byte> products;
   // For a blocking call with displacements; requests have a DisplacedCall each.
@@ -384,7 +386,7 @@ struct MemberState {
     progress_engine->finish(*this);
   }
   Status ended();
-  Status adopt(const Prepared& prepared);
+  Status adopt(const CachedPlan& cached);
   Status share_scratch(std::size_t bytes);  // for a process
   void count_thread();
   // Notes the thread that made this rank's member (WakeFutex::made_by). made_as() copies it from
@@ -407,11 +409,11 @@ struct MemberState {
 Call without_factor(const Call& call);
 
 // Runs the call as its plan says; also on the modelled network's clock if `clock` is not null.
-bool interpret_call(const Prepared& prepared, RankState& state, NetworkClock::OfRank* clock,
+bool interpret_call(const CachedPlan& cached, RankState& state, NetworkClock::RankClock* clock,
                     RoundObserver* observer) noexcept;
 // Runs the call on a modelled network from the modelled time `start`; the rank's own clock does not
 // move.
-bool interpret_at(Ticks start, const Prepared& prepared, RankState& state,
-                  NetworkClock::OfRank& clock) noexcept;
+bool interpret_at(Ticks start, const CachedPlan& cached, RankState& state,
+                  NetworkClock::RankClock& clock) noexcept;
 
 }  // namespace rankine

@@ -167,7 +167,7 @@ Result<Candidate> CallClock::cheapest(Collective collective, const Algorithm* as
                           " can run on " + fabric_.name);
 }
 
-std::string CallClock::how_well_kept() const {
+std::string CallClock::timing_report() const {
   if (clock_.options().mode != ClockMode::wall) return {};
   const NetworkReport kept = report();
   const Lateness& late = kept.lateness;

@@ -21,17 +21,17 @@ PlanTable::~PlanTable() {
   delete_retired();
 }
 
-PreparedPtr PlanTable::find(const PlanKey& key, std::uint64_t hash, Rank rank) const noexcept {
+CachedPlanPtr PlanTable::find(const PlanKey& key, std::uint64_t hash, Rank rank) const noexcept {
   std::atomic<bool>& reading = reading_[static_cast<std::size_t>(rank)].now;
   // Sequentially consistent, like the load of the head: pairs with forget_all() and free_retired().
   // If this rank finds a node, the node was not yet retired when free_retired() could have seen the
   // rank not reading.
   reading.store(true, std::memory_order_seq_cst);
-  PreparedPtr found;
+  CachedPlanPtr found;
   for (const Node* node = heads_[hash % kHeads].load(std::memory_order_seq_cst); node != nullptr;
        node = node->next) {
-    if (node->prepared->key.hash() == hash && node->prepared->key.view() == key) {
-      found = node->prepared;
+    if (node->cached->key.hash() == hash && node->cached->key.view() == key) {
+      found = node->cached;
       break;
     }
   }
@@ -39,14 +39,14 @@ PreparedPtr PlanTable::find(const PlanKey& key, std::uint64_t hash, Rank rank) c
   return found;
 }
 
-void PlanTable::insert(PreparedPtr prepared) {
+void PlanTable::insert(CachedPlanPtr cached) {
   free_retired();
-  if (plans_ >= kMostPlans || bytes_ + prepared->bytes > kMostBytes) forget_all();
-  std::atomic<Node*>& head = heads_[prepared->key.hash() % kHeads];
-  const std::size_t bytes = prepared->bytes;
+  if (plans_ >= kMostPlans || bytes_ + cached->bytes > kMostBytes) forget_all();
+  std::atomic<Node*>& head = heads_[cached->key.hash() % kHeads];
+  const std::size_t bytes = cached->bytes;
   // Relaxed: only the lock's holder changes heads. Release: pairs with find()'s load.
   Node* const next = head.load(std::memory_order_relaxed);
-  head.store(new Node{std::move(prepared), next}, std::memory_order_release);
+  head.store(new Node{std::move(cached), next}, std::memory_order_release);
   plans_ += 1;
   bytes_ += bytes;
 }
@@ -80,7 +80,7 @@ void PlanTable::delete_retired() noexcept {
 RankPlans::Slot* RankPlans::free_slot(std::uint64_t hash) noexcept {
   Slot* set = &slots_[(hash & (slots_.size() / kWays - 1)) * kWays];
   for (std::size_t i = 0; i < kWays; ++i) {
-    if (set[i].prepared == nullptr) return &set[i];
+    if (set[i].cached == nullptr) return &set[i];
   }
   return nullptr;
 }
@@ -89,15 +89,15 @@ RankPlans::Slot* RankPlans::look_up(const PlanKey& key) noexcept {
   const std::uint64_t hash = key.hash();
   Slot* set = &slots_[(hash & (slots_.size() / kWays - 1)) * kWays];
   for (std::size_t i = 0; i < kWays; ++i) {
-    if (set[i].hash == hash && set[i].prepared != nullptr && set[i].prepared->key.view() == key) {
+    if (set[i].hash == hash && set[i].cached != nullptr && set[i].cached->key.view() == key) {
       return latest_ = &set[i];
     }
   }
   return nullptr;
 }
 
-RankPlans::Slot& RankPlans::insert(PreparedPtr prepared) {
-  const std::uint64_t hash = prepared->key.hash();
+RankPlans::Slot& RankPlans::insert(CachedPlanPtr cached) {
+  const std::uint64_t hash = cached->key.hash();
   latest_ = nullptr;  // slots may move
   Slot* slot = free_slot(hash);
   while (slot == nullptr && slots_.size() < kMostSets * kWays) {
@@ -105,7 +105,7 @@ RankPlans::Slot& RankPlans::insert(PreparedPtr prepared) {
     larger.slots_ = std::vector<Slot>(2 * slots_.size());
     // The plans of one old set share one of two new sets, so every plan finds room.
     for (Slot& old : slots_) {
-      if (old.prepared != nullptr) *larger.free_slot(old.hash) = std::move(old);
+      if (old.cached != nullptr) *larger.free_slot(old.hash) = std::move(old);
     }
     slots_ = std::move(larger.slots_);
     slot = free_slot(hash);
@@ -113,8 +113,8 @@ RankPlans::Slot& RankPlans::insert(PreparedPtr prepared) {
   if (slot == nullptr) {
     slot = &slots_[(hash & (slots_.size() / kWays - 1)) * kWays + next_victim_++ % kWays];
   }
-  const Prepared* plan = prepared.get();
-  *slot = {hash, PreparedPtr(plan, [all = std::move(prepared)](const Prepared*) {})};
+  const CachedPlan* plan = cached.get();
+  *slot = {hash, CachedPlanPtr(plan, [all = std::move(cached)](const CachedPlan*) {})};
   return *slot;
 }
 
@@ -207,12 +207,12 @@ Result<OrderNeeds> needs_of(const Call& call, std::optional<Order> order) {
 
 // The levels that a plan keeps. repeatable and size_invariant promise more than one call can show,
 // so a plan has them only if the call asked for them.
-OrderSet orders_of(const OrderNeeds& needs, const Algorithm& line, const Brackets& brackets,
+OrderSet orders_of(const OrderNeeds& needs, const Algorithm& entry, const Brackets& brackets,
                    ReduceOp op) {
   OrderSet out;
   const bool exact = !needs.rounds;
   const bool bracketed = brackets.flat || brackets.canonical;
-  out.add(Order::coherent, exact || bracketed || line.other_bits.empty());
+  out.add(Order::coherent, exact || bracketed || entry.other_bits.empty());
   out.add(Order::repeatable, exact || needs.fixed || needs.bracket);
   out.add(Order::by_rank, exact || brackets.flat);
   out.add(Order::size_invariant, exact || needs.bracket);
@@ -246,23 +246,22 @@ Result<Compiled> compile_another(CompileRequest& request, std::span<const Candid
 
 }  // namespace
 
-Result<std::vector<Candidate>> PlanMaker::others_to_try(const Call& call,
-                                                        const CompileRequest& chosen, std::size_t m,
-                                                        const Costs& by,
-                                                        const std::vector<int>& fitting) const {
+Result<std::vector<Candidate>> PlanMaker::further_candidates(
+    const Call& call, const CompileRequest& chosen, std::size_t m, const Costs& by,
+    const std::vector<int>& fitting) const {
   Params asked = params_of(call.options, ranks);
   asked.root = chosen.params.root;
   if (network != nullptr) return network->candidates(call.collective, asked, m, may_go_on);
   std::vector<Candidate> out;
   const Bracket bracket = chosen.bracket.value_or(Bracket::flat);
-  for (const Algorithm* line :
+  for (const Algorithm* entry :
        lines_to_try(bracket, call.collective, ranks, m, chosen.buffers, by)) {
-    Params params = line->only_taken(asked);
-    if (asked.segments == 0) params.segments = choose_segments(*line, ranks, m, by);
+    Params params = entry->only_taken(asked);
+    if (asked.segments == 0) params.segments = choose_segments(*entry, ranks, m, by);
     params.root = asked.root;
-    take_levels(*line, fitting, params);
+    take_levels(*entry, fitting, params);
     Candidate& one = out.emplace_back();
-    one.algorithm = line;
+    one.algorithm = entry;
     one.params = std::move(params);
   }
   return out;
@@ -310,7 +309,7 @@ Result<Compiled> PlanMaker::compile_once(const Call& call, CompileRequest& reque
     }
   } else if (one_fold_is_faster(call.collective, ranks, m, element_bytes(call), by)) {
     request.bracket = Bracket::flat;
-    const auto others = others_to_try(call, request, m, by, fitting);
+    const auto others = further_candidates(call, request, m, by, fitting);
     request.bracket.reset();
     if (!others.ok()) return others.status();
     for (const Candidate& one : *others) {
@@ -327,7 +326,7 @@ Result<Compiled> PlanMaker::compile_once(const Call& call, CompileRequest& reque
 // Part of the hash that ranks compare.
 constexpr std::uint64_t kLends = 0x6c656e6473;
 
-Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
+Result<std::unique_ptr<CachedPlan>> PlanMaker::make(const PlanKey& key) const {
   const Call& call = key.call();
   const CallOptions& options = call.options;
   Status status = check_call(call, ranks);
@@ -365,8 +364,8 @@ Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
   request.buffers = key.in_place() ? Buffers::in_place : Buffers::apart;
   request.costs = costs;
   if (request.staged) {
-    chosen_by = where_all_is_staged(chosen_by);
-    request.costs = where_all_is_staged(costs);
+    chosen_by = staged_costs(chosen_by);
+    request.costs = staged_costs(costs);
   }
   Params& params = request.params;
   params = params_of(options, ranks);
@@ -420,7 +419,7 @@ Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
                       : compile(request);
   if ((!request.commutative || request.bracket) && asked == nullptr && !compiled.ok() &&
       compiled.status().code() == Code::invalid_argument) {
-    const auto others = others_to_try(call, request, m, chosen_by, fitting_levels);
+    const auto others = further_candidates(call, request, m, chosen_by, fitting_levels);
     if (!others.ok()) return others.status();
     compiled = compile_another(request, *others);
   }
@@ -430,29 +429,29 @@ Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
     return invalid_argument(bracket_for + ", algorithm is " + std::string(request.algorithm->name) +
                             ": " + std::string(request.algorithm->other_bits));
   }
-  auto prepared = std::make_unique<Prepared>(key);
-  prepared->plan = std::move(compiled->plan);
+  auto cached = std::make_unique<CachedPlan>(key);
+  cached->plan = std::move(compiled->plan);
   const auto line = static_cast<std::size_t>(request.algorithm - catalogue().data());
-  prepared->algorithm =
+  cached->algorithm =
       processes != nullptr ? processes->name_of_line(line) : request.algorithm->name.data();
-  prepared->parameters = request.algorithm->text_of(params);
+  cached->parameters = request.algorithm->text_of(params);
   if (compiled->in_f32) {
-    prepared->parameters += prepared->parameters.empty() ? "in f32" : ", in f32";
+    cached->parameters += cached->parameters.empty() ? "in f32" : ", in f32";
   }
-  prepared->orders = orders;
+  cached->orders = orders;
   if (timed) {
     auto on_network = time(request, *compiled, m);
     if (!on_network.ok()) return on_network.status();
-    prepared->timed = std::move(*on_network);
+    cached->timed = std::move(*on_network);
   }
-  prepared->rules = buffer_rules(compiled->layout, compiled->goal);
-  prepared->lends = lends;
+  cached->rules = buffer_rules(compiled->layout, compiled->goal);
+  cached->lends = lends;
   // Private addresses of different processes say nothing about shared buffers.
-  for (std::size_t r = 0; !request.staged && r < prepared->rules.size(); ++r) {
-    prepared->plan.rank[r].input_bytes = prepared->rules[r].input_bytes;
-    prepared->plan.rank[r].output_bytes = prepared->rules[r].output_bytes;
+  for (std::size_t r = 0; !request.staged && r < cached->rules.size(); ++r) {
+    cached->plan.rank[r].input_bytes = cached->rules[r].input_bytes;
+    cached->plan.rank[r].output_bytes = cached->rules[r].output_bytes;
   }
-  prepared->plan.all_meet = call.counts.empty() && all_hear_from_all(call.collective);
+  cached->plan.all_meet = call.counts.empty() && all_hear_from_all(call.collective);
   std::uint64_t hash = 0;
   const auto mix = [&hash](auto n) { hash = mixed(hash, static_cast<std::uint64_t>(n)); };
   for (const std::size_t n : request.counts) mix(n);
@@ -468,16 +467,16 @@ Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
       for (const int n : params.*row.list) mix(n);
     }
   }
-  prepared->fingerprint = make_fingerprint(
+  cached->fingerprint = make_fingerprint(
       call.collective, call.type, reduces(call.collective) ? call.op : ReduceOp::sum,
-      key.in_place(), prepared->plan.transport, key.root(), static_cast<int>(line), hash);
-  prepared->bytes = sizeof(Prepared) + prepared->key.bytes() +
-                    prepared->rules.capacity() * sizeof(BufferRule) + trim(prepared->plan) +
-                    (prepared->timed != nullptr ? prepared->timed->bytes() : 0);
-  return prepared;
+      key.in_place(), cached->plan.transport, key.root(), static_cast<int>(line), hash);
+  cached->bytes = sizeof(CachedPlan) + cached->key.bytes() +
+                  cached->rules.capacity() * sizeof(BufferRule) + trim(cached->plan) +
+                  (cached->timed != nullptr ? cached->timed->bytes() : 0);
+  return cached;
 }
 
-Result<PreparedPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waiter) {
+Result<CachedPlanPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waiter) {
   const std::function<Status()> may_go_on = [&] { return may_go_on_planning(waiter); };
   const PlanMaker maker{.ranks = ranks,
                         .costs = costs,
@@ -495,21 +494,21 @@ Result<PreparedPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waiter)
                         .may_go_on = may_go_on};
   auto made = maker.make(key);
   if (!made.ok()) return made.status();
-  std::unique_ptr<Prepared> prepared = std::move(*made);
-  plan_bytes.fetch_add(prepared->bytes, std::memory_order_relaxed);  // pairs with nothing: a count
-  return PreparedPtr(prepared.release(), [&count = plan_bytes](const Prepared* plan) {
+  std::unique_ptr<CachedPlan> cached = std::move(*made);
+  plan_bytes.fetch_add(cached->bytes, std::memory_order_relaxed);  // pairs with nothing: a count
+  return CachedPlanPtr(cached.release(), [&count = plan_bytes](const CachedPlan* plan) {
     count.fetch_sub(plan->bytes, std::memory_order_relaxed);  // pairs with nothing: a count
     delete plan;
   });
 }
 
-Result<PreparedPtr> CommunicatorShared::prepare(const PlanKey& key, Waiter& waiter) {
+Result<CachedPlanPtr> CommunicatorShared::prepare(const PlanKey& key, Waiter& waiter) {
   const std::uint64_t hash = key.hash();
-  if (PreparedPtr found = plans.find(key, hash, waiter.rank)) return found;
+  if (CachedPlanPtr found = plans.find(key, hash, waiter.rank)) return found;
   // One rank compiles; other ranks that need this plan wait here for the lock.
   std::unique_lock<std::mutex> lock;
   if (Status locked = lock_for_call(lock, waiter); !locked.ok()) return locked;
-  if (PreparedPtr found = plans.find(key, hash, waiter.rank)) return found;
+  if (CachedPlanPtr found = plans.find(key, hash, waiter.rank)) return found;
   if (refused != nullptr && refused->key.view() == key) return refused->why;
   auto made = make(key, waiter);
   if (!made.ok()) {

@@ -54,7 +54,7 @@ class CallClock {
                                                  const SharedClock& shared = {});
 
   // The cost of a call's messages: of M bytes, or of blocks with these sizes.
-  Result<Pricing> price(const Goal& goal, std::uint64_t m) const {
+  Result<Pricing> price(const CollectiveSpec& goal, std::uint64_t m) const {
     return Pricing::make(fabric_, goal, m, false);
   }
   Result<Pricing> price(std::span<const std::uint64_t> blocks) const {
@@ -83,7 +83,7 @@ class CallClock {
   CallNetwork among(const std::vector<Rank>& ranks) const;
   NetworkReport report() const;
   // For a wall clock: a sentence on its lateness; otherwise empty.
-  std::string how_well_kept() const;
+  std::string timing_report() const;
 
  private:
   CallClock(Fabric fabric, bool lower, const NetworkClockOptions& options,
@@ -269,9 +269,9 @@ class OwnedKey {
 
 class TimedSchedule;
 
-// Prepared is a plan with the data that a call needs beside it. All ranks share it; immutable.
-struct Prepared {
-  explicit Prepared(const PlanKey& of) : key(of) {}
+// CachedPlan is a plan with the data that a call needs beside it. All ranks share it; immutable.
+struct CachedPlan {
+  explicit CachedPlan(const PlanKey& of) : key(of) {}
 
   const OwnedKey key;
   Plan plan;
@@ -284,7 +284,7 @@ struct Prepared {
   std::shared_ptr<const TimedSchedule> timed;  // on the communicator's network; or nullptr
   std::size_t bytes = 0;                       // memory of this object
 };
-using PreparedPtr = std::shared_ptr<const Prepared>;
+using CachedPlanPtr = std::shared_ptr<const CachedPlan>;
 
 // PlanTable holds the plans that all ranks share. Every rank may call find() at any time. The other
 // members need the communicator's lock.
@@ -301,15 +301,15 @@ class PlanTable {
 
   // Returns the plan of that key, or nullptr. `rank` is the calling rank. Neither locks nor
   // allocates.
-  PreparedPtr find(const PlanKey& key, std::uint64_t hash, Rank rank) const noexcept;
+  CachedPlanPtr find(const PlanKey& key, std::uint64_t hash, Rank rank) const noexcept;
   // May throw std::bad_alloc; then it has inserted nothing.
-  void insert(PreparedPtr prepared);
+  void insert(CachedPlanPtr cached);
   std::size_t plans() const { return plans_; }
   std::size_t table_bytes() const { return reading_.capacity() * sizeof(Reading) + sizeof(heads_); }
 
  private:
   struct Node {
-    const PreparedPtr prepared;
+    const CachedPlanPtr cached;
     Node* const next;
     Node* next_retired = nullptr;
   };
@@ -340,17 +340,17 @@ class RankPlans {
 
   struct Slot {
     std::uint64_t hash = 0;
-    PreparedPtr prepared;  // a reference counted by this rank
+    CachedPlanPtr cached;  // a reference counted by this rank
     bool called = false;   // false: only asked about
   };
 
   [[gnu::always_inline]] Slot* find(const PlanKey& key) noexcept {
-    if (latest_ != nullptr && latest_->prepared->key.view() == key) return latest_;
+    if (latest_ != nullptr && latest_->cached->key.view() == key) return latest_;
     return look_up(key);
   }
   // Requires that the table does not hold the plan. May throw std::bad_alloc; then the table is
   // unchanged.
-  Slot& insert(PreparedPtr prepared);
+  Slot& insert(CachedPlanPtr cached);
   void clear();
   std::size_t table_bytes() const { return slots_.capacity() * sizeof(Slot); }
 
@@ -387,7 +387,7 @@ struct PlanMaker {
 
   // Errors: those of check_call() and compile(), an unknown algorithm or order, and the errors of
   // may_go_on().
-  Result<std::unique_ptr<Prepared>> make(const PlanKey& key) const;
+  Result<std::unique_ptr<CachedPlan>> make(const PlanKey& key) const;
 
  private:
   Result<std::shared_ptr<const TimedSchedule>> time(const CompileRequest& request,
@@ -395,9 +395,9 @@ struct PlanMaker {
   Result<Compiled> compile_once(const Call& call, CompileRequest& request, std::size_t m,
                                 const Costs& by, const std::vector<int>& fitting) const;
   // The alternatives to the chosen algorithm, the best first.
-  Result<std::vector<Candidate>> others_to_try(const Call& call, const CompileRequest& chosen,
-                                               std::size_t m, const Costs& by,
-                                               const std::vector<int>& fitting) const;
+  Result<std::vector<Candidate>> further_candidates(const Call& call, const CompileRequest& chosen,
+                                                    std::size_t m, const Costs& by,
+                                                    const std::vector<int>& fitting) const;
 };
 
 }  // namespace rankine

@@ -17,14 +17,14 @@ namespace {
 
 // Runs the call on a modelled network, from the rank's modelled time at the start of the call.
 bool play(MemberState& member, PendingCall& call) noexcept {
-  const bool done = interpret_at(call.model_start, *call.prepared, member.run, *member.clock);
+  const bool done = interpret_at(call.model_start, *call.cached, member.run, *member.clock);
   call.model_end = member.clock->ended();
   return done;
 }
 
 // Advances a call on a modelled network: the call runs on a separate thread, which yields when it
 // would wait.
-[[gnu::noinline]] Walked go_on_there(MemberState& member, PendingCall& call) noexcept {
+[[gnu::noinline]] Walked advance_on_network(MemberState& member, PendingCall& call) noexcept {
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // the code below uses condition variables
   if (call.thread == nullptr) {
     try {
@@ -70,21 +70,21 @@ void ProgressEngine::give_to_helper() noexcept {
 }
 
 // Plans a call that was queued behind another one, when its turn has come.
-bool ProgressEngine::plan(MemberState& member, PendingCall& call) noexcept {
+bool ProgressEngine::attach_plan(MemberState& member, PendingCall& call) noexcept {
   Call planned = call.unplanned->view().call();
   planned.user_op = call.call.user_op;
   planned.options.epilogue = call.call.options.epilogue;
-  auto found = member.plan(planned, true);
+  auto found = member.plan_call(planned, true);
   if (!found.ok()) {
     end(member, call, found.status());
     return false;
   }
-  call.prepared = *found->held;
+  call.cached = *found->held;
   call.first = found->first;
   call.call.counts = {};  // the caller or `unplanned` owned them
   call.unplanned.reset();
-  if (call.call.factor == nullptr && !member.fits(*call.prepared, call.call.in, call.call.out)) {
-    end(member, call, member.misfit_of(*call.prepared, call.call.in, call.call.out));
+  if (call.call.factor == nullptr && !member.fits(*call.cached, call.call.in, call.call.out)) {
+    end(member, call, member.misfit_of(*call.cached, call.call.in, call.call.out));
     return false;
   }
   return true;
@@ -93,18 +93,18 @@ bool ProgressEngine::plan(MemberState& member, PendingCall& call) noexcept {
 // Prepares a call, once for all its starts; a call with a factor or displacements needs it at each
 // start.
 bool ProgressEngine::make_ready(MemberState& member, PendingCall& call) noexcept {
-  if (call.prepared == nullptr && !plan(member, call)) return false;
+  if (call.cached == nullptr && !attach_plan(member, call)) return false;
   const void* in = call.call.in;
   if (call.call.factor != nullptr) {
-    const auto products = member.multiply(call.call, *call.prepared);
+    const auto products = member.multiply(call.call, *call.cached);
     if (!products.ok()) {
       end(member, call, products.status());
       return false;
     }
     in = *products;
   }
-  if (call.displaced != nullptr) call.displaced->bring_together();
-  call.given = member.given(*call.prepared, call.call, in);
+  if (call.displaced != nullptr) call.displaced->pack_blocks();
+  call.given = member.given(*call.cached, call.call, in);
   call.ready = call.call.factor == nullptr && call.displaced == nullptr;
   return true;
 }
@@ -117,7 +117,7 @@ bool ProgressEngine::make_ready(MemberState& member, PendingCall& call) noexcept
   if (!call.ready && !make_ready(member, call)) [[unlikely]]
     return false;
   call.cursor = {};
-  if (!member.begin(*call.prepared, call.given)) [[unlikely]] {
+  if (!member.begin(*call.cached, call.given)) [[unlikely]] {
     end(member, call, member.ended());
     return false;
   }
@@ -127,11 +127,11 @@ bool ProgressEngine::make_ready(MemberState& member, PendingCall& call) noexcept
 
 bool ProgressEngine::begin_first(MemberState& member, PendingCall& call) noexcept {
   call.first = false;
-  if (!check_no_alias_of_all(call.prepared->plan, member.run.waiter)) {
+  if (!check_no_alias_of_all(call.cached->plan, member.run.waiter)) {
     fail(member, call);
     return false;
   }
-  member.has_called(*call.prepared);
+  member.has_called(*call.cached);
   return true;
 }
 
@@ -171,7 +171,7 @@ void ProgressEngine::end(MemberState& member, PendingCall& call, Status status) 
                                                             PendingCall& call) noexcept {
   member.end_well();
   if (call.displaced != nullptr) [[unlikely]]
-    call.displaced->hand_out();
+    call.displaced->unpack_blocks();
   strike(member, call);
 }
 
@@ -179,10 +179,10 @@ void ProgressEngine::end(MemberState& member, PendingCall& call, Status status) 
                                                            PendingCall& call) noexcept {
   if (call.phase == PendingCall::Phase::broken) return Walked::failed;
   if (member.clock != nullptr) [[unlikely]]
-    return go_on_there(member, call);
+    return advance_on_network(member, call);
   RankControl& rank_control = member.shared->rank_control;
   if (!come_back_to(rank_control, member.run.waiter.rank)) return Walked::failed;
-  const Walked walked = interpret_some(call.prepared->plan, member.run, call.cursor);
+  const Walked walked = interpret_some(call.cached->plan, member.run, call.cursor);
   if (walked == Walked::waiting) put_down(rank_control, member.run.waiter.rank);
   return walked;
 }
@@ -262,7 +262,7 @@ bool ProgressEngine::step() noexcept {
 }
 
 Progress ProgressEngine::help() noexcept {
-  // The owner wants or has the progress_engine; it wakes the helper again.
+  // The owner wants or has the progress engine; it wakes the helper again.
   if (wanted_.load(std::memory_order_relaxed)) return Progress::nothing_to_do;
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return Progress::nothing_to_do;
@@ -289,7 +289,7 @@ Progress ProgressEngine::help() noexcept {
     done = play(member, *call);
   } else if (done) {
     done = come_back_to(member.shared->rank_control, member.run.waiter.rank) &&
-           interpret_rest(call->prepared->plan, member.run, call->cursor);
+           interpret_rest(call->cached->plan, member.run, call->cursor);
   }
   if (done) [[likely]]
     return end_well(member, *call);

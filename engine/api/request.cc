@@ -136,13 +136,13 @@ Result<OrderSet> Request::orders() const {
   if (call_ == nullptr) return not_started(nullptr);
   if (call_->member->shared->forked()) return forked_status();
   const ProgressEngine::Turn turn(*call_->member->progress_engine);
-  if (call_->prepared != nullptr) return call_->prepared->orders;
+  if (call_->cached != nullptr) return call_->cached->orders;
   return invalid_argument("the request's " + name_of_call(*call_) +
                           " was made behind another call and has no plan yet; prepare it while "
                           "nothing is under way");
 }
 
-std::vector<ProgressEngine*> Request::agendas_of(std::span<Request> requests) {
+std::vector<ProgressEngine*> Request::engines_of(std::span<Request> requests) {
   std::vector<ProgressEngine*> all;
   for (const Request& request : requests) {
     if (rests(request.call_.get()) || request.call_->member->shared->forked()) continue;
@@ -153,12 +153,12 @@ std::vector<ProgressEngine*> Request::agendas_of(std::span<Request> requests) {
   return all;
 }
 
-bool Request::until_over(std::span<Request> requests, const std::vector<ProgressEngine*>& agendas,
-                         std::int64_t until_ns) {
+bool Request::wait_until_over(std::span<Request> requests,
+                              const std::vector<ProgressEngine*>& engines, std::int64_t until_ns) {
   std::optional<Idling> idling;
   for (;;) {
     bool moved = false, over = true;
-    for (ProgressEngine* progress_engine : agendas) {
+    for (ProgressEngine* progress_engine : engines) {
       const ProgressEngine::Turn turn(*progress_engine);
       moved |= progress_engine->step();
       for (const Request& request : requests) {
@@ -181,9 +181,9 @@ bool Request::until_over(std::span<Request> requests, const std::vector<Progress
 }
 
 Status wait_all(std::span<Request> requests, std::size_t* failed) {
-  // A single progress_engine waits in wait(); several agendas advance in turn.
-  if (const auto agendas = Request::agendas_of(requests); agendas.size() > 1) {
-    Request::until_over(requests, agendas, kForEverNs);
+  // A single progress engine waits in wait(); several engines advance in turn.
+  if (const auto engines = Request::engines_of(requests); engines.size() > 1) {
+    Request::wait_until_over(requests, engines, kForEverNs);
   }
   Status first;
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -199,7 +199,7 @@ Result<bool> wait_all_for(std::span<Request> requests, std::chrono::milliseconds
                           std::size_t* failed) {
   if (most.count() < 0) return misfit_of(most);
   const std::int64_t until_ns = deadline_after(now_ns(), saturated_ns(most));
-  if (!Request::until_over(requests, Request::agendas_of(requests), until_ns)) return false;
+  if (!Request::wait_until_over(requests, Request::engines_of(requests), until_ns)) return false;
   if (Status status = wait_all(requests, failed); !status.ok()) return status;
   return true;
 }
@@ -238,21 +238,21 @@ Result<Request> Member::bind(const Call& call, bool calls) try {
     own.out = &bound->barrier_out;
   }
   const Call planned = own.factor != nullptr ? without_factor(own) : own;
-  if (const PreparedPtr* held = s.known(planned)) {
-    bound->prepared = *held;
+  if (const CachedPlanPtr* held = s.cached_plan(planned)) {
+    bound->cached = *held;
   } else if (s.started.front == nullptr) {
     s.wait_as(call.options);
-    auto found = s.plan(planned, calls);
+    auto found = s.plan_call(planned, calls);
     if (!found.ok()) return found.status();
-    bound->prepared = *found->held;
+    bound->cached = *found->held;
     bound->first = found->first;
   } else {
     // Planning would disturb the calls in flight, so it happens when this call's turn has come.
     if (Status status = check_call(planned, ranks()); !status.ok()) return status;
     bound->unplanned = std::make_unique<OwnedKey>(PlanKey(planned));
   }
-  if (bound->prepared != nullptr && !s.fits(*bound->prepared, own.in, own.out)) {
-    return s.misfit_of(*bound->prepared, own.in, own.out);
+  if (bound->cached != nullptr && !s.fits(*bound->cached, own.in, own.out)) {
+    return s.misfit_of(*bound->cached, own.in, own.out);
   }
   // The plan has its own names and lists; the caller's are not used any more.
   own.counts = {};

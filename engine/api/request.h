@@ -92,12 +92,12 @@ class Request {
   friend Status wait_all(std::span<Request> requests, std::size_t* failed);
   friend Result<bool> wait_all_for(std::span<Request> requests, std::chrono::milliseconds most,
                                    std::size_t* failed);
-  // The agendas of all requests that are started and not yet waited for.
-  static std::vector<ProgressEngine*> agendas_of(std::span<Request> requests);
-  // Advances `agendas` until all their `requests` are over or until `until_ns`. True if they are
+  // The engines of all requests that are started and not yet waited for.
+  static std::vector<ProgressEngine*> engines_of(std::span<Request> requests);
+  // Advances `engines` until all their `requests` are over or until `until_ns`. True if they are
   // over.
-  static bool until_over(std::span<Request> requests, const std::vector<ProgressEngine*>& agendas,
-                         std::int64_t until_ns);
+  static bool wait_until_over(std::span<Request> requests,
+                              const std::vector<ProgressEngine*>& engines, std::int64_t until_ns);
   explicit Request(std::unique_ptr<PendingCall> call);
   std::unique_ptr<PendingCall> call_;
 };

@@ -106,7 +106,7 @@ Result<std::unique_ptr<Member>> StartedSplit::finish() try {
   auto shared = s.shared->group(s.owned, {number, color}, group, static_cast<std::size_t>(there),
                                 options_, waiter);
   if (!shared.ok()) return s.refused(shared.status());
-  auto progress_engine = options_.own_thread ? (*shared)->new_agenda() : s.progress_engine;
+  auto progress_engine = options_.own_thread ? (*shared)->new_progress_engine() : s.progress_engine;
   std::unique_ptr<Member> made(
       new Member(std::move(*shared), static_cast<Rank>(there), std::move(progress_engine)));
   made->state_->made_as(s);
@@ -206,7 +206,7 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::group(
       group.shared = std::move(*made);
       group.shared->progress = progress;
     } else {
-      group.why_not = made.status();
+      group.refusal = made.status();
     }
     for (std::size_t i = 0; i < members.size(); ++i) {
       // Acquire: pairs with leave(); after it the member removes itself from awaited lists.
@@ -216,17 +216,17 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::group(
     }
   }
   Idling idling(rank_control.policy());
-  while (group.shared == nullptr && group.why_not.ok()) {
+  while (group.shared == nullptr && group.refusal.ok()) {
     lock.unlock();
     if (Status status = may_go_on_planning(waiter); !status.ok()) return status;
     idling.once();
     if (Status locked = lock_for_call(lock, waiter); !locked.ok()) return locked;
   }
   const auto found = group.shared;
-  const Status why_not = group.why_not;
+  const Status refusal = group.refusal;
   group.awaited[there] = -1;
   if (group.is_found()) groups.erase(key);
-  if (found == nullptr) return why_not;
+  if (found == nullptr) return refusal;
   return found;
 }
 

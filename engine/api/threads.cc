@@ -131,7 +131,7 @@ void CallThread::give_way(int) noexcept {
 }
 
 ProgressThread::ProgressThread(int core, const RankControl& rank_control)
-    : core_({core}), crossbar_(rank_control) {}
+    : core_({core}), rank_control_(rank_control) {}
 
 Result<std::shared_ptr<ProgressThread>> ProgressThread::start(int core,
                                                               const RankControl& rank_control) {
@@ -168,7 +168,7 @@ ProgressThread::~ProgressThread() {
 
 void ProgressThread::serve(const std::shared_ptr<ProgressEngine>& progress_engine) {
   const std::lock_guard lock(mutex_);
-  agendas_.push_back(progress_engine);
+  engines_.push_back(progress_engine);
 }
 
 void ProgressThread::wake() noexcept {
@@ -177,19 +177,19 @@ void ProgressThread::wake() noexcept {
   changed_.notify_one();
 }
 
-std::shared_ptr<ProgressEngine> ProgressThread::agenda_at(std::size_t i) noexcept {
+std::shared_ptr<ProgressEngine> ProgressThread::engine_at(std::size_t i) noexcept {
   const std::lock_guard lock(mutex_);
-  while (!stop_ && i < agendas_.size()) {
-    if (std::shared_ptr<ProgressEngine> there = agendas_[i].lock()) return there;
-    std::swap(agendas_[i], agendas_.back());
-    agendas_.pop_back();
+  while (!stop_ && i < engines_.size()) {
+    if (std::shared_ptr<ProgressEngine> there = engines_[i].lock()) return there;
+    std::swap(engines_[i], engines_.back());
+    engines_.pop_back();
   }
   return nullptr;
 }
 
 Progress ProgressThread::once() noexcept {
   Progress most = Progress::nothing_to_do;
-  for (std::size_t i = 0; const std::shared_ptr<ProgressEngine> progress_engine = agenda_at(i);
+  for (std::size_t i = 0; const std::shared_ptr<ProgressEngine> progress_engine = engine_at(i);
        ++i) {
     most = std::max(most, progress_engine->help());
   }
@@ -210,7 +210,7 @@ void ProgressThread::work() {
       if (stop_) break;
       due_ = false;
     }
-    Idling idling(crossbar_.policy());
+    Idling idling(rank_control_.policy());
     for (Progress made = once(); made != Progress::nothing_to_do; made = once()) {
       if (made == Progress::moved) {
         idling.begin_again();

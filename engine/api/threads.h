@@ -150,24 +150,24 @@ class ProgressThread {
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
 
-  // Also advances this progress_engine as long as it lives. Thread-safe; may throw std::bad_alloc.
+  // Also advances this progress engine as long as it lives. Thread-safe; may throw std::bad_alloc.
   void serve(const std::shared_ptr<ProgressEngine>& progress_engine);
-  // An progress_engine has work and its owner is not advancing it. Thread-safe.
+  // A progress engine has work and its owner is not advancing it. Thread-safe.
   void wake() noexcept;
 
  private:
   ProgressThread(int core, const RankControl& rank_control);
   void work();
   Progress once() noexcept;
-  // Returns the next living progress_engine from index i on, or nullptr. Removes expired agendas
+  // Returns the next living progress engine from index i on, or nullptr. Removes expired agendas
   // from the list.
-  std::shared_ptr<ProgressEngine> agenda_at(std::size_t i) noexcept;
+  std::shared_ptr<ProgressEngine> engine_at(std::size_t i) noexcept;
 
   const TakenCores core_;
-  const RankControl& crossbar_;
+  const RankControl& rank_control_;
   std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
-  std::vector<std::weak_ptr<ProgressEngine>> agendas_;
+  std::vector<std::weak_ptr<ProgressEngine>> engines_;
   bool due_ = false;
   bool stop_ = false;
   std::thread thread_;

@@ -34,8 +34,8 @@ std::optional<Collective> find_typed_collective(std::string_view typed) {
 
 const Algorithm* find_typed_algorithm(Collective collective, std::string_view typed) {
   const std::string wanted = plain(typed);
-  for (const Algorithm& line : catalogue()) {
-    if (line.collective == collective && plain(line.name) == wanted) return &line;
+  for (const Algorithm& entry : catalogue()) {
+    if (entry.collective == collective && plain(entry.name) == wanted) return &entry;
   }
   for (const Alias& alias : kAliases) {
     if (wanted == alias.typed) return find_algorithm(collective, alias.name);
@@ -44,12 +44,12 @@ const Algorithm* find_typed_algorithm(Collective collective, std::string_view ty
 }
 
 std::vector<const Algorithm*> find_typed_algorithms(std::string_view typed) {
-  std::vector<const Algorithm*> lines;
+  std::vector<const Algorithm*> entries;
   for (const Collective collective : all_collectives()) {
-    if (const Algorithm* line = find_typed_algorithm(collective, typed)) lines.push_back(line);
+    if (const Algorithm* entry = find_typed_algorithm(collective, typed)) entries.push_back(entry);
   }
-  std::sort(lines.begin(), lines.end());  // they lie in one array
-  return lines;
+  std::sort(entries.begin(), entries.end());  // they lie in one array
+  return entries;
 }
 
 }  // namespace rankine

@@ -135,7 +135,7 @@ rkResult_t rkBucketsDestroy(rkBuckets_t buckets) noexcept {
     if (buckets == nullptr || forget_inherited<BucketsHandle>(buckets)) return {};
     BorrowedBuckets handle(buckets, BorrowedBuckets::As::caller);
     HeldRanks rank;
-    rank.hold_if_there(handle->comm);
+    rank.hold_if_found(handle->comm);
     if (rank.find(handle->comm) != nullptr && handle->buckets.holds_tensors()) {
       throw Refusal{rkInvalidUsage,
                     "buckets hold tensors that were not waited for; rkBucketsWait() first"};

@@ -21,7 +21,7 @@ Status named(const std::string& name, const Status& status) {
 
 }  // namespace
 
-void HeldRanks::hold_if_there(rkComm_t comm) {
+void HeldRanks::hold_if_found(rkComm_t comm) {
   try {
     hold(comm);
   } catch (const Refusal& refusal) {
@@ -77,7 +77,7 @@ Result<CallGroup> CallGroup::prepare(std::vector<CollectedCall> calls) {
 }
 
 void CallGroup::hold(HeldRanks& held) const {
-  for (const CollectedCall& one : calls_) held.hold_if_there(one.comm);
+  for (const CollectedCall& one : calls_) held.hold_if_found(one.comm);
 }
 
 Status CallGroup::start(const HeldRanks& held) {

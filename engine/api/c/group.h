@@ -45,7 +45,7 @@ class HeldRanks {
  public:
   void hold(rkComm_t comm) { held_.try_emplace(comm, comm, BorrowedRank::As::caller); }
   // As hold(), but skips a destroyed handle.
-  void hold_if_there(rkComm_t comm);
+  void hold_if_found(rkComm_t comm);
   // nullptr: the handle was destroyed.
   RankHandle* find(rkComm_t comm) const;
 

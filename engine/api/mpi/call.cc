@@ -18,7 +18,7 @@ constexpr std::size_t kNothingInSlots = 0;
 constexpr int kMostUnderWay = 1 << 30;
 
 // The offset in bytes of the input behind the output if both may be one memory.
-std::optional<std::ptrdiff_t> in_place_offset(const Prepared& prepared, Rank rank) {
+std::optional<std::ptrdiff_t> in_place_offset(const CachedPlan& prepared, Rank rank) {
   const PlanKey& key = prepared.key.view();
   const Collective collective = key.call().collective;
   const BufferRule& rule = prepared.rules[static_cast<std::size_t>(rank)];
@@ -118,9 +118,9 @@ Status Member::State::end_with(Status reason) noexcept {
 Status Member::State::run_displaced(const Call& given) {
   const auto plain = displaced_.plain(given, rank, process->homes().ranks());
   if (!plain.ok()) return plain.status();
-  displaced_.bring_together();
+  displaced_.pack_blocks();
   Status status = call(*plain);
-  if (status.ok()) displaced_.hand_out();
+  if (status.ok()) displaced_.unpack_blocks();
   return status;
 }
 

@@ -96,7 +96,7 @@ Result<std::string> Member::plan_of(const Call& call) {
   const auto found = state_->find(call);
   if (!found.ok()) return found.status();
   if (Status status = state_->make_room(**found); !status.ok()) return status;
-  const Prepared& prepared = *(*found)->prepared;
+  const CachedPlan& prepared = *(*found)->prepared;
   return std::string(prepared.algorithm) +
          (prepared.parameters.empty() ? "" : ", " + prepared.parameters) + ", " +
          state_->ways_in_words();

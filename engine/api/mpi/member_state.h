@@ -93,7 +93,7 @@ struct Ready {
   explicit Ready(const PlanKey& asked) : key(asked) {}
 
   const OwnedKey key;                        // describes the call as the caller made it
-  std::unique_ptr<const Prepared> prepared;  // without the plans of other ranks
+  std::unique_ptr<const CachedPlan> prepared;  // without the plans of other ranks
   MessagePlan messages;
   std::unique_ptr<BoundRequests> bound;  // messages over the wire; nullptr: not bound yet
   Status of_wire;                        // result of MPI calls by the leading thread

@@ -266,7 +266,7 @@ class OverMemory : public Agreeing {
         work_(comm, policy_),
         addresses_(static_cast<std::size_t>(member->ranks())),
         member_(std::move(member)) {
-    member_->give_way_to(&work_);
+    member_->set_yield_callback(&work_);
   }
   // Waits until no rank reads this rank's posts; if that fails, the roll reports the reason.
   ~OverMemory() override {

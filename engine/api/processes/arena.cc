@@ -23,7 +23,7 @@ void SharedEnding::end(const Status& reason) noexcept {
 }
 
 // 0 if code and text cannot come from say().
-std::uint64_t SharedEnding::check_of_what_is_said() const noexcept {
+std::uint64_t SharedEnding::reason_checksum() const noexcept {
   const std::size_t length = strnlen(text_, sizeof(text_));
   if (code_ == 0 || code_ >= kCodes || length == sizeof(text_)) return 0;
   std::uint64_t hash = mixed(kSplitMixStep, code_);
@@ -36,7 +36,7 @@ void SharedEnding::say(Code code, const char* text) noexcept {
   const std::size_t length = std::min(std::strlen(text), sizeof(text_) - 1);
   std::memcpy(text_, text, length);
   text_[length] = '\0';
-  check_ = check_of_what_is_said();
+  check_ = reason_checksum();
   said_.store(true, std::memory_order_release);  // pairs with why()
 }
 
@@ -52,7 +52,7 @@ Status SharedEnding::why() const noexcept {
     sleep_ns(20'000);
   }
   const std::uint64_t check = check_;
-  if (check != 0 && check == check_of_what_is_said()) {
+  if (check != 0 && check == reason_checksum()) {
     return make_error(static_cast<Code>(code_), [this] { return std::string(text_); });
   }
   return make_error(Code::system, [] {
@@ -129,7 +129,7 @@ ProcessLayout ProcessLayout::of(int ranks, std::size_t lobby_bytes, const PostsS
   out.ranks = ranks;
   Parts head{lobby_bytes};
   std::size_t letters = 0;
-  for (const Algorithm& line : catalogue()) letters += line.name.size() + 1;
+  for (const Algorithm& entry : catalogue()) letters += entry.name.size() + 1;
   out.names = head.add(letters);
   out.pairs_made = head.add(n * n * sizeof(Atomic<PairMade>));
   out.calls = CallsLayout::of(ranks, head.end, calls);

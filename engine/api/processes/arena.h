@@ -36,7 +36,7 @@ class SharedEnding {
   Atomic<bool> ended_{false};
   Atomic<bool> said_{false};
   // The check value of code and text, because a program may overwrite shared memory.
-  std::uint64_t check_of_what_is_said() const noexcept;
+  std::uint64_t reason_checksum() const noexcept;
 
   std::uint32_t code_ = 0;
   std::uint64_t check_ = 0;

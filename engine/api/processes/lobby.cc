@@ -161,7 +161,7 @@ bool ProcessLobby::have_been_told() const noexcept {
 
 // Waits until all ranks know of the failure, including ranks that come soon; skips ranks that have
 // ended.
-void ProcessLobby::wait_until_all_are_told() noexcept {
+void ProcessLobby::wait_for_notices() noexcept {
   std::int64_t until = now_ns() + kPatienceNs;
   const auto need_not_be_told = [&](Rank r) {
     return page_->seats[static_cast<std::size_t>(r)].told.load(std::memory_order_acquire) ||
@@ -187,13 +187,13 @@ Status ProcessLobby::fail(const Status& reason) noexcept {
   Status why = page_->ending.why();
   if (page_->layout == kLobbyLayout) {
     for (const Rank r : meeting_.ranks) {
-      // Release: pairs with have_been_told() and wait_until_all_are_told().
+      // Release: pairs with have_been_told() and wait_for_notices().
       page_->seats[static_cast<std::size_t>(r)].told.store(true, std::memory_order_release);
     }
     // Do not wait for late ranks after a timeout (they will not come soon), after an interrupt (the
     // user does not want to wait), or in a group (its ranks ask the others through may_wait).
     const bool may_come = why.code() != Code::timeout && why.code() != Code::aborted;
-    if (may_come && !meeting_.may_wait) wait_until_all_are_told();
+    if (may_come && !meeting_.may_wait) wait_for_notices();
   }
   remove_name(file_.number(), path_);
   return why;

@@ -114,7 +114,7 @@ class ProcessLobby {
   Status check_found() const;
   Status map_page() noexcept;
   bool have_been_told() const noexcept;
-  void wait_until_all_are_told() noexcept;
+  void wait_for_notices() noexcept;
   Status sit_down();
   // The process in that seat: as the file says until all have come, and afterwards as it was then,
   // even if a program overwrites the file. id 0: empty seat.

@@ -98,9 +98,9 @@ ProcessMemory::Own& ProcessMemory::own(Rank r) noexcept {
 
 void ProcessMemory::write_names() noexcept {
   std::byte* to = at(layout_.names);
-  for (const Algorithm& line : catalogue()) {
-    std::memcpy(to, line.name.data(), line.name.size());  // the memory already has the final zero
-    to += line.name.size() + 1;
+  for (const Algorithm& entry : catalogue()) {
+    std::memcpy(to, entry.name.data(), entry.name.size());  // the memory already has the final zero
+    to += entry.name.size() + 1;
   }
 }
 
@@ -112,9 +112,9 @@ const char* ProcessMemory::name_of_line(std::size_t line) const noexcept {
 
 const char* ProcessMemory::known_name(const char* said) const noexcept {
   const std::byte* name = at(layout_.names);
-  for (const Algorithm& line : catalogue()) {
-    if (reinterpret_cast<const std::byte*>(said) == name) return line.name.data();
-    name += line.name.size() + 1;
+  for (const Algorithm& entry : catalogue()) {
+    if (reinterpret_cast<const std::byte*>(said) == name) return entry.name.data();
+    name += entry.name.size() + 1;
   }
   return nullptr;
 }

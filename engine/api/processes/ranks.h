@@ -229,7 +229,7 @@ class ProcessRanks final : public RankProcesses {
   SlowWaits* slow_waits() const noexcept override {
     return reinterpret_cast<SlowWaits*>(base_ + layout_.slow_waits);
   }
-  void say_why(Code code, const char* text) noexcept override { ending_.say(code, text); }
+  void publish_reason(Code code, const char* text) noexcept override { ending_.say(code, text); }
   Status why() const noexcept override { return ending_.why(); }
 
  private:

@@ -281,7 +281,7 @@ ProcessGroup::Work ProcessGroup::allgather(TensorLists& outputs, Tensors& inputs
                 [call, input, row = std::move(row)](Member& me) mutable {
                   if (!row.is_even()) call.counts = row.counts();
                   me.call(call).throw_if_error();
-                  row.hand_out();
+                  row.unpack_rows();
                 });
 }
 
@@ -315,7 +315,7 @@ ProcessGroup::Work ProcessGroup::allgather_coalesced(TensorLists& outputs, Tenso
                 [all = std::move(all), inputs](Member& me) {
                   for (const One& one : all) {
                     me.call(one.call).throw_if_error();
-                    one.row.hand_out();
+                    one.row.unpack_rows();
                   }
                 });
 }
@@ -338,7 +338,7 @@ ProcessGroup::Work ProcessGroup::gather(TensorLists& outputs, Tensors& inputs,
   call.out = row.data();
   return submit(kind, outputs.front(), [call, input, row = std::move(row)](Member& me) {
     me.call(call).throw_if_error();
-    row.hand_out();
+    row.unpack_rows();
   });
 }
 
@@ -386,7 +386,7 @@ ProcessGroup::Work ProcessGroup::reduce_scatter(Tensors& outputs, TensorLists& i
   return submit({OpType::REDUCE_SCATTER, "rankine:reduce_scatter"}, outputs,
                 [call, row = std::move(row)](Member& me) mutable {
                   if (!row.is_even()) call.counts = row.counts();
-                  row.bring_together();
+                  row.pack_rows();
                   me.call(call).throw_if_error();
                 });
 }
@@ -422,7 +422,7 @@ ProcessGroup::Work ProcessGroup::scatter(Tensors& outputs, TensorLists& inputs,
   check_own(row, out.count, static_cast<std::size_t>(rank_), "inputs[0]");
   call.in = row.data();
   return submit(kind, outputs, [call, row = std::move(row)](Member& me) {
-    row.bring_together();
+    row.pack_rows();
     me.call(call).throw_if_error();
   });
 }
@@ -453,9 +453,9 @@ ProcessGroup::Work ProcessGroup::alltoall(Tensors& outputs, Tensors& inputs,
   call.out = out.data();
   return submit({OpType::ALLTOALL, "rankine:all_to_all"}, outputs,
                 [call, in = std::move(in), out = std::move(out)](Member& me) {
-                  in.bring_together();
+                  in.pack_rows();
                   all_to_all(me, call, {in.counts(), out.counts()});
-                  out.hand_out();
+                  out.unpack_rows();
                 });
 }
 

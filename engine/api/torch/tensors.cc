@@ -137,7 +137,7 @@ Row::Row(std::vector<at::Tensor> parts, std::size_t ranks, const at::Tensor& lik
   }
 }
 
-void Row::bring_together() const {
+void Row::pack_rows() const {
   if (!copy_.defined()) return;
   std::int64_t at = 0;
   for (const at::Tensor& part : parts_) {
@@ -146,7 +146,7 @@ void Row::bring_together() const {
   }
 }
 
-void Row::hand_out() const {
+void Row::unpack_rows() const {
   if (!copy_.defined()) return;
   std::int64_t at = 0;
   for (const at::Tensor& part : parts_) {

@@ -55,8 +55,8 @@ class Row {
   bool is_even() const { return is_even_; }
 
   // Copy the tensors into the vector, and the vector into the tensors. No effect without a copy.
-  void bring_together() const;
-  void hand_out() const;
+  void pack_rows() const;
+  void unpack_rows() const;
 
  private:
   std::vector<at::Tensor> parts_;
