@@ -31,7 +31,7 @@ namespace rankine {
 
 struct CarriedSchedule {
   const Schedule& schedule;
-  const Goal& goal;
+  const CollectiveSpec& goal;
   const Fabric& fabric;  // from wired_for()
   const Pricing& pricing;
   const Routes& routes;
@@ -42,9 +42,9 @@ struct CarriedSchedule {
 // Calls carry(const CarriedSchedule&), which returns a Result of any type, for M of `bytes` bytes.
 // Errors: those of simulate() and of carry, and a network that permutes.
 template <class Carry>
-auto carried(const Schedule& schedule, const Goal& goal, const Fabric& fabric, std::uint64_t bytes,
-             const SimulateOptions& options, const Alike* alike, const Carry& carry)
-    -> decltype(carry(std::declval<const CarriedSchedule&>())) {
+auto carried(const Schedule& schedule, const CollectiveSpec& goal, const Fabric& fabric,
+             std::uint64_t bytes, const SimulateOptions& options, const Alike* alike,
+             const Carry& carry) -> decltype(carry(std::declval<const CarriedSchedule&>())) {
   const auto wired = wired_for(fabric, schedule.ranks);
   if (!wired.ok()) return wired.status();
   if (wired->permute) {
@@ -61,7 +61,7 @@ auto carried(const Schedule& schedule, const Goal& goal, const Fabric& fabric, s
   } catch (const std::bad_alloc&) {
     return Status(Code::out_of_memory, "carrying the messages of " +
                                            std::to_string(schedule.ranks) + " ranks with " +
-                                           std::to_string(schedule.places()) + " blocks each");
+                                           std::to_string(schedule.slots()) + " blocks each");
   }
 }
 
@@ -297,7 +297,7 @@ class MessagesInOrder {
     }
     const std::int64_t weight = of_.pricing.weight(t.what.list);
     const bool own = rankine::is_local(t);
-    const bool adds = t.act == Act::reduce && t.from.size() == 1;
+    const bool adds = t.kind == TransferKind::reduce && t.from.size() == 1;
     const Time adding = adds ? carrier().adding(weight) : 0;
     if (own && adding == 0) {
       if (!by_rounds_) arrive(t, t.to.front(), local(t));
@@ -357,8 +357,8 @@ class MessagesInOrder {
   void arrive(const Transfer& t, Rank to, Id id) {
     if (by_rounds_) return;
     for (int i = 0; i < t.where.list.runs(); ++i) {
-      arrivals_.push_back(
-          {index_of(to), t.where.plane, waited_for(t.where.list.run(i)), id, t.act == Act::copy});
+      arrivals_.push_back({index_of(to), t.where.plane, waited_for(t.where.list.run(i)), id,
+                           t.kind == TransferKind::copy});
     }
   }
 

@@ -188,7 +188,7 @@ struct Sum {
 class SumOrder {
  public:
   // `one`: the rank with number 0 stands for all; nullptr: all ranks are followed.
-  SumOrder(const Schedule& schedule, const Goal& goal, const RotationSymmetric* one)
+  SumOrder(const Schedule& schedule, const CollectiveSpec& goal, const RotationSymmetric* one)
       : one_(one),
         blocks_(schedule.blocks),
         sums_(schedule, goal, one != nullptr ? 1 : static_cast<std::size_t>(schedule.ranks)) {

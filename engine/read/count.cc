@@ -74,7 +74,8 @@ class Counter {
     });
     t.to.for_each([&](Rank to) {
       if (includes(t.from, to)) of(to).local += blocks;
-      if (t.act == Act::reduce) of(to).reduced += blocks;  // also adds data pushed here before
+      if (t.kind == TransferKind::reduce)
+        of(to).reduced += blocks;  // also adds data pushed here before
       if (!has_others(t.from, to)) return;
       of(to).received += blocks;
       ++of(to).messages_received;
@@ -122,11 +123,11 @@ class Counter {
 }  // namespace
 
 Counts count(const Schedule& schedule, bool one_for_all) {
-  return Counter(schedule, one_for_all ? everyone_in(schedule) : nullptr).run();
+  return Counter(schedule, one_for_all ? symmetry_of(schedule) : nullptr).run();
 }
 
-std::optional<std::string> compare_statement(const Algorithm& line, const Params& params,
-                                             const Goal& goal, const Counts& counts) {
+std::optional<std::string> compare_statement(const Algorithm& entry, const Params& params,
+                                             const CollectiveSpec& goal, const Counts& counts) {
   const int m = blocks_per_m(goal);
   const struct {
     const char* field;
@@ -134,18 +135,18 @@ std::optional<std::string> compare_statement(const Algorithm& line, const Params
     Rational derived;
     const char* unit;
   } fields[] = {
-      {"rounds", line.rounds, counts.rounds, ""},
-      {"sent", line.sent, Rational(counts.busiest.sent, m), " M"},
-      {"received", line.received, Rational(counts.busiest.received, m), " M"},
-      {"send_ports", line.send_ports, counts.busiest.send_ports, ""},
-      {"receive_ports", line.receive_ports, counts.busiest.receive_ports, ""},
+      {"rounds", entry.rounds, counts.rounds, ""},
+      {"sent", entry.sent, Rational(counts.busiest.sent, m), " M"},
+      {"received", entry.received, Rational(counts.busiest.received, m), " M"},
+      {"send_ports", entry.send_ports, counts.busiest.send_ports, ""},
+      {"receive_ports", entry.receive_ports, counts.busiest.receive_ports, ""},
   };
   for (const auto& field : fields) {
     if (field.formula == kComputed) continue;
     const Rational stated = evaluate(field.formula, params);
     if (stated == field.derived) continue;
     return fmt::format("{} '{}' states {} = {} = {}{}; the schedule has {}{}",
-                       name_of(line.collective), line.name, field.field, field.formula,
+                       name_of(entry.collective), entry.name, field.field, field.formula,
                        stated.to_string(), field.unit, field.derived.to_string(), field.unit);
   }
   return std::nullopt;

@@ -59,13 +59,13 @@ struct Counts {
 // must be in range (verify() checks that). Safe to call from several threads at once.
 Counts count(const Schedule& schedule, bool one_for_all = true);
 
-// Compares the closed forms of a catalogue line with the derived counts. Returns the first field
+// Compares the closed forms of a catalogue entry with the derived counts. Returns the first field
 // with a wrong formula, as a text that names field, formula, its value and the derived value;
 // nullopt if all agree. Fields: rounds, sent and received (of the busiest rank, in units of M),
-// send_ports and receive_ports, except fields that the line declares kComputed. Throws
+// send_ports and receive_ports, except fields that the entry declares kComputed. Throws
 // std::logic_error if a formula cannot be parsed (parameters.h).
-std::optional<std::string> compare_statement(const Algorithm& line, const Params& params,
-                                             const Goal& goal, const Counts& counts);
+std::optional<std::string> compare_statement(const Algorithm& entry, const Params& params,
+                                             const CollectiveSpec& goal, const Counts& counts);
 
 // The part of the catalogue that a library ships: answers which algorithms its users could have.
 struct Menu {

@@ -21,7 +21,7 @@ std::vector<int> sorted(std::vector<int> indices) {
   return indices;
 }
 
-std::string blocks_text(const std::vector<Block>& blocks, int plane, const Goal& goal,
+std::string blocks_text(const std::vector<Block>& blocks, int plane, const CollectiveSpec& goal,
                         const Signs& signs) {
   if (is_all_to_all(goal)) return routes_text(blocks, goal, signs) + primes(plane);
   return set_text(sorted(blocks), goal.blocks, ",", signs, primes(plane));
@@ -29,10 +29,11 @@ std::string blocks_text(const std::vector<Block>& blocks, int plane, const Goal&
 
 // True for a block of an all-to-all that goes straight from its source to its target: it needs no
 // label.
-bool is_own_route(const TransferView& t, const Goal& goal) {
+bool is_own_route(const TransferView& t, const CollectiveSpec& goal) {
   const int parts = parts_of(goal);
-  if (!is_all_to_all(goal) || t.from.size() != 1 || t.to.size() != 1 || t.act != Act::copy ||
-      t.what_plane != 0 || t.where_plane != 0 || static_cast<int>(t.what.size()) != parts) {
+  if (!is_all_to_all(goal) || t.from.size() != 1 || t.to.size() != 1 ||
+      t.kind != TransferKind::copy || t.what_plane != 0 || t.where_plane != 0 ||
+      static_cast<int>(t.what.size()) != parts) {
     return false;
   }
   return std::all_of(t.what.begin(), t.what.end(), [&](Block b) {
@@ -40,12 +41,12 @@ bool is_own_route(const TransferView& t, const Goal& goal) {
   });
 }
 
-Arrow arrow_of(const TransferView& t, const Goal& goal, const Signs& signs) {
+Arrow arrow_of(const TransferView& t, const CollectiveSpec& goal, const Signs& signs) {
   Arrow arrow{t.from, t.to, "", t.from.size() > 1 || t.to.size() > 1, false, false};
   arrow.is_local = t.from == t.to && t.from.size() == 1;
   const std::string what = blocks_text(t.what, t.what_plane, goal, signs);
   const std::string where = blocks_text(t.where, t.where_plane, goal, signs);
-  const bool adds = t.act == Act::reduce;
+  const bool adds = t.kind == TransferKind::reduce;
   if (arrow.is_local) {
     arrow.label = fmt::format("{} {} {}", where, adds ? "+=" : "=", what);
   } else if (!is_own_route(t, goal)) {
@@ -77,7 +78,8 @@ std::vector<Arrow> merged(const std::vector<Arrow>& in, End same, End other) {
 
 }  // namespace
 
-std::vector<Arrow> arrows_of(const RoundView& view, const Goal& goal, const Signs& signs) {
+std::vector<Arrow> arrows_of(const RoundView& view, const CollectiveSpec& goal,
+                             const Signs& signs) {
   std::vector<Arrow> arrows;
   for (const TransferView& t : view.transfers) arrows.push_back(arrow_of(t, goal, signs));
   const bool adds = std::any_of(arrows.begin(), arrows.end(),
@@ -150,7 +152,7 @@ constexpr std::size_t kNoted = 12;
 
 class Page {
  public:
-  Page(const Schedule& schedule, const Goal& goal, const DrawOptions& options)
+  Page(const Schedule& schedule, const CollectiveSpec& goal, const DrawOptions& options)
       : schedule_(schedule),
         goal_(goal),
         options_(options),
@@ -391,7 +393,7 @@ class Page {
   }
 
   const Schedule& schedule_;
-  const Goal& goal_;
+  const CollectiveSpec& goal_;
   const DrawOptions& options_;
   const Signs& signs_;
   const std::vector<RoundView> views_;
@@ -404,7 +406,7 @@ class Page {
 
 }  // namespace
 
-std::string draw(const Schedule& schedule, const Goal& goal, const DrawOptions& options) {
+std::string draw(const Schedule& schedule, const CollectiveSpec& goal, const DrawOptions& options) {
   return Page(schedule, goal, options).text();
 }
 

@@ -20,7 +20,7 @@ struct TransferView {
   std::vector<Rank> from, to;
   std::vector<Block> what, where;
   int what_plane = 0, where_plane = 0;
-  Act act = Act::copy;
+  TransferKind kind = TransferKind::copy;
 };
 
 // The content of one place that is not empty.
@@ -28,7 +28,7 @@ struct HoldingView {
   Block block = 0;
   int plane = 0;
   std::vector<Rank> contributions;  // ascending; a rank appears twice if it was added twice
-  // exactly the contributions that the rank must receive (heard_by)
+  // exactly the contributions that the rank must receive (contributors)
   bool complete = false;
   bool needed = false;   // the goal asks for it here
   bool written = false;  // in this round
@@ -42,7 +42,7 @@ struct RoundView {
 };
 
 // The view before the first round, then one view per round.
-std::vector<RoundView> view_rounds(const Schedule& schedule, const Goal& goal);
+std::vector<RoundView> view_rounds(const Schedule& schedule, const CollectiveSpec& goal);
 
 // True if all ranks, blocks and planes of the transfer exist in the schedule. Others are shown and
 // do nothing.
@@ -70,11 +70,12 @@ std::string set_text(const std::vector<int>& indices, int n, std::string_view jo
 std::string primes(int plane);
 
 // The number of neighbouring blocks per block of the collective.
-int parts_of(const Goal& goal);
-bool is_all_to_all(const Goal& goal);
+int parts_of(const CollectiveSpec& goal);
+bool is_all_to_all(const CollectiveSpec& goal);
 
 // 0>1..3 2>1: all-to-all's blocks by source; parts of a block as 0>1.0.
-std::string routes_text(const std::vector<Block>& blocks, const Goal& goal, const Signs& signs);
+std::string routes_text(const std::vector<Block>& blocks, const CollectiveSpec& goal,
+                        const Signs& signs);
 
 // The columns of a drawing's tables: the contents of the ranks after each round.
 
@@ -92,7 +93,7 @@ struct Column {
 
 // One column per place; neighbouring blocks with equal columns share one. For an all-to-all: the
 // sources of a rank's blocks, and the blocks that it has yet to send.
-std::vector<Column> columns_of(const Schedule& schedule, const Goal& goal,
+std::vector<Column> columns_of(const Schedule& schedule, const CollectiveSpec& goal,
                                const std::vector<RoundView>& views, const Signs& signs);
 
 // The arrows of a drawing: the transfers of a round.
@@ -109,7 +110,7 @@ struct Arrow {
 // Messages that differ in the receiver only become one arrow, then those that differ in the sender
 // only, then pairs that exchange equal blocks. Ordered by sender, arrows of several senders by
 // receiver.
-std::vector<Arrow> arrows_of(const RoundView& view, const Goal& goal, const Signs& signs);
+std::vector<Arrow> arrows_of(const RoundView& view, const CollectiveSpec& goal, const Signs& signs);
 
 std::string arrow_text(const Arrow& arrow, int ranks, const Signs& signs);
 
@@ -144,6 +145,7 @@ struct DrawOptions {
 };
 
 // Ends with a line feed. Made for N <= 16; beyond, rows get wide.
-std::string draw(const Schedule& schedule, const Goal& goal, const DrawOptions& options = {});
+std::string draw(const Schedule& schedule, const CollectiveSpec& goal,
+                 const DrawOptions& options = {});
 
 }  // namespace rankine

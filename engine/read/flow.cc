@@ -212,13 +212,13 @@ std::vector<Alike::Line> lines_of(const SentByRound& all, const Torus& torus) {
   return lines;
 }
 
-Skeleton skeleton_in(const SentByRound& all, const Goal& goal, const std::vector<int>& dims,
-                     std::vector<Alike::Line> lines) {
+Skeleton skeleton_in(const SentByRound& all, const CollectiveSpec& goal,
+                     const std::vector<int>& dims, std::vector<Alike::Line> lines) {
   Skeleton out{dims, Alike(dims, std::move(lines)), goal, {}};
   for (const auto& messages : all) {
     auto& kept = out.messages.emplace_back();
     std::copy_if(messages.begin(), messages.end(), std::back_inserter(kept),
-                 [&out](const Sent& m) { return out.alike.stands_for_others(m.from); });
+                 [&out](const Sent& m) { return out.alike.represents_others(m.from); });
   }
   return out;
 }
@@ -260,10 +260,10 @@ Schedule Skeleton::schedule() const {
   return out;
 }
 
-Result<Skeleton> skeleton_of(const Schedule& schedule, const Goal& goal,
+Result<Skeleton> skeleton_of(const Schedule& schedule, const CollectiveSpec& goal,
                              const std::vector<int>& dims) {
   if (const auto why = dims_refusal(dims, schedule.ranks)) return invalid_argument(*why);
-  const RotationSymmetric* one = everyone_for(schedule, goal);
+  const RotationSymmetric* one = symmetry_for(schedule, goal);
   if (one != nullptr && one->rotation().dims() != dims) one = nullptr;
   SentByRound all(static_cast<std::size_t>(schedule.rounds));
   bool wires_only = true;
@@ -287,7 +287,8 @@ Result<Skeleton> skeleton_of(const Schedule& schedule, const Goal& goal,
   return skeleton_in(all, goal, dims, std::vector<Alike::Line>(dims.size()));
 }
 
-Skeleton skeleton_of(const SentByRound& all, const Goal& goal, const std::vector<int>& dims) {
+Skeleton skeleton_of(const SentByRound& all, const CollectiveSpec& goal,
+                     const std::vector<int>& dims) {
   return skeleton_in(all, goal, dims, lines_of(all, Torus(dims)));
 }
 
@@ -470,8 +471,9 @@ Result<FlowTimes> flown(const CarriedSchedule& of) {
 
 }  // namespace
 
-Result<FlowTimes> simulate_flow(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
-                                std::uint64_t bytes, const SimulateOptions& options) {
+Result<FlowTimes> simulate_flow(const Schedule& schedule, const CollectiveSpec& goal,
+                                const Fabric& fabric, std::uint64_t bytes,
+                                const SimulateOptions& options) {
   return carried(schedule, goal, fabric, bytes, options, nullptr, flown);
 }
 

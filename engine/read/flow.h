@@ -126,7 +126,7 @@ class Alike {
   int class_of(Rank r) const { return class_of_[static_cast<std::size_t>(r)]; }
   // True for the rank with the least coordinates of its class; a skeleton has the messages of these
   // ranks.
-  bool stands_for_others(Rank r) const { return stands_[static_cast<std::size_t>(r)]; }
+  bool represents_others(Rank r) const { return stands_[static_cast<std::size_t>(r)]; }
 
   // Links as Routes (engine/network/wiring.h) numbers those of a torus: by rank, dimension, way.
   int links() const { return classes_ * ways_; }
@@ -155,7 +155,7 @@ using SentByRound = std::vector<std::vector<Sent>>;
 struct Skeleton {
   std::vector<int> dims;
   Alike alike;
-  Goal goal;             // the goal of the original schedule
+  CollectiveSpec goal;   // the goal of the original schedule
   SentByRound messages;  // of the ranks that stand for others, in the order stated
 
   // The skeleton as a schedule for readers: a message carries the first blocks, as many as it has.
@@ -164,10 +164,11 @@ struct Skeleton {
 
 // `dims` are the sizes of the torus (one size: a ring). Errors: a product of sizes other than the
 // number of ranks, a multicast or ALU transfer.
-Result<Skeleton> skeleton_of(const Schedule& schedule, const Goal& goal,
+Result<Skeleton> skeleton_of(const Schedule& schedule, const CollectiveSpec& goal,
                              const std::vector<int>& dims);
 // From all messages of a schedule, for callers that have collected them already.
-Skeleton skeleton_of(const SentByRound& all, const Goal& goal, const std::vector<int>& dims);
+Skeleton skeleton_of(const SentByRound& all, const CollectiveSpec& goal,
+                     const std::vector<int>& dims);
 
 // The second fidelity of the model: messages as fluid flows in continuous time.
 //
@@ -196,8 +197,9 @@ struct FlowTimes {
 // `bytes` is M; sizes of blocks and errors are simulate()'s. Times are doubles, correct to some
 // 1e-11 of the whole; equal on all machines with IEEE 754 rounding. Safe to call from several
 // threads at once.
-Result<FlowTimes> simulate_flow(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
-                                std::uint64_t bytes, const SimulateOptions& options = {});
+Result<FlowTimes> simulate_flow(const Schedule& schedule, const CollectiveSpec& goal,
+                                const Fabric& fabric, std::uint64_t bytes,
+                                const SimulateOptions& options = {});
 
 // For a skeleton, on its torus with the links and ports of `fabric`; blocks are M / B bytes. The
 // result is that of all ranks; `messages` counts the simulated ones.
@@ -243,7 +245,7 @@ struct PacketTimes {
 // `bytes` is M; sizes of blocks and errors are simulate()'s; also an error: odd places together
 // with shared links, because places have no queue. Exact, and equal on all machines. Safe to call
 // from several threads at once.
-Result<PacketTimes> simulate_packets(const Schedule& schedule, const Goal& goal,
+Result<PacketTimes> simulate_packets(const Schedule& schedule, const CollectiveSpec& goal,
                                      const Fabric& fabric, std::uint64_t bytes,
                                      const SimulateOptions& options = {});
 

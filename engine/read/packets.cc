@@ -373,7 +373,7 @@ Result<PacketTimes> sent(const CarriedSchedule& of) {
 
 }  // namespace
 
-Result<PacketTimes> simulate_packets(const Schedule& schedule, const Goal& goal,
+Result<PacketTimes> simulate_packets(const Schedule& schedule, const CollectiveSpec& goal,
                                      const Fabric& fabric, std::uint64_t bytes,
                                      const SimulateOptions& options) {
   return carried(schedule, goal, fabric, bytes, options, nullptr, sent);

@@ -27,12 +27,12 @@ bool is_complete(const Contributions& held, const Run& heard) {
 
 class Player {
  public:
-  Player(const Schedule& schedule, const Goal& goal)
+  Player(const Schedule& schedule, const CollectiveSpec& goal)
       : schedule_(schedule), goal_(goal), held_(static_cast<std::size_t>(schedule.ranks)) {
     for (Rank r = 0; r < schedule.ranks; ++r) {
-      held_[static_cast<std::size_t>(r)].resize(static_cast<std::size_t>(schedule.places()));
+      held_[static_cast<std::size_t>(r)].resize(static_cast<std::size_t>(schedule.slots()));
       for (Block b = 0; b < schedule.blocks; ++b) {
-        if (goal.starts(r, b)) at(r, 0, b) = {r};
+        if (goal.initially_holds(r, b)) at(r, 0, b) = {r};
       }
     }
   }
@@ -49,7 +49,7 @@ class Player {
     view.phase = phase_of(k);
     for_each_transfer(schedule_, k, [&](const Transfer& t) {
       view.transfers.push_back({t.from.to_vector(), t.to.to_vector(), t.what.list.to_vector(),
-                                t.where.list.to_vector(), t.what.plane, t.where.plane, t.act});
+                                t.where.list.to_vector(), t.what.plane, t.where.plane, t.kind});
     });
     const std::vector<Holdings> before = held_;
     std::set<std::pair<Rank, int>> written;
@@ -59,11 +59,11 @@ class Player {
         for (std::size_t i = 0; i < t.what.size(); ++i) {
           const Contributions& sent =
               before[static_cast<std::size_t>(from)]
-                    [static_cast<std::size_t>(place_of(schedule_, t.what[i], t.what_plane))];
+                    [static_cast<std::size_t>(slot_of(schedule_, t.what[i], t.what_plane))];
           if (sent.empty()) continue;
           for (const Rank to : t.to) {
-            deliver(sent, t.act, at(to, t.where_plane, t.where[i]));
-            written.insert({to, place_of(schedule_, t.where[i], t.where_plane)});
+            deliver(sent, t.kind, at(to, t.where_plane, t.where[i]));
+            written.insert({to, slot_of(schedule_, t.where[i], t.where_plane)});
           }
         }
       }
@@ -75,11 +75,11 @@ class Player {
  private:
   Contributions& at(Rank r, int plane, Block b) {
     return held_[static_cast<std::size_t>(r)]
-                [static_cast<std::size_t>(place_of(schedule_, b, plane))];
+                [static_cast<std::size_t>(slot_of(schedule_, b, plane))];
   }
 
-  void deliver(const Contributions& sent, Act act, Contributions& place) const {
-    if (act == Act::copy) {
+  void deliver(const Contributions& sent, TransferKind kind, Contributions& place) const {
+    if (kind == TransferKind::copy) {
       place = sent;
       return;
     }
@@ -104,22 +104,22 @@ class Player {
       const std::set<std::pair<Rank, int>>& written) const {
     std::vector<std::vector<HoldingView>> out(held_.size());
     for (Rank r = 0; r < schedule_.ranks; ++r) {
-      for (int place = 0; place < schedule_.places(); ++place) {
+      for (int place = 0; place < schedule_.slots(); ++place) {
         const Contributions& held =
             held_[static_cast<std::size_t>(r)][static_cast<std::size_t>(place)];
         if (held.empty()) continue;
         const Block b = place % schedule_.blocks;
         const int plane = place / schedule_.blocks;
         out[static_cast<std::size_t>(r)].push_back(
-            {b, plane, held, is_complete(held, goal_.heard_by(r, b)),
-             plane == 0 && goal_.needs(r, b), written.contains({r, place})});
+            {b, plane, held, is_complete(held, goal_.contributors(r, b)),
+             plane == 0 && goal_.must_hold(r, b), written.contains({r, place})});
       }
     }
     return out;
   }
 
   const Schedule& schedule_;
-  const Goal& goal_;
+  const CollectiveSpec& goal_;
   std::vector<Holdings> held_;
 };
 
@@ -132,7 +132,7 @@ bool is_playable(const Schedule& schedule, const TransferView& t) {
          t.what_plane < schedule.planes && t.where_plane < schedule.planes;
 }
 
-std::vector<RoundView> view_rounds(const Schedule& schedule, const Goal& goal) {
+std::vector<RoundView> view_rounds(const Schedule& schedule, const CollectiveSpec& goal) {
   Player player(schedule, goal);
   std::vector<RoundView> views{player.start()};
   for (int k = 0; k < schedule.rounds; ++k) views.push_back(player.play(k));
@@ -192,11 +192,14 @@ std::string primes(int plane) {
   return std::string(static_cast<std::size_t>(std::max(0, plane)), '\'');
 }
 
-int parts_of(const Goal& goal) { return goal.blocks / natural_blocks(goal.collective, goal.ranks); }
+int parts_of(const CollectiveSpec& goal) {
+  return goal.blocks / natural_blocks(goal.collective, goal.ranks);
+}
 
-bool is_all_to_all(const Goal& goal) { return goal.collective == Collective::all_to_all; }
+bool is_all_to_all(const CollectiveSpec& goal) { return goal.collective == Collective::all_to_all; }
 
-std::string routes_text(const std::vector<Block>& blocks, const Goal& goal, const Signs& signs) {
+std::string routes_text(const std::vector<Block>& blocks, const CollectiveSpec& goal,
+                        const Signs& signs) {
   const int parts = parts_of(goal);
   std::map<std::pair<Rank, int>, std::vector<Rank>> targets;  // by source and part
   std::map<Block, int> whole;
@@ -234,7 +237,7 @@ std::string routes_text(const std::vector<Block>& blocks, const Goal& goal, cons
 
 namespace {
 
-Cell holding_cell(const HoldingView& holding, const Goal& goal, const Signs& signs) {
+Cell holding_cell(const HoldingView& holding, const CollectiveSpec& goal, const Signs& signs) {
   Cell cell{"", holding.written, holding.complete};
   const bool is_sum = goal.source_of(holding.block) < 0;
   // Complete prefixes are different sums, so the set is shown.
@@ -247,17 +250,17 @@ Cell holding_cell(const HoldingView& holding, const Goal& goal, const Signs& sig
 }
 
 // One column per place; neighbouring blocks that look the same throughout share one.
-std::vector<Column> place_columns(const Schedule& schedule, const Goal& goal,
+std::vector<Column> place_columns(const Schedule& schedule, const CollectiveSpec& goal,
                                   const std::vector<RoundView>& views, const Signs& signs) {
   const std::vector<Cell> nothing(static_cast<std::size_t>(schedule.ranks),
                                   Cell{std::string(signs.nothing)});
   Column blank;
   blank.cells.assign(views.size(), nothing);
-  std::vector<Column> all(static_cast<std::size_t>(schedule.places()), blank);
+  std::vector<Column> all(static_cast<std::size_t>(schedule.slots()), blank);
   for (std::size_t v = 0; v < views.size(); ++v) {
     for (std::size_t r = 0; r < views[v].ranks.size(); ++r) {
       for (const HoldingView& holding : views[v].ranks[r]) {
-        const int place = place_of(schedule, holding.block, holding.plane);
+        const int place = slot_of(schedule, holding.block, holding.plane);
         all[static_cast<std::size_t>(place)].cells[v][r] = holding_cell(holding, goal, signs);
       }
     }
@@ -265,7 +268,7 @@ std::vector<Column> place_columns(const Schedule& schedule, const Goal& goal,
   std::vector<Column> columns;
   for (int plane = 0; plane < schedule.planes; ++plane) {
     const auto column_of = [&](Block b) -> Column& {
-      return all[static_cast<std::size_t>(place_of(schedule, b, plane))];
+      return all[static_cast<std::size_t>(slot_of(schedule, b, plane))];
     };
     for (Block b = 0; b < schedule.blocks;) {
       std::vector<Block> shared{b};
@@ -282,7 +285,7 @@ std::vector<Column> place_columns(const Schedule& schedule, const Goal& goal,
 }
 
 // For an all-to-all: the sources of a rank's blocks, and the blocks that it has yet to send.
-std::vector<Column> route_columns(const Schedule& schedule, const Goal& goal,
+std::vector<Column> route_columns(const Schedule& schedule, const CollectiveSpec& goal,
                                   const std::vector<RoundView>& views, const Signs& signs) {
   const int parts = parts_of(goal);
   Column has{"has from", {}}, sends{"to send", {}};
@@ -328,7 +331,7 @@ std::vector<Column> route_columns(const Schedule& schedule, const Goal& goal,
 
 }  // namespace
 
-std::vector<Column> columns_of(const Schedule& schedule, const Goal& goal,
+std::vector<Column> columns_of(const Schedule& schedule, const CollectiveSpec& goal,
                                const std::vector<RoundView>& views, const Signs& signs) {
   return is_all_to_all(goal) ? route_columns(schedule, goal, views, signs)
                              : place_columns(schedule, goal, views, signs);

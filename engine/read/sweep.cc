@@ -61,7 +61,7 @@ std::vector<SlowMessage> slowest_of(std::vector<std::int64_t>&& load_by_hops) {
 // rotated.
 template <class Visit>
 void for_each_count(const Schedule& schedule, int k, const Visit& visit) {
-  const RotationSymmetric* all = everyone_in(schedule);
+  const RotationSymmetric* all = symmetry_of(schedule);
   for_each_transfer(all != nullptr ? all->part() : schedule, k, [&](const Transfer& t) {
     const std::int64_t blocks = t.what.list.size();
     if (all == nullptr || t.from.size() != 1 || t.to.size() != 1) {
@@ -137,7 +137,8 @@ double Profile::time(const Fabric& fabric, double bytes) const {
               fabric.link.per_byte().to_double(), bytes);
 }
 
-Result<Profile> profile(const Schedule& schedule, const Goal& goal, const Wiring& wiring) {
+Result<Profile> profile(const Schedule& schedule, const CollectiveSpec& goal,
+                        const Wiring& wiring) {
   if (wiring.has_leaves()) {
     return invalid_argument("wiring is " + std::string(name_of(wiring.kind)) +
                             "; its links between groups differ from those inside; allowed are "
@@ -207,7 +208,7 @@ class RoundCosts {
   }
 
   Ticks simulated(const Schedule& schedule) {
-    const Goal goal{Collective::reduce_scatter, ranks_, ranks_};
+    const CollectiveSpec goal{Collective::reduce_scatter, ranks_, ranks_};
     auto result = simulate(schedule, goal, fabric_, bytes_, kByRounds);
     if (!result.ok()) {
       if (status_.ok()) status_ = result.status();
@@ -518,15 +519,15 @@ void add_cases(std::span<const Parameter> rows, const SweepOptions& options,
 
 std::string failure_of(SweepResult& result, const VerifyOptions& options) {
   try {
-    const Algorithm& line = *result.algorithm;
-    const Schedule schedule = line.make(result.params);
-    const Goal goal = goal_of(line, result.params, schedule);
+    const Algorithm& entry = *result.algorithm;
+    const Schedule schedule = entry.make(result.params);
+    const CollectiveSpec goal = goal_of(entry, result.params, schedule);
     if (const auto violation = verify(schedule, goal, options)) {
       return fmt::format("{}: {}", name_of(violation->kind), violation->text);
     }
     const Counts counts = count(schedule);
     result.rounds = counts.rounds;
-    return compare_statement(line, result.params, goal, counts).value_or("");
+    return compare_statement(entry, result.params, goal, counts).value_or("");
   } catch (const std::exception& error) {
     return fmt::format("throws: {}", error.what());
   }
@@ -546,12 +547,12 @@ std::string SweepResult::name() const {
 
 std::vector<SweepResult> sweep_cases(const SweepOptions& options) {
   std::vector<SweepResult> out;
-  for (const Algorithm& line : catalogue()) {
-    if (options.collective && line.collective != *options.collective) continue;
-    if (!options.algorithm.empty() && line.name != options.algorithm) continue;
+  for (const Algorithm& entry : catalogue()) {
+    if (options.collective && entry.collective != *options.collective) continue;
+    if (!options.algorithm.empty() && entry.name != options.algorithm) continue;
     for (int n = options.ranks_from; n <= options.ranks_to; ++n) {
       SweepResult begun;
-      begun.algorithm = &line;
+      begun.algorithm = &entry;
       begun.params.ranks = n;
       add_cases(parameters().subspan(1), options, begun, out);
     }

@@ -63,7 +63,7 @@ struct Profile {
 // `wiring` must have one kind of link for all messages: no leaves. Uses all cores. Errors: those of
 // Routes::make(), two_level or fat_tree wiring, a multicast or ALU transfer. Exceptions of the
 // schedule pass through.
-Result<Profile> profile(const Schedule& schedule, const Goal& goal, const Wiring& wiring);
+Result<Profile> profile(const Schedule& schedule, const CollectiveSpec& goal, const Wiring& wiring);
 
 // Searches the skips that suit a network: the open question of Traff, "Optimal, Non-pipelined
 // Reduce-scatter and Allreduce Algorithms", 2024/2025, corollary 2. The skips are those of a
@@ -135,7 +135,7 @@ struct SweepOptions {
 struct SweepResult {
   const Algorithm* algorithm = nullptr;
   Params params;
-  std::string failure;  // empty: proved, and the catalogue's line is right
+  std::string failure;  // empty: proved, and the catalogue's entry is right
   int rounds = 0;       // derived
   bool ok() const { return failure.empty(); }
   std::string name() const;  // "all_reduce ring N=8", "broadcast chain N=8 root=3 P=2"

@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, kViolationKinds> kNames = {
     "many_to_copy", "not_there", "double_count", "two_copies",  "mixed_acts",
     "redundant",    "dead",      "wrong_result", "other_order", "deadlock"};
 
-constexpr Rank kEveryone = Goal::kEveryone;
+constexpr Rank kEveryone = CollectiveSpec::kEveryone;
 
 // The content of one place of one rank. All bits zero: empty, never written. The state of the last
 // write is kept until the place is sent: after that, neighbours with equal sets are equal.
@@ -85,7 +85,7 @@ Violation too_large(const Schedule& schedule, const std::string& states,
 class Verifier {
  public:
   // `one`: the part of the rank that stands for all; nullptr: verify all ranks.
-  Verifier(const Schedule& schedule, const RotationSymmetric* one, const Goal& goal,
+  Verifier(const Schedule& schedule, const RotationSymmetric* one, const CollectiveSpec& goal,
            const VerifyOptions& options)
       : schedule_(one != nullptr ? one->part() : schedule),
         one_(one),
@@ -150,7 +150,7 @@ class Verifier {
   }
   Set required(Rank r, Block b) const {
     if (of_one_source()) return pool_.of(0);
-    const Run heard = goal_.heard_by(r, b);
+    const Run heard = goal_.contributors(r, b);
     return heard.count > 0 ? pool_.run(heard.first, heard.count) : ContributionPool::kEmpty;
   }
   // The number of neighbouring blocks that the goal does not want at that place of a rank. All
@@ -159,7 +159,7 @@ class Verifier {
     if (plane > 0) return count;
     const Rank target = goal_.target_of(first);
     if (count == 1 || target_of_all_ != kSeveral) {
-      return target == r || (target == kEveryone && goal_.needs(r, first)) ? 0 : count;
+      return target == r || (target == kEveryone && goal_.must_hold(r, first)) ? 0 : count;
     }
     const std::int64_t parts = goal_.blocks / natural_blocks(goal_.collective, goal_.ranks);
     const std::int64_t period = parts * goal_.ranks;
@@ -236,7 +236,7 @@ class Verifier {
         }
       }
     }
-    if (t.act == Act::copy && t.from.size() > 1) {
+    if (t.kind == TransferKind::copy && t.from.size() > 1) {
       return fail(ViolationKind::many_to_copy, to, t.what.list.front(),
                   fmt::format("{} ranks are copied to it at once; only sums have several senders",
                               t.from.size()));
@@ -292,7 +292,7 @@ class Verifier {
     Set set = content.set;
     Sum sum = content.sum;
     const int plane = t.where.plane;
-    const bool is_copy = t.act == Act::copy;
+    const bool is_copy = t.kind == TransferKind::copy;
     const auto arrives = [&](std::size_t rank, const Run& at, Rank sender) {
       writes_.push_back({rank, plane, at.first, at.count, set, sender, is_copy});
       if (sums_) sums_->arrives(rank, plane, at, sum, is_copy);
@@ -365,7 +365,7 @@ class Verifier {
   void check_result() {
     if (target_of_all_ == kEveryone) {
       for (Rank r = 0; r < ranks_; ++r) {
-        if (!goal_.needs(r, 0)) continue;
+        if (!goal_.must_hold(r, 0)) continue;
         states_.read(static_cast<std::size_t>(r), 0, {0, schedule_.blocks, 1},
                      [&](Block first, int count, const State& state) {
                        if (!violation_) check_places(r, first, count, state.set);
@@ -442,7 +442,7 @@ class Verifier {
 
   const Schedule& schedule_;            // the verified schedule: the whole, or one rank's part
   const RotationSymmetric* const one_;  // set if schedule_ is its part
-  const Goal& goal_;
+  const CollectiveSpec& goal_;
   const VerifyOptions& options_;
   const bool idempotent_;
   const int ranks_;  // ranks with states
@@ -459,7 +459,7 @@ class Verifier {
   std::optional<Violation> violation_;
 };
 
-std::optional<Violation> bad_shape(const Schedule& schedule, const Goal& goal) {
+std::optional<Violation> bad_shape(const Schedule& schedule, const CollectiveSpec& goal) {
   const auto fail = [](std::string text) {
     return Violation{ViolationKind::bad_shape, -1, -1, -1, std::move(text)};
   };
@@ -501,7 +501,7 @@ std::optional<Violation> bad_shape(const Schedule& schedule, const Goal& goal) {
 
 std::string_view name_of(ViolationKind kind) { return kNames[static_cast<std::size_t>(kind)]; }
 
-std::optional<Violation> verify(const Schedule& schedule, const Goal& goal,
+std::optional<Violation> verify(const Schedule& schedule, const CollectiveSpec& goal,
                                 const VerifyOptions& options) {
   if (auto violation = bad_shape(schedule, goal)) return violation;
   if (std::int64_t{schedule.blocks} * schedule.planes > 0x7fffffff ||
@@ -511,7 +511,7 @@ std::optional<Violation> verify(const Schedule& schedule, const Goal& goal,
   // In the order `statement` ranks differ: the rank stated first sends before it receives.
   const bool all_at_once = !options.progress || options.order != MessageOrder::statement;
   const RotationSymmetric* one =
-      options.one_for_all && all_at_once ? everyone_for(schedule, goal) : nullptr;
+      options.one_for_all && all_at_once ? symmetry_for(schedule, goal) : nullptr;
   return Verifier(schedule, one, goal, options).run();
 }
 

@@ -5,7 +5,7 @@
 // set of ranks that have contributed to the block's sum there. It proves:
 //
 //   - result: every rank that needs a block ends with it on plane 0, made of the contribution of
-//     every rank where the block started, each exactly once (Goal in collective.h)
+//     every rank where the block started, each exactly once (CollectiveSpec in collective.h)
 //   - reading: every place that is read holds a value
 //   - adding: no contribution is added twice; a collective that is_idempotent() may receive a rank
 //     again, but every reduction must bring a new contribution
@@ -83,7 +83,7 @@ struct VerifyOptions {
 };
 
 // The first violation, or nullopt: the schedule is proved.
-std::optional<Violation> verify(const Schedule& schedule, const Goal& goal,
+std::optional<Violation> verify(const Schedule& schedule, const CollectiveSpec& goal,
                                 const VerifyOptions& options = {});
 
 }  // namespace rankine
