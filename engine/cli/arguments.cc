@@ -316,13 +316,13 @@ void add_menu(Command app, const Menu*& menu) {
 }
 
 Result<std::vector<const Algorithm*>> on_menu(const Menu& menu, Collective collective,
-                                              std::vector<const Algorithm*> lines) {
-  std::erase_if(lines, [&](const Algorithm* line) { return !menu.has(*line); });
-  if (!lines.empty()) return lines;
+                                              std::vector<const Algorithm*> entries) {
+  std::erase_if(entries, [&](const Algorithm* entry) { return !menu.has(*entry); });
+  if (!entries.empty()) return entries;
   std::string has;
-  for (const Algorithm& line : catalogue()) {
-    if (line.collective != collective || !menu.has(line)) continue;
-    has += fmt::format("{}{}", has.empty() ? "" : ", ", line.name);
+  for (const Algorithm& entry : catalogue()) {
+    if (entry.collective != collective || !menu.has(entry)) continue;
+    has += fmt::format("{}{}", has.empty() ? "" : ", ", entry.name);
   }
   return invalid_argument(fmt::format("--menu is '{}', which has {} of {}", menu.name,
                                       has.empty() ? "nothing" : has, name_of(collective)));
@@ -551,8 +551,8 @@ Result<std::vector<Question>> questions_of(const QuestionArguments& a,
   if (!network.ok()) return network.status();
   Fabric wired;  // one for all algorithms
   auto asked =
-      asked_algorithms(a.algorithm, notes, [&](const Algorithm& line, Params& params) -> Status {
-        auto found = wire(*network, line, params);
+      asked_algorithms(a.algorithm, notes, [&](const Algorithm& entry, Params& params) -> Status {
+        auto found = wire(*network, entry, params);
         if (!found.ok()) return found.status();
         wired = std::move(*found);
         return {};

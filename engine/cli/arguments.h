@@ -171,9 +171,9 @@ Option add_algorithm_arguments(Command app, AlgorithmArguments& arguments,
 // `menu` must hold the default.
 void add_menu(Command app, const Menu*& menu);
 
-// Returns the algorithms of `lines` that are on the menu. Error: none of them is.
+// Returns the algorithms of `entries` that are on the menu. Error: none of them is.
 Result<std::vector<const Algorithm*>> on_menu(const Menu& menu, Collective collective,
-                                              std::vector<const Algorithm*> lines);
+                                              std::vector<const Algorithm*> entries);
 
 // Options of subcommands that model a network: a preset or file, then options that override its
 // members.

@@ -57,67 +57,68 @@ std::string both(std::string_view out_formula, std::string_view in_formula,
 constexpr int kMostRanksAddedUp = 64;
 
 // The way of adding floats of 16 and 8 bits in f32 with one rounding: in one fold, or by sums that
-// move as f32 (engine/compile/plan_passes.h). "": the line does not add, or does not take this N.
-std::string small_floats(const Algorithm& line, const Params& params) {
-  if (!reduces(line.collective) || params.ranks > kMostRanksAddedUp) return "";
-  if (line.refusal(line.only_taken(params))) return "";
-  return brackets_in_words(line, params).starts_with("flat") ? "one fold" : "in f32";
+// move as f32 (engine/compile/plan_passes.h). "": the entry does not add, or does not take this N.
+std::string small_floats(const Algorithm& entry, const Params& params) {
+  if (!reduces(entry.collective) || params.ranks > kMostRanksAddedUp) return "";
+  if (entry.refusal(entry.only_taken(params))) return "";
+  return brackets_in_words(entry, params).starts_with("flat") ? "one fold" : "in f32";
 }
 
 // The way for any number of ranks, inferred from a few numbers of ranks.
-std::string small_floats(const Algorithm& line) {
+std::string small_floats(const Algorithm& entry) {
   Params params;
   for (params.ranks = 2; params.ranks <= 9; ++params.ranks) {
-    if (small_floats(line, resolved(params)) == "in f32") {
+    if (small_floats(entry, resolved(params)) == "in f32") {
       return fmt::format("in f32 from N = {}", params.ranks);
     }
   }
-  return reduces(line.collective) ? "one fold" : "";
+  return reduces(entry.collective) ? "one fold" : "";
 }
 
-nlohmann::ordered_json line_json(const Algorithm& line, const ListOptions& options,
-                                 const Params& params) {
-  auto json = options.ranks == 0 ? algorithm_json(line) : algorithm_json(line, params);
+nlohmann::ordered_json entry_json(const Algorithm& entry, const ListOptions& options,
+                                  const Params& params) {
+  auto json = options.ranks == 0 ? algorithm_json(entry) : algorithm_json(entry, params);
   const bool refused = !json.contains("at") || json["at"].contains("refused");
-  if (!refused && reduces(line.collective) && params.ranks <= kMostRanksAddedUp) {
-    json["at"]["adds_up"] = brackets_in_words(line, params);
-    json["at"]["small_floats"] = small_floats(line, params);
+  if (!refused && reduces(entry.collective) && params.ranks <= kMostRanksAddedUp) {
+    json["at"]["adds_up"] = brackets_in_words(entry, params);
+    json["at"]["small_floats"] = small_floats(entry, params);
   }
-  if (options.ranks == 0 && reduces(line.collective)) json["small_floats"] = small_floats(line);
+  if (options.ranks == 0 && reduces(entry.collective)) json["small_floats"] = small_floats(entry);
   return json;
 }
 
-std::string summary_of(const Algorithm& line) {
-  std::string text(line.summary);
-  if (!line.other_bits.empty()) text += fmt::format(" ({}: never chosen)", line.other_bits);
+std::string summary_of(const Algorithm& entry) {
+  std::string text(entry.summary);
+  if (!entry.other_bits.empty()) text += fmt::format(" ({}: never chosen)", entry.other_bits);
   return text;
 }
 
 // A row of figures for one number of ranks.
-std::vector<Cell> row_of(const Algorithm& line, const ListOptions& options, const Params& params) {
-  std::string name(line.name);
-  if (line.refusal(line.only_taken(params))) {
-    return {name,
-            "-",
-            "-",
-            "-",
-            "-",
-            fmt::format("not here: needs {}", line.needs.empty() ? line.allowed_when : line.needs)};
+std::vector<Cell> row_of(const Algorithm& entry, const ListOptions& options, const Params& params) {
+  std::string name(entry.name);
+  if (entry.refusal(entry.only_taken(params))) {
+    return {
+        name,
+        "-",
+        "-",
+        "-",
+        "-",
+        fmt::format("not here: needs {}", entry.needs.empty() ? entry.allowed_when : entry.needs)};
   }
   return {name,
-          shown(line.rounds, options, params),
-          both(line.sent, line.received, options, params),
-          both(line.send_ports, line.receive_ports, options, params),
-          reduces(line.collective) ? small_floats(line, params) : "-",
-          join(split_list(line.parameters), ",")};
+          shown(entry.rounds, options, params),
+          both(entry.sent, entry.received, options, params),
+          both(entry.send_ports, entry.receive_ports, options, params),
+          reduces(entry.collective) ? small_floats(entry, params) : "-",
+          join(split_list(entry.parameters), ",")};
 }
 
 // An entry for any number of ranks: full formulas under the algorithm.
-std::string entry_of(const Algorithm& line, const ListOptions& options, const Params& params) {
+std::string entry_of(const Algorithm& entry, const ListOptions& options, const Params& params) {
   constexpr std::size_t kIndent = 6, kDeeper = 8;
   const int width = terminal_width(kPlainWidth);
-  std::string text = fmt::format("  {}\n", line.name);
-  text += wrapped(summary_of(line), width, kIndent);
+  std::string text = fmt::format("  {}\n", entry.name);
+  text += wrapped(summary_of(entry), width, kIndent);
   const auto add = [&](std::string_view what, const std::string& value) {
     if (value.empty()) return;
     const std::string first = fmt::format("{:<17}{}", what, value);
@@ -125,12 +126,12 @@ std::string entry_of(const Algorithm& line, const ListOptions& options, const Pa
     text += fits ? std::string(kIndent, ' ') + first + "\n"
                  : wrapped(what, width, kIndent) + wrapped(value, width, kDeeper);
   };
-  add("rounds", shown(line.rounds, options, params));
-  add("sent, received/M", both(line.sent, line.received, options, params));
-  add("ports", both(line.send_ports, line.receive_ports, options, params));
-  add("16, 8 bits", small_floats(line));
-  add("takes", join(split_list(line.parameters)));
-  add("source", std::string(line.citation));
+  add("rounds", shown(entry.rounds, options, params));
+  add("sent, received/M", both(entry.sent, entry.received, options, params));
+  add("ports", both(entry.send_ports, entry.receive_ports, options, params));
+  add("16, 8 bits", small_floats(entry));
+  add("takes", join(split_list(entry.parameters)));
+  add("source", std::string(entry.citation));
   return text;
 }
 
@@ -153,17 +154,17 @@ Result<Exit> list(const ListOptions& options, Console& console) {
     Table table(as::text("algorithm"), "rounds", "sent, received/M", "ports", "16, 8 bits",
                 as::text("takes"));
     Table names(as::text("", "name"), as::text("", "summary"));
-    for (const Algorithm& line : catalogue()) {
-      if (line.collective != collective) continue;
+    for (const Algorithm& entry : catalogue()) {
+      if (entry.collective != collective) continue;
       if (options.brief) {
-        names.add(line.name, line.summary);
+        names.add(entry.name, entry.summary);
         continue;
       }
-      json.push_back(line_json(line, options, params));
+      json.push_back(entry_json(entry, options, params));
       if (options.ranks > 0) {
-        table.rows.push_back(row_of(line, options, params));
+        table.rows.push_back(row_of(entry, options, params));
       } else {
-        lines += entry_of(line, options, params);
+        lines += entry_of(entry, options, params);
       }
     }
     for (Table* rows : {&table, &names}) {
@@ -249,7 +250,7 @@ bool chosen(const std::string& when, bool automatic) {
   return when == "always" || (when == "auto" && automatic);
 }
 
-auto read_when(std::string_view argument, std::string_view text) -> Result<std::string> {
+auto parse_colour_mode(std::string_view argument, std::string_view text) -> Result<std::string> {
   constexpr std::array<std::string_view, 3> kNames = {"auto", "always", "never"};
   for (const std::string_view name : kNames) {
     if (text == name) return std::string(text);
@@ -259,7 +260,7 @@ auto read_when(std::string_view argument, std::string_view text) -> Result<std::
 
 // Draws round k alone: draws a schedule that ends with round k as a separate phase, and returns the
 // part of that phase.
-std::string draw_round(const Schedule& schedule, const Goal& goal, int k,
+std::string draw_round(const Schedule& schedule, const CollectiveSpec& goal, int k,
                        const DrawOptions& drawing) {
   Schedule cut = schedule;
   cut.rounds = k + 1;
@@ -321,7 +322,7 @@ Json view_json(const RoundView& view) {
                          {"what_plane", transfer.what_plane},
                          {"where", transfer.where},
                          {"where_plane", transfer.where_plane},
-                         {"act", transfer.act == Act::copy ? "copy" : "reduce"}});
+                         {"act", transfer.kind == TransferKind::copy ? "copy" : "reduce"}});
   }
   Json& holdings = json["holdings"] = Json::array();
   for (std::size_t r = 0; r < view.ranks.size(); ++r) {
@@ -347,21 +348,21 @@ Result<Exit> show(const ShowOptions& options, Console& console) {
   const auto asked = asked_algorithms(options.algorithm, notes);
   if (!asked.ok()) return asked.status();
   if (asked->size() > 1 || !notes.empty()) return one_algorithm_only(options.algorithm);
-  const Algorithm& line = *asked->front().algorithm;
+  const Algorithm& entry = *asked->front().algorithm;
   Params params = asked->front().params;
-  if (params.segments == 0 && line.takes("segments")) {
+  if (params.segments == 0 && entry.takes("segments")) {
     return invalid_argument(
         "--segments is 'auto', which goes by size and network, and a drawing has neither; allowed "
         "are whole numbers from 1");
   }
-  if (const auto refusal = line.refusal(params)) return invalid_argument(*refusal);
+  if (const auto refusal = entry.refusal(params)) return invalid_argument(*refusal);
   params = resolved(params);
-  const Schedule schedule = line.make(params);
-  const Goal goal = goal_of(line, params, schedule);
+  const Schedule schedule = entry.make(params);
+  const CollectiveSpec goal = goal_of(entry, params, schedule);
   if (options.round && *options.round >= schedule.rounds) {
     return invalid_argument(schedule.rounds == 0
                                 ? fmt::format("--round is {}; {} among {} ranks has no rounds",
-                                              *options.round, line.name, params.ranks)
+                                              *options.round, entry.name, params.ranks)
                                 : fmt::format("--round is {}; allowed are 0 to {}", *options.round,
                                               schedule.rounds - 1));
   }
@@ -374,10 +375,10 @@ Result<Exit> show(const ShowOptions& options, Console& console) {
   const int needed = std::max(busiest.send_ports, busiest.receive_ports);
   if (options.json) {
     Json json = {
-        {"collective", name_of(line.collective)},
-        {"algorithm", line.name},
-        {"summary", line.summary},
-        {"citation", line.citation},
+        {"collective", name_of(entry.collective)},
+        {"algorithm", entry.name},
+        {"summary", entry.summary},
+        {"citation", entry.citation},
         {"ranks", schedule.ranks},
         {"blocks", schedule.blocks},
         {"planes", schedule.planes},
@@ -392,7 +393,7 @@ Result<Exit> show(const ShowOptions& options, Console& console) {
       json["ports"] = *options.ports;
       json["serialises"] = rounds_serialise(needed, *options.ports);
     }
-    write_parameters(line, params, json, json);
+    write_parameters(entry, params, json, json);
     auto& views = json["views"] = Json::array();
     for (const RoundView& view : view_rounds(schedule, goal)) {
       if (!options.round || view.round == *options.round) views.push_back(view_json(view));
@@ -402,8 +403,8 @@ Result<Exit> show(const ShowOptions& options, Console& console) {
   }
 
   if (!options.svg_file.empty()) {
-    const std::string title =
-        fmt::format("{} by {} among {} ranks", name_of(line.collective), line.name, schedule.ranks);
+    const std::string title = fmt::format("{} by {} among {} ranks", name_of(entry.collective),
+                                          entry.name, schedule.ranks);
     const int most = options.all ? schedule.rounds : std::min(schedule.rounds, kMostSvgRounds);
     const std::string svg =
         schedule_svg(title, schedule, goal, options.round.value_or(0), options.round ? 1 : most);
@@ -422,15 +423,15 @@ Result<Exit> show(const ShowOptions& options, Console& console) {
       .utf8 = chosen(options.lines, console.out_is_terminal && locale_is_utf8()),
       .width = options.width > 0 ? options.width : terminal_width(100),
       .states = !options.transfers_only};
-  console.out << fmt::format("{} ({}): {}\n", line.name, line.citation, line.summary);
+  console.out << fmt::format("{} ({}): {}\n", entry.name, entry.citation, entry.summary);
   if (!options.round) console.out << trees_text(schedule, goal, drawing.utf8);
   console.out << cut(options.round ? draw_round(schedule, goal, *options.round, drawing)
                                    : draw(schedule, goal, drawing),
                      options.all);
   if (options.ports) {
-    console.out << line.name << " " << port_budget(needed, *options.ports) << "\n";
+    console.out << entry.name << " " << port_budget(needed, *options.ports) << "\n";
   } else if (needed > 1) {
-    console.out << line.name << " " << port_need(needed) << "\n";
+    console.out << entry.name << " " << port_need(needed) << "\n";
   }
   return Exit::ok;
 }
@@ -444,9 +445,9 @@ Subcommand add_show(Command tool) {
   add_argument(app, "--ports", o.ports, Whole{1, Fabric::kMostPorts}, "K",
                "ports of a network, compared with the need of every round");
   app.add_flag("--transfers", o.transfers_only, "without the ranks' holdings");
-  add_argument(app, "--colour,--color", o.colour, read_when, "WHEN",
+  add_argument(app, "--colour,--color", o.colour, parse_colour_mode, "WHEN",
                "auto, always or never (auto)");
-  add_argument(app, "--utf8", o.lines, read_when, "WHEN",
+  add_argument(app, "--utf8", o.lines, parse_colour_mode, "WHEN",
                "lines and arrows: auto, always or never (auto)");
   add_argument(app, "--width", o.width, Whole{20, 10'000}, "N",
                "columns to keep to (the terminal's)");
@@ -528,7 +529,7 @@ Result<Sweeps> sweeps_of(const VerifyArguments& arguments) {
   std::set<std::string> names = {""};
   if (!a.algorithms.empty() && !a.all()) {
     names.clear();
-    for (const Algorithm* line : *lines) names.insert(std::string(line->name));
+    for (const Algorithm* entry : *lines) names.insert(std::string(entry->name));
   }
   for (std::size_t first = 0, last = 0; first < out.ranks.size(); first = last + 1) {
     last = first;

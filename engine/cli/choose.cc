@@ -201,7 +201,7 @@ Result<std::string> weigh_by_table(const ChooseArguments& a, const Fabric& fabri
                   "--c-real needs a tuning table of this machine; 'rankine tune' makes one");
   }
   const std::span<const MeasuredCReal> measured = table->c_real_near(a.collective, a.ranks);
-  const auto of = [&](const Algorithm& line) { return c_real_of(measured, line); };
+  const auto of = [&](const Algorithm& entry) { return c_real_of(measured, entry); };
   if (Status status = weigh(candidates, of, fabric, {.sync = a.sync.value_or(Sync::dataflow)});
       !status.ok())
     return status;
@@ -241,8 +241,8 @@ Result<Exit> run_choose(ChooseArguments a, Console& console) {
                     a.menu->name));
   }
   std::vector<const Algorithm*> lines;
-  for (const Algorithm& line : catalogue()) {
-    if (line.collective == a.collective) lines.push_back(&line);
+  for (const Algorithm& entry : catalogue()) {
+    if (entry.collective == a.collective) lines.push_back(&entry);
   }
   const auto offered = on_menu(*a.menu, a.collective, std::move(lines));
   if (!offered.ok()) return offered.status();

@@ -168,9 +168,9 @@ Status check_input(std::string_view option, const std::string& file) {
 
 std::vector<LineReader::Line> LineReader::next(std::size_t most) {
   constexpr std::size_t kEnoughBytes = std::size_t{1} << 20;
-  const auto more_is_there = [this] { return in_.rdbuf()->in_avail() > 0; };
+  const auto has_more_input = [this] { return in_.rdbuf()->in_avail() > 0; };
   while (!ended_ && (whole_.empty() ||
-                     (whole_.size() < most && whole_bytes_ < kEnoughBytes && more_is_there()))) {
+                     (whole_.size() < most && whole_bytes_ < kEnoughBytes && has_more_input()))) {
     read_some();
   }
   std::vector<Line> lines;
@@ -312,7 +312,7 @@ std::string filled(std::string_view paragraphs, int width) {
   return out;
 }
 
-void stand_where_the_user_stands() {
+void change_to_user_directory() {
   std::error_code error;
   const std::filesystem::path here = std::filesystem::current_path(error);
   if (error || here.string().find(".runfiles/") == std::string::npos) return;

@@ -189,6 +189,6 @@ std::string filled(std::string_view paragraphs, int width);
 // BUILD_WORKING_DIRECTORY (set by Bazel), if this process stands in a program's runfiles;
 // otherwise, and if that directory is not accessible, stays. Programs started under 'bazel run'
 // inherit both variables and may have changed their directory; hence the condition.
-void stand_where_the_user_stands();
+void change_to_user_directory();
 
 }  // namespace rankine::tools

@@ -258,26 +258,26 @@ struct CostTrial {
 
 constexpr std::size_t kKiB = 1024;
 
-std::size_t all_of_it(std::size_t bytes, std::size_t) { return bytes; }
+std::size_t all_bytes(std::size_t bytes, std::size_t) { return bytes; }
 std::size_t a_share(std::size_t bytes, std::size_t ranks) { return bytes / ranks; }
 std::size_t all_vectors(std::size_t bytes, std::size_t ranks) { return bytes * ranks; }
 std::size_t squared(std::size_t bytes, std::size_t ranks) { return bytes * ranks * ranks; }
 
 constexpr int kMany = 64;
 const CostTrial kTrials[] = {
-    {.field = &Costs::push_plain,
+    {.field = &Costs::plain_push_max_bytes,
      .collective = Collective::all_reduce,
      .least_bytes = kKiB,
      .most_bytes = 256 * kKiB,
-     .compared = all_of_it,
-     .given = [](Costs& costs) { costs.board_pair_read = 0; }},
-    {.field = &Costs::board_pair_read,
+     .compared = all_bytes,
+     .given = [](Costs& costs) { costs.pair_board_call_max_bytes = 0; }},
+    {.field = &Costs::pair_board_call_max_bytes,
      .collective = Collective::all_reduce,
      .in_place = true,
      .least_bytes = 128,
      .most_bytes = 64 * kKiB,
-     .compared = all_of_it},
-    {.field = &Costs::one_shot,
+     .compared = all_bytes},
+    {.field = &Costs::one_shot_max_total_bytes,
      .collective = Collective::all_reduce,
      .fewest_ranks = 3,
      .most_ranks = kMany,
@@ -285,7 +285,7 @@ const CostTrial kTrials[] = {
      .least_bytes = 256,
      .most_bytes = 8 * kKiB,
      .compared = all_vectors},
-    {.field = &Costs::one_shot_read,
+    {.field = &Costs::one_shot_read_max_total_bytes,
      .collective = Collective::all_reduce,
      .fewest_ranks = 3,
      .most_ranks = kMany,
@@ -293,8 +293,8 @@ const CostTrial kTrials[] = {
      .least_bytes = 2 * kKiB,
      .most_bytes = 64 * kKiB,
      .compared = all_vectors,
-     .given = [](Costs& costs) { costs.one_shot = 0; }},
-    {.field = &Costs::crowded_one_shot,
+     .given = [](Costs& costs) { costs.one_shot_max_total_bytes = 0; }},
+    {.field = &Costs::crowded_one_shot_max_total_bytes,
      .collective = Collective::all_reduce,
      .fewest_ranks = 3,
      .most_ranks = kMany,
@@ -302,36 +302,36 @@ const CostTrial kTrials[] = {
      .least_bytes = 512,
      .most_bytes = 32 * kKiB,
      .compared = all_vectors,
-     .given = [](Costs& costs) { costs.board_few = std::size_t{64} << 10; }},
-    {.field = &Costs::stage_stream,
+     .given = [](Costs& costs) { costs.fixed_board_bytes = std::size_t{64} << 10; }},
+    {.field = &Costs::stage_stream_min_bytes,
      .collective = Collective::all_reduce,
      .from_here_on = true,
      .most_ranks = kMany,
      .least_bytes = 2 * kKiB,
      .most_bytes = 512 * kKiB,
      .compared = a_share,
-     .given = [](Costs& costs) { costs.stage_apart = 1; }},
-    {.field = &Costs::stage_apart,
+     .given = [](Costs& costs) { costs.stage_apart_min_bytes = 1; }},
+    {.field = &Costs::stage_apart_min_bytes,
      .collective = Collective::all_reduce,
      .from_here_on = true,
      .most_ranks = kMany,
      .least_bytes = 4 * kKiB,
      .most_bytes = 4 * kKiB * kKiB,
-     .compared = all_of_it},
-    {.field = &Costs::stage_in_place,
+     .compared = all_bytes},
+    {.field = &Costs::stage_in_place_min_bytes,
      .collective = Collective::all_reduce,
      .in_place = true,
      .from_here_on = true,
      .most_ranks = kMany,
      .least_bytes = 4 * kKiB,
      .most_bytes = 4 * kKiB * kKiB,
-     .compared = all_of_it},
-    {.field = &Costs::one_round,
+     .compared = all_bytes},
+    {.field = &Costs::one_round_max_bytes,
      .collective = Collective::reduce,
      .least_bytes = 8 * kKiB,
      .most_bytes = kKiB * kKiB,
-     .compared = all_of_it},
-    {.field = &Costs::one_reader,
+     .compared = all_bytes},
+    {.field = &Costs::root_reduce_max_bytes_n2,
      .collective = Collective::reduce,
      .fewest_ranks = 3,
      .most_ranks = kMany,
@@ -339,16 +339,16 @@ const CostTrial kTrials[] = {
      .least_bytes = 256,
      .most_bytes = 64 * kKiB,
      .compared = squared},
-    {.field = &Costs::fetch_to,
+    {.field = &Costs::fetch_max_bytes,
      .collective = Collective::all_reduce,
      .fewest_ranks = 3,
      .most_ranks = kMany,
      .cores = CostTrial::Cores::own,
      .least_bytes = 16 * kKiB,
      .most_bytes = 4 * kKiB * kKiB,
-     .compared = all_of_it,
-     .given = [](Costs& costs) { costs.push_ranks = 1; }},
-    {.field = &Costs::board_read,
+     .compared = all_bytes,
+     .given = [](Costs& costs) { costs.push_max_ranks = 1; }},
+    {.field = &Costs::board_read_max_bytes,
      .collective = Collective::all_gather,
      .fewest_ranks = 3,
      .most_ranks = kMany,
@@ -356,19 +356,19 @@ const CostTrial kTrials[] = {
      .least_bytes = kKiB,
      .most_bytes = 32 * kKiB,
      .compared = a_share},
-    {.field = &Costs::split_copies,
+    {.field = &Costs::split_copies_min_bytes,
      .collective = Collective::broadcast,
      .from_here_on = true,
      .least_bytes = 4 * kKiB,
      .most_bytes = kKiB * kKiB,
      .compared = a_share},
-    {.field = &Costs::claim,
+    {.field = &Costs::claim_copy_min_bytes,
      .collective = Collective::broadcast,
      .from_here_on = true,
      .least_bytes = 16 * kKiB,
      .most_bytes = kKiB * kKiB,
      .compared = a_share},
-    {.field = &Costs::string_copy,
+    {.field = &Costs::string_copy_min_bytes,
      .collective = Collective::all_gather,
      .from_here_on = true,
      .least_bytes = 16 * kKiB,
@@ -523,8 +523,8 @@ std::string text_of(const Schedule& schedule) {
         list->for_each([&line](int i) { line += fmt::format("{},", i); });
         line += ';';
       }
-      transfers.push_back(
-          fmt::format("{}{} {}{}", line, t.what.plane, t.where.plane, t.act == Act::reduce));
+      transfers.push_back(fmt::format("{}{} {}{}", line, t.what.plane, t.where.plane,
+                                      t.kind == TransferKind::reduce));
     });
     std::sort(transfers.begin(), transfers.end());
     text += '|';
@@ -533,11 +533,11 @@ std::string text_of(const Schedule& schedule) {
   return text;
 }
 
-std::string schedule_of(const Algorithm& line, int ranks, std::size_t bytes) {
+std::string schedule_of(const Algorithm& entry, int ranks, std::size_t bytes) {
   Params params;
   params.ranks = ranks;
-  params.segments = choose_segments(line, ranks, bytes);
-  return line.refusal(params) ? std::string() : text_of(line.make(params));
+  params.segments = choose_segments(entry, ranks, bytes);
+  return entry.refusal(params) ? std::string() : text_of(entry.make(params));
 }
 
 // Many short batches for short calls, a few batches for calls of milliseconds.
@@ -614,13 +614,13 @@ std::vector<Contest> make_contests(Collective collective, int ranks,
                     counts_per_size(collective, ranks) * size_of(kContestType);
     if (!contests.empty() && contests.back().bytes == contest.bytes)
       continue;  // equal bytes by rounding, or of a barrier
-    const auto enter = [&contest](const Algorithm& line) {
-      std::string schedule = schedule_of(line, contest.ranks, contest.bytes);
+    const auto enter = [&contest](const Algorithm& entry) {
+      std::string schedule = schedule_of(entry, contest.ranks, contest.bytes);
       if (schedule.empty() || std::find(contest.schedules.begin(), contest.schedules.end(),
                                         schedule) != contest.schedules.end()) {
         return;
       }
-      contest.contenders.push_back(&line);
+      contest.contenders.push_back(&entry);
       contest.schedules.push_back(std::move(schedule));
     };
     // The default's choices enter first, so that they keep their names among equal schedules.
@@ -629,8 +629,8 @@ std::vector<Contest> make_contests(Collective collective, int ranks,
     };
     enter(standard(contest.bytes));
     for (const std::size_t other : sizes) enter(standard(other));
-    for (const Algorithm& line : catalogue()) {
-      if (line.collective == collective && line.other_bits.empty()) enter(line);
+    for (const Algorithm& entry : catalogue()) {
+      if (entry.collective == collective && entry.other_bits.empty()) enter(entry);
     }
     contest.running.assign(contest.contenders.size(), true);
     if (contest.contenders.size() > 1) contests.push_back(std::move(contest));

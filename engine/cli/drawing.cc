@@ -289,12 +289,12 @@ std::vector<std::string> fade_all_but_least(Plot& plot) {
     for (const PlotPoint& point : curve.points) {
       const auto [place, first] = least.try_emplace(point.bytes, &curve);
       if (first) continue;
-      const auto y_there = [&](const PlotCurve& of) {
+      const auto y_on_curve = [&](const PlotCurve& of) {
         return std::find_if(of.points.begin(), of.points.end(),
                             [&](const PlotPoint& each) { return each.bytes == point.bytes; })
             ->y;
       };
-      if (point.y < y_there(*place->second)) place->second = &curve;
+      if (point.y < y_on_curve(*place->second)) place->second = &curve;
     }
   }
   std::vector<std::pair<int, std::size_t>> order;  // minus places won; then by index
@@ -496,7 +496,7 @@ bool alike(const Tree& a, const Tree& b) {
 
 }  // namespace
 
-std::string trees_text(const Schedule& schedule, const Goal& goal, bool utf8) {
+std::string trees_text(const Schedule& schedule, const CollectiveSpec& goal, bool utf8) {
   // Phases in their order, then additions before copies, then blocks.
   std::vector<std::string> phases;
   std::map<std::pair<std::size_t, bool>, std::map<Block, Moves>> moves;
@@ -504,7 +504,7 @@ std::string trees_text(const Schedule& schedule, const Goal& goal, bool utf8) {
     if (view.round < 0) continue;
     if (phases.empty() || phases.back() != view.phase) phases.push_back(view.phase);
     for (const TransferView& transfer : view.transfers) {
-      const bool copies = transfer.act == Act::copy;
+      const bool copies = transfer.kind == TransferKind::copy;
       for (const Rank from : transfer.from) {
         for (const Rank to : transfer.to) {
           if (from == to) continue;
@@ -571,14 +571,14 @@ std::string blocks_text(std::vector<Block> blocks) {
   return blocks.size() > kShown ? text + ",.." : text;
 }
 
-using Arrows = std::map<std::tuple<Rank, Rank, Act>, std::vector<Block>>;
+using Arrows = std::map<std::tuple<Rank, Rank, TransferKind>, std::vector<Block>>;
 
 Arrows arrows_of(const RoundView& view) {
   Arrows arrows;
   for (const TransferView& transfer : view.transfers) {
     for (const Rank from : transfer.from) {
       for (const Rank to : transfer.to) {
-        auto& blocks = arrows[{from, to, transfer.act}];
+        auto& blocks = arrows[{from, to, transfer.kind}];
         blocks.insert(blocks.end(), transfer.what.begin(), transfer.what.end());
       }
     }
@@ -619,9 +619,9 @@ int height_of(const std::vector<RoundView>& rounds, int ranks) {
   return arrows <= 2 * ranks ? kUsual : std::clamp(kOfAnArrow * arrows, kUsual, kTallest);
 }
 
-std::string arrow(Rank from, Rank to, Act act, const std::vector<Block>& blocks, Band band,
-                  Labels& labels) {
-  const bool adds = act == Act::reduce;
+std::string arrow(Rank from, Rank to, TransferKind kind, const std::vector<Block>& blocks,
+                  Band band, Labels& labels) {
+  const bool adds = kind == TransferKind::reduce;
   const char* colour = adds ? "#d55e00" : "#0072b2";
   const std::string label = fmt::format("{}{}", adds ? "+" : "", blocks_text(blocks));
   if (from == to) {  // local work
@@ -657,8 +657,8 @@ std::string arrow_head(const char* name, const char* colour) {
 
 }  // namespace
 
-std::string schedule_svg(std::string_view title, const Schedule& schedule, const Goal& goal,
-                         int first, int count) {
+std::string schedule_svg(std::string_view title, const Schedule& schedule,
+                         const CollectiveSpec& goal, int first, int count) {
   const std::vector<RoundView> rounds = view_rounds(schedule, goal);
   const int row = height_of(rounds, schedule.ranks);
   const int height = kRowsTop + count * row + kRowsMargin;
@@ -680,8 +680,8 @@ std::string schedule_svg(std::string_view title, const Schedule& schedule, const
                         band.top, x_of(schedule.ranks - 1) + kRowsMargin);
     Labels labels;
     for (const auto& [ends, blocks] : arrows_of(view)) {
-      const auto& [from, to, act] = ends;
-      body += arrow(from, to, act, blocks, band, labels);
+      const auto& [from, to, kind] = ends;
+      body += arrow(from, to, kind, blocks, band, labels);
     }
   }
   const int words = 40 + 8 * static_cast<int>(title.size());

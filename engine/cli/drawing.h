@@ -140,14 +140,14 @@ std::string crossovers_svg(std::string_view what, const std::vector<NetworkCurve
 // (additions). If they form a tree in which a rank has two or more children, it is drawn, the root
 // first, each child below its parent with the round of its first message; blocks with equal trees
 // are drawn once. Empty without such a tree, as in rings and exchanges.
-std::string trees_text(const Schedule& schedule, const Goal& goal, bool utf8);
+std::string trees_text(const Schedule& schedule, const CollectiveSpec& goal, bool utf8);
 
 // schedule_svg() draws a schedule as a picture: ranks side by side, time downwards, an arrow per
 // message.
 
 // Copies are blue, additions orange, each with its blocks; several messages between one pair of
 // ranks in a round are one arrow. `title` stands above. Draws `count` rounds from `first` on.
-std::string schedule_svg(std::string_view title, const Schedule& schedule, const Goal& goal,
-                         int first, int count);
+std::string schedule_svg(std::string_view title, const Schedule& schedule,
+                         const CollectiveSpec& goal, int first, int count);
 
 }  // namespace rankine::tools

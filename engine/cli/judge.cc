@@ -173,10 +173,10 @@ Result<Transfer> read_transfer(const Json& object, const WrittenSchedule& schedu
   if (!to.ok()) return to.status();
   auto what = indices(object, "what", schedule.goal.blocks - 1);
   if (!what.ok()) return what.status();
-  Transfer t{*from, *to, {*what, 0}, {*what, 0}, Act::copy};
+  Transfer t{*from, *to, {*what, 0}, {*what, 0}, TransferKind::copy};
   const Json act = object.contains("act") ? object["act"] : Json("copy");
   if (act != "copy" && act != "reduce") return bad_member("act", act, "\"copy\" and \"reduce\"");
-  if (act == "reduce") t.act = Act::reduce;
+  if (act == "reduce") t.kind = TransferKind::reduce;
   for (const auto& [member, plane] :
        {std::pair("what_plane", &t.what.plane), std::pair("where_plane", &t.where.plane)}) {
     const auto given = optional_whole(object, member, schedule.planes - 1);
@@ -378,10 +378,10 @@ class Reader {
     if (!to.ok()) return to.status();
     auto what = read_indices("a block", words[3], out_.goal.blocks - 1);
     if (!what.ok()) return what.status();
-    Transfer t{*from, *to, {*what, 0}, {*what, 0}, Act::copy};
+    Transfer t{*from, *to, {*what, 0}, {*what, 0}, TransferKind::copy};
     for (std::size_t i = 4; i < words.size(); ++i) {
       if (words[i] == "+" && i + 1 == words.size()) {
-        t.act = Act::reduce;
+        t.kind = TransferKind::reduce;
         continue;
       }
       const bool on = words[i] == "on" && i == 4;
@@ -463,10 +463,10 @@ std::string transfer_text(const Transfer& t) {
   const bool moves = t.where.plane != t.what.plane;
   if (t.what.plane != 0) out += fmt::format(" on {}", t.what.plane);
   if (moves) out += fmt::format(" to {}", t.where.plane);
-  return out + (t.act == Act::reduce ? " +" : "");
+  return out + (t.kind == TransferKind::reduce ? " +" : "");
 }
 
-std::string schedule_text(const Schedule& schedule, const Goal& goal) {
+std::string schedule_text(const Schedule& schedule, const CollectiveSpec& goal) {
   std::string out = fmt::format("{} {}", name_of(goal.collective), schedule.ranks);
   if (has_root(goal.collective)) out += fmt::format(" root {}", goal.root);
   if (goal.collective == Collective::send_recv) out += fmt::format(" peer {}", goal.peer);
@@ -513,7 +513,7 @@ bool has(const IndexList& list, int index) {
 Result<Judgement> judge(const WrittenSchedule& written, const Fabric& fabric, std::uint64_t bytes,
                         const SimulateOptions& options) {
   const Schedule schedule = written.schedule();
-  const Goal& goal = written.goal;
+  const CollectiveSpec& goal = written.goal;
   Judgement out;
   for (const auto& round : written.rounds) out.transfers += round.size();
   constexpr std::int64_t kMostStates = std::int64_t{1} << 26;  // about a gigabyte

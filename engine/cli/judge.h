@@ -62,7 +62,7 @@ struct WrittenTransfer {
 using WrittenRounds = std::vector<std::vector<WrittenTransfer>>;
 
 struct WrittenSchedule {
-  Goal goal;
+  CollectiveSpec goal;
   int planes = 1;
   WrittenRounds rounds;
 
@@ -78,7 +78,7 @@ Result<WrittenSchedule> read_schedule(std::string_view text);
 std::string transfer_text(const Transfer& transfer);
 
 // The whole schedule as text; read_schedule() reads the same transfers from it.
-std::string schedule_text(const Schedule& schedule, const Goal& goal);
+std::string schedule_text(const Schedule& schedule, const CollectiveSpec& goal);
 
 // The common part of both readers: it checks every value.
 

@@ -138,9 +138,9 @@ namespace {
 struct SettledFlag {
   const char* flags;
   int most;                    // allowed numbers are 0 to `most`
-  std::vector<int> so_anyway;  // numbers that ask for the fixed behaviour
+  std::vector<int> fixed_values;  // numbers that ask for the fixed behaviour
   const char* help;
-  const char* why_not;  // reason against all other numbers, and the replacement
+  const char* refusal;  // reason against all other numbers, and the replacement
 };
 
 const SettledFlag kSettled[] = {
@@ -192,10 +192,11 @@ void add_nccl_tests_flags(Command app, PerfOptions& options) {
     const auto read = [&one, &options, name = argument_name(one.flags)](const std::string& text) {
       const auto value = parse_whole(name, text, 0, one.most);
       if (!value.ok()) throw UsageError(value.status().text());
-      if (std::find(one.so_anyway.begin(), one.so_anyway.end(), *value) != one.so_anyway.end()) {
+      if (std::find(one.fixed_values.begin(), one.fixed_values.end(), *value) !=
+          one.fixed_values.end()) {
         return;
       }
-      options.without_effect.push_back(fmt::format("{} {} ({})", name, *value, one.why_not));
+      options.without_effect.push_back(fmt::format("{} {} ({})", name, *value, one.refusal));
     };
     app.add_option(one.flags, read, "N", one.help);
   }
@@ -441,7 +442,7 @@ Status check_files(const PerfOptions& options, const PerfCases& cases) {
         "--json is '-' and --csv is given; standard output takes only one of "
         "them");
   }
-  const std::string needed = options.plot_file.empty() ? "" : why_no_plot(options, cases);
+  const std::string needed = options.plot_file.empty() ? "" : plot_refusal(options, cases);
   if (!needed.empty()) {
     return invalid_argument(fmt::format("--plot is '{}'; {}", options.plot_file, needed));
   }
@@ -594,7 +595,7 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
     run.error = failure.text();
   }
   const bool crossing = !options.networks.empty() && options.cycles == 1 && run.error.empty() &&
-                        why_no_curves(all->front()).empty();
+                        curves_refusal(all->front()).empty();
   if (crossing) run.curves = curves_of(*all, run.rows);
   if (show_table && interrupted) table.note(run.error);
   if (show_table && failure.ok()) table.end(run);

@@ -158,10 +158,10 @@ Result<PerfRow> measure_row(Workbench& workbench, const PerfCase& one, const Per
 
 // The reason why the rows of these cases do not form curves, with the remedy; empty: they form
 // curves.
-std::string why_no_curves(const PerfCases& cases);
+std::string curves_refusal(const PerfCases& cases);
 
 // The reason why --plot cannot draw these cases. At full speed rows of all kinds form curves.
-std::string why_no_plot(const PerfOptions& options, const PerfCases& cases);
+std::string plot_refusal(const PerfOptions& options, const PerfCases& cases);
 
 // The curves of each network, in the catalogue's order, the same for all networks; the engine's
 // choice is a curve without a name. `rows` are all rows of `all`, in order.
@@ -170,7 +170,7 @@ std::vector<NetworkCurves> curves_of(const std::vector<PerfCases>& all,
 
 // Draws the measurements at full speed: time over bytes, below it busbw; one curve for each
 // algorithm, type, operation and root. `what` begins the titles. Requires rows that pass
-// why_no_plot().
+// plot_refusal().
 std::string machine_svg(std::string_view what, const PerfCases& cases,
                         std::span<const PerfRow> rows);
 

@@ -84,7 +84,7 @@ Status check_carried(const AskedAlgorithm& asked, const Fabric& fabric) {
   Params params = asked.params;
   params.segments = std::max(1, params.segments);
   const Schedule schedule = asked.algorithm->make(params);
-  const Goal goal = goal_of(*asked.algorithm, params, schedule);
+  const CollectiveSpec goal = goal_of(*asked.algorithm, params, schedule);
   const auto empty = simulate(schedule, goal, fabric, 0);
   if (empty.ok()) return {};
   return {empty.status().code(), fmt::format("{} '{}': {}", name_of(asked.algorithm->collective),
@@ -202,8 +202,8 @@ Result<PerfCases> cases_of(PerfOptions& options, int cores, const NamedNetwork* 
   std::optional<Fabric> wired;  // one for all algorithms
   AdjustParams adjust;
   if (network != nullptr) {
-    adjust = [&](const Algorithm& line, Params& params) -> Status {
-      const auto found = wire(network->network->fabric, line, params);
+    adjust = [&](const Algorithm& entry, Params& params) -> Status {
+      const auto found = wire(network->network->fabric, entry, params);
       if (found.ok()) wired = *found;
       return found.status();
     };
@@ -303,21 +303,21 @@ namespace {
 constexpr double kGiga = 1e9;
 
 // The segments of a call that left their number to the engine.
-Result<int> chosen_segments(const Algorithm& line, const PerfCase& one, const PerfCases& cases) {
-  if (cases.on == nullptr) return choose_segments(line, cases.ranks, one.bytes);
-  const auto all = predict(line.collective, params_of(one.call.options, cases.ranks), one.bytes,
+Result<int> chosen_segments(const Algorithm& entry, const PerfCase& one, const PerfCases& cases) {
+  if (cases.on == nullptr) return choose_segments(entry, cases.ranks, one.bytes);
+  const auto all = predict(entry.collective, params_of(one.call.options, cases.ranks), one.bytes,
                            cases.on->fabric, {.sync = cases.on->sync});
   if (!all.ok()) return all.status();
   return std::find_if(all->begin(), all->end(),
-                      [&](const Candidate& each) { return each.algorithm == &line; })
+                      [&](const Candidate& each) { return each.algorithm == &entry; })
       ->params.segments;
 }
 
 Result<int> segments_of(const PerfCase& one, const Measured& measured, const PerfCases& cases) {
-  const Algorithm* line = find_algorithm(one.call.collective, measured.first().algorithm);
-  if (line == nullptr || !line->takes("segments")) return 0;
+  const Algorithm* entry = find_algorithm(one.call.collective, measured.first().algorithm);
+  if (entry == nullptr || !entry->takes("segments")) return 0;
   if (one.call.options.segments > 0) return one.call.options.segments;
-  return chosen_segments(*line, one, cases);
+  return chosen_segments(*entry, one, cases);
 }
 
 }  // namespace
@@ -412,13 +412,13 @@ constexpr char kTwoSizes[] = "sizes from 1 byte, two of them, are needed";
 
 }  // namespace
 
-std::string why_no_plot(const PerfOptions& options, const PerfCases& cases) {
+std::string plot_refusal(const PerfOptions& options, const PerfCases& cases) {
   if (options.cycles != 1) return "one cycle is needed, which is the default of --run_cycles";
-  if (!options.networks.empty()) return why_no_curves(cases);
+  if (!options.networks.empty()) return curves_refusal(cases);
   return two_sizes(cases) ? "" : kTwoSizes;
 }
 
-std::string why_no_curves(const PerfCases& cases) {
+std::string curves_refusal(const PerfCases& cases) {
   if (cases.ranks < 2) return "2 ranks and more are needed";
   const Call& first = cases.rows.front().call;
   for (const PerfCase& row : cases.rows) {
@@ -442,11 +442,11 @@ std::vector<NetworkCurves> curves_of(const std::vector<PerfCases>& all,
     }
     for (const PerfCase& asked : cases.rows) {
       const PerfRow& row = rows[next++];
-      const Algorithm* line =
+      const Algorithm* entry =
           asked.call.options.algorithm.empty()
               ? nullptr
               : find_algorithm(asked.call.collective, asked.call.options.algorithm);
-      const auto at = std::find(algorithms.begin(), algorithms.end(), line) - algorithms.begin();
+      const auto at = std::find(algorithms.begin(), algorithms.end(), entry) - algorithms.begin();
       if (row.bytes == 0) continue;
       network.curves[static_cast<std::size_t>(at)].points.push_back(
           {static_cast<double>(row.bytes), seconds_of(row.measured.first()) * kMicro});

@@ -371,9 +371,9 @@ Result<Question> read_question(const Json& request) {
 
 Json question_json(const Question& question, const Params& params) {
   const Fabric& fabric = question.fabric;
-  const Algorithm& line = *question.algorithm;
-  Json out = {{"collective", name_of(line.collective)},
-              {"algorithm", line.name},
+  const Algorithm& entry = *question.algorithm;
+  Json out = {{"collective", name_of(entry.collective)},
+              {"algorithm", entry.name},
               {"ranks", params.ranks},
               {"bytes", question.bytes},
               {"network", fabric.name},
@@ -399,7 +399,7 @@ Json question_json(const Question& question, const Params& params) {
     if (fabric.wiring.has_rings()) out["routing"] = name_of(fabric.wiring.routing);
   }
   Json rest = Json::object();
-  write_parameters(line, params, out, rest);
+  write_parameters(entry, params, out, rest);
   out["params"] = std::move(rest);
   return out;
 }

@@ -154,7 +154,7 @@ inline std::size_t vector_bytes(Collective collective, std::size_t bytes) {
 struct Prepared {
   Params params;
   Schedule schedule;
-  Goal goal;
+  CollectiveSpec goal;
 };
 
 // Requires a network and parameters made by wire(). Errors: the algorithm's errors, and

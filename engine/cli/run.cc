@@ -89,7 +89,7 @@ Result<std::unique_ptr<Stage>> Stage::create(const TeamOptions& options, const C
 }
 
 Status Stage::check_memory(const Call& call, int ranks) {
-  const Goal goal = natural_goal(call, ranks);
+  const CollectiveSpec goal = natural_goal(call, ranks);
   const Layout layout = natural_layout(call, ranks);
   std::size_t needed = 0;
   for (Rank r = 0; r < ranks; ++r) {
@@ -124,7 +124,7 @@ Result<Stage::Played> Stage::play() {
   team_->communicator().restart_model_time();
   const TestData data(call_.collective, team_->ranks(), call_.type, call_.op, seed_++);
   constexpr int kLooks = 4;  // ranks may outnumber cores
-  Meeting meeting(team_->ranks(), kLooks);
+  RankBarrier barrier(team_->ranks(), kLooks);
   for (Seat& seat : seats_) seat.status = {};
   Status run = team_->run([&](Member& me) {
     Seat& mine = seats_[static_cast<std::size_t>(me.rank())];
@@ -134,7 +134,7 @@ Result<Stage::Played> Stage::play() {
     Call call = call_;
     call.in = mine.input;
     call.out = mine.output;
-    if (!meeting.arrive()) return;
+    if (!barrier.arrive()) return;
     mine.begin_ns = now_ns();
     mine.status = mine.perturbation != nullptr ? me.call(call, *mine.perturbation) : me.call(call);
     mine.end_ns = now_ns();

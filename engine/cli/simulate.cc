@@ -266,7 +266,7 @@ using Label = int;
 
 class Writer {
  public:
-  Writer(const Schedule& schedule, const Goal& goal, const Pricing& pricing,
+  Writer(const Schedule& schedule, const CollectiveSpec& goal, const Pricing& pricing,
          std::int64_t most_lines)
       : schedule_(schedule),
         pricing_(pricing),
@@ -336,7 +336,8 @@ class Writer {
       arrived = add(to, fmt::format("recv {}b from {} tag {}", bytes, from, messages_), {});
     }
     for (int i = 0; i < t.where.list.runs(); ++i) {
-      arrivals_.push_back({to, t.where.plane, t.where.list.run(i), arrived, t.act == Act::reduce});
+      arrivals_.push_back(
+          {to, t.where.plane, t.where.list.run(i), arrived, t.kind == TransferKind::reduce});
     }
   }
   void settle() {
@@ -370,8 +371,9 @@ class Writer {
 
 }  // namespace
 
-Result<std::string> goal_text(const Schedule& schedule, const Goal& goal, std::uint64_t bytes,
-                              const SimulateOptions& options, std::int64_t most_lines) {
+Result<std::string> goal_text(const Schedule& schedule, const CollectiveSpec& goal,
+                              std::uint64_t bytes, const SimulateOptions& options,
+                              std::int64_t most_lines) {
   const auto pricing = pricing_of(plain_regime().fabric, goal, bytes, options);
   if (!pricing.ok()) return pricing.status();
   const Schedule messages = lower(schedule, {});
@@ -646,7 +648,7 @@ Result<std::optional<std::size_t>> read_steps(std::string_view argument, std::st
 }
 
 // True if an argument besides --batch and --json differs from its default.
-bool is_asked_beside_batch(const SimulateArguments& a) {
+bool conflicts_with_batch(const SimulateArguments& a) {
   const QuestionArguments& q = a.question;
   const bool algorithm =
       q.algorithm.collective || !q.algorithm.algorithms.empty() || !q.algorithm.given.empty();
@@ -711,7 +713,7 @@ Result<Exit> run_scaling(const SimulateArguments& a, Console& console) {
 
 Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
   if (!a.batch.empty()) {
-    if (is_asked_beside_batch(a)) {
+    if (conflicts_with_batch(a)) {
       return invalid_argument(fmt::format(
           "--batch is '{}'; its requests contain all arguments; leave out all others but --json",
           a.batch));

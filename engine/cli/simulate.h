@@ -64,8 +64,8 @@ std::string svg_of(const Scaling& scaling, const std::string& title);
 // latencies and bandwidths are the simulator's. Transfers by switches become messages, because GOAL
 // has only messages. Errors: more than `most_lines` sends, receives and sums; sizes that Pricing
 // refuses.
-Result<std::string> goal_text(const Schedule& schedule, const Goal& goal, std::uint64_t bytes,
-                              const SimulateOptions& options = {},
+Result<std::string> goal_text(const Schedule& schedule, const CollectiveSpec& goal,
+                              std::uint64_t bytes, const SimulateOptions& options = {},
                               std::int64_t most_lines = std::int64_t{1} << 24);
 
 }  // namespace rankine::tools

@@ -211,19 +211,19 @@ Result<std::vector<const Algorithm*>> read_algorithms(std::string_view argument,
                                                       std::optional<Collective> collective) {
   std::vector<const Algorithm*> offered;
   std::vector<std::string_view> names;
-  for (const Algorithm& line : catalogue()) {
-    if (collective && line.collective != *collective) continue;
-    offered.push_back(&line);
-    if (std::find(names.begin(), names.end(), line.name) == names.end()) {
-      names.push_back(line.name);
+  for (const Algorithm& entry : catalogue()) {
+    if (collective && entry.collective != *collective) continue;
+    offered.push_back(&entry);
+    if (std::find(names.begin(), names.end(), entry.name) == names.end()) {
+      names.push_back(entry.name);
     }
   }
   std::vector<const Algorithm*> wanted;
   for (const std::string_view part : split_list(text)) {
     if (part == "all") return offered;
     std::vector<const Algorithm*> meant = find_typed_algorithms(part);
-    std::erase_if(meant, [&](const Algorithm* line) {
-      return collective && line->collective != *collective;
+    std::erase_if(meant, [&](const Algorithm* entry) {
+      return collective && entry->collective != *collective;
     });
     if (meant.empty()) {
       names.push_back("all");
@@ -238,8 +238,8 @@ Result<std::vector<const Algorithm*>> read_algorithms(std::string_view argument,
         fmt::format("{} is '{}'; allowed are {}, all", argument, text, join(names)));
   }
   // Keep the catalogue's order, without duplicates.
-  std::erase_if(offered, [&](const Algorithm* line) {
-    return std::find(wanted.begin(), wanted.end(), line) == wanted.end();
+  std::erase_if(offered, [&](const Algorithm* entry) {
+    return std::find(wanted.begin(), wanted.end(), entry) == wanted.end();
   });
   return offered;
 }
@@ -294,16 +294,16 @@ Result<std::vector<AskedAlgorithm>> asked_algorithms(const AlgorithmArguments& a
   if (!params.ok()) return params.status();
   std::vector<AskedAlgorithm> asked;
   std::string refused;
-  for (const Algorithm* line : *lines) {
-    AskedAlgorithm one{line, *params};
+  for (const Algorithm* entry : *lines) {
+    AskedAlgorithm one{entry, *params};
     if (adjust) {
-      if (Status status = adjust(*line, one.params); !status.ok()) return status;
+      if (Status status = adjust(*entry, one.params); !status.ok()) return status;
     }
     Params checked = one.params;
     if (checked.segments == 0) checked.segments = 1;
-    if (const auto refusal = line->refusal(checked)) {
+    if (const auto refusal = entry->refusal(checked)) {
       refused = *refusal;
-      const bool others = a.all() || (lines->size() > 1 && line->untaken(checked));
+      const bool others = a.all() || (lines->size() > 1 && entry->untaken(checked));
       if (!others) return invalid_argument(refused);
       notes.push_back("left out: " + refused);
     } else {
@@ -322,12 +322,12 @@ Status one_algorithm_only(const AlgorithmArguments& a) {
 Status check_taken(const AlgorithmArguments& a, const std::vector<const Algorithm*>& lines) {
   for (const GivenParameter& given : a.given) {
     const Parameter& row = *given.parameter;
-    const auto takes = [&row](const Algorithm* line) { return line->takes(row.name); };
+    const auto takes = [&row](const Algorithm* entry) { return entry->takes(row.name); };
     Params params;
     const bool asks = !row.read(given.text, params) || !row.open(params);
     if (!asks || std::any_of(lines.begin(), lines.end(), takes)) continue;
-    const auto other = [&](const Algorithm& line) {
-      return (!a.collective || line.collective == *a.collective) && !takes(&line);
+    const auto other = [&](const Algorithm& entry) {
+      return (!a.collective || entry.collective == *a.collective) && !takes(&entry);
     };
     if (std::none_of(catalogue().begin(), catalogue().end(), other)) continue;
     return invalid_argument(fmt::format(
@@ -358,9 +358,9 @@ std::string text_of(const Json& value) {
 
 }  // namespace
 
-void write_parameters(const Algorithm& line, const Params& params, Json& request, Json& rest) {
+void write_parameters(const Algorithm& entry, const Params& params, Json& request, Json& rest) {
   for (const Parameter& row : parameters()) {
-    if (!line.takes(row.name)) continue;
+    if (!entry.takes(row.name)) continue;
     (row.in_request ? request : rest)[std::string(row.name)] = to_json(row, params);
   }
 }
@@ -396,41 +396,41 @@ Status bad_member(std::string_view member, const Json& value, std::string_view a
   return invalid_argument(fmt::format("{} is {}; allowed are {}", member, value.dump(), allowed));
 }
 
-nlohmann::ordered_json algorithm_json(const Algorithm& line) {
+nlohmann::ordered_json algorithm_json(const Algorithm& entry) {
   return {
-      {"collective", name_of(line.collective)},
-      {"name", line.name},
-      {"allowed_when", line.allowed_when},
-      {"needs", line.needs},
-      {"parameters", split_list(line.parameters)},
-      {"rounds", line.rounds},
-      {"sent", line.sent},
-      {"received", line.received},
-      {"send_ports", line.send_ports},
-      {"receive_ports", line.receive_ports},
-      {"summary", line.summary},
-      {"citation", line.citation},
-      {"other_bits", line.other_bits},
+      {"collective", name_of(entry.collective)},
+      {"name", entry.name},
+      {"allowed_when", entry.allowed_when},
+      {"needs", entry.needs},
+      {"parameters", split_list(entry.parameters)},
+      {"rounds", entry.rounds},
+      {"sent", entry.sent},
+      {"received", entry.received},
+      {"send_ports", entry.send_ports},
+      {"receive_ports", entry.receive_ports},
+      {"summary", entry.summary},
+      {"citation", entry.citation},
+      {"other_bits", entry.other_bits},
   };
 }
 
-nlohmann::ordered_json algorithm_json(const Algorithm& line, const Params& params) {
-  nlohmann::ordered_json json = algorithm_json(line);
+nlohmann::ordered_json algorithm_json(const Algorithm& entry, const Params& params) {
+  nlohmann::ordered_json json = algorithm_json(entry);
   const auto value = [&](std::string_view formula) {
     return formula == kComputed ? std::string(formula) : evaluate(formula, params).to_string();
   };
   for (const Parameter& row : parameters()) {
     if (in_formulas(row)) json["at"][std::string(row.name)] = params.*row.number;
   }
-  if (const auto refusal = line.refusal(line.only_taken(params))) {
+  if (const auto refusal = entry.refusal(entry.only_taken(params))) {
     json["at"]["refused"] = *refusal;
     return json;
   }
-  json["at"]["rounds"] = value(line.rounds);
-  json["at"]["sent"] = value(line.sent);
-  json["at"]["received"] = value(line.received);
-  json["at"]["send_ports"] = value(line.send_ports);
-  json["at"]["receive_ports"] = value(line.receive_ports);
+  json["at"]["rounds"] = value(entry.rounds);
+  json["at"]["sent"] = value(entry.sent);
+  json["at"]["received"] = value(entry.received);
+  json["at"]["send_ports"] = value(entry.send_ports);
+  json["at"]["receive_ports"] = value(entry.receive_ports);
   return json;
 }
 

@@ -72,7 +72,7 @@ struct EmbeddedFile {
 // Reads a collective for which the catalogue has an algorithm.
 Result<Collective> read_collective(std::string_view argument, std::string_view text);
 
-// Reads "ring,direct" or "all"; returns lines of the catalogue in its order. Each name must be an
+// Reads "ring,direct" or "all"; returns entries of the catalogue in its order. Each name must be an
 // algorithm of `collective`; without a collective, of any collective.
 Result<std::vector<const Algorithm*>> read_algorithms(std::string_view argument,
                                                       std::string_view text,
@@ -132,7 +132,7 @@ using Json = nlohmann::ordered_json;
 
 // Writes the parameters that the algorithm takes, as numbers, lists and texts such as "4x4"; `rest`
 // may be `request`.
-void write_parameters(const Algorithm& line, const Params& params, Json& request, Json& rest);
+void write_parameters(const Algorithm& entry, const Params& params, Json& request, Json& rest);
 
 // Reads a member of the request, or of its "params". False: the name is not a parameter there.
 bool read_parameter(const std::string& name, const Json& value, bool in_request,
@@ -147,17 +147,17 @@ std::string parameter_names(bool in_request);
 // "bytes is -1; allowed are ..."
 Status bad_member(std::string_view member, const Json& value, std::string_view allowed);
 
-// A line of the catalogue as JSON.
+// An entry of the catalogue as JSON.
 
 // True for numbers that formulas use; lists differ for every algorithm.
 inline bool in_formulas(const Parameter& row) {
   return row.number != nullptr && !row.letter.empty();
 }
 
-// All members of the line, formulas unevaluated.
-nlohmann::ordered_json algorithm_json(const Algorithm& line);
+// All members of the entry, formulas unevaluated.
+nlohmann::ordered_json algorithm_json(const Algorithm& entry);
 // All members, and in the member `at` the formulas' values, or the reason why the schedule does not
-// exist. `params` as made by resolved(); parameters that the line does not take are ignored.
-nlohmann::ordered_json algorithm_json(const Algorithm& line, const Params& params);
+// exist. `params` as made by resolved(); parameters that the entry does not take are ignored.
+nlohmann::ordered_json algorithm_json(const Algorithm& entry, const Params& params);
 
 }  // namespace rankine::tools

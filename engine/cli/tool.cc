@@ -185,7 +185,7 @@ Names values_of(const OptionOutline& option, const CommandOutline& tool) {
       if (!algorithm_names(collective).empty()) words.emplace_back(name_of(collective));
     }
   } else if (name == "--algo") {
-    for (const Algorithm& line : catalogue()) words.emplace_back(line.name);
+    for (const Algorithm& entry : catalogue()) words.emplace_back(entry.name);
     std::sort(words.begin(), words.end());
     words.erase(std::unique(words.begin(), words.end()), words.end());
     words.emplace_back("all");
@@ -682,7 +682,7 @@ int tool_main(int argc, char** argv, const Laboratory* laboratory) {
   keep_taken(STDIN_FILENO);
   keep_taken(STDOUT_FILENO);
   keep_taken(STDERR_FILENO);
-  stand_where_the_user_stands();
+  change_to_user_directory();
   std::ios::sync_with_stdio(false);
   // If a reader ends early, writes fail instead of killing the program.
   std::signal(SIGPIPE, SIG_IGN);

@@ -242,7 +242,7 @@ void along_block(int b, std::size_t block_bytes, std::size_t element_bytes,
 
 }  // namespace
 
-Goal natural_goal(const Call& call, int ranks) {
+CollectiveSpec natural_goal(const Call& call, int ranks) {
   return {call.collective, ranks, natural_blocks(call.collective, ranks), call.root, call.peer};
 }
 
@@ -257,7 +257,7 @@ TestData::TestData(Collective collective, int ranks, DataType type, ReduceOp op,
   contributions_.resize(n * period_bytes_);
   const bool reducing = rankine::reduces(collective);
   if (reducing) reduced_.resize(is_prefix(collective) ? n * period_bytes_ : period_bytes_);
-  const Goal goal{.collective = collective, .ranks = ranks};
+  const CollectiveSpec goal{.collective = collective, .ranks = ranks};
   const ReduceOp shaping = reducing ? op : ReduceOp::max;  // copies take the widest range
   with_element(type, [&]<class T>() {
     std::vector<T> column(n);
@@ -269,7 +269,7 @@ TestData::TestData(Collective collective, int ranks, DataType type, ReduceOp op,
       }
       // The reduction over all ranks, or for scans over the ranks from 0 on that rank r hears.
       for (std::size_t r = 0; r < reduced_.size() / period_bytes_; ++r) {
-        const int heard = goal.heard_by(static_cast<Rank>(r), 0).count;
+        const int heard = goal.contributors(static_cast<Rank>(r), 0).count;
         if (heard == 0) continue;
         const T total = total_of(column.data(), heard, op);
         std::memcpy(&reduced_[r * period_bytes_ + at], &total, sizeof(T));
@@ -282,10 +282,11 @@ const std::byte* TestData::period_of(Rank source) const {
   return &contributions_[static_cast<std::size_t>(source) * period_bytes_];
 }
 
-void TestData::fill(const Goal& goal, const Layout& layout, Rank r, std::byte* input) const {
+void TestData::fill(const CollectiveSpec& goal, const Layout& layout, Rank r,
+                    std::byte* input) const {
   const std::byte* period = period_of(r);
   for (int b = 0; b < goal.blocks; ++b) {
-    if (!goal.starts(r, b)) continue;
+    if (!goal.initially_holds(r, b)) continue;
     const BlockHome& home = layout.blocks[static_cast<std::size_t>(b)];
     along_block(b, home.bytes, element_bytes_, period_bytes_,
                 [&](std::size_t at, std::size_t bytes, std::size_t phase) {
@@ -294,11 +295,11 @@ void TestData::fill(const Goal& goal, const Layout& layout, Rank r, std::byte* i
   }
 }
 
-std::int64_t TestData::count_wrong(const Goal& goal, const Layout& layout, Rank r,
+std::int64_t TestData::count_wrong(const CollectiveSpec& goal, const Layout& layout, Rank r,
                                    const std::byte* output) const {
   std::int64_t wrong = 0;
   for (int b = 0; b < goal.blocks; ++b) {
-    if (!goal.needs(r, b)) continue;
+    if (!goal.must_hold(r, b)) continue;
     const BlockHome& home = layout.blocks[static_cast<std::size_t>(b)];
     const Rank source = goal.source_of(b);
     const std::size_t of = is_prefix(goal.collective) ? static_cast<std::size_t>(r) : 0;
@@ -381,14 +382,14 @@ class Trial {
   const std::vector<BufferPair>& buffers_;
   const int ranks_;
   const bool apart_, on_network_;
-  const Goal goal_;
+  const CollectiveSpec goal_;
   const Layout layout_;
   std::vector<BufferRule> rules_;
   std::vector<TestData> data_;  // one per check, at least one
   BufferBytes stride_;          // bytes from copy to copy
   std::size_t shift_ = 0;       // bytes by which all copies are shifted
   std::size_t copies_ = 1, step_ = 1;
-  Meeting meeting_;
+  RankBarrier barrier_;
   std::vector<Slot> slots_;
 
   // Written by the last rank at a meeting, read by all ranks.
@@ -422,7 +423,7 @@ Trial::Trial(const Call& call, const MeasureOptions& options, const Communicator
       goal_(natural_goal(call, ranks_)),
       layout_(natural_layout(call, ranks_)),
       shift_(static_cast<std::size_t>(options.unalign) * size_of(call.type)),
-      meeting_(ranks_, ranks.wait_policy().mode == WaitPolicy::Mode::spin ? 5000 : 4),
+      barrier_(ranks_, ranks.wait_policy().mode == WaitPolicy::Mode::spin ? 5000 : 4),
       slots_(static_cast<std::size_t>(ranks_)) {
   for (Rank r = 0; r < ranks_; ++r) {
     if (options.perturb) {
@@ -452,12 +453,12 @@ bool Trial::arrive(Member& me, const Last& last) {
   Told& mine = slots_[static_cast<std::size_t>(me.rank())].told;
   mine.now = seconds_now();
   mine.interrupted = interruption() != 0;
-  if (!apart_) return meeting_.arrive(last);
+  if (!apart_) return barrier_.arrive(last);
   const auto all = gathered(me, mine);
   if (!all.ok()) return false;
   for (std::size_t r = 0; r < slots_.size(); ++r) slots_[r].told = (*all)[r];
   last();
-  return !meeting_.stopped();
+  return !barrier_.stopped();
 }
 
 bool Trial::arrive(Member& me) {
@@ -467,7 +468,7 @@ bool Trial::arrive(Member& me) {
 void Trial::play(Member& me, bool in_place) {
   Slot& slot = slots_[static_cast<std::size_t>(me.rank())];
   slot.status = play_one(me, slot, in_place);
-  if (!slot.status.ok()) meeting_.stop();
+  if (!slot.status.ok()) barrier_.stop();
 }
 
 Status Trial::status() const {
@@ -532,7 +533,7 @@ void Trial::after_batch(Series& series) {
   const auto is_interrupted = [](const Slot& slot) { return slot.told.interrupted; };
   if (std::any_of(slots_.begin(), slots_.end(), is_interrupted)) {
     interrupted_ = true;
-    return meeting_.stop();
+    return barrier_.stop();
   }
   const double seconds = time_of_batch();
   if (!calibrated_) {
@@ -678,7 +679,7 @@ BufferBytes region_bytes(const Workbench::Options& options, const Topology& topo
 }  // namespace
 
 BufferBytes buffer_bytes(const Call& call, int ranks) {
-  const Goal goal = natural_goal(call, ranks);
+  const CollectiveSpec goal = natural_goal(call, ranks);
   const Layout layout = natural_layout(call, ranks);
   BufferBytes most;
   for (Rank r = 0; r < ranks; ++r) {

@@ -61,14 +61,14 @@ Result<std::vector<Plain>> gathered(Member& me, const Plain& mine) {
   return all;
 }
 
-// Meeting is a barrier for the measuring ranks: the last rank to arrive runs a function for all,
-// then all ranks go on at once.
+// RankBarrier is a barrier for the measuring ranks: the last rank to arrive runs a function for
+// all, then all ranks go on at once.
 
-class Meeting {
+class RankBarrier {
  public:
   // spins: how often a waiting rank looks before it begins to yield its core; few where ranks
   // outnumber cores.
-  Meeting(int ranks, int spins) : ranks_(static_cast<std::uint32_t>(ranks)), spins_(spins) {}
+  RankBarrier(int ranks, int spins) : ranks_(static_cast<std::uint32_t>(ranks)), spins_(spins) {}
 
   // Calls last() on the rank that arrives last; all ranks see the writes of last(). Returns false
   // after stop().
@@ -118,7 +118,7 @@ class Meeting {
 // and halves, and any value for integers, which wrap. f16 and bf16 need no tolerance either.
 
 // The contents of a call's buffers, in the collective's natural blocks and with unmoved borders.
-Goal natural_goal(const Call& call, int ranks);
+CollectiveSpec natural_goal(const Call& call, int ranks);
 Layout natural_layout(const Call& call, int ranks);
 
 // Immutable; used by all ranks at once.
@@ -130,10 +130,10 @@ class TestData {
   TestData(Collective collective, int ranks, DataType type, ReduceOp op, std::uint64_t seed);
 
   // Writes rank r's input. `goal` has the collective's natural blocks, and `layout` belongs to it.
-  void fill(const Goal& goal, const Layout& layout, Rank r, std::byte* input) const;
+  void fill(const CollectiveSpec& goal, const Layout& layout, Rank r, std::byte* input) const;
 
   // The number of elements of rank r's output that differ in any bit from the expected value.
-  std::int64_t count_wrong(const Goal& goal, const Layout& layout, Rank r,
+  std::int64_t count_wrong(const CollectiveSpec& goal, const Layout& layout, Rank r,
                            const std::byte* output) const;
 
  private:
@@ -322,7 +322,7 @@ class Stage {
 
   std::unique_ptr<Team> team_;
   const Call call_;
-  const Goal goal_;
+  const CollectiveSpec goal_;
   const Layout layout_;
   std::vector<Arena> arenas_;
   std::vector<Seat> seats_;
