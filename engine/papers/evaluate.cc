@@ -47,11 +47,11 @@ class Evaluation {
     if (!claim_.stated.empty()) out.stated = worked_out(claim_.stated, letters);
     if (!claim_.found.empty()) out.found = worked_out(claim_.found, letters);
     if (printed_) {
-      const auto rounds_to_it = [&](const Value& value) {
+      const auto rounds_to_stated = [&](const Value& value) {
         return !less(printed_->tolerance, absolute(value - printed_->value));
       };
-      out.agrees = (claim_.stated.empty() || rounds_to_it(out.stated)) &&
-                   (claim_.found.empty() || rounds_to_it(out.found));
+      out.agrees = (claim_.stated.empty() || rounds_to_stated(out.stated)) &&
+                   (claim_.found.empty() || rounds_to_stated(out.found));
       if (claim_.found.empty()) out.found = out.stated;
       out.stated = printed_->value;
       out.allowed = printed_->tolerance;

@@ -61,7 +61,7 @@ int Turns::next() const {
     const int rank =
         fibers_.current() + i < ranks ? fibers_.current() + i : fibers_.current() + i - ranks;
     if (ended_[static_cast<std::size_t>(rank)]) continue;
-    if (awaited_[static_cast<std::size_t>(rank)].is_there()) return rank;
+    if (awaited_[static_cast<std::size_t>(rank)].is_reached()) return rank;
     if (waits < 0) waits = rank;
   }
   return waits;
@@ -83,11 +83,12 @@ std::uint32_t contribution(Rank r, Block b, std::size_t e) {
 // one addition per rank, and ranks that need the same sum share it.
 class Expected {
  public:
-  explicit Expected(const Goal& goal) : goal_(goal), of_(static_cast<std::size_t>(goal.blocks)) {}
+  explicit Expected(const CollectiveSpec& goal)
+      : goal_(goal), of_(static_cast<std::size_t>(goal.blocks)) {}
 
   // The expected elements of block b at rank `at`; valid until the next call.
   std::span<const std::uint32_t> of(Rank at, Block b, std::size_t elements) {
-    const Run heard = goal_.heard_by(at, b);
+    const Run heard = goal_.contributors(at, b);
     Sums& s = of_[static_cast<std::size_t>(b)];
     if (s.first != heard.first || s.count > heard.count || s.elements.size() != elements) {
       s.first = heard.first;
@@ -108,7 +109,7 @@ class Expected {
     int count = 0;
     std::vector<std::uint32_t> elements;
   };
-  const Goal& goal_;
+  const CollectiveSpec& goal_;
   std::vector<Sums> of_;
 };
 
@@ -116,21 +117,22 @@ class Expected {
 struct RankData {
   std::vector<std::uint32_t> input, output;
 
-  void fill(const Goal& goal, const Layout& layout, Rank r) {
+  void fill(const CollectiveSpec& goal, const Layout& layout, Rank r) {
     const BufferRule rule = buffer_rule(layout, goal, r);
     input.resize(rule.input_bytes / 4);
     output.resize(rule.output_bytes / 4);
     for (Block b = 0; b < goal.blocks; ++b) {
-      if (!goal.starts(r, b)) continue;
+      if (!goal.initially_holds(r, b)) continue;
       const BlockHome& home = layout.blocks[static_cast<std::size_t>(b)];
       for (std::size_t e = 0; e < home.bytes / 4; ++e) {
         input[home.input / 4 + e] = contribution(r, b, e);
       }
     }
   }
-  std::string wrong(const Goal& goal, const Layout& layout, Rank r, Expected& expected) const {
+  std::string wrong(const CollectiveSpec& goal, const Layout& layout, Rank r,
+                    Expected& expected) const {
     for (Block b = 0; b < goal.blocks; ++b) {
-      if (!goal.needs(r, b)) continue;
+      if (!goal.must_hold(r, b)) continue;
       const BlockHome& home = layout.blocks[static_cast<std::size_t>(b)];
       const auto right = expected.of(r, b, home.bytes / 4);
       for (std::size_t e = 0; e < right.size(); ++e) {
@@ -173,7 +175,7 @@ Result<double> execute(const Algorithm& algorithm, const Params& params, const F
   const Schedule schedule = algorithm.make(params);
   const int natural = natural_blocks(algorithm.collective, params.ranks);
   const Call call = call_of(algorithm, params, schedule.blocks / natural);
-  const Goal goal{call.collective, params.ranks, natural, call.root, call.peer};
+  const CollectiveSpec goal{call.collective, params.ranks, natural, call.root, call.peer};
   const Layout layout =
       make_layout(goal, natural_counts(call, params.ranks), size_of(call.type), Borders::plain);
   const auto real = static_cast<std::uint64_t>(blocks_per_m(goal_of(algorithm, params, schedule))) *
@@ -199,7 +201,7 @@ Result<double> execute(const Algorithm& algorithm, const Params& params, const F
   for (Rank r : ranks(params.ranks)) {
     auto member = (*communicator)->join(r);
     if (!member.ok()) return member.status();
-    (*member)->give_way_to(&turns);
+    (*member)->set_yield_callback(&turns);
     members.push_back(std::move(*member));
   }
   std::vector<Status> ended(n);

@@ -18,7 +18,7 @@
 
 namespace rankine::claims {
 
-// The scheduler that waiting ranks yield to (Member::give_way_to). For one thread.
+// The scheduler that waiting ranks yield to (Member::set_yield_callback). For one thread.
 class Turns : public YieldCallback {
  public:
   Turns() : fibers_(kStackBytes) {}
@@ -48,7 +48,7 @@ class Turns : public YieldCallback {
   const std::function<void()>* stuck_ = nullptr;  // nullptr: has been called
 };
 
-// A line of the catalogue, called by the ranks of a communicator on a modelled network. All ranks
+// An entry of the catalogue, called by the ranks of a communicator on a modelled network. All ranks
 // take turns on the calling thread.
 
 // Returns the end of the last message in seconds of the model, if blocks have exactly `bytes` / B

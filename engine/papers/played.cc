@@ -350,7 +350,7 @@ std::uint64_t Played::moves() {
   return std::max(blocks, s.messages);
 }
 
-Executed Played::execute_it(const Setup& made) {
+Executed Played::execute_setup(const Setup& made) {
   const auto seconds = execute(*made.algorithm, made.params, made.fabric, made.bytes,
                                made.options.sync, made.options.lower);
   if (!seconds.ok()) return {.fault = std::string(seconds.status().text())};

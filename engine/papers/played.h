@@ -45,7 +45,7 @@ int last_round_of(const std::vector<Message>& messages, Rank rank);
 // messages are split half and half between both ways, antipodes load the links less (wiring.h).
 std::int64_t one_path_load(const std::vector<Message>& messages, const std::vector<int>& dims);
 
-// A run of a claim's text with its letters filled in: a line of the catalogue on a network.
+// A run of a claim's text with its letters filled in: an entry of the catalogue on a network.
 
 struct Setup {
   const Algorithm* algorithm = nullptr;
@@ -76,7 +76,7 @@ class Played {
   std::optional<Value> quantity(std::string_view name, std::span<const Value> arguments);
   std::uint64_t moves();  // as Runs::moves_of()
   // Lets live ranks make `made`. Returns their time, and the fault of the time or of the data.
-  Executed execute_it(const Setup& made);
+  Executed execute_setup(const Setup& made);
 
  private:
   std::optional<Value> quantity(std::string_view name);
@@ -93,7 +93,7 @@ class Played {
 
   Setup setup_;
   Schedule schedule_;
-  Goal goal_;
+  CollectiveSpec goal_;
   std::optional<Simulation> simulation_;
   std::vector<Message> messages_;  // empty: not asked for yet
 };

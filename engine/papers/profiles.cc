@@ -29,13 +29,13 @@ Params params_of(const ProfileKey& key) {
 
 struct Made {
   Schedule schedule;
-  Goal goal;
+  CollectiveSpec goal;
 };
 Made made(const ProfileKey& key) {
-  const Algorithm& line = *find_algorithm(Collective::all_reduce, key.line);
+  const Algorithm& entry = *find_algorithm(Collective::all_reduce, key.line);
   const Params params = params_of(key);
-  Schedule schedule = line.make(params);
-  const Goal goal = goal_of(line, params, schedule);
+  Schedule schedule = entry.make(params);
+  const CollectiveSpec goal = goal_of(entry, params, schedule);
   return {std::move(schedule), goal};
 }
 
@@ -62,7 +62,7 @@ Profiles::Known Profiles::worked_out(const ProfileKey& key) {
   const Made of = made(key);
   const Wiring torus{.kind = WiringKind::torus, .dims = key.dims, .routing = key.routing};
   // If one rank stands for all, skeleton_of() visits its messages later, if they are asked for.
-  const bool all = everyone_for(of.schedule, of.goal) == nullptr;
+  const bool all = symmetry_for(of.schedule, of.goal) == nullptr;
   SentByRound messages;
   auto result = profile(all ? noted(of.schedule, messages) : of.schedule, of.goal, torus);
   if (!result.ok()) {

@@ -56,7 +56,7 @@ class Profiles {
 };
 
 // Contenders: Trivance and the algorithms that it is compared with, with the paper's names and the
-// lines of the catalogue.
+// entries of the catalogue.
 
 // The paper's (L) and (B).
 enum class Form : unsigned char { latency, bandwidth };

@@ -255,7 +255,7 @@ std::vector<Executed> Runs::execute(
       [&](std::size_t) {
         ToMake& each = to_make[queue.take()];
         try {
-          *each.result = Played(std::move(each.setup)).execute_it(each.made);
+          *each.result = Played(std::move(each.setup)).execute_setup(each.made);
         } catch (...) {  // other threads may wait for the room
           LiveQueue::give_back(each.bytes);
           throw;

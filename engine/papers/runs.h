@@ -1,4 +1,4 @@
-// Runs: catalogue lines on a network, as a claim's text names them, and their quantities.
+// Runs: catalogue entries on a network, as a claim's text names them, and their quantities.
 //
 //   runs      run | run ...
 //   run       [name:] collective algorithm [; option=expression ...]

@@ -69,7 +69,7 @@ Cases rounds(Collective collective, int p, long long stated, const std::vector<i
 
 Cases solved(Collective collective, int p, const std::vector<int>& skips = {}) {
   const Schedule schedule = circulant(collective, p, skips);
-  const Goal goal{.collective = collective, .ranks = p, .blocks = schedule.blocks};
+  const CollectiveSpec goal{.collective = collective, .ranks = p, .blocks = schedule.blocks};
   const auto violation = verify(schedule, goal);
   const std::string who = skips.empty() ? fmt::format("p = {}", p)
                                         : fmt::format("p = {}, skips {}", p, skips_text(skips));
