@@ -21,7 +21,7 @@
 
 #include "engine/api/network.h"
 #include "engine/faults/fault.h"
-#include "engine/faults/scene.h"
+#include "engine/faults/fixture.h"
 #include "engine/run/kernels/reduce.h"
 #include "engine/run/machine.h"
 
@@ -72,7 +72,7 @@ std::vector<Spoil> spoilers(const CollectiveCase& call) {
 
 }  // namespace
 
-void play_bad_arguments(const FaultCase& test, Tally& tally) {
+void inject_bad_arguments(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   CollectiveCase call = good_call(test, dice);
   call.displaced = false;
@@ -81,12 +81,12 @@ void play_bad_arguments(const FaultCase& test, Tally& tally) {
   if (test.collective != Collective::barrier) call.count = std::max<std::size_t>(call.count, 3);
   const std::vector<Spoil> all = spoilers(call);
   {
-    Scene scene(test, {}, tally);
-    scene.run([&](Seat& seat) {
+    RankFixture fixture(test, {}, tally);
+    fixture.run([&](Seat& seat) {
       for (const Spoil& spoil : all) {
         const bool taken =
             seat.call(call, {.spoil = spoil, .documented = {{Code::invalid_argument}}});
-        if (taken) scene.judge().blame("a bad argument was accepted");
+        if (taken) fixture.judge().blame("a bad argument was accepted");
         // The communicator still works.
         if (!seat.call(call)) return;
       }
@@ -96,8 +96,8 @@ void play_bad_arguments(const FaultCase& test, Tally& tally) {
     // Only one rank makes the bad call: the other ranks wait in this call until their deadline.
     const Rank victim = dice.below(test.ranks);
     const Spoil& spoil = all[static_cast<std::size_t>(dice.below(static_cast<int>(all.size())))];
-    Scene scene(test, {.timeout = kShort, .documented = {Code::timeout}}, tally);
-    scene.run([&](Seat& seat) {
+    RankFixture fixture(test, {.timeout = kShort, .documented = {Code::timeout}}, tally);
+    fixture.run([&](Seat& seat) {
       if (seat.rank() != victim) {
         seat.call(call);
       } else {
@@ -111,7 +111,7 @@ void play_bad_arguments(const FaultCase& test, Tally& tally) {
 
 // Missing instruction sets, clocks that jump or cost nothing, counters that wrap.
 
-void play_instruction_set(const FaultCase& test, Tally& tally) {
+void inject_instruction_set(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   Judge judge(test, {}, tally);
@@ -129,8 +129,8 @@ void play_instruction_set(const FaultCase& test, Tally& tally) {
   {
     // Integers under every operation, floats under min and max: the output must equal the
     // element-by-element definition bit by bit.
-    Scene scene(test, {}, tally);
-    scene.run([&](Seat& seat) {
+    RankFixture fixture(test, {}, tally);
+    fixture.run([&](Seat& seat) {
       CollectiveCase one = call;
       one.count = 130;
       for (int type = 0; type < kDataTypes; ++type) {
@@ -165,8 +165,8 @@ pid_t stop_this_process_soon(std::int64_t delay_ns, std::int64_t for_ns) {
 
 // Makes the case's call on a network with this link. Returns true if the communicator could be
 // made.
-bool play_on_network(const FaultCase& test, const CollectiveCase& call, const Link& link,
-                     ClockMode clock, Tally& tally) {
+bool inject_on_network(const FaultCase& test, const CollectiveCase& call, const Link& link,
+                       ClockMode clock, Tally& tally) {
   auto network = std::make_shared<CallNetwork>();
   Fabric& fabric = network->fabric;
   fabric.link = fabric.between = link;
@@ -175,9 +175,9 @@ bool play_on_network(const FaultCase& test, const CollectiveCase& call, const Li
   network->clock = clock;
   network->dilate = 1;
   const Promise promise{.documented = {Code::invalid_argument}};
-  Scene scene(test, promise, tally, {.network = std::move(network)});
-  scene.run([&](Seat& seat) { seat.call(call); });
-  return scene.works();
+  RankFixture fixture(test, promise, tally, {.network = std::move(network)});
+  fixture.run([&](Seat& seat) { seat.call(call); });
+  return fixture.works();
 }
 
 // Stops one process for a while, on a virtual clock or at full speed: for less than the other
@@ -194,8 +194,8 @@ void stop_a_process(const FaultCase& test, const CollectiveCase& call, Dice& dic
     options.network = std::make_shared<const CallNetwork>(
         CallNetwork{.fabric = plain_regime().fabric, .lower = true});
   };
-  Scene scene(test, promise, tally, {.asks_for = asks_for});
-  scene.run([&](Seat& seat) {
+  RankFixture fixture(test, promise, tally, {.asks_for = asks_for});
+  fixture.run([&](Seat& seat) {
     const bool is_stopped = seat.rank() == victim;
     pid_t child = -1;
     if (is_stopped) child = stop_this_process_soon(delay_ns, outlasts ? 400'000'000 : 20'000'000);
@@ -206,27 +206,27 @@ void stop_a_process(const FaultCase& test, const CollectiveCase& call, Dice& dic
     seat.call(call, {.excused = is_stopped});
     int status = 0;
     if (is_stopped && (child < 0 || waitpid(child, &status, 0) != child)) {
-      scene.judge().excuse("fork() failed");
+      fixture.judge().excuse("fork() failed");
     }
   });
 }
 
 }  // namespace
 
-void play_clocks(const FaultCase& test, Tally& tally) {
+void inject_clocks(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   CollectiveCase call = good_call(test, dice);
   if (test.processes) return stop_a_process(test, call, dice, tally);
   Judge judge(test, {}, tally);
-  std::vector<const Algorithm*> lines;
-  for (const Algorithm& line : catalogue()) {
-    if (line.collective == test.collective && !line.refusal({.ranks = test.ranks})) {
-      lines.push_back(&line);
+  std::vector<const Algorithm*> entries;
+  for (const Algorithm& entry : catalogue()) {
+    if (entry.collective == test.collective && !entry.refusal({.ranks = test.ranks})) {
+      entries.push_back(&entry);
     }
   }
-  const Algorithm& line =
-      *lines[static_cast<std::size_t>(dice.below(static_cast<int>(lines.size())))];
-  call.options = {.algorithm = line.name};
+  const Algorithm& entry =
+      *entries[static_cast<std::size_t>(dice.below(static_cast<int>(entries.size())))];
+  call.options = {.algorithm = entry.name};
   const Rational us(1, 1'000'000), per_gb(1, 1'000'000'000);
   const Link links[] = {
       {us, per_gb},
@@ -239,27 +239,27 @@ void play_clocks(const FaultCase& test, Tally& tally) {
   };
   constexpr std::size_t kUsual = 5;  // the first ones must work, the others must be refused
   for (std::size_t i = 0; i < std::size(links); ++i) {
-    if (play_on_network(test, call, links[i], ClockMode::virtual_time, tally) != (i < kUsual)) {
-      judge.blame(std::string(line.name) + ", clock " + std::to_string(i));
+    if (inject_on_network(test, call, links[i], ClockMode::virtual_time, tally) != (i < kUsual)) {
+      judge.blame(std::string(entry.name) + ", clock " + std::to_string(i));
     }
   }
   // The wall clock: a jump makes many deadlines pass at once; the results must still be right.
   const pid_t child = stop_this_process_soon(dice.below(5) * 1'000'000LL, 20'000'000);
-  play_on_network(test, call, {Rational(1, 1'000), 0}, ClockMode::wall, tally);
+  inject_on_network(test, call, {Rational(1, 1'000), 0}, ClockMode::wall, tally);
   int status = 0;
   if (child < 0 || waitpid(child, &status, 0) != child) judge.excuse("fork() failed");
   fresh_start(test, call, tally);
 }
 
-void play_counters(const FaultCase& test, Tally& tally) {
+void inject_counters(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   constexpr std::uint32_t kFirst[] = {0U - 3U, 0x80000000U - 3U, 0U - 40U, 0x80000000U - 40U,
                                       0x20000000U - 3U};
   const std::uint32_t first = kFirst[dice.below(static_cast<int>(std::size(kFirst)))];
   {
-    Scene scene(test, {}, tally, {.first_count = first});
-    scene.run([&](Seat& seat) {
+    RankFixture fixture(test, {}, tally, {.first_count = first});
+    fixture.run([&](Seat& seat) {
       for (int i = 0; i < 8; ++i) {
         CollectiveCase one = call;
         one.seed += static_cast<std::uint64_t>(i);
@@ -288,8 +288,8 @@ void disagree(const FaultCase& test, const CollectiveCase& call,
               const std::vector<CollectiveCase>& odd, Rank victim, Dice& dice, Tally& tally) {
   const bool after_good_ones = dice.one_in(2);
   {
-    Scene scene(test, {.documented = {Code::mismatch}}, tally);
-    scene.run([&](Seat& seat) {
+    RankFixture fixture(test, {.documented = {Code::mismatch}}, tally);
+    fixture.run([&](Seat& seat) {
       if (after_good_ones && !seat.call(call)) return;
       if (seat.rank() == victim) {
         for (const CollectiveCase& one : odd) {
@@ -320,7 +320,7 @@ void play(const FaultCase& test, Tally& tally, const Change& change) {
 
 }  // namespace
 
-void play_count_differs(const FaultCase& test, Tally& tally) {
+void inject_count_differs(const FaultCase& test, Tally& tally) {
   play(test, tally, [](CollectiveCase& odd, Dice& dice) {
     switch (dice.below(3)) {
       case 0:
@@ -335,7 +335,7 @@ void play_count_differs(const FaultCase& test, Tally& tally) {
   });
 }
 
-void play_type_differs(const FaultCase& test, Tally& tally) {
+void inject_type_differs(const FaultCase& test, Tally& tally) {
   play(test, tally, [](CollectiveCase& odd, Dice& dice) {
     const DataType before = odd.type;
     do {
@@ -344,7 +344,7 @@ void play_type_differs(const FaultCase& test, Tally& tally) {
   });
 }
 
-void play_operation_differs(const FaultCase& test, Tally& tally) {
+void inject_operation_differs(const FaultCase& test, Tally& tally) {
   play(test, tally, [](CollectiveCase& odd, Dice& dice) {
     const ReduceOp before = odd.op;
     do {
@@ -353,13 +353,13 @@ void play_operation_differs(const FaultCase& test, Tally& tally) {
   });
 }
 
-void play_root_differs(const FaultCase& test, Tally& tally) {
+void inject_root_differs(const FaultCase& test, Tally& tally) {
   play(test, tally, [&](CollectiveCase& odd, Dice& dice) {
     odd.root = (odd.root + 1 + dice.below(test.ranks - 1)) % test.ranks;
   });
 }
 
-void play_collective_differs(const FaultCase& test, Tally& tally) {
+void inject_collective_differs(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   FaultCase other = test;
@@ -399,7 +399,7 @@ void add_otherwise(const void* in, void* inout, std::size_t count, void* context
 
 }  // namespace
 
-void play_user_operations(const FaultCase& test, Tally& tally) {
+void inject_user_operations(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   CollectiveCase call = good_call(test, dice);
   call.type = DataType::u32;
@@ -419,8 +419,8 @@ void play_user_operations(const FaultCase& test, Tally& tally) {
                               {.documented = {Code::mismatch}},
                               {.timeout = kShort, .documented = {Code::timeout}}};
   {
-    Scene scene(test, promises[kind], tally);
-    scene.run([&](Seat& seat) {
+    RankFixture fixture(test, promises[kind], tally);
+    fixture.run([&](Seat& seat) {
       const bool is_victim = seat.rank() == victim;
       How how{.spoil = [&](Call& made) {
         if (kind == factors) {
@@ -455,7 +455,7 @@ void finish(const void*, std::size_t, std::size_t count, void* context) {
 
 }  // namespace
 
-void play_epilogues(const FaultCase& test, Tally& tally) {
+void inject_epilogues(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   const Rank victim = dice.below(test.ranks);
@@ -474,8 +474,8 @@ void play_epilogues(const FaultCase& test, Tally& tally) {
                               {.documented = {Code::mismatch}},
                               {.timeout = kShort, .documented = {Code::timeout}}};
   {
-    Scene scene(test, promises[kind], tally);
-    scene.run([&](Seat& seat) {
+    RankFixture fixture(test, promises[kind], tally);
+    fixture.run([&](Seat& seat) {
       const bool is_victim = seat.rank() == victim;
       How how{.spoil = [&](Call& made) {
         made.options.epilogue = !is_victim ? &good : is_without ? nullptr : &odd;

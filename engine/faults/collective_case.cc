@@ -107,8 +107,8 @@ requires(std::floating_point<T> || SmallFloat<T>) T average(T total, int ranks) 
 
 // The result of element i of natural block b, at a rank that needs it.
 template <class T>
-T result(const CollectiveCase& test, const Goal& goal, Rank at, Block b, std::size_t i) {
-  const Run heard = goal.heard_by(at, b);
+T result(const CollectiveCase& test, const CollectiveSpec& goal, Rank at, Block b, std::size_t i) {
+  const Run heard = goal.contributors(at, b);
   T total = element<T>(value(test, heard.first, b, i));
   for (Rank r = heard.first + 1; r < heard.first + heard.count; ++r) {
     total = combined(test.op, total, element<T>(value(test, r, b, i)));
@@ -116,7 +116,7 @@ T result(const CollectiveCase& test, const Goal& goal, Rank at, Block b, std::si
   return heard.count > 1 && test.op == ReduceOp::avg ? average(total, test.ranks) : total;
 }
 
-Goal goal_of_case(const CollectiveCase& test) {
+CollectiveSpec goal_of_case(const CollectiveCase& test) {
   return {test.collective, test.ranks, natural_blocks(test.collective, test.ranks), test.root,
           test.peer};
 }
@@ -128,7 +128,7 @@ std::vector<std::byte> common_result(const CollectiveCase& test) {
       test.collective != Collective::all_gather) {
     return {};
   }
-  const Goal goal = goal_of_case(test);
+  const CollectiveSpec goal = goal_of_case(test);
   std::vector<std::byte> bytes(static_cast<std::size_t>(goal.blocks) * test.count *
                                size_of(test.type));
   with_element(test.type, [&]<class T>() {
@@ -144,7 +144,7 @@ std::vector<std::byte> common_result(const CollectiveCase& test) {
 }
 
 void CaseBuffers::fill(const CollectiveCase& test, Rank rank, std::span<const std::byte> common) {
-  const Goal goal = goal_of_case(test);
+  const CollectiveSpec goal = goal_of_case(test);
   const std::size_t block = test.count * size_of(test.type);
   const bool displaced =
       test.displaced && !test.in_place && test.collective == Collective::all_to_all;
@@ -158,13 +158,13 @@ void CaseBuffers::fill(const CollectiveCase& test, Rank rank, std::span<const st
   std::size_t in = 0, out = 0, own_in = 0, own_out = 0;
   bool has_both = false;
   for (Block b = 0; b < goal.blocks; ++b) {
-    if (goal.starts(rank, b) && goal.needs(rank, b) && !has_both) {
+    if (goal.initially_holds(rank, b) && goal.must_hold(rank, b) && !has_both) {
       has_both = true;
       own_in = in;
       own_out = out;
     }
-    if (goal.starts(rank, b)) in += stride;
-    if (goal.needs(rank, b)) out += stride;
+    if (goal.initially_holds(rank, b)) in += stride;
+    if (goal.must_hold(rank, b)) out += stride;
   }
   if (test.collective == Collective::all_to_all) own_in = own_out = 0;
   // The vector is aligned to about 16 bytes only; the skew just has to vary.
@@ -183,7 +183,7 @@ void CaseBuffers::fill(const CollectiveCase& test, Rank rank, std::span<const st
   with_element(test.type, [&]<class T>() {
     std::size_t k = 0;
     for (Block b = 0; b < goal.blocks; ++b) {
-      if (!goal.starts(rank, b)) continue;
+      if (!goal.initially_holds(rank, b)) continue;
       std::size_t at = in_ + place(k++);
       for (std::size_t i = 0; i < test.count; ++i, at += sizeof(T)) {
         const T x = element<T>(value(test, rank, b, i));
@@ -197,7 +197,7 @@ void CaseBuffers::fill(const CollectiveCase& test, Rank rank, std::span<const st
     }
     k = 0;
     for (Block b = 0; b < goal.blocks; ++b) {
-      if (!goal.needs(rank, b)) continue;
+      if (!goal.must_hold(rank, b)) continue;
       std::size_t at = out_ + place(k++);
       for (std::size_t i = 0; i < test.count; ++i, at += sizeof(T)) {
         const T x = result<T>(test, goal, rank, b, i);

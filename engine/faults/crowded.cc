@@ -18,7 +18,7 @@
 
 #include "engine/api/processes/identity.h"
 #include "engine/faults/fault.h"
-#include "engine/faults/scene.h"
+#include "engine/faults/fixture.h"
 #include "engine/run/machine.h"
 #include "numa/cpus.h"
 
@@ -47,13 +47,13 @@ class Interruptions {
   const std::optional<timer_t> timer_;
 };
 
-bool spins(Scene& scene) {
-  return scene.communicator().wait_policy().mode == WaitPolicy::Mode::spin;
+bool spins(RankFixture& fixture) {
+  return fixture.communicator().wait_policy().mode == WaitPolicy::Mode::spin;
 }
 
 }  // namespace
 
-void play_signals(const FaultCase& test, Tally& tally) {
+void inject_signals(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   struct sigaction action {
@@ -61,11 +61,11 @@ void play_signals(const FaultCase& test, Tally& tally) {
   action.sa_handler = interrupt;  // without SA_RESTART: system calls end with EINTR
   sigaction(SIGUSR2, &action, &before);
   {
-    Scene scene(test, {}, tally);
-    scene.run([&](Seat& seat) {
+    RankFixture fixture(test, {}, tally);
+    fixture.run([&](Seat& seat) {
       const Interruptions all_the_time;
       if (!all_the_time.works()) {
-        scene.judge().excuse("no timer can be made");
+        fixture.judge().excuse("no timer can be made");
         return;
       }
       constexpr int kCalls = 3;
@@ -83,7 +83,7 @@ void play_signals(const FaultCase& test, Tally& tally) {
   sigaction(SIGUSR2, &before, nullptr);
 }
 
-void play_few_cores(const FaultCase& test, Tally& tally) {
+void inject_few_cores(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   const std::vector<int> all = allowed_cpus();
@@ -94,11 +94,11 @@ void play_few_cores(const FaultCase& test, Tally& tally) {
       return;
     }
     {
-      Scene scene(test, {}, tally);
-      scene.run([&](Seat& seat) {
-        if (seat.rank() == 0 && spins(scene)) {
-          scene.judge().blame(std::to_string(test.ranks) + " ranks spin on " +
-                              std::to_string(cores) + " cores");
+      RankFixture fixture(test, {}, tally);
+      fixture.run([&](Seat& seat) {
+        if (seat.rank() == 0 && spins(fixture)) {
+          fixture.judge().blame(std::to_string(test.ranks) + " ranks spin on " +
+                                std::to_string(cores) + " cores");
         }
         for (int i = 0; i < 3; ++i) {
           if (!seat.call(call)) return;
@@ -164,7 +164,7 @@ class Quota {
 
 }  // namespace
 
-void play_quota(const FaultCase& test, Tally& tally) {
+void inject_quota(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   const Quota quota;
@@ -173,9 +173,10 @@ void play_quota(const FaultCase& test, Tally& tally) {
     return;
   }
   {
-    Scene scene(test, {}, tally);
-    scene.run([&](Seat& seat) {
-      if (seat.rank() == 0 && spins(scene)) scene.judge().blame("ranks spin under a quota of 0.2");
+    RankFixture fixture(test, {}, tally);
+    fixture.run([&](Seat& seat) {
+      if (seat.rank() == 0 && spins(fixture))
+        fixture.judge().blame("ranks spin under a quota of 0.2");
       for (int i = 0; i < 3; ++i) {
         if (!seat.call(call)) return;
       }
@@ -198,7 +199,7 @@ void end_by_signal(int) {
 
 }  // namespace
 
-void play_abort(const FaultCase& test, Tally& tally) {
+void inject_abort(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   const int rounds = rounds_of(call);
@@ -210,19 +211,19 @@ void play_abort(const FaultCase& test, Tally& tally) {
   const int delay_us = dice.below(400);
   struct sigaction before {};
   {
-    Scene scene(test, {.at_once = true, .documented = {Code::aborted}}, tally,
-                {.director_at = victim});
-    if (!scene.works()) return;
+    RankFixture fixture(test, {.at_once = true, .documented = {Code::aborted}}, tally,
+                        {.director_at = victim});
+    if (!fixture.works()) return;
     signals_handled.store(0);
     struct sigaction action {};
     action.sa_handler = end_by_signal;
     sigaction(SIGUSR1, &action, &before);
     const auto abort_as = [&](const char* who) {
-      scene.judge().mark_fault();
-      scene.communicator().abort(std::string(who) + " pressed a key");
+      fixture.judge().mark_fault();
+      fixture.communicator().abort(std::string(who) + " pressed a key");
     };
     AtRound signals(dice.below(rounds), [&] {
-      scene.judge().mark_fault();
+      fixture.judge().mark_fault();
       raise(SIGUSR1);
       raise(SIGUSR1);
       return true;
@@ -234,14 +235,15 @@ void play_abort(const FaultCase& test, Tally& tally) {
     RoundObserver* observer = kind == signal_inside ? &signals
                               : kind == last_step   ? &last
                                                     : nullptr;
-    scene.run(
+    fixture.run(
         [&](Seat& seat) {
-          ended_by_signal.store(&scene.communicator());
-          scene.arrive();
+          ended_by_signal.store(&fixture.communicator());
+          fixture.arrive();
           if (kind == signal_allocating && seat.rank() == victim) {
             // The handler mostly interrupts malloc() or free().
             std::vector<std::unique_ptr<char[]>> held(64);
-            for (std::size_t i = 0; signals_handled.load() == 0 && !scene.over(); i = i * 29 + 1) {
+            for (std::size_t i = 0; signals_handled.load() == 0 && !fixture.over();
+                 i = i * 29 + 1) {
               held[i % held.size()] = std::make_unique<char[]>(i % 5'000 + 1);
             }
           }
@@ -253,7 +255,7 @@ void play_abort(const FaultCase& test, Tally& tally) {
         },
         [&] {
           if (observer != nullptr) return;
-          wait_for([&] { return scene.arrived() == test.ranks || scene.any_done(); });
+          wait_for([&] { return fixture.arrived() == test.ranks || fixture.any_done(); });
           sleep_ns(delay_us * 1'000);
           if (kind == stranger) abort_as("a stranger");
           if (kind == two_strangers) {
@@ -262,10 +264,10 @@ void play_abort(const FaultCase& test, Tally& tally) {
             other.join();
           }
           if (kind == signal_anywhere || kind == signal_allocating) {
-            // The scene joins the rank threads only after this function has returned.
-            scene.judge().mark_fault();
-            pthread_kill(scene.thread_of(victim), SIGUSR1);
-            if (kind == signal_anywhere) pthread_kill(scene.thread_of(neighbour), SIGUSR1);
+            // The fixture joins the rank threads only after this function has returned.
+            fixture.judge().mark_fault();
+            pthread_kill(fixture.thread_of(victim), SIGUSR1);
+            if (kind == signal_anywhere) pthread_kill(fixture.thread_of(neighbour), SIGUSR1);
             wait_for([&] { return signals_handled.load() > 0; });
           }
         });
@@ -319,53 +321,54 @@ FaultCase cycle_of(const FaultCase& test, int number) {
   Dice dice(test.seed + static_cast<std::uint64_t>(number));
   one.seed = dice.next() % 1'000'000'000;
   if (one.algorithm != nullptr) return one;
-  std::vector<const Algorithm*> lines;
-  for (const Algorithm& line : catalogue()) {
-    if (!line.refusal({.ranks = test.ranks})) lines.push_back(&line);
+  std::vector<const Algorithm*> entries;
+  for (const Algorithm& entry : catalogue()) {
+    if (!entry.refusal({.ranks = test.ranks})) entries.push_back(&entry);
   }
-  one.algorithm = lines[static_cast<std::size_t>(dice.below(static_cast<int>(lines.size())))];
+  one.algorithm = entries[static_cast<std::size_t>(dice.below(static_cast<int>(entries.size())))];
   one.collective = one.algorithm->collective;
   return one;
 }
 
 }  // namespace
 
-void play_cycles(const FaultCase& test, Tally& tally) {
-  ProcessStage stage(test.ranks);
+void inject_cycles(const FaultCase& test, Tally& tally) {
+  ProcessFixture processes(test.ranks);
   // This rank lives through all cycles.
   const Rank witness = test.ranks - 1;
   // State of one rank's process in this act.
   Tally mine;
   FaultCase one;
-  std::unique_ptr<Scene> scene;
+  std::unique_ptr<RankFixture> fixture;
   std::optional<Holdings> at_first;
   const auto first = [&](Rank r) {
-    one = cycle_of(test, stage.act());
+    one = cycle_of(test, processes.act());
     Dice dice(one.seed);
     const CollectiveCase call = good_call(one, dice);
     const Rank victim = dice.below(test.ranks - 1);
     const auto signals = fatal_signals();
-    const int signal = signals[static_cast<std::size_t>(stage.act()) % signals.size()];
+    const int signal = signals[static_cast<std::size_t>(processes.act()) % signals.size()];
     const int delay_us = dice.below(2'000);  // counted from before the ranks meet
     const auto begin_to_end = [&](Rank rank) {
       if (rank != victim || rank == witness) return;
-      scene->judge().mark_fault();
-      scene->goes(rank);
-      if (!send_me_soon(signal, delay_us)) raise(SIGKILL);  // no timer: end at once
+      fixture->judge().mark_fault();
+      fixture->goes(rank);
+      if (!send_signal_later(signal, delay_us)) raise(SIGKILL);  // no timer: end at once
     };
     // If the victim is killed before it has met the others, they wait for it until their deadline.
     const Promise promise{.timeout = kShort, .documented = {Code::rank_lost, Code::timeout}};
     mine = {};
-    scene = std::make_unique<Scene>(
-        one, promise, mine, SceneOptions{.before_they_meet = begin_to_end, .stage = &stage});
-    scene->play_rank(r, [&](Seat& seat) {
+    fixture = std::make_unique<RankFixture>(
+        one, promise, mine,
+        RankFixtureOptions{.before_meeting = begin_to_end, .processes = &processes});
+    fixture->run_rank(r, [&](Seat& seat) {
       while (seat.call(call) && seat.call(meeting(one, one.ranks))) {
       }
     });
   };
   const auto report = [&] {
-    ProcessStage::Report out{mine, scene->judge().text()};
-    scene.reset();
+    ProcessFixture::Report out{mine, fixture->judge().text()};
+    fixture.reset();
     const Holdings held = Holdings::now();
     if (!at_first) at_first = held;
     if (held != *at_first) {
@@ -376,12 +379,12 @@ void play_cycles(const FaultCase& test, Tally& tally) {
     return out;
   };
   const auto reports =
-      stage.run({.first = first,
-                 .afresh = [&](Rank r, int ranks) { scene->begin_afresh(r, ranks); },
-                 .report = report,
-                 .acts = test.cycles},
-                to_string(test), tally);
-  for (const ProcessStage::Report& one_report : reports) tally += one_report.tally;
+      processes.run({.first = first,
+                     .afresh = [&](Rank r, int ranks) { fixture->begin_afresh(r, ranks); },
+                     .report = report,
+                     .acts = test.cycles},
+                    to_string(test), tally);
+  for (const ProcessFixture::Report& one_report : reports) tally += one_report.tally;
 }
 
 }  // namespace rankine::faults

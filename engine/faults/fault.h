@@ -103,7 +103,7 @@ struct FaultCase {
   int ranks = 2;
   std::uint64_t seed = 0;  // of the open choices: victim, step, sizes, types, transport
   bool processes = false;  // ranks are processes
-  int cycles = kCycles;    // only for play_cycles()
+  int cycles = kCycles;    // only for inject_cycles()
 
   static constexpr int kCycles = 25;
 };
@@ -124,7 +124,7 @@ struct Selection {
   // Keeps one case in `sample`, drawn by the seed, but at least one of each fault. 1: all cases.
   int sample = 1;
   bool processes = false;  // ranks are processes
-  // For play_cycles(): cycles in all for each number of ranks, in cases of at most kMostCycles;
+  // For inject_cycles(): cycles in all for each number of ranks, in cases of at most kMostCycles;
   // 0: one case of FaultCase::kCycles.
   int cycles = 0;
 };
@@ -145,76 +145,76 @@ Tally play(const FaultCase& test);
 // Plays of the table: one function per fault. All have the contract of Fault::play.
 
 // Ranks that fail: ranks_that_fail.cc.
-void play_stall(const FaultCase& test, Tally& tally);
-void play_leave(const FaultCase& test, Tally& tally);
-void play_throw(const FaultCase& test, Tally& tally);
-void play_never_calls(const FaultCase& test, Tally& tally);
-void play_thread_exit(const FaultCase& test, Tally& tally);
-void play_thread_cancel(const FaultCase& test, Tally& tally);
-void play_finalize(const FaultCase& test, Tally& tally);
-void play_abandon(const FaultCase& test, Tally& tally);
+void inject_stall(const FaultCase& test, Tally& tally);
+void inject_leave(const FaultCase& test, Tally& tally);
+void inject_throw(const FaultCase& test, Tally& tally);
+void inject_never_calls(const FaultCase& test, Tally& tally);
+void inject_thread_exit(const FaultCase& test, Tally& tally);
+void inject_thread_cancel(const FaultCase& test, Tally& tally);
+void inject_finalize(const FaultCase& test, Tally& tally);
+void inject_abandon(const FaultCase& test, Tally& tally);
 // Ranks whose arguments differ: arguments.cc.
-void play_count_differs(const FaultCase& test, Tally& tally);
-void play_type_differs(const FaultCase& test, Tally& tally);
-void play_operation_differs(const FaultCase& test, Tally& tally);
-void play_root_differs(const FaultCase& test, Tally& tally);
-void play_collective_differs(const FaultCase& test, Tally& tally);
+void inject_count_differs(const FaultCase& test, Tally& tally);
+void inject_type_differs(const FaultCase& test, Tally& tally);
+void inject_operation_differs(const FaultCase& test, Tally& tally);
+void inject_root_differs(const FaultCase& test, Tally& tally);
+void inject_collective_differs(const FaultCase& test, Tally& tally);
 // Invalid arguments: arguments.cc.
-void play_bad_arguments(const FaultCase& test, Tally& tally);
+void inject_bad_arguments(const FaultCase& test, Tally& tally);
 // Overlapping buffers: memory.cc.
-void play_shared_buffers(const FaultCase& test, Tally& tally);
+void inject_shared_buffers(const FaultCase& test, Tally& tally);
 // abort(): crowded.cc.
-void play_abort(const FaultCase& test, Tally& tally);
+void inject_abort(const FaultCase& test, Tally& tally);
 // Failing allocations: memory.cc.
-void play_allocation(const FaultCase& test, Tally& tally);
+void inject_allocation(const FaultCase& test, Tally& tally);
 // Refused threads, fork() and exit(): threads_and_forks.cc.
-void play_thread_creation(const FaultCase& test, Tally& tally);
-void play_fork(const FaultCase& test, Tally& tally);
-void play_fork_after_calls(const FaultCase& test, Tally& tally);
-void play_child_destroys(const FaultCase& test, Tally& tally);
-void play_process_exit(const FaultCase& test, Tally& tally);
+void inject_thread_creation(const FaultCase& test, Tally& tally);
+void inject_fork(const FaultCase& test, Tally& tally);
+void inject_fork_after_calls(const FaultCase& test, Tally& tally);
+void inject_child_destroys(const FaultCase& test, Tally& tally);
+void inject_process_exit(const FaultCase& test, Tally& tally);
 // Signals and few processors: crowded.cc.
-void play_signals(const FaultCase& test, Tally& tally);
-void play_few_cores(const FaultCase& test, Tally& tally);
-void play_quota(const FaultCase& test, Tally& tally);
+void inject_signals(const FaultCase& test, Tally& tally);
+void inject_few_cores(const FaultCase& test, Tally& tally);
+void inject_quota(const FaultCase& test, Tally& tally);
 // Refusals of the system: refusals.cc.
-void play_cpuset(const FaultCase& test, Tally& tally);
-void play_refused_calls(const FaultCase& test, Tally& tally);
-void play_bad_memory_wishes(const FaultCase& test, Tally& tally);
-void play_topology(const FaultCase& test, Tally& tally);
+void inject_cpuset(const FaultCase& test, Tally& tally);
+void inject_refused_calls(const FaultCase& test, Tally& tally);
+void inject_bad_memory_wishes(const FaultCase& test, Tally& tally);
+void inject_topology(const FaultCase& test, Tally& tally);
 // Instruction sets, clocks and counters: arguments.cc.
-void play_instruction_set(const FaultCase& test, Tally& tally);
-void play_clocks(const FaultCase& test, Tally& tally);
-void play_counters(const FaultCase& test, Tally& tally);
+void inject_instruction_set(const FaultCase& test, Tally& tally);
+void inject_clocks(const FaultCase& test, Tally& tally);
+void inject_counters(const FaultCase& test, Tally& tally);
 // Flight records: refusals.cc.
-void play_unwritable_record(const FaultCase& test, Tally& tally);
+void inject_unwritable_record(const FaultCase& test, Tally& tally);
 // Requests: requests.cc.
-void play_started_calls(const FaultCase& test, Tally& tally);
-void play_misused_requests(const FaultCase& test, Tally& tally);
+void inject_started_calls(const FaultCase& test, Tally& tally);
+void inject_misused_requests(const FaultCase& test, Tally& tally);
 // Messages and groups: requests.cc.
-void play_messages(const FaultCase& test, Tally& tally);
-void play_groups(const FaultCase& test, Tally& tally);
-void play_group_after_whole(const FaultCase& test, Tally& tally);
+void inject_messages(const FaultCase& test, Tally& tally);
+void inject_groups(const FaultCase& test, Tally& tally);
+void inject_group_after_whole(const FaultCase& test, Tally& tally);
 // Operations of the user: arguments.cc.
-void play_user_operations(const FaultCase& test, Tally& tally);
+void inject_user_operations(const FaultCase& test, Tally& tally);
 // Epilogues: arguments.cc.
-void play_epilogues(const FaultCase& test, Tally& tally);
+void inject_epilogues(const FaultCase& test, Tally& tally);
 // Wait policies: requests.cc.
-void play_absurd_waits(const FaultCase& test, Tally& tally);
+void inject_absurd_waits(const FaultCase& test, Tally& tally);
 // Processes that end or stop: processes.cc.
-void play_killed(const FaultCase& test, Tally& tally);
-void play_gone(const FaultCase& test, Tally& tally);
-void play_stopped(const FaultCase& test, Tally& tally);
-void play_exec(const FaultCase& test, Tally& tally);
+void inject_killed(const FaultCase& test, Tally& tally);
+void inject_gone(const FaultCase& test, Tally& tally);
+void inject_stopped(const FaultCase& test, Tally& tally);
+void inject_exec(const FaultCase& test, Tally& tally);
 // Processes killed and replaced in turn: crowded.cc.
-void play_cycles(const FaultCase& test, Tally& tally);
+void inject_cycles(const FaultCase& test, Tally& tally);
 // Processes without memory or descriptors: memory.cc.
-void play_no_room(const FaultCase& test, Tally& tally);
-void play_limits(const FaultCase& test, Tally& tally);
+void inject_no_room(const FaultCase& test, Tally& tally);
+void inject_limits(const FaultCase& test, Tally& tally);
 // Processes of another kind under the same name: processes.cc.
-void play_strangers(const FaultCase& test, Tally& tally);
+void inject_incompatible_peers(const FaultCase& test, Tally& tally);
 // Long planning: refusals.cc.
-void play_long_planning(const FaultCase& test, Tally& tally);
+void inject_long_planning(const FaultCase& test, Tally& tally);
 
 // Runner: plays cases in child processes and watches them. It kills and counts hanging processes,
 // counts dead ones, and goes on in a new process.

@@ -28,7 +28,7 @@
 #include "engine/api/team.h"
 #include "engine/faults/failing_new.h"
 #include "engine/faults/fault.h"
-#include "engine/faults/scene.h"
+#include "engine/faults/fixture.h"
 #include "numa/system_calls.h"
 
 namespace rankine::faults {
@@ -54,7 +54,7 @@ class SmallSharedFolder {
     }
     if (file >= 0) close(file);
   }
-  const std::string& why_not() const { return why_; }
+  const std::string& refusal() const { return why_; }
   // Any process may call it any number of times. Another process may be emptying the folder: the
   // file loses its name at once, but its pages one by one, so this function waits for them.
   void empty() const {
@@ -113,8 +113,8 @@ rlim_t descriptors_in_use() {
 
 // The program closes descriptors that it has not opened, and its own file takes their numbers:
 // calls must succeed, and the file must not change.
-void play_closed(const FaultCase& test, CollectiveCase call, bool of_all, Rank victim,
-                 Tally& tally) {
+void inject_closed(const FaultCase& test, CollectiveCase call, bool of_all, Rank victim,
+                   Tally& tally) {
   constexpr std::string_view kText = "mine";
   const int own = memfd_create("own", MFD_CLOEXEC);
   if (own < 0 || pwrite(own, kText.data(), kText.size(), 0) != ssize_t{kText.size()}) {
@@ -127,17 +127,17 @@ void play_closed(const FaultCase& test, CollectiveCase call, bool of_all, Rank v
       if (std::find(before.begin(), before.end(), one) == before.end()) dup2(own, one);
     }
   };
-  Scene scene(test, {}, tally,
-              {.before_they_meet = [&](Rank) { before = descriptors(); },
-               .after_they_meet = close_what_is_new});
-  scene.run([&](Seat& seat) {
+  RankFixture fixture(test, {}, tally,
+                      {.before_meeting = [&](Rank) { before = descriptors(); },
+                       .after_meeting = close_what_is_new});
+  fixture.run([&](Seat& seat) {
     for (const std::size_t count : {1u, 5'000u, 100'000u}) {
       if (test.collective != Collective::barrier) call.count = count;
       if (!seat.call(call)) return;
     }
     struct stat now {};
     if (fstat(own, &now) != 0 || now.st_size != off_t{kText.size()}) {
-      scene.judge().blame_wrong("the program's own file has another length");
+      fixture.judge().blame_wrong("the program's own file has another length");
     }
   });
   close(own);
@@ -145,7 +145,7 @@ void play_closed(const FaultCase& test, CollectiveCase call, bool of_all, Rank v
 
 }  // namespace
 
-void play_no_room(const FaultCase& test, Tally& tally) {
+void inject_no_room(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   CollectiveCase call = good_call(test, dice);
   // From no room to enough room for most calls.
@@ -153,22 +153,22 @@ void play_no_room(const FaultCase& test, Tally& tally) {
   const std::size_t room =
       kPage * static_cast<std::size_t>(dice.below(5)) * (std::size_t{1} << dice.below(11));
   const SmallSharedFolder folder(room);
-  if (!folder.why_not().empty()) return Judge(test, {}, tally).excuse(folder.why_not());
-  Scene* scene_of_all = nullptr;
-  Scene scene(test, {.at_once = true, .documented = {Code::out_of_memory}}, tally,
-              {.before_they_meet = [&](Rank) { scene_of_all->judge().mark_fault(); },
-               .in_the_end = [&] { folder.empty(); }});
-  scene_of_all = &scene;
-  scene.run([&](Seat& seat) {
+  if (!folder.refusal().empty()) return Judge(test, {}, tally).excuse(folder.refusal());
+  RankFixture* fixture_of_all = nullptr;
+  RankFixture fixture(test, {.at_once = true, .documented = {Code::out_of_memory}}, tally,
+                      {.before_meeting = [&](Rank) { fixture_of_all->judge().mark_fault(); },
+                       .in_the_end = [&] { folder.empty(); }});
+  fixture_of_all = &fixture;
+  fixture.run([&](Seat& seat) {
     for (const std::size_t count : {1u, 130u, 5'000u, 100'000u}) {
       if (test.collective != Collective::barrier) call.count = count;
-      scene.judge().mark_fault();
+      fixture.judge().mark_fault();
       if (!seat.call(call)) return;
     }
   });
 }
 
-void play_limits(const FaultCase& test, Tally& tally) {
+void inject_limits(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   enum { address_space, file_size, few_descriptors, closed_descriptors };
@@ -176,7 +176,7 @@ void play_limits(const FaultCase& test, Tally& tally) {
   const bool of_all = dice.one_in(2);
   const Rank victim = dice.below(test.ranks);
   const int more = dice.below(test.ranks + 4);
-  if (kind == closed_descriptors) return play_closed(test, call, of_all, victim, tally);
+  if (kind == closed_descriptors) return inject_closed(test, call, of_all, victim, tally);
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   if (kind == address_space) {
     return Judge(test, {}, tally).excuse("the sanitizer needs more address space itself");
@@ -190,9 +190,9 @@ void play_limits(const FaultCase& test, Tally& tally) {
                .same_text = false};
   }
   std::optional<Limit> limit;  // of this process
-  Scene* scene_of_all = nullptr;
+  RankFixture* fixture_of_all = nullptr;
   const auto begin = [&](Rank rank) {
-    scene_of_all->judge().mark_fault();
+    fixture_of_all->judge().mark_fault();
     if (!of_all && rank != victim) return;
     constexpr rlim_t kSpaces[] = {rlim_t{64} << 20, rlim_t{1} << 30, rlim_t{20} << 30};
     if (kind == address_space) {
@@ -203,10 +203,10 @@ void play_limits(const FaultCase& test, Tally& tally) {
       limit.emplace(RLIMIT_NOFILE, descriptors_in_use() + static_cast<rlim_t>(more));
     }
   };
-  Scene scene(test, promise, tally,
-              {.before_they_meet = begin, .in_the_end = [&] { limit.reset(); }});
-  scene_of_all = &scene;
-  scene.run([&](Seat& seat) {
+  RankFixture fixture(test, promise, tally,
+                      {.before_meeting = begin, .in_the_end = [&] { limit.reset(); }});
+  fixture_of_all = &fixture;
+  fixture.run([&](Seat& seat) {
     for (int i = 0; i < 3; ++i) {
       if (!seat.call(call)) return;
     }
@@ -329,16 +329,16 @@ void refuse_a_process(const FaultCase& test, const CollectiveCase& call, Dice& d
   const auto meets = [&](Rank rank) {
     if (rank == victim) fail_allocation(k, all_later);
   };
-  Scene scene(
+  RankFixture fixture(
       test,
       {.timeout = kShort, .documented = {Code::out_of_memory, Code::timeout}, .same_text = false},
-      tally, {.before_they_meet = meets, .allocations_count = true});
-  scene.run([&](Seat& seat) { seat.call(call, {.allocations_count = true}); });
+      tally, {.before_meeting = meets, .allocations_count = true});
+  fixture.run([&](Seat& seat) { seat.call(call, {.allocations_count = true}); });
 }
 
 }  // namespace
 
-void play_allocation(const FaultCase& test, Tally& tally) {
+void inject_allocation(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   if (test.processes) return refuse_a_process(test, call, dice, tally);
@@ -404,47 +404,47 @@ void share(Kind kind, Call& call, Rank rank, Rank a, Rank b, std::vector<std::by
 }
 
 // Mistakes with shared payloads of processes. any_memory: all ranks pass ordinary memory as shared.
-// of_another: all ranks pass another rank's payload. one_is_silent: one rank does not set the
+// of_another: all ranks pass another rank's payload. one_rank_unset: one rank does not set the
 // option. The communicator survives the first two.
 void misuse_payloads(const FaultCase& test, CollectiveCase call, Dice& dice, Tally& tally) {
-  enum { any_memory, of_another, one_is_silent };
+  enum { any_memory, of_another, one_rank_unset };
   const int kind = dice.below(3);
   const Rank silent = dice.below(test.ranks);
   call.displaced = false;
   call.in_place = false;
   const std::size_t half = natural_bytes(call) + 64;
-  Scene scene(test,
-              {.documented = {kind == one_is_silent ? Code::mismatch : Code::invalid_argument}},
-              tally);
-  scene.run([&](Seat& seat) {
+  RankFixture fixture(
+      test, {.documented = {kind == one_rank_unset ? Code::mismatch : Code::invalid_argument}},
+      tally);
+  fixture.run([&](Seat& seat) {
     auto memory = seat.member->allocate<std::byte>(2 * half);
-    if (!scene.judge().answer(memory.status())) return;
+    if (!fixture.judge().answer(memory.status())) return;
     std::byte* const mine = memory->span().data();
     std::vector<std::uintptr_t> all(static_cast<std::size_t>(test.ranks));
     const auto address = reinterpret_cast<std::uintptr_t>(mine);
     const Status status =
         seat.member->all_gather(std::span<const std::uintptr_t>(&address, 1), std::span(all));
-    if (!scene.judge().answer(status)) return;
+    if (!fixture.judge().answer(status)) return;
     const auto next = static_cast<std::size_t>((seat.rank() + 1) % test.ranks);
     auto* const base = reinterpret_cast<std::byte*>(kind == of_another ? all[next] : address);
     const bool taken = seat.call(call, {.spoil = [&](Call& c) {
                                    c.options.shared_payloads =
-                                       kind != one_is_silent || seat.rank() != silent;
+                                       kind != one_rank_unset || seat.rank() != silent;
                                    if (kind == any_memory) return;
                                    c.in = base;
                                    c.out = base + half;
                                  }});
-    if (taken) scene.judge().blame("misused payloads were accepted");
-    if (kind != one_is_silent) seat.call(call);
+    if (taken) fixture.judge().blame("misused payloads were accepted");
+    if (kind != one_rank_unset) seat.call(call);
     // The payload must live as long as other ranks may read or write it.
-    scene.arrive();
-    wait_for([&] { return scene.arrived() == test.ranks || scene.over(); });
+    fixture.arrive();
+    wait_for([&] { return fixture.arrived() == test.ranks || fixture.over(); });
   });
 }
 
 }  // namespace
 
-void play_shared_buffers(const FaultCase& test, Tally& tally) {
+void inject_shared_buffers(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   CollectiveCase call = good_call(test, dice);
   if (test.processes) return misuse_payloads(test, call, dice, tally);
@@ -463,12 +463,12 @@ void play_shared_buffers(const FaultCase& test, Tally& tally) {
   const bool after_good_ones = dice.one_in(2) && all_share && !kThreadSanitizer;
   std::vector<std::byte> memory(2 * natural_bytes(call) + 64);
   {
-    Scene scene(test, {.documented = {Code::mismatch}}, tally);
-    scene.run([&](Seat& seat) {
+    RankFixture fixture(test, {.documented = {Code::mismatch}}, tally);
+    fixture.run([&](Seat& seat) {
       if (after_good_ones && !seat.call(call)) return;
       const bool taken =
           seat.call(call, {.spoil = [&](Call& c) { share(kind, c, seat.rank(), a, b, memory); }});
-      if (taken) scene.judge().blame("shared buffers were accepted");
+      if (taken) fixture.judge().blame("shared buffers were accepted");
     });
   }
   fresh_start(test, call, tally);

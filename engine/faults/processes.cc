@@ -31,7 +31,7 @@
 #include "engine/api/tuning/tuning.h"
 #include "engine/api/version.h"
 #include "engine/faults/fault.h"
-#include "engine/faults/scene.h"
+#include "engine/faults/fixture.h"
 #include "engine/run/kernels/reduce.h"
 #include "engine/run/machine.h"
 
@@ -48,7 +48,7 @@ void call_on(const FaultCase& test, Seat& seat, const CollectiveCase& call) {
 
 // A signal comes at any time: mostly while the ranks make calls, sometimes while they meet. If the
 // victim dies before it has met the others, only the timeout ends their wait.
-void play_signal(const FaultCase& test, Dice& dice, int signal, Promise promise, Tally& tally) {
+void inject_signal(const FaultCase& test, Dice& dice, int signal, Promise promise, Tally& tally) {
   const CollectiveCase call = good_call(test, dice);
   const Rank victim = dice.below(test.ranks);
   const bool while_meeting = dice.one_in(16);
@@ -58,41 +58,41 @@ void play_signal(const FaultCase& test, Dice& dice, int signal, Promise promise,
     promise.documented = {Code::rank_lost, Code::timeout};
     promise.at_once = false;
   }
-  Scene* scene_of_all = nullptr;
+  RankFixture* fixture_of_all = nullptr;
   const auto begin_to_end = [&] {
-    scene_of_all->judge().mark_fault();
-    scene_of_all->goes(victim);
-    if (!send_me_soon(signal, delay_us)) raise(SIGKILL);  // no timer: end at once
+    fixture_of_all->judge().mark_fault();
+    fixture_of_all->goes(victim);
+    if (!send_signal_later(signal, delay_us)) raise(SIGKILL);  // no timer: end at once
   };
-  Scene scene(test, promise, tally, {.before_they_meet = [&](Rank rank) {
-                if (while_meeting && rank == victim) begin_to_end();
-              }});
-  scene_of_all = &scene;
-  scene.run([&](Seat& seat) {
+  RankFixture fixture(test, promise, tally, {.before_meeting = [&](Rank rank) {
+                        if (while_meeting && rank == victim) begin_to_end();
+                      }});
+  fixture_of_all = &fixture;
+  fixture.run([&](Seat& seat) {
     if (!while_meeting && seat.rank() == victim) begin_to_end();
     call_on(test, seat, call);
   });
 }
 
 // The victim calls end() between two calls, or in a round of one.
-void play_end(const FaultCase& test, Dice& dice, const Promise& promise, Tally& tally,
-              const std::function<void()>& end) {
+void inject_end(const FaultCase& test, Dice& dice, const Promise& promise, Tally& tally,
+                const std::function<void()>& end) {
   const CollectiveCase call = good_call(test, dice);
   const Rank victim = dice.below(test.ranks);
   const int round = dice.below(rounds_of(call));
   const int calls = dice.below(3);  // good calls before the end
   const bool inside = !dice.one_in(3);
-  Scene scene(test, promise, tally);
+  RankFixture fixture(test, promise, tally);
   const auto come_to_the_end = [&] {
-    scene.judge().mark_fault();
-    scene.goes(victim);
+    fixture.judge().mark_fault();
+    fixture.goes(victim);
     end();
   };
   AtRound at(round, [&] {
     come_to_the_end();
     return true;
   });
-  scene.run([&](Seat& seat) {
+  fixture.run([&](Seat& seat) {
     if (seat.rank() != victim) return call_on(test, seat, call);
     for (int i = 0; i < calls; ++i) {
       if (!seat.call(call)) return;
@@ -104,18 +104,18 @@ void play_end(const FaultCase& test, Dice& dice, const Promise& promise, Tally& 
 
 }  // namespace
 
-void play_killed(const FaultCase& test, Tally& tally) {
+void inject_killed(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const auto signals = fatal_signals();
   const int signal =
       signals[static_cast<std::size_t>(dice.below(static_cast<int>(signals.size())))];
-  play_signal(test, dice, signal, {.at_once = true, .documented = {Code::rank_lost}}, tally);
+  inject_signal(test, dice, signal, {.at_once = true, .documented = {Code::rank_lost}}, tally);
 }
 
-void play_gone(const FaultCase& test, Tally& tally) {
+void inject_gone(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const bool has_a_child = dice.one_in(4);
-  play_end(test, dice, {.at_once = true, .documented = {Code::rank_lost}}, tally, [has_a_child] {
+  inject_end(test, dice, {.at_once = true, .documented = {Code::rank_lost}}, tally, [has_a_child] {
     if (has_a_child && fork() == 0) {
       // The child keeps the shared memory mapped, and with it the lock of its parent's seat.
       for (int one = 0; one < 4096; ++one) close(one);
@@ -125,20 +125,20 @@ void play_gone(const FaultCase& test, Tally& tally) {
   });
 }
 
-void play_stopped(const FaultCase& test, Tally& tally) {
+void inject_stopped(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const Promise promise{.timeout = kShort, .documented = {Code::timeout}};
-  if (dice.one_in(2)) return play_signal(test, dice, SIGSTOP, promise, tally);
-  play_end(test, dice, promise, tally, [] { raise(SIGSTOP); });
+  if (dice.one_in(2)) return inject_signal(test, dice, SIGSTOP, promise, tally);
+  inject_end(test, dice, promise, tally, [] { raise(SIGSTOP); });
 }
 
-void play_exec(const FaultCase& test, Tally& tally) {
+void inject_exec(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   if (access("/bin/sleep", X_OK) != 0) {
     Judge(test, {}, tally).excuse("there is no /bin/sleep to execute");
     return;
   }
-  play_end(test, dice, {.at_once = true, .documented = {Code::rank_lost}}, tally, [] {
+  inject_end(test, dice, {.at_once = true, .documented = {Code::rank_lost}}, tally, [] {
     execl("/bin/sleep", "sleep", "60", nullptr);
     _exit(1);  // exec failed: exit is an end as well
   });
@@ -151,7 +151,7 @@ namespace {
 
 // A kind of stranger: a child of the rank's process changes itself by become(), and then asks for a
 // communicator in the place of the rank.
-struct Stranger {
+struct IncompatiblePeer {
   std::string_view differs;  // word for it in the error text
   // Returns an empty text, or the reason if this process cannot become such a stranger.
   std::string (*become)(CommunicatorOptions&);
@@ -175,7 +175,7 @@ std::string own_file(const std::string& text) {
   return path;
 }
 
-constexpr Stranger kStrangers[] = {
+constexpr IncompatiblePeer kIncompatiblePeers[] = {
     {"ranks",
      [](CommunicatorOptions& options) {
        ++options.ranks;
@@ -183,7 +183,7 @@ constexpr Stranger kStrangers[] = {
      }},
     {"costs",
      [](CommunicatorOptions& options) {
-       options.costs = Costs{.claim = 8192};
+       options.costs = Costs{.claim_copy_min_bytes = 8192};
        return std::string();
      }},
     {"options",
@@ -269,7 +269,8 @@ void tell(Told& told, const std::string& text) {
   std::memcpy(told.text, text.data(), length);
 }
 
-[[noreturn]] void be_a_stranger(const Stranger& stranger, CommunicatorOptions options, Told& told) {
+[[noreturn]] void become_incompatible_peer(const IncompatiblePeer& stranger,
+                                           CommunicatorOptions options, Told& told) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const std::string refused = stranger.become(options);
   told.is_stranger = refused.empty();
@@ -299,7 +300,7 @@ bool gives_files_away() {
 
 // Puts something under the name that is no file of a communicator, or a file of another owner or
 // with other permissions. Returns an empty text, or the reason if that failed.
-std::string put_there(const std::string& path, int kind) {
+std::string put_file(const std::string& path, int kind) {
   enum { of_another_user, for_all_users, a_folder, a_pipe, a_link, something_else };
   const bool done = [&] {
     if (kind == a_folder) return mkdir(path.c_str(), 0700) == 0;
@@ -313,49 +314,51 @@ std::string put_there(const std::string& path, int kind) {
 }
 constexpr int kThingsThere = 6;
 
-void play_taken_name(const FaultCase& test, const CollectiveCase& call, Dice& dice, Tally& tally) {
+void inject_taken_name(const FaultCase& test, const CollectiveCase& call, Dice& dice,
+                       Tally& tally) {
   const Rank first = dice.below(test.ranks);
   const int kind = dice.below(kThingsThere);
   if (kind == 0 && !gives_files_away()) {
     return Judge(test, {}, tally).excuse("no file of another user can be made here");
   }
-  Scene* scene_of_all = nullptr;
-  const auto path = [&] { return shared_path(scene_of_all->name()); };
-  Scene scene(test, {.at_once = true, .documented = {Code::system}}, tally,
-              {.before_they_meet =
-                   [&](Rank rank) {
-                     if (rank == first) {
-                       const std::string refused = put_there(path(), kind);
-                       if (!refused.empty()) scene_of_all->judge().blame(refused);
-                       scene_of_all->judge().mark_fault();
-                       scene_of_all->arrive();
-                     }
-                     wait_for([&] { return scene_of_all->arrived() > 0; });
-                   },
-               .in_the_end = [&] { static_cast<void>(remove(path().c_str())); }});
-  scene_of_all = &scene;
-  scene.run([&](Seat& seat) {
-    scene.judge().blame("a name that belongs to another file was taken over");
+  RankFixture* fixture_of_all = nullptr;
+  const auto path = [&] { return shared_path(fixture_of_all->name()); };
+  RankFixture fixture(test, {.at_once = true, .documented = {Code::system}}, tally,
+                      {.before_meeting =
+                           [&](Rank rank) {
+                             if (rank == first) {
+                               const std::string refused = put_file(path(), kind);
+                               if (!refused.empty()) fixture_of_all->judge().blame(refused);
+                               fixture_of_all->judge().mark_fault();
+                               fixture_of_all->arrive();
+                             }
+                             wait_for([&] { return fixture_of_all->arrived() > 0; });
+                           },
+                       .in_the_end = [&] { static_cast<void>(remove(path().c_str())); }});
+  fixture_of_all = &fixture;
+  fixture.run([&](Seat& seat) {
+    fixture.judge().blame("a name that belongs to another file was taken over");
     seat.call(call);
   });
 }
 
 }  // namespace
 
-void play_strangers(const FaultCase& test, Tally& tally) {
+void inject_incompatible_peers(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
-  if (dice.one_in(3)) return play_taken_name(test, call, dice, tally);
-  const Stranger& stranger = kStrangers[dice.below(static_cast<int>(std::size(kStrangers)))];
+  if (dice.one_in(3)) return inject_taken_name(test, call, dice, tally);
+  const IncompatiblePeer& stranger =
+      kIncompatiblePeers[dice.below(static_cast<int>(std::size(kIncompatiblePeers)))];
   const Rank victim = dice.below(test.ranks);
   const int delay_us = dice.below(3'000);  // any rank may be the first to come
-  Scene* scene_of_all = nullptr;
+  RankFixture* fixture_of_all = nullptr;
   // False if this machine allows no such stranger: the case is excused, and all ranks meet.
   bool is_stranger = true;
   const auto send_stranger = [&](Rank rank,
                                  const CommunicatorOptions& options) -> std::optional<Status> {
     if (rank != victim) {
-      if (stranger.by_the_file) wait_for([&] { return scene_of_all->arrived() > 0; });
+      if (stranger.by_the_file) wait_for([&] { return fixture_of_all->arrived() > 0; });
       return std::nullopt;
     }
     void* const memory =
@@ -363,13 +366,13 @@ void play_strangers(const FaultCase& test, Tally& tally) {
     if (memory == MAP_FAILED) return Status(Code::system, why("mmap"));
     Told& told = *new (memory) Told{};
     sleep_ns(delay_us * 1'000);
-    scene_of_all->judge().mark_fault();
+    fixture_of_all->judge().mark_fault();
     const pid_t child = fork();
-    if (child == 0) be_a_stranger(stranger, options, told);
+    if (child == 0) become_incompatible_peer(stranger, options, told);
     if (child < 0) return Status(Code::system, why("fork"));
     if (stranger.by_the_file) {
-      change_version(shared_path(scene_of_all->name()));
-      scene_of_all->arrive();
+      change_version(shared_path(fixture_of_all->name()));
+      fixture_of_all->arrive();
     }
     while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
     }
@@ -377,15 +380,15 @@ void play_strangers(const FaultCase& test, Tally& tally) {
     const Status status(static_cast<Code>(told.code), told.text);
     munmap(memory, sizeof(Told));
     if (is_stranger) return status;
-    scene_of_all->judge().excuse(std::string(stranger.differs) + ": " + status.text());
+    fixture_of_all->judge().excuse(std::string(stranger.differs) + ": " + status.text());
     return std::nullopt;  // the rank comes without a stranger
   };
-  Scene scene(test, {.at_once = true, .documented = {Code::mismatch}}, tally,
-              {.instead_of_meeting = send_stranger});
-  scene_of_all = &scene;
-  scene.run([&](Seat& seat) {
+  RankFixture fixture(test, {.at_once = true, .documented = {Code::mismatch}}, tally,
+                      {.instead_of_meeting = send_stranger});
+  fixture_of_all = &fixture;
+  fixture.run([&](Seat& seat) {
     if (is_stranger && seat.rank() != victim) {
-      scene.judge().blame("another " + std::string(stranger.differs) + " was accepted");
+      fixture.judge().blame("another " + std::string(stranger.differs) + " was accepted");
     }
     seat.call(call);
   });

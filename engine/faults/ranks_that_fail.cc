@@ -24,21 +24,23 @@
 #include "engine/api/team.h"
 #include "engine/faults/failing_new.h"
 #include "engine/faults/fault.h"
-#include "engine/faults/scene.h"
+#include "engine/faults/fixture.h"
 #include "engine/run/machine.h"
 
 namespace rankine::faults {
 
-class Troupe {
+class FaultTeam {
  public:
   // If the ranks cannot be made, the error is judged and works() is false. Processes meet in run().
-  Troupe(const FaultCase& test, const Promise& promise, Tally& tally);
-  Troupe(const Troupe&) = delete;
-  Troupe& operator=(const Troupe&) = delete;
+  FaultTeam(const FaultCase& test, const Promise& promise, Tally& tally);
+  FaultTeam(const FaultTeam&) = delete;
+  FaultTeam& operator=(const FaultTeam&) = delete;
 
-  bool works() const { return team_ != nullptr || scene_ != nullptr; }
-  Judge& judge() { return scene_ ? scene_->judge() : *judge_; }
-  Communicator& communicator() { return scene_ ? scene_->communicator() : team_->communicator(); }
+  bool works() const { return team_ != nullptr || fixture_ != nullptr; }
+  Judge& judge() { return fixture_ ? fixture_->judge() : *judge_; }
+  Communicator& communicator() {
+    return fixture_ ? fixture_->communicator() : team_->communicator();
+  }
 
   struct Functions {
     std::function<void(Member&, CaseBuffers&)> of_rank;
@@ -56,14 +58,14 @@ class Troupe {
 
  private:
   const FaultCase& test_;
-  std::unique_ptr<Scene> scene_;  // for processes
+  std::unique_ptr<RankFixture> fixture_;  // for processes
   std::unique_ptr<Judge> judge_;  // for a team, and so is team_
   std::unique_ptr<Team> team_;
 };
 
-Troupe::Troupe(const FaultCase& test, const Promise& promise, Tally& tally) : test_(test) {
+FaultTeam::FaultTeam(const FaultCase& test, const Promise& promise, Tally& tally) : test_(test) {
   if (test.processes) {
-    scene_ = std::make_unique<Scene>(test, promise, tally);
+    fixture_ = std::make_unique<RankFixture>(test, promise, tally);
     return;
   }
   judge_ = std::make_unique<Judge>(test, promise, tally);
@@ -75,9 +77,8 @@ namespace {
 
 // Runs a rank's function on this thread; the member is destroyed when it ends. (In catch (...) the
 // exception may have no object if GCC unwinds, as in team.cc.)
-[[gnu::no_sanitize("null")]] std::exception_ptr play_alone(std::unique_ptr<Member> mine,
-                                                           CaseBuffers& buffers,
-                                                           const Troupe::Functions& functions) {
+[[gnu::no_sanitize("null")]] std::exception_ptr inject_alone(
+    std::unique_ptr<Member> mine, CaseBuffers& buffers, const FaultTeam::Functions& functions) {
   try {
     const std::unique_ptr<Member> owned = std::move(mine);
     functions.of_rank(*owned, buffers);
@@ -91,7 +92,7 @@ namespace {
 
 }  // namespace
 
-std::optional<Status> Troupe::run(const Functions& functions) {
+std::optional<Status> FaultTeam::run(const Functions& functions) {
   std::thread directs;
   if (team_ != nullptr) {
     if (functions.director) directs = std::thread(functions.director);
@@ -102,12 +103,12 @@ std::optional<Status> Troupe::run(const Functions& functions) {
     if (functions.ended) functions.ended(team_->thrown());
     return status;
   }
-  scene_->run([&](Seat& seat) {
+  fixture_->run([&](Seat& seat) {
     const bool is_victim = seat.rank() == functions.victim;
     if (is_victim && functions.director) directs = std::thread(functions.director);
     std::exception_ptr thrown;
     std::thread plays(
-        [&] { thrown = play_alone(std::move(seat.member), seat.buffers, functions); });
+        [&] { thrown = inject_alone(std::move(seat.member), seat.buffers, functions); });
     plays.join();
     if (directs.joinable()) directs.join();
     if (is_victim && functions.ended) functions.ended(thrown);
@@ -142,7 +143,7 @@ void take_signals(bool takes) {
 
 }  // namespace
 
-void play_stall(const FaultCase& test, Tally& tally) {
+void inject_stall(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   const Rank victim = dice.below(test.ranks);
@@ -158,9 +159,9 @@ void play_stall(const FaultCase& test, Tally& tally) {
   const int delay_us = 1 + dice.below(60);
   const int allocation = 1 + dice.below(20);
   {
-    Scene scene(test, {.timeout = kShort, .documented = {Code::timeout}}, tally,
-                {.director_at = victim});
-    const auto may_go_on = [&] { return outlasts ? scene.all_done_but(1) : scene.over(1); };
+    RankFixture fixture(test, {.timeout = kShort, .documented = {Code::timeout}}, tally,
+                        {.director_at = victim});
+    const auto may_go_on = [&] { return outlasts ? fixture.all_done_but(1) : fixture.over(1); };
     std::optional<timer_t> timer;  // of the victim
     AtRound stall(round, [&] {
       if (kind == busy) {
@@ -181,11 +182,11 @@ void play_stall(const FaultCase& test, Tally& tally) {
     holds.store(true, std::memory_order_release);  // pairs with hold()
     holding.store(false);
     if (kind == planning) at_allocation(allocation, hold);
-    scene.run(
+    fixture.run(
         [&](Seat& seat) {
           if (seat.rank() != victim) {
             // The victim must be the rank that plans.
-            if (kind == planning) wait_for([&] { return holding.load() || scene.any_done(); });
+            if (kind == planning) wait_for([&] { return holding.load() || fixture.any_done(); });
             seat.call(call);
           } else if (kind == planning) {
             seat.call(call, {.excused = true, .allocations_count = true});
@@ -196,7 +197,7 @@ void play_stall(const FaultCase& test, Tally& tally) {
             // of this program would block all other threads, whatever the engine does.
             take_signals(false);
             timer = timer_of_this_thread(SIGUSR2);
-            if (!timer) return scene.judge().excuse("no timer can be made");
+            if (!timer) return fixture.judge().excuse("no timer can be made");
             seat.call(call, {.observer = &stall, .excused = true, .returned = [] {
                                take_signals(false);
                              }});
@@ -260,19 +261,19 @@ Code code_of_unwinding(const FaultCase& test) {
 
 }  // namespace
 
-void play_leave(const FaultCase& test, Tally& tally) {
+void inject_leave(const FaultCase& test, Tally& tally) {
   const Ending ending = ending_of(test, kThreadsMayVanish);
   {
-    Scene scene(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
+    RankFixture fixture(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
     AtRound vanish(ending.round, [&]() -> bool {
-      scene.judge().mark_fault();
-      scene.goes(ending.victim);
+      fixture.judge().mark_fault();
+      fixture.goes(ending.victim);
       // The seat keeps the memory that other ranks may still read, because only the thread ends.
       syscall(SYS_exit, 0);
       return false;
     });
-    scene.run([&](Seat& seat) {
-      make_calls(ending, seat.rank(), vanish, scene.judge(),
+    fixture.run([&](Seat& seat) {
+      make_calls(ending, seat.rank(), vanish, fixture.judge(),
                  [&](const How& how) { return seat.call(ending.call, how); });
       if (seat.rank() == ending.victim && ending.kind != Ending::inside) seat.member.reset();
     });
@@ -280,15 +281,15 @@ void play_leave(const FaultCase& test, Tally& tally) {
   fresh_start(test, ending.call, tally);
 }
 
-void play_finalize(const FaultCase& test, Tally& tally) {
+void inject_finalize(const FaultCase& test, Tally& tally) {
   const Ending ending = ending_of(test, false);
   const bool has_started = Dice(test.seed + 1).one_in(2);
   {
-    Scene scene(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
-    scene.run([&](Seat& seat) {
+    RankFixture fixture(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
+    fixture.run([&](Seat& seat) {
       AtRound never(-1, [] { return true; });
       const bool is_victim = seat.rank() == ending.victim;
-      make_calls(ending, seat.rank(), never, scene.judge(), [&](How how) {
+      make_calls(ending, seat.rank(), never, fixture.judge(), [&](How how) {
         // A call that was started before leave() must still succeed.
         how.make = [&](Member& me, const Call& call) {
           auto request = me.start(call);
@@ -299,25 +300,25 @@ void play_finalize(const FaultCase& test, Tally& tally) {
         return seat.call(ending.call, how);
       });
       if (is_victim && !seat.member->leave()) {
-        scene.judge().blame("leave() says that calls are still in flight");
+        fixture.judge().blame("leave() says that calls are still in flight");
       }
     });
   }
   fresh_start(test, ending.call, tally);
 }
 
-void play_abandon(const FaultCase& test, Tally& tally) {
+void inject_abandon(const FaultCase& test, Tally& tally) {
   Ending ending = ending_of(test, false);
   ending.kind = Ending::between_calls;  // a rank without a call may still come
   {
-    Scene scene(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
-    scene.run([&](Seat& seat) {
+    RankFixture fixture(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
+    fixture.run([&](Seat& seat) {
       // The thread ends, and the member stays. The exception is kept, as std::async does.
       std::exception_ptr thrown;
       std::thread plays([&] {
         try {
           AtRound never(-1, [] { return true; });
-          make_calls(ending, seat.rank(), never, scene.judge(),
+          make_calls(ending, seat.rank(), never, fixture.judge(),
                      [&](const How& how) { return seat.call(ending.call, how); });
           if (seat.rank() == ending.victim) throw std::runtime_error("out of luck");
         } catch (const std::exception&) {
@@ -330,19 +331,19 @@ void play_abandon(const FaultCase& test, Tally& tally) {
   fresh_start(test, ending.call, tally);
 }
 
-void play_throw(const FaultCase& test, Tally& tally) {
+void inject_throw(const FaultCase& test, Tally& tally) {
   const Ending ending = ending_of(test, true);
   const std::string text = "out of luck in " + std::to_string(test.seed);
   {
-    Troupe troupe(test,
-                  {.at_once = true, .documented = {Code::remote_error, code_of_unwinding(test)}},
-                  tally);
-    if (!troupe.works()) return;
-    Judge& judge = troupe.judge();
+    FaultTeam fault_team(
+        test, {.at_once = true, .documented = {Code::remote_error, code_of_unwinding(test)}},
+        tally);
+    if (!fault_team.works()) return;
+    Judge& judge = fault_team.judge();
     // An observer must not throw: it ends the call, and then the rank's function throws.
     AtRound fail(ending.round, [&] {
       judge.mark_fault();
-      troupe.communicator().abort(
+      fault_team.communicator().abort(
           Status(Code::remote_error, "rank " + std::to_string(ending.victim) + " threw: " + text));
       return false;
     });
@@ -360,7 +361,7 @@ void play_throw(const FaultCase& test, Tally& tally) {
       }
     };
     const std::optional<Status> status =
-        troupe.run({.of_rank = play, .victim = ending.victim, .ended = comes_out});
+        fault_team.run({.of_rank = play, .victim = ending.victim, .ended = comes_out});
     if (status &&
         (status->code() != Code::remote_error || status->text().find(text) == std::string::npos)) {
       judge.blame("the run says '" + status->text() + "'");
@@ -374,12 +375,13 @@ namespace {
 // The victim's thread ends in its function. Each rank makes its good calls; then the victim calls
 // end(), which must not return. `pending`: the victim's thread is cancelled before its good call,
 // which must still succeed.
-void play_thread_end(const FaultCase& test, const Ending& ending, bool pending, Tally& tally,
-                     const std::function<void()>& end, const std::function<void()>& director = {}) {
+void inject_thread_end(const FaultCase& test, const Ending& ending, bool pending, Tally& tally,
+                       const std::function<void()>& end,
+                       const std::function<void()>& director = {}) {
   {
-    Troupe troupe(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
-    if (!troupe.works()) return;
-    Judge& judge = troupe.judge();
+    FaultTeam fault_team(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
+    if (!fault_team.works()) return;
+    Judge& judge = fault_team.judge();
     AtRound vanish(ending.round, [&]() -> bool {
       judge.mark_fault();
       syscall(SYS_exit, 0);  // no unwinding; the process waits for the thread and goes on
@@ -402,11 +404,11 @@ void play_thread_end(const FaultCase& test, const Ending& ending, bool pending, 
       call(nullptr);
     };
     const std::optional<Status> status =
-        troupe.run({.of_rank = play, .victim = ending.victim, .director = director});
+        fault_team.run({.of_rank = play, .victim = ending.victim, .director = director});
     if (status) {
       // The other ranks may have had all data before the end; the team is finished all the same.
       if (status->code() != Code::rank_lost) judge.blame("the run says '" + status->text() + "'");
-      judge.answer(troupe.team()->run([](Member&) {}));
+      judge.answer(fault_team.team()->run([](Member&) {}));
     }
   }
   fresh_start(test, ending.call, tally);
@@ -414,13 +416,13 @@ void play_thread_end(const FaultCase& test, const Ending& ending, bool pending, 
 
 }  // namespace
 
-void play_thread_exit(const FaultCase& test, Tally& tally) {
+void inject_thread_exit(const FaultCase& test, Tally& tally) {
   // A team needs threads that unwind.
   const Ending ending = ending_of(test, test.processes && kThreadsMayVanish);
-  play_thread_end(test, ending, false, tally, [] { pthread_exit(nullptr); });
+  inject_thread_end(test, ending, false, tally, [] { pthread_exit(nullptr); });
 }
 
-void play_thread_cancel(const FaultCase& test, Tally& tally) {
+void inject_thread_cancel(const FaultCase& test, Tally& tally) {
 #if defined(__SANITIZE_THREAD__)
   Judge(test, {}, tally).excuse("the thread sanitizer loses the locks of a cancelled thread");
   return;
@@ -436,18 +438,18 @@ void play_thread_cancel(const FaultCase& test, Tally& tally) {
     wait_for([&] { return asleep.load() != pthread_t{}; });
     pthread_cancel(asleep.load());
   };
-  play_thread_end(test, ending, pending, tally, sleep,
-                  pending ? std::function<void()>() : std::function<void()>(cancel));
+  inject_thread_end(test, ending, pending, tally, sleep,
+                    pending ? std::function<void()>() : std::function<void()>(cancel));
 }
 
-void play_never_calls(const FaultCase& test, Tally& tally) {
+void inject_never_calls(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   const Rank victim = dice.below(test.ranks);
   const int calls = dice.below(3);  // good calls before the missing one
   {
-    Scene scene(test, {.timeout = kShort, .documented = {Code::timeout}}, tally);
-    scene.run([&](Seat& seat) {
+    RankFixture fixture(test, {.timeout = kShort, .documented = {Code::timeout}}, tally);
+    fixture.run([&](Seat& seat) {
       for (int i = 0; i < calls; ++i) {
         if (!seat.call(call)) return;
       }
@@ -455,9 +457,9 @@ void play_never_calls(const FaultCase& test, Tally& tally) {
         seat.call(call);
         return;
       }
-      wait_for([&] { return scene.over(1); });
+      wait_for([&] { return fixture.over(1); });
       // The victim's late call must return the error of the other ranks.
-      if (!scene.communicator().health().ok()) seat.call(call, {.excused = true});
+      if (!fixture.communicator().health().ok()) seat.call(call, {.excused = true});
     });
   }
   fresh_start(test, call, tally);

@@ -22,8 +22,8 @@
 #include "engine/api/team.h"
 #include "engine/base/files.h"
 #include "engine/faults/fault.h"
+#include "engine/faults/fixture.h"
 #include "engine/faults/refuse_calls.h"
-#include "engine/faults/scene.h"
 #include "engine/run/machine.h"
 #include "numa/cpus.h"
 #include "numa/memory.h"
@@ -62,34 +62,34 @@ void narrow_a_process(const FaultCase& test, const CollectiveCase& call, Rank vi
                       Tally& tally) {
   const std::vector<int> all = allowed_cpus();
   {
-    Scene scene(
+    RankFixture fixture(
         test, {}, tally,
-        {.before_they_meet =
+        {.before_meeting =
              [&](Rank rank) {
                if (rank == victim) set_allowed_cpus(&all.back(), 1);
              },
          .in_the_end = [&] { set_allowed_cpus(all.data(), static_cast<int>(all.size())); }});
-    scene.run([&](Seat& seat) {
+    fixture.run([&](Seat& seat) {
       for (int i = 0; i < 3; ++i) {
         if (!seat.call(call)) return;
       }
     });
   }
-  Scene scene(test, {.at_once = true, .documented = {Code::invalid_argument}}, tally,
-              {.before_they_meet =
-                   [&](Rank rank) {
-                     if (rank == victim) scene.judge().mark_fault();
-                   },
-               .asks_for =
-                   [&](Rank rank, CommunicatorOptions& options) {
-                     if (rank == victim) options.progress_core = kMaxCpus - 1;
-                   }});
-  scene.run([&](Seat&) { scene.judge().blame("a helper runs on a missing CPU"); });
+  RankFixture fixture(test, {.at_once = true, .documented = {Code::invalid_argument}}, tally,
+                      {.before_meeting =
+                           [&](Rank rank) {
+                             if (rank == victim) fixture.judge().mark_fault();
+                           },
+                       .asks_for =
+                           [&](Rank rank, CommunicatorOptions& options) {
+                             if (rank == victim) options.progress_core = kMaxCpus - 1;
+                           }});
+  fixture.run([&](Seat&) { fixture.judge().blame("a helper runs on a missing CPU"); });
 }
 
 }  // namespace
 
-void play_cpuset(const FaultCase& test, Tally& tally) {
+void inject_cpuset(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   if (test.processes) return narrow_a_process(test, call, dice.below(test.ranks), tally);
@@ -137,27 +137,27 @@ void play_cpuset(const FaultCase& test, Tally& tally) {
 namespace {
 
 // Processes must work as usual, and the exit of one must be noticed.
-void end_where_calls_are_refused(const FaultCase& test, const CollectiveCase& call, Rank victim,
-                                 Tally& tally) {
+void end_with_refused_calls(const FaultCase& test, const CollectiveCase& call, Rank victim,
+                            Tally& tally) {
   {
-    Scene scene(test, {}, tally);
-    scene.run([&](Seat& seat) { seat.call(call); });
+    RankFixture fixture(test, {}, tally);
+    fixture.run([&](Seat& seat) { seat.call(call); });
   }
-  Scene scene(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
-  scene.run([&](Seat& seat) {
+  RankFixture fixture(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
+  fixture.run([&](Seat& seat) {
     if (!seat.call(call)) return;
     if (seat.rank() == victim) {
-      scene.judge().mark_fault();
-      scene.goes(victim);
+      fixture.judge().mark_fault();
+      fixture.goes(victim);
       _exit(0);
     }
-    if (seat.call(meeting(test, test.ranks))) scene.judge().blame("no rank noticed the exit");
+    if (seat.call(meeting(test, test.ranks))) fixture.judge().blame("no rank noticed the exit");
   });
 }
 
 }  // namespace
 
-void play_refused_calls(const FaultCase& test, Tally& tally) {
+void inject_refused_calls(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   Judge judge(test, {}, tally);
@@ -172,7 +172,7 @@ void play_refused_calls(const FaultCase& test, Tally& tally) {
     judge.excuse(std::string("seccomp: ") + std::strerror(error));
     return;
   }
-  if (test.processes) return end_where_calls_are_refused(test, call, dice.below(test.ranks), tally);
+  if (test.processes) return end_with_refused_calls(test, call, dice.below(test.ranks), tally);
   {
     const Warnings warnings;
     const auto report = run_team(team_options(test), call, judge);
@@ -196,7 +196,7 @@ void play_refused_calls(const FaultCase& test, Tally& tally) {
   fresh_start(test, call, tally);
 }
 
-void play_bad_memory_wishes(const FaultCase& test, Tally& tally) {
+void inject_bad_memory_wishes(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   CollectiveCase call = good_call(test, dice);
   call.options.transport = Transport::mailbox;  // so that there is memory to bind
@@ -216,32 +216,33 @@ void play_bad_memory_wishes(const FaultCase& test, Tally& tally) {
     const ScopedSystemCalls scope(calls);
     const std::vector<ArenaOptions> arenas(static_cast<std::size_t>(test.ranks),
                                            ArenaOptions{.node = kNoSuchNode});
-    Scene* scene_of_all = nullptr;
-    Scene scene(test, {}, tally, {.arenas = arenas, .in_the_end = [&] {
-                                    Judge& judge = scene_of_all->judge();
-                                    Arena large({.node = kNoSuchNode});
-                                    if (large.allocate(std::size_t{4} << 20) == nullptr) {
-                                      judge.blame("no memory without huge pages");
-                                    }
-                                    if (!large.binding().refused())
-                                      judge.blame("the report names no refusal");
-                                    if (!large.huge_pages().refused()) {
-                                      judge.blame("the report says that huge pages are in use");
-                                    }
-                                    warnings.expect({"numa.huge_pages", "numa.mbind"}, judge);
-                                  }});
-    scene_of_all = &scene;
-    scene.run([&](Seat& seat) {
+    RankFixture* fixture_of_all = nullptr;
+    RankFixture fixture(test, {}, tally,
+                        {.arenas = arenas, .in_the_end = [&] {
+                           Judge& judge = fixture_of_all->judge();
+                           Arena large({.node = kNoSuchNode});
+                           if (large.allocate(std::size_t{4} << 20) == nullptr) {
+                             judge.blame("no memory without huge pages");
+                           }
+                           if (!large.binding().refused())
+                             judge.blame("the report names no refusal");
+                           if (!large.huge_pages().refused()) {
+                             judge.blame("the report says that huge pages are in use");
+                           }
+                           warnings.expect({"numa.huge_pages", "numa.mbind"}, judge);
+                         }});
+    fixture_of_all = &fixture;
+    fixture.run([&](Seat& seat) {
       seat.call(call);
-      const Enforcement binding = scene.communicator().memory_of(seat.rank()).binding;
-      if (binding.enforced()) scene.judge().blame("memory on a node that does not exist");
+      const Enforcement binding = fixture.communicator().memory_of(seat.rank()).binding;
+      if (binding.enforced()) fixture.judge().blame("memory on a node that does not exist");
     });
   }
   setrlimit(RLIMIT_MEMLOCK, &locked);
   fresh_start(test, call, tally);
 }
 
-void play_topology(const FaultCase& test, Tally& tally) {
+void inject_topology(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   Judge judge(test, {}, tally);
@@ -329,10 +330,10 @@ class RecordFile {
 // Ends a communicator by its deadline; its record goes to `path`.
 void fail_and_leave(const FaultCase& test, const CollectiveCase& call, const std::string& path,
                     Tally& tally) {
-  const RecordFile left_there(path);
-  Scene scene(test, {.timeout = kShort, .documented = {Code::timeout}}, tally);
+  const RecordFile record_file(path);
+  RankFixture fixture(test, {.timeout = kShort, .documented = {Code::timeout}}, tally);
   const Rank victim = static_cast<Rank>(test.seed % static_cast<std::uint64_t>(test.ranks));
-  scene.run([&](Seat& seat) {
+  fixture.run([&](Seat& seat) {
     if (seat.rank() != victim) seat.call(call);
   });
 }
@@ -340,17 +341,17 @@ void fail_and_leave(const FaultCase& test, const CollectiveCase& call, const std
 // Ends a communicator by abort() with a text that is no UTF-8; its record goes to `path`.
 void abort_and_leave(const FaultCase& test, const CollectiveCase& call, const std::string& path,
                      Tally& tally) {
-  const RecordFile left_there(path);
-  Scene scene(test, {.at_once = true, .documented = {Code::aborted}}, tally);
-  scene.run(
+  const RecordFile record_file(path);
+  RankFixture fixture(test, {.at_once = true, .documented = {Code::aborted}}, tally);
+  fixture.run(
       [&](Seat& seat) {
         while (seat.call(call)) {
         }
       },
       [&] {
-        wait_for([&] { return scene.any_done() || scene.started() == test.ranks; });
-        scene.judge().mark_fault();
-        scene.communicator().abort("\xff\xfe is no text");
+        wait_for([&] { return fixture.any_done() || fixture.started() == test.ranks; });
+        fixture.judge().mark_fault();
+        fixture.communicator().abort("\xff\xfe is no text");
       });
 }
 
@@ -366,9 +367,9 @@ void refuse_to_meet(const FaultCase& test, Tally& tally) {
   std::optional<FileLimit> limit;
   const auto begin = [&](Rank) { limit.emplace(100); };
   const auto end = [&](Rank) { limit.reset(); };
-  Scene scene(test, {.timeout = kShort, .documented = {Code::system}}, tally,
-              {.before_they_meet = begin, .after_they_meet = end});
-  scene.run([&](Seat&) { scene.judge().blame("ranks have met in a file of 100 bytes"); });
+  RankFixture fixture(test, {.timeout = kShort, .documented = {Code::system}}, tally,
+                      {.before_meeting = begin, .after_meeting = end});
+  fixture.run([&](Seat&) { fixture.judge().blame("ranks have met in a file of 100 bytes"); });
 }
 
 bool is_record(const std::string& path, int ranks) {
@@ -379,7 +380,7 @@ bool is_record(const std::string& path, int ranks) {
 
 }  // namespace
 
-void play_unwritable_record(const FaultCase& test, Tally& tally) {
+void inject_unwritable_record(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   Judge judge(test, {}, tally);
@@ -420,7 +421,7 @@ void play_unwritable_record(const FaultCase& test, Tally& tally) {
 
 // Calls that take longer to plan than their deadline.
 
-void play_long_planning(const FaultCase& test, Tally& tally) {
+void inject_long_planning(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase good = good_call(test, dice);
   // The maximum of segments, each of at least a cache line: empty segments are not planned.
@@ -435,24 +436,24 @@ void play_long_planning(const FaultCase& test, Tally& tally) {
     Promise promise{.timeout = std::chrono::milliseconds(1 + dice.below(5)),
                     .documented = {Code::timeout}};
     if (kind == abort) promise = {.at_once = true, .documented = {Code::aborted}};
-    Scene scene(test, promise, tally);
-    if (!scene.works()) return;
-    scene.run(
+    RankFixture fixture(test, promise, tally);
+    if (!fixture.works()) return;
+    fixture.run(
         [&](Seat& seat) {
           if (kind != asked_for) {
             seat.call(call);
           } else if (seat.rank() == 0) {
             CaseBuffers buffers;
             buffers.fill(call, seat.rank());
-            scene.judge().answer(seat.member->plan_of(call_of(call, buffers)).status());
+            fixture.judge().answer(seat.member->plan_of(call_of(call, buffers)).status());
           }
         },
         [&] {
           if (kind != abort) return;
-          wait_for([&] { return scene.started() == test.ranks; });
+          wait_for([&] { return fixture.started() == test.ranks; });
           sleep_ns(dice.below(20) * 1'000'000);
-          scene.judge().mark_fault();
-          scene.communicator().abort("a stranger pressed a key");
+          fixture.judge().mark_fault();
+          fixture.communicator().abort("a stranger pressed a key");
         });
   }
   fresh_start(test, good, tally);

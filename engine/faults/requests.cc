@@ -14,7 +14,7 @@
 #include "engine/api/request.h"
 #include "engine/api/split.h"
 #include "engine/faults/fault.h"
-#include "engine/faults/scene.h"
+#include "engine/faults/fixture.h"
 #include "engine/run/machine.h"
 
 namespace rankine::faults {
@@ -69,7 +69,7 @@ Status by_request(Member& me, const Call& call, Way way, bool barrier_behind) {
 
 }  // namespace
 
-void play_started_calls(const FaultCase& test, Tally& tally) {
+void inject_started_calls(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   const Rank victim = dice.below(test.ranks);
@@ -85,8 +85,8 @@ void play_started_calls(const FaultCase& test, Tally& tally) {
       {.at_once = true, .documented = {Code::aborted, Code::rank_lost}},
   };
   {
-    Scene scene(test, promises[kind], tally);
-    scene.run([&](Seat& seat) {
+    RankFixture fixture(test, promises[kind], tally);
+    fixture.run([&](Seat& seat) {
       const auto way =
           static_cast<Way>(Dice(test.seed + static_cast<std::uint64_t>(seat.rank())).below(kWays));
       const How how{.make = [&](Member& me, const Call& made) {
@@ -97,10 +97,10 @@ void play_started_calls(const FaultCase& test, Tally& tally) {
         if (seat.call(call, how)) seat.call(call, how);
         return;
       }
-      scene.judge().mark_fault();
+      fixture.judge().mark_fault();
       if (kind == leaves) seat.member.reset();
       if (kind == throws) {
-        scene.communicator().abort(Status(Code::remote_error, "a rank threw"));
+        fixture.communicator().abort(Status(Code::remote_error, "a rank threw"));
       }
       if (kind == differs) {
         CollectiveCase odd = call;
@@ -115,7 +115,7 @@ void play_started_calls(const FaultCase& test, Tally& tally) {
       if (kind == goes_with_requests) {
         seat.buffers.fill(call, seat.rank());
         const Result<Request> one = seat.member->start(call_of(call, seat.buffers));
-        if (!one.ok()) scene.judge().answer(one.status());
+        if (!one.ok()) fixture.judge().answer(one.status());
         seat.member.reset();
       }
     });
@@ -123,15 +123,15 @@ void play_started_calls(const FaultCase& test, Tally& tally) {
   fresh_start(test, call, tally);
 }
 
-void play_misused_requests(const FaultCase& test, Tally& tally) {
+void inject_misused_requests(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   const Rank victim = dice.below(test.ranks);
   {
-    Scene scene(test, {}, tally);
+    RankFixture fixture(test, {}, tally);
     const auto refused = [&](const Status& status) {
       if (status.code() != Code::invalid_argument) {
-        scene.judge().blame("misuse of a request returned '" + status.text() + "'");
+        fixture.judge().blame("misuse of a request returned '" + status.text() + "'");
       }
     };
     const auto misuse = [&](Member& me, const Call& made) -> Status {
@@ -150,15 +150,15 @@ void play_misused_requests(const FaultCase& test, Tally& tally) {
       refused(moved.wait());
       return status;
     };
-    scene.run([&](Seat& seat) {
+    fixture.run([&](Seat& seat) {
       for (int i = 0; i < 2; ++i) {
         if (!seat.call(call, {.make = misuse})) return;
       }
     });
   }
   {
-    Scene scene(test, {.at_once = true, .documented = {Code::aborted}}, tally);
-    scene.run([&](Seat& seat) {
+    RankFixture fixture(test, {.at_once = true, .documented = {Code::aborted}}, tally);
+    fixture.run([&](Seat& seat) {
       const How started{
           .make = [&](Member& me, const Call& made) { return by_request(me, made, wait, true); }};
       if (!seat.call(call, started)) return;
@@ -170,7 +170,7 @@ void play_misused_requests(const FaultCase& test, Tally& tally) {
       Result<Request> request = seat.member->start(call_of(call, seat.buffers));
       // The barrier can start only when all ranks have come to it, and no other rank does.
       Result<Request> behind = seat.member->async().barrier();
-      scene.judge().mark_fault();
+      fixture.judge().mark_fault();
       *request = Request();
       *behind = Request();
     });
@@ -199,7 +199,7 @@ Status send_or_receive(Member& me, const Call& call) {
 
 }  // namespace
 
-void play_messages(const FaultCase& test, Tally& tally) {
+void inject_messages(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase message = message_of(test, dice);
   const Rank victim = dice.one_in(2) ? message.root : message.peer;
@@ -222,9 +222,9 @@ void play_messages(const FaultCase& test, Tally& tally) {
   CollectiveCase back = message;
   std::swap(back.root, back.peer);
   {
-    Scene scene(test, promises[kind], tally);
+    RankFixture fixture(test, promises[kind], tally);
     std::vector<CaseBuffers> others(static_cast<std::size_t>(test.ranks));
-    scene.run([&](Seat& seat) {
+    fixture.run([&](Seat& seat) {
       const Rank rank = seat.rank();
       const bool is_end = rank == message.root || rank == message.peer;
       const How how{.make = send_or_receive};
@@ -246,14 +246,14 @@ void play_messages(const FaultCase& test, Tally& tally) {
           return;
         }
         if (const std::string fault = received.check(); !fault.empty()) {
-          scene.judge().blame_wrong(fault);
+          fixture.judge().blame_wrong(fault);
         }
       } else if (rank == victim) {
         if (kind == leaves) {
-          scene.judge().mark_fault();
+          fixture.judge().mark_fault();
           return seat.member.reset();
         }
-        if (kind == never_comes) return wait_for([&] { return scene.over(1); });
+        if (kind == never_comes) return wait_for([&] { return fixture.over(1); });
         if (!seat.call(odd, how)) return;
       } else if (is_end) {
         if (!seat.call(message, how)) return;
@@ -293,7 +293,7 @@ struct Groups {
 
 }  // namespace
 
-void play_groups(const FaultCase& test, Tally& tally) {
+void inject_groups(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   const Rank victim = dice.below(test.ranks);
@@ -308,24 +308,24 @@ void play_groups(const FaultCase& test, Tally& tally) {
       {.at_once = true, .documented = {Code::rank_lost}, .same_text = false},
   };
   {
-    Scene scene(test, promises[kind], tally);
+    RankFixture fixture(test, promises[kind], tally);
     std::vector<Groups> groups(static_cast<std::size_t>(test.ranks));
-    scene.run(
+    fixture.run(
         [&](Seat& seat) {
           const Rank rank = seat.rank();
           Groups& mine = groups[static_cast<std::size_t>(rank)];
           if (rank == victim && kind == does_not_come) {
-            return wait_for([&] { return scene.over(1); });
+            return wait_for([&] { return fixture.over(1); });
           }
           if (rank == victim && kind == bad_color) {
-            scene.judge().answer(seat.member->split(-2, 0).status(), {{Code::invalid_argument}});
-            return wait_for([&] { return scene.over(1); });
+            fixture.judge().answer(seat.member->split(-2, 0).status(), {{Code::invalid_argument}});
+            return wait_for([&] { return fixture.over(1); });
           }
           const Status made = mine.make(*seat.member, kGroups, {.ends_parent = kind == group_ends});
-          if (!scene.judge().answer(made)) return;
+          if (!fixture.judge().answer(made)) return;
           if (kind == member_goes) {
             if (rank == victim) {
-              scene.judge().mark_fault();
+              fixture.judge().mark_fault();
               return mine.members.clear();
             }
             seat.call(meeting(test, test.ranks), {.make = [&](Member&, const Call& made_call) {
@@ -333,19 +333,19 @@ void play_groups(const FaultCase& test, Tally& tally) {
                       }});
             return;
           }
-          scene.arrive();
+          fixture.arrive();
           // All ranks but one are in the groups' barriers when the end comes.
-          if (rank == victim) return wait_for([&] { return scene.over(1); });
+          if (rank == victim) return wait_for([&] { return fixture.over(1); });
           seat.call(meeting(test, test.ranks),
                     {.make = [&](Member&, const Call&) { return mine.wait_on_all(rank); }});
         },
         [&] {
           if (kind != whole_ends && kind != group_ends) return;
-          wait_for([&] { return scene.arrived() == test.ranks || scene.over(); });
+          wait_for([&] { return fixture.arrived() == test.ranks || fixture.over(); });
           sleep_ns(2'000'000);
-          scene.judge().mark_fault();
+          fixture.judge().mark_fault();
           if (kind == whole_ends) {
-            scene.communicator().abort("enough");
+            fixture.communicator().abort("enough");
           } else if (!groups.front().members.empty()) {
             groups.front().members.back()->communicator().abort("enough");
           }
@@ -354,7 +354,7 @@ void play_groups(const FaultCase& test, Tally& tally) {
   fresh_start(test, call, tally);
 }
 
-void play_group_after_whole(const FaultCase& test, Tally& tally) {
+void inject_group_after_whole(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   const Rank victim = dice.below(test.ranks);
@@ -362,37 +362,37 @@ void play_group_after_whole(const FaultCase& test, Tally& tally) {
   const int parts = 1 + dice.below(3);
   const int delay_us = dice.below(400);
   {
-    Scene scene(test, {.at_once = true, .documented = {Code::aborted}, .same_text = false}, tally,
-                {.director_at = victim});
-    scene.run(
+    RankFixture fixture(test, {.at_once = true, .documented = {Code::aborted}, .same_text = false},
+                        tally, {.director_at = victim});
+    fixture.run(
         [&](Seat& seat) {
           const Rank rank = seat.rank();
           std::vector<std::unique_ptr<Member>> groups;  // each is a group of the one before
           for (int i = 0; i < parts; ++i) {
             auto group =
                 (i == 0 ? *seat.member : *groups.back()).split(rank % 2 == 0 ? rank : 1, rank);
-            if (!scene.judge().answer(group.status())) return;
+            if (!fixture.judge().answer(group.status())) return;
             groups.push_back(std::move(*group));
           }
-          scene.arrive();
+          fixture.arrive();
           while (seat.call(call)) {
           }
           // This rank has been told, so each group must refuse its calls, even a group of one rank.
           for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
-            if (scene.judge().answer((*group)->barrier())) {
-              scene.judge().blame_wrong("rank " + std::to_string(rank) +
-                                        " made a call on a group of an ended communicator");
+            if (fixture.judge().answer((*group)->barrier())) {
+              fixture.judge().blame_wrong("rank " + std::to_string(rank) +
+                                          " made a call on a group of an ended communicator");
             }
           }
         },
         [&] {
-          wait_for([&] { return scene.arrived() == test.ranks || scene.any_done(); });
+          wait_for([&] { return fixture.arrived() == test.ranks || fixture.any_done(); });
           sleep_ns(delay_us * 1'000);
-          scene.judge().mark_fault();
+          fixture.judge().mark_fault();
           if (by_handler) {
-            scene.communicator().abort();
+            fixture.communicator().abort();
           } else {
-            scene.communicator().abort("enough");
+            fixture.communicator().abort("enough");
           }
         });
   }
@@ -418,32 +418,33 @@ constexpr WaitPolicy kPolicies[] = {
 
 }  // namespace
 
-void play_absurd_waits(const FaultCase& test, Tally& tally) {
+void inject_absurd_waits(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   const Rank victim = dice.below(test.ranks);  // never calls
   const WaitPolicy policy = kPolicies[dice.below(static_cast<int>(std::size(kPolicies)))];
   {
-    Scene scene(test, {.timeout = kShort, .documented = {Code::timeout}}, tally, {.wait = policy});
-    scene.run([&](Seat& seat) {
+    RankFixture fixture(test, {.timeout = kShort, .documented = {Code::timeout}}, tally,
+                        {.wait = policy});
+    fixture.run([&](Seat& seat) {
       if (seat.rank() != victim) seat.call(call);
     });
   }
   {
-    Scene scene(test,
-                {.timeout = std::chrono::milliseconds::max(),
-                 .at_once = true,
-                 .documented = {Code::aborted}},
-                tally, {.wait = policy});
-    scene.run(
+    RankFixture fixture(test,
+                        {.timeout = std::chrono::milliseconds::max(),
+                         .at_once = true,
+                         .documented = {Code::aborted}},
+                        tally, {.wait = policy});
+    fixture.run(
         [&](Seat& seat) {
           if (seat.rank() != victim) seat.call(call);
         },
         [&] {
-          wait_for([&] { return scene.started() == test.ranks; });
+          wait_for([&] { return fixture.started() == test.ranks; });
           sleep_ns(5'000'000);
-          scene.judge().mark_fault();
-          scene.communicator().abort("the wait is given up");
+          fixture.judge().mark_fault();
+          fixture.communicator().abort("the wait is given up");
         });
   }
   fresh_start(test, call, tally);

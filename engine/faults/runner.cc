@@ -1,5 +1,5 @@
-// The processes of fault cases: a tally as text, the stage of ranks that are processes, and the
-// runner of cases.
+// The processes of fault cases: a tally as text, the processes that are ranks, and the runner of
+// cases.
 
 #include <poll.h>
 #include <sys/mman.h>
@@ -23,7 +23,7 @@
 #include "engine/api/processes/identity.h"
 #include "engine/base/json_text.h"
 #include "engine/faults/fault.h"
-#include "engine/faults/scene.h"
+#include "engine/faults/fixture.h"
 #include "engine/run/machine.h"
 #include "numa/cpus.h"
 #include "numa/refusals.h"
@@ -77,7 +77,7 @@ void blame(Tally& tally, const std::string& who, const std::string& what) {
 
 }  // namespace
 
-ProcessStage::ProcessStage(int ranks)
+ProcessFixture::ProcessFixture(int ranks)
     : ranks_(ranks), name_(next_name()), processes_(static_cast<std::size_t>(ranks)) {
   bytes_ = sizeof(Page) + static_cast<std::size_t>(ranks) * sizeof(Place);
   void* const memory =
@@ -90,12 +90,12 @@ ProcessStage::ProcessStage(int ranks)
   for (Rank r = 0; r < ranks; ++r) new (&places_[r]) Place;
 }
 
-ProcessStage::~ProcessStage() {
+ProcessFixture::~ProcessFixture() {
   for (Rank r = 0; r < ranks_; ++r) end(r);
   munmap(page_, bytes_);
 }
 
-void ProcessStage::play_act(Rank r, const Play& play) {
+void ProcessFixture::run_act(Rank r, const Play& play) {
   Report report;
   try {
     play.first(r);
@@ -112,19 +112,19 @@ void ProcessStage::play_act(Rank r, const Play& play) {
   tell(r, report);
 }
 
-void ProcessStage::live(Rank r, const Play& play) {
+void ProcessFixture::live(Rank r, const Play& play) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const rlimit no_core{};
   setrlimit(RLIMIT_CORE, &no_core);
   for (int now = act(); now < play.acts; ++now) {
     wait_for([&] { return act() >= now; });
-    play_act(r, play);
+    run_act(r, play);
     place(r).state.store(State::told);  // pairs with the parent's load
   }
   _exit(0);
 }
 
-void ProcessStage::start_missing(const Play& play) {
+void ProcessFixture::start_missing(const Play& play) {
   for (Rank r = 0; r < ranks_; ++r) {
     if (processes_[static_cast<std::size_t>(r)] != 0) continue;
     const pid_t process = fork();
@@ -137,7 +137,7 @@ void ProcessStage::start_missing(const Play& play) {
   }
 }
 
-void ProcessStage::begin_act(int act) {
+void ProcessFixture::begin_act(int act) {
   for (Rank r = 0; r < ranks_; ++r) {
     place(r).state.store(State::playing);
     place(r).bytes = 0;
@@ -149,7 +149,7 @@ void ProcessStage::begin_act(int act) {
   page_->act.store(act);
 }
 
-void ProcessStage::tell(Rank r, const Report& report) {
+void ProcessFixture::tell(Rank r, const Report& report) {
   Tally tally = report.tally;
   std::string text;
   do {
@@ -162,7 +162,7 @@ void ProcessStage::tell(Rank r, const Report& report) {
   place(r).bytes = static_cast<std::uint32_t>(text.size());
 }
 
-std::optional<ProcessStage::Report> ProcessStage::hear(Rank r) {
+std::optional<ProcessFixture::Report> ProcessFixture::hear(Rank r) {
   if (place(r).bytes == 0) return std::nullopt;
   const auto json = read_json("a rank's report", std::string(place(r).report, place(r).bytes));
   if (!json.ok()) return std::nullopt;
@@ -171,7 +171,7 @@ std::optional<ProcessStage::Report> ProcessStage::hear(Rank r) {
   return report;
 }
 
-bool ProcessStage::has_ended(Rank r, const std::string& who, Tally& tally) {
+bool ProcessFixture::has_ended(Rank r, const std::string& who, Tally& tally) {
   pid_t& process = processes_[static_cast<std::size_t>(r)];
   int status = 0;
   if (process == 0) return true;
@@ -188,7 +188,7 @@ bool ProcessStage::has_ended(Rank r, const std::string& who, Tally& tally) {
   return true;
 }
 
-void ProcessStage::end(Rank r) {
+void ProcessFixture::end(Rank r) {
   pid_t& process = processes_[static_cast<std::size_t>(r)];
   if (process == 0) return;
   kill(process, SIGKILL);
@@ -197,11 +197,11 @@ void ProcessStage::end(Rank r) {
   process = 0;
 }
 
-std::vector<ProcessStage::Report> ProcessStage::run(const Play& play, const std::string& who,
-                                                    Tally& tally) {
-  const auto all = [&](const auto& is_so) {
+std::vector<ProcessFixture::Report> ProcessFixture::run(const Play& play, const std::string& who,
+                                                        Tally& tally) {
+  const auto all = [&](const auto& holds) {
     bool so = true;
-    for (Rank r = 0; r < ranks_; ++r) so = is_so(r) && so;
+    for (Rank r = 0; r < ranks_; ++r) so = holds(r) && so;
     return so;
   };
   const std::string ours = shared_path(name_);
@@ -402,7 +402,7 @@ class Worker {
   std::int64_t seen_ = 0, moved_ns_ = 0, begin_ns_ = 0;
 };
 
-std::string how_it_died(int status) {
+std::string describe_death(int status) {
   if (WIFSIGNALED(status)) {
     return "the process died of signal " + std::to_string(WTERMSIG(status)) + " (" +
            strsignal(WTERMSIG(status)) + ")";
@@ -473,7 +473,7 @@ Result<std::vector<CaseResult>> run_cases(std::span<const FaultCase> cases,
           if (test.fault->poisons) worker.stop();
         } else {
           CaseResult dead = broken(worker, "", &Tally::undocumented);
-          dead.tally.remarks = {to_string(test) + ": " + how_it_died(worker.bury())};
+          dead.tally.remarks = {to_string(test) + ": " + describe_death(worker.bury())};
           finish(worker, std::move(dead));
         }
       } else if (!worker.moves(options.patience_ns, options.clock())) {

@@ -22,7 +22,7 @@
 #include "engine/api/team.h"
 #include "engine/faults/failing_new.h"
 #include "engine/faults/fault.h"
-#include "engine/faults/scene.h"
+#include "engine/faults/fixture.h"
 #include "engine/run/machine.h"
 #include "numa/cpus.h"
 
@@ -62,27 +62,27 @@ class ThreadLimit {
 // Ranks are processes: the system refuses one of them its helper thread for started calls.
 void refuse_a_helper(const FaultCase& test, const CollectiveCase& call, Rank victim, Tally& tally) {
   std::optional<ThreadLimit> none;
-  Scene scene(test, {.at_once = true, .documented = {Code::system}}, tally,
-              {.before_they_meet =
-                   [&](Rank rank) {
-                     if (rank != victim) return;
-                     none.emplace(0);
-                     scene.judge().mark_fault();
-                   },
-               .after_they_meet = [&](Rank) { none.reset(); },
-               .asks_for =
-                   [&](Rank rank, CommunicatorOptions& options) {
-                     if (rank == victim) options.progress_core = allowed_cpus().front();
-                   }});
-  scene.run([&](Seat& seat) {
-    scene.judge().blame("a helper thread was made although threads are refused");
+  RankFixture fixture(test, {.at_once = true, .documented = {Code::system}}, tally,
+                      {.before_meeting =
+                           [&](Rank rank) {
+                             if (rank != victim) return;
+                             none.emplace(0);
+                             fixture.judge().mark_fault();
+                           },
+                       .after_meeting = [&](Rank) { none.reset(); },
+                       .asks_for =
+                           [&](Rank rank, CommunicatorOptions& options) {
+                             if (rank == victim) options.progress_core = allowed_cpus().front();
+                           }});
+  fixture.run([&](Seat& seat) {
+    fixture.judge().blame("a helper thread was made although threads are refused");
     seat.call(call);
   });
 }
 
 }  // namespace
 
-void play_thread_creation(const FaultCase& test, Tally& tally) {
+void inject_thread_creation(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   Judge judge(test, {.documented = {Code::system}}, tally);
@@ -118,17 +118,17 @@ namespace {
 
 // Checks the inherited communicator in a forked child: calls must return Code::forked at once, and
 // a new communicator must work. Returns 0, or one bit per broken promise.
-int live_as_a_child(const FaultCase& test, const CollectiveCase& call, Scene& scene) {
+int live_as_a_child(const FaultCase& test, const CollectiveCase& call, RankFixture& fixture) {
   int failed = 0;
   const std::int64_t begin_ns = clock_of_promises();
-  for (Seat& seat : scene.seats()) {
+  for (Seat& seat : fixture.seats()) {
     CaseBuffers buffers;
     buffers.fill(call, seat.rank());
     if (seat.member->call(call_of(call, buffers)).code() != Code::forked) failed |= 1;
     if (!buffers.check_untouched().empty()) failed |= 2;
     seat.member.reset();
   }
-  if (scene.communicator().health().code() != Code::forked) failed |= 4;
+  if (fixture.communicator().health().code() != Code::forked) failed |= 4;
   if (clock_of_promises() - begin_ns > kGraceNs) failed |= 8;
   Tally mine;
   fresh_start(test, call, mine);
@@ -159,17 +159,17 @@ bool expect_exit(pid_t child, int code, Judge& judge) {
 
 // Ranks are processes: one forks between two calls, as a program does to start another program.
 void fork_in_a_rank(const FaultCase& test, const CollectiveCase& call, Rank forks, Tally& tally) {
-  Scene scene(test, {}, tally);
-  scene.run([&](Seat& seat) {
+  RankFixture fixture(test, {}, tally);
+  fixture.run([&](Seat& seat) {
     if (!seat.call(call)) return;
     if (seat.rank() == forks) {
       const pid_t child = fork();
       if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        _exit(live_as_a_child(test, call, scene));
+        _exit(live_as_a_child(test, call, fixture));
       }
-      if (expect_exit(child, 0, scene.judge())) {
-        scene.judge().answer(Status(Code::forked, ""), {{Code::forked}});
+      if (expect_exit(child, 0, fixture.judge())) {
+        fixture.judge().answer(Status(Code::forked, ""), {{Code::forked}});
       }
     }
     seat.call(call);
@@ -178,7 +178,7 @@ void fork_in_a_rank(const FaultCase& test, const CollectiveCase& call, Rank fork
 
 }  // namespace
 
-void play_fork(const FaultCase& test, Tally& tally) {
+void inject_fork(const FaultCase& test, Tally& tally) {
   if (kThreadSanitizer) {
     Judge(test, {}, tally).excuse("the thread sanitizer allows no threads in a forked child");
     return;
@@ -188,19 +188,19 @@ void play_fork(const FaultCase& test, Tally& tally) {
   const bool between_calls = dice.one_in(2);
   if (test.processes) return fork_in_a_rank(test, call, dice.below(test.ranks), tally);
   {
-    Scene scene(test, {}, tally);
-    if (!scene.works()) return;
-    scene.run([&](Seat& seat) { seat.call(call); });
+    RankFixture fixture(test, {}, tally);
+    if (!fixture.works()) return;
+    fixture.run([&](Seat& seat) { seat.call(call); });
     pid_t child = -1;
     const auto start_child = [&] {
       child = fork();
       if (child != 0) return;
       prctl(PR_SET_PDEATHSIG, SIGKILL);
-      _exit(live_as_a_child(test, call, scene));
+      _exit(live_as_a_child(test, call, fixture));
     };
     if (between_calls) start_child();
     // If not between calls, a thread that is no rank forks in the midst of them.
-    scene.run(
+    fixture.run(
         [&](Seat& seat) {
           for (int i = 0; i < 20; ++i) {
             if (!seat.call(call)) return;
@@ -209,8 +209,8 @@ void play_fork(const FaultCase& test, Tally& tally) {
         [&] {
           if (!between_calls) start_child();
         });
-    if (expect_exit(child, 0, scene.judge())) {
-      scene.judge().answer(Status(Code::forked, ""), {{Code::forked}});  // for each rank there
+    if (expect_exit(child, 0, fixture.judge())) {
+      fixture.judge().answer(Status(Code::forked, ""), {{Code::forked}});  // for each rank there
     }
   }
   fresh_start(test, call, tally);
@@ -225,18 +225,18 @@ int be_a_rank_anew(const FaultCase& test, const CollectiveCase& call, Rank rank)
   FaultCase alone = test;
   alone.processes = false;  // its ranks are threads, even if the parent's are processes
   {
-    Scene scene(alone, {}, mine);
+    RankFixture fixture(alone, {}, mine);
     AtRound late(0, [] {
       sleep_ns(3 * look_about_ns());
       return true;
     });
-    scene.run(
+    fixture.run(
         [&](Seat& seat) {
           if (seat.rank() != rank) seat.call(call);
         },
         [&] {
-          if (scene.works()) {
-            scene.seats()[static_cast<std::size_t>(rank)].call(call, {.observer = &late});
+          if (fixture.works()) {
+            fixture.seats()[static_cast<std::size_t>(rank)].call(call, {.observer = &late});
           }
         });
   }
@@ -246,7 +246,7 @@ int be_a_rank_anew(const FaultCase& test, const CollectiveCase& call, Rank rank)
 
 }  // namespace
 
-void play_fork_after_calls(const FaultCase& test, Tally& tally) {
+void inject_fork_after_calls(const FaultCase& test, Tally& tally) {
   if (kThreadSanitizer) {
     Judge(test, {}, tally).excuse("the thread sanitizer allows no threads in a forked child");
     return;
@@ -255,15 +255,15 @@ void play_fork_after_calls(const FaultCase& test, Tally& tally) {
   const CollectiveCase call = good_call(test, dice);
   const Rank forks = dice.below(test.ranks);
   {
-    Scene scene(test, {}, tally);
-    scene.run([&](Seat& seat) {
+    RankFixture fixture(test, {}, tally);
+    fixture.run([&](Seat& seat) {
       if (!seat.call(call) || seat.rank() != forks) return;
       const pid_t child = fork();
       if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);  // when its parent thread ends, which waits for it
         _exit(be_a_rank_anew(test, call, forks));
       }
-      expect_exit(child, 0, scene.judge());
+      expect_exit(child, 0, fixture.judge());
     });
   }
   fresh_start(test, call, tally);
@@ -281,10 +281,10 @@ void stand_still() {
 
 // Destroys an inherited communicator: queries must answer at once, and the destruction must free
 // none of the inherited state. Returns 0, or one bit per broken promise.
-int destroy_all(Scene& scene, const Call& call) {
+int destroy_all(RankFixture& fixture, const Call& call) {
   int failed = 0;
-  std::unique_ptr<Communicator> communicator = scene.take_communicator();
-  std::unique_ptr<Member>& first = scene.seats().front().member;
+  std::unique_ptr<Communicator> communicator = fixture.take_communicator();
+  std::unique_ptr<Member>& first = fixture.seats().front().member;
   const MemoryRange lines = communicator->memory_of(0).lines.ranges.empty()
                                 ? MemoryRange{}
                                 : communicator->memory_of(0).lines.ranges.front();
@@ -306,7 +306,7 @@ int destroy_all(Scene& scene, const Call& call) {
 
 }  // namespace
 
-void play_child_destroys(const FaultCase& test, Tally& tally) {
+void inject_child_destroys(const FaultCase& test, Tally& tally) {
   if (kThreadSanitizer) {
     Judge(test, {}, tally)
         .excuse("the thread sanitizer's allocator may be locked in a forked child for ever");
@@ -319,16 +319,16 @@ void play_child_destroys(const FaultCase& test, Tally& tally) {
   const int allocation = 1 + dice.below(20);
   const Rank forks = test.processes ? dice.below(test.ranks) : 0;
   {
-    Scene scene(test, {.documented = {Code::forked}}, tally, {.director_at = forks});
-    if (!scene.works()) return;
+    RankFixture fixture(test, {.documented = {Code::forked}}, tally, {.director_at = forks});
+    if (!fixture.works()) return;
     float data = 0;  // enough for a plan
     const auto planned = [&data](std::size_t count) {
       return Call{.in = &data, .out = &data, .count = count};
     };
-    const auto done = [&] { return scene.arrived() > 0; };
+    const auto done = [&] { return fixture.arrived() > 0; };
     stands_still.store(false);
     goes_on.store(false);
-    scene.run(
+    fixture.run(
         [&](Seat& seat) {
           const Rank r = seat.rank();
           if (still && r == forks) at_allocation(allocation, stand_still);
@@ -337,7 +337,7 @@ void play_child_destroys(const FaultCase& test, Tally& tally) {
             if (still) counts.emplace();
             const auto count = n * static_cast<std::size_t>(test.ranks + r);
             const Status status = seat.member->plan_of(planned(count)).status();
-            if (!status.ok()) scene.judge().answer(status);
+            if (!status.ok()) fixture.judge().answer(status);
           }
           wait_for(done);
           // The children must not have changed anything for the parent's ranks.
@@ -350,13 +350,13 @@ void play_child_destroys(const FaultCase& test, Tally& tally) {
             const pid_t child = fork();
             if (child == 0) {
               prctl(PR_SET_PDEATHSIG, SIGKILL);
-              _exit(destroy_all(scene, planned(1)));
+              _exit(destroy_all(fixture, planned(1)));
             }
-            expect_exit(child, 0, scene.judge());
-            scene.judge().answer(Status(Code::forked, ""));  // for the child's call
+            expect_exit(child, 0, fixture.judge());
+            fixture.judge().answer(Status(Code::forked, ""));  // for the child's call
           }
           goes_on.store(true);
-          scene.arrive();
+          fixture.arrive();
         });
     at_allocation(0, nullptr);
   }
@@ -371,8 +371,8 @@ constexpr int kExitCode = 42;
 // or in memory that stays until the process ends.
 void exit_of_a_process(const FaultCase& test, const CollectiveCase& call, Rank victim,
                        bool others_call, bool is_static, Tally& tally) {
-  Scene scene(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
-  scene.run([&](Seat& seat) {
+  RankFixture fixture(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
+  fixture.run([&](Seat& seat) {
     if (!seat.call(call)) return;
     if (seat.rank() != victim) {
       if (!others_call) sleep_ns(50'000'000);
@@ -382,8 +382,8 @@ void exit_of_a_process(const FaultCase& test, const CollectiveCase& call, Rank v
     if (dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO) < 0) _exit(1);
     static std::unique_ptr<Member> destroyed_by_exit;
     if (is_static) destroyed_by_exit = std::move(seat.member);
-    scene.judge().mark_fault();
-    scene.goes(victim);
+    fixture.judge().mark_fault();
+    fixture.goes(victim);
     std::exit(kExitCode);
   });
 }
@@ -412,7 +412,7 @@ void exit_of_a_process(const FaultCase& test, const CollectiveCase& call, Rank v
 
 }  // namespace
 
-void play_process_exit(const FaultCase& test, Tally& tally) {
+void inject_process_exit(const FaultCase& test, Tally& tally) {
 #if defined(__SANITIZE_THREAD__)
   Judge(test, {}, tally)
       .excuse("the thread sanitizer takes threads that exit() leaves for a fault");

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/faults/fault.h"
-#include "engine/faults/scene.h"
+#include "engine/faults/fixture.h"
 
 namespace rankine::faults {
 namespace {

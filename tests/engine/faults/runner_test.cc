@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "engine/faults/fault.h"
-#include "engine/faults/scene.h"
+#include "engine/faults/fixture.h"
 
 namespace rankine::faults {
 namespace {
@@ -41,7 +41,7 @@ void play_hang(const FaultCase&, Tally&) { hang(); }
 
 // A call hangs on all ranks while another thread waits for it.
 void play_hanging_call(const FaultCase& test, Tally& tally) {
-  Scene scene(test, {}, tally);
+  RankFixture scene(test, {}, tally);
   AtRound stuck(0, [] {
     hang();
     return true;
@@ -56,7 +56,7 @@ void play_exception(const FaultCase&, Tally&) { throw std::runtime_error("out of
 
 // One bit of one rank's result is changed before the check.
 void play_wrong_success(const FaultCase& test, Tally& tally) {
-  Scene scene(test, {}, tally);
+  RankFixture scene(test, {}, tally);
   scene.run([&](Seat& seat) {
     seat.call(kCall, {.returned = [&] {
                 if (seat.rank() == 1) static_cast<unsigned char*>(seat.buffers.out())[3] ^= 1;
@@ -66,7 +66,7 @@ void play_wrong_success(const FaultCase& test, Tally& tally) {
 
 // A byte after the result is changed.
 void play_damage(const FaultCase& test, Tally& tally) {
-  Scene scene(test, {.documented = {Code::aborted}}, tally);
+  RankFixture scene(test, {.documented = {Code::aborted}}, tally);
   AtRound abort(0, [&] {
     scene.communicator().abort("now");
     return true;
@@ -81,7 +81,7 @@ void play_damage(const FaultCase& test, Tally& tally) {
 
 // The result of a refused call is changed.
 void play_touched(const FaultCase& test, Tally& tally) {
-  Scene scene(test, {.documented = {Code::invalid_argument}}, tally);
+  RankFixture scene(test, {.documented = {Code::invalid_argument}}, tally);
   scene.run([&](Seat& seat) {
     seat.call(kCall,
               {.spoil = [](Call& call) { call.in = nullptr; },
@@ -90,7 +90,7 @@ void play_touched(const FaultCase& test, Tally& tally) {
 }
 
 void play_undocumented(const FaultCase& test, Tally& tally) {
-  Scene scene(test, {.documented = {Code::timeout}}, tally);
+  RankFixture scene(test, {.documented = {Code::timeout}}, tally);
   AtRound abort(0, [&] {
     scene.communicator().abort("now");
     return true;
@@ -105,7 +105,7 @@ thread_local std::int64_t time_of_this_rank = 0;
 void play_late(const FaultCase& test, Tally& tally) {
   constexpr std::int64_t kMostNs = std::chrono::nanoseconds(kLong).count() + kGraceNs;
   clock_of_promises = [] { return time_of_this_rank; };
-  Scene scene(test, {}, tally);
+  RankFixture scene(test, {}, tally);
   AtRound just_in_time(0, [&] { return (time_of_this_rank += kMostNs) > 0; });
   AtRound slow(0, [&] { return (time_of_this_rank += kMostNs + 1) > 0; });
   scene.run([&](Seat& seat) {

@@ -1,5 +1,5 @@
-// The stage of a fault case: signals, timers, the judge of the calls, the sink of warnings, the
-// processes that play ranks, and the scene in which a fault family plays its case.
+// RankFixture makes the ranks of a fault case and runs the fault on them. This header also has the
+// signals, the timers, the judge of the calls, the sink of warnings, and ProcessFixture.
 #pragma once
 
 #include <pthread.h>
@@ -34,7 +34,7 @@ std::span<const int> fatal_signals();
 
 // Sets a timer: the calling process gets the signal after `delay_us` with the default action.
 // Returns false if the system grants no timer.
-bool send_me_soon(int signal, int delay_us);
+bool send_signal_later(int signal, int delay_us);
 
 // Judge: makes calls and compares their results with the documented outcomes of a fault.
 
@@ -146,15 +146,15 @@ class Warnings {
   WarningSink before_;
 };
 
-// Ranks as processes, for a Scene: the process that plays the case forks them and watches them
-// until all have ended, as documented or not.
+// ProcessFixture makes ranks as processes for a RankFixture: the process that runs the case forks
+// them and watches them until all have ended, as documented or not.
 //
 // Each rank plays. When all ranks have played or gone, the remaining ranks begin afresh among
 // themselves, in their processes. Each process sends its counts through a shared page. Files left
 // in /dev/shm are an undocumented outcome. If there are several acts, the remaining ranks play the
 // next act, too, and new processes take the places of the ended ones.
 
-class ProcessStage {
+class ProcessFixture {
  public:
   // Report of one rank's process.
   struct Report {
@@ -169,17 +169,17 @@ class ProcessStage {
     int acts = 1;
   };
 
-  explicit ProcessStage(int ranks);
-  ~ProcessStage();
-  ProcessStage(const ProcessStage&) = delete;
-  ProcessStage& operator=(const ProcessStage&) = delete;
+  explicit ProcessFixture(int ranks);
+  ~ProcessFixture();
+  ProcessFixture(const ProcessFixture&) = delete;
+  ProcessFixture& operator=(const ProcessFixture&) = delete;
 
   // Plays all acts. Call once, in a process without other threads. Returns the ranks' reports, act
   // by act. Adds unannounced deaths and left files to `tally`, each as a remark about the
   // case that the second argument names. Throws Error if fork() fails.
   std::vector<Report> run(const Play& play, const std::string& who, Tally& tally);
 
-  // Name for communicators of these ranks, unique to this stage.
+  // Name for communicators of these ranks, unique to this fixture.
   const std::string& name() const { return name_; }
 
   // Also for the ranks' processes: each sees the other ranks' state in this act.
@@ -210,7 +210,7 @@ class ProcessStage {
   Place& place(Rank r) { return places_[r]; }
   [[noreturn]] void live(Rank r, const Play& play);
   void tell(Rank r, const Report& report);
-  void play_act(Rank r, const Play& play);
+  void run_act(Rank r, const Play& play);
   void start_missing(const Play& play);
   // Resets the page and the places.
   void begin_act(int act);
@@ -227,12 +227,12 @@ class ProcessStage {
   std::vector<pid_t> processes_;  // 0: has ended
 };
 
-// Scene: the stage of the fault families. N ranks on N threads in one communicator, or N processes
-// that have met by a name.
+// RankFixture makes the ranks of a fault case: N ranks on N threads in one communicator, or N
+// processes that have met by a name.
 //
 // If ranks are processes, the function that run() gets is called in forked copies of this process,
 // one per rank. Each copy has all data from before the fork and its own communicator, and sees the
-// other ranks only through Scene and Judge. run() adds up their counts.
+// other ranks only through RankFixture and Judge. run() adds up their counts.
 
 // Under the thread sanitizer a forked child may have no threads.
 #if defined(__SANITIZE_THREAD__)
@@ -288,7 +288,7 @@ void wait_for(const std::function<bool()>& condition);
 void on_threads(int ranks, const std::function<void(Rank)>& f,
                 const std::function<void()>& director = {});
 
-// One rank's place in a scene; used by its thread.
+// One rank's place in a fixture; used by its thread.
 struct Seat {
   Judge* judge = nullptr;
   std::unique_ptr<Member> member;  // reset(): the rank leaves
@@ -305,7 +305,7 @@ struct Seat {
 CommunicatorOptions communicator_options(const FaultCase& test);
 TeamOptions team_options(const FaultCase& test);
 
-struct SceneOptions {
+struct RankFixtureOptions {
   std::span<const ArenaOptions> arenas{};
   std::uint32_t first_count = 0;
   std::optional<WaitPolicy> wait{};
@@ -314,32 +314,32 @@ struct SceneOptions {
   Rank director_at = 0;
   // If ranks are processes: called in each process before the ranks meet, and after they have met
   // or failed to meet. `allocations_count`: allocations count in between (failing_new.h).
-  std::function<void(Rank)> before_they_meet{};
-  std::function<void(Rank)> after_they_meet{};
+  std::function<void(Rank)> before_meeting{};
+  std::function<void(Rank)> after_meeting{};
   bool allocations_count = false;
   // If ranks are processes: changes that rank's options before the ranks meet.
   std::function<void(Rank, CommunicatorOptions&)> asks_for{};
-  // If ranks are processes: the stage on which one of them plays, instead of the scene's own stage.
-  // The scene is made in each process, once per act, and played by play_rank().
-  ProcessStage* stage = nullptr;
+  // If ranks are processes: the processes to which the calling one belongs, instead of the
+  // fixture's own. Each process makes the fixture once per act and calls run_rank().
+  ProcessFixture* processes = nullptr;
   // Replaces the making of a communicator if it returns a status: the rank takes no further part.
   std::function<std::optional<Status>(Rank, const CommunicatorOptions&)> instead_of_meeting{};
   // Called in each process that plays ranks, after all ranks have returned from run().
   std::function<void()> in_the_end{};
 };
 
-class Scene {
+class RankFixture {
  public:
   // If the communicator cannot be made, the error is judged and works() is false: then there are no
   // seats, and run() does nothing. Processes meet in run().
-  Scene(const FaultCase& test, const Promise& promise, Tally& tally,
-        const SceneOptions& wishes = {});
+  RankFixture(const FaultCase& test, const Promise& promise, Tally& tally,
+              const RankFixtureOptions& wishes = {});
 
   bool works() const { return communicator_ != nullptr || test_.processes; }
   // If ranks are processes: in run(), the communicator of the calling process.
   Communicator& communicator() { return *communicator_; }
   // If ranks are processes: the name by which they meet.
-  const std::string& name() const { return stage_->name(); }
+  const std::string& name() const { return processes_->name(); }
   Judge& judge() { return judge_; }
   std::vector<Seat>& seats() { return seats_; }
 
@@ -352,9 +352,9 @@ class Scene {
   // destroys it.
   std::unique_ptr<Communicator> take_communicator() { return std::move(communicator_); }
 
-  // The part of run() in the process of rank r, on a stage that is not the scene's own.
-  void play_rank(Rank r, const std::function<void(Seat&)>& f,
-                 const std::function<void()>& director = {});
+  // The part of run() in the process of rank r, in processes that are not the fixture's own.
+  void run_rank(Rank r, const std::function<void(Seat&)>& f,
+                const std::function<void()>& director = {});
   // The part after run(): as rank r of the remaining `ranks`, under another name.
   void begin_afresh(Rank r, int ranks);
 
@@ -368,28 +368,28 @@ class Scene {
   int arrived() const { return arrived_->load(); }
   // If ranks are processes: the rank's process is going to end, stop or become another program.
   void goes(Rank r) {
-    if (stage_ != nullptr) stage_->goes(r);
+    if (processes_ != nullptr) processes_->goes(r);
   }
   // Only for a rank that has started.
   pthread_t thread_of(Rank r) const { return threads_[static_cast<std::size_t>(r)].load(); }
 
  private:
   void run_processes(const std::function<void(Seat&)>& f, const std::function<void()>& director);
-  void play_on(ProcessStage& stage);
+  void run_on(ProcessFixture& processes);
   Result<std::unique_ptr<Member>> join_as_a_process(Rank r, const CommunicatorOptions& options);
 
   const FaultCase test_;
-  const SceneOptions wishes_;
+  const RankFixtureOptions wishes_;
   Tally& tally_;
   Judge judge_;
   std::unique_ptr<Communicator> communicator_;  // outlives the seats' members
   std::vector<Seat> seats_;
   std::vector<std::atomic<pthread_t>> threads_;
-  // Counts for threads; the counts for processes lie in the stage.
+  // Counts for threads; the counts for processes lie in the process fixture.
   std::atomic<int> own_done_{0}, own_started_{0}, own_arrived_{0};
   std::atomic<int>*done_ = &own_done_, *started_ = &own_started_, *arrived_ = &own_arrived_;
-  std::unique_ptr<ProcessStage> own_stage_;
-  ProcessStage* stage_ = nullptr;
+  std::unique_ptr<ProcessFixture> own_processes_;
+  ProcessFixture* processes_ = nullptr;
 };
 
 // The end of a case: a new communicator in this process makes the call, which must succeed. Does

@@ -1,4 +1,4 @@
-#include "engine/faults/scene.h"
+#include "engine/faults/fixture.h"
 
 #include <sched.h>
 
@@ -28,7 +28,7 @@ std::span<const int> fatal_signals() {
   return all;
 }
 
-bool send_me_soon(int signal, int delay_us) {
+bool send_signal_later(int signal, int delay_us) {
   std::signal(signal, SIG_DFL);  // the parent process may have set SIG_IGN
   sigset_t set;
   sigemptyset(&set);
@@ -199,13 +199,13 @@ CollectiveCase meeting(const FaultCase& test, int ranks) {
 }
 
 int rounds_of(const CollectiveCase& call) {
-  const Algorithm* line = find_algorithm(call.collective, call.options.algorithm);
-  if (line == nullptr) return 1;
+  const Algorithm* entry = find_algorithm(call.collective, call.options.algorithm);
+  if (entry == nullptr) return 1;
   Params params = params_of(call.options, call.ranks);
   params.root = call.root;
   params.peer = call.peer;
   params.segments = std::max(1, params.segments);
-  return std::max(1, line->make(params).rounds);
+  return std::max(1, entry->make(params).rounds);
 }
 
 std::optional<timer_t> timer_of_this_thread(int signal) {
@@ -256,7 +256,7 @@ Promise promise_of(const FaultCase& test, const Promise& promise) {
 }
 
 CommunicatorOptions options_of(const FaultCase& test, const Judge& judge,
-                               const SceneOptions& wishes) {
+                               const RankFixtureOptions& wishes) {
   CommunicatorOptions options = communicator_options(test);
   options.timeout = judge.promise().timeout;
   options.arenas = wishes.arenas;
@@ -267,14 +267,14 @@ CommunicatorOptions options_of(const FaultCase& test, const Judge& judge,
 
 }  // namespace
 
-Scene::Scene(const FaultCase& test, const Promise& promise, Tally& tally,
-             const SceneOptions& wishes)
+RankFixture::RankFixture(const FaultCase& test, const Promise& promise, Tally& tally,
+                         const RankFixtureOptions& wishes)
     : test_(test),
       wishes_(wishes),
       tally_(tally),
       judge_(test_, promise_of(test, promise), tally),
       threads_(static_cast<std::size_t>(test.ranks)) {
-  if (wishes.stage != nullptr) play_on(*wishes.stage);
+  if (wishes.processes != nullptr) run_on(*wishes.processes);
   if (test.processes) return;
   const FirstCount first_count(wishes.first_count);
   auto made = Communicator::create(options_of(test, judge_, wishes));
@@ -296,7 +296,7 @@ Scene::Scene(const FaultCase& test, const Promise& promise, Tally& tally,
   seats_ = std::move(seats);
 }
 
-void Scene::run(const std::function<void(Seat&)>& f, const std::function<void()>& director) {
+void RankFixture::run(const std::function<void(Seat&)>& f, const std::function<void()>& director) {
   if (!works()) return;
   if (test_.processes) return run_processes(f, director);
   done_->store(0);
@@ -313,27 +313,28 @@ void Scene::run(const std::function<void(Seat&)>& f, const std::function<void()>
   if (wishes_.in_the_end) wishes_.in_the_end();
 }
 
-void Scene::play_on(ProcessStage& stage) {
-  stage_ = &stage;
-  done_ = &stage.done();
-  started_ = &stage.started();
-  arrived_ = &stage.arrived();
-  judge_.share_fault_time(stage.fault_ns());
+void RankFixture::run_on(ProcessFixture& processes) {
+  processes_ = &processes;
+  done_ = &processes.done();
+  started_ = &processes.started();
+  arrived_ = &processes.arrived();
+  judge_.share_fault_time(processes.fault_ns());
 }
 
-void Scene::run_processes(const std::function<void(Seat&)>& f,
-                          const std::function<void()>& director) {
-  own_stage_ = std::make_unique<ProcessStage>(test_.ranks);
-  play_on(*own_stage_);
-  const auto reports = stage_->run({.first = [&](Rank r) { play_rank(r, f, director); },
-                                    .afresh = [&](Rank r, int ranks) { begin_afresh(r, ranks); },
-                                    .report =
-                                        [&] {
-                                          return ProcessStage::Report{tally_, judge_.text()};
-                                        }},
-                                   to_string(test_), tally_);
+void RankFixture::run_processes(const std::function<void(Seat&)>& f,
+                                const std::function<void()>& director) {
+  own_processes_ = std::make_unique<ProcessFixture>(test_.ranks);
+  run_on(*own_processes_);
+  const auto reports =
+      processes_->run({.first = [&](Rank r) { run_rank(r, f, director); },
+                       .afresh = [&](Rank r, int ranks) { begin_afresh(r, ranks); },
+                       .report =
+                           [&] {
+                             return ProcessFixture::Report{tally_, judge_.text()};
+                           }},
+                      to_string(test_), tally_);
   std::optional<std::string> text;
-  for (const ProcessStage::Report& report : reports) {
+  for (const ProcessFixture::Report& report : reports) {
     tally_ += report.tally;
     tally_.impossible = std::min<std::int64_t>(tally_.impossible, 1);
     if (!report.text) continue;
@@ -344,8 +345,8 @@ void Scene::run_processes(const std::function<void(Seat&)>& f,
   }
 }
 
-Result<std::unique_ptr<Member>> Scene::join_as_a_process(Rank r,
-                                                         const CommunicatorOptions& options) {
+Result<std::unique_ptr<Member>> RankFixture::join_as_a_process(Rank r,
+                                                               const CommunicatorOptions& options) {
   std::optional<AllocationsCount> counts;
   if (wishes_.allocations_count) counts.emplace();
   const FirstCount first_count(wishes_.first_count);
@@ -355,19 +356,19 @@ Result<std::unique_ptr<Member>> Scene::join_as_a_process(Rank r,
   return communicator_->join(r);
 }
 
-void Scene::play_rank(Rank r, const std::function<void(Seat&)>& f,
-                      const std::function<void()>& director) {
+void RankFixture::run_rank(Rank r, const std::function<void(Seat&)>& f,
+                           const std::function<void()>& director) {
   tally_ = {};  // this process's tally only
-  if (wishes_.before_they_meet) wishes_.before_they_meet(r);
+  if (wishes_.before_meeting) wishes_.before_meeting(r);
   CommunicatorOptions options = options_of(test_, judge_, wishes_);
   options.rank = r;
-  options.name = stage_->name();
+  options.name = processes_->name();
   if (wishes_.asks_for) wishes_.asks_for(r, options);
   const std::int64_t begin_ns = clock_of_promises();
   std::optional<Status> told;
   if (wishes_.instead_of_meeting) told = wishes_.instead_of_meeting(r, options);
   auto member = told ? Result<std::unique_ptr<Member>>(*told) : join_as_a_process(r, options);
-  if (wishes_.after_they_meet) wishes_.after_they_meet(r);
+  if (wishes_.after_meeting) wishes_.after_meeting(r);
   const std::string who = "rank " + std::to_string(r) + " that meets the others";
   if (judge_.answer_in_time(member.status(), begin_ns, who) && !told) {
     seats_.resize(1);
@@ -385,7 +386,7 @@ void Scene::play_rank(Rank r, const std::function<void(Seat&)>& f,
   if (directs.joinable()) directs.join();
 }
 
-void Scene::begin_afresh(Rank r, int ranks) {
+void RankFixture::begin_afresh(Rank r, int ranks) {
   if (wishes_.in_the_end) wishes_.in_the_end();
   seats_.clear();
   communicator_.reset();
@@ -399,7 +400,7 @@ void Scene::begin_afresh(Rank r, int ranks) {
   Judge judge(test_, {}, tally_);
   CommunicatorOptions options = communicator_options(again);
   options.rank = r;
-  const std::string name = stage_->name() + "_afresh";
+  const std::string name = processes_->name() + "_afresh";
   options.name = name;
   const auto made = Communicator::create(options);
   if (!judge.answer(made.status())) return;
@@ -411,8 +412,8 @@ void Scene::begin_afresh(Rank r, int ranks) {
 
 void fresh_start(const FaultCase& test, const CollectiveCase& call, Tally& tally) {
   if (test.processes) return;
-  Scene scene(test, {}, tally);
-  scene.run([&](Seat& seat) { seat.call(call); });
+  RankFixture fixture(test, {}, tally);
+  fixture.run([&](Seat& seat) { seat.call(call); });
 }
 
 // The cases of a selection, and the play of one case.
@@ -462,9 +463,9 @@ std::vector<FaultCase> cases_of(const Selection& selection) {
   for (const Fault& fault : faults()) {
     if (!is_in(selection.faults, &fault) || !is_played(fault, selection.processes)) continue;
     std::vector<FaultCase> of_fault;
-    const auto add = [&](Collective collective, const Algorithm* line, int ranks) {
-      FaultCase test{&fault, collective, line, ranks, 0, selection.processes};
-      const bool in_cycles = fault.play == play_cycles && selection.cycles > 0;
+    const auto add = [&](Collective collective, const Algorithm* entry, int ranks) {
+      FaultCase test{&fault, collective, entry, ranks, 0, selection.processes};
+      const bool in_cycles = fault.play == inject_cycles && selection.cycles > 0;
       const int parts = in_cycles ? (selection.cycles + kMostCycles - 1) / kMostCycles : 1;
       for (int i = 0; i < selection.repeat * parts; ++i) {
         test.seed = seed_of(test, selection.seed, i);
@@ -491,10 +492,10 @@ std::vector<FaultCase> cases_of(const Selection& selection) {
           add(collective, nullptr, ranks);
           continue;
         }
-        for (const Algorithm& line : catalogue()) {
-          if (line.collective == collective && is_in(selection.algorithms, &line) &&
-              !line.refusal({.ranks = ranks})) {
-            add(collective, &line, ranks);
+        for (const Algorithm& entry : catalogue()) {
+          if (entry.collective == collective && is_in(selection.algorithms, &entry) &&
+              !entry.refusal({.ranks = ranks})) {
+            add(collective, &entry, ranks);
           }
         }
       }
