@@ -69,13 +69,13 @@ int ports_needed(const Cost& cost) {
 
 Table terms_of(const Question& question, const Cost& cost) {
   const Params& params = cost.prepared.params;
-  const Algorithm& line = *question.algorithm;
-  const std::string with = line.text_of(params);
+  const Algorithm& entry = *question.algorithm;
+  const std::string with = entry.text_of(params);
   Table table(as::text("", "bound"), "n_alpha", "n_beta", As("= {:.4g}", nullptr, true)(""),
               As("{:.1f}%")("eta", "", "-"),
               as::number("n_hop").when(cost.dataflow.hop.has_value()),
               as::number("n_gamma").when(cost.dataflow.gamma.has_value()));
-  table.title = fmt::format("{} '{}' among {}{}{}: {}", name_of(line.collective), line.name,
+  table.title = fmt::format("{} '{}' among {}{}{}: {}", name_of(entry.collective), entry.name,
                             counted(params.ranks, "rank"), with.empty() ? "" : ", ", with,
                             counted(cost.counts.rounds, "round"));
   const auto add = [&table](std::string name, const Coefficients& c) {
@@ -123,9 +123,9 @@ Table ranks_of(const Question& question, const Cost& cost, bool per_rank) {
 
 Json to_json(const Question& question, const Cost& cost) {
   const Params& params = cost.prepared.params;
-  const Algorithm& line = *question.algorithm;
-  Json out = {{"collective", name_of(line.collective)},
-              {"algorithm", line.name},
+  const Algorithm& entry = *question.algorithm;
+  Json out = {{"collective", name_of(entry.collective)},
+              {"algorithm", entry.name},
               {"ranks", params.ranks},
               {"bytes", question.bytes},
               {"segments", params.segments},
@@ -138,7 +138,7 @@ Json to_json(const Question& question, const Cost& cost) {
               {"critical_path", to_json(cost.critical_path)},
               {"dataflow", to_json(cost.dataflow)},
               {"rounds_sync", to_json(cost.rounds)}};
-  write_parameters(line, params, out, out);
+  write_parameters(entry, params, out, out);
   Json ranks = rankine::tools::to_json(ranks_of(question, cost, true));
   for (Json& rank : ranks) rank.erase("rank");
   out["busiest"] = ranks.front();

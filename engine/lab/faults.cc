@@ -262,7 +262,7 @@ Result<faults::Selection> selection_of(const FaultsArguments& arguments) {
     selection.algorithms = *lines;
     // Faults that do not depend on the algorithm are played for its collective.
     if (!arguments.collective) {
-      for (const Algorithm* line : *lines) selection.collectives.push_back(line->collective);
+      for (const Algorithm* entry : *lines) selection.collectives.push_back(entry->collective);
     }
   }
   selection.repeat = arguments.repeat;

@@ -45,7 +45,7 @@ Result<Row> row_of(std::vector<int> skips, const Question& question) {
   const int p = question.params.ranks;
   const Schedule schedule =
       circulant_reduce_scatter(std::make_shared<const CirculantRounds>(p, skips));
-  const Goal goal{Collective::reduce_scatter, p, p};
+  const CollectiveSpec goal{Collective::reduce_scatter, p, p};
   Row row;
   for (const SkipScheme& scheme : skip_schemes()) {
     if (row.scheme.empty() && scheme.skips(p) == skips) row.scheme = scheme.name;

@@ -47,13 +47,13 @@ int whole(const Letters& letters, std::string_view letter) {
 
 struct Made {
   Schedule schedule;
-  Goal goal;
+  CollectiveSpec goal;
 };
 Made make(Collective collective, std::string_view name, Params params) {
-  const Algorithm& line = *find_algorithm(collective, name);
+  const Algorithm& entry = *find_algorithm(collective, name);
   params = resolved(params);
-  Made out{line.make(params), {}};
-  out.goal = goal_of(line, params, out.schedule);
+  Made out{entry.make(params), {}};
+  out.goal = goal_of(entry, params, out.schedule);
   return out;
 }
 Params among(int ranks) {

@@ -182,7 +182,7 @@ std::optional<OrderFault> count_tasks(const WrittenOrder& written) {
 }
 
 // The first stage that did not reach its end.
-std::optional<OrderFault> who_waits(const WrittenOrder& written, const Pipeline& pipeline) {
+std::optional<OrderFault> find_order_fault(const WrittenOrder& written, const Pipeline& pipeline) {
   for (std::size_t s = 0; s < written.tasks.size(); ++s) {
     const std::size_t done = pipeline.stages[s].size();
     if (done == written.tasks[s].size()) continue;
@@ -242,7 +242,7 @@ OrderJudgement judge_order(const WrittenOrder& written) {
   out.fault = count_tasks(written);
   if (out.fault) return out;
   out.pipeline = play(question, written.tasks);
-  out.fault = who_waits(written, out.pipeline);
+  out.fault = find_order_fault(written, out.pipeline);
   if (out.fault) return out;
   out.played = played_order("yours", out.pipeline);
   out.fault = beyond(written, *out.played);

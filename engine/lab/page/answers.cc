@@ -386,8 +386,8 @@ Status ask_catalogue(const Json& request, Json& out, Numbers&) {
                            {"rooted", has_root(collective)}});
   }
   Json& lines = out["algorithms"] = Json::array();
-  for (const Algorithm& line : catalogue()) {
-    Json one = *ranks > 0 ? algorithm_json(line, params) : algorithm_json(line);
+  for (const Algorithm& entry : catalogue()) {
+    Json one = *ranks > 0 ? algorithm_json(entry, params) : algorithm_json(entry);
     for (const char* formula : {"rounds", "sent", "received", "send_ports", "receive_ports"}) {
       one["readable"][formula] = readable_formula(one[formula].get<std::string>());
     }

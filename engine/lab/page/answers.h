@@ -1,6 +1,7 @@
 // Answers the page's requests in JSON. A request is one object; its member `ask` is one of
 //
-//   catalogue   the lines of the catalogue, its collectives, networks and parameters; with `ranks`
+//   catalogue   the entries of the catalogue, its collectives, networks and parameters; with
+//   `ranks`
 //               also the values of the formulas
 //   simulate    one question (a request of rankine simulate --batch) and its answer, with rounds,
 //               coefficients of alpha and beta, and the question in words

@@ -44,7 +44,8 @@ inline constexpr std::size_t kMostStateNumbers = std::size_t{1} << 22;
 // contributing ranks, 32 ranks per number, lowest bit for the lowest rank. Flags: 1 complete, 2
 // needed here, 4 written in this round, 8 some rank is in it twice. Errors: more than
 // kMostStateNumbers numbers.
-Result<std::vector<double>> states_of(const Schedule& schedule, const Goal& goal, Json& out);
+Result<std::vector<double>> states_of(const Schedule& schedule, const CollectiveSpec& goal,
+                                      Json& out);
 
 // Answers `plan` (answers.h) with rankine plan's answer. The request may have `model` and `machine`
 // (names), an axis (tp, sp, ep, dp, pp), micro_batch, micro_batches, interleave, zero (numbers),

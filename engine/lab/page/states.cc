@@ -16,7 +16,7 @@ Json transfer_json(const TransferView& t) {
   Json out = {{"from", t.from},
               {"to", t.to},
               {"what", t.what},
-              {"act", t.act == Act::reduce ? "reduce" : "copy"}};
+              {"act", t.kind == TransferKind::reduce ? "reduce" : "copy"}};
   if (t.what_plane != 0) out["what_plane"] = t.what_plane;
   if (t.where_plane != 0) out["where_plane"] = t.where_plane;
   return out;
@@ -39,7 +39,8 @@ void write(const HoldingView& holding, double* cell, std::size_t words) {
 
 }  // namespace
 
-Result<std::vector<double>> states_of(const Schedule& schedule, const Goal& goal, Json& out) {
+Result<std::vector<double>> states_of(const Schedule& schedule, const CollectiveSpec& goal,
+                                      Json& out) {
   const auto ranks = static_cast<std::size_t>(schedule.ranks);
   const auto blocks = static_cast<std::size_t>(schedule.blocks);
   const std::size_t places = static_cast<std::size_t>(schedule.planes) * blocks;

@@ -205,11 +205,11 @@ Result<Price> Prices::cheapest(Collective collective, const std::vector<Group>& 
                                std::uint64_t bytes) const {
   std::optional<Price> best;
   std::string refusal;
-  for (const Algorithm& line : catalogue()) {
-    if (line.collective != collective || !menu_.has(line)) continue;
-    auto one = slowest(line, groups, bytes, 0);
-    if (one.ok() && groups.size() > 1 && line.takes("segments")) {
-      one = slowest(line, groups, bytes, one->params.segments);
+  for (const Algorithm& entry : catalogue()) {
+    if (entry.collective != collective || !menu_.has(entry)) continue;
+    auto one = slowest(entry, groups, bytes, 0);
+    if (one.ok() && groups.size() > 1 && entry.takes("segments")) {
+      one = slowest(entry, groups, bytes, one->params.segments);
     }
     if (!one.ok()) {
       refusal = one.status().text();
@@ -235,18 +235,18 @@ Result<Price> Prices::cheapest(Collective collective, const std::vector<Group>& 
   return *best;
 }
 
-Result<Price> Prices::slowest(const Algorithm& line, const std::vector<Group>& groups,
+Result<Price> Prices::slowest(const Algorithm& entry, const std::vector<Group>& groups,
                               std::uint64_t bytes, int segments) const {
   Params params;
   params.ranks = static_cast<int>(groups.front().size());
   params.segments = segments;
-  if (line.collective == Collective::send_recv) params.peer = 1;
+  if (entry.collective == Collective::send_recv) params.peer = 1;
   Price price;
   for (const Group& group : groups) {
     Fabric fabric = machine_.network;
     fabric.places = group;
     fabric.size = std::max(ranks_, fabric.size);
-    const auto one = predict_one(line, line.only_taken(params), bytes, fabric);
+    const auto one = predict_one(entry, entry.only_taken(params), bytes, fabric);
     if (!one.ok()) return one.status();
     if (!one->ok()) return invalid_argument(one->refusal);
     if (price.algorithm != nullptr && one->seconds <= price.seconds) continue;

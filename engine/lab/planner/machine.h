@@ -71,7 +71,7 @@ class Prices {
                          std::uint64_t bytes) const;
   // The price of one line for its slowest group, with this number of segments; 0: the best number
   // for that group. The error says why the line cannot run.
-  Result<Price> slowest(const Algorithm& line, const std::vector<std::vector<Rank>>& groups,
+  Result<Price> slowest(const Algorithm& entry, const std::vector<std::vector<Rank>>& groups,
                         std::uint64_t bytes, int segments) const;
 
   const Machine& machine_;

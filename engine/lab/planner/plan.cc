@@ -508,7 +508,7 @@ Table ranking(const std::vector<StepPlan>& best) {
               fmt::format("{}; {} of {}", describe(m),
                           counted(m.micro_batches, "micro-batch", "micro-batches"), m.micro_batch),
               plan.seconds, plan.seconds / best[0].seconds, plan.memory.all(),
-              &plan != best.data() ? why_slower(plan, best[0]) : "");
+              &plan != best.data() ? slowdown_reason(plan, best[0]) : "");
   }
   return table;
 }

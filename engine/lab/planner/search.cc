@@ -116,7 +116,7 @@ Result<SearchResult> search_mappings(const Model& model, const Machine& machine,
   return result;
 }
 
-std::string why_slower(const StepPlan& plan, const StepPlan& best) {
+std::string slowdown_reason(const StepPlan& plan, const StepPlan& best) {
   std::map<std::string, double> more;
   more["computing"] = plan.computing() - best.computing();
   more["bubble"] = plan.bubble() - best.bubble();

@@ -38,7 +38,7 @@ Result<SearchResult> search_mappings(const Model& model, const Machine& machine,
 
 // The plan's losses against the best: "1.08 x the time: 12.3 ms more exposed along tp, 5.1 ms more
 // bubble".
-std::string why_slower(const StepPlan& plan, const StepPlan& best);
+std::string slowdown_reason(const StepPlan& plan, const StepPlan& best);
 
 // A row of the survey's table of costs per axis of parallelism (Lu, Collective Algorithms, section
 // 9): the formula with a plan's numbers beside the simulated time. The rows are the claims of that

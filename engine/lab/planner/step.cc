@@ -360,12 +360,12 @@ namespace {
 
 // Rounds times alpha plus the busiest rank's bytes times beta. Empty if the catalogue computes
 // either number from a schedule, or if messages do not all cost the same.
-std::optional<double> closed_form(const Algorithm& line, const Params& params, const Fabric& fabric,
-                                  std::uint64_t bytes) {
-  if (line.rounds == kComputed || line.sent == kComputed) return {};
+std::optional<double> closed_form(const Algorithm& entry, const Params& params,
+                                  const Fabric& fabric, std::uint64_t bytes) {
+  if (entry.rounds == kComputed || entry.sent == kComputed) return {};
   if (fabric.two_level() || fabric.wiring.shares_links() || !fabric.odd.empty()) return {};
-  return evaluate(line.rounds, params).to_double() * fabric.link.latency().to_double() +
-         evaluate(line.sent, params).to_double() * static_cast<double>(bytes) *
+  return evaluate(entry.rounds, params).to_double() * fabric.link.latency().to_double() +
+         evaluate(entry.sent, params).to_double() * static_cast<double>(bytes) *
              fabric.link.per_byte().to_double();
 }
 
@@ -375,19 +375,19 @@ Result<BucketRow> row_of(const BucketQuestion& q, std::uint64_t tensors) {
   Params params;
   params.ranks = q.ranks;
   params.segments = 0;
-  const Algorithm& line = *q.algorithm;
-  const auto found = predict_one(line, line.only_taken(params), row.bytes, q.fabric);
+  const Algorithm& entry = *q.algorithm;
+  const auto found = predict_one(entry, entry.only_taken(params), row.bytes, q.fabric);
   if (!found.ok()) return found.status();
   if (!found->ok()) {
-    return invalid_argument("--algo is '" + std::string(line.name) + "': " + found->refusal);
+    return invalid_argument("--algo is '" + std::string(entry.name) + "': " + found->refusal);
   }
   row.each = row.last = found->seconds;
   if (const std::uint64_t rest = q.tensors % tensors; rest > 0) {
-    const auto last = predict_one(line, line.only_taken(params), rest * q.tensor_bytes, q.fabric);
+    const auto last = predict_one(entry, entry.only_taken(params), rest * q.tensor_bytes, q.fabric);
     if (!last.ok()) return last.status();
     row.last = last->seconds;
   }
-  row.formula = closed_form(line, found->params, q.fabric, row.bytes);
+  row.formula = closed_form(entry, found->params, q.fabric, row.bytes);
   row.exposed = q.backward > 0
                     ? exposed_behind(q.backward, static_cast<double>(row.calls), row.each)
                     : row.all();
@@ -427,8 +427,8 @@ std::size_t best_bucket(const std::vector<BucketRow>& rows) {
 std::optional<double> best_calls(const BucketQuestion& question) {
   Params params;
   params.ranks = question.ranks;
-  const Algorithm& line = *question.algorithm;
-  const auto latency = closed_form(line, line.only_taken(params), question.fabric, 0);
+  const Algorithm& entry = *question.algorithm;
+  const auto latency = closed_form(entry, entry.only_taken(params), question.fabric, 0);
   if (!latency || !(*latency > 0) || !(question.backward > 0)) return {};
   return std::clamp(std::sqrt(question.backward / *latency), 1.0,
                     static_cast<double>(question.tensors));
