@@ -56,7 +56,7 @@ void pin_to_a_core() {
 // Runs the interpreter with the plan of this call, as Member::call() runs it.
 class Walk {
  public:
-  explicit Walk(std::array<float, kCount>& data) : crossbar_(1, choose_wait_policy(1), 0) {
+  explicit Walk(std::array<float, kCount>& data) : rank_control_(1, choose_wait_policy(1), 0) {
     CompileRequest request;
     request.algorithm = &default_algorithm(Collective::all_reduce, 1, sizeof(data));
     request.params.ranks = 1;
@@ -65,7 +65,7 @@ class Walk {
     auto compiled = compile(request);
     compiled.status().throw_if_error();
     plan_ = std::move(compiled->plan);
-    rank_.waiter = {.rank_control = &crossbar_};
+    rank_.waiter = {.rank_control = &rank_control_};
     rank_.memory.resize(4);
     rank_.operands.resize(static_cast<std::size_t>(plan_.most_operands));
     rank_.memory_of(0, Memory::input) = rank_.memory_of(0, Memory::output) =
@@ -77,7 +77,7 @@ class Walk {
   }
 
  private:
-  RankControl crossbar_;
+  RankControl rank_control_;
   Plan plan_;
   RankState rank_;
 };

@@ -137,7 +137,7 @@ void run_compile(benchmark::State& state, const Planned& one) {
 void run_predict(benchmark::State& state, const Planned& one) {
   const Fabric fabric = find_regime("scale_out")->fabric;
   Schedule schedule = one.algorithm->make(one.params);
-  const Goal goal = goal_of(*one.algorithm, one.params, schedule);
+  const CollectiveSpec goal = goal_of(*one.algorithm, one.params, schedule);
   schedule = lower(std::move(schedule), fabric.abilities());
   std::uint64_t messages = 0;
   for (auto _ : state) {

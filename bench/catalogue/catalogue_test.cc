@@ -48,14 +48,14 @@ std::map<std::string, nlohmann::json> run(const std::string& filter, const std::
 
 double simulated_us(Collective collective, const char* name, const char* network) {
   constexpr std::uint64_t kBytes = 65536;
-  const Algorithm& line = *find_algorithm(collective, name);
+  const Algorithm& entry = *find_algorithm(collective, name);
   const Fabric& fabric = find_regime(network)->fabric;
   Params params{.ranks = 8};
-  const auto segments = best_segments(line, params, fabric, kBytes);
+  const auto segments = best_segments(entry, params, fabric, kBytes);
   EXPECT_TRUE(segments.ok());
   params.segments = *segments;
-  const Schedule schedule = line.make(params);
-  const auto result = simulate(schedule, goal_of(line, params, schedule), fabric, kBytes);
+  const Schedule schedule = entry.make(params);
+  const auto result = simulate(schedule, goal_of(entry, params, schedule), fabric, kBytes);
   EXPECT_TRUE(result.ok()) << result.status().text();
   return result->seconds * 1e6;
 }
@@ -107,12 +107,12 @@ TEST(Catalogue, RunsAtFullSpeedAndPlans) {
 TEST(Catalogue, ListsAll) {
   const std::string list =
       output_of("--benchmark_list_tests --benchmark_filter=network: --counts even");
-  for (const Algorithm& line : catalogue()) {
-    Params params = line.only_taken({.ranks = 8, .peer = 1});
+  for (const Algorithm& entry : catalogue()) {
+    Params params = entry.only_taken({.ranks = 8, .peer = 1});
     const std::string name =
-        std::string(name_of(line.collective)) + "/" + std::string(line.name) + "/ranks:8/";
+        std::string(name_of(entry.collective)) + "/" + std::string(entry.name) + "/ranks:8/";
     const bool there =
-        !line.refusal(params) && line.name != "switch" && line.name != "binomial_multicast";
+        !entry.refusal(params) && entry.name != "switch" && entry.name != "binomial_multicast";
     EXPECT_EQ(list.find("\n" + name) != std::string::npos || list.starts_with(name), there) << name;
   }
 }

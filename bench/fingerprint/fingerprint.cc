@@ -54,7 +54,7 @@ void pin_to(int rank) {
 class Pair {
  public:
   explicit Pair(Transport transport)
-      : crossbar_(kRanks, choose_wait_policy(kRanks), 30'000'000'000) {
+      : rank_control_(kRanks, choose_wait_policy(kRanks), 30'000'000'000) {
     CompileRequest request;
     request.algorithm = &default_algorithm(Collective::all_reduce, kRanks, kCount * sizeof(float));
     request.params.ranks = kRanks;
@@ -73,7 +73,7 @@ class Pair {
     for (std::size_t r = 0; r < kRanks; ++r) {
       const std::size_t peer = 1 - r;
       RankState& state = states_[r].state;
-      state.waiter = {.rank_control = &crossbar_, .rank = static_cast<Rank>(r)};
+      state.waiter = {.rank_control = &rank_control_, .rank = static_cast<Rank>(r)};
       state.outbox.resize(kRanks);
       state.inbox.resize(kRanks);
       state.memory.resize(kRanks * 4);
@@ -86,7 +86,7 @@ class Pair {
   // Runs one rank's batch, as Member::call() does.
   template <bool fingerprints, class Interpret>
   void play(std::size_t r, std::array<float, kCount>& in, std::array<float, kCount>& out,
-            Interpret interpret_it) {
+            Interpret interpreter) {
     RankState& state = states_[r].state;
     state.memory_of(r, Memory::input) = reinterpret_cast<std::byte*>(in.data());
     state.memory_of(r, Memory::output) = reinterpret_cast<std::byte*>(out.data());
@@ -97,7 +97,7 @@ class Pair {
         state.waiter.fingerprint =
             with_call(print_, static_cast<std::uint32_t>(state.waiter.call)).bits;
       }
-      if (!interpret_it(plan_, state)) std::abort();
+      if (!interpreter(plan_, state)) std::abort();
     }
   }
 
@@ -110,7 +110,7 @@ class Pair {
     RankState state;
   };
 
-  RankControl crossbar_;
+  RankControl rank_control_;
   Plan plan_;
   Fingerprint print_;
   std::array<std::unique_ptr<std::array<Slot, kSlots>>, kRanks> slots_;

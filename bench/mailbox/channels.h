@@ -36,11 +36,11 @@ inline void check(std::uint64_t got, std::uint64_t expected) {
 
 class OurMailbox final : public Channel {
  public:
-  OurMailbox() : crossbar_(2, WaitPolicy{}, 30'000'000'000) {
+  OurMailbox() : rank_control_(2, WaitPolicy{}, 30'000'000'000) {
     for (std::uint32_t i = 0; i < kSlots; ++i) new (slots_[i].bytes) PostHeader;
     out_.mailbox = in_.mailbox = {slots_[0].bytes, sizeof(Slot), &credit_};
-    sender_ = {.rank_control = &crossbar_, .rank = 0};
-    receiver_ = {.rank_control = &crossbar_, .rank = 1};
+    sender_ = {.rank_control = &rank_control_, .rank = 0};
+    receiver_ = {.rank_control = &rank_control_, .rank = 1};
   }
   void send(std::uint64_t message) override {
     out_.send(sender_, 1, sent_++, &message, sizeof(message), 0);
@@ -59,7 +59,7 @@ class OurMailbox final : public Channel {
   };
   std::array<Slot, kSlots> slots_;
   Counter credit_;
-  RankControl crossbar_;
+  RankControl rank_control_;
   alignas(kCacheLine) Outbox out_;
   Waiter sender_;
   std::uint32_t sent_ = 0;

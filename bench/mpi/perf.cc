@@ -44,11 +44,11 @@ struct Asked {
   bool lines = false;
   int moment_us = 0;  // 0: calls begin at a barrier
 
-  bool wants(const Algorithm& line) const {
+  bool wants(const Algorithm& entry) const {
     const auto has = [this](std::string_view name) {
       return std::find(algorithms.begin(), algorithms.end(), name) != algorithms.end();
     };
-    return line.collective == collective && (has("all") || has(line.name));
+    return entry.collective == collective && (has("all") || has(entry.name));
   }
 };
 
@@ -178,10 +178,10 @@ int run(const Asked& asked) {
   }
   Member& me = **joined;
   std::vector<std::string> names;
-  for (const Algorithm& line : catalogue()) {
+  for (const Algorithm& entry : catalogue()) {
     Params params;
     params.ranks = me.ranks();
-    if (asked.wants(line) && !line.refusal(params)) names.emplace_back(line.name);
+    if (asked.wants(entry) && !entry.refusal(params)) names.emplace_back(entry.name);
   }
   char library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
   int length = 0;

@@ -181,9 +181,9 @@ class SpinBudget {
 };
 
 // The barrier and the results of one contender's ranks around timed calls. Ranks are threads of the
-// driver or processes of an MPI job: a Meeting holds no address, so it works in a shared mapping
-// too, and every contender has the same barrier with the same skew.
-struct Meeting {
+// driver or processes of an MPI job: a BatchBarrier holds no address, so it works in a shared
+// mapping too, and every contender has the same barrier with the same skew.
+struct BatchBarrier {
   struct alignas(kLine) Seat {
     std::atomic<std::uint64_t> arrived{0};
     Ticks whole_batch = 0;        // written by the seat's rank, read by rank 0 after a barrier
@@ -312,10 +312,11 @@ inline std::uint64_t count_wrong(const Batch& batch, int ranks, int rank, const 
 // collective. Writes each rank's times into its seat, for summarise() after all ranks have
 // returned.
 template <class Call>
-void run_batch(const Batch& batch, Meeting& meeting, int rank, float* in, float* out, Call&& call) {
+void run_batch(const Batch& batch, BatchBarrier& batch_barrier, int rank, float* in, float* out,
+               Call&& call) {
   const Kernels& k = kernels();
-  const Shape s = shape(batch, meeting.ranks, rank);
-  Meeting::Seat& seat = meeting.seats[rank];
+  const Shape s = shape(batch, batch_barrier.ranks, rank);
+  BatchBarrier::Seat& seat = batch_barrier.seats[rank];
   if (batch.in_place) out = in;
   std::uint32_t shift = batch.seed;
   k.fill(in, s.in, rank, 0, shift);
@@ -323,9 +324,9 @@ void run_batch(const Batch& batch, Meeting& meeting, int rank, float* in, float*
   Ticks begin;
   Ticks end;
   if (batch.protocol == Protocol::warm) {
-    meeting.barrier(rank);
+    batch_barrier.barrier(rank);
     for (int i = 0; i < batch.warmups; ++i) call(in, out, s);
-    meeting.barrier(rank);
+    batch_barrier.barrier(rank);
     begin = ticks_now();
     for (int i = 0; i < batch.calls; ++i) call(in, out, s);
     end = ticks_now();
@@ -334,7 +335,7 @@ void run_batch(const Batch& batch, Meeting& meeting, int rank, float* in, float*
     begin = ticks_now();
     for (int i = -batch.warmups; i < batch.calls; ++i) {
       k.fill(in, s.in, rank, 0, ++shift);
-      meeting.barrier(rank);
+      batch_barrier.barrier(rank);
       const Ticks start = ticks_now();
       call(in, out, s);
       sink = tools::read_result(out, s.out * sizeof(float));
@@ -345,16 +346,16 @@ void run_batch(const Batch& batch, Meeting& meeting, int rank, float* in, float*
     (void)sink;
   }
   seat.whole_batch = end - begin;
-  seat.wrong = count_wrong(batch, meeting.ranks, rank, out, shift);
+  seat.wrong = count_wrong(batch, batch_barrier.ranks, rank, out, shift);
 }
 
 // Combines the ranks' seats after a batch into one measurement.
-inline Measured summarise(const Batch& batch, const Meeting& meeting) {
+inline Measured summarise(const Batch& batch, const BatchBarrier& batch_barrier) {
   Measured measured;
   Ticks longest = 0;
-  for (int r = 0; r < meeting.ranks; ++r) {
-    longest = std::max(longest, meeting.seats[r].whole_batch);
-    measured.wrong += meeting.seats[r].wrong;
+  for (int r = 0; r < batch_barrier.ranks; ++r) {
+    longest = std::max(longest, batch_barrier.seats[r].whole_batch);
+    measured.wrong += batch_barrier.seats[r].wrong;
   }
   const double us_per_tick = nanoseconds_per_tick() / 1000;
   const bool warm = batch.protocol == Protocol::warm;
@@ -367,7 +368,8 @@ inline Measured summarise(const Batch& batch, const Meeting& meeting) {
   std::vector<double> slowest(static_cast<std::size_t>(batch.calls));
   for (std::size_t i = 0; i < slowest.size(); ++i) {
     Ticks most = 0;
-    for (int r = 0; r < meeting.ranks; ++r) most = std::max(most, meeting.seats[r].calls[i]);
+    for (int r = 0; r < batch_barrier.ranks; ++r)
+      most = std::max(most, batch_barrier.seats[r].calls[i]);
     slowest[i] = static_cast<double>(most) * us_per_tick;
   }
   measured.us = interquartile_mean(slowest);
@@ -428,7 +430,7 @@ struct Job {
   bool stop = false;  // `stop` and `batch` belong to the announcement
   Batch batch;
   pid_t conductor = 0;  // the process that announces
-  Meeting meeting;
+  BatchBarrier batch_barrier;
   std::atomic<bool> has_words{false};
   char words[300] = {};  // the first failed rank's error text
 
@@ -457,7 +459,7 @@ struct Job {
 
   // Called by a rank when it has completed the batch, or is ready for the first one.
   void finish() noexcept {
-    const auto ranks = static_cast<std::uint32_t>(meeting.ranks);
+    const auto ranks = static_cast<std::uint32_t>(batch_barrier.ranks);
     // Pairs with the conductor's acquire load: it reads the seats afterwards.
     if (finished.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks) wake_all(finished);
   }
@@ -476,7 +478,7 @@ void take_part(Job& job, int rank, Make&& make) {
   const Batch batch = job.batch;
   alarm(kRankLimitS);
   make(batch);
-  job.meeting.barrier(rank);
+  job.batch_barrier.barrier(rank);
   alarm(0);
   job.finish();
 }

@@ -19,7 +19,7 @@ constexpr std::size_t kLeastBytes = std::size_t{16} << 10;
 // The least time of some series of body(), in us per call; a call touches `bytes` bytes. All
 // workers make the same number of calls, so that none runs alone.
 template <class Body>
-double least_us(Meeting& meeting, int worker, std::size_t bytes, Body&& body) {
+double least_us(BatchBarrier& batch_barrier, int worker, std::size_t bytes, Body&& body) {
   constexpr std::size_t kSeriesBytes = std::size_t{1} << 19;  // about 10 us, less in the caches
   const std::size_t calls =
       std::clamp<std::size_t>(kSeriesBytes / std::max<std::size_t>(bytes, 1), 1, 2000);
@@ -28,7 +28,7 @@ double least_us(Meeting& meeting, int worker, std::size_t bytes, Body&& body) {
   double least = std::numeric_limits<double>::max();
   body();
   for (int i = 0; i < series; ++i) {
-    meeting.barrier(worker);
+    batch_barrier.barrier(worker);
     const Ticks begin = ticks_now();
     for (std::size_t call = 0; call < calls; ++call) body();
     const auto ticks = static_cast<double>(ticks_now() - begin);
@@ -115,9 +115,9 @@ LimitProbe::LimitProbe(Crew& crew)
       workers_(std::min(crew.ranks(), static_cast<int>(crew.cpus().size()))),
       share_((crew.ranks() + workers_ - 1) / workers_),
       stamps_us_(stamp_cost_ns() / 1000),
-      meeting_(std::make_unique<Meeting>()),
+      batch_barrier_(std::make_unique<BatchBarrier>()),
       benches_(static_cast<std::size_t>(workers_)) {
-  meeting_->ranks = workers_;
+  batch_barrier_->ranks = workers_;
 }
 
 template <class Body>
@@ -129,7 +129,7 @@ double LimitProbe::slowest(std::size_t bytes, Body&& body) {
       bench.memory = Buffer(bytes);
       kernels().fill(bench.memory.data(), bytes / sizeof(float), rank, 0, 0);  // touches the pages
     }
-    meeting_->barrier(rank);  // before others read this memory
+    batch_barrier_->barrier(rank);  // before others read this memory
     bench.us = body(rank, bench.memory.data());
   });
   double most = 0;
@@ -150,7 +150,7 @@ double LimitProbe::motion(const Way& way, bool in_place) {
         ins.push_back(memory + static_cast<std::size_t>(k) * stride);
       for (int k = 0; k < way.outs; ++k)
         outs.push_back(memory + static_cast<std::size_t>(k + (in_place ? 0 : way.ins)) * stride);
-      return least_us(*meeting_, worker, bytes, [&] { reduce(outs, ins); });
+      return least_us(*batch_barrier_, worker, bytes, [&] { reduce(outs, ins); });
     });
   };
   double plain = time([&](auto& outs, auto& ins) {
@@ -191,19 +191,19 @@ LimitProbe::Crossed LimitProbe::cross_read(std::size_t bytes, Readers readers, b
     volatile std::uint64_t sink = 0;
     for (int i = 0; i < times; ++i) {
       kernels().fill(memory, floats, worker, 0, static_cast<std::uint32_t>(i));
-      meeting_->barrier(worker);
+      batch_barrier_->barrier(worker);
       if (past_caches) {
         float* const stored = memory + source;
         const float* const filled = memory;
         const Ticks begin = ticks_now();
         kernels().reduce_streaming(&stored, 1, &filled, 1, 0, floats);
         least_store = std::min(least_store, ticks_now() - begin);
-        meeting_->barrier(worker);
+        batch_barrier_->barrier(worker);
       }
       const Ticks begin = ticks_now();
       if (reads) sink = tools::read_result(other, floats * sizeof(float));
       least = std::min(least, ticks_now() - begin);
-      meeting_->barrier(worker);
+      batch_barrier_->barrier(worker);
     }
     (void)sink;
     const auto us_of = [&](Ticks ticks) {
@@ -221,7 +221,7 @@ double LimitProbe::own_read(std::size_t bytes) {
   return slowest(bytes, [&](int worker, float* memory) {
     volatile std::uint64_t sink = 0;
     const double us =
-        least_us(*meeting_, worker, bytes, [&] { sink = tools::read_result(memory, bytes); });
+        least_us(*batch_barrier_, worker, bytes, [&] { sink = tools::read_result(memory, bytes); });
     (void)sink;
     return us;
   });

@@ -144,8 +144,8 @@ Contenders gather_processes(const std::vector<std::string>& only, const Setup& s
   return contenders;
 }
 
-void gather_others(const std::vector<std::string>& only, const Setup& setup,
-                   InProcess::Stage& stage, Contenders& contenders) {
+void add_other_contenders(const std::vector<std::string>& only, const Setup& setup,
+                          InProcess::Stage& stage, Contenders& contenders) {
   for (const MakeRival make : kThreads) {
     if (setup.processes) break;
     auto rival = make(setup);

@@ -21,8 +21,8 @@ void print_row(const Row& row, const Contenders& contenders);
 Contenders gather_processes(const std::vector<std::string>& only, const Setup& setup);
 
 // Adds all other contenders: rivals on the stage's threads if ranks are threads, and MPI jobs.
-void gather_others(const std::vector<std::string>& only, const Setup& setup,
-                   InProcess::Stage& stage, Contenders& contenders);
+void add_other_contenders(const std::vector<std::string>& only, const Setup& setup,
+                          InProcess::Stage& stage, Contenders& contenders);
 
 // "expert_one_shot, ..., mpich": all contenders for threads or processes.
 std::string all_names(const Setup& setup);

@@ -43,8 +43,8 @@ class Rank {
       shm_unlink(path.c_str());
       new (job_) Job;
       job_->conductor = conductor;
-      job_->meeting.ranks = ranks;
-      job_->meeting.crowded = crowded;
+      job_->batch_barrier.ranks = ranks;
+      job_->batch_barrier.crowded = crowded;
     }
     MPI_Barrier(MPI_COMM_WORLD);
     if (!crowded) pin();
@@ -55,7 +55,7 @@ class Rank {
   Measured conduct(const Batch& batch) {
     job_->announce(batch);
     make_announced();
-    return summarise(batch, job_->meeting);
+    return summarise(batch, job_->batch_barrier);
   }
 
   // Rank 0: makes the other ranks return from follow().
@@ -105,13 +105,13 @@ class Rank {
   void make(const Batch& batch) {
     if (in_.capacity() < batch.bytes) in_ = Buffer(batch.bytes);
     if (out_.capacity() < batch.bytes) out_ = Buffer(batch.bytes);
-    run(batch, job_->meeting);
+    run(batch, job_->batch_barrier);
   }
 
-  void run(const Batch& batch, Meeting& meeting) {
+  void run(const Batch& batch, BatchBarrier& batch_barrier) {
     const MPI_Comm world = MPI_COMM_WORLD;
     const auto with = [&](auto&& call) {
-      run_batch(batch, meeting, rank_, in_.data(), out_.data(),
+      run_batch(batch, batch_barrier, rank_, in_.data(), out_.data(),
                 [&](float* in, float* out, const Shape& s) { call(in, out, mpi_int(s.block)); });
     };
     switch (batch.collective) {

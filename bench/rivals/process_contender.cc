@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 constexpr double kStartLimitS = 60;
 constexpr double kEndLimitS = 2;
 
-std::string how_it_ended(int status) {
+std::string describe_end(int status) {
   if (WIFSIGNALED(status)) return std::string("died of ") + strsignal(WTERMSIG(status));
   return "ended with status " + std::to_string(WEXITSTATUS(status));
 }
@@ -35,8 +35,8 @@ ProcessContender::ProcessContender(std::unique_ptr<Rival> rival, const Setup& se
   if (!missing.empty()) return;
   Job& job = job_[0];
   job.conductor = getpid();
-  job.meeting.ranks = setup.ranks;
-  job.meeting.crowded = setup.crowded;
+  job.batch_barrier.ranks = setup.ranks;
+  job.batch_barrier.crowded = setup.crowded;
   for (int rank = 0; rank < setup.ranks; ++rank) {
     const pid_t process = fork();
     if (process == 0) live(rank);
@@ -80,7 +80,7 @@ void ProcessContender::live(int rank) {
     nanoseconds_per_tick();
     job.finish();
     follow(job, rank, [&](const Batch& batch) {
-      run_batch(batch, job.meeting, rank, buffers[0], buffers[1],
+      run_batch(batch, job.batch_barrier, rank, buffers[0], buffers[1],
                 [&](float* in, float* out, const Shape& s) {
                   rival_->call(batch.collective, rank, in, out, s.block);
                 });
@@ -99,7 +99,7 @@ void ProcessContender::await() {
 Measured ProcessContender::run(const Batch& batch) {
   job_[0].announce(batch);
   if (!have_finished("failed at " + std::to_string(batch.bytes) + " B", kBatchLimitS)) return {};
-  return summarise(batch, job_[0].meeting);
+  return summarise(batch, job_[0].batch_barrier);
 }
 
 bool ProcessContender::have_finished(const std::string& what, double limit_s) {
@@ -113,7 +113,7 @@ bool ProcessContender::have_finished(const std::string& what, double limit_s) {
       int status = 0;
       if (waitpid(ranks_[r], &status, WNOHANG) == 0) continue;
       ranks_.erase(ranks_.begin() + static_cast<std::ptrdiff_t>(r));
-      give_up(what + ": rank " + std::to_string(r) + " " + how_it_ended(status));
+      give_up(what + ": rank " + std::to_string(r) + " " + describe_end(status));
       return false;
     }
     if (Clock::now() > limit) {

@@ -44,9 +44,9 @@ char Watchdog::message[200];
 }  // namespace
 
 InProcess::Stage::Stage(Crew& its_crew, bool crowded, std::size_t max_bytes)
-    : crew(its_crew), meeting(std::make_unique<Meeting>()) {
-  meeting->ranks = crew.ranks();
-  meeting->crowded = crowded;
+    : crew(its_crew), batch_barrier(std::make_unique<BatchBarrier>()) {
+  batch_barrier->ranks = crew.ranks();
+  batch_barrier->crowded = crowded;
   for (int r = 0; r < crew.ranks(); ++r) {
     ins.emplace_back(max_bytes);
     outs.emplace_back(max_bytes);
@@ -62,7 +62,7 @@ Measured InProcess::run(const Batch& batch) {
   const Watchdog watchdog(name);
   const auto body = [&](int rank) {
     const auto r = static_cast<std::size_t>(rank);
-    run_batch(batch, *stage_.meeting, rank, stage_.ins[r].data(), stage_.outs[r].data(),
+    run_batch(batch, *stage_.batch_barrier, rank, stage_.ins[r].data(), stage_.outs[r].data(),
               [&](float* in, float* out, const Shape& s) {
                 rival_->call(batch.collective, rank, in, out, s.block);
               });
@@ -79,7 +79,7 @@ Measured InProcess::run(const Batch& batch) {
   if (!own_threads) stage_.crew.run(body);
   missing = rival_->missing;
   if (!missing.empty()) return {};
-  Measured measured = summarise(batch, *stage_.meeting);
+  Measured measured = summarise(batch, *stage_.batch_barrier);
   if (!rival_->has_result()) measured.wrong = 0;
   return measured;
 }

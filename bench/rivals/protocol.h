@@ -144,7 +144,7 @@ class LimitProbe {
   const int workers_;
   const int share_;
   const double stamps_us_;
-  std::unique_ptr<Meeting> meeting_;
+  std::unique_ptr<BatchBarrier> batch_barrier_;
   std::vector<Bench> benches_;
 };
 
@@ -186,7 +186,7 @@ class InProcess final : public Contender {
   struct Stage {
     Stage(Crew& its_crew, bool crowded, std::size_t max_bytes);
     Crew& crew;
-    std::unique_ptr<Meeting> meeting;
+    std::unique_ptr<BatchBarrier> batch_barrier;
     std::vector<Buffer> ins;
     std::vector<Buffer> outs;
   };

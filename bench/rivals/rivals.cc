@@ -64,7 +64,7 @@ int fail_usage(const std::string& what) {
 }
 
 // `bazel run` changes the current folder.
-std::string where_asked(const std::string& path) {
+std::string output_path(const std::string& path) {
   const char* const folder = std::getenv("BUILD_WORKING_DIRECTORY");
   return folder == nullptr || path.empty() ? path : (std::filesystem::path(folder) / path).string();
 }
@@ -98,7 +98,7 @@ int measure(const Options& options) {
   if (protocols.empty())
     return fail_usage("--in-place needs --protocol fresh: sums of sums overflow");
 
-  const std::string json_path = where_asked(options.json);
+  const std::string json_path = output_path(options.json);
   if (!json_path.empty()) {  // fail before minutes of measuring
     const Status status = check_replaceable(json_path);
     if (!status.ok()) return fail_file(status);
@@ -107,7 +107,7 @@ int measure(const Options& options) {
   Contenders contenders = gather_processes(options.only, setup);
   Crew crew(setup.ranks, setup.cpus);
   InProcess::Stage stage(crew, setup.crowded, setup.max_bytes);
-  gather_others(options.only, setup, stage, contenders);
+  add_other_contenders(options.only, setup, stage, contenders);
   for (const std::string& name : options.only) {
     const bool known = std::any_of(contenders.begin(), contenders.end(),
                                    [&](const auto& one) { return one->name == name; });

@@ -7,7 +7,8 @@
 // barrier until the result has been read once. Each rank rewrites its input before a call (in a
 // broadcast the root alone). Forms take turns, round by round:
 //   threads     calls of threads by the costs in force
-//   staged      the same threads, with only scratch visible to others (Costs::stage_apart and
+//   staged      the same threads, with only scratch visible to others (Costs::stage_apart_min_bytes
+//   and
 //               stage_in_place: for all-reduces and broadcasts)
 //   plain       as staged, by plain stores, in one piece
 //   processes   a process per rank, calls by the costs in force
@@ -41,7 +42,7 @@
 namespace rankine {
 namespace {
 
-using rivals::Meeting;
+using rivals::BatchBarrier;
 
 constexpr std::size_t kMost = std::size_t{8} << 20;
 
@@ -72,34 +73,34 @@ Call call_of(const Job& job, int ranks, const float* in, float* out) {
 using Form = std::function<void(const Call& call)>;
 
 // All ranks call it at once. Rank 0 gets the times of the slowest rank, in microseconds.
-std::vector<double> play(Meeting& meeting, int rank, RankMemory& memory, const Job& job,
+std::vector<double> play(BatchBarrier& batch_barrier, int rank, RankMemory& memory, const Job& job,
                          const Form& form) {
   const std::size_t n = job.bytes / sizeof(float);
   float* const in = memory.in.data();
   const bool is_broadcast = job.collective == Collective::broadcast;
   float* const out = job.in_place || is_broadcast ? in : memory.out.data();
-  const Call call = call_of(job, meeting.ranks, in, out);
+  const Call call = call_of(job, batch_barrier.ranks, in, out);
   const std::size_t result = job.collective == Collective::reduce_scatter
-                                 ? job.bytes / static_cast<std::size_t>(meeting.ranks)
+                                 ? job.bytes / static_cast<std::size_t>(batch_barrier.ranks)
                                  : job.bytes;
   for (int i = 0; i < job.calls; ++i) {
     if (!is_broadcast || rank == call.root) std::fill_n(in, n, static_cast<float>(rank + i % 5));
-    meeting.barrier(rank);
+    batch_barrier.barrier(rank);
     const rivals::Ticks begin = rivals::ticks_now();
     form(call);
     tools::read_result(out, result);
-    meeting.seats[rank].calls[i] = rivals::ticks_now() - begin;
+    batch_barrier.seats[rank].calls[i] = rivals::ticks_now() - begin;
   }
-  meeting.barrier(rank);
+  batch_barrier.barrier(rank);
   std::vector<double> times;
   for (int i = 0; rank == 0 && i < job.calls; ++i) {
     rivals::Ticks slowest = 0;
-    for (int r = 0; r < meeting.ranks; ++r) {
-      slowest = std::max(slowest, meeting.seats[r].calls[i]);
+    for (int r = 0; r < batch_barrier.ranks; ++r) {
+      slowest = std::max(slowest, batch_barrier.seats[r].calls[i]);
     }
     times.push_back(static_cast<double>(slowest) * rivals::nanoseconds_per_tick() / 1000);
   }
-  meeting.barrier(rank);
+  batch_barrier.barrier(rank);
   return times;
 }
 
@@ -130,10 +131,10 @@ bool hear(int from, T* what, std::size_t n = 1) {
 // Ranks in processes: each runs the jobs that it reads from its pipe, until the pipe ends.
 class Processes {
  public:
-  Processes(Meeting& meeting, const std::vector<int>& cpus) {
+  Processes(BatchBarrier& batch_barrier, const std::vector<int>& cpus) {
     if (pipe(answers_) != 0) throw system_error();
     const std::string name = "rankine_bench_" + std::to_string(getpid());
-    for (int rank = 0; rank < meeting.ranks; ++rank) {
+    for (int rank = 0; rank < batch_barrier.ranks; ++rank) {
       int jobs[2];
       if (pipe(jobs) != 0) throw system_error();
       const pid_t child = fork();
@@ -142,7 +143,7 @@ class Processes {
         for (const int other : jobs_) close(other);
         close(jobs[1]);
         rivals::pin_this_thread(cpus[static_cast<std::size_t>(rank) % cpus.size()]);
-        live(meeting, rank, name, jobs[0]);
+        live(batch_barrier, rank, name, jobs[0]);
       }
       close(jobs[0]);
       jobs_.push_back(jobs[1]);
@@ -166,13 +167,14 @@ class Processes {
  private:
   static Error system_error() { return {Code::system, std::strerror(errno)}; }
 
-  [[noreturn]] void live(Meeting& meeting, int rank, const std::string& name, int jobs) try {
+  [[noreturn]] void live(BatchBarrier& batch_barrier, int rank, const std::string& name,
+                         int jobs) try {
     const auto communicator =
-        Communicator::create({.ranks = meeting.ranks, .rank = rank, .name = name}).value();
+        Communicator::create({.ranks = batch_barrier.ranks, .rank = rank, .name = name}).value();
     const auto me = communicator->join(rank).value();
     RankMemory memory;
     for (Job job; hear(jobs, &job);) {
-      const auto times = play(meeting, rank, memory, job, calls_of(*me));
+      const auto times = play(batch_barrier, rank, memory, job, calls_of(*me));
       if (rank == 0) tell(answers_[1], times.data(), times.size());
     }
     _exit(0);
@@ -189,18 +191,18 @@ class Processes {
 // Ranks in threads of this process.
 class Threads {
  public:
-  Threads(Meeting& meeting, const Costs& costs)
-      : meeting_(meeting),
-        team_(Team::create({.ranks = meeting.ranks, .costs = costs}).value()),
-        memory_(static_cast<std::size_t>(meeting.ranks)) {}
+  Threads(BatchBarrier& batch_barrier, const Costs& costs)
+      : batch_barrier_(batch_barrier),
+        team_(Team::create({.ranks = batch_barrier.ranks, .costs = costs}).value()),
+        memory_(static_cast<std::size_t>(batch_barrier.ranks)) {}
 
   std::vector<double> run(const Job& job, bool copies) {
     std::vector<double> times;
     team_
         ->run([&](Member& me) {
           const Form form = copies ? Form(copy) : calls_of(me);
-          const auto mine =
-              play(meeting_, me.rank(), memory_[static_cast<std::size_t>(me.rank())], job, form);
+          const auto mine = play(batch_barrier_, me.rank(),
+                                 memory_[static_cast<std::size_t>(me.rank())], job, form);
           if (me.rank() == 0) times = mine;
         })
         .throw_if_error();
@@ -208,35 +210,38 @@ class Threads {
   }
 
  private:
-  Meeting& meeting_;
+  BatchBarrier& batch_barrier_;
   const std::unique_ptr<Team> team_;
   std::vector<RankMemory> memory_;
 };
 
-Meeting& shared_meeting(int ranks, bool crowded) {
-  void* const memory =
-      mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+BatchBarrier& shared_batch_barrier(int ranks, bool crowded) {
+  void* const memory = mmap(nullptr, sizeof(BatchBarrier), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
-  auto& meeting = *new (memory) Meeting;
-  meeting.ranks = ranks;
-  meeting.crowded = crowded;
-  return meeting;
+  auto& batch_barrier = *new (memory) BatchBarrier;
+  batch_barrier.ranks = ranks;
+  batch_barrier.crowded = crowded;
+  return batch_barrier;
 }
 
 Costs staged(Costs costs, bool plain) {
-  costs.stage_apart = costs.stage_in_place = 1;
-  if (plain) costs.stage_stream = costs.stage_piece = field_of(&Costs::stage_stream).most;
+  costs.stage_apart_min_bytes = costs.stage_in_place_min_bytes = 1;
+  if (plain)
+    costs.stage_stream_min_bytes = costs.stage_piece_max_bytes =
+        field_of(&Costs::stage_stream_min_bytes).most;
   return costs;
 }
 
 void measure(Collective collective, int ranks, int rounds, bool in_place) {
   const std::vector<int> cpus = rivals::allowed_cpus();
   const bool crowded = static_cast<std::size_t>(ranks) > cpus.size();
-  Processes processes(shared_meeting(ranks, crowded), cpus);  // forked before there are threads
-  Meeting& meeting = shared_meeting(ranks, crowded);
+  Processes processes(shared_batch_barrier(ranks, crowded),
+                      cpus);  // forked before there are threads
+  BatchBarrier& batch_barrier = shared_batch_barrier(ranks, crowded);
   const Costs costs = machine_costs();
-  Threads threads(meeting, costs), scratch(meeting, staged(costs, false)),
-      plain(meeting, staged(costs, true));
+  Threads threads(batch_barrier, costs), scratch(batch_barrier, staged(costs, false)),
+      plain(batch_barrier, staged(costs, true));
   rivals::Crew crew(ranks, cpus);
   const std::pair<const char*, std::function<std::vector<double>(const Job&)>> forms[] = {
       {"threads", [&](const Job& job) { return threads.run(job, false); }},
