@@ -20,24 +20,24 @@ namespace rankine {
 namespace {
 
 // The closed forms of a line: its formulas, except those marked as computed.
-std::vector<std::string_view> closed_forms(const Algorithm& line) {
+std::vector<std::string_view> closed_forms(const Algorithm& entry) {
   std::vector<std::string_view> forms;
   for (const std::string_view form :
-       {line.rounds, line.sent, line.received, line.send_ports, line.receive_ports}) {
+       {entry.rounds, entry.sent, entry.received, entry.send_ports, entry.receive_ports}) {
     if (form != kComputed) forms.push_back(form);
   }
   return forms;
 }
 
-std::string title(const Algorithm& line) {
-  return std::string(name_of(line.collective)) + " " + std::string(line.name);
+std::string title(const Algorithm& entry) {
+  return std::string(name_of(entry.collective)) + " " + std::string(entry.name);
 }
 
 TEST(Catalogue, EveryCollectiveHasAnAlgorithmForAnyNumberOfRanks) {
   for (const Collective c : all_collectives()) {
     int universal = 0;
-    for (const Algorithm& line : catalogue()) {
-      universal += line.collective == c && line.allowed_when == "1" ? 1 : 0;
+    for (const Algorithm& entry : catalogue()) {
+      universal += entry.collective == c && entry.allowed_when == "1" ? 1 : 0;
     }
     EXPECT_GT(universal, 0) << name_of(c);
   }
@@ -45,39 +45,39 @@ TEST(Catalogue, EveryCollectiveHasAnAlgorithmForAnyNumberOfRanks) {
 
 TEST(Catalogue, NamesAreUniqueAndPlain) {
   std::set<std::string> titles;
-  for (const Algorithm& line : catalogue()) {
-    EXPECT_TRUE(titles.insert(title(line)).second) << title(line);
-    EXPECT_EQ(line.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_"),
+  for (const Algorithm& entry : catalogue()) {
+    EXPECT_TRUE(titles.insert(title(entry)).second) << title(entry);
+    EXPECT_EQ(entry.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_"),
               std::string_view::npos)
-        << line.name;
-    EXPECT_EQ(find_algorithm(line.collective, line.name), &line);
+        << entry.name;
+    EXPECT_EQ(find_algorithm(entry.collective, entry.name), &entry);
   }
   EXPECT_EQ(find_algorithm(Collective::barrier, "ring"), nullptr);
   EXPECT_EQ(algorithm_names(Collective::scatter), "binomial, linear, chain, circulant");
 }
 
 TEST(Catalogue, EveryLineIsComplete) {
-  for (const Algorithm& line : catalogue()) {
-    SCOPED_TRACE(title(line));
-    EXPECT_FALSE(line.citation.empty());
-    EXPECT_FALSE(line.summary.empty());
-    EXPECT_LE(line.summary.size(), 90u);
-    EXPECT_EQ(line.allowed_when == "1", line.needs.empty());
+  for (const Algorithm& entry : catalogue()) {
+    SCOPED_TRACE(title(entry));
+    EXPECT_FALSE(entry.citation.empty());
+    EXPECT_FALSE(entry.summary.empty());
+    EXPECT_LE(entry.summary.size(), 90u);
+    EXPECT_EQ(entry.allowed_when == "1", entry.needs.empty());
     Params params;
     params.ranks = 12;
-    EXPECT_NO_THROW(evaluate(line.allowed_when, params));
-    for (const std::string_view formula : closed_forms(line)) {
+    EXPECT_NO_THROW(evaluate(entry.allowed_when, params));
+    for (const std::string_view formula : closed_forms(entry)) {
       EXPECT_NO_THROW(evaluate(formula, params)) << formula;
     }
   }
 }
 
 TEST(Catalogue, AmongOneRankNothingIsSent) {
-  for (const Algorithm& line : catalogue()) {
-    SCOPED_TRACE(title(line));
+  for (const Algorithm& entry : catalogue()) {
+    SCOPED_TRACE(title(entry));
     Params params;
-    EXPECT_EQ(line.make(params).rounds, 0);
-    for (const std::string_view formula : closed_forms(line)) {
+    EXPECT_EQ(entry.make(params).rounds, 0);
+    for (const std::string_view formula : closed_forms(entry)) {
       EXPECT_EQ(evaluate(formula, params), 0) << formula;
     }
   }
@@ -86,16 +86,16 @@ TEST(Catalogue, AmongOneRankNothingIsSent) {
 // Readers of schedules disagree about whether to count a round without transfers, and it would be
 // drawn empty.
 TEST(Catalogue, NoRoundOfAScanIsEmpty) {
-  for (const Algorithm& line : catalogue()) {
-    if (line.collective != Collective::scan && line.collective != Collective::exscan) continue;
+  for (const Algorithm& entry : catalogue()) {
+    if (entry.collective != Collective::scan && entry.collective != Collective::exscan) continue;
     for (int n = 1; n <= 17; ++n) {
-      const Params params = line.only_taken({.ranks = n});
-      if (line.refusal(params)) continue;
-      const Schedule schedule = line.make(params);
+      const Params params = entry.only_taken({.ranks = n});
+      if (entry.refusal(params)) continue;
+      const Schedule schedule = entry.make(params);
       for (int k = 0; k < schedule.rounds; ++k) {
         int transfers = 0;
         for_each_transfer(schedule, k, [&transfers](const Transfer&) { ++transfers; });
-        EXPECT_GT(transfers, 0) << name_of(line.collective) << " " << line.name << ", N = " << n
+        EXPECT_GT(transfers, 0) << name_of(entry.collective) << " " << entry.name << ", N = " << n
                                 << ", round " << k;
       }
     }
@@ -104,32 +104,32 @@ TEST(Catalogue, NoRoundOfAScanIsEmpty) {
 
 // A line's formulas may use a letter only if the line takes the parameter.
 TEST(Catalogue, FormulasUseWhatTheLineTakes) {
-  for (const Algorithm& line : catalogue()) {
-    std::string all(line.allowed_when);
-    for (const std::string_view formula : closed_forms(line)) all += " " + std::string(formula);
-    EXPECT_EQ(all.find('P') != std::string::npos, line.takes("segments")) << title(line);
-    EXPECT_EQ(all.find('G') != std::string::npos, line.takes("group")) << title(line);
-    EXPECT_EQ(all.find('A') != std::string::npos, line.takes("aggregation")) << title(line);
-    EXPECT_EQ(all.find('K') != std::string::npos, line.takes("radix")) << title(line);
-    EXPECT_EQ(line.rounds.find('S') != std::string::npos, line.takes("skips")) << title(line);
-    EXPECT_EQ(all.find('L') != std::string::npos, line.takes("levels")) << title(line);
-    EXPECT_EQ(all.find('H') != std::string::npos, line.collective == Collective::send_recv);
+  for (const Algorithm& entry : catalogue()) {
+    std::string all(entry.allowed_when);
+    for (const std::string_view formula : closed_forms(entry)) all += " " + std::string(formula);
+    EXPECT_EQ(all.find('P') != std::string::npos, entry.takes("segments")) << title(entry);
+    EXPECT_EQ(all.find('G') != std::string::npos, entry.takes("group")) << title(entry);
+    EXPECT_EQ(all.find('A') != std::string::npos, entry.takes("aggregation")) << title(entry);
+    EXPECT_EQ(all.find('K') != std::string::npos, entry.takes("radix")) << title(entry);
+    EXPECT_EQ(entry.rounds.find('S') != std::string::npos, entry.takes("skips")) << title(entry);
+    EXPECT_EQ(all.find('L') != std::string::npos, entry.takes("levels")) << title(entry);
+    EXPECT_EQ(all.find('H') != std::string::npos, entry.collective == Collective::send_recv);
   }
 }
 
 TEST(Catalogue, EverySmallCaseGivesTheRightNumbers) {
-  for (const Algorithm& line : catalogue()) {
+  for (const Algorithm& entry : catalogue()) {
     for (int n = 1; n <= 13; ++n) {
-      for (Rank root = 0; root<(has_root(line.collective) ? n : 1); root += n> 6 ? 3 : 1) {
+      for (Rank root = 0; root<(has_root(entry.collective) ? n : 1); root += n> 6 ? 3 : 1) {
         for (int segments : {1, 2, 5}) {
           for (int group : {0, 1, 2, 3, 5}) {
             for (int aggregation : {0, 1, 2, 4}) {
               Params params{n, root, 0, segments, group, aggregation};
-              if (line.takes("peer")) params.peer = (root * 2 + 1) % n;
-              if (line.refusal(params)) continue;
-              const Schedule s = line.make(params);
-              EXPECT_EQ(failure(s, goal_of(line, params, s)), "")
-                  << title(line) << " N=" << n << " root=" << root << " P=" << segments
+              if (entry.takes("peer")) params.peer = (root * 2 + 1) % n;
+              if (entry.refusal(params)) continue;
+              const Schedule s = entry.make(params);
+              EXPECT_EQ(failure(s, goal_of(entry, params, s)), "")
+                  << title(entry) << " N=" << n << " root=" << root << " P=" << segments
                   << " G=" << group << " A=" << aggregation;
             }
           }
@@ -140,13 +140,13 @@ TEST(Catalogue, EverySmallCaseGivesTheRightNumbers) {
 }
 
 TEST(Catalogue, GroupsNeedNotDivideWhereTheLineSaysSo) {
-  const Algorithm& line = *find_algorithm(Collective::all_reduce, "hierarchical");
+  const Algorithm& entry = *find_algorithm(Collective::all_reduce, "hierarchical");
   for (int n = 1; n <= 20; ++n) {
     for (int g = 1; g <= n; ++g) {
       const Params params{n, 0, 0, 2, g, 0};
-      ASSERT_EQ(line.refusal(params), std::nullopt);
-      const Schedule s = line.make(params);
-      EXPECT_EQ(failure(s, goal_of(line, params, s)), "") << n << " in groups of " << g;
+      ASSERT_EQ(entry.refusal(params), std::nullopt);
+      const Schedule s = entry.make(params);
+      EXPECT_EQ(failure(s, goal_of(entry, params, s)), "") << n << " in groups of " << g;
     }
   }
 }
@@ -207,9 +207,9 @@ TEST(Refusal, SaysWhatIsNotTaken) {
 }
 
 TEST(Refusal, IsNothingWhereTheDefaultsAreTaken) {
-  for (const Algorithm& line : catalogue()) {
+  for (const Algorithm& entry : catalogue()) {
     for (int n = 1; n <= 200; ++n) {
-      EXPECT_EQ(line.refusal({.ranks = n}), std::nullopt) << title(line) << " " << n;
+      EXPECT_EQ(entry.refusal({.ranks = n}), std::nullopt) << title(entry) << " " << n;
     }
   }
 }
@@ -226,10 +226,10 @@ TEST(Resolved, PutsDefaultsInPlaceOfZeros) {
 }
 
 TEST(Resolved, IsWhatRuns) {
-  for (const Algorithm& line : catalogue()) {
+  for (const Algorithm& entry : catalogue()) {
     for (int n : {1, 2, 6, 12, 13}) {
-      EXPECT_EQ(text_of(line.make({.ranks = n})), text_of(line.make(resolved({.ranks = n}))))
-          << title(line);
+      EXPECT_EQ(text_of(entry.make({.ranks = n})), text_of(entry.make(resolved({.ranks = n}))))
+          << title(entry);
     }
   }
 }

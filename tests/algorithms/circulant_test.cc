@@ -39,7 +39,7 @@ TEST(Circulant, EveryRankSendsReceivesAndAddsOneBlockLessThanThereAreRanks) {
       for_each_transfer(s, k, [&](const Transfer& t) {
         ASSERT_EQ(t.from.size(), 1);
         ASSERT_EQ(t.to.size(), 1);
-        ASSERT_EQ(t.act, Act::reduce);
+        ASSERT_EQ(t.kind, TransferKind::reduce);
         const auto from = static_cast<std::size_t>(t.from.front());
         const auto to = static_cast<std::size_t>(t.to.front());
         ASSERT_NE(from, to);
@@ -370,7 +370,7 @@ TEST(RunSums, WholeSumsCountTwice) {
                              send(r, r - d, block(0), reduce);
                            }
                          }};
-    const Goal goal{Collective::all_reduce, n, 1, 0, 0};
+    const CollectiveSpec goal{Collective::all_reduce, n, 1, 0, 0};
     EXPECT_NE(failure(whole, goal), "") << n;
     EXPECT_EQ(failure(trivance_latency_line(n), goal), "") << n;
   }
@@ -378,7 +378,7 @@ TEST(RunSums, WholeSumsCountTwice) {
 
 TEST(RunSums, EveryPlanGivesTheRightNumbers) {
   for (int n = 1; n <= 130; ++n) {
-    const Goal goal{Collective::all_reduce, n, 1, 0, 0};
+    const CollectiveSpec goal{Collective::all_reduce, n, 1, 0, 0};
     EXPECT_EQ(failure(trivance_latency_line(n), goal), "") << "trivance " << n;
     EXPECT_EQ(failure(bruck_ternary_latency_line(n), goal), "") << "bruck " << n;
   }
@@ -433,26 +433,26 @@ TEST(BruckTernary, GivesTheRightNumbersOnTori) {
 
 namespace {
 
-std::string title(const Algorithm& line) {
-  return std::string(name_of(line.collective)) + " " + std::string(line.name);
+std::string title(const Algorithm& entry) {
+  return std::string(name_of(entry.collective)) + " " + std::string(entry.name);
 }
 
 TEST(Radix, AnyGivesTheRightNumbers) {
   int lines = 0;
-  for (const Algorithm& line : catalogue()) {
-    if (!line.takes("radix")) continue;
+  for (const Algorithm& entry : catalogue()) {
+    if (!entry.takes("radix")) continue;
     ++lines;
     for (int n = 1; n <= 28; ++n) {
       for (int radix = 2; radix <= n; ++radix) {
         Params params;
         params.ranks = n;
         params.radix = radix;
-        params.root = has_root(line.collective) ? n / 2 : 0;
-        params.segments = line.takes("segments") ? 2 : 1;
-        ASSERT_EQ(line.refusal(params), std::nullopt);
-        const Schedule s = line.make(params);
-        EXPECT_EQ(failure(s, goal_of(line, params, s)), "")
-            << title(line) << " N=" << n << " K=" << radix;
+        params.root = has_root(entry.collective) ? n / 2 : 0;
+        params.segments = entry.takes("segments") ? 2 : 1;
+        ASSERT_EQ(entry.refusal(params), std::nullopt);
+        const Schedule s = entry.make(params);
+        EXPECT_EQ(failure(s, goal_of(entry, params, s)), "")
+            << title(entry) << " N=" << n << " K=" << radix;
       }
     }
   }
@@ -460,24 +460,24 @@ TEST(Radix, AnyGivesTheRightNumbers) {
 }
 
 TEST(Radix, IsTwoWhereNothingIsSaid) {
-  for (const Algorithm& line : catalogue()) {
-    if (!line.takes("radix")) continue;
-    EXPECT_EQ(text_of(line.make({.ranks = 13})), text_of(line.make({.ranks = 13, .radix = 2})))
-        << title(line);
-    EXPECT_NE(text_of(line.make({.ranks = 13})), text_of(line.make({.ranks = 13, .radix = 3})))
-        << title(line);
+  for (const Algorithm& entry : catalogue()) {
+    if (!entry.takes("radix")) continue;
+    EXPECT_EQ(text_of(entry.make({.ranks = 13})), text_of(entry.make({.ranks = 13, .radix = 2})))
+        << title(entry);
+    EXPECT_NE(text_of(entry.make({.ranks = 13})), text_of(entry.make({.ranks = 13, .radix = 3})))
+        << title(entry);
   }
 }
 
 TEST(Radix, OutsideItsRangeIsRefused) {
-  const Algorithm& line = *find_algorithm(Collective::all_reduce, "recursive_doubling");
+  const Algorithm& entry = *find_algorithm(Collective::all_reduce, "recursive_doubling");
   for (const int radix : {-1, 1, 9}) {
-    EXPECT_EQ(line.refusal({.ranks = 8, .radix = radix}),
+    EXPECT_EQ(entry.refusal({.ranks = 8, .radix = radix}),
               "all_reduce 'recursive_doubling': radix is " + std::to_string(radix) +
                   "; allowed are 2 to 8, and 0 for the default");
   }
-  EXPECT_EQ(line.refusal({.ranks = 8, .radix = 8}), std::nullopt);
-  EXPECT_EQ(line.refusal({.ranks = 1, .radix = 2}), std::nullopt);
+  EXPECT_EQ(entry.refusal({.ranks = 8, .radix = 8}), std::nullopt);
+  EXPECT_EQ(entry.refusal({.ranks = 1, .radix = 2}), std::nullopt);
   const Algorithm& ring = *find_algorithm(Collective::all_reduce, "ring");
   EXPECT_EQ(ring.refusal({.ranks = 8, .radix = 3}),
             "all_reduce 'ring': radix is 3, which it does not take; it takes no parameter");

@@ -35,13 +35,13 @@ Schedule small() {
 // All small schedules of the catalogue.
 template <class Visit>
 void for_each_schedule(const Visit& visit) {
-  for (const Algorithm& line : catalogue()) {
+  for (const Algorithm& entry : catalogue()) {
     for (int n : {1, 2, 3, 4, 5, 7, 8}) {
-      const Params params = line.only_taken({.ranks = n, .root = n / 2, .segments = 3});
-      if (line.refusal(params)) continue;
-      SCOPED_TRACE(std::string(name_of(line.collective)) + " " + std::string(line.name) + " " +
+      const Params params = entry.only_taken({.ranks = n, .root = n / 2, .segments = 3});
+      if (entry.refusal(params)) continue;
+      SCOPED_TRACE(std::string(name_of(entry.collective)) + " " + std::string(entry.name) + " " +
                    std::to_string(n));
-      visit(line.make(params));
+      visit(entry.make(params));
     }
   }
 }
@@ -230,16 +230,16 @@ TEST(Pipelined, OfNothingIsNothing) { EXPECT_EQ(pipelined(nothing(4, 2), 5).roun
 
 // Combinators keep the meaning of a schedule.
 TEST(Combinators, KeepAllReduceAnAllReduce) {
-  for (const Algorithm& line : catalogue()) {
-    if (line.collective != Collective::all_reduce) continue;
+  for (const Algorithm& entry : catalogue()) {
+    if (entry.collective != Collective::all_reduce) continue;
     for (int n : {2, 3, 6}) {
       Params params;
       params.ranks = n;
-      if (line.refusal(params)) continue;
-      const Schedule s = line.make(params);
+      if (entry.refusal(params)) continue;
+      const Schedule s = entry.make(params);
       const auto check = [&](const Schedule& made) {
         EXPECT_EQ(failure(made, {Collective::all_reduce, n, made.blocks, 0, 0}), "")
-            << line.name << " " << n;
+            << entry.name << " " << n;
       };
       check(refined(3, s));
       check(pipelined(s, 4));
@@ -265,15 +265,15 @@ TEST(Packed, LeavesOutWhatIsEmpty) {
 }
 
 TEST(Combinators, DualsOfAllGathersAreReduceScatters) {
-  for (const Algorithm& line : catalogue()) {
-    if (line.collective != Collective::all_gather) continue;
+  for (const Algorithm& entry : catalogue()) {
+    if (entry.collective != Collective::all_gather) continue;
     for (int n = 1; n <= 9; ++n) {
       Params params;
       params.ranks = n;
-      if (line.refusal(params)) continue;
-      const Schedule s = dual(line.make(params));
+      if (entry.refusal(params)) continue;
+      const Schedule s = dual(entry.make(params));
       EXPECT_EQ(failure(s, {Collective::reduce_scatter, n, s.blocks, 0, 0}), "")
-          << line.name << " " << n;
+          << entry.name << " " << n;
     }
   }
 }
@@ -291,19 +291,19 @@ TEST(Pushed, StoresBesideAndAddsThere) {
 // Every arriving block is stored in a separate plane, so no store overwrites a block that is yet to
 // be added.
 TEST(Pushed, KeepsTheMeaningOfEveryAlgorithm) {
-  for (const Algorithm& line : catalogue()) {
-    if (line.name == "switch") continue;
+  for (const Algorithm& entry : catalogue()) {
+    if (entry.name == "switch") continue;
     for (int n : {1, 2, 3, 5, 8}) {
       Params params;
       params.ranks = n;
-      params.segments = line.takes("segments") ? 2 : 1;
-      if (line.refusal(params)) continue;
-      const Schedule s = pushed(line.make(params));
-      EXPECT_EQ(failure(s, goal_of(line, params, s)), "")
-          << name_of(line.collective) << " " << line.name << " " << n;
+      params.segments = entry.takes("segments") ? 2 : 1;
+      if (entry.refusal(params)) continue;
+      const Schedule s = pushed(entry.make(params));
+      EXPECT_EQ(failure(s, goal_of(entry, params, s)), "")
+          << name_of(entry.collective) << " " << entry.name << " " << n;
       for (int k = 0; k < s.rounds; ++k) {
         for_each_transfer(s, k, [&](const Transfer& t) {
-          EXPECT_TRUE(t.act == copy || t.from == t.to) << "adds what lies elsewhere";
+          EXPECT_TRUE(t.kind == copy || t.from == t.to) << "adds what lies elsewhere";
         });
       }
     }
@@ -314,19 +314,19 @@ TEST(Pushed, KeepsTheMeaningOfEveryAlgorithm) {
 // those computed from all transfers.
 TEST(Pushed, OfOneRanksPart) {
   int seen = 0;
-  for (const Algorithm& line : catalogue()) {
+  for (const Algorithm& entry : catalogue()) {
     for (const int n : {2, 3, 6, 9}) {
       Params params;
       params.ranks = n;
-      if (line.refusal(params)) continue;
-      const Schedule all = line.make(params);
-      if (everyone_in(all) == nullptr) continue;
+      if (entry.refusal(params)) continue;
+      const Schedule all = entry.make(params);
+      if (symmetry_of(all) == nullptr) continue;
       ++seen;
       Schedule in_full = all;
       in_full.round = [all](int k, Send send) { all.round(k, send); };
       const Schedule s = pushed(all), expected = pushed(in_full);
-      EXPECT_NE(everyone_in(s), nullptr) << line.name << " " << n;
-      EXPECT_EQ(s.planes, expected.planes) << line.name << " " << n;
+      EXPECT_NE(symmetry_of(s), nullptr) << entry.name << " " << n;
+      EXPECT_EQ(s.planes, expected.planes) << entry.name << " " << n;
       ASSERT_EQ(s.rounds, expected.rounds);
       ASSERT_EQ(s.phases.size(), expected.phases.size());
       for (std::size_t i = 0; i < s.phases.size(); ++i) {
@@ -334,7 +334,7 @@ TEST(Pushed, OfOneRanksPart) {
         EXPECT_EQ(s.phases[i].rounds, expected.phases[i].rounds);
       }
       for (int k = 0; k < s.rounds; ++k) {
-        EXPECT_EQ(messages(s, k), messages(expected, k)) << line.name << " " << n << " " << k;
+        EXPECT_EQ(messages(s, k), messages(expected, k)) << entry.name << " " << n << " " << k;
       }
     }
   }
@@ -455,9 +455,9 @@ TEST(InTime, EveryoneDoesTheSameAsBefore) {
                         send(0, 3, blocks(0, 3), copy);
                       }};
   const Schedule all = in_time(rotation_symmetric(part, Moves::with_rank));
-  ASSERT_NE(everyone_in(all), nullptr);
+  ASSERT_NE(symmetry_of(all), nullptr);
   EXPECT_EQ(lengths(all), (std::vector<int>{2, 3, 2}));
-  EXPECT_EQ(lengths(everyone_in(all)->part()), (std::vector<int>{2, 3, 2}));
+  EXPECT_EQ(lengths(symmetry_of(all)->part()), (std::vector<int>{2, 3, 2}));
 }
 
 // A switch's transfer takes ports of many ranks, so its round stays as it is. Local work takes no

@@ -23,7 +23,7 @@ class Reference {
   Reference(const Schedule& schedule, const std::function<Value(Rank, Block)>& before)
       : schedule_(schedule) {
     for (Rank r : ranks(schedule.ranks)) {
-      held_.emplace_back(static_cast<std::size_t>(schedule.places()));
+      held_.emplace_back(static_cast<std::size_t>(schedule.slots()));
       for (Block b = 0; b < schedule.blocks; ++b) at(r, b) = before(r, b);
     }
   }
@@ -37,7 +37,7 @@ class Reference {
 
   Value get(Rank r, Block b, int plane = 0) const {
     return held_[static_cast<std::size_t>(r)]
-                [static_cast<std::size_t>(place_of(schedule_, b, plane))];
+                [static_cast<std::size_t>(slot_of(schedule_, b, plane))];
   }
   // Plane 0 of every rank, 0 in empty places.
   std::vector<std::vector<std::int64_t>> table() const {
@@ -59,7 +59,7 @@ class Reference {
     struct Write {
       Rank to;
       int place;
-      Act act;
+      TransferKind kind;
       std::int64_t value;
     };
     std::vector<Write> writes;
@@ -67,21 +67,21 @@ class Reference {
       const std::vector<int> what = t.what.list.to_vector(), where = t.where.list.to_vector();
       t.from.for_each([&](Rank from) {
         for (std::size_t i = 0; i < what.size(); ++i) {
-          const Value value = at(from, place_of(schedule_, what[i], t.what.plane));
+          const Value value = at(from, slot_of(schedule_, what[i], t.what.plane));
           if (!value) {
             error_ = "round " + std::to_string(k) + ": rank " + std::to_string(from) +
                      " has nothing in block " + std::to_string(what[i]);
             return;
           }
           t.to.for_each([&](Rank to) {
-            writes.push_back({to, place_of(schedule_, where[i], t.where.plane), t.act, *value});
+            writes.push_back({to, slot_of(schedule_, where[i], t.where.plane), t.kind, *value});
           });
         }
       });
     });
     for (const Write& w : writes) {
       Value& place = at(w.to, w.place);
-      place = w.act == Act::reduce ? place.value_or(0) + w.value : w.value;
+      place = w.kind == TransferKind::reduce ? place.value_or(0) + w.value : w.value;
     }
   }
 
@@ -107,7 +107,7 @@ inline std::vector<std::string> messages(const Schedule& schedule, int k) {
     if (!(t.what == t.where)) {
       text += "=" + joined(t.where.list, '.') + "@" + std::to_string(t.where.plane);
     }
-    out.push_back(text + (t.act == Act::reduce ? "+" : ""));
+    out.push_back(text + (t.kind == TransferKind::reduce ? "+" : ""));
   });
   return out;
 }
@@ -133,17 +133,18 @@ inline std::int64_t contribution(Rank r, Block b) {
 }
 
 // Executes the schedule from the goal's initial values. Returns the first error, or an empty text.
-inline std::string failure(const Schedule& schedule, const Goal& goal) {
+inline std::string failure(const Schedule& schedule, const CollectiveSpec& goal) {
   Reference reference(schedule, [&goal](Rank r, Block b) {
-    return goal.starts(r, b) ? Value(contribution(r, b)) : Value();
+    return goal.initially_holds(r, b) ? Value(contribution(r, b)) : Value();
   });
   reference.run();
   if (!reference.error().empty()) return reference.error();
   for (Block b = 0; b < schedule.blocks; ++b) {
     for (Rank r : ranks(schedule.ranks)) {
-      if (!goal.needs(r, b)) continue;
+      if (!goal.must_hold(r, b)) continue;
       std::int64_t sum = 0;
-      for (Rank c : ranks(schedule.ranks)) sum += goal.wants(r, b, c) ? contribution(c, b) : 0;
+      for (Rank c : ranks(schedule.ranks))
+        sum += goal.must_include(r, b, c) ? contribution(c, b) : 0;
       const Value held = reference.get(r, b);
       if (held && (*held == sum || is_idempotent(goal.collective))) continue;
       return "rank " + std::to_string(r) + " ends with " +

@@ -46,9 +46,9 @@ TEST(Send, HandsTransfersOnInTheOrderStated) {
 TEST(Schedule, PlacesAreBlocksOnPlanes) {
   Schedule s{2, 3, 0, {}};
   s.planes = 2;
-  EXPECT_EQ(s.places(), 6);
-  EXPECT_EQ(place_of(s, 2, 0), 2);
-  EXPECT_EQ(place_of(s, 2, 1), 5);
+  EXPECT_EQ(s.slots(), 6);
+  EXPECT_EQ(slot_of(s, 2, 0), 2);
+  EXPECT_EQ(slot_of(s, 2, 1), 5);
 }
 
 TEST(Schedule, ReadsBeforeItWrites) {
@@ -210,11 +210,11 @@ namespace {
 
 // The blocks that each rank has before, or needs after, the collective: one row per rank, one
 // column per block.
-std::string table(const Goal& goal, bool before) {
+std::string table(const CollectiveSpec& goal, bool before) {
   std::string out;
   for (Rank r = 0; r < goal.ranks; ++r) {
     for (Block b = 0; b < goal.blocks; ++b) {
-      out += (before ? goal.starts(r, b) : goal.needs(r, b)) ? '#' : '.';
+      out += (before ? goal.initially_holds(r, b) : goal.must_hold(r, b)) ? '#' : '.';
     }
     out += r + 1 < goal.ranks ? "/" : "";
   }
@@ -232,7 +232,7 @@ TEST(Collective, NamesReadBack) {
 }
 
 // The primitives of the lesson's table, among three ranks.
-TEST(Goal, SaysWhoHasWhatBeforeAndAfter) {
+TEST(CollectiveSpec, SaysWhoHasWhatBeforeAndAfter) {
   struct {
     Collective collective;
     int blocks;
@@ -253,19 +253,19 @@ TEST(Goal, SaysWhoHasWhatBeforeAndAfter) {
   };
   for (const auto& c : cases) {
     EXPECT_EQ(natural_blocks(c.collective, 3), c.blocks) << name_of(c.collective);
-    const Goal goal{c.collective, 3, c.blocks, 1, 2};
+    const CollectiveSpec goal{c.collective, 3, c.blocks, 1, 2};
     EXPECT_EQ(table(goal, true), c.before) << name_of(c.collective);
     EXPECT_EQ(table(goal, false), c.after) << name_of(c.collective);
   }
 }
 
 // The contributions to block 0 that each rank wants: one row per rank.
-TEST(Goal, SaysWhoWantsToHearWhom) {
+TEST(CollectiveSpec, SaysWhoWantsToHearWhom) {
   const auto heard = [](Collective collective) {
-    const Goal goal{collective, 3, natural_blocks(collective, 3), 1, 2};
+    const CollectiveSpec goal{collective, 3, natural_blocks(collective, 3), 1, 2};
     std::string out;
     for (Rank r = 0; r < 3; ++r) {
-      for (Rank c = 0; c < 3; ++c) out += goal.wants(r, 0, c) ? '#' : '.';
+      for (Rank c = 0; c < 3; ++c) out += goal.must_include(r, 0, c) ? '#' : '.';
       out += r < 2 ? "/" : "";
     }
     return out;
@@ -279,14 +279,15 @@ TEST(Goal, SaysWhoWantsToHearWhom) {
   EXPECT_EQ(heard(Collective::exscan), ".../#../##.");
 }
 
-TEST(Goal, PartsOfABlockAreNeighbours) {
-  const Goal goal{Collective::all_gather, 2, 6, 0, 0};
+TEST(CollectiveSpec, PartsOfABlockAreNeighbours) {
+  const CollectiveSpec goal{Collective::all_gather, 2, 6, 0, 0};
   EXPECT_EQ(table(goal, true), "###.../...###");
 }
 
 TEST(Collective, KnowsItsArguments) {
   for (const Collective c : all_collectives()) {
-    const Goal goal{c, 4, natural_blocks(c, 4), 0, 1}, other{c, 4, natural_blocks(c, 4), 2, 1};
+    const CollectiveSpec goal{c, 4, natural_blocks(c, 4), 0, 1},
+        other{c, 4, natural_blocks(c, 4), 2, 1};
     const bool differ =
         table(goal, true) != table(other, true) || table(goal, false) != table(other, false);
     EXPECT_EQ(has_root(c), differ) << name_of(c);
@@ -312,7 +313,7 @@ std::string arrows_of(const Schedule& schedule) {
     for_each_transfer(schedule, k, [&out](const Transfer& t) {
       out += std::to_string(t.from.front()) + ">" + std::to_string(t.to.front());
       for (const int b : t.what.list.to_vector()) out += " " + std::to_string(b);
-      out += t.act == copy ? "; " : "+; ";
+      out += t.kind == copy ? "; " : "+; ";
     });
     out += "| ";
   }
@@ -379,11 +380,11 @@ TEST(RotationSymmetric, HasTransfersFromOneToOne) {
 TEST(RotationSymmetric, IsKeptByCombinators) {
   const Schedule a = passing_on(4);
   const Schedule plain{a.ranks, a.blocks, a.rounds, [a](int k, Send send) { a.round(k, send); }};
-  ASSERT_EQ(everyone_in(plain), nullptr);
-  ASSERT_NE(everyone_in(a), nullptr);
+  ASSERT_EQ(symmetry_of(plain), nullptr);
+  ASSERT_NE(symmetry_of(a), nullptr);
   const auto expect_kept = [](const Schedule& kept, const Schedule& plainly) {
-    EXPECT_NE(everyone_in(kept), nullptr);
-    EXPECT_EQ(everyone_in(plainly), nullptr);
+    EXPECT_NE(symmetry_of(kept), nullptr);
+    EXPECT_EQ(symmetry_of(plainly), nullptr);
     EXPECT_EQ(arrows_of(kept), arrows_of(plainly));
     EXPECT_EQ(kept.phases.size(), plainly.phases.size());
   };
@@ -397,30 +398,30 @@ TEST(RotationSymmetric, IsKeptByCombinators) {
   expect_kept(pipelined(a, 3, 2), pipelined(plain, 3, 2));
   expect_kept(packed(a), packed(plain));
   expect_kept(lower(a, {}), lower(plain, {}));
-  EXPECT_NE(everyone_in(mirrored(a)), nullptr);
+  EXPECT_NE(symmetry_of(mirrored(a)), nullptr);
 }
 
 TEST(RotationSymmetric, IsNotWhatHasBeenChanged) {
   Schedule changed = passing_on(4);
   changed.round = [](int, Send send) { send(0, 1, block(0), copy); };
-  EXPECT_EQ(everyone_in(changed), nullptr);
+  EXPECT_EQ(symmetry_of(changed), nullptr);
   Schedule shortened = passing_on(4);
   shortened.rounds = 2;
-  EXPECT_EQ(everyone_in(shortened), nullptr);
-  EXPECT_EQ(everyone_in(then(passing_on(4), nothing(4, 4))), nullptr);
-  EXPECT_EQ(everyone_in(turned(1, passing_on(4))), nullptr);
+  EXPECT_EQ(symmetry_of(shortened), nullptr);
+  EXPECT_EQ(symmetry_of(then(passing_on(4), nothing(4, 4))), nullptr);
+  EXPECT_EQ(symmetry_of(turned(1, passing_on(4))), nullptr);
 }
 
 TEST(RotationSymmetric, SuitsGoalsThatTellNoRanksApart) {
   const Schedule a = passing_on(4);
-  EXPECT_NE(everyone_for(a, {Collective::all_gather, 4, 4}), nullptr);
-  EXPECT_NE(everyone_for(a, {Collective::all_reduce, 4, 4}), nullptr);
-  EXPECT_EQ(everyone_for(a, {Collective::broadcast, 4, 4}), nullptr);
-  EXPECT_EQ(everyone_for(a, {Collective::scan, 4, 4}), nullptr);
-  EXPECT_EQ(everyone_for(a, {Collective::all_gather, 4, 8}), nullptr);
+  EXPECT_NE(symmetry_for(a, {Collective::all_gather, 4, 4}), nullptr);
+  EXPECT_NE(symmetry_for(a, {Collective::all_reduce, 4, 4}), nullptr);
+  EXPECT_EQ(symmetry_for(a, {Collective::broadcast, 4, 4}), nullptr);
+  EXPECT_EQ(symmetry_for(a, {Collective::scan, 4, 4}), nullptr);
+  EXPECT_EQ(symmetry_for(a, {Collective::all_gather, 4, 8}), nullptr);
   const Schedule sums = rotation_symmetric(
       {4, 4, 1, [](int, Send send) { send(0, 1, block(0), reduce); }}, Moves::nothing);
-  EXPECT_EQ(everyone_for(sums, {Collective::all_gather, 4, 4}), nullptr);
+  EXPECT_EQ(symmetry_for(sums, {Collective::all_gather, 4, 4}), nullptr);
 }
 
 }  // namespace

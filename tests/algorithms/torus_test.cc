@@ -697,9 +697,9 @@ TEST(TrivanceCross, GivesTheRightNumbers) {
 }
 
 TEST(TrivanceCross, RefusalsNameTheSizesThatAreTaken) {
-  const Algorithm& line = *find_algorithm(Collective::all_gather, "trivance_cross");
-  const auto refused = [&line](const std::vector<int>& dims) {
-    return line.refusal({.ranks = Torus(dims).ranks(), .dims = dims}).has_value();
+  const Algorithm& entry = *find_algorithm(Collective::all_gather, "trivance_cross");
+  const auto refused = [&entry](const std::vector<int>& dims) {
+    return entry.refusal({.ranks = Torus(dims).ranks(), .dims = dims}).has_value();
   };
   for (const std::vector<int>& dims : {std::vector{1}, {30}, {5, 5}, {25, 25}, {7, 7, 7}}) {
     EXPECT_FALSE(refused(dims)) << dims_text(dims);
@@ -708,7 +708,7 @@ TEST(TrivanceCross, RefusalsNameTheSizesThatAreTaken) {
        {std::vector{3, 3}, {5, 25}, {25, 5}, {7, 7}, {5, 5, 5}, {7, 7, 49}, {2, 2, 2, 2}, {9, 9}}) {
     EXPECT_TRUE(refused(dims)) << dims_text(dims);
   }
-  EXPECT_EQ(line.refusal({.ranks = 16, .dims = {4, 4}}).value_or(""),
+  EXPECT_EQ(entry.refusal({.ranks = 16, .dims = {4, 4}}).value_or(""),
             "all_gather 'trivance_cross': ranks is 16, dims is 4x4; the sizes of a torus must be "
             "equal and a power of 5 in two dimensions, of 7 in three, and more are not taken");
 }

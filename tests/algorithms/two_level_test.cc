@@ -208,9 +208,9 @@ TEST(LevelExchange, AllToAllsSendOneMessagePerMemberAndGroup) {
 
 TEST(LevelExchange, IsRefusedWhereGroupsDoNotDivide) {
   for (const Collective c : {Collective::all_gather, Collective::all_to_all}) {
-    const Algorithm& line = *find_algorithm(c, "level_exchange");
-    EXPECT_EQ(line.refusal({.ranks = 12, .levels = {2, 6}}), std::nullopt);
-    EXPECT_EQ(line.refusal({.ranks = 10, .levels = {4}}),
+    const Algorithm& entry = *find_algorithm(c, "level_exchange");
+    EXPECT_EQ(entry.refusal({.ranks = 12, .levels = {2, 6}}), std::nullopt);
+    EXPECT_EQ(entry.refusal({.ranks = 10, .levels = {4}}),
               std::string(name_of(c)) +
                   " 'level_exchange': ranks is 10; the number of ranks must be a "
                   "multiple of the largest group");

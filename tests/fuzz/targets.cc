@@ -262,8 +262,8 @@ void arguments(std::string_view input) {
     const auto lines = read_algorithms(kArgument, input, of);
     if (refused(lines)) continue;
     require(!lines->empty(), "some algorithm is meant");
-    for (const Algorithm* line : *lines) {
-      require(!of || line->collective == *of, "of the collective asked for");
+    for (const Algorithm* entry : *lines) {
+      require(!of || entry->collective == *of, "of the collective asked for");
     }
   }
   const auto seed = read_seed(kArgument, input);
@@ -290,9 +290,9 @@ void environment(std::string_view input) {
   const auto forced = parse_forced_algorithms(input);
   if (!refused(forced)) {
     std::string text;
-    for (const Algorithm* line : *forced) {
-      if (line != nullptr) {
-        text += std::string(name_of(line->collective)) + ":" + std::string(line->name) + ";";
+    for (const Algorithm* entry : *forced) {
+      if (entry != nullptr) {
+        text += std::string(name_of(entry->collective)) + ":" + std::string(entry->name) + ";";
       }
     }
     const auto again = parse_forced_algorithms(text);

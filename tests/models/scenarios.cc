@@ -60,10 +60,13 @@ struct Pair {
   // The word in message `number`, which must have arrived.
   std::uint64_t word_of(std::uint32_t number) const {
     PostHeader& slot = inbox.mailbox.slot(number);
-    will_read(&slot.note, sizeof(PostHeader) - sizeof(slot.flag) + sizeof(std::uint64_t));
+    will_read(&slot.bytes_or_history,
+              sizeof(PostHeader) - sizeof(slot.flag) + sizeof(std::uint64_t));
     std::uint64_t word;
     std::memcpy(&word, payload(slot), sizeof(word));
-    return slot.fingerprint == kFingerprint && slot.note == sizeof(word) ? word : ~std::uint64_t{0};
+    return slot.fingerprint == kFingerprint && slot.bytes_or_history == sizeof(word)
+               ? word
+               : ~std::uint64_t{0};
   }
 
   Slots slots{};

@@ -220,10 +220,10 @@ TEST_P(CatalogueSweep, AndSoItDoesWhereOthersReachScratchOnly) {
     return collective == Collective::all_reduce || collective == Collective::broadcast;
   };
   Costs costs;
-  costs.stage_apart = costs.stage_in_place = 1;
-  costs.stage_stream = ranks % 2 == 0 ? 1 : 512;
-  costs.stage_piece = std::size_t{64} << ranks % 5;
-  costs.stage_turn = 256;
+  costs.stage_apart_min_bytes = costs.stage_in_place_min_bytes = 1;
+  costs.stage_stream_min_bytes = ranks % 2 == 0 ? 1 : 512;
+  costs.stage_piece_max_bytes = std::size_t{64} << ranks % 5;
+  costs.stage_turn_max_bytes = 256;
   run_cases(may_be_staged, ranks, 3 * step(ranks), costs);
 }
 
@@ -628,10 +628,10 @@ struct Case {
 
 std::vector<Case> cases_among(int ranks) {
   std::vector<Case> cases;
-  for (const Algorithm& line : catalogue()) {
+  for (const Algorithm& entry : catalogue()) {
     Params params;
     params.ranks = ranks;
-    if (line.collective != Collective::all_reduce || line.refusal(params)) continue;
+    if (entry.collective != Collective::all_reduce || entry.refusal(params)) continue;
     std::size_t number = 0;
     for (const std::optional<Transport> transport :
          {std::optional<Transport>(), std::optional(Transport::direct),
@@ -641,7 +641,7 @@ std::vector<Case> cases_among(int ranks) {
           // Few ranks: every type per case. Many ranks: one type per case, in turn.
           for (std::size_t t = 0; t < std::size(kFloats); ++t) {
             if (ranks > 9 && t != number % std::size(kFloats)) continue;
-            cases.push_back({&line, transport, kFloats[t], count, in_place});
+            cases.push_back({&entry, transport, kFloats[t], count, in_place});
           }
           ++number;
         }
@@ -700,10 +700,10 @@ TEST(SameBits, LinesThatSayOtherwiseDiffer) {
   constexpr int kRanks = 9;
   auto team = Team::create({.ranks = kRanks});
   ASSERT_TRUE(team.ok()) << team.status().text();
-  for (const Algorithm& line : catalogue()) {
+  for (const Algorithm& entry : catalogue()) {
     Params params;
     params.ranks = kRanks;
-    if (line.other_bits.empty() || line.refusal(params)) continue;
+    if (entry.other_bits.empty() || entry.refusal(params)) continue;
     for (const DataType type : {DataType::f32, DataType::f64}) {
       std::vector<std::vector<std::byte>> results(kRanks);
       const Status status = (*team)->run([&](Member& me) {
@@ -713,14 +713,14 @@ TEST(SameBits, LinesThatSayOtherwiseDiffer) {
                  .out = data.data(),
                  .count = kCounts[0],
                  .type = type,
-                 .options = {.algorithm = line.name}})
+                 .options = {.algorithm = entry.name}})
             .throw_if_error();
         results[static_cast<std::size_t>(me.rank())] = data;
       });
       ASSERT_TRUE(status.ok()) << status.text();
       EXPECT_TRUE(std::any_of(results.begin(), results.end(),
                               [&](const auto& one) { return one != results[0]; }))
-          << line.name << ", " << name_of(type) << ": says '" << line.other_bits
+          << entry.name << ", " << name_of(type) << ": says '" << entry.other_bits
           << "', and all ranks have the same bits";
     }
   }

@@ -127,7 +127,7 @@ inline std::string fresh_name() {
   return "test." + std::to_string(mine) + "." + std::to_string(++names);
 }
 inline std::string path_of(const std::string& name) { return "/dev/shm/rankine." + name; }
-inline bool is_there(const std::string& name) { return access(path_of(name).c_str(), F_OK) == 0; }
+inline bool exists(const std::string& name) { return access(path_of(name).c_str(), F_OK) == 0; }
 
 // Starts a process that plays the ranks of `plays`: "2" or "0,3".
 inline Spawned process(const std::string& name, const std::string& plays, int ranks,

@@ -423,8 +423,8 @@ TEST(Environment, NamesMayBeTypedAsPeopleTypeThem) {
     const auto forced = parse_forced_algorithms(text);
     EXPECT_TRUE(forced.ok()) << forced.status().text();
     if (!forced.ok()) return std::string_view();
-    const Algorithm* line = (*forced)[static_cast<std::size_t>(collective)];
-    return line == nullptr ? std::string_view("none") : line->name;
+    const Algorithm* entry = (*forced)[static_cast<std::size_t>(collective)];
+    return entry == nullptr ? std::string_view("none") : entry->name;
   };
   for (const std::string_view text : {"AllReduce:Ring", "allreduce:RING", "all-reduce:ring"}) {
     EXPECT_EQ(algorithm(text, Collective::all_reduce), "ring") << text;

@@ -30,15 +30,16 @@ std::uint32_t value(Rank from, std::size_t b, std::size_t i) {
 }
 
 // The blocks of a rank's input, or of its expected output, one after the other.
-Elements expected(const Goal& natural, Rank r, std::span<const std::size_t> counts, bool output) {
+Elements expected(const CollectiveSpec& natural, Rank r, std::span<const std::size_t> counts,
+                  bool output) {
   Elements all;
   for (int b = 0; b < natural.blocks; ++b) {
     const auto block = static_cast<std::size_t>(b);
-    if (output ? !natural.needs(r, b) : !natural.starts(r, b)) continue;
+    if (output ? !natural.must_hold(r, b) : !natural.initially_holds(r, b)) continue;
     for (std::size_t i = 0; i < counts[block]; ++i) {
       std::uint32_t sum = 0;
       for (Rank q = 0; q < natural.ranks; ++q) {
-        if (output ? natural.wants(r, b, q) : q == r) sum += value(q, block, i);
+        if (output ? natural.must_include(r, b, q) : q == r) sum += value(q, block, i);
       }
       all.push_back(sum);
     }
@@ -73,7 +74,7 @@ TEST_P(Counts, EveryAlgorithmMovesUnequalBlocks) {
            {std::optional(Transport::direct), std::optional(Transport::mailbox),
             std::optional<Transport>()}) {
         const Rank root = ranks - 1;
-        const Goal natural{collective, ranks, blocks, root, 0};
+        const CollectiveSpec natural{collective, ranks, blocks, root, 0};
         const Status status = (*team)->run([&](Member& me) {
           const Elements in = expected(natural, me.rank(), counts, false);
           const Elements want = expected(natural, me.rank(), counts, true);
@@ -115,7 +116,7 @@ TEST(Counts, CirculantMovesUnequalBlocksWithAnySkips) {
   auto team = Team::create({.ranks = kRanks});
   ASSERT_TRUE(team.ok()) << team.status().text();
   for (const Collective collective : {Collective::reduce_scatter, Collective::all_gather}) {
-    const Goal natural{collective, kRanks, kRanks};
+    const CollectiveSpec natural{collective, kRanks, kRanks};
     for (const std::vector<int>& skips : all_skips) {
       for (int owner = -1; owner < kRanks; ++owner) {  // -1: each rank has a different count
         std::vector<std::size_t> counts(kRanks, 0);
@@ -229,10 +230,10 @@ TEST_P(Displaced, EveryAlgorithmOnEveryTransport) {
   const int ranks = GetParam();
   Ranks all({.ranks = ranks, .timeout = std::chrono::minutes(2)});
   unsigned seed = 0;
-  for (const Algorithm& line : catalogue()) {
+  for (const Algorithm& entry : catalogue()) {
     Params params;
     params.ranks = ranks;
-    if (line.collective != Collective::all_to_all || line.refusal(params)) continue;
+    if (entry.collective != Collective::all_to_all || entry.refusal(params)) continue;
     for (const std::optional<Transport> transport :
          {std::optional<Transport>(), std::optional(Transport::direct),
           std::optional(Transport::mailbox)}) {
@@ -240,11 +241,11 @@ TEST_P(Displaced, EveryAlgorithmOnEveryTransport) {
         const Sizes counts = counts_of(ranks, kind);
         ++seed;
         const auto results = all.run([&](Member& me) -> Status {
-          const CallOptions options{.algorithm = line.name, .transport = transport};
+          const CallOptions options{.algorithm = entry.name, .transport = transport};
           Mine one(me.rank(), ranks, counts, seed);
           Status status = me.all_to_all(one.in, one.out, counts, {one.from.at, one.to.at}, options);
           if (!status.ok()) return status;
-          EXPECT_EQ(one.out, one.want) << line.name << ", rank " << me.rank();
+          EXPECT_EQ(one.out, one.want) << entry.name << ", rank " << me.rank();
           // A prepared call, started twice: each start reads the input anew.
           Mine two(me.rank(), ranks, counts, seed + 1000);
           Bytes out(two.out);
@@ -255,7 +256,7 @@ TEST_P(Displaced, EveryAlgorithmOnEveryTransport) {
             std::fill(out.begin(), out.end(), std::uint8_t{0x5a});
             if (status = request->start(); !status.ok()) return status;
             if (status = request->wait(); !status.ok()) return status;
-            EXPECT_EQ(out, two.want) << line.name << ", rank " << me.rank();
+            EXPECT_EQ(out, two.want) << entry.name << ", rank " << me.rank();
           }
           return status;
         });

@@ -117,30 +117,30 @@ TEST_P(Epilogues, FinishEachRowOnceWhenItIsFinal) {
   struct Size {
     std::size_t count, row_elements;
   };
-  for (const Algorithm& line : catalogue()) {
+  for (const Algorithm& entry : catalogue()) {
     Params params;
     params.ranks = ranks;
     const bool takes =
-        std::find(std::begin(kTakers), std::end(kTakers), line.collective) != std::end(kTakers);
-    if (!takes || line.refusal(params)) continue;
+        std::find(std::begin(kTakers), std::end(kTakers), entry.collective) != std::end(kTakers);
+    if (!takes || entry.refusal(params)) continue;
     const Status status = team->run([&](Member& me) {
       for (const Size size : {Size{0, 7}, Size{105, 7}, Size{96, 96}, Size{6144, 512}}) {
         for (const std::optional<Transport> transport :
              {std::optional<Transport>(), std::optional(Transport::direct),
               std::optional(Transport::mailbox), std::optional(Transport::board)}) {
           for (const bool in_place : {false, true}) {
-            const Call call{.collective = line.collective,
+            const Call call{.collective = entry.collective,
                             .count = size.count,
-                            .options = {.algorithm = line.name, .transport = transport}};
+                            .options = {.algorithm = entry.name, .transport = transport}};
             ASSERT_EQ(differs<float>(me, call, size.row_elements, in_place), "")
-                << name_of(line.collective) << " " << line.name << ", N=" << ranks << ", "
+                << name_of(entry.collective) << " " << entry.name << ", N=" << ranks << ", "
                 << size.count << " in rows of " << size.row_elements << ", transport "
                 << (transport ? name_of(*transport) : "any") << (in_place ? ", in place" : "");
           }
         }
       }
     });
-    ASSERT_TRUE(status.ok()) << line.name << ": " << status.text();
+    ASSERT_TRUE(status.ok()) << entry.name << ": " << status.text();
     if (HasFatalFailure()) return;
   }
 }

@@ -250,14 +250,15 @@ std::string upper_without(std::string_view name, char separator) {
 }
 
 TEST(TypedNames, EveryNameIsFoundHoweverItIsWritten) {
-  for (const Algorithm& line : catalogue()) {
-    std::string dashes(line.name);
+  for (const Algorithm& entry : catalogue()) {
+    std::string dashes(entry.name);
     std::replace(dashes.begin(), dashes.end(), '_', '-');
     for (const std::string& typed :
-         {std::string(line.name), dashes, upper_without(line.name, '_')}) {
-      EXPECT_EQ(find_typed_algorithm(line.collective, typed), &line) << typed;
+         {std::string(entry.name), dashes, upper_without(entry.name, '_')}) {
+      EXPECT_EQ(find_typed_algorithm(entry.collective, typed), &entry) << typed;
     }
-    EXPECT_EQ(find_typed_collective(upper_without(name_of(line.collective), '_')), line.collective);
+    EXPECT_EQ(find_typed_collective(upper_without(name_of(entry.collective), '_')),
+              entry.collective);
   }
   EXPECT_EQ(find_typed_collective("all reduce"), all_reduce);
   EXPECT_EQ(find_typed_collective("all_reduced"), std::nullopt);
@@ -275,10 +276,10 @@ TEST(TypedNames, ANameAloneIsThatOfAllThatHaveIt) {
   const auto lines = find_typed_algorithms("Tree");
   ASSERT_GE(lines.size(), 2u);
   EXPECT_TRUE(std::is_sorted(lines.begin(), lines.end()));
-  for (const Algorithm* line : lines) EXPECT_EQ(line->name, "double_tree");
+  for (const Algorithm* entry : lines) EXPECT_EQ(entry->name, "double_tree");
   const auto having =
       std::count_if(catalogue().begin(), catalogue().end(),
-                    [](const Algorithm& line) { return line.name == "double_tree"; });
+                    [](const Algorithm& entry) { return entry.name == "double_tree"; });
   EXPECT_EQ(static_cast<std::ptrdiff_t>(lines.size()), having);
   EXPECT_TRUE(find_typed_algorithms("no such").empty());
 }

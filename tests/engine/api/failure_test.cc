@@ -120,7 +120,7 @@ TEST_P(Failure, ARankThatNeverComesIsNamedAtTheDeadline) {
     std::vector<std::uint32_t> in(count()), out(count());
     if (me.rank() == 0) {
       // The deadline begins when all other ranks wait.
-      for (Rank r = 1; r < last(); ++r) until_it_waits(all.communicator(), r);
+      for (Rank r = 1; r < last(); ++r) wait_until_waiting(all.communicator(), r);
       Call call = all_reduce(in, out);
       call.options.timeout = kShort;
       return me.call(call);

@@ -90,12 +90,12 @@ void expect(const std::vector<Status>& results, Code code) {
 }
 
 // One life of each kind.
-void a_team_that_works() {
+void use_team() {
   const auto team = Team::create({.ranks = kRanks}).value();
   EXPECT_TRUE(team->run([](Member& me) { use(me).throw_if_error(); }).ok());
 }
 
-void a_team_in_which_a_rank_throws() {
+void throw_in_team() {
   const auto team = Team::create({.ranks = kRanks}).value();
   const Status status = team->run([](Member& me) {
     if (me.rank() == 1) throw std::runtime_error("out of luck");
@@ -104,14 +104,14 @@ void a_team_in_which_a_rank_throws() {
   EXPECT_EQ(name_of(status.code()), name_of(Code::remote_error));
 }
 
-void a_team_that_never_runs() { EXPECT_EQ(Team::create({.ranks = kRanks}).value()->ranks(), 3); }
+void make_idle_team() { EXPECT_EQ(Team::create({.ranks = kRanks}).value()->ranks(), 3); }
 
-void a_communicator_that_works() {
+void use_communicator() {
   Ranks all({.ranks = kRanks});
   expect(all.run(use), Code::ok);
 }
 
-void a_communicator_that_is_aborted() {
+void abort_communicator() {
   Ranks all({.ranks = kRanks});
   expect(all.run([&](Member& me) {
     if (me.rank() == 2) {
@@ -123,7 +123,7 @@ void a_communicator_that_is_aborted() {
          Code::aborted);
 }
 
-void a_communicator_whose_calls_disagree() {
+void disagree_in_communicator() {
   Ranks all({.ranks = kRanks});
   expect(all.run([](Member& me) {
     std::vector<float> data(kSmall, 1.0F);
@@ -132,7 +132,7 @@ void a_communicator_whose_calls_disagree() {
          Code::mismatch);
 }
 
-void a_communicator_that_a_rank_leaves() {
+void leave_communicator() {
   Ranks all({.ranks = kRanks});
   all.drop(0);
   auto results = all.run(use);
@@ -140,19 +140,14 @@ void a_communicator_that_a_rank_leaves() {
   expect(results, Code::rank_lost);
 }
 
-void a_communicator_that_nobody_joins() {
+void make_lone_communicator() {
   EXPECT_EQ(Communicator::create({.ranks = kRanks}).value()->ranks(), kRanks);
 }
 
 TEST(Leaks, NothingIsLeftOfAThousandLives) {
-  constexpr void (*kLives[])() = {a_team_that_works,
-                                  a_communicator_that_is_aborted,
-                                  a_team_in_which_a_rank_throws,
-                                  a_communicator_that_works,
-                                  a_communicator_whose_calls_disagree,
-                                  a_team_that_never_runs,
-                                  a_communicator_that_a_rank_leaves,
-                                  a_communicator_that_nobody_joins};
+  constexpr void (*kLives[])() = {use_team,           abort_communicator,       throw_in_team,
+                                  use_communicator,   disagree_in_communicator, make_idle_team,
+                                  leave_communicator, make_lone_communicator};
   const ScopedSystemCalls scope(counting_calls());
   // The first use creates objects once per process, so each kind lives once before the counts.
   for (const auto live : kLives) live();

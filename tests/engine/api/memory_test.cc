@@ -712,7 +712,7 @@ class Large : public testing::TestWithParam<Case> {};
 TEST_P(Large, TheDefaultsGiveWhatTheyShould) {
   const auto [collective, ranks, count] = GetParam();
   const Rank root = ranks - 1, peer = 0;
-  const Goal goal{collective, ranks, natural_blocks(collective, ranks), root, peer};
+  const CollectiveSpec goal{collective, ranks, natural_blocks(collective, ranks), root, peer};
   auto team = Team::create({.ranks = ranks, .tuned = false});
   ASSERT_TRUE(team.ok()) << team.status().text();
   for (const bool in_place : {false, true}) {
@@ -722,7 +722,7 @@ TEST_P(Large, TheDefaultsGiveWhatTheyShould) {
       const auto blocks_of = [&](bool output) {
         std::vector<std::size_t> blocks;
         for (int b = 0; b < goal.blocks; ++b) {
-          if (output ? goal.needs(self, b) : goal.starts(self, b)) {
+          if (output ? goal.must_hold(self, b) : goal.initially_holds(self, b)) {
             blocks.push_back(static_cast<std::size_t>(b));
           }
         }
@@ -746,7 +746,7 @@ TEST_P(Large, TheDefaultsGiveWhatTheyShould) {
         for (std::size_t w = 0; w < wants.size(); ++w) {
           std::vector<Rank> sources;
           for (Rank q = 0; q < ranks; ++q) {
-            if (goal.wants(self, static_cast<int>(wants[w]), q)) sources.push_back(q);
+            if (goal.must_include(self, static_cast<int>(wants[w]), q)) sources.push_back(q);
           }
           for (std::size_t i = 0; i < count; ++i) {
             std::uint32_t sum = 0;

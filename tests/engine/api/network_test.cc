@@ -38,14 +38,14 @@ TEST(CallsOnANetwork, TakeTheTimeOfTheSimulatorBackToBack) {
       if (!wired_for(on->fabric, ranks).ok()) continue;
       Twin twin(ranks, on);
       std::uint64_t number = 0;
-      for (const Algorithm& line : catalogue()) {
+      for (const Algorithm& entry : catalogue()) {
         const std::uint64_t random = splitmix(++number * kSplitMixStep);
-        const std::size_t count = line.collective == Collective::barrier ? 1 : 1 + random % 400;
+        const std::size_t count = entry.collective == Collective::barrier ? 1 : 1 + random % 400;
         const Rank root = static_cast<Rank>(random / 400 % static_cast<std::uint64_t>(ranks));
-        const bool in_place = line.collective == Collective::all_reduce && random >> 63 != 0;
-        const auto params = twin.params_for(line, root);
+        const bool in_place = entry.collective == Collective::all_reduce && random >> 63 != 0;
+        const auto params = twin.params_for(entry, root);
         if (!params) continue;
-        twin.call(line, *params, count, in_place);
+        twin.call(entry, *params, count, in_place);
         if (testing::Test::HasFailure()) return;
       }
       EXPECT_EQ(twin.end() > 0, ranks > 1);
@@ -342,12 +342,12 @@ Fabric ring(int ranks) {
 
 // The data must be right and the time must equal the simulated time. With the wall clock, the
 // simulated time is the plan, and the call must not end before it.
-void expect_kept(const Algorithm& line, int n, ClockMode mode, Sync sync) {
-  const std::string what = std::string(line.name) + " among " + std::to_string(n) + ", " +
+void expect_kept(const Algorithm& entry, int n, ClockMode mode, Sync sync) {
+  const std::string what = std::string(entry.name) + " among " + std::to_string(n) + ", " +
                            std::string(name_of(mode)) + ", " + std::string(name_of(sync));
   Twin twin(n, std::make_shared<const CallNetwork>(
                    CallNetwork{.fabric = ring(n), .sync = sync, .clock = mode, .dilate = 100}));
-  twin.call(line, *twin.params_for(line), kCount, false);
+  twin.call(entry, *twin.params_for(entry), kCount, false);
   if (mode == ClockMode::wall) {
     const NetworkReport report = twin.report();
     EXPECT_GE(report.elapsed + 1e-9, report.seconds * report.dilate) << what;
@@ -358,10 +358,10 @@ void expect_kept_everywhere(ClockMode mode) {
   int runs = 0;
   for (int n = 2; n <= 27; n += kEvery) {
     for (const std::string_view name : kNames) {
-      const Algorithm& line = *find_algorithm(Collective::all_reduce, name);
-      if (line.refusal({.ranks = n})) continue;
+      const Algorithm& entry = *find_algorithm(Collective::all_reduce, name);
+      if (entry.refusal({.ranks = n})) continue;
       for (const Sync sync : {Sync::dataflow, Sync::rounds}) {
-        expect_kept(line, n, mode, sync);
+        expect_kept(entry, n, mode, sync);
         if (::testing::Test::HasFailure()) return;
         ++runs;
       }
@@ -400,11 +400,11 @@ constexpr std::array<int, 5> kPorts = {1, 2, 3, 4, 8};
 // Calls every algorithm of the catalogue in turn; returns the number of calls.
 std::size_t call_all(Twin& twin) {
   std::size_t lines = 0;
-  for (const Algorithm& line : catalogue()) {
-    const auto params = twin.params_for(line, twin.ranks() / 2);
+  for (const Algorithm& entry : catalogue()) {
+    const auto params = twin.params_for(entry, twin.ranks() / 2);
     if (!params) continue;
-    const std::size_t count = line.collective == Collective::barrier ? 1 : 250 + lines;
-    twin.call(line, *params, count, line.collective == Collective::all_reduce && lines % 2 == 0);
+    const std::size_t count = entry.collective == Collective::barrier ? 1 : 250 + lines;
+    twin.call(entry, *params, count, entry.collective == Collective::all_reduce && lines % 2 == 0);
     if (::testing::Test::HasFailure()) return 0;
     ++lines;
   }
@@ -542,20 +542,20 @@ TEST(Seats, GiveCommunicatorsOneTimeAndOneSetOfPorts) {
   const std::vector<int> low = {0, 1, 2, 3}, high = {5, 3, 4, 2};
   const auto below = at(low), above = at(high);
   int calls = 0;
-  for (const Algorithm& line : catalogue()) {
-    if (line.collective != Collective::all_reduce && line.collective != Collective::all_to_all) {
+  for (const Algorithm& entry : catalogue()) {
+    if (entry.collective != Collective::all_reduce && entry.collective != Collective::all_to_all) {
       continue;
     }
     const bool first = ++calls % 3 != 0;
     Twin& twin = first ? *below : *above;
     const std::vector<int>& places = first ? low : high;
-    const auto params = twin.params_for(line);
+    const auto params = twin.params_for(entry);
     if (!params) continue;
     for (std::size_t r = 0; r < places.size(); ++r) {
       twin.ends()[r] = ends[static_cast<std::size_t>(places[r])];
     }
-    twin.call(line, *params, 100, false);
-    ASSERT_FALSE(HasFailure()) << line.name;
+    twin.call(entry, *params, 100, false);
+    ASSERT_FALSE(HasFailure()) << entry.name;
     for (std::size_t r = 0; r < places.size(); ++r) {
       ends[static_cast<std::size_t>(places[r])] = twin.ends()[r];
     }
@@ -574,9 +574,9 @@ TEST(WallClock, KeepsItsPlanAndReportsHowWell) {
                           .dilate = 1000,
                           .tolerance_ns = 200'000};
       Twin twin(4, std::make_shared<const CallNetwork>(network));
-      const Algorithm& line = *find_algorithm(Collective::all_reduce, name);
+      const Algorithm& entry = *find_algorithm(Collective::all_reduce, name);
       for (int i = 0; i < 2; ++i) {
-        twin.call(line, *twin.params_for(line), 2500, i == 1);
+        twin.call(entry, *twin.params_for(entry), 2500, i == 1);
         ASSERT_FALSE(HasFailure());
         const NetworkReport report = twin.report();
         EXPECT_EQ(report.dilate, network.dilate);

@@ -117,33 +117,33 @@ class Twin {
 
   // Returns the parameters for calls of `line`, with three segments, or std::nullopt if the network
   // or the number of ranks rules it out.
-  std::optional<Params> params_for(const Algorithm& line, Rank root = 0) const {
+  std::optional<Params> params_for(const Algorithm& entry, Rank root = 0) const {
     Params params;
     params.ranks = ranks();
     params.root = root;
     params.peer = (root + 1) % ranks();
     params.segments = 3;
-    if (!wire(network_->fabric, line, params).ok()) return std::nullopt;
-    params = line.only_taken(params);
-    if (line.refusal(params)) return std::nullopt;
-    return can_carry(line.make(params)) ? std::optional(params) : std::nullopt;
+    if (!wire(network_->fabric, entry, params).ok()) return std::nullopt;
+    params = entry.only_taken(params);
+    if (entry.refusal(params)) return std::nullopt;
+    return can_carry(entry.make(params)) ? std::optional(params) : std::nullopt;
   }
 
   // Makes one call with u32 sums, checks an all-reduce's result, and simulates the call.
-  void call(const Algorithm& line, const Params& params, std::size_t count, bool in_place) {
+  void call(const Algorithm& entry, const Params& params, std::size_t count, bool in_place) {
     const int n = ranks();
-    Call call{.collective = line.collective,
+    Call call{.collective = entry.collective,
               .count = count,
               .type = DataType::u32,
-              .op = line.collective == Collective::barrier ? ReduceOp::bor : ReduceOp::sum,
+              .op = entry.collective == Collective::barrier ? ReduceOp::bor : ReduceOp::sum,
               .root = params.root,
-              .peer = line.takes("peer") ? params.peer : (params.root + 1) % n,
-              .options = {.algorithm = line.name}};
+              .peer = entry.takes("peer") ? params.peer : (params.root + 1) % n,
+              .options = {.algorithm = entry.name}};
     set_parameters(params, call.options);
     // The largest number of blocks on one rank: for an all-to-all one row of blocks.
     const std::size_t blocks =
-        static_cast<std::size_t>(natural_blocks(line.collective, n)) /
-        (line.collective == Collective::all_to_all ? static_cast<std::size_t>(n) : 1);
+        static_cast<std::size_t>(natural_blocks(entry.collective, n)) /
+        (entry.collective == Collective::all_to_all ? static_cast<std::size_t>(n) : 1);
     in_.resize(static_cast<std::size_t>(n));
     out_.resize(in_.size());
     for (std::size_t r = 0; r < in_.size(); ++r) {
@@ -160,17 +160,17 @@ class Twin {
       results[r] = member(rank).call(mine);
     });
     for (const Status& status : results) ASSERT_TRUE(status.ok()) << status.text();
-    if (line.collective == Collective::all_reduce) {
+    if (entry.collective == Collective::all_reduce) {
       const auto base = static_cast<std::uint32_t>(n * (n - 1) / 2);
       for (Rank r = 0; r < n; ++r) {
         const auto& result = (in_place ? in_ : out_)[static_cast<std::size_t>(r)];
         for (std::size_t i = 0; i < count; ++i) {
           ASSERT_EQ(result[i], base + static_cast<std::uint32_t>(i) * static_cast<std::uint32_t>(n))
-              << line.name << ", rank " << r << ", element " << i;
+              << entry.name << ", rank " << r << ", element " << i;
         }
       }
     }
-    simulate_too(line, params, count * blocks * 4);
+    simulate_too(entry, params, count * blocks * 4);
   }
 
   void compute(Rank r, double seconds) {
@@ -204,19 +204,19 @@ class Twin {
   }
   double seconds(Ticks ticks) const { return nearest_double(ticks, ticks_per_second_); }
 
-  void simulate_too(const Algorithm& line, const Params& params, std::size_t bytes) {
-    const Schedule schedule = line.make(params);
+  void simulate_too(const Algorithm& entry, const Params& params, std::size_t bytes) {
+    const Schedule schedule = entry.make(params);
     SimulateOptions options{.sync = network_->sync};
     options.starts = ends_;
     const auto simulated =
-        simulate(schedule, goal_of(line, params, schedule), network_->fabric, bytes, options);
+        simulate(schedule, goal_of(entry, params, schedule), network_->fabric, bytes, options);
     ASSERT_TRUE(simulated.ok()) << simulated.status().text();
     ends_ = simulated->rank_end;
     ticks_per_second_ = simulated->ticks_per_second;
-    const std::string what = std::string(name_of(line.collective)) + " " + std::string(line.name) +
-                             ", " + std::to_string(ranks()) + " ranks on " + network_->fabric.name +
-                             ", " + std::to_string(network_->fabric.ports) + " ports, " +
-                             std::string(name_of(network_->sync));
+    const std::string what =
+        std::string(name_of(entry.collective)) + " " + std::string(entry.name) + ", " +
+        std::to_string(ranks()) + " ranks on " + network_->fabric.name + ", " +
+        std::to_string(network_->fabric.ports) + " ports, " + std::string(name_of(network_->sync));
     expect_same_times(what);
     std::vector<double> rounds;
     for (const Ticks end : simulated->round_end) rounds.push_back(seconds(end));

@@ -300,13 +300,13 @@ TYPED_TEST(OnceOf, EveryNamedAlgorithmRoundsOnce) {
     const OnceResults<TypeParam> results(ranks, kCount);
     const Status status = team_of(ranks)->run([&](Member& me) {
       std::vector<std::string_view> done;
-      for (const Algorithm& line : catalogue()) {
-        if (std::find(done.begin(), done.end(), line.name) != done.end()) continue;
-        done.push_back(line.name);
+      for (const Algorithm& entry : catalogue()) {
+        if (std::find(done.begin(), done.end(), entry.name) != done.end()) continue;
+        done.push_back(entry.name);
         for (const Transport transport : {Transport::direct, Transport::mailbox}) {
           expect_all_once<TypeParam>(
               me, results,
-              {std::string(line.name), transport, kCount, transport == Transport::direct});
+              {std::string(entry.name), transport, kCount, transport == Transport::direct});
         }
       }
     });
@@ -322,20 +322,20 @@ TYPED_TEST(OnceOf, AveragesNearTheLargestNumberAreFinite) {
                                                                 : 57344;
   for (const int ranks : {3, 8, 9}) {
     const Status status = team_of(ranks)->run([&](Member& me) {
-      for (const Algorithm& line : catalogue()) {
+      for (const Algorithm& entry : catalogue()) {
         for (const std::size_t count : {5, 503}) {
-          if (line.collective != Collective::all_reduce) continue;
+          if (entry.collective != Collective::all_reduce) continue;
           std::vector<TypeParam> x(count, TypeParam(largest));
           const Call call{.in = x.data(),
                           .out = x.data(),
                           .count = count,
                           .type = data_type_of<TypeParam>,
                           .op = ReduceOp::avg,
-                          .options = {.algorithm = line.name}};
+                          .options = {.algorithm = entry.name}};
           if (!me.plan_of(call).ok()) continue;
           me.call(call).throw_if_error();
           for (const TypeParam& one : x) {
-            ASSERT_EQ(static_cast<float>(one), largest) << line.name << ", N=" << ranks;
+            ASSERT_EQ(static_cast<float>(one), largest) << entry.name << ", N=" << ranks;
           }
         }
       }
@@ -584,7 +584,7 @@ TEST(Order, CanBeReadBack) {
 // Measured costs decide for calls without an order, but not for calls with Order::repeatable.
 TEST(Order, RepeatableCallsForgetTheCosts) {
   Costs odd;
-  odd.all_hear_all = 2;  // above this number: trees and leaders
+  odd.direct_max_ranks = 2;  // above this number: trees and leaders
   const auto plans = [](const Costs& costs, std::optional<Order> order) {
     std::string text;
     const std::vector<int> levels = {2, 4};

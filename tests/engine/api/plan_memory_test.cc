@@ -70,15 +70,15 @@ INSTANTIATE_TEST_SUITE_P(Collectives, Defaults,
 
 TEST(PlanMemory, IsNeverMoreThanThought) {
   if (!kCountsMemory) GTEST_SKIP() << "a sanitizer's operators new count nothing";
-  for (const Algorithm& line : catalogue()) {
+  for (const Algorithm& entry : catalogue()) {
     for (const int ranks : {2, 7, 16, 32}) {
       for (const std::size_t count : {std::size_t{1}, std::size_t{5000}, std::size_t{1} << 18}) {
-        CompileRequest request = default_request(line.collective, ranks, count, Buffers::in_place);
-        request.algorithm = &line;
+        CompileRequest request = default_request(entry.collective, ranks, count, Buffers::in_place);
+        request.algorithm = &entry;
         request.params.segments = 5;
-        request.params = line.only_taken(request.params);
-        if (line.refusal(request.params)) continue;
-        SCOPED_TRACE(std::string(name_of(line.collective)) + " " + std::string(line.name) + ", " +
+        request.params = entry.only_taken(request.params);
+        if (entry.refusal(request.params)) continue;
+        SCOPED_TRACE(std::string(name_of(entry.collective)) + " " + std::string(entry.name) + ", " +
                      std::to_string(ranks) + " ranks, " + std::to_string(count));
         // The smallest limit that permits the plan must be at least the used memory.
         std::size_t enough = std::size_t{64} << 20, too_little = 0;
@@ -110,7 +110,7 @@ TEST(VerifyMemory, HalvingAndDoublingOfAnyRadix) {
   constexpr int kRanks = 1 << 14;
   for (const int radix : {2, 3, 4}) {
     const Schedule schedule = halving_doubling_all_reduce(kRanks, radix);
-    const Goal goal{
+    const CollectiveSpec goal{
         .collective = Collective::all_reduce, .ranks = kRanks, .blocks = schedule.blocks};
     const std::size_t before = CountedMemory::begin();
     const auto violation = verify(schedule, goal);

@@ -364,7 +364,7 @@ TEST(Board, SmallCallsInWhichAllHearFromAllTakeIt) {
 // Above two ranks, the largest vector of direct_one_shot goes by boards, unless ranks with separate
 // cores may read it at its address.
 TEST(Board, HoldsWhatOneShotTakes) {
-  const Costs own, shared = where_cores_are_shared({}), staged = where_all_is_staged({});
+  const Costs own, shared = shared_core_costs({}), staged = staged_costs({});
   for (const int ranks : {3, 4, 8, 16, 17, 32, 33, 64, 256}) {
     for (const auto& [costs, buffers] : {std::pair(own, Buffers::in_place),
                                          {shared, Buffers::in_place},
@@ -380,11 +380,11 @@ TEST(Board, HoldsWhatOneShotTakes) {
       EXPECT_GE(most, 16U) << ranks << " ranks";
       EXPECT_EQ(name(most + 8), "direct_two_shot");
     }
-    EXPECT_EQ(
-        default_algorithm(Collective::all_reduce, ranks,
-                          own.one_shot_read / static_cast<std::size_t>(ranks), Buffers::apart, own)
-            .name,
-        "direct_one_shot");
+    EXPECT_EQ(default_algorithm(Collective::all_reduce, ranks,
+                                own.one_shot_read_max_total_bytes / static_cast<std::size_t>(ranks),
+                                Buffers::apart, own)
+                  .name,
+              "direct_one_shot");
   }
 }
 
@@ -501,7 +501,7 @@ TEST(Board, ARankThatDoesNotComeIsNamed) {
     if (me.rank() == 2) failed.wait();
     if (me.rank() == 2 || !first.ok()) return first;
     if (me.rank() == 1) return reduce_words(me, 4, 1, true);
-    until_it_waits(ranks.communicator(), 1);
+    wait_until_waiting(ranks.communicator(), 1);
     Words data(4);
     const Status status = me.all_reduce(std::span(data), ReduceOp::sum, {.timeout = kSoon});
     failed.count_down();

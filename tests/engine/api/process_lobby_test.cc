@@ -73,7 +73,7 @@ int meet(const std::string& name, Rank rank, bool shares_cores) {
 
 // Forks the children that meet; returns their ends. The kernel refuses membarrier to rank
 // `without`, and rank `sharing` reports shared cores.
-std::array<std::string, kRanks> ends_where(Rank without, Rank sharing = -1) {
+std::array<std::string, kRanks> ends_of_ranks(Rank without, Rank sharing = -1) {
   const std::string name = fresh_name();
   std::array<pid_t, kRanks> children{};
   for (Rank r = 0; r < kRanks; ++r) {
@@ -183,9 +183,10 @@ TEST(Pages, AreTakenWhileSignalsComeAllTheTime) {
 // calls.
 TEST(Processes, ShareCoresWhereOneOfThemSeesIt) {
   const int barriers = membarrier_available(Threads::of_all_processes) ? kHave : kHaveNot;
-  for (const std::string& end : ends_where(-1)) EXPECT_EQ(end, "exit " + std::to_string(barriers));
+  for (const std::string& end : ends_of_ranks(-1))
+    EXPECT_EQ(end, "exit " + std::to_string(barriers));
   for (const Rank sharing : {0, 1, 2}) {
-    for (const std::string& end : ends_where(-1, sharing)) {
+    for (const std::string& end : ends_of_ranks(-1, sharing)) {
       EXPECT_EQ(end, "exit " + std::to_string(barriers + kShare));
     }
   }
@@ -197,9 +198,9 @@ TEST(Processes, DoWithoutBarriersWhereOneOfThemHasNone) {
   if (!membarrier_available(Threads::of_all_processes)) {
     GTEST_SKIP() << "the kernel refuses membarrier between processes";
   }
-  for (const std::string& end : ends_where(-1)) EXPECT_EQ(end, "exit 1");
+  for (const std::string& end : ends_of_ranks(-1)) EXPECT_EQ(end, "exit 1");
   for (const Rank without : {0, 2}) {
-    for (const std::string& end : ends_where(without)) EXPECT_EQ(end, "exit 2");
+    for (const std::string& end : ends_of_ranks(without)) EXPECT_EQ(end, "exit 2");
   }
 }
 

@@ -403,7 +403,7 @@ class Told {
   }
 
   // Parameters for a call among `members`, in this order.
-  std::optional<Params> params_for(const Algorithm& line, const std::vector<Rank>& members,
+  std::optional<Params> params_for(const Algorithm& entry, const std::vector<Rank>& members,
                                    Rank root) const {
     const auto n = static_cast<int>(members.size());
     Params params;
@@ -412,10 +412,10 @@ class Told {
     params.peer = (root + 1) % n;
     params.segments = 3;
     const Fabric fabric = among(members);
-    if (!wire(fabric, line, params).ok()) return std::nullopt;
-    params = line.only_taken(params);
-    if (line.refusal(params)) return std::nullopt;
-    const Schedule schedule = line.make(params);
+    if (!wire(fabric, entry, params).ok()) return std::nullopt;
+    params = entry.only_taken(params);
+    if (entry.refusal(params)) return std::nullopt;
+    const Schedule schedule = entry.make(params);
     bool able = true;
     for (int k = 0; k < schedule.rounds; ++k) {
       for_each_transfer(schedule, k,
@@ -424,13 +424,13 @@ class Told {
     return able ? std::optional(params) : std::nullopt;
   }
 
-  Status call(const Algorithm& line, const Params& params, const std::vector<Rank>& members,
+  Status call(const Algorithm& entry, const Params& params, const std::vector<Rank>& members,
               std::size_t bytes) {
     SimulateOptions options{.sync = network_.sync};
     for (const Rank r : members) options.starts.push_back(ends_[static_cast<std::size_t>(r)]);
-    const Schedule schedule = line.make(params);
+    const Schedule schedule = entry.make(params);
     const auto simulated =
-        simulate(schedule, goal_of(line, params, schedule), among(members), bytes, options);
+        simulate(schedule, goal_of(entry, params, schedule), among(members), bytes, options);
     if (!simulated.ok()) return simulated.status();
     for (std::size_t i = 0; i < members.size(); ++i) {
       ends_[static_cast<std::size_t>(members[i])] = simulated->rank_end[i];
@@ -461,29 +461,29 @@ int call_all(Member& me, Rank of_all, const std::vector<Rank>& members, Told& to
   const auto n = static_cast<int>(members.size());
   CaseBuffers buffers;
   int made = 0;
-  for (const Algorithm& line : catalogue()) {
-    if (line.collective == Collective::barrier) continue;
-    const auto params = told.params_for(line, members, n / 2);
+  for (const Algorithm& entry : catalogue()) {
+    if (entry.collective == Collective::barrier) continue;
+    const auto params = told.params_for(entry, members, n / 2);
     if (!params) continue;
     const std::size_t count = 250 + static_cast<std::size_t>(made);
-    CollectiveCase test{.collective = line.collective,
+    CollectiveCase test{.collective = entry.collective,
                         .ranks = n,
                         .count = count,
                         .type = DataType::u32,
                         .root = params->root,
-                        .peer = line.takes("peer") ? params->peer : (params->root + 1) % n,
+                        .peer = entry.takes("peer") ? params->peer : (params->root + 1) % n,
                         .seed = static_cast<std::uint64_t>(made),
-                        .options = {.algorithm = line.name}};
+                        .options = {.algorithm = entry.name}};
     set_parameters(*params, test.options);
     if (const std::string fault = run_case(me, test, buffers); !fault.empty()) {
-      throw Error(Code::remote_error, std::string(line.name) + ": " + fault);
+      throw Error(Code::remote_error, std::string(entry.name) + ": " + fault);
     }
     const std::size_t blocks =
-        static_cast<std::size_t>(natural_blocks(line.collective, n)) /
-        (line.collective == Collective::all_to_all ? static_cast<std::size_t>(n) : 1);
-    told.call(line, *params, members, count * blocks * 4).throw_if_error();
+        static_cast<std::size_t>(natural_blocks(entry.collective, n)) /
+        (entry.collective == Collective::all_to_all ? static_cast<std::size_t>(n) : 1);
+    told.call(entry, *params, members, count * blocks * 4).throw_if_error();
     if (me.model_time() != told.seconds(of_all)) {
-      throw Error(Code::remote_error, std::string(line.name) + ": the model's time is " +
+      throw Error(Code::remote_error, std::string(entry.name) + ": the model's time is " +
                                           std::to_string(me.model_time() * 1e6) + " us, not " +
                                           std::to_string(told.seconds(of_all) * 1e6));
     }

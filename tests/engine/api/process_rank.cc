@@ -155,9 +155,9 @@ int sweep(const CallArguments& given) {
   CommunicatorOptions options = given.options();
   // The messages are short, so the piece is set shorter still.
   options.costs = Costs();
-  options.costs->stage_piece = 256;
-  options.costs->stage_turn = 512;
-  options.costs->stage_stream = given.ranks % 2 == 0 ? 512 : 1;
+  options.costs->stage_piece_max_bytes = 256;
+  options.costs->stage_turn_max_bytes = 512;
+  options.costs->stage_stream_min_bytes = given.ranks % 2 == 0 ? 512 : 1;
   const Joined joined = join(options);
   CaseBuffers buffers;
   std::size_t made = 0;
@@ -348,7 +348,7 @@ void scribble_on_page(const Joined& joined) {
 }
 
 // Like a daemon: closes all but the standard streams, and opens other files under the same numbers.
-int close_what_it_does_not_know(const CallArguments& given) {
+int close_unknown_descriptors(const CallArguments& given) {
   constexpr off_t kBytes = 5;
   Status status;
   std::vector<int> numbers;
@@ -518,13 +518,13 @@ const Plays& own_plays() {
       {"other_costs",
        [](const CallArguments& given) {
          CommunicatorOptions options = given.options();
-         options.costs = Costs{.claim = 8192};
+         options.costs = Costs{.claim_copy_min_bytes = 8192};
          return say(create(options));
        }},
       {"again_if_refused",
        [](const CallArguments& given) {
          CommunicatorOptions options = given.options();
-         if (given.is_last()) options.costs = Costs{.claim = 8192};
+         if (given.is_last()) options.costs = Costs{.claim_copy_min_bytes = 8192};
          const Status first = create(options);
          options.costs.reset();
          const Status second = create(options);
@@ -552,7 +552,7 @@ const Plays& own_plays() {
        [](const CallArguments& given) { return outlive(given, scribble_on_record); }},
       {"scribbles_on_page",
        [](const CallArguments& given) { return outlive(given, scribble_on_page); }},
-      {"closes_what_it_does_not_know", close_what_it_does_not_know},
+      {"closes_what_it_does_not_know", close_unknown_descriptors},
       {"waits_with_a_child", wait_with_a_child},
       {"killed_at", survive},
       {"stopped",

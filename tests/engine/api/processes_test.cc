@@ -22,14 +22,14 @@
 namespace rankine {
 namespace {
 
+using testing_processes::exists;
 using testing_processes::fresh_name;
-using testing_processes::is_there;
 using testing_processes::path_of;
 using testing_processes::process;
 using testing_processes::Spawned;
 
 // Returns the number of files in which communicators met and no process is any more.
-int names_of_nobody() {
+int unowned_names() {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(kSharedFolder)) {
     if (!entry.path().filename().string().starts_with("rankine.")) continue;
@@ -80,7 +80,7 @@ class ManyProcesses : public testing::TestWithParam<int> {};
 TEST_P(ManyProcesses, RunEveryAlgorithmOfTheCatalogue) {
   const std::string name = fresh_name();
   for (const std::string& said : all_play(name, GetParam(), "sweep")) EXPECT_EQ(said, "ok\n");
-  EXPECT_FALSE(is_there(name));
+  EXPECT_FALSE(exists(name));
 }
 
 TEST_P(ManyProcesses, AddUpVectorsOfAllSizes) {
@@ -159,7 +159,7 @@ TEST_P(EndOfAProcess, IsToldToTheOthersWhoGoOnWithoutIt) {
         << said;
   }
   ranks[2].send(SIGKILL);  // the program that replaced it may still run
-  EXPECT_FALSE(is_there(name));
+  EXPECT_FALSE(exists(name));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, EndOfAProcess,
@@ -214,7 +214,7 @@ TEST_P(KilledAtAnyTime, IsToldToTheOthers) {
                            said[r].ends_with("2 of '" + name + "' have not come\n");
       EXPECT_TRUE(had_come || had_not) << at << " us: " << said[r];
     }
-    EXPECT_FALSE(is_there(name)) << at;
+    EXPECT_FALSE(exists(name)) << at;
   }
 }
 
@@ -377,7 +377,7 @@ TEST(Groups, LeaveNothingWhereAllAreKilled) {
   // Files that other tests leave at this moment are theirs to remove.
   int left = 0;
   for (int looks = 0; looks < 100; ++looks) {
-    left = names_of_nobody();
+    left = unowned_names();
     if (left == 0) break;
     usleep(50'000);
   }
@@ -397,7 +397,7 @@ TEST(Meeting, RefusesRanksThatDoNotAgree) {
   const auto meet = [](const std::string& play, int ranks, const std::string& variable) {
     const std::string name = fresh_name();
     const auto said = two(rank(name, 0, 2, "create"), rank(name, 1, ranks, play, 0, {variable}));
-    EXPECT_FALSE(is_there(name));
+    EXPECT_FALSE(exists(name));
     return said;
   };
   const std::string nothing = "SOME=1";
@@ -422,7 +422,7 @@ TEST(Meeting, RefusesARankThatIsThereTwice) {
   const std::string name = fresh_name();
   expect_refused(two(rank(name, 0, 2, "create"), rank(name, 0, 2, "create")),
                  "invalid argument: rank 0 of '" + name + "' is there twice: process ");
-  EXPECT_FALSE(is_there(name));
+  EXPECT_FALSE(exists(name));
 }
 
 // True if the file of a failed meeting contains these words.
@@ -448,7 +448,7 @@ TEST(Meeting, IsToldToWhoComesLate) {
     }
     ranks.push_back(rank(name, 2, 3, "hurried"));
     const std::vector<std::string> said = told(ranks);
-    EXPECT_FALSE(is_there(name));
+    EXPECT_FALSE(exists(name));
     EXPECT_TRUE(said[1].starts_with("mismatch: costs of rank ")) << said[1];
     EXPECT_EQ(said[0], said[1]);
     if (said[2] == said[1]) return;
@@ -471,7 +471,7 @@ TEST(Meeting, IsToldForAsLongAsRanksKeepComing) {
       ranks.push_back(rank(name, r, kRanks, "create"));
     }
     const std::vector<std::string> said = told(ranks);
-    EXPECT_FALSE(is_there(name));
+    EXPECT_FALSE(exists(name));
     EXPECT_TRUE(said[0].starts_with("mismatch: costs of rank ")) << said[0];
     if (said == std::vector<std::string>(kRanks, said[0])) return;
   }
@@ -485,14 +485,14 @@ TEST(Meeting, ThatHasFailedHoldsUpNoOtherAttempt) {
           second = rank(name, 1, 2, "again_if_refused");
   EXPECT_EQ(two(std::move(first), std::move(second)),
             std::vector<std::string>(2, "mismatch, then ok\n"));
-  EXPECT_FALSE(is_there(name));
+  EXPECT_FALSE(exists(name));
 }
 
 TEST(Meeting, SaysWhoHasNotCome) {
   const std::string name = fresh_name();
   const auto said = two(rank(name, 0, 4, "hurried"), rank(name, 2, 4, "hurried"));
   expect_refused(said, "timeout: ranks 1, 3 of '" + name + "' have not come");
-  EXPECT_FALSE(is_there(name));
+  EXPECT_FALSE(exists(name));
 }
 
 TEST(Meeting, SaysWhatASystemDoesNotAllow) {
@@ -505,13 +505,13 @@ TEST(Meeting, SaysWhatASystemDoesNotAllow) {
     const std::string name = fresh_name();
     const auto said = two(rank(name, 0, 2, play), rank(name, 1, 2, play));
     for (const std::string& one : said) EXPECT_TRUE(one.starts_with(begins)) << one;
-    EXPECT_FALSE(is_there(name));
+    EXPECT_FALSE(exists(name));
   }
 }
 
 void leave_behind(const std::string& name) {
   Spawned alone = rank(name, 0, 2, "create");
-  while (!is_there(name)) usleep(1000);
+  while (!exists(name)) usleep(1000);
   alone.send(SIGKILL);
   EXPECT_EQ(alone.finish(), "(signal 9)");
 }
@@ -520,7 +520,7 @@ TEST(Meeting, RemovesWhatKilledProcessesHaveLeft) {
   const std::string name = fresh_name(), another = fresh_name();
   leave_behind(name);
   EXPECT_TRUE(Communicator::create({.ranks = 1, .rank = 0, .name = another}).ok());
-  EXPECT_FALSE(is_there(name));
+  EXPECT_FALSE(exists(name));
 }
 
 TEST(Meeting, TakesOverANameThatKilledProcessesHaveLeft) {
@@ -528,7 +528,7 @@ TEST(Meeting, TakesOverANameThatKilledProcessesHaveLeft) {
   leave_behind(name);
   EXPECT_EQ(two(rank(name, 0, 2, "create"), rank(name, 1, 2, "create")),
             std::vector<std::string>(2, "ok\n"));
-  EXPECT_FALSE(is_there(name));
+  EXPECT_FALSE(exists(name));
 }
 
 // The child inherits the lock of its parent's seat.
@@ -542,7 +542,7 @@ TEST(Meeting, TakesOverANameWhoseProcessHasEndedAndHasAChild) {
   EXPECT_EQ(two(rank(name, 0, 2, "create"), rank(name, 1, 2, "create")),
             std::vector<std::string>(2, "ok\n"));
   EXPECT_EQ(kill(child, SIGKILL), 0);
-  EXPECT_FALSE(is_there(name));
+  EXPECT_FALSE(exists(name));
 }
 
 // The other ranks have come but have not yet noticed.
@@ -570,7 +570,7 @@ TEST(Meeting, EndsAsLostWhereAProcessHasEndedAndHasAChild) {
   ranks[1].send(SIGCONT);
   EXPECT_EQ(ranks[1].finish(), said);
   for (const pid_t one : {child, other}) EXPECT_EQ(kill(one, SIGKILL), 0);
-  EXPECT_FALSE(is_there(name));
+  EXPECT_FALSE(exists(name));
 }
 
 TEST(Meeting, LeavesAloneWhatIsNotItsOwn) {
@@ -622,7 +622,7 @@ TEST(Meeting, ChecksItsArguments) {
 TEST(Meeting, OfOneProcessIsACommunicatorToo) {
   const std::string name = fresh_name();
   const auto made = Communicator::create({.ranks = 1, .rank = 0, .name = name}).value();
-  EXPECT_FALSE(is_there(name));
+  EXPECT_FALSE(exists(name));
   const auto member = made->join(0).value();
   const std::vector<float> in(1000, 3);
   std::vector<float> out(1000);

@@ -46,11 +46,11 @@ inline CollectiveCase random_case(std::uint64_t seed, int ranks) {
   if (below(4) == 0)
     test.options.transport = below(2) == 0 ? Transport::direct : Transport::mailbox;
   if (below(4) == 0) {
-    const Algorithm& line = catalogue()[below(catalogue().size())];
+    const Algorithm& entry = catalogue()[below(catalogue().size())];
     Params params;
     params.ranks = ranks;
-    if (line.collective == test.collective && !line.refusal(params)) {
-      test.options.algorithm = line.name;
+    if (entry.collective == test.collective && !entry.refusal(params)) {
+      test.options.algorithm = entry.name;
     }
   }
   test.displaced = below(2) == 0;

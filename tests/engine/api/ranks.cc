@@ -8,7 +8,7 @@
 
 namespace rankine {
 
-void until_it_waits(const Communicator& communicator, Rank r) {
+void wait_until_waiting(const Communicator& communicator, Rank r) {
   for (;;) {
     const auto record = nlohmann::json::parse(communicator.flight_record());
     const std::string state = record["ranks"][static_cast<std::size_t>(r)]["state"];

@@ -46,6 +46,6 @@ class Ranks {
 };
 
 // Returns when rank r waits inside a call, according to the flight record.
-void until_it_waits(const Communicator& communicator, Rank r);
+void wait_until_waiting(const Communicator& communicator, Rank r);
 
 }  // namespace rankine

@@ -1,6 +1,6 @@
 // Requests: calls that are started and waited for later, on every transport, mixed with blocking
 // calls, once and repeatedly, by one thread for all ranks, with failures. The progress thread, and
-// other work during waits (give_way_to()), are tested too.
+// other work during waits (set_yield_callback()), are tested too.
 
 #include <gtest/gtest.h>
 
@@ -481,7 +481,7 @@ constexpr int kRanks = 4;
 
 // Ranks 1 and up must complete their calls before rank 0, which has only started its part, makes
 // any further call. Without the progress thread all calls would end at their deadline.
-void others_end_first(const std::function<Status(Member&, std::vector<Request>&)>& start) {
+void end_other_calls_first(const std::function<Status(Member&, std::vector<Request>&)>& start) {
   Ranks all({.ranks = kRanks, .timeout = kLong, .progress_core = a_core()});
   std::latch done(kRanks - 1);
   const auto results = all.run([&](Member& me) -> Status {
@@ -507,7 +507,7 @@ Status keep(Result<Request> request, std::vector<Request>& requests) {
 TEST(ProgressThread, MovesOnWhatIsStarted) {
   std::array<std::vector<float>, kRanks> x;
   for (auto& mine : x) mine.assign(10'000, 1.0F);
-  others_end_first([&](Member& me, std::vector<Request>& requests) {
+  end_other_calls_first([&](Member& me, std::vector<Request>& requests) {
     return keep(me.start(ring_of(x[static_cast<std::size_t>(me.rank())])), requests);
   });
   for (const auto& mine : x) EXPECT_EQ(mine, std::vector<float>(10'000, kRanks));
@@ -515,7 +515,7 @@ TEST(ProgressThread, MovesOnWhatIsStarted) {
 
 TEST(ProgressThread, BeginsWhatIsBehindAnother) {
   std::array<std::array<std::vector<float>, 5>, kRanks> x;
-  others_end_first([&](Member& me, std::vector<Request>& requests) -> Status {
+  end_other_calls_first([&](Member& me, std::vector<Request>& requests) -> Status {
     for (std::size_t i = 0; i < 5; ++i) {
       auto& mine = x[static_cast<std::size_t>(me.rank())][i];
       mine.assign(1'000 * (i + 1), 1.0F);  // each has a separate plan, made in its turn
@@ -532,7 +532,7 @@ TEST(ProgressThread, MovesOnGroupsAndMessages) {
   for (const bool own_thread : {false, true}) {
     std::array<std::vector<float>, kRanks> x, sent, got;
     std::array<std::unique_ptr<Member>, kRanks> part;
-    others_end_first([&](Member& me, std::vector<Request>& requests) -> Status {
+    end_other_calls_first([&](Member& me, std::vector<Request>& requests) -> Status {
       const auto r = static_cast<std::size_t>(me.rank());
       x[r].assign(10'000, 1.0F);
       // The messages are too long to be in flight before the receive.
@@ -754,7 +754,7 @@ TEST(GiveWay, IsCalledAgainAndAgainWhereARankWaits) {
   Ranks all({.ranks = 2, .timeout = std::chrono::minutes(2)});
   CountedWork work;
   const auto results = all.run([&](Member& me) -> Status {
-    if (me.rank() == 0) me.give_way_to(&work);
+    if (me.rank() == 0) me.set_yield_callback(&work);
     for (int call = 0; call < 3; ++call) {
       if (Status status = me.barrier(); !status.ok()) return status;
       const int before = work.turns.load();
@@ -764,7 +764,7 @@ TEST(GiveWay, IsCalledAgainAndAgainWhereARankWaits) {
       if (Status status = me.all_reduce(std::span(data)); !status.ok()) return status;
       EXPECT_EQ(data, (std::array<int, 3>{2, 4, 1}));
     }
-    if (me.rank() == 0) me.give_way_to(nullptr);
+    if (me.rank() == 0) me.set_yield_callback(nullptr);
     if (Status status = me.barrier(); !status.ok()) return status;
     const int after = work.turns.load();
     if (me.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -782,7 +782,7 @@ TEST(GiveWay, LeavesDeadlinesAsTheyAre) {
   CountedWork work;
   const auto results = all.run([&](Member& me) -> Status {
     if (me.rank() == 1) return me.barrier({.timeout = std::chrono::minutes(2)});
-    me.give_way_to(&work);
+    me.set_yield_callback(&work);
     if (Status status = me.barrier({.timeout = std::chrono::minutes(2)}); !status.ok()) {
       return status;
     }

@@ -11,8 +11,8 @@
 namespace rankine {
 namespace {
 
+using testing_processes::exists;
 using testing_processes::fresh_name;
-using testing_processes::is_there;
 using testing_processes::process;
 using testing_processes::Spawned;
 
@@ -35,7 +35,7 @@ TEST_P(Mixed, DoWhatRanksOfTheirOwnDo) {
     for (const char c : plays) wanted += c == ',' ? "ok\n" : "";
     EXPECT_EQ(all[i].finish(), wanted) << plays;
   }
-  EXPECT_FALSE(is_there(name));
+  EXPECT_FALSE(exists(name));
 }
 
 // ThreadSanitizer does not see synchronisation with ranks of other processes, for example that all
@@ -62,7 +62,7 @@ TEST(Mixed, AreToldWhenAProcessOfSeveralIsKilled) {
     const std::string said = all[0].finish();
     EXPECT_EQ(all[1].finish(), "(signal 9)") << at;
     EXPECT_TRUE(said.starts_with("rank lost: ") || said.starts_with("timeout: ranks ")) << said;
-    EXPECT_FALSE(is_there(name)) << at;
+    EXPECT_FALSE(exists(name)) << at;
   }
 }
 

@@ -149,7 +149,7 @@ TEST(Split, WhoWaitsInAGroupHearsOfTheEndOfTheWhole) {
     auto group = me.split(0, 0);
     if (!group.ok()) return group.status();
     if (me.rank() == 0) return (*group)->barrier();
-    until_it_waits((*group)->communicator(), 0);
+    wait_until_waiting((*group)->communicator(), 0);
     all.communicator().abort("enough");
     return {};
   });

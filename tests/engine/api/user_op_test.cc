@@ -101,8 +101,8 @@ std::vector<Outcome> play(Team& team, Call call, bool in_place, const Products& 
         outcome.status = me.call(mine);
         if (!outcome.status.ok()) return;
         if (call.collective == Collective::reduce && me.rank() != call.root) return;
-        const Goal goal{.collective = call.collective, .ranks = me.ranks()};
-        const int heard = goal.heard_by(me.rank(), 0).count;
+        const CollectiveSpec goal{.collective = call.collective, .ranks = me.ranks()};
+        const int heard = goal.contributors(me.rank(), 0).count;
         if (heard == 0) return;
         const auto* got = static_cast<const Matrix*>(mine.out);
         for (std::size_t i = 0; i < count; ++i) {
@@ -126,22 +126,22 @@ TEST_P(UserOps, MultiplyInTheOrderOfRanks) {
   constexpr std::size_t kCount = 331;
   const Products products(ranks, static_cast<std::size_t>(ranks) * kCount);
   int in_order = 0, refused = 0;
-  for (const Algorithm& line : catalogue()) {
+  for (const Algorithm& entry : catalogue()) {
     Params params;
     params.ranks = ranks;
-    if (!reduces(line.collective) || line.refusal(params)) continue;
+    if (!reduces(entry.collective) || entry.refusal(params)) continue;
     for (const Rank root : {0, ranks / 2}) {
-      if (root != 0 && line.collective != Collective::reduce) continue;
-      Call call{.collective = line.collective,
+      if (root != 0 && entry.collective != Collective::reduce) continue;
+      Call call{.collective = entry.collective,
                 .count = kCount,
                 .type = DataType::raw,
                 .op = ReduceOp::user,
                 .root = root,
                 .user_op = &ordered.op,
-                .options = {.algorithm = line.name}};
+                .options = {.algorithm = entry.name}};
       for (const bool in_place : {false, true}) {
-        const std::string name = std::string(name_of(line.collective)) + " " +
-                                 std::string(line.name) + " root " + std::to_string(root) +
+        const std::string name = std::string(name_of(entry.collective)) + " " +
+                                 std::string(entry.name) + " root " + std::to_string(root) +
                                  (in_place ? " in place" : " apart");
         call.user_op = &ordered.op;
         bool all_right = true, all_refused = true;
@@ -391,8 +391,9 @@ Status check(Member& me, Collective collective, bool in_place, std::optional<Tra
   const bool has = collective != Collective::reduce || me.rank() == me.ranks() - 1;
   for (std::size_t i = 0; has && i < count; ++i) {
     int sum = 0;
-    const int heard =
-        Goal{.collective = collective, .ranks = me.ranks()}.heard_by(me.rank(), 0).count;
+    const int heard = CollectiveSpec{.collective = collective, .ranks = me.ranks()}
+                          .contributors(me.rank(), 0)
+                          .count;
     if (heard == 0) break;
     for (Rank r = 0; r < heard; ++r) sum += factor(r) * input(r, first + i);
     const T want = number<T>(sum);
@@ -520,16 +521,16 @@ class Scans : public testing::TestWithParam<int> {};
 TEST_P(Scans, EveryLineOnEveryTransportInPlaceOnSomeRanks) {
   const int ranks = GetParam();
   Ranks all({.ranks = ranks, .timeout = std::chrono::minutes(2)});
-  for (const Algorithm& line : catalogue()) {
-    if (!is_prefix(line.collective)) continue;
-    const bool exclusive = line.collective == Collective::exscan;
+  for (const Algorithm& entry : catalogue()) {
+    if (!is_prefix(entry.collective)) continue;
+    const bool exclusive = entry.collective == Collective::exscan;
     for (const auto transport : kWays) {
       for (const std::size_t count :
            {std::size_t{0}, std::size_t{1}, std::size_t{57}, std::size_t{6000}}) {
         if (transport == Transport::board && count > 57) continue;  // more than boards hold
         for (int mask = 0; mask < 4; ++mask) {  // in place on no ranks, even ranks, odd ranks, all
-          const std::string what = std::string(name_of(line.collective)) + " " +
-                                   std::string(line.name) + ", " +
+          const std::string what = std::string(name_of(entry.collective)) + " " +
+                                   std::string(entry.name) + ", " +
                                    (transport ? std::string(name_of(*transport)) : "chosen") +
                                    ", " + std::to_string(count) + ", " + std::to_string(mask);
           expect_ok(all.run([&](Member& me) {
@@ -538,12 +539,12 @@ TEST_P(Scans, EveryLineOnEveryTransportInPlaceOnSomeRanks) {
             const Elements before = in;
             Elements& out = in_place ? in : apart;
             const Status status =
-                me.call({.collective = line.collective,
+                me.call({.collective = entry.collective,
                          .in = in.data(),
                          .out = out.data(),
                          .count = count,
                          .type = DataType::i64,
-                         .options = {.algorithm = line.name, .transport = transport}});
+                         .options = {.algorithm = entry.name, .transport = transport}});
             if (!status.ok()) return status;
             const int heard = exclusive ? me.rank() : me.rank() + 1;
             const Elements want = sum_of(heard, count, in_place ? before : Elements(count, kLeft));

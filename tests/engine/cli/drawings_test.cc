@@ -56,8 +56,8 @@ TEST(ReadableFormula, IsWhatPeopleWrite) {
   EXPECT_EQ(readable_formula("if(pow2(N),1,2)"), "1 if N is a power of 2, else 2");
   EXPECT_EQ(readable_formula("computed"), "computed");
   EXPECT_EQ(readable_formula(""), "");
-  for (const Algorithm& line : catalogue()) {
-    for (const std::string_view formula : {line.rounds, line.sent, line.send_ports}) {
+  for (const Algorithm& entry : catalogue()) {
+    for (const std::string_view formula : {entry.rounds, entry.sent, entry.send_ports}) {
       const std::string shown = readable_formula(formula);
       EXPECT_EQ(std::count(shown.begin(), shown.end(), '('),
                 std::count(shown.begin(), shown.end(), ')'))
@@ -115,8 +115,8 @@ TEST(List, FitsTheTerminal) {
   for (const int width : {60, 80, 120}) {
     const ScopedEnv columns("COLUMNS", std::to_string(width).c_str());
     const std::string text = run_captured({"list"}).out;
-    for (const Algorithm& line : catalogue()) {
-      EXPECT_THAT(text, HasSubstr("  " + std::string(line.name) + "\n"));
+    for (const Algorithm& entry : catalogue()) {
+      EXPECT_THAT(text, HasSubstr("  " + std::string(entry.name) + "\n"));
     }
     for (const std::string& line : lines_of(text)) {  // formulas are whole
       if (line.find("rounds  ") != std::string::npos) {
@@ -162,11 +162,11 @@ TEST(Show, DrawsTreesAsTrees) {
 // occurs once below a root.
 TEST(Show, TreesHoldEveryRankOnce) {
   int trees = 0;
-  for (const Algorithm& line : catalogue()) {
-    const Params params = line.only_taken({.ranks = 7});
-    if (line.refusal(params)) continue;
-    const Schedule schedule = line.make(params);
-    const std::string text = trees_text(schedule, goal_of(line, params, schedule), false);
+  for (const Algorithm& entry : catalogue()) {
+    const Params params = entry.only_taken({.ranks = 7});
+    if (entry.refusal(params)) continue;
+    const Schedule schedule = entry.make(params);
+    const std::string text = trees_text(schedule, goal_of(entry, params, schedule), false);
     std::vector<bool> seen;
     for (const std::string& each : lines_of(text)) {
       const std::size_t digit = each.find_first_of("0123456789");
@@ -177,8 +177,8 @@ TEST(Show, TreesHoldEveryRankOnce) {
       }
       if (digit == std::string::npos || seen.empty() || each.starts_with("and ")) continue;
       const auto rank = static_cast<std::size_t>(std::stoi(each.substr(digit)));
-      ASSERT_LT(rank, seen.size()) << line.name << ": " << each;
-      EXPECT_FALSE(seen[rank]) << line.name << ": " << each;
+      ASSERT_LT(rank, seen.size()) << entry.name << ": " << each;
+      EXPECT_FALSE(seen[rank]) << entry.name << ": " << each;
       seen[rank] = true;
     }
   }
@@ -225,7 +225,7 @@ TEST(Show, WritesPictures) {
     EXPECT_EQ(run.out, "");
     std::ostringstream text;
     text << std::ifstream(file).rdbuf();
-    EXPECT_EQ(why_not_well_formed(text.str()), "");
+    EXPECT_EQ(xml_error(text.str()), "");
     return text.str();
   };
   const auto arrows = [](const std::string& svg) {
@@ -334,7 +334,7 @@ std::string picture(const char* machine, int ranks, PlacementPolicy::Kind kind) 
                       .placement = place_ranks(*topology.topology, ranks, {kind, {}}),
                       .real = std::nullopt};
   const std::string svg = to_svg(view);
-  EXPECT_EQ(why_not_well_formed(svg), "");
+  EXPECT_EQ(xml_error(svg), "");
   return svg;
 }
 
@@ -512,7 +512,7 @@ TEST_F(TopoHere, DrawsIntoAFile) {
   EXPECT_EQ(tell({.ranks = 2, .svg = file}).exit, Exit::ok);
   std::ifstream stream(file);
   const std::string svg(std::istreambuf_iterator<char>(stream), {});
-  EXPECT_EQ(why_not_well_formed(svg), "");
+  EXPECT_EQ(xml_error(svg), "");
   EXPECT_THAT(svg, AllOf(HasSubstr("<svg"), HasSubstr("mailboxes: ")));
   std::filesystem::remove_all(folder);
   EXPECT_THAT(tell({.ranks = 2, .svg = file}).error, AllOf(HasSubstr("--svg"), HasSubstr(file)));

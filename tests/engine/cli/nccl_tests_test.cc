@@ -271,7 +271,7 @@ TEST(PerfPlot, ShowsTimeAndBusbwOfAllRows) {
     EXPECT_EQ(run.exit, 0) << run.err;
     std::ostringstream text;
     text << std::ifstream(file).rdbuf();
-    EXPECT_EQ(why_not_well_formed(text.str()), "");
+    EXPECT_EQ(xml_error(text.str()), "");
     return text.str();
   };
   EXPECT_THAT(plot({"-d", "f32,bf16", "--algo", "ring,direct_one_shot"}),

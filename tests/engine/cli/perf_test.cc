@@ -398,17 +398,17 @@ TEST(Metrics, FollowNcclTests) {
   EXPECT_EQ(count_for(Collective::all_reduce, 4, 0, 4), 0U);
 }
 
-TEST(Meeting, TheLastActsBeforeAnybodyGoesOn) {
+TEST(RankBarrier, TheLastActsBeforeAnybodyGoesOn) {
   constexpr int kRanks = 4, kTurns = 200;
-  Meeting meeting(kRanks, 4);
+  RankBarrier barrier(kRanks, 4);
   int value = 0;  // written by one, read by all, guarded by the meeting
   std::atomic<int> bad{0};
   std::vector<std::thread> threads;
   for (int r = 0; r < kRanks; ++r) {
     threads.emplace_back([&] {
       for (int turn = 1; turn <= kTurns; ++turn) {
-        if (!meeting.arrive([&] { value = turn; }) || value != turn) ++bad;
-        if (!meeting.arrive()) ++bad;
+        if (!barrier.arrive([&] { value = turn; }) || value != turn) ++bad;
+        if (!barrier.arrive()) ++bad;
       }
     });
   }
@@ -416,11 +416,11 @@ TEST(Meeting, TheLastActsBeforeAnybodyGoesOn) {
   EXPECT_EQ(bad, 0);
 }
 
-TEST(Meeting, StopsThoseWhoWait) {
-  Meeting meeting(2, 4);
+TEST(RankBarrier, StopsThoseWhoWait) {
+  RankBarrier barrier(2, 4);
   std::atomic<bool> went_on{true};
-  std::thread waiting([&] { went_on = meeting.arrive(); });
-  meeting.stop();
+  std::thread waiting([&] { went_on = barrier.arrive(); });
+  barrier.stop();
   waiting.join();
   EXPECT_FALSE(went_on);
 }
@@ -475,7 +475,7 @@ TEST(ReadResult, EveryWidthGivesTheSame) {
 namespace {
 
 struct Scene {
-  Goal goal;
+  CollectiveSpec goal;
   Layout layout;
 };
 
@@ -738,7 +738,7 @@ TEST(PerfOnNetworks, TellsAndDrawsCrossovers) {
   }
   std::ostringstream svg;
   svg << std::ifstream(file).rdbuf();
-  EXPECT_EQ(why_not_well_formed(svg.str()), "");
+  EXPECT_EQ(xml_error(svg.str()), "");
   EXPECT_THAT(svg.str(), AllOf(HasSubstr(">all_reduce among 8 ranks on plain<"),
                                HasSubstr(">645 KiB<"), HasSubstr(">859 KiB<")));
   const Captured table = perf("all_reduce", asked);

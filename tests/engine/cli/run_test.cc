@@ -37,10 +37,10 @@ Json run_json(std::vector<std::string> arguments) {
 }
 
 TEST(Run, VirtualClockEqualsThePrediction) {
-  for (const Algorithm& line : catalogue()) {
-    std::vector<std::string> arguments = {std::string(name_of(line.collective)),
+  for (const Algorithm& entry : catalogue()) {
+    std::vector<std::string> arguments = {std::string(name_of(entry.collective)),
                                           "--algo",
-                                          std::string(line.name),
+                                          std::string(entry.name),
                                           "--ranks",
                                           "4",
                                           "--bytes",
@@ -48,12 +48,12 @@ TEST(Run, VirtualClockEqualsThePrediction) {
                                           "--network",
                                           "switch",
                                           "--rounds"};
-    if (line.takes("segments")) arguments.insert(arguments.end(), {"--segments", "2"});
+    if (entry.takes("segments")) arguments.insert(arguments.end(), {"--segments", "2"});
     const Json result = run_json(arguments);
-    EXPECT_EQ(result["equal"], true) << line.name;
-    EXPECT_EQ(result["wrong"], 0) << line.name;
+    EXPECT_EQ(result["equal"], true) << entry.name;
+    EXPECT_EQ(result["wrong"], 0) << entry.name;
     EXPECT_EQ(result["clock"], "virtual");
-    EXPECT_FALSE(result["rounds"].empty()) << line.name;
+    EXPECT_FALSE(result["rounds"].empty()) << entry.name;
   }
 }
 
@@ -305,7 +305,7 @@ class Played {
   std::map<std::pair<std::size_t, int>, Rational> ends_;
 };
 
-TEST(Goal, OfARing) {
+TEST(CollectiveSpec, OfARing) {
   const auto text = goal_text(ring_all_gather(3), {Collective::all_gather, 3, 3}, 10);
   ASSERT_TRUE(text.ok());
   EXPECT_EQ(*text,
@@ -318,15 +318,15 @@ TEST(Goal, OfARing) {
             "l3: recv 4b from 1 tag 5\nl4: send 3b to 0 tag 6\nl4 requires l1\n}\n");
 }
 
-TEST(Goal, ReadBackTakesAsLongAsTheCriticalPath) {
+TEST(CollectiveSpec, ReadBackTakesAsLongAsTheCriticalPath) {
   const Fabric& fabric = plain_regime().fabric;
-  for (const Algorithm& line : catalogue()) {
+  for (const Algorithm& entry : catalogue()) {
     for (const int n : {1, 2, 5, 6, 8}) {
       Params params{.ranks = n, .segments = 3};
-      params = line.only_taken(params);
-      if (line.refusal(params)) continue;
-      const Schedule schedule = line.make(params);
-      const Goal goal = goal_of(line, params, schedule);
+      params = entry.only_taken(params);
+      if (entry.refusal(params)) continue;
+      const Schedule schedule = entry.make(params);
+      const CollectiveSpec goal = goal_of(entry, params, schedule);
       constexpr std::uint64_t kBytes = 1'000'003;
       const auto text = goal_text(schedule, goal, kBytes);
       ASSERT_TRUE(text.ok()) << text.status().text();
@@ -336,13 +336,13 @@ TEST(Goal, ReadBackTakesAsLongAsTheCriticalPath) {
       const std::vector<Program> programs = read_goal(*text);
       const Rational end = Played(programs, fabric.link.alpha, fabric.link.beta).end();
       EXPECT_EQ(end, Rational(simulated->end, simulated->ticks_per_second))
-          << name_of(line.collective) << " " << line.name << " N=" << n;
+          << name_of(entry.collective) << " " << entry.name << " N=" << n;
     }
   }
 }
 
-TEST(Goal, MoreLinesThanAllowed) {
-  const Goal goal{Collective::all_gather, 4, 4};
+TEST(CollectiveSpec, MoreLinesThanAllowed) {
+  const CollectiveSpec goal{Collective::all_gather, 4, 4};
   EXPECT_TRUE(goal_text(ring_all_gather(4), goal, 4, {}, 24).ok());
   const auto refused = goal_text(ring_all_gather(4), goal, 4, {}, 23);
   ASSERT_FALSE(refused.ok());

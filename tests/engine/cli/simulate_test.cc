@@ -365,11 +365,11 @@ TEST(Batch, AnswersEachOfAThousandQuestionsInOrder) {
   int count = 0;
   std::vector<const Algorithm*> asked;
   while (count < 1000) {
-    for (const Algorithm& line : catalogue()) {
+    for (const Algorithm& entry : catalogue()) {
       if (++count > 1000) break;
-      asked.push_back(&line);
-      Json question = {{"collective", name_of(line.collective)},
-                       {"algorithm", line.name},
+      asked.push_back(&entry);
+      Json question = {{"collective", name_of(entry.collective)},
+                       {"algorithm", entry.name},
                        {"ranks", 1 + count * 7 % 64},
                        {"bytes", 1 + count * 4099},
                        {"alpha", 1e-6},
@@ -377,7 +377,7 @@ TEST(Batch, AnswersEachOfAThousandQuestionsInOrder) {
                        {"ports", 1 + count % 4},
                        {"sync", count % 2 == 0 ? "rounds" : "dataflow"},
                        {"network", "switch"}};
-      if (line.takes("segments")) question["segments"] = 1 + count % 16;
+      if (entry.takes("segments")) question["segments"] = 1 + count % 16;
       in << question.dump() << "\n";
     }
   }

@@ -181,14 +181,14 @@ Plot small_plot() {
 }
 
 TEST(SvgPlot, IsWellFormed) {
-  EXPECT_EQ(why_not_well_formed(to_svg(small_plot())), "");
-  EXPECT_EQ(why_not_well_formed(to_svg(Plot{})), "");
+  EXPECT_EQ(xml_error(to_svg(small_plot())), "");
+  EXPECT_EQ(xml_error(to_svg(Plot{})), "");
   // The XML reader detects errors.
-  EXPECT_NE(why_not_well_formed("<svg><a></svg>"), "");
-  EXPECT_NE(why_not_well_formed("<svg>a < b</svg>"), "");
-  EXPECT_NE(why_not_well_formed("<svg>a & b</svg>"), "");
-  EXPECT_NE(why_not_well_formed("<svg x=1></svg>"), "");
-  EXPECT_NE(why_not_well_formed("<svg/><svg/>"), "");
+  EXPECT_NE(xml_error("<svg><a></svg>"), "");
+  EXPECT_NE(xml_error("<svg>a < b</svg>"), "");
+  EXPECT_NE(xml_error("<svg>a & b</svg>"), "");
+  EXPECT_NE(xml_error("<svg x=1></svg>"), "");
+  EXPECT_NE(xml_error("<svg/><svg/>"), "");
 }
 
 TEST(SvgPlot, ShowsCurvesMarkersAndNames) {
@@ -215,7 +215,7 @@ TEST(SvgPlot, ManyCurvesFade) {
   }
   EXPECT_EQ(fade_all_but_least(plot), (std::vector<std::string>{"c0", "c7", "c20"}));
   const std::string svg = to_svg(plot);
-  EXPECT_EQ(why_not_well_formed(svg), "");
+  EXPECT_EQ(xml_error(svg), "");
   EXPECT_EQ(count_of(svg, "<polyline"), 30u);
   EXPECT_EQ(count_of(svg, "stroke=\"#d4d4d4\"/>"), 28u);  // and the legend's line
   EXPECT_NE(svg.find(">27 others<"), std::string::npos);
@@ -256,7 +256,7 @@ TEST(SvgPlot, SeveralPlotsInOnePicture) {
   Plot left = small_plot();
   left.legend = false;
   const std::string svg = grid_to_svg({{left, small_plot()}, {small_plot()}});
-  EXPECT_EQ(why_not_well_formed(svg), "");
+  EXPECT_EQ(xml_error(svg), "");
   EXPECT_EQ(count_of(svg, "<clipPath"), 3u);
   for (const char* id : {"\"frame0\"", "\"frame1\"", "\"frame2\""}) {
     EXPECT_EQ(count_of(svg, id), 1u);
@@ -269,7 +269,7 @@ TEST(SvgPlot, PointsPlacesOut) {
   Plot plot = small_plot();
   plot.marks = {{512, 0, "a < b"}, {1024, 50, "c"}};
   const std::string svg = to_svg(plot);
-  EXPECT_EQ(why_not_well_formed(svg), "");
+  EXPECT_EQ(xml_error(svg), "");
   EXPECT_EQ(count_of(svg, "fill=\"none\" stroke=\"black\""), 2u);
   // The ring of a mark is at the point of its size, with its name.
   EXPECT_NE(svg.find("<circle cx=\"374.0\" cy=\"270.7\" r=\"8\""), std::string::npos) << svg;
@@ -379,7 +379,7 @@ TEST(Crossovers, AreToldAndDrawn) {
   EXPECT_NE(text.find("# x < y    200 B  late          201 us\n"), std::string::npos) << text;
   EXPECT_NE(text.find("# flat       1 B  late           10 us\n"), std::string::npos) << text;
   const std::string svg = crossovers_svg("all_reduce among 8 ranks", networks);
-  EXPECT_EQ(why_not_well_formed(svg), "");
+  EXPECT_EQ(xml_error(svg), "");
   for (const char* part : {">all_reduce among 8 ranks on x &lt; y<",
                            ">all_reduce among 8 ranks on flat<", ">200 B<", ">late<", "r=\"8\""}) {
     EXPECT_NE(svg.find(part), std::string::npos) << part;

@@ -1,5 +1,5 @@
 // Fixtures of the tool's tests: run_captured() runs the tool inside the test, ToolProcess runs it
-// as a child process, and why_not_well_formed() checks the XML of its pictures.
+// as a child process, and xml_error() checks the XML of its pictures.
 #pragma once
 
 #include <fcntl.h>
@@ -150,7 +150,7 @@ class ToolProcess {
 // A strict reader of the pictures' XML: elements, attributes in double quotes, text.
 
 // Empty if `xml` is one well-formed element and white space; else a description of the error.
-inline std::string why_not_well_formed(std::string_view xml) {
+inline std::string xml_error(std::string_view xml) {
   std::vector<std::string> open;
   bool had_root = false;
   const auto entity = [&](std::size_t at) {

@@ -126,7 +126,7 @@ TEST(Names, AreReadAsPeopleTypeThem) {
   const auto everywhere = read_algorithms("--algo", "NVLS", std::nullopt);
   ASSERT_TRUE(everywhere.ok()) << everywhere.status().text();
   EXPECT_GT(everywhere->size(), 2u);
-  for (const Algorithm* line : *everywhere) EXPECT_EQ(line->name, "switch");
+  for (const Algorithm* entry : *everywhere) EXPECT_EQ(entry->name, "switch");
   // The target of an alias may be missing in a collective.
   EXPECT_THAT(read_algorithms("--algo", "tree", Collective::all_gather).status().text(),
               StartsWith("--algo for all_gather is 'tree'; allowed are "));
@@ -354,7 +354,7 @@ TEST(List, HasEveryLineWithEveryField) {
     EXPECT_FALSE(line.contains("at"));
   }
   const std::string table = run_captured({"list"}).out;
-  for (const Algorithm& line : catalogue()) EXPECT_THAT(table, HasSubstr(std::string(line.name)));
+  for (const Algorithm& entry : catalogue()) EXPECT_THAT(table, HasSubstr(std::string(entry.name)));
 }
 
 TEST(List, ComputesFormulas) {
@@ -607,20 +607,20 @@ Params some_params(const Parameter& row) {
 // An algorithm that takes the parameter, or one that does not. It uses messages only, so every
 // network can run it.
 const Algorithm& some_algorithm(const Parameter& row, bool takes) {
-  for (const Algorithm& line : catalogue()) {
-    if (line.takes(row.name) != takes || line.name == "switch" ||
-        line.name == "binomial_multicast") {
+  for (const Algorithm& entry : catalogue()) {
+    if (entry.takes(row.name) != takes || entry.name == "switch" ||
+        entry.name == "binomial_multicast") {
       continue;
     }
-    if (!takes || !line.refusal(some_params(row))) return line;
+    if (!takes || !entry.refusal(some_params(row))) return entry;
   }
   throw std::logic_error("no algorithm for " + std::string(row.name));
 }
 
-std::vector<std::string> command(const std::string& subcommand, const Algorithm& line,
+std::vector<std::string> command(const std::string& subcommand, const Algorithm& entry,
                                  const Parameter& row) {
-  std::vector<std::string> out = {subcommand, std::string(name_of(line.collective)),
-                                  "--algo",   std::string(line.name),
+  std::vector<std::string> out = {subcommand, std::string(name_of(entry.collective)),
+                                  "--algo",   std::string(entry.name),
                                   "--ranks",  std::to_string(kRanks)};
   if (row.name == "ranks") return out;
   out.insert(out.end(), {"--" + std::string(row.name), some_text(row)});
@@ -634,11 +634,11 @@ Json value_of(const Parameter& row) {
   return params.*row.list;
 }
 
-std::string request(const Algorithm& line, const Parameter& row, const Json& value) {
-  Json asked = {{"collective", name_of(line.collective)},
-               {"algorithm", line.name},
-               {"ranks", kRanks},
-               {"bytes", 4096}};
+std::string request(const Algorithm& entry, const Parameter& row, const Json& value) {
+  Json asked = {{"collective", name_of(entry.collective)},
+                {"algorithm", entry.name},
+                {"ranks", kRanks},
+                {"bytes", 4096}};
   (row.in_request ? asked : asked["params"])[std::string(row.name)] = value;
   return asked.dump();
 }
@@ -661,15 +661,15 @@ TEST(Parameters, AreFlagsOfEverySubcommandThatAsksAQuestion) {
 TEST(Parameters, AreReadAndPrintedInJson) {
   for (const Parameter& row : rows()) {
     SCOPED_TRACE(row.name);
-    const Algorithm& line = some_algorithm(row, true);
+    const Algorithm& entry = some_algorithm(row, true);
     const std::string name(row.name);
-    const BatchAnswer taken = answer_request(request(line, row, value_of(row)), 1);
+    const BatchAnswer taken = answer_request(request(entry, row, value_of(row)), 1);
     EXPECT_TRUE(taken.ok) << taken.line;
-    const BatchAnswer wrong = answer_request(request(line, row, -7), 1);
+    const BatchAnswer wrong = answer_request(request(entry, row, -7), 1);
     EXPECT_FALSE(wrong.ok);
     EXPECT_THAT(wrong.line, AllOf(HasSubstr(name + " is -7; allowed are ")));
     for (const char* subcommand : {"simulate", "cost", "show"}) {
-      std::vector<std::string> arguments = command(subcommand, line, row);
+      std::vector<std::string> arguments = command(subcommand, entry, row);
       arguments.emplace_back("--json");
       const Captured run = run_captured(arguments);
       ASSERT_EQ(run.exit, 0) << run.err;
@@ -693,11 +693,11 @@ TEST(Parameters, HaveLettersThatFormulasKnow) {
 TEST(Parameters, AreOptionsOfTheRunsOfClaims) {
   for (const Parameter& row : rows()) {
     if (row.name == "ranks") continue;
-    const auto rounds = [&row](const Algorithm& line) {
+    const auto rounds = [&row](const Algorithm& entry) {
       claims::Runs runs;
-      const std::string text = std::string(name_of(line.collective)) + " " +
-                               std::string(line.name) + "; ranks=8; bytes=4096; alpha=1; beta=1; " +
-                               std::string(row.name) + "=" + some_text(row);
+      const std::string text =
+          std::string(name_of(entry.collective)) + " " + std::string(entry.name) +
+          "; ranks=8; bytes=4096; alpha=1; beta=1; " + std::string(row.name) + "=" + some_text(row);
       return runs.quantity(claims::read_runs(text, ""), {}, "rounds");
     };
     EXPECT_TRUE(rounds(some_algorithm(row, true)).has_value()) << row.name;
@@ -707,10 +707,10 @@ TEST(Parameters, AreOptionsOfTheRunsOfClaims) {
 
 TEST(Parameters, AreTriedBySweeps) {
   for (const Parameter& row : rows()) {
-    const Algorithm& line = some_algorithm(row, true);
+    const Algorithm& entry = some_algorithm(row, true);
     SweepOptions options;
-    options.collective = line.collective;
-    options.algorithm = line.name;
+    options.collective = entry.collective;
+    options.algorithm = entry.name;
     options.ranks_from = options.ranks_to = kRanks;
     const std::vector<SweepResult> cases = sweep_cases(options);
     const bool tried = std::any_of(cases.begin(), cases.end(), [&row](const SweepResult& one) {
@@ -724,17 +724,17 @@ TEST(Parameters, AreRefusedByAlgorithmsThatDoNotTakeThem) {
   for (const Parameter& row : rows()) {
     if (row.name == "ranks") continue;
     SCOPED_TRACE(row.name);
-    const Algorithm& line = some_algorithm(row, false);
-    const std::string who = std::string(name_of(line.collective)) + " '" + std::string(line.name);
+    const Algorithm& entry = some_algorithm(row, false);
+    const std::string who = std::string(name_of(entry.collective)) + " '" + std::string(entry.name);
     const std::string what = std::string(row.name) + " is " + some_text(row);
     for (const char* subcommand : {"simulate", "cost", "show", "run", "perf"}) {
-      const Captured run = run_captured(command(subcommand, line, row));
+      const Captured run = run_captured(command(subcommand, entry, row));
       EXPECT_EQ(run.exit, 2) << subcommand;
       if (subcommand == std::string("perf") && row.name == "root") continue;  // another error text
       EXPECT_THAT(run.err, AllOf(HasSubstr(who), HasSubstr(what), HasSubstr("it takes ")));
     }
-    EXPECT_EQ(run_captured(command("verify", line, row)).exit, 2);
-    const BatchAnswer answer = answer_request(request(line, row, value_of(row)), 1);
+    EXPECT_EQ(run_captured(command("verify", entry, row)).exit, 2);
+    const BatchAnswer answer = answer_request(request(entry, row, value_of(row)), 1);
     EXPECT_FALSE(answer.ok);
     EXPECT_THAT(answer.line, AllOf(HasSubstr(who), HasSubstr(what), HasSubstr("it takes ")));
   }

@@ -264,16 +264,17 @@ TEST_F(Tune, MeasuresCostsAndWritesWhatItFound) {
     EXPECT_GE(one["gain"], one["after"] == one["before"] ? 1 : 1.03);
     EXPECT_GE(one["sizes"].size(), 5U);
   }
-  EXPECT_EQ(tried, (std::set<std::string>{"push_plain", "board_pair_read", "stage_apart",
-                                          "stage_in_place", "stage_stream"}));
+  EXPECT_EQ(tried, (std::set<std::string>{"plain_push_max_bytes", "pair_board_call_max_bytes",
+                                          "stage_apart_min_bytes", "stage_in_place_min_bytes",
+                                          "stage_stream_min_bytes"}));
   EXPECT_EQ(read->costs(), expected);
 }
 
 // Values that differ from the defaults, with sizes that are not tried.
 TEST_F(Tune, CostsStayWhereNoneWasTriedAndTopoShowsThem) {
   Costs costs;
-  costs.board_pair_read = 6144;
-  costs.yield = 7'000;
+  costs.pair_board_call_max_bytes = 6144;
+  costs.crowded_yield_ns = 7'000;
   ASSERT_TRUE(save_tuning({read_hardware(), "yesterday", {}, {}, costs}, file_).ok());
   ASSERT_EQ(quick({"--ranks", "3", "--collectives", "gather"}).exit, 0);
   const auto read = parse_tuning(table());
@@ -618,16 +619,16 @@ TEST(CRealTrials, FindWhatWasPlantedInEitherRegime) {
   const auto found = measured(contests);
   std::size_t expected = 0;
   for (std::size_t i = 0; i < contests[0].contenders.size(); ++i) {
-    const Algorithm& line = *contests[0].contenders[i];
-    const auto c_real = c_real_of(found, line);
+    const Algorithm& entry = *contests[0].contenders[i];
+    const auto c_real = c_real_of(found, entry);
     // Algorithms that use a switch have no c_real, because the model has no switch.
     const bool runs = model_of(contests[0], i) != kNotTimed;
-    EXPECT_EQ(c_real.has_value(), runs) << line.name;
+    EXPECT_EQ(c_real.has_value(), runs) << entry.name;
     expected += runs ? 1 : 0;
     if (!c_real) continue;
     const double factor = 1 + static_cast<double>(i) / 8;
-    EXPECT_DOUBLE_EQ(c_real->latency, factor) << line.name;
-    EXPECT_DOUBLE_EQ(c_real->bandwidth, 2 * factor) << line.name;
+    EXPECT_DOUBLE_EQ(c_real->latency, factor) << entry.name;
+    EXPECT_DOUBLE_EQ(c_real->bandwidth, 2 * factor) << entry.name;
   }
   EXPECT_EQ(found.size(), expected);
   EXPECT_GE(expected, 5u);

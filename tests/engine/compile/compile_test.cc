@@ -64,7 +64,7 @@ TEST(Compile, WhoHasACoreReadsWhatIsLongWhereItLies) {
   EXPECT_EQ(chosen(shot, 8192), Transport::board);
   shot.counts = {129};
   EXPECT_EQ(chosen(shot, 8192), Transport::direct);
-  shot.costs = where_cores_are_shared({});
+  shot.costs = shared_core_costs({});
   EXPECT_EQ(chosen(shot, 8192), Transport::board);
   // Seven messages of one line, and of two; one message may fill the slot.
   CompileRequest told;
@@ -74,7 +74,7 @@ TEST(Compile, WhoHasACoreReadsWhatIsLongWhereItLies) {
   EXPECT_EQ(chosen(told, 0), Transport::mailbox);
   told.counts = {13};
   EXPECT_EQ(chosen(told, 0), Transport::direct);
-  told.costs = where_cores_are_shared({});
+  told.costs = shared_core_costs({});
   EXPECT_EQ(chosen(told, 0), Transport::mailbox);
   told.costs = {};
   told.counts = {256};
@@ -98,8 +98,8 @@ TEST(Compile, WhoHasACoreReadsLittleOfABoard) {
        {Collective::all_gather, Collective::all_to_all, Collective::reduce_scatter}) {
     EXPECT_TRUE(on_board(collective, 512, {})) << name_of(collective);
     EXPECT_FALSE(on_board(collective, 516, {})) << name_of(collective);
-    EXPECT_TRUE(on_board(collective, 2048, where_cores_are_shared({}))) << name_of(collective);
-    EXPECT_TRUE(on_board(collective, 2048, where_all_is_staged({}))) << name_of(collective);
+    EXPECT_TRUE(on_board(collective, 2048, shared_core_costs({}))) << name_of(collective);
+    EXPECT_TRUE(on_board(collective, 2048, staged_costs({}))) << name_of(collective);
   }
 }
 
@@ -177,7 +177,7 @@ TEST(Compile, SumsAreFetchedAmongSome) {
     EXPECT_FALSE(pushes(5, 16 * kKiB, buffers, {}));
     EXPECT_FALSE(pushes(8, 1024 * kKiB, buffers, {}));
     EXPECT_TRUE(pushes(8, 1024 * kKiB + 4, buffers, {}));
-    EXPECT_TRUE(pushes(8, 64 * kKiB, buffers, where_cores_are_shared({})));
+    EXPECT_TRUE(pushes(8, 64 * kKiB, buffers, shared_core_costs({})));
   }
 }
 
@@ -277,18 +277,18 @@ TEST(Compile, ASumIsRefusedWhereTheCollectiveHasNone) {
 
 namespace {
 
-Goal all_reduce_goal(const Schedule& schedule) {
+CollectiveSpec all_reduce_goal(const Schedule& schedule) {
   return {Collective::all_reduce, schedule.ranks, schedule.blocks};
 }
 
 // 16 elements of 4 bytes per block.
-Result<Program> program_of(const Schedule& schedule, Buffers buffers, Goal goal) {
+Result<DataflowProgram> program_of(const Schedule& schedule, Buffers buffers, CollectiveSpec goal) {
   const auto natural = static_cast<std::size_t>(natural_blocks(goal.collective, goal.ranks));
   const auto parts = static_cast<std::size_t>(goal.blocks) / natural;
   const std::vector<std::size_t> counts(natural, 16 * parts);
   return make_program(schedule, goal, make_layout(goal, counts, 4, Borders::plain), buffers);
 }
-Program program_of(const Schedule& schedule, Buffers buffers) {
+DataflowProgram program_of(const Schedule& schedule, Buffers buffers) {
   auto program = program_of(schedule, buffers, all_reduce_goal(schedule));
   program.status().throw_if_error();
   return std::move(*program);
@@ -300,7 +300,7 @@ std::string text_of(const Place& place) {
 }
 
 // "0@1: out+0 64 B = in+0 + 1:in+0": an operation of round 0 at rank 1.
-std::vector<std::string> text_of(const Program& program) {
+std::vector<std::string> text_of(const DataflowProgram& program) {
   std::vector<std::string> lines;
   for (const Operation& op : program.operations) {
     std::string line = std::to_string(op.round) + "@" + std::to_string(op.rank) + ": " +
@@ -326,21 +326,21 @@ Schedule make_schedule(int ranks, int blocks, int rounds, std::function<void(int
   return {ranks, blocks, rounds, std::move(round), {}, planes};
 }
 
-TEST(Program, AnExchangeApartWritesOutputsAndReadsInputs) {
+TEST(DataflowProgram, AnExchangeApartWritesOutputsAndReadsInputs) {
   EXPECT_EQ(text_of(program_of(recursive_doubling_all_reduce(2), Buffers::apart)),
             (Lines{"0@1: out+0 64 B = 0:in+0 + in+0, complete",
                    "0@0: out+0 64 B = in+0 + 1:in+0, complete"}));
 }
 
-TEST(Program, AnExchangeInPlaceStagesInputsThatTheOtherStillReads) {
-  const Program program = program_of(recursive_doubling_all_reduce(2), Buffers::in_place);
+TEST(DataflowProgram, AnExchangeInPlaceStagesInputsThatTheOtherStillReads) {
+  const DataflowProgram program = program_of(recursive_doubling_all_reduce(2), Buffers::in_place);
   EXPECT_EQ(text_of(program), (Lines{"-1@0: scratch+0 64 B = in+0", "-1@1: scratch+0 64 B = in+0",
                                      "0@1: out+0 64 B = 0:scratch+0 + scratch+0, complete",
                                      "0@0: out+0 64 B = scratch+0 + 1:scratch+0, complete"}));
   EXPECT_EQ(program.scratch_bytes, (std::vector<std::size_t>{64, 64}));
 }
 
-TEST(Program, ExchangesOfManyRoundsAlternateBetweenPlaces) {
+TEST(DataflowProgram, ExchangesOfManyRoundsAlternateBetweenPlaces) {
   // The last version is in the output; each earlier one is read while the next one is written.
   const Lines lines = text_of(program_of(recursive_doubling_all_reduce(8), Buffers::apart));
   ASSERT_EQ(lines.size(), 24U);
@@ -350,9 +350,9 @@ TEST(Program, ExchangesOfManyRoundsAlternateBetweenPlaces) {
   }
 }
 
-TEST(Program, InPlaceTheFirstOfManyVersionsGoesToScratch) {
+TEST(DataflowProgram, InPlaceTheFirstOfManyVersionsGoesToScratch) {
   // v0 is in the shared memory. v1 may not overwrite it; v2 may, because no rank reads v0 any more.
-  const Program program = program_of(recursive_doubling_all_reduce(4), Buffers::in_place);
+  const DataflowProgram program = program_of(recursive_doubling_all_reduce(4), Buffers::in_place);
   for (const std::string& line : text_of(program)) {
     const bool first = line.starts_with("0@");
     EXPECT_NE(line.find(first ? ": scratch+0" : ": out+0"), std::string::npos) << line;
@@ -367,7 +367,7 @@ TEST(Program, InPlaceTheFirstOfManyVersionsGoesToScratch) {
   }
 }
 
-TEST(Program, AChainInPlaceNeedsNoScratch) {
+TEST(DataflowProgram, AChainInPlaceNeedsNoScratch) {
   // Every rank adds to its value and hands the sum on, so no rank reads a value that is being
   // replaced.
   const Schedule chain = make_schedule(3, 1, 4, [](int k, Send send) {
@@ -377,22 +377,22 @@ TEST(Program, AChainInPlaceNeedsNoScratch) {
       send(4 - k, 3 - k, block(0), copy);
     }
   });
-  const Program program = program_of(chain, Buffers::in_place);
+  const DataflowProgram program = program_of(chain, Buffers::in_place);
   EXPECT_EQ(text_of(program),
             (Lines{"0@1: out+0 64 B = 0:in+0 + in+0", "1@2: out+0 64 B = 1:out+0 + in+0, complete",
                    "2@1: out+0 64 B = 2:out+0, after 1", "3@0: out+0 64 B = 1:out+0, after 1"}));
   EXPECT_EQ(program.scratch_bytes, (std::vector<std::size_t>{0, 0, 0}));
 }
 
-TEST(Program, ARingApartReadsInputsFirst) {
+TEST(DataflowProgram, ARingApartReadsInputsFirst) {
   for (const Buffers buffers : {Buffers::apart, Buffers::in_place}) {
-    const Program program = program_of(ring_all_reduce(3), buffers);
+    const DataflowProgram program = program_of(ring_all_reduce(3), buffers);
     EXPECT_EQ(program.operations.size(), 12U);  // two per rank and phase
     EXPECT_EQ(program.scratch_bytes, (std::vector<std::size_t>{0, 0, 0}));
   }
 }
 
-TEST(Program, ReductionsOfOneRoundFuseInTheOrderOfTheirLowestRank) {
+TEST(DataflowProgram, ReductionsOfOneRoundFuseInTheOrderOfTheirLowestRank) {
   const Schedule all_to_zero = make_schedule(4, 1, 1, [](int, Send send) {
     send(2, 0, block(0), reduce);
     send(ranks_from(3, 2), 0, block(0), reduce);  // 3, then 0 itself again
@@ -403,7 +403,7 @@ TEST(Program, ReductionsOfOneRoundFuseInTheOrderOfTheirLowestRank) {
 }
 
 // A partial sum takes the place of its lowest contribution, from any sender.
-TEST(Program, PartialSumsAreAddedInTheOrderOfTheirLowestRank) {
+TEST(DataflowProgram, PartialSumsAreAddedInTheOrderOfTheirLowestRank) {
   const Schedule schedule = make_schedule(4, 1, 2, [](int k, Send send) {
     if (k == 0) send(0, 3, block(0), reduce);  // rank 3 has 0 + 3
     if (k == 1) send(ranks_from(2, 2), 1, block(0), reduce);
@@ -412,11 +412,11 @@ TEST(Program, PartialSumsAreAddedInTheOrderOfTheirLowestRank) {
   EXPECT_EQ(lines[lines.size() - 1], "1@1: out+0 64 B = 3:out+0 + in+0 + 2:in+0, complete");
 }
 
-TEST(Program, OwnBlocksThatNobodyWritesAreCopiedOnceAndOnlyIfMoved) {
+TEST(DataflowProgram, OwnBlocksThatNobodyWritesAreCopiedOnceAndOnlyIfMoved) {
   const Schedule nothing_at_all = nothing(2, 3);
   EXPECT_EQ(text_of(program_of(nothing_at_all, Buffers::apart)),
             (Lines{"0@0: out+0 192 B = in+0, if moved", "0@1: out+0 192 B = in+0, if moved"}));
-  const Goal gather{Collective::all_gather, 3, 3};
+  const CollectiveSpec gather{Collective::all_gather, 3, 3};
   auto program = program_of(ring_all_gather(3), Buffers::apart, gather);
   ASSERT_TRUE(program.ok()) << program.status().text();
   const Lines lines = text_of(*program);
@@ -425,7 +425,7 @@ TEST(Program, OwnBlocksThatNobodyWritesAreCopiedOnceAndOnlyIfMoved) {
   EXPECT_EQ(lines[2], "0@2: out+128 64 B = in+0, if moved");
 }
 
-TEST(Program, NeighboursThatTravelTogetherAreOneOperation) {
+TEST(DataflowProgram, NeighboursThatTravelTogetherAreOneOperation) {
   const Schedule pairs = make_schedule(2, 6, 1, [](int, Send send) {
     send(0, 1, blocks(0, 4), reduce);
     send(0, 1, block(5), reduce);
@@ -444,8 +444,8 @@ TEST(Program, NeighboursThatTravelTogetherAreOneOperation) {
             "0@1: out+0 128 B = 0:in+0 + in+0 + 2:in+0, complete");
 }
 
-TEST(Program, RanksThatNeedNothingKeepWhatTheyReceiveInScratch) {
-  const Goal to_zero{Collective::reduce, 3, 1, 0};
+TEST(DataflowProgram, RanksThatNeedNothingKeepWhatTheyReceiveInScratch) {
+  const CollectiveSpec to_zero{Collective::reduce, 3, 1, 0};
   const Schedule chain =
       make_schedule(3, 1, 2, [](int k, Send send) { send(2 - k, 1 - k, block(0), reduce); });
   for (const Buffers buffers : {Buffers::apart, Buffers::in_place}) {
@@ -457,7 +457,7 @@ TEST(Program, RanksThatNeedNothingKeepWhatTheyReceiveInScratch) {
   }
 }
 
-TEST(Program, PlanesAreScratch) {
+TEST(DataflowProgram, PlanesAreScratch) {
   const Schedule by_plane = make_schedule(
       2, 1, 2,
       [](int k, Send send) {
@@ -473,8 +473,8 @@ TEST(Program, PlanesAreScratch) {
                    "1@1: out+0 64 B = scratch+0 + in+0, complete"}));
 }
 
-TEST(Program, AllToAllInPlaceStagesEverything) {
-  const Goal goal{Collective::all_to_all, 2, 4};
+TEST(DataflowProgram, AllToAllInPlaceStagesEverything) {
+  const CollectiveSpec goal{Collective::all_to_all, 2, 4};
   const Schedule exchange = make_schedule(2, 4, 1, [](int, Send send) {
     send(0, 1, block(1), copy);
     send(1, 0, block(2), copy);
@@ -490,8 +490,8 @@ TEST(Program, AllToAllInPlaceStagesEverything) {
 }
 
 // A staged block that its rank overwrites while others read it needs a third place.
-TEST(Program, AStagedBlockIsNotOverwrittenWhileItIsRead) {
-  const Goal goal{Collective::all_to_all, 2, 4};
+TEST(DataflowProgram, AStagedBlockIsNotOverwrittenWhileItIsRead) {
+  const CollectiveSpec goal{Collective::all_to_all, 2, 4};
   const Schedule swap = make_schedule(2, 4, 2, [](int k, Send send) {
     if (k == 0) send(0, 1, block(1), copy);
     if (k == 1) {
@@ -509,9 +509,9 @@ TEST(Program, AStagedBlockIsNotOverwrittenWhileItIsRead) {
   }
 }
 
-TEST(Program, EmptyBlocksVanish) {
+TEST(DataflowProgram, EmptyBlocksVanish) {
   const Schedule ring = ring_all_reduce(4);
-  const Goal goal = all_reduce_goal(ring);
+  const CollectiveSpec goal = all_reduce_goal(ring);
   const std::vector<std::size_t> counts = {2};
   auto program =
       make_program(ring, goal, make_layout(goal, counts, 4, Borders::plain), Buffers::apart);
@@ -523,9 +523,9 @@ TEST(Program, EmptyBlocksVanish) {
   EXPECT_TRUE(program->operations.empty());
 }
 
-TEST(Program, RefusesWhatCannotBeExecuted) {
+TEST(DataflowProgram, RefusesWhatCannotBeExecuted) {
   const auto refusal = [](const Schedule& schedule, std::vector<std::size_t> counts) {
-    const Goal goal{Collective::all_gather, schedule.ranks, schedule.blocks};
+    const CollectiveSpec goal{Collective::all_gather, schedule.ranks, schedule.blocks};
     const auto program =
         make_program(schedule, goal, make_layout(goal, counts, 4, Borders::plain), Buffers::apart);
     return program.ok() ? std::string() : program.status().text();

@@ -24,7 +24,7 @@ namespace rankine {
 namespace {
 
 Result<Plan> plan_of(const Schedule& schedule, std::size_t count, LowerOptions options = {}) {
-  const Goal goal{Collective::all_reduce, schedule.ranks, schedule.blocks};
+  const CollectiveSpec goal{Collective::all_reduce, schedule.ranks, schedule.blocks};
   const std::vector<std::size_t> counts = {count};
   return make_plan(schedule, goal, make_layout(goal, counts, 4, Borders::plain), Buffers::apart,
                    Transport::mailbox, options);
@@ -333,7 +333,7 @@ TEST(LowerBoard, IsChosenWhereEverybodyHearsFromEverybody) {
 namespace {
 
 Plan plan_of(const Schedule& schedule, Buffers buffers, const Passes& passes = {}) {
-  const Goal goal{Collective::all_reduce, schedule.ranks, schedule.blocks};
+  const CollectiveSpec goal{Collective::all_reduce, schedule.ranks, schedule.blocks};
   const std::vector<std::size_t> counts = {static_cast<std::size_t>(schedule.blocks) * 16};
   auto plan = make_plan(schedule, goal, make_layout(goal, counts, 4, Borders::plain), buffers,
                         Transport::direct, {}, {}, passes);
@@ -454,7 +454,7 @@ TEST(LowerDirect, EveryAlgorithmWaitsForEarlierRoundsOnly) {
       params.segments = algorithm.takes("segments") ? 3 : 1;
       if (algorithm.refusal(params)) continue;
       const Schedule schedule = algorithm.make(params);
-      const Goal goal = goal_of(algorithm, params, schedule);
+      const CollectiveSpec goal = goal_of(algorithm, params, schedule);
       const std::vector<std::size_t> counts(
           static_cast<std::size_t>(natural_blocks(goal.collective, n)), 100);
       const Layout layout = make_layout(goal, counts, 4, Borders::plain);

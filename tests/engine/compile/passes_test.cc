@@ -17,12 +17,12 @@
 #include "engine/run/plan.h"
 
 // Schedules that combine contributions in rank order. tests/engine/api/user_op_test checks the
-// results: it multiplies matrices by every line of the catalogue.
+// results: it multiplies matrices by every entry of the catalogue.
 
 namespace rankine {
 namespace {
 
-bool ordered(const Schedule& schedule, const Goal& goal) {
+bool ordered(const Schedule& schedule, const CollectiveSpec& goal) {
   const std::vector<std::size_t> counts(
       static_cast<std::size_t>(natural_blocks(goal.collective, goal.ranks)),
       static_cast<std::size_t>(schedule.blocks));
@@ -31,12 +31,12 @@ bool ordered(const Schedule& schedule, const Goal& goal) {
 }
 
 bool ordered(Collective collective, std::string_view name, int ranks, Rank root = 0) {
-  const Algorithm& line = *find_algorithm(collective, name);
+  const Algorithm& entry = *find_algorithm(collective, name);
   Params params;
   params.ranks = ranks;
   params.root = root;
-  const Schedule schedule = line.make(params);
-  return ordered(schedule, goal_of(line, params, schedule));
+  const Schedule schedule = entry.make(params);
+  return ordered(schedule, goal_of(entry, params, schedule));
 }
 
 TEST(RankOrder, OfTheLinesThatDefaultsAreMadeOf) {
@@ -57,9 +57,9 @@ TEST(RankOrder, IsNotThatOfARing) {
 }
 
 TEST(RankOrder, IsThatOfEveryScan) {
-  for (const Algorithm& line : catalogue()) {
-    if (!is_prefix(line.collective)) continue;
-    for (int n = 1; n <= 33; ++n) EXPECT_TRUE(ordered(line.collective, line.name, n)) << n;
+  for (const Algorithm& entry : catalogue()) {
+    if (!is_prefix(entry.collective)) continue;
+    for (int n = 1; n <= 33; ++n) EXPECT_TRUE(ordered(entry.collective, entry.name, n)) << n;
   }
 }
 
@@ -69,7 +69,7 @@ TEST(RankOrder, SeesAGap) {
     return Schedule{3, 1, 2,
                     [=](int k, Send send) { send(k == 0 ? first : second, 0, block(0), reduce); }};
   };
-  const Goal goal{Collective::reduce, 3, 1, 0};
+  const CollectiveSpec goal{Collective::reduce, 3, 1, 0};
   EXPECT_TRUE(ordered(gather_at_0(1, 2), goal));
   EXPECT_FALSE(ordered(gather_at_0(2, 1), goal));
 }
@@ -80,8 +80,8 @@ TEST(RankOrder, SeesAGap) {
 
 namespace {
 
-Program program_of(const Schedule& schedule, Buffers buffers) {
-  const Goal goal{Collective::all_reduce, schedule.ranks, schedule.blocks};
+DataflowProgram program_of(const Schedule& schedule, Buffers buffers) {
+  const CollectiveSpec goal{Collective::all_reduce, schedule.ranks, schedule.blocks};
   const std::vector<std::size_t> counts = {static_cast<std::size_t>(schedule.blocks) * 16};
   auto program =
       make_program(schedule, goal, make_layout(goal, counts, 4, Borders::plain), buffers);
@@ -89,7 +89,7 @@ Program program_of(const Schedule& schedule, Buffers buffers) {
   return std::move(*program);
 }
 
-int pushed(const Program& program) {
+int pushed(const DataflowProgram& program) {
   return static_cast<int>(std::count_if(program.operations.begin(), program.operations.end(),
                                         [](const Operation& op) { return op.pushed; }));
 }
@@ -97,7 +97,7 @@ int pushed(const Program& program) {
 TEST(Push, TheSecondShotOfTwoIsStoredByTheFirst) {
   for (const int n : {2, 3, 5, 8}) {
     for (const Buffers buffers : {Buffers::apart, Buffers::in_place}) {
-      Program program = program_of(direct_all_reduce_two_shot(n), buffers);
+      DataflowProgram program = program_of(direct_all_reduce_two_shot(n), buffers);
       push(program, buffers);
       EXPECT_EQ(pushed(program), n * (n - 1));
       for (const Operation& op : program.operations) {
@@ -112,7 +112,7 @@ TEST(Push, TheSecondShotOfTwoIsStoredByTheFirst) {
 }
 
 TEST(Push, OfARingOnlyTheFirstHopAfterTheLastSum) {
-  Program program = program_of(ring_all_reduce(5), Buffers::apart);
+  DataflowProgram program = program_of(ring_all_reduce(5), Buffers::apart);
   push(program, Buffers::apart);
   EXPECT_EQ(pushed(program), 5);
 }
@@ -120,14 +120,14 @@ TEST(Push, OfARingOnlyTheFirstHopAfterTheLastSum) {
 TEST(Push, CopiesOfWhatNobodyAddedUpStay) {
   // Rank 0's vector goes to rank 1, and from there to rank 2.
   const Schedule chain{3, 1, 2, [](int k, Send send) { send(k, k + 1, block(0), copy); }};
-  Program program = program_of(chain, Buffers::apart);
+  DataflowProgram program = program_of(chain, Buffers::apart);
   push(program, Buffers::apart);
   EXPECT_EQ(pushed(program), 0);
 }
 
 // Rank 0 adds up in round 1, and rank 1 takes the sum in round 2. Rank 2 reads the old value of the
 // sum's place in round `busy`.
-Schedule reads_what_will_be_overwritten(int busy) {
+Schedule late_read_schedule(int busy) {
   return {3, 1, 3, [busy](int k, Send send) {
             if (k == 0) send(2, 1, block(0), reduce);  // so that rank 1's place is written before
             if (k == 1) send(2, 0, block(0), reduce);
@@ -137,19 +137,19 @@ Schedule reads_what_will_be_overwritten(int busy) {
 }
 
 TEST(Push, WhatIsStillReadMustNotBeOverwrittenEarly) {
-  Program late = program_of(reads_what_will_be_overwritten(1), Buffers::apart);
+  DataflowProgram late = program_of(late_read_schedule(1), Buffers::apart);
   push(late, Buffers::apart);
   EXPECT_EQ(pushed(late), 0);
   // The old value is read in the round before the sum is made, so the maker waits for the reader
   // and for the writer.
-  Program early = program_of({3, 1, 4,
-                              [](int k, Send send) {
-                                if (k == 0) send(2, 1, block(0), reduce);
-                                if (k == 1) send(1, 2, block(0), reduce);
-                                if (k == 2) send(2, 0, block(0), reduce);
-                                if (k == 3) send(0, 1, block(0), copy);
-                              }},
-                             Buffers::apart);
+  DataflowProgram early = program_of({3, 1, 4,
+                                      [](int k, Send send) {
+                                        if (k == 0) send(2, 1, block(0), reduce);
+                                        if (k == 1) send(1, 2, block(0), reduce);
+                                        if (k == 2) send(2, 0, block(0), reduce);
+                                        if (k == 3) send(0, 1, block(0), copy);
+                                      }},
+                                     Buffers::apart);
   push(early, Buffers::apart);
   EXPECT_EQ(pushed(early), 1);
   const auto maker = std::find_if(early.operations.begin(), early.operations.end(),
@@ -165,8 +165,8 @@ TEST(Push, WhatIsStillReadMustNotBeOverwrittenEarly) {
 
 namespace {
 
-Program program_of(const Schedule& schedule, Buffers buffers, std::size_t bytes) {
-  const Goal goal{Collective::all_reduce, schedule.ranks, schedule.blocks};
+DataflowProgram program_of(const Schedule& schedule, Buffers buffers, std::size_t bytes) {
+  const CollectiveSpec goal{Collective::all_reduce, schedule.ranks, schedule.blocks};
   const std::vector<std::size_t> counts = {bytes / 4};
   auto program =
       make_program(schedule, goal, make_layout(goal, counts, 4, Borders::plain), buffers);
@@ -183,7 +183,7 @@ void PrintTo(const Step& s, std::ostream* out) {
   *out << s.bytes << " bytes from " << s.begin << " of " << s.sources;
 }
 
-std::vector<Step> steps_of(const Program& program, Rank r) {
+std::vector<Step> steps_of(const DataflowProgram& program, Rank r) {
   std::vector<Step> steps;
   for (const Operation& op : program.operations) {
     if (op.rank == r) steps.push_back({op.destination.offset, op.bytes, op.sources});
@@ -192,23 +192,23 @@ std::vector<Step> steps_of(const Program& program, Rank r) {
 }
 
 TEST(OwnFirst, OneShotCopiesItsOwnButForOnePart) {
-  const Program two = program_of(direct_all_reduce_one_shot(2), Buffers::apart, 8192);
+  const DataflowProgram two = program_of(direct_all_reduce_one_shot(2), Buffers::apart, 8192);
   EXPECT_EQ(steps_of(two, 0), (std::vector<Step>{{4096, 4096, 1}, {0, 4096, 2}, {4096, 4096, 2}}));
   EXPECT_EQ(steps_of(two, 1), (std::vector<Step>{{0, 4096, 1}, {4096, 4096, 2}, {0, 4096, 2}}));
   // Parts begin on cache lines, and each byte is copied once.
-  const Program three = program_of(direct_all_reduce_one_shot(3), Buffers::apart, 10'004);
+  const DataflowProgram three = program_of(direct_all_reduce_one_shot(3), Buffers::apart, 10'004);
   EXPECT_EQ(steps_of(three, 1),
             (std::vector<Step>{
                 {6656, 3348, 1}, {0, 3328, 1}, {3328, 3328, 3}, {6656, 3348, 3}, {0, 3328, 3}}));
 }
 
 TEST(OwnFirst, OnlyTheLastStepOfAByteCompletesIt) {
-  const Program program = program_of(direct_all_reduce_one_shot(2), Buffers::apart, 8192);
+  const DataflowProgram program = program_of(direct_all_reduce_one_shot(2), Buffers::apart, 8192);
   for (const Operation& op : program.operations) EXPECT_EQ(op.completes, op.sources > 1);
 }
 
 TEST(OwnFirst, WhatIsAddedToIsTheCopyMadeBefore) {
-  const Program program = program_of(direct_all_reduce_one_shot(2), Buffers::apart, 8192);
+  const DataflowProgram program = program_of(direct_all_reduce_one_shot(2), Buffers::apart, 8192);
   for (const Operation& op : program.operations) {
     // The rank's contribution keeps its place in the order of additions.
     const int number = op.sources > 1 ? op.rank : 0;
@@ -243,13 +243,13 @@ namespace {
 
 constexpr std::size_t kBlock = std::size_t{1} << 20;  // bytes
 
-Program shared(Collective collective, const char* name, int ranks, const ShareOptions& options = {},
-               std::size_t bytes = kBlock) {
+DataflowProgram shared(Collective collective, const char* name, int ranks,
+                       const ShareOptions& options = {}, std::size_t bytes = kBlock) {
   const Algorithm& algorithm = *find_algorithm(collective, name);
   Params params;
   params.ranks = ranks;
   const Schedule schedule = algorithm.make(params);
-  const Goal goal = goal_of(algorithm, params, schedule);
+  const CollectiveSpec goal = goal_of(algorithm, params, schedule);
   const std::vector<std::size_t> counts(static_cast<std::size_t>(natural_blocks(collective, ranks)),
                                         bytes);
   auto program =
@@ -264,7 +264,7 @@ struct Moved {
   bool operator==(const Moved&) const = default;
 };
 
-std::vector<Moved> moved(const Program& program) {
+std::vector<Moved> moved(const DataflowProgram& program) {
   std::vector<Moved> by_rank(static_cast<std::size_t>(program.ranks));
   for (const Operation& op : program.operations) {
     Moved& mine = by_rank[static_cast<std::size_t>(op.rank)];
@@ -320,7 +320,7 @@ TEST(ShareCopies, StreamsAreStoredByTheirOwners) {
 }
 
 TEST(ShareCopies, StoresWaitForNothing) {
-  const Program program = shared(Collective::all_to_all, "direct", 5, {.streams = true});
+  const DataflowProgram program = shared(Collective::all_to_all, "direct", 5, {.streams = true});
   for (const Operation& op : program.operations) {
     if (op.copies == 0) continue;
     EXPECT_EQ(op.earlier, 0);
@@ -335,7 +335,7 @@ TEST(ShareCopies, StoresWaitForNothing) {
 
 namespace {
 
-Brackets brackets(const Schedule& schedule, const Goal& goal) {
+Brackets brackets(const Schedule& schedule, const CollectiveSpec& goal) {
   const std::vector<std::size_t> counts(
       static_cast<std::size_t>(natural_blocks(goal.collective, goal.ranks)),
       static_cast<std::size_t>(schedule.blocks));
@@ -344,11 +344,11 @@ Brackets brackets(const Schedule& schedule, const Goal& goal) {
 }
 
 Brackets brackets(Collective collective, std::string_view name, int ranks) {
-  const Algorithm& line = *find_algorithm(collective, name);
+  const Algorithm& entry = *find_algorithm(collective, name);
   Params params;
   params.ranks = ranks;
-  const Schedule schedule = line.make(params);
-  return brackets(schedule, goal_of(line, params, schedule));
+  const Schedule schedule = entry.make(params);
+  return brackets(schedule, goal_of(entry, params, schedule));
 }
 
 TEST(Brackets, OfTheLinesThatTheLevelsAreMadeOf) {
@@ -370,15 +370,15 @@ TEST(Brackets, OfTheLinesThatTheLevelsAreMadeOf) {
 
 // A sum of more than two ranks is flat or canonical, or neither, but not both.
 TEST(Brackets, OfEveryLineOfTheCatalogue) {
-  for (const Algorithm& line : catalogue()) {
-    if (!reduces(line.collective)) continue;
+  for (const Algorithm& entry : catalogue()) {
+    if (!reduces(entry.collective)) continue;
     for (int n = 2; n <= 17; ++n) {
       Params params;
       params.ranks = n;
-      if (line.refusal(line.only_taken(params))) continue;
-      const Brackets found = brackets(line.collective, line.name, n);
-      const int added = line.collective == Collective::exscan ? n - 1 : n;  // at most
-      EXPECT_EQ(found.flat && found.canonical, added <= 2) << line.name << " N=" << n;
+      if (entry.refusal(entry.only_taken(params))) continue;
+      const Brackets found = brackets(entry.collective, entry.name, n);
+      const int added = entry.collective == Collective::exscan ? n - 1 : n;  // at most
+      EXPECT_EQ(found.flat && found.canonical, added <= 2) << entry.name << " N=" << n;
     }
   }
 }
@@ -395,7 +395,7 @@ TEST(Brackets, NeitherOfARingNorOfFarHalving) {
 
 // Sums of three ranks at rank 0: cut after the first rank, after the second, not at all.
 TEST(Brackets, SeeWhereARunIsCut) {
-  const Goal goal{Collective::reduce, 3, 1, 0};
+  const CollectiveSpec goal{Collective::reduce, 3, 1, 0};
   const Schedule high_first{
       3, 1, 2, [](int k, Send send) { send(k == 0 ? 2 : 1, k == 0 ? 1 : 0, block(0), reduce); }};
   const Schedule low_first{3, 1, 2, [](int k, Send send) { send(k + 1, 0, block(0), reduce); }};

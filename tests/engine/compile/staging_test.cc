@@ -22,13 +22,13 @@ namespace {
 
 constexpr std::size_t kBytes = std::size_t{1} << 20, kPiece = std::size_t{64} << 10;
 
-Program staged(Collective collective, const char* name, int ranks, std::size_t bytes,
-               Buffers buffers = Buffers::apart) {
+DataflowProgram staged(Collective collective, const char* name, int ranks, std::size_t bytes,
+                       Buffers buffers = Buffers::apart) {
   const Algorithm& algorithm = *find_algorithm(collective, name);
   Params params;
   params.ranks = ranks;
   const Schedule schedule = algorithm.make(params);
-  const Goal goal = goal_of(algorithm, params, schedule);
+  const CollectiveSpec goal = goal_of(algorithm, params, schedule);
   const std::vector<std::size_t> counts(static_cast<std::size_t>(natural_blocks(collective, ranks)),
                                         bytes);
   return make_program(schedule, goal, make_layout(goal, counts, 1, Borders::cache_lines), buffers,
@@ -36,10 +36,10 @@ Program staged(Collective collective, const char* name, int ranks, std::size_t b
       .value();
 }
 
-const Source& source_of(const Program& program, const Operation& op, int i = 0) {
+const Source& source_of(const DataflowProgram& program, const Operation& op, int i = 0) {
   return program.sources[static_cast<std::size_t>(op.first_source + i)];
 }
-std::vector<Operation> of_rank(const Program& program, Rank rank) {
+std::vector<Operation> of_rank(const DataflowProgram& program, Rank rank) {
   std::vector<Operation> out;
   std::copy_if(program.operations.begin(), program.operations.end(), std::back_inserter(out),
                [rank](const Operation& op) { return op.rank == rank; });
@@ -50,7 +50,8 @@ std::vector<Operation> of_rank(const Program& program, Rank rank) {
 // sum, and copies the peer's sum.
 TEST(Stage, ARankGoesOnWithWhatItHas) {
   for (const Buffers buffers : {Buffers::apart, Buffers::in_place}) {
-    const Program program = staged(Collective::all_reduce, "direct_two_shot", 2, kBytes, buffers);
+    const DataflowProgram program =
+        staged(Collective::all_reduce, "direct_two_shot", 2, kBytes, buffers);
     const std::vector<Operation> ops = of_rank(program, 0);
     ASSERT_EQ(ops.size(), 4U);
     EXPECT_EQ(ops[0].round, kStaging);
@@ -66,7 +67,7 @@ TEST(Stage, ARankGoesOnWithWhatItHas) {
 }
 
 TEST(Stage, SumsAreShownPieceByPiece) {
-  const Program program =
+  const DataflowProgram program =
       stage(staged(Collective::all_reduce, "direct_two_shot", 2, kBytes), {.piece = kPiece});
   constexpr std::size_t kPieces = kBytes / 2 / kPiece;
   const std::vector<Operation> ops = of_rank(program, 1);
@@ -88,16 +89,16 @@ TEST(Stage, SumsAreShownPieceByPiece) {
 }
 
 TEST(Stage, TheLastPieceTakesWhatIsLeft) {
-  const Program whole = staged(Collective::broadcast, "linear", 2, 2 * kPiece - 1);
+  const DataflowProgram whole = staged(Collective::broadcast, "linear", 2, 2 * kPiece - 1);
   EXPECT_EQ(of_rank(stage(whole, {.piece = kPiece}), 1).size(), 1U);
-  const Program two = staged(Collective::broadcast, "linear", 2, 3 * kPiece - 1);
+  const DataflowProgram two = staged(Collective::broadcast, "linear", 2, 3 * kPiece - 1);
   const std::vector<Operation> ops = of_rank(stage(two, {.piece = kPiece}), 1);
   ASSERT_EQ(ops.size(), 2U);
   EXPECT_EQ(ops[1].bytes, 2 * kPiece - 1);
 }
 
 TEST(Stage, NoPieceEndsInsideAnElement) {
-  const Program whole = staged(Collective::broadcast, "linear", 2, 10 * 12);
+  const DataflowProgram whole = staged(Collective::broadcast, "linear", 2, 10 * 12);
   for (const Operation& op : stage(whole, {.piece = 40, .element_bytes = 12}).operations) {
     EXPECT_EQ(op.bytes % 12, 0U);
   }
@@ -135,12 +136,12 @@ TEST(Stage, ThreadsStageFromWhereTheCostsSay) {
   request.algorithm = find_algorithm(Collective::all_reduce, "direct_two_shot");
   request.params.ranks = 2;
   request.counts = {kBytes / sizeof(float)};
-  request.costs.stage_apart = kBytes;
+  request.costs.stage_apart_min_bytes = kBytes;
   EXPECT_GT(compile(request)->plan.rank[0].scratch_bytes, 0U);
   EXPECT_EQ(staging_before_entry(compile(request)->plan), 1);
   request.buffers = Buffers::in_place;
   EXPECT_EQ(compile(request)->plan.rank[0].scratch_bytes, 0U);
-  request.costs.stage_in_place = kBytes;
+  request.costs.stage_in_place_min_bytes = kBytes;
   EXPECT_GT(compile(request)->plan.rank[0].scratch_bytes, 0U);
   request.counts = {kBytes / sizeof(float) - 1};
   EXPECT_EQ(compile(request)->plan.rank[0].scratch_bytes, 0U);
@@ -191,7 +192,7 @@ TEST(Stage, ThreadsThatStoreNowhereElseDoNotStage) {
     request.algorithm = find_algorithm(collective, name);
     request.params.ranks = 2;
     request.counts.assign(static_cast<std::size_t>(natural_blocks(collective, 2)), 100'000);
-    request.costs.stage_apart = request.costs.stage_in_place = 1;
+    request.costs.stage_apart_min_bytes = request.costs.stage_in_place_min_bytes = 1;
     return compile(request)->plan.rank[0].scratch_bytes;
   };
   EXPECT_GT(scratch(Collective::broadcast, "linear"), 0U);
@@ -211,13 +212,13 @@ constexpr TurnOptions kOptions{.scratch = kTurn, .part = kPart};
 
 struct Whole {
   Schedule schedule;
-  Goal goal;
+  CollectiveSpec goal;
   Layout layout;
 
-  Program program() const {
+  DataflowProgram program() const {
     return make_program(schedule, goal, layout, Buffers::in_place, {.staged = true}).value();
   }
-  Program turns(const TurnOptions& options = kOptions) const {
+  DataflowProgram turns(const TurnOptions& options = kOptions) const {
     return in_turns(program(), schedule, goal, layout, Buffers::in_place, {.staged = true},
                     options);
   }
@@ -235,11 +236,11 @@ Whole whole(Collective collective, const char* name, int ranks, std::vector<std:
   return out;
 }
 
-std::size_t most_scratch(const Program& program) {
+std::size_t most_scratch(const DataflowProgram& program) {
   return *std::max_element(program.scratch_bytes.begin(), program.scratch_bytes.end());
 }
 // The bytes that a rank's operations write to `memory`.
-std::size_t written(const Program& program, Rank rank, Memory memory) {
+std::size_t written(const DataflowProgram& program, Rank rank, Memory memory) {
   std::size_t bytes = 0;
   for (const Operation& op : program.operations) {
     if (op.rank == rank && op.destination.memory == memory) bytes += op.bytes;
@@ -250,7 +251,7 @@ std::size_t written(const Program& program, Rank rank, Memory memory) {
 TEST(Turns, ScratchDoesNotGrowWithTheCall) {
   for (const std::size_t bytes : {std::size_t{1} << 20, std::size_t{1} << 24}) {
     const Whole call = whole(Collective::all_reduce, "direct_two_shot", 2, {bytes});
-    const Program once = call.program(), turns = call.turns();
+    const DataflowProgram once = call.program(), turns = call.turns();
     EXPECT_GE(most_scratch(once), bytes);
     EXPECT_LE(most_scratch(turns), 2 * (kTurn + 128));
     for (const Memory memory : {Memory::output, Memory::scratch}) {
@@ -280,7 +281,7 @@ TEST(Turns, PartsAreOfWholeElementsAndNotTooShort) {
 // The third turn writes to the place of the first one, and waits for its readers.
 TEST(Turns, WhoWritesAgainWaitsForWhoHasRead) {
   const Whole call = whole(Collective::broadcast, "linear", 3, {std::size_t{1} << 20});
-  const Program turns = call.turns();
+  const DataflowProgram turns = call.turns();
   int stages = 0;
   for (const Operation& op : turns.operations) {
     if (op.destination.memory != Memory::scratch) continue;
@@ -295,7 +296,7 @@ TEST(Turns, WhoWritesAgainWaitsForWhoHasRead) {
 // Blocks of different lengths: after the end of the shorter one the turns of the longer one go on.
 TEST(Turns, ShorterBlocksTakeFewerTurns) {
   const Whole call = whole(Collective::all_gather, "direct", 2, {std::size_t{1} << 20, 5000});
-  const Program turns = call.turns();
+  const DataflowProgram turns = call.turns();
   EXPECT_EQ(written(turns, 0, Memory::output), written(call.program(), 0, Memory::output));
   EXPECT_EQ(written(turns, 1, Memory::output), written(call.program(), 1, Memory::output));
   EXPECT_LE(most_scratch(turns), 2 * (kTurn + 128));
@@ -335,8 +336,8 @@ TEST(Turns, CallsTakeThemAsTheCostsSay) {
   request.params.ranks = 2;
   request.counts = {(std::size_t{8} << 20) / sizeof(float)};
   request.staged = true;
-  EXPECT_LE(compile(request)->plan.rank[0].scratch_bytes, 2 * Costs{}.stage_turn + 1024);
-  request.costs.stage_turn = std::size_t{8} << 20;
+  EXPECT_LE(compile(request)->plan.rank[0].scratch_bytes, 2 * Costs{}.stage_turn_max_bytes + 1024);
+  request.costs.stage_turn_max_bytes = std::size_t{8} << 20;
   EXPECT_GE(compile(request)->plan.rank[0].scratch_bytes, std::size_t{8} << 20);
 }
 
@@ -349,8 +350,8 @@ namespace {
 
 constexpr std::size_t kBlock = 64;  // bytes
 
-Program copied(const Schedule& schedule) {
-  const Goal goal{Collective::all_reduce, schedule.ranks, schedule.blocks};
+DataflowProgram copied(const Schedule& schedule) {
+  const CollectiveSpec goal{Collective::all_reduce, schedule.ranks, schedule.blocks};
   const std::vector<std::size_t> counts = {static_cast<std::size_t>(schedule.blocks) * kBlock / 4};
   auto program =
       make_program(schedule, goal, make_layout(goal, counts, 4, Borders::plain), Buffers::in_place);
@@ -359,7 +360,7 @@ Program copied(const Schedule& schedule) {
 }
 
 // The ranges (offset, bytes) that a rank copies before it enters.
-std::vector<std::pair<std::size_t, std::size_t>> staged(const Program& program, Rank rank) {
+std::vector<std::pair<std::size_t, std::size_t>> staged(const DataflowProgram& program, Rank rank) {
   std::vector<std::pair<std::size_t, std::size_t>> ranges;
   for (const Operation& op : program.operations) {
     if (op.round != kStaging || op.rank != rank) continue;
@@ -372,7 +373,7 @@ std::vector<std::pair<std::size_t, std::size_t>> staged(const Program& program, 
 }
 
 TEST(CopyFirst, OfTwoShotsWhatTheOthersAddUp) {
-  const Program program = copied(direct_all_reduce_two_shot(4));
+  const DataflowProgram program = copied(direct_all_reduce_two_shot(4));
   using Ranges = std::vector<std::pair<std::size_t, std::size_t>>;
   EXPECT_EQ(staged(program, 0), (Ranges{{kBlock, 3 * kBlock}}));
   EXPECT_EQ(staged(program, 1), (Ranges{{0, kBlock}, {2 * kBlock, 2 * kBlock}}));
@@ -381,7 +382,7 @@ TEST(CopyFirst, OfTwoShotsWhatTheOthersAddUp) {
 
 TEST(CopyFirst, NobodyReadsAnothersInput) {
   for (const int n : {2, 3, 8}) {
-    const Program program = copied(direct_all_reduce_two_shot(n));
+    const DataflowProgram program = copied(direct_all_reduce_two_shot(n));
     for (const Operation& op : program.operations) {
       for (int s = 0; s < op.sources; ++s) {
         const Source& source = program.sources[static_cast<std::size_t>(op.first_source + s)];
@@ -396,7 +397,7 @@ TEST(CopyFirst, NobodyReadsAnothersInput) {
 // A rank's entry also says that the copy is complete, so no rank waits longer than in place.
 TEST(CopyFirst, CostsNoFurtherWait) {
   for (const int n : {2, 3, 8}) {
-    Program program = copied(direct_all_reduce_two_shot(n));
+    DataflowProgram program = copied(direct_all_reduce_two_shot(n));
     push(program, Buffers::apart);
     const Plan plan = lower_direct(program, {});
     for (const RankPlan& rank : plan.rank) {
@@ -419,12 +420,12 @@ TEST(CopyFirst, CostsNoFurtherWait) {
 // would overwrite the first copy while others read it.
 TEST(CopyFirst, AResultThatLiesThereIsWrittenOnce) {
   const Schedule schedule{2, 1, 1, [](int, Send send) { send(0, 1, block(0), reduce); }};
-  const Goal goal{Collective::all_reduce, 2, 1};
+  const CollectiveSpec goal{Collective::all_reduce, 2, 1};
   const std::vector<std::size_t> counts = {kBlock / 4};
   auto program =
       make_program(schedule, goal, make_layout(goal, counts, 4, Borders::plain), Buffers::in_place);
   ASSERT_TRUE(program.ok());
-  const Program out = copy_then_reduce(*program);
+  const DataflowProgram out = copy_then_reduce(*program);
   EXPECT_EQ(staged(out, 0).size(), 1U);
   for (const Operation& op : out.operations) {
     if (op.rank != 0 || op.round == kStaging) continue;

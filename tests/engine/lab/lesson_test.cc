@@ -463,7 +463,7 @@ TEST(Check, SaysWhereItIsInWords) {
   EXPECT_THAT(captured.out, HasSubstr("  line 5: 0 -> 2: 1\n"));
 }
 
-// A schedule written out from the catalogue costs as much as the catalogue's line.
+// A schedule written out from the catalogue costs as much as the catalogue's entry.
 TEST(Check, CostsAreTheSimulators) {
   for (const char* algorithm : {"ring", "recursive_doubling", "direct_two_shot", "double_tree"}) {
     const std::vector<std::string> line = {"all_reduce", "--algo", algorithm, "--ranks", "8"};

@@ -113,7 +113,7 @@ inline std::vector<RunText> with_wrong_prices(const RunText& run) {
   return out;
 }
 // One copy of the run per other algorithm of its collective.
-inline std::vector<RunText> by_others(const RunText& run) {
+inline std::vector<RunText> with_other_runs(const RunText& run) {
   std::vector<RunText> out;
   const auto collective = parse_collective(run.collective);
   for (const Algorithm& algorithm : catalogue()) {
@@ -130,7 +130,7 @@ inline std::vector<Mutant> network_mutants(const Paper& paper, const Claim& clai
   const std::vector<RunText> runs = read_runs(claim.runs, paper.runs);
   for (std::size_t i = 0; i < runs.size(); ++i) {
     std::vector<RunText> mutants = with_wrong_prices(runs[i]);
-    for (RunText& other : by_others(runs[i])) {
+    for (RunText& other : with_other_runs(runs[i])) {
       other.options.emplace_back("ports", "64");
       mutants.push_back(std::move(other));
     }
@@ -149,7 +149,7 @@ inline std::vector<Mutant> network_mutants(const Paper& paper, const Claim& clai
 inline std::vector<RunText> execution_mutants(const RunText& run) {
   std::vector<RunText> out = with_wrong_prices(run);
   for (const auto& more :
-       {with_wrong(run, {"ranks"}, "+1"), with_wrong(run, {"ranks"}, "*2"), by_others(run)}) {
+       {with_wrong(run, {"ranks"}, "+1"), with_wrong(run, {"ranks"}, "*2"), with_other_runs(run)}) {
     out.insert(out.end(), more.begin(), more.end());
   }
   return out;

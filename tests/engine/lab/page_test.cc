@@ -291,18 +291,18 @@ json question(const char* collective, const char* algorithm, int ranks) {
 }
 
 TEST(Answers, SimulateIsWhatABatchSays) {
-  for (const Algorithm& line : catalogue()) {
-    const json asked =
-        question(std::string(name_of(line.collective)).c_str(), std::string(line.name).c_str(), 6);
+  for (const Algorithm& entry : catalogue()) {
+    const json asked = question(std::string(name_of(entry.collective)).c_str(),
+                                std::string(entry.name).c_str(), 6);
     const BatchAnswer batch = answer_request(asked.dump(), 1);
     const json there = json::parse(batch.line);
     const json here = told({{"ask", "simulate"}, {"question", asked}}).answer;
     if (!batch.ok) {
-      EXPECT_EQ(here["error"], there["error"]) << line.name;
+      EXPECT_EQ(here["error"], there["error"]) << entry.name;
       continue;
     }
     for (const char* member : {"time", "busbw", "rounds", "messages", "sent", "sent_max"}) {
-      EXPECT_EQ(here[member], there[member]) << line.name << " " << member;
+      EXPECT_EQ(here[member], there[member]) << entry.name << " " << member;
     }
   }
 }
@@ -372,12 +372,12 @@ TEST(Answers, ASwitchsTransferIsAMessageForEachPair) {
 constexpr std::uint32_t kComplete = 1, kNeeded = 2;
 
 TEST(Answers, WhatIsPlayedEndsComplete) {
-  for (const Algorithm& line : catalogue()) {
-    const json asked =
-        question(std::string(name_of(line.collective)).c_str(), std::string(line.name).c_str(), 5);
+  for (const Algorithm& entry : catalogue()) {
+    const json asked = question(std::string(name_of(entry.collective)).c_str(),
+                                std::string(entry.name).c_str(), 5);
     const Told play = told({{"ask", "play"}, {"question", asked}});
     if (play.answer.contains("error")) continue;  // not for 5 ranks
-    EXPECT_TRUE(play.answer["proof"]["proved"].get<bool>()) << line.name;
+    EXPECT_TRUE(play.answer["proof"]["proved"].get<bool>()) << entry.name;
     const std::size_t width = 1 + play.answer["words"].get<std::size_t>();
     const std::size_t state = play.numbers.size() / (play.answer["transfers"].size() + 1);
     std::size_t needed = 0;
@@ -385,9 +385,9 @@ TEST(Answers, WhatIsPlayedEndsComplete) {
       const auto flags = static_cast<std::uint32_t>(play.numbers[at]);
       if ((flags & kNeeded) == 0) continue;
       ++needed;
-      EXPECT_NE(flags & kComplete, 0U) << line.name;
+      EXPECT_NE(flags & kComplete, 0U) << entry.name;
     }
-    EXPECT_TRUE(needed > 0 || line.collective == Collective::barrier) << line.name;
+    EXPECT_TRUE(needed > 0 || entry.collective == Collective::barrier) << entry.name;
   }
 }
 

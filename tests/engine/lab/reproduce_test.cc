@@ -107,7 +107,7 @@ struct Ranks {
     communicator = std::move(*made);
     for (Rank r = 0; r < ranks; ++r) {
       members.push_back(std::move(*communicator->join(r)));
-      members.back()->give_way_to(&turns);
+      members.back()->set_yield_callback(&turns);
     }
   }
   // The sum of the ranks' numbers; each rank receives it in `out`.
@@ -601,7 +601,7 @@ TEST(Reproduce, JsonAndPicturesHaveEverything) {
   for (const auto& entry : std::filesystem::directory_iterator(pictures)) {
     std::ifstream file(entry.path());
     const std::string svg{std::istreambuf_iterator<char>(file), {}};
-    EXPECT_EQ(why_not_well_formed(svg), "") << entry.path();
+    EXPECT_EQ(xml_error(svg), "") << entry.path();
     ++files;
   }
   EXPECT_EQ(files, 7u);

@@ -389,27 +389,27 @@ std::vector<std::vector<std::string>> texts(const Schedule& schedule) {
   return out;
 }
 
-// Every line of the catalogue, at powers of two and three and at other numbers.
+// Every entry of the catalogue, at powers of two and three and at other numbers.
 TEST(WrittenSchedule, OfEveryAlgorithmIsReadBack) {
   int lines = 0;
-  for (const Algorithm& line : catalogue()) {
+  for (const Algorithm& entry : catalogue()) {
     for (const int ranks : {1, 2, 6, 8, 9}) {
       Params params;
       params.ranks = ranks;
-      if (has_root(line.collective)) params.root = ranks - 1;
-      if (line.refusal(params)) continue;
+      if (has_root(entry.collective)) params.root = ranks - 1;
+      if (entry.refusal(params)) continue;
       params = resolved(params);
-      const Schedule schedule = line.make(params);
-      const Goal goal = goal_of(line, params, schedule);
+      const Schedule schedule = entry.make(params);
+      const CollectiveSpec goal = goal_of(entry, params, schedule);
       const std::string text = schedule_text(schedule, goal);
       const auto read = read_schedule(text);
-      ASSERT_TRUE(read.ok()) << line.name << ": " << read.status().text() << "\n" << text;
+      ASSERT_TRUE(read.ok()) << entry.name << ": " << read.status().text() << "\n" << text;
       EXPECT_EQ(read->goal.collective, goal.collective);
       EXPECT_EQ(read->goal.root, goal.root);
       EXPECT_EQ(read->goal.same_bits, goal.same_bits);
       const Schedule again = read->schedule();
-      EXPECT_EQ(texts(again), texts(schedule)) << line.name;
-      EXPECT_FALSE(verify(again, read->goal)) << line.name << " among " << ranks;
+      EXPECT_EQ(texts(again), texts(schedule)) << entry.name;
+      EXPECT_FALSE(verify(again, read->goal)) << entry.name << " among " << ranks;
       ++lines;
     }
   }

@@ -216,12 +216,12 @@ Fabric plain(int ports = 1) {
 
 Rational time_of(Collective collective, const char* algorithm, int ranks, const Fabric& fabric,
                  Sync sync = Sync::rounds) {
-  const Algorithm& line = *find_algorithm(collective, algorithm);
+  const Algorithm& entry = *find_algorithm(collective, algorithm);
   Params params;
   params.ranks = ranks;
-  const Schedule schedule = line.make(params);
+  const Schedule schedule = entry.make(params);
   const auto result =
-      simulate(schedule, goal_of(line, params, schedule), fabric, kM, {.sync = sync});
+      simulate(schedule, goal_of(entry, params, schedule), fabric, kM, {.sync = sync});
   EXPECT_TRUE(result.ok()) << result.status().text();
   return result.ok() ? Rational(result->end, result->ticks_per_second) : Rational(-1);
 }
@@ -285,12 +285,12 @@ TEST(OddLinks, AreWiresWhereMessagesShareLinks) {
   fabric.ports = 1;
   fabric.odd = {{.from = 1, .to = 2, .beta = kBeta * Rational(3)}};
   const auto sent_to = [&](Rank to) {
-    const Algorithm& line = *find_algorithm(Collective::send_recv, "direct");
+    const Algorithm& entry = *find_algorithm(Collective::send_recv, "direct");
     Params params;
     params.ranks = 5;
     params.peer = to;
-    const Schedule schedule = line.make(params);
-    const auto result = simulate(schedule, goal_of(line, params, schedule), fabric, kM);
+    const Schedule schedule = entry.make(params);
+    const auto result = simulate(schedule, goal_of(entry, params, schedule), fabric, kM);
     EXPECT_TRUE(result.ok()) << result.status().text();
     return text(Rational(result->end, result->ticks_per_second));
   };
@@ -475,7 +475,7 @@ TEST(RoundPrices, AreEquationOneOfTrivance) {
     const Schedule shift{kRanks, 1, 1, [d](int, Send send) {
                            for (Rank r : ranks(kRanks)) send(r, r + d, block(0), copy);
                          }};
-    const Goal goal{Collective::all_reduce, kRanks, 1};
+    const CollectiveSpec goal{Collective::all_reduce, kRanks, 1};
     for (const bool ideal : {false, true}) {
       const auto pricing = Pricing::make(fabric, goal, kBytes, ideal);
       ASSERT_TRUE(pricing.ok());
@@ -507,7 +507,7 @@ TEST(RoundPrices, ChargeAPortForALeafsLinkOnce) {
                               }
                             }
                           }};
-  const Goal goal{Collective::all_reduce, kRanks, 1};
+  const CollectiveSpec goal{Collective::all_reduce, kRanks, 1};
   Fabric fabric;
   fabric.link = fabric.between = {Rational(1, 1000), Rational(1, 7'000'000)};
   fabric.wiring = {.kind = WiringKind::two_level, .group = kGroup};
@@ -561,7 +561,7 @@ TEST(RoundPrices, WithoutSharedLinksAreOneHopAndNothingElse) {
   Fabric fabric;
   fabric.link = {Rational(1, 1000), Rational(1, 7)};
   fabric.alpha_hop = Rational(1, 11);
-  const Goal goal{Collective::all_reduce, 4, 1};
+  const CollectiveSpec goal{Collective::all_reduce, 4, 1};
   const auto pricing = Pricing::make(fabric, goal, 10, false);
   ASSERT_TRUE(pricing.ok());
   const auto prices = RoundPrices::make(fabric, *pricing, 4);
@@ -577,7 +577,7 @@ TEST(RoundPrices, SayWhereTimesDoNotFit) {
   Fabric fabric;
   fabric.link = {0, Rational((Int128{1} << 62) - 1, (Int128{1} << 61) - 1)};
   fabric.wiring.kind = WiringKind::ring;
-  const Goal goal{Collective::all_reduce, 64, 1};
+  const CollectiveSpec goal{Collective::all_reduce, 64, 1};
   const auto pricing = Pricing::make(fabric, goal, std::uint64_t{1} << 52, false);
   ASSERT_TRUE(pricing.ok()) << pricing.status().text();
   auto prices = RoundPrices::make(fabric, *pricing, 64);
@@ -598,7 +598,7 @@ TEST(RoundPrices, SayWhereTimesDoNotFit) {
 
 namespace {
 
-Goal all_reduce(int ranks, int blocks) { return {Collective::all_reduce, ranks, blocks}; }
+CollectiveSpec all_reduce(int ranks, int blocks) { return {Collective::all_reduce, ranks, blocks}; }
 
 Fabric fabric_with(Rational alpha, Rational beta) {
   Fabric fabric;
@@ -633,7 +633,7 @@ TEST(Pricing, GivesIdealBlocksTheirFractions) {
 }
 
 TEST(Pricing, CountsMForAllToAllPerRank) {
-  Goal goal{Collective::all_to_all, 3, 9};
+  CollectiveSpec goal{Collective::all_to_all, 3, 9};
   const auto pricing = Pricing::make(fabric_with(1, 1), goal, 10, false);
   ASSERT_TRUE(pricing.ok());
   // Each rank's send buffer is 10 bytes in 3 blocks: 4 3 3.

@@ -268,10 +268,10 @@ TEST(Predict, EqualsAreChosenAlikeAtEverySize) {
 TEST(Predict, WeighMultipliesAndPutsInOrder) {
   const Fabric& fabric = plain_regime().fabric;
   auto all = candidates(Collective::broadcast, 4, 300'000, fabric);
-  const auto measured = [](const Algorithm& line) -> std::optional<CReal> {
-    if (line.name == "linear") return CReal{.latency = 0.5, .bandwidth = 0.7};
-    if (line.name == "binomial_near") return CReal{.latency = 1, .bandwidth = 1.5};
-    if (line.name == "switch") return CReal{.latency = 0.01, .bandwidth = 0.01};
+  const auto measured = [](const Algorithm& entry) -> std::optional<CReal> {
+    if (entry.name == "linear") return CReal{.latency = 0.5, .bandwidth = 0.7};
+    if (entry.name == "binomial_near") return CReal{.latency = 1, .bandwidth = 1.5};
+    if (entry.name == "switch") return CReal{.latency = 0.01, .bandwidth = 0.01};
     return std::nullopt;
   };
   ASSERT_TRUE(weigh(all, measured, fabric).ok());
@@ -357,15 +357,15 @@ TEST(PipelineOptimum, AgreeWithTheSimulator) {
       {all_reduce, "chain"},       {all_reduce, "binary_tree"},   {all_reduce, "double_tree"},
       {all_reduce, "two_tree"},    {all_reduce, "hierarchical"},  {all_reduce, "ring_tree"}};
   for (const auto& [collective, name] : kLines) {
-    const Algorithm& line = *find_algorithm(collective, name);
-    Params params = line.only_taken({.ranks = 12, .group = 3});
-    const auto best = pipeline_optimum(line, params, fabric, kBytes);
+    const Algorithm& entry = *find_algorithm(collective, name);
+    Params params = entry.only_taken({.ranks = 12, .group = 3});
+    const auto best = pipeline_optimum(entry, params, fabric, kBytes);
     ASSERT_TRUE(best.ok()) << name << ": " << best.status().text();
     EXPECT_GT(*best, 1) << name;
     const auto time = [&](int segments) {
       params.segments = segments;
-      const Schedule schedule = line.make(params);
-      const auto result = simulate(schedule, goal_of(line, params, schedule), fabric, kBytes,
+      const Schedule schedule = entry.make(params);
+      const auto result = simulate(schedule, goal_of(entry, params, schedule), fabric, kBytes,
                                    {.sync = Sync::rounds, .ideal_blocks = true});
       EXPECT_TRUE(result.ok());
       return Rational(result->end, result->ticks_per_second);
@@ -394,22 +394,22 @@ TEST(PipelineOptimum, StayWithinBytesAndCatalogue) {
   Fabric fabric = fabric_with(0, Rational(1, 1'000'000'000));
   Params params;
   params.ranks = 4;
-  const Algorithm& line = *find_algorithm(broadcast, "chain");
-  EXPECT_EQ(*pipeline_optimum(line, params, fabric, 100), 100);
-  EXPECT_EQ(*pipeline_optimum(line, params, fabric, 1 << 30), kMostSegments);
+  const Algorithm& entry = *find_algorithm(broadcast, "chain");
+  EXPECT_EQ(*pipeline_optimum(entry, params, fabric, 100), 100);
+  EXPECT_EQ(*pipeline_optimum(entry, params, fabric, 1 << 30), kMostSegments);
   params.segments = kMostSegments;
-  EXPECT_FALSE(line.refusal(params));
+  EXPECT_FALSE(entry.refusal(params));
   params.segments = kMostSegments + 1;
-  EXPECT_TRUE(line.refusal(params));
+  EXPECT_TRUE(entry.refusal(params));
   params.ranks = 0;
-  EXPECT_FALSE(pipeline_optimum(line, params, fabric, 100).ok());
+  EXPECT_FALSE(pipeline_optimum(entry, params, fabric, 100).ok());
 }
 
-double seconds_of(const Algorithm& line, Params params, const Fabric& fabric, std::uint64_t bytes,
+double seconds_of(const Algorithm& entry, Params params, const Fabric& fabric, std::uint64_t bytes,
                   int segments, const SimulateOptions& options = {}) {
   params.segments = segments;
-  const Schedule schedule = line.make(params);
-  const auto result = simulate(schedule, goal_of(line, params, schedule), fabric, bytes, options);
+  const Schedule schedule = entry.make(params);
+  const auto result = simulate(schedule, goal_of(entry, params, schedule), fabric, bytes, options);
   EXPECT_TRUE(result.ok());
   return result->seconds;
 }
@@ -419,14 +419,14 @@ double seconds_of(const Algorithm& line, Params params, const Fabric& fabric, st
 TEST(BestSegments, GoesBeyondWhatIsBetterThanItsNeighbours) {
   Fabric fabric = plain_regime().fabric;
   fabric.ports = 2;
-  const Algorithm& line = *find_algorithm(broadcast, "chain");
-  const Params params = line.only_taken({.ranks = 8});
+  const Algorithm& entry = *find_algorithm(broadcast, "chain");
+  const Params params = entry.only_taken({.ranks = 8});
   const std::uint64_t bytes = 1 << 20;
-  const auto best = best_segments(line, params, fabric, bytes);
+  const auto best = best_segments(entry, params, fabric, bytes);
   ASSERT_TRUE(best.ok());
   for (int p = 1; p <= 64; ++p) {
-    EXPECT_LE(seconds_of(line, params, fabric, bytes, *best),
-              seconds_of(line, params, fabric, bytes, p))
+    EXPECT_LE(seconds_of(entry, params, fabric, bytes, *best),
+              seconds_of(entry, params, fabric, bytes, p))
         << *best << " and " << p;
   }
 }
@@ -444,15 +444,15 @@ TEST(BestSegments, NoOtherNumberIsAThousandthBetter) {
                                            {all_reduce, "double_tree"},
                                            {all_reduce, "two_tree"},
                                            {all_reduce, "binary_tree"}}) {
-      const Algorithm& line = *find_algorithm(collective, name);
+      const Algorithm& entry = *find_algorithm(collective, name);
       for (const std::uint64_t bytes : {64U, 100'003U, 1'000'003U}) {
         for (const Sync sync : {Sync::dataflow, Sync::rounds}) {
           const Params params{.ranks = 8};
-          const auto best = best_segments(line, params, fabric, bytes, {.sync = sync});
+          const auto best = best_segments(entry, params, fabric, bytes, {.sync = sync});
           ASSERT_TRUE(best.ok()) << best.status().text();
-          const double found = seconds_of(line, params, fabric, bytes, *best, {.sync = sync});
+          const double found = seconds_of(entry, params, fabric, bytes, *best, {.sync = sync});
           for (int p = 1; p <= std::min<int>(kMost, static_cast<int>(bytes)); ++p) {
-            EXPECT_LE(found, 1.001 * seconds_of(line, params, fabric, bytes, p, {.sync = sync}))
+            EXPECT_LE(found, 1.001 * seconds_of(entry, params, fabric, bytes, p, {.sync = sync}))
                 << name << ", " << ports << " ports, " << bytes << " B: P = " << *best << ", not "
                 << p;
           }
@@ -464,37 +464,37 @@ TEST(BestSegments, NoOtherNumberIsAThousandthBetter) {
 
 // With one port the two trees wait for each other, which the closed form ignores.
 TEST(BestSegments, KnowsThePorts) {
-  const Algorithm& line = *find_algorithm(all_reduce, "double_tree");
+  const Algorithm& entry = *find_algorithm(all_reduce, "double_tree");
   constexpr std::uint64_t kBytes = 64 << 20;
   Fabric one = fabric_with(Rational(1, 1'000'000), Rational(1, 100'000'000'000)), four = one;
   one.ports = 1;
   four.ports = 4;
   const Params params{.ranks = 8};
-  EXPECT_EQ(*pipeline_optimum(line, params, one, kBytes),
-            *pipeline_optimum(line, params, four, kBytes));
-  const int with_one = *best_segments(line, params, one, kBytes);
-  const int with_four = *best_segments(line, params, four, kBytes);
+  EXPECT_EQ(*pipeline_optimum(entry, params, one, kBytes),
+            *pipeline_optimum(entry, params, four, kBytes));
+  const int with_one = *best_segments(entry, params, one, kBytes);
+  const int with_four = *best_segments(entry, params, four, kBytes);
   EXPECT_LT(with_one, with_four);
-  EXPECT_LT(seconds_of(line, params, one, kBytes, with_one),
-            0.98 * seconds_of(line, params, one, kBytes, with_four));
+  EXPECT_LT(seconds_of(entry, params, one, kBytes, with_one),
+            0.98 * seconds_of(entry, params, one, kBytes, with_four));
 }
 
 TEST(BestSegments, IsBoundedAndCanBeEnded) {
-  const Algorithm& line = *find_algorithm(broadcast, "chain");
+  const Algorithm& entry = *find_algorithm(broadcast, "chain");
   const Fabric fabric = fabric_with(0, Rational(1, 1'000'000'000));  // each further segment helps
   int asked = 0;
-  const auto best = best_segments(line, {.ranks = 64}, fabric, 1 << 20, {}, [&] {
+  const auto best = best_segments(entry, {.ranks = 64}, fabric, 1 << 20, {}, [&] {
     ++asked;
     return Status();
   });
   ASSERT_TRUE(best.ok());
   EXPECT_LE(*best, kMostMessages / 64);
   EXPECT_LE(asked, 30);
-  EXPECT_EQ(*best_segments(line, {.ranks = 8}, fabric, 0), 1);
-  EXPECT_LE(*best_segments(line, {.ranks = 8}, fabric, 5), 5);
+  EXPECT_EQ(*best_segments(entry, {.ranks = 8}, fabric, 0), 1);
+  EXPECT_LE(*best_segments(entry, {.ranks = 8}, fabric, 5), 5);
   EXPECT_EQ(*best_segments(*find_algorithm(broadcast, "linear"), {.ranks = 8}, fabric, 64), 1);
-  EXPECT_FALSE(best_segments(line, {.ranks = 0}, fabric, 64).ok());
-  const auto ended = best_segments(line, {.ranks = 8}, fabric, 1 << 20, {},
+  EXPECT_FALSE(best_segments(entry, {.ranks = 0}, fabric, 64).ok());
+  const auto ended = best_segments(entry, {.ranks = 8}, fabric, 1 << 20, {},
                                    [] { return Status(Code::timeout, "too late"); });
   ASSERT_FALSE(ended.ok());
   EXPECT_EQ(ended.status().text(), "too late");

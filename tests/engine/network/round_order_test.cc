@@ -449,7 +449,7 @@ TEST(Satisfy, PigeonsFindAHoleEachWhereThereAreAsMany) {
 
 // The order in which rounds state their messages. By rounds, ports take messages as stated and
 // never look ahead, so an order can make a round last longer than its busiest port needs. This test
-// times every line of the catalogue round by round. The late lines stand in round_order.txt, with
+// times every entry of the catalogue round by round. The late lines stand in round_order.txt, with
 // the remedy that SomeOrder finds (exact either way).
 //
 // The need of a port is the least time in which k ports can carry a rank's messages of the round in
@@ -494,7 +494,8 @@ Time need(const Round& round, int k, Price price) {
   return most;
 }
 
-Time time_of(const Round& round, const Schedule& schedule, const Goal& goal, int k, Price price) {
+Time time_of(const Round& round, const Schedule& schedule, const CollectiveSpec& goal, int k,
+             Price price) {
   PortModel<Time> model(schedule, goal, k, Sync::rounds);
   model.begin_round(0);
   for (const Transfer& t : round) model.take(t, price.of(t));
@@ -545,7 +546,7 @@ std::optional<Round> order_for(const Round& round, const std::vector<Case>& case
 // The remedy for a late round; see the table.
 enum class Help { ordered, apart, no_port, none };
 
-// The results of one line of the catalogue.
+// The results of one entry of the catalogue.
 struct Row {
   int tried = 0;                // cases: parameters, ports and prices
   int longer = 0;               // cases with a round longer than its need
@@ -566,7 +567,7 @@ bool switch_is_busy(const Round& round, int p, int k, Price price, Time took) {
 }
 
 // The remedy for a round of messages that is late in one case.
-Help help_for(const Round& round, const Schedule& schedule, const Goal& goal, Case late) {
+Help help_for(const Round& round, const Schedule& schedule, const CollectiveSpec& goal, Case late) {
   EXPECT_TRUE(std::all_of(round.begin(), round.end(), is_message)) << "not known of switches";
   const auto does = [&](const Round& order, const std::vector<Case>& cases) {
     return std::all_of(cases.begin(), cases.end(), [&](const Case& c) {
@@ -587,7 +588,7 @@ Help help_for(const Round& round, const Schedule& schedule, const Goal& goal, Ca
 
 void look_at(const SweepResult& c, Row& row) {
   const Schedule schedule = c.algorithm->make(c.params);
-  const Goal goal = goal_of(*c.algorithm, c.params, schedule);
+  const CollectiveSpec goal = goal_of(*c.algorithm, c.params, schedule);
   const std::vector<Case> cases = all_cases();
   std::vector<std::optional<Help>> of_case(cases.size());  // the worst remedy of its late rounds
   for (int i = 0; i < schedule.rounds; ++i) {
@@ -691,7 +692,7 @@ TEST(RoundOrder, RankByRankARingOfThreeIsSerial) {
     for (Rank r : ranks(3)) by_side.push_back({r, (r + side) % 3, block(0), block(0), copy});
   }
   const Schedule schedule{3, 3, 1, [](int, Send) {}};
-  const Goal goal{Collective::all_gather, 3, 3};
+  const CollectiveSpec goal{Collective::all_gather, 3, 3};
   EXPECT_EQ(need(by_rank, 1, {1, 0}), 2);
   EXPECT_GT(time_of(by_rank, schedule, goal, 1, {1, 0}), 2);
   EXPECT_EQ(time_of(by_side, schedule, goal, 1, {1, 0}), 2);

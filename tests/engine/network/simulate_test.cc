@@ -45,10 +45,10 @@ struct Setup {
 };
 
 Simulation simulated(const Setup& setup) {
-  const Algorithm* line = find_algorithm(setup.collective, setup.algorithm);
-  EXPECT_NE(line, nullptr) << setup.algorithm;
-  const Schedule schedule = line->make(setup.params);
-  auto result = simulate(schedule, goal_of(*line, setup.params, schedule), setup.fabric,
+  const Algorithm* entry = find_algorithm(setup.collective, setup.algorithm);
+  EXPECT_NE(entry, nullptr) << setup.algorithm;
+  const Schedule schedule = entry->make(setup.params);
+  auto result = simulate(schedule, goal_of(*entry, setup.params, schedule), setup.fabric,
                          setup.bytes, setup.options);
   EXPECT_TRUE(result.ok()) << setup.algorithm << ": " << result.status().text();
   return result.ok() ? std::move(*result) : Simulation{};
@@ -252,19 +252,19 @@ struct Stated {
   int round;
   Rank from, to;
   BlockSet what;
-  Act act = copy;
+  TransferKind kind = copy;
 };
 
 Schedule schedule_of(int ranks, int blocks, int rounds, std::vector<Stated> transfers) {
   return {ranks, blocks, rounds, [transfers](int k, Send send) {
             for (const Stated& t : transfers) {
-              if (t.round == k) send(t.from, t.to, t.what, t.act);
+              if (t.round == k) send(t.from, t.to, t.what, t.kind);
             }
           }};
 }
 
 std::vector<int> round_ends(const Schedule& schedule, int ports, Sync sync) {
-  const Goal goal{broadcast, schedule.ranks, schedule.blocks};
+  const CollectiveSpec goal{broadcast, schedule.ranks, schedule.blocks};
   const auto result = simulate(schedule, goal, unit_fabric(ports),
                                static_cast<std::uint64_t>(schedule.blocks), {.sync = sync});
   EXPECT_TRUE(result.ok()) << result.status().text();
@@ -305,12 +305,12 @@ TEST(ByHand, ExchangesReadTheOldValue) {
 
 // A reduction waits for all earlier additions; the reader of a copy waits for the copy alone.
 TEST(ByHand, ReductionsWaitForAllCopiesReplace) {
-  for (const Act act : {copy, rankine::reduce}) {
+  for (const TransferKind kind : {copy, rankine::reduce}) {
     const Schedule s = schedule_of(
         4, 8, 3,
-        {{0, 0, 2, blocks(0, 7), rankine::reduce}, {1, 1, 2, block(0), act}, {2, 2, 3, block(0)}});
+        {{0, 0, 2, blocks(0, 7), rankine::reduce}, {1, 1, 2, block(0), kind}, {2, 2, 3, block(0)}});
     // Two receive ports: the second message to rank 2 arrives at 2, long before the first at 8.
-    EXPECT_EQ(round_ends(s, 2, Sync::dataflow), (act == copy ? Ends{8, 2, 4} : Ends{8, 2, 10}));
+    EXPECT_EQ(round_ends(s, 2, Sync::dataflow), (kind == copy ? Ends{8, 2, 4} : Ends{8, 2, 10}));
   }
 }
 
@@ -335,7 +335,7 @@ TEST(ByHand, BlocksOfUnlikeSizes) {
   const Algorithm& ring = *find_algorithm(Collective::all_gather, "ring");
   const Params params{.ranks = 3};
   const Schedule schedule = ring.make(params);
-  const Goal goal = goal_of(ring, params, schedule);
+  const CollectiveSpec goal = goal_of(ring, params, schedule);
   Fabric fabric;  // a second per byte, and none per message
   fabric.link = {.alpha = 0, .beta = 1};
   const auto time = [&](const SimulateOptions& options, std::uint64_t bytes = 0) {
@@ -408,10 +408,10 @@ TEST(Switch, TouchesEveryPortAtOnce) {
 }
 
 TEST(Switch, IsNeededOrLowered) {
-  const Algorithm& line = *find_algorithm(all_reduce, "switch");
+  const Algorithm& entry = *find_algorithm(all_reduce, "switch");
   const Params params{.ranks = 4};
-  const Schedule schedule = line.make(params);
-  const Goal goal = goal_of(line, params, schedule);
+  const Schedule schedule = entry.make(params);
+  const CollectiveSpec goal = goal_of(entry, params, schedule);
   const Fabric plain = fabric_with_ports(1);
   const auto refused = simulate(schedule, goal, plain, kM);
   ASSERT_FALSE(refused.ok());
@@ -467,23 +467,23 @@ TEST(Permute, AnAllToAllInOneRoundTakesOneAlpha) {
 // Each round is a separate operation: a rank with one message per round gains nothing.
 TEST(Permute, ChangesNothingWhereAPortHasOneMessageARound) {
   int lines = 0;
-  for (const Algorithm& line : catalogue()) {
+  for (const Algorithm& entry : catalogue()) {
     for (const int n : {4, 6}) {
       for (const int ports : {1, 3}) {
         for (const Sync sync : kBoth) {
-          Params params = line.only_taken({.ranks = n, .peer = 1, .segments = 3});
-          if (line.refusal(params)) continue;
+          Params params = entry.only_taken({.ranks = n, .peer = 1, .segments = 3});
+          if (entry.refusal(params)) continue;
           Fabric without = all_able_fabric(ports);
           without.gamma = Rational(1, 13'000'000'000);
           Fabric with = without;
           with.permute = true;
-          const Schedule schedule = line.make(params);
-          const Goal goal = goal_of(line, params, schedule);
+          const Schedule schedule = entry.make(params);
+          const CollectiveSpec goal = goal_of(entry, params, schedule);
           const auto plain = simulate(schedule, goal, without, kM, {sync});
           const auto permuted = simulate(schedule, goal, with, kM, {sync});
           ASSERT_TRUE(plain.ok() && permuted.ok());
           if (plain->ports_needed() > ports || (sync == Sync::dataflow && ports > 1)) continue;
-          EXPECT_EQ(plain->rank_end, permuted->rank_end) << line.name << ", N = " << n;
+          EXPECT_EQ(plain->rank_end, permuted->rank_end) << entry.name << ", N = " << n;
           ++lines;
         }
       }
@@ -501,7 +501,7 @@ TEST(Permute, ByHand) {
                                   {1, 1, 0, block(0)}});  // another round: data at 5, so 10
   Fabric fabric = unit_fabric(1);
   fabric.permute = true;
-  const Goal goal{broadcast, 4, 2};
+  const CollectiveSpec goal{broadcast, 4, 2};
   const auto result = simulate(s, goal, fabric, 8, {.trace = true});
   ASSERT_TRUE(result.ok()) << result.status().text();
   std::vector<int> starts, ends;
@@ -553,12 +553,12 @@ TEST(Permute, IsTheSameOneForAll) {
 
 TEST(Switch, LoweredBroadcastIsTheLinearOne) {
   const int n = 6;
-  const Algorithm& line = *find_algorithm(broadcast, "switch");
+  const Algorithm& entry = *find_algorithm(broadcast, "switch");
   const Params params{.ranks = n, .root = 2};
-  const Schedule schedule = lower(line.make(params), {});
+  const Schedule schedule = lower(entry.make(params), {});
   for (const int k : {1, 2, 8}) {
     const int waves = (n - 1 + k - 1) / k;
-    const auto result = simulate(schedule, goal_of(line, params, schedule), fabric_with_ports(k),
+    const auto result = simulate(schedule, goal_of(entry, params, schedule), fabric_with_ports(k),
                                  kM, {Sync::rounds, true});
     ASSERT_TRUE(result.ok());
     expect_time(*result, cost(waves, waves), "k = " + std::to_string(k));
@@ -592,16 +592,16 @@ TEST(Groups, MakeTheSlowLinkSetThePace) {
 // One byte per block: the simulator's accounts equal the counter's, field by field.
 TEST(Accounts, AreThoseOfCount) {
   for (const int n : {1, 2, 3, 5, 8, 9}) {
-    for (const Algorithm& line : catalogue()) {
+    for (const Algorithm& entry : catalogue()) {
       const Params params =
-          line.only_taken({.ranks = n, .root = n / 2, .peer = n - 1, .segments = 2});
-      if (line.refusal(params)) continue;
-      const Schedule schedule = line.make(params);
-      const Goal goal = goal_of(line, params, schedule);
+          entry.only_taken({.ranks = n, .root = n / 2, .peer = n - 1, .segments = 2});
+      if (entry.refusal(params)) continue;
+      const Schedule schedule = entry.make(params);
+      const CollectiveSpec goal = goal_of(entry, params, schedule);
       const auto result = simulate(schedule, goal, all_able_fabric(2),
                                    static_cast<std::uint64_t>(blocks_per_m(goal)));
-      const std::string what = std::string(name_of(line.collective)) + " " +
-                               std::string(line.name) + ", N = " + std::to_string(n);
+      const std::string what = std::string(name_of(entry.collective)) + " " +
+                               std::string(entry.name) + ", N = " + std::to_string(n);
       ASSERT_TRUE(result.ok()) << what << ": " << result.status().text();
       const Counts counts = count(schedule);
       for (std::size_t r = 0; r < counts.ranks.size(); ++r) {
@@ -672,7 +672,7 @@ TEST(Exactness, DoesNotDependOnTheUnit) {
 
 TEST(Limits, AreErrors) {
   const Schedule schedule = nothing(2, 1);
-  const Goal goal{broadcast, 2, 1};
+  const CollectiveSpec goal{broadcast, 2, 1};
   Fabric fabric = fabric_with_ports(0);
   EXPECT_EQ(simulate(schedule, goal, fabric, 1).status().code(), Code::invalid_argument);
   fabric = fabric_with_ports(1);
@@ -765,8 +765,8 @@ TEST(Steps, WhereEveryoneDoesTheSame) {
 
 TEST(Steps, ThatMayNotBeTakenAreNot) {
   const auto refused_beyond = [](const Question& setup, std::uint64_t most) {
-    const Algorithm* line = find_algorithm(setup.collective, setup.algorithm);
-    const Schedule schedule = line->make(setup.params);
+    const Algorithm* entry = find_algorithm(setup.collective, setup.algorithm);
+    const Schedule schedule = entry->make(setup.params);
     SimulateOptions options = setup.options;
     std::uint64_t last = 0;
     options.may_take = [&](std::uint64_t steps) {
@@ -774,7 +774,7 @@ TEST(Steps, ThatMayNotBeTakenAreNot) {
       last = steps;
       return steps <= most ? Status() : invalid_argument("no");
     };
-    const auto result = simulate(schedule, goal_of(*line, setup.params, schedule), setup.fabric,
+    const auto result = simulate(schedule, goal_of(*entry, setup.params, schedule), setup.fabric,
                                  setup.bytes, options);
     return result.status().text();
   };

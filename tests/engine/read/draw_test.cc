@@ -45,7 +45,7 @@ TEST(Menu, EveryLineIsOneOfTheCatalogue) {
 TEST(Menu, AllHasAllAndTheOthersDoNot) {
   const auto has_all = [](const Menu& menu) {
     return std::all_of(catalogue().begin(), catalogue().end(),
-                       [&](const Algorithm& line) { return menu.has(line); });
+                       [&](const Algorithm& entry) { return menu.has(entry); });
   };
   ASSERT_NE(find_menu("all"), nullptr);
   for (const Menu& menu : menus()) EXPECT_EQ(has_all(menu), menu.name == "all") << menu.name;
@@ -59,9 +59,10 @@ TEST(Menu, AllHasAllAndTheOthersDoNot) {
 TEST(Menu, EveryCollectiveIsServed) {
   for (const Menu& menu : menus()) {
     for (const Collective collective : all_collectives()) {
-      const bool served = std::any_of(
-          catalogue().begin(), catalogue().end(),
-          [&](const Algorithm& line) { return line.collective == collective && menu.has(line); });
+      const bool served =
+          std::any_of(catalogue().begin(), catalogue().end(), [&](const Algorithm& entry) {
+            return entry.collective == collective && menu.has(entry);
+          });
       const bool has_scans = menu.name == "all" || menu.name == "openmpi";
       const bool none = (menu.name == "nccl" && collective == Collective::barrier) ||
                         (menu.name == "ucc" && collective == Collective::send_recv) ||
@@ -223,7 +224,7 @@ TEST(Draw, SumsAreSetsOfRanks) {
     for (const Rank r : from) set.append(IndexList(r));
     return transfer(set, to, block(0), reduce);
   };
-  const Goal goal = {Collective::all_reduce, 8, 1};
+  const CollectiveSpec goal = {Collective::all_reduce, 8, 1};
   const std::string text = draw(
       listed(8, 1, {{add({3}, 0), add({2, 3}, 1), add({6, 7}, 0), add({4, 6}, 2), add({0}, 7)}}),
       goal);
@@ -235,13 +236,15 @@ TEST(Draw, SumsAreSetsOfRanks) {
 }
 
 TEST(Draw, ArrowsOfAKindAreOne) {
-  const Goal goal = {Collective::all_reduce, 4, 1};
+  const CollectiveSpec goal = {Collective::all_reduce, 4, 1};
   const auto first_round = [&](std::vector<Transfer> transfers) {
     const std::string text = draw(listed(4, 1, {std::move(transfers)}), goal);
     const std::size_t at = text.find("round 0   ") + 10;
     return text.substr(at, text.find('\n', at) - at);
   };
-  const auto one = [](Rank from, Rank to, Act act) { return transfer(from, to, block(0), act); };
+  const auto one = [](Rank from, Rank to, TransferKind kind) {
+    return transfer(from, to, block(0), kind);
+  };
   EXPECT_EQ(first_round({one(0, 1, copy), one(0, 2, copy), one(0, 3, copy)}), "0 -0-> 1..3");
   EXPECT_EQ(first_round({one(1, 0, reduce), one(3, 0, reduce)}), "1,3 -+0-> 0");
   EXPECT_EQ(first_round({one(3, 1, reduce), one(0, 2, reduce), one(2, 0, reduce)}),
@@ -288,36 +291,36 @@ TEST(Draw, AllToAllShowsRoutes) {
 TEST(Draw, ShowsWhatAWrongScheduleDoes) {
   const TransferList twice = {{transfer(0, 1, block(0), reduce)},
                               {transfer(0, 1, block(0), reduce)}};
-  const Goal goal = {Collective::all_reduce, 3, 1};
+  const CollectiveSpec goal = {Collective::all_reduce, 3, 1};
   EXPECT_TRUE(has_line(draw(listed(3, 1, twice), goal), "  rank 1  1        | *0+1      | *0+0+1"));
-  const Goal broadcast = {Collective::broadcast, 3, 1};
+  const CollectiveSpec broadcast = {Collective::broadcast, 3, 1};
   EXPECT_TRUE(has_line(draw(listed(3, 1, {{transfer(1, 2, block(0), copy)}}), broadcast),
                        "  rank 2  .        |  ."));
   EXPECT_FALSE(draw(listed(3, 1, {{transfer(0, 7, block(9), copy)}}), broadcast).empty());
 }
 
 TEST(Draw, KeepsToTheWidthAndLeavesNoSpacesBehind) {
-  for (const Algorithm& line : catalogue()) {
+  for (const Algorithm& entry : catalogue()) {
     for (const int n : {1, 2, 4, 5, 8}) {
       Params params;
       params.ranks = n;
-      params.segments = line.takes("segments") ? 2 : 1;
-      if (line.refusal(params)) continue;
-      const Schedule schedule = line.make(params);
-      const Goal goal = goal_of(line, params, schedule);
+      params.segments = entry.takes("segments") ? 2 : 1;
+      if (entry.refusal(params)) continue;
+      const Schedule schedule = entry.make(params);
+      const CollectiveSpec goal = goal_of(entry, params, schedule);
       DrawOptions options;
       options.width = 120;
       std::istringstream text(draw(schedule, goal, options));
       for (std::string row; std::getline(text, row);) {
-        EXPECT_FALSE(row.ends_with(' ')) << line.name << " N=" << n << ": '" << row << "'";
-        EXPECT_LE(row.size(), 120u) << name_of(line.collective) << " " << line.name << " N=" << n;
+        EXPECT_FALSE(row.ends_with(' ')) << entry.name << " N=" << n << ": '" << row << "'";
+        EXPECT_LE(row.size(), 120u) << name_of(entry.collective) << " " << entry.name << " N=" << n;
       }
     }
   }
 }
 
 TEST(Draw, ColourChangesNothingElse) {
-  const Goal goal = {Collective::all_reduce, 5, 5};
+  const CollectiveSpec goal = {Collective::all_reduce, 5, 5};
   const Schedule schedule = ring_all_reduce(5);
   const std::string plain = draw(schedule, goal);
   DrawOptions options;
@@ -335,7 +338,7 @@ TEST(Draw, ColourChangesNothingElse) {
 }
 
 TEST(Draw, Utf8) {
-  const Goal goal = {Collective::all_reduce, 5, 5};
+  const CollectiveSpec goal = {Collective::all_reduce, 5, 5};
   const Schedule schedule = ring_all_reduce(5);
   DrawOptions options;
   options.utf8 = true;
@@ -353,7 +356,7 @@ TEST(ViewRounds, ForMachines) {
   ASSERT_EQ(views[1].transfers.size(), 6u);
   EXPECT_EQ(views[1].transfers[0].from, std::vector<Rank>{1});
   EXPECT_EQ(views[1].transfers[0].to, std::vector<Rank>{0});
-  EXPECT_EQ(views[1].transfers[0].act, Act::reduce);
+  EXPECT_EQ(views[1].transfers[0].kind, TransferKind::reduce);
   ASSERT_EQ(views[1].ranks.size(), 3u);
   ASSERT_EQ(views[1].ranks[0].size(), 3u);
   const HoldingView& mine = views[1].ranks[0][0];

@@ -194,7 +194,7 @@ Fabric seconds_fabric(const Wiring& wiring, Rational alpha = 1, Rational alpha_h
 const Wiring kRing{.kind = WiringKind::ring};
 Wiring torus(std::vector<int> dims) { return {.kind = WiringKind::torus, .dims = std::move(dims)}; }
 
-Goal any_goal(const Schedule& schedule) {
+CollectiveSpec any_goal(const Schedule& schedule) {
   return {.collective = Collective::all_reduce, .ranks = schedule.ranks, .blocks = schedule.blocks};
 }
 
@@ -227,13 +227,13 @@ void expect_near(double seconds, double expected, const std::string& what) {
 
 // --- Private links
 
-void expect_simulated_times(const Algorithm& line, const Params& params, const Fabric& fabric,
+void expect_simulated_times(const Algorithm& entry, const Params& params, const Fabric& fabric,
                             std::uint64_t bytes, const SimulateOptions& options) {
-  const std::string what = std::string(name_of(line.collective)) + " " + std::string(line.name) +
+  const std::string what = std::string(name_of(entry.collective)) + " " + std::string(entry.name) +
                            ", N = " + std::to_string(params.ranks) + ", " + fabric.name + ", " +
                            std::string(name_of(options.sync));
-  const Schedule schedule = line.make(params);
-  const Goal goal = goal_of(line, params, schedule);
+  const Schedule schedule = entry.make(params);
+  const CollectiveSpec goal = goal_of(entry, params, schedule);
   const auto exact = simulate(schedule, goal, fabric, bytes, options);
   const auto flow = simulate_flow(schedule, goal, fabric, bytes, options);
   ASSERT_EQ(exact.ok(), flow.ok()) << what << ": " << flow.status().text();
@@ -281,22 +281,22 @@ TEST(FullWiring, TakesAsLongAsTheSimulatorSays) {
   free_latency.link.alpha = 0;
   free_latency.alpha_hop = 0;
   int compared = 0;
-  for (const Algorithm& line : catalogue()) {
+  for (const Algorithm& entry : catalogue()) {
     for (const int n : {1, 2, 3, 5, 8, 12}) {
       const Params params =
-          line.only_taken({.ranks = n, .root = n / 3, .peer = n - 1, .segments = 3});
-      if (line.refusal(params)) continue;
+          entry.only_taken({.ranks = n, .root = n / 3, .peer = n - 1, .segments = 3});
+      if (entry.refusal(params)) continue;
       moved.places.clear();
       for (int r = 0; r < n; ++r) moved.places.push_back(11 - r * 5 % 12);
       for (const Sync sync : kBoth) {
         for (const Fabric& fabric :
              {near, two_ports, groups, able, free_latency, adds, unlike, moved}) {
-          expect_simulated_times(line, params, fabric, 1'000'003, {.sync = sync});
+          expect_simulated_times(entry, params, fabric, 1'000'003, {.sync = sync});
           ++compared;
         }
-        expect_simulated_times(line, params, near, 1000,
+        expect_simulated_times(entry, params, near, 1000,
                                {.sync = sync, .ideal_blocks = true, .unlimited_ports = true});
-        expect_simulated_times(line, params, near, 0, {.sync = sync});
+        expect_simulated_times(entry, params, near, 0, {.sync = sync});
       }
     }
   }
@@ -305,11 +305,11 @@ TEST(FullWiring, TakesAsLongAsTheSimulatorSays) {
 
 // N^3 cells, kept in a hash table.
 TEST(FullWiring, LargeAllToAll) {
-  const Algorithm* line = find_algorithm(Collective::all_to_all, "pairwise");
-  ASSERT_NE(line, nullptr);
+  const Algorithm* entry = find_algorithm(Collective::all_to_all, "pairwise");
+  ASSERT_NE(entry, nullptr);
   Fabric fabric{.ports = 2, .link = {Rational(1, 1'000'000), Rational(1, 1'000'000'000)}};
   for (const Sync sync : kBoth) {
-    expect_simulated_times(*line, {.ranks = 110}, fabric, 1'000'003, {.sync = sync});
+    expect_simulated_times(*entry, {.ranks = 110}, fabric, 1'000'003, {.sync = sync});
   }
 }
 
@@ -594,14 +594,14 @@ TEST(EqOne, MayBeLessThanFlowsOfSeveralSizesNeed) {
 
 // 4096 ranks on 16 x 16 x 16: rounds of 4096 messages that all end together.
 TEST(Large, HalvingDoublingOnATorus) {
-  const Algorithm* line = find_algorithm(Collective::all_reduce, "halving_doubling");
-  ASSERT_NE(line, nullptr);
+  const Algorithm* entry = find_algorithm(Collective::all_reduce, "halving_doubling");
+  ASSERT_NE(entry, nullptr);
   const Params params{.ranks = 4096};
-  const Schedule schedule = line->make(params);
+  const Schedule schedule = entry->make(params);
   Fabric fabric = seconds_fabric(torus({16, 16, 16}));
   for (const Sync sync : kBoth) {
     const SimulateOptions options{.sync = sync, .ideal_blocks = true};
-    const Goal goal = goal_of(*line, params, schedule);
+    const CollectiveSpec goal = goal_of(*entry, params, schedule);
     const auto flow = simulate_flow(schedule, goal, fabric, 4096, options);
     const auto exact = simulate(schedule, goal, fabric, 4096, options);
     ASSERT_TRUE(flow.ok() && exact.ok());
@@ -663,7 +663,8 @@ Fabric fabric_of(const Wiring& wiring) {
 }
 
 // The simulated time with ideal blocks.
-Rational simulated(const Schedule& schedule, const Goal& goal, const Fabric& fabric, Sync sync) {
+Rational simulated(const Schedule& schedule, const CollectiveSpec& goal, const Fabric& fabric,
+                   Sync sync) {
   const auto result = simulate(schedule, goal, fabric, kM, {.sync = sync, .ideal_blocks = true});
   EXPECT_TRUE(result.ok()) << result.status().text();
   return result.ok() ? Rational(result->end, result->ticks_per_second) : Rational(0);
@@ -671,13 +672,13 @@ Rational simulated(const Schedule& schedule, const Goal& goal, const Fabric& fab
 
 struct Made {
   Schedule schedule;
-  Goal goal;
+  CollectiveSpec goal;
 };
 Made all_reduce(const char* name, int ranks) {
-  const Algorithm& line = *find_algorithm(Collective::all_reduce, name);
+  const Algorithm& entry = *find_algorithm(Collective::all_reduce, name);
   const Params params{.ranks = ranks};
-  Made made{line.make(params), {}};
-  made.goal = goal_of(line, params, made.schedule);
+  Made made{entry.make(params), {}};
+  made.goal = goal_of(entry, params, made.schedule);
   return made;
 }
 

@@ -33,8 +33,8 @@ inline Schedule listed(int ranks, int blocks, TransferList rounds, int planes = 
           planes};
 }
 
-inline Transfer transfer(RankSet from, RankSet to, BlockSet what, Act act) {
-  return {std::move(from), std::move(to), what, what, act};
+inline Transfer transfer(RankSet from, RankSet to, BlockSet what, TransferKind kind) {
+  return {std::move(from), std::move(to), what, what, kind};
 }
 
 }  // namespace rankine

@@ -203,7 +203,7 @@ Fabric seconds_fabric(const Wiring& wiring, int mtu, Rational hop = 0, Rational 
   return fabric;
 }
 
-Goal any_goal(const Schedule& schedule) {
+CollectiveSpec any_goal(const Schedule& schedule) {
   return {.collective = Collective::all_reduce, .ranks = schedule.ranks, .blocks = schedule.blocks};
 }
 
@@ -461,19 +461,19 @@ struct Line {
   const Algorithm* algorithm;
   Params params;
   Schedule schedule;
-  Goal goal;
+  CollectiveSpec goal;
 };
 Line line_of(Collective collective, const std::string& name, std::vector<int> dims) {
   Params params;
   params.ranks = 1;
   for (const int size : dims) params.ranks *= size;
   params.dims = std::move(dims);
-  const Algorithm* line = find_algorithm(collective, name);
-  EXPECT_NE(line, nullptr) << name;
-  params = line->only_taken(params);
-  Schedule schedule = line->make(params);
-  const Goal goal = goal_of(*line, params, schedule);
-  return {line, params, std::move(schedule), goal};
+  const Algorithm* entry = find_algorithm(collective, name);
+  EXPECT_NE(entry, nullptr) << name;
+  params = entry->only_taken(params);
+  Schedule schedule = entry->make(params);
+  const CollectiveSpec goal = goal_of(*entry, params, schedule);
+  return {entry, params, std::move(schedule), goal};
 }
 struct Times {
   double packet = 0, eq_1 = 0;
@@ -546,24 +546,24 @@ TEST(PacketFullWiring, TakesAsLongAsTheSimulatorSays) {
   able.alpha_switch = Rational(1, 5'000'000);
   able.gamma = Rational(1, 5'000'000'000);
   int compared = 0;
-  for (const Algorithm& line : catalogue()) {
+  for (const Algorithm& entry : catalogue()) {
     for (const int n : {2, 5, 8}) {
       const Params params =
-          line.only_taken({.ranks = n, .root = n / 3, .peer = n - 1, .segments = 3});
-      if (line.refusal(params)) continue;
-      const Schedule schedule = line.make(params);
-      const Goal goal = goal_of(line, params, schedule);
+          entry.only_taken({.ranks = n, .root = n / 3, .peer = n - 1, .segments = 3});
+      if (entry.refusal(params)) continue;
+      const Schedule schedule = entry.make(params);
+      const CollectiveSpec goal = goal_of(entry, params, schedule);
       for (const Sync sync : kBoth) {
         for (const Fabric& fabric : {near, groups, able}) {
           const auto exact = simulate(schedule, goal, fabric, 1'000'003, {.sync = sync});
           const auto packet = simulate_packets(schedule, goal, fabric, 1'000'003, {.sync = sync});
-          ASSERT_EQ(exact.ok(), packet.ok()) << line.name << packet.status().text();
+          ASSERT_EQ(exact.ok(), packet.ok()) << entry.name << packet.status().text();
           if (!exact.ok()) {
-            EXPECT_EQ(packet.status().text(), exact.status().text()) << line.name;
+            EXPECT_EQ(packet.status().text(), exact.status().text()) << entry.name;
             continue;
           }
-          EXPECT_TRUE(packet->end == exact->end) << line.name << ", N = " << n;
-          EXPECT_EQ(packet->messages, exact->messages) << line.name;
+          EXPECT_TRUE(packet->end == exact->end) << entry.name << ", N = " << n;
+          EXPECT_EQ(packet->messages, exact->messages) << entry.name;
           ++compared;
         }
       }
@@ -635,17 +635,17 @@ using Lines = std::vector<Alike::Line>;
 
 struct Made {
   Schedule schedule;
-  Goal goal;
+  CollectiveSpec goal;
 };
 Made made(const std::string& name, const std::vector<int>& dims) {
   Params params;
   params.ranks = 1;
   for (const int size : dims) params.ranks *= size;
   params.dims = dims;
-  const Algorithm* line = find_algorithm(Collective::all_reduce, name);
-  EXPECT_NE(line, nullptr) << name;
-  Schedule schedule = line->make(line->only_taken(params));
-  const Goal goal = goal_of(*line, params, schedule);
+  const Algorithm* entry = find_algorithm(Collective::all_reduce, name);
+  EXPECT_NE(entry, nullptr) << name;
+  Schedule schedule = entry->make(entry->only_taken(params));
+  const CollectiveSpec goal = goal_of(*entry, params, schedule);
   return {std::move(schedule), goal};
 }
 
@@ -701,8 +701,8 @@ TEST(Alike, NumbersClassesAndTheirLinks) {
   const Alike halves({8}, {{4, false}});
   EXPECT_EQ(halves.classes(), 4);
   EXPECT_EQ(halves.class_of(6), 2);
-  EXPECT_TRUE(halves.stands_for_others(3));
-  EXPECT_FALSE(halves.stands_for_others(4));
+  EXPECT_TRUE(halves.represents_others(3));
+  EXPECT_FALSE(halves.represents_others(4));
   EXPECT_EQ(halves.class_of_link(2 * 6 + 1), 2 * 2 + 1);
 }
 
@@ -786,7 +786,7 @@ TEST(Skeleton, WaitsAsBlocksDo) {
 
 TEST(Errors, NameWhatIsWrong) {
   const Schedule multicast = listed(3, 1, {{transfer(0, ranks_from(1, 2), block(0), copy)}});
-  const Goal goal{.ranks = 3, .blocks = 1};
+  const CollectiveSpec goal{.ranks = 3, .blocks = 1};
   const auto wide = skeleton_of(multicast, goal, {3});
   ASSERT_FALSE(wide.ok());
   EXPECT_NE(wide.status().text().find("multicast"), std::string::npos);

@@ -46,7 +46,7 @@ std::vector<Fabric> priced_like(const Wiring& wiring, int ports, int group = 0) 
 
 Rational exact(const Simulation& result) { return {result.end, result.ticks_per_second}; }
 
-Simulation simulated(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
+Simulation simulated(const Schedule& schedule, const CollectiveSpec& goal, const Fabric& fabric,
                      SimulateOptions options = {}) {
   auto result = simulate(schedule, goal, fabric, kM, options);
   EXPECT_TRUE(result.ok()) << result.status().text();
@@ -54,9 +54,9 @@ Simulation simulated(const Schedule& schedule, const Goal& goal, const Fabric& f
 }
 
 Simulation simulated(const char* algorithm, const Params& params, const Fabric& fabric, Sync sync) {
-  const Algorithm& line = *find_algorithm(Collective::all_reduce, algorithm);
-  const Schedule schedule = line.make(params);
-  return simulated(schedule, goal_of(line, params, schedule), fabric, {sync, true});
+  const Algorithm& entry = *find_algorithm(Collective::all_reduce, algorithm);
+  const Schedule schedule = entry.make(params);
+  return simulated(schedule, goal_of(entry, params, schedule), fabric, {sync, true});
 }
 
 Rational latency(const Fabric& fabric, int hops) {
@@ -84,7 +84,7 @@ Schedule shifts(const Dims& dims, const Dims& shift) {
           }};
 }
 
-Goal one_block(int ranks) { return {Collective::all_reduce, ranks, 1}; }
+CollectiveSpec one_block(int ranks) { return {Collective::all_reduce, ranks, 1}; }
 
 TEST(SharedLinks, AShiftOnARingCostsItsDistance) {
   for (const int n : {3, 4, 5, 8, 9, 27}) {
@@ -233,7 +233,7 @@ TEST(SharedLinks, LoadsAreThoseOfTheRoundInTheSchedule) {
                             }
                             if (k == 2) send(3, 4, block(0), copy);  // alone
                           }};
-  const Goal goal{Collective::all_reduce, kRanks, 2};
+  const CollectiveSpec goal{Collective::all_reduce, kRanks, 2};
   for (const Fabric& fabric : priced_like({.kind = WiringKind::ring}, 2)) {
     const auto at = [&](Sync sync) {
       return simulated(schedule, goal, fabric, {.sync = sync, .ideal_blocks = true});
@@ -263,9 +263,9 @@ TEST(SharedLinks, WhatARankSendsItselfCountsNowhere) {
 }
 
 TEST(SharedLinks, RefuseSwitchesAndTori) {
-  const Algorithm& line = *find_algorithm(Collective::broadcast, "switch");
-  const Schedule schedule = line.make({.ranks = 4});
-  const Goal goal = goal_of(line, {.ranks = 4}, schedule);
+  const Algorithm& entry = *find_algorithm(Collective::broadcast, "switch");
+  const Schedule schedule = entry.make({.ranks = 4});
+  const CollectiveSpec goal = goal_of(entry, {.ranks = 4}, schedule);
   Fabric fabric = find_regime("torus")->fabric;
   EXPECT_NE(simulate(schedule, goal, fabric, kM).status().text().find("has no multicast"),
             std::string::npos);
@@ -280,30 +280,30 @@ TEST(SharedLinks, RefuseSwitchesAndTori) {
 
 // A chain of neighbours has the P* of a full network with the hop included in alpha.
 TEST(SharedLinks, BestSegmentsPayHopsAndLoads) {
-  const Algorithm& line = *find_algorithm(Collective::broadcast, "chain");
+  const Algorithm& entry = *find_algorithm(Collective::broadcast, "chain");
   for (const Fabric& fabric : priced_like({.kind = WiringKind::ring}, 1)) {
     Fabric full = fabric;
     full.wiring = {};
     full.link.alpha = full.link.alpha + fabric.alpha_hop;
     full.alpha_hop = 0;
-    const auto there = pipeline_optimum(line, {.ranks = 8}, fabric, kM);
-    const auto here = pipeline_optimum(line, {.ranks = 8}, full, kM);
+    const auto there = pipeline_optimum(entry, {.ranks = 8}, fabric, kM);
+    const auto here = pipeline_optimum(entry, {.ranks = 8}, full, kM);
     ASSERT_TRUE(there.ok() && here.ok());
     EXPECT_EQ(*there, *here);
     Fabric far = fabric;
     far.alpha_hop = far.alpha_hop * Rational(100);
-    EXPECT_LT(*pipeline_optimum(line, {.ranks = 8}, far, kM), *here);
+    EXPECT_LT(*pipeline_optimum(entry, {.ranks = 8}, far, kM), *here);
   }
 }
 
 // 4096 ranks, 25 million links crossed: takes seconds at most, and little memory.
 TEST(SharedLinks, ManyRanks) {
   const Params params{.ranks = 4096};
-  const Algorithm& line = *find_algorithm(Collective::all_reduce, "halving_doubling");
-  const Schedule schedule = line.make(params);
+  const Algorithm& entry = *find_algorithm(Collective::all_reduce, "halving_doubling");
+  const Schedule schedule = entry.make(params);
   Fabric fabric = find_regime("torus")->fabric;
   fabric.wiring.dims = {16, 16, 16};
-  const auto result = simulated(schedule, goal_of(line, params, schedule), fabric);
+  const auto result = simulated(schedule, goal_of(entry, params, schedule), fabric);
   ASSERT_EQ(result.traffic.size(), 24U);
   for (std::size_t k = 0; k < 12; ++k) {
     EXPECT_EQ(result.traffic[k].hops, result.traffic[23 - k].hops);
@@ -318,7 +318,7 @@ TEST(SharedLinks, ManyRanks) {
 
 namespace {
 
-Goal any_goal(const Schedule& schedule) {
+CollectiveSpec any_goal(const Schedule& schedule) {
   return {.collective = Collective::all_reduce, .ranks = schedule.ranks, .blocks = schedule.blocks};
 }
 
@@ -344,16 +344,17 @@ TEST(Profile, TakesTheSimulatorsTime) {
                                               {4, 4}, {3, 5},    {8, 8},      {3, 3, 3}, {2, 3, 4},
                                               {9, 9}, {4, 4, 4}, {2, 2, 2, 2}};
   int compared = 0;
-  for (const Algorithm& line : catalogue()) {
-    const bool of_tori = line.takes("dims") && line.collective != Collective::all_gather;
-    if (!of_tori && line.name != "ring" && line.name != "bruck") continue;
+  for (const Algorithm& entry : catalogue()) {
+    const bool of_tori = entry.takes("dims") && entry.collective != Collective::all_gather;
+    if (!of_tori && entry.name != "ring" && entry.name != "bruck") continue;
     for (const auto& dims : tori) {
-      const Params params = line.only_taken({.ranks = Torus(dims).ranks(), .dims = dims});
-      if (line.refusal(params) || (line.collective == Collective::all_to_all && dims.size() > 1)) {
+      const Params params = entry.only_taken({.ranks = Torus(dims).ranks(), .dims = dims});
+      if (entry.refusal(params) ||
+          (entry.collective == Collective::all_to_all && dims.size() > 1)) {
         continue;
       }
-      const Schedule schedule = line.make(params);
-      const Goal goal = goal_of(line, params, schedule);
+      const Schedule schedule = entry.make(params);
+      const CollectiveSpec goal = goal_of(entry, params, schedule);
       for (const Routing routing : {Routing::minimal, Routing::one_way}) {
         const Wiring wiring{.kind = WiringKind::torus, .dims = dims, .routing = routing};
         const auto found = profile(schedule, goal, wiring);
@@ -368,8 +369,8 @@ TEST(Profile, TakesTheSimulatorsTime) {
         const auto simulated =
             simulate(schedule, goal, fabric, bytes, {.sync = Sync::rounds, .ideal_blocks = true});
         ASSERT_TRUE(simulated.ok()) << simulated.status().text();
-        const std::string what = std::string(name_of(line.collective)) + " " +
-                                 std::string(line.name) + " " + dims_text(dims) + " " +
+        const std::string what = std::string(name_of(entry.collective)) + " " +
+                                 std::string(entry.name) + " " + dims_text(dims) + " " +
                                  std::string(name_of(routing));
         EXPECT_NEAR(found->time(fabric, static_cast<double>(bytes)), simulated->seconds,
                     1e-12 * simulated->seconds)

@@ -68,7 +68,7 @@ std::vector<std::vector<JudgedMessage>> messages_of(const Schedule& schedule, lo
   return rounds;
 }
 // A gathering of all blocks: M is their sum.
-Goal goal_of_all(const Schedule& schedule) {
+CollectiveSpec goal_of_all(const Schedule& schedule) {
   return {.collective = Collective::all_gather, .ranks = schedule.ranks, .blocks = schedule.blocks};
 }
 
@@ -118,17 +118,17 @@ TEST_P(SimGrid, AgreesOnSchedulesOfTheCatalogue) {
   for (const Collective collective :
        {Collective::all_reduce, Collective::all_gather, Collective::all_to_all,
         Collective::reduce_scatter, Collective::broadcast}) {
-    for (const Algorithm& line : catalogue()) {
-      const Params params = line.only_taken({.ranks = ranks_of(GetParam()), .segments = 2});
-      if (line.collective != collective || line.refusal(params)) continue;
-      const Schedule schedule = line.make(params);
+    for (const Algorithm& entry : catalogue()) {
+      const Params params = entry.only_taken({.ranks = ranks_of(GetParam()), .segments = 2});
+      if (entry.collective != collective || entry.refusal(params)) continue;
+      const Schedule schedule = entry.make(params);
       bool wires_only = true;
       for (const auto& round : list_of(schedule)) {
         for (const Transfer& t : round) wires_only &= t.from.size() == 1 && t.to.size() == 1;
       }
       if (!wires_only) continue;
       expect_agreement(schedule, GetParam(),
-                       std::string(name_of(collective)) + " " + std::string(line.name) + " on " +
+                       std::string(name_of(collective)) + " " + std::string(entry.name) + " on " +
                            text_of(GetParam()));
       ++judged;
     }
@@ -175,12 +175,12 @@ TEST_P(SimGridPackets, AgreeOnAllReduces) {
   for (const char* name : {"bucket", "torus_doubling", "torus_doubling_latency", "swing",
                            "swing_latency", "bruck_ternary", "bruck_ternary_latency", "trivance",
                            "trivance_powers", "trivance_latency"}) {
-    const Algorithm* line = find_algorithm(Collective::all_reduce, name);
-    ASSERT_NE(line, nullptr) << name;
+    const Algorithm* entry = find_algorithm(Collective::all_reduce, name);
+    ASSERT_NE(entry, nullptr) << name;
     const Params params =
-        line->only_taken({.ranks = ranks_of(GetParam()), .dims = GetParam().dims});
+        entry->only_taken({.ranks = ranks_of(GetParam()), .dims = GetParam().dims});
     for (const int mtu : {3, 64}) {
-      expect_packets_to_agree(line->make(params), GetParam(), mtu,
+      expect_packets_to_agree(entry->make(params), GetParam(), mtu,
                               name + (" on " + text_of(GetParam())));
     }
   }

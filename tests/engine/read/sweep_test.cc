@@ -111,10 +111,10 @@ std::vector<SweepResult> swept(const std::vector<int>& dims) {
   options.values["dims"] = {dims_text(dims)};
   options.all_roots_up_to = 0;  // the first, the middle and the last one
   std::vector<SweepResult> out;
-  for (const Algorithm& line : catalogue()) {
-    if (!line.takes("dims")) continue;
-    options.collective = line.collective;
-    options.algorithm = line.name;
+  for (const Algorithm& entry : catalogue()) {
+    if (!entry.takes("dims")) continue;
+    options.collective = entry.collective;
+    options.algorithm = entry.name;
     for (SweepResult& result : sweep(options)) out.push_back(std::move(result));
   }
   return out;
@@ -162,7 +162,7 @@ INSTANTIATE_TEST_SUITE_P(Tori, TorusSweep,
 }  // namespace
 
 // Is the proof strict? Every schedule of the catalogue is damaged, one transfer at a time, and
-// every damage must show: verify() refutes it, or the catalogue's line states a wrong number.
+// every damage must show: verify() refutes it, or the catalogue's entry states a wrong number.
 //
 // Some redirections do no damage but give another schedule of the collective, as good by every
 // number that a line states:
@@ -405,7 +405,7 @@ class Jury {
     }
     const bool is_another_way = mutant.damage == Damage::other_sender ? sends_the_same(mutant)
                                 : mutant.damage == Damage::other_receiver
-                                    ? mutant.instead.back().act == Act::reduce
+                                    ? mutant.instead.back().kind == TransferKind::reduce
                                     : false;
     if (is_another_way && moves_as_much(counts.total, counts_.total) && !(counts == counts_)) {
       ++tally.equivalent;
@@ -414,9 +414,9 @@ class Jury {
     survivors.push_back(base_.name() + ": " + mutant.text());
   }
 
-  static bool leaves_numbers_open(const Algorithm& line) {
-    return line.sent == kComputed || line.received == kComputed || line.send_ports == kComputed ||
-           line.receive_ports == kComputed;
+  static bool leaves_numbers_open(const Algorithm& entry) {
+    return entry.sent == kComputed || entry.received == kComputed ||
+           entry.send_ports == kComputed || entry.receive_ports == kComputed;
   }
 
   // Compares blocks, not messages: a block that is redirected alone is a further message.
@@ -439,7 +439,7 @@ class Jury {
   const SweepResult& base_;
   const Algorithm& line_;
   const Schedule schedule_;
-  const Goal goal_;
+  const CollectiveSpec goal_;
   const TransferList rounds_;
   const Counts counts_;
   VerifyOptions options_;

@@ -99,8 +99,8 @@ TEST(Contributions, WhatTwoHaveInCommon) {
 
 namespace {
 
-constexpr Goal kAllReduce2 = {Collective::all_reduce, 2, 1};
-constexpr Goal kBroadcast3 = {Collective::broadcast, 3, 1};
+constexpr CollectiveSpec kAllReduce2 = {Collective::all_reduce, 2, 1};
+constexpr CollectiveSpec kBroadcast3 = {Collective::broadcast, 3, 1};
 
 // Every violation that the test has seen; the last test requires all of them.
 std::set<ViolationKind>& seen() {
@@ -108,8 +108,8 @@ std::set<ViolationKind>& seen() {
   return kinds;
 }
 
-void expect_violation(const Schedule& schedule, const Goal& goal, ViolationKind kind, int round,
-                      Rank rank, Block block, const std::string& text,
+void expect_violation(const Schedule& schedule, const CollectiveSpec& goal, ViolationKind kind,
+                      int round, Rank rank, Block block, const std::string& text,
                       const VerifyOptions& options = {}) {
   const auto violation = verify(schedule, goal, options);
   ASSERT_TRUE(violation) << "no violation; expected: " << text;
@@ -126,14 +126,14 @@ std::string text_of(const std::optional<Violation>& violation) {
 }
 
 TEST(Verify, ProvesTheCatalogueForAnyNumberOfRanks) {
-  for (const Algorithm& line : catalogue()) {
+  for (const Algorithm& entry : catalogue()) {
     for (int n = 1; n <= 33; ++n) {
       const Params params =
-          line.only_taken({.ranks = n, .root = n / 3, .peer = n - 1, .segments = 2});
-      if (line.refusal(params)) continue;
-      const Schedule schedule = line.make(params);
-      EXPECT_EQ(text_of(verify(schedule, goal_of(line, params, schedule))), "")
-          << name_of(line.collective) << " " << line.name << " N=" << n;
+          entry.only_taken({.ranks = n, .root = n / 3, .peer = n - 1, .segments = 2});
+      if (entry.refusal(params)) continue;
+      const Schedule schedule = entry.make(params);
+      EXPECT_EQ(text_of(verify(schedule, goal_of(entry, params, schedule))), "")
+          << name_of(entry.collective) << " " << entry.name << " N=" << n;
     }
   }
 }
@@ -141,22 +141,22 @@ TEST(Verify, ProvesTheCatalogueForAnyNumberOfRanks) {
 // Every all-reduce adds up in one order on all ranks, except lines with other_bits; and for these
 // verify() finds different orders.
 TEST(Verify, LinesWithOtherBitsAddUpInOtherWays) {
-  for (const Algorithm& line : catalogue()) {
-    if (line.other_bits.empty()) continue;
-    EXPECT_EQ(line.collective, Collective::all_reduce) << line.name;
+  for (const Algorithm& entry : catalogue()) {
+    if (entry.other_bits.empty()) continue;
+    EXPECT_EQ(entry.collective, Collective::all_reduce) << entry.name;
     bool differs = false;
     for (int n = 1; n <= 33 && !differs; ++n) {
       Params params;
       params.ranks = n;
-      if (line.refusal(params)) continue;
-      const Schedule schedule = line.make(params);
-      Goal goal = goal_of(line, params, schedule);
-      EXPECT_FALSE(goal.same_bits) << line.name;
+      if (entry.refusal(params)) continue;
+      const Schedule schedule = entry.make(params);
+      CollectiveSpec goal = goal_of(entry, params, schedule);
+      EXPECT_FALSE(goal.same_bits) << entry.name;
       goal.same_bits = true;
       const auto violation = verify(schedule, goal);
       differs = violation && violation->kind == ViolationKind::other_order;
     }
-    EXPECT_TRUE(differs) << line.name;
+    EXPECT_TRUE(differs) << entry.name;
   }
 }
 
@@ -166,7 +166,7 @@ TEST(Verify, SumsInOtherBrackets) {
                    ViolationKind::other_order, -1, 1, 0,
                    "rank 1, block 0: is added up in another way than at rank 0: sums of floats "
                    "would differ");
-  Goal any{Collective::all_reduce, 8, 1};
+  CollectiveSpec any{Collective::all_reduce, 8, 1};
   any.same_bits = false;
   EXPECT_EQ(text_of(verify(swing_latency_all_reduce({8}), any)), "");
 }
@@ -230,7 +230,7 @@ TEST(Verify, EmptySets) {
 }
 
 TEST(Verify, SizesAndBlocksOfWhatAndWhere) {
-  const Goal goal = {Collective::all_reduce, 2, 2};
+  const CollectiveSpec goal = {Collective::all_reduce, 2, 2};
   expect_violation(listed(2, 2, {{{0, 1, blocks(0, 2), block(0), reduce}}}), goal,
                    ViolationKind::bad_sizes, 0, 1, 0,
                    "round 0, rank 1, block 0: 2 blocks sent to 1 place");
@@ -302,7 +302,7 @@ TEST(Verify, ABarrierMayHearARankTwice) {
 }
 
 TEST(Verify, TwoCopiesIntoOnePlace) {
-  const Goal goal = {Collective::broadcast, 4, 1};
+  const CollectiveSpec goal = {Collective::broadcast, 4, 1};
   const auto pass = [](Rank from, Rank to) { return transfer(from, to, block(0), copy); };
   expect_violation(listed(4, 1, {{pass(0, 1), pass(0, 2)}, {pass(1, 3), pass(2, 3)}}), goal,
                    ViolationKind::two_copies, 1, 3, 0,
@@ -397,7 +397,7 @@ Schedule crossing() {
 }
 
 TEST(Verify, BoundedMailboxesWithoutSubRoundsDeadlock) {
-  const Goal goal = {Collective::all_reduce, 2, 3};
+  const CollectiveSpec goal = {Collective::all_reduce, 2, 3};
   VerifyOptions options;
   options.mailbox_capacity = 2;
   options.order = MessageOrder::sends_first;
@@ -451,33 +451,33 @@ TEST(Verify, EveryKindOfViolationHasBeenSeen) {
 namespace {
 
 struct Case {
-  const Algorithm* line;
+  const Algorithm* entry;
   Params params;
   Schedule schedule;
-  Goal goal;
+  CollectiveSpec goal;
   std::string name() const {
-    return std::string(name_of(goal.collective)) + " " + std::string(line->name) +
+    return std::string(name_of(goal.collective)) + " " + std::string(entry->name) +
            " N=" + std::to_string(goal.ranks) + " P=" + std::to_string(params.segments) + " " +
-           line->text_of(params);
+           entry->text_of(params);
   }
 };
 
-// Lines of the catalogue in which every rank does the same, with few ranks and many.
+// Entries of the catalogue in which every rank does the same, with few ranks and many.
 template <class Visit>
 void for_each_case(const std::vector<int>& ranks, const Visit& visit) {
-  for (const Algorithm& line : catalogue()) {
+  for (const Algorithm& entry : catalogue()) {
     for (const int n : ranks) {
       for (const int segments : {1, 3}) {
         for (const std::vector<int>& dims : {std::vector<int>{}, balanced_dims(n, 2)}) {
           Params params{.ranks = n, .segments = segments};
           params.dims = dims;
-          params = line.only_taken(params);
-          if (segments > 1 && !line.takes("segments")) continue;
-          if (!dims.empty() && !line.takes("dims")) continue;
-          if (line.refusal(params)) continue;
-          Case one{&line, params, line.make(params), {}};
-          one.goal = goal_of(line, params, one.schedule);
-          if (everyone_for(one.schedule, one.goal) != nullptr) visit(one);
+          params = entry.only_taken(params);
+          if (segments > 1 && !entry.takes("segments")) continue;
+          if (!dims.empty() && !entry.takes("dims")) continue;
+          if (entry.refusal(params)) continue;
+          Case one{&entry, params, entry.make(params), {}};
+          one.goal = goal_of(entry, params, one.schedule);
+          if (symmetry_for(one.schedule, one.goal) != nullptr) visit(one);
         }
       }
     }
@@ -489,7 +489,7 @@ const std::vector<int> kRanks = {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16, 25, 27, 
 TEST(OneForAll, MuchOfTheCatalogueIsAlike) {
   std::set<std::string> alike;
   for_each_case({5, 6, 8}, [&](const Case& one) {
-    alike.insert(std::string(name_of(one.goal.collective)) + " " + std::string(one.line->name));
+    alike.insert(std::string(name_of(one.goal.collective)) + " " + std::string(one.entry->name));
   });
   for (const char* name :
        {"all_gather ring", "reduce_scatter ring", "all_reduce ring", "all_gather ring_mirrored",
@@ -513,7 +513,7 @@ TEST(OneForAll, Proofs) {
     for (const MessageOrder order : {MessageOrder::sub_rounds, MessageOrder::sends_first,
                                      MessageOrder::receives_first, MessageOrder::statement}) {
       for (const bool same_bits : {false, true}) {
-        Goal goal = one.goal;
+        CollectiveSpec goal = one.goal;
         goal.same_bits = same_bits;
         VerifyOptions options;
         options.order = order;
@@ -583,7 +583,7 @@ TEST(OneForAll, Times) {
 TEST(OneForAll, TimesOnItsTorus) {
   int tori = 0;
   for_each_case(kRanks, [&tori](const Case& one) {
-    const std::vector<int>& dims = everyone_in(one.schedule)->rotation().dims();
+    const std::vector<int>& dims = symmetry_of(one.schedule)->rotation().dims();
     tori += dims.size() > 1 ? 1 : 0;
     for (const Routing routing : {Routing::minimal, Routing::one_way}) {
       for (const WiringKind kind : {WiringKind::ring, WiringKind::torus}) {
@@ -610,7 +610,7 @@ TEST(OneForAll, TimesOnItsTorus) {
 // differently.
 TEST(OneForAll, NotWhereRanksDiffer) {
   const Schedule ring = ring_all_reduce(8);
-  const Goal goal{Collective::all_reduce, 8, 8};
+  const CollectiveSpec goal{Collective::all_reduce, 8, 8};
   Fabric two_level = plain_regime().fabric;
   two_level.group = 4;
   two_level.between = two_level.link;
@@ -636,7 +636,7 @@ TEST(OneForAll, NotWhereRanksDiffer) {
 
 // Errors in a part are found, as rank 0 sees them.
 TEST(OneForAll, WrongParts) {
-  const auto violation = [](const Schedule& schedule, const Goal& goal) {
+  const auto violation = [](const Schedule& schedule, const CollectiveSpec& goal) {
     const auto of_one = verify(schedule, goal);
     VerifyOptions all;
     all.one_for_all = false;
@@ -646,7 +646,7 @@ TEST(OneForAll, WrongParts) {
     EXPECT_EQ(name_of(of_one->kind), name_of(of_all->kind)) << of_one->text << "\n" << of_all->text;
     return of_one->text;
   };
-  const Goal gather{Collective::all_gather, 4, 4}, sum{Collective::all_reduce, 4, 1};
+  const CollectiveSpec gather{Collective::all_gather, 4, 4}, sum{Collective::all_reduce, 4, 1};
   const auto of_part = [](int rounds, auto part, int n, Moves moves) {
     return rotation_symmetric({4, n, rounds, part}, moves);
   };
@@ -693,7 +693,7 @@ TEST(OneForAll, WrongParts) {
 TEST(OneForAll, AMillionRanks) {
   constexpr int kMany = 1'000'000;
   const Schedule ring = ring_all_reduce(kMany);
-  const Goal goal{Collective::all_reduce, kMany, kMany};
+  const CollectiveSpec goal{Collective::all_reduce, kMany, kMany};
   const auto simulated = simulate(ring, goal, plain_regime().fabric, 64 * std::uint64_t{kMany});
   ASSERT_TRUE(simulated.ok()) << simulated.status().text();
   EXPECT_EQ(simulated->messages, std::uint64_t{2} * (kMany - 1) * kMany);
@@ -738,12 +738,12 @@ TEST(OneForAll, BlocksOfTwoSizesAmongManyRanks) {
 // The memory for the state of all ranks is known before the work, and too much is refused.
 TEST(OneForAll, TooManyNotesAreRefusedAtOnce) {
   constexpr int kMany = 6'561;
-  const Algorithm* line = find_algorithm(Collective::all_reduce, "trivance");
-  ASSERT_NE(line, nullptr);
+  const Algorithm* entry = find_algorithm(Collective::all_reduce, "trivance");
+  ASSERT_NE(entry, nullptr);
   Params params;
   params.ranks = kMany;
-  const Schedule schedule = line->make(params);
-  const Goal goal = goal_of(*line, params, schedule);
+  const Schedule schedule = entry->make(params);
+  const CollectiveSpec goal = goal_of(*entry, params, schedule);
   SimulateOptions options{.most_bytes = std::uint64_t{128} << 20};
   const Fabric fabric = plain_regime().fabric;
   EXPECT_TRUE(simulate(schedule, goal, fabric, 1 << 20, options).ok());  // one rank stands for all

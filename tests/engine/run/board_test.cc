@@ -29,7 +29,7 @@ namespace {
 
 using Counts = std::vector<std::size_t>;
 
-Goal goal_for(Collective collective, int ranks, int parts = 1) {
+CollectiveSpec goal_for(Collective collective, int ranks, int parts = 1) {
   return {collective, ranks, natural_blocks(collective, ranks) * parts, ranks - 1, 0};
 }
 
@@ -105,7 +105,7 @@ TEST(Layout, BuffersHaveNoGapsAndNoOverlaps) {
   for (const Collective collective : all_collectives()) {
     for (const int ranks : {1, 2, 3, 5}) {
       for (const int parts : {1, 3}) {
-        const Goal goal = goal_for(collective, ranks, parts);
+        const CollectiveSpec goal = goal_for(collective, ranks, parts);
         Counts counts(static_cast<std::size_t>(natural_blocks(collective, ranks)));
         for (std::size_t i = 0; i < counts.size(); ++i) counts[i] = i * 5 % 7;
         const Layout layout = make_layout(goal, counts, 4, Borders::plain);
@@ -114,11 +114,11 @@ TEST(Layout, BuffersHaveNoGapsAndNoOverlaps) {
           std::size_t in = 0, out = 0;
           for (Block b = 0; b < goal.blocks; ++b) {
             const BlockHome& block = layout.blocks[static_cast<std::size_t>(b)];
-            if (goal.starts(r, b)) {
+            if (goal.initially_holds(r, b)) {
               EXPECT_EQ(block.input, in) << name_of(collective) << " rank " << r << " block " << b;
               in += block.bytes;
             }
-            if (goal.needs(r, b)) {
+            if (goal.must_hold(r, b)) {
               EXPECT_EQ(block.output, out)
                   << name_of(collective) << " rank " << r << " block " << b;
               out += block.bytes;
@@ -134,7 +134,7 @@ TEST(Layout, BuffersHaveNoGapsAndNoOverlaps) {
 
 TEST(Layout, SizesOfBuffers) {
   const auto bytes = [](Collective collective, Rank r) {
-    const Goal goal = goal_for(collective, 3);  // the root is rank 2
+    const CollectiveSpec goal = goal_for(collective, 3);  // the root is rank 2
     Counts counts(static_cast<std::size_t>(natural_blocks(collective, 3)), 10);
     const Layout layout = make_layout(goal, counts, 1, Borders::plain);
     return std::pair(input_bytes(layout, goal, r), output_bytes(layout, goal, r));
@@ -255,7 +255,7 @@ class Pair {
     }
     for (std::size_t r = 0; r < 2; ++r) {
       RankState& state = states_[r];
-      state.waiter = {.rank_control = &crossbar_, .rank = static_cast<Rank>(r)};
+      state.waiter = {.rank_control = &rank_control_, .rank = static_cast<Rank>(r)};
       state.posts = first;
       state.memory.resize(8);
       state.operands.resize(2);  // the operands and the target of an op
@@ -270,13 +270,13 @@ class Pair {
     RankState& state = states_[r];
     ++state.waiter.call;
     state.waiter.fingerprint = state.waiter.call;
-    past_[r] = state.past;
+    past_[r] = state.call_history;
     return play(r, {{.code = OpCode::post, .operands = 1, .offset = kPostHeader, .bytes = 8}, {}},
                 {{.rank = static_cast<std::uint16_t>(r), .memory = Memory::input}});
   }
   // The second half of a call; returns the word that the peer posted in it.
   std::uint64_t read(std::size_t r) {
-    states_[r].past = past_[r];  // counts calls, not halves of calls
+    states_[r].call_history = past_[r];  // counts calls, not halves of calls
     const auto peer = static_cast<std::uint16_t>(1 - r);
     const bool read = play(r,
                            {{.code = OpCode::wait_post, .peer = peer},
@@ -286,7 +286,7 @@ class Pair {
     return read ? output_[r] : ~std::uint64_t{0};
   }
   RankState& state(std::size_t r) { return states_[r]; }
-  RankControl& rank_control() { return crossbar_; }
+  RankControl& rank_control() { return rank_control_; }
 
  private:
   bool play(std::size_t r, std::vector<Op> ops, std::vector<Operand> operands) {
@@ -299,7 +299,7 @@ class Pair {
     return interpret(plan, states_[r]);
   }
 
-  RankControl crossbar_{2, {.mode = WaitPolicy::Mode::park, .probes = 0}, 1'000'000};
+  RankControl rank_control_{2, {.mode = WaitPolicy::Mode::park, .probes = 0}, 1'000'000};
   alignas(kCacheLine) std::byte lines_[2][kCacheLine]{};
   std::array<std::uint64_t, 2> input_{}, output_{};
   std::array<std::uint32_t, 2> past_{};
@@ -340,7 +340,7 @@ TEST(Board, AnotherCallsPostIsReported) {
 
 TEST(Board, AnotherPastIsReported) {
   Pair pair(0);
-  pair.state(1).past = 5U << 16;  // a call that only rank 1 made
+  pair.state(1).call_history = 5U << 16;  // a call that only rank 1 made
   ASSERT_TRUE(pair.post(0, 1));
   ASSERT_TRUE(pair.post(1, 2));
   EXPECT_EQ(pair.read(0), ~std::uint64_t{0});

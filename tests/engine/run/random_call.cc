@@ -106,7 +106,7 @@ Bytes folded(const std::vector<const Held*>& parts, ReduceOp op, int divisor) {
 
 }  // namespace
 
-std::vector<Image> execute_literally(const Schedule& schedule, const Goal& goal,
+std::vector<Image> execute_literally(const Schedule& schedule, const CollectiveSpec& goal,
                                      const Layout& layout, DataType type, ReduceOp op,
                                      std::vector<Image> before) {
   using Where = std::pair<Rank, int>;  // a place of a rank
@@ -114,7 +114,7 @@ std::vector<Image> execute_literally(const Schedule& schedule, const Goal& goal,
   for (Rank r = 0; r < schedule.ranks; ++r) {
     const Image& image = before[static_cast<std::size_t>(r)];
     for (Block b = 0; b < schedule.blocks; ++b) {
-      if (!goal.starts(r, b)) continue;
+      if (!goal.initially_holds(r, b)) continue;
       const BlockHome& home = layout.blocks[static_cast<std::size_t>(b)];
       const auto begin =
           image.bytes.begin() + static_cast<std::ptrdiff_t>(image.input + home.input);
@@ -129,10 +129,9 @@ std::vector<Image> execute_literally(const Schedule& schedule, const Goal& goal,
       for (const Rank receiver : to) {
         for (const Rank sender : from) {
           for (std::size_t i = 0; i < what.size(); ++i) {
-            Arrival& arrival = arrivals[{receiver, place_of(schedule, where[i], t.where.plane)}];
-            arrival.adds = t.act == Act::reduce;
-            arrival.parts.push_back(
-                &memory.at({sender, place_of(schedule, what[i], t.what.plane)}));
+            Arrival& arrival = arrivals[{receiver, slot_of(schedule, where[i], t.where.plane)}];
+            arrival.adds = t.kind == TransferKind::reduce;
+            arrival.parts.push_back(&memory.at({sender, slot_of(schedule, what[i], t.what.plane)}));
           }
         }
       }
@@ -161,7 +160,7 @@ std::vector<Image> execute_literally(const Schedule& schedule, const Goal& goal,
     Image& image = before[static_cast<std::size_t>(r)];
     for (Block b = 0; b < schedule.blocks; ++b) {
       const auto held = memory.find({r, b});
-      if (!goal.needs(r, b) || held == memory.end()) continue;
+      if (!goal.must_hold(r, b) || held == memory.end()) continue;
       const BlockHome& home = layout.blocks[static_cast<std::size_t>(b)];
       if (home.bytes == 0) continue;
       std::memcpy(image.bytes.data() + image.output + home.output, held->second.bytes.data(),
@@ -179,14 +178,14 @@ constexpr std::size_t kGuard = 64;  // bytes around buffers, which must not chan
 
 class Generator {
  public:
-  Generator(Random& random, const Goal& goal, const Layout& layout)
+  Generator(Random& random, const CollectiveSpec& goal, const Layout& layout)
       : random_(random), goal_(goal), layout_(layout), planes_(1 + random.below(3)) {
     const auto places = static_cast<std::size_t>(goal.ranks * goal.blocks * planes_);
     present_.assign(places, false);
     written_.assign(places, Written::nothing);
     for (Rank r = 0; r < goal.ranks; ++r) {
       for (Block b = 0; b < goal.blocks; ++b) {
-        if (goal.starts(r, b)) present_[cell(r, b, 0)] = true;
+        if (goal.initially_holds(r, b)) present_[cell(r, b, 0)] = true;
       }
     }
   }
@@ -219,29 +218,29 @@ class Generator {
 
   // Adds the transfer if it is legal beside the transfers of the round.
   void add(const RankSet& from, const RankSet& to, const BlockSet& what, const BlockSet& where,
-           Act act) {
+           TransferKind kind) {
     const Transfer t{from.modulo(goal_.ranks),
                      to.modulo(goal_.ranks),
                      {what.list.modulo(goal_.blocks), what.plane},
                      {where.list.modulo(goal_.blocks), where.plane},
-                     act};
+                     kind};
     const std::vector<int> sources = t.what.list.to_vector(), targets = t.where.list.to_vector();
     if (sources.size() != targets.size()) return;
-    if (act == copy && t.from.size() > 1) return;
+    if (kind == copy && t.from.size() > 1) return;
     for (std::size_t i = 0; i < sources.size(); ++i) {
       if (bytes(sources[i]) != bytes(targets[i])) return;
       bool legal = true;
       t.from.for_each([&](Rank r) { legal &= present_[cell(r, sources[i], what.plane)]; });
       t.to.for_each([&](Rank r) {
         const Written written = written_[cell(r, targets[i], where.plane)];
-        legal &= written == Written::nothing || (written == Written::added && act == reduce);
+        legal &= written == Written::nothing || (written == Written::added && kind == reduce);
       });
       if (!legal) return;
     }
-    if (act == copy && (has_twice(targets) || has_twice(t.to.to_vector()))) return;
+    if (kind == copy && (has_twice(targets) || has_twice(t.to.to_vector()))) return;
     for (const int target : targets) {
       t.to.for_each([&](Rank r) {
-        written_[cell(r, target, where.plane)] = act == copy ? Written::copied : Written::added;
+        written_[cell(r, target, where.plane)] = kind == copy ? Written::copied : Written::added;
       });
     }
     round_.push_back(t);
@@ -255,7 +254,7 @@ class Generator {
   std::size_t bytes(Block b) const { return layout_.blocks[static_cast<std::size_t>(b)].bytes; }
   Rank any_rank() { return random_.below(goal_.ranks); }
   int any_plane() { return random_.one_in(2) ? 0 : random_.below(planes_); }
-  Act any_act() { return random_.one_in(2) ? copy : reduce; }
+  TransferKind any_act() { return random_.one_in(2) ? copy : reduce; }
 
   RankSet any_ranks() {
     if (random_.one_in(3)) return ranks_from(any_rank(), goal_.ranks);
@@ -281,7 +280,7 @@ class Generator {
 
   void add_pattern() {
     const int n = goal_.ranks;
-    const Act act = any_act();
+    const TransferKind kind = any_act();
     const int plane = any_plane(), to_plane = random_.one_in(3) ? any_plane() : plane;
     const IndexList list = any_blocks();
     const BlockSet what{list, plane}, where{list, to_plane};
@@ -289,7 +288,7 @@ class Generator {
       case 0: {  // partners exchange, as in recursive doubling
         const int distance = 1 << random_.below(4);
         for (Rank r = 0; r < n; ++r) {
-          if ((r ^ distance) < n) add(r, r ^ distance, what, where, act);
+          if ((r ^ distance) < n) add(r, r ^ distance, what, where, kind);
         }
         break;
       }
@@ -297,12 +296,12 @@ class Generator {
         const int step = random_.between(1, n), slope = random_.between(0, 2);
         const int b = random_.below(goal_.blocks);
         for (Rank r = 0; r < n; ++r) {
-          add(r, r + step, block(b + slope * r, plane), block(b + slope * r, to_plane), act);
+          add(r, r + step, block(b + slope * r, plane), block(b + slope * r, to_plane), kind);
         }
         break;
       }
       case 2:  // multicast
-        add(any_rank(), any_ranks(), what, where, act);
+        add(any_rank(), any_ranks(), what, where, kind);
         break;
       case 3:  // many to one
         add(any_ranks(), any_rank(), what, where, reduce);
@@ -312,36 +311,36 @@ class Generator {
         break;
       case 5: {  // local work
         const Rank r = any_rank();
-        add(r, r, what, where, act);
+        add(r, r, what, where, kind);
         break;
       }
       case 6: {  // two blocks exchange their places
         const Rank r = any_rank(), q = any_rank();
         const int a = random_.below(goal_.blocks), b = random_.below(goal_.blocks);
-        add(r, q, block(a, plane), block(b, to_plane), act);
-        add(q, r, block(b, to_plane), block(a, plane), act);
+        add(r, q, block(a, plane), block(b, to_plane), kind);
+        add(q, r, block(b, to_plane), block(a, plane), kind);
         break;
       }
       case 7: {  // all to all, each rank sends one block
         const int b = random_.below(goal_.blocks);
         for (Rank r = 0; r < n; ++r) {
           for (Rank q = 0; q < n; ++q) {
-            if (q != r) add(r, q, block(b + q, plane), block(b + q, to_plane), act);
+            if (q != r) add(r, q, block(b + q, plane), block(b + q, to_plane), kind);
           }
         }
         break;
       }
       case 8: {  // every rank sends to all others
-        for (Rank r = 0; r < n; ++r) add(r, ranks_from(r + 1, n - 1), what, where, act);
+        for (Rank r = 0; r < n; ++r) add(r, ranks_from(r + 1, n - 1), what, where, kind);
         break;
       }
       default:
-        add(any_rank(), any_rank(), what, BlockSet{any_blocks(), to_plane}, act);
+        add(any_rank(), any_rank(), what, BlockSet{any_blocks(), to_plane}, kind);
     }
   }
 
   Random& random_;
-  const Goal& goal_;
+  const CollectiveSpec& goal_;
   const Layout& layout_;
   const int planes_;
   std::vector<bool> present_;
@@ -385,7 +384,8 @@ void fill_with_values(Random& random, DataType type, std::vector<std::byte>& byt
   });
 }
 
-std::ptrdiff_t in_place_offset(const Layout& layout, const Goal& goal, Rank r, bool& possible) {
+std::ptrdiff_t in_place_offset(const Layout& layout, const CollectiveSpec& goal, Rank r,
+                               bool& possible) {
   possible = false;
   if (goal.collective == Collective::all_to_all) {
     possible = true;
@@ -393,7 +393,7 @@ std::ptrdiff_t in_place_offset(const Layout& layout, const Goal& goal, Rank r, b
   }
   for (Block b = 0; b < goal.blocks; ++b) {
     const BlockHome& home = layout.blocks[static_cast<std::size_t>(b)];
-    if (home.bytes == 0 || !goal.starts(r, b) || !goal.needs(r, b)) continue;
+    if (home.bytes == 0 || !goal.initially_holds(r, b) || !goal.must_hold(r, b)) continue;
     possible = true;
     return static_cast<std::ptrdiff_t>(home.output) - static_cast<std::ptrdiff_t>(home.input);
   }
@@ -432,11 +432,11 @@ bool fits(const Layout& layout, std::size_t slot_payload) {
 
 }  // namespace
 
-Schedule random_schedule(Random& random, const Goal& goal, const Layout& layout) {
+Schedule random_schedule(Random& random, const CollectiveSpec& goal, const Layout& layout) {
   return Generator(random, goal, layout).make();
 }
 
-Result<Plan> make_plan(const Schedule& schedule, const Goal& goal, const Layout& layout,
+Result<Plan> make_plan(const Schedule& schedule, const CollectiveSpec& goal, const Layout& layout,
                        Buffers buffers, Transport transport, const LowerOptions& lower,
                        const ProgramOptions& program_options, const Passes& passes) {
   const bool copies = passes.copy_then_reduce && goal.collective == Collective::all_reduce &&
@@ -459,8 +459,8 @@ Result<Plan> make_plan(const Schedule& schedule, const Goal& goal, const Layout&
   }
   if (copies) *program = copy_then_reduce(std::move(*program));
   if (goal.collective == Collective::all_reduce) {
-    if (passes.own_first_from > 0)
-      *program = copy_local_first(*program, buffers, passes.own_first_from);
+    if (passes.copy_local_first_from > 0)
+      *program = copy_local_first(*program, buffers, passes.copy_local_first_from);
     if (passes.pushes) push(*program, buffers, passes.push_mutant);
   } else if (goal.collective == Collective::reduce && passes.pushes) {
     push(*program, Buffers::in_place, passes.push_mutant);
@@ -506,7 +506,7 @@ TestCall random_call(Random& random, const CallRules& rules) {
     TestCall call;
     call.type = random.pick(kTypes);
     call.op = random.pick(kOps);
-    Goal& goal = call.goal;
+    CollectiveSpec& goal = call.goal;
     goal.ranks = rules.ranks;
     goal.root = random.below(goal.ranks);
     goal.peer = random.below(goal.ranks);
@@ -554,16 +554,16 @@ TestCall random_call(Random& random, const CallRules& rules) {
         (transport == Transport::mailbox && fits(layout, rules.slot_payload) && random.one_in(2));
     program.staged &= !program.eager;
     // Stages exclude the other passes.
-    const Passes passes =
-        rules.program.staged
-            ? rules.passes.value_or(
-                  Passes{.stages = random_stages(random), .turns = random_turns(random)})
-            : rules.passes.value_or(Passes{.copy_then_reduce = random.one_in(2),
-                                           .pushes = random.one_in(2),
-                                           .own_first_from = random.one_in(2)   ? std::size_t{0}
+    const Passes passes = rules.program.staged
+                              ? rules.passes.value_or(Passes{.stages = random_stages(random),
+                                                             .turns = random_turns(random)})
+                              : rules.passes.value_or(Passes{
+                                    .copy_then_reduce = random.one_in(2),
+                                    .pushes = random.one_in(2),
+                                    .copy_local_first_from = random.one_in(2)   ? std::size_t{0}
                                                              : random.one_in(2) ? 1u
                                                                                 : 200u,
-                                           .shares = random_shares(random)});
+                                    .shares = random_shares(random)});
     auto plan = make_plan(call.schedule, goal, layout, buffers, transport, lower, program, passes);
     if (!plan.ok()) {
       // A legal schedule may be refused for these reasons: too many messages at once, too much to
@@ -609,7 +609,7 @@ std::string to_string(const Schedule& schedule) {
     text += "round " + std::to_string(k) + "\n";
     for_each_transfer(schedule, k, [&](const Transfer& t) {
       text += "  " + list(t.from) + " -> " + list(t.to) + "  " + place(t.what) + " -> " +
-              place(t.where) + (t.act == copy ? "  copy\n" : "  reduce\n");
+              place(t.where) + (t.kind == copy ? "  copy\n" : "  reduce\n");
     });
   }
   return text;

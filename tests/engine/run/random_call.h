@@ -33,13 +33,13 @@ struct Image {
 // schedule delivers (or that started there); all other bytes stay. A reduction folds its sources in
 // the order stated, beginning with the rank's block. avg divides when the last contribution
 // arrives.
-std::vector<Image> execute_literally(const Schedule& schedule, const Goal& goal,
+std::vector<Image> execute_literally(const Schedule& schedule, const CollectiveSpec& goal,
                                      const Layout& layout, DataType type, ReduceOp op,
                                      std::vector<Image> before);
 
 struct TestCall {
   Schedule schedule;
-  Goal goal;
+  CollectiveSpec goal;
   Layout layout;
   DataType type = DataType::u32;
   ReduceOp op = ReduceOp::sum;
@@ -51,13 +51,13 @@ struct TestCall {
 
 // A legal schedule: it reads existing blocks, copies one source to a place or reduces many (never
 // both), and stores blocks of the place's size. It may be useless.
-Schedule random_schedule(Random& random, const Goal& goal, const Layout& layout);
+Schedule random_schedule(Random& random, const CollectiveSpec& goal, const Layout& layout);
 
 // The passes over a program for the direct transport, as in compile().
 struct Passes {
   bool copy_then_reduce = false;
   bool pushes = false;
-  std::size_t own_first_from = 0;  // 0: never
+  std::size_t copy_local_first_from = 0;  // 0: never
   PushMutant push_mutant = PushMutant::none;
   std::optional<ShareOptions> shares{};  // none: never
   std::optional<StageOptions> stages{};  // none: never; staged programs only, no other pass
@@ -83,7 +83,7 @@ struct CallRules {
 TestCall random_call(Random& random, const CallRules& rules);
 
 // The plan of a call by way of make_program(), for tests that inspect plans.
-Result<Plan> make_plan(const Schedule& schedule, const Goal& goal, const Layout& layout,
+Result<Plan> make_plan(const Schedule& schedule, const CollectiveSpec& goal, const Layout& layout,
                        Buffers buffers, Transport transport, const LowerOptions& lower,
                        const ProgramOptions& program = {}, const Passes& passes = {});
 

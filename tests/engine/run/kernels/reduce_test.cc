@@ -626,13 +626,14 @@ constexpr Copy kCopies[] = {
     [](void* dst, const void* src, std::size_t bytes) { copy_bytes_streaming(dst, src, bytes); },
     // Each way of copying, at any size.
     [](void* dst, const void* src, std::size_t bytes) {
-      copy_bytes(dst, src, bytes, {.own_copy = 0, .string_copy = ~std::size_t{0}});
+      copy_bytes(dst, src, bytes,
+                 {.loop_copy_min_bytes = 0, .string_copy_min_bytes = ~std::size_t{0}});
     },
     [](void* dst, const void* src, std::size_t bytes) {
-      copy_bytes(dst, src, bytes, {.own_copy = 0, .string_copy = 0});
+      copy_bytes(dst, src, bytes, {.loop_copy_min_bytes = 0, .string_copy_min_bytes = 0});
     },
     [](void* dst, const void* src, std::size_t bytes) {
-      copy_bytes_claiming(dst, src, bytes, {.claim = 1});
+      copy_bytes_claiming(dst, src, bytes, {.claim_copy_min_bytes = 1});
     },
 };
 
@@ -657,8 +658,9 @@ TEST(CopyTest, CopiesAnyLengthAtAnyAddress) {
       if (HasFatalFailure()) return;
     }
   }
-  for (const std::size_t bytes : {Costs{}.claim - 1, Costs{}.claim, Costs{}.claim + 1,
-                                  std::size_t{65'535}, std::size_t{65'536}, std::size_t{131'071}}) {
+  for (const std::size_t bytes : {Costs{}.claim_copy_min_bytes - 1, Costs{}.claim_copy_min_bytes,
+                                  Costs{}.claim_copy_min_bytes + 1, std::size_t{65'535},
+                                  std::size_t{65'536}, std::size_t{131'071}}) {
     check(bytes, Place::anywhere);
   }
   for (const auto copy : kCopies) {
