@@ -3,11 +3,14 @@ Team's ranks are played by Python threads of the Team."""
 
 from __future__ import annotations
 
-import concurrent.futures
 import ctypes
+import functools
 import os
 import threading
+import time
+import weakref
 from ctypes import byref, c_void_p
+from queue import Empty, SimpleQueue
 from typing import Any, Callable, Sequence, TypeVar
 
 from rankine._library import (
@@ -155,6 +158,59 @@ class Communicator:
         return member
 
 
+class _Round:
+    """Calls ``work(rank)`` once on each thread of a team. After an error: ``fail(rank, error)``.
+
+    The caller may be interrupted inside any Python function. A SimpleQueue is one C object, so an interrupt leaves no lock
+    behind; inside an executor's submit() it could.
+    """
+
+    def __init__(
+        self,
+        jobs: Sequence[SimpleQueue[Callable[[], None] | None]],
+        work: Callable[[int], Any],
+        fail: Callable[[int, BaseException], None] = lambda rank, error: None,
+    ) -> None:
+        self._jobs, self._work, self._fail = jobs, work, fail
+        self._ended: SimpleQueue[int] = SimpleQueue()
+        self.results: dict[int, Any] = {}
+        self.errors: list[BaseException] = []
+
+    def start(self) -> None:
+        for rank, jobs in enumerate(self._jobs):
+            jobs.put(functools.partial(self._play, rank))
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Waits for all threads, at most for ``seconds``."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while len(self.results) + len(self.errors) < len(self._jobs):
+            try:
+                self._ended.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
+            except Empty:
+                return
+
+    def _play(self, rank: int) -> None:
+        try:
+            self.results[rank] = self._work(rank)
+        except BaseException as error:
+            self.errors.append(error)
+            self._fail(rank, error)
+        finally:
+            self._ended.put(rank)
+
+
+def _serve(jobs: SimpleQueue[Callable[[], None] | None]) -> None:
+    """The function of a rank's thread: plays jobs until None."""
+    while (job := jobs.get()) is not None:
+        job()
+        del job  # keeps no function and no result alive between jobs
+
+
+def _end(queues: Sequence[SimpleQueue[Callable[[], None] | None]]) -> None:
+    for jobs in queues:
+        jobs.put(None)
+
+
 class Team:
     """Runs each rank on a separate Python thread: ``Team(4).run(f)`` calls f(member) on each.
 
@@ -218,11 +274,20 @@ class Team:
         )
         listen_to_signals()
         # Each rank has a separate thread, which join() pins.
+        self._jobs: list[SimpleQueue[Callable[[], None] | None]] = [SimpleQueue() for _ in range(communicator.ranks)]
+        self._end_threads = weakref.finalize(self, _end, self._jobs)
         self._threads = [
-            concurrent.futures.ThreadPoolExecutor(1, f"rankine-{rank}") for rank in range(communicator.ranks)
+            threading.Thread(target=_serve, args=(jobs,), name=f"rankine-{rank}", daemon=True)
+            for rank, jobs in enumerate(self._jobs)
         ]
-        joined = [thread.submit(communicator.join, rank) for rank, thread in enumerate(self._threads)]
-        self._members = [one.result() for one in joined]
+        for thread in self._threads:
+            thread.start()
+        joined = _Round(self._jobs, communicator.join)
+        joined.start()
+        joined.wait()
+        if joined.errors:
+            raise joined.errors[0]
+        self._members: list[Member] = [joined.results[rank] for rank in range(communicator.ranks)]
         self._process = os.getpid()
         self._running = threading.Lock()
         self._interrupted = False
@@ -251,36 +316,30 @@ class Team:
             raise Error(Code.forked, "this process was forked from the team's process; make a team in this process")
         if not self._running.acquire(blocking=False):
             raise Error(Code.invalid_usage, "the team runs something already")
-        errors: list[BaseException] = []
 
-        def play(member: Member) -> T:
-            try:
-                return function(member, *arguments)
-            except BaseException as error:
-                if hasattr(error, "add_note"):
-                    error.add_note(f"(on rank {member.rank} of {member.ranks})")
-                errors.append(error)
-                member._fail(error)
-                member.abort()
-                raise
+        def fail(rank: int, error: BaseException) -> None:
+            member = self._members[rank]
+            if hasattr(error, "add_note"):
+                error.add_note(f"(on rank {rank} of {member.ranks})")
+            member._fail(error)
+            member.abort()
 
         try:
             if any(member._comm is None for member in self._members):
                 raise Error(Code.invalid_usage, "the team has ended; make a new one")
-            played: list[concurrent.futures.Future[T]] = []
+            played = _Round(self._jobs, lambda rank: function(self._members[rank], *arguments), fail)
             try:
-                for thread, member in zip(self._threads, self._members):
-                    played.append(thread.submit(play, member))
-                concurrent.futures.wait(played)
+                played.start()
+                played.wait()
             except BaseException:  # a signal may arrive at any of these lines
                 self._interrupted = True
                 for member in self._members:
                     member.abort()
-                concurrent.futures.wait(played, 0.05)  # most are in a call
+                played.wait(0.05)  # most functions are in a call
                 raise
-            if errors:
-                raise min(errors, key=lambda error: isinstance(error, Error) and error.__cause__ is None)
-            return [future.result() for future in played]
+            if played.errors:
+                raise min(played.errors, key=lambda error: isinstance(error, Error) and error.__cause__ is None)
+            return [played.results[rank] for rank in range(len(self._members))]
         finally:
             self._running.release()
 
@@ -288,7 +347,9 @@ class Team:
         """Ends the ranks and the threads. A second call has no effect. After a KeyboardInterrupt in
         run() it does not wait for the threads."""
         if os.getpid() == self._process:
-            for thread in self._threads:
-                thread.shutdown(wait=not self._interrupted)
+            self._end_threads()
+            if not self._interrupted:
+                for thread in self._threads:
+                    thread.join()
         for member in self._members:
             member.close()
