@@ -12,6 +12,9 @@
 //   overlap/<bytes>   an all-reduce between two ranks beside a computation of equal length: each
 //     alone, one after the other, and together, when the computation stops from time to time to
 //     advance the call. `gained` is the part of the shorter one that vanishes; microseconds.
+//   bandwidth/<bytes>/<directions>   a window of 64 started messages between two ranks, one way (1)
+//     or both ways at once (2), between two barriers, as in OSU's osu_bw and osu_bibw:
+//     `bytes_per_second` of all directions, `messages_per_s`; medians over the windows.
 //   split/<ranks>/<groups>   a split of a communicator into this number of groups, all ranks on a
 //     Team: the first split, and later ones of the same kind; microseconds from the first rank's
 //     beginning to the last one's end.
@@ -206,6 +209,47 @@ void overlap(benchmark::State& state) {
 }
 BENCHMARK(overlap)->Arg(64 << 10)->Arg(1 << 20)->Arg(4 << 20)->Iterations(1)->UseManualTime()->Unit(
     benchmark::kMicrosecond);
+
+void bandwidth(benchmark::State& state) {
+  constexpr int kWindow = 64, kWindows = 100;
+  const auto bytes = static_cast<std::size_t>(state.range(0));
+  const bool both = state.range(1) == 2;
+  const auto team = Team::create({.ranks = 2, .tuned = false}).value();
+  std::vector<double> windows;
+  for (auto _ : state) {
+    team->run([&](Member& me) {
+          const std::vector<std::uint8_t> sent(bytes);
+          std::vector<std::vector<std::uint8_t>> received(kWindow,
+                                                          std::vector<std::uint8_t>(bytes));
+          const Rank other = 1 - me.rank();
+          const bool sends = both || me.rank() == 0, receives = both || me.rank() == 1;
+          std::vector<Request> requests;
+          for (int i = 0; i < kWindows; ++i) {
+            me.barrier().throw_if_error();
+            const std::int64_t begin = now_ns();
+            for (auto& buffer : received) {
+              if (receives) requests.push_back(me.async().recv(std::span(buffer), other).value());
+              if (sends) requests.push_back(me.async().send(std::span(sent), other).value());
+            }
+            for (Request& one : requests) one.wait().throw_if_error();
+            requests.clear();
+            me.barrier().throw_if_error();
+            if (me.rank() == 0 && i >= kWindows / 10)
+              windows.push_back(microseconds(now_ns() - begin));
+          }
+        })
+        .throw_if_error();
+    state.SetIterationTime(median(windows) * 1e-6);
+  }
+  const double messages = kWindow * static_cast<double>(state.range(1));
+  state.counters["messages_per_s"] = messages / (median(windows) * 1e-6);
+  state.SetBytesProcessed(static_cast<std::int64_t>(messages) * state.range(0));
+}
+BENCHMARK(bandwidth)
+    ->ArgsProduct({{8, 4 << 10, 64 << 10, 1 << 20}, {1, 2}})
+    ->Iterations(1)
+    ->UseManualTime()
+    ->Unit(benchmark::kMicrosecond);
 
 void split(benchmark::State& state) {
   const auto ranks = static_cast<int>(state.range(0)), groups = static_cast<int>(state.range(1));

@@ -486,8 +486,8 @@ Status check_processes(const PerfOptions& options) {
     return invalid_argument("--shared-payloads needs processes; add --processes");
   }
   if (!options.processes) return {};
-  if (!options.networks.empty()) {
-    return invalid_argument("--network is measured among threads; leave out --processes");
+  if (!options.networks.empty() && options.shared_payloads) {
+    return invalid_argument("--shared-payloads has no effect on a network; leave it out");
   }
   if (options.probe) {
     return invalid_argument("--probe is between threads; leave out --processes");
@@ -546,11 +546,12 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
   const bool show_table = !options.csv && !json_to_out;
   Status failure;
   const double begun = seconds_now();
+  int meetings = 0;
   for (int cycle = 0; options.cycles == 0 || cycle < options.cycles; ++cycle) {
     for (const PerfCases& cases : *all) {
       if (!failure.ok() || interruption() != 0) break;
       Workbench::Options bench = cases.bench;
-      if (copies) bench.process = {copies->rank(), copies->name(cycle)};
+      if (copies) bench.process = {copies->rank(), copies->name(meetings++)};
       bench.shared_payloads = options.shared_payloads;
       auto workbench = Workbench::create(bench);
       if (!workbench.ok()) return workbench.status();

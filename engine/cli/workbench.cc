@@ -42,6 +42,7 @@ Result<ProcessSeat> sit_down(const TeamOptions& options, const ProcessRank& proc
                                             .wait = options.wait,
                                             .levels = levels,
                                             .tuned = options.tuned,
+                                            .network = options.network,
                                             .order = options.order,
                                             .rank = process.rank,
                                             .name = process.name,
@@ -334,11 +335,12 @@ struct BufferPair {
 };
 
 // `buffers` hold `region` bytes each, one pair per rank of this process, and outlive the trial.
-// `apart`: ranks are processes. `on_network`: the team is on a modelled network, and play() gets a
-// new team each time.
+// `apart`: this process's rank on a communicator without a network, through which ranks that are
+// processes meet; nullptr among threads. `on_network`: calls are on a modelled network, and play()
+// gets a new communicator each time.
 class Trial {
  public:
-  Trial(const Call& call, const MeasureOptions& options, const Communicator& ranks, bool apart,
+  Trial(const Call& call, const MeasureOptions& options, const Communicator& ranks, Member* apart,
         bool on_network, const std::vector<BufferPair>& buffers, BufferBytes region);
 
   // On every rank's thread: out of place first, then in place.
@@ -381,7 +383,8 @@ class Trial {
   const MeasureOptions options_;
   const std::vector<BufferPair>& buffers_;
   const int ranks_;
-  const bool apart_, on_network_;
+  Member* const apart_;
+  const bool on_network_;
   const CollectiveSpec goal_;
   const Layout layout_;
   std::vector<BufferRule> rules_;
@@ -412,7 +415,7 @@ Status stopped() { return {Code::aborted, "another rank stopped"}; }
 
 }  // namespace
 
-Trial::Trial(const Call& call, const MeasureOptions& options, const Communicator& ranks, bool apart,
+Trial::Trial(const Call& call, const MeasureOptions& options, const Communicator& ranks, Member* apart,
              bool on_network, const std::vector<BufferPair>& buffers, BufferBytes region)
     : call_(call),
       options_(options),
@@ -453,8 +456,8 @@ bool Trial::arrive(Member& me, const Last& last) {
   Told& mine = slots_[static_cast<std::size_t>(me.rank())].told;
   mine.now = seconds_now();
   mine.interrupted = interruption() != 0;
-  if (!apart_) return barrier_.arrive(last);
-  const auto all = gathered(me, mine);
+  if (apart_ == nullptr) return barrier_.arrive(last);
+  const auto all = gathered(*apart_, mine);
   if (!all.ok()) return false;
   for (std::size_t r = 0; r < slots_.size(); ++r) slots_[r].told = (*all)[r];
   last();
@@ -692,8 +695,12 @@ BufferBytes buffer_bytes(const Call& call, int ranks) {
 struct Workbench::State {
   TeamOptions options;
   std::unique_ptr<Team> team;  // or:
-  std::optional<ProcessSeat> seat;
-  const Communicator& ranks() const { return team ? team->communicator() : *seat->communicator; }
+  std::optional<ProcessRank> process;
+  std::optional<ProcessSeat> seat;     // without a network
+  std::optional<ProcessSeat> network;  // for one measurement on a modelled network
+  int networks = 0;                    // so far
+  ProcessSeat& calls() { return network ? *network : *seat; }
+  const Communicator& ranks() { return team ? team->communicator() : *calls().communicator; }
   std::vector<PortsInUse> ports;  // by rank, so far
   std::vector<Arena> arenas;
   std::vector<Payload<std::byte>> payloads;  // buffers of processes in shared memory
@@ -721,8 +728,8 @@ const WaitPolicy& Workbench::wait_policy() const { return state_->ranks().wait_p
 
 Status Workbench::play(const std::function<void(Member&)>& f) {
   if (state_->team) return state_->team->run(f);
-  f(*state_->seat->member);
-  return state_->seat->communicator->health();
+  f(*state_->calls().member);
+  return state_->calls().communicator->health();
 }
 
 std::size_t Workbench::memory_needed(const Options& options) {
@@ -739,7 +746,10 @@ Result<std::unique_ptr<Workbench>> Workbench::create(const Options& options) {
   state->options = options.team;
   state->shared_payloads = options.shared_payloads;
   if (options.process) {
-    auto seat = sit_down(options.team, *options.process);
+    state->process = options.process;
+    TeamOptions without_network = options.team;
+    without_network.network = nullptr;
+    auto seat = sit_down(without_network, *options.process);
     if (!seat.ok()) return seat.status();
     state->seat = std::move(*seat);
   } else {
@@ -797,11 +807,18 @@ Result<Measured> Workbench::measure(const Call& call, const MeasureOptions& opti
   Status valid = check_call(call, state_->ranks().ranks());
   if (!valid.ok()) return valid;
   const bool on_network = state_->options.network != nullptr;
-  Trial trial(call, options, state_->ranks(), state_->seat.has_value(), on_network, state_->buffers,
-              state_->region);
+  Member* const apart = state_->seat ? &*state_->seat->member : nullptr;
+  Trial trial(call, options, state_->ranks(), apart, on_network, state_->buffers, state_->region);
   for (const bool in_place : {false, true}) {
     if (options.in_place.value_or(in_place) != in_place) continue;
-    if (on_network) {
+    if (on_network && apart != nullptr) {
+      state_->network.reset();
+      ProcessRank process = *state_->process;
+      process.name += fmt::format("-{}", state_->networks++);
+      auto anew = sit_down(state_->options, process);
+      if (!anew.ok()) return anew.status();
+      state_->network = std::move(*anew);
+    } else if (on_network) {
       auto anew = machine_team(state_->options);
       if (!anew.ok()) return anew.status();
       state_->team = std::move(*anew);

@@ -237,7 +237,7 @@ class Workbench {
     BufferBytes buffers;     // the largest call to come
     bool off_cache = false;  // an off-cache measurement will come
     // If ranks are processes: the rank of this process. All processes make a workbench and make the
-    // same measurements. Processes have no network and no probe.
+    // same measurements. Processes have no probe.
     std::optional<ProcessRank> process{};
     bool shared_payloads = false;  // CallOptions::shared_payloads of all calls
   };
