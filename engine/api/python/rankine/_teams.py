@@ -161,8 +161,8 @@ class Communicator:
 class _Round:
     """Calls ``work(rank)`` once on each thread of a team. After an error: ``fail(rank, error)``.
 
-    The caller may be interrupted inside any Python function. A SimpleQueue is one C object, so an interrupt leaves no lock
-    behind; inside an executor's submit() it could.
+    An interrupt may arrive inside any Python function of the caller. A SimpleQueue is one C object,
+    so an interrupt leaves no lock behind; inside an executor's submit() it could.
     """
 
     def __init__(
