@@ -238,23 +238,35 @@ void mailbox_verdicts(const std::vector<Source>& sources, std::vector<Verdict>& 
   all.push_back(throughput);
 }
 
-// A row of the table of verdicts. `subject` is that of the row before, which is not repeated, and
-// becomes this row's.
-std::string verdict_text(const Verdict& verdict, std::string& subject) {
-  std::string judgement;
-  if (verdict.reached) {
-    judgement = verdict.met()            ? "met"
-                : verdict.beyond_limit() ? "**not met**, nor at the limit"
-                                         : "**not met**";
+std::string verdict_cell(const Verdict& verdict) {
+  std::string text =
+      fmt::format("{} ({:.3g})", verdict.reached ? ratio_text(*verdict.reached) : "not measured",
+                  verdict.allowed);
+  if (verdict.reached) text += verdict.met() ? " met" : " **not met**";
+  if (verdict.at_limit) {
+    const bool beyond = verdict.reached && !verdict.met() && verdict.beyond_limit();
+    text += (beyond ? ", nor at the limit " : "; limit ") + ratio_text(*verdict.at_limit);
   }
-  const std::size_t colon = verdict.target.find(": ");
-  const std::string of_row = verdict.target.substr(0, colon);
-  const std::string shown = of_row == subject ? "" : of_row;
-  subject = of_row;
-  return fmt::format(
-      "| {} | {} | {:.3g} | {} | {} | {} |\n", shown, verdict.target.substr(colon + 2),
-      verdict.allowed, verdict.reached ? ratio_text(*verdict.reached) : "not measured",
-      verdict.at_limit ? ratio_text(*verdict.at_limit) : "", joined(judgement, verdict.remark));
+  return joined(text, verdict.remark);
+}
+
+// The rows of the table of verdicts: a worst size and the mean that follows share a row. A repeated
+// call is not shown again.
+std::string verdict_rows(const std::vector<Verdict>& all) {
+  constexpr std::string_view kWorst = ", worst size", kMean = ", geometric mean";
+  std::string text, call_before;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    std::string target = all[i].target, mean;
+    if (target.ends_with(kWorst)) target.resize(target.size() - kWorst.size());
+    const std::size_t colon = target.find(": ");
+    const std::string call = target.substr(0, colon), cell = verdict_cell(all[i]);
+    if (i + 1 < all.size() && all[i + 1].target == target + std::string(kMean))
+      mean = verdict_cell(all[++i]);
+    text += fmt::format("| {} | {} | {} | {} |\n", call == call_before ? "" : call,
+                        target.substr(colon + 2), cell, mean);
+    call_before = call;
+  }
+  return text;
 }
 
 // --- tables ---
@@ -301,11 +313,13 @@ std::string row_text(const Source& source, const json& row) {
   return text + "\n";
 }
 
-// A row of the summary: the means over all sizes.
-std::string summary_row(const json& document, std::string_view protocol) {
-  std::string text = fmt::format("| {} | {} |", subject(document), protocol);
-  for (const char* ratio : {"rankine/expert", "rankine/library", "rankine/limit"})
-    text += fmt::format(" {} |", mean_cell(document, protocol, ratio));
+// A row of the summary: the means over all sizes, protocol by protocol.
+std::string summary_row(const json& document) {
+  std::string text = fmt::format("| {} |", subject(document));
+  for (const std::string_view protocol : kProtocolNames) {
+    for (const char* ratio : {"rankine/expert", "rankine/library", "rankine/limit"})
+      text += fmt::format(" {} |", mean_cell(document, protocol, ratio));
+  }
   return text + "\n";
 }
 
@@ -313,8 +327,8 @@ std::string summary(const std::vector<Source>& sources, const std::string& pictu
   std::string text = fmt::format(
       "## Rows\n\n[rows.csv]({}/rows.csv) has every row. Geometric means of the ratios over all "
       "sizes:\n\n"
-      "| call | protocol | rankine/expert | rankine/library | rankine/limit |\n"
-      "|---|---|--:|--:|--:|\n",
+      "| call | warm: rankine/expert | /library | /limit | fresh: rankine/expert | /library | "
+      "/limit |\n|---|--:|--:|--:|--:|--:|--:|\n",
       pictures);
   std::string drawn;
   for (const Source& source : sources) {
@@ -325,9 +339,9 @@ std::string summary(const std::vector<Source>& sources, const std::string& pictu
       const auto count = std::count_if(rows.begin(), rows.end(), [&](const json& row) {
         return row.at("protocol") == protocol;
       });
-      if (count > 0) text += summary_row(source.document, protocol);
       curve = curve || count > 1;
     }
+    text += summary_row(source.document);
     if (curve)
       drawn += fmt::format("![{}]({}/{}.png)\n\n", subject(source.document), pictures, source.stem);
   }
@@ -388,10 +402,9 @@ std::string machine_text(const std::vector<Source>& sources) {
                     machine.at("kernel").get<std::string>()));
     if (mailbox) continue;
     if (levels.empty()) levels = levels_table(where);
-    methods.insert(
-        fmt::format("{} rounds of {:.3g} ms, {} loops, a pair of time stamps {:.0f} ns",
-                    where.at("rounds").get<int>(), where.at("batch_us").get<double>() / 1000,
-                    where.at("kernels").get<std::string>(), where.at("stamp_ns").get<double>()));
+    methods.insert(fmt::format("{} rounds of {:.3g} ms, {} loops", where.at("rounds").get<int>(),
+                               where.at("batch_us").get<double>() / 1000,
+                               where.at("kernels").get<std::string>()));
     for (const auto& [name, about] : where.at("contenders").items()) {
       const std::string missing = about.at("missing"), version = about.at("version");
       if (!missing.empty()) {
@@ -405,8 +418,8 @@ std::string machine_text(const std::vector<Source>& sources) {
   if (!times.empty())
     text += fmt::format("Measured {} to {} on\n\n", *times.begin(), *times.rbegin());
   for (const std::string& machine : machines) text += "- " + machine + "\n";
-  text += "\nMethod: " + std::string("[rivals/README.md](rivals/README.md). ");
-  for (const std::string& method : methods) text += method + ". ";
+  text += "\nMethod: [rivals/README.md](rivals/README.md).";
+  for (const std::string& method : methods) text += " " + method + ".";
   text += "\n\n";
   for (const auto& [name, about] : contenders) text += fmt::format("- {}: {}\n", name, about);
   if (!contenders.empty()) text += "\n";
@@ -551,16 +564,15 @@ std::string results_markdown(const std::vector<Source>& sources, const std::stri
       fmt::format(
           "Times are medians in us ± half the interquartile range. Ratios are Rankine's time over "
           "another's, medians over the rounds of the ratio within a round; below 1 Rankine is "
-          "faster. Rows during which the cores moved (steady: no) count in no mean and no verdict. "
-          "The ping-pong is the one-way latency of a cache line before and after the row.\n\n"
-          "## Verdicts\n\nEach figure has an allowed maximum. *At the limit*: the mean over equal "
-          "rows if Rankine took the limit's time in each; above the allowed maximum the machine is "
-          "the cause. [Notes]({}/notes.md) give causes, as measured.\n\n"
-          "| | Rankine over | allowed | reached | at the limit | |\n"
-          "|---|---|--:|--:|--:|---|\n",
+          "faster. Rows during which the cores moved (steady: no) count in no mean and no "
+          "verdict.\n\n"
+          "## Verdicts\n\nEach figure has its allowed maximum in brackets. *Limit*: the mean over "
+          "equal rows if Rankine took the limit's time in each; above the allowed maximum the "
+          "machine is the cause. [Notes]({}/notes.md) give causes, as measured.\n\n"
+          "| | Rankine over | worst size | geometric mean |\n"
+          "|---|---|---|---|\n",
           pictures);
-  std::string subject_before;
-  for (const Verdict& verdict : verdicts(sources)) text += verdict_text(verdict, subject_before);
+  text += verdict_rows(verdicts(sources));
   text += "\n" + summary(sources, pictures);
   for (const Source& source : sources) {
     if (is_mailbox(source.document)) text += mailbox_section(source.document);

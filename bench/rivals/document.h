@@ -87,7 +87,7 @@ struct Verdict {
 std::vector<Verdict> verdicts(const std::vector<Source>& sources);
 
 // Returns the text of bench/RESULTS.md, from the documents of rivals and of bench/mailbox: the
-// machines and methods, a line per target, a summary. pictures: the folder of the pictures, of
+// machines and methods, the targets, a summary. pictures: the folder of the pictures, of
 // rows.csv and of notes.md in the text's links.
 std::string results_markdown(const std::vector<Source>& sources, const std::string& pictures);
 
