@@ -30,7 +30,6 @@ _LIBRARIES = {
         ["libgmock.a", "libgmock_main.a", "libgtest.a"],
     ),
     "gloo": _library(["libgloo-dev"], ["gloo"], optional = True),
-    "httplib": _library(["libcpp-httplib-dev"], ["httplib.h"], optional = True),
     "hwloc": _library(["libhwloc-dev"], ["hwloc", "hwloc.h"]),
     "nlohmann_json": _library(["nlohmann-json3-dev"], ["nlohmann"]),
     # Both MPIs have a header of this name, each in its own folder.

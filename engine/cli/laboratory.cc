@@ -28,8 +28,6 @@ constexpr LaboratoryCommand kCommands[] = {
     {"plan", "plan a model's training step on ranks: collectives, time, memory"},
     {"step", "play a planned step's collectives on threads: real data, planned and played times"},
     {"buckets", "the times of gradient buckets of several sizes, alone and behind a backward pass"},
-    {"train",
-     "train a small model on ranks and on one thread, with losses that are equal bit for bit"},
     {"faults", "inject every fault of the table into every collective, and count broken promises"},
     {"page", "one HTML file with this engine inside: races, players, curves, proofs"},
     {"lesson", "write a course of six lessons with tasks, and the page: a folder to learn from"},

@@ -620,7 +620,11 @@ Exit run(std::vector<std::string> arguments, Console& console, const Laboratory*
     for (const Subcommand& each : subcommands) owned.push_back(app_of(each).get_name());
     const std::vector<std::string_view> names(owned.begin(), owned.end());
     if (!before.empty()) {
-      return fail(console, "rankine", unknown_name("subcommand", before.front(), names).text(),
+      return fail(console, "rankine",
+                  before.front() == "train"
+                      ? "'train' is an example in Python now: engine/api/python/examples/train.py "
+                        "has its --tp, --dp, --pp and --zero, experts.py its --ep"
+                      : unknown_name("subcommand", before.front(), names).text(),
                   Exit::usage);
     }
     console.err << help_of(Command(app));

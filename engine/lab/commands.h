@@ -112,10 +112,6 @@ Subcommand add_step(Command tool);
 
 Subcommand add_buckets(Command tool);
 
-// rankine train: trains a small decoder on ranks, and beside them on one thread.
-
-Subcommand add_train(Command tool);
-
 // The commands and the checks that rankine-lab adds to the product.
 extern const CheckLaboratory kCheckLaboratory;
 const Laboratory& laboratory();

@@ -321,7 +321,9 @@ RK_API rkResult_t rkCommPortsInUse(rkComm_t comm, int* mostSent, int* mostReceiv
  * equal keys. *part is RK_COMM_NULL for RK_SPLIT_NOCOLOR; in a group it stays RK_COMM_NULL
  * until the group's end, or its request, has been waited for. The part has comm's timeouts. It ends
  * when comm ends: a rank that has learned of comm's end, by a call or by rkCommGetAsyncError(), can
- * make no call on the part. It is destroyed separately. */
+ * make no call on the part. It is destroyed separately. Another thread may use the part: calls
+ * started on the part make progress in calls of the part and in waits for its requests, not in
+ * calls of comm. */
 RK_API rkResult_t rkCommSplit(rkComm_t comm, int color, int key, rkComm_t* part) RK_NOEXCEPT;
 
 /* Declares that the rank makes no more calls; afterwards only rkCommDestroy() is allowed. Ranks

@@ -36,7 +36,6 @@
 #include "engine/lab/planner/play_step.h"
 #include "engine/lab/planner/search.h"
 #include "engine/lab/planner/step.h"
-#include "engine/lab/train/matrix.h"
 #include "engine/read/count.h"
 #include "engine/run/machine.h"
 
@@ -44,11 +43,11 @@ namespace rankine::tools {
 
 inline constexpr std::string_view kHere = "here";
 
-// Measures the machine that runs this program. A rank is a thread on its own core. Products are the
-// products of `rankine train` (train/matrix.h), on two cores at the same time; copying through
-// memory, too. The network is a fit of a hop and of an addition between the two cores (fit_costs()
-// of cli/tune.h), without links between nodes. Takes about two seconds; a signal shortens it.
-// Errors: errors of a Team's calls, and of a fit to noise.
+// Measures the machine that runs this program. A rank is a thread on its own core. Products are
+// those of multiply(), on two cores at the same time; copying through memory, too. The network is a
+// fit of a hop and of an addition between the two cores (fit_costs() of cli/tune.h), without links
+// between nodes. Takes about two seconds; a signal shortens it. Errors: errors of a Team's calls,
+// and of a fit to noise.
 Result<Machine> measure_machine();
 
 // The options that describe a model, its machine, and its mapping to ranks.
@@ -80,7 +79,7 @@ std::string known_text();
 namespace {
 
 constexpr int kRanks = 2;
-constexpr int kWidth = 256;                             // rows and columns of the matrices
+constexpr std::size_t kWidth = 256;                     // rows and columns of the matrices
 constexpr std::size_t kCopied = std::size_t{16} << 20;  // floats; more than all caches hold
 constexpr int kProducts = 60, kCopies = 10;             // repetitions per rank; the median counts
 constexpr double kFitSeconds = 1;
@@ -91,6 +90,45 @@ double seconds_of(const auto& body) {
   return static_cast<double>(now_ns() - begin) * 1e-9;
 }
 
+#if defined(__x86_64__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) && \
+    !defined(__SANITIZE_ADDRESS__)
+#define RANKINE_ANY_WIDTH __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define RANKINE_ANY_WIDTH
+#endif
+
+constexpr std::size_t kLanes = 16;
+typedef float Lanes __attribute__((vector_size(kLanes * sizeof(float))));
+struct Square {
+  Lanes rows[kWidth][kWidth / kLanes];
+};
+
+std::unique_ptr<Square> square_of(std::size_t modulus) {
+  auto m = std::make_unique<Square>();
+  for (std::size_t i = 0; i < kWidth; ++i) {
+    for (std::size_t j = 0; j < kWidth; ++j) {
+      m->rows[i][j / kLanes][j % kLanes] = static_cast<float>((i * kWidth + j) % modulus);
+    }
+  }
+  return m;
+}
+
+// c += a b. A row of c takes four rows of b at a time.
+RANKINE_ANY_WIDTH void multiply(const Square& a, const Square& b, Square& c) {
+  constexpr std::size_t kTogether = 4;
+  for (std::size_t i = 0; i < kWidth; ++i) {
+    for (std::size_t k = 0; k < kWidth; k += kTogether) {
+      const Lanes factors = a.rows[i][k / kLanes];
+      const float f0 = factors[k % kLanes], f1 = factors[k % kLanes + 1],
+                  f2 = factors[k % kLanes + 2], f3 = factors[k % kLanes + 3];
+      for (std::size_t j = 0; j < kWidth / kLanes; ++j) {
+        c.rows[i][j] += f0 * b.rows[k][j] + f1 * b.rows[k + 1][j] + f2 * b.rows[k + 2][j] +
+                        f3 * b.rows[k + 3][j];
+      }
+    }
+  }
+}
+
 struct Rates {
   double flops = 0, memory_bandwidth = 0;
 };
@@ -98,15 +136,12 @@ struct Rates {
 // Measures one rank; the other rank runs this at the same time.
 Result<Rates> rates_of(Member& me) {
   std::vector<double> products, copies;
-  Matrix a(kWidth, kWidth), b(kWidth, kWidth);
-  for (std::size_t i = 0; i < a.values.size(); ++i) {
-    a.values[i] = static_cast<float>(i % 7);
-    b.values[i] = static_cast<float>(i % 5);
-  }
+  const auto a = square_of(7), b = square_of(5), c = square_of(1);
   if (Status s = me.barrier(); !s.ok()) return s;
   for (int i = 0; i < kProducts; ++i) {
     // The next product depends on this result, so the compiler cannot remove this product.
-    products.push_back(seconds_of([&] { a.values[0] = product(a, b).values[0] * 0; }));
+    products.push_back(seconds_of([&] { multiply(*a, *b, *c); }));
+    a->rows[0][0] = c->rows[0][0] * 0;
   }
   const std::vector<float> from(kCopied, 1);
   std::vector<float> to(kCopied);

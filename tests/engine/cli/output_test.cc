@@ -79,7 +79,6 @@ const std::map<std::string, std::vector<std::string>>& questions() {
       {"plan", {"gpt2", "--dp", "2"}},
       {"step", {"gpt2", "--dp", "2"}},
       {"buckets", {"--ranks", "2", "--tensors", "4"}},
-      {"train", {"--steps", "2", "--layers", "1", "--hidden", "8", "--heads", "2"}},
       {"page", {"--ask", question_file()}},
       {"check", {"--tasks"}},
       {"lesson", {"-o", new_folder()}},
@@ -360,7 +359,7 @@ bool is_run(std::string_view command) {
   if (!has(command, "rankine ") || has(command, "third_party/")) return false;
   for (const std::string_view left_out :
        {"rankine verify", "rankine claims", "rankine reproduce", "rankine faults", "rankine tune",
-        "rankine train", "rankine choose all_reduce --ranks 2 --bytes 64K", "--clock wall"}) {
+        "rankine choose all_reduce --ranks 2 --bytes 64K", "--clock wall"}) {
     if (has(command, left_out)) return false;
   }
   return true;

@@ -228,7 +228,8 @@ TEST(Misuse, NamesArgumentValueAndWhatIsAllowed) {
       {{"plan", "gpt2", "--svg", "x", "--trace", "x"}, {"--trace is 'x'", "so is --svg"}},
       {{"plan", "gpt2", "--trace", "-"}, {"--trace is '-'", "names of files"}},
       {{"plan", "llama3-8b"}, {"model is 'llama3-8b'", "did you mean 'llama3_8b'?"}},
-      {{"train", "--dp", "8", "--batch", "8"}, {"--batch is 8", "the nearest is 16"}},
+      {{"plan", "gpt2", "--dp", "8", "--batch", "9"}, {"--batch is 9", "the nearest"}},
+      {{"train", "--dp", "8"}, {"engine/api/python/examples/train.py has its --tp, --dp"}},
       {{"simulate", "all_reduce", "--batch", "x"}, {"--batch is 'x'", "leave out all others"}},
       {{"simulate", "--batch", "x", "--ranks", "4"}, {"--batch is 'x'", "leave out all others"}},
       {{"simulate", "--batch", "x", "--network", "torus"}, {"--batch is 'x'", "leave out all others"}},
@@ -311,7 +312,7 @@ TEST(Laboratory, IsStartedByTheProduct) {
        {std::vector<std::string>{"cost", "all_gather", "--algo", "ring", "--ranks", "4"},
         {"help", "gaps"},
         {"plan", "--help"},
-        {"manual", "train"},
+        {"manual", "step"},
         {"check", "--task", "ring_bytes"},
         {"check", "--tasks", "--json"}}) {
     ToolProcess tool(words);

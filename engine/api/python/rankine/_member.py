@@ -362,7 +362,8 @@ class Member:
 
     def split(self, color: int | None, key: int = 0) -> Member | None:
         """Collective, not in a group: ranks with equal colors form a new communicator, ordered by
-        key, and by rank for equal keys. With color None returns None."""
+        key, and by rank for equal keys. With color None returns None. Calls started on the part make
+        progress in calls of the part and in waits for its requests, not in calls of this member."""
         number = -1 if color is None else whole("color", color, 0)
         if _open.depth > 0:
             raise Error(Code.invalid_usage, "a group is open; split ranks outside of groups")
