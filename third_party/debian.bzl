@@ -20,7 +20,7 @@ def _library(packages, headers, archives = [], optional = False, folders = [_PRE
 # system's linker and loader find them. Headers included by a listed header need no entry (Boost has 15,000 files): the compiler finds
 # them in the system's folder. If an optional library is not installed, <name>_absent.BUILD has its targets as empty ones.
 _LIBRARIES = {
-    "boost": _library(["libboost-dev"], ["boost/lockfree"]),
+    "boost": _library(["libboost-dev"], ["boost/lockfree"], optional = True),
     "cli11": _library(["libcli11-dev"], ["CLI"]),
     "fmt": _library(["libfmt-dev"], ["fmt"]),
     "google_benchmark": _library(["libbenchmark-dev"], ["benchmark"], ["libbenchmark_main.a"]),

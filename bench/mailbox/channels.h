@@ -5,7 +5,10 @@
 #include <readerwriterqueue/readerwriterqueue.h>
 
 #include <array>
+#if __has_include(<boost/lockfree/spsc_queue.hpp>)
 #include <boost/lockfree/spsc_queue.hpp>
+#define RANKINE_HAS_BOOST 1
+#endif
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -68,6 +71,7 @@ class OurMailbox final : public Channel {
   std::uint32_t received_ = 0;
 };
 
+#ifdef RANKINE_HAS_BOOST
 class BoostQueue final : public Channel {
  public:
   void send(std::uint64_t message) override {
@@ -82,6 +86,7 @@ class BoostQueue final : public Channel {
  private:
   boost::lockfree::spsc_queue<std::uint64_t, boost::lockfree::capacity<kSlots>> queue_;
 };
+#endif
 
 class MoodycamelQueue final : public Channel {
  public:
@@ -106,9 +111,13 @@ template <class T>
 std::unique_ptr<Channel> make_channel() {
   return std::make_unique<T>();
 }
-inline constexpr ChannelKind kChannelKinds[] = {{"mailbox", make_channel<OurMailbox>},
-                                                {"boost_spsc_queue", make_channel<BoostQueue>},
-                                                {"moodycamel_rwq", make_channel<MoodycamelQueue>}};
+inline constexpr ChannelKind kChannelKinds[] = {
+    {"mailbox", make_channel<OurMailbox>},
+#ifdef RANKINE_HAS_BOOST
+    {"boost_spsc_queue", make_channel<BoostQueue>},
+#endif
+    {"moodycamel_rwq", make_channel<MoodycamelQueue>},
+};
 // Both threads call it at once, as rank 0 and rank 1. Returns the time of `trips` round trips in
 // ns, for rank 0.
 inline std::int64_t play_ping_pong(int rank, Channel& there, Channel& back, std::uint64_t trips) {
