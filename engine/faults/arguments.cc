@@ -72,9 +72,9 @@ std::vector<Spoil> spoilers(const CollectiveCase& call) {
 
 }  // namespace
 
-void inject_bad_arguments(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  CollectiveCase call = good_call(test, dice);
+void inject_bad_arguments(const FaultCase& test, Dice& dice, const CollectiveCase& good,
+                          Tally& tally) {
+  CollectiveCase call = good;
   call.displaced = false;
   call.in_place = false;  // so that all buffers may be null or overlap
   // With blocks of one byte, an offset of a byte would be the in-place position of block 1.
@@ -106,14 +106,12 @@ void inject_bad_arguments(const FaultCase& test, Tally& tally) {
       }
     });
   }
-  fresh_start(test, call, tally);
 }
 
 // Missing instruction sets, clocks that jump or cost nothing, counters that wrap.
 
-void inject_instruction_set(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
+void inject_instruction_set(const FaultCase& test, Dice& dice, const CollectiveCase& call,
+                            Tally& tally) {
   Judge judge(test, {}, tally);
   const int highest = static_cast<int>(hardware_isa());
   if (highest == 0) {
@@ -126,24 +124,21 @@ void inject_instruction_set(const FaultCase& test, Tally& tally) {
     judge.blame("RANKINE_ISA is " + std::string(name_of(cap)) + ", and kernels are for " +
                 std::string(name_of(best_isa())));
   }
-  {
-    // Integers under every operation, floats under min and max: the output must equal the
-    // element-by-element definition bit by bit.
-    RankFixture fixture(test, {}, tally);
-    fixture.run([&](Seat& seat) {
-      CollectiveCase one = call;
-      one.count = 130;
-      for (int type = 0; type < kDataTypes; ++type) {
-        for (int op = 0; op < kReduceOps; ++op) {
-          one.type = static_cast<DataType>(type);
-          one.op = static_cast<ReduceOp>(op);
-          const bool exact = !rounds(one.type, one.op);
-          if (takes(one.collective, one.type, one.op) && exact && !seat.call(one)) return;
-        }
+  // Integers under every operation, floats under min and max: the output must equal the
+  // element-by-element definition bit by bit.
+  RankFixture fixture(test, {}, tally);
+  fixture.run([&](Seat& seat) {
+    CollectiveCase one = call;
+    one.count = 130;
+    for (int type = 0; type < kDataTypes; ++type) {
+      for (int op = 0; op < kReduceOps; ++op) {
+        one.type = static_cast<DataType>(type);
+        one.op = static_cast<ReduceOp>(op);
+        const bool exact = !rounds(one.type, one.op);
+        if (takes(one.collective, one.type, one.op) && exact && !seat.call(one)) return;
       }
-    });
-  }
-  fresh_start(test, call, tally);
+    }
+  });
 }
 
 namespace {
@@ -213,9 +208,8 @@ void stop_a_process(const FaultCase& test, const CollectiveCase& call, Dice& dic
 
 }  // namespace
 
-void inject_clocks(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  CollectiveCase call = good_call(test, dice);
+void inject_clocks(const FaultCase& test, Dice& dice, const CollectiveCase& good, Tally& tally) {
+  CollectiveCase call = good;
   if (test.processes) return stop_a_process(test, call, dice, tally);
   Judge judge(test, {}, tally);
   std::vector<const Algorithm*> entries;
@@ -248,26 +242,20 @@ void inject_clocks(const FaultCase& test, Tally& tally) {
   inject_on_network(test, call, {Rational(1, 1'000), 0}, ClockMode::wall, tally);
   int status = 0;
   if (child < 0 || waitpid(child, &status, 0) != child) judge.excuse("fork() failed");
-  fresh_start(test, call, tally);
 }
 
-void inject_counters(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
+void inject_counters(const FaultCase& test, Dice& dice, const CollectiveCase& call, Tally& tally) {
   constexpr std::uint32_t kFirst[] = {0U - 3U, 0x80000000U - 3U, 0U - 40U, 0x80000000U - 40U,
                                       0x20000000U - 3U};
   const std::uint32_t first = kFirst[dice.below(static_cast<int>(std::size(kFirst)))];
-  {
-    RankFixture fixture(test, {}, tally, {.first_count = first});
-    fixture.run([&](Seat& seat) {
-      for (int i = 0; i < 8; ++i) {
-        CollectiveCase one = call;
-        one.seed += static_cast<std::uint64_t>(i);
-        if (!seat.call(one)) return;
-      }
-    });
-  }
-  fresh_start(test, call, tally);
+  RankFixture fixture(test, {}, tally, {.first_count = first});
+  fixture.run([&](Seat& seat) {
+    for (int i = 0; i < 8; ++i) {
+      CollectiveCase one = call;
+      one.seed += static_cast<std::uint64_t>(i);
+      if (!seat.call(one)) return;
+    }
+  });
 }
 
 // Calls that differ: one rank makes another call than all other ranks.
@@ -287,41 +275,39 @@ CollectiveCase meeting_by(Transport transport, const FaultCase& test) {
 void disagree(const FaultCase& test, const CollectiveCase& call,
               const std::vector<CollectiveCase>& odd, Rank victim, Dice& dice, Tally& tally) {
   const bool after_good_ones = dice.one_in(2);
-  {
-    RankFixture fixture(test, {.documented = {Code::mismatch}}, tally);
-    fixture.run([&](Seat& seat) {
-      if (after_good_ones && !seat.call(call)) return;
-      if (seat.rank() == victim) {
-        for (const CollectiveCase& one : odd) {
-          if (!seat.call(one)) return;
-        }
-      } else {
-        for (std::size_t i = 0; i < odd.size(); ++i) {
-          // If the victim makes two calls, the other ranks make them in reverse order.
-          if (!seat.call(odd.size() == 1 ? call : odd[odd.size() - 1 - i])) return;
-        }
+  RankFixture fixture(test, {.documented = {Code::mismatch}}, tally);
+  fixture.run([&](Seat& seat) {
+    if (after_good_ones && !seat.call(call)) return;
+    if (seat.rank() == victim) {
+      for (const CollectiveCase& one : odd) {
+        if (!seat.call(one)) return;
       }
-      for (const Transport transport : {Transport::mailbox, Transport::direct}) {
-        if (!seat.call(meeting_by(transport, test))) return;
+    } else {
+      for (std::size_t i = 0; i < odd.size(); ++i) {
+        // If the victim makes two calls, the other ranks make them in reverse order.
+        if (!seat.call(odd.size() == 1 ? call : odd[odd.size() - 1 - i])) return;
       }
-    });
-  }
-  fresh_start(test, call, tally);
+    }
+    for (const Transport transport : {Transport::mailbox, Transport::direct}) {
+      if (!seat.call(meeting_by(transport, test))) return;
+    }
+  });
 }
 
+// The victim changes one argument of the good call.
 template <class Change>
-void play(const FaultCase& test, Tally& tally, const Change& change) {
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
-  CollectiveCase odd = call;
-  change(odd, dice);
-  disagree(test, call, {odd}, dice.below(test.ranks), dice, tally);
+void inject_odd(const FaultCase& test, Dice& dice, const CollectiveCase& good, Tally& tally,
+                const Change& change) {
+  CollectiveCase odd = good;
+  change(odd);
+  disagree(test, good, {odd}, dice.below(test.ranks), dice, tally);
 }
 
 }  // namespace
 
-void inject_count_differs(const FaultCase& test, Tally& tally) {
-  play(test, tally, [](CollectiveCase& odd, Dice& dice) {
+void inject_count_differs(const FaultCase& test, Dice& dice, const CollectiveCase& good,
+                          Tally& tally) {
+  inject_odd(test, dice, good, tally, [&](CollectiveCase& odd) {
     switch (dice.below(3)) {
       case 0:
         odd.count -= 1;
@@ -335,8 +321,9 @@ void inject_count_differs(const FaultCase& test, Tally& tally) {
   });
 }
 
-void inject_type_differs(const FaultCase& test, Tally& tally) {
-  play(test, tally, [](CollectiveCase& odd, Dice& dice) {
+void inject_type_differs(const FaultCase& test, Dice& dice, const CollectiveCase& good,
+                         Tally& tally) {
+  inject_odd(test, dice, good, tally, [&](CollectiveCase& odd) {
     const DataType before = odd.type;
     do {
       odd.type = static_cast<DataType>(dice.below(kDataTypes));
@@ -344,8 +331,9 @@ void inject_type_differs(const FaultCase& test, Tally& tally) {
   });
 }
 
-void inject_operation_differs(const FaultCase& test, Tally& tally) {
-  play(test, tally, [](CollectiveCase& odd, Dice& dice) {
+void inject_operation_differs(const FaultCase& test, Dice& dice, const CollectiveCase& good,
+                              Tally& tally) {
+  inject_odd(test, dice, good, tally, [&](CollectiveCase& odd) {
     const ReduceOp before = odd.op;
     do {
       odd.op = static_cast<ReduceOp>(dice.below(kReduceOps));
@@ -353,15 +341,15 @@ void inject_operation_differs(const FaultCase& test, Tally& tally) {
   });
 }
 
-void inject_root_differs(const FaultCase& test, Tally& tally) {
-  play(test, tally, [&](CollectiveCase& odd, Dice& dice) {
+void inject_root_differs(const FaultCase& test, Dice& dice, const CollectiveCase& good,
+                         Tally& tally) {
+  inject_odd(test, dice, good, tally, [&](CollectiveCase& odd) {
     odd.root = (odd.root + 1 + dice.below(test.ranks - 1)) % test.ranks;
   });
 }
 
-void inject_collective_differs(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
+void inject_collective_differs(const FaultCase& test, Dice& dice, const CollectiveCase& call,
+                               Tally& tally) {
   FaultCase other = test;
   other.algorithm = nullptr;
   do {
@@ -399,17 +387,17 @@ void add_otherwise(const void* in, void* inout, std::size_t count, void* context
 
 }  // namespace
 
-void inject_user_operations(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  CollectiveCase call = good_call(test, dice);
+void inject_user_operations(const FaultCase& test, Dice& dice, const CollectiveCase& good,
+                            Tally& tally) {
+  CollectiveCase call = good;
   call.type = DataType::u32;
   call.op = ReduceOp::sum;
   const Rank victim = dice.below(test.ranks);
   enum { throws, function_differs, size_differs, factors };
   const int kind = dice.below(4);
   std::atomic<int> left{dice.below(3)};
-  UserOp good{.apply = add, .element_bytes = sizeof(std::uint32_t)};
-  UserOp odd = good;
+  UserOp same{.apply = add, .element_bytes = sizeof(std::uint32_t)};
+  UserOp odd = same;
   if (kind == throws) odd.context = &left;
   if (kind == function_differs) odd.apply = add_otherwise;
   if (kind == size_differs) odd.element_bytes = 1;
@@ -418,26 +406,23 @@ void inject_user_operations(const FaultCase& test, Tally& tally) {
                               {.documented = {Code::mismatch}},
                               {.documented = {Code::mismatch}},
                               {.timeout = kShort, .documented = {Code::timeout}}};
-  {
-    RankFixture fixture(test, promises[kind], tally);
-    fixture.run([&](Seat& seat) {
-      const bool is_victim = seat.rank() == victim;
-      How how{.spoil = [&](Call& made) {
-        if (kind == factors) {
-          made.factor = &one;  // changes nothing
-          if (is_victim) made.op = ReduceOp::max;
-          return;
-        }
-        made.type = DataType::raw;
-        made.op = ReduceOp::user;
-        made.user_op = is_victim ? &odd : &good;
-        if (is_victim && kind == size_differs) made.count *= sizeof(std::uint32_t);
-      }};
-      if (is_victim && kind == factors) how.documented = {{Code::invalid_argument}};
-      if (seat.call(call, how)) seat.call(call);
-    });
-  }
-  fresh_start(test, call, tally);
+  RankFixture fixture(test, promises[kind], tally);
+  fixture.run([&](Seat& seat) {
+    const bool is_victim = seat.rank() == victim;
+    How how{.spoil = [&](Call& made) {
+      if (kind == factors) {
+        made.factor = &one;  // changes nothing
+        if (is_victim) made.op = ReduceOp::max;
+        return;
+      }
+      made.type = DataType::raw;
+      made.op = ReduceOp::user;
+      made.user_op = is_victim ? &odd : &same;
+      if (is_victim && kind == size_differs) made.count *= sizeof(std::uint32_t);
+    }};
+    if (is_victim && kind == factors) how.documented = {{Code::invalid_argument}};
+    if (seat.call(call, how)) seat.call(call);
+  });
 }
 
 // Epilogues.
@@ -455,9 +440,7 @@ void finish(const void*, std::size_t, std::size_t count, void* context) {
 
 }  // namespace
 
-void inject_epilogues(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
+void inject_epilogues(const FaultCase& test, Dice& dice, const CollectiveCase& call, Tally& tally) {
   const Rank victim = dice.below(test.ranks);
   enum { throws, rows_differ, is_missing, no_whole_rows };
   const int kind = dice.below(4);
@@ -473,18 +456,15 @@ void inject_epilogues(const FaultCase& test, Tally& tally) {
                               {.documented = {Code::mismatch}},
                               {.documented = {Code::mismatch}},
                               {.timeout = kShort, .documented = {Code::timeout}}};
-  {
-    RankFixture fixture(test, promises[kind], tally);
-    fixture.run([&](Seat& seat) {
-      const bool is_victim = seat.rank() == victim;
-      How how{.spoil = [&](Call& made) {
-        made.options.epilogue = !is_victim ? &good : is_without ? nullptr : &odd;
-      }};
-      if (is_victim && kind == no_whole_rows) how.documented = {{Code::invalid_argument}};
-      if (seat.call(call, how)) seat.call(call);
-    });
-  }
-  fresh_start(test, call, tally);
+  RankFixture fixture(test, promises[kind], tally);
+  fixture.run([&](Seat& seat) {
+    const bool is_victim = seat.rank() == victim;
+    How how{.spoil = [&](Call& made) {
+      made.options.epilogue = !is_victim ? &good : is_without ? nullptr : &odd;
+    }};
+    if (is_victim && kind == no_whole_rows) how.documented = {{Code::invalid_argument}};
+    if (seat.call(call, how)) seat.call(call);
+  });
 }
 
 }  // namespace rankine::faults

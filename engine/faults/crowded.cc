@@ -53,9 +53,7 @@ bool spins(RankFixture& fixture) {
 
 }  // namespace
 
-void inject_signals(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
+void inject_signals(const FaultCase& test, Dice&, const CollectiveCase& call, Tally& tally) {
   struct sigaction action {
   }, before{};
   action.sa_handler = interrupt;  // without SA_RESTART: system calls end with EINTR
@@ -79,13 +77,10 @@ void inject_signals(const FaultCase& test, Tally& tally) {
       }
     });
   }
-  fresh_start(test, call, tally);
   sigaction(SIGUSR2, &before, nullptr);
 }
 
-void inject_few_cores(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
+void inject_few_cores(const FaultCase& test, Dice&, const CollectiveCase& call, Tally& tally) {
   const std::vector<int> all = allowed_cpus();
   for (const int cores : {1, 2}) {
     if (cores >= test.ranks || (cores == 2 && all.size() < 2)) continue;
@@ -107,7 +102,6 @@ void inject_few_cores(const FaultCase& test, Tally& tally) {
     }
     set_allowed_cpus(all.data(), static_cast<int>(all.size()));
   }
-  fresh_start(test, call, tally);
 }
 
 namespace {
@@ -164,25 +158,20 @@ class Quota {
 
 }  // namespace
 
-void inject_quota(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
+void inject_quota(const FaultCase& test, Dice&, const CollectiveCase& call, Tally& tally) {
   const Quota quota;
   if (!quota.works()) {
     Judge(test, {}, tally).excuse(quota.why());
     return;
   }
-  {
-    RankFixture fixture(test, {}, tally);
-    fixture.run([&](Seat& seat) {
-      if (seat.rank() == 0 && spins(fixture))
-        fixture.judge().blame("ranks spin under a quota of 0.2");
-      for (int i = 0; i < 3; ++i) {
-        if (!seat.call(call)) return;
-      }
-    });
-  }
-  fresh_start(test, call, tally);
+  RankFixture fixture(test, {}, tally);
+  fixture.run([&](Seat& seat) {
+    if (seat.rank() == 0 && spins(fixture))
+      fixture.judge().blame("ranks spin under a quota of 0.2");
+    for (int i = 0; i < 3; ++i) {
+      if (!seat.call(call)) return;
+    }
+  });
 }
 
 // abort(): from other threads, from signal handlers, twice, in the last round.
@@ -199,9 +188,7 @@ void end_by_signal(int) {
 
 }  // namespace
 
-void inject_abort(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
+void inject_abort(const FaultCase& test, Dice& dice, const CollectiveCase& call, Tally& tally) {
   const int rounds = rounds_of(call);
   const Rank victim = dice.below(test.ranks);
   enum { stranger, two_strangers, signal_inside, signal_anywhere, signal_allocating, last_step };
@@ -210,70 +197,64 @@ void inject_abort(const FaultCase& test, Tally& tally) {
   const Rank neighbour = test.processes ? victim : (victim + 1) % test.ranks;
   const int delay_us = dice.below(400);
   struct sigaction before {};
-  {
-    RankFixture fixture(test, {.at_once = true, .documented = {Code::aborted}}, tally,
-                        {.director_at = victim});
-    if (!fixture.works()) return;
-    signals_handled.store(0);
-    struct sigaction action {};
-    action.sa_handler = end_by_signal;
-    sigaction(SIGUSR1, &action, &before);
-    const auto abort_as = [&](const char* who) {
-      fixture.judge().mark_fault();
-      fixture.communicator().abort(std::string(who) + " pressed a key");
-    };
-    AtRound signals(dice.below(rounds), [&] {
-      fixture.judge().mark_fault();
-      raise(SIGUSR1);
-      raise(SIGUSR1);
-      return true;
-    });
-    AtRound last(rounds - 1, [&] {
-      abort_as("the last step");
-      return true;
-    });
-    RoundObserver* observer = kind == signal_inside ? &signals
-                              : kind == last_step   ? &last
-                                                    : nullptr;
-    fixture.run(
-        [&](Seat& seat) {
-          ended_by_signal.store(&fixture.communicator());
-          fixture.arrive();
-          if (kind == signal_allocating && seat.rank() == victim) {
-            // The handler mostly interrupts malloc() or free().
-            std::vector<std::unique_ptr<char[]>> held(64);
-            for (std::size_t i = 0; signals_handled.load() == 0 && !fixture.over();
-                 i = i * 29 + 1) {
-              held[i % held.size()] = std::make_unique<char[]>(i % 5'000 + 1);
-            }
+  RankFixture fixture(test, {.at_once = true, .documented = {Code::aborted}}, tally,
+                      {.director_at = victim});
+  if (!fixture.works()) return;
+  signals_handled.store(0);
+  struct sigaction action {};
+  action.sa_handler = end_by_signal;
+  sigaction(SIGUSR1, &action, &before);
+  const auto abort_as = [&](const char* who) {
+    fixture.judge().mark_fault();
+    fixture.communicator().abort(std::string(who) + " pressed a key");
+  };
+  AtRound signals(dice.below(rounds), [&] {
+    fixture.judge().mark_fault();
+    raise(SIGUSR1);
+    raise(SIGUSR1);
+    return true;
+  });
+  AtRound last(rounds - 1, [&] {
+    abort_as("the last step");
+    return true;
+  });
+  RoundObserver* observer = kind == signal_inside ? &signals : kind == last_step ? &last : nullptr;
+  fixture.run(
+      [&](Seat& seat) {
+        ended_by_signal.store(&fixture.communicator());
+        fixture.arrive();
+        if (kind == signal_allocating && seat.rank() == victim) {
+          // The handler mostly interrupts malloc() or free().
+          std::vector<std::unique_ptr<char[]>> held(64);
+          for (std::size_t i = 0; signals_handled.load() == 0 && !fixture.over(); i = i * 29 + 1) {
+            held[i % held.size()] = std::make_unique<char[]>(i % 5'000 + 1);
           }
-          // Without an observer, the rank makes calls until the communicator ends.
-          bool ok = true;
-          do {
-            ok = seat.call(call, {.observer = seat.rank() == victim ? observer : nullptr});
-          } while (ok && observer == nullptr);
-        },
-        [&] {
-          if (observer != nullptr) return;
-          wait_for([&] { return fixture.arrived() == test.ranks || fixture.any_done(); });
-          sleep_ns(delay_us * 1'000);
-          if (kind == stranger) abort_as("a stranger");
-          if (kind == two_strangers) {
-            std::thread other([&] { abort_as("another"); });
-            abort_as("a stranger");
-            other.join();
-          }
-          if (kind == signal_anywhere || kind == signal_allocating) {
-            // The fixture joins the rank threads only after this function has returned.
-            fixture.judge().mark_fault();
-            pthread_kill(fixture.thread_of(victim), SIGUSR1);
-            if (kind == signal_anywhere) pthread_kill(fixture.thread_of(neighbour), SIGUSR1);
-            wait_for([&] { return signals_handled.load() > 0; });
-          }
-        });
-    sigaction(SIGUSR1, &before, nullptr);
-  }
-  fresh_start(test, call, tally);
+        }
+        // Without an observer, the rank makes calls until the communicator ends.
+        bool ok = true;
+        do {
+          ok = seat.call(call, {.observer = seat.rank() == victim ? observer : nullptr});
+        } while (ok && observer == nullptr);
+      },
+      [&] {
+        if (observer != nullptr) return;
+        wait_for([&] { return fixture.arrived() == test.ranks || fixture.any_done(); });
+        sleep_ns(delay_us * 1'000);
+        if (kind == stranger) abort_as("a stranger");
+        if (kind == two_strangers) {
+          std::thread other([&] { abort_as("another"); });
+          abort_as("a stranger");
+          other.join();
+        }
+        if (kind == signal_anywhere || kind == signal_allocating) {
+          // The fixture joins the rank threads only after this function has returned.
+          fixture.judge().mark_fault();
+          pthread_kill(fixture.thread_of(victim), SIGUSR1);
+          if (kind == signal_anywhere) pthread_kill(fixture.thread_of(neighbour), SIGUSR1);
+          wait_for([&] { return signals_handled.load() > 0; });
+        }
+      });
+  sigaction(SIGUSR1, &before, nullptr);
 }
 
 // Cycles: a rank's process is killed, the remaining ranks go on without it, and another process
@@ -332,7 +313,7 @@ FaultCase cycle_of(const FaultCase& test, int number) {
 
 }  // namespace
 
-void inject_cycles(const FaultCase& test, Tally& tally) {
+void inject_cycles(const FaultCase& test, Dice&, const CollectiveCase&, Tally& tally) {
   ProcessFixture processes(test.ranks);
   // This rank lives through all cycles.
   const Rank witness = test.ranks - 1;

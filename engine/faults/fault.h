@@ -13,6 +13,7 @@
 
 #include "algorithms/catalogue.h"
 #include "engine/base/status.h"
+#include "engine/faults/collective_case.h"
 #include "engine/run/machine.h"
 
 namespace rankine::faults {
@@ -60,6 +61,7 @@ struct Tally {
 // A set of codes.
 class Codes {
  public:
+  constexpr Codes() = default;
   constexpr Codes(std::initializer_list<Code> codes) {
     for (const Code code : codes) bits_ |= 1U << static_cast<unsigned>(code);
   }
@@ -70,30 +72,31 @@ class Codes {
 };
 // Dimensions of a fault's cases. ranks: one case per number of ranks. collective: also one per
 // collective. algorithm: also one per algorithm that allows the number of ranks.
-// as well. algorithm: one per algorithm that allows the number of ranks as well.
 enum class Grain : std::uint8_t { ranks, collective, algorithm };
 
 struct FaultCase;
+class Dice;
 
 struct Fault {
-  int number;
+  int number = 0;
   std::string_view name;
   std::string_view what;  // the event
   std::string_view how;   // the injection
-  Codes documented;       // beside success
-  Grain grain;
-  // If true, the fault changes its process for good: each case gets a new process.
-  bool poisons;
-  // Returns true if a case makes sense for the collective; nullptr: always true.
-  bool (*applies)(Collective);
-  // Plays one case: injects, makes the calls, judges them, and makes a good call on a new
-  // communicator. Called on a thread that is no rank, in a process without other threads.
-  void (*play)(const FaultCase&, Tally&);
   // The reason if the fault needs ranks that are threads; empty: ranks may be processes, too.
   std::string_view threads_only{};
-  // If true, the fault needs ranks that are processes.
-  bool processes_only = false;
+  Codes documented{};         // beside success
   Codes more_of_processes{};  // documented for processes, beside the codes above
+  Grain grain = Grain::collective;
+  // If true, the fault changes its process for good: each case gets a new process.
+  bool poisons = false;
+  // Returns true if a case makes sense for the collective; nullptr: always true.
+  bool (*applies)(Collective) = nullptr;
+  bool processes_only = false;  // the fault needs ranks that are processes
+  // Plays one case: injects, makes the calls and judges them. `good` is the good call of the case,
+  // `dice` has its further choices. Called on a thread that is no rank, in a process without other
+  // threads.
+  void (*play)(const FaultCase& test, Dice& dice, const CollectiveCase& good,
+               Tally& tally) = nullptr;
 };
 
 struct FaultCase {
@@ -115,10 +118,10 @@ std::string to_string(const FaultCase& test);
 std::span<const Fault> faults();
 
 struct Selection {
-  std::vector<const Fault*> faults;  // empty: all
-  std::vector<int> ranks;            // empty: kRanks, or kProcessRanks
-  std::vector<Collective> collectives;
-  std::vector<const Algorithm*> algorithms;  // empty: all; lines of the collectives asked for
+  std::vector<const Fault*> faults{};  // empty: all
+  std::vector<int> ranks{};            // empty: kRanks, or kProcessRanks
+  std::vector<Collective> collectives{};
+  std::vector<const Algorithm*> algorithms{};  // empty: all; lines of the collectives asked for
   int repeat = 1;
   std::uint64_t seed = 1;
   // Keeps one case in `sample`, drawn by the seed, but at least one of each fault. 1: all cases.
@@ -139,82 +142,34 @@ constexpr bool is_played(const Fault& fault, bool processes) {
 // Cases of one fault stand together. Equal selections give equal cases.
 std::vector<FaultCase> cases_of(const Selection& selection);
 
-// Calls fault.play(); an exception counts as undocumented.
+// Calls fault.play(), and then makes the good call on a new communicator (fresh_start() in
+// fixture.h). An exception counts as undocumented.
 Tally play(const FaultCase& test);
 
-// Plays of the table: one function per fault. All have the contract of Fault::play.
-
-// Ranks that fail: ranks_that_fail.cc.
-void inject_stall(const FaultCase& test, Tally& tally);
-void inject_leave(const FaultCase& test, Tally& tally);
-void inject_throw(const FaultCase& test, Tally& tally);
-void inject_never_calls(const FaultCase& test, Tally& tally);
-void inject_thread_exit(const FaultCase& test, Tally& tally);
-void inject_thread_cancel(const FaultCase& test, Tally& tally);
-void inject_finalize(const FaultCase& test, Tally& tally);
-void inject_abandon(const FaultCase& test, Tally& tally);
-// Ranks whose arguments differ: arguments.cc.
-void inject_count_differs(const FaultCase& test, Tally& tally);
-void inject_type_differs(const FaultCase& test, Tally& tally);
-void inject_operation_differs(const FaultCase& test, Tally& tally);
-void inject_root_differs(const FaultCase& test, Tally& tally);
-void inject_collective_differs(const FaultCase& test, Tally& tally);
-// Invalid arguments: arguments.cc.
-void inject_bad_arguments(const FaultCase& test, Tally& tally);
-// Overlapping buffers: memory.cc.
-void inject_shared_buffers(const FaultCase& test, Tally& tally);
-// abort(): crowded.cc.
-void inject_abort(const FaultCase& test, Tally& tally);
-// Failing allocations: memory.cc.
-void inject_allocation(const FaultCase& test, Tally& tally);
-// Refused threads, fork() and exit(): threads_and_forks.cc.
-void inject_thread_creation(const FaultCase& test, Tally& tally);
-void inject_fork(const FaultCase& test, Tally& tally);
-void inject_fork_after_calls(const FaultCase& test, Tally& tally);
-void inject_child_destroys(const FaultCase& test, Tally& tally);
-void inject_process_exit(const FaultCase& test, Tally& tally);
-// Signals and few processors: crowded.cc.
-void inject_signals(const FaultCase& test, Tally& tally);
-void inject_few_cores(const FaultCase& test, Tally& tally);
-void inject_quota(const FaultCase& test, Tally& tally);
-// Refusals of the system: refusals.cc.
-void inject_cpuset(const FaultCase& test, Tally& tally);
-void inject_refused_calls(const FaultCase& test, Tally& tally);
-void inject_bad_memory_wishes(const FaultCase& test, Tally& tally);
-void inject_topology(const FaultCase& test, Tally& tally);
-// Instruction sets, clocks and counters: arguments.cc.
-void inject_instruction_set(const FaultCase& test, Tally& tally);
-void inject_clocks(const FaultCase& test, Tally& tally);
-void inject_counters(const FaultCase& test, Tally& tally);
-// Flight records: refusals.cc.
-void inject_unwritable_record(const FaultCase& test, Tally& tally);
-// Requests: requests.cc.
-void inject_started_calls(const FaultCase& test, Tally& tally);
-void inject_misused_requests(const FaultCase& test, Tally& tally);
-// Messages and groups: requests.cc.
-void inject_messages(const FaultCase& test, Tally& tally);
-void inject_groups(const FaultCase& test, Tally& tally);
-void inject_group_after_whole(const FaultCase& test, Tally& tally);
-// Operations of the user: arguments.cc.
-void inject_user_operations(const FaultCase& test, Tally& tally);
-// Epilogues: arguments.cc.
-void inject_epilogues(const FaultCase& test, Tally& tally);
-// Wait policies: requests.cc.
-void inject_absurd_waits(const FaultCase& test, Tally& tally);
-// Processes that end or stop: processes.cc.
-void inject_killed(const FaultCase& test, Tally& tally);
-void inject_gone(const FaultCase& test, Tally& tally);
-void inject_stopped(const FaultCase& test, Tally& tally);
-void inject_exec(const FaultCase& test, Tally& tally);
-// Processes killed and replaced in turn: crowded.cc.
-void inject_cycles(const FaultCase& test, Tally& tally);
-// Processes without memory or descriptors: memory.cc.
-void inject_no_room(const FaultCase& test, Tally& tally);
-void inject_limits(const FaultCase& test, Tally& tally);
-// Processes of another kind under the same name: processes.cc.
-void inject_incompatible_peers(const FaultCase& test, Tally& tally);
-// Long planning: refusals.cc.
-void inject_long_planning(const FaultCase& test, Tally& tally);
+// Plays of the table: one function per fault, with the contract of Fault::play.
+using Play = void(const FaultCase& test, Dice& dice, const CollectiveCase& good, Tally& tally);
+// ranks_that_fail.cc
+Play inject_stall, inject_leave, inject_throw, inject_never_calls, inject_thread_exit,
+    inject_thread_cancel, inject_finalize, inject_abandon;
+// arguments.cc
+Play inject_count_differs, inject_type_differs, inject_operation_differs, inject_root_differs,
+    inject_collective_differs, inject_bad_arguments, inject_instruction_set, inject_clocks,
+    inject_counters, inject_user_operations, inject_epilogues;
+// memory.cc
+Play inject_shared_buffers, inject_allocation, inject_no_room, inject_limits;
+// threads_and_forks.cc
+Play inject_thread_creation, inject_fork, inject_fork_after_calls, inject_child_destroys,
+    inject_process_exit;
+// crowded.cc
+Play inject_abort, inject_signals, inject_few_cores, inject_quota, inject_cycles;
+// refusals.cc
+Play inject_cpuset, inject_refused_calls, inject_bad_memory_wishes, inject_topology,
+    inject_unwritable_record, inject_long_planning;
+// requests.cc
+Play inject_started_calls, inject_misused_requests, inject_messages, inject_groups,
+    inject_group_after_whole, inject_absurd_waits;
+// processes.cc
+Play inject_killed, inject_gone, inject_stopped, inject_exec, inject_incompatible_peers;
 
 // Runner: plays cases in child processes and watches them. It kills and counts hanging processes,
 // counts dead ones, and goes on in a new process.

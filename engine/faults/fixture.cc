@@ -218,6 +218,13 @@ std::optional<timer_t> timer_of_this_thread(int signal) {
   return timer;
 }
 
+Limit::Limit(__rlimit_resource_t what, rlim_t most) : what_(what) {
+  getrlimit(what_, &before_);
+  rlimit limit = before_;
+  limit.rlim_cur = std::min(most, before_.rlim_max);
+  setrlimit(what_, &limit);
+}
+
 void wait_for(const std::function<bool()>& condition) {
   for (int i = 0; !condition(); ++i) {
     if (i < 100) {
@@ -517,7 +524,10 @@ Tally play(const FaultCase& test) {
   Tally tally;
   tally.cases = 1;
   try {
-    test.fault->play(test, tally);
+    Dice dice(test.seed);
+    const CollectiveCase good = good_call(test, dice);
+    test.fault->play(test, dice, good, tally);
+    fresh_start(test, good, tally);
   } catch (const std::exception& error) {
     ++tally.undocumented;
     tally.remark(to_string(test) + ": threw " + error.what());

@@ -1,8 +1,9 @@
-// RankFixture makes the ranks of a fault case and runs the fault on them. This header also has the
-// signals, the timers, the judge of the calls, the sink of warnings, and ProcessFixture.
+// The process fixture of a fault case: signals, timers, the judge of the calls, the sink of
+// warnings, the processes that play ranks, and the fixture in which a fault family plays its case.
 #pragma once
 
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <atomic>
@@ -29,7 +30,6 @@
 namespace rankine::faults {
 // All signals with a default action that ends a process. The real-time signals are alike: only the
 // first and the last are listed.
-// and the last are listed.
 std::span<const int> fatal_signals();
 
 // Sets a timer: the calling process gets the signal after `delay_us` with the default action.
@@ -146,8 +146,8 @@ class Warnings {
   WarningSink before_;
 };
 
-// ProcessFixture makes ranks as processes for a RankFixture: the process that runs the case forks
-// them and watches them until all have ended, as documented or not.
+// Ranks as processes, for a RankFixture: the process that plays the case forks them and watches
+// them until all have ended, as documented or not.
 //
 // Each rank plays. When all ranks have played or gone, the remaining ranks begin afresh among
 // themselves, in their processes. Each process sends its counts through a shared page. Files left
@@ -227,8 +227,8 @@ class ProcessFixture {
   std::vector<pid_t> processes_;  // 0: has ended
 };
 
-// RankFixture makes the ranks of a fault case: N ranks on N threads in one communicator, or N
-// processes that have met by a name.
+// RankFixture: the process fixture of the fault families. N ranks on N threads in one communicator,
+// or N processes that have met by a name.
 //
 // If ranks are processes, the function that run() gets is called in forked copies of this process,
 // one per rank. Each copy has all data from before the fork and its own communicator, and sees the
@@ -282,6 +282,19 @@ class AtRound final : public RoundObserver {
 // grants no timer.
 std::optional<timer_t> timer_of_this_thread(int signal);
 
+// While an object lives, the soft limit of this process is `most`.
+class Limit {
+ public:
+  Limit(__rlimit_resource_t what, rlim_t most);
+  ~Limit() { setrlimit(what_, &before_); }
+  Limit(const Limit&) = delete;
+  Limit& operator=(const Limit&) = delete;
+
+ private:
+  const __rlimit_resource_t what_;
+  rlimit before_{};
+};
+
 // Waits on a thread that is no rank: polls the condition, yields, then sleeps.
 void wait_for(const std::function<bool()>& condition);
 // Runs f(r) on one thread per rank, and meanwhile `director` on the calling thread.
@@ -319,8 +332,9 @@ struct RankFixtureOptions {
   bool allocations_count = false;
   // If ranks are processes: changes that rank's options before the ranks meet.
   std::function<void(Rank, CommunicatorOptions&)> asks_for{};
-  // If ranks are processes: the processes to which the calling one belongs, instead of the
-  // fixture's own. Each process makes the fixture once per act and calls run_rank().
+  // If ranks are processes: the process fixture on which one of them plays, instead of the
+  // fixture's own stage. The fixture is made in each process, once per act, and played by
+  // run_rank().
   ProcessFixture* processes = nullptr;
   // Replaces the making of a communicator if it returns a status: the rank takes no further part.
   std::function<std::optional<Status>(Rank, const CommunicatorOptions&)> instead_of_meeting{};
@@ -352,7 +366,7 @@ class RankFixture {
   // destroys it.
   std::unique_ptr<Communicator> take_communicator() { return std::move(communicator_); }
 
-  // The part of run() in the process of rank r, in processes that are not the fixture's own.
+  // The part of run() in the process of rank r, on a process fixture that is not the fixture's own.
   void run_rank(Rank r, const std::function<void(Seat&)>& f,
                 const std::function<void()>& director = {});
   // The part after run(): as rank r of the remaining `ranks`, under another name.

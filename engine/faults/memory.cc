@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -70,24 +69,6 @@ class SmallSharedFolder {
   std::string why_;
 };
 
-// While an object lives, the soft limit of this process is `most`.
-class Limit {
- public:
-  Limit(__rlimit_resource_t what, rlim_t most) : what_(what) {
-    getrlimit(what_, &before_);
-    rlimit limit = before_;
-    limit.rlim_cur = std::min(most, before_.rlim_max);
-    setrlimit(what_, &limit);
-  }
-  ~Limit() { setrlimit(what_, &before_); }
-  Limit(const Limit&) = delete;
-  Limit& operator=(const Limit&) = delete;
-
- private:
-  const __rlimit_resource_t what_;
-  rlimit before_{};
-};
-
 rlim_t address_space_in_use() {
   rlim_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
@@ -145,9 +126,8 @@ void inject_closed(const FaultCase& test, CollectiveCase call, bool of_all, Rank
 
 }  // namespace
 
-void inject_no_room(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  CollectiveCase call = good_call(test, dice);
+void inject_no_room(const FaultCase& test, Dice& dice, const CollectiveCase& good, Tally& tally) {
+  CollectiveCase call = good;
   // From no room to enough room for most calls.
   constexpr std::size_t kPage = 4096;
   const std::size_t room =
@@ -168,9 +148,7 @@ void inject_no_room(const FaultCase& test, Tally& tally) {
   });
 }
 
-void inject_limits(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
+void inject_limits(const FaultCase& test, Dice& dice, const CollectiveCase& call, Tally& tally) {
   enum { address_space, file_size, few_descriptors, closed_descriptors };
   const int kind = dice.below(4);
   const bool of_all = dice.one_in(2);
@@ -338,9 +316,8 @@ void refuse_a_process(const FaultCase& test, const CollectiveCase& call, Dice& d
 
 }  // namespace
 
-void inject_allocation(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
+void inject_allocation(const FaultCase& test, Dice& dice, const CollectiveCase& call,
+                       Tally& tally) {
   if (test.processes) return refuse_a_process(test, call, dice, tally);
   constexpr int kAllUpTo = 4;  // ranks
   if (new_can_fail()) {
@@ -352,14 +329,11 @@ void inject_allocation(const FaultCase& test, Tally& tally) {
   }
   SystemCalls calls = real_system_calls();
   calls.mmap = failing_mmap;
-  {
-    const ScopedSystemCalls scope(calls);
-    for (int k = 1; k <= std::min(2 * test.ranks, 16); ++k) {
-      maps_left.store(k);
-      attempt(test, call, tally);
-    }
+  const ScopedSystemCalls scope(calls);
+  for (int k = 1; k <= std::min(2 * test.ranks, 16); ++k) {
+    maps_left.store(k);
+    attempt(test, call, tally);
   }
-  fresh_start(test, call, tally);
 }
 
 // Buffers shared by mistake: communicator.h says which mistake is found when.
@@ -444,9 +418,9 @@ void misuse_payloads(const FaultCase& test, CollectiveCase call, Dice& dice, Tal
 
 }  // namespace
 
-void inject_shared_buffers(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  CollectiveCase call = good_call(test, dice);
+void inject_shared_buffers(const FaultCase& test, Dice& dice, const CollectiveCase& good,
+                           Tally& tally) {
+  CollectiveCase call = good;
   if (test.processes) return misuse_payloads(test, call, dice, tally);
   const auto kind = static_cast<Kind>(dice.below(4));
   const Rank a = dice.below(test.ranks);
@@ -462,16 +436,13 @@ void inject_shared_buffers(const FaultCase& test, Tally& tally) {
       (kind == Kind::one_in_place && test.collective != Collective::reduce_scatter);
   const bool after_good_ones = dice.one_in(2) && all_share && !kThreadSanitizer;
   std::vector<std::byte> memory(2 * natural_bytes(call) + 64);
-  {
-    RankFixture fixture(test, {.documented = {Code::mismatch}}, tally);
-    fixture.run([&](Seat& seat) {
-      if (after_good_ones && !seat.call(call)) return;
-      const bool taken =
-          seat.call(call, {.spoil = [&](Call& c) { share(kind, c, seat.rank(), a, b, memory); }});
-      if (taken) fixture.judge().blame("shared buffers were accepted");
-    });
-  }
-  fresh_start(test, call, tally);
+  RankFixture fixture(test, {.documented = {Code::mismatch}}, tally);
+  fixture.run([&](Seat& seat) {
+    if (after_good_ones && !seat.call(call)) return;
+    const bool taken =
+        seat.call(call, {.spoil = [&](Call& c) { share(kind, c, seat.rank(), a, b, memory); }});
+    if (taken) fixture.judge().blame("shared buffers were accepted");
+  });
 }
 
 }  // namespace rankine::faults

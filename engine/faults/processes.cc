@@ -48,8 +48,8 @@ void call_on(const FaultCase& test, Seat& seat, const CollectiveCase& call) {
 
 // A signal comes at any time: mostly while the ranks make calls, sometimes while they meet. If the
 // victim dies before it has met the others, only the timeout ends their wait.
-void inject_signal(const FaultCase& test, Dice& dice, int signal, Promise promise, Tally& tally) {
-  const CollectiveCase call = good_call(test, dice);
+void inject_signal(const FaultCase& test, Dice& dice, const CollectiveCase& call, int signal,
+                   Promise promise, Tally& tally) {
   const Rank victim = dice.below(test.ranks);
   const bool while_meeting = dice.one_in(16);
   const int delay_us = dice.below(while_meeting ? 3'000 : 500);
@@ -75,9 +75,8 @@ void inject_signal(const FaultCase& test, Dice& dice, int signal, Promise promis
 }
 
 // The victim calls end() between two calls, or in a round of one.
-void inject_end(const FaultCase& test, Dice& dice, const Promise& promise, Tally& tally,
-                const std::function<void()>& end) {
-  const CollectiveCase call = good_call(test, dice);
+void inject_end(const FaultCase& test, Dice& dice, const CollectiveCase& call,
+                const Promise& promise, Tally& tally, const std::function<void()>& end) {
   const Rank victim = dice.below(test.ranks);
   const int round = dice.below(rounds_of(call));
   const int calls = dice.below(3);  // good calls before the end
@@ -104,41 +103,40 @@ void inject_end(const FaultCase& test, Dice& dice, const Promise& promise, Tally
 
 }  // namespace
 
-void inject_killed(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
+void inject_killed(const FaultCase& test, Dice& dice, const CollectiveCase& call, Tally& tally) {
   const auto signals = fatal_signals();
   const int signal =
       signals[static_cast<std::size_t>(dice.below(static_cast<int>(signals.size())))];
-  inject_signal(test, dice, signal, {.at_once = true, .documented = {Code::rank_lost}}, tally);
+  inject_signal(test, dice, call, signal, {.at_once = true, .documented = {Code::rank_lost}},
+                tally);
 }
 
-void inject_gone(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
+void inject_gone(const FaultCase& test, Dice& dice, const CollectiveCase& call, Tally& tally) {
   const bool has_a_child = dice.one_in(4);
-  inject_end(test, dice, {.at_once = true, .documented = {Code::rank_lost}}, tally, [has_a_child] {
-    if (has_a_child && fork() == 0) {
-      // The child keeps the shared memory mapped, and with it the lock of its parent's seat.
-      for (int one = 0; one < 4096; ++one) close(one);
-      sleep(1);
-    }
-    _exit(0);
-  });
+  inject_end(test, dice, call, {.at_once = true, .documented = {Code::rank_lost}}, tally,
+             [has_a_child] {
+               if (has_a_child && fork() == 0) {
+                 // The child keeps the shared memory mapped, and with it the lock of its parent's
+                 // seat.
+                 for (int one = 0; one < 4096; ++one) close(one);
+                 sleep(1);
+               }
+               _exit(0);
+             });
 }
 
-void inject_stopped(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
+void inject_stopped(const FaultCase& test, Dice& dice, const CollectiveCase& call, Tally& tally) {
   const Promise promise{.timeout = kShort, .documented = {Code::timeout}};
-  if (dice.one_in(2)) return inject_signal(test, dice, SIGSTOP, promise, tally);
-  inject_end(test, dice, promise, tally, [] { raise(SIGSTOP); });
+  if (dice.one_in(2)) return inject_signal(test, dice, call, SIGSTOP, promise, tally);
+  inject_end(test, dice, call, promise, tally, [] { raise(SIGSTOP); });
 }
 
-void inject_exec(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
+void inject_exec(const FaultCase& test, Dice& dice, const CollectiveCase& call, Tally& tally) {
   if (access("/bin/sleep", X_OK) != 0) {
     Judge(test, {}, tally).excuse("there is no /bin/sleep to execute");
     return;
   }
-  inject_end(test, dice, {.at_once = true, .documented = {Code::rank_lost}}, tally, [] {
+  inject_end(test, dice, call, {.at_once = true, .documented = {Code::rank_lost}}, tally, [] {
     execl("/bin/sleep", "sleep", "60", nullptr);
     _exit(1);  // exec failed: exit is an end as well
   });
@@ -283,10 +281,6 @@ void tell(Told& told, const std::string& text) {
   _exit(0);
 }
 
-}  // namespace
-
-namespace {
-
 constexpr uid_t kNobody = 200'001;
 
 // Returns true if this process may give files away: only the superuser may, and only to users of
@@ -344,9 +338,8 @@ void inject_taken_name(const FaultCase& test, const CollectiveCase& call, Dice& 
 
 }  // namespace
 
-void inject_incompatible_peers(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
+void inject_incompatible_peers(const FaultCase& test, Dice& dice, const CollectiveCase& call,
+                               Tally& tally) {
   if (dice.one_in(3)) return inject_taken_name(test, call, dice, tally);
   const IncompatiblePeer& stranger =
       kIncompatiblePeers[dice.below(static_cast<int>(std::size(kIncompatiblePeers)))];

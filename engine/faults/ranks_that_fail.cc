@@ -59,7 +59,7 @@ class FaultTeam {
  private:
   const FaultCase& test_;
   std::unique_ptr<RankFixture> fixture_;  // for processes
-  std::unique_ptr<Judge> judge_;  // for a team, and so is team_
+  std::unique_ptr<Judge> judge_;          // for a team, and so is team_
   std::unique_ptr<Team> team_;
 };
 
@@ -143,9 +143,7 @@ void take_signals(bool takes) {
 
 }  // namespace
 
-void inject_stall(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
+void inject_stall(const FaultCase& test, Dice& dice, const CollectiveCase& call, Tally& tally) {
   const Rank victim = dice.below(test.ranks);
   // asleep, busy: before a round. held: by a signal, anywhere in the call (a parked wait, say).
   // planning: in the plan that all other ranks wait for.
@@ -158,60 +156,56 @@ void inject_stall(const FaultCase& test, Tally& tally) {
   const bool outlasts = dice.one_in(8) && kind != held;
   const int delay_us = 1 + dice.below(60);
   const int allocation = 1 + dice.below(20);
-  {
-    RankFixture fixture(test, {.timeout = kShort, .documented = {Code::timeout}}, tally,
-                        {.director_at = victim});
-    const auto may_go_on = [&] { return outlasts ? fixture.all_done_but(1) : fixture.over(1); };
-    std::optional<timer_t> timer;  // of the victim
-    AtRound stall(round, [&] {
-      if (kind == busy) {
-        while (!may_go_on()) yield_cpu();
-      } else if (kind == asleep) {
-        wait_for(may_go_on);
-      } else {
-        take_signals(true);
-        const itimerspec soon{{0, 0}, {0, delay_us * 1'000}};
-        timer_settime(*timer, 0, &soon, nullptr);
-      }
-      return true;
-    });
-    struct sigaction action {
-    }, before{};
-    action.sa_handler = [](int) { hold(); };
-    sigaction(SIGUSR2, &action, &before);
-    holds.store(true, std::memory_order_release);  // pairs with hold()
-    holding.store(false);
-    if (kind == planning) at_allocation(allocation, hold);
-    fixture.run(
-        [&](Seat& seat) {
-          if (seat.rank() != victim) {
-            // The victim must be the rank that plans.
-            if (kind == planning) wait_for([&] { return holding.load() || fixture.any_done(); });
-            seat.call(call);
-          } else if (kind == planning) {
-            seat.call(call, {.excused = true, .allocations_count = true});
-          } else if (kind != held) {
-            seat.call(call, {.observer = &stall, .excused = true});
-          } else {
-            // The signal comes only inside the call: a thread held with a lock of the allocator or
-            // of this program would block all other threads, whatever the engine does.
-            take_signals(false);
-            timer = timer_of_this_thread(SIGUSR2);
-            if (!timer) return fixture.judge().excuse("no timer can be made");
-            seat.call(call, {.observer = &stall, .excused = true, .returned = [] {
-                               take_signals(false);
-                             }});
-            timer_delete(*timer);
-          }
-        },
-        [&] {
-          if (kind == held || kind == planning) wait_for(may_go_on);
-          holds.store(false, std::memory_order_release);  // pairs with hold()
-        });
-    at_allocation(0, nullptr);
-    sigaction(SIGUSR2, &before, nullptr);
-  }
-  fresh_start(test, call, tally);
+  RankFixture fixture(test, {.timeout = kShort, .documented = {Code::timeout}}, tally,
+                      {.director_at = victim});
+  const auto may_go_on = [&] { return outlasts ? fixture.all_done_but(1) : fixture.over(1); };
+  std::optional<timer_t> timer;  // of the victim
+  AtRound stall(round, [&] {
+    if (kind == busy) {
+      while (!may_go_on()) yield_cpu();
+    } else if (kind == asleep) {
+      wait_for(may_go_on);
+    } else {
+      take_signals(true);
+      const itimerspec soon{{0, 0}, {0, delay_us * 1'000}};
+      timer_settime(*timer, 0, &soon, nullptr);
+    }
+    return true;
+  });
+  struct sigaction action {
+  }, before{};
+  action.sa_handler = [](int) { hold(); };
+  sigaction(SIGUSR2, &action, &before);
+  holds.store(true, std::memory_order_release);  // pairs with hold()
+  holding.store(false);
+  if (kind == planning) at_allocation(allocation, hold);
+  fixture.run(
+      [&](Seat& seat) {
+        if (seat.rank() != victim) {
+          // The victim must be the rank that plans.
+          if (kind == planning) wait_for([&] { return holding.load() || fixture.any_done(); });
+          seat.call(call);
+        } else if (kind == planning) {
+          seat.call(call, {.excused = true, .allocations_count = true});
+        } else if (kind != held) {
+          seat.call(call, {.observer = &stall, .excused = true});
+        } else {
+          // The signal comes only inside the call: a thread held with a lock of the allocator or
+          // of this program would block all other threads, whatever the engine does.
+          take_signals(false);
+          timer = timer_of_this_thread(SIGUSR2);
+          if (!timer) return fixture.judge().excuse("no timer can be made");
+          seat.call(call,
+                    {.observer = &stall, .excused = true, .returned = [] { take_signals(false); }});
+          timer_delete(*timer);
+        }
+      },
+      [&] {
+        if (kind == held || kind == planning) wait_for(may_go_on);
+        holds.store(false, std::memory_order_release);  // pairs with hold()
+      });
+  at_allocation(0, nullptr);
+  sigaction(SIGUSR2, &before, nullptr);
 }
 
 namespace {
@@ -225,11 +219,10 @@ struct Ending {
   Kind kind = before_the_call;
 };
 
-Ending ending_of(const FaultCase& test, bool may_be_inside) {
-  Dice dice(test.seed);
+Ending ending_of(const CollectiveCase& good, Dice& dice, bool may_be_inside) {
   Ending ending;
-  ending.call = good_call(test, dice);
-  ending.victim = dice.below(test.ranks);
+  ending.call = good;
+  ending.victim = dice.below(good.ranks);
   ending.round = dice.below(rounds_of(ending.call));
   ending.kind = static_cast<Ending::Kind>(dice.below(may_be_inside ? 3 : 2));
   return ending;
@@ -261,113 +254,100 @@ Code code_of_unwinding(const FaultCase& test) {
 
 }  // namespace
 
-void inject_leave(const FaultCase& test, Tally& tally) {
-  const Ending ending = ending_of(test, kThreadsMayVanish);
-  {
-    RankFixture fixture(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
-    AtRound vanish(ending.round, [&]() -> bool {
-      fixture.judge().mark_fault();
-      fixture.goes(ending.victim);
-      // The seat keeps the memory that other ranks may still read, because only the thread ends.
-      syscall(SYS_exit, 0);
-      return false;
-    });
-    fixture.run([&](Seat& seat) {
-      make_calls(ending, seat.rank(), vanish, fixture.judge(),
-                 [&](const How& how) { return seat.call(ending.call, how); });
-      if (seat.rank() == ending.victim && ending.kind != Ending::inside) seat.member.reset();
-    });
-  }
-  fresh_start(test, ending.call, tally);
+void inject_leave(const FaultCase& test, Dice& dice, const CollectiveCase& good, Tally& tally) {
+  const Ending ending = ending_of(good, dice, kThreadsMayVanish);
+  RankFixture fixture(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
+  AtRound vanish(ending.round, [&]() -> bool {
+    fixture.judge().mark_fault();
+    fixture.goes(ending.victim);
+    // The seat keeps the memory that other ranks may still read, because only the thread ends.
+    syscall(SYS_exit, 0);
+    return false;
+  });
+  fixture.run([&](Seat& seat) {
+    make_calls(ending, seat.rank(), vanish, fixture.judge(),
+               [&](const How& how) { return seat.call(ending.call, how); });
+    if (seat.rank() == ending.victim && ending.kind != Ending::inside) seat.member.reset();
+  });
 }
 
-void inject_finalize(const FaultCase& test, Tally& tally) {
-  const Ending ending = ending_of(test, false);
+void inject_finalize(const FaultCase& test, Dice& dice, const CollectiveCase& good, Tally& tally) {
+  const Ending ending = ending_of(good, dice, false);
   const bool has_started = Dice(test.seed + 1).one_in(2);
-  {
-    RankFixture fixture(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
-    fixture.run([&](Seat& seat) {
-      AtRound never(-1, [] { return true; });
-      const bool is_victim = seat.rank() == ending.victim;
-      make_calls(ending, seat.rank(), never, fixture.judge(), [&](How how) {
-        // A call that was started before leave() must still succeed.
-        how.make = [&](Member& me, const Call& call) {
-          auto request = me.start(call);
-          if (!request.ok()) return request.status();
-          if (is_victim && has_started) me.leave();
-          return request->wait();
-        };
-        return seat.call(ending.call, how);
-      });
-      if (is_victim && !seat.member->leave()) {
-        fixture.judge().blame("leave() says that calls are still in flight");
-      }
+  RankFixture fixture(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
+  fixture.run([&](Seat& seat) {
+    AtRound never(-1, [] { return true; });
+    const bool is_victim = seat.rank() == ending.victim;
+    make_calls(ending, seat.rank(), never, fixture.judge(), [&](How how) {
+      // A call that was started before leave() must still succeed.
+      how.make = [&](Member& me, const Call& call) {
+        auto request = me.start(call);
+        if (!request.ok()) return request.status();
+        if (is_victim && has_started) me.leave();
+        return request->wait();
+      };
+      return seat.call(ending.call, how);
     });
-  }
-  fresh_start(test, ending.call, tally);
-}
-
-void inject_abandon(const FaultCase& test, Tally& tally) {
-  Ending ending = ending_of(test, false);
-  ending.kind = Ending::between_calls;  // a rank without a call may still come
-  {
-    RankFixture fixture(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
-    fixture.run([&](Seat& seat) {
-      // The thread ends, and the member stays. The exception is kept, as std::async does.
-      std::exception_ptr thrown;
-      std::thread plays([&] {
-        try {
-          AtRound never(-1, [] { return true; });
-          make_calls(ending, seat.rank(), never, fixture.judge(),
-                     [&](const How& how) { return seat.call(ending.call, how); });
-          if (seat.rank() == ending.victim) throw std::runtime_error("out of luck");
-        } catch (const std::exception&) {
-          thrown = std::current_exception();
-        }
-      });
-      plays.join();
-    });
-  }
-  fresh_start(test, ending.call, tally);
-}
-
-void inject_throw(const FaultCase& test, Tally& tally) {
-  const Ending ending = ending_of(test, true);
-  const std::string text = "out of luck in " + std::to_string(test.seed);
-  {
-    FaultTeam fault_team(
-        test, {.at_once = true, .documented = {Code::remote_error, code_of_unwinding(test)}},
-        tally);
-    if (!fault_team.works()) return;
-    Judge& judge = fault_team.judge();
-    // An observer must not throw: it ends the call, and then the rank's function throws.
-    AtRound fail(ending.round, [&] {
-      judge.mark_fault();
-      fault_team.communicator().abort(
-          Status(Code::remote_error, "rank " + std::to_string(ending.victim) + " threw: " + text));
-      return false;
-    });
-    const auto play = [&](Member& me, CaseBuffers& mine) {
-      make_calls(ending, me.rank(), fail, judge,
-                 [&](const How& how) { return judge.call(me, mine, ending.call, how); });
-      if (me.rank() == ending.victim) throw std::runtime_error(text);
-    };
-    const auto comes_out = [&](const std::exception_ptr& thrown) {
-      try {
-        if (thrown) std::rethrow_exception(thrown);
-        judge.blame("the exception is lost");
-      } catch (const std::runtime_error& error) {
-        if (error.what() != text) judge.blame("another exception: " + std::string(error.what()));
-      }
-    };
-    const std::optional<Status> status =
-        fault_team.run({.of_rank = play, .victim = ending.victim, .ended = comes_out});
-    if (status &&
-        (status->code() != Code::remote_error || status->text().find(text) == std::string::npos)) {
-      judge.blame("the run says '" + status->text() + "'");
+    if (is_victim && !seat.member->leave()) {
+      fixture.judge().blame("leave() says that calls are still in flight");
     }
+  });
+}
+
+void inject_abandon(const FaultCase& test, Dice& dice, const CollectiveCase& good, Tally& tally) {
+  Ending ending = ending_of(good, dice, false);
+  ending.kind = Ending::between_calls;  // a rank without a call may still come
+  RankFixture fixture(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
+  fixture.run([&](Seat& seat) {
+    // The thread ends, and the member stays. The exception is kept, as std::async does.
+    std::exception_ptr thrown;
+    std::thread plays([&] {
+      try {
+        AtRound never(-1, [] { return true; });
+        make_calls(ending, seat.rank(), never, fixture.judge(),
+                   [&](const How& how) { return seat.call(ending.call, how); });
+        if (seat.rank() == ending.victim) throw std::runtime_error("out of luck");
+      } catch (const std::exception&) {
+        thrown = std::current_exception();
+      }
+    });
+    plays.join();
+  });
+}
+
+void inject_throw(const FaultCase& test, Dice& dice, const CollectiveCase& good, Tally& tally) {
+  const Ending ending = ending_of(good, dice, true);
+  const std::string text = "out of luck in " + std::to_string(test.seed);
+  FaultTeam fault_team(
+      test, {.at_once = true, .documented = {Code::remote_error, code_of_unwinding(test)}}, tally);
+  if (!fault_team.works()) return;
+  Judge& judge = fault_team.judge();
+  // An observer must not throw: it ends the call, and then the rank's function throws.
+  AtRound fail(ending.round, [&] {
+    judge.mark_fault();
+    fault_team.communicator().abort(
+        Status(Code::remote_error, "rank " + std::to_string(ending.victim) + " threw: " + text));
+    return false;
+  });
+  const auto play = [&](Member& me, CaseBuffers& mine) {
+    make_calls(ending, me.rank(), fail, judge,
+               [&](const How& how) { return judge.call(me, mine, ending.call, how); });
+    if (me.rank() == ending.victim) throw std::runtime_error(text);
+  };
+  const auto comes_out = [&](const std::exception_ptr& thrown) {
+    try {
+      if (thrown) std::rethrow_exception(thrown);
+      judge.blame("the exception is lost");
+    } catch (const std::runtime_error& error) {
+      if (error.what() != text) judge.blame("another exception: " + std::string(error.what()));
+    }
+  };
+  const std::optional<Status> status =
+      fault_team.run({.of_rank = play, .victim = ending.victim, .ended = comes_out});
+  if (status &&
+      (status->code() != Code::remote_error || status->text().find(text) == std::string::npos)) {
+    judge.blame("the run says '" + status->text() + "'");
   }
-  fresh_start(test, ending.call, tally);
 }
 
 namespace {
@@ -378,56 +358,55 @@ namespace {
 void inject_thread_end(const FaultCase& test, const Ending& ending, bool pending, Tally& tally,
                        const std::function<void()>& end,
                        const std::function<void()>& director = {}) {
-  {
-    FaultTeam fault_team(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
-    if (!fault_team.works()) return;
-    Judge& judge = fault_team.judge();
-    AtRound vanish(ending.round, [&]() -> bool {
-      judge.mark_fault();
-      syscall(SYS_exit, 0);  // no unwinding; the process waits for the thread and goes on
-      return false;
-    });
-    const auto play = [&](Member& me, CaseBuffers& mine) {
-      const bool is_victim = me.rank() == ending.victim;
-      const auto call = [&](RoundObserver* observer) {
-        return judge.call(me, mine, ending.call, {.observer = observer});
-      };
-      // A pending cancellation has to wait: calls are no cancellation points.
-      if (is_victim && pending) pthread_cancel(pthread_self());
-      if (ending.kind == Ending::between_calls || pending) call(nullptr);
-      if (is_victim && ending.kind == Ending::inside) call(&vanish);
-      if (is_victim) {
-        judge.mark_fault();
-        end();
-        judge.blame("the thread goes on");
-      }
-      call(nullptr);
+  FaultTeam fault_team(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
+  if (!fault_team.works()) return;
+  Judge& judge = fault_team.judge();
+  AtRound vanish(ending.round, [&]() -> bool {
+    judge.mark_fault();
+    syscall(SYS_exit, 0);  // no unwinding; the process waits for the thread and goes on
+    return false;
+  });
+  const auto play = [&](Member& me, CaseBuffers& mine) {
+    const bool is_victim = me.rank() == ending.victim;
+    const auto call = [&](RoundObserver* observer) {
+      return judge.call(me, mine, ending.call, {.observer = observer});
     };
-    const std::optional<Status> status =
-        fault_team.run({.of_rank = play, .victim = ending.victim, .director = director});
-    if (status) {
-      // The other ranks may have had all data before the end; the team is finished all the same.
-      if (status->code() != Code::rank_lost) judge.blame("the run says '" + status->text() + "'");
-      judge.answer(fault_team.team()->run([](Member&) {}));
+    // A pending cancellation has to wait: calls are no cancellation points.
+    if (is_victim && pending) pthread_cancel(pthread_self());
+    if (ending.kind == Ending::between_calls || pending) call(nullptr);
+    if (is_victim && ending.kind == Ending::inside) call(&vanish);
+    if (is_victim) {
+      judge.mark_fault();
+      end();
+      judge.blame("the thread goes on");
     }
+    call(nullptr);
+  };
+  const std::optional<Status> status =
+      fault_team.run({.of_rank = play, .victim = ending.victim, .director = director});
+  if (status) {
+    // The other ranks may have had all data before the end; the team is finished all the same.
+    if (status->code() != Code::rank_lost) judge.blame("the run says '" + status->text() + "'");
+    judge.answer(fault_team.team()->run([](Member&) {}));
   }
-  fresh_start(test, ending.call, tally);
 }
 
 }  // namespace
 
-void inject_thread_exit(const FaultCase& test, Tally& tally) {
+void inject_thread_exit(const FaultCase& test, Dice& dice, const CollectiveCase& good,
+                        Tally& tally) {
   // A team needs threads that unwind.
-  const Ending ending = ending_of(test, test.processes && kThreadsMayVanish);
+  const Ending ending = ending_of(good, dice, test.processes && kThreadsMayVanish);
   inject_thread_end(test, ending, false, tally, [] { pthread_exit(nullptr); });
 }
 
-void inject_thread_cancel(const FaultCase& test, Tally& tally) {
+void inject_thread_cancel(const FaultCase& test, Dice& dice, const CollectiveCase& good,
+                          Tally& tally) {
 #if defined(__SANITIZE_THREAD__)
   Judge(test, {}, tally).excuse("the thread sanitizer loses the locks of a cancelled thread");
   return;
 #endif
-  const Ending ending = ending_of(test, false);
+  const Ending ending = ending_of(good, dice, false);
   const bool pending = Dice(test.seed + 1).one_in(2);
   std::atomic<pthread_t> asleep{};  // the victim's thread, once it waits for its cancellation
   const auto sleep = [&] {
@@ -442,27 +421,23 @@ void inject_thread_cancel(const FaultCase& test, Tally& tally) {
                     pending ? std::function<void()>() : std::function<void()>(cancel));
 }
 
-void inject_never_calls(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
+void inject_never_calls(const FaultCase& test, Dice& dice, const CollectiveCase& call,
+                        Tally& tally) {
   const Rank victim = dice.below(test.ranks);
   const int calls = dice.below(3);  // good calls before the missing one
-  {
-    RankFixture fixture(test, {.timeout = kShort, .documented = {Code::timeout}}, tally);
-    fixture.run([&](Seat& seat) {
-      for (int i = 0; i < calls; ++i) {
-        if (!seat.call(call)) return;
-      }
-      if (seat.rank() != victim) {
-        seat.call(call);
-        return;
-      }
-      wait_for([&] { return fixture.over(1); });
-      // The victim's late call must return the error of the other ranks.
-      if (!fixture.communicator().health().ok()) seat.call(call, {.excused = true});
-    });
-  }
-  fresh_start(test, call, tally);
+  RankFixture fixture(test, {.timeout = kShort, .documented = {Code::timeout}}, tally);
+  fixture.run([&](Seat& seat) {
+    for (int i = 0; i < calls; ++i) {
+      if (!seat.call(call)) return;
+    }
+    if (seat.rank() != victim) {
+      seat.call(call);
+      return;
+    }
+    wait_for([&] { return fixture.over(1); });
+    // The victim's late call must return the error of the other ranks.
+    if (!fixture.communicator().health().ok()) seat.call(call, {.excused = true});
+  });
 }
 
 }  // namespace rankine::faults

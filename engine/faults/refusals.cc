@@ -52,10 +52,6 @@ void expect_pins_refused(const std::vector<RankReport>& report, bool refused, Ju
   }
 }
 
-}  // namespace
-
-namespace {
-
 // Ranks are processes: one may run on only one processor, and its calls must succeed. Then it asks
 // for a helper thread on a processor that does not exist, and all ranks must get the error.
 void narrow_a_process(const FaultCase& test, const CollectiveCase& call, Rank victim,
@@ -89,9 +85,7 @@ void narrow_a_process(const FaultCase& test, const CollectiveCase& call, Rank vi
 
 }  // namespace
 
-void inject_cpuset(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
+void inject_cpuset(const FaultCase& test, Dice& dice, const CollectiveCase& call, Tally& tally) {
   if (test.processes) return narrow_a_process(test, call, dice.below(test.ranks), tally);
   Judge judge(test, {}, tally);
   const TeamOptions options = team_options(test);
@@ -131,7 +125,6 @@ void inject_cpuset(const FaultCase& test, Tally& tally) {
     }
     warnings.expect({"numa.pin"}, judge);
   }
-  fresh_start(test, call, tally);
 }
 
 namespace {
@@ -157,9 +150,8 @@ void end_with_refused_calls(const FaultCase& test, const CollectiveCase& call, R
 
 }  // namespace
 
-void inject_refused_calls(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
+void inject_refused_calls(const FaultCase& test, Dice& dice, const CollectiveCase& call,
+                          Tally& tally) {
   Judge judge(test, {}, tally);
   std::vector<int> refused = {SYS_mbind, SYS_set_mempolicy, SYS_get_mempolicy,
                               SYS_sched_setaffinity};
@@ -193,12 +185,11 @@ void inject_refused_calls(const FaultCase& test, Tally& tally) {
     }
   }
   if (membarrier && membarrier_available()) judge.blame("membarrier works, which was refused");
-  fresh_start(test, call, tally);
 }
 
-void inject_bad_memory_wishes(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  CollectiveCase call = good_call(test, dice);
+void inject_bad_memory_wishes(const FaultCase& test, Dice&, const CollectiveCase& good,
+                              Tally& tally) {
+  CollectiveCase call = good;
   call.options.transport = Transport::mailbox;  // so that there is memory to bind
   constexpr int kNoSuchNode = 999;
   const Warnings warnings;
@@ -239,12 +230,9 @@ void inject_bad_memory_wishes(const FaultCase& test, Tally& tally) {
     });
   }
   setrlimit(RLIMIT_MEMLOCK, &locked);
-  fresh_start(test, call, tally);
 }
 
-void inject_topology(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
+void inject_topology(const FaultCase& test, Dice&, const CollectiveCase& call, Tally& tally) {
   Judge judge(test, {}, tally);
   const TeamOptions options = team_options(test);
   {
@@ -268,7 +256,6 @@ void inject_topology(const FaultCase& test, Tally& tally) {
   // The topology of another machine must pin no thread.
   with_description("pack:2 [numa] l3:4 core:8 pu:2", true, "numa.foreign_topology");
   with_description("no such thing", false, "numa.HWLOC_SYNTHETIC");
-  fresh_start(test, call, tally);
 }
 
 // Flight records that cannot be written to their place: no call waits for the record, no exception
@@ -300,22 +287,12 @@ class Folder {
 // While an object lives, files of this process grow to at most `bytes`, as on a full disk.
 class FileLimit {
  public:
-  explicit FileLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    getrlimit(RLIMIT_FSIZE, &before_);
-    rlimit limit = before_;
-    limit.rlim_cur = bytes;
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileLimit() {
-    setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-  FileLimit(const FileLimit&) = delete;
-  FileLimit& operator=(const FileLimit&) = delete;
+  explicit FileLimit(rlim_t bytes) : limit_(RLIMIT_FSIZE, bytes) {}
+  ~FileLimit() { std::signal(SIGXFSZ, handler_); }
 
  private:
-  void (*const handler_)(int);
-  rlimit before_{};
+  void (*const handler_)(int) = std::signal(SIGXFSZ, SIG_IGN);
+  const Limit limit_;
 };
 
 // While an object lives, new communicators write their flight records to that path.
@@ -380,9 +357,8 @@ bool is_record(const std::string& path, int ranks) {
 
 }  // namespace
 
-void inject_unwritable_record(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
+void inject_unwritable_record(const FaultCase& test, Dice&, const CollectiveCase& call,
+                              Tally& tally) {
   Judge judge(test, {}, tally);
   const Folder folder;
   const std::string pipe = folder.at("pipe"), link = folder.at("link"), good = folder.at("good");
@@ -416,14 +392,12 @@ void inject_unwritable_record(const FaultCase& test, Tally& tally) {
     warnings.expect({"api.flight_record"}, judge);
     if (!is_record(good, test.ranks)) judge.blame_wrong("the flight record that was there is lost");
   }
-  fresh_start(test, call, tally);
 }
 
 // Calls that take longer to plan than their deadline.
 
-void inject_long_planning(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  const CollectiveCase good = good_call(test, dice);
+void inject_long_planning(const FaultCase& test, Dice& dice, const CollectiveCase& good,
+                          Tally& tally) {
   // The maximum of segments, each of at least a cache line: empty segments are not planned.
   CollectiveCase call = good;
   call.type = DataType::f32;
@@ -432,31 +406,28 @@ void inject_long_planning(const FaultCase& test, Tally& tally) {
   call.options = {.algorithm = "double_tree", .segments = 1 << 14};
   enum { deadline, abort, asked_for };
   const int kind = dice.below(3);
-  {
-    Promise promise{.timeout = std::chrono::milliseconds(1 + dice.below(5)),
-                    .documented = {Code::timeout}};
-    if (kind == abort) promise = {.at_once = true, .documented = {Code::aborted}};
-    RankFixture fixture(test, promise, tally);
-    if (!fixture.works()) return;
-    fixture.run(
-        [&](Seat& seat) {
-          if (kind != asked_for) {
-            seat.call(call);
-          } else if (seat.rank() == 0) {
-            CaseBuffers buffers;
-            buffers.fill(call, seat.rank());
-            fixture.judge().answer(seat.member->plan_of(call_of(call, buffers)).status());
-          }
-        },
-        [&] {
-          if (kind != abort) return;
-          wait_for([&] { return fixture.started() == test.ranks; });
-          sleep_ns(dice.below(20) * 1'000'000);
-          fixture.judge().mark_fault();
-          fixture.communicator().abort("a stranger pressed a key");
-        });
-  }
-  fresh_start(test, good, tally);
+  Promise promise{.timeout = std::chrono::milliseconds(1 + dice.below(5)),
+                  .documented = {Code::timeout}};
+  if (kind == abort) promise = {.at_once = true, .documented = {Code::aborted}};
+  RankFixture fixture(test, promise, tally);
+  if (!fixture.works()) return;
+  fixture.run(
+      [&](Seat& seat) {
+        if (kind != asked_for) {
+          seat.call(call);
+        } else if (seat.rank() == 0) {
+          CaseBuffers buffers;
+          buffers.fill(call, seat.rank());
+          fixture.judge().answer(seat.member->plan_of(call_of(call, buffers)).status());
+        }
+      },
+      [&] {
+        if (kind != abort) return;
+        wait_for([&] { return fixture.started() == test.ranks; });
+        sleep_ns(dice.below(20) * 1'000'000);
+        fixture.judge().mark_fault();
+        fixture.communicator().abort("a stranger pressed a key");
+      });
 }
 
 }  // namespace rankine::faults

@@ -69,9 +69,8 @@ Status by_request(Member& me, const Call& call, Way way, bool barrier_behind) {
 
 }  // namespace
 
-void inject_started_calls(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
+void inject_started_calls(const FaultCase& test, Dice& dice, const CollectiveCase& call,
+                          Tally& tally) {
   const Rank victim = dice.below(test.ranks);
   enum { leaves, never_calls, differs, throws, goes_with_requests };
   const int kind = dice.below(5);
@@ -84,48 +83,44 @@ void inject_started_calls(const FaultCase& test, Tally& tally) {
       // The victim's call may have ended at once; then the victim has only left.
       {.at_once = true, .documented = {Code::aborted, Code::rank_lost}},
   };
-  {
-    RankFixture fixture(test, promises[kind], tally);
-    fixture.run([&](Seat& seat) {
-      const auto way =
-          static_cast<Way>(Dice(test.seed + static_cast<std::uint64_t>(seat.rank())).below(kWays));
-      const How how{.make = [&](Member& me, const Call& made) {
-        return by_request(me, made, way, barrier_behind);
-      }};
-      if (after_good_ones && !seat.call(call, how)) return;
-      if (seat.rank() != victim) {
-        if (seat.call(call, how)) seat.call(call, how);
-        return;
+  RankFixture fixture(test, promises[kind], tally);
+  fixture.run([&](Seat& seat) {
+    const auto way =
+        static_cast<Way>(Dice(test.seed + static_cast<std::uint64_t>(seat.rank())).below(kWays));
+    const How how{.make = [&](Member& me, const Call& made) {
+      return by_request(me, made, way, barrier_behind);
+    }};
+    if (after_good_ones && !seat.call(call, how)) return;
+    if (seat.rank() != victim) {
+      if (seat.call(call, how)) seat.call(call, how);
+      return;
+    }
+    fixture.judge().mark_fault();
+    if (kind == leaves) seat.member.reset();
+    if (kind == throws) {
+      fixture.communicator().abort(Status(Code::remote_error, "a rank threw"));
+    }
+    if (kind == differs) {
+      CollectiveCase odd = call;
+      // A barrier has no other argument that could differ.
+      if (call.collective == Collective::barrier) {
+        odd.collective = Collective::all_reduce;
+        odd.options = {};
       }
-      fixture.judge().mark_fault();
-      if (kind == leaves) seat.member.reset();
-      if (kind == throws) {
-        fixture.communicator().abort(Status(Code::remote_error, "a rank threw"));
-      }
-      if (kind == differs) {
-        CollectiveCase odd = call;
-        // A barrier has no other argument that could differ.
-        if (call.collective == Collective::barrier) {
-          odd.collective = Collective::all_reduce;
-          odd.options = {};
-        }
-        odd.count = 5 * call.count + 7;
-        if (seat.call(odd, how)) seat.call(call, how);
-      }
-      if (kind == goes_with_requests) {
-        seat.buffers.fill(call, seat.rank());
-        const Result<Request> one = seat.member->start(call_of(call, seat.buffers));
-        if (!one.ok()) fixture.judge().answer(one.status());
-        seat.member.reset();
-      }
-    });
-  }
-  fresh_start(test, call, tally);
+      odd.count = 5 * call.count + 7;
+      if (seat.call(odd, how)) seat.call(call, how);
+    }
+    if (kind == goes_with_requests) {
+      seat.buffers.fill(call, seat.rank());
+      const Result<Request> one = seat.member->start(call_of(call, seat.buffers));
+      if (!one.ok()) fixture.judge().answer(one.status());
+      seat.member.reset();
+    }
+  });
 }
 
-void inject_misused_requests(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
+void inject_misused_requests(const FaultCase& test, Dice& dice, const CollectiveCase& call,
+                             Tally& tally) {
   const Rank victim = dice.below(test.ranks);
   {
     RankFixture fixture(test, {}, tally);
@@ -175,7 +170,6 @@ void inject_misused_requests(const FaultCase& test, Tally& tally) {
       *behind = Request();
     });
   }
-  fresh_start(test, call, tally);
 }
 
 // Messages between two ranks, and groups of ranks.
@@ -183,10 +177,10 @@ void inject_misused_requests(const FaultCase& test, Tally& tally) {
 namespace {
 
 // The message goes to another rank, since a message to oneself cannot fail.
-CollectiveCase message_of(const FaultCase& test, Dice& dice) {
-  CollectiveCase message = good_call(test, dice);
+CollectiveCase message_of(const CollectiveCase& good, Dice& dice) {
+  CollectiveCase message = good;
   message.in_place = false;
-  message.peer = (message.root + 1 + dice.below(test.ranks - 1)) % test.ranks;
+  message.peer = (message.root + 1 + dice.below(good.ranks - 1)) % good.ranks;
   return message;
 }
 
@@ -199,9 +193,8 @@ Status send_or_receive(Member& me, const Call& call) {
 
 }  // namespace
 
-void inject_messages(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  const CollectiveCase message = message_of(test, dice);
+void inject_messages(const FaultCase& test, Dice& dice, const CollectiveCase& good, Tally& tally) {
+  const CollectiveCase message = message_of(good, dice);
   const Rank victim = dice.one_in(2) ? message.root : message.peer;
   enum { leaves, never_comes, count_differs, type_differs, both_send_first };
   const int kind = dice.below(5);
@@ -221,47 +214,44 @@ void inject_messages(const FaultCase& test, Tally& tally) {
   }
   CollectiveCase back = message;
   std::swap(back.root, back.peer);
-  {
-    RankFixture fixture(test, promises[kind], tally);
-    std::vector<CaseBuffers> others(static_cast<std::size_t>(test.ranks));
-    fixture.run([&](Seat& seat) {
-      const Rank rank = seat.rank();
-      const bool is_end = rank == message.root || rank == message.peer;
-      const How how{.make = send_or_receive};
-      if (is_end && after_a_good_one && !seat.call(message, how)) return;
-      if (is_end && kind == both_send_first) {
-        // Each end sends first, and then receives.
-        const CollectiveCase& first = rank == message.root ? message : back;
-        const CollectiveCase& then = rank == message.root ? back : message;
-        CaseBuffers& received = others[static_cast<std::size_t>(rank)];
-        received.fill(then, rank);
-        if (!seat.call(first, {.make = [&](Member& me, const Call& sent) {
-                         Status got;
-                         const Status all = me.group([&] {
-                           got = send_or_receive(me, sent);
-                           if (got.ok()) got = send_or_receive(me, call_of(then, received));
-                         });
-                         return got.ok() ? all : got;
-                       }})) {
-          return;
-        }
-        if (const std::string fault = received.check(); !fault.empty()) {
-          fixture.judge().blame_wrong(fault);
-        }
-      } else if (rank == victim) {
-        if (kind == leaves) {
-          fixture.judge().mark_fault();
-          return seat.member.reset();
-        }
-        if (kind == never_comes) return wait_for([&] { return fixture.over(1); });
-        if (!seat.call(odd, how)) return;
-      } else if (is_end) {
-        if (!seat.call(message, how)) return;
+  RankFixture fixture(test, promises[kind], tally);
+  std::vector<CaseBuffers> others(static_cast<std::size_t>(test.ranks));
+  fixture.run([&](Seat& seat) {
+    const Rank rank = seat.rank();
+    const bool is_end = rank == message.root || rank == message.peer;
+    const How how{.make = send_or_receive};
+    if (is_end && after_a_good_one && !seat.call(message, how)) return;
+    if (is_end && kind == both_send_first) {
+      // Each end sends first, and then receives.
+      const CollectiveCase& first = rank == message.root ? message : back;
+      const CollectiveCase& then = rank == message.root ? back : message;
+      CaseBuffers& received = others[static_cast<std::size_t>(rank)];
+      received.fill(then, rank);
+      if (!seat.call(first, {.make = [&](Member& me, const Call& sent) {
+                       Status got;
+                       const Status all = me.group([&] {
+                         got = send_or_receive(me, sent);
+                         if (got.ok()) got = send_or_receive(me, call_of(then, received));
+                       });
+                       return got.ok() ? all : got;
+                     }})) {
+        return;
       }
-      seat.call(meeting(test, test.ranks));
-    });
-  }
-  fresh_start(test, message, tally);
+      if (const std::string fault = received.check(); !fault.empty()) {
+        fixture.judge().blame_wrong(fault);
+      }
+    } else if (rank == victim) {
+      if (kind == leaves) {
+        fixture.judge().mark_fault();
+        return seat.member.reset();
+      }
+      if (kind == never_comes) return wait_for([&] { return fixture.over(1); });
+      if (!seat.call(odd, how)) return;
+    } else if (is_end) {
+      if (!seat.call(message, how)) return;
+    }
+    seat.call(meeting(test, test.ranks));
+  });
 }
 
 namespace {
@@ -293,9 +283,7 @@ struct Groups {
 
 }  // namespace
 
-void inject_groups(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
+void inject_groups(const FaultCase& test, Dice& dice, const CollectiveCase&, Tally& tally) {
   const Rank victim = dice.below(test.ranks);
   enum { bad_color, does_not_come, whole_ends, group_ends, member_goes };
   const int kind = dice.below(5);
@@ -307,96 +295,89 @@ void inject_groups(const FaultCase& test, Tally& tally) {
       {.at_once = true, .documented = {Code::aborted}, .same_text = false},
       {.at_once = true, .documented = {Code::rank_lost}, .same_text = false},
   };
-  {
-    RankFixture fixture(test, promises[kind], tally);
-    std::vector<Groups> groups(static_cast<std::size_t>(test.ranks));
-    fixture.run(
-        [&](Seat& seat) {
-          const Rank rank = seat.rank();
-          Groups& mine = groups[static_cast<std::size_t>(rank)];
-          if (rank == victim && kind == does_not_come) {
-            return wait_for([&] { return fixture.over(1); });
+  RankFixture fixture(test, promises[kind], tally);
+  std::vector<Groups> groups(static_cast<std::size_t>(test.ranks));
+  fixture.run(
+      [&](Seat& seat) {
+        const Rank rank = seat.rank();
+        Groups& mine = groups[static_cast<std::size_t>(rank)];
+        if (rank == victim && kind == does_not_come) {
+          return wait_for([&] { return fixture.over(1); });
+        }
+        if (rank == victim && kind == bad_color) {
+          fixture.judge().answer(seat.member->split(-2, 0).status(), {{Code::invalid_argument}});
+          return wait_for([&] { return fixture.over(1); });
+        }
+        const Status made = mine.make(*seat.member, kGroups, {.ends_parent = kind == group_ends});
+        if (!fixture.judge().answer(made)) return;
+        if (kind == member_goes) {
+          if (rank == victim) {
+            fixture.judge().mark_fault();
+            return mine.members.clear();
           }
-          if (rank == victim && kind == bad_color) {
-            fixture.judge().answer(seat.member->split(-2, 0).status(), {{Code::invalid_argument}});
-            return wait_for([&] { return fixture.over(1); });
-          }
-          const Status made = mine.make(*seat.member, kGroups, {.ends_parent = kind == group_ends});
-          if (!fixture.judge().answer(made)) return;
-          if (kind == member_goes) {
-            if (rank == victim) {
-              fixture.judge().mark_fault();
-              return mine.members.clear();
-            }
-            seat.call(meeting(test, test.ranks), {.make = [&](Member&, const Call& made_call) {
-                        return mine.members.front()->call(made_call);
-                      }});
-            return;
-          }
-          fixture.arrive();
-          // All ranks but one are in the groups' barriers when the end comes.
-          if (rank == victim) return wait_for([&] { return fixture.over(1); });
-          seat.call(meeting(test, test.ranks),
-                    {.make = [&](Member&, const Call&) { return mine.wait_on_all(rank); }});
-        },
-        [&] {
-          if (kind != whole_ends && kind != group_ends) return;
-          wait_for([&] { return fixture.arrived() == test.ranks || fixture.over(); });
-          sleep_ns(2'000'000);
-          fixture.judge().mark_fault();
-          if (kind == whole_ends) {
-            fixture.communicator().abort("enough");
-          } else if (!groups.front().members.empty()) {
-            groups.front().members.back()->communicator().abort("enough");
-          }
-        });
-  }
-  fresh_start(test, call, tally);
+          seat.call(meeting(test, test.ranks), {.make = [&](Member&, const Call& made_call) {
+                      return mine.members.front()->call(made_call);
+                    }});
+          return;
+        }
+        fixture.arrive();
+        // All ranks but one are in the groups' barriers when the end comes.
+        if (rank == victim) return wait_for([&] { return fixture.over(1); });
+        seat.call(meeting(test, test.ranks),
+                  {.make = [&](Member&, const Call&) { return mine.wait_on_all(rank); }});
+      },
+      [&] {
+        if (kind != whole_ends && kind != group_ends) return;
+        wait_for([&] { return fixture.arrived() == test.ranks || fixture.over(); });
+        sleep_ns(2'000'000);
+        fixture.judge().mark_fault();
+        if (kind == whole_ends) {
+          fixture.communicator().abort("enough");
+        } else if (!groups.front().members.empty()) {
+          groups.front().members.back()->communicator().abort("enough");
+        }
+      });
 }
 
-void inject_group_after_whole(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
+void inject_group_after_whole(const FaultCase& test, Dice& dice, const CollectiveCase& call,
+                              Tally& tally) {
   const Rank victim = dice.below(test.ranks);
   const bool by_handler = dice.one_in(2);
   const int parts = 1 + dice.below(3);
   const int delay_us = dice.below(400);
-  {
-    RankFixture fixture(test, {.at_once = true, .documented = {Code::aborted}, .same_text = false},
-                        tally, {.director_at = victim});
-    fixture.run(
-        [&](Seat& seat) {
-          const Rank rank = seat.rank();
-          std::vector<std::unique_ptr<Member>> groups;  // each is a group of the one before
-          for (int i = 0; i < parts; ++i) {
-            auto group =
-                (i == 0 ? *seat.member : *groups.back()).split(rank % 2 == 0 ? rank : 1, rank);
-            if (!fixture.judge().answer(group.status())) return;
-            groups.push_back(std::move(*group));
+  RankFixture fixture(test, {.at_once = true, .documented = {Code::aborted}, .same_text = false},
+                      tally, {.director_at = victim});
+  fixture.run(
+      [&](Seat& seat) {
+        const Rank rank = seat.rank();
+        std::vector<std::unique_ptr<Member>> groups;  // each is a group of the one before
+        for (int i = 0; i < parts; ++i) {
+          auto group =
+              (i == 0 ? *seat.member : *groups.back()).split(rank % 2 == 0 ? rank : 1, rank);
+          if (!fixture.judge().answer(group.status())) return;
+          groups.push_back(std::move(*group));
+        }
+        fixture.arrive();
+        while (seat.call(call)) {
+        }
+        // This rank has been told, so each group must refuse its calls, even a group of one rank.
+        for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
+          if (fixture.judge().answer((*group)->barrier())) {
+            fixture.judge().blame_wrong("rank " + std::to_string(rank) +
+                                        " made a call on a group of an ended communicator");
           }
-          fixture.arrive();
-          while (seat.call(call)) {
-          }
-          // This rank has been told, so each group must refuse its calls, even a group of one rank.
-          for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
-            if (fixture.judge().answer((*group)->barrier())) {
-              fixture.judge().blame_wrong("rank " + std::to_string(rank) +
-                                          " made a call on a group of an ended communicator");
-            }
-          }
-        },
-        [&] {
-          wait_for([&] { return fixture.arrived() == test.ranks || fixture.any_done(); });
-          sleep_ns(delay_us * 1'000);
-          fixture.judge().mark_fault();
-          if (by_handler) {
-            fixture.communicator().abort();
-          } else {
-            fixture.communicator().abort("enough");
-          }
-        });
-  }
-  fresh_start(test, call, tally);
+        }
+      },
+      [&] {
+        wait_for([&] { return fixture.arrived() == test.ranks || fixture.any_done(); });
+        sleep_ns(delay_us * 1'000);
+        fixture.judge().mark_fault();
+        if (by_handler) {
+          fixture.communicator().abort();
+        } else {
+          fixture.communicator().abort("enough");
+        }
+      });
 }
 
 // Wait policies that keep ranks awake for ever, and deadlines that never come.
@@ -418,9 +399,8 @@ constexpr WaitPolicy kPolicies[] = {
 
 }  // namespace
 
-void inject_absurd_waits(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
+void inject_absurd_waits(const FaultCase& test, Dice& dice, const CollectiveCase& call,
+                         Tally& tally) {
   const Rank victim = dice.below(test.ranks);  // never calls
   const WaitPolicy policy = kPolicies[dice.below(static_cast<int>(std::size(kPolicies)))];
   {
@@ -447,7 +427,6 @@ void inject_absurd_waits(const FaultCase& test, Tally& tally) {
           fixture.communicator().abort("the wait is given up");
         });
   }
-  fresh_start(test, call, tally);
 }
 
 }  // namespace rankine::faults

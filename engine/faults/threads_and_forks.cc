@@ -1,7 +1,6 @@
 // Fault families of threads and forks: refused threads, forked processes, and exit().
 #include <fcntl.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,36 +36,14 @@ int threads_of_this_process() {
   return threads;
 }
 
-}  // namespace
-
-namespace {
-
-// While an object lives, the user of this process may have `threads` threads. The limit counts all
-// processes of the user, and does not apply to the superuser.
-class ThreadLimit {
- public:
-  explicit ThreadLimit(rlim_t threads) {
-    getrlimit(RLIMIT_NPROC, &before_);
-    rlimit limit = before_;
-    limit.rlim_cur = threads;
-    setrlimit(RLIMIT_NPROC, &limit);
-  }
-  ~ThreadLimit() { setrlimit(RLIMIT_NPROC, &before_); }
-  ThreadLimit(const ThreadLimit&) = delete;
-  ThreadLimit& operator=(const ThreadLimit&) = delete;
-
- private:
-  rlimit before_{};
-};
-
 // Ranks are processes: the system refuses one of them its helper thread for started calls.
 void refuse_a_helper(const FaultCase& test, const CollectiveCase& call, Rank victim, Tally& tally) {
-  std::optional<ThreadLimit> none;
+  std::optional<Limit> none;
   RankFixture fixture(test, {.at_once = true, .documented = {Code::system}}, tally,
                       {.before_meeting =
                            [&](Rank rank) {
                              if (rank != victim) return;
-                             none.emplace(0);
+                             none.emplace(RLIMIT_NPROC, 0);
                              fixture.judge().mark_fault();
                            },
                        .after_meeting = [&](Rank) { none.reset(); },
@@ -82,9 +59,8 @@ void refuse_a_helper(const FaultCase& test, const CollectiveCase& call, Rank vic
 
 }  // namespace
 
-void inject_thread_creation(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
+void inject_thread_creation(const FaultCase& test, Dice& dice, const CollectiveCase& call,
+                            Tally& tally) {
   Judge judge(test, {.documented = {Code::system}}, tally);
   // The limit counts a user's threads, and not the superuser's: become a user without processes.
   const auto nobody = static_cast<uid_t>(200'000 + getpid());
@@ -101,7 +77,7 @@ void inject_thread_creation(const FaultCase& test, Tally& tally) {
   for (const int room : rooms) {
     if (room >= test.ranks) continue;
     const auto team = [&] {
-      const ThreadLimit limit(is_alone ? static_cast<rlim_t>(threads + room) : 0);
+      const Limit limit(RLIMIT_NPROC, is_alone ? static_cast<rlim_t>(threads + room) : 0);
       return Team::create(team_options(test));
     }();
     if (judge.answer(team.status())) {
@@ -111,7 +87,6 @@ void inject_thread_creation(const FaultCase& test, Tally& tally) {
     const int left = threads_of_this_process();
     if (left != threads) judge.blame(std::to_string(left - threads) + " threads stay behind");
   }
-  fresh_start(test, call, tally);
 }
 
 namespace {
@@ -178,42 +153,37 @@ void fork_in_a_rank(const FaultCase& test, const CollectiveCase& call, Rank fork
 
 }  // namespace
 
-void inject_fork(const FaultCase& test, Tally& tally) {
+void inject_fork(const FaultCase& test, Dice& dice, const CollectiveCase& call, Tally& tally) {
   if (kThreadSanitizer) {
     Judge(test, {}, tally).excuse("the thread sanitizer allows no threads in a forked child");
     return;
   }
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
   const bool between_calls = dice.one_in(2);
   if (test.processes) return fork_in_a_rank(test, call, dice.below(test.ranks), tally);
-  {
-    RankFixture fixture(test, {}, tally);
-    if (!fixture.works()) return;
-    fixture.run([&](Seat& seat) { seat.call(call); });
-    pid_t child = -1;
-    const auto start_child = [&] {
-      child = fork();
-      if (child != 0) return;
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      _exit(live_as_a_child(test, call, fixture));
-    };
-    if (between_calls) start_child();
-    // If not between calls, a thread that is no rank forks in the midst of them.
-    fixture.run(
-        [&](Seat& seat) {
-          for (int i = 0; i < 20; ++i) {
-            if (!seat.call(call)) return;
-          }
-        },
-        [&] {
-          if (!between_calls) start_child();
-        });
-    if (expect_exit(child, 0, fixture.judge())) {
-      fixture.judge().answer(Status(Code::forked, ""), {{Code::forked}});  // for each rank there
-    }
+  RankFixture fixture(test, {}, tally);
+  if (!fixture.works()) return;
+  fixture.run([&](Seat& seat) { seat.call(call); });
+  pid_t child = -1;
+  const auto start_child = [&] {
+    child = fork();
+    if (child != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    _exit(live_as_a_child(test, call, fixture));
+  };
+  if (between_calls) start_child();
+  // If not between calls, a thread that is no rank forks in the midst of them.
+  fixture.run(
+      [&](Seat& seat) {
+        for (int i = 0; i < 20; ++i) {
+          if (!seat.call(call)) return;
+        }
+      },
+      [&] {
+        if (!between_calls) start_child();
+      });
+  if (expect_exit(child, 0, fixture.judge())) {
+    fixture.judge().answer(Status(Code::forked, ""), {{Code::forked}});  // for each rank there
   }
-  fresh_start(test, call, tally);
 }
 
 namespace {
@@ -246,27 +216,23 @@ int be_a_rank_anew(const FaultCase& test, const CollectiveCase& call, Rank rank)
 
 }  // namespace
 
-void inject_fork_after_calls(const FaultCase& test, Tally& tally) {
+void inject_fork_after_calls(const FaultCase& test, Dice& dice, const CollectiveCase& call,
+                             Tally& tally) {
   if (kThreadSanitizer) {
     Judge(test, {}, tally).excuse("the thread sanitizer allows no threads in a forked child");
     return;
   }
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
   const Rank forks = dice.below(test.ranks);
-  {
-    RankFixture fixture(test, {}, tally);
-    fixture.run([&](Seat& seat) {
-      if (!seat.call(call) || seat.rank() != forks) return;
-      const pid_t child = fork();
-      if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);  // when its parent thread ends, which waits for it
-        _exit(be_a_rank_anew(test, call, forks));
-      }
-      expect_exit(child, 0, fixture.judge());
-    });
-  }
-  fresh_start(test, call, tally);
+  RankFixture fixture(test, {}, tally);
+  fixture.run([&](Seat& seat) {
+    if (!seat.call(call) || seat.rank() != forks) return;
+    const pid_t child = fork();
+    if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);  // when its parent thread ends, which waits for it
+      _exit(be_a_rank_anew(test, call, forks));
+    }
+    expect_exit(child, 0, fixture.judge());
+  });
 }
 
 namespace {
@@ -306,61 +272,57 @@ int destroy_all(RankFixture& fixture, const Call& call) {
 
 }  // namespace
 
-void inject_child_destroys(const FaultCase& test, Tally& tally) {
+void inject_child_destroys(const FaultCase& test, Dice& dice, const CollectiveCase& call,
+                           Tally& tally) {
   if (kThreadSanitizer) {
     Judge(test, {}, tally)
         .excuse("the thread sanitizer's allocator may be locked in a forked child for ever");
     return;
   }
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
   // All ranks plan, or one stops while it plans; then its process forks.
   const bool still = new_can_fail() && dice.one_in(2);
   const int allocation = 1 + dice.below(20);
   const Rank forks = test.processes ? dice.below(test.ranks) : 0;
-  {
-    RankFixture fixture(test, {.documented = {Code::forked}}, tally, {.director_at = forks});
-    if (!fixture.works()) return;
-    float data = 0;  // enough for a plan
-    const auto planned = [&data](std::size_t count) {
-      return Call{.in = &data, .out = &data, .count = count};
-    };
-    const auto done = [&] { return fixture.arrived() > 0; };
-    stands_still.store(false);
-    goes_on.store(false);
-    fixture.run(
-        [&](Seat& seat) {
-          const Rank r = seat.rank();
-          if (still && r == forks) at_allocation(allocation, stand_still);
-          for (std::size_t n = 1; !done() && (!still || r == forks); ++n) {
-            std::optional<AllocationsCount> counts;
-            if (still) counts.emplace();
-            const auto count = n * static_cast<std::size_t>(test.ranks + r);
-            const Status status = seat.member->plan_of(planned(count)).status();
-            if (!status.ok()) fixture.judge().answer(status);
+  RankFixture fixture(test, {.documented = {Code::forked}}, tally, {.director_at = forks});
+  if (!fixture.works()) return;
+  float data = 0;  // enough for a plan
+  const auto planned = [&data](std::size_t count) {
+    return Call{.in = &data, .out = &data, .count = count};
+  };
+  const auto done = [&] { return fixture.arrived() > 0; };
+  stands_still.store(false);
+  goes_on.store(false);
+  fixture.run(
+      [&](Seat& seat) {
+        const Rank r = seat.rank();
+        if (still && r == forks) at_allocation(allocation, stand_still);
+        for (std::size_t n = 1; !done() && (!still || r == forks); ++n) {
+          std::optional<AllocationsCount> counts;
+          if (still) counts.emplace();
+          const auto count = n * static_cast<std::size_t>(test.ranks + r);
+          const Status status = seat.member->plan_of(planned(count)).status();
+          if (!status.ok()) fixture.judge().answer(status);
+        }
+        wait_for(done);
+        // The children must not have changed anything for the parent's ranks.
+        seat.call(call, {.documented = Codes{}});
+      },
+      [&] {
+        if (still) wait_for([] { return stands_still.load(); });
+        const int children = still ? 1 : 20;
+        for (int i = 0; i < children; ++i) {
+          const pid_t child = fork();
+          if (child == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            _exit(destroy_all(fixture, planned(1)));
           }
-          wait_for(done);
-          // The children must not have changed anything for the parent's ranks.
-          seat.call(call, {.documented = Codes{}});
-        },
-        [&] {
-          if (still) wait_for([] { return stands_still.load(); });
-          const int children = still ? 1 : 20;
-          for (int i = 0; i < children; ++i) {
-            const pid_t child = fork();
-            if (child == 0) {
-              prctl(PR_SET_PDEATHSIG, SIGKILL);
-              _exit(destroy_all(fixture, planned(1)));
-            }
-            expect_exit(child, 0, fixture.judge());
-            fixture.judge().answer(Status(Code::forked, ""));  // for the child's call
-          }
-          goes_on.store(true);
-          fixture.arrive();
-        });
-    at_allocation(0, nullptr);
-  }
-  fresh_start(test, call, tally);
+          expect_exit(child, 0, fixture.judge());
+          fixture.judge().answer(Status(Code::forked, ""));  // for the child's call
+        }
+        goes_on.store(true);
+        fixture.arrive();
+      });
+  at_allocation(0, nullptr);
 }
 
 namespace {
@@ -412,30 +374,26 @@ void exit_of_a_process(const FaultCase& test, const CollectiveCase& call, Rank v
 
 }  // namespace
 
-void inject_process_exit(const FaultCase& test, Tally& tally) {
+void inject_process_exit(const FaultCase& test, Dice& dice, const CollectiveCase& call,
+                         Tally& tally) {
 #if defined(__SANITIZE_THREAD__)
   Judge(test, {}, tally)
       .excuse("the thread sanitizer takes threads that exit() leaves for a fault");
   return;
 #endif
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
   const Rank victim = dice.below(test.ranks);
   const bool others_call = !dice.one_in(4);
   if (test.processes) {
     return exit_of_a_process(test, call, victim, others_call, dice.one_in(2), tally);
   }
-  {
-    Judge judge(test, {}, tally);
-    const std::int64_t begin_ns = clock_of_promises();
-    const pid_t child = fork();
-    if (child == 0) exit_in_a_rank(test, call, victim, others_call);
-    expect_exit(child, kExitCode, judge);
-    // One second is promised; the rest is for the start of a team on a loaded machine.
-    if (clock_of_promises() - begin_ns > 10 * kGraceNs)
-      judge.blame("exit() took more than ten seconds");
-  }
-  fresh_start(test, call, tally);
+  Judge judge(test, {}, tally);
+  const std::int64_t begin_ns = clock_of_promises();
+  const pid_t child = fork();
+  if (child == 0) exit_in_a_rank(test, call, victim, others_call);
+  expect_exit(child, kExitCode, judge);
+  // One second is promised; the rest is for the start of a team on a loaded machine.
+  if (clock_of_promises() - begin_ns > 10 * kGraceNs)
+    judge.blame("exit() took more than ten seconds");
 }
 
 }  // namespace rankine::faults

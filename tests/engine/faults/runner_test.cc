@@ -1,15 +1,20 @@
 // The runner must count broken promises: planted hangs, deaths, wrong successes, undocumented
-// errors, damage and lateness.
+// errors, damage and lateness. The signals and cycles of faults among processes are tested too.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <new>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -22,7 +27,7 @@ namespace {
 
 const CollectiveCase kCall{.collective = Collective::all_reduce, .ranks = 3, .count = 9};
 
-void play_well(const FaultCase& test, Tally& tally) { fresh_start(test, kCall, tally); }
+void play_well(const FaultCase&, Dice&, const CollectiveCase&, Tally&) {}
 
 // Set by a hanging case in the process that plays it; only then does the watcher's time pass.
 std::atomic<bool>& hangs() {
@@ -37,10 +42,10 @@ void hang() {
   for (;;) pause();
 }
 
-void play_hang(const FaultCase&, Tally&) { hang(); }
+void play_hang(const FaultCase&, Dice&, const CollectiveCase&, Tally&) { hang(); }
 
 // A call hangs on all ranks while another thread waits for it.
-void play_hanging_call(const FaultCase& test, Tally& tally) {
+void play_hanging_call(const FaultCase& test, Dice&, const CollectiveCase&, Tally& tally) {
   RankFixture scene(test, {}, tally);
   AtRound stuck(0, [] {
     hang();
@@ -50,12 +55,14 @@ void play_hanging_call(const FaultCase& test, Tally& tally) {
       [&](Seat& seat) { seat.call(kCall, {.observer = seat.rank() == 1 ? &stuck : nullptr}); });
 }
 
-void play_death(const FaultCase&, Tally&) { raise(SIGSEGV); }
-void play_exit(const FaultCase&, Tally&) { _exit(7); }
-void play_exception(const FaultCase&, Tally&) { throw std::runtime_error("out of luck"); }
+void play_death(const FaultCase&, Dice&, const CollectiveCase&, Tally&) { raise(SIGSEGV); }
+void play_exit(const FaultCase&, Dice&, const CollectiveCase&, Tally&) { _exit(7); }
+void play_exception(const FaultCase&, Dice&, const CollectiveCase&, Tally&) {
+  throw std::runtime_error("out of luck");
+}
 
 // One bit of one rank's result is changed before the check.
-void play_wrong_success(const FaultCase& test, Tally& tally) {
+void play_wrong_success(const FaultCase& test, Dice&, const CollectiveCase&, Tally& tally) {
   RankFixture scene(test, {}, tally);
   scene.run([&](Seat& seat) {
     seat.call(kCall, {.returned = [&] {
@@ -65,7 +72,7 @@ void play_wrong_success(const FaultCase& test, Tally& tally) {
 }
 
 // A byte after the result is changed.
-void play_damage(const FaultCase& test, Tally& tally) {
+void play_damage(const FaultCase& test, Dice&, const CollectiveCase&, Tally& tally) {
   RankFixture scene(test, {.documented = {Code::aborted}}, tally);
   AtRound abort(0, [&] {
     scene.communicator().abort("now");
@@ -80,7 +87,7 @@ void play_damage(const FaultCase& test, Tally& tally) {
 }
 
 // The result of a refused call is changed.
-void play_touched(const FaultCase& test, Tally& tally) {
+void play_touched(const FaultCase& test, Dice&, const CollectiveCase&, Tally& tally) {
   RankFixture scene(test, {.documented = {Code::invalid_argument}}, tally);
   scene.run([&](Seat& seat) {
     seat.call(kCall,
@@ -89,7 +96,7 @@ void play_touched(const FaultCase& test, Tally& tally) {
   });
 }
 
-void play_undocumented(const FaultCase& test, Tally& tally) {
+void play_undocumented(const FaultCase& test, Dice&, const CollectiveCase&, Tally& tally) {
   RankFixture scene(test, {.documented = {Code::timeout}}, tally);
   AtRound abort(0, [&] {
     scene.communicator().abort("now");
@@ -102,7 +109,7 @@ void play_undocumented(const FaultCase& test, Tally& tally) {
 thread_local std::int64_t time_of_this_rank = 0;
 
 // One call takes all of its permitted time, one takes longer, and one longer call is excused.
-void play_late(const FaultCase& test, Tally& tally) {
+void play_late(const FaultCase& test, Dice&, const CollectiveCase&, Tally& tally) {
   constexpr std::int64_t kMostNs = std::chrono::nanoseconds(kLong).count() + kGraceNs;
   clock_of_promises = [] { return time_of_this_rank; };
   RankFixture scene(test, {}, tally);
@@ -114,17 +121,17 @@ void play_late(const FaultCase& test, Tally& tally) {
   });
 }
 
-void play_impossible(const FaultCase& test, Tally& tally) {
+void play_impossible(const FaultCase& test, Dice&, const CollectiveCase&, Tally& tally) {
   Judge(test, {}, tally).excuse("the moon is wrong");
 }
 
-Fault planted(void (*play)(const FaultCase&, Tally&)) {
-  return {99, "planted", "planted", "planted", {}, Grain::collective, false, nullptr, play};
+Fault planted(Play* play) {
+  return {.number = 99, .name = "planted", .what = "planted", .how = "planted", .play = play};
 }
 
 // Runs the planted case between two good ones in one process; the last one shows that the runner
 // goes on.
-Tally run(void (*play)(const FaultCase&, Tally&)) {
+Tally run(Play* play) {
   const Fault good = planted(play_well), bad = planted(play);
   const std::vector<FaultCase> cases = {{&good, Collective::all_reduce, nullptr, 3, 1},
                                         {&bad, Collective::all_reduce, nullptr, 3, 2},
@@ -154,55 +161,31 @@ bool says(const Tally& tally, const std::string& words) {
   return false;
 }
 
-TEST(Runner, KillsAndCountsWhatHangs) {
-  for (const auto play : {play_hang, play_hanging_call}) {
+struct Planted {
+  Play* play;
+  std::int64_t Tally::*count;
+  std::int64_t broken;
+  const char* words;
+};
+
+TEST(Runner, CountsEveryBrokenPromise) {
+  for (const auto& [play, count, broken, words] :
+       {Planted{play_hang, &Tally::hangs, 1, "no call has come to its end for 2 s"},
+        Planted{play_hanging_call, &Tally::hangs, 1, "all_reduce among 3 ranks, seed 2"},
+        Planted{play_death, &Tally::undocumented, 1, ""},  // signal 11; a sanitizer exits
+        Planted{play_exit, &Tally::undocumented, 1, "exit code 7"},
+        Planted{play_exception, &Tally::undocumented, 1, "out of luck"},
+        Planted{play_wrong_success, &Tally::wrong, 1, "rank 1, all_reduce"},
+        Planted{play_damage, &Tally::wrong, 1, "aborted, but byte"},
+        Planted{play_touched, &Tally::wrong, 3, ""},
+        Planted{play_undocumented, &Tally::undocumented, 3, "undocumented aborted: now"},
+        Planted{play_late, &Tally::late, 1, ""}}) {  // the rank at fault is excused
     const Tally tally = run(play);
-    EXPECT_EQ(tally.hangs, 1);
+    EXPECT_EQ(tally.*count, broken) << words;
+    EXPECT_EQ(tally.broken(), broken) << words;
     EXPECT_EQ(tally.cases, 1);
-    EXPECT_EQ(tally.broken(), 1);
-    EXPECT_TRUE(says(tally, "no call has come to its end for 2 s"));
-    EXPECT_TRUE(says(tally, "all_reduce among 3 ranks, seed 2"));
+    EXPECT_TRUE(says(tally, words)) << words;
   }
-}
-
-TEST(Runner, CountsDeathsAndExceptions) {
-  const Tally death = run(play_death);
-  EXPECT_EQ(death.undocumented, 1);
-  EXPECT_EQ(death.broken(), 1);
-  EXPECT_TRUE(says(death, "signal 11") || says(death, "exit code"));  // a sanitizer exits
-  const Tally exit = run(play_exit);
-  EXPECT_EQ(exit.undocumented, 1);
-  EXPECT_TRUE(says(exit, "exit code 7"));
-  const Tally thrown = run(play_exception);
-  EXPECT_EQ(thrown.undocumented, 1);
-  EXPECT_TRUE(says(thrown, "out of luck"));
-}
-
-TEST(Runner, CountsWrongSuccessesAndDamage) {
-  const Tally wrong = run(play_wrong_success);
-  EXPECT_EQ(wrong.wrong, 1);
-  EXPECT_EQ(wrong.broken(), 1);
-  EXPECT_TRUE(says(wrong, "rank 1, all_reduce"));
-  const Tally damage = run(play_damage);
-  EXPECT_EQ(damage.wrong, 1);
-  EXPECT_EQ(damage.broken(), 1);
-  EXPECT_TRUE(says(damage, "aborted, but byte"));
-  const Tally touched = run(play_touched);
-  EXPECT_EQ(touched.wrong, 3);
-  EXPECT_EQ(touched.broken(), 3);
-}
-
-TEST(Runner, CountsWhatIsNotDocumented) {
-  const Tally tally = run(play_undocumented);
-  EXPECT_EQ(tally.undocumented, 3);
-  EXPECT_EQ(tally.broken(), 3);
-  EXPECT_TRUE(says(tally, "undocumented aborted: now"));
-}
-
-TEST(Runner, CountsLatenessButOfRanksAtFault) {
-  const Tally tally = run(play_late);
-  EXPECT_EQ(tally.late, 1);
-  EXPECT_EQ(tally.broken(), 1);
 }
 
 TEST(Runner, SaysWhatCannotBeDoneHere) {
@@ -210,6 +193,80 @@ TEST(Runner, SaysWhatCannotBeDoneHere) {
   EXPECT_EQ(tally.impossible, 1);
   EXPECT_EQ(tally.why_impossible, "the moon is wrong");
   EXPECT_EQ(tally.broken(), 0);
+}
+
+// The list contains exactly the signals that end a process, according to the kernel, in one child
+// per signal.
+TEST(FatalSignals, AreAllThatEndAProcess) {
+  const auto ends_a_process = [](int signal) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const rlimit no_core{};
+      setrlimit(RLIMIT_CORE, &no_core);
+      sigset_t all;
+      sigemptyset(&all);
+      sigprocmask(SIG_SETMASK, &all, nullptr);
+      std::signal(signal, SIG_DFL);
+      kill(getpid(), signal);  // the signal arrives before kill() returns
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, WUNTRACED);
+    if (WIFSTOPPED(status)) {
+      kill(child, SIGKILL);
+      waitpid(child, nullptr, 0);
+      return false;
+    }
+    return WIFSIGNALED(status) && WTERMSIG(status) == signal;
+  };
+  const auto listed = fatal_signals();
+  for (int signal = 1; signal <= SIGRTMAX; ++signal) {
+    const bool is_ours = signal < 32 || signal >= SIGRTMIN;  // glibc uses the others itself
+    const bool is_in = std::find(listed.begin(), listed.end(), signal) != listed.end();
+    const bool is_alike = signal > SIGRTMIN && signal < SIGRTMAX;
+    if (!is_ours || is_alike) continue;
+    EXPECT_EQ(ends_a_process(signal), is_in) << strsignal(signal);
+  }
+}
+
+// A case has at most a hundred cycles, and the cases together have all of them.
+TEST(Cycles, AreAsManyAsAreAskedFor) {
+  for (const int wanted : {1, 100, 101, 1000}) {
+    Selection selection;
+    selection.faults = {&rankine::faults::faults()[43]};
+    selection.ranks = {4};
+    selection.processes = true;
+    selection.cycles = wanted;
+    int all = 0;
+    std::set<std::uint64_t> seeds;
+    for (const FaultCase& test : cases_of(selection)) {
+      EXPECT_LE(test.cycles, kMostCycles);
+      all += test.cycles;
+      EXPECT_TRUE(seeds.insert(test.seed).second);
+    }
+    EXPECT_EQ(all, wanted);
+  }
+}
+
+// The faults inspect every warning. The table is read once per process, so the process must be
+// new.
+TEST(UsersTuningTable, IsNoPartOfAnyFault) {
+  const char* const given = std::getenv("RANKINE_TUNING");
+  const std::string before = given != nullptr ? given : "";
+  setenv("RANKINE_TUNING", "/no/such/table.json", 1);
+  Selection selection;
+  for (const int number : {18, 19, 20, 21}) {
+    selection.faults.push_back(&rankine::faults::faults()[static_cast<std::size_t>(number - 1)]);
+  }
+  selection.ranks = {2};
+  clock_of_promises = [] { return std::int64_t{0}; };
+  const auto results = run_cases(cases_of(selection));
+  given != nullptr ? setenv("RANKINE_TUNING", before.c_str(), 1) : unsetenv("RANKINE_TUNING");
+  ASSERT_TRUE(results.ok()) << results.status().text();
+  for (const CaseResult& result : *results) {
+    EXPECT_EQ(result.tally.broken(), 0) << to_string(result.test);
+    for (const std::string& remark : result.tally.remarks) ADD_FAILURE() << remark;
+  }
 }
 
 }  // namespace
