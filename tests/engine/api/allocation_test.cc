@@ -1,61 +1,13 @@
-// A repeated call allocates no memory, on any rank and on any transport.
+// A repeated call allocates no memory, on any rank and on any transport. This test's operators new
+// count the memory.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdint>
-#include <cstdlib>
-#include <new>
+#include <cstddef>
 #include <optional>
 #include <vector>
 
-#include "algorithms/catalogue.h"
 #include "engine/api/team.h"
-
-namespace {
-
-std::atomic<bool> counting{false};
-std::atomic<int> allocations{0};
-
-[[maybe_unused]] void* counted(std::size_t bytes, std::size_t alignment) {
-  if (counting.load(std::memory_order_relaxed)) allocations.fetch_add(1);
-  void* memory =
-      alignment <= alignof(std::max_align_t)
-          ? std::malloc(bytes)
-          : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-// The sanitizers replace these operators, and libraries bind to theirs before ours.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kCounts = false;
-#else
-constexpr bool kCounts = true;
-#endif
-
-}  // namespace
-
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// All forms of new are replaced because the compiler chooses among them. The compiler inlines one
-// half of a pair in some places, and then warns that malloc and delete do not match.
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-void* operator new(std::size_t bytes) { return counted(bytes, 1); }
-void* operator new[](std::size_t bytes) { return counted(bytes, 1); }
-void* operator new(std::size_t bytes, std::align_val_t a) {
-  return counted(bytes, static_cast<std::size_t>(a));
-}
-void* operator new[](std::size_t bytes, std::align_val_t a) {
-  return counted(bytes, static_cast<std::size_t>(a));
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-#endif
+#include "tests/engine/run/counted_memory.h"
 
 namespace rankine {
 namespace {
@@ -73,11 +25,12 @@ void PrintTo(const Setting& s, std::ostream* out) {
 class Allocation : public testing::TestWithParam<Setting> {};
 
 TEST_P(Allocation, NoneAfterTheFirstCall) {
-  if (!kCounts) GTEST_SKIP() << "operator new is the sanitizer's";
+  if (!kCountsMemory) GTEST_SKIP() << "operator new is the sanitizer's";
   const auto [ranks, count, mode] = GetParam();
   auto team = Team::create({.ranks = ranks, .wait = WaitPolicy{.mode = mode, .probes = 4}});
   ASSERT_TRUE(team.ok()) << team.status().text();
   const std::size_t all = count * static_cast<std::size_t>(ranks);
+  std::size_t before = 0, most = 0;
   const Status status = (*team)->run([&, n = count](Member& me) {
     std::vector<float> vector(n, 1.0F), other(n), wide(all, 1.0F), wide_too(all);
     const auto calls = [&](int repetitions) {
@@ -102,16 +55,16 @@ TEST_P(Allocation, NoneAfterTheFirstCall) {
       }
     };
     calls(2);  // the second round covers the case that the first round's plans met in the cache
-    if (me.rank() == 0) counting.store(true);
+    me.barrier().throw_if_error();
+    if (me.rank() == 0) before = CountedMemory::begin();
     me.barrier().throw_if_error();
     calls(20);
     me.barrier().throw_if_error();
-    if (me.rank() == 0) counting.store(false);
+    if (me.rank() == 0) most = CountedMemory::most.load();
     me.barrier().throw_if_error();
   });
-  counting.store(false);
   EXPECT_TRUE(status.ok()) << status.text();
-  EXPECT_EQ(allocations.exchange(0), 0);
+  EXPECT_EQ(most, before);
 }
 
 INSTANTIATE_TEST_SUITE_P(Settings, Allocation,

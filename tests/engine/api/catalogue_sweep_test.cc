@@ -147,6 +147,7 @@ void append_cases(const Algorithm& algorithm, int ranks, std::vector<CollectiveC
             cases.push_back({algorithm.collective, ranks, count, kind.type, kind.op, root,
                              static_cast<Rank>(number % static_cast<std::size_t>(ranks)), in_place,
                              number % 3 == 0 ? 0 : number % 61, number, options});
+            cases.back().displaced = number % 5 < 2;  // only of an all-to-all
           }
         }
       }

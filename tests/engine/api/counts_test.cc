@@ -2,7 +2,6 @@
 // all-to-all with displacements; and barriers that return the ranks' words.
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -13,6 +12,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "algorithms/catalogue.h"
@@ -62,8 +62,7 @@ TEST_P(Counts, EveryAlgorithmMovesUnequalBlocks) {
   for (std::size_t b = 0; b < shapes[0].size(); ++b) shapes[0][b] = b * 5 % 7;
   shapes[1][shapes[1].size() / 2] = 1000;  // all elements in one block
   for (std::size_t b = 0; b < shapes[2].size(); ++b) shapes[2][b] = b % 2 * 300 + 1;
-  auto team = Team::create({.ranks = ranks});
-  ASSERT_TRUE(team.ok()) << team.status().text();
+  const auto team = Team::create({.ranks = ranks}).value();
   for (const Algorithm& algorithm : catalogue()) {
     Params params;
     params.ranks = ranks;
@@ -75,7 +74,7 @@ TEST_P(Counts, EveryAlgorithmMovesUnequalBlocks) {
             std::optional<Transport>()}) {
         const Rank root = ranks - 1;
         const CollectiveSpec natural{collective, ranks, blocks, root, 0};
-        const Status status = (*team)->run([&](Member& me) {
+        const Status status = team->run([&](Member& me) {
           const Elements in = expected(natural, me.rank(), counts, false);
           const Elements want = expected(natural, me.rank(), counts, true);
           Elements out(want.size());
@@ -97,7 +96,7 @@ std::vector<Case> cases() {
   std::vector<Case> all;
   for (const Collective c : {Collective::all_gather, Collective::reduce_scatter,
                              Collective::all_to_all, Collective::gather, Collective::scatter}) {
-    for (const int n : {1, 2, 3, 5, 8}) all.push_back({c, n});
+    for (const int n : {1, 2, 3, 8}) all.push_back({c, n});
   }
   return all;
 }
@@ -113,16 +112,15 @@ TEST(Counts, CirculantMovesUnequalBlocksWithAnySkips) {
   constexpr int kRanks = 7;
   const std::vector<std::vector<int>> all_skips = {
       {}, {6, 5, 4, 3, 2, 1}, {1, 2, 4}, {3, 1, 2}, {4, 3, 2, 1}};
-  auto team = Team::create({.ranks = kRanks});
-  ASSERT_TRUE(team.ok()) << team.status().text();
+  const auto team = Team::create({.ranks = kRanks}).value();
   for (const Collective collective : {Collective::reduce_scatter, Collective::all_gather}) {
     const CollectiveSpec natural{collective, kRanks, kRanks};
     for (const std::vector<int>& skips : all_skips) {
-      for (int owner = -1; owner < kRanks; ++owner) {  // -1: each rank has a different count
+      for (const int owner : {-1, 0, 4}) {  // -1: each rank has a different count
         std::vector<std::size_t> counts(kRanks, 0);
         for (int b = 0; owner < 0 && b < kRanks; ++b) counts[static_cast<std::size_t>(b)] = b * 37u;
         if (owner >= 0) counts[static_cast<std::size_t>(owner)] = 501;
-        const Status status = (*team)->run([&](Member& me) {
+        const Status status = team->run([&](Member& me) {
           const Elements in = expected(natural, me.rank(), counts, false);
           const Elements want = expected(natural, me.rank(), counts, true);
           Elements out(want.size());
@@ -136,24 +134,6 @@ TEST(Counts, CirculantMovesUnequalBlocksWithAnySkips) {
       }
     }
   }
-}
-
-TEST(Counts, WrongNumberOfCountsIsRefused) {
-  auto team = Team::create({.ranks = 2});
-  ASSERT_TRUE(team.ok());
-  const Status status = (*team)->run([](Member& me) {
-    std::vector<float> in(3), out(3);
-    const std::vector<std::size_t> counts = {1, 1, 1};
-    const Status refused = me.with_counts(Collective::all_gather, std::span<const float>(in),
-                                          std::span<float>(out), counts);
-    EXPECT_EQ(refused.code(), Code::invalid_argument);
-    EXPECT_NE(refused.text().find("counts has 3 entries"), std::string::npos) << refused.text();
-    const std::vector<std::size_t> too_many = {4, 4};
-    const Status short_buffer = me.with_counts(Collective::all_gather, std::span<const float>(in),
-                                               std::span<float>(out), too_many);
-    EXPECT_EQ(short_buffer.code(), Code::invalid_argument);
-  });
-  EXPECT_TRUE(status.ok()) << status.text();
 }
 
 }  // namespace
@@ -214,64 +194,23 @@ struct Mine {
   }
 };
 
-Sizes counts_of(int ranks, int kind) {
+Sizes counts_of(int ranks, bool few_large) {
   Sizes counts;
   for (int pair = 0; pair < ranks * ranks; ++pair) {
-    counts.push_back(kind == 0   ? static_cast<std::size_t>(pair * 5 % 11)
-                     : kind == 1 ? static_cast<std::size_t>(pair % 3 == 0 ? 700 : 0)
-                                 : 0);
+    const int count = few_large ? (pair % 3 == 0 ? 700 : 0) : pair * 5 % 11;
+    counts.push_back(static_cast<std::size_t>(count));
   }
   return counts;
 }
 
 class Displaced : public testing::TestWithParam<int> {};
 
-TEST_P(Displaced, EveryAlgorithmOnEveryTransport) {
-  const int ranks = GetParam();
-  Ranks all({.ranks = ranks, .timeout = std::chrono::minutes(2)});
-  unsigned seed = 0;
-  for (const Algorithm& entry : catalogue()) {
-    Params params;
-    params.ranks = ranks;
-    if (entry.collective != Collective::all_to_all || entry.refusal(params)) continue;
-    for (const std::optional<Transport> transport :
-         {std::optional<Transport>(), std::optional(Transport::direct),
-          std::optional(Transport::mailbox)}) {
-      for (const int kind : {0, 1, 2}) {
-        const Sizes counts = counts_of(ranks, kind);
-        ++seed;
-        const auto results = all.run([&](Member& me) -> Status {
-          const CallOptions options{.algorithm = entry.name, .transport = transport};
-          Mine one(me.rank(), ranks, counts, seed);
-          Status status = me.all_to_all(one.in, one.out, counts, {one.from.at, one.to.at}, options);
-          if (!status.ok()) return status;
-          EXPECT_EQ(one.out, one.want) << entry.name << ", rank " << me.rank();
-          // A prepared call, started twice: each start reads the input anew.
-          Mine two(me.rank(), ranks, counts, seed + 1000);
-          Bytes out(two.out);
-          auto request =
-              me.prepared().all_to_all(two.in, out, counts, {two.from.at, two.to.at}, options);
-          if (!request.ok()) return request.status();
-          for (int twice = 0; twice < 2; ++twice) {
-            std::fill(out.begin(), out.end(), std::uint8_t{0x5a});
-            if (status = request->start(); !status.ok()) return status;
-            if (status = request->wait(); !status.ok()) return status;
-            EXPECT_EQ(out, two.want) << entry.name << ", rank " << me.rank();
-          }
-          return status;
-        });
-        for (const Status& status : results) EXPECT_TRUE(status.ok()) << status.text();
-      }
-    }
-  }
-}
-
 // Each rank chooses: both lists, one list, or no list.
 TEST_P(Displaced, RanksNeedNotDoAlike) {
   const int ranks = GetParam();
   Ranks all({.ranks = ranks, .timeout = std::chrono::minutes(2)});
-  const Sizes counts = counts_of(ranks, 0);
-  for (int turn = 0; turn < 4; ++turn) {
+  for (int turn = 0; turn < 8; ++turn) {
+    const Sizes counts = counts_of(ranks, turn >= 4);
     const auto results = all.run([&](Member& me) -> Status {
       const int way = (me.rank() + turn) % 4;
       Mine mine(me.rank(), ranks, counts, 9);
@@ -298,16 +237,16 @@ TEST_P(Displaced, RanksNeedNotDoAlike) {
       EXPECT_EQ(out, out_list ? mine.want : dense_want) << "rank " << me.rank() << ", way " << way;
       return status;
     });
-    for (const Status& status : results) EXPECT_TRUE(status.ok()) << status.text();
+    expect_ok(results);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, Displaced, testing::Range(1, 10));
+INSTANTIATE_TEST_SUITE_P(Ranks, Displaced, testing::Values(1, 2, 5, 9));
 
 // The results overwrite the inputs, because all inputs are in flight by then.
 TEST(Displacement, InAndOutMayOverlap) {
   Ranks all({.ranks = 3, .timeout = std::chrono::minutes(2)});
-  const auto results = all.run([](Member& me) -> Status {
+  expect_ok(all.run([](Member& me) -> Status {
     std::vector<std::int32_t> data(4, me.rank());
     const Sizes from = {0, 4, 8}, to = {12, 8, 4};  // bytes
     const Sizes counts(9, 1);
@@ -320,71 +259,45 @@ TEST(Displacement, InAndOutMayOverlap) {
     if (status.ok()) status = me.all_to_all(data, out, counts, {same, {}});
     EXPECT_EQ(out, (std::vector<std::int32_t>{2, 2, 2}));
     return status;
-  });
-  for (const Status& status : results) EXPECT_TRUE(status.ok()) << status.text();
+  }));
 }
 
 TEST(Displacement, WhatIsWrongIsNamed) {
-  Ranks all({.ranks = 2, .timeout = std::chrono::minutes(2)});
-  const auto results = all.run([](Member& me) -> Status {
-    std::vector<std::int32_t> in(8, 1), out(8);
-    const Sizes counts = {2, 2, 2, 2};
-    const auto text = [&](const Displacements& places) {
-      const Status status = me.all_to_all(in, out, counts, places);
-      EXPECT_EQ(status.code(), Code::invalid_argument);
-      EXPECT_EQ(me.async().all_to_all(in, out, counts, places).status().text(), status.text());
-      return status.text();
-    };
-    const Sizes good = {0, 8}, three = {0, 8, 16}, overlap = {4, 0}, far = {0, 28},
-                huge = {0, std::numeric_limits<std::size_t>::max() - 3};
-    EXPECT_EQ(text({three, good}), "displacements.in has 3 entries; allowed are none or 2");
-    EXPECT_EQ(text({good, three}), "displacements.out has 3 entries; allowed are none or 2");
-    EXPECT_EQ(text({good, overlap}),
-              "displacements.out[0] is 4, but 8 bytes from rank 1 lie from 0 on; received blocks "
-              "may not overlap");
-    EXPECT_EQ(text({far, good}), "in has 32 bytes; the block to rank 1 ends at byte 36");
-    EXPECT_EQ(text({good, far}), "out has 32 bytes; the block from rank 1 ends at byte 36");
-    EXPECT_EQ(text({huge, good}),
-              "displacements.in[1] is 18446744073709551612; allowed are 0 to 9223372036854775799");
-    const Displacements places{good, good};
-    Call call{.collective = Collective::all_reduce,
-              .in = in.data(),
-              .out = out.data(),
-              .count = 2,
-              .type = DataType::i32,
-              .displacements = &places};
-    EXPECT_EQ(me.call(call).text(),
-              "displacements are given to all_reduce; they are for all_to_all");
-    EXPECT_EQ(me.start(call).status().code(), Code::invalid_argument);
-    call.collective = Collective::all_to_all;
-    call.in = nullptr;
-    EXPECT_EQ(me.call(call).text(), "in is null; it has blocks of 16 bytes");
-    call.in = in.data();
-    call.out = nullptr;
-    EXPECT_EQ(me.call(call).text(), "out is null; it has blocks of 16 bytes");
-    call.count = 0;
-    EXPECT_TRUE(me.call(call).ok());  // a count of 0 needs no buffer
-    call.counts = good;
-    EXPECT_EQ(me.call(call).text(), "counts has 2 entries; all_to_all among 2 ranks needs 4");
-    return me.all_to_all(in, out, counts, places);  // the communicator still works
-  });
-  for (const Status& status : results) EXPECT_TRUE(status.ok()) << status.text();
-}
-
-TEST(Displacement, AMissingRankEndsTheCall) {
-  Ranks all({.ranks = 3, .timeout = std::chrono::milliseconds(200)});
-  all.drop(2);
-  const auto results = all.run([](Member& me) -> Status {
-    std::vector<std::int32_t> in(3, 1), out(3, 9);
-    const Sizes at = {8, 4, 0}, counts(9, 1);
-    const Status status = me.all_to_all(in, out, counts, {at, at});
-    EXPECT_EQ(out, std::vector<std::int32_t>(3, 9));  // no result was written
-    return status;
-  });
-  for (const Rank r : {0, 1}) {
-    const Code code = results[static_cast<std::size_t>(r)].code();
-    EXPECT_TRUE(code == Code::rank_lost || code == Code::timeout);
+  Ranks all({.ranks = 2});
+  Member& me = *all.members()[0];
+  std::vector<std::int32_t> in(8, 1), out(8);
+  const Sizes counts = {2, 2, 2, 2}, good = {0, 8}, three = {0, 8, 16}, overlap = {4, 0},
+              far = {0, 28}, huge = {0, std::numeric_limits<std::size_t>::max() - 3};
+  for (const auto& [places, words] : std::vector<std::pair<Displacements, std::string>>{
+           {{three, good}, "displacements.in has 3 entries"},
+           {{good, three}, "displacements.out has 3 entries"},
+           {{good, overlap}, "displacements.out[0] is 4"},
+           {{far, good}, "in has 32 bytes; the block to rank 1 ends at byte 36"},
+           {{good, far}, "out has 32 bytes; the block from rank 1 ends at byte 36"},
+           {{huge, good}, "displacements.in[1] is 18446744073709551612; allowed are 0 to"}}) {
+    expect_refused(me.all_to_all(in, out, counts, places), {words});
+    expect_refused(me.async().all_to_all(in, out, counts, places).status(), {words});
   }
+  const Displacements places{good, good};
+  Call call{.collective = Collective::all_reduce,
+            .in = in.data(),
+            .out = out.data(),
+            .count = 2,
+            .type = DataType::i32,
+            .displacements = &places};
+  expect_refused(me.call(call), {"displacements are given to all_reduce"});
+  expect_refused(me.start(call).status(), {"displacements are given to all_reduce"});
+  call.collective = Collective::all_to_all;
+  call.in = nullptr;
+  expect_refused(me.call(call), {"in is null", "16 bytes"});
+  call.in = in.data();
+  call.out = nullptr;
+  expect_refused(me.call(call), {"out is null", "16 bytes"});
+  call.count = 0;
+  call.counts = good;
+  expect_refused(me.call(call), {"counts has 2 entries", "2 ranks"});
+  call.counts = {};
+  expect_ok(all.run([&](Member& each) { return each.call(call); }));  // 0 needs no buffer
 }
 
 }  // namespace
@@ -406,7 +319,7 @@ TEST_P(Barriers, HoldEverybodyAndTellWhatAllSaid) {
   Ranks all({.ranks = ranks, .timeout = std::chrono::minutes(2)});
   std::atomic<int> arrivals{0}, early{0};
   const auto results = all.run([&](Member& me) -> Status {
-    for (int round = 1; round <= 50; ++round) {
+    for (int round = 1; round <= 20; ++round) {
       arrivals.fetch_add(1, std::memory_order_relaxed);
       const auto most = me.barrier(me.rank() * round, ReduceOp::max);
       if (!most.ok()) return most.status();
@@ -423,34 +336,20 @@ TEST_P(Barriers, HoldEverybodyAndTellWhatAllSaid) {
     }
     return {};
   });
-  for (const Status& status : results) EXPECT_TRUE(status.ok()) << status.text();
+  expect_ok(results);
   EXPECT_EQ(early.load(), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, Barriers, testing::Values(1, 2, 3, 5, 9));
+INSTANTIATE_TEST_SUITE_P(Ranks, Barriers, testing::Values(1, 2, 5, 9));
 
 TEST(Barrier, SaysWhatIsWrong) {
-  Ranks all({.ranks = 2, .timeout = std::chrono::minutes(2)});
-  const auto results = all.run([](Member& me) -> Status {
+  expect_ranks_succeed({.ranks = 2}, [](Member& me) -> Status {
     std::vector<double> three(3);
-    EXPECT_EQ(me.barrier(1.0, three).text(),
-              "out has 24 elements; the other argument and 2 ranks ask for 16");
+    expect_refused(me.barrier(1.0, three), {"out has 24 elements"});
     EXPECT_EQ(me.barrier(1.5, ReduceOp::bxor).status().code(), Code::invalid_argument);
-    const auto average = me.barrier(me.rank() + 1.0, ReduceOp::avg);
-    EXPECT_EQ(average.value(), 1.5);
+    EXPECT_EQ(me.barrier(me.rank() + 1.0, ReduceOp::avg).value(), 1.5);
     return {};
   });
-  for (const Status& status : results) EXPECT_TRUE(status.ok()) << status.text();
-}
-
-TEST(Barrier, EndsByItsDeadline) {
-  Ranks all({.ranks = 3, .timeout = std::chrono::minutes(2)});
-  const auto results = all.run([](Member& me) -> Status {
-    if (me.rank() == 1) return {};
-    return me.barrier(1, ReduceOp::sum, {.timeout = std::chrono::milliseconds(100)}).status();
-  });
-  EXPECT_EQ(results[0].code(), Code::timeout) << results[0].text();
-  EXPECT_EQ(results[2].code(), Code::timeout) << results[2].text();
 }
 
 }  // namespace

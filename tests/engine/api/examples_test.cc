@@ -67,56 +67,41 @@ TEST(OwnThreads, PrintTheSimulatorsTimesOnNetworks) {
   }
 }
 
-std::string program(const std::string& name) { return output_of("engine/api/examples/" + name); }
+struct Example {
+  const char *name, *output;
+};
 
-TEST(RingByMessages, AddsUp) {
-  EXPECT_EQ(program("ring_by_messages"), "every element: 10, in 0 us of the model\n");
-}
-
-TEST(Groups, AddUpAlongTheirAxes) {
-  EXPECT_EQ(program("groups"),
-            "rank 0: activations 3, gradients 3\n"
-            "rank 1: activations 3, gradients 5\n"
-            "rank 2: activations 3, gradients 7\n"
-            "rank 3: activations 12, gradients 3\n"
-            "rank 4: activations 12, gradients 5\n"
-            "rank 5: activations 12, gradients 7\n");
-}
-
-TEST(Overlap, HidesWorkBehindACall) {
-  EXPECT_EQ(program("overlap"), "every element: 64; model time: 0 s\n");
+TEST(Examples, PrintWhatTheGuideSays) {
+  for (const auto& [name, output] : {
+           Example{"ring_by_messages", "every element: 10, in 0 us of the model\n"},
+           Example{"groups",
+                   "rank 0: activations 3, gradients 3\n"
+                   "rank 1: activations 3, gradients 5\n"
+                   "rank 2: activations 3, gradients 7\n"
+                   "rank 3: activations 12, gradients 3\n"
+                   "rank 4: activations 12, gradients 5\n"
+                   "rank 5: activations 12, gradients 7\n"},
+           Example{"overlap", "every element: 64; model time: 0 s\n"},
+           Example{"epilogue", "stream 2.5, quantised 127 of scale 0.0157, mean 4\n"},
+           Example{"transpose",
+                   "96 of 96 elements are where they belong; 4 ranks have their rows back\n"},
+           Example{"fft", "wave 3: 1.000000\nwave 1000: 0.500000\n"},
+           Example{"sample_sort", "40000 keys, in order, no rank with many more than its part\n"},
+           Example{
+               "experts",
+               "with counts: 40 of 40 tokens are back from their experts, 0 dropped, 0 "
+               "padded\nwith capacity: 24 of 40 tokens are back from their experts, 16 dropped, "
+               "24 padded\n"},
+           Example{"errors",
+                   "out has 2 elements; the other argument and 3 ranks ask for 1\n"
+                   "mismatch\n"
+                   "timeout: no answer within 100 ms\n"},
+       }) {
+    EXPECT_EQ(output_of(std::string("engine/api/examples/") + name), output);
+  }
   const ScopedEnv variable("RANKINE_NETWORK", "scale_out");
   // Three calls, each hidden behind a millisecond of work.
-  EXPECT_EQ(program("overlap"), "every element: 64; model time: 0.003 s\n");
-}
-
-TEST(Epilogue, FinishesRows) {
-  EXPECT_EQ(program("epilogue"), "stream 2.5, quantised 127 of scale 0.0157, mean 4\n");
-}
-
-// Applications of the all-to-all.
-TEST(Transpose, TurnsAMatrix) {
-  EXPECT_EQ(program("transpose"),
-            "96 of 96 elements are where they belong; 4 ranks have their rows back\n");
-}
-
-TEST(Fft, FindsTheWaves) { EXPECT_EQ(program("fft"), "wave 3: 1.000000\nwave 1000: 0.500000\n"); }
-
-TEST(SampleSort, PutsKeysInOrder) {
-  EXPECT_EQ(program("sample_sort"), "40000 keys, in order, no rank with many more than its part\n");
-}
-
-TEST(Experts, GetTheirTokensAndGiveThemBack) {
-  EXPECT_EQ(program("experts"),
-            "with counts: 40 of 40 tokens are back from their experts, 0 dropped, 0 padded\n"
-            "with capacity: 24 of 40 tokens are back from their experts, 16 dropped, 24 padded\n");
-}
-
-TEST(Errors, SayWhatIsWrong) {
-  EXPECT_EQ(program("errors"),
-            "out has 2 elements; the other argument and 3 ranks ask for 1\n"
-            "mismatch\n"
-            "timeout: no answer within 100 ms\n");
+  EXPECT_EQ(output_of("engine/api/examples/overlap"), "every element: 64; model time: 0.003 s\n");
 }
 
 }  // namespace
@@ -217,18 +202,6 @@ TEST(Spellings, AllMeanTheSame) {
     std::complex<double> z[1] = {{mine, 1}};
     me.all_reduce(z, ReduceOp::prod).throw_if_error();
     EXPECT_EQ(z[0], std::complex<double>(1, 3));
-
-    std::vector<float> all(8);
-    me.all_gather(array, all).throw_if_error();
-    me.reduce_scatter(all, array).throw_if_error();
-    EXPECT_EQ(array[0], 6.0F);
-    me.broadcast(array, 1).throw_if_error();
-    me.reduce(array, sum, 0).throw_if_error();
-    me.gather(array, all, 1).throw_if_error();
-    me.scatter(all, array, 1).throw_if_error();
-    std::vector<float> swapped(8);
-    me.all_to_all(all, swapped).throw_if_error();
-    me.send_recv(swapped, 0, 1).throw_if_error();
   });
   EXPECT_TRUE(status.ok()) << status.text();
 }
@@ -241,47 +214,37 @@ namespace {
 
 using enum Collective;
 
-std::string upper_without(std::string_view name, char separator) {
-  std::string out;
-  for (const char c : name) {
-    if (c != separator) out += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  }
-  return out;
-}
-
-TEST(TypedNames, EveryNameIsFoundHoweverItIsWritten) {
-  for (const Algorithm& entry : catalogue()) {
-    std::string dashes(entry.name);
-    std::replace(dashes.begin(), dashes.end(), '_', '-');
-    for (const std::string& typed :
-         {std::string(entry.name), dashes, upper_without(entry.name, '_')}) {
-      EXPECT_EQ(find_typed_algorithm(entry.collective, typed), &entry) << typed;
+// Environment variables are tested with typed names, too (communicator_test).
+TEST(TypedNames, AreFoundHoweverTheyAreWritten) {
+  const auto typed = [](std::string_view name, char instead, bool upper) {
+    std::string out;
+    for (const char c : name) {
+      if (c == '_' && instead == 0) continue;
+      out += c == '_' ? instead
+             : upper  ? static_cast<char>(std::toupper(static_cast<unsigned char>(c)))
+                      : c;
     }
-    EXPECT_EQ(find_typed_collective(upper_without(name_of(entry.collective), '_')),
-              entry.collective);
+    return out;
+  };
+  for (const Algorithm& entry : catalogue()) {
+    for (const std::string& name :
+         {std::string(entry.name), typed(entry.name, '-', false), typed(entry.name, 0, true)}) {
+      EXPECT_EQ(find_typed_algorithm(entry.collective, name), &entry) << name;
+    }
+    EXPECT_EQ(find_typed_collective(typed(name_of(entry.collective), 0, true)), entry.collective);
   }
   EXPECT_EQ(find_typed_collective("all reduce"), all_reduce);
   EXPECT_EQ(find_typed_collective("all_reduced"), std::nullopt);
-  EXPECT_EQ(find_typed_collective(""), std::nullopt);
-}
-
-TEST(TypedNames, AliasesStandForOtherNames) {
-  EXPECT_EQ(find_typed_algorithm(all_reduce, "Tree"), find_algorithm(all_reduce, "double_tree"));
-  EXPECT_EQ(find_typed_algorithm(all_gather, "NVLS"), find_algorithm(all_gather, "switch"));
-  EXPECT_EQ(find_typed_algorithm(all_gather, "tree"), nullptr);
+  EXPECT_EQ(find_typed_algorithm(all_gather, "tree"), nullptr);  // NCCL's word for double_tree
   EXPECT_EQ(find_typed_algorithm(all_reduce, "trees"), nullptr);
-}
-
-TEST(TypedNames, ANameAloneIsThatOfAllThatHaveIt) {
+  // A name alone means every line that has it.
   const auto lines = find_typed_algorithms("Tree");
-  ASSERT_GE(lines.size(), 2u);
+  EXPECT_GE(lines.size(), 2u);
   EXPECT_TRUE(std::is_sorted(lines.begin(), lines.end()));
+  EXPECT_EQ(static_cast<std::ptrdiff_t>(lines.size()),
+            std::count_if(catalogue().begin(), catalogue().end(),
+                          [](const Algorithm& entry) { return entry.name == "double_tree"; }));
   for (const Algorithm* entry : lines) EXPECT_EQ(entry->name, "double_tree");
-  const auto having =
-      std::count_if(catalogue().begin(), catalogue().end(),
-                    [](const Algorithm& entry) { return entry.name == "double_tree"; });
-  EXPECT_EQ(static_cast<std::ptrdiff_t>(lines.size()), having);
-  EXPECT_TRUE(find_typed_algorithms("no such").empty());
 }
 
 }  // namespace

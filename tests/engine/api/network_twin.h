@@ -22,11 +22,9 @@
 #include "algorithms/catalogue.h"
 #include "engine/api/check.h"
 #include "engine/api/network.h"
-#include "engine/network/predict.h"
-#include "engine/network/prices.h"
-#include "engine/network/simulate.h"
 #include "engine/run/process.h"
 #include "tests/engine/api/ranks.h"
+#include "tests/engine/api/simulated_times.h"
 
 namespace rankine {
 
@@ -111,22 +109,15 @@ class Twin {
       : network_(std::move(on)),
         all_({.ranks = ranks, .network = network_}),
         threads_(ranks),
-        ends_(static_cast<std::size_t>(ranks), 0) {}
+        times_(*network_, ranks),
+        members_(static_cast<std::size_t>(ranks)) {
+    std::iota(members_.begin(), members_.end(), 0);
+  }
 
-  int ranks() const { return static_cast<int>(ends_.size()); }
+  int ranks() const { return static_cast<int>(members_.size()); }
 
-  // Returns the parameters for calls of `line`, with three segments, or std::nullopt if the network
-  // or the number of ranks rules it out.
   std::optional<Params> params_for(const Algorithm& entry, Rank root = 0) const {
-    Params params;
-    params.ranks = ranks();
-    params.root = root;
-    params.peer = (root + 1) % ranks();
-    params.segments = 3;
-    if (!wire(network_->fabric, entry, params).ok()) return std::nullopt;
-    params = entry.only_taken(params);
-    if (entry.refusal(params)) return std::nullopt;
-    return can_carry(entry.make(params)) ? std::optional(params) : std::nullopt;
+    return times_.params_for(entry, members_, root);
   }
 
   // Makes one call with u32 sums, checks an all-reduce's result, and simulates the call.
@@ -175,59 +166,39 @@ class Twin {
 
   void compute(Rank r, double seconds) {
     member(r).compute(seconds).throw_if_error();
-    ends_[static_cast<std::size_t>(r)] +=
-        static_cast<Ticks>(seconds * static_cast<double>(ticks_per_second_) + 0.5);
+    times_.compute(r, seconds);
   }
 
   void expect_same_times(const std::string& after) {
-    for (std::size_t r = 0; r < ends_.size(); ++r) {
-      EXPECT_EQ(member(static_cast<Rank>(r)).model_time(), seconds(ends_[r]))
-          << after << ": rank " << r;
+    for (const Rank r : members_) {
+      EXPECT_EQ(member(r).model_time(), times_.seconds(r)) << after << ": rank " << r;
     }
   }
 
   Member& member(Rank r) { return *all_.members()[static_cast<std::size_t>(r)]; }
   NetworkReport report() { return all_.communicator().network_report(); }
-  // The caller may set end times that come from another communicator with the same places.
-  std::vector<Ticks>& ends() { return ends_; }
-  Ticks end() const { return *std::max_element(ends_.begin(), ends_.end()); }
+  std::vector<Ticks>& ends() { return times_.ends(); }
+  Ticks end() { return *std::max_element(ends().begin(), ends().end()); }
 
  private:
-  bool can_carry(const Schedule& schedule) const {
-    bool able = true;
-    for (int k = 0; k < schedule.rounds; ++k) {
-      for_each_transfer(schedule, k, [&](const Transfer& t) {
-        able = able && check_ability(t, network_->fabric).ok();
-      });
-    }
-    return able;
-  }
-  double seconds(Ticks ticks) const { return nearest_double(ticks, ticks_per_second_); }
-
   void simulate_too(const Algorithm& entry, const Params& params, std::size_t bytes) {
-    const Schedule schedule = entry.make(params);
-    SimulateOptions options{.sync = network_->sync};
-    options.starts = ends_;
-    const auto simulated =
-        simulate(schedule, goal_of(entry, params, schedule), network_->fabric, bytes, options);
+    const auto simulated = times_.call(entry, params, members_, bytes);
     ASSERT_TRUE(simulated.ok()) << simulated.status().text();
-    ends_ = simulated->rank_end;
-    ticks_per_second_ = simulated->ticks_per_second;
     const std::string what =
         std::string(name_of(entry.collective)) + " " + std::string(entry.name) + ", " +
         std::to_string(ranks()) + " ranks on " + network_->fabric.name + ", " +
         std::to_string(network_->fabric.ports) + " ports, " + std::string(name_of(network_->sync));
     expect_same_times(what);
     std::vector<double> rounds;
-    for (const Ticks end : simulated->round_end) rounds.push_back(seconds(end));
+    for (const Ticks end : simulated->round_end) rounds.push_back(times_.in_seconds(end));
     EXPECT_EQ(report().rounds, rounds) << what;
   }
 
   const std::shared_ptr<const CallNetwork> network_;
   Ranks all_;
   StandingThreads threads_;
-  std::vector<Ticks> ends_;
-  Ticks ticks_per_second_ = 1;
+  SimulatedTimes times_;
+  std::vector<Rank> members_;
   std::vector<std::vector<std::uint32_t>> in_, out_;  // buffers of the latest call, by rank
 };
 

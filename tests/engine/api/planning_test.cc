@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <latch>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -129,18 +128,13 @@ TEST(PlanCache, CallsThatDifferInOneFieldHavePlansOfTheirOwn) {
 
 // Ranks look plans up while other ranks plan and drop plans: every found plan is complete.
 TEST(PlanCache, IsReadWhileItForgets) {
-  constexpr int kRanks = 4;
-  auto team = Team::create({.ranks = kRanks});
-  ASSERT_TRUE(team.ok()) << team.status().text();
-  const Status status = (*team)->run([](Member& me) {
+  expect_team_succeeds({.ranks = 4}, [](Member& me) {
     // Every rank asks for its shapes in a different order, without waiting for other ranks.
     for (int i = 0; i < 6000; ++i) {
       const auto count = static_cast<std::size_t>(1 + (i * (2 * me.rank() + 1)) % 6000);
-      const auto plan = me.plan_of({.collective = Collective::broadcast, .count = count});
-      plan.status().throw_if_error();
+      me.plan_of({.collective = Collective::broadcast, .count = count}).status().throw_if_error();
     }
   });
-  EXPECT_TRUE(status.ok()) << status.text();
 }
 
 }  // namespace
@@ -158,46 +152,31 @@ CallOptions long_to_plan(std::chrono::milliseconds timeout = 0ms) {
   return {.algorithm = "double_tree", .segments = 16384, .timeout = timeout};
 }
 
-TEST(Planning, EndsWithTheDeadlineOnAllRanks) {
-  Ranks all({.ranks = kRanks, .plan_bytes = std::size_t{64} << 30});
-  std::vector<std::vector<float>> data(kRanks, std::vector<float>(kCount));
-  const auto results = all.run([&](Member& me) {
-    return me.all_reduce(std::span(data[static_cast<std::size_t>(me.rank())]), ReduceOp::sum,
-                         long_to_plan(20ms));
-  });
-  for (const Status& status : results) {
-    EXPECT_EQ(status.code(), Code::timeout) << status.text();
-    EXPECT_EQ(status.text(), results[0].text());
-  }
-  EXPECT_NE(results[0].text().find("planning its call"), std::string::npos) << results[0].text();
-  EXPECT_EQ(all.communicator().health().code(), Code::timeout);
-  EXPECT_EQ(all.communicator().cached_plans(), 0u) << "planning went on to its end";
-}
-
-TEST(Planning, OfOneRankThatAsksForAPlanEndsToo) {
-  Ranks all({.ranks = kRanks, .timeout = 20ms, .plan_bytes = std::size_t{64} << 30});
-  const auto plan = all.members()[0]->plan_of({.count = kCount, .options = long_to_plan()});
-  EXPECT_EQ(plan.status().code(), Code::timeout) << plan.status().text();
-  EXPECT_EQ(plan.status().text(), "no answer within 20 ms: rank 0 was still planning its call");
-  EXPECT_EQ(all.communicator().cached_plans(), 0u) << "planning went on to its end";
-}
-
-TEST(Planning, EndsWithAnAbortFromAnotherThread) {
-  Ranks all({.ranks = kRanks, .plan_bytes = std::size_t{64} << 30});
-  std::vector<std::vector<float>> data(kRanks, std::vector<float>(kCount));
-  std::thread stranger([&] {
-    std::this_thread::sleep_for(100ms);
-    all.communicator().abort("enough");
-  });
-  const auto results = all.run([&](Member& me) {
-    return me.all_reduce(std::span(data[static_cast<std::size_t>(me.rank())]), ReduceOp::sum,
-                         long_to_plan());
-  });
-  stranger.join();
-  EXPECT_EQ(all.communicator().cached_plans(), 0u) << "planning went on to its end";
-  for (const Status& status : results) {
-    EXPECT_EQ(status.code(), Code::aborted) << status.text();
-    EXPECT_EQ(status.text(), "enough");
+TEST(Planning, EndsWithTheDeadlineOrAnAbort) {
+  enum Way { deadline, question, abort };
+  for (const Way way : {deadline, question, abort}) {
+    Ranks all({.ranks = kRanks,
+               .timeout = way == question ? 20ms : 60'000ms,
+               .plan_bytes = std::size_t{64} << 30});
+    std::vector<std::vector<float>> data(kRanks, std::vector<float>(kCount));
+    std::thread stranger([&] {
+      if (way != abort) return;
+      std::this_thread::sleep_for(100ms);
+      all.communicator().abort("enough");
+    });
+    const auto results = all.run([&](Member& me) {
+      if (way == question) {
+        while (me.rank() != 0 && all.communicator().health().ok()) std::this_thread::yield();
+        if (me.rank() != 0) return all.communicator().health();
+        return me.plan_of({.count = kCount, .options = long_to_plan()}).status();
+      }
+      return me.all_reduce(std::span(data[static_cast<std::size_t>(me.rank())]), ReduceOp::sum,
+                           long_to_plan(way == deadline ? 20ms : 0ms));
+    });
+    stranger.join();
+    expect_all(results, way == abort ? Code::aborted : Code::timeout,
+               {way == abort ? "enough" : "planning its call"});
+    EXPECT_EQ(all.communicator().cached_plans(), 0u) << "planning went on to its end";
   }
 }
 
@@ -212,26 +191,16 @@ TEST(Planning, ACallThatNeedsTooMuchMemoryIsRefusedAndTheCommunicatorGoesOn) {
     });
   };
   const auto refused = call({.algorithm = "chain", .segments = 1000});
-  for (const Status& status : refused) {
-    EXPECT_EQ(status.code(), Code::invalid_argument);
-    EXPECT_EQ(status.text(), refused[0].text());
-  }
-  EXPECT_NE(refused[0].text().find("all_reduce among 4 ranks by chain with 1000 segments: to plan "
-                                   "6000 moves of a block may take 6 MiB; allowed are 1 MiB"),
-            std::string::npos)
-      << refused[0].text();
+  expect_all(refused, Code::invalid_argument,
+             {"all_reduce among 4 ranks by chain with 1000 segments: to plan 6000 moves of a block "
+              "may take 6 MiB; allowed are 1 MiB"});
   for (const auto& vector : data) EXPECT_EQ(vector, std::vector<float>(100'000, 1.0F));
   // The algorithm that the text names works, and so does the engine's choice.
   const std::string rest = refused[0].text().substr(refused[0].text().find("least is ") + 9);
   const std::string least = rest.substr(0, rest.find_first_of(" ,"));
-  for (const Status& status : call({.algorithm = least})) EXPECT_TRUE(status.ok()) << status.text();
-  for (const Status& status : call({})) EXPECT_TRUE(status.ok()) << status.text();
+  expect_ok(call({.algorithm = least}));
+  expect_ok(call({}));
   for (const auto& vector : data) EXPECT_EQ(vector, std::vector<float>(100'000, 16.0F));
-}
-
-TEST(Planning, NeedsSomeMemory) {
-  const auto made = Communicator::create({.ranks = 2, .plan_bytes = 0});
-  EXPECT_EQ(made.status().text(), "plan_bytes is 0; it must be positive");
 }
 
 }  // namespace
@@ -250,32 +219,18 @@ class Rounds : public RoundObserver {
   int count = 0;
 };
 
-// Returns the number of rounds of an all-reduce, or -1 if it failed or gave a wrong sum.
+// Returns the number of rounds of an all-reduce, whose sum must be right.
 int rounds_of(std::span<const int> levels, const CallOptions& options, int ranks = 8) {
-  auto communicator = Communicator::create({.ranks = ranks, .levels = levels});
-  EXPECT_TRUE(communicator.ok()) << communicator.status().text();
+  Ranks all({.ranks = ranks, .levels = levels});
   std::vector<Rounds> rounds(static_cast<std::size_t>(ranks));
-  std::vector<int> sums(static_cast<std::size_t>(ranks));
-  std::vector<std::thread> threads;
-  for (Rank r = 0; r < ranks; ++r) {
-    threads.emplace_back([&, r] {
-      auto member = (*communicator)->join(r);
-      const std::int32_t in = 1 << r;
-      std::int32_t out = 0;
-      const Status status = (*member)->call({.collective = Collective::all_reduce,
-                                             .in = &in,
-                                             .out = &out,
-                                             .count = 1,
-                                             .type = DataType::i32,
-                                             .options = options},
-                                            rounds[static_cast<std::size_t>(r)]);
-      sums[static_cast<std::size_t>(r)] = status.ok() ? out : -1;
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const int sum : sums) {
-    if (sum != (1 << ranks) - 1) return -1;
-  }
+  expect_ok(all.run([&](Member& me) {
+    const std::int32_t in = 1 << me.rank();
+    std::int32_t out = 0;
+    const Call call{.in = &in, .out = &out, .count = 1, .type = DataType::i32, .options = options};
+    const Status status = me.call(call, rounds[static_cast<std::size_t>(me.rank())]);
+    EXPECT_EQ(out, (1 << ranks) - 1);
+    return status;
+  }));
   return rounds.front().count;
 }
 
@@ -296,17 +251,6 @@ TEST(Levels, TheOutermostIsTheGroup) {
   EXPECT_EQ(rounds_of(kUneven, {.algorithm = "ring_2d"}, 6), 6);
 }
 
-TEST(Levels, ThatAreNoneAreRefused) {
-  constexpr int kTooLarge[] = {2, 16}, kNoMultiple[] = {2, 3};
-  for (const std::span<const int> levels : {std::span<const int>(kTooLarge), {kNoMultiple}}) {
-    const auto communicator = Communicator::create({.ranks = 8, .levels = levels});
-    ASSERT_FALSE(communicator.ok());
-    EXPECT_EQ(communicator.status().code(), Code::invalid_argument);
-    EXPECT_NE(communicator.status().text().find("allowed are sizes of groups from 1 to 8"),
-              std::string::npos);
-  }
-}
-
 }  // namespace
 
 // Boards from outside: which calls use them, calls of all transports in turn, and calls that
@@ -316,7 +260,6 @@ namespace {
 
 using Words = std::vector<std::uint32_t>;
 constexpr std::chrono::milliseconds kLong{120'000};
-constexpr std::chrono::milliseconds kSoon{300};
 
 std::uint32_t sum_of_ranks(int ranks) {
   return static_cast<std::uint32_t>(ranks * (ranks - 1) / 2);
@@ -337,27 +280,23 @@ Status reduce_words(Member& me, std::size_t count, std::uint32_t salt, bool in_p
 
 TEST(Board, SmallCallsInWhichAllHearFromAllTakeIt) {
   for (const int ranks : {2, 4}) {
-    auto team = Team::create({.ranks = ranks, .tuned = false});
-    ASSERT_TRUE(team.ok()) << team.status().text();
-    const Status status = (*team)->run([](Member& me) {
-      Words data(8), wide(8 * static_cast<std::size_t>(me.ranks()));
-      const auto transport_of = [&](Collective collective, std::size_t count) {
-        const auto plan = me.plan_of({.collective = collective,
-                                      .in = data.data(),
-                                      .out = wide.data(),
-                                      .count = count,
-                                      .type = DataType::u32});
-        plan.status().throw_if_error();
-        return plan->substr(plan->find(' ') + 1);
-      };
-      EXPECT_EQ(transport_of(Collective::all_reduce, 8), "board transport");
-      EXPECT_EQ(transport_of(Collective::all_gather, 8), "board transport");
-      EXPECT_EQ(transport_of(Collective::reduce_scatter, 8), "board transport");
-      EXPECT_EQ(transport_of(Collective::all_to_all, 8), "board transport");
-      EXPECT_EQ(transport_of(Collective::broadcast, 8), "mailbox transport");
-      EXPECT_EQ(transport_of(Collective::all_reduce, 1 << 20), "direct transport");
-    });
-    EXPECT_TRUE(status.ok()) << status.text();
+    Ranks all({.ranks = ranks, .tuned = false});
+    Words data(8), wide(8 * static_cast<std::size_t>(ranks));
+    const auto transport_of = [&](Collective collective, std::size_t count) {
+      const Call call{.collective = collective,
+                      .in = data.data(),
+                      .out = wide.data(),
+                      .count = count,
+                      .type = DataType::u32};
+      const std::string plan = all.members()[0]->plan_of(call).value();
+      return plan.substr(plan.find(' ') + 1);
+    };
+    for (const Collective hears_all : {Collective::all_reduce, Collective::all_gather,
+                                       Collective::reduce_scatter, Collective::all_to_all}) {
+      EXPECT_EQ(transport_of(hears_all, 8), "board transport");
+    }
+    EXPECT_EQ(transport_of(Collective::broadcast, 8), "mailbox transport");
+    EXPECT_EQ(transport_of(Collective::all_reduce, 1 << 20), "direct transport");
   }
 }
 
@@ -430,7 +369,7 @@ TEST(Board, TakesTurnsWithAllOtherCalls) {
         }
         return {};
       });
-      for (const Status& status : results) EXPECT_TRUE(status.ok()) << status.text();
+      expect_ok(results);
     }
   }
 }
@@ -438,10 +377,9 @@ TEST(Board, TakesTurnsWithAllOtherCalls) {
 // Slower ranks may still read the post of a rank that has left a run; the rank must continue at its
 // position.
 TEST(Board, RunsOfATeamFollowOneAnother) {
-  auto team = Team::create({.ranks = 4, .timeout = kLong, .tuned = false});
-  ASSERT_TRUE(team.ok()) << team.status().text();
+  const auto team = Team::create({.ranks = 4, .timeout = kLong, .tuned = false}).value();
   for (std::uint32_t run = 0; run < 200; ++run) {
-    const Status status = (*team)->run([&](Member& me) {
+    const Status status = team->run([&](Member& me) {
       for (std::uint32_t i = 0; i < 1 + run % 3; ++i) {
         reduce_words(me, 1 + run % 40, run + i, run % 2 == 0).throw_if_error();
       }
@@ -450,81 +388,27 @@ TEST(Board, RunsOfATeamFollowOneAnother) {
   }
 }
 
-TEST(Board, CallsThatDisagreeAreFoundOut) {
-  const auto ends_with = [](const std::function<void(Call&)>& change, const std::string& text) {
-    Ranks ranks({.ranks = 3, .timeout = kLong, .tuned = false});
-    const auto results = ranks.run([&](Member& me) {
-      Status status;
-      for (int i = 0; i < 10 && status.ok(); ++i) {
-        Words in(64), out(64);
-        Call call{.in = in.data(), .out = out.data(), .count = 16, .type = DataType::u32};
-        if (me.rank() == 1 && i == 5) change(call);
-        status = me.call(call);
-      }
-      return status;
-    });
-    for (const Status& status : results) {
-      EXPECT_EQ(name_of(status.code()), name_of(Code::mismatch)) << status.text();
-      EXPECT_NE(status.text().find(text), std::string::npos) << status.text();
-    }
-  };
-  ends_with([](Call& call) { call.count = 15; }, "count is");
-  ends_with([](Call& call) { call.op = ReduceOp::max; }, "operation is");
-  ends_with([](Call& call) { call.options.transport = Transport::direct; }, "transport is");
-  ends_with([](Call& call) { call.options.transport = Transport::mailbox; }, "transport is");
-  ends_with([](Call& call) { call.options.algorithm = "ring"; }, "algorithm is");
-  ends_with([](Call& call) { call.collective = Collective::reduce_scatter; }, "collective is");
-}
-
 // A mismatch that touches no board is found in the next post, which carries a hash of the past
 // calls.
 TEST(Board, WhatWentWrongUnnoticedIsFoundOutInTheNextPost) {
   Ranks ranks({.ranks = 3, .timeout = kLong, .tuned = false});
-  const auto results = ranks.run([](Member& me) -> Status {
+  expect_all(ranks.run([](Member& me) -> Status {
     Words word(1);
     // Rank 0 sends to rank 1; rank 2 takes part in nothing, whatever peer it passes.
     const Status status = me.send_recv(std::span(word), 0, me.rank() == 2 ? 0 : 1);
     if (!status.ok()) return status;
     return reduce_words(me, 4, 0, true);
-  });
-  for (const Status& status : results) {
-    EXPECT_EQ(name_of(status.code()), name_of(Code::mismatch)) << status.text();
-  }
-}
-
-TEST(Board, ARankThatDoesNotComeIsNamed) {
-  Ranks ranks({.ranks = 3, .timeout = kLong, .tuned = false});
-  // Rank 2's thread lives until then: the end of a thread would be another failure.
-  std::latch failed(1);
-  const auto results = ranks.run([&](Member& me) {
-    const Status first = reduce_words(me, 4, 0, true);
-    if (me.rank() == 2) failed.wait();
-    if (me.rank() == 2 || !first.ok()) return first;
-    if (me.rank() == 1) return reduce_words(me, 4, 1, true);
-    wait_until_waiting(ranks.communicator(), 1);
-    Words data(4);
-    const Status status = me.all_reduce(std::span(data), ReduceOp::sum, {.timeout = kSoon});
-    failed.count_down();
-    return status;
-  });
-  EXPECT_TRUE(results[2].ok()) << results[2].text();
-  for (const Rank r : {0, 1}) {
-    const Status& status = results[static_cast<std::size_t>(r)];
-    EXPECT_EQ(name_of(status.code()), name_of(Code::timeout)) << status.text();
-    EXPECT_NE(status.text().find("waits for rank 2"), std::string::npos) << status.text();
-  }
+  }),
+             Code::mismatch);
 }
 
 TEST(Board, WhatDoesNotFitIsRefusedWhereItIsAskedFor) {
-  Ranks ranks({.ranks = 2, .timeout = kLong, .tuned = false});
-  const auto results = ranks.run([](Member& me) -> Status {
+  expect_ranks_succeed({.ranks = 2, .timeout = kLong, .tuned = false}, [](Member& me) {
     Words data(40'000);
-    const Status refused =
-        me.all_reduce(std::span(data), ReduceOp::sum, {.transport = Transport::board});
-    EXPECT_EQ(name_of(refused.code()), name_of(Code::invalid_argument)) << refused.text();
+    expect_refused(me.all_reduce(std::span(data), ReduceOp::sum, {.transport = Transport::board}),
+                   {"board"});
     return reduce_words(me, 4, 1, true);  // the communicator still works
   });
-  for (const Status& status : results) EXPECT_TRUE(status.ok()) << status.text();
 }
 
 }  // namespace

@@ -21,9 +21,7 @@
 #include "engine/api/request.h"
 #include "engine/api/split.h"
 #include "engine/faults/collective_case.h"
-#include "engine/network/predict.h"
-#include "engine/network/prices.h"
-#include "engine/network/simulate.h"
+#include "tests/engine/api/simulated_times.h"
 
 namespace rankine::testing_processes {
 namespace {
@@ -133,21 +131,6 @@ int end_a_group(const CallArguments& given, const SplitOptions& options) {
              std::string(name_of(whole.code())));
 }
 
-// The last rank aborts the whole communicator, and the groups of the other ranks get the error.
-int abort_above(const CallArguments& given) {
-  const Joined joined = join(given.options());
-  auto group = joined.member->split(given.is_last() ? 1 : 0, 0);
-  if (!group.ok()) return say(group.status());
-  static_cast<void>(joined.member->barrier());  // the abort may end this call too
-  if (given.is_last()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // most have left it
-    joined.communicator->abort("enough");
-  }
-  Status status;
-  while (status.ok()) status = add_up(**group, 100, 1);
-  return say(status);
-}
-
 // The last rank dies after its part of a split, before it has a group.
 int leave_before(const CallArguments& given) {
   Joined joined = join(given.options());
@@ -182,7 +165,6 @@ const Plays& group_plays() {
       {"dies_in_a_group", [](const CallArguments& given) { return end_a_group(given, {}); }},
       {"dies_in_a_group_of_all",
        [](const CallArguments& given) { return end_a_group(given, {.ends_parent = true}); }},
-      {"aborts_above_a_group", abort_above},
       {"dies_before_a_group", leave_before},
       {"groups_killed_at",
        [](const CallArguments& given) {
@@ -310,20 +292,6 @@ int message_outlives(const CallArguments& given) {
   return say(joined.member->recv(std::span(got), 0));
 }
 
-// The last rank calls `other` instead of sending to rank 0.
-int instead_of_sending(const CallArguments& given, const std::function<Status(Joined&)>& other,
-                       std::chrono::milliseconds timeout = std::chrono::minutes(2)) {
-  Joined joined = join(given.options());
-  joined.member->barrier().throw_if_error();
-  Data got(1000);
-  const CallOptions options{.timeout = timeout};
-  if (!given.is_last()) {
-    // Rank 1 waits for rank 0 only; rank 0 tells rank 1 of the error.
-    return say(joined.member->recv(std::span(got), given.rank == 0 ? given.ranks - 1 : 0, options));
-  }
-  return say(other(joined));
-}
-
 // All ranks exchange messages until the last rank is killed.
 int messages_until_killed(const CallArguments& given) {
   if (given.is_last()) be_killed_after(given.at, given.signal);
@@ -344,47 +312,6 @@ const Plays& message_plays() {
       {"messages", messages},
       {"message_outlives", message_outlives},
       {"messages_killed_at", messages_until_killed},
-      {"dies_instead_of_sending",
-       [](const CallArguments& given) {
-         return instead_of_sending(given, [](Joined&) {
-           _exit(0);
-           return Status();
-         });
-       }},
-      {"leaves_instead_of_sending",
-       [](const CallArguments& given) {
-         return instead_of_sending(given, [](Joined& joined) {
-           joined.member.reset();
-           // The process stays alive, so the other ranks notice the destroyed member, not the end
-           // of a process.
-           while (joined.communicator->health().ok()) {
-             std::this_thread::sleep_for(std::chrono::milliseconds(5));
-           }
-           return joined.communicator->health();
-         });
-       }},
-      {"sends_less",
-       [](const CallArguments& given) {
-         return instead_of_sending(given, [](Joined& joined) {
-           const Data less(999);
-           Status status = joined.member->send(std::span<const std::int32_t>(less), 0);
-           while (status.ok()) status = joined.member->barrier();
-           return status;
-         });
-       }},
-      {"aborts_instead_of_sending",
-       [](const CallArguments& given) {
-         return instead_of_sending(given, [](Joined& joined) {
-           joined.communicator->abort("enough");
-           return joined.communicator->health();
-         });
-       }},
-      {"does_not_send",
-       [](const CallArguments& given) {
-         return instead_of_sending(
-             given, [](Joined& joined) { return joined.member->barrier(); },
-             std::chrono::milliseconds(300));
-       }},
   };
   return all;
 }
@@ -394,70 +321,8 @@ const Plays& message_plays() {
 
 namespace {
 
-// Simulates every call and keeps the end times of all ranks.
-class Told {
- public:
-  Told(CallNetwork network, int ranks)
-      : network_(std::move(network)), ends_(static_cast<std::size_t>(ranks), 0) {
-    network_.fabric.size = network_.fabric.places_among(ranks);
-  }
-
-  // Parameters for a call among `members`, in this order.
-  std::optional<Params> params_for(const Algorithm& entry, const std::vector<Rank>& members,
-                                   Rank root) const {
-    const auto n = static_cast<int>(members.size());
-    Params params;
-    params.ranks = n;
-    params.root = root;
-    params.peer = (root + 1) % n;
-    params.segments = 3;
-    const Fabric fabric = among(members);
-    if (!wire(fabric, entry, params).ok()) return std::nullopt;
-    params = entry.only_taken(params);
-    if (entry.refusal(params)) return std::nullopt;
-    const Schedule schedule = entry.make(params);
-    bool able = true;
-    for (int k = 0; k < schedule.rounds; ++k) {
-      for_each_transfer(schedule, k,
-                        [&](const Transfer& t) { able = able && check_ability(t, fabric).ok(); });
-    }
-    return able ? std::optional(params) : std::nullopt;
-  }
-
-  Status call(const Algorithm& entry, const Params& params, const std::vector<Rank>& members,
-              std::size_t bytes) {
-    SimulateOptions options{.sync = network_.sync};
-    for (const Rank r : members) options.starts.push_back(ends_[static_cast<std::size_t>(r)]);
-    const Schedule schedule = entry.make(params);
-    const auto simulated =
-        simulate(schedule, goal_of(entry, params, schedule), among(members), bytes, options);
-    if (!simulated.ok()) return simulated.status();
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      ends_[static_cast<std::size_t>(members[i])] = simulated->rank_end[i];
-    }
-    ticks_per_second_ = simulated->ticks_per_second;
-    return {};
-  }
-
-  double seconds(Rank r) const {
-    return nearest_double(ends_[static_cast<std::size_t>(r)], ticks_per_second_);
-  }
-
- private:
-  Fabric among(const std::vector<Rank>& members) const {
-    Fabric fabric = network_.fabric;
-    fabric.places.clear();
-    for (const Rank r : members) fabric.places.push_back(network_.fabric.place_of(r));
-    return fabric;
-  }
-
-  CallNetwork network_;
-  std::vector<Ticks> ends_;
-  Ticks ticks_per_second_ = 1;
-};
-
 // Calls every algorithm that the network can carry; returns the number of calls.
-int call_all(Member& me, Rank of_all, const std::vector<Rank>& members, Told& told) {
+int call_all(Member& me, Rank of_all, const std::vector<Rank>& members, SimulatedTimes& told) {
   const auto n = static_cast<int>(members.size());
   CaseBuffers buffers;
   int made = 0;
@@ -481,7 +346,7 @@ int call_all(Member& me, Rank of_all, const std::vector<Rank>& members, Told& to
     const std::size_t blocks =
         static_cast<std::size_t>(natural_blocks(entry.collective, n)) /
         (entry.collective == Collective::all_to_all ? static_cast<std::size_t>(n) : 1);
-    told.call(entry, *params, members, count * blocks * 4).throw_if_error();
+    told.call(entry, *params, members, count * blocks * 4).status().throw_if_error();
     if (me.model_time() != told.seconds(of_all)) {
       throw Error(Code::remote_error, std::string(entry.name) + ": the model's time is " +
                                           std::to_string(me.model_time() * 1e6) + " us, not " +
@@ -497,7 +362,7 @@ int keep_simulated_time(const CallArguments& given) {
   const auto network = find_call_network(std::getenv("RANKINE_NETWORK")).value();
   const Joined joined = join(given.options());
   Member& me = *joined.member;
-  Told told(*network, given.ranks);
+  SimulatedTimes told(*network, given.ranks);
   std::vector<Rank> all, halves[2];
   for (Rank r = 0; r < given.ranks; ++r) {
     all.push_back(r);
@@ -508,7 +373,7 @@ int keep_simulated_time(const CallArguments& given) {
   const auto group = me.split(given.rank % 2, given.rank).value();
   me.barrier().throw_if_error();
   joined.communicator->restart_model_time();
-  Told of_groups(*network, given.ranks);
+  SimulatedTimes of_groups(*network, given.ranks);
   made += call_all(*group, given.rank, halves[given.rank % 2], of_groups);
   std::vector<std::int32_t> data(1000, given.rank);
   if (given.rank == 0) me.send(std::span<const std::int32_t>(data), 1).throw_if_error();

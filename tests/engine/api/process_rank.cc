@@ -3,9 +3,6 @@
 //
 //   process_rank NAME RANK[,RANK...] RANKS PLAY [AT [SIGNAL]]
 #include <fcntl.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,7 +12,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -347,47 +343,6 @@ void scribble_on_page(const Joined& joined) {
   pause();
 }
 
-// Like a daemon: closes all but the standard streams, and opens other files under the same numbers.
-int close_unknown_descriptors(const CallArguments& given) {
-  constexpr off_t kBytes = 5;
-  Status status;
-  std::vector<int> numbers;
-  const int own = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (pwrite(own, "hello", kBytes, 0) != kBytes) return say("no file");
-  {
-    const Joined joined = join(given.options());
-    Member& me = *joined.member;
-    auto freed = me.allocate<float>(300'000).value();
-    std::fill(freed.span().begin(), freed.span().end(), 1.0F);
-    status = add_up(me, 1000, 3);
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-      numbers.push_back(std::stoi(entry.path().filename().string()));
-    }
-    std::erase_if(numbers, [&](int n) { return n <= STDERR_FILENO || n == own; });
-    for (const int n : numbers) dup2(own, n);
-    for (const std::size_t count : {1u, 5'000u, 3'000'000u}) {
-      if (status.ok()) status = add_up(me, count, 2);
-    }
-    freed = Payload<float>();
-    freed = me.allocate<float>(300'000).value();
-    const auto is_zero = [](float x) { return x == 0; };
-    if (!std::all_of(freed.span().begin(), freed.span().end(), is_zero)) return say("not zero");
-    if (status.ok()) status = add_up_in_place(me, freed.span(), 3);
-    if (status.ok()) status = add_up(*me.split(0, 0).value(), 5'000, 2);
-    if (status.ok()) status = me.barrier();
-  }
-  struct stat found {};
-  char text[kBytes + 1] = {};
-  for (const int n : numbers) {
-    if (fstat(n, &found) != 0) return say("closed what is the program's");
-  }
-  if (found.st_size != kBytes || pread(own, text, kBytes, 0) != kBytes ||
-      std::string(text) != "hello") {
-    return say("the program's file is not what it was");
-  }
-  return say(status);
-}
-
 // Waits for the other ranks while a child, which inherits all open files, stays alive. Prints the
 // child's process number.
 int wait_with_a_child(const CallArguments& given) {
@@ -414,30 +369,6 @@ int survive(const CallArguments& given) {
     status = add_up(*member, count, 1);
   }
   return say(status);
-}
-
-// All ranks make a call, but the last rank calls `other`.
-int disagree(const CallArguments& given, const std::function<Status(Joined&)>& other) {
-  Joined joined = join(given.options());
-  Status status = add_up(*joined.member, 100, 3);
-  if (status.ok() && given.is_last()) status = other(joined);
-  while (status.ok()) status = add_up(*joined.member, 100, 1);
-  return say(status);
-}
-
-int fork_and_go_on(const CallArguments& given) {
-  const Joined joined = join(given.options());
-  const pid_t child = fork();
-  if (child == 0) {
-    const bool told = add_up(*joined.member, 10, 1).code() == Code::forked &&
-                      joined.communicator->health().code() == Code::forked;
-    joined.communicator->abort();
-    _exit(told ? 7 : 8);
-  }
-  int end = 0;
-  waitpid(child, &end, 0);
-  if (!WIFEXITED(end) || WEXITSTATUS(end) != 7) return say("the child was not told");
-  return say(add_up(*joined.member, 1000, 20));
 }
 
 // Daemons have no standard streams, but libraries may still write to them.
@@ -481,12 +412,6 @@ int combine_by_own(const CallArguments& given) {
   return status.ok() && !right ? say("wrong data") : say(status);
 }
 
-int limited(const CallArguments& given, int resource, rlim_t most) {
-  const rlimit limit{most, most};
-  setrlimit(resource, &limit);
-  return say(create(given.options()));
-}
-
 // Prints the wait mode of a process that its starter has bound to one CPU.
 int wait_bound(const CallArguments& given, int nth) {
   const std::vector<int> cpus = allowed_cpus();
@@ -505,13 +430,6 @@ const Plays& own_plays() {
       {"sweep_payloads", sweep_payloads},
       {"allocate", allocate_and_free},
       {"allocate_much", allocate_much},
-      {"lends_alone",
-       [](const CallArguments& given) {
-         const Joined joined = join(given.options());
-         const auto data = joined.member->allocate<float>(1000).value();
-         return say(joined.member->all_reduce(data.span(), ReduceOp::sum,
-                                              {.shared_payloads = given.is_last()}));
-       }},
       {"payloads_killed_at", survive_with_payloads},
       {"create", [](const CallArguments& given) { return say(create(given.options())); }},
       {"hurried", [](const CallArguments& given) { return say(create(given.options())); }},
@@ -531,52 +449,19 @@ const Plays& own_plays() {
          return say(std::string(name_of(first.code())) + ", then " +
                     std::string(name_of(second.code())));
        }},
-      {"small_files",
-       [](const CallArguments& given) { return limited(given, RLIMIT_FSIZE, 1 << 20); }},
-      {"small_space",
-       [](const CallArguments& given) { return limited(given, RLIMIT_AS, rlim_t{1} << 30); }},
       {"killed",
        [](const CallArguments& given) {
          return outlive(given, [](const Joined&) { kill(getpid(), SIGKILL); });
        }},
-      {"exits",
-       [](const CallArguments& given) { return outlive(given, [](const Joined&) { _exit(0); }); }},
       {"leaves", [](const CallArguments& given) { return outlive(given, [](const Joined&) {}); }},
-      {"becomes",
-       [](const CallArguments& given) {
-         return outlive(given, [](const Joined&) { execl("/bin/sleep", "sleep", "100", nullptr); });
-       }},
       {"scribbles_on_seats",
        [](const CallArguments& given) { return outlive(given, scribble_on_seats); }},
       {"scribbles_on_record",
        [](const CallArguments& given) { return outlive(given, scribble_on_record); }},
       {"scribbles_on_page",
        [](const CallArguments& given) { return outlive(given, scribble_on_page); }},
-      {"closes_what_it_does_not_know", close_unknown_descriptors},
       {"waits_with_a_child", wait_with_a_child},
       {"killed_at", survive},
-      {"stopped",
-       [](const CallArguments& given) {
-         return disagree(given, [](Joined&) {
-           raise(SIGSTOP);
-           return Status(Code::aborted, "");
-         });
-       }},
-      {"calls_something_else",
-       [](const CallArguments& given) {
-         return disagree(given, [](Joined& joined) {
-           std::vector<float> in(100), out(100 * static_cast<std::size_t>(joined.member->ranks()));
-           return joined.member->all_gather(std::span<const float>(in), std::span<float>(out));
-         });
-       }},
-      {"aborts",
-       [](const CallArguments& given) {
-         return disagree(given, [](Joined& joined) {
-           joined.communicator->abort("enough");
-           return Status();
-         });
-       }},
-      {"forks", fork_and_go_on},
       {"writes_to_closed_streams", write_to_closed_streams},
       {"bound_apart", [](const CallArguments& given) { return wait_bound(given, given.rank); }},
       {"bound_together", [](const CallArguments& given) { return wait_bound(given, 0); }},
@@ -603,9 +488,8 @@ int main(int argc, char** argv) try {
   }
   if (argc > 5) given.at = std::atoi(argv[5]);
   if (argc > 6) given.signal = std::atoi(argv[6]);
-  // Timeouts of plays in which a rank does not come, or all others are told at once.
+  // Timeouts of plays in which a rank does not come.
   if (play == "hurried") given.timeout = std::chrono::milliseconds(500);
-  if (play == "stopped") given.timeout = std::chrono::seconds(20);  // time for the ranks to meet
   if (play.ends_with("killed_at")) given.timeout = std::chrono::seconds(3);
   const auto play_rank = [&plays, &play](CallArguments of_rank, rankine::Rank r) {
     of_rank.rank = r;

@@ -1,5 +1,8 @@
-// Ranks: the caller's threads as ranks, for tests with ranks that come late, leave or disagree.
+// Ranks: the caller's threads as ranks, for tests with ranks that come late, leave or disagree; and
+// expectations about the results of all ranks.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <functional>
 #include <memory>
@@ -8,6 +11,7 @@
 #include <vector>
 
 #include "engine/api/communicator.h"
+#include "engine/api/team.h"
 
 namespace rankine {
 
@@ -44,6 +48,21 @@ class Ranks {
   std::unique_ptr<Communicator> communicator_;
   std::vector<std::unique_ptr<Member>> members_;
 };
+
+// Every rank's result is a success.
+void expect_ok(const std::vector<Status>& results, const std::string& what = "");
+// Every rank has this code and the same text, which has all these words.
+void expect_all(const std::vector<Status>& results, Code code,
+                const std::vector<std::string>& words = {});
+// The text of the status has all these words.
+void expect_words(const Status& status, const std::vector<std::string>& words);
+// The status is invalid_argument, and its text has all these words.
+void expect_refused(const Status& status, const std::vector<std::string>& words);
+
+// f succeeds on the caller's threads, or on the threads of a team.
+void expect_ranks_succeed(const CommunicatorOptions& options,
+                          const std::function<Status(Member&)>& f);
+void expect_team_succeeds(const TeamOptions& options, const std::function<void(Member&)>& f);
 
 // Returns when rank r waits inside a call, according to the flight record.
 void wait_until_waiting(const Communicator& communicator, Rank r);

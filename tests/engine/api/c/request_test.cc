@@ -25,13 +25,16 @@
 
 #include "engine/api/c/rankine.h"
 #include "numa/topology.h"
+#include "tests/engine/api/c/comms.h"
 
 namespace {
 
+using rankine::testing_c::expect_error;
+using rankine::testing_c::expect_refused;
+using rankine::testing_c::last_error;
+
 constexpr int kRanks = 3;
 using Numbers = std::vector<std::int32_t>;
-
-std::string last_error() { return rkGetLastError(nullptr); }
 
 // The parameter: the ranks make progress, or a separate thread does.
 class Requests : public testing::TestWithParam<bool> {
@@ -131,28 +134,22 @@ void expect_right(int rank, const Buffers& b) {
   EXPECT_EQ(b.scaled[0], 100 * 2 + 200 * 3);
 }
 
-TEST_P(Requests, StandForEveryCall) {
-  on_threads([](int rank, rkComm_t comm) {
-    Buffers b(rank);
-    ASSERT_EQ(rkGroupStart(), rkSuccess);
-    call_all(rank, comm, b);
-    rkRequest_t request = nullptr;
-    ASSERT_EQ(rkGroupEndAsync(&request), rkSuccess) << last_error();
-    int over = 0;
-    while (over == 0) {
-      ASSERT_EQ(rkCommProgress(comm), rkSuccess);
-      ASSERT_EQ(rkRequestTest(request, &over), rkSuccess) << last_error();
-    }
-    expect_right(rank, b);
-    EXPECT_EQ(rkRequestWait(request), rkSuccess) << last_error();
-    EXPECT_EQ(rkRequestFree(request), rkSuccess) << last_error();
-  });
-}
-
-TEST_P(Requests, ArePreparedAndStartedAgainAndAgain) {
+TEST_P(Requests, StandForEveryCallStartedOrPrepared) {
   on_threads([](int rank, rkComm_t comm) {
     Buffers b(rank);
     const Buffers fresh(rank);
+    rkRequest_t started = nullptr;
+    ASSERT_EQ(rkGroupStart(), rkSuccess);
+    call_all(rank, comm, b);
+    ASSERT_EQ(rkGroupEndAsync(&started), rkSuccess) << last_error();
+    for (int over = 0; over == 0;) {
+      ASSERT_EQ(rkCommProgress(comm), rkSuccess);
+      ASSERT_EQ(rkRequestTest(started, &over), rkSuccess) << last_error();
+    }
+    expect_right(rank, b);
+    EXPECT_EQ(rkRequestWait(started), rkSuccess) << last_error();
+    EXPECT_EQ(rkRequestFree(started), rkSuccess) << last_error();
+    b = fresh;
     ASSERT_EQ(rkGroupStart(), rkSuccess);
     call_all(rank, comm, b);
     rkRequest_t request = nullptr;
@@ -194,21 +191,6 @@ TEST_P(Requests, OfSeveralRanksThatOneThreadPlays) {
   }
 }
 
-TEST_P(Requests, MayBeOfNothing) {
-  rkRequest_t request = nullptr;
-  ASSERT_EQ(rkGroupStart(), rkSuccess);
-  for (rkComm_t comm : comms) {
-    ASSERT_EQ(rkAllReduce(nullptr, nullptr, 0, rkFloat32, rkSum, comm), rkSuccess);
-    ASSERT_EQ(rkBcast(nullptr, 0, rkFloat32, 1, comm), rkSuccess);
-  }
-  ASSERT_EQ(rkGroupEndPrepare(&request), rkSuccess) << last_error();
-  for (int i = 0; i < 3; ++i) {
-    ASSERT_EQ(rkRequestStart(request), rkSuccess) << last_error();
-    ASSERT_EQ(rkRequestWait(request), rkSuccess) << last_error();
-  }
-  EXPECT_EQ(rkRequestFree(request), rkSuccess);
-}
-
 TEST_P(Requests, SplitRanks) {
   rkComm_t parts[kRanks];
   rkRequest_t request = nullptr;
@@ -224,9 +206,21 @@ TEST_P(Requests, SplitRanks) {
     EXPECT_EQ(rank, kRanks - 1 - r);
     EXPECT_EQ(rkCommDestroy(parts[r]), rkSuccess);
   }
-  EXPECT_EQ(rkRequestStart(request), rkInvalidUsage);
-  EXPECT_EQ(last_error(), "rkRequestStart: request has a rkCommSplit, which is made once");
+  expect_error(rkRequestStart(request), rkInvalidUsage, "rkCommSplit");
   EXPECT_EQ(rkRequestFree(request), rkSuccess);
+  // A part that cannot be made has its reason.
+  rkRequest_t another = nullptr;
+  ASSERT_EQ(rkGroupStart(), rkSuccess);
+  for (int r = 0; r < kRanks; ++r) ASSERT_EQ(rkCommSplit(comms[r], 0, r, &parts[r]), rkSuccess);
+  ASSERT_EQ(rkGroupEndAsync(&another), rkSuccess);
+  for (int over = 0; over == 0;) {
+    ASSERT_EQ(rkRequestTest(another, &over), rkSuccess) << last_error();
+  }
+  ASSERT_EQ(rkCommAbort(comms[2]), rkSuccess);
+  comms[2] = nullptr;
+  expect_error(rkRequestWait(another), rkAborted, "rkCommSplit of rank 0: rkCommAbort was called");
+  for (rkComm_t part : parts) EXPECT_EQ(part, nullptr);
+  EXPECT_EQ(rkRequestFree(another), rkSuccess);
 }
 
 TEST_P(Requests, RefuseWhatTheyCannotDo) {
@@ -237,14 +231,12 @@ TEST_P(Requests, RefuseWhatTheyCannotDo) {
   const std::pair<rkRequest_t, const char*> wrong[] = {
       {nullptr, "request is NULL"}, {none, "request is no valid handle, or has been freed"}};
   for (const auto& [request, text] : wrong) {
-    EXPECT_EQ(rkRequestStart(request), rkInvalidArgument);
-    EXPECT_EQ(last_error(), std::string("rkRequestStart: ") + text);
-    EXPECT_EQ(rkRequestTest(request, &over), rkInvalidArgument);
-    EXPECT_EQ(rkRequestWait(request), rkInvalidArgument);
-    EXPECT_EQ(rkRequestWaitFor(request, 1, &over), rkInvalidArgument);
-    EXPECT_EQ(rkRequestGetOrders(request, &orders), rkInvalidArgument);
-    EXPECT_EQ(rkRequestWaitAll(1, &request), rkInvalidArgument);
-    EXPECT_EQ(last_error(), std::string("rkRequestWaitAll: requests[0]: ") + text);
+    expect_refused(rkRequestStart(request), text);
+    expect_refused(rkRequestTest(request, &over), text);
+    expect_refused(rkRequestWait(request), text);
+    expect_refused(rkRequestWaitFor(request, 1, &over), text);
+    expect_refused(rkRequestGetOrders(request, &orders), text);
+    expect_refused(rkRequestWaitAll(1, &request), std::string("requests[0]: ") + text);
   }
   EXPECT_EQ(rkRequestFree(nullptr), rkSuccess);
   EXPECT_EQ(rkRequestFree(none), rkInvalidArgument);
@@ -254,8 +246,7 @@ TEST_P(Requests, RefuseWhatTheyCannotDo) {
 
   // Groups.
   rkRequest_t request = nullptr;
-  EXPECT_EQ(rkGroupEndAsync(&request), rkInvalidUsage);
-  EXPECT_EQ(last_error(), "rkGroupEndAsync: no group is open; call rkGroupStart first");
+  expect_error(rkGroupEndAsync(&request), rkInvalidUsage, "no group is open");
   ASSERT_EQ(rkGroupStart(), rkSuccess);
   EXPECT_EQ(rkGroupEndPrepare(nullptr), rkInvalidArgument);
   ASSERT_EQ(rkGroupStart(), rkSuccess);
@@ -268,36 +259,26 @@ TEST_P(Requests, RefuseWhatTheyCannotDo) {
   request = nullptr;
   ASSERT_EQ(rkGroupStart(), rkSuccess);
   ASSERT_EQ(rkBcast(x_, 4, rkInt32, 9, comms[0]), rkSuccess);
-  EXPECT_EQ(rkGroupEndAsync(&request), rkInvalidArgument);
-  EXPECT_EQ(last_error(), "rkGroupEndAsync: rkBcast of rank 0: root is 9; allowed are 0 to 2");
+  expect_refused(rkGroupEndAsync(&request), "rkBcast of rank 0: root is 9; allowed are 0 to 2");
   EXPECT_EQ(request, nullptr);
 
   // A request in flight, and a request that is not.
   request = unanswered();
   EXPECT_EQ(rkRequestTest(request, nullptr), rkInvalidArgument);
   EXPECT_EQ(rkRequestWaitFor(request, 1, nullptr), rkInvalidArgument);
-  EXPECT_EQ(rkRequestWaitFor(request, -1, &over), rkInvalidArgument);
-  EXPECT_EQ(last_error(), "rkRequestWaitFor: milliseconds is -1; allowed are 0 and more");
+  expect_refused(rkRequestWaitFor(request, -1, &over), "milliseconds is -1");
   EXPECT_EQ(rkRequestWaitFor(request, 1, &over), rkSuccess);
   EXPECT_EQ(over, 0);
   EXPECT_EQ(rkRequestTest(request, &over), rkSuccess);
   EXPECT_EQ(over, 0);
-  EXPECT_EQ(rkRequestStart(request), rkInvalidUsage);
-  EXPECT_EQ(last_error(),
-            "rkRequestStart: request has been started; wait for it before it starts again");
-  EXPECT_EQ(rkRequestFree(request), rkInvalidUsage);
-  EXPECT_EQ(last_error(),
-            "rkRequestFree: request's rkAllReduce of rank 0 is under way; wait for it before it is "
-            "freed");
+  expect_error(rkRequestStart(request), rkInvalidUsage, "request has been started");
+  expect_error(rkRequestFree(request), rkInvalidUsage, "rkAllReduce of rank 0 is under way");
   const rkRequest_t twice[] = {request, request};
-  EXPECT_EQ(rkRequestWaitAll(2, twice), rkInvalidArgument);
-  EXPECT_EQ(last_error(), "rkRequestWaitAll: requests[1] is there twice");
+  expect_refused(rkRequestWaitAll(2, twice), "requests[1] is ");
   answer();
   const rkRequest_t both[] = {request, answered_};
   EXPECT_EQ(rkRequestWaitAll(2, both), rkSuccess) << last_error();
-  EXPECT_EQ(rkRequestWait(request), rkInvalidUsage);
-  EXPECT_EQ(last_error(),
-            "rkRequestWait: request is not under way: it was not started, or has been waited for");
+  expect_error(rkRequestWait(request), rkInvalidUsage, "request is not under way");
   EXPECT_EQ(rkRequestTest(request, &over), rkInvalidUsage);
   EXPECT_EQ(rkRequestWaitAll(2, both), rkInvalidUsage);
   EXPECT_EQ(rkRequestFree(answered_), rkSuccess);
@@ -305,34 +286,20 @@ TEST_P(Requests, RefuseWhatTheyCannotDo) {
 
   // After the end of its rank.
   ASSERT_EQ(rkCommFinalize(comms[0]), rkSuccess);
-  EXPECT_EQ(rkRequestStart(request), rkInvalidUsage);
-  EXPECT_EQ(last_error(), "rkRequestStart: comm has been finalized");
+  expect_error(rkRequestStart(request), rkInvalidUsage, "comm has been finalized");
   ASSERT_EQ(rkCommDestroy(comms[0]), rkSuccess);
   comms[0] = nullptr;
-  EXPECT_EQ(rkRequestStart(request), rkInvalidArgument);
-  EXPECT_EQ(last_error(),
-            "rkRequestStart: rkAllReduce of rank 0: the member of the request's all_reduce is "
-            "destroyed");
+  expect_refused(rkRequestStart(request), "rkAllReduce of rank 0: the member");
   EXPECT_EQ(rkRequestFree(request), rkSuccess);
 }
 
-TEST_P(Requests, AreToldWhyTheirCommunicatorHasEnded) {
-  const rkRequest_t request = unanswered();
-  std::thread([&] { EXPECT_EQ(rkCommAbort(comms[1]), rkSuccess); }).join();
-  comms[1] = nullptr;
-  EXPECT_EQ(rkRequestWait(request), rkAborted);
-  EXPECT_EQ(last_error(),
-            "rkRequestWait: rkAllReduce of rank 0: rkCommAbort was called for rank 1");
-  EXPECT_EQ(rkRequestFree(request), rkSuccess);
-}
-
-// The abort frees the handle while another thread waits on the request.
-TEST_P(Requests, WhoseRankIsAbortedEndAWait) {
+// An abort of another rank, or of the request's own rank, which frees the handle; before the wait,
+// or while a thread waits.
+TEST_P(Requests, AreToldWhyTheirRankHasEnded) {
   const rkRequest_t request = unanswered();
   std::thread waits([&] {
-    EXPECT_EQ(rkRequestWait(request), rkAborted);
-    EXPECT_EQ(last_error(),
-              "rkRequestWait: rkAllReduce of rank 0: rkCommAbort was called for rank 0");
+    expect_error(rkRequestWait(request), rkAborted,
+                 "rkAllReduce of rank 0: rkCommAbort was called for rank 0");
   });
   std::thread([&] { EXPECT_EQ(rkCommAbort(comms[0]), rkSuccess); }).join();
   waits.join();
@@ -340,6 +307,7 @@ TEST_P(Requests, WhoseRankIsAbortedEndAWait) {
   EXPECT_EQ(rkCommUserRank(comms[0], &rank), rkInvalidArgument);
   comms[0] = nullptr;
   EXPECT_EQ(rkRequestFree(request), rkSuccess);
+  expect_error(rkBarrier(comms[1]), rkAborted, "rkCommAbort was called for rank 0");
 }
 
 // The wait returns after the handle has ended, not while it ends; the sanitizers verify this.
@@ -351,19 +319,6 @@ TEST_P(Requests, WhoseRankIsBeingAbortedWaitForItsEnd) {
   EXPECT_EQ(rkRequestWait(request), rkAborted);
   aborts.join();
   comms[0] = nullptr;
-  EXPECT_EQ(rkRequestFree(request), rkSuccess);
-}
-
-TEST_P(Requests, WhoseRankIsDestroyedUnderWayEndTheCommunicator) {
-  const rkRequest_t request = unanswered();
-  ASSERT_EQ(rkCommDestroy(comms[0]), rkSuccess);
-  comms[0] = nullptr;
-  rkResult_t result = rkSuccess;
-  EXPECT_EQ(rkCommGetAsyncError(comms[1], &result), rkSuccess);
-  EXPECT_EQ(result, rkAborted);
-  EXPECT_EQ(rkRequestWait(request), rkAborted);
-  EXPECT_NE(last_error().find("destroyed while calls that it had started"), std::string::npos)
-      << last_error();
   EXPECT_EQ(rkRequestFree(request), rkSuccess);
 }
 
@@ -431,7 +386,7 @@ TEST_P(Requests, EndWithTheirRankThoughItIsLookedAt) {
   EXPECT_EQ(rkCommGetAsyncError(comms[1], &result), rkSuccess);
   EXPECT_EQ(result, rkAborted);
   watches.join();
-  EXPECT_EQ(rkRequestWait(request), rkAborted);
+  expect_error(rkRequestWait(request), rkAborted, "destroyed while ");
   EXPECT_EQ(rkRequestFree(request), rkSuccess);
 }
 
@@ -439,7 +394,7 @@ TEST_P(Requests, EndWithTheirRankThoughItIsLookedAt) {
 // rank reads the memory.
 TEST_P(Requests, EndBeforeTheMemoryOfTheirRankGoes) {
   constexpr std::size_t kMany = 1 << 20;
-  for (int attempt = 0; attempt < 8; ++attempt) {
+  for (int attempt = 0; attempt < 4; ++attempt) {
     rkComm_t two[2];
     rkConfig_t config = RK_CONFIG_INITIALIZER;
     if (GetParam()) config.progressCore = rankine::Topology::detect().cpus().front().os_index;
@@ -466,23 +421,6 @@ TEST_P(Requests, EndBeforeTheMemoryOfTheirRankGoes) {
     rkRequestWait(request);
     EXPECT_EQ(rkRequestFree(request), rkSuccess);
   }
-}
-
-TEST_P(Requests, OfASplitSayWhyThereIsNoPart) {
-  rkComm_t parts[kRanks];
-  rkRequest_t request = nullptr;
-  ASSERT_EQ(rkGroupStart(), rkSuccess);
-  for (int r = 0; r < kRanks; ++r) ASSERT_EQ(rkCommSplit(comms[r], 0, r, &parts[r]), rkSuccess);
-  ASSERT_EQ(rkGroupEndAsync(&request), rkSuccess);
-  int over = 0;
-  while (over == 0) ASSERT_EQ(rkRequestTest(request, &over), rkSuccess) << last_error();
-  ASSERT_EQ(rkCommAbort(comms[2]), rkSuccess);
-  comms[2] = nullptr;
-  EXPECT_EQ(rkRequestWait(request), rkAborted);
-  EXPECT_EQ(last_error(),
-            "rkRequestWait: rkCommSplit of rank 0: rkCommAbort was called for rank 2");
-  for (rkComm_t part : parts) EXPECT_EQ(part, nullptr);
-  EXPECT_EQ(rkRequestFree(request), rkSuccess);
 }
 
 TEST_P(Requests, OfARankThatAnotherThreadUsesAreRefused) {
@@ -532,18 +470,6 @@ TEST_P(Requests, AreTheParentsInAForkedChild) {
   EXPECT_EQ(rkRequestWait(answered_), rkSuccess) << last_error();
   EXPECT_EQ(rkRequestFree(answered_), rkSuccess);
   EXPECT_EQ(rkRequestFree(request), rkSuccess);
-}
-
-TEST(ProgressCore, MustBeACpu) {
-  rkComm_t comm = nullptr;
-  rkConfig_t config = RK_CONFIG_INITIALIZER;
-  config.progressCore = -2;
-  EXPECT_EQ(rkCommInitAllConfig(&comm, 1, &config), rkInvalidArgument);
-  EXPECT_EQ(last_error(),
-            "rkCommInitAllConfig: progressCore is -2; allowed are -1 (none) and CPUs");
-  config.progressCore = 1'000'000;
-  EXPECT_EQ(rkCommInitAllConfig(&comm, 1, &config), rkInvalidArgument);
-  EXPECT_NE(last_error().find("progress_core is 1000000: "), std::string::npos) << last_error();
 }
 
 }  // namespace
@@ -736,26 +662,6 @@ TEST(Meeting, NeedsAStoreThatWorksAndRanksThatAre) {
   EXPECT_EQ(rankine_store_meet(broken.get(), "x", 2, 0, &comm), rkSystemError);
   EXPECT_EQ(rankine_store_meet(broken.get(), "x", 2, 1, &comm), rkSystemError);
   EXPECT_EQ(comm, nullptr);
-}
-
-// The child has a copy of the store, like a store that processes share.
-TEST(Meeting, IsOfOneProcess) {
-  Store store;
-  rkComm_t comm = nullptr;
-  ASSERT_EQ(rankine_store_meet(store.get(), "x", 2, 0, &comm), rkSuccess);
-  const pid_t child = fork();
-  if (child == 0) {
-    rkComm_t other = nullptr;
-    const bool is_told =
-        rankine_store_meet(store.get(), "x", 2, 1, &other) == rkInvalidArgument &&
-        std::string(rkGetLastError(nullptr))
-                .find("ranks are threads of the process that made the id") != std::string::npos;
-    _exit(is_told ? 0 : 1);
-  }
-  int status = -1;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
-  EXPECT_EQ(rkCommDestroy(comm), rkSuccess);
 }
 
 }  // namespace
