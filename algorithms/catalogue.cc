@@ -63,8 +63,7 @@ constexpr std::string_view kCross =
     "or(D=1,and(3>=D,and(N=pow(most(a),D),most(a)=pow(2*D+1,flog(2*D+1,most(a))))))";
 constexpr std::string_view kCrossInWords =
     "the sizes of a torus must be equal and a power of 5 in two dimensions, of 7 in three, and "
-    "more "
-    "are not taken";
+    "other dimensions are not allowed";
 constexpr std::string_view kCrossRounds = "D*clog(2*D+1,most(a))";
 constexpr std::string_view kCrossPorts = "min(2*D,N-1)";
 constexpr std::string_view kCycles = "or(D=1,each(a<3)=0)";

@@ -107,13 +107,13 @@ bool are_windows(const std::vector<int>& skips, int p) {
 std::optional<std::string> skips_refusal(const std::vector<int>& skips, int p) {
   const std::string who = "skips is " + (skips.empty() ? "empty" : list_text(skips, ',')) + ": ";
   std::vector<bool> seen(static_cast<std::size_t>(p), false), carries(skips.size(), false);
-  if (p == 1 && !skips.empty()) return who + "with one rank the list must be empty";
+  if (p == 1 && !skips.empty()) return who + "allowed with one rank is an empty list";
   for (const int s : skips) {
     if (s < 1 || s >= p) {
-      return who + std::to_string(s) + " is not allowed; among " + std::to_string(p) +
-             " ranks skips are from 1 to " + std::to_string(p - 1);
+      return who + std::to_string(s) + " is no skip; allowed among " + std::to_string(p) +
+             " ranks are 1 to " + std::to_string(p - 1);
     }
-    if (at(seen, s)) return who + std::to_string(s) + " is there twice; skips must be different";
+    if (at(seen, s)) return who + std::to_string(s) + " is given twice; allowed is once";
     at(seen, s) = true;
   }
   const std::vector<int> sent_in = rounds_of(skips, p);
@@ -128,8 +128,8 @@ std::optional<std::string> skips_refusal(const std::vector<int>& skips, int p) {
   const auto idle = std::find(carries.begin(), carries.end(), false);
   if (idle == carries.end()) return std::nullopt;
   const int k = static_cast<int>(idle - carries.begin());
-  return who + "nothing would be left for the skip " + std::to_string(at(skips, k)) + " in round " +
-         std::to_string(k) + "; remove it, because later skips cover its distances";
+  return who + "the skip " + std::to_string(at(skips, k)) + " in round " + std::to_string(k) +
+         " moves no block; remove it, because later skips cover its distances";
 }
 
 CirculantRounds::CirculantRounds(int p, std::vector<int> skips)

@@ -253,8 +253,8 @@ class Parser {
   Value factor() {
     // Limits on nesting and on the number of terms protect the stack and bound the time.
     constexpr int kDeepest = 100, kMostSteps = 500'000;
-    if (++depth_ > kDeepest) fail("less that is nested");
-    if (++steps_ > kMostSteps) fail("fewer terms");
+    if (++depth_ > kDeepest) fail("at most " + std::to_string(kDeepest) + " nested terms");
+    if (++steps_ > kMostSteps) fail("at most " + std::to_string(kMostSteps) + " steps");
     const Value value = single();
     --depth_;
     return value;
@@ -279,7 +279,7 @@ class Parser {
     }
     if (const auto bound = bound_.find(name); bound != bound_.end()) return bound->second;
     if (const auto known = lookup_(name, {})) return *known;
-    fail("a letter that is known; '" + std::string(name) + "' is not");
+    fail("a known letter; '" + std::string(name) + "' is unknown");
   }
 
   Value number() {
@@ -309,7 +309,7 @@ class Parser {
       for (; at_ < text_.size() && is_digit(text_[at_]); ++at_) {
         more = more * 10 + (text_[at_] - '0');
         constexpr int kMostExponent = 4000;  // the range of a long double
-        if (more > kMostExponent) fail("a smaller exponent");
+        if (more > kMostExponent) fail("an exponent up to " + std::to_string(kMostExponent));
       }
       exponent += negative ? -more : more;
     }
@@ -334,13 +334,14 @@ class Parser {
     expect(')');
     for (const Function& function : kFunctions) {
       if (function.name != name) continue;
-      if (values.size() != function.arguments) fail("another number of arguments");
+      if (values.size() != function.arguments)
+        fail(std::to_string(function.arguments) + " arguments");
       return function.of(values.data());
     }
     if (const auto known = lookup_(name, values)) return *known;
     std::string known = "sum, each, times, most, next";
     for (const Function& function : kFunctions) known += ", " + std::string(function.name);
-    fail("a function that is known; '" + std::string(name) + "' is not; functions are " + known);
+    fail("a known function; '" + std::string(name) + "' is unknown; allowed are " + known);
   }
 
   // Evaluates the text from `start` once more, with that value for the letter.
@@ -375,7 +376,7 @@ class Parser {
 
   // After "each(", "times(", "most(" or "next(".
   Value over_sizes(std::string_view name) {
-    if (bound_.contains("a")) fail("no sizes of a size");
+    if (bound_.contains("a")) fail("no function over sizes inside another one");
     const std::size_t start = at_;
     Value total, product = 1, most, next;
     for (const int size : sizes_) {

@@ -20,14 +20,14 @@ std::optional<std::string> dims_refusal(const std::vector<int>& dims, int ranks)
   std::int64_t product = 1;
   for (const int size : dims) {
     if (size < 1 || (size == 1 && dims.size() > 1)) {
-      return "dims is " + dims_text(dims) + "; every size must be at least 2";
+      return "dims is " + dims_text(dims) + "; allowed are sizes from 2";
     }
     product *= size;
     if (product > ranks) break;
   }
   if (product == ranks) return std::nullopt;
-  return "dims is " + dims_text(dims) + "; the sizes must multiply to the number of ranks, " +
-         std::to_string(ranks);
+  return "dims is " + dims_text(dims) +
+         "; allowed are sizes whose product is the number of ranks, " + std::to_string(ranks);
 }
 
 std::vector<int> balanced_dims(int ranks, int dimensions) {

@@ -312,8 +312,8 @@ std::vector<Cross> crosses(std::size_t dimensions) {
             {{2, -1, 0}, {0, 2, -1}, {-1, 0, 2}},
             {{1, 1, 1}, {2, 2, 2}, {3, 3, 3}}};
   }
-  throw std::logic_error("there are crosses of 2 and 3 dimensions, not of " +
-                         std::to_string(dimensions));
+  throw std::logic_error("dimensions is " + std::to_string(dimensions) +
+                         "; allowed for crosses are 2 and 3");
 }
 
 }  // namespace

@@ -46,15 +46,14 @@ CpuList parse_cpu_list(std::string_view text) {
     if (!first || !last || *first > *last) {
       return {
           {},
-          fmt::format("CPU list \"{}\": \"{}\" is neither a number in 0..{} nor a rising range of "
-                      "them; expected something like \"0,2,4-7\"",
+          fmt::format("CPU list \"{}\": \"{}\" is no CPU and no range; allowed are numbers from 0 "
+                      "to {} and rising ranges, such as \"0,2,4-7\"",
                       text, part, kMaxCpus - 1)};
     }
     for (int cpu = *first; cpu <= *last; ++cpu) {
       if (seen[static_cast<std::size_t>(cpu)]) {
-        return {
-            {},
-            fmt::format("CPU list \"{}\": CPU {} is listed twice; each may stand once", text, cpu)};
+        return {{},
+                fmt::format("CPU list \"{}\": CPU {} is listed twice; allowed is once", text, cpu)};
       }
       seen[static_cast<std::size_t>(cpu)] = true;
       result.cpus.push_back(cpu);

@@ -172,7 +172,7 @@ Placement seat(int ranks, const Order& order) {
 
 Placement place_explicit(const Topology& topology, int ranks, const std::vector<int>& cpus) {
   if (cpus.empty())
-    return failed("explicit placement: the CPU list is empty; expected at least one CPU");
+    return failed("explicit placement: the CPU list is empty; allowed are 1 CPU and more");
   Order order;
   std::set<int> seen;
   for (int number : cpus) {
@@ -180,12 +180,12 @@ Placement place_explicit(const Topology& topology, int ranks, const std::vector<
     if (cpu == nullptr) {
       std::vector<int> allowed = topology.os_cpus();
       std::sort(allowed.begin(), allowed.end());
-      return failed(fmt::format("explicit placement \"{}\": CPU {} may not be used; allowed: {}",
+      return failed(fmt::format("explicit placement \"{}\": CPU {} may not be used; allowed are {}",
                                 format_cpu_list(cpus), number, format_cpu_list(allowed)));
     }
     if (!seen.insert(number).second) {
       return failed(
-          fmt::format("explicit placement \"{}\": CPU {} is listed twice; each may stand once",
+          fmt::format("explicit placement \"{}\": CPU {} is listed twice; allowed is once",
                       format_cpu_list(cpus), number));
     }
     order.push_back(cpu);
@@ -199,8 +199,8 @@ Placement place_one_per_node(const Topology& topology, int ranks) {
     std::vector<int> nodes;
     for (const Cpu* cpu : order) nodes.push_back(cpu->numa_node);
     return failed(fmt::format(
-        "placement one_per_node: {} ranks asked for, allowed: 1..{} (nodes with CPUs: {}); "
-        "use scatter for more ranks",
+        "placement one_per_node: ranks is {}; allowed are 1 to {} (nodes with CPUs: {}); use "
+        "scatter for more ranks",
         ranks, order.size(), format_cpu_list(nodes)));
   }
   return seat(ranks, order);
@@ -215,11 +215,12 @@ PolicyResult parse_placement_policy(std::string_view text) {
   }
   CpuList list = parse_cpu_list(text);
   if (!list.ok()) {
-    return {{},
-            fmt::format(
-                "placement \"{}\" is unknown; allowed: compact, scatter, one_per_node, none, or "
-                "CPUs ({})",
-                text, list.error)};
+    return {
+        {},
+        fmt::format(
+            "placement \"{}\" is unknown; allowed are compact, scatter, one_per_node, none, and "
+            "CPUs ({})",
+            text, list.error)};
   }
   return {{Kind::listed, std::move(list.cpus)}, ""};
 }
@@ -234,7 +235,7 @@ std::string to_string(const PlacementPolicy& policy) {
 Placement place_ranks(const Topology& topology, int ranks, const PlacementPolicy& policy,
                       const std::vector<int>& taken) {
   if (ranks < 1)
-    return failed(fmt::format("placement: {} ranks asked for, allowed: 1 or more", ranks));
+    return failed(fmt::format("placement: ranks is {}; allowed are 1 and more", ranks));
   if (policy.kind != Kind::listed && !policy.cpus.empty()) {
     return failed(
         fmt::format("placement: CPUs {} are listed, kind is {}; allowed for an explicit "

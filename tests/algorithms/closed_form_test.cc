@@ -311,9 +311,9 @@ TEST(ClosedForm, ShowsWhereItCannotBeRead) {
       {"N+", "formula 'N+', character 3: expected a number, a letter or a function"},
       {"2*(N", "formula '2*(N', character 5: expected ')'"},
       {"N N", "formula 'N N', character 3: expected the end"},
-      {"min(N)", "formula 'min(N)', character 7: expected another number of arguments"},
+      {"min(N)", "formula 'min(N)', character 7: expected 2 arguments"},
       {"sin(N)",
-       "formula 'sin(N)', character 7: expected a function that is known; 'sin' is not; functions "
+       "formula 'sin(N)', character 7: expected a known function; 'sin' is unknown; allowed "
        "are sum, "},
       {"", "formula '', character 1: expected a number, a letter or a function"},
   };

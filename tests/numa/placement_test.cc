@@ -202,7 +202,7 @@ TEST(OnePerNode, FirstCoreOfEachNodeThatHasCpus) {
   EXPECT_TRUE(place_ranks(synthetic("pack:2 [numa] [numa] core:2 pu:1"), 2, policy).ok());
   const Placement too_many = place_ranks(synthetic("pack:2 [numa] [numa] core:2 pu:1"), 3, policy);
   EXPECT_TRUE(too_many.ranks.empty());
-  EXPECT_NE(too_many.error.find("3 ranks asked for, allowed: 1..2"), std::string::npos)
+  EXPECT_NE(too_many.error.find("ranks is 3; allowed are 1 to 2"), std::string::npos)
       << too_many.error;
 }
 
@@ -226,7 +226,8 @@ TEST(Explicit, BadListsSayWhatIsAllowed) {
     EXPECT_TRUE(placement.ranks.empty());
     return placement.error;
   };
-  EXPECT_EQ(error_of({3, 4}), "explicit placement \"3-4\": CPU 4 may not be used; allowed: 2-3,6");
+  EXPECT_EQ(error_of({3, 4}),
+            "explicit placement \"3-4\": CPU 4 may not be used; allowed are 2-3,6");
   EXPECT_NE(error_of({-1}).find("CPU -1 may not be used"), std::string::npos);
   EXPECT_NE(error_of({2, 2}).find("CPU 2 is listed twice"), std::string::npos);
   EXPECT_NE(error_of({}).find("empty"), std::string::npos);
@@ -245,7 +246,7 @@ TEST(AnyPolicy, RanksMustBePositive) {
     for (int ranks : {0, -1}) {
       const Placement placement = place_ranks(Topology::flat({0}, false), ranks, {kind, {0}});
       EXPECT_FALSE(placement.ok());
-      EXPECT_NE(placement.error.find("allowed: 1 or more"), std::string::npos);
+      EXPECT_NE(placement.error.find("allowed are 1 and more"), std::string::npos);
     }
   }
 }
