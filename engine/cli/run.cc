@@ -113,8 +113,8 @@ Status Stage::allocate() {
     seat.input = static_cast<std::byte*>(arenas_[i].allocate(seat.input_bytes + kLine));
     seat.output = static_cast<std::byte*>(arenas_[i].allocate(seat.output_bytes + kLine));
     if (seat.input == nullptr || seat.output == nullptr) {
-      return {Code::out_of_memory,
-              fmt::format("buffers of rank {}: {} bytes", i, seat.input_bytes + seat.output_bytes)};
+      return {Code::out_of_memory, fmt::format("no memory for buffers of rank {}: {} bytes", i,
+                                               seat.input_bytes + seat.output_bytes)};
     }
   }
   return {};

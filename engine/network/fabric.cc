@@ -120,7 +120,7 @@ const std::vector<Regime>& all() {
 Status not_negative(std::string_view member, Rational value) {
   if (!(value < 0)) return {};
   return invalid_argument(std::string(member) + " is " + value.to_string() +
-                          "; it may not be negative");
+                          "; allowed are 0 and more");
 }
 
 }  // namespace
@@ -263,8 +263,9 @@ Status check_odd(const OddLink& odd) {
 Status check_places(const Fabric& fabric, int ranks) {
   const int size = fabric.places_among(ranks);
   if (fabric.places.empty() && size < ranks) {
-    return invalid_argument("size is " + std::to_string(size) + "; " + std::to_string(ranks) +
-                            " ranks need as many places");
+    return invalid_argument("size is " + std::to_string(size) + "; allowed for " +
+                            std::to_string(ranks) + " ranks are " + std::to_string(ranks) +
+                            " and more");
   }
   if (!fabric.places.empty() && fabric.places.size() != static_cast<std::size_t>(ranks)) {
     return invalid_argument("places has " + std::to_string(fabric.places.size()) +

@@ -183,8 +183,9 @@ bool NetworkClock::RankClock::with_memory(const Act& act) noexcept {
   try {
     return act();
   } catch (const std::bad_alloc&) {
-    waiter_->rank_control->abort(make_error(
-        Code::out_of_memory, [&] { return "the clock of rank " + std::to_string(waiter_->rank); }));
+    waiter_->rank_control->abort(make_error(Code::out_of_memory, [&] {
+      return "no memory for the clock of rank " + std::to_string(waiter_->rank);
+    }));
     return false;
   }
 }
@@ -353,10 +354,10 @@ bool NetworkClock::RankClock::keep_deadline(Ticks arrived) noexcept {
   const std::int64_t now = now_ns();
   if (due > waiter_->deadline(now)) {
     waiter_->rank_control->abort(make_error(Code::timeout, [&] {
-      return "on a wall clock dilated " + std::to_string(clock_->options_.dilate) +
-             " times the call of rank " + std::to_string(waiter_->rank) + " takes longer than " +
-             std::to_string(waiter_->call_timeout_ns() / 1'000'000) +
-             " ms, its timeout; allow more time";
+      return "timeout is " + std::to_string(waiter_->call_timeout_ns() / 1'000'000) +
+             " ms; the call of rank " + std::to_string(waiter_->rank) +
+             " takes longer on a wall clock dilated " + std::to_string(clock_->options_.dilate) +
+             " times: increase the timeout";
     }));
     return false;
   }

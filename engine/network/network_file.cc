@@ -254,7 +254,7 @@ Result<Fabric> parse_network(std::string_view json, std::string_view name) {
 Result<Fabric> read_network(const Json& root, std::string_view name) {
   if (!root.is_object()) {
     return invalid_argument("the network is " + std::string(root.type_name()) +
-                            "; an object is needed");
+                            "; allowed are objects");
   }
   Fabric fabric = plain_regime().fabric;
   if (root.contains("preset")) {

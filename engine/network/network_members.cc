@@ -480,8 +480,8 @@ class Writer {
 
   Json refuse(Rational value, const NetworkMember& row, const std::string& owner) {
     status_ = invalid_argument(owner + std::string(row.name) + " is " + value.to_string() +
-                               "; a file can say numbers of up to 36 decimals, and betas of a "
-                               "double's");
+                               "; allowed in a file are numbers of up to 36 decimals, and for "
+                               "beta the numbers of a double");
     return {};
   }
 

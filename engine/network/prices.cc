@@ -36,15 +36,17 @@ Ticks least_common_multiple(Ticks a, Ticks b) {
 Status check_counts(Collective collective, int ranks, std::span<const std::uint64_t> counts) {
   const auto blocks = static_cast<std::size_t>(natural_blocks(collective, ranks));
   if (counts.size() != blocks) {
-    return invalid_argument("counts has " + std::to_string(counts.size()) + " entries; " +
-                            std::string(name_of(collective)) + " among " + std::to_string(ranks) +
-                            " ranks has " + counted(blocks, "block"));
+    return invalid_argument("counts has " + std::to_string(counts.size()) +
+                            " entries; allowed for " + std::string(name_of(collective)) +
+                            " among " + std::to_string(ranks) + " ranks are " +
+                            std::to_string(blocks));
   }
   std::uint64_t left = kMostBytes;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] > left) {
       return invalid_argument("counts[" + std::to_string(i) + "] is " + std::to_string(counts[i]) +
-                              "; all together may be at most " + std::to_string(kMostBytes));
+                              "; allowed are " + std::to_string(kMostBytes) +
+                              " bytes in all counts");
     }
     left -= counts[i];
   }

@@ -88,7 +88,7 @@ class Steps {
 
 Status too_many_transfers(int ranks, std::uint64_t most) {
   return invalid_argument("the schedule among " + std::to_string(ranks) + " ranks has more than " +
-                          std::to_string(most) + " messages; that is the limit");
+                          std::to_string(most) + " messages, the most allowed; choose fewer ranks");
 }
 
 void summarise(Meetings& meetings, Simulation& result) {
@@ -649,7 +649,7 @@ Result<Simulation> simulate(const Schedule& schedule, const CollectiveSpec& goal
   } catch (const Steps::Refused& refused) {
     return refused.status;
   } catch (const std::bad_alloc&) {
-    return Status(Code::out_of_memory, "simulating " + std::to_string(schedule.ranks) +
+    return Status(Code::out_of_memory, "no memory to simulate " + std::to_string(schedule.ranks) +
                                            " ranks with " + std::to_string(schedule.slots()) +
                                            " blocks each");
   }

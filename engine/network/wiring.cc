@@ -78,10 +78,11 @@ Result<std::vector<int>> parse_dims(std::string_view argument, std::string_view 
 }
 
 Status check_leaves(const Wiring& wiring, int group) {
-  const std::string needs = "; " + std::string(name_of(wiring.kind)) + " wiring needs 1 ";
+  const std::string needs =
+      "; allowed with " + std::string(name_of(wiring.kind)) + " wiring are 1 ";
   if (group < 1) {
     return invalid_argument("group is " + std::to_string(group) + needs +
-                            "or more ranks per group");
+                            "and more ranks per group");
   }
   const bool has_spines = wiring.kind == WiringKind::fat_tree;
   if (has_spines && (wiring.spines < 1 || wiring.spines > Wiring::kMostSpines)) {
@@ -93,7 +94,7 @@ Status check_leaves(const Wiring& wiring, int group) {
 
 Result<Routes> Routes::make(const Wiring& wiring, int ranks) {
   if (ranks < 1 || ranks > kMostRanks) {
-    return invalid_argument("ranks is " + std::to_string(ranks) + "; a network has 1 to " +
+    return invalid_argument("ranks is " + std::to_string(ranks) + "; allowed are 1 to " +
                             std::to_string(kMostRanks));
   }
   Routes routes;
@@ -110,9 +111,9 @@ Result<Routes> Routes::make(const Wiring& wiring, int ranks) {
     case WiringKind::torus:
     case WiringKind::mesh:
       if (wiring.dims.empty() || wiring.dims.size() > kMostDims) {
-        return invalid_argument("dims has " + std::to_string(wiring.dims.size()) + " sizes; a " +
-                                std::string(name_of(wiring.kind)) + " has 1 to " +
-                                std::to_string(kMostDims));
+        return invalid_argument("dims has " + std::to_string(wiring.dims.size()) +
+                                " sizes; allowed for a " + std::string(name_of(wiring.kind)) +
+                                " are 1 to " + std::to_string(kMostDims));
       }
       if (const auto why = dims_refusal(wiring.dims, ranks)) return invalid_argument(*why);
       routes.dims_ = wiring.dims;
@@ -121,7 +122,7 @@ Result<Routes> Routes::make(const Wiring& wiring, int ranks) {
       const auto n = static_cast<unsigned>(ranks);
       if (!std::has_single_bit(n)) {
         return invalid_argument("ranks is " + std::to_string(ranks) +
-                                "; hypercube wiring needs a power of two");
+                                "; allowed with hypercube wiring are powers of two");
       }
       routes.dims_.assign(static_cast<std::size_t>(std::countr_zero(n)), 2);
       break;

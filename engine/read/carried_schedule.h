@@ -59,7 +59,7 @@ auto carried(const Schedule& schedule, const CollectiveSpec& goal, const Fabric&
     if (!routes.ok()) return routes.status();
     return carry({schedule, goal, *wired, *pricing, *routes, options, alike});
   } catch (const std::bad_alloc&) {
-    return Status(Code::out_of_memory, "carrying the messages of " +
+    return Status(Code::out_of_memory, "no memory to carry the messages of " +
                                            std::to_string(schedule.ranks) + " ranks with " +
                                            std::to_string(schedule.slots()) + " blocks each");
   }

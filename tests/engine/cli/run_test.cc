@@ -73,7 +73,7 @@ TEST(Run, BlocksOfUnlikeSizes) {
       run_captured({"run", "all_gather", "--algo", "ring", "--ranks", "4", "--counts", "1K,2K"});
   EXPECT_EQ(refused.exit, 2);
   EXPECT_EQ(refused.err,
-            "rankine run: --counts has 2 entries; all_gather among 4 ranks has 4 blocks\n");
+            "rankine run: --counts has 2 entries; allowed for all_gather among 4 ranks are 4\n");
 }
 
 TEST(Run, LoweredAndByRounds) {

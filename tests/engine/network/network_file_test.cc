@@ -109,13 +109,15 @@ TEST(NetworkFile, NamesMemberValueAndWhatIsAllowed) {
       {R"({"wiring": "ring", "alu": true})", "needs full wiring"},
       {R"({"wiring": "torus", "permute": true})", "has permute and wiring is torus"},
       {R"({"permute": 1})", "permute is 1; allowed are true and false"},
-      {R"({"wiring": "fat_tree", "spines": 2})", "group is 0; fat_tree wiring needs 1 or more"},
-      {R"({"preset": "two_level", "wiring": "fat_tree"})", "spines is 0; fat_tree wiring needs"},
+      {R"({"wiring": "fat_tree", "spines": 2})",
+       "group is 0; allowed with fat_tree wiring are 1 and more"},
+      {R"({"preset": "two_level", "wiring": "fat_tree"})",
+       "spines is 0; allowed with fat_tree wiring"},
       {R"({"preset": "fat_tree", "spines": 0})", "spines is 0; allowed are whole numbers from 1"},
       {R"({"spines": 2})", "spines is 2 and wiring is full; spines need fat_tree wiring"},
       {R"({"wiring": "mesh", "routing": "one_way"})", "routing is one_way and wiring is mesh"},
       {R"({"preset": "scaleup"})", "preset is \"scaleup\"; allowed are plain, scale_up"},
-      {R"([1])", "the network is array; an object is needed"},
+      {R"([1])", "the network is array; allowed are objects"},
       {R"({"ports": )", "the network is not JSON"},
   };
   for (const auto& one : kCases) {

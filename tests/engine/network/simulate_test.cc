@@ -351,7 +351,7 @@ TEST(ByHand, BlocksOfUnlikeSizes) {
   EXPECT_EQ(alike->seconds, plain->seconds);
   EXPECT_EQ(alike->sent, plain->sent);
   EXPECT_EQ(time({.counts = {5, 1}}).status().text(),
-            "counts has 2 entries; all_gather among 3 ranks has 3 blocks");
+            "counts has 2 entries; allowed for all_gather among 3 ranks are 3");
   EXPECT_EQ(time({.ideal_blocks = true, .counts = {1, 1, 1}}).status().text(),
             "counts and ideal blocks are both set; allowed is one of them");
 }

