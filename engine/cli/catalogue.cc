@@ -296,7 +296,7 @@ Status check_form(const ShowOptions& options) {
   if (options.text) forms.push_back("--text");
   if (forms.size() > 1) {
     return invalid_argument(
-        fmt::format("{} and {} exclude each other", forms.front(), forms.back()));
+        fmt::format("{} and {} are given; allowed is one of them", forms.front(), forms.back()));
   }
   if (options.text && options.round) {
     return invalid_argument(fmt::format(
@@ -304,8 +304,7 @@ Status check_form(const ShowOptions& options) {
   }
   if (options.transfers_only && !forms.empty()) {
     return invalid_argument(
-        fmt::format("--transfers leaves the ranks' holdings out of a drawing; {} is no drawing",
-                    forms.front()));
+        fmt::format("--transfers is given with {}; allowed are drawings only", forms.front()));
   }
   return {};
 }

@@ -489,8 +489,8 @@ Result<std::size_t> read_memory(std::string_view argument, std::string_view text
   constexpr std::size_t kLeast = std::size_t{16} << 20;
   const auto bytes = parse_size(argument, text);
   if (!bytes.ok() || *bytes >= kLeast) return bytes;
-  return invalid_argument(
-      fmt::format("{} is '{}'; allowed are 16M and more, or no program starts", argument, text));
+  return invalid_argument(fmt::format(
+      "{} is '{}'; allowed are 16M and more, which a program needs to start", argument, text));
 }
 
 Result<Exit> check_order(const CheckArguments& a, const std::string& text,
@@ -517,8 +517,8 @@ Result<Exit> check_schedule(const CheckArguments& a, const CheckLaboratory* labo
                                          {"--seconds", a.seconds.has_value()},
                                          {"--memory", a.memory.has_value()}}) {
     if (!is_given) continue;
-    return invalid_argument(
-        fmt::format("{} belongs to a FILE with a function: .py, .cc, .cpp or .cxx", option));
+    return invalid_argument(fmt::format(
+        "{} is given; allowed with it are files of a function: .py, .cc, .cpp and .cxx", option));
   }
   const auto text = read_input("FILE", a.file, kMostJsonBytes);
   if (!text.ok()) return text.status();
@@ -554,10 +554,10 @@ Result<Exit> run_check(const CheckArguments& a, const CheckLaboratory* laborator
   const FormulaArguments& f = a.formula;
   const int asked = (a.file.empty() ? 0 : 1) + (f.task.empty() ? 0 : 1) + (f.list ? 1 : 0);
   if (asked != 1) {
-    return invalid_argument("FILE, --task or --tasks is needed, and one of them only");
+    return invalid_argument("one of FILE, --task and --tasks is needed; allowed is one");
   }
   if (f.task.empty() && (!f.formula.empty() || f.seed)) {
-    return invalid_argument("--formula and --seed belong to a --task");
+    return invalid_argument("--formula or --seed is given; allowed with --task only");
   }
   if (!a.file.empty()) return check_schedule(a, laboratory, console);
   return laboratory != nullptr ? laboratory->formula(f, a.json, console)

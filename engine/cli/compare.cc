@@ -134,11 +134,13 @@ double Comparison::geometric_mean() const {
 Result<Comparison> compare_files(const PerfFile& a, const PerfFile& b) {
   if (!a.collective.empty() && !b.collective.empty() && a.collective != b.collective) {
     return invalid_argument(
-        fmt::format("the first report is of {}, the second of {}", a.collective, b.collective));
+        fmt::format("the first report is of {}, the second of {}; allowed is one collective",
+                    a.collective, b.collective));
   }
   if (a.ranks != 0 && b.ranks != 0 && a.ranks != b.ranks) {
-    return invalid_argument(fmt::format("the first report is among {}, the second among {}",
-                                        counted(a.ranks, "rank"), b.ranks));
+    return invalid_argument(
+        fmt::format("the first report is among {}, the second among {}; allowed is one number",
+                    counted(a.ranks, "rank"), b.ranks));
   }
   bool several = false;  // true: some row has several algorithms
   for (const PerfFile* file : {&a, &b}) {

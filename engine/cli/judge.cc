@@ -32,14 +32,14 @@ Result<WrittenSchedule> begin_schedule(const ScheduleHead& head) {
   constexpr int kMostPlanes = 1 << 10;
   const Collective c = head.collective;
   if (head.root && !has_root(c)) {
-    return invalid_argument(fmt::format("{} has no root", name_of(c)));
+    return invalid_argument(fmt::format("root is given; {} has no root", name_of(c)));
   }
   if (head.peer && c != Collective::send_recv) {
-    return invalid_argument(fmt::format("{} has no peer; send_recv has one", name_of(c)));
+    return invalid_argument(fmt::format("peer is given to {}; allowed is send_recv", name_of(c)));
   }
   if (head.other_bits && c != Collective::all_reduce) {
     return invalid_argument(
-        fmt::format("other_bits means nothing to {}; all_reduce has it", name_of(c)));
+        fmt::format("other_bits is given to {}; allowed is all_reduce", name_of(c)));
   }
   if (Status s = out_of_range("the number of ranks", head.ranks, 1, kMostWrittenRanks); !s.ok()) {
     return s;
@@ -55,7 +55,7 @@ Result<WrittenSchedule> begin_schedule(const ScheduleHead& head) {
   out.goal.peer = head.peer.value_or((out.goal.root + 1) % head.ranks);
   out.planes = head.planes.value_or(1);
   if (natural > kMostWrittenBlocks) {
-    return invalid_argument(fmt::format("{} among {} ranks has {} blocks; at most {} are read",
+    return invalid_argument(fmt::format("{} among {} ranks has {} blocks; allowed are {}",
                                         name_of(c), head.ranks, natural, kMostWrittenBlocks));
   }
   if (out.goal.blocks < 1 || out.goal.blocks % natural != 0) {
@@ -74,7 +74,8 @@ Result<WrittenSchedule> begin_schedule(const ScheduleHead& head) {
 Status TransferWriter::begin_round() {
   constexpr std::size_t kMostRounds = 1 << 16;
   if (into_.rounds.size() == kMostRounds) {
-    return invalid_argument(fmt::format("there are more than {} rounds", kMostRounds));
+    return invalid_argument(
+        fmt::format("the schedule has more than {} rounds, the most allowed", kMostRounds));
   }
   into_.rounds.emplace_back();
   return {};
@@ -87,8 +88,8 @@ Status TransferWriter::add(WrittenTransfer written) {
   const std::size_t blocks = size(t.what.list), pairs = size(t.from) * size(t.to);
   if (blocks > kMostWrittenMoves || pairs > kMostWrittenMoves / blocks ||
       moves_ + pairs * blocks > kMostWrittenMoves) {
-    return invalid_argument(fmt::format(
-        "a schedule may move at most {} blocks; this one moves more", kMostWrittenMoves));
+    return invalid_argument(
+        fmt::format("the schedule moves more than {} blocks, the most allowed", kMostWrittenMoves));
   }
   moves_ += pairs * blocks;
   into_.rounds.back().push_back(std::move(written));

@@ -415,7 +415,7 @@ namespace {
 Status take_nccl_tests_flags(PerfOptions& options) {
   if (options.given_factor > 1 && options.step_bytes) {
     return invalid_argument(
-        "--stepfactor and --stepbytes exclude each other, but for a factor of 1");
+        "--stepfactor and --stepbytes are given; allowed is one of them, or --stepfactor 1");
   }
   options.step_factor = options.given_factor.value_or(options.step_factor);
   if (options.given_factor == 1 && !options.step_bytes) options.step_bytes = std::size_t{1} << 20;

@@ -172,9 +172,10 @@ Result<std::vector<std::size_t>> sizes_of(const PerfOptions& options) {
   std::vector<std::size_t> sizes;
   for (std::size_t size = first; size <= last;) {
     if (sizes.size() >= kMostSizes) {
-      return invalid_argument(fmt::format("--stepbytes is {}: more than {} sizes from {} to {}",
-                                          format_size(options.step_bytes.value_or(0)), kMostSizes,
-                                          format_size(first), format_size(last)));
+      return invalid_argument(
+          fmt::format("--stepbytes is {}; allowed are {} sizes from {} to {}: increase it",
+                      format_size(options.step_bytes.value_or(0)), kMostSizes, format_size(first),
+                      format_size(last)));
     }
     sizes.push_back(size);
     const std::size_t before = size;  // sizes stay below 2^63, so only the product can overflow
@@ -277,7 +278,7 @@ Result<PerfCases> cases_of(PerfOptions& options, int cores, const NamedNetwork* 
   }
   if (cases.rows.empty()) {
     return invalid_argument(
-        "--op and --datatype leave nothing: none of these types takes any of these operations");
+        "--op and --datatype leave no case; allowed are operations that one of these types has");
   }
   auto bench = bench_for(options, cases);
   if (!bench.ok()) return bench.status();

@@ -326,7 +326,7 @@ std::string request_network_members() {
 Result<Question> read_question(const Json& request) {
   if (!request.is_object()) {
     return invalid_argument(
-        fmt::format("the request is {}; an object is needed", request.type_name()));
+        fmt::format("the request is {}; allowed are objects", request.type_name()));
   }
   Question question;
   question.fabric = plain_regime().fabric;

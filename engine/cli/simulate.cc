@@ -189,9 +189,8 @@ Result<Scaling> scale(const QuestionArguments& arguments, int most, std::uint64_
         const auto guess = growth.guess(n);
         ends = guess && *guess > static_cast<double>(most_steps);
         if (!ends) return seconds_among(arguments, curve.algorithm, n, may_take);
-        return invalid_argument(
-            fmt::format("by its growth that takes some {} steps; --most-steps allows {}",
-                        about(*guess), format_size(most_steps)));
+        return invalid_argument(fmt::format("an estimate is {} steps; --most-steps allows {}",
+                                            about(*guess), format_size(most_steps)));
       };
       const auto seconds = answered();
       if (seconds.ok()) {

@@ -508,7 +508,7 @@ std::string help_of(const Command& command) {
 std::string both_given(std::string_view text) {
   constexpr std::string_view kBetween = " excludes ";
   const std::size_t at = text.find(kBetween);
-  return fmt::format("{} and {} exclude each other", text.substr(0, at),
+  return fmt::format("{} and {} are given; allowed is one of them", text.substr(0, at),
                      text.substr(at + kBetween.size()));
 }
 

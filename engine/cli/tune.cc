@@ -401,7 +401,7 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
   progress.clear();
   if (found.verdicts.empty() && !interrupted) {
     return invalid_argument(
-        fmt::format("--budget is {}, which is too short for a single contest; allowed is more",
+        fmt::format("--budget is {}, which is too short for a single contest; increase it",
                     format_duration(std::chrono::duration<double>(a.budget).count())));
   }
   found.written = !a.check && whole > 0;

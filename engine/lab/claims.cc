@@ -98,7 +98,7 @@ Subcommand add_claims(Command tool) {
 
 Result<Exit> claims_report(const ClaimsOptions& options, Console& console) {
   if (options.json && options.golden) {
-    return invalid_argument("--json and --golden exclude each other");
+    return invalid_argument("--json and --golden are given; allowed is one of them");
   }
   Status status = check_output_files({{"--markdown", options.markdown}, {"--html", options.html}});
   if (!status.ok()) return status;

@@ -73,7 +73,8 @@ class TomlRow {
     const toml::node* node = take(field, needed);
     if (node == nullptr) return {};
     const auto value = node->value<std::string>();
-    if (!value || value->empty()) fail("'" + std::string(field) + "' is no text");
+    if (!value || value->empty())
+      fail("'" + std::string(field) + "' is no text; allowed are texts");
     return *value;
   }
   bool flag(std::string_view field) {
@@ -90,7 +91,7 @@ class TomlRow {
       return static_cast<double>(*bytes);
     }
     const auto value = node->value<double>();
-    if (!value) fail("'" + std::string(field) + "' is no number");
+    if (!value) fail("'" + std::string(field) + "' is no number; allowed are numbers and sizes");
     return *value;
   }
   void leave() { ++taken_; }  // counts a nested table, which is read separately
@@ -120,7 +121,7 @@ std::string spelled_out(std::string text, const toml::table& names, const TomlRo
       ++end;
     const std::string name = text.substr(at + 1, end - at - 1);
     const auto value = names[name].value<std::string>();
-    if (!value) row.fail("no name is called '" + name + "'");
+    if (!value) row.fail("'$" + name + "' is not in [names]; add it");
     text.replace(at, end - at, *value);
   }
   return text;
@@ -169,7 +170,7 @@ Statement read_statement(const toml::table& table) {
   TomlRow row(table, "statement");
   const std::string measure = row.text("measure", true);
   const auto known = reproduce::parse_measure(measure);
-  if (!known) row.fail("no measure is called '" + measure + "'");
+  if (!known) row.fail("measure is '" + measure + "', which is unknown");
   Statement out{.id = row.text("id", true),
                 .where = row.text("where", true),
                 .text = row.text("text", true),
@@ -199,10 +200,12 @@ void for_each_table(TomlRow& row, const toml::table& file, std::string_view name
   if (node == nullptr) return;
   row.leave();
   const toml::array* rows = node->as_array();
-  if (rows == nullptr) row.fail("[[" + std::string(name) + "]] is a list of tables");
+  if (rows == nullptr)
+    row.fail(std::string(name) + " is no list; allowed are tables [[" + std::string(name) + "]]");
   for (const toml::node& each : *rows) {
     const toml::table* table = each.as_table();
-    if (table == nullptr) row.fail("[[" + std::string(name) + "]] is a list of tables");
+    if (table == nullptr)
+      row.fail(std::string(name) + " is no list; allowed are tables [[" + std::string(name) + "]]");
     visit(*table);
   }
 }

@@ -163,7 +163,8 @@ struct Word {
 };
 auto known(const auto& value, std::string_view option, std::string_view text) {
   if (!value) {
-    throw std::logic_error("no " + std::string(option) + " is called '" + std::string(text) + "'");
+    throw std::logic_error(std::string(option) + " is '" + std::string(text) +
+                           "', which is unknown");
   }
   return *value;
 }
@@ -197,7 +198,8 @@ bool is_list(std::string_view option) {
 std::int64_t whole(const Value& value, std::string_view what) {
   if (!value.whole() || value.rational().top() > std::numeric_limits<std::int64_t>::max() ||
       value.rational().top() < std::numeric_limits<std::int64_t>::min()) {
-    throw std::logic_error(std::string(what) + " is " + to_string(value) + ", no whole number");
+    throw std::logic_error(std::string(what) + " is " + to_string(value) +
+                           "; allowed are whole numbers");
   }
   return static_cast<std::int64_t>(value.rational().top());
 }
@@ -205,7 +207,8 @@ std::int64_t whole(const Value& value, std::string_view what) {
 Setup set_up(const RunText& run, const Letters& letters) {
   Setup s;
   const auto collective = parse_collective(run.collective);
-  if (!collective) throw std::logic_error("no collective is called '" + run.collective + "'");
+  if (!collective)
+    throw std::logic_error("collective is '" + run.collective + "', which is unknown");
   s.algorithm = find_algorithm(*collective, run.algorithm);
   if (s.algorithm == nullptr) {
     throw NotInCatalogue("the catalogue has no " + run.collective + " '" + run.algorithm + "' yet");

@@ -148,7 +148,7 @@ Result<std::string> said_by(std::vector<std::string> words, const std::string& f
 }
 
 Result<Exit> run_lesson(const std::string& folder, Console& console) {
-  if (folder.empty()) return invalid_argument("--output is ''; it must be a folder's name");
+  if (folder.empty()) return invalid_argument("--output is ''; allowed are names of folders");
   if (Status status = make_folder(folder); !status.ok()) return status;
   const std::vector<EmbeddedFile> files = course_files();
   const auto is_lesson = [](const EmbeddedFile& file) { return file.name.ends_with(".md"); };

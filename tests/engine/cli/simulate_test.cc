@@ -65,7 +65,7 @@ TEST(Request, TakesBlocksOfUnlikeSizes) {
   const auto refused = [](const std::string& request) { return answer_request(request, 1).line; };
   EXPECT_NE(refused(begin + R"(,"bytes":12})").find("bytes and counts"), std::string::npos);
   EXPECT_NE(refused(R"({"collective":"all_reduce","algorithm":"ring","ranks":5,"counts":[1,2]})")
-                .find("counts has 2 entries; all_reduce among 5 ranks has 1 block"),
+                .find("counts has 2 entries; allowed for all_reduce among 5 ranks are 1"),
             std::string::npos);
 }
 
@@ -172,8 +172,8 @@ TEST(Request, SaysWhatIsWrong) {
     const char* error;
   } kCases[] = {
       {"{\"collective\": ", "the request is not JSON"},
-      {"[1]", "the request is array; an object is needed"},
-      {"\"ring\"", "the request is string; an object is needed"},
+      {"[1]", "the request is array; allowed are objects"},
+      {"\"ring\"", "the request is string; allowed are objects"},
       {R"({})", "collective is missing"},
       {R"({"collective":7})", "collective is 7; allowed are texts"},
       {R"({"collective":"all_redcue"})", "did you mean 'all_reduce'?"},
@@ -743,8 +743,8 @@ TEST(Scaling, SaysHowManyStepsAreWanted) {
   auto scaling = scale(arguments, 1024, std::uint64_t{1} << 25, console);
   ASSERT_TRUE(scaling.ok()) << scaling.status().text();
   EXPECT_EQ(scaling->curves[0].seconds.back().first, 128);
-  EXPECT_NE(scaling->notes[0].find("swing among 256 ranks and more is left out: by its growth "
-                                   "that takes some "),
+  EXPECT_NE(scaling->notes[0].find("swing among 256 ranks and more is left out: an estimate "
+                                   "is "),
             std::string::npos)
       << scaling->notes[0];
   EXPECT_NE(scaling->notes[0].find(" steps; --most-steps allows 32M"), std::string::npos);

@@ -530,12 +530,12 @@ TEST(Check, SaysWhatItNeeds) {
     EXPECT_EQ(captured.out, "");
     return captured.err;
   };
-  EXPECT_THAT(refused({}, 2), HasSubstr("FILE, --task or --tasks is needed"));
-  EXPECT_THAT(refused({"x", "--tasks"}, 2), HasSubstr("one of them only"));
+  EXPECT_THAT(refused({}, 2), HasSubstr("FILE, --task and --tasks is needed"));
+  EXPECT_THAT(refused({"x", "--tasks"}, 2), HasSubstr("allowed is one"));
   EXPECT_THAT(refused({"no such file"}, 3), HasSubstr("FILE is 'no such file'"));
   EXPECT_THAT(refused({"/dev/zero"}, 3), HasSubstr("character device"));
   EXPECT_THAT(refused({"--task", "ring"}, 2), HasSubstr("--task is 'ring'; allowed are"));
-  EXPECT_THAT(refused({"--tasks", "--formula", "N"}, 2), HasSubstr("belong to a --task"));
+  EXPECT_THAT(refused({"--tasks", "--formula", "N"}, 2), HasSubstr("--formula or --seed is given"));
   const std::vector<std::string> formulas = {"N +",
                                              "X",
                                              "1/(N-N)",

