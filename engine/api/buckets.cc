@@ -40,7 +40,7 @@ void unpack(std::span<const Buckets::Tensor> parts, std::size_t width, const std
 
 Status epilogue_given() {
   return invalid_argument(
-      "epilogue is given; buckets allow none, because a bucket holds rows of many tensors");
+      "epilogue is given; allowed in buckets is none, because a bucket holds rows of many tensors");
 }
 
 }  // namespace
@@ -57,7 +57,7 @@ Buckets::~Buckets() {
 Status Buckets::add_unused(Tensor tensor, DataType type, ReduceOp op, const CallOptions& options) {
   if (op != ReduceOp::sum && op != ReduceOp::avg) {
     return invalid_argument("op is " + std::string(name_of(op)) +
-                            "; a tensor that is not used brings zeros, for sum and avg");
+                            "; allowed for unused tensors are sum and avg");
   }
   Status status = add(tensor, type, op, options);
   // A later call starts the bucket and packs the tensor then.
@@ -143,8 +143,8 @@ Status Buckets::wait() {
 
 Status Buckets::no_memory(std::size_t bytes) {
   return member_.give_up(make_error(Code::out_of_memory, [&] {
-    return "buckets of rank " + std::to_string(member_.rank()) + ": " + std::to_string(bytes) +
-           " bytes";
+    return "no memory for buckets of rank " + std::to_string(member_.rank()) + ": " +
+           std::to_string(bytes) + " bytes";
   }));
 }
 

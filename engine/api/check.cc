@@ -77,7 +77,7 @@ Status check_common(int ranks, int most_ranks, std::chrono::milliseconds timeout
                    timeout.count() > 0
                        ? Status()
                        : invalid_argument("timeout is " + std::to_string(timeout.count()) +
-                                          " ms; it must be positive"),
+                                          " ms; allowed are 1 and more"),
                    check_enum("wait.mode", policy.mode, kWaitModes),
                    check_least("wait.yield_ns", policy.yield_ns, 0, ""),
                    check_least("wait.spin_ns", policy.spin_ns, 0, "")});
@@ -88,11 +88,11 @@ Status check_processes(const CommunicatorOptions& options) {
   if (Status status = check_name(options.name); !status.ok()) return status;
   if (!options.rank)
     return invalid_argument("name is '" + std::string(options.name) +
-                            "', rank is not set; set the rank that this process plays");
+                            "', rank is not set; set the rank of this process");
   if (options.network != nullptr && options.network->seats != nullptr) {
     return invalid_argument(
-        "network: seats are given, which processes cannot share; leave them "
-        "out: groups that are split from the communicator share its own");
+        "network: seats are given; allowed among processes are none: groups that are split from "
+        "the communicator share its seats");
   }
   Status status = first_of({check_range("ranks", options.ranks, 1, Communicator::kMaxProcesses),
                             check_range("rank", *options.rank, 0, options.ranks - 1)});
@@ -102,7 +102,7 @@ Status check_processes(const CommunicatorOptions& options) {
     status = check_range("more_ranks", one, 0, options.ranks - 1);
     if (status.ok() && (one == *options.rank || std::count(before.begin(), before.end(), one) > 0))
       return invalid_argument("more_ranks has " + std::to_string(one) +
-                              ", which this process plays already");
+                              " a second time; allowed is each rank of this process once");
   }
   return status;
 }
@@ -143,7 +143,7 @@ Status check_communicator(const CommunicatorOptions& options) {
     return invalid_argument("ports is " + std::to_string(options.ports) +
                             ", and network has its own ports; leave out one of the two");
   }
-  if (options.plan_bytes == 0) return invalid_argument("plan_bytes is 0; it must be positive");
+  if (options.plan_bytes == 0) return invalid_argument("plan_bytes is 0; allowed are 1 and more");
   if (!options.arenas.empty() && options.arenas.size() != static_cast<std::size_t>(options.ranks)) {
     return invalid_argument("arenas has " + std::to_string(options.arenas.size()) +
                             " entries; allowed are none or " + std::to_string(options.ranks));
@@ -174,10 +174,10 @@ Status misfit(const CallOptions& options) noexcept {
 Status check_user_op(const Call& call) {
   const UserOp& op = *call.user_op;
   if (!reduces(call.collective)) {
-    return invalid_argument("user_op is given; " + std::string(name_of(call.collective)) +
-                            " reduces nothing");
+    return invalid_argument("user_op is given to " + std::string(name_of(call.collective)) +
+                            "; allowed are collectives that reduce");
   }
-  if (op.apply == nullptr) return invalid_argument("user_op.apply is null");
+  if (op.apply == nullptr) return invalid_argument("user_op.apply is null; allowed are functions");
   if (op.element_bytes < 1 || op.element_bytes > kMostElementBytes) {
     return invalid_argument("user_op.element_bytes is " + std::to_string(op.element_bytes) +
                             "; allowed are 1 to " + std::to_string(kMostElementBytes));
@@ -185,7 +185,7 @@ Status check_user_op(const Call& call) {
   if (call.op == ReduceOp::user && call.type == DataType::raw) return {};
   return invalid_argument("user_op is given, type is " + std::string(name_of(call.type)) +
                           ", operation is " + std::string(name_of(call.op)) +
-                          "; they must be raw and user");
+                          "; allowed are raw and user");
 }
 
 namespace {
@@ -226,14 +226,15 @@ Status check_epilogue(const Call& call) {
     return invalid_argument("epilogue is given to " + std::string(name_of(call.collective)) +
                             "; allowed are all_reduce, reduce_scatter and all_gather");
   }
-  if (epilogue.finish == nullptr) return invalid_argument("epilogue.finish is null");
+  if (epilogue.finish == nullptr)
+    return invalid_argument("epilogue.finish is null; allowed are functions");
   if (epilogue.row_elements == 0) {
     return invalid_argument("epilogue.row_elements is 0; allowed are 1 and more");
   }
   if (epilogue.type && *epilogue.type != call.type) {
-    return invalid_argument("type is " + std::string(name_of(call.type)) +
-                            "; the rows of the epilogue are " +
-                            std::string(name_of(*epilogue.type)));
+    return invalid_argument("type is " + std::string(name_of(call.type)) + "; allowed is " +
+                            std::string(name_of(*epilogue.type)) +
+                            ", the type of the epilogue's rows");
   }
   return {};
 }
@@ -243,7 +244,7 @@ Status check_factor(const Call& call) {
   if (reduces(call.collective) && call.op == ReduceOp::sum && call.type != DataType::b8) return {};
   return invalid_argument("factor is given to " + std::string(name_of(call.collective)) + " " +
                           std::string(name_of(call.op)) + " of " + std::string(name_of(call.type)) +
-                          "; it is for sums, of all types but b8");
+                          "; allowed are sums of all types but b8");
 }
 
 Status check_call(const Call& call, int ranks) {
@@ -265,8 +266,8 @@ Status check_call(const Call& call, int ranks) {
   }
   if (!users && !takes(call.collective, call.type, call.op)) {
     return invalid_argument("operation is avg; " + std::string(name_of(call.collective)) +
-                            " adds up another number of contributions on every rank; ask for a "
-                            "sum, and divide it");
+                            " adds up another number of contributions on every rank; use sum, "
+                            "and divide");
   }
   if (has_root(call.collective)) {
     status = check_range("root", call.root, 0, ranks - 1);
@@ -278,26 +279,27 @@ Status check_call(const Call& call, int ranks) {
   }
   const auto blocks = static_cast<std::size_t>(natural_blocks(call.collective, ranks));
   if (!call.counts.empty() && call.counts.size() != blocks) {
-    return invalid_argument("counts has " + std::to_string(call.counts.size()) + " entries; " +
-                            std::string(name_of(call.collective)) + " among " +
-                            std::to_string(ranks) + " ranks needs " + std::to_string(blocks));
+    return invalid_argument("counts has " + std::to_string(call.counts.size()) +
+                            " entries; allowed for " + std::string(name_of(call.collective)) +
+                            " among " + std::to_string(ranks) + " ranks are " +
+                            std::to_string(blocks));
   }
   // All sizes together must fit in a pointer difference.
   const std::size_t limit =
       static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()) / element_bytes(call);
   if (call.counts.empty()) {
     if (call.count > limit / blocks) {
-      return invalid_argument("count is " + std::to_string(call.count) + "; at most " +
+      return invalid_argument("count is " + std::to_string(call.count) + "; allowed are 0 to " +
                               std::to_string(limit / blocks) + " elements of " +
-                              std::string(name_of(call.type)) + " are allowed here");
+                              std::string(name_of(call.type)));
     }
   } else {
     std::size_t total = 0;
     for (std::size_t i = 0; i < blocks; ++i) {
       if (call.counts[i] > limit - total) {
         return invalid_argument("counts[" + std::to_string(i) + "] is " +
-                                std::to_string(call.counts[i]) +
-                                "; all counts together may be at most " + std::to_string(limit));
+                                std::to_string(call.counts[i]) + "; allowed are " +
+                                std::to_string(limit) + " elements in all counts together");
       }
       total += call.counts[i];
     }
@@ -367,7 +369,7 @@ Status misfit(const BufferRule& rule, const void* in, const void* out) noexcept 
   return make_error(Code::invalid_argument, [&] {
     const RankBuffers buffers = buffers_of(rule, in, out);
     std::string text = "in " + to_string(buffers.in) + " and out " + to_string(buffers.out) +
-                       " overlap; they must lie apart";
+                       " overlap; allowed are separate buffers";
     if (rule.may_be_in_place) {
       text += ", or in place with in " + std::to_string(rule.in_place_offset) + " bytes after out";
     }
@@ -446,7 +448,8 @@ Status reduce_group(DataType type, ReduceOp op, std::span<const void* const> src
   }
   const bool is_null =
       count > 0 && (dst == nullptr || std::find(srcs.begin(), srcs.end(), nullptr) != srcs.end());
-  if (is_null) return invalid_argument("dst or one of srcs is null");
+  if (is_null)
+    return invalid_argument("dst or one of srcs is null; allowed are addresses of count elements");
   const SumGroup group{find_reduce(type, op), size_of(type), srcs};
   const std::size_t most = kPart / group.element_bytes;
   for (std::size_t i = 0; i < count; i += most) {

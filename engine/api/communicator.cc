@@ -264,8 +264,9 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
   }
   return std::unique_ptr<Communicator>(new Communicator(std::move(shared)));
 } catch (const std::bad_alloc&) {
-  return make_error(Code::out_of_memory,
-                    [&] { return "a communicator of " + std::to_string(asked.ranks) + " ranks"; });
+  return make_error(Code::out_of_memory, [&] {
+    return "no memory for a communicator of " + std::to_string(asked.ranks) + " ranks";
+  });
 }
 
 Communicator::Communicator(std::shared_ptr<CommunicatorShared> shared)
@@ -287,20 +288,21 @@ Result<std::unique_ptr<Member>> Communicator::join_for_another_thread(Rank rank)
                             std::to_string(shared_->ranks - 1));
   }
   if (shared_->is_elsewhere(rank)) {
-    return invalid_argument("rank is " + std::to_string(rank) + ", which another process plays; " +
-                            "this one is " + ranks_in_words(shared_->processes->here()));
+    return invalid_argument(
+        "rank is " + std::to_string(rank) +
+        " of another process; allowed here: " + ranks_in_words(shared_->processes->here()));
   }
   const std::lock_guard lock(shared_->mutex);
   if (shared_->joined[static_cast<std::size_t>(rank)]) {
     return invalid_argument("rank is " + std::to_string(rank) +
-                            ", which has joined before; a rank joins once");
+                            ", which has joined before; allowed is once");
   }
   std::unique_ptr<Member> member(new Member(shared_, rank, shared_->new_progress_engine()));
   shared_->joined[static_cast<std::size_t>(rank)] = true;
   return member;
 } catch (const std::bad_alloc&) {
   return make_error(Code::out_of_memory,
-                    [&] { return "the member of rank " + std::to_string(rank); });
+                    [&] { return "no memory for the member of rank " + std::to_string(rank); });
 }
 
 std::shared_ptr<ProgressEngine> CommunicatorShared::new_progress_engine() const {

@@ -150,9 +150,9 @@ Status CommunicatorShared::provide_mailboxes(const Plan& plan) {
       // that waits for it, like the slots.
       void* credit = arenas[static_cast<std::size_t>(from)].allocate(sizeof(Counter));
       if (slots == nullptr || credit == nullptr) {
-        return {Code::out_of_memory, "mailboxes of rank " + std::to_string(to) + ": " +
-                                         std::to_string(std::size_t{mail.slots} * mail.stride) +
-                                         " bytes"};
+        return {Code::out_of_memory,
+                "no memory for mailboxes of rank " + std::to_string(to) + ": " +
+                    std::to_string(std::size_t{mail.slots} * mail.stride) + " bytes"};
       }
       mailbox = {slots, mail.stride, static_cast<Counter*>(credit), mail.slots};
       // Arena memory is zeroed, so a count of 0 needs no store: the pages stay untouched until the
@@ -176,8 +176,8 @@ Status CommunicatorShared::provide_boards(const Plan& plan) {
     if (own != nullptr) continue;  // from an earlier attempt, in which another board failed
     own = static_cast<std::byte*>(arenas[r].allocate(bytes));
     if (own == nullptr) {
-      return {Code::out_of_memory,
-              "board of rank " + std::to_string(r) + ": " + std::to_string(bytes) + " bytes"};
+      return {Code::out_of_memory, "no memory for the board of rank " + std::to_string(r) + ": " +
+                                       std::to_string(bytes) + " bytes"};
     }
   }
   for (std::size_t r = 0; r < boards.size(); ++r) {
@@ -219,7 +219,7 @@ Result<PayloadMemory> Payloads::allocate(const ArenaOptions& near, Rank rank, st
   Arena arena(options);
   void* const base = arena.allocate(n * element_bytes);
   if (base == nullptr) {
-    return Status(Code::out_of_memory, "n is " + std::to_string(n) + "; there is no memory for " +
+    return Status(Code::out_of_memory, "n is " + std::to_string(n) + "; no memory for " +
                                            std::to_string(n * element_bytes) + " bytes near rank " +
                                            std::to_string(rank) + ": " +
                                            std::strerror(arena.error()));

@@ -58,14 +58,14 @@ Status check_names() {
       constexpr std::size_t kMostSlips = 2;
       if (name.size() > one.size() + kMostSlips || edit_distance(name, one) > kMostSlips) continue;
       return invalid_argument("environment variable " + name + " is unknown; did you mean " +
-                              std::string(one) + "? known are " + known);
+                              std::string(one) + "? allowed are " + known);
     }
     if (std::any_of(std::begin(kOfTheTree), std::end(kOfTheTree), begins)) continue;
     strangers += (strangers.empty() ? "" : ", ") + name;
   }
   if (!strangers.empty()) {
-    warn_once("api.environment", "environment variables without a meaning for Rankine: " +
-                                     strangers + "; its variables are listed in the guide");
+    warn_once("api.environment", "environment variables that Rankine does not know: " + strangers +
+                                     "; engine/GUIDE.md lists the known ones");
   }
   return {};
 }
@@ -113,9 +113,9 @@ Result<std::array<const Algorithm*, kCollectives>> parse_forced_algorithms(std::
         everywhere[static_cast<std::size_t>(entry->collective)] = entry;
       }
       if (!found.empty()) continue;
-      return invalid_argument("no collective has an algorithm '" + std::string(part) +
-                              "'; allowed are parts such as all_reduce:ring, or ring for all that "
-                              "have it");
+      return invalid_argument("algorithm is '" + std::string(part) +
+                              "', which no collective has; allowed are parts such as "
+                              "all_reduce:ring, or ring for all collectives that have it");
     }
     const auto collective = find_typed_collective(part.substr(0, colon));
     if (!collective) {
@@ -231,8 +231,8 @@ Result<std::uint64_t> hash_of(const std::shared_ptr<const CallNetwork>& network)
   if (network == nullptr) return std::uint64_t{0};
   const auto file = write_network(network->fabric);
   if (!file.ok()) {
-    return Status(file.status().code(), "network: ranks that are processes compare it as a file: " +
-                                            file.status().text());
+    return Status(file.status().code(),
+                  "network: processes compare it in the form of a file: " + file.status().text());
   }
   std::uint64_t hash = mixed(kSplitMixStep, hash_of(*file));
   hash = mixed(hash, static_cast<std::uint64_t>(network->sync));

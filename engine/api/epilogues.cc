@@ -17,7 +17,8 @@ constexpr std::size_t kMostRow = std::size_t{1} << 30;
 bool is_scaled(DataType type) { return type == DataType::i8 || type == DataType::f8e4m3; }
 
 Status makes_no_sense(std::string_view what, std::string_view why) {
-  return invalid_argument(std::string(what) + " is given, " + std::string(why));
+  return invalid_argument(std::string(what) + " is given, " + std::string(why) +
+                          "; change one of the two");
 }
 
 Status check(const RowSteps& steps) {
@@ -56,13 +57,14 @@ Status check(const RowSteps& steps) {
     if (steps.norm != Norm::none) return makes_no_sense("norm", "out is null");
     if (steps.activation != Activation::none) return makes_no_sense("activation", "out is null");
     if (steps.scales != nullptr) return makes_no_sense("scales", "out is null");
-    if (steps.residual == nullptr) return invalid_argument("out and residual are null");
+    if (steps.residual == nullptr)
+      return invalid_argument("out and residual are null; set one of them");
     return {};
   }
   if (is_scaled(steps.out_type) != (steps.scales != nullptr)) {
     return invalid_argument("out_type is " + std::string(name_of(steps.out_type)) + ", scales " +
                             (steps.scales != nullptr ? "are given" : "is null") +
-                            "; i8 and f8e4m3 need scales, and no others");
+                            "; allowed are scales for i8 and f8e4m3 only, and required there");
   }
   return {};
 }
@@ -131,7 +133,8 @@ Result<RowEpilogue> RowEpilogue::make(const RowSteps& steps) try {
   return RowEpilogue(std::make_unique<State>(steps));
 } catch (const std::exception&) {  // also for a row that is too long for any memory
   return make_error(Code::out_of_memory, [&] {
-    return "an epilogue on rows of " + std::to_string(steps.row_elements) + " elements";
+    return "no memory for an epilogue on rows of " + std::to_string(steps.row_elements) +
+           " elements";
   });
 }
 

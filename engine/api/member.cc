@@ -42,7 +42,7 @@ Member::~Member() {
     if (s.started.front != nullptr) {
       s.shared->end_with(make_error(Code::aborted, [&] {
         return "the member of rank " + std::to_string(rank()) +
-               " was destroyed while calls that it had started were under way";
+               " was destroyed while its started calls were under way; wait for them first";
       }));
       s.progress_engine->finish(s);
     }
@@ -92,8 +92,8 @@ PortsInUse Member::ports_in_use() const { return state_->handle.ports_in_use(ran
 
 Status size_mismatch(std::string_view what, std::size_t got, std::size_t allowed, int ranks) {
   return invalid_argument(std::string(what) + " has " + std::to_string(got) +
-                          " elements; the other argument and " + std::to_string(ranks) +
-                          " ranks ask for " + std::to_string(allowed));
+                          " elements; allowed are " + std::to_string(allowed) +
+                          ", by the other argument and " + std::to_string(ranks) + " ranks");
 }
 
 Status check_sizes(const Call& call, Rank rank, int ranks, std::size_t in, std::size_t out) {
@@ -119,9 +119,8 @@ Result<PayloadMemory> Member::allocate_elements(std::size_t n, std::size_t eleme
     return state_->payloads->allocate(state_->shared->arena_options[static_cast<std::size_t>(self)],
                                       self, n, element_bytes);
   } catch (const std::bad_alloc&) {
-    return make_error(Code::out_of_memory, [&] {
-      return "n is " + std::to_string(n) + "; there is no memory to record it";
-    });
+    return make_error(Code::out_of_memory,
+                      [&] { return "n is " + std::to_string(n) + "; no memory to record it"; });
   }
 }
 

@@ -33,7 +33,7 @@ std::span<const std::size_t> list_of(const Call& call, bool out) {
 Status check_lists(const Call& call, int ranks) {
   if (call.collective != Collective::all_to_all) {
     return invalid_argument("displacements are given to " + std::string(name_of(call.collective)) +
-                            "; they are for all_to_all");
+                            "; allowed is all_to_all");
   }
   Call bare = call;
   bare.displacements = nullptr;
@@ -108,8 +108,8 @@ Result<Call> DisplacedCall::plain(const Call& call, Rank rank, int ranks) {
     std::size_t bytes = 0;
     for (const Block& block : side->blocks) bytes += block.bytes;
     if (bytes > 0 && (out ? call.out : call.in) == nullptr) {
-      return invalid_argument(std::string(out ? "out" : "in") + " is null; it has blocks of " +
-                              std::to_string(bytes) + " bytes");
+      return invalid_argument(std::string(out ? "out" : "in") + " is null; " +
+                              std::to_string(bytes) + " bytes are needed");
     }
     side->begin = end;
     // At least one line per side, so that the two sides never look like one buffer.
@@ -218,8 +218,8 @@ Status MemberState::adopt(const CachedPlan& cached) {
     auto larger = std::make_unique<Arena>(options);
     void* memory = larger->allocate(bytes);
     if (memory == nullptr) {
-      return {Code::out_of_memory,
-              "scratch of rank " + std::to_string(self) + ": " + std::to_string(bytes) + " bytes"};
+      return {Code::out_of_memory, "no memory for scratch of rank " + std::to_string(self) + ": " +
+                                       std::to_string(bytes) + " bytes"};
     }
     std::unique_lock<std::mutex> lock;  // for threads that ask about this memory
     if (Status locked = shared->lock_for_call(lock, run.waiter); !locked.ok()) return locked;
@@ -333,8 +333,7 @@ Status MemberState::misfit_of(const CachedPlan& cached, const void* in,
     const Buffer buffer = of_in ? buffers_of(rule, in, out).in : buffers_of(rule, in, out).out;
     return make_error(Code::invalid_argument, [&] {
       return std::string(of_in ? "in" : "out") + " is " + to_string(buffer) +
-             ", which is not of this member's allocate(); shared_payloads is set, so all "
-             "buffers of all ranks must be";
+             "; allowed with shared_payloads is memory of this member's allocate() only";
     });
   }
   return misfit(rule, in, out);

@@ -103,7 +103,8 @@ Result<std::unique_ptr<CallClock>> CallClock::make(const CallNetwork& network, i
   const int size = fabric->places_among(ranks);
   if (network.seats != nullptr && network.seats->size() != size) {
     return invalid_argument("network: seats has " + std::to_string(network.seats->size()) +
-                            " places; the network has " + std::to_string(size));
+                            " places; allowed are " + std::to_string(size) +
+                            ", as many as the network has");
   }
   NetworkClockOptions options{
       .sync = network.sync, .mode = network.clock, .ticks_per_second = pricing->ticks_per_second()};

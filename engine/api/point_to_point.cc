@@ -82,8 +82,9 @@ Result<Request> Member::bind(const Message& message, const CallOptions& options,
                        .options = options},
                       calls);
 } catch (const std::bad_alloc&) {
-  return give_up(make_error(Code::out_of_memory,
-                            [&] { return "messages of rank " + std::to_string(rank()); }));
+  return give_up(make_error(Code::out_of_memory, [&] {
+    return "no memory for messages of rank " + std::to_string(rank());
+  }));
 }
 
 Result<Request> Member::prepare(const Message& message, const CallOptions& options) {
@@ -119,7 +120,7 @@ Status Member::settle(Result<Request> request) {
 }
 
 Status Member::group(const std::function<void()>& calls) {
-  if (!calls) return invalid_argument("group: calls is empty; it must be a function");
+  if (!calls) return invalid_argument("group: calls is empty; allowed are functions");
   if (state_->shared->forked()) return forked_status();
   ProgressEngine& progress_engine = *state_->progress_engine;
   const bool outermost = progress_engine.begin_group();

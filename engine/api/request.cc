@@ -31,11 +31,12 @@ std::string name_of_call(const PendingCall& call) {
 Status not_started(const PendingCall* call) {
   if (call == nullptr) return invalid_argument("the request has no call; start or prepare one");
   return invalid_argument("the request's " + name_of_call(*call) +
-                          " is not under way: it was not started, or has been waited for");
+                          " is not under way; start it, and wait for it once");
 }
 
 Status misfit_of(std::chrono::milliseconds most) {
-  return invalid_argument("most is " + std::to_string(most.count()) + " ms; allowed are 0 or more");
+  return invalid_argument("most is " + std::to_string(most.count()) +
+                          " ms; allowed are 0 and more");
 }
 
 }  // namespace
@@ -62,8 +63,8 @@ Request::~Request() {
   if (is_over(*call_)) return;
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // the code below waits
   member.shared->end_with(make_error(Code::aborted, [&] {
-    return "rank " + std::to_string(member.run.waiter.rank) + " let go of its request of " +
-           name_of_call(*call_) + " while that was under way; wait for it first";
+    return "rank " + std::to_string(member.run.waiter.rank) + " destroyed its request of " +
+           name_of_call(*call_) + " while the call was under way; wait for it first";
   }));
   member.progress_engine->wait(*call_, kForEverNs);
 }
@@ -75,7 +76,7 @@ Status Request::start() {
     return forked_status();
   if (member.gone) [[unlikely]]
     return invalid_argument("the member of the request's " + name_of_call(*call_) +
-                            " is destroyed");
+                            " was destroyed; keep a member as long as its requests");
   const ProgressEngine::Turn turn(*member.progress_engine);
   if (!is_over(*call_)) [[unlikely]] {
     return invalid_argument("the request's " + name_of_call(*call_) +
@@ -138,8 +139,8 @@ Result<OrderSet> Request::orders() const {
   const ProgressEngine::Turn turn(*call_->member->progress_engine);
   if (call_->cached != nullptr) return call_->cached->orders;
   return invalid_argument("the request's " + name_of_call(*call_) +
-                          " was made behind another call and has no plan yet; prepare it while "
-                          "nothing is under way");
+                          " has no plan yet, because another call was under way; prepare it while "
+                          "no call is under way");
 }
 
 std::vector<ProgressEngine*> Request::engines_of(std::span<Request> requests) {
@@ -260,7 +261,7 @@ Result<Request> Member::bind(const Call& call, bool calls) try {
   return Request(std::move(bound));
 } catch (const std::bad_alloc&) {
   return give_up(make_error(Code::out_of_memory, [&] {
-    return "the request of " + std::string(name_of(call.collective));
+    return "no memory for the request of " + std::string(name_of(call.collective));
   }));
 }
 

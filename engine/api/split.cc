@@ -80,8 +80,9 @@ Result<StartedSplit> StartedSplit::prepare(Member& member, int color, int key,
   if (!request.ok()) return request.status();
   return StartedSplit(member, options, std::move(wishes), std::move(*request));
 } catch (const std::bad_alloc&) {
-  return member.give_up(make_error(
-      Code::out_of_memory, [&] { return "the groups of rank " + std::to_string(member.rank()); }));
+  return member.give_up(make_error(Code::out_of_memory, [&] {
+    return "no memory for the groups of rank " + std::to_string(member.rank());
+  }));
 }
 
 Result<std::unique_ptr<Member>> StartedSplit::finish() try {
@@ -113,13 +114,13 @@ Result<std::unique_ptr<Member>> StartedSplit::finish() try {
   return made;
 } catch (const std::bad_alloc&) {
   return member_->give_up(make_error(Code::out_of_memory, [&] {
-    return "the groups of rank " + std::to_string(member_->rank());
+    return "no memory for the groups of rank " + std::to_string(member_->rank());
   }));
 }
 
 Result<std::unique_ptr<Member>> Member::split(int color, int key, const SplitOptions& options) {
   if (state_->progress_engine->in_group()) {
-    return invalid_argument("split: ranks cannot be divided in a group()");
+    return invalid_argument("split: a group() is open; split ranks outside of groups");
   }
   // this rank is counted as a member, so it must join
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);
@@ -254,6 +255,12 @@ Grid::Grid(Member& member, std::vector<GridAxis> axes) : member_(&member), axes_
   }
 }
 
+static std::string not_in_grid(std::string_view name, const std::vector<GridAxis>& axes) {
+  std::string text = "axis '" + std::string(name) + "' is not in this grid; allowed are ";
+  for (const GridAxis& axis : axes) text += (&axis == axes.data() ? "" : ", ") + axis.name;
+  return text;
+}
+
 int Grid::index_of(std::string_view name) const {
   const auto found = std::find_if(axes_.begin(), axes_.end(),
                                   [&](const GridAxis& axis) { return axis.name == name; });
@@ -265,11 +272,12 @@ Result<Grid> Grid::make(Member& member, std::vector<GridAxis> axes, const SplitO
   std::string sizes;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const GridAxis& axis = axes[i];
-    if (axis.name.empty()) return invalid_argument("axes[" + std::to_string(i) + "] has no name");
+    if (axis.name.empty())
+      return invalid_argument("axes[" + std::to_string(i) + "].name is empty; allowed are names");
     const auto same = [&](const GridAxis& other) { return other.name == axis.name; };
     if (std::find_if(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(i), same) !=
         axes.begin() + static_cast<std::ptrdiff_t>(i)) {
-      return invalid_argument("axis '" + axis.name + "' is there twice");
+      return invalid_argument("axis '" + axis.name + "' is given twice; allowed is once");
     }
     if (axis.size < 1) {
       return invalid_argument("axis '" + axis.name + "' is " + std::to_string(axis.size) +
@@ -282,8 +290,8 @@ Result<Grid> Grid::make(Member& member, std::vector<GridAxis> axes, const SplitO
     return invalid_argument(
         "axes " + (sizes.empty() ? "(none)" : sizes) + " have " +
         std::to_string(axes.empty() ? 0 : product) +
-        (product < INT_MAX ? " ranks; there are " : " ranks or more; there are ") +
-        std::to_string(member.ranks()));
+        (product < INT_MAX ? " ranks; allowed are " : " ranks or more; allowed are ") +
+        std::to_string(member.ranks()) + ", all ranks");
   }
   Grid grid(member, std::move(axes));
   for (const GridAxis& axis : grid.axes_) {
@@ -296,13 +304,13 @@ Result<Grid> Grid::make(Member& member, std::vector<GridAxis> axes, const SplitO
 
 Member& Grid::axis(std::string_view name) const {
   const int i = index_of(name);
-  if (i < 0) throw std::out_of_range("the grid has no axis '" + std::string(name) + "'");
+  if (i < 0) throw std::out_of_range(not_in_grid(name, axes_));
   return *along_[static_cast<std::size_t>(i)];
 }
 
 int Grid::at(std::string_view name) const {
   const int i = index_of(name);
-  if (i < 0) throw std::out_of_range("the grid has no axis '" + std::string(name) + "'");
+  if (i < 0) throw std::out_of_range(not_in_grid(name, axes_));
   return at_[static_cast<std::size_t>(i)];
 }
 
@@ -312,13 +320,9 @@ Result<std::unique_ptr<Member>> Grid::across(const std::vector<std::string>& nam
   int key = 0;
   for (const std::string& name : names) {
     const int i = index_of(name);
-    if (i < 0) {
-      std::string all;
-      for (const GridAxis& axis : axes_) all += (all.empty() ? "" : ", ") + axis.name;
-      return invalid_argument("axis '" + name + "' is not of this grid; it has " + all);
-    }
+    if (i < 0) return invalid_argument(not_in_grid(name, axes_));
     const auto index = static_cast<std::size_t>(i);
-    if (free[index]) return invalid_argument("axis '" + name + "' is there twice");
+    if (free[index]) return invalid_argument("axis '" + name + "' is given twice; allowed is once");
     free[index] = true;
     key = key * axes_[index].size + at_[index];
   }

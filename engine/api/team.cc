@@ -216,8 +216,9 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) try {
   }
   return team;
 } catch (const std::bad_alloc&) {
-  return make_error(Code::out_of_memory,
-                    [&] { return "a team of " + std::to_string(options.ranks) + " ranks"; });
+  return make_error(Code::out_of_memory, [&] {
+    return "no memory for a team of " + std::to_string(options.ranks) + " ranks";
+  });
 }
 
 Team::~Team() {
@@ -261,13 +262,14 @@ std::exception_ptr Team::thrown() const {
 }
 
 Status Team::run(const std::function<void(Member&)>& f) {
-  if (!f) return invalid_argument("run: f is empty; it must be a function");
+  if (!f) return invalid_argument("run: f is empty; allowed are functions");
   State& s = *state_;  // outlives this team if a rank destroys it
   Status health = s.communicator->health();
   if (!health.ok()) return health;
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // ranks use `f` until run() returns
   std::unique_lock lock(s.mutex);
-  if (s.in_run) return invalid_argument("run: the team is in another run; one at a time");
+  if (s.in_run)
+    return invalid_argument("run: the team is in another run; allowed is one at a time");
   for (const auto& member : s.members) member->state_->progress_engine->come_back();
   s.job = &f;
   s.in_run = true;

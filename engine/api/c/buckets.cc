@@ -40,7 +40,7 @@ struct BucketsInUse {
   Buckets& buckets() const { return handle->buckets; }
   // The rank's current call options.
   CallOptions options() const {
-    if (rank->finalized) throw Refusal{rkInvalidUsage, "comm has been finalized"};
+    rank->check_not_finalized();
     auto& kept = handle->call_options;
     if (rank->call_options != nullptr && (kept.empty() || kept.back() != rank->call_options)) {
       kept.push_back(rank->call_options);
@@ -75,8 +75,8 @@ extern "C" {
 rkResult_t rkBucketsCreate(rkBuckets_t* buckets, size_t bucketBytes, rkComm_t comm) noexcept {
   return guarded("rkBucketsCreate", [&]() -> Status {
     const BorrowedRank rank(comm, BorrowedRank::As::caller);
-    if (buckets == nullptr) return invalid_argument("buckets is NULL");
-    if (rank->finalized) throw Refusal{rkInvalidUsage, "comm has been finalized"};
+    if (buckets == nullptr) return is_null("buckets");
+    rank->check_not_finalized();
     const std::size_t bytes = bucketBytes != 0 ? bucketBytes : Buckets::kDefaultBytes;
     *buckets = HandleTable<BucketsHandle>::all().add(
         std::unique_ptr<BucketsHandle>(new BucketsHandle{comm, Buckets(*rank->member, bytes)}));
@@ -111,8 +111,8 @@ rkResult_t rkBucketsAllReduce(rkBuckets_t buckets, size_t tensorCount, void* con
                               const size_t* counts, rkDataType_t type, rkRedOp_t op) noexcept {
   return guarded("rkBucketsAllReduce", [&]() -> Status {
     const BucketsInUse one(buckets);
-    if (tensors == nullptr && tensorCount > 0) return invalid_argument("tensors is NULL");
-    if (counts == nullptr && tensorCount > 0) return invalid_argument("counts is NULL");
+    if (tensors == nullptr && tensorCount > 0) return is_null("tensors");
+    if (counts == nullptr && tensorCount > 0) return is_null("counts");
     std::vector<Buckets::Tensor> all;
     all.reserve(tensorCount);
     for (std::size_t i = 0; i < tensorCount; ++i) all.push_back({tensors[i], counts[i]});
@@ -124,7 +124,7 @@ rkResult_t rkBucketsAllReduce(rkBuckets_t buckets, size_t tensorCount, void* con
 rkResult_t rkBucketsGetCalls(rkBuckets_t buckets, size_t* calls) noexcept {
   return guarded("rkBucketsGetCalls", [&]() -> Status {
     const BorrowedBuckets handle(buckets, BorrowedBuckets::As::caller);
-    if (calls == nullptr) return invalid_argument("calls is NULL");
+    if (calls == nullptr) return is_null("calls");
     *calls = handle->buckets.calls();
     return {};
   });
@@ -138,7 +138,7 @@ rkResult_t rkBucketsDestroy(rkBuckets_t buckets) noexcept {
     rank.hold_if_found(handle->comm);
     if (rank.find(handle->comm) != nullptr && handle->buckets.holds_tensors()) {
       throw Refusal{rkInvalidUsage,
-                    "buckets hold tensors that were not waited for; rkBucketsWait() first"};
+                    "buckets hold tensors of unfinished calls; call rkBucketsWait() first"};
     }
     handle.doom();
     return {};

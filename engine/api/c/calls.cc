@@ -45,7 +45,7 @@ std::shared_ptr<const CreatedOperation> created_operation(const RankHandle& hand
 rkResult_t call(const char* function, rkComm_t comm, const Arguments& arguments) noexcept {
   const rkResult_t result = guarded(function, [&]() -> Status {
     const BorrowedRank handle(comm, BorrowedRank::As::caller);
-    if (handle->finalized) throw Refusal{rkInvalidUsage, "comm has been finalized"};
+    handle->check_not_finalized();
     Call call{.collective = arguments.collective,
               .in = arguments.in,
               .out = arguments.out,
@@ -59,7 +59,7 @@ rkResult_t call(const char* function, rkComm_t comm, const Arguments& arguments)
       call.op = row(kOps, "op", arguments.op);
     }
     if (arguments.has_counts) {
-      if (arguments.counts == nullptr) return invalid_argument("counts is NULL");
+      if (arguments.counts == nullptr) return is_null("counts");
       const int blocks = natural_blocks(call.collective, handle->member->ranks());
       call.counts = {arguments.counts, static_cast<std::size_t>(blocks)};
     }
@@ -101,14 +101,14 @@ rkResult_t message(const char* function, rkComm_t comm, void* data, std::size_t 
                    int peer, bool sends) noexcept {
   const rkResult_t result = guarded(function, [&]() -> Status {
     const BorrowedRank handle(comm, BorrowedRank::As::caller);
-    if (handle->finalized) throw Refusal{rkInvalidUsage, "comm has been finalized"};
+    handle->check_not_finalized();
     const Message message{data, count, row(kTypes, "type", type), peer, sends};
     const int ranks = handle->member->ranks();
     if (peer < 0 || peer >= ranks) {
       return invalid_argument("peer is " + std::to_string(peer) + "; allowed are 0 to " +
                               std::to_string(ranks - 1));
     }
-    if (count > 0 && data == nullptr) return invalid_argument("data is NULL");
+    if (count > 0 && data == nullptr) return is_null("data");
     if (in_group()) {
       collect({.function = function, .comm = comm, .message = message});
       return {};
@@ -327,7 +327,8 @@ CreatedEpilogue::CreatedEpilogue(rkRowFunction_t function, std::size_t elements,
     const auto& me = *static_cast<const CreatedEpilogue*>(self);
     const int result = me.function_(rows, first, count, me.function_context_);
     if (result != 0) {
-      throw std::runtime_error("the epilogue returned " + std::to_string(result));
+      throw std::runtime_error("the epilogue returned " + std::to_string(result) +
+                               "; allowed is 0");
     }
   };
 }
@@ -369,8 +370,8 @@ extern "C" {
 
 rkResult_t rkEpilogueCreate(rkEpilogue_t* epilogue, const rkRowSteps_t* steps) noexcept {
   return guarded("rkEpilogueCreate", [&]() -> Status {
-    if (epilogue == nullptr) return invalid_argument("epilogue is NULL");
-    if (steps == nullptr) return invalid_argument("steps is NULL");
+    if (epilogue == nullptr) return is_null("epilogue");
+    if (steps == nullptr) return is_null("steps");
     if (Status size = check_size("steps", steps->size, sizeof *steps, sizeof *steps); !size.ok()) {
       return size;
     }
@@ -384,9 +385,9 @@ rkResult_t rkEpilogueCreate(rkEpilogue_t* epilogue, const rkRowSteps_t* steps) n
 rkResult_t rkEpilogueCreateFunction(rkEpilogue_t* epilogue, size_t rowElements,
                                     rkRowFunction_t function, void* context) noexcept {
   return guarded("rkEpilogueCreateFunction", [&]() -> Status {
-    if (epilogue == nullptr) return invalid_argument("epilogue is NULL");
+    if (epilogue == nullptr) return is_null("epilogue");
     if (rowElements == 0) return invalid_argument("rowElements is 0; allowed are 1 and more");
-    if (function == nullptr) return invalid_argument("function is NULL");
+    if (function == nullptr) return is_null("function");
     *epilogue = add_epilogue(std::make_shared<CreatedEpilogue>(function, rowElements, context));
     return {};
   });
@@ -395,7 +396,7 @@ rkResult_t rkEpilogueCreateFunction(rkEpilogue_t* epilogue, size_t rowElements,
 rkResult_t rkEpilogueApply(rkEpilogue_t epilogue, const void* rows, size_t count) noexcept {
   return guarded("rkEpilogueApply", [&]() -> Status {
     const BorrowedEpilogue handle(epilogue, BorrowedEpilogue::As::caller);
-    if (rows == nullptr && count > 0) return invalid_argument("rows is NULL");
+    if (rows == nullptr && count > 0) return is_null("rows");
     std::string why;
     if (count > 0 && !finish_rows(*handle->epilogue, rows, 0, count, why)) {
       throw Refusal{rkRemoteError, std::move(why)};

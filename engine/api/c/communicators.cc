@@ -22,8 +22,6 @@
 namespace rankine {
 namespace {
 
-Status is_null(const char* name) { return invalid_argument(std::string(name) + " is NULL"); }
-
 Status init_all(rkComm_t* comms, int ranks, Settings settings) {
   if (settings.placement.empty() && settings.nodes.empty()) settings.placement = "compact";
   auto communicator = make_communicator(settings, ranks);
@@ -139,7 +137,7 @@ rkResult_t rkCommSplit(rkComm_t comm, int color, int key, rkComm_t* part) noexce
   const rkResult_t result = guarded("rkCommSplit", [&]() -> Status {
     const BorrowedRank handle(comm, BorrowedRank::As::caller);
     if (part == nullptr) return is_null("part");
-    if (handle->finalized) throw Refusal{rkInvalidUsage, "comm has been finalized"};
+    handle->check_not_finalized();
     if (in_group()) {
       collect({.function = "rkCommSplit", .comm = comm, .split = {{color, key, part}}});
       *part = RK_COMM_NULL;
@@ -288,7 +286,7 @@ extern "C" {
 rkResult_t rkMemAlloc(rkComm_t comm, void** memory, size_t bytes) noexcept {
   return guarded("rkMemAlloc", [&]() -> Status {
     const BorrowedRank handle(comm, BorrowedRank::As::caller);
-    if (memory == nullptr) return invalid_argument("memory is NULL");
+    if (memory == nullptr) return is_null("memory");
     auto made = handle->member->allocate<std::byte>(bytes);
     if (!made.ok()) {
       return {made.status().code(),
@@ -305,7 +303,8 @@ rkResult_t rkMemFree(rkComm_t comm, void* memory) noexcept {
   return guarded("rkMemFree", [&]() -> Status {
     const BorrowedRank handle(comm, BorrowedRank::As::caller);
     if (memory == nullptr || handle->memory.erase(memory) == 1) return {};
-    return invalid_argument("memory was not allocated by rkMemAlloc for this rank, or was freed");
+    return invalid_argument(
+        "memory is no block of this rank, or was freed; allowed are blocks of rkMemAlloc");
   });
 }
 
@@ -313,7 +312,8 @@ rkResult_t rkCommFlightRecord(rkComm_t comm, char* text, size_t size, size_t* ne
   return guarded("rkCommFlightRecord", [&]() -> Status {
     const BorrowedRank handle(comm, BorrowedRank::As::reader);
     if (text == nullptr && size > 0) {
-      return invalid_argument("text is NULL; " + std::to_string(size) + " bytes are to be written");
+      return invalid_argument("text is NULL, size is " + std::to_string(size) +
+                              "; allowed without a text is 0");
     }
     const std::string record = handle->communicator->flight_record();
     if (size > 0) {
@@ -329,7 +329,7 @@ rkResult_t rkCommFlightRecord(rkComm_t comm, char* text, size_t size, size_t* ne
 rkResult_t rkCommModelTime(rkComm_t comm, double* seconds) noexcept {
   return guarded("rkCommModelTime", [&]() -> Status {
     const BorrowedRank handle(comm, BorrowedRank::As::caller);
-    if (seconds == nullptr) return invalid_argument("seconds is NULL");
+    if (seconds == nullptr) return is_null("seconds");
     *seconds = handle->member->model_time();
     return {};
   });

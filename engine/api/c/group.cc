@@ -82,15 +82,14 @@ void CallGroup::hold(HeldRanks& held) const {
 
 Status CallGroup::start(const HeldRanks& held) {
   for (const CollectedCall& one : calls_) {
-    if (const RankHandle* rank = held.find(one.comm); rank != nullptr && rank->finalized) {
-      throw Refusal{rkInvalidUsage, "comm has been finalized"};
-    }
+    if (const RankHandle* rank = held.find(one.comm)) rank->check_not_finalized();
   }
   if (is_out_) {
     throw Refusal{rkInvalidUsage, "request has been started; wait for it before it starts again"};
   }
   if (was_split_) {
-    throw Refusal{rkInvalidUsage, "request has a rkCommSplit, which is made once"};
+    throw Refusal{rkInvalidUsage,
+                  "request has an rkCommSplit and was started before; a split starts once"};
   }
   was_split_ = !splits_.empty();
   is_out_ = true;
@@ -159,7 +158,8 @@ Status CallGroup::come_back(const HeldRanks& held) {
     const RankHandle* rank = held.find(calls_[one.request].comm);
     // The communicator may have ended since the ranks exchanged their colors.
     Status ended = rank != nullptr ? rank->communicator->health()
-                                   : Status(Code::aborted, "comm has been destroyed meanwhile");
+                                   : Status(Code::aborted,
+                                            "comm was destroyed while rkCommSplit was under way");
     if (ended.ok()) {
       auto part = one.split.finish();
       if (!part.ok()) {
@@ -242,12 +242,12 @@ rkResult_t end_for_request(const char* function, rkRequest_t* request, bool star
     if (request == nullptr) return invalid_argument("request is NULL; the group is still open");
     if (group.depth > 1) {
       throw Refusal{rkInvalidUsage,
-                    "this group is inside another one and still open; end it by rkGroupEnd"};
+                    "this group is inside another one and still open; end it with rkGroupEnd"};
     }
     if (!group.ranks.empty()) {
       throw Refusal{rkInvalidUsage,
-                    "ranks that are processes meet when rkGroupEnd ends the group, which is still "
-                    "open"};
+                    "the group creates ranks that are processes and is still open; end it with "
+                    "rkGroupEnd"};
     }
     group.depth = 0;
     auto calls = made_ready();

@@ -35,13 +35,15 @@ void apply(const void* in, void* inout, std::size_t count, void* context) {
   const auto& operation = *static_cast<const CreatedOperation*>(context);
   const int result = operation.function(in, inout, count, operation.context);
   if (result != 0) {
-    throw std::runtime_error("the operation returned " + std::to_string(result));
+    throw std::runtime_error("the operation returned " + std::to_string(result) + "; allowed is 0");
   }
 }
 
 rkRedOp_t keep(RankHandle& handle, std::shared_ptr<const CreatedOperation> operation) {
   if (handle.next_operation == std::numeric_limits<int>::max()) {
-    throw Refusal{rkInvalidUsage, "there are no numbers left for operations of this rank"};
+    throw Refusal{
+        rkInvalidUsage,
+        "this rank has created 2^31 operations, the most allowed; create a new communicator"};
   }
   handle.operations.emplace(handle.next_operation, std::move(operation));
   return static_cast<rkRedOp_t>(handle.next_operation++);
@@ -60,8 +62,8 @@ void CreatedOperation::describe(Call& call, int type_number) const {
     call.type = row(kTypes, "type", type_number);
     if (call.type != type) {
       throw Refusal{rkInvalidArgument, "type is " + std::string(name_of(call.type)) +
-                                           "; the factor of op has type " +
-                                           std::string(name_of(type))};
+                                           "; allowed is " + std::string(name_of(type)) +
+                                           ", the type of op's factor"};
     }
     call.op = ReduceOp::sum;
     call.factor = factor.data();
@@ -70,7 +72,7 @@ void CreatedOperation::describe(Call& call, int type_number) const {
   if (type_number != rkOpaque) {
     throw Refusal{rkInvalidArgument,
                   "type is " + std::to_string(type_number) +
-                      "; with an operation of rkRedOpCreate it must be rkOpaque"};
+                      "; allowed with an operation of rkRedOpCreate is rkOpaque"};
   }
   call.type = DataType::raw;
   call.op = ReduceOp::user;
@@ -88,11 +90,12 @@ rkResult_t rkRedOpCreatePreMulSum(rkRedOp_t* op, const void* factor, rkDataType_
                                   rkComm_t comm) noexcept {
   return guarded("rkRedOpCreatePreMulSum", [&]() -> Status {
     const BorrowedRank handle(comm, BorrowedRank::As::caller);
-    if (op == nullptr) return invalid_argument("op is NULL");
-    if (factor == nullptr) return invalid_argument("factor is NULL");
+    if (op == nullptr) return is_null("op");
+    if (factor == nullptr) return is_null("factor");
     auto made = std::make_shared<CreatedOperation>();
     made->type = row(kTypes, "type", type);
-    if (made->type == DataType::b8) return invalid_argument("type is b8, which has no products");
+    if (made->type == DataType::b8)
+      return invalid_argument("type is b8; allowed are all types but b8");
     std::memcpy(made->factor.data(), factor, factor_bytes(made->type));
     *op = keep(*handle, std::move(made));
     return {};
@@ -103,8 +106,8 @@ rkResult_t rkRedOpCreate(rkRedOp_t* op, rkRedFunction_t function, size_t element
                          int commutative, void* context, rkComm_t comm) noexcept {
   return guarded("rkRedOpCreate", [&]() -> Status {
     const BorrowedRank handle(comm, BorrowedRank::As::caller);
-    if (op == nullptr) return invalid_argument("op is NULL");
-    if (function == nullptr) return invalid_argument("function is NULL");
+    if (op == nullptr) return is_null("op");
+    if (function == nullptr) return is_null("function");
     if (elementBytes < 1 || elementBytes > kMostElementBytes) {
       return invalid_argument("elementBytes is " + std::to_string(elementBytes) +
                               "; allowed are 1 to " + std::to_string(kMostElementBytes));

@@ -305,6 +305,10 @@ struct RankHandle {
   std::shared_ptr<const OwnedCallOptions> call_options{};  // nullptr: the engine chooses
   int next_operation = rkNumOps;
   bool finalized = false;
+  // Throws a Refusal if the rank was finalized.
+  void check_not_finalized() const {
+    if (finalized) throw Refusal{rkInvalidUsage, "comm has been finalized; destroy it"};
+  }
   bool among_processes = false;  // functions have different addresses on different ranks
 
   // The options of the rank's calls.

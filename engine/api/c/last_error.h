@@ -20,6 +20,8 @@ namespace rankine {
 rkResult_t tell(const char* function, rkResult_t result, std::string_view text) noexcept;
 rkResult_t tell(const char* function, const Status& status) noexcept;
 
+inline Status is_null(const char* name) { return invalid_argument(std::string(name) + " is NULL"); }
+
 // The C result for a code. Stores no text.
 rkResult_t result_of(Code code) noexcept;
 

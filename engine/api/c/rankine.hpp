@@ -371,14 +371,16 @@ class Member {
     check(rkCommSplit(comm_, color, key, &part));
     if (part == nullptr && color != RK_SPLIT_NOCOLOR) {  // the group's end would write to `part`
       rkBarrier(nullptr);  // refused, so that the group makes none of its calls
-      throw Error(rkInvalidUsage, "split: a group is open; split into a Member that outlives it");
+      throw Error(rkInvalidUsage,
+                  "split: a group is open; pass a Member that lives until the group has ended");
     }
     return Member(part);
   }
   // As above, also in a group: `part` must be empty, and must stay at its address until the split
   // has been waited for.
   void split(int color, int key, Member& part) {
-    if (part.comm_ != nullptr) throw Error(rkInvalidArgument, "split: part is a rank's already");
+    if (part.comm_ != nullptr)
+      throw Error(rkInvalidArgument, "split: part already has a rank; pass an empty Member");
     check(rkCommSplit(comm_, color, key, &part.comm_));
   }
 
@@ -451,8 +453,8 @@ class Member {
   static void must_have(const char* name, std::size_t has, std::size_t needed) {
     if (has == needed) return;
     const std::string text = std::string(name) + " has " + std::to_string(has) +
-                             " elements; the other buffer and the ranks ask for " +
-                             std::to_string(needed);
+                             " elements; allowed are " + std::to_string(needed) +
+                             ", by the other buffer and the ranks";
     throw Error(rkInvalidArgument, text.c_str());
   }
 

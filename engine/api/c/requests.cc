@@ -23,8 +23,7 @@ struct InUse {
 
 void must_be_out(const CallGroup& calls, const std::string& name) {
   if (calls.is_out()) return;
-  throw Refusal{rkInvalidUsage,
-                name + " is not under way: it was not started, or has been waited for"};
+  throw Refusal{rkInvalidUsage, name + " is not under way; start it, and wait for it once"};
 }
 
 }  // namespace
@@ -87,7 +86,7 @@ rkResult_t rkRequestWaitAll(size_t count, const rkRequest_t* requests) noexcept 
     for (std::size_t i = 0; i < count; ++i) {
       const std::string name = "requests[" + std::to_string(i) + "]";
       if (std::find(requests, requests + i, requests[i]) != requests + i) {
-        return invalid_argument(name + " is there twice");
+        return invalid_argument(name + " is given twice; allowed is once");
       }
       try {
         handles.emplace_back(requests[i], BorrowedRequest::As::caller);

@@ -10,8 +10,8 @@ namespace rankine {
 Status check_size(std::string_view name, std::size_t size, std::size_t first, std::size_t known) {
   if (size >= first && size <= known && size % alignof(void*) == 0) return {};
   return invalid_argument(std::string(name) + ".size is " + std::to_string(size) +
-                          "; this library knows " + std::to_string(known) +
-                          " (set by the initializer in rankine.h) and the sizes of older headers");
+                          "; allowed are " + std::to_string(known) +
+                          ", set by the initializer in rankine.h, and the sizes of older headers");
 }
 
 Result<std::chrono::milliseconds> read_timeout(std::int64_t milliseconds) {
@@ -24,7 +24,8 @@ Result<std::chrono::milliseconds> read_timeout(std::int64_t milliseconds) {
 Result<std::vector<int>> read_list(std::string_view name, const int* list, int n) {
   if (n < 0 || (n > 0 && list == nullptr)) {
     return invalid_argument(std::string(name) + " is " + (list == nullptr ? "NULL" : "a list") +
-                            " of " + std::to_string(n) + " numbers");
+                            " of " + std::to_string(n) + " numbers; allowed are " +
+                            (list == nullptr ? "0 numbers" : "0 and more"));
   }
   return n == 0 ? std::vector<int>() : std::vector<int>(list, list + n);
 }
@@ -77,7 +78,7 @@ Result<Settings> read_settings(const rkConfig_t* given, int ranks) {
   settings.order = *order;
   if (config->progressCore < -1) {
     return invalid_argument("progressCore is " + std::to_string(config->progressCore) +
-                            "; allowed are -1 (none) and CPUs");
+                            "; allowed are -1 (none) and numbers of CPUs");
   }
   settings.progress_core = config->progressCore;
   if (config->placement != nullptr) {
@@ -116,13 +117,15 @@ std::string_view difference(const Settings& a, const Settings& b) {
 
 Status check_as_first(int ranks, const Settings& settings, int first_ranks, const Settings& first) {
   if (ranks != first_ranks) {
-    return invalid_argument("ranks is " + std::to_string(ranks) +
-                            "; the first rank of this id gave " + std::to_string(first_ranks));
+    return invalid_argument("ranks is " + std::to_string(ranks) + "; allowed is " +
+                            std::to_string(first_ranks) +
+                            ", the value of the first rank of this id");
   }
   const std::string_view name = difference(first, settings);
   if (name.empty()) return {};
-  return invalid_argument("config." + std::string(name) +
-                          " differs from the value of the first rank of this id");
+  return invalid_argument(
+      "config." + std::string(name) +
+      " differs from the value of the first rank of this id; allowed is one value");
 }
 
 Result<std::shared_ptr<Communicator>> make_communicator(

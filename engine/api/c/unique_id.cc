@@ -66,20 +66,20 @@ Result<Meeting*> find(const rkUniqueId& id) {
   Words words;
   std::memcpy(&words, id.internal, sizeof words);
   if (std::memcmp(words.magic, kMagic, sizeof kMagic) != 0) {
-    return invalid_argument("id is invalid; rkGetUniqueId() makes one");
+    return invalid_argument("id is invalid; allowed are ids of rkGetUniqueId()");
   }
   if (words.process != getpid() || words.began_ns != all.began_ns) {
     return invalid_argument("id is of process " + std::to_string(words.process) + ", this is " +
                             std::to_string(getpid()) +
-                            "; ranks are threads of the process that made the id; for processes "
-                            "use rkGetUniqueIdOfProcesses()");
+                            "; ids of rkGetUniqueId() are for threads of one process; for "
+                            "processes use rkGetUniqueIdOfProcesses()");
   }
   const auto found = all.open.find(words.number);
   if (found == all.open.end()) {
     return invalid_argument(words.number < all.issued
-                                ? "id has been used, all its ranks have come; an id is for one "
+                                ? "id has been used by all its ranks; make a new id for each "
                                   "communicator"
-                                : "id is invalid; rkGetUniqueId() makes one");
+                                : "id is invalid; allowed are ids of rkGetUniqueId()");
   }
   return &found->second;
 }

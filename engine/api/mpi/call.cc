@@ -61,7 +61,7 @@ Result<Ready*> Member::State::find(const Call& call) {
   }
   if (call.options.transport.value_or(Transport::mailbox) != Transport::mailbox) {
     return invalid_argument("transport is " + std::string(name_of(*call.options.transport)) +
-                            "; allowed over MPI is mailbox, or none");
+                            "; allowed over MPI are mailbox and none");
   }
   auto made = make(key);
   if (!made.ok()) return made.status();
@@ -282,7 +282,7 @@ Status Member::State::late(const Ready& ready, int parcel) const {
   return make_error(other != 0 ? Code::mismatch : Code::timeout, [&] {
     const std::string peer = std::to_string(of.peer);
     std::string text = no_answer() +
-                       (of.sends ? " waits until rank " + peer + " takes what it sends"
+                       (of.sends ? " waits until rank " + peer + " receives its message"
                                  : " waits for rank " + peer) +
                        " in round " + std::to_string(of.round - 1) + " of " +
                        describe(ready.prepared->fingerprint) + " by " + ready.prepared->algorithm;

@@ -193,7 +193,8 @@ Status Member::State::on_carrier(std::function<Status()> work) {
     try {
       self.done_with_ = self.work_();
     } catch (const std::bad_alloc&) {
-      self.done_with_ = make_error(Code::out_of_memory, [] { return "messages of a call"; });
+      self.done_with_ =
+          make_error(Code::out_of_memory, [] { return "no memory for the messages of a call"; });
     }
     return true;
   };

@@ -34,12 +34,14 @@ bool mpi_is_over() noexcept {
 Status check_mpi(MPI_Comm comm) {
   int initialized = 0;
   MPI_Initialized(&initialized);
-  if (initialized == 0) return invalid_argument("MPI is not initialized; MPI_Init comes first");
-  if (mpi_is_over()) return invalid_argument("MPI has been finalized");
-  if (comm == MPI_COMM_NULL) return invalid_argument("comm is MPI_COMM_NULL");
+  if (initialized == 0) return invalid_argument("MPI is not initialized; call MPI_Init first");
+  if (mpi_is_over()) return invalid_argument("MPI has been finalized; join before MPI_Finalize");
+  if (comm == MPI_COMM_NULL)
+    return invalid_argument("comm is MPI_COMM_NULL; allowed are intracommunicators");
   int is_inter = 0;
   MPI_Comm_test_inter(comm, &is_inter);
-  if (is_inter != 0) return invalid_argument("comm is an intercommunicator");
+  if (is_inter != 0)
+    return invalid_argument("comm is an intercommunicator; allowed are intracommunicators");
   return {};
 }
 
@@ -97,7 +99,7 @@ Result<int> made_up_of(const JoinOptions& options) {
   if (options.node) {
     if (*options.node >= 0) return *options.node;
     return invalid_argument("node is " + std::to_string(*options.node) +
-                            "; allowed are numbers from 0 on");
+                            "; allowed are 0 and more");
   }
   const auto sizes = read_made_up_nodes();
   if (!sizes.ok()) return sizes.status();
@@ -166,14 +168,14 @@ Status check_threads(const JoinOptions& options, int threads) {
   MPI_Is_thread_main(&is_main);
   if (level < MPI_THREAD_SERIALIZED && is_main == 0) {
     return invalid_argument(
-        "this thread may not call MPI; allowed is the main thread, and any thread from "
-        "MPI_THREAD_SERIALIZED on");
+        "this thread may not call MPI; allowed are the main thread, and other threads with "
+        "MPI_THREAD_SERIALIZED or more");
   }
   if (threads == 1) return {};
   if (level < MPI_THREAD_FUNNELED) {
     return invalid_argument("threads is " + std::to_string(threads) +
-                            "; MPI was initialized without threads: allowed is 1, and more from "
-                            "MPI_THREAD_FUNNELED on");
+                            "; allowed with MPI_THREAD_SINGLE is 1; initialize MPI with "
+                            "MPI_THREAD_FUNNELED or more");
   }
   if (carriers_of(options) == Carriers::each && level < MPI_THREAD_MULTIPLE) {
     return invalid_argument("carriers is each, and MPI_Init_thread gave " + name_of_level(level) +
@@ -196,8 +198,8 @@ Status check_tags(MPI_Comm comm, const Homes& homes) {
   const auto tags = std::int64_t{BoundRequests::kTags} * most * most;
   if (tags <= most_tag(comm)) return {};
   return invalid_argument("threads is " + std::to_string(most) +
-                          " in some process; MPI's tags, up to " + std::to_string(most_tag(comm)) +
-                          ", suffice for fewer");
+                          " in some process; allowed are fewer, because MPI's tags end at " +
+                          std::to_string(most_tag(comm)));
 }
 
 Status check_options(const JoinOptions& options, const Environment& environment, int ranks) {
@@ -257,11 +259,12 @@ Status compare(MPI_Comm comm, const Status& mine, const std::vector<Agreed>& all
                                  MPI_UINT64_T, MPI_MIN, comm);
   if (code != MPI_SUCCESS) return mpi_status("MPI_Allreduce", code);
   if (!mine.ok()) return mine;
-  if (least[0] == 0) return invalid_argument("another rank was refused");
+  if (least[0] == 0)
+    return invalid_argument("another rank was refused; its error gives the reason");
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (least[1 + 2 * i] == ~least[2 + 2 * i]) continue;
     return invalid_argument(std::string(all[i].name) +
-                            " is not the same on all ranks; each plans for itself");
+                            " differs between ranks; allowed is one value on all ranks");
   }
   return {};
 }
@@ -350,7 +353,7 @@ Result<std::vector<std::unique_ptr<Member>>> join_threads(MPI_Comm comm, int thr
   }
   return members;
 } catch (const std::bad_alloc&) {
-  return make_error(Code::out_of_memory, [] { return "ranks over MPI"; });
+  return make_error(Code::out_of_memory, [] { return "no memory for ranks over MPI"; });
 }
 
 Result<std::unique_ptr<Member>> join(MPI_Comm comm, const JoinOptions& options) {

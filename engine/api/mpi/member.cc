@@ -214,7 +214,7 @@ Result<Fabric> measure_network(Member& me) {
   }
   Fabric fabric;
   fabric.name = "measured";
-  if (me.ranks() == 1) return invalid_argument("ranks is 1; allowed are 2 or more");
+  if (me.ranks() == 1) return invalid_argument("ranks is 1; allowed are 2 and more");
   const bool several = homes.nodes() > 1;
   const int group = several ? homes.group() : me.ranks();
   if (group > 1) {

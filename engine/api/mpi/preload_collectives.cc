@@ -204,8 +204,8 @@ int move_blocks(Taking& call, Collective collective, const Side& one, const Side
   if (!call.is_taken(moved, block)) return call.pass();
   if (!in_place && bytes_of(one, of_one) != block) {
     return call.end(invalid_argument(
-        "a block of the one buffer has " + std::to_string(bytes_of(one, of_one)) +
-        " bytes, and of the other one " + std::to_string(block) + "; they must be the same"));
+        "a block of one buffer has " + std::to_string(bytes_of(one, of_one)) +
+        " bytes; allowed are " + std::to_string(block) + ", as in the other buffer"));
   }
   const Bytes every = call.bytes(of_all), mine = call.bytes(of_one);
   const std::size_t place = one.blocks == 1 ? block * of(call.rank) : 0;
@@ -329,7 +329,7 @@ int allgatherv(Taking& call, const void* in, std::int64_t in_count, MPI_Datatype
   if (sent.bytes() != own) {
     return call.end(invalid_argument("this rank sends " + std::to_string(sent.bytes()) +
                                      " bytes and receives " + std::to_string(own) +
-                                     " of itself; they must be the same"));
+                                     " of itself; allowed are equal numbers"));
   }
   const std::size_t total = std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
   // Each rank chooses the places of its blocks. If they are not contiguous, the library receives

@@ -26,10 +26,10 @@ PreloadSettings read() {
     } else if (word == "memory" || word == "messages") {
       settings.messages = word == "messages";
     } else {
-      std::fprintf(
-          stderr,
-          "rankine: RANKINE_MPI is '%s'; '%.*s' is none of on, off, report, memory, messages\n",
-          text, static_cast<int>(word.size()), word.data());
+      std::fprintf(stderr,
+                   "rankine: RANKINE_MPI is '%s'; '%.*s' is unknown; allowed are on, off, report, "
+                   "memory, messages\n",
+                   text, static_cast<int>(word.size()), word.data());
       std::exit(2);
     }
   }

@@ -46,7 +46,7 @@ Status SharedEnding::why() const noexcept {
   while (!said_.load(std::memory_order_acquire)) {  // pairs with say()
     if (now_ns() >= until) {
       return make_error(Code::rank_lost, [] {
-        return "the process that ended the communicator has ended before it could say why";
+        return "the process that ended the communicator has ended before it wrote its error";
       });
     }
     sleep_ns(20'000);
@@ -56,8 +56,8 @@ Status SharedEnding::why() const noexcept {
     return make_error(static_cast<Code>(code_), [this] { return std::string(text_); });
   }
   return make_error(Code::system, [] {
-    return "a program has written over the memory that processes share, and over the reason why "
-           "the communicator has ended; end its processes, and make a new communicator";
+    return "a program has written over the memory that processes share, and over the error that "
+           "ended the communicator; end its processes, and make a new communicator";
   });
 }
 

@@ -39,7 +39,7 @@ Status lost(Rank r, std::int32_t pid, const std::string& name) {
   return make_error(Code::rank_lost, [&] {
     return "rank " + std::to_string(r) + " (" + in_words(pid) +
            ") has ended before all ranks of '" + name +
-           "' were there; they can meet again under the same name";
+           "' had joined; let all ranks join again, under the same name";
   });
 }
 
@@ -58,8 +58,8 @@ ProcessLobby::~ProcessLobby() {
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // a destructor may not be unwound
   // Reached only if the caller ran out of memory after meet().
   if (is_waited_for_) {
-    static_cast<void>(fail(
-        make_error(Code::out_of_memory, [&] { return me() + " has no memory to begin with"; })));
+    static_cast<void>(
+        fail(make_error(Code::out_of_memory, [&] { return me() + " has no memory to join"; })));
   }
   if (base_ != nullptr) munmap(base_, kProcessSpan);
   close_file();
@@ -94,7 +94,7 @@ Status ProcessLobby::written_over(const std::string& what) const {
     return path_ + " says that " + what +
            ": a program has written over the memory that the ranks "
            "of '" +
-           meeting_.name + "' share; end its processes, and let all ranks meet again";
+           meeting_.name + "' share; end its processes, and let all ranks join again";
   });
 }
 
@@ -104,11 +104,11 @@ Status ProcessLobby::check_settings() const {
     return written_over("ranks is " + std::to_string(said.ranks));
   }
   if (page_->maker < 0 || page_->maker >= said.ranks) {
-    return written_over("its maker is rank " + std::to_string(page_->maker));
+    return written_over("its creator is rank " + std::to_string(page_->maker));
   }
   const auto ends = [](const auto& text) { return std::memchr(text, 0, sizeof(text)) != nullptr; };
   const bool all_end = ends(said.host) && ends(said.boot) && ends(said.version) && ends(said.isa);
-  return all_end ? Status() : written_over("its maker's texts do not end");
+  return all_end ? Status() : written_over("its creator's texts do not end");
 }
 
 Status ProcessLobby::check_seat(Rank r) const {
@@ -215,7 +215,8 @@ Status ProcessLobby::create(bool& exists) {
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < kProcessSpan) {
     return make_error(Code::system, [&] {
       return "files may have " + std::to_string(limit.rlim_cur) + " bytes (RLIMIT_FSIZE); ranks " +
-             "that are processes share one of " + std::to_string(kProcessSpan);
+             "that are processes need " + std::to_string(kProcessSpan) +
+             ": raise the limit (ulimit -f)";
     });
   }
   file_ = KeptFile(open_shared(kSharedFolder, O_TMPFILE | O_RDWR, 0600));
@@ -248,23 +249,24 @@ Status ProcessLobby::create(bool& exists) {
 
 Status ProcessLobby::check_found() const {
   const auto refused = [this](const std::string& why) {
-    return make_error(Code::system, [&] { return path_ + " is there and " + why; });
+    return make_error(Code::system, [&] { return path_ + " exists and " + why; });
   };
   struct stat found {};
   if (fstat(file_.number(), &found) != 0) return system_error(path_);
-  if (!S_ISREG(found.st_mode)) return refused("is no regular file");
+  if (!S_ISREG(found.st_mode)) return refused("is no regular file; remove it, or use another name");
   if (found.st_uid != geteuid()) {
-    return refused("belongs to user " + std::to_string(found.st_uid) + "; this is user " +
-                   std::to_string(geteuid()));
+    return refused("belongs to user " + std::to_string(found.st_uid) + "; allowed is " +
+                   std::to_string(geteuid()) + ", this user");
   }
   if ((found.st_mode & 0777) != 0600) {
     const unsigned mode = found.st_mode & 0777;
     std::string octal;
     for (const int shift : {6, 3, 0}) octal += static_cast<char>('0' + (mode >> shift & 7));
-    return refused("others may use it: its mode is " + octal + ", it must be 600");
+    return refused("others may use it: its mode is " + octal + "; allowed is 600");
   }
   if (static_cast<std::size_t>(found.st_size) < sizeof(LobbyPage)) {
-    return refused("is no communicator's: it has " + std::to_string(found.st_size) + " bytes");
+    return refused("is no communicator's: it has " + std::to_string(found.st_size) +
+                   " bytes; remove it, or use another name");
   }
   return {};
 }
@@ -274,7 +276,9 @@ Status ProcessLobby::enter_found(bool& again) {
   if (Status status = check_found(); !status.ok()) return status;
   if (Status status = map_page(); !status.ok()) return status;
   if (std::memcmp(page_->magic, kSharedMagic, sizeof(kSharedMagic)) != 0) {
-    return make_error(Code::system, [&] { return path_ + " is there and is no communicator's"; });
+    return make_error(Code::system, [&] {
+      return path_ + " exists and is no communicator's; remove it, or use another name";
+    });
   }
   if (!anybody_lives()) {
     remove_name(file_.number(), path_);
@@ -284,7 +288,8 @@ Status ProcessLobby::enter_found(bool& again) {
   if (page_->layout != kLobbyLayout) {
     return fail(make_error(Code::mismatch, [&] {
       return "layout of shared memory is " + std::to_string(page_->layout) + " of the first " +
-             "process and " + std::to_string(kLobbyLayout) + " of " + me();
+             "process and " + std::to_string(kLobbyLayout) + " of " + me() +
+             "; use one version of Rankine";
     }));
   }
   if (Status status = check_settings(); !status.ok()) return status;
@@ -314,7 +319,7 @@ Status ProcessLobby::sit_down() {
     return fail(make_error(Code::invalid_argument, [&] {
       return "rank " + std::to_string(r) + " and " + ranks_in_words(meeting_.ranks) +
              " are of one process, " + std::to_string(self.id) +
-             "; a process comes once, with all ranks that it plays";
+             "; allowed is one join per process, with all its ranks";
     }));
   }
   for (const Rank r : meeting_.ranks) {
@@ -323,8 +328,8 @@ Status ProcessLobby::sit_down() {
     if (there.id != 0 && has_ended(r)) return fail(lost(r, there.id, meeting_.name));
     return fail(make_error(Code::invalid_argument, [&] {
       return "rank " + std::to_string(r) + " of '" + meeting_.name +
-             "' is there twice: " + (there.id == 0 ? "another process" : in_words(there.id)) +
-             " and " + in_words(self.id) + "; both are alive: give each process a different rank";
+             "' has two processes: " + (there.id == 0 ? "another process" : in_words(there.id)) +
+             " and " + in_words(self.id) + "; give each process a different rank";
     }));
   }
   offer_bases(page_->nonce);
@@ -379,12 +384,12 @@ Status ProcessLobby::enter() {
     close_file();
     if (is_interrupted()) {
       return make_error(Code::aborted, [&] {
-        return interrupted(path_ + " belongs to another communicator, which is still running");
+        return interrupted(path_ + " belongs to another running communicator; use another name");
       });
     }
     if (now_ns() >= meeting_.deadline_ns) {
       return make_error(Code::timeout, [&] {
-        return path_ + " belongs to another communicator, which is still running";
+        return path_ + " belongs to another running communicator; use another name";
       });
     }
     sleep_ns(nap_ns);
@@ -411,7 +416,7 @@ std::string ProcessLobby::missing(const char* what) const {
     if (process_of(r) == 0) ranks += (ranks.empty() ? "" : ", ") + std::to_string(r);
   }
   return ranks.empty() ? std::string(what)
-                       : "ranks " + ranks + " of '" + meeting_.name + "' have not come";
+                       : "ranks " + ranks + " of '" + meeting_.name + "' have not joined";
 }
 
 Status ProcessLobby::wait_for(const std::atomic<std::int32_t>& count, std::int32_t wanted,
@@ -509,7 +514,7 @@ Result<std::uint64_t> ProcessLobby::first_says(std::uint64_t mine) {
     page_->said.store(1, std::memory_order_release);  // pairs with wait_for()
     return mine;
   }
-  Status status = wait_for(page_->said, 1, "rank 0 has not given the dilation of its clock");
+  Status status = wait_for(page_->said, 1, "rank 0 has not sent the dilation of its clock");
   if (!status.ok()) return status;
   return page_->saying.load(std::memory_order_relaxed);
 }

@@ -140,7 +140,7 @@ Result<std::size_t> ProcessMemory::room_for_messages(Rank r, std::size_t bytes) 
 Status no_room_in_scratch(Rank rank, const char* of_what, std::size_t bytes, std::size_t allowed,
                           int ranks) {
   return make_error(Code::out_of_memory, [&] {
-    return "scratch of rank " + std::to_string(rank) + " for " + of_what + ": " +
+    return "no memory for scratch of rank " + std::to_string(rank) + " for " + of_what + ": " +
            std::to_string(bytes) + " bytes; allowed are " + std::to_string(allowed) + " among " +
            std::to_string(ranks) + " processes";
   });

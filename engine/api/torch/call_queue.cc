@@ -45,7 +45,7 @@ bool GroupCall::wait(std::chrono::milliseconds timeout) {
 }
 
 std::vector<at::Tensor> GroupCall::result() {
-  TORCH_CHECK(isCompleted(), "the call is not over: it has no result before");
+  TORCH_CHECK(isCompleted(), "the call is not over; wait for it before result()");
   return tensors_;
 }
 

@@ -80,7 +80,7 @@ using c10d::OpType;
 
 CallOptions within(std::chrono::milliseconds timeout) {
   if (timeout == c10d::kUnsetTimeout) return {};
-  TORCH_CHECK(timeout.count() > 0, "timeout is ", timeout.count(), " ms; it must be positive");
+  TORCH_CHECK(timeout.count() > 0, "timeout is ", timeout.count(), " ms; allowed are 1 and more");
   return {.timeout = timeout};
 }
 
@@ -131,7 +131,7 @@ void check_sizes(const at::Tensor& of_all, std::string_view what_of_all, const a
   TORCH_CHECK(
       static_cast<std::size_t>(of_all.numel()) == static_cast<std::size_t>(of_one.numel()) * ranks,
       what_of_all, " has ", of_all.numel(), " elements; ", what_of_one, " has ", of_one.numel(),
-      " and there are ", ranks, " ranks");
+      "; allowed is one part for each of ", ranks, " ranks");
 }
 
 void check_own(const Row& row, std::size_t own, std::size_t rank, std::string_view argument) {
@@ -153,8 +153,8 @@ std::vector<std::size_t> blocks_of(const at::Tensor& tensor, const std::vector<s
                 " rows and no sizes; allowed are multiples of ", ranks, " (ranks)");
     return std::vector<std::size_t>(ranks, elements / ranks);
   }
-  TORCH_CHECK(sizes.size() == ranks, argument, " has ", sizes.size(), " sizes; there are ", ranks,
-              " ranks");
+  TORCH_CHECK(sizes.size() == ranks, argument, " has ", sizes.size(), " sizes; allowed are ", ranks,
+              ", one per rank");
   std::int64_t all = 0;
   std::vector<std::size_t> blocks;
   const std::size_t row = rows == 0 ? 0 : elements / static_cast<std::size_t>(rows);
@@ -287,8 +287,8 @@ ProcessGroup::Work ProcessGroup::allgather(TensorLists& outputs, Tensors& inputs
 
 ProcessGroup::Work ProcessGroup::allgather_coalesced(TensorLists& outputs, Tensors& inputs,
                                                      const c10d::AllgatherOptions& options) {
-  TORCH_CHECK(outputs.size() == ranks(), "outputs has ", outputs.size(), " lists; there are ",
-              ranks(), " ranks");
+  TORCH_CHECK(outputs.size() == ranks(), "outputs has ", outputs.size(), " lists; allowed are ",
+              ranks(), ", one per rank");
   struct One {
     Call call;
     Row row;
@@ -445,7 +445,7 @@ ProcessGroup::Work ProcessGroup::alltoall_base(at::Tensor& output, at::Tensor& i
 
 ProcessGroup::Work ProcessGroup::alltoall(Tensors& outputs, Tensors& inputs,
                                           const c10d::AllToAllOptions& options) {
-  TORCH_CHECK(!inputs.empty(), "inputs has 0 tensors; there are ", ranks(), " ranks");
+  TORCH_CHECK(!inputs.empty(), "inputs has 0 tensors; allowed are ", ranks(), ", one per rank");
   const at::Tensor& like = inputs.front();
   const Elements first = elements_of(like, "inputs[0]");
   Row in(inputs, ranks(), like, "inputs"), out(outputs, ranks(), like, "outputs");

@@ -111,8 +111,8 @@ void none_away_from_root(bool is_empty, std::string_view argument) {
 Row::Row(std::vector<at::Tensor> parts, std::size_t ranks, const at::Tensor& like,
          std::string_view argument)
     : parts_(std::move(parts)) {
-  TORCH_CHECK(parts_.size() == ranks, argument, " has ", parts_.size(), " tensors; there are ",
-              ranks, " ranks");
+  TORCH_CHECK(parts_.size() == ranks, argument, " has ", parts_.size(), " tensors; allowed are ",
+              ranks, ", one per rank");
   bool is_one = true;
   std::size_t all = 0;
   const std::byte* end = nullptr;

@@ -302,7 +302,7 @@ template <class Row>
 Status read_algorithm(const Json& json, Row& row) {
   const std::string collective = json.at("collective"), algorithm = json.at("algorithm");
   const auto parsed = parse_collective(collective);
-  if (!parsed) return invalid_argument("collective is '" + collective + "'");
+  if (!parsed) return invalid_argument("collective is '" + collective + "', which is unknown");
   row.collective = *parsed;
   row.ranks = json.at("ranks");
   row.algorithm = find_algorithm(*parsed, algorithm);

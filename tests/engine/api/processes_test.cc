@@ -95,9 +95,7 @@ TEST(Processes, TakeOperationsOfTheUsers) {
 
 TEST(Processes, TakePayloadsFromWhatTheyShareAndGiveThemBack) {
   for (const std::string& said : all_play(fresh_name(), 3, "allocate")) {
-    EXPECT_EQ(said,
-              "in is (, 4000 bytes), which is not of this member's allocate(); "
-              "shared_payloads is set, so all buffers of all ranks must be\n");
+    EXPECT_TRUE(said.starts_with("in is (, 4000 bytes); allowed with shared_payloads is ")) << said;
   }
 }
 
@@ -177,7 +175,7 @@ TEST_P(KilledAtAnyTime, IsToldToTheOthers) {
     for (const int r : {0, 1}) {
       const bool had_come = said[r].starts_with("rank lost: ");
       const bool had_not = said[r].starts_with("timeout: ranks ") &&
-                           said[r].ends_with("2 of '" + name + "' have not come\n");
+                           said[r].ends_with("2 of '" + name + "' have not joined\n");
       EXPECT_TRUE(had_come || had_not) << at << " us: " << said[r];
     }
     EXPECT_FALSE(exists(name)) << at;
@@ -313,7 +311,7 @@ TEST(Meeting, RefusesRanksOnDifferentNetworks) {
 TEST(Meeting, RefusesARankThatIsThereTwice) {
   const std::string name = fresh_name();
   expect_refused(two(rank(name, 0, 2, "create"), rank(name, 0, 2, "create")),
-                 "invalid argument: rank 0 of '" + name + "' is there twice: process ");
+                 "invalid argument: rank 0 of '" + name + "' has two processes: process ");
   EXPECT_FALSE(exists(name));
 }
 
@@ -383,7 +381,7 @@ TEST(Meeting, ThatHasFailedHoldsUpNoOtherAttempt) {
 TEST(Meeting, SaysWhoHasNotCome) {
   const std::string name = fresh_name();
   const auto said = two(rank(name, 0, 4, "hurried"), rank(name, 2, 4, "hurried"));
-  expect_refused(said, "timeout: ranks 1, 3 of '" + name + "' have not come");
+  expect_refused(said, "timeout: ranks 1, 3 of '" + name + "' have not joined");
   EXPECT_FALSE(exists(name));
 }
 
@@ -444,7 +442,7 @@ TEST(Meeting, EndsAsLostWhereAProcessHasEndedAndHasAChild) {
   Spawned next = rank(name, 0, 3, "create");
   const std::string said = next.finish();
   EXPECT_TRUE(said.starts_with(lost)) << said;
-  EXPECT_NE(said.find("they can meet again"), std::string::npos) << said;
+  EXPECT_NE(said.find("let all ranks join again"), std::string::npos) << said;
   ranks[1].send(SIGCONT);
   EXPECT_EQ(ranks[1].finish(), said);
   for (const pid_t one : {child, other}) EXPECT_EQ(kill(one, SIGKILL), 0);

@@ -251,10 +251,8 @@ TEST_P(Requests, SayWhichOrdersTheirPlansKeep) {
   EXPECT_TRUE(known->has(Order::by_rank) && known->has(Order::coherent));
   requests.push_back(a.start(later.call()).value());
   const auto unknown = requests[1].orders();
-  EXPECT_EQ(unknown.status().text(),
-            "the request's all_reduce was made behind another call and has no plan yet; prepare it "
-            "while nothing is under way");
-  EXPECT_EQ(wait_all_for(requests, -1ms).status().text(), "most is -1 ms; allowed are 0 or more");
+  EXPECT_TRUE(unknown.status().text().starts_with("the request's all_reduce has no plan yet"));
+  EXPECT_EQ(wait_all_for(requests, -1ms).status().text(), "most is -1 ms; allowed are 0 and more");
   const auto early = wait_all_for(requests, 1ms);
   ASSERT_TRUE(early.ok()) << early.status().text();
   EXPECT_FALSE(*early);

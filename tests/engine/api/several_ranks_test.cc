@@ -72,8 +72,8 @@ TEST(Mixed, ChecksWhoPlaysWhat) {
         .status()
         .text();
   };
-  EXPECT_EQ(made_by({1}), "more_ranks has 1, which this process plays already");
-  EXPECT_EQ(made_by({0, 0}), "more_ranks has 0, which this process plays already");
+  EXPECT_TRUE(made_by({1}).starts_with("more_ranks has 1 a second time"));
+  EXPECT_TRUE(made_by({0, 0}).starts_with("more_ranks has 0 a second time"));
   EXPECT_EQ(made_by({3}), "more_ranks is 3; allowed are 0 to 2");
   const std::vector<Rank> more = {0};
   EXPECT_EQ(Communicator::create({.ranks = 3, .more_ranks = more}).status().text(),

@@ -151,8 +151,8 @@ TEST(Split, RefusesWhatCannotBe) {
   EXPECT_EQ(me.split(-2, 0).status().text(), "color is -2; allowed are -1 (in no group) and more");
   EXPECT_EQ(me.split(0, 0, {.timeout = -1ms}).status().code(), Code::invalid_argument);
   EXPECT_TRUE(me.group([&] {
-                  EXPECT_EQ(me.split(0, 0).status().text(),
-                            "split: ranks cannot be divided in a group()");
+                  EXPECT_TRUE(
+                      me.split(0, 0).status().text().starts_with("split: a group() is open"));
                 }).ok());
   EXPECT_TRUE(one.communicator().health().ok());
   Ranks two({.ranks = 2, .timeout = kLong});
@@ -286,7 +286,7 @@ TEST(Grids, NameTheirAxes) {
     EXPECT_EQ((*plane)->rank(), grid->at("dp") * 2 + grid->at("tp"));
     EXPECT_THROW(grid->axis("ep"), std::out_of_range);
     EXPECT_EQ(grid->across({"ep"}).status().text(),
-              "axis 'ep' is not of this grid; it has dp, pp, tp");
+              "axis 'ep' is not in this grid; allowed are dp, pp, tp");
     return {};
   }));
 }
@@ -297,12 +297,13 @@ TEST(Grids, RefuseAxesThatDoNotFit) {
   const auto text = [&](std::vector<GridAxis> axes) {
     return Grid::make(me, std::move(axes)).status().text();
   };
-  EXPECT_EQ(text({{"dp", 2}, {"tp", 3}}), "axes dp 2 x tp 3 have 6 ranks; there are 1");
+  EXPECT_EQ(text({{"dp", 2}, {"tp", 3}}),
+            "axes dp 2 x tp 3 have 6 ranks; allowed are 1, all ranks");
   EXPECT_EQ(text({{"dp", 65'536}, {"tp", 65'536}}),
-            "axes dp 65536 x tp 65536 have 2147483647 ranks or more; there are 1");
-  EXPECT_EQ(text({}), "axes (none) have 0 ranks; there are 1");
-  EXPECT_EQ(text({{"", 1}}), "axes[0] has no name");
-  EXPECT_EQ(text({{"a", 1}, {"a", 1}}), "axis 'a' is there twice");
+            "axes dp 65536 x tp 65536 have 2147483647 ranks or more; allowed are 1, all ranks");
+  EXPECT_TRUE(text({}).starts_with("axes (none) have 0 ranks; allowed are 1"));
+  EXPECT_TRUE(text({{"", 1}}).starts_with("axes[0].name is empty"));
+  EXPECT_TRUE(text({{"a", 1}, {"a", 1}}).starts_with("axis 'a' is given twice"));
   EXPECT_EQ(text({{"a", 0}}), "axis 'a' is 0; allowed are 1 and more");
 }
 

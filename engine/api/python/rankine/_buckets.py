@@ -8,11 +8,11 @@ from typing import Any, Callable, Sequence
 
 from rankine import _operations
 from rankine._buffers import NUMBERS, Buffer
-from rankine._library import Code, Error, check, library, refuse, whole
+from rankine._library import Code, Error, NotCopied, check, library, refuse, whole
 from rankine._member import Member
 
 
-class Buckets:
+class Buckets(NotCopied):
     """Reduces tensors in place, packed into buckets of at most ``bucket_bytes`` in the order in
     which they are added, as in data-parallel training. A larger tensor is reduced at its own place.
 
@@ -51,9 +51,6 @@ class Buckets:
         if getattr(self, "_buckets", None) is not None:
             self.close()
 
-    def __reduce__(self) -> Any:
-        raise TypeError("rankine.Buckets cannot be copied or pickled: they belong to one rank of this process")
-
     def add(self, x: Any, op: str = "sum", *, dtype: str | None = None) -> None:
         """Replaces x by the reduction of all ranks' x, by the end of wait(); until then, x must not
         be resized or used."""
@@ -84,7 +81,7 @@ class Buckets:
                 buffers.append(Buffer(f"tensors[{i}]", x, True))
             types = {buffer.type_name(dtype) for buffer in buffers}
             if len(types) > 1:
-                refuse(f"tensors have elements of {', '.join(sorted(types))}; all have one type")
+                refuse(f"tensors have elements of {', '.join(sorted(types))}; allowed is one type")
             n = len(buffers)
             data = (c_void_p * n)(*(buffer.address for buffer in buffers))
             counts = (c_size_t * n)(*(buffer.bytes // buffer.item_bytes for buffer in buffers))

@@ -93,7 +93,7 @@ class Buffer:
             refuse(f"{name} cannot be used: {error}")
         except TypeError:
             raise TypeError(
-                f"{name} is a {type(value).__name__}; it must be a NumPy array or another buffer"
+                f"{name} is a {type(value).__name__}; allowed are NumPy arrays and other buffers"
             ) from None
         self._view = view
         self.name = name
@@ -105,7 +105,7 @@ class Buffer:
         self.natural: str = _natural_of(*kind) if natural is None else natural
         if writable and view.readonly:
             self.release()
-            refuse(f"{name} is read-only; results cannot be written to it")
+            refuse(f"{name} is read-only; allowed for results are writable buffers")
 
     def release(self) -> None:
         """Ends the use. A second call has no effect."""

@@ -24,7 +24,7 @@ class Pieces:
             self._dtype = self._numpy.dtype(element)
             self.element_bytes = self._dtype.itemsize
             if self._dtype.hasobject:
-                refuse(f"element is {self._dtype}, which has Python objects in it")
+                refuse(f"element is {self._dtype}, which has Python objects; allowed are elements without")
         if not 1 <= self.element_bytes <= 4096:
             refuse(f"element has {self.element_bytes} bytes; allowed are 1 to 4096")
         self.is_array = self._dtype is not None

@@ -8,7 +8,7 @@ from typing import Any, Callable
 
 from rankine._buffers import BYTES, TYPES, Buffer
 from rankine._callbacks import Pieces, RaisedHere, raise_for
-from rankine._library import Code, Error, RowFunction, RowSteps, check, library, refuse
+from rankine._library import Code, Error, NotCopied, RowFunction, RowSteps, check, library, refuse
 
 # Indexed by rkNorm_t and rkActivation_t.
 _NORMS = (None, "rms", "layer")
@@ -26,7 +26,7 @@ def _number(name: str, value: Any, allowed: tuple[Any, ...]) -> int:
     return allowed.index(value)
 
 
-class Epilogue:
+class Epilogue(NotCopied):
     """Steps or a function, made by RowEpilogue or FunctionEpilogue: ``me.all_reduce(x,
     epilogue=norm)``. Also for reduce_scatter and all_gather; calls may block, or be started or
     prepared. All ranks pass an epilogue with rows of equal size; the steps may differ between
@@ -43,9 +43,6 @@ class Epilogue:
 
     def __del__(self) -> None:
         self.close()
-
-    def __reduce__(self) -> Any:
-        raise TypeError(f"a rankine.{type(self).__name__} cannot be copied or pickled: it refers to buffers of this process")
 
     @property
     def _handle(self) -> int:
@@ -71,7 +68,7 @@ class Epilogue:
         buffer = Buffer("rows", rows, False)
         try:
             if buffer.bytes % self._row_bytes != 0:
-                refuse(f"rows has {buffer.bytes} bytes; rows have {self._row_bytes} each")
+                refuse(f"rows has {buffer.bytes} bytes; allowed are multiples of {self._row_bytes}, a row")
             self.check_rows(buffer.bytes)
             code = library.rkEpilogueApply(self._handle, buffer.address, buffer.bytes // self._row_bytes)
         finally:
@@ -150,7 +147,7 @@ class RowEpilogue(Epilogue):
         wanted = 1 if one else self._rows
         if count % width != 0 or wanted not in (None, count // width):
             needs = f"rows of {width}" if wanted is None else f"{wanted} x {width}"
-            refuse(f"{name} has {count} elements; it must have {needs}")
+            refuse(f"{name} has {count} elements; allowed are {needs}")
         if not one:
             self._rows = count // width
         return buffer.address

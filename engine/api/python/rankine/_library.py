@@ -72,6 +72,13 @@ def refuse(text: str) -> NoReturn:
     raise InvalidArgument(Code.invalid_argument, text)
 
 
+class NotCopied:
+    """The base of objects of one process: they cannot be copied or pickled."""
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"a rankine.{type(self).__name__} cannot be copied or pickled; make one in each process")
+
+
 class Config(ctypes.Structure):
     """rkConfig_t."""
 
@@ -337,9 +344,9 @@ def whole(name: str, value: Any, least: int = -(2**31), most: int = 2**31 - 1) -
     try:
         number = operator.index(value)
     except TypeError:
-        refuse(f"{name} is {value!r}; it must be a whole number")
+        refuse(f"{name} is {value!r}; allowed are whole numbers")
     if not least <= number <= most:
-        allowed = "it must have 32 bits" if least == -(2**31) else f"allowed are {least} to {most}"
+        allowed = "allowed are numbers of 32 bits" if least == -(2**31) else f"allowed are {least} to {most}"
         refuse(f"{name} is {number}; {allowed}")
     return number
 
@@ -351,10 +358,10 @@ def ints(name: str, values: object) -> tuple[ctypes.Array[c_int] | None, int]:
     try:
         numbers = [operator.index(value) for value in values]  # type: ignore[attr-defined]
     except TypeError as error:
-        refuse(f"{name} is {values!r}; it must be a list of whole numbers")
+        refuse(f"{name} is {values!r}; allowed are lists of whole numbers")
         raise error  # not reached
     if any(not -(2**31) <= number < 2**31 for number in numbers):
-        refuse(f"{name} is {values!r}; its numbers must have 32 bits")
+        refuse(f"{name} is {values!r}; allowed are numbers of 32 bits")
     return (c_int * len(numbers))(*numbers), len(numbers)
 
 
@@ -363,7 +370,7 @@ def text(name: str, value: str | None) -> bytes | None:
     if value is None:
         return None
     if not isinstance(value, str) or "\0" in value:
-        refuse(f"{name} is {value!r}; it must be a str without a NUL")
+        refuse(f"{name} is {value!r}; allowed are str without a NUL")
     return value.encode()
 
 

@@ -15,6 +15,7 @@ from rankine._library import (
     CallOptions,
     Code,
     Error,
+    NotCopied,
     check,
     ints,
     last_error,
@@ -119,7 +120,7 @@ class PortsInUse(NamedTuple):
     most_received: int
 
 
-class Member:
+class Member(NotCopied):
     """A rank of a communicator, made by Communicator.join(), split() or a Team. One thread at a
     time uses it; any thread may use abort(), rank, ranks, cpu and ports_in_use at any time. The
     rank leaves at close(), at the end of a ``with`` block, or by garbage collection: ranks that
@@ -155,10 +156,6 @@ class Member:
     def __repr__(self) -> str:
         state = "" if self._comm is not None else ", closed"
         return f"<rankine.Member: rank {self._rank} of {self._ranks}{state}>"
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a rankine.Member cannot be copied or pickled: it is one rank of this process")
-
 
     @property
     def rank(self) -> int:
@@ -322,11 +319,11 @@ class Member:
         blocks = self._counts(counts, n * n)
         if in_displacements is not None or out_displacements is not None:
             if blocks is None:
-                refuse("counts is None; with displacements it must be given")
+                refuse("counts is None; allowed with displacements are counts")
             self._displaced(x, out, blocks, in_displacements, out_displacements, dtype)
             return
         if blocks is not None and out is None:
-            refuse("out is None; with counts, results need a separate buffer")
+            refuse("out is None; allowed with counts is a separate buffer")
         data, result = self._pair(x, out)
         sizes = (n, n) if blocks is None else (sum(blocks[me * n : me * n + n]), sum(blocks[me::n]))
         self._collective(library.rkAllToAll, library.rkAllToAllCounts, data, result, _moves, dtype, sizes, blocks)
@@ -478,7 +475,7 @@ class Member:
         rows = [row if hasattr(row, "__len__") else (row,) for row in counts]
         flat = [whole("counts", count, 0, 2**48 - 1) for row in rows for count in row]
         if len(flat) != blocks:
-            refuse(f"counts is {counts!r}; it must be {blocks} counts from 0 on")
+            refuse(f"counts is {counts!r}; allowed are {blocks} counts, 0 and more")
         return flat
 
     @staticmethod
@@ -495,7 +492,7 @@ class Member:
         has = []
         for buffer in (data, result):
             if buffer is not None and buffer.bytes % element_bytes != 0:
-                refuse(f"{buffer.name} has {buffer.bytes} bytes; elements have {element_bytes}")
+                refuse(f"{buffer.name} has {buffer.bytes} bytes; allowed are multiples of {element_bytes}, an element")
             has.append(None if buffer is None else buffer.bytes // element_bytes)
         needs = sizes
         unit = 1
@@ -506,7 +503,7 @@ class Member:
             needs = (unit * sizes[0], unit * sizes[1])
         for buffer, count, need in zip((data, result), has, needs):
             if buffer is not None and count != need:
-                refuse(f"{buffer.name} has {count} elements; the other buffer and the ranks ask for {need}")
+                refuse(f"{buffer.name} has {count} elements; allowed are {need}, by the other buffer and the ranks")
         return unit
 
     def _collective(
@@ -527,9 +524,9 @@ class Member:
         callbacks: tuple[HasRaised, ...] = ()
         if epilogue is not None:
             if counts is not None:
-                refuse("counts are given; with an epilogue all ranks' blocks have the same size")
+                refuse("counts are given; allowed with an epilogue are blocks of one size, without counts")
             if not isinstance(epilogue, Epilogue):
-                raise TypeError(f"epilogue is a {type(epilogue).__name__}; it must be a rankine.Epilogue")
+                raise TypeError(f"epilogue is a {type(epilogue).__name__}; allowed is a rankine.Epilogue")
             assert result is not None
             epilogue.check_rows(result.bytes)
             last = (epilogue._handle,)
@@ -546,7 +543,7 @@ class Member:
             one, other = buffers[0], buffers[-1]
             name = one.type_name(dtype)
             if other is not one and other.type_name(dtype) != name:
-                refuse(f"{other.name} has elements of {other.type_name(dtype)}; those of {one.name} are {name}")
+                refuse(f"{other.name} has elements of {other.type_name(dtype)}; allowed is {name}, as in {one.name}")
             number, element_bytes = NUMBERS[name], one.item_bytes
             if op is _moves:
                 op_number = 0
@@ -588,7 +585,7 @@ class Member:
         n, me = self._ranks, self._rank
         data, result = self._pair(x, out)
         if data.type_name(dtype) != result.type_name(dtype):
-            refuse(f"out has elements of {result.type_name(dtype)}; those of x are {data.type_name(dtype)}")
+            refuse(f"out has elements of {result.type_name(dtype)}; allowed is {data.type_name(dtype)}, as in x")
         lists: list[Any] = []
         for buffer, name, given, mine in (
             (data, "in_displacements", in_displacements, blocks[me * n : me * n + n]),
@@ -599,7 +596,7 @@ class Member:
             if given is not None:
                 places = [whole(name, place, 0, 2**62 - 1) for place in given]
             if len(places) != n:
-                refuse(f"{name} is {given!r}; it must be {n} numbers of bytes from 0 on")
+                refuse(f"{name} is {given!r}; allowed are {n} numbers of bytes, 0 and more")
             for i, (place, size) in enumerate(zip(places, sizes)):
                 if size > 0 and place + size > buffer.bytes:
                     refuse(f"{buffer.name} has {buffer.bytes} bytes; the block of rank {i} ends at byte {place + size}")

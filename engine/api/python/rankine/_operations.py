@@ -32,7 +32,7 @@ class PreMulSum:
     def packed(self, type_name: str) -> bytes:
         form = _FACTOR_FORMATS.get(type_name)
         if form is None:
-            refuse(f"op is a PreMulSum on elements of {type_name}, which have no products")
+            refuse(f"op is a PreMulSum on elements of {type_name}; allowed are all types but b8")
         value: Any = self.factor
         parts = (value.real, value.imag) if len(form) == 2 else (value,)
         try:

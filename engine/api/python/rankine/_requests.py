@@ -10,7 +10,7 @@ from typing import Any, Callable, Generator, Sequence
 
 from rankine._buffers import Buffer
 from rankine._callbacks import HasRaised, raise_for
-from rankine._library import Code, Error, check, library, milliseconds, refuse
+from rankine._library import Code, Error, NotCopied, check, library, milliseconds, refuse
 from rankine._member import group_of_calls
 
 _start = library.rkRequestStart
@@ -21,7 +21,7 @@ _wait = library.rkRequestWait
 _left: collections.deque[tuple[int, Sequence[Buffer], Sequence[HasRaised]]] = collections.deque()
 
 
-class Request:
+class Request(NotCopied):
     """Calls of start() or prepare(): they continue while Python does other work.
 
     Started calls follow the rules of all calls: all ranks start them in the same order. Buffers
@@ -66,9 +66,6 @@ class Request:
         finally:
             self.close()
 
-    def __reduce__(self) -> Any:
-        raise TypeError("a rankine.Request cannot be copied or pickled: it belongs to ranks of this process")
-
     def start(self) -> None:
         """Starts the calls again, of a request that was prepared or has been waited for: with the
         same buffers, and without further checks."""
@@ -78,7 +75,7 @@ class Request:
     def done(self) -> bool:
         """Returns True if the calls are over, also after an error; wait() then returns at once."""
         if not self._out:
-            raise Error(Code.invalid_usage, "the request is not under way: start it first")
+            raise Error(Code.invalid_usage, "the request is not under way; start it first")
         code = library.rkRequestTest(self._request, byref(self._over))
         if code in (Code.invalid_usage, Code.forked):
             check(code)
@@ -160,7 +157,7 @@ def wait_all(requests: Sequence[Request]) -> None:
         if request._request is None:
             refuse(f"requests[{i}] has been closed")
         if request in requests[:i]:
-            refuse(f"requests[{i}] is there twice")
+            refuse(f"requests[{i}] is given twice; allowed is once")
     handles = (c_void_p * len(requests))(*(request._request for request in requests))
     code = library.rkRequestWaitAll(len(requests), handles)
     if code not in (Code.invalid_usage, Code.forked):

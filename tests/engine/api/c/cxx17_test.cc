@@ -171,7 +171,7 @@ TEST(Cxx17, ErrorsHaveTheirResultAndText) {
     ADD_FAILURE();
   } catch (const rk::Error& e) {
     EXPECT_EQ(e.result(), rkInvalidArgument);
-    EXPECT_STREQ(e.what(), "out has 3 elements; the other buffer and the ranks ask for 4");
+    EXPECT_EQ(std::string(e.what()).find("out has 3 elements; allowed are 4"), 0U);
   }
   try {
     team[0].broadcast(x, 9);

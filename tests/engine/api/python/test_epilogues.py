@@ -127,15 +127,15 @@ REFUSED = {
     "norm is 'max'; allowed are None, 'rms', 'layer'": lambda: rankine.RowEpilogue(WIDTH, "f32", norm="max", out=ROW),
     "activation is 'tanh'": lambda: rankine.RowEpilogue(WIDTH, "f32", activation="tanh", out=ROW),
     "row_elements is 0": lambda: rankine.RowEpilogue(0, "f32", out=ROW),
-    "out has 20 elements; it must have rows of 7": lambda: rankine.RowEpilogue(7, "f32", out=ROW),
-    "bias has 20 elements; it must have 1 x 10": lambda: rankine.RowEpilogue(10, "f32", bias=ROW, out=ROW),
-    "scales has 2 elements; it must have 1 x 1": lambda: rankine.RowEpilogue(
+    "out has 20 elements; allowed are rows of 7": lambda: rankine.RowEpilogue(7, "f32", out=ROW),
+    "bias has 20 elements; allowed are 1 x 10": lambda: rankine.RowEpilogue(10, "f32", bias=ROW, out=ROW),
+    "scales has 2 elements; allowed are 1 x 1": lambda: rankine.RowEpilogue(
         WIDTH, "f32", out=ROW.astype(numpy.int8), out_dtype="i8", scales=ROW[:2]
     ),
     "out and residual are null": lambda: rankine.RowEpilogue(WIDTH, "f32"),
     "out has elements of format 'd'": lambda: rankine.RowEpilogue(WIDTH, "f32", out=ROW.astype(float)),
     "element has 0 bytes": lambda: rankine.FunctionEpilogue(print, WIDTH, 0),
-    "rows has 4 bytes; rows have 80 each": lambda: rankine.RowEpilogue(WIDTH, "f32", out=ROW).apply(ROW[:1]),
+    "rows has 4 bytes; allowed are multiples of 80": lambda: rankine.RowEpilogue(WIDTH, "f32", out=ROW).apply(ROW[:1]),
 }
 
 
@@ -150,7 +150,7 @@ def test_calls_refuse_what_does_not_fit() -> None:
     epilogue = rankine.RowEpilogue(WIDTH, "f32", out=numpy.zeros(WIDTH, numpy.float32))
     with pytest.raises(ValueError, match="epilogue has places for 1 rows of 80 bytes; the result has 160 bytes"):
         me.all_reduce(numpy.zeros(2 * WIDTH, numpy.float32), epilogue=epilogue)
-    with pytest.raises(ValueError, match="type is i32; the rows of the epilogue are f32"):
+    with pytest.raises(ValueError, match="type is i32; allowed is f32"):
         me.all_reduce(numpy.zeros(WIDTH, numpy.int32), epilogue=epilogue)
     with pytest.raises(ValueError, match="counts are given"):
         me.all_gather(ROW, numpy.zeros(WIDTH, numpy.float32), counts=[WIDTH], epilogue=epilogue)

@@ -139,7 +139,7 @@ def test_what_cannot_be_is_told(under_way):
         rankine.start(b.barrier)
     with rankine.group(), pytest.raises(rankine.Error, match="a group is open; split ranks"):
         b.split(0)
-    with pytest.raises(ValueError, match=r"requests\[1\] is there twice"):
+    with pytest.raises(ValueError, match=r"requests\[1\] is given twice"):
         rankine.wait_all([request, request])
     assert not request.done()  # it is still in flight
     closed = rankine.prepare(b.barrier)

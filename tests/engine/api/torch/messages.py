@@ -157,7 +157,7 @@ def nobody_sends(ranks: int) -> None:
         del group  # the group lives until here
         for work in works:
             # The first rank to give up ends the group. The other ranks may get that error before they give up themselves.
-            refused((f"the group was destroyed before a message from rank {left} came", "let go of its request of send_recv"), work.wait)
+            refused((f"the group was destroyed before a message from rank {left} came", "destroyed its request of send_recv"), work.wait)
 
     play(ranks, on_each)
 
