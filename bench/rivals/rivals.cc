@@ -80,9 +80,11 @@ int measure(const Options& options) {
   if (!first.ok()) return fail_usage(first.status().text());
   const auto last = parse_size("-e", options.last);
   if (!last.ok()) return fail_usage(last.status().text());
-  if (*first < 1) return fail_usage("-b is at least 1");
-  if (*first > *last) return fail_usage("-b is greater than -e");
-  if (*last > (std::size_t{4} << 30)) return fail_usage("-e is at most 4G");
+  if (*first < 1) return fail_usage("-b is '" + options.first + "'; allowed are sizes from 1");
+  if (*first > *last)
+    return fail_usage("-b is '" + options.first + "'; allowed are sizes up to -e, " + options.last);
+  if (*last > (std::size_t{4} << 30))
+    return fail_usage("-e is '" + options.last + "'; allowed are sizes up to 4G");
 
   Setup setup;
   setup.ranks = options.ranks;
@@ -94,9 +96,10 @@ int measure(const Options& options) {
   if (options.protocol != "fresh" && !options.plan.in_place) protocols.push_back(Protocol::warm);
   if (options.protocol != "warm") protocols.push_back(Protocol::fresh);
   if (options.plan.in_place && options.plan.collective != Collective::all_reduce)
-    return fail_usage("--in-place is for --collective all_reduce");
+    return fail_usage("--in-place is given; allowed is --collective all_reduce");
   if (protocols.empty())
-    return fail_usage("--in-place needs --protocol fresh: sums of sums overflow");
+    return fail_usage(
+        "--in-place is given; allowed is --protocol fresh, because sums of sums overflow");
 
   const std::string json_path = output_path(options.json);
   if (!json_path.empty()) {  // fail before minutes of measuring

@@ -297,7 +297,8 @@ int run(int argc, char** argv) {
   }
   const bool takes_in_place = collective == "all_reduce" || collective == "all_to_all";
   if (in_place && !takes_in_place) {
-    std::fprintf(stderr, "staged: --in-place is for all_reduce and all_to_all, not %s\n",
+    std::fprintf(stderr,
+                 "staged: --in-place is given with %s; allowed are all_reduce and all_to_all\n",
                  collective.c_str());
     return 2;
   }
