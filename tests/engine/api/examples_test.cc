@@ -93,7 +93,7 @@ TEST(Examples, PrintWhatTheGuideSays) {
                "padded\nwith capacity: 24 of 40 tokens are back from their experts, 16 dropped, "
                "24 padded\n"},
            Example{"errors",
-                   "out has 2 elements; the other argument and 3 ranks ask for 1\n"
+                   "out has 2 elements; allowed are 1, by the other argument and 3 ranks\n"
                    "mismatch\n"
                    "timeout: no answer within 100 ms\n"},
        }) {
