@@ -288,9 +288,8 @@ void disagree(const FaultCase& test, const CollectiveCase& call,
         if (!seat.call(odd.size() == 1 ? call : odd[odd.size() - 1 - i])) return;
       }
     }
-    for (const Transport transport : {Transport::mailbox, Transport::direct}) {
-      if (!seat.call(meeting_by(transport, test))) return;
-    }
+    if (!seat.call(meeting_by(Transport::mailbox, test)) || ports_of(test) > 0) return;
+    seat.call(meeting_by(Transport::direct, test));
   });
 }
 

@@ -89,6 +89,8 @@ struct Fault {
   Grain grain = Grain::collective;
   // If true, the fault changes its process for good: each case gets a new process.
   bool poisons = false;
+  // If true, cases get no port budget and no placement: the fault sets CPUs or transports itself.
+  bool sets_options = false;
   // Returns true if a case makes sense for the collective; nullptr: always true.
   bool (*applies)(Collective) = nullptr;
   bool processes_only = false;  // the fault needs ranks that are processes

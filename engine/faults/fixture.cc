@@ -183,7 +183,7 @@ CollectiveCase good_call(const FaultCase& test, Dice& dice) {
     // If left open, the engine takes a board if the call suits one.
     constexpr std::optional<Transport> kTransports[] = {std::nullopt, Transport::mailbox,
                                                         Transport::direct};
-    call.options.transport = kTransports[dice.below(3)];
+    call.options.transport = kTransports[dice.below(ports_of(test) > 0 ? 2 : 3)];
     if (test.algorithm->takes("segments") && dice.one_in(2)) call.options.segments = 3;
   }
   call.displaced = dice.one_in(2);
@@ -243,12 +243,39 @@ void on_threads(int ranks, const std::function<void(Rank)>& f,
   for (std::thread& thread : threads) thread.join();
 }
 
+namespace {
+
+// Cases of these faults draw a port budget and a placement. The other faults set options
+// themselves.
+bool draws_options(const FaultCase& test) {
+  return test.fault != nullptr && test.fault->grain == Grain::algorithm &&
+         !test.fault->sets_options;
+}
+
+std::optional<PlacementPolicy> placement_of(const FaultCase& test) {
+  if (!draws_options(test)) return std::nullopt;
+  constexpr std::array kKinds = {PlacementPolicy::Kind::none, PlacementPolicy::Kind::compact,
+                                 PlacementPolicy::Kind::scatter};
+  return PlacementPolicy{.kind = kKinds[test.seed / 4 % kKinds.size()], .cpus = {}};
+}
+
+}  // namespace
+
+int ports_of(const FaultCase& test) {
+  constexpr std::array kPorts = {0, 0, 1, 2};
+  return draws_options(test) ? kPorts[test.seed % kPorts.size()] : 0;
+}
+
 CommunicatorOptions communicator_options(const FaultCase& test) {
-  return {.ranks = test.ranks, .timeout = kLong, .tuned = false};
+  return {.ranks = test.ranks,
+          .timeout = kLong,
+          .tuned = false,
+          .placement = placement_of(test),
+          .ports = ports_of(test)};
 }
 
 TeamOptions team_options(const FaultCase& test) {
-  return {.ranks = test.ranks, .timeout = kLong, .tuned = false};
+  return {.ranks = test.ranks, .timeout = kLong, .tuned = false, .ports = ports_of(test)};
 }
 
 namespace {
@@ -269,6 +296,7 @@ CommunicatorOptions options_of(const FaultCase& test, const Judge& judge,
   options.arenas = wishes.arenas;
   options.wait = wishes.wait;
   options.network = wishes.network;
+  if (wishes.network != nullptr) options.ports = 0;  // a network has its own
   return options;
 }
 

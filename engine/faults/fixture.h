@@ -316,6 +316,8 @@ struct Seat {
 // Options for the communicators and teams of a case. They use no tuning table: the table is the
 // user's, and neither its content nor its absence is part of a fault.
 CommunicatorOptions communicator_options(const FaultCase& test);
+// The port budget of the case; 0: none.
+int ports_of(const FaultCase& test);
 TeamOptions team_options(const FaultCase& test);
 
 struct RankFixtureOptions {

@@ -79,7 +79,7 @@ constexpr Fault kFaults[] = {
      .grain = algorithm, .play = inject_signals},
     {.number = 16, .name = "few_cores", .what = "more ranks than cores",
      .how = "all ranks on one core, then on two",
-     .grain = algorithm, .play = inject_few_cores},
+     .grain = algorithm, .sets_options = true, .play = inject_few_cores},
     {.number = 17, .name = "quota", .what = "a CPU quota of 0.2",
      .how = "a new control group, v1 or v2",
      .grain = collective, .poisons = true, .play = inject_quota},
@@ -150,7 +150,7 @@ constexpr Fault kFaults[] = {
             "two outputs that overlap; if ranks are processes, ordinary memory or another rank's "
             "payload passed as shared, or the option missing on one rank",
      .documented = {Code::mismatch}, .more_of_processes = {Code::invalid_argument},
-     .grain = algorithm, .applies = all_hear_from_all, .play = inject_shared_buffers},
+     .grain = algorithm, .sets_options = true, .applies = all_hear_from_all, .play = inject_shared_buffers},
     {.number = 33, .name = "long_planning", .what = "planning past the deadline",
      .how = "the maximum of segments, a deadline of 1 to 5 ms; abort() meanwhile; plan_of() on "
             "one rank",
