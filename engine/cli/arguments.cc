@@ -38,6 +38,15 @@ std::string argument_name(const std::string& flags) {
   return flags;
 }
 
+Result<std::optional<Transport>> read_transport(std::string_view argument, std::string_view text) {
+  constexpr std::array<std::string_view, 4> kNames = {"auto", "direct", "mailbox", "board"};
+  if (text == "auto") return std::optional<Transport>();
+  if (text == "direct") return std::optional(Transport::direct);
+  if (text == "mailbox") return std::optional(Transport::mailbox);
+  if (text == "board") return std::optional(Transport::board);
+  return unknown_name(argument, text, kNames);
+}
+
 void add_formats(Command command, bool& json, bool& csv, const std::string& json_help) {
   const Option other = command.add_flag("--json", json, json_help);
   command.add_flag("--csv", csv, "the rows of the table as CSV").excludes(other);

@@ -104,6 +104,9 @@ Option add_argument(Command command, const std::string& flags, T& target, Parse 
 Option add_text(Command command, const std::string& flags, std::string& target,
                 const std::string& kind, const std::string& help);
 
+// Reads auto (none), direct, mailbox or board.
+Result<std::optional<Transport>> read_transport(std::string_view argument, std::string_view text);
+
 // Adds --json and --csv, which replace text.
 void add_formats(Command command, bool& json, bool& csv, const std::string& json_help);
 

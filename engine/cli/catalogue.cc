@@ -18,6 +18,10 @@
 #include "algorithms/catalogue.h"
 #include "algorithms/parameters.h"
 #include "algorithms/torus.h"
+#include "engine/api/check.h"
+#include "engine/api/communicator_state.h"
+#include "engine/api/environment.h"
+#include "engine/api/plans.h"
 #include "engine/api/tuning/choose.h"
 #include "engine/base/environment_variable.h"
 #include "engine/base/files.h"
@@ -31,6 +35,7 @@
 #include "engine/read/count.h"
 #include "engine/read/draw.h"
 #include "engine/read/sweep.h"
+#include "engine/run/plan_view.h"
 #include "numa/cpus.h"
 
 namespace rankine::tools {
@@ -294,9 +299,17 @@ Status check_form(const ShowOptions& options) {
   if (!options.svg_file.empty()) forms.push_back("--svg");
   if (options.json) forms.push_back("--json");
   if (options.text) forms.push_back("--text");
+  if (options.plan && !options.json) forms.push_back("--plan");
   if (forms.size() > 1) {
     return invalid_argument(
         fmt::format("{} and {} are given; allowed is one of them", forms.front(), forms.back()));
+  }
+  if (!options.plan && (options.rank || options.bytes || options.transport)) {
+    return invalid_argument("--rank, --bytes and --transport belong to --plan; add --plan");
+  }
+  if (options.plan && options.round) {
+    return invalid_argument(
+        fmt::format("--round is {}; --plan prints all rounds; leave out --round", *options.round));
   }
   if (options.text && options.round) {
     return invalid_argument(fmt::format(
@@ -339,6 +352,95 @@ Json view_json(const RoundView& view) {
   return json;
 }
 
+// The ops of a rank: what each waits for, reads and writes.
+Table ops_table(const Plan& plan, Rank rank) {
+  Table table("round", as::text("op"), "peer", "number", as::bytes("bytes"), as::text("to"),
+              as::text("from"), as::text("how"));
+  const auto joined = [](const auto& parts) { return fmt::format("{}", fmt::join(parts, ", ")); };
+  for (const OpView& op : view_ops(plan, rank)) {
+    table.add(op.round, op.code, op.peer, op.number, op.bytes > 0 ? Cell(op.bytes) : Cell(),
+              joined(op.to), joined(op.from), joined(op.how));
+  }
+  return table;
+}
+
+// The plan of a first call among threads, by this version's costs: tables of measurements and
+// variables of the environment change nothing.
+Result<std::unique_ptr<CachedPlan>> plan_of(const ShowOptions& options, const Algorithm& entry,
+                                            const Params& params) {
+  constexpr std::size_t kBytes = 64 << 10;
+  const Costs costs;
+  const Environment environment;
+  const std::vector<int> levels;
+  const std::function<Status()> may_go_on;
+  const MailboxShape mail = mailbox_shape(params.ranks);
+  const PlanMaker maker{.ranks = params.ranks,
+                        .costs = costs,
+                        .forced = environment,
+                        .slot_payload = payload_of(mail.stride),
+                        .mailbox_capacity = static_cast<int>(mail.slots / 2),
+                        .ports = options.ports.value_or(0),
+                        .most_plan_bytes = CommunicatorOptions{}.plan_bytes,
+                        .levels = levels,
+                        .tuning = nullptr,
+                        .order = std::nullopt,
+                        .network = nullptr,
+                        .timed = false,
+                        .processes = nullptr,
+                        .may_go_on = may_go_on};
+  Call call{.collective = entry.collective, .root = params.root, .peer = params.peer};
+  call.count =
+      count_for(entry.collective, params.ranks, options.bytes.value_or(kBytes), size_of(call.type));
+  if (entry.collective == Collective::barrier) {  // as barrier_of()
+    call.count = 1;
+    call.type = DataType::u32;
+    call.op = ReduceOp::bor;
+  }
+  set_parameters(params, call.options);
+  call.options.algorithm = entry.name;
+  call.options.transport = options.transport;
+  return maker.make(PlanKey(call));
+}
+
+Result<Exit> show_plan(const ShowOptions& options, const Algorithm& entry, const Params& params,
+                       Console& console) {
+  if (options.rank && *options.rank >= params.ranks) {
+    return invalid_argument(
+        fmt::format("--rank is {}; allowed are 0 to {}", *options.rank, params.ranks - 1));
+  }
+  const auto made = plan_of(options, entry, params);
+  if (!made.ok()) return made.status();
+  const Plan& plan = (*made)->plan;
+  Json json = {{"collective", name_of(entry.collective)},
+               {"algorithm", entry.name},
+               {"ranks", params.ranks}};
+  write_parameters(entry, params, json, json);
+  json["transport"] = name_of(plan.transport);
+  Json& ranks = json["plan"] = Json::array();
+  std::string text =
+      fmt::format("{} by {} among {} ranks, {} transport\n", name_of(entry.collective), entry.name,
+                  params.ranks, name_of(plan.transport));
+  for (Rank r = options.rank.value_or(0); r <= options.rank.value_or(params.ranks - 1); ++r) {
+    const RankPlan& own = plan.rank[static_cast<std::size_t>(r)];
+    Table table = ops_table(plan, r);
+    table.title = fmt::format("\nrank {}: {}, {} of scratch", r, counted(own.ops.size(), "op"),
+                              format_bytes(static_cast<double>(own.scratch_bytes)));
+    Json traffic = Json::array();
+    for (const Traffic& one : own.traffic) {
+      table.title += fmt::format("; {} to rank {}, {} from it", counted(one.sent, "message"),
+                                 one.peer, one.received);
+      traffic.push_back({{"peer", one.peer}, {"sent", one.sent}, {"received", one.received}});
+    }
+    text += to_text(table);
+    ranks.push_back({{"rank", r},
+                     {"scratch_bytes", own.scratch_bytes},
+                     {"traffic", std::move(traffic)},
+                     {"ops", to_json(table)}});
+  }
+  console.out << (options.json ? json.dump(1) + "\n" : text);
+  return Exit::ok;
+}
+
 }  // namespace
 
 Result<Exit> show(const ShowOptions& options, Console& console) {
@@ -356,6 +458,7 @@ Result<Exit> show(const ShowOptions& options, Console& console) {
   }
   if (const auto refusal = entry.refusal(params)) return invalid_argument(*refusal);
   params = resolved(params);
+  if (options.plan) return show_plan(options, entry, params, console);
   const Schedule schedule = entry.make(params);
   const CollectiveSpec goal = goal_of(entry, params, schedule);
   if (options.round && *options.round >= schedule.rounds) {
@@ -454,6 +557,12 @@ Subcommand add_show(Command tool) {
   add_picture_file(app, "--svg", o.svg_file, "ranks side by side and an arrow per message");
   app.add_flag("--json", o.json, "transfers and holdings of every round");
   app.add_flag("--text", o.text, "rounds and transfers as text that 'rankine check' reads");
+  app.add_flag("--plan", o.plan,
+               "the ops that ranks execute, with waits, places and bytes; also as --json");
+  add_argument(app, "--rank", o.rank, Whole{0, 127}, "R", "with --plan: only this rank");
+  add_argument(app, "--bytes", o.bytes, parse_size, "SIZE", "with --plan: the vector (64K)");
+  add_argument(app, "--transport", o.transport, read_transport, "NAME",
+               "with --plan: auto, direct, mailbox or board (auto)");
   app.footer(
       "Examples:\n"
       "  rankine show all_gather --algo ring --ranks 4\n"
@@ -462,6 +571,7 @@ Subcommand add_show(Command tool) {
       "  rankine show all_reduce --algo recursive_doubling_pipelined --segments 4 --ports 1\n"
       "  rankine show all_reduce --algo double_tree --ranks 8 --svg double_tree.svg\n"
       "  rankine show all_reduce --algo ring --json\n"
+      "  rankine show all_reduce --algo ring --ranks 3 --plan --rank 0 --bytes 4K\n"
       "If a phase's messages form a tree, it is drawn before the rounds.");
   return {app, [owned](Console& console) { return show(*owned, console); }};
 }

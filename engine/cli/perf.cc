@@ -226,15 +226,6 @@ auto names(bool& skip_unsupported, std::optional<T> (*parse_one)(std::string_vie
   };
 }
 
-Result<std::optional<Transport>> read_transport(std::string_view argument, std::string_view text) {
-  constexpr std::array<std::string_view, 4> kNames = {"auto", "direct", "mailbox", "board"};
-  if (text == "auto") return std::optional<Transport>();
-  if (text == "direct") return std::optional(Transport::direct);
-  if (text == "mailbox") return std::optional(Transport::mailbox);
-  if (text == "board") return std::optional(Transport::board);
-  return unknown_name(argument, text, kNames);
-}
-
 Result<std::optional<Order>> read_order(std::string_view argument, std::string_view text) {
   if (text == "any") return std::optional<Order>();
   if (const auto order = parse_order(text)) return order;

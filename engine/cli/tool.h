@@ -12,6 +12,7 @@
 #include "algorithms/schedule/collective.h"
 #include "engine/cli/arguments.h"
 #include "engine/cli/console.h"
+#include "engine/run/policy.h"
 #include "numa/topology.h"
 
 namespace rankine::tools {
@@ -44,6 +45,11 @@ struct ShowOptions {
   bool text = false;     // in the input format of rankine check, in place of the drawing
   bool all = false;      // all rounds and lines without a limit
   std::string svg_file;  // a picture, in place of the text
+  // The plan that ranks execute, in place of the schedule: its ops, of one rank or of all.
+  bool plan = false;
+  std::optional<int> rank;
+  std::optional<std::size_t> bytes;    // of the vector; none: 64 KiB
+  std::optional<Transport> transport;  // none: the engine's choice
 };
 
 Subcommand add_show(Command tool);

@@ -15,6 +15,7 @@
 #include "engine/compile/program.h"
 #include "engine/run/mailbox.h"
 #include "engine/run/plan.h"
+#include "engine/run/plan_view.h"
 #include "tests/engine/run/random_call.h"
 #include "tests/engine/run/replay.h"
 
@@ -30,49 +31,12 @@ Result<Plan> plan_of(const Schedule& schedule, std::size_t count, LowerOptions o
                    Transport::mailbox, options);
 }
 
-// "send 1:0 fold wait 1:0 ...": the ops of a rank with peers and numbers.
-std::string text_of(const Plan& plan, Rank r) {
-  std::string text;
-  for (const Op& op : plan.rank[static_cast<std::size_t>(r)].ops) {
-    const std::string at = std::to_string(op.peer) + ":" + std::to_string(op.value);
-    const char* flag = (op.flags & kByAddress) != 0 ? "*" : "";
-    switch (op.code) {
-      case OpCode::wait_message:
-        text += "wait " + at + " ";
-        break;
-      case OpCode::wait_credit:
-        text += "credit " + at + " ";
-        break;
-      case OpCode::wait_progress:
-        text += "progress " + at + " ";
-        break;
-      case OpCode::count_ports:
-        text += "count " + std::to_string(op.value) + " ";
-        break;
-      case OpCode::fold:
-        text += op.operands > 0 ? "fold " : "publish " + std::to_string(op.value) + " ";
-        break;
-      case OpCode::send:
-        text += "send" + std::string(flag) + " " + at + " ";
-        break;
-      case OpCode::release:
-        text += "release" + std::string(flag) + " " + at + " ";
-        break;
-      case OpCode::end:
-        text += "end";
-        break;
-      default:
-        text += "? ";
-    }
-  }
-  return text;
-}
-
 TEST(LowerMailbox, SmallMessagesTravelInSlotsAndOweNothing) {
   const auto plan = plan_of(ring_all_reduce(2), 8);
   ASSERT_TRUE(plan.ok());
-  EXPECT_EQ(text_of(*plan, 0),
-            "send 1:0 wait 1:0 fold release 1:1 send 1:1 wait 1:1 fold release 1:2 end");
+  EXPECT_EQ(
+      ops_text(*plan, 0),
+      "send 1:0 wait_message 1:0 fold release 1:1 send 1:1 wait_message 1:1 fold release 1:2 end");
   ASSERT_EQ(plan->rank[0].traffic.size(), 1U);
   EXPECT_EQ(plan->rank[0].traffic[0].sent, 2U);
   EXPECT_EQ(plan->rank[0].traffic[0].received, 2U);
@@ -81,9 +45,10 @@ TEST(LowerMailbox, SmallMessagesTravelInSlotsAndOweNothing) {
 TEST(LowerMailbox, LargeMessagesTravelByAddressAndAreAwaitedAtTheEnd) {
   const auto plan = plan_of(ring_all_reduce(2), 800);
   ASSERT_TRUE(plan.ok());
-  EXPECT_EQ(text_of(*plan, 0),
-            "send* 1:0 wait 1:0 fold release* 1:1 send* 1:1 wait 1:1 fold release* 1:2 "
-            "credit 1:2 end");
+  EXPECT_EQ(
+      ops_text(*plan, 0),
+      "send* 1:0 wait_message 1:0 fold release* 1:1 send* 1:1 wait_message 1:1 fold release* 1:2 "
+      "wait_credit 1:2 end");
 }
 
 TEST(LowerMailbox, TheBorderIsThePayload) {
@@ -92,7 +57,7 @@ TEST(LowerMailbox, TheBorderIsThePayload) {
   for (const std::size_t count : {32U, 33U}) {  // bytes of two blocks: 64 and 68
     const auto plan = plan_of(ring_all_reduce(2), count, options);
     ASSERT_TRUE(plan.ok());
-    EXPECT_EQ(text_of(*plan, 0).find('*') != std::string::npos, count == 33U);
+    EXPECT_EQ(ops_text(*plan, 0).find('*') != std::string::npos, count == 33U);
   }
 }
 
@@ -102,13 +67,14 @@ TEST(LowerMailbox, WhatWasSentByAddressIsNotOverwrittenBeforeItIsUsed) {
       2, 1, 3, [](int k, Send send) { send(k == 1 ? 0 : 1, k == 1 ? 1 : 0, block(0), copy); }};
   const auto plan = plan_of(there_and_back, 100);
   ASSERT_TRUE(plan.ok());
-  EXPECT_EQ(text_of(*plan, 0),
-            "wait 1:0 fold release* 1:1 send* 1:0 credit 1:1 wait 1:1 fold release* 1:2 "
-            "credit 1:1 end");
+  EXPECT_EQ(ops_text(*plan, 0),
+            "wait_message 1:0 fold release* 1:1 send* 1:0 wait_credit 1:1 wait_message 1:1 fold "
+            "release* 1:2 "
+            "wait_credit 1:1 end");
   // Messages in slots need no wait, because the data was copied at once.
   const auto small = plan_of(there_and_back, 2);
   ASSERT_TRUE(small.ok());
-  EXPECT_EQ(text_of(*small, 0).find("credit"), std::string::npos);
+  EXPECT_EQ(ops_text(*small, 0).find("credit"), std::string::npos);
 }
 
 // A pair has more messages in a round than may be in flight, so the round is cut into sub-rounds;
@@ -162,10 +128,12 @@ TEST(LowerMailbox, WithAPortEachMessageWaitsForTheOneBefore) {
   options.ports = 1;
   const auto plan = plan_of(ring_all_reduce(2), 8, options);
   ASSERT_TRUE(plan.ok());
-  EXPECT_EQ(text_of(*plan, 0),
-            "publish 1 progress 1:1 send 1:0 count 0 wait 1:0 count 1 fold release* 1:1 "
-            "credit 1:1 progress 1:2 send 1:1 count 0 wait 1:1 count 1 fold release* 1:2 "
-            "credit 1:2 end");
+  EXPECT_EQ(ops_text(*plan, 0),
+            "publish 1 wait_progress 1:1 send 1:0 count_ports 0 wait_message 1:0 count_ports 1 "
+            "fold release* 1:1 "
+            "wait_credit 1:1 wait_progress 1:2 send 1:1 count_ports 0 wait_message 1:1 count_ports "
+            "1 fold release* 1:2 "
+            "wait_credit 1:2 end");
   EXPECT_EQ(plan->rank[0].scratch_bytes, 0U);
   EXPECT_EQ(plan->span, 4U);
 }
@@ -217,69 +185,41 @@ CompileRequest request_for(Collective collective, const char* name, int ranks,
   return request;
 }
 
-// "post 16+8 wait 1 fold ...": the ops of a rank, with offsets and bytes of posts.
-std::string board_text(const Plan& plan, Rank r) {
-  std::string text;
-  for (const Op& op : plan.rank[static_cast<std::size_t>(r)].ops) {
-    switch (op.code) {
-      case OpCode::post:
-        text += (op.flags & kMoreToPost) != 0 ? "post and " : "post ";
-        if (op.operands > 0)
-          text += std::to_string(op.offset) + "+" + std::to_string(op.bytes) + " ";
-        break;
-      case OpCode::wait_post:
-        text += "wait " + std::to_string(op.peer) + " ";
-        break;
-      case OpCode::wait_posts:
-        text += "wait all ";
-        break;
-      case OpCode::fold:
-        text += "fold ";
-        break;
-      case OpCode::end:
-        text += "end";
-        break;
-      default:
-        text += "? ";
-    }
-  }
-  return text;
-}
-
+// The ops of a rank, or the error.
 std::string board_text(const CompileRequest& request, Rank r) {
   const auto compiled = compile(request);
-  return compiled.ok() ? board_text(compiled->plan, r) : compiled.status().text();
+  return compiled.ok() ? ops_text(compiled->plan, r) : compiled.status().text();
 }
 
 TEST(LowerBoard, AVectorIsPostedOnceAndNobodyWaitsAtTheEnd) {
   using enum Collective;
   EXPECT_EQ(board_text(request_for(all_reduce, "direct_one_shot", 2, {2}), 0),
-            "post 16+8 wait 1 fold end");
+            "post 16+8 wait_post 1 fold end");
   // Among more ranks one op waits for all; data that exceed the header's line begin on the next
   // line.
   EXPECT_EQ(board_text(request_for(all_reduce, "direct_one_shot", 4, {12}), 3),
-            "post 16+48 wait all fold end");
+            "post 16+48 wait_posts fold end");
   EXPECT_EQ(board_text(request_for(all_reduce, "direct_one_shot", 4, {13}), 3),
-            "post 64+52 wait all fold end");
+            "post 64+52 wait_posts fold end");
 }
 
 TEST(LowerBoard, InPlaceNothingIsStaged) {
   CompileRequest request = request_for(Collective::all_reduce, "direct_one_shot", 3, {100});
   request.buffers = Buffers::in_place;
-  EXPECT_EQ(board_text(request, 1), "post 64+400 wait all fold end");
+  EXPECT_EQ(board_text(request, 1), "post 64+400 wait_posts fold end");
 }
 
 TEST(LowerBoard, OnlyWhatOthersWantIsPosted) {
   // Rank 0's block comes first, and no other rank reads it; rank 1's block lies between the two
   // others.
   const CompileRequest request = request_for(Collective::reduce_scatter, "direct", 3, {20, 20, 20});
-  EXPECT_EQ(board_text(request, 0), "post 64+160 wait all fold end");
-  EXPECT_EQ(board_text(request, 1), "post 64+240 wait all fold end");
+  EXPECT_EQ(board_text(request, 0), "post 64+160 wait_posts fold end");
+  EXPECT_EQ(board_text(request, 1), "post 64+240 wait_posts fold end");
 }
 
 TEST(LowerBoard, EachRoundWithMessagesHasAPost) {
   EXPECT_EQ(board_text(request_for(Collective::all_reduce, "direct_two_shot", 3, {48}), 0),
-            "post 64+128 wait all fold post 64+64 wait 2 fold wait 1 fold end");
+            "post 64+128 wait_posts fold post 64+64 wait_post 2 fold wait_post 1 fold end");
 }
 
 // Two halves of a board suffice because every rank waits for every other rank, even for one without
@@ -287,8 +227,10 @@ TEST(LowerBoard, EachRoundWithMessagesHasAPost) {
 TEST(LowerBoard, EverybodyMeetsEverybody) {
   CompileRequest request = request_for(Collective::broadcast, "linear", 3, {2});
   request.transport = Transport::board;
-  EXPECT_EQ(board_text(request, 0), "post 16+8 fold wait 1 wait 2 post 16+8 wait 1 wait 2 end");
-  EXPECT_EQ(board_text(request, 1), "post wait 0 fold wait 2 post wait 0 wait 2 end");
+  EXPECT_EQ(board_text(request, 0),
+            "post 16+8 fold wait_post 1 wait_post 2 post 16+8 wait_post 1 wait_post 2 end");
+  EXPECT_EQ(board_text(request, 1),
+            "post wait_post 0 fold wait_post 2 post wait_post 0 wait_post 2 end");
 }
 
 TEST(LowerBoard, AskedForWhereNothingFitsItSaysSo) {
@@ -297,7 +239,7 @@ TEST(LowerBoard, AskedForWhereNothingFitsItSaysSo) {
   EXPECT_EQ(board_text(request, 0),
             "board: others want 1028 bytes of rank 0 in a round; allowed are 1024");
   request.board_bytes = 2048;
-  EXPECT_EQ(board_text(request, 0), "post 64+1028 wait 1 fold end");
+  EXPECT_EQ(board_text(request, 0), "post 64+1028 wait_post 1 fold end");
 }
 
 // Boards are the default if they add no wait and hold the data.
