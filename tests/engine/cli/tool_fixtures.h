@@ -1,16 +1,21 @@
-// Fixtures of the tool's tests: run_captured() runs the tool inside the test, ToolProcess runs it
-// as a child process, and xml_error() checks the XML of its pictures.
+// Fixtures of the tool's tests: run_line() runs a command line inside the test, ToolProcess runs
+// the program as a child process. Further functions read files, JSON and the XML of pictures.
 #pragma once
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
-#include <cctype>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -30,11 +35,100 @@ struct Captured {
 inline Captured run_captured(const std::vector<std::string>& arguments) {
   std::ostringstream out, err;
   Console console{.out = out, .err = err};
-  Captured captured;
-  captured.exit = static_cast<int>(run_lab(arguments, console));
-  captured.out = out.str();
-  captured.err = err.str();
-  return captured;
+  const int exit = static_cast<int>(run_lab(arguments, console));
+  return {exit, out.str(), err.str()};
+}
+
+// Words between blanks, as a shell reads them; single quotes hold blanks.
+inline std::vector<std::string> words_of(std::string_view line) {
+  std::vector<std::string> words;
+  bool in_word = false, quoted = false;
+  for (const char c : line) {
+    if (c == ' ' && !quoted) {
+      in_word = false;
+      continue;
+    }
+    if (!in_word) words.emplace_back();
+    in_word = true;
+    if (c == '\'') {
+      quoted = !quoted;
+    } else {
+      words.back() += c;
+    }
+  }
+  return words;
+}
+
+inline Captured run_line(const std::string& line) { return run_captured(words_of(line)); }
+
+// The lines of a text without their ends.
+inline std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// The output of a command that must succeed.
+inline std::string output_of(const std::string& line) {
+  const Captured run = run_line(line);
+  EXPECT_EQ(run.exit, 0) << line << ": " << run.err;
+  return run.out;
+}
+// The JSON of such a command, or the JSON of its lines.
+inline nlohmann::ordered_json json_of(const std::string& line) {
+  return nlohmann::ordered_json::parse(output_of(line), nullptr, false);
+}
+inline std::vector<nlohmann::ordered_json> json_lines_of(const std::string& line) {
+  std::vector<nlohmann::ordered_json> all;
+  for (const std::string& one : lines_of(output_of(line))) {
+    all.push_back(nlohmann::ordered_json::parse(one, nullptr, false));
+  }
+  return all;
+}
+
+inline bool has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+inline std::size_t count_of(std::string_view text, std::string_view part) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++count;
+  return count;
+}
+
+inline std::string text_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+// A file in the test's folder; returns its path.
+inline std::string file_with(const std::string& name, const std::string& text) {
+  const std::string path = testing::TempDir() + "/" + name;
+  std::ofstream(path, std::ios::binary) << text;
+  return path;
+}
+inline std::string new_folder() {
+  std::string folder = testing::TempDir() + "/folder_XXXXXX";
+  return mkdtemp(folder.data()) != nullptr ? folder : "";
+}
+
+struct Shell {
+  int exit = -1;
+  std::string text;  // standard output and standard error
+};
+inline Shell run_shell(const std::string& line) {
+  Shell said;
+  FILE* pipe = popen(("{ " + line + "\n} 2>&1").c_str(), "r");
+  if (pipe == nullptr) return said;
+  for (int c; (c = std::fgetc(pipe)) != EOF;) said.text += static_cast<char>(c);
+  const int status = pclose(pipe);
+  if (WIFEXITED(status)) said.exit = WEXITSTATUS(status);
+  return said;
+}
+
+inline bool is_well_formed(const std::string& xml) {
+  const std::string file = file_with("picture.xml", xml);
+  return run_shell("python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' " + file)
+             .exit == 0;
 }
 
 // ToolProcess runs the program as a child process, with standard streams as from a shell.
@@ -146,68 +240,5 @@ class ToolProcess {
   int in_ = -1, out_ = -1, err_ = -1;
   std::string printed_;
 };
-
-// A strict reader of the pictures' XML: elements, attributes in double quotes, text.
-
-// Empty if `xml` is one well-formed element and white space; else a description of the error.
-inline std::string xml_error(std::string_view xml) {
-  std::vector<std::string> open;
-  bool had_root = false;
-  const auto entity = [&](std::size_t at) {
-    for (const std::string_view known : {"&amp;", "&lt;", "&gt;", "&quot;", "&apos;"}) {
-      if (xml.substr(at).starts_with(known)) return true;
-    }
-    return false;
-  };
-  std::size_t at = 0;
-  const auto name_at = [&] {
-    const std::size_t first = at;
-    while (at < xml.size() && (std::isalnum(static_cast<unsigned char>(xml[at])) != 0 ||
-                               xml[at] == '-' || xml[at] == ':')) {
-      ++at;
-    }
-    return std::string(xml.substr(first, at - first));
-  };
-  const auto skip_blanks = [&] {
-    while (at < xml.size() && std::isspace(static_cast<unsigned char>(xml[at])) != 0) ++at;
-  };
-  while (at < xml.size()) {
-    if (xml[at] != '<') {
-      if (open.empty() && std::isspace(static_cast<unsigned char>(xml[at])) == 0) {
-        return "text outside of the element";
-      }
-      if (xml[at] == '>' || (xml[at] == '&' && !entity(at))) return "a bare & or >";
-      ++at;
-      continue;
-    }
-    ++at;
-    if (at < xml.size() && xml[at] == '/') {
-      ++at;
-      const std::string name = name_at();
-      if (open.empty() || open.back() != name) return "</" + name + "> closes nothing";
-      open.pop_back();
-      if (at >= xml.size() || xml[at++] != '>') return "</" + name + " does not end";
-      continue;
-    }
-    const std::string name = name_at();
-    if (name.empty()) return "< without a name";
-    if (open.empty() && had_root) return "a second element";
-    had_root = true;
-    for (skip_blanks(); at < xml.size() && xml[at] != '>' && xml[at] != '/'; skip_blanks()) {
-      const std::string attribute = name_at();
-      if (attribute.empty() || !xml.substr(at).starts_with("=\"")) return "attributes of " + name;
-      for (at += 2; at < xml.size() && xml[at] != '"'; ++at) {
-        if (xml[at] == '<' || (xml[at] == '&' && !entity(at))) return "a value of " + name;
-      }
-      ++at;
-    }
-    const bool empty = at < xml.size() && xml[at] == '/';
-    if (empty) ++at;
-    if (at >= xml.size() || xml[at++] != '>') return "<" + name + " does not end";
-    if (!empty) open.push_back(name);
-  }
-  if (!had_root) return "no element";
-  return open.empty() ? "" : "<" + open.back() + "> is never closed";
-}
 
 }  // namespace rankine::tools

@@ -1,4 +1,6 @@
-#include <gmock/gmock.h>
+// Tests of rankine tune and of its consequences: regrets, choices, contests, borders of costs,
+// c_real, the table, --check, choose.
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
@@ -12,7 +14,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <set>
 #include <sstream>
 #include <string>
@@ -24,90 +25,34 @@
 #include "engine/api/tuning/tuning.h"
 #include "engine/cli/tune.h"
 #include "tests/engine/cli/tool_fixtures.h"
+#include "tests/numa/fixtures.h"
 
 namespace rankine::tools {
 namespace {
 
+using Json = nlohmann::ordered_json;
 using Rounds = std::vector<Context>;
+using enum Collective;
 
-TEST(Regret, IsTheTimeOverThatOfTheBest) {
+TEST(Regret, IsTheTimeOverThatOfTheBestWhereItLasts) {
   const Context times = {3, 2, kNotTimed, 4};
   EXPECT_DOUBLE_EQ(regret_in(times, 0), 1.5);
   EXPECT_DOUBLE_EQ(regret_in(times, 1), 1);
   EXPECT_EQ(regret_in(times, 2), kNotTimed);
   EXPECT_DOUBLE_EQ(regret_in(times, 3), 2);
-}
-
-TEST(Regret, LastsWhereMoreThanAQuarterOfTheRoundsSeesIt) {
+  // More than a quarter of the rounds must see it.
   EXPECT_EQ(lasting_regret({}, 0), 1);
-  EXPECT_EQ(lasting_regret({{9, 1}}, 0), 9);
-  EXPECT_EQ(lasting_regret({{9, 1}, {2, 1}}, 0), 9);
-  EXPECT_EQ(lasting_regret({{9, 1}, {2, 1}, {3, 1}}, 0), 3);
-  EXPECT_EQ(lasting_regret({{9, 1}, {2, 1}, {3, 1}, {1, 1}}, 0), 3);
-  EXPECT_EQ(lasting_regret({{9, 1}, {8, 1}, {3, 1}, {1, 1}, {2, 1}}, 0), 8);
-  const std::vector<Context> eight = {{9, 1}, {8, 1}, {7, 1}, {1, 1},
-                                      {2, 1}, {1, 1}, {1, 1}, {1, 1}};
-  EXPECT_EQ(lasting_regret(eight, 0), 7);
-}
-
-// Contender 1 wins warm and 2 wins fresh, each by far; 3 is second in both, and is chosen.
-TEST(RobustChoice, MinimisesTheWorstOverProtocols) {
-  const std::array<Rounds, 2> protocols = {Rounds(3, {4, 1.0, 5, 1.5}),
-                                           Rounds(3, {4, 5, 1.0, 1.4})};
-  const Choice choice = robust_choice(protocols, 4, 0);
-  EXPECT_EQ(choice.contender, 3u);
-  EXPECT_DOUBLE_EQ(choice.regret, 1.5);
-}
-
-// Minimises the worst over rounds too: cores are near in some rounds and far in others.
-TEST(RobustChoice, MinimisesTheWorstOverRounds) {
-  const Context near = {4, 1.0, 5, 1.5}, far = {4, 5, 1.0, 1.4};
-  const std::array<Rounds, 1> protocols = {Rounds{near, far, near, far, far}};
-  EXPECT_EQ(robust_choice(protocols, 4, 0).contender, 3u);
-}
-
-TEST(RobustChoice, OneInterruptionDecidesNothing) {
-  const std::array<Rounds, 1> protocols = {Rounds{{2, 1}, {2, 1}, {2, 50}, {2, 1}}};
-  EXPECT_EQ(robust_choice(protocols, 2, 0).contender, 1u);
-  // One interruption of the default does not replace it either.
-  const std::array<Rounds, 1> others = {Rounds{{1, 2}, {1, 2}, {50, 2}, {1, 2}}};
-  EXPECT_EQ(robust_choice(others, 2, 0).contender, 0u);
-}
-
-TEST(RobustChoice, TheDefaultStaysWithinTheMargin) {
-  const std::array<Rounds, 1> little = {Rounds(4, {1.09, 1})};
-  EXPECT_EQ(robust_choice(little, 2, 0).contender, 0u);
-  EXPECT_DOUBLE_EQ(robust_choice(little, 2, 0).regret, 1.09);
-  EXPECT_EQ(robust_choice(little, 2, 0, 1.05).contender, 1u);
-  const std::array<Rounds, 1> enough = {Rounds(4, {1.11, 1})};
-  EXPECT_EQ(robust_choice(enough, 2, 0).contender, 1u);
-}
-
-// In two of five rounds an interruption hit the default; in the others no contender was better.
-TEST(RobustChoice, NoiseOnTheDefaultIsNoReasonToLeaveIt) {
-  const std::array<Rounds, 1> protocols = {Rounds{{1.3, 1}, {1, 1}, {1.3, 1}, {1, 1}, {1, 1}}};
-  EXPECT_EQ(robust_choice(protocols, 2, 0).contender, 0u);
-  EXPECT_DOUBLE_EQ(robust_choice(protocols, 2, 0).regret, 1.3);
-}
-
-TEST(RobustChoice, TooFewRoundsChangeNothing) {
-  const std::array<Rounds, 2> protocols = {Rounds(4, {2, 1}), Rounds(kFewestRounds - 1, {2, 1})};
-  EXPECT_EQ(robust_choice(protocols, 2, 0).contender, 0u);
-}
-
-TEST(RobustChoice, WhoDidNotRunIsNotTaken) {
-  const std::array<Rounds, 1> protocols = {Rounds(3, {2, kNotTimed, 1.5})};
-  EXPECT_EQ(robust_choice(protocols, 3, 0).contender, 2u);
-}
-
-TEST(MedianOver, LeavesAsideWhatDidNotRun) {
-  const Context median =
-      median_over({{1, kNotTimed, 5}, {3, kNotTimed, kNotTimed}, {2, kNotTimed, 7}});
-  EXPECT_EQ(median, (Context{2, kNotTimed, 6}));
+  for (const auto& [regrets, lasting] :
+       {std::pair(Context{9}, 9), std::pair(Context{9, 2}, 9), std::pair(Context{9, 2, 3}, 3),
+        std::pair(Context{9, 2, 3, 1}, 3), std::pair(Context{9, 8, 3, 1, 2}, 8),
+        std::pair(Context{9, 8, 7, 1, 2, 1, 1, 1}, 7)}) {
+    Rounds rounds;
+    for (const double regret : regrets) rounds.push_back({regret, 1});
+    EXPECT_EQ(lasting_regret(rounds, 0), lasting);
+  }
+  EXPECT_EQ(median_over({{1, kNotTimed, 5}, {3, kNotTimed, kNotTimed}, {2, kNotTimed, 7}}),
+            (Context{2, kNotTimed, 6}));
   EXPECT_TRUE(median_over({}).empty());
-}
-
-TEST(Summary, HasGeometricMeanAndMaximum) {
   const RegretSummary s = summarise_regrets({1, 4, 2, 4});
   EXPECT_EQ(s.samples, 4u);
   EXPECT_NEAR(s.geometric_mean, std::pow(32, 0.25), 1e-12);
@@ -116,9 +61,35 @@ TEST(Summary, HasGeometricMeanAndMaximum) {
   EXPECT_EQ(summarise_regrets({}).geometric_mean, 1);
 }
 
-}  // namespace
-
-namespace {
+TEST(RobustChoice, MinimisesTheWorstAndKeepsTheDefault) {
+  const Context near = {4, 1.0, 5, 1.5}, far = {4, 5, 1.0, 1.4};
+  struct {
+    const char* what;
+    std::vector<Rounds> protocols;
+    std::size_t contender;
+    double regret;
+  } cases[] = {
+      // Contender 1 wins warm and 2 wins fresh, each by far; 3 is second in both.
+      {"over protocols", {Rounds(3, near), Rounds(3, far)}, 3, 1.5},
+      {"over rounds", {{near, far, near, far, far}}, 3, 1.5},  // cores near and far
+      {"an interruption", {{{2, 1}, {2, 1}, {2, 50}, {2, 1}}}, 1, 1},
+      {"an interruption of the default", {{{1, 2}, {1, 2}, {50, 2}, {1, 2}}}, 0, 1},
+      {"within the margin", {Rounds(4, {1.09, 1})}, 0, 1.09},
+      {"beyond the margin", {Rounds(4, {1.11, 1})}, 1, 1},
+      // In two of five rounds an interruption hit the default; in the others none was better.
+      {"noise on the default", {{{1.3, 1}, {1, 1}, {1.3, 1}, {1, 1}, {1, 1}}}, 0, 1.3},
+      {"too few rounds", {Rounds(4, {2, 1}), Rounds(kFewestRounds - 1, {2, 1})}, 0, 0},
+      {"one that did not run", {Rounds(3, {2, kNotTimed, 1.5})}, 2, 1},
+  };
+  for (const auto& [what, protocols, contender, regret] : cases) {
+    const Choice choice = robust_choice(protocols, protocols[0][0].size(), 0);
+    EXPECT_EQ(choice.contender, contender) << what;
+    if (regret > 0) {
+      EXPECT_DOUBLE_EQ(choice.regret, regret) << what;
+    }
+  }
+  EXPECT_EQ(robust_choice(std::array{Rounds(4, {1.09, 1})}, 2, 0, 1.05).contender, 1u);
+}
 
 // The second form is faster from 4096 on, by a factor.
 std::vector<FormTimes> crossing_at_4096(double factor) {
@@ -132,56 +103,37 @@ std::vector<FormTimes> crossing_at_4096(double factor) {
 }
 
 TEST(BestBorder, IsWhereTheOtherFormBecomesFaster) {
-  for (const std::size_t before : {std::size_t{0}, std::size_t{300}, std::size_t{1} << 30}) {
+  for (const std::size_t before : {0, 300, 1 << 30}) {
     const Border border = best_border(crossing_at_4096(2), before);
-    EXPECT_GE(border.value, 2048U) << before;
-    EXPECT_LT(border.value, 4096U) << before;
+    EXPECT_TRUE(border.value >= 2048U && border.value < 4096U) << before;
     EXPECT_GT(border.gain, 1) << before;
   }
-}
-
-TEST(BestBorder, GainIsTheGeometricMeanOverAllSizes) {
   // Five of nine sizes, those from 4096 on, take half the time.
   EXPECT_NEAR(best_border(crossing_at_4096(2), std::size_t{1} << 30).gain, std::pow(2, 5.0 / 9),
               1e-12);
-}
-
-TEST(BestBorder, StaysWhereItIsAsGoodAsAny) {
-  for (const std::size_t before : {std::size_t{2048}, std::size_t{3000}, std::size_t{4095}}) {
+  for (const std::size_t before : {2048, 3000, 4095}) {  // as good as any
     const Border border = best_border(crossing_at_4096(2), before);
     EXPECT_EQ(border.value, before);
     EXPECT_EQ(border.gain, 1);
   }
   EXPECT_EQ(best_border(crossing_at_4096(1), 77).value, 77U);
+  EXPECT_EQ(best_border(std::vector<FormTimes>{{64, 2, 1}, {128, 2, 1}}, 128).value, 63U);
+  EXPECT_EQ(best_border(std::vector<FormTimes>{{64, 1, 2}, {128, 1, 2}}, 0).value, 128U);
 }
 
-TEST(BestBorder, MayLieBeforeTheFirstSizeAndBeyondTheLast) {
-  std::vector<FormTimes> sizes = {{64, 2, 1}, {128, 2, 1}};
-  EXPECT_EQ(best_border(sizes, 128).value, 63U);
-  sizes = {{64, 1, 2}, {128, 1, 2}};
-  EXPECT_EQ(best_border(sizes, 0).value, 128U);
-}
-
-TEST(CostSearch, FindsNothingInNoTime) {
-  int asked = 0;
-  const auto found =
-      search_costs({}, 2,
-                   {.deadline = std::chrono::steady_clock::now() - std::chrono::seconds(1),
-                    .progress = [&](std::string_view) { ++asked; }});
-  ASSERT_TRUE(found.ok()) << found.status().text();
-  EXPECT_TRUE(found->empty());
-  EXPECT_EQ(asked, 0);
-}
-
-// Tries all fields that apply to this number of ranks. Each finding keeps its value or gains,
-// within the allowed range.
+// Tries all fields that apply to this number of ranks, in the time that there is. Each finding
+// keeps its value or gains, within the allowed range.
 TEST(CostSearch, TriesEveryFormThatThereIs) {
   std::vector<std::string> asked;
-  const auto found =
-      search_costs({}, 2,
-                   {.deadline = std::chrono::steady_clock::now() + std::chrono::hours(1),
-                    .rounds = 1,
-                    .progress = [&](std::string_view field) { asked.emplace_back(field); }});
+  const auto found_by = [&asked](std::chrono::seconds from_now) {
+    return search_costs({}, 2,
+                        {.deadline = std::chrono::steady_clock::now() + from_now,
+                         .rounds = 1,
+                         .progress = [&](std::string_view field) { asked.emplace_back(field); }});
+  };
+  EXPECT_TRUE(found_by(std::chrono::seconds(-1))->empty());
+  EXPECT_TRUE(asked.empty());
+  const auto found = found_by(std::chrono::hours(1));
   ASSERT_TRUE(found.ok()) << found.status().text();
   ASSERT_EQ(found->size(), asked.size());
   EXPECT_GE(found->size(), 6U);
@@ -191,70 +143,69 @@ TEST(CostSearch, TriesEveryFormThatThereIs) {
     EXPECT_LE(finding.after, finding.field->most) << finding.field->name;
     EXPECT_EQ(finding.after == finding.before, finding.gain == 1) << finding.field->name;
     EXPECT_FALSE(finding.sizes.empty()) << finding.field->name;
-    for (const FormTimes& size : finding.sizes) {
-      EXPECT_GT(size.first, 0);
-      EXPECT_GT(size.second, 0);
-    }
+    for (const FormTimes& size : finding.sizes) EXPECT_TRUE(size.first > 0 && size.second > 0);
   }
 }
 
-}  // namespace
-
-// rankine tune and its consequences: the table, --check, choose.
-
-namespace {
-
-using Json = nlohmann::json;
-using testing::AllOf;
-using testing::HasSubstr;
-using enum Collective;
-
-// RANKINE_TUNING names a file in the test's folder, so the user's cache stays as it is.
+// RANKINE_TUNING names a file in the test's folder, so the user's cache stays as it is. A process
+// reads its table once, so readers of the table are new processes.
 class Tune : public testing::Test {
  protected:
   void SetUp() override {
-    std::string folder = testing::TempDir() + "/tune_XXXXXX";
-    ASSERT_NE(mkdtemp(folder.data()), nullptr);
-    file_ = folder + "/tuning.json";
+    file_ = new_folder() + "/tuning.json";
     setenv("RANKINE_TUNING", file_.c_str(), 1);
   }
-  std::string table() const {
-    std::ostringstream text;
-    text << std::ifstream(file_).rdbuf();
-    return text.str();
+  void save(const TuningTable& table) const { ASSERT_TRUE(save_tuning(table, file_).ok()); }
+  TuningTable table() const {
+    auto read = parse_tuning(text_of(file_));
+    EXPECT_TRUE(read.ok()) << read.status().text();
+    return *read;
   }
-  static Captured quick(std::vector<std::string> more) {
-    std::vector<std::string> arguments = {"tune",     "-e", "64",       "-f", "8",
-                                          "--rounds", "3",  "--budget", "1"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return run_captured(arguments);
+  static std::string quick(const std::string& more) {
+    return "tune -e 64 -f 8 --rounds 3 --budget 1 " + more;
+  }
+  static Captured said(const std::string& line) {
+    ToolProcess tool(words_of(line));
+    Captured all{.exit = -1, .out = tool.rest(), .err = {}};
+    all.exit = tool.wait();
+    all.err = tool.err();
+    return all;
   }
   std::string file_;
 };
 
 TEST_F(Tune, WritesATableOfWhatItMeasured) {
-  const Captured run = quick({"--ranks", "3,4", "--collectives", "gather,scatter", "--sizes"});
-  ASSERT_EQ(run.exit, 0) << run.err;
-  EXPECT_THAT(run.out, HasSubstr("written to " + file_));
-  EXPECT_THAT(run.out, HasSubstr("alpha"));
-  EXPECT_THAT(run.out, HasSubstr("noise:"));
-  const auto read = parse_tuning(table());
-  ASSERT_TRUE(read.ok()) << read.status().text();
-  EXPECT_EQ(read->hardware(), read_hardware());
+  const std::string text = output_of(quick("--ranks 3,4 --collectives gather,scatter --sizes"));
+  EXPECT_TRUE(has(text, file_) && has(text, "alpha") && has(text, "noise:")) << text;
   // Ranks, collectives, and sizes: 8 bytes are one element per rank.
-  EXPECT_EQ(read->rows().size(), 2u * 2u * 2u);
-  for (const TuningRow& row : read->rows()) EXPECT_GE(row.regret, 1);
+  const TuningTable before = table();
+  EXPECT_EQ(before.hardware(), read_hardware());
+  EXPECT_EQ(before.rows().size(), 2u * 2u * 2u);
+  for (const TuningRow& row : before.rows()) EXPECT_GE(row.regret, 1);
+  // Rows and costs that are not measured again stay.
+  Costs costs;
+  costs.pair_board_call_max_bytes = 6144;
+  costs.crowded_yield_ns = 7'000;
+  save({read_hardware(), "yesterday", {}, before.rows(), costs});
+  output_of(quick("--ranks 3 --collectives gather -b 64"));
+  EXPECT_EQ(table().costs(), costs);
+  EXPECT_NE(before.find(gather, 3, 12)->bytes, table().find(gather, 3, 12)->bytes);
+  EXPECT_EQ(*before.find(scatter, 3, 12), *table().find(scatter, 3, 12));
+  const Json report = Json::parse(said("topo --ranks 2 --json").out)["costs"];
+  EXPECT_EQ(report["table"], file_);
+  for (const CostField& field : cost_fields()) {
+    EXPECT_EQ(report["values"][std::string(field.name)], costs.*field.value) << field.name;
+  }
+  EXPECT_TRUE(has(said("topo --ranks 2").out, "pair_board_call_max_bytes 6 KiB (16 KiB)"));
+  EXPECT_TRUE(
+      has(said("choose all_reduce --ranks 2 --bytes 8 --explain").out, "pair_board_call_max_bytes = 6 KiB"));
 }
 
 TEST_F(Tune, MeasuresCostsAndWritesWhatItFound) {
-  const Captured run = run_captured({"tune", "--ranks", "2", "--collectives", "all_reduce", "-e",
-                                     "64", "-f", "8", "--rounds", "1", "--budget", "60", "--json"});
-  ASSERT_EQ(run.exit, 0) << run.err;
-  const auto read = parse_tuning(table());
-  ASSERT_TRUE(read.ok()) << read.status().text();
+  const Json report =
+      json_of("tune --ranks 2 --collectives all_reduce -e 64 -f 8 --rounds 1 --budget 60 --json");
   Costs expected;
   std::set<std::string> tried;
-  const Json report = Json::parse(run.out);
   for (const Json& one : report["costs"]) {
     const CostField* field = find_cost(one["name"].get<std::string>());
     ASSERT_NE(field, nullptr) << one;
@@ -267,79 +218,26 @@ TEST_F(Tune, MeasuresCostsAndWritesWhatItFound) {
   EXPECT_EQ(tried, (std::set<std::string>{"plain_push_max_bytes", "pair_board_call_max_bytes",
                                           "stage_apart_min_bytes", "stage_in_place_min_bytes",
                                           "stage_stream_min_bytes"}));
-  EXPECT_EQ(read->costs(), expected);
-}
-
-// Values that differ from the defaults, with sizes that are not tried.
-TEST_F(Tune, CostsStayWhereNoneWasTriedAndTopoShowsThem) {
-  Costs costs;
-  costs.pair_board_call_max_bytes = 6144;
-  costs.crowded_yield_ns = 7'000;
-  ASSERT_TRUE(save_tuning({read_hardware(), "yesterday", {}, {}, costs}, file_).ok());
-  ASSERT_EQ(quick({"--ranks", "3", "--collectives", "gather"}).exit, 0);
-  const auto read = parse_tuning(table());
-  ASSERT_TRUE(read.ok()) << read.status().text();
-  EXPECT_EQ(read->costs(), costs);
-
-  // A process reads its table once, so each of these is a new process.
-  ToolProcess topo({"topo", "--ranks", "2"});
-  EXPECT_THAT(
-      topo.rest(),
-      AllOf(
-          HasSubstr("board_pair_read 6 KiB (16 KiB), yield 7000 nanoseconds (200000 nanoseconds)"),
-          HasSubstr(file_)));
-  EXPECT_EQ(topo.wait(), 0) << topo.err();
-  ToolProcess as_json({"topo", "--ranks", "2", "--json"});
-  const Json report = Json::parse(as_json.rest())["costs"];
-  EXPECT_EQ(report["table"], file_);
-  for (const CostField& field : cost_fields()) {
-    EXPECT_EQ(report["values"][std::string(field.name)], costs.*field.value) << field.name;
-  }
-  ToolProcess choose({"choose", "all_reduce", "--ranks", "2", "--bytes", "8", "--explain"});
-  EXPECT_THAT(choose.rest(), HasSubstr("board_pair_read = 6 KiB, measured here"));
+  EXPECT_EQ(table().costs(), expected);
 }
 
 // An all-reduce's row in a table holds out of place only; in place the default runs and is named.
 TEST_F(Tune, PerfSaysWhatRanInPlaceWhereThatIsSomethingElse) {
   const Algorithm* ring = find_algorithm(all_reduce, "ring");
-  const TuningTable of_one_row(read_hardware(), "yesterday", {}, {{all_reduce, 2, 8192, ring, 0}},
-                               {});
-  ASSERT_TRUE(save_tuning(of_one_row, file_).ok());
-  for (const auto& [collective, last] :
-       {std::pair("all_reduce", "ring@board | direct_one_shot@board\n"),
-        {"all_gather", " direct@board\n"}}) {
-    ToolProcess perf({"perf", collective, "-t", "2", "-b", "8K", "-e", "8K", "-n", "1"});
-    EXPECT_THAT(perf.rest(), HasSubstr(last));
-    EXPECT_EQ(perf.wait(), 0) << perf.err();
-  }
-}
-
-// A gather among two ranks has one schedule only. The error comes at once and names the option.
-TEST_F(Tune, SaysWhereNothingIsToBeChosen) {
-  const Captured run = quick({"--ranks", "2", "--collectives", "gather"});
-  EXPECT_EQ(run.exit, 2);
-  EXPECT_THAT(run.err, HasSubstr("--collectives is gather; with 2 ranks they have no choice"));
-}
-
-TEST_F(Tune, KeepsWhatWasMeasuredBefore) {
-  ASSERT_EQ(quick({"--ranks", "3", "--collectives", "gather,scatter"}).exit, 0);
-  const auto before = parse_tuning(table());
-  ASSERT_EQ(quick({"--ranks", "3", "--collectives", "gather", "-b", "64"}).exit, 0);
-  const auto after = parse_tuning(table());
-  ASSERT_TRUE(before.ok() && after.ok());
-  EXPECT_NE(before->find(gather, 3, 12)->bytes, after->find(gather, 3, 12)->bytes);
-  EXPECT_EQ(*before->find(scatter, 3, 12), *after->find(scatter, 3, 12));
+  save({read_hardware(), "yesterday", {}, {{all_reduce, 2, 8192, ring, 0}}, {}});
+  EXPECT_TRUE(has(said("perf all_reduce -t 2 -b 8K -e 8K -n 1").out,
+                  "ring@board | direct_one_shot@board\n"));
+  EXPECT_TRUE(has(said("perf all_gather -t 2 -b 8K -e 8K -n 1").out, " direct@board\n"));
 }
 
 TEST_F(Tune, CheckMeasuresAndWritesNothing) {
-  const TuningTable bad(read_hardware(), "yesterday", {},
-                        {{all_reduce, 2, 64, find_algorithm(all_reduce, "two_tree"), 1}});
-  ASSERT_TRUE(save_tuning(bad, file_).ok());
-  const std::string before = table();
-  const Captured run = quick({"--ranks", "2", "--collectives", "all_reduce", "--check", "--json"});
-  ASSERT_EQ(run.exit, 0) << run.err;
-  EXPECT_EQ(table(), before);
-  const Json report = Json::parse(run.out);
+  save({read_hardware(),
+        "yesterday",
+        {},
+        {{all_reduce, 2, 64, find_algorithm(all_reduce, "two_tree"), 1}}});
+  const std::string before = text_of(file_);
+  const Json report = json_of(quick("--ranks 2 --collectives all_reduce --check --json"));
+  EXPECT_EQ(text_of(file_), before);
   EXPECT_EQ(report["written"], false);
   ASSERT_EQ(report["rows"].size(), 2u);
   for (const Json& row : report["rows"]) {
@@ -359,31 +257,15 @@ TEST_F(Tune, CheckMeasuresAndWritesNothing) {
 }
 
 TEST_F(Tune, SaysWhatIsWrong) {
-  struct Misuse {
-    std::vector<std::string> arguments;
-    int exit;
-    const char* says;
-  };
-  for (const Misuse& one : std::vector<Misuse>{
-           {{"tune", "--ranks", "1"}, 2, "--ranks is '1'"},
-           {{"tune", "--ranks", "2,x"}, 2, "--ranks is '2,x'"},
-           {{"tune", "--collectives", "all_reduse"}, 2, "did you mean 'all_reduce'"},
-           {{"tune", "--collectives", "send_recv"}, 2, "--collectives is send_recv; with "},
-           {{"tune", "-b", "1K", "-e", "8"}, 2, "--minbytes is 1K"},
-           {{"tune", "-b", "0"}, 2, "--minbytes is 0"},
-           {{"tune", "--budget", "0"}, 2, "--budget is '0'"},
-           {{"tune", "--rounds", "0"}, 2, "--rounds is '0'"},
-           {{"tune", "--check"}, 3, "holds no table of this machine"},
-           {{"tune", "all_reduce"}, 2, "one argument too many"}}) {
-    const Captured run = run_captured(one.arguments);
-    EXPECT_EQ(run.exit, one.exit) << run.err;
-    EXPECT_THAT(run.err, HasSubstr(one.says));
-  }
+  EXPECT_EQ(run_line("tune --check").exit, 3);
   EXPECT_FALSE(std::filesystem::exists(file_));
+  std::ofstream(file_) << "a file is no folder";
+  setenv("RANKINE_TUNING", (file_ + "/below").c_str(), 1);
+  EXPECT_TRUE(has(run_line("tune --budget 1").err, "'" + file_ + "/below'"));
   setenv("RANKINE_TUNING", "off", 1);
-  const Captured off = run_captured({"tune"});
+  const Captured off = run_line("tune");
   EXPECT_EQ(off.exit, 2);
-  EXPECT_THAT(off.err, HasSubstr("RANKINE_TUNING is 'off'"));
+  EXPECT_TRUE(has(off.err, "RANKINE_TUNING is 'off'"));
 }
 
 // The terminal's content while the tool works; calls `act` when the texts appear.
@@ -394,9 +276,7 @@ class Watcher : public std::stringbuf {
 
  protected:
   int sync() override {
-    const auto shown = [this](const std::string& text) {
-      return str().find(text) != std::string::npos;
-    };
+    const auto shown = [this](const std::string& text) { return has(str(), text); };
     if (act_ && std::all_of(texts_.begin(), texts_.end(), shown)) std::exchange(act_, nullptr)();
     str("");
     return 0;
@@ -407,52 +287,42 @@ class Watcher : public std::stringbuf {
   std::function<void()> act_;
 };
 
-struct Watched {
-  int exit;
-  Json report;
-};
-
-Watched watched(Watcher& terminal, std::vector<std::string> arguments) {
+std::pair<int, Json> watched(const std::string& line, const std::vector<std::string>& texts,
+                             const std::function<void()>& act) {
+  Watcher terminal(texts, act);
   std::ostringstream out;
   std::ostream err(&terminal);
   Console console{.out = out, .err = err, .err_is_terminal = true};
-  const int exit = static_cast<int>(run_tool(arguments, console));
+  const int exit = static_cast<int>(run_tool(words_of(line), console));
   return {exit, Json::parse(out.str(), nullptr, false)};
 }
 
 TEST_F(Tune, InterruptedItTellsWhatItHasAndKeepsWhatIsWhole) {
-  Watcher terminal({"judging, round 2", "among 4 ranks"}, [] { raise(SIGINT); });
-  const Watched run = watched(terminal, {"tune", "-e", "64", "-f", "8", "--rounds", "3", "--ranks",
-                                         "3,4", "--collectives", "gather,scatter", "--json"});
-  EXPECT_EQ(run.exit, 130);
-  EXPECT_EQ(run.report.at("complete"), false);
-  EXPECT_EQ(run.report.at("written"), true);
-  EXPECT_TRUE(run.report.contains("model"));
+  const auto [exit, report] =
+      watched("tune -e 64 -f 8 --rounds 3 --ranks 3,4 --collectives gather,scatter --json",
+              {"judging, round 2", "among 4 ranks"}, [] { raise(SIGINT); });
+  EXPECT_EQ(exit, 130);
+  EXPECT_EQ(report.at("complete"), false);
+  EXPECT_EQ(report.at("written"), true);
+  EXPECT_TRUE(report.contains("model"));
   std::set<int> ranks;
-  for (const Json& row : run.report.at("rows")) ranks.insert(row.at("ranks").get<int>());
+  for (const Json& row : report.at("rows")) ranks.insert(row.at("ranks").get<int>());
   EXPECT_EQ(ranks, (std::set<int>{3, 4}));
-  const auto read = parse_tuning(table());
-  ASSERT_TRUE(read.ok()) << read.status().text();
-  EXPECT_EQ(read->rows().size(), 2u * 2u);
-  for (const TuningRow& row : read->rows()) EXPECT_EQ(row.ranks, 3);
+  const TuningTable whole = table();
+  EXPECT_EQ(whole.rows().size(), 2u * 2u);
+  for (const TuningRow& row : whole.rows()) EXPECT_EQ(row.ranks, 3);
 }
 
 TEST_F(Tune, InterruptedEarlyItLeavesTheTableAlone) {
+  const std::string line = "tune -e 64 --rounds 3 --ranks 3 --collectives gather";
   for (const char* when : {"measuring hops", "looking, round 1", "choosing, round 2"}) {
     std::ofstream(file_) << "old";
-    Watcher terminal({when}, [] { raise(SIGTERM); });
-    const Watched run = watched(terminal, {"tune", "-e", "64", "--rounds", "3", "--ranks", "3",
-                                           "--collectives", "gather", "--json"});
-    EXPECT_EQ(run.exit, 143) << when;
-    EXPECT_EQ(run.report.at("written"), false);
-    EXPECT_EQ(run.report.at("complete"), false);
-    EXPECT_EQ(table(), "old");
-    // Also with a table as output.
-    Watcher again({when}, [] { raise(SIGINT); });
-    EXPECT_EQ(watched(again, {"tune", "-e", "64", "--rounds", "3", "--ranks", "3", "--collectives",
-                              "gather"})
-                  .exit,
-              130);
+    const auto [exit, report] = watched(line + " --json", {when}, [] { raise(SIGTERM); });
+    EXPECT_EQ(exit, 143) << when;
+    EXPECT_EQ(report.at("written"), false);
+    EXPECT_EQ(report.at("complete"), false);
+    EXPECT_EQ(text_of(file_), "old");
+    EXPECT_EQ(watched(line, {when}, [] { raise(SIGINT); }).first, 130);
   }
 }
 
@@ -461,31 +331,19 @@ TEST_F(Tune, InterruptedWhileCostsAreTriedItSaysSo) {
   const auto before = std::signal(SIGINT, [](int) {});  // for a signal that comes too late
   for (const int ms : {10, 40, 80, 120, 160}) {
     std::jthread later;
-    Watcher terminal({"costs among 2 ranks"}, [&] {
-      later = std::jthread([ms] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(ms));
-        kill(getpid(), SIGINT);
-      });
-    });
-    const Watched run = watched(terminal, {"tune", "-e", "64", "--rounds", "3", "--ranks", "2",
-                                           "--collectives", "all_reduce", "--json"});
+    const int exit = watched("tune -e 64 --rounds 3 --ranks 2 --collectives all_reduce --json",
+                             {"costs among 2 ranks"},
+                             [&] {
+                               later = std::jthread([ms] {
+                                 std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+                                 kill(getpid(), SIGINT);
+                               });
+                             })
+                         .first;
     if (later.joinable()) later.join();
-    if (run.exit != 0) {
-      EXPECT_EQ(run.exit, 130) << ms;
-    }
+    EXPECT_TRUE(exit == 0 || exit == 130) << ms << " ms: " << exit;
   }
   std::signal(SIGINT, before);
-}
-
-TEST_F(Tune, TriesItsPathBeforeItMeasures) {
-  std::ofstream(file_) << "a file is no folder";
-  setenv("RANKINE_TUNING", (file_ + "/below").c_str(), 1);
-  bool measured = false;
-  Watcher terminal({"measuring"}, [&] { measured = true; });
-  EXPECT_EQ(watched(terminal, {"tune", "--budget", "1", "--ranks", "3"}).exit, 3);
-  EXPECT_FALSE(measured);
-  EXPECT_THAT(run_captured({"tune", "--budget", "1"}).err,
-              HasSubstr("the tuning table '" + file_ + "/below' cannot be written: Not a dir"));
 }
 
 TEST(Contests, HaveNoScheduleTwice) {
@@ -504,11 +362,8 @@ TEST(Contests, HaveNoScheduleTwice) {
   }
   EXPECT_TRUE(make_contests(send_recv, 4, {8}).empty());
   EXPECT_EQ(make_contests(barrier, 4, {8, 1 << 20}).size(), 1u);
-  // Sizes that rounding makes equal count once.
+  // Sizes are those of the calls; sizes that rounding makes equal count once.
   EXPECT_EQ(make_contests(all_gather, 4, {8, 16, 64}).size(), 2u);
-}
-
-TEST(Contests, SizesAreThoseOfTheCalls) {
   for (const Collective collective : {all_reduce, all_gather, all_to_all}) {
     for (const Contest& contest : make_contests(collective, 3, {8, 1000, 65536})) {
       EXPECT_EQ(call_of(contest).count * (collective == all_reduce ? 1 : 3) * 4, contest.bytes);
@@ -537,43 +392,25 @@ TEST(Contests, TheHopelessDoNotGoOn) {
 
 TEST(ChooseTool, SaysWhereItsAnswerComesFrom) {
   setenv("RANKINE_TUNING", "off", 1);
-  const std::vector<std::string> ask = {"choose", "all_reduce", "--ranks", "2", "--bytes", "8"};
-  const auto with = [&ask](const std::vector<std::string>& more) {
-    std::vector<std::string> arguments = ask;
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    const Captured run = run_captured(arguments);
-    EXPECT_EQ(run.exit, 0) << run.err;
-    return run.out;
+  const std::string ask = "choose all_reduce --ranks 2 --bytes 8 ";
+  const auto source = [&ask](const std::string& more) {
+    return json_of(ask + more + " --json")["source"].get<std::string>();
   };
-  EXPECT_EQ(with({}),
-            "all_reduce of 8 B among 2 ranks on threads of this machine: direct_one_shot "
-            "(default: no table)\n");
-  EXPECT_EQ(Json::parse(with({"--json"}))["source"], "default");
-  EXPECT_THAT(with({"--network", "scale_out"}), HasSubstr("(network model)"));
-  EXPECT_EQ(Json::parse(with({"--alpha", "2us", "--json"}))["source"], "network model");
-  setenv("RANKINE_ALGO", "all_reduce:ring", 1);
-  EXPECT_THAT(with({}), HasSubstr("ring (RANKINE_ALGO says so)"));
-  unsetenv("RANKINE_ALGO");
+  EXPECT_EQ(source(""), "default");
+  EXPECT_EQ(source("--network scale_out"), "network model");
+  EXPECT_EQ(source("--alpha 2us"), "network model");
+  {
+    const ScopedEnv forced("RANKINE_ALGO", "all_reduce:ring");
+    EXPECT_TRUE(has(output_of(ask), "ring (RANKINE_ALGO"));
+  }
   // If calls go to a network, the tool does not answer with the machine's choice.
-  setenv("RANKINE_NETWORK", "scale_out", 1);
-  const Captured elsewhere = run_captured(ask);
-  EXPECT_EQ(elsewhere.exit, 2);
-  EXPECT_THAT(elsewhere.err, HasSubstr("RANKINE_NETWORK is 'scale_out'"));
-  EXPECT_THAT(with({"--network", "scale_out"}), HasSubstr("(network model)"));
-  unsetenv("RANKINE_NETWORK");
+  const ScopedEnv elsewhere("RANKINE_NETWORK", "scale_out");
+  EXPECT_TRUE(has(run_line(ask).err, "RANKINE_NETWORK is 'scale_out'"));
+  EXPECT_EQ(source("--network scale_out"), "network model");
 }
-
-}  // namespace
 
 // c_real from trials: contests with invented times, the table that tune writes, and the answers of
 // choose.
-
-namespace {
-
-using Json = nlohmann::json;
-using testing::AllOf;
-using testing::HasSubstr;
-using enum Collective;
 
 // 1000 bytes take as long as one alpha.
 const CostModel kModel{.alpha = 1e-6, .beta = 1e-9, .gamma = 0};
@@ -613,10 +450,10 @@ std::vector<MeasuredCReal> measured(const std::vector<Contest>& contests) {
 }
 
 TEST(CRealTrials, FindWhatWasPlantedInEitherRegime) {
-  const std::vector<Contest> contests = played({kSmall, kLarge});
+  std::vector<Contest> contests = played({kSmall, kLarge});
   ASSERT_EQ(contests.size(), 2u);
   ASSERT_EQ(contests[0].contenders, contests[1].contenders);
-  const auto found = measured(contests);
+  auto found = measured(contests);
   std::size_t expected = 0;
   for (std::size_t i = 0; i < contests[0].contenders.size(); ++i) {
     const Algorithm& entry = *contests[0].contenders[i];
@@ -632,10 +469,20 @@ TEST(CRealTrials, FindWhatWasPlantedInEitherRegime) {
   }
   EXPECT_EQ(found.size(), expected);
   EXPECT_GE(expected, 5u);
-  for (const MeasuredCReal& one : found) {
-    EXPECT_EQ(one.collective, broadcast);
-    EXPECT_EQ(one.ranks, 4);
+  // One regime alone says too little.
+  EXPECT_TRUE(measured(played({8, 16, kSmall})).empty());
+  EXPECT_TRUE(measured(played({kLarge, 2 * kLarge})).empty());
+  // Contenders that did not run, or took an impossible time, are left out.
+  for (auto& rounds : contests[1].contexts) {
+    for (Context& times : rounds) {
+      times[0] = kNotTimed;
+      times[1] *= 1e4;
+    }
   }
+  found = measured(contests);
+  EXPECT_FALSE(c_real_of(found, *contests[0].contenders[0]));
+  EXPECT_FALSE(c_real_of(found, *contests[0].contenders[1]));
+  EXPECT_TRUE(c_real_of(found, *contests[0].contenders[2]));
 }
 
 // Later rounds count as much as earlier ones; here they are the majority.
@@ -657,136 +504,58 @@ TEST(CRealTrials, GoOverAllRoundsThatWereAdded) {
   EXPECT_DOUBLE_EQ(c_real_of(*found, *contests[0].contenders[0])->latency, 3);
 }
 
-TEST(CRealTrials, OneRegimeAloneSaysTooLittle) {
-  EXPECT_TRUE(measured(played({8, 16, kSmall})).empty());
-  EXPECT_TRUE(measured(played({kLarge, 2 * kLarge})).empty());
-}
-
-TEST(CRealTrials, LeaveOutWhatDidNotRunAndWhatCannotBe) {
-  std::vector<Contest> contests = played({kSmall, kLarge});
-  for (auto& rounds : contests[1].contexts) {
-    for (Context& times : rounds) {
-      times[0] = kNotTimed;
-      times[1] *= 1e4;
-    }
-  }
-  const auto found = measured(contests);
-  EXPECT_FALSE(c_real_of(found, *contests[0].contenders[0]));
-  EXPECT_FALSE(c_real_of(found, *contests[0].contenders[1]));
-  EXPECT_TRUE(c_real_of(found, *contests[0].contenders[2]));
-}
-
-// RANKINE_TUNING names a file in the test's folder. Child processes read it, because a process
-// reads it only once.
-class CRealTool : public testing::Test {
+class CRealTool : public Tune {
  protected:
-  void SetUp() override {
-    std::string folder = testing::TempDir() + "/c_real_XXXXXX";
-    ASSERT_NE(mkdtemp(folder.data()), nullptr);
-    file_ = folder + "/tuning.json";
-    setenv("RANKINE_TUNING", file_.c_str(), 1);
-  }
   void save(const std::vector<MeasuredCReal>& c_real) const {
-    ASSERT_TRUE(save_tuning({read_hardware(), "yesterday", kModel, {}, {}, c_real}, file_).ok());
+    Tune::save({read_hardware(), "yesterday", kModel, {}, {}, c_real});
   }
-  std::string file_;
 };
-
-// The whole output of a process, and its exit code.
-struct Said {
-  std::string out, err;
-  int exit;
-};
-Said say(const std::vector<std::string>& arguments) {
-  ToolProcess tool(arguments);
-  Said said{.out = tool.rest(), .err = {}, .exit = tool.wait()};
-  said.err = tool.err();
-  return said;
-}
 
 MeasuredCReal among_4(std::string_view name, CReal c_real) {
   return {broadcast, 4, find_algorithm(broadcast, name), c_real};
 }
 
 // By the model linear takes 6 us here and binomial_near 4.
-TEST_F(CRealTool, ChooseOnThreadsShowsFormulaFactorAndProduct) {
+TEST_F(CRealTool, ChooseOnThreadsMultipliesTheModel) {
+  const std::string ask = "choose broadcast --ranks 4 --bytes 1000";
   save({among_4("linear", {2, 4}), among_4("binomial_near", {1, 3})});
-  const std::vector<std::string> ask = {"choose", "broadcast", "--ranks", "4", "--bytes", "1000"};
-  std::vector<std::string> more = ask;
-  more.push_back("--explain");
-  const Said told = say(more);
-  EXPECT_EQ(told.exit, 0) << told.err;
-  EXPECT_THAT(told.out, HasSubstr("binomial_near (c_real measured among 4 ranks, table of "
-                                  "yesterday)\n"));
-  EXPECT_THAT(told.out,
-              HasSubstr("     algorithm      time  c_real  expected  to best  rounds  segments\n"
-                        "  *  binomial_near  4 us       2      8 us   1.00 x       2         1\n"
-                        "     linear         6 us       3     18 us   2.25 x       3\n"));
-  more = ask;
-  more.push_back("--json");
-  const Json report = Json::parse(say(more).out);
+  const Json report = Json::parse(said(ask + " --json").out);
   EXPECT_EQ(report["source"], "c_real");
   EXPECT_EQ(report["choice"]["algorithm"], "binomial_near");
   ASSERT_EQ(report["candidates"].size(), 2u);
   EXPECT_DOUBLE_EQ(report["candidates"][1]["time"], 6e-6);
   EXPECT_DOUBLE_EQ(report["candidates"][1]["c_real"], 3);
   EXPECT_DOUBLE_EQ(report["candidates"][1]["expected"], 18e-6);
-}
-
-TEST_F(CRealTool, ChooseOnThreadsSaysWhyTheDefaultStayed) {
+  // The default stays unless another is far better.
   save({among_4("linear", {1, 1}), among_4("binomial_near", {1.2, 1.2})});
-  const Said told = say({"choose", "broadcast", "--ranks", "4", "--bytes", "1000", "--explain"});
-  EXPECT_THAT(told.out, HasSubstr("linear (default: the table does not cover this)"));
-  EXPECT_THAT(told.out, HasSubstr("one_round = 64 KiB"));
-  EXPECT_THAT(told.out, HasSubstr("the default stays unless it is 1.3 times the best of"));
-  EXPECT_THAT(told.out, HasSubstr("*  binomial_near "));
+  EXPECT_EQ(Json::parse(said(ask + " --json").out)["source"], "default");
+  EXPECT_TRUE(has(said(ask + " --explain").out, "*  binomial_near "));
 }
 
 TEST_F(CRealTool, ChooseOnANetworkMultipliesWhereItIsAsked) {
   save({among_4("linear", {0.1, 0.1}), among_4("binomial_near", {1, 1})});
-  const std::vector<std::string> ask = {"choose",  "broadcast", "--ranks",   "4",
-                                        "--bytes", "1000",      "--network", "plain"};
-  EXPECT_THAT(say(ask).out, AllOf(HasSubstr("(network model)"), Not(HasSubstr("linear"))));
-  std::vector<std::string> more = ask;
-  more.insert(more.end(), {"--c-real", "--explain"});
-  const Said told = say(more);
-  EXPECT_EQ(told.exit, 0) << told.err;
-  EXPECT_THAT(told.out, HasSubstr(": linear, 303 ns (network model, c_real measured among 4 ranks, "
-                                  "table of yesterday)"));
-  EXPECT_THAT(told.out, HasSubstr("no c_real was measured"));
-}
-
-TEST_F(CRealTool, ChooseSaysWhatIsMissing) {
-  const std::vector<std::string> ask = {"choose",    "all_gather", "--ranks", "4",
-                                        "--network", "plain",      "--c-real"};
-  Said told = say(ask);
-  EXPECT_EQ(told.exit, 3);
-  EXPECT_THAT(told.err, HasSubstr("--c-real needs a tuning table of this machine; 'rankine tune'"));
-  save({among_4("linear", {1, 1})});
-  told = say(ask);
-  EXPECT_EQ(told.exit, 3);
-  EXPECT_THAT(told.err, HasSubstr("has no c_real of an algorithm of all_gather"));
-  EXPECT_THAT(told.err, HasSubstr("'rankine tune --collectives all_gather --ranks 4'"));
-  told = say({"choose", "all_gather", "--ranks", "4", "--c-real"});
-  EXPECT_EQ(told.exit, 2);
-  EXPECT_THAT(told.err, HasSubstr("--c-real is for modelled networks"));
+  const std::string ask = "choose broadcast --ranks 4 --bytes 1000 --network plain --json";
+  EXPECT_EQ(Json::parse(said(ask).out)["choice"]["algorithm"] == "linear", false);
+  EXPECT_EQ(Json::parse(said(ask + " --c-real").out)["choice"]["algorithm"], "linear");
+  // Without a table, or without the collective in it, there is nothing to multiply.
+  const std::string other = "choose all_gather --ranks 4 --network plain --c-real";
+  EXPECT_EQ(said(other).exit, 3);
+  EXPECT_TRUE(has(said(other).err, "'rankine tune --collectives all_gather --ranks 4'"));
+  std::filesystem::remove(file_);
+  EXPECT_TRUE(has(said(other).err, "--c-real"));
+  EXPECT_EQ(said(other).exit, 3);
 }
 
 // The fit's values on a busy machine are not tested, so the report gives the expected values.
 TEST_F(CRealTool, TuneWritesWhatItReportsAndKeepsTheRest) {
   save({among_4("linear", {1.5, 2.5}),
         {gather, 3, find_algorithm(gather, "linear"), {.latency = 999, .bandwidth = 999}}});
-  const Captured run = run_captured({"tune", "--ranks", "3", "--collectives", "gather", "-b", "8",
-                                     "-e", "1M", "-f", "1024", "--rounds", "1", "--json"});
-  ASSERT_EQ(run.exit, 0) << run.err;
-  const Json report = Json::parse(run.out);
-  std::ifstream in(file_);
-  const auto read = parse_tuning(
-      std::string(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()));
-  ASSERT_TRUE(read.ok()) << read.status().text();
+  const Json report =
+      json_of("tune --ranks 3 --collectives gather -b 8 -e 1M -f 1024 --rounds 1 --json");
   std::vector<MeasuredCReal> fresh;
   bool kept = false;
-  for (const MeasuredCReal& one : read->c_real()) {
+  const TuningTable written = table();
+  for (const MeasuredCReal& one : written.c_real()) {
     if (one.collective == gather) {
       fresh.push_back(one);
       EXPECT_TRUE(CReal::allows(one.c_real.latency) && CReal::allows(one.c_real.bandwidth));

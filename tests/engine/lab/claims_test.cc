@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstdlib>
+#include <deque>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -11,6 +13,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/papers/claim.h"
@@ -49,20 +52,14 @@ std::string found(std::string_view sets, std::string_view truth) {
   return condition_of(parameters.order, parameters.sets, holds);
 }
 
-TEST(Condition, Single) {
+TEST(Condition, IsTheShortestThatTheCasesHave) {
   EXPECT_EQ(found("N=2..17", "pow2(N)"), "N is a power of two");
   EXPECT_EQ(found("N=2..30", "pow3(N)"), "N is a power of three");
   EXPECT_EQ(found("N=2..17", "mod(N,2)"), "N is odd");
   EXPECT_EQ(found("N=2..17; M=10,20", "N >= 5"), "N >= 5");
   EXPECT_EQ(found("N=2..17; M=10,20", "M = 10"), "M = 10");
-}
-
-TEST(Condition, Two) {
   EXPECT_EQ(found("N=2..17; k=1..4", "and(pow2(N), k >= 2)"), "N is a power of two and k >= 2");
   EXPECT_EQ(found("N=2..17; k=1..4", "or(N = 2, k = 1)"), "N = 2 or k = 1");
-}
-
-TEST(Condition, ElseAList) {
   EXPECT_EQ(found("N=2..9; k=1", "or(N = 2, or(N = 4, N = 7))"), "N = 2; N = 4; N = 7");
 }
 
@@ -118,18 +115,19 @@ own = "N = 3"
 
 TEST(Papers, MistakesAreNamed) {
   EXPECT_EQ(mistake(kRow), "none");
-  EXPECT_TRUE(mistake(kRow + "sets = \"$many\"\n").starts_with("claim 'test-row': '$many'"));
-  EXPECT_EQ(mistake(kRow + "statd = \"1\"\n"),
-            "claim 'test-row': a field is unknown; remove it or correct its name");
-  EXPECT_EQ(mistake(kRow + "stated = 1\n"), "claim 'test-row': 'stated' is no text");
-  EXPECT_EQ(mistake("[[claim]]\nid = \"x\"\nwhere = \"1\"\n"), "claim 'x': 'text' is missing");
-  EXPECT_EQ(mistake(kRow + "when = \"N = 4\"\n"),
-            "claim 'test-row': one of when and condition is missing; give both or none");
-  EXPECT_NE(mistake(kRow + "kind = \"arithmetic\"\n"), "none");
-  EXPECT_NE(mistake("[[statement]]\nid = \"x\"\nmeasure = \"speed\"\n"), "none");
-  EXPECT_NE(mistake("[[row]]\nid = \"x\"\n"), "none");
+  for (const auto& [rows, name] : {std::pair(kRow + "sets = \"$many\"\n", "many"),
+                                   {kRow + "statd = \"1\"\n", "'test-row'"},
+                                   {kRow + "stated = 1\n", "'stated'"},
+                                   {"[[claim]]\nid = \"x\"\nwhere = \"1\"\n", "'text'"},
+                                   {kRow + "when = \"N = 4\"\n", "condition"},
+                                   {kRow + "kind = \"arithmetic\"\n", "'test-row'"},
+                                   {"[[statement]]\nid = \"x\"\nmeasure = \"speed\"\n", ""},
+                                   {"[[row]]\nid = \"x\"\n", ""},
+                                   {"[[claim\n", ""}}) {
+    EXPECT_NE(mistake(rows), "none") << rows;
+    EXPECT_NE(mistake(rows).find(name), std::string::npos) << rows << mistake(rows);
+  }
   EXPECT_THROW(read_paper("claim = 3\n" + kHead), std::logic_error);
-  EXPECT_NE(mistake("[[claim\n"), "none");
 }
 
 TEST(Papers, AllFilesCanBeRead) {
@@ -257,11 +255,11 @@ TEST_F(Report, GoldenLinesTellKindVerdictAndCondition) {
 
 }  // namespace
 
-// Evaluates every claim and compares the verdicts with the golden list. mutants_test.cc tests wrong
-// claims.
+// Evaluates every claim and compares the verdicts with the golden list, which has the rows that do
+// not simply hold. mutants_test.cc tests wrong claims.
 //
-// After an intended change (a new algorithm, another network model):
-// rankine claims --golden > tests/golden/claims.txt
+// After an intended change (a new algorithm, another network model), write the file anew with
+// RANKINE_TEST_GOLDEN_OUT=$PWD/tests/golden/claims.txt.
 
 namespace {
 
@@ -285,18 +283,19 @@ TEST(Claims, IdsAreUniqueAndNamedAfterTheirPaper) {
 }
 
 TEST(Claims, VerdictsAreThoseOfTheGoldenList) {
-  const std::vector<Finding>& findings = report();
-  EXPECT_GE(totals_of(findings).checked(), kLeastChecked);
-  std::ifstream file("tests/golden/claims.txt");
-  ASSERT_TRUE(file) << "tests/golden/claims.txt is missing";
-  std::vector<std::string> golden;
-  for (std::string line; std::getline(file, line);) golden.push_back(line);
-  std::vector<std::string> lines;
-  for (const Finding& finding : findings) lines.push_back(golden_line(finding));
-  EXPECT_EQ(golden.size(), lines.size());
-  for (std::size_t i = 0; i < std::min(golden.size(), lines.size()); ++i) {
-    EXPECT_EQ(golden[i], lines[i]) << "see the head of this file";
+  EXPECT_GE(totals_of(report()).checked(), kLeastChecked);
+  std::string rows;
+  int holding = 0;
+  for (const Finding& finding : report()) {
+    const std::string line = golden_line(finding);
+    const bool holds = line.ends_with(" holds");
+    holding += holds ? 1 : 0;
+    if (!holds) rows += line + "\n";
   }
+  rows = std::to_string(holding) + " rows hold; these do not, or not always:\n" + rows;
+  if (const char* out = std::getenv("RANKINE_TEST_GOLDEN_OUT")) std::ofstream(out) << rows;
+  std::ifstream file("tests/golden/claims.txt");
+  EXPECT_EQ(rows, std::string(std::istreambuf_iterator<char>(file), {})) << "see above";
 }
 
 TEST(Claims, WhatDoesNotSimplyHoldIsExplained) {
@@ -340,65 +339,35 @@ TEST(Claims, KindsFollowFromWhatARowLooksAt) {
   }
 }
 
-TEST(Claims, WhatOnlyADegenerateCaseMeetsDoesNotHold) {
-  Claim claim{.id = "test",
-              .where = "here",
-              .text = "a ring of two takes log2 N rounds in each half",
-              .stated = "clog2(N)",
-              .runs = "reduce_scatter ring",
-              .found = "rounds",
-              .sets = "alpha=1; BW=1; M=1024; N=2,4..9",
-              .degenerate = "N = 2"};
-  Runs runs;
-  Finding finding = evaluate(*find_paper("lu"), claim, runs, {.execute = false});
-  EXPECT_EQ(finding.verdict, Verdict::fails);
-  EXPECT_EQ(finding.exception, "N = 2");
-  claim.degenerate = "x = 2";  // a letter that the sets lack
-  finding = evaluate(*find_paper("lu"), claim, runs, {.execute = false});
-  EXPECT_EQ(finding.verdict, Verdict::conditional);
+Finding found_of(const std::string& stated, const std::string& runs, const std::string& cases,
+                 const std::string& degenerate = "", const std::string& own = "") {
+  static std::deque<Claim> claims;  // findings refer to them
+  claims.push_back({.id = "test",
+                    .where = "here",
+                    .text = "a text",
+                    .stated = stated,
+                    .runs = runs,
+                    .found = "rounds",
+                    .sets = "alpha=1; BW=1; M=1024; N=" + cases,
+                    .own = own,
+                    .degenerate = degenerate});
+  Runs all;
+  return evaluate(*find_paper("lu"), claims.back(), all, {.execute = false});
 }
 
-TEST(Claims, ThePapersOwnParametersAreTold) {
-  const Claim claim{.id = "test",
-                    .where = "here",
-                    .text = "ring",
-                    .stated = "N-1",
-                    .runs = "reduce_scatter ring",
-                    .found = "rounds",
-                    .sets = "alpha=1; BW=1; M=1024; N=2..9",
-                    .own = "N = 5"};
-  Runs runs;
-  const Finding finding = evaluate(*find_paper("lu"), claim, runs, {.execute = false});
-  ASSERT_NE(finding.own(), nullptr);
-  EXPECT_EQ(to_string(finding.own()->found), "4");
-}
-
-TEST(Claims, AFormulaThatIsRightInSomeCasesHoldsOnlyThere) {
-  const Claim claim{.id = "test",
-                    .where = "here",
-                    .text = "recursive doubling takes log2 N rounds",
-                    .stated = "clog2(N)",
-                    .runs = "all_reduce recursive_doubling",
-                    .found = "rounds",
-                    .sets = "alpha=1; BW=1; M=1024; N=2..20"};
-  Runs runs;
-  const Finding finding = evaluate(*find_paper("lu"), claim, runs, {.execute = false});
-  EXPECT_EQ(finding.verdict, Verdict::conditional);
-  EXPECT_EQ(finding.condition, "N is a power of two");
-}
-
-TEST(Claims, WhatTheCatalogueDoesNotHaveIsOpen) {
-  const Claim claim{.id = "test",
-                    .where = "here",
-                    .text = "no such thing",
-                    .stated = "1",
-                    .runs = "all_reduce perpetual_motion",
-                    .found = "rounds",
-                    .sets = "alpha=1; BW=1; M=1024; N=4"};
-  Runs runs;
-  const Finding finding = evaluate(*find_paper("lu"), claim, runs, {});
-  EXPECT_EQ(finding.verdict, Verdict::beyond_model);
-  EXPECT_EQ(finding.reason, "the catalogue has no all_reduce 'perpetual_motion' yet");
+TEST(Claims, HoldFailOrHoldUnderACondition) {
+  const char* ring = "reduce_scatter ring";
+  // A row that only a degenerate case meets does not hold; "x" is a letter that the sets lack.
+  EXPECT_EQ(found_of("clog2(N)", ring, "2,4..9", "N = 2").verdict, Verdict::fails);
+  EXPECT_EQ(found_of("clog2(N)", ring, "2,4..9", "N = 2").exception, "N = 2");
+  EXPECT_EQ(found_of("clog2(N)", ring, "2,4..9", "x = 2").verdict, Verdict::conditional);
+  const Finding own = found_of("N-1", ring, "2..9", "", "N = 5");
+  ASSERT_NE(own.own(), nullptr);
+  EXPECT_EQ(to_string(own.own()->found), "4");
+  const Finding some = found_of("clog2(N)", "all_reduce recursive_doubling", "2..20");
+  EXPECT_EQ(some.verdict, Verdict::conditional);
+  EXPECT_EQ(some.condition, "N is a power of two");
+  EXPECT_EQ(found_of("1", "all_reduce perpetual_motion", "4").verdict, Verdict::beyond_model);
 }
 
 TEST(Runs, RanksAreWiredAsTheTextSays) {

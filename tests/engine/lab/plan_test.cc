@@ -109,31 +109,6 @@ TEST(Step, WhatIsExposedAndWhatIsHiddenIsAllCommunication) {
   }
 }
 
-// Parameters move there once, and gradients back once, per micro-batch: 3 P in all. The embedding
-// moves only 2 P, because it stays from the forward pass to the backward pass.
-TEST(Step, TrafficOfZeroIsAsStated) {
-  const Model model = model_of("llama3_8b");
-  Mapping mapping;
-  mapping[Axis::dp] = 8;
-  const double layers = static_cast<double>(model.layers * model.layer());
-  const double embedding = 2 * static_cast<double>(model.embedding());  // input and output
-  const auto bytes = [&](int zero) {
-    mapping.zero = zero;
-    mapping.gradient_bytes = 2;
-    double sum = 0;
-    for (const PlannedCollective& c : plan(model, mapping).collectives) {
-      // An all-reduce moves the bytes of a reduce-scatter and an all-gather.
-      sum += c.bytes() * (c.collective == Collective::all_reduce ? 2 : 1);
-    }
-    return sum;
-  };
-  const double p = 2 * (layers + embedding);
-  // Buckets are whole bytes.
-  EXPECT_NEAR(bytes(0), 2 * p, 1e4);
-  EXPECT_NEAR(bytes(1), 2 * p, 1e4);
-  EXPECT_NEAR(bytes(3), 3 * 2 * layers + 2 * 2 * embedding, 1e4);
-}
-
 // The bytes that a rank sends along these axes in a step, by the schedules of the planned
 // collectives.
 double sent_along(const StepPlan& step, const std::vector<Axis>& axes) {
@@ -157,6 +132,8 @@ TEST(Step, TrafficOfTensorParallelismIsCounted) {
   }
 }
 
+// Parameters move there once, and gradients back once, per micro-batch: 3 P in all. The embedding
+// moves only 2 P, because it stays from the forward pass to the backward pass.
 TEST(Step, TrafficOfZeroIsCounted) {
   const Model model = model_of("llama3_8b");
   Mapping mapping;
@@ -270,57 +247,13 @@ TEST(Step, BadMappingsAreRefused) {
                   .starts_with("tp is 7"));
 }
 
-}  // namespace
+// rankine plan, rankine step and rankine buckets; tests/engine/cli/refusals.txt has their refusals.
 
-// rankine plan as a command: its output, its files and its refusals.
-
-namespace {
-
-using Json = nlohmann::json;
-
-std::vector<std::string> words(const std::string& line) {
-  std::istringstream in(line);
-  return {std::istream_iterator<std::string>(in), {}};
-}
-
-Json json_of(const std::string& line) {
-  const Captured run = run_captured(words("plan " + line + " --json"));
-  EXPECT_EQ(run.exit, 0) << run.err;
-  return Json::parse(run.out);
-}
-
-std::string error_of(const std::string& line) {
-  const Captured run = run_captured(words("plan " + line));
-  EXPECT_NE(run.exit, 0) << line;
-  EXPECT_EQ(run.out, "") << line;
-  return run.err;
-}
-
-std::string temporary(const std::string& name) {
-  return std::string(std::getenv("TEST_TMPDIR")) + "/" + name;
-}
-
-std::string content(const std::string& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-TEST(Plan, SaysWhatAStepCosts) {
-  const Captured run = run_captured(words(
-      "plan gpt_175b --tp 8 --pp 8 --interleave 3 --batch 64 --split-norms --recompute selective "
-      "--explain"));
-  ASSERT_EQ(run.exit, 0) << run.err;
-  EXPECT_TRUE(
-      run.out.starts_with("gpt_175b (174.6 G parameters) over 64 ranks of a100: tp 8, pp 8, "
-                          "norms split, interleaved 3, selective recompute\n"));
-  EXPECT_NE(run.out.find("45.6 GiB  2.718e+09 parameters x 18 B"), std::string::npos) << run.out;
-  EXPECT_NE(run.out.find("reduce_scatter"), std::string::npos);
-  EXPECT_EQ(run.out.find("logits"), std::string::npos) << "the stage that ends last is the first";
-  EXPECT_NE(run_captured(words("plan gpt_22b --explain")).out.find("logits"), std::string::npos);
-}
+using Json = nlohmann::ordered_json;
 
 TEST(Plan, SumsAreThoseOfItsRows) {
-  const Json plan = json_of("llama3_8b --tp 2 --dp 4 --pp 2 --batch 64");
+  const Json plan = json_of("plan llama3_8b --tp 2 --dp 4 --pp 2 --batch 64 --json");
+  const auto number = [&plan](const char* name) { return plan[name].get<double>(); };
   double communicating = 0, hidden = 0, computing = 0;
   for (const Json& row : plan["collectives"]) {
     communicating += row["seconds"].get<double>();
@@ -331,76 +264,70 @@ TEST(Plan, SumsAreThoseOfItsRows) {
   for (const Json& row : plan["computations"]) {
     computing += row["times"].get<double>() * row["seconds_each"].get<double>();
   }
-  EXPECT_NEAR(plan["communicating"].get<double>(), communicating, 1e-12);
-  EXPECT_NEAR(plan["hidden"].get<double>(), hidden, 1e-12);
-  EXPECT_NEAR(plan["computing"].get<double>(), computing, 1e-9);
-  EXPECT_NEAR(plan["computing"].get<double>() + plan["exposed"].get<double>() +
-                  plan["bubble"].get<double>(),
-              plan["seconds"].get<double>(), 1e-9);
+  EXPECT_NEAR(number("communicating"), communicating, 1e-12);
+  EXPECT_NEAR(number("hidden"), hidden, 1e-12);
+  EXPECT_NEAR(number("computing"), computing, 1e-9);
+  EXPECT_NEAR(number("computing") + number("exposed") + number("bubble"), number("seconds"), 1e-9);
+  // The text is the same plan; the stage that ends last is the first, without logits.
+  const std::string text = output_of(
+      "plan gpt_175b --tp 8 --pp 8 --interleave 3 --batch 64 --split-norms --recompute selective "
+      "--explain");
+  EXPECT_TRUE(has(text, "45.6 GiB  2.718e+09 parameters x 18 B")) << text;
+  EXPECT_TRUE(has(text, "reduce_scatter") && !has(text, "logits")) << text;
 }
 
 // The order of axes decides which groups lie inside a node.
 TEST(Plan, AxesAreNestedAsAsked) {
-  const auto ranks = [](const std::string& more) {
-    std::map<std::string, Json> found;
-    const Json plan = json_of("llama3_8b --tp 2 --dp 4 --pp 2" + more);
+  for (const auto& [nested, axis, ranks] : {std::tuple("", "tp", "[0, 1]"),
+                                            {"", "dp", "[0, 2, 4, 6]"},
+                                            {" --nested dp,pp", "dp", "[0, 1, 2, 3]"},
+                                            {" --nested dp,pp", "pp", "[0, 4]"},
+                                            {" --nested dp,pp", "tp", "[0, 8]"}}) {
+    const Json plan = json_of(std::string("plan llama3_8b --tp 2 --dp 4 --pp 2 --json") + nested);
     for (const Json& row : plan["collectives"]) {
-      found[row["along"]] = row["ranks"];
+      if (row["along"] == axis) {
+        EXPECT_EQ(row["ranks"], Json::parse(ranks)) << nested << axis;
+      }
     }
-    return found;
-  };
-  EXPECT_EQ(ranks("")["tp"], Json::parse("[0, 1]"));
-  EXPECT_EQ(ranks("")["dp"], Json::parse("[0, 2, 4, 6]"));
-  EXPECT_EQ(ranks(" --nested dp,pp")["dp"], Json::parse("[0, 1, 2, 3]"));
-  EXPECT_EQ(ranks(" --nested dp,pp")["pp"], Json::parse("[0, 4]"));
-  EXPECT_EQ(ranks(" --nested dp,pp")["tp"], Json::parse("[0, 8]"));
-  const std::string text =
-      run_captured(words("plan llama3_8b --tp 2 --dp 8 --nested dp --explain")).out;
-  EXPECT_NE(text.find("dp-tp-sp-ep-pp from the inside out"), std::string::npos) << text;
-  EXPECT_NE(text.find("between nodes"), std::string::npos) << text;
-  EXPECT_NE(text.find("step = computing + exposed + bubble"), std::string::npos) << text;
+  }
 }
 
 // Each collective's time equals the simulator's answer for it alone.
 TEST(Plan, TimesAreTheSimulators) {
-  const Json plan = json_of("llama3_8b --tp 8 --machine a100");
+  const Json plan = json_of("plan llama3_8b --tp 8 --machine a100 --json");
   ASSERT_FALSE(plan["collectives"].empty());
   for (const Json& row : plan["collectives"]) {
-    const Captured asked =
-        run_captured({"simulate", row["collective"], "--algo", row["algorithm"], "--ranks", "8",
-                      "--bytes", std::to_string(row["bytes"].get<std::uint64_t>()), "--alpha",
-                      "3800ns", "--bandwidth", "221GB/s", "--json"});
-    ASSERT_EQ(asked.exit, 0) << asked.err;
-    EXPECT_DOUBLE_EQ(Json::parse(asked.out)["time"].get<double>(),
-                     row["seconds_each"].get<double>())
-        << row;
+    const Json asked = json_of("simulate " + row["collective"].get<std::string>() + " --algo " +
+                               row["algorithm"].get<std::string>() +
+                               " --ranks 8 --alpha 3800ns --bandwidth 221GB/s --json --bytes " +
+                               std::to_string(row["bytes"].get<std::uint64_t>()));
+    EXPECT_DOUBLE_EQ(asked["time"].get<double>(), row["seconds_each"].get<double>()) << row;
   }
 }
 
 TEST(Plan, TheSearchFindsNothingWorseThanWhatItCouldHave) {
-  const Json found = json_of("llama3_8b --search --ranks 16 --batch 32 --sequence 4096");
-  ASSERT_FALSE(found["best"].empty());
+  const std::string model = "plan llama3_8b --batch 32 --sequence 4096 --json ";
+  const Json found = json_of(model + "--search --ranks 16")["best"];
+  ASSERT_FALSE(found.empty());
   double before = 0;
-  for (const Json& plan : found["best"]) {
+  for (const Json& plan : found) {
     EXPECT_GE(plan["seconds"].get<double>(), before);
     before = plan["seconds"].get<double>();
     EXPECT_TRUE(plan["memory"]["fits"].get<bool>());
     EXPECT_EQ(plan["ranks"], 16);
     EXPECT_EQ(plan["batch"], 32);
   }
-  const double best = found["best"][0]["seconds"].get<double>();
   for (const std::string other : {"--tp 8 --dp 2 --split-norms", "--tp 8 --pp 2 --split-norms",
                                   "--tp 4 --dp 4 --split-norms --recompute selective"}) {
-    const Json plan = json_of("llama3_8b --batch 32 --sequence 4096 " + other);
-    EXPECT_LE(best, plan["seconds"].get<double>()) << other;
+    EXPECT_LE(found[0]["seconds"], json_of(model + other)["seconds"]) << other;
   }
 }
 
 // The survey's ten rows, each with the plan's ranks and bytes.
 TEST(Plan, TheSurveysRowsAreSimulated) {
-  const Json rows = json_of("mixtral_8x7b --tp 2 --sp 2 --ep 4 --dp 2 --pp 2 --survey");
+  const std::string asked = "plan mixtral_8x7b --tp 2 --sp 2 --ep 4 --dp 2 --pp 2 --json";
+  const Json rows = json_of(asked + " --survey"), plan = json_of(asked);
   ASSERT_EQ(rows.size(), 10u);
-  const Json plan = json_of("mixtral_8x7b --tp 2 --sp 2 --ep 4 --dp 2 --pp 2");
   for (const Json& row : rows) {
     // One port: a rank receives from its two children in a tree one after the other.
     EXPECT_EQ(row["equal"].get<bool>(), row["claim"] != "lu-9-dp-double") << row;
@@ -416,19 +343,20 @@ TEST(Plan, TheSurveysRowsAreSimulated) {
                             }))
         << row;
   }
-  const Json dp = json_of("gpt2 --dp 4 --survey");
+  const Json dp = json_of("plan gpt2 --dp 4 --survey --json");
   ASSERT_EQ(dp.size(), 10u);
   for (const Json& row : dp) EXPECT_EQ(row.contains("stated"), row["axis"] == "dp") << row;
   // If the plan has reduce-scatters instead of all-reduces, their bytes are the row's.
-  const Json split = json_of("gpt2 --dp 4 --tp 2 --zero 1 --split-norms --survey");
-  EXPECT_EQ(split[0]["collective_planned"], "reduce_scatter");
-  EXPECT_NE(run_captured(words("plan gpt2 --dp 4 --survey")).out.find("2*(N-1)*alpha"),
-            std::string::npos);
+  EXPECT_EQ(
+      json_of(
+          "plan gpt2 --dp 4 --tp 2 --zero 1 --split-norms --survey --json")[0]
+                                                                           ["collective_planned"],
+      "reduce_scatter");
 }
 
 // A token reads all weights and all keys and values once; one sequence computes almost nothing.
 TEST(Plan, ADecodeStepWaitsForMemory) {
-  const Json plan = json_of("llama3_8b --decode --batch 1 --sequence 1024");
+  const Json plan = json_of("plan llama3_8b --decode --batch 1 --sequence 1024 --json");
   const double layers = 32.0 * (2 * 4096.0 * 4096 + 2 * 4096.0 * 1024 + 3 * 4096.0 * 14336);
   const double head = 128256.0 * 4096;
   const double cache = 1024.0 * 2 * 1024 * 32;
@@ -439,56 +367,45 @@ TEST(Plan, ADecodeStepWaitsForMemory) {
     if (row["for"] != "attention") continue;
     EXPECT_EQ(row["flops"], 4.0 * 1024 * 4096);  // scores and sums with all tokens
   }
-  EXPECT_EQ(json_of("llama3_8b --decode --tp 8 --batch 4")["collectives"].size(), 2u);
+  EXPECT_EQ(json_of("plan llama3_8b --decode --tp 8 --batch 4 --json")["collectives"].size(), 2u);
 }
 
 TEST(Plan, PicturesAndTracesHaveEveryPass) {
-  const std::string svg = temporary("plan.svg"), trace = temporary("plan.json");
-  const Captured run =
-      run_captured(words("plan llama3_8b --pp 4 --batch 8 --svg " + svg + " --trace " + trace));
-  ASSERT_EQ(run.exit, 0) << run.err;
-  std::size_t titles = 0;
-  const std::string picture = content(svg);
-  for (std::size_t at = 0; (at = picture.find("<title>", at)) != std::string::npos; ++at) ++titles;
-  EXPECT_EQ(titles, 4u * 8 * 2);
-  int passes = 0;
-  const Json written = Json::parse(content(trace));
-  for (const Json& event : written["traceEvents"]) passes += event["ph"] == "X" ? 1 : 0;
-  EXPECT_EQ(passes, 4 * 8 * 2);
+  const std::string svg = file_with("plan.svg", ""), trace = file_with("plan.json", "");
+  output_of("plan llama3_8b --pp 4 --batch 8 --svg " + svg + " --trace " + trace);
+  EXPECT_EQ(count_of(text_of(svg), "<title>"), 4u * 8 * 2);
+  EXPECT_EQ(count_of(text_of(trace), "\"ph\":\"X\""), 4u * 8 * 2);
 }
 
 TEST(Plan, ThisMachineIsMeasured) {
-  const Captured run = run_captured(words("plan gpt2 --tp 2 --machine here --json"));
+  const Captured run = run_line("plan gpt2 --tp 2 --machine here --json");
   if (run.exit != 0) {  // other users of the cores may spoil the fit
-    EXPECT_NE(run.err.find("this machine could not be measured"), std::string::npos) << run.err;
+    EXPECT_TRUE(has(run.err, "this machine")) << run.err;
     return;
   }
   const Json plan = Json::parse(run.out);
-  EXPECT_EQ(plan["machine"], "here");
   // Loose limits: faster than a pocket calculator, slower than any core.
-  EXPECT_GT(plan["flops_per_second"], 1e6);
-  EXPECT_LT(plan["flops_per_second"], 1e13);
-  EXPECT_GT(plan["memory_bytes_per_second"], 1e6);
-  EXPECT_LT(plan["memory_bytes_per_second"], 1e13);
+  for (const char* speed : {"flops_per_second", "memory_bytes_per_second"}) {
+    EXPECT_GT(plan[speed], 1e6);
+    EXPECT_LT(plan[speed], 1e13);
+  }
   EXPECT_GT(plan["seconds"], 0);
 }
 
-// Threads, groups by axis, real data: the clock agrees with the plan.
+// Threads, groups by axis, real data: the clock agrees with the plan. In the last mapping one of
+// four groups of three in nodes of eight lies in two nodes, and all ranks wait for it.
 TEST(Step, PlayedTimesAreThePlanned) {
-  const std::string dense = temporary("dense.json"), mixture = temporary("mixture.json");
   const std::string sizes = R"("layers": 4, "hidden": 256, "heads": 8, "feed_forward": 512,
-      "vocabulary": 1000, "sequence": 96)";
-  std::ofstream(dense) << "{" << sizes << "}";
-  std::ofstream(mixture) << R"({"experts": 8, "top_k": 2, )" << sizes << "}";
+      "vocabulary": 1000, "sequence": 96})";
+  const std::string dense = file_with("dense.json", "{" + sizes);
+  const std::string mixture = file_with("mixture.json", R"({"experts": 8, "top_k": 2, )" + sizes);
   for (const std::string& asked :
        {dense + " --tp 2 --dp 2 --pp 2 --split-norms --zero 1 --bucket 1M",
         dense + " --tp 4 --dp 3 --bucket 100K",
         dense + " --tp 4 --sp 2 --dp 4 --pp 2 --nested dp,pp --zero 1 --bucket 1M",
         dense + " --sp 2 --dp 2 --zero 3", mixture + " --ep 4 --dp 2 --zero 1 --bucket 1M",
-        mixture + " --ep 4 --router-skew 1.5"}) {
-    const Captured run = run_captured(words("step " + asked + " --json"));
-    ASSERT_EQ(run.exit, 0) << run.out << run.err;
-    const Json played = Json::parse(run.out);
+        mixture + " --ep 4 --router-skew 1.5", std::string("gpt2 --tp 3 --dp 4 --thin 1K")}) {
+    const Json played = json_of("step " + asked + " --json");
     EXPECT_GE(played["collectives"].size(), 2u);
     for (const Json& row : played["collectives"]) {
       EXPECT_TRUE(row["equal"].get<bool>()) << asked << ": " << row;
@@ -497,22 +414,12 @@ TEST(Step, PlayedTimesAreThePlanned) {
   }
 }
 
-// One of four groups of three in nodes of eight lies in two nodes, and all ranks wait for it.
-TEST(Step, PlaysTheSlowestGroupAsPlanned) {
-  const Captured run = run_captured(words("step gpt2 --tp 3 --dp 4 --thin 1K --json"));
-  EXPECT_EQ(run.exit, 0) << run.out << run.err;
-}
-
 // Buffers of a fraction of M, on a network slower by the inverse factor: times are equal bit for
 // bit.
 TEST(Step, ThinnedBuffersTakeAsLong) {
   const std::string asked = "step gpt2 --tp 2 --pp 2 --sequence 64 --json";
-  const auto rows = [&](const std::string& more) {
-    const Captured run = run_captured(words(asked + more));
-    EXPECT_EQ(run.exit, 0) << run.out << run.err;
-    return Json::parse(run.out)["collectives"];
-  };
-  const Json whole = rows(""), thin = rows(" --thin 4K");
+  const Json whole = json_of(asked)["collectives"],
+             thin = json_of(asked + " --thin 4K")["collectives"];
   ASSERT_EQ(whole.size(), thin.size());
   for (std::size_t i = 0; i < whole.size(); ++i) {
     EXPECT_EQ(whole[i]["bytes_played"], whole[i]["bytes"]);
@@ -520,95 +427,37 @@ TEST(Step, ThinnedBuffersTakeAsLong) {
     EXPECT_LE(thin[i]["bytes_played"], 4096);
     EXPECT_EQ(thin[i]["played"], whole[i]["played"]);
   }
-  const Captured refused = run_captured(words("step gpt2 --dp 2 --thin 4K --full-speed"));
-  EXPECT_NE(refused.err.find("--thin and --full-speed are given"), std::string::npos);
 }
 
-TEST(Step, WhatThreadsCannotPlayIsRefused) {
-  const auto error = [](const std::string& line) {
-    const Captured run = run_captured(words("step " + line));
-    EXPECT_EQ(run.out, "");
-    return run.err;
-  };
-  EXPECT_NE(error("gpt_1t --tp 8 --pp 64 --dp 32").find("the axes multiply to 16384 ranks"),
-            std::string::npos);
-  EXPECT_NE(error("gpt_1t --dp 8 --zero 1").find("8 ranks must have"), std::string::npos);
-}
-
-// The chapter's exercise 4: 1000 tensors of 1 MB, 8 ranks, 10 us, 100 GB/s.
+// The chapter's exercise 4: 1000 tensors of 1 MB, 8 ranks, 10 us, 100 GB/s. Behind a backward pass,
+// the number of buckets with the least waiting is near the formula's.
 TEST(Buckets, GainWhatTheChapterSays) {
-  const Captured run =
-      run_captured(words("buckets --alpha 10us --bandwidth 100GB/s --play --json"));
-  ASSERT_EQ(run.exit, 0) << run.err;
-  const Json rows = Json::parse(run.out);
+  const Json rows = json_of("buckets --alpha 10us --bandwidth 100GB/s --play --json");
   for (const Json& row : rows) {
+    const double seconds = row["seconds"].get<double>();
     EXPECT_NEAR(row["seconds_each"].get<double>(), row["formula_each"].get<double>(), 1e-9);
-    EXPECT_NEAR(row["played"].get<double>(), row["seconds"].get<double>(),
-                1e-12 * row["seconds"].get<double>());
-    if (row["tensors"] == 1) {
-      EXPECT_NEAR(row["seconds"].get<double>(), 157.5e-3, 1e-6);
-    }
-    if (row["tensors"] == 25) {
-      EXPECT_EQ(row["calls"], 40);
-      EXPECT_NEAR(row["seconds"].get<double>(), 23.1e-3, 1e-6);
-    }
+    EXPECT_NEAR(row["played"].get<double>(), seconds, 1e-12 * seconds);
+    EXPECT_TRUE(row["tensors"] != 1 || std::abs(seconds - 157.5e-3) < 1e-6) << row;
+    EXPECT_TRUE(row["tensors"] != 25 || std::abs(seconds - 23.1e-3) < 1e-6) << row;
+    EXPECT_TRUE(row["tensors"] != 25 || row["calls"] == 40) << row;
   }
   EXPECT_EQ(rows.back()["calls"], 1);
-}
-
-// The number of buckets with the least waiting is near the formula's.
-TEST(Buckets, BehindABackwardPassTheBestIsWhereTheFormulaSays) {
-  const Captured run = run_captured(
-      words("buckets --alpha 10us --bandwidth 10GB/s --backward 20ms --tensors 1024 --json"));
-  ASSERT_EQ(run.exit, 0) << run.err;
-  const Json rows = Json::parse(run.out);
-  const auto least = std::min_element(rows.begin(), rows.end(), [](const Json& a, const Json& b) {
-    return a["exposed"].get<double>() < b["exposed"].get<double>();
-  });
+  const Json behind =
+      json_of("buckets --alpha 10us --bandwidth 10GB/s --backward 20ms --tensors 1024 --json");
+  const auto least =
+      std::min_element(behind.begin(), behind.end(), [](const Json& a, const Json& b) {
+        return a["exposed"].get<double>() < b["exposed"].get<double>();
+      });
   const double calls = (*least)["calls"].get<double>(), formula = std::sqrt(20e-3 / 140e-6);
   EXPECT_GT(calls, formula / 2);
   EXPECT_LT(calls, formula * 2);
 }
-
-TEST(Plan, WhatCannotBeIsRefusedByName) {
-  const auto refuses = [](const std::string& line, const std::string& text) {
-    EXPECT_NE(error_of(line).find(text), std::string::npos) << line << ": " << error_of(line);
-  };
-  refuses("gpt_176b", "model is 'gpt_176b', which is neither a known model nor a readable file");
-  refuses("gpt_175b --tp 10",
-          "tp is 10; allowed are divisors of heads, which is 96: the nearest are 8 or 12");
-  refuses("gpt_175b --tp 0", "--tp is '0'");
-  refuses("gpt_175b --dp 3 --batch 64",
-          "--batch is 64; allowed with 3 replicas and micro-batches of 1 are multiples of 3: the "
-          "nearest are 63 or 66");
-  refuses("gpt_175b --tp 8 --ranks 16",
-          "--ranks is 16; the axes multiply to 8; with another dp the nearest is 16 (dp 2)");
-  refuses("gpt_175b --tp 8 --ranks 20",
-          "--ranks is 20; the axes multiply to 8; with another dp the nearest are 16 (dp 2) or 24 "
-          "(dp 3)");
-  refuses("gpt_175b --search --batch 8", "--ranks is missing; --search needs");
-  refuses("gpt_175b --search --ranks 1 --batch 8", "fits into 80 GiB: the smallest needs");
-  refuses("llama3_8b --search --ranks 7 --batch 8", "over 7 ranks divides its heads");
-  refuses("llama3_8b --order 1f2b", "--order is '1f2b'; allowed are gpipe, 1f1b, zb1p, zb2p");
-  refuses("llama3_8b --decode --survey",
-          "--survey is given; it is for one training step: leave out --decode");
-  refuses("llama3_8b --nested dp,tp,dp", "--nested is 'dp,tp,dp', with dp twice");
-  refuses("llama3_8b --nested xp", "--nested is 'xp'; allowed are tp, sp, ep, dp, pp");
-  refuses("llama3_8b --capacity 2", "capacity is given; llama3_8b has no experts");
-  refuses("llama3_8b --bytes 3", "bytes is 3; allowed are 1, 2 and 4");
-  refuses("llama3_8b --decode --sp 2", "sp is 2; a decode step has one token per sequence");
-  refuses("llama3_8b --machine nowhere", "machines are a100, h100 and here");
-}
-
-}  // namespace
 
 // Every preset at up to 64 ranks: the plan's time of each collective equals the clocks of threads
 // that play it, to the last tick. Exposed and hidden time add up to the communication.
 //
 // Models and times are of full size. Buffers are thinned (play_step.h), because no machine has the
 // memory for 405 billion parameters 64 times.
-
-namespace {
 
 constexpr int kMostRanks = 64;
 constexpr std::uint64_t kMostBytes = 1024;

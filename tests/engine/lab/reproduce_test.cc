@@ -7,10 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <set>
 #include <stdexcept>
@@ -42,26 +39,26 @@ std::string value(std::string_view run, std::string_view quantity, std::vector<V
   return found ? to_string(*found) : "nothing";
 }
 
-TEST(Messages, BinomialBroadcastGoesNearFirst) {
-  const char* run = "broadcast binomial_near; ranks=4";
-  EXPECT_EQ(value(run, "sends", {1, 0, 1}), "800");
-  EXPECT_EQ(value(run, "sends", {2, 0, 2}), "800");
-  EXPECT_EQ(value(run, "sends", {2, 1, 3}), "800");
-  EXPECT_EQ(value(run, "sends", {1, 1, 3}), "0");
-  EXPECT_EQ(value(run, "sends", {3, 1}), "0");
-  EXPECT_EQ(value(run, "sent_by", {0}), "1600");
-  EXPECT_EQ(value(run, "sent_in", {2}), "800");
-  EXPECT_EQ(value(run, "sent_in", {3}), "0");
-  EXPECT_EQ(value(run, "first_round", {1}), "2");
-  EXPECT_EQ(value(run, "last_round", {0}), "2");
-  EXPECT_EQ(value(run, "first_round", {3}), "0");
-}
-
-TEST(Messages, HalvingHalves) {
-  const char* run = "reduce_scatter recursive_halving; ranks=8";
-  EXPECT_EQ(value(run, "sent_in", {1}), "400");
-  EXPECT_EQ(value(run, "sent_in", {2}), "200");
-  EXPECT_EQ(value(run, "largest", {}), "400");
+TEST(Messages, AreThoseWorkedOutByHand) {
+  const char* tree = "broadcast binomial_near; ranks=4";
+  const char* halving = "reduce_scatter recursive_halving; ranks=8";
+  const struct {
+    const char *run, *quantity;
+    std::vector<Value> arguments;
+    const char* value;
+  } cases[] = {{tree, "sends", {1, 0, 1}, "800"}, {tree, "sends", {2, 0, 2}, "800"},
+               {tree, "sends", {2, 1, 3}, "800"}, {tree, "sends", {1, 1, 3}, "0"},
+               {tree, "sends", {3, 1}, "0"},      {tree, "sent_by", {0}, "1600"},
+               {tree, "sent_in", {2}, "800"},     {tree, "sent_in", {3}, "0"},
+               {tree, "first_round", {1}, "2"},   {tree, "last_round", {0}, "2"},
+               {tree, "first_round", {3}, "0"},   {halving, "sent_in", {1}, "400"},
+               {halving, "sent_in", {2}, "200"},  {halving, "largest", {}, "400"},
+               {tree, "sends", {1}, "nothing"},   {tree, "sent_by", {1, 2}, "nothing"},
+               {tree, "rounds", {1}, "nothing"}};
+  for (const auto& [run, quantity, arguments, wanted] : cases) {
+    EXPECT_EQ(value(run, quantity, arguments), wanted) << run << ": " << quantity;
+  }
+  EXPECT_THROW(value(tree, "sent_by", {Value(1) / 2}), std::logic_error);
 }
 
 TEST(Messages, OnOnePathAntipodesLoadTheLinksTwice) {
@@ -72,13 +69,6 @@ TEST(Messages, OnOnePathAntipodesLoadTheLinksTwice) {
   EXPECT_EQ(value("all_reduce torus_doubling_latency; ranks=16; dims=4x4; wiring=torus",
                   "one_path_delay", {}),
             "12");
-}
-
-TEST(Messages, QuantitiesHaveTheirArguments) {
-  EXPECT_EQ(value("all_reduce ring; ranks=4", "sends", {1}), "nothing");
-  EXPECT_EQ(value("all_reduce ring; ranks=4", "sent_by", {1, 2}), "nothing");
-  EXPECT_EQ(value("all_reduce ring; ranks=4", "rounds", {1}), "nothing");
-  EXPECT_THROW(value("all_reduce ring; ranks=4", "sent_by", {Value(1) / 2}), std::logic_error);
 }
 
 }  // namespace
@@ -315,51 +305,33 @@ Statement sizes(double size, double allowed) {
   return statement;
 }
 
-TEST(Judged, PercentsByPoints) {
-  const Statement statement = percents(5, 30, 0.5);
-  const auto verdict = [&](double low, double high) {
-    return verdict_text(judged(statement, {low, "a"}, {high, "b"}));
-  };
-  EXPECT_EQ(verdict(5, 30), "agrees");
-  EXPECT_EQ(verdict(10, 12), "agrees");
-  EXPECT_EQ(verdict(4.5, 30.5), "agrees");
-  EXPECT_EQ(verdict(4.25, 20), "differs by 0.75 points");
-  EXPECT_EQ(verdict(1, 40), "differs by 10 points");
-  EXPECT_EQ(verdict(-3, 31), "differs by 8 points");
-}
-
-TEST(Judged, OpenEnds) {
-  const Statement more = percents(20, kNoLimit, 0);
-  EXPECT_TRUE(judged(more, {20, ""}, {1000, ""}).agrees);
-  EXPECT_FALSE(judged(more, {19.9, ""}, {1000, ""}).agrees);
-  const Statement less = percents(-kNoLimit, 0, 0);
-  EXPECT_TRUE(judged(less, {-40, ""}, {0, ""}).agrees);
-  EXPECT_FALSE(judged(less, {-40, ""}, {0.1, ""}).agrees);
-}
-
-TEST(Judged, SizesByFactors) {
-  const Statement statement = sizes(4 * kMi, 2);
-  const auto verdict = [&](double low, double high) {
-    return verdict_text(judged(statement, {low * kMi, "a"}, {high * kMi, "b"}));
-  };
-  EXPECT_EQ(verdict(4, 4), "agrees");
-  EXPECT_EQ(verdict(2, 8), "agrees");
-  EXPECT_EQ(verdict(1, 4), "differs by a factor of 4");
-  EXPECT_EQ(verdict(4, 12), "differs by a factor of 3");
-  const Outcome never = judged(statement, {kNoLimit, "6a"}, {kNoLimit, "6a"});
+TEST(Judged, PercentsByPointsAndSizesByFactors) {
+  const struct {
+    Statement statement;
+    double low, high;
+    const char* verdict;
+  } cases[] = {{percents(5, 30, 0.5), 5, 30, "agrees"},
+               {percents(5, 30, 0.5), 4.5, 30.5, "agrees"},
+               {percents(5, 30, 0.5), 4.25, 20, "differs by 0.75 points"},
+               {percents(5, 30, 0.5), 1, 40, "differs by 10 points"},
+               {percents(5, 30, 0.5), -3, 31, "differs by 8 points"},
+               {percents(20, kNoLimit, 0), 20, 1000, "agrees"},
+               {percents(20, kNoLimit, 0), 19.9, 1000, "differs by 0.1 points"},
+               {percents(-kNoLimit, 0, 0), -40, 0, "agrees"},
+               {sizes(4 * kMi, 2), 4 * kMi, 4 * kMi, "agrees"},
+               {sizes(4 * kMi, 2), 2 * kMi, 8 * kMi, "agrees"},
+               {sizes(4 * kMi, 2), 1 * kMi, 4 * kMi, "differs by a factor of 4"},
+               {sizes(4 * kMi, 2), 4 * kMi, 12 * kMi, "differs by a factor of 3"}};
+  for (const auto& [statement, low, high, verdict] : cases) {
+    const Outcome outcome = judged(statement, {low, "a"}, {high, "b"});
+    EXPECT_EQ(verdict_text(outcome), verdict) << low << " to " << high;
+    EXPECT_EQ(outcome.agrees, std::string(verdict) == "agrees");
+  }
+  const Outcome never = judged(sizes(4 * kMi, 2), {kNoLimit, "6a"}, {kNoLimit, "6a"});
   EXPECT_FALSE(never.agrees);
   EXPECT_EQ(found_text(never), "beyond 128 MiB (6a)");
-}
-
-TEST(Judged, InWords) {
   EXPECT_EQ(stated_text(percents(5, 30, 0)), "5 to 30 %");
-  EXPECT_EQ(stated_text(percents(20, kNoLimit, 0)), "at least 20 %");
-  EXPECT_EQ(stated_text(percents(-kNoLimit, 0, 0)), "at most 0 %");
-  EXPECT_EQ(stated_text(sizes(4 * kMi, 2)), "4 MiB");
   EXPECT_EQ(stated_text(sizes(512 * 1024, 2)), "512 KiB");
-  const Statement statement = percents(5, 30, 0);
-  EXPECT_EQ(found_text(judged(statement, {1.25, "6a, 32 B"}, {2, "6b, 1 KiB"})),
-            "1.25 to 2 % (6a, 32 B; 6b, 1 KiB)");
 }
 
 // Artificial profiles: L takes 1 s + m, B takes 2 s + m / 4, and the other algorithm takes twice as
@@ -532,107 +504,72 @@ TEST(Traff, StatementsHoldButForTheLetterOfCorollary2) {
 }  // namespace
 }  // namespace rankine::reproduce
 
-// rankine reproduce: its output, its drawings and its refusals.
+// rankine reproduce.
 
 namespace rankine::tools {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
-std::filesystem::path folder(const std::string& name) {
-  const char* root = std::getenv("TEST_TMPDIR");
-  return std::filesystem::path(root != nullptr ? root : ".") / name;
+void expect_members(const Json& json, const std::string& names) {
+  for (const std::string& name : words_of(names)) {
+    EXPECT_TRUE(json.contains(name)) << name << " in " << json;
+  }
 }
 
-void expect_members(const Json& json, std::initializer_list<const char*> names) {
-  for (const char* name : names) EXPECT_TRUE(json.contains(name)) << name << " in " << json;
+std::size_t agreeing(const Json& statements, const std::string& members) {
+  std::size_t agree = 0;
+  for (const Json& row : statements) {
+    expect_members(row, members);
+    agree += row.at("verdict") == "agrees" ? 1 : 0;
+  }
+  return agree;
 }
 
 // One run of everything; the test then checks each piece.
 TEST(Reproduce, JsonAndPicturesHaveEverything) {
-  const auto pictures = folder("figures");
-  const Captured run = run_captured({"reproduce", "--json", "--svg", pictures.string()});
-  ASSERT_EQ(run.exit, 0) << run.err;
-  const Json papers = Json::parse(run.out).at("papers");
+  const std::string pictures = new_folder() + "/figures";
+  const Json papers = json_of("reproduce --json --svg " + pictures).at("papers");
   ASSERT_EQ(papers.size(), 2u);
-
   const Json& trivance = papers.at(0);
   EXPECT_EQ(trivance.at("paper"), "trivance");
   for (const Json& row : trivance.at("tables")) {
-    expect_members(row, {"table", "algorithm", "line", "routing", "dims", "why"});
+    expect_members(row, "table algorithm line routing dims why");
     for (const char* quantity : {"lambda", "delta", "theta"}) {
-      expect_members(row.at(quantity), {"printed", "derived", "found", "exact"});
+      expect_members(row.at(quantity), "printed derived found exact");
       EXPECT_TRUE(row.at(quantity).at("found").at("number").is_number());
     }
   }
   for (const Json& figure : trivance.at("figures")) {
-    expect_members(figure, {"id", "title", "dims", "gigabits_per_second", "crossovers"});
+    expect_members(figure, "id title dims gigabits_per_second crossovers");
     const std::size_t sizes = figure.at("sizes").size();
     EXPECT_EQ(sizes, 23u);
     EXPECT_EQ(figure.at("curves").back().at("algorithm"), "Trivance");
     for (const Json& curve : figure.at("curves")) {
-      expect_members(curve, {"algorithm", "change_of_form_bytes"});
+      expect_members(curve, "algorithm change_of_form_bytes");
       for (const char* series : {"seconds", "gain_percent", "form"}) {
         EXPECT_EQ(curve.at(series).size(), sizes) << series;
       }
     }
   }
-  std::size_t agree = 0;
-  for (const Json& row : trivance.at("statements")) {
-    expect_members(row, {"id", "where", "statement", "measure", "unit", "panels", "others",
-                         "stated", "found", "allowed", "distance", "verdict", "why"});
-    expect_members(row.at("stated"), {"text", "low", "high"});
-    expect_members(row.at("found"), {"text", "low", "low_at", "high", "high_at"});
-    agree += row.at("verdict") == "agrees" ? 1 : 0;
-  }
-  EXPECT_EQ(trivance.at("agree"), agree);
-
-  const Json& traff = papers.at(1);
-  EXPECT_EQ(traff.at("paper"), "traff");
-  agree = 0;
-  for (const Json& row : traff.at("statements")) {
-    expect_members(row, {"id", "where", "statement", "processors", "cases", "agreeing", "stated",
-                         "found", "verdict", "why"});
-    agree += row.at("verdict") == "agrees" ? 1 : 0;
-  }
-  EXPECT_EQ(traff.at("agree"), agree);
-
+  EXPECT_EQ(trivance.at("agree"),
+            agreeing(trivance.at("statements"),
+                     "id where statement measure unit panels others stated found allowed distance "
+                     "verdict why"));
+  EXPECT_EQ(papers.at(1).at("paper"), "traff");
+  EXPECT_EQ(papers.at(1).at("agree"),
+            agreeing(papers.at(1).at("statements"),
+                     "id where statement processors cases agreeing stated found verdict why"));
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(pictures)) {
-    std::ifstream file(entry.path());
-    const std::string svg{std::istreambuf_iterator<char>(file), {}};
-    EXPECT_EQ(xml_error(svg), "") << entry.path();
+    EXPECT_TRUE(is_well_formed(text_of(entry.path()))) << entry.path();
     ++files;
   }
   EXPECT_EQ(files, 7u);
-}
-
-TEST(Reproduce, TextEndsWithHowManyAgree) {
-  const Captured run = run_captured({"reproduce", "traff"});
-  ASSERT_EQ(run.exit, 0) << run.err;
-  EXPECT_NE(run.out.find("traff-reproduce-theorem1-rounds  [Theorem 1]"), std::string::npos);
-  EXPECT_TRUE(run.out.ends_with(" statements agree\n")) << run.out.substr(run.out.size() - 80);
-  EXPECT_EQ(run.out.find("Trivance"), std::string::npos);
-}
-
-TEST(Reproduce, WrongArgumentsAreNamedWithWhatIsAllowed) {
-  const auto refused = [](const std::vector<std::string>& more, const std::string& part, int exit) {
-    std::vector<std::string> arguments = {"reproduce"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    const Captured run = run_captured(arguments);
-    EXPECT_EQ(run.exit, exit) << run.out;
-    EXPECT_NE(run.err.find(part), std::string::npos) << run.err;
-  };
-  refused({"trivanse"},
-          "paper is 'trivanse'; allowed are trivance, traff; did you mean 'trivance'?", 2);
-  refused({"trivance", "--svg"}, "--svg needs a value", 2);
-  refused({"traff", "--svg", "pictures"}, "--svg is 'pictures' and the paper is traff", 2);
-  refused({"trivance", "--png", "x"}, "--png is no option", 2);
-  // A file stands at the folder's path.
-  const auto file = folder("a_file");
-  std::ofstream(file) << "x";
-  refused({"trivance", "--svg", file.string()}, "--svg is '" + file.string() + "'", 3);
-  refused({"trivance", "--svg", (file / "below").string()}, "cannot be written", 3);
+  // Paths that cannot be folders are refused before the work.
+  const std::string file = file_with("a_file", "x");
+  EXPECT_EQ(run_line("reproduce trivance --svg " + file).exit, 3);
+  EXPECT_EQ(run_line("reproduce trivance --svg " + file + "/below").exit, 3);
 }
 
 }  // namespace
