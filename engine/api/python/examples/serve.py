@@ -211,7 +211,7 @@ def main():
         world, options.ranks = MPI.COMM_WORLD, MPI.COMM_WORLD.size
     for name in ("heads", "vocabulary"):
         if getattr(options, name) % options.ranks:
-            parser.error(f"--ranks is {options.ranks}; it must divide {name}, which is {getattr(options, name)}")
+            parser.error(f"--ranks is {options.ranks}; allowed are divisors of {name}, which is {getattr(options, name)}")
     # In each round another library is first.
     turns = [over[(i + r) % len(over)] for r in range(options.rounds) for i in range(len(over))]
     if options.http is not None:

@@ -219,7 +219,7 @@ def checked(way, options):
     ranks = {"tp": (way.tp, SLICES), "ep * dp": (way.ep * way.dp, PIECES), "pp": (way.pp, options.layers)}
     for name, (parts, whole) in {**ranks, "ep": (way.ep, way.experts or 1)}.items():
         if parts < 1 or whole % parts:
-            raise ValueError(f"{name} is {parts}; it must divide {whole}")
+            raise ValueError(f"{name} is {parts}; allowed are divisors of {whole}")
     if way.zero not in (0, 1, 3):
         raise ValueError(f"zero is {way.zero}; allowed are 0, 1 and 3")
     return way

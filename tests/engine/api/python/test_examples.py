@@ -82,9 +82,9 @@ def test_it_learns():
 @pytest.mark.parametrize(
     "arguments, says",
     [
-        (["--tp", "3"], "tp is 3; it must divide 4"),
-        (["--dp", "0"], "ep * dp is 0; it must divide 8"),
-        (["--pp", "4"], "pp is 4; it must divide 2"),
+        (["--tp", "3"], "tp is 3; allowed are divisors of 4"),
+        (["--dp", "0"], "ep * dp is 0; allowed are divisors of 8"),
+        (["--pp", "4"], "pp is 4; allowed are divisors of 2"),
         (["--dp", "2", "--zero", "2"], "zero is 2; allowed are 0, 1 and 3"),
         (["--dp", "2", "--network", "nowhere"], "nowhere"),
     ],
@@ -94,7 +94,7 @@ def test_refusals(arguments, says):
 
 
 def test_experts_are_divided_evenly():
-    assert "ep is 4; it must divide 6" in run("experts.py", "--experts", "6", "--ep", "4", code=2).stderr
+    assert "ep is 4; allowed are divisors of 6" in run("experts.py", "--experts", "6", "--ep", "4", code=2).stderr
 
 
 def numerical(f, x, by):
@@ -164,7 +164,7 @@ def test_the_server_over_http():
 
 def test_the_server_refuses():
     assert "--over has nothing" in run("serve.py", "--over", "nothing", code=2).stderr
-    assert "--ranks is 3; it must divide heads, which is 8" in run("serve.py", "--ranks", "3", code=2).stderr
+    assert "--ranks is 3; allowed are divisors of heads, which is 8" in run("serve.py", "--ranks", "3", code=2).stderr
 
 
 @pytest.mark.parametrize("seed", range(5))
