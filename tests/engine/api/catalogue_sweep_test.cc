@@ -37,6 +37,7 @@
 #include "engine/api/team.h"
 #include "engine/base/numbers.h"
 #include "engine/faults/collective_case.h"
+#include "tests/budget.h"
 #include "tests/engine/api/random_case.h"
 
 namespace rankine {
@@ -48,13 +49,9 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 
-// Returns the step between executed cases. Numbers of ranks between the landmarks catch faults that
-// only some N have. The steps are prime to the numbers of counts, transports and buffers, so all of
-// them occur.
-std::size_t step(int ranks) {
-  const bool landmark = ranks <= 17 || ranks == 33 || ranks == 48 || ranks == 64;
-  if (landmark) return kSanitized ? 17 : 1;
-  return ranks < 33 ? 5 : 17;
+// The sample is one of so many cases.
+std::uint64_t one_of(int ranks) {
+  return (ranks <= 5 ? 3 : ranks <= 9 ? 7 : ranks <= 17 ? 17 : 67) * (kSanitized ? 7 : 1);
 }
 
 struct Kind {
@@ -157,9 +154,9 @@ void append_cases(const Algorithm& algorithm, int ranks, std::vector<CollectiveC
 
 class CatalogueSweep : public testing::TestWithParam<int> {};
 
-// Runs every step-th case of the selected collectives on a team with these costs and ports.
-void run_cases(const std::function<bool(Collective)>& are_asked, int ranks, std::size_t step,
-               const Costs& costs, int ports = 0) {
+// Runs a sample of the cases of the selected collectives on a team with these costs and ports.
+void run_cases(const std::function<bool(Collective)>& are_asked, int ranks, const Costs& costs,
+               int ports = 0) {
   std::vector<CollectiveCase> all;
   for (const Algorithm& algorithm : catalogue()) {
     if (are_asked(algorithm.collective)) append_cases(algorithm, ranks, all);
@@ -170,7 +167,10 @@ void run_cases(const std::function<bool(Collective)>& are_asked, int ranks, std:
     });
   }
   std::vector<CollectiveCase> cases;
-  for (std::size_t i = 0; i < all.size(); i += step) cases.push_back(all[i]);
+  const Sample sample("catalogue", one_of(ranks));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (sample.has(i)) cases.push_back(all[i]);
+  }
   auto team = Team::create(
       {.ranks = ranks, .timeout = std::chrono::minutes(4), .costs = costs, .ports = ports});
   ASSERT_TRUE(team.ok()) << team.status().text();
@@ -209,7 +209,7 @@ void run_cases(const std::function<bool(Collective)>& are_asked, int ranks, std:
 
 TEST_P(CatalogueSweep, EveryAlgorithmMeansWhatItSays) {
   run_cases([](Collective collective) { return collective != Collective::barrier; }, GetParam(),
-            step(GetParam()), {});
+            {});
 }
 
 // Staged pieces of 1 to 16 lines, cached and with non-temporal stores. (Among processes all
@@ -225,7 +225,7 @@ TEST_P(CatalogueSweep, AndSoItDoesWhereOthersReachScratchOnly) {
   costs.stage_stream_min_bytes = ranks % 2 == 0 ? 1 : 512;
   costs.stage_piece_max_bytes = std::size_t{64} << ranks % 5;
   costs.stage_turn_max_bytes = 256;
-  run_cases(may_be_staged, ranks, 3 * step(ranks), costs);
+  run_cases(may_be_staged, ranks, costs);
 }
 
 // With one port a rank has one message in flight. With two ports, a round with more messages still
@@ -234,9 +234,7 @@ TEST_P(CatalogueSweep, AndSoItDoesWithABudgetOfPorts) {
   const int ranks = GetParam();
   const auto moves_data = [](Collective collective) { return collective != Collective::barrier; };
   for (const int ports : {1, 2}) {
-    // Prime to the number of transports, of which some have no ports to count.
-    const std::size_t every = kSanitized ? 53 : 3 * step(ranks);
-    if (ports == 1 || ranks <= 9) run_cases(moves_data, ranks, every, {}, ports);
+    if (ports == 1 || ranks <= 9) run_cases(moves_data, ranks, {}, ports);
   }
 }
 
@@ -314,7 +312,7 @@ std::uint64_t case_of(std::uint64_t seed, int round, std::uint64_t call) {
 }
 
 TEST(Mix, RandomCallsBesideMonitors) {
-  const std::uint64_t calls = number_of("RANKINE_TEST_CALLS", 400'000);
+  const std::uint64_t calls = number_of("RANKINE_TEST_CALLS", budgeted(60'000, 400'000));
   const std::uint64_t seed = number_of("RANKINE_TEST_SEED", 1);
   constexpr int kRanks[] = {2, 3, 4, 8};
   constexpr std::uint64_t kPerTeam = 20'000;
@@ -542,7 +540,7 @@ class Player {
 };
 
 TEST(Mixture, GivesWhatItsPartsGive) {
-  const std::uint64_t steps = number_of("RANKINE_TEST_STEPS", 6'000);
+  const std::uint64_t steps = number_of("RANKINE_TEST_STEPS", budgeted(1'200, 6'000));
   const std::uint64_t first = number_of("RANKINE_TEST_SEED", 1);
   constexpr int kRanks[] = {2, 3, 4, 6};
   constexpr std::uint64_t kPerTeam = 300;
@@ -656,7 +654,11 @@ class SameBits : public testing::TestWithParam<int> {};
 
 TEST_P(SameBits, EveryAllReduceOnEveryRank) {
   const int ranks = GetParam();
-  const std::vector<Case> cases = cases_among(ranks);
+  std::vector<Case> cases;
+  const Sample sample("same bits", ranks <= 5 ? 3 : 11);
+  for (std::uint64_t number = 0; const Case& one : cases_among(ranks)) {
+    if (sample.has(number++)) cases.push_back(one);
+  }
   auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(4)});
   ASSERT_TRUE(team.ok()) << team.status().text();
   // The result of each case on each rank.

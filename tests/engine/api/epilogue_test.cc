@@ -19,6 +19,7 @@
 #include "engine/api/network.h"
 #include "engine/api/split.h"
 #include "engine/api/team.h"
+#include "tests/budget.h"
 #include "tests/engine/api/random_case.h"
 #include "tests/engine/api/ranks.h"
 
@@ -111,6 +112,7 @@ class Epilogues : public testing::TestWithParam<int> {};
 // Every algorithm of the catalogue, every transport, in place and apart.
 TEST_P(Epilogues, FinishEachRowOnceWhenItIsFinal) {
   const int ranks = GetParam();
+  const Sample sample("epilogues", ranks <= 3 ? 3 : 9);
   const auto team = team_of(ranks);
   struct Size {
     std::size_t count, row_elements;
@@ -122,11 +124,13 @@ TEST_P(Epilogues, FinishEachRowOnceWhenItIsFinal) {
         std::find(std::begin(kTakers), std::end(kTakers), entry.collective) != std::end(kTakers);
     if (!takes || entry.refusal(params)) continue;
     const Status status = team->run([&](Member& me) {
+      auto number = static_cast<std::uint64_t>(32 * (&entry - catalogue().data()));
       for (const Size size : {Size{0, 7}, Size{105, 7}, Size{96, 96}, Size{6144, 512}}) {
         for (const std::optional<Transport> transport :
              {std::optional<Transport>(), std::optional(Transport::direct),
               std::optional(Transport::mailbox), std::optional(Transport::board)}) {
           for (const bool in_place : {false, true}) {
+            if (!sample.has(number++)) continue;
             const Call call{.collective = entry.collective,
                             .count = size.count,
                             .options = {.algorithm = entry.name, .transport = transport}};

@@ -24,6 +24,7 @@
 #include "engine/network/simulate.h"
 #include "engine/network/wall.h"
 #include "engine/run/interpret.h"
+#include "tests/budget.h"
 #include "tests/engine/api/network_twin.h"
 #include "tests/numa/fixtures.h"
 
@@ -227,10 +228,13 @@ class NetworkClock : public testing::TestWithParam<Clocked> {};
 // of the call before.
 TEST_P(NetworkClock, EqualsTheSimulatorBackToBack) {
   int runs = 0;
+  const Sample sample("network clock", 5);
+  std::uint64_t number = std::hash<std::string>()(GetParam().name) % 1000;
   for (const int n : GetParam().ranks) {
     if (n > kMostRanks || !wired_for(GetParam().network.fabric, n).ok()) continue;
     ++runs;
     for (const Sync sync : {Sync::dataflow, Sync::rounds}) {
+      if (!sample.has(number++)) continue;
       CallNetwork network = GetParam().network;
       network.sync = sync;
       Twin twin(n, std::make_shared<const CallNetwork>(network));

@@ -16,6 +16,7 @@
 #include "engine/api/communicator.h"
 #include "engine/api/processes/identity.h"
 #include "numa/cpus.h"
+#include "tests/budget.h"
 #include "tests/engine/api/child_process.h"
 
 namespace rankine {
@@ -165,10 +166,12 @@ class KilledAtAnyTime : public testing::TestWithParam<const char*> {};
 TEST_P(KilledAtAnyTime, IsToldToTheOthers) {
   constexpr int kSignals[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGUSR1, SIGALRM};
   std::size_t turn = 0;
+  const Sample sample("kills", 2);
   for (int at = 1000; at < 200'000; at = 2 * at) {
+    if (!sample.has(turn++)) continue;
     const std::string name = fresh_name();
     std::vector<Spawned> ranks;
-    const int signal = kSignals[turn++ % std::size(kSignals)];
+    const int signal = kSignals[turn % std::size(kSignals)];
     for (int r = 0; r < 3; ++r) ranks.push_back(rank(name, r, 3, GetParam(), at, {}, signal));
     const std::vector<std::string> said = told(ranks);
     EXPECT_EQ(said[2], "(signal " + std::to_string(signal) + ")") << at;
@@ -268,7 +271,10 @@ TEST(Groups, AreNotWaitedForWhereOneHasEnded) {
 
 // If all ranks of a file were killed, the next communicator removes the file.
 TEST(Groups, LeaveNothingWhereAllAreKilled) {
+  const Sample sample("all killed", 3);
+  std::uint64_t turn = 0;
   for (int at = 20'000; at < 200'000; at = at * 5 / 4) {
+    if (!sample.has(turn++)) continue;
     std::vector<Spawned> ranks;
     const std::string name = fresh_name();
     for (int r = 0; r < 4; ++r) ranks.push_back(rank(name, r, 4, "groups_all_killed_at", at));
