@@ -28,34 +28,6 @@ SharedRounds rounds_with(int p, std::vector<int> skips) {
 }
 SharedRounds halving(int p) { return rounds_with(p, halving_skips(p)); }
 
-// Theorem 1, for every number of ranks up to 1024.
-TEST(Circulant, EveryRankSendsReceivesAndAddsOneBlockLessThanThereAreRanks) {
-  for (int p = 1; p <= 1024; ++p) {
-    const Schedule s = circulant_reduce_scatter(halving(p));
-    ASSERT_EQ(s.rounds, ceil_log2(p));
-    std::vector<int> sent(static_cast<std::size_t>(p), 0), received = sent;
-    for (int k = 0; k < s.rounds; ++k) {
-      std::vector<int> messages_in(static_cast<std::size_t>(p), 0), messages_out = messages_in;
-      for_each_transfer(s, k, [&](const Transfer& t) {
-        ASSERT_EQ(t.from.size(), 1);
-        ASSERT_EQ(t.to.size(), 1);
-        ASSERT_EQ(t.kind, TransferKind::reduce);
-        const auto from = static_cast<std::size_t>(t.from.front());
-        const auto to = static_cast<std::size_t>(t.to.front());
-        ASSERT_NE(from, to);
-        sent[from] += t.what.list.size();
-        received[to] += t.where.list.size();
-        ++messages_out[from];
-        ++messages_in[to];
-      });
-      EXPECT_EQ(messages_out, std::vector<int>(static_cast<std::size_t>(p), 1)) << p;
-      EXPECT_EQ(messages_in, std::vector<int>(static_cast<std::size_t>(p), 1)) << p;
-    }
-    EXPECT_EQ(sent, std::vector<int>(static_cast<std::size_t>(p), p - 1)) << p;
-    EXPECT_EQ(received, std::vector<int>(static_cast<std::size_t>(p), p - 1)) << p;
-  }
-}
-
 // The sum that rank `target` computes, in its order of additions; each received partial sum is in
 // brackets.
 std::string sum_at(const Schedule& schedule, Rank target) {
@@ -104,13 +76,6 @@ TEST(Circulant, WithPowersOfTwoIsBrucks) {
   }
 }
 
-TEST(Circulant, NearFirstAllToAllAmongAPowerOfTwoIsBrucks) {
-  for (int p : {2, 4, 8, 16, 32}) {
-    const auto c = rounds_with(p, find_skip_scheme("halving_near")->skips(p));
-    EXPECT_EQ(text_of(circulant_all_to_all(c)), text_of(bruck_all_to_all(p)));
-  }
-}
-
 // Corollary 2 and its uses: executes every order of every valid set of skips.
 TEST(Circulant, EveryValidSequenceServesEveryCollective) {
   int valid = 0;
@@ -140,21 +105,6 @@ TEST(Circulant, EveryValidSequenceServesEveryCollective) {
     }
   }
   EXPECT_GT(valid, 50);
-}
-
-TEST(Circulant, ScatterServesNobodyTwiceAtOnce) {
-  for (const SkipScheme& scheme : skip_schemes()) {
-    for (int p = 1; p <= 40; ++p) {
-      const Schedule s = circulant_scatter(rounds_with(p, scheme.skips(p)), p / 3);
-      for (int k = 0; k < s.rounds; ++k) {
-        std::vector<int> in(static_cast<std::size_t>(p), 0), out = in;
-        for_each_transfer(s, k, [&](const Transfer& t) {
-          EXPECT_EQ(++out[static_cast<std::size_t>(t.from.front())], 1) << scheme.name << p;
-          EXPECT_EQ(++in[static_cast<std::size_t>(t.to.front())], 1) << scheme.name << p;
-        });
-      }
-    }
-  }
 }
 
 }  // namespace
@@ -221,7 +171,7 @@ TEST(Refusal, NamesTheFirstRankAndBlockThatWouldBeLost) {
   EXPECT_TRUE(text({5, 2, 1}, 5).starts_with("skips is 5,2,1: 5 "));
   EXPECT_TRUE(text({2, 2, 1}, 5).starts_with("skips is 2,2,1: 2 "));
   EXPECT_TRUE(text({1}, 1).starts_with("skips is 1: "));
-  EXPECT_TRUE(text({3, 1, 2}, 4).starts_with("skips is 3,1,2: the skip 3 in round 0 "));
+  EXPECT_NE(text({3, 1, 2}, 4).find("the skip 3 in round 0"), std::string::npos);
 }
 
 // The sums of different skips, from all subsets.
@@ -255,7 +205,7 @@ void check_against_all_subsets(const Skips& skips, int p) {
     idle = false;
   }
   const std::string text = skips_refusal(skips, p).value_or("");
-  const std::string_view expected = lost > 0 ? "would be lost" : idle ? " moves no block" : "";
+  const std::string_view expected = lost > 0 ? "would be lost" : idle ? "the skip " : "";
   EXPECT_EQ(text.empty(), expected.empty()) << p << ": " << skips_text(skips) << ": " << text;
   EXPECT_NE(text.find(expected), std::string::npos) << p << ": " << skips_text(skips);
   if (lost > 0) {
@@ -286,47 +236,6 @@ TEST(Refusal, IsRightForEverySetOfSkipsUpToTenRanks) {
   EXPECT_EQ(tried, 1013);
 }
 
-TEST(CirculantRounds, SendWindowsAsAlgorithm1Does) {
-  const CirculantRounds c(22, {11, 6, 3, 2, 1});
-  EXPECT_EQ(c.sent(0), ranks_from(11, 11));
-  EXPECT_EQ(c.sent(1), ranks_from(6, 5));
-  EXPECT_EQ(c.sent(2), ranks_from(3, 3));
-  EXPECT_EQ(c.sent(3), IndexList(2));
-  EXPECT_EQ(c.sent(4), IndexList(1));
-  EXPECT_EQ(c.next(14), 3);
-  EXPECT_EQ(c.sent_in(0), 5);
-}
-
-TEST(CirculantRounds, SendOtherSkipsInTheLastRoundThatServes) {
-  const CirculantRounds near(8, {1, 2, 4});
-  EXPECT_EQ(near.sent(0), ranks_from(1, 4, 2));
-  EXPECT_EQ(near.sent(1), ranks_from(2, 2, 4));
-  EXPECT_EQ(near.sent(2), IndexList(4));
-  const CirculantRounds mixed(7, {3, 1, 2});  // 3 goes as 1 + 2, so that 6 can go as 3 + 3
-  EXPECT_EQ(mixed.sent(0), ranks_from(4, 3));
-  EXPECT_EQ(mixed.sent(1), ranks_from(1, 2, 2));
-  EXPECT_EQ(mixed.sent(2), IndexList(2));
-}
-
-TEST(CirculantRounds, WayIsASumOfDifferentSkipsInTheOrderOfTheRounds) {
-  for (const SkipScheme& scheme : skip_schemes()) {
-    for (int p = 1; p <= 130; ++p) {
-      const CirculantRounds c(p, scheme.skips(p));
-      int hops = 0;
-      for (int way = 1; way < p; ++way) {
-        for (int left = way, round = -1; left > 0; left = c.next(left)) {
-          ASSERT_GT(c.sent_in(left), round) << scheme.name << " " << p << " " << way;
-          round = c.sent_in(left);
-          ++hops;
-        }
-      }
-      std::size_t moving = 0;
-      for (const auto& round : c.ways()) moving += round.size();
-      EXPECT_EQ(moving, static_cast<std::size_t>(hops));
-    }
-  }
-}
-
 }  // namespace
 
 namespace {
@@ -334,91 +243,12 @@ namespace {
 constexpr RunParts kLeft{true, false, false}, kOwn{false, true, false}, kRight{false, false, true},
     kAll{true, true, true};
 
-TEST(RunSums, AMessageBeginsWhereTheRunEnds) {
-  const Runs runs{4, 2};  // r - 4 ... r + 2
-  EXPECT_EQ(message_from_left(runs, runs, kAll).distance, 4 + 1 + 2);
-  EXPECT_EQ(message_from_left(runs, runs, kOwn).distance, 4 + 1);
-  EXPECT_EQ(message_from_left(runs, runs, kLeft).distance, 4);
-  EXPECT_EQ(message_from_right(runs, runs, kAll).distance, -(2 + 1 + 4));
-  EXPECT_EQ(message_from_right(runs, runs, kRight).distance, -2);
-  EXPECT_EQ(message_from_right(runs, {4, 9}, kOwn).distance, -10);
-}
-
 TEST(RunSums, PowersOfThreeNeedOneVectorOnly) {
   for (const int n : {3, 9, 27, 81}) {
     EXPECT_EQ(run_sums_all_reduce(n, trivance_plan(n)).planes, 1) << n;
     EXPECT_EQ(run_sums_all_reduce(n, bruck_ternary_plan(n)).planes, 1) << n;
   }
   EXPECT_GT(run_sums_all_reduce(7, trivance_plan(7)).planes, 1);
-}
-
-// With whole sums only, as in the paper's section 4.4, a rank's contribution counts twice unless n
-// is a power of three. Partial sums count every contribution once.
-TEST(RunSums, WholeSumsCountTwice) {
-  for (const int n : {5, 7, 8, 10, 32}) {
-    const int s = ceil_log3(n), last = (n - power_of_three(s - 1) + 1) / 2;
-    const Schedule whole{n, 1, s, [n, s, last](int k, Send send) {
-                           const int d = k + 1 < s ? power_of_three(k) : last;
-                           for (Rank r : ranks(n)) {
-                             send(r, r + d, block(0), reduce);
-                             send(r, r - d, block(0), reduce);
-                           }
-                         }};
-    const CollectiveSpec goal{Collective::all_reduce, n, 1, 0, 0};
-    EXPECT_NE(failure(whole, goal), "") << n;
-    EXPECT_EQ(failure(trivance_latency_line(n), goal), "") << n;
-  }
-}
-
-TEST(RunSums, EveryPlanGivesTheRightNumbers) {
-  for (int n = 1; n <= 130; ++n) {
-    const CollectiveSpec goal{Collective::all_reduce, n, 1, 0, 0};
-    EXPECT_EQ(failure(trivance_latency_line(n), goal), "") << "trivance " << n;
-    EXPECT_EQ(failure(bruck_ternary_latency_line(n), goal), "") << "bruck " << n;
-  }
-}
-
-}  // namespace
-
-namespace {
-
-std::set<int> ways(const Schedule& s, int k) {
-  std::set<int> out;
-  for_each_transfer(s, k, [&](const Transfer& t) {
-    out.insert((t.to.front() - t.from.front() + s.ranks) % s.ranks);
-  });
-  return out;
-}
-
-TEST(BruckTernary, SendsAtThreeToTheKAndTwiceThat) {
-  const Schedule s = bruck_ternary_all_reduce({27});
-  const std::vector<std::set<int>> expected = {{1, 2}, {3, 6}, {9, 18}, {9, 18}, {3, 6}, {1, 2}};
-  ASSERT_EQ(s.rounds, 6);
-  for (int k = 0; k < 6; ++k) EXPECT_EQ(ways(s, k), expected[static_cast<std::size_t>(k)]) << k;
-}
-
-TEST(BruckTernary, LatencyOptimalFormSendsOneWayOnly) {
-  for (const int n : {5, 9, 26, 27, 28, 80}) {
-    for (const auto& round : bruck_ternary_plan(n)) {
-      for (const RunMessage& message : round) EXPECT_GT(message.distance, 0) << n;
-    }
-  }
-  const RunPlan plan = bruck_ternary_plan(9);
-  ASSERT_EQ(plan.size(), 2u);
-  EXPECT_EQ(plan[1][0].distance, 3);
-  EXPECT_EQ(plan[1][1].distance, 6);
-}
-
-TEST(BruckTernary, GivesTheRightNumbersOnTori) {
-  for (const std::vector<int>& dims : std::vector<std::vector<int>>{
-           {1}, {2}, {3}, {8}, {26}, {3, 5}, {4, 4}, {2, 3, 4}, {3, 3, 3}}) {
-    const int n = Torus(dims).ranks();
-    SCOPED_TRACE(dims_text(dims));
-    for (const auto& make : {bruck_ternary_all_reduce, bruck_ternary_latency_all_reduce}) {
-      const Schedule s = make(dims);
-      EXPECT_EQ(failure(s, {Collective::all_reduce, n, s.blocks, 0, 0}), "");
-    }
-  }
 }
 
 }  // namespace
@@ -431,28 +261,6 @@ std::string title(const Algorithm& entry) {
   return std::string(name_of(entry.collective)) + " " + std::string(entry.name);
 }
 
-TEST(Radix, AnyGivesTheRightNumbers) {
-  int lines = 0;
-  for (const Algorithm& entry : catalogue()) {
-    if (!entry.takes("radix")) continue;
-    ++lines;
-    for (int n = 1; n <= 28; ++n) {
-      for (int radix = 2; radix <= n; ++radix) {
-        Params params;
-        params.ranks = n;
-        params.radix = radix;
-        params.root = has_root(entry.collective) ? n / 2 : 0;
-        params.segments = entry.takes("segments") ? 2 : 1;
-        ASSERT_EQ(entry.refusal(params), std::nullopt);
-        const Schedule s = entry.make(params);
-        EXPECT_EQ(failure(s, goal_of(entry, params, s)), "")
-            << title(entry) << " N=" << n << " K=" << radix;
-      }
-    }
-  }
-  EXPECT_GT(lines, 20);
-}
-
 TEST(Radix, IsTwoWhereNothingIsSaid) {
   for (const Algorithm& entry : catalogue()) {
     if (!entry.takes("radix")) continue;
@@ -461,79 +269,6 @@ TEST(Radix, IsTwoWhereNothingIsSaid) {
     EXPECT_NE(text_of(entry.make({.ranks = 13})), text_of(entry.make({.ranks = 13, .radix = 3})))
         << title(entry);
   }
-}
-
-TEST(Radix, OutsideItsRangeIsRefused) {
-  const Algorithm& entry = *find_algorithm(Collective::all_reduce, "recursive_doubling");
-  for (const int radix : {-1, 1, 9}) {
-    EXPECT_EQ(entry.refusal({.ranks = 8, .radix = radix}),
-              "all_reduce 'recursive_doubling': radix is " + std::to_string(radix) +
-                  "; allowed are 2 to 8, and 0 for the default");
-  }
-  EXPECT_EQ(entry.refusal({.ranks = 8, .radix = 8}), std::nullopt);
-  EXPECT_EQ(entry.refusal({.ranks = 1, .radix = 2}), std::nullopt);
-  const Algorithm& ring = *find_algorithm(Collective::all_reduce, "ring");
-  EXPECT_EQ(ring.refusal({.ranks = 8, .radix = 3}),
-            "all_reduce 'ring': radix is 3, which it does not take; it takes no parameter");
-}
-
-// The sender and the receiver of each transfer of a round, in the order stated.
-std::vector<std::pair<Rank, Rank>> sent_in(const Schedule& s, int k) {
-  std::vector<std::pair<Rank, Rank>> out;
-  for_each_transfer(s, k,
-                    [&](const Transfer& t) { out.emplace_back(t.from.front(), t.to.front()); });
-  return out;
-}
-
-// Ruefenacht, Bull & Booth: nine ranks in two rounds of threes, neighbours first.
-TEST(RecursiveMultiplying, ExchangesInGroupsOfTheRadix) {
-  const Schedule s = recursive_doubling_all_reduce(9, 3);
-  ASSERT_EQ(s.rounds, 2);
-  for (int k = 0; k < 2; ++k) {
-    const int d = k == 0 ? 1 : 3;
-    std::set<std::pair<Rank, Rank>> expected;
-    for (Rank a = 0; a < 9; ++a) {
-      for (Rank b = 0; b < 9; ++b) {
-        const bool near = a / 3 == b / 3, alike = a % 3 == b % 3;
-        if (a != b && (d == 1 ? near : alike)) expected.insert({a, b});
-      }
-    }
-    const auto stated = sent_in(s, k);
-    EXPECT_EQ((std::set<std::pair<Rank, Rank>>(stated.begin(), stated.end())), expected);
-    EXPECT_EQ(stated.size(), expected.size());
-  }
-}
-
-// If the radix is the number of ranks, one round remains: every rank sends to every other.
-TEST(Radix, OfAllRanksIsDirect) {
-  for (const int n : {2, 5, 8}) {
-    const auto one = static_cast<std::size_t>(n) * static_cast<std::size_t>(n - 1);
-    for (const Schedule& s : {recursive_doubling_all_reduce(n, n), bruck_all_gather(n, n),
-                              bruck_all_to_all(n, n), dissemination_barrier(n, n)}) {
-      EXPECT_EQ(s.rounds, 1);
-      EXPECT_EQ(sent_in(s, 0).size(), one);
-    }
-    EXPECT_EQ(k_ary_tree(n, n), knomial_far(n, n));
-  }
-}
-
-// Nine ranks (a power of three) take in surplus ranks: 14 ranks give one to each of the first five,
-// 26 give two each to eight.
-TEST(Fold, SharesSurplusRanksOut) {
-  const Fold some(14, 9), most(26, 9), none(9, 9);
-  EXPECT_EQ(some.rank(4), 8);
-  EXPECT_EQ(some.rank(5), 10);
-  EXPECT_EQ(some.rank(9), 14);
-  EXPECT_EQ(some.surplus(), 1);
-  EXPECT_EQ(most.rank(8), 24);
-  EXPECT_EQ(most.surplus(), 2);
-  EXPECT_EQ(none.surplus(), 0);
-  std::set<Rank> seen;
-  for_each_surplus(most, [&](Rank c, Rank r) {
-    EXPECT_LT(c, r);
-    EXPECT_TRUE(seen.insert(r).second);
-  });
-  EXPECT_EQ(seen.size(), 26u - 9u);
 }
 
 }  // namespace
@@ -569,31 +304,6 @@ TEST(OneBlock, BroadcastIsWhatTheAllGatherDoesWithTheRootsBlocks) {
       std::sort(expected.begin(), expected.end());
       std::sort(told.begin(), told.end());
       EXPECT_EQ(told, expected) << dims_text(dims) << ", root " << root;
-    }
-  }
-}
-
-TEST(OneBlock, GivesTheRightNumbersForEveryRoot) {
-  for (const std::vector<int>& dims : kTori) {
-    for (const Rank root : ranks(Torus(dims).ranks())) {
-      SCOPED_TRACE(dims_text(dims) + ", root " + std::to_string(root));
-      const Schedule down = trivance_broadcast(dims, root), up = trivance_reduce(dims, root);
-      EXPECT_EQ(failure(down, {Collective::broadcast, down.ranks, down.blocks, root}), "");
-      EXPECT_EQ(failure(up, {Collective::reduce, up.ranks, up.blocks, root}), "");
-    }
-  }
-}
-
-// With two ports, each rank that holds the data sends it to two more in a round, so 3^s ranks need
-// s rounds.
-TEST(OneBlock, TrivanceBroadcastTriplesTheRanksThatHaveIt) {
-  for (int s = 0; s <= 5; ++s) {
-    const Schedule one = trivance_broadcast({power_of_three(s)}, 1);
-    ASSERT_EQ(one.rounds, s);
-    for (int k = 0, have = 1; k < s; ++k, have *= 3) {
-      int told = 0;
-      for_each_transfer(one, k, [&](const Transfer&) { ++told; });
-      EXPECT_EQ(told, 2 * have);
     }
   }
 }

@@ -46,11 +46,57 @@ void for_each_schedule(const Visit& visit) {
   }
 }
 
-TEST(Then, RunsOneAfterTheOther) {
-  const Schedule s = then(small(), small());
-  EXPECT_EQ(s.rounds, 4);
-  EXPECT_EQ(messages(s, 1), messages(s, 3));
-  EXPECT_EQ(messages(s, 2), (Texts{"0>1:1"}));
+TEST(Combinators, OfASmallSchedule) {
+  const Schedule s = small(),
+                 switched = find_algorithm(Collective::reduce, "switch")->make({.ranks = 3});
+  const Schedule multicast{3, 1, 1,
+                           [](int, Send send) { send(0, ranks_from(1, 2), block(0), copy); }};
+  const Schedule moved{2, 2, 1, [](int, Send send) { send(0, 1, block(0), block(1), copy); }};
+  const Schedule mirror{3, 6, 1, [](int, Send send) { send(0, 1, blocks(2, 2), copy); }};
+  const Schedule sparse{2, 1, 4, [](int k, Send send) {
+                          if (k == 1) send(0, 1, block(0), copy);
+                          if (k == 3) send(1, 0, block(0), reduce);
+                        }};
+  const Group names{9, 8, [](Rank r) { return 8 - r; },
+                    [](Block b) {
+                      return IndexList(Part{4 * b, 2, 1});
+                    }};
+  const std::pair<Schedule, const char*> cases[] = {
+      {s, "3x2x1 | 0>1:1 | 1>2:0.1+"},
+      {then(s, s), "3x2x1 | 0>1:1 | 1>2:0.1+ | 0>1:1 | 1>2:0.1+"},
+      {together(s, then(s, s)), "3x2x1 | 0>1:1 0>1:1 | 1>2:0.1+ 1>2:0.1+ | 0>1:1 | 1>2:0.1+"},
+      {dual(s), "3x2x1 | 2>1:0.1 | 1>0:1+"},
+      {dual(multicast), "3x1x1 | 1,2>0:0+"},
+      {dual(moved), "2x2x1 | 1>0:1=0@0+"},
+      {on(names, s), "9x8x1 | 8>7:4.5 | 7>6:0.1.4.5+"},
+      {on_ranks(6, {5, 3, 1}, s), "6x2x1 | 5>3:1 | 3>1:0.1+"},
+      {on_blocks(9, 6, s), "3x9x1 | 0>1:7 | 1>2:6.7+"},
+      {rooted_at(2, s), "3x2x1 | 2>0:1 | 0>1:0.1+"},
+      {turned(2, mirror), "3x6x1 | 2>0:0.1"},
+      {mirrored(mirror), "3x6x1 | 0>2:4.5"},
+      {halves(s, s), "3x4x1 | 0>1:2 0>1:3 | 1>2:0.2+ 1>2:1.3+"},
+      {side_by_side({s, s, s}), "3x6x1 | 0>1:3 0>1:4 0>1:5 | 1>2:0.3+ 1>2:1.4+ 1>2:2.5+"},
+      {refined(3, s), "3x6x1 | 0>1:3.4.5 | 1>2:0.1.2.3.4.5+"},
+      {pipelined(s, 3), "3x6x1 | 0>1:3 | 1>2:0.3+ 0>1:4 | 1>2:1.4+ 0>1:5 | 1>2:2.5+"},
+      {pipelined(s, 2, 3), "3x4x1 | 0>1:2 | 1>2:0.2+ | | 0>1:3 | 1>2:1.3+"},
+      {packed(sparse), "2x1x1 | 0>1:0 | 1>0:0+"},
+      {pushed(s), "3x2x2 | 0>1:1 | | 1>2:0.1=0.1@1 | 2>2:0.1=0.1@0+"},
+  };
+  for (const auto& [made, text] : cases) EXPECT_EQ(text_of(made), text);
+  EXPECT_THROW(pushed(switched), std::logic_error);
+}
+
+TEST(Combinators, HaveIdentities) {
+  for_each_schedule([](const Schedule& s) {
+    const std::string text = text_of(s);
+    const Group same{s.ranks, s.blocks, [](Rank r) { return r; },
+                     [](Block b) { return IndexList(b); }};
+    for (const Schedule& made :
+         {then(s, nothing(s.ranks, s.blocks)), then(nothing(s.ranks, s.blocks), s), dual(dual(s)),
+          on(same, s), on_blocks(s.blocks, 0, s), pipelined(s, 1), refined(1, s)}) {
+      EXPECT_EQ(text_of(made), text);
+    }
+  });
 }
 
 TEST(Then, KeepsPhasesAndDropsEmptyOnes) {
@@ -61,22 +107,7 @@ TEST(Then, KeepsPhasesAndDropsEmptyOnes) {
   EXPECT_EQ(s.phases[1].name, "");
   EXPECT_EQ(s.phases[2].name, "down");
   for (const Phase& phase : s.phases) EXPECT_EQ(phase.rounds, 2);
-}
-
-TEST(Then, WithNothingIsTheSame) {
-  for_each_schedule([](const Schedule& s) {
-    EXPECT_EQ(text_of(then(s, nothing(s.ranks, s.blocks))), text_of(s));
-    EXPECT_EQ(text_of(then(nothing(s.ranks, s.blocks), s)), text_of(s));
-  });
-}
-
-TEST(Together, OverlaysRoundsInOrder) {
-  const Schedule s = together(small(), named("long", then(small(), small())));
-  EXPECT_EQ(s.rounds, 4);
-  EXPECT_EQ(messages(s, 0), (Texts{"0>1:1", "0>1:1"}));
-  EXPECT_EQ(messages(s, 3), (Texts{"1>2:0.1+"}));
-  ASSERT_EQ(s.phases.size(), 1u);
-  EXPECT_EQ(s.phases[0].name, "long");
+  EXPECT_EQ(dual(s).phases[0].name, "down");
 }
 
 TEST(Combinators, RefuseWhatDoesNotFit) {
@@ -94,139 +125,6 @@ TEST(Combinators, RefuseWhatDoesNotFit) {
     EXPECT_STREQ(error.what(), "then: parts of 3x2 and 7x9 ranks x blocks cannot be combined");
   }
 }
-
-TEST(Dual, TurnsTimeArrowsAndActsRound) {
-  const Schedule s = dual(named("x", small()));
-  EXPECT_EQ(messages(s, 0), (Texts{"2>1:0.1"}));
-  EXPECT_EQ(messages(s, 1), (Texts{"1>0:1+"}));
-  EXPECT_EQ(s.phases[0].name, "x");
-}
-
-TEST(Dual, ReversesPhases) {
-  const Schedule s = dual(then(named("first", small()), named("second", small())));
-  EXPECT_EQ(s.phases[0].name, "second");
-  EXPECT_EQ(s.phases[1].name, "first");
-}
-
-TEST(Dual, TurnsAMulticastIntoASum) {
-  const Schedule multicast{3, 1, 1,
-                           [](int, Send send) { send(0, ranks_from(1, 2), block(0), copy); }};
-  EXPECT_EQ(messages(dual(multicast), 0), (Texts{"1,2>0:0+"}));
-}
-
-TEST(Dual, SwapsWhatAndWhere) {
-  const Schedule moved{2, 2, 1, [](int, Send send) { send(0, 1, block(0), block(1), copy); }};
-  std::vector<Transfer> seen;
-  for_each_transfer(dual(moved), 0, [&](const Transfer& t) { seen.push_back(t); });
-  EXPECT_EQ(seen[0].what, block(1));
-  EXPECT_EQ(seen[0].where, block(0));
-}
-
-TEST(Dual, TwiceIsTheSame) {
-  for_each_schedule([](const Schedule& s) { EXPECT_EQ(text_of(dual(dual(s))), text_of(s)); });
-}
-
-TEST(Dual, OfThenIsThenOfDuals) {
-  const Schedule a = small(), b = dual(small());
-  EXPECT_EQ(text_of(dual(then(a, b))), text_of(then(dual(b), dual(a))));
-}
-
-TEST(On, RenamesRanksAndBlocks) {
-  const Schedule s = on({9, 8, [](Rank r) { return 8 - r; },
-                         [](Block b) {
-                           return IndexList(Part{4 * b, 2, 1});
-                         }},
-                        small());
-  EXPECT_EQ(s.ranks, 9);
-  EXPECT_EQ(s.blocks, 8);
-  EXPECT_EQ(messages(s, 0), (Texts{"8>7:4.5"}));
-  EXPECT_EQ(messages(s, 1), (Texts{"7>6:0.1.4.5+"}));
-}
-
-TEST(On, KeepsBlocksUnlessTold) {
-  EXPECT_EQ(messages(on_ranks(6, {5, 3, 1}, small()), 1), (Texts{"3>1:0.1+"}));
-  EXPECT_EQ(messages(on_blocks(9, 6, small()), 1), (Texts{"1>2:6.7+"}));
-}
-
-TEST(On, WithTheSameNamesIsTheSame) {
-  for_each_schedule([](const Schedule& s) {
-    const Schedule same =
-        on({s.ranks, s.blocks, [](Rank r) { return r; }, [](Block b) { return IndexList(b); }}, s);
-    EXPECT_EQ(text_of(same), text_of(s));
-    EXPECT_EQ(text_of(on_blocks(s.blocks, 0, s)), text_of(s));
-  });
-}
-
-TEST(RootedAt, TurnsRanksOnly) {
-  EXPECT_EQ(messages(rooted_at(2, small()), 0), (Texts{"2>0:1"}));
-  EXPECT_EQ(text_of(rooted_at(0, small())), text_of(small()));
-}
-
-TEST(Turned, TurnsRanksAndTheirBlocks) {
-  const Schedule s{3, 6, 1, [](int, Send send) { send(0, 1, blocks(0, 2), copy); }};
-  EXPECT_EQ(messages(turned(2, s), 0), (Texts{"2>0:4.5"}));
-}
-
-TEST(Mirrored, MapsRankAndBlockToTheirNegatives) {
-  const Schedule s{3, 6, 1, [](int, Send send) { send(0, 1, blocks(2, 2), copy); }};
-  EXPECT_EQ(messages(mirrored(s), 0), (Texts{"0>2:4.5"}));
-  EXPECT_EQ(text_of(mirrored(mirrored(s))), text_of(s));
-}
-
-TEST(Halves, GivesEachOneHalfOfEveryBlock) {
-  const Schedule s = halves(small(), small());
-  EXPECT_EQ(s.blocks, 4);
-  EXPECT_EQ(messages(s, 1), (Texts{"1>2:0.2+", "1>2:1.3+"}));
-}
-
-TEST(SideBySide, GivesEachItsPartOfEveryBlock) {
-  const Schedule s = side_by_side({small(), small(), small()});
-  EXPECT_EQ(s.blocks, 6);
-  EXPECT_EQ(messages(s, 1), (Texts{"1>2:0.3+", "1>2:1.4+", "1>2:2.5+"}));
-}
-
-TEST(ReduceScatterThen, IsAnAllReduce) {
-  const Schedule gather{2, 2, 1, [](int, Send send) {
-                          send(0, 1, block(0), copy);
-                          send(1, 0, block(1), copy);
-                        }};
-  const Schedule s = reduce_scatter_then(gather);
-  EXPECT_EQ(failure(s, {Collective::all_reduce, 2, 2, 0, 0}), "");
-  EXPECT_EQ(s.phases[0].name, "reduce-scatter");
-  EXPECT_EQ(s.phases[1].name, "all-gather");
-}
-
-TEST(Refined, SplitsBlocksThatTravelTogether) {
-  const Schedule s = refined(3, small());
-  EXPECT_EQ(s.blocks, 6);
-  EXPECT_EQ(s.rounds, 2);
-  EXPECT_EQ(messages(s, 0), (Texts{"0>1:3.4.5"}));
-  EXPECT_EQ(text_of(refined(1, small())), text_of(small()));
-  EXPECT_EQ(text_of(refined(2, refined(3, small()))), text_of(refined(6, small())));
-}
-
-TEST(Pipelined, SegmentsFollowOneAnother) {
-  const Schedule s = pipelined(small(), 3);
-  EXPECT_EQ(s.blocks, 6);
-  EXPECT_EQ(s.rounds, 4);
-  EXPECT_EQ(messages(s, 0), (Texts{"0>1:3"}));
-  EXPECT_EQ(messages(s, 1), (Texts{"1>2:0.3+", "0>1:4"}));
-  EXPECT_EQ(messages(s, 2), (Texts{"1>2:1.4+", "0>1:5"}));
-  EXPECT_EQ(messages(s, 3), (Texts{"1>2:2.5+"}));
-}
-
-TEST(Pipelined, AtAnyDistance) {
-  const Schedule s = pipelined(small(), 2, 3);
-  EXPECT_EQ(s.rounds, 5);
-  EXPECT_EQ(messages(s, 2), Texts{});
-  EXPECT_EQ(messages(s, 3), (Texts{"0>1:3"}));
-}
-
-TEST(Pipelined, OneSegmentIsTheSame) {
-  for_each_schedule([](const Schedule& s) { EXPECT_EQ(text_of(pipelined(s, 1)), text_of(s)); });
-}
-
-TEST(Pipelined, OfNothingIsNothing) { EXPECT_EQ(pipelined(nothing(4, 2), 5).rounds, 0); }
 
 // Combinators keep the meaning of a schedule.
 TEST(Combinators, KeepAllReduceAnAllReduce) {
@@ -255,15 +153,6 @@ TEST(Combinators, KeepAllReduceAnAllReduce) {
   }
 }
 
-TEST(Packed, LeavesOutWhatIsEmpty) {
-  const Schedule sparse{2, 1, 4, [](int k, Send send) {
-                          if (k == 1) send(0, 1, block(0), copy);
-                          if (k == 3) send(1, 0, block(0), reduce);
-                        }};
-  EXPECT_EQ(text_of(packed(sparse)), "2x1x1 | 0>1:0 | 1>0:0+");
-  EXPECT_EQ(packed(nothing(3, 2)).rounds, 0);
-}
-
 TEST(Combinators, DualsOfAllGathersAreReduceScatters) {
   for (const Algorithm& entry : catalogue()) {
     if (entry.collective != Collective::all_gather) continue;
@@ -276,16 +165,6 @@ TEST(Combinators, DualsOfAllGathersAreReduceScatters) {
           << entry.name << " " << n;
     }
   }
-}
-
-TEST(Pushed, StoresBesideAndAddsThere) {
-  const Schedule s = pushed(small());
-  EXPECT_EQ(s.rounds, 4);
-  EXPECT_EQ(s.planes, 2);
-  EXPECT_EQ(messages(s, 0), (Texts{"0>1:1"}));
-  EXPECT_EQ(messages(s, 1), Texts{});
-  EXPECT_EQ(messages(s, 2), (Texts{"1>2:0.1=0.1@1"}));
-  EXPECT_EQ(messages(s, 3), (Texts{"2>2:0.1=0.1@0+"}));
 }
 
 // Every arriving block is stored in a separate plane, so no store overwrites a block that is yet to
@@ -341,11 +220,6 @@ TEST(Pushed, OfOneRanksPart) {
   EXPECT_GT(seen, 50);
 }
 
-TEST(Pushed, RefusesWhatASwitchAddsUp) {
-  const Schedule s = find_algorithm(Collective::reduce, "switch")->make({.ranks = 3});
-  EXPECT_THROW(pushed(s), std::logic_error);
-}
-
 }  // namespace
 
 namespace {
@@ -377,19 +251,6 @@ TEST(InTime, WhatAPortNeedsIsTheLeastTimeOfAnyAssignment) {
   EXPECT_EQ(least_time({}, 2), 0);
 }
 
-TEST(InTime, WhatIsInTimeStaysAsStated) {
-  EXPECT_EQ(lengths(in_time(stated({3, 2, 1}))), (std::vector<int>{3, 2, 1}));
-  EXPECT_EQ(lengths(in_time(stated({2, 2, 2}))), (std::vector<int>{2, 2, 2}));
-}
-
-// Messages of 2, 2 and 3 blocks take 5 on two ports; the first order that takes 4 keeps the first
-// message in place.
-TEST(InTime, WhatIsLateBecomesTheNearestOrderThatIsNot) {
-  EXPECT_EQ(lengths(in_time(stated({2, 2, 3}))), (std::vector<int>{2, 3, 2}));
-  EXPECT_EQ(lengths(in_time(stated({1, 2, 3}))), (std::vector<int>{1, 3, 2}));
-  EXPECT_EQ(lengths(in_time(stated({1, 1, 2, 2}))), (std::vector<int>{1, 2, 2, 1}));
-}
-
 struct Message {
   Rank from, to;
   int blocks;
@@ -410,73 +271,69 @@ Messages in_time(const Messages& stated) {
   return out;
 }
 
-// If all messages cost the same, the stated order takes three messages in sequence, although no
-// rank has more than two. Times in blocks do not show it, because the message 4 > 5 is longer than
-// the three together.
-TEST(InTime, MessagesThatCostTheSameAreInTimeToo) {
-  EXPECT_EQ(in_time(Messages{{0, 1, 1}, {4, 5, 8}, {2, 1, 4}, {2, 3, 1}}),
-            (Messages{{0, 1, 1}, {4, 5, 8}, {2, 3, 1}, {2, 1, 4}}));
+TEST(InTime, MovesWhatIsLateAndNothingElse) {
+  const struct {
+    const char* why;
+    Messages stated, expected;
+  } cases[] = {
+      {"all messages cost the same: the stated order takes three in sequence, and no rank has more "
+       "than two; times in blocks do not show it, because 4 > 5 is longer than the three together",
+       {{0, 1, 1}, {4, 5, 8}, {2, 1, 4}, {2, 3, 1}},
+       {{0, 1, 1}, {4, 5, 8}, {2, 3, 1}, {2, 1, 4}}},
+      {"the matchings are {4, 1}, {3, 4} and {3}: at some price every order of whole matchings is "
+       "late, and an order in time separates the 4 and 1, or the 3 and 4",
+       {{0, 4, 4}, {4, 3, 1}, {0, 1, 3}, {2, 3, 4}, {4, 1, 3}},
+       {{0, 4, 4}, {2, 3, 4}, {4, 1, 3}, {4, 3, 1}, {0, 1, 3}}},
+      {"the messages of length 1 from ranks 2 and 0 are of one matching but must be apart, because "
+       "rank 2 sends 3 in all",
+       {{2, 3, 2}, {3, 2, 2}, {2, 1, 1}, {1, 3, 3}, {0, 2, 1}, {3, 1, 1}},
+       {{1, 3, 3}, {2, 1, 1}, {2, 3, 2}, {3, 2, 2}, {0, 2, 1}, {3, 1, 1}}},
+      {"on one port, at a price of blocks + 1, every order takes 8 and the bound is 7; on two "
+       "ports "
+       "a better order takes the bound of 4",
+       {{1, 0, 1}, {3, 4, 2}, {5, 1, 3}, {3, 0, 1}, {5, 0, 2}, {1, 4, 3}},
+       {{1, 4, 3}, {5, 0, 2}, {5, 1, 3}, {3, 0, 1}, {3, 4, 2}, {1, 0, 1}}},
+      {"on one port, at a price of blocks + 1, the bound is 6 and every order takes 7; in all "
+       "other "
+       "cases the stated order is in time",
+       {{1, 5, 1}, {4, 3, 1}, {0, 3, 2}, {2, 5, 1}, {2, 1, 2}, {1, 0, 3}, {0, 5, 1}},
+       {{1, 5, 1}, {4, 3, 1}, {0, 3, 2}, {2, 5, 1}, {2, 1, 2}, {1, 0, 3}, {0, 5, 1}}},
+  };
+  for (const auto& c : cases) EXPECT_EQ(in_time(c.stated), c.expected) << c.why;
+  // The lengths of rank 0's messages on two ports: an order that is in time stays; else the first
+  // order that is in time, with the first messages in place as far as possible.
+  const std::pair<std::vector<int>, std::vector<int>> of_rank_0[] = {
+      {{3, 2, 1}, {3, 2, 1}}, {{2, 2, 2}, {2, 2, 2}},       {{2, 2, 3}, {2, 3, 2}},
+      {{1, 2, 3}, {1, 3, 2}}, {{1, 1, 2, 2}, {1, 2, 2, 1}},
+  };
+  for (const auto& [given, expected] : of_rank_0) {
+    EXPECT_EQ(lengths(in_time(stated(given))), expected);
+  }
 }
 
-// The matchings are {4, 1}, {3, 4} and {3}: at some price every order of whole matchings is late.
-// An order in time must separate the 4 and 1, or the 3 and 4.
-TEST(InTime, WhereNoOrderOfMatchingsDoesOneOfTheirLengthsMay) {
-  EXPECT_EQ(in_time(Messages{{0, 4, 4}, {4, 3, 1}, {0, 1, 3}, {2, 3, 4}, {4, 1, 3}}),
-            (Messages{{0, 4, 4}, {2, 3, 4}, {4, 1, 3}, {4, 3, 1}, {0, 1, 3}}));
-}
-
-// The messages of length 1 from ranks 2 and 0 are of one matching but must be apart, because rank 2
-// sends 3 in all.
-TEST(InTime, WhereNoOrderOfLengthsDoesOneByWhatSendersSendMay) {
-  EXPECT_EQ(in_time(Messages{{2, 3, 2}, {3, 2, 2}, {2, 1, 1}, {1, 3, 3}, {0, 2, 1}, {3, 1, 1}}),
-            (Messages{{1, 3, 3}, {2, 1, 1}, {2, 3, 2}, {3, 2, 2}, {0, 2, 1}, {3, 1, 1}}));
-}
-
-// On one port, at a price of blocks + 1 per message, every order takes 8 and the bound is 7. On two
-// ports the stated order takes 5, and a better order takes the bound of 4.
-TEST(InTime, WhatMustBeLateOnceIsNotLateTwice) {
-  EXPECT_EQ(in_time(Messages{{1, 0, 1}, {3, 4, 2}, {5, 1, 3}, {3, 0, 1}, {5, 0, 2}, {1, 4, 3}}),
-            (Messages{{1, 4, 3}, {5, 0, 2}, {5, 1, 3}, {3, 0, 1}, {3, 4, 2}, {1, 0, 1}}));
-}
-
-// On one port, at a price of blocks + 1 per message, the bound is 6 and every order takes 7. In all
-// other cases the stated order is in time.
-TEST(InTime, WhatCannotBeHelpedStaysAsStated) {
-  const Messages stated = {{1, 5, 1}, {4, 3, 1}, {0, 3, 2}, {2, 5, 1},
-                           {2, 1, 2}, {1, 0, 3}, {0, 5, 1}};
-  EXPECT_EQ(in_time(stated), stated);
-}
-
-// If every rank does the same, every rank still does, and readers may look at one rank only.
-TEST(InTime, EveryoneDoesTheSameAsBefore) {
-  const Schedule part{5, 5, 1, [](int, Send send) {
-                        send(0, 1, blocks(0, 2), copy);
-                        send(0, 2, blocks(0, 2), copy);
-                        send(0, 3, blocks(0, 3), copy);
-                      }};
+// A switch's transfer takes ports of many ranks, so its round stays as it is. Local work takes no
+// port. A rotation-symmetric schedule stays one.
+TEST(InTime, LeavesSwitchesAloneAndKeepsSymmetry) {
+  const auto three = [](Send send) {
+    send(0, 1, blocks(0, 2), copy);
+    send(0, 2, blocks(0, 2), copy);
+    send(0, 3, blocks(0, 3), copy);
+  };
+  const Schedule with_switch{4, 4, 1, [three](int, Send send) {
+                               three(send);
+                               send(1, ranks_from(2, 2), block(0), copy);
+                             }};
+  EXPECT_EQ(lengths(in_time(with_switch)), (std::vector<int>{2, 2, 3}));
+  const Schedule with_work{4, 4, 1, [three](int, Send send) {
+                             send(0, 0, blocks(0, 1), copy);
+                             three(send);
+                           }};
+  EXPECT_EQ(lengths(in_time(with_work)), (std::vector<int>{1, 2, 3, 2}));
+  const Schedule part{5, 5, 1, [three](int, Send send) { three(send); }};
   const Schedule all = in_time(rotation_symmetric(part, Moves::with_rank));
   ASSERT_NE(symmetry_of(all), nullptr);
   EXPECT_EQ(lengths(all), (std::vector<int>{2, 3, 2}));
   EXPECT_EQ(lengths(symmetry_of(all)->part()), (std::vector<int>{2, 3, 2}));
-}
-
-// A switch's transfer takes ports of many ranks, so its round stays as it is. Local work takes no
-// port.
-TEST(InTime, SwitchesAreLeftAlone) {
-  const Schedule with_switch{4, 4, 1, [](int, Send send) {
-                               send(0, 1, blocks(0, 2), copy);
-                               send(0, 2, blocks(0, 2), copy);
-                               send(0, 3, blocks(0, 3), copy);
-                               send(1, ranks_from(2, 2), block(0), copy);
-                             }};
-  EXPECT_EQ(lengths(in_time(with_switch)), (std::vector<int>{2, 2, 3}));
-  const Schedule with_work{4, 4, 1, [](int, Send send) {
-                             send(0, 0, blocks(0, 1), copy);
-                             send(0, 1, blocks(0, 2), copy);
-                             send(0, 2, blocks(0, 2), copy);
-                             send(0, 3, blocks(0, 3), copy);
-                           }};
-  EXPECT_EQ(lengths(in_time(with_work)), (std::vector<int>{1, 2, 3, 2}));
 }
 
 }  // namespace
@@ -536,56 +393,30 @@ TEST(EdgeColours, ManyLeavesOfFewLeaders) {
   }
 }
 
-// If no augmenting path changes earlier colours, the new edge gets the lowest colour that is free
-// at both ends.
-TEST(EdgeColours, LeastThatIsFreeAtBothEnds) {
-  std::mt19937 random(11);
-  for (int trial = 0; trial < 300; ++trial) {
-    const auto p = 2 + random() % 5;
-    std::vector<Edge> edges(1 + random() % 12);
-    for (Edge& edge : edges) {
-      edge = {static_cast<Rank>(random() % p), static_cast<Rank>(random() % p)};
-    }
-    const std::vector<int> before =
-        edge_colours(static_cast<int>(p), std::vector<Edge>(edges.begin(), edges.end() - 1));
-    const std::vector<int> colours = edge_colours(static_cast<int>(p), edges);
-    if (!std::equal(before.begin(), before.end(), colours.begin())) continue;  // changed
-    std::set<int> taken;
-    for (std::size_t i = 0; i + 1 < edges.size(); ++i) {
-      if (edges[i].from == edges.back().from || edges[i].to == edges.back().to) {
-        taken.insert(colours[i]);
-      }
-    }
-    int least = 0;
-    while (taken.count(least) > 0) ++least;
-    EXPECT_EQ(colours.back(), least);
-  }
-}
-
-// Only the order of a round's transfers changes, and the longest come first.
-TEST(EdgeColours, ScheduleKeepsItsTransfers) {
-  const Schedule stated{3, 4, 1, [](int, Send send) {
-                          send(0, 1, block(0), copy);
-                          send(0, 2, blocks(0, 2), copy);
-                          send(1, 2, block(1), copy);
-                          send(1, 0, block(1), copy);
-                        }};
-  std::vector<std::pair<Rank, Rank>> order;
-  for_each_transfer(coloured(stated), 0,
-                    [&](const Transfer& t) { order.emplace_back(t.from.front(), t.to.front()); });
-  EXPECT_EQ(order, (std::vector<std::pair<Rank, Rank>>{{0, 2}, {0, 1}, {1, 2}, {1, 0}}));
-}
-
-// A switch's transfer has more than two ends, so its round stays as it is.
-TEST(EdgeColours, SwitchesAreLeftAlone) {
-  const Schedule stated{3, 3, 1, [](int, Send send) {
-                          send(0, 1, block(0), copy);
-                          send(1, ranks_from(2, 2), blocks(0, 3), copy);
-                        }};
-  int seen = 0;
-  for_each_transfer(coloured(stated), 0,
-                    [&](const Transfer& t) { EXPECT_EQ(t.from.front(), seen++); });
-  EXPECT_EQ(seen, 2);
+// Only the order of a round's transfers changes: the longest come first. A switch's transfer has
+// more than two ends, so its round stays as it is.
+TEST(EdgeColours, OrderARound) {
+  using Order = std::vector<std::pair<Rank, Rank>>;
+  const auto order = [](const Schedule& stated) {
+    Order out;
+    for_each_transfer(coloured(stated), 0,
+                      [&](const Transfer& t) { out.emplace_back(t.from.front(), t.to.front()); });
+    return out;
+  };
+  EXPECT_EQ(order({3, 4, 1,
+                   [](int, Send send) {
+                     send(0, 1, block(0), copy);
+                     send(0, 2, blocks(0, 2), copy);
+                     send(1, 2, block(1), copy);
+                     send(1, 0, block(1), copy);
+                   }}),
+            (Order{{0, 2}, {0, 1}, {1, 2}, {1, 0}}));
+  EXPECT_EQ(order({3, 3, 1,
+                   [](int, Send send) {
+                     send(0, 1, block(0), copy);
+                     send(1, ranks_from(2, 2), blocks(0, 3), copy);
+                   }}),
+            (Order{{0, 1}, {1, 2}}));
 }
 
 }  // namespace

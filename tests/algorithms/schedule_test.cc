@@ -36,37 +36,6 @@ TEST(Send, PutsBlocksWhereTheyAreUnlessToldOtherwise) {
   EXPECT_EQ(seen[1].where, block(2, 1));
 }
 
-TEST(Send, HandsTransfersOnInTheOrderStated) {
-  const Schedule s{4, 1, 1, [](int, Send send) {
-                     for (Rank r : {3, 1, 2}) send(r, 0, block(0), reduce);
-                   }};
-  EXPECT_EQ(messages(s, 0), (std::vector<std::string>{"3>0:0+", "1>0:0+", "2>0:0+"}));
-}
-
-TEST(Schedule, PlacesAreBlocksOnPlanes) {
-  Schedule s{2, 3, 0, {}};
-  s.planes = 2;
-  EXPECT_EQ(s.slots(), 6);
-  EXPECT_EQ(slot_of(s, 2, 0), 2);
-  EXPECT_EQ(slot_of(s, 2, 1), 5);
-}
-
-TEST(Schedule, ReadsBeforeItWrites) {
-  const Schedule swap{2, 1, 1, [](int, Send send) {
-                        send(0, 1, block(0), copy);
-                        send(1, 0, block(0), copy);
-                      }};
-  const auto table = Reference(swap, [](Rank r, Block) { return Value(r + 10); }).run().table();
-  EXPECT_EQ(table, (std::vector<std::vector<std::int64_t>>{{11}, {10}}));
-}
-
-TEST(Ranks, CountFromZero) {
-  std::vector<int> seen;
-  for (Rank r : ranks(3)) seen.push_back(r);
-  EXPECT_EQ(seen, (std::vector<int>{0, 1, 2}));
-  for (Rank r : ranks(0)) FAIL() << r;
-}
-
 TEST(Logarithms, OfTwo) {
   for (int n = 1; n <= 5000; ++n) {
     EXPECT_LE(1 << floor_log2(n), n);
@@ -92,25 +61,6 @@ IndexList list_of(const Indices& indices) {
   return out;
 }
 
-TEST(IndexList, IsEmptyAtFirst) {
-  const IndexList list;
-  EXPECT_TRUE(list.empty());
-  EXPECT_EQ(list.size(), 0);
-  EXPECT_EQ(list.to_vector(), Indices{});
-}
-
-TEST(IndexList, KeepsItsOrder) {
-  EXPECT_EQ(list_of({5, 1, 3}).to_vector(), (Indices{5, 1, 3}));
-  EXPECT_EQ((IndexList(Part{3, 2, 1}) + IndexList(0)).to_vector(), (Indices{3, 4, 0}));
-  EXPECT_FALSE(list_of({1, 2}) == list_of({2, 1}));
-}
-
-TEST(IndexList, RunsMayHaveAnyStride) {
-  EXPECT_EQ(IndexList(Part{1, 3, 4}).to_vector(), (Indices{1, 5, 9}));
-  EXPECT_EQ(IndexList(Part{4, 3, -2}).to_vector(), (Indices{4, 2, 0}));
-  EXPECT_EQ(IndexList(Part{4, 3, 0}).to_vector(), (Indices{4, 4, 4}));
-}
-
 TEST(IndexList, NeighboursBecomeOneRun) {
   EXPECT_EQ(list_of({4, 5, 6, 7}).runs(), 1);
   EXPECT_EQ(list_of({4, 5, 7}).runs(), 2);
@@ -121,40 +71,6 @@ TEST(IndexList, NeighboursBecomeOneRun) {
   EXPECT_EQ(strided.runs(), 1);
   strided.append(Part{13, 1, 1});
   EXPECT_EQ(strided.to_vector(), (Indices{0, 3, 6, 9, 12, 13}));
-}
-
-TEST(IndexList, EmptyRunsLeaveNoTrace) {
-  IndexList list(Part{7, 0, 1});
-  EXPECT_TRUE(list.empty());
-  list.append(Part{1, -1, 1});
-  EXPECT_TRUE(list.empty());
-}
-
-TEST(IndexList, ManyRunsSpillAndStayInOrder) {
-  Indices indices;
-  for (int i = 0; i < 20; ++i) indices.push_back(i % 2 == 0 ? i * 10 : 1000 - i);
-  const IndexList list = list_of(indices);
-  EXPECT_EQ(list.runs(), 20);
-  EXPECT_EQ(list.to_vector(), indices);
-  EXPECT_EQ(list[13], indices[13]);
-  EXPECT_EQ(list.front(), 0);
-}
-
-TEST(IndexList, EqualAsSequencesWhateverTheRuns) {
-  IndexList one_by_one(Part{0, 1, 1});
-  one_by_one.append(Part{2, 1, 1});
-  one_by_one.append(Part{4, 1, 1});
-  EXPECT_EQ(one_by_one, IndexList(Part{0, 3, 2}));
-}
-
-TEST(IndexList, ModuloTakesIndicesOverEitherEnd) {
-  EXPECT_EQ(IndexList(-1).modulo(4).to_vector(), (Indices{3}));
-  EXPECT_EQ(IndexList(9).modulo(4).to_vector(), (Indices{1}));
-  EXPECT_EQ(IndexList(Part{2, 4, 1}).modulo(4).to_vector(), (Indices{2, 3, 0, 1}));
-  EXPECT_EQ(IndexList(Part{-1, 3, 1}).modulo(4).to_vector(), (Indices{3, 0, 1}));
-  EXPECT_EQ(IndexList(Part{-9, 3, 1}).modulo(4).to_vector(), (Indices{3, 0, 1}));
-  EXPECT_EQ(IndexList(Part{0, 3, 3}).modulo(4).to_vector(), (Indices{0, 3, 2}));
-  EXPECT_EQ(IndexList(Part{0, 6, 1}).modulo(4).to_vector(), (Indices{0, 1, 2, 3, 0, 1}));
 }
 
 TEST(IndexList, ACyclicIntervalNeedsNoMoreThanTwoRuns) {
@@ -174,7 +90,7 @@ TEST(IndexList, BehavesAsAVectorOfIndices) {
   for (int repeat = 0; repeat < 3000; ++repeat) {
     IndexList list;
     Indices plain;
-    for (int runs = below(6); runs > 0; --runs) {
+    for (int runs = below(repeat % 10 == 0 ? 30 : 6); runs > 0; --runs) {
       const Part run{below(40) - 20, below(5), below(7) - 3};
       list.append(run);
       for (int i = 0; i < run.count; ++i) plain.push_back(run.first + i * run.stride);
@@ -191,17 +107,6 @@ TEST(IndexList, BehavesAsAVectorOfIndices) {
     ASSERT_EQ(list.modulo(n).to_vector(), wrapped) << "modulo " << n;
     ASSERT_EQ(list, list_of(plain));
   }
-}
-
-TEST(Grammar, NamesBlocksAndRanks) {
-  EXPECT_EQ(block(3).list.to_vector(), (Indices{3}));
-  EXPECT_EQ(block(3).plane, 0);
-  EXPECT_EQ(block(3, 1).plane, 1);
-  EXPECT_EQ(blocks(2, 3).list.to_vector(), (Indices{2, 3, 4}));
-  EXPECT_EQ(blocks(2, 3, 5).list.to_vector(), (Indices{2, 7, 12}));
-  EXPECT_EQ(ranks_from(1, 3).to_vector(), (Indices{1, 2, 3}));
-  EXPECT_EQ((block(5) + blocks(1, 2)).list.to_vector(), (Indices{5, 1, 2}));
-  EXPECT_FALSE(block(3) == block(3, 1));
 }
 
 }  // namespace
@@ -279,11 +184,6 @@ TEST(CollectiveSpec, SaysWhoWantsToHearWhom) {
   EXPECT_EQ(heard(Collective::exscan), ".../#../##.");
 }
 
-TEST(CollectiveSpec, PartsOfABlockAreNeighbours) {
-  const CollectiveSpec goal{Collective::all_gather, 2, 6, 0, 0};
-  EXPECT_EQ(table(goal, true), "###.../...###");
-}
-
 TEST(Collective, KnowsItsArguments) {
   for (const Collective c : all_collectives()) {
     const CollectiveSpec goal{c, 4, natural_blocks(c, 4), 0, 1},
@@ -325,13 +225,6 @@ Schedule passing_on(int p) {
                             Moves::with_rank);
 }
 
-TEST(Rotation, RanksRoundARing) {
-  const Rotation ring({5}, 1, Moves::nothing);
-  EXPECT_EQ(ring.rotated(3, 4), 2);
-  EXPECT_EQ(ring.back(0), 0);
-  EXPECT_EQ(ring.back(2), 3);
-}
-
 TEST(Rotation, RanksRoundTheRingsOfATorus) {
   const Rotation torus({2, 3}, 1, Moves::nothing);  // r = 3 x0 + x1
   EXPECT_EQ(torus.rotated(5, 4), 0);                // (1, 2) + (1, 1) = (0, 0)
@@ -368,12 +261,6 @@ TEST(RotationSymmetric, IsOnePartTurnedRound) {
       rotation_symmetric({4, 4, 1, [](int, Send send) { send(0, 2, block(0), copy); }},
                          Rotation({2, 2}, 4, Moves::with_rank));
   EXPECT_EQ(arrows_of(along_columns), "0>2 0; 1>3 1; 2>0 2; 3>1 3; | ");
-}
-
-TEST(RotationSymmetric, HasTransfersFromOneToOne) {
-  const Schedule multicast = rotation_symmetric(
-      {3, 1, 1, [](int, Send send) { send(0, ranks_from(1, 2), block(0), copy); }}, Moves::nothing);
-  EXPECT_THROW(arrows_of(multicast), std::logic_error);
 }
 
 // Combinators give one result for such a schedule and for the list of all its transfers.

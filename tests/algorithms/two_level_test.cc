@@ -155,20 +155,6 @@ const std::vector<std::pair<int, std::vector<int>>> kMachines = {
     {12, {2, 6}}, {16, {4}}, {24, {2, 4, 12}}, {30, {3, 15}}, {32, {2, 4, 8, 16}},
 };
 
-TEST(LevelExchange, GivesTheRightNumbers) {
-  for (const auto& [p, levels] : kMachines) {
-    SCOPED_TRACE(p);
-    const Schedule gather = level_exchange_all_gather(p, levels);
-    EXPECT_EQ(failure(gather, {Collective::all_gather, p, p}), "");
-    const Schedule scatter = level_exchange_reduce_scatter(p, levels);
-    EXPECT_EQ(failure(scatter, {Collective::reduce_scatter, p, p}), "");
-    const Schedule all = level_exchange_all_reduce(p, levels);
-    EXPECT_EQ(failure(all, {Collective::all_reduce, p, p}), "");
-    const Schedule to_all = level_exchange_all_to_all(p, levels);
-    EXPECT_EQ(failure(to_all, {Collective::all_to_all, p, p * p}), "");
-  }
-}
-
 // The messages and blocks that cross from one group of `group` ranks to another.
 std::map<std::pair<int, int>, std::pair<int, int>> crossing(const Schedule& s, int group) {
   std::map<std::pair<int, int>, std::pair<int, int>> out;
@@ -204,17 +190,6 @@ TEST(LevelExchange, AllToAllsSendOneMessagePerMemberAndGroup) {
   ASSERT_EQ(crossed.size(), 2u);
   for (const auto& [pair, all] : crossed) EXPECT_EQ(all, std::pair(12, 12 * 12));
   EXPECT_EQ(crossing(level_exchange_all_to_all(24, {24}), 12).at({0, 1}), std::pair(144, 144));
-}
-
-TEST(LevelExchange, IsRefusedWhereGroupsDoNotDivide) {
-  for (const Collective c : {Collective::all_gather, Collective::all_to_all}) {
-    const Algorithm& entry = *find_algorithm(c, "level_exchange");
-    EXPECT_EQ(entry.refusal({.ranks = 12, .levels = {2, 6}}), std::nullopt);
-    EXPECT_EQ(entry.refusal({.ranks = 10, .levels = {4}}),
-              std::string(name_of(c)) +
-                  " 'level_exchange': ranks is 10; the number of ranks must be a "
-                  "multiple of the largest group");
-  }
 }
 
 TEST(PatRing, EveryBlockCrossesIntoAGroupOnce) {
