@@ -18,6 +18,7 @@
 #include "engine/network/prices.h"
 #include "engine/network/wiring.h"
 #include "engine/read/flow.h"
+#include "tests/budget.h"
 #include "tests/engine/read/listed.h"
 
 namespace rankine {
@@ -222,93 +223,18 @@ PacketTimes packets(const Schedule& schedule, const Fabric& fabric,
 double seconds(const Schedule& schedule, const Fabric& fabric, Sync sync = Sync::rounds) {
   return packets(schedule, fabric, {.sync = sync}).seconds;
 }
-double round_end(const PacketTimes& times, std::size_t k) {
-  return nearest_double(times.round_end[k], times.ticks_per_second);
-}
-
 constexpr int kBlocks = 40;
 
 // --- By hand
 
-// Sent, and stored, three times.
-TEST(Alone, OnePacketOverThreeHops) {
-  const Schedule one = listed(8, kBlocks, {{message(0, 3, 2)}});
-  const PacketTimes times = packets(one, seconds_fabric(kRing, 4, Rational(1, 2)));
-  EXPECT_EQ(times.seconds, 1 + 3 * (2 + 0.5));
-  EXPECT_EQ(times.messages, 1U);
-  EXPECT_EQ(times.packets, 1U);
-}
-
-// A packet of four and one of one: the small one waits for the large one on each link.
-TEST(Alone, OneMtuAndOneByte) {
-  const Schedule one = listed(8, kBlocks, {{message(0, 2, 5)}});
-  const PacketTimes times = packets(one, seconds_fabric(kRing, 4, Rational(1, 2)));
-  EXPECT_EQ(times.seconds, 1 + 5 + 4 + 2 * 0.5);
-  EXPECT_EQ(times.packets, 2U);
-  // One MTU is one packet.
-  EXPECT_EQ(packets(listed(8, kBlocks, {{message(0, 2, 4)}}), seconds_fabric(kRing, 4)).packets,
-            1U);
-  EXPECT_EQ(seconds(listed(8, kBlocks, {{message(0, 2, 4)}}), seconds_fabric(kRing, 4)), 1 + 2 * 4);
-}
-
-TEST(Alone, PacketsFollowEachOther) {
+TEST(Alone, AnEmptyMessageIsOnePacket) {
   const Schedule one = listed(8, kBlocks, {{message(0, 3, 10)}});
-  EXPECT_EQ(seconds(one, seconds_fabric(kRing, 2, 3)), 1 + 10 + 3 * 3 + 2 * 2);
-  // An empty message is one empty packet.
-  Fabric fabric = seconds_fabric(kRing, 2, 3);
+  const Fabric fabric = seconds_fabric(kRing, 2, 3);
+  EXPECT_EQ(seconds(one, fabric), 1 + 10 + 3 * 3 + 2 * 2);
   const auto nothing = simulate_packets(one, any_goal(one), fabric, 0, {.sync = Sync::rounds});
   ASSERT_TRUE(nothing.ok());
   EXPECT_EQ(nothing->seconds, 1 + 3 * 3);
   EXPECT_EQ(nothing->packets, 1U);
-}
-
-// Both begin on the link from 0 to 1; all packets of the one stated first go first.
-TEST(Contention, TwoMessagesOnOneLink) {
-  const Schedule two =
-      listed(8, kBlocks, {{message(0, 1, 6), message(0, 1, 4)}, {message(4, 5, 1)}});
-  const PacketTimes times = packets(two, seconds_fabric(kRing, 2));
-  EXPECT_EQ(round_end(times, 0), 1 + 6 + 4);
-  const Schedule next = listed(8, kBlocks, {{message(0, 1, 6), message(0, 2, 4)}});
-  // The last packet of the second one leaves the first link at 11.
-  EXPECT_EQ(seconds(next, seconds_fabric(kRing, 2)), 1 + 6 + 4 + 2);
-}
-
-// 0 -> 2 comes to 1 while 1 sends its message: from 3 to 7 a packet of it waits behind all of that
-// message.
-TEST(Contention, WhoIsOnTheWayWaitsForWhoWasThereFirst) {
-  const Schedule two = listed(8, kBlocks, {{message(0, 2, 4), message(1, 2, 6)}});
-  EXPECT_EQ(seconds(two, seconds_fabric(kRing, 2)), 1 + 6 + 4);
-}
-
-// At 3 the first packet of 0 -> 2 arrives together with 1 -> 2. It goes first, then all of 1 -> 2,
-// which was there before the second packet.
-TEST(Contention, WhoHasComeFartherGoesFirst) {
-  Fabric fabric = seconds_fabric(kRing, 2);
-  const Schedule two = listed(
-      8, kBlocks, {{message(0, 2, 6), message(7, 1, 0)}, {message(1, 2, 4), message(4, 5, 9)}});
-  const auto ends = [&](const Schedule& schedule) {
-    return packets(schedule, fabric, {.sync = Sync::dataflow});
-  };
-  // 1 -> 2 does not wait: it joins at 1. After it the packets of 0 -> 2 follow, from 5 to 11.
-  EXPECT_EQ(round_end(ends(two), 0), 1 + 4 + 6);
-  // Here 1 -> 2 waits for 3 -> 1, a byte over 2 hops on other links. It joins at 4, before the
-  // second packet of 0 -> 2 arrives at 5, and goes before it, from 5 to 9.
-  const Schedule later =
-      listed(8, kBlocks, {{message(0, 2, 6), message(3, 1, 1)}, {message(1, 2, 4)}});
-  const PacketTimes times = ends(later);
-  EXPECT_EQ(round_end(times, 1), 9);
-  EXPECT_EQ(round_end(times, 0), 13);
-}
-
-TEST(Halves, ArePacketsOfTheirOwn) {
-  const Schedule one = listed(4, kBlocks, {{message(0, 2, 10)}});
-  EXPECT_EQ(seconds(one, seconds_fabric(kRing, 4, 1)), 1 + 5 + 4 + 2 * 1);
-  EXPECT_EQ(packets(one, seconds_fabric(kRing, 4)).packets, 4U);
-  // Half bytes have a price: 2.5 bytes each way.
-  EXPECT_EQ(seconds(listed(4, kBlocks, {{message(0, 2, 5)}}), seconds_fabric(kRing, 4)),
-            1 + 2 * 2.5);
-  const Wiring one_way{.kind = WiringKind::ring, .routing = Routing::one_way};
-  EXPECT_EQ(seconds(one, seconds_fabric(one_way, 4, 1)), 1 + 10 + 4 + 2 * 1);
 }
 
 TEST(PacketOddLinks, HoldUpWhoCrossesThem) {
@@ -350,16 +276,6 @@ TEST(Trees, HaveTwoLinksBetweenGroups) {
       listed(6, kBlocks, {{message(0, 2, 4), message(1, 4, 2), message(0, 1, 4)}});
   EXPECT_EQ(seconds(meet, fabric), 2 + 3 * (4 + 2 + 2) + 2 * 1);
   EXPECT_EQ(seconds(listed(6, kBlocks, {{message(0, 1, 4)}}), fabric), 1 + 4 + 1);
-}
-
-TEST(PacketPorts, AreTakenInTheOrderStated) {
-  Fabric fabric = seconds_fabric(kRing, 2);
-  fabric.ports = 1;
-  // 1 -> 2 waits until 1 -> 3 has ended at 7. So does 0 -> 2, which needs the receive port that 1
-  // -> 2 has claimed, and which then waits for 1 -> 2.
-  const Schedule queued =
-      listed(8, kBlocks, {{message(1, 3, 4), message(1, 2, 2), message(0, 2, 2)}});
-  EXPECT_EQ(seconds(queued, fabric), (1 + 4 + 2) + (1 + 2) + (1 + 2 + 2));
 }
 
 // --- PacketByPacket
@@ -432,106 +348,7 @@ TEST(PacketByPacket, IsWhatTrainsComeTo) {
   EXPECT_TRUE(holds);
 }
 
-// --- Bounds, and the other fidelities
-
-// The busiest link must send all messages that cross it, and no message is faster than alone.
-TEST(Bounds, NoLinkSendsFasterThanBeta) {
-  const bool holds = rc::check([] {
-    const Random random = random_rounds();
-    const Fabric fabric = seconds_fabric(random.wiring, *rc::gen::inRange(1, 20),
-                                         *rc::gen::inRange(0, 9), *rc::gen::inRange(0, 9));
-    Congestion congestion(*Routes::make(random.wiring, random.schedule.ranks));
-    double alone = 0;
-    for (const PlainMessage& m : random.messages) {
-      congestion.add(m.from, m.to, m.bytes);
-      const Schedule one = listed(random.schedule.ranks, kBlocks,
-                                  {{message(m.from, m.to, static_cast<int>(m.bytes))}});
-      alone = std::max(alone, seconds(one, fabric));
-    }
-    const double least = nearest_double(congestion.traffic().load, 2) +
-                         fabric.link.alpha.to_double() + fabric.alpha_hop.to_double();
-    const double found = seconds(random.schedule, fabric, Sync::dataflow);
-    RC_ASSERT(found >= least);
-    RC_ASSERT(found >= alone);
-  });
-  EXPECT_TRUE(holds);
-}
-
-struct Line {
-  const Algorithm* algorithm;
-  Params params;
-  Schedule schedule;
-  CollectiveSpec goal;
-};
-Line line_of(Collective collective, const std::string& name, std::vector<int> dims) {
-  Params params;
-  params.ranks = 1;
-  for (const int size : dims) params.ranks *= size;
-  params.dims = std::move(dims);
-  const Algorithm* entry = find_algorithm(collective, name);
-  EXPECT_NE(entry, nullptr) << name;
-  params = entry->only_taken(params);
-  Schedule schedule = entry->make(params);
-  const CollectiveSpec goal = goal_of(*entry, params, schedule);
-  return {entry, params, std::move(schedule), goal};
-}
-struct Times {
-  double packet = 0, eq_1 = 0;
-};
-Times times_of(const Line& line, const Fabric& fabric, std::uint64_t bytes, Sync sync) {
-  const SimulateOptions options{.sync = sync, .ideal_blocks = true};
-  const auto packet = simulate_packets(line.schedule, line.goal, fabric, bytes, options);
-  const auto eq_1 = simulate(line.schedule, line.goal, fabric, bytes, options);
-  EXPECT_TRUE(packet.ok() && eq_1.ok()) << packet.status().text();
-  return {packet->seconds, eq_1->seconds};
-}
-
-// Every message has a private link.
-TEST(EqOne, IsTheSameOfNeighbours) {
-  for (const Sync sync : kBoth) {
-    for (const int mtu : {1, 4096}) {
-      for (const char* name : {"bucket", "ring"}) {
-        const Wiring wiring = name == std::string("ring") ? kRing : torus({3, 3, 3});
-        const Line line =
-            line_of(Collective::all_reduce, name, wiring.has_dims() ? wiring.dims : std::vector{9});
-        const Times times =
-            times_of(line, seconds_fabric(wiring, mtu, Rational(1, 3)), 12'345, sync);
-        EXPECT_EQ(times.packet, times.eq_1) << name << ", " << mtu;
-      }
-    }
-  }
-}
-
-// A message of one packet is stored as often as Eq. (1) counts it, so rounds in which all messages
-// go equally far one way take equally long.
-TEST(EqOne, IsTheSameOfOnePacketEach) {
-  for (const char* name : {"trivance_latency", "trivance"}) {
-    const Line line = line_of(Collective::all_reduce, name, {27});
-    const Times times =
-        times_of(line, seconds_fabric(kRing, 1 << 20, Rational(1, 3)), 12'345, Sync::rounds);
-    EXPECT_EQ(times.packet, times.eq_1) << name;
-  }
-}
-
-// If messages have many packets, only storing the first one costs time, and hops pass while others
-// are sent. So very small packets end between the time of the busiest link and Eq. (1).
-TEST(EqOne, IsTheLimitOfSmallPackets) {
-  const Line line = line_of(Collective::all_reduce, "trivance", {27});
-  const double bytes = 27.0 * 6 * 1024;
-  const auto times = [&](int mtu, Rational hop) {
-    return times_of(line, seconds_fabric(kRing, mtu, hop), static_cast<std::uint64_t>(bytes),
-                    Sync::rounds);
-  };
-  for (const int mtu : {1, 16, 256}) {
-    const Times without = times(mtu, 0);
-    // Three rounds out and three back, of up to 9 hops.
-    EXPECT_GE(without.packet, without.eq_1) << mtu;
-    EXPECT_LE(without.packet, without.eq_1 + 2 * (2 + 8) * mtu) << mtu;
-    const Times with = times(mtu, 7);
-    EXPECT_LE(with.packet, with.eq_1 + 2 * (2 + 8) * mtu) << mtu;
-    EXPECT_GE(with.packet, without.packet + 6 * 7) << mtu;
-  }
-}
+// --- The other fidelities
 
 // The whole catalogue, on private links.
 TEST(PacketFullWiring, TakesAsLongAsTheSimulatorSays) {
@@ -545,12 +362,13 @@ TEST(PacketFullWiring, TakesAsLongAsTheSimulatorSays) {
   able.multicast = able.alu = true;
   able.alpha_switch = Rational(1, 5'000'000);
   able.gamma = Rational(1, 5'000'000'000);
-  int compared = 0;
+  const Sample sample("packets", 4);
+  std::uint64_t number = 0;
   for (const Algorithm& entry : catalogue()) {
     for (const int n : {2, 5, 8}) {
       const Params params =
           entry.only_taken({.ranks = n, .root = n / 3, .peer = n - 1, .segments = 3});
-      if (entry.refusal(params)) continue;
+      if (entry.refusal(params) || !sample.has(number++)) continue;
       const Schedule schedule = entry.make(params);
       const CollectiveSpec goal = goal_of(entry, params, schedule);
       for (const Sync sync : kBoth) {
@@ -564,65 +382,10 @@ TEST(PacketFullWiring, TakesAsLongAsTheSimulatorSays) {
           }
           EXPECT_TRUE(packet->end == exact->end) << entry.name << ", N = " << n;
           EXPECT_EQ(packet->messages, exact->messages) << entry.name;
-          ++compared;
         }
       }
     }
   }
-  EXPECT_GT(compared, 500);
-}
-
-// With 64 bits or 128: a tick a billionth as long gives an equal time.
-TEST(Ticks, OfAnyLengthAreTheSame) {
-  const Line line = line_of(Collective::all_reduce, "swing", {4, 4});
-  Fabric coarse = seconds_fabric(torus({4, 4}), 100, Rational(1, 3)), fine = coarse;
-  coarse.ports = fine.ports = 4;
-  fine.gamma = Rational(1, Int128{1'000'000'007} * 1'000'000'009);
-  coarse.gamma = 0;
-  const auto options = SimulateOptions{};
-  const auto a = simulate_packets(line.schedule, line.goal, coarse, 100'003, options);
-  const auto b = simulate_packets(line.schedule, line.goal, fine, 100'003, options);
-  ASSERT_TRUE(a.ok() && b.ok());
-  EXPECT_GT(b->ticks_per_second, a->ticks_per_second);
-  EXPECT_GT(b->end, Ticks{1} << 63);
-  EXPECT_NEAR(b->seconds, a->seconds, 1e-9 * a->seconds);
-}
-
-TEST(PacketLarge, HalvingDoublingOnATorus) {
-  const Line line = line_of(Collective::all_reduce, "torus_doubling", {16, 16});
-  const Times times =
-      times_of(line, seconds_fabric(torus({16, 16}), 4096, 1), 1 << 30, Sync::rounds);
-  EXPECT_LE(times.packet, times.eq_1 + 16 * 8 * 4096);
-  EXPECT_GE(times.packet, 0.99 * times.eq_1);
-}
-
-TEST(PacketErrors, AreTheSimulators) {
-  const Schedule multicast = listed(3, 1, {{transfer(0, ranks_from(1, 2), block(0), copy)}});
-  const Schedule plain = listed(8, 1, {{message(0, 1, 1)}});
-  Fabric fabric = seconds_fabric({}, 4);
-  Fabric wrong = fabric, torn = seconds_fabric(torus({3, 2}), 4);
-  wrong.mtu = 0;
-  const auto expect_same = [](const Schedule& schedule, const Fabric& given, const char* part) {
-    const auto packet = simulate_packets(schedule, any_goal(schedule), given, 1);
-    const auto exact = simulate(schedule, any_goal(schedule), given, 1);
-    ASSERT_FALSE(packet.ok());
-    EXPECT_EQ(packet.status().text(), exact.status().text());
-    EXPECT_NE(packet.status().text().find(part), std::string::npos) << packet.status().text();
-  };
-  expect_same(multicast, fabric, "one -> many");
-  expect_same(plain, wrong, "mtu is 0");
-  expect_same(plain, torn, "3x2");
-}
-
-TEST(PacketErrors, SayThatASwitchMayNotPermute) {
-  const Schedule plain = listed(8, 1, {{message(0, 1, 1)}});
-  Fabric fabric = seconds_fabric({}, 4);
-  fabric.permute = true;
-  const auto refused = simulate_packets(plain, any_goal(plain), fabric, 1);
-  ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.status().text(),
-            "the network permutes; the fidelities flow and packet cannot model that; allowed is "
-            "the fidelity eq1");
 }
 
 }  // namespace
@@ -647,6 +410,22 @@ Made made(const std::string& name, const std::vector<int>& dims) {
   Schedule schedule = entry->make(entry->only_taken(params));
   const CollectiveSpec goal = goal_of(*entry, params, schedule);
   return {std::move(schedule), goal};
+}
+
+// With 64 bits or 128: a tick a billionth as long gives an equal time.
+TEST(Ticks, OfAnyLengthAreTheSame) {
+  const Made line = made("swing", {4, 4});
+  Fabric coarse = seconds_fabric(torus({4, 4}), 100, Rational(1, 3)), fine = coarse;
+  coarse.ports = fine.ports = 4;
+  fine.gamma = Rational(1, Int128{1'000'000'007} * 1'000'000'009);
+  coarse.gamma = 0;
+  const auto options = SimulateOptions{};
+  const auto a = simulate_packets(line.schedule, line.goal, coarse, 100'003, options);
+  const auto b = simulate_packets(line.schedule, line.goal, fine, 100'003, options);
+  ASSERT_TRUE(a.ok() && b.ok());
+  EXPECT_GT(b->ticks_per_second, a->ticks_per_second);
+  EXPECT_GT(b->end, Ticks{1} << 63);
+  EXPECT_NEAR(b->seconds, a->seconds, 1e-9 * a->seconds);
 }
 
 SentByRound all_messages(const Schedule& schedule) {
@@ -707,8 +486,12 @@ TEST(Alike, NumbersClassesAndTheirLinks) {
 }
 
 TEST(Skeleton, OfOnesPartIsThatOfAll) {
-  for (const std::vector<int>& dims : {std::vector<int>{9}, {4, 3}, {3, 3, 3}}) {
-    for (const char* name : {"trivance_powers", "bucket", "bruck_ternary", "trivance_latency"}) {
+  for (const std::vector<int>& dims : {std::vector<int>{9}, {4, 3}, {3, 3, 3}, {5, 5}, {7, 7, 7}}) {
+    for (const char* name :
+         {"trivance_powers", "bucket", "bruck_ternary", "trivance_latency", "trivance_cross"}) {
+      // The crosses have messages along several dimensions.
+      if ((name == std::string("trivance_cross")) != (dims.front() > 4 && dims.size() > 1))
+        continue;
       const Made of = made(name, dims);
       const auto of_part = skeleton_of(of.schedule, of.goal, dims);
       ASSERT_TRUE(of_part.ok()) << of_part.status().text();
@@ -719,26 +502,16 @@ TEST(Skeleton, OfOnesPartIsThatOfAll) {
   }
 }
 
-// Messages along several dimensions.
-TEST(Skeleton, OfOnesPartIsThatOfAllOnCrosses) {
-  for (const std::vector<int>& dims : {std::vector<int>{5, 5}, {7, 7, 7}}) {
-    const Made of = made("trivance_cross", dims);
-    const auto of_part = skeleton_of(of.schedule, of.goal, dims);
-    ASSERT_TRUE(of_part.ok()) << of_part.status().text();
-    const Skeleton of_all = skeleton_of(all_messages(of.schedule), of.goal, dims);
-    EXPECT_EQ(of_part->alike.lines(), of_all.alike.lines());
-    EXPECT_EQ(of_part->messages, of_all.messages);
-  }
-}
-
 TEST(Skeleton, OfOneIsAllToTheLastTick) {
   const Fabric& network = find_regime("torus")->fabric;
-  int compared = 0;
+  const Sample sample("skeletons", 5);
+  std::uint64_t number = 0;
   for (const std::vector<int>& dims :
        {std::vector<int>{8}, {16}, {9}, {4, 8}, {8, 8}, {3, 5}, {4, 4, 4}, {3, 3, 3}}) {
     for (const char* name :
          {"bucket", "torus_doubling", "torus_doubling_latency", "swing", "swing_latency",
           "bruck_ternary", "bruck_ternary_latency", "trivance_powers", "trivance_latency"}) {
+      if (!sample.has(number++)) continue;
       const Made of = made(name, dims);
       const auto abridged = skeleton_of(of.schedule, of.goal, dims);
       ASSERT_TRUE(abridged.ok());
@@ -756,11 +529,9 @@ TEST(Skeleton, OfOneIsAllToTheLastTick) {
         const auto flows = simulate_flow(all, network, bytes);
         ASSERT_TRUE(flow.ok() && flows.ok()) << what;
         EXPECT_NEAR(flow->seconds, flows->seconds, 1e-9 * flows->seconds) << what;
-        ++compared;
       }
     }
   }
-  EXPECT_EQ(compared, 8 * 9 * 3);
 }
 
 // If an algorithm has one message per round and direction, a message waits for its rank's last

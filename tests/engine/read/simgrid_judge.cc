@@ -21,12 +21,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <deque>
 #include <exception>
-#include <functional>
 #include <iterator>
 #include <stdexcept>
-#include <tuple>
 
 namespace rankine {
 namespace {
@@ -55,118 +52,7 @@ class Judge {
     return s4u::Engine::get_clock();
   }
 
-  double packet_seconds(const std::vector<std::vector<JudgedMessage>>& rounds, long halves) {
-    posts_.resize(wires_.size());
-    for (std::size_t w = 0; w < wires_.size(); ++w) {
-      s4u::Actor::create("sends", half(0, true), [this, w] { send_packets(w); })->daemonize();
-      s4u::Actor::create("hands on", half(0, true), [this, w] { hand_packets_on(w); })->daemonize();
-    }
-    double end = 0;
-    s4u::Actor::create("rounds", half(0, true), [this, &rounds, &end, halves] {
-      for (const auto& round : rounds) play_packets(round, halves);
-      end = s4u::Engine::get_clock();
-    });
-    s4u::Engine::get_instance()->run();
-    return end;
-  }
-
  private:
-  struct Packet {
-    std::size_t message = 0;  // in the order stated
-    bool down = false;        // part of the half that goes down at ties
-    int index = 0;
-    long halves = 0;
-    std::vector<std::size_t> wires{};
-    std::size_t behind = 0;  // completed wires
-    double came = 0;
-  };
-  // The waiting packets and the sent packets of one wire.
-  struct Post {
-    std::vector<Packet> waiting{};
-    std::deque<Packet> sent{};
-    s4u::SemaphorePtr some_wait = s4u::Semaphore::create(0), some_sent = s4u::Semaphore::create(0);
-  };
-
-  // The numbers of the wires on the way of a half.
-  std::vector<std::size_t> way_of(int from, int to, bool ties_up) const {
-    std::vector<std::size_t> out;
-    for (const s4u::LinkInRoute& link : route(from, to, ties_up)) {
-      const auto wire = std::find(wires_.begin(), wires_.end(), link.get_link());
-      out.push_back(static_cast<std::size_t>(wire - wires_.begin()));
-    }
-    return out;
-  }
-
-  void play_packets(const std::vector<JudgedMessage>& round, long most) {
-    if (round.empty()) return;  // only local work: no packet arrives
-    s4u::this_actor::sleep_for(network_.alpha);
-    int packets = 0;
-    for (std::size_t i = 0; i < round.size(); ++i) {
-      const JudgedMessage& m = round[i];
-      const auto up = way_of(m.from, m.to, true), down = way_of(m.from, m.to, false);
-      for (const bool is_down : {false, true}) {
-        if (is_down && up == down) continue;
-        long left = up == down ? 2 * m.bytes : m.bytes;
-        for (int index = 0; left > 0; ++index, left -= most, ++packets) {
-          come({i, is_down, index, std::min(left, most), is_down ? down : up});
-        }
-      }
-    }
-    for (; packets > 0; --packets) arrived_->acquire();
-  }
-
-  // Delivers a packet to its next wire, or to its receiver.
-  void come(Packet packet) {
-    if (packet.behind == packet.wires.size()) return arrived_->release();
-    Post& post = posts_[packet.wires[packet.behind]];
-    packet.came = s4u::Engine::get_clock();
-    post.waiting.push_back(std::move(packet));
-    post.some_wait->release();
-  }
-
-  // First come, first served. Of packets that arrive at once, the one that has come farther goes
-  // first, then the one stated first.
-  static bool goes_before(const Packet& a, const Packet& b) {
-    constexpr double kAtOnce = 1e-6;
-    if (std::abs(a.came - b.came) > kAtOnce) return a.came < b.came;
-    if (a.behind != b.behind) return a.behind > b.behind;
-    return std::tie(a.message, a.down, a.index) < std::tie(b.message, b.down, b.index);
-  }
-
-  [[noreturn]] void send_packets(std::size_t w) {
-    const int rank = static_cast<int>(w / (2 * network_.dims.size()));
-    const std::size_t d = w / 2 % network_.dims.size();
-    const bool up = w % 2 == 1;
-    auto at = coordinates(rank);
-    at[d] = (at[d] + (up ? 1 : network_.dims[d] - 1)) % network_.dims[d];
-    const int next = rank_at(at);
-    Post& post = posts_[w];
-    for (;;) {
-      post.some_wait->acquire();
-      // Lets all packets that arrive now arrive first.
-      for (int i = 0; i < 8; ++i) s4u::this_actor::yield();
-      const auto first = std::min_element(post.waiting.begin(), post.waiting.end(), goes_before);
-      Packet packet = std::move(*first);
-      post.waiting.erase(first);
-      s4u::Comm::sendto(half(rank, up), half(next, up), static_cast<std::uint64_t>(packet.halves));
-      packet.came = s4u::Engine::get_clock() + network_.alpha_hop;
-      ++packet.behind;
-      post.sent.push_back(std::move(packet));
-      post.some_sent->release();
-    }
-  }
-
-  [[noreturn]] void hand_packets_on(std::size_t w) {
-    Post& post = posts_[w];
-    for (;;) {
-      post.some_sent->acquire();
-      Packet packet = std::move(post.sent.front());
-      post.sent.pop_front();
-      if (packet.came > s4u::Engine::get_clock()) s4u::this_actor::sleep_until(packet.came);
-      come(std::move(packet));
-    }
-  }
-
   std::vector<int> coordinates(int rank) const {
     std::vector<int> out(network_.dims.size());
     for (std::size_t d = out.size(); d-- > 0; rank /= network_.dims[d]) {
@@ -297,14 +183,11 @@ class Judge {
   std::vector<s4u::Host*> hosts_;
   std::vector<s4u::Link*> wires_;              // of a grid
   std::vector<s4u::Link*> ups_, downs_, own_;  // of a tree; own_ by pairs of ranks in one leaf
-  std::vector<Post> posts_;                    // by wire
-  s4u::SemaphorePtr arrived_ = s4u::Semaphore::create(0);
 };
 
-using Judgement = std::function<double(Judge&)>;
+using Rounds = std::vector<std::vector<JudgedMessage>>;
 
-[[noreturn]] void judge_in_child(const JudgedNetwork& network, const Judgement& judgement,
-                                 int out) {
+[[noreturn]] void judge_in_child(const JudgedNetwork& network, const Rounds& rounds, int out) {
   std::vector<std::string> words = {"simgrid_judge"};
   words.insert(words.end(), std::begin(kSettings), std::end(kSettings));
   std::vector<char*> arguments;
@@ -312,19 +195,22 @@ using Judgement = std::function<double(Judge&)>;
   int count = static_cast<int>(arguments.size());
   arguments.push_back(nullptr);
   s4u::Engine engine(&count, arguments.data());
-  Judge judge(network);
-  const double seconds = judgement(judge);
+  const double seconds = Judge(network).seconds(rounds);
   const bool written = write(out, &seconds, sizeof seconds) == sizeof seconds;
   _exit(written ? 0 : 1);
 }
 
-double judged(const JudgedNetwork& network, const Judgement& judgement) {
+}  // namespace
+
+std::optional<std::string> simgrid_is_missing() { return std::nullopt; }
+
+double simgrid_seconds(const JudgedNetwork& network, const Rounds& rounds) {
   int ends[2];
   if (pipe(ends) != 0) throw std::runtime_error("no pipe to SimGrid's process");
   const pid_t child = fork();
   if (child == 0) {
     try {
-      judge_in_child(network, judgement, ends[1]);
+      judge_in_child(network, rounds, ends[1]);
     } catch (const std::exception& error) {
       std::fprintf(stderr, "SimGrid: %s\n", error.what());
       _exit(1);
@@ -338,21 +224,6 @@ double judged(const JudgedNetwork& network, const Judgement& judgement) {
   if (child > 0) waitpid(child, &status, 0);
   if (!told || status != 0) throw std::runtime_error("SimGrid's process gave no time");
   return seconds;
-}
-
-}  // namespace
-
-std::optional<std::string> simgrid_is_missing() { return std::nullopt; }
-
-double simgrid_seconds(const JudgedNetwork& network,
-                       const std::vector<std::vector<JudgedMessage>>& rounds) {
-  return judged(network, [&rounds](Judge& judge) { return judge.seconds(rounds); });
-}
-
-double simgrid_packet_seconds(const JudgedNetwork& network,
-                              const std::vector<std::vector<JudgedMessage>>& rounds, long halves) {
-  return judged(network,
-                [&rounds, halves](Judge& judge) { return judge.packet_seconds(rounds, halves); });
 }
 
 }  // namespace rankine
@@ -373,11 +244,6 @@ std::optional<std::string> simgrid_is_missing() {
 }
 
 double simgrid_seconds(const JudgedNetwork&, const std::vector<std::vector<JudgedMessage>>&) {
-  throw std::logic_error(*simgrid_is_missing());
-}
-
-double simgrid_packet_seconds(const JudgedNetwork&, const std::vector<std::vector<JudgedMessage>>&,
-                              long) {
   throw std::logic_error(*simgrid_is_missing());
 }
 

@@ -1,4 +1,4 @@
-// SimGrid as an independent judge of flows and packets: it simulates the messages on a grid or fat
+// SimGrid as an independent judge of flows: it simulates the messages on a grid or fat
 // tree. Routes and links are stated here again, independently of engine/network/wiring.h.
 #pragma once
 
@@ -35,11 +35,5 @@ std::optional<std::string> simgrid_is_missing();
 // one simulation per process.
 double simgrid_seconds(const JudgedNetwork& network,
                        const std::vector<std::vector<JudgedMessage>>& rounds);
-
-// As simgrid_seconds(), for packets of up to `halves` half bytes, on a grid. Each packet is a
-// separate flow over one wire after the other. An actor per wire sends the packets one at a time
-// and delivers each alpha_hop later.
-double simgrid_packet_seconds(const JudgedNetwork& network,
-                              const std::vector<std::vector<JudgedMessage>>& rounds, long halves);
 
 }  // namespace rankine

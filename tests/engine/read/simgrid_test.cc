@@ -1,4 +1,4 @@
-// Flows and packets, compared with SimGrid, which shares links and keeps time by independent code.
+// Flows, compared with SimGrid, which shares links and keeps time by independent code.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -82,24 +82,6 @@ void expect_agreement(const Schedule& schedule, const Wiring& wiring, const std:
   EXPECT_NEAR(flow->seconds, judged, 1e-6 * judged) << what;
 }
 
-// Blocks of four bytes; a link passes one byte per second, and packets have up to `mtu` bytes.
-void expect_packets_to_agree(const Schedule& schedule, const Wiring& wiring, int mtu,
-                             const std::string& what) {
-  constexpr int kBlock = 4;
-  Fabric fabric = fabric_of(wiring);
-  fabric.link.beta = 1;
-  fabric.mtu = mtu;
-  JudgedNetwork network = network_of(wiring);
-  network.bandwidth = 1;
-  const auto packets = simulate_packets(
-      schedule, goal_of_all(schedule), fabric,
-      std::uint64_t{kBlock} * static_cast<unsigned>(schedule.blocks), {.sync = Sync::rounds});
-  ASSERT_TRUE(packets.ok()) << what << ": " << packets.status().text();
-  const double judged = simgrid_packet_seconds(network, messages_of(schedule, kBlock), 2L * mtu);
-  EXPECT_GT(judged, 0) << what;
-  EXPECT_NEAR(packets->seconds, judged, 1e-6 * judged) << what << ", packets of " << mtu;
-}
-
 class SimGrid : public testing::TestWithParam<Wiring> {
  protected:
   void SetUp() override {
@@ -161,39 +143,6 @@ TEST_P(SimGrid, AgreesOnRandomRounds) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, SimGrid, testing::ValuesIn(kNetworks),
-                         [](const auto& drawn) { return text_of(drawn.param); });
-
-// The paper's algorithms on small tori.
-const Wiring kSmallTori[] = {
-    {.kind = WiringKind::torus, .dims = {8}},    {.kind = WiringKind::torus, .dims = {9}},
-    {.kind = WiringKind::torus, .dims = {4, 4}}, {.kind = WiringKind::torus, .dims = {3, 5}},
-    {.kind = WiringKind::mesh, .dims = {3, 4}},
-};
-class SimGridPackets : public SimGrid {};
-
-TEST_P(SimGridPackets, AgreeOnAllReduces) {
-  for (const char* name : {"bucket", "torus_doubling", "torus_doubling_latency", "swing",
-                           "swing_latency", "bruck_ternary", "bruck_ternary_latency", "trivance",
-                           "trivance_powers", "trivance_latency"}) {
-    const Algorithm* entry = find_algorithm(Collective::all_reduce, name);
-    ASSERT_NE(entry, nullptr) << name;
-    const Params params =
-        entry->only_taken({.ranks = ranks_of(GetParam()), .dims = GetParam().dims});
-    for (const int mtu : {3, 64}) {
-      expect_packets_to_agree(entry->make(params), GetParam(), mtu,
-                              name + (" on " + text_of(GetParam())));
-    }
-  }
-}
-
-TEST_P(SimGridPackets, AgreeOnRandomRounds) {
-  for (unsigned seed = 1; seed <= 10; ++seed) {
-    expect_packets_to_agree(random_rounds(ranks_of(GetParam()), seed), GetParam(), 7,
-                            "seed " + std::to_string(seed) + " on " + text_of(GetParam()));
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(SmallTori, SimGridPackets, testing::ValuesIn(kSmallTori),
                          [](const auto& drawn) { return text_of(drawn.param); });
 
 }  // namespace
