@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "tests/budget.h"
 #include "tests/engine/run/replay.h"
 
 namespace rankine {
@@ -29,13 +30,13 @@ bool reaches_scratch_only(const Plan& plan) {
   return only;
 }
 
-constexpr int kSessions = affordable(20000);  // RANKINE_TEST_SESSIONS runs another number
-
+// RANKINE_TEST_SESSIONS runs another number.
 void play_random_schedules(const CallRules& calls) {
   const auto only = number_from_environment("RANKINE_TEST_SEED");
-  const auto sessions =
-      only ? 1
-           : static_cast<int>(number_from_environment("RANKINE_TEST_SESSIONS").value_or(kSessions));
+  const int usual = affordable(static_cast<int>(budgeted(4'000, 20'000)));
+  const auto sessions = only ? 1
+                             : static_cast<int>(number_from_environment("RANKINE_TEST_SESSIONS")
+                                                    .value_or(static_cast<std::uint64_t>(usual)));
   std::size_t schedules = 0;
   std::uint64_t steps = 0;
   for (int i = 0; i < sessions; ++i) {
@@ -65,7 +66,7 @@ TEST(Replay, AndSoTheyDoWhereOthersReachScratchOnly) {
 TEST(Replay, EveryAlgorithmOfTheCatalogueInAnyOrder) {
   int calls = 0;
   for (int ranks = 1; ranks <= 9; ++ranks) {
-    for (int attempt = 0; attempt < affordable(8); ++attempt) {
+    for (int attempt = 0; attempt < affordable(static_cast<int>(budgeted(2, 8))); ++attempt) {
       const bool staged = attempt % 2 == 1;
       Random random(static_cast<std::uint64_t>(1000 * ranks + attempt));
       std::vector<TestCall> made;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/run/kernels/reduce.h"
@@ -31,25 +32,26 @@ TEST(DataTypeTest, NamesRoundTripAndSizesFit) {
 }
 
 TEST(DataTypeTest, ParsesTheSpellingsOfTheField) {
-  EXPECT_EQ(parse_data_type("float"), DataType::f32);
-  EXPECT_EQ(parse_data_type("Float32"), DataType::f32);
-  EXPECT_EQ(parse_data_type("double"), DataType::f64);
-  EXPECT_EQ(parse_data_type("half"), DataType::f16);
-  EXPECT_EQ(parse_data_type("float16"), DataType::f16);
-  EXPECT_EQ(parse_data_type("bfloat16"), DataType::bf16);
-  EXPECT_EQ(parse_data_type("BF16"), DataType::bf16);
-  EXPECT_EQ(parse_data_type("int8"), DataType::i8);
-  EXPECT_EQ(parse_data_type("uint8"), DataType::u8);
-  EXPECT_EQ(parse_data_type("int32"), DataType::i32);
-  EXPECT_EQ(parse_data_type("uint32"), DataType::u32);
-  EXPECT_EQ(parse_data_type("int64"), DataType::i64);
-  EXPECT_EQ(parse_data_type("uint64"), DataType::u64);
-  EXPECT_EQ(parse_data_type("f8e4m3"), DataType::f8e4m3);
-  EXPECT_EQ(parse_data_type("float8_e4m3fn"), DataType::f8e4m3);
-  EXPECT_EQ(parse_data_type("float8_e5m2"), DataType::f8e5m2);
-  EXPECT_EQ(parse_data_type("bool"), DataType::b8);
-  EXPECT_EQ(parse_data_type("complex64"), DataType::c64);
-  EXPECT_EQ(parse_data_type("complex128"), DataType::c128);
+  const std::pair<const char*, DataType> spellings[] = {{"float", DataType::f32},
+                                                        {"Float32", DataType::f32},
+                                                        {"double", DataType::f64},
+                                                        {"half", DataType::f16},
+                                                        {"float16", DataType::f16},
+                                                        {"bfloat16", DataType::bf16},
+                                                        {"BF16", DataType::bf16},
+                                                        {"int8", DataType::i8},
+                                                        {"uint8", DataType::u8},
+                                                        {"int32", DataType::i32},
+                                                        {"uint32", DataType::u32},
+                                                        {"int64", DataType::i64},
+                                                        {"uint64", DataType::u64},
+                                                        {"f8e4m3", DataType::f8e4m3},
+                                                        {"float8_e4m3fn", DataType::f8e4m3},
+                                                        {"float8_e5m2", DataType::f8e5m2},
+                                                        {"bool", DataType::b8},
+                                                        {"complex64", DataType::c64},
+                                                        {"complex128", DataType::c128}};
+  for (const auto& [text, type] : spellings) EXPECT_EQ(parse_data_type(text), type) << text;
   for (const char* no :
        {"", "f", "f3", "f322", "float128", "int16", " f32", "f32 ", "complex", "raw"}) {
     EXPECT_EQ(parse_data_type(no), std::nullopt) << no;
@@ -92,105 +94,58 @@ TEST(ReduceOpTest, BitOperationsAreForIntegers) {
   }
 }
 
+// The small floats, compared with their definitions: every code, and between any two neighbours the
+// midpoint and the floats beside it; then floats beyond both ends.
 template <class T>
-class SixteenBitFloatTest : public ::testing::Test {};
-using SixteenBitFloats = ::testing::Types<Half, BFloat16>;
-TYPED_TEST_SUITE(SixteenBitFloatTest, SixteenBitFloats);
-
-TYPED_TEST(SixteenBitFloatTest, EveryCodeDecodesAndComesBack) {
-  for (std::uint32_t code = 0; code < 0x10000U; ++code) {
-    const auto value = TypeParam::from_bits(static_cast<std::uint16_t>(code));
-    const float decoded = static_cast<float>(value);
-    const double expected = reference::Format<TypeParam>::decode(value.bits);
-    if (std::isnan(expected)) {
-      ASSERT_TRUE(std::isnan(decoded)) << code;
-      ASSERT_TRUE(std::isnan(static_cast<float>(TypeParam(decoded)))) << code;
-      ASSERT_EQ(std::signbit(decoded), code >= 0x8000U) << code;
-    } else {
-      ASSERT_EQ(std::bit_cast<std::uint32_t>(decoded),
-                std::bit_cast<std::uint32_t>(static_cast<float>(expected)))
-          << code;
-      ASSERT_EQ(TypeParam(decoded).bits, code);
+void expect_as_defined() {
+  using Defined = reference::Format<T>;
+  using Code = decltype(T::bits);
+  const auto expect_rounded = [](float value) {
+    ASSERT_EQ(T(value).bits, Defined::encode(static_cast<double>(value))) << value;
+    ASSERT_EQ(T(-value).bits, Defined::encode(-static_cast<double>(value))) << value;
+  };
+  double before = 0;
+  for (int code = 0; code < 1 << (8 * sizeof(T) - 1); ++code) {
+    for (const int sign : {0, 1 << (8 * sizeof(T) - 1)}) {
+      const auto value = T::from_bits(static_cast<Code>(code | sign));
+      const auto decoded = static_cast<float>(value);
+      const double defined = Defined::decode(value.bits);
+      ASSERT_EQ(std::signbit(decoded), sign != 0) << code;
+      ASSERT_EQ(std::isnan(decoded), std::isnan(defined)) << code;
+      if (std::isnan(defined)) {
+        ASSERT_TRUE(std::isnan(static_cast<float>(T(decoded)))) << code;
+      } else {
+        ASSERT_EQ(static_cast<double>(decoded), defined) << code;
+      }
     }
-  }
-}
-
-// Between any two neighbours: the midpoint rounds to the even one, the floats beside it to the
-// nearer one.
-TYPED_TEST(SixteenBitFloatTest, RoundsToNearestEven) {
-  const auto infinity = TypeParam(std::numeric_limits<float>::infinity()).bits;
-  for (std::uint32_t code = 0; code < infinity; ++code) {
-    const auto low = reference::Format<TypeParam>::decode(static_cast<std::uint16_t>(code));
-    // The number after the largest one would round to infinity, from the midpoint on.
-    const double high =
-        code + 1U < infinity
-            ? reference::Format<TypeParam>::decode(static_cast<std::uint16_t>(code + 1U))
-            : 2 * low - reference::Format<TypeParam>::decode(static_cast<std::uint16_t>(code - 1U));
-    const auto middle = static_cast<float>((low + high) / 2);
-    for (const float sign : {1.0F, -1.0F}) {
-      const std::uint32_t bit = sign < 0 ? 0x8000U : 0U;
-      ASSERT_EQ(TypeParam(sign * middle).bits, (bit | code) + (code & 1U)) << code;
-      ASSERT_EQ(TypeParam(sign * std::nextafter(middle, 0.0F)).bits, bit | code) << code;
-      ASSERT_EQ(TypeParam(sign * std::nextafter(middle, INFINITY)).bits, bit | (code + 1U)) << code;
+    const double here = Defined::decode(static_cast<Code>(code));
+    if (std::isnan(here)) continue;
+    expect_rounded(static_cast<float>(here));
+    if (std::isinf(here)) continue;
+    const auto middle = static_cast<float>((before + here) / 2);
+    for (const float value :
+         {middle, std::nextafter(middle, 0.0F), std::nextafter(middle, INFINITY)}) {
+      expect_rounded(value);
     }
+    before = here;
   }
-}
-
-TYPED_TEST(SixteenBitFloatTest, ExtremesAndNan) {
   using Limits = std::numeric_limits<float>;
-  const auto infinity = TypeParam(Limits::infinity()).bits;
-  EXPECT_EQ(TypeParam(Limits::max()).bits, infinity);
-  EXPECT_EQ(TypeParam(-Limits::max()).bits, infinity | 0x8000U);
-  EXPECT_EQ(TypeParam(Limits::denorm_min()).bits, 0);
-  EXPECT_EQ(TypeParam(-Limits::denorm_min()).bits, 0x8000U);
+  const auto largest = static_cast<float>(before);
+  for (const float value : {largest * 1.0001F, largest * 1.01F, largest * 1.2F, 1e30F,
+                            Limits::max(), Limits::infinity(), Limits::denorm_min(), 0.0F}) {
+    expect_rounded(value);
+  }
   // A NaN whose payload lies entirely in the dropped bits must not become infinity.
   for (const std::uint32_t nan : {0x7f800001U, 0x7fffffffU, 0xff800001U, 0xffffffffU}) {
-    EXPECT_TRUE(std::isnan(static_cast<float>(TypeParam(std::bit_cast<float>(nan))))) << nan;
+    EXPECT_TRUE(std::isnan(static_cast<float>(T(std::bit_cast<float>(nan))))) << nan;
   }
 }
 
-template <class T>
-class EightBitFloatTest : public ::testing::Test {};
-using EightBitFloats = ::testing::Types<Float8E4M3, Float8E5M2>;
-TYPED_TEST_SUITE(EightBitFloatTest, EightBitFloats);
-
-TYPED_TEST(EightBitFloatTest, EveryCodeDecodesAndComesBack) {
-  for (int code = 0; code < 0x100; ++code) {
-    const auto value = TypeParam::from_bits(static_cast<std::uint8_t>(code));
-    const float decoded = static_cast<float>(value);
-    const double expected = reference::Format<TypeParam>::decode(value.bits);
-    ASSERT_EQ(std::signbit(decoded), code >= 0x80) << code;
-    if (std::isnan(expected)) {
-      ASSERT_TRUE(std::isnan(decoded)) << code;
-      ASSERT_TRUE(std::isnan(static_cast<float>(TypeParam(decoded)))) << code;
-      continue;
-    }
-    ASSERT_EQ(static_cast<double>(decoded), expected) << code;
-    const int back =
-        std::isinf(decoded) ? static_cast<int>(TypeParam::kLargest) | (code & 0x80) : code;
-    ASSERT_EQ(TypeParam(decoded).bits, back) << code;
-  }
-}
-
-TYPED_TEST(EightBitFloatTest, RoundsToNearestEvenAndSaturates) {
-  using Reference = reference::Format<TypeParam>;
-  for (std::uint32_t code = 0; code < TypeParam::kLargest; ++code) {
-    const auto low = Reference::decode(static_cast<std::uint8_t>(code));
-    const auto high = Reference::decode(static_cast<std::uint8_t>(code + 1));
-    const auto middle = static_cast<float>((low + high) / 2);
-    for (const float sign : {1.0F, -1.0F}) {
-      const std::uint32_t bit = sign < 0 ? 0x80U : 0U;
-      ASSERT_EQ(TypeParam(sign * middle).bits, (bit | code) + (code & 1U)) << code;
-      ASSERT_EQ(TypeParam(sign * std::nextafter(middle, 0.0F)).bits, bit | code) << code;
-      ASSERT_EQ(TypeParam(sign * std::nextafter(middle, INFINITY)).bits, bit | (code + 1U)) << code;
-    }
-  }
-  const auto largest = static_cast<float>(Reference::decode(TypeParam::kLargest));
-  EXPECT_EQ(largest, TypeParam::kHasInfinity ? 57344.0F : 448.0F);
-  for (const float beyond : {largest, largest * 1.2F, 1e30F, INFINITY}) {
-    EXPECT_EQ(TypeParam(beyond).bits, TypeParam::kLargest) << beyond;
-    EXPECT_EQ(TypeParam(-beyond).bits, TypeParam::kLargest | 0x80U) << beyond;
-  }
+TEST(SmallFloats, AreAsDefined) {
+  expect_as_defined<Half>();
+  expect_as_defined<BFloat16>();
+  expect_as_defined<Float8E4M3>();
+  expect_as_defined<Float8E5M2>();
 }
 
 }  // namespace
