@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "algorithms/catalogue.h"
@@ -49,16 +50,6 @@ TEST(LowerMailbox, LargeMessagesTravelByAddressAndAreAwaitedAtTheEnd) {
       ops_text(*plan, 0),
       "send* 1:0 wait_message 1:0 fold release* 1:1 send* 1:1 wait_message 1:1 fold release* 1:2 "
       "wait_credit 1:2 end");
-}
-
-TEST(LowerMailbox, TheBorderIsThePayload) {
-  LowerOptions options;
-  options.slot_payload = 64;
-  for (const std::size_t count : {32U, 33U}) {  // bytes of two blocks: 64 and 68
-    const auto plan = plan_of(ring_all_reduce(2), count, options);
-    ASSERT_TRUE(plan.ok());
-    EXPECT_EQ(ops_text(*plan, 0).find('*') != std::string::npos, count == 33U);
-  }
 }
 
 TEST(LowerMailbox, WhatWasSentByAddressIsNotOverwrittenBeforeItIsUsed) {
@@ -163,11 +154,6 @@ TEST(LowerMailbox, ARankWithFewPortsTakesItsMessagesOneAfterTheOther) {
   }
 }
 
-TEST(LowerMailbox, TheDefaultsFitTheMailbox) {
-  EXPECT_EQ(static_cast<std::uint32_t>(LowerOptions{}.mailbox_capacity), kUnderWay);
-  EXPECT_LE(2 * kUnderWay, kSlots);
-}
-
 }  // namespace
 
 // Lowering to posts: their data and places, the waits, and refusals of data that no board holds.
@@ -191,81 +177,36 @@ std::string board_text(const CompileRequest& request, Rank r) {
   return compiled.ok() ? ops_text(compiled->plan, r) : compiled.status().text();
 }
 
-TEST(LowerBoard, AVectorIsPostedOnceAndNobodyWaitsAtTheEnd) {
+TEST(LowerBoard, PostsWhatOthersWantAndWaitsForAll) {
   using enum Collective;
-  EXPECT_EQ(board_text(request_for(all_reduce, "direct_one_shot", 2, {2}), 0),
-            "post 16+8 wait_post 1 fold end");
-  // Among more ranks one op waits for all; data that exceed the header's line begin on the next
-  // line.
-  EXPECT_EQ(board_text(request_for(all_reduce, "direct_one_shot", 4, {12}), 3),
-            "post 16+48 wait_posts fold end");
-  EXPECT_EQ(board_text(request_for(all_reduce, "direct_one_shot", 4, {13}), 3),
-            "post 64+52 wait_posts fold end");
-}
-
-TEST(LowerBoard, InPlaceNothingIsStaged) {
-  CompileRequest request = request_for(Collective::all_reduce, "direct_one_shot", 3, {100});
-  request.buffers = Buffers::in_place;
-  EXPECT_EQ(board_text(request, 1), "post 64+400 wait_posts fold end");
-}
-
-TEST(LowerBoard, OnlyWhatOthersWantIsPosted) {
-  // Rank 0's block comes first, and no other rank reads it; rank 1's block lies between the two
-  // others.
-  const CompileRequest request = request_for(Collective::reduce_scatter, "direct", 3, {20, 20, 20});
-  EXPECT_EQ(board_text(request, 0), "post 64+160 wait_posts fold end");
-  EXPECT_EQ(board_text(request, 1), "post 64+240 wait_posts fold end");
-}
-
-TEST(LowerBoard, EachRoundWithMessagesHasAPost) {
-  EXPECT_EQ(board_text(request_for(Collective::all_reduce, "direct_two_shot", 3, {48}), 0),
-            "post 64+128 wait_posts fold post 64+64 wait_post 2 fold wait_post 1 fold end");
-}
-
-// Two halves of a board suffice because every rank waits for every other rank, even for one without
-// data for it.
-TEST(LowerBoard, EverybodyMeetsEverybody) {
-  CompileRequest request = request_for(Collective::broadcast, "linear", 3, {2});
-  request.transport = Transport::board;
-  EXPECT_EQ(board_text(request, 0),
-            "post 16+8 fold wait_post 1 wait_post 2 post 16+8 wait_post 1 wait_post 2 end");
-  EXPECT_EQ(board_text(request, 1),
-            "post wait_post 0 fold wait_post 2 post wait_post 0 wait_post 2 end");
-}
-
-TEST(LowerBoard, AskedForWhereNothingFitsItSaysSo) {
-  CompileRequest request = request_for(Collective::all_reduce, "direct_one_shot", 2, {257});
-  request.transport = Transport::board;
-  EXPECT_EQ(board_text(request, 0),
-            "board: others want 1028 bytes of rank 0 in a round; allowed are 1024");
-  request.board_bytes = 2048;
-  EXPECT_EQ(board_text(request, 0), "post 64+1028 wait_post 1 fold end");
-}
-
-// Boards are the default if they add no wait and hold the data.
-TEST(LowerBoard, IsChosenWhereEverybodyHearsFromEverybody) {
-  using enum Collective;
-  const auto chosen = [](const CompileRequest& request) {
-    const auto compiled = compile(request);
-    EXPECT_TRUE(compiled.ok()) << compiled.status().text();
-    return compiled->plan.transport;
+  CompileRequest in_place = request_for(all_reduce, "direct_one_shot", 3, {100});
+  in_place.buffers = Buffers::in_place;
+  CompileRequest told = request_for(broadcast, "linear", 3, {2}),
+                 large = request_for(all_reduce, "direct_one_shot", 2, {257});
+  told.transport = large.transport = Transport::board;
+  CompileRequest fits = large;
+  fits.board_bytes = 2048;
+  const CompileRequest scattered = request_for(reduce_scatter, "direct", 3, {20, 20, 20});
+  const std::tuple<CompileRequest, Rank, const char*> cases[] = {
+      {request_for(all_reduce, "direct_one_shot", 2, {2}), 0, "post 16+8 wait_post 1 fold end"},
+      // Among more ranks one op waits for all; data that exceed the header's line begin on the
+      // next.
+      {request_for(all_reduce, "direct_one_shot", 4, {12}), 3, "post 16+48 wait_posts fold end"},
+      {request_for(all_reduce, "direct_one_shot", 4, {13}), 3, "post 64+52 wait_posts fold end"},
+      {in_place, 1, "post 64+400 wait_posts fold end"},
+      // No rank reads rank 0's first block; rank 1's block lies between the two others.
+      {scattered, 0, "post 64+160 wait_posts fold end"},
+      {scattered, 1, "post 64+240 wait_posts fold end"},
+      {request_for(all_reduce, "direct_two_shot", 3, {48}), 0,
+       "post 64+128 wait_posts fold post 64+64 wait_post 2 fold wait_post 1 fold end"},
+      // Two halves suffice because every rank waits for every other, even for one without data for
+      // it.
+      {told, 0, "post 16+8 fold wait_post 1 wait_post 2 post 16+8 wait_post 1 wait_post 2 end"},
+      {told, 1, "post wait_post 0 fold wait_post 2 post wait_post 0 wait_post 2 end"},
+      {large, 0, "board: others want 1028 bytes of rank 0 in a round; allowed are 1024"},
+      {fits, 0, "post 64+1028 wait_post 1 fold end"},
   };
-  CompileRequest request = request_for(all_reduce, "direct_one_shot", 4, {256});
-  EXPECT_EQ(chosen(request), Transport::board);
-  request.board_bytes = 0;
-  EXPECT_EQ(chosen(request), Transport::direct);
-  request.board_bytes = 1023;
-  EXPECT_EQ(chosen(request), Transport::direct);
-  EXPECT_EQ(chosen(request_for(all_gather, "direct", 3, {4, 4, 4})), Transport::board);
-  EXPECT_EQ(chosen(request_for(all_gather, "direct", 3, {4, 4, 0})), Transport::mailbox)
-      << "nobody hears from the last rank";
-  EXPECT_EQ(chosen(request_for(broadcast, "linear", 3, {2})), Transport::mailbox);
-  EXPECT_EQ(chosen(request_for(all_reduce, "ring", 3, {2})), Transport::mailbox);
-  EXPECT_EQ(chosen(request_for(all_reduce, "direct_one_shot", 1, {2})), Transport::mailbox);
-  // Vectors that boards do not hold go direct if slots are larger than boards.
-  CompileRequest large = request_for(all_reduce, "direct_one_shot", 2, {257});
-  large.slot_payload = 2048;
-  EXPECT_EQ(chosen(large), Transport::direct);
+  for (const auto& [request, rank, text] : cases) EXPECT_EQ(board_text(request, rank), text);
 }
 
 }  // namespace
@@ -332,37 +273,6 @@ TEST(LowerDirect, ARingWaitsOncePerRound) {
   }
 }
 
-// Each round waits for the partner's version of the round before. From the third round on it also
-// waits for the partner of two rounds ago, because it overwrites that partner's source: versions
-// alternate between two places.
-TEST(LowerDirect, RecursiveDoublingWaitsForItsPartnersAndItsReaders) {
-  for (const Buffers buffers : {Buffers::apart, Buffers::in_place}) {
-    const Plan plan = plan_of(recursive_doubling_all_reduce(16), buffers);
-    for (Rank r = 0; r < 16; ++r) {
-      const Tally t = tally(plan, r);
-      EXPECT_EQ(t.entries, 4);
-      EXPECT_EQ(t.waits, buffers == Buffers::apart ? 5 : 6);
-      EXPECT_LE(t.exits, 4);
-    }
-  }
-}
-
-TEST(LowerDirect, NothingIsPublishedThatNobodyWaitsFor) {
-  const Plan plan = plan_of(direct_all_reduce_one_shot(5), Buffers::apart);
-  std::vector<std::vector<std::uint32_t>> waited(5);
-  for (const RankPlan& rank : plan.rank) {
-    for (const Op& op : rank.ops) {
-      if (op.code == OpCode::wait_progress) waited[op.peer].push_back(op.value);
-    }
-  }
-  for (std::size_t r = 0; r < 5; ++r) {
-    for (const Op& op : plan.rank[r].ops) {
-      if (op.code != OpCode::fold || op.value == 0) continue;
-      EXPECT_NE(std::find(waited[r].begin(), waited[r].end(), op.value), waited[r].end());
-    }
-  }
-}
-
 // A rank that receives by stores waits for the entry of the storing rank. Otherwise the counter of
 // a rank that made other calls meanwhile would look as if that rank had stored.
 TEST(LowerDirect, WhoIsStoredToLooksAtTheEntryOfWhoStores) {
@@ -372,19 +282,6 @@ TEST(LowerDirect, WhoIsStoredToLooksAtTheEntryOfWhoStores) {
             (Tally{.entries = 1, .waits = 1, .exits = 0, .folds = 1, .published = 1}));
   // Rank 0's entry stays valid until rank 1 has read it.
   EXPECT_EQ(tally(plan, 0).exits, 1);
-}
-
-TEST(LowerDirect, AmongOneRankThereIsNobodyToWaitFor) {
-  const Plan plan = plan_of(ring_all_reduce(1), Buffers::apart);
-  EXPECT_EQ(tally(plan, 0), (Tally{.folds = 1}));
-}
-
-TEST(LowerDirect, CountersAdvanceAlikeOnAllRanks) {
-  // Ranks with few operations advance as far as the one with most.
-  const Schedule lopsided{3, 1, 4, [](int k, Send send) { send(k % 2, 2, block(0), reduce); }};
-  const Plan plan = plan_of(lopsided, Buffers::apart);
-  EXPECT_GE(plan.span, 5U);
-  EXPECT_EQ(fault_of(plan), "");
 }
 
 // The whole catalogue keeps the rules that fault_of() checks.

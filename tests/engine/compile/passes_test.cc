@@ -50,28 +50,11 @@ TEST(RankOrder, OfTheLinesThatDefaultsAreMadeOf) {
   }
 }
 
-// A ring's sums go round, so a block's sum begins in the middle of the ranks.
-TEST(RankOrder, IsNotThatOfARing) {
-  EXPECT_TRUE(ordered(Collective::all_reduce, "ring", 2));
-  for (int n = 3; n <= 33; ++n) EXPECT_FALSE(ordered(Collective::all_reduce, "ring", n)) << n;
-}
-
 TEST(RankOrder, IsThatOfEveryScan) {
   for (const Algorithm& entry : catalogue()) {
     if (!is_prefix(entry.collective)) continue;
     for (int n = 1; n <= 33; ++n) EXPECT_TRUE(ordered(entry.collective, entry.name, n)) << n;
   }
-}
-
-// 0 with 2, then 1: one sum with a gap is enough.
-TEST(RankOrder, SeesAGap) {
-  const auto gather_at_0 = [](Rank first, Rank second) {
-    return Schedule{3, 1, 2,
-                    [=](int k, Send send) { send(k == 0 ? first : second, 0, block(0), reduce); }};
-  };
-  const CollectiveSpec goal{Collective::reduce, 3, 1, 0};
-  EXPECT_TRUE(ordered(gather_at_0(1, 2), goal));
-  EXPECT_FALSE(ordered(gather_at_0(2, 1), goal));
 }
 
 }  // namespace
@@ -202,26 +185,6 @@ TEST(OwnFirst, OneShotCopiesItsOwnButForOnePart) {
                 {6656, 3348, 1}, {0, 3328, 1}, {3328, 3328, 3}, {6656, 3348, 3}, {0, 3328, 3}}));
 }
 
-TEST(OwnFirst, OnlyTheLastStepOfAByteCompletesIt) {
-  const DataflowProgram program = program_of(direct_all_reduce_one_shot(2), Buffers::apart, 8192);
-  for (const Operation& op : program.operations) EXPECT_EQ(op.completes, op.sources > 1);
-}
-
-TEST(OwnFirst, WhatIsAddedToIsTheCopyMadeBefore) {
-  const DataflowProgram program = program_of(direct_all_reduce_one_shot(2), Buffers::apart, 8192);
-  for (const Operation& op : program.operations) {
-    // The rank's contribution keeps its place in the order of additions.
-    const int number = op.sources > 1 ? op.rank : 0;
-    const Source& own = program.sources[static_cast<std::size_t>(op.first_source + number)];
-    EXPECT_EQ(own.rank, op.rank);
-    if (own.place.memory == Memory::input) continue;
-    EXPECT_EQ(own.place, op.destination);
-    ASSERT_GE(own.producer, 0);
-    EXPECT_EQ(program.operations[static_cast<std::size_t>(own.producer)].destination,
-              op.destination);
-  }
-}
-
 TEST(OwnFirst, WithoutContentionNothingIsSplit) {
   const auto most_per_rank = [](const Schedule& schedule, Buffers buffers, std::size_t bytes) {
     return steps_of(program_of(schedule, buffers, bytes), 0).size();
@@ -275,56 +238,31 @@ std::vector<Moved> moved(const DataflowProgram& program) {
   return by_rank;
 }
 
-TEST(ShareCopies, TheRootOfABroadcastStoresAsMuchAsEverybodyFetches) {
-  EXPECT_EQ(moved(shared(Collective::broadcast, "linear", 2)),
+// The owner of a block stores a part of it at each reader, as long as the readers are few and the
+// messages long; streams are stored by their owners; relayed blocks and busy ranks stay as they
+// are.
+TEST(ShareCopies, DividesBetweenOwnersAndReaders) {
+  using enum Collective;
+  constexpr std::size_t kMost = 3 * kBlock / 4;
+  const Moved fetches_all{kBlock, 0}, fetches{kMost, 0}, stores{0, kMost}, none{0, 0};
+  const std::vector<Moved> busy(4, {3 * kBlock, 0}), streams(4, {0, 3 * kBlock});
+  EXPECT_EQ(moved(shared(broadcast, "linear", 2)),
             (std::vector<Moved>{{0, kBlock / 2}, {kBlock / 2, 0}}));
-  const Moved reader{3 * kBlock / 4, 0};
-  EXPECT_EQ(moved(shared(Collective::broadcast, "linear", 4, {.readers = 3})),
-            (std::vector<Moved>{{0, 3 * kBlock / 4}, reader, reader, reader}));
-}
-
-TEST(ShareCopies, AnOwnerWithMoreReadersThanThatStoresNothing) {
-  const Moved reader{kBlock, 0};
-  EXPECT_EQ(moved(shared(Collective::broadcast, "linear", 4, {.readers = 2})),
-            (std::vector<Moved>{{0, 0}, reader, reader, reader}));
-}
-
-TEST(ShareCopies, TheSendersOfAGatherStoreAsMuchAsTheRootFetches) {
-  const Moved sender{0, 3 * kBlock / 4};
-  EXPECT_EQ(moved(shared(Collective::gather, "linear", 4)),
-            (std::vector<Moved>{{3 * kBlock / 4, 0}, sender, sender, sender}));
-}
-
-TEST(ShareCopies, WhereEverybodyIsBusyNothingChanges) {
-  for (const Moved& rank : moved(shared(Collective::all_gather, "direct", 4))) {
-    EXPECT_EQ(rank, (Moved{3 * kBlock, 0}));
-  }
-}
-
-TEST(ShareCopies, WhereBlocksAreRelayedNothingChanges) {
+  EXPECT_EQ(moved(shared(broadcast, "linear", 4, {.readers = 3})),
+            (std::vector<Moved>{stores, fetches, fetches, fetches}));
+  EXPECT_EQ(moved(shared(broadcast, "linear", 4, {.readers = 2})),
+            (std::vector<Moved>{none, fetches_all, fetches_all, fetches_all}));
+  EXPECT_EQ(moved(shared(gather, "linear", 4)),
+            (std::vector<Moved>{fetches, stores, stores, stores}));
+  EXPECT_EQ(moved(shared(all_gather, "direct", 4)), busy);
+  EXPECT_EQ(moved(shared(all_gather, "direct", 4, {.streams = true})), streams);
+  EXPECT_EQ(moved(shared(broadcast, "linear", 2, {}, 16 << 10))[0].stored, 0U);
   for (const char* name : {"chain", "binomial_far", "scatter_all_gather"}) {
-    for (const Moved& rank : moved(shared(Collective::broadcast, name, 4))) {
-      EXPECT_EQ(rank.stored, 0U) << name;
-    }
+    for (const Moved& rank : moved(shared(broadcast, name, 4))) EXPECT_EQ(rank.stored, 0U) << name;
   }
-}
-
-TEST(ShareCopies, ShortMessagesAreFetched) {
-  EXPECT_EQ(moved(shared(Collective::broadcast, "linear", 2, {}, 16 << 10))[0].stored, 0U);
-}
-
-TEST(ShareCopies, StreamsAreStoredByTheirOwners) {
-  for (const Moved& rank : moved(shared(Collective::all_gather, "direct", 4, {.streams = true}))) {
-    EXPECT_EQ(rank, (Moved{0, 3 * kBlock}));
-  }
-}
-
-TEST(ShareCopies, StoresWaitForNothing) {
-  const DataflowProgram program = shared(Collective::all_to_all, "direct", 5, {.streams = true});
+  const DataflowProgram program = shared(all_to_all, "direct", 5, {.streams = true});
   for (const Operation& op : program.operations) {
-    if (op.copies == 0) continue;
-    EXPECT_EQ(op.earlier, 0);
-    EXPECT_EQ(program.sources[static_cast<std::size_t>(op.first_source)].producer, -1);
+    EXPECT_TRUE(op.copies == 0 || op.earlier == 0) << "stores wait for nothing";
   }
 }
 
@@ -381,33 +319,6 @@ TEST(Brackets, OfEveryLineOfTheCatalogue) {
       EXPECT_EQ(found.flat && found.canonical, added <= 2) << entry.name << " N=" << n;
     }
   }
-}
-
-TEST(Brackets, NeitherOfARingNorOfFarHalving) {
-  for (int n = 3; n <= 17; ++n) {
-    const Brackets ring = brackets(Collective::all_reduce, "ring", n);
-    EXPECT_FALSE(ring.flat || ring.canonical) << n;
-    const Brackets far = brackets(Collective::all_reduce, "halving_doubling_far", n);
-    EXPECT_FALSE(far.flat) << n;
-    EXPECT_FALSE(far.canonical && n > 3) << n;
-  }
-}
-
-// Sums of three ranks at rank 0: cut after the first rank, after the second, not at all.
-TEST(Brackets, SeeWhereARunIsCut) {
-  const CollectiveSpec goal{Collective::reduce, 3, 1, 0};
-  const Schedule high_first{
-      3, 1, 2, [](int k, Send send) { send(k == 0 ? 2 : 1, k == 0 ? 1 : 0, block(0), reduce); }};
-  const Schedule low_first{3, 1, 2, [](int k, Send send) { send(k + 1, 0, block(0), reduce); }};
-  const Schedule at_once{3, 1, 1, [](int, Send send) {
-                           send(1, 0, block(0), reduce);
-                           send(2, 0, block(0), reduce);
-                         }};
-  EXPECT_FALSE(brackets(high_first, goal).canonical || brackets(high_first, goal).flat);
-  EXPECT_TRUE(brackets(low_first, goal).canonical);
-  EXPECT_FALSE(brackets(low_first, goal).flat);
-  EXPECT_TRUE(brackets(at_once, goal).flat);
-  EXPECT_FALSE(brackets(at_once, goal).canonical);
 }
 
 }  // namespace

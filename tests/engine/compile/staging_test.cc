@@ -46,26 +46,6 @@ std::vector<Operation> of_rank(const DataflowProgram& program, Rank rank) {
   return out;
 }
 
-// A rank stages the half that the peer adds up, adds up the other half from its input, shows the
-// sum, and copies the peer's sum.
-TEST(Stage, ARankGoesOnWithWhatItHas) {
-  for (const Buffers buffers : {Buffers::apart, Buffers::in_place}) {
-    const DataflowProgram program =
-        staged(Collective::all_reduce, "direct_two_shot", 2, kBytes, buffers);
-    const std::vector<Operation> ops = of_rank(program, 0);
-    ASSERT_EQ(ops.size(), 4U);
-    EXPECT_EQ(ops[0].round, kStaging);
-    EXPECT_EQ(ops[0].destination.memory, Memory::scratch);
-    EXPECT_EQ(ops[1].destination.memory, Memory::output);
-    EXPECT_EQ(source_of(program, ops[1], 0).place.memory, Memory::input);
-    EXPECT_EQ(source_of(program, ops[1], 1).place.memory, Memory::scratch);
-    EXPECT_EQ(ops[2].destination.memory, Memory::scratch);
-    EXPECT_EQ(source_of(program, ops[2]).place, ops[1].destination);
-    EXPECT_EQ(ops[3].destination.memory, Memory::output);
-    EXPECT_EQ(source_of(program, ops[3]).place.memory, Memory::scratch);
-  }
-}
-
 TEST(Stage, SumsAreShownPieceByPiece) {
   const DataflowProgram program =
       stage(staged(Collective::all_reduce, "direct_two_shot", 2, kBytes), {.piece = kPiece});
@@ -86,23 +66,6 @@ TEST(Stage, SumsAreShownPieceByPiece) {
     const Source& copied = source_of(program, ops[3 * kPieces + i]);
     EXPECT_EQ(made_by(copied).destination, copied.place);
   }
-}
-
-TEST(Stage, TheLastPieceTakesWhatIsLeft) {
-  const DataflowProgram whole = staged(Collective::broadcast, "linear", 2, 2 * kPiece - 1);
-  EXPECT_EQ(of_rank(stage(whole, {.piece = kPiece}), 1).size(), 1U);
-  const DataflowProgram two = staged(Collective::broadcast, "linear", 2, 3 * kPiece - 1);
-  const std::vector<Operation> ops = of_rank(stage(two, {.piece = kPiece}), 1);
-  ASSERT_EQ(ops.size(), 2U);
-  EXPECT_EQ(ops[1].bytes, 2 * kPiece - 1);
-}
-
-TEST(Stage, NoPieceEndsInsideAnElement) {
-  const DataflowProgram whole = staged(Collective::broadcast, "linear", 2, 10 * 12);
-  for (const Operation& op : stage(whole, {.piece = 40, .element_bytes = 12}).operations) {
-    EXPECT_EQ(op.bytes % 12, 0U);
-  }
-  EXPECT_EQ(of_rank(stage(whole, {.piece = 1, .element_bytes = 12}), 1).size(), 10U);
 }
 
 // Only data read by other ranks alone go past the caches, and only from a given size on.
@@ -260,13 +223,6 @@ TEST(Turns, ScratchDoesNotGrowWithTheCall) {
   }
 }
 
-TEST(Turns, WhatFitsTwiceIsLeftAsItIs) {
-  const Whole fits = whole(Collective::all_reduce, "direct_two_shot", 2, {2 * kTurn - 1024});
-  EXPECT_EQ(fits.turns().operations.size(), fits.program().operations.size());
-  const Whole more = whole(Collective::all_reduce, "direct_two_shot", 2, {3 * kTurn});
-  EXPECT_GT(more.turns().operations.size(), more.program().operations.size());
-}
-
 TEST(Turns, PartsAreOfWholeElementsAndNotTooShort) {
   const Whole call = whole(Collective::broadcast, "linear", 2, {100'000}, 12);
   for (const Operation& op : call.turns().operations) EXPECT_EQ(op.bytes % 12, 0U);
@@ -291,15 +247,6 @@ TEST(Turns, WhoWritesAgainWaitsForWhoHasRead) {
   EXPECT_EQ(stages, 16);
   EXPECT_TRUE(call.turns({.scratch = kTurn, .part = kPart, .mutant = TurnMutant::no_waits})
                   .earlier.empty());
-}
-
-// Blocks of different lengths: after the end of the shorter one the turns of the longer one go on.
-TEST(Turns, ShorterBlocksTakeFewerTurns) {
-  const Whole call = whole(Collective::all_gather, "direct", 2, {std::size_t{1} << 20, 5000});
-  const DataflowProgram turns = call.turns();
-  EXPECT_EQ(written(turns, 0, Memory::output), written(call.program(), 0, Memory::output));
-  EXPECT_EQ(written(turns, 1, Memory::output), written(call.program(), 1, Memory::output));
-  EXPECT_LE(most_scratch(turns), 2 * (kTurn + 128));
 }
 
 // In place, parts of inputs may lie under other parts of outputs, so only blocks with equal offsets
@@ -380,20 +327,6 @@ TEST(CopyFirst, OfTwoShotsWhatTheOthersAddUp) {
   EXPECT_EQ(staged(program, 3), (Ranges{{0, 3 * kBlock}}));
 }
 
-TEST(CopyFirst, NobodyReadsAnothersInput) {
-  for (const int n : {2, 3, 8}) {
-    const DataflowProgram program = copied(direct_all_reduce_two_shot(n));
-    for (const Operation& op : program.operations) {
-      for (int s = 0; s < op.sources; ++s) {
-        const Source& source = program.sources[static_cast<std::size_t>(op.first_source + s)];
-        if (source.rank == op.rank) continue;
-        EXPECT_NE(source.place.memory, Memory::input);
-        EXPECT_GE(source.producer, 0);
-      }
-    }
-  }
-}
-
 // A rank's entry also says that the copy is complete, so no rank waits longer than in place.
 TEST(CopyFirst, CostsNoFurtherWait) {
   for (const int n : {2, 3, 8}) {
@@ -413,24 +346,6 @@ TEST(CopyFirst, CostsNoFurtherWait) {
         return op.code == OpCode::fold && op.value == 0;
       }));
     }
-  }
-}
-
-// Rank 0's vector is already the result. If the rank copied it again at the program's place, it
-// would overwrite the first copy while others read it.
-TEST(CopyFirst, AResultThatLiesThereIsWrittenOnce) {
-  const Schedule schedule{2, 1, 1, [](int, Send send) { send(0, 1, block(0), reduce); }};
-  const CollectiveSpec goal{Collective::all_reduce, 2, 1};
-  const std::vector<std::size_t> counts = {kBlock / 4};
-  auto program =
-      make_program(schedule, goal, make_layout(goal, counts, 4, Borders::plain), Buffers::in_place);
-  ASSERT_TRUE(program.ok());
-  const DataflowProgram out = copy_then_reduce(*program);
-  EXPECT_EQ(staged(out, 0).size(), 1U);
-  for (const Operation& op : out.operations) {
-    if (op.rank != 0 || op.round == kStaging) continue;
-    const Source& from = out.sources[static_cast<std::size_t>(op.first_source)];
-    EXPECT_EQ(from.place, op.destination);  // nothing to do
   }
 }
 
