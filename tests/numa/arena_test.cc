@@ -99,15 +99,6 @@ class ArenaTest : public testing::Test {
   CapturedWarnings captured_;
 };
 
-TEST_F(ArenaTest, NothingIsMappedBeforeTheFirstAllocation) {
-  ScopedSystemCalls scope(calls_);
-  const Arena arena;
-  EXPECT_EQ(seen.mmaps, 0);
-  EXPECT_EQ(arena.bytes_reserved(), 0u);
-  EXPECT_EQ(arena.bytes_used(), 0u);
-  EXPECT_EQ(arena.binding().state, Enforcement::State::not_asked);
-}
-
 TEST_F(ArenaTest, AlignedZeroedDisjoint) {
   ScopedSystemCalls scope(calls_);
   ArenaOptions options;
@@ -155,18 +146,6 @@ TEST_F(ArenaTest, ChunksDoubleUpToTheLimit) {
   EXPECT_EQ(seen.mmaps, 5);
 }
 
-TEST_F(ArenaTest, AFullChunkIsUsedToItsEnd) {
-  ScopedSystemCalls scope(calls_);
-  ArenaOptions options;
-  options.chunk_bytes = 4096;
-  Arena arena(options);
-  for (int i = 0; i < 64; ++i) ASSERT_NE(arena.allocate(64), nullptr);
-  EXPECT_EQ(seen.mmaps, 1);
-  EXPECT_EQ(arena.bytes_used(), arena.bytes_reserved());
-  ASSERT_NE(arena.allocate(1), nullptr);
-  EXPECT_EQ(seen.mmaps, 2);
-}
-
 TEST_F(ArenaTest, CoarseAlignmentsWhereverTheKernelMaps) {
   calls_.mmap = placing_mmap;
   ScopedSystemCalls scope(calls_);
@@ -191,22 +170,6 @@ TEST_F(ArenaTest, CoarseAlignmentsWhereverTheKernelMaps) {
   EXPECT_TRUE(is_aligned(arena.allocate(100, 8 * kMiB), 8 * kMiB));
   EXPECT_EQ(seen.mmaps, 1);
   EXPECT_EQ(arena.bytes_reserved(), kMiB);
-}
-
-TEST_F(ArenaTest, LargeRequests) {
-  ScopedSystemCalls scope(calls_);
-  Arena arena;
-  char* const large = static_cast<char*>(arena.allocate(100 * kMiB));
-  ASSERT_NE(large, nullptr);
-  large[0] = large[100 * kMiB - 1] = 1;
-}
-
-TEST_F(ArenaTest, ZeroBytesGiveUniqueAddresses) {
-  Arena arena;
-  void* const a = arena.allocate(0);
-  void* const b = arena.allocate(0);
-  ASSERT_NE(a, nullptr);
-  EXPECT_NE(a, b);
 }
 
 TEST_F(ArenaTest, BadAlignmentIsAnError) {
@@ -275,31 +238,6 @@ TEST_F(ArenaTest, LargeChunksAreAlignedTrimmedAndAdvised) {
   EXPECT_NE(arena.huge_pages().enforced(), huge_pages_switched_off());
 }
 
-// Newer kernels align large mappings without a request; older kernels may answer like this.
-TEST_F(ArenaTest, LargeChunksAreAlignedEvenWhereTheKernelDoesNot) {
-  calls_.mmap = placing_mmap;
-  seen.border = huge_page_bytes();
-  seen.behind = page_bytes();
-  ScopedSystemCalls scope(calls_);
-  Arena arena;
-  char* const p = static_cast<char*>(arena.allocate(5 * kMiB));
-  ASSERT_NE(p, nullptr);
-  EXPECT_TRUE(is_aligned(p, huge_page_bytes()));
-  EXPECT_EQ(arena.bytes_reserved(), mapped_bytes());
-  p[0] = p[5 * kMiB - 1] = 1;
-}
-
-TEST_F(ArenaTest, HugePagesOnlyWhenAskedFor) {
-  calls_.madvise = [](void*, std::size_t, int) { return ++seen.madvises; };
-  ScopedSystemCalls scope(calls_);
-  ArenaOptions options;
-  options.huge_pages = false;
-  Arena arena(options);
-  ASSERT_NE(arena.allocate(5 * kMiB), nullptr);
-  EXPECT_EQ(seen.madvises, 0);
-  EXPECT_EQ(arena.huge_pages().state, Enforcement::State::not_asked);
-}
-
 TEST_F(ArenaTest, RefusedHugePagesWarnOnce) {
   calls_.madvise = [](void*, std::size_t, int) {
     errno = EINVAL;
@@ -342,39 +280,6 @@ TEST_F(ArenaTest, BindsEveryChunkToItsNode) {
   EXPECT_TRUE(arena.binding().enforced());
   EXPECT_EQ(arena.node(), 67);
   EXPECT_TRUE(captured_.lines.empty());
-}
-
-TEST_F(ArenaTest, AnyNodeIsNotBound) {
-  calls_.mbind = [](void*, unsigned long, int, const unsigned long*, unsigned long,
-                    unsigned) -> long { return ++seen.mbinds; };
-  ScopedSystemCalls scope(calls_);
-  Arena arena;
-  ASSERT_NE(arena.allocate(64), nullptr);
-  EXPECT_EQ(seen.mbinds, 0);
-  EXPECT_EQ(arena.binding().state, Enforcement::State::not_asked);
-}
-
-TEST_F(ArenaTest, RefusedBindingLeavesUsableMemoryAndOneWarning) {
-  calls_.mbind = [](void*, unsigned long, int, const unsigned long*, unsigned long,
-                    unsigned) -> long {
-    errno = EPERM;
-    return -1;
-  };
-  ScopedSystemCalls scope(calls_);
-  ArenaOptions options;
-  options.node = 0;
-  for (int i = 0; i < 5; ++i) {
-    Arena arena(options);
-    char* const p = static_cast<char*>(arena.allocate(1000));
-    ASSERT_NE(p, nullptr);
-    std::memset(p, 1, 1000);
-    EXPECT_TRUE(arena.binding().refused());
-    EXPECT_EQ(arena.binding().error, EPERM);
-    EXPECT_NE(arena.binding().why().find("node 0: mbind: Operation not permitted"),
-              std::string_view::npos);
-  }
-  ASSERT_EQ(captured_.lines.size(), 1u);
-  EXPECT_EQ(captured_.lines[0].first, "numa.mbind");
 }
 
 TEST_F(ArenaTest, OneRefusedChunkSpoilsTheClaim) {
@@ -423,20 +328,6 @@ TEST_F(ArenaTest, MovesWithItsMemory) {
   EXPECT_NE(a.allocate(64), nullptr) << "and usable again";
   b = std::move(a);
   EXPECT_EQ(b.bytes_reserved(), mapped_bytes()) << "what b had before is gone";
-}
-
-TEST_F(ArenaTest, OwnerAndUserMayBeDifferentThreads) {
-  ScopedSystemCalls scope(calls_);
-  {
-    Arena arena;
-    int* const numbers = arena.allocate_array<int>(1000);
-    ASSERT_NE(numbers, nullptr);
-    std::thread([&] { std::fill_n(numbers, 1000, 3); }).join();
-    EXPECT_EQ(numbers[999], 3);
-    std::thread([owned = std::move(arena)]() mutable {
-      EXPECT_NE(owned.allocate(64), nullptr);
-    }).join();
-  }
 }
 
 // No fakes: the memory works on this machine, with or without the kernel's permissions.

@@ -40,14 +40,6 @@ TEST(ScopedSystemCalls, NestLikeAStack) {
   EXPECT_EQ(&system_calls(), &real_system_calls());
 }
 
-TEST(ScopedSystemCalls, KeepACopyOfTheTable) {
-  auto table = std::make_unique<SystemCalls>(real_system_calls());
-  table->madvise = [](void*, std::size_t, int) { return 3; };
-  ScopedSystemCalls scope(*table);
-  table.reset();
-  EXPECT_EQ(system_calls().madvise(nullptr, 0, 0), 3);
-}
-
 }  // namespace
 
 namespace {
@@ -75,11 +67,6 @@ TEST(Pages, SwitchedOff) {
   EXPECT_FALSE(huge_pages_switched_off(tree.root()));
   tree.write(kEnabled, "always madvise [never]\n");
   EXPECT_TRUE(huge_pages_switched_off(tree.root()));
-}
-
-TEST(Pages, ThisMachine) {
-  EXPECT_GE(page_bytes(), 4096u);
-  EXPECT_GT(huge_page_bytes(), page_bytes());
 }
 
 }  // namespace
@@ -243,15 +230,6 @@ TEST(InterleavedOptions, NameTheNodesInUse) {
   EXPECT_TRUE(nodes_for(3, PlacementPolicy::Kind::none).none());
 }
 
-TEST(InterleavedOptions, NothingIsBoundByAForeignDescription) {
-  const auto foreign = Topology::synthetic("numa:2 core:2 pu:1");
-  ASSERT_TRUE(foreign.ok());
-  EXPECT_TRUE(interleaved_options(*foreign.topology, place_ranks(*foreign.topology, 4).ranks)
-                  .interleave.none());
-  const Topology flat = Topology::flat({0, 1}, true);
-  EXPECT_TRUE(interleaved_options(flat, place_ranks(flat, 2).ranks).interleave.none());
-}
-
 // Page numbers: 0 and 1 are on node 0, 2 is on node 3, 3 is untouched, 4 is the page of zeroes.
 long telling_move_pages(int process, unsigned long count, void** pages, const int* nodes,
                         int* status, int) {
@@ -380,148 +358,105 @@ TEST(ParseCfsQuota, Forms) {
   EXPECT_EQ(parse_cfs_quota("20000", "x"), std::nullopt);
 }
 
-TEST(ReadCpuQuota, V2TakesTheTightestAncestor) {
-  TempTree tree;
-  tree.write("/proc/self/cgroup", "0::/a/b/c\n");
-  tree.write("/proc/self/mountinfo", kV2Mount);
-  tree.write("/sys/fs/cgroup/a/cpu.max", "150000 100000\n");
-  tree.write("/sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
-  tree.write("/sys/fs/cgroup/a/b/c/cpu.max", "800000 100000\n");
-  const std::optional<CpuQuota> quota = read_cpu_quota(tree.root());
-  ASSERT_TRUE(quota);
-  EXPECT_EQ(quota->cores, 1.5);
-  EXPECT_EQ(quota->file, tree.root() + "/sys/fs/cgroup/a/cpu.max");
-  const std::vector<CpuGroup> groups = cpu_groups(tree.root());
-  ASSERT_EQ(groups.size(), 1u);
-  EXPECT_EQ(groups[0].folder, tree.root() + "/sys/fs/cgroup/a/b/c");
-  EXPECT_TRUE(groups[0].v2);
-
-  tree.write("/sys/fs/cgroup/a/b/c/cpu.max", "40000 100000\n");
-  EXPECT_EQ(read_cpu_quota(tree.root())->cores, 0.4);
-  tree.write("/sys/fs/cgroup/cpu.max", "10000 100000\n");
-  EXPECT_EQ(read_cpu_quota(tree.root())->cores, 0.1) << "the mount point itself counts";
-}
-
-TEST(ReadCpuQuota, V2WithoutLimit) {
-  TempTree tree;
-  tree.write("/proc/self/cgroup", "0::/a\n");
-  tree.write("/proc/self/mountinfo", kV2Mount);
-  EXPECT_FALSE(read_cpu_quota(tree.root())) << "no file at all";
-  tree.write("/sys/fs/cgroup/a/cpu.max", "max 100000\n");
-  EXPECT_FALSE(read_cpu_quota(tree.root()));
-  tree.write("/sys/fs/cgroup/a/cpu.max", "garbage\n");
-  EXPECT_FALSE(read_cpu_quota(tree.root()));
-  tree.write("/sys/fs/cgroup/other/cpu.max", "10000 100000\n");
-  EXPECT_FALSE(read_cpu_quota(tree.root())) << "a stranger's limit is not ours";
-}
-
-TEST(ReadCpuQuota, V1TakesTheTightestAncestor) {
-  TempTree tree;
-  tree.write("/proc/self/cgroup", "9:name=systemd:/x\n4:cpuset:/wrong\n3:cpu,cpuacct:/a/b\n");
-  tree.write("/proc/self/mountinfo", kV1Mount);
-  const std::string cpu = "/sys/fs/cgroup/cpu,cpuacct";
-  tree.write(cpu + "/cpu.cfs_quota_us", "-1\n");
-  tree.write(cpu + "/cpu.cfs_period_us", "100000\n");
-  tree.write(cpu + "/a/cpu.cfs_quota_us", "125000\n");
-  tree.write(cpu + "/a/cpu.cfs_period_us", "50000\n");
-  tree.write(cpu + "/a/b/cpu.cfs_quota_us", "400000\n");
-  tree.write(cpu + "/a/b/cpu.cfs_period_us", "100000\n");
-  tree.write("/sys/fs/cgroup/cpuset/wrong/cpu.cfs_quota_us", "1000\n");
-  const std::optional<CpuQuota> quota = read_cpu_quota(tree.root());
-  ASSERT_TRUE(quota);
-  EXPECT_EQ(quota->cores, 2.5);
-  EXPECT_EQ(quota->file, tree.root() + cpu + "/a/cpu.cfs_quota_us");
-  const std::vector<CpuGroup> groups = cpu_groups(tree.root());
-  ASSERT_EQ(groups.size(), 1u);
-  EXPECT_EQ(groups[0].folder, tree.root() + cpu + "/a/b");
-  EXPECT_FALSE(groups[0].v2);
-}
-
-TEST(ReadCpuQuota, BothVersionsAtOnce) {
-  TempTree tree;
-  tree.write("/proc/self/cgroup", "1:cpu,cpuacct:/one\n0::/two\n");
-  tree.write(
-      "/proc/self/mountinfo",
-      std::string(kV1Mount) + "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n");
-  tree.write("/sys/fs/cgroup/cpu,cpuacct/one/cpu.cfs_quota_us", "300000\n");
-  tree.write("/sys/fs/cgroup/unified/two/cpu.max", "200000 100000\n");
-  EXPECT_EQ(read_cpu_quota(tree.root())->cores, 2.0);
-  tree.write("/sys/fs/cgroup/cpu,cpuacct/one/cpu.cfs_quota_us", "100000\n");
-  EXPECT_EQ(read_cpu_quota(tree.root())->cores, 1.0);
-}
-
-// A container without a cgroup namespace: the path is the host's, but the mount shows only the
-// container's part.
-TEST(ReadCpuQuota, MountThatShowsOnlyASubtree) {
-  TempTree tree;
-  tree.write("/proc/self/cgroup", "0::/docker/abc/inner\n");
-  tree.write("/proc/self/mountinfo",
-             "30 24 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup rw\n");
-  tree.write("/sys/fs/cgroup/cpu.max", "300000 100000\n");
-  tree.write("/sys/fs/cgroup/inner/cpu.max", "200000 100000\n");
-  EXPECT_EQ(read_cpu_quota(tree.root())->cores, 2.0);
-  tree.write("/proc/self/cgroup",
-             "0::/docker/abcdef/inner\n");  // another cgroup with a common prefix in its name
-  EXPECT_EQ(read_cpu_quota(tree.root())->cores, 3.0);
-  tree.write("/proc/self/cgroup", "0::/../outside\n");
-  EXPECT_EQ(read_cpu_quota(tree.root())->cores, 3.0);
-}
-
-// The process has left the cgroup namespace that it sees.
-TEST(ReadCpuQuota, CgroupOutsideTheNamespace) {
-  TempTree tree;
-  tree.write("/proc/self/cgroup", "0::/../outside\n");
-  tree.write("/proc/self/mountinfo", kV2Mount);
-  tree.write("/sys/fs/cgroup/cpu.max", "300000 100000\n");
-  tree.write("/sys/fs/outside/cpu.max", "100000 100000\n");
-  EXPECT_EQ(read_cpu_quota(tree.root())->cores, 3.0);
-}
-
-TEST(ReadCpuQuota, EscapedMountPointAndRootCgroup) {
-  TempTree tree;
-  tree.write("/proc/self/cgroup", "0::/\n");
-  tree.write("/proc/self/mountinfo", "30 24 0:26 / /odd\\040place rw - cgroup2 cgroup2 rw\n");
-  tree.write("/odd place/cpu.max", "700000 100000\n");
-  EXPECT_EQ(read_cpu_quota(tree.root())->cores, 7.0);
-}
-
-TEST(ReadCpuQuota, NothingOrNonsenseToRead) {
-  TempTree tree;
-  EXPECT_FALSE(read_cpu_quota(tree.root()));
-  tree.write("/proc/self/cgroup", "nonsense\n:\n::\n0:\n");
-  tree.write("/proc/self/mountinfo", "x\n - \n1 2 3 4 5 - cgroup2\n" + std::string(kV2Mount));
-  EXPECT_FALSE(read_cpu_quota(tree.root()));
+TEST(ReadCpuQuota, TakesTheTightestAncestorThatIsSeen) {
+  using Files = std::vector<std::pair<std::string, std::string>>;
+  const std::string group = "/proc/self/cgroup", mounts = "/proc/self/mountinfo",
+                    v2 = "/sys/fs/cgroup";
+  const std::string v1 = "/sys/fs/cgroup/cpu,cpuacct", quota = "/cpu.cfs_quota_us",
+                    period = "/cpu.cfs_period_us";
+  const std::string subtree = "30 24 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup rw\n";
+  const std::string unified =
+      std::string(kV1Mount) + "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+  const Files inside = {{v2 + "/cpu.max", "300000 100000\n"},
+                        {v2 + "/inner/cpu.max", "200000 100000\n"}};
+  const auto with = [](Files files, const Files& more) {
+    files.insert(files.end(), more.begin(), more.end());
+    return files;
+  };
+  // clang-format off
+  const Files three = {{group, "0::/a/b/c\n"}, {mounts, kV2Mount}, {v2 + "/a/cpu.max", "150000 100000\n"},
+                       {v2 + "/a/b/cpu.max", "max 100000\n"}, {v2 + "/a/b/c/cpu.max", "800000 100000\n"}};
+  const Files both = {{group, "1:cpu,cpuacct:/one\n0::/two\n"}, {mounts, unified},
+                      {v1 + "/one" + quota, "300000\n"}, {v2 + "/unified/two/cpu.max", "200000 100000\n"}};
+  struct Case {
+    const char* what;
+    Files files;
+    std::optional<double> cores;
+    std::string file = {};
+  };
+  const Case cases[] = {
+      {"v2: an ancestor", three, 1.5, v2 + "/a/cpu.max"},
+      {"v2: the group", with(three, {{v2 + "/a/b/c/cpu.max", "40000 100000\n"}}), 0.4},
+      {"v2: the mount point itself counts", with(three, {{v2 + "/cpu.max", "10000 100000\n"}}), 0.1},
+      {"no file at all", {{group, "0::/a\n"}, {mounts, kV2Mount}}, {}},
+      {"no limit", {{group, "0::/a\n"}, {mounts, kV2Mount}, {v2 + "/a/cpu.max", "max 100000\n"}}, {}},
+      {"garbage", {{group, "0::/a\n"}, {mounts, kV2Mount}, {v2 + "/a/cpu.max", "garbage\n"}}, {}},
+      {"another group's limit", {{group, "0::/a\n"}, {mounts, kV2Mount}, {v2 + "/other/cpu.max", "10000 100000\n"}}, {}},
+      {"v1: an ancestor",
+       {{group, "9:name=systemd:/x\n4:cpuset:/wrong\n3:cpu,cpuacct:/a/b\n"}, {mounts, kV1Mount},
+        {v1 + quota, "-1\n"}, {v1 + period, "100000\n"}, {v1 + "/a" + quota, "125000\n"}, {v1 + "/a" + period, "50000\n"},
+        {v1 + "/a/b" + quota, "400000\n"}, {v1 + "/a/b" + period, "100000\n"}, {v2 + "/cpuset/wrong" + quota, "1000\n"}},
+       2.5, v1 + "/a" + quota},
+      {"both versions: v2", both, 2.0},
+      {"both versions: v1", with(both, {{v1 + "/one" + quota, "100000\n"}}), 1.0},
+      // A container without a cgroup namespace: the path is the host's, but the mount shows only
+      // the container's part.
+      {"a subtree", with(inside, {{group, "0::/docker/abc/inner\n"}, {mounts, subtree}}), 2.0},
+      {"a common prefix of a name", with(inside, {{group, "0::/docker/abcdef/inner\n"}, {mounts, subtree}}), 3.0},
+      {"outside of a subtree", with(inside, {{group, "0::/../outside\n"}, {mounts, subtree}}), 3.0},
+      // The process has left the cgroup namespace that it sees.
+      {"outside of the namespace",
+       with(inside, {{group, "0::/../outside\n"}, {mounts, kV2Mount}, {"/sys/fs/outside/cpu.max", "100000 100000\n"}}), 3.0},
+      {"an escaped mount point and the root group",
+       {{group, "0::/\n"}, {mounts, "30 24 0:26 / /odd\\040place rw - cgroup2 cgroup2 rw\n"}, {"/odd place/cpu.max", "700000 100000\n"}},
+       7.0},
+      {"nothing", {}, {}},
+      {"nonsense",
+       {{group, "nonsense\n:\n::\n0:\n"}, {mounts, "x\n - \n1 2 3 4 5 - cgroup2\n" + std::string(kV2Mount)}}, {}},
+  };
+  // clang-format on
+  for (const Case& c : cases) {
+    const TempTree tree;
+    for (const auto& [path, text] : c.files) tree.write(path, text);
+    const std::optional<CpuQuota> found = read_cpu_quota(tree.root());
+    ASSERT_EQ(found.has_value(), c.cores.has_value()) << c.what;
+    if (!found) continue;
+    EXPECT_EQ(found->cores, *c.cores) << c.what;
+    EXPECT_TRUE(c.file.empty() || found->file == tree.root() + c.file)
+        << c.what << ": " << found->file;
+    EXPECT_EQ(cpu_budget(tree.root()).quota->cores, *c.cores) << c.what;
+    EXPECT_FALSE(cpu_groups(tree.root()).empty()) << c.what;
+  }
 }
 
 TEST(CombineCpuBudget, SmallerOneBindsAndSaysSo) {
-  const auto with = [](int affinity, double quota) {
-    return combine_cpu_budget({affinity, affinity}, CpuQuota{quota, "F"});
+  struct Case {
+    CpuGrant granted;
+    std::optional<double> quota;
+    int cores, cpus;
+    const char* why;
   };
-  EXPECT_EQ(combine_cpu_budget({8, 8}, std::nullopt).cores, 8);
-  EXPECT_EQ(combine_cpu_budget({8, 8}, std::nullopt).why, "8 cores: affinity mask (no CPU quota)");
-  EXPECT_EQ(with(8, 2.9).cores, 2) << "floor";
-  EXPECT_EQ(with(8, 2.9).why, "2 cores: CPU quota 2.90 in F (affinity mask: 8)");
-  EXPECT_EQ(with(8, 0.2).cores, 1) << "never 0";
-  EXPECT_EQ(with(8, 0.2).why, "1 core: CPU quota 0.20 in F (affinity mask: 8)");
-  EXPECT_EQ(with(2, 64.0).cores, 2);
-  EXPECT_EQ(with(2, 64.0).why, "2 cores: affinity mask (CPU quota: 64.00 in F)");
-  EXPECT_EQ(with(4, 4.0).cores, 4);
-  EXPECT_EQ(with(4, 1e18).cores, 4);
-}
-
-TEST(CombineCpuBudget, HardwareThreadsAreNoCores) {
-  const CpuBudget free = combine_cpu_budget({4, 8}, std::nullopt);
-  EXPECT_EQ(free.cores, 4);
-  EXPECT_EQ(free.cpus, 8);
-  EXPECT_EQ(free.why, "4 cores: affinity mask (8 hardware threads, no CPU quota)");
-  const CpuBudget between = combine_cpu_budget({4, 8}, CpuQuota{6.5, "F"});
-  EXPECT_EQ(between.cores, 4);
-  EXPECT_EQ(between.cpus, 6);
-  EXPECT_EQ(between.why, "4 cores: affinity mask (8 hardware threads, CPU quota: 6.50 in F)");
-  const CpuBudget tight = combine_cpu_budget({4, 8}, CpuQuota{2.0, "F"});
-  EXPECT_EQ(tight.cores, 2);
-  EXPECT_EQ(tight.cpus, 2);
-  EXPECT_EQ(tight.why, "2 cores: CPU quota 2.00 in F (affinity mask: 4, 8 hardware threads)");
+  const Case cases[] = {
+      {{8, 8}, {}, 8, 8, "8 cores: affinity mask (no CPU quota)"},
+      {{8, 8}, 2.9, 2, 2, "2 cores: CPU quota 2.90 in F (affinity mask: 8)"},
+      {{8, 8}, 0.2, 1, 1, "1 core: CPU quota 0.20 in F (affinity mask: 8)"},  // never 0
+      {{2, 2}, 64.0, 2, 2, "2 cores: affinity mask (CPU quota: 64.00 in F)"},
+      {{4, 4}, 4.0, 4, 4, nullptr},
+      {{4, 4}, 1e18, 4, 4, nullptr},
+      // Hardware threads are no cores.
+      {{4, 8}, {}, 4, 8, "4 cores: affinity mask (8 hardware threads, no CPU quota)"},
+      {{4, 8}, 6.5, 4, 6, "4 cores: affinity mask (8 hardware threads, CPU quota: 6.50 in F)"},
+      {{4, 8}, 2.0, 2, 2, "2 cores: CPU quota 2.00 in F (affinity mask: 4, 8 hardware threads)"},
+  };
+  for (const Case& c : cases) {
+    const CpuBudget budget = combine_cpu_budget(
+        c.granted, c.quota ? std::optional(CpuQuota{*c.quota, "F"}) : std::nullopt);
+    EXPECT_EQ(budget.cores, c.cores);
+    EXPECT_EQ(budget.cpus, c.cpus);
+    if (c.why != nullptr) {
+      EXPECT_EQ(budget.why, c.why);
+    }
+  }
 }
 
 TEST(CountCores, SiblingsAreOneCore) {
@@ -552,15 +487,6 @@ TEST(CpuBudgetOfThisProcess, IsPlausible) {
   EXPECT_LE(budget.cores, budget.cpus);
   EXPECT_LE(budget.affinity.cores, budget.affinity.cpus);
   EXPECT_EQ(budget.affinity.cpus, static_cast<int>(allowed_cpus().size()));
-}
-
-TEST(CpuBudgetOfThisProcess, QuotaFromTree) {
-  TempTree tree;
-  tree.write("/proc/self/cgroup", "0::/\n");
-  tree.write("/proc/self/mountinfo", kV2Mount);
-  tree.write("/sys/fs/cgroup/cpu.max", "20000 100000\n");
-  EXPECT_EQ(cpu_budget(tree.root()).cores, 1);
-  EXPECT_EQ(cpu_budget(tree.root()).quota->cores, 0.2);
 }
 
 TEST(CpuBudgetOfThisProcess, RefusedAffinityStillGivesACount) {

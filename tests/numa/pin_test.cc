@@ -40,12 +40,6 @@ TEST(Pin, EveryCpuOfThisMachine) {
   EXPECT_TRUE(captured.lines.empty());
 }
 
-TEST(Pin, NegativeMeansDoNotPin) {
-  const std::vector<int> before = allowed_cpus();
-  EXPECT_EQ(pin_calling_thread(kNotPlaced).state, Enforcement::State::not_asked);
-  EXPECT_EQ(allowed_cpus(), before);
-}
-
 TEST(Pin, AbsentCpuFallsBackToWhatIsAllowed) {
   for (int absent : {kMaxCpus - 1, kMaxCpus, 1 << 30}) {
     CapturedWarnings captured;
@@ -135,39 +129,6 @@ TEST(Pin, WhereTheMaskIsHiddenNothingIsPinned) {
   EXPECT_EQ(captured.lines.size(), 1u);
 }
 
-TEST(Pin, ForeignTopologyPinsNothing) {
-  CapturedWarnings captured;
-  const TopologyResult foreign = Topology::synthetic("pack:2 [numa] l3:4 core:8 pu:2");
-  ASSERT_TRUE(foreign.ok());
-  const Placement placement = place_ranks(*foreign.topology, 4);
-  const std::vector<int> before = allowed_cpus();
-  for (const RankPlace& place : placement.ranks) {
-    EXPECT_TRUE(pin_calling_thread(*foreign.topology, place).refused());
-  }
-  EXPECT_EQ(allowed_cpus(), before);
-  EXPECT_EQ(captured.lines.size(), 1u);
-  EXPECT_EQ(pin_calling_thread(*foreign.topology, RankPlace{}).state,
-            Enforcement::State::not_asked);
-}
-
-TEST(Pin, PlacedRankOfThisMachine) {
-  CapturedWarnings captured;
-  const Topology topology = Topology::flat(allowed_cpus(), true);
-  const Placement placement = place_ranks(topology, 5);
-  for (const RankPlace& place : placement.ranks) {
-    in_a_thread([&] {
-      EXPECT_TRUE(pin_calling_thread(topology, place).enforced());
-      EXPECT_EQ(allowed_cpus(), std::vector<int>{place.cpu});
-    });
-  }
-  EXPECT_TRUE(captured.lines.empty());
-}
-
-TEST(Enforcement, LongReasonsAreCut) {
-  const Enforcement refusal = Enforcement::refusal(EPERM, std::string(1000, 'x'));
-  EXPECT_EQ(refusal.why().size(), refusal.reason.size() - 1);
-}
-
 }  // namespace
 
 namespace {
@@ -237,21 +198,6 @@ TEST(RankReport, FlatTopologyPinsButDoesNotBind) {
             "rank 0: cpu 0, node 0; memory not bound: the machine's memory nodes are not known");
 }
 
-TEST(RankReport, NobodyAskedNobodyRefused) {
-  const RankReport report =
-      make_rank_report(2, Topology::flat({0}, false), RankPlace{}, Enforcement{});
-  EXPECT_TRUE(report.all_enforced());
-  EXPECT_EQ(to_string(report), "rank 2: not placed");
-}
-
-TEST(RankReport, SharedCoreShows) {
-  RankReport report;
-  report.rank = 1;
-  report.place = {5, 1, true};
-  report.pin = Enforcement::done();
-  EXPECT_EQ(to_string(report), "rank 1: cpu 5, node 1, core shared");
-}
-
 }  // namespace
 
 namespace {
@@ -264,14 +210,6 @@ TEST(Warnings, AKeyIsHeardOnce) {
   ASSERT_EQ(captured.lines.size(), 2u);
   EXPECT_EQ(captured.lines[0], std::pair(std::string("a"), std::string("first")));
   EXPECT_EQ(captured.lines[1], std::pair(std::string("b"), std::string("third")));
-}
-
-TEST(Warnings, ForgottenKeysAreHeardAgain) {
-  CapturedWarnings captured;
-  warn_once("a", "first");
-  forget_warnings();
-  warn_once("a", "second");
-  EXPECT_EQ(captured.lines.size(), 2u);
 }
 
 TEST(Warnings, TextStaysOneLine) {

@@ -88,40 +88,41 @@ TEST(SyntheticTopology, TwoSockets) {
             "(synthetic: pack:2 [numa] l3:4 core:8 pu:2)");
 }
 
-TEST(SyntheticTopology, EightNodesWithoutL3) {
-  const Topology topology = synthetic("numa:8 core:8 pu:1");
-  expect_consistent(topology);
-  EXPECT_EQ(topology.cores(), 64);
-  EXPECT_EQ(topology.nodes().size(), 8u);
-  EXPECT_EQ(topology.packages(), 1);
-  EXPECT_EQ(topology.l3_groups(), 8) << "without an L3 the node's CPUs are the group";
-  EXPECT_EQ(topology.l3_caches(), 0);
-  EXPECT_EQ(topology.l3_bytes(), 0u);
-  EXPECT_EQ(topology.caches().l3, 0u);
-}
-
-TEST(SyntheticTopology, OddOnes) {
-  const Topology three = synthetic("numa:1 core:3 pu:1");
-  expect_consistent(three);
-  EXPECT_EQ(three.cores(), 3);
-
-  const Topology single = synthetic("pu:1");
-  expect_consistent(single);
-  EXPECT_EQ(single.cores(), 1) << "a CPU without a core object is a core";
-  EXPECT_EQ(single.summary(), "1 package, 1 NUMA node, no L3, 1 core, 1 CPU (synthetic: pu:1)");
-
-  const Topology four_way = synthetic("core:2 pu:4");
-  expect_consistent(four_way);
-  EXPECT_EQ(four_way.cpus()[3].smt_index, 3);
-}
-
-TEST(SyntheticTopology, NodesWithoutCpus) {
-  const Topology topology = synthetic("pack:2 [numa] [numa] core:2 pu:1");
-  expect_consistent(topology);
-  ASSERT_EQ(topology.nodes().size(), 4u);
-  int without = 0;
-  for (const NumaNode& node : topology.nodes()) without += node.cpus.empty() ? 1 : 0;
-  EXPECT_EQ(without, 2);
+TEST(SyntheticTopology, OfAnyShape) {
+  const struct {
+    const char* text;
+    int cores, packages, l3_groups, l3_caches;
+    std::size_t nodes, without_cpus;
+  } cases[] = {
+      {"numa:8 core:8 pu:1", 64, 1, 8, 0, 8, 0},  // without an L3 the node's CPUs are the group
+      {"numa:1 core:3 pu:1", 3, 1, 1, 0, 1, 0},
+      {"pu:1", 1, 1, 1, 0, 1, 0},  // a CPU without a core object is a core
+      {"core:2 pu:4", 2, 1, 1, 0, 1, 0},
+      {"pack:2 [numa] [numa] core:2 pu:1", 4, 2, 2, 0, 4, 2},
+      {"pack:2 [numa] l3:4 core:8 pu:2", 64, 2, 8, 8, 2, 0},
+  };
+  ScopedEnv claim("HWLOC_THISSYSTEM", "1");  // a description never claims to be this machine
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.text);
+    const Topology topology = synthetic(c.text);
+    expect_consistent(topology);
+    EXPECT_FALSE(topology.is_this_system());
+    EXPECT_EQ(topology.cores(), c.cores);
+    EXPECT_EQ(topology.packages(), c.packages);
+    EXPECT_EQ(topology.l3_groups(), c.l3_groups);
+    EXPECT_EQ(topology.l3_caches(), c.l3_caches);
+    EXPECT_EQ(topology.nodes().size(), c.nodes);
+    const auto& nodes = topology.nodes();
+    EXPECT_EQ(
+        static_cast<std::size_t>(std::count_if(
+            nodes.begin(), nodes.end(), [](const NumaNode& node) { return node.cpus.empty(); })),
+        c.without_cpus);
+  }
+  const Topology flat = Topology::flat({3, 5, 9}, false);
+  expect_consistent(flat);
+  EXPECT_EQ(flat.cores(), 3);
+  EXPECT_FALSE(flat.knows_nodes());
+  expect_consistent(Topology::flat({}, true));
 }
 
 TEST(SyntheticTopology, SizesAndNumbering) {
@@ -144,20 +145,6 @@ TEST(SyntheticTopology, BadTextIsAnError) {
     EXPECT_NE(result.error.find("pack:2 [numa] l3:4 core:8 pu:2"), std::string::npos)
         << result.error;
   }
-}
-
-TEST(SyntheticTopology, NeverClaimsToBeThisMachine) {
-  ScopedEnv claim("HWLOC_THISSYSTEM", "1");
-  EXPECT_FALSE(synthetic("core:2 pu:1").is_this_system());
-}
-
-TEST(FlatTopology, EveryCpuIsACore) {
-  const Topology topology = Topology::flat({3, 5, 9}, false);
-  expect_consistent(topology);
-  EXPECT_EQ(topology.cores(), 3);
-  EXPECT_FALSE(topology.knows_nodes());
-  EXPECT_EQ(topology.nodes()[0].cpus, (std::vector<int>{3, 5, 9}));
-  expect_consistent(Topology::flat({}, true));
 }
 
 class DetectTest : public testing::Test {
@@ -368,14 +355,6 @@ TEST_F(DetectTest, NothingWorks) {
   ScopedSystemCalls scope(calls);
   expect_consistent(Topology::detect());
   EXPECT_EQ(captured_.lines.size(), 1u);
-}
-
-TEST_F(DetectTest, IsAValue) {
-  Topology a = synthetic("pack:2 [numa] core:2 pu:2");
-  const Topology b = a;
-  a = Topology::flat({0}, false);
-  expect_consistent(b);
-  EXPECT_EQ(b.cpus().size(), 8u);
 }
 
 }  // namespace

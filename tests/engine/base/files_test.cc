@@ -126,27 +126,6 @@ TEST(WholeFile, TakesItsPlaceWhenItIsFinished) {
   EXPECT_EQ(files_in(tree.root()), 1u);
 }
 
-TEST(WholeFile, TwoOfOneNameDoNotMix) {
-  const TempTree tree;
-  const std::string path = tree.root() + "/file";
-  WholeFile one(path), other(path);
-  one.append("one");
-  other.append("other");
-  EXPECT_EQ(one.finish(), "");
-  EXPECT_EQ(text_of(path), "one");
-  EXPECT_EQ(other.finish(), "");
-  EXPECT_EQ(text_of(path), "other");
-}
-
-TEST(WholeFile, LeavesNothingWhereItIsNotFinished) {
-  const TempTree tree;
-  {
-    WholeFile file(tree.root() + "/file");
-    file.append("half");
-  }
-  EXPECT_EQ(files_in(tree.root()), 0u);
-}
-
 // A limit on the file size of one page stands for a full disk.
 TEST(WholeFile, KeepsWhatWasThereWhereThereIsNoRoom) {
   const TempTree tree;
@@ -194,17 +173,6 @@ TEST(WholeFile, ReplacesNothingThatIsNoRegularFile) {
   EXPECT_EQ(files_in(tree.root()), 3u);
 }
 
-// Any valid name of a file.
-TEST(WholeFile, MayHaveAnyName) {
-  const TempTree tree;
-  for (const std::string& name : {std::string(255, 'n'), std::string("\xff\xfe no UTF-8")}) {
-    WholeFile file(tree.root() + "/" + name);
-    file.append("text");
-    EXPECT_EQ(file.finish(), "");
-    EXPECT_EQ(text_of(tree.root() + "/" + name), "text");
-  }
-}
-
 }  // namespace
 
 // Files that are replaced whole: links, permissions, devices, and the old contents after a failure.
@@ -232,16 +200,6 @@ class ReplaceFile : public testing::Test {
   }
   fs::path folder_;
 };
-
-TEST_F(ReplaceFile, MakesAndReplaces) {
-  ASSERT_TRUE(replace_file(path("a"), "one").ok());
-  EXPECT_EQ(text(path("a")), "one");
-  ASSERT_TRUE(replace_file(path("a"), "two, and longer").ok());
-  EXPECT_EQ(text(path("a")), "two, and longer");
-  ASSERT_TRUE(replace_file(path("a"), "").ok());
-  EXPECT_EQ(text(path("a")), "");
-  EXPECT_EQ(files(), 1u);
-}
 
 // A reader that has the old file open reads it to its end, because the old file is not overwritten.
 TEST_F(ReplaceFile, LeavesTheOldFileAlone) {
@@ -345,13 +303,6 @@ struct Entry {
 };
 
 bool is_zero(const Entry& entry) { return entry.number == 0 && entry.place == nullptr; }
-
-TEST(ZeroedPages, WhatNobodyHasMadeIsZero) {
-  for (const std::size_t count : {std::size_t{3}, std::size_t{100'000}}) {
-    const ZeroedVector<Entry> table(count);
-    EXPECT_TRUE(std::all_of(table.begin(), table.end(), is_zero)) << count;
-  }
-}
 
 TEST(ZeroedPages, TakeMemoryWhereTheyAreWritten) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
