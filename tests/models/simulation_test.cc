@@ -3,7 +3,8 @@
 // aborts and disagreements. In every run each surviving rank ends in time, with the right data or
 // with an error that the fault allows.
 //
-// RANKINE_TEST_SEED=n replays run n. RANKINE_TEST_SEEDS=n runs n seeds.
+// RANKINE_TEST_SEED=n replays run n. RANKINE_TEST_SEEDS=n runs n seeds; the budget sets the
+// default.
 
 #include <gtest/gtest.h>
 
@@ -15,6 +16,7 @@
 
 #include "algorithms/catalogue.h"
 #include "engine/compile/lower.h"
+#include "tests/budget.h"
 #include "tests/engine/run/random.h"
 #include "tests/engine/run/random_call.h"
 #include "tests/engine/run/replay.h"
@@ -24,7 +26,6 @@
 namespace rankine::model {
 namespace {
 
-constexpr int kSeeds = affordable(10'000);
 constexpr std::int64_t kSecond = 1'000'000'000;
 
 enum class Trouble : std::uint8_t { none, hiccup, stall, death, departure, abort, mismatch };
@@ -192,8 +193,10 @@ std::string replay(std::uint64_t seed) {
 
 TEST(Simulation, EveryRunEndsWellOrWithOneReason) {
   const auto only = number_from_environment("RANKINE_TEST_SEED");
-  const auto seeds =
-      only ? 1 : static_cast<int>(number_from_environment("RANKINE_TEST_SEEDS").value_or(kSeeds));
+  const int usual = affordable(static_cast<int>(budgeted(2'000, 10'000)));
+  const auto seeds = only ? 1
+                          : static_cast<int>(number_from_environment("RANKINE_TEST_SEEDS")
+                                                 .value_or(static_cast<std::uint64_t>(usual)));
   std::size_t calls = 0, troubled[7] = {}, failed[7] = {};
   for (int i = 0; i < seeds; ++i) {
     const std::uint64_t seed = only.value_or(static_cast<std::uint64_t>(i) + 1);
