@@ -69,10 +69,12 @@ class JoinedProgress {
 std::vector<Finding> find_out(const Filter& filter, const EvaluateOptions& options,
                               const ReportProgress& progress) {
   std::vector<std::pair<const Paper*, const Claim*>> asked;
+  std::size_t number = 0;
   for (const Paper& paper : papers()) {
     if (!filter.paper.empty() && paper.key != filter.paper) continue;
     for (const Claim& claim : paper.claims) {
-      if (claim.id.starts_with(filter.id)) asked.emplace_back(&paper, &claim);
+      if (!claim.id.starts_with(filter.id)) continue;
+      if (!filter.keeps || filter.keeps(number++)) asked.emplace_back(&paper, &claim);
     }
   }
   std::vector<Finding> findings(asked.size());

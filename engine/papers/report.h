@@ -19,6 +19,7 @@ struct Filter {
   std::optional<Verdict> verdict{};  // shows only these rows; the counts include all evaluated rows
   std::optional<Kind> kind{};        // shows only these rows, as above
   std::string id{};                  // only claims with an id that begins with this text
+  std::function<bool(std::size_t number)> keeps{};  // only these claims, counted from 0; empty: all
 
   bool shows(const Finding& finding) const {
     return (!verdict || finding.verdict == *verdict) && (!kind || finding.claim->kind == *kind);

@@ -230,7 +230,7 @@ requires std::is_same_v<T, Bool> T reduce(ReduceOp op, const T* values, int coun
 // One element: values[0] op values[1] op ...
 template <class T>
 T reduce(ReduceOp op, const T* values, int count, int divisor) {
-  if (count == 1 && (op != ReduceOp::avg || divisor == 0)) return values[0];
+  if (count == 1 && (op != ReduceOp::avg || divisor <= 1)) return values[0];  // bits, not a number
   if (op == ReduceOp::min || op == ReduceOp::max) return extreme(op, values, count);
   using Total = Accumulator<T>;
   Total total = widen(values[0]);
