@@ -252,8 +252,9 @@ bool draws_options(const FaultCase& test) {
          !test.fault->sets_options;
 }
 
+// Threads play many cases, and a pin is for good, so only processes are placed.
 std::optional<PlacementPolicy> placement_of(const FaultCase& test) {
-  if (!draws_options(test)) return std::nullopt;
+  if (!draws_options(test) || !test.processes) return std::nullopt;
   constexpr std::array kKinds = {PlacementPolicy::Kind::none, PlacementPolicy::Kind::compact,
                                  PlacementPolicy::Kind::scatter};
   return PlacementPolicy{.kind = kKinds[test.seed / 4 % kKinds.size()], .cpus = {}};
