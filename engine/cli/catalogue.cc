@@ -414,7 +414,7 @@ Result<Exit> show_plan(const ShowOptions& options, const Algorithm& entry, const
   Json json = {{"collective", name_of(entry.collective)},
                {"algorithm", entry.name},
                {"ranks", params.ranks}};
-  write_parameters(entry, params, json, json);
+  write_parameters(entry, resolved(params), json, json);
   json["transport"] = name_of(plan.transport);
   Json& ranks = json["plan"] = Json::array();
   std::string text =
@@ -457,8 +457,8 @@ Result<Exit> show(const ShowOptions& options, Console& console) {
         "are whole numbers from 1");
   }
   if (const auto refusal = entry.refusal(params)) return invalid_argument(*refusal);
-  params = resolved(params);
   if (options.plan) return show_plan(options, entry, params, console);
+  params = resolved(params);
   const Schedule schedule = entry.make(params);
   const CollectiveSpec goal = goal_of(entry, params, schedule);
   if (options.round && *options.round >= schedule.rounds) {

@@ -157,7 +157,7 @@ TEST(SvgPlot, ShowsCurvesMarkersAndNames) {
   EXPECT_EQ(count_of(svg, "<circle"), 6u);                 // points, the legend's, and marks
   EXPECT_EQ(count_of(svg, "fill=\"white\" stroke="), 1u);  // one of them hollow
   EXPECT_EQ(count_of(svg, "fill=\"none\" stroke=\"black\""), 2u);
-  EXPECT_EQ(count_of(svg, "stroke-dasharray"), 2u);
+  EXPECT_EQ(count_of(svg, "stroke-dasharray"), 4u);  // the dotted line and a line of each mark
   expect_parts(svg, {">32 B<", ">8 KiB<", ">one<", ">two &gt; one<", ">here<",
                      ">a &lt; b &amp; &quot;c&quot;<", ">100<", ">-40<", ">a &lt; b<"});
   EXPECT_FALSE(has(svg, ">-0<"));
