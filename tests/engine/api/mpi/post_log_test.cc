@@ -37,10 +37,6 @@ std::vector<Status> with_logs(int ranks, const std::function<Status(Member&, Pos
   });
 }
 
-void expect_ok(const std::vector<Status>& results) {
-  for (const Status& status : results) EXPECT_TRUE(status.ok()) << status.text();
-}
-
 // The block lengths of a call, equal on every rank: short, 0, and sometimes longer than a post
 // holds.
 std::uint64_t length_of(int call, Rank from, Rank to) {
