@@ -283,12 +283,6 @@ Transfer message(Rank from, Rank to, int count) {
   return transfer(from, to, blocks(0, count), copy);
 }
 
-Profile profiled(const Schedule& schedule, const Wiring& wiring) {
-  const auto result = profile(schedule, any_goal(schedule), wiring);
-  EXPECT_TRUE(result.ok()) << result.status().text();
-  return result.ok() ? *result : Profile{};
-}
-
 TEST(Profile, TakesTheSimulatorsTime) {
   struct Network {
     Rational alpha, hop, beta;
