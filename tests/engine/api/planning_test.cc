@@ -153,11 +153,9 @@ CallOptions long_to_plan(std::chrono::milliseconds timeout = 0ms) {
 }
 
 TEST(Planning, EndsWithTheDeadlineOrAnAbort) {
-  enum Way { deadline, question, abort };
-  for (const Way way : {deadline, question, abort}) {
-    Ranks all({.ranks = kRanks,
-               .timeout = way == question ? 20ms : 60'000ms,
-               .plan_bytes = std::size_t{64} << 30});
+  enum Way { deadline, abort };
+  for (const Way way : {deadline, abort}) {
+    Ranks all({.ranks = kRanks, .timeout = 60'000ms, .plan_bytes = std::size_t{64} << 30});
     std::vector<std::vector<float>> data(kRanks, std::vector<float>(kCount));
     std::thread stranger([&] {
       if (way != abort) return;
@@ -165,11 +163,6 @@ TEST(Planning, EndsWithTheDeadlineOrAnAbort) {
       all.communicator().abort("enough");
     });
     const auto results = all.run([&](Member& me) {
-      if (way == question) {
-        while (me.rank() != 0 && all.communicator().health().ok()) std::this_thread::yield();
-        if (me.rank() != 0) return all.communicator().health();
-        return me.plan_of({.count = kCount, .options = long_to_plan()}).status();
-      }
       return me.all_reduce(std::span(data[static_cast<std::size_t>(me.rank())]), ReduceOp::sum,
                            long_to_plan(way == deadline ? 20ms : 0ms));
     });
@@ -178,6 +171,13 @@ TEST(Planning, EndsWithTheDeadlineOrAnAbort) {
                {way == abort ? "enough" : "planning its call"});
     EXPECT_EQ(all.communicator().cached_plans(), 0u) << "planning went on to its end";
   }
+  // A question of one rank.
+  Ranks all({.ranks = kRanks, .timeout = 20ms, .plan_bytes = std::size_t{64} << 30});
+  const auto one = all.communicator().join(0).value();
+  const Status asked = one->plan_of({.count = kCount, .options = long_to_plan()}).status();
+  EXPECT_EQ(asked.code(), Code::timeout);
+  EXPECT_NE(asked.text().find("planning its call"), std::string::npos) << asked.text();
+  EXPECT_EQ(all.communicator().cached_plans(), 0u) << "planning went on to its end";
 }
 
 TEST(Planning, ACallThatNeedsTooMuchMemoryIsRefusedAndTheCommunicatorGoesOn) {
