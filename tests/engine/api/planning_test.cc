@@ -173,8 +173,8 @@ TEST(Planning, EndsWithTheDeadlineOrAnAbort) {
   }
   // A question of one rank.
   Ranks all({.ranks = kRanks, .timeout = 20ms, .plan_bytes = std::size_t{64} << 30});
-  const auto one = all.communicator().join(0).value();
-  const Status asked = one->plan_of({.count = kCount, .options = long_to_plan()}).status();
+  const Status asked =
+      all.members()[0]->plan_of({.count = kCount, .options = long_to_plan()}).status();
   EXPECT_EQ(asked.code(), Code::timeout);
   EXPECT_NE(asked.text().find("planning its call"), std::string::npos) << asked.text();
   EXPECT_EQ(all.communicator().cached_plans(), 0u) << "planning went on to its end";
