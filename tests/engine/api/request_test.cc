@@ -235,7 +235,7 @@ TEST_P(Requests, RefuseWhatTheyCannotDo) {
   expect_refused(late.wait(), {"no_such"});
   EXPECT_TRUE(request.wait().ok());
   EXPECT_TRUE(answer.wait().ok());
-  expect_refused(request.wait(), {"has been waited for"});
+  expect_refused(request.wait(), {"is not under way"});
   EXPECT_TRUE(all.communicator().health().ok());
 }
 

@@ -121,9 +121,9 @@ TEST(LowerMailbox, WithAPortEachMessageWaitsForTheOneBefore) {
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(ops_text(*plan, 0),
             "publish 1 wait_progress 1:1 send 1:0 count_ports 0 wait_message 1:0 count_ports 1 "
-            "fold release* 1:1 "
+            "fold 2 release* 1:1 "
             "wait_credit 1:1 wait_progress 1:2 send 1:1 count_ports 0 wait_message 1:1 count_ports "
-            "1 fold release* 1:2 "
+            "1 fold 3 release* 1:2 "
             "wait_credit 1:2 end");
   EXPECT_EQ(plan->rank[0].scratch_bytes, 0U);
   EXPECT_EQ(plan->span, 4U);
