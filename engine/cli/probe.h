@@ -89,10 +89,18 @@ auto calmest(Once&& once, DriftOf&& drift_of, int& repeats) {
 
 namespace read_result_detail {
 
-// Two, four and eight words; at any address, of any type.
-using Words2 __attribute__((vector_size(16), aligned(1), may_alias)) = std::uint64_t;
-using Words4 __attribute__((vector_size(32), aligned(1), may_alias)) = std::uint64_t;
-using Words8 __attribute__((vector_size(64), aligned(1), may_alias)) = std::uint64_t;
+// Two, four and eight words.
+using Words2 __attribute__((vector_size(16))) = std::uint64_t;
+using Words4 __attribute__((vector_size(32))) = std::uint64_t;
+using Words8 __attribute__((vector_size(64))) = std::uint64_t;
+
+// Loads from any address. (A template argument loses the attribute aligned(1).)
+template <class Words>
+__attribute__((always_inline)) inline void add(Words& sum, const unsigned char* memory) {
+  Words words;
+  __builtin_memcpy(&words, memory, sizeof(words));
+  sum += words;
+}
 
 template <class Words>
 __attribute__((always_inline)) inline std::uint64_t sum_of(const unsigned char* memory,
@@ -100,14 +108,13 @@ __attribute__((always_inline)) inline std::uint64_t sum_of(const unsigned char* 
   Words a{}, b{}, c{}, d{};
   std::size_t at = 0;
   for (; at + 4 * sizeof(Words) <= bytes; at += 4 * sizeof(Words)) {
-    const auto* words = reinterpret_cast<const Words*>(memory + at);
-    a += words[0];
-    b += words[1];
-    c += words[2];
-    d += words[3];
+    add(a, memory + at);
+    add(b, memory + at + sizeof(Words));
+    add(c, memory + at + 2 * sizeof(Words));
+    add(d, memory + at + 3 * sizeof(Words));
   }
   for (; at + sizeof(Words) <= bytes; at += sizeof(Words)) {
-    a += *reinterpret_cast<const Words*>(memory + at);
+    add(a, memory + at);
   }
   a += b + (c + d);
   std::uint64_t sum = 0;
