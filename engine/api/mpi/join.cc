@@ -24,12 +24,6 @@
 namespace rankine::mpi {
 namespace {
 
-bool mpi_is_over() noexcept {
-  int over = 0;
-  MPI_Finalized(&over);
-  return over != 0;
-}
-
 // Checks made before any call on the communicator.
 Status check_mpi(MPI_Comm comm) {
   int initialized = 0;

@@ -14,15 +14,6 @@
 #include "engine/run/machine.h"
 
 namespace rankine::mpi {
-namespace {
-
-bool mpi_is_over() noexcept {
-  int over = 0;
-  MPI_Finalized(&over);
-  return over != 0;
-}
-
-}  // namespace
 
 Member::State::State(const JoinOptions& options_, const Environment& environment,
                      std::shared_ptr<const CallClock> network_, const WaitPolicy& waits,

@@ -38,6 +38,12 @@
 
 namespace rankine::mpi {
 
+inline bool mpi_is_over() noexcept {
+  int over = 0;
+  MPI_Finalized(&over);
+  return over != 0;
+}
+
 // Used by one thread at a time. The plan, the memory and the communicator must outlive it.
 class BoundRequests {
  public:

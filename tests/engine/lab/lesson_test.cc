@@ -83,7 +83,11 @@ class Course : public testing::Test {
 };
 
 TEST_F(Course, HasSixLessonsWithTasks) {
-  ASSERT_EQ(files("").size(), 8u);  // with the overview and the answers
+  // With the overview and the answers; beside rankine.html if the page has been built.
+  const auto pages = files("");
+  ASSERT_EQ(std::count_if(pages.begin(), pages.end(),
+                          [](const std::string& file) { return file.ends_with(".md"); }),
+            8);
   int numbered = 0;
   for (const std::string& lesson : files("")) {
     const std::string text = text_of(lesson), name = fs::path(lesson).filename();
