@@ -124,6 +124,7 @@ TEST(BestBorder, IsWhereTheOtherFormBecomesFaster) {
 // Tries all fields that apply to this number of ranks, in the time that there is. Each finding
 // keeps its value or gains, within the allowed range.
 TEST(CostSearch, TriesEveryFormThatThereIs) {
+  const InterruptGuard forgets;  // an interrupt of an earlier test
   std::vector<std::string> asked;
   const auto found_by = [&asked](std::chrono::seconds from_now) {
     return search_costs({}, 2,
