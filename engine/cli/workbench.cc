@@ -54,6 +54,7 @@ Result<ProcessSeat> sit_down(const TeamOptions& options, const ProcessRank& proc
   auto member = seat.communicator->join(process.rank);
   if (!member.ok()) return member.status();
   seat.member = std::move(*member);
+  if (options.network != nullptr) return seat;  // gathering places would take model time
   static_assert(std::is_trivially_copyable_v<RankReport>);
   auto places =
       gathered(*seat.member,
@@ -415,8 +416,9 @@ Status stopped() { return {Code::aborted, "another rank stopped"}; }
 
 }  // namespace
 
-Trial::Trial(const Call& call, const MeasureOptions& options, const Communicator& ranks, Member* apart,
-             bool on_network, const std::vector<BufferPair>& buffers, BufferBytes region)
+Trial::Trial(const Call& call, const MeasureOptions& options, const Communicator& ranks,
+             Member* apart, bool on_network, const std::vector<BufferPair>& buffers,
+             BufferBytes region)
     : call_(call),
       options_(options),
       buffers_(buffers),

@@ -41,7 +41,7 @@ struct ProcessSeat {
     RankReport report;
     int process = 0;
   };
-  std::vector<Place> places;  // all ranks
+  std::vector<Place> places;  // all ranks; empty on a modelled network, where gathering takes time
 };
 
 // Pins the calling thread, and waits for the other ranks. Errors: Communicator's errors, an invalid

@@ -585,6 +585,21 @@ json on_network(const std::string& collective, const std::string& more) {
   return json_of("perf " + collective + " -n 1 -m 1 -w 2 -J - " + more);
 }
 
+TEST(PerfOnNetworks, ProcessesTakeTheTimesOfThreads) {
+  const std::string options = "--network scale_up -b 8 -e 8K -f 32 -n 1 -m 1 -J -";
+  ToolProcess tool(among_processes(options));
+  const json processes = json::parse(tool.rest())["results"];
+  EXPECT_EQ(tool.wait(), 0) << tool.err();
+  const json threads = json_of("perf all_reduce -w 1 -t 3 " + options)["results"];
+  ASSERT_EQ(processes.size(), 3U);
+  ASSERT_EQ(threads.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    for (const char* series : {"out_of_place", "in_place"}) {
+      EXPECT_EQ(processes[i][series]["time"], threads[i][series]["time"]) << i << " " << series;
+    }
+  }
+}
+
 TEST(PerfOnNetworks, TimesAreTheSimulators) {
   for (const auto& [collective, algorithms, rows] :
        {std::tuple("all_reduce", "ring,double_tree,bucket", 6U),
