@@ -2,9 +2,6 @@
  * place and apart, with basic and derived types, and calls that the library must pass to MPI. It
  * prints the same result with and without the library: "N passed, M failed". */
 #include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "checks.h"
 
@@ -111,8 +108,8 @@ static void reduces_and_scans(void) {
 }
 
 static void reduce_scatters(void) {
-  int* in = malloc(sizeof(int) * 3 * (size_t)ranks);
-  int* counts = malloc(sizeof(int) * (size_t)ranks);
+  int* in = ints_per_rank(3);
+  int* counts = ints_per_rank(1);
   int i, total = 0, before = 0, out[3] = {-1, -1, -1};
   for (i = 0; i < 2 * ranks; ++i) in[i] = i + rank;
   MPI_Reduce_scatter_block(in, out, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
@@ -136,10 +133,10 @@ static void reduce_scatters(void) {
 
 static void moves(void) {
   int n = ranks, i, right;
-  int* all = malloc(sizeof(int) * 4 * (size_t)n);
-  int* to = malloc(sizeof(int) * 4 * (size_t)n);
-  int* counts = malloc(sizeof(int) * (size_t)n);
-  int* places = malloc(sizeof(int) * (size_t)n);
+  int* all = ints_per_rank(4);
+  int* to = ints_per_rank(4);
+  int* counts = ints_per_rank(1);
+  int* places = ints_per_rank(1);
   int mine[2] = {rank, -rank}, root = n - 1;
 
   int word = rank == root ? 4711 : 0;
@@ -226,12 +223,12 @@ static int length(int from, int to) { return (from + 2 * to) % 4; }
 
 static void lengths_of_ones_own(void) {
   int n = ranks, i, k, right, root = n / 2;
-  int* in = malloc(sizeof(int) * 8 * (size_t)n);
-  int* out = malloc(sizeof(int) * 8 * (size_t)n);
-  int* in_counts = malloc(sizeof(int) * (size_t)n);
-  int* in_places = malloc(sizeof(int) * (size_t)n);
-  int* out_counts = malloc(sizeof(int) * (size_t)n);
-  int* out_places = malloc(sizeof(int) * (size_t)n);
+  int* in = ints_per_rank(8);
+  int* out = ints_per_rank(8);
+  int* in_counts = ints_per_rank(1);
+  int* in_places = ints_per_rank(1);
+  int* out_counts = ints_per_rank(1);
+  int* out_places = ints_per_rank(1);
   MPI_Datatype* in_types = malloc(sizeof(MPI_Datatype) * (size_t)n);
   MPI_Datatype* out_types = malloc(sizeof(MPI_Datatype) * (size_t)n);
   MPI_Datatype every_other; /* spans three elements, with a gap in the middle */
@@ -369,8 +366,8 @@ static void not_waited_for(void) {
   MPI_Request requests[4];
   MPI_Status statuses[4];
   int call, kinds = 3, x = rank, sum = -1, word = rank == 0 ? 4711 : 0, right = 1;
-  int *ones = malloc(sizeof(int) * (size_t)ranks), *places = malloc(sizeof(int) * (size_t)ranks);
-  int *in = malloc(sizeof(int) * (size_t)ranks), *out = malloc(sizeof(int) * (size_t)ranks);
+  int *ones = ints_per_rank(1), *places = ints_per_rank(1);
+  int *in = ints_per_rank(1), *out = ints_per_rank(1);
   for (int i = 0; i < ranks; ++i) ones[i] = 1, places[i] = i;
 #if MPI_VERSION >= 4
   int all = -1;
@@ -475,8 +472,8 @@ static void communicators(void) {
 static void left_to_the_end(void) {
   static MPI_Comm left[2];
   int i, call, right = 1, first = rank == 0 ? 0 : 1;
-  int *ones = malloc(sizeof(int) * (size_t)ranks), *places = malloc(sizeof(int) * (size_t)ranks);
-  int *in = malloc(sizeof(int) * (size_t)ranks), *out = malloc(sizeof(int) * (size_t)ranks);
+  int *ones = ints_per_rank(1), *places = ints_per_rank(1);
+  int *in = ints_per_rank(1), *out = ints_per_rank(1);
   for (i = 0; i < 2; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &left[i]);
   for (i = 0; i < 2 && ranks > 1; ++i) { /* roots do not wait */
     const int which = i ^ first;
@@ -546,9 +543,7 @@ static void errors(void) {
 #endif
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  begin_program(argc, argv);
   /* The library passes the first calls of a communicator to MPI. */
   for (int i = 0; i < 5; ++i) MPI_Barrier(MPI_COMM_WORLD);
   allreduces();
@@ -568,8 +563,5 @@ int main(int argc, char** argv) {
 #ifdef OPEN_MPI
   errors();
 #endif
-  if (rank == 0) printf("%d passed, %d failed\n", passed, failed);
-  fflush(stdout);
-  MPI_Finalize();
-  return failed != 0;
+  return end_program();
 }

@@ -3,10 +3,6 @@
  * waited and tested for in every way, and freed. It prints the same result with and without the
  * library: "N passed, M failed". With the argument "threads" two threads do all this at once. */
 #include <mpi.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "checks.h"
@@ -34,9 +30,9 @@ static void reductions(void) {
   enum { N = 1000, kCalls = 7 };
   static int in[N], out[N], in_place[N];
   const int root = ranks - 1;
-  int *blocks = malloc(sizeof(int) * 3 * (size_t)ranks),
-      *counts = malloc(sizeof(int) * (size_t)ranks);
-  int* more = malloc(sizeof(int) * 2 * (size_t)ranks);
+  int *blocks = ints_per_rank(3),
+      *counts = ints_per_rank(1);
+  int* more = ints_per_rank(2);
   int mine[3], i, round, before = 0, right[kCalls];
   long x[3], y[3];
   float f, g, h;
@@ -93,12 +89,12 @@ static void reductions(void) {
 static void moves(void) {
   enum { kCalls = 8 };
   const int n = ranks, root = n / 2;
-  int *all = malloc(sizeof(int) * 2 * (size_t)n), *gathered = malloc(sizeof(int) * 4 * (size_t)n);
-  int *ones = malloc(sizeof(int) * (size_t)n), *places = malloc(sizeof(int) * (size_t)n);
-  int *to = malloc(sizeof(int) * (size_t)n), *from = malloc(sizeof(int) * (size_t)n);
-  int *scattered = malloc(sizeof(int) * 2 * (size_t)n), got[2],
-      *everyones = malloc(sizeof(int) * (size_t)n);
-  int* swapped = malloc(sizeof(int) * (size_t)n);
+  int *all = ints_per_rank(2), *gathered = ints_per_rank(4);
+  int *ones = ints_per_rank(1), *places = ints_per_rank(1);
+  int *to = ints_per_rank(1), *from = ints_per_rank(1);
+  int *scattered = ints_per_rank(2), got[2],
+      *everyones = ints_per_rank(1);
+  int* swapped = ints_per_rank(1);
   int apart[8], mine[2], i, round, right[kCalls];
   MPI_Request requests[kCalls];
   MPI_Datatype every_other, pair;
@@ -411,9 +407,9 @@ static void many(void) {
   static int x[kMany], sum[kMany], much[kMuch];
   MPI_Request requests[kMany], large, lengths;
   MPI_Comm own;
-  int i, round, right = 1, large_right = 1, *ones = malloc(sizeof(int) * (size_t)ranks);
-  int *places = malloc(sizeof(int) * (size_t)ranks), *in = malloc(sizeof(int) * (size_t)ranks);
-  int* out = malloc(sizeof(int) * (size_t)ranks);
+  int i, round, right = 1, large_right = 1, *ones = ints_per_rank(1);
+  int *places = ints_per_rank(1), *in = ints_per_rank(1);
+  int* out = ints_per_rank(1);
   for (i = 0; i < ranks; ++i) ones[i] = 1, places[i] = i, in[i] = 100 * rank + i, out[i] = -1;
   MPI_Comm_dup(MPI_COMM_WORLD, &own);
   MPI_Bcast_init(much, kMuch, MPI_INT, 0, own, MPI_INFO_NULL, &large);
@@ -481,10 +477,6 @@ static void many(void) {
 }
 
 /* The calls of one thread. */
-struct work {
-  MPI_Comm comm;
-  int right;
-};
 static void* work(void* argument) {
   struct work* mine = argument;
   int x = 0, sum = 0, word = 0;
@@ -502,27 +494,10 @@ static void* work(void* argument) {
   free_all(2, requests);
   return NULL;
 }
-static void threads(void) {
-  struct work mine[2];
-  pthread_t other;
-  for (int i = 0; i < 2; ++i) {
-    MPI_Comm_dup(MPI_COMM_WORLD, &mine[i].comm);
-    mine[i].right = 1;
-  }
-  pthread_create(&other, NULL, work, &mine[1]);
-  work(&mine[0]);
-  pthread_join(other, NULL);
-  for (int i = 0; i < 2; ++i) MPI_Comm_free(&mine[i].comm);
-  check("two threads", mine[0].right && mine[1].right);
-}
 
 int main(int argc, char** argv) {
-  const int several = argc > 1 && strcmp(argv[1], "threads") == 0;
-  int level = 0;
+  const int several = begin_program(argc, argv);
   MPI_Comm other;
-  MPI_Init_thread(&argc, &argv, several ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   MPI_Comm_dup(MPI_COMM_WORLD, &other);
   reductions();
   moves();
@@ -531,9 +506,6 @@ int main(int argc, char** argv) {
   at_rest_and_after(other);
   while_others_wait(other);
   many();
-  if (several && level == MPI_THREAD_MULTIPLE) threads();
-  if (rank == 0) printf("%d passed, %d failed\n", passed, failed);
-  fflush(stdout);
-  MPI_Finalize();
-  return failed != 0;
+  if (several) work_on_two_threads(work);
+  return end_program();
 }

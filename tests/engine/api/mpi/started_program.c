@@ -3,10 +3,6 @@
  * elsewhere in MPI for the waiting ranks. It prints the same result with and without the library:
  * "N passed, M failed". With the argument "threads" two threads do all this at once. */
 #include <mpi.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "checks.h"
@@ -43,8 +39,8 @@ static void reductions(void) {
   wait_for(&request);
   check("MPI_Iscan and MPI_Iexscan", g == rank + 1 && (rank == 0 || h == rank));
 
-  int* blocks = malloc(sizeof(int) * 3 * (size_t)ranks);
-  int* counts = malloc(sizeof(int) * (size_t)ranks);
+  int* blocks = ints_per_rank(3);
+  int* counts = ints_per_rank(1);
   int mine[3] = {-1, -1, -1};
   for (i = 0; i < 3 * ranks; ++i) blocks[i] = i + rank;
   MPI_Ireduce_scatter_block(blocks, mine, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
@@ -66,11 +62,11 @@ static void reductions(void) {
 /* All calls are in flight at once, with types that are freed meanwhile. */
 static void moves(void) {
   int n = ranks, root = n / 2, i, right;
-  int *all = malloc(sizeof(int) * 2 * (size_t)n), *gathered = malloc(sizeof(int) * 4 * (size_t)n);
-  int *ones = malloc(sizeof(int) * (size_t)n), *places = malloc(sizeof(int) * (size_t)n);
-  int *to = malloc(sizeof(int) * (size_t)n), *from = malloc(sizeof(int) * (size_t)n);
-  int *scattered = malloc(sizeof(int) * 2 * (size_t)n), got[2] = {-1, -1};
-  int* everyones = malloc(sizeof(int) * (size_t)n);
+  int *all = ints_per_rank(2), *gathered = ints_per_rank(4);
+  int *ones = ints_per_rank(1), *places = ints_per_rank(1);
+  int *to = ints_per_rank(1), *from = ints_per_rank(1);
+  int *scattered = ints_per_rank(2), got[2] = {-1, -1};
+  int* everyones = ints_per_rank(1);
   int apart[8], mine[2] = {rank, -rank};
   MPI_Request requests[7];
   MPI_Status statuses[7];
@@ -284,8 +280,8 @@ static void communicators(MPI_Comm other) {
   MPI_Request requests[3];
   MPI_Status statuses[3];
   int call, x = rank, y = 2 * rank, sum = -1, twice = -1, word = rank == 0 ? 5 : 0, right = 1, i;
-  int *ones = malloc(sizeof(int) * (size_t)ranks), *places = malloc(sizeof(int) * (size_t)ranks);
-  int *in = malloc(sizeof(int) * (size_t)ranks), *out = malloc(sizeof(int) * (size_t)ranks);
+  int *ones = ints_per_rank(1), *places = ints_per_rank(1);
+  int *in = ints_per_rank(1), *out = ints_per_rank(1);
   for (i = 0; i < ranks; ++i) ones[i] = 1, places[i] = i, in[i] = 100 * rank + i;
   for (i = 0; i < 2; ++i) {
     if (i == rank % 2)
@@ -328,11 +324,7 @@ static void communicators(MPI_Comm other) {
   free(ones);
 }
 
-/* The calls and messages of one thread. */
-struct work {
-  MPI_Comm comm;
-  int tag, right;
-};
+/* The calls of one thread. */
 static void* work(void* argument) {
   struct work* mine = argument;
   for (int call = 0; call < 300; ++call) {
@@ -350,27 +342,10 @@ static void* work(void* argument) {
   }
   return NULL;
 }
-static void threads(void) {
-  struct work mine[2];
-  pthread_t other;
-  for (int i = 0; i < 2; ++i) {
-    MPI_Comm_dup(MPI_COMM_WORLD, &mine[i].comm);
-    mine[i].tag = i, mine[i].right = 1;
-  }
-  pthread_create(&other, NULL, work, &mine[1]);
-  work(&mine[0]);
-  pthread_join(other, NULL);
-  for (int i = 0; i < 2; ++i) MPI_Comm_free(&mine[i].comm);
-  check("two threads", mine[0].right && mine[1].right);
-}
 
 int main(int argc, char** argv) {
-  const int several = argc > 1 && strcmp(argv[1], "threads") == 0;
-  int level = 0;
+  const int several = begin_program(argc, argv);
   MPI_Comm other;
-  MPI_Init_thread(&argc, &argv, several ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   MPI_Comm_dup(MPI_COMM_WORLD, &other);
   for (int i = 0; i < 5; ++i) MPI_Barrier(MPI_COMM_WORLD), MPI_Barrier(other);
   for (int round = 0; round < kRounds; ++round) {
@@ -383,9 +358,6 @@ int main(int argc, char** argv) {
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Barrier(other);
   }
-  if (several && level == MPI_THREAD_MULTIPLE) threads();
-  if (rank == 0) printf("%d passed, %d failed\n", passed, failed);
-  fflush(stdout);
-  MPI_Finalize();
-  return failed != 0;
+  if (several) work_on_two_threads(work);
+  return end_program();
 }
