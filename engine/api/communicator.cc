@@ -87,7 +87,10 @@ Status CommunicatorShared::lock_for_call(std::unique_lock<std::mutex>& lock, Wai
 
 CommunicatorShared::~CommunicatorShared() {
   if (processes != nullptr) {
-    for (const Rank r : processes->here()) rank_control.leave(r);
+    for (const Rank r : processes->here()) {
+      // This process stands for far ranks, which may go on.
+      if (wire == nullptr || !wire->are_far(r, wire->here.front())) rank_control.leave(r);
+    }
   }
   rank_control.depend_no_more();
   // The process may end next. The limit on a call's time does not apply here, but the disk may
@@ -120,7 +123,9 @@ Result<std::shared_ptr<ProcessRanks>> meet(const CommunicatorOptions& options,
       ProcessRanks::meet({.name = std::string(options.name),
                           .ranks = std::move(here),
                           .settings = *settings,
-                          .deadline_ns = deadline_after(now_ns(), saturated_ns(options.timeout))},
+                          .deadline_ns = deadline_after(now_ns(), saturated_ns(options.timeout)),
+                          .far = options.wire != nullptr ? options.wire->far_from(*options.rank)
+                                                         : std::vector<bool>()},
                          posts_of_processes(options.ranks, costs));
   return met;
 }
@@ -186,8 +191,12 @@ Result<std::unique_ptr<RankPlaces>> find_places(const CommunicatorOptions& optio
 Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOptions& asked) try {
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // the code below opens files and sleeps
   if (Status status = check_communicator(asked); !status.ok()) return status;
-  const auto environment = read_environment();
+  auto environment = read_environment();
   if (!environment.ok()) return environment.status();
+  if (asked.wire != nullptr) {
+    environment->transport = Transport::mailbox;
+    environment->network = nullptr;  // it is the wire's
+  }
   if (asked.ports > 0 && environment->network != nullptr) {
     return invalid_argument("ports is " + std::to_string(asked.ports) +
                             ", and RANKINE_NETWORK puts calls on a modelled network, which has its "
@@ -259,7 +268,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
     if (Status status = processes->begin(); !status.ok()) return status;
   }
   // All processes must plan alike, even if they see different cores.
-  if (processes != nullptr ? processes->cores_are_shared() : shares_cores) {
+  const bool share = processes != nullptr ? processes->cores_are_shared() : shares_cores;
+  if (share && options.wire == nullptr) {  // all nodes must plan alike
     shared->costs = shared_core_costs(costs);
   }
   return std::unique_ptr<Communicator>(new Communicator(std::move(shared)));

@@ -66,6 +66,7 @@ namespace rankine {
 struct CallNetwork;
 struct CommunicatorShared;
 struct NetworkReport;
+struct WireOptions;
 
 struct CommunicatorOptions {
   int ranks = 2;
@@ -127,6 +128,8 @@ struct CommunicatorOptions {
   // one, and each pair of ranks that exchange messages, has a separate budget. 0: no budget and no
   // cost. Invalid with a modelled network, which has its own ports.
   int ports = 0;
+  // Ranks on several nodes (communicator_state.h), for mpi/member.h. nullptr: one node.
+  std::shared_ptr<const WireOptions> wire{};
 };
 
 // The largest number of messages in flight at once, sent and received by one rank.

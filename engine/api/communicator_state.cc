@@ -118,17 +118,20 @@ void set_up_halves(int ranks, std::size_t rank, const Board& board, std::uint32_
 }  // namespace
 
 void CommunicatorShared::share_posts() {
+  const Rank near = wire != nullptr ? wire->here.front() : 0;
   for (Rank q = 0; q < ranks; ++q) {
     const auto i = static_cast<std::size_t>(q);
     boards[i] = processes->board(q);
     for (Rank to = 0; to < ranks; ++to) {
+      if (are_far(q, to)) continue;
       mailboxes[i * static_cast<std::size_t>(ranks) + static_cast<std::size_t>(to)] =
           processes->mailbox(q, to);
     }
   }
   for (Rank r = 0; r < ranks; ++r) {
-    if (!processes->sets_up(r)) continue;
+    if (!processes->sets_up(r) || are_far(r, near)) continue;
     for (Rank q = 0; q < ranks; ++q) {
+      if (are_far(q, r)) continue;
       set_up(processes->mailbox(q, r), first_count);
       set_up(processes->mailbox(r, q).credit, first_count);
     }
@@ -140,7 +143,7 @@ Status CommunicatorShared::provide_mailboxes(const Plan& plan) {
   if (processes != nullptr) return {};
   for (Rank from = 0; from < plan.ranks; ++from) {
     for (const Traffic& traffic : plan.rank[static_cast<std::size_t>(from)].traffic) {
-      if (traffic.sent == 0) continue;
+      if (traffic.sent == 0 || are_far(from, traffic.peer)) continue;
       const auto to = static_cast<std::size_t>(traffic.peer);
       Mailbox& mailbox = mailboxes[static_cast<std::size_t>(from * ranks) + to];
       if (mailbox.slots != nullptr) continue;

@@ -181,6 +181,23 @@ inline Status forked_status() noexcept {
 // threads: empty.
 Result<SharedClock> shared_clock(ProcessRanks* processes);
 
+// Ranks on several nodes, which exchange messages over a wire such as MPI: all calls use mailboxes,
+// and a PlanRunner of each rank provides the mailboxes between nodes (mpi/wire.h).
+struct WireOptions {
+  std::vector<int> node;   // by rank: ranks of one node exchange messages through memory
+  std::vector<Rank> here;  // this process's ranks; plans keep only their ops
+  std::shared_ptr<const CallClock> network;  // chooses algorithms; no rank reads its clock
+
+  bool are_far(Rank a, Rank b) const {
+    return node[static_cast<std::size_t>(a)] != node[static_cast<std::size_t>(b)];
+  }
+  std::vector<bool> far_from(Rank r) const {
+    std::vector<bool> far;
+    for (const int one : node) far.push_back(one != node[static_cast<std::size_t>(r)]);
+    return far;
+  }
+};
+
 class ProgressEngine;
 class ProgressThread;
 
@@ -206,7 +223,9 @@ struct CommunicatorShared {
         order(options.order),
         recorder(options.ranks, options.record_times || environment.flight_times,
                  processes != nullptr ? processes->records() : nullptr,
-                 processes != nullptr ? processes->record_stride() : 0),
+                 processes != nullptr ? processes->record_stride() : 0,
+                 options.wire != nullptr ? options.wire->far_from(options.wire->here.front())
+                                         : std::vector<bool>()),
         record_file(environment.flight_record),
         lines(processes != nullptr ? PlacedLines(options.ranks, processes->lines())
                                    : PlacedLines(options.ranks, options.arenas)),
@@ -215,6 +234,7 @@ struct CommunicatorShared {
         clock(std::move(clock_)),
         network_is_environments(options.network == nullptr),
         ports(options.ports),
+        wire(options.wire),
         joined(static_cast<std::size_t>(options.ranks), false),
         mailboxes(static_cast<std::size_t>(options.ranks) *
                   static_cast<std::size_t>(options.ranks)),
@@ -232,6 +252,7 @@ struct CommunicatorShared {
       rank_control.entry(r).call.store(first_count, std::memory_order_relaxed);
     }
     if (processes != nullptr) share_posts();
+    if (wire != nullptr) rank_control.leave_out(wire->far_from(wire->here.front()));
   }
 
   ~CommunicatorShared();
@@ -288,6 +309,8 @@ struct CommunicatorShared {
   // For processes: stores the places of all mailboxes and boards.
   void share_posts();
   bool is_elsewhere(Rank r) const { return processes != nullptr && !processes->is_here(r); }
+  bool is_between_processes() const { return processes != nullptr || wire != nullptr; }
+  bool are_far(Rank a, Rank b) const { return wire != nullptr && wire->are_far(a, b); }
   Status provide_mailboxes(const Plan& plan);
   Status provide_boards(const Plan& plan);
 
@@ -324,8 +347,9 @@ struct CommunicatorShared {
   // to keep those close together.
   const std::unique_ptr<CallClock> clock;
   const bool network_is_environments;
-  const int ports;                           // as CommunicatorOptions::ports
-  std::unique_ptr<const RankPlaces> places;  // nullptr: no placement
+  const int ports;                                // as CommunicatorOptions::ports
+  const std::shared_ptr<const WireOptions> wire;  // as CommunicatorOptions::wire
+  std::unique_ptr<const RankPlaces> places;       // nullptr: no placement
   // The communicator that this one was split from, or nullptr. nullptr for a pair, which its
   // communicator owns.
   std::shared_ptr<CommunicatorShared> parent;

@@ -226,6 +226,12 @@ Status Member::call(const Call& call) {
                       return interpret_call(cached, state, clock, nullptr);
                     });
   }
+  if (state_->runner != nullptr) [[unlikely]] {
+    return run_call(*state_, call,
+                    [runner = state_->runner](const CachedPlan& cached, RankState& state) {
+                      return runner->run(cached.plan, state);
+                    });
+  }
   return run_call(*state_, call, [](const CachedPlan& cached, RankState& state) {
     return interpret(cached.plan, state);
   });
@@ -243,6 +249,8 @@ void Member::set_yield_callback(YieldCallback* work) {
   state_->other_work = work;
   state_->run.waiter.others = work;
 }
+
+void Member::run_by(PlanRunner* runner) { state_->runner = runner; }
 
 double Member::model_time() const {
   if (state_->clock == nullptr) return 0;

@@ -134,6 +134,7 @@ class ProgressEngine;
 class Async;
 class Communicator;
 class YieldCallback;
+class PlanRunner;
 class RoundObserver;
 struct PortsInUse;
 class StartedSplit;
@@ -236,6 +237,9 @@ class Member : public TypedCalls<Member, Status> {
   [[deprecated("use set_yield_callback()")]] void give_way_to(YieldCallback* work) {
     set_yield_callback(work);
   }
+  // From now on `runner` (interpret.h) runs this rank's blocking calls; it must outlive the member.
+  // For a transport beside shared memory (mpi/wire.h).
+  void run_by(PlanRunner* runner);
 
   // Describes the plan of a call: "ring, mailbox transport", "double_tree, P = 8, direct
   // transport". It reserves memory for the plan. A failed question (out_of_memory) does not end the

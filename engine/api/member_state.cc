@@ -194,8 +194,10 @@ Status MemberState::adopt(const CachedPlan& cached) {
   const RankPlan& plan = cached.plan.rank[self];
   const auto operands = static_cast<std::size_t>(cached.plan.most_operands);
   if (run.operands.size() < operands) run.operands.resize(operands);
+  if (runner != nullptr) runner->make_room(cached.plan, run);
   // A plan's mailboxes exist before the plan can be found, and never change: no lock.
   for (const Traffic& traffic : plan.traffic) {
+    if (shared->are_far(static_cast<Rank>(self), traffic.peer)) continue;
     // The other direction may be under construction, for another plan.
     if (traffic.sent > 0) {
       Outbox& to = run.outbox[traffic.peer];

@@ -255,6 +255,7 @@ struct MemberState {
   NetworkClock::RankClock* clock = nullptr;  // on a modelled network; or nullptr
   RankState run;
   YieldCallback* other_work = nullptr;  // called in long waits; the user owns it
+  PlanRunner* runner = nullptr;         // runs blocking calls; nullptr: interpret() does
   RankPlans plans;
   const ProcessPayloads* lent = nullptr;  // this rank's payloads that other processes can reach
   std::unique_ptr<Arena> scratch;
@@ -307,7 +308,7 @@ struct MemberState {
                                              const void* in) const noexcept {
     std::uint64_t tag = call.options.tag;
     if (call.user_op != nullptr) [[unlikely]]
-      tag ^= identity_of(*call.user_op, shared->processes != nullptr);
+      tag ^= identity_of(*call.user_op, shared->is_between_processes());
     // (Without bytes if no rank compares them.)
     const RankPlan& mine = cached.plan.rank[static_cast<std::size_t>(run.waiter.rank)];
     const auto at = [](const void* begin) { return static_cast<const std::byte*>(begin); };

@@ -412,6 +412,7 @@ Result<std::unique_ptr<CachedPlan>> PlanMaker::make(const PlanKey& key) const {
   // Choosing the storing side only affects speed, and takes a third of the planning time.
   request.pushes = network == nullptr;
   request.mailbox_capacity = mailbox_capacity;
+  if (wire != nullptr) request.nodes = wire->node;
   request.limits = {.bytes = most_plan_bytes, .interrupted = may_go_on};
   request.rounds_once = needs->once && !request.bracket;
   auto compiled = asked == nullptr && request.rounds_once
@@ -451,6 +452,12 @@ Result<std::unique_ptr<CachedPlan>> PlanMaker::make(const PlanKey& key) const {
     cached->plan.rank[r].input_bytes = cached->rules[r].input_bytes;
     cached->plan.rank[r].output_bytes = cached->rules[r].output_bytes;
   }
+  // Far ranks' ops would take most of the memory.
+  for (Rank r = 0; wire != nullptr && r < ranks; ++r) {
+    if (std::ranges::find(wire->here, r) == wire->here.end()) {
+      cached->plan.rank[static_cast<std::size_t>(r)] = {};
+    }
+  }
   cached->plan.all_meet = call.counts.empty() && all_hear_from_all(call.collective);
   std::uint64_t hash = 0;
   const auto mix = [&hash](auto n) { hash = mixed(hash, static_cast<std::uint64_t>(n)); };
@@ -488,9 +495,10 @@ Result<CachedPlanPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waite
                         .levels = levels,
                         .tuning = tuning,
                         .order = order,
-                        .network = clock.get(),
+                        .network = wire != nullptr ? wire->network.get() : clock.get(),
                         .timed = clock != nullptr,
                         .processes = processes.get(),
+                        .wire = wire.get(),
                         .may_go_on = may_go_on};
   auto made = maker.make(key);
   if (!made.ok()) return made.status();

@@ -268,6 +268,7 @@ class OwnedKey {
 // not compete for the cache line of one counter.
 
 class TimedSchedule;
+struct WireOptions;
 
 // CachedPlan is a plan with the data that a call needs beside it. All ranks share it; immutable.
 struct CachedPlan {
@@ -365,7 +366,7 @@ class RankPlans {
 
 // PlanMaker makes the plan of a call: it chooses the algorithm and parameters that the call leaves
 // open, compiles the schedule, and times it on a modelled network. It serves ranks that share an
-// address space and ranks that only have messages (mpi/member.h). It refers to members of its
+// address space, processes, and ranks on several nodes (mpi/member.h). It refers to members of its
 // communicator and must not outlive it.
 struct PlanMaker {
   int ranks;
@@ -382,6 +383,7 @@ struct PlanMaker {
   bool timed;                  // plans need a schedule for that network's clocks
   // the ranks' shared memory if they are processes; nullptr: threads
   const ProcessRanks* processes;
+  const WireOptions* wire;  // ranks on several nodes; nullptr: one node
   // Asked repeatedly during planning; an error stops it.
   const std::function<Status()>& may_go_on;
 

@@ -387,6 +387,7 @@ Result<std::unique_ptr<CachedPlan>> plan_of(const ShowOptions& options, const Al
                         .network = nullptr,
                         .timed = false,
                         .processes = nullptr,
+                        .wire = nullptr,
                         .may_go_on = may_go_on};
   Call call{.collective = entry.collective, .root = params.root, .peer = params.peer};
   call.count =

@@ -258,6 +258,7 @@ Plan direct_plan(Job& job, std::optional<DataflowProgram> made) {
 Result<Plan> mailbox_plan(const Job& job, const DataflowProgram& program) {
   return lower_mailbox(program, {.slot_payload = job.request.slot_payload,
                                  .mailbox_capacity = job.request.mailbox_capacity,
+                                 .nodes = job.request.nodes,
                                  .ports = job.request.ports,
                                  .meter = &job.meter});
 }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -46,6 +47,7 @@ struct CompileRequest {
   // Direct all-reduces. True: the rank that adds a block up stores it at all ranks that copy it in
   // the schedule (direct_passes.h); false: they fetch it.
   bool pushes = true;
+  std::span<const int> nodes{};  // as LowerOptions::nodes
   int mailbox_capacity =
       LowerOptions{}.mailbox_capacity;  // messages that a pair may have in flight
   // maximum of a rank's messages in flight per direction; `transport` must then be mailbox. 0: no

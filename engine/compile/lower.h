@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 
 #include "engine/base/status.h"
 #include "engine/compile/program.h"
@@ -15,6 +16,9 @@ namespace rankine {
 struct LowerOptions {
   std::size_t slot_payload = 48;  // bytes that fit into a mailbox slot
   int mailbox_capacity = 8;       // messages that a pair may have in flight (mailbox.h)
+  // Mailbox: the node of each rank; empty: one node. Messages between nodes are sent at the
+  // beginning of their round, in any number, and each is released at once.
+  std::span<const int> nodes{};
   int ports = 0;  // mailbox: maximum of a rank's messages in flight in each direction; 0: unlimited
   std::size_t board_bytes = 0;  // data bytes that fit into half a board (mailbox.h)
   // Direct: keep ops that only wait for others' stores, at their places.

@@ -4,7 +4,8 @@
 // Order within a rank and round: first all sends, then all receptions. That cannot deadlock while a
 // pair has at most `capacity` messages in flight. A round with more is cut into sub-rounds of
 // `capacity` messages per pair (sends first in each), and the induction runs over sub-rounds.
-// Messages are numbered per ordered pair, in the order in which the receiver uses them.
+// Messages are numbered per ordered pair, in the order in which the receiver uses them. Messages
+// between nodes (LowerOptions::nodes) are not limited, and all belong to the first sub-round.
 //
 // Ports. With a budget of k, a rank has at most k messages in flight in each direction. A message
 // takes a send port of its sender until its slot is released, and a receive port of its receiver
@@ -145,6 +146,10 @@ class MailboxLowering {
   }
   bool has_ports() const { return !ports_.empty(); }
   bool by_address(const Message& m) const { return m.bytes > options_.slot_payload; }
+  bool are_far(Rank a, Rank b) const {
+    return !options_.nodes.empty() && options_.nodes[static_cast<std::size_t>(a)] !=
+                                          options_.nodes[static_cast<std::size_t>(b)];
+  }
 
   // The operations and messages of a round, by sub-round.
   struct Cut {
@@ -165,7 +170,7 @@ class MailboxLowering {
       int& subround = rank_subround[static_cast<std::size_t>(op.rank)];
       for (int s = 0; s < op.sources; ++s) {
         const Rank from = source_of(op, s).rank;
-        if (from == op.rank) continue;
+        if (from == op.rank || are_far(from, op.rank)) continue;
         const int own = wanted_[static_cast<std::size_t>(from)];
         if (own > options_.mailbox_capacity) {
           return invalid_argument("mailbox: rank " + std::to_string(op.rank) + " needs " +
@@ -184,7 +189,7 @@ class MailboxLowering {
         const Source& source = source_of(op, s);
         if (source.rank == op.rank) continue;
         wanted_[static_cast<std::size_t>(source.rank)] = 0;
-        add_message(i, s, begin, subround, cut);
+        add_message(i, s, begin, are_far(source.rank, op.rank) ? 0 : subround, cut);
       }
       cut.operations.add(subround, i);
       cut.subrounds = std::max(cut.subrounds, subround + 1);
@@ -463,7 +468,7 @@ class MailboxLowering {
     }
   }
   void release(const Message& m) {
-    const bool at_once = by_address(m) || has_ports();
+    const bool at_once = by_address(m) || has_ports() || are_far(m.from, m.to);
     plan_.rank[static_cast<std::size_t>(m.to)].ops.push_back(
         {.code = OpCode::release,
          .flags = at_once ? std::uint8_t{kByAddress} : std::uint8_t{0},

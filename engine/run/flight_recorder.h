@@ -24,11 +24,15 @@ class FlightRecorder {
   static constexpr std::uint64_t kCalls = 1024;
 
   // memory: for ranks that are processes, zeroed shared memory with kBytesPerRank bytes per rank,
-  // `stride` bytes apart; nullptr: the recorder allocates its own.
-  FlightRecorder(int ranks, bool times, std::byte* memory = nullptr, std::size_t stride = 0)
-      : tracks_(static_cast<std::size_t>(ranks)) {
-    for (Track& track : tracks_) {
+  // `stride` bytes apart; nullptr: the recorder allocates its own, but for the ranks in `left_out`,
+  // which make no calls here.
+  FlightRecorder(int ranks, bool times, std::byte* memory = nullptr, std::size_t stride = 0,
+                 const std::vector<bool>& left_out = {})
+      : tracks_(static_cast<std::size_t>(ranks)), has_times_(times) {
+    for (std::size_t r = 0; r < tracks_.size(); ++r) {
+      Track& track = tracks_[r];
       if (memory == nullptr) {
+        if (r < left_out.size() && left_out[r]) continue;
         track.own_fingerprints = std::make_unique<Fingerprints>();
         if (times) track.own_times = std::make_unique<AllTimes>();
         track.fingerprints = track.own_fingerprints.get();
@@ -65,6 +69,7 @@ class FlightRecorder {
   std::vector<Call> last_calls(Rank r, std::uint64_t begun) const {
     const Track& track = tracks_[static_cast<std::size_t>(r)];
     std::vector<Call> out;
+    if (track.fingerprints == nullptr) return out;
     for (std::uint64_t n = begun < kCalls ? 1 : begun - kCalls + 1; n != begun + 1; ++n) {
       Call call{n, {(*track.fingerprints)[n % kCalls].load(std::memory_order_relaxed)}};
       if (track.times != nullptr) {
@@ -76,7 +81,7 @@ class FlightRecorder {
     return out;
   }
 
-  bool has_times() const { return !tracks_.empty() && tracks_[0].times != nullptr; }
+  bool has_times() const { return has_times_; }
 
   std::size_t bytes() const {
     const std::size_t one = has_times() ? sizeof(Times) : 0;
@@ -103,6 +108,7 @@ class FlightRecorder {
   Track& track_of(Rank r) { return tracks_[static_cast<std::size_t>(r)]; }
 
   std::vector<Track> tracks_;
+  const bool has_times_;
 };
 
 }  // namespace rankine

@@ -53,6 +53,18 @@ bool interpret(const Plan& plan, RankState& state) noexcept;
 // interpret() with an observer: it announces every round, even one in which this rank has no op.
 bool interpret(const Plan& plan, RankState& state, RoundObserver& observer) noexcept;
 
+// PlanRunner runs a rank's calls with interpret(), for a transport beside shared memory: it
+// provides the mailboxes between this rank and the ranks of other nodes.
+class PlanRunner {
+ public:
+  virtual ~PlanRunner() = default;
+  // Allocates the memory that this rank's calls with that plan need. No call is in flight. May
+  // throw std::bad_alloc.
+  virtual void make_room(const Plan& plan, RankState& state) = 0;
+  // As interpret().
+  virtual bool run(const Plan& plan, RankState& state) noexcept = 0;
+};
+
 // The position of a call that is walked step by step. Default: its beginning.
 struct Cursor {
   std::size_t op = 0, operand = 0;

@@ -290,7 +290,8 @@ RankControl::State RankControl::state_of(Rank r) {
 
 std::string RankControl::describe_waits(Rank first) {
   std::string text;
-  std::vector<bool> told(index(ranks_), false);
+  std::vector<bool> told = left_out_;
+  told.resize(index(ranks_), false);
   for (Rank r = first; r >= 0 && !told[index(r)];) {
     told[index(r)] = true;
     const State state = state_of(r);

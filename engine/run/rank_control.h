@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "algorithms/schedule/blocks.h"
@@ -404,6 +405,9 @@ class RankControl {
     Rank waits_for = -1;  // -1: no rank
   };
   State state_of(Rank r);
+  // Reports leave these ranks out, because their state is not known here. By rank; called once,
+  // before any use.
+  void leave_out(std::vector<bool> ranks) { left_out_ = std::move(ranks); }
   // state_of(first), then of the rank that it waits for, and so on: "...; rank 3 is in no
   // collective".
   std::string describe_waits(Rank first);
@@ -454,6 +458,7 @@ class RankControl {
   RankControl* above_ = nullptr;
   bool ends_above_ = false;
   std::string who_;
+  std::vector<bool> left_out_;  // empty: none
 };
 
 // A put-down call was started and waits for later: no thread works on it, and any thread may resume

@@ -124,17 +124,6 @@ std::vector<Rank> Homes::in_process(int process) const {
   return found;
 }
 
-std::vector<Way> Homes::ways_of(Rank r, bool memory) const {
-  const Home& self = (*this)[r];
-  std::vector<Way> ways;
-  for (const Home& home : all_) {
-    ways.push_back(home.process == self.process       ? Way::here
-                   : memory && home.node == self.node ? Way::scratch
-                                                      : Way::wire);
-  }
-  return ways;
-}
-
 std::string Homes::in_words() const {
   std::vector<int> sizes(static_cast<std::size_t>(nodes_), 0);
   bool neighbours = true;

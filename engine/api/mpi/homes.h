@@ -16,7 +16,6 @@
 
 #include "algorithms/catalogue.h"
 #include "engine/api/call.h"
-#include "engine/api/mpi/message_plan.h"
 #include "engine/base/status.h"
 #include "engine/network/fabric.h"
 
@@ -57,9 +56,6 @@ class Homes {
   // Ranks in ascending order.
   std::vector<Rank> on_node(int node) const;
   std::vector<Rank> in_process(int process) const;
-
-  // The message paths from rank r to each rank. `memory`: the processes of a node share memory.
-  std::vector<Way> ways_of(Rank r, bool memory) const;
 
   // Returns G if each node has G consecutive ranks (the last node may have fewer); otherwise, and
   // for a single node, 0.

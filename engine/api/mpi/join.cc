@@ -13,7 +13,6 @@
 
 #include "engine/api/communicator.h"
 #include "engine/api/mpi/homes.h"
-#include "engine/api/mpi/member_state.h"
 #include "engine/api/mpi/process.h"
 #include "engine/api/version.h"
 #include "engine/base/numbers.h"
@@ -188,19 +187,25 @@ int most_tag(MPI_Comm comm) {
 
 Status check_tags(MPI_Comm comm, const Homes& homes) {
   const int most = homes.most_threads();
-  // 64 bits: an int may overflow.
-  const auto tags = std::int64_t{BoundRequests::kTags} * most * most;
-  if (tags <= most_tag(comm)) return {};
+  if (most * most <= most_tag(comm)) return {};
   return invalid_argument("threads is " + std::to_string(most) +
                           " in some process; allowed are fewer, because MPI's tags end at " +
                           std::to_string(most_tag(comm)));
 }
 
-Status check_options(const JoinOptions& options, const Environment& environment, int ranks) {
+// Equal on all nodes: no table or costs of the machine.
+CommunicatorOptions common_options(const JoinOptions& options, int ranks) {
   CommunicatorOptions common{.ranks = ranks, .timeout = options.timeout};
+  common.tuned = false;
   common.plan_bytes = options.plan_bytes;
   common.order = options.order;
-  if (Status status = check_communicator(common); !status.ok()) return status;
+  return common;
+}
+
+Status check_options(const JoinOptions& options, const Environment& environment, int ranks) {
+  if (Status status = check_communicator(common_options(options, ranks)); !status.ok()) {
+    return status;
+  }
   constexpr std::size_t kMost = std::size_t{1} << 30;
   if (options.most_message_bytes < 1 || options.most_message_bytes > kMost) {
     return invalid_argument("most_message_bytes is " + std::to_string(options.most_message_bytes) +
@@ -263,35 +268,62 @@ Status compare(MPI_Comm comm, const Status& mine, const std::vector<Agreed>& all
   return {};
 }
 
-bool all_say(MPI_Comm comm, bool yes) {
-  int mine = yes ? 1 : 0, all = 0;
-  MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm);
-  return all != 0;
+struct Joined {
+  std::unique_ptr<Communicator> communicator;
+  std::vector<std::unique_ptr<rankine::Member>> members;
+};
+
+// Makes the communicator in this process, or joins the one of the node's processes, and its ranks.
+Result<Joined> join_ranks(CommunicatorOptions options, const std::string& name, bool is_first) {
+  const WireOptions& wire = *options.wire;
+  std::vector<Rank> more(wire.here.begin() + 1, wire.here.end());
+  if (!name.empty()) {
+    // One process of the node stands for the ranks of other nodes.
+    const std::vector<bool> far = wire.far_from(wire.here.front());
+    for (Rank r = 0; is_first && r < options.ranks; ++r) {
+      if (far[static_cast<std::size_t>(r)]) more.push_back(r);
+    }
+    options.rank = wire.here.front();
+    options.more_ranks = more;
+    options.name = name;
+  }
+  auto communicator = Communicator::create(options);
+  if (!communicator.ok()) return communicator.status();
+  Joined out;
+  for (const Rank r : wire.here) {
+    auto member = (*communicator)->join_for_another_thread(r);
+    if (!member.ok()) return member.status();
+    out.members.push_back(std::move(*member));
+  }
+  out.communicator = std::move(*communicator);
+  return out;
 }
 
-// The message path between processes of one node, and their shared memory. Collective.
-struct Neighbours {
-  Within within = Within::messages;
-  std::shared_ptr<NodeMemory> memory{};
-};
-Result<Neighbours> meet_neighbours(MPI_Comm comm, MPI_Comm node, const Homes& homes, int process,
-                                   std::optional<Within> asked) {
-  Neighbours out{.within = asked.value_or(homes.nodes() > 1 ? Within::memory : Within::messages)};
-  if (out.within == Within::messages) return out;
-  const std::vector<Rank> here = homes.on_node(homes[homes.first_of(process)].node);
-  const auto ranks = static_cast<int>(here.size());
-  Status mine;
-  if (homes[here.front()].process != homes[here.back()].process) {
-    auto memory = NodeMemory::make(node, NodeMail::bytes(ranks), ranks);
-    mine = memory.status();
-    if (memory.ok()) out.memory = std::move(*memory);
+// As join_ranks(), through the node's memory if it is wanted and all nodes have it. Collective.
+Result<Joined> meet(MPI_Comm comm, MPI_Comm node, const Homes& homes, int process,
+                    CommunicatorOptions options, WireOptions& wire, std::optional<Within> asked) {
+  const Within within = asked.value_or(homes.nodes() > 1 ? Within::memory : Within::messages);
+  const int processes = homes[homes.ranks() - 1].process + 1;
+  if (within == Within::memory && processes > homes.nodes()) {
+    for (Rank r = 0; r < homes.ranks(); ++r) wire.node[static_cast<std::size_t>(r)] = homes[r].node;
+    const std::string name = common_name(node);
+    const Rank first = homes.on_node(homes[wire.here.front()].node).front();
+    auto joined =
+        name.empty()
+            ? Result<Joined>(make_error(Code::system, [] { return "there are no random numbers"; }))
+            : join_ranks(options, name, homes[first].process == process);
+    Status mine = joined.status();
+    if (all_say(comm, mine.ok())) return joined;
+    if (mine.ok())
+      mine = make_error(Code::system, [] { return "another node has no memory to share"; });
+    if (asked) return mine;
+    warn_once("mpi.within", "messages within nodes go over MPI: " + mine.text());
   }
-  if (all_say(comm, mine.ok())) return out;
-  if (mine.ok())
-    mine = make_error(Code::system, [] { return "another node has no memory to share"; });
-  if (asked) return mine;
-  warn_once("mpi.within", "messages within nodes go over MPI: " + mine.text());
-  return Neighbours{};
+  for (Rank r = 0; r < homes.ranks(); ++r)
+    wire.node[static_cast<std::size_t>(r)] = homes[r].process;
+  auto joined = join_ranks(options, "", false);
+  if (all_say(comm, joined.ok()) || !joined.ok()) return joined;
+  return make_error(Code::out_of_memory, [] { return "another rank has no memory"; });
 }
 
 }  // namespace
@@ -333,17 +365,24 @@ Result<std::vector<std::unique_ptr<Member>>> join_threads(MPI_Comm comm, int thr
   }
   status = compare(comms.data, mine, agreed(options, known, network));
   if (!status.ok()) return status;
-  auto neighbours = meet_neighbours(comms.data, node.comm(), homes, number, options.within);
-  if (!neighbours.ok()) return neighbours.status();
-  const int tag_bases = std::max(1, most_tag(comms.data) / BoundRequests::tags_of_call(homes));
-  Environment forced = known;
-  forced.transport = Transport::mailbox;
+  const auto wire = std::make_shared<WireOptions>();
+  wire->node.resize(static_cast<std::size_t>(homes.ranks()));
+  wire->here = homes.in_process(number);
+  wire->network = std::move(clock);
+  CommunicatorOptions common = common_options(options, homes.ranks());
+  common.wire = wire;
+  common.wait = policy;
+  common.wait->probes = 0;  // a waiting rank moves messages at once
+  auto joined = meet(comms.data, node.comm(), homes, number, common, *wire, options.within);
+  if (!joined.ok()) return joined.status();
+  const int most = most_tag(comms.data);
   const auto process = make_shared_at_home<Process>(
-      std::move(comms), homes, number, carriers_of(options), std::move(neighbours->memory));
+      std::move(comms), homes, most, carriers_of(options), policy, std::move(joined->communicator));
   std::vector<std::unique_ptr<Member>> members;
   for (int t = 0; t < threads; ++t) {
     members.push_back(std::unique_ptr<Member>(new Member(make_process_owned<Member::State>(
-        options, forced, clock, policy, process, first + t, neighbours->within, tag_bases))));
+        process, first + t, options, known, wire,
+        std::move(joined->members[static_cast<std::size_t>(t)])))));
   }
   return members;
 } catch (const std::bad_alloc&) {

@@ -1,5 +1,6 @@
 #include "engine/api/mpi/member.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -9,35 +10,98 @@
 #include <vector>
 
 #include "engine/api/mpi/homes.h"
-#include "engine/api/mpi/member_state.h"
+#include "engine/api/mpi/process.h"
+#include "engine/base/numbers.h"
 #include "engine/base/statistics.h"
 #include "engine/run/machine.h"
 
 namespace rankine::mpi {
 
-Member::State::State(const JoinOptions& options_, const Environment& environment,
-                     std::shared_ptr<const CallClock> network_, const WaitPolicy& waits,
-                     std::shared_ptr<Process> process_, Rank rank_, Within within, int tag_bases_)
+Member::State::State(std::shared_ptr<Process> process_, Rank rank_, const JoinOptions& options,
+                     const Environment& environment,
+                     std::shared_ptr<const WireOptions> wire_options,
+                     std::unique_ptr<rankine::Member> member_)
     : process(std::move(process_)),
       rank(rank_),
       thread(process->homes()[rank].thread),
-      options(options_),
+      timeout(options.timeout),
       forced(environment),
-      network(std::move(network_)),
-      policy(waits),
-      ways(process->homes().ways_of(rank, within == Within::memory)),
-      tag_bases(tag_bases_),
-      mail_numbers_(ways.size(), -1) {
-  const std::vector<Rank>& others = process->mail_ranks();
-  for (std::size_t i = 0; i < others.size(); ++i) {
-    mail_numbers_[static_cast<std::size_t>(others[i])] = static_cast<int>(i);
-  }
-  mail_self_ = on_mail(rank);
-  if (others.size() > 1)
-    mail_.emplace(process->mail(), static_cast<int>(others.size()), mail_self_);
+      nodes(std::move(wire_options)),
+      wire(std::make_unique<Wire>(*process, rank, *nodes, options.most_message_bytes)),
+      member(std::move(member_)) {
+  process->add(*wire);
+  member->run_by(wire.get());
+  if (process->calls_mpi(thread)) member->set_yield_callback(wire.get());
 }
 
-Member::State::~State() = default;
+Member::State::~State() {
+  if (!process->reason().ok()) static_cast<void>(member.release());
+}
+
+std::string Member::State::ways_in_words() const {
+  const auto& node = nodes->node;
+  const auto near = std::count(node.begin(), node.end(), node[static_cast<std::size_t>(rank)]) - 1;
+  const auto far = static_cast<std::ptrdiff_t>(node.size()) - 1 - near;
+  return far == 0 && near > 0 ? "memory" : near == 0 ? "MPI" : "memory and MPI";
+}
+
+Result<Call> Member::State::on_nodes(const Call& given) const {
+  if (given.options.transport.value_or(Transport::mailbox) != Transport::mailbox) {
+    return invalid_argument("transport is " + std::string(name_of(*given.options.transport)) +
+                            "; allowed over MPI are mailbox and none");
+  }
+  Call call = given;
+  call.options.shared_payloads = false;
+  if (process->homes().nodes() == 1) return call;
+  const Algorithm* line = call.options.algorithm.empty()
+                              ? forced.algorithm[static_cast<std::size_t>(call.collective)]
+                              : find_algorithm(call.collective, call.options.algorithm);
+  if (line == nullptr) return call;
+  Status status = process->homes().take_nodes(*line, call.options);
+  if (!status.ok()) return status;
+  return call;
+}
+
+Status Member::State::call(const Call& given) {
+  Status status = process->heard(thread);
+  if (status.ok()) {
+    const auto call = on_nodes(given);
+    status = call.ok() ? member->call(*call) : call.status();
+    if (status.code() == Code::timeout && wire->other_caller() >= 0) {
+      status =
+          Status(Code::mismatch, status.text() + "; rank " + std::to_string(wire->other_caller()) +
+                                     " has sent a message of another call");
+    }
+    if (!goes_on(status.code())) status = process->end(thread, status);
+  }
+  process->end_call(thread);
+  if (process->leads(thread)) {
+    if (status.ok()) status = wait_for_others(given);
+    process->move(thread);
+  }
+  return status;
+}
+
+Status Member::State::wait_for_others(const Call& call) {
+  const std::uint32_t calls = process->calls_ended(thread);
+  const std::int64_t limit =
+      saturated_ns(call.options.timeout.count() > 0 ? call.options.timeout : timeout);
+  std::int64_t deadline = 0;
+  for (Idling idling(process->policy()); !process->others_have_ended(calls);) {
+    process->move(thread);
+    if (!idling.once()) continue;
+    if (Status over = process->heard(thread); !over.ok()) return over;
+    const std::int64_t now = now_ns();
+    if (deadline == 0) deadline = deadline_after(now, limit);
+    if (now < deadline) continue;
+    return process->end(thread, make_error(Code::timeout, [&] {
+                          return no_answer_within(limit, "rank " + std::to_string(rank)) +
+                                 " calls MPI for other ranks of its process, which have not ended "
+                                 "their calls";
+                        }));
+  }
+  return {};
+}
 
 Member::Member(ProcessOwned<State> state) : state_(std::move(state)) {}
 
@@ -49,7 +113,7 @@ Member::~Member() {
 Rank Member::rank() const { return state_->rank; }
 int Member::ranks() const { return state_->process->homes().ranks(); }
 const Homes& Member::homes() const { return state_->process->homes(); }
-Sent Member::sent() const { return state_->sent; }
+Sent Member::sent() const { return state_->wire->sent(); }
 
 namespace {
 
@@ -68,7 +132,7 @@ Status usable(const ProcessOwned<Member::State>& state) noexcept {
 
 Status Member::call(const Call& call) try {
   if (Status status = usable(state_); !status.ok()) return status;
-  return state_->whole_call(call);
+  return state_->call(call);
 } catch (const std::bad_alloc&) {
   abort("no memory");
   return make_error(Code::out_of_memory, [&] {
@@ -81,29 +145,25 @@ Status Member::barrier(const CallOptions& options) {
   return call(barrier_of(state_->barrier_in, state_->barrier_out, options));
 }
 
-Result<std::string> Member::plan_of(const Call& call) {
+Result<std::string> Member::plan_of(const Call& given) {
   if (Status status = usable(state_); !status.ok()) return status;
-  state_->begin_waiting(call.options);
-  const auto found = state_->find(call);
-  if (!found.ok()) return found.status();
-  if (Status status = state_->make_room(**found); !status.ok()) return status;
-  const CachedPlan& prepared = *(*found)->prepared;
-  return std::string(prepared.algorithm) +
-         (prepared.parameters.empty() ? "" : ", " + prepared.parameters) + ", " +
-         state_->ways_in_words();
+  const auto call = state_->on_nodes(given);
+  if (!call.ok()) return call.status();
+  auto plan = state_->member->plan_of(*call);
+  if (!plan.ok()) return plan;
+  constexpr std::string_view kTransport = "mailbox transport";
+  return plan->replace(plan->find(kTransport), kTransport.size(), state_->ways_in_words());
 }
 
-Result<OrderSet> Member::orders_of(const Call& call) {
+Result<OrderSet> Member::orders_of(const Call& given) {
   if (Status status = usable(state_); !status.ok()) return status;
-  state_->begin_waiting(call.options);
-  const auto found = state_->find(call);
-  if (!found.ok()) return found.status();
-  return (*found)->prepared->orders;
+  const auto call = state_->on_nodes(given);
+  return call.ok() ? state_->member->orders_of(*call) : call.status();
 }
 
 void Member::abort(std::string_view why) {
   if (!usable(state_).ok()) return;
-  static_cast<void>(state_->end_with(Status(Code::aborted, std::string(why))));
+  static_cast<void>(state_->process->end(state_->thread, Status(Code::aborted, std::string(why))));
 }
 
 Status Member::health() const {
@@ -126,13 +186,14 @@ enum class Ways : std::uint8_t { one, to_and_fro };
 
 // Returns the seconds per message between rank 0 and `other`, or between `pairs` such pairs at
 // once, equal on all ranks: the median over turns, where a turn lasts until its last pair is done.
-// Other ranks wait. One way: all messages of a turn follow one another. To and fro: each message
-// waits for the message before it.
+// Other ranks make the calls of the first pair, which move nothing there. One way: all messages of
+// a turn follow one another. To and fro: each message waits for the message before it.
 Result<double> time_of(Member& me, Rank other, int pairs, std::size_t bytes, Ways ways) {
   std::vector<std::byte> buffer(bytes);
   const int trips = bytes <= kShort ? 16 : 2;
   const int pair = me.rank() < pairs ? me.rank() : me.rank() - other;
   const bool takes_part = pair >= 0 && pair < pairs;
+  const Rank one = takes_part ? pair : 0;
   const auto send = [&](Rank from, Rank to) {
     return me.call({.collective = Collective::send_recv,
                     .in = buffer.data(),
@@ -147,10 +208,10 @@ Result<double> time_of(Member& me, Rank other, int pairs, std::size_t bytes, Way
   for (int turn = -1; turn < kMostTurns; ++turn) {
     if (Status status = me.barrier(); !status.ok()) return status;
     const std::int64_t start = now_ns();
-    for (int trip = 0; trip < trips && takes_part; ++trip) {
-      if (Status status = send(pair, pair + other); !status.ok()) return status;
+    for (int trip = 0; trip < trips; ++trip) {
+      if (Status status = send(one, one + other); !status.ok()) return status;
       if (ways == Ways::one) continue;
-      if (Status status = send(pair + other, pair); !status.ok()) return status;
+      if (Status status = send(one + other, one); !status.ok()) return status;
     }
     const int messages = ways == Ways::one ? trips : 2 * trips;
     const double took = static_cast<double>(now_ns() - start) * 1e-9 / messages;

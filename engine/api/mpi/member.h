@@ -21,8 +21,8 @@
 //  - If there are several nodes and a call sets no groups or levels, algorithms with groups or
 //    levels get the nodes. If the nodes cannot serve as groups, the call is refused.
 //  - The transport is messages; a call that names another transport is refused. Within a node, data
-//    bypass MPI (JoinOptions::within): threads read each other's buffers, and processes read from
-//    memory that they share.
+//    bypass MPI (JoinOptions::within): threads read each other's buffers, and processes read copies
+//    in memory that they share, as ranks of a Communicator do.
 //  - Numbers travel as bytes, so all processes must use the same number formats. Each rank runs its
 //    own copy of a user operation; the copies are not compared.
 //  - Calls block. There are no requests, groups, messages and payloads: MPI provides these.
@@ -84,8 +84,9 @@ struct JoinOptions {
   // Longer messages are sent in parts of this many bytes: 1 to 2^30.
   std::size_t most_message_bytes = std::size_t{1} << 30;
   // Unset: memory if the ranks are on several nodes; messages on a single node (for memory on one
-  // node use a Communicator, communicator.h). If unset and the system provides no shared memory,
-  // the path is messages, and a warning is printed.
+  // node use a Communicator, communicator.h). If unset and the system provides no shared memory, or
+  // there are more than Communicator::kMaxProcesses ranks, the path is messages, and a warning is
+  // printed.
   std::optional<Within> within{};
   // A made-up node: processes with equal numbers that share memory according to MPI form a node.
   // Unset: the node of RANKINE_MPI_NODES (homes.h); without it all processes that share memory.

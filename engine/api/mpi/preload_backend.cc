@@ -1,7 +1,5 @@
 #include "engine/api/mpi/preload_backend.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -19,6 +17,7 @@
 #include "engine/api/communicator.h"
 #include "engine/api/mpi/homes.h"
 #include "engine/api/mpi/member.h"
+#include "engine/api/mpi/process.h"
 #include "engine/api/threads.h"
 #include "engine/base/memory.h"
 #include "engine/base/numbers.h"
@@ -29,12 +28,6 @@ namespace {
 
 // MPI has no timeouts: a program may let other ranks wait for any time.
 constexpr auto kForever = std::chrono::milliseconds::max();
-
-bool all_say(MPI_Comm comm, bool yes) {
-  int mine = yes ? 1 : 0, all = 0;
-  MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm);
-  return all != 0;
-}
 
 // The ranks of this backend agree on each kind of call before its first call: all ranks must have a
 // plan and memory for it. A kind consists of the properties of a call that are equal on all ranks.
@@ -395,20 +388,6 @@ bool can_share_memory(MPI_Comm comm, int rank) {
   return one_machine && one_memory && least[4] != 0;
 }
 
-// Returns a unique name, equal on all ranks; empty if rank 0 gets no random numbers from the
-// system.
-std::string common_name(MPI_Comm comm, int rank) {
-  char name[48] = {};
-  std::uint64_t random[2];
-  if (rank == 0 && getrandom(random, sizeof(random), 0) == sizeof(random)) {
-    std::snprintf(name, sizeof(name), "mpi.%016llx%016llx",
-                  static_cast<unsigned long long>(random[0]),
-                  static_cast<unsigned long long>(random[1]));
-  }
-  MPI_Bcast(name, sizeof(name), MPI_CHAR, 0, comm);
-  return name;
-}
-
 struct Met {
   std::unique_ptr<rankine::Member> member;
   WaitPolicy policy;
@@ -437,7 +416,7 @@ std::unique_ptr<Backend> over_memory(MPI_Comm comm) {
   std::unique_ptr<OverMemory> made;
   Status status;
   try {
-    std::string name = common_name(comm, rank);
+    std::string name = common_name(comm);
     auto met = meet(comm, rank, name);
     status = met.status();
     if (status.ok()) {

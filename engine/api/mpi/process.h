@@ -1,10 +1,12 @@
 // Process holds the state that the ranks of one process share in a communicator over MPI:
-// communicators, the thread that calls MPI, shared memory, and the end of the communicator (Alarm).
+// communicators, the thread that calls MPI, and the end of the communicator (Alarm). Member::State
+// has the state of one rank.
 #pragma once
 
 #include <mpi.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -14,12 +16,16 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/api/communicator.h"
+#include "engine/api/environment.h"
+#include "engine/api/member.h"
 #include "engine/api/mpi/homes.h"
 #include "engine/api/mpi/member.h"
-#include "engine/api/mpi/node_mail.h"
-#include "engine/api/processes/identity.h"
+#include "engine/api/mpi/wire.h"
 #include "engine/base/memory.h"
+#include "engine/base/numbers.h"
 #include "engine/base/status.h"
+#include "engine/run/policy.h"
 
 namespace rankine::mpi {
 
@@ -38,6 +44,12 @@ inline int class_of(int code) noexcept {
   int error_class = MPI_ERR_OTHER;
   MPI_Error_class(code, &error_class);
   return error_class;
+}
+
+inline bool mpi_is_over() noexcept {
+  int over = 0;
+  MPI_Finalized(&over);
+  return over != 0;
 }
 
 // Alarm tells the ranks of a communicator that it has ended, while they wait for messages that will
@@ -74,39 +86,6 @@ class Alarm {
   MPI_Request request_ = MPI_REQUEST_NULL;
 };
 
-// Memory that the processes of one node share, at the same address in each of them: an unnamed
-// file. Its pages are allocated on demand, and it is freed with the last process.
-
-// Thread-safe if each part is used by one thread at a time.
-class NodeMemory {
- public:
-  // Collective over the processes of `node`, which are on one machine. Makes `common` bytes that
-  // all of them use, and one part for each of `parts` ranks. Errors, on all processes alike: the
-  // system's.
-  static Result<std::shared_ptr<NodeMemory>> make(MPI_Comm node, std::size_t common, int parts);
-  ~NodeMemory();
-  NodeMemory(const NodeMemory&) = delete;
-  NodeMemory& operator=(const NodeMemory&) = delete;
-
-  // Zeroed memory.
-  std::byte* common() const { return base_; }
-  // Grows a part to at least `bytes` bytes and returns its address. The address and the contents
-  // stay the same.
-  Result<std::byte*> part(int which, std::size_t bytes);
-  std::size_t most_of_part() const { return part_bytes_; }
-
- private:
-  NodeMemory(std::size_t common, int parts);
-  Status open(MPI_Comm node);
-  Status map(MPI_Comm node, std::uint64_t seed);
-
-  const std::size_t common_bytes_;              // in whole pages
-  const std::size_t part_bytes_;                // address space per part
-  const std::unique_ptr<std::size_t[]> taken_;  // bytes in use, by part
-  KeptFile file_;
-  std::byte* base_ = nullptr;
-};
-
 // Two private communicators; the destructor frees them unless leave() was called.
 struct Comms {
   MPI_Comm data = MPI_COMM_NULL, alarms = MPI_COMM_NULL;
@@ -119,11 +98,17 @@ struct Comms {
   void leave() noexcept { data = alarms = MPI_COMM_NULL; }
 };
 
+// True if all ranks say yes. Collective.
+bool all_say(MPI_Comm comm, bool yes);
+// A unique name, equal on all ranks; empty if rank 0 gets no random numbers from the system.
+// Collective.
+std::string common_name(MPI_Comm comm);
+
 class Process {
  public:
-  // `memory` is the node's shared memory, or nullptr if the node has none. Throws std::bad_alloc.
-  Process(Comms comms, Homes homes, int number, Carriers carriers,
-          std::shared_ptr<NodeMemory> memory);
+  // `communicator` has the calls of this process's ranks. Throws std::bad_alloc.
+  Process(Comms comms, Homes homes, int most_tag, Carriers carriers, const WaitPolicy& policy,
+          std::unique_ptr<Communicator> communicator);
   // After an error messages may be in flight; then the communicators are not freed.
   ~Process();
   Process(const Process&) = delete;
@@ -131,27 +116,35 @@ class Process {
 
   MPI_Comm comm() const { return comms_.data; }
   const Homes& homes() const { return homes_; }
+  const WaitPolicy& policy() const { return policy_; }
+  Communicator& communicator() { return *communicator_; }
+  // The tag of messages from one rank to another; `hash` is 0 or a tag_hash().
+  int tag_of(Rank from, Rank to, int hash) const {
+    const int threads = homes_.most_threads();
+    return (hash * threads + homes_[from].thread) * threads + homes_[to].thread;
+  }
+  // From 1 on; 0 if MPI has too few tags.
+  int tag_hash(std::uint64_t fingerprint) const {
+    const int threads = homes_.most_threads();
+    const auto hashes = static_cast<std::uint64_t>(most_tag_ / (threads * threads));
+    return hashes < 2 ? 0 : 1 + static_cast<int>(splitmix(fingerprint) % (hashes - 1));
+  }
 
   // --- the thread that calls MPI -----------------------------------------------------------------
+  // The wires of this process's threads, in order; made before the first call.
+  void add(Wire& wire);
   bool calls_mpi(int thread) const { return carriers_ == Carriers::each || thread == 0; }
   // Returns true if `thread` calls MPI for the other threads.
   bool leads(int thread) const {
     return carriers_ == Carriers::leader && thread == 0 && threads_.size() > 1;
   }
-  Errands& errands_of(int thread) { return threads_[static_cast<std::size_t>(thread)].errands; }
-  // Runs the other threads' pending errands, without waiting. Called by the leading thread.
-  void serve() noexcept;
+  // Moves the messages of `thread`, which calls MPI, and of the threads that it leads.
+  void move(int thread) noexcept;
   // Counts one finished call of `thread`.
   void end_call(int thread) noexcept;
   std::uint32_t calls_ended(int thread) const noexcept;
   // Returns true if all other threads have finished `calls` calls. Called by the leading thread.
   bool others_have_ended(std::uint32_t calls) const noexcept;
-
-  // --- memory ------------------------------------------------------------------------------------
-  // The ranks that exchange mail, in order, and the memory of the mail.
-  const std::vector<Rank>& mail_ranks() const { return mail_ranks_; }
-  std::byte* mail() const { return mail_; }
-  NodeMemory* memory() const { return memory_.get(); }
 
   // --- the end -----------------------------------------------------------------------------------
   // ok, or the reason why the communicator has ended, as far as this process knows.
@@ -163,7 +156,7 @@ class Process {
 
  private:
   struct Thread {
-    Errands errands;
+    Wire* wire = nullptr;
     alignas(kCacheLine) std::atomic<std::uint32_t> calls{0};
   };
   bool set_reason(const Status& why) noexcept;
@@ -171,18 +164,46 @@ class Process {
 
   Comms comms_;
   const Homes homes_;
+  const int most_tag_;
   const Carriers carriers_;
-  const std::shared_ptr<NodeMemory> memory_;
-  std::vector<Rank> mail_ranks_;
-  HugeVector<std::byte> own_mail_;
-  std::byte* mail_ = nullptr;
+  const WaitPolicy policy_;
+  std::unique_ptr<Communicator> communicator_;
   std::deque<Thread> threads_;
   std::mutex alarm_mutex_;  // guards alarm_
   Alarm alarm_;
   std::mutex reason_mutex_;
   Status reason_;                    // constant once over_ is true
   std::atomic<bool> over_{false};    // set_reason() pairs with reason()
-  std::atomic<bool> untold_{false};  // end() on a thread that may not call MPI pairs with serve()
+  std::atomic<bool> untold_{false};  // end() on a thread that may not call MPI pairs with move()
+};
+
+// Member::State is one rank: its member of the process's communicator, and its wire.
+struct Member::State {
+  State(std::shared_ptr<Process> process_, Rank rank_, const JoinOptions& options,
+        const Environment& environment, std::shared_ptr<const WireOptions> wire_options,
+        std::unique_ptr<rankine::Member> member_);
+  // After an error MPI may still read this rank's memory, which is then not freed.
+  ~State();
+
+  // Makes a call, including the work for the process's other threads.
+  Status call(const Call& call);
+  // The call for the engine: the nodes become its groups if it has none.
+  Result<Call> on_nodes(const Call& call) const;
+  // "memory and MPI"
+  std::string ways_in_words() const;
+
+  const std::shared_ptr<Process> process;
+  const Rank rank;
+  const int thread;
+  const std::chrono::milliseconds timeout;
+  const Environment forced;
+  const std::shared_ptr<const WireOptions> nodes;
+  std::unique_ptr<Wire> wire;
+  std::unique_ptr<rankine::Member> member;  // destroyed before its wire
+  std::uint32_t barrier_in = 0, barrier_out = 0;
+
+ private:
+  Status wait_for_others(const Call& call);
 };
 
 }  // namespace rankine::mpi

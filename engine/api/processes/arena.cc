@@ -123,7 +123,7 @@ CallsLayout CallsLayout::of(int ranks, std::size_t head_bytes, const PostsShape&
 }
 
 ProcessLayout ProcessLayout::of(int ranks, std::size_t lobby_bytes, const PostsShape& calls,
-                                const PostsShape& messages) {
+                                const PostsShape& messages, const std::vector<bool>& far) {
   const auto n = static_cast<std::size_t>(ranks);
   ProcessLayout out;
   out.ranks = ranks;
@@ -135,9 +135,12 @@ ProcessLayout ProcessLayout::of(int ranks, std::size_t lobby_bytes, const PostsS
   out.calls = CallsLayout::of(ranks, head.end, calls);
   out.pair = CallsLayout::of(2, sizeof(SharedEnding), messages);
   out.pairs = out.calls.bytes;
-  out.own = whole_huge_pages(out.pairs + n * n * out.pair.bytes);
+  std::size_t near = 0;
+  for (const bool is_far : far) out.places.push_back(is_far ? 0 : static_cast<int>(near++));
+  if (far.empty()) near = n;
+  out.own = whole_huge_pages(out.pairs + (far.empty() ? n * n * out.pair.bytes : 0));
   const std::size_t four_pages = 4 * kHugePage;
-  out.own_bytes = (kProcessSpan - out.own) / n / four_pages * four_pages;
+  out.own_bytes = (kProcessSpan - out.own) / near / four_pages * four_pages;
   return out;
 }
 

@@ -94,9 +94,13 @@ struct ProcessLayout {
   CallsLayout pair;                       // for two ranks; its head is a SharedEnding
   std::size_t pairs = 0, own = 0, own_bytes = 0;
   int ranks = 0;
+  // By rank: its place among the ranks of this node; empty: there is one node. Ranks of several
+  // nodes send no messages as pairs and have no payloads.
+  std::vector<int> places{};
 
+  // `far`: by rank, true for the ranks of other nodes; empty: none.
   static ProcessLayout of(int ranks, std::size_t lobby_bytes, const PostsShape& calls,
-                          const PostsShape& messages);
+                          const PostsShape& messages, const std::vector<bool>& far = {});
   std::size_t number_of_pair(Rank from, Rank to) const {
     return static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks) +
            static_cast<std::size_t>(to);
@@ -105,10 +109,13 @@ struct ProcessLayout {
     return pairs + number_of_pair(from, to) * pair.bytes;
   }
   // A rank's own part, in quarters that begin at a huge page: scratch for calls of all ranks,
-  // scratch for messages, and two quarters of payloads.
-  std::size_t scratch_bytes() const { return own_bytes / 4; }
-  std::size_t payload_bytes() const { return own_bytes / 2; }
-  std::size_t scratch_of(Rank r) const { return own + static_cast<std::size_t>(r) * own_bytes; }
+  // scratch for messages, and two quarters of payloads. With several nodes it is all scratch.
+  std::size_t scratch_bytes() const { return places.empty() ? own_bytes / 4 : own_bytes; }
+  std::size_t payload_bytes() const { return places.empty() ? own_bytes / 2 : 0; }
+  std::size_t scratch_of(Rank r) const {
+    const auto i = static_cast<std::size_t>(r);
+    return own + (places.empty() ? i : static_cast<std::size_t>(places[i])) * own_bytes;
+  }
   std::size_t message_scratch_of(Rank r) const { return scratch_of(r) + scratch_bytes(); }
   std::size_t payloads_of(Rank r) const { return scratch_of(r) + 2 * scratch_bytes(); }
 };

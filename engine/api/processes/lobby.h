@@ -70,6 +70,9 @@ class ProcessLobby {
     // Called repeatedly while ranks are missing, until be_ready() has returned; an error ends the
     // meeting. Empty: wait until the deadline.
     std::function<Status()> may_wait{};
+    // By rank: true for the ranks of other nodes, which one process of this node stands for and
+    // which get no memory here; empty: none.
+    std::vector<bool> far{};
   };
   explicit ProcessLobby(Meeting meeting);
   ~ProcessLobby();

@@ -65,9 +65,10 @@ void ProcessPayloads::free(const void* base) noexcept {
 ProcessMemory::ProcessMemory(const ProcessLobby::Meeting& meeting, const PostsShape& calls,
                              const PostsShape& messages)
     : here_(meeting.ranks),
+      far_(meeting.far),
       calls_(calls),
       messages_(messages),
-      layout_(ProcessLayout::of(meeting.settings.ranks, sizeof(LobbyPage), calls, messages)),
+      layout_(ProcessLayout::of(meeting.settings.ranks, sizeof(LobbyPage), calls, messages, far_)),
       lobby_(meeting) {}
 
 Result<std::shared_ptr<ProcessMemory>> ProcessMemory::meet(const ProcessLobby::Meeting& meeting,
@@ -87,6 +88,7 @@ Result<std::shared_ptr<ProcessMemory>> ProcessMemory::meet(const ProcessLobby::M
 Status ProcessMemory::take_own(Rank r) {
   const std::size_t begin = layout_.payloads_of(r);
   own_.emplace_back(at(begin), layout_.payload_bytes(), lobby_.file(), begin);
+  if (!far_.empty() && far_[static_cast<std::size_t>(r)]) return {};
   return take(layout_.calls.of_rank(r), layout_.calls.rank_bytes,
               "mailboxes and board of rank " + std::to_string(r));
 }

@@ -132,6 +132,7 @@ class ProcessMemory {
   Own& own(Rank r) noexcept;
 
   const std::vector<Rank> here_;
+  const std::vector<bool> far_;  // as Meeting::far
   const PostsShape calls_, messages_;
   const ProcessLayout layout_;
   ProcessLobby lobby_;

@@ -32,6 +32,44 @@ Result<Plan> plan_of(const Schedule& schedule, std::size_t count, LowerOptions o
                    Transport::mailbox, options);
 }
 
+// Between nodes a rank sends all messages of a round before it waits for one of them, however many
+// there are, and releases each message at once: the wire relies on both (mpi/wire.h).
+TEST(LowerMailbox, SendsMessagesBetweenNodesFirstInTheirRound) {
+  Random random(20261128);
+  int far_messages = 0;
+  for (const Algorithm& algorithm : catalogue()) {
+    for (const int ranks : {3, 5, 8}) {
+      Params params;
+      params.ranks = ranks;
+      if (algorithm.collective == Collective::barrier || algorithm.refusal(params)) continue;
+      CallRules rules{.ranks = ranks,
+                      .slot_payload = random.one_in(2) ? std::size_t{0} : std::size_t{48},
+                      .mailbox_capacity = 8,
+                      .ports = 0,
+                      .algorithm = &algorithm,
+                      .transport = Transport::mailbox};
+      for (Rank r = 0; r < ranks; ++r) rules.nodes.push_back(random.below(3));
+      const TestCall call = random_call(random, rules);
+      ASSERT_FALSE(call.before.empty()) << call.text;
+      for (Rank r = 0; r < ranks; ++r) {
+        int waited = -1;  // the latest round with a wait for a message
+        for (const Op& op : call.plan.rank[static_cast<std::size_t>(r)].ops) {
+          const bool is_far = rules.nodes[static_cast<std::size_t>(r)] != rules.nodes[op.peer];
+          if (op.code == OpCode::wait_message) waited = op.round;
+          if (op.code == OpCode::send && is_far) {
+            ++far_messages;
+            ASSERT_GT(int{op.round}, waited) << call.text << ", rank " << r;
+          }
+          if (op.code == OpCode::release && is_far) {
+            ASSERT_NE(op.flags & kByAddress, 0) << call.text << ", rank " << r;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(far_messages, 1000);
+}
+
 TEST(LowerMailbox, SmallMessagesTravelInSlotsAndOweNothing) {
   const auto plan = plan_of(ring_all_reduce(2), 8);
   ASSERT_TRUE(plan.ok());

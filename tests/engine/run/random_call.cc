@@ -543,6 +543,7 @@ TestCall random_call(Random& random, const CallRules& rules) {
     lower.slot_payload = rules.slot_payload;
     lower.board_bytes = kTestBoard;
     lower.mutant = rules.mutant;
+    lower.nodes = rules.nodes;
     lower.mailbox_capacity = rules.mailbox_capacity;
     if (rules.mailbox_capacity == 0) {
       lower.mailbox_capacity = random.one_in(2) ? 8 : random.between(1, 8);

@@ -79,6 +79,7 @@ struct CallRules {
   const Algorithm* algorithm = nullptr;  // nullptr: a random schedule
   std::optional<Transport> transport{};  // none: any
   std::optional<Passes> passes{};        // none: any
+  std::vector<int> nodes{};  // as LowerOptions::nodes; only for tests that inspect plans
 };
 TestCall random_call(Random& random, const CallRules& rules);
 

@@ -1,15 +1,15 @@
 // Helpers for tests that are MPI programs: they print each rank's faults, and rank 0 ends with "N
-// passed, M failed". WireCount counts persistent sends.
+// passed, M failed". WireCount counts sends.
 #pragma once
 
 #include <mpi.h>
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <barrier>
 #include <cstdint>
 #include <cstdio>
-#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -90,39 +90,22 @@ class Checks {
   int passed_ = 0, failed_ = 0;
 };
 
-// Counts the messages and bytes that this process passes to MPI with persistent requests. The
-// functions replace MPI's functions (the profiling interface). Include it in one source file of a
-// program.
+// Counts the messages and bytes that this process passes to MPI_Isend. The function replaces MPI's
+// function (the profiling interface). Include it in one source file of a program.
 
 struct WireCount {
   std::uint64_t messages = 0, bytes = 0;
 };
-inline WireCount wire_count;
-// The bytes of each persistent send request.
-inline std::map<MPI_Request, std::uint64_t> persistent_sends;
+inline std::atomic<std::uint64_t> wire_messages{0}, wire_bytes{0};
+inline WireCount wire_count() { return {wire_messages.load(), wire_bytes.load()}; }
 
 }  // namespace rankine::mpi
 
-extern "C" int MPI_Send_init(const void* buffer, int count, MPI_Datatype type, int to, int tag,
-                             MPI_Comm comm, MPI_Request* request) {
-  const int code = PMPI_Send_init(buffer, count, type, to, tag, comm, request);
+extern "C" int MPI_Isend(const void* buffer, int count, MPI_Datatype type, int to, int tag,
+                         MPI_Comm comm, MPI_Request* request) {
   int bytes = 0;
   PMPI_Type_size(type, &bytes);
-  rankine::mpi::persistent_sends[*request] =
-      static_cast<std::uint64_t>(bytes) * static_cast<std::uint64_t>(count);
-  return code;
-}
-
-extern "C" int MPI_Request_free(MPI_Request* request) {
-  rankine::mpi::persistent_sends.erase(*request);
-  return PMPI_Request_free(request);
-}
-
-extern "C" int MPI_Start(MPI_Request* request) {
-  const auto found = rankine::mpi::persistent_sends.find(*request);
-  if (found != rankine::mpi::persistent_sends.end()) {
-    ++rankine::mpi::wire_count.messages;
-    rankine::mpi::wire_count.bytes += found->second;
-  }
-  return PMPI_Start(request);
+  ++rankine::mpi::wire_messages;
+  rankine::mpi::wire_bytes += static_cast<std::uint64_t>(bytes) * static_cast<std::uint64_t>(count);
+  return PMPI_Isend(buffer, count, type, to, tag, comm, request);
 }

@@ -1,16 +1,15 @@
-// NodeMail, the messages between processes of a node, and conclude(), which compares posted calls.
+// Homes, the placement of ranks; line_through(), the line through measured times of messages; and
+// conclude(), which compares posted calls.
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
-#include <memory>
+#include <optional>
 #include <string>
-#include <thread>
+#include <string_view>
 #include <vector>
 
 #include "engine/api/mpi/homes.h"
-#include "engine/api/mpi/node_mail.h"
 #include "engine/api/mpi/post_log.h"
 
 namespace rankine {
@@ -46,10 +45,6 @@ TEST(Homes, RanksOfAProcessFollowOneAnother) {
   EXPECT_EQ(homes[4].thread, 1);
   EXPECT_EQ(homes.on_node(0), (std::vector<Rank>{0, 1, 3, 4, 5}));
   EXPECT_EQ(homes.in_process(2), (std::vector<Rank>{3, 4, 5}));
-  using enum Way;
-  EXPECT_EQ(homes.ways_of(0, true),
-            (std::vector<Way>{here, here, wire, scratch, scratch, scratch}));
-  EXPECT_EQ(homes.ways_of(3, false), (std::vector<Way>{wire, wire, wire, here, here, here}));
 }
 
 TEST(Homes, AlgorithmsTakeNodesWhereCallsSayNothing) {
@@ -96,135 +91,46 @@ TEST(Homes, NodesAreMadeUpInTurns) {
   EXPECT_TRUE(read_made_up_nodes().value().empty());
 }
 
-}  // namespace
+// Alpha and beta from message times: exact times, and times as of a busy machine.
+constexpr double kAlpha = 25e-6, kBeta = 8e-9;
 
-namespace {
-
-// The memory that ranks of a node share.
-class Shared {
- public:
-  explicit Shared(int ranks) : lines_(NodeMail::bytes(ranks) / kCacheLine) {}
-  std::byte* begin() { return lines_.front().bytes; }
-
- private:
-  struct alignas(kCacheLine) Line {
-    std::byte bytes[kCacheLine] = {};
-  };
-  std::vector<Line> lines_;
-};
-
-TEST(NodeMail, AMessageIsThereUntilItHasBeenUsed) {
-  Shared shared(3);
-  NodeMail one(shared.begin(), 3, 1), two(shared.begin(), 3, 2);
-  EXPECT_EQ(two.next(1).data, nullptr);
-  std::uint32_t number = 0;
-  for (std::uint32_t i = 0; i < NodeMail::kSlots; ++i) {
-    std::byte* const room = one.room(2);
-    ASSERT_NE(room, nullptr) << i;
-    room[0] = static_cast<std::byte>(i);
-    number = one.post(2, 100 + i);
+std::vector<TimedMessage> times_of(std::vector<std::size_t> lengths) {
+  std::vector<TimedMessage> messages;
+  for (const std::size_t bytes : lengths) {
+    messages.push_back({bytes, kAlpha + kBeta * static_cast<double>(bytes - 8)});
   }
-  EXPECT_EQ(one.room(2), nullptr) << "all slots are full";
-  EXPECT_NE(one.room(0), nullptr) << "of another pair they are not";
-  for (std::uint32_t i = 0; i < NodeMail::kSlots; ++i) {
-    EXPECT_FALSE(one.is_used(2, number));
-    const NodeMail::Message message = two.next(1);
-    ASSERT_NE(message.data, nullptr);
-    EXPECT_EQ(message.tag, 100 + i);
-    EXPECT_EQ(message.data[0], static_cast<std::byte>(i));
-    two.used(1);
-  }
-  EXPECT_TRUE(one.is_used(2, number));
-  EXPECT_EQ(two.next(1).data, nullptr);
+  return messages;
 }
 
-// The receiver reads the sender's memory, and the sender changes it after is_used(). A thread
-// sanitizer would detect a missing order.
-TEST(NodeMail, ThreadsHandMemoryToOneAnother) {
-  constexpr std::uint64_t kMessages = 300;
-  Shared shared(2);
-  std::uint64_t wrong = 0;
-  std::thread reader([&] {
-    NodeMail mail(shared.begin(), 2, 1);
-    for (std::uint64_t i = 0; i < kMessages; ++i) {
-      NodeMail::Message message = mail.next(0);
-      for (; message.data == nullptr; message = mail.next(0)) yield_cpu();
-      std::uint64_t with_the_word = 0;
-      const std::uint64_t* where = nullptr;
-      std::memcpy(&with_the_word, message.data, 8);
-      std::memcpy(&where, message.data + 8, 8);
-      if (message.tag != static_cast<std::uint32_t>(i) || with_the_word != i || *where != 3 * i) {
-        ++wrong;
-      }
-      mail.used(0);
-    }
-  });
-  NodeMail mail(shared.begin(), 2, 0);
-  std::uint64_t data = 0;
-  for (std::uint64_t i = 0; i < kMessages; ++i) {
-    std::byte* room = nullptr;
-    while ((room = mail.room(1)) == nullptr) yield_cpu();
-    data = 3 * i;
-    const std::uint64_t* const where = &data;
-    std::memcpy(room, &i, 8);
-    std::memcpy(room + 8, &where, 8);
-    const std::uint32_t number = mail.post(1, static_cast<std::uint32_t>(i));
-    while (!mail.is_used(1, number)) yield_cpu();
+TEST(MessageLine, IsTheOneThatTimesLieOn) {
+  const auto link = line_through(times_of({8, 1000, 64'000, 1'000'000}));
+  ASSERT_TRUE(link.ok()) << link.status().text();
+  EXPECT_NEAR(link->alpha.to_double(), kAlpha, 1e-15);
+  EXPECT_NEAR(link->beta.to_double(), kBeta, 1e-15);
+}
+
+TEST(MessageLine, LooksAwayFromALengthThatWasHeldUp) {
+  for (std::size_t held_up = 1; held_up < 4; ++held_up) {
+    auto messages = times_of({8, 1000, 64'000, 1'000'000});
+    messages[held_up].seconds *= 5;
+    const auto link = line_through(messages);
+    ASSERT_TRUE(link.ok()) << link.status().text();
+    EXPECT_NEAR(link->beta.to_double(), kBeta, 1e-15) << held_up;
   }
-  reader.join();
-  EXPECT_EQ(wrong, 0U);
 }
 
-// Counts up to `what`, one step per call.
-struct Work {
-  int asked = 0, sum = 0;
-};
-bool go_on(void* of, int what) noexcept {
-  Work& work = *static_cast<Work*>(of);
-  if (++work.asked < what) return false;
-  work.asked = 0;
-  work.sum += what;
-  return true;
-}
-
-TEST(Errands, AreDoneInTurnAndAskedUntilTheyAreOver) {
-  const auto errands = std::make_unique<Errands>();
-  Work first, second;
-  ASSERT_TRUE(errands->post({go_on, &first, 3}));
-  const std::uint32_t number = errands->number();
-  ASSERT_TRUE(errands->post({go_on, &second, 1}));
-  errands->serve();
-  errands->serve();
-  EXPECT_FALSE(errands->is_done(number));
-  EXPECT_EQ(second.sum, 0) << "it waits for the first";
-  errands->serve();
-  EXPECT_TRUE(errands->is_done(number));
-  EXPECT_TRUE(errands->is_done(errands->number()));
-  EXPECT_EQ(first.sum, 3);
-  EXPECT_EQ(second.sum, 1);
-  for (std::uint32_t i = 0; i < Errands::kMost; ++i) ASSERT_TRUE(errands->post({go_on, &first, 1}));
-  EXPECT_FALSE(errands->post({go_on, &first, 1})) << "there are enough of them";
-}
-
-TEST(Errands, OneThreadDoesAnothers) {
-  const auto errands = std::make_unique<Errands>();
-  constexpr int kRounds = 100;
-  std::atomic<bool> over{false};
-  std::thread carrier([&] {
-    while (!over.load(std::memory_order_acquire)) {
-      errands->serve();
-      yield_cpu();
-    }
-  });
-  Work work;
-  for (int i = 0; i < kRounds; ++i) {
-    while (!errands->post({go_on, &work, 2})) yield_cpu();
-    while (!errands->post({go_on, &work, 1})) yield_cpu();
-    while (!errands->is_done(errands->number())) yield_cpu();
-    ASSERT_EQ(work.sum, 3 * (i + 1));
-  }
-  over.store(true, std::memory_order_release);
-  carrier.join();
+TEST(MessageLine, RefusesTimesThatDoNotGrow) {
+  auto messages = times_of({8, 1000, 64'000, 1'000'000});
+  messages[0].seconds = 1;  // the short message was delayed
+  const auto link = line_through(messages);
+  ASSERT_FALSE(link.ok());
+  EXPECT_EQ(link.status().code(), Code::invalid_argument);
+  EXPECT_NE(link.status().text().find("8 B in 1.00 s, 1000 B in"), std::string::npos)
+      << link.status().text();
+  EXPECT_NE(link.status().text().find("model.beta is -"), std::string::npos)
+      << link.status().text();
+  messages[0].seconds = 0;
+  EXPECT_FALSE(line_through(messages).ok());
 }
 
 }  // namespace
