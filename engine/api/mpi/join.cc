@@ -1,4 +1,4 @@
-// Joins ranks to a communicator over MPI: finds their homes, compares their settings, and makes
+// Joins ranks to a communicator over MPI: finds their locations, compares their settings, and makes
 // their shared memory.
 #include <unistd.h>
 
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "engine/api/communicator.h"
-#include "engine/api/mpi/homes.h"
 #include "engine/api/mpi/process.h"
+#include "engine/api/mpi/rank_locations.h"
 #include "engine/api/version.h"
 #include "engine/base/numbers.h"
 #include "engine/network/fabric.h"
@@ -102,7 +102,7 @@ Result<int> made_up_of(const JoinOptions& options) {
   return made_up_node(*sizes, number);
 }
 
-Result<Homes> find_homes(MPI_Comm comm, MPI_Comm node, int rank, int threads) {
+Result<RankLocations> find_locations(MPI_Comm comm, MPI_Comm node, int rank, int threads) {
   int mine[2] = {rank, threads};
   MPI_Bcast(mine, 1, MPI_INT, 0, node);  // rank of the node's first process
   int processes = 1;
@@ -110,21 +110,21 @@ Result<Homes> find_homes(MPI_Comm comm, MPI_Comm node, int rank, int threads) {
   std::vector<int> said(2 * static_cast<std::size_t>(processes));
   const int code = MPI_Allgather(mine, 2, MPI_INT, said.data(), 2, MPI_INT, comm);
   if (code != MPI_SUCCESS) return mpi_status("MPI_Allgather", code);
-  std::vector<ProcessHome> all;
+  std::vector<ProcessLocation> all;
   for (std::size_t i = 0; i < said.size(); i += 2) all.push_back({said[i], said[i + 1]});
-  return Homes(all);
+  return RankLocations(all);
 }
 
 CallNetwork network_for(const JoinOptions& options, const Environment& environment,
-                        const Homes& homes) {
+                        const RankLocations& locations) {
   CallNetwork network;
   if (options.network != nullptr) {
     network = *options.network;
   } else if (environment.network != nullptr) {
     network = *environment.network;
-  } else if (homes.group() > 1) {
+  } else if (locations.group() > 1) {
     network.fabric = find_regime("two_level")->fabric;
-    network.fabric.group = homes.group();
+    network.fabric.group = locations.group();
   } else {
     network.fabric = find_regime("scale_out")->fabric;
   }
@@ -185,8 +185,8 @@ int most_tag(MPI_Comm comm) {
   return found != 0 ? *most : 32767;  // the minimum that MPI guarantees
 }
 
-Status check_tags(MPI_Comm comm, const Homes& homes) {
-  const int most = homes.most_threads();
+Status check_tags(MPI_Comm comm, const RankLocations& locations) {
+  const int most = locations.most_threads();
   if (most * most <= most_tag(comm)) return {};
   return invalid_argument("threads is " + std::to_string(most) +
                           " in some process; allowed are fewer, because MPI's tags end at " +
@@ -300,18 +300,19 @@ Result<Joined> join_ranks(CommunicatorOptions options, const std::string& name, 
 }
 
 // As join_ranks(), through the node's memory if it is wanted and all nodes have it. Collective.
-Result<Joined> meet(MPI_Comm comm, MPI_Comm node, const Homes& homes, int process,
+Result<Joined> meet(MPI_Comm comm, MPI_Comm node, const RankLocations& locations, int process,
                     CommunicatorOptions options, WireOptions& wire, std::optional<Within> asked) {
-  const Within within = asked.value_or(homes.nodes() > 1 ? Within::memory : Within::messages);
-  const int processes = homes[homes.ranks() - 1].process + 1;
-  if (within == Within::memory && processes > homes.nodes()) {
-    for (Rank r = 0; r < homes.ranks(); ++r) wire.node[static_cast<std::size_t>(r)] = homes[r].node;
+  const Within within = asked.value_or(locations.nodes() > 1 ? Within::memory : Within::messages);
+  const int processes = locations[locations.ranks() - 1].process + 1;
+  if (within == Within::memory && processes > locations.nodes()) {
+    for (Rank r = 0; r < locations.ranks(); ++r)
+      wire.node[static_cast<std::size_t>(r)] = locations[r].node;
     const std::string name = common_name(node);
-    const Rank first = homes.on_node(homes[wire.here.front()].node).front();
+    const Rank first = locations.on_node(locations[wire.here.front()].node).front();
     auto joined =
         name.empty()
             ? Result<Joined>(make_error(Code::system, [] { return "there are no random numbers"; }))
-            : join_ranks(options, name, homes[first].process == process);
+            : join_ranks(options, name, locations[first].process == process);
     Status mine = joined.status();
     if (all_say(comm, mine.ok())) return joined;
     if (mine.ok())
@@ -319,8 +320,8 @@ Result<Joined> meet(MPI_Comm comm, MPI_Comm node, const Homes& homes, int proces
     if (asked) return mine;
     warn_once("mpi.within", "messages within nodes go over MPI: " + mine.text());
   }
-  for (Rank r = 0; r < homes.ranks(); ++r)
-    wire.node[static_cast<std::size_t>(r)] = homes[r].process;
+  for (Rank r = 0; r < locations.ranks(); ++r)
+    wire.node[static_cast<std::size_t>(r)] = locations[r].process;
   auto joined = join_ranks(options, "", false);
   if (all_say(comm, joined.ok()) || !joined.ok()) return joined;
   return make_error(Code::out_of_memory, [] { return "another rank has no memory"; });
@@ -343,41 +344,42 @@ Result<std::vector<std::unique_ptr<Member>>> join_threads(MPI_Comm comm, int thr
   NodeComm node;
   Status status = node.make(comms.data, number, made_up.ok() ? *made_up : 0);
   if (!status.ok()) return status;
-  const auto found = find_homes(comms.data, node.comm(), number, mine.ok() ? threads : 1);
+  const auto found = find_locations(comms.data, node.comm(), number, mine.ok() ? threads : 1);
   if (!found.ok()) return found.status();
-  const Homes& homes = *found;
+  const RankLocations& locations = *found;
   const auto environment = read_environment();
   const Environment known = environment.ok() ? *environment : Environment();
   if (mine.ok()) mine = environment.status();
-  if (mine.ok()) mine = check_options(options, known, homes.ranks());
-  if (mine.ok()) mine = check_tags(comms.data, homes);
-  const CallNetwork network = network_for(options, known, homes);
-  const Rank first = homes.first_of(number);
-  const auto on_node = static_cast<int>(homes.on_node(homes[first].node).size());
+  if (mine.ok()) mine = check_options(options, known, locations.ranks());
+  if (mine.ok()) mine = check_tags(comms.data, locations);
+  const CallNetwork network = network_for(options, known, locations);
+  const Rank first = locations.first_of(number);
+  const auto on_node = static_cast<int>(locations.on_node(locations[first].node).size());
   const auto neighbouring = node.processes();
   if (!neighbouring.ok()) return neighbouring.status();
   const WaitPolicy policy = choose_wait_policy(on_node, {}, *neighbouring);
   std::shared_ptr<const CallClock> clock;
   if (mine.ok()) {
-    auto made = CallClock::make(network, homes.ranks(), policy);
+    auto made = CallClock::make(network, locations.ranks(), policy);
     mine = made.status();
     if (made.ok()) clock = std::move(*made);
   }
   status = compare(comms.data, mine, agreed(options, known, network));
   if (!status.ok()) return status;
   const auto wire = std::make_shared<WireOptions>();
-  wire->node.resize(static_cast<std::size_t>(homes.ranks()));
-  wire->here = homes.in_process(number);
+  wire->node.resize(static_cast<std::size_t>(locations.ranks()));
+  wire->here = locations.in_process(number);
   wire->network = std::move(clock);
-  CommunicatorOptions common = common_options(options, homes.ranks());
+  CommunicatorOptions common = common_options(options, locations.ranks());
   common.wire = wire;
   common.wait = policy;
   common.wait->probes = 0;  // a waiting rank moves messages at once
-  auto joined = meet(comms.data, node.comm(), homes, number, common, *wire, options.within);
+  auto joined = meet(comms.data, node.comm(), locations, number, common, *wire, options.within);
   if (!joined.ok()) return joined.status();
   const int most = most_tag(comms.data);
-  const auto process = make_shared_at_home<Process>(
-      std::move(comms), homes, most, carriers_of(options), policy, std::move(joined->communicator));
+  const auto process =
+      make_shared_at_home<Process>(std::move(comms), locations, most, carriers_of(options), policy,
+                                   std::move(joined->communicator));
   std::vector<std::unique_ptr<Member>> members;
   for (int t = 0; t < threads; ++t) {
     members.push_back(std::unique_ptr<Member>(new Member(make_process_owned<Member::State>(

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/api/mpi/homes.h"
 #include "engine/api/mpi/process.h"
+#include "engine/api/mpi/rank_locations.h"
 #include "engine/base/numbers.h"
 #include "engine/base/statistics.h"
 #include "engine/run/machine.h"
@@ -23,7 +23,7 @@ Member::State::State(std::shared_ptr<Process> process_, Rank rank_, const JoinOp
                      std::unique_ptr<rankine::Member> member_)
     : process(std::move(process_)),
       rank(rank_),
-      thread(process->homes()[rank].thread),
+      thread(process->locations()[rank].thread),
       timeout(options.timeout),
       forced(environment),
       nodes(std::move(wire_options)),
@@ -52,12 +52,12 @@ Result<Call> Member::State::on_nodes(const Call& given) const {
   }
   Call call = given;
   call.options.shared_payloads = false;
-  if (process->homes().nodes() == 1) return call;
+  if (process->locations().nodes() == 1) return call;
   const Algorithm* line = call.options.algorithm.empty()
                               ? forced.algorithm[static_cast<std::size_t>(call.collective)]
                               : find_algorithm(call.collective, call.options.algorithm);
   if (line == nullptr) return call;
-  Status status = process->homes().take_nodes(*line, call.options);
+  Status status = process->locations().take_nodes(*line, call.options);
   if (!status.ok()) return status;
   return call;
 }
@@ -111,8 +111,8 @@ Member::~Member() {
 }
 
 Rank Member::rank() const { return state_->rank; }
-int Member::ranks() const { return state_->process->homes().ranks(); }
-const Homes& Member::homes() const { return state_->process->homes(); }
+int Member::ranks() const { return state_->process->locations().ranks(); }
+const RankLocations& Member::locations() const { return state_->process->locations(); }
 Sent Member::sent() const { return state_->wire->sent(); }
 
 namespace {
@@ -259,16 +259,16 @@ Result<bool> nodes_share_a_link(Member& me, int group) {
 }  // namespace
 
 Result<Fabric> measure_network(Member& me) {
-  const Homes& homes = me.homes();
-  if (homes.nodes() > 1 && homes.group() == 0) {
-    return invalid_argument("the nodes are " + homes.in_words() +
+  const RankLocations& locations = me.locations();
+  if (locations.nodes() > 1 && locations.group() == 0) {
+    return invalid_argument("the nodes are " + locations.in_words() +
                             "; allowed are nodes of equally many neighbouring ranks");
   }
   Fabric fabric;
   fabric.name = "measured";
   if (me.ranks() == 1) return invalid_argument("ranks is 1; allowed are 2 and more");
-  const bool several = homes.nodes() > 1;
-  const int group = several ? homes.group() : me.ranks();
+  const bool several = locations.nodes() > 1;
+  const int group = several ? locations.group() : me.ranks();
   if (group > 1) {
     const auto link = link_between(me, 1);
     if (!link.ok()) return link.status();

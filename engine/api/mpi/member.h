@@ -63,7 +63,7 @@
 #include "engine/run/process.h"
 
 namespace rankine {
-class Homes;
+class RankLocations;
 }
 
 namespace rankine::mpi {
@@ -89,7 +89,7 @@ struct JoinOptions {
   // printed.
   std::optional<Within> within{};
   // A made-up node: processes with equal numbers that share memory according to MPI form a node.
-  // Unset: the node of RANKINE_MPI_NODES (homes.h); without it all processes that share memory.
+  // Unset: the node of RANKINE_MPI_NODES (locations.h); without it all processes that share memory.
   std::optional<int> node{};
   // Unset: each if MPI allows it, otherwise leader.
   std::optional<Carriers> carriers{};
@@ -110,7 +110,7 @@ class Member : public TypedCalls<Member, Status> {
   Rank rank() const;
   int ranks() const;
   // The placement of all ranks.
-  const Homes& homes() const;
+  const RankLocations& locations() const;
 
   // Makes any collective call, untyped. typed_calls.h has the typed calls.
   Status call(const Call& call);
@@ -162,12 +162,12 @@ Result<std::vector<std::unique_ptr<Member>>> join_threads(MPI_Comm comm, int thr
 
 // Collective. Sends short and long messages back and forth between two ranks of one node, and
 // between two ranks of different nodes, while the other ranks wait; alpha and beta come from the
-// medians (line_through(), homes.h). Then all ranks of a node send to another node at once: if they
-// slow each other down, the nodes share an up and a down link (two_level wiring); otherwise each
-// rank has its own link. All ranks get the same network, with the nodes as groups. write_network()
-// makes a file of it for RANKINE_NETWORK and for every tool. Errors (invalid_argument): one rank;
-// nodes that do not form groups; times that give no valid alpha or bandwidth after several
-// attempts. Also the errors of calls.
+// medians (line_through(), locations.h). Then all ranks of a node send to another node at once: if
+// they slow each other down, the nodes share an up and a down link (two_level wiring); otherwise
+// each rank has its own link. All ranks get the same network, with the nodes as groups.
+// write_network() makes a file of it for RANKINE_NETWORK and for every tool. Errors
+// (invalid_argument): one rank; nodes that do not form groups; times that give no valid alpha or
+// bandwidth after several attempts. Also the errors of calls.
 Result<Fabric> measure_network(Member& me);
 
 }  // namespace rankine::mpi

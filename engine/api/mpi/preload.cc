@@ -3,7 +3,7 @@
 //   LD_PRELOAD=librankine_mpi_openmpi.so RANKINE_MPI=report mpirun -n 4 program
 //
 // Every function of RANKINE_FUNCTIONS (preload_report.h) is defined here in three forms: blocking,
-// started and prepared. preload_taking.h decides which calls are taken, and preload_collectives.cc
+// started and prepared. preload_call.h decides which calls are taken, and preload_collectives.cc
 // prepares their buffers.
 //
 // RANKINE_MPI (preload_report.h) switches the library on or off, chooses the transport, and
@@ -14,26 +14,26 @@
 #include <functional>
 #include <memory>
 
+#include "engine/api/mpi/preload_call.h"
 #include "engine/api/mpi/preload_communicators.h"
 #include "engine/api/mpi/preload_presence.h"
 #include "engine/api/mpi/preload_report.h"
 #include "engine/api/mpi/preload_requests.h"
-#include "engine/api/mpi/preload_taking.h"
 
 namespace rankine::mpi {
 namespace {
 
 // Prepares a call: runs `make` now, to decide if the call is taken, and again at each start.
 int prepare(Function function, MPI_Comm comm, MPI_Request* request,
-            const std::function<int(Taking&)>& make, const std::function<int()>& pass_on) {
+            const std::function<int(InterceptedCall&)>& make, const std::function<int()>& pass_on) {
   const auto prepared = std::make_shared<Prepared>();
-  Taking now(function, {Form::prepared, request, &prepared}, comm, pass_on);
+  InterceptedCall now(function, {Form::prepared, request, &prepared}, comm, pass_on);
   const int error = make(now);
   if (prepared->channel == nullptr) return error;
   prepared->start = [function, make](const std::shared_ptr<Prepared>& mine) {
     // MPI requires that the program keeps the arguments unchanged.
-    Taking again(function, {Form::prepared, nullptr, &mine}, mine->channel->on->comm,
-                 [] { return MPI_ERR_ARG; });
+    InterceptedCall again(function, {Form::prepared, nullptr, &mine}, mine->channel->on->comm,
+                          [] { return MPI_ERR_ARG; });
     return make(again);
   };
   const Status status = prepared_calls().add(prepared, request);
@@ -69,7 +69,7 @@ extern "C" {
   int MPI_FUNCTION(PARAMETERS(DECLARED) MPI_Comm comm) {                                    \
     return guarded(comm, [&] {                                                              \
       const auto pass_on = [&] { return P##MPI_FUNCTION(PARAMETERS(RANKINE_GIVEN) comm); }; \
-      Taking call(Function::name, {}, comm, std::ref(pass_on));                             \
+      InterceptedCall call(Function::name, {}, comm, std::ref(pass_on));                    \
       return rankine::mpi::name(call PARAMETERS(RANKINE_ALSO_GIVEN));                       \
     });                                                                                     \
   }
@@ -77,15 +77,15 @@ extern "C" {
   RANKINE_WAITED_FOR_AS(MPI_##Name, name, PARAMETERS, RANKINE_DECLARED)
 RANKINE_FUNCTIONS(RANKINE_WAITED_FOR, RANKINE_WAITED_FOR)
 
-#define RANKINE_STARTED_AS(MPI_FUNCTION, name, PARAMETERS, DECLARED)                  \
-  int MPI_FUNCTION(PARAMETERS(DECLARED) MPI_Comm comm, MPI_Request* request) {        \
-    return guarded(comm, [&] {                                                        \
-      const auto pass_on = [&] {                                                      \
-        return P##MPI_FUNCTION(PARAMETERS(RANKINE_GIVEN) comm, request);              \
-      };                                                                              \
-      Taking call(Function::name, {Form::started, request}, comm, std::ref(pass_on)); \
-      return rankine::mpi::name(call PARAMETERS(RANKINE_ALSO_GIVEN));                 \
-    });                                                                               \
+#define RANKINE_STARTED_AS(MPI_FUNCTION, name, PARAMETERS, DECLARED)                           \
+  int MPI_FUNCTION(PARAMETERS(DECLARED) MPI_Comm comm, MPI_Request* request) {                 \
+    return guarded(comm, [&] {                                                                 \
+      const auto pass_on = [&] {                                                               \
+        return P##MPI_FUNCTION(PARAMETERS(RANKINE_GIVEN) comm, request);                       \
+      };                                                                                       \
+      InterceptedCall call(Function::name, {Form::started, request}, comm, std::ref(pass_on)); \
+      return rankine::mpi::name(call PARAMETERS(RANKINE_ALSO_GIVEN));                          \
+    });                                                                                        \
   }
 #define RANKINE_STARTED(Name, name, PARAMETERS) \
   RANKINE_STARTED_AS(MPI_I##name, name, PARAMETERS, RANKINE_DECLARED)
@@ -93,16 +93,18 @@ RANKINE_FUNCTIONS(RANKINE_STARTED, RANKINE_STARTED)
 
 // Standard since MPI 4. Before, Open MPI has them under other names (mpi-ext.h), unless it was
 // built without them.
-#define RANKINE_PREPARED_AS(MPI_FUNCTION, name, PARAMETERS, DECLARED)                            \
-  [[gnu::weak]] int P##MPI_FUNCTION(PARAMETERS(DECLARED) MPI_Comm comm, MPI_Info info,           \
-                                    MPI_Request* request);                                       \
-  int MPI_FUNCTION(PARAMETERS(DECLARED) MPI_Comm comm, MPI_Info info, MPI_Request* request) {    \
-    return guarded(comm, [&] {                                                                   \
-      return prepare(                                                                            \
-          Function::name, comm, request,                                                         \
-          [=](Taking& call) { return rankine::mpi::name(call PARAMETERS(RANKINE_ALSO_GIVEN)); }, \
-          [&] { return P##MPI_FUNCTION(PARAMETERS(RANKINE_GIVEN) comm, info, request); });       \
-    });                                                                                          \
+#define RANKINE_PREPARED_AS(MPI_FUNCTION, name, PARAMETERS, DECLARED)                         \
+  [[gnu::weak]] int P##MPI_FUNCTION(PARAMETERS(DECLARED) MPI_Comm comm, MPI_Info info,        \
+                                    MPI_Request* request);                                    \
+  int MPI_FUNCTION(PARAMETERS(DECLARED) MPI_Comm comm, MPI_Info info, MPI_Request* request) { \
+    return guarded(comm, [&] {                                                                \
+      return prepare(                                                                         \
+          Function::name, comm, request,                                                      \
+          [=](InterceptedCall& call) {                                                        \
+            return rankine::mpi::name(call PARAMETERS(RANKINE_ALSO_GIVEN));                   \
+          },                                                                                  \
+          [&] { return P##MPI_FUNCTION(PARAMETERS(RANKINE_GIVEN) comm, info, request); });    \
+    });                                                                                       \
   }
 #ifdef OPEN_MPI
 #define RANKINE_PREPARED_MPIX(Name, name, PARAMETERS) \

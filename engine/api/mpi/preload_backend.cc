@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "engine/api/communicator.h"
-#include "engine/api/mpi/homes.h"
 #include "engine/api/mpi/member.h"
 #include "engine/api/mpi/process.h"
+#include "engine/api/mpi/rank_locations.h"
 #include "engine/api/threads.h"
 #include "engine/base/memory.h"
 #include "engine/base/numbers.h"

@@ -9,7 +9,7 @@
 #include "algorithms/schedule/collective.h"
 #include "engine/api/call.h"
 #include "engine/api/mpi/preload_blocks.h"
-#include "engine/api/mpi/preload_taking.h"
+#include "engine/api/mpi/preload_call.h"
 #include "engine/run/kernels/types.h"
 
 namespace rankine::mpi {
@@ -126,8 +126,8 @@ const void* at(const void* buffer, std::size_t bytes) {
 }
 
 // A reduction; in place if `in` is MPI_IN_PLACE.
-int reduction(Taking& call, Collective collective, const void* in, void* out, std::int64_t count,
-              MPI_Datatype type, MPI_Op op, int root) {
+int reduction(InterceptedCall& call, Collective collective, const void* in, void* out,
+              std::int64_t count, MPI_Datatype type, MPI_Op op, int root) {
   call.root(root).reduces(collective, count, type, op);
   const std::size_t bytes = product(of(count), size_of(call.kind));
   Call reduced{.collective = collective,
@@ -142,8 +142,8 @@ int reduction(Taking& call, Collective collective, const void* in, void* out, st
 }
 
 // A reduction to blocks with `counts`; in place, the rank's block is stored at the begin of `out`.
-int reduce_blocks(Taking& call, const void* in, void* out, Numbers counts, std::int64_t equal,
-                  MPI_Datatype type, MPI_Op op) {
+int reduce_blocks(InterceptedCall& call, const void* in, void* out, Numbers counts,
+                  std::int64_t equal, MPI_Datatype type, MPI_Op op) {
   call.unless(counts.is_null() && equal < 0).reduces(Collective::reduce_scatter, 0, type, op);
   std::vector<std::size_t> sizes;
   for (int r = 0; call && r < call.ranks; ++r) {
@@ -184,7 +184,7 @@ Side side(const void* buffer, std::int64_t count, MPI_Datatype type, int blocks)
 }
 
 // Moves blocks of equal size. Side `one` may be in place, inside `all`, which has a block per rank.
-int move_blocks(Taking& call, Collective collective, const Side& one, const Side& all,
+int move_blocks(InterceptedCall& call, Collective collective, const Side& one, const Side& all,
                 bool one_sends, int root) {
   const bool in_place = one.buffer == MPI_IN_PLACE;
   if (all.blocks > 0) call.moves(all.count, all.type);
@@ -228,38 +228,38 @@ int move_blocks(Taking& call, Collective collective, const Side& one, const Side
 
 }  // namespace
 
-int allreduce(Taking& call, const void* in, void* out, std::int64_t count, MPI_Datatype type,
-              MPI_Op op) {
+int allreduce(InterceptedCall& call, const void* in, void* out, std::int64_t count,
+              MPI_Datatype type, MPI_Op op) {
   return reduction(call, Collective::all_reduce, in, out, count, type, op, 0);
 }
 
-int reduce(Taking& call, const void* in, void* out, std::int64_t count, MPI_Datatype type,
+int reduce(InterceptedCall& call, const void* in, void* out, std::int64_t count, MPI_Datatype type,
            MPI_Op op, int root) {
   return reduction(call, Collective::reduce, in, out, count, type, op, root);
 }
 
-int scan(Taking& call, const void* in, void* out, std::int64_t count, MPI_Datatype type,
+int scan(InterceptedCall& call, const void* in, void* out, std::int64_t count, MPI_Datatype type,
          MPI_Op op) {
   return reduction(call, Collective::scan, in, out, count, type, op, 0);
 }
 
-int exscan(Taking& call, const void* in, void* out, std::int64_t count, MPI_Datatype type,
+int exscan(InterceptedCall& call, const void* in, void* out, std::int64_t count, MPI_Datatype type,
            MPI_Op op) {
   return reduction(call, Collective::exscan, in, out, count, type, op, 0);
 }
 
-int reduce_scatter(Taking& call, const void* in, void* out, Numbers counts, MPI_Datatype type,
-                   MPI_Op op) {
+int reduce_scatter(InterceptedCall& call, const void* in, void* out, Numbers counts,
+                   MPI_Datatype type, MPI_Op op) {
   call.unless(counts.is_null());
   return reduce_blocks(call, in, out, counts, 0, type, op);
 }
 
-int reduce_scatter_block(Taking& call, const void* in, void* out, std::int64_t count,
+int reduce_scatter_block(InterceptedCall& call, const void* in, void* out, std::int64_t count,
                          MPI_Datatype type, MPI_Op op) {
   return reduce_blocks(call, in, out, {}, count, type, op);
 }
 
-int bcast(Taking& call, void* buffer, std::int64_t count, MPI_Datatype type, int root) {
+int bcast(InterceptedCall& call, void* buffer, std::int64_t count, MPI_Datatype type, int root) {
   call.root(root).moves(count, type);
   if (!call) return call.pass();
   const Block elements = call.block(buffer, of(count), type);
@@ -276,35 +276,35 @@ int bcast(Taking& call, void* buffer, std::int64_t count, MPI_Datatype type, int
   });
 }
 
-int allgather(Taking& call, const void* in, std::int64_t in_count, MPI_Datatype in_type, void* out,
-              std::int64_t out_count, MPI_Datatype out_type) {
+int allgather(InterceptedCall& call, const void* in, std::int64_t in_count, MPI_Datatype in_type,
+              void* out, std::int64_t out_count, MPI_Datatype out_type) {
   return move_blocks(call, Collective::all_gather, side(in, in_count, in_type, 1),
                      side(out, out_count, out_type, call.ranks), true, 0);
 }
 
-int alltoall(Taking& call, const void* in, std::int64_t in_count, MPI_Datatype in_type, void* out,
-             std::int64_t out_count, MPI_Datatype out_type) {
+int alltoall(InterceptedCall& call, const void* in, std::int64_t in_count, MPI_Datatype in_type,
+             void* out, std::int64_t out_count, MPI_Datatype out_type) {
   return move_blocks(call, Collective::all_to_all, side(in, in_count, in_type, call.ranks),
                      side(out, out_count, out_type, call.ranks), true, 0);
 }
 
-int gather(Taking& call, const void* in, std::int64_t in_count, MPI_Datatype in_type, void* out,
-           std::int64_t out_count, MPI_Datatype out_type, int root) {
+int gather(InterceptedCall& call, const void* in, std::int64_t in_count, MPI_Datatype in_type,
+           void* out, std::int64_t out_count, MPI_Datatype out_type, int root) {
   call.root(root);
   return move_blocks(call, Collective::gather, side(in, in_count, in_type, 1),
                      side(out, out_count, out_type, call.rank == root ? call.ranks : 0), true,
                      root);
 }
 
-int scatter(Taking& call, const void* in, std::int64_t in_count, MPI_Datatype in_type, void* out,
-            std::int64_t out_count, MPI_Datatype out_type, int root) {
+int scatter(InterceptedCall& call, const void* in, std::int64_t in_count, MPI_Datatype in_type,
+            void* out, std::int64_t out_count, MPI_Datatype out_type, int root) {
   call.root(root);
   return move_blocks(call, Collective::scatter, side(out, out_count, out_type, 1),
                      side(in, in_count, in_type, call.rank == root ? call.ranks : 0), false, root);
 }
 
-int allgatherv(Taking& call, const void* in, std::int64_t in_count, MPI_Datatype in_type, void* out,
-               Numbers counts, Numbers places, MPI_Datatype out_type) {
+int allgatherv(InterceptedCall& call, const void* in, std::int64_t in_count, MPI_Datatype in_type,
+               void* out, Numbers counts, Numbers places, MPI_Datatype out_type) {
   const bool in_place = in == MPI_IN_PLACE;
   call.unless(counts.is_null() || places.is_null()).moves(0, out_type);
   if (!in_place) call.moves(in_count, in_type);
@@ -351,7 +351,7 @@ int allgatherv(Taking& call, const void* in, std::int64_t in_count, MPI_Datatype
   });
 }
 
-int alltoallv(Taking& call, const void* in, Numbers in_counts, Numbers in_places,
+int alltoallv(InterceptedCall& call, const void* in, Numbers in_counts, Numbers in_places,
               MPI_Datatype in_type, void* out, Numbers out_counts, Numbers out_places,
               MPI_Datatype out_type) {
   if (!call) return call.pass();
@@ -360,7 +360,7 @@ int alltoallv(Taking& call, const void* in, Numbers in_counts, Numbers in_places
   return call.post(0, Blocks::in_elements(in, in_counts, in_places, call.type(in_type)), to);
 }
 
-int alltoallw(Taking& call, const void* in, Numbers in_counts, Numbers in_places,
+int alltoallw(InterceptedCall& call, const void* in, Numbers in_counts, Numbers in_places,
               const MPI_Datatype* in_types, void* out, Numbers out_counts, Numbers out_places,
               const MPI_Datatype* out_types) {
   if (!call) return call.pass();
@@ -371,8 +371,8 @@ int alltoallw(Taking& call, const void* in, Numbers in_counts, Numbers in_places
   return call.post(0, Blocks::in_bytes(in, in_counts, in_places, from_types), to);
 }
 
-int gatherv(Taking& call, const void* in, std::int64_t in_count, MPI_Datatype in_type, void* out,
-            Numbers counts, Numbers places, MPI_Datatype out_type, int root) {
+int gatherv(InterceptedCall& call, const void* in, std::int64_t in_count, MPI_Datatype in_type,
+            void* out, Numbers counts, Numbers places, MPI_Datatype out_type, int root) {
   if (!call) return call.pass();
   const bool at_root = call.rank == root, in_place = at_root && in == MPI_IN_PLACE;
   const Blocks to =
@@ -381,8 +381,9 @@ int gatherv(Taking& call, const void* in, std::int64_t in_count, MPI_Datatype in
   return call.post(root, Blocks::for_one(in, in_count, call.type(in_type), root), to);
 }
 
-int scatterv(Taking& call, const void* in, Numbers counts, Numbers places, MPI_Datatype in_type,
-             void* out, std::int64_t out_count, MPI_Datatype out_type, int root) {
+int scatterv(InterceptedCall& call, const void* in, Numbers counts, Numbers places,
+             MPI_Datatype in_type, void* out, std::int64_t out_count, MPI_Datatype out_type,
+             int root) {
   if (!call) return call.pass();
   const bool at_root = call.rank == root, in_place = at_root && out == MPI_IN_PLACE;
   const Blocks from =
@@ -391,7 +392,7 @@ int scatterv(Taking& call, const void* in, Numbers counts, Numbers places, MPI_D
   return call.post(root, from, Blocks::for_one(out, out_count, call.type(out_type), root));
 }
 
-int barrier(Taking& call) {
+int barrier(InterceptedCall& call) {
   // 1: a barrier moves no bytes, but must not count as an empty call.
   if (!call.is_taken({.collective = Collective::barrier}, 1)) return call.pass();
   return call.run({.collective = Collective::barrier}, 0);

@@ -83,10 +83,10 @@ Comms::~Comms() {
   if (alarms != MPI_COMM_NULL) MPI_Comm_free(&alarms);
 }
 
-Process::Process(Comms comms, Homes homes, int most_tag, Carriers carriers,
+Process::Process(Comms comms, RankLocations locations, int most_tag, Carriers carriers,
                  const WaitPolicy& policy, std::unique_ptr<Communicator> communicator)
     : comms_(std::move(comms)),
-      homes_(std::move(homes)),
+      locations_(std::move(locations)),
       most_tag_(most_tag),
       carriers_(carriers),
       policy_(policy),

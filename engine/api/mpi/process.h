@@ -19,8 +19,8 @@
 #include "engine/api/communicator.h"
 #include "engine/api/environment.h"
 #include "engine/api/member.h"
-#include "engine/api/mpi/homes.h"
 #include "engine/api/mpi/member.h"
+#include "engine/api/mpi/rank_locations.h"
 #include "engine/api/mpi/wire.h"
 #include "engine/base/memory.h"
 #include "engine/base/numbers.h"
@@ -107,25 +107,25 @@ std::string common_name(MPI_Comm comm);
 class Process {
  public:
   // `communicator` has the calls of this process's ranks. Throws std::bad_alloc.
-  Process(Comms comms, Homes homes, int most_tag, Carriers carriers, const WaitPolicy& policy,
-          std::unique_ptr<Communicator> communicator);
+  Process(Comms comms, RankLocations locations, int most_tag, Carriers carriers,
+          const WaitPolicy& policy, std::unique_ptr<Communicator> communicator);
   // After an error messages may be in flight; then the communicators are not freed.
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
   MPI_Comm comm() const { return comms_.data; }
-  const Homes& homes() const { return homes_; }
+  const RankLocations& locations() const { return locations_; }
   const WaitPolicy& policy() const { return policy_; }
   Communicator& communicator() { return *communicator_; }
   // The tag of messages from one rank to another; `hash` is 0 or a tag_hash().
   int tag_of(Rank from, Rank to, int hash) const {
-    const int threads = homes_.most_threads();
-    return (hash * threads + homes_[from].thread) * threads + homes_[to].thread;
+    const int threads = locations_.most_threads();
+    return (hash * threads + locations_[from].thread) * threads + locations_[to].thread;
   }
   // From 1 on; 0 if MPI has too few tags.
   int tag_hash(std::uint64_t fingerprint) const {
-    const int threads = homes_.most_threads();
+    const int threads = locations_.most_threads();
     const auto hashes = static_cast<std::uint64_t>(most_tag_ / (threads * threads));
     return hashes < 2 ? 0 : 1 + static_cast<int>(splitmix(fingerprint) % (hashes - 1));
   }
@@ -163,7 +163,7 @@ class Process {
   void tell_others() noexcept;
 
   Comms comms_;
-  const Homes homes_;
+  const RankLocations locations_;
   const int most_tag_;
   const Carriers carriers_;
   const WaitPolicy policy_;

@@ -30,7 +30,7 @@ void free_request(MPI_Request& request) noexcept {
 Wire::Wire(Process& process, Rank rank, const WireOptions& options, std::size_t most_bytes)
     : process_(process),
       rank_(rank),
-      thread_(process.homes()[rank].thread),
+      thread_(process.locations()[rank].thread),
       options_(options),
       most_bytes_(most_bytes),
       slot_stride_(mailbox_shape(static_cast<int>(options.node.size())).stride),
@@ -335,7 +335,7 @@ Status Wire::start_part(int index, std::size_t bytes) {
     if (code != MPI_SUCCESS) return mpi_status("MPI_Type_create_hindexed", code);
   }
   MPI_Request request = MPI_REQUEST_NULL;
-  const int code = MPI_Isend(buffer, count, type, process_.homes()[parcel.peer].process,
+  const int code = MPI_Isend(buffer, count, type, process_.locations()[parcel.peer].process,
                              tag_of(parcel, rank_, parcel.peer), process_.comm(), &request);
   if (type != MPI_BYTE) MPI_Type_free(&type);  // the request keeps it
   if (code != MPI_SUCCESS) return mpi_status("MPI_Isend", code);
@@ -392,7 +392,7 @@ Status Wire::start_receive(int index) {
     MPI_Request request = MPI_REQUEST_NULL;
     // Persistent: MPICH reports a message that is too long to the handler of the communicator only
     // if the request outlives the error.
-    int code = MPI_Recv_init(to, bytes, MPI_BYTE, process_.homes()[parcel.peer].process,
+    int code = MPI_Recv_init(to, bytes, MPI_BYTE, process_.locations()[parcel.peer].process,
                              tag_of(parcel, parcel.peer, rank_), process_.comm(), &request);
     if (code == MPI_SUCCESS) code = MPI_Start(&request);
     if (code != MPI_SUCCESS) return mpi_status("MPI_Recv_init", code);
@@ -528,12 +528,12 @@ void Wire::move() noexcept {
 
 // A message that is there although one that was sent before it is missing belongs to another call.
 Rank Wire::sender_of_another_call() noexcept {
-  if (process_.homes().most_threads() > 1) return -1;  // it may be another thread's
+  if (process_.locations().most_threads() > 1) return -1;  // it may be another thread's
   for (const Part& part : parts_) {
     if (part.sends) continue;
     const Rank from = receives_[static_cast<std::size_t>(part.parcel)].peer;
     int other = 0;
-    MPI_Iprobe(process_.homes()[from].process, MPI_ANY_TAG, process_.comm(), &other,
+    MPI_Iprobe(process_.locations()[from].process, MPI_ANY_TAG, process_.comm(), &other,
                MPI_STATUS_IGNORE);
     if (other != 0) return from;
   }

@@ -24,8 +24,8 @@
 
 #include "algorithms/catalogue.h"
 #include "engine/api/check.h"
-#include "engine/api/mpi/homes.h"
 #include "engine/api/mpi/member.h"
+#include "engine/api/mpi/rank_locations.h"
 #include "engine/base/numbers.h"
 #include "engine/compile/compile.h"
 #include "engine/faults/collective_case.h"
@@ -44,9 +44,9 @@ constexpr Kind kKinds[] = {
     {DataType::f16, ReduceOp::max}, {DataType::i32, ReduceOp::min}, {DataType::c64, ReduceOp::sum},
 };
 
-// The homes of all ranks, and the objects of this thread.
+// The locations of all ranks, and the objects of this thread.
 struct Place {
-  const Homes& homes;
+  const RankLocations& locations;
   Member& me;
   Checks& checks;
   ThreadsHere& threads;
@@ -56,7 +56,7 @@ struct Place {
   void check(const std::string& name, const std::string& wrong) const {
     checks.check(threads, thread, name, wrong);
   }
-  bool memory() const { return homes.nodes() > 1; }
+  bool memory() const { return locations.nodes() > 1; }
 };
 
 std::vector<CallOptions> variants_of(const Algorithm& algorithm) {
@@ -94,8 +94,8 @@ Sent stated(const CollectiveCase& test, const Algorithm& algorithm, Params param
   const Layout& moved = compiled.in_f32 ? *compiled.in_f32 : compiled.layout;
   const Schedule schedule = algorithm.make(params);
   const auto is_within = [&at](Rank from, Rank to) {
-    return at.homes[from].process == at.homes[to].process ||
-           (at.memory() && at.homes[from].node == at.homes[to].node);
+    return at.locations[from].process == at.locations[to].process ||
+           (at.memory() && at.locations[from].node == at.locations[to].node);
   };
   Sent all;
   for (int k = 0; k < schedule.rounds; ++k) {
@@ -157,7 +157,7 @@ std::string run(const Place& at, const CollectiveCase& test, const Algorithm& al
   const std::uint64_t messages = mine.messages - before.messages;
   const std::uint64_t bytes = mine.bytes - before.bytes;
   const std::uint64_t told = wire_after.bytes - wire_before.bytes;
-  if (wrong.empty() && at.homes.most_threads() == 1 &&
+  if (wrong.empty() && at.locations.most_threads() == 1 &&
       (wire_after.messages - wire_before.messages != messages || told < bytes ||
        told > bytes + messages * sizeof(std::uint64_t))) {
     wrong = "MPI was told to send other messages than were counted";
@@ -196,7 +196,7 @@ void sweep(const Place& at) {
       if (algorithm.refusal(params_for(options, at.me))) continue;
       runs = true;
       CallOptions filled = options;
-      const Status taken = at.homes.take_nodes(algorithm, filled);
+      const Status taken = at.locations.take_nodes(algorithm, filled);
       const Params params = params_for(filled, at.me);
       if (!taken.ok() || algorithm.refusal(params)) {
         if (std::string found = expect_refusal(at, options, algorithm); wrong.empty()) {
@@ -238,7 +238,7 @@ void sweep(const Place& at) {
 // True if the algorithm runs without parameters in the call.
 bool can_run(const Place& at, const Algorithm& algorithm) {
   CallOptions options;
-  return at.homes.take_nodes(algorithm, options).ok() &&
+  return at.locations.take_nodes(algorithm, options).ok() &&
          !algorithm.refusal(params_for(options, at.me));
 }
 
@@ -363,15 +363,15 @@ int run_all(const Arguments& arguments) {
   int processes = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &processes);
   const auto sizes = read_made_up_nodes().value();
-  std::vector<ProcessHome> places;
+  std::vector<ProcessLocation> places;
   for (int p = 0; p < processes; ++p) {
     places.push_back({sizes.empty() ? 0 : made_up_node(sizes, p), arguments.threads});
   }
-  const Homes homes(places);
+  const RankLocations locations(places);
   Checks checks;
   JoinOptions options{.timeout = std::chrono::minutes(5), .carriers = arguments.carriers};
   // Without made-up nodes the network is scale_out; with them it is the nodes' network.
-  if (homes.nodes() == 1) options.network = *find_call_network("scale_out");
+  if (locations.nodes() == 1) options.network = *find_call_network("scale_out");
   auto joined = join_threads(MPI_COMM_WORLD, arguments.threads, options);
   checks.check("join", joined.ok() ? "" : joined.status().text());
   if (!joined.ok()) return checks.end();
@@ -380,7 +380,7 @@ int run_all(const Arguments& arguments) {
     ThreadsHere here(arguments.threads);
     const auto play = [&](int thread) {
       Member& me = *(*joined)[static_cast<std::size_t>(thread)];
-      const Place at{homes, me, checks, here, thread, arguments.lean};
+      const Place at{locations, me, checks, here, thread, arguments.lean};
       sweep(at);
       same_bits(at);
       counts(at);

@@ -1,5 +1,5 @@
-// Taking decides whether one collective call of the program is taken over or passed on to MPI, and
-// runs it.
+// InterceptedCall decides whether one collective call of the program is taken over or passed on to
+// MPI, and runs it.
 //
 // A call is taken if its communicator is an intracommunicator, if all its processes have this
 // library and share one MPI_COMM_WORLD, if it moves at least one byte, and if it either reduces a
@@ -43,26 +43,27 @@ namespace rankine::mpi {
 
 // The form of a call: blocking; or started, with the place of MPI's request; or prepared: the first
 // time without a channel, then once per start.
-struct Manner {
+struct CallMode {
   Form form = Form::waited_for;
   MPI_Request* request = nullptr;
   const std::shared_ptr<Prepared>* prepared = nullptr;
 };
 
-class Taking {
+class InterceptedCall {
  public:
   // `pass_on` makes the call by MPI.
-  Taking(Function function, const Manner& manner, MPI_Comm comm, std::function<int()> pass_on);
+  InterceptedCall(Function function, const CallMode& mode, MPI_Comm comm,
+                  std::function<int()> pass_on);
 
   explicit operator bool() const { return going_; }
   MPI_Comm comm() const { return comm_; }
   // Passes the call on, so that MPI reports the error, if `wrong`.
-  Taking& unless(bool wrong) { return unless(wrong, Passed::arguments); }
-  Taking& root(int root) { return unless(root < 0 || root >= ranks); }
-  Taking& moves(std::int64_t count, MPI_Datatype type) {
+  InterceptedCall& unless(bool wrong) { return unless(wrong, Passed::arguments); }
+  InterceptedCall& root(int root) { return unless(root < 0 || root >= ranks); }
+  InterceptedCall& moves(std::int64_t count, MPI_Datatype type) {
     return unless(count < 0 || type == MPI_DATATYPE_NULL);
   }
-  Taking& reduces(Collective collective, std::int64_t count, MPI_Datatype type, MPI_Op op);
+  InterceptedCall& reduces(Collective collective, std::int64_t count, MPI_Datatype type, MPI_Op op);
 
   // Decides the call. `call` has no buffers; `call` and the bytes of its largest block are equal on
   // all ranks. false: the caller must call pass(). true: the caller must call run() or end().
@@ -95,7 +96,7 @@ class Taking {
   // The report counts `bytes`.
   template <class Then>
   int run(Call&& call, std::size_t bytes, Then then) {
-    if (manner_.form == Form::waited_for) return run_for(call, bytes, std::ref(then));
+    if (mode_.form == Form::waited_for) return run_for(call, bytes, std::ref(then));
     // std::function copies its target, but `then` may hold move-only objects.
     return run_for(call, bytes, [held = std::make_shared<Then>(std::move(then))] { (*held)(); });
   }
@@ -113,9 +114,9 @@ class Taking {
  private:
   using Clock = std::chrono::steady_clock;
 
-  bool starts() const { return manner_.form == Form::started; }
-  bool starts_prepared() const { return manner_.form == Form::prepared && !makes_ready_; }
-  Prepared& prepared() const { return **manner_.prepared; }
+  bool starts() const { return mode_.form == Form::started; }
+  bool starts_prepared() const { return mode_.form == Form::prepared && !makes_ready_; }
+  Prepared& prepared() const { return **mode_.prepared; }
   // Collective: finds a channel for the prepared call and agrees on its kind. On false the call is
   // passed on to MPI, with the reason in why_.
   bool make_ready(const Call& call);
@@ -148,7 +149,7 @@ class Taking {
     why_ = why;
     return pass();
   }
-  Taking& unless(bool wrong, Passed why) {
+  InterceptedCall& unless(bool wrong, Passed why) {
     if (going_ && wrong) {
       going_ = false;
       why_ = why;
@@ -157,7 +158,7 @@ class Taking {
   }
 
   const Function function_;
-  const Manner manner_;
+  const CallMode mode_;
   const MPI_Comm comm_;
   const std::function<int()> pass_on_;
   Attached* attached_ = nullptr;
@@ -172,9 +173,10 @@ class Taking {
 // One function per collective function of MPI, for all its forms: prepares the buffers and makes
 // the corresponding engine call.
 
-// int allreduce(Taking& call, const void* in, ...) and so on. Each returns an MPI error code.
+// int allreduce(InterceptedCall& call, const void* in, ...) and so on. Each returns an MPI error
+// code.
 #define RANKINE_COLLECTIVE(Name, name, PARAMETERS) \
-  int name(Taking& call PARAMETERS(RANKINE_ALSO_DECLARED));
+  int name(InterceptedCall& call PARAMETERS(RANKINE_ALSO_DECLARED));
 RANKINE_FUNCTIONS(RANKINE_COLLECTIVE, RANKINE_COLLECTIVE)
 #undef RANKINE_COLLECTIVE
 

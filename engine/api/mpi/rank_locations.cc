@@ -1,4 +1,4 @@
-#include "engine/api/mpi/homes.h"
+#include "engine/api/mpi/rank_locations.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -81,7 +81,7 @@ std::string list_in_words(const std::vector<int>& numbers) {
 
 }  // namespace
 
-Homes::Homes(const std::vector<ProcessHome>& processes) {
+RankLocations::RankLocations(const std::vector<ProcessLocation>& processes) {
   std::map<int, int> numbers;
   std::vector<int> of_rank;
   for (std::size_t p = 0; p < processes.size(); ++p) {
@@ -102,13 +102,13 @@ Homes::Homes(const std::vector<ProcessHome>& processes) {
   levels_ = {group_};
 }
 
-int Homes::most_threads() const {
+int RankLocations::most_threads() const {
   int most = 1;
-  for (const Home& home : all_) most = std::max(most, home.thread + 1);
+  for (const RankLocation& home : all_) most = std::max(most, home.thread + 1);
   return most;
 }
 
-std::vector<Rank> Homes::on_node(int node) const {
+std::vector<Rank> RankLocations::on_node(int node) const {
   std::vector<Rank> found;
   for (Rank r = 0; r < ranks(); ++r) {
     if ((*this)[r].node == node) found.push_back(r);
@@ -116,7 +116,7 @@ std::vector<Rank> Homes::on_node(int node) const {
   return found;
 }
 
-std::vector<Rank> Homes::in_process(int process) const {
+std::vector<Rank> RankLocations::in_process(int process) const {
   std::vector<Rank> found;
   for (Rank r = 0; r < ranks(); ++r) {
     if ((*this)[r].process == process) found.push_back(r);
@@ -124,7 +124,7 @@ std::vector<Rank> Homes::in_process(int process) const {
   return found;
 }
 
-std::string Homes::in_words() const {
+std::string RankLocations::in_words() const {
   std::vector<int> sizes(static_cast<std::size_t>(nodes_), 0);
   bool neighbours = true;
   for (Rank r = 0; r < ranks(); ++r) {
@@ -134,11 +134,11 @@ std::string Homes::in_words() const {
   const std::string nodes = counted(nodes_, "node");
   if (neighbours) return nodes + " with " + list_in_words(sizes) + " ranks";
   std::vector<int> places;
-  for (const Home& home : all_) places.push_back(home.node);
+  for (const RankLocation& home : all_) places.push_back(home.node);
   return nodes + ", ranks on " + list_in_words(places);
 }
 
-Status Homes::take_nodes(const Algorithm& algorithm, CallOptions& options) const {
+Status RankLocations::take_nodes(const Algorithm& algorithm, CallOptions& options) const {
   const bool levels = algorithm.takes("levels") && options.levels.empty();
   const bool group = algorithm.takes("group") && options.group == 0;
   if (nodes_ == 1 || (!levels && !group)) return {};

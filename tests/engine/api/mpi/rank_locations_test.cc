@@ -1,5 +1,5 @@
-// Homes, the placement of ranks; line_through(), the line through measured times of messages; and
-// conclude(), which compares posted calls.
+// RankLocations, the placement of ranks; line_through(), the line through measured times of
+// messages; and conclude(), which compares posted calls.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -9,23 +9,23 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/api/mpi/homes.h"
 #include "engine/api/mpi/post_log.h"
+#include "engine/api/mpi/rank_locations.h"
 
 namespace rankine {
 namespace {
 
-Homes on_nodes(const std::vector<int>& nodes, int threads = 1) {
-  std::vector<ProcessHome> processes;
+RankLocations on_nodes(const std::vector<int>& nodes, int threads = 1) {
+  std::vector<ProcessLocation> processes;
   for (const int node : nodes) processes.push_back({node, threads});
-  return Homes(processes);
+  return RankLocations(processes);
 }
 
 const Algorithm& all_reduce(std::string_view name) {
   return *find_algorithm(Collective::all_reduce, name);
 }
 
-TEST(Homes, GroupsAreNodesOfNeighbours) {
+TEST(RankLocations, GroupsAreNodesOfNeighbours) {
   EXPECT_EQ(on_nodes({7, 7, 7}).group(), 0) << "one node is nothing to be told apart";
   EXPECT_EQ(on_nodes({7, 7, 3, 3}).group(), 2);
   EXPECT_EQ(on_nodes({0, 0, 0, 1, 1}).group(), 3) << "the last one may have fewer";
@@ -35,35 +35,35 @@ TEST(Homes, GroupsAreNodesOfNeighbours) {
   EXPECT_EQ(on_nodes({0, 1}, 3).group(), 3) << "threads count";
 }
 
-TEST(Homes, RanksOfAProcessFollowOneAnother) {
-  const Homes homes({{5, 2}, {9, 1}, {5, 3}});
-  ASSERT_EQ(homes.ranks(), 6);
-  EXPECT_EQ(homes.nodes(), 2);
-  EXPECT_EQ(homes.most_threads(), 3);
-  EXPECT_EQ(homes.first_of(2), 3);
-  EXPECT_EQ(homes[4].process, 2);
-  EXPECT_EQ(homes[4].thread, 1);
-  EXPECT_EQ(homes.on_node(0), (std::vector<Rank>{0, 1, 3, 4, 5}));
-  EXPECT_EQ(homes.in_process(2), (std::vector<Rank>{3, 4, 5}));
+TEST(RankLocations, RanksOfAProcessFollowOneAnother) {
+  const RankLocations locations({{5, 2}, {9, 1}, {5, 3}});
+  ASSERT_EQ(locations.ranks(), 6);
+  EXPECT_EQ(locations.nodes(), 2);
+  EXPECT_EQ(locations.most_threads(), 3);
+  EXPECT_EQ(locations.first_of(2), 3);
+  EXPECT_EQ(locations[4].process, 2);
+  EXPECT_EQ(locations[4].thread, 1);
+  EXPECT_EQ(locations.on_node(0), (std::vector<Rank>{0, 1, 3, 4, 5}));
+  EXPECT_EQ(locations.in_process(2), (std::vector<Rank>{3, 4, 5}));
 }
 
-TEST(Homes, AlgorithmsTakeNodesWhereCallsSayNothing) {
-  const Homes homes = on_nodes({0, 0, 1, 1});
+TEST(RankLocations, AlgorithmsTakeNodesWhereCallsSayNothing) {
+  const RankLocations locations = on_nodes({0, 0, 1, 1});
   CallOptions options;
-  ASSERT_TRUE(homes.take_nodes(all_reduce("two_level"), options).ok());
+  ASSERT_TRUE(locations.take_nodes(all_reduce("two_level"), options).ok());
   EXPECT_EQ(options.group, 2);
   options = {};
-  ASSERT_TRUE(homes.take_nodes(all_reduce("level_tree"), options).ok());
+  ASSERT_TRUE(locations.take_nodes(all_reduce("level_tree"), options).ok());
   EXPECT_EQ(std::vector<int>(options.levels.begin(), options.levels.end()), std::vector<int>{2});
   options = {.group = 4};
-  ASSERT_TRUE(homes.take_nodes(all_reduce("two_level"), options).ok());
+  ASSERT_TRUE(locations.take_nodes(all_reduce("two_level"), options).ok());
   EXPECT_EQ(options.group, 4);
   options = {};
-  ASSERT_TRUE(homes.take_nodes(all_reduce("ring"), options).ok());
+  ASSERT_TRUE(locations.take_nodes(all_reduce("ring"), options).ok());
   EXPECT_EQ(options.group, 0);
 }
 
-TEST(Homes, NodesThatAreNoGroupsAreRefusedByName) {
+TEST(RankLocations, NodesThatAreNoGroupsAreRefusedByName) {
   CallOptions options;
   const Status uneven = on_nodes({0, 0, 1, 1, 1}).take_nodes(all_reduce("two_level"), options);
   EXPECT_EQ(uneven.code(), Code::invalid_argument);
@@ -75,7 +75,7 @@ TEST(Homes, NodesThatAreNoGroupsAreRefusedByName) {
   EXPECT_TRUE(on_nodes({0, 1, 0}).take_nodes(all_reduce("two_level"), options).ok());
 }
 
-TEST(Homes, NodesAreMadeUpInTurns) {
+TEST(RankLocations, NodesAreMadeUpInTurns) {
   std::vector<int> nodes;
   for (int p = 0; p < 9; ++p) nodes.push_back(made_up_node({3, 1}, p));
   EXPECT_EQ(nodes, (std::vector<int>{0, 0, 0, 1, 2, 2, 2, 3, 4}));

@@ -1,6 +1,6 @@
-// Homes describes the placement of the ranks of a communicator over MPI: node, process and thread.
-// shared_host() identifies the machine of a process, made_up_node() divides a machine into test
-// nodes, and line_through() fits message costs. This file does not use MPI.
+// RankLocations describes the placement of the ranks of a communicator over MPI: node, process and
+// thread. shared_host() identifies the machine of a process, made_up_node() divides a machine into
+// test nodes, and line_through() fits message costs. This file does not use MPI.
 //
 // SharedHost holds the identity of this process's host. Two processes can share memory as ranks
 // only if they agree on the machine, the folder in which they meet (containers may mount different
@@ -33,24 +33,24 @@ const SharedHost& shared_host();
 // follow the machine.
 
 // A process of the communicator, as the process describes itself.
-struct ProcessHome {
+struct ProcessLocation {
   int node = 0;     // any number that is equal in all processes of one node
   int threads = 1;  // number of ranks of the process, one per thread
 };
 
-struct Home {
+struct RankLocation {
   int node = 0;  // nodes are numbered in the order of their first ranks
   int process = 0, thread = 0;
 };
 
-class Homes {
+class RankLocations {
  public:
   // `processes` are in rank order; the ranks of one process have consecutive numbers.
-  explicit Homes(const std::vector<ProcessHome>& processes);
+  explicit RankLocations(const std::vector<ProcessLocation>& processes);
 
   int ranks() const { return static_cast<int>(all_.size()); }
   int nodes() const { return nodes_; }
-  const Home& operator[](Rank r) const { return all_[static_cast<std::size_t>(r)]; }
+  const RankLocation& operator[](Rank r) const { return all_[static_cast<std::size_t>(r)]; }
   Rank first_of(int process) const { return firsts_[static_cast<std::size_t>(process)]; }
   int most_threads() const;
   // Ranks in ascending order.
@@ -68,7 +68,7 @@ class Homes {
   Status take_nodes(const Algorithm& algorithm, CallOptions& options) const;
 
  private:
-  std::vector<Home> all_;
+  std::vector<RankLocation> all_;
   std::vector<Rank> firsts_;  // of each process
   int nodes_ = 0, group_ = 0;
   std::vector<int> levels_;  // the group

@@ -1,4 +1,4 @@
-#include "engine/api/mpi/preload_taking.h"
+#include "engine/api/mpi/preload_call.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -17,12 +17,13 @@
 
 namespace rankine::mpi {
 
-Taking::Taking(Function function, const Manner& manner, MPI_Comm comm, std::function<int()> pass_on)
-    : function_(function), manner_(manner), comm_(comm), pass_on_(std::move(pass_on)) {
+InterceptedCall::InterceptedCall(Function function, const CallMode& mode, MPI_Comm comm,
+                                 std::function<int()> pass_on)
+    : function_(function), mode_(mode), comm_(comm), pass_on_(std::move(pass_on)) {
   if (Inside::is_now()) return;
   if (!preload_settings().takes) return;
   counts_ = true;
-  if (manner_.form == Form::prepared && prepared().channel != nullptr) {
+  if (mode_.form == Form::prepared && prepared().channel != nullptr) {
     backend_ = prepared().channel->backend.get();
     backend_->scratch().clear();
     rank = prepared().rank;
@@ -30,8 +31,8 @@ Taking::Taking(Function function, const Manner& manner, MPI_Comm comm, std::func
     going_ = true;
     return;
   }
-  makes_ready_ = manner_.form == Form::prepared;
-  if (comm == MPI_COMM_NULL || (manner.form != Form::waited_for && manner.request == nullptr)) {
+  makes_ready_ = mode_.form == Form::prepared;
+  if (comm == MPI_COMM_NULL || (mode.form != Form::waited_for && mode.request == nullptr)) {
     return;
   }
   attached_ = communicators().find(comm);
@@ -50,7 +51,8 @@ Taking::Taking(Function function, const Manner& manner, MPI_Comm comm, std::func
   going_ = true;
 }
 
-Taking& Taking::reduces(Collective collective, std::int64_t count, MPI_Datatype type, MPI_Op op) {
+InterceptedCall& InterceptedCall::reduces(Collective collective, std::int64_t count,
+                                          MPI_Datatype type, MPI_Op op) {
   unless(count < 0);
   if (!going_) return *this;
   const auto ours = data_type_of(type);
@@ -63,17 +65,17 @@ Taking& Taking::reduces(Collective collective, std::int64_t count, MPI_Datatype 
   return *this;
 }
 
-MPI_Datatype Taking::type(MPI_Datatype given) const {
-  return manner_.form == Form::prepared ? prepared().ours(given) : given;
+MPI_Datatype InterceptedCall::type(MPI_Datatype given) const {
+  return mode_.form == Form::prepared ? prepared().ours(given) : given;
 }
 
-std::vector<MPI_Datatype> Taking::types(const MPI_Datatype* given) const {
+std::vector<MPI_Datatype> InterceptedCall::types(const MPI_Datatype* given) const {
   std::vector<MPI_Datatype> all;
   for (int r = 0; given != nullptr && r < ranks; ++r) all.push_back(type(given[r]));
   return all;
 }
 
-bool Taking::is_taken(const Call& call, std::size_t largest_block) {
+bool InterceptedCall::is_taken(const Call& call, std::size_t largest_block) {
   if (starts_prepared()) return going_;
   unless(largest_block == 0, Passed::empty);
   // Some rank may need to pack the block.
@@ -85,7 +87,7 @@ bool Taking::is_taken(const Call& call, std::size_t largest_block) {
   return going_;
 }
 
-bool Taking::leaves_to_mpi(const Call& call) {
+bool InterceptedCall::leaves_to_mpi(const Call& call) {
   const Inside now;
   backend_->scratch().clear();
   const auto why =
@@ -94,37 +96,37 @@ bool Taking::leaves_to_mpi(const Call& call) {
   return why.has_value();
 }
 
-Block Taking::block(const void* buffer, std::size_t count, MPI_Datatype given) const {
+Block InterceptedCall::block(const void* buffer, std::size_t count, MPI_Datatype given) const {
   const MPI_Datatype ours = type(given);
   return {const_cast<void*>(buffer), count, ours, elements_of(ours)};
 }
 
-std::byte* Taking::room(std::size_t bytes) {
+std::byte* InterceptedCall::room(std::size_t bytes) {
   std::byte* found = nullptr;
   if (starts()) {
     rooms_.emplace_back(new (std::nothrow) std::byte[bytes]);
     found = rooms_.back().get();
   } else {
-    if (manner_.form == Form::prepared) prepared().packs = true;
+    if (mode_.form == Form::prepared) prepared().packs = true;
     found = backend_->scratch().take(bytes);
   }
   lacks_room_ = lacks_room_ || found == nullptr;
   return found;
 }
 
-Bytes Taking::bytes(const Block& block) {
+Bytes InterceptedCall::bytes(const Block& block) {
   return {block, block.elements.is_plain || block.bytes() == 0 ? nullptr : room(block.bytes()),
           comm_};
 }
 
-const void* Taking::copy_of(const void* in, std::size_t bytes) {
+const void* InterceptedCall::copy_of(const void* in, std::size_t bytes) {
   std::byte* const copy = room(bytes);
   if (copy == nullptr) return in;
   std::memcpy(copy, in, bytes);
   return copy;
 }
 
-void Taking::lay_apart(Call& call) {
+void InterceptedCall::lay_apart(Call& call) {
   const Traffic traffic = traffic_of(call, rank, ranks);
   const auto* const in = static_cast<const std::byte*>(call.in);
   const auto* const out = static_cast<const std::byte*>(call.out);
@@ -134,29 +136,29 @@ void Taking::lay_apart(Call& call) {
   call.in = copy_of(in, traffic.in);
 }
 
-Bytes Taking::kept(Bytes bytes) const {
+Bytes InterceptedCall::kept(Bytes bytes) const {
   if (makes_ready_) prepared().keep(bytes.type());
   return starts() ? std::move(bytes).kept() : std::move(bytes);
 }
 
-int Taking::pass() const {
+int InterceptedCall::pass() const {
   if (!failed_.ok()) return fail(failed_);
-  if (counts_) report().passed(function_, why_, manner_.form);
+  if (counts_) report().passed(function_, why_, mode_.form);
   const Inside now;  // some MPIs implement one function by another
   return pass_on_();
 }
 
-int Taking::end(const Status& why) const {
+int InterceptedCall::end(const Status& why) const {
   const Inside now;
   backend_->end({Code::aborted, "rank " + std::to_string(rank) + ", " +
-                                    name_of(function_, manner_.form) + ": " + why.text()});
+                                    name_of(function_, mode_.form) + ": " + why.text()});
   return fail(why);
 }
 
-int Taking::run_for(Call& call, std::size_t bytes, std::function<void()> then) {
+int InterceptedCall::run_for(Call& call, std::size_t bytes, std::function<void()> then) {
   if (makes_ready_) return MPI_SUCCESS;
   const Clock::time_point began = clock();
-  if (manner_.form != Form::waited_for) {
+  if (mode_.form != Form::waited_for) {
     lay_apart(call);
     if (!lacks_room_) return start(call, bytes, began, std::move(then));
   }
@@ -182,7 +184,7 @@ int Taking::run_for(Call& call, std::size_t bytes, std::function<void()> then) {
   return MPI_SUCCESS;
 }
 
-int Taking::post(Rank root, const Blocks& sends, const Blocks& receives) {
+int InterceptedCall::post(Rank root, const Blocks& sends, const Blocks& receives) {
   if (makes_ready_) return share_lengths(root, sends, receives);
   if (starts_prepared()) return start_with_lengths(sends, receives);
   // Ranks learn only from all posts if the call is MPI's. A started call would then begin after
@@ -218,7 +220,7 @@ int Taking::post(Rank root, const Blocks& sends, const Blocks& receives) {
   return MPI_SUCCESS;
 }
 
-bool Taking::make_ready(const Call& call) {
+bool InterceptedCall::make_ready(const Call& call) {
   const Inside now;
   Channels* const all = channels();
   auto channel = all == nullptr ? nullptr : all->find(&why_);
@@ -240,7 +242,7 @@ bool Taking::make_ready(const Call& call) {
   return true;
 }
 
-int Taking::share_lengths(Rank root, const Blocks& sends, const Blocks& receives) {
+int InterceptedCall::share_lengths(Rank root, const Blocks& sends, const Blocks& receives) {
   Channels* const meeting = channels();
   if (meeting == nullptr) return pass();
   const std::size_t all = static_cast<std::size_t>(ranks), post = 2 + 2 * all;
@@ -283,7 +285,7 @@ int Taking::share_lengths(Rank root, const Blocks& sends, const Blocks& receives
   return is_taken(call, largest) ? MPI_SUCCESS : pass();
 }
 
-int Taking::start_with_lengths(const Blocks& sends, const Blocks& receives) {
+int InterceptedCall::start_with_lengths(const Blocks& sends, const Blocks& receives) {
   std::vector<Block> from, to;
   std::size_t sent = 0, received = 0;
   for (Rank r = 0; r < ranks; ++r) {
@@ -324,7 +326,7 @@ int Taking::start_with_lengths(const Blocks& sends, const Blocks& receives) {
   });
 }
 
-Channels* Taking::channels() {
+Channels* InterceptedCall::channels() {
   why_ = Passed::not_waited_for;
   if (preload_settings().messages) return nullptr;
   auto& found = attached_->channels;
@@ -333,22 +335,22 @@ Channels* Taking::channels() {
   return found.get();
 }
 
-Backend* Taking::find_backend() {
+Backend* InterceptedCall::find_backend() {
   Attached& here = *attached_;
-  const bool is_first = !here.made && !Communicators::begin_call(here, manner_.form);
+  const bool is_first = !here.made && !Communicators::begin_call(here, mode_.form);
   if (here.backend != nullptr) return here.backend.get();
   why_ = is_first ? Passed::first_calls : Passed::refused;
   return nullptr;
 }
 
-int Taking::start(Call& call, std::size_t bytes, Clock::time_point began,
-                  std::function<void()> then) {
+int InterceptedCall::start(Call& call, std::size_t bytes, Clock::time_point began,
+                           std::function<void()> then) {
   const Inside now;
   auto started = std::make_shared<StartedCollective>();
   started->function = function_;
-  started->form = manner_.form;
+  started->form = mode_.form;
   if (starts_prepared()) {
-    started->prepared = *manner_.prepared;
+    started->prepared = *mode_.prepared;
     started->restarts = !prepared().packs;
     if (started->restarts) prepared().again = started;
   }
@@ -359,13 +361,14 @@ int Taking::start(Call& call, std::size_t bytes, Clock::time_point began,
   started->then = std::move(then);
   if (!rooms_.empty())
     started->then = [rooms = std::move(rooms_), then = std::move(started->then)] { then(); };
-  const Status status = backend_->start(call, std::move(started), manner_.request);
+  const Status status = backend_->start(call, std::move(started), mode_.request);
   if (status.ok()) return MPI_SUCCESS;
   if (starts_prepared()) prepared().again = nullptr;
   return status.code() == Code::invalid_argument ? end(status) : fail(status);
 }
 
-bool Taking::fill_in(const PostLog::Room& room, const Blocks& sends, const Blocks& receives) const {
+bool InterceptedCall::fill_in(const PostLog::Room& room, const Blocks& sends,
+                              const Blocks& receives) const {
   for (Rank r = 0; r < ranks; ++r) {
     const auto sent = sends.of(r), received = receives.of(r);
     if (!sent || !received) return false;
@@ -382,24 +385,24 @@ bool Taking::fill_in(const PostLog::Room& room, const Blocks& sends, const Block
   return true;
 }
 
-Taking::Clock::time_point Taking::clock() {
+InterceptedCall::Clock::time_point InterceptedCall::clock() {
   return preload_settings().reports ? Clock::now() : Clock::time_point();
 }
 
-void Taking::count_taken(std::size_t bytes, Clock::time_point began) const {
+void InterceptedCall::count_taken(std::size_t bytes, Clock::time_point began) const {
   if (!preload_settings().reports) return;
   const std::chrono::duration<double> took = Clock::now() - began;
   report().taken(function_, bytes, took.count());
 }
 
-int Taking::fail(const Status& status) const {
+int InterceptedCall::fail(const Status& status) const {
   return fail(status, status.code() == Code::invalid_argument ? MPI_ERR_BUFFER
                       : status.code() == Code::out_of_memory  ? MPI_ERR_NO_MEM
                                                               : MPI_ERR_OTHER);
 }
 
-int Taking::fail(const Status& status, int error) const {
-  std::fprintf(stderr, "rankine: %s of rank %d: %s: %s\n", name_of(function_, manner_.form).c_str(),
+int InterceptedCall::fail(const Status& status, int error) const {
+  std::fprintf(stderr, "rankine: %s of rank %d: %s: %s\n", name_of(function_, mode_.form).c_str(),
                rank, std::string(rankine::name_of(status.code())).c_str(), status.text().c_str());
   MPI_Comm_call_errhandler(comm_, error);
   return error;
