@@ -13,46 +13,107 @@ _LIBRARY_FOLDERS = [
     _PREFIX + "/lib",
 ]
 
-def _library(packages, headers, archives = [], optional = False, folders = [_PREFIX + "/include"]):
-    return struct(archives = archives, folders = folders, headers = headers, optional = optional, packages = packages)
+def headers_and_flags(defines = [], deps = [], headers = True, includes = ["include"], linkopts = [], srcs = []):
+    """Returns attributes of a library for write_build_file; its headers, if it has some, are all files below include/."""
+    attributes = {"defines": defines, "deps": deps, "linkopts": linkopts, "srcs": srcs}
+    return dict(attributes, hdrs = "glob([\"include/**\"])", includes = includes) if headers else attributes
 
-# Names as in the Bazel registry; headers are below the system's include folder. <name>.BUILD links shared libraries by -l, since the
-# system's linker and loader find them. Headers included by a listed header need no entry (Boost has 15,000 files): the compiler finds
-# them in the system's folder. If an optional library is not installed, <name>_absent.BUILD has its targets as empty ones.
+def write_build_file(ctx, libraries):
+    """Writes the repository's BUILD file.
+
+    Args:
+      ctx: the context of the repository's rule.
+      libraries: the attributes of each public C++ library, by its name; {} for an empty one.
+    """
+    text = "load(\"@rules_cc//cc:defs.bzl\", \"cc_library\")\n\npackage(default_visibility = [\"//visibility:public\"])\n"
+    for name, attributes in libraries.items():
+        lines = ["name = %r" % name] + ["%s = %s" % attribute for attribute in attributes.items()]
+        text += "\ncc_library(\n%s)\n" % "".join(["    %s,\n" % line for line in lines])
+    ctx.file("BUILD.bazel", text)
+
+def _library(packages, headers, archives = [], optional = False, folders = [_PREFIX + "/include"], **targets):
+    return struct(archives = archives, folders = folders, headers = headers, optional = optional, packages = packages, targets = targets)
+
+# Names of repositories and targets are those of the Bazel registry; headers are below the system's include folder. Targets link shared
+# libraries by -l, since the system's linker and loader find them. Headers included by a listed header need no entry (Boost has 15,000
+# files): the compiler finds them in the system's folder. If an optional library is not installed, its targets are empty: nothing to
+# include, and macros such as RANKINE_HAS_GLOO stay undefined.
 _LIBRARIES = {
-    "boost": _library(["libboost-dev"], ["boost/lockfree"], optional = True),
-    "cli11": _library(["libcli11-dev"], ["CLI"]),
-    "fmt": _library(["libfmt-dev"], ["fmt"]),
-    "google_benchmark": _library(["libbenchmark-dev"], ["benchmark"], ["libbenchmark_main.a"]),
+    "boost": _library(["libboost-dev"], ["boost/lockfree"], optional = True, lockfree = headers_and_flags()),
+    "cli11": _library(["libcli11-dev"], ["CLI"], cli11 = headers_and_flags()),
+    "fmt": _library(["libfmt-dev"], ["fmt"], fmt = headers_and_flags(linkopts = ["-lfmt"])),
+    "gloo": _library(
+        ["libgloo-dev"],
+        ["gloo"],
+        optional = True,
+        gloo = headers_and_flags(defines = ["RANKINE_HAS_GLOO=1"], linkopts = ["-lgloo"]),
+    ),
+    "google_benchmark": _library(
+        ["libbenchmark-dev"],
+        ["benchmark"],
+        ["libbenchmark_main.a"],
+        benchmark = headers_and_flags(linkopts = ["-lbenchmark"]),
+        benchmark_main = headers_and_flags(srcs = ["lib/libbenchmark_main.a"], deps = [":benchmark"], headers = False),
+    ),
+    # GoogleMock is part of :gtest, as in the registry's module.
     "googletest": _library(
         ["libgmock-dev", "libgtest-dev"],
         ["gmock", "gtest"],
         ["libgmock.a", "libgmock_main.a", "libgtest.a"],
+        gtest = headers_and_flags(srcs = ["lib/libgmock.a", "lib/libgtest.a"], linkopts = ["-pthread"]),
+        gtest_main = headers_and_flags(srcs = ["lib/libgmock_main.a"], deps = [":gtest"], headers = False),
     ),
-    "gloo": _library(["libgloo-dev"], ["gloo"], optional = True),
-    "hwloc": _library(["libhwloc-dev"], ["hwloc", "hwloc.h"]),
-    "nlohmann_json": _library(["nlohmann-json3-dev"], ["nlohmann"]),
-    # Both MPIs have a header of this name, each in its own folder.
+    "hwloc": _library(["libhwloc-dev"], ["hwloc", "hwloc.h"], hwloc = headers_and_flags(linkopts = ["-lhwloc"])),
+    # Both MPIs have a header of this name, each in its own folder. Without the C++ bindings, which MPI has removed. Linked by the name of
+    # the runtime library: the name without a number belongs to the MPI that the system prefers.
     "mpich": _library(
         ["libmpich-dev"],
         ["mpi.h", "mpi_proto.h", "mpio.h"],
         folders = [f.replace("/lib", "/include", 1) + "/mpich" for f in _LIBRARY_FOLDERS],
+        mpich = headers_and_flags(defines = ["MPICH_SKIP_MPICXX=1"], linkopts = ["-l:libmpich.so.12"]),
     ),
-    "numactl": _library(["libnuma-dev"], ["numa.h", "numacompat1.h", "numaif.h"]),
-    "onetbb": _library(["libtbb-dev"], ["oneapi", "tbb"]),
+    "nlohmann_json": _library(["nlohmann-json3-dev"], ["nlohmann"], json = headers_and_flags()),
+    "numactl": _library(["libnuma-dev"], ["numa.h", "numacompat1.h", "numaif.h"], numa = headers_and_flags(linkopts = ["-lnuma"])),
+    "onetbb": _library(["libtbb-dev"], ["oneapi", "tbb"], tbb = headers_and_flags(linkopts = ["-ltbb"])),
     "openmpi": _library(
         ["libopenmpi-dev"],
         ["mpi.h", "mpi_portable_platform.h"],
         folders = [f + "/openmpi/include" for f in _LIBRARY_FOLDERS],
+        openmpi = headers_and_flags(defines = ["OMPI_SKIP_MPICXX=1"], linkopts = ["-l:libmpi.so.40"]),
     ),
-    "rapidcheck": _library(["librapidcheck-dev"], ["rapidcheck", "rapidcheck.h"], ["librapidcheck.a"]),
-    "readerwriterqueue": _library(["libreaderwriterqueue-dev"], ["readerwriterqueue"]),
-    "simgrid": _library(["libsimgrid-dev"], ["simgrid", "smpi", "xbt", "xbt.h"], optional = True),
-    "tomlplusplus": _library(["libtomlplusplus-dev"], ["toml++"]),
-    # Includes the headers for a Python module.
+    # rapidcheck_gtest has RC_GTEST_PROP and its like: #include <rapidcheck/gtest.h>
+    "rapidcheck": _library(
+        ["librapidcheck-dev"],
+        ["rapidcheck", "rapidcheck.h"],
+        ["librapidcheck.a"],
+        rapidcheck = headers_and_flags(srcs = ["lib/librapidcheck.a"]),
+        rapidcheck_gtest = headers_and_flags(deps = [":rapidcheck"], headers = False),
+    ),
+    "readerwriterqueue": _library(["libreaderwriterqueue-dev"], ["readerwriterqueue"], readerwriterqueue = headers_and_flags()),
+    # smpi is SimGrid's MPI, with all ranks in one process (third_party/mpi --test smpi_ranks). It has its own malloc() for memory shared by
+    # programs.
+    "simgrid": _library(
+        ["libsimgrid-dev"],
+        ["simgrid", "smpi", "xbt", "xbt.h"],
+        optional = True,
+        simgrid = headers_and_flags(defines = ["RANKINE_HAS_SIMGRID=1"], linkopts = ["-lsimgrid"]),
+        smpi = headers_and_flags(
+            defines = ["SMPI_NO_OVERRIDE_MALLOC=1"],
+            includes = ["include", "include/smpi"],
+            linkopts = ["-lsimgrid"],
+        ),
+    ),
+    "tomlplusplus": _library(["libtomlplusplus-dev"], ["toml++"], tomlplusplus = headers_and_flags()),
+    # For a Python module: the interpreter that loads it has Python's own functions. PyTorch's headers of torch.distributed were compiled
+    # with these macros.
     "torch": _library(
         ["libpython3-dev", "libtorch-dev", "pybind11-dev"],
         ["ATen", "c10", "caffe2", "pybind11", "python3.11", "torch"],
+        torch = headers_and_flags(
+            defines = ["USE_C10D=1", "USE_DISTRIBUTED=1"],
+            includes = ["include", "include/python3.11", "include/torch/csrc/api/include"],
+            linkopts = ["-ltorch_python", "-ltorch", "-ltorch_cpu", "-lc10"],
+        ),
     ),
 }
 
@@ -67,13 +128,13 @@ def _link_first(ctx, packages, wanted, candidates):
 def _debian_library_impl(ctx):
     library = _LIBRARIES[ctx.attr.library]
     if library.optional and not all([ctx.path(library.folders[0] + "/" + header).exists for header in library.headers]):
-        ctx.symlink(Label("//third_party:%s_absent.BUILD" % ctx.attr.library), "BUILD.bazel")
+        write_build_file(ctx, {name: {} for name in library.targets})
         return
     for header in library.headers:
         _link_first(ctx, library.packages, "include/" + header, [f + "/" + header for f in library.folders])
     for archive in library.archives:
         _link_first(ctx, library.packages, "lib/" + archive, [f + "/" + archive for f in _LIBRARY_FOLDERS])
-    ctx.symlink(Label("//third_party:%s.BUILD" % ctx.attr.library), "BUILD.bazel")
+    write_build_file(ctx, library.targets)
 
 debian_library = repository_rule(
     implementation = _debian_library_impl,

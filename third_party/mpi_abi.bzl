@@ -1,6 +1,8 @@
 """The MPI with MPI 5's standard ABI, if there is one: `mpicc_abi` on the PATH names the folders of its header and library. No package of
 Debian 12 has it."""
 
+load(":debian.bzl", "headers_and_flags", "write_build_file")
+
 def _flags(words, flag):
     return [word[len(flag):] for word in words if word.startswith(flag)]
 
@@ -21,8 +23,11 @@ def _mpi_abi_library_impl(ctx):
     linked = []
     for folder in _flags(words, "-L"):
         linked += ["-L" + folder, "-Wl,-rpath," + folder]
-    ctx.file("flags.bzl", "DEFINES = %r\nLINKOPTS = %r\n" % (_flags(words, "-D"), linked))
-    ctx.symlink(Label("//third_party:mpi_abi.BUILD"), "BUILD.bazel")
+
+    # The library's name contains the ABI's version, 1. (MPICH 5.0 has 0 by mistake.) The loader finds a program's own MPI before the one in
+    # these folders.
+    linked.append("-lmpi_abi")
+    write_build_file(ctx, {"mpi_abi": headers_and_flags(defines = _flags(words, "-D"), linkopts = linked)})
 
 mpi_abi_library = repository_rule(
     implementation = _mpi_abi_library_impl,

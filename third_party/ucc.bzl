@@ -1,6 +1,8 @@
 """UCC, if installed: in the folder UCC_HOME, as for builds of PyTorch, or else in the folders that pkg-config names. No package of
 Debian 12 has it, and UCC installs a file for pkg-config only since version 1.4."""
 
+load(":debian.bzl", "headers_and_flags", "write_build_file")
+
 _HEADER = "ucc/api/ucc.h"
 
 def _of_home(ctx, home):
@@ -20,13 +22,13 @@ def _ucc_library_impl(ctx):
     home = ctx.os.environ.get("UCC_HOME", "")
     found = _of_home(ctx, home) if home else _of_pkg_config(ctx)
     if found == None:
-        ctx.symlink(Label("//third_party:ucc_absent.BUILD"), "BUILD.bazel")
+        write_build_file(ctx, {"ucc": {}})  # RANKINE_HAS_UCC stays undefined
         return
     if not ctx.path(found.include + "/" + _HEADER).exists:
         fail("%s names the folder %s for UCC's headers; it has no %s" % (found.told_by, found.include, _HEADER))
     ctx.symlink(found.include + "/ucc", "include/ucc")
-    ctx.file("flags.bzl", "LINKOPTS = %r\n" % ["-L" + found.lib, "-Wl,-rpath," + found.lib])
-    ctx.symlink(Label("//third_party:ucc.BUILD"), "BUILD.bazel")
+    linkopts = ["-L" + found.lib, "-Wl,-rpath," + found.lib, "-lucc"]
+    write_build_file(ctx, {"ucc": headers_and_flags(defines = ["RANKINE_HAS_UCC=1"], linkopts = linkopts)})
 
 ucc_library = repository_rule(
     implementation = _ucc_library_impl,

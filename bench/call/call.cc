@@ -1,6 +1,8 @@
 // Measures the engine's own time per call, without data movement: the price of generality.
 //
-//   third_party/bazel run -c opt //bench/call
+//   third_party/bazel run -c opt //bench/call -- --benchmark_filter='^(all_reduce_8B|shapes)'
+//
+// The other files of this folder add started calls, epilogues and buckets to the same program.
 //
 //   all_reduce_8B/<how>   one rank, alone in its communicator, in place: it waits for no rank and
 //     sends nothing. Batch by batch in turns: `call` (Member::all_reduce as callers write it;

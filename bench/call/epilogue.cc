@@ -1,9 +1,9 @@
 // Measures the time that an epilogue saves: an all-reduce followed by residual add and RMSNorm, as
 // one call or as a call and a pass.
 //
-//   third_party/bazel run -c opt //bench/call:epilogue
+//   third_party/bazel run -c opt //bench/call -- --benchmark_filter=^epilogue/
 //
-//   all_reduce/<ranks>/<rows>/<in place>   rows of 4096 bf16. Batch by batch in turns: `call` (the
+//   epilogue/<ranks>/<rows>/<in place>   rows of 4096 bf16. Batch by batch in turns: `call` (the
 //     all-reduce alone), `then_pass` (the call, and apply() on all rows), `fused` (the call with
 //     the epilogue). Medians over the batches, in microseconds per call; `saved` is the part of
 //     then_pass that fused does not take, the median of the batches' ratios, and `saved_spread`
@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t kRow = 4096;
 constexpr int kBatches = 200;
 
-void all_reduce(benchmark::State& state) {
+void epilogue(benchmark::State& state) {
   const auto ranks = static_cast<int>(state.range(0));
   const auto rows = static_cast<std::size_t>(state.range(1));
   const bool in_place = state.range(2) != 0;
@@ -80,7 +80,7 @@ void all_reduce(benchmark::State& state) {
   state.counters["saved"] = median(saved);
   state.counters["saved_spread"] = half_quartile_range(saved);
 }
-BENCHMARK(all_reduce)
+BENCHMARK(epilogue)
     ->ArgsProduct({{2}, {1, 4, 16, 64, 128, 256, 512}, {0, 1}})
     ->Iterations(1)
     ->UseManualTime()
@@ -88,5 +88,3 @@ BENCHMARK(all_reduce)
 
 }  // namespace
 }  // namespace rankine
-
-BENCHMARK_MAIN();

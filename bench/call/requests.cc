@@ -1,6 +1,6 @@
 // Measures the cost of starting calls, groups and messages, beside calls that wait.
 //
-//   third_party/bazel run -c opt //bench/call:requests
+//   third_party/bazel run -c opt //bench/call -- --benchmark_filter=^prepared/
 //
 //   prepared/<ranks>/<bytes>   ranks on their own cores, batch by batch in turns: `call` waits,
 //     `prepared` is started again and waited for at once, `started` is created and destroyed every
@@ -24,7 +24,8 @@
 //     after two calls of equal count; microseconds. Ranks write their rows before each call
 //     and read the sums after it, as layers do. `ratio` is the median of the ratios by count;
 //     `memory_mib` is the memory of the communicator with all its plans.
-//   first_call/<ranks>   create, join, plan and run an all-reduce of 8 B by waiting threads:
+//   first_call/threads/<ranks>   create, join, plan and run an all-reduce of 8 B by waiting
+//   threads:
 //     microseconds.
 #include <benchmark/benchmark.h>
 
@@ -372,6 +373,7 @@ void first_call(benchmark::State& state) {
   state.counters["median"] = median(times);
 }
 BENCHMARK(first_call)
+    ->Name("first_call/threads")
     ->Arg(2)
     ->Arg(8)
     ->Iterations(1)
@@ -380,5 +382,3 @@ BENCHMARK(first_call)
 
 }  // namespace
 }  // namespace rankine
-
-BENCHMARK_MAIN();

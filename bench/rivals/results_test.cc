@@ -1,20 +1,23 @@
-// Tests documents, ratios, verdicts and the report.
+// Tests documents, and the tables and verdicts that report.py makes of them.
 #include "bench/rivals/document.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "bench/rivals/document.h"
+#include "engine/base/files.h"
 
 namespace rankine::rivals {
 namespace {
 
 using nlohmann::json;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -118,76 +121,50 @@ json processes_document() {
   return document;
 }
 
+struct Report {
+  std::string markdown, rows;
+};
+
+// report.py of these documents; results/<name>.json each.
+Report report_of(const std::vector<std::pair<std::string, json>>& documents, int exit = 0) {
+  std::string folder = testing::TempDir() + "/report_XXXXXX";
+  EXPECT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string results = folder + "/results", markdown = folder + "/RESULTS.md";
+  EXPECT_EQ(std::system(("mkdir " + results).c_str()), 0);
+  for (const auto& [name, document] : documents)
+    EXPECT_TRUE(replace_file(results + "/" + name + ".json", document.dump()).ok());
+  const std::string command = "python3 bench/rivals/report.py --folder " + results +
+                              " --markdown " + markdown + " 2> " + folder + "/errors";
+  const auto text_of = [](const std::string& path) {
+    std::ifstream file(path);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), exit) << text_of(folder + "/errors");
+  if (exit != 0) return {text_of(folder + "/errors"), {}};
+  return {text_of(markdown), text_of(results + "/rows.csv")};
+}
+
 TEST(Results, OfProcessesStandBesideThoseOfThreads) {
-  const std::vector<Source> sources = {{"threads", small_document()},
-                                       {"processes", processes_document()}};
-  const std::string text = results_markdown(sources, "results"), rows = rows_csv(sources);
-  EXPECT_THAT(text, HasSubstr("| all_reduce, 2 ranks | 0.50 | 0.33 | 2.00 | 0.89 |"));
-  EXPECT_THAT(text, HasSubstr("| all_reduce, 2 processes | - | - | - | - | 0.50 |"));
+  const auto [text, rows] =
+      report_of({{"threads", small_document()}, {"processes", processes_document()}});
   EXPECT_THAT(rows, HasSubstr(",rankine (us),rankine_shared (us),best expert,"));
   EXPECT_THAT(rows, HasSubstr(",2.000 ±0%,1.000 ±0%,-,4.000 ±0% mpich,0.500,"));
   EXPECT_THAT(rows, HasSubstr(",4.000 ±0%,1.000 ±0%,-,8.000 ±0% vllm_shm,0.500,"));
-  const auto reached = [](const std::vector<Source>& all, const std::string& target) {
-    for (const Verdict& verdict : verdicts(all))
-      if (verdict.target == target) return verdict.reached;
-    ADD_FAILURE() << target;
-    return std::optional<double>();
-  };
-  const std::string worst = "best library, worst size";
-  const std::string of_processes = "all-reduce, N = 2 processes, fresh, ";
-  EXPECT_EQ(reached(sources, of_processes + "private buffers: " + worst), 0.5);
-  EXPECT_EQ(reached(sources, of_processes + "shared: " + worst), 0.25);
-  // The verdicts of the threads come from the documents of threads.
-  const std::string of_threads = "all-reduce, N = 2, fresh, out of place: " + worst;
-  EXPECT_EQ(reached(sources, of_threads), reached({sources[0]}, of_threads));
-  EXPECT_EQ(reached({sources[1]}, of_threads), std::nullopt);
-  EXPECT_EQ(reached({sources[0]}, of_processes + "shared: " + worst), std::nullopt);
-}
-
-TEST(Results, TheLimitInPlaceOfSharedPayloads) {
-  const Ratios limits = limit_ratios_of(processes_document(), "fresh", "shared/library");
-  ASSERT_EQ(limits.values.size(), 2u);
-  EXPECT_DOUBLE_EQ(limits.values[0], 0.5 / 4);
-  EXPECT_DOUBLE_EQ(limits.values[1], 0.5 / 8);
-}
-
-TEST(Results, LeaveUnsteadyRowsOut) {
-  const Ratios ratios = ratios_of(small_document(), "fresh", "rankine/mpi");
-  EXPECT_THAT(ratios.values, ElementsAre(0.25, 0.25));
-  EXPECT_THAT(ratios.sizes, ElementsAre(8u, 65536u));
-  EXPECT_EQ(ratios.unsteady, 1);
-  const Ratios large = ratios_of(small_document(), "fresh", "rankine/limit", 32768);
-  EXPECT_THAT(large.values, ElementsAre(4.0));
-  const Ratios expert = ratios_of(small_document(), "fresh", "rankine/expert");  // 0.5 and 1.6
-  EXPECT_DOUBLE_EQ(expert.geometric_mean(), std::sqrt(0.8));
-  EXPECT_EQ(expert.worst(), 1u);
-}
-
-TEST(Results, TellWhatTheLimitWouldReach) {
-  // The best library takes 3 and 8 us (the server): 0.5/3 and 4/8.
-  const Ratios limits = limit_ratios_of(small_document(), "fresh", "rankine/library");
-  ASSERT_EQ(limits.values.size(), 2u);
-  EXPECT_DOUBLE_EQ(limits.values[0], 0.5 / 3);
-  EXPECT_DOUBLE_EQ(limits.values[1], 0.5);
-  EXPECT_EQ(limits.unsteady, 1);
-  EXPECT_THAT(limit_ratios_of(small_document(), "fresh", "rankine/library", 32768).values,
-              ElementsAre(0.5));
-  json no_limit = small_document();
-  no_limit["rows"][1]["ratios"].erase("rankine/limit");
-  EXPECT_THAT(limit_ratios_of(no_limit, "fresh", "rankine/library").values, ElementsAre(0.5));
-  EXPECT_EQ(ratios_of(no_limit, "fresh", "rankine/library").values.size(), 2u);
-}
-
-Verdict verdict_named(const std::vector<Verdict>& all, const std::string& part) {
-  Verdict found;
-  int times = 0;
-  for (const Verdict& verdict : all) {
-    if (verdict.target.find(part) == std::string::npos) continue;
-    found = verdict;
-    ++times;
+  // At the limit, shared payloads would take 0.5/4 and 0.5/8 of the library's time.
+  for (const char* part : {"| all_reduce, 2 ranks | 0.50 | 0.33 | 2.00 | 0.89 |",
+                           "| all_reduce, 2 processes | - | - | - | - | 0.50 |",
+                           "fresh, private buffers | best library | 0.50 (1) met; at 4 KiB | 0.50 "
+                           "(0.4) **not met**; limit 0.09 |",
+                           "fresh, shared | best library | 0.25 (1) met; at 4 KiB | 0.18 (0.4) "
+                           "met; limit 0.09 |"}) {
+    EXPECT_THAT(text, HasSubstr(part));
   }
-  EXPECT_EQ(times, 1) << part;
-  return found;
+  // The verdicts of the threads come from the documents of threads.
+  const std::string of_threads = "out of place | best expert | 1.60 (1.05)";
+  EXPECT_THAT(text, HasSubstr(of_threads));
+  EXPECT_THAT(report_of({{"threads", small_document()}}).markdown, HasSubstr(of_threads));
+  EXPECT_THAT(report_of({{"processes", processes_document()}}).markdown,
+              HasSubstr("out of place | best expert | not measured (1.05) |"));
 }
 
 TEST(Results, JudgeEveryTarget) {
@@ -205,49 +182,36 @@ TEST(Results, JudgeEveryTarget) {
                                    {"million_messages_per_s", rate},
                                    {"throughput_spread", 0.02}});
   }
-  const std::vector<Source> sources = {{"all_reduce_n2", small_document()},
+  const auto [text, rows] = report_of({{"all_reduce_n2", small_document()},
                                        {"broadcast_n2", small_document(Collective::broadcast)},
                                        {"all_reduce_n4", small_document(Collective::all_reduce, 4)},
-                                       {"mailbox", mailbox}};
-  const std::vector<Verdict> all = verdicts(sources);
-  const Verdict expert = verdict_named(all, "out of place: best expert, worst");
-  EXPECT_EQ(expert.reached, 1.6);
-  EXPECT_EQ(expert.allowed, 1.05);
-  EXPECT_FALSE(expert.met());
-  EXPECT_EQ(expert.remark, "at 64 KiB; 1 of 2 sizes within; 1 unsteady row left out");
-  EXPECT_EQ(verdict_named(all, "out of place: best library, worst").reached, 2);
-  EXPECT_EQ(verdict_named(all, "out of place: limit from 32 KiB").reached, 4);
-  // A single size gets no value at the limit: if a library is faster there, the limit is wrong.
-  EXPECT_FALSE(verdict_named(all, "out of place: best library, worst").at_limit.has_value());
-  const Verdict library = verdict_named(all, "out of place: best library, geometric mean");
-  EXPECT_DOUBLE_EQ(*library.at_limit, std::sqrt(0.5 / 3 * 0.5));  // 0.29; allowed is 0.4
-  EXPECT_FALSE(library.beyond_limit());
-  EXPECT_FALSE(verdict_named(all, ", in place: best library, geometric").at_limit.has_value());
-  EXPECT_FALSE(
-      verdict_named(all, "N = 4 sharing cores, fresh: better MPI, geometric mean").at_limit);
-  EXPECT_FALSE(
-      verdict_named(all, ", in place: best expert, geometric mean").met());  // not measured
-  EXPECT_TRUE(verdict_named(all, "broadcast, N = 2, warm: better MPI, geometric mean").met());
-  EXPECT_FALSE(verdict_named(all, "all_gather, N = 2, warm: better MPI, geometric mean")
-                   .reached.has_value());
-  EXPECT_TRUE(verdict_named(all, "N = 4 sharing cores, fresh: better MPI, geometric mean").met());
-  EXPECT_FALSE(verdict_named(all, "N = 4 sharing cores, fresh: best expert").met());
-  EXPECT_EQ(verdict_named(all, "one-way latency").reached, 1.1);
-  EXPECT_TRUE(verdict_named(all, "one-way latency").met());
-  EXPECT_DOUBLE_EQ(*verdict_named(all, "throughput").reached, 1.2);  // moodycamel's is higher
-  EXPECT_FALSE(verdict_named(all, "throughput").met());
-
-  const std::string text = results_markdown(sources, "results");
+                                       {"mailbox", mailbox}});
+  // Fresh and steady rows: over expert 0.5 and 1.6, library (the server) 1/3 and 2, MPI 0.25 twice.
+  // At the limit: over expert 0.25 and 0.4, library 0.5/3 and 4/8. A single size gets no value at
+  // the limit: if a library is faster there, the limit is wrong. Nor do ranks that share cores.
   for (const char* part :
        {"# Results\n", "Some CPU", "Linux 6", "2026-11-21T00:00:00Z",
         "mpich: missing: not installed", "| L2 | 512 KiB | 0 | 123 |", "[Notes](results/notes.md)",
         "![all_reduce, 2 ranks](results/all_reduce_n2.png)", "[rows.csv](results/rows.csv)",
         "| all_reduce, 2 ranks | 0.50 | 0.33 | 2.00 | 0.89 | 0.82 | 2.83 |",
-        "best library | 2.00 (1) **not met**; at 64 KiB", "| 0.82 (0.4) **not met**; limit 0.29 |",
-        "| mailbox | 22.0 ±1% | 1.10 | 50.0 ±2% |", "**not met**", "not measured"}) {
+        "| all-reduce, N = 2, fresh, out of place | best expert | 1.60 (1.05) **not met**; at 64 "
+        "KiB; 1 of 2 sizes within; 1 unsteady row left out | 0.89 (0.85) **not met**; limit 0.32 "
+        "|\n|  | best library | 2.00 (1) **not met**; at 64 KiB; 1 of 2 sizes within; 1 unsteady "
+        "row left out | 0.82 (0.4) **not met**; limit 0.29 |\n|  | limit from 32 KiB | 4.00 (1.5) "
+        "**not met**; at 64 KiB; 0 of 1 sizes within; 1 unsteady row left out |  |\n|  | limit "
+        "from 1 KiB | 4.00 (3) **not met**;",
+        "| all-reduce, N = 2, fresh, in place | best expert | not measured (1.05) | not measured "
+        "(0.85) |\n|  | best library | not measured (1) | not measured (0.4) |",
+        "| broadcast, N = 2, fresh | better MPI | 0.25 (1) met; at 8 B; 1 unsteady row left out | "
+        "0.25 (0.4) met; limit 0.09 |",
+        "| all_gather, N = 2, warm | better MPI | not measured (1) | not measured (0.4) |",
+        "| all-reduce, N = 4 sharing cores, fresh | better MPI | 0.25 (1) met; at 8 B; 1 unsteady "
+        "row left out | 0.25 (0.333) met |\n|  | best expert | 1.60 (1) **not met**;",
+        "| mailbox | one-way latency over the bare line's | 1.10 (1.2) met |  |",
+        "the better queue's throughput over its own | 1.20 (1) **not met** |  |",  // moodycamel's
+        "| mailbox | 22.0 ±1% | 1.10 | 50.0 ±2% |"}) {
     EXPECT_THAT(text, HasSubstr(part));
   }
-  const std::string rows = rows_csv(sources);
   for (const char* part :
        {"call,picture,protocol,size,steady,",
         "\"all_reduce, 2 ranks\",all_reduce_n2,fresh,64 KiB,yes,20,22,16.0 ±0%,-,10.0 ±0% "
@@ -258,29 +222,34 @@ TEST(Results, JudgeEveryTarget) {
 }
 
 TEST(Results, SayWhereTheMachineIsInTheWay) {
-  // Half of the best library's 8 us is more than the allowed 0.4.
-  const json document = document_of(Collective::all_reduce, 2,
-                                    {row_of(65536, Protocol::fresh, {10, 8, 16, 64, 0}, 4)});
-  const Verdict verdict =
-      verdict_named(verdicts({{"x", document}}), "out of place: best library, geometric mean");
-  EXPECT_DOUBLE_EQ(*verdict.at_limit, 0.5);
-  EXPECT_TRUE(verdict.beyond_limit());
-  EXPECT_THAT(results_markdown({{"x", document}}, "results"),
+  // Half of the best library's 8 us is more than the allowed 0.4. A row without limit has none.
+  json document = document_of(Collective::all_reduce, 2,
+                              {row_of(8, Protocol::fresh, {8, 8, 16, 64, 0}, 4),
+                               row_of(65536, Protocol::fresh, {10, 8, 16, 64, 0}, 4)});
+  document["rows"][0]["ratios"].erase("rankine/limit");
+  EXPECT_THAT(report_of({{"x", document}}).markdown,
               HasSubstr("| 2.00 (0.4) **not met**, nor at the limit 0.50 |"));
 }
 
-TEST(Results, ShowYardsticks) {
+TEST(Results, ShowYardsticksAndWrongElements) {
   json document = small_document();
-  EXPECT_THAT(rows_csv({{"x", document}}), Not(HasSubstr(",1.75,")));
+  const std::string rows = report_of({{"x", document}}).rows;
+  EXPECT_THAT(rows, Not(HasSubstr(",1.75,")));
+  EXPECT_THAT(rows, Not(HasSubstr("WRONG")));
   document["rows"][0]["ratios"]["rankine/exchange"] = 1.75;
-  EXPECT_THAT(rows_csv({{"x", document}}), HasSubstr(",2.00,1.75,-,-,-\n"));
+  document["rows"][1]["contenders"]["rankine"]["wrong"] = 1;
+  const std::string changed = report_of({{"x", document}}).rows;
+  EXPECT_THAT(changed, HasSubstr(",2.00,1.75,-,-,-\n"));
+  EXPECT_THAT(changed, HasSubstr(",WRONG,"));
 }
 
-TEST(Results, ShowWrongElements) {
+TEST(Results, RefuseOtherDocuments) {
+  EXPECT_THAT(report_of({{"x", json::array()}}, 2).markdown,
+              HasSubstr("x.json is not a document of rivals or mailbox"));
+  EXPECT_THAT(report_of({}, 2).markdown, HasSubstr("which has no JSON file"));
   json document = small_document();
-  EXPECT_THAT(rows_csv({{"x", document}}), Not(HasSubstr("WRONG")));
-  document["rows"][0]["contenders"]["rankine"]["wrong"] = 1;
-  EXPECT_THAT(rows_csv({{"x", document}}), HasSubstr(",WRONG,"));
+  document["rows"][0].erase("steady");
+  EXPECT_THAT(report_of({{"x", document}}, 2).markdown, HasSubstr("lacks the field 'steady'"));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // A Rival implements the collective calls of a contender; this program runs its ranks as threads or
-// processes. This header declares all rivals; their functions are listed in line_up.cc.
+// processes. This header declares all rivals; their functions are listed in rivals.cc.
 #pragma once
 
 #include <cstddef>

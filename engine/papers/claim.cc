@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <iterator>
+#include <map>
 #include <stdexcept>
 #include <utility>
 
@@ -61,9 +62,7 @@ using reproduce::Statement;
 // One table of a file. Each field is taken once; end() refuses fields that were not taken.
 class TomlRow {
  public:
-  TomlRow(const toml::table& table, std::string_view what) : table_(table), name_(what) {
-    if (const auto id = table["id"].value<std::string>()) name_ += " '" + *id + "'";
-  }
+  TomlRow(const toml::table& table, std::string name) : table_(table), name_(std::move(name)) {}
 
   [[noreturn]] void fail(const std::string& what) const {
     throw std::logic_error(name_ + ": " + what);
@@ -137,13 +136,19 @@ Kind kind_of(const std::string& text, const Claim& claim, const TomlRow& row) {
   row.fail("kind is '" + text + "'; allowed are definition and own_formula, or no kind");
 }
 
-Claim read_claim(const toml::table& table, const Paper& paper, const toml::table& names) {
-  TomlRow row(table, "claim");
+// The place of a row; a row without one has the place of the row before.
+std::string place_of(TomlRow& row, std::string_view before) {
+  std::string place = row.text("where", before.empty());
+  return place.empty() ? std::string(before) : place;
+}
+
+Claim read_claim(TomlRow row, std::string_view id, const Paper& paper, const toml::table& names) {
   const auto text = [&](std::string_view field) {
     return spelled_out(row.text(field), names, row);
   };
-  Claim claim{
-      .id = row.text("id", true), .where = row.text("where", true), .text = row.text("text", true)};
+  Claim claim{.id = std::string(id),
+              .where = place_of(row, paper.claims.empty() ? "" : paper.claims.back().where),
+              .text = row.text("text", true)};
   claim.printed = row.text("printed");
   claim.stated = text("stated");
   claim.runs = text("runs");
@@ -166,26 +171,26 @@ Claim read_claim(const toml::table& table, const Paper& paper, const toml::table
   return claim;
 }
 
-Statement read_statement(const toml::table& table) {
-  TomlRow row(table, "statement");
+Statement read_statement(TomlRow row, std::string_view id, const Paper& paper) {
   const std::string measure = row.text("measure", true);
   const auto known = reproduce::parse_measure(measure);
   if (!known) row.fail("measure is '" + measure + "', which is unknown");
-  Statement out{.id = row.text("id", true),
-                .where = row.text("where", true),
-                .text = row.text("text", true),
-                .measure = *known,
-                .panels = row.text("panels", true),
-                .others = row.text("others"),
-                .from = row.number("from", 0),
-                .to = row.number("to", 0),
-                .low = row.number("low", 0),
-                .high = row.number("high", reproduce::kNoLimit),
-                .allowed = row.number("allowed", 0),
-                .why = row.text("why"),
-                .contradicted = row.flag("contradicted"),
-                .as_printed = row.flag("as_printed"),
-                .judged_again = row.flag("judged_again")};
+  Statement out{
+      .id = std::string(id),
+      .where = place_of(row, paper.statements.empty() ? "" : paper.statements.back().where),
+      .text = row.text("text", true),
+      .measure = *known,
+      .panels = row.text("panels", true),
+      .others = row.text("others"),
+      .from = row.number("from", 0),
+      .to = row.number("to", 0),
+      .low = row.number("low", 0),
+      .high = row.number("high", reproduce::kNoLimit),
+      .allowed = row.number("allowed", 0),
+      .why = row.text("why"),
+      .contradicted = row.flag("contradicted"),
+      .as_printed = row.flag("as_printed"),
+      .judged_again = row.flag("judged_again")};
   if (out.as_printed && out.judged_again) {
     row.fail("as_printed and judged_again are both set; allowed is one of them");
   }
@@ -193,20 +198,22 @@ Statement read_statement(const toml::table& table) {
   return out;
 }
 
+// Visits the tables [name.ID] in the order of their lines.
 template <class Visit>
-void for_each_table(TomlRow& row, const toml::table& file, std::string_view name,
-                    const Visit& visit) {
-  const toml::node* node = file.get(name);
-  if (node == nullptr) return;
-  row.leave();
-  const toml::array* rows = node->as_array();
-  if (rows == nullptr)
-    row.fail(std::string(name) + " is no list; allowed are tables [[" + std::string(name) + "]]");
-  for (const toml::node& each : *rows) {
-    const toml::table* table = each.as_table();
-    if (table == nullptr)
-      row.fail(std::string(name) + " is no list; allowed are tables [[" + std::string(name) + "]]");
-    visit(*table);
+void for_each_row(TomlRow& paper, const toml::table& file, const std::string& name,
+                  const Visit& visit) {
+  if (!file.contains(name)) return;
+  paper.leave();
+  const std::string form = name + " is no table; allowed are tables [" + name + ".ID]";
+  const toml::table* rows = file[name].as_table();
+  if (rows == nullptr) paper.fail(form);
+  std::map<toml::source_index, std::string_view> ids;
+  for (const auto& [id, row] : *rows) {
+    if (!row.is_table()) paper.fail(form);
+    ids.emplace(row.source().begin.line, id.str());
+  }
+  for (const auto& [line, id] : ids) {
+    visit(TomlRow(*(*rows)[id].as_table(), name + " '" + std::string(id) + "'"), id);
   }
 }
 
@@ -236,11 +243,11 @@ Paper read_paper(std::string_view text) {
   const toml::table none;
   const toml::table* names = file["names"].as_table();
   if (names != nullptr) row.leave();
-  for_each_table(row, file, "claim", [&](const toml::table& each) {
-    paper.claims.push_back(read_claim(each, paper, names == nullptr ? none : *names));
+  for_each_row(row, file, "claim", [&](const TomlRow& each, std::string_view id) {
+    paper.claims.push_back(read_claim(each, id, paper, names == nullptr ? none : *names));
   });
-  for_each_table(row, file, "statement", [&](const toml::table& each) {
-    paper.statements.push_back(read_statement(each));
+  for_each_row(row, file, "statement", [&](const TomlRow& each, std::string_view id) {
+    paper.statements.push_back(read_statement(each, id, paper));
   });
   row.end();
   for (const Statement& each : paper.statements) {

@@ -16,7 +16,7 @@ std::span<const std::string_view> paper_texts();
 
 }  // namespace rankine::claims
 
-// Statements: the numbers in the text of Trivance's evaluation as data, one row [[statement]] of
+// Statements: the numbers in the text of Trivance's evaluation as data, one row [statement.ID] of
 // trivance.toml each, with the field names of Statement. Sizes are texts ("8 MiB"), an open end of
 // a range is inf or -inf, percents are percents.
 
@@ -71,11 +71,12 @@ struct Statement {
 // Claims: the quantitative claims of a paper as data: their text, their place, and the expressions
 // that check them.
 //
-// Each paper is a file <key>.toml beside this header. Its rows [[claim]] have the fields of Claim
+// Each paper is a file <key>.toml beside this header. Its rows [claim.ID] have the fields of Claim
 // as texts; "$name" is replaced by the entry of that name in the file's table [names]. Formulas use
 // the paper's letters (algorithms/formula.h reads them). A claim is tried on parameter sets; the
 // verdict always comes from a comparison of both sides in each set, never from the file.
 //
+//   where      the place in the paper; by default the place of the row before
 //   text       the sentence, quoted or in short; brackets say how it is read
 //   printed    a number as printed in the paper, "35.3 MB": half a unit of its last digit is
 //              allowed; after "~" a whole unit, and trailing zeros are no digits

@@ -33,10 +33,8 @@ static_assert(sizeof(PostHeader) == kPostHeader);
                                         std::uint16_t bytes_or_history) noexcept {
   will_write(&header.bytes_or_history, sizeof(PostHeader) - sizeof(header.flag));
   header.bytes_or_history = bytes_or_history;
-  if (kComparesCalls) {
-    header.buffer_hash = waiter.buffer_hashes.own;
-    header.fingerprint = waiter.fingerprint;
-  }
+  header.buffer_hash = waiter.buffer_hashes.own;
+  header.fingerprint = waiter.fingerprint;
   publish(*waiter.rank_control, waiter.rank, header.flag, flag);  // pairs with wait_for_post()
 }
 
@@ -121,7 +119,7 @@ struct Outbox {
   }
 
   // The payload's first `bytes` come from `data`: the data themselves or their address. False:
-  // aborted. Always inlined, because bench/fingerprint has its own copy.
+  // aborted.
   [[gnu::always_inline]] bool send(Waiter& waiter, Rank to, std::uint32_t number, const void* data,
                                    std::size_t bytes, int round) noexcept {
     if (!wait_credit(waiter, to, credit_to_send(number), round)) return false;

@@ -80,8 +80,7 @@ own = "N = 4"
 few = "N=2..5"
 )";
 const std::string kRow = R"(
-[[claim]]
-id = "test-row"
+[claim.test-row]
 where = "1"
 text = "so it is"
 )";
@@ -97,9 +96,7 @@ std::string mistake(const std::string& rows) {
 
 TEST(Papers, AreWhatTheFileSays) {
   const Paper paper = read_paper(kHead + kRow + "stated = \"1\"\nsets = \"$few; P=1\"\n" + R"(
-[[claim]]
-id = "test-run"
-where = "2"
+[claim.test-run]
 text = "and so"
 runs = "all_reduce ring"
 found = "rounds"
@@ -112,6 +109,8 @@ own = "N = 3"
   EXPECT_EQ(paper.claims[0].relation, "=");
   EXPECT_EQ(paper.claims[1].kind, Kind::executed);
   EXPECT_EQ(paper.claims[1].own, "N = 3");
+  EXPECT_EQ(paper.claims[1].id, "test-run");
+  EXPECT_EQ(paper.claims[1].where, "1");
 }
 
 TEST(Papers, MistakesAreNamed) {
@@ -119,12 +118,15 @@ TEST(Papers, MistakesAreNamed) {
   for (const auto& [rows, name] : {std::pair(kRow + "sets = \"$many\"\n", "many"),
                                    {kRow + "statd = \"1\"\n", "'test-row'"},
                                    {kRow + "stated = 1\n", "'stated'"},
-                                   {"[[claim]]\nid = \"x\"\nwhere = \"1\"\n", "'text'"},
+                                   {"[claim.x]\nwhere = \"1\"\n", "'text'"},
+                                   {"[claim.x]\ntext = \"so\"\n", "'where'"},
+                                   {kRow + kRow, "line"},
+                                   {"[[claim]]\ntext = \"so\"\n", "[claim.ID]"},
                                    {kRow + "when = \"N = 4\"\n", "condition"},
                                    {kRow + "kind = \"arithmetic\"\n", "'test-row'"},
-                                   {"[[statement]]\nid = \"x\"\nmeasure = \"speed\"\n", ""},
-                                   {"[[row]]\nid = \"x\"\n", ""},
-                                   {"[[claim\n", ""}}) {
+                                   {"[statement.x]\nmeasure = \"speed\"\n", ""},
+                                   {"[row.x]\n", ""},
+                                   {"[claim\n", ""}}) {
     EXPECT_NE(mistake(rows), "none") << rows;
     EXPECT_NE(mistake(rows).find(name), std::string::npos) << rows << mistake(rows);
   }

@@ -1,7 +1,7 @@
 // Measures the gain of bucket fusion: many small tensors are reduced one by one, or packed into
 // buckets.
 //
-//   third_party/bazel run //bench/buckets
+//   third_party/bazel run -c opt //bench/call -- --benchmark_filter=^buckets/
 //
 // Manual time: all tensors once, on the slowest rank. Arguments: ranks, tensors, elements per
 // tensor.
@@ -66,10 +66,8 @@ void shapes(benchmark::internal::Benchmark* benchmark) {
   }
 }
 
-BENCHMARK(one_by_one)->Apply(shapes);
-BENCHMARK(fused)->Apply(shapes);
+BENCHMARK(one_by_one)->Name("buckets/one_by_one")->Apply(shapes);
+BENCHMARK(fused)->Name("buckets/fused")->Apply(shapes);
 
 }  // namespace
 }  // namespace rankine
-
-BENCHMARK_MAIN();
