@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
-#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "bench/rivals/batch.h"
 #include "bench/rivals/kernels.h"
@@ -116,11 +116,16 @@ constexpr MakeRival kProcesses[] = {
     make_expert_one_shot,   make_inference_shm,  make_vllm_shm, make_gloo, make_ucc,
     make_rankine_processes, make_rankine_shared,
 };
+constexpr MakeRival kOnlyIfNamed[] = {make_rankine_staged, make_rankine_plain, make_copy};
 constexpr const char* kMpiJobs[] = {"openmpi_ucx", "openmpi_sm",
                                     "mpich"};  // names that start_mpi knows
 
-std::span<const MakeRival> rivals_of(const Setup& setup) {
-  return setup.processes ? std::span<const MakeRival>(kProcesses) : kThreads;
+// In the order of the table's columns, of all ranks as threads or as processes.
+std::vector<MakeRival> rivals_of(const Setup& setup) {
+  if (setup.processes) return {std::begin(kProcesses), std::end(kProcesses)};
+  std::vector<MakeRival> all(std::begin(kThreads), std::end(kThreads));
+  all.insert(all.end(), std::begin(kOnlyIfNamed), std::end(kOnlyIfNamed));
+  return all;
 }
 
 bool wanted(const std::vector<std::string>& only, const std::string& name) {
@@ -131,12 +136,18 @@ bool wanted(const std::vector<std::string>& only, const std::string& name) {
 
 Contenders gather_processes(const std::vector<std::string>& only, const Setup& setup) {
   Contenders contenders;
-  if (!setup.processes) return contenders;
   std::vector<ProcessContender*> forked;
+  Setup apart = setup;
+  apart.processes = true;
   for (const MakeRival make : kProcesses) {
-    auto rival = make(setup);
+    // Beside threads only by name, and not if threads have a contender of that name.
+    if (!setup.processes &&
+        std::find(std::begin(kThreads), std::end(kThreads), make) != std::end(kThreads))
+      continue;
+    if (!setup.processes && only.empty()) break;
+    auto rival = make(apart);
     if (!wanted(only, rival->name)) continue;
-    auto contender = std::make_unique<ProcessContender>(std::move(rival), setup);
+    auto contender = std::make_unique<ProcessContender>(std::move(rival), apart);
     forked.push_back(contender.get());
     contenders.push_back(std::move(contender));
   }
@@ -146,8 +157,10 @@ Contenders gather_processes(const std::vector<std::string>& only, const Setup& s
 
 void add_other_contenders(const std::vector<std::string>& only, const Setup& setup,
                           InProcess::Stage& stage, Contenders& contenders) {
-  for (const MakeRival make : kThreads) {
-    if (setup.processes) break;
+  for (const MakeRival make : rivals_of(setup)) {
+    const bool named =
+        std::find(std::begin(kOnlyIfNamed), std::end(kOnlyIfNamed), make) != std::end(kOnlyIfNamed);
+    if (setup.processes || (named && only.empty())) continue;
     auto rival = make(setup);
     if (wanted(only, rival->name))
       contenders.push_back(std::make_unique<InProcess>(std::move(rival), stage));

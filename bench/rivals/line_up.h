@@ -15,9 +15,9 @@ void print_header(const Plan& plan, const Setup& setup, const Contenders& conten
                   const std::vector<LevelRates>& levels);
 void print_row(const Row& row, const Contenders& contenders);
 
-// Forks the contenders that run as processes, and waits until they are ready; none if
-// setup.processes is false. Call it before this process has other threads. `only`: names; empty:
-// all.
+// Forks the contenders that run as processes, and waits until they are ready; if setup.processes is
+// false, those that `only` names and that threads do not have. Call it before this process has
+// other threads. `only`: names; empty: all but rankine_staged, rankine_plain and copy.
 Contenders gather_processes(const std::vector<std::string>& only, const Setup& setup);
 
 // Adds all other contenders: rivals on the stage's threads if ranks are threads, and MPI jobs.

@@ -90,6 +90,9 @@ int measure(const Options& options) {
   setup.ranks = options.ranks;
   setup.max_bytes = std::max<std::size_t>(*last, 64);
   setup.cpus = allowed_cpus();
+  if (setup.cpus.empty())
+    return fail_file(
+        {Code::system, "the kernel does not report the CPUs that this process may use"});
   setup.processes = options.processes;
   setup.crowded = static_cast<std::size_t>(setup.ranks) > setup.cpus.size();
   std::vector<Protocol> protocols;
@@ -201,6 +204,7 @@ int run(int argc, char** argv) {
       "  rivals --ranks 4 -e 8M            more ranks than cores: waits yield\n"
       "  rivals --processes -e 4M          ranks are processes, as MPI's always are\n"
       "  rivals --only rankine,expert_push --protocol fresh --in-place\n"
+      "  rivals --only rankine,rankine_staged,rankine_plain,rankine_processes,copy\n"
       "Exit codes: 0 good, 1 wrong elements, 2 usage, 3 a file that cannot be written,\n"
       "124 a contender hangs.");
   try {

@@ -37,10 +37,11 @@ Result<std::vector<NamedNetwork>> read_call_networks(std::string_view argument,
                                         argument, regime_names()));
   }
   for (NamedNetwork& one : networks) {
-    auto found = find_call_network(one.name);
+    auto found = find_call_network(one.name, argument);
     if (!found.ok()) {
+      const std::string& why = found.status().text();
       return invalid_argument(
-          fmt::format("{} is '{}': {}", argument, one.name, found.status().text()));
+          why.starts_with(argument) ? why : fmt::format("{} is '{}': {}", argument, one.name, why));
     }
     one.network = std::move(*found);
     if (text.starts_with('{')) one.name = one.network->fabric.name;
