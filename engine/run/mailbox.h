@@ -33,10 +33,8 @@ static_assert(sizeof(PostHeader) == kPostHeader);
                                         std::uint16_t bytes_or_history) noexcept {
   will_write(&header.bytes_or_history, sizeof(PostHeader) - sizeof(header.flag));
   header.bytes_or_history = bytes_or_history;
-  if (kComparesCalls) {
-    header.buffer_hash = waiter.buffer_hashes.own;
-    header.fingerprint = waiter.fingerprint;
-  }
+  header.buffer_hash = waiter.buffer_hashes.own;
+  header.fingerprint = waiter.fingerprint;
   publish(*waiter.rank_control, waiter.rank, header.flag, flag);  // pairs with wait_for_post()
 }
 

@@ -32,14 +32,6 @@ using OtherWork [[deprecated("use YieldCallback")]] = YieldCallback;
 // A policy may ask for any numbers: an awake rank looks at its wake_futex and the clock now and
 // then, so the deadline, an abort and a lost peer end every kind of wait.
 
-// Ranks always compare their calls. Only bench/fingerprint compiles a copy of the interpreter
-// without the comparison, to measure its price.
-#ifdef RANKINE_BENCH_WITHOUT_FINGERPRINTS
-inline constexpr bool kComparesCalls = false;
-#else
-inline constexpr bool kComparesCalls = true;
-#endif
-
 // Waiter is one rank's view of its waits within one call.
 struct Waiter {
   RankControl* rank_control = nullptr;
@@ -143,7 +135,7 @@ template <class Fingerprint>
                                                  const Fingerprint& theirs) noexcept {
   if (!wait_until(waiter, word, value, owner, round)) return false;
   const std::uint64_t print = theirs();
-  if (!kComparesCalls || print == waiter.fingerprint) [[likely]]
+  if (print == waiter.fingerprint) [[likely]]
     return true;
   report_mismatch(*waiter.rank_control, waiter.rank, owner, print);
   return false;

@@ -19,9 +19,7 @@ void enter(RankState& state) {
   const auto self = static_cast<std::size_t>(state.waiter.rank);
   Entry& entry = rank_control.entry(state.waiter.rank);
   entry.base.store(state.progress_base, std::memory_order_relaxed);
-  if (kComparesCalls) {
-    entry.fingerprint.store(state.waiter.fingerprint, std::memory_order_relaxed);
-  }
+  entry.fingerprint.store(state.waiter.fingerprint, std::memory_order_relaxed);
   will_write(&entry.scratch, sizeof(entry.scratch));
   entry.scratch = state.memory_of(self, Memory::scratch);
   Entry::Buffers& buffers = entry.of(state.waiter.call);
@@ -85,14 +83,12 @@ bool wait_entry(const Op& op, const Plan& plan, RankState& state) noexcept {
   Entry::Buffers& buffers = entry.of(state.waiter.call);
   state.memory_of(op.peer, Memory::input) = buffers.input.load(std::memory_order_relaxed);
   state.memory_of(op.peer, Memory::output) = buffers.output.load(std::memory_order_relaxed);
-  if (kComparesCalls) {
-    const auto self = static_cast<std::size_t>(state.waiter.rank);
-    const RankBuffers ours = known_buffers(plan, state, self);
-    const RankBuffers peers = known_buffers(plan, state, op.peer);
-    if (share(ours, peers)) [[unlikely]] {
-      report_sharing(*state.waiter.rank_control, state.waiter.rank, ours, op.peer, peers);
-      return false;
-    }
+  const auto self = static_cast<std::size_t>(state.waiter.rank);
+  const RankBuffers ours = known_buffers(plan, state, self);
+  const RankBuffers peers = known_buffers(plan, state, op.peer);
+  if (share(ours, peers)) [[unlikely]] {
+    report_sharing(*state.waiter.rank_control, state.waiter.rank, ours, op.peer, peers);
+    return false;
   }
   return true;
 }
@@ -102,8 +98,7 @@ bool wait_message(const Op& op, const Plan& plan, RankState& state) noexcept {
   const PostHeader* slot = inbox.wait(state.waiter, op.peer, inbox.base + op.value, op.round);
   if (slot == nullptr) return false;
   // All messages of a call carry one mark, so the first message suffices.
-  if (kComparesCalls && op.value == 0 && state.waiter.buffer_hashes.suspect(slot->buffer_hash))
-      [[unlikely]] {
+  if (op.value == 0 && state.waiter.buffer_hashes.suspect(slot->buffer_hash)) [[unlikely]] {
     return check_no_alias(plan, state.waiter, op.peer);
   }
   return true;
@@ -372,7 +367,6 @@ void post(const Op& op, const Operand* operand, RankState& state) noexcept {
                                              RankState& state) noexcept {
   const PostHeader& half = state.boards[static_cast<std::size_t>(peer)].half(state.posts - 1);
   if (!wait_for_post(state.waiter, half, state.posts, peer, op.round)) return false;
-  if (!kComparesCalls) return true;
   if (half.bytes_or_history != state.call_history >> 16) [[unlikely]] {
     report_call_history_mismatch(*state.waiter.rank_control, state.waiter.rank, peer);
     return false;
