@@ -778,13 +778,10 @@ Result<Exit> verify_catalogue(const VerifyArguments& arguments, Console& console
   std::vector<SweepResult> results;
   {
     Progress progress(console);
-    auto shown = begin;
     for (const SweepOptions& options : sweeps) {
       const std::size_t before = results.size();
       const SweepProgress report = [&](std::size_t done, std::size_t) {
-        constexpr auto kOften = std::chrono::milliseconds(100);
-        if (Clock::now() - shown < kOften) return;
-        shown = Clock::now();
+        if (!progress.due()) return;
         progress.show(fmt::format("{} of {} cases, {}{}", before + done, all,
                                   format_seconds(seconds_since(begin)),
                                   time_left(before + done, all, seconds_since(begin))));

@@ -302,8 +302,6 @@ Result<std::vector<PerfCases>> all_cases_of(PerfOptions& options, int cores) {
 
 namespace {
 
-constexpr double kGiga = 1e9;
-
 // The segments of a call that left their number to the engine.
 Result<int> chosen_segments(const Algorithm& entry, const PerfCase& one, const PerfCases& cases) {
   if (cases.on == nullptr) return choose_segments(entry, cases.ranks, one.bytes);
@@ -382,8 +380,6 @@ Result<PerfRow> measure_row(Workbench& workbench, const PerfCase& one, const Per
 }
 
 namespace {
-
-constexpr double kMicro = 1e6;
 
 // All algorithms, in the catalogue's order; nullptr for the engine's choice comes first.
 std::vector<const Algorithm*> algorithms_of(const std::vector<PerfCases>& all) {

@@ -22,8 +22,6 @@
 namespace rankine::tools {
 namespace {
 
-constexpr double kMicro = 1e6, kGiga = 1e9;
-
 // Four significant digits in a column of seven, for every magnitude, as in nccl-tests.
 std::string time_text(double seconds) {
   const double us = seconds * kMicro;

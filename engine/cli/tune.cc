@@ -357,7 +357,7 @@ void print_c_real(const TuneFindings& findings, Console& console) {
   console.out << "c_real: times over the model's, for calls dominated by alphas and by bytes; "
                  "medians\n"
                  "\n"
-              << table_of(findings.c_real) << "\n";
+              << tools::table_of(findings.c_real) << "\n";
 }
 
 }  // namespace

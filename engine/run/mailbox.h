@@ -119,7 +119,7 @@ struct Outbox {
   }
 
   // The payload's first `bytes` come from `data`: the data themselves or their address. False:
-  // aborted. Always inlined, because bench/fingerprint has its own copy.
+  // aborted. Always inlined: each message passes here.
   [[gnu::always_inline]] bool send(Waiter& waiter, Rank to, std::uint32_t number, const void* data,
                                    std::size_t bytes, int round) noexcept {
     if (!wait_credit(waiter, to, credit_to_send(number), round)) return false;
