@@ -24,6 +24,8 @@
 //     after two calls of equal count; microseconds. Ranks write their rows before each call
 //     and read the sums after it, as layers do. `ratio` is the median of the ratios by count;
 //     `memory_mib` is the memory of the communicator with all its plans.
+//   buckets/<ranks>/<elements>   256 tensors of f32, reduced one by one (`one_by_one`) and packed
+//     into buckets (`fused`), in turns; medians over the turns, in microseconds of rank 0.
 //   first_call/<ranks>   create, join, plan and run an all-reduce of 8 B by waiting threads:
 //     microseconds.
 #include <benchmark/benchmark.h>
@@ -39,6 +41,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/api/buckets.h"
 #include "engine/api/request.h"
 #include "engine/api/split.h"
 #include "engine/api/team.h"
@@ -51,6 +54,16 @@ namespace {
 constexpr int kBatches = 300;
 
 double microseconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-3; }
+
+// The time of body() between two barriers, in microseconds.
+template <class Body>
+double between_barriers(Member& me, const Body& body) {
+  me.barrier().throw_if_error();
+  const std::int64_t begin = now_ns();
+  body();
+  me.barrier().throw_if_error();
+  return microseconds(now_ns() - begin);
+}
 
 Call sum_of(std::vector<float>& data) {
   return {.in = data.data(), .out = data.data(), .count = data.size(), .op = ReduceOp::max};
@@ -163,13 +176,7 @@ void overlap(benchmark::State& state) {
     team->run([&](Member& me) {
           std::vector<float> data(count, 1);
           const auto nothing = [] {};
-          const auto time = [&](const auto& body) {
-            me.barrier().throw_if_error();
-            const std::int64_t begin = now_ns();
-            body();
-            me.barrier().throw_if_error();
-            return microseconds(now_ns() - begin);
-          };
+          const auto time = [&](const auto& body) { return between_barriers(me, body); };
           const auto reduce = [&] { me.call(sum_of(data)).throw_if_error(); };
           for (int i = 0; i < 5; ++i) reduce();
           std::vector<double> calls, works;
@@ -336,6 +343,41 @@ void token_counts(benchmark::State& state) {
 BENCHMARK(token_counts)
     ->Args({2, 0})
     ->Args({2, 1})
+    ->Iterations(1)
+    ->UseManualTime()
+    ->Unit(benchmark::kMicrosecond);
+
+void buckets(benchmark::State& state) {
+  constexpr int kTensors = 256, kTurns = 60;
+  const auto elements = static_cast<std::size_t>(state.range(1));
+  const auto team =
+      Team::create({.ranks = static_cast<int>(state.range(0)), .tuned = false}).value();
+  std::vector<double> one_by_one, fused;
+  for (auto _ : state) {
+    team->run([&](Member& me) {
+          std::vector<std::vector<float>> data(kTensors, std::vector<float>(elements, 1));
+          const std::vector<std::span<float>> spans(data.begin(), data.end());
+          Buckets packed(me);
+          const auto time = [&](const auto& body) { return between_barriers(me, body); };
+          for (int i = 0; i < kTurns; ++i) {
+            const double a = time([&] {
+              for (const std::span<float> tensor : spans) me.all_reduce(tensor).throw_if_error();
+            });
+            const double b = time([&] {
+              packed.all_reduce(std::span<const std::span<float>>(spans)).throw_if_error();
+            });
+            if (me.rank() != 0 || i < kTurns / 10) continue;
+            one_by_one.push_back(a), fused.push_back(b);
+          }
+        })
+        .throw_if_error();
+    state.SetIterationTime(median(fused) * 1e-6);
+  }
+  state.counters["one_by_one"] = median(one_by_one);
+  state.counters["fused"] = median(fused);
+}
+BENCHMARK(buckets)
+    ->ArgsProduct({{2, 4, 8}, {16, 256, 4096}})
     ->Iterations(1)
     ->UseManualTime()
     ->Unit(benchmark::kMicrosecond);
