@@ -270,7 +270,7 @@ int run(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   const nlohmann::json machine = rivals::machine_json();
-  std::vector<int> cpus = rivals::allowed_cpus();
+  std::vector<int> cpus = allowed_cpus();
   if (cpus.size() < 2) {
     std::fprintf(stderr, "mailbox: this process may use one CPU; two are needed\n");
     return 3;

@@ -1,7 +1,5 @@
 #include "bench/rivals/crew.h"
 
-#include <pthread.h>
-#include <sched.h>
 #include <sys/utsname.h>
 
 #include <string>
@@ -10,26 +8,6 @@
 #include "engine/cli/machine.h"
 
 namespace rankine::rivals {
-
-std::vector<int> allowed_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cpus;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) {
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-      if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-    }
-  }
-  if (cpus.empty()) cpus.push_back(0);
-  return cpus;
-}
-
-bool pin_this_thread(int cpu) noexcept {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(cpu, &set);
-  return pthread_setaffinity_np(pthread_self(), sizeof(set), &set) == 0;
-}
 
 Crew::Crew(int ranks, std::vector<int> cpus) : cpus_(std::move(cpus)) {
   threads_.reserve(static_cast<std::size_t>(ranks));

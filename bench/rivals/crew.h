@@ -12,14 +12,12 @@
 
 #include "engine/cli/probe.h"
 #include "nlohmann/json.hpp"
+#include "numa/cpus.h"
 
 namespace rankine::rivals {
 
-// The cores that this process may use.
-std::vector<int> allowed_cpus();
-
 // False: the system refuses, and the thread's affinity is unchanged.
-bool pin_this_thread(int cpu) noexcept;
+inline bool pin_this_thread(int cpu) noexcept { return set_allowed_cpus(&cpu, 1) == 0; }
 
 class Crew {
  public:

@@ -222,6 +222,25 @@ class FlagExchange final : public Rival {
   std::vector<Flags> flags_;
 };
 
+class Copy final : public Rival {
+ public:
+  explicit Copy(const Setup& setup)
+      : Rival("copy", Family::kOther), ranks_(static_cast<std::size_t>(setup.ranks)) {}
+
+  bool takes(Collective collective, std::size_t) const override {
+    return collective == Collective::all_reduce || collective == Collective::all_to_all;
+  }
+  bool has_result() const override { return false; }
+  void call(Collective collective, int, const float* in, float* out,
+            std::size_t block) noexcept override {
+    if (in != out)
+      kernels().copy(out, in, block * (collective == Collective::all_to_all ? ranks_ : 1));
+  }
+
+ private:
+  const std::size_t ranks_;
+};
+
 }  // namespace
 
 std::unique_ptr<Rival> make_std_barrier(const Setup& setup) {
@@ -237,5 +256,7 @@ std::unique_ptr<Rival> make_futex_chain(const Setup& setup) {
 std::unique_ptr<Rival> make_flag_exchange(const Setup& setup) {
   return std::make_unique<FlagExchange>(setup);
 }
+
+std::unique_ptr<Rival> make_copy(const Setup& setup) { return std::make_unique<Copy>(setup); }
 
 }  // namespace rankine::rivals

@@ -74,11 +74,14 @@ class RankineRival : public Rival {
   std::vector<std::unique_ptr<Member>> members_;  // destroyed before their communicator
 };
 
+constexpr Costs kStaged = {.stage_apart_min_bytes = 1, .stage_in_place_min_bytes = 1};
+
 class Threads final : public RankineRival {
  public:
-  explicit Threads(const Setup& setup) : RankineRival("rankine", Family::kRankine, setup, {}) {
+  Threads(std::string its_name, const Setup& setup, const std::optional<Costs>& costs = {})
+      : RankineRival(std::move(its_name), Family::kRankine, setup, {}) {
     try {
-      make({.ranks = setup.ranks, .tuned = false});
+      make({.ranks = setup.ranks, .tuned = false, .costs = costs});
       for (int rank = 0; rank < setup.ranks; ++rank) join(rank);
     } catch (const Error& error) {
       missing = error.what();
@@ -126,7 +129,20 @@ class SharedPayloads final : public Processes {
 
 }  // namespace
 
-std::unique_ptr<Rival> make_rankine(const Setup& setup) { return std::make_unique<Threads>(setup); }
+std::unique_ptr<Rival> make_rankine(const Setup& setup) {
+  return std::make_unique<Threads>("rankine", setup);
+}
+
+std::unique_ptr<Rival> make_rankine_staged(const Setup& setup) {
+  return std::make_unique<Threads>("rankine_staged", setup, kStaged);
+}
+
+std::unique_ptr<Rival> make_rankine_plain(const Setup& setup) {
+  Costs costs = kStaged;
+  costs.stage_stream_min_bytes = costs.stage_piece_max_bytes =
+      field_of(&Costs::stage_stream_min_bytes).most;
+  return std::make_unique<Threads>("rankine_plain", setup, costs);
+}
 
 std::unique_ptr<Rival> make_rankine_processes(const Setup& setup) {
   return std::make_unique<Processes>("rankine_processes", Family::kRankine, setup);

@@ -47,7 +47,6 @@ struct Rival {
   // caller owns both buffers again. Buffers are page-aligned and other ranks can reach them, but
   // their addresses are not known before the call. All ranks meet between calls of different
   // collectives.
-  // different collectives.
   virtual void call(Collective collective, int rank, const float* in, float* out,
                     std::size_t block) noexcept = 0;
 
@@ -126,6 +125,9 @@ std::unique_ptr<Rival> make_futex_chain(const Setup& setup);
 // Only if each rank has a core, up to 1 KiB.
 std::unique_ptr<Rival> make_flag_exchange(const Setup& setup);
 
+// Each rank copies its own input to its output, and waits for no other. All-reduce and all-to-all.
+std::unique_ptr<Rival> make_copy(const Setup& setup);
+
 // Methods of CPU inference servers to sum over the ranks of a machine, each written anew from its
 // description. Ranks are threads or processes; all data go through memory that all can map.
 
@@ -145,6 +147,11 @@ std::unique_ptr<Rival> make_vllm_shm(const Setup& setup);
 // Rankine as a contender; the engine chooses everything. The driver's pinned threads join one
 // communicator.
 std::unique_ptr<Rival> make_rankine(const Setup& setup);
+
+// As rankine, with only scratch visible to other ranks (all-reduces and broadcasts); plain: by
+// plain stores, in one piece.
+std::unique_ptr<Rival> make_rankine_staged(const Setup& setup);
+std::unique_ptr<Rival> make_rankine_plain(const Setup& setup);
 
 // Each rank is a process with its own communicator, on buffers of any kind.
 std::unique_ptr<Rival> make_rankine_processes(const Setup& setup);

@@ -128,28 +128,39 @@ constexpr MakeRival kProcesses[] = {
     make_expert_one_shot,   make_inference_shm,  make_vllm_shm, make_gloo, make_ucc,
     make_rankine_processes, make_rankine_shared,
 };
+constexpr MakeRival kOnlyIfNamed[] = {make_rankine_staged, make_rankine_plain, make_copy};
 constexpr const char* kMpiJobs[] = {"openmpi_ucx", "openmpi_sm",
                                     "mpich"};  // names that start_mpi knows
 
-std::span<const MakeRival> rivals_of(const Setup& setup) {
-  return setup.processes ? std::span<const MakeRival>(kProcesses) : kThreads;
+// In the order of the table's columns, of all ranks as threads or as processes.
+std::vector<MakeRival> rivals_of(const Setup& setup) {
+  if (setup.processes) return {std::begin(kProcesses), std::end(kProcesses)};
+  std::vector<MakeRival> all(std::begin(kThreads), std::end(kThreads));
+  all.insert(all.end(), std::begin(kOnlyIfNamed), std::end(kOnlyIfNamed));
+  return all;
 }
 
 bool wanted(const std::vector<std::string>& only, const std::string& name) {
   return only.empty() || std::find(only.begin(), only.end(), name) != only.end();
 }
 
-// Forks the contenders that run as processes, and waits until they are ready; none if
-// setup.processes is false. Call it before this process has other threads. `only`: names; empty:
-// all.
+// Forks the contenders that run as processes, and waits until they are ready; if setup.processes is
+// false, those that `only` names and that threads do not have. Call it before this process has
+// other threads. `only`: names; empty: all but rankine_staged, rankine_plain and copy.
 Contenders gather_processes(const std::vector<std::string>& only, const Setup& setup) {
   Contenders contenders;
-  if (!setup.processes) return contenders;
   std::vector<ProcessContender*> forked;
+  Setup apart = setup;
+  apart.processes = true;
   for (const MakeRival make : kProcesses) {
-    auto rival = make(setup);
+    // Beside threads only by name, and not if threads have a contender of that name.
+    if (!setup.processes &&
+        std::find(std::begin(kThreads), std::end(kThreads), make) != std::end(kThreads))
+      continue;
+    if (!setup.processes && only.empty()) break;
+    auto rival = make(apart);
     if (!wanted(only, rival->name)) continue;
-    auto contender = std::make_unique<ProcessContender>(std::move(rival), setup);
+    auto contender = std::make_unique<ProcessContender>(std::move(rival), apart);
     forked.push_back(contender.get());
     contenders.push_back(std::move(contender));
   }
@@ -160,8 +171,10 @@ Contenders gather_processes(const std::vector<std::string>& only, const Setup& s
 // Adds all other contenders: rivals on the stage's threads if ranks are threads, and MPI jobs.
 void add_other_contenders(const std::vector<std::string>& only, const Setup& setup,
                           InProcess::Stage& stage, Contenders& contenders) {
-  for (const MakeRival make : kThreads) {
-    if (setup.processes) break;
+  for (const MakeRival make : rivals_of(setup)) {
+    const bool named =
+        std::find(std::begin(kOnlyIfNamed), std::end(kOnlyIfNamed), make) != std::end(kOnlyIfNamed);
+    if (setup.processes || (named && only.empty())) continue;
     auto rival = make(setup);
     if (wanted(only, rival->name))
       contenders.push_back(std::make_unique<InProcess>(std::move(rival), stage));
@@ -251,6 +264,9 @@ int measure(const Options& options) {
   setup.ranks = options.ranks;
   setup.max_bytes = std::max<std::size_t>(*last, 64);
   setup.cpus = allowed_cpus();
+  if (setup.cpus.empty())
+    return fail_file(
+        {Code::system, "the kernel does not report the CPUs that this process may use"});
   setup.processes = options.processes;
   setup.crowded = static_cast<std::size_t>(setup.ranks) > setup.cpus.size();
   std::vector<Protocol> protocols;
@@ -362,6 +378,7 @@ int run(int argc, char** argv) {
       "  rivals --ranks 4 -e 8M            more ranks than cores: waits yield\n"
       "  rivals --processes -e 4M          ranks are processes, as MPI's always are\n"
       "  rivals --only rankine,expert_push --protocol fresh --in-place\n"
+      "  rivals --only rankine,rankine_staged,rankine_plain,rankine_processes,copy\n"
       "Exit codes: 0 good, 1 wrong elements, 2 usage, 3 a file that cannot be written,\n"
       "124 a contender hangs.");
   try {

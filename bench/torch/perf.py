@@ -1,22 +1,21 @@
 """Measures an all-reduce from Python, beside gloo's and the engine's own, in one run.
 
-    perf.py ENGINE RANKS     ENGINE is //bench/torch:engine
+    perf.py RANKINE RANKS     RANKINE is the program //engine/cli:rankine
 
 Blocking calls of f32, in place, in batches, of rank 0: medians over the turns of the batches' medians. Each
-turn starts new processes for each backend and a program for the engine alone: with both backends in one
+turn starts new processes for each backend and `rankine perf` for the engine alone: with both backends in one
 process, gloo's threads would wake beside Rankine's calls and cost either of them ten microseconds. If there are enough
 cores, the calling thread of each process is pinned to its own core; the threads of backends are not pinned.
 """
 
 from __future__ import annotations
 
-import functools
+import json
 import os
 import pathlib
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/engine/api/torch"))
@@ -60,19 +59,13 @@ def measure(rank: int, ranks: int) -> list[float]:
 
 
 def engine(program: str, ranks: int) -> list[float]:
-    with tempfile.TemporaryDirectory() as folder:
-        name = "perf." + os.path.basename(folder)
-        started = [
-            subprocess.Popen(
-                [program, name, str(ranks), str(rank), *map(str, SIZES)],
-                stdout=subprocess.PIPE,
-                text=True,
-                preexec_fn=functools.partial(pin, rank, ranks),
-            )
-            for rank in range(ranks)
-        ]
-        said = [process.communicate(timeout=200)[0] for process in started]
-    return [float(line) for line in said[0].split()]
+    """`rankine perf` with the batches of measure()."""
+    rows = []
+    for size in SIZES:
+        asked = f"perf all_reduce --processes -t {ranks} -b {size} -e {size} -a 0 -c 0 -n 41 -m {calls_of(size)} --json -"
+        said = subprocess.run([program, *asked.split()], capture_output=True, check=True, timeout=200)
+        rows.append(json.loads(said.stdout)["results"][0]["in_place"]["time"])
+    return rows
 
 
 def text(size: int) -> str:

@@ -55,12 +55,13 @@ Status set(CallNetwork& network, std::string_view part) {
 
 }  // namespace
 
-Result<std::shared_ptr<const CallNetwork>> find_call_network(std::string_view text) {
+Result<std::shared_ptr<const CallNetwork>> find_call_network(std::string_view text,
+                                                             std::string_view argument) {
   auto network = std::make_shared<CallNetwork>();
   const bool content = text.starts_with('{');
   const std::size_t end = content ? std::string_view::npos : text.find(',');
   auto fabric = content ? parse_network(text, "custom")
-                        : find_network("network", std::string(text.substr(0, end)));
+                        : find_network(argument, std::string(text.substr(0, end)));
   if (!fabric.ok()) return fabric.status();
   network->fabric = *fabric;
   for (std::string_view rest = end == std::string_view::npos ? "" : text.substr(end + 1);

@@ -48,8 +48,9 @@ struct CallNetwork {
 // ",sync=rounds" (rounds wait for one another), ",lower=yes", ",clock=wall", and for a wall clock
 // ",dilate=500" or ",dilate=auto". A communicator with a wall clock from RANKINE_NETWORK reports on
 // stderr, at its end, how late its messages were. Errors name the wrong part and the allowed
-// values.
-Result<std::shared_ptr<const CallNetwork>> find_call_network(std::string_view text);
+// values; `argument` is the name of the whole.
+Result<std::shared_ptr<const CallNetwork>> find_call_network(std::string_view text,
+                                                             std::string_view argument = "network");
 
 // NetworkReport describes the calls of one communicator on its network.
 struct NetworkReport {

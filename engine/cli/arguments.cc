@@ -1,7 +1,6 @@
 #include "engine/cli/arguments.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
@@ -158,16 +157,6 @@ Status no_converter(std::string_view option, std::string_view file) {
                       option, file, kConverter)};
 }
 
-// Makes a file in memory, positioned at its beginning; -1 if that fails.
-int file_in_memory(std::string_view text) {
-  const int file = memfd_create("rankine", MFD_CLOEXEC);
-  if (file < 0) return -1;
-  const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  if (written && lseek(file, 0, SEEK_SET) == 0) return file;
-  close(file);
-  return -1;
-}
-
 // Converts a picture by librsvg's program; pictures are drawn as SVG only. Empty: failed.
 std::string converted(const std::string& svg, const std::string& kind) {
   const int drawing = file_in_memory(svg), picture = file_in_memory({});
@@ -235,6 +224,11 @@ Status check_output_files(std::initializer_list<OutputFile> files) {
   return {};
 }
 
+Result<std::string> OneOf::operator()(std::string_view argument, std::string_view text) const {
+  if (std::find(names.begin(), names.end(), text) != names.end()) return std::string(text);
+  return unknown_name(argument, text, names);
+}
+
 Result<int> Whole::operator()(std::string_view argument, std::string_view text) const {
   return parse_whole(argument, text, lowest, highest);
 }
@@ -253,10 +247,10 @@ std::optional<double> parse_real(std::string_view text) {
   return value;
 }
 
-Result<std::optional<std::uint64_t>> read_seed(std::string_view argument, std::string_view text) {
+Result<std::uint64_t> read_seed(std::string_view argument, std::string_view text) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size()) return std::optional(value);
+  if (error == std::errc() && end == text.data() + text.size()) return value;
   return invalid_argument(
       fmt::format("{} is '{}'; allowed are whole numbers from 0 to 2^64 - 1", argument, text));
 }
@@ -339,16 +333,6 @@ Result<std::vector<const Algorithm*>> on_menu(const Menu& menu, Collective colle
 
 namespace {
 
-// Makes a parser for an optional value.
-template <class T, class Parse>
-auto optionally(Parse parse) {
-  return [parse](std::string_view argument, std::string_view text) -> Result<std::optional<T>> {
-    const Result<T> value = parse(argument, text);
-    if (!value.ok()) return value.status();
-    return std::optional<T>(*value);
-  };
-}
-
 Result<Rational> parse_beta(std::string_view argument, std::string_view text) {
   auto beta = parse_decimal(argument, text);
   if (!beta.ok() || !(*beta < 0)) return beta;
@@ -356,16 +340,6 @@ Result<Rational> parse_beta(std::string_view argument, std::string_view text) {
       fmt::format("{} is '{}'; allowed are seconds per byte, not negative "
                   "(0: no limit)",
                   argument, text));
-}
-
-Result<std::optional<WiringKind>> read_wiring(std::string_view argument, std::string_view text) {
-  if (const auto kind = parse_wiring(text)) return kind;
-  return unknown_name(argument, text, wiring_names());
-}
-
-Result<std::optional<Routing>> read_routing(std::string_view argument, std::string_view text) {
-  if (const auto routing = parse_routing(text)) return routing;
-  return unknown_name(argument, text, routing_names());
 }
 
 // Applies the options about links that messages share.
@@ -399,69 +373,49 @@ Status rewire(const NetworkArguments& arguments, Fabric& fabric) {
 }  // namespace
 
 void add_network_arguments(Command app, NetworkArguments& arguments) {
-  constexpr const char* kGroup = "Network";
+  const std::size_t before = app.options();
   add_text(app, "--network", arguments.network, "NAME",
-           "a preset (" + regime_names() + ") or a JSON file (plain)")
-      .group(kGroup);
-  add_argument(app, "--alpha", arguments.alpha, optionally<Rational>(parse_seconds), "TIME",
-               "per message: 1us, 500ns")
-      .group(kGroup);
-  Option bandwidth =
-      add_argument(app, "--bandwidth", arguments.beta, optionally<Rational>(parse_bandwidth),
-                   "RATE", "per port and direction: 100GB/s, 800Gb/s")
-          .group(kGroup);
-  add_argument(app, "--beta", arguments.beta, optionally<Rational>(parse_beta), "SECONDS",
+           "a preset (" + regime_names() + ") or a JSON file (plain)");
+  add_argument(app, "--alpha", arguments.alpha, parse_seconds, "TIME", "per message: 1us, 500ns");
+  Option bandwidth = add_argument(app, "--bandwidth", arguments.beta, parse_bandwidth, "RATE",
+                                  "per port and direction: 100GB/s, 800Gb/s");
+  add_argument(app, "--beta", arguments.beta, parse_beta, "SECONDS",
                "per byte, in place of a bandwidth: 1e-11; 0: no limit")
-      .group(kGroup)
       .excludes(bandwidth);
-  add_argument(app, "--ports", arguments.ports, optionally<int>(Whole{1, Fabric::kMostPorts}), "K",
-               "messages that a rank sends, and receives, at once")
-      .group(kGroup);
-  app.add_flag("--multicast", arguments.multicast, "the switch can copy a message to many")
-      .group(kGroup);
-  app.add_flag("--alu", arguments.alu, "the switch can add messages up").group(kGroup);
+  add_argument(app, "--ports", arguments.ports, Whole{1, Fabric::kMostPorts}, "K",
+               "messages that a rank sends, and receives, at once");
+  app.add_flag("--multicast", arguments.multicast, "the switch can copy a message to many");
+  app.add_flag("--alu", arguments.alu, "the switch can add messages up");
   app.add_flag(
-         "--permute", arguments.permute,
-         "the switch carries all messages of a round in one operation: a port pays alpha once")
-      .group(kGroup);
-  add_argument(app, "--alpha-switch", arguments.alpha_switch, optionally<Rational>(parse_seconds),
-               "TIME", "per hop through the switch; multicasts and reductions take two")
-      .group(kGroup);
+      "--permute", arguments.permute,
+      "the switch carries all messages of a round in one operation: a port pays alpha once");
+  add_argument(app, "--alpha-switch", arguments.alpha_switch, parse_seconds, "TIME",
+               "per hop through the switch; multicasts and reductions take two");
   add_argument(
-      app, "--node-ranks", arguments.group, optionally<int>(Whole{0, 1 << 14}), "N",
-      "ranks per group (node) of the network, with slower links among groups; 0: one group")
-      .group(kGroup);
-  add_argument(app, "--between-alpha", arguments.between_alpha, optionally<Rational>(parse_seconds),
-               "TIME", "per message among groups")
-      .group(kGroup);
-  add_argument(app, "--between-bandwidth", arguments.between_beta,
-               optionally<Rational>(parse_bandwidth), "RATE", "among groups")
-      .group(kGroup);
-  add_argument(app, "--wiring", arguments.wiring, read_wiring, "KIND",
+      app, "--node-ranks", arguments.group, Whole{0, 1 << 14}, "N",
+      "ranks per group (node) of the network, with slower links among groups; 0: one group");
+  add_argument(app, "--between-alpha", arguments.between_alpha, parse_seconds, "TIME",
+               "per message among groups");
+  add_argument(app, "--between-bandwidth", arguments.between_beta, parse_bandwidth, "RATE",
+               "among groups");
+  add_argument(app, "--wiring", arguments.wiring, by_name(parse_wiring, wiring_names()), "KIND",
                "full, or links that messages share: ring, torus and mesh (--dims), hypercube, "
-               "two_level (--node-ranks), fat_tree (--node-ranks, --spines)")
-      .group(kGroup);
-  add_argument(app, "--spines", arguments.spines, optionally<int>(Whole{1, Wiring::kMostSpines}),
-               "N", "switches above the groups of a fat tree, each with a link to every group")
-      .group(kGroup);
-  add_argument(app, "--routing", arguments.routing, read_routing, "NAME",
-               "on rings and tori: minimal, both ways if equally long; or one_way (minimal)")
-      .group(kGroup);
-  add_argument(app, "--hop", arguments.hop, optionally<Rational>(parse_seconds), "TIME",
-               "per link that a message crosses, with the processing at its end: 200ns")
-      .group(kGroup);
-  add_argument(app, "--gamma", arguments.gamma, optionally<Rational>(parse_seconds), "TIME",
-               "per byte that a rank adds to its data: 5ps")
-      .group(kGroup);
-  add_argument(app, "--eta-alpha", arguments.eta_alpha, optionally<Rational>(parse_decimal),
-               "FACTOR", "factor of contention on alpha: 1 or more (1)")
-      .group(kGroup);
-  add_argument(app, "--eta-beta", arguments.eta_beta, optionally<Rational>(parse_decimal), "PART",
-               "share of the bandwidth left by contention: up to 1 (1)")
-      .group(kGroup);
+               "two_level (--node-ranks), fat_tree (--node-ranks, --spines)");
+  add_argument(app, "--spines", arguments.spines, Whole{1, Wiring::kMostSpines}, "N",
+               "switches above the groups of a fat tree, each with a link to every group");
+  add_argument(app, "--routing", arguments.routing, by_name(parse_routing, routing_names()), "NAME",
+               "on rings and tori: minimal, both ways if equally long; or one_way (minimal)");
+  add_argument(app, "--hop", arguments.hop, parse_seconds, "TIME",
+               "per link that a message crosses, with the processing at its end: 200ns");
+  add_argument(app, "--gamma", arguments.gamma, parse_seconds, "TIME",
+               "per byte that a rank adds to its data: 5ps");
+  add_argument(app, "--eta-alpha", arguments.eta_alpha, parse_decimal, "FACTOR",
+               "factor of contention on alpha: 1 or more (1)");
+  add_argument(app, "--eta-beta", arguments.eta_beta, parse_decimal, "PART",
+               "share of the bandwidth left by contention: up to 1 (1)");
   app.add_flag("--lower", arguments.lower,
-               "turn multicasts and reductions into messages if the switch cannot do them")
-      .group(kGroup);
+               "turn multicasts and reductions into messages if the switch cannot do them");
+  app.group_from(before, "Network");
 }
 
 Result<Fabric> network_of(const NetworkArguments& arguments) {
@@ -514,9 +468,8 @@ Result<Fabric> network_of(const NetworkArguments& arguments) {
 }
 
 Result<Sync> read_sync(std::string_view argument, std::string_view text) {
-  if (const auto sync = parse_sync(text)) return *sync;
-  constexpr std::string_view kNames[] = {"dataflow", "rounds"};
-  return unknown_name(argument, text, kNames);
+  static constexpr std::string_view kNames[] = {"dataflow", "rounds"};
+  return by_name(parse_sync, kNames)(argument, text);
 }
 
 std::string describe_presets() {

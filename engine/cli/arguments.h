@@ -8,6 +8,7 @@
 #include <functional>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -100,6 +101,21 @@ Option add_argument(Command command, const std::string& flags, T& target, Parse 
   return add_argument(command, flags, target, parse, "TEXT", help);
 }
 
+// Makes a parser of names: `parse` reads one of `names`, which must outlive the command.
+template <class T>
+auto by_name(std::optional<T> (*parse)(std::string_view), std::span<const std::string_view> names) {
+  return [parse, names](std::string_view argument, std::string_view text) -> Result<T> {
+    if (const std::optional<T> value = parse(text)) return *value;
+    return unknown_name(argument, text, names);
+  };
+}
+
+// Reads one of `names`.
+struct OneOf {
+  std::span<const std::string_view> names;
+  Result<std::string> operator()(std::string_view argument, std::string_view text) const;
+};
+
 // Adds an option for any text, to be read when other arguments are known.
 Option add_text(Command command, const std::string& flags, std::string& target,
                 const std::string& kind, const std::string& help);
@@ -145,7 +161,7 @@ struct Whole {
 std::optional<double> parse_real(std::string_view text);
 
 // Whole numbers from 0 to 2^64 - 1.
-Result<std::optional<std::uint64_t>> read_seed(std::string_view argument, std::string_view text);
+Result<std::uint64_t> read_seed(std::string_view argument, std::string_view text);
 
 // --dims: the sizes of a torus, for a network and for algorithms.
 Option add_dims(Command command, std::vector<int>& target);

@@ -255,13 +255,7 @@ bool chosen(const std::string& when, bool automatic) {
   return when == "always" || (when == "auto" && automatic);
 }
 
-auto parse_colour_mode(std::string_view argument, std::string_view text) -> Result<std::string> {
-  constexpr std::array<std::string_view, 3> kNames = {"auto", "always", "never"};
-  for (const std::string_view name : kNames) {
-    if (text == name) return std::string(text);
-  }
-  return unknown_name(argument, text, kNames);
-}
+constexpr std::string_view kColourModes[] = {"auto", "always", "never"};
 
 // Draws round k alone: draws a schedule that ends with round k as a separate phase, and returns the
 // part of that phase.
@@ -548,9 +542,9 @@ Subcommand add_show(Command tool) {
   add_argument(app, "--ports", o.ports, Whole{1, Fabric::kMostPorts}, "K",
                "ports of a network, compared with the need of every round");
   app.add_flag("--transfers", o.transfers_only, "without the ranks' holdings");
-  add_argument(app, "--colour,--color", o.colour, parse_colour_mode, "WHEN",
+  add_argument(app, "--colour,--color", o.colour, OneOf{kColourModes}, "WHEN",
                "auto, always or never (auto)");
-  add_argument(app, "--utf8", o.lines, parse_colour_mode, "WHEN",
+  add_argument(app, "--utf8", o.lines, OneOf{kColourModes}, "WHEN",
                "lines and arrows: auto, always or never (auto)");
   add_argument(app, "--width", o.width, Whole{20, 10'000}, "N",
                "columns to keep to (the terminal's)");
@@ -785,13 +779,10 @@ Result<Exit> verify_catalogue(const VerifyArguments& arguments, Console& console
   std::vector<SweepResult> results;
   {
     Progress progress(console);
-    auto shown = begin;
     for (const SweepOptions& options : sweeps) {
       const std::size_t before = results.size();
       const SweepProgress report = [&](std::size_t done, std::size_t) {
-        constexpr auto kOften = std::chrono::milliseconds(100);
-        if (Clock::now() - shown < kOften) return;
-        shown = Clock::now();
+        if (!progress.due()) return;
         progress.show(fmt::format("{} of {} cases, {}{}", before + done, all,
                                   format_seconds(seconds_since(begin)),
                                   time_left(before + done, all, seconds_since(begin))));

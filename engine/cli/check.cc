@@ -37,7 +37,6 @@
 #include "engine/cli/arguments.h"
 #include "engine/cli/console.h"
 #include "engine/cli/judge.h"
-#include "engine/cli/laboratory.h"
 #include "engine/cli/question.h"
 #include "engine/cli/text.h"
 #include "engine/cli/tool.h"

@@ -185,8 +185,8 @@ struct CompareArguments {
   bool json = false, csv = false;
 };
 
-Result<std::optional<double>> read_ratio(std::string_view argument, std::string_view text) {
-  if (const auto value = parse_real(text); value && *value > 0) return std::optional(*value);
+Result<double> read_ratio(std::string_view argument, std::string_view text) {
+  if (const auto value = parse_real(text); value && *value > 0) return *value;
   return invalid_argument(fmt::format(
       "{} is '{}'; allowed are ratios above 0, such as 1.05 for 5 % slower", argument, text));
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -164,6 +165,15 @@ Result<std::string> read_input(std::string_view option, const std::string& file,
 Status check_input(std::string_view option, const std::string& file) {
   if (access(file.c_str(), R_OK) == 0) return {};
   return unreadable(option, file, std::strerror(errno));
+}
+
+int file_in_memory(std::string_view text) {
+  const int file = memfd_create("rankine", MFD_CLOEXEC);
+  if (file < 0) return -1;
+  const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (written && lseek(file, 0, SEEK_SET) == 0) return file;
+  close(file);
+  return -1;
 }
 
 std::vector<LineReader::Line> LineReader::next(std::size_t most) {

@@ -107,6 +107,9 @@ Result<std::string> read_input(std::string_view option, const std::string& file,
 // Checks that a file can be read, before another program reads it.
 Status check_input(std::string_view option, const std::string& file);
 
+// Makes a file in memory, positioned at its beginning; -1 if that fails.
+int file_in_memory(std::string_view text);
+
 // LineReader returns lines of a stream as they arrive: present lines can be answered before more
 // are read.
 

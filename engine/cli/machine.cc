@@ -29,6 +29,11 @@ std::string host_name() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
 }
 
+// "cpu 0", "ranks 0-3"
+std::string listed(std::string_view what, const std::vector<int>& numbers) {
+  return fmt::format("{}{} {}", what, numbers.size() == 1 ? "" : "s", format_cpu_list(numbers));
+}
+
 }  // namespace
 
 MachineReport read_machine() {
@@ -50,8 +55,7 @@ std::string describe_placement(const std::vector<RankReport>& ranks) {
     }
   }
   if (cpus.empty()) return "not pinned";
-  const std::string list =
-      fmt::format("{} {}", cpus.size() == 1 ? "cpu" : "cpus", format_cpu_list(cpus));
+  const std::string list = listed("cpu", cpus);
   return cpus.size() == ranks.size() ? list : fmt::format("{} ranks on {}", ranks.size(), list);
 }
 
@@ -77,10 +81,7 @@ std::vector<std::string> refusals(const std::vector<RankReport>& ranks) {
     }
   }
   std::vector<std::string> out;
-  for (const auto& [what, who] : lines) {
-    out.push_back(
-        fmt::format("{} {}: {}", who.size() == 1 ? "rank" : "ranks", format_cpu_list(who), what));
-  }
+  for (const auto& [what, those] : lines) out.push_back(listed("rank", those) + ": " + what);
   return out;
 }
 
@@ -269,8 +270,7 @@ nlohmann::ordered_json to_json(const TopoView& view) {
 namespace {
 
 std::string rank_text(const std::vector<int>& ranks) {
-  if (ranks.empty()) return "";
-  return fmt::format(" <- {} {}", ranks.size() == 1 ? "rank" : "ranks", format_cpu_list(ranks));
+  return ranks.empty() ? "" : " <- " + listed("rank", ranks);
 }
 
 // Packages, nodes, caches and cores as an indented tree. CPUs stand in the machine's order, so each
@@ -292,12 +292,9 @@ std::string tree(const TopoView& view) {
     if (node) {
       const NumaNode* home = topology.find_node(cpu.numa_node);
       const std::vector<int> here = view.ranks_on_node(cpu.numa_node);
-      out += fmt::format("  node {}{}{}\n", cpu.numa_node,
-                         home == nullptr ? "" : size(home->memory_bytes),
-                         here.empty() || !topology.knows_nodes()
-                             ? ""
-                             : fmt::format("  memory of {} {}", here.size() == 1 ? "rank" : "ranks",
-                                           format_cpu_list(here)));
+      out += fmt::format(
+          "  node {}{}{}\n", cpu.numa_node, home == nullptr ? "" : size(home->memory_bytes),
+          here.empty() || !topology.knows_nodes() ? "" : "  memory of " + listed("rank", here));
     }
     if (l3) {
       out += cpu.has_l3 ? fmt::format("    L3 {}{}\n", cpu.l3, size(cpu.caches.l3)) : "    no L3\n";
@@ -370,8 +367,7 @@ std::string staging_text(const StagingView& staging) {
       text = staging.binding.why();
       break;
     case Enforcement::State::enforced:
-      text = fmt::format("interleaved over {} {}", nodes.size() == 1 ? "node" : "nodes",
-                         format_cpu_list(nodes));
+      text = "interleaved over " + listed("node", nodes);
   }
   return fmt::format("{}; tried: {}", text, where_text(staging.where));
 }

@@ -137,7 +137,7 @@ namespace {
 
 struct SettledFlag {
   const char* flags;
-  int most;                    // allowed numbers are 0 to `most`
+  int most;                       // allowed numbers are 0 to `most`
   std::vector<int> fixed_values;  // numbers that ask for the fixed behaviour
   const char* help;
   const char* refusal;  // reason against all other numbers, and the replacement
@@ -242,16 +242,10 @@ Result<std::size_t> read_step(std::string_view argument, std::string_view text) 
   return step;
 }
 
-Result<std::optional<int>> read_factor(std::string_view argument, std::string_view text) {
-  const auto factor = parse_whole(argument, text, 1, 1024);
-  if (!factor.ok()) return factor.status();
-  return std::optional(*factor);
-}
-
-Result<std::optional<double>> read_time(std::string_view argument, std::string_view text) {
+Result<double> read_time(std::string_view argument, std::string_view text) {
   const auto span = parse_span(argument, text);
   if (!span.ok()) return span.status();
-  return std::optional(span->to_double());
+  return span->to_double();
 }
 
 Result<double> read_bandwidth(std::string_view argument, std::string_view text) {
@@ -260,18 +254,13 @@ Result<double> read_bandwidth(std::string_view argument, std::string_view text) 
       fmt::format("{} is '{}'; allowed are numbers from 0, in GB/s", argument, text));
 }
 
-Result<std::optional<double>> read_peak(std::string_view argument, std::string_view text) {
+Result<double> read_peak(std::string_view argument, std::string_view text) {
   const auto beta = parse_bandwidth(argument, text);
   if (!beta.ok()) return beta.status();
-  return std::optional(1 / beta->to_double());
+  return 1 / beta->to_double();
 }
 
-// Reads a switch as nccl-tests does: 0 or 1.
-Result<bool> read_switch(std::string_view argument, std::string_view text) {
-  const auto value = parse_whole(argument, text, 0, 1);
-  if (!value.ok()) return value.status();
-  return *value == 1;
-}
+constexpr Whole kSwitch = {0, 1};  // as nccl-tests has switches
 
 Result<RankTime> read_rank_time(std::string_view argument, std::string_view text) {
   const auto value = parse_whole(argument, text, 0, 3);
@@ -293,7 +282,7 @@ void add_perf_arguments(Command app, PerfOptions& o) {
                "smallest size: 8, 4K, 1M, 64MiB; binary (8)");
   add_argument(app, "-e,--maxbytes", o.max_bytes, parse_size, "SIZE",
                "largest size (64M; less if ranks outnumber cores)");
-  add_argument(app, "-f,--stepfactor", o.given_factor, read_factor, "N",
+  add_argument(app, "-f,--stepfactor", o.given_factor, Whole{1, 1024}, "N",
                "from size to size; 1: by -i bytes, as nccl-tests has it (2)");
   add_argument(app, "-i,--stepbytes", o.step_bytes, read_step, "SIZE",
                "step instead of a factor (1M with -f 1)");
@@ -367,11 +356,11 @@ void add_perf_arguments(Command app, PerfOptions& o) {
 
   const Option stats = app.add_flag(
       "--stats", o.stats, "min, median, p99 and max over the batches, of the slowest rank");
-  add_argument(app, "-I,--per_iter_timing", o.stats, read_switch, "0/1", "1: the same as --stats")
+  add_argument(app, "-I,--per_iter_timing", o.stats, kSwitch, "0/1", "1: the same as --stats")
       .excludes(stats);
   add_argument(app, "-K,--per_iter_skip", o.skip_batches, Whole{0, kMany}, "N",
                "leave the first batches out of these statistics; JSON has them all (0)");
-  add_argument(app, "-S,--report_timestamps", o.timestamps, read_switch, "0/1",
+  add_argument(app, "-S,--report_timestamps", o.timestamps, kSwitch, "0/1",
                "1: when each row was done, in local time");
   app.add_flag("--csv", o.csv, "one line per measurement in place of the table");
   add_text(app, "-J,--json,--output_file", o.json_file, "FILE",

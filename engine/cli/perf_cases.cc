@@ -37,10 +37,11 @@ Result<std::vector<NamedNetwork>> read_call_networks(std::string_view argument,
                                         argument, regime_names()));
   }
   for (NamedNetwork& one : networks) {
-    auto found = find_call_network(one.name);
+    auto found = find_call_network(one.name, argument);
     if (!found.ok()) {
+      const std::string& why = found.status().text();
       return invalid_argument(
-          fmt::format("{} is '{}': {}", argument, one.name, found.status().text()));
+          why.starts_with(argument) ? why : fmt::format("{} is '{}': {}", argument, one.name, why));
     }
     one.network = std::move(*found);
     if (text.starts_with('{')) one.name = one.network->fabric.name;
@@ -301,8 +302,6 @@ Result<std::vector<PerfCases>> all_cases_of(PerfOptions& options, int cores) {
 
 namespace {
 
-constexpr double kGiga = 1e9;
-
 // The segments of a call that left their number to the engine.
 Result<int> chosen_segments(const Algorithm& entry, const PerfCase& one, const PerfCases& cases) {
   if (cases.on == nullptr) return choose_segments(entry, cases.ranks, one.bytes);
@@ -381,8 +380,6 @@ Result<PerfRow> measure_row(Workbench& workbench, const PerfCase& one, const Per
 }
 
 namespace {
-
-constexpr double kMicro = 1e6;
 
 // All algorithms, in the catalogue's order; nullptr for the engine's choice comes first.
 std::vector<const Algorithm*> algorithms_of(const std::vector<PerfCases>& all) {

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -359,11 +358,7 @@ namespace {
 constexpr int kUsualRuns = 10;
 constexpr DataType kRunType = DataType::f32;
 
-Result<ClockMode> read_clock(std::string_view argument, std::string_view text) {
-  if (const auto mode = parse_clock_mode(text)) return *mode;
-  constexpr std::array<std::string_view, 3> kNames = {"virtual", "wall", "none"};
-  return unknown_name(argument, text, kNames);
-}
+constexpr std::string_view kClocks[] = {"virtual", "wall", "none"};
 
 // Rounds each block of a question with given block sizes to whole elements, sets the question's
 // bytes accordingly and returns the elements.
@@ -544,7 +539,7 @@ Subcommand add_run(Command tool) {
   add_model_arguments(app, a.question);
   add_network_arguments(app, a.question.network);
   add_argument(
-      app, "--clock", a.clock, read_clock, "NAME",
+      app, "--clock", a.clock, by_name(parse_clock_mode, kClocks), "NAME",
       "virtual: messages carry their times; wall: ranks keep deadlines in real time; none: "
       "full speed, where --ports limits the messages that a rank has in flight (virtual)");
   add_argument(app, "--dilate", a.dilate, parse_dilation, "F",

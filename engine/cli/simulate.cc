@@ -620,30 +620,23 @@ struct SimulateArguments {
   std::optional<std::size_t> memory;
 };
 
-Result<Fidelity> read_fidelity(std::string_view argument, std::string_view text) {
-  if (const auto fidelity = parse_fidelity(text)) return *fidelity;
-  return unknown_name(argument, text, fidelity_names());
-}
-
-Result<std::optional<int>> read_mtu(std::string_view argument, std::string_view text) {
+Result<int> read_mtu(std::string_view argument, std::string_view text) {
   const auto bytes = parse_size(argument, text);
   if (!bytes.ok()) return bytes.status();
   if (*bytes < 1 || *bytes > Fabric::kMostMtu) {
     return invalid_argument(fmt::format("{} is '{}'; allowed are 1 to {} bytes", argument, text,
                                         format_size(Fabric::kMostMtu)));
   }
-  return std::optional(static_cast<int>(*bytes));
+  return static_cast<int>(*bytes);
 }
 
 // Reads a number of steps, written like a size without bytes.
-Result<std::optional<std::size_t>> read_steps(std::string_view argument, std::string_view text) {
-  const auto steps = parse_size(argument, text);
-  if (!steps.ok() || *steps == 0) {
-    return invalid_argument(fmt::format(
-        "{} is '{}'; allowed are numbers of steps from 1 to 8388607T, such as 500M or 64G",
-        argument, text));
-  }
-  return std::optional(*steps);
+Result<std::size_t> read_steps(std::string_view argument, std::string_view text) {
+  auto steps = parse_size(argument, text);
+  if (steps.ok() && *steps > 0) return steps;
+  return invalid_argument(fmt::format(
+      "{} is '{}'; allowed are numbers of steps from 1 to 8388607T, such as 500M or 64G", argument,
+      text));
 }
 
 // True if an argument besides --batch and --json differs from its default.
@@ -820,7 +813,7 @@ Subcommand add_simulate(Command tool) {
                           {.algorithms = "names of the catalogue, or all"});
   add_model_arguments(app, a.question);
   add_network_arguments(app, a.question.network);
-  add_argument(app, "--fidelity", a.fidelity, read_fidelity, "NAME",
+  add_argument(app, "--fidelity", a.fidelity, by_name(parse_fidelity, fidelity_names()), "NAME",
                "if messages share links: eq1, each pays for its busiest link's load of the "
                "round; flow, they share links max-min fairly in continuous time; or packet, "
                "links store and forward packets of --mtu bytes, first come, first served (eq1)");
@@ -843,13 +836,8 @@ Subcommand add_simulate(Command tool) {
                "limit of --ranks-to: a curve ends before a time that takes the simulator more "
                "steps, each about a nanosecond or a byte (2G)");
   add_argument(
-      app, "--memory", a.memory,
-      [](std::string_view argument, std::string_view text) -> Result<std::optional<std::size_t>> {
-        const auto bytes = parse_size(argument, text);
-        if (!bytes.ok()) return bytes.status();
-        return std::optional(*bytes);
-      },
-      "SIZE", "memory of one simulation; more is refused with the estimate (the available memory)");
+      app, "--memory", a.memory, parse_size, "SIZE",
+      "memory of one simulation; more is refused with the estimate (the available memory)");
   add_picture_file(app, "--plot", a.plot, "times of --ranks-to over ranks");
   add_text(app, "--batch", a.batch, "FILE",
            "answer requests, one JSON object per line; '-': standard input");

@@ -1,5 +1,5 @@
-// The tool: its command line, help, shell completion and manual pages, and the main() of both
-// programs.
+// The tool: its command line, help, shell completion and manual pages, the start of rankine-lab,
+// and the main() of both programs.
 
 #include "engine/cli/tool.h"
 
@@ -9,8 +9,10 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <cctype>
+#include <cerrno>
 #include <csignal>
+#include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -18,20 +20,76 @@
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "algorithms/catalogue.h"
 #include "engine/api/version.h"
+#include "engine/base/environment_variable.h"
 #include "engine/cli/arguments.h"
 #include "engine/cli/console.h"
-#include "engine/cli/laboratory.h"
 #include "engine/cli/machine.h"
 #include "engine/cli/perf.h"
 #include "engine/cli/text.h"
 #include "engine/cli/tune.h"
 
 namespace rankine::tools {
+
+namespace {
+
+constexpr LaboratoryCommand kLaboratory[] = {
+    {"map",
+     "the cheapest algorithm over ranks and sizes on a modelled network, as text and picture"},
+    {"cost", "an algorithm's rounds, n_alpha and n_beta, and every rank's bytes and ports"},
+    {"gaps", "ranks at which another algorithm is better in one cost and worse in none"},
+    {"claims", "every quantitative claim of the papers, computed and compared with the engine"},
+    {"skips", "search the skips of a circulant reduce-scatter that suit a network"},
+    {"reproduce", "a paper's tables, figures and statements, recomputed from the schedules"},
+    {"plan", "plan a model's training step on ranks: collectives, time, memory"},
+    {"step", "play a planned step's collectives on threads: real data, planned and played times"},
+    {"buckets", "the times of gradient buckets of several sizes, alone and behind a backward pass"},
+    {"faults", "inject every fault of the table into every collective, and count broken promises"},
+    {"page", "one HTML file with this engine inside: races, players, curves, proofs"},
+    {"lesson", "write a course of six lessons with tasks, and the page: a folder to learn from"},
+};
+
+constexpr const char* kProgram = "rankine-lab";
+
+}  // namespace
+
+std::span<const LaboratoryCommand> laboratory_commands() { return kLaboratory; }
+
+Exit start_laboratory(Console& console, std::optional<std::string_view> input) {
+  const std::string called =
+      console.arguments.empty() ? "rankine" : "rankine " + console.arguments.front();
+  console.out.flush();
+  const int file = input ? file_in_memory(*input) : STDIN_FILENO;
+  if (file < 0 || dup2(file, STDIN_FILENO) != STDIN_FILENO) {
+    console.err << fmt::format("{}: standard input cannot be handed over: {}\n", called,
+                               std::strerror(errno));
+    return Exit::environment;
+  }
+  std::vector<std::string> words = {kProgram};
+  words.insert(words.end(), console.arguments.begin(), console.arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  std::error_code error;
+  const auto folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  for (const auto& path : {folder / kProgram, folder / "../lab" / kProgram}) {
+    execv(path.c_str(), argv.data());
+  }
+  // A program with more rights than its user must not use PATH.
+  if (environment_variable("PATH") != nullptr) execvp(kProgram, argv.data());
+  console.err << fmt::format(
+      "{}: this is a part of the laboratory, and its program {} is neither in {} nor in PATH; in "
+      "Rankine's sources 'third_party/bazel build //engine/lab:rankine-lab' builds it\n",
+      called, kProgram, folder.string());
+  return Exit::usage;
+}
+
+namespace {
 
 // The outline of a command: its options and subcommands as data, for the help, the completion and
 // the manual.
@@ -53,28 +111,8 @@ struct CommandOutline {
   std::vector<CommandOutline> commands{};
 };
 
-CommandOutline outline_of(const Command& command);
-
 // The heading in the help for the subcommands of rankine-lab.
 constexpr const char* kLaboratoryHeading = "Laboratory";
-
-// The text of --help.
-
-// The command, its usage, its options under their headings, its subcommands, and its footer,
-// wrapped by filled() (console.h). `called` is the typed name, "rankine perf".
-std::string help_text(const CommandOutline& command, const std::string& called, int width);
-
-// `rankine completion` prints a shell script that completes the tool's subcommands, options and
-// names.
-
-Subcommand add_completion(Command tool);
-
-// `rankine manual` prints pages for man(1), for the tool and its subcommands, made from the texts
-// of --help.
-
-Subcommand add_manual(Command tool);
-
-namespace {
 
 OptionOutline outline_of(const CLI::Option& option) {
   const bool positional = option.get_positional();
@@ -120,12 +158,6 @@ CommandOutline outline_of(const CLI::App& app) {
   return outline;
 }
 
-}  // namespace
-
-CommandOutline outline_of(const Command& command) { return outline_of(command.app()); }
-
-namespace {
-
 // A name with its help beside it, or below it if the name is long.
 std::string entry(const std::string& name, const std::string& help, int width) {
   const auto column = static_cast<std::size_t>(std::min(30, width / 3));
@@ -140,41 +172,38 @@ std::string name_of(const OptionOutline& option) {
                      option.kind);
 }
 
-}  // namespace
-
-std::string help_text(const CommandOutline& command, const std::string& called, int width) {
-  std::string usage = fmt::format("Usage: {} [OPTIONS]", called), entries, heading;
+// "rankine perf [OPTIONS] collective". `called` is the typed name, "rankine perf".
+std::string usage_of(const CommandOutline& command, const std::string& called) {
+  std::string usage = called + " [OPTIONS]";
   for (const OptionOutline& option : command.options) {
-    if (option.positional) {
-      const std::string& name = option.names.front();
-      usage += option.required ? " " + name : " [" + name + "]";
-    }
-    const std::string under = option.positional ? "Arguments" : option.heading;
-    if (under != heading) entries += fmt::format("\n{}:\n", heading = under);
-    entries += entry(name_of(option), option.help + (option.required ? " (required)" : ""), width);
+    if (!option.positional) continue;
+    const std::string& name = option.names.front();
+    usage += option.required ? " " + name : " [" + name + "]";
   }
-  if (!command.commands.empty()) {
-    usage += " [SUBCOMMAND]";
-    entries += "\nSubcommands:\n";
-  }
-  bool laboratory = false;
-  for (const CommandOutline& one : command.commands) {
-    if (one.laboratory && !std::exchange(laboratory, true)) {
-      entries += fmt::format("\n{}:\n", kLaboratoryHeading);
-    }
-    entries += entry(one.name, one.help, width);
-  }
-  return filled(command.help, width) + usage + "\n" + entries + "\n" +
-         filled(command.footer, width);
+  return command.commands.empty() ? usage : usage + " [SUBCOMMAND]";
 }
 
-namespace {
-
-constexpr std::string_view kShells[] = {"bash", "zsh", "fish"};
+// The options under their headings, the subcommands, and the footer, wrapped by filled()
+// (console.h).
+std::string details_of(const CommandOutline& command, int width) {
+  std::string text, heading;
+  const auto begin = [&](const std::string& under) {
+    if (under != heading) text += fmt::format("\n{}:\n", heading = under);
+  };
+  for (const OptionOutline& option : command.options) {
+    begin(option.positional ? "Arguments" : option.heading);
+    text += entry(name_of(option), option.help + (option.required ? " (required)" : ""), width);
+  }
+  for (const CommandOutline& one : command.commands) {
+    begin(one.laboratory ? kLaboratoryHeading : "Subcommands");
+    text += entry(one.name, one.help, width);
+  }
+  return text + "\n" + filled(command.footer, width);
+}
 
 using Names = std::vector<std::string>;
 
-std::string line_of(const Names& words) { return fmt::format("{}", fmt::join(words, " ")); }
+constexpr std::string_view kShells[] = {"bash", "zsh", "fish"};
 
 // The names allowed as the value of an option or a positional, if it takes one of a few names.
 Names values_of(const OptionOutline& option, const CommandOutline& tool) {
@@ -197,211 +226,95 @@ Names values_of(const OptionOutline& option, const CommandOutline& tool) {
   return words;
 }
 
-// Completes subcommands, then the options of each, then values of options, and files if no list of
-// values is known.
-void print_bash(const CommandOutline& tool, std::ostream& out) {
-  Names first;
-  for (const CommandOutline& one : tool.commands) first.push_back(one.name);
-  for (const OptionOutline& option : tool.options) {
-    first.insert(first.end(), option.names.begin(), option.names.end());
-  }
-  out << "_rankine() {\n"
-         "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} words=''\n"
-         "  COMPREPLY=()\n"
-         "  if ((COMP_CWORD == 1)); then\n"
-      << fmt::format("    words='{}'\n", line_of(first))
-      << "  else\n"
-         "    case ${COMP_WORDS[1]}:$before:$word in\n";
-  for (const CommandOutline& one : tool.commands) {
-    Names options, names;
-    for (const OptionOutline& option : one.options) {
-      const Names values = values_of(option, tool);
-      if (option.positional) {
-        names.insert(names.end(), values.begin(), values.end());
-        continue;
-      }
-      options.insert(options.end(), option.names.begin(), option.names.end());
-      if (option.kind.empty()) continue;
-      Names patterns;
+// The words by which the last one of `typed` may be completed, a line each, with a tab and its
+// help: subcommands, options, and values if they are names; none means a file's name.
+void print_words(const CommandOutline& tool, const Names& typed, std::ostream& out) {
+  const auto print_options = [&out](const CommandOutline& command) {
+    for (const OptionOutline& option : command.options) {
       for (const std::string& name : option.names) {
-        patterns.push_back(fmt::format("{}:{}:*", one.name, name));
+        if (!option.positional) out << name << '\t' << option.help << '\n';
       }
-      out << fmt::format("      {}) words='{}' ;;\n", fmt::join(patterns, " | "), line_of(values));
     }
-    out << fmt::format("      {}:*:-*) words='{}' ;;\n", one.name, line_of(options));
-    if (!names.empty()) {
-      out << fmt::format("      {}:*) words='{}' ;;\n", one.name, line_of(names));
-    }
-  }
-  out << "    esac\n"
-         "  fi\n"
-         "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
-         "}\n"
-         "complete -o default -F _rankine rankine\n";
-}
-
-// Quotes text for fish's single quotes.
-std::string shell_quoted(std::string_view text) {
-  std::string quoted = "'";
-  for (const char c : text) {
-    if (c == '\'' || c == '\\') quoted += '\\';
-    quoted += c;
-  }
-  return quoted + "'";
-}
-
-void print_fish(const CommandOutline& tool, std::ostream& out) {
-  const auto print = [&](const std::string& where, const OptionOutline& option) {
-    const Names values = values_of(option, tool);
-    if (option.positional && values.empty()) return;
-    out << "complete -c rankine -n " << shell_quoted(where);
-    for (const std::string& name : option.names) {
-      if (option.positional) break;
-      out << (name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1));
-    }
-    if (!option.positional && !option.kind.empty()) out << " -r";
-    if (!values.empty()) out << " -f -a " << shell_quoted(line_of(values));
-    out << " -d " << shell_quoted(option.help) << "\n";
   };
-  for (const OptionOutline& option : tool.options) print("__fish_use_subcommand", option);
+  if (typed.size() < 2) {
+    for (const CommandOutline& one : tool.commands) out << one.name << '\t' << one.help << '\n';
+    return print_options(tool);
+  }
+  const auto print_values = [&](const OptionOutline& option) {
+    for (const std::string& value : values_of(option, tool)) out << value << '\n';
+  };
   for (const CommandOutline& one : tool.commands) {
-    out << fmt::format("complete -c rankine -n __fish_use_subcommand -f -a {} -d {}\n", one.name,
-                       shell_quoted(one.help));
+    if (one.name != typed.front()) continue;
     for (const OptionOutline& option : one.options) {
-      print("__fish_seen_subcommand_from " + one.name, option);
+      const bool before = std::count(option.names.begin(), option.names.end(), *(typed.end() - 2));
+      if (before && !option.positional && !option.kind.empty()) return print_values(option);
+    }
+    if (typed.back().starts_with('-')) return print_options(one);
+    for (const OptionOutline& option : one.options) {
+      if (option.positional) print_values(option);
     }
   }
 }
 
-}  // namespace
+constexpr std::string_view kBash =
+    "_rankine() {\n"
+    "  local words\n"
+    "  words=$(\"${COMP_WORDS[0]}\" completion words \"${COMP_WORDS[@]:1:COMP_CWORD}\" "
+    "2>/dev/null)\n"
+    "  COMPREPLY=($(compgen -W \"$(cut -f 1 <<<\"$words\")\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n"
+    "}\n"
+    "complete -o default -F _rankine rankine\n";
+constexpr std::string_view kFish =
+    "complete -c rankine -a "
+    "'(rankine completion words (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'\n";
 
+// `rankine completion` prints a script that completes words by `rankine completion words`.
 Subcommand add_completion(Command tool) {
   auto shell = std::make_shared<std::string>();
   const Command app =
       tool.add_subcommand("completion", "completion of this tool's words for bash, zsh or fish");
-  const auto read = [](std::string_view argument, std::string_view text) -> Result<std::string> {
-    if (std::find(std::begin(kShells), std::end(kShells), text) != std::end(kShells)) {
-      return std::string(text);
-    }
-    return unknown_name(argument, text, kShells);
-  };
-  add_argument(app, "shell", *shell, read, "NAME", "bash, zsh or fish").required();
+  add_argument(app, "shell", *shell, OneOf{kShells}, "NAME", "bash, zsh or fish").required();
   app.footer(
       "Examples:\n"
       "  source <(rankine completion bash)\n"
       "  rankine completion zsh >~/.zfunc/_rankine\n"
       "  rankine completion fish >~/.config/fish/completions/rankine.fish");
-  return {app, [shell, tool](Console& console) -> Result<Exit> {
-            const CommandOutline outline = outline_of(tool);
-            if (*shell == "fish") {
-              print_fish(outline, console.out);
-            } else {
-              // zsh runs bash's script: as a separate file in fpath, or sourced.
-              if (*shell == "zsh") {
-                console.out << "#compdef rankine\nautoload -U +X bashcompinit && bashcompinit\n";
-              }
-              print_bash(outline, console.out);
+  return {app, [shell](Console& console) -> Result<Exit> {
+            // zsh runs bash's script: as a separate file in fpath, or sourced.
+            if (*shell == "zsh") {
+              console.out << "#compdef rankine\nautoload -U +X bashcompinit && bashcompinit\n";
             }
+            console.out << (*shell == "fish" ? kFish : kBash);
             return Exit::ok;
           }};
 }
 
-namespace {
-
 // Text that groff prints verbatim: no line of it is a macro, and copied text has ASCII's hyphens,
 // quotes and carets.
 std::string plain(std::string_view text) {
+  constexpr std::pair<char, std::string_view> kNames[] = {
+      {'\\', "\\e"}, {'-', "\\-"}, {'\'', "\\(aq"}, {'^', "\\(ha"}, {'~', "\\(ti"}, {'`', "\\(ga"}};
   std::string plain;
-  bool begins = true;
-  for (const char c : text) {
-    if (begins && (c == '.' || c == '\'')) plain += "\\&";
-    begins = c == '\n';
-    switch (c) {
-      case '\\':
-        plain += "\\e";
-        break;
-      case '-':
-        plain += "\\-";
-        break;
-      case '\'':
-        plain += "\\(aq";
-        break;
-      case '^':
-        plain += "\\(ha";
-        break;
-      case '~':
-        plain += "\\(ti";
-        break;
-      case '`':
-        plain += "\\(ga";
-        break;
-      default:
-        plain += c;
-    }
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if ((i == 0 || text[i - 1] == '\n') && (text[i] == '.' || text[i] == '\'')) plain += "\\&";
+    const auto* const named = std::find_if(std::begin(kNames), std::end(kNames),
+                                           [&](const auto& each) { return each.first == text[i]; });
+    plain += named == std::end(kNames) ? text.substr(i, 1) : named->second;
   }
   return plain;
 }
 
-std::string capitals(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return text;
+// The text of --help as a page for man(1).
+std::string page_of(const CommandOutline& command, const std::string& called) {
+  constexpr int kWidth = 72;
+  std::string name = called;
+  std::replace(name.begin(), name.end(), ' ', '-');
+  return fmt::format(
+      ".TH {0} 1 \"\" \"rankine {1}\" \"User Commands\"\n.SH NAME\n{0} \\- {2}\n"
+      ".SH SYNOPSIS\n{3}\n.SH DESCRIPTION\n.nf\n{4}.fi\n.SH \"SEE ALSO\"\n\\fBrankine\\fR(1)\n",
+      plain(name), kVersion, plain(command.help), plain(usage_of(command, called)),
+      plain(details_of(command, kWidth).substr(1)));
 }
-
-void print_option(const OptionOutline& option, std::ostream& out) {
-  std::vector<std::string> names;
-  for (const std::string& name : option.names) names.push_back("\\fB" + plain(name) + "\\fR");
-  const std::string kind = option.kind.empty() ? "" : " \\fI" + plain(option.kind) + "\\fR";
-  out << fmt::format(".TP\n{}{}\n{}{}\n", fmt::join(names, ", "), kind, plain(option.help),
-                     option.required ? " (required)" : "");
-}
-
-// Text under separate headings is printed as typed; "Examples:" is the footer's.
-void print_footer(std::string_view footer, std::ostream& out) {
-  while (footer.starts_with('\n')) footer.remove_prefix(1);
-  constexpr std::string_view kExamples = "Examples:\n";
-  constexpr int kWidth = 78;
-  if (footer.empty()) return;
-  const bool examples = footer.starts_with(kExamples);
-  if (examples) footer.remove_prefix(kExamples.size());
-  out << fmt::format(".SH {}\n.nf\n{}.fi\n", examples ? "EXAMPLES" : "NOTES",
-                     plain(filled(footer, kWidth)));
-}
-
-// `of` is the tool; nullptr for the page of the tool itself.
-void print_page(const CommandOutline& page, const CommandOutline* of, std::ostream& out) {
-  const std::string title = of == nullptr ? page.name : of->name + "-" + page.name;
-  const std::string command = of == nullptr ? page.name : of->name + " " + page.name;
-  out << fmt::format(".TH {} 1 \"\" \"{} {}\" \"User Commands\"\n", capitals(plain(title)),
-                     of == nullptr ? page.name : of->name, kVersion)
-      << fmt::format(".SH NAME\n{} \\- {}\n", plain(title), plain(page.help))
-      << fmt::format(".SH SYNOPSIS\n\\fB{}\\fR", plain(command));
-  if (!page.commands.empty()) out << " \\fISUBCOMMAND\\fR";
-  out << " [\\fIOPTIONS\\fR]";
-  std::string heading;
-  for (const OptionOutline& option : page.options) {
-    if (!option.positional) continue;
-    const std::string name = "\\fI" + plain(option.names.front()) + "\\fR";
-    out << (option.required ? " " + name : " [" + name + "]");
-  }
-  out << "\n";
-  for (const OptionOutline& option : page.options) {
-    const std::string under =
-        capitals(plain(option.positional ? "Arguments" : std::string(option.heading)));
-    if (under != heading) out << fmt::format(".SH \"{}\"\n", heading = under);
-    print_option(option, out);
-  }
-  if (!page.commands.empty()) out << ".SH SUBCOMMANDS\n";
-  for (const CommandOutline& one : page.commands) {
-    if (one.elsewhere) continue;  // its page comes from rankine-lab
-    out << fmt::format(".TP\n\\fB{}\\-{}\\fR(1)\n{}\n", plain(page.name), plain(one.name),
-                       plain(one.help));
-  }
-  print_footer(page.footer, out);
-  if (of != nullptr) out << fmt::format(".SH \"SEE ALSO\"\n\\fB{}\\fR(1)\n", plain(of->name));
-}
-
-}  // namespace
 
 Subcommand add_manual(Command tool) {
   auto name = std::make_shared<std::string>();
@@ -413,24 +326,20 @@ Subcommand add_manual(Command tool) {
       "  rankine manual perf | man -l -\n"
       "  rankine manual >rankine.1");
   return {app, [name, tool](Console& console) -> Result<Exit> {
-            const CommandOutline outline = outline_of(tool);
-            if (name->empty()) {
-              print_page(outline, nullptr, console.out);
-              return Exit::ok;
-            }
+            const CommandOutline outline = outline_of(tool.app());
+            if (name->empty()) console.out << page_of(outline, outline.name);
             std::vector<std::string_view> names;
             for (const CommandOutline& one : outline.commands) {
               names.push_back(one.name);
               if (one.name != *name) continue;
               if (one.elsewhere) return start_laboratory(console);
-              print_page(one, &outline, console.out);
+              console.out << page_of(one, outline.name + " " + one.name);
               return Exit::ok;
             }
-            return unknown_name("subcommand", *name, names);
+            return name->empty() ? Result<Exit>(Exit::ok)
+                                 : unknown_name("subcommand", *name, names);
           }};
 }
-
-namespace {
 
 // A new subcommand is its file and its name here.
 constexpr Subcommand (*kSubcommands[])(Command) = {
@@ -447,16 +356,6 @@ Subcommand add_elsewhere(Command tool, const LaboratoryCommand& known) {
 
 CLI::App& app_of(const Subcommand& one) { return one.command.app(); }
 
-// Long and short names of an app's options, as typed.
-std::vector<std::string> option_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
-  }
-  return names;
-}
-
 // "rankine", or "rankine perf".
 std::string called(const CLI::App& app) {
   return app.get_parent() == nullptr ? "rankine" : "rankine " + app.get_name();
@@ -469,8 +368,11 @@ std::string unknown_argument(const CLI::App& app, const std::string& given) {
                        whole);
   }
   const std::string name = given.substr(0, given.find('='));
-  const std::vector<std::string> owned = option_names(app);
-  std::vector<std::string_view> names(owned.begin(), owned.end());
+  const CommandOutline outline = outline_of(app);
+  std::vector<std::string_view> names;
+  for (const OptionOutline& option : outline.options) {
+    if (!option.positional) names.insert(names.end(), option.names.begin(), option.names.end());
+  }
   std::string text =
       fmt::format("{} is no option of '{}'; '{} --help' lists all", name, whole, whole);
   return name.starts_with("--") ? text + did_you_mean(name, names) : text;
@@ -501,7 +403,10 @@ std::vector<Subcommand> add_all(CLI::App& app, const Laboratory* laboratory) {
 
 std::string help_of(const Command& command) {
   constexpr int kReadable = 100;
-  return help_text(outline_of(command), called(command.app()), terminal_width(kReadable));
+  const CommandOutline outline = outline_of(command.app());
+  const int width = terminal_width(kReadable);
+  return filled(outline.help, width) + "Usage: " + usage_of(outline, called(command.app())) + "\n" +
+         details_of(outline, width);
 }
 
 // Rewrites CLI11's error about two options that exclude each other.
@@ -523,7 +428,7 @@ std::string value_given(std::string_view text) {
 
 // The first example of a command's help, without the comment beside it.
 std::string example_of(const Command& command) {
-  const std::string footer = outline_of(command).footer;
+  const std::string footer = command.app().get_footer();
   const std::size_t at = footer.find("  rankine ");
   if (at == std::string::npos) return {};
   const std::string line = footer.substr(at + 2, footer.find('\n', at) - at - 2);
@@ -548,6 +453,17 @@ Exit run(std::vector<std::string> arguments, Console& console, const Laboratory*
   app.footer(
       "'rankine help <subcommand>' or 'rankine <subcommand> --help' explains each, with examples.");
   const std::vector<Subcommand> subcommands = add_all(app, laboratory);
+  if (arguments.size() > 2 && arguments[0] == "completion" && arguments[1] == "words") {
+    const Names typed(arguments.begin() + 2, arguments.end());
+    for (const Subcommand& one : subcommands) {
+      const bool elsewhere = app_of(one).get_prefix_command();
+      if (elsewhere && typed.size() > 1 && typed[0] == app_of(one).get_name()) {
+        return start_laboratory(console);
+      }
+    }
+    print_words(outline_of(app), typed, console.out);
+    return Exit::ok;
+  }
 
   const auto chosen = [&]() -> const Subcommand* {
     for (const Subcommand& one : subcommands) {

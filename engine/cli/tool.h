@@ -138,8 +138,21 @@ struct Laboratory {
   CheckLaboratory check;
 };
 
+// The laboratory's subcommands as the program rankine knows them: names and help.
+struct LaboratoryCommand {
+  const char *name, *help;
+};
+
+// In the order of the help. A test compares them with the subcommands of rankine-lab.
+std::span<const LaboratoryCommand> laboratory_commands();
+
+// Replaces this process by rankine-lab with the same arguments (Console::arguments). The program is
+// looked up beside this one, in Bazel's layout (../lab/), then in PATH. With `input`, its standard
+// input is this text. Returns only on failure: Exit::usage, and the reason is on console.err.
+Exit start_laboratory(Console& console, std::optional<std::string_view> input = {});
+
 // `arguments` without the program's name. Without a laboratory, the laboratory's subcommands start
-// the program rankine-lab (laboratory.h). Output is flushed at the end; the first failing print or
+// the program rankine-lab. Output is flushed at the end; the first failing print or
 // flush ends the work, with Exit::environment and the reason on console.err. For that, console.out
 // throws meanwhile (ios::badbit).
 Exit run_tool(const std::vector<std::string>& arguments, Console& console,

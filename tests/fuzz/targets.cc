@@ -268,7 +268,7 @@ void arguments(std::string_view input) {
   }
   const auto seed = read_seed(kArgument, input);
   if (!refused(seed)) {
-    const auto again = read_seed(kArgument, std::to_string(**seed));
+    const auto again = read_seed(kArgument, std::to_string(*seed));
     require(again.ok() && *again == *seed, "a seed is a number");
   }
   const auto placement = read_placement(kArgument, input);

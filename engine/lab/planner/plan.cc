@@ -215,11 +215,7 @@ struct Named {
   }
 };
 
-Result<std::optional<int>> read_count(std::string_view argument, std::string_view text) {
-  const auto value = parse_whole(argument, text, 1, 1 << 24);
-  if (!value.ok()) return value.status();
-  return std::optional(*value);
-}
+constexpr Whole kCount{1, 1 << 24};
 
 // Reads "dp,tp": these axes come first, from the inside out; the other axes follow in the usual
 // order.
@@ -342,14 +338,14 @@ void add_plan_arguments(Command app, PlanArguments& a, const std::string& ranks_
   }
   add_argument(app, "--nested", a.mapping.nested, read_nested, "AXES",
                "axes from the inside out, first within a node (tp,sp,ep,dp,pp)");
-  add_argument(app, "-t,--ranks", a.ranks, read_count, "N", ranks_help);
-  add_argument(app, "--batch", a.batch, read_count, "N", "sequences per step");
+  add_argument(app, "-t,--ranks", a.ranks, kCount, "N", ranks_help);
+  add_argument(app, "--batch", a.batch, kCount, "N", "sequences per step");
   add_argument(app, "--micro-batch", a.mapping.micro_batch, Whole{1, 1 << 20}, "N",
                "sequences per micro-batch (1)");
-  add_argument(app, "--micro-batches", a.micro_batches, read_count, "N",
+  add_argument(app, "--micro-batches", a.micro_batches, kCount, "N",
                "micro-batches per step, instead of --batch (1)");
-  add_argument(app, "--sequence", a.sequence, read_count, "N", "tokens (the model's)");
-  add_argument(app, "--bytes", a.bytes, read_count, "N",
+  add_argument(app, "--sequence", a.sequence, kCount, "N", "tokens (the model's)");
+  add_argument(app, "--bytes", a.bytes, kCount, "N",
                "bytes of a parameter or an activation: 1, 2 or 4 (the model's)");
   app.add_flag("--split-norms", a.mapping.splits_norms,
                "tp splits the sequence between its matrices: reduce-scatter and all-gather instead "

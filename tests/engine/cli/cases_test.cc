@@ -67,7 +67,7 @@ std::string judged(const Case& one, const char* more, Captured& run) {
 }
 
 TEST(Cases, AreRefusedWithArgumentAndValue) {
-  setenv("RANKINE_TUNING", (new_folder() + "/tuning.json").c_str(), 1);  // for tune
+  const OwnTuning tuning;  // for tune
   for (Case& one : cases_of("tests/engine/cli/refusals.txt")) {
     SCOPED_TRACE("refusals.txt:" + std::to_string(one.line) + ": " + one.input);
     Captured run;
@@ -103,7 +103,6 @@ TEST(Cases, AreRefusedWithArgumentAndValue) {
     EXPECT_NE(run.err, "");
     for (const std::string& part : one.parts) EXPECT_TRUE(has(run.err, part)) << run.err;
   }
-  setenv("RANKINE_TUNING", "off", 1);  // as third_party/test sets it
 }
 
 bool is_near(const json& a, const json& b) {

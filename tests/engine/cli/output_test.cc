@@ -69,8 +69,7 @@ std::string command(const std::string& name) {
 
 class Output : public testing::TestWithParam<std::string> {
  protected:
-  // The tables that `tune` makes stay in this folder.
-  void SetUp() override { setenv("RANKINE_TUNING", (new_folder() + "/t.json").c_str(), 1); }
+  const OwnTuning tuning_;  // for tune
 };
 
 TEST_P(Output, ThatDoesNotFitIsAnErrorWithItsReason) {
@@ -326,7 +325,6 @@ class Documents : public testing::Test {
     fs::create_directory_symlink(fs::current_path() / "engine", folder_ / "engine");
     fs::create_symlink(fs::current_path() / "engine/cli/rankine", folder_ / "bin/rankine");
     setenv("PATH", (folder_ / "bin:").string().append(getenv("PATH")).c_str(), 1);
-    setenv("RANKINE_TUNING", "off", 1);
     unsetenv("COLUMNS");
   }
 
@@ -358,6 +356,7 @@ class Documents : public testing::Test {
     return run;
   }
 
+  const OwnTuning off_{"off"};
   fs::path folder_;
 };
 

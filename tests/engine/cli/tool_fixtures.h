@@ -111,6 +111,21 @@ inline std::string new_folder() {
   return mkdtemp(folder.data()) != nullptr ? folder : "";
 }
 
+// RANKINE_TUNING during its lifetime: by default a new file, so the user's cache stays as it is;
+// afterwards "off", as third_party/test sets it. A process reads its table once.
+class OwnTuning {
+ public:
+  explicit OwnTuning(std::string value = new_folder() + "/tuning.json") : file(std::move(value)) {
+    set(file);
+  }
+  ~OwnTuning() { set("off"); }
+  OwnTuning(const OwnTuning&) = delete;
+  OwnTuning& operator=(const OwnTuning&) = delete;
+  static void set(const std::string& value) { setenv("RANKINE_TUNING", value.c_str(), 1); }
+
+  const std::string file;
+};
+
 struct Shell {
   int exit = -1;
   std::string text;  // standard output and standard error

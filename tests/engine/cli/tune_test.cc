@@ -148,14 +148,9 @@ TEST(CostSearch, TriesEveryFormThatThereIs) {
   }
 }
 
-// RANKINE_TUNING names a file in the test's folder, so the user's cache stays as it is. A process
-// reads its table once, so readers of the table are new processes.
+// Readers of the table are new processes.
 class Tune : public testing::Test {
  protected:
-  void SetUp() override {
-    file_ = new_folder() + "/tuning.json";
-    setenv("RANKINE_TUNING", file_.c_str(), 1);
-  }
   void save(const TuningTable& table) const { ASSERT_TRUE(save_tuning(table, file_).ok()); }
   TuningTable table() const {
     auto read = parse_tuning(text_of(file_));
@@ -172,7 +167,8 @@ class Tune : public testing::Test {
     all.err = tool.err();
     return all;
   }
-  std::string file_;
+  const OwnTuning tuning_;
+  const std::string& file_ = tuning_.file;
 };
 
 TEST_F(Tune, WritesATableOfWhatItMeasured) {
@@ -198,8 +194,8 @@ TEST_F(Tune, WritesATableOfWhatItMeasured) {
     EXPECT_EQ(report["values"][std::string(field.name)], costs.*field.value) << field.name;
   }
   EXPECT_TRUE(has(said("topo --ranks 2").out, "pair_board_call_max_bytes 6 KiB (16 KiB)"));
-  EXPECT_TRUE(
-      has(said("choose all_reduce --ranks 2 --bytes 8 --explain").out, "pair_board_call_max_bytes = 6 KiB"));
+  EXPECT_TRUE(has(said("choose all_reduce --ranks 2 --bytes 8 --explain").out,
+                  "pair_board_call_max_bytes = 6 KiB"));
 }
 
 TEST_F(Tune, MeasuresCostsAndWritesWhatItFound) {
@@ -261,9 +257,9 @@ TEST_F(Tune, SaysWhatIsWrong) {
   EXPECT_EQ(run_line("tune --check").exit, 3);
   EXPECT_FALSE(std::filesystem::exists(file_));
   std::ofstream(file_) << "a file is no folder";
-  setenv("RANKINE_TUNING", (file_ + "/below").c_str(), 1);
+  OwnTuning::set(file_ + "/below");
   EXPECT_TRUE(has(run_line("tune --budget 1").err, "'" + file_ + "/below'"));
-  setenv("RANKINE_TUNING", "off", 1);
+  OwnTuning::set("off");
   const Captured off = run_line("tune");
   EXPECT_EQ(off.exit, 2);
   EXPECT_TRUE(has(off.err, "RANKINE_TUNING is 'off'"));
@@ -392,7 +388,7 @@ TEST(Contests, TheHopelessDoNotGoOn) {
 }
 
 TEST(ChooseTool, SaysWhereItsAnswerComesFrom) {
-  setenv("RANKINE_TUNING", "off", 1);
+  const OwnTuning off("off");
   const std::string ask = "choose all_reduce --ranks 2 --bytes 8 ";
   const auto source = [&ask](const std::string& more) {
     return json_of(ask + more + " --json")["source"].get<std::string>();
