@@ -165,3 +165,21 @@ def rankine_cc_test(name, deps = [], main = True, copts = [], linkopts = [], siz
         deps = deps + [d for d in [gtest] if d not in deps] + [Label("//third_party:sanitizers")] + precompiled,
         **kwargs
     )
+
+def rankine_sources(exclude = []):
+    """The filegroup `sources` of a room, whose includes tests/rooms_test reads.
+
+    Args:
+      exclude: patterns of files that are no code of the room.
+    """
+    native.filegroup(
+        name = "sources",
+        srcs = native.glob(
+            [
+                "**/*.cc",
+                "**/*.h",
+            ],
+            exclude = exclude,
+        ),
+        visibility = ["//tests:__subpackages__"],
+    )
