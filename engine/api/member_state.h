@@ -3,11 +3,13 @@
 // the source files of this folder only.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <vector>
 
@@ -91,8 +93,31 @@ class DisplacedCall {
 // The calls of one communicator run in the order of their starts; the first call of each
 // communicator is in flight. A wait for one call advances all of them.
 
+// SpareCalls keeps the memory of a rank's ended calls for the next ones.
+class SpareCalls {
+ public:
+  SpareCalls() = default;
+  ~SpareCalls() {
+    while (n_ > 0) ::operator delete(all_[--n_]);
+  }
+  SpareCalls(const SpareCalls&) = delete;
+  SpareCalls& operator=(const SpareCalls&) = delete;
+  void* take(std::size_t bytes) { return n_ > 0 ? all_[--n_] : ::operator new(bytes); }
+  void give(void* memory) noexcept {
+    n_ < all_.size() ? static_cast<void>(all_[n_++] = memory) : ::operator delete(memory);
+  }
+
+ private:
+  std::array<void*, 16> all_;
+  std::size_t n_ = 0;
+};
+
 // PendingCall is one started or prepared call.
 struct PendingCall {
+  static void* operator new(std::size_t bytes, SpareCalls& spare) { return spare.take(bytes); }
+  static void operator delete(void* memory, SpareCalls& spare) noexcept { spare.give(memory); }
+  static void operator delete(PendingCall* call, std::destroying_delete_t) noexcept;
+
   enum class Phase : std::uint8_t {
     queued,     // behind other calls
     under_way,  // announced to the other ranks
@@ -245,7 +270,7 @@ class ProgressEngine {
 struct MemberState {
   struct Found {
     const CachedPlanPtr* held = nullptr;  // in this rank's table
-    bool first = false;                 // the first such call, as far as this rank remembers
+    bool first = false;                   // the first such call, as far as this rank remembers
   };
 
   // For one end of a pair: the communicator that the pair belongs to. Destroyed after the pair.
@@ -264,6 +289,7 @@ struct MemberState {
   // The progress engine of this rank's thread: the started calls of this rank on all communicators.
   std::shared_ptr<ProgressEngine> progress_engine;
   StartedCalls started;
+  SpareCalls spare_calls;
   Communicator handle;  // returned to the user
 
   std::vector<std::unique_ptr<Member>> sending, receiving;  // by peer: the ends of pairs

@@ -41,6 +41,13 @@ Status misfit_of(std::chrono::milliseconds most) {
 
 }  // namespace
 
+void PendingCall::operator delete(PendingCall* call, std::destroying_delete_t) noexcept {
+  const std::shared_ptr<MemberState> member = call->member;  // it may end with the call
+  std::destroy_at(call);
+  // Requests of a member that is gone may end in several threads at once.
+  member->gone ? ::operator delete(call) : member->spare_calls.give(call);
+}
+
 Request::Request() = default;
 Request::Request(std::unique_ptr<PendingCall> call) : call_(std::move(call)) {}
 Request::Request(Request&&) noexcept = default;
@@ -143,32 +150,25 @@ Result<OrderSet> Request::orders() const {
                           "no call is under way");
 }
 
-std::vector<ProgressEngine*> Request::engines_of(std::span<Request> requests) {
-  std::vector<ProgressEngine*> all;
-  for (const Request& request : requests) {
-    if (rests(request.call_.get()) || request.call_->member->shared->forked()) continue;
-    ProgressEngine* progress_engine = request.call_->member->progress_engine.get();
-    if (std::find(all.begin(), all.end(), progress_engine) == all.end())
-      all.push_back(progress_engine);
-  }
-  return all;
+ProgressEngine* Request::engine() const {
+  if (rests(call_.get()) || call_->member->shared->forked()) return nullptr;
+  return call_->member->progress_engine.get();
 }
 
-bool Request::wait_until_over(std::span<Request> requests,
-                              const std::vector<ProgressEngine*>& engines, std::int64_t until_ns) {
+bool Request::wait_until_over(std::span<Request> requests, std::int64_t until_ns) {
   std::optional<Idling> idling;
   for (;;) {
     bool moved = false, over = true;
-    for (ProgressEngine* progress_engine : engines) {
-      const ProgressEngine::Turn turn(*progress_engine);
-      moved |= progress_engine->step();
-      for (const Request& request : requests) {
-        if (rests(request.call_.get()) ||
-            request.call_->member->progress_engine.get() != progress_engine)
-          continue;
-        over &= is_over(*request.call_);
-        if (!idling) idling.emplace(request.call_->member->shared->rank_control.policy());
-      }
+    ProgressEngine* latest = nullptr;
+    for (const Request& request : requests) {
+      ProgressEngine* const engine = request.engine();
+      if (engine == nullptr) continue;
+      const ProgressEngine::Turn turn(*engine);
+      // Requests of one engine often stand side by side, and one step advances all of them.
+      if (engine != latest) moved |= engine->step();
+      latest = engine;
+      over &= is_over(*request.call_);
+      if (!idling) idling.emplace(request.call_->member->shared->rank_control.policy());
     }
     if (over) return true;
     if (moved) {
@@ -183,8 +183,15 @@ bool Request::wait_until_over(std::span<Request> requests,
 
 Status wait_all(std::span<Request> requests, std::size_t* failed) {
   // A single progress engine waits in wait(); several engines advance in turn.
-  if (const auto engines = Request::engines_of(requests); engines.size() > 1) {
-    Request::wait_until_over(requests, engines, kForEverNs);
+  const ProgressEngine* first_engine = nullptr;
+  for (const Request& request : requests) {
+    const ProgressEngine* const engine = requests.size() > 1 ? request.engine() : nullptr;
+    if (engine == nullptr || engine == first_engine) continue;
+    if (first_engine != nullptr) {
+      Request::wait_until_over(requests, kForEverNs);
+      break;
+    }
+    first_engine = engine;
   }
   Status first;
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -200,7 +207,7 @@ Result<bool> wait_all_for(std::span<Request> requests, std::chrono::milliseconds
                           std::size_t* failed) {
   if (most.count() < 0) return misfit_of(most);
   const std::int64_t until_ns = deadline_after(now_ns(), saturated_ns(most));
-  if (!Request::wait_until_over(requests, Request::engines_of(requests), until_ns)) return false;
+  if (!Request::wait_until_over(requests, until_ns)) return false;
   if (Status status = wait_all(requests, failed); !status.ok()) return status;
   return true;
 }
@@ -210,7 +217,7 @@ Result<Request> Member::bind(const Call& call, bool calls) try {
   if (s.shared->forked()) return forked_status();
   if (!timeout_fits(call.options)) return misfit(call.options);
   const ProgressEngine::Turn turn(*s.progress_engine);
-  auto bound = std::make_unique<PendingCall>(state_);
+  std::unique_ptr<PendingCall> bound(new (s.spare_calls) PendingCall(state_));
   bound->call = call;
   bound->timeout_ns = saturated_ns(call.options.timeout);
   Call& own = bound->call;

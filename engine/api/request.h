@@ -47,7 +47,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "engine/api/call.h"
 #include "engine/base/status.h"
@@ -92,12 +91,10 @@ class Request {
   friend Status wait_all(std::span<Request> requests, std::size_t* failed);
   friend Result<bool> wait_all_for(std::span<Request> requests, std::chrono::milliseconds most,
                                    std::size_t* failed);
-  // The engines of all requests that are started and not yet waited for.
-  static std::vector<ProgressEngine*> engines_of(std::span<Request> requests);
-  // Advances `engines` until all their `requests` are over or until `until_ns`. True if they are
-  // over.
-  static bool wait_until_over(std::span<Request> requests,
-                              const std::vector<ProgressEngine*>& engines, std::int64_t until_ns);
+  // Its progress engine; nullptr if it need not be waited for.
+  ProgressEngine* engine() const;
+  // Advances all requests until they are over or until `until_ns`. True if they are over.
+  static bool wait_until_over(std::span<Request> requests, std::int64_t until_ns);
   explicit Request(std::unique_ptr<PendingCall> call);
   std::unique_ptr<PendingCall> call_;
 };

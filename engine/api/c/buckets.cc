@@ -78,7 +78,7 @@ rkResult_t rkBucketsCreate(rkBuckets_t* buckets, size_t bucketBytes, rkComm_t co
     if (buckets == nullptr) return is_null("buckets");
     rank->check_not_finalized();
     const std::size_t bytes = bucketBytes != 0 ? bucketBytes : Buckets::kDefaultBytes;
-    *buckets = HandleTable<BucketsHandle>::all().add(
+    *buckets = HandleTable<BucketsHandle>::add(
         std::unique_ptr<BucketsHandle>(new BucketsHandle{comm, Buckets(*rank->member, bytes)}));
     return {};
   });

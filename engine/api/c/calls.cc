@@ -357,7 +357,7 @@ RowSteps read_steps(const rkRowSteps_t& steps) {
 }
 
 rkEpilogue_t add_epilogue(std::shared_ptr<const CreatedEpilogue> epilogue) {
-  return HandleTable<EpilogueHandle>::all().add(
+  return HandleTable<EpilogueHandle>::add(
       std::make_unique<EpilogueHandle>(EpilogueHandle{std::move(epilogue)}));
 }
 

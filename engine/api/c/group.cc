@@ -12,14 +12,6 @@
 #include "engine/api/c/last_error.h"
 
 namespace rankine {
-namespace {
-
-Status named(const std::string& name, const Status& status) {
-  if (status.ok()) return status;
-  return {status.code(), name + ": " + status.text()};
-}
-
-}  // namespace
 
 void HeldRanks::hold_if_found(rkComm_t comm) {
   try {
@@ -31,33 +23,29 @@ void HeldRanks::hold_if_found(rkComm_t comm) {
   }
 }
 
-RankHandle* HeldRanks::find(rkComm_t comm) const {
-  const auto found = held_.find(comm);
-  return found == held_.end() ? nullptr : &*found->second;
-}
-
 std::string CallGroup::name(std::size_t i) const {
   return std::string(calls_[i].function) + " of rank " + std::to_string(ranks_[i]);
 }
 
-Result<CallGroup> CallGroup::prepare(std::vector<CollectedCall> calls) {
-  HeldRanks held;
-  for (const CollectedCall& one : calls) held.hold(one.comm);
-  CallGroup group;
-  group.calls_ = std::move(calls);
-  for (std::size_t i = 0; i < group.calls_.size(); ++i) {
-    const CollectedCall& one = group.calls_[i];
+Status CallGroup::named(std::size_t i, const Status& status) const {
+  return {status.code(), name(i) + ": " + status.text()};
+}
+
+Status CallGroup::prepare(HeldRanks& held) {
+  for (const CollectedCall& one : calls_) held.hold(one.comm);
+  for (std::size_t i = 0; i < calls_.size(); ++i) {
+    const CollectedCall& one = calls_[i];
     const RankHandle& rank = *held.find(one.comm);
     Member& member = *rank.member;
-    group.ranks_.push_back(member.rank());
+    ranks_.push_back(member.rank());
     CallOptions options = rank.options();
     if (one.split) {
       // As for any handle, any thread may use the part.
       auto split =
           StartedSplit::prepare(member, one.split->color, one.split->key, {.own_thread = true});
-      if (!split.ok()) return named(group.name(i), split.status());
-      group.requests_.push_back(std::move(split->request()));
-      group.splits_.push_back({i, one.split->part, std::move(*split)});
+      if (!split.ok()) return named(i, split.status());
+      requests_.push_back(std::move(split->request()));
+      splits_.push_back({i, one.split->part, std::move(*split)});
       continue;
     }
     Call call = one.call;
@@ -70,20 +58,22 @@ Result<CallGroup> CallGroup::prepare(std::vector<CollectedCall> calls) {
     auto request = one.message                              ? member.prepare(*one.message, options)
                    : call.collective == Collective::barrier ? member.prepared().barrier(options)
                                                             : member.prepare(call);
-    if (!request.ok()) return named(group.name(i), request.status());
-    group.requests_.push_back(std::move(*request));
+    if (!request.ok()) return named(i, request.status());
+    requests_.push_back(std::move(*request));
   }
-  return group;
+  return {};
 }
 
-void CallGroup::hold(HeldRanks& held) const {
-  for (const CollectedCall& one : calls_) held.hold_if_found(one.comm);
+void CallGroup::clear() noexcept {
+  requests_.clear();
+  splits_.clear();
+  ranks_.clear();
+  calls_.clear();
+  is_out_ = was_split_ = false;
 }
 
 Status CallGroup::start(const HeldRanks& held) {
-  for (const CollectedCall& one : calls_) {
-    if (const RankHandle* rank = held.find(one.comm)) rank->check_not_finalized();
-  }
+  held.check_not_finalized();
   if (is_out_) {
     throw Refusal{rkInvalidUsage, "request has been started; wait for it before it starts again"};
   }
@@ -94,11 +84,11 @@ Status CallGroup::start(const HeldRanks& held) {
   was_split_ = !splits_.empty();
   is_out_ = true;
   for (std::size_t i = 0; i < requests_.size(); ++i) {
-    const Status refused = named(name(i), requests_[i].start());
-    if (refused.ok()) continue;
-    static_cast<void>(wait_all(std::span(requests_).first(i)));
+    const Status started = requests_[i].start();
+    if (started.ok()) continue;
+    static_cast<void>(rankine::wait_all(std::span(requests_).first(i)));
     is_out_ = false;
-    return refused;
+    return named(i, started);
   }
   return {};
 }
@@ -108,7 +98,7 @@ Result<bool> CallGroup::test() {
   Status first;
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     const auto over = requests_[i].test();
-    if (!over.ok() && first.ok()) first = named(name(i), over.status());
+    if (!over.ok() && first.ok()) first = named(i, over.status());
     all &= over.ok() && *over;
   }
   if (!first.ok()) return first;
@@ -128,7 +118,7 @@ Result<OrderSet> CallGroup::orders() const {
   for (int i = 0; i < kOrders; ++i) common.add(static_cast<Order>(i));
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     const auto orders = requests_[i].orders();
-    if (!orders.ok()) return named(name(i), orders.status());
+    if (!orders.ok()) return named(i, orders.status());
     OrderSet both;
     for (int k = 0; k < kOrders; ++k) {
       const auto order = static_cast<Order>(k);
@@ -139,8 +129,17 @@ Result<OrderSet> CallGroup::orders() const {
   return common;
 }
 
-Status CallGroup::come_back(const HeldRanks& held) {
+Status CallGroup::come_back(const HeldRanks& held, Status first) {
   is_out_ = false;
+  if (!splits_.empty()) [[unlikely]] {
+    const Status split = finish_splits(held);
+    if (first.ok()) first = split;
+  }
+  held.leave_finalized();
+  return first;
+}
+
+Status CallGroup::finish_splits(const HeldRanks& held) {
   Status first;
   // If the ranks meet anew (StartedSplit::finish(), split.h), a meeting blocks until it is
   // complete. So finish the splits in an order that threads of other ranks also use.
@@ -168,35 +167,36 @@ Status CallGroup::come_back(const HeldRanks& held) {
         *one.part = add_rank(std::move(*part), rank->among_processes);
       }
     }
-    if (first.ok()) first = named(name(one.request), ended);
-  }
-  // A rank that was finalized meanwhile has no calls in flight now, so it can leave.
-  for (const CollectedCall& one : calls_) {
-    const RankHandle* rank = held.find(one.comm);
-    if (rank != nullptr && rank->finalized) rank->member->leave();
+    if (first.ok() && !ended.ok()) first = named(one.request, ended);
   }
   return first;
 }
 
-Status CallGroup::wait(std::span<CallGroup* const> groups, const HeldRanks& held) {
-  std::vector<Request> all;
-  std::vector<std::string> names;
+Status CallGroup::wait(const HeldRanks& held) {
+  std::size_t failed = 0;
+  Status first = rankine::wait_all(requests_, &failed);
+  if (!first.ok()) [[unlikely]]
+    first = named(failed, first);
+  return come_back(held, std::move(first));
+}
+
+Status CallGroup::wait_all(std::span<CallGroup* const> groups, const HeldRanks& held) {
+  ShortList<Request> all;
   for (CallGroup* group : groups) {
-    for (std::size_t i = 0; i < group->requests_.size(); ++i) names.push_back(group->name(i));
-    all.reserve(names.size());
-    std::move(group->requests_.begin(), group->requests_.end(), std::back_inserter(all));
+    std::move(group->requests_.begin(), group->requests_.end(), std::back_inserter(all.all));
   }
   std::size_t failed = 0;
-  Status first = wait_all(all, &failed);
-  auto next = all.begin();
+  Status first = rankine::wait_all(all.all, &failed);
+  auto next = all.all.begin();
   for (CallGroup* group : groups) {
     for (Request& request : group->requests_) request = std::move(*next++);
   }
-  if (!first.ok()) first = named(names[failed], first);
-  for (CallGroup* group : groups) {
-    const Status back = group->come_back(held);
-    if (first.ok()) first = back;
+  if (!first.ok()) [[unlikely]] {
+    auto of = groups.begin();
+    for (; failed >= (*of)->requests_.size(); ++of) failed -= (*of)->requests_.size();
+    first = (*of)->named(failed, first);
   }
+  for (CallGroup* group : groups) first = group->come_back(held, std::move(first));
   return first;
 }
 
@@ -204,35 +204,40 @@ Result<bool> CallGroup::wait_for(std::chrono::milliseconds most, const HeldRanks
   std::size_t failed = 0;
   const auto over = wait_all_for(requests_, most, &failed);
   if (over.ok() && !*over) return false;
-  const Status back = come_back(held);
-  if (!over.ok()) return named(requests_.empty() ? "" : name(failed), over.status());
-  if (!back.ok()) return back;
+  Status first = come_back(held, over.ok() ? Status() : named(failed, over.status()));
+  if (!first.ok()) return first;
   return true;
 }
 
 namespace {
 
+// The groups of this thread that are open. Separate from the calls, which have a destructor: each
+// call reads it.
+constinit thread_local int depth = 0;
+
 struct Group {
-  int depth = 0;
-  std::vector<CollectedCall> calls{};
+  CallGroup calls{};
   std::vector<CollectedRank> ranks{};
   std::optional<Refusal> refused{};  // the first
 };
 thread_local Group group;
 
 void must_be_open() {
-  if (group.depth == 0) {
+  if (depth == 0) {
     throw Refusal{rkInvalidUsage, "no group is open; call rkGroupStart first"};
   }
 }
 
-// At the end of the outermost group: prepares its calls, or throws the first refusal.
-Result<CallGroup> made_ready() {
-  std::vector<CollectedCall> calls = std::exchange(group.calls, {});
+// At the end of the outermost group: takes its calls and prepares them, or throws the first
+// refusal.
+Status make_ready(CallGroup& calls, HeldRanks& held) {
+  calls = std::exchange(group.calls, {});
   const std::vector<CollectedRank> ranks = std::exchange(group.ranks, {});
   if (const auto refused = std::exchange(group.refused, {})) throw *refused;
-  if (Status status = meet_collected(ranks); !status.ok()) return status;
-  return CallGroup::prepare(std::move(calls));
+  if (!ranks.empty()) {
+    if (Status status = meet_collected(ranks); !status.ok()) return status;
+  }
+  return calls.prepare(held);
 }
 
 // Ends a group for a request. The request gets its handle before any call starts.
@@ -240,7 +245,7 @@ rkResult_t end_for_request(const char* function, rkRequest_t* request, bool star
   return guarded(function, [&]() -> Status {
     must_be_open();
     if (request == nullptr) return invalid_argument("request is NULL; the group is still open");
-    if (group.depth > 1) {
+    if (depth > 1) {
       throw Refusal{rkInvalidUsage,
                     "this group is inside another one and still open; end it with rkGroupEnd"};
     }
@@ -249,16 +254,15 @@ rkResult_t end_for_request(const char* function, rkRequest_t* request, bool star
                     "the group creates ranks that are processes and is still open; end it with "
                     "rkGroupEnd"};
     }
-    group.depth = 0;
-    auto calls = made_ready();
-    if (!calls.ok()) return calls.status();
-    const rkRequest_t made = add_request(std::move(*calls));
+    depth = 0;
+    HeldRanks held;
+    CallGroup calls;
+    if (Status status = make_ready(calls, held); !status.ok()) return status;
+    const rkRequest_t made = add_request(std::move(calls));
     if (starts) {
       BorrowedRequest one(made, BorrowedRequest::As::caller);
       Status refused;
       try {
-        HeldRanks held;
-        one->calls.hold(held);
         refused = one->calls.start(held);
       } catch (const Refusal&) {
         one.doom();
@@ -276,9 +280,9 @@ rkResult_t end_for_request(const char* function, rkRequest_t* request, bool star
 
 }  // namespace
 
-bool in_group() noexcept { return group.depth > 0; }
+bool in_group() noexcept { return depth > 0; }
 
-void collect(CollectedCall call) { group.calls.push_back(std::move(call)); }
+void collect(CollectedCall call) { group.calls.add(std::move(call)); }
 void collect(CollectedRank rank) { group.ranks.push_back(std::move(rank)); }
 
 void refuse_group(rkResult_t result) noexcept {
@@ -297,21 +301,23 @@ using namespace rankine;
 extern "C" {
 
 rkResult_t rkGroupStart() noexcept {
-  ++group.depth;
+  ++depth;
   return rkSuccess;
 }
 
 rkResult_t rkGroupEnd() noexcept {
   return guarded("rkGroupEnd", [&]() -> Status {
     must_be_open();
-    if (--group.depth > 0) return {};
-    auto calls = made_ready();
-    if (!calls.ok()) return calls.status();
+    if (--depth > 0) return {};
     HeldRanks held;
-    calls->hold(held);
-    if (Status refused = calls->start(held); !refused.ok()) return refused;
-    CallGroup* const all[] = {&*calls};
-    return CallGroup::wait(all, held);
+    CallGroup calls;
+    if (Status status = make_ready(calls, held); !status.ok()) return status;
+    if (Status refused = calls.start(held); !refused.ok()) return refused;
+    Status status = calls.wait(held);
+    // A call may have opened a group of its own meanwhile, in a function of the caller.
+    calls.clear();
+    if (group.calls.is_empty()) group.calls = std::move(calls);
+    return status;
   });
 }
 

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -40,38 +39,100 @@ struct CollectedCall {
   std::optional<Split> split{};                                      // used instead of `call`
 };
 
+// A list whose first kHere elements lie in this object: a short list allocates no memory.
+template <class T>
+struct ShortList {
+  static constexpr std::size_t kHere = 16;
+
+  struct Room {
+    alignas(T) std::byte bytes[kHere * sizeof(T)];
+  };
+  struct Allocator {
+    using value_type = T;
+    template <class>
+    struct rebind {
+      using other = Allocator;
+    };
+    T* allocate(std::size_t n) const {
+      return n <= kHere ? reinterpret_cast<T*>(room->bytes) : std::allocator<T>().allocate(n);
+    }
+    void deallocate(T* memory, std::size_t n) const noexcept {
+      if (n > kHere) std::allocator<T>().deallocate(memory, n);
+    }
+    bool operator==(const Allocator&) const = default;
+    Room* room;
+  };
+
+  // One reservation, of all of the room: later allocations are larger.
+  ShortList() { all.reserve(kHere); }
+  ShortList(const ShortList&) = delete;
+  ShortList& operator=(const ShortList&) = delete;
+
+  Room room;
+  std::vector<T, Allocator> all{Allocator{&room}};
+};
+
 // Handles of ranks, held for the calling thread during this object's lifetime. Throws a Refusal.
 class HeldRanks {
  public:
-  void hold(rkComm_t comm) { held_.try_emplace(comm, comm, BorrowedRank::As::caller); }
+  void hold(rkComm_t comm) {
+    if (find(comm) == nullptr) held_.all.push_back({comm, {comm, BorrowedRank::As::caller}});
+  }
   // As hold(), but skips a destroyed handle.
   void hold_if_found(rkComm_t comm);
   // nullptr: the handle was destroyed.
-  RankHandle* find(rkComm_t comm) const;
+  RankHandle* find(rkComm_t comm) const {
+    for (const Held& one : held_.all) {
+      if (one.comm == comm) return &*one.rank;
+    }
+    return nullptr;
+  }
+  // Throws a Refusal if a rank was finalized.
+  void check_not_finalized() const {
+    for (const Held& one : held_.all) one.rank->check_not_finalized();
+  }
+  // Ranks that were finalized while calls of theirs were in flight leave now.
+  void leave_finalized() const {
+    for (const Held& one : held_.all) {
+      if (one.rank->finalized) [[unlikely]]
+        one.rank->member->leave();
+    }
+  }
 
  private:
-  std::map<rkComm_t, BorrowedRank> held_;
+  struct Held {
+    rkComm_t comm;
+    BorrowedRank rank;
+  };
+  ShortList<Held> held_;
 };
 
 class CallGroup {
  public:
-  // Prepares the calls in the order in which they were collected. If one is refused, no call of the
-  // group has started. Throws a Refusal for an invalid handle.
-  static Result<CallGroup> prepare(std::vector<CollectedCall> calls);
+  void add(CollectedCall call) { calls_.push_back(std::move(call)); }
+  // Prepares the calls in the order in which they were added, and holds their ranks' handles. If
+  // one is refused, no call of the group has started. Throws a Refusal for an invalid handle.
+  Status prepare(HeldRanks& held);
+  bool is_empty() const { return calls_.empty(); }
+  // Forgets the calls and keeps the memory of the lists for later ones.
+  void clear() noexcept;
 
   // Holds its ranks' handles, except destroyed ones; required by the functions below.
-  void hold(HeldRanks& held) const;
+  void hold(HeldRanks& held) const {
+    for (const CollectedCall& one : calls_) held.hold_if_found(one.comm);
+  }
 
   // True if the calls are started and not waited for.
   bool is_out() const { return is_out_; }
   // Starts the calls. Throws a Refusal if they are started already, if a rank was finalized, or if
   // the group contains a split and was started before.
   Status start(const HeldRanks& held);
-  // For started groups. The first error names the function and the rank. wait() waits for several
-  // groups at once, so that one thread may play their ranks.
+  // For started groups. The first error names the function and the rank. The last form waits for
+  // several groups at once, so that one thread may play their ranks.
   Result<bool> test();
-  static Status wait(std::span<CallGroup* const> groups, const HeldRanks& held);
+  Status wait(const HeldRanks& held);
   Result<bool> wait_for(std::chrono::milliseconds most, const HeldRanks& held);
+  static Status wait_all(std::span<CallGroup* const> groups, const HeldRanks& held);
   // A call in flight: "rkAllReduce of rank 0"; empty: none.
   std::string under_way();
   // The levels of order that all calls keep.
@@ -83,10 +144,13 @@ class CallGroup {
     rkComm_t* part;
     StartedSplit split;
   };
-  // After the end of all calls: marks the group as not started, and sets the handles of split
-  // parts.
-  Status come_back(const HeldRanks& held);
+  // After the end of all calls, with their first error: marks the group as not started, and sets
+  // the handles of split parts. Returns the first error.
+  Status come_back(const HeldRanks& held, Status first);
+  [[gnu::cold]] Status finish_splits(const HeldRanks& held);
   std::string name(std::size_t i) const;
+  // The status, an error, with the name of that call.
+  [[gnu::cold]] Status named(std::size_t i, const Status& status) const;
 
   std::vector<CollectedCall> calls_;
   std::vector<int> ranks_;  // by call
@@ -116,7 +180,7 @@ using BorrowedRequest = Borrowed<RequestHandle>;
 
 // May throw std::bad_alloc.
 inline rkRequest_t add_request(CallGroup calls) {
-  return HandleTable<RequestHandle>::all().add(std::make_unique<RequestHandle>(std::move(calls)));
+  return HandleTable<RequestHandle>::add(std::make_unique<RequestHandle>(std::move(calls)));
 }
 
 // Calls of this thread between rkGroupStart() and the group's end, which makes them together.

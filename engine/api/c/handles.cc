@@ -150,7 +150,7 @@ rkComm_t add_rank(std::unique_ptr<Member> member, bool among_processes,
   handle->communicator = std::move(communicator);
   handle->member = std::move(member);
   handle->among_processes = among_processes;
-  return HandleTable<RankHandle>::all().add(std::move(handle));
+  return HandleTable<RankHandle>::add(std::move(handle));
 }
 
 }  // namespace rankine

@@ -23,6 +23,7 @@
 #include "engine/api/call.h"
 #include "engine/api/communicator.h"
 #include "engine/api/epilogues.h"
+#include "engine/base/memory.h"
 #include "engine/run/kernels/types.h"
 #include "engine/run/process.h"
 #include "engine/run/user_functions.h"
@@ -51,20 +52,24 @@ struct HandleWords {
   const char* is_parents;  // "this process was forked from the process that made it"
 };
 
+// One line each, because the threads of different handles write their slots at once.
 template <class Object>
-struct HandleSlot {
+struct alignas(kCacheLine) HandleSlot {
   // Upper half: the generation. Lower half: the flags below and the number of readers.
   static constexpr std::uint64_t kDoomed = std::uint64_t{1} << 31;  // goes with its last user
   static constexpr std::uint64_t kBusy = std::uint64_t{1} << 30;    // a thread is in a call
   static constexpr std::uint64_t kReader = 1;                       // one reader
 
-  std::atomic<std::uint64_t> state{0};  // generation 0: never used
+  std::atomic<std::uint64_t> state{kDoomed};  // generation 0: never used
   std::atomic<HomeProcess> home{};
   std::unique_ptr<Object> object;
   std::uint32_t index = 0;
+  HandleSlot* next_free = nullptr;
 };
 
 // Slots in chunks, each twice as large as the one before. Chunks never move and are never freed.
+// Only static members, none with a destructor: threads may make calls while exit() destroys static
+// objects.
 template <class Object>
 class HandleTable {
  public:
@@ -74,30 +79,20 @@ class HandleTable {
   static constexpr std::uint64_t kGeneration = std::uint64_t{0xffffffff} << 32;
   static constexpr std::uint64_t kNext = std::uint64_t{1} << 32;
 
-  // Never destroyed: threads may make calls while exit() destroys static objects.
-  static HandleTable& all() {
-    static HandleTable* const table = [] {
-      auto* const made = new HandleTable;
-      made_.store(made, std::memory_order_release);  // pairs with look_from_signal()
-      return made;
-    }();
-    return *table;
-  }
   // Calls act(object) for a handle; the object is not destroyed meanwhile. Async-signal-safe if act
   // is: it may interrupt any thread, also a thread in a call on the handle, or destroying it. Sets
   // no error text.
   template <class Act>
   static rkResult_t look_from_signal(Handle handle, const Act& act) noexcept {
-    const HandleTable* const table = made_.load(std::memory_order_acquire);  // pairs with all()
-    Slot* const slot = table == nullptr ? nullptr : table->find(handle);
+    Slot* const slot = find(handle);
     const std::uint64_t generation = bits_of(handle) & kGeneration;
-    if (slot == nullptr || generation == 0) return rkInvalidArgument;
+    if (slot == nullptr) return rkInvalidArgument;
     // Sequentially consistent, as the next load: pairs with doom() followed by bury(). Either
     // bury() sees this reader, or this load sees that the object is doomed.
     handlers_looking.fetch_add(1, std::memory_order_seq_cst);
     const std::uint64_t seen = slot->state.load(std::memory_order_seq_cst);
     rkResult_t result = rkSuccess;
-    if ((seen & kGeneration) != generation || (seen & Slot::kDoomed) != 0) {
+    if (((seen ^ generation) & (kGeneration | Slot::kDoomed)) != 0) {
       result = rkInvalidArgument;
     } else if (!slot->home.load(std::memory_order_relaxed).is_this()) {
       result = rkForked;
@@ -112,7 +107,7 @@ class HandleTable {
   }
 
   // Returns the handle's slot for any generation; nullptr: no such slot.
-  Slot* find(Handle handle) const noexcept {
+  static Slot* find(Handle handle) noexcept {
     const std::uint32_t index = static_cast<std::uint32_t>(bits_of(handle)) ^ Object::kKind;
     const auto chunk = static_cast<std::size_t>(std::bit_width(index / kFirst + 1) - 1);
     Slot* first = chunk < chunks_.size() ? chunks_[chunk].load(std::memory_order_acquire)
@@ -121,9 +116,10 @@ class HandleTable {
   }
 
   // May throw std::bad_alloc.
-  Handle add(std::unique_ptr<Object> object) {
+  static Handle add(std::unique_ptr<Object> object) {
     const std::lock_guard lock(registry_lock());
-    Slot& slot = take();
+    if (free_ == nullptr) grow();
+    Slot& slot = *std::exchange(free_, free_->next_free);
     slot.object = std::move(object);
     slot.home.store(HomeProcess(), std::memory_order_relaxed);
     // Generations begin at 1, so no handle is NULL. Release: pairs with Borrowed.
@@ -134,14 +130,14 @@ class HandleTable {
         static_cast<std::uintptr_t>(generation | (slot.index ^ Object::kKind)));
   }
   // The slot stays doomed until its next use; from the next generation on the object is destroyed.
-  void bury(Slot& slot) noexcept {
+  static void bury(Slot& slot) noexcept {
     // A handler that interrupts this thread ends before this loop continues.
     while (handlers_looking.load(std::memory_order_seq_cst) != 0) std::this_thread::yield();
     slot.object.reset();
     const std::uint64_t next = (slot.state.load(std::memory_order_relaxed) & kGeneration) + kNext;
     slot.state.store(next | Slot::kDoomed, std::memory_order_release);  // pairs with await_end()
     const std::lock_guard lock(registry_lock());
-    free_.push_back(&slot);
+    slot.next_free = std::exchange(free_, &slot);
   }
 
  private:
@@ -151,29 +147,20 @@ class HandleTable {
   static std::uint32_t begin_of(std::size_t chunk) noexcept {
     return ((std::uint32_t{1} << chunk) - 1) * kFirst;
   }
-  // Requires the lock.
-  Slot& take() {
-    if (free_.empty()) grow();
-    Slot& slot = *free_.back();
-    free_.pop_back();
-    return slot;
-  }
-  void grow() {
+  // Requires the lock. May throw std::bad_alloc.
+  static void grow() {
     const std::uint32_t size = kFirst << used_;
-    free_.reserve(begin_of(used_) + size);  // then bury() allocates no memory
     auto* const first = new Slot[size];
     for (std::uint32_t i = size; i-- > 0;) {
       first[i].index = begin_of(used_) + i;
-      free_.push_back(first + i);
+      first[i].next_free = std::exchange(free_, first + i);
     }
     chunks_[used_++].store(first, std::memory_order_release);  // pairs with find()
   }
 
-  static inline std::atomic<HandleTable*> made_{nullptr};
-
-  std::array<std::atomic<Slot*>, 20> chunks_{};
-  std::size_t used_ = 0;
-  std::vector<Slot*> free_;
+  static inline constinit std::array<std::atomic<Slot*>, 20> chunks_{};
+  static inline constinit std::size_t used_ = 0;
+  static inline constinit Slot* free_ = nullptr;
 };
 
 // A handle in use. The constructor throws a Refusal for an invalid handle (rkInvalidArgument), a
@@ -186,32 +173,32 @@ class Borrowed {
  public:
   enum class As : std::uint64_t { caller = Slot::kBusy, reader = Slot::kReader };
 
-  Borrowed(typename Object::Handle handle, As as) : slot_(Table::all().find(handle)), as_(as) {
+  [[gnu::always_inline]] Borrowed(typename Object::Handle handle, As as)
+      : slot_(Table::find(handle)), as_(as) {
     const std::uint64_t generation = Table::bits_of(handle) & Table::kGeneration;
-    if (slot_ == nullptr || generation == 0) refuse(handle);
+    // A caller keeps other callers out; a reader does not.
+    const std::uint64_t compared =
+        Table::kGeneration | Slot::kDoomed | (as == As::caller ? Slot::kBusy : 0);
+    if (slot_ == nullptr) [[unlikely]]
+      refuse(handle, generation);
     std::uint64_t seen = slot_->state.load(std::memory_order_acquire);
-    for (;;) {
-      if ((seen & Table::kGeneration) != generation || (seen & Slot::kDoomed) != 0) refuse(handle);
-      if (!slot_->home.load(std::memory_order_relaxed).is_this()) {
-        throw Refusal{rkForked, Object::kWords.is_parents};
+    // Acquire: pairs with the release of the previous user.
+    do {
+      if (((seen ^ generation) & compared) != 0 ||
+          !slot_->home.load(std::memory_order_relaxed).is_this()) [[unlikely]] {
+        refuse(handle, seen ^ generation);
       }
-      if (as == As::caller && (seen & Slot::kBusy) != 0) {
-        throw Refusal{rkInvalidUsage, Object::kWords.is_busy};
-      }
-      // Acquire: pairs with the release of the previous user.
-      if (slot_->state.compare_exchange_weak(seen, seen + static_cast<std::uint64_t>(as),
-                                             std::memory_order_acquire)) {
-        return;
-      }
-    }
+    } while (!slot_->state.compare_exchange_weak(seen, seen + static_cast<std::uint64_t>(as),
+                                                 std::memory_order_acquire));
   }
-  ~Borrowed() {
+  [[gnu::always_inline]] ~Borrowed() {
     if (slot_ == nullptr) return;
     constexpr std::uint64_t kUsers = Slot::kBusy | (Slot::kBusy - 1);
     const auto mine = static_cast<std::uint64_t>(as_);
     const std::uint64_t left =
         slot_->state.fetch_sub(mine, std::memory_order_acq_rel) - mine;  // pairs with the next user
-    if ((left & Slot::kDoomed) != 0 && (left & kUsers) == 0) Table::all().bury(*slot_);
+    if ((left & Slot::kDoomed) != 0 && (left & kUsers) == 0) [[unlikely]]
+      Table::bury(*slot_);
   }
   Borrowed(Borrowed&& other) noexcept
       : slot_(std::exchange(other.slot_, nullptr)), as_(other.as_) {}
@@ -225,7 +212,7 @@ class Borrowed {
   // For a handle that is refused from now on: waits until its object is destroyed, possibly by
   // another thread. Returns false if another thread is in a call on it.
   static bool await_end(typename Object::Handle handle) {
-    const Slot* const slot = Table::all().find(handle);
+    const Slot* const slot = Table::find(handle);
     if (slot == nullptr || !slot->home.load(std::memory_order_relaxed).is_this()) return true;
     const std::uint64_t generation = Table::bits_of(handle) & Table::kGeneration;
     for (;;) {
@@ -237,9 +224,17 @@ class Borrowed {
   }
 
  private:
-  [[noreturn]] static void refuse(typename Object::Handle handle) {
-    throw Refusal{rkInvalidArgument,
-                  handle == nullptr ? Object::kWords.is_null : Object::kWords.is_none};
+  // `differs`: the bits in which the slot's state differs from that of a valid handle.
+  [[noreturn, gnu::noinline, gnu::cold]] void refuse(typename Object::Handle handle,
+                                                     std::uint64_t differs) const {
+    if (handle == nullptr) throw Refusal{rkInvalidArgument, Object::kWords.is_null};
+    if (slot_ == nullptr || (differs & (Table::kGeneration | Slot::kDoomed)) != 0) {
+      throw Refusal{rkInvalidArgument, Object::kWords.is_none};
+    }
+    if (!slot_->home.load(std::memory_order_relaxed).is_this()) {
+      throw Refusal{rkForked, Object::kWords.is_parents};
+    }
+    throw Refusal{rkInvalidUsage, Object::kWords.is_busy};
   }
 
   Slot* slot_;
@@ -252,12 +247,11 @@ template <class Object>
 bool forget_inherited(typename Object::Handle handle) noexcept {
   using Table = HandleTable<Object>;
   using Slot = typename Table::Slot;
-  Slot* const slot = Table::all().find(handle);
+  Slot* const slot = Table::find(handle);
   if (slot == nullptr || slot->home.load(std::memory_order_relaxed).is_this()) return false;
   const std::uint64_t seen = slot->state.load(std::memory_order_relaxed);
-  const std::uint64_t bits = Table::bits_of(handle);
-  if ((seen & Table::kGeneration) != (bits & Table::kGeneration) || seen >> 32 == 0) return false;
-  if ((seen & Slot::kDoomed) != 0) return false;
+  const std::uint64_t generation = Table::bits_of(handle) & Table::kGeneration;
+  if (((seen ^ generation) & (Table::kGeneration | Slot::kDoomed)) != 0) return false;
   slot->state.fetch_or(Slot::kDoomed, std::memory_order_relaxed);
   return true;
 }

@@ -28,6 +28,11 @@ rkResult_t tell(const char* function, const Status& status) noexcept {
   return tell(function, result_of(status.code()), status.text());
 }
 
+void refuse_number(const char* name, int number, std::size_t rows) {
+  throw Refusal{rkInvalidArgument, std::string(name) + " is " + std::to_string(number) +
+                                       "; allowed are 0 to " + std::to_string(rows - 1)};
+}
+
 rkResult_t result_of(Code code) noexcept {
   switch (code) {
     case Code::ok:

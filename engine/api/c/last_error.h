@@ -61,15 +61,17 @@ inline constexpr std::array kOps = {ReduceOp::sum, ReduceOp::prod, ReduceOp::max
 static_assert(kTypes.size() == rkNumTypes && kOps.size() == rkNumOps);
 static_assert(rkNumTypes == kDataTypes && rkNumOps == kReduceOps);
 
+[[noreturn, gnu::cold]] void refuse_number(const char* name, int number, std::size_t rows);
+
 // Returns the table's row for a number, without a cast of invalid numbers to an enum. Throws a
 // Refusal.
 template <class Table>
-typename Table::value_type row(const Table& table, const char* name, int number) {
-  if (number >= 0 && static_cast<std::size_t>(number) < table.size()) {
-    return table[static_cast<std::size_t>(number)];
-  }
-  throw Refusal{rkInvalidArgument, std::string(name) + " is " + std::to_string(number) +
-                                       "; allowed are 0 to " + std::to_string(table.size() - 1)};
+[[gnu::always_inline]] inline typename Table::value_type row(const Table& table, const char* name,
+                                                             int number) {
+  // A negative number becomes a large one.
+  if (static_cast<unsigned>(number) >= table.size()) [[unlikely]]
+    refuse_number(name, number, table.size());
+  return table[static_cast<unsigned>(number)];
 }
 
 }  // namespace rankine

@@ -1,7 +1,6 @@
 // The C functions of requests.
 #include <algorithm>
 #include <string>
-#include <vector>
 
 #include "engine/api/c/group.h"
 #include "engine/api/c/last_error.h"
@@ -10,21 +9,25 @@
 namespace rankine {
 namespace {
 
+[[noreturn, gnu::cold]] void refuse_to_wait(const std::string& name) {
+  throw Refusal{rkInvalidUsage, name + " is not under way; start it, and wait for it once"};
+}
+
 // A request and its ranks, held for the calling thread.
 struct InUse {
-  explicit InUse(rkRequest_t request) : handle(request, BorrowedRequest::As::caller) {
+  [[gnu::always_inline]] explicit InUse(rkRequest_t request)
+      : handle(request, BorrowedRequest::As::caller) {
     handle->calls.hold(ranks);
   }
   CallGroup& calls() const { return handle->calls; }
+  void must_be_out() const {
+    if (!calls().is_out()) [[unlikely]]
+      refuse_to_wait("request");
+  }
 
+  HeldRanks ranks;  // first: a freed request ends while its ranks are held
   BorrowedRequest handle;
-  HeldRanks ranks;
 };
-
-void must_be_out(const CallGroup& calls, const std::string& name) {
-  if (calls.is_out()) return;
-  throw Refusal{rkInvalidUsage, name + " is not under way; start it, and wait for it once"};
-}
 
 }  // namespace
 }  // namespace rankine
@@ -44,7 +47,7 @@ rkResult_t rkRequestTest(rkRequest_t request, int* over) noexcept {
   return guarded("rkRequestTest", [&]() -> Status {
     const InUse one(request);
     if (over == nullptr) return is_null("over");
-    must_be_out(one.calls(), "request");
+    one.must_be_out();
     const auto tested = one.calls().test();
     if (!tested.ok()) return tested.status();
     *over = *tested ? 1 : 0;
@@ -55,9 +58,8 @@ rkResult_t rkRequestTest(rkRequest_t request, int* over) noexcept {
 rkResult_t rkRequestWait(rkRequest_t request) noexcept {
   return guarded("rkRequestWait", [&]() -> Status {
     const InUse one(request);
-    must_be_out(one.calls(), "request");
-    CallGroup* const all[] = {&one.calls()};
-    return CallGroup::wait(all, one.ranks);
+    one.must_be_out();
+    return one.calls().wait(one.ranks);
   });
 }
 
@@ -65,7 +67,7 @@ rkResult_t rkRequestWaitFor(rkRequest_t request, int64_t milliseconds, int* over
   return guarded("rkRequestWaitFor", [&]() -> Status {
     const InUse one(request);
     if (over == nullptr) return is_null("over");
-    must_be_out(one.calls(), "request");
+    one.must_be_out();
     if (milliseconds < 0) {
       return invalid_argument("milliseconds is " + std::to_string(milliseconds) +
                               "; allowed are 0 and more");
@@ -80,24 +82,25 @@ rkResult_t rkRequestWaitFor(rkRequest_t request, int64_t milliseconds, int* over
 rkResult_t rkRequestWaitAll(size_t count, const rkRequest_t* requests) noexcept {
   return guarded("rkRequestWaitAll", [&]() -> Status {
     if (requests == nullptr && count > 0) return is_null("requests");
-    std::vector<BorrowedRequest> handles;
-    std::vector<CallGroup*> all;
+    const auto name = [](std::size_t i) { return "requests[" + std::to_string(i) + "]"; };
+    ShortList<BorrowedRequest> handles;
+    ShortList<CallGroup*> all;
     HeldRanks ranks;
     for (std::size_t i = 0; i < count; ++i) {
-      const std::string name = "requests[" + std::to_string(i) + "]";
       if (std::find(requests, requests + i, requests[i]) != requests + i) {
-        return invalid_argument(name + " is given twice; allowed is once");
+        return invalid_argument(name(i) + " is given twice; allowed is once");
       }
       try {
-        handles.emplace_back(requests[i], BorrowedRequest::As::caller);
+        handles.all.emplace_back(requests[i], BorrowedRequest::As::caller);
       } catch (const Refusal& refusal) {
-        throw Refusal{refusal.result, name + ": " + refusal.text};
+        throw Refusal{refusal.result, name(i) + ": " + refusal.text};
       }
-      all.push_back(&handles.back()->calls);
-      must_be_out(*all.back(), name);
-      all.back()->hold(ranks);
+      CallGroup& calls = handles.all.back()->calls;
+      if (!calls.is_out()) refuse_to_wait(name(i));
+      calls.hold(ranks);
+      all.all.push_back(&calls);
     }
-    return CallGroup::wait(all, ranks);
+    return CallGroup::wait_all(all.all, ranks);
   });
 }
 

@@ -1,11 +1,13 @@
-// A repeated call allocates no memory, on any rank and on any transport. This test's operators new
-// count the memory.
+// A repeated call allocates no memory, on any rank and on any transport, in C++ and in C. This
+// test's operators new count the memory.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <vector>
 
+#include "engine/api/c/rankine.h"
 #include "engine/api/team.h"
 #include "tests/engine/run/counted_memory.h"
 
@@ -73,6 +75,51 @@ INSTANTIATE_TEST_SUITE_P(Settings, Allocation,
                                          Setting{2, 9'000, WaitPolicy::Mode::yield},
                                          Setting{3, 700, WaitPolicy::Mode::park},
                                          Setting{5, 33, WaitPolicy::Mode::yield}));
+
+// One thread plays two ranks. Fails if a successful call makes a name for an error, a list of its
+// requests or handles, or a new object for each call of a group.
+TEST(AllocationInC, NoneAfterTheFirstCall) {
+  if (!kCountsMemory) GTEST_SKIP() << "operator new is the sanitizer's";
+  std::array<rkComm_t, 2> comms{};
+  ASSERT_EQ(rkCommInitAll(comms.data(), 2, nullptr), rkSuccess);
+  std::array<std::array<float, 4>, 2> in{}, out{};
+  const auto sum = [&](std::size_t rank) {
+    return rkAllReduce(in[rank].data(), out[rank].data(), 4, rkFloat32, rkSum, comms[rank]);
+  };
+  std::array<rkRequest_t, 2> requests{};
+  for (std::size_t rank : {0, 1}) {
+    ASSERT_EQ(rkGroupStart(), rkSuccess);
+    ASSERT_EQ(sum(rank), rkSuccess);
+    ASSERT_EQ(rkGroupEndPrepare(&requests[rank]), rkSuccess);
+  }
+  int failed = 0;
+  const auto calls = [&](int repetitions) {
+    for (int i = 0; i < repetitions; ++i) {
+      // Started, waited for in turn and together.
+      failed += rkRequestStart(requests[0]);
+      failed += sum(1);
+      failed += rkRequestWait(requests[0]);
+      for (rkRequest_t request : requests) failed += rkRequestStart(request);
+      failed += rkRequestWaitAll(requests.size(), requests.data());
+      // A group of calls and messages of both ranks.
+      failed += rkGroupStart();
+      for (std::size_t rank : {0, 1}) {
+        failed += sum(rank);
+        failed += rkBarrier(comms[rank]);
+      }
+      failed += rkSend(in[0].data(), 4, rkFloat32, 1, comms[0]);
+      failed += rkRecv(out[1].data(), 4, rkFloat32, 0, comms[1]);
+      failed += rkGroupEnd();
+    }
+  };
+  calls(2);
+  const std::size_t before = CountedMemory::begin();
+  calls(20);
+  EXPECT_EQ(CountedMemory::most.load(), before);
+  EXPECT_EQ(failed, rkSuccess) << rkGetLastError(nullptr);
+  for (rkRequest_t request : requests) EXPECT_EQ(rkRequestFree(request), rkSuccess);
+  for (rkComm_t comm : comms) EXPECT_EQ(rkCommDestroy(comm), rkSuccess);
+}
 
 }  // namespace
 }  // namespace rankine
