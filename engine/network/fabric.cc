@@ -11,109 +11,76 @@ namespace {
 Rational ns(std::int64_t n) { return {n, 1'000'000'000}; }
 Rational gigabytes_per_second(std::int64_t g) { return {1, g * Int128{1'000'000'000}}; }
 
+Fabric ports_of(int ports, std::int64_t latency_ns, std::int64_t gigabytes) {
+  return {.ports = ports, .link = {ns(latency_ns), gigabytes_per_second(gigabytes)}};
+}
+// A switch that multicasts and adds.
+Fabric adding_switch(std::int64_t hop_ns) {
+  Fabric fabric = ports_of(1, 500, 900);
+  fabric.multicast = fabric.alu = true;
+  fabric.alpha_switch = ns(hop_ns);
+  return fabric;
+}
+// A port per link.
+Fabric wired(WiringKind kind) {
+  Fabric fabric = ports_of(0, 1500, 100);
+  fabric.wiring = {.kind = kind};
+  fabric.alpha_hop = ns(200);
+  return fabric;
+}
+Fabric nodes_of_eight(const Fabric& inside, const Fabric& between, const Wiring& wiring = {}) {
+  Fabric fabric = inside;
+  fabric.group = 8;
+  fabric.between = between.link;
+  fabric.wiring = wiring;
+  return fabric;
+}
+
 const std::vector<Regime>& all() {
-  static const std::vector<Regime> kRegimes = {
-      {"plain",
-       {.name = "plain", .ports = 1, .link = {ns(1000), gigabytes_per_second(100)}},
-       "1 us, 100 GB/s: the worked example of the ring and tree chapter (crossover point)"},
-      {"scale_up",
-       {.name = "scale_up", .ports = 1, .link = {ns(500), gigabytes_per_second(900)}},
-       "NVLink 5 class, 0.5 us and 900 GB/s (Lu, Collective Algorithms, 5.3 and B.3)"},
-      {"nvl72",
-       {.name = "nvl72",
-        .ports = 1,
-        .link = {ns(500), gigabytes_per_second(900)},
-        .multicast = true,
-        .alu = true,
-        .alpha_switch = ns(100)},
-       "72 ranks on one NVSwitch layer that multicasts and adds: scale_up with hops of 100 ns, the "
-       "lower end of 100 to 200 ns (Lu, 3.3, 4.3 and 5.3)"},
-      {"switch",
-       {.name = "switch",
-        .ports = 1,
-        .link = {ns(500), gigabytes_per_second(900)},
-        .multicast = true,
-        .alu = true,
-        .alpha_switch = ns(150)},
-       "nvl72 with hops of 150 ns, the middle of that range"},
-      {"pcie",
-       {.name = "pcie", .ports = 1, .link = {ns(1000), gigabytes_per_second(63)}},
-       "PCIe 5.0 x16: 16 lanes of 32 GT/s in 128b/130b code are 63 GB/s; 1 us is an assumption"},
-      {"scale_out",
-       {.name = "scale_out", .ports = 1, .link = {ns(1500), gigabytes_per_second(50)}},
-       "InfiniBand: 1 to 2 us (Lu, appendix A), one port of 50 GB/s (collectives lesson)"},
-      {"scale_out_2",
-       {.name = "scale_out_2", .ports = 2, .link = {ns(1500), gigabytes_per_second(50)}},
-       "scale_out with two rails; 2 to 8 are common (Lu, C.4)"},
-      {"torus_link",
-       {.name = "torus_link", .ports = 2, .link = {ns(1700), gigabytes_per_second(100)}},
-       "neighbours on a ring of 800 Gb/s links: 1.5 us per step, 100 ns of link and 100 ns of hop "
-       "(Trivance, section 6)"},
-      {"ring",
-       {.name = "ring",
-        .ports = 0,
-        .link = {ns(1500), gigabytes_per_second(100)},
-        .wiring = {.kind = WiringKind::ring},
-        .alpha_hop = ns(200)},
-       "a ring of 800 Gb/s links that messages share: 1.5 us per message, and 100 ns of link and "
-       "100 ns of processing per hop (Trivance, section 6); a port per link"},
-      {"torus",
-       {.name = "torus",
-        .ports = 0,
-        .link = {ns(1500), gigabytes_per_second(100)},
-        .wiring = {.kind = WiringKind::torus},
-        .alpha_hop = ns(200)},
-       "the links of ring as a torus: --dims, or two dimensions as nearly equal as possible"},
-      {"mesh",
-       {.name = "mesh",
-        .ports = 0,
-        .link = {ns(1500), gigabytes_per_second(100)},
-        .wiring = {.kind = WiringKind::mesh},
-        .alpha_hop = ns(200)},
-       "torus without the wires that close its rings"},
-      {"hypercube",
-       {.name = "hypercube",
-        .ports = 0,
-        .link = {ns(1500), gigabytes_per_second(100)},
-        .wiring = {.kind = WiringKind::hypercube},
-        .alpha_hop = ns(200)},
-       "the links of ring as a hypercube, for a power of two of ranks"},
-      {"two_level",
-       {.name = "two_level",
-        .ports = 1,
-        .link = {ns(500), gigabytes_per_second(450)},
-        .group = 8,
-        .between = {ns(1500), gigabytes_per_second(50)}},
-       "8 GPUs per node, InfiniBand between nodes (collectives lesson; its 900 GB/s of NVLink "
-       "count "
-       "both directions, its 50 GB/s one)"},
-      {"two_level_shared",
-       {.name = "two_level_shared",
-        .ports = 1,
-        .link = {ns(500), gigabytes_per_second(450)},
-        .group = 8,
-        .between = {ns(1500), gigabytes_per_second(50)},
-        .wiring = {.kind = WiringKind::two_level}},
-       "two_level with one link of 50 GB/s up and one down per node, which its GPUs share"},
-      {"fat_tree",
-       {.name = "fat_tree",
-        .ports = 1,
-        .link = {ns(1500), gigabytes_per_second(50)},
-        .group = 8,
-        .between = {ns(1500), gigabytes_per_second(50)},
-        .wiring = {.kind = WiringKind::fat_tree, .spines = 8}},
-       "scale_out's ports and links, 8 ranks to a leaf switch under 8 spines: as many links up as "
-       "down; hops are within its 1.5 us"},
-      {"two_level_chapter",
-       {.name = "two_level_chapter",
-        .ports = 1,
-        .link = {ns(1000), gigabytes_per_second(600)},
-        .group = 8,
-        .between = {ns(5000), gigabytes_per_second(100)}},
-       "8 GPUs per node, 1 us and 600 GB/s; 5 us and 100 GB/s between nodes (ring and tree "
-       "chapter, "
-       "exercise 3)"},
-  };
+  static const std::vector<Regime> kRegimes = [] {
+    const Fabric nvlink = ports_of(1, 500, 450), infiniband = ports_of(1, 1500, 50);
+    std::vector<Regime> all = {
+        {"plain", ports_of(1, 1000, 100),
+         "1 us, 100 GB/s: the worked example of the ring and tree chapter (crossover point)"},
+        {"scale_up", ports_of(1, 500, 900),
+         "NVLink 5 class, 0.5 us and 900 GB/s (Lu, Collective Algorithms, 5.3 and B.3)"},
+        {"nvl72", adding_switch(100),
+         "72 ranks on one NVSwitch layer that multicasts and adds: scale_up with hops of 100 ns, "
+         "the lower end of 100 to 200 ns (Lu, 3.3, 4.3 and 5.3)"},
+        {"switch", adding_switch(150), "nvl72 with hops of 150 ns, the middle of that range"},
+        {"pcie", ports_of(1, 1000, 63),
+         "PCIe 5.0 x16: 16 lanes of 32 GT/s in 128b/130b code are 63 GB/s; 1 us is an assumption"},
+        {"scale_out", infiniband,
+         "InfiniBand: 1 to 2 us (Lu, appendix A), one port of 50 GB/s (collectives lesson)"},
+        {"scale_out_2", ports_of(2, 1500, 50),
+         "scale_out with two rails; 2 to 8 are common (Lu, C.4)"},
+        {"torus_link", ports_of(2, 1700, 100),
+         "neighbours on a ring of 800 Gb/s links: 1.5 us per step, 100 ns of link and 100 ns of "
+         "hop (Trivance, section 6)"},
+        {"ring", wired(WiringKind::ring),
+         "a ring of 800 Gb/s links that messages share: 1.5 us per message, and 100 ns of link and "
+         "100 ns of processing per hop (Trivance, section 6); a port per link"},
+        {"torus", wired(WiringKind::torus),
+         "the links of ring as a torus: --dims, or two dimensions as nearly equal as possible"},
+        {"mesh", wired(WiringKind::mesh), "torus without the wires that close its rings"},
+        {"hypercube", wired(WiringKind::hypercube),
+         "the links of ring as a hypercube, for a power of two of ranks"},
+        {"two_level", nodes_of_eight(nvlink, infiniband),
+         "8 GPUs per node, InfiniBand between nodes (collectives lesson; its 900 GB/s of NVLink "
+         "count both directions, its 50 GB/s one)"},
+        {"two_level_shared", nodes_of_eight(nvlink, infiniband, {.kind = WiringKind::two_level}),
+         "two_level with one link of 50 GB/s up and one down per node, which its GPUs share"},
+        {"fat_tree",
+         nodes_of_eight(infiniband, infiniband, {.kind = WiringKind::fat_tree, .spines = 8}),
+         "scale_out's ports and links, 8 ranks to a leaf switch under 8 spines: as many links up "
+         "as down; hops are within its 1.5 us"},
+        {"two_level_chapter", nodes_of_eight(ports_of(1, 1000, 600), ports_of(1, 5000, 100)),
+         "8 GPUs per node, 1 us and 600 GB/s; 5 us and 100 GB/s between nodes (ring and tree "
+         "chapter, exercise 3)"},
+    };
+    for (Regime& regime : all) regime.fabric.name = regime.name;
+    return all;
+  }();
   return kRegimes;
 }
 
