@@ -166,6 +166,7 @@ Claim read_claim(TomlRow row, std::string_view id, const Paper& paper, const tom
   if (claim.when.empty() != claim.condition.empty())
     row.fail("one of when and condition is missing; give both or none");
   row.end();
+  if (claim.sets.empty() && !claim.runs.empty()) claim.sets = paper.sets;
   if (claim.own.empty()) claim.own = paper.own;
   if (claim.degenerate.empty()) claim.degenerate = paper.degenerate;
   return claim;
@@ -240,11 +241,13 @@ Paper read_paper(std::string_view text) {
               .runs = row.text("runs", true),
               .own = row.text("own"),
               .degenerate = row.text("degenerate")};
-  const toml::table none;
-  const toml::table* names = file["names"].as_table();
-  if (names != nullptr) row.leave();
+  static const toml::table kNone;
+  const toml::table* const found = file["names"].as_table();
+  if (found != nullptr) row.leave();
+  const toml::table& names = found != nullptr ? *found : kNone;
+  paper.sets = spelled_out(row.text("sets"), names, row);
   for_each_row(row, file, "claim", [&](const TomlRow& each, std::string_view id) {
-    paper.claims.push_back(read_claim(each, id, paper, names == nullptr ? none : *names));
+    paper.claims.push_back(read_claim(each, id, paper, names));
   });
   for_each_row(row, file, "statement", [&](const TomlRow& each, std::string_view id) {
     paper.statements.push_back(read_statement(each, id, paper));

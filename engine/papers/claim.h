@@ -84,7 +84,7 @@ struct Statement {
 //   found      the engine's side: quantities of `runs` and arithmetic. If `printed` is given, both
 //              `stated` and `found` must round to it (either may be missing)
 //   runs       the simulated runs, separated by "|" (runs.h)
-//   sets       "N=2..17,64; M=1000000" (condition.h)
+//   sets       "N=2..17,64; M=1000000" (condition.h); by default the paper's, if there are runs
 //   relation   of stated to found: = <= >= < >, or "~ x": they differ by at most x, an expression
 //              in the same letters and in the letters `stated` and `found`
 //   own        an expression, true for the paper's own parameters; the report shows them first
@@ -133,6 +133,7 @@ struct Paper {
   std::string title;
   std::string letters;              // the meaning of the letters, for readers
   std::string runs;                 // options before those of each run: "ranks=N; bytes=M; ..."
+  std::string sets{};               // default of the claims that have runs
   std::string own{}, degenerate{};  // defaults of the claims, if they have the letters
   std::vector<Claim> claims{};      // includes the statements, as claims
   std::vector<reproduce::Statement> statements{};

@@ -75,6 +75,7 @@ key = "test"
 title = "A paper"
 letters = "N ranks"
 runs = "ranks=N"
+sets = "$few"
 own = "N = 4"
 [names]
 few = "N=2..5"
@@ -111,6 +112,8 @@ own = "N = 3"
   EXPECT_EQ(paper.claims[1].own, "N = 3");
   EXPECT_EQ(paper.claims[1].id, "test-run");
   EXPECT_EQ(paper.claims[1].where, "1");
+  EXPECT_EQ(paper.claims[1].sets, "N=2..5");
+  EXPECT_EQ(read_paper(kHead + kRow).claims[0].sets, "");  // nothing runs
 }
 
 TEST(Papers, MistakesAreNamed) {
