@@ -99,27 +99,6 @@ TEST(MaxMin, EveryFlowHasABottleneckWhateverComesAndGoes) {
 
 namespace {
 
-constexpr Sync kBoth[] = {Sync::dataflow, Sync::rounds};
-
-// Alpha is 1 s, a block of one byte takes 1 s on a private link, and ports are unlimited.
-Fabric seconds_fabric(const Wiring& wiring, Rational alpha = 1, Rational alpha_hop = 0) {
-  Fabric fabric;
-  fabric.ports = 64;
-  fabric.link = {alpha, 1};
-  fabric.wiring = wiring;
-  fabric.group = wiring.group;
-  if (wiring.group > 0) fabric.between = fabric.link;
-  fabric.alpha_hop = alpha_hop;
-  return fabric;
-}
-
-const Wiring kRing{.kind = WiringKind::ring};
-Wiring torus(std::vector<int> dims) { return {.kind = WiringKind::torus, .dims = std::move(dims)}; }
-
-CollectiveSpec any_goal(const Schedule& schedule) {
-  return {.collective = Collective::all_reduce, .ranks = schedule.ranks, .blocks = schedule.blocks};
-}
-
 IndexList consecutive(int first, int count) { return Run{first, count, 1}; }
 
 // Blocks first .. first + count - 1, a byte each, from one rank to another.

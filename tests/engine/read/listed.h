@@ -1,11 +1,14 @@
-// Schedules as plain lists of transfers, for tests that write schedules out or change them.
+// Schedules as plain lists of transfers, for tests that write schedules out or change them, and
+// networks on which such schedules take whole seconds.
 #pragma once
 
 #include <initializer_list>
 #include <utility>
 #include <vector>
 
+#include "algorithms/schedule/collective.h"
 #include "algorithms/schedule/schedule.h"
+#include "engine/network/fabric.h"
 
 namespace rankine {
 
@@ -35,6 +38,29 @@ inline Schedule listed(int ranks, int blocks, TransferList rounds, int planes = 
 
 inline Transfer transfer(RankSet from, RankSet to, BlockSet what, TransferKind kind) {
   return {std::move(from), std::move(to), what, what, kind};
+}
+
+inline constexpr Sync kBoth[] = {Sync::dataflow, Sync::rounds};
+
+// Alpha is 1 s, a block of one byte takes 1 s on a private link, and ports are unlimited.
+inline Fabric seconds_fabric(const Wiring& wiring, Rational alpha = 1, Rational alpha_hop = 0) {
+  Fabric fabric;
+  fabric.ports = 64;
+  fabric.link = {alpha, 1};
+  fabric.wiring = wiring;
+  fabric.group = wiring.group;
+  if (wiring.group > 0) fabric.between = fabric.link;
+  fabric.alpha_hop = alpha_hop;
+  return fabric;
+}
+
+inline const Wiring kRing{.kind = WiringKind::ring};
+inline Wiring torus(std::vector<int> dims) {
+  return {.kind = WiringKind::torus, .dims = std::move(dims)};
+}
+
+inline CollectiveSpec any_goal(const Schedule& schedule) {
+  return {.collective = Collective::all_reduce, .ranks = schedule.ranks, .blocks = schedule.blocks};
 }
 
 }  // namespace rankine

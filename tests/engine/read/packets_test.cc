@@ -187,25 +187,10 @@ class PacketByPacket {
 
 namespace {
 
-constexpr Sync kBoth[] = {Sync::dataflow, Sync::rounds};
-const Wiring kRing{.kind = WiringKind::ring};
-Wiring torus(std::vector<int> dims) { return {.kind = WiringKind::torus, .dims = std::move(dims)}; }
-
-// A byte takes 1 s, alpha is 1 s, and ports are unlimited.
-Fabric seconds_fabric(const Wiring& wiring, int mtu, Rational hop = 0, Rational alpha = 1) {
-  Fabric fabric;
-  fabric.ports = 64;
-  fabric.link = {alpha, 1};
-  fabric.wiring = wiring;
-  fabric.group = wiring.group;
-  if (wiring.group > 0) fabric.between = fabric.link;
-  fabric.alpha_hop = hop;
+Fabric packet_fabric(const Wiring& wiring, int mtu, Rational hop = 0, Rational alpha = 1) {
+  Fabric fabric = seconds_fabric(wiring, alpha, hop);
   fabric.mtu = mtu;
   return fabric;
-}
-
-CollectiveSpec any_goal(const Schedule& schedule) {
-  return {.collective = Collective::all_reduce, .ranks = schedule.ranks, .blocks = schedule.blocks};
 }
 
 // The first `bytes` blocks, a byte each, from one rank to another.
@@ -229,7 +214,7 @@ constexpr int kBlocks = 40;
 
 TEST(Alone, AnEmptyMessageIsOnePacket) {
   const Schedule one = listed(8, kBlocks, {{message(0, 3, 10)}});
-  const Fabric fabric = seconds_fabric(kRing, 2, 3);
+  const Fabric fabric = packet_fabric(kRing, 2, 3);
   EXPECT_EQ(seconds(one, fabric), 1 + 10 + 3 * 3 + 2 * 2);
   const auto nothing = simulate_packets(one, any_goal(one), fabric, 0, {.sync = Sync::rounds});
   ASSERT_TRUE(nothing.ok());
@@ -238,7 +223,7 @@ TEST(Alone, AnEmptyMessageIsOnePacket) {
 }
 
 TEST(PacketOddLinks, HoldUpWhoCrossesThem) {
-  Fabric fabric = seconds_fabric(kRing, 2);
+  Fabric fabric = packet_fabric(kRing, 2);
   fabric.odd = {{.from = 1, .to = 2, .beta = Rational(3)}};
   // The second and third packets arrive faster than the odd wire sends; at the next wire they
   // arrive more slowly than it sends.
@@ -252,7 +237,7 @@ TEST(PacketOddLinks, HoldUpWhoCrossesThem) {
 }
 
 TEST(Gamma, IsPaidWhenTheLastPacketIsThere) {
-  Fabric fabric = seconds_fabric(kRing, 2);
+  Fabric fabric = packet_fabric(kRing, 2);
   fabric.ports = 1;
   fabric.gamma = Rational(2);
   const Schedule chain = listed(8, kBlocks, {{message(3, 1, 4)}, {message(1, 0, 1)}});
@@ -262,14 +247,14 @@ TEST(Gamma, IsPaidWhenTheLastPacketIsThere) {
 }
 
 TEST(PacketPlaces, AreWhereMessagesGo) {
-  Fabric fabric = seconds_fabric(torus({3, 4}), 1, Rational(1, 2));
+  Fabric fabric = packet_fabric(torus({3, 4}), 1, Rational(1, 2));
   fabric.size = 12;
   fabric.places = {0, 6};  // one row up; half the message each way round four columns
   EXPECT_EQ(seconds(listed(2, kBlocks, {{message(0, 1, 2)}}), fabric), 1 + 2 + 1 + 1 + 3 * 0.5);
 }
 
 TEST(Trees, HaveTwoLinksBetweenGroups) {
-  Fabric fabric = seconds_fabric({.kind = WiringKind::fat_tree, .group = 2, .spines = 2}, 2, 1);
+  Fabric fabric = packet_fabric({.kind = WiringKind::fat_tree, .group = 2, .spines = 2}, 2, 1);
   fabric.between = {2, 3};
   // 0 -> 2 and 1 -> 4 go up to the first spine one after the other.
   const Schedule meet =
@@ -329,7 +314,7 @@ TEST(PacketByPacket, IsWhatTrainsComeTo) {
                        .per_half_byte = *rc::gen::inRange(1, 4),
                        .mtu = *rc::gen::element(1, 2, 3, 4, 7, 16, 64)};
     Fabric fabric =
-        seconds_fabric(random.wiring, static_cast<int>(plain.mtu), plain.hop, plain.alpha);
+        packet_fabric(random.wiring, static_cast<int>(plain.mtu), plain.hop, plain.alpha);
     fabric.link.beta = 2 * plain.per_half_byte;
     if (plain.ports > 0) fabric.ports = plain.ports;
     SimulateOptions options{.sync = plain.by_rounds ? Sync::rounds : Sync::dataflow};
@@ -415,7 +400,7 @@ Made made(const std::string& name, const std::vector<int>& dims) {
 // With 64 bits or 128: a tick a billionth as long gives an equal time.
 TEST(Ticks, OfAnyLengthAreTheSame) {
   const Made line = made("swing", {4, 4});
-  Fabric coarse = seconds_fabric(torus({4, 4}), 100, Rational(1, 3)), fine = coarse;
+  Fabric coarse = packet_fabric(torus({4, 4}), 100, Rational(1, 3)), fine = coarse;
   coarse.ports = fine.ports = 4;
   fine.gamma = Rational(1, Int128{1'000'000'007} * 1'000'000'009);
   coarse.gamma = 0;

@@ -27,7 +27,6 @@ namespace {
 using Dims = std::vector<int>;
 
 constexpr std::int64_t kM = 1'000'003;  // odd: its half is not a whole byte
-constexpr Sync kBoth[] = {Sync::dataflow, Sync::rounds};
 
 // Prices with ticks that fit 64 bits, and prices that need 128.
 std::vector<Fabric> priced_like(const Wiring& wiring, int ports, int group = 0) {
@@ -274,10 +273,6 @@ TEST(SharedLinks, ManyRanks) {
 // and size. A profile keeps the messages of a round that can be the slowest.
 
 namespace {
-
-CollectiveSpec any_goal(const Schedule& schedule) {
-  return {.collective = Collective::all_reduce, .ranks = schedule.ranks, .blocks = schedule.blocks};
-}
 
 Transfer message(Rank from, Rank to, int count) {
   return transfer(from, to, blocks(0, count), copy);
