@@ -51,6 +51,12 @@ namespace {
 
 constexpr int kBatches = 300;
 
+// The suite sets its time itself, from all of its batches.
+template <benchmark::TimeUnit unit>
+void in_one_run(benchmark::internal::Benchmark* suite) {
+  suite->Iterations(1)->UseManualTime()->Unit(unit);
+}
+
 double microseconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-3; }
 
 Call sum_of(std::vector<float>& data) {
@@ -110,9 +116,7 @@ BENCHMARK(prepared)
     ->Args({2, 8'192})
     ->Args({2, 1 << 20})
     ->Args({4, 8})
-    ->Iterations(1)
-    ->UseManualTime()
-    ->Unit(benchmark::kNanosecond);
+    ->Apply(in_one_run<benchmark::kNanosecond>);
 
 void by_turns(benchmark::State& state) {
   const auto count = static_cast<std::size_t>(state.range(0)) / sizeof(float);
@@ -142,8 +146,7 @@ void by_turns(benchmark::State& state) {
   }
   state.counters["undisturbed"] = quantile(times, 0.1);
 }
-BENCHMARK(by_turns)->Arg(8)->Arg(512)->Arg(8'192)->Iterations(1)->UseManualTime()->Unit(
-    benchmark::kNanosecond);
+BENCHMARK(by_turns)->Arg(8)->Arg(512)->Arg(8'192)->Apply(in_one_run<benchmark::kNanosecond>);
 
 // This number of steps of work that the compiler cannot remove.
 float work(std::int64_t steps, const std::function<void()>& now_and_then) {
@@ -208,8 +211,8 @@ void overlap(benchmark::State& state) {
   state.counters["gained"] =
       (median(one_by_one) - median(together)) / std::min(median(call), median(alone));
 }
-BENCHMARK(overlap)->Arg(64 << 10)->Arg(1 << 20)->Arg(4 << 20)->Iterations(1)->UseManualTime()->Unit(
-    benchmark::kMicrosecond);
+BENCHMARK(overlap)->Arg(64 << 10)->Arg(1 << 20)->Arg(4 << 20)->Apply(
+    in_one_run<benchmark::kMicrosecond>);
 
 void bandwidth(benchmark::State& state) {
   constexpr int kWindow = 64, kWindows = 100;
@@ -248,9 +251,7 @@ void bandwidth(benchmark::State& state) {
 }
 BENCHMARK(bandwidth)
     ->ArgsProduct({{8, 4 << 10, 64 << 10, 1 << 20}, {1, 2}})
-    ->Iterations(1)
-    ->UseManualTime()
-    ->Unit(benchmark::kMicrosecond);
+    ->Apply(in_one_run<benchmark::kMicrosecond>);
 
 void split(benchmark::State& state) {
   const auto ranks = static_cast<int>(state.range(0)), groups = static_cast<int>(state.range(1));
@@ -278,8 +279,8 @@ void split(benchmark::State& state) {
   state.counters["first"] = first.front();
   state.counters["later"] = median(later);
 }
-BENCHMARK(split)->Args({2, 1})->Args({8, 2})->Args({64, 8})->Iterations(1)->UseManualTime()->Unit(
-    benchmark::kMicrosecond);
+BENCHMARK(split)->Args({2, 1})->Args({8, 2})->Args({64, 8})->Apply(
+    in_one_run<benchmark::kMicrosecond>);
 
 // Reads one byte of each cache line, as a layer that uses the data does.
 void read_lines(const void* from, std::size_t bytes) {
@@ -334,12 +335,7 @@ void token_counts(benchmark::State& state) {
   state.counters["memory_mib"] =
       static_cast<double>(team->communicator().memory_bytes()) / (1 << 20);
 }
-BENCHMARK(token_counts)
-    ->Args({2, 0})
-    ->Args({2, 1})
-    ->Iterations(1)
-    ->UseManualTime()
-    ->Unit(benchmark::kMicrosecond);
+BENCHMARK(token_counts)->Args({2, 0})->Args({2, 1})->Apply(in_one_run<benchmark::kMicrosecond>);
 
 void first_call(benchmark::State& state) {
   const auto ranks = static_cast<int>(state.range(0));
@@ -376,9 +372,7 @@ BENCHMARK(first_call)
     ->Name("first_call/threads")
     ->Arg(2)
     ->Arg(8)
-    ->Iterations(1)
-    ->UseManualTime()
-    ->Unit(benchmark::kMicrosecond);
+    ->Apply(in_one_run<benchmark::kMicrosecond>);
 
 }  // namespace
 }  // namespace rankine
