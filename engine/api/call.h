@@ -157,6 +157,49 @@ struct Call {
   CallOptions options{};
 };
 
+// PlainCall is a call with nothing but these arguments, in the form that a repeated call compares.
+struct PlainCall {
+  const void* in = nullptr;
+  void* out = nullptr;
+  std::size_t count = 0;
+  std::uint64_t kinds = kNone;
+
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};  // of no call
+  static constexpr std::uint64_t kinds_of(Collective collective, DataType type, ReduceOp op,
+                                          Rank root) noexcept {
+    return static_cast<std::uint64_t>(collective) | static_cast<std::uint64_t>(type) << 8 |
+           static_cast<std::uint64_t>(op) << 16 |
+           std::uint64_t{static_cast<std::uint32_t>(root)} << 32;
+  }
+  Call call() const noexcept {
+    return {.collective = static_cast<Collective>(kinds & 0xff),
+            .in = in,
+            .out = out,
+            .count = count,
+            .type = static_cast<DataType>(kinds >> 8 & 0xff),
+            .op = static_cast<ReduceOp>(kinds >> 16 & 0xff),
+            .root = static_cast<Rank>(kinds >> 32)};
+  }
+  bool operator==(const PlainCall& other) const noexcept {
+    return ((reinterpret_cast<std::uintptr_t>(in) ^ reinterpret_cast<std::uintptr_t>(other.in)) |
+            (reinterpret_cast<std::uintptr_t>(out) ^ reinterpret_cast<std::uintptr_t>(other.out)) |
+            (count ^ other.count) | (kinds ^ other.kinds)) == 0;
+  }
+};
+
+// True if PlainCall has all arguments of the call. Inlined, so that a call that the compiler sees
+// is never made: only its PlainCall is.
+[[gnu::always_inline]] inline bool is_plain(const Call& call) noexcept {
+  const CallOptions& options = call.options;
+  return call.peer == 0 && call.counts.empty() && call.user_op == nullptr &&
+         call.factor == nullptr && call.displacements == nullptr && options.algorithm.empty() &&
+         options.segments == 0 && options.group == 0 && options.aggregation == 0 &&
+         options.radix == 0 && !options.transport && options.timeout.count() == 0 &&
+         options.dims.empty() && options.skips.empty() && options.levels.empty() &&
+         options.tag == 0 && !options.order && !options.shared_payloads &&
+         options.epilogue == nullptr;
+}
+
 // Makes a barrier: an all-reduce of one word under "or", which may hear from a rank twice. The
 // caller owns the words until the barrier is over.
 inline Call barrier_of(std::uint32_t& in, std::uint32_t& out, const CallOptions& options) {

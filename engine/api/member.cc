@@ -216,7 +216,7 @@ Status run_call(MemberState& s, const Call& call, Run interpreted) {
 
 }  // namespace
 
-Status Member::call(const Call& call) {
+Status Member::call_in_full(const Call& call) {
   if (!state_->progress_engine->idle()) [[unlikely]]
     return call_in_turn(call);
   if (state_->clock != nullptr) [[unlikely]] {
@@ -237,6 +237,40 @@ Status Member::call(const Call& call) {
   });
 }
 
+namespace {
+
+// The short way from a call to its data. What is left of a call's duties is in begin().
+[[gnu::always_inline]] inline Status call_again(MemberState& s) {
+  const RepeatedCall& again = s.repeated;
+  s.wait_at_most(0);
+  if (!s.begin(*again.cached, again.given)) [[unlikely]]
+    return s.ended();
+  return s.end(again.cached->copies ? again.cached->copy(again.given.in, again.given.out)
+                                    : interpret(again.cached->plan, s.run));
+}
+
+}  // namespace
+
+Status Member::call_plain(const void* in, void* out, std::size_t count, std::uint64_t kinds) {
+  MemberState& s = *state_;
+  const PlainCall call{in, out, count, kinds};
+  if (s.repeated.call == call && s.progress_engine->idle() && !s.shared->forked()) [[likely]]
+    return call_again(s);
+  return call_anew(call);
+}
+
+// Makes a plain call that differs from the latest one, and notes it if it can be repeated.
+[[gnu::noinline]] Status Member::call_anew(const PlainCall& plain) {
+  MemberState& s = *state_;
+  const Call call = plain.call();
+  const bool is_simple =
+      s.progress_engine->idle() && !s.shared->forked() && s.clock == nullptr && s.runner == nullptr;
+  const CachedPlanPtr* held = is_simple ? s.cached_plan(call) : nullptr;
+  if (held == nullptr || !s.fits(**held, call.in, call.out)) return call_in_full(call);
+  s.repeated = {plain, held->get(), s.given(**held, call, call.in)};
+  return call_again(s);
+}
+
 Status Member::call(const Call& call, RoundObserver& observer) {
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // observers may sleep and must not throw
   if (!state_->shared->forked()) state_->finish();
@@ -250,7 +284,10 @@ void Member::set_yield_callback(YieldCallback* work) {
   state_->run.waiter.others = work;
 }
 
-void Member::run_by(PlanRunner* runner) { state_->runner = runner; }
+void Member::run_by(PlanRunner* runner) {
+  state_->runner = runner;
+  state_->repeated = {};
+}
 
 double Member::model_time() const {
   if (state_->clock == nullptr) return 0;

@@ -172,7 +172,13 @@ class Member : public TypedCalls<Member, Status> {
   Result<Payload<T>> allocate(std::size_t n);
 
   // Makes any collective call, untyped. typed_calls.h has the typed calls.
-  Status call(const Call& call);
+  [[gnu::always_inline]] Status call(const Call& call) {
+    if (!is_plain(call)) return call_in_full(call);
+    return call_plain(call.in, call.out, call.count,
+                      PlainCall::kinds_of(call.collective, call.type, call.op, call.root));
+  }
+  // Makes the PlainCall of these arguments. The short way for a call that repeats the latest one.
+  Status call_plain(const void* in, void* out, std::size_t count, std::uint64_t kinds);
   // Also reports every round to `observer` (interpret.h). Slow.
   Status call(const Call& call, RoundObserver& observer);
 
@@ -289,7 +295,9 @@ class Member : public TypedCalls<Member, Status> {
   Result<const CachedPlan*> planned(const Call& call);
   static Result<Request> started(Result<Request> request);
   Status settle(Result<Request> request);
-  Status submit(const Call& request) { return call(request); }
+  [[gnu::always_inline]] Status submit(const Call& request) { return call(request); }
+  Status call_in_full(const Call& call);
+  Status call_anew(const PlainCall& call);
   Result<Request> bind(const Message& message, const CallOptions& options, bool calls);
   Result<Member*> end_of_pair(const Message& message);
   // `calls`: the caller starts the request at once.

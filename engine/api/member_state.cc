@@ -161,6 +161,9 @@ MemberState::MemberState(std::shared_ptr<CommunicatorShared> shared_, Rank rank,
                          std::shared_ptr<ProgressEngine> engine_)
     : owned(std::move(shared_)),
       shared(owned.get()),
+      first_count(shared->first_count),
+      lines(&shared->rank_control.lines(rank)),
+      track(&shared->recorder.track_of(rank)),
       progress_engine(std::move(engine_)),
       handle(owned) {
   const auto n = static_cast<std::size_t>(shared->ranks);
@@ -175,6 +178,7 @@ MemberState::MemberState(std::shared_ptr<CommunicatorShared> shared_, Rank rank,
   run.outbox.resize(n);
   run.inbox.resize(n);
   run.memory.resize(n * 4);
+  own_memory = &run.memory_of(static_cast<std::size_t>(rank), Memory::input);
   run.boards.resize(n);
   run.posts = shared->first_count;
   is_to_be_pinned = shared->places != nullptr;
@@ -249,6 +253,7 @@ Result<MemberState::Found> MemberState::find_or_make_plan(const Call& call, bool
   const PlanKey key(call);
   RankPlans::Slot* slot = plans.find(key);
   if (slot == nullptr) {
+    repeated = {};  // its plan may go
     auto cached = shared->prepare(key, run.waiter);
     if (!cached.ok()) return cached.status();
     if (Status status = adopt(**cached); !status.ok()) return status;

@@ -46,6 +46,13 @@ struct CallArguments {
   BufferHashes buffer_hashes;
 };
 
+// RepeatedCall is a rank's latest plain call, checked and ready to be made again.
+struct RepeatedCall {
+  PlainCall call;
+  const CachedPlan* cached = nullptr;  // in the rank's table
+  CallArguments given;
+};
+
 // DisplacedCall makes an all-to-all with displacements (Call::displacements) from one without: it
 // packs the rank's blocks before the call and unpacks the received blocks after it. Each rank
 // chooses its displacements separately, so plans, algorithms, transports and clocks need not know
@@ -278,6 +285,11 @@ struct MemberState {
   std::shared_ptr<CommunicatorShared> owned;  // shared by all members
   CommunicatorShared* shared;
   NetworkClock::RankClock* clock = nullptr;  // on a modelled network; or nullptr
+  RepeatedCall repeated;
+  const std::uint32_t first_count;
+  RankLines* const lines;              // this rank's
+  FlightRecorder::Track* const track;  // this rank's
+  std::byte** own_memory = nullptr;    // this rank's addresses in `run`
   RankState run;
   YieldCallback* other_work = nullptr;  // called in long waits; the user owns it
   PlanRunner* runner = nullptr;         // runs blocking calls; nullptr: interpret() does
@@ -350,27 +362,26 @@ struct MemberState {
   // Begins the call: other ranks can see it. False: the communicator has ended, and the call has
   // not begun.
   [[gnu::always_inline]] bool begin(const CachedPlan& cached, const CallArguments& given) noexcept {
-    RankControl& rank_control = shared->rank_control;
-    const auto self = static_cast<std::size_t>(run.waiter.rank);
-    ++run.waiter.call;
+    Waiter& waiter = run.waiter;
+    const std::uint64_t call = ++waiter.call;
+    const std::uint64_t print = with_call(given.print, static_cast<std::uint32_t>(call)).bits;
     run.user_op = given.user_op;
     run.epilogue = given.epilogue;
-    run.waiter.fingerprint =
-        with_call(given.print, static_cast<std::uint32_t>(run.waiter.call)).bits;
+    waiter.fingerprint = print;
+    waiter.buffer_hashes = given.buffer_hashes;
     if (cached.lends) [[unlikely]]
       lends = true;
-    run.waiter.buffer_hashes = given.buffer_hashes;
-    rank_control.record(run.waiter.rank)
-        .announce(run.waiter.call, run.waiter.fingerprint, given.count, cached.algorithm);
-    shared->recorder.begin(run.waiter.rank, number(), run.waiter.fingerprint);
-    run.memory_of(self, Memory::input) = static_cast<std::byte*>(const_cast<void*>(given.in));
-    run.memory_of(self, Memory::output) = static_cast<std::byte*>(given.out);
-    offer_buffers(run.waiter, run.memory_of(self, Memory::input),
-                  run.memory_of(self, Memory::output));
-    return rank_control.begin(run.waiter.rank);
+    lines->record.announce(call, print, given.count, cached.algorithm);
+    track->begin(number(), print);
+    auto* const in = static_cast<std::byte*>(const_cast<void*>(given.in));
+    auto* const out = static_cast<std::byte*>(given.out);
+    own_memory[static_cast<std::size_t>(Memory::input)] = in;
+    own_memory[static_cast<std::size_t>(Memory::output)] = out;
+    offer_buffers(lines->entry.of(call), in, out);
+    return shared->rank_control.begin(*lines);
   }
   // The number of the current call, from 1.
-  std::uint64_t number() const noexcept { return run.waiter.call - shared->first_count; }
+  std::uint64_t number() const noexcept { return run.waiter.call - first_count; }
   // Ends the call; `done`: it has succeeded.
   [[gnu::always_inline]] Status end(bool done) noexcept {
     if (!done) [[unlikely]]
@@ -379,8 +390,8 @@ struct MemberState {
     return {};
   }
   [[gnu::always_inline]] void end_well() noexcept {
-    shared->rank_control.end(run.waiter.rank);
-    shared->recorder.end(run.waiter.rank, number());
+    RankControl::end(*lines);
+    track->end(number());
   }
   // Ends a failed call: waits until no rank uses another rank's buffers any more.
   Status broken() noexcept;

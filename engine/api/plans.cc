@@ -326,6 +326,20 @@ Result<Compiled> PlanMaker::compile_once(const Call& call, CompileRequest& reque
 // Part of the hash that ranks compare.
 constexpr std::uint64_t kLends = 0x6c656e6473;
 
+// True if the plan of a single rank copies all of its input to the same place of its output, or has
+// them in one place, and does nothing else.
+bool only_copies(const Plan& plan, const BufferRule& rule, bool in_place) {
+  const RankPlan& only = plan.rank.front();
+  if (plan.ranks != 1 || rule.input_bytes != rule.output_bytes) return false;
+  if (only.ops.size() == 1) return in_place;
+  if (only.ops.size() != 2 || only.operands.size() != 1) return false;
+  const Op& op = only.ops.front();
+  const Operand& from = only.operands.front();
+  return op.code == OpCode::fold && (op.flags & ~(kDivides | kOnlyIfMoved)) == 0 &&
+         op.memory == Memory::output && op.offset == 0 && op.bytes == rule.output_bytes &&
+         from.memory == Memory::input && from.offset == 0;
+}
+
 Result<std::unique_ptr<CachedPlan>> PlanMaker::make(const PlanKey& key) const {
   const Call& call = key.call();
   const CallOptions& options = call.options;
@@ -446,6 +460,7 @@ Result<std::unique_ptr<CachedPlan>> PlanMaker::make(const PlanKey& key) const {
     cached->timed = std::move(*on_network);
   }
   cached->rules = buffer_rules(compiled->layout, compiled->goal);
+  cached->copies = only_copies(cached->plan, cached->rules.front(), key.in_place());
   cached->lends = lends;
   // Private addresses of different processes say nothing about shared buffers.
   for (std::size_t r = 0; !request.staged && r < cached->rules.size(); ++r) {

@@ -182,6 +182,10 @@ void ProgressEngine::end(MemberState& member, PendingCall& call, Status status) 
     return advance_on_network(member, call);
   RankControl& rank_control = member.shared->rank_control;
   if (!come_back_to(rank_control, member.run.waiter.rank)) return Walked::failed;
+  if (call.cached->copies) {
+    call.cached->copy(call.given.in, call.given.out);
+    return Walked::done;
+  }
   const Walked walked = interpret_some(call.cached->plan, member.run, call.cursor);
   if (walked == Walked::waiting) put_down(rank_control, member.run.waiter.rank);
   return walked;

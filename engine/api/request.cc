@@ -185,7 +185,8 @@ Status wait_all(std::span<Request> requests, std::size_t* failed) {
   // A single progress engine waits in wait(); several engines advance in turn.
   const ProgressEngine* first_engine = nullptr;
   for (const Request& request : requests) {
-    const ProgressEngine* const engine = requests.size() > 1 ? request.engine() : nullptr;
+    if (requests.size() == 1) break;
+    const ProgressEngine* const engine = request.engine();
     if (engine == nullptr || engine == first_engine) continue;
     if (first_engine != nullptr) {
       Request::wait_until_over(requests, kForEverNs);

@@ -45,21 +45,6 @@ class FlightRecorder {
     }
   }
 
-  // Rank r begins the call with that number, from 1. Called on the rank's thread only.
-  void begin(Rank r, std::uint64_t number, std::uint64_t fingerprint) noexcept {
-    Track& track = track_of(r);
-    (*track.fingerprints)[number % kCalls].store(fingerprint, std::memory_order_relaxed);
-    if (track.times == nullptr) return;
-    Times& times = (*track.times)[number % kCalls];
-    times.end_ns.store(0, std::memory_order_relaxed);
-    times.begin_ns.store(now_ns(), std::memory_order_relaxed);
-  }
-  void end(Rank r, std::uint64_t number) noexcept {
-    Track& track = track_of(r);
-    if (track.times == nullptr) return;
-    (*track.times)[number % kCalls].end_ns.store(now_ns(), std::memory_order_relaxed);
-  }
-
   struct Call {
     std::uint64_t number = 0;
     Fingerprint fingerprint;
@@ -94,19 +79,38 @@ class FlightRecorder {
   };
   using Fingerprints = std::array<std::atomic<std::uint64_t>, kCalls>;
   using AllTimes = std::array<Times, kCalls>;
+
+ public:
+  // The records of one rank. begin() and end() are called on the rank's thread only.
   struct alignas(kCacheLine) Track {
+    // The rank begins the call with that number, from 1.
+    [[gnu::always_inline]] void begin(std::uint64_t number, std::uint64_t fingerprint) noexcept {
+      (*fingerprints)[number % kCalls].store(fingerprint, std::memory_order_relaxed);
+      if (times != nullptr) [[unlikely]]
+        begin_time((*times)[number % kCalls]);
+    }
+    [[gnu::always_inline]] void end(std::uint64_t number) noexcept {
+      if (times != nullptr) [[unlikely]]
+        (*times)[number % kCalls].end_ns.store(now_ns(), std::memory_order_relaxed);
+    }
+
     Fingerprints* fingerprints = nullptr;
     AllTimes* times = nullptr;  // nullptr: not recorded
     std::unique_ptr<Fingerprints> own_fingerprints;
     std::unique_ptr<AllTimes> own_times;
-  };
 
- public:
+   private:
+    static void begin_time(Times& one) noexcept {
+      one.end_ns.store(0, std::memory_order_relaxed);
+      one.begin_ns.store(now_ns(), std::memory_order_relaxed);
+    }
+  };
+  // Valid during the recorder's life.
+  Track& track_of(Rank r) { return tracks_[static_cast<std::size_t>(r)]; }
+
   static constexpr std::size_t kBytesPerRank = sizeof(Fingerprints) + sizeof(AllTimes);
 
  private:
-  Track& track_of(Rank r) { return tracks_[static_cast<std::size_t>(r)]; }
-
   std::vector<Track> tracks_;
   const bool has_times_;
 };

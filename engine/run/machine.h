@@ -60,7 +60,8 @@ struct KnownThread {
 KnownThread ask_thread_id();
 // The calling thread's id, read once per thread and process.
 inline int thread_id() {
-  thread_local constinit KnownThread known;  // constinit: no call checks for initialisation
+  // constinit: no call checks for initialisation. initial-exec: no call in a shared library either.
+  [[gnu::tls_model("initial-exec")]] thread_local constinit KnownThread known;
   if (known.forks != fork_count.load(std::memory_order_relaxed)) [[unlikely]]
     known = ask_thread_id();
   return known.id;

@@ -219,7 +219,8 @@ struct alignas(kCacheLine) CallRecord {
   What& of(std::uint64_t call) { return what[call & 1]; }
 
   // Records the call that the rank is about to make.
-  void announce(std::uint64_t call, std::uint64_t print, std::uint64_t elements, const char* name) {
+  [[gnu::always_inline]] void announce(std::uint64_t call, std::uint64_t print,
+                                       std::uint64_t elements, const char* name) {
     What& mine = of(call);
     mine.fingerprint.store(print, std::memory_order_relaxed);
     mine.count.store(elements, std::memory_order_relaxed);
@@ -303,6 +304,9 @@ class RankControl {
   std::int64_t timeout_ns() const { return timeout_ns_; }
   bool strict() const { return strict_; }
 
+  RankLines& lines(Rank r) {
+    return *reinterpret_cast<RankLines*>(lines_.base + index(r) * lines_.stride);
+  }
   Counter& progress(Rank r) { return lines(r).progress; }
   Entry& entry(Rank r) { return lines(r).entry; }
   CallRecord& record(Rank r) { return lines(r).record; }
@@ -341,10 +345,11 @@ class RankControl {
   // well.
   Status reason() const;
 
-  // begin() opens a call of rank r, in which the rank may read the others' memory; end() closes it.
-  // False: the communicator was aborted, and no call is open.
-  bool begin(Rank r) {
-    Atomic<bool>& inside = record(r).inside;
+  // begin() opens a call of the rank with these lines, in which the rank may read the others'
+  // memory; end() closes it. False: the communicator was aborted, and no call is open.
+  bool begin(Rank r) { return begin(lines(r)); }
+  [[gnu::always_inline]] bool begin(RankLines& mine) {
+    Atomic<bool>& inside = mine.record.inside;
     bool over;
     // The store precedes the load; wait_until_quiet() has the reverse order. As in announce(), the
     // rare side runs the barrier for both unless the mode is strict.
@@ -357,11 +362,12 @@ class RankControl {
       over = aborted();
     }
     if (over) [[unlikely]]
-      end(r);
+      end(mine);
     return !over;
   }
-  void end(Rank r) {
-    record(r).inside.store(false, std::memory_order_release);  // pairs with wait_until_quiet()
+  void end(Rank r) { end(lines(r)); }
+  static void end(RankLines& mine) {
+    mine.record.inside.store(false, std::memory_order_release);  // pairs with wait_until_quiet()
   }
   // After an abort, for a rank that has ended its call: waits until all other ranks have left their
   // calls, so that the rank's buffers belong to its caller again. Every rank inside a call notices
@@ -414,9 +420,6 @@ class RankControl {
 
  private:
   static std::size_t index(Rank r) { return static_cast<std::size_t>(r); }
-  RankLines& lines(Rank r) {
-    return *reinterpret_cast<RankLines*>(lines_.base + index(r) * lines_.stride);
-  }
   bool is_elsewhere(Rank r) const { return processes_ != nullptr && !processes_->is_here(r); }
   bool process_has_ended(Rank r) const;  // false for ranks of this process
   bool has_ended(Rank r);                // its process, or the thread that made its last call

@@ -42,7 +42,8 @@ std::shared_ptr<const CreatedOperation> created_operation(const RankHandle& hand
 }
 
 // Makes a call on its handle, without allocating memory. In a group the call is collected.
-rkResult_t call(const char* function, rkComm_t comm, const Arguments& arguments) noexcept {
+[[gnu::noinline]] rkResult_t call(const char* function, rkComm_t comm,
+                                  const Arguments& arguments) noexcept {
   const rkResult_t result = guarded(function, [&]() -> Status {
     const BorrowedRank handle(comm, BorrowedRank::As::caller);
     handle->check_not_finalized();
@@ -76,14 +77,13 @@ rkResult_t call(const char* function, rkComm_t comm, const Arguments& arguments)
     if (arguments.epilogue) epilogue.emplace(*arguments.epilogue, BorrowedEpilogue::As::caller);
     if (in_group()) {
       if (created != nullptr) created->describe(call, arguments.type);
-      collect({function,
-               comm,
-               call,
-               {call.counts.begin(), call.counts.end()},
-               {displacements.in.begin(), displacements.in.end()},
-               {displacements.out.begin(), displacements.out.end()},
-               created,
-               epilogue ? (*epilogue)->epilogue : nullptr});
+      CollectedCall& one = collect(function, comm);
+      one.call = call;
+      one.counts.assign(call.counts.begin(), call.counts.end());
+      one.in_displacements.assign(displacements.in.begin(), displacements.in.end());
+      one.out_displacements.assign(displacements.out.begin(), displacements.out.end());
+      one.created = std::move(created);
+      if (epilogue) one.epilogue = (*epilogue)->epilogue;
       return {};
     }
     call.options = handle->options();
@@ -94,6 +94,36 @@ rkResult_t call(const char* function, rkComm_t comm, const Arguments& arguments)
   });
   if (result != rkSuccess && in_group()) refuse_group(result);
   return result;
+}
+
+// The short way of a call that is not in a group.
+[[gnu::noinline]] rkResult_t call_at_once(const char* function, rkComm_t comm, const void* in,
+                                          void* out, std::size_t count,
+                                          std::uint64_t kinds) noexcept {
+  return guarded(function, [&] {
+    const BorrowedRank handle(comm, BorrowedRank::As::caller);
+    handle->check_not_finalized();
+    if (handle->call_options == nullptr) [[likely]]
+      return handle->member->call_plain(in, out, count, kinds);
+    Call call = PlainCall{in, out, count, kinds}.call();
+    call.options = handle->options();
+    return handle->member->call(call);
+  });
+}
+
+// call() for a call without lists and epilogues.
+[[gnu::always_inline]] inline rkResult_t call(const char* function, rkComm_t comm,
+                                              Collective collective, const void* in, void* out,
+                                              std::size_t count, int type, int op = rkSum,
+                                              int root = 0) noexcept {
+  // Negative numbers become large ones.
+  if (static_cast<unsigned>(type) < kTypes.size() && static_cast<unsigned>(op) < kOps.size() &&
+      !in_group()) [[likely]] {
+    return call_at_once(function, comm, in, out, count,
+                        PlainCall::kinds_of(collective, kTypes[static_cast<unsigned>(type)],
+                                            kOps[static_cast<unsigned>(op)], root));
+  }
+  return call(function, comm, {collective, in, out, count, type, op, root});
 }
 
 // Makes or collects a message, as call().
@@ -110,7 +140,7 @@ rkResult_t message(const char* function, rkComm_t comm, void* data, std::size_t 
     }
     if (count > 0 && data == nullptr) return is_null("data");
     if (in_group()) {
-      collect({.function = function, .comm = comm, .message = message});
+      collect(function, comm).message = message;
       return {};
     }
     return handle->member->submit(message, handle->options());
@@ -128,46 +158,46 @@ extern "C" {
 
 rkResult_t rkAllReduce(const void* in, void* out, size_t count, rkDataType_t type, rkRedOp_t op,
                        rkComm_t comm) noexcept {
-  return call("rkAllReduce", comm, {Collective::all_reduce, in, out, count, type, op});
+  return call("rkAllReduce", comm, Collective::all_reduce, in, out, count, type, op);
 }
 rkResult_t rkReduce(const void* in, void* out, size_t count, rkDataType_t type, rkRedOp_t op,
                     int root, rkComm_t comm) noexcept {
-  return call("rkReduce", comm, {Collective::reduce, in, out, count, type, op, root});
+  return call("rkReduce", comm, Collective::reduce, in, out, count, type, op, root);
 }
 rkResult_t rkBroadcast(const void* in, void* out, size_t count, rkDataType_t type, int root,
                        rkComm_t comm) noexcept {
-  return call("rkBroadcast", comm, {Collective::broadcast, in, out, count, type, rkSum, root});
+  return call("rkBroadcast", comm, Collective::broadcast, in, out, count, type, rkSum, root);
 }
 rkResult_t rkBcast(void* data, size_t count, rkDataType_t type, int root, rkComm_t comm) noexcept {
-  return call("rkBcast", comm, {Collective::broadcast, data, data, count, type, rkSum, root});
+  return call("rkBcast", comm, Collective::broadcast, data, data, count, type, rkSum, root);
 }
 rkResult_t rkAllGather(const void* in, void* out, size_t count, rkDataType_t type,
                        rkComm_t comm) noexcept {
-  return call("rkAllGather", comm, {Collective::all_gather, in, out, count, type});
+  return call("rkAllGather", comm, Collective::all_gather, in, out, count, type);
 }
 rkResult_t rkReduceScatter(const void* in, void* out, size_t count, rkDataType_t type, rkRedOp_t op,
                            rkComm_t comm) noexcept {
-  return call("rkReduceScatter", comm, {Collective::reduce_scatter, in, out, count, type, op});
+  return call("rkReduceScatter", comm, Collective::reduce_scatter, in, out, count, type, op);
 }
 rkResult_t rkScan(const void* in, void* out, size_t count, rkDataType_t type, rkRedOp_t op,
                   rkComm_t comm) noexcept {
-  return call("rkScan", comm, {Collective::scan, in, out, count, type, op});
+  return call("rkScan", comm, Collective::scan, in, out, count, type, op);
 }
 rkResult_t rkExscan(const void* in, void* out, size_t count, rkDataType_t type, rkRedOp_t op,
                     rkComm_t comm) noexcept {
-  return call("rkExscan", comm, {Collective::exscan, in, out, count, type, op});
+  return call("rkExscan", comm, Collective::exscan, in, out, count, type, op);
 }
 rkResult_t rkAllToAll(const void* in, void* out, size_t count, rkDataType_t type,
                       rkComm_t comm) noexcept {
-  return call("rkAllToAll", comm, {Collective::all_to_all, in, out, count, type});
+  return call("rkAllToAll", comm, Collective::all_to_all, in, out, count, type);
 }
 rkResult_t rkGather(const void* in, void* out, size_t count, rkDataType_t type, int root,
                     rkComm_t comm) noexcept {
-  return call("rkGather", comm, {Collective::gather, in, out, count, type, rkSum, root});
+  return call("rkGather", comm, Collective::gather, in, out, count, type, rkSum, root);
 }
 rkResult_t rkScatter(const void* in, void* out, size_t count, rkDataType_t type, int root,
                      rkComm_t comm) noexcept {
-  return call("rkScatter", comm, {Collective::scatter, in, out, count, type, rkSum, root});
+  return call("rkScatter", comm, Collective::scatter, in, out, count, type, rkSum, root);
 }
 rkResult_t rkBarrier(rkComm_t comm) noexcept {
   return call("rkBarrier", comm, {Collective::barrier});

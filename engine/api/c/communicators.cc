@@ -139,7 +139,7 @@ rkResult_t rkCommSplit(rkComm_t comm, int color, int key, rkComm_t* part) noexce
     if (part == nullptr) return is_null("part");
     handle->check_not_finalized();
     if (in_group()) {
-      collect({.function = "rkCommSplit", .comm = comm, .split = {{color, key, part}}});
+      collect("rkCommSplit", comm).split = {color, key, part};
       *part = RK_COMM_NULL;
       return {};
     }

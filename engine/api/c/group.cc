@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -13,14 +12,10 @@
 
 namespace rankine {
 
-void HeldRanks::hold_if_found(rkComm_t comm) {
-  try {
-    hold(comm);
-  } catch (const Refusal& refusal) {
-    if (refusal.result != rkInvalidArgument) throw;
-    // The group's requests continue without this rank, but not while it is being destroyed.
-    if (!BorrowedRank::await_end(comm)) throw Refusal{rkInvalidUsage, RankHandle::kWords.is_busy};
-  }
+void HeldRanks::skip(rkComm_t comm, const Refusal& refusal) {
+  if (refusal.result != rkInvalidArgument) throw refusal;
+  // The group's requests continue without this rank, but not while it is being destroyed.
+  if (!BorrowedRank::await_end(comm)) throw Refusal{rkInvalidUsage, RankHandle::kWords.is_busy};
 }
 
 std::string CallGroup::name(std::size_t i) const {
@@ -31,6 +26,47 @@ Status CallGroup::named(std::size_t i, const Status& status) const {
   return {status.code(), name(i) + ": " + status.text()};
 }
 
+namespace {
+
+// The collected call with the options of its rank. `displacements` keeps the call's.
+Call call_of(const CollectedCall& one, const RankHandle& rank, Displacements& displacements) {
+  Call call = one.call;
+  call.counts = one.counts;
+  displacements = {one.in_displacements, one.out_displacements};
+  if (call.displacements != nullptr) call.displacements = &displacements;
+  const std::uint64_t own_tag = call.options.tag;  // of the rank's own operation
+  call.options = rank.options();
+  call.options.tag ^= own_tag;
+  call.options.epilogue = one.epilogue.get();
+  return call;
+}
+
+}  // namespace
+
+Status CallGroup::call_only(HeldRanks& held) {
+  const CollectedCall& one = calls_.front();
+  held.hold(one.comm);
+  held.check_not_finalized();
+  const RankHandle& rank = *held.find(one.comm);
+  Member& member = *rank.member;
+  Displacements displacements;
+  Status status = one.message ? member.submit(*one.message, rank.options())
+                  : one.call.collective == Collective::barrier
+                      ? member.barrier(rank.options())
+                      : member.call(call_of(one, rank, displacements));
+  if (status.ok()) [[likely]]
+    return status;
+  ranks_.push_back(member.rank());
+  return named(0, status);
+}
+
+Status CallGroup::run(HeldRanks& held) {
+  if (calls_.size() == 1 && !calls_.front().split) return call_only(held);
+  if (Status status = prepare(held); !status.ok()) return status;
+  if (Status status = start(held); !status.ok()) return status;
+  return wait(held);
+}
+
 Status CallGroup::prepare(HeldRanks& held) {
   for (const CollectedCall& one : calls_) held.hold(one.comm);
   for (std::size_t i = 0; i < calls_.size(); ++i) {
@@ -38,7 +74,6 @@ Status CallGroup::prepare(HeldRanks& held) {
     const RankHandle& rank = *held.find(one.comm);
     Member& member = *rank.member;
     ranks_.push_back(member.rank());
-    CallOptions options = rank.options();
     if (one.split) {
       // As for any handle, any thread may use the part.
       auto split =
@@ -48,16 +83,11 @@ Status CallGroup::prepare(HeldRanks& held) {
       splits_.push_back({i, one.split->part, std::move(*split)});
       continue;
     }
-    Call call = one.call;
-    call.counts = one.counts;
-    const Displacements displacements{one.in_displacements, one.out_displacements};
-    if (call.displacements != nullptr) call.displacements = &displacements;
-    options.tag ^= call.options.tag;  // the tag of the rank's own operation
-    call.options = options;
-    call.options.epilogue = one.epilogue.get();
-    auto request = one.message                              ? member.prepare(*one.message, options)
-                   : call.collective == Collective::barrier ? member.prepared().barrier(options)
-                                                            : member.prepare(call);
+    Displacements displacements;
+    auto request = one.message ? member.prepare(*one.message, rank.options())
+                   : one.call.collective == Collective::barrier
+                       ? member.prepared().barrier(rank.options())
+                       : member.prepare(call_of(one, rank, displacements));
     if (!request.ok()) return named(i, request.status());
     requests_.push_back(std::move(*request));
   }
@@ -129,18 +159,7 @@ Result<OrderSet> CallGroup::orders() const {
   return common;
 }
 
-Status CallGroup::come_back(const HeldRanks& held, Status first) {
-  is_out_ = false;
-  if (!splits_.empty()) [[unlikely]] {
-    const Status split = finish_splits(held);
-    if (first.ok()) first = split;
-  }
-  held.leave_finalized();
-  return first;
-}
-
-Status CallGroup::finish_splits(const HeldRanks& held) {
-  Status first;
+void CallGroup::finish_splits(const HeldRanks& held, Status& first) {
   // If the ranks meet anew (StartedSplit::finish(), split.h), a meeting blocks until it is
   // complete. So finish the splits in an order that threads of other ranks also use.
   std::map<rkComm_t, int> before;
@@ -169,7 +188,6 @@ Status CallGroup::finish_splits(const HeldRanks& held) {
     }
     if (first.ok() && !ended.ok()) first = named(one.request, ended);
   }
-  return first;
 }
 
 Status CallGroup::wait(const HeldRanks& held) {
@@ -177,17 +195,18 @@ Status CallGroup::wait(const HeldRanks& held) {
   Status first = rankine::wait_all(requests_, &failed);
   if (!first.ok()) [[unlikely]]
     first = named(failed, first);
-  return come_back(held, std::move(first));
+  come_back(held, first);
+  return first;
 }
 
 Status CallGroup::wait_all(std::span<CallGroup* const> groups, const HeldRanks& held) {
   ShortList<Request> all;
   for (CallGroup* group : groups) {
-    std::move(group->requests_.begin(), group->requests_.end(), std::back_inserter(all.all));
+    for (Request& request : group->requests_) all.add(std::move(request));
   }
   std::size_t failed = 0;
-  Status first = rankine::wait_all(all.all, &failed);
-  auto next = all.all.begin();
+  Status first = rankine::wait_all({all.begin(), all.size()}, &failed);
+  Request* next = all.begin();
   for (CallGroup* group : groups) {
     for (Request& request : group->requests_) request = std::move(*next++);
   }
@@ -196,7 +215,7 @@ Status CallGroup::wait_all(std::span<CallGroup* const> groups, const HeldRanks& 
     for (; failed >= (*of)->requests_.size(); ++of) failed -= (*of)->requests_.size();
     first = (*of)->named(failed, first);
   }
-  for (CallGroup* group : groups) first = group->come_back(held, std::move(first));
+  for (CallGroup* group : groups) group->come_back(held, first);
   return first;
 }
 
@@ -204,16 +223,15 @@ Result<bool> CallGroup::wait_for(std::chrono::milliseconds most, const HeldRanks
   std::size_t failed = 0;
   const auto over = wait_all_for(requests_, most, &failed);
   if (over.ok() && !*over) return false;
-  Status first = come_back(held, over.ok() ? Status() : named(failed, over.status()));
+  Status first = over.ok() ? Status() : named(failed, over.status());
+  come_back(held, first);
   if (!first.ok()) return first;
   return true;
 }
 
-namespace {
+constinit thread_local int groups_open = 0;
 
-// The groups of this thread that are open. Separate from the calls, which have a destructor: each
-// call reads it.
-constinit thread_local int depth = 0;
+namespace {
 
 struct Group {
   CallGroup calls{};
@@ -223,21 +241,19 @@ struct Group {
 thread_local Group group;
 
 void must_be_open() {
-  if (depth == 0) {
+  if (groups_open == 0) {
     throw Refusal{rkInvalidUsage, "no group is open; call rkGroupStart first"};
   }
 }
 
-// At the end of the outermost group: takes its calls and prepares them, or throws the first
-// refusal.
-Status make_ready(CallGroup& calls, HeldRanks& held) {
+// At the end of the outermost group: takes its calls, or throws the first refusal.
+Status take_group(CallGroup& calls) {
   calls = std::exchange(group.calls, {});
-  const std::vector<CollectedRank> ranks = std::exchange(group.ranks, {});
-  if (const auto refused = std::exchange(group.refused, {})) throw *refused;
-  if (!ranks.empty()) {
-    if (Status status = meet_collected(ranks); !status.ok()) return status;
+  if (group.refused) [[unlikely]] {
+    group.ranks.clear();
+    throw *std::exchange(group.refused, {});
   }
-  return calls.prepare(held);
+  return group.ranks.empty() ? Status() : meet_collected(std::exchange(group.ranks, {}));
 }
 
 // Ends a group for a request. The request gets its handle before any call starts.
@@ -245,7 +261,7 @@ rkResult_t end_for_request(const char* function, rkRequest_t* request, bool star
   return guarded(function, [&]() -> Status {
     must_be_open();
     if (request == nullptr) return invalid_argument("request is NULL; the group is still open");
-    if (depth > 1) {
+    if (groups_open > 1) {
       throw Refusal{rkInvalidUsage,
                     "this group is inside another one and still open; end it with rkGroupEnd"};
     }
@@ -254,10 +270,11 @@ rkResult_t end_for_request(const char* function, rkRequest_t* request, bool star
                     "the group creates ranks that are processes and is still open; end it with "
                     "rkGroupEnd"};
     }
-    depth = 0;
+    groups_open = 0;
     HeldRanks held;
     CallGroup calls;
-    if (Status status = make_ready(calls, held); !status.ok()) return status;
+    if (Status status = take_group(calls); !status.ok()) return status;
+    if (Status status = calls.prepare(held); !status.ok()) return status;
     const rkRequest_t made = add_request(std::move(calls));
     if (starts) {
       BorrowedRequest one(made, BorrowedRequest::As::caller);
@@ -280,9 +297,9 @@ rkResult_t end_for_request(const char* function, rkRequest_t* request, bool star
 
 }  // namespace
 
-bool in_group() noexcept { return depth > 0; }
-
-void collect(CollectedCall call) { group.calls.add(std::move(call)); }
+CollectedCall& collect(const char* function, rkComm_t comm) {
+  return group.calls.add(function, comm);
+}
 void collect(CollectedRank rank) { group.ranks.push_back(std::move(rank)); }
 
 void refuse_group(rkResult_t result) noexcept {
@@ -301,19 +318,18 @@ using namespace rankine;
 extern "C" {
 
 rkResult_t rkGroupStart() noexcept {
-  ++depth;
+  ++groups_open;
   return rkSuccess;
 }
 
 rkResult_t rkGroupEnd() noexcept {
   return guarded("rkGroupEnd", [&]() -> Status {
     must_be_open();
-    if (--depth > 0) return {};
+    if (--groups_open > 0) return {};
     HeldRanks held;
     CallGroup calls;
-    if (Status status = make_ready(calls, held); !status.ok()) return status;
-    if (Status refused = calls.start(held); !refused.ok()) return refused;
-    Status status = calls.wait(held);
+    if (Status status = take_group(calls); !status.ok()) return status;
+    Status status = calls.run(held);
     // A call may have opened a group of its own meanwhile, in a function of the caller.
     calls.clear();
     if (group.calls.is_empty()) group.calls = std::move(calls);

@@ -24,6 +24,8 @@ namespace rankine {
 // A call of a group. It owns everything it refers to, except the caller's buffers and the handle's
 // options.
 struct CollectedCall {
+  CollectedCall(const char* function_, rkComm_t comm_) : function(function_), comm(comm_) {}
+
   struct Split {
     int color = 0, key = 0;
     rkComm_t* part = nullptr;  // receives the handle
@@ -41,59 +43,77 @@ struct CollectedCall {
 
 // A list whose first kHere elements lie in this object: a short list allocates no memory.
 template <class T>
-struct ShortList {
-  static constexpr std::size_t kHere = 16;
-
-  struct Room {
-    alignas(T) std::byte bytes[kHere * sizeof(T)];
-  };
-  struct Allocator {
-    using value_type = T;
-    template <class>
-    struct rebind {
-      using other = Allocator;
-    };
-    T* allocate(std::size_t n) const {
-      return n <= kHere ? reinterpret_cast<T*>(room->bytes) : std::allocator<T>().allocate(n);
-    }
-    void deallocate(T* memory, std::size_t n) const noexcept {
-      if (n > kHere) std::allocator<T>().deallocate(memory, n);
-    }
-    bool operator==(const Allocator&) const = default;
-    Room* room;
-  };
-
-  // One reservation, of all of the room: later allocations are larger.
-  ShortList() { all.reserve(kHere); }
+class ShortList {
+ public:
+  ShortList() = default;
   ShortList(const ShortList&) = delete;
   ShortList& operator=(const ShortList&) = delete;
+  [[gnu::always_inline]] ~ShortList() {
+    std::destroy_n(first_, size_);
+    if (capacity_ > kHere) [[unlikely]]
+      std::allocator<T>().deallocate(first_, capacity_);
+  }
+  // May throw std::bad_alloc.
+  template <class... Arguments>
+  [[gnu::always_inline]] T& add(Arguments&&... arguments) {
+    if (size_ == capacity_) [[unlikely]]
+      grow();
+    T* const made =
+        ::new (static_cast<void*>(first_ + size_)) T{std::forward<Arguments>(arguments)...};
+    ++size_;
+    return *made;
+  }
+  T* begin() { return first_; }
+  T* end() { return first_ + size_; }
+  const T* begin() const { return first_; }
+  const T* end() const { return first_ + size_; }
+  std::size_t size() const { return size_; }
 
-  Room room;
-  std::vector<T, Allocator> all{Allocator{&room}};
+ private:
+  static constexpr std::size_t kHere = 16;
+
+  [[gnu::noinline]] void grow() {
+    T* const more = std::allocator<T>().allocate(2 * capacity_);
+    std::uninitialized_move_n(first_, size_, more);
+    std::destroy_n(first_, size_);
+    if (capacity_ > kHere) std::allocator<T>().deallocate(first_, capacity_);
+    first_ = more;
+    capacity_ *= 2;
+  }
+
+  alignas(T) std::byte here_[kHere * sizeof(T)];
+  T* first_ = reinterpret_cast<T*>(here_);
+  std::size_t size_ = 0, capacity_ = kHere;
 };
 
 // Handles of ranks, held for the calling thread during this object's lifetime. Throws a Refusal.
 class HeldRanks {
  public:
-  void hold(rkComm_t comm) {
-    if (find(comm) == nullptr) held_.all.push_back({comm, {comm, BorrowedRank::As::caller}});
+  [[gnu::always_inline]] void hold(rkComm_t comm) {
+    if (find(comm) == nullptr) held_.add(comm, BorrowedRank(comm, BorrowedRank::As::caller));
   }
   // As hold(), but skips a destroyed handle.
-  void hold_if_found(rkComm_t comm);
+  [[gnu::always_inline]] void hold_if_found(rkComm_t comm) {
+    try {
+      hold(comm);
+    } catch (const Refusal& refusal) {
+      skip(comm, refusal);
+    }
+  }
   // nullptr: the handle was destroyed.
   RankHandle* find(rkComm_t comm) const {
-    for (const Held& one : held_.all) {
+    for (const Held& one : held_) {
       if (one.comm == comm) return &*one.rank;
     }
     return nullptr;
   }
   // Throws a Refusal if a rank was finalized.
   void check_not_finalized() const {
-    for (const Held& one : held_.all) one.rank->check_not_finalized();
+    for (const Held& one : held_) one.rank->check_not_finalized();
   }
   // Ranks that were finalized while calls of theirs were in flight leave now.
   void leave_finalized() const {
-    for (const Held& one : held_.all) {
+    for (const Held& one : held_) {
       if (one.rank->finalized) [[unlikely]]
         one.rank->member->leave();
     }
@@ -104,16 +124,24 @@ class HeldRanks {
     rkComm_t comm;
     BorrowedRank rank;
   };
+  // Returns if the handle was refused because it is destroyed; otherwise throws the refusal.
+  [[gnu::cold]] static void skip(rkComm_t comm, const Refusal& refusal);
+
   ShortList<Held> held_;
 };
 
 class CallGroup {
  public:
-  void add(CollectedCall call) { calls_.push_back(std::move(call)); }
+  // Adds a call, to be filled in.
+  CollectedCall& add(const char* function, rkComm_t comm) {
+    return calls_.emplace_back(function, comm);
+  }
   // Prepares the calls in the order in which they were added, and holds their ranks' handles. If
   // one is refused, no call of the group has started. Throws a Refusal for an invalid handle.
   Status prepare(HeldRanks& held);
   bool is_empty() const { return calls_.empty(); }
+  // Makes the calls and waits for them. Errors as prepare(), start() and wait().
+  Status run(HeldRanks& held);
   // Forgets the calls and keeps the memory of the lists for later ones.
   void clear() noexcept;
 
@@ -145,9 +173,16 @@ class CallGroup {
     StartedSplit split;
   };
   // After the end of all calls, with their first error: marks the group as not started, and sets
-  // the handles of split parts. Returns the first error.
-  Status come_back(const HeldRanks& held, Status first);
-  [[gnu::cold]] Status finish_splits(const HeldRanks& held);
+  // the handles of split parts.
+  void come_back(const HeldRanks& held, Status& first) {
+    is_out_ = false;
+    if (!splits_.empty()) [[unlikely]]
+      finish_splits(held, first);
+    held.leave_finalized();
+  }
+  [[gnu::cold]] void finish_splits(const HeldRanks& held, Status& first);
+  // Makes the only call of a group, which is no split.
+  Status call_only(HeldRanks& held);
   std::string name(std::size_t i) const;
   // The status, an error, with the name of that call.
   [[gnu::cold]] Status named(std::size_t i, const Status& status) const;
@@ -185,10 +220,13 @@ inline rkRequest_t add_request(CallGroup calls) {
 
 // Calls of this thread between rkGroupStart() and the group's end, which makes them together.
 
-// Returns true between rkGroupStart() and the group's end on this thread.
-bool in_group() noexcept;
-// Stores a call until the group's end. Throws std::bad_alloc.
-void collect(CollectedCall call);
+// The groups that this thread has started and not ended. Every call reads it, so it has no
+// constructor, and no function call finds it in a shared library.
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local int groups_open;
+
+inline bool in_group() noexcept { return groups_open > 0; }
+// Adds a call, to be filled in, to the thread's group. Throws std::bad_alloc.
+CollectedCall& collect(const char* function, rkComm_t comm);
 void collect(CollectedRank rank);
 // Records that a call of the group was refused: the group's end starts no call and returns this
 // error.

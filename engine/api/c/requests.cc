@@ -91,16 +91,16 @@ rkResult_t rkRequestWaitAll(size_t count, const rkRequest_t* requests) noexcept 
         return invalid_argument(name(i) + " is given twice; allowed is once");
       }
       try {
-        handles.all.emplace_back(requests[i], BorrowedRequest::As::caller);
+        handles.add(requests[i], BorrowedRequest::As::caller);
       } catch (const Refusal& refusal) {
         throw Refusal{refusal.result, name(i) + ": " + refusal.text};
       }
-      CallGroup& calls = handles.all.back()->calls;
+      CallGroup& calls = (*(handles.end() - 1))->calls;
       if (!calls.is_out()) refuse_to_wait(name(i));
       calls.hold(ranks);
-      all.all.push_back(&calls);
+      all.add(&calls);
     }
-    return CallGroup::wait_all(all.all, ranks);
+    return CallGroup::wait_all({all.begin(), all.size()}, ranks);
   });
 }
 

@@ -108,7 +108,7 @@ ScaleKernel find_scale(DataType type, Isa isa) { return table(isa).scale[index(t
 // On lines that another core has written, string instructions are up to a quarter slower than our
 // loop for blocks that fit in the first-level cache, and faster for larger ones. (glibc's memcpy
 // uses them from 2 KiB to the size of the second-level cache.)
-void copy_bytes(void* dst, const void* src, std::size_t bytes, const Costs& costs) noexcept {
+void copy_block(void* dst, const void* src, std::size_t bytes, const Costs& costs) noexcept {
   if (dst == src || bytes == 0) return;
   if (bytes < costs.loop_copy_min_bytes) {
     __builtin_memcpy(dst, src, bytes);

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string_view>
 
@@ -82,7 +83,18 @@ using ScaleKernel = void (*)(void* dst, const void* src, std::size_t count,
 ScaleKernel find_scale(DataType type, Isa isa);
 
 // dst may equal src; any other overlap is invalid. bytes may be 0.
-void copy_bytes(void* dst, const void* src, std::size_t bytes, const Costs& costs = {}) noexcept;
+void copy_block(void* dst, const void* src, std::size_t bytes, const Costs& costs) noexcept;
+inline void copy_bytes(void* dst, const void* src, std::size_t bytes,
+                       const Costs& costs = {}) noexcept {
+  std::uint64_t first, last;  // the two may overlap
+  if (bytes - sizeof(first) > sizeof(last)) return copy_block(dst, src, bytes, costs);
+  std::byte* const to = static_cast<std::byte*>(dst);
+  const std::byte* const from = static_cast<const std::byte*>(src);
+  std::memcpy(&first, from, sizeof(first));
+  std::memcpy(&last, from + bytes - sizeof(last), sizeof(last));
+  std::memcpy(to, &first, sizeof(first));
+  std::memcpy(to + bytes - sizeof(last), &last, sizeof(last));
+}
 // Copies to memory in another core's cache: takes its lines over without fetching them, from
 // costs.claim_copy_min_bytes bytes on and if the processor can (string_copy.h).
 void copy_bytes_claiming(void* dst, const void* src, std::size_t bytes,
