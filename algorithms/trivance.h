@@ -97,7 +97,7 @@ inline Schedule trivance_cross_all_reduce(const std::vector<int>& dims) {
 
 // Whole vectors, nearest first: a rank adds up its cross.
 inline Schedule trivance_cross_latency_all_reduce(const std::vector<int>& dims) {
-  if (dims.size() == 1) return trivance_latency_line(dims.front());
+  if (dims.size() == 1) return trivance_latency_all_reduce(dims);
   auto ends = cross_ends(dims);
   const int s = static_cast<int>(ends.size());
   const auto part = [ends = std::move(ends)](int k, Send send) {
