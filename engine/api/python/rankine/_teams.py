@@ -173,8 +173,9 @@ class _Round:
     ) -> None:
         self._jobs, self._work, self._fail = jobs, work, fail
         self._ended: SimpleQueue[int] = SimpleQueue()
+        self._over: list[int] = []  # ranks whose results and errors are complete
         self.results: dict[int, Any] = {}
-        self.errors: list[BaseException] = []
+        self.errors: dict[int, BaseException] = {}  # the first error first
 
     def start(self) -> None:
         for rank, jobs in enumerate(self._jobs):
@@ -183,7 +184,7 @@ class _Round:
     def wait(self, seconds: float | None = None) -> None:
         """Waits for all threads, at most for ``seconds``."""
         deadline = None if seconds is None else time.monotonic() + seconds
-        while len(self.results) + len(self.errors) < len(self._jobs):
+        while len(self._over) < len(self._jobs):
             try:
                 self._ended.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
             except Empty:
@@ -193,9 +194,13 @@ class _Round:
         try:
             self.results[rank] = self._work(rank)
         except BaseException as error:
-            self.errors.append(error)
-            self._fail(rank, error)
+            self.errors[rank] = error
+            try:
+                self._fail(rank, error)
+            except BaseException as raised:  # for instance by str(error); its context is `error`
+                self.errors[rank] = raised
         finally:
+            self._over.append(rank)
             self._ended.put(rank)
 
 
@@ -286,7 +291,7 @@ class Team:
         joined.start()
         joined.wait()
         if joined.errors:
-            raise joined.errors[0]
+            raise next(iter(joined.errors.values()))
         self._members: list[Member] = [joined.results[rank] for rank in range(communicator.ranks)]
         self._process = os.getpid()
         self._running = threading.Lock()
@@ -319,10 +324,15 @@ class Team:
 
         def fail(rank: int, error: BaseException) -> None:
             member = self._members[rank]
-            if hasattr(error, "add_note"):
-                error.add_note(f"(on rank {rank} of {member.ranks})")
-            member._fail(error)
-            member.abort()
+            try:
+                if hasattr(error, "add_note"):
+                    error.add_note(f"(on rank {rank} of {member.ranks})")
+                member._fail(error)
+            except BaseException as raised:
+                member._fail(raised)
+                raise
+            finally:
+                member.abort()
 
         try:
             if any(member._comm is None for member in self._members):
@@ -338,7 +348,8 @@ class Team:
                 played.wait(0.05)  # most functions are in a call
                 raise
             if played.errors:
-                raise min(played.errors, key=lambda error: isinstance(error, Error) and error.__cause__ is None)
+                errors = played.errors.values()
+                raise min(errors, key=lambda error: isinstance(error, Error) and error.__cause__ is None)
             return [played.results[rank] for rank in range(len(self._members))]
         finally:
             self._running.release()

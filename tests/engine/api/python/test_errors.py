@@ -176,6 +176,32 @@ def test_an_exception_on_one_rank_ends_the_call_of_the_others(team):
         four.run(f)
 
 
+def test_an_exception_without_a_text_ends_the_call_of_the_others(team):
+    """If str(error) raises, the rank's thread must report that error and must not die."""
+
+    class Silent(Exception):
+        def __str__(self):
+            raise LookupError("no text")
+
+    others = []
+
+    def one_fails(me):
+        if me.rank == 1:
+            raise Silent
+        try:
+            me.barrier()
+        except rankine.Error as error:
+            others.append(error.code)
+            raise
+
+    three = team(3)
+    with pytest.raises(LookupError) as failed:
+        three.run(one_fails)
+    assert isinstance(failed.value.__context__, Silent)
+    assert others == [Code.remote_error] * 2
+    assert all(thread.is_alive() for thread in three._threads)
+
+
 def test_a_thread_that_ends_is_missed():
     communicator = rankine.Communicator(2, timeout=float("inf"))
     me = communicator.join(0)
