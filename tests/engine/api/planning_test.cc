@@ -388,8 +388,8 @@ TEST(Board, RunsOfATeamFollowOneAnother) {
   }
 }
 
-// Rank 0 sends to rank 1, and rank 2 takes part in nothing, but its call has a receiver, or none, if
-// the others' call has not.
+// Rank 0 sends to rank 1, and rank 2 takes part in nothing, but its call has a receiver, or none,
+// if the others' call has not.
 Status send_with_an_odd_bystander(Member& me, bool odd_has_receiver = false) {
   Words word(1);
   const bool has_receiver = (me.rank() == 2) == odd_has_receiver;
@@ -413,7 +413,8 @@ TEST(Board, WhatWentWrongUnnoticedIsFoundOutInTheNextPost) {
 TEST(Ports, WhatWentWrongUnnoticedIsFoundOutInTheNextWaitForAPort) {
   for (const int ports : {1, 2}) {
     for (const bool is_too_high : {false, true}) {
-      Ranks ranks({.ranks = 3, .timeout = std::chrono::seconds(20), .tuned = false, .ports = ports});
+      Ranks ranks(
+          {.ranks = 3, .timeout = std::chrono::seconds(20), .tuned = false, .ports = ports});
       expect_all(ranks.run([&](Member& me) -> Status {
         const Status status = send_with_an_odd_bystander(me, is_too_high);
         if (!status.ok()) return status;
