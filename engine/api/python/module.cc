@@ -1,14 +1,13 @@
 // rankine._engine: librankine.so.1 in Python. One binary serves CPython 3.9 and newer.
 //
-// Functions of rankine.h appear under their names: handles and addresses are ints, results are
-// returned, and errors are raised (rankine._errors). Calls of collectives and messages are methods
-// of Rank, and take buffers.
+// Functions of rankine.h appear under their names: handles and addresses are ints, lists and texts
+// are bytes, results are returned, and errors are raised (rankine._errors). Calls of collectives
+// and messages are methods of Rank, and take buffers.
 //
 // A call keeps the GIL until it has waited for some microseconds, because taking the GIL back from
 // a busy thread takes milliseconds. It releases the GIL first if it may take longer in any case:
 // with large buffers, with functions of the caller, or with several ranks in this process.
 #define Py_LIMITED_API 0x03090000
-#define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <dlfcn.h>
 #include <structmember.h>
@@ -30,14 +29,6 @@
 
 namespace {
 
-// CPython 3.9 has this calling convention, but its limited API does not name it yet.
-constexpr int kFastCall = 0x0080;
-using FastCall = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t);
-
-PyCFunction as_method(FastCall function) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-}
-
 struct Release {
   void operator()(PyObject* object) const noexcept { Py_DECREF(object); }
 };
@@ -50,22 +41,34 @@ Ref new_ref(PyObject* object) {
 
 // --- Errors
 
+// Thrown when a Python exception is set.
+struct Raised {};
+
+// Takes ownership of a new object; throws if Python has raised instead.
+Ref own(PyObject* object) {
+  if (object == nullptr) throw Raised();
+  return Ref(object);
+}
+void check(bool ok) {
+  if (!ok) throw Raised();
+}
+
 PyObject* errors = nullptr;  // rankine._errors
 
+// Calls a function of rankine._errors.
+template <class... Values>
+Ref ask(const char* function, const char* format, Values... values) {
+  return own(PyObject_CallMethod(errors, function, format, values...));
+}
+
 // Raises InvalidArgument. The format is PyUnicode_FromFormat()'s.
-std::nullptr_t refuse(const char* format, ...) {
+[[noreturn]] void refuse(const char* format, ...) {
   va_list values;
   va_start(values, format);
   const Ref text(PyUnicode_FromFormatV(format, values));
   va_end(values);
-  if (text != nullptr) Ref(PyObject_CallMethod(errors, "refuse", "O", text.get()));
-  return nullptr;
-}
-
-// Raises Error.
-std::nullptr_t not_now(const char* text) {
-  Ref(PyObject_CallMethod(errors, "fail", "is", static_cast<int>(rkInvalidUsage), text));
-  return nullptr;
+  if (text != nullptr) ask("refuse", "O", text.get());
+  throw Raised();
 }
 
 // Takes the exception that is set.
@@ -119,44 +122,41 @@ class EngineCall {
       });
       thread_.listens = true;
     }
-    if (!is_light) release_gil();
+    if (!is_light) gil_ = PyEval_SaveThread();
   }
   EngineCall(const EngineCall&) = delete;
   EngineCall& operator=(const EngineCall&) = delete;
 
-  rkResult_t end(rkResult_t code) {
+  bool end(rkResult_t code) {
     if (gil_ != nullptr) restore_gil();
     thread_.call = outer_;
     code_ = code;
-    return code;
+    return code == rkSuccess;
   }
   // Returns None, or raises the error of the call. `callbacks`: a sequence, or nullptr.
-  PyObject* result(PyObject* callbacks = nullptr) const {
+  Ref result(PyObject* callbacks = nullptr) const {
     if (code_ == rkSuccess && callbacks == nullptr && interrupt_ == nullptr) [[likely]]
-      Py_RETURN_NONE;
-    return PyObject_CallMethod(errors, "raise_for", "iyOO", static_cast<int>(code_),
-                               rkGetLastError(RK_COMM_NULL),
-                               interrupt_ == nullptr ? Py_None : interrupt_.get(),
-                               callbacks == nullptr ? Py_None : callbacks);
+      return new_ref(Py_None);
+    return ask("raise_for", "iyOO", static_cast<int>(code_), rkGetLastError(RK_COMM_NULL),
+               interrupt_ == nullptr ? Py_None : interrupt_.get(),
+               callbacks == nullptr ? Py_None : callbacks);
   }
 
  private:
-  void release_gil() { gil_ = PyEval_SaveThread(); }
   void restore_gil() {
     take_gil([&] { PyEval_RestoreThread(std::exchange(gil_, nullptr)); });
   }
   // Called when the call waits for some microseconds, and then every 50 ms. Returns true if a
   // signal handler has raised; Python runs handlers on the main thread only.
   bool waits() {
-    if (gil_ == nullptr) {
-      release_gil();
-      return false;
+    bool raised = false;
+    if (gil_ != nullptr) {
+      if (syscall(SYS_gettid) != getpid()) return false;
+      restore_gil();
+      raised = PyErr_CheckSignals() != 0;
+      if (raised) interrupt_ = taken_exception();
     }
-    if (syscall(SYS_gettid) != getpid()) return false;
-    restore_gil();
-    const bool raised = PyErr_CheckSignals() != 0;
-    if (raised) interrupt_ = taken_exception();
-    release_gil();
+    gil_ = PyEval_SaveThread();
     return raised;
   }
 
@@ -171,13 +171,15 @@ class EngineCall {
 
 struct Type {
   const char* name;
-  char kind;  // signed, unsigned, float, complex, bool, Brain float; 0: only by name
+  char kind;  // signed, unsigned, float, Brain float, bool, complex; 0: only by name
   int bytes;
 };
-constexpr Type kTypes[] = {{"i8", 'i', 1},  {"u8", 'u', 1},   {"i32", 'i', 4},  {"u32", 'u', 4},
-                           {"i64", 'i', 8}, {"u64", 'u', 8},  {"f16", 'f', 2},  {"f32", 'f', 4},
-                           {"f64", 'f', 8}, {"bf16", 'B', 2}, {"f8e4m3", 0, 1}, {"f8e5m2", 0, 1},
-                           {"b8", 'b', 1},  {"c64", 'c', 8},  {"c128", 'c', 16}};
+// clang-format off
+constexpr Type kTypes[] = {
+    {"i8", 'i', 1}, {"u8", 'u', 1}, {"i32", 'i', 4}, {"u32", 'u', 4}, {"i64", 'i', 8},
+    {"u64", 'u', 8}, {"f16", 'f', 2}, {"f32", 'f', 4}, {"f64", 'f', 8}, {"bf16", 'B', 2},
+    {"f8e4m3", 0, 1}, {"f8e5m2", 0, 1}, {"b8", 'b', 1}, {"c64", 'c', 8}, {"c128", 'c', 16}};
+// clang-format on
 static_assert(std::size(kTypes) == rkNumTypes);
 constexpr int kOtherWord = rkNumTypes;  // unsigned integers of 16 bits
 constexpr int kNoType = -1;
@@ -188,17 +190,22 @@ static_assert(std::size(kOperations) == rkNumOps);
 PyObject* type_numbers = nullptr;       // {"i8": 0, ...}
 PyObject* operation_numbers = nullptr;  // {"sum": 0, ...}
 
+// The number that a table has for a name; -1: none.
+int number_of(PyObject* numbers, PyObject* name) {
+  PyObject* const number = PyUnicode_Check(name) ? PyDict_GetItem(numbers, name) : nullptr;
+  return number == nullptr ? -1 : static_cast<int>(PyLong_AsLong(number));
+}
+
 int type_of(char kind, Py_ssize_t bytes) {
-  if (kind == 0) return kNoType;
   for (int i = 0; i < rkNumTypes; ++i) {
-    if (kTypes[i].kind == kind && kTypes[i].bytes == bytes) return i;
+    if (kTypes[i].kind == kind && kTypes[i].bytes == bytes && kind != 0) return i;
   }
   return kind == 'u' && bytes == 2 ? kOtherWord : kNoType;
 }
 
 // The type of a format of the struct module (PEP 3118).
 int type_of_format(const char* format, Py_ssize_t bytes) {
-  if (std::strchr("@=<", *format) != nullptr && *format != 0) ++format;
+  if (*format == '@' || *format == '=' || *format == '<') ++format;
   if (std::strcmp(format, "Zf") == 0 || std::strcmp(format, "Zd") == 0) return type_of('c', bytes);
   if (*format == 0 || format[1] != 0) return kNoType;
   if (std::strchr("efd", *format) != nullptr) return type_of('f', bytes);
@@ -217,7 +224,7 @@ struct BufferView {
   PyObject* obj;
   Py_ssize_t len, itemsize;
   int readonly, ndim;
-  char* format;
+  const char* format;
   Py_ssize_t *shape, *strides, *suboffsets;
   void* internal;
 };
@@ -231,29 +238,15 @@ struct DlTensor {
   std::int32_t device, device_id, dimensions;
   std::uint8_t code, bits;
   std::uint16_t lanes;
-  std::int64_t *shape, *strides;
+  const std::int64_t *shape, *strides;
   std::uint64_t offset;
 };
 struct DlVersioned {
   std::uint32_t major, minor;
-  void* context;
-  void (*deleter)(DlVersioned*);
+  void *context, *deleter;
   std::uint64_t flags;
   DlTensor tensor;
 };
-
-// True if elements lie in C order without gaps: `at(i)` is the size and stride of dimension i.
-template <class At>
-bool is_contiguous(int dimensions, std::int64_t unit, const At& at) {
-  bool fits = true;
-  for (int i = dimensions; i-- > 0;) {
-    const auto [size, stride] = at(i);
-    if (size == 0) return true;
-    fits = fits && (size == 1 || stride == unit);
-    unit *= size;
-  }
-  return fits;
-}
 
 // A buffer in use, until its destruction: meanwhile its owner cannot resize or free it.
 class Buffer {
@@ -261,153 +254,126 @@ class Buffer {
   Buffer() = default;
   ~Buffer() {
     if (view_.obj != nullptr) release_buffer(&view_);
-    Py_XDECREF(owner_);
   }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
-  // False: it has raised.
-  bool take(const char* name, PyObject* value, bool writable) {
+  void take(const char* name, PyObject* value, bool writable) {
     name_ = name;
     if (get_buffer(value, &view_, kContiguousWithFormat) == 0) [[likely]] {
-      const char* const format = view_.format == nullptr ? "B" : view_.format;
-      natural_ = type_of_format(format, view_.itemsize);
+      if (view_.format == nullptr) view_.format = "B";
+      natural_ = type_of_format(view_.format, view_.itemsize);
     } else if (PyErr_ExceptionMatches(PyExc_ValueError) ||
                PyErr_ExceptionMatches(PyExc_BufferError)) {
-      return refuse("%s cannot be used: %S", name, taken_exception().get()), false;
-    } else if (!PyErr_ExceptionMatches(PyExc_TypeError)) {
-      return false;
+      refuse("%s cannot be used: %S", name, taken_exception().get());
     } else {
-      PyErr_Clear();
-      if (!take_tensor(value) && !PyErr_Occurred() && !take_interface(value) && !PyErr_Occurred()) {
-        const Ref type(
-            PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(value)), "__name__"));
-        PyErr_Format(PyExc_TypeError, "%s is a %U; allowed are NumPy arrays and other buffers",
-                     name, type.get());
-      }
-      if (PyErr_Occurred()) return false;
+      check(PyErr_ExceptionMatches(PyExc_TypeError));
+      if (!take_tensor(value) && !take_interface(value)) ask("not_a_buffer", "sO", name, value);
     }
-    if (!writable || !view_.readonly) return true;
-    return refuse("%s is read-only; allowed for results are writable buffers", name), false;
+    if (writable && view_.readonly) {
+      refuse("%s is read-only; allowed for results are writable buffers", name);
+    }
   }
 
   const char* name() const { return name_; }
   void* address() const { return view_.buf; }
   Py_ssize_t bytes() const { return view_.len; }
   Py_ssize_t item_bytes() const { return view_.itemsize; }
-  // The type of the elements; `dtype` gives the meaning of unsigned integer words. kNoType: it has
-  // raised.
+  // The type of the elements; `dtype` gives the meaning of unsigned integer words.
   int type(PyObject* dtype) const {
+    if (dtype == Py_None && natural_ != kNoType && natural_ != kOtherWord) [[likely]]
+      return natural_;
     if (dtype == Py_None) {
-      if (natural_ != kNoType && natural_ != kOtherWord) [[likely]]
-        return natural_;
       refuse(
-          "%s has elements of format '%s'; allowed are %U (set dtype='bf16' for integer words "
-          "that hold bf16)",
-          name_, format(), names(type_numbers).get());
-      return kNoType;
+          "%s has elements of format '%s'; allowed are %U (set dtype='bf16' for integer words that "
+          "hold bf16)",
+          name_, view_.format, ask("listed", "O", type_numbers).get());
     }
-    PyObject* const number = PyUnicode_Check(dtype) ? PyDict_GetItem(type_numbers, dtype) : nullptr;
-    if (number == nullptr) {
-      refuse("dtype is %R; allowed are %U", dtype, names(type_numbers).get());
-      return kNoType;
+    const int wanted = number_of(type_numbers, dtype);
+    if (wanted < 0) {
+      refuse("dtype is %R; allowed are %U", dtype, ask("listed", "O", type_numbers).get());
     }
-    const int wanted = static_cast<int>(PyLong_AsLong(number));
-    const Type& type = kTypes[wanted];
-    if (natural_ == wanted || (natural_ != kNoType && natural_ == type_of('u', type.bytes)))
-      return wanted;
-    refuse(
-        "%s has elements of format '%s'; dtype %s is for arrays of it or of unsigned integers of "
-        "%d bytes",
-        name_, format(), type.name, type.bytes);
-    return kNoType;
-  }
-
-  static Ref names(PyObject* numbers) {
-    const Ref comma(PyUnicode_FromString(", ")), keys(PyDict_Keys(numbers));
-    return Ref(PyUnicode_Join(comma.get(), keys.get()));
+    const Type& its = kTypes[wanted];
+    if (natural_ != wanted && (natural_ == kNoType || natural_ != type_of('u', its.bytes))) {
+      refuse(
+          "%s has elements of format '%s'; dtype %s is for arrays of it or of unsigned integers of "
+          "%d bytes",
+          name_, view_.format, its.name, its.bytes);
+    }
+    return wanted;
   }
 
  private:
-  const char* format() const { return view_.format == nullptr ? "B" : view_.format; }
-
-  void set_elements(char kind, Py_ssize_t bytes, Py_ssize_t count) {
-    natural_ = type_of(kind, bytes);
+  void set_elements(int natural, char kind, Py_ssize_t bytes, Py_ssize_t count) {
+    natural_ = natural;
     view_.itemsize = bytes;
     view_.len = bytes * count;
-    std::snprintf(text_, sizeof text_, "%c%d", kind == 0 ? 'V' : kind, static_cast<int>(bytes));
+    std::snprintf(text_, sizeof text_, "%c%zd", kind, bytes);
     view_.format = text_;
   }
 
-  // An object with __dlpack__(). False: it has none, or it has raised.
+  // Calls __dlpack__(). False: there is no such function.
   bool take_tensor(PyObject* value) {
+    PyErr_Clear();
     const Ref exporting(PyObject_GetAttrString(value, "__dlpack__"));
-    if (exporting == nullptr) return PyErr_Clear(), false;
-    const Ref none(PyTuple_New(0)), version(Py_BuildValue("{s(ii)}", "max_version", 1, 0));
-    owner_ = PyObject_Call(exporting.get(), none.get(), version.get());
-    if (owner_ == nullptr && PyErr_ExceptionMatches(PyExc_TypeError)) {
-      PyErr_Clear();  // older exporters have no versions
-      owner_ = PyObject_Call(exporting.get(), none.get(), nullptr);
-    }
-    if (owner_ == nullptr) return false;
+    if (exporting == nullptr) return false;
+    owner_ = ask("exported", "O", exporting.get());
     const DlTensor* tensor = nullptr;
-    if (PyCapsule_IsValid(owner_, "dltensor_versioned")) {
+    if (PyCapsule_IsValid(owner_.get(), "dltensor_versioned")) {
       const auto* const versioned =
-          static_cast<DlVersioned*>(PyCapsule_GetPointer(owner_, "dltensor_versioned"));
-      if (versioned->major > 1)
-        return refuse("%s has a tensor of DLPack %d; allowed is 1", name_,
-                      static_cast<int>(versioned->major)),
-               false;
+          static_cast<const DlVersioned*>(PyCapsule_GetPointer(owner_.get(), "dltensor_versioned"));
+      const auto major = static_cast<int>(versioned->major);
+      if (major != 1) refuse("%s has DLPack's version %d; allowed is 1", name_, major);
       view_.readonly = (versioned->flags & 1) != 0;
       tensor = &versioned->tensor;
-    } else if (tensor = static_cast<DlTensor*>(PyCapsule_GetPointer(owner_, "dltensor"));
-               tensor == nullptr) {
-      return false;
+    } else {
+      tensor = static_cast<const DlTensor*>(PyCapsule_GetPointer(owner_.get(), "dltensor"));
+      check(tensor != nullptr);
     }
     constexpr int kCpu = 1, kPinned = 3;
     if (tensor->device != kCpu && tensor->device != kPinned) {
-      return refuse("%s is on DLPack's device %d; allowed is 1, the CPU", name_,
-                    static_cast<int>(tensor->device)),
-             false;
-    }
-    const auto at = [&](int i) { return std::pair(tensor->shape[i], tensor->strides[i]); };
-    if (tensor->strides != nullptr && !is_contiguous(tensor->dimensions, 1, at)) {
-      return refuse("%s cannot be used: the tensor is not C-contiguous", name_), false;
+      refuse("%s is on DLPack's device %d; allowed is 1, the CPU", name_, int{tensor->device});
     }
     Py_ssize_t count = 1;
-    for (int i = 0; i < tensor->dimensions; ++i) count *= tensor->shape[i];
+    bool is_contiguous = true;
+    for (int i = tensor->dimensions; i-- > 0;) {
+      const bool fits = tensor->strides == nullptr || tensor->strides[i] == count;
+      is_contiguous = is_contiguous && (tensor->shape[i] == 1 || fits);
+      count *= tensor->shape[i];
+    }
+    if (!is_contiguous && count > 0)
+      refuse("%s cannot be used: the tensor is not C-contiguous", name_);
     view_.buf = static_cast<std::byte*>(tensor->data) + tensor->offset;
-    constexpr char kKinds[] = {'i', 'u', 'f', 0, 'B', 'c', 'b'};
-    const bool is_plain = tensor->lanes == 1 && tensor->bits % 8 == 0;
-    set_elements(is_plain && tensor->code < sizeof kKinds ? kKinds[tensor->code] : char{0},
-                 tensor->bits * tensor->lanes / 8, count);
+    constexpr char kKinds[] = "iuf?Bcb???EEEE";  // by code; E: 8-bit floats
+    const bool is_known = tensor->lanes == 1 && tensor->code < sizeof kKinds - 1;
+    const char kind = is_known ? kKinds[tensor->code] : '?';
     constexpr int kFloat8e4m3 = 10, kFloat8e5m2 = 12;
-    if (is_plain && tensor->code == kFloat8e4m3) natural_ = rkFloat8e4m3;
-    if (is_plain && tensor->code == kFloat8e5m2) natural_ = rkFloat8e5m2;
+    const int natural = is_known && tensor->code == kFloat8e4m3   ? int{rkFloat8e4m3}
+                        : is_known && tensor->code == kFloat8e5m2 ? int{rkFloat8e5m2}
+                                                                  : type_of(kind, tensor->bits / 8);
+    set_elements(natural, kind, tensor->bits * tensor->lanes / 8, count);
     return true;
   }
 
-  // An object with NumPy's __array_interface__. False: it has none, or it has raised.
+  // Reads NumPy's __array_interface__. False: there is none.
   bool take_interface(PyObject* value) {
+    PyErr_Clear();
     const Ref interface(PyObject_GetAttrString(value, "__array_interface__"));
     if (interface == nullptr) return PyErr_Clear(), false;
-    const Ref items(PyObject_CallMethod(errors, "interface", "sO", name_, interface.get()));
+    const Ref items = ask("interface", "sO", name_, interface.get());
     unsigned long long address = 0;
     int kind = 0;
     Py_ssize_t bytes = 0, count = 0;
-    if (items == nullptr ||
-        !PyArg_ParseTuple(items.get(), "KpCnn", &address, &view_.readonly, &kind, &bytes, &count)) {
-      return false;
-    }
+    check(PyArg_ParseTuple(items.get(), "KpCnn", &address, &view_.readonly, &kind, &bytes, &count));
     view_.buf = reinterpret_cast<void*>(address);
-    set_elements(static_cast<char>(kind), bytes, count);
-    owner_ = new_ref(value).release();
+    set_elements(type_of(static_cast<char>(kind), bytes), static_cast<char>(kind), bytes, count);
+    owner_ = new_ref(value);
     return true;
   }
 
   const char* name_ = "";
   BufferView view_{};
-  PyObject* owner_ = nullptr;  // of other memory than view_'s
+  Ref owner_;  // of memory that is not view_'s
   int natural_ = kNoType;
   char text_[16];
 };
@@ -416,50 +382,59 @@ class Buffer {
 struct BufferObject {
   PyObject head;
   Buffer buffer;
+  Ref name;
 };
 PyTypeObject* buffer_type = nullptr;
 
 Buffer& buffer_of(PyObject* self) { return reinterpret_cast<BufferObject*>(self)->buffer; }
 
-void free_object(PyObject* self) {
+PyObject* make_buffer(PyTypeObject* type, PyObject*, PyObject*) {
+  PyObject* const self = PyType_GenericAlloc(type, 0);
+  if (self == nullptr) return nullptr;
+  auto* const object = reinterpret_cast<BufferObject*>(self);
+  new (&object->buffer) Buffer;
+  new (&object->name) Ref;
+  return self;
+}
+void free_buffer(PyObject* self) {
+  auto* const object = reinterpret_cast<BufferObject*>(self);
   PyTypeObject* const type = Py_TYPE(self);
+  object->name.~Ref();
+  object->buffer.~Buffer();
   reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
   Py_DECREF(type);
 }
-
-PyObject* make_buffer(PyTypeObject* type, PyObject*, PyObject*) {
-  PyObject* const self = PyType_GenericAlloc(type, 0);
-  if (self != nullptr) new (&buffer_of(self)) Buffer;
-  return self;
-}
-int init_buffer(PyObject* self, PyObject* args, PyObject*) {
+int init_buffer(PyObject* self, PyObject* args, PyObject*) try {
   const char* name = nullptr;
-  PyObject* value = nullptr;
+  PyObject *text = nullptr, *value = nullptr;
   int writable = 0;
-  if (!PyArg_ParseTuple(args, "sOp", &name, &value, &writable)) return -1;
-  return buffer_of(self).take(name, value, writable != 0) ? 0 : -1;
+  check(PyArg_ParseTuple(args, "OOp", &text, &value, &writable) && PyArg_Parse(text, "s", &name));
+  reinterpret_cast<BufferObject*>(self)->name = new_ref(text);
+  buffer_of(self).take(name, value, writable != 0);
+  return 0;
+} catch (const Raised&) {
+  return -1;
 }
-PyObject* buffer_type_number(PyObject* self, PyObject* dtype) {
-  const int number = buffer_of(self).type(dtype);
-  return number == kNoType ? nullptr : PyLong_FromLong(number);
+PyObject* type_of_buffer(PyObject* self, PyObject* dtype) try {
+  return PyLong_FromLong(buffer_of(self).type(dtype));
+} catch (const Raised&) {
+  return nullptr;
 }
 
-PyMethodDef buffer_methods[] = {{"type", buffer_type_number, METH_O, nullptr}, {}};
+template <auto field>
+PyObject* read_buffer(PyObject* self, void*) {
+  return PyLong_FromSize_t((size_t)(buffer_of(self).*field)());
+}
+
+PyMethodDef buffer_methods[] = {{"type", type_of_buffer, METH_O, nullptr}, {}};
 PyGetSetDef buffer_fields[] = {
-    {"address", [](PyObject* self, void*) { return PyLong_FromVoidPtr(buffer_of(self).address()); },
-     nullptr, nullptr, nullptr},
-    {"bytes", [](PyObject* self, void*) { return PyLong_FromSsize_t(buffer_of(self).bytes()); },
-     nullptr, nullptr, nullptr},
-    {"item_bytes",
-     [](PyObject* self, void*) { return PyLong_FromSsize_t(buffer_of(self).item_bytes()); },
-     nullptr, nullptr, nullptr},
+    {"address", read_buffer<&Buffer::address>, nullptr, nullptr, nullptr},
+    {"bytes", read_buffer<&Buffer::bytes>, nullptr, nullptr, nullptr},
+    {"item_bytes", read_buffer<&Buffer::item_bytes>, nullptr, nullptr, nullptr},
     {}};
 PyType_Slot buffer_slots[] = {{Py_tp_new, reinterpret_cast<void*>(make_buffer)},
                               {Py_tp_init, reinterpret_cast<void*>(init_buffer)},
-                              {Py_tp_dealloc, reinterpret_cast<void*>(+[](PyObject* self) {
-                                 buffer_of(self).~Buffer();
-                                 free_object(self);
-                               })},
+                              {Py_tp_dealloc, reinterpret_cast<void*>(free_buffer)},
                               {Py_tp_methods, buffer_methods},
                               {Py_tp_getset, buffer_fields},
                               {0, nullptr}};
@@ -469,23 +444,22 @@ PyType_Spec buffer_spec = {"rankine._engine.Buffer", sizeof(BufferObject), 0, Py
 // A buffer of one call: on the stack, or in a group an object that the group keeps.
 class CallBuffer {
  public:
-  bool take(const char* name, PyObject* value, bool writable) {
+  void take(const char* name, PyObject* value, bool writable) {
     if (this_thread.depth > 0) {
-      object_.reset(make_buffer(buffer_type, nullptr, nullptr));
-      if (object_ == nullptr) return false;
+      object_ = own(make_buffer(buffer_type, nullptr, nullptr));
       buffer_ = &buffer_of(object_.get());
     } else {
       buffer_ = &local_;
     }
-    return buffer_->take(name, value, writable);
+    buffer_->take(name, value, writable);
   }
-  // For the open group. False: it has raised.
-  bool keep() const {
-    return object_ == nullptr || PyList_Append(this_thread.buffers, object_.get()) == 0;
+  // For the open group.
+  void keep() const {
+    check(object_ == nullptr || PyList_Append(this_thread.buffers, object_.get()) == 0);
   }
-  explicit operator bool() const { return buffer_ != nullptr; }
-  const Buffer* operator->() const { return buffer_; }
+  Py_ssize_t bytes() const { return buffer_ == nullptr ? 0 : buffer_->bytes(); }
   void* address() const { return buffer_ == nullptr ? nullptr : buffer_->address(); }
+  const Buffer* operator->() const { return buffer_; }
 
  private:
   Buffer local_;
@@ -506,17 +480,39 @@ struct Rank {
 // A larger call takes longer than some microseconds even if it does not wait.
 constexpr Py_ssize_t kLightBytes = 32 << 10;
 
+// Reads a whole number of 32 bits.
+int read_int(const char* name, PyObject* value) {
+  int overflow = PyLong_CheckExact(value) ? 0 : 1;
+  const long number = overflow == 0 ? PyLong_AsLongAndOverflow(value, &overflow) : 0;
+  if (overflow == 0 && number == static_cast<int>(number)) [[likely]]
+    return static_cast<int>(number);
+  return static_cast<int>(PyLong_AsLong(ask("whole", "sO", name, value).get()));
+}
+
+// Runs `run` as a call of a rank on `buffers`. In a group the call is collected.
+template <class Run>
+Ref run_call(const Rank& me, std::initializer_list<const CallBuffer*> buffers, PyObject* callbacks,
+             const Run& run) {
+  Py_ssize_t bytes = 0;
+  for (const CallBuffer* one : buffers) bytes += one->bytes();
+  const bool is_light = me.is_alone && bytes <= kLightBytes && callbacks == nullptr;
+  Thread& thread = this_thread;
+  const bool collects = thread.depth > 0;
+  EngineCall call(is_light || collects);
+  if (!call.end(run()) || !collects) return call.result(callbacks);
+  thread.is_light = thread.is_light && is_light;
+  for (const CallBuffer* one : buffers) one->keep();
+  for (Py_ssize_t i = 0; callbacks != nullptr && i < PyTuple_Size(callbacks); ++i) {
+    check(PyList_Append(thread.callbacks, PyTuple_GetItem(callbacks, i)) == 0);
+  }
+  return new_ref(Py_None);
+}
+
+// clang-format off
 enum class Kind {
-  all_reduce,
-  reduce,
-  reduce_scatter,
-  all_gather,
-  gather,
-  scatter,
-  scan,
-  exscan,
-  all_to_all
+  all_reduce, reduce, reduce_scatter, all_gather, gather, scatter, scan, exscan, all_to_all
 };
+// clang-format on
 struct Shape {
   bool reduces, is_rooted, may_be_in_place;
   bool all_in, all_out;  // a block per rank; else one block
@@ -533,742 +529,624 @@ constexpr Shape kShapes[] = {
     {false, false, true, true, true},    // all_to_all
 };
 
-// Reads a whole number of 32 bits. False: it has raised.
-bool read_int(const char* name, PyObject* value, int& number) {
-  Ref checked;
-  if (!PyLong_CheckExact(value)) {
-    checked.reset(PyObject_CallMethod(errors, "whole", "sO", name, value));
-    if (checked == nullptr) return false;
-    value = checked.get();
-  }
-  int overflow = 0;
-  const long long wide = PyLong_AsLongLongAndOverflow(value, &overflow);
-  number = static_cast<int>(wide);
-  if (overflow == 0 && number == wide) [[likely]]
-    return true;
-  return Ref(PyObject_CallMethod(errors, "whole", "sO", name, value)) != nullptr;  // raises
-}
-
 // The arguments of a collective call.
-struct Collective {
-  Collective(Rank& rank, Kind of) : me(rank), kind(of), shape(kShapes[static_cast<int>(of)]) {}
-
-  Rank& me;
-  const Kind kind;
-  const Shape& shape;
-  CallBuffer x, out;
-  CallBuffer* data = nullptr;    // nullptr: this rank has no input
-  CallBuffer* result = nullptr;  // nullptr: no output
-  int type = kNoType, op = 0, root = 0;
-  Py_ssize_t element_bytes = 0;
-  Py_ssize_t unit = 0;        // elements of a block
-  Ref counts;                 // bytes of size_ts
-  bool is_temporary = false;  // destroy op after the call
-  rkEpilogue_t epilogue = nullptr;
-  Ref callbacks;  // a tuple
-
-  const std::size_t* counts_at() const {
-    return reinterpret_cast<const std::size_t*>(PyBytes_AsString(counts.get()));
+class Collective {
+ public:
+  // Arguments: x, out, op, dtype, root, counts, epilogue.
+  Collective(Rank& me, Kind kind, PyObject* const* args)
+      : me_(me), kind_(kind), shape_(kShapes[static_cast<int>(kind)]) {
+    if (shape_.is_rooted) root_ = read_int("root", args[4]);
+    take_buffers(args[0], args[1]);
+    if (args[5] != Py_None) take_counts(args[5]);
+    if (args[6] != Py_None) take_epilogue(args[6]);
+    take_operation(args[2], args[3]);
+    find_unit();
   }
-  PyObject* self() const { return reinterpret_cast<PyObject*>(&me); }
-  bool add_callback(PyObject* callback) {
-    if (Ref(PyObject_CallMethod(callback, "_take_raised", nullptr)) == nullptr) return false;
-    const Ref before = std::move(callbacks);
-    callbacks.reset(before == nullptr
-                        ? PyTuple_Pack(1, callback)
-                        : PyTuple_Pack(2, PyTuple_GetItem(before.get(), 0), callback));
-    return callbacks != nullptr;
+  ~Collective() {
+    if (is_temporary_) rkRedOpDestroy(static_cast<rkRedOp_t>(op_), me_.comm);
   }
-  // Each of the functions below returns false if it has raised.
-  bool take_buffers(PyObject* in, PyObject* to);
-  bool take_counts(PyObject* given);
-  bool take_epilogue(PyObject* given);
-  bool take_operation(PyObject* given, PyObject* dtype);
-  bool take_type(PyObject* dtype);
-  bool find_unit();
-  bool check_size(const CallBuffer* buffer, Py_ssize_t needs) const;
-  rkResult_t run() const;
+  Collective(const Collective&) = delete;
+  Collective& operator=(const Collective&) = delete;
+
+  Ref run() const {
+    return run_call(me_, {&x_, &out_}, callbacks_.get(), [&] { return call(); });
+  }
+
+ private:
+  PyObject* self() const { return reinterpret_cast<PyObject*>(&me_); }
+  const std::size_t* counts() const {
+    return reinterpret_cast<const std::size_t*>(PyBytes_AsString(counts_.get()));
+  }
+  void add_callback(PyObject* callback) {
+    own(PyObject_CallMethod(callback, "_take_raised", nullptr));
+    const Ref before = callbacks_ == nullptr ? own(PyTuple_New(0)) : std::move(callbacks_);
+    const Ref one = own(PyTuple_Pack(1, callback));
+    callbacks_ = own(PySequence_Concat(before.get(), one.get()));
+  }
+  void take_buffers(PyObject* x, PyObject* out) {
+    const bool is_root = !shape_.is_rooted || me_.rank == root_;
+    const bool has_out = is_root || kind_ == Kind::scatter;
+    const bool in_place = has_out && shape_.may_be_in_place && out == Py_None;
+    if (is_root || kind_ != Kind::scatter) {
+      x_.take("x", x, in_place);
+      data_ = &x_;
+    }
+    if (in_place) {
+      result_ = data_;
+    } else if (has_out) {
+      out_.take("out", out, true);
+      result_ = &out_;
+    }
+  }
+  void take_counts(PyObject* counts) {
+    const bool is_pairs = kind_ == Kind::all_to_all;
+    if (is_pairs && result_ == data_) {
+      refuse("out is None; allowed with counts is a separate buffer");
+    }
+    counts_ = ask("counts", "Oi", counts, is_pairs ? me_.ranks * me_.ranks : me_.ranks);
+  }
+  void take_epilogue(PyObject* epilogue) {
+    if (counts_ != nullptr) {
+      refuse("counts are given; allowed with an epilogue are blocks of one size, without counts");
+    }
+    const Ref handle =
+        own(PyObject_CallMethod(self(), "_handle_of", "On", epilogue, result_->bytes()));
+    epilogue_ = static_cast<rkEpilogue_t>(PyLong_AsVoidPtr(handle.get()));
+    add_callback(epilogue);
+  }
+  void take_type(PyObject* dtype) {
+    const CallBuffer& one = data_ != nullptr ? *data_ : *result_;
+    const CallBuffer& other = result_ != nullptr ? *result_ : *data_;
+    type_ = one->type(dtype);
+    element_bytes_ = one->item_bytes();
+    if (&one == &other) return;
+    const int its = other->type(dtype);
+    if (its == type_) return;
+    refuse("%s has elements of %s; allowed is %s, as in %s", other->name(), kTypes[its].name,
+           kTypes[type_].name, one->name());
+  }
+  void take_operation(PyObject* op, PyObject* dtype) {
+    op_ = shape_.reduces ? number_of(operation_numbers, op) : 0;
+    if (op_ >= 0) [[likely]]
+      return take_type(dtype);
+    const Ref element(PyObject_GetAttrString(op, "element_bytes"));  // an Operation
+    PyErr_Clear();
+    if (element != nullptr) {
+      type_ = rkOpaque;
+      element_bytes_ = PyLong_AsSsize_t(element.get());
+      op_ = read_int("op", own(PyObject_CallMethod(self(), "_created", "O", op)).get());
+      return add_callback(op);
+    }
+    take_type(dtype);
+    op_ = read_int("op", own(PyObject_CallMethod(self(), "_multiplied", "Oi", op, type_)).get());
+    is_temporary_ = true;
+  }
+  void check_size(const CallBuffer* buffer, Py_ssize_t needs) const {
+    if (buffer == nullptr || buffer->bytes() / element_bytes_ == needs) [[likely]]
+      return;
+    refuse("%s has %zd elements; allowed are %zd, by the other buffer and the ranks",
+           (*buffer)->name(), buffer->bytes() / element_bytes_, needs);
+  }
+  void find_unit() {
+    for (const CallBuffer* buffer : {data_, result_}) {
+      if (buffer == nullptr || buffer->bytes() % element_bytes_ == 0) [[likely]]
+        continue;
+      refuse("%s has %zd bytes; allowed are multiples of %zd, an element", (*buffer)->name(),
+             buffer->bytes(), element_bytes_);
+    }
+    const auto n = static_cast<std::size_t>(me_.ranks), self = static_cast<std::size_t>(me_.rank);
+    if (counts_ != nullptr) {
+      const bool is_pairs = kind_ == Kind::all_to_all;
+      std::size_t row = 0, column = 0;
+      for (std::size_t i = 0; i < n; ++i) {
+        row += counts()[is_pairs ? self * n + i : i];
+        column += is_pairs ? counts()[i * n + self] : 0;
+      }
+      const std::size_t one = is_pairs ? column : counts()[self];
+      check_size(data_, static_cast<Py_ssize_t>(shape_.all_in ? row : one));
+      return check_size(result_, static_cast<Py_ssize_t>(shape_.all_in ? one : row));
+    }
+    // The buffer that is a single block, if present, determines the size of a block.
+    const Py_ssize_t in = shape_.all_in ? me_.ranks : 1, out = shape_.all_out ? me_.ranks : 1;
+    const bool in_leads = data_ != nullptr && (in == 1 || result_ == nullptr);
+    const CallBuffer& leader = in_leads ? *data_ : *result_;
+    const Py_ssize_t unit = leader.bytes() / element_bytes_ / (in_leads ? in : out);
+    check_size(data_, unit * in);
+    check_size(result_, unit * out);
+    unit_ = static_cast<std::size_t>(unit);
+  }
+  rkResult_t call() const {
+    const void* const in = data_ == nullptr ? nullptr : data_->address();
+    void* const out = result_ == nullptr ? nullptr : result_->address();
+    const auto type = static_cast<rkDataType_t>(type_);
+    const auto op = static_cast<rkRedOp_t>(op_);
+    const std::size_t n = unit_;
+    rkComm_t const comm = me_.comm;
+    if (counts_ != nullptr) {
+      const std::size_t* const list = counts();
+      if (kind_ == Kind::reduce_scatter) {
+        return rkReduceScatterCounts(in, out, list, type, op, comm);
+      }
+      if (kind_ == Kind::all_gather) return rkAllGatherCounts(in, out, list, type, comm);
+      if (kind_ == Kind::gather) return rkGatherCounts(in, out, list, type, root_, comm);
+      if (kind_ == Kind::scatter) return rkScatterCounts(in, out, list, type, root_, comm);
+      return rkAllToAllCounts(in, out, list, type, comm);
+    }
+    if (epilogue_ != nullptr) {
+      if (kind_ == Kind::all_reduce) return rkAllReduceThen(in, out, n, type, op, epilogue_, comm);
+      if (kind_ == Kind::all_gather) return rkAllGatherThen(in, out, n, type, epilogue_, comm);
+      return rkReduceScatterThen(in, out, n, type, op, epilogue_, comm);
+    }
+    if (kind_ == Kind::all_reduce) return rkAllReduce(in, out, n, type, op, comm);
+    if (kind_ == Kind::reduce) return rkReduce(in, out, n, type, op, root_, comm);
+    if (kind_ == Kind::reduce_scatter) return rkReduceScatter(in, out, n, type, op, comm);
+    if (kind_ == Kind::all_gather) return rkAllGather(in, out, n, type, comm);
+    if (kind_ == Kind::gather) return rkGather(in, out, n, type, root_, comm);
+    if (kind_ == Kind::scatter) return rkScatter(in, out, n, type, root_, comm);
+    if (kind_ == Kind::scan) return rkScan(in, out, n, type, op, comm);
+    if (kind_ == Kind::exscan) return rkExscan(in, out, n, type, op, comm);
+    return rkAllToAll(in, out, n, type, comm);
+  }
+
+  Rank& me_;
+  const Kind kind_;
+  const Shape& shape_;
+  CallBuffer x_, out_;
+  const CallBuffer* data_ = nullptr;    // nullptr: this rank has no input
+  const CallBuffer* result_ = nullptr;  // nullptr: no output
+  int type_ = kNoType, op_ = 0, root_ = 0;
+  Py_ssize_t element_bytes_ = 0;
+  std::size_t unit_ = 0;  // elements of a block
+  Ref counts_;            // bytes of size_ts
+  rkEpilogue_t epilogue_ = nullptr;
+  Ref callbacks_;              // a tuple
+  bool is_temporary_ = false;  // op_ is destroyed after the call
 };
 
-bool Collective::take_buffers(PyObject* in, PyObject* to) {
-  const bool is_root = me.rank == root;
-  const bool has_out = !shape.is_rooted || is_root || kind == Kind::scatter;
-  const bool in_place = has_out && shape.may_be_in_place && to == Py_None;
-  if (!shape.is_rooted || is_root || kind != Kind::scatter) {
-    if (!x.take("x", in, in_place)) return false;
-    data = &x;
-  }
-  if (in_place) {
-    result = data;
-  } else if (has_out) {
-    if (!out.take("out", to, true)) return false;
-    result = &out;
-  }
-  return true;
-}
-
-bool Collective::take_counts(PyObject* given) {
-  if (given == Py_None) [[likely]]
-    return true;
-  if (kind == Kind::all_to_all && result == data) {
-    return refuse("out is None; allowed with counts is a separate buffer"), false;
-  }
-  const int blocks = kind == Kind::all_to_all ? me.ranks * me.ranks : me.ranks;
-  counts.reset(PyObject_CallMethod(errors, "counts", "Oi", given, blocks));
-  return counts != nullptr;
-}
-
-bool Collective::take_epilogue(PyObject* given) {
-  if (given == Py_None) [[likely]]
-    return true;
-  if (counts != nullptr) {
-    return refuse(
-               "counts are given; allowed with an epilogue are blocks of one size, without counts"),
-           false;
-  }
-  const Ref handle(PyObject_CallMethod(self(), "_handle_of", "On", given, (*result)->bytes()));
-  if (handle == nullptr) return false;
-  epilogue = static_cast<rkEpilogue_t>(PyLong_AsVoidPtr(handle.get()));
-  return add_callback(given);
-}
-
-bool Collective::take_type(PyObject* dtype) {
-  const CallBuffer& one = data != nullptr ? *data : *result;
-  const CallBuffer& other = result != nullptr ? *result : *data;
-  type = one->type(dtype);
-  if (type == kNoType) return false;
-  element_bytes = one->item_bytes();
-  if (&one == &other) return true;
-  const int its = other->type(dtype);
-  if (its == type || its == kNoType) return its != kNoType;
-  return refuse("%s has elements of %s; allowed is %s, as in %s", other->name(), kTypes[its].name,
-                kTypes[type].name, one->name()),
-         false;
-}
-
-bool Collective::take_operation(PyObject* given, PyObject* dtype) {
-  if (!shape.reduces) return take_type(dtype);
-  PyObject* const number =
-      PyUnicode_Check(given) ? PyDict_GetItem(operation_numbers, given) : nullptr;
-  if (number != nullptr) [[likely]] {
-    op = static_cast<int>(PyLong_AsLong(number));
-    return take_type(dtype);
-  }
-  const Ref element(PyObject_GetAttrString(given, "element_bytes"));  // an Operation
-  PyErr_Clear();
-  if (element != nullptr) {
-    type = rkOpaque;
-    element_bytes = PyLong_AsSsize_t(element.get());
-    const Ref made(PyObject_CallMethod(self(), "_created", "O", given));
-    return made != nullptr && read_int("op", made.get(), op) && add_callback(given);
-  }
-  if (!take_type(dtype)) return false;
-  const Ref made(PyObject_CallMethod(self(), "_multiplied", "Oi", given, type));
-  is_temporary = made != nullptr;
-  return made != nullptr && read_int("op", made.get(), op);
-}
-
-bool Collective::check_size(const CallBuffer* buffer, Py_ssize_t needs) const {
-  if (buffer == nullptr) return true;
-  const Py_ssize_t has = (*buffer)->bytes() / element_bytes;
-  if (has == needs) return true;
-  return refuse("%s has %zd elements; allowed are %zd, by the other buffer and the ranks",
-                (*buffer)->name(), has, needs),
-         false;
-}
-
-bool Collective::find_unit() {
-  for (const CallBuffer* buffer : {data, result}) {
-    if (buffer == nullptr || (*buffer)->bytes() % element_bytes == 0) [[likely]]
-      continue;
-    return refuse("%s has %zd bytes; allowed are multiples of %zd, an element", (*buffer)->name(),
-                  (*buffer)->bytes(), element_bytes),
-           false;
-  }
-  if (counts != nullptr) {
-    const auto n = static_cast<std::size_t>(me.ranks), self = static_cast<std::size_t>(me.rank);
-    const bool is_pairs = kind == Kind::all_to_all;
-    std::size_t row = 0, column = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      row += counts_at()[is_pairs ? self * n + i : i];
-      if (is_pairs) column += counts_at()[i * n + self];
-    }
-    const std::size_t own = counts_at()[is_pairs ? 0 : self];
-    return check_size(data, static_cast<Py_ssize_t>(shape.all_in ? row : own)) &&
-           check_size(result, static_cast<Py_ssize_t>(is_pairs        ? column
-                                                      : shape.all_out ? row
-                                                                      : own));
-  }
-  // The buffer that is a single block, if present, determines the size of a block.
-  const bool in_leads = data != nullptr && (!shape.all_in || result == nullptr);
-  const CallBuffer& leader = in_leads ? *data : *result;
-  const Py_ssize_t blocks_in = shape.all_in ? me.ranks : 1;
-  const Py_ssize_t blocks_out = shape.all_out ? me.ranks : 1;
-  unit = leader->bytes() / element_bytes / (in_leads ? blocks_in : blocks_out);
-  return check_size(data, unit * blocks_in) && check_size(result, unit * blocks_out);
-}
-
-rkResult_t Collective::run() const {
-  const void* const in = data == nullptr ? nullptr : data->address();
-  void* const to = result == nullptr ? nullptr : result->address();
-  const auto count = static_cast<std::size_t>(unit);
-  const auto of = static_cast<rkDataType_t>(type);
-  const auto by = static_cast<rkRedOp_t>(op);
-  const bool has_counts = counts != nullptr;
-  const std::size_t* const list = has_counts ? counts_at() : nullptr;
-  rkComm_t const comm = me.comm;
-  switch (kind) {
-    case Kind::all_reduce:
-      return epilogue == nullptr ? rkAllReduce(in, to, count, of, by, comm)
-                                 : rkAllReduceThen(in, to, count, of, by, epilogue, comm);
-    case Kind::reduce:
-      return rkReduce(in, to, count, of, by, root, comm);
-    case Kind::reduce_scatter:
-      if (has_counts) return rkReduceScatterCounts(in, to, list, of, by, comm);
-      return epilogue == nullptr ? rkReduceScatter(in, to, count, of, by, comm)
-                                 : rkReduceScatterThen(in, to, count, of, by, epilogue, comm);
-    case Kind::all_gather:
-      if (has_counts) return rkAllGatherCounts(in, to, list, of, comm);
-      return epilogue == nullptr ? rkAllGather(in, to, count, of, comm)
-                                 : rkAllGatherThen(in, to, count, of, epilogue, comm);
-    case Kind::gather:
-      return has_counts ? rkGatherCounts(in, to, list, of, root, comm)
-                        : rkGather(in, to, count, of, root, comm);
-    case Kind::scatter:
-      return has_counts ? rkScatterCounts(in, to, list, of, root, comm)
-                        : rkScatter(in, to, count, of, root, comm);
-    case Kind::scan:
-      return rkScan(in, to, count, of, by, comm);
-    case Kind::exscan:
-      return rkExscan(in, to, count, of, by, comm);
-    case Kind::all_to_all:
-      return has_counts ? rkAllToAllCounts(in, to, list, of, comm)
-                        : rkAllToAll(in, to, count, of, comm);
-  }
-  return rkInternalError;
-}
-
-// Raises for a closed member and for a wrong number of arguments.
-bool is_callable(PyObject* self, Py_ssize_t given, Py_ssize_t needed) {
-  if (given != needed) {
-    return PyErr_Format(PyExc_TypeError, "%zd arguments are given; allowed are %zd", given, needed),
-           false;
-  }
-  return reinterpret_cast<Rank*>(self)->comm != nullptr ||
-         Ref(PyObject_GetAttrString(self, "_handle")) != nullptr;  // raises
-}
-
-// Runs `run` as a call of a rank on `buffers`. In a group the call is collected.
-template <class Run>
-PyObject* run_call(const Rank& me, std::initializer_list<const CallBuffer*> buffers,
-                   PyObject* callbacks, const Run& run) {
-  Py_ssize_t bytes = 0;
-  for (const CallBuffer* one : buffers) bytes += *one ? (*one)->bytes() : 0;
-  const bool is_light = me.is_alone && bytes <= kLightBytes && callbacks == nullptr;
-  Thread& thread = this_thread;
-  const bool collects = thread.depth > 0;
-  EngineCall call(is_light || collects);
-  if (call.end(run()) != rkSuccess || !collects) return call.result(callbacks);
-  thread.is_light = thread.is_light && is_light;
-  for (const CallBuffer* one : buffers) {
-    if (!one->keep()) return nullptr;
-  }
-  for (Py_ssize_t i = 0; callbacks != nullptr && i < PyTuple_Size(callbacks); ++i) {
-    if (PyList_Append(thread.callbacks, PyTuple_GetItem(callbacks, i)) != 0) return nullptr;
-  }
-  Py_RETURN_NONE;
-}
-
-// Arguments: x, out, op, dtype, root, counts, epilogue.
 template <Kind kind>
-PyObject* collective(PyObject* self, PyObject* const* args, Py_ssize_t n) {
-  if (!is_callable(self, n, 7)) return nullptr;
-  Collective call(*reinterpret_cast<Rank*>(self), kind);
-  if (call.shape.is_rooted && !read_int("root", args[4], call.root)) return nullptr;
-  if (!call.take_buffers(args[0], args[1]) || !call.take_counts(args[5]) ||
-      !call.take_epilogue(args[6]) || !call.take_operation(args[2], args[3]) || !call.find_unit()) {
-    return nullptr;
-  }
-  PyObject* const result =
-      run_call(call.me, {&call.x, &call.out}, call.callbacks.get(), [&] { return call.run(); });
-  if (call.is_temporary && call.me.comm != nullptr) {
-    rkRedOpDestroy(static_cast<rkRedOp_t>(call.op), call.me.comm);
-  }
-  return result;
+Ref collective(Rank& me, PyObject* const* args) {
+  return Collective(me, kind, args).run();
 }
 
-enum class Message { broadcast, send, recv };
+struct Name {
+  const char *buffer, *peer;
+};
+constexpr Name kBroadcast = {"x", "root"}, kSend = {"x", "to"}, kRecv = {"out", "source"};
 
 // Arguments: the buffer, the root or the other rank, dtype.
-template <Message kind>
-PyObject* message(PyObject* self, PyObject* const* args, Py_ssize_t n) {
-  constexpr const char* kPeers[] = {"root", "to", "source"};
-  if (!is_callable(self, n, 3)) return nullptr;
-  const Rank& me = *reinterpret_cast<Rank*>(self);
+template <auto function, const Name& name>
+Ref message(Rank& me, PyObject* const* args) {
   CallBuffer buffer;
-  int peer = 0;
-  if (!buffer.take(kind == Message::recv ? "out" : "x", args[0], kind != Message::send)) {
-    return nullptr;
-  }
-  const int number = buffer->type(args[2]);
-  if (number == kNoType || !read_int(kPeers[static_cast<int>(kind)], args[1], peer)) return nullptr;
-  const auto count = static_cast<std::size_t>(buffer->bytes() / buffer->item_bytes());
-  const auto type = static_cast<rkDataType_t>(number);
-  return run_call(me, {&buffer}, nullptr, [&] {
-    if (kind == Message::broadcast) return rkBcast(buffer.address(), count, type, peer, me.comm);
-    return kind == Message::send ? rkSend(buffer.address(), count, type, peer, me.comm)
-                                 : rkRecv(buffer.address(), count, type, peer, me.comm);
-  });
+  buffer.take(name.buffer, args[0], &name != &kSend);
+  const auto type = static_cast<rkDataType_t>(buffer->type(args[2]));
+  const int peer = read_int(name.peer, args[1]);
+  const auto count = static_cast<std::size_t>(buffer.bytes() / buffer->item_bytes());
+  return run_call(me, {&buffer}, nullptr,
+                  [&] { return function(buffer.address(), count, type, peer, me.comm); });
 }
 
-PyObject* barrier(PyObject* self, PyObject* const*, Py_ssize_t n) {
-  if (!is_callable(self, n, 0)) return nullptr;
-  const Rank& me = *reinterpret_cast<Rank*>(self);
+Ref barrier(Rank& me, PyObject* const*) {
   return run_call(me, {}, nullptr, [&] { return rkBarrier(me.comm); });
 }
 
-PyMethodDef rank_methods[] = {
-    {"_all_reduce", as_method(collective<Kind::all_reduce>), kFastCall, nullptr},
-    {"_reduce", as_method(collective<Kind::reduce>), kFastCall, nullptr},
-    {"_reduce_scatter", as_method(collective<Kind::reduce_scatter>), kFastCall, nullptr},
-    {"_all_gather", as_method(collective<Kind::all_gather>), kFastCall, nullptr},
-    {"_gather", as_method(collective<Kind::gather>), kFastCall, nullptr},
-    {"_scatter", as_method(collective<Kind::scatter>), kFastCall, nullptr},
-    {"_scan", as_method(collective<Kind::scan>), kFastCall, nullptr},
-    {"_exscan", as_method(collective<Kind::exscan>), kFastCall, nullptr},
-    {"_all_to_all", as_method(collective<Kind::all_to_all>), kFastCall, nullptr},
-    {"_broadcast", as_method(message<Message::broadcast>), kFastCall, nullptr},
-    {"_send", as_method(message<Message::send>), kFastCall, nullptr},
-    {"_recv", as_method(message<Message::recv>), kFastCall, nullptr},
-    {"_barrier", as_method(barrier), kFastCall, nullptr},
-    {}};
+// CPython 3.9 has this calling convention, but its limited API does not name it yet.
+constexpr int kFastCall = 0x0080;
+using FastCall = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t);
 
+PyMethodDef method(const char* name, FastCall function) {
+  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)), kFastCall,
+          nullptr};
+}
+
+void check_count(Py_ssize_t given, Py_ssize_t needed) {
+  if (given == needed) return;
+  PyErr_Format(PyExc_TypeError, "%zd arguments are given; allowed are %zd", given, needed);
+  throw Raised();
+}
+
+template <Ref (*call)(Rank&, PyObject* const*), Py_ssize_t arguments>
+PyObject* of_rank(PyObject* self, PyObject* const* args, Py_ssize_t n) try {
+  check_count(n, arguments);
+  Rank& me = *reinterpret_cast<Rank*>(self);
+  if (me.comm == nullptr) own(PyObject_GetAttrString(self, "_handle"));  // raises
+  return call(me, args).release();
+} catch (const Raised&) {
+  return nullptr;
+}
+
+PyMethodDef rank_methods[] = {
+    method("_all_reduce", of_rank<collective<Kind::all_reduce>, 7>),
+    method("_reduce", of_rank<collective<Kind::reduce>, 7>),
+    method("_reduce_scatter", of_rank<collective<Kind::reduce_scatter>, 7>),
+    method("_all_gather", of_rank<collective<Kind::all_gather>, 7>),
+    method("_gather", of_rank<collective<Kind::gather>, 7>),
+    method("_scatter", of_rank<collective<Kind::scatter>, 7>),
+    method("_scan", of_rank<collective<Kind::scan>, 7>),
+    method("_exscan", of_rank<collective<Kind::exscan>, 7>),
+    method("_all_to_all", of_rank<collective<Kind::all_to_all>, 7>),
+    method("_broadcast", of_rank<message<rkBcast, kBroadcast>, 3>),
+    method("_send", of_rank<message<rkSend, kSend>, 3>),
+    method("_recv", of_rank<message<rkRecv, kRecv>, 3>),
+    method("_barrier", of_rank<barrier, 0>),
+    {}};
 PyMemberDef rank_members[] = {{"_rank", T_INT, offsetof(Rank, rank), 0, nullptr},
                               {"_ranks", T_INT, offsetof(Rank, ranks), 0, nullptr},
                               {"_is_alone", T_BOOL, offsetof(Rank, is_alone), 0, nullptr},
                               {}};
-PyGetSetDef rank_fields[] = {
-    {"_comm",
-     [](PyObject* self, void*) {
-       void* const comm = reinterpret_cast<Rank*>(self)->comm;
-       return comm == nullptr ? new_ref(Py_None).release() : PyLong_FromVoidPtr(comm);
-     },
-     [](PyObject* self, PyObject* comm, void*) {
-       reinterpret_cast<Rank*>(self)->comm =
-           comm == Py_None ? nullptr : static_cast<rkComm_t>(PyLong_AsVoidPtr(comm));
-       return PyErr_Occurred() == nullptr ? 0 : -1;
-     },
-     nullptr, nullptr},
-    {}};
+PyObject* get_comm(PyObject* self, void*) {
+  void* const comm = reinterpret_cast<Rank*>(self)->comm;
+  return comm == nullptr ? new_ref(Py_None).release() : PyLong_FromVoidPtr(comm);
+}
+int set_comm(PyObject* self, PyObject* comm, void*) {
+  void* const handle = comm == Py_None ? nullptr : PyLong_AsVoidPtr(comm);
+  reinterpret_cast<Rank*>(self)->comm = static_cast<rkComm_t>(handle);
+  return PyErr_Occurred() == nullptr ? 0 : -1;
+}
+PyGetSetDef rank_fields[] = {{"_comm", get_comm, set_comm, nullptr, nullptr}, {}};
 PyType_Slot rank_slots[] = {{Py_tp_methods, rank_methods},
                             {Py_tp_members, rank_members},
                             {Py_tp_getset, rank_fields},
-                            {Py_tp_dealloc, reinterpret_cast<void*>(free_object)},
                             {0, nullptr}};
 PyType_Spec rank_spec = {"rankine._engine.Rank", sizeof(Rank), 0,
                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, rank_slots};
 
-// --- Functions of rankine.h
+// --- Functions, their arguments and results
+
+// Numbers in bytes.
+template <class Number>
+struct List {
+  const Number* first = nullptr;
+  int count = 0;
+};
 
 // True for a pointer to a place for a result.
 template <class T>
 constexpr bool is_result = false;
 template <class T>
 constexpr bool is_result<T*> =
-    !std::is_const_v<T> && (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_pointer_v<T>);
+    !std::is_const_v<T> && !std::is_same_v<T, PyObject> &&
+    (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_pointer_v<T>);
 
-// An argument of a function, or the place for a result.
+// An argument. A pointer is given as an int, None or bytes.
 template <class T>
 struct Argument {
-  T value{};
-  T pass() { return value; }
-  // A pointer is given as an int, None or bytes. False: it has raised.
-  bool take(PyObject* object) {
-    if constexpr (std::is_pointer_v<T>) {
-      if (object == Py_None) return true;
+  explicit Argument(PyObject* const*& next) {
+    PyObject* const object = *next++;
+    if constexpr (std::is_same_v<T, PyObject*>) {
+      value = object;
+    } else if constexpr (std::is_pointer_v<T>) {
+      if (object == Py_None) return;
       void* const pointer =
           PyBytes_Check(object) ? PyBytes_AsString(object) : PyLong_AsVoidPtr(object);
-      value = static_cast<T>(const_cast<std::conditional_t<false, T, void*>>(pointer));
+      value = static_cast<T>(pointer);
     } else if constexpr (std::is_floating_point_v<T>) {
-      value = PyFloat_AsDouble(object);
+      value = static_cast<T>(PyFloat_AsDouble(object));
+    } else if constexpr (std::is_same_v<T, std::uint64_t>) {
+      value = PyLong_AsUnsignedLongLong(object);
+    } else if constexpr (std::is_class_v<T>) {
+      value.first = reinterpret_cast<decltype(value.first)>(PyBytes_AsString(object));
+      value.count =
+          static_cast<int>(static_cast<std::size_t>(PyBytes_Size(object)) / sizeof *value.first);
     } else {
       value = static_cast<T>(PyLong_AsLongLong(object));
     }
-    return PyErr_Occurred() == nullptr;
+    check(PyErr_Occurred() == nullptr);
   }
+  T pass() { return value; }
+
+  T value{};
 };
+// A result.
 template <class T>
 requires is_result<T>
 struct Argument<T> {
-  std::remove_pointer_t<T> value{};
+  using Value = std::remove_pointer_t<T>;
+  explicit Argument(PyObject* const*&) {}
   T pass() { return &value; }
-  PyObject* result() const {
-    using Value = std::remove_pointer_t<T>;
+  Ref result() const {
     if constexpr (std::is_same_v<Value, const char*>) {
-      return PyUnicode_FromString(value);
+      return own(PyUnicode_FromString(value));
     } else if constexpr (std::is_pointer_v<Value>) {
-      return value == nullptr ? new_ref(Py_None).release() : PyLong_FromVoidPtr(value);
+      return value == nullptr ? new_ref(Py_None) : own(PyLong_FromVoidPtr(value));
     } else if constexpr (std::is_floating_point_v<Value>) {
-      return PyFloat_FromDouble(value);
+      return own(PyFloat_FromDouble(value));
     } else {
-      return PyLong_FromLongLong(static_cast<long long>(value));
+      return own(PyLong_FromLongLong(static_cast<long long>(value)));
     }
   }
-};
-template <class T>
-constexpr int kTaken = is_result<T> ? 0 : 1;
 
-// Calls `function` with the arguments that are no results. A further argument: the sequence of
-// callbacks of the call.
-template <class... P, std::size_t... i>
-PyObject* call_function(rkResult_t (*function)(P...) noexcept, bool is_light, PyObject* const* args,
-                        Py_ssize_t n, std::index_sequence<i...>) {
-  constexpr Py_ssize_t kNeeded = (0 + ... + kTaken<P>);
-  constexpr int kResults = static_cast<int>(sizeof...(P)) - kNeeded;
-  if (n != kNeeded && n != kNeeded + 1) {
-    return PyErr_Format(PyExc_TypeError, "%zd arguments are given; allowed are %zd", n, kNeeded);
-  }
-  std::tuple<Argument<P>...> arguments;
-  PyObject* const* next = args;
-  const auto take = [&](auto& argument) {
-    if constexpr (requires { argument.take(nullptr); }) return argument.take(*next++);
-    return true;
-  };
-  if (!(true && ... && take(std::get<i>(arguments)))) return nullptr;
+  Value value{};
+};
+template <class... T>
+constexpr Py_ssize_t kTaken = (0 + ... + (is_result<T> ? 0 : 1));
+
+// Calls a function of rankine.h. A further argument is the sequence of callbacks of the call.
+template <bool is_light, class... P>
+Ref call_with(rkResult_t (*function)(P...) noexcept, PyObject* const* args, Py_ssize_t n) {
+  const bool has_callbacks = n == kTaken<P...> + 1;
+  check_count(has_callbacks ? n - 1 : n, kTaken<P...>);
+  std::tuple<Argument<P>...> arguments{Argument<P>(args)...};
   EngineCall call(is_light);
-  call.end(function(std::get<i>(arguments).pass()...));
-  PyObject* const callbacks =
-      n > kNeeded && PyObject_Size(args[kNeeded]) > 0 ? args[kNeeded] : nullptr;
-  Ref result(call.result(callbacks));
-  if (kResults == 0 || result == nullptr) return result.release();
-  Ref all(PyTuple_New(kResults));
-  Py_ssize_t place = 0;
-  const auto put = [&](auto& argument) {
-    if constexpr (requires { argument.result(); }) {
-      PyObject* const one = argument.result();
-      if (one == nullptr || PyTuple_SetItem(all.get(), place++, one) != 0) all.reset();
-    }
-    return all != nullptr;
-  };
-  if (all == nullptr || !(true && ... && put(std::get<i>(arguments)))) return nullptr;
-  return kResults == 1 ? new_ref(PyTuple_GetItem(all.get(), 0)).release() : all.release();
+  std::apply([&](auto&... each) { call.end(function(each.pass()...)); }, arguments);
+  Ref result = call.result(has_callbacks && PyObject_Size(*args) > 0 ? *args : nullptr);
+  if constexpr (kTaken<P...> == sizeof...(P)) return result;
+  std::vector<Ref> results;
+  std::apply(
+      [&](auto&... each) {
+        const auto add = [&](auto& one) {
+          if constexpr (requires { one.result(); }) results.push_back(one.result());
+        };
+        (add(each), ...);
+      },
+      arguments);
+  if (results.size() == 1) return std::move(results[0]);
+  return own(Py_BuildValue("OO", results[0].get(), results[1].get()));
 }
 
-template <class... P>
-std::index_sequence_for<P...> indices(rkResult_t (*)(P...) noexcept) {
-  return {};
+// Calls a function of this file.
+template <bool, class... P>
+Ref call_with(Ref (*function)(P...), PyObject* const* args, Py_ssize_t n) {
+  check_count(n, sizeof...(P));
+  std::tuple<Argument<P>...> arguments{Argument<P>(args)...};
+  return std::apply([&](auto&... each) { return function(each.value...); }, arguments);
 }
 
 template <auto function, bool is_light = false>
-PyObject* wrapped(PyObject*, PyObject* const* args, Py_ssize_t n) {
-  return call_function(function, is_light, args, n, indices(function));
+PyObject* wrapped(PyObject*, PyObject* const* args, Py_ssize_t n) try {
+  return call_with<is_light>(function, args, n).release();
+} catch (const Raised&) {
+  return nullptr;
 }
 
-// make_ranks(ranks, name, here, config): the handles of all ranks as threads, or with a name those
-// of the ranks `here` of this process.
-PyObject* make_ranks(PyObject*, PyObject* args) {
-  int ranks = 0;
-  const char *name = nullptr, *here = nullptr, *nodes = nullptr, *levels = nullptr;
-  Py_ssize_t here_bytes = 0, nodes_bytes = 0, levels_bytes = 0, plan_bytes = 0;
-  long long timeout = 0;
-  rkConfig_t config = RK_CONFIG_INITIALIZER;
-  if (!PyArg_ParseTuple(args, "izy#(Lzzy#y#iinzizi)", &ranks, &name, &here, &here_bytes, &timeout,
-                        &config.wait, &config.network, &nodes, &nodes_bytes, &levels, &levels_bytes,
-                        &config.tuned, &config.recordTimes, &plan_bytes, &config.order,
-                        &config.progressCore, &config.placement, &config.ports)) {
-    return nullptr;
-  }
-  config.timeoutMs = timeout;
-  config.planBytes = static_cast<std::size_t>(plan_bytes);
-  if (nodes_bytes > 0) config.nodes = reinterpret_cast<const int*>(nodes);
-  config.levels = reinterpret_cast<const int*>(levels);
-  config.levelCount = static_cast<int>(levels_bytes / sizeof(int));
-  const int* const first = reinterpret_cast<const int*>(here);
-  const std::vector<int> mine(first, first + here_bytes / sizeof(int));
-  std::vector<rkComm_t> comms(name == nullptr ? static_cast<std::size_t>(ranks) : mine.size());
+// The handles of all ranks as threads, or with a name those of the ranks `here` of this process.
+Ref make_ranks(int ranks, const char* name, List<int> here, std::int64_t timeout, const char* wait,
+               const char* network, List<int> nodes, List<int> levels, int tuned, int record_times,
+               std::size_t plan_bytes, const char* order, int progress_core, const char* placement,
+               int ports) {
+  const rkConfig_t config = {sizeof config,
+                             timeout,
+                             wait,
+                             network,
+                             nodes.count > 0 ? nodes.first : nullptr,
+                             levels.first,
+                             levels.count,
+                             tuned,
+                             record_times,
+                             plan_bytes,
+                             order,
+                             progress_core,
+                             placement,
+                             ports};
+  std::vector<rkComm_t> comms(static_cast<std::size_t>(name == nullptr ? ranks : here.count));
   EngineCall call(false);
   call.end([&] {
     if (name == nullptr) return rkCommInitAllConfig(comms.data(), ranks, &config);
     rkUniqueId id;
     const rkResult_t code = rkGetUniqueIdByName(&id, name);
     if (code != rkSuccess) return code;
-    if (mine.size() == 1) return rkCommInitRankConfig(comms.data(), ranks, id, mine[0], &config);
+    // Outside of a group it also pins this thread.
+    if (here.count == 1) return rkCommInitRankConfig(comms.data(), ranks, id, *here.first, &config);
     rkGroupStart();
-    for (std::size_t i = 0; i < mine.size(); ++i) {  // the group's end reports errors
-      rkCommInitRankConfig(&comms[i], ranks, id, mine[i], &config);
+    for (std::size_t i = 0; i < comms.size(); ++i) {  // the group's end reports errors
+      rkCommInitRankConfig(&comms[i], ranks, id, here.first[i], &config);
     }
     return rkGroupEnd();
   }());
-  const Ref result(call.result());
-  if (result == nullptr) return nullptr;
-  Ref handles(PyList_New(0));
+  call.result();
+  Ref handles = own(PyList_New(0));
   for (rkComm_t const comm : comms) {
-    const Ref handle(PyLong_FromVoidPtr(comm));
-    if (handle == nullptr || PyList_Append(handles.get(), handle.get()) != 0) return nullptr;
+    check(PyList_Append(handles.get(), own(PyLong_FromVoidPtr(comm)).get()) == 0);
   }
-  return handles.release();
+  return handles;
 }
 
-// set_options(comm, options)
-PyObject* set_options(PyObject*, PyObject* args) {
-  PyObject* comm = nullptr;
-  const char *dims = nullptr, *skips = nullptr, *levels = nullptr;
-  Py_ssize_t dims_bytes = 0, skips_bytes = 0, levels_bytes = 0;
-  long long timeout = 0;
-  unsigned long long tag = 0;
-  rkCallOptions_t options = RK_CALL_OPTIONS_INITIALIZER;
-  if (!PyArg_ParseTuple(args, "O(zzLiiiiy#y#y#Kz)", &comm, &options.algorithm, &options.transport,
-                        &timeout, &options.segments, &options.group, &options.aggregation,
-                        &options.radix, &dims, &dims_bytes, &skips, &skips_bytes, &levels,
-                        &levels_bytes, &tag, &options.order)) {
-    return nullptr;
-  }
-  options.timeoutMs = timeout;
-  options.tag = tag;
-  options.dims = reinterpret_cast<const int*>(dims);
-  options.dimCount = static_cast<int>(dims_bytes / sizeof(int));
-  options.skips = reinterpret_cast<const int*>(skips);
-  options.skipCount = static_cast<int>(skips_bytes / sizeof(int));
-  options.levels = reinterpret_cast<const int*>(levels);
-  options.levelCount = static_cast<int>(levels_bytes / sizeof(int));
+Ref set_options(rkComm_t comm, const char* algorithm, const char* transport, std::int64_t timeout,
+                int segments, int group, int aggregation, int radix, List<int> dims,
+                List<int> skips, List<int> levels, std::uint64_t tag, const char* order) {
+  const rkCallOptions_t options = {sizeof options,
+                                   algorithm,
+                                   transport,
+                                   timeout,
+                                   segments,
+                                   group,
+                                   aggregation,
+                                   dims.first,
+                                   dims.count,
+                                   skips.first,
+                                   skips.count,
+                                   levels.first,
+                                   levels.count,
+                                   tag,
+                                   order,
+                                   radix,
+                                   0};
   EngineCall call(false);
-  call.end(rkCommSetCallOptions(static_cast<rkComm_t>(PyLong_AsVoidPtr(comm)), &options));
+  call.end(rkCommSetCallOptions(comm, &options));
   return call.result();
 }
 
-PyObject* flight_record(PyObject*, PyObject* comm) {
+Ref flight_record(rkComm_t comm) {
   std::vector<char> text(4096);
   for (;;) {
     std::size_t needed = 0;
     EngineCall call(false);
-    call.end(rkCommFlightRecord(static_cast<rkComm_t>(PyLong_AsVoidPtr(comm)), text.data(),
-                                text.size(), &needed));
-    const Ref result(call.result());
-    if (result == nullptr) return nullptr;
-    if (needed <= text.size()) return PyUnicode_FromString(text.data());
+    call.end(rkCommFlightRecord(comm, text.data(), text.size(), &needed));
+    call.result();
+    if (needed <= text.size()) return own(PyUnicode_FromString(text.data()));
     text.resize(needed);  // the text may have grown meanwhile
   }
 }
 
+// A memoryview.
+Ref memory(void* address, Py_ssize_t bytes) {
+  constexpr int kWritable = 0x200;
+  return own(PyMemoryView_FromMemory(static_cast<char*>(address), bytes, kWritable));
+}
+
 // --- Functions of the caller
 
-// Calls a function with numbers from a thread that may lack the GIL. It returns a rkRedFunction_t's
-// or rkRowFunction_t's result, and keeps its exceptions.
+// Calls a function with numbers, from a thread that may lack the GIL. The function returns a
+// rkRedFunction_t's or rkRowFunction_t's result, and keeps its exceptions.
 int call_back(void* function, std::size_t a, std::size_t b, std::size_t c) {
   const PyGILState_STATE gil = take_gil([] { return PyGILState_Ensure(); });
   int failed = 1;
-  if (const Ref result(PyObject_CallFunction(static_cast<PyObject*>(function), "nnn", a, b, c));
-      result != nullptr) {
-    failed = PyLong_AsLong(result.get()) == 0 ? 0 : 1;
-  } else {
-    PyErr_WriteUnraisable(static_cast<PyObject*>(function));
+  {
+    const Ref result(PyObject_CallFunction(static_cast<PyObject*>(function), "nnn", a, b, c));
+    if (result == nullptr) PyErr_WriteUnraisable(static_cast<PyObject*>(function));
+    if (result != nullptr && PyLong_AsLong(result.get()) == 0) failed = 0;
   }
   PyGILState_Release(gil);
   return failed;
 }
 
-std::size_t number_of(const void* address) { return reinterpret_cast<std::size_t>(address); }
+std::size_t as_number(const void* address) { return reinterpret_cast<std::size_t>(address); }
 
-// Ranks compare the addresses of their functions, so each of that many operations has its own.
+// Ranks compare the addresses of their functions, so each of this many operations has its own.
 constexpr std::size_t kReductions = 256;
 
 template <std::size_t i>
 int reduce_by(const void* in, void* inout, std::size_t count, void* function) {
   asm volatile("" ::"i"(i));  // equal functions could be merged
-  return call_back(function, number_of(in), number_of(inout), count);
+  return call_back(function, as_number(in), as_number(inout), count);
 }
 template <std::size_t... i>
 constexpr std::array<rkRedFunction_t, sizeof...(i)> reductions(std::index_sequence<i...>) {
   return {reduce_by<i>...};
 }
 
-// create_operation(comm, function, number, element_bytes, commutative)
-PyObject* create_operation(PyObject*, PyObject* args) {
+Ref create_operation(rkComm_t comm, PyObject* function, std::size_t number,
+                     std::size_t element_bytes, int commutative) {
   static constexpr auto kFunctions = reductions(std::make_index_sequence<kReductions>());
-  PyObject *comm = nullptr, *function = nullptr;
-  Py_ssize_t number = 0, element_bytes = 0;
-  int commutative = 0;
-  if (!PyArg_ParseTuple(args, "OOnnp", &comm, &function, &number, &element_bytes, &commutative)) {
-    return nullptr;
-  }
   rkRedOp_t op{};
   EngineCall call(true);
-  call.end(rkRedOpCreate(&op, kFunctions[static_cast<std::size_t>(number) % kReductions],
-                         static_cast<std::size_t>(element_bytes), commutative, function,
-                         static_cast<rkComm_t>(PyLong_AsVoidPtr(comm))));
-  return Ref(call.result()) == nullptr ? nullptr : PyLong_FromLong(op);
+  call.end(rkRedOpCreate(&op, kFunctions[number % kReductions], element_bytes, commutative,
+                         function, comm));
+  call.result();
+  return own(PyLong_FromLong(op));
 }
 
-// create_epilogue(steps)
-PyObject* create_epilogue(PyObject*, PyObject* args) {
-  rkRowSteps_t steps = RK_ROW_STEPS_INITIALIZER;
-  int type = 0, norm = 0, activation = 0, out_type = 0;
-  Py_ssize_t elements = 0, bias = 0, residual = 0, weight = 0, shift = 0, out = 0, scales = 0;
-  if (!PyArg_ParseTuple(args, "innninnfiinn", &type, &elements, &bias, &residual, &norm, &weight,
-                        &shift, &steps.epsilon, &activation, &out_type, &out, &scales)) {
-    return nullptr;
-  }
-  const auto at = [](Py_ssize_t address) { return reinterpret_cast<void*>(address); };
-  steps.type = static_cast<rkDataType_t>(type);
-  steps.rowElements = static_cast<std::size_t>(elements);
-  steps.bias = at(bias);
-  steps.residual = at(residual);
-  steps.norm = static_cast<rkNorm_t>(norm);
-  steps.weight = at(weight);
-  steps.shift = at(shift);
-  steps.activation = static_cast<rkActivation_t>(activation);
-  steps.outType = static_cast<rkDataType_t>(out_type);
-  steps.out = at(out);
-  steps.scales = static_cast<float*>(at(scales));
+Ref create_epilogue(rkDataType_t type, std::size_t row_elements, const void* bias, void* residual,
+                    rkNorm_t norm, const void* weight, const void* shift, float epsilon,
+                    rkActivation_t activation, rkDataType_t out_type, void* out, void* scales) {
+  const rkRowSteps_t steps = {sizeof steps,
+                              type,
+                              row_elements,
+                              bias,
+                              residual,
+                              norm,
+                              weight,
+                              shift,
+                              epsilon,
+                              activation,
+                              out_type,
+                              out,
+                              static_cast<float*>(scales)};
   rkEpilogue_t epilogue = nullptr;
   EngineCall call(true);
   call.end(rkEpilogueCreate(&epilogue, &steps));
-  return Ref(call.result()) == nullptr ? nullptr : PyLong_FromVoidPtr(epilogue);
+  call.result();
+  return own(PyLong_FromVoidPtr(epilogue));
 }
 
-// create_row_function(row_elements, function)
-PyObject* create_row_function(PyObject*, PyObject* args) {
-  Py_ssize_t elements = 0;
-  PyObject* function = nullptr;
-  if (!PyArg_ParseTuple(args, "nO", &elements, &function)) return nullptr;
+Ref create_row_function(std::size_t row_elements, PyObject* function) {
   const auto run = [](const void* rows, std::size_t first, std::size_t count, void* called) {
-    return call_back(called, number_of(rows), first, count);
+    return call_back(called, as_number(rows), first, count);
   };
   rkEpilogue_t epilogue = nullptr;
   EngineCall call(true);
-  call.end(rkEpilogueCreateFunction(&epilogue, static_cast<std::size_t>(elements), run, function));
-  return Ref(call.result()) == nullptr ? nullptr : PyLong_FromVoidPtr(epilogue);
-}
-
-// memory(address, bytes): a memoryview.
-PyObject* memory(PyObject*, PyObject* args) {
-  Py_ssize_t address = 0, bytes = 0;
-  constexpr int kWritable = 0x200;
-  if (!PyArg_ParseTuple(args, "nn", &address, &bytes)) return nullptr;
-  return PyMemoryView_FromMemory(reinterpret_cast<char*>(address), bytes, kWritable);
+  call.end(rkEpilogueCreateFunction(&epilogue, row_elements, run, function));
+  call.result();
+  return own(PyLong_FromVoidPtr(epilogue));
 }
 
 // --- Groups
 
-PyObject* is_in_group(PyObject*, PyObject*) { return PyBool_FromLong(this_thread.depth > 0); }
+Ref is_in_group() { return own(PyBool_FromLong(this_thread.depth > 0)); }
 
-// keep(buffers): keeps them for the open group, if there is one.
-PyObject* keep(PyObject*, PyObject* buffers) {
-  if (this_thread.depth == 0) Py_RETURN_NONE;
-  return PyObject_CallMethod(this_thread.buffers, "extend", "O", buffers);
+// Keeps buffers for the open group, if there is one.
+Ref keep(PyObject* buffers) {
+  if (this_thread.depth == 0) return new_ref(Py_None);
+  return own(PyObject_CallMethod(this_thread.buffers, "extend", "O", buffers));
 }
 
-PyObject* group_start(PyObject*, PyObject*) {
+Ref group_start() {
   Thread& thread = this_thread;
   if (thread.depth == 0) {
-    thread.buffers = PyList_New(0);
-    thread.callbacks = PyList_New(0);
+    thread.buffers = own(PyList_New(0)).release();
+    thread.callbacks = own(PyList_New(0)).release();
     thread.is_light = true;
   }
   ++thread.depth;
-  EngineCall call(true);
-  call.end(rkGroupStart());
-  return call.result();
+  rkGroupStart();
+  return new_ref(Py_None);
 }
 
-// group_end(drop): makes the calls of the group, or none.
-PyObject* group_end(PyObject*, PyObject* drop) {
+// The buffers and callbacks of the group that has ended.
+std::pair<Ref, Ref> taken_group() {
   Thread& thread = this_thread;
-  const bool drops = drop == Py_True;
-  if (drops) rkBarrier(nullptr);  // an invalid call: rkGroupEnd() then makes none
+  thread.depth = 0;
+  return {Ref(std::exchange(thread.buffers, nullptr)),
+          Ref(std::exchange(thread.callbacks, nullptr))};
+}
+
+// Makes the calls of the group, or drops them.
+Ref group_end(int drops) {
+  Thread& thread = this_thread;
+  if (drops != 0) rkBarrier(nullptr);  // an invalid call: rkGroupEnd() then makes none
   EngineCall call(thread.depth > 1 || thread.is_light);
   call.end(rkGroupEnd());
-  if (--thread.depth > 0) Py_RETURN_NONE;
-  Ref(std::exchange(thread.buffers, nullptr));
-  const Ref callbacks(std::exchange(thread.callbacks, nullptr));
-  if (drops) Py_RETURN_NONE;
+  if (--thread.depth > 0) return new_ref(Py_None);
+  const auto [buffers, callbacks] = taken_group();
+  if (drops != 0) return new_ref(Py_None);
   return call.result(PyList_Size(callbacks.get()) == 0 ? nullptr : callbacks.get());
 }
 
-// collect(is_prepared, call, arguments, options): runs `call` in a group and ends the group by a
-// request. Returns the request, the buffers and callbacks of its calls, and if it is light.
-PyObject* collect(PyObject*, PyObject* args) {
-  int is_prepared = 0;
-  PyObject *called = nullptr, *arguments = nullptr, *options = nullptr;
-  if (!PyArg_ParseTuple(args, "pOOO", &is_prepared, &called, &arguments, &options)) return nullptr;
+// Runs `called` in a group and ends the group by a request. Returns the request, the buffers and
+// callbacks of its calls, and true if they may keep the GIL.
+Ref collect(int is_prepared, PyObject* called, PyObject* arguments, PyObject* options) {
   Thread& thread = this_thread;
-  if (thread.depth > 0) return not_now("a group is open; start calls outside of groups");
-  if (Ref(group_start(nullptr, nullptr)) == nullptr) return nullptr;
-  Ref done(PyObject_Call(called, arguments, options));
+  if (thread.depth > 0)
+    ask("fail", "is", int{rkInvalidUsage}, "a group is open; start calls outside of groups");
+  group_start();
   rkRequest_t request = nullptr;
-  if (done != nullptr) {
+  try {
+    own(PyObject_Call(called, arguments, options));
     EngineCall call(thread.is_light);
-    call.end(is_prepared ? rkGroupEndPrepare(&request) : rkGroupEndAsync(&request));
-    done.reset(call.result());
-  }
-  const Ref error = done == nullptr ? taken_exception() : Ref();
-  rkBarrier(nullptr);  // if the group is still open, it makes no calls
-  rkGroupEnd();
-  thread.depth = 0;
-  const Ref buffers(std::exchange(thread.buffers, nullptr));
-  const Ref callbacks(std::exchange(thread.callbacks, nullptr));
-  if (error != nullptr) {
+    call.end(is_prepared != 0 ? rkGroupEndPrepare(&request) : rkGroupEndAsync(&request));
+    call.result();
+  } catch (const Raised&) {
+    const Ref error = taken_exception();  // before the group's objects are released
+    rkBarrier(nullptr);                   // if the group is still open, it makes no calls
+    rkGroupEnd();
+    taken_group();
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
-    return nullptr;
+    throw;
   }
-  return Py_BuildValue("NOOO", PyLong_FromVoidPtr(request), buffers.get(), callbacks.get(),
-                       thread.is_light ? Py_True : Py_False);
+  const auto [buffers, callbacks] = taken_group();
+  return own(Py_BuildValue("NOOO", PyLong_FromVoidPtr(request), buffers.get(), callbacks.get(),
+                           thread.is_light ? Py_True : Py_False));
 }
 
 // --- The module
 
-#define RANKINE_FUNCTION(name) \
-  { #name, as_method(wrapped <name>), kFastCall, nullptr }
+// clang-format off
+#define F(name) method(#name, wrapped<name>)
 PyMethodDef functions[] = {
-    RANKINE_FUNCTION(rkBucketsAdd),
-    RANKINE_FUNCTION(rkBucketsAddUnused),
-    RANKINE_FUNCTION(rkBucketsAllReduce),
-    RANKINE_FUNCTION(rkBucketsCreate),
-    RANKINE_FUNCTION(rkBucketsDestroy),
-    RANKINE_FUNCTION(rkBucketsFlush),
-    RANKINE_FUNCTION(rkBucketsGetCalls),
-    RANKINE_FUNCTION(rkBucketsWait),
-    RANKINE_FUNCTION(rkAllToAllDisplaced),
-    RANKINE_FUNCTION(rkCommAbort),
-    RANKINE_FUNCTION(rkCommCompute),
-    RANKINE_FUNCTION(rkCommCount),
-    RANKINE_FUNCTION(rkCommCpu),
-    RANKINE_FUNCTION(rkCommDestroy),
-    RANKINE_FUNCTION(rkCommFail),
-    RANKINE_FUNCTION(rkCommGetAsyncError),
-    RANKINE_FUNCTION(rkCommGetOrder),
-    RANKINE_FUNCTION(rkCommModelTime),
-    RANKINE_FUNCTION(rkCommPinThread),
-    RANKINE_FUNCTION(rkCommPortsInUse),
-    RANKINE_FUNCTION(rkCommProgress),
-    RANKINE_FUNCTION(rkCommSplit),
-    RANKINE_FUNCTION(rkCommUserRank),
-    RANKINE_FUNCTION(rkEpilogueApply),
-    RANKINE_FUNCTION(rkEpilogueDestroy),
-    RANKINE_FUNCTION(rkGetVersion),
-    RANKINE_FUNCTION(rkRedOpCreatePreMulSum),
-    RANKINE_FUNCTION(rkRequestFree),
-    RANKINE_FUNCTION(rkRequestGetOrders),
-    RANKINE_FUNCTION(rkRequestStart),
-    RANKINE_FUNCTION(rkRequestTest),
-    RANKINE_FUNCTION(rkRequestWait),
-    RANKINE_FUNCTION(rkRequestWaitAll),
-    RANKINE_FUNCTION(rkRequestWaitFor),
-    {"start_light", as_method(wrapped<rkRequestStart, true>), kFastCall, nullptr},
-    {"wait_light", as_method(wrapped<rkRequestWait, true>), kFastCall, nullptr},
-    {"collect", collect, METH_VARARGS, nullptr},
-    {"create_epilogue", create_epilogue, METH_VARARGS, nullptr},
-    {"create_operation", create_operation, METH_VARARGS, nullptr},
-    {"create_row_function", create_row_function, METH_VARARGS, nullptr},
-    {"flight_record", flight_record, METH_O, nullptr},
-    {"group_end", group_end, METH_O, nullptr},
-    {"group_start", group_start, METH_NOARGS, nullptr},
-    {"is_in_group", is_in_group, METH_NOARGS, nullptr},
-    {"keep", keep, METH_O, nullptr},
-    {"make_ranks", make_ranks, METH_VARARGS, nullptr},
-    {"memory", memory, METH_VARARGS, nullptr},
-    {"set_options", set_options, METH_VARARGS, nullptr},
+    F(rkAllToAllDisplaced), F(rkBucketsAdd), F(rkBucketsAddUnused), F(rkBucketsAllReduce),
+    F(rkBucketsCreate), F(rkBucketsDestroy), F(rkBucketsFlush), F(rkBucketsGetCalls),
+    F(rkBucketsWait), F(rkCommAbort), F(rkCommCompute), F(rkCommCount), F(rkCommCpu),
+    F(rkCommDestroy), F(rkCommFail), F(rkCommGetAsyncError), F(rkCommGetOrder), F(rkCommModelTime),
+    F(rkCommPinThread), F(rkCommPortsInUse), F(rkCommProgress), F(rkCommSplit), F(rkCommUserRank),
+    F(rkEpilogueApply), F(rkEpilogueDestroy), F(rkGetVersion), F(rkRedOpCreatePreMulSum),
+    F(rkRequestFree), F(rkRequestGetOrders), F(rkRequestStart), F(rkRequestTest), F(rkRequestWait),
+    F(rkRequestWaitAll), F(rkRequestWaitFor), F(collect), F(create_epilogue), F(create_operation),
+    F(create_row_function), F(flight_record), F(group_end), F(group_start), F(is_in_group), F(keep),
+    F(make_ranks), F(memory), F(set_options),
+    method("start_light", wrapped<rkRequestStart, true>),
+    method("wait_light", wrapped<rkRequestWait, true>),
     {}};
+#undef F
+// clang-format on
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                           "rankine._engine",
@@ -1280,56 +1158,44 @@ PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                           nullptr,
                           nullptr};
 
-// Adds {name: number} to the module and to `numbers`.
-template <class Row, class Name>
-bool add_numbers(PyObject* module, const char* field, const Row& rows, PyObject*& numbers,
-                 const Name& name) {
-  numbers = PyDict_New();
-  int number = 0;
-  for (const auto& row : rows) {
-    const Ref value(PyLong_FromLong(number++));
-    if (PyDict_SetItemString(numbers, name(row), value.get()) != 0) return false;
-  }
-  return PyModule_AddObject(module, field, new_ref(numbers).release()) == 0;
+void add(PyObject* module, const char* name, PyObject* value) {
+  check(value != nullptr && PyModule_AddObject(module, name, new_ref(value).release()) == 0);
+}
+void add_number(PyObject* numbers, const char* name, int number) {
+  check(PyDict_SetItemString(numbers, name, own(PyLong_FromLong(number)).get()) == 0);
+}
+template <class Function>
+void find(Function& function, const char* name) {
+  function = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+  if (function == nullptr) PyErr_Format(PyExc_ImportError, "this Python has no %s()", name);
+  check(function != nullptr);
 }
 
-bool add_type(PyObject* module, const char* name, PyType_Spec& spec, PyTypeObject*& type) {
-  type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  if (type == nullptr) return false;
-  return PyModule_AddObject(module, name, new_ref(reinterpret_cast<PyObject*>(type)).release()) ==
-         0;
-}
-
-bool fill(PyObject* module) {
-  get_buffer = reinterpret_cast<decltype(get_buffer)>(dlsym(RTLD_DEFAULT, "PyObject_GetBuffer"));
-  release_buffer =
-      reinterpret_cast<decltype(release_buffer)>(dlsym(RTLD_DEFAULT, "PyBuffer_Release"));
-  if (get_buffer == nullptr || release_buffer == nullptr) {
-    PyErr_SetString(PyExc_ImportError, "this Python has no PyObject_GetBuffer()");
-    return false;
+void fill(PyObject* module) {
+  find(get_buffer, "PyObject_GetBuffer");
+  find(release_buffer, "PyBuffer_Release");
+  errors = own(PyImport_ImportModule("rankine._errors")).release();
+  PyObject* const type = PyType_FromSpec(&buffer_spec);
+  buffer_type = reinterpret_cast<PyTypeObject*>(type);
+  add(module, "Buffer", type);
+  add(module, "Rank", PyType_FromSpec(&rank_spec));
+  add(module, "TYPES", type_numbers = PyDict_New());
+  add(module, "OPERATIONS", operation_numbers = PyDict_New());
+  PyObject* const bytes = PyDict_New();
+  add(module, "BYTES", bytes);
+  for (int i = 0; i < rkNumTypes; ++i) {
+    add_number(type_numbers, kTypes[i].name, i);
+    add_number(bytes, kTypes[i].name, kTypes[i].bytes);
   }
-  errors = PyImport_ImportModule("rankine._errors");
-  PyTypeObject* rank_type = nullptr;
-  PyObject* sizes = nullptr;
-  if (errors == nullptr || !add_type(module, "Buffer", buffer_spec, buffer_type) ||
-      !add_type(module, "Rank", rank_spec, rank_type) ||
-      !add_numbers(module, "TYPES", kTypes, type_numbers, [](const Type& t) { return t.name; }) ||
-      !add_numbers(module, "OPERATIONS", kOperations, operation_numbers,
-                   [](const char* name) { return name; })) {
-    return false;
-  }
-  sizes = PyDict_New();
-  for (const Type& type : kTypes) {
-    const Ref bytes(PyLong_FromLong(type.bytes));
-    if (PyDict_SetItemString(sizes, type.name, bytes.get()) != 0) return false;
-  }
-  return PyModule_AddObject(module, "BYTES", sizes) == 0;
+  for (int i = 0; i < rkNumOps; ++i) add_number(operation_numbers, kOperations[i], i);
 }
 
 }  // namespace
 
-extern "C" [[gnu::visibility("default")]] PyObject* PyInit__engine() {
-  Ref module(PyModule_Create(&definition));
-  if (module == nullptr || !fill(module.get())) return nullptr;
+PyMODINIT_FUNC PyInit__engine() try {
+  Ref module = own(PyModule_Create(&definition));
+  fill(module.get());
   return module.release();
+} catch (const Raised&) {
+  return nullptr;
 }

@@ -152,6 +152,14 @@ def counts(values: Sequence[Any], blocks: int) -> bytes:
     return sizes(flat)
 
 
+def listed(names: dict[str, int]) -> str:
+    return ", ".join(names)
+
+
+def not_a_buffer(name: str, value: object) -> NoReturn:
+    raise TypeError(f"{name} is a {type(value).__name__}; allowed are NumPy arrays and other buffers")
+
+
 def interface(name: str, items: dict[str, Any]) -> tuple[int, bool, str, int, int]:
     """Reads NumPy's __array_interface__: address, is read-only, kind and bytes of an element, elements."""
     shape, form, (address, readonly) = items["shape"], items["typestr"], items["data"]
@@ -165,8 +173,18 @@ def interface(name: str, items: dict[str, Any]) -> tuple[int, bool, str, int, in
     return address, readonly, "V" if form[0] == ">" and size > 1 else form[1], size, math.prod(shape)
 
 
-def text(name: str, value: str | None) -> str | None:
-    """Checks a text; a C text ends at the first NUL."""
-    if value is not None and (not isinstance(value, str) or "\0" in value):
+def exported(export: Any) -> object:
+    """Calls an object's __dlpack__(); older ones know no versions."""
+    try:
+        return export(max_version=(1, 0))
+    except TypeError:
+        return export()
+
+
+def text(name: str, value: str | None) -> bytes | None:
+    """Returns a text in C form; a C text ends at the first NUL."""
+    if value is None:
+        return None
+    if not isinstance(value, str) or "\0" in value:
         refuse(f"{name} is {value!r}; allowed are str without a NUL")
-    return value
+    return value.encode()

@@ -261,7 +261,8 @@ class Member(NotCopied, _engine.Rank):
         seconds, inf for no limit. ``order``: the guarantee for the last bits of sums, as in
         Communicator.
         """
-        options = (
+        _engine.set_options(
+            self._handle,
             text("algorithm", algorithm),
             text("transport", transport),
             milliseconds("timeout", timeout),
@@ -275,7 +276,6 @@ class Member(NotCopied, _engine.Rank):
             whole("tag", tag, 0, 2**64 - 1),
             text("order", order),
         )
-        _engine.set_options(self._handle, options)
 
     @property
     def order(self) -> str | None:

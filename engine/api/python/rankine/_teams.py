@@ -81,7 +81,19 @@ class Communicator:
         nodes_in_c = ints("nodes", nodes)
         if len(nodes_in_c) not in (0, 4 * ranks):
             refuse(f"nodes has {len(nodes_in_c) // 4} numbers; allowed are {ranks}, one per rank")
-        config = (
+        self._is_placed = placement is not None
+        here = [*(() if rank is None else (rank,)), *more_ranks]
+        for one in here:
+            if not isinstance(one, int) or not 0 <= one < ranks:
+                which = "rank" if one is rank else "more_ranks"
+                refuse(f"{which} is {one!r}; allowed are 0 to {ranks - 1}")
+        self._here = here or range(ranks)
+        if (rank is None) != (name is None) or (rank is None and here):
+            refuse(f"rank is {rank!r}, name is {name!r}; give both for processes, none for threads")
+        handles = _engine.make_ranks(
+            ranks,
+            text("name", name),
+            ints("rank", here),
             milliseconds("timeout", timeout),
             text("wait", wait),
             text("network", network),
@@ -95,16 +107,6 @@ class Communicator:
             text("placement", "none" if placement is None else placement),
             whole("ports", ports, 0),
         )
-        self._is_placed = placement is not None
-        here = [*(() if rank is None else (rank,)), *more_ranks]
-        for one in here:
-            if not isinstance(one, int) or not 0 <= one < ranks:
-                which = "rank" if one is rank else "more_ranks"
-                refuse(f"{which} is {one!r}; allowed are 0 to {ranks - 1}")
-        self._here = here or range(ranks)
-        if (rank is None) != (name is None) or (rank is None and here):
-            refuse(f"rank is {rank!r}, name is {name!r}; give both for processes, none for threads")
-        handles = _engine.make_ranks(ranks, text("name", name), ints("rank", here), config)
         is_alone = len(handles) == 1 and progress_core is None
         self._members: list[Member | None] = [None] * ranks
         for one, handle in zip(self._here, handles):
