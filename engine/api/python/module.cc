@@ -885,7 +885,7 @@ Ref call_with(rkResult_t (*function)(P...) noexcept, PyObject* const* args, Py_s
 
 // Calls a function of this file.
 template <bool, class... P>
-Ref call_with(Ref (*function)(P...), PyObject* const* args, Py_ssize_t n) {
+Ref call_with(Ref (*function)(P...), [[maybe_unused]] PyObject* const* args, Py_ssize_t n) {
   check_count(n, sizeof...(P));
   std::tuple<Argument<P>...> arguments{Argument<P>(args)...};
   return std::apply([&](auto&... each) { return function(each.value...); }, arguments);
