@@ -81,6 +81,8 @@ _LIBRARIES = {
         folders = [f + "/openmpi/include" for f in _LIBRARY_FOLDERS],
         openmpi = headers_and_flags(defines = ["OMPI_SKIP_MPICXX=1"], linkopts = ["-l:libmpi.so.40"]),
     ),
+    # For a Python module: the interpreter that loads it has Python's own functions.
+    "python": _library(["libpython3-dev"], ["python3.11"], python = headers_and_flags(includes = ["include/python3.11"])),
     # rapidcheck_gtest has RC_GTEST_PROP and its like: #include <rapidcheck/gtest.h>
     "rapidcheck": _library(
         ["librapidcheck-dev"],
@@ -104,14 +106,14 @@ _LIBRARIES = {
         ),
     ),
     "tomlplusplus": _library(["libtomlplusplus-dev"], ["toml++"], tomlplusplus = headers_and_flags()),
-    # For a Python module: the interpreter that loads it has Python's own functions. PyTorch's headers of torch.distributed were compiled
-    # with these macros.
+    # PyTorch's headers of torch.distributed were compiled with these macros.
     "torch": _library(
-        ["libpython3-dev", "libtorch-dev", "pybind11-dev"],
-        ["ATen", "c10", "caffe2", "pybind11", "python3.11", "torch"],
+        ["libtorch-dev", "pybind11-dev"],
+        ["ATen", "c10", "caffe2", "pybind11", "torch"],
         torch = headers_and_flags(
             defines = ["USE_C10D=1", "USE_DISTRIBUTED=1"],
-            includes = ["include", "include/python3.11", "include/torch/csrc/api/include"],
+            deps = ["@python"],
+            includes = ["include", "include/torch/csrc/api/include"],
             linkopts = ["-ltorch_python", "-ltorch", "-ltorch_cpu", "-lc10"],
         ),
     ),

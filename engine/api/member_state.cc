@@ -323,6 +323,7 @@ Result<MemberState::Found> MemberState::plan_query(const Call& call, bool calls)
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // it sleeps while another rank plans
   try {
     if (thread == 0) count_thread();
+    begin_long_wait();
     return find_or_make_plan(call, calls);
   } catch (const std::bad_alloc&) {
     return make_error(Code::out_of_memory, [&] {

@@ -59,7 +59,10 @@ void ProgressEngine::remove(MemberState& member) noexcept {
 
 void ProgressEngine::take_from_helper() noexcept {
   wanted_.store(true, std::memory_order_relaxed);  // a hint: pairs with nothing
-  mutex_.lock();
+  if (!mutex_.try_lock()) {
+    begin_long_wait();
+    mutex_.lock();
+  }
   wanted_.store(false, std::memory_order_relaxed);
 }
 

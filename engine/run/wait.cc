@@ -139,6 +139,7 @@ std::int64_t LongWait::look_at_clock() noexcept {
   if (begin_ns_ == 0) {
     begin_ns_ = now;
     next_look_ns_ = std::min(waiter_.deadline(now), deadline_after(now, look_about_ns()));
+    begin_long_wait();
   }
   return now;
 }
@@ -303,15 +304,21 @@ bool LongWait::run() noexcept {
 struct InterruptCheck {
   int (*ask)() = nullptr;
   std::int64_t next_ns = 0;
+  bool answer = false;  // of begin_long_wait()
 };
 thread_local constinit InterruptCheck interrupt_check;
 
 }  // namespace
 
-void set_interrupt_check(int (*check)()) noexcept { interrupt_check = {check, 0}; }
+void set_interrupt_check(int (*check)()) noexcept { interrupt_check = {check}; }
+
+void begin_long_wait() noexcept {
+  if (interrupt_check.ask != nullptr) interrupt_check.answer |= interrupt_check.ask() != 0;
+}
 
 bool is_interrupted() noexcept {
   if (interrupt_check.ask == nullptr) return false;
+  if (std::exchange(interrupt_check.answer, false)) return true;
   const std::int64_t now = now_ns();
   if (now < interrupt_check.next_ns) return false;
   interrupt_check.next_ns = deadline_after(now, look_about_ns() / 2);

@@ -95,11 +95,13 @@ inline bool worth_waiting(Waiter& waiter, const WaitTarget& awaited, int round,
 // The awaited word has come, after worth_waiting().
 void has_come(Waiter& waiter) noexcept;
 
-// Sets a function that the calling thread calls now and then while it waits, here or for the making
-// of a communicator. If it returns non-zero, the wait and the communicator end. nullptr, the
-// default: none. For languages that run signal handlers between two of their instructions, such as
-// Python.
+// Sets a function that the calling thread calls when it begins a long wait or plans a call, and
+// then now and then while it waits, here or for the making of a communicator. If it returns
+// non-zero, the wait and the communicator end. nullptr, the default: none. For languages that run
+// signal handlers between two of their instructions and have a global lock, such as Python.
 void set_interrupt_check(int (*check)()) noexcept;
+// Calls that function; the next is_interrupted() returns its answer.
+void begin_long_wait() noexcept;
 // Calls that function, at most every look_about_ns() / 2.
 bool is_interrupted() noexcept;
 // The error text for Code::aborted then; `waiting` describes the wait.

@@ -345,10 +345,12 @@ RK_API rkResult_t rkCommAbortFromSignal(rkComm_t comm) RK_NOEXCEPT;
 /* Reports that this rank cannot continue: ends all calls of all ranks with rkRemoteError and the
  * text "rank R failed: WHY", from any thread. The handle stays. */
 RK_API rkResult_t rkCommFail(rkComm_t comm, const char* why) RK_NOEXCEPT;
-/* While the calling thread waits for longer than 50 ms, in a call or for a new communicator, it
- * calls check() about every 50 ms; if check() returns a value other than 0, the communicator ends
- * with rkAborted on all ranks. NULL (the initial state): no check. For languages that run signal
- * handlers between their own instructions. check() must not make calls of ranks. */
+/* The calling thread calls check() when a wait gets longer than some microseconds, before it plans
+ * a call, and then about every 50 ms while it waits, in a call or for a new communicator; if
+ * check() returns a value other than 0, the communicator ends with rkAborted on all ranks. NULL
+ * (the initial state): no check. For languages that run signal handlers between their own
+ * instructions, or whose threads share a lock that check() can release until the call returns.
+ * check() must not make calls of ranks. */
 RK_API rkResult_t rkSetInterruptCheck(int (*check)(void)) RK_NOEXCEPT;
 
 RK_API rkResult_t rkCommCount(rkComm_t comm, int* ranks) RK_NOEXCEPT;

@@ -10,10 +10,11 @@
 The program's own threads join a communicator instead: ``comm = rankine.Communicator(4)``, then
 ``me = comm.join(rank)`` on each. Processes make a communicator with a common name, each with its
 rank: ``me = rankine.Communicator(4, rank=rank, name="job").join(rank)``. All ranks make the same
-calls in the same order. Calls release the GIL, so other threads run Python while ranks wait or move
-data. rankine.start() and rankine.prepare() start calls without waiting, once or repeatedly.
+calls in the same order. Calls that wait or move much data release the GIL, so other threads run
+Python meanwhile. rankine.start() and rankine.prepare() start calls without waiting, once or repeatedly.
 
-A buffer is C-contiguous and keeps its size while a call uses it. Counts are elements, times are
+A buffer has the buffer protocol, ``__dlpack__`` or ``__array_interface__``; it is C-contiguous and
+keeps its size while a call uses it. Counts are elements, times are
 seconds. Errors are rankine.Error with a ``code``. Invalid arguments are also ValueErrors, name the
 argument, and leave the communicator usable (but other ranks wait for the call until their
 deadline). Every other error ends the communicator on all its ranks.
@@ -24,11 +25,19 @@ raises (Control-C: KeyboardInterrupt), the call raises the exception, and its co
 
 from rankine._buckets import Buckets
 from rankine._epilogues import Epilogue, FunctionEpilogue, RowEpilogue
-from rankine._library import Code, Error, InvalidArgument, version
+from rankine._errors import Code, Error, InvalidArgument
 from rankine._member import Member, PortsInUse, group
 from rankine._operations import Operation, PreMulSum
 from rankine._requests import Request, prepare, start, wait_all
 from rankine._teams import Communicator, Team
+from rankine._engine import rkGetVersion as _version
+
+
+def version() -> str:
+    """The version of the library: "0.1.0"."""
+    code: int = _version()
+    return f"{code // 10000}.{code // 100 % 100}.{code % 100}"
+
 
 __version__ = version()
 

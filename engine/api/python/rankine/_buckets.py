@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from ctypes import byref, c_size_t, c_void_p
 from types import TracebackType
 from typing import Any, Callable, Sequence
 
-from rankine import _operations
-from rankine._buffers import NUMBERS, Buffer
-from rankine._library import Code, Error, NotCopied, check, library, refuse, whole
+from rankine import _engine
+from rankine._engine import OPERATIONS, TYPES, Buffer
+from rankine._errors import Code, Error, NotCopied, refuse, sizes, whole
 from rankine._member import Member
 
 
@@ -30,10 +29,8 @@ class Buckets(NotCopied):
     def __init__(self, member: Member, bucket_bytes: int = 25_000_000) -> None:
         self._member = member
         self._buffers: list[Buffer] = []
-        made = c_void_p()
         bucket_bytes = whole("bucket_bytes", bucket_bytes, 1, 2**63 - 1)
-        check(library.rkBucketsCreate(byref(made), bucket_bytes, member._handle))
-        self._buckets: int | None = made.value
+        self._buckets: int | None = _engine.rkBucketsCreate(bucket_bytes, member._handle)
 
     def __enter__(self) -> Buckets:
         return self
@@ -54,60 +51,65 @@ class Buckets(NotCopied):
     def add(self, x: Any, op: str = "sum", *, dtype: str | None = None) -> None:
         """Replaces x by the reduction of all ranks' x, by the end of wait(); until then, x must not
         be resized or used."""
-        self._add(library.rkBucketsAdd, x, op, dtype)
+        self._add(_engine.rkBucketsAdd, x, op, dtype)
 
     def add_unused(self, x: Any, op: str = "sum", *, dtype: str | None = None) -> None:
         """As add(), for a tensor without data on this rank: the rank contributes zeros. "sum" and
         "avg" only."""
-        self._add(library.rkBucketsAddUnused, x, op, dtype)
+        self._add(_engine.rkBucketsAddUnused, x, op, dtype)
 
     def flush(self) -> None:
         """Starts the bucket that is not full."""
-        check(library.rkBucketsFlush(self._handle))
+        _engine.rkBucketsFlush(self._handle)
 
     def wait(self) -> None:
         """Flushes, and waits until every tensor added is reduced. Raises the first error."""
-        code = library.rkBucketsWait(self._handle)
-        if code not in (Code.invalid_usage, Code.forked):
-            self._release()
-        check(code)
+        handle = self._handle
+        try:
+            _engine.rkBucketsWait(handle)
+        except Error as error:
+            if error.code not in (Code.invalid_usage, Code.forked):
+                self._buffers.clear()
+            raise
+        self._buffers.clear()
 
     def all_reduce(self, tensors: Sequence[Any], op: str = "sum", *, dtype: str | None = None) -> None:
         """Adds tensors of one type and waits for all of them."""
         handle, number = self._handle, _number_of(op)
-        buffers: list[Buffer] = []
-        try:
-            for i, x in enumerate(tensors):
-                buffers.append(Buffer(f"tensors[{i}]", x, True))
-            types = {buffer.type_name(dtype) for buffer in buffers}
-            if len(types) > 1:
-                refuse(f"tensors have elements of {', '.join(sorted(types))}; allowed is one type")
-            n = len(buffers)
-            data = (c_void_p * n)(*(buffer.address for buffer in buffers))
-            counts = (c_size_t * n)(*(buffer.bytes // buffer.item_bytes for buffer in buffers))
-            check(library.rkBucketsAllReduce(handle, n, data, counts, NUMBERS[types.pop()] if types else 0, number))
-        finally:
-            for buffer in buffers:
-                buffer.release()
+        buffers = [Buffer(f"tensors[{i}]", x, True) for i, x in enumerate(tensors)]
+        types = {buffer.type(dtype) for buffer in buffers} or {0}
+        if len(types) > 1:
+            names = sorted(name for name, type_number in TYPES.items() if type_number in types)
+            refuse(f"tensors have elements of {', '.join(names)}; allowed is one type")
+        data = sizes([buffer.address for buffer in buffers])
+        lengths = sizes([buffer.bytes // buffer.item_bytes for buffer in buffers])
+        _engine.rkBucketsAllReduce(handle, len(buffers), data, lengths, types.pop(), number)
 
     @property
     def calls(self) -> int:
         """The number of all-reduces so far."""
-        calls = c_size_t()
-        check(library.rkBucketsGetCalls(self._handle, byref(calls)))
-        return calls.value
+        return _engine.rkBucketsGetCalls(self._handle)
 
     def close(self) -> None:
         """Frees the buckets. Pending tensors end the communicator. A second call has no effect."""
         buckets, self._buckets = self._buckets, None
         if buckets is None:
             return
-        if library.rkBucketsDestroy(buckets) == Code.invalid_usage:
-            if self._member._comm is not None:
-                library.rkCommFail(self._member._comm, b"buckets were closed before their tensors had been waited for")
-            library.rkBucketsWait(buckets)
-            library.rkBucketsDestroy(buckets)
-        self._release()
+        try:
+            _engine.rkBucketsDestroy(buckets)
+        except Error as error:
+            if error.code == Code.invalid_usage:
+                self._destroy_pending(buckets)
+        self._buffers.clear()
+
+    def _destroy_pending(self, buckets: int) -> None:
+        if self._member._comm is not None:
+            _engine.rkCommFail(self._member._comm, b"buckets were closed before their tensors had been waited for")
+        try:
+            _engine.rkBucketsWait(buckets)
+        except Error:  # the failure above
+            pass
+        _engine.rkBucketsDestroy(buckets)
 
     @property
     def _handle(self) -> int:
@@ -115,24 +117,14 @@ class Buckets(NotCopied):
             raise Error(Code.invalid_usage, "the buckets have been closed")
         return self._buckets
 
-    def _add(self, function: Callable[..., int], x: Any, op: str, dtype: str | None) -> None:
+    def _add(self, function: Callable[..., None], x: Any, op: str, dtype: str | None) -> None:
         handle, number = self._handle, _number_of(op)
         buffer = Buffer("x", x, True)
-        try:
-            count = buffer.bytes // buffer.item_bytes
-            check(function(handle, buffer.address, count, NUMBERS[buffer.type_name(dtype)], number))
-        except BaseException:
-            buffer.release()
-            raise
+        function(handle, buffer.address, buffer.bytes // buffer.item_bytes, buffer.type(dtype), number)
         self._buffers.append(buffer)
-
-    def _release(self) -> None:
-        for buffer in self._buffers:
-            buffer.release()
-        self._buffers.clear()
 
 
 def _number_of(op: str) -> int:
-    if not isinstance(op, str) or op not in _operations.NUMBERS:
-        refuse(f"op is {op!r}; allowed are {', '.join(_operations.NAMES)}")
-    return _operations.NUMBERS[op]
+    if not isinstance(op, str) or op not in OPERATIONS:
+        refuse(f"op is {op!r}; allowed are {', '.join(OPERATIONS)}")
+    return OPERATIONS[op]

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import threading
-from typing import Any, Protocol, Sequence
+from typing import Any
 
-from rankine._library import imported, last_error, refuse
+from rankine import _engine
+from rankine._errors import imported, refuse
 
 
 class Pieces:
@@ -30,7 +30,7 @@ class Pieces:
         self.is_array = self._dtype is not None
 
     def at(self, address: int, count: int) -> Any:
-        piece = memoryview((ctypes.c_ubyte * (count * self.element_bytes)).from_address(address)).cast("B")
+        piece = _engine.memory(address, count * self.element_bytes)
         if self._dtype is None:
             return piece
         return self._numpy.frombuffer(piece, self._dtype)
@@ -53,23 +53,3 @@ class RaisedHere(threading.local):
     def take(self) -> BaseException | None:
         error, self.error = self.error, None
         return error
-
-
-class HasRaised(Protocol):
-    """An object that runs Python inside a call."""
-
-    def _take_raised(self) -> BaseException | None:
-        """Returns and clears the exception that it has raised on this thread."""
-
-
-def raise_for(code: int, callbacks: Sequence[HasRaised]) -> None:
-    """Raises the error of a call that returned ``code``, with the exceptions of its callbacks on
-    this thread."""
-    raised = [cause for callback in callbacks if (cause := callback._take_raised()) is not None]
-    if code == 0 and not raised:
-        return
-    error = last_error(code) if code != 0 else None
-    if raised and (error is None or not isinstance(raised[0], Exception)):
-        raise raised[0] from error  # for example KeyboardInterrupt
-    assert error is not None
-    raise error from (raised[0] if raised else None)

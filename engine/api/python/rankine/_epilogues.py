@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
-from ctypes import byref, c_void_p
 from typing import Any, Callable
 
-from rankine._buffers import BYTES, TYPES, Buffer
-from rankine._callbacks import Pieces, RaisedHere, raise_for
-from rankine._library import Code, Error, NotCopied, RowFunction, RowSteps, check, library, refuse
+from rankine import _engine
+from rankine._callbacks import Pieces, RaisedHere
+from rankine._engine import BYTES, TYPES, Buffer
+from rankine._errors import Code, Error, NotCopied, refuse
 
 # Indexed by rkNorm_t and rkActivation_t.
 _NORMS = (None, "rms", "layer")
@@ -36,10 +35,9 @@ class Epilogue(NotCopied):
 
     _row_bytes: int  # bytes of a row of the call's result
 
-    def __init__(self, make: Callable[[Any], int]) -> None:
-        made = c_void_p()
-        check(make(byref(made)))
-        self._epilogue: int | None = made.value
+    def __init__(self, epilogue: int) -> None:
+        """Takes ownership of a rkEpilogue_t."""
+        self._epilogue: int | None = epilogue
 
     def __del__(self) -> None:
         self.close()
@@ -54,7 +52,7 @@ class Epilogue(NotCopied):
         """Frees the epilogue. A second call has no effect. Requests keep their epilogue alive."""
         epilogue, self._epilogue = getattr(self, "_epilogue", None), None
         if epilogue is not None:
-            library.rkEpilogueDestroy(epilogue)
+            _engine.rkEpilogueDestroy(epilogue)
 
     def check_rows(self, result_bytes: int) -> None:
         """Refuses a result with another number of rows than this epilogue's buffers."""
@@ -66,14 +64,10 @@ class Epilogue(NotCopied):
     def apply(self, rows: Any) -> None:
         """Applies the epilogue to all rows without a collective, with the same bits."""
         buffer = Buffer("rows", rows, False)
-        try:
-            if buffer.bytes % self._row_bytes != 0:
-                refuse(f"rows has {buffer.bytes} bytes; allowed are multiples of {self._row_bytes}, a row")
-            self.check_rows(buffer.bytes)
-            code = library.rkEpilogueApply(self._handle, buffer.address, buffer.bytes // self._row_bytes)
-        finally:
-            buffer.release()
-        raise_for(code, (self,))
+        if buffer.bytes % self._row_bytes != 0:
+            refuse(f"rows has {buffer.bytes} bytes; allowed are multiples of {self._row_bytes}, a row")
+        self.check_rows(buffer.bytes)
+        _engine.rkEpilogueApply(self._handle, buffer.address, buffer.bytes // self._row_bytes, (self,))
 
 
 class RowEpilogue(Epilogue):
@@ -107,21 +101,20 @@ class RowEpilogue(Epilogue):
         scales: Any = None,
     ) -> None:
         _check_row(row_elements)
-        number, out_number = _number("dtype", dtype, TYPES), _number(
-            "out_dtype", dtype if out_dtype is None else out_dtype, TYPES
-        )
+        types = tuple(TYPES)
+        out_dtype = dtype if out_dtype is None else out_dtype
+        number, out_number = _number("dtype", dtype, types), _number("out_dtype", out_dtype, types)
         self._row_bytes = row_elements * BYTES[dtype]
         self._rows: int | None = None
         self._buffers: list[Buffer] = []  # in use during the epilogue's lifetime
 
-        def row(name: str, value: Any) -> int | None:
+        def row(name: str, value: Any) -> int:
             return self._place(name, value, dtype, row_elements, writable=False, one=True)
 
-        def rows(name: str, value: Any, type_name: str, width: int) -> int | None:
+        def rows(name: str, value: Any, type_name: str, width: int) -> int:
             return self._place(name, value, type_name, width, writable=True, one=False)
 
-        steps = RowSteps(
-            ctypes.sizeof(RowSteps),
+        epilogue = _engine.create_epilogue(
             number,
             row_elements,
             row("bias", bias),
@@ -132,17 +125,17 @@ class RowEpilogue(Epilogue):
             epsilon,
             _number("activation", activation, _ACTIVATIONS),
             out_number,
-            rows("out", out, TYPES[out_number], row_elements),
+            rows("out", out, out_dtype, row_elements),
             rows("scales", scales, "f32", 1),
         )
-        super().__init__(lambda made: library.rkEpilogueCreate(made, byref(steps)))
+        super().__init__(epilogue)
 
-    def _place(self, name: str, value: Any, type_name: str, width: int, *, writable: bool, one: bool) -> int | None:
+    def _place(self, name: str, value: Any, type_name: str, width: int, *, writable: bool, one: bool) -> int:
         if value is None:
-            return None
+            return 0
         buffer = Buffer(name, value, writable)
         self._buffers.append(buffer)
-        buffer.type_name(type_name)  # refuses other elements
+        buffer.type(type_name)  # refuses other elements
         count = buffer.bytes // BYTES[type_name]
         wanted = 1 if one else self._rows
         if count % width != 0 or wanted not in (None, count // width):
@@ -177,17 +170,15 @@ class FunctionEpilogue(Epilogue):
         self._row_bytes = row_elements * pieces.element_bytes
         raised = self._raised = RaisedHere()
 
-        def call(address: int, first: int, count: int, _context: int | None) -> int:
+        def call(address: int, first: int, count: int) -> int:
             with raised:
                 rows = pieces.at(address, count * row_elements)
                 function(rows.reshape(count, row_elements) if pieces.is_array else rows, first)
                 return 0
             return 1
 
-        self._thunk = RowFunction(call)
-        super().__init__(
-            lambda made: library.rkEpilogueCreateFunction(made, row_elements, self._thunk, None)
-        )
+        self._call = call  # the engine calls this object, and does not keep it alive
+        super().__init__(_engine.create_row_function(row_elements, call))
 
     def _take_raised(self) -> BaseException | None:
         return self._raised.take()

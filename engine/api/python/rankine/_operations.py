@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from typing import Any, Callable
 
 from rankine._callbacks import Pieces, RaisedHere
-from rankine._library import ReduceFunction, refuse
-
-# Indexed by rkRedOp_t.
-NAMES = ("sum", "prod", "max", "min", "avg", "band", "bor", "bxor")
-NUMBERS = {name: number for number, name in enumerate(NAMES)}
+from rankine._engine import OPERATIONS
+from rankine._errors import refuse
 
 _FACTOR_FORMATS = {
     "i8": "b", "u8": "B", "i32": "i", "u32": "I", "i64": "q", "u64": "Q", "f64": "d",
     "f16": "f", "f32": "f", "bf16": "f", "f8e4m3": "f", "f8e5m2": "f",
     "c64": "ff", "c128": "dd",
 }  # fmt: skip
+
+
+_numbers = itertools.count()  # of Operations
 
 
 class PreMulSum:
@@ -69,9 +70,10 @@ class Operation:
         self.element_bytes = self._pieces.element_bytes
         self.commutative = bool(commutative)
         self._raised = RaisedHere()
-        self.thunk = ReduceFunction(self._apply)
+        self._number = next(_numbers)
+        self._call = self._apply  # the engine calls this object, and does not keep it alive
 
-    def _apply(self, lower: int, inout: int, count: int, _context: int | None) -> int:
+    def _apply(self, lower: int, inout: int, count: int) -> int:
         with self._raised:
             self._function(self._pieces.at(lower, count), self._pieces.at(inout, count))
             return 0

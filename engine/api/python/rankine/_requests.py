@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import collections
-from ctypes import byref, c_char_p, c_int, c_void_p
 from types import TracebackType
 from typing import Any, Callable, Generator, Sequence
 
-from rankine._buffers import Buffer
-from rankine._callbacks import HasRaised, raise_for
-from rankine._library import Code, Error, NotCopied, check, library, milliseconds, refuse
-from rankine._member import group_of_calls
-
-_start = library.rkRequestStart
-_wait = library.rkRequestWait
+from rankine import _engine
+from rankine._engine import Buffer
+from rankine._errors import Code, Error, HasRaised, NotCopied, milliseconds, refuse, sizes
 
 # Requests that were garbage-collected in flight. They continue, with their buffers, and are freed
 # when a later request is made.
 _left: collections.deque[tuple[int, Sequence[Buffer], Sequence[HasRaised]]] = collections.deque()
+
+
+def _free(request: int, buffers: Sequence[Buffer], callbacks: Sequence[HasRaised]) -> None:
+    try:
+        _engine.rkRequestFree(request)
+    except Error:
+        _left.append((request, buffers, callbacks))
+
+
+_REFUSED = (Code.invalid_usage, Code.forked)
+
+# start and wait, for calls that may keep the GIL and for others.
+_LIGHT = _engine.start_light, _engine.wait_light
+_OTHER = _engine.rkRequestStart, _engine.rkRequestWait
 
 
 class Request(NotCopied):
@@ -33,23 +42,24 @@ class Request(NotCopied):
     ``with`` statement waits for the request at the end, if necessary, and closes it.
     """
 
-    def __init__(self, request: int, buffers: Sequence[Buffer], callbacks: Sequence[HasRaised], out: bool) -> None:
+    def __init__(
+        self, request: int, buffers: Sequence[Buffer], callbacks: Sequence[HasRaised], is_light: bool, out: bool
+    ) -> None:
         """Takes ownership of a rkRequest_t; programs get requests from start() and prepare()."""
         self._request: int | None = request
         self._buffers, self._callbacks, self._out = buffers, callbacks, out
-        self._over = c_int()
+        self._start, self._wait = _LIGHT if is_light else _OTHER
         for _ in range(len(_left)):
             try:  # one at a time: the garbage collector and other threads change _left
                 one = _left.popleft()
             except IndexError:
                 break
-            if library.rkRequestFree(one[0]) != 0:
-                _left.append(one)
+            _free(*one)
 
     def __del__(self) -> None:
         request = getattr(self, "_request", None)
-        if request is not None and library.rkRequestFree(request) != 0:
-            _left.append((request, self._buffers, self._callbacks))
+        if request is not None:
+            _free(request, self._buffers, self._callbacks)
 
     def __enter__(self) -> Request:
         return self
@@ -69,33 +79,33 @@ class Request(NotCopied):
     def start(self) -> None:
         """Starts the calls again, of a request that was prepared or has been waited for: with the
         same buffers, and without further checks."""
-        check(_start(self._request))
+        self._start(self._request)
         self._out = True
 
     def done(self) -> bool:
         """Returns True if the calls are over, also after an error; wait() then returns at once."""
         if not self._out:
             raise Error(Code.invalid_usage, "the request is not under way; start it first")
-        code = library.rkRequestTest(self._request, byref(self._over))
-        if code in (Code.invalid_usage, Code.forked):
-            check(code)
-        return code != 0 or self._over.value == 1
+        try:
+            return _engine.rkRequestTest(self._request) == 1
+        except Error as error:
+            if error.code in _REFUSED:
+                raise
+            return True
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until the calls are over, or for ``timeout`` seconds. Returns True if they are
         over; otherwise they continue."""
-        if timeout is None or timeout == float("inf"):
-            code = _wait(self._request)
-        else:
-            code = library.rkRequestWaitFor(
-                self._request, milliseconds("timeout", timeout) if timeout != 0 else 0, byref(self._over)
-            )
-            if code == 0 and self._over.value == 0:
+        most = -1 if timeout is None else milliseconds("timeout", timeout) if timeout != 0 else 0
+        try:
+            if most < 0:
+                self._wait(self._request, self._callbacks)
+            elif _engine.rkRequestWaitFor(self._request, most, self._callbacks) == 0:
                 return False
-        if code not in (Code.invalid_usage, Code.forked):
-            self._out = False
-        if code != 0 or self._callbacks:
-            raise_for(code, self._callbacks)
+        except BaseException as error:
+            _have_ended((self,), error)
+            raise
+        self._out = False
         return True
 
     def __await__(self) -> Generator[Any, None, None]:
@@ -108,28 +118,22 @@ class Request(NotCopied):
     def orders(self) -> list[str]:
         """The levels of order (set_options) that all its calls keep, including levels that were not
         requested."""
-        levels = c_char_p()
-        check(library.rkRequestGetOrders(self._request, byref(levels)))
-        return (levels.value or b"").decode().split(", ")
+        return _engine.rkRequestGetOrders(self._request).split(", ")
 
     def close(self) -> None:
         """Frees the request and releases its buffers. Raises an error while calls are in flight; a
         second call has no effect."""
         if self._request is not None:
-            check(library.rkRequestFree(self._request))
+            _engine.rkRequestFree(self._request)
             self._request = None
-            for buffer in self._buffers:
-                buffer.release()
             self._buffers = self._callbacks = ()
 
 
-def _collected(
-    end: Callable[..., int], out: bool, call: Callable[..., object], arguments: Any, options: Any
-) -> Request:
-    made = c_void_p()
-    buffers, callbacks = group_of_calls(lambda: end(byref(made)), call, arguments, options)
-    assert made.value is not None
-    return Request(made.value, buffers, callbacks, out)
+def _have_ended(requests: Sequence[Request], error: BaseException | None = None) -> None:
+    """After a wait for the requests: their calls are over, unless ``error`` has refused the wait."""
+    if not isinstance(error, Error) or error.code not in _REFUSED:
+        for request in requests:
+            request._out = False
 
 
 def start(call: Callable[..., object], *arguments: Any, **options: Any) -> Request:
@@ -140,13 +144,13 @@ def start(call: Callable[..., object], *arguments: Any, **options: Any) -> Reque
         ...                                     # work that does not touch x
         request.wait()
     """
-    return _collected(library.rkGroupEndAsync, True, call, arguments, options)
+    return Request(*_engine.collect(False, call, arguments, options), out=True)
 
 
 def prepare(call: Callable[..., object], *arguments: Any, **options: Any) -> Request:
     """As start(), but the calls are only prepared. The request's start() makes them, any number of
-    times, with the same buffers and in a few microseconds."""
-    return _collected(library.rkGroupEndPrepare, False, call, arguments, options)
+    times, with the same buffers and in a fraction of a microsecond."""
+    return Request(*_engine.collect(True, call, arguments, options), out=False)
 
 
 def wait_all(requests: Sequence[Request]) -> None:
@@ -158,9 +162,11 @@ def wait_all(requests: Sequence[Request]) -> None:
             refuse(f"requests[{i}] has been closed")
         if request in requests[:i]:
             refuse(f"requests[{i}] is given twice; allowed is once")
-    handles = (c_void_p * len(requests))(*(request._request for request in requests))
-    code = library.rkRequestWaitAll(len(requests), handles)
-    if code not in (Code.invalid_usage, Code.forked):
-        for request in requests:
-            request._out = False
-    raise_for(code, [callback for request in requests for callback in request._callbacks])
+    handles = sizes([request._request or 0 for request in requests])
+    callbacks = [callback for request in requests for callback in request._callbacks]
+    try:
+        _engine.rkRequestWaitAll(len(requests), handles, callbacks)
+    except BaseException as error:
+        _have_ended(requests, error)
+        raise
+    _have_ended(requests)

@@ -3,30 +3,16 @@ Team's ranks are played by Python threads of the Team."""
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import os
 import threading
 import time
 import weakref
-from ctypes import byref, c_void_p
 from queue import Empty, SimpleQueue
 from typing import Any, Callable, Sequence, TypeVar
 
-from rankine._library import (
-    Code,
-    Config,
-    Error,
-    UniqueId,
-    check,
-    ints,
-    library,
-    listen_to_signals,
-    milliseconds,
-    refuse,
-    text,
-    whole,
-)
+from rankine import _engine
+from rankine._errors import Code, Error, ints, milliseconds, refuse, text, whole
 from rankine._member import Member
 
 T = TypeVar("T")
@@ -91,49 +77,40 @@ class Communicator:
         name: str | None = None,
         more_ranks: Sequence[int] = (),
     ) -> None:
-        listen_to_signals()
         ranks = whole("ranks", ranks, 1, _MOST_RANKS)
-        config = Config(
-            ctypes.sizeof(Config), milliseconds("timeout", timeout), text("wait", wait), text("network", network)
-        )
-        config.nodes, given = ints("nodes", nodes)
-        if given not in (0, ranks):
-            refuse(f"nodes has {given} numbers; allowed are {ranks}, one per rank")
-        config.levels, config.levelCount = ints("levels", levels)
-        config.tuned, config.recordTimes = int(tuned), int(record_times)
-        config.planBytes = whole("plan_bytes", plan_bytes, 0, 2**63 - 1)
-        config.order = text("order", order)
-        config.progressCore = -1 if progress_core is None else whole("progress_core", progress_core, 0)
-        config.placement = text("placement", "none" if placement is None else placement)
-        config.ports = whole("ports", ports, 0)
+        nodes_in_c = ints("nodes", nodes)
+        if len(nodes_in_c) not in (0, 4 * ranks):
+            refuse(f"nodes has {len(nodes_in_c) // 4} numbers; allowed are {ranks}, one per rank")
         self._is_placed = placement is not None
-        self._members: list[Member | None]
         here = [*(() if rank is None else (rank,)), *more_ranks]
         for one in here:
             if not isinstance(one, int) or not 0 <= one < ranks:
                 which = "rank" if one is rank else "more_ranks"
                 refuse(f"{which} is {one!r}; allowed are 0 to {ranks - 1}")
         self._here = here or range(ranks)
-        if rank is None and name is None and not here:
-            comms = (c_void_p * ranks)()
-            check(library.rkCommInitAllConfig(comms, ranks, byref(config)))
-            self._members = [Member(comm) for comm in comms if comm is not None]
-        else:
-            if rank is None or name is None:
-                refuse(f"rank is {rank!r}, name is {name!r}; give both for processes, none for threads")
-            unique = UniqueId()
-            check(library.rkGetUniqueIdByName(byref(unique), text("name", name)))
-            comms = [c_void_p() for _ in here]
-            if len(here) == 1:
-                check(library.rkCommInitRankConfig(byref(comms[0]), ranks, unique, rank, byref(config)))
-            else:
-                check(library.rkGroupStart())
-                for comm, one in zip(comms, here):  # the group's end reports errors
-                    library.rkCommInitRankConfig(byref(comm), ranks, unique, one, byref(config))
-                check(library.rkGroupEnd())
-            self._members = [None] * ranks
-            for comm, one in zip(comms, here):
-                self._members[one] = Member(comm.value)
+        if (rank is None) != (name is None) or (rank is None and here):
+            refuse(f"rank is {rank!r}, name is {name!r}; give both for processes, none for threads")
+        handles = _engine.make_ranks(
+            ranks,
+            text("name", name),
+            ints("rank", here),
+            milliseconds("timeout", timeout),
+            text("wait", wait),
+            text("network", network),
+            nodes_in_c,
+            ints("levels", levels),
+            int(tuned),
+            int(record_times),
+            whole("plan_bytes", plan_bytes, 0, 2**63 - 1),
+            text("order", order),
+            -1 if progress_core is None else whole("progress_core", progress_core, 0),
+            text("placement", "none" if placement is None else placement),
+            whole("ports", ports, 0),
+        )
+        is_alone = len(handles) == 1 and progress_core is None
+        self._members: list[Member | None] = [None] * ranks
+        for one, handle in zip(self._here, handles):
+            self._members[one] = Member(handle, is_alone)
         self._lock = threading.Lock()
 
     @property
@@ -144,7 +121,6 @@ class Communicator:
     def join(self, rank: int) -> Member:
         """Returns a rank for the calling thread, which plays it, and pins the thread if there is a
         placement. Each rank can be joined once. Does not wait."""
-        listen_to_signals()
         rank = whole("rank", rank, 0, len(self._members) - 1)
         if rank not in self._here:
             ours = ", ".join(map(str, self._here))
@@ -154,7 +130,7 @@ class Communicator:
         if member is None:
             raise Error(Code.invalid_usage, f"rank {rank} has joined already")
         if self._is_placed:
-            member._pin_thread()
+            _engine.rkCommPinThread(member._handle)
         return member
 
 
@@ -277,7 +253,6 @@ class Team:
             placement=placement,
             ports=ports,
         )
-        listen_to_signals()
         # Each rank has a separate thread, which join() pins.
         self._jobs: list[SimpleQueue[Callable[[], None] | None]] = [SimpleQueue() for _ in range(communicator.ranks)]
         self._end_threads = weakref.finalize(self, _end, self._jobs)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime
 import json
 
-from rankine._library import imported
+from rankine._errors import imported
 
 imported("torch", "rankine.device_communicator, collectives of tensors for inference servers,")
 import torch

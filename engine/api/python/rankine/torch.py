@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import datetime
 
-from rankine._library import imported
+from rankine._errors import imported
 
 imported("torch", "rankine.torch, a backend of torch.distributed,")
 import torch

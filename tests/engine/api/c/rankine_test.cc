@@ -722,6 +722,36 @@ TEST(C, AWaitingThreadCanBeInterrupted) {
   expect_all(results, rkAborted);
 }
 
+int count_asks() {
+  ++asked;
+  return 0;
+}
+
+// Once when the wait begins, and once when it ends by its deadline. Finds a wait that asks only
+// then.
+TEST(C, AWaitingThreadIsAskedWhenItsWaitBegins) {
+  Comms comms(2);
+  std::atomic<bool> ended{false};
+  const auto results = comms.run([&](int rank, rkComm_t comm) {
+    EXPECT_EQ(rkBarrier(comm), rkSuccess);  // plans
+    rkCallOptions_t options = RK_CALL_OPTIONS_INITIALIZER;
+    options.timeoutMs = 10;
+    EXPECT_EQ(rkCommSetCallOptions(comm, &options), rkSuccess);
+    if (rank == 1) {
+      while (!ended.load()) std::this_thread::yield();
+      return rkBarrier(comm);
+    }
+    asked = 0;
+    rkSetInterruptCheck(count_asks);
+    const rkResult_t result = rkBarrier(comm);
+    EXPECT_EQ(asked, 2);
+    rkSetInterruptCheck(nullptr);
+    ended.store(true);
+    return result;
+  });
+  expect_all(results, rkTimeout);
+}
+
 // --- Buckets
 
 TEST(C, BucketsReduceManyTensorsInFewCalls) {

@@ -75,6 +75,62 @@ def test_any_buffer(team):
     assert team().run(f) == [([6, 10], bytes(range(RANKS)))] * RANKS
 
 
+class Tensor:
+    """An object without the buffer protocol that exports an array by DLPack, by one with versions or an older one."""
+
+    def __init__(self, array, versions):
+        self.array, self.versions = array, versions
+
+    def __dlpack__(self, **options):
+        if options and not self.versions:
+            raise TypeError("max_version")
+        return self.array.__dlpack__()
+
+
+class Interface:
+    def __init__(self, array, **changes):
+        self.array, self.__array_interface__ = array, {**array.__array_interface__, **changes}
+
+
+def by_dlpack(array):
+    return Tensor(array, True)
+
+
+def by_old_dlpack(array):
+    return Tensor(array, False)
+
+
+@pytest.mark.parametrize("exported", [by_dlpack, by_old_dlpack, Interface])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u1", "c8", "f2"])
+def test_arrays_without_the_buffer_protocol(exported, dtype):
+    with rankine.Communicator(1).join(0) as me:
+        x, out = of(1, 24, dtype).reshape(2, 3, 4), numpy.zeros((2, 3, 4), dtype)
+        me.all_reduce(exported(x), exported(out), op=rankine.PreMulSum(2))
+        assert (out == 2 * x).all()
+        with rankine.group():
+            me.all_reduce(exported(x), op=rankine.PreMulSum(2))
+        assert (out == x).all()
+        words = numpy.full(3, 0x3F80, numpy.uint16)
+        me.all_reduce(exported(words), op=rankine.PreMulSum(2), dtype="bf16")
+        assert words[0] == 0x4000
+        for gaps in (x[:, ::2], x.transpose(2, 1, 0)):
+            with pytest.raises(ValueError, match="x cannot be used: the .* is not C-contiguous"):
+                me.all_reduce(exported(gaps))
+        with pytest.raises(ValueError, match="x has elements of format"):
+            me.all_reduce(exported(numpy.zeros(3, "i2")))
+
+
+def test_an_interface_may_be_read_only():
+    with rankine.Communicator(1).join(0) as me:
+        x = numpy.zeros(3, "f4")
+        x.flags.writeable = False
+        with pytest.raises(ValueError, match="x is read-only"):
+            me.all_reduce(Interface(x))
+        me.all_reduce(Interface(x), numpy.zeros(3, "f4"))
+        with pytest.raises(ValueError, match="x has elements of format"):
+            me.all_reduce(Interface(numpy.zeros(3, ">f4")))
+
+
 @pytest.mark.parametrize("n", [1, 5000])
 def test_rooted(team, n):
     def f(me):

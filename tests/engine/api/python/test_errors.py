@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -399,9 +400,8 @@ def wait_for_buckets(me):
 def test_an_interrupt_ends_every_wait_of_the_main_thread(wait):
     communicator = rankine.Communicator(2, timeout=float("inf"))
     me, other = communicator.join(0), communicator.join(1)
-    thread = threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT))
-    thread.start()
     with pytest.raises(KeyboardInterrupt) as caught:
+        threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)).start()
         WAITS[wait](me)
         time.sleep(1000)  # not reached
     assert caught.value.__cause__ is None or caught.value.__cause__.code == Code.aborted
@@ -415,8 +415,8 @@ def test_an_interrupt_ends_every_wait_of_the_main_thread(wait):
 @pytest.mark.usefixtures("control_c")
 def test_an_interrupt_ends_a_meeting_of_processes():
     name = f"interrupted.{os.getpid()}"
-    threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
+        threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)).start()
         rankine.Communicator(2, timeout=float("inf"), rank=0, name=name)
         time.sleep(1000)  # not reached
 
@@ -501,6 +501,29 @@ def test_errors_travel():
 
     error = pickle.loads(pickle.dumps(rankine.InvalidArgument(Code.invalid_argument, "x is 5")))
     assert (error.code, str(error)) == (Code.invalid_argument, "x is 5")
+
+
+def test_a_call_that_does_not_wait_keeps_the_gil(me):
+    """Finds a call that gives other threads a turn, which costs milliseconds if they use it."""
+    may_run, interval, before = threading.Event(), sys.getswitchinterval(), []
+    called = 0
+    thread = threading.Thread(target=lambda: (may_run.wait(), before.append(called)))
+    thread.start()
+    x = numpy.ones(4, f32)
+    with rankine.prepare(me.all_reduce, x) as request:
+        me.all_reduce(x)  # plans
+        sys.setswitchinterval(1000)
+        try:
+            may_run.set()
+            for _ in range(1000):
+                me.all_reduce(x)
+                request.start()
+                request.wait()
+                called += 1
+        finally:
+            sys.setswitchinterval(interval)
+    thread.join()
+    assert before == [1000]
 
 
 def test_calls_let_go_of_the_gil():

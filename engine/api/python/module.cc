@@ -1,0 +1,1201 @@
+// rankine._engine: librankine.so.1 in Python. One binary serves CPython 3.9 and newer.
+//
+// Functions of rankine.h appear under their names: handles and addresses are ints, lists and texts
+// are bytes, results are returned, and errors are raised (rankine._errors). Calls of collectives
+// and messages are methods of Rank, and take buffers.
+//
+// A call keeps the GIL until it has waited for some microseconds, because taking the GIL back from
+// a busy thread takes milliseconds. It releases the GIL first if it may take longer in any case:
+// with large buffers, with functions of the caller, or with several ranks in this process.
+#define Py_LIMITED_API 0x03090000
+#include <Python.h>
+#include <dlfcn.h>
+#include <structmember.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "engine/api/c/rankine.h"
+
+namespace {
+
+struct Release {
+  void operator()(PyObject* object) const noexcept { Py_DECREF(object); }
+};
+using Ref = std::unique_ptr<PyObject, Release>;
+
+Ref new_ref(PyObject* object) {
+  Py_INCREF(object);
+  return Ref(object);
+}
+
+// --- Errors
+
+// Thrown when a Python exception is set.
+struct Raised {};
+
+// Takes ownership of a new object; throws if Python has raised instead.
+Ref own(PyObject* object) {
+  if (object == nullptr) throw Raised();
+  return Ref(object);
+}
+void check(bool ok) {
+  if (!ok) throw Raised();
+}
+
+PyObject* errors = nullptr;  // rankine._errors
+
+// Calls a function of rankine._errors.
+template <class... Values>
+Ref ask(const char* function, const char* format, Values... values) {
+  return own(PyObject_CallMethod(errors, function, format, values...));
+}
+
+// Raises InvalidArgument. The format is PyUnicode_FromFormat()'s.
+[[noreturn]] void refuse(const char* format, ...) {
+  va_list values;
+  va_start(values, format);
+  const Ref text(PyUnicode_FromFormatV(format, values));
+  va_end(values);
+  if (text != nullptr) ask("refuse", "O", text.get());
+  throw Raised();
+}
+
+// Takes the exception that is set.
+Ref taken_exception() {
+  PyObject *kind = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&kind, &value, &trace);
+  PyErr_NormalizeException(&kind, &value, &trace);
+  if (trace != nullptr) PyException_SetTraceback(value, trace);
+  Py_XDECREF(kind);
+  Py_XDECREF(trace);
+  return Ref(value);
+}
+
+// --- Calls of the engine
+
+class EngineCall;
+
+// The state of a thread.
+struct Thread {
+  EngineCall* call = nullptr;  // the innermost call under way
+  bool listens = false;
+  // The open group.
+  int depth = 0;
+  bool is_light = true;           // all its calls may keep the GIL
+  PyObject* buffers = nullptr;    // lists
+  PyObject* callbacks = nullptr;  // objects with _take_raised()
+};
+thread_local constinit Thread this_thread;
+
+// Until CPython 3.14, a thread that wants the GIL while the interpreter ends is ended by an
+// unwinding that the engine's functions do not permit. As in later versions, the thread stops
+// instead.
+template <class Take>
+auto take_gil(const Take& take) {
+  try {
+    return take();
+  } catch (...) {
+    for (;;) pause();
+  }
+}
+
+// A call of the engine, from its construction to end().
+class EngineCall {
+ public:
+  explicit EngineCall(bool is_light)
+      : thread_(this_thread), outer_(std::exchange(thread_.call, this)) {
+    if (!thread_.listens) {
+      rkSetInterruptCheck([] {
+        EngineCall* const call = this_thread.call;
+        return call != nullptr && call->waits() ? 1 : 0;
+      });
+      thread_.listens = true;
+    }
+    if (!is_light) gil_ = PyEval_SaveThread();
+  }
+  EngineCall(const EngineCall&) = delete;
+  EngineCall& operator=(const EngineCall&) = delete;
+
+  bool end(rkResult_t code) {
+    if (gil_ != nullptr) restore_gil();
+    thread_.call = outer_;
+    code_ = code;
+    return code == rkSuccess;
+  }
+  // Returns None, or raises the error of the call. `callbacks`: a sequence, or nullptr.
+  Ref result(PyObject* callbacks = nullptr) const {
+    if (code_ == rkSuccess && callbacks == nullptr && interrupt_ == nullptr) [[likely]]
+      return new_ref(Py_None);
+    return ask("raise_for", "iyOO", static_cast<int>(code_), rkGetLastError(RK_COMM_NULL),
+               interrupt_ == nullptr ? Py_None : interrupt_.get(),
+               callbacks == nullptr ? Py_None : callbacks);
+  }
+
+ private:
+  void restore_gil() {
+    take_gil([&] { PyEval_RestoreThread(std::exchange(gil_, nullptr)); });
+  }
+  // Called when the call waits for some microseconds, and then every 50 ms. Returns true if a
+  // signal handler has raised; Python runs handlers on the main thread only.
+  bool waits() {
+    bool raised = false;
+    if (gil_ != nullptr) {
+      if (syscall(SYS_gettid) != getpid()) return false;
+      restore_gil();
+      raised = PyErr_CheckSignals() != 0;
+      if (raised) interrupt_ = taken_exception();
+    }
+    gil_ = PyEval_SaveThread();
+    return raised;
+  }
+
+  Thread& thread_;
+  EngineCall* const outer_;
+  PyThreadState* gil_ = nullptr;  // nullptr: this thread has the GIL
+  rkResult_t code_ = rkSuccess;
+  Ref interrupt_;
+};
+
+// --- Types and operations, by their numbers
+
+struct Type {
+  const char* name;
+  char kind;  // signed, unsigned, float, Brain float, bool, complex; 0: only by name
+  int bytes;
+};
+// clang-format off
+constexpr Type kTypes[] = {
+    {"i8", 'i', 1}, {"u8", 'u', 1}, {"i32", 'i', 4}, {"u32", 'u', 4}, {"i64", 'i', 8},
+    {"u64", 'u', 8}, {"f16", 'f', 2}, {"f32", 'f', 4}, {"f64", 'f', 8}, {"bf16", 'B', 2},
+    {"f8e4m3", 0, 1}, {"f8e5m2", 0, 1}, {"b8", 'b', 1}, {"c64", 'c', 8}, {"c128", 'c', 16}};
+// clang-format on
+static_assert(std::size(kTypes) == rkNumTypes);
+constexpr int kOtherWord = rkNumTypes;  // unsigned integers of 16 bits
+constexpr int kNoType = -1;
+
+constexpr const char* kOperations[] = {"sum", "prod", "max", "min", "avg", "band", "bor", "bxor"};
+static_assert(std::size(kOperations) == rkNumOps);
+
+PyObject* type_numbers = nullptr;       // {"i8": 0, ...}
+PyObject* operation_numbers = nullptr;  // {"sum": 0, ...}
+
+// The number that a table has for a name; -1: none.
+int number_of(PyObject* numbers, PyObject* name) {
+  PyObject* const number = PyUnicode_Check(name) ? PyDict_GetItem(numbers, name) : nullptr;
+  return number == nullptr ? -1 : static_cast<int>(PyLong_AsLong(number));
+}
+
+int type_of(char kind, Py_ssize_t bytes) {
+  for (int i = 0; i < rkNumTypes; ++i) {
+    if (kTypes[i].kind == kind && kTypes[i].bytes == bytes && kind != 0) return i;
+  }
+  return kind == 'u' && bytes == 2 ? kOtherWord : kNoType;
+}
+
+// The type of a format of the struct module (PEP 3118).
+int type_of_format(const char* format, Py_ssize_t bytes) {
+  if (*format == '@' || *format == '=' || *format == '<') ++format;
+  if (std::strcmp(format, "Zf") == 0 || std::strcmp(format, "Zd") == 0) return type_of('c', bytes);
+  if (*format == 0 || format[1] != 0) return kNoType;
+  if (std::strchr("efd", *format) != nullptr) return type_of('f', bytes);
+  if (std::strchr("bhilqn", *format) != nullptr) return type_of('i', bytes);
+  if (std::strchr("cBHILQN", *format) != nullptr) return type_of('u', bytes);
+  return *format == '?' ? type_of('b', bytes) : kNoType;
+}
+
+// --- Buffers
+
+// Py_buffer and its functions are in the limited API from 3.11 on. The struct in the closed
+// versions 3.9 and 3.10 is the same; the functions are found by name, so that the binary needs only
+// symbols of 3.9's limited API.
+struct BufferView {
+  void* buf;
+  PyObject* obj;
+  Py_ssize_t len, itemsize;
+  int readonly, ndim;
+  const char* format;
+  Py_ssize_t *shape, *strides, *suboffsets;
+  void* internal;
+};
+constexpr int kContiguousWithFormat = 0x0004 | 0x0020 | 0x0018;
+int (*get_buffer)(PyObject*, BufferView*, int) = nullptr;
+void (*release_buffer)(BufferView*) = nullptr;
+
+// Tensors of DLPack, before version 1.0 and since.
+struct DlTensor {
+  void* data;
+  std::int32_t device, device_id, dimensions;
+  std::uint8_t code, bits;
+  std::uint16_t lanes;
+  const std::int64_t *shape, *strides;
+  std::uint64_t offset;
+};
+struct DlVersioned {
+  std::uint32_t major, minor;
+  void *context, *deleter;
+  std::uint64_t flags;
+  DlTensor tensor;
+};
+
+// A buffer in use, until its destruction: meanwhile its owner cannot resize or free it.
+class Buffer {
+ public:
+  Buffer() = default;
+  ~Buffer() {
+    if (view_.obj != nullptr) release_buffer(&view_);
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  void take(const char* name, PyObject* value, bool writable) {
+    name_ = name;
+    if (get_buffer(value, &view_, kContiguousWithFormat) == 0) [[likely]] {
+      if (view_.format == nullptr) view_.format = "B";
+      natural_ = type_of_format(view_.format, view_.itemsize);
+    } else if (PyErr_ExceptionMatches(PyExc_ValueError) ||
+               PyErr_ExceptionMatches(PyExc_BufferError)) {
+      refuse("%s cannot be used: %S", name, taken_exception().get());
+    } else {
+      check(PyErr_ExceptionMatches(PyExc_TypeError));
+      if (!take_tensor(value) && !take_interface(value)) ask("not_a_buffer", "sO", name, value);
+    }
+    if (writable && view_.readonly) {
+      refuse("%s is read-only; allowed for results are writable buffers", name);
+    }
+  }
+
+  const char* name() const { return name_; }
+  void* address() const { return view_.buf; }
+  Py_ssize_t bytes() const { return view_.len; }
+  Py_ssize_t item_bytes() const { return view_.itemsize; }
+  // The type of the elements; `dtype` gives the meaning of unsigned integer words.
+  int type(PyObject* dtype) const {
+    if (dtype == Py_None && natural_ != kNoType && natural_ != kOtherWord) [[likely]]
+      return natural_;
+    if (dtype == Py_None) {
+      refuse(
+          "%s has elements of format '%s'; allowed are %U (set dtype='bf16' for integer words that "
+          "hold bf16)",
+          name_, view_.format, ask("listed", "O", type_numbers).get());
+    }
+    const int wanted = number_of(type_numbers, dtype);
+    if (wanted < 0) {
+      refuse("dtype is %R; allowed are %U", dtype, ask("listed", "O", type_numbers).get());
+    }
+    const Type& its = kTypes[wanted];
+    if (natural_ != wanted && (natural_ == kNoType || natural_ != type_of('u', its.bytes))) {
+      refuse(
+          "%s has elements of format '%s'; dtype %s is for arrays of it or of unsigned integers of "
+          "%d bytes",
+          name_, view_.format, its.name, its.bytes);
+    }
+    return wanted;
+  }
+
+ private:
+  void set_elements(int natural, char kind, Py_ssize_t bytes, Py_ssize_t count) {
+    natural_ = natural;
+    view_.itemsize = bytes;
+    view_.len = bytes * count;
+    std::snprintf(text_, sizeof text_, "%c%zd", kind, bytes);
+    view_.format = text_;
+  }
+
+  // Calls __dlpack__(). False: there is no such function.
+  bool take_tensor(PyObject* value) {
+    PyErr_Clear();
+    const Ref exporting(PyObject_GetAttrString(value, "__dlpack__"));
+    if (exporting == nullptr) return false;
+    owner_ = ask("exported", "O", exporting.get());
+    const DlTensor* tensor = nullptr;
+    if (PyCapsule_IsValid(owner_.get(), "dltensor_versioned")) {
+      const auto* const versioned =
+          static_cast<const DlVersioned*>(PyCapsule_GetPointer(owner_.get(), "dltensor_versioned"));
+      const auto major = static_cast<int>(versioned->major);
+      if (major != 1) refuse("%s has DLPack's version %d; allowed is 1", name_, major);
+      view_.readonly = (versioned->flags & 1) != 0;
+      tensor = &versioned->tensor;
+    } else {
+      tensor = static_cast<const DlTensor*>(PyCapsule_GetPointer(owner_.get(), "dltensor"));
+      check(tensor != nullptr);
+    }
+    constexpr int kCpu = 1, kPinned = 3;
+    if (tensor->device != kCpu && tensor->device != kPinned) {
+      refuse("%s is on DLPack's device %d; allowed is 1, the CPU", name_, int{tensor->device});
+    }
+    Py_ssize_t count = 1;
+    bool is_contiguous = true;
+    for (int i = tensor->dimensions; i-- > 0;) {
+      const bool fits = tensor->strides == nullptr || tensor->strides[i] == count;
+      is_contiguous = is_contiguous && (tensor->shape[i] == 1 || fits);
+      count *= tensor->shape[i];
+    }
+    if (!is_contiguous && count > 0)
+      refuse("%s cannot be used: the tensor is not C-contiguous", name_);
+    view_.buf = static_cast<std::byte*>(tensor->data) + tensor->offset;
+    constexpr char kKinds[] = "iuf?Bcb???EEEE";  // by code; E: 8-bit floats
+    const bool is_known = tensor->lanes == 1 && tensor->code < sizeof kKinds - 1;
+    const char kind = is_known ? kKinds[tensor->code] : '?';
+    constexpr int kFloat8e4m3 = 10, kFloat8e5m2 = 12;
+    const int natural = is_known && tensor->code == kFloat8e4m3   ? int{rkFloat8e4m3}
+                        : is_known && tensor->code == kFloat8e5m2 ? int{rkFloat8e5m2}
+                                                                  : type_of(kind, tensor->bits / 8);
+    set_elements(natural, kind, tensor->bits * tensor->lanes / 8, count);
+    return true;
+  }
+
+  // Reads NumPy's __array_interface__. False: there is none.
+  bool take_interface(PyObject* value) {
+    PyErr_Clear();
+    const Ref interface(PyObject_GetAttrString(value, "__array_interface__"));
+    if (interface == nullptr) return PyErr_Clear(), false;
+    const Ref items = ask("interface", "sO", name_, interface.get());
+    unsigned long long address = 0;
+    int kind = 0;
+    Py_ssize_t bytes = 0, count = 0;
+    check(PyArg_ParseTuple(items.get(), "KpCnn", &address, &view_.readonly, &kind, &bytes, &count));
+    view_.buf = reinterpret_cast<void*>(address);
+    set_elements(type_of(static_cast<char>(kind), bytes), static_cast<char>(kind), bytes, count);
+    owner_ = new_ref(value);
+    return true;
+  }
+
+  const char* name_ = "";
+  BufferView view_{};
+  Ref owner_;  // of memory that is not view_'s
+  int natural_ = kNoType;
+  char text_[16];
+};
+
+// A Buffer as an object of Python: rankine._engine.Buffer(name, value, writable).
+struct BufferObject {
+  PyObject head;
+  Buffer buffer;
+  Ref name;
+};
+PyTypeObject* buffer_type = nullptr;
+
+Buffer& buffer_of(PyObject* self) { return reinterpret_cast<BufferObject*>(self)->buffer; }
+
+PyObject* make_buffer(PyTypeObject* type, PyObject*, PyObject*) {
+  PyObject* const self = PyType_GenericAlloc(type, 0);
+  if (self == nullptr) return nullptr;
+  auto* const object = reinterpret_cast<BufferObject*>(self);
+  new (&object->buffer) Buffer;
+  new (&object->name) Ref;
+  return self;
+}
+void free_buffer(PyObject* self) {
+  auto* const object = reinterpret_cast<BufferObject*>(self);
+  PyTypeObject* const type = Py_TYPE(self);
+  object->name.~Ref();
+  object->buffer.~Buffer();
+  reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
+  Py_DECREF(type);
+}
+int init_buffer(PyObject* self, PyObject* args, PyObject*) try {
+  const char* name = nullptr;
+  PyObject *text = nullptr, *value = nullptr;
+  int writable = 0;
+  check(PyArg_ParseTuple(args, "OOp", &text, &value, &writable) && PyArg_Parse(text, "s", &name));
+  reinterpret_cast<BufferObject*>(self)->name = new_ref(text);
+  buffer_of(self).take(name, value, writable != 0);
+  return 0;
+} catch (const Raised&) {
+  return -1;
+}
+PyObject* type_of_buffer(PyObject* self, PyObject* dtype) try {
+  return PyLong_FromLong(buffer_of(self).type(dtype));
+} catch (const Raised&) {
+  return nullptr;
+}
+
+template <auto field>
+PyObject* read_buffer(PyObject* self, void*) {
+  return PyLong_FromSize_t((size_t)(buffer_of(self).*field)());
+}
+
+PyMethodDef buffer_methods[] = {{"type", type_of_buffer, METH_O, nullptr}, {}};
+PyGetSetDef buffer_fields[] = {
+    {"address", read_buffer<&Buffer::address>, nullptr, nullptr, nullptr},
+    {"bytes", read_buffer<&Buffer::bytes>, nullptr, nullptr, nullptr},
+    {"item_bytes", read_buffer<&Buffer::item_bytes>, nullptr, nullptr, nullptr},
+    {}};
+PyType_Slot buffer_slots[] = {{Py_tp_new, reinterpret_cast<void*>(make_buffer)},
+                              {Py_tp_init, reinterpret_cast<void*>(init_buffer)},
+                              {Py_tp_dealloc, reinterpret_cast<void*>(free_buffer)},
+                              {Py_tp_methods, buffer_methods},
+                              {Py_tp_getset, buffer_fields},
+                              {0, nullptr}};
+PyType_Spec buffer_spec = {"rankine._engine.Buffer", sizeof(BufferObject), 0, Py_TPFLAGS_DEFAULT,
+                           buffer_slots};
+
+// A buffer of one call: on the stack, or in a group an object that the group keeps.
+class CallBuffer {
+ public:
+  void take(const char* name, PyObject* value, bool writable) {
+    if (this_thread.depth > 0) {
+      object_ = own(make_buffer(buffer_type, nullptr, nullptr));
+      buffer_ = &buffer_of(object_.get());
+    } else {
+      buffer_ = &local_;
+    }
+    buffer_->take(name, value, writable);
+  }
+  // For the open group.
+  void keep() const {
+    check(object_ == nullptr || PyList_Append(this_thread.buffers, object_.get()) == 0);
+  }
+  Py_ssize_t bytes() const { return buffer_ == nullptr ? 0 : buffer_->bytes(); }
+  void* address() const { return buffer_ == nullptr ? nullptr : buffer_->address(); }
+  const Buffer* operator->() const { return buffer_; }
+
+ private:
+  Buffer local_;
+  Ref object_;
+  Buffer* buffer_ = nullptr;  // nullptr: none
+};
+
+// --- Ranks
+
+// The base of rankine.Member.
+struct Rank {
+  PyObject head;
+  rkComm_t comm;  // NULL: closed
+  int rank, ranks;
+  char is_alone;  // no other thread of this process plays a rank of its communicator
+};
+
+// A larger call takes longer than some microseconds even if it does not wait.
+constexpr Py_ssize_t kLightBytes = 32 << 10;
+
+// Reads a whole number of 32 bits.
+int read_int(const char* name, PyObject* value) {
+  int overflow = PyLong_CheckExact(value) ? 0 : 1;
+  const long number = overflow == 0 ? PyLong_AsLongAndOverflow(value, &overflow) : 0;
+  if (overflow == 0 && number == static_cast<int>(number)) [[likely]]
+    return static_cast<int>(number);
+  return static_cast<int>(PyLong_AsLong(ask("whole", "sO", name, value).get()));
+}
+
+// Runs `run` as a call of a rank on `buffers`. In a group the call is collected.
+template <class Run>
+Ref run_call(const Rank& me, std::initializer_list<const CallBuffer*> buffers, PyObject* callbacks,
+             const Run& run) {
+  Py_ssize_t bytes = 0;
+  for (const CallBuffer* one : buffers) bytes += one->bytes();
+  const bool is_light = me.is_alone && bytes <= kLightBytes && callbacks == nullptr;
+  Thread& thread = this_thread;
+  const bool collects = thread.depth > 0;
+  EngineCall call(is_light || collects);
+  if (!call.end(run()) || !collects) return call.result(callbacks);
+  thread.is_light = thread.is_light && is_light;
+  for (const CallBuffer* one : buffers) one->keep();
+  for (Py_ssize_t i = 0; callbacks != nullptr && i < PyTuple_Size(callbacks); ++i) {
+    check(PyList_Append(thread.callbacks, PyTuple_GetItem(callbacks, i)) == 0);
+  }
+  return new_ref(Py_None);
+}
+
+// clang-format off
+enum class Kind {
+  all_reduce, reduce, reduce_scatter, all_gather, gather, scatter, scan, exscan, all_to_all
+};
+// clang-format on
+struct Shape {
+  bool reduces, is_rooted, may_be_in_place;
+  bool all_in, all_out;  // a block per rank; else one block
+};
+constexpr Shape kShapes[] = {
+    {true, false, true, false, false},   // all_reduce
+    {true, true, true, false, false},    // reduce
+    {true, false, false, true, false},   // reduce_scatter
+    {false, false, false, false, true},  // all_gather
+    {false, true, false, false, true},   // gather
+    {false, true, false, true, false},   // scatter
+    {true, false, true, false, false},   // scan
+    {true, false, true, false, false},   // exscan
+    {false, false, true, true, true},    // all_to_all
+};
+
+// The arguments of a collective call.
+class Collective {
+ public:
+  // Arguments: x, out, op, dtype, root, counts, epilogue.
+  Collective(Rank& me, Kind kind, PyObject* const* args)
+      : me_(me), kind_(kind), shape_(kShapes[static_cast<int>(kind)]) {
+    if (shape_.is_rooted) root_ = read_int("root", args[4]);
+    take_buffers(args[0], args[1]);
+    if (args[5] != Py_None) take_counts(args[5]);
+    if (args[6] != Py_None) take_epilogue(args[6]);
+    take_operation(args[2], args[3]);
+    find_unit();
+  }
+  ~Collective() {
+    if (is_temporary_) rkRedOpDestroy(static_cast<rkRedOp_t>(op_), me_.comm);
+  }
+  Collective(const Collective&) = delete;
+  Collective& operator=(const Collective&) = delete;
+
+  Ref run() const {
+    return run_call(me_, {&x_, &out_}, callbacks_.get(), [&] { return call(); });
+  }
+
+ private:
+  PyObject* self() const { return reinterpret_cast<PyObject*>(&me_); }
+  const std::size_t* counts() const {
+    return reinterpret_cast<const std::size_t*>(PyBytes_AsString(counts_.get()));
+  }
+  void add_callback(PyObject* callback) {
+    own(PyObject_CallMethod(callback, "_take_raised", nullptr));
+    const Ref before = callbacks_ == nullptr ? own(PyTuple_New(0)) : std::move(callbacks_);
+    const Ref one = own(PyTuple_Pack(1, callback));
+    callbacks_ = own(PySequence_Concat(before.get(), one.get()));
+  }
+  void take_buffers(PyObject* x, PyObject* out) {
+    const bool is_root = !shape_.is_rooted || me_.rank == root_;
+    const bool has_out = is_root || kind_ == Kind::scatter;
+    const bool in_place = has_out && shape_.may_be_in_place && out == Py_None;
+    if (is_root || kind_ != Kind::scatter) {
+      x_.take("x", x, in_place);
+      data_ = &x_;
+    }
+    if (in_place) {
+      result_ = data_;
+    } else if (has_out) {
+      out_.take("out", out, true);
+      result_ = &out_;
+    }
+  }
+  void take_counts(PyObject* counts) {
+    const bool is_pairs = kind_ == Kind::all_to_all;
+    if (is_pairs && result_ == data_) {
+      refuse("out is None; allowed with counts is a separate buffer");
+    }
+    counts_ = ask("counts", "Oi", counts, is_pairs ? me_.ranks * me_.ranks : me_.ranks);
+  }
+  void take_epilogue(PyObject* epilogue) {
+    if (counts_ != nullptr) {
+      refuse("counts are given; allowed with an epilogue are blocks of one size, without counts");
+    }
+    const Ref handle =
+        own(PyObject_CallMethod(self(), "_handle_of", "On", epilogue, result_->bytes()));
+    epilogue_ = static_cast<rkEpilogue_t>(PyLong_AsVoidPtr(handle.get()));
+    add_callback(epilogue);
+  }
+  void take_type(PyObject* dtype) {
+    const CallBuffer& one = data_ != nullptr ? *data_ : *result_;
+    const CallBuffer& other = result_ != nullptr ? *result_ : *data_;
+    type_ = one->type(dtype);
+    element_bytes_ = one->item_bytes();
+    if (&one == &other) return;
+    const int its = other->type(dtype);
+    if (its == type_) return;
+    refuse("%s has elements of %s; allowed is %s, as in %s", other->name(), kTypes[its].name,
+           kTypes[type_].name, one->name());
+  }
+  void take_operation(PyObject* op, PyObject* dtype) {
+    op_ = shape_.reduces ? number_of(operation_numbers, op) : 0;
+    if (op_ >= 0) [[likely]]
+      return take_type(dtype);
+    const Ref element(PyObject_GetAttrString(op, "element_bytes"));  // an Operation
+    PyErr_Clear();
+    if (element != nullptr) {
+      type_ = rkOpaque;
+      element_bytes_ = PyLong_AsSsize_t(element.get());
+      op_ = read_int("op", own(PyObject_CallMethod(self(), "_created", "O", op)).get());
+      return add_callback(op);
+    }
+    take_type(dtype);
+    op_ = read_int("op", own(PyObject_CallMethod(self(), "_multiplied", "Oi", op, type_)).get());
+    is_temporary_ = true;
+  }
+  void check_size(const CallBuffer* buffer, Py_ssize_t needs) const {
+    if (buffer == nullptr || buffer->bytes() / element_bytes_ == needs) [[likely]]
+      return;
+    refuse("%s has %zd elements; allowed are %zd, by the other buffer and the ranks",
+           (*buffer)->name(), buffer->bytes() / element_bytes_, needs);
+  }
+  void find_unit() {
+    for (const CallBuffer* buffer : {data_, result_}) {
+      if (buffer == nullptr || buffer->bytes() % element_bytes_ == 0) [[likely]]
+        continue;
+      refuse("%s has %zd bytes; allowed are multiples of %zd, an element", (*buffer)->name(),
+             buffer->bytes(), element_bytes_);
+    }
+    const auto n = static_cast<std::size_t>(me_.ranks), self = static_cast<std::size_t>(me_.rank);
+    if (counts_ != nullptr) {
+      const bool is_pairs = kind_ == Kind::all_to_all;
+      std::size_t row = 0, column = 0;
+      for (std::size_t i = 0; i < n; ++i) {
+        row += counts()[is_pairs ? self * n + i : i];
+        column += is_pairs ? counts()[i * n + self] : 0;
+      }
+      const std::size_t one = is_pairs ? column : counts()[self];
+      check_size(data_, static_cast<Py_ssize_t>(shape_.all_in ? row : one));
+      return check_size(result_, static_cast<Py_ssize_t>(shape_.all_in ? one : row));
+    }
+    // The buffer that is a single block, if present, determines the size of a block.
+    const Py_ssize_t in = shape_.all_in ? me_.ranks : 1, out = shape_.all_out ? me_.ranks : 1;
+    const bool in_leads = data_ != nullptr && (in == 1 || result_ == nullptr);
+    const CallBuffer& leader = in_leads ? *data_ : *result_;
+    const Py_ssize_t unit = leader.bytes() / element_bytes_ / (in_leads ? in : out);
+    check_size(data_, unit * in);
+    check_size(result_, unit * out);
+    unit_ = static_cast<std::size_t>(unit);
+  }
+  rkResult_t call() const {
+    const void* const in = data_ == nullptr ? nullptr : data_->address();
+    void* const out = result_ == nullptr ? nullptr : result_->address();
+    const auto type = static_cast<rkDataType_t>(type_);
+    const auto op = static_cast<rkRedOp_t>(op_);
+    const std::size_t n = unit_;
+    rkComm_t const comm = me_.comm;
+    if (counts_ != nullptr) {
+      const std::size_t* const list = counts();
+      if (kind_ == Kind::reduce_scatter) {
+        return rkReduceScatterCounts(in, out, list, type, op, comm);
+      }
+      if (kind_ == Kind::all_gather) return rkAllGatherCounts(in, out, list, type, comm);
+      if (kind_ == Kind::gather) return rkGatherCounts(in, out, list, type, root_, comm);
+      if (kind_ == Kind::scatter) return rkScatterCounts(in, out, list, type, root_, comm);
+      return rkAllToAllCounts(in, out, list, type, comm);
+    }
+    if (epilogue_ != nullptr) {
+      if (kind_ == Kind::all_reduce) return rkAllReduceThen(in, out, n, type, op, epilogue_, comm);
+      if (kind_ == Kind::all_gather) return rkAllGatherThen(in, out, n, type, epilogue_, comm);
+      return rkReduceScatterThen(in, out, n, type, op, epilogue_, comm);
+    }
+    if (kind_ == Kind::all_reduce) return rkAllReduce(in, out, n, type, op, comm);
+    if (kind_ == Kind::reduce) return rkReduce(in, out, n, type, op, root_, comm);
+    if (kind_ == Kind::reduce_scatter) return rkReduceScatter(in, out, n, type, op, comm);
+    if (kind_ == Kind::all_gather) return rkAllGather(in, out, n, type, comm);
+    if (kind_ == Kind::gather) return rkGather(in, out, n, type, root_, comm);
+    if (kind_ == Kind::scatter) return rkScatter(in, out, n, type, root_, comm);
+    if (kind_ == Kind::scan) return rkScan(in, out, n, type, op, comm);
+    if (kind_ == Kind::exscan) return rkExscan(in, out, n, type, op, comm);
+    return rkAllToAll(in, out, n, type, comm);
+  }
+
+  Rank& me_;
+  const Kind kind_;
+  const Shape& shape_;
+  CallBuffer x_, out_;
+  const CallBuffer* data_ = nullptr;    // nullptr: this rank has no input
+  const CallBuffer* result_ = nullptr;  // nullptr: no output
+  int type_ = kNoType, op_ = 0, root_ = 0;
+  Py_ssize_t element_bytes_ = 0;
+  std::size_t unit_ = 0;  // elements of a block
+  Ref counts_;            // bytes of size_ts
+  rkEpilogue_t epilogue_ = nullptr;
+  Ref callbacks_;              // a tuple
+  bool is_temporary_ = false;  // op_ is destroyed after the call
+};
+
+template <Kind kind>
+Ref collective(Rank& me, PyObject* const* args) {
+  return Collective(me, kind, args).run();
+}
+
+struct Name {
+  const char *buffer, *peer;
+};
+constexpr Name kBroadcast = {"x", "root"}, kSend = {"x", "to"}, kRecv = {"out", "source"};
+
+// Arguments: the buffer, the root or the other rank, dtype.
+template <auto function, const Name& name>
+Ref message(Rank& me, PyObject* const* args) {
+  CallBuffer buffer;
+  buffer.take(name.buffer, args[0], &name != &kSend);
+  const auto type = static_cast<rkDataType_t>(buffer->type(args[2]));
+  const int peer = read_int(name.peer, args[1]);
+  const auto count = static_cast<std::size_t>(buffer.bytes() / buffer->item_bytes());
+  return run_call(me, {&buffer}, nullptr,
+                  [&] { return function(buffer.address(), count, type, peer, me.comm); });
+}
+
+Ref barrier(Rank& me, PyObject* const*) {
+  return run_call(me, {}, nullptr, [&] { return rkBarrier(me.comm); });
+}
+
+// CPython 3.9 has this calling convention, but its limited API does not name it yet.
+constexpr int kFastCall = 0x0080;
+using FastCall = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t);
+
+PyMethodDef method(const char* name, FastCall function) {
+  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)), kFastCall,
+          nullptr};
+}
+
+void check_count(Py_ssize_t given, Py_ssize_t needed) {
+  if (given == needed) return;
+  PyErr_Format(PyExc_TypeError, "%zd arguments are given; allowed are %zd", given, needed);
+  throw Raised();
+}
+
+template <Ref (*call)(Rank&, PyObject* const*), Py_ssize_t arguments>
+PyObject* of_rank(PyObject* self, PyObject* const* args, Py_ssize_t n) try {
+  check_count(n, arguments);
+  Rank& me = *reinterpret_cast<Rank*>(self);
+  if (me.comm == nullptr) own(PyObject_GetAttrString(self, "_handle"));  // raises
+  return call(me, args).release();
+} catch (const Raised&) {
+  return nullptr;
+}
+
+PyMethodDef rank_methods[] = {
+    method("_all_reduce", of_rank<collective<Kind::all_reduce>, 7>),
+    method("_reduce", of_rank<collective<Kind::reduce>, 7>),
+    method("_reduce_scatter", of_rank<collective<Kind::reduce_scatter>, 7>),
+    method("_all_gather", of_rank<collective<Kind::all_gather>, 7>),
+    method("_gather", of_rank<collective<Kind::gather>, 7>),
+    method("_scatter", of_rank<collective<Kind::scatter>, 7>),
+    method("_scan", of_rank<collective<Kind::scan>, 7>),
+    method("_exscan", of_rank<collective<Kind::exscan>, 7>),
+    method("_all_to_all", of_rank<collective<Kind::all_to_all>, 7>),
+    method("_broadcast", of_rank<message<rkBcast, kBroadcast>, 3>),
+    method("_send", of_rank<message<rkSend, kSend>, 3>),
+    method("_recv", of_rank<message<rkRecv, kRecv>, 3>),
+    method("_barrier", of_rank<barrier, 0>),
+    {}};
+PyMemberDef rank_members[] = {{"_rank", T_INT, offsetof(Rank, rank), 0, nullptr},
+                              {"_ranks", T_INT, offsetof(Rank, ranks), 0, nullptr},
+                              {"_is_alone", T_BOOL, offsetof(Rank, is_alone), 0, nullptr},
+                              {}};
+PyObject* get_comm(PyObject* self, void*) {
+  void* const comm = reinterpret_cast<Rank*>(self)->comm;
+  return comm == nullptr ? new_ref(Py_None).release() : PyLong_FromVoidPtr(comm);
+}
+int set_comm(PyObject* self, PyObject* comm, void*) {
+  void* const handle = comm == Py_None ? nullptr : PyLong_AsVoidPtr(comm);
+  reinterpret_cast<Rank*>(self)->comm = static_cast<rkComm_t>(handle);
+  return PyErr_Occurred() == nullptr ? 0 : -1;
+}
+PyGetSetDef rank_fields[] = {{"_comm", get_comm, set_comm, nullptr, nullptr}, {}};
+PyType_Slot rank_slots[] = {{Py_tp_methods, rank_methods},
+                            {Py_tp_members, rank_members},
+                            {Py_tp_getset, rank_fields},
+                            {0, nullptr}};
+PyType_Spec rank_spec = {"rankine._engine.Rank", sizeof(Rank), 0,
+                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, rank_slots};
+
+// --- Functions, their arguments and results
+
+// Numbers in bytes.
+template <class Number>
+struct List {
+  const Number* first = nullptr;
+  int count = 0;
+};
+
+// True for a pointer to a place for a result.
+template <class T>
+constexpr bool is_result = false;
+template <class T>
+constexpr bool is_result<T*> =
+    !std::is_const_v<T> && !std::is_same_v<T, PyObject> &&
+    (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_pointer_v<T>);
+
+// An argument. A pointer is given as an int, None or bytes.
+template <class T>
+struct Argument {
+  explicit Argument(PyObject* const*& next) {
+    PyObject* const object = *next++;
+    if constexpr (std::is_same_v<T, PyObject*>) {
+      value = object;
+    } else if constexpr (std::is_pointer_v<T>) {
+      if (object == Py_None) return;
+      void* const pointer =
+          PyBytes_Check(object) ? PyBytes_AsString(object) : PyLong_AsVoidPtr(object);
+      value = static_cast<T>(pointer);
+    } else if constexpr (std::is_floating_point_v<T>) {
+      value = static_cast<T>(PyFloat_AsDouble(object));
+    } else if constexpr (std::is_same_v<T, std::uint64_t>) {
+      value = PyLong_AsUnsignedLongLong(object);
+    } else if constexpr (std::is_class_v<T>) {
+      value.first = reinterpret_cast<decltype(value.first)>(PyBytes_AsString(object));
+      value.count =
+          static_cast<int>(static_cast<std::size_t>(PyBytes_Size(object)) / sizeof *value.first);
+    } else {
+      value = static_cast<T>(PyLong_AsLongLong(object));
+    }
+    check(PyErr_Occurred() == nullptr);
+  }
+  T pass() { return value; }
+
+  T value{};
+};
+// A result.
+template <class T>
+requires is_result<T>
+struct Argument<T> {
+  using Value = std::remove_pointer_t<T>;
+  explicit Argument(PyObject* const*&) {}
+  T pass() { return &value; }
+  Ref result() const {
+    if constexpr (std::is_same_v<Value, const char*>) {
+      return own(PyUnicode_FromString(value));
+    } else if constexpr (std::is_pointer_v<Value>) {
+      return value == nullptr ? new_ref(Py_None) : own(PyLong_FromVoidPtr(value));
+    } else if constexpr (std::is_floating_point_v<Value>) {
+      return own(PyFloat_FromDouble(value));
+    } else {
+      return own(PyLong_FromLongLong(static_cast<long long>(value)));
+    }
+  }
+
+  Value value{};
+};
+template <class... T>
+constexpr Py_ssize_t kTaken = (0 + ... + (is_result<T> ? 0 : 1));
+
+// Calls a function of rankine.h. A further argument is the sequence of callbacks of the call.
+template <bool is_light, class... P>
+Ref call_with(rkResult_t (*function)(P...) noexcept, PyObject* const* args, Py_ssize_t n) {
+  const bool has_callbacks = n == kTaken<P...> + 1;
+  check_count(has_callbacks ? n - 1 : n, kTaken<P...>);
+  std::tuple<Argument<P>...> arguments{Argument<P>(args)...};
+  EngineCall call(is_light);
+  std::apply([&](auto&... each) { call.end(function(each.pass()...)); }, arguments);
+  Ref result = call.result(has_callbacks && PyObject_Size(*args) > 0 ? *args : nullptr);
+  if constexpr (kTaken<P...> == sizeof...(P)) return result;
+  std::vector<Ref> results;
+  std::apply(
+      [&](auto&... each) {
+        const auto add = [&](auto& one) {
+          if constexpr (requires { one.result(); }) results.push_back(one.result());
+        };
+        (add(each), ...);
+      },
+      arguments);
+  if (results.size() == 1) return std::move(results[0]);
+  return own(Py_BuildValue("OO", results[0].get(), results[1].get()));
+}
+
+// Calls a function of this file.
+template <bool, class... P>
+Ref call_with(Ref (*function)(P...), [[maybe_unused]] PyObject* const* args, Py_ssize_t n) {
+  check_count(n, sizeof...(P));
+  std::tuple<Argument<P>...> arguments{Argument<P>(args)...};
+  return std::apply([&](auto&... each) { return function(each.value...); }, arguments);
+}
+
+template <auto function, bool is_light = false>
+PyObject* wrapped(PyObject*, PyObject* const* args, Py_ssize_t n) try {
+  return call_with<is_light>(function, args, n).release();
+} catch (const Raised&) {
+  return nullptr;
+}
+
+// The handles of all ranks as threads, or with a name those of the ranks `here` of this process.
+Ref make_ranks(int ranks, const char* name, List<int> here, std::int64_t timeout, const char* wait,
+               const char* network, List<int> nodes, List<int> levels, int tuned, int record_times,
+               std::size_t plan_bytes, const char* order, int progress_core, const char* placement,
+               int ports) {
+  const rkConfig_t config = {sizeof config,
+                             timeout,
+                             wait,
+                             network,
+                             nodes.count > 0 ? nodes.first : nullptr,
+                             levels.first,
+                             levels.count,
+                             tuned,
+                             record_times,
+                             plan_bytes,
+                             order,
+                             progress_core,
+                             placement,
+                             ports};
+  std::vector<rkComm_t> comms(static_cast<std::size_t>(name == nullptr ? ranks : here.count));
+  EngineCall call(false);
+  call.end([&] {
+    if (name == nullptr) return rkCommInitAllConfig(comms.data(), ranks, &config);
+    rkUniqueId id;
+    const rkResult_t code = rkGetUniqueIdByName(&id, name);
+    if (code != rkSuccess) return code;
+    // Outside of a group it also pins this thread.
+    if (here.count == 1) return rkCommInitRankConfig(comms.data(), ranks, id, *here.first, &config);
+    rkGroupStart();
+    for (std::size_t i = 0; i < comms.size(); ++i) {  // the group's end reports errors
+      rkCommInitRankConfig(&comms[i], ranks, id, here.first[i], &config);
+    }
+    return rkGroupEnd();
+  }());
+  call.result();
+  Ref handles = own(PyList_New(0));
+  for (rkComm_t const comm : comms) {
+    check(PyList_Append(handles.get(), own(PyLong_FromVoidPtr(comm)).get()) == 0);
+  }
+  return handles;
+}
+
+Ref set_options(rkComm_t comm, const char* algorithm, const char* transport, std::int64_t timeout,
+                int segments, int group, int aggregation, int radix, List<int> dims,
+                List<int> skips, List<int> levels, std::uint64_t tag, const char* order) {
+  const rkCallOptions_t options = {sizeof options,
+                                   algorithm,
+                                   transport,
+                                   timeout,
+                                   segments,
+                                   group,
+                                   aggregation,
+                                   dims.first,
+                                   dims.count,
+                                   skips.first,
+                                   skips.count,
+                                   levels.first,
+                                   levels.count,
+                                   tag,
+                                   order,
+                                   radix,
+                                   0};
+  EngineCall call(false);
+  call.end(rkCommSetCallOptions(comm, &options));
+  return call.result();
+}
+
+Ref flight_record(rkComm_t comm) {
+  std::vector<char> text(4096);
+  for (;;) {
+    std::size_t needed = 0;
+    EngineCall call(false);
+    call.end(rkCommFlightRecord(comm, text.data(), text.size(), &needed));
+    call.result();
+    if (needed <= text.size()) return own(PyUnicode_FromString(text.data()));
+    text.resize(needed);  // the text may have grown meanwhile
+  }
+}
+
+// A memoryview.
+Ref memory(void* address, Py_ssize_t bytes) {
+  constexpr int kWritable = 0x200;
+  return own(PyMemoryView_FromMemory(static_cast<char*>(address), bytes, kWritable));
+}
+
+// --- Functions of the caller
+
+// Calls a function with numbers, from a thread that may lack the GIL. The function returns a
+// rkRedFunction_t's or rkRowFunction_t's result, and keeps its exceptions.
+int call_back(void* function, std::size_t a, std::size_t b, std::size_t c) {
+  const PyGILState_STATE gil = take_gil([] { return PyGILState_Ensure(); });
+  int failed = 1;
+  {
+    const Ref result(PyObject_CallFunction(static_cast<PyObject*>(function), "nnn", a, b, c));
+    if (result == nullptr) PyErr_WriteUnraisable(static_cast<PyObject*>(function));
+    if (result != nullptr && PyLong_AsLong(result.get()) == 0) failed = 0;
+  }
+  PyGILState_Release(gil);
+  return failed;
+}
+
+std::size_t as_number(const void* address) { return reinterpret_cast<std::size_t>(address); }
+
+// Ranks compare the addresses of their functions, so each of this many operations has its own.
+constexpr std::size_t kReductions = 256;
+
+template <std::size_t i>
+int reduce_by(const void* in, void* inout, std::size_t count, void* function) {
+  asm volatile("" ::"i"(i));  // equal functions could be merged
+  return call_back(function, as_number(in), as_number(inout), count);
+}
+template <std::size_t... i>
+constexpr std::array<rkRedFunction_t, sizeof...(i)> reductions(std::index_sequence<i...>) {
+  return {reduce_by<i>...};
+}
+
+Ref create_operation(rkComm_t comm, PyObject* function, std::size_t number,
+                     std::size_t element_bytes, int commutative) {
+  static constexpr auto kFunctions = reductions(std::make_index_sequence<kReductions>());
+  rkRedOp_t op{};
+  EngineCall call(true);
+  call.end(rkRedOpCreate(&op, kFunctions[number % kReductions], element_bytes, commutative,
+                         function, comm));
+  call.result();
+  return own(PyLong_FromLong(op));
+}
+
+Ref create_epilogue(rkDataType_t type, std::size_t row_elements, const void* bias, void* residual,
+                    rkNorm_t norm, const void* weight, const void* shift, float epsilon,
+                    rkActivation_t activation, rkDataType_t out_type, void* out, void* scales) {
+  const rkRowSteps_t steps = {sizeof steps,
+                              type,
+                              row_elements,
+                              bias,
+                              residual,
+                              norm,
+                              weight,
+                              shift,
+                              epsilon,
+                              activation,
+                              out_type,
+                              out,
+                              static_cast<float*>(scales)};
+  rkEpilogue_t epilogue = nullptr;
+  EngineCall call(true);
+  call.end(rkEpilogueCreate(&epilogue, &steps));
+  call.result();
+  return own(PyLong_FromVoidPtr(epilogue));
+}
+
+Ref create_row_function(std::size_t row_elements, PyObject* function) {
+  const auto run = [](const void* rows, std::size_t first, std::size_t count, void* called) {
+    return call_back(called, as_number(rows), first, count);
+  };
+  rkEpilogue_t epilogue = nullptr;
+  EngineCall call(true);
+  call.end(rkEpilogueCreateFunction(&epilogue, row_elements, run, function));
+  call.result();
+  return own(PyLong_FromVoidPtr(epilogue));
+}
+
+// --- Groups
+
+Ref is_in_group() { return own(PyBool_FromLong(this_thread.depth > 0)); }
+
+// Keeps buffers for the open group, if there is one.
+Ref keep(PyObject* buffers) {
+  if (this_thread.depth == 0) return new_ref(Py_None);
+  return own(PyObject_CallMethod(this_thread.buffers, "extend", "O", buffers));
+}
+
+Ref group_start() {
+  Thread& thread = this_thread;
+  if (thread.depth == 0) {
+    thread.buffers = own(PyList_New(0)).release();
+    thread.callbacks = own(PyList_New(0)).release();
+    thread.is_light = true;
+  }
+  ++thread.depth;
+  rkGroupStart();
+  return new_ref(Py_None);
+}
+
+// The buffers and callbacks of the group that has ended.
+std::pair<Ref, Ref> taken_group() {
+  Thread& thread = this_thread;
+  thread.depth = 0;
+  return {Ref(std::exchange(thread.buffers, nullptr)),
+          Ref(std::exchange(thread.callbacks, nullptr))};
+}
+
+// Makes the calls of the group, or drops them.
+Ref group_end(int drops) {
+  Thread& thread = this_thread;
+  if (drops != 0) rkBarrier(nullptr);  // an invalid call: rkGroupEnd() then makes none
+  EngineCall call(thread.depth > 1 || thread.is_light);
+  call.end(rkGroupEnd());
+  if (--thread.depth > 0) return new_ref(Py_None);
+  const auto [buffers, callbacks] = taken_group();
+  if (drops != 0) return new_ref(Py_None);
+  return call.result(PyList_Size(callbacks.get()) == 0 ? nullptr : callbacks.get());
+}
+
+// Runs `called` in a group and ends the group by a request. Returns the request, the buffers and
+// callbacks of its calls, and true if they may keep the GIL.
+Ref collect(int is_prepared, PyObject* called, PyObject* arguments, PyObject* options) {
+  Thread& thread = this_thread;
+  if (thread.depth > 0)
+    ask("fail", "is", int{rkInvalidUsage}, "a group is open; start calls outside of groups");
+  group_start();
+  rkRequest_t request = nullptr;
+  try {
+    own(PyObject_Call(called, arguments, options));
+    EngineCall call(thread.is_light);
+    call.end(is_prepared != 0 ? rkGroupEndPrepare(&request) : rkGroupEndAsync(&request));
+    call.result();
+  } catch (const Raised&) {
+    const Ref error = taken_exception();  // before the group's objects are released
+    rkBarrier(nullptr);                   // if the group is still open, it makes no calls
+    rkGroupEnd();
+    taken_group();
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
+    throw;
+  }
+  const auto [buffers, callbacks] = taken_group();
+  return own(Py_BuildValue("NOOO", PyLong_FromVoidPtr(request), buffers.get(), callbacks.get(),
+                           thread.is_light ? Py_True : Py_False));
+}
+
+// --- The module
+
+// clang-format off
+#define F(name) method(#name, wrapped<name>)
+PyMethodDef functions[] = {
+    F(rkAllToAllDisplaced), F(rkBucketsAdd), F(rkBucketsAddUnused), F(rkBucketsAllReduce),
+    F(rkBucketsCreate), F(rkBucketsDestroy), F(rkBucketsFlush), F(rkBucketsGetCalls),
+    F(rkBucketsWait), F(rkCommAbort), F(rkCommCompute), F(rkCommCount), F(rkCommCpu),
+    F(rkCommDestroy), F(rkCommFail), F(rkCommGetAsyncError), F(rkCommGetOrder), F(rkCommModelTime),
+    F(rkCommPinThread), F(rkCommPortsInUse), F(rkCommProgress), F(rkCommSplit), F(rkCommUserRank),
+    F(rkEpilogueApply), F(rkEpilogueDestroy), F(rkGetVersion), F(rkRedOpCreatePreMulSum),
+    F(rkRequestFree), F(rkRequestGetOrders), F(rkRequestStart), F(rkRequestTest), F(rkRequestWait),
+    F(rkRequestWaitAll), F(rkRequestWaitFor), F(collect), F(create_epilogue), F(create_operation),
+    F(create_row_function), F(flight_record), F(group_end), F(group_start), F(is_in_group), F(keep),
+    F(make_ranks), F(memory), F(set_options),
+    method("start_light", wrapped<rkRequestStart, true>),
+    method("wait_light", wrapped<rkRequestWait, true>),
+    {}};
+#undef F
+// clang-format on
+
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "rankine._engine",
+                          nullptr,
+                          -1,
+                          functions,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr};
+
+void add(PyObject* module, const char* name, PyObject* value) {
+  check(value != nullptr && PyModule_AddObject(module, name, new_ref(value).release()) == 0);
+}
+void add_number(PyObject* numbers, const char* name, int number) {
+  check(PyDict_SetItemString(numbers, name, own(PyLong_FromLong(number)).get()) == 0);
+}
+template <class Function>
+void find(Function& function, const char* name) {
+  function = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+  if (function == nullptr) PyErr_Format(PyExc_ImportError, "this Python has no %s()", name);
+  check(function != nullptr);
+}
+
+void fill(PyObject* module) {
+  find(get_buffer, "PyObject_GetBuffer");
+  find(release_buffer, "PyBuffer_Release");
+  errors = own(PyImport_ImportModule("rankine._errors")).release();
+  PyObject* const type = PyType_FromSpec(&buffer_spec);
+  buffer_type = reinterpret_cast<PyTypeObject*>(type);
+  add(module, "Buffer", type);
+  add(module, "Rank", PyType_FromSpec(&rank_spec));
+  add(module, "TYPES", type_numbers = PyDict_New());
+  add(module, "OPERATIONS", operation_numbers = PyDict_New());
+  PyObject* const bytes = PyDict_New();
+  add(module, "BYTES", bytes);
+  for (int i = 0; i < rkNumTypes; ++i) {
+    add_number(type_numbers, kTypes[i].name, i);
+    add_number(bytes, kTypes[i].name, kTypes[i].bytes);
+  }
+  for (int i = 0; i < rkNumOps; ++i) add_number(operation_numbers, kOperations[i], i);
+}
+
+}  // namespace
+
+PyMODINIT_FUNC PyInit__engine() try {
+  Ref module = own(PyModule_Create(&definition));
+  fill(module.get());
+  return module.release();
+} catch (const Raised&) {
+  return nullptr;
+}
