@@ -355,7 +355,7 @@ void post(const Op& op, const Operand* operand, RankState& state) noexcept {
     std::byte* place = board.at(state.posts, op.offset);
     will_read(data, op.bytes);
     will_write(place, op.bytes);
-    std::memcpy(place, data, op.bytes);
+    if (!copy_few_bytes(place, data, op.bytes)) std::memcpy(place, data, op.bytes);
   }
   if ((op.flags & kMoreToPost) != 0) return;
   post(state.waiter, board.half(state.posts), state.posts + 1,
@@ -430,6 +430,7 @@ Walked walk(const Plan& plan, RankState& state, Observing observing, Pace pace) 
     if (op->code != OpCode::end && !observing.come_to(std::min<int>(op->round, plan.rounds))) {
       return Walked::failed;
     }
+    if (op->code > OpCode::count_ports) __builtin_unreachable();  // the last code
     switch (op->code) {
       case OpCode::end:
         if (!observing.come_to(plan.rounds)) return Walked::failed;

@@ -82,18 +82,24 @@ using ScaleKernel = void (*)(void* dst, const void* src, std::size_t count,
 // nullptr for b8, whose only product is "and". Arguments as for find_reduce().
 ScaleKernel find_scale(DataType type, Isa isa);
 
-// dst may equal src; any other overlap is invalid. bytes may be 0.
-void copy_block(void* dst, const void* src, std::size_t bytes, const Costs& costs) noexcept;
-inline void copy_bytes(void* dst, const void* src, std::size_t bytes,
-                       const Costs& costs = {}) noexcept {
+// Copies 8 to 16 bytes without a call, and returns true. False: another size; nothing is copied.
+[[gnu::always_inline]] inline bool copy_few_bytes(void* dst, const void* src,
+                                                  std::size_t bytes) noexcept {
   std::uint64_t first, last;  // the two may overlap
-  if (bytes - sizeof(first) > sizeof(last)) return copy_block(dst, src, bytes, costs);
+  if (bytes - sizeof(first) > sizeof(last)) return false;
   std::byte* const to = static_cast<std::byte*>(dst);
   const std::byte* const from = static_cast<const std::byte*>(src);
   std::memcpy(&first, from, sizeof(first));
   std::memcpy(&last, from + bytes - sizeof(last), sizeof(last));
   std::memcpy(to, &first, sizeof(first));
   std::memcpy(to + bytes - sizeof(last), &last, sizeof(last));
+  return true;
+}
+// dst may equal src; any other overlap is invalid. bytes may be 0.
+void copy_block(void* dst, const void* src, std::size_t bytes, const Costs& costs) noexcept;
+inline void copy_bytes(void* dst, const void* src, std::size_t bytes,
+                       const Costs& costs = {}) noexcept {
+  if (!copy_few_bytes(dst, src, bytes)) copy_block(dst, src, bytes, costs);
 }
 // Copies to memory in another core's cache: takes its lines over without fetching them, from
 // costs.claim_copy_min_bytes bytes on and if the processor can (string_copy.h).
