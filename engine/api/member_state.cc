@@ -291,6 +291,13 @@ void MemberState::made_as(const MemberState& other) {
               .made_by.load(std::memory_order_relaxed));
 }
 
+void MemberState::end_if_interrupted() {
+  if (!is_interrupted()) return;
+  shared->end_with(make_error(Code::aborted, [&] {
+    return interrupted(shared->rank_control.describe_waits(run.waiter.rank));
+  }));
+}
+
 Enforcement MemberState::pin_thread() {
   if (shared->forked() || shared->places == nullptr) return {};
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // it may print a warning
@@ -356,6 +363,7 @@ Status MemberState::broken() noexcept {
       return "the observer of rank " + std::to_string(run.waiter.rank) + " ended its call";
     }));
   }
+  begin_long_wait();
   rank_control.wait_until_quiet(run.waiter.rank, lends);
   return ended();
 }

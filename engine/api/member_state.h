@@ -424,6 +424,8 @@ struct MemberState {
     progress_engine->finish(*this);
   }
   Status ended();
+  // For waits that poll: asks the thread's interrupt check.
+  void end_if_interrupted();
   Status adopt(const CachedPlan& cached);
   Status share_scratch(std::size_t bytes);  // for a process
   void count_thread();

@@ -318,6 +318,7 @@ bool ProgressEngine::wait_in_turn(const PendingCall& call, std::int64_t until_ns
       idling.begin_again();
     } else {
       if (until_ns != kForEverNs && now_ns() >= until_ns) return false;
+      call.member->end_if_interrupted();
       idling.once();
     }
   }

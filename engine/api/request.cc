@@ -160,6 +160,7 @@ bool Request::wait_until_over(std::span<Request> requests, std::int64_t until_ns
   for (;;) {
     bool moved = false, over = true;
     ProgressEngine* latest = nullptr;
+    MemberState* waiting = nullptr;
     for (const Request& request : requests) {
       ProgressEngine* const engine = request.engine();
       if (engine == nullptr) continue;
@@ -167,7 +168,10 @@ bool Request::wait_until_over(std::span<Request> requests, std::int64_t until_ns
       // Requests of one engine often stand side by side, and one step advances all of them.
       if (engine != latest) moved |= engine->step();
       latest = engine;
-      over &= is_over(*request.call_);
+      if (!is_over(*request.call_)) {
+        over = false;
+        waiting = request.call_->member.get();
+      }
       if (!idling) idling.emplace(request.call_->member->shared->rank_control.policy());
     }
     if (over) return true;
@@ -176,6 +180,7 @@ bool Request::wait_until_over(std::span<Request> requests, std::int64_t until_ns
     } else if (until_ns != kForEverNs && now_ns() >= until_ns) {
       return false;
     } else {
+      waiting->end_if_interrupted();
       idling->once();
     }
   }

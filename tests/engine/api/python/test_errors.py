@@ -395,10 +395,12 @@ def wait_for_buckets(me):
         buckets.add(numpy.ones(10))
 
 
+# On a network a started call is played on another thread than that which waits.
 @pytest.mark.usefixtures("control_c")
 @pytest.mark.parametrize("wait", WAITS)
-def test_an_interrupt_ends_every_wait_of_the_main_thread(wait):
-    communicator = rankine.Communicator(2, timeout=float("inf"))
+@pytest.mark.parametrize("options", [{}, {"network": "scale_out"}], ids=["memory", "network"])
+def test_an_interrupt_ends_every_wait_of_the_main_thread(wait, options):
+    communicator = rankine.Communicator(2, timeout=float("inf"), **options)
     me, other = communicator.join(0), communicator.join(1)
     with pytest.raises(KeyboardInterrupt) as caught:
         threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)).start()
