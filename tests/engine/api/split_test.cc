@@ -2,6 +2,7 @@
 // between two ranks are tested too.
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -13,6 +14,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "engine/api/network.h"
@@ -20,6 +22,9 @@
 #include "engine/api/split.h"
 #include "engine/api/team.h"
 #include "engine/base/numbers.h"
+#include "numa/placement.h"
+#include "numa/system_calls.h"
+#include "numa/topology.h"
 #include "tests/engine/api/ranks.h"
 
 namespace rankine {
@@ -318,6 +323,34 @@ TEST(Teams, ShareOutTheCores) {
   one.reset();
   same.reset();
   EXPECT_EQ(Team::create({.ranks = 1}).value()->report()[0].place.cpu, first) << "it is free again";
+}
+
+// Ranks that are not pinned begin each run on different CPUs, and may leave these.
+TEST(Teams, SpreadRanksThatAreNotPinned) {
+  if (place_ranks(Topology::detect(), 2).oversubscribed) GTEST_SKIP() << "there is one core";
+  static thread_local int begins_at = -1;
+  static thread_local bool may_leave = false;
+  SystemCalls calls = real_system_calls();
+  calls.sched_setaffinity = [](pid_t, std::size_t bytes, const cpu_set_t* mask) {
+    may_leave = CPU_COUNT_S(bytes, mask) > 1;
+    if (may_leave) return 0;
+    begins_at = 0;
+    while (!CPU_ISSET_S(static_cast<std::size_t>(begins_at), bytes, mask)) ++begins_at;
+    return 0;
+  };
+  const ScopedSystemCalls scope(calls);
+  const auto team =
+      Team::create({.ranks = 2, .placement = {.kind = PlacementPolicy::Kind::none}}).value();
+  for (int run = 0; run < 2; ++run) {
+    int cpus[2] = {-1, -1};
+    team->run([&](Member& me) {
+      EXPECT_TRUE(may_leave);
+      cpus[me.rank()] = std::exchange(begins_at, -1);
+    });
+    EXPECT_GE(cpus[0], 0);
+    EXPECT_GE(cpus[1], 0);
+    EXPECT_NE(cpus[0], cpus[1]);
+  }
 }
 
 }  // namespace
