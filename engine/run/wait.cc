@@ -56,18 +56,6 @@ std::optional<std::uint64_t> disagreement(RankControl& rank_control, const Waite
   return theirs.bits;
 }
 
-// True if the peer has entered the same call as this rank from another progress base: the two ranks
-// made different calls before, and one of them may wait for progress that never comes.
-bool has_other_history(RankControl& rank_control, const Waiter& waiter, Rank peer) {
-  const auto call = static_cast<std::uint32_t>(waiter.call);
-  const Entry& ours = rank_control.entry(waiter.rank);
-  const Entry& theirs = rank_control.entry(peer);
-  // Acquire: pairs with enter(), so that the base is the call's.
-  return theirs.call.load(std::memory_order_acquire) == call &&
-         ours.call.load(std::memory_order_relaxed) == call &&
-         theirs.base.load(std::memory_order_relaxed) != ours.base.load(std::memory_order_relaxed);
-}
-
 void report_gone_on(RankControl& rank_control, const Waiter& waiter, Rank peer,
                     int round) noexcept {
   rank_control.abort(make_error(Code::mismatch, [&] {
@@ -218,12 +206,6 @@ bool LongWait::is_over(std::uint32_t rung) noexcept {
       } else {
         report_gone_on(rank_control_, waiter_, owner_, round_);
       }
-      return true;
-    }
-    if (ahead == 0 && has_other_history(rank_control_, waiter_, owner_)) {
-      begin_record();
-      slow_waits_.end(SlowWait::End::mismatch, now_ns());
-      report_call_history_mismatch(rank_control_, waiter_.rank, owner_);
       return true;
     }
   }
