@@ -714,7 +714,7 @@ TEST(C, AWaitingThreadCanBeInterrupted) {
     EXPECT_EQ(rkSetInterruptCheck(ask_and_interrupt), rkSuccess);
     const rkResult_t result = rkBarrier(comm);
     expect_error(result, rkAborted, "the wait was interrupted: rank 0 waits for rank 1");
-    EXPECT_EQ(asked, 2);
+    EXPECT_GE(asked, 2);
     EXPECT_EQ(rkSetInterruptCheck(nullptr), rkSuccess);
     ended.store(true);
     return result;
@@ -727,8 +727,8 @@ int count_asks() {
   return 0;
 }
 
-// Once when the wait begins, and once when it ends by its deadline. Finds a wait that asks only
-// then.
+// At least once when the wait begins, and once when it ends by its deadline. Finds a wait that asks
+// only then.
 TEST(C, AWaitingThreadIsAskedWhenItsWaitBegins) {
   Comms comms(2);
   std::atomic<bool> ended{false};
@@ -744,7 +744,7 @@ TEST(C, AWaitingThreadIsAskedWhenItsWaitBegins) {
     asked = 0;
     rkSetInterruptCheck(count_asks);
     const rkResult_t result = rkBarrier(comm);
-    EXPECT_EQ(asked, 2);
+    EXPECT_GE(asked, 2);
     rkSetInterruptCheck(nullptr);
     ended.store(true);
     return result;
