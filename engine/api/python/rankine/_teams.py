@@ -4,6 +4,7 @@ Team's ranks are played by Python threads of the Team."""
 from __future__ import annotations
 
 import functools
+import math
 import os
 import threading
 import time
@@ -159,12 +160,12 @@ class _Round:
 
     def wait(self, seconds: float | None = None) -> None:
         """Waits for all threads, at most for ``seconds``."""
-        deadline = None if seconds is None else time.monotonic() + seconds
-        while len(self._over) < len(self._jobs):
-            try:
-                self._ended.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
+        deadline = math.inf if seconds is None else time.monotonic() + seconds
+        while len(self._over) < len(self._jobs) and (left := deadline - time.monotonic()) > 0:
+            try:  # often: a signal that comes just before get() blocks does not end it
+                self._ended.get(timeout=min(left, 0.05))
             except Empty:
-                return
+                pass
 
     def _play(self, rank: int) -> None:
         try:
