@@ -340,13 +340,15 @@ TEST(Teams, SpreadRanksThatAreNotPinned) {
   };
   const ScopedSystemCalls scope(calls);
   const auto team =
-      Team::create({.ranks = 2, .placement = {.kind = PlacementPolicy::Kind::none}}).value();
+      Team::create({.ranks = 2, .placement = {.kind = PlacementPolicy::Kind::none, .cpus = {}}})
+          .value();
   for (int run = 0; run < 2; ++run) {
     int cpus[2] = {-1, -1};
-    team->run([&](Member& me) {
+    const Status status = team->run([&](Member& me) {
       EXPECT_TRUE(may_leave);
       cpus[me.rank()] = std::exchange(begins_at, -1);
     });
+    EXPECT_TRUE(status.ok()) << status.text();
     EXPECT_GE(cpus[0], 0);
     EXPECT_GE(cpus[1], 0);
     EXPECT_NE(cpus[0], cpus[1]);
