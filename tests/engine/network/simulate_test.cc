@@ -574,6 +574,21 @@ TEST(Limits, AreErrors) {
   EXPECT_EQ(idle->rounds, 0);
 }
 
+// The estimate of memory grows from round to round, so the first round beyond the limit is the last
+// one that is looked at.
+TEST(Limits, OfMemoryAreMetBeforeTheLaterRounds) {
+  constexpr int kRanks = 4200;  // so many cells that they are estimated
+  int rounds = 0;
+  const Schedule schedule{kRanks, kRanks, 9, [&rounds](int k, Send send) {
+                            rounds = k + 1;
+                            send(0, 1, block(k), copy);
+                          }};
+  const auto refused = simulate(schedule, {all_gather, kRanks, kRanks}, fabric_with_ports(1),
+                                kRanks, {.most_bytes = 1024});
+  EXPECT_EQ(refused.status().code(), Code::out_of_memory);
+  EXPECT_EQ(rounds, 1);
+}
+
 // The numbers of steps that a simulation asked for, in order.
 std::vector<std::uint64_t> steps_asked(Question setup) {
   std::vector<std::uint64_t> asked;
