@@ -74,7 +74,8 @@ class RankineRival : public Rival {
   std::vector<std::unique_ptr<Member>> members_;  // destroyed before their communicator
 };
 
-constexpr Costs kStaged = {.stage_apart_min_bytes = 1, .stage_in_place_min_bytes = 1};
+constexpr Costs kStaged =
+    costs_with({{&Costs::stage_apart_min_bytes, 1}, {&Costs::stage_in_place_min_bytes, 1}});
 
 class Threads final : public RankineRival {
  public:

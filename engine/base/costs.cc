@@ -218,6 +218,11 @@ const CostField* find_old_cost(std::string_view name) {
   return found != std::end(kOldNames) ? &field_of(found->value) : nullptr;
 }
 
+bool Costs::operator==(const Costs& other) const {
+  return std::all_of(std::begin(kFields), std::end(kFields),
+                     [&](const CostField& f) { return this->*f.value == other.*f.value; });
+}
+
 const CostField* misfit(const Costs& costs) {
   const auto* found = std::find_if(std::begin(kFields), std::end(kFields), [&](const CostField& f) {
     return costs.*f.value < f.least || costs.*f.value > f.most;

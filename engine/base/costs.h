@@ -9,68 +9,88 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace rankine {
+
+// A field of Costs under its name and under its name of 2026-11-28 and before. The old names go
+// with the next version, and then the designated initializers of GCC 12 no longer warn.
+#define RANKINE_COST(name, old_name, value)            \
+  union {                                              \
+    std::size_t name = value;                          \
+    [[deprecated("use " #name)]] std::size_t old_name; \
+  }
 
 // Bytes unless stated otherwise. Every field has its line in cost_fields(), which gives its meaning
 // and its allowed values.
 struct Costs {
   // The algorithm (engine/api/tuning/choose.cc).
-  std::size_t one_round_max_bytes = std::size_t{64} << 10;
-  std::size_t root_reduce_max_bytes_n2 = std::size_t{80} << 10;
-  std::size_t one_round_broadcast_max_ranks = 16;
-  std::size_t one_shot_max_total_bytes = std::size_t{4} << 10;
-  std::size_t one_shot_read_max_total_bytes = std::size_t{64} << 10;
-  std::size_t crowded_one_shot_max_total_bytes = std::size_t{32} << 10;
-  std::size_t direct_max_ranks = 256;
-  std::size_t leaders_max_bytes = std::size_t{4} << 10;
-  std::size_t pipeline_segment_bytes = std::size_t{64} << 10;
-  std::size_t pipeline_max_segments = 64;
+  RANKINE_COST(one_round_max_bytes, one_round, std::size_t{64} << 10);
+  RANKINE_COST(root_reduce_max_bytes_n2, one_reader, std::size_t{80} << 10);
+  RANKINE_COST(one_round_broadcast_max_ranks, readers_of_one, 16);
+  RANKINE_COST(one_shot_max_total_bytes, one_shot, std::size_t{4} << 10);
+  RANKINE_COST(one_shot_read_max_total_bytes, one_shot_read, std::size_t{64} << 10);
+  RANKINE_COST(crowded_one_shot_max_total_bytes, crowded_one_shot, std::size_t{32} << 10);
+  RANKINE_COST(direct_max_ranks, all_hear_all, 256);
+  RANKINE_COST(leaders_max_bytes, leaders, std::size_t{4} << 10);
+  RANKINE_COST(pipeline_segment_bytes, segment, std::size_t{64} << 10);
+  RANKINE_COST(pipeline_max_segments, segments, 64);
 
   // The transport (engine/compile/compile.cc).
-  std::size_t pair_board_bytes = std::size_t{64} << 10;
-  std::size_t pair_board_call_max_bytes = std::size_t{16} << 10;
-  std::size_t fixed_board_max_ranks = 16;
-  std::size_t fixed_board_bytes = 8192;
-  std::size_t shrinking_board_bytes_n2 = std::size_t{1} << 20;
-  std::size_t board_read_max_bytes = 512;
-  std::size_t mailbox_max_messages = 64;
-  std::size_t mailbox_fanout_max_bytes = 768;
+  RANKINE_COST(pair_board_bytes, board_pair, std::size_t{64} << 10);
+  RANKINE_COST(pair_board_call_max_bytes, board_pair_read, std::size_t{16} << 10);
+  RANKINE_COST(fixed_board_max_ranks, few, 16);
+  RANKINE_COST(fixed_board_bytes, board_few, 8192);
+  RANKINE_COST(shrinking_board_bytes_n2, boards, std::size_t{1} << 20);
+  RANKINE_COST(board_read_max_bytes, board_read, 512);
+  RANKINE_COST(mailbox_max_messages, messages, 64);
+  RANKINE_COST(mailbox_fanout_max_bytes, told, 768);
 
   // The form on the direct transport (the passes of engine/compile).
-  std::size_t push_max_ranks = 4;
-  std::size_t fetch_min_bytes = std::size_t{16} << 10;
-  std::size_t fetch_max_bytes = std::size_t{1} << 20;
-  std::size_t plain_push_max_bytes = 0;
-  std::size_t copy_local_first_min_bytes = 4096;
-  std::size_t split_copies_min_bytes = std::size_t{16} << 10;
-  std::size_t split_copies_max_readers = 2;
-  std::size_t stream_min_bytes = std::size_t{1} << 20;
-  std::size_t stream_min_total_bytes = std::size_t{32} << 20;
-  std::size_t stage_apart_min_bytes = std::size_t{1} << 40;
-  std::size_t stage_in_place_min_bytes = std::size_t{1} << 40;
-  std::size_t stage_stream_min_bytes = 4096;
-  std::size_t stage_first_pieces = 4;
-  std::size_t stage_piece_max_bytes = std::size_t{64} << 10;
-  std::size_t stage_turn_max_bytes = std::size_t{256} << 10;
+  RANKINE_COST(push_max_ranks, push_ranks, 4);
+  RANKINE_COST(fetch_min_bytes, fetch_from, std::size_t{16} << 10);
+  RANKINE_COST(fetch_max_bytes, fetch_to, std::size_t{1} << 20);
+  RANKINE_COST(plain_push_max_bytes, push_plain, 0);
+  RANKINE_COST(copy_local_first_min_bytes, copy_local_first, 4096);
+  RANKINE_COST(split_copies_min_bytes, split_copies, std::size_t{16} << 10);
+  RANKINE_COST(split_copies_max_readers, share_readers, 2);
+  RANKINE_COST(stream_min_bytes, stream, std::size_t{1} << 20);
+  RANKINE_COST(stream_min_total_bytes, stream_results, std::size_t{32} << 20);
+  RANKINE_COST(stage_apart_min_bytes, stage_apart, std::size_t{1} << 40);
+  RANKINE_COST(stage_in_place_min_bytes, stage_in_place, std::size_t{1} << 40);
+  RANKINE_COST(stage_stream_min_bytes, stage_stream, 4096);
+  RANKINE_COST(stage_first_pieces, stage_parts, 4);
+  RANKINE_COST(stage_piece_max_bytes, stage_piece, std::size_t{64} << 10);
+  RANKINE_COST(stage_turn_max_bytes, stage_turn, std::size_t{256} << 10);
 
   // Moving bytes (engine/run).
-  std::size_t claim_copy_min_bytes = 4096;
-  std::size_t sum_part_bytes = std::size_t{64} << 10;
-  std::size_t loop_copy_min_bytes = 1024;
-  std::size_t string_copy_min_bytes = std::size_t{64} << 10;
+  RANKINE_COST(claim_copy_min_bytes, claim, 4096);
+  RANKINE_COST(sum_part_bytes, part, std::size_t{64} << 10);
+  RANKINE_COST(loop_copy_min_bytes, own_copy, 1024);
+  RANKINE_COST(string_copy_min_bytes, string_copy, std::size_t{64} << 10);
 
   // Waiting (engine/run/policy.h).
-  std::size_t wait_probes = 64;
-  std::size_t crowded_wait_probes = 4;
-  std::size_t crowded_yield_ns = 200'000;
-  std::size_t spin_ns = 1'000'000;
+  RANKINE_COST(wait_probes, probes, 64);
+  RANKINE_COST(crowded_wait_probes, crowded_probes, 4);
+  RANKINE_COST(crowded_yield_ns, yield, 200'000);
+  RANKINE_COST(spin_ns, spin, 1'000'000);
 
-  bool operator==(const Costs&) const = default;
+  bool operator==(const Costs& other) const;
 };
+
+#undef RANKINE_COST
+
+// The default costs, but for the given fields and values.
+constexpr Costs costs_with(
+    std::initializer_list<std::pair<std::size_t Costs::*, std::size_t>> values) {
+  Costs costs;
+  for (const auto& [field, value] : values) costs.*field = value;
+  return costs;
+}
 
 // The costs for ranks that share cores: forms with fewer waits are faster there.
 Costs shared_core_costs(Costs costs);

@@ -181,7 +181,7 @@ constexpr IncompatiblePeer kIncompatiblePeers[] = {
      }},
     {"costs",
      [](CommunicatorOptions& options) {
-       options.costs = Costs{.claim_copy_min_bytes = 8192};
+       options.costs = costs_with({{&Costs::claim_copy_min_bytes, 8192}});
        return std::string();
      }},
     {"options",

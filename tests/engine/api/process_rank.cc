@@ -439,13 +439,13 @@ const Plays& own_plays() {
       {"other_costs",
        [](const CallArguments& given) {
          CommunicatorOptions options = given.options();
-         options.costs = Costs{.claim_copy_min_bytes = 8192};
+         options.costs = costs_with({{&Costs::claim_copy_min_bytes, 8192}});
          return say(create(options));
        }},
       {"again_if_refused",
        [](const CallArguments& given) {
          CommunicatorOptions options = given.options();
-         if (given.is_last()) options.costs = Costs{.claim_copy_min_bytes = 8192};
+         if (given.is_last()) options.costs = costs_with({{&Costs::claim_copy_min_bytes, 8192}});
          const Status first = create(options);
          options.costs.reset();
          const Status second = create(options);

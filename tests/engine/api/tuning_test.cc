@@ -47,7 +47,7 @@ TuningTable table() {
           {.alpha = 1e-7, .beta = 2.5e-11, .gamma = 1.25e-11},
           {row(all_reduce, 2, 65536, "direct_two_shot", 1.5), row(all_reduce, 2, 8, "ring"),
            row(broadcast, 3, 8, "linear"), row(all_reduce, 2, 1024, "direct_one_shot", 1.0625)},
-          {.pair_board_call_max_bytes = 8192, .spin_ns = 1}};
+          costs_with({{&Costs::pair_board_call_max_bytes, 8192}, {&Costs::spin_ns, 1}})};
 }
 
 std::string name_at(const TuningTable& t, Collective collective, int ranks, std::size_t bytes) {
@@ -121,7 +121,8 @@ TEST(Tuning, EveryCostHasALineThatTablesRead) {
                 HasSubstr("costs." + std::string(field.name) + " is " +
                           std::to_string(field.most + 1) + "; allowed are"));
   }
-  const std::string text = to_json(TuningTable(kHere, "", {}, {}, {.one_round_max_bytes = 7}));
+  const std::string text =
+      to_json(TuningTable(kHere, "", {}, {}, costs_with({{&Costs::one_round_max_bytes, 7}})));
   std::string other = text;
   other.replace(other.find("one_round_max_bytes"), 19, "two_rounds");
   const auto refused = parse_tuning(other);
@@ -132,11 +133,11 @@ TEST(Tuning, EveryCostHasALineThatTablesRead) {
 
 TEST(Tuning, OldNamesOfCostsAreReadAndDeprecated) {
   const CapturedWarnings captured;
-  std::string text = to_json(TuningTable(kHere, "", {}, {}, {.spin_ns = 7}));
+  std::string text = to_json(TuningTable(kHere, "", {}, {}, costs_with({{&Costs::spin_ns, 7}})));
   text.replace(text.find("spin_ns"), 7, "spin");
   const auto read = parse_tuning(text);
   ASSERT_TRUE(read.ok()) << read.status().text();
-  EXPECT_EQ(read->costs(), Costs{.spin_ns = 7});
+  EXPECT_EQ(read->costs(), costs_with({{&Costs::spin_ns, 7}}));
   ASSERT_EQ(captured.lines.size(), 1u);
   EXPECT_THAT(captured.lines[0].second,
               testing::AllOf(HasSubstr("'spin'"), HasSubstr("'spin_ns'")));
@@ -146,11 +147,21 @@ TEST(Tuning, OldNamesOfCostsAreReadAndDeprecated) {
   EXPECT_FALSE(parse_tuning(text).ok());
 }
 
+TEST(Costs, OldNamesOfFieldsAreTheFields) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  Costs costs;
+  costs.told = 7;
+  costs.spin = 8;
+#pragma GCC diagnostic pop
+  EXPECT_EQ(costs, costs_with({{&Costs::mailbox_fanout_max_bytes, 7}, {&Costs::spin_ns, 8}}));
+}
+
 TEST(Choose, CostsDecideAndAreNamed) {
   const Choice before = choose(all_reduce, 2, 20'000, Buffers::apart, nullptr, {});
   EXPECT_EQ(before.algorithm->name, "direct_two_shot");
-  const Choice after =
-      choose(all_reduce, 2, 20'000, Buffers::apart, nullptr, {.pair_board_call_max_bytes = 20'000});
+  const Choice after = choose(all_reduce, 2, 20'000, Buffers::apart, nullptr,
+                              costs_with({{&Costs::pair_board_call_max_bytes, 20'000}}));
   EXPECT_EQ(after.algorithm->name, "direct_one_shot");
   EXPECT_THAT(after.by, testing::ElementsAre(&Costs::direct_max_ranks, &Costs::pair_board_bytes,
                                              &Costs::pair_board_call_max_bytes));
@@ -379,7 +390,7 @@ TuningTable whole_table() {
           "2026-11-21T22:00:00Z",
           kModel,
           {row(all_reduce, 2, 8, "ring"), row(broadcast, 3, 8, "linear", 1.5)},
-          {.pair_board_call_max_bytes = 8192, .spin_ns = 1},
+          costs_with({{&Costs::pair_board_call_max_bytes, 8192}, {&Costs::spin_ns, 1}}),
           {among(4, broadcast, "linear", {.latency = 0.25, .bandwidth = 1.5}),
            among(2, broadcast, "binomial_near", {.latency = 1e-3, .bandwidth = 1e3})}};
 }

@@ -574,13 +574,16 @@ constexpr Copy kCopies[] = {
     // Each way of copying, at any size.
     [](void* dst, const void* src, std::size_t bytes) {
       copy_bytes(dst, src, bytes,
-                 {.loop_copy_min_bytes = 0, .string_copy_min_bytes = ~std::size_t{0}});
+                 costs_with({{&Costs::loop_copy_min_bytes, 0},
+                             {&Costs::string_copy_min_bytes, ~std::size_t{0}}}));
     },
     [](void* dst, const void* src, std::size_t bytes) {
-      copy_bytes(dst, src, bytes, {.loop_copy_min_bytes = 0, .string_copy_min_bytes = 0});
+      copy_bytes(
+          dst, src, bytes,
+          costs_with({{&Costs::loop_copy_min_bytes, 0}, {&Costs::string_copy_min_bytes, 0}}));
     },
     [](void* dst, const void* src, std::size_t bytes) {
-      copy_bytes_claiming(dst, src, bytes, {.claim_copy_min_bytes = 1});
+      copy_bytes_claiming(dst, src, bytes, costs_with({{&Costs::claim_copy_min_bytes, 1}}));
     },
 };
 
