@@ -25,6 +25,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "engine/api/communicator.h"
 #include "engine/api/processes/identity.h"
@@ -346,18 +347,18 @@ void inject_incompatible_peers(const FaultCase& test, Dice& dice, const Collecti
   const Rank victim = dice.below(test.ranks);
   const int delay_us = dice.below(3'000);  // any rank may be the first to come
   RankFixture* fixture_of_all = nullptr;
-  // False if this machine allows no such stranger: the case is excused, and all ranks meet.
-  bool is_stranger = true;
+  // Shared by all ranks and the stranger. Its is_stranger is false if this machine allows no such
+  // stranger: the case is excused, and all ranks meet.
+  void* const memory =
+      mmap(nullptr, sizeof(Told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
+  Told& told = *new (memory) Told{.is_stranger = true, .code = 0, .text = {}};
   const auto send_stranger = [&](Rank rank,
                                  const CommunicatorOptions& options) -> std::optional<Status> {
     if (rank != victim) {
       if (stranger.by_the_file) wait_for([&] { return fixture_of_all->arrived() > 0; });
       return std::nullopt;
     }
-    void* const memory =
-        mmap(nullptr, sizeof(Told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return Status(Code::system, why("mmap"));
-    Told& told = *new (memory) Told{};
     sleep_ns(delay_us * 1'000);
     fixture_of_all->judge().mark_fault();
     const pid_t child = fork();
@@ -369,10 +370,8 @@ void inject_incompatible_peers(const FaultCase& test, Dice& dice, const Collecti
     }
     while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
     }
-    is_stranger = told.is_stranger;
     const Status status(static_cast<Code>(told.code), told.text);
-    munmap(memory, sizeof(Told));
-    if (is_stranger) return status;
+    if (told.is_stranger) return status;
     fixture_of_all->judge().excuse(std::string(stranger.differs) + ": " + status.text());
     return std::nullopt;  // the rank comes without a stranger
   };
@@ -380,11 +379,12 @@ void inject_incompatible_peers(const FaultCase& test, Dice& dice, const Collecti
                       {.instead_of_meeting = send_stranger});
   fixture_of_all = &fixture;
   fixture.run([&](Seat& seat) {
-    if (is_stranger && seat.rank() != victim) {
+    if (told.is_stranger && seat.rank() != victim) {
       fixture.judge().blame("another " + std::string(stranger.differs) + " was accepted");
     }
     seat.call(call);
   });
+  munmap(memory, sizeof(Told));
 }
 
 }  // namespace rankine::faults
