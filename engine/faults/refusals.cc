@@ -99,11 +99,10 @@ void inject_cpuset(const FaultCase& test, Dice& dice, const CollectiveCase& call
     }
     expect_pins_refused(run_team(options, call, judge), false, judge);
     // A processor outside the affinity mask must be refused.
-    if (all.size() > 1) {
-      TeamOptions elsewhere = options;
-      elsewhere.placement = {.kind = PlacementPolicy::Kind::listed, .cpus = {all.front()}};
-      judge.answer(Team::create(elsewhere).status(), {{Code::invalid_argument}});
-    }
+    const int outside = all.size() > 1 ? all.front() : kMaxCpus - 1;
+    TeamOptions elsewhere = options;
+    elsewhere.placement = {.kind = PlacementPolicy::Kind::listed, .cpus = {outside}};
+    judge.answer(Team::create(elsewhere).status(), {{Code::invalid_argument}});
     set_allowed_cpus(all.data(), static_cast<int>(all.size()));
     warnings.expect({}, judge);
   }
