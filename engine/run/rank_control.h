@@ -355,12 +355,14 @@ class RankControl {
     // rare side runs the barrier for both unless the mode is strict.
     if (strict_) {
       inside.store(true, std::memory_order_seq_cst);
-      over = aborted_.load(std::memory_order_seq_cst) || (above_ != nullptr && follow_above());
+      over = aborted_.load(std::memory_order_seq_cst);
     } else {
       inside.store(true, std::memory_order_relaxed);
       compiler_fence();
       over = aborted();
     }
+    if (above_ != nullptr) [[unlikely]]
+      over = follow_above();
     if (over) [[unlikely]]
       end(mine);
     return !over;
