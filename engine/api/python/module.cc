@@ -92,6 +92,7 @@ struct Thread {
   bool listens = false;
   // The open group.
   int depth = 0;
+  bool is_small = true;           // all its calls are
   bool is_light = true;           // all its calls may keep the GIL
   PyObject* buffers = nullptr;    // lists
   PyObject* callbacks = nullptr;  // objects with _take_raised()
@@ -478,7 +479,7 @@ struct Rank {
 };
 
 // A larger call takes longer than some microseconds even if it does not wait.
-constexpr Py_ssize_t kLightBytes = 32 << 10;
+constexpr Py_ssize_t kSmallBytes = 32 << 10;
 
 // Reads a whole number of 32 bits.
 int read_int(const char* name, PyObject* value) {
@@ -495,11 +496,13 @@ Ref run_call(const Rank& me, std::initializer_list<const CallBuffer*> buffers, P
              const Run& run) {
   Py_ssize_t bytes = 0;
   for (const CallBuffer* one : buffers) bytes += one->bytes();
-  const bool is_light = me.is_alone && bytes <= kLightBytes && callbacks == nullptr;
+  const bool is_small = bytes <= kSmallBytes && callbacks == nullptr;
+  const bool is_light = is_small && me.is_alone;
   Thread& thread = this_thread;
   const bool collects = thread.depth > 0;
   EngineCall call(is_light || collects);
   if (!call.end(run()) || !collects) return call.result(callbacks);
+  thread.is_small = thread.is_small && is_small;
   thread.is_light = thread.is_light && is_light;
   for (const CallBuffer* one : buffers) one->keep();
   for (Py_ssize_t i = 0; callbacks != nullptr && i < PyTuple_Size(callbacks); ++i) {
@@ -1074,7 +1077,7 @@ Ref group_start() {
   if (thread.depth == 0) {
     thread.buffers = own(PyList_New(0)).release();
     thread.callbacks = own(PyList_New(0)).release();
-    thread.is_light = true;
+    thread.is_small = thread.is_light = true;
   }
   ++thread.depth;
   rkGroupStart();
@@ -1102,7 +1105,7 @@ Ref group_end(int drops) {
 }
 
 // Runs `called` in a group and ends the group by a request. Returns the request, the buffers and
-// callbacks of its calls, and true if they may keep the GIL.
+// callbacks of its calls, and whether a start and a wait may keep the GIL: a start never waits.
 Ref collect(int is_prepared, PyObject* called, PyObject* arguments, PyObject* options) {
   Thread& thread = this_thread;
   if (thread.depth > 0)
@@ -1123,8 +1126,9 @@ Ref collect(int is_prepared, PyObject* called, PyObject* arguments, PyObject* op
     throw;
   }
   const auto [buffers, callbacks] = taken_group();
-  return own(Py_BuildValue("NOOO", PyLong_FromVoidPtr(request), buffers.get(), callbacks.get(),
-                           thread.is_light ? Py_True : Py_False));
+  const auto truth = [](bool value) { return value ? Py_True : Py_False; };
+  return own(Py_BuildValue("NOOOO", PyLong_FromVoidPtr(request), buffers.get(), callbacks.get(),
+                           truth(thread.is_small), truth(thread.is_light)));
 }
 
 // --- The module
@@ -1142,8 +1146,8 @@ PyMethodDef functions[] = {
     F(rkRequestWaitAll), F(rkRequestWaitFor), F(collect), F(create_epilogue), F(create_operation),
     F(create_row_function), F(flight_record), F(group_end), F(group_start), F(is_in_group), F(keep),
     F(make_ranks), F(memory), F(set_options),
-    method("start_light", wrapped<rkRequestStart, true>),
-    method("wait_light", wrapped<rkRequestWait, true>),
+    method("start_small", wrapped<rkRequestStart, true>),
+    method("wait_alone", wrapped<rkRequestWait, true>),
     {}};
 #undef F
 // clang-format on

@@ -25,10 +25,6 @@ def _free(request: int, buffers: Sequence[Buffer], callbacks: Sequence[HasRaised
 
 _REFUSED = (Code.invalid_usage, Code.forked)
 
-# start and wait, for calls that may keep the GIL and for others.
-_LIGHT = _engine.start_light, _engine.wait_light
-_OTHER = _engine.rkRequestStart, _engine.rkRequestWait
-
 
 class Request(NotCopied):
     """Calls of start() or prepare(): they continue while Python does other work.
@@ -43,12 +39,21 @@ class Request(NotCopied):
     """
 
     def __init__(
-        self, request: int, buffers: Sequence[Buffer], callbacks: Sequence[HasRaised], is_light: bool, out: bool
+        self,
+        request: int,
+        buffers: Sequence[Buffer],
+        callbacks: Sequence[HasRaised],
+        is_small: bool,
+        is_alone: bool,
+        *,
+        out: bool,
     ) -> None:
-        """Takes ownership of a rkRequest_t; programs get requests from start() and prepare()."""
+        """Takes ownership of a rkRequest_t; programs get requests from start() and prepare(). The
+        start of small calls may keep the GIL, and their wait if no other thread plays a rank."""
         self._request: int | None = request
         self._buffers, self._callbacks, self._out = buffers, callbacks, out
-        self._start, self._wait = _LIGHT if is_light else _OTHER
+        self._start = _engine.start_small if is_small else _engine.rkRequestStart
+        self._wait = _engine.wait_alone if is_alone else _engine.rkRequestWait
         for _ in range(len(_left)):
             try:  # one at a time: the garbage collector and other threads change _left
                 one = _left.popleft()
