@@ -187,8 +187,8 @@ struct PlainCall {
   }
 };
 
-// True if PlainCall has all arguments of the call. Inlined, so that a call that the compiler sees
-// is never made: only its PlainCall is.
+// True if PlainCall has all arguments of the call. Inlined, as the calls of TypedCalls that servers
+// and trainers make: the compiler then sees the options, and makes the PlainCall only.
 [[gnu::always_inline]] inline bool is_plain(const Call& call) noexcept {
   const CallOptions& options = call.options;
   return call.peer == 0 && call.counts.empty() && call.user_op == nullptr &&

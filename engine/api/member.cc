@@ -253,21 +253,23 @@ namespace {
 
 Status Member::call_plain(const void* in, void* out, std::size_t count, std::uint64_t kinds) {
   MemberState& s = *state_;
-  const PlainCall call{in, out, count, kinds};
-  if (s.repeated.call == call && s.progress_engine->idle() && !s.shared->forked()) [[likely]]
+  if (s.repeated.call == PlainCall{in, out, count, kinds} && s.progress_engine->idle() &&
+      !s.shared->forked()) [[likely]]
     return call_again(s);
-  return call_anew(call);
+  return call_anew(in, out, count, kinds);
 }
 
 // Makes a plain call that differs from the latest one, and notes it if it can be repeated.
-[[gnu::noinline]] Status Member::call_anew(const PlainCall& plain) {
+[[gnu::noinline]] Status Member::call_anew(const void* in, void* out, std::size_t count,
+                                           std::uint64_t kinds) {
   MemberState& s = *state_;
+  const PlainCall plain{in, out, count, kinds};
   const Call call = plain.call();
   const bool is_simple =
       s.progress_engine->idle() && !s.shared->forked() && s.clock == nullptr && s.runner == nullptr;
   const CachedPlanPtr* held = is_simple ? s.cached_plan(call) : nullptr;
-  if (held == nullptr || !s.fits(**held, call.in, call.out)) return call_in_full(call);
-  s.repeated = {plain, held->get(), s.given(**held, call, call.in)};
+  if (held == nullptr || !s.fits(**held, in, out)) return call_in_full(call);
+  s.repeated = {plain, held->get(), s.given(**held, call, in)};
   return call_again(s);
 }
 

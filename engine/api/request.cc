@@ -187,10 +187,13 @@ bool Request::wait_until_over(std::span<Request> requests, std::int64_t until_ns
 }
 
 Status wait_all(std::span<Request> requests, std::size_t* failed) {
+  if (requests.size() == 1) {
+    if (failed != nullptr) *failed = 0;
+    return requests.front().wait();
+  }
   // A single progress engine waits in wait(); several engines advance in turn.
   const ProgressEngine* first_engine = nullptr;
   for (const Request& request : requests) {
-    if (requests.size() == 1) break;
     const ProgressEngine* const engine = request.engine();
     if (engine == nullptr || engine == first_engine) continue;
     if (first_engine != nullptr) {

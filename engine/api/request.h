@@ -58,8 +58,8 @@ struct PendingCall;
 class Request;
 
 // Waits for all requests; they may belong to any members and communicators that this thread uses,
-// so that one thread can play several ranks. Returns the first error, if any, and stores the index
-// of its request in `failed` unless that is null. It waits for all requests even after an error.
+// so that one thread can play several ranks. Returns the first error; `failed`, unless null, then
+// has the index of its request. It waits for all requests even after an error.
 Status wait_all(std::span<Request> requests, std::size_t* failed = nullptr);
 // Waits for at most `most`. Returns true if all requests are over. If it returns false, no request
 // counts as waited for.

@@ -163,45 +163,49 @@ class Spellings {
  public:
   template <class In, class Out>
   requires InputAndOutput<In, Out>
-  auto all_reduce(In&& in, Out&& out, const Reduction<ElementOfRange<In>>& op = ReduceOp::sum,
-                  const CallOptions& options = {}) {
+  auto all_reduce [[gnu::always_inline]] (In&& in, Out&& out,
+                                          const Reduction<ElementOfRange<In>>& op = ReduceOp::sum,
+                                          const CallOptions& options = {}) {
     return caller().all_reduce(input_of(in), output_of(out), op, options);
   }
   template <class Data>
   requires InPlace<Data>
-  auto all_reduce(Data&& in_place, const Reduction<ElementOfRange<Data>>& op = ReduceOp::sum,
-                  const CallOptions& options = {}) {
+  auto all_reduce [[gnu::always_inline]] (Data&& in_place,
+                                          const Reduction<ElementOfRange<Data>>& op = ReduceOp::sum,
+                                          const CallOptions& options = {}) {
     return caller().all_reduce(output_of(in_place), op, options);
   }
   template <class In, class Out>
   requires InputAndOutput<In, Out>
-  auto all_reduce(In&& in, Out&& out, const CallOptions& options) {
+  auto all_reduce [[gnu::always_inline]] (In&& in, Out&& out, const CallOptions& options) {
     return caller().all_reduce(input_of(in), output_of(out), options);
   }
   template <class Data>
   requires InPlace<Data>
-  auto all_reduce(Data&& in_place, const CallOptions& options) {
+  auto all_reduce [[gnu::always_inline]] (Data&& in_place, const CallOptions& options) {
     return caller().all_reduce(output_of(in_place), options);
   }
   template <class In, class Out>
   requires InputAndOutput<In, Out>
-  auto all_gather(In&& in, Out&& out, const CallOptions& options = {}) {
+  auto all_gather [[gnu::always_inline]] (In&& in, Out&& out, const CallOptions& options = {}) {
     return caller().all_gather(input_of(in), output_of(out), options);
   }
   template <class In, class Out>
   requires InputAndOutput<In, Out>
-  auto reduce_scatter(In&& in, Out&& out, const Reduction<ElementOfRange<In>>& op = ReduceOp::sum,
-                      const CallOptions& options = {}) {
+  auto reduce_scatter
+      [[gnu::always_inline]] (In&& in, Out&& out,
+                              const Reduction<ElementOfRange<In>>& op = ReduceOp::sum,
+                              const CallOptions& options = {}) {
     return caller().reduce_scatter(input_of(in), output_of(out), op, options);
   }
   template <class In, class Out>
   requires InputAndOutput<In, Out>
-  auto reduce_scatter(In&& in, Out&& out, const CallOptions& options) {
+  auto reduce_scatter [[gnu::always_inline]] (In&& in, Out&& out, const CallOptions& options) {
     return caller().reduce_scatter(input_of(in), output_of(out), options);
   }
   template <class Data>
   requires InPlace<Data>
-  auto broadcast(Data&& data, Rank root, const CallOptions& options = {}) {
+  auto broadcast [[gnu::always_inline]] (Data&& data, Rank root, const CallOptions& options = {}) {
     return caller().broadcast(output_of(data), root, options);
   }
   template <class In, class Out>
@@ -316,30 +320,33 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
 
   // out[i] = in of all ranks, reduced. Sizes must agree.
   template <class T>
-  Answer all_reduce(std::span<const T> in, std::span<T> out, const By<T>& op = ReduceOp::sum,
-                    const CallOptions& options = {}) {
+  Answer all_reduce
+      [[gnu::always_inline]] (std::span<const T> in, std::span<T> out,
+                              const By<T>& op = ReduceOp::sum, const CallOptions& options = {}) {
     if (in.size() != out.size()) return mismatch("out", out.size(), in.size());
     return caller().submit(reducing(Collective::all_reduce, in, out, in.size(), op, options));
   }
   template <class T>
-  requires(!std::is_const_v<T>) Answer
-      all_reduce(std::span<T> in_place, const By<T>& op = ReduceOp::sum,
-                 const CallOptions& options = {}) {
+  requires(!std::is_const_v<T>) Answer all_reduce
+      [[gnu::always_inline]] (std::span<T> in_place, const By<T>& op = ReduceOp::sum,
+                              const CallOptions& options = {}) {
     return all_reduce(std::span<const T>(in_place), in_place, op, options);
   }
   // Sums, with options: me.all_reduce(x, {.epilogue = &norm}).
   template <class T>
-  Answer all_reduce(std::span<const T> in, std::span<T> out, const CallOptions& options) {
+  Answer all_reduce
+      [[gnu::always_inline]] (std::span<const T> in, std::span<T> out, const CallOptions& options) {
     return all_reduce(in, out, ReduceOp::sum, options);
   }
   template <class T>
-  requires(!std::is_const_v<T>) Answer
-      all_reduce(std::span<T> in_place, const CallOptions& options) {
+  requires(!std::is_const_v<T>) Answer all_reduce
+      [[gnu::always_inline]] (std::span<T> in_place, const CallOptions& options) {
     return all_reduce(in_place, ReduceOp::sum, options);
   }
   // out = the ranks' inputs one after the other: ranks() * in.size() elements.
   template <class T>
-  Answer all_gather(std::span<const T> in, std::span<T> out, const CallOptions& options = {}) {
+  Answer all_gather [[gnu::always_inline]] (std::span<const T> in, std::span<T> out,
+                                            const CallOptions& options = {}) {
     const std::size_t all = in.size() * n();
     if (out.size() != all) return mismatch("out", out.size(), all);
     return caller().submit(Call{.collective = Collective::all_gather,
@@ -351,8 +358,9 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
   }
   // out = this rank's block of the reduced inputs: in has ranks() * out.size() elements.
   template <class T>
-  Answer reduce_scatter(std::span<const T> in, std::span<T> out, const By<T>& op = ReduceOp::sum,
-                        const CallOptions& options = {}) {
+  Answer reduce_scatter
+      [[gnu::always_inline]] (std::span<const T> in, std::span<T> out,
+                              const By<T>& op = ReduceOp::sum, const CallOptions& options = {}) {
     const std::size_t all = out.size() * n();
     if (in.size() != all) return mismatch("in", in.size(), all);
     return caller().submit(reducing(Collective::reduce_scatter, in, out, out.size(), op, options));
@@ -363,8 +371,8 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
   }
   // data = the root's data, on every rank.
   template <class T>
-  requires(!std::is_const_v<T>) Answer
-      broadcast(std::span<T> data, Rank root, const CallOptions& options = {}) {
+  requires(!std::is_const_v<T>) Answer broadcast
+      [[gnu::always_inline]] (std::span<T> data, Rank root, const CallOptions& options = {}) {
     return caller().submit(Call{.collective = Collective::broadcast,
                                 .in = data.data(),
                                 .out = data.data(),
@@ -519,8 +527,9 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
     return caller().submit(reducing(collective, in, out, in.size(), op, options));
   }
   template <class T>
-  static Call reducing(Collective collective, std::span<const T> in, std::span<T> out,
-                       std::size_t count, const By<T>& op, const CallOptions& options) {
+  static Call reducing
+      [[gnu::always_inline]] (Collective collective, std::span<const T> in, std::span<T> out,
+                              std::size_t count, const By<T>& op, const CallOptions& options) {
     return {.collective = collective,
             .in = in.data(),
             .out = out.data(),

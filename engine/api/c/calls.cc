@@ -96,6 +96,12 @@ std::shared_ptr<const CreatedOperation> created_operation(const RankHandle& hand
   return result;
 }
 
+[[gnu::noinline]] Status call_with_options(const RankHandle& handle, const PlainCall& plain) {
+  Call call = plain.call();
+  call.options = handle.options();
+  return handle.member->call(call);
+}
+
 // The short way of a call that is not in a group.
 [[gnu::noinline]] rkResult_t call_at_once(const char* function, rkComm_t comm, const void* in,
                                           void* out, std::size_t count,
@@ -103,12 +109,22 @@ std::shared_ptr<const CreatedOperation> created_operation(const RankHandle& hand
   return guarded(function, [&] {
     const BorrowedRank handle(comm, BorrowedRank::As::caller);
     handle->check_not_finalized();
-    if (handle->call_options == nullptr) [[likely]]
-      return handle->member->call_plain(in, out, count, kinds);
-    Call call = PlainCall{in, out, count, kinds}.call();
-    call.options = handle->options();
-    return handle->member->call(call);
+    if (handle->call_options != nullptr) [[unlikely]]
+      return call_with_options(*handle, {in, out, count, kinds});
+    return handle->member->call_plain(in, out, count, kinds);
   });
+}
+
+// Collects such a call in a group.
+[[gnu::noinline]] rkResult_t collect_plain(const char* function, rkComm_t comm,
+                                           const PlainCall& call) noexcept {
+  const rkResult_t result = guarded(function, [&]() -> Status {
+    BorrowedRank(comm, BorrowedRank::As::caller)->check_not_finalized();
+    collect(function, comm).call = call.call();
+    return {};
+  });
+  if (result != rkSuccess) refuse_group(result);
+  return result;
 }
 
 // call() for a call without lists and epilogues.
@@ -117,11 +133,12 @@ std::shared_ptr<const CreatedOperation> created_operation(const RankHandle& hand
                                               std::size_t count, int type, int op = rkSum,
                                               int root = 0) noexcept {
   // Negative numbers become large ones.
-  if (static_cast<unsigned>(type) < kTypes.size() && static_cast<unsigned>(op) < kOps.size() &&
-      !in_group()) [[likely]] {
-    return call_at_once(function, comm, in, out, count,
-                        PlainCall::kinds_of(collective, kTypes[static_cast<unsigned>(type)],
-                                            kOps[static_cast<unsigned>(op)], root));
+  if (static_cast<unsigned>(type) < kTypes.size() && static_cast<unsigned>(op) < kOps.size())
+      [[likely]] {
+    const auto kinds = PlainCall::kinds_of(collective, kTypes[static_cast<unsigned>(type)],
+                                           kOps[static_cast<unsigned>(op)], root);
+    return in_group() ? collect_plain(function, comm, {in, out, count, kinds})
+                      : call_at_once(function, comm, in, out, count, kinds);
   }
   return call(function, comm, {collective, in, out, count, type, op, root});
 }

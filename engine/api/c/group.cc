@@ -50,10 +50,12 @@ Status CallGroup::call_only(HeldRanks& held) {
   const RankHandle& rank = *held.find(one.comm);
   Member& member = *rank.member;
   Displacements displacements;
+  const bool is_itself =
+      is_plain(one.call) && one.epilogue == nullptr && rank.call_options == nullptr;
   Status status = one.message ? member.submit(*one.message, rank.options())
-                  : one.call.collective == Collective::barrier
-                      ? member.barrier(rank.options())
-                      : member.call(call_of(one, rank, displacements));
+                  : one.call.collective == Collective::barrier ? member.barrier(rank.options())
+                  : is_itself                                  ? member.call(one.call)
+                              : member.call(call_of(one, rank, displacements));
   if (status.ok()) [[likely]]
     return status;
   ranks_.push_back(member.rank());
@@ -102,25 +104,16 @@ void CallGroup::clear() noexcept {
   is_out_ = was_split_ = false;
 }
 
-Status CallGroup::start(const HeldRanks& held) {
-  held.check_not_finalized();
-  if (is_out_) {
-    throw Refusal{rkInvalidUsage, "request has been started; wait for it before it starts again"};
-  }
-  if (was_split_) {
-    throw Refusal{rkInvalidUsage,
-                  "request has an rkCommSplit and was started before; a split starts once"};
-  }
-  was_split_ = !splits_.empty();
-  is_out_ = true;
-  for (std::size_t i = 0; i < requests_.size(); ++i) {
-    const Status started = requests_[i].start();
-    if (started.ok()) continue;
-    static_cast<void>(rankine::wait_all(std::span(requests_).first(i)));
-    is_out_ = false;
-    return named(i, started);
-  }
-  return {};
+void CallGroup::refuse_to_start() const {
+  throw Refusal{rkInvalidUsage,
+                is_out_ ? "request has been started; wait for it before it starts again"
+                        : "request has an rkCommSplit and was started before; a split starts once"};
+}
+
+Status CallGroup::take_back(std::size_t i, const Status& refused) {
+  static_cast<void>(rankine::wait_all(std::span(requests_).first(i)));
+  is_out_ = false;
+  return named(i, refused);
 }
 
 Result<bool> CallGroup::test() {
@@ -190,15 +183,6 @@ void CallGroup::finish_splits(const HeldRanks& held, Status& first) {
   }
 }
 
-Status CallGroup::wait(const HeldRanks& held) {
-  std::size_t failed = 0;
-  Status first = rankine::wait_all(requests_, &failed);
-  if (!first.ok()) [[unlikely]]
-    first = named(failed, first);
-  come_back(held, first);
-  return first;
-}
-
 Status CallGroup::wait_all(std::span<CallGroup* const> groups, const HeldRanks& held) {
   ShortList<Request> all;
   for (CallGroup* group : groups) {
@@ -234,7 +218,7 @@ constinit thread_local int groups_open = 0;
 namespace {
 
 struct Group {
-  CallGroup calls{};
+  std::unique_ptr<CallGroup> calls{};  // nullptr: none yet
   std::vector<CollectedRank> ranks{};
   std::optional<Refusal> refused{};  // the first
 };
@@ -247,12 +231,17 @@ void must_be_open() {
 }
 
 // At the end of the outermost group: takes its calls, or throws the first refusal.
-Status take_group(CallGroup& calls) {
-  calls = std::exchange(group.calls, {});
+std::unique_ptr<CallGroup> take_calls() {
+  std::unique_ptr<CallGroup> calls = std::move(group.calls);
   if (group.refused) [[unlikely]] {
     group.ranks.clear();
     throw *std::exchange(group.refused, {});
   }
+  return calls != nullptr ? std::move(calls) : std::make_unique<CallGroup>();
+}
+
+// Makes the ranks that the group has collected.
+Status meet_ranks() {
   return group.ranks.empty() ? Status() : meet_collected(std::exchange(group.ranks, {}));
 }
 
@@ -272,15 +261,14 @@ rkResult_t end_for_request(const char* function, rkRequest_t* request, bool star
     }
     groups_open = 0;
     HeldRanks held;
-    CallGroup calls;
-    if (Status status = take_group(calls); !status.ok()) return status;
-    if (Status status = calls.prepare(held); !status.ok()) return status;
+    std::unique_ptr<CallGroup> calls = take_calls();
+    if (Status status = calls->prepare(held); !status.ok()) return status;
     const rkRequest_t made = add_request(std::move(calls));
     if (starts) {
       BorrowedRequest one(made, BorrowedRequest::As::caller);
       Status refused;
       try {
-        refused = one->calls.start(held);
+        refused = one->calls->start(held);
       } catch (const Refusal&) {
         one.doom();
         throw;
@@ -298,7 +286,8 @@ rkResult_t end_for_request(const char* function, rkRequest_t* request, bool star
 }  // namespace
 
 CollectedCall& collect(const char* function, rkComm_t comm) {
-  return group.calls.add(function, comm);
+  if (group.calls == nullptr) group.calls = std::make_unique<CallGroup>();
+  return group.calls->add(function, comm);
 }
 void collect(CollectedRank rank) { group.ranks.push_back(std::move(rank)); }
 
@@ -327,12 +316,12 @@ rkResult_t rkGroupEnd() noexcept {
     must_be_open();
     if (--groups_open > 0) return {};
     HeldRanks held;
-    CallGroup calls;
-    if (Status status = take_group(calls); !status.ok()) return status;
-    Status status = calls.run(held);
+    std::unique_ptr<CallGroup> calls = take_calls();
+    if (Status status = meet_ranks(); !status.ok()) return status;
+    Status status = calls->run(held);
+    calls->clear();
     // A call may have opened a group of its own meanwhile, in a function of the caller.
-    calls.clear();
-    if (group.calls.is_empty()) group.calls = std::move(calls);
+    if (group.calls == nullptr) group.calls = std::move(calls);
     return status;
   });
 }

@@ -132,6 +132,10 @@ class HeldRanks {
 
 class CallGroup {
  public:
+  CallGroup() = default;
+  CallGroup(const CallGroup&) = delete;
+  CallGroup& operator=(const CallGroup&) = delete;
+
   // Adds a call, to be filled in.
   CollectedCall& add(const char* function, rkComm_t comm) {
     return calls_.emplace_back(function, comm);
@@ -139,14 +143,13 @@ class CallGroup {
   // Prepares the calls in the order in which they were added, and holds their ranks' handles. If
   // one is refused, no call of the group has started. Throws a Refusal for an invalid handle.
   Status prepare(HeldRanks& held);
-  bool is_empty() const { return calls_.empty(); }
   // Makes the calls and waits for them. Errors as prepare(), start() and wait().
   Status run(HeldRanks& held);
   // Forgets the calls and keeps the memory of the lists for later ones.
   void clear() noexcept;
 
   // Holds its ranks' handles, except destroyed ones; required by the functions below.
-  void hold(HeldRanks& held) const {
+  [[gnu::always_inline]] void hold(HeldRanks& held) const {
     for (const CollectedCall& one : calls_) held.hold_if_found(one.comm);
   }
 
@@ -154,11 +157,30 @@ class CallGroup {
   bool is_out() const { return is_out_; }
   // Starts the calls. Throws a Refusal if they are started already, if a rank was finalized, or if
   // the group contains a split and was started before.
-  Status start(const HeldRanks& held);
+  [[gnu::always_inline]] Status start(const HeldRanks& held) {
+    held.check_not_finalized();
+    if (is_out_ || was_split_) [[unlikely]]
+      refuse_to_start();
+    was_split_ = !splits_.empty();
+    is_out_ = true;
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      Status started = requests_[i].start();
+      if (!started.ok()) [[unlikely]]
+        return take_back(i, started);
+    }
+    return {};
+  }
   // For started groups. The first error names the function and the rank. The last form waits for
   // several groups at once, so that one thread may play their ranks.
   Result<bool> test();
-  Status wait(const HeldRanks& held);
+  [[gnu::always_inline]] Status wait(const HeldRanks& held) {
+    std::size_t failed = 0;
+    Status first = rankine::wait_all(requests_, &failed);
+    if (!first.ok()) [[unlikely]]
+      first = named(failed, first);
+    come_back(held, first);
+    return first;
+  }
   Result<bool> wait_for(std::chrono::milliseconds most, const HeldRanks& held);
   static Status wait_all(std::span<CallGroup* const> groups, const HeldRanks& held);
   // A call in flight: "rkAllReduce of rank 0"; empty: none.
@@ -181,6 +203,9 @@ class CallGroup {
     held.leave_finalized();
   }
   [[gnu::cold]] void finish_splits(const HeldRanks& held, Status& first);
+  [[noreturn, gnu::cold]] void refuse_to_start() const;
+  // Request i could not be started: waits for those before it. Returns the error.
+  [[gnu::cold]] Status take_back(std::size_t i, const Status& refused);
   // Makes the only call of a group, which is no split.
   Status call_only(HeldRanks& held);
   std::string name(std::size_t i) const;
@@ -205,17 +230,16 @@ struct RequestHandle {
       "request is in a call of another thread; it is used by one thread at a time",
       "this process was forked from the request's process"};
 
-  explicit RequestHandle(CallGroup calls_) : calls(std::move(calls_)) {}
-
-  CallGroup calls;
+  std::unique_ptr<CallGroup> calls;
   std::string orders{};  // storage for the text of rkRequestGetOrders()
 };
 
 using BorrowedRequest = Borrowed<RequestHandle>;
 
 // May throw std::bad_alloc.
-inline rkRequest_t add_request(CallGroup calls) {
-  return HandleTable<RequestHandle>::add(std::make_unique<RequestHandle>(std::move(calls)));
+inline rkRequest_t add_request(std::unique_ptr<CallGroup> calls) {
+  return HandleTable<RequestHandle>::add(
+      std::unique_ptr<RequestHandle>(new RequestHandle{std::move(calls)}));
 }
 
 // Calls of this thread between rkGroupStart() and the group's end, which makes them together.

@@ -17,9 +17,9 @@ namespace {
 struct InUse {
   [[gnu::always_inline]] explicit InUse(rkRequest_t request)
       : handle(request, BorrowedRequest::As::caller) {
-    handle->calls.hold(ranks);
+    calls().hold(ranks);
   }
-  CallGroup& calls() const { return handle->calls; }
+  CallGroup& calls() const { return *handle->calls; }
   void must_be_out() const {
     if (!calls().is_out()) [[unlikely]]
       refuse_to_wait("request");
@@ -37,10 +37,11 @@ using namespace rankine;
 extern "C" {
 
 rkResult_t rkRequestStart(rkRequest_t request) noexcept {
-  return guarded("rkRequestStart", [&]() -> Status {
-    const InUse one(request);
-    return one.calls().start(one.ranks);
-  });
+  return guarded(
+      "rkRequestStart", [&]() __attribute__((always_inline))->Status {
+        const InUse one(request);
+        return one.calls().start(one.ranks);
+      });
 }
 
 rkResult_t rkRequestTest(rkRequest_t request, int* over) noexcept {
@@ -56,11 +57,12 @@ rkResult_t rkRequestTest(rkRequest_t request, int* over) noexcept {
 }
 
 rkResult_t rkRequestWait(rkRequest_t request) noexcept {
-  return guarded("rkRequestWait", [&]() -> Status {
-    const InUse one(request);
-    one.must_be_out();
-    return one.calls().wait(one.ranks);
-  });
+  return guarded(
+      "rkRequestWait", [&]() __attribute__((always_inline))->Status {
+        const InUse one(request);
+        one.must_be_out();
+        return one.calls().wait(one.ranks);
+      });
 }
 
 rkResult_t rkRequestWaitFor(rkRequest_t request, int64_t milliseconds, int* over) noexcept {
@@ -95,7 +97,7 @@ rkResult_t rkRequestWaitAll(size_t count, const rkRequest_t* requests) noexcept 
       } catch (const Refusal& refusal) {
         throw Refusal{refusal.result, name(i) + ": " + refusal.text};
       }
-      CallGroup& calls = (*(handles.end() - 1))->calls;
+      CallGroup& calls = *(*(handles.end() - 1))->calls;
       if (!calls.is_out()) refuse_to_wait(name(i));
       calls.hold(ranks);
       all.add(&calls);
