@@ -311,14 +311,16 @@ std::optional<CpuQuota> read_cpu_quota(const std::string& root) {
   return tightest;
 }
 
+std::string cpus_of_core(int cpu, const std::string& root) {
+  const std::string folder = fmt::format("{}/sys/devices/system/cpu/cpu{}/topology/", root, cpu);
+  std::optional<std::string> siblings = read_file(folder + "core_cpus_list");
+  if (!siblings) siblings = read_file(folder + "thread_siblings_list");  // before Linux 5.10
+  return siblings && !siblings->empty() ? *siblings : fmt::format("{}\n", cpu);
+}
+
 CpuGrant count_cores(const std::vector<int>& cpus, const std::string& root) {
   std::set<std::string> cores;
-  for (const int cpu : cpus) {
-    const std::string folder = fmt::format("{}/sys/devices/system/cpu/cpu{}/topology/", root, cpu);
-    std::optional<std::string> siblings = read_file(folder + "core_cpus_list");
-    if (!siblings) siblings = read_file(folder + "thread_siblings_list");  // before Linux 5.10
-    cores.insert(siblings && !siblings->empty() ? *siblings : fmt::format("{}\n", cpu));
-  }
+  for (const int cpu : cpus) cores.insert(cpus_of_core(cpu, root));
   return {std::max(1, static_cast<int>(cores.size())), std::max(1, static_cast<int>(cpus.size()))};
 }
 

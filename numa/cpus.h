@@ -90,8 +90,11 @@ struct CpuBudget {
   std::string why;                // "2 cores: affinity mask (no CPU quota)", for reports
 };
 
-// Hardware threads grouped into cores by Linux's sysfs under `root`; a CPU that is missing there
-// counts as a core.
+// The hardware threads of a CPU's core in Linux's sysfs under `root`: "0,64\n". A CPU that is
+// missing there is a core.
+std::string cpus_of_core(int cpu, const std::string& root);
+
+// Hardware threads grouped into cores by cpus_of_core().
 CpuGrant count_cores(const std::vector<int>& cpus, const std::string& root = "");
 
 // Both numbers are min(granted, max(1, floor(quota))): with 2.5 cores, a third busy rank would be

@@ -1,7 +1,7 @@
 #include "numa/memory.h"
 
 #include <fmt/core.h>
-#include <numaif.h>
+#include <linux/mempolicy.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,10 +1,13 @@
 #include "numa/system_calls.h"
 
-#include <hwloc.h>
-#include <numaif.h>
+#include <dlfcn.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
+
+#include "numa/hwloc_functions.h"
 
 namespace rankine {
 namespace {
@@ -18,12 +21,18 @@ const SystemCalls& real_system_calls() {
       ::mmap,
       ::munmap,
       ::madvise,
-      ::mbind,
-      ::move_pages,
+      // libc has no function for these two.
+      [](void* address, unsigned long bytes, int mode, const unsigned long* mask,
+         unsigned long most,
+         unsigned flags) { return syscall(SYS_mbind, address, bytes, mode, mask, most, flags); },
+      [](int process, unsigned long count, void** pages, const int* nodes, int* status, int flags) {
+        return syscall(SYS_move_pages, process, count, pages, nodes, status, flags);
+      },
       ::mlock2,
       ::sched_setaffinity,
       ::sched_getaffinity,
-      ::hwloc_topology_load,
+      ::dlopen,
+      [](hwloc_topology* topology) { return hwloc_functions()->topology_load(topology); },
   };
   return calls;
 }

@@ -33,10 +33,11 @@ struct SystemCalls {
   int (*mlock2)(const void* address, std::size_t bytes, unsigned flags);
   int (*sched_setaffinity)(pid_t thread, std::size_t bytes, const cpu_set_t* mask);
   int (*sched_getaffinity)(pid_t thread, std::size_t bytes, cpu_set_t* mask);
-  int (*hwloc_topology_load)(hwloc_topology* topology);
+  void* (*dlopen)(const char* library, int mode);
+  int (*hwloc_topology_load)(hwloc_topology* topology);  // only if hwloc is installed
 };
 
-// The functions of libc, libnuma and hwloc.
+// The functions of libc, the kernel and hwloc.
 const SystemCalls& real_system_calls();
 
 // The table in force: the real one unless a ScopedSystemCalls is alive. Thread-safe.

@@ -1,10 +1,8 @@
-// Reads the machine's topology from hwloc, including its memory nodes: their sizes, their
-// distances, and the node that serves each CPU.
+// Reads the machine's topology from hwloc, or from the kernel where hwloc is not installed.
 
 #include "numa/topology.h"
 
 #include <fmt/core.h>
-#include <hwloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,32 +22,75 @@
 #include "engine/base/environment_variable.h"
 #include "engine/base/files.h"
 #include "numa/cpus.h"
+#include "numa/found_machine.h"
+#include "numa/hwloc_functions.h"
 #include "numa/memory.h"
 #include "numa/refusals.h"
 #include "numa/system_calls.h"
 
 namespace rankine {
 
-// In hwloc's logical order, which gives the indices below; CPUs are not filled in yet.
-std::vector<NumaNode> read_memory_nodes(hwloc_topology_t hwloc);
-
-hwloc_obj_t memory_node_at(hwloc_topology_t hwloc, int index);
-
-// The index of the node that serves a CPU. The node must have memory, since the kernel binds
-// nothing to a node without (EINVAL). Among these it is the nearest to the CPU's own node; if
-// distances decide nothing, the innermost in the machine's tree, and there the first: memory-only
-// nodes (HBM, CXL) come after the plain ones. If no size is known: the first that spans the CPU.
-// nodes.size(): none.
-int home_node(hwloc_topology_t hwloc, hwloc_obj_t cpu, const std::vector<NumaNode>& nodes);
-
 namespace {
 
-// Reads the distances from every node to every node; none if hwloc lacks some of them.
-void read_distances(hwloc_topology_t hwloc, std::vector<NumaNode>& nodes) {
+// hwloc's view of a machine, once it is loaded.
+class HwlocTopology {
+ public:
+  // get() is nullptr afterwards if hwloc is not installed, refuses, or may not be asked.
+  HwlocTopology();
+  ~HwlocTopology() {
+    if (topology_ != nullptr) hwloc_->topology_destroy(topology_);
+  }
+  HwlocTopology(const HwlocTopology&) = delete;
+  HwlocTopology& operator=(const HwlocTopology&) = delete;
+
+  hwloc_topology_t get() const { return topology_; }
+  const HwlocFunctions& hwloc() const { return *hwloc_; }
+  bool load() { return system_calls().hwloc_topology_load(topology_) == 0; }
+
+  int count(hwloc_obj_type_t type) const {
+    return static_cast<int>(hwloc_->get_nbobjs_by_depth(topology_, depth(type)));
+  }
+  hwloc_obj_t object(hwloc_obj_type_t type, int index) const {
+    return hwloc_->get_obj_by_depth(topology_, depth(type), static_cast<unsigned>(index));
+  }
+  hwloc_obj_t memory_node(int index) const { return object(HWLOC_OBJ_NUMANODE, index); }
+  bool is_this_system() const { return hwloc_->topology_is_thissystem(topology_) != 0; }
+
+  // nullopt if the answer is unusable: a CPU without a number or a node.
+  std::optional<FoundMachine> read() const;
+
+ private:
+  int depth(hwloc_obj_type_t type) const { return hwloc_->get_type_depth(topology_, type); }
+  // In hwloc's logical order, which gives the indices.
+  std::vector<NumaNode> read_nodes() const;
+  // Reads the distances from every node to every node; none if hwloc lacks some of them.
+  void read_distances(std::vector<NumaNode>& nodes) const;
+  // The index of the node that serves a CPU. The node must have memory, since the kernel binds
+  // nothing to a node without (EINVAL). Among these it is the nearest to the CPU's own node; if
+  // distances decide nothing, the innermost in the machine's tree, and there the first: memory-only
+  // nodes (HBM, CXL) come after the plain ones. If no size is known: the first that spans the CPU.
+  // nodes.size(): none.
+  std::size_t home_of(hwloc_obj_t cpu, const std::vector<NumaNode>& nodes) const;
+
+  const HwlocFunctions* hwloc_ = nullptr;
+  hwloc_topology_t topology_ = nullptr;
+};
+
+// hwloc obeys all of its variables, and one of them names a folder of plugins, so a privileged
+// program never calls hwloc while its user has set any. (Unsetting them is not safe beside
+// threads.)
+bool may_ask_hwloc() { return !is_privileged() || variables_with_prefix("HWLOC_").empty(); }
+
+HwlocTopology::HwlocTopology() {
+  if (may_ask_hwloc()) hwloc_ = hwloc_functions();
+  if (hwloc_ != nullptr && hwloc_->topology_init(&topology_) != 0) topology_ = nullptr;
+}
+
+void HwlocTopology::read_distances(std::vector<NumaNode>& nodes) const {
   unsigned count = 1;  // in: room for distances; out: number found
   hwloc_distances_s* found = nullptr;
-  if (hwloc_distances_get_by_type(hwloc, HWLOC_OBJ_NUMANODE, &count, &found,
-                                  HWLOC_DISTANCES_KIND_MEANS_LATENCY, 0) != 0 ||
+  if (hwloc_->distances_get_by_type(topology_, HWLOC_OBJ_NUMANODE, &count, &found,
+                                    HWLOC_DISTANCES_KIND_MEANS_LATENCY, 0) != 0 ||
       count == 0) {
     return;
   }
@@ -59,47 +100,40 @@ void read_distances(hwloc_topology_t hwloc, std::vector<NumaNode>& nodes) {
   for (int from = 0; from < n; ++from) {
     for (int to = 0; to < n; ++to) {
       hwloc_uint64_t there = 0, back = 0;
-      all &= hwloc_distances_obj_pair_values(found, memory_node_at(hwloc, from),
-                                             memory_node_at(hwloc, to), &there, &back) == 0;
+      all &= hwloc_distances_obj_pair_values(found, memory_node(from), memory_node(to), &there,
+                                             &back) == 0;
       nodes[static_cast<std::size_t>(from)].distances.push_back(
           static_cast<int>(std::min<std::uint64_t>(there, kMost)));
     }
   }
-  hwloc_distances_release(hwloc, found);
+  hwloc_->distances_release(topology_, found);
   if (all) return;
   for (NumaNode& node : nodes) node.distances.clear();
 }
 
-}  // namespace
-
-hwloc_obj_t memory_node_at(hwloc_topology_t hwloc, int index) {
-  return hwloc_get_obj_by_type(hwloc, HWLOC_OBJ_NUMANODE, static_cast<unsigned>(index));
-}
-
-std::vector<NumaNode> read_memory_nodes(hwloc_topology_t hwloc) {
+std::vector<NumaNode> HwlocTopology::read_nodes() const {
   std::vector<NumaNode> nodes;
-  const int count = hwloc_get_nbobjs_by_type(hwloc, HWLOC_OBJ_NUMANODE);
+  const int count = this->count(HWLOC_OBJ_NUMANODE);
   for (int i = 0; i < count; ++i) {
-    const hwloc_obj_t node = memory_node_at(hwloc, i);
+    const hwloc_obj_t node = memory_node(i);
     nodes.push_back({static_cast<int>(node->os_index), node->attr->numanode.local_memory, {}, {}});
   }
-  read_distances(hwloc, nodes);
+  read_distances(nodes);
   return nodes;
 }
 
-int home_node(hwloc_topology_t hwloc, hwloc_obj_t cpu, const std::vector<NumaNode>& nodes) {
-  const int none = static_cast<int>(nodes.size());
-  int own = none, best = none;
-  const auto distance_to = [&](int node) {
-    const std::vector<int>& all = nodes[static_cast<std::size_t>(own)].distances;
-    return all.empty() ? 0 : all[static_cast<std::size_t>(node)];
+std::size_t HwlocTopology::home_of(hwloc_obj_t cpu, const std::vector<NumaNode>& nodes) const {
+  const std::size_t none = nodes.size();
+  std::size_t own = none, best = none;
+  const auto distance_to = [&](std::size_t node) {
+    return nodes[own].distances.empty() ? 0 : nodes[own].distances[node];
   };
   for (hwloc_obj_t around = cpu; around != nullptr; around = around->parent) {
-    for (int i = 0; i < none; ++i) {
-      const hwloc_obj_t node = memory_node_at(hwloc, i);
-      if (!hwloc_bitmap_isset(around->nodeset, node->os_index)) continue;
-      if (own == none && hwloc_bitmap_isset(node->cpuset, cpu->os_index)) own = i;
-      if (nodes[static_cast<std::size_t>(i)].memory_bytes == 0) continue;
+    for (std::size_t i = 0; i < none; ++i) {
+      const hwloc_obj_t node = memory_node(static_cast<int>(i));
+      if (!hwloc_->bitmap_isset(around->nodeset, node->os_index)) continue;
+      if (own == none && hwloc_->bitmap_isset(node->cpuset, cpu->os_index)) own = i;
+      if (nodes[i].memory_bytes == 0) continue;
       const bool nearer = best == none || (own != none && distance_to(i) < distance_to(best));
       if (nearer) best = i;
     }
@@ -107,22 +141,37 @@ int home_node(hwloc_topology_t hwloc, hwloc_obj_t cpu, const std::vector<NumaNod
   return best != none ? best : own;
 }
 
-namespace {
+std::size_t cache_bytes(hwloc_obj_t cpu, hwloc_obj_type_t type) {
+  const hwloc_obj_t cache = hwloc_get_ancestor_obj_by_type(nullptr, type, cpu);
+  return cache != nullptr ? static_cast<std::size_t>(cache->attr->cache.size) : 0;
+}
 
-struct HwlocDestroy {
-  void operator()(hwloc_topology* topology) const { hwloc_topology_destroy(topology); }
-};
-using HwlocTopology = std::unique_ptr<hwloc_topology, HwlocDestroy>;
-
-// hwloc obeys all of its variables, and one of them names a folder of plugins, so a privileged
-// program never calls hwloc while its user has set any. (Unsetting them is not safe beside
-// threads.)
-bool may_ask_hwloc() { return !is_privileged() || variables_with_prefix("HWLOC_").empty(); }
-
-HwlocTopology new_hwloc_topology() {
-  hwloc_topology_t raw = nullptr;
-  if (!may_ask_hwloc()) return nullptr;
-  return HwlocTopology(hwloc_topology_init(&raw) == 0 ? raw : nullptr);
+std::optional<FoundMachine> HwlocTopology::read() const {
+  FoundMachine found;
+  found.nodes = read_nodes();
+  const int cpu_count = count(HWLOC_OBJ_PU);
+  for (int i = 0; i < cpu_count; ++i) {
+    const hwloc_obj_t object = this->object(HWLOC_OBJ_PU, i);
+    if (object->os_index == HWLOC_UNKNOWN_INDEX) return std::nullopt;
+    const auto part = [&](hwloc_obj_type_t type) -> std::optional<std::uint64_t> {
+      const hwloc_obj_t around = hwloc_get_ancestor_obj_by_type(nullptr, type, object);
+      if (around == nullptr) return std::nullopt;
+      return around->gp_index;
+    };
+    FoundCpu cpu{};
+    cpu.number = static_cast<int>(object->os_index);
+    cpu.node = home_of(object, found.nodes);
+    if (cpu.node == found.nodes.size()) return std::nullopt;
+    cpu.core = part(HWLOC_OBJ_CORE).value_or(object->gp_index);
+    cpu.package = part(HWLOC_OBJ_PACKAGE).value_or(0);
+    cpu.l3 = part(HWLOC_OBJ_L3CACHE);
+    cpu.caches = {cache_bytes(object, HWLOC_OBJ_L1CACHE), cache_bytes(object, HWLOC_OBJ_L2CACHE),
+                  cache_bytes(object, HWLOC_OBJ_L3CACHE)};
+    // hwloc numbers kinds from the most frugal to the fastest; -1: all equal, or unknown.
+    cpu.speed = std::max(0, hwloc_->cpukinds_get_by_cpuset(topology_, object->cpuset, 0));
+    found.cpus.push_back(cpu);
+  }
+  return found;
 }
 
 // Numbers keys 0, 1, 2, ... in the order of their first appearance.
@@ -138,13 +187,6 @@ class DenseIndex {
   std::map<Key, int> numbers_;
 };
 
-std::size_t cache_bytes(hwloc_obj_t cpu, hwloc_obj_type_t type) {
-  for (hwloc_obj_t object = cpu->parent; object != nullptr; object = object->parent) {
-    if (object->type == type) return static_cast<std::size_t>(object->attr->cache.size);
-  }
-  return 0;
-}
-
 std::size_t cache_bytes_of_libc(int name) {
   const long bytes = sysconf(name);
   return bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
@@ -156,50 +198,32 @@ std::string plural(int count, const char* one, const char* many) {
 
 }  // namespace
 
-// Turns a loaded hwloc topology into the value type. `wanted` (rising) restricts it; empty:
-// everything. nullopt if hwloc's answer is unusable: no CPU, no node, or a CPU without a number or
-// a node.
+// Turns a machine that a reader has found into the value type. `wanted` (rising) restricts it;
+// empty: everything. nullopt if no CPU is left.
 class TopologyReader {
  public:
-  static std::optional<Topology> read(hwloc_topology_t hwloc, const std::vector<int>& wanted,
-                                      std::string source) {
+  static std::optional<Topology> read(FoundMachine found, const std::vector<int>& wanted,
+                                      bool is_this_system, std::string source) {
     Topology result;
-    result.nodes_ = read_memory_nodes(hwloc);
-    const int node_count = static_cast<int>(result.nodes_.size());
-
-    DenseIndex<hwloc_obj_t> cores, packages, l3_caches, nodes_without_l3;
+    result.nodes_ = std::move(found.nodes);
+    DenseIndex<std::uint64_t> cores, packages, l3_caches, nodes_without_l3;
     std::map<int, int> cpus_of_core;
-    const int cpu_count = hwloc_get_nbobjs_by_type(hwloc, HWLOC_OBJ_PU);
-    for (int i = 0; i < cpu_count; ++i) {
-      const hwloc_obj_t object =
-          hwloc_get_obj_by_type(hwloc, HWLOC_OBJ_PU, static_cast<unsigned>(i));
-      if (object->os_index == HWLOC_UNKNOWN_INDEX) return std::nullopt;
-      const int number = static_cast<int>(object->os_index);
-      if (!wanted.empty() && !std::binary_search(wanted.begin(), wanted.end(), number)) continue;
-
-      const int node_index = home_node(hwloc, object, result.nodes_);
-      if (node_index == node_count) return std::nullopt;
-      const hwloc_obj_t node = memory_node_at(hwloc, node_index);
-
-      const auto ancestor_or = [&](hwloc_obj_type_t type, hwloc_obj_t otherwise) {
-        const hwloc_obj_t found = hwloc_get_ancestor_obj_by_type(hwloc, type, object);
-        return found != nullptr ? found : otherwise;
-      };
+    for (const FoundCpu& one : found.cpus) {
+      if (!wanted.empty() && !std::binary_search(wanted.begin(), wanted.end(), one.number)) {
+        continue;
+      }
       Cpu cpu{};
-      cpu.os_index = number;
-      cpu.core = cores.of(ancestor_or(HWLOC_OBJ_CORE, object));
-      cpu.package = packages.of(ancestor_or(HWLOC_OBJ_PACKAGE, hwloc_get_root_obj(hwloc)));
-      const hwloc_obj_t l3 = ancestor_or(HWLOC_OBJ_L3CACHE, nullptr);
-      cpu.has_l3 = l3 != nullptr;
-      cpu.l3 = cpu.has_l3 ? l3_caches.of(l3) : nodes_without_l3.of(node);
-      cpu.caches = {cache_bytes(object, HWLOC_OBJ_L1CACHE), cache_bytes(object, HWLOC_OBJ_L2CACHE),
-                    cache_bytes(object, HWLOC_OBJ_L3CACHE)};
-      cpu.numa_node = static_cast<int>(node->os_index);
+      cpu.os_index = one.number;
+      cpu.core = cores.of(one.core);
+      cpu.package = packages.of(one.package);
+      cpu.has_l3 = one.l3.has_value();
+      cpu.l3 = cpu.has_l3 ? l3_caches.of(*one.l3) : nodes_without_l3.of(one.node);
+      cpu.caches = one.caches;
+      cpu.numa_node = result.nodes_[one.node].os_index;
       cpu.smt_index = cpus_of_core[cpu.core]++;
-      // hwloc numbers kinds from the most frugal to the fastest; -1: all equal, or unknown.
-      cpu.speed = std::max(0, hwloc_cpukinds_get_by_cpuset(hwloc, object->cpuset, 0));
+      cpu.speed = one.speed;
       result.cpus_.push_back(cpu);
-      result.nodes_[static_cast<std::size_t>(node_index)].cpus.push_back(number);
+      result.nodes_[one.node].cpus.push_back(one.number);
     }
     if (result.cpus_.empty()) return std::nullopt;
     result.cores_ = cores.count();
@@ -208,7 +232,7 @@ class TopologyReader {
     result.l3_groups_ = l3_caches.count() + nodes_without_l3.count();
     result.page_bytes_ = rankine::page_bytes();
     result.huge_page_bytes_ = rankine::huge_page_bytes();
-    result.is_this_system_ = hwloc_topology_is_thissystem(hwloc) != 0;
+    result.is_this_system_ = is_this_system;
     result.knows_nodes_ = true;
     result.source_ = std::move(source);
     return result;
@@ -217,7 +241,10 @@ class TopologyReader {
 
 namespace {
 
-// The reason to reject hwloc's answer; the flat topology carries it as its source.
+constexpr char kNoHwloc[] =
+    "hwloc 2.4 or later is not installed (Debian's libhwloc15, Fedora's hwloc-libs)";
+
+// The reason to reject a reader's answer; the flat topology carries it as its source.
 struct Doubt {
   std::string why;
 };
@@ -254,7 +281,7 @@ std::string refusal_of_xml(const std::string& path) {
   const std::size_t version = tag.find(kVersion);
   if (version == std::string::npos) return "";
   const int major = std::atoi(tag.c_str() + version + kVersion.size());
-  const int highest = static_cast<int>(hwloc_get_api_version() >> 16);
+  const int highest = static_cast<int>(hwloc_functions()->get_api_version() >> 16);
   if (major <= highest) return "";
   return fmt::format(
       "it is of hwloc {}, and this is hwloc {}; export it again with "
@@ -272,15 +299,15 @@ std::string refusal_of_root(const std::string& path) {
 
 // The names in HWLOC_COMPONENTS ("linux,-x86,stop") that hwloc does not know.
 std::vector<std::string> unknown_components(std::string_view list) {
-  const HwlocTopology scratch = new_hwloc_topology();
+  const HwlocTopology scratch;
   std::vector<std::string> unknown;
-  while (scratch != nullptr && !list.empty()) {
+  while (scratch.get() != nullptr && !list.empty()) {
     std::string name(list.substr(0, list.find(',')));
     list.remove_prefix(std::min(list.size(), name.size() + 1));
     if (name.starts_with('-')) name.erase(0, 1);
     if (name.empty() || name == "stop") continue;
     const auto flag = HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST;
-    if (hwloc_topology_set_components(scratch.get(), flag, name.c_str()) != 0) {
+    if (scratch.hwloc().topology_set_components(scratch.get(), flag, name.c_str()) != 0) {
       unknown.push_back(std::move(name));
     }
   }
@@ -326,19 +353,60 @@ std::vector<UnusedVariable> unused_variables(bool found_this_system) {
   return unused;
 }
 
+// The topology of what a reader has found, or the reason to reject it.
+std::optional<Topology> accept(std::optional<FoundMachine> found, const std::vector<int>& wanted,
+                               bool is_this_system, const char* reader, std::string source,
+                               Doubt* doubt) {
+  std::optional<Topology> topology;
+  if (found) {
+    topology = TopologyReader::read(*std::move(found), wanted, is_this_system, std::move(source));
+  }
+  if (!topology) {
+    doubt->why = fmt::format("{} gives a topology without usable CPUs and nodes", reader);
+    return std::nullopt;
+  }
+  if (!wanted.empty() && topology->cpus().size() != wanted.size()) {
+    std::vector<int> missing;
+    for (int cpu : wanted) {
+      if (topology->find_cpu(cpu) == nullptr) missing.push_back(cpu);
+    }
+    doubt->why = fmt::format("{} does not know CPUs {}, which the kernel grants", reader,
+                             format_cpu_list(missing));
+    return std::nullopt;
+  }
+  return topology;
+}
+
+// The kernel's view of this machine, or of the one under HWLOC_FSROOT.
+std::optional<Topology> read_without_hwloc(const std::vector<int>& allowed, Doubt* doubt) {
+  for (const char* name : {"HWLOC_COMPONENTS", "HWLOC_SYNTHETIC", "HWLOC_XMLFILE"}) {
+    const char* const value = environment_variable(name);
+    if (value == nullptr) continue;
+    warn_once(fmt::format("numa.{}", name),
+              fmt::format("{}=\"{}\" has no effect: {}", name, value, kNoHwloc));
+  }
+  const char* const root = environment_variable("HWLOC_FSROOT");
+  const bool is_this_system = root == nullptr || std::string_view(root) == "/";
+  return accept(
+      read_sys(is_this_system ? "" : root), is_this_system ? allowed : std::vector<int>{},
+      is_this_system, "/sys/devices",
+      is_this_system ? "/sys, without hwloc" : "/sys, without hwloc, another machine's description",
+      doubt);
+}
+
 // hwloc's view of this machine, or the reason to reject it.
 std::optional<Topology> read_from_hwloc(const std::vector<int>& allowed, Doubt* doubt) {
   if (!may_ask_hwloc()) {
     doubt->why = "this program has more rights than its user, and variables of hwloc are set";
     return std::nullopt;
   }
-  const HwlocTopology hwloc = new_hwloc_topology();
+  HwlocTopology hwloc;
   // hwloc may move this thread from CPU to CPU while it looks, and first asks for the mask to
   // restore. If the kernel does not report the mask, hwloc asks for ever.
-  if (hwloc != nullptr && allowed.empty()) {
-    hwloc_topology_set_flags(hwloc.get(), HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING);
+  if (hwloc.get() != nullptr && allowed.empty()) {
+    hwloc.hwloc().topology_set_flags(hwloc.get(), HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING);
   }
-  if (hwloc == nullptr || system_calls().hwloc_topology_load(hwloc.get()) != 0) {
+  if (hwloc.get() == nullptr || !hwloc.load()) {
     const int error = errno;
     std::string with;
     for (const char* name :
@@ -351,23 +419,11 @@ std::optional<Topology> read_from_hwloc(const std::vector<int>& allowed, Doubt* 
     for (const UnusedVariable& one : unused_variables(false)) doubt->why += "; " + one.why;
     return std::nullopt;
   }
-  const bool is_this_system = hwloc_topology_is_thissystem(hwloc.get()) != 0;
+  const bool is_this_system = hwloc.is_this_system();
   std::optional<Topology> topology =
-      TopologyReader::read(hwloc.get(), is_this_system ? allowed : std::vector<int>{},
-                           is_this_system ? "hwloc" : "hwloc, another machine's description");
-  if (!topology) {
-    doubt->why = "hwloc gives a topology without usable CPUs and nodes";
-    return std::nullopt;
-  }
-  if (is_this_system && !allowed.empty() && topology->cpus().size() != allowed.size()) {
-    std::vector<int> missing;
-    for (int cpu : allowed) {
-      if (topology->find_cpu(cpu) == nullptr) missing.push_back(cpu);
-    }
-    doubt->why = fmt::format("hwloc does not know CPUs {}, which the kernel grants",
-                             format_cpu_list(missing));
-    return std::nullopt;
-  }
+      accept(hwloc.read(), is_this_system ? allowed : std::vector<int>{}, is_this_system, "hwloc",
+             is_this_system ? "hwloc" : "hwloc, another machine's description", doubt);
+  if (!topology) return std::nullopt;
   // hwloc silently ignores a description that it cannot read.
   const bool is_own = is_this_system && environment_variable("HWLOC_THISSYSTEM") == nullptr;
   for (const UnusedVariable& one : unused_variables(is_own)) {
@@ -381,7 +437,9 @@ std::optional<Topology> read_from_hwloc(const std::vector<int>& allowed, Doubt* 
 Topology Topology::detect() {
   std::vector<int> allowed = cpus_before_pin();
   Doubt doubt;
-  std::optional<Topology> topology = read_from_hwloc(allowed, &doubt);
+  std::optional<Topology> topology = hwloc_functions() != nullptr
+                                         ? read_from_hwloc(allowed, &doubt)
+                                         : read_without_hwloc(allowed, &doubt);
   if (topology) return *std::move(topology);
   if (allowed.empty()) {
     for (int cpu = 0; cpu < sysconf(_SC_NPROCESSORS_ONLN); ++cpu) allowed.push_back(cpu);
@@ -398,21 +456,28 @@ TopologyResult Topology::synthetic(std::string_view text) {
                                       "to {}",
                                       text, kMostSyntheticCpus)};
   }
-  const HwlocTopology hwloc = new_hwloc_topology();
-  if (hwloc == nullptr) return {std::nullopt, "synthetic topology: hwloc_topology_init failed"};
-  if (hwloc_topology_set_synthetic(hwloc.get(), description.c_str()) != 0) {
+  if (hwloc_functions() == nullptr) {
+    return {std::nullopt, fmt::format("synthetic topology \"{}\": {}", text, kNoHwloc)};
+  }
+  HwlocTopology hwloc;
+  if (hwloc.get() == nullptr) {
+    return {std::nullopt, "synthetic topology: hwloc_topology_init failed"};
+  }
+  if (hwloc.hwloc().topology_set_synthetic(hwloc.get(), description.c_str()) != 0) {
     return {std::nullopt,
             fmt::format(
                 "synthetic topology \"{}\" is not understood by hwloc; expected levels from the "
                 "package down to pu, such as \"{}\"",
                 text, kExample)};
   }
-  if (system_calls().hwloc_topology_load(hwloc.get()) != 0) {
+  if (!hwloc.load()) {
     return {std::nullopt, fmt::format("synthetic topology \"{}\": hwloc cannot load it: {}", text,
                                       std::strerror(errno))};
   }
+  Doubt doubt;
+  // Also under HWLOC_THISSYSTEM=1 it is not this machine: the text is never evidence.
   std::optional<Topology> topology =
-      TopologyReader::read(hwloc.get(), {}, "synthetic: " + description);
+      accept(hwloc.read(), {}, false, "hwloc", "synthetic: " + description, &doubt);
   if (!topology) {
     return {std::nullopt,
             fmt::format(
@@ -420,7 +485,6 @@ TopologyResult Topology::synthetic(std::string_view text) {
                 "\"{}\"",
                 text, kExample)};
   }
-  topology->is_this_system_ = false;  // also under HWLOC_THISSYSTEM=1: the text is never evidence
   return {std::move(topology), ""};
 }
 

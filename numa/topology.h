@@ -60,11 +60,14 @@ class Topology {
   // name in HWLOC_COMPONENTS, that hwloc cannot use. If hwloc fails, or claims to describe this
   // machine but lacks a CPU that the kernel grants, the result is flat() over the granted CPUs,
   // with one warning. So is the result in a privileged program if its user has set a variable of
-  // hwloc: hwloc obeys them all, including those that load plugins. Throws only std::bad_alloc.
+  // hwloc: hwloc obeys them all, including those that load plugins. Where hwloc is not installed,
+  // the kernel's files tell the same about this machine, or about the one under HWLOC_FSROOT, and
+  // a warning names each other variable. Throws only std::bad_alloc.
   static Topology detect();
 
   // A machine that need not exist, in hwloc's notation: "pack:2 [numa] l3:4 core:8 pu:2". Never
-  // is_this_system. Up to 4,096 CPUs. The error quotes the text and shows the notation.
+  // is_this_system. Up to 4,096 CPUs. Needs hwloc. The error quotes the text and shows the
+  // notation.
   static TopologyResult synthetic(std::string_view text);
 
   // Unknown structure: every CPU is a core, in one package, on one node, with one L3. An empty list
@@ -90,7 +93,7 @@ class Topology {
   // False for flat(): its single node is an assumption, so no memory may be bound to it.
   bool knows_nodes() const { return knows_nodes_; }
 
-  // The origin: "hwloc", "synthetic: <text>", "flat: <why>".
+  // The origin: "hwloc", "/sys, without hwloc", "synthetic: <text>", "flat: <why>".
   const std::string& source() const { return source_; }
 
   // nullptr if the number is unknown here. The pointer is valid as long as this object stays

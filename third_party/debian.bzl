@@ -41,7 +41,7 @@ def _library(packages, headers, archives = [], optional = False, folders = [_PRE
 _LIBRARIES = {
     "boost": _library(["libboost-dev"], ["boost/lockfree"], optional = True, lockfree = headers_and_flags()),
     "cli11": _library(["libcli11-dev"], ["CLI"], cli11 = headers_and_flags()),
-    "fmt": _library(["libfmt-dev"], ["fmt"], fmt = headers_and_flags(linkopts = ["-lfmt"])),
+    "fmt": _library(["libfmt-dev"], ["fmt"], fmt = headers_and_flags(srcs = ["@rankine//third_party:fmt.cc"])),
     "gloo": _library(
         ["libgloo-dev"],
         ["gloo"],
@@ -63,7 +63,13 @@ _LIBRARIES = {
         gtest = headers_and_flags(srcs = ["lib/libgmock.a", "lib/libgtest.a"], linkopts = ["-pthread"]),
         gtest_main = headers_and_flags(srcs = ["lib/libgmock_main.a"], deps = [":gtest"], headers = False),
     ),
-    "hwloc": _library(["libhwloc-dev"], ["hwloc", "hwloc.h"], hwloc = headers_and_flags(linkopts = ["-lhwloc"])),
+    # Only tests link hwloc: the product opens it while it runs, if it is installed (numa/hwloc_functions.h).
+    "hwloc": _library(
+        ["libhwloc-dev"],
+        ["hwloc", "hwloc.h"],
+        hwloc_headers = headers_and_flags(),
+        hwloc = headers_and_flags(linkopts = ["-lhwloc"]),
+    ),
     # Both MPIs have a header of this name, each in its own folder. Without the C++ bindings, which MPI has removed. Linked by the name of
     # the runtime library: the name without a number belongs to the MPI that the system prefers.
     "mpich": _library(

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <set>
 #include <string>
 #include <thread>
@@ -202,6 +203,208 @@ TEST_F(DetectTest, AgreesWithLibnuma) {
     const bool has_memory = own >= 0 && numa_node_size64(own, nullptr) > 0;
     EXPECT_TRUE(!has_memory || cpu.numa_node == own) << cpu.os_index;
   }
+}
+
+// The topology of a machine where hwloc is not installed.
+Topology detect_without_hwloc() {
+  SystemCalls calls = real_system_calls();
+  calls.dlopen = [](const char*, int) -> void* { return nullptr; };
+  ScopedSystemCalls scope(calls);
+  return Topology::detect();
+}
+
+// Compares two independent readers: hwloc and read_sys(). hwloc would also ask the CPUs themselves.
+void expect_readers_agree() {
+  const Topology with = [] {
+    ScopedEnv components("HWLOC_COMPONENTS", "linux,stop");
+    return Topology::detect();
+  }();
+  const Topology without = detect_without_hwloc();
+  expect_consistent(without);
+  EXPECT_EQ(without.is_this_system(), with.is_this_system());
+  EXPECT_EQ(without.knows_nodes(), with.knows_nodes());
+  EXPECT_EQ(without.nodes(), with.nodes());
+  ASSERT_EQ(without.os_cpus(), with.os_cpus());
+  for (std::size_t i = 0; i < with.cpus().size(); ++i) {
+    const Cpu &a = without.cpus()[i], &b = with.cpus()[i];
+    SCOPED_TRACE(a.os_index);
+    EXPECT_EQ(a.core, b.core);
+    EXPECT_EQ(a.package, b.package);
+    EXPECT_EQ(a.numa_node, b.numa_node);
+    EXPECT_EQ(a.l3, b.l3);
+    EXPECT_EQ(a.smt_index, b.smt_index);
+    EXPECT_EQ(a.speed, b.speed);
+    EXPECT_EQ(a.has_l3, b.has_l3);
+    EXPECT_EQ(a.caches, b.caches);
+  }
+}
+
+TEST_F(DetectTest, ThisMachineWithoutHwloc) {
+  expect_readers_agree();
+  EXPECT_EQ(detect_without_hwloc().source(), "/sys, without hwloc");
+  EXPECT_TRUE(captured_.lines.empty());
+}
+
+// Writes the files that Linux has under /sys for a machine.
+class KernelFiles {
+ public:
+  using Parts = std::vector<std::vector<int>>;  // CPUs of each part
+
+  // `is_old`: with the names of files before Linux 5.10.
+  KernelFiles(int cpus, bool is_old) : cpus_(cpus), is_old_(is_old) {
+    tree_.write("/sys/devices/system/cpu/online", "0-" + std::to_string(cpus - 1) + "\n");
+  }
+  const std::string& root() const { return tree_.root(); }
+
+  void write(int cpu, const std::string& file, const std::string& text) const {
+    tree_.write("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/" + file, text + "\n");
+  }
+  // `mask` and `list` are the files that name the CPUs of the part.
+  void write_parts(const Parts& parts, const std::string& mask, const std::string& list) const {
+    for (const std::vector<int>& part : parts) {
+      for (const int cpu : part) {
+        write(cpu, mask, mask_of(part));
+        write(cpu, list, format_cpu_list(part));
+      }
+    }
+  }
+  void write_cores(const Parts& cores) const {
+    const std::string name = is_old_ ? "topology/thread_siblings" : "topology/core_cpus";
+    write_parts(cores, name, name + "_list");
+    for (const std::vector<int>& core : cores) {
+      for (const int cpu : core) write(cpu, "topology/core_id", std::to_string(core.front()));
+    }
+  }
+  void write_packages(const Parts& packages) const {
+    const std::string name = is_old_ ? "topology/core_siblings" : "topology/package_cpus";
+    write_parts(packages, name, name + "_list");
+    for (std::size_t i = 0; i < packages.size(); ++i) {
+      for (const int cpu : packages[i]) {
+        write(cpu, "topology/physical_package_id", std::to_string(i));
+      }
+    }
+  }
+  void write_cache(int index, const char* level, const char* type, const char* size,
+                   const Parts& parts) const {
+    const std::string folder = "cache/index" + std::to_string(index) + "/";
+    write_parts(parts, folder + "shared_cpu_map", folder + "shared_cpu_list");
+    for (const std::vector<int>& part : parts) {
+      for (const int cpu : part) {
+        write(cpu, folder + "level", level);
+        write(cpu, folder + "type", type);
+        write(cpu, folder + "size", size);
+      }
+    }
+  }
+  void write_node(int number, const std::vector<int>& cpus, int memory_kib,
+                  const std::string& distances) {
+    const std::string folder = "/sys/devices/system/node/node" + std::to_string(number) + "/";
+    tree_.write(folder + "cpumap", mask_of(cpus) + "\n");
+    tree_.write(folder + "cpulist", format_cpu_list(cpus) + "\n");
+    tree_.write(folder + "distance", distances + "\n");
+    const std::string name = "Node " + std::to_string(number);
+    tree_.write(folder + "meminfo", name + " MemTotal:       " + std::to_string(memory_kib) +
+                                        " kB\n" + name + " MemFree:        1 kB\n");
+    last_node_ = std::max(last_node_, number);
+    tree_.write("/sys/devices/system/node/online", "0-" + std::to_string(last_node_) + "\n");
+  }
+  Parts each_cpu() const {
+    Parts parts;
+    for (int cpu = 0; cpu < cpus_; ++cpu) parts.push_back({cpu});
+    return parts;
+  }
+
+ private:
+  static std::string mask_of(const std::vector<int>& cpus) {
+    unsigned mask = 0;
+    for (const int cpu : cpus) mask |= 1U << cpu;
+    char text[16];
+    std::snprintf(text, sizeof(text), "%08x", mask);
+    return text;
+  }
+
+  TempTree tree_;
+  const int cpus_;
+  const bool is_old_;
+  int last_node_ = 0;
+};
+
+// Two packages of two nodes, each with two L3 caches of a core with two hardware threads. Numbers
+// are dealt over packages, then nodes, then caches: they are not in the order of the parts.
+TEST_F(DetectTest, TwoPackagesWithoutHwloc) {
+  KernelFiles files(16, true);
+  files.write_packages({{0, 2, 4, 6, 8, 10, 12, 14}, {1, 3, 5, 7, 9, 11, 13, 15}});
+  KernelFiles::Parts cores;
+  for (int core = 0; core < 8; ++core) cores.push_back({core, core + 8});
+  files.write_cores(cores);
+  files.write_cache(0, "1", "Data", "48K", cores);
+  files.write_cache(1, "1", "Instruction", "32K", cores);
+  files.write_cache(2, "2", "Unified", "1024K", cores);
+  files.write_cache(3, "3", "Unified", "32768K", cores);
+  files.write_node(0, {0, 4, 8, 12}, 1000, "10 12 21 21");
+  files.write_node(1, {2, 6, 10, 14}, 2000, "12 10 21 21");
+  files.write_node(2, {1, 5, 9, 13}, 3000, "21 21 10 12");
+  files.write_node(3, {3, 7, 11, 15}, 4000, "21 21 12 10");
+  ScopedEnv env("HWLOC_FSROOT", files.root().c_str());
+  expect_readers_agree();
+  const Topology topology = detect_without_hwloc();
+  EXPECT_EQ(topology.os_cpus(),
+            (std::vector<int>{0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15}));
+  EXPECT_EQ(topology.summary(),
+            "2 packages, 4 NUMA nodes, 8 L3 groups, 8 cores, 16 CPUs (/sys, without hwloc, another "
+            "machine's description)");
+  EXPECT_EQ(topology.caches(), (CacheSizes{48 << 10, 1 << 20, 32 << 20}));
+  EXPECT_TRUE(captured_.lines.empty());
+}
+
+// Nodes inside L3 caches, one of them without memory, and a node of memory alone; two kinds of
+// cores. Nodes of both caches alternate in the order of the numbers.
+TEST_F(DetectTest, UnequalNodesWithoutHwloc) {
+  KernelFiles files(8, false);
+  files.write_packages({{0, 1, 2, 3, 4, 5, 6, 7}});
+  files.write_cores(files.each_cpu());
+  files.write_cache(0, "3", "Unified", "8192K", {{0, 2, 4, 6}, {1, 3, 5, 7}});
+  files.write_node(0, {0, 4}, 1000, "10 12 20 20 15");
+  files.write_node(1, {2, 6}, 0, "12 10 20 20 15");
+  files.write_node(2, {1, 5}, 3000, "20 20 10 12 15");
+  files.write_node(3, {3, 7}, 3000, "20 20 12 10 15");
+  files.write_node(4, {}, 4000, "15 15 15 15 10");
+  for (int cpu = 0; cpu < 8; ++cpu) files.write(cpu, "cpu_capacity", cpu < 4 ? "1024" : "400");
+  ScopedEnv env("HWLOC_FSROOT", files.root().c_str());
+  expect_readers_agree();
+  const Topology topology = detect_without_hwloc();
+  EXPECT_EQ(topology.os_cpus(), (std::vector<int>{0, 4, 2, 6, 1, 5, 3, 7}));
+  EXPECT_EQ(topology.find_cpu(2)->numa_node, 0) << "the nearest node with memory";
+  EXPECT_EQ(topology.find_cpu(0)->speed, 1);
+  EXPECT_EQ(topology.find_cpu(7)->speed, 0);
+}
+
+// Kernels before Linux 6.12 state no capacity for Intel's CPUs.
+TEST_F(DetectTest, SmallCoresWithoutHwloc) {
+  KernelFiles files(4, false);
+  files.write(0, "../../../cpu_atom/cpus", "2-3");
+  ScopedEnv env("HWLOC_FSROOT", files.root().c_str());
+  const Topology topology = detect_without_hwloc();
+  for (int cpu = 0; cpu < 4; ++cpu) EXPECT_EQ(topology.find_cpu(cpu)->speed, cpu < 2 ? 1 : 0);
+}
+
+TEST_F(DetectTest, WhatNeedsHwlocNamesIt) {
+  {
+    ScopedEnv env("HWLOC_SYNTHETIC", "core:2 pu:1");
+    EXPECT_TRUE(detect_without_hwloc().is_this_system());
+    EXPECT_NE(warning().find("hwloc 2.4 or later is not installed"), std::string::npos);
+  }
+  captured_.lines.clear();
+  {
+    ScopedEnv env("HWLOC_FSROOT", testing::TempDir().c_str());
+    EXPECT_EQ(detect_without_hwloc().source().substr(0, 5), "flat:");
+    EXPECT_NE(warning().find("/sys/devices"), std::string::npos);
+  }
+  SystemCalls calls = real_system_calls();
+  calls.dlopen = [](const char*, int) -> void* { return nullptr; };
+  ScopedSystemCalls scope(calls);
+  const TopologyResult result = Topology::synthetic("core:2 pu:1");
+  EXPECT_NE(result.error.find("libhwloc15"), std::string::npos) << result.error;
 }
 
 TEST_F(DetectTest, OnlyTheCpusThatTheThreadMayUse) {
