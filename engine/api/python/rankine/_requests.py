@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import collections
 from types import TracebackType
 from typing import Any, Callable, Generator, Sequence
@@ -114,6 +113,8 @@ class Request(NotCopied):
         return True
 
     def __await__(self) -> Generator[Any, None, None]:
+        import asyncio  # here, because it would double the time of `import rankine`
+
         nap = 0.0
         while not self.done():
             yield from asyncio.sleep(nap).__await__()
