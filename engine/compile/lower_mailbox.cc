@@ -13,9 +13,7 @@
 // - before it sends its message i, a rank waits for the release of its message i - k;
 // - before a rank sends the receiver's message j, it waits until the receiver has used its message
 //   j - k. The receiver publishes the number of used messages as its progress, starting with 1 when
-//   it begins the call: messages of the call before that are still in flight count, too. Ranks with
-//   different earlier calls count from different bases, so each rank publishes its base, too, and a
-//   long wait compares the bases (wait.cc).
+//   it begins the call: messages of the call before that are still in flight count, too.
 //
 // This cannot deadlock: rounds are cut so that in each sub-round a rank sends at most k messages
 // and receives at most k. So messages i - k and j - k belong to earlier sub-rounds, and the
@@ -332,21 +330,16 @@ class MailboxLowering {
     if (by_address(m) || has_ports()) owed_[pair(m.from, m.to)] = m.number + 1;
   }
 
-  // A rank publishes its progress base, and that it has begun, so that messages may come to it.
+  // A rank publishes that it has begun, so that messages may come to it.
   void begin_call() {
-    std::vector<bool> sends(ranks_), receives(ranks_);
+    std::vector<bool> receives(ranks_);
     for (const Operation& op : program_.operations) {
       for (int s = 0; s < op.sources; ++s) {
-        const Rank from = source_of(op, s).rank;
-        if (from == op.rank) continue;
-        sends[static_cast<std::size_t>(from)] = true;
-        receives[static_cast<std::size_t>(op.rank)] = true;
+        if (source_of(op, s).rank != op.rank) receives[static_cast<std::size_t>(op.rank)] = true;
       }
     }
     for (std::size_t r = 0; r < ranks_; ++r) {
-      if (!sends[r] && !receives[r]) continue;
-      plan_.rank[r].ops.push_back(
-          {.code = OpCode::begin_ports, .value = receives[r] ? kHasBegun : 0});
+      if (receives[r]) plan_.rank[r].ops.push_back({.code = OpCode::fold, .value = kHasBegun});
     }
   }
 

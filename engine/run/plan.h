@@ -44,9 +44,6 @@ enum class OpCode : std::uint8_t {
   widen,       // destination, f32 = operand 0, of the users' type (Plan::conversions)
   narrow,      // destination, of the users' type = operand 0, f32, rounded
   finish,      // passes these rows of the output to the call's epilogue (user_functions.h)
-  // publishes the base of this rank's progress, for ranks with a budget of ports, and then `value`,
-  // if not 0
-  begin_ports,
   // for reports, if ranks have a budget of ports. `value` 0: counts this rank's messages in flight;
   // otherwise counts the messages in flight to it, `value` of which are used next
   count_ports,

@@ -196,9 +196,6 @@ struct alignas(kCacheLine) Entry {
     Atomic<std::byte*> input{nullptr}, output{nullptr};
   };
   Buffers buffers[2];
-  // With a budget of ports: the call's number above the progress base in the call, in one word, so
-  // that a peer never takes the base of one call for that of another. Relaxed.
-  Atomic<std::uint64_t> call_and_base{0};
 
   Buffers& of(std::uint64_t number) { return buffers[number & 1]; }
 };

@@ -56,16 +56,6 @@ std::optional<std::uint64_t> disagreement(RankControl& rank_control, const Waite
   return theirs.bits;
 }
 
-// True if ranks have a budget of ports and the peer makes this rank's call from another progress
-// base: the two ranks made different calls before, and one may wait for progress that never comes.
-bool has_other_history(RankControl& rank_control, const Waiter& waiter, Rank peer) {
-  const auto call_and_base = [&](Rank r) {
-    return rank_control.entry(r).call_and_base.load(std::memory_order_relaxed);
-  };
-  const std::uint64_t ours = call_and_base(waiter.rank), theirs = call_and_base(peer);
-  return ours != theirs && ours >> 32 == theirs >> 32;
-}
-
 void report_gone_on(RankControl& rank_control, const Waiter& waiter, Rank peer,
                     int round) noexcept {
   rank_control.abort(make_error(Code::mismatch, [&] {
@@ -216,12 +206,6 @@ bool LongWait::is_over(std::uint32_t rung) noexcept {
       } else {
         report_gone_on(rank_control_, waiter_, owner_, round_);
       }
-      return true;
-    }
-    if (ahead == 0 && has_other_history(rank_control_, waiter_, owner_)) {
-      begin_record();
-      slow_waits_.end(SlowWait::End::mismatch, now_ns());
-      report_call_history_mismatch(rank_control_, waiter_.rank, owner_);
       return true;
     }
   }

@@ -293,14 +293,6 @@ bool finish(const Op& op, const Plan& plan, RankState& state) noexcept {
          end_call(state, "epilogue", why);
 }
 
-// A peer that counts from another base made different calls before: has_other_history() in wait.cc.
-void begin_ports(const Op& op, RankState& state) noexcept {
-  state.waiter.rank_control->entry(state.waiter.rank)
-      .call_and_base.store(state.waiter.call << 32 | state.progress_base,
-                           std::memory_order_relaxed);
-  publish_progress(op, state);
-}
-
 // Records the number of ports that this rank uses now (OpCode::count_ports). Messages sent are
 // counted best just after a send, messages received just before their use: in between both numbers
 // only fall.
@@ -341,7 +333,7 @@ void count_ports(const Op* op, const Plan& plan, RankState& state) noexcept {
                                  RankState& state) noexcept {
   if (op->code == OpCode::apply) return apply(*op, operand, state);
   if (op->code == OpCode::finish) return finish(*op, plan, state);
-  op->code == OpCode::begin_ports ? begin_ports(*op, state) : count_ports(op, plan, state);
+  count_ports(op, plan, state);
   return true;
 }
 
@@ -473,7 +465,6 @@ Walked walk(const Plan& plan, RankState& state, Observing observing, Pace pace) 
         break;
       case OpCode::apply:
       case OpCode::finish:
-      case OpCode::begin_ports:
       case OpCode::count_ports:
         going = do_rarely(op, operand, plan, state);
         operand += op->operands + op->copies;

@@ -158,7 +158,7 @@ TEST(LowerMailbox, WithAPortEachMessageWaitsForTheOneBefore) {
   const auto plan = plan_of(ring_all_reduce(2), 8, options);
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(ops_text(*plan, 0),
-            "begin_ports 1 wait_progress 1:1 send 1:0 count_ports 0 wait_message 1:0 count_ports 1 "
+            "publish 1 wait_progress 1:1 send 1:0 count_ports 0 wait_message 1:0 count_ports 1 "
             "fold 2 release* 1:1 "
             "wait_credit 1:1 wait_progress 1:2 send 1:1 count_ports 0 wait_message 1:1 count_ports "
             "1 fold 3 release* 1:2 "

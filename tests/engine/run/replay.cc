@@ -205,9 +205,6 @@ struct Replay::Machine {
       case OpCode::narrow:
         fail(r, op, "is of no plan that a program is lowered to");
         return true;
-      case OpCode::begin_ports:
-        if (op.value != 0) progress[r] = me.base + op.value;
-        break;
       case OpCode::finish:  // writes nothing that others see
       case OpCode::count_ports:
         break;
@@ -411,8 +408,7 @@ std::string fault_of(const Plan& plan, bool in_turns) {
   for (std::size_t r = 0; r < plan.rank.size(); ++r) {
     std::uint32_t last = 0;
     for (const Op& op : plan.rank[r].ops) {
-      const bool publishes = op.code == OpCode::fold || op.code == OpCode::begin_ports;
-      if (!publishes || op.value == 0) continue;
+      if (op.code != OpCode::fold || op.value == 0) continue;
       if (op.value <= last) return "progress falls at rank " + std::to_string(r);
       last = op.value;
       published[r][op.value] = op.round;
@@ -438,7 +434,7 @@ std::string fault_of(const Plan& plan, bool in_turns) {
       }
       if (op.code == OpCode::end || op.code == OpCode::enter || op.code == OpCode::fold ||
           op.code == OpCode::post || op.code == OpCode::wait_posts ||
-          op.code == OpCode::begin_ports || op.code == OpCode::count_ports) {
+          op.code == OpCode::count_ports) {
         continue;
       }
       if (op.peer == r) return who + "waits for itself";
