@@ -88,7 +88,7 @@ _LIBRARIES = {
         openmpi = headers_and_flags(defines = ["OMPI_SKIP_MPICXX=1"], linkopts = ["-l:libmpi.so.40"]),
     ),
     # For a Python module: the interpreter that loads it has Python's own functions.
-    "python": _library(["libpython3-dev"], ["python3.11"], python = headers_and_flags(includes = ["include/python3.11"])),
+    "python": _library(["libpython3-dev"], ["python3"], python = headers_and_flags(includes = ["include/python3"])),
     # rapidcheck_gtest has RC_GTEST_PROP and its like: #include <rapidcheck/gtest.h>
     "rapidcheck": _library(
         ["librapidcheck-dev"],
@@ -125,6 +125,9 @@ _LIBRARIES = {
     ),
 }
 
+# The system's folder of a header's entry has the version in its name; the newest is taken.
+_NAMES = {"python3": ["python3.%d" % minor for minor in range(30, 8, -1)]}
+
 def _link_first(ctx, packages, wanted, candidates):
     for candidate in candidates:
         path = ctx.path(candidate)
@@ -139,7 +142,8 @@ def _debian_library_impl(ctx):
         write_build_file(ctx, {name: {} for name in library.targets})
         return
     for header in library.headers:
-        _link_first(ctx, library.packages, "include/" + header, [f + "/" + header for f in library.folders])
+        names = _NAMES.get(header, [header])
+        _link_first(ctx, library.packages, "include/" + header, [f + "/" + name for f in library.folders for name in names])
     for archive in library.archives:
         _link_first(ctx, library.packages, "lib/" + archive, [f + "/" + archive for f in _LIBRARY_FOLDERS])
     write_build_file(ctx, library.targets)
