@@ -1,6 +1,7 @@
 // The commands that show the catalogue: `rankine list`, `rankine show` and `rankine verify`.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>

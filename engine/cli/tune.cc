@@ -3,6 +3,7 @@
 #include "engine/cli/tune.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>

@@ -1,6 +1,7 @@
 #include "engine/lab/planner/model.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>

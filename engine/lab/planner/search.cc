@@ -1,6 +1,7 @@
 #include "engine/lab/planner/search.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
