@@ -2,15 +2,15 @@
 // waiting. The concurrent code (rank_control, wait, mailbox, interpret) communicates between
 // threads only through this layer.
 //
-// With RANKINE_MODEL defined, the same sources are compiled against tests/models/machine.h, where a
-// test controls every function: a model checker explores the behaviours that the C++ memory model
-// allows, and a simulation runs all ranks on one thread in virtual time. In production each
+// A build that defines RANKINE_MACHINE compiles the same sources against the header of that name,
+// where a test controls every function: a model checker explores the behaviours that the C++ memory
+// model allows, and a simulation runs all ranks on one thread in virtual time. In production each
 // function is the plain one, and the annotations at the end (will_read, will_write, fault_point) do
 // nothing.
 #pragma once
 
-#ifdef RANKINE_MODEL
-#include "tests/models/machine.h"
+#ifdef RANKINE_MACHINE
+#include RANKINE_MACHINE
 #else
 
 #include <sched.h>
