@@ -195,11 +195,7 @@ TEST(BlocksPerM, CountsTheSendBufferOfAnAllToAll) {
   EXPECT_EQ(blocks_per_m({Collective::all_gather, 4, 4, 0, 0}), 4);
 }
 
-}  // namespace
-
 // The all-gathers of Open MPI, compared with Open MPI's own loops as one rank runs them.
-
-namespace {
 
 using Message = std::tuple<Rank, Rank, Block>;  // from, to, block
 using Messages = std::vector<std::multiset<Message>>;
@@ -265,10 +261,6 @@ TEST(Sparbit, IsOpenMpis) {
     EXPECT_EQ(stated(sparbit_all_gather(p)), expected) << p;
   }
 }
-
-}  // namespace
-
-namespace {
 
 constexpr int kMost = 300;
 

@@ -107,10 +107,6 @@ TEST(Circulant, EveryValidSequenceServesEveryCollective) {
   EXPECT_GT(valid, 50);
 }
 
-}  // namespace
-
-namespace {
-
 using Skips = std::vector<int>;
 
 Skips made(std::string_view scheme, int p) { return find_skip_scheme(scheme)->skips(p); }
@@ -236,10 +232,6 @@ TEST(Refusal, IsRightForEverySetOfSkipsUpToTenRanks) {
   EXPECT_EQ(tried, 1013);
 }
 
-}  // namespace
-
-namespace {
-
 constexpr RunParts kLeft{true, false, false}, kOwn{false, true, false}, kRight{false, false, true},
     kAll{true, true, true};
 
@@ -251,11 +243,7 @@ TEST(RunSums, PowersOfThreeNeedOneVectorOnly) {
   EXPECT_GT(run_sums_all_reduce(7, trivance_plan(7)).planes, 1);
 }
 
-}  // namespace
-
 // Trees, butterflies, Bruck's algorithm and dissemination with any radix.
-
-namespace {
 
 std::string title(const Algorithm& entry) {
   return std::string(name_of(entry.collective)) + " " + std::string(entry.name);
@@ -270,10 +258,6 @@ TEST(Radix, IsTwoWhereNothingIsSaid) {
         << title(entry);
   }
 }
-
-}  // namespace
-
-namespace {
 
 const std::vector<int> kTori[] = {{1},    {2},    {5},    {9},    {16},
                                   {2, 2}, {3, 3}, {5, 3}, {4, 6}, {3, 2, 4}};

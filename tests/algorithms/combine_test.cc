@@ -220,10 +220,6 @@ TEST(Pushed, OfOneRanksPart) {
   EXPECT_GT(seen, 50);
 }
 
-}  // namespace
-
-namespace {
-
 // The blocks of each message that rank 0 sends in the only round, in the order stated.
 std::vector<int> lengths(const Schedule& schedule) {
   std::vector<int> out;
@@ -335,10 +331,6 @@ TEST(InTime, LeavesSwitchesAloneAndKeepsSymmetry) {
   EXPECT_EQ(lengths(all), (std::vector<int>{2, 3, 2}));
   EXPECT_EQ(lengths(symmetry_of(all)->part()), (std::vector<int>{2, 3, 2}));
 }
-
-}  // namespace
-
-namespace {
 
 int busiest(int p, const std::vector<Edge>& edges) {
   std::vector<int> sends(static_cast<std::size_t>(p), 0), receives = sends;

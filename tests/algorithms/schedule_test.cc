@@ -47,10 +47,6 @@ TEST(Logarithms, OfTwo) {
   EXPECT_FALSE(is_power_of_two(-4));
 }
 
-}  // namespace
-
-namespace {
-
 using Part = rankine::Run;  // testing::Test has a member Run
 
 using Indices = std::vector<int>;
@@ -108,10 +104,6 @@ TEST(IndexList, BehavesAsAVectorOfIndices) {
     ASSERT_EQ(list, list_of(plain));
   }
 }
-
-}  // namespace
-
-namespace {
 
 // The blocks that each rank has before, or needs after, the collective: one row per rank, one
 // column per block.
@@ -196,10 +188,6 @@ TEST(Collective, KnowsItsArguments) {
     EXPECT_EQ(reduces(c), sums) << name_of(c);
   }
 }
-
-}  // namespace
-
-namespace {
 
 using Blocks = std::vector<int>;
 

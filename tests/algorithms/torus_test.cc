@@ -191,10 +191,6 @@ TEST(Bucket, AndHamiltonianRingsOnlyTalkToNeighbours) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 TEST(Swing, PartnersAreMutual) {
   for (const int a : {2, 4, 6, 8, 10, 12, 16, 22, 64}) {
     for (int k = 0; k < ceil_log2(a); ++k) {
@@ -223,10 +219,6 @@ TEST(Swing, HearsOfWhomItReaches) {
   EXPECT_EQ(heard_of(8, 0, 0, swing_partner), (std::vector<Rank>{0, 1, 2, 3, 4, 5, 6, 7}));
   EXPECT_EQ(heard_of(8, 5, 1, doubling_partner), (std::vector<Rank>{1, 3, 5, 7}));
 }
-
-}  // namespace
-
-namespace {
 
 TEST(Trivance, DistancesAreThirdsAndAddUpToHalfTheRing) {
   for (int n = 1; n <= 3000; ++n) {
@@ -323,10 +315,6 @@ TEST(Trivance, PlanReachesAllInAsFewRoundsAsCanBe) {
     EXPECT_EQ(runs.total(), n);
   }
 }
-
-}  // namespace
-
-namespace {
 
 const std::vector<int> kTori[] = {{5, 5}, {7, 7, 7}, {25, 25}};
 

@@ -144,11 +144,7 @@ TEST(LevelTree, TheVectorEntersEveryGroupOfEveryLevelOnce) {
   }
 }
 
-}  // namespace
-
 // Exchanges level by level: the traffic between the groups of a machine.
-
-namespace {
 
 const std::vector<std::pair<int, std::vector<int>>> kMachines = {
     {1, {1}},     {5, {5}},  {5, {1}},         {6, {2}},      {6, {3}},

@@ -281,12 +281,8 @@ TEST(Explorer, WeakerOrders) {
   EXPECT_TRUE(weaker(Kind::load, kRelaxed).empty());
 }
 
-}  // namespace
-
 // Explores every scenario on the production code to the end, and checks that the explorer sees each
 // fault of the machine.
-
-namespace {
 
 std::string lines(const std::vector<std::string>& turns) {
   std::string text;
@@ -337,14 +333,10 @@ TEST(Explore, EachFlawOfTheMachineIsSeen) {
   }
 }
 
-}  // namespace
-
 // Weakens every memory order in the production code that the scenarios execute, one at a time. Each
 // such mutant must fail in some scenario, or the table below must give the reason that the order
 // may not be needed. The list of orders comes from the executions and is compared with the source
 // text, so that no order is forgotten.
-
-namespace {
 
 const std::vector<std::string> kSources = {
     "engine/run/rank_control.h",   "engine/run/rank_control.cc", "engine/run/wait.h",

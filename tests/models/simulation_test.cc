@@ -259,13 +259,9 @@ TEST(Simulation, FindsWhatIsPlanted) {
   }
 }
 
-}  // namespace
-
 // Mutants on simulated threads, which run the real interpreter; only mutants that stay inside their
 // memory. The simulator reports every conflicting access regardless of timing, and a run that is
 // stuck reaches its deadline at once.
-
-namespace {
 
 TEST(Mutants, EachIsNoticedByTheSimulator) {
   expect_all_noticed(true, [](const Session& session, Random& random, bool one_half) {

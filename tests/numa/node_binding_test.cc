@@ -40,10 +40,6 @@ TEST(ScopedSystemCalls, NestLikeAStack) {
   EXPECT_EQ(&system_calls(), &real_system_calls());
 }
 
-}  // namespace
-
-namespace {
-
 constexpr char kSize[] = "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size";
 constexpr char kEnabled[] = "/sys/kernel/mm/transparent_hugepage/enabled";
 
@@ -69,12 +65,8 @@ TEST(Pages, SwitchedOff) {
   EXPECT_TRUE(huge_pages_switched_off(tree.root()));
 }
 
-}  // namespace
-
 // Requests for the place of pages, their results if the kernel refuses, and the actual place of
 // pages.
-
-namespace {
 
 constexpr std::size_t kPage = 4096;
 
@@ -298,10 +290,6 @@ TEST(ResidencyOf, ThisMachinesPages) {
   EXPECT_EQ(after.resident_bytes() + after.untouched_bytes, kPages * page_bytes());
 }
 
-}  // namespace
-
-namespace {
-
 TEST(CpuList, ReadsNumbersAndRanges) {
   EXPECT_EQ(parse_cpu_list("0,2,4-7").cpus, (std::vector<int>{0, 2, 4, 5, 6, 7}));
   EXPECT_EQ(parse_cpu_list("5").cpus, std::vector<int>{5});
@@ -327,10 +315,6 @@ TEST(CpuList, FormatIsTheInverse) {
   }
   EXPECT_EQ(format_cpu_list({}), "");
 }
-
-}  // namespace
-
-namespace {
 
 constexpr char kV2Mount[] = "30 24 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n";
 constexpr char kV1Mount[] =

@@ -129,10 +129,6 @@ TEST(Pin, WhereTheMaskIsHiddenNothingIsPinned) {
   EXPECT_EQ(captured.lines.size(), 1u);
 }
 
-}  // namespace
-
-namespace {
-
 // Runs the start of a rank in a thread.
 RankReport start_rank(const Topology& topology, int rank, const RankPlace& place) {
   RankReport report;
@@ -197,10 +193,6 @@ TEST(RankReport, FlatTopologyPinsButDoesNotBind) {
   EXPECT_EQ(to_string(report),
             "rank 0: cpu 0, node 0; memory not bound: the machine's memory nodes are not known");
 }
-
-}  // namespace
-
-namespace {
 
 TEST(Warnings, AKeyIsHeardOnce) {
   CapturedWarnings captured;

@@ -107,10 +107,6 @@ TEST(PolicyText, ReadsAndWrites) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 std::vector<int> levels(const std::string& machine, int ranks, const std::string& policy = "") {
   const TopologyResult topology = Topology::synthetic(machine);
   EXPECT_EQ(topology.error, "");
@@ -155,11 +151,7 @@ TEST(LevelGroups, AreThoseInWhichNeighboursSit) {
     EXPECT_EQ(levels(c.machine, c.ranks, c.policy), c.groups) << c.machine << c.ranks << c.policy;
 }
 
-}  // namespace
-
 // Topology and placement on machines with unequal parts: chosen ones and random ones.
-
-namespace {
 
 using Kind = PlacementPolicy::Kind;
 

@@ -195,11 +195,7 @@ TEST(Buckets, ARankThatLeavesIsLost) {
   EXPECT_EQ(name_of(results[0].code()), name_of(Code::rank_lost)) << results[0].text();
 }
 
-}  // namespace
-
 // Overlaps of ranks' buffers.
-
-namespace {
 
 constexpr int kRanks = 5;
 

@@ -274,13 +274,9 @@ TEST_P(CatalogueSweep, EveryBarrierHoldsEverybody) {
 INSTANTIATE_TEST_SUITE_P(Ranks, CatalogueSweep, testing::Range(1, kSanitized ? 18 : 64));
 INSTANTIATE_TEST_SUITE_P(ManyRanks, CatalogueSweep, testing::Values(kSanitized ? 33 : 64));
 
-}  // namespace
-
 // Random calls of every kind in one communicator after the other, while other threads ask every
 // permitted question. RANKINE_TEST_CALLS sets the number of calls of all ranks, RANKINE_TEST_SEED
 // sets the seed.
-
-namespace {
 
 // A thread that queries all monitoring data until it is stopped.
 class Monitor {
@@ -352,13 +348,9 @@ TEST(Mix, RandomCallsBesideMonitors) {
   }
 }
 
-}  // namespace
-
 // Random mixtures of all operations of ranks: blocking calls, requests, epilogues, messages and
 // group(), on a communicator and on its splits, which the ranks create and destroy.
 // RANKINE_TEST_STEPS sets the number of steps of a team, RANKINE_TEST_SEED sets the seed.
-
-namespace {
 
 using std::chrono_literals::operator""ms;
 
@@ -561,12 +553,8 @@ TEST(Mixture, GivesWhatItsPartsGive) {
   }
 }
 
-}  // namespace
-
 // Every all-reduce of the catalogue leaves the same bits on every rank, except algorithms with
 // other_bits. The sum of the data depends on the order of additions.
-
-namespace {
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr int kMostRanks = 5;

@@ -350,11 +350,7 @@ TEST(Teams, ThatAreDestroyedLetTheirRunsComeBack) {
   }
 }
 
-}  // namespace
-
 // Environment variables force a choice or are an error.
-
-namespace {
 
 TEST(Environment, ForcedAlgorithmsMayBeTypedAsPeopleTypeThem) {
   struct Forced {

@@ -136,11 +136,7 @@ TEST(Counts, CirculantMovesUnequalBlocksWithAnySkips) {
   }
 }
 
-}  // namespace
-
 // All-to-all with displacements: each rank chooses the offsets of its blocks.
-
-namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 using Sizes = std::vector<std::size_t>;
@@ -300,11 +296,7 @@ TEST(Displacement, WhatIsWrongIsNamed) {
   expect_ok(all.run([&](Member& each) { return each.call(call); }));  // 0 needs no buffer
 }
 
-}  // namespace
-
 // Barriers that return the words of all ranks.
-
-namespace {
 
 struct Note {
   std::int32_t rank;

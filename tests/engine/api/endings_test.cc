@@ -68,12 +68,8 @@ TEST(TakenCores, AreAllTakenOrNoneWhereThereIsNoMemory) {
   EXPECT_GE(refused, 3);
 }
 
-}  // namespace
-
 // Threads and processes that end or fork at unexpected times, where the fault table (engine/faults)
 // does not look: ended threads, forks and exit() in ranks are faults 14 and 27 to 31.
-
-namespace {
 
 using std::chrono_literals::operator""ms;
 using testing_processes::end_of;

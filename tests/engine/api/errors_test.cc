@@ -302,12 +302,8 @@ TEST(ErrorsAsExceptions, HaveTheCodeAndTheText) {
   }
 }
 
-}  // namespace
-
 // The table of errors in DESIGN.md is the contract. The table must have every code with the text of
 // status.h, and a communicator with the error must behave as the table states.
-
-namespace {
 
 using std::chrono_literals::operator""ms;
 

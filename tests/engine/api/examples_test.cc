@@ -104,11 +104,7 @@ TEST(Examples, PrintWhatTheGuideSays) {
   EXPECT_EQ(output_of("engine/api/examples/overlap"), "every element: 64; model time: 0.003 s\n");
 }
 
-}  // namespace
-
 // Which forms of typed calls compile, and which do not.
-
-namespace {
 
 template <class... Arguments>
 concept AllReduces = requires(Member& me, Arguments... arguments) {
@@ -206,11 +202,7 @@ TEST(Spellings, AllMeanTheSame) {
   EXPECT_TRUE(status.ok()) << status.text();
 }
 
-}  // namespace
-
 // Different spellings of a name mean exactly the catalogue's name.
-
-namespace {
 
 using enum Collective;
 

@@ -105,12 +105,8 @@ INSTANTIATE_TEST_SUITE_P(Modes, Idle,
                          testing::Values(WaitPolicy::Mode::spin, WaitPolicy::Mode::yield,
                                          WaitPolicy::Mode::park));
 
-}  // namespace
-
 // The memory of a communicator stays bounded for any number of calls. The test needs thousands of
 // plans; thread sanitizers would be slow and find nothing in it.
-
-namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 

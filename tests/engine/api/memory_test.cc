@@ -179,12 +179,8 @@ TEST(Memory, CountsEveryPart) {
   EXPECT_GT(sum, idle);
 }
 
-}  // namespace
-
 // The nodes that a team requests for its ranks and their lines, mailboxes, scratch and payloads, on
 // pretended machines with several memory nodes, regular and odd ones.
-
-namespace {
 
 const PlacementPolicy kCompact{PlacementPolicy::Kind::compact, {}};
 const PlacementPolicy kScatter{PlacementPolicy::Kind::scatter, {}};
@@ -286,11 +282,7 @@ TEST(TeamMemory, NearbyIsWhatTheFirmwareSays) {
   expect_memory_on({0, 0, 3, 3, 0, 0, 3, 3, 4, 4, 5, 5, 6, 6, 0, 0}, machine, kInOrder);
 }
 
-}  // namespace
-
 // Member::allocate(): calls with payloads, the lifetime of payloads, and refusals.
-
-namespace {
 
 constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max();
 

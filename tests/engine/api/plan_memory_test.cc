@@ -95,12 +95,8 @@ TEST(PlanMemory, IsNeverMoreThanThought) {
   }
 }
 
-}  // namespace
-
 // A proof takes memory for its messages and their results, not for ranks times ranks, so several
 // large proofs fit side by side. Memory is counted at allocation.
-
-namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 

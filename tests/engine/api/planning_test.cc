@@ -137,11 +137,7 @@ TEST(PlanCache, IsReadWhileItForgets) {
   });
 }
 
-}  // namespace
-
 // A call keeps its deadline while it is planned, and a plan keeps its memory limit.
-
-namespace {
 
 using std::chrono_literals::operator""ms;
 
@@ -203,11 +199,7 @@ TEST(Planning, ACallThatNeedsTooMuchMemoryIsRefusedAndTheCommunicatorGoesOn) {
   for (const auto& vector : data) EXPECT_EQ(vector, std::vector<float>(100'000, 16.0F));
 }
 
-}  // namespace
-
 // The communicator's levels reach the algorithms that need them.
-
-namespace {
 
 // Counts the rounds; each rank observes all rounds.
 class Rounds : public RoundObserver {
@@ -251,12 +243,8 @@ TEST(Levels, TheOutermostIsTheGroup) {
   EXPECT_EQ(rounds_of(kUneven, {.algorithm = "ring_2d"}, 6), 6);
 }
 
-}  // namespace
-
 // Boards from outside: which calls use them, calls of all transports in turn, and calls that
 // disagree.
-
-namespace {
 
 using Words = std::vector<std::uint32_t>;
 constexpr std::chrono::milliseconds kLong{120'000};

@@ -507,11 +507,7 @@ TEST(ProgressThread, CountsAmongTheThreadsThatPlayRanks) {
   EXPECT_EQ(mode_of(std::nullopt), WaitPolicy::Mode::spin);  // the thread has ended
 }
 
-}  // namespace
-
 // Ranks that call other work while they wait.
-
-namespace {
 
 struct CountedWork : YieldCallback {
   void give_way(int turn) noexcept override {

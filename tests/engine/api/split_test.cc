@@ -355,12 +355,8 @@ TEST(Teams, SpreadRanksThatAreNotPinned) {
   }
 }
 
-}  // namespace
-
 // Messages between two ranks: matched in order, short and long, blocking and started, in groups
 // that cannot deadlock in any order, and failures.
-
-namespace {
 
 using std::chrono_literals::operator""ms;
 

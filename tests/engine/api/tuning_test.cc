@@ -325,12 +325,8 @@ TEST(TuningFile, IsWhereTheEnvironmentSays) {
   EXPECT_EQ(with(nullptr, nullptr, nullptr), "");
 }
 
-}  // namespace
-
 // c_real in tables: written, read back and refused, and the resulting choices for made-up values,
 // computed by hand.
-
-namespace {
 
 using enum Collective;
 using testing::HasSubstr;

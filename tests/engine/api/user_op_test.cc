@@ -305,11 +305,7 @@ TEST(UserOp, TakesElementsOfAnySize) {
   }
 }
 
-}  // namespace
-
 // Sums in which each rank's input is multiplied by the rank's factor.
-
-namespace {
 
 template <class T>
 T number(int value) {
@@ -428,12 +424,8 @@ TEST(PreMulSum, RefusesWhatIsNoSumAndLeavesBuffersAlone) {
   says({.count = 4, .options = {.algorithm = "sorcery"}}, "sorcery");
 }
 
-}  // namespace
-
 // Scans from the user's view. catalogue_sweep_test runs every algorithm, UserOps above tests the
 // order of operations that do not commute, and order_test tests the levels of order.
-
-namespace {
 
 using Elements = std::vector<std::int64_t>;
 

@@ -96,11 +96,7 @@ TEST(SmallFile, SaysWhatIsMissing) {
   EXPECT_TRUE(read_small_file("", 10).is_missing);
 }
 
-}  // namespace
-
 // Readers find the new file whole, the old file whole, or none.
-
-namespace {
 
 std::string text_of(const std::string& path) { return read_small_file(path, 1 << 24).text; }
 
@@ -173,11 +169,7 @@ TEST(WholeFile, ReplacesNothingThatIsNoRegularFile) {
   EXPECT_EQ(files_in(tree.root()), 3u);
 }
 
-}  // namespace
-
 // Files that are replaced whole: links, permissions, devices, and the old contents after a failure.
-
-namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -293,10 +285,6 @@ TEST_F(ReplaceFile, AskingLeavesNothingBehind) {
   EXPECT_EQ(files(), 1u);
 }
 
-}  // namespace
-
-namespace {
-
 struct Entry {
   int number = 7;
   void* place = nullptr;
@@ -327,11 +315,7 @@ TEST(ZeroedPages, GrownATableHasWhatItHad) {
   EXPECT_TRUE(is_zero(fresh[4999]));
 }
 
-}  // namespace
-
 // Durations at the end of the range, 63 bits of nanoseconds.
-
-namespace {
 
 using std::chrono::milliseconds;
 

@@ -262,10 +262,6 @@ TEST(ParseDuration, RefusesPartsOfMilliseconds) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 TEST(Statistics, AreWhatTheirNamesSay) {
   const std::vector<double> values = {5, 1, 4, 2, 3, 100, 6, 7, 8};
   EXPECT_DOUBLE_EQ(median(values), 5);
@@ -291,11 +287,7 @@ TEST(Statistics, OfFewAndMany) {
   EXPECT_EQ(summarise(many).p99, 990);
 }
 
-}  // namespace
-
 // Limits for JSON from outside.
-
-namespace {
 
 using testing::HasSubstr;
 
@@ -385,10 +377,6 @@ TEST(ReadJson, QuotesNothingOfATextThatIsNoJson) {
               HasSubstr("it is not JSON: line 1, column 6: syntax error while parsing array - "
                         "unexpected end of input"));
 }
-
-}  // namespace
-
-namespace {
 
 TEST(Closest, FindsWhatWasMeant) {
   constexpr std::array<std::string_view, 4> kNames = {"all_reduce", "all_gather", "reduce",

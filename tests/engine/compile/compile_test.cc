@@ -198,10 +198,6 @@ TEST(Compile, SaysWhatItCannotDo) {
   EXPECT_EQ(refused.status().text(), "schedule: adds blocks up; allowed for all_gather are copies");
 }
 
-}  // namespace
-
-namespace {
-
 // 16 elements of 4 bytes per block.
 Result<DataflowProgram> program_of(const Schedule& schedule, Buffers buffers, CollectiveSpec goal) {
   const auto natural = static_cast<std::size_t>(natural_blocks(goal.collective, goal.ranks));
@@ -347,11 +343,7 @@ TEST(DataflowProgram, RefusesWhatCannotBeExecuted) {
   }
 }
 
-}  // namespace
-
 // Planning checks its limits throughout, and a refusal names the memory that the plan would need.
-
-namespace {
 
 CompileRequest request_for(Collective collective, const char* algorithm, int ranks, int segments,
                            std::size_t count) {

@@ -192,11 +192,7 @@ TEST(LowerMailbox, ARankWithFewPortsTakesItsMessagesOneAfterTheOther) {
   }
 }
 
-}  // namespace
-
 // Lowering to posts: their data and places, the waits, and refusals of data that no board holds.
-
-namespace {
 
 CompileRequest request_for(Collective collective, const char* name, int ranks,
                            std::vector<std::size_t> counts) {
@@ -247,11 +243,7 @@ TEST(LowerBoard, PostsWhatOthersWantAndWaitsForAll) {
   for (const auto& [request, rank, text] : cases) EXPECT_EQ(board_text(request, rank), text);
 }
 
-}  // namespace
-
 // Lowering to direct calls: the remaining waits, and their cost.
-
-namespace {
 
 Plan plan_of(const Schedule& schedule, Buffers buffers, const Passes& passes = {}) {
   const CollectiveSpec goal{Collective::all_reduce, schedule.ranks, schedule.blocks};

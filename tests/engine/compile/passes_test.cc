@@ -57,11 +57,7 @@ TEST(RankOrder, IsThatOfEveryScan) {
   }
 }
 
-}  // namespace
-
 // The operations that push() pushes, and those that it leaves. The fuzz test checks the results.
-
-namespace {
 
 DataflowProgram program_of(const Schedule& schedule, Buffers buffers) {
   const CollectiveSpec goal{Collective::all_reduce, schedule.ranks, schedule.blocks};
@@ -142,11 +138,7 @@ TEST(Push, WhatIsStillReadMustNotBeOverwrittenEarly) {
   EXPECT_EQ(maker->earlier, 2);
 }
 
-}  // namespace
-
 // The operations that copy_local_first() splits, and their parts. The fuzz test checks the results.
-
-namespace {
 
 DataflowProgram program_of(const Schedule& schedule, Buffers buffers, std::size_t bytes) {
   const CollectiveSpec goal{Collective::all_reduce, schedule.ranks, schedule.blocks};
@@ -198,11 +190,7 @@ TEST(OwnFirst, WithoutContentionNothingIsSplit) {
   EXPECT_EQ(most_per_rank(recursive_doubling_all_reduce(4), Buffers::apart, 1 << 20), 6U);
 }
 
-}  // namespace
-
 // The copies that each rank makes. The fuzz test checks the results.
-
-namespace {
 
 constexpr std::size_t kBlock = std::size_t{1} << 20;  // bytes
 
@@ -266,12 +254,8 @@ TEST(ShareCopies, DividesBetweenOwnersAndReaders) {
   }
 }
 
-}  // namespace
-
 // The brackets of schedules' sums. tests/engine/api/order_test checks the bits: it compares the
 // results of calls with loops in the test.
-
-namespace {
 
 Brackets brackets(const Schedule& schedule, const CollectiveSpec& goal) {
   const std::vector<std::size_t> counts(

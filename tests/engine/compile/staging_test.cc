@@ -164,11 +164,7 @@ TEST(Stage, ThreadsThatStoreNowhereElseDoNotStage) {
   EXPECT_EQ(scratch(Collective::all_to_all, "direct"), 0U);
 }
 
-}  // namespace
-
 // Staging in turns: the parts, and the scratch that they need. The replay checks the results.
-
-namespace {
 
 constexpr std::size_t kTurn = std::size_t{64} << 10, kPart = std::size_t{4} << 10;
 constexpr TurnOptions kOptions{.scratch = kTurn, .part = kPart};
@@ -288,12 +284,8 @@ TEST(Turns, CallsTakeThemAsTheCostsSay) {
   EXPECT_GE(compile(request)->plan.rank[0].scratch_bytes, std::size_t{8} << 20);
 }
 
-}  // namespace
-
 // The data that a rank copies before it enters, and the reads redirected to the copies. The fuzz
 // test checks the results; the simulation checks that no data is read while it is written.
-
-namespace {
 
 constexpr std::size_t kBlock = 64;  // bytes
 

@@ -64,11 +64,7 @@ TEST(Condition, IsTheShortestThatTheCasesHave) {
   EXPECT_EQ(found("N=2..9; k=1", "or(N = 2, or(N = 4, N = 7))"), "N = 2; N = 4; N = 7");
 }
 
-}  // namespace
-
 // A paper's file: its rows are the ones that are judged, and errors name the mistake.
-
-namespace {
 
 const std::string kHead = R"(
 key = "test"
@@ -143,11 +139,7 @@ TEST(Papers, AllFilesCanBeRead) {
   EXPECT_GT(find_paper("trivance")->statements.size(), 40u);
 }
 
-}  // namespace
-
 // The report in all its forms: it has every requested row, counts by kind, and escapes all text.
-
-namespace {
 
 class Report : public testing::Test {
  protected:
@@ -259,15 +251,11 @@ TEST_F(Report, GoldenLinesTellKindVerdictAndCondition) {
   EXPECT_EQ(golden_line(findings_[1]), "test-b definition conditional: N is odd");
 }
 
-}  // namespace
-
 // Evaluates every claim and compares the verdicts with the golden list, which has the rows that do
 // not simply hold. mutants_test.cc tests wrong claims.
 //
 // After an intended change (a new algorithm, another network model), write the file anew with
 // RANKINE_TEST_GOLDEN_OUT=$PWD/tests/golden/claims.txt and RANKINE_TEST_BUDGET=all.
-
-namespace {
 
 TEST(Claims, IdsAreUniqueAndNamedAfterTheirPaper) {
   std::set<std::string_view> ids;

@@ -301,11 +301,7 @@ TEST(Model, FilesAreReadAndWhatIsWrongIsNamed) {
   EXPECT_TRUE(refusal(R"({"preset": "llama3_8b", "experts": 4})").starts_with("top_k is 0"));
 }
 
-}  // namespace
-
 // Orders of a pipeline's work: their bubbles equal the papers', and no task begins early.
-
-namespace {
 
 // Forward takes 1 and backward 2. In orders with a separate weights pass, backward and weights take
 // 1 each.

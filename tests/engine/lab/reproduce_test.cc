@@ -71,12 +71,8 @@ TEST(Messages, OnOnePathAntipodesLoadTheLinksTwice) {
             "12");
 }
 
-}  // namespace
-
 // Ranks that take turns on one thread: they make progress as ranks on threads do. If no rank can,
 // their calls end at once with an error.
-
-namespace {
 
 // Counts the turns of ranks that could not go on.
 struct Counted : Turns {
@@ -278,11 +274,7 @@ TEST_F(Figures, BandwidthMovesTheCurves) {
   EXPECT_EQ(fast.time(fast.trivance(), 512), panel("7b").time(panel("7b").trivance(), 512));
 }
 
-}  // namespace
-
 // Verdicts follow from measurements, and every statement can be measured.
-
-namespace {
 
 constexpr double kMi = 1 << 20;
 
@@ -434,11 +426,7 @@ TEST(Statements, AreNamedOnceAndExplainedWhereTheyDiffer) {
   EXPECT_LT(agree, static_cast<int>(statements().size()));
 }
 
-}  // namespace
-
 // Tables 1 and 2: schedules match the appendix, or the row explains the difference.
-
-namespace {
 
 TEST(Tables, SchedulesAreWhatTheTextDerives) {
   Profiles profiles;
@@ -468,11 +456,7 @@ TEST(Tables, ThePapersRoundedEntriesComeOut) {
   }
 }
 
-}  // namespace
-
 // Traff's statements: all hold, except that Algorithm 1 works as printed for any skips.
-
-namespace {
 
 TEST(Traff, StatementsHoldButForTheLetterOfCorollary2) {
   std::set<std::string_view> ids, different;

@@ -141,12 +141,8 @@ TEST(Fabric, IsRefusedWithMemberValueAndWhatIsAllowed) {
       wired_for(find_regime("hypercube")->fabric, 12).status().text().starts_with("ranks is 12"));
 }
 
-}  // namespace
-
 // Networks that differ by place or time: gamma, contention, odd links, and the places of ranks.
 // Each result is compared with a time worked out by hand, or with an equivalent network.
-
-namespace {
 
 const Rational kAlpha(7, 3'000'000), kBeta(1, 11'000'000'000);
 constexpr std::uint64_t kM = 960;
@@ -192,12 +188,8 @@ TEST(OddLinks, AreAllThoseOfAPlaceAndTheFirstCounts) {
             text(Rational(2) + Rational(kM) * kBeta));
 }
 
-}  // namespace
-
 // Loads, compared with a table of all links filled by hand; and prices, compared with the formula
 // of fabric.h.
-
-namespace {
 
 Routes routes_of(const Wiring& wiring, int ranks) {
   const auto routes = Routes::make(wiring, ranks);
@@ -317,10 +309,6 @@ TEST(RoundPrices, SayWhereTimesDoNotFit) {
   EXPECT_TRUE(priced(1));
   EXPECT_FALSE(priced(1 << 13));
 }
-
-}  // namespace
-
-namespace {
 
 CollectiveSpec all_reduce(int ranks, int blocks) { return {Collective::all_reduce, ranks, blocks}; }
 

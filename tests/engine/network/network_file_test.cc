@@ -305,11 +305,7 @@ TEST(WriteNetwork, RefusesWhatNoFileCanSay) {
   EXPECT_EQ(write_network(fabric).status().text().find("between.beta is 3/7; "), 0U);
 }
 
-}  // namespace
-
 // The schema and the reader accept equal values of each single member.
-
-namespace {
 
 using Json = nlohmann::json;
 

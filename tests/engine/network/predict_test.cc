@@ -103,11 +103,7 @@ TEST(Meetings, FewAndMany) {
   EXPECT_EQ(met.partners[6], 2);
 }
 
-}  // namespace
-
 // Predictions on modelled networks: ordered, exact, and with a reason for each refused algorithm.
-
-namespace {
 
 Params among(int ranks) {
   Params params;
@@ -235,10 +231,6 @@ TEST(Predict, TheShareOfAlphasIsThatOfTheMessagesWithoutBytes) {
   EXPECT_DOUBLE_EQ(share(100'000), 0.5);
   EXPECT_DOUBLE_EQ(share(300'000), 0.25);
 }
-
-}  // namespace
-
-namespace {
 
 using enum Collective;
 

@@ -297,12 +297,8 @@ TEST(Dims, ReadAndRefuse) {
   }
 }
 
-}  // namespace
-
 // Fat trees: the links of messages, compared with a second statement of the rule; and patterns with
 // known congestion.
-
-namespace {
 
 using Visits = std::vector<std::pair<int, int>>;
 

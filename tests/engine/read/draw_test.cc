@@ -71,10 +71,6 @@ TEST(Menu, EveryCollectiveIsServed) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 // Compares the ring all-reduce's line with one field replaced, at N = 4.
 std::string compared(std::string_view Algorithm::*field, std::string_view formula) {
   Algorithm line = *find_algorithm(Collective::all_reduce, "ring");
@@ -105,10 +101,6 @@ TEST(Statement, NamesTheFieldThatDiffers) {
   for (const auto& c : cases) EXPECT_EQ(compared(c.field, c.formula), c.text);
   EXPECT_THROW(compared(&Algorithm::sent, "N*"), std::logic_error);
 }
-
-}  // namespace
-
-namespace {
 
 // A multicast counts once for its sender and once for each receiver, an ALU's sum once for each
 // sender and once for its receiver.
@@ -156,11 +148,7 @@ TEST(Count, PortsAreTheMostOfOneRound) {
   EXPECT_EQ(counts.ranks[0].partners, 3);
 }
 
-}  // namespace
-
 // Single rules of drawings; golden files hold whole drawings.
-
-namespace {
 
 bool has_line(const std::string& text, const std::string& line) {
   return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
@@ -281,8 +269,6 @@ TEST(ViewRounds, ForMachines) {
   EXPECT_FALSE(other.complete || other.written);
 }
 
-}  // namespace
-
 // Compares drawings of the papers' main algorithms with a checked-in text, so that a change of
 // meaning is a readable difference. The verifier proves every algorithm; the drawings show the
 // schedules behind the proofs.
@@ -291,8 +277,6 @@ TEST(ViewRounds, ForMachines) {
 // `echo "# COLLECTIVE ALGORITHM RANKS" >>tests/golden/drawings.txt`:
 //   export RANKINE_TEST_GOLDEN_OUT=$PWD/tests/golden/drawings.txt
 //   third_party/bazel run //tests/engine/read:read_test -- --gtest_filter=Golden.*
-
-namespace {
 
 // Draws a root other than 0 and two segments, so that rotation and pipelining show.
 std::string drawing(const Algorithm& algorithm, int ranks) {
@@ -329,10 +313,6 @@ TEST(Golden, DrawingsAreAsChecked) {
   }
   EXPECT_GE(drawn, 25);
 }
-
-}  // namespace
-
-namespace {
 
 using Messages = std::vector<std::pair<Rank, Rank>>;
 

@@ -92,12 +92,8 @@ TEST(MaxMin, EveryFlowHasABottleneckWhateverComesAndGoes) {
   EXPECT_TRUE(holds);
 }
 
-}  // namespace
-
 // Flows, compared with the exact simulator if links are not shared, with cases worked out by hand
 // if they are, and with Eq. (1).
-
-namespace {
 
 IndexList consecutive(int first, int count) { return Run{first, count, 1}; }
 

@@ -373,11 +373,7 @@ TEST(PacketFullWiring, TakesAsLongAsTheSimulatorSays) {
   }
 }
 
-}  // namespace
-
 // Skeletons: classes of equal ranks. One rank of a class stands for the others to the last tick.
-
-namespace {
 
 using Lines = std::vector<Alike::Line>;
 

@@ -267,12 +267,8 @@ TEST(SharedLinks, ManyRanks) {
   }
 }
 
-}  // namespace
-
 // A profile's time equals the simulator's by rounds and with ideal blocks, for any alpha, hop, beta
 // and size. A profile keeps the messages of a round that can be the slowest.
-
-namespace {
 
 Transfer message(Rank from, Rank to, int count) {
   return transfer(from, to, blocks(0, count), copy);
@@ -347,10 +343,6 @@ TEST(Profile, SaysWhatItCannotRead) {
   EXPECT_NE(levels.status().text().find("two_level"), std::string::npos);
   EXPECT_FALSE(profile(plain, any_goal(plain), {.kind = WiringKind::torus, .dims = {3}}).ok());
 }
-
-}  // namespace
-
-namespace {
 
 using Skips = std::vector<int>;
 

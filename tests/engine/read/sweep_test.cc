@@ -113,12 +113,8 @@ TEST(VerifySweep, WhatIsWrongIsTheCasesFailure) {
             "too_large: 3 ranks x 3 blocks x 1 plane take more states; allowed are 2");
 }
 
-}  // namespace
-
 // Proves algorithms on rings and tori at sizes beyond the catalogue's sweep, and on the tori of
 // papers, and checks their statements.
-
-namespace {
 
 bool on_tori(const SweepResult& result) { return result.algorithm->takes("dims"); }
 
@@ -180,8 +176,6 @@ INSTANTIATE_TEST_SUITE_P(Tori, TorusSweep,
                                          std::vector{2, 3, 2, 2}, std::vector{12, 10}),
                          name_of_case);
 
-}  // namespace
-
 // Is the proof strict? Every schedule of the catalogue is damaged, one transfer at a time, and
 // every damage must show: verify() refutes it, or the catalogue's entry states a wrong number.
 //
@@ -193,8 +187,6 @@ INSTANTIATE_TEST_SUITE_P(Tori, TorusSweep,
 // They are counted separately and must meet these conditions: the mutant is proved and states the
 // truth, moves as many blocks and messages as the original, and differs from it in the counts of
 // single ranks. Any other mutant that passes is a hole in the proof.
-
-namespace {
 
 enum class Damage {
   drop,

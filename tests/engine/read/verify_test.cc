@@ -83,10 +83,6 @@ TEST(Contributions, WhatTwoHaveInCommon) {
   EXPECT_EQ(pool.sum(odd, few), Pool::kOverlap);
 }
 
-}  // namespace
-
-namespace {
-
 Schedule crossing() {
   return {2, 3, 1, [](int, Send send) {
             for (Rank r : ranks(2)) {
@@ -260,11 +256,7 @@ TEST(Verify, WhatAScheduleThrowsPassesThrough) {
   EXPECT_THROW(verify(broken, {Collective::all_reduce, 2, 1}), std::logic_error);
 }
 
-}  // namespace
-
 // One rank's part stands for all: readers find equal results in the part and in the whole schedule.
-
-namespace {
 
 struct Case {
   const Algorithm* entry;

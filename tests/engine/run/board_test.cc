@@ -95,10 +95,6 @@ TEST(Layout, BuffersHaveNoGapsAndNoOverlaps) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 TEST(Fingerprint, FieldsCanBeReadBack) {
   for (const Collective collective : all_collectives()) {
     for (int type = 0; type < kDataTypes; ++type) {
@@ -159,11 +155,7 @@ TEST(Fingerprint, TheFirstFieldThatDiffersIsNamed) {
   EXPECT_EQ(with_tag(base, 0), base);
 }
 
-}  // namespace
-
 // Two ranks on one thread, op by op: the test decides the progress of each rank.
-
-namespace {
 
 class Pair {
  public:
@@ -242,11 +234,7 @@ TEST(Board, AnotherCallOrAnotherPastIsReported) {
             "rank 0 and rank 1 make the same call, but made different ones before");
 }
 
-}  // namespace
-
 // Ranks agree on the better kind of stores for staging: past the caches, or into them.
-
-namespace {
 
 // The times of a machine: nanoseconds per byte to store past the caches or into them, and to fetch
 // the byte then.
@@ -378,11 +366,7 @@ TEST(StagingStores, OnlyCallsOfAboutOneSizeAreCompared) {
   EXPECT_LE(near.call(kNear, 1280), 24);
 }
 
-}  // namespace
-
 // The turns of a waiting thread, on a clock of the test.
-
-namespace {
 
 using Mode = WaitPolicy::Mode;
 
@@ -456,12 +440,8 @@ TEST(SpinBudget, TakesTurns) {
   for (const auto& c : cases) EXPECT_EQ(turns(c.policy, c.look_ns, c.most, c.probed), c.turns);
 }
 
-}  // namespace
-
 // A thread that gives its core away has a short slice afterwards; its other scheduling values do
 // not change.
-
-namespace {
 
 // Returns f()'s result on a new thread, with the slice that new threads have.
 template <class F>

@@ -99,11 +99,7 @@ TEST(Replay, EveryAlgorithmOfTheCatalogueInAnyOrder) {
   std::printf("%d calls\n", calls);
 }
 
-}  // namespace
-
 // Mutants in the replay, which takes every order that a plan allows.
-
-namespace {
 
 TEST(Mutants, EachIsNoticedByTheReplay) {
   expect_all_noticed(false, [](const Session& session, Random& random, bool one_half) {

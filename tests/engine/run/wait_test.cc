@@ -78,11 +78,7 @@ TEST(RankControl, TellsWhoWaitsForWhom) {
                                                 call.substr(0, call.size() - 2));
 }
 
-}  // namespace
-
 // Parking: no wake-up is lost, and no wait sleeps through an abort, in every mode.
-
-namespace {
 
 WaitPolicy policy_for(WaitPolicy::Mode mode) {
   return {.mode = mode, .probes = 1, .yield_ns = 2'000, .spin_ns = 2'000};
@@ -359,11 +355,7 @@ TEST(WaitForEver, IsNoOverflow) {
   }
 }
 
-}  // namespace
-
 // One mailbox, two threads: data and order, credit, and counters that wrap.
-
-namespace {
 
 constexpr std::size_t kStride = 128;
 constexpr std::size_t kPayload = payload_of(kStride);
@@ -489,12 +481,8 @@ TEST(Mailbox, HalfTheCapacityNeedsNoFreshCredit) {
   }
 }
 
-}  // namespace
-
 // Random schedules, all forms back to back in one team, on threads: the real interpreter,
 // mailboxes, counters and ways of waiting, with more ranks than cores.
-
-namespace {
 
 // RANKINE_TEST_SESSIONS runs another number.
 TEST(Fuzz, RandomSchedulesOfAllFormsGiveWhatTheyMean) {

@@ -251,11 +251,7 @@ TEST(GgmlInit, IsNullWhereThereCannotBeOne) {
   EXPECT_NE(std::string(rkGetLastError(nullptr)), "");
 }
 
-}  // namespace
-
 // Ranks in C as processes: they meet by ids, and get an error if they cannot meet.
-
-namespace {
 
 using rankine::testing_processes::Spawned;
 

@@ -151,11 +151,7 @@ TEST(Operations, WrongOnesAreRefused) {
   expect_refused(rkAllReduce(&x, &x, 1, rkOpaque, op, comm), "that this rank has created");
 }
 
-}  // namespace
-
 // Epilogues from C: alone, in groups, in requests, from C++17, and refused calls.
-
-namespace {
 
 constexpr int kEpilogueRanks = 3;
 constexpr std::size_t kWidth = 24, kRows = 6, kCount = kWidth * kRows;
@@ -366,12 +362,8 @@ TEST(CxxEpilogues, AreOwners) {
   for (std::thread& thread : threads) thread.join();
 }
 
-}  // namespace
-
 // Groups: one thread plays several ranks, and a rank makes several calls. A group with a refused
 // call makes no call.
-
-namespace {
 
 TEST(Group, OneThreadPlaysAllRanks) {
   Comms comms(kRanks);

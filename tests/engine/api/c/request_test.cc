@@ -472,13 +472,9 @@ TEST_P(Requests, AreTheParentsInAForkedChild) {
   EXPECT_EQ(rkRequestFree(request), rkSuccess);
 }
 
-}  // namespace
-
 // The adapters for DeepSpeed and SGLang, called as their Python code calls them: every rank
 // initialises with a store and a rank number, and then reduces and gathers tensors. A tensor is a
 // pointer, a count and a type number.
-
-namespace {
 
 constexpr int kHalf = 5, kFloat = 6, kDouble = 7, kBfloat16 = 15;  // at::ScalarType
 constexpr int kSum = 0, kMax = 3;                                  // c10d::ReduceOp

@@ -618,10 +618,6 @@ TEST(CopyTest, CopiesAnyLengthAtAnyAddress) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 TEST(StringCopyTest, KnowsWhereItIsSlow) {
   alignas(4096) static char memory[3 * 4096];
   const auto lie_well = [&](std::size_t dst, std::size_t src) {

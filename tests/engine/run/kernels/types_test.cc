@@ -148,12 +148,8 @@ TEST(SmallFloats, AreAsDefined) {
   expect_as_defined<Float8E5M2>();
 }
 
-}  // namespace
-
 // The row kernels, compared with loops in double; bit for bit equal for every instruction set and
 // number of rows; and at the edges of scaled types.
-
-namespace {
 
 constexpr DataType kTypes[] = {DataType::f32, DataType::f16, DataType::bf16};
 constexpr DataType kOuts[] = {DataType::f32, DataType::f16, DataType::bf16, DataType::i8,
