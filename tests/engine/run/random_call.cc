@@ -11,7 +11,7 @@
 #include "algorithms/schedule/combine.h"
 #include "engine/compile/direct_passes.h"
 #include "engine/compile/lower.h"
-#include "engine/run/kernels/integer_reductions.h"
+#include "tests/engine/run/kernels/scalar_reference.h"
 
 namespace rankine {
 namespace {
@@ -30,66 +30,6 @@ struct Arrival {
   std::vector<const Held*> parts;
 };
 
-// The type that a fold of T accumulates in: unsigned where it must wrap, float for small floats.
-template <class T>
-struct TotalOf {
-  using type = float;
-};
-template <class T>
-requires std::is_integral_v<T>
-struct TotalOf<T> {
-  using type = std::uint64_t;
-};
-template <>
-struct TotalOf<double> {
-  using type = double;
-};
-
-template <class T>
-requires std::is_same_v<T, Bool> T fold(const std::vector<T>& values, ReduceOp op, int) {
-  Bool total = values[0];
-  for (std::size_t i = 1; i < values.size(); ++i) total = combined(op, total, values[i]);
-  return total;
-}
-
-template <Complex T>
-T fold(const std::vector<T>& values, ReduceOp op, int divisor) {
-  T total = values[0];
-  for (std::size_t i = 1; i < values.size(); ++i) {
-    const T x = total, y = values[i];
-    total = op == ReduceOp::prod ? T(x.real() * y.real() - x.imag() * y.imag(),
-                                     x.real() * y.imag() + x.imag() * y.real())
-                                 : x + y;
-  }
-  return divisor == 0 ? total : total / static_cast<typename T::value_type>(divisor);
-}
-
-template <class T>
-T fold(const std::vector<T>& values, ReduceOp op, int divisor) {
-  using Total = typename TotalOf<T>::type;
-  const auto less = [](T a, T b) {
-    if constexpr (std::is_integral_v<T>) {
-      return a < b;
-    } else {
-      return static_cast<Total>(a) < static_cast<Total>(b);
-    }
-  };
-  if (op == ReduceOp::min) return *std::min_element(values.begin(), values.end(), less);
-  if (op == ReduceOp::max) return *std::max_element(values.begin(), values.end(), less);
-  auto total = static_cast<Total>(values[0]);
-  for (std::size_t i = 1; i < values.size(); ++i) {
-    const auto value = static_cast<Total>(values[i]);
-    total = op == ReduceOp::prod ? total * value : total + value;
-  }
-  if (divisor == 0) return static_cast<T>(total);
-  if constexpr (std::is_integral_v<T>) {
-    using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
-    return static_cast<T>(static_cast<Wide>(static_cast<T>(total)) / static_cast<Wide>(divisor));
-  } else {
-    return static_cast<T>(total / static_cast<Total>(divisor));
-  }
-}
-
 template <class T>
 Bytes folded(const std::vector<const Held*>& parts, ReduceOp op, int divisor) {
   Bytes out(parts[0]->bytes.size());
@@ -98,7 +38,7 @@ Bytes folded(const std::vector<const Held*>& parts, ReduceOp op, int divisor) {
     for (std::size_t p = 0; p < parts.size(); ++p) {
       std::memcpy(&values[p], parts[p]->bytes.data() + i * sizeof(T), sizeof(T));
     }
-    const T result = fold(values, op, divisor);
+    const T result = reference::reduce(op, values.data(), static_cast<int>(values.size()), divisor);
     std::memcpy(out.data() + i * sizeof(T), &result, sizeof(T));
   }
   return out;
