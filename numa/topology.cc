@@ -13,7 +13,6 @@
 #include <cstring>
 #include <limits>
 #include <map>
-#include <memory>
 #include <set>
 #include <string>
 #include <utility>

@@ -5,9 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstdlib>
 #include <memory>
 #include <numeric>
 #include <ostream>

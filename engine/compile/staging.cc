@@ -1,7 +1,6 @@
 #include "engine/compile/staging.h"
 
 #include <algorithm>
-#include <memory>
 #include <numeric>
 #include <utility>
 #include <vector>

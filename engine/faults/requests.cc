@@ -5,8 +5,6 @@
 #include <iterator>
 #include <limits>
 #include <memory>
-#include <span>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>

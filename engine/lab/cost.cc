@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <ostream>
 #include <string>
-#include <vector>
 
 #include "engine/cli/arguments.h"
 #include "engine/cli/question.h"

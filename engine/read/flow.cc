@@ -5,7 +5,6 @@
 #include <functional>
 #include <numeric>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "algorithms/schedule/rotation_symmetric.h"

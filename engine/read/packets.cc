@@ -1,7 +1,6 @@
 #include "engine/read/flow.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <utility>
 

@@ -3,10 +3,8 @@
 
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 #include "algorithms/catalogue.h"
 #include "algorithms/formula.h"

@@ -4,7 +4,6 @@
 #include <complex>
 #include <map>
 #include <set>
-#include <string>
 #include <utility>
 #include <vector>
 

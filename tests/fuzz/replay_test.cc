@@ -2,7 +2,6 @@
 // findings stay fixed without libFuzzer. RANKINE_TEST_DAMAGE=n damages each seed n times.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <fstream>

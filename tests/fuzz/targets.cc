@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <optional>
 #include <sstream>
 #include <stdexcept>

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <memory>
 #include <new>
-#include <optional>
 
 #include "engine/run/fingerprint.h"
 #include "engine/run/interpret.h"

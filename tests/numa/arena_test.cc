@@ -5,13 +5,11 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <map>
-#include <thread>
 #include <utility>
 #include <vector>
 

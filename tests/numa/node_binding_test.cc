@@ -6,8 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
-#include <numeric>
 #include <set>
 #include <string>
 #include <utility>

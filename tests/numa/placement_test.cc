@@ -4,12 +4,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <initializer_list>
 #include <map>
-#include <numeric>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <cmath>
 #include <istream>
 #include <memory>
 #include <ostream>

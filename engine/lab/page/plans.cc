@@ -1,11 +1,9 @@
 #include <fmt/format.h>
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "engine/base/units.h"
 #include "engine/cli/question.h"

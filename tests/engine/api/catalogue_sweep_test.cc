@@ -16,7 +16,6 @@
 #include <functional>
 #include <iterator>
 #include <list>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>

@@ -10,7 +10,6 @@
 #include <latch>
 #include <memory>
 #include <mutex>
-#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>

@@ -10,7 +10,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <cstdint>
 #include <functional>
 #include <latch>

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <string>
-#include <vector>
 
 #include "algorithms/catalogue.h"
 #include "algorithms/halving_doubling.h"

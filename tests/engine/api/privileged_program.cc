@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <string>
 #include <vector>
 
 #include "engine/api/environment.h"

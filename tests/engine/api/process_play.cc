@@ -8,11 +8,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <numeric>
-#include <optional>
 #include <random>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "algorithms/catalogue.h"

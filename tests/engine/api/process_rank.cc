@@ -14,7 +14,6 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
-#include <map>
 #include <mutex>
 #include <sstream>
 #include <string>

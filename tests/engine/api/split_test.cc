@@ -8,7 +8,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <iterator>
 #include <numeric>
 #include <random>
 #include <stdexcept>

@@ -5,10 +5,8 @@
 
 #include <array>
 #include <chrono>
-#include <complex>
 #include <cstdint>
 #include <cstring>
-#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string>

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <deque>
 #include <fstream>
-#include <functional>
 #include <iterator>
 #include <set>
 #include <sstream>

@@ -2,7 +2,6 @@
 // networks on which such schedules take whole seconds.
 #pragma once
 
-#include <initializer_list>
 #include <utility>
 #include <vector>
 

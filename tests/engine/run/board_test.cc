@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <new>
-#include <numeric>
 #include <set>
 #include <string>
 #include <thread>

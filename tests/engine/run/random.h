@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
-#include <string>
 #include <vector>
 
 namespace rankine {

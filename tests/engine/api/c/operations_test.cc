@@ -6,7 +6,6 @@
 #include <cmath>
 #include <complex>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <thread>
 #include <utility>

@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <numeric>
 #include <string>

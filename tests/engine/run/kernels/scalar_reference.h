@@ -4,10 +4,7 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <concepts>
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
