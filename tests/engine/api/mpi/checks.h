@@ -20,17 +20,28 @@ static inline int begin_program(int argc, char** argv) {
   return several && level == MPI_THREAD_MULTIPLE;
 }
 
-/* Ends it: prints "N passed, M failed", and returns main's result. */
+/* Memory for so many numbers per rank, until the end of the program. */
+static struct kept {
+  struct kept* before;
+  int numbers[];
+} * kept;
+static inline int* ints_per_rank(int number) {
+  struct kept* const one = malloc(sizeof(*one) + sizeof(int) * (size_t)(number * ranks));
+  one->before = kept;
+  kept = one;
+  return one->numbers;
+}
+
+/* Ends the program: prints "N passed, M failed", and returns main's result. */
 static inline int end_program(void) {
   if (rank == 0) printf("%d passed, %d failed\n", passed, failed);
   fflush(stdout);
   MPI_Finalize();
+  for (struct kept* one = kept; one != NULL; one = kept) {
+    kept = one->before;
+    free(one);
+  }
   return failed != 0;
-}
-
-/* Memory for so many numbers per rank. */
-static inline int* ints_per_rank(int number) {
-  return malloc(sizeof(int) * (size_t)(number * ranks));
 }
 
 static void check(const char* what, int right) {

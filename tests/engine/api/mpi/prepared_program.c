@@ -6,251 +6,15 @@
 #include <unistd.h>
 
 #include "checks.h"
+#include "every_call.h"
 #include "every_wait.h"
-#include "prepared_names.h"
 
 enum { kRounds = 5 };
 
-/* Each rank starts and waits for the requests in a different order. */
-static void run_in_turns(int count, MPI_Request* requests, int round) {
-  for (int i = 0; i < count; ++i) MPI_Start(&requests[(i + rank + round) % count]);
-  for (int i = 0; i < count; ++i)
-    MPI_Wait(&requests[(count - 1 - i + rank) % count], MPI_STATUS_IGNORE);
-}
-static void free_all(int count, MPI_Request* requests) {
-  for (int i = 0; i < count; ++i) MPI_Request_free(&requests[i]);
-}
 static int are_all_there(int count, const MPI_Request* requests) {
   for (int i = 0; i < count; ++i)
     if (requests[i] == MPI_REQUEST_NULL) return 0;
   return 1;
-}
-
-static void reductions(void) {
-  enum { N = 1000, kCalls = 7 };
-  static int in[N], out[N], in_place[N];
-  const int root = ranks - 1;
-  int *blocks = ints_per_rank(3),
-      *counts = ints_per_rank(1);
-  int* more = ints_per_rank(2);
-  int mine[3], i, round, before = 0, right[kCalls];
-  long x[3], y[3];
-  float f, g, h;
-  MPI_Request requests[kCalls];
-  for (i = 0; i < ranks; ++i) {
-    counts[i] = i % 3;
-    if (i < rank) before += counts[i];
-  }
-  MPI_Allreduce_init(in, out, N, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
-  MPI_Allreduce_init(MPI_IN_PLACE, in_place, N, MPI_INT, MPI_MAX, MPI_COMM_WORLD, MPI_INFO_NULL,
-                     &requests[1]);
-  MPI_Reduce_init(x, y, 3, MPI_LONG, MPI_SUM, root, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[2]);
-  MPI_Scan_init(&f, &g, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[3]);
-  MPI_Exscan_init(&f, &h, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[4]);
-  MPI_Reduce_scatter_block_init(more, mine, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
-                                &requests[5]);
-  MPI_Reduce_scatter_init(MPI_IN_PLACE, blocks, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
-                          MPI_INFO_NULL, &requests[6]);
-  for (i = 0; i < kCalls; ++i) right[i] = 1;
-  for (round = 0; round < kRounds; ++round) {
-    for (i = 0; i < N; ++i) in[i] = in_place[i] = rank + i + round, out[i] = -1;
-    x[0] = rank + round, x[1] = 2 * rank, x[2] = 1, y[0] = y[1] = y[2] = -1;
-    f = (float)(1 + round), g = h = -1;
-    for (i = 0; i < 3 * ranks; ++i) blocks[i] = i + rank + round;
-    for (i = 0; i < 2 * ranks; ++i) more[i] = i + rank - round;
-    mine[0] = mine[1] = mine[2] = -1;
-    run_in_turns(kCalls, requests, round);
-    for (i = 0; i < N; ++i) {
-      right[0] &= out[i] == sum_of_ranks() + (i + round) * ranks;
-      right[1] &= in_place[i] == ranks - 1 + i + round;
-    }
-    right[2] &= rank == root ? y[0] == sum_of_ranks() + round * ranks && y[2] == ranks : y[0] == -1;
-    right[3] &= g == (float)((rank + 1) * (1 + round));
-    right[4] &= rank == 0 || h == (float)(rank * (1 + round));
-    right[5] &= mine[1] == (2 * rank + 1 - round) * ranks + sum_of_ranks() && mine[2] == -1;
-    for (i = 0; i < counts[rank]; ++i)
-      right[6] &= blocks[i] == (before + i + round) * ranks + sum_of_ranks();
-  }
-  check("reductions leave requests", are_all_there(kCalls, requests));
-  free_all(kCalls, requests);
-  check("a request that is freed", requests[0] == MPI_REQUEST_NULL);
-  check("MPI_Allreduce_init", right[0]);
-  check("MPI_Allreduce_init in place", right[1]);
-  check("MPI_Reduce_init", right[2]);
-  check("MPI_Scan_init and MPI_Exscan_init", right[3] && right[4]);
-  check("MPI_Reduce_scatter_block_init", right[5]);
-  check("MPI_Reduce_scatter_init in place", right[6]);
-  free(more);
-  free(counts);
-  free(blocks);
-}
-
-/* The types are freed before the first start. */
-static void moves(void) {
-  enum { kCalls = 8 };
-  const int n = ranks, root = n / 2;
-  int *all = ints_per_rank(2), *gathered = ints_per_rank(4);
-  int *ones = ints_per_rank(1), *places = ints_per_rank(1);
-  int *to = ints_per_rank(1), *from = ints_per_rank(1);
-  int *scattered = ints_per_rank(2), got[2],
-      *everyones = ints_per_rank(1);
-  int* swapped = ints_per_rank(1);
-  int apart[8], mine[2], i, round, right[kCalls];
-  MPI_Request requests[kCalls];
-  MPI_Datatype every_other, pair;
-  MPI_Type_vector(4, 1, 2, MPI_INT, &every_other);
-  MPI_Type_contiguous(2, MPI_INT, &pair);
-  MPI_Type_commit(&every_other);
-  MPI_Type_commit(&pair);
-  for (i = 0; i < n; ++i) ones[i] = 1 + i % 2, places[i] = 4 * (n - 1 - i);
-  MPI_Bcast_init(apart, 1, every_other, root, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
-  MPI_Allgather_init(mine, 1, pair, all, 2, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]);
-  MPI_Allgatherv_init(mine, ones[rank], MPI_INT, gathered, ones, places, MPI_INT, MPI_COMM_WORLD,
-                      MPI_INFO_NULL, &requests[2]);
-  MPI_Alltoall_init(to, 1, MPI_INT, from, 1, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[3]);
-  MPI_Gather_init(&mine[0], 1, MPI_INT, everyones, 1, rank == root ? MPI_INT : MPI_DATATYPE_NULL,
-                  root, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[4]);
-  MPI_Scatter_init(scattered, 1, rank == root ? pair : MPI_DATATYPE_NULL, got, 2, MPI_INT, root,
-                   MPI_COMM_WORLD, MPI_INFO_NULL, &requests[5]);
-  MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &requests[6]);
-  MPI_Alltoall_init(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, swapped, 1, MPI_INT, MPI_COMM_WORLD,
-                    MPI_INFO_NULL, &requests[7]);
-  MPI_Type_free(&every_other);
-  MPI_Type_free(&pair);
-  for (i = 0; i < kCalls; ++i) right[i] = 1;
-  for (round = 0; round < kRounds; ++round) {
-    const int r = 1000 * round;
-    for (i = 0; i < 8; ++i) apart[i] = rank == root ? r + i : -7;
-    for (i = 0; i < n; ++i) {
-      to[i] = swapped[i] = r + 100 * rank + i, from[i] = everyones[i] = all[2 * i] = -1;
-      scattered[2 * i] = r + 7 * i, scattered[2 * i + 1] = r + 7 * i + 1;
-    }
-    for (i = 0; i < 4 * n; ++i) gathered[i] = -5;
-    mine[0] = r + rank, mine[1] = -rank, got[0] = got[1] = -1;
-    run_in_turns(kCalls, requests, round);
-    for (i = 0; i < 8; ++i) right[0] &= apart[i] == (i % 2 == 0 || rank == root ? r + i : -7);
-    for (i = 0; i < n; ++i) {
-      const int* block = gathered + places[i];
-      right[1] &= all[2 * i] == r + i && all[2 * i + 1] == -i;
-      right[2] &= block[0] == r + i && block[1] == (ones[i] == 2 ? -i : -5) && block[2] == -5;
-      right[3] &= from[i] == r + 100 * i + rank;
-      right[4] &= everyones[i] == (rank == root ? r + i : -1);
-      right[7] &= swapped[i] == r + 100 * i + rank;
-    }
-    right[5] &= got[0] == r + 7 * rank && got[1] == r + 7 * rank + 1;
-  }
-  check("moves leave requests", are_all_there(kCalls, requests));
-  free_all(kCalls, requests);
-  check("MPI_Bcast_init into gaps", right[0]);
-  check("MPI_Allgather_init", right[1]);
-  check("MPI_Allgatherv_init", right[2]);
-  check("MPI_Alltoall_init", right[3]);
-  check("MPI_Gather_init", right[4]);
-  check("MPI_Scatter_init", right[5]);
-  check("MPI_Alltoall_init in place", right[7]);
-  free(swapped);
-  free(everyones);
-  free(scattered);
-  free(from);
-  free(to);
-  free(places);
-  free(ones);
-  free(gathered);
-  free(all);
-}
-
-/* Calls with one length per rank: each rank sends a different length to each rank, also 0. */
-static void lengths(void) {
-  enum { kCalls = 5, kMost = 8 };
-  const int n = ranks, root = n - 1;
-  const size_t some = sizeof(int) * (size_t)n, room = some * kMost;
-  int *in = malloc(room), *out = malloc(room), *swapped = malloc(room), *words = malloc(room);
-  int *in_counts = malloc(some), *in_places = malloc(some), *out_counts = malloc(some);
-  int *root_counts = malloc(some), *out_places = malloc(some), *ones = malloc(some),
-      *twos = malloc(some), *byte_places = malloc(some);
-  int *all = malloc(room), *handed = malloc(room), *mine = calloc(kMost, sizeof(int)), got[kMost];
-  MPI_Datatype* pairs = malloc(sizeof(MPI_Datatype) * (size_t)n);
-  MPI_Datatype gaps, pair;
-  MPI_Request requests[kCalls];
-  int i, k, round, right[kCalls];
-  MPI_Type_vector(2, 1, 2, MPI_INT, &gaps);
-  MPI_Type_contiguous(2, MPI_INT, &pair);
-  MPI_Type_commit(&gaps);
-  MPI_Type_commit(&pair);
-  for (i = 0; i < n; ++i) {
-    in_counts[i] = (rank + 2 * i) % 4, out_counts[i] = (i + 2 * rank) % 4;
-    in_places[i] = kMost * (n - 1 - i), out_places[i] = kMost * i;
-    ones[i] = 1, twos[i] = 2, byte_places[i] = (int)sizeof(int) * kMost * i;
-    pairs[i] = i % 2 ? pair : gaps;
-  }
-  MPI_Alltoallv_init(in, in_counts, in_places, MPI_INT, out, out_counts, out_places, MPI_INT,
-                     MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
-  MPI_Alltoallv_init(MPI_IN_PLACE, NULL, NULL, MPI_DATATYPE_NULL, swapped, twos, out_places,
-                     MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]);
-  MPI_Alltoallw_init(in, ones, byte_places, pairs, words, ones, byte_places, pairs, MPI_COMM_WORLD,
-                     MPI_INFO_NULL, &requests[2]);
-  for (i = 0; i < n; ++i) root_counts[i] = i % 3;
-  if (rank == root) {
-    MPI_Gatherv_init(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, root_counts, out_places, MPI_INT,
-                     root, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[3]);
-    MPI_Scatterv_init(handed, root_counts, out_places, MPI_INT, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL,
-                      root, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[4]);
-  } else {
-    MPI_Gatherv_init(mine, rank % 3, MPI_INT, NULL, NULL, NULL, MPI_DATATYPE_NULL, root,
-                     MPI_COMM_WORLD, MPI_INFO_NULL, &requests[3]);
-    MPI_Scatterv_init(NULL, NULL, NULL, MPI_DATATYPE_NULL, got, rank % 3, MPI_INT, root,
-                      MPI_COMM_WORLD, MPI_INFO_NULL, &requests[4]);
-  }
-  MPI_Type_free(&gaps);
-  MPI_Type_free(&pair);
-  for (i = 0; i < kCalls; ++i) right[i] = 1;
-  for (round = 0; round < kRounds; ++round) {
-    const int r = 10000 * round;
-    for (i = 0; i < n * kMost; ++i) {
-      in[i] = swapped[i] = r + 1000 * rank + i, out[i] = words[i] = all[i] = -1;
-      handed[i] = r + i;
-    }
-    for (k = 0; k < kMost; ++k) mine[k] = r + 100 * rank + k, got[k] = -1;
-    run_in_turns(kCalls, requests, round);
-    for (i = 0; i < n; ++i) {
-      for (k = 0; k < kMost; ++k) {
-        const int at = kMost * i + k, theirs = r + 1000 * i + kMost * rank + k;
-        const int is_gaps = k == 0 || k == 2;
-        const int sent = i % 2 ? k < 2 : is_gaps; /* received from rank i with rank i's type */
-        right[0] &=
-            out[at] == (k < (i + 2 * rank) % 4 ? r + 1000 * i + kMost * (n - 1 - rank) + k : -1);
-        right[1] &= swapped[at] == (k < 2 ? theirs : r + 1000 * rank + at);
-        /* Rank i sends with its type for this rank. */
-        const int first = r + 1000 * i + kMost * rank, second = first + (rank % 2 ? 1 : 2);
-        right[2] &= words[at] == (!sent ? -1 : k == 0 ? first : second);
-        if (rank == root && i != root) right[3] &= all[at] == (k < i % 3 ? r + 100 * i + k : -1);
-      }
-    }
-    for (k = 0; k < kMost && rank != root; ++k)
-      right[4] &= got[k] == (k < rank % 3 ? r + kMost * rank + k : -1);
-  }
-  free_all(kCalls, requests);
-  check("MPI_Alltoallv_init", right[0]);
-  check("MPI_Alltoallv_init in place", right[1]);
-  check("MPI_Alltoallw_init", right[2]);
-  check("MPI_Gatherv_init in place", right[3]);
-  check("MPI_Scatterv_init in place", right[4]);
-  free(pairs);
-  free(mine);
-  free(handed);
-  free(all);
-  free(byte_places);
-  free(twos);
-  free(ones);
-  free(out_places);
-  free(out_counts);
-  free(in_places);
-  free(root_counts);
-  free(in_counts);
-  free(words);
-  free(swapped);
-  free(out);
-  free(in);
 }
 
 /* Two persistent sums, a persistent message to the right and one from the left, and a nonblocking
@@ -422,7 +186,7 @@ static void many(void) {
     for (i = 0; i < kMuch; ++i) much[i] = rank == 0 ? i + round : -1;
     MPI_Start(&large);
     MPI_Start(&lengths);
-    run_in_turns(kMany, requests, round);
+    run_in_turns(kMany, requests, round, 1);
     MPI_Wait(&large, MPI_STATUS_IGNORE);
     MPI_Wait(&lengths, MPI_STATUS_IGNORE);
     for (i = 0; i < kMany; ++i) right &= sum[i] == sum_of_ranks() + i * ranks;
@@ -442,7 +206,7 @@ static void many(void) {
       MPI_Allreduce_init(&x[i], &sum[i], 1, MPI_INT, i % 2 ? MPI_SUM : MPI_MAX, own, MPI_INFO_NULL,
                          &requests[i]);
     }
-    run_in_turns(4, requests, round);
+    run_in_turns(4, requests, round, 1);
     for (i = 0; i < 4; ++i) {
       right &= sum[i] == (i % 2 ? sum_of_ranks() + round * ranks : ranks - 1 + round);
       MPI_Request_free(&requests[(i + rank) % 4]);
@@ -462,7 +226,7 @@ static void many(void) {
   right = 1;
   for (round = 0; round < 3; ++round) {
     x[0] = rank + round, sum[0] = sum[1] = -1;
-    run_in_turns(2, requests, round);
+    run_in_turns(2, requests, round, 1);
     right &= sum[0] == sum_of_ranks() + round * ranks && sum[1] == ranks - 1 + round;
   }
   check("a communicator that is freed meanwhile", right);
@@ -470,10 +234,6 @@ static void many(void) {
 #ifdef OPEN_MPI
   MPI_Comm_free(&own);
 #endif
-  free(out);
-  free(in);
-  free(places);
-  free(ones);
 }
 
 /* The calls of one thread. */
@@ -499,9 +259,7 @@ int main(int argc, char** argv) {
   const int several = begin_program(argc, argv);
   MPI_Comm other;
   MPI_Comm_dup(MPI_COMM_WORLD, &other);
-  reductions();
-  moves();
-  lengths();
+  every_call(kPrepared, 0, kRounds);
   among_messages();
   at_rest_and_after(other);
   while_others_wait(other);

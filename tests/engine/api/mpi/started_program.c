@@ -6,116 +6,12 @@
 #include <unistd.h>
 
 #include "checks.h"
+#include "every_call.h"
 #include "every_wait.h"
 
 enum { kRounds = 4 }; /* the library passes the first calls of each kind to MPI */
 
 static void wait_for(MPI_Request* request) { MPI_Wait(request, MPI_STATUS_IGNORE); }
-
-static void reductions(void) {
-  enum { N = 1000 };
-  static int in[N], out[N];
-  int i, right, root = ranks - 1, before = 0;
-  MPI_Request request;
-  for (i = 0; i < N; ++i) in[i] = rank + i, out[i] = -1;
-  MPI_Iallreduce(in, out, N, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
-  wait_for(&request);
-  for (right = request == MPI_REQUEST_NULL, i = 0; i < N; ++i)
-    right &= out[i] == sum_of_ranks() + i * ranks;
-  check("MPI_Iallreduce", right);
-  MPI_Iallreduce(MPI_IN_PLACE, in, N, MPI_INT, MPI_MAX, MPI_COMM_WORLD, &request);
-  wait_for(&request);
-  for (right = 1, i = 0; i < N; ++i) right &= in[i] == ranks - 1 + i;
-  check("MPI_Iallreduce in place", right);
-
-  long x[3] = {rank, 2 * rank, 1}, y[3] = {-1, -1, -1};
-  MPI_Ireduce(x, y, 3, MPI_LONG, MPI_SUM, root, MPI_COMM_WORLD, &request);
-  wait_for(&request);
-  check("MPI_Ireduce", rank == root ? y[0] == sum_of_ranks() && y[2] == ranks : y[0] == -1);
-  float f = 1, g = -1, h = -1;
-  MPI_Iscan(&f, &g, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
-  wait_for(&request);
-  MPI_Iexscan(&f, &h, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
-  wait_for(&request);
-  check("MPI_Iscan and MPI_Iexscan", g == rank + 1 && (rank == 0 || h == rank));
-
-  int* blocks = ints_per_rank(3);
-  int* counts = ints_per_rank(1);
-  int mine[3] = {-1, -1, -1};
-  for (i = 0; i < 3 * ranks; ++i) blocks[i] = i + rank;
-  MPI_Ireduce_scatter_block(blocks, mine, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
-  wait_for(&request);
-  check("MPI_Ireduce_scatter_block", mine[1] == (2 * rank + 1) * ranks + sum_of_ranks());
-  for (i = 0; i < ranks; ++i) {
-    counts[i] = i % 3;
-    if (i < rank) before += counts[i];
-  }
-  MPI_Ireduce_scatter(MPI_IN_PLACE, blocks, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
-  wait_for(&request);
-  for (right = 1, i = 0; i < counts[rank]; ++i)
-    right &= blocks[i] == (before + i) * ranks + sum_of_ranks();
-  check("MPI_Ireduce_scatter in place", right);
-  free(counts);
-  free(blocks);
-}
-
-/* All calls are in flight at once, with types that are freed meanwhile. */
-static void moves(void) {
-  int n = ranks, root = n / 2, i, right;
-  int *all = ints_per_rank(2), *gathered = ints_per_rank(4);
-  int *ones = ints_per_rank(1), *places = ints_per_rank(1);
-  int *to = ints_per_rank(1), *from = ints_per_rank(1);
-  int *scattered = ints_per_rank(2), got[2] = {-1, -1};
-  int* everyones = ints_per_rank(1);
-  int apart[8], mine[2] = {rank, -rank};
-  MPI_Request requests[7];
-  MPI_Status statuses[7];
-  MPI_Datatype every_other;
-  MPI_Type_vector(4, 1, 2, MPI_INT, &every_other);
-  MPI_Type_commit(&every_other);
-  for (i = 0; i < 8; ++i) apart[i] = rank == root ? i : -7;
-  for (i = 0; i < n; ++i) {
-    ones[i] = 1 + i % 2, places[i] = 4 * (n - 1 - i), to[i] = 100 * rank + i, from[i] = -1;
-    everyones[i] = all[2 * i] = -1, scattered[2 * i] = 7 * i, scattered[2 * i + 1] = 7 * i + 1;
-  }
-  for (i = 0; i < 4 * n; ++i) gathered[i] = -5;
-  MPI_Ibcast(apart, 1, every_other, root, MPI_COMM_WORLD, &requests[0]);
-  MPI_Iallgather(mine, 2, MPI_INT, all, 2, MPI_INT, MPI_COMM_WORLD, &requests[1]);
-  MPI_Iallgatherv(mine, ones[rank], MPI_INT, gathered, ones, places, MPI_INT, MPI_COMM_WORLD,
-                  &requests[2]);
-  MPI_Ialltoall(to, 1, MPI_INT, from, 1, MPI_INT, MPI_COMM_WORLD, &requests[3]);
-  MPI_Igather(&rank, 1, MPI_INT, everyones, 1, MPI_INT, root, MPI_COMM_WORLD, &requests[4]);
-  MPI_Iscatter(scattered, 2, MPI_INT, got, 2, MPI_INT, root, MPI_COMM_WORLD, &requests[5]);
-  MPI_Ibarrier(MPI_COMM_WORLD, &requests[6]);
-  MPI_Type_free(&every_other);
-  MPI_Waitall(7, requests, statuses);
-  for (right = 1, i = 0; i < 8; ++i) right &= apart[i] == (i % 2 == 0 || rank == root ? i : -7);
-  check("MPI_Ibcast into gaps", right);
-  for (right = 1, i = 0; i < n; ++i) right &= all[2 * i] == i && all[2 * i + 1] == -i;
-  check("MPI_Iallgather", right);
-  for (right = 1, i = 0; i < n; ++i) {
-    const int* block = gathered + places[i];
-    right &= block[0] == i && block[1] == (ones[i] == 2 ? -i : -5) && block[2] == -5;
-  }
-  check("MPI_Iallgatherv", right);
-  for (right = 1, i = 0; i < n; ++i) right &= from[i] == 100 * i + rank;
-  check("MPI_Ialltoall", right);
-  for (right = 1, i = 0; i < n; ++i) right &= everyones[i] == (rank == root ? i : -1);
-  check("MPI_Igather", right);
-  check("MPI_Iscatter", got[0] == 7 * rank && got[1] == 7 * rank + 1);
-  MPI_Ialltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, from, 1, MPI_INT, MPI_COMM_WORLD, requests);
-  wait_for(requests);
-  for (right = 1, i = 0; i < n; ++i) right &= from[i] == to[i];
-  check("MPI_Ialltoall in place", right);
-  free(everyones);
-  free(scattered);
-  free(from);
-  free(to);
-  free(places);
-  free(ones);
-  free(gathered);
-  free(all);
-}
 
 /* Two sums, a message to the right and one from the left. */
 static struct {
@@ -124,8 +20,7 @@ static struct {
 } m;
 static void start_mixed(void) {
   m.x = rank, m.sum = m.most = m.received = -1, m.sent = 10 * rank;
-  MPI_Irecv(&m.received, 1, MPI_INT, (rank + ranks - 1) % ranks, 5, MPI_COMM_WORLD,
-            &m.requests[0]);
+  MPI_Irecv(&m.received, 1, MPI_INT, (rank + ranks - 1) % ranks, 5, MPI_COMM_WORLD, &m.requests[0]);
   MPI_Iallreduce(&m.x, &m.sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &m.requests[1]);
   m.requests[2] = MPI_REQUEST_NULL;
   MPI_Isend(&m.sent, 1, MPI_INT, (rank + 1) % ranks, 5, MPI_COMM_WORLD, &m.requests[3]);
@@ -318,10 +213,6 @@ static void communicators(MPI_Comm other) {
   MPI_Comm_free(&own);
 #endif
   check("a communicator that is freed meanwhile", right);
-  free(out);
-  free(in);
-  free(places);
-  free(ones);
 }
 
 /* The calls of one thread. */
@@ -349,8 +240,7 @@ int main(int argc, char** argv) {
   MPI_Comm_dup(MPI_COMM_WORLD, &other);
   for (int i = 0; i < 5; ++i) MPI_Barrier(MPI_COMM_WORLD), MPI_Barrier(other);
   for (int round = 0; round < kRounds; ++round) {
-    reductions();
-    moves();
+    every_call(kStarted, round, round + 1);
     among_messages();
     while_others_wait(round, other);
     long_messages();
