@@ -62,8 +62,7 @@ TEST(Catalogue, EveryLineIsComplete) {
     EXPECT_FALSE(entry.summary.empty());
     EXPECT_LE(entry.summary.size(), 90u);
     EXPECT_EQ(entry.allowed_when == "1", entry.needs.empty());
-    Params params;
-    params.ranks = 12;
+    Params params{.ranks = 12};
     EXPECT_NO_THROW(evaluate(entry.allowed_when, params));
     for (const std::string_view formula : closed_forms(entry)) {
       EXPECT_NO_THROW(evaluate(formula, params)) << formula;

@@ -164,9 +164,7 @@ namespace rankine {
 namespace {
 
 Rational value(std::string_view formula, int n = 6, int p = 3) {
-  Params params;
-  params.ranks = n;
-  params.segments = p;
+  Params params{.ranks = n, .segments = p};
   return evaluate(formula, params);
 }
 

@@ -131,8 +131,7 @@ TEST(Combinators, KeepAllReduceAnAllReduce) {
   for (const Algorithm& entry : catalogue()) {
     if (entry.collective != Collective::all_reduce) continue;
     for (int n : {2, 3, 6}) {
-      Params params;
-      params.ranks = n;
+      Params params{.ranks = n};
       if (entry.refusal(params)) continue;
       const Schedule s = entry.make(params);
       const auto check = [&](const Schedule& made) {
@@ -157,8 +156,7 @@ TEST(Combinators, DualsOfAllGathersAreReduceScatters) {
   for (const Algorithm& entry : catalogue()) {
     if (entry.collective != Collective::all_gather) continue;
     for (int n = 1; n <= 9; ++n) {
-      Params params;
-      params.ranks = n;
+      Params params{.ranks = n};
       if (entry.refusal(params)) continue;
       const Schedule s = dual(entry.make(params));
       EXPECT_EQ(failure(s, {Collective::reduce_scatter, n, s.blocks, 0, 0}), "")
@@ -173,9 +171,7 @@ TEST(Pushed, KeepsTheMeaningOfEveryAlgorithm) {
   for (const Algorithm& entry : catalogue()) {
     if (entry.name == "switch") continue;
     for (int n : {1, 2, 3, 5, 8}) {
-      Params params;
-      params.ranks = n;
-      params.segments = entry.takes("segments") ? 2 : 1;
+      Params params{.ranks = n, .segments = entry.takes("segments") ? 2 : 1};
       if (entry.refusal(params)) continue;
       const Schedule s = pushed(entry.make(params));
       EXPECT_EQ(failure(s, goal_of(entry, params, s)), "")
@@ -195,8 +191,7 @@ TEST(Pushed, OfOneRanksPart) {
   int seen = 0;
   for (const Algorithm& entry : catalogue()) {
     for (const int n : {2, 3, 6, 9}) {
-      Params params;
-      params.ranks = n;
+      Params params{.ranks = n};
       if (entry.refusal(params)) continue;
       const Schedule all = entry.make(params);
       if (symmetry_of(all) == nullptr) continue;

@@ -114,9 +114,7 @@ void skips(std::string_view input) {
       require(read_skips(skips_text(*list), ranks) == list, "skips_text() can be read");
     }
     // The refusal of an algorithm must accept every list that was read.
-    Params params;
-    params.ranks = ranks;
-    params.skips = *list;
+    Params params{.ranks = ranks, .skips = *list};
     static const Algorithm* const kCirculant =
         find_algorithm(Collective::reduce_scatter, "circulant");
     static_cast<void>(kCirculant->refusal(params));

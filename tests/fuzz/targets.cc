@@ -82,9 +82,7 @@ auto read(const Read& evaluate) -> std::optional<decltype(evaluate())> {
 }  // namespace
 
 void formula(std::string_view input) {
-  Params params;
-  params.ranks = 12;
-  params.segments = 3;
+  Params params{.ranks = 12, .segments = 3};
   params.root = 1;
   for (const std::vector<int>& dims : {std::vector<int>{}, std::vector<int>{3, 4}}) {
     params.dims = dims;

@@ -53,8 +53,7 @@ const Algorithm* pick_algorithm(Random& random, int ranks) {
   for (;;) {
     const auto which = static_cast<std::size_t>(random.below(static_cast<int>(catalogue().size())));
     const Algorithm& algorithm = catalogue()[which];
-    Params params;
-    params.ranks = ranks;
+    Params params{.ranks = ranks};
     if (!algorithm.refusal(params)) return &algorithm;
   }
 }

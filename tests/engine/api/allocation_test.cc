@@ -29,11 +29,10 @@ class Allocation : public testing::TestWithParam<Setting> {};
 TEST_P(Allocation, NoneAfterTheFirstCall) {
   if (!kCountsMemory) GTEST_SKIP() << "operator new is the sanitizer's";
   const auto [ranks, count, mode] = GetParam();
-  auto team = Team::create({.ranks = ranks, .wait = WaitPolicy{.mode = mode, .probes = 4}});
-  ASSERT_TRUE(team.ok()) << team.status().text();
+  auto team = Team::create({.ranks = ranks, .wait = WaitPolicy{.mode = mode, .probes = 4}}).value();
   const std::size_t all = count * static_cast<std::size_t>(ranks);
   std::size_t before = 0, most = 0;
-  const Status status = (*team)->run([&, n = count](Member& me) {
+  const Status status = team->run([&, n = count](Member& me) {
     std::vector<float> vector(n, 1.0F), other(n), wide(all, 1.0F), wide_too(all);
     const auto calls = [&](int repetitions) {
       for (int i = 0; i < repetitions; ++i) {

@@ -175,9 +175,10 @@ void run_cases(const std::function<bool(Collective)>& are_asked, int ranks, cons
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (sample.has(i)) cases.push_back(all[i]);
   }
-  auto team = Team::create(
-      {.ranks = ranks, .timeout = std::chrono::minutes(4), .costs = costs, .ports = ports});
-  ASSERT_TRUE(team.ok()) << team.status().text();
+  auto team =
+      Team::create(
+          {.ranks = ranks, .timeout = std::chrono::minutes(4), .costs = costs, .ports = ports})
+          .value();
   std::mutex mutex;
   std::string fault;
   // The cases run in batches with precomputed results. If each rank computed the result, each rank
@@ -188,7 +189,7 @@ void run_cases(const std::function<bool(Collective)>& are_asked, int ranks, cons
         std::span(cases).subspan(first, std::min(kAtOnce, cases.size() - first));
     std::vector<std::vector<std::byte>> common;
     for (const CollectiveCase& test : some) common.push_back(common_result(test));
-    const Status status = (*team)->run([&](Member& me) {
+    const Status status = team->run([&](Member& me) {
       CaseBuffers buffers;
       for (std::size_t i = 0; i < some.size(); ++i) {
         const std::string found = run_case(me, some[i], buffers, {}, common[i]);
@@ -203,7 +204,7 @@ void run_cases(const std::function<bool(Collective)>& are_asked, int ranks, cons
   EXPECT_EQ(fault, "");
   std::printf("%d ranks: %zu cases\n", ranks, cases.size());
   for (Rank r = 0; r < ranks; ++r) {
-    const PortsInUse used = (*team)->communicator().ports_in_use(r);
+    const PortsInUse used = team->communicator().ports_in_use(r);
     EXPECT_LE(used.most_sent, ports) << "rank " << r;
     EXPECT_LE(used.most_received, ports) << "rank " << r;
     EXPECT_EQ(used.most_sent > 0, ports > 0 && ranks > 1) << "rank " << r;
@@ -246,17 +247,16 @@ TEST_P(CatalogueSweep, AndSoItDoesWithABudgetOfPorts) {
 TEST_P(CatalogueSweep, EveryBarrierHoldsEverybody) {
   const int ranks = GetParam();
   for (const int ports : {0, 1}) {
-    auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(4), .ports = ports});
-    ASSERT_TRUE(team.ok()) << team.status().text();
+    auto team =
+        Team::create({.ranks = ranks, .timeout = std::chrono::minutes(4), .ports = ports}).value();
     for (const Algorithm& algorithm : catalogue()) {
-      Params params;
-      params.ranks = ranks;
+      Params params{.ranks = ranks};
       if (algorithm.collective != Collective::barrier || algorithm.refusal(params)) continue;
       for (const Transport transport : {Transport::direct, Transport::mailbox}) {
         if (ports > 0 && transport == Transport::direct) continue;
         std::atomic<int> arrivals{0};
         std::atomic<int> early{0};
-        const Status status = (*team)->run([&](Member& me) {
+        const Status status = team->run([&](Member& me) {
           for (int round = 1; round <= 20; ++round) {
             arrivals.fetch_add(1, std::memory_order_relaxed);
             me.barrier({.algorithm = algorithm.name, .transport = transport}).throw_if_error();
@@ -321,14 +321,13 @@ TEST(Mix, RandomCallsBesideMonitors) {
     const int ranks = kRanks[round % std::size(kRanks)];
     const auto n = static_cast<std::uint64_t>(ranks);
     const std::uint64_t more = std::min(kPerTeam, (calls - made + n - 1) / n);
-    auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(2)});
-    ASSERT_TRUE(team.ok()) << team.status().text();
+    auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(2)}).value();
     std::mutex mutex;
     std::string fault;
     Status status;
     {
-      const Monitor one((*team)->communicator()), other((*team)->communicator());
-      status = (*team)->run([&](Member& me) {
+      const Monitor one(team->communicator()), other(team->communicator());
+      status = team->run([&](Member& me) {
         CaseBuffers buffers;
         for (std::uint64_t i = 0; i < more; ++i) {
           const CollectiveCase test = random_case(case_of(seed, round, begun + i), ranks);
@@ -542,9 +541,8 @@ TEST(Mixture, GivesWhatItsPartsGive) {
   constexpr std::uint64_t kPerTeam = 300;
   for (std::uint64_t made = 0, seed = first; made < steps; made += kPerTeam, ++seed) {
     const int ranks = kRanks[seed % std::size(kRanks)];
-    auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(2)});
-    ASSERT_TRUE(team.ok()) << team.status().text();
-    const Status status = (*team)->run([&](Member& me) {
+    auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(2)}).value();
+    const Status status = team->run([&](Member& me) {
       Player player(me, seed);
       for (std::uint64_t i = 0; i < kPerTeam; ++i) player.step();
     });
@@ -620,8 +618,7 @@ struct Case {
 std::vector<Case> cases_among(int ranks) {
   std::vector<Case> cases;
   for (const Algorithm& entry : catalogue()) {
-    Params params;
-    params.ranks = ranks;
+    Params params{.ranks = ranks};
     if (entry.collective != Collective::all_reduce || entry.refusal(params)) continue;
     std::size_t number = 0;
     for (const std::optional<Transport> transport :
@@ -651,12 +648,11 @@ TEST_P(SameBits, EveryAllReduceOnEveryRank) {
   for (std::uint64_t number = 0; const Case& one : cases_among(ranks)) {
     if (sample.has(number++)) cases.push_back(one);
   }
-  auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(4)});
-  ASSERT_TRUE(team.ok()) << team.status().text();
+  auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(4)}).value();
   // The result of each case on each rank.
   std::vector<std::vector<std::vector<std::byte>>> results(
       cases.size(), std::vector<std::vector<std::byte>>(static_cast<std::size_t>(ranks)));
-  const Status status = (*team)->run([&](Member& me) {
+  const Status status = team->run([&](Member& me) {
     for (std::size_t c = 0; c < cases.size(); ++c) {
       const Case& test = cases[c];
       std::vector<std::byte> in = input_of(me.rank(), test.type, test.count);
@@ -693,15 +689,13 @@ INSTANTIATE_TEST_SUITE_P(Ranks, SameBits, testing::Range(1, kMostRanks + 1));
 // that sums move in.
 TEST(SameBits, LinesThatSayOtherwiseDiffer) {
   constexpr int kRanks = 9;
-  auto team = Team::create({.ranks = kRanks});
-  ASSERT_TRUE(team.ok()) << team.status().text();
+  auto team = Team::create({.ranks = kRanks}).value();
   for (const Algorithm& entry : catalogue()) {
-    Params params;
-    params.ranks = kRanks;
+    Params params{.ranks = kRanks};
     if (entry.other_bits.empty() || entry.refusal(params)) continue;
     for (const DataType type : {DataType::f32, DataType::f64}) {
       std::vector<std::vector<std::byte>> results(kRanks);
-      const Status status = (*team)->run([&](Member& me) {
+      const Status status = team->run([&](Member& me) {
         std::vector<std::byte> data = input_of(me.rank(), type, kCounts[0]);
         me.call({.collective = Collective::all_reduce,
                  .in = data.data(),
@@ -725,12 +719,11 @@ TEST(SameBits, LinesThatSayOtherwiseDiffer) {
 // small value, and one value that cancels the large one.
 TEST(SameBits, DefaultsOfEverySize) {
   for (const int ranks : {2, 3, 4, 5, 8}) {
-    auto team = Team::create({.ranks = ranks});
-    ASSERT_TRUE(team.ok()) << team.status().text();
+    auto team = Team::create({.ranks = ranks}).value();
     for (std::size_t count = 1; count <= std::size_t{1} << 18; count *= 4) {
       for (const bool in_place : {false, true}) {
         std::vector<std::vector<float>> results(static_cast<std::size_t>(ranks));
-        const Status status = (*team)->run([&](Member& me) {
+        const Status status = team->run([&](Member& me) {
           constexpr float kValues[] = {1e8F, 1.0F, -1e8F};
           std::vector<float> in(count, kValues[me.rank() % 3]);
           std::vector<float> out(count);

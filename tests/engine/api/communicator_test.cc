@@ -37,11 +37,10 @@ constexpr std::size_t kEvery = 1;
 
 // Runs cases back to back on a team and reports the first failure.
 void expect_fine(int ranks, const std::vector<CollectiveCase>& cases) {
-  auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(2)});
-  ASSERT_TRUE(team.ok()) << team.status().text();
+  auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(2)}).value();
   std::mutex mutex;
   std::string fault;
-  const Status status = (*team)->run([&](Member& me) {
+  const Status status = team->run([&](Member& me) {
     CaseBuffers buffers;
     for (std::size_t i = 0; i < cases.size(); i += kEvery) {
       const std::string found = run_case(me, cases[i], buffers);
@@ -149,13 +148,12 @@ TEST(Placement, ThreadsThatJoinArePinnedWhereTheyAskForIt) {
   const std::vector<int> all = allowed_cpus();
   const PlacementPolicy policy = listed(all);
   const std::string waits = to_string(choose_wait_policy(static_cast<int>(all.size())));
-  auto communicator = Communicator::create({.ranks = 2, .placement = policy});
-  ASSERT_TRUE(communicator.ok()) << communicator.status().text();
+  auto communicator = Communicator::create({.ranks = 2, .placement = policy}).value();
   std::vector<std::thread> threads;
   for (Rank r = 0; r < 2; ++r) {
     threads.emplace_back([&, r] {
       const int cpu = policy.cpus[static_cast<std::size_t>(r) % policy.cpus.size()];
-      auto me = (*communicator)->join(r);
+      auto me = communicator->join(r);
       ASSERT_TRUE(me.ok()) << me.status().text();
       EXPECT_EQ(allowed_cpus(), std::vector<int>{cpu});
       EXPECT_EQ((*me)->cpu(), cpu);  // the CPU of the pin
@@ -173,11 +171,10 @@ TEST(Placement, ThreadsThatJoinArePinnedWhereTheyAskForIt) {
 TEST(Placement, ThreadsOfRanksThatOthersJoinedArePinnedByTheirFirstCall) {
   const std::vector<int> all = allowed_cpus();
   const PlacementPolicy policy = listed(all);
-  auto communicator = Communicator::create({.ranks = 2, .placement = policy});
-  ASSERT_TRUE(communicator.ok()) << communicator.status().text();
+  auto communicator = Communicator::create({.ranks = 2, .placement = policy}).value();
   std::vector<std::unique_ptr<Member>> members;
   for (Rank r = 0; r < 2; ++r) {
-    members.push_back((*communicator)->join_for_another_thread(r).value());
+    members.push_back(communicator->join_for_another_thread(r).value());
     EXPECT_EQ(members.back()->cpu(), kNotPlaced);
   }
   std::vector<std::thread> threads;
@@ -314,9 +311,8 @@ TEST(TypedCalls, EachCollectiveOnEngineThreads) {
 TEST(Teams, ManyRunsAndTeamsSideBySide) {
   std::vector<std::unique_ptr<Team>> teams;
   for (const int ranks : {2, 3, 4}) {
-    auto team = Team::create({.ranks = ranks});
-    ASSERT_TRUE(team.ok()) << team.status().text();
-    teams.push_back(std::move(*team));
+    auto team = Team::create({.ranks = ranks}).value();
+    teams.push_back(std::move(team));
   }
   for (int run = 0; run < 30; ++run) {
     for (const auto& team : teams) {
@@ -364,10 +360,9 @@ TEST(Environment, ForcedAlgorithmsMayBeTypedAsPeopleTypeThem) {
         Forced{"nvls", "switch", "switch", "switch"}, Forced{"Ring", "ring", "ring", ""},
         Forced{"all_reduce:chain;Ring", "chain", "ring", ""},
         Forced{"Ring;all_reduce:chain", "chain", "ring", ""}}) {
-    const auto forced = parse_forced_algorithms(text);
-    ASSERT_TRUE(forced.ok()) << forced.status().text();
+    const auto forced = parse_forced_algorithms(text).value();
     const auto name = [&](Collective collective) {
-      const Algorithm* entry = (*forced)[static_cast<std::size_t>(collective)];
+      const Algorithm* entry = forced[static_cast<std::size_t>(collective)];
       return entry == nullptr ? std::string_view() : entry->name;
     };
     EXPECT_EQ(name(Collective::all_reduce), all_reduce) << text;

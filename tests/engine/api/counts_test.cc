@@ -64,8 +64,7 @@ TEST_P(Counts, EveryAlgorithmMovesUnequalBlocks) {
   for (std::size_t b = 0; b < shapes[2].size(); ++b) shapes[2][b] = b % 2 * 300 + 1;
   const auto team = Team::create({.ranks = ranks}).value();
   for (const Algorithm& algorithm : catalogue()) {
-    Params params;
-    params.ranks = ranks;
+    Params params{.ranks = ranks};
     if (algorithm.collective != collective || algorithm.refusal(params)) continue;
     for (const auto& counts : shapes) {
       // The engine's choice, std::nullopt, is boards for short vectors.

@@ -118,8 +118,7 @@ TEST_P(Epilogues, FinishEachRowOnceWhenItIsFinal) {
     std::size_t count, row_elements;
   };
   for (const Algorithm& entry : catalogue()) {
-    Params params;
-    params.ranks = ranks;
+    Params params{.ranks = ranks};
     const bool takes =
         std::find(std::begin(kTakers), std::end(kTakers), entry.collective) != std::end(kTakers);
     if (!takes || entry.refusal(params)) continue;

@@ -114,8 +114,7 @@ TEST(ErrorsOfNumbers, ThatAnAlgorithmCannotTakeAreNamed) {
   for (const int ranks : {3, 6}) {
     expect_team_succeeds({.ranks = ranks}, [&](Member& me) {
       for (const Algorithm& algorithm : catalogue()) {
-        Params params;
-        params.ranks = ranks;
+        Params params{.ranks = ranks};
         CallOptions options{.algorithm = algorithm.name};
         if (algorithm.takes("group")) options.group = params.group = 4;
         if (algorithm.takes("segments")) options.segments = params.segments = 1 << 20;

@@ -53,17 +53,14 @@ TEST(OwnThreads, AddUpAtFullSpeed) {
 TEST(OwnThreads, PrintTheSimulatorsTimesOnNetworks) {
   const Algorithm& ring = *find_algorithm(Collective::all_reduce, "ring");
   for (const char* name : {"scale_up", "scale_out", R"({"preset": "torus", "dims": "4x4"})"}) {
-    Params params;
-    params.ranks = 16;
-    const auto found = find_call_network(name);
-    ASSERT_TRUE(found.ok()) << found.status().text();
-    const auto wired = wire((*found)->fabric, ring, params);
-    ASSERT_TRUE(wired.ok()) << wired.status().text();
+    Params params{.ranks = 16};
+    const auto found = find_call_network(name).value();
+    const auto wired = wire(found->fabric, ring, params).value();
     const Schedule schedule = ring.make(params);
-    const auto simulated = simulate(schedule, goal_of(ring, params, schedule), *wired, 4 << 16);
-    ASSERT_TRUE(simulated.ok()) << simulated.status().text();
-    EXPECT_GT(simulated->seconds, 0);
-    EXPECT_EQ(own_threads_on(name), expected(simulated->seconds)) << name;
+    const auto simulated =
+        simulate(schedule, goal_of(ring, params, schedule), wired, 4 << 16).value();
+    EXPECT_GT(simulated.seconds, 0);
+    EXPECT_EQ(own_threads_on(name), expected(simulated.seconds)) << name;
   }
 }
 

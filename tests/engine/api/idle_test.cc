@@ -47,22 +47,20 @@ void wait_until_idle() {
 class Idle : public testing::TestWithParam<WaitPolicy::Mode> {};
 
 TEST_P(Idle, BetweenRunsNobodyWorks) {
-  auto team = Team::create({.ranks = 8, .wait = WaitPolicy{.mode = GetParam()}});
-  ASSERT_TRUE(team.ok()) << team.status().text();
+  auto team = Team::create({.ranks = 8, .wait = WaitPolicy{.mode = GetParam()}}).value();
   const auto reduce = [](Member& me) {
     std::vector<float> data(100, 1.0F);
     me.all_reduce(std::span(data)).throw_if_error();
   };
-  ASSERT_TRUE((*team)->run(reduce).ok());
+  ASSERT_TRUE(team->run(reduce).ok());
   wait_until_idle();
-  EXPECT_TRUE((*team)->run(reduce).ok());
+  EXPECT_TRUE(team->run(reduce).ok());
 }
 
 TEST_P(Idle, RanksThatWaitForOneSleep) {
   for (const Transport transport : {Transport::mailbox, Transport::direct}) {
-    auto team = Team::create({.ranks = 8, .wait = WaitPolicy{.mode = GetParam()}});
-    ASSERT_TRUE(team.ok()) << team.status().text();
-    const Status status = (*team)->run([&](Member& me) {
+    auto team = Team::create({.ranks = 8, .wait = WaitPolicy{.mode = GetParam()}}).value();
+    const Status status = team->run([&](Member& me) {
       std::vector<float> data(100, 1.0F);
       me.all_reduce(std::span(data), ReduceOp::max, {.transport = transport}).throw_if_error();
       if (me.rank() == 3) wait_until_idle();
@@ -76,10 +74,10 @@ TEST_P(Idle, RanksThatWaitForOneSleep) {
 TEST_P(Idle, TheHelperSleeps) {
   auto team = Team::create({.ranks = 2,
                             .wait = WaitPolicy{.mode = GetParam()},
-                            .progress_core = Topology::detect().cpus().front().os_index});
-  ASSERT_TRUE(team.ok()) << team.status().text();
+                            .progress_core = Topology::detect().cpus().front().os_index})
+                  .value();
   std::latch slept(1), started(1), napped(1);
-  const Status status = (*team)->run([&](Member& me) {
+  const Status status = team->run([&](Member& me) {
     std::vector<float> data(100, 1.0F);
     const auto start = [&] { return me.async().all_reduce(std::span(data)).value(); };
     start().wait().throw_if_error();
@@ -114,13 +112,12 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 // must not grow with their number.
 TEST(MemoryBounds, StaysBoundedOverCallsOfEverySize) {
   constexpr int kRanks = 8;
-  auto team = Team::create({.ranks = kRanks});
-  ASSERT_TRUE(team.ok()) << team.status().text();
-  Communicator& communicator = (*team)->communicator();
+  auto team = Team::create({.ranks = kRanks}).value();
+  Communicator& communicator = team->communicator();
   constexpr std::size_t kMost = 20'000;
   std::vector<std::size_t> after;
   for (std::size_t turn = 0; turn < 4; ++turn) {
-    const Status status = (*team)->run([&](Member& me) {
+    const Status status = team->run([&](Member& me) {
       std::vector<float> in(kMost), out(kMost);
       for (std::size_t i = 0; i < 400; ++i) {
         const std::size_t count = 1 + (i * 48 + turn * 16) % (kMost / kRanks);
@@ -153,13 +150,12 @@ TEST(MemoryBounds, StaysBoundedOverCallsOfEverySize) {
 // hold.
 TEST(MemoryBounds, LargePlansAreLetGo) {
   constexpr int kRanks = 64;
-  auto team = Team::create({.ranks = kRanks});
-  ASSERT_TRUE(team.ok()) << team.status().text();
-  Communicator& communicator = (*team)->communicator();
+  auto team = Team::create({.ranks = kRanks}).value();
+  Communicator& communicator = team->communicator();
   constexpr std::size_t kBound = 72 * kMiB;
   std::size_t most = 0, planned = 0;
   constexpr std::size_t kCounts = 30;
-  const Status status = (*team)->run([&](Member& me) {
+  const Status status = team->run([&](Member& me) {
     std::vector<std::uint32_t> in(kCounts * kRanks), out(kCounts * kRanks);
     for (std::size_t count = 1; count <= kCounts; ++count) {
       // Several types, so the calls need more plans than the cache keeps.

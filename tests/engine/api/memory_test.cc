@@ -72,19 +72,18 @@ TEST(MemoryOnNodes, RefusedBindingIsReportedFromTheStart) {
   };
   ScopedSystemCalls scope(calls);
   CapturedWarnings captured;
-  auto team = Team::create({.ranks = 2, .lock_memory = true});
-  ASSERT_TRUE(team.ok()) << team.status().text();
-  for (const RankReport& rank : (*team)->report()) {
+  auto team = Team::create({.ranks = 2, .lock_memory = true}).value();
+  for (const RankReport& rank : team->report()) {
     EXPECT_FALSE(rank.all_enforced());
     EXPECT_EQ(rank.binding.error, EPERM);
     EXPECT_EQ(rank.locking.error, ENOMEM);
   }
-  std::byte* const staged = static_cast<std::byte*>((*team)->staging().allocate(10'000));
+  std::byte* const staged = static_cast<std::byte*>(team->staging().allocate(10'000));
   ASSERT_NE(staged, nullptr);
   staged[9'999] = std::byte{1};
-  EXPECT_TRUE((*team)->staging().binding().refused());
-  EXPECT_TRUE((*team)->staging().locking().refused());
-  const Status status = (*team)->run([](Member& me) {
+  EXPECT_TRUE(team->staging().binding().refused());
+  EXPECT_TRUE(team->staging().locking().refused());
+  const Status status = team->run([](Member& me) {
     std::vector<float> x(1000, 1.0F);
     me.all_reduce(std::span(x)).throw_if_error();
     if (x[999] != 2.0F) throw std::runtime_error("wrong sum");
@@ -112,12 +111,11 @@ TEST(MemoryOnNodes, SlotsAreWithTheReaderAndCreditWithTheWriter) {
 // --- How much
 
 TEST(Memory, SixtyFourRanksTakeLessThanEightMebibytes) {
-  auto team = Team::create({.ranks = 64});
-  ASSERT_TRUE(team.ok()) << team.status().text();
-  Communicator& communicator = (*team)->communicator();
+  auto team = Team::create({.ranks = 64}).value();
+  Communicator& communicator = team->communicator();
   EXPECT_LT(communicator.memory_bytes(), 2 * kMiB) << "when made";
   for (const Collective collective : all_collectives()) {
-    const Status status = (*team)->run([&](Member& me) {
+    const Status status = team->run([&](Member& me) {
       std::vector<std::uint32_t> in(2 * 64), out(2 * 64);
       const bool one_buffer =
           collective == Collective::broadcast || collective == Collective::send_recv;
@@ -140,25 +138,22 @@ TEST(Memory, TablesByPeerAreForPeersThatThereAre) {
   const auto network = find_call_network("plain");
   ASSERT_TRUE(network.ok());
   const auto communicator =
-      Communicator::create({.ranks = Communicator::kMaxOnNetwork, .network = *network});
-  ASSERT_TRUE(communicator.ok()) << communicator.status().text();
-  const auto tables = [&] { return (*communicator)->shared_memory().tables; };
+      Communicator::create({.ranks = Communicator::kMaxOnNetwork, .network = *network}).value();
+  const auto tables = [&] { return communicator->shared_memory().tables; };
   const std::size_t alone = tables();
   EXPECT_LT(alone, 16 * kMiB) << "a byte for each pair";
-  auto member = (*communicator)->join(7);
-  ASSERT_TRUE(member.ok());
+  auto member = communicator->join(7).value();
   EXPECT_LT(tables() - alone, std::size_t{16} << 10) << "four bytes for each peer";
 }
 
 TEST(Memory, CountsEveryPart) {
-  auto team = Team::create({.ranks = 3});
-  ASSERT_TRUE(team.ok()) << team.status().text();
-  Communicator& communicator = (*team)->communicator();
+  auto team = Team::create({.ranks = 3}).value();
+  Communicator& communicator = team->communicator();
   const std::size_t idle = communicator.memory_bytes();
   EXPECT_EQ(communicator.shared_memory().plans, 0U);
   EXPECT_EQ(communicator.memory_of(1).mailboxes.bytes, 0U);
   const auto call = [&](std::size_t count, Transport transport) {
-    const Status status = (*team)->run([&](Member& me) {
+    const Status status = team->run([&](Member& me) {
       std::vector<float> data(count);
       me.all_reduce(std::span(data), ReduceOp::sum, {.transport = transport}).throw_if_error();
     });
@@ -197,10 +192,11 @@ void expect_memory_on(const std::vector<int>& nodes, const OddMachine& machine,
   CapturedWarnings captured;
   const int n = static_cast<int>(nodes.size());
   // Ranks sleep while they wait, because the pretended cores share the real ones.
-  auto team = Team::create(
-      {.ranks = n, .placement = policy, .wait = WaitPolicy{.mode = WaitPolicy::Mode::park}});
-  ASSERT_TRUE(team.ok()) << team.status().text();
-  const Status status = (*team)->run([&](Member& me) {
+  auto team =
+      Team::create(
+          {.ranks = n, .placement = policy, .wait = WaitPolicy{.mode = WaitPolicy::Mode::park}})
+          .value();
+  const Status status = team->run([&](Member& me) {
     const int node = nodes[static_cast<std::size_t>(me.rank())];
     const std::size_t blocks = static_cast<std::size_t>(n) * 16;
     auto in = me.allocate<std::uint32_t>(blocks).value();
@@ -215,12 +211,12 @@ void expect_memory_on(const std::vector<int>& nodes, const OddMachine& machine,
     me.all_reduce(data, out.span(), ReduceOp::sum,
                   {.algorithm = "recursive_doubling", .transport = Transport::direct})
         .throw_if_error();
-    const RankMemory memory = (*team)->communicator().memory_of(me.rank());
+    const RankMemory memory = team->communicator().memory_of(me.rank());
     EXPECT_EQ(memory.payloads.ranges.size(), 3U);
     noted_bindings::expect_on(node, memory.payloads.ranges, "payloads");
   });
   EXPECT_TRUE(status.ok()) << status.text();
-  const std::vector<RankReport> report = (*team)->report();
+  const std::vector<RankReport> report = team->report();
   std::size_t scratch = 0;
   std::vector<int> used;
   for (Rank r = 0; r < n; ++r) {
@@ -230,7 +226,7 @@ void expect_memory_on(const std::vector<int>& nodes, const OddMachine& machine,
     EXPECT_EQ(rank.place.node, node);
     EXPECT_TRUE(rank.pin.enforced());
     EXPECT_TRUE(rank.all_enforced()) << to_string(rank);
-    const RankMemory memory = (*team)->communicator().memory_of(r);
+    const RankMemory memory = team->communicator().memory_of(r);
     EXPECT_TRUE(memory.binding.enforced());
     EXPECT_EQ(memory.senders, n - 1);
     EXPECT_FALSE(memory.mailboxes.ranges.empty());
@@ -243,7 +239,7 @@ void expect_memory_on(const std::vector<int>& nodes, const OddMachine& machine,
   EXPECT_GT(scratch, 0U) << "else the test saw none";
   std::sort(used.begin(), used.end());
   used.erase(std::unique(used.begin(), used.end()), used.end());
-  EXPECT_EQ(noted_bindings::nodes_of((*team)->staging().allocate(1)), used);
+  EXPECT_EQ(noted_bindings::nodes_of(team->staging().allocate(1)), used);
   EXPECT_TRUE(captured.lines.empty());
 }
 
@@ -473,10 +469,9 @@ TEST_F(PayloadLife, GoesWithItsMember) {
 TEST_F(PayloadLife, OutlivesATeam) {
   std::vector<Payload<float>> kept(2);
   {
-    auto team = Team::create({.ranks = 2});
-    ASSERT_TRUE(team.ok()) << team.status().text();
+    auto team = Team::create({.ranks = 2}).value();
     for (int run = 0; run < 2; ++run) {
-      const Status status = (*team)->run([&](Member& me) {
+      const Status status = team->run([&](Member& me) {
         auto& mine = kept[static_cast<std::size_t>(me.rank())];
         if (run == 0) {
           mine = me.allocate<float>(5000).value();

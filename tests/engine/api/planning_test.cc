@@ -26,9 +26,8 @@ namespace rankine {
 namespace {
 
 TEST(PlanCache, APlanIsMadeOnceForAllRanks) {
-  auto team = Team::create({.ranks = 4});
-  ASSERT_TRUE(team.ok()) << team.status().text();
-  const Status status = (*team)->run([](Member& me) {
+  auto team = Team::create({.ranks = 4}).value();
+  const Status status = team->run([](Member& me) {
     std::vector<std::uint32_t> data(100);
     for (int i = 0; i < 10; ++i) {
       me.all_reduce(std::span(data)).throw_if_error();
@@ -38,17 +37,16 @@ TEST(PlanCache, APlanIsMadeOnceForAllRanks) {
     }
   });
   EXPECT_TRUE(status.ok()) << status.text();
-  EXPECT_EQ((*team)->communicator().cached_plans(), 4U);
+  EXPECT_EQ(team->communicator().cached_plans(), 4U);
 }
 
 // The calls need more plans than the cache keeps, some calls recur, and the ranks keep different
 // plans.
 TEST(PlanCache, StaysWithinBoundsAndForgetsNothingThatMatters) {
-  auto team = Team::create({.ranks = 2});
-  ASSERT_TRUE(team.ok()) << team.status().text();
-  Communicator& communicator = (*team)->communicator();
+  auto team = Team::create({.ranks = 2}).value();
+  Communicator& communicator = team->communicator();
   std::size_t most = 0;
-  const Status status = (*team)->run([&](Member& me) {
+  const Status status = team->run([&](Member& me) {
     std::vector<std::uint32_t> data(12'000);
     for (std::size_t count = 1; count <= 10'000; ++count) {
       for (const std::size_t n : {count, std::size_t{7}}) {

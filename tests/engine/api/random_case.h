@@ -47,8 +47,7 @@ inline CollectiveCase random_case(std::uint64_t seed, int ranks) {
     test.options.transport = below(2) == 0 ? Transport::direct : Transport::mailbox;
   if (below(4) == 0) {
     const Algorithm& entry = catalogue()[below(catalogue().size())];
-    Params params;
-    params.ranks = ranks;
+    Params params{.ranks = ranks};
     if (entry.collective == test.collective && !entry.refusal(params)) {
       test.options.algorithm = entry.name;
     }

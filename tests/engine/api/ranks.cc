@@ -43,9 +43,8 @@ void expect_ranks_succeed(const CommunicatorOptions& options,
 }
 
 void expect_team_succeeds(const TeamOptions& options, const std::function<void(Member&)>& f) {
-  const auto team = Team::create(options);
-  ASSERT_TRUE(team.ok()) << team.status().text();
-  const Status status = (*team)->run(f);
+  const auto team = Team::create(options).value();
+  const Status status = team->run(f);
   EXPECT_TRUE(status.ok()) << status.text();
 }
 

@@ -250,21 +250,18 @@ TEST_P(Requests, SayWhichOrdersTheirPlansKeep) {
   EXPECT_EQ(Request().orders().status().code(), Code::invalid_argument);
   std::vector<Request> requests;
   requests.push_back(a.start(mine.call()).value());
-  const auto known = requests[0].orders();
-  ASSERT_TRUE(known.ok()) << known.status().text();
-  EXPECT_TRUE(known->has(Order::by_rank) && known->has(Order::coherent));
+  const auto known = requests[0].orders().value();
+  EXPECT_TRUE(known.has(Order::by_rank) && known.has(Order::coherent));
   requests.push_back(a.start(later.call()).value());
   const auto unknown = requests[1].orders();
   EXPECT_TRUE(unknown.status().text().starts_with("the request's all_reduce has no plan yet"));
   EXPECT_EQ(wait_all_for(requests, -1ms).status().text(), "most is -1 ms; allowed are 0 and more");
-  const auto early = wait_all_for(requests, 1ms);
-  ASSERT_TRUE(early.ok()) << early.status().text();
-  EXPECT_FALSE(*early);
+  const auto early = wait_all_for(requests, 1ms).value();
+  EXPECT_FALSE(early);
   requests.push_back(b.start(theirs.call()).value());
   requests.push_back(b.start(last.call()).value());
-  const auto late = wait_all_for(requests, kLong);
-  ASSERT_TRUE(late.ok()) << late.status().text();
-  EXPECT_TRUE(*late);
+  const auto late = wait_all_for(requests, kLong).value();
+  EXPECT_TRUE(late);
   EXPECT_TRUE(requests[1].orders().ok());
   std::size_t failed = 0;
   EXPECT_EQ(wait_all_for(requests, kLong, &failed).status().code(), Code::invalid_argument);
@@ -431,9 +428,8 @@ TEST(ProgressThread, CallsFunctionsThatThrow) {
 }
 
 TEST(ProgressThread, RanksOfATeamMayThrowWhatTheyLike) {
-  auto team = Team::create({.ranks = 3, .timeout = kLong, .progress_core = a_core()});
-  ASSERT_TRUE(team.ok()) << team.status().text();
-  const Status status = (*team)->run([](Member& me) {
+  auto team = Team::create({.ranks = 3, .timeout = kLong, .progress_core = a_core()}).value();
+  const Status status = team->run([](Member& me) {
     std::vector<float> x(10'000);
     auto request = me.start(ring_of(x));
     request.status().throw_if_error();
@@ -441,7 +437,7 @@ TEST(ProgressThread, RanksOfATeamMayThrowWhatTheyLike) {
     request->wait().throw_if_error();
   });
   EXPECT_FALSE(status.ok());
-  EXPECT_FALSE((*team)->run([](Member&) {}).ok());
+  EXPECT_FALSE(team->run([](Member&) {}).ok());
 }
 
 TEST(ProgressThread, IsNotInAForkedChild) {
@@ -478,9 +474,8 @@ TEST(ProgressThread, HasItsCoreForItself) {
     const auto on_its_core = [&](const Team& team) {
       return here.find_cpu(team.report().front().place.cpu)->core == cpu.core;
     };
-    const auto team = Team::create({.ranks = 1, .progress_core = cpu.os_index});
-    ASSERT_TRUE(team.ok()) << team.status().text();
-    EXPECT_FALSE(on_its_core(**team));
+    const auto team = Team::create({.ranks = 1, .progress_core = cpu.os_index}).value();
+    EXPECT_FALSE(on_its_core(*team));
   }
   // While the communicator lives, other teams avoid the core too.
   const int first = here.cpus().front().os_index;

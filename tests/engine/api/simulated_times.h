@@ -27,11 +27,7 @@ class SimulatedTimes {
   std::optional<Params> params_for(const Algorithm& entry, const std::vector<Rank>& members,
                                    Rank root) const {
     const auto n = static_cast<int>(members.size());
-    Params params;
-    params.ranks = n;
-    params.root = root;
-    params.peer = (root + 1) % n;
-    params.segments = 3;
+    Params params{.ranks = n, .root = root, .peer = (root + 1) % n, .segments = 3};
     const Fabric fabric = among(members);
     if (!wire(fabric, entry, params).ok()) return std::nullopt;
     params = entry.only_taken(params);

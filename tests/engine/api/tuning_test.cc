@@ -135,9 +135,8 @@ TEST(Tuning, OldNamesOfCostsAreReadAndDeprecated) {
   const CapturedWarnings captured;
   std::string text = to_json(TuningTable(kHere, "", {}, {}, costs_with({{&Costs::spin_ns, 7}})));
   text.replace(text.find("spin_ns"), 7, "spin");
-  const auto read = parse_tuning(text);
-  ASSERT_TRUE(read.ok()) << read.status().text();
-  EXPECT_EQ(read->costs(), costs_with({{&Costs::spin_ns, 7}}));
+  const auto read = parse_tuning(text).value();
+  EXPECT_EQ(read.costs(), costs_with({{&Costs::spin_ns, 7}}));
   ASSERT_EQ(captured.lines.size(), 1u);
   EXPECT_THAT(captured.lines[0].second,
               testing::AllOf(HasSubstr("'spin'"), HasSubstr("'spin_ns'")));
@@ -393,18 +392,17 @@ TuningTable whole_table() {
 
 TEST(Tuning, ComesBackAsItWasWritten) {
   const TuningTable t = whole_table();
-  const auto read = parse_tuning(to_json(t));
-  ASSERT_TRUE(read.ok()) << read.status().text();
-  EXPECT_EQ(read->hardware(), kHere);
-  EXPECT_EQ(read->made(), t.made());
-  EXPECT_EQ(read->model().alpha, kModel.alpha);
-  EXPECT_EQ(read->model().beta, kModel.beta);
-  EXPECT_EQ(read->model().gamma, kModel.gamma);
-  EXPECT_EQ(read->rows(), t.rows());
-  EXPECT_EQ(read->costs(), t.costs());
-  EXPECT_EQ(read->c_real(), t.c_real());
-  ASSERT_EQ(read->c_real().size(), 2u);
-  EXPECT_EQ(read->c_real()[0].ranks, 2);  // sorted
+  const auto read = parse_tuning(to_json(t)).value();
+  EXPECT_EQ(read.hardware(), kHere);
+  EXPECT_EQ(read.made(), t.made());
+  EXPECT_EQ(read.model().alpha, kModel.alpha);
+  EXPECT_EQ(read.model().beta, kModel.beta);
+  EXPECT_EQ(read.model().gamma, kModel.gamma);
+  EXPECT_EQ(read.rows(), t.rows());
+  EXPECT_EQ(read.costs(), t.costs());
+  EXPECT_EQ(read.c_real(), t.c_real());
+  ASSERT_EQ(read.c_real().size(), 2u);
+  EXPECT_EQ(read.c_real()[0].ranks, 2);  // sorted
   // Of two for one algorithm the last one counts.
   const TuningTable twice =
       table({among(4, broadcast, "linear", {1, 1}), among(4, broadcast, "linear", {2, 3})});

@@ -111,16 +111,14 @@ class UserOps : public testing::TestWithParam<int> {};
 // algorithm is refused.
 TEST_P(UserOps, MultiplyInTheOrderOfRanks) {
   const int ranks = GetParam();
-  auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(4)});
-  ASSERT_TRUE(team.ok()) << team.status().text();
+  auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(4)}).value();
   TypedUserOp<Matrix> ordered = user_op<Matrix>(multiply, Commutes::no);
   TypedUserOp<Matrix> any = user_op<Matrix>(multiply, Commutes::yes);
   constexpr std::size_t kCount = 331;
   const Products products(ranks, static_cast<std::size_t>(ranks) * kCount);
   int in_order = 0, refused = 0;
   for (const Algorithm& entry : catalogue()) {
-    Params params;
-    params.ranks = ranks;
+    Params params{.ranks = ranks};
     if (!reduces(entry.collective) || entry.refusal(params)) continue;
     for (const Rank root : {0, ranks / 2}) {
       if (root != 0 && entry.collective != Collective::reduce) continue;
@@ -137,7 +135,7 @@ TEST_P(UserOps, MultiplyInTheOrderOfRanks) {
                                  (in_place ? " in place" : " apart");
         call.user_op = &ordered.op;
         bool all_right = true, all_refused = true;
-        for (const Outcome& one : play(**team, call, in_place, products)) {
+        for (const Outcome& one : play(*team, call, in_place, products)) {
           const bool no = one.status.code() == Code::invalid_argument &&
                           one.status.text().find("in rank order") != std::string::npos;
           ASSERT_TRUE(one.status.ok() || no) << name << ": " << one.status.text();
@@ -151,7 +149,7 @@ TEST_P(UserOps, MultiplyInTheOrderOfRanks) {
         // order.
         call.user_op = &any.op;
         bool right = true;
-        for (const Outcome& one : play(**team, call, in_place, products)) {
+        for (const Outcome& one : play(*team, call, in_place, products)) {
           ASSERT_TRUE(one.status.ok()) << name << ": " << one.status.text();
           right &= one.right;
         }
@@ -168,8 +166,7 @@ TEST_P(UserOps, MultiplyInTheOrderOfRanks) {
 // A call without an algorithm gets a permitted algorithm, on every transport and with every length.
 TEST_P(UserOps, AreGivenAnAlgorithmThatMay) {
   const int ranks = GetParam();
-  auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(4)});
-  ASSERT_TRUE(team.ok()) << team.status().text();
+  auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(4)}).value();
   const TypedUserOp<Matrix> op = user_op<Matrix>(multiply, Commutes::no);
   constexpr std::size_t kMost = 1000;
   const Products products(ranks, static_cast<std::size_t>(ranks) * kMost);
@@ -187,7 +184,7 @@ TEST_P(UserOps, AreGivenAnAlgorithmThatMay) {
                         .root = ranks - 1,
                         .user_op = &op.op,
                         .options = {.transport = transport}};
-        for (const Outcome& one : play(**team, call, count % 2 == 0, products)) {
+        for (const Outcome& one : play(*team, call, count % 2 == 0, products)) {
           ASSERT_TRUE(one.status.ok()) << one.status.text();
           ASSERT_TRUE(one.right) << name_of(collective) << " of " << count;
         }

@@ -27,34 +27,32 @@ std::vector<CostPoint> planted(const CostModel& m, double noise = 0) {
 TEST(CostFit, RecoversWhatWasPlanted) {
   for (const CostModel& m : {CostModel{1e-7, 1.3e-11, 2e-12}, CostModel{2.5e-7, 3e-11, 3e-11},
                              CostModel{5e-6, 1e-9, 1e-13}}) {
-    const auto fit = fit_costs(planted(m));
-    ASSERT_TRUE(fit.ok()) << fit.status().text();
-    EXPECT_NEAR(fit->model.alpha / m.alpha, 1, 1e-6);
-    EXPECT_NEAR(fit->model.beta / m.beta, 1, 1e-6);
-    EXPECT_NEAR(fit->model.gamma / m.gamma, 1, 1e-6);
-    EXPECT_LT(fit->rms, 1e-6);
+    const auto fit = fit_costs(planted(m)).value();
+    EXPECT_NEAR(fit.model.alpha / m.alpha, 1, 1e-6);
+    EXPECT_NEAR(fit.model.beta / m.beta, 1, 1e-6);
+    EXPECT_NEAR(fit.model.gamma / m.gamma, 1, 1e-6);
+    EXPECT_LT(fit.rms, 1e-6);
   }
 }
 
 TEST(CostFit, NoiseIsLeftInTheResiduals) {
   const CostModel m{1e-7, 1.3e-11, 5e-12};
   const std::vector<CostPoint> points = planted(m, 0.1);
-  const auto fit = fit_costs(points);
-  ASSERT_TRUE(fit.ok());
-  EXPECT_NEAR(fit->model.alpha / m.alpha, 1, 0.1);
-  EXPECT_NEAR(fit->model.beta / m.beta, 1, 0.1);
-  EXPECT_NEAR(fit->model.gamma / m.gamma, 1, 0.1);
-  ASSERT_EQ(fit->residuals.size(), points.size());
-  EXPECT_NEAR(fit->rms, 0.1, 0.02);
+  const auto fit = fit_costs(points).value();
+  EXPECT_NEAR(fit.model.alpha / m.alpha, 1, 0.1);
+  EXPECT_NEAR(fit.model.beta / m.beta, 1, 0.1);
+  EXPECT_NEAR(fit.model.gamma / m.gamma, 1, 0.1);
+  ASSERT_EQ(fit.residuals.size(), points.size());
+  EXPECT_NEAR(fit.rms, 0.1, 0.02);
   double squares = 0;
   for (std::size_t i = 0; i < points.size(); ++i) {
     const CostPoint& p = points[i];
     const double model =
-        p.hops * fit->model.alpha + p.moved * fit->model.beta + p.added * fit->model.gamma;
-    EXPECT_NEAR(fit->residuals[i], model / p.seconds - 1, 1e-9);
-    squares += fit->residuals[i] * fit->residuals[i];
+        p.hops * fit.model.alpha + p.moved * fit.model.beta + p.added * fit.model.gamma;
+    EXPECT_NEAR(fit.residuals[i], model / p.seconds - 1, 1e-9);
+    squares += fit.residuals[i] * fit.residuals[i];
   }
-  EXPECT_NEAR(fit->rms, std::sqrt(squares / static_cast<double>(points.size())), 1e-12);
+  EXPECT_NEAR(fit.rms, std::sqrt(squares / static_cast<double>(points.size())), 1e-12);
 }
 
 TEST(CostFit, RefusesWhatTellsNothingApart) {
@@ -70,12 +68,10 @@ TEST(CostFit, RefusesWhatTellsNothingApart) {
 }
 
 TEST(MeasureCosts, HasPointsOfAllKinds) {
-  auto team = Team::create({.ranks = 2, .tuned = false});
-  ASSERT_TRUE(team.ok()) << team.status().text();
-  const auto points = measure_costs(**team, 0.1);
-  ASSERT_TRUE(points.ok()) << points.status().text();
-  EXPECT_TRUE(fit_costs(*points).ok());
-  for (const CostPoint& point : *points) EXPECT_GT(point.seconds, 0) << point.what;
+  auto team = Team::create({.ranks = 2, .tuned = false}).value();
+  const auto points = measure_costs(*team, 0.1).value();
+  EXPECT_TRUE(fit_costs(points).ok());
+  for (const CostPoint& point : points) EXPECT_GT(point.seconds, 0) << point.what;
 }
 
 }  // namespace

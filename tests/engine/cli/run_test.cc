@@ -195,14 +195,13 @@ TEST(GoalText, ReadBackTakesAsLongAsTheCriticalPath) {
       const Schedule schedule = entry.make(params);
       const CollectiveSpec goal = goal_of(entry, params, schedule);
       constexpr std::uint64_t kBytes = 1'000'003;
-      const auto text = goal_text(schedule, goal, kBytes);
-      ASSERT_TRUE(text.ok()) << text.status().text();
+      const auto text = goal_text(schedule, goal, kBytes).value();
       const auto simulated =
-          simulate(schedule, goal, fabric, kBytes, {.unlimited_ports = true, .lower = true});
-      ASSERT_TRUE(simulated.ok());
-      const std::vector<Program> programs = read_goal(*text);
+          simulate(schedule, goal, fabric, kBytes, {.unlimited_ports = true, .lower = true})
+              .value();
+      const std::vector<Program> programs = read_goal(text);
       const Rational end = Played(programs, fabric.link.alpha, fabric.link.beta).end();
-      EXPECT_EQ(end, Rational(simulated->end, simulated->ticks_per_second))
+      EXPECT_EQ(end, Rational(simulated.end, simulated.ticks_per_second))
           << name_of(entry.collective) << " " << entry.name << " N=" << n;
     }
   }

@@ -253,34 +253,31 @@ Result<Scaling> scaled(const QuestionArguments& arguments, int to,
 }
 
 TEST(Scaling, DoublesTheRanksUpToTheLastOne) {
-  const auto scaling = scaled(asked("ring,recursive_doubling", 16), 100);
-  ASSERT_TRUE(scaling.ok()) << scaling.status().text();
-  EXPECT_EQ(scaling->ranks, (std::vector<int>{16, 32, 64, 100}));
-  ASSERT_EQ(scaling->curves.size(), 2u);
-  EXPECT_EQ(scaling->curves[0].algorithm, "ring");
-  ASSERT_EQ(scaling->curves[0].seconds.size(), 4u);
-  for (const auto& [n, seconds] : scaling->curves[0].seconds) {
+  const auto scaling = scaled(asked("ring,recursive_doubling", 16), 100).value();
+  EXPECT_EQ(scaling.ranks, (std::vector<int>{16, 32, 64, 100}));
+  ASSERT_EQ(scaling.curves.size(), 2u);
+  EXPECT_EQ(scaling.curves[0].algorithm, "ring");
+  ASSERT_EQ(scaling.curves[0].seconds.size(), 4u);
+  for (const auto& [n, seconds] : scaling.curves[0].seconds) {
     // 2 (N - 1) (alpha + beta M / N), of 1 us and 100 GB/s.
     EXPECT_NEAR(seconds, 2 * (n - 1) * (1e-6 + 1e-5 / n), 1e-15) << n;
   }
-  EXPECT_TRUE(scaling->notes.empty());
-  EXPECT_EQ(to_text(table_of(*scaling)).substr(0, 6), "ranks ");
-  EXPECT_TRUE(has(json_of(*scaling), R"({"algorithm":"ring","ranks":16,"time":)"));
-  EXPECT_TRUE(has(svg_of(*scaling, "all_reduce"), ">recursive_doubling</text>"));
-  const auto million = scaled(asked("ring", 16), 1'000'000);
-  ASSERT_TRUE(million.ok()) << million.status().text();
-  EXPECT_EQ(million->curves[0].seconds.size(), 17u);
-  EXPECT_EQ(million->curves[0].seconds.back().first, 1'000'000);
+  EXPECT_TRUE(scaling.notes.empty());
+  EXPECT_EQ(to_text(table_of(scaling)).substr(0, 6), "ranks ");
+  EXPECT_TRUE(has(json_of(scaling), R"({"algorithm":"ring","ranks":16,"time":)"));
+  EXPECT_TRUE(has(svg_of(scaling, "all_reduce"), ">recursive_doubling</text>"));
+  const auto million = scaled(asked("ring", 16), 1'000'000).value();
+  EXPECT_EQ(million.curves[0].seconds.size(), 17u);
+  EXPECT_EQ(million.curves[0].seconds.back().first, 1'000'000);
 }
 
 TEST(Scaling, LeavesOutWhatCannotBeAnswered) {
   QuestionArguments arguments = asked("ring_2d,ring_tree", 16);
   arguments.algorithm.begin.group = 8;
-  const auto scaling = scaled(arguments, 25);
-  ASSERT_TRUE(scaling.ok()) << scaling.status().text();
-  for (const auto& curve : scaling->curves) EXPECT_EQ(curve.seconds.size(), 1u);
-  ASSERT_EQ(scaling->notes.size(), 2u);
-  EXPECT_TRUE(has(scaling->notes[0], "ring_2d among 25 ranks")) << scaling->notes[0];
+  const auto scaling = scaled(arguments, 25).value();
+  for (const auto& curve : scaling.curves) EXPECT_EQ(curve.seconds.size(), 1u);
+  ASSERT_EQ(scaling.notes.size(), 2u);
+  EXPECT_TRUE(has(scaling.notes[0], "ring_2d among 25 ranks")) << scaling.notes[0];
 }
 
 // The steps of recursive doubling on a ring of links among N ranks. Each rank has its state, and
@@ -291,15 +288,14 @@ TEST(Scaling, ACurveEndsBeforeWhatTakesTooManySteps) {
   constexpr std::uint64_t kOf128 =
       128 * (steps::kOfNote + steps::kOfByte * (8 + 40) + 7 * kOfRound + steps::kOfLink * 127);
   for (const auto& [most_steps, ranks] : {std::pair(kOf128, 128), std::pair(kOf128 - 1, 64)}) {
-    const auto scaling = scaled(asked("recursive_doubling", 16, "ring"), 1 << 20, most_steps);
-    ASSERT_TRUE(scaling.ok()) << scaling.status().text();
-    EXPECT_EQ(scaling->curves.back().seconds.back().first, ranks);
+    const auto scaling =
+        scaled(asked("recursive_doubling", 16, "ring"), 1 << 20, most_steps).value();
+    EXPECT_EQ(scaling.curves.back().seconds.back().first, ranks);
   }
   // Steps that grow fourfold are predicted, so the curve ends before the next number of ranks.
-  auto scaling = scaled(asked("swing", 16), 1024, std::uint64_t{1} << 25);
-  ASSERT_TRUE(scaling.ok()) << scaling.status().text();
-  EXPECT_EQ(scaling->curves[0].seconds.back().first, 128);
-  EXPECT_TRUE(has(scaling->notes[0], "swing among 256 ranks") && has(scaling->notes[0], "32M"));
+  auto scaling = scaled(asked("swing", 16), 1024, std::uint64_t{1} << 25).value();
+  EXPECT_EQ(scaling.curves[0].seconds.back().first, 128);
+  EXPECT_TRUE(has(scaling.notes[0], "swing among 256 ranks") && has(scaling.notes[0], "32M"));
   // Steps known in advance are refused at once: a chain among 4,096 ranks has 8,190 rounds, and
   // each rank takes two steps per round before the first message.
   const Status refused = scaled(asked("chain", 4096), 5000, std::uint64_t{1} << 26).status();
@@ -310,26 +306,23 @@ TEST(Scaling, ACurveEndsBeforeWhatTakesTooManySteps) {
 // Networks of the command line.
 
 TEST(CallNetworks, SettingsBelongToTheNetworkBeforeThem) {
-  const auto read = read_call_networks("--network", "scale_up,scale_out,sync=rounds,torus");
-  ASSERT_TRUE(read.ok()) << read.status().text();
-  ASSERT_EQ(read->size(), 3U);
+  const auto read = read_call_networks("--network", "scale_up,scale_out,sync=rounds,torus").value();
+  ASSERT_EQ(read.size(), 3U);
   const char* const names[] = {"scale_up", "scale_out,sync=rounds", "torus"};
   for (std::size_t i = 0; i < 3; ++i) {
-    EXPECT_EQ((*read)[i].name, names[i]);
-    EXPECT_EQ((*read)[i].network->sync, i == 1 ? Sync::rounds : Sync::dataflow) << names[i];
+    EXPECT_EQ(read[i].name, names[i]);
+    EXPECT_EQ(read[i].network->sync, i == 1 ? Sync::rounds : Sync::dataflow) << names[i];
   }
-  EXPECT_EQ((*read)[1].network->fabric.name, "scale_out");
-  const auto content = read_call_networks("--network", R"({"name": "mine", "ports": 3})");
-  ASSERT_TRUE(content.ok()) << content.status().text();
-  EXPECT_EQ(content->front().name, "mine");
-  EXPECT_EQ(content->front().network->fabric.ports, 3);
+  EXPECT_EQ(read[1].network->fabric.name, "scale_out");
+  const auto content = read_call_networks("--network", R"({"name": "mine", "ports": 3})").value();
+  EXPECT_EQ(content.front().name, "mine");
+  EXPECT_EQ(content.front().network->fabric.ports, 3);
 }
 
 TEST(NetworkCommand, PrintsPresetsAsFilesAndChecksFiles) {
   for (const Regime& regime : regimes()) {
-    const auto read = parse_network(output_of("network " + std::string(regime.name)), "x");
-    ASSERT_TRUE(read.ok()) << read.status().text();
-    EXPECT_EQ(*read, regime.fabric) << regime.name;
+    const auto read = parse_network(output_of("network " + std::string(regime.name)), "x").value();
+    EXPECT_EQ(read, regime.fabric) << regime.name;
     EXPECT_TRUE(has(output_of("network"), regime.source));
   }
   const std::string path = file_with("n.json", R"({"wiring": "mesh", "dims": "4x2"})");

@@ -77,14 +77,13 @@ TEST(Names, AreReadAsPeopleTypeThem) {
   }
   // Several algorithms are in the catalogue's order, and each occurs once. Without a collective,
   // all collectives with the name count.
-  const auto some = read_algorithms("--algo", "tree,Ring,double_tree", Collective::all_reduce);
-  ASSERT_TRUE(some.ok()) << some.status().text();
-  EXPECT_EQ(*some, (std::vector{find_algorithm(Collective::all_reduce, "ring"),
-                                find_algorithm(Collective::all_reduce, "double_tree")}));
-  const auto everywhere = read_algorithms("--algo", "NVLS", std::nullopt);
-  ASSERT_TRUE(everywhere.ok()) << everywhere.status().text();
-  EXPECT_GT(everywhere->size(), 2u);
-  for (const Algorithm* entry : *everywhere) EXPECT_EQ(entry->name, "switch");
+  const auto some =
+      read_algorithms("--algo", "tree,Ring,double_tree", Collective::all_reduce).value();
+  EXPECT_EQ(some, (std::vector{find_algorithm(Collective::all_reduce, "ring"),
+                               find_algorithm(Collective::all_reduce, "double_tree")}));
+  const auto everywhere = read_algorithms("--algo", "NVLS", std::nullopt).value();
+  EXPECT_GT(everywhere.size(), 2u);
+  for (const Algorithm* entry : everywhere) EXPECT_EQ(entry->name, "switch");
   // The target of an alias may be missing in a collective.
   EXPECT_FALSE(read_algorithms("--algo", "tree", Collective::all_gather).ok());
 }
@@ -382,9 +381,8 @@ TEST_P(ParametersOf, AreOptionsOfCalls) {
   EXPECT_TRUE(std::any_of(std::begin(kCallParameters), std::end(kCallParameters),
                           [this](const CallParameter& one) { return one.name == row_.name; }));
   const Params params = some_params(row_);
-  auto team = Team::create({.ranks = 2});
-  ASSERT_TRUE(team.ok()) << team.status().text();
-  const Status status = (*team)->run([&](Member& me) {
+  auto team = Team::create({.ranks = 2}).value();
+  const Status status = team->run([&](Member& me) {
     std::vector<float> x(16, 1.0F);
     Call call{.in = x.data(), .out = x.data(), .count = x.size()};
     set_parameters(params, call.options);

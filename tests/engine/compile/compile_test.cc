@@ -94,9 +94,8 @@ TEST(Compile, ChoosesATransport) {
     request.slot_payload = c.slot;
     request.board_bytes = c.board;
     request.costs = c.costs;
-    const auto compiled = compile(request);
-    ASSERT_TRUE(compiled.ok()) << compiled.status().text();
-    EXPECT_EQ(name_of(compiled->plan.transport), name_of(c.transport))
+    const auto compiled = compile(request).value();
+    EXPECT_EQ(name_of(compiled.plan.transport), name_of(c.transport))
         << c.algorithm << " among " << c.ranks << ", " << c.counts[0] << " elements, board "
         << c.board;
     request.transport = kDirect;
@@ -167,17 +166,15 @@ TEST(Compile, WhatNoCacheHoldsIsStoredPastThem) {
 }
 
 TEST(Compile, BordersInsideAVectorAreOnLinesAndElsewhereTheUsers) {
-  auto vector = compile(request_for("ring", 3, 100));
-  ASSERT_TRUE(vector.ok());
-  EXPECT_EQ(vector->layout.blocks[1].input % 64, 0U);
+  auto vector = compile(request_for("ring", 3, 100)).value();
+  EXPECT_EQ(vector.layout.blocks[1].input % 64, 0U);
   CompileRequest gather;
   gather.algorithm = find_algorithm(Collective::all_gather, "ring");
   gather.params.ranks = 3;
   gather.counts = {5, 5, 5};
   gather.slot_payload = 48;
-  auto users = compile(gather);
-  ASSERT_TRUE(users.ok());
-  EXPECT_EQ(users->layout.blocks[1].output, 20U);
+  auto users = compile(gather).value();
+  EXPECT_EQ(users.layout.blocks[1].output, 20U);
 }
 
 TEST(Compile, SaysWhatItCannotDo) {
@@ -300,15 +297,14 @@ TEST(DataflowProgram, IsAsByHand) {
   // clang-format on
   for (const Stated& c : cases) {
     SCOPED_TRACE(c.what);
-    const auto program = program_of(c.schedule, c.buffers, c.goal);
-    ASSERT_TRUE(program.ok()) << program.status().text();
-    const Lines lines = text_of(*program);
+    const auto program = program_of(c.schedule, c.buffers, c.goal).value();
+    const Lines lines = text_of(program);
     ASSERT_GE(lines.size(), std::max(c.first.size(), c.last.size()));
     EXPECT_TRUE(std::equal(c.first.begin(), c.first.end(), lines.begin()))
         << testing::PrintToString(lines);
     EXPECT_TRUE(std::equal(c.last.rbegin(), c.last.rend(), lines.rbegin()))
         << testing::PrintToString(lines);
-    EXPECT_EQ(program->scratch_bytes, c.scratch);
+    EXPECT_EQ(program.scratch_bytes, c.scratch);
   }
 }
 

@@ -38,8 +38,7 @@ TEST(LowerMailbox, SendsMessagesBetweenNodesFirstInTheirRound) {
   int far_messages = 0;
   for (const Algorithm& algorithm : catalogue()) {
     for (const int ranks : {3, 5, 8}) {
-      Params params;
-      params.ranks = ranks;
+      Params params{.ranks = ranks};
       if (algorithm.collective == Collective::barrier || algorithm.refusal(params)) continue;
       CallRules rules{.ranks = ranks,
                       .slot_payload = random.one_in(2) ? std::size_t{0} : std::size_t{48},
@@ -70,21 +69,19 @@ TEST(LowerMailbox, SendsMessagesBetweenNodesFirstInTheirRound) {
 }
 
 TEST(LowerMailbox, SmallMessagesTravelInSlotsAndOweNothing) {
-  const auto plan = plan_of(ring_all_reduce(2), 8);
-  ASSERT_TRUE(plan.ok());
+  const auto plan = plan_of(ring_all_reduce(2), 8).value();
   EXPECT_EQ(
-      ops_text(*plan, 0),
+      ops_text(plan, 0),
       "send 1:0 wait_message 1:0 fold release 1:1 send 1:1 wait_message 1:1 fold release 1:2 end");
-  ASSERT_EQ(plan->rank[0].traffic.size(), 1U);
-  EXPECT_EQ(plan->rank[0].traffic[0].sent, 2U);
-  EXPECT_EQ(plan->rank[0].traffic[0].received, 2U);
+  ASSERT_EQ(plan.rank[0].traffic.size(), 1U);
+  EXPECT_EQ(plan.rank[0].traffic[0].sent, 2U);
+  EXPECT_EQ(plan.rank[0].traffic[0].received, 2U);
 }
 
 TEST(LowerMailbox, LargeMessagesTravelByAddressAndAreAwaitedAtTheEnd) {
-  const auto plan = plan_of(ring_all_reduce(2), 800);
-  ASSERT_TRUE(plan.ok());
+  const auto plan = plan_of(ring_all_reduce(2), 800).value();
   EXPECT_EQ(
-      ops_text(*plan, 0),
+      ops_text(plan, 0),
       "send* 1:0 wait_message 1:0 fold release* 1:1 send* 1:1 wait_message 1:1 fold release* 1:2 "
       "wait_credit 1:2 end");
 }
@@ -93,16 +90,14 @@ TEST(LowerMailbox, WhatWasSentByAddressIsNotOverwrittenBeforeItIsUsed) {
   // Rank 0 sends its block away, then receives another block into its place.
   const Schedule there_and_back{
       2, 1, 3, [](int k, Send send) { send(k == 1 ? 0 : 1, k == 1 ? 1 : 0, block(0), copy); }};
-  const auto plan = plan_of(there_and_back, 100);
-  ASSERT_TRUE(plan.ok());
-  EXPECT_EQ(ops_text(*plan, 0),
+  const auto plan = plan_of(there_and_back, 100).value();
+  EXPECT_EQ(ops_text(plan, 0),
             "wait_message 1:0 fold release* 1:1 send* 1:0 wait_credit 1:1 wait_message 1:1 fold "
             "release* 1:2 "
             "wait_credit 1:1 end");
   // Messages in slots need no wait, because the data was copied at once.
-  const auto small = plan_of(there_and_back, 2);
-  ASSERT_TRUE(small.ok());
-  EXPECT_EQ(ops_text(*small, 0).find("credit"), std::string::npos);
+  const auto small = plan_of(there_and_back, 2).value();
+  EXPECT_EQ(ops_text(small, 0).find("credit"), std::string::npos);
 }
 
 // A pair has more messages in a round than may be in flight, so the round is cut into sub-rounds;
@@ -118,11 +113,10 @@ TEST(LowerMailbox, RoundsThatAreTooFullAreCut) {
   for (const int capacity : {1, 3, 8}) {
     LowerOptions options;
     options.mailbox_capacity = capacity;
-    const auto plan = plan_of(scattered, 40, options);
-    ASSERT_TRUE(plan.ok());
+    const auto plan = plan_of(scattered, 40, options).value();
     for (Rank r : {0, 1}) {
       int under_way = 0, sent = 0;
-      for (const Op& op : plan->rank[static_cast<std::size_t>(r)].ops) {
+      for (const Op& op : plan.rank[static_cast<std::size_t>(r)].ops) {
         if (op.code == OpCode::send) {
           EXPECT_EQ(op.value, static_cast<std::uint32_t>(sent++));
           ++under_way;
@@ -154,16 +148,15 @@ TEST(LowerMailbox, AnOperationThatNeedsTooManyMessagesAtOnceIsRefused) {
 TEST(LowerMailbox, WithAPortEachMessageWaitsForTheOneBefore) {
   LowerOptions options;
   options.ports = 1;
-  const auto plan = plan_of(ring_all_reduce(2), 8, options);
-  ASSERT_TRUE(plan.ok());
-  EXPECT_EQ(ops_text(*plan, 0),
+  const auto plan = plan_of(ring_all_reduce(2), 8, options).value();
+  EXPECT_EQ(ops_text(plan, 0),
             "publish 1 wait_progress 1:1 send 1:0 count_ports 0 wait_message 1:0 count_ports 1 "
             "fold 2 release* 1:1 "
             "wait_credit 1:1 wait_progress 1:2 send 1:1 count_ports 0 wait_message 1:1 count_ports "
             "1 fold 3 release* 1:2 "
             "wait_credit 1:2 end");
-  EXPECT_EQ(plan->rank[0].scratch_bytes, 0U);
-  EXPECT_EQ(plan->span, 4U);
+  EXPECT_EQ(plan.rank[0].scratch_bytes, 0U);
+  EXPECT_EQ(plan.span, 4U);
 }
 
 // A rank that needs more messages at once than it has ports copies the early ones.
@@ -174,10 +167,9 @@ TEST(LowerMailbox, ARankWithFewPortsTakesItsMessagesOneAfterTheOther) {
   for (const int ports : {1, 2, 3}) {
     LowerOptions options;
     options.ports = ports;
-    const auto plan = plan_of(to_one, 4, options);
-    ASSERT_TRUE(plan.ok());
+    const auto plan = plan_of(to_one, 4, options).value();
     int held = 0, copied = 0;
-    for (const Op& op : plan->rank[0].ops) {
+    for (const Op& op : plan.rank[0].ops) {
       if (op.code == OpCode::wait_message) ++held;
       EXPECT_LE(held, ports);
       if (op.code == OpCode::release) --held;
@@ -187,7 +179,7 @@ TEST(LowerMailbox, ARankWithFewPortsTakesItsMessagesOneAfterTheOther) {
       }
     }
     EXPECT_EQ(copied, 3 - (ports == 2 ? 1 : ports)) << ports;
-    EXPECT_EQ(plan->rank[0].scratch_bytes, static_cast<std::size_t>(copied) * 64);
+    EXPECT_EQ(plan.rank[0].scratch_bytes, static_cast<std::size_t>(copied) * 64);
   }
 }
 
@@ -317,9 +309,7 @@ TEST(LowerDirect, WhoIsStoredToLooksAtTheEntryOfWhoStores) {
 TEST(LowerDirect, EveryAlgorithmWaitsForEarlierRoundsOnly) {
   for (const Algorithm& algorithm : catalogue()) {
     for (const int n : {1, 2, 3, 5, 8, 13}) {
-      Params params;
-      params.ranks = n;
-      params.segments = algorithm.takes("segments") ? 3 : 1;
+      Params params{.ranks = n, .segments = algorithm.takes("segments") ? 3 : 1};
       if (algorithm.refusal(params)) continue;
       const Schedule schedule = algorithm.make(params);
       const CollectiveSpec goal = goal_of(algorithm, params, schedule);

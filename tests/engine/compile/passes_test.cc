@@ -31,9 +31,7 @@ bool ordered(const Schedule& schedule, const CollectiveSpec& goal) {
 
 bool ordered(Collective collective, std::string_view name, int ranks, Rank root = 0) {
   const Algorithm& entry = *find_algorithm(collective, name);
-  Params params;
-  params.ranks = ranks;
-  params.root = root;
+  Params params{.ranks = ranks, .root = root};
   const Schedule schedule = entry.make(params);
   return ordered(schedule, goal_of(entry, params, schedule));
 }
@@ -196,8 +194,7 @@ constexpr std::size_t kBlock = std::size_t{1} << 20;  // bytes
 DataflowProgram shared(Collective collective, const char* name, int ranks,
                        const ShareOptions& options = {}, std::size_t bytes = kBlock) {
   const Algorithm& algorithm = *find_algorithm(collective, name);
-  Params params;
-  params.ranks = ranks;
+  Params params{.ranks = ranks};
   const Schedule schedule = algorithm.make(params);
   const CollectiveSpec goal = goal_of(algorithm, params, schedule);
   const std::vector<std::size_t> counts(static_cast<std::size_t>(natural_blocks(collective, ranks)),
@@ -266,8 +263,7 @@ Brackets brackets(const Schedule& schedule, const CollectiveSpec& goal) {
 
 Brackets brackets(Collective collective, std::string_view name, int ranks) {
   const Algorithm& entry = *find_algorithm(collective, name);
-  Params params;
-  params.ranks = ranks;
+  Params params{.ranks = ranks};
   const Schedule schedule = entry.make(params);
   return brackets(schedule, goal_of(entry, params, schedule));
 }
@@ -294,8 +290,7 @@ TEST(Brackets, OfEveryLineOfTheCatalogue) {
   for (const Algorithm& entry : catalogue()) {
     if (!reduces(entry.collective)) continue;
     for (int n = 2; n <= 17; ++n) {
-      Params params;
-      params.ranks = n;
+      Params params{.ranks = n};
       if (entry.refusal(entry.only_taken(params))) continue;
       const Brackets found = brackets(entry.collective, entry.name, n);
       const int added = entry.collective == Collective::exscan ? n - 1 : n;  // at most

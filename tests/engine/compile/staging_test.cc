@@ -25,8 +25,7 @@ constexpr std::size_t kBytes = std::size_t{1} << 20, kPiece = std::size_t{64} <<
 DataflowProgram staged(Collective collective, const char* name, int ranks, std::size_t bytes,
                        Buffers buffers = Buffers::apart) {
   const Algorithm& algorithm = *find_algorithm(collective, name);
-  Params params;
-  params.ranks = ranks;
+  Params params{.ranks = ranks};
   const Schedule schedule = algorithm.make(params);
   const CollectiveSpec goal = goal_of(algorithm, params, schedule);
   const std::vector<std::size_t> counts(static_cast<std::size_t>(natural_blocks(collective, ranks)),
@@ -186,8 +185,7 @@ struct Whole {
 Whole whole(Collective collective, const char* name, int ranks, std::vector<std::size_t> counts,
             std::size_t element_bytes = 1) {
   const Algorithm& algorithm = *find_algorithm(collective, name);
-  Params params;
-  params.ranks = ranks;
+  Params params{.ranks = ranks};
   Whole out{algorithm.make(params), {}, {}};
   out.goal = goal_of(algorithm, params, out.schedule);
   counts.resize(static_cast<std::size_t>(natural_blocks(collective, ranks)), counts.back());

@@ -325,9 +325,8 @@ TEST(Formulas, OfTheCourseAreRightAndWhatIsNearThemIsWrong) {
     // A slightly wrong formula is refused, and so is a formula that holds at one input only.
     for (const std::string& wrong : {"(" + formula + ")*1.001", formula + "+1e-9*" + formula,
                                      std::string("0"), std::string("1")}) {
-      const auto miss = judge_formula(task, wrong, 1);
-      ASSERT_TRUE(miss.ok());
-      EXPECT_TRUE(*miss) << name << ": " << wrong;
+      const auto miss = judge_formula(task, wrong, 1).value();
+      EXPECT_TRUE(miss) << name << ": " << wrong;
     }
   }
   const std::string line = "check --task dp_bytes --seed 7 --json --formula ";

@@ -59,11 +59,10 @@ TEST(WiredFor, FillsInWhatIsOpen) {
       {"plain", 7, {2, 2}, {}, 1},  // full wiring ignores dims
   };
   for (const auto& c : cases) {
-    const auto fabric = wired_for(find_regime(c.preset)->fabric, c.ranks, c.given);
-    ASSERT_TRUE(fabric.ok()) << fabric.status().text();
-    EXPECT_EQ(fabric->wiring.dims, c.dims) << c.preset << c.ranks;
-    EXPECT_EQ(fabric->ports, c.ports) << c.preset << c.ranks;
-    EXPECT_EQ(*wired_for(*fabric, c.ranks), *fabric) << "filling in twice changes nothing";
+    const auto fabric = wired_for(find_regime(c.preset)->fabric, c.ranks, c.given).value();
+    EXPECT_EQ(fabric.wiring.dims, c.dims) << c.preset << c.ranks;
+    EXPECT_EQ(fabric.ports, c.ports) << c.preset << c.ranks;
+    EXPECT_EQ(*wired_for(fabric, c.ranks), fabric) << "filling in twice changes nothing";
   }
   EXPECT_EQ(wired_for(find_regime("two_level_shared")->fabric, 20)->wiring.group, 8);
   EXPECT_EQ(wired_for(find_regime("fat_tree")->fabric, 20)->wiring.group, 8);
@@ -157,8 +156,7 @@ Fabric plain(int ports = 1) {
 Rational time_of(Collective collective, const char* algorithm, int ranks, const Fabric& fabric,
                  Sync sync = Sync::rounds) {
   const Algorithm& entry = *find_algorithm(collective, algorithm);
-  Params params;
-  params.ranks = ranks;
+  Params params{.ranks = ranks};
   const Schedule schedule = entry.make(params);
   const auto result =
       simulate(schedule, goal_of(entry, params, schedule), fabric, kM, {.sync = sync});
@@ -294,17 +292,15 @@ TEST(RoundPrices, SayWhereTimesDoNotFit) {
   fabric.link = {0, Rational((Int128{1} << 62) - 1, (Int128{1} << 61) - 1)};
   fabric.wiring.kind = WiringKind::ring;
   const CollectiveSpec goal{Collective::all_reduce, 64, 1};
-  const auto pricing = Pricing::make(fabric, goal, std::uint64_t{1} << 52, false);
-  ASSERT_TRUE(pricing.ok()) << pricing.status().text();
-  auto prices = RoundPrices::make(fabric, *pricing, 64);
-  ASSERT_TRUE(prices.ok());
+  const auto pricing = Pricing::make(fabric, goal, std::uint64_t{1} << 52, false).value();
+  auto prices = RoundPrices::make(fabric, pricing, 64).value();
   const auto priced = [&](int copies) {
-    prices->begin_round({64, 1, 1,
-                         [copies](int, Send send) {
-                           for (int i = 0; i < copies; ++i) send(0, 1, block(0), copy);
-                         }},
-                        0);
-    return prices->message(0, 1, std::int64_t{1} << 52).has_value();
+    prices.begin_round({64, 1, 1,
+                        [copies](int, Send send) {
+                          for (int i = 0; i < copies; ++i) send(0, 1, block(0), copy);
+                        }},
+                       0);
+    return prices.message(0, 1, std::int64_t{1} << 52).has_value();
   };
   EXPECT_TRUE(priced(1));
   EXPECT_FALSE(priced(1 << 13));
@@ -320,13 +316,12 @@ Fabric fabric_with(Rational alpha, Rational beta) {
 
 TEST(Pricing, CountsMForAllToAllPerRank) {
   CollectiveSpec goal{Collective::all_to_all, 3, 9};
-  const auto pricing = Pricing::make(fabric_with(1, 1), goal, 10, false);
-  ASSERT_TRUE(pricing.ok());
+  const auto pricing = Pricing::make(fabric_with(1, 1), goal, 10, false).value();
   // Each rank's send buffer is 10 bytes in 3 blocks: 4 3 3.
-  EXPECT_EQ(pricing->weight(blocks(0, 3).list), 10);
-  EXPECT_EQ(pricing->weight(blocks(3, 3).list), 10);
-  EXPECT_EQ(pricing->weight(IndexList(3)), 4);
-  EXPECT_EQ(pricing->weight(IndexList(5)), 3);
+  EXPECT_EQ(pricing.weight(blocks(0, 3).list), 10);
+  EXPECT_EQ(pricing.weight(blocks(3, 3).list), 10);
+  EXPECT_EQ(pricing.weight(IndexList(3)), 4);
+  EXPECT_EQ(pricing.weight(IndexList(5)), 3);
 }
 
 TEST(Pricing, RefusesWhatItCannotHold) {

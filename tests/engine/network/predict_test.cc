@@ -106,9 +106,7 @@ TEST(Meetings, FewAndMany) {
 // Predictions on modelled networks: ordered, exact, and with a reason for each refused algorithm.
 
 Params among(int ranks) {
-  Params params;
-  params.ranks = ranks;
-  params.segments = 0;
+  Params params{.ranks = ranks, .segments = 0};
   return params;
 }
 
@@ -306,8 +304,7 @@ TEST(PipelineOptimum, AgreeWithTheSimulator) {
 
 TEST(PipelineOptimum, StayWithinBytesAndCatalogue) {
   Fabric fabric = fabric_with(0, Rational(1, 1'000'000'000));
-  Params params;
-  params.ranks = 4;
+  Params params{.ranks = 4};
   const Algorithm& entry = *find_algorithm(broadcast, "chain");
   EXPECT_EQ(*pipeline_optimum(entry, params, fabric, 100), 100);
   EXPECT_EQ(*pipeline_optimum(entry, params, fabric, 1 << 30), kMostSegments);
@@ -345,12 +342,11 @@ TEST(BestSegments, NoOtherNumberIsAThousandthBetter) {
       for (const std::uint64_t bytes : {64U, 100'003U, 1'000'003U}) {
         for (const Sync sync : {Sync::dataflow, Sync::rounds}) {
           const Params params{.ranks = 8};
-          const auto best = best_segments(entry, params, fabric, bytes, {.sync = sync});
-          ASSERT_TRUE(best.ok()) << best.status().text();
-          const double found = seconds_of(entry, params, fabric, bytes, *best, {.sync = sync});
+          const auto best = best_segments(entry, params, fabric, bytes, {.sync = sync}).value();
+          const double found = seconds_of(entry, params, fabric, bytes, best, {.sync = sync});
           for (int p = 1; p <= std::min<int>(kMost, static_cast<int>(bytes)); ++p) {
             EXPECT_LE(found, 1.001 * seconds_of(entry, params, fabric, bytes, p, {.sync = sync}))
-                << name << ", " << ports << " ports, " << bytes << " B: P = " << *best << ", not "
+                << name << ", " << ports << " ports, " << bytes << " B: P = " << best << ", not "
                 << p;
           }
         }

@@ -75,8 +75,7 @@ TEST(Menu, EveryCollectiveIsServed) {
 std::string compared(std::string_view Algorithm::*field, std::string_view formula) {
   Algorithm line = *find_algorithm(Collective::all_reduce, "ring");
   if (field != nullptr) line.*field = formula;
-  Params params;
-  params.ranks = 4;
+  Params params{.ranks = 4};
   const Schedule schedule = line.make(params);
   return compare_statement(line, params, goal_of(line, params, schedule), count(schedule))
       .value_or("");
@@ -211,9 +210,7 @@ TEST(Draw, PlanesAndLocalWork) {
 TEST(Draw, KeepsToTheWidthAndLeavesNoSpacesBehind) {
   for (const Algorithm& entry : catalogue()) {
     for (const int n : {1, 2, 4, 5, 8}) {
-      Params params;
-      params.ranks = n;
-      params.segments = entry.takes("segments") ? 2 : 1;
+      Params params{.ranks = n, .segments = entry.takes("segments") ? 2 : 1};
       if (entry.refusal(params)) continue;
       const Schedule schedule = entry.make(params);
       const CollectiveSpec goal = goal_of(entry, params, schedule);
@@ -280,10 +277,9 @@ TEST(ViewRounds, ForMachines) {
 
 // Draws a root other than 0 and two segments, so that rotation and pipelining show.
 std::string drawing(const Algorithm& algorithm, int ranks) {
-  Params params;
-  params.ranks = ranks;
-  params.root = has_root(algorithm.collective) ? 1 : 0;
-  params.segments = algorithm.takes("segments") ? 2 : 1;
+  Params params{.ranks = ranks,
+                .root = has_root(algorithm.collective) ? 1 : 0,
+                .segments = algorithm.takes("segments") ? 2 : 1};
   const Schedule schedule = algorithm.make(params);
   return draw(schedule, goal_of(algorithm, params, schedule)) + "\n";
 }

@@ -301,30 +301,29 @@ TEST(Profile, TakesTheSimulatorsTime) {
       for (const Routing routing : {Routing::minimal, Routing::one_way}) {
         if (!sample.has(compared++)) continue;
         const Wiring wiring{.kind = WiringKind::torus, .dims = dims, .routing = routing};
-        const auto found = profile(schedule, goal, wiring);
-        ASSERT_TRUE(found.ok()) << found.status().text();
+        const auto found = profile(schedule, goal, wiring).value();
         const auto index = static_cast<std::size_t>(compared) % std::size(networks);
         const Network& network = networks[index];
         const std::uint64_t bytes = index == 1 ? 1'000'003 : 4096;
-        Fabric fabric{.name = "test", .ports = found->most_messages + (found->most_messages == 0)};
+        Fabric fabric{.name = "test", .ports = found.most_messages + (found.most_messages == 0)};
         fabric.link = {network.alpha, network.beta};
         fabric.alpha_hop = network.hop;
         fabric.wiring = wiring;
         const auto simulated =
-            simulate(schedule, goal, fabric, bytes, {.sync = Sync::rounds, .ideal_blocks = true});
-        ASSERT_TRUE(simulated.ok()) << simulated.status().text();
+            simulate(schedule, goal, fabric, bytes, {.sync = Sync::rounds, .ideal_blocks = true})
+                .value();
         const std::string what = std::string(name_of(entry.collective)) + " " +
                                  std::string(entry.name) + " " + dims_text(dims) + " " +
                                  std::string(name_of(routing));
-        EXPECT_NEAR(found->time(fabric, static_cast<double>(bytes)), simulated->seconds,
-                    1e-12 * simulated->seconds)
+        EXPECT_NEAR(found.time(fabric, static_cast<double>(bytes)), simulated.seconds,
+                    1e-12 * simulated.seconds)
             << what;
-        EXPECT_EQ(found->round_count(), simulated->rounds) << what;
-        EXPECT_EQ(found->most_messages, simulated->ports_needed()) << what;
-        for (std::size_t r = 0; r < found->sent.size(); ++r) {
-          EXPECT_EQ(static_cast<Int128>(found->sent[r]) * static_cast<Int128>(bytes) *
-                        simulated->weight_per_byte,
-                    static_cast<Int128>(simulated->sent[r]) * found->per_m)
+        EXPECT_EQ(found.round_count(), simulated.rounds) << what;
+        EXPECT_EQ(found.most_messages, simulated.ports_needed()) << what;
+        for (std::size_t r = 0; r < found.sent.size(); ++r) {
+          EXPECT_EQ(static_cast<Int128>(found.sent[r]) * static_cast<Int128>(bytes) *
+                        simulated.weight_per_byte,
+                    static_cast<Int128>(simulated.sent[r]) * found.per_m)
               << what << ", rank " << r;
         }
       }
@@ -394,12 +393,11 @@ TEST(SkipSearch, FindsTheBestOfAllSequences) {
       for (const std::uint64_t bytes : {0ull, 64ull, 65'536ull, 16'000'001ull}) {
         SCOPED_TRACE(fabric.name + ", " + std::to_string(p) + " ranks, " + std::to_string(bytes));
         const Tried all = try_everything(p, fabric, bytes, false);
-        const auto found = search_skips(p, fabric, bytes);
-        ASSERT_TRUE(found.ok()) << found.status().text();
-        EXPECT_TRUE(found->all);
-        EXPECT_EQ(found->best.front().time, all.least);
-        EXPECT_EQ(static_cast<int>(found->windows), all.windows);
-        EXPECT_EQ(static_cast<int>(found->windows + static_cast<double>(found->others)),
+        const auto found = search_skips(p, fabric, bytes).value();
+        EXPECT_TRUE(found.all);
+        EXPECT_EQ(found.best.front().time, all.least);
+        EXPECT_EQ(static_cast<int>(found.windows), all.windows);
+        EXPECT_EQ(static_cast<int>(found.windows + static_cast<double>(found.others)),
                   all.sequences);
       }
     }
@@ -408,28 +406,27 @@ TEST(SkipSearch, FindsTheBestOfAllSequences) {
 
 TEST(SkipSearch, BestAreInOrderAndDifferentAndTimedAsTheyAre) {
   const Fabric ring = find_regime("ring")->fabric;
-  const auto found = search_skips(22, ring, 65'536, {.best = 20});
-  ASSERT_TRUE(found.ok());
-  ASSERT_EQ(found->best.size(), 20u);
-  for (std::size_t i = 0; i < found->best.size(); ++i) {
-    const RatedSkips& one = found->best[i];
+  const auto found = search_skips(22, ring, 65'536, {.best = 20}).value();
+  ASSERT_EQ(found.best.size(), 20u);
+  for (std::size_t i = 0; i < found.best.size(); ++i) {
+    const RatedSkips& one = found.best[i];
     EXPECT_EQ(skips_refusal(one.skips, 22), std::nullopt);
     EXPECT_EQ(one.time, time_of(one.skips, 22, ring, 65'536));
     if (i == 0) continue;
-    EXPECT_GE(one.time, found->best[i - 1].time);
-    EXPECT_NE(one.skips, found->best[i - 1].skips);
+    EXPECT_GE(one.time, found.best[i - 1].time);
+    EXPECT_NE(one.skips, found.best[i - 1].skips);
   }
-  EXPECT_EQ(found->halving.skips, halving_skips(22));
-  EXPECT_LE(found->best.front().time, found->halving.time);
+  EXPECT_EQ(found.halving.skips, halving_skips(22));
+  EXPECT_LE(found.best.front().time, found.halving.time);
 }
 
 // On a full network all valid sequences of the fewest rounds are equally fast, so halving is
 // optimal.
 TEST(SkipSearch, FindsNothingBetterThanHalvingOnAFullNetwork) {
   for (int p = 1; p <= 40; ++p) {
-    const auto found = search_skips(p, plain_regime().fabric, 1'000'000, {.most_tried = 1000});
-    ASSERT_TRUE(found.ok());
-    EXPECT_EQ(found->best.front().time, found->halving.time) << p;
+    const auto found =
+        search_skips(p, plain_regime().fabric, 1'000'000, {.most_tried = 1000}).value();
+    EXPECT_EQ(found.best.front().time, found.halving.time) << p;
   }
 }
 
@@ -439,10 +436,9 @@ TEST(SkipSearch, EndsWhereItsWorkDoes) {
   for (const bool bounded : {false, true}) {
     SkipSearchOptions options{.best = 3, .most_tried = 0};
     if (bounded) options.most_work = 22 * 100;
-    const auto found = search_skips(22, ring, 65'536, options);
-    ASSERT_TRUE(found.ok());
-    EXPECT_EQ(found->stopped, bounded);
-    others[bounded] = found->others;
+    const auto found = search_skips(22, ring, 65'536, options).value();
+    EXPECT_EQ(found.stopped, bounded);
+    others[bounded] = found.others;
   }
   EXPECT_LE(others[1], 100u + 30u);  // and the starts
   EXPECT_GT(others[0], 2 * others[1]);

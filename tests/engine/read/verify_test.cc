@@ -103,8 +103,7 @@ TEST(Verify, LinesWithOtherBitsAddUpInOtherWays) {
     EXPECT_EQ(entry.collective, Collective::all_reduce) << entry.name;
     bool differs = false;
     for (int n = 1; n <= 33 && !differs; ++n) {
-      Params params;
-      params.ranks = n;
+      Params params{.ranks = n};
       if (entry.refusal(params)) continue;
       const Schedule schedule = entry.make(params);
       CollectiveSpec goal = goal_of(entry, params, schedule);
@@ -490,11 +489,11 @@ TEST(OneForAll, AMillionRanks) {
   constexpr int kMany = 1'000'000;
   const Schedule ring = ring_all_reduce(kMany);
   const CollectiveSpec goal{Collective::all_reduce, kMany, kMany};
-  const auto simulated = simulate(ring, goal, plain_regime().fabric, 64 * std::uint64_t{kMany});
-  ASSERT_TRUE(simulated.ok()) << simulated.status().text();
-  EXPECT_EQ(simulated->messages, std::uint64_t{2} * (kMany - 1) * kMany);
+  const auto simulated =
+      simulate(ring, goal, plain_regime().fabric, 64 * std::uint64_t{kMany}).value();
+  EXPECT_EQ(simulated.messages, std::uint64_t{2} * (kMany - 1) * kMany);
   // 2 (N - 1) (alpha + beta M / N), of 1 us and 100 GB/s.
-  EXPECT_EQ(simulated->seconds, 2.0 * (kMany - 1) * (1000 + 0.64) / 1e9);
+  EXPECT_EQ(simulated.seconds, 2.0 * (kMany - 1) * (1000 + 0.64) / 1e9);
   EXPECT_FALSE(verify(ring, goal));
   EXPECT_EQ(count(ring).busiest.sent, 2 * (kMany - 1));
 }
@@ -520,14 +519,14 @@ TEST(OneForAll, BlocksOfTwoSizesAmongManyRanks) {
   const Fabric fabric = plain_regime().fabric;
   const std::uint64_t bytes = std::uint64_t{64} << 20;
   const auto all =
-      simulate(ring_all_gather(kMany), {Collective::all_gather, kMany, kMany}, fabric, bytes);
-  ASSERT_TRUE(all.ok()) << all.status().text();
+      simulate(ring_all_gather(kMany), {Collective::all_gather, kMany, kMany}, fabric, bytes)
+          .value();
   const Rational block(Int128{bytes / kMany + 1}, 1);
-  EXPECT_TRUE(Rational(all->end, all->ticks_per_second) ==
+  EXPECT_TRUE(Rational(all.end, all.ticks_per_second) ==
               Rational(kMany - 1) * (fabric.link.alpha + fabric.link.beta * block));
-  EXPECT_EQ(all->messages, std::uint64_t{kMany} * (kMany - 1));
-  EXPECT_EQ(all->rank_end.size(), std::size_t{kMany});
-  EXPECT_EQ(std::accumulate(all->sent.begin(), all->sent.end(), std::int64_t{0}),
+  EXPECT_EQ(all.messages, std::uint64_t{kMany} * (kMany - 1));
+  EXPECT_EQ(all.rank_end.size(), std::size_t{kMany});
+  EXPECT_EQ(std::accumulate(all.sent.begin(), all.sent.end(), std::int64_t{0}),
             static_cast<std::int64_t>(bytes) * (kMany - 1));
 }
 
@@ -536,8 +535,7 @@ TEST(OneForAll, TooManyNotesAreRefusedAtOnce) {
   constexpr int kMany = 6'561;
   const Algorithm* entry = find_algorithm(Collective::all_reduce, "trivance");
   ASSERT_NE(entry, nullptr);
-  Params params;
-  params.ranks = kMany;
+  Params params{.ranks = kMany};
   const Schedule schedule = entry->make(params);
   const CollectiveSpec goal = goal_of(*entry, params, schedule);
   SimulateOptions options{.most_bytes = std::uint64_t{128} << 20};

@@ -451,10 +451,7 @@ TestCall random_call(Random& random, const CallRules& rules) {
     goal.root = random.below(goal.ranks);
     goal.peer = random.below(goal.ranks);
     if (rules.algorithm != nullptr) {
-      Params params;
-      params.ranks = goal.ranks;
-      params.root = goal.root;
-      params.peer = goal.peer;
+      Params params{.ranks = goal.ranks, .root = goal.root, .peer = goal.peer};
       if (rules.algorithm->takes("segments")) params.segments = random.between(1, 4);
       call.schedule = rules.algorithm->make(params);
       goal = goal_of(*rules.algorithm, params, call.schedule);

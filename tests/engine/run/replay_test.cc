@@ -71,8 +71,7 @@ TEST(Replay, EveryAlgorithmOfTheCatalogueInAnyOrder) {
       Random random(static_cast<std::uint64_t>(1000 * ranks + attempt));
       std::vector<TestCall> made;
       for (const Algorithm& algorithm : catalogue()) {
-        Params params;
-        params.ranks = ranks;
+        Params params{.ranks = ranks};
         if (algorithm.refusal(params)) continue;
         made.push_back(random_call(random, {.ranks = ranks,
                                             .most_elements = 60,
