@@ -145,13 +145,8 @@ int leave_before(const CallArguments& given) {
 
 // All ranks split repeatedly until they are killed, each at a different time.
 int killed_dividing(const CallArguments& given) {
-  if (given.at > 0) be_killed_after(given.at + 100 * given.rank, given.signal);
-  auto made = meet(given.options());
-  if (!made.ok()) return say(made.status());
-  const auto member = (*made)->join(given.rank).value();
-  Status status;
-  while (status.ok()) status = divide(*member, 2);
-  return say(status);
+  return work_until_killed(given, given.at > 0 ? given.at + 100 * given.rank : 0,
+                           [](Member& me, std::size_t) { return divide(me, 2); });
 }
 
 }  // namespace
@@ -290,17 +285,8 @@ int message_outlives(const CallArguments& given) {
   return say(joined.member->recv(std::span(got), 0));
 }
 
-// All ranks exchange messages until the last rank is killed.
 int messages_until_killed(const CallArguments& given) {
-  if (given.is_last()) be_killed_after(given.at, given.signal);
-  auto made = meet(given.options());
-  if (!made.ok()) return say(made.status());
-  const auto member = (*made)->join(given.rank).value();
-  Status status;
-  for (std::size_t count = 1; status.ok(); count = count * 3 % 100'003) {
-    status = round_a_ring(*member, count);
-  }
-  return say(status);
+  return work_until_killed(given, given.is_last() ? given.at : 0, round_a_ring);
 }
 
 }  // namespace

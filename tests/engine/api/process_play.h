@@ -44,8 +44,10 @@ Joined join(const CommunicatorOptions& options);
 // Makes all-reduces with checked sums, so a rank that reads wrong data reports it.
 Status add_up(Member& me, std::size_t count, int times);
 
-// Sends `signal` to this process `microseconds` from now, at any point of its work.
-void be_killed_after(int microseconds, int signal);
+// Calls work with sizes of all kinds until a rank is killed; returns the exit code. This process is
+// killed `at` microseconds from now, at any point of its work; 0: never.
+int work_until_killed(const CallArguments& given, int at,
+                      const std::function<Status(Member&, std::size_t)>& work);
 
 using Play = std::function<int(const CallArguments&)>;
 using Plays = std::map<std::string, Play>;

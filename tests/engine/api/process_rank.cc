@@ -93,11 +93,22 @@ Status add_up(Member& me, std::size_t count, int times) {
   return {};
 }
 
-void be_killed_after(int microseconds, int signal) {
-  std::thread([microseconds, signal] {
-    std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
-    kill(getpid(), signal);
-  }).detach();
+int work_until_killed(const CallArguments& given, int at,
+                      const std::function<Status(Member&, std::size_t)>& work) {
+  if (at > 0) {
+    std::thread([at, signal = given.signal] {
+      std::this_thread::sleep_for(std::chrono::microseconds(at));
+      kill(getpid(), signal);
+    }).detach();
+  }
+  auto made = meet(given.options());
+  if (!made.ok()) return say(made.status());
+  const auto member = (*made)->join(given.rank).value();
+  Status status;
+  for (std::size_t count = 1; status.ok(); count = count * 3 % 100'003) {
+    status = work(*member, count);
+  }
+  return say(status);
 }
 
 namespace {
@@ -147,6 +158,25 @@ std::vector<CollectiveCase> cases_of(const Algorithm& algorithm, int ranks) {
   return cases;
 }
 
+// Makes a sample of all calls, with payloads in `room` if there is one.
+int sweep_all(Member& me, std::span<std::byte> room) {
+  CaseBuffers buffers;
+  const Sample sample(nullptr, me.ranks() <= 3 ? 3 : 9);
+  std::size_t made = 0;
+  for (const Algorithm& algorithm : catalogue()) {
+    if (algorithm.collective == Collective::barrier) continue;
+    for (CollectiveCase test : cases_of(algorithm, me.ranks())) {
+      if (!sample.has(made++)) continue;
+      test.options.shared_payloads = !room.empty();
+      const std::string fault = run_case(me, test, buffers, room);
+      if (!fault.empty()) return say(fault);
+    }
+  }
+  if (made < 1000) return say("only " + std::to_string(made) + " cases");
+  me.barrier().throw_if_error();
+  return say("ok");
+}
+
 int sweep(const CallArguments& given) {
   CommunicatorOptions options = given.options();
   // The messages are short, so the piece is set shorter still.
@@ -154,21 +184,7 @@ int sweep(const CallArguments& given) {
   options.costs->stage_piece_max_bytes = 256;
   options.costs->stage_turn_max_bytes = 512;
   options.costs->stage_stream_min_bytes = given.ranks % 2 == 0 ? 512 : 1;
-  const Joined joined = join(options);
-  CaseBuffers buffers;
-  const Sample sample(nullptr, given.ranks <= 3 ? 3 : 9);
-  std::size_t made = 0;
-  for (const Algorithm& algorithm : catalogue()) {
-    if (algorithm.collective == Collective::barrier) continue;
-    for (const CollectiveCase& test : cases_of(algorithm, given.ranks)) {
-      if (!sample.has(made++)) continue;
-      const std::string fault = run_case(*joined.member, test, buffers);
-      if (!fault.empty()) return say(fault);
-    }
-  }
-  if (made < 1000) return say("only " + std::to_string(made) + " cases");
-  joined.member->barrier().throw_if_error();
-  return say("ok");
+  return sweep_all(*join(options).member, {});
 }
 
 // --- Sizes ---
@@ -203,23 +219,8 @@ Status add_up_in_place(Member& me, std::span<float> data, int times) {
 
 int sweep_payloads(const CallArguments& given) {
   const Joined joined = join(given.options());
-  Member& me = *joined.member;
-  auto room = me.allocate<std::byte>(std::size_t{4} << 20).value();
-  CaseBuffers buffers;
-  const Sample sample(nullptr, given.ranks <= 3 ? 3 : 9);
-  std::size_t made = 0;
-  for (const Algorithm& algorithm : catalogue()) {
-    if (algorithm.collective == Collective::barrier) continue;
-    for (CollectiveCase test : cases_of(algorithm, given.ranks)) {
-      if (!sample.has(made++)) continue;
-      test.options.shared_payloads = true;
-      const std::string fault = run_case(me, test, buffers, room.span());
-      if (!fault.empty()) return say(fault);
-    }
-  }
-  if (made < 1000) return say("only " + std::to_string(made) + " cases");
-  me.barrier().throw_if_error();
-  return say("ok");
+  auto room = joined.member->allocate<std::byte>(std::size_t{4} << 20).value();
+  return sweep_all(*joined.member, room.span());
 }
 
 // Reallocated memory is zeroed, and too large an allocation is an error.
@@ -282,17 +283,16 @@ int allocate_much(const CallArguments& given) {
 }
 
 int survive_with_payloads(const CallArguments& given) {
-  if (given.is_last()) be_killed_after(given.at, given.signal);
-  auto made = meet(given.options());
-  if (!made.ok()) return say(made.status());
-  const auto member = (*made)->join(given.rank).value();
-  auto data = member->allocate<float>(100'003);
-  if (!data.ok()) return say(data.status());
-  Status status;
-  for (std::size_t count = 1; status.ok(); count = count * 3 % 100'003) {
-    status = add_up_in_place(*member, data->span().first(count), 1);
-  }
-  return say(status);
+  Payload<float> data;
+  return work_until_killed(given, given.is_last() ? given.at : 0,
+                           [&data](Member& me, std::size_t count) {
+                             if (data.span().empty()) {
+                               auto made = me.allocate<float>(100'003);
+                               if (!made.ok()) return made.status();
+                               data = std::move(*made);
+                             }
+                             return add_up_in_place(me, data.span().first(count), 1);
+                           });
 }
 
 // --- Ends ---
@@ -360,17 +360,9 @@ int wait_with_a_child(const CallArguments& given) {
   return say(create(given.options()));
 }
 
-// Makes calls until the last rank is killed.
 int survive(const CallArguments& given) {
-  if (given.is_last()) be_killed_after(given.at, given.signal);
-  auto made = meet(given.options());
-  if (!made.ok()) return say(made.status());
-  const auto member = (*made)->join(given.rank).value();
-  Status status;
-  for (std::size_t count = 1; status.ok(); count = count * 3 % 100'003) {
-    status = add_up(*member, count, 1);
-  }
-  return say(status);
+  return work_until_killed(given, given.is_last() ? given.at : 0,
+                           [](Member& me, std::size_t count) { return add_up(me, count, 1); });
 }
 
 // Daemons have no standard streams, but libraries may still write to them.
