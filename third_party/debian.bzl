@@ -80,7 +80,6 @@ _LIBRARIES = {
     ),
     "nlohmann_json": _library(["nlohmann-json3-dev"], ["nlohmann"], json = headers_and_flags()),
     "numactl": _library(["libnuma-dev"], ["numa.h", "numacompat1.h", "numaif.h"], numa = headers_and_flags(linkopts = ["-lnuma"])),
-    "onetbb": _library(["libtbb-dev"], ["oneapi", "tbb"], tbb = headers_and_flags(linkopts = ["-ltbb"])),
     "openmpi": _library(
         ["libopenmpi-dev"],
         ["mpi.h", "mpi_portable_platform.h"],

@@ -130,15 +130,12 @@ def rankine_cc_binary(name, deps = [], copts = [], linkopts = [], **kwargs):
       linkopts: added after the common ones.
       **kwargs: srcs, data, args, tags, visibility, ... as in cc_binary.
     """
-
-    # A shared library is loaded by programs which set up their own sanitizers.
-    settings = [] if kwargs.get("linkshared") else [Label("//third_party:sanitizers")]
     flags, precompiled = _with_precompiled("precompiled", copts)
     cc_binary(
         name = name,
         copts = _copts(copts) + flags,
         linkopts = _LINKOPTS + linkopts,
-        deps = deps + settings + precompiled,
+        deps = deps + precompiled,
         **kwargs
     )
 
@@ -162,7 +159,7 @@ def rankine_cc_test(name, deps = [], main = True, copts = [], linkopts = [], siz
         size = size,
         copts = _copts(_TEST_COPTS + copts) + flags,
         linkopts = _LINKOPTS + linkopts,
-        deps = deps + [d for d in [gtest] if d not in deps] + [Label("//third_party:sanitizers")] + precompiled,
+        deps = deps + [d for d in [gtest] if d not in deps] + precompiled,
         **kwargs
     )
 

@@ -25,13 +25,13 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "engine/base/environment_variable.h"
 #include "engine/base/files.h"
 #include "engine/base/json_text.h"
+#include "engine/base/parallel.h"
 #include "engine/base/status.h"
 #include "engine/base/units.h"
 #include "engine/cli/arguments.h"
@@ -139,8 +139,7 @@ Result<pid_t> start(Program& program, const Stream& out, const Stream& err,
   const std::vector<char*> words = pointers_to(program.words),
                            variables = pointers_to(program.variables);
   // Limits a process that leaves the group and escapes the search.
-  const auto cpu_seconds = static_cast<rlim_t>(limits.time.count() + 1) *
-                           std::max(1U, std::thread::hardware_concurrency());
+  const auto cpu_seconds = static_cast<rlim_t>(limits.time.count() + 1) * usable_cores();
   Stream failed;  // reports the error if the program cannot start; closed by exec
   if (failed.read < 0) return cannot_run(program.words[0], errno);
   const pid_t child = fork();

@@ -4,14 +4,13 @@
 #include "engine/cli/simulate.h"
 
 #include <fmt/format.h>
-#include <tbb/info.h>
-#include <tbb/parallel_pipeline.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <istream>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -21,6 +20,7 @@
 #include "algorithms/schedule/combine.h"
 #include "engine/base/files.h"
 #include "engine/base/json_text.h"
+#include "engine/base/parallel.h"
 #include "engine/base/status.h"
 #include "engine/base/units.h"
 #include "engine/cli/arguments.h"
@@ -62,8 +62,6 @@ Result<std::string> trace_svg(const Answer& answer);
 
 std::size_t answer_batch(std::istream& in, std::ostream& out) {
   constexpr std::size_t kAtOnce = 1024;
-  // Enough lines that a slow one delays only the writer.
-  const auto in_flight = static_cast<std::size_t>(16 * tbb::info::default_concurrency());
   LineReader reader(in, kMostJsonBytes);
   std::size_t errors = 0;
   using Line = LineReader::Line;
@@ -71,24 +69,19 @@ std::size_t answer_batch(std::istream& in, std::ostream& out) {
     std::erase_if(lines, [](const Line& line) {
       return line.text.find_first_not_of(" \t\r") == std::string::npos;
     });
-    std::size_t next = 0;
-    // Each answer is flushed, because the client may wait for it before asking again.
-    tbb::parallel_pipeline(
-        in_flight,
-        tbb::make_filter<void, Line*>(tbb::filter_mode::serial_in_order,
-                                      [&](tbb::flow_control& control) -> Line* {
-                                        if (next < lines.size()) return &lines[next++];
-                                        control.stop();
-                                        return nullptr;
-                                      }) &
-            tbb::make_filter<Line*, BatchAnswer>(
-                tbb::filter_mode::parallel,
-                [](const Line* line) { return answer_request(line->text, line->number); }) &
-            tbb::make_filter<BatchAnswer, void>(tbb::filter_mode::serial_in_order,
-                                                [&](const BatchAnswer& answer) {
-                                                  out << answer.line << '\n' << std::flush;
-                                                  errors += answer.ok ? 0 : 1;
-                                                }));
+    std::mutex writing;
+    std::vector<std::optional<BatchAnswer>> answers(lines.size());
+    std::size_t written = 0;  // answers keep the order of the lines
+    parallel_for(lines.size(), [&](std::size_t i) {
+      BatchAnswer answer = answer_request(lines[i].text, lines[i].number);
+      const std::lock_guard lock(writing);
+      answers[i] = std::move(answer);
+      for (; written < answers.size() && answers[written]; answers[written++].reset()) {
+        // Each answer is flushed, because the client may wait for it before asking again.
+        out << answers[written]->line << '\n' << std::flush;
+        errors += answers[written]->ok ? 0 : 1;
+      }
+    });
   }
   return errors;
 }

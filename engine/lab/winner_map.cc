@@ -1,7 +1,6 @@
 #include "engine/lab/winner_map.h"
 
 #include <fmt/format.h>
-#include <tbb/parallel_for.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <ostream>
 #include <utility>
 
+#include "engine/base/parallel.h"
 #include "engine/base/units.h"
 #include "engine/cli/arguments.h"
 #include "engine/cli/drawing.h"
@@ -70,7 +70,7 @@ Result<WinnerMap> make_winner_map(const MapRequest& request,
   std::mutex mutex;
   std::size_t done = 0;
   Status failed;
-  tbb::parallel_for(std::size_t{0}, map.cells.size(), [&](std::size_t i) {
+  parallel_for(map.cells.size(), [&](std::size_t i) {
     const auto before_each = [&] {
       const std::lock_guard lock(mutex);
       if (progress) progress(done, map.cells.size());

@@ -1,8 +1,5 @@
 #include "engine/papers/profiles.h"
 
-#include <tbb/parallel_for.h>
-#include <tbb/partitioner.h>
-
 #include <algorithm>
 #include <cmath>
 #include <mutex>
@@ -14,6 +11,7 @@
 #include "algorithms/catalogue.h"
 #include "algorithms/schedule/rotation_symmetric.h"
 #include "algorithms/torus.h"
+#include "engine/base/parallel.h"
 #include "engine/network/port_model.h"
 #include "engine/network/wiring.h"
 #include "engine/read/flow.h"
@@ -111,15 +109,12 @@ void Profiles::work_out(std::vector<ProfileKey> keys, const ProgressReport& prog
   std::vector<Known> found(keys.size());
   std::mutex reporting;
   std::size_t done = 0;
-  tbb::parallel_for(
-      std::size_t{0}, keys.size(),
-      [&](std::size_t i) {
-        found[i] = worked_out(keys[i]);
-        if (!progress) return;
-        const std::lock_guard lock(reporting);
-        progress(++done, keys.size());
-      },
-      tbb::simple_partitioner());
+  parallel_for(keys.size(), [&](std::size_t i) {
+    found[i] = worked_out(keys[i]);
+    if (!progress) return;
+    const std::lock_guard lock(reporting);
+    progress(++done, keys.size());
+  });
   for (std::size_t i = 0; i < keys.size(); ++i) {
     known_.emplace(std::move(keys[i]), std::move(found[i]));
   }

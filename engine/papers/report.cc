@@ -1,7 +1,6 @@
 #include "engine/papers/report.h"
 
 #include <fmt/format.h>
-#include <tbb/parallel_invoke.h>
 
 #include <algorithm>
 #include <mutex>
@@ -9,6 +8,7 @@
 #include <ostream>
 #include <utility>
 
+#include "engine/base/parallel.h"
 #include "engine/base/units.h"
 #include "engine/papers/condition.h"
 #include "engine/papers/evaluate.h"
@@ -96,7 +96,7 @@ std::vector<Finding> find_out(const Filter& filter, const EvaluateOptions& optio
       joined.executed(figures, done, all);
     });
   };
-  tbb::parallel_invoke([&find] { find(false); }, [&find] { find(true); });
+  parallel_for(2, [&find](std::size_t half) { find(half == 1); });
   return findings;
 }
 

@@ -4,8 +4,6 @@
 #include "engine/papers/runs.h"
 
 #include <malloc.h>
-#include <tbb/parallel_for.h>
-#include <tbb/partitioner.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -16,6 +14,7 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/base/parallel.h"
 #include "engine/papers/played.h"
 #include "engine/papers/statements.h"
 
@@ -250,22 +249,19 @@ std::vector<Executed> Runs::execute(
   LiveQueue queue(std::move(bytes));
   std::mutex reporting;
   std::size_t done = 0;
-  tbb::parallel_for(
-      std::size_t{0}, to_make.size(),
-      [&](std::size_t) {
-        ToMake& each = to_make[queue.take()];
-        try {
-          *each.result = Played(std::move(each.setup)).execute_setup(each.made);
-        } catch (...) {  // other threads may wait for the room
-          LiveQueue::give_back(each.bytes);
-          throw;
-        }
-        LiveQueue::give_back(each.bytes);
-        if (!progress) return;
-        const std::lock_guard lock(reporting);
-        progress(++done, to_make.size());
-      },
-      tbb::simple_partitioner());
+  parallel_for(to_make.size(), [&](std::size_t) {
+    ToMake& each = to_make[queue.take()];
+    try {
+      *each.result = Played(std::move(each.setup)).execute_setup(each.made);
+    } catch (...) {  // other threads may wait for the room
+      LiveQueue::give_back(each.bytes);
+      throw;
+    }
+    LiveQueue::give_back(each.bytes);
+    if (!progress) return;
+    const std::lock_guard lock(reporting);
+    progress(++done, to_make.size());
+  });
   std::vector<Executed> out;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     out.push_back(*results[i]);

@@ -1,8 +1,6 @@
 #include "engine/papers/traff_tables.h"
 
 #include <fmt/format.h>
-#include <tbb/parallel_for.h>
-#include <tbb/partitioner.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +11,7 @@
 
 #include "algorithms/catalogue.h"
 #include "algorithms/circulant.h"
+#include "engine/base/parallel.h"
 #include "engine/read/count.h"
 #include "engine/read/verify.h"
 
@@ -379,16 +378,13 @@ std::vector<TraffOutcome> traff_outcomes(const ProgressReport& progress) {
                    [&](std::size_t a, std::size_t b) { return pieces[a].p > pieces[b].p; });
   std::mutex reporting;
   std::size_t done = 0;
-  tbb::parallel_for(
-      std::size_t{0}, order.size(),
-      [&](std::size_t i) {
-        Piece& piece = pieces[order[i]];
-        piece.cases = kStatements[piece.statement].cases(piece.p);
-        if (!progress) return;
-        const std::lock_guard lock(reporting);
-        progress(++done, order.size());
-      },
-      tbb::simple_partitioner());
+  parallel_for(order.size(), [&](std::size_t i) {
+    Piece& piece = pieces[order[i]];
+    piece.cases = kStatements[piece.statement].cases(piece.p);
+    if (!progress) return;
+    const std::lock_guard lock(reporting);
+    progress(++done, order.size());
+  });
 
   std::vector<TraffOutcome> out(std::size(kStatements));
   for (std::size_t i = 0; i < out.size(); ++i) {

@@ -1,9 +1,6 @@
 #include "engine/read/sweep.h"
 
 #include <fmt/format.h>
-#include <tbb/info.h>
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -23,6 +20,7 @@
 #include "algorithms/schedule/collective.h"
 #include "algorithms/schedule/rotation_symmetric.h"
 #include "algorithms/torus.h"
+#include "engine/base/parallel.h"
 #include "engine/network/prices.h"
 #include "engine/network/simulate.h"
 #include "engine/read/count.h"
@@ -147,7 +145,7 @@ Result<Profile> profile(const Schedule& schedule, const CollectiveSpec& goal,
   const auto routes = Routes::make(wiring, schedule.ranks);
   if (!routes.ok()) return routes.status();
   std::vector<ProfiledRound> rounds(static_cast<std::size_t>(schedule.rounds));
-  tbb::parallel_for(std::size_t{0}, rounds.size(), [&](std::size_t k) {
+  parallel_for(rounds.size(), [&](std::size_t k) {
     rounds[k] = read_round(schedule, static_cast<int>(k), *routes);
   });
 
@@ -578,10 +576,7 @@ std::vector<SweepResult> sweep(const SweepOptions& options, const SweepProgress&
     const std::lock_guard lock(reporting);
     progress(++done, results.size());
   };
-  const int cores = tbb::info::default_concurrency();
-  tbb::task_arena arena(options.threads > 0 ? std::min(options.threads, cores) : cores);
-  arena.execute(
-      [&] { tbb::parallel_for(std::size_t{0}, order.size(), work, tbb::simple_partitioner()); });
+  parallel_for(order.size(), work, options.threads);
   return results;
 }
 

@@ -1,7 +1,6 @@
 // Tests that every algorithm is proved and states the truth, on sweeps, on tori and after damage.
 
 #include <gtest/gtest.h>
-#include <tbb/parallel_for.h>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +14,7 @@
 
 #include "algorithms/catalogue.h"
 #include "algorithms/torus.h"
+#include "engine/base/parallel.h"
 #include "engine/read/count.h"
 #include "engine/read/draw.h"
 #include "engine/read/sweep.h"
@@ -52,7 +52,7 @@ TEST(VerifySweep, EveryCaseGivesTheRightNumbers) {
   options.ranks_to = budget_is_all() ? 28 : 13;
   const std::vector<SweepResult> cases = sweep_cases(options);
   const Sample sample("right numbers", 3);
-  tbb::parallel_for(std::size_t{0}, cases.size(), [&](std::size_t i) {
+  parallel_for(cases.size(), [&](std::size_t i) {
     if (!sample.has(i)) return;
     const Schedule schedule = cases[i].algorithm->make(cases[i].params);
     const CollectiveSpec goal = goal_of(*cases[i].algorithm, cases[i].params, schedule);
@@ -481,7 +481,7 @@ TEST(Mutation, EveryDamageShows) {
   std::map<Damage, Tally> tallies;
   std::map<std::string, std::int64_t> equivalents;
   std::vector<std::string> survivors;
-  tbb::parallel_for(std::size_t{0}, cases.size(), [&](std::size_t i) {
+  parallel_for(cases.size(), [&](std::size_t i) {
     Jury jury(cases[i]);
     jury.run();
     const std::lock_guard lock(mutex);
