@@ -239,38 +239,59 @@ Status Member::call_in_full(const Call& call) {
 
 namespace {
 
-// The short way from a call to its data. What is left of a call's duties is in begin().
-[[gnu::always_inline]] inline Status call_again(MemberState& s) {
-  const RepeatedCall& again = s.repeated;
-  s.wait_at_most(0);
-  if (!s.begin(*again.cached, again.given)) [[unlikely]]
-    return s.ended();
-  return s.end(again.cached->copies ? again.cached->copy(again.given.in, again.given.out)
-                                    : interpret(again.cached->plan, s.run));
+// Moves the data of a call that has begun, and ends it.
+[[gnu::noinline]] bool run_begun(MemberState& s, const CachedPlan& cached,
+                                 const CallArguments& given) {
+  if (cached.copied_bytes != 0) {
+    copy_bytes(given.out, given.in, cached.copied_bytes, cached.plan.costs);
+  } else if (!interpret(cached.plan, s.run)) [[unlikely]] {
+    return s.keep(s.broken());
+  }
+  s.end_well();
+  return true;
 }
+
+[[gnu::noinline]] bool note_end(MemberState& s) { return s.keep(s.ended()); }
 
 }  // namespace
 
-Status Member::call_plain(const void* in, void* out, std::size_t count, std::uint64_t kinds) {
+// The short way from a call to its data. Nothing that it calls returns to it, so that it needs no
+// stack frame.
+bool Member::try_plain(const void* in, void* out, std::size_t count, std::uint64_t kinds) {
   MemberState& s = *state_;
-  if (s.repeated.call == PlainCall{in, out, count, kinds} && s.progress_engine->idle() &&
-      !s.shared->forked()) [[likely]]
-    return call_again(s);
-  return call_anew(in, out, count, kinds);
+  const RepeatedCall& again = s.repeated;
+  if (!(again.call == PlainCall{in, out, count, kinds}) || !again.straight || !s.is_at_home() ||
+      !s.progress_engine->idle()) [[unlikely]]
+    return call_anew({in, out, count, kinds});
+  const CachedPlan& cached = *again.cached;
+  s.wait_at_most(0);
+  if (!s.begin<true>(cached, again.given)) [[unlikely]]
+    return note_end(s);
+  if (!copy_few_bytes(out, in, cached.copied_bytes)) return run_begun(s, cached, again.given);
+  s.end_well<true>();
+  return true;
 }
 
-// Makes a plain call that differs from the latest one, and notes it if it can be repeated.
-[[gnu::noinline]] Status Member::call_anew(const void* in, void* out, std::size_t count,
-                                           std::uint64_t kinds) {
+Status Member::failure() noexcept { return std::exchange(state_->failure, {}); }
+
+// Makes a plain call that is not as the latest one, and notes it if it can be repeated.
+[[gnu::noinline]] bool Member::call_anew(const PlainCall& plain) {
   MemberState& s = *state_;
-  const PlainCall plain{in, out, count, kinds};
-  const Call call = plain.call();
-  const bool is_simple =
-      s.progress_engine->idle() && !s.shared->forked() && s.clock == nullptr && s.runner == nullptr;
-  const CachedPlanPtr* held = is_simple ? s.cached_plan(call) : nullptr;
-  if (held == nullptr || !s.fits(**held, in, out)) return call_in_full(call);
-  s.repeated = {plain, held->get(), s.given(**held, call, in)};
-  return call_again(s);
+  RepeatedCall& again = s.repeated;
+  if (!s.progress_engine->idle() || s.shared->forked() || s.clock != nullptr ||
+      s.runner != nullptr) {
+    return s.keep(call_in_full(plain.call()));
+  }
+  if (!(again.call == plain)) {
+    const Call call = plain.call();
+    const CachedPlanPtr* held = s.cached_plan(call);
+    if (held == nullptr || !s.fits(**held, call.in, call.out)) return s.keep(call_in_full(call));
+    again = {plain, held->get(), s.given(**held, call, call.in), s.is_straight(**held)};
+  }
+  s.wait_at_most(0);
+  if (!s.begin(*again.cached, again.given)) [[unlikely]]
+    return note_end(s);
+  return run_begun(s, *again.cached, again.given);
 }
 
 Status Member::call(const Call& call, RoundObserver& observer) {

@@ -174,11 +174,15 @@ class Member : public TypedCalls<Member, Status> {
   // Makes any collective call, untyped. typed_calls.h has the typed calls.
   [[gnu::always_inline]] Status call(const Call& call) {
     if (!is_plain(call)) return call_in_full(call);
-    return call_plain(call.in, call.out, call.count,
-                      PlainCall::kinds_of(call.collective, call.type, call.op, call.root));
+    return try_plain(call.in, call.out, call.count,
+                     PlainCall::kinds_of(call.collective, call.type, call.op, call.root))
+               ? Status()
+               : failure();
   }
-  // Makes the PlainCall of these arguments. The short way for a call that repeats the latest one.
-  Status call_plain(const void* in, void* out, std::size_t count, std::uint64_t kinds);
+  // Makes the PlainCall of these arguments: the short way for a call that repeats the latest one.
+  // False: failure() returns the error, once.
+  bool try_plain(const void* in, void* out, std::size_t count, std::uint64_t kinds);
+  Status failure() noexcept;
   // Also reports every round to `observer` (interpret.h). Slow.
   Status call(const Call& call, RoundObserver& observer);
 
@@ -297,7 +301,7 @@ class Member : public TypedCalls<Member, Status> {
   Status settle(Result<Request> request);
   [[gnu::always_inline]] Status submit(const Call& request) { return call(request); }
   Status call_in_full(const Call& call);
-  Status call_anew(const void* in, void* out, std::size_t count, std::uint64_t kinds);
+  bool call_anew(const PlainCall& plain);
   Result<Request> bind(const Message& message, const CallOptions& options, bool calls);
   Result<Member*> end_of_pair(const Message& message);
   // `calls`: the caller starts the request at once.

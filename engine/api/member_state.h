@@ -51,6 +51,7 @@ struct RepeatedCall {
   PlainCall call;
   const CachedPlan* cached = nullptr;  // in the rank's table
   CallArguments given;
+  bool straight = false;  // MemberState::is_straight()
 };
 
 // DisplacedCall makes an all-to-all with displacements (Call::displacements) from one without: it
@@ -147,6 +148,7 @@ struct PendingCall {
   std::unique_ptr<const OwnedKey> unplanned;  // the key while there is no plan
   bool first = false;                         // the first call with this plan
   bool ready = false;                         // the next start can use `given` unchanged
+  bool straight = false;  // ready, with nothing rare (MemberState::is_straight()) and no helper
   CallArguments given;
   std::int64_t timeout_ns = 0;  // counts from each start, as CallOptions::timeout
   bool rests = true;            // not started, or waited for; only the owner uses it
@@ -183,7 +185,7 @@ class ProgressEngine {
           has_(progress_engine.helper_ == nullptr || progress_engine.mutex_.try_lock()) {}
     ~Turn() {
       if (!has_) return;
-      engine_.had_work_ = !engine_.busy_.empty();
+      engine_.note_work();
       if (engine_.helper_ != nullptr) engine_.give_to_helper();
     }
     Turn(const Turn&) = delete;
@@ -197,12 +199,17 @@ class ProgressEngine {
 
   // True if no call is started and calls are waited for at once. The helper may have ended calls
   // that the owner's last Turn saw in flight: the owner notices in its next Turn.
-  bool idle() const noexcept { return !had_work_ && !group_; }
+  bool idle() const noexcept { return idle_; }
 
   // add() makes the member take part, remove() ends that. Needs a Turn. add() may throw
   // std::bad_alloc.
   void add(MemberState& member);
   void remove(MemberState& member) noexcept;
+
+  // The short ways of a request that is started and waited for again. False: something is not as
+  // usual, and nothing has happened. They need no Turn.
+  static bool start_again(PendingCall& call) noexcept;
+  static bool wait_again(PendingCall& call) noexcept;
 
   // Starts a call that is over. Needs a Turn, as do the functions that follow.
   void start(PendingCall& call) noexcept;
@@ -234,6 +241,18 @@ class ProgressEngine {
  private:
   void take_from_helper() noexcept;
   void give_to_helper() noexcept;
+  // The number of members with started calls may have changed. Needs a Turn.
+  void note_work() noexcept {
+    had_work_ = !busy_.empty();
+    idle_ = !had_work_ && !group_;
+  }
+  // Lists a call that is not over.
+  void list(MemberState& member, PendingCall& call) noexcept;
+  // Walks a call that has just begun, and lists it if it must wait; walk_again() for start_again().
+  void walk_begun(MemberState& member, PendingCall& call) noexcept;
+  void walk_again(MemberState& member, PendingCall& call) noexcept;
+  // For wait_again().
+  bool run_only(MemberState& member, PendingCall& call) noexcept;
   bool step(MemberState& member) noexcept;
   [[gnu::noinline]] bool attach_plan(MemberState& member, PendingCall& call) noexcept;
   [[gnu::noinline]] bool make_ready(MemberState& member, PendingCall& call) noexcept;
@@ -254,15 +273,18 @@ class ProgressEngine {
   bool is_alone(std::int64_t until_ns) const noexcept;
   void run_alone(MemberState& member) noexcept;
   [[gnu::noinline]] bool wait_in_turn(const PendingCall& call, std::int64_t until_ns) noexcept;
-  // Advances the call. advance() returns true if the call has ended.
-  Walked go_on(MemberState& member, PendingCall& call) noexcept;
-  bool advance(MemberState& member, PendingCall& call) noexcept;
+  // Advances the call, after its beginning or later. end_if_over() then ends it, and returns true
+  // if it has ended.
+  static Walked walk(MemberState& member, PendingCall& call) noexcept;
+  static Walked go_on(MemberState& member, PendingCall& call) noexcept;
+  bool end_if_over(MemberState& member, PendingCall& call, Walked walked) noexcept;
   // Stops the calls of every communicator that has ended.
   void break_off() noexcept;
 
   ProgressThread* const helper_;  // lives at least as long as the members
   std::vector<MemberState*> members_;
   bool had_work_ = false;  // as of the owner's last Turn
+  bool idle_ = true;
   std::optional<std::vector<Request>> group_;
 
   Atomic<bool> wanted_{false};  // the owner wants the progress engine; it goes before the helper
@@ -286,6 +308,7 @@ struct MemberState {
   CommunicatorShared* shared;
   NetworkClock::RankClock* clock = nullptr;  // on a modelled network; or nullptr
   RepeatedCall repeated;
+  Status failure;  // Member::try_plain()'s
   const std::uint32_t first_count;
   RankLines* const lines;              // this rank's
   FlightRecorder::Track* const track;  // this rank's
@@ -359,26 +382,38 @@ struct MemberState {
             .buffer_hashes =
                 buffer_hashes_of({{at(in), mine.input_bytes}, {at(call.out), mine.output_bytes}})};
   }
+  // True if calls with this plan need no clock, no barrier, no look at a parent and no note on
+  // memory of other processes.
+  bool is_straight(const CachedPlan& cached) const noexcept {
+    return clock == nullptr && shared->rank_control.is_plain() && track->times == nullptr &&
+           !cached.lends;
+  }
+  // True if the thread's id is known and the process is not a fork: what a short way checks in each
+  // call, beside is_straight().
+  bool is_at_home() const noexcept { return known_thread_id != 0 && !shared->forked(); }
   // Begins the call: other ranks can see it. False: the communicator has ended, and the call has
-  // not begun.
+  // not begun. kStraight: is_straight() and is_at_home() are true.
+  template <bool kStraight = false>
   [[gnu::always_inline]] bool begin(const CachedPlan& cached, const CallArguments& given) noexcept {
     Waiter& waiter = run.waiter;
+    RankLines& mine = *lines;
     const std::uint64_t call = ++waiter.call;
     const std::uint64_t print = with_call(given.print, static_cast<std::uint32_t>(call)).bits;
     run.user_op = given.user_op;
     run.epilogue = given.epilogue;
     waiter.fingerprint = print;
     waiter.buffer_hashes = given.buffer_hashes;
-    if (cached.lends) [[unlikely]]
+    if (!kStraight && cached.lends) [[unlikely]]
       lends = true;
-    lines->record.announce(call, print, given.count, cached.algorithm);
-    track->begin(number(), print);
+    mine.record.announce(call, print, given.count, cached.algorithm,
+                         kStraight ? known_thread_id : thread_id());
+    kStraight ? track->note(call - first_count, print) : track->begin(call - first_count, print);
     auto* const in = static_cast<std::byte*>(const_cast<void*>(given.in));
     auto* const out = static_cast<std::byte*>(given.out);
     own_memory[static_cast<std::size_t>(Memory::input)] = in;
     own_memory[static_cast<std::size_t>(Memory::output)] = out;
-    offer_buffers(lines->entry.of(call), in, out);
-    return shared->rank_control.begin(*lines);
+    offer_buffers(mine.entry.of(call), in, out);
+    return shared->rank_control.begin<kStraight>(mine);
   }
   // The number of the current call, from 1.
   std::uint64_t number() const noexcept { return run.waiter.call - first_count; }
@@ -389,9 +424,16 @@ struct MemberState {
     end_well();
     return {};
   }
+  template <bool kStraight = false>
   [[gnu::always_inline]] void end_well() noexcept {
     RankControl::end(*lines);
-    track->end(number());
+    if (!kStraight) track->end(number());
+  }
+  // Keeps an error for Member::failure(). True if there is none.
+  bool keep(Status status) noexcept {
+    const bool ok = status.ok();
+    if (!ok) failure = std::move(status);
+    return ok;
   }
   // Ends a failed call: waits until no rank uses another rank's buffers any more.
   Status broken() noexcept;

@@ -460,7 +460,9 @@ Result<std::unique_ptr<CachedPlan>> PlanMaker::make(const PlanKey& key) const {
     cached->timed = std::move(*on_network);
   }
   cached->rules = buffer_rules(compiled->layout, compiled->goal);
-  cached->copies = only_copies(cached->plan, cached->rules.front(), key.in_place());
+  if (only_copies(cached->plan, cached->rules.front(), key.in_place())) {
+    cached->copied_bytes = cached->rules.front().output_bytes;
+  }
   cached->lends = lends;
   // Private addresses of different processes say nothing about shared buffers.
   for (std::size_t r = 0; !request.staged && r < cached->rules.size(); ++r) {

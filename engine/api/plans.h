@@ -277,21 +277,15 @@ struct CachedPlan {
   const OwnedKey key;
   Plan plan;
   Fingerprint fingerprint;
-  bool copies = false;  // one rank: the call only copies the input to the output
-  bool lends = false;   // the ranks are processes and use each other's payloads in place
+  // One rank: the call only copies these bytes from its input to its output. 0: the plan runs.
+  std::size_t copied_bytes = 0;
+  bool lends = false;  // the ranks are processes and use each other's payloads in place
   const char* algorithm = "";
   std::string parameters;         // the algorithm's parameters, for people; may be empty
   OrderSet orders;                // kept by the call
   std::vector<BufferRule> rules;  // per rank
   std::shared_ptr<const TimedSchedule> timed;  // on the communicator's network; or nullptr
   std::size_t bytes = 0;                       // memory of this object
-
-  // Makes a call whose plan only copies. Returns true, as interpret() does for a call that
-  // succeeds.
-  bool copy(const void* in, void* out) const noexcept {
-    copy_bytes(out, in, rules.front().output_bytes, plan.costs);
-    return true;
-  }
 };
 using CachedPlanPtr = std::shared_ptr<const CachedPlan>;
 

@@ -109,6 +109,7 @@ bool ProgressEngine::make_ready(MemberState& member, PendingCall& call) noexcept
   if (call.displaced != nullptr) call.displaced->pack_blocks();
   call.given = member.given(*call.cached, call.call, in);
   call.ready = call.call.factor == nullptr && call.displaced == nullptr;
+  call.straight = call.ready && helper_ == nullptr && member.is_straight(*call.cached);
   return true;
 }
 
@@ -119,11 +120,11 @@ bool ProgressEngine::make_ready(MemberState& member, PendingCall& call) noexcept
   member.wait_at_most(call.timeout_ns);
   if (!call.ready && !make_ready(member, call)) [[unlikely]]
     return false;
-  call.cursor = {};
   if (!member.begin(*call.cached, call.given)) [[unlikely]] {
     end(member, call, member.ended());
     return false;
   }
+  call.cursor = {};
   call.phase = PendingCall::Phase::under_way;
   return !call.first || begin_first(member, call);
 }
@@ -178,20 +179,24 @@ void ProgressEngine::end(MemberState& member, PendingCall& call, Status status) 
   strike(member, call);
 }
 
-[[gnu::always_inline]] inline Walked ProgressEngine::go_on(MemberState& member,
-                                                           PendingCall& call) noexcept {
+[[gnu::always_inline]] inline Walked ProgressEngine::walk(MemberState& member,
+                                                          PendingCall& call) noexcept {
+  const CachedPlan& cached = *call.cached;
+  if (cached.copied_bytes != 0) {
+    copy_bytes(call.given.out, call.given.in, cached.copied_bytes, cached.plan.costs);
+    return Walked::done;
+  }
+  const Walked walked = interpret_some(cached.plan, member.run, call.cursor);
+  if (walked == Walked::waiting) put_down(*member.lines);
+  return walked;
+}
+
+inline Walked ProgressEngine::go_on(MemberState& member, PendingCall& call) noexcept {
   if (call.phase == PendingCall::Phase::broken) return Walked::failed;
   if (member.clock != nullptr) [[unlikely]]
     return advance_on_network(member, call);
-  RankControl& rank_control = member.shared->rank_control;
-  if (!come_back_to(rank_control, member.run.waiter.rank)) return Walked::failed;
-  if (call.cached->copies) {
-    call.cached->copy(call.given.in, call.given.out);
-    return Walked::done;
-  }
-  const Walked walked = interpret_some(call.cached->plan, member.run, call.cursor);
-  if (walked == Walked::waiting) put_down(rank_control, member.run.waiter.rank);
-  return walked;
+  if (!come_back_to(member.shared->rank_control, *member.lines)) return Walked::failed;
+  return walk(member, call);
 }
 
 // A failed call waits until no other rank is inside it. Other ranks must not wait for this thread
@@ -207,10 +212,9 @@ void ProgressEngine::break_off() noexcept {
   }
 }
 
-// True if a call that has begun is over now.
-[[gnu::always_inline]] inline bool ProgressEngine::advance(MemberState& member,
-                                                           PendingCall& call) noexcept {
-  const Walked walked = go_on(member, call);
+[[gnu::always_inline]] inline bool ProgressEngine::end_if_over(MemberState& member,
+                                                               PendingCall& call,
+                                                               Walked walked) noexcept {
   if (walked == Walked::waiting) return false;
   if (walked == Walked::done) [[likely]] {
     end_well(member, call);
@@ -232,12 +236,69 @@ void ProgressEngine::start(PendingCall& call) noexcept {
     calls.back = calls.back->next = &call;
     return;
   }
-  // Begins the call at once if no other call is in flight, so that the other ranks do not wait; a
-  // call that ends at once is never listed. On a modelled network the call begins later: if the
-  // rank next waits for this call, it runs like a blocking call, without a separate thread.
-  if (member.clock == nullptr && (!begin(member, call) || advance(member, call))) return;
-  calls.front = calls.back = &call;
+  // Begins the call at once if no other call is in flight, so that the other ranks do not wait. On
+  // a modelled network the call begins later: if the rank next waits for this call, it runs like a
+  // blocking call, without a separate thread.
+  if (member.clock != nullptr) return list(member, call);
+  if (begin(member, call)) walk_begun(member, call);
+}
+
+void ProgressEngine::list(MemberState& member, PendingCall& call) noexcept {
+  member.started.front = member.started.back = &call;
   busy_.push_back(&member);
+  note_work();
+}
+
+// A call that ends at once is never listed.
+[[gnu::noinline]] void ProgressEngine::walk_begun(MemberState& member, PendingCall& call) noexcept {
+  if (!end_if_over(member, call, walk(member, call))) list(member, call);
+}
+
+[[gnu::noinline]] void ProgressEngine::walk_again(MemberState& member, PendingCall& call) noexcept {
+  call.next = nullptr;
+  call.cursor = {};
+  call.phase = PendingCall::Phase::under_way;
+  walk_begun(member, call);
+}
+
+bool Request::started_again() noexcept {
+  PendingCall* const call = call_.get();
+  return call != nullptr && ProgressEngine::start_again(*call);
+}
+
+bool Request::waited_again() noexcept {
+  PendingCall* const call = call_.get();
+  return call != nullptr && ProgressEngine::wait_again(*call);
+}
+
+[[gnu::always_inline]] inline bool ProgressEngine::start_again(PendingCall& call) noexcept {
+  MemberState& member = *call.member;
+  if (!(call.rests & call.straight) || member.started.front != nullptr || member.gone ||
+      !member.is_at_home()) [[unlikely]]
+    return false;
+  call.rests = false;
+  member.wait_at_most(call.timeout_ns);
+  const CachedPlan& cached = *call.cached;
+  if (!member.begin<true>(cached, call.given)) [[unlikely]] {
+    member.progress_engine->end(member, call, member.ended());
+  } else if (!copy_few_bytes(call.given.out, call.given.in, cached.copied_bytes)) {
+    member.progress_engine->walk_again(member, call);
+  } else {
+    member.end_well<true>();  // and so the call is over, as it was
+  }
+  return true;
+}
+
+[[gnu::always_inline]] inline bool ProgressEngine::wait_again(PendingCall& call) noexcept {
+  MemberState& member = *call.member;
+  if (call.rests || !call.straight || !member.is_at_home()) [[unlikely]]
+    return false;
+  if (call.phase != PendingCall::Phase::over && !member.progress_engine->run_only(member, call))
+    return false;
+  if (!call.status.ok()) [[unlikely]]
+    return false;
+  call.rests = true;
+  return true;
 }
 
 // Advances the member's first call, and the following calls as long as the first one ends.
@@ -253,7 +314,8 @@ bool ProgressEngine::step(MemberState& member) noexcept {
       if (!begin(member, *call)) continue;
     }
     const std::size_t before = call->cursor.op;
-    if (!advance(member, *call)) return moved || call->cursor.op != before;
+    if (!end_if_over(member, *call, go_on(member, *call)))
+      return moved || call->cursor.op != before;
     moved = true;
   }
   return moved;
@@ -295,12 +357,20 @@ Progress ProgressEngine::help() noexcept {
   if (done && member.clock != nullptr) {
     done = play(member, *call);
   } else if (done) {
-    done = come_back_to(member.shared->rank_control, member.run.waiter.rank) &&
+    done = come_back_to(member.shared->rank_control, *member.lines) &&
            interpret_rest(call->cached->plan, member.run, call->cursor);
   }
   if (done) [[likely]]
     return end_well(member, *call);
   end(member, *call, member.broken());
+}
+
+// Waits for the call if it is the only one in flight.
+[[gnu::noinline]] bool ProgressEngine::run_only(MemberState& member, PendingCall& call) noexcept {
+  if (busy_.size() != 1 || member.started.front != &call) return false;
+  run_alone(member);
+  note_work();
+  return call.phase == PendingCall::Phase::over;
 }
 
 bool ProgressEngine::wait(const PendingCall& call, std::int64_t until_ns) noexcept {
@@ -333,6 +403,7 @@ void ProgressEngine::finish(MemberState& member) noexcept {
 bool ProgressEngine::begin_group() {
   if (group_) return false;
   group_.emplace();
+  idle_ = false;
   return true;
 }
 
@@ -345,6 +416,7 @@ bool ProgressEngine::take(Request& request) {
 std::vector<Request> ProgressEngine::end_group() {
   std::vector<Request> all = std::move(*group_);
   group_.reset();
+  idle_ = !had_work_;
   return all;
 }
 

@@ -76,7 +76,7 @@ Request::~Request() {
   member.progress_engine->wait(*call_, kForEverNs);
 }
 
-Status Request::start() {
+Status Request::start_in_full() {
   if (call_ == nullptr) return not_started(nullptr);
   MemberState& member = *call_->member;
   if (member.shared->forked()) [[unlikely]]
@@ -109,7 +109,7 @@ Result<bool> Request::test() {
   return true;
 }
 
-Status Request::wait() {
+Status Request::wait_in_full() {
   if (rests(call_.get())) [[unlikely]]
     return not_started(call_.get());
   MemberState& member = *call_->member;

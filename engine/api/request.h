@@ -74,11 +74,11 @@ class Request {
   Request& operator=(Request&&) noexcept;
 
   // Begins the call. The request must be prepared or waited for.
-  Status start();
+  Status start() { return started_again() ? Status() : start_in_full(); }
   // True if the call is over; does not wait. A failed call returns its error.
   Result<bool> test();
   // Waits until the call is over. Call it once after each start(), even after test() was true.
-  Status wait();
+  Status wait() { return waited_again() ? Status() : wait_in_full(); }
   // Waits for at most `most`. True if the call is over; if false, the call continues.
   Result<bool> wait_for(std::chrono::milliseconds most);
 
@@ -88,9 +88,15 @@ class Request {
 
  private:
   friend class Member;
+  friend class CallGroup;  // of the C functions
   friend Status wait_all(std::span<Request> requests, std::size_t* failed);
   friend Result<bool> wait_all_for(std::span<Request> requests, std::chrono::milliseconds most,
                                    std::size_t* failed);
+  // The short ways (ProgressEngine::start_again() and wait_again()). False: nothing has happened.
+  bool started_again() noexcept;
+  bool waited_again() noexcept;
+  Status start_in_full();
+  Status wait_in_full();
   // Its progress engine; nullptr if it need not be waited for.
   ProgressEngine* engine() const;
   // Advances all requests until they are over or until `until_ns`. True if they are over.

@@ -83,9 +83,12 @@ class FlightRecorder {
  public:
   // The records of one rank. begin() and end() are called on the rank's thread only.
   struct alignas(kCacheLine) Track {
-    // The rank begins the call with that number, from 1.
-    [[gnu::always_inline]] void begin(std::uint64_t number, std::uint64_t fingerprint) noexcept {
+    // The rank begins the call with that number, from 1. note() leaves out the times.
+    [[gnu::always_inline]] void note(std::uint64_t number, std::uint64_t fingerprint) noexcept {
       (*fingerprints)[number % kCalls].store(fingerprint, std::memory_order_relaxed);
+    }
+    [[gnu::always_inline]] void begin(std::uint64_t number, std::uint64_t fingerprint) noexcept {
+      note(number, fingerprint);
       if (times != nullptr) [[unlikely]]
         begin_time((*times)[number % kCalls]);
     }

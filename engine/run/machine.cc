@@ -25,7 +25,12 @@ std::int64_t now_ns() {
   return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
 }
 
-KnownThread ask_thread_id() { return {count_forks(), static_cast<int>(syscall(SYS_gettid))}; }
+constinit thread_local int known_thread_id = 0;
+
+int ask_thread_id() {
+  count_forks();  // from now on a fork sets known_thread_id to 0
+  return known_thread_id = static_cast<int>(syscall(SYS_gettid));
+}
 
 bool thread_has_ended(int id, int process) {
   const int of = process != 0 ? process : getpid();
@@ -73,8 +78,10 @@ void futex_wake_all(const Atomic<std::uint32_t>& word, Threads whose) {
 std::atomic<std::uint32_t> fork_count{0};
 
 std::uint32_t count_forks() {
-  static const int registered =
-      pthread_atfork(nullptr, nullptr, [] { fork_count.fetch_add(1, std::memory_order_relaxed); });
+  static const int registered = pthread_atfork(nullptr, nullptr, [] {
+    fork_count.fetch_add(1, std::memory_order_relaxed);
+    known_thread_id = 0;
+  });
   static_cast<void>(registered);
   return fork_count.load(std::memory_order_relaxed);
 }

@@ -52,20 +52,12 @@ void sleep_ns(std::int64_t ns);
 // Reads the monotonic clock.
 std::int64_t now_ns();
 
-// A thread's id in the kernel. After a fork, the child's only thread has a new id.
-struct KnownThread {
-  std::uint32_t forks = ~0U;  // fork_count when the id was read; ~0: not yet
-  int id = 0;
-};
-KnownThread ask_thread_id();
-// The calling thread's id, read once per thread and process.
-inline int thread_id() {
-  // constinit: no call checks for initialisation. initial-exec: no call in a shared library either.
-  [[gnu::tls_model("initial-exec")]] thread_local constinit KnownThread known;
-  if (known.forks != fork_count.load(std::memory_order_relaxed)) [[unlikely]]
-    known = ask_thread_id();
-  return known.id;
-}
+// The calling thread's id in the kernel, once it has been read; 0: not yet. A fork sets it to 0 in
+// the child, whose only thread has a new id. constinit: no access checks for initialisation.
+// initial-exec: no access calls a function in a shared library either.
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local int known_thread_id;
+int ask_thread_id();
+inline int thread_id() { return known_thread_id != 0 ? known_thread_id : ask_thread_id(); }
 // True if the thread with that id has ended. `process`: the id of another process of the same user;
 // 0: this one. The kernel may reuse an id, so this may miss an end, but it never reports a false
 // one. False if `id` is 0 (unknown).

@@ -218,14 +218,14 @@ struct alignas(kCacheLine) CallRecord {
 
   What& of(std::uint64_t call) { return what[call & 1]; }
 
-  // Records the call that the rank is about to make.
+  // Records the call that the rank is about to make on the thread with id `caller`.
   [[gnu::always_inline]] void announce(std::uint64_t call, std::uint64_t print,
-                                       std::uint64_t elements, const char* name) {
+                                       std::uint64_t elements, const char* name, int caller) {
     What& mine = of(call);
     mine.fingerprint.store(print, std::memory_order_relaxed);
     mine.count.store(elements, std::memory_order_relaxed);
     mine.algorithm.store(name, std::memory_order_relaxed);
-    thread.store(thread_id(), std::memory_order_relaxed);
+    thread.store(caller, std::memory_order_relaxed);
     number.store(call, std::memory_order_release);  // pairs with disagreement() in wait.cc
   }
 };
@@ -348,12 +348,15 @@ class RankControl {
   // begin() opens a call of the rank with these lines, in which the rank may read the others'
   // memory; end() closes it. False: the communicator was aborted, and no call is open.
   bool begin(Rank r) { return begin(lines(r)); }
+  // True if no call has to look at a parent or to run barriers; `kPlain` says so.
+  bool is_plain() const { return !strict_ && above_ == nullptr; }
+  template <bool kPlain = false>
   [[gnu::always_inline]] bool begin(RankLines& mine) {
     Atomic<bool>& inside = mine.record.inside;
     bool over;
     // The store precedes the load; wait_until_quiet() has the reverse order. As in announce(), the
     // rare side runs the barrier for both unless the mode is strict.
-    if (strict_) {
+    if (!kPlain && strict_) {
       inside.store(true, std::memory_order_seq_cst);
       over = aborted_.load(std::memory_order_seq_cst);
     } else {
@@ -361,7 +364,7 @@ class RankControl {
       compiler_fence();
       over = aborted();
     }
-    if (above_ != nullptr) [[unlikely]]
+    if (!kPlain && above_ != nullptr) [[unlikely]]
       over = follow_above();
     if (over) [[unlikely]]
       end(mine);
@@ -472,22 +475,22 @@ class RankControl {
 // A value of CallRecord::thread.
 inline constexpr int kPutDown = -1;
 
-// The thread that works on rank r's call puts it down. The call then survives the end of that
-// thread, and wait_until_quiet() does not wait for it.
-inline void put_down(RankControl& rank_control, Rank r) noexcept {
+// The thread that works on the call of the rank with these lines puts it down. The call then
+// survives the end of that thread, and wait_until_quiet() does not wait for it.
+inline void put_down(RankLines& mine) noexcept {
   // Release: pairs with wait_until_quiet().
-  rank_control.record(r).thread.store(kPutDown, std::memory_order_release);
+  mine.record.thread.store(kPutDown, std::memory_order_release);
 }
 
-// The calling thread resumes the put-down call of rank r; a call that has just begun needs no
+// The calling thread resumes the put-down call of that rank; a call that has just begun needs no
 // resuming. False: aborted, and other ranks' buffers may be gone.
-inline bool come_back_to(RankControl& rank_control, Rank r) noexcept {
-  auto& thread = rank_control.record(r).thread;
+inline bool come_back_to(RankControl& rank_control, RankLines& mine) noexcept {
+  auto& thread = mine.record.thread;
   // Relaxed: only the one thread that works on the rank's calls writes it.
   if (thread.load(std::memory_order_relaxed) != kPutDown) return true;
   // Relaxed: begin() orders this store, as its own, before its load.
   thread.store(thread_id(), std::memory_order_relaxed);
-  return rank_control.begin(r);
+  return rank_control.begin(mine);
 }
 
 }  // namespace rankine

@@ -341,11 +341,11 @@ void quiet_put_down(Explorer& x, bool strict) {
            buffer.set(1);
          },
          [&] {
-           rank_control.record(1).announce(1, 0, 0, "ring");
+           rank_control.record(1).announce(1, 0, 0, "ring", thread_id());
            if (!rank_control.begin(1)) return;
            buffer.get();
-           put_down(rank_control, 1);
-           if (!come_back_to(rank_control, 1)) return;
+           put_down(rank_control.lines(1));
+           if (!come_back_to(rank_control, rank_control.lines(1))) return;
            buffer.get();
            rank_control.end(1);
          }});
@@ -356,7 +356,7 @@ void quiet_alone(Explorer& x, bool strict) {
   RankControl rank_control(2, kParks, kMinute, strict);
   x.run({[&] {
     for (const Rank r : {0, 1}) {
-      rank_control.record(r).announce(1, 0, 0, "ring");
+      rank_control.record(r).announce(1, 0, 0, "ring", thread_id());
       x.require(rank_control.begin(r), "aborted before it is");
     }
     rank_control.abort({Code::aborted, "over"});
@@ -378,7 +378,7 @@ std::uint64_t fingerprint_of(ReduceOp op, std::uint32_t call) {
 // it finds out when it looks about.
 void mismatch(Explorer& x, bool agree) {
   RankControl rank_control(2, kParks, kMinute, true);
-  rank_control.record(1).announce(1, fingerprint_of(ReduceOp::sum, 1), 5, "ring");
+  rank_control.record(1).announce(1, fingerprint_of(ReduceOp::sum, 1), 5, "ring", thread_id());
   x.run({[&] {
            Waiter waiter{.rank_control = &rank_control,
                          .rank = 0,

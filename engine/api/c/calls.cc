@@ -96,35 +96,48 @@ std::shared_ptr<const CreatedOperation> created_operation(const RankHandle& hand
   return result;
 }
 
-[[gnu::noinline]] Status call_with_options(const RankHandle& handle, const PlainCall& plain) {
-  Call call = plain.call();
-  call.options = handle.options();
-  return handle.member->call(call);
+// Makes or collects a plain call whose rank is in use, or has options, or has ended; or explains
+// why not.
+[[gnu::noinline]] rkResult_t call_in_full(const char* function, rkComm_t comm,
+                                          const PlainCall& plain) noexcept {
+  const rkResult_t result = guarded(function, [&]() -> Status {
+    const BorrowedRank handle(comm, BorrowedRank::As::caller);
+    handle->check_not_finalized();
+    if (in_group()) {
+      collect(function, comm).call = plain.call();
+      return {};
+    }
+    Call call = plain.call();
+    call.options = handle->options();
+    return handle->member->call(call);
+  });
+  if (result != rkSuccess && in_group()) refuse_group(result);
+  return result;
 }
 
 // The short way of a call that is not in a group.
 [[gnu::noinline]] rkResult_t call_at_once(const char* function, rkComm_t comm, const void* in,
                                           void* out, std::size_t count,
                                           std::uint64_t kinds) noexcept {
-  return guarded(function, [&] {
-    const BorrowedRank handle(comm, BorrowedRank::As::caller);
-    handle->check_not_finalized();
-    if (handle->call_options != nullptr) [[unlikely]]
-      return call_with_options(*handle, {in, out, count, kinds});
-    return handle->member->call_plain(in, out, count, kinds);
+  return guarded(function, [&]() -> rkResult_t {
+    const TakenRank rank(comm);
+    if (!rank) [[unlikely]]
+      return call_in_full(function, comm, {in, out, count, kinds});
+    if (rank.member().try_plain(in, out, count, kinds)) [[likely]]
+      return rkSuccess;
+    return tell(function, rank.failure());
   });
 }
 
-// Collects such a call in a group.
+// The short way of a call in a group.
 [[gnu::noinline]] rkResult_t collect_plain(const char* function, rkComm_t comm,
                                            const PlainCall& call) noexcept {
-  const rkResult_t result = guarded(function, [&]() -> Status {
-    BorrowedRank(comm, BorrowedRank::As::caller)->check_not_finalized();
-    collect(function, comm).call = call.call();
-    return {};
-  });
-  if (result != rkSuccess) refuse_group(result);
-  return result;
+  {
+    const TakenRank rank(comm);
+    if (rank && rank.is_this_process() && collect_again({function, comm, call})) [[likely]]
+      return rkSuccess;
+  }
+  return call_in_full(function, comm, call);
 }
 
 // call() for a call without lists and epilogues.

@@ -18,9 +18,13 @@ void HeldRanks::skip(rkComm_t comm, const Refusal& refusal) {
   if (!BorrowedRank::await_end(comm)) throw Refusal{rkInvalidUsage, RankHandle::kWords.is_busy};
 }
 
-std::string CallGroup::name(std::size_t i) const {
-  return std::string(calls_[i].function) + " of rank " + std::to_string(ranks_[i]);
+namespace {
+std::string name_of(const char* function, Rank rank) {
+  return std::string(function) + " of rank " + std::to_string(rank);
 }
+}  // namespace
+
+std::string CallGroup::name(std::size_t i) const { return name_of(calls_[i].function, ranks_[i]); }
 
 Status CallGroup::named(std::size_t i, const Status& status) const {
   return {status.code(), name(i) + ": " + status.text()};
@@ -43,6 +47,7 @@ Call call_of(const CollectedCall& one, const RankHandle& rank, Displacements& di
 
 }  // namespace
 
+// Not for a single plain call of a rank without options, which rkGroupEnd() makes at once.
 Status CallGroup::call_only(HeldRanks& held) {
   const CollectedCall& one = calls_.front();
   held.hold(one.comm);
@@ -50,12 +55,10 @@ Status CallGroup::call_only(HeldRanks& held) {
   const RankHandle& rank = *held.find(one.comm);
   Member& member = *rank.member;
   Displacements displacements;
-  const bool is_itself =
-      is_plain(one.call) && one.epilogue == nullptr && rank.call_options == nullptr;
   Status status = one.message ? member.submit(*one.message, rank.options())
-                  : one.call.collective == Collective::barrier ? member.barrier(rank.options())
-                  : is_itself                                  ? member.call(one.call)
-                              : member.call(call_of(one, rank, displacements));
+                  : one.call.collective == Collective::barrier
+                      ? member.barrier(rank.options())
+                      : member.call(call_of(one, rank, displacements));
   if (status.ok()) [[likely]]
     return status;
   ranks_.push_back(member.rank());
@@ -214,15 +217,28 @@ Result<bool> CallGroup::wait_for(std::chrono::milliseconds most, const HeldRanks
 }
 
 constinit thread_local int groups_open = 0;
+constinit thread_local CollectedPlainCalls* plain_calls = nullptr;
 
 namespace {
 
 struct Group {
   std::unique_ptr<CallGroup> calls{};  // nullptr: none yet
+  CollectedPlainCalls plain{};         // the first calls, before `calls`
   std::vector<CollectedRank> ranks{};
   std::optional<Refusal> refused{};  // the first
 };
 thread_local Group group;
+
+// Adds the plain calls of the thread's group to `calls`. Throws std::bad_alloc.
+CallGroup& add_plain_calls(std::unique_ptr<CallGroup>& calls) {
+  const std::size_t plain = std::exchange(group.plain.size, 0);
+  if (calls == nullptr) calls = std::make_unique<CallGroup>();
+  for (std::size_t i = 0; i < plain; ++i) {
+    const CollectedPlainCall& one = group.plain.calls[i];
+    calls->add(one.function, one.comm).call = one.call.call();
+  }
+  return *calls;
+}
 
 void must_be_open() {
   if (groups_open == 0) {
@@ -233,11 +249,15 @@ void must_be_open() {
 // At the end of the outermost group: takes its calls, or throws the first refusal.
 std::unique_ptr<CallGroup> take_calls() {
   std::unique_ptr<CallGroup> calls = std::move(group.calls);
+  plain_calls = &group.plain;
+  group.plain.are_all = true;
   if (group.refused) [[unlikely]] {
+    group.plain.size = 0;
     group.ranks.clear();
     throw *std::exchange(group.refused, {});
   }
-  return calls != nullptr ? std::move(calls) : std::make_unique<CallGroup>();
+  add_plain_calls(calls);
+  return calls;
 }
 
 // Makes the ranks that the group has collected.
@@ -263,9 +283,16 @@ rkResult_t end_for_request(const char* function, rkRequest_t* request, bool star
     HeldRanks held;
     std::unique_ptr<CallGroup> calls = take_calls();
     if (Status status = calls->prepare(held); !status.ok()) return status;
-    const rkRequest_t made = add_request(std::move(calls));
+    const rkComm_t only = calls->only_rank();
+    const rkRequest_t made = HandleTable<RequestHandle>::add(
+        std::unique_ptr<RequestHandle>(new RequestHandle{std::move(calls)}));
+    BorrowedRequest one(made, BorrowedRequest::As::caller);
+    if (only != nullptr) {
+      one.slot().rank_at_rest.store(RankTable::bits_of(only) & RankTable::kGeneration,
+                                    std::memory_order_relaxed);
+      one.slot().rank.store(RankTable::find(only), std::memory_order_relaxed);
+    }
     if (starts) {
-      BorrowedRequest one(made, BorrowedRequest::As::caller);
       Status refused;
       try {
         refused = one->calls->start(held);
@@ -286,12 +313,16 @@ rkResult_t end_for_request(const char* function, rkRequest_t* request, bool star
 }  // namespace
 
 CollectedCall& collect(const char* function, rkComm_t comm) {
-  if (group.calls == nullptr) group.calls = std::make_unique<CallGroup>();
-  return group.calls->add(function, comm);
+  group.plain.are_all = false;
+  return add_plain_calls(group.calls).add(function, comm);
 }
-void collect(CollectedRank rank) { group.ranks.push_back(std::move(rank)); }
+void collect(CollectedRank rank) {
+  group.plain.are_all = false;
+  group.ranks.push_back(std::move(rank));
+}
 
 void refuse_group(rkResult_t result) noexcept {
+  group.plain.are_all = false;
   if (group.refused) return;
   try {
     group.refused = Refusal{result, rkGetLastError(RK_COMM_NULL)};
@@ -311,7 +342,12 @@ rkResult_t rkGroupStart() noexcept {
   return rkSuccess;
 }
 
-rkResult_t rkGroupEnd() noexcept {
+}  // extern "C"
+
+namespace rankine {
+namespace {
+
+[[gnu::noinline]] rkResult_t end_group() noexcept {
   return guarded("rkGroupEnd", [&]() -> Status {
     must_be_open();
     if (--groups_open > 0) return {};
@@ -323,6 +359,31 @@ rkResult_t rkGroupEnd() noexcept {
     // A call may have opened a group of its own meanwhile, in a function of the caller.
     if (group.calls == nullptr) group.calls = std::move(calls);
     return status;
+  });
+}
+
+}  // namespace
+}  // namespace rankine
+
+extern "C" {
+
+rkResult_t rkGroupEnd() noexcept {
+  if (groups_open != 1 || plain_calls == nullptr || !plain_calls->are_all || plain_calls->size != 1)
+    return end_group();
+  const CollectedPlainCall one = plain_calls->calls[0];
+  return guarded("rkGroupEnd", [&]() -> rkResult_t {
+    const TakenRank rank(one.comm);
+    if (!rank) [[unlikely]]
+      return end_group();
+    groups_open = 0;
+    plain_calls->size = 0;
+    if (rank.member().try_plain(one.call.in, one.call.out, one.call.count, one.call.kinds))
+        [[likely]] {
+      return rkSuccess;
+    }
+    const Status failed = rank.failure();
+    return tell("rkGroupEnd", Status(failed.code(), name_of(one.function, rank.member().rank()) +
+                                                        ": " + failed.text()));
   });
 }
 

@@ -41,6 +41,13 @@ struct CollectedCall {
   std::optional<Split> split{};                                      // used instead of `call`
 };
 
+// A plain call of a group.
+struct CollectedPlainCall {
+  const char* function;
+  rkComm_t comm;
+  PlainCall call;
+};
+
 // A list whose first kHere elements lie in this object: a short list allocates no memory.
 template <class T>
 class ShortList {
@@ -48,14 +55,14 @@ class ShortList {
   ShortList() = default;
   ShortList(const ShortList&) = delete;
   ShortList& operator=(const ShortList&) = delete;
-  [[gnu::always_inline]] ~ShortList() {
+  ~ShortList() {
     std::destroy_n(first_, size_);
     if (capacity_ > kHere) [[unlikely]]
       std::allocator<T>().deallocate(first_, capacity_);
   }
   // May throw std::bad_alloc.
   template <class... Arguments>
-  [[gnu::always_inline]] T& add(Arguments&&... arguments) {
+  T& add(Arguments&&... arguments) {
     if (size_ == capacity_) [[unlikely]]
       grow();
     T* const made =
@@ -89,11 +96,11 @@ class ShortList {
 // Handles of ranks, held for the calling thread during this object's lifetime. Throws a Refusal.
 class HeldRanks {
  public:
-  [[gnu::always_inline]] void hold(rkComm_t comm) {
+  void hold(rkComm_t comm) {
     if (find(comm) == nullptr) held_.add(comm, BorrowedRank(comm, BorrowedRank::As::caller));
   }
   // As hold(), but skips a destroyed handle.
-  [[gnu::always_inline]] void hold_if_found(rkComm_t comm) {
+  void hold_if_found(rkComm_t comm) {
     try {
       hold(comm);
     } catch (const Refusal& refusal) {
@@ -149,7 +156,7 @@ class CallGroup {
   void clear() noexcept;
 
   // Holds its ranks' handles, except destroyed ones; required by the functions below.
-  [[gnu::always_inline]] void hold(HeldRanks& held) const {
+  void hold(HeldRanks& held) const {
     for (const CollectedCall& one : calls_) held.hold_if_found(one.comm);
   }
 
@@ -157,7 +164,7 @@ class CallGroup {
   bool is_out() const { return is_out_; }
   // Starts the calls. Throws a Refusal if they are started already, if a rank was finalized, or if
   // the group contains a split and was started before.
-  [[gnu::always_inline]] Status start(const HeldRanks& held) {
+  Status start(const HeldRanks& held) {
     held.check_not_finalized();
     if (is_out_ || was_split_) [[unlikely]]
       refuse_to_start();
@@ -170,10 +177,26 @@ class CallGroup {
     }
     return {};
   }
+  // The short ways of a group of one call that is started and waited for again. False: nothing has
+  // happened.
+  bool start_again() noexcept {
+    const bool started = requests_.front().started_again();
+    is_out_ |= started;
+    return started;
+  }
+  bool wait_again() noexcept {
+    const bool waited = requests_.front().waited_again();
+    is_out_ &= !waited;
+    return waited;
+  }
+  // The only call's rank; nullptr: several calls, or a split.
+  rkComm_t only_rank() const {
+    return calls_.size() == 1 && splits_.empty() ? calls_.front().comm : nullptr;
+  }
   // For started groups. The first error names the function and the rank. The last form waits for
   // several groups at once, so that one thread may play their ranks.
   Result<bool> test();
-  [[gnu::always_inline]] Status wait(const HeldRanks& held) {
+  Status wait(const HeldRanks& held) {
     std::size_t failed = 0;
     Status first = rankine::wait_all(requests_, &failed);
     if (!first.ok()) [[unlikely]]
@@ -236,12 +259,6 @@ struct RequestHandle {
 
 using BorrowedRequest = Borrowed<RequestHandle>;
 
-// May throw std::bad_alloc.
-inline rkRequest_t add_request(std::unique_ptr<CallGroup> calls) {
-  return HandleTable<RequestHandle>::add(
-      std::unique_ptr<RequestHandle>(new RequestHandle{std::move(calls)}));
-}
-
 // Calls of this thread between rkGroupStart() and the group's end, which makes them together.
 
 // The groups that this thread has started and not ended. Every call reads it, so it has no
@@ -249,6 +266,26 @@ inline rkRequest_t add_request(std::unique_ptr<CallGroup> calls) {
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local int groups_open;
 
 inline bool in_group() noexcept { return groups_open > 0; }
+
+// The thread's groups have plain calls only, the first kMost of them here. The thread's first group
+// makes it.
+struct CollectedPlainCalls {
+  static constexpr std::size_t kMost = 16;
+  std::size_t size = 0;
+  bool are_all = true;  // false: the group has other calls, ranks or refusals as well
+  std::array<CollectedPlainCall, kMost> calls;
+};
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local CollectedPlainCalls* plain_calls;
+
+// Adds a call to a group of fewer than kMost plain calls. False: the group is not so.
+inline bool collect_again(const CollectedPlainCall& call) noexcept {
+  if (plain_calls == nullptr || !plain_calls->are_all ||
+      plain_calls->size == CollectedPlainCalls::kMost) {
+    return false;
+  }
+  plain_calls->calls[plain_calls->size++] = call;
+  return true;
+}
 // Adds a call, to be filled in, to the thread's group. Throws std::bad_alloc.
 CollectedCall& collect(const char* function, rkComm_t comm);
 void collect(CollectedRank rank);

@@ -52,6 +52,8 @@ struct HandleWords {
   const char* is_parents;  // "this process was forked from the process that made it"
 };
 
+struct RankHandle;
+
 // One line each, because the threads of different handles write their slots at once.
 template <class Object>
 struct alignas(kCacheLine) HandleSlot {
@@ -65,6 +67,12 @@ struct alignas(kCacheLine) HandleSlot {
   std::unique_ptr<Object> object;
   std::uint32_t index = 0;
   HandleSlot* next_free = nullptr;
+  // For an object that is used only while one rank is held, and freed only then if the rank lives:
+  // the slot of that rank, its state at rest, and if a thread that holds the rank alone uses the
+  // object. The slot may get another object at any time. All relaxed: see use_by_rank().
+  std::atomic<HandleSlot<RankHandle>*> rank{nullptr};
+  std::atomic<std::uint64_t> rank_at_rest{0};
+  std::atomic<bool> used_by_rank{false};
 };
 
 // Slots in chunks, each twice as large as the one before. Chunks never move and are never freed.
@@ -124,12 +132,24 @@ class HandleTable {
     Slot& slot = *std::exchange(free_, free_->next_free);
     slot.object = std::move(object);
     slot.home.store(HomeProcess(), std::memory_order_relaxed);
+    slot.rank.store(nullptr, std::memory_order_relaxed);
     // Generations begin at 1, so no handle is NULL. Release: pairs with Borrowed.
     std::uint64_t generation = slot.state.load(std::memory_order_relaxed) & kGeneration;
     if (generation == 0) generation = kNext;
     slot.state.store(generation, std::memory_order_release);
     return reinterpret_cast<Handle>(
         static_cast<std::uintptr_t>(generation | (slot.index ^ Object::kKind)));
+  }
+  // The short way of Borrowed, for a caller that will not doom the object: holds a handle that
+  // nobody uses. `at_rest`: the handle's generation. False: it is in use, or no valid handle.
+  // leave() ends it.
+  [[gnu::always_inline]] static bool take(Slot& slot, std::uint64_t at_rest) noexcept {
+    // Acquire and release: pair with the former and the next user.
+    return slot.state.compare_exchange_strong(at_rest, at_rest | Slot::kBusy,
+                                              std::memory_order_acquire);
+  }
+  static void leave(Slot& slot) noexcept {
+    slot.state.fetch_sub(Slot::kBusy, std::memory_order_release);
   }
   // The slot stays doomed until its next use; from the next generation on the object is destroyed.
   static void bury(Slot& slot) noexcept {
@@ -206,6 +226,7 @@ class Borrowed {
       : slot_(std::exchange(other.slot_, nullptr)), as_(other.as_) {}
   Borrowed& operator=(Borrowed&&) = delete;
 
+  Slot& slot() const { return *slot_; }
   Object* operator->() const { return slot_->object.get(); }
   Object& operator*() const { return *slot_->object; }
   // The object is destroyed when its last user, at the latest this one, leaves. Sequentially
@@ -314,6 +335,65 @@ struct RankHandle {
 };
 
 using BorrowedRank = Borrowed<RankHandle>;
+using RankTable = HandleTable<RankHandle>;
+
+// The rank of a handle that nobody used, held for the calling thread; the slot is empty if it was
+// used, and for a rank that takes no plain calls as they are.
+class TakenRank {
+ public:
+  [[gnu::always_inline]] explicit TakenRank(rkComm_t comm) noexcept : slot_(RankTable::find(comm)) {
+    if (slot_ == nullptr ||
+        !RankTable::take(*slot_, RankTable::bits_of(comm) & RankTable::kGeneration)) [[unlikely]] {
+      slot_ = nullptr;
+    } else if (slot_->object->finalized || slot_->object->call_options != nullptr) [[unlikely]] {
+      RankTable::leave(*std::exchange(slot_, nullptr));
+    }
+  }
+  [[gnu::always_inline]] ~TakenRank() {
+    if (slot_ != nullptr) RankTable::leave(*slot_);
+  }
+  TakenRank(const TakenRank&) = delete;
+  TakenRank& operator=(const TakenRank&) = delete;
+
+  explicit operator bool() const { return slot_ != nullptr; }
+  bool is_this_process() const { return slot_->home.load(std::memory_order_relaxed).is_this(); }
+  Member& member() const { return *slot_->object->member; }
+  // The error of the member's last plain call.
+  [[gnu::cold]] Status failure() const {
+    if (!is_this_process()) throw Refusal{rkForked, RankHandle::kWords.is_parents};
+    return member().failure();
+  }
+
+ private:
+  RankTable::Slot* slot_;
+};
+
+// Calls act(object) while the one rank of the object is held, and with it the object, without a
+// look-up. False: act() has returned false, or the object has no such rank, it or the rank is in
+// use, the rank is finalized, or the handle is invalid.
+template <class Object, class Act>
+[[gnu::always_inline]] inline bool use_by_rank(typename Object::Handle handle,
+                                               const Act& act) noexcept {
+  using Table = HandleTable<Object>;
+  auto* const slot = Table::find(handle);
+  const std::uint64_t at_rest = Table::bits_of(handle) & Table::kGeneration;
+  if (slot == nullptr || slot->state.load(std::memory_order_relaxed) != at_rest) return false;
+  RankTable::Slot* const rank = slot->rank.load(std::memory_order_relaxed);
+  if (rank == nullptr ||
+      !RankTable::take(*rank, slot->rank_at_rest.load(std::memory_order_relaxed))) {
+    return false;
+  }
+  // If the object is still there, it stays as long as its rank is held. (If not, the rank may be
+  // another object's.)
+  bool done = false;
+  if (slot->state.load(std::memory_order_relaxed) == at_rest && !rank->object->finalized) {
+    slot->used_by_rank.store(true, std::memory_order_relaxed);
+    done = act(*slot->object);
+    slot->used_by_rank.store(false, std::memory_order_relaxed);
+  }
+  RankTable::leave(*rank);
+  return done;
+}
 
 // Makes a handle for a member. `communicator` is nullptr if the member keeps its communicator
 // alive. May throw std::bad_alloc.

@@ -9,6 +9,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "engine/api/c/rankine.h"
 #include "engine/base/status.h"
@@ -32,12 +33,17 @@ struct Refusal {
   std::string text;
 };
 
-// Runs the body of a C function, which returns a Status or throws.
+// Runs the body of a C function, which returns a Status, or the result whose text is stored, or
+// throws.
 template <class Body>
 rkResult_t guarded(const char* function, const Body& body) noexcept {
   try {
-    const Status status = body();
-    return status.ok() ? rkSuccess : tell(function, status);
+    if constexpr (std::is_same_v<decltype(body()), rkResult_t>) {
+      return body();
+    } else {
+      const Status status = body();
+      return status.ok() ? rkSuccess : tell(function, status);
+    }
   } catch (const Refusal& refusal) {
     return tell(function, refusal.result, refusal.text);
   } catch (const std::bad_alloc&) {

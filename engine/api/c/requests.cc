@@ -17,7 +17,12 @@ namespace {
 struct InUse {
   [[gnu::always_inline]] explicit InUse(rkRequest_t request)
       : handle(request, BorrowedRequest::As::caller) {
-    calls().hold(ranks);
+    try {
+      calls().hold(ranks);
+    } catch (const Refusal&) {
+      if (!handle.slot().used_by_rank.load(std::memory_order_relaxed)) throw;
+      throw Refusal{rkInvalidUsage, RequestHandle::kWords.is_busy};
+    }
   }
   CallGroup& calls() const { return *handle->calls; }
   void must_be_out() const {
@@ -29,6 +34,21 @@ struct InUse {
   BorrowedRequest handle;
 };
 
+[[gnu::noinline]] rkResult_t start_in_full(rkRequest_t request) noexcept {
+  return guarded("rkRequestStart", [&]() -> Status {
+    const InUse one(request);
+    return one.calls().start(one.ranks);
+  });
+}
+
+[[gnu::noinline]] rkResult_t wait_in_full(rkRequest_t request) noexcept {
+  return guarded("rkRequestWait", [&]() -> Status {
+    const InUse one(request);
+    one.must_be_out();
+    return one.calls().wait(one.ranks);
+  });
+}
+
 }  // namespace
 }  // namespace rankine
 
@@ -37,11 +57,10 @@ using namespace rankine;
 extern "C" {
 
 rkResult_t rkRequestStart(rkRequest_t request) noexcept {
-  return guarded(
-      "rkRequestStart", [&]() __attribute__((always_inline))->Status {
-        const InUse one(request);
-        return one.calls().start(one.ranks);
-      });
+  return use_by_rank<RequestHandle>(
+             request, [](const RequestHandle& one) { return one.calls->start_again(); })
+             ? rkSuccess
+             : start_in_full(request);
 }
 
 rkResult_t rkRequestTest(rkRequest_t request, int* over) noexcept {
@@ -57,12 +76,10 @@ rkResult_t rkRequestTest(rkRequest_t request, int* over) noexcept {
 }
 
 rkResult_t rkRequestWait(rkRequest_t request) noexcept {
-  return guarded(
-      "rkRequestWait", [&]() __attribute__((always_inline))->Status {
-        const InUse one(request);
-        one.must_be_out();
-        return one.calls().wait(one.ranks);
-      });
+  return use_by_rank<RequestHandle>(
+             request, [](const RequestHandle& one) { return one.calls->wait_again(); })
+             ? rkSuccess
+             : wait_in_full(request);
 }
 
 rkResult_t rkRequestWaitFor(rkRequest_t request, int64_t milliseconds, int* over) noexcept {

@@ -354,6 +354,28 @@ Status keep(Result<Request> request, std::vector<Request>& requests) {
   return {};
 }
 
+// From its second start on, a request takes a short way. Fails if that way does not see the end of
+// the communicator, or that the member was destroyed.
+TEST(PreparedRequest, SeesTheEndOnItsShortWay) {
+  const auto communicator = Communicator::create({.ranks = 1, .tuned = false}).value();
+  auto member = communicator->join(0).value();
+  std::vector<float> x{1, 2}, y(2);
+  Request request = member->prepared().all_reduce(std::span<const float>(x), std::span(y)).value();
+  for (int i = 0; i < 3; ++i) {
+    y = {};
+    y.resize(2);
+    EXPECT_TRUE(request.start().ok());
+    EXPECT_TRUE(request.wait().ok());
+    EXPECT_EQ(y, x);
+    EXPECT_EQ(request.wait().code(), Code::invalid_argument);
+  }
+  communicator->abort();
+  EXPECT_TRUE(request.start().ok());
+  EXPECT_EQ(request.wait().code(), Code::aborted);
+  member.reset();
+  EXPECT_EQ(request.start().code(), Code::invalid_argument);
+}
+
 TEST(ProgressThread, BeginsWhatIsBehindAnother) {
   std::array<std::array<std::vector<float>, 5>, kRanks> x;
   end_other_calls_first([&](Member& me, std::vector<Request>& requests) -> Status {

@@ -53,7 +53,7 @@ TEST(RankControl, TellsWhoWaitsForWhom) {
                                       Transport::direct, 0, 0, 0);
   for (const Rank r : {0, 1, 3}) {
     CallRecord& record = rank_control.record(r);
-    record.announce(17, print.bits, 99, "ring");
+    record.announce(17, print.bits, 99, "ring", thread_id());
     ASSERT_TRUE(rank_control.begin(r));
   }
   rank_control.wake_futex(0).waits_for.store(1);

@@ -418,6 +418,32 @@ TEST(Group, KeepsItsListsUntilTheOutermostEnd) {
 }
 
 // The error is found when a call is added, or when the group ends; no call begins on any rank.
+// Rank 1 makes the calls one by one. Fails if the group loses a call behind its array, or makes
+// calls from the array behind others, or makes the calls of the former group again.
+TEST(Group, MakesManyCallsOfTwoKindsInTheirOrder) {
+  Comms comms(2);
+  comms.each([](int rank, rkComm_t comm) {
+    constexpr std::size_t kCalls = 40;
+    const std::size_t counts[2] = {1, 1};
+    for (int turn = 0; turn < 3; ++turn) {
+      std::vector<std::vector<int>> x;
+      for (std::size_t i = 0; i < kCalls; ++i) x.emplace_back(i + 2, 1);
+      if (rank == 0) EXPECT_EQ(rkGroupStart(), rkSuccess);
+      for (std::size_t i = 0; i < kCalls; ++i) {
+        int* const y = x[i].data();
+        EXPECT_EQ(turn == 1 && i % 7 == 3 ? rkAllGatherCounts(y + rank, y, counts, rkInt32, comm)
+                                          : rkAllReduce(y, y, i + 2, rkInt32, rkSum, comm),
+                  rkSuccess)
+            << i << ": " << last_error();
+      }
+      if (rank == 0) EXPECT_EQ(rkGroupEnd(), rkSuccess) << last_error();
+      for (std::size_t i = 0; i < kCalls; ++i) {
+        EXPECT_EQ(x[i], std::vector<int>(i + 2, turn == 1 && i % 7 == 3 ? 1 : 2)) << i;
+      }
+    }
+  });
+}
+
 TEST(Group, ARefusedCallKeepsAllFromBeingMade) {
   Comms comms(kRanks);
   std::vector<int> x(kRanks, 1);

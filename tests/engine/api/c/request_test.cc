@@ -449,6 +449,49 @@ TEST_P(Requests, OfARankThatAnotherThreadUsesAreRefused) {
   EXPECT_EQ(rkRequestFree(request), rkSuccess);
 }
 
+// From its second start on, a request of one call takes a short way. Fails if that way does not see
+// that the request was freed and its slot has another one, is under way or not, belongs to the
+// parent of this process, or that its rank was finalized.
+TEST(PreparedRequest, IsRefusedOnItsShortWayAsOnTheOther) {
+  std::int32_t x[4] = {1, 1, 1, 1};
+  const auto prepared = [&](rkComm_t comm) {
+    rkRequest_t request = nullptr;
+    EXPECT_EQ(rkGroupStart(), rkSuccess);
+    EXPECT_EQ(rkAllReduce(x, x, 4, rkInt32, rkSum, comm), rkSuccess);
+    EXPECT_EQ(rkGroupEndPrepare(&request), rkSuccess) << last_error();
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(rkRequestStart(request), rkSuccess) << last_error();
+      expect_error(rkRequestStart(request), rkInvalidUsage, "request has been started");
+      EXPECT_EQ(rkRequestWait(request), rkSuccess) << last_error();
+      expect_error(rkRequestWait(request), rkInvalidUsage, "request is not under way");
+    }
+    return request;
+  };
+  rankine::testing_c::Comms comms(1);
+  const rkRequest_t freed = prepared(comms[0]);
+  EXPECT_EQ(rkRequestFree(freed), rkSuccess);
+  const rkRequest_t next = prepared(comms[0]);
+  EXPECT_EQ(rkRequestStart(next), rkSuccess);
+  expect_refused(rkRequestStart(freed), "request is no valid handle");
+  expect_refused(rkRequestWait(freed), "request is no valid handle");
+  EXPECT_EQ(rkRequestWait(next), rkSuccess);
+  const pid_t child = fork();
+  if (child == 0) {
+    int failed = rkRequestStart(next) == rkForked ? 0 : 1;
+    failed |= rkAllReduce(x, x, 4, rkInt32, rkSum, comms[0]) == rkForked ? 0 : 2;
+    rkGroupStart();
+    failed |= rkAllReduce(x, x, 4, rkInt32, rkSum, comms[0]) == rkForked ? 0 : 4;
+    failed |= rkGroupEnd() == rkForked ? 0 : 8;
+    _exit(failed);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(rkCommFinalize(comms[0]), rkSuccess);
+  expect_error(rkRequestStart(next), rkInvalidUsage, "comm has been finalized");
+  EXPECT_EQ(rkRequestFree(next), rkSuccess);
+}
+
 TEST_P(Requests, AreTheParentsInAForkedChild) {
   const rkRequest_t request = unanswered();
   const pid_t child = fork();
