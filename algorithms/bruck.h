@@ -10,6 +10,7 @@
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "algorithms/direct.h"
 #include "algorithms/run_sums.h"
@@ -54,18 +55,40 @@ inline Schedule bruck_reduce_scatter(int p, int x = 2) { return dual(bruck_all_g
 // A block with way w to go (from its source to its destination, modulo p) moves by j d in each
 // round in which w has a digit j other than 0. Before round k it has gone w mod d: the paper's
 // rotations, before and after, only change where it lies in memory, so a schedule omits them.
+//   way j d of a round
+inline BlockSet with_digit(int p, int x, int way) {
+  const int d = power_of(x, floor_log(x, way));
+  BlockSet moving;
+  for (int w = way; w < p; ++w) {
+    if (w / d % x == way / d) moving.list.append(pair_of(p, -(w % d), w - w % d));
+  }
+  return moving;
+}
+
 inline Schedule bruck_all_to_all(int p, int x = 2) {
   return rotation_symmetric({p, p * p, ceil_log(x, p),
                              [p, x](int k, Send send) {
                                const int d = power_of(x, k);
-                               for (int j = 1; j < x && j * d < p; ++j) {
-                                 BlockSet moving;
-                                 for (int w = j * d; w < p; ++w) {
-                                   if (w / d % x == j)
-                                     moving.list.append(pair_of(p, -(w % d), w - w % d));
-                                 }
-                                 send(0, j * d, moving, copy);
+                               for (int way = d; way < std::min(x * d, p); way += d) {
+                                 send(0, way, with_digit(p, x, way), copy);
                                }
+                             }},
+                            Moves::with_pair);
+}
+
+// ParLogNa: a round for every digit of every place, so that each rank sends one message at a time;
+// the radix leads from Bruck's rounds (x = 2) to pairwise exchange (x = p). Blocks may differ in
+// size. Fan, Domke, Ba & Kumar, "Parameterized algorithms for non-uniform all-to-all", HPDC 2025;
+// in their preprint TuNA (arXiv:2411.02581).
+inline Schedule parlogna_all_to_all(int p, int x) {
+  std::vector<int> ways;
+  for (int d = 1; d < p; d *= x) {
+    for (int way = d; way < std::min(x * d, p); way += d) ways.push_back(way);
+  }
+  const int rounds = static_cast<int>(ways.size());
+  return rotation_symmetric({p, p * p, rounds,
+                             [p, x, ways](int k, Send send) {
+                               send(0, at(ways, k), with_digit(p, x, at(ways, k)), copy);
                              }},
                             Moves::with_pair);
 }

@@ -16,6 +16,7 @@
 #include "algorithms/ring.h"
 #include "algorithms/scan.h"
 #include "algorithms/torus.h"
+#include "algorithms/torus_all_to_all.h"
 #include "algorithms/torus_rings.h"
 #include "algorithms/tree.h"
 #include "algorithms/trivance.h"
@@ -120,6 +121,8 @@ constexpr std::string_view kFoldedFarGather =
     "+(ceil(N/Q)-1)*(N-1))/N";
 constexpr std::string_view kDigits =
     "sum(i,0,clog(K,N)-1,N-floor(N/pow(K,i+1))*pow(K,i)-min(pow(K,i),mod(N,pow(K,i+1))))/N";
+constexpr std::string_view kDigitsInGroups =
+    "sum(i,0,clog(K,G)-1,G-floor(G/pow(K,i+1))*pow(K,i)-min(pow(K,i),mod(G,pow(K,i+1))))/G+1-G/N";
 // Rank 1 of a k-ary tree sends up and down, if it has children.
 constexpr std::string_view kUpAndDown = "max(min(K,N-1),min(1,N-1)+min(K,max(0,N-1-K)))";
 constexpr std::string_view kUpAndDownPorts =
@@ -138,6 +141,10 @@ constexpr std::string_view kMemberPorts = "max((groups-1)*ceil(G/last),G-1)";
 // Doubling with segments in flight: the rounds of one segment, and a message in each of them.
 constexpr std::string_view kDoublingPorts = "min(P,flog2(N)+1-pow2(N))";
 constexpr std::string_view kDoublingRounds = "if(N-1,flog2(N)+2*(1-pow2(N))+P-1,0)";
+
+// n-block circulant algorithms: the root sends a block in every round.
+constexpr std::string_view kBlockRounds = "if(N-1,clog2(N)+P-1,0)";
+constexpr std::string_view kRootBlocks = "if(N-1,(clog2(N)+P-1)/P,0)";
 
 // Up one tree, down the other: two children and a parent, and the parent in the other tree.
 constexpr std::string_view kPortsOfDoubleTree =
@@ -159,6 +166,10 @@ constexpr std::string_view kLu = "Lu, Collective Algorithms, 2026";
 constexpr std::string_view kLesson = "collectives lesson, hierarchical all-reduce";
 constexpr std::string_view kChapter = "ring and tree chapter, hierarchical algorithms";
 constexpr std::string_view kTraff = "Traff, Non-pipelined Reduce-scatter and Allreduce, 2025";
+constexpr std::string_view kTraffBlocks = "Traff, Optimal Broadcast Schedules, ACM TOPC 2025; MPICH 5";
+constexpr std::string_view kBine = "De Sensi et al., Bine Trees, SC 2025";
+constexpr std::string_view kFan = "Fan et al., ParLogNa and ParLinNa, HPDC 2025";
+constexpr std::string_view kTori = "Traff, all-to-all in tori, arXiv:2605.29970, 2026";
 constexpr std::string_view kTrivance = "Juerss, Addanki & Schmid, Trivance, 2026";
 constexpr std::string_view kSwing = "De Sensi et al., Swing, NSDI 2024";
 constexpr std::string_view kBae = "Bae & Bose, IEEE Trans. Computers 52(10), 2003";
@@ -310,6 +321,18 @@ const Algorithm kCatalogue[] = {
      .rounds = kLog3Rounds, .sent = kComputed, .received = kOne,
      .send_ports = kComputed, .receive_ports = kPortPerDimension,
      .summary = "the trivance all-gather's transfers of the root's blocks", .citation = kTrivance},
+    {.collective = broadcast, .name = "circulant_pipelined",
+     .make = [](const Params& a) { return broadcast_of(circulant_pipelined_all_gather(a.ranks, a.segments), a.root); },
+     .parameters = "segments",
+     .rounds = kBlockRounds, .sent = kRootBlocks, .received = kOne,
+     .send_ports = kOne, .receive_ports = kOne,
+     .summary = "n blocks in the fewest rounds, n - 1 + ceil(log2 N): a new block from the root in each", .citation = kTraffBlocks},
+    {.collective = broadcast, .name = "bine",
+     .make = [](const Params& a) { return tree_broadcast(bine(a.ranks), a.root, a.segments); },
+     .parameters = "segments",
+     .rounds = kBlockRounds, .sent = "clog2(N)", .received = kOne,
+     .send_ports = "min(P,clog2(N))", .receive_ports = kOne,
+     .summary = "to the mirror image in half of the ranks left: distances ... -5, 3, -1, 1", .citation = kBine},
 
     {.collective = kReduce, .name = "chain",
      .make = [](const Params& a) { return chain_reduce(a.ranks, a.root, a.segments); },
@@ -394,6 +417,18 @@ const Algorithm kCatalogue[] = {
      .rounds = kLog3Rounds, .sent = kOne, .received = kComputed,
      .send_ports = kPortPerDimension, .receive_ports = kComputed,
      .summary = "the trivance broadcast reversed in time", .citation = kTrivance},
+    {.collective = kReduce, .name = "circulant_pipelined",
+     .make = [](const Params& a) { return reduce_of(circulant_pipelined_all_gather(a.ranks, a.segments), a.root); },
+     .parameters = "segments",
+     .rounds = kBlockRounds, .sent = kOne, .received = kRootBlocks,
+     .send_ports = kOne, .receive_ports = kOne,
+     .summary = "the circulant_pipelined broadcast reversed in time", .citation = kTraffBlocks},
+    {.collective = kReduce, .name = "bine",
+     .make = [](const Params& a) { return tree_reduce(bine(a.ranks), a.root, a.segments); },
+     .parameters = "segments",
+     .rounds = kBlockRounds, .sent = kOne, .received = "clog2(N)",
+     .send_ports = kOne, .receive_ports = "min(P,clog2(N))",
+     .summary = "the bine broadcast reversed in time", .citation = kBine},
 
     {.collective = all_reduce, .name = "ring",
      .make = [](const Params& a) { return ring_all_reduce(a.ranks); },
@@ -689,6 +724,24 @@ const Algorithm kCatalogue[] = {
      .send_ports = kCrossPorts, .receive_ports = kCrossPorts,
      .summary = "whole vectors from all 2D ends of crosses; a line as in trivance_latency",
      .citation = kTrivance, .other_bits = kOwnBrackets},
+    {.collective = all_reduce, .name = "circulant_pipelined",
+     .make = [](const Params& a) { return reduce_scatter_then(circulant_pipelined_all_gather(a.ranks, a.segments)); },
+     .parameters = "segments",
+     .rounds = "if(N-1,2*(clog2(N)+P-1),0)", .sent = kTwoShares, .received = kTwoShares,
+     .send_ports = kOne, .receive_ports = kOne,
+     .summary = "circulant_pipelined reduce-scatter, then all-gather: n blocks of each rank's part", .citation = kTraffBlocks},
+    {.collective = all_reduce, .name = "bine",
+     .make = [](const Params& a) { return bine_all_reduce(a.ranks); },
+     .rounds = kTwiceSwingRounds, .sent = kSwingShares, .received = kSwingShares,
+     .send_ports = kOne, .receive_ports = kOne,
+     .summary = "halve between partners at 1, -1, 3, -5 ..., then double; an odd rank is folded", .citation = kBine},
+    {.collective = all_reduce, .name = "recursive_multiplying",
+     .make = [](const Params& a) { return recursive_multiplying_all_reduce(a.ranks, resolved(a).levels); },
+     .allowed_when = kNested, .needs = kNestedInWords, .parameters = "levels",
+     .rounds = "L", .sent = kComputed, .received = kComputed,
+     .send_ports = kComputed, .receive_ports = kComputed,
+     .summary = "whole vectors among the ranks at one position, level by level, the innermost first",
+     .citation = "Ruefenacht, Bull & Booth, Parallel Computing 69, 2017"},
 
     {.collective = all_gather, .name = "ring",
      .make = [](const Params& a) { return ring_all_gather(a.ranks); },
@@ -832,6 +885,17 @@ const Algorithm kCatalogue[] = {
      .rounds = kCrossRounds, .sent = kShare, .received = kShare,
      .send_ports = kCrossPorts, .receive_ports = kCrossPorts,
      .summary = "to the 2D ends of crosses, farthest first, on all ports at once", .citation = kTrivance},
+    {.collective = all_gather, .name = "circulant_pipelined",
+     .make = [](const Params& a) { return circulant_pipelined_all_gather(a.ranks, a.segments); },
+     .parameters = "segments",
+     .rounds = kBlockRounds, .sent = kShare, .received = kShare,
+     .send_ports = kOne, .receive_ports = kOne,
+     .summary = "circulant_pipelined broadcasts of n blocks from all ranks at once", .citation = kTraffBlocks},
+    {.collective = all_gather, .name = "bine",
+     .make = [](const Params& a) { return bine_all_gather(a.ranks); },
+     .rounds = kSwingRounds, .sent = kComputed, .received = kShare,
+     .send_ports = kOne, .receive_ports = kOne,
+     .summary = "partners at ... -5, 3, -1, 1 exchange what the other lacks; an odd rank is folded", .citation = kBine},
 
     {.collective = reduce_scatter, .name = "ring",
      .make = [](const Params& a) { return ring_reduce_scatter(a.ranks); },
@@ -965,6 +1029,17 @@ const Algorithm kCatalogue[] = {
      .rounds = kCrossRounds, .sent = kShare, .received = kShare,
      .send_ports = kCrossPorts, .receive_ports = kCrossPorts,
      .summary = "the trivance_cross all-gather reversed in time", .citation = kTrivance},
+    {.collective = reduce_scatter, .name = "circulant_pipelined",
+     .make = [](const Params& a) { return dual(circulant_pipelined_all_gather(a.ranks, a.segments)); },
+     .parameters = "segments",
+     .rounds = kBlockRounds, .sent = kShare, .received = kShare,
+     .send_ports = kOne, .receive_ports = kOne,
+     .summary = "the circulant_pipelined all-gather reversed in time", .citation = kTraffBlocks},
+    {.collective = reduce_scatter, .name = "bine",
+     .make = [](const Params& a) { return bine_reduce_scatter(a.ranks); },
+     .rounds = kSwingRounds, .sent = kShare, .received = kComputed,
+     .send_ports = kOne, .receive_ports = kOne,
+     .summary = "the bine all-gather reversed in time", .citation = kBine},
 
     {.collective = all_to_all, .name = "ring",
      .make = [](const Params& a) { return ring_all_to_all(a.ranks); },
@@ -1004,6 +1079,26 @@ const Algorithm kCatalogue[] = {
      .rounds = "L", .sent = kComputed, .received = kComputed,
      .send_ports = kComputed, .receive_ports = kComputed,
      .summary = "direct exchanges level by level, all blocks for one group in one message", .citation = kRougier},
+    {.collective = all_to_all, .name = "parlogna",
+     .make = [](const Params& a) { return parlogna_all_to_all(a.ranks, radix(a)); },
+     .parameters = "radix",
+     .rounds = kKnomial, .sent = kDigits, .received = kDigits,
+     .send_ports = kOne, .receive_ports = kOne,
+     .summary = "Bruck's with a round per digit: from Bruck at radix 2 to pairwise at radix N", .citation = kFan},
+    {.collective = all_to_all, .name = "parlinna",
+     .make = [](const Params& a) { return parlinna_all_to_all(a.ranks, resolved(a).group, radix(a)); },
+     .allowed_when = kEqualGroups, .needs = kEqualGroupsInWords, .parameters = "group,radix",
+     .rounds = "if(G-1,(K-1)*(clog(K,G)-1)+ceil(G/pow(K,clog(K,G)-1))-1,0)+N/G-1",
+     .sent = kDigitsInGroups, .received = kDigitsInGroups,
+     .send_ports = kOne, .receive_ports = kOne,
+     .summary = "parlogna in groups of G, then pairwise among the ranks at one position", .citation = kFan},
+    {.collective = all_to_all, .name = "torus",
+     .make = [](const Params& a) { return torus_all_to_all(resolved(a).dims); },
+     .allowed_when = "2147483647>=2*D*N*N", .needs = "twice the dimensions times N * N must be less than 2^31",
+     .parameters = "dims",
+     .rounds = "each(floor(a/2))", .sent = "each(floor(a*a/4)/a)", .received = "each(floor(a*a/4)/a)",
+     .send_ports = kAllPorts, .receive_ports = kAllPorts,
+     .summary = "relayed along one dimension after the other, D of them side by side", .citation = kTori},
 
     {.collective = gather, .name = "binomial",
      .make = [](const Params& a) { return tree_gather(knomial_far(a.ranks, radix(a)), a.root); },
@@ -1028,6 +1123,11 @@ const Algorithm kCatalogue[] = {
      .rounds = "S", .sent = kComputed, .received = kShare,
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "the circulant scatter reversed in time", .citation = kTraff},
+    {.collective = gather, .name = "bine",
+     .make = [](const Params& a) { return tree_gather(bine(a.ranks), a.root); },
+     .rounds = "clog2(N)", .sent = "floor(N/2)/N", .received = kShare,
+     .send_ports = kOne, .receive_ports = kOne,
+     .summary = "the bine scatter reversed in time", .citation = kBine},
 
     {.collective = scatter, .name = "binomial",
      .make = [](const Params& a) { return tree_scatter(knomial_far(a.ranks, radix(a)), a.root); },
@@ -1051,6 +1151,11 @@ const Algorithm kCatalogue[] = {
      .rounds = "S", .sent = kShare, .received = kComputed,
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "the circulant all-to-all with the blocks of one rank", .citation = kTraff},
+    {.collective = scatter, .name = "bine",
+     .make = [](const Params& a) { return tree_scatter(bine(a.ranks), a.root); },
+     .rounds = "clog2(N)", .sent = kShare, .received = "floor(N/2)/N",
+     .send_ports = kOne, .receive_ports = kOne,
+     .summary = "half of the blocks to the mirror image in half of the ranks left", .citation = kBine},
 
     {.collective = send_recv, .name = "direct",
      .make = [](const Params& a) { return direct_send_recv(a.ranks, a.root, a.peer); },

@@ -1,6 +1,7 @@
 #include "algorithms/circulant.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "algorithms/parameters.h"
 
@@ -145,6 +146,59 @@ std::vector<std::vector<CirculantRounds::OnItsWay>> CirculantRounds::ways() cons
     }
   }
   return out;
+}
+
+namespace {
+
+// Finds in O(q) steps the blocks that one rank receives in a turn of q rounds: one that is new, and
+// the blocks that others brought up before.
+class BlockSearch {
+ public:
+  // `skips`: s[0] = 1 ... s[q] = p, and a number beyond all sums of skips; i > 0.
+  BlockSearch(const std::vector<int>& skips, int i)
+      : s_(skips), q_(static_cast<int>(skips.size()) - 2), rank_(i + at(skips, q_)) {
+    int way = i, base = q_ - 1;  // base: the first skip of the rank's way, and its new block
+    for (; way != at(s_, base); --base) way -= way > at(s_, base) ? at(s_, base) : 0;
+    missing_ = (2u << q_) - 1 - (1u << base);
+    from(0, 2 * rank_, q_);
+    for (auto& block : found_) {
+      block = static_cast<signed char>(block == q_ ? base : block - q_);
+    }
+  }
+  const std::vector<signed char>& found() const { return found_; }
+
+ private:
+  // Depth first over sums of skips, the largest first: x is the sum so far, `end` the place of the
+  // block found last, and e the next skip and block. A block is received in the round in which its
+  // place is one skip away.
+  void from(int x, int end, int e) {
+    for (; e >= 0; e = std::bit_width(missing_ & ((1u << e) - 1)) - 1) {
+      const int y = x + at(s_, e);
+      if (y > before(0) || y >= end) continue;
+      if (y <= before(1)) from(y, end, e);
+      if (x > before(1)) return;
+      end = y;
+      missing_ &= ~(1u << e);
+      found_.push_back(static_cast<signed char>(e));
+    }
+  }
+  // The place from which the rank receives in the round after next, or in the next one (j = 0).
+  int before(int j) const { return rank_ - at(s_, static_cast<int>(found_.size()) + j); }
+
+  const std::vector<int>& s_;
+  int q_, rank_;
+  unsigned missing_ = 0;
+  std::vector<signed char> found_;
+};
+
+}  // namespace
+
+BlockRounds::BlockRounds(int p, int n)
+    : n_(n), q_(ceil_log2(p)), idle_(p > 1 ? (q_ - (n - 1) % q_) % q_ : 0), received_(1) {
+  skips_ = halving_near(p);
+  std::vector<int> all = skips_;
+  all.insert(all.end(), {p, 4 * p});
+  for (int i = 1; i < p; ++i) received_.push_back(BlockSearch(all, i).found());
 }
 
 }  // namespace rankine

@@ -4,6 +4,7 @@
 //   p ranks    s skip    k round
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -153,6 +154,48 @@ inline Schedule circulant_broadcast(const SharedRounds& c, Rank root) {
 
 inline Schedule circulant_reduce(const SharedRounds& c, Rank root) {
   return reduce_of(circulant_all_gather(c), root);
+}
+
+// The n-block algorithms: n - 1 + q rounds, the least on one port, and every rank gets every block
+// of every root once. Traff, "Optimal Broadcast Schedules in Logarithmic Time with Applications to
+// Broadcast, Reduction, All-broadcast and All-reduction", ACM TOPC 2025 (arXiv:2407.18004);
+// MPICH 5.
+//   q = ceil(log2 p)    k round    skips: halving, the nearest first, in turn; s[q] = p
+//   i distance of a rank from the root
+// The paper's send schedules are the receive schedules of the receivers: a transfer states both.
+
+// In round k the rank i further on than the root receives block(i, k), from the rank skip(k)
+// before; nothing if that is negative.
+class BlockRounds {
+ public:
+  BlockRounds(int p, int n);
+  int rounds() const { return q_ == 0 ? 0 : n_ - 1 + q_; }
+  int skip(int k) const { return at(skips_, (k + idle_) % q_); }
+  int block(int i, int k) const {
+    const int turn = (k + idle_) / q_;
+    return std::min(n_ - 1, at(at(received_, i), (k + idle_) % q_) + turn * q_ - idle_);
+  }
+
+ private:
+  int n_, q_, idle_;  // the last turn ends with the last round, so the first one begins later
+  std::vector<int> skips_;
+  std::vector<std::vector<signed char>> received_;  // the blocks of turn 0, by distance and round
+};
+
+// Every rank is the root of a broadcast at once: rank 0 sends what the rank skip(k) further on
+// lacks of all roots.
+inline Schedule circulant_pipelined_all_gather(int p, int n) {
+  const auto c = std::make_shared<const BlockRounds>(p, n);
+  return rotation_symmetric({p, n * p, c->rounds(),
+                             [c, p, n](int k, Send send) {
+                               BlockSet moving;
+                               for (int i = p - 1; i > 0; --i) {
+                                 const int b = c->block(i, k);
+                                 if (b >= 0) moving.list.append(n * (c->skip(k) - i) + b);
+                               }
+                               send(0, c->skip(k), moving, copy);
+                             }},
+                            Moves::with_rank);
 }
 
 }  // namespace rankine

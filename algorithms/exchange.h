@@ -101,6 +101,21 @@ inline Schedule swing_latency_all_reduce(const std::vector<int>& dims) {
   return exchange_all_reduce(dims, swing_partner);
 }
 
+// Bine butterflies: Swing's partners, on one port. De Sensi et al., "Bine trees: Enhancing
+// collective operations by optimizing communication locality", SC 2025.
+//   p ranks, an even number (one more is folded)
+
+inline Schedule bine_line(const std::vector<int>& p) {
+  return torus_all_gather(p, {halving_line(swing_partner)}, Turns::rotating);
+}
+inline Schedule bine_all_gather(int p) {
+  return folded_torus_all_gather({p}, largest_even, bine_line);
+}
+inline Schedule bine_reduce_scatter(int p) { return dual(bine_all_gather(p)); }
+inline Schedule bine_all_reduce(int p) {
+  return folded_torus_halving_all_reduce({p}, largest_even, bine_line);
+}
+
 // Recursive doubling along the lines of a torus: partners at distances 1, 2, 4 ...
 // Rabenseifner, "Optimization of collective reduction operations", ICCS 2004; on tori Sack & Gropp,
 // "Collective algorithms for multiported torus networks", ACM TOPC 1(2), 2015.

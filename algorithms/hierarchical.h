@@ -68,7 +68,7 @@ inline Schedule ring_2d_all_reduce(int p, int g) {
 
 // Rings inside, a binary tree between: few rounds between groups, where a message takes long.
 inline Schedule ring_tree_all_reduce(int p, int g, int s) {
-  return rows_and_columns(p, g, tree_all_reduce(heap(p / g), s));
+  return rows_and_columns(p, g, tree_all_reduce(k_ary_tree(p / g), s));
 }
 
 // Two levels in shared memory: groups of neighbours (the ranks of a node, or of an L3) and the data

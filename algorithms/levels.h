@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "algorithms/direct.h"
 #include "algorithms/schedule/combine.h"
 #include "algorithms/shapes.h"
+#include "algorithms/torus_all_to_all.h"
 
 namespace rankine {
 
@@ -78,21 +78,25 @@ inline Schedule level_exchange_all_reduce(int p, const std::vector<int>& levels)
   return reduce_scatter_then(level_exchange_all_gather(p, levels));
 }
 
-// Rank r sends the blocks of all members of its group of u for all ranks with its partner's
-// position.
+// Recursive multiplying with a radix per level: whole sums of the groups below, innermost first.
+// Ruefenacht, Bull & Booth, "Generalisation of recursive doubling for AllReduce", Parallel
+// Computing 69, 2017.
+inline Schedule recursive_multiplying_all_reduce(int p, const std::vector<int>& levels) {
+  const std::vector<int> sizes = nested_sizes(p, levels);
+  return {p, 1, static_cast<int>(sizes.size()) - 1, [p, sizes](int k, Send send) {
+            for_each_like(p, at(sizes, k), at(sizes, k + 1),
+                          [&](Rank r, Rank like) { send(r, like, block(0), reduce); });
+          }};
+}
+
 inline Schedule level_exchange_all_to_all(int p, const std::vector<int>& levels) {
   const std::vector<int> sizes = nested_sizes(p, levels);
-  return {p, p * p, static_cast<int>(sizes.size()) - 1, [p, sizes](int k, Send send) {
-            const int u = sizes[static_cast<std::size_t>(k)];
-            const int ua = sizes[static_cast<std::size_t>(k) + 1];
-            for_each_like(p, u, ua, [&](Rank r, Rank like) {
-              BlockSet moving;
-              for (Rank s = r / u * u; s < r / u * u + u; ++s) {
-                moving.list.append(Run{pair_of(p, s, like % ua), p / ua, ua});
-              }
-              send(r, like, moving, copy);
-            });
-          }};
+  std::vector<int> dims;
+  std::vector<Schedule> lines;
+  for (std::size_t i = sizes.size() - 1; i > 0; --i) dims.push_back(sizes[i] / sizes[i - 1]);
+  if (dims.empty()) dims = {1};
+  for (const int a : dims) lines.push_back(direct_all_to_all(a));
+  return all_to_all_in_phases(dims, lines, static_cast<int>(dims.size()) - 1);
 }
 
 }  // namespace rankine

@@ -90,13 +90,36 @@ Tree knomial_far(int n, int k) {
       [k, last](Rank r) { return last - lowest_place(k, r); });
 }
 
+namespace {
+
+// Rank `from` has the data for the ranks first ... first + count - 1, modulo n.
+void reflect(Tree& tree, int first, int count, Rank from, int round) {
+  if (count == 1) return;
+  const bool low = from - first < (count + 1) / 2;  // `from` is in the half that is stated first
+  const int middle = first + (count + (low ? 1 : 0)) / 2, last = first + count - 1;
+  const Rank image = 2 * middle - 1 - from, to = std::clamp(image, first, last), n = tree.ranks();
+  at(tree.parent, wrapped(to, n)) = wrapped(from, n);
+  at(tree.when, wrapped(to, n)) = round;
+  reflect(tree, first, middle - first, low ? from : to, round + 1);
+  reflect(tree, middle, first + count - middle, low ? to : from, round + 1);
+}
+
+}  // namespace
+
+Tree bine(int n) {
+  Tree out{std::vector<Rank>(static_cast<std::size_t>(n), kNoParent),
+           std::vector<int>(static_cast<std::size_t>(n), -1)};
+  reflect(out, ceil_log2(n) % 2 == 0 ? n / 3 + 1 - n : -(n / 3), n, 0, 0);
+  return out;
+}
+
 Tree star(int n) {
   return tree(
       n, [](Rank) { return 0; }, [](Rank r) { return r - 1; });
 }
 
-Tree heap(int n) {
-  return by_levels(parents(n, [](Rank r) { return r == 0 ? kNoParent : (r - 1) / 2; }));
+Tree k_ary_tree(int n, int k) {
+  return by_levels(parents(n, [k](Rank r) { return r == 0 ? kNoParent : (r - 1) / k; }));
 }
 
 Tree in_order(int n) {
@@ -129,13 +152,13 @@ TreePair nccl_trees(int n) {
 
 TreePair complementary_trees(int n) {
   const int interior = n / 2;
-  return {heap(n), renamed(heap(n), [n, interior](Rank r) {
+  return {k_ary_tree(n), renamed(k_ary_tree(n), [n, interior](Rank r) {
             return r < interior ? n - 1 - r : r - interior;
           })};
 }
 
 TreePair topped_trees(int n) {
-  const Tree first = topped(heap(n - 1));
+  const Tree first = topped(k_ary_tree(n - 1));
   return {first, renamed(first, [n](Rank r) { return (n - r) % n; })};
 }
 
@@ -144,7 +167,7 @@ TreePair topped_trees(int n) {
 // (its last, role n - 1, in the second tree) must deviate at odd n, for the sake of rank 0, which
 // has an edge to each tree.
 TreePair coloured_trees(int n) {
-  const Tree plain = topped(heap(n - 1));
+  const Tree plain = topped(k_ary_tree(n - 1));
   const int first_colour = n % 2;
   const auto colour = [first_colour](Rank r) { return r == 1 ? 0 : (r - 1 + first_colour) % 2; };
   const auto other = [n, colour](Rank r) { return 1 - colour(n - r); };

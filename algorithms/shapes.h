@@ -47,12 +47,20 @@ Tree knomial_far(int n, int k);
 inline Tree binomial_near(int n) { return knomial_near(n, 2); }
 inline Tree binomial_far(int n) { return knomial_far(n, 2); }
 
+// Bine (binomial negabinary) tree of ceil(log2 n) rounds: subtrees are intervals of ranks, modulo
+// n. A rank with data for an interval sends it to its mirror image across the middle. For a power
+// of two the distances are those of negabinary numbers, ... 11, -5, 3, -1, 1, two thirds of a
+// binomial tree's: a rank is placed a third of the way along its interval. At an odd size the
+// sender keeps the larger part. De Sensi et al., "Bine trees: Enhancing collective operations by
+// optimizing communication locality", SC 2025.
+Tree bine(int n);
+
 // The root sends to 1, 2, ... n - 1, one after the other.
 Tree star(int n);
 
-// The complete binary tree, level by level from left to right: r above 2r + 1 and 2r + 2.
-// Depth floor(log2 n); interior are the ranks below floor(n / 2).
-Tree heap(int n);
+// The complete k-ary tree, level by level from left to right: r above k r + 1 ... k r + k. If k is
+// two: depth floor(log2 n), and interior are the ranks below floor(n / 2).
+Tree k_ary_tree(int n, int k = 2);
 
 // The binary search tree over 0 ... n - 1 with the even ranks as leaves: its root is 2^floor(log2
 // n) - 1, and its depth floor(log2 n).
@@ -69,12 +77,12 @@ using TreePair = std::pair<Tree, Tree>;
 // rank 0 is interior in both.
 TreePair nccl_trees(int n);
 
-// Two heaps, the second from the other end and with the leaves in the order of the ranks. No rank
-// is interior in both, for any n.
+// Two k_ary_tree(), the second from the other end and with the leaves in the order of the ranks. No
+// rank is interior in both, for any n.
 TreePair complementary_trees(int n);
 
-// Two heaps over the ranks 1 ... n - 1 and rank 0 on top of both, the second from the other end. No
-// rank of 1 ... n - 1 is interior in both, for any n.
+// Two k_ary_tree() over the ranks 1 ... n - 1 and rank 0 on top of both, the second from the other
+// end. No rank of 1 ... n - 1 is interior in both, for any n.
 TreePair topped_trees(int n);
 
 // topped_trees() in rounds of two colours, so that no rank sends or receives twice in a round, for

@@ -1,7 +1,8 @@
 // In a tree algorithm the root's vector goes from parent to child; reversed in time, the sum goes
 // from child to parent. Shapes and their rounds are in shapes.h. Double trees and in-network
 // switches follow. Binomial trees: Johnsson & Ho, "Optimum broadcasting and personalized
-// communication in hypercubes", IEEE Trans. Computers 38(9), 1989.
+// communication in hypercubes", IEEE Trans. Computers 38(9), 1989; k-ary trees: MPICH 4,
+// src/mpi/coll/algorithms/treealgo/treeutil.c (MPII_Treeutil_tree_kary_init).
 //   s segments, one `interval` behind the other
 #pragma once
 
@@ -75,16 +76,6 @@ inline Schedule tree_scatter(const Tree& tree, Rank root) {
 }
 
 inline Schedule tree_gather(const Tree& tree, Rank root) { return dual(tree_scatter(tree, root)); }
-
-// k-ary tree: rank r sends to k r + 1 ... k r + k, all of them at once. MPICH 4,
-// src/mpi/coll/algorithms/treealgo/treeutil.c (MPII_Treeutil_tree_kary_init).
-//   p ranks    r rank    k children of a rank, at most    s segments
-
-inline Tree k_ary_tree(int p, int k) {
-  std::vector<Rank> parents = {kNoParent};
-  for (Rank r = 1; r < p; ++r) parents.push_back((r - 1) / k);
-  return by_levels(std::move(parents));
-}
 
 // Broadcast of long vectors: scatter by a binomial tree, then all-gather round the ring.
 // van de Geijn; Barnett, Shuler, Gupta, Payne, van de Geijn & Watts, "Building a high-performance

@@ -52,7 +52,7 @@ TEST(Catalogue, NamesAreUniqueAndPlain) {
     EXPECT_EQ(find_algorithm(entry.collective, entry.name), &entry);
   }
   EXPECT_EQ(find_algorithm(Collective::barrier, "ring"), nullptr);
-  EXPECT_EQ(algorithm_names(Collective::scatter), "binomial, linear, chain, circulant");
+  EXPECT_EQ(algorithm_names(Collective::scatter), "binomial, linear, chain, circulant, bine");
 }
 
 TEST(Catalogue, EveryLineIsComplete) {
@@ -284,6 +284,24 @@ TEST(InOrder, IsASearchTree) {
            low = up, up = tree.parent_of(up)) {
         EXPECT_EQ(r < up, low < up) << n;
       }
+    }
+  }
+}
+
+// The authors' definition for powers of two, in negabinary numbers: a rank receives in the round in
+// which its u last digits, all equal, are left, from the rank with these digits inverted. Catches a
+// wrong place of the root and a wrong half.
+TEST(Bine, IsTheNegabinaryTreeForPowersOfTwo) {
+  constexpr unsigned kOdd = 0xAAAAAAAA;  // the digits of odd places, which count negative
+  for (int s = 0; s <= 10; ++s) {
+    const Tree tree = bine(1 << s);
+    for (int r = 1; r < 1 << s; ++r) {
+      const unsigned digits = (static_cast<unsigned>(r) + kOdd) ^ kOdd;
+      int u = 1;
+      while (u < s && (digits >> u & 1) == (digits & 1)) ++u;
+      const unsigned parent = ((digits ^ ((1u << u) - 1)) ^ kOdd) - kOdd;
+      EXPECT_EQ(tree.parent_of(r), wrapped(static_cast<int>(parent), 1 << s));
+      EXPECT_EQ(tree.when_of(r), s - u);
     }
   }
 }

@@ -107,6 +107,42 @@ TEST(Circulant, EveryValidSequenceServesEveryCollective) {
   EXPECT_GT(valid, 50);
 }
 
+// Catches a wrong beginning of the first turn and a block received twice: `verify` tries three
+// numbers of blocks only, which leave most remainders of the turns' q rounds out.
+TEST(CirculantPipelined, BringsEveryBlockOnceInTheFewestRounds) {
+  for (const int p : {2, 3, 5, 16, 17, 22, 33}) {
+    for (int n = 1; n <= 20; ++n) {
+      const Schedule s = broadcast_of(circulant_pipelined_all_gather(p, n), p / 2);
+      EXPECT_EQ(s.rounds, n - 1 + ceil_log2(p));
+      EXPECT_EQ(failure(s, {Collective::broadcast, p, n, p / 2}), "") << p << " " << n;
+      int received = 0;
+      for (int k = 0; k < s.rounds; ++k) {
+        for_each_transfer(s, k, [&](const Transfer& t) { received += t.what.list.size(); });
+      }
+      EXPECT_EQ(received, n * (p - 1)) << p << " " << n;
+    }
+  }
+}
+
+// Catches another way of a block than the paper's: with one block both papers' ways are equal.
+TEST(CirculantPipelined, WithOneBlockIsTheAllGatherOfTheHalvingSkips) {
+  for (int p = 1; p <= 70; ++p) {
+    const Schedule ours = circulant_pipelined_all_gather(p, 1);
+    const Schedule plain = mirrored(circulant_all_gather(halving(p)));
+    ASSERT_EQ(ours.rounds, plain.rounds);
+    for (int k = 0; k < ours.rounds; ++k) {
+      std::set<std::tuple<Rank, Rank, std::set<Block>>> a, b;
+      for (auto [schedule, out] : {std::pair(&ours, &a), std::pair(&plain, &b)}) {
+        for_each_transfer(*schedule, k, [out = out](const Transfer& t) {
+          const std::vector<int> what = t.what.list.to_vector();
+          out->insert({t.from.front(), t.to.front(), {what.begin(), what.end()}});
+        });
+      }
+      EXPECT_EQ(a, b) << p << ", round " << k;
+    }
+  }
+}
+
 using Skips = std::vector<int>;
 
 Skips made(std::string_view scheme, int p) { return find_skip_scheme(scheme)->skips(p); }

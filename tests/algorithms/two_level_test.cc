@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -11,6 +12,8 @@
 #include "algorithms/hierarchical.h"
 #include "algorithms/levels.h"
 #include "algorithms/pat.h"
+#include "algorithms/torus.h"
+#include "algorithms/torus_all_to_all.h"
 #include "algorithms/tree.h"
 #include "tests/algorithms/reference.h"
 
@@ -123,6 +126,26 @@ TEST(Leaders, OnlyTheFirstOfAGroupTalksAcross) {
   }
 }
 
+// Groups that begin at any rank of the tree, as with roots other than 0: on average the data of a
+// bine tree cross less often than a binomial tree's, at best a third less (the paper's bound).
+// Catches a tree of the same rounds with distances of a binomial one.
+TEST(Bine, CrossesBetweenGroupsLessThanABinomialTree) {
+  for (const auto& [p, group] : {std::pair(32, 4), {64, 8}, {60, 12}, {100, 8}, {128, 16}}) {
+    const auto crossed = [p = p, group = group](const Tree& tree) {
+      int out = 0;
+      for (Rank first = 0; first < group; ++first) {
+        for (Rank root = 0; root < p; ++root) {
+          const auto group_of = [&](Rank r) { return ((r + root) % p + first) / group; };
+          for (Rank r = 1; r < p; ++r) out += group_of(r) != group_of(tree.parent_of(r)) ? 1 : 0;
+        }
+      }
+      return out;
+    };
+    EXPECT_LT(crossed(bine(p)), crossed(binomial_far(p)));
+    EXPECT_GT(3 * crossed(bine(p)), 2 * crossed(binomial_far(p)));
+  }
+}
+
 // The counts hold at every level of the machine.
 TEST(LevelTree, TheVectorEntersEveryGroupOfEveryLevelOnce) {
   const std::vector<std::vector<int>> machines = {{}, {1}, {2}, {3}, {4, 16}, {2, 4, 8}, {3, 12}};
@@ -185,6 +208,49 @@ TEST(LevelExchange, AllToAllsSendOneMessagePerMemberAndGroup) {
   ASSERT_EQ(crossed.size(), 2u);
   for (const auto& [pair, all] : crossed) EXPECT_EQ(all, std::pair(12, 12 * 12));
   EXPECT_EQ(crossing(level_exchange_all_to_all(24, {24}), 12).at({0, 1}), std::pair(144, 144));
+}
+
+// Catches levels in another order: between the largest groups each member sends one vector.
+TEST(RecursiveMultiplying, CrossesOncePerMember) {
+  for (const auto& [pair, all] : crossing(recursive_multiplying_all_reduce(24, {2, 4, 12}), 12)) {
+    EXPECT_EQ(all, std::pair(12, 12));
+  }
+}
+
+// Catches phases in another order, and groups that are not exchanged as wholes.
+TEST(ParLinNa, SendsOneMessagePerMemberAndGroup) {
+  for (const int x : {2, 3, 4}) {
+    const auto crossed = crossing(parlinna_all_to_all(24, 4, x), 4);
+    ASSERT_EQ(crossed.size(), 30u);
+    for (const auto& [pair, all] : crossed) EXPECT_EQ(all, std::pair(4, 4 * 4));
+  }
+}
+
+// Catches a digit in the wrong round: radix 2 is Bruck's algorithm, radix p the pairwise exchange.
+TEST(ParLogNa, LeadsFromBruckToPairwiseExchange) {
+  for (int p = 2; p <= 20; ++p) {
+    EXPECT_EQ(text_of(parlogna_all_to_all(p, 2)), text_of(bruck_all_to_all(p, 2)));
+    EXPECT_EQ(text_of(parlogna_all_to_all(p, p)), text_of(pairwise_all_to_all(p)));
+  }
+}
+
+// Catches a phase along another dimension than that of its line.
+TEST(TorusAllToAll, SendsToNeighboursOnly) {
+  for (const std::vector<int>& dims : {std::vector<int>{3, 5}, {4, 4}, {2, 3, 4}, {7}}) {
+    const Torus torus(dims);
+    const Schedule s = torus_all_to_all(dims);
+    EXPECT_EQ(failure(s, {Collective::all_to_all, s.ranks, s.blocks}), "");
+    for (int k = 0; k < s.rounds; ++k) {
+      for_each_transfer(s, k, [&](const Transfer& t) {
+        int hops = 0;
+        for (int d = 0; d < torus.dimensions(); ++d) {
+          const int way = torus.coordinate(t.to.front(), d) - torus.coordinate(t.from.front(), d);
+          hops += std::min(wrapped(way, torus.size(d)), wrapped(-way, torus.size(d)));
+        }
+        EXPECT_EQ(hops, 1);
+      });
+    }
+  }
 }
 
 TEST(PatRing, EveryBlockCrossesIntoAGroupOnce) {
