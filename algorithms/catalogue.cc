@@ -166,7 +166,8 @@ constexpr std::string_view kLu = "Lu, Collective Algorithms, 2026";
 constexpr std::string_view kLesson = "collectives lesson, hierarchical all-reduce";
 constexpr std::string_view kChapter = "ring and tree chapter, hierarchical algorithms";
 constexpr std::string_view kTraff = "Traff, Non-pipelined Reduce-scatter and Allreduce, 2025";
-constexpr std::string_view kTraffBlocks = "Traff, Optimal Broadcast Schedules, ACM TOPC 2025; MPICH 5";
+constexpr std::string_view kTraffBlocks =
+    "Traff, Optimal Broadcast Schedules, ACM TOPC 2025; MPICH 5";
 constexpr std::string_view kBine = "De Sensi et al., Bine Trees, SC 2025";
 constexpr std::string_view kFan = "Fan et al., ParLogNa and ParLinNa, HPDC 2025";
 constexpr std::string_view kTori = "Traff, all-to-all in tori, arXiv:2605.29970, 2026";
