@@ -247,10 +247,20 @@ struct Batch {
   std::uint32_t seed = 0;  // for the data: a result left over from another batch is wrong
 };
 
+// Parts of a batch's calls, by the slowest rank's time; the last is the greatest time.
+struct Percentile {
+  const char* name;
+  double part;
+};
+inline constexpr Percentile kPercentiles[] = {
+    {"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p999", 0.999}, {"max", 1}};
+
 struct Measured {
   double us = 0;            // per call, as defined above
   double wall_us = 0;       // per call, everything included: input for planned_calls()
   std::uint64_t wrong = 0;  // elements of the last call's result, over all ranks
+  // Us, in the order of kPercentiles; empty if the protocol is warm, which times no single call.
+  std::vector<double> percentiles{};
 };
 
 // One rank's part of a batch, in floats.
@@ -373,6 +383,9 @@ inline Measured summarise(const Batch& batch, const BatchBarrier& batch_barrier)
     slowest[i] = static_cast<double>(most) * us_per_tick;
   }
   measured.us = interquartile_mean(slowest);
+  for (const Percentile& one : kPercentiles) {
+    measured.percentiles.push_back(nearest_rank(slowest, one.part));
+  }
   return measured;
 }
 

@@ -1,5 +1,8 @@
 #include "bench/rivals/document.h"
 
+#include <iterator>
+#include <vector>
+
 #include "bench/rivals/batch.h"
 #include "bench/rivals/kernels.h"
 #include "engine/base/statistics.h"
@@ -67,11 +70,29 @@ nlohmann::json context_json(const Plan& plan, const Setup& setup, const Contende
   for (const auto& contender : contenders) {
     json["contenders"][contender->name] = {{"family", family_name(contender->family)},
                                            {"version", contender->version},
+                                           {"settings", contender->settings},
                                            {"missing", contender->missing}};
     json["order"].push_back(contender->name);
   }
   return json;
 }
+
+namespace {
+
+// Of single calls: the median over the rounds; the greatest time of all rounds.
+nlohmann::json percentiles_json(const Cell& cell) {
+  nlohmann::json json = nlohmann::json::object();
+  for (std::size_t k = 0; k < std::size(kPercentiles); ++k) {
+    std::vector<double> rounds;
+    for (const std::vector<double>& round : cell.percentiles) rounds.push_back(round.at(k));
+    const bool greatest = kPercentiles[k].part == 1;
+    if (!rounds.empty())
+      json[kPercentiles[k].name] = greatest ? quantile(rounds, 1) : median(rounds);
+  }
+  return json;
+}
+
+}  // namespace
 
 nlohmann::json row_json(const Row& row, const Contenders& contenders) {
   nlohmann::json json = {{"size", row.bytes},
@@ -84,7 +105,7 @@ nlohmann::json row_json(const Row& row, const Contenders& contenders) {
     if (cell.us.empty()) continue;
     json["contenders"][contenders[i]->name] = {{"median_us", median(cell.us)},
                                                {"min_us", quantile(cell.us, 0)},
-                                               {"p99_us", percentile_99(cell.us)},
+                                               {"calls_us", percentiles_json(cell)},
                                                {"max_us", quantile(cell.us, 1)},
                                                {"spread", relative_spread(cell.us)},
                                                {"iterations", cell.calls},

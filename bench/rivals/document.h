@@ -3,7 +3,8 @@
 //   context   the measured call and its machine: collective, ranks (threads or processes), machine,
 //             levels of the memory, contenders with family, version and reason if missing
 //   rows      size, protocol, ping_pong_ns (before each round and after the last), steady, limit,
-//             contenders (median_us, ...), ratios and their other side ("against")
+//             contenders (median_us of batches, calls_us: percentiles of single calls if fresh,
+//             ...), ratios and their other side ("against")
 #pragma once
 
 #include <memory>

@@ -29,6 +29,13 @@ std::string find_start_mpi() {
   return "start_mpi";
 }
 
+std::vector<std::string> mpi_names(const std::string& start_mpi) {
+  Coprocess script({start_mpi, "--names"});
+  std::vector<std::string> names;
+  while (auto name = script.receive(kStartLimitS)) names.push_back(std::move(*name));
+  return names;
+}
+
 MpiContender::MpiContender(std::string its_name, const std::string& start_mpi, const Setup& setup)
     : Contender(std::move(its_name), Family::kMpi) {
   job_ = std::make_unique<Coprocess>(std::vector<std::string>{
@@ -42,6 +49,7 @@ void MpiContender::await() {
     return;
   }
   version = ready.value("library", "");
+  settings = ready.value("settings", "");
 }
 
 Measured MpiContender::run(const Batch& batch) {
@@ -55,7 +63,8 @@ Measured MpiContender::run(const Batch& batch) {
     return {};
   }
   return {answer.value("us", 0.0), answer.value("wall_us", 0.0),
-          answer.value("wrong", std::uint64_t{0})};
+          answer.value("wrong", std::uint64_t{0}),
+          answer.value("percentiles", std::vector<double>{})};
 }
 
 void MpiContender::give_up(const std::string& what) {

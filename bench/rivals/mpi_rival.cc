@@ -23,14 +23,115 @@
 
 #include "bench/rivals/batch.h"
 
+#if defined(RANKINE_ONECCL)
+#include <oneapi/ccl.hpp>
+#endif
+
 namespace rankine::rivals {
 namespace {
 
-int mpi_int(std::size_t count) { return static_cast<int>(count); }
+// The library that is measured: its calls of n floats per block, and its version. oneCCL, whose
+// ranks MPI starts, if start_mpi asks for it; else the MPI.
+#if defined(RANKINE_ONECCL)
+
+class Library {
+ public:
+  static constexpr int kThreads = MPI_THREAD_MULTIPLE;  // oneCCL warns of less
+
+  Library(int rank, int ranks) : communicator_(connected(rank, ranks)) {}
+
+  void call(Collective collective, int rank, float* in, float* out, std::size_t n) {
+    constexpr auto kSum = ccl::reduction::sum;
+    constexpr auto kType = ccl::datatype::float32;
+    switch (collective) {
+      case Collective::all_reduce:
+        return ccl::allreduce(in, out, n, kType, kSum, communicator_).wait();
+      case Collective::broadcast:
+        return ccl::broadcast(rank == 0 ? in : out, n, kType, 0, communicator_).wait();
+      case Collective::all_gather:
+        return ccl::allgather(in, out, n, kType, communicator_).wait();
+      case Collective::reduce_scatter:
+        return ccl::reduce_scatter(in, out, n, kType, kSum, communicator_).wait();
+      case Collective::all_to_all:
+        return ccl::alltoall(in, out, n, kType, communicator_).wait();
+      case Collective::reduce:
+        return ccl::reduce(in, out, n, kType, kSum, 0, communicator_).wait();
+    }
+  }
+
+  static std::string version() {
+    const ccl::library_version version = ccl::get_library_version();
+    return "oneCCL " + std::to_string(version.major) + "." + std::to_string(version.minor) + "." +
+           std::to_string(version.update);
+  }
+
+ private:
+  static ccl::communicator connected(int rank, int ranks) {
+    ccl::init();
+    ccl::kvs::address_type address;
+    ccl::shared_ptr_class<ccl::kvs> store;
+    if (rank == 0) {
+      store = ccl::create_main_kvs();
+      address = store->get_address();
+    }
+    MPI_Bcast(address.data(), static_cast<int>(address.size()), MPI_BYTE, 0, MPI_COMM_WORLD);
+    if (rank != 0) store = ccl::create_kvs(address);
+    return ccl::create_communicator(ranks, rank, store);
+  }
+
+  ccl::communicator communicator_;
+};
+
+#else
+
+struct Library {
+  static constexpr int kThreads = MPI_THREAD_SINGLE;
+
+  Library(int /*rank*/, int /*ranks*/) {}
+
+  void call(Collective collective, int rank, float* in, float* out, std::size_t block) {
+    const int n = static_cast<int>(block);
+    const MPI_Comm world = MPI_COMM_WORLD;
+    switch (collective) {
+      case Collective::all_reduce:
+        MPI_Allreduce(in == out ? MPI_IN_PLACE : in, out, n, MPI_FLOAT, MPI_SUM, world);
+        return;
+      case Collective::broadcast:
+        MPI_Bcast(rank == 0 ? in : out, n, MPI_FLOAT, 0, world);
+        return;
+      case Collective::all_gather:
+        MPI_Allgather(in, n, MPI_FLOAT, out, n, MPI_FLOAT, world);
+        return;
+      case Collective::reduce_scatter:
+        MPI_Reduce_scatter_block(in, out, n, MPI_FLOAT, MPI_SUM, world);
+        return;
+      case Collective::all_to_all:
+        MPI_Alltoall(in, n, MPI_FLOAT, out, n, MPI_FLOAT, world);
+        return;
+      case Collective::reduce:
+        MPI_Reduce(in, out, n, MPI_FLOAT, MPI_SUM, 0, world);
+        return;
+    }
+  }
+
+  static std::string version() {
+    char text[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length = 0;
+    MPI_Get_library_version(text, &length);
+    std::string line;
+    for (const char c : std::string(text, static_cast<std::size_t>(length))) {
+      if (c == '\n' || c == ',') break;
+      line += c == '\t' || c == '"' || c == '\\' ? ' ' : c;
+    }
+    return line;
+  }
+};
+
+#endif
 
 class Rank {
  public:
-  Rank(int rank, int ranks, bool crowded) : rank_(rank) {
+  Rank(int rank, int ranks, bool crowded) : rank_(rank), library_(rank, ranks) {
     if (ranks > kMaxRanks) fail("too many ranks");
     pid_t conductor = getpid();
     MPI_Bcast(&conductor, sizeof(conductor), MPI_BYTE, 0, MPI_COMM_WORLD);
@@ -109,68 +210,18 @@ class Rank {
   }
 
   void run(const Batch& batch, BatchBarrier& batch_barrier) {
-    const MPI_Comm world = MPI_COMM_WORLD;
-    const auto with = [&](auto&& call) {
-      run_batch(batch, batch_barrier, rank_, in_.data(), out_.data(),
-                [&](float* in, float* out, const Shape& s) { call(in, out, mpi_int(s.block)); });
-    };
-    switch (batch.collective) {
-      case Collective::all_reduce:
-        if (batch.in_place) {
-          with([&](float*, float* out, int n) {
-            MPI_Allreduce(MPI_IN_PLACE, out, n, MPI_FLOAT, MPI_SUM, world);
-          });
-        } else {
-          with([&](float* in, float* out, int n) {
-            MPI_Allreduce(in, out, n, MPI_FLOAT, MPI_SUM, world);
-          });
-        }
-        return;
-      case Collective::broadcast:
-        with([&](float* in, float* out, int n) {
-          MPI_Bcast(rank_ == 0 ? in : out, n, MPI_FLOAT, 0, world);
-        });
-        return;
-      case Collective::all_gather:
-        with([&](float* in, float* out, int n) {
-          MPI_Allgather(in, n, MPI_FLOAT, out, n, MPI_FLOAT, world);
-        });
-        return;
-      case Collective::reduce_scatter:
-        with([&](float* in, float* out, int n) {
-          MPI_Reduce_scatter_block(in, out, n, MPI_FLOAT, MPI_SUM, world);
-        });
-        return;
-      case Collective::all_to_all:
-        with([&](float* in, float* out, int n) {
-          MPI_Alltoall(in, n, MPI_FLOAT, out, n, MPI_FLOAT, world);
-        });
-        return;
-      case Collective::reduce:
-        with([&](float* in, float* out, int n) {
-          MPI_Reduce(in, out, n, MPI_FLOAT, MPI_SUM, 0, world);
-        });
-        return;
-    }
+    run_batch(batch, batch_barrier, rank_, in_.data(), out_.data(),
+              [&](float* in, float* out, const Shape& s) {
+                library_.call(batch.collective, rank_, in, out, s.block);
+              });
   }
 
   const int rank_;
+  Library library_;
   Job* job_ = nullptr;
   Buffer in_;
   Buffer out_;
 };
-
-std::string library() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  MPI_Get_library_version(text, &length);
-  std::string line;
-  for (const char c : std::string(text, static_cast<std::size_t>(length))) {
-    if (c == '\n' || c == ',') break;
-    line += c == '\t' || c == '"' || c == '\\' ? ' ' : c;
-  }
-  return line;
-}
 
 bool parse_collective(const std::string& text, Collective* collective) {
   for (std::size_t i = 0; i < std::size(kCollectiveNames); ++i) {
@@ -196,25 +247,37 @@ bool parse_batch(const std::string& line, Batch* batch) {
          (protocol == "warm" || batch->calls <= kMaxCalls);
 }
 
-void serve(Rank& conductor, int ranks) {
-  std::printf("{\"ready\": true, \"library\": \"%s\", \"ranks\": %d}\n", library().c_str(), ranks);
-  std::fflush(stdout);
+// Answers go to `answers`.
+void serve(Rank& conductor, int ranks, std::FILE* answers) {
+  const char* const settings = std::getenv("RANKINE_RIVAL_SETTINGS");
+  std::fprintf(answers,
+               "{\"ready\": true, \"library\": \"%s\", \"settings\": \"%s\", \"ranks\": %d}\n",
+               Library::version().c_str(), settings == nullptr ? "" : settings, ranks);
+  std::fflush(answers);
   std::string line;
   while (std::getline(std::cin, line) && line != "quit") {
     Batch batch;
     if (!parse_batch(line, &batch)) {
-      std::printf("{\"error\": \"not a batch\"}\n");
+      std::fprintf(answers, "{\"error\": \"not a batch\"}\n");
     } else {
       const Measured m = conductor.conduct(batch);
-      std::printf("{\"us\": %.6f, \"wall_us\": %.6f, \"wrong\": %llu}\n", m.us, m.wall_us,
-                  static_cast<unsigned long long>(m.wrong));
+      std::fprintf(answers, "{\"us\": %.6f, \"wall_us\": %.6f, \"wrong\": %llu, \"percentiles\": [",
+                   m.us, m.wall_us, static_cast<unsigned long long>(m.wrong));
+      for (std::size_t i = 0; i < m.percentiles.size(); ++i) {
+        std::fprintf(answers, "%s%.6f", i > 0 ? ", " : "", m.percentiles[i]);
+      }
+      std::fprintf(answers, "]}\n");
     }
-    std::fflush(stdout);
+    std::fflush(answers);
   }
 }
 
 int run(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
+  // Libraries print warnings on the standard output, among the answers; now they are errors' lines.
+  std::FILE* const answers = fdopen(dup(STDOUT_FILENO), "w");
+  dup2(STDERR_FILENO, STDOUT_FILENO);
+  int threads = 0;
+  MPI_Init_thread(&argc, &argv, Library::kThreads, &threads);
   int rank = 0;
   int ranks = 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -223,7 +286,7 @@ int run(int argc, char** argv) {
   if (rank != 0) {
     self.follow();
   } else {
-    serve(self, ranks);
+    serve(self, ranks, answers);
     self.dismiss();
   }
   MPI_Finalize();

@@ -156,6 +156,7 @@ Row measure_once(std::vector<std::unique_ptr<Contender>>& contenders, const Plan
         continue;
       }
       cell.us.push_back(measured.us);
+      if (!measured.percentiles.empty()) cell.percentiles.push_back(measured.percentiles);
       cell.wrong += measured.wrong;
       cell.calls = batch.calls;
     }

@@ -173,8 +173,9 @@ class Contender {
 
   const std::string name;
   const Family family;
-  std::string version;  // the library's; may be empty
-  std::string missing;  // the reason why it cannot run; else empty
+  std::string version;   // the library's; may be empty
+  std::string settings;  // of a library: variables and launcher's flags; may be empty
+  std::string missing;   // the reason why it cannot run; else empty
 };
 
 // A Rival in this process, on the crew's threads and buffers. If a rival hangs, the program ends
@@ -212,9 +213,10 @@ struct Plan {
 };
 
 struct Cell {
-  std::vector<double> us;   // one per round; empty if the contender did not run
-  std::uint64_t wrong = 0;  // elements, over all batches
-  int calls = 0;            // in each batch
+  std::vector<double> us;  // one per round; empty if the contender did not run
+  std::vector<std::vector<double>> percentiles{};  // Measured::percentiles of each round
+  std::uint64_t wrong = 0;                         // elements, over all batches
+  int calls = 0;                                   // in each batch
 };
 
 struct Row {
@@ -287,6 +289,8 @@ class Coprocess {
 // The path of the script that starts MPI jobs: beside the program under `bazel run`, else in the
 // source tree.
 std::string find_start_mpi();
+// The contenders in the script's table, in its order. Empty: the script does not run.
+std::vector<std::string> mpi_names(const std::string& start_mpi);
 // The script's exit status if that MPI is missing; last_words() then names the missing packages.
 inline constexpr int kNotInstalled = 3;
 

@@ -77,7 +77,8 @@ void print_header(const Plan& plan, const Setup& setup, const Contenders& conten
     if (!contender->missing.empty()) {
       std::printf("# %s: missing: %s\n", contender->name.c_str(), contender->missing.c_str());
     } else if (!contender->version.empty()) {
-      std::printf("# %s: %s\n", contender->name.c_str(), contender->version.c_str());
+      std::printf("# %s: %s; %s\n", contender->name.c_str(), contender->version.c_str(),
+                  contender->settings.c_str());
     }
   }
   std::printf("# GB/s per core, all at once: copy, add, read, read of another core's data\n");
@@ -129,8 +130,6 @@ constexpr MakeRival kProcesses[] = {
     make_rankine_processes, make_rankine_shared,
 };
 constexpr MakeRival kOnlyIfNamed[] = {make_rankine_staged, make_rankine_plain, make_copy};
-constexpr const char* kMpiJobs[] = {"openmpi_ucx", "openmpi_sm",
-                                    "mpich"};  // names that start_mpi knows
 
 // In the order of the table's columns, of all ranks as threads or as processes.
 std::vector<MakeRival> rivals_of(const Setup& setup) {
@@ -182,7 +181,7 @@ void add_other_contenders(const std::vector<std::string>& only, const Setup& set
   // Starts all jobs before it waits, so that they compile at the same time in the first run.
   std::vector<MpiContender*> jobs;
   const std::string start_mpi = find_start_mpi();
-  for (const char* name : kMpiJobs) {
+  for (const std::string& name : mpi_names(start_mpi)) {
     if (!wanted(only, name)) continue;
     auto job = std::make_unique<MpiContender>(name, start_mpi, setup);
     jobs.push_back(job.get());
@@ -191,12 +190,12 @@ void add_other_contenders(const std::vector<std::string>& only, const Setup& set
   for (MpiContender* job : jobs) job->await();
 }
 
-// "expert_one_shot, ..., mpich": all contenders for threads or processes.
+// "expert_one_shot, ..., oneccl": all contenders for threads or processes.
 std::string all_names(const Setup& setup) {
   std::string names;
-  for (const MakeRival make : rivals_of(setup)) names += make(setup)->name + ", ";
-  for (const char* name : kMpiJobs)
-    names += name + std::string(name == *std::rbegin(kMpiJobs) ? "" : ", ");
+  const auto add = [&](const std::string& name) { names += (names.empty() ? "" : ", ") + name; };
+  for (const MakeRival make : rivals_of(setup)) add(make(setup)->name);
+  for (const std::string& name : mpi_names(find_start_mpi())) add(name);
   return names;
 }
 

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -253,6 +254,23 @@ bool alive(const std::string& pid) {
   std::string name;
   std::string state;
   return stat >> ignored >> name >> state && state != "Z";
+}
+
+// Mutations: another exit status of the script; a remedy of another row; a row without a name.
+TEST(MpiContender, TellsWhichScriptInstallsIt) {
+  const std::string script = find_start_mpi();
+  const std::vector<std::string> names = mpi_names(script);
+  for (const char* name : {"openmpi_ucx", "mpich", "mpich5", "intel_mpi", "oneccl"})
+    EXPECT_EQ(std::count(names.begin(), names.end(), name), 1) << name;
+  ASSERT_EQ(setenv("RANKINE_RIVALS", "/nonexistent", 1), 0);
+  for (const char* name : {"openmpi5_sm", "oneccl"}) {
+    rivals::Setup setup;
+    setup.ranks = 2;
+    MpiContender contender(name, script, setup);
+    contender.await();
+    EXPECT_EQ(contender.missing, "not installed: third_party/rivals") << name;
+  }
+  unsetenv("RANKINE_RIVALS");
 }
 
 TEST(Coprocess, NeverLingersNorDoItsChildren) {
