@@ -65,7 +65,7 @@ inline double relative_spread(const std::vector<double>& values) {
 
 struct Statistics {
   std::size_t samples = 0;
-  double min = 0, median = 0, p99 = 0, max = 0, mean = 0;
+  double min = 0, median = 0, p90 = 0, p99 = 0, p999 = 0, max = 0, mean = 0;
   double deviation = 0;  // of the sample; 0 for a single one
 };
 
@@ -75,7 +75,9 @@ inline Statistics summarise(const std::vector<double>& values) {
   s.samples = values.size();
   s.min = quantile(values, 0);
   s.median = median(values);
+  s.p90 = nearest_rank(values, 0.9);
   s.p99 = percentile_99(values);
+  s.p999 = nearest_rank(values, 0.999);
   s.max = quantile(values, 1);
   const auto n = static_cast<double>(values.size());
   for (const double value : values) s.mean += value / n;

@@ -242,6 +242,16 @@ Result<std::size_t> read_step(std::string_view argument, std::string_view text) 
   return step;
 }
 
+Result<std::vector<int>> read_shares(std::string_view argument, std::string_view text) {
+  std::vector<int> shares;
+  for (const std::string_view part : split_list(text)) {
+    const auto share = parse_whole(argument, part, 0, 1'000'000);
+    if (!share.ok()) return share.status();
+    shares.push_back(*share);
+  }
+  return shares;
+}
+
 Result<double> read_time(std::string_view argument, std::string_view text) {
   const auto span = parse_span(argument, text);
   if (!span.ok()) return span.status();
@@ -300,6 +310,8 @@ void add_perf_arguments(Command app, PerfOptions& o) {
   add_argument(app, "-d,--datatype", o.types,
                names<DataType, kDataTypes>(o.skip_unsupported, parse_data_type), "LIST",
                "f32 f64 f16 bf16 i8 u8 i32 u32 i64 u64 f8e4m3 f8e5m2 b8 c64 c128, or all");
+  add_argument(app, "--counts", o.counts, read_shares, "LIST",
+               "unequal blocks of the ranks, in shares such as 1,0,3 (equal)");
   add_argument(app, "--transport", o.transport, read_transport, "NAME",
                "auto, direct, mailbox or board (auto)");
   add_argument(app, "--ports", o.ports, Whole{1, Fabric::kMostPorts}, "K",
@@ -326,8 +338,8 @@ void add_perf_arguments(Command app, PerfOptions& o) {
 
   const Option batches = add_argument(app, "-n,--iters", m.batches, Whole{1, kMany}, "N",
                                       "batches (as many as fit into --time)");
-  add_argument(app, "-m,--agg_iters", m.calls, Whole{1, kMany}, "N",
-               "calls per batch (as many as take 20 us)");
+  const Option calls = add_argument(app, "-m,--agg_iters", m.calls, Whole{1, kMany}, "N",
+                                    "calls per batch (as many as take 20 us)");
   add_argument(app, "-w,--warmup_iters", m.warmups, Whole{0, kMany}, "N",
                "warm-up calls, of which the first makes the plan; with 0 it is timed (5)");
   add_argument(app, "-c,--check", m.checks, Whole{0, 1000}, "N",
@@ -346,6 +358,10 @@ void add_perf_arguments(Command app, PerfOptions& o) {
                "rewrite the input before each call, untimed; time the call and one read of the "
                "result");
   app.add_flag("--off-cache", m.off_cache, "rotate over more memory than the caches hold");
+  add_argument(app, "--skew", m.skew, read_time, "TIME",
+               "late arrivals: rank r begins r/(N-1) of TIME late, one call per batch; times "
+               "count from the last rank's arrival (0)")
+      .excludes(calls);
   app.add_flag("--probe", o.probe,
                "bracket rows with the latency of a cache line; repeat rows if cores moved");
   add_argument(app, "--min-busbw", o.min_busbw, read_bandwidth, "GB/S",
@@ -355,7 +371,9 @@ void add_perf_arguments(Command app, PerfOptions& o) {
   heading("Measuring");
 
   const Option stats = app.add_flag(
-      "--stats", o.stats, "min, median, p99 and max over the batches, of the slowest rank");
+      "--stats", o.stats,
+      "min, median, p90, p99, p99.9 and max over the batches, of the slowest rank; of calls with "
+      "-m 1");
   add_argument(app, "-I,--per_iter_timing", o.stats, kSwitch, "0/1", "1: the same as --stats")
       .excludes(stats);
   add_argument(app, "-K,--per_iter_skip", o.skip_batches, Whole{0, kMany}, "N",
@@ -365,6 +383,8 @@ void add_perf_arguments(Command app, PerfOptions& o) {
   app.add_flag("--csv", o.csv, "one line per measurement in place of the table");
   add_text(app, "-J,--json,--output_file", o.json_file, "FILE",
            "also write JSON with nccl-tests' keys; '-' for standard output, without the table");
+  add_text(app, "--iterations", o.iterations_file, "FILE",
+           "also write CSV with a line for each batch and rank");
   add_picture_file(
       app, "--plot", o.plot_file,
       "time and busbw over size; on networks time, a panel per network, crossovers marked");
@@ -380,6 +400,7 @@ void add_perf_arguments(Command app, PerfOptions& o) {
       "  rankine perf reduce -r all -o all -d all -b 4K -e 4K --time 10ms\n"
       "  rankine perf all_reduce -b 8 -e 64M -f 2 -g 1 -I 1 -K 2 -J result.json\n"
       "  rankine perf all_reduce --algo all -e 1M --plot curves.svg\n"
+      "  rankine perf all_gather --ranks 3 --counts 1,0,3 --skew 20us --stats\n"
       "  rankine perf all_reduce --stats --fresh --probe --json result.json\n"
       "  rankine perf all_reduce --algo all -e 16M --network scale_up,scale_out --plot "
       "regimes.svg\n"
@@ -427,7 +448,8 @@ Status check_files(const PerfOptions& options, const PerfCases& cases) {
     return invalid_argument(fmt::format("--plot is '{}'; {}", options.plot_file, needed));
   }
   const std::string json = options.json_file == "-" ? "" : options.json_file;
-  return check_output_files({{"--json", json}, {"--plot", options.plot_file}});
+  return check_output_files(
+      {{"--json", json}, {"--plot", options.plot_file}, {"--iterations", options.iterations_file}});
 }
 
 // Checks that --stats has batches left.
@@ -460,6 +482,14 @@ Status check_ports(const PerfOptions& options) {
                   options.ports, name_of(transport)));
 }
 
+// Refuses a real delay of calls on networks, which take model time.
+Status check_skew(const PerfOptions& options) {
+  if (options.measure.skew <= 0 || options.networks.empty()) return {};
+  return invalid_argument(
+      fmt::format("--skew is {}, and calls on networks take model time; leave out --network",
+                  format_seconds(options.measure.skew)));
+}
+
 // Refuses options that exclude ranks as processes.
 Status check_processes(const PerfOptions& options) {
   if (!options.processes && options.shared_payloads) {
@@ -489,6 +519,7 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
   PerfOptions options = asked;
   if (!options.networks.empty()) options.measure.seconds = PerfOptions::kSecondsOnNetwork;
   options.measure.seconds = options.seconds.value_or(options.measure.seconds);
+  if (options.measure.skew > 0) options.measure.calls = 1;
   if (Status status = take_nccl_tests_flags(options); !status.ok()) return status;
   if (!options.without_effect.empty()) {
     console.err << fmt::format("rankine perf: without effect here: {}\n",
@@ -501,7 +532,8 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
   if (Status status = check_statistics(options); !status.ok()) return status;
   if (Status status = check_processes(options); !status.ok()) return status;
   if (Status status = check_ports(options); !status.ok()) return status;
-  options.measure.each_rank = options.stats;
+  if (Status status = check_skew(options); !status.ok()) return status;
+  options.measure.each_rank = options.stats || !options.iterations_file.empty();
   const bool json_to_out = options.json_file == "-";
   const bool json_to_file = !options.json_file.empty() && !json_to_out;
   const InterruptGuard guard;
@@ -590,6 +622,11 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
       Status status = of_option("--json", replace_file(options.json_file, text));
       if (!status.ok()) return status;
     }
+  }
+  if (!options.iterations_file.empty() && !run.rows.empty()) {
+    Status status = of_option("--iterations",
+                              replace_file(options.iterations_file, to_csv(iterations_table(run))));
+    if (!status.ok()) return status;
   }
   if (!options.plot_file.empty() && run.error.empty()) {
     const std::string what =

@@ -75,6 +75,7 @@ struct PerfOptions {
   MeasureOptions measure;
   std::optional<double> seconds{};  // of measure; none: the default of measure, on a network
                                     // kSecondsOnNetwork
+  std::vector<int> counts{};        // shares of the ranks' blocks; empty: equal blocks
   double min_busbw = 0;             // GB/s that the average must reach
   bool stats = false, csv = false;
   int skip_batches = 0;     // leading batches that --stats leaves out
@@ -82,7 +83,7 @@ struct PerfOptions {
   int cycles = 1;           // number of passes over all rows; 0: until an interrupt
   bool probe = false;       // bracket every row with the latency probe, repeat unsteady rows
   std::string json_file;    // "-": standard output, in place of the table
-  std::string plot_file;
+  std::string plot_file, iterations_file;
 
   Collective collective() const { return *algorithm.collective; }
 
@@ -112,10 +113,11 @@ struct PerfCases {
   std::shared_ptr<const CallNetwork> on{};
   std::optional<double> peak{};  // bytes per second
   int ranks = 0;
-  std::vector<AskedAlgorithm> algorithms{};  // without a name: the engine's choice
-  std::vector<PerfCase> rows{};              // in order; refer to the lists in `algorithms`
-  std::vector<std::string> notes{};          // cases left out of "all"
-  Workbench::Options bench{};                // for all rows
+  std::vector<AskedAlgorithm> algorithms{};        // without a name: the engine's choice
+  std::vector<std::vector<std::size_t>> counts{};  // of the blocks, with PerfOptions::counts
+  std::vector<PerfCase> rows{};      // in order; refer to the lists in `algorithms` and `counts`
+  std::vector<std::string> notes{};  // cases left out of "all"
+  Workbench::Options bench{};        // for all rows
 };
 // Makes the cases of one network, or of full speed. Sets the options' ends. Errors: options without
 // any valid call, parameters that no algorithm takes, and algorithms that the network cannot carry
@@ -233,6 +235,9 @@ class PerfTable {
 
 // The rows for CSV: one line per measurement, two per row.
 Table perf_table(const PerfRun& run, std::span<const PerfRow> rows);
+
+// A line for each batch and rank, with the rank's time.
+Table iterations_table(const PerfRun& run);
 
 nlohmann::ordered_json perf_json(const PerfRun& run);
 

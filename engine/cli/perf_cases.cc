@@ -147,6 +147,40 @@ Result<Workbench::Options> bench_for(const PerfOptions& options, const PerfCases
   return bench;
 }
 
+// Divides all elements of a call's equal blocks by shares, one per rank; a collective with a block
+// for each pair of ranks has the share of the rank that gets the block.
+std::vector<std::size_t> divided(const Call& call, int ranks, const std::vector<int>& shares) {
+  const auto blocks = static_cast<std::size_t>(natural_blocks(call.collective, ranks));
+  std::uint64_t all = 0, before = 0;
+  for (const int share : shares) all += static_cast<std::uint64_t>(share);
+  const std::size_t elements = call.count * shares.size();
+  std::vector<std::size_t> counts(blocks);
+  for (std::size_t b = 0; b < blocks; ++b) {
+    const std::size_t r = b % shares.size();
+    if (r == 0) before = 0;
+    const std::uint64_t after = before + static_cast<std::uint64_t>(shares[r]);
+    counts[b] = static_cast<std::size_t>(elements * after / all - elements * before / all);
+    before = after;
+  }
+  return counts;
+}
+
+Status check_counts(const PerfOptions& options, int ranks) {
+  if (options.counts.empty()) return {};
+  const std::string text = fmt::format("--counts is {}", fmt::join(options.counts, ","));
+  if (natural_blocks(options.collective(), ranks) == 1) {
+    return invalid_argument(fmt::format(
+        "{}, --collective is '{}'; allowed are collectives with a block for each rank, such as "
+        "all_gather",
+        text, name_of(options.collective())));
+  }
+  const bool some = std::any_of(options.counts.begin(), options.counts.end(),
+                                [](int share) { return share > 0; });
+  if (some && options.counts.size() == static_cast<std::size_t>(ranks)) return {};
+  return invalid_argument(
+      fmt::format("{}; allowed are {} shares, one for each rank, not all of them 0", text, ranks));
+}
+
 }  // namespace
 
 void set_ends(PerfOptions& options, int ranks, int cores) {
@@ -233,6 +267,7 @@ Result<PerfCases> cases_of(PerfOptions& options, int cores, const NamedNetwork* 
   set_ends(options, ranks, cores);
   const auto sizes = sizes_of(options);
   if (!sizes.ok()) return sizes.status();
+  if (Status status = check_counts(options, ranks); !status.ok()) return status;
   const bool reducing = reduces(collective);
   std::vector<ReduceOp> ops = options.ops;
   if (!reducing) ops.resize(1);
@@ -252,6 +287,9 @@ Result<PerfCases> cases_of(PerfOptions& options, int cores, const NamedNetwork* 
           if (reducing && !supports(type, op)) {
             return invalid_argument(fmt::format("--op is '{}' with --datatype '{}'; {}",
                                                 name_of(op), name_of(type), supported_ops(type)));
+          }
+          if (!options.counts.empty()) {
+            one.call.counts = cases.counts.emplace_back(divided(one.call, ranks, options.counts));
           }
           if (Status status = check_call(one.call, ranks); !status.ok()) {
             return invalid_argument(

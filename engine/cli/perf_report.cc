@@ -143,6 +143,14 @@ void PerfTable::begin(const PerfRun& run) {
   if (options.ports > 0) {
     fmt::print(out_, "# ports     : {} of each rank per direction\n", options.ports);
   }
+  if (m.skew > 0) {
+    fmt::print(out_, "# skew      : the last rank arrives {} after rank 0; time from then on\n",
+               format_seconds(m.skew));
+  }
+  if (!options.counts.empty()) {
+    fmt::print(out_, "# counts    : elements of the ranks' blocks, in shares of {}\n",
+               fmt::join(options.counts, ", "));
+  }
   if (m.perturb) fmt::print(out_, "# perturbed : seed {}; times do not count\n", *m.perturb);
   if (options_.probe) {
     fmt::print(
@@ -158,7 +166,7 @@ void PerfTable::begin(const PerfRun& run) {
     if (eta_) text += fmt::format(" {:>6}", e);
     if (on_network_) text += fmt::format(" {:>7}", a == "time" ? "wall" : a);
     if (options_.stats) {
-      for (const std::string_view name : {"min", "median", "p99", "max"}) {
+      for (const std::string_view name : {"min", "median", "p90", "p99", "p99.9", "max"}) {
         text += fmt::format(" {:>7}", a == "time" ? name : a);
       }
     }
@@ -194,7 +202,7 @@ void PerfTable::row(const PerfRow& row) {
     if (on_network_) fmt::print(out_, " {:>7}", time_text(series->seconds.median));
     if (!options_.stats) continue;
     const Statistics s = shown_statistics(*series, options_);
-    for (const double seconds : {s.min, s.median, s.p99, s.max}) {
+    for (const double seconds : {s.min, s.median, s.p90, s.p99, s.p999, s.max}) {
       fmt::print(out_, " {:>7}", time_text(seconds));
     }
   }
@@ -225,9 +233,10 @@ Table perf_table(const PerfRun& run, std::span<const PerfRow> rows) {
               as::text("redop"), "root", as::text("place"), as::text("algorithm"),
               as::text("transport"), "segments", as::text("mode"), "batches", "calls_per_batch",
               kMicros("time_us"), kMicros("algbw_gbs"), kMicros("busbw_gbs"), "wrong",
-              kMicros("min_us"), kMicros("median_us"), kMicros("p99_us"), kMicros("max_us"),
-              kNanos("ping_pong_before_ns"), kNanos("ping_pong_after_ns"), "repeats",
-              as::text("network"), kMicros("eta"), kMicros("wall_us"));
+              kMicros("min_us"), kMicros("median_us"), kMicros("p90_us"), kMicros("p99_us"),
+              kMicros("p999_us"), kMicros("max_us"), kNanos("ping_pong_before_ns"),
+              kNanos("ping_pong_after_ns"), "repeats", as::text("network"), kMicros("eta"),
+              kMicros("wall_us"));
   const auto add = [&](std::string_view place, const PerfRow& row, const Series& series) {
     const Statistics& s = series.seconds;
     const auto& probe = row.probe;
@@ -236,14 +245,33 @@ Table perf_table(const PerfRun& run, std::span<const PerfRow> rows) {
               mode_of(run.options.measure), series.samples.size(), series.calls,
               seconds_of(series) * kMicro, algbw(row, series), busbw(row, series),
               series.wrong < 0 ? Cell() : Cell(series.wrong), s.min * kMicro, s.median * kMicro,
-              s.p99 * kMicro, s.max * kMicro, probe ? Cell(probe->before_ns) : Cell(),
-              probe ? Cell(probe->after_ns) : Cell(), probe ? Cell(probe->repeats) : Cell(),
-              row.network, eta(row, series),
+              s.p90 * kMicro, s.p99 * kMicro, s.p999 * kMicro, s.max * kMicro,
+              probe ? Cell(probe->before_ns) : Cell(), probe ? Cell(probe->after_ns) : Cell(),
+              probe ? Cell(probe->repeats) : Cell(), row.network, eta(row, series),
               series.model_seconds ? Cell(s.median * kMicro) : Cell());
   };
   for (const PerfRow& row : rows) {
     add("out_of_place", row, row.measured.out_of_place);
     add("in_place", row, row.measured.in_place);
+  }
+  return table;
+}
+
+Table iterations_table(const PerfRun& run) {
+  Table table(as::bytes("size"), as::text("type"), as::text("redop"), "root", as::text("place"),
+              as::text("algorithm"), as::text("network"), "iteration", "rank",
+              As("{:.4f}")("time_us"));
+  for (const PerfRow& row : run.rows) {
+    const auto add = [&](std::string_view place, const Series& series) {
+      for (std::size_t r = 0; r < series.of_rank.size(); ++r) {
+        for (std::size_t i = 0; i < series.of_rank[r].size(); ++i) {
+          table.add(row.bytes, name_of(row.type), row.op, row.root, place, series.algorithm,
+                    row.network, i, r, series.of_rank[r][i] * kMicro);
+        }
+      }
+    };
+    add("out_of_place", row.measured.out_of_place);
+    add("in_place", row.measured.in_place);
   }
   return table;
 }
@@ -258,9 +286,9 @@ Json series_json(const PerfRow& row, const Series& series) {
       {"nwrong", nullptr},
       {"min", series.seconds.min * kMicro},
       {"median", series.seconds.median * kMicro},
-      {"p90", nearest_rank(series.samples, 0.9) * kMicro},
+      {"p90", series.seconds.p90 * kMicro},
       {"p99", series.seconds.p99 * kMicro},
-      {"p999", nearest_rank(series.samples, 0.999) * kMicro},
+      {"p999", series.seconds.p999 * kMicro},
       {"max", series.seconds.max * kMicro},
       {"spread", relative_spread(series.samples)},
       {"batches", series.samples.size()},
@@ -309,10 +337,10 @@ Json per_iter_json(const Series& series, const PerfOptions& options) {
       {"max_us", s.max * kMicro},
       {"avg_us", s.mean * kMicro},
       {"p50_us", s.median * kMicro},
-      {"p90_us", nearest_rank(shown, 0.9) * kMicro},
+      {"p90_us", s.p90 * kMicro},
       {"p95_us", nearest_rank(shown, 0.95) * kMicro},
       {"p99_us", s.p99 * kMicro},
-      {"p999_us", nearest_rank(shown, 0.999) * kMicro},
+      {"p999_us", s.p999 * kMicro},
       {"stdev_us", s.deviation * kMicro},
       {"cv_pct", s.mean > 0 ? 100 * s.deviation / s.mean : 0},
   };
@@ -375,6 +403,8 @@ Json perf_json(const PerfRun& run) {
   config["mode"] = mode_of(m);
   for (const NamedNetwork& one : options.networks) config["networks"].push_back(one.name);
   if (m.perturb) config["perturb"] = *m.perturb;
+  if (m.skew > 0) config["skew_us"] = m.skew * kMicro;
+  if (!options.counts.empty()) config["counts"] = options.counts;
   if (options.ports > 0) config["ports"] = options.ports;
   config["machine"] = run.machine.topology.summary();
   config["cores"] = run.machine.budget.why;

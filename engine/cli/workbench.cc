@@ -375,6 +375,8 @@ class Trial {
   // The buffers of rank r's call number `turn`.
   BufferPair ends(Rank r, std::size_t turn, bool in_place) const;
   Status make_call(Member& me, const BufferPair& e);
+  // Waits while the rank is late, and returns the time from which its batch counts.
+  double begin_batch(Rank r) const;
   Status play_one(Member& me, Slot& slot, bool in_place);
   Status check(Member& me, Slot& slot, bool in_place, std::size_t turn);
   double time_of_batch() const;  // combines all ranks' slots by options_.of_ranks
@@ -513,6 +515,14 @@ Status Trial::make_call(Member& me, const BufferPair& e) {
   return slot.perturbation ? me.call(call, *slot.perturbation) : me.call(call);
 }
 
+double Trial::begin_batch(Rank r) const {
+  const double begin = seconds_now();
+  if (options_.skew <= 0) return begin;
+  const double late = options_.skew * r / std::max(1, ranks_ - 1);
+  while (seconds_now() < begin + late) std::this_thread::yield();
+  return begin + options_.skew;
+}
+
 double Trial::time_of_batch() const {
   double sum = 0, least = slots_.front().told.seconds, most = least;
   for (const Slot& slot : slots_) {
@@ -602,19 +612,19 @@ Status Trial::play_one(Member& me, Slot& slot, bool in_place) {
       const BufferPair e = ends(r, turn, in_place);
       data_[0].fill(goal_, layout_, r, e.input);
       if (!arrive(me)) return stopped();
-      const double begin = seconds_now();
+      const double begin = begin_batch(r);
       Status status = make_call(me, e);
       if (!status.ok()) return status;
       slot.sink += read_result(e.output, rule.output_bytes);
-      slot.told.seconds = seconds_now() - begin;
+      slot.told.seconds = std::max(0.0, seconds_now() - begin);
       ++turn;
     } else {
-      const double begin = seconds_now();
+      const double begin = begin_batch(r);
       for (int i = 0; i < calls; ++i) {
         Status status = make_call(me, ends(r, turn++, in_place));
         if (!status.ok()) return status;
       }
-      slot.told.seconds = seconds_now() - begin;
+      slot.told.seconds = std::max(0.0, seconds_now() - begin);
     }
     if (!arrive(me, [&] { after_batch(series); })) return stopped();
   }

@@ -186,6 +186,9 @@ struct MeasureOptions {
   std::optional<bool> in_place{};          // one place only; none: both
   std::optional<std::uint64_t> perturb{};  // a seed: ranks are delayed at random
                                            // (engine/network/wall.h)
+  // Seconds: rank r of N begins each batch r/(N - 1) of them late; times count from the last rank's
+  // arrival, and are 0 for a rank that ends before it.
+  double skew = 0;
   RankTime of_ranks = RankTime::most;
   bool each_rank = false;  // keep Series::of_rank
   int unalign = 0;         // elements that buffers begin behind a cache line's border

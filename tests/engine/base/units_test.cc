@@ -284,7 +284,9 @@ TEST(Statistics, OfFewAndMany) {
   EXPECT_DOUBLE_EQ(summarise({1, 2, 3, 4}).median, 2.5);
   std::vector<double> many;
   for (int i = 1; i <= 1000; ++i) many.push_back(i);
+  EXPECT_EQ(summarise(many).p90, 900);
   EXPECT_EQ(summarise(many).p99, 990);
+  EXPECT_EQ(summarise(many).p999, 999);
 }
 
 // Limits for JSON from outside.

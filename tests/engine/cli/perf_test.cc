@@ -193,6 +193,49 @@ TEST(Perf, WritesFilesBesideTheTable) {
   EXPECT_FALSE(has(text_of(svg), ": busbw"));
 }
 
+// Mutations: a rank, a place or the first batch left out; another time than the JSON's.
+TEST(Perf, WritesEachIterationOfEachRank) {
+  const std::string file = file_with("iterations.csv", "old");
+  const json report = report_of("-e 16 --iterations " + file);
+  const std::vector<std::string> lines = lines_of(text_of(file));
+  ASSERT_EQ(lines.size(), 1U + 2 * 2 * 2 * 3);  // sizes, places, ranks, batches
+  EXPECT_TRUE(lines[0].ends_with(",iteration,rank,time_us")) << lines[0];
+  const json& ranks =
+      report.at("results")[0].at("out_of_place_per_iter").at("per_process_max_times_us");
+  for (std::size_t i = 0; i < 6; ++i) {
+    const std::string end =
+        fmt::format(",{},{},{:.4f}", i % 3, i / 3, ranks[i / 3][i % 3].get<double>());
+    EXPECT_TRUE(lines[1 + i].ends_with(end)) << lines[1 + i] << " and " << end;
+  }
+}
+
+// Mutations: shares of the wrong rank; a rounding that loses elements; counts of another call.
+TEST(Perf, DividesBlocksByShares) {
+  PerfOptions options;
+  options.algorithm.collective = Collective::all_to_all;
+  options.counts = {1, 0, 3};
+  options.min_bytes = options.max_bytes = 492;  // 41 elements for each pair
+  const auto cases = cases_of(options, 3);
+  ASSERT_TRUE(cases.ok()) << cases.status().text();
+  const auto& counts = cases->rows.front().call.counts;
+  EXPECT_EQ(std::vector<std::size_t>(counts.begin(), counts.end()),
+            (std::vector<std::size_t>{30, 0, 93, 30, 0, 93, 30, 0, 93}));
+  for (const char* collective :
+       {"all_gather", "reduce_scatter", "all_to_all", "gather", "scatter"}) {
+    const json report = report_of("-t 3 --counts 1,0,3 -e 8K -f 32", collective);
+    EXPECT_EQ(report.at("out_of_bounds").at("count"), 0) << collective;
+  }
+}
+
+// A delay can only lengthen the run, on a busy machine too. Mutation: no rank waits.
+TEST(Perf, LetsRanksArriveLate) {
+  const double begun = seconds_now();
+  const json report = json_of("perf all_reduce -t 3 -n 2 -w 1 -b 8 -e 8 --skew 30ms -J -");
+  EXPECT_GE(seconds_now() - begun, 4 * 0.030);  // two batches in two places
+  EXPECT_EQ(report.at("out_of_bounds").at("count"), 0);
+  EXPECT_EQ(report.at("config").at("aggregated_iterations"), 1);
+}
+
 TEST(Perf, EndsWithTheRightCode) {
   const Captured slow = run_line(perf("--min-busbw 1e9"));
   EXPECT_EQ(slow.exit, 1);
