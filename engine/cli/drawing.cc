@@ -341,7 +341,7 @@ std::string to_svg(const Plot& plot) { return grid_to_svg({{plot}}); }
 namespace {
 
 constexpr double kAsCheap = 1.001;
-constexpr double kMicro = 1e6;
+constexpr double kUsPerSecond = 1e6;
 
 // The first curve that is as cheap as any at a size; the number of curves if no curve has points.
 std::size_t cheapest(const std::vector<PlotCurve>& curves, std::size_t size) {
@@ -384,7 +384,7 @@ Table crossovers_table(const std::vector<NetworkCurves>& networks) {
               as::model_time("time there", "-"), as::data("time"));
   for (const NetworkCurves& network : networks) {
     for (const auto& [bytes, winner, us] : crossovers(network)) {
-      table.add(network.network, bytes, network.curves[winner].name, us / kMicro, us);
+      table.add(network.network, bytes, network.curves[winner].name, us / kUsPerSecond, us);
     }
   }
   return table;
