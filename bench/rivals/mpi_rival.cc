@@ -249,7 +249,7 @@ bool parse_batch(const std::string& line, Batch* batch) {
 
 // Answers go to `answers`.
 void serve(Rank& conductor, int ranks, std::FILE* answers) {
-  const char* const settings = std::getenv("RANKINE_RIVAL_SETTINGS");
+  const char* const settings = std::getenv("RIVAL_SETTINGS");
   std::fprintf(answers,
                "{\"ready\": true, \"library\": \"%s\", \"settings\": \"%s\", \"ranks\": %d}\n",
                Library::version().c_str(), settings == nullptr ? "" : settings, ranks);

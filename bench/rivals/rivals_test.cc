@@ -262,7 +262,7 @@ TEST(MpiContender, TellsWhichScriptInstallsIt) {
   const std::vector<std::string> names = mpi_names(script);
   for (const char* name : {"openmpi_ucx", "mpich", "mpich5", "intel_mpi", "oneccl"})
     EXPECT_EQ(std::count(names.begin(), names.end(), name), 1) << name;
-  ASSERT_EQ(setenv("RANKINE_RIVALS", "/nonexistent", 1), 0);
+  ASSERT_EQ(setenv("RIVALS_HOME", "/nonexistent", 1), 0);
   for (const char* name : {"openmpi5_sm", "oneccl"}) {
     rivals::Setup setup;
     setup.ranks = 2;
@@ -270,7 +270,7 @@ TEST(MpiContender, TellsWhichScriptInstallsIt) {
     contender.await();
     EXPECT_EQ(contender.missing, "not installed: third_party/rivals") << name;
   }
-  unsetenv("RANKINE_RIVALS");
+  unsetenv("RIVALS_HOME");
 }
 
 TEST(Coprocess, NeverLingersNorDoItsChildren) {
