@@ -69,7 +69,7 @@ Status check(const RowSteps& steps) {
   return {};
 }
 
-struct alignas(64) Line {
+struct alignas(64) ScratchLine {
   float floats[16];
 };
 
@@ -80,7 +80,7 @@ struct RowEpilogue::State {
   DataType type;
   RowWork work;  // of row 0
   std::size_t row_bytes, out_bytes;
-  std::vector<Line> scratch;
+  std::vector<ScratchLine> scratch;
 
   explicit State(const RowSteps& steps)
       : kernel(find_rows(steps.type, steps.out_type, best_isa())),
@@ -97,7 +97,7 @@ struct RowEpilogue::State {
              .scales = steps.scales},
         row_bytes(steps.row_elements * size_of(steps.type)),
         out_bytes(steps.row_elements * size_of(steps.out_type)),
-        scratch(scratch_floats(steps.row_elements) / std::size(Line().floats)) {
+        scratch(scratch_floats(steps.row_elements) / std::size(ScratchLine().floats)) {
     work.scratch = scratch.front().floats;
   }
 

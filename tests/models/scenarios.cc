@@ -379,28 +379,28 @@ std::uint64_t fingerprint_of(ReduceOp op, std::uint32_t call) {
 void mismatch(Explorer& x, bool agree) {
   RankControl rank_control(2, kParks, kMinute, true);
   rank_control.record(1).announce(1, fingerprint_of(ReduceOp::sum, 1), 5, "ring", thread_id());
-  x.run({[&] {
-           Waiter waiter{.rank_control = &rank_control,
-                         .rank = 0,
-                         .call = 2,
-                         .fingerprint = fingerprint_of(ReduceOp::sum, 2)};
-           rank_control.record(0).announce(2, waiter.fingerprint, 5, "ring");
-           const bool done = wait_until(waiter, rank_control.progress(1).value, 1, 1, 1);
-           x.require(done == agree, agree ? "calls agree" : "calls disagree");
-           if (!agree) {
-             x.require(
-                 rank_control.reason().text() == "operation is sum at rank 0 and max at rank 1",
-                 "another reason");
-           }
-         },
-         [&] {
-           const ReduceOp op = agree ? ReduceOp::sum : ReduceOp::max;
-           for (std::uint32_t call = 2; call < 4; ++call) {
-             rank_control.record(1).announce(call, fingerprint_of(op, call), 5, "ring");
-             if (!agree) return;
-             if (call == 2) publish(rank_control, 1, rank_control.progress(1).value, 1);
-           }
-         }});
+  x.run(
+      {[&] {
+         Waiter waiter{.rank_control = &rank_control,
+                       .rank = 0,
+                       .call = 2,
+                       .fingerprint = fingerprint_of(ReduceOp::sum, 2)};
+         rank_control.record(0).announce(2, waiter.fingerprint, 5, "ring", thread_id());
+         const bool done = wait_until(waiter, rank_control.progress(1).value, 1, 1, 1);
+         x.require(done == agree, agree ? "calls agree" : "calls disagree");
+         if (!agree) {
+           x.require(rank_control.reason().text() == "operation is sum at rank 0 and max at rank 1",
+                     "another reason");
+         }
+       },
+       [&] {
+         const ReduceOp op = agree ? ReduceOp::sum : ReduceOp::max;
+         for (std::uint32_t call = 2; call < 4; ++call) {
+           rank_control.record(1).announce(call, fingerprint_of(op, call), 5, "ring", thread_id());
+           if (!agree) return;
+           if (call == 2) publish(rank_control, 1, rank_control.progress(1).value, 1);
+         }
+       }});
 }
 
 // The other work of a rank: it looks again at once, then when something that it looked at last has

@@ -199,7 +199,7 @@ struct TestTeam::State {
                   static_cast<std::uint32_t>(state.waiter.call))
             .bits;
     rank_control.record(state.waiter.rank)
-        .announce(state.waiter.call, state.waiter.fingerprint, index, "random");
+        .announce(state.waiter.call, state.waiter.fingerprint, index, "random", thread_id());
     state.memory_of(r, Memory::input) = mine.region.data() + image.input;
     state.memory_of(r, Memory::output) = mine.region.data() + image.output;
     state.memory_of(r, Memory::scratch) = mine.scratch.data();

@@ -189,10 +189,11 @@ TEST_P(Wait, ACallThatDisagreedIsNoticedWhenThePeerHasGoneOn) {
   };
   for (const std::uint64_t further : {1, 2, 7}) {
     RankControl rank_control(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
-    rank_control.record(0).announce(4, print(ReduceOp::sum, 4), 5, "ring");
+    rank_control.record(0).announce(4, print(ReduceOp::sum, 4), 5, "ring", thread_id());
     for (std::uint64_t call = 4; call <= 4 + further; ++call) {
       const ReduceOp op = call == 4 ? ReduceOp::max : ReduceOp::sum;
-      rank_control.record(1).announce(call, print(op, static_cast<std::uint32_t>(call)), 6, "ring");
+      rank_control.record(1).announce(call, print(op, static_cast<std::uint32_t>(call)), 6, "ring",
+                                      thread_id());
     }
     Waiter waiter{.rank_control = &rank_control,
                   .rank = 0,
@@ -303,11 +304,11 @@ TEST_P(AwakeWait, EndsWithWhateverEndsTheOthers) {
        }},
       {Code::rank_lost, [](RankControl& control) { control.leave(1); }},
       {Code::mismatch, [&](RankControl& control) {
-         control.record(1).announce(4, print(ReduceOp::max), 5, "ring");
+         control.record(1).announce(4, print(ReduceOp::max), 5, "ring", thread_id());
        }}};
   for (const auto& [code, happen] : events) {
     RankControl rank_control(2, GetParam().policy, kMinute);
-    rank_control.record(0).announce(4, print(ReduceOp::sum), 5, "ring");
+    rank_control.record(0).announce(4, print(ReduceOp::sum), 5, "ring", thread_id());
     std::thread other([&] {
       sleep_ns(20'000'000);
       happen(rank_control);
