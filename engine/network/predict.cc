@@ -214,7 +214,8 @@ Status simulate_into(Candidate& candidate, std::uint64_t bytes, const Fabric& fa
   return {};
 }
 
-// Puts candidates within a byte a round of the cheapest in catalogue order.
+// Puts candidates within a byte a round of the cheapest in catalogue order. Half a byte more makes
+// up for the rounding of seconds.
 void put_equals_in_order(std::vector<Candidate>& candidates, const Fabric& fabric) {
   if (candidates.empty() || !candidates.front().ok()) return;
   const double byte = std::max(fabric.link.per_byte().to_double(),
@@ -222,7 +223,7 @@ void put_equals_in_order(std::vector<Candidate>& candidates, const Fabric& fabri
   const Candidate best = candidates.front();
   const auto rest =
       std::stable_partition(candidates.begin(), candidates.end(), [&](const Candidate& c) {
-        return c.ok() && c.seconds <= best.seconds + byte * std::max(best.rounds, c.rounds);
+        return c.ok() && c.seconds <= best.seconds + byte * (std::max(best.rounds, c.rounds) + 0.5);
       });
   std::sort(candidates.begin(), rest,
             [](const Candidate& a, const Candidate& b) { return a.algorithm < b.algorithm; });
