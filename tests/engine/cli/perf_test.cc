@@ -70,10 +70,10 @@ TEST(Perf, HasNcclTestsColumnsAndFooter) {
     EXPECT_EQ(words[8] + words[12], "00");
   }
   EXPECT_EQ(rows[0][0] + rows[0][1], "82");
-  EXPECT_EQ(rows_of("-e 16 -N 3").size(), 6U);                // cycles repeat all rows
-  EXPECT_EQ(rows_of("-e 16 --probe")[0].size(), 14U + 3);     // two latencies and repeats
-  EXPECT_EQ(rows_of("--off-cache -I 1")[0].size(), 14U + 8);  // percentiles
-  EXPECT_EQ(rows_of("-S 1")[0].size(), 14U + 2);              // day and time
+  EXPECT_EQ(rows_of("-e 16 -N 3").size(), 6U);                 // cycles repeat all rows
+  EXPECT_EQ(rows_of("-e 16 --probe")[0].size(), 14U + 3);      // two latencies and repeats
+  EXPECT_EQ(rows_of("--off-cache -I 1")[0].size(), 14U + 12);  // percentiles
+  EXPECT_EQ(rows_of("-S 1")[0].size(), 14U + 2);               // day and time
   EXPECT_EQ(rows_of("-c 0")[0][8], "N/A");
   const std::string table = output_of(perf("-u 5"));
   for (const char* part : {"# Out of bounds values : 0 OK\n", "# Avg bus bandwidth    : ",
