@@ -70,13 +70,14 @@ Subcommand add_claims(Command tool) {
   auto options = std::make_shared<ClaimsOptions>();
   const Command app = tool.add_subcommand(
       "claims", "every quantitative claim of the papers, computed and compared with the engine");
-  add_text(app, "id", options->id, "TEXT", "only claims with an id that begins with TEXT");
+  add_text(app, "id", options->id, "TEXT",
+           "only claims with an id that begins with TEXT, or at that place (C.5, 'Table 1')");
   add_argument(app, "-p,--paper", options->paper, read_paper,
                "only one paper's: lesson, chapter, lu, traff or trivance");
-  add_argument(
-      app, "--only", options->only, read_only,
-      "only rows with that verdict (holds, conditional, fails, beyond_model) or of that kind "
-      "(executed, arithmetic, definition, own_formula)");
+  add_argument(app, "--only", options->only, read_only,
+               "only rows with that verdict (holds, holds_if, does_not_hold, not_reproduced) or of "
+               "that kind "
+               "(executed, arithmetic, definition, own_formula)");
   app.add_flag("--all", options->all,
                "each claim with its result, not only the totals and the failed claims");
   app.add_flag("--json", options->json, "as JSON");
@@ -90,9 +91,10 @@ Subcommand add_claims(Command tool) {
                "smallest");
   app.footer(
       "Examples:\n"
-      "  rankine claims --only fails\n"
+      "  rankine claims --only does_not_hold\n"
       "  rankine claims --paper lu --html claims.html\n"
-      "  rankine claims lu-5.2");
+      "  rankine claims lu-5.2\n"
+      "  rankine claims C.5");
   return {app, [options](Console& console) { return claims_report(*options, console); }};
 }
 
@@ -118,7 +120,8 @@ Result<Exit> claims_report(const ClaimsOptions& options, Console& console) {
   progress.clear();
   if (findings.empty()) {
     return invalid_argument(fmt::format(
-        "id is '{}'; no claim's id begins with it; 'rankine claims --all' lists the ids",
+        "id is '{}'; no claim's id begins with it and no claim is at that place; 'rankine claims "
+        "--all' lists the ids and places",
         options.id));
   }
   Status written =
@@ -135,8 +138,9 @@ Result<Exit> claims_report(const ClaimsOptions& options, Console& console) {
       print_text(console.out, findings, filter);
     } else {
       print_brief(console.out, findings, filter);
-      console.out << "\n--all prints every claim with its result, --only fails the failed claims, "
-                     "an id one claim.\n";
+      console.out
+          << "\n--all prints every claim with its result, --only does_not_hold those that do not "
+             "hold, an id or a place some of them.\n";
     }
   }
   return totals_of(findings).faults > 0 ? Exit::wrong : Exit::ok;

@@ -76,9 +76,16 @@ class TomlRow {
       fail("'" + std::string(field) + "' is no text; allowed are texts");
     return *value;
   }
-  bool flag(std::string_view field) {
+  std::vector<std::string> texts(std::string_view field) {
+    std::vector<std::string> out;
     const toml::node* node = take(field, false);
-    return node != nullptr && node->value<bool>().value_or(false);
+    if (node == nullptr) return out;
+    if (!node->is_array())
+      fail("'" + std::string(field) + "' is no list; allowed are lists of texts");
+    for (const toml::node& each : *node->as_array()) {
+      out.push_back(each.value<std::string>().value_or(""));
+    }
+    return out;
   }
   // A number, or a size as a text ("8 MiB").
   double number(std::string_view field, double otherwise) {
@@ -163,6 +170,11 @@ Claim read_claim(TomlRow row, std::string_view id, const Paper& paper, const tom
   claim.why = row.text("why");
   claim.needs = row.text("needs");
   claim.kind = kind_of(row.text("kind"), claim, row);
+  claim.but_where = text("but_where");
+  if (!claim.but_where.empty()) {
+    if (!claim.when.empty()) row.fail("when and but_where are both set; allowed is one of them");
+    claim.when = claim.but_where;
+  }
   if (claim.when.empty() != claim.condition.empty())
     row.fail("one of when and condition is missing; give both or none");
   row.end();
@@ -188,13 +200,7 @@ Statement read_statement(TomlRow row, std::string_view id, const Paper& paper) {
       .low = row.number("low", 0),
       .high = row.number("high", reproduce::kNoLimit),
       .allowed = row.number("allowed", 0),
-      .why = row.text("why"),
-      .contradicted = row.flag("contradicted"),
-      .as_printed = row.flag("as_printed"),
-      .judged_again = row.flag("judged_again")};
-  if (out.as_printed && out.judged_again) {
-    row.fail("as_printed and judged_again are both set; allowed is one of them");
-  }
+      .why = row.text("why")};
   row.end();
   return out;
 }
@@ -216,6 +222,54 @@ void for_each_row(TomlRow& paper, const toml::table& file, const std::string& na
   for (const auto& [line, id] : ids) {
     visit(TomlRow(*(*rows)[id].as_table(), name + " '" + std::string(id) + "'"), id);
   }
+}
+
+// The numbers of a section: "2.4; 3.1" is {2, 4}, "Appendix B" is {101 + 1}, "Abstract" {0}; empty:
+// a place without a number, such as a heading or a table.
+std::vector<int> section_of(std::string_view where) {
+  std::vector<int> out;
+  for (const std::string_view name : {"Appendix ", "Theorem ", "Lemma "}) {
+    const std::size_t point = where.find('.');
+    if (where.starts_with(name) && (name == "Appendix " || point == name.size() + 1)) {
+      where.remove_prefix(name.size());
+    }
+  }
+  if (where.starts_with("Abstract")) return {0};
+  const std::size_t end = std::min(where.find_first_not_of("0123456789.ABCDEFGH"), where.size());
+  constexpr int kAppendices = 100;
+  for (std::size_t at = 0; at < end; ++at) {
+    const char c = where[at];
+    if (c >= 'A') {  // a word that is no letter of an appendix
+      if (end > 1 && where[1] != '.') return {};
+      if (end == 1 && where.size() > 1 && where[1] != ',' && where[1] != ';') return {};
+      out.push_back(kAppendices + c - 'A');
+    } else if (c != '.') {
+      if (at > 0 && where[at - 1] >= '0' && where[at - 1] <= '9') {
+        out.back() = 10 * out.back() + (c - '0');
+      } else {
+        out.push_back(c - '0');
+      }
+    }
+  }
+  return out;
+}
+
+// By section; a place without a number follows the row before its first mention.
+void sort_by_place(std::vector<Claim>& claims) {
+  std::map<std::string, std::vector<int>> named;
+  std::vector<std::pair<std::vector<int>, Claim>> keyed;
+  std::vector<int> before;
+  for (Claim& claim : claims) {
+    std::vector<int> section = section_of(claim.where);
+    if (section.empty()) {
+      section = named.emplace(claim.where.substr(0, claim.where.find(';')), before).first->second;
+    }
+    before = section;
+    keyed.emplace_back(std::move(section), std::move(claim));
+  }
+  std::stable_sort(keyed.begin(), keyed.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (std::size_t i = 0; i < claims.size(); ++i) claims[i] = std::move(keyed[i].second);
 }
 
 }  // namespace
@@ -240,7 +294,8 @@ Paper read_paper(std::string_view text) {
               .letters = row.text("letters", true),
               .runs = row.text("runs", true),
               .own = row.text("own"),
-              .degenerate = row.text("degenerate")};
+              .degenerate = row.text("degenerate"),
+              .useful = row.texts("useful")};
   static const toml::table kNone;
   const toml::table* const found = file["names"].as_table();
   if (found != nullptr) row.leave();
@@ -260,7 +315,25 @@ Paper read_paper(std::string_view text) {
                             .why = each.why,
                             .reproduced = true});
   }
+  sort_by_place(paper.claims);
   return paper;
+}
+
+bool is_at(const Claim& claim, std::string_view place) {
+  constexpr std::string_view kAppendix = "Appendix ";
+  if (place.starts_with(kAppendix)) place.remove_prefix(kAppendix.size());
+  for (std::string_view rest = claim.where; !place.empty() && !rest.empty();) {
+    const std::size_t end = std::min(rest.find("; "), rest.size());
+    std::string_view part = rest.substr(0, end);
+    rest.remove_prefix(std::min(rest.size(), end + 2));
+    if (part.starts_with(kAppendix)) part.remove_prefix(kAppendix.size());
+    if (!part.starts_with(place)) continue;
+    if (part.size() == place.size() ||
+        std::isalnum(static_cast<unsigned char>(part[place.size()])) == 0) {
+      return true;
+    }
+  }
+  return false;
 }
 
 std::span<const Paper> papers() {

@@ -58,12 +58,6 @@ struct Statement {
   // Allowed distance from the range: percentage points, or a ratio of the larger to the smaller.
   double allowed = 0;
   std::string why{};  // the reason of a difference, if known, for readers
-  // The paper contradicts the statement elsewhere, by a formula or number. If false, a difference
-  // only says that this model is not the paper's packet simulator.
-  bool contradicted = false;
-  bool as_printed = false;  // with the paper's own distances (PrintedPanels in figures.h)
-  // If Eq. (1) disagrees: judged as flows and as packets, too, which are nearer to that simulator.
-  bool judged_again = false;
 };
 
 }  // namespace rankine::reproduce
@@ -79,7 +73,7 @@ struct Statement {
 //   where      the place in the paper; by default the place of the row before
 //   text       the sentence, quoted or in short; brackets say how it is read
 //   printed    a number as printed in the paper, "35.3 MB": half a unit of its last digit is
-//              allowed; after "~" a whole unit, and trailing zeros are no digits
+//              allowed; after "~" a whole unit, and trailing zeros are no digits; a count is exact
 //   stated     the paper's side, as a formula
 //   found      the engine's side: quantities of `runs` and arithmetic. If `printed` is given, both
 //              `stated` and `found` must round to it (either may be missing)
@@ -91,7 +85,10 @@ struct Statement {
 //   degenerate an expression, true for sets in which an agreement proves nothing (two ranks, a tiny
 //              vector)
 //   when       an expression for the sets in which the claim holds, tried before condition_of()
-//   condition  the same condition in words
+//   but_where  instead of `when`: an expression for the sets in which the claim agrees by chance;
+//   they
+//              are degenerate, too
+//   condition  `when` or `but_where` in words
 //   kind       "definition" or "own_formula" (see Kind); by default `runs` decides
 //   why        the reason of the verdict, for readers
 //   needs      the missing part of the model; the claim is not evaluated
@@ -121,6 +118,7 @@ struct Claim {
   std::string own{};
   std::string degenerate{};
   std::string when{};
+  std::string but_where{};  // equal to `when`, or empty
   std::string condition{};
   std::string why{};
   std::string needs{};
@@ -135,9 +133,14 @@ struct Paper {
   std::string runs;                 // options before those of each run: "ranks=N; bytes=M; ..."
   std::string sets{};               // default of the claims that have runs
   std::string own{}, degenerate{};  // defaults of the claims, if they have the letters
-  std::vector<Claim> claims{};      // includes the statements, as claims
+  std::vector<Claim> claims{};      // by their place; includes the statements, as claims
   std::vector<reproduce::Statement> statements{};
+  std::vector<std::string> useful{};  // ids: the findings that its authors need most
 };
+
+// Returns true if the place of a claim, or one of several ("2.4; 3.1"), is `place` or in it: "C.5"
+// and "C" for "C.5, table".
+bool is_at(const Claim& claim, std::string_view place);
 
 // The papers, read once, at the first call. A mistake in a file throws std::logic_error, which
 // names the row.

@@ -17,7 +17,6 @@
 #include "engine/api/communicator.h"
 #include "engine/network/fabric.h"
 #include "engine/papers/condition.h"
-#include "engine/papers/statements.h"
 
 namespace rankine::claims {
 namespace {
@@ -43,7 +42,7 @@ class Evaluation {
   Case compare(const Letters& letters) {
     Case out{.letters = letters, .stated = 0, .found = 0};
     out.own = met(claim_.own, letters);
-    out.degenerate = met(claim_.degenerate, letters);
+    out.degenerate = met(claim_.degenerate, letters) || met(claim_.but_where, letters);
     if (!claim_.stated.empty()) out.stated = worked_out(claim_.stated, letters);
     if (!claim_.found.empty()) out.found = worked_out(claim_.found, letters);
     if (printed_) {
@@ -127,7 +126,7 @@ std::string where_text(const Finding& finding, const std::vector<bool>& holds) {
 Verdict verdict_of(Finding& finding) {
   if (finding.cases.empty()) {
     finding.reason = "its algorithms exist for no parameter set";
-    return Verdict::beyond_model;
+    return Verdict::not_reproduced;
   }
   std::vector<bool> holds;
   bool proved = false;
@@ -136,29 +135,49 @@ Verdict verdict_of(Finding& finding) {
     proved = proved || (c.agrees && !c.degenerate);
   }
   const auto agreeing = std::count(holds.begin(), holds.end(), true);
-  if (agreeing == 0) return Verdict::fails;
+  if (agreeing == 0) return Verdict::does_not_hold;
   if (agreeing == static_cast<std::ptrdiff_t>(holds.size())) return Verdict::holds;
   (proved ? finding.condition : finding.exception) = where_text(finding, holds);
-  return proved ? Verdict::conditional : Verdict::fails;
+  return proved ? Verdict::holds_if : Verdict::does_not_hold;
 }
 
-// Judges a statement again as flows and as packets. The fidelities that find the stated range
-// become its condition.
-void judge_again(Finding& finding, Runs& runs) {
-  bool by_flow = false, by_packet = false;
-  for (const Fidelity fidelity : {Fidelity::flow, Fidelity::packet}) {
-    const reproduce::Outcome& outcome = runs.reproduced(finding.claim->id, fidelity);
+// Judges a statement in each way to compute the figures. It holds if all that carry the schedules
+// find it. If some find it, or the paper's formulas alone, these are its condition. If none does,
+// it does not hold where the paper contradicts it by a statement that Eq. (1) finds; or else it is
+// not reproduced.
+void judge_statement(Finding& finding, Runs& runs) {
+  using reproduce::By;
+  std::string found_by, differs_by;
+  int carried = 0, found = 0;
+  for (int b = 0; b < reproduce::kBy; ++b) {
+    const auto by = static_cast<By>(b);
+    const reproduce::Outcome& outcome = runs.reproduced(finding.claim->id, by);
     finding.again.push_back(
-        {fidelity, found_text(outcome) + ": " + verdict_text(outcome), outcome.agrees});
-    (fidelity == Fidelity::flow ? by_flow : by_packet) = outcome.agrees;
+        {by, found_text(outcome) + ": " + verdict_text(outcome), outcome.agrees});
+    if (by == By::distances || (by == By::formulas && found > 0)) continue;
+    carried += by == By::formulas ? 0 : 1;
+    found += outcome.agrees ? 1 : 0;
+    std::string& list = outcome.agrees ? found_by : differs_by;
+    list += (list.empty() ? "" : " or ") + std::string(name_of(by));
   }
-  if (!by_flow && !by_packet) {
-    finding.needs = "none of the three";
+  const reproduce::Statement& statement = *runs.reproduced(finding.claim->id, By::eq_1).statement;
+  finding.said = stated_text(statement);
+  finding.measured = finding.again.front().measured;
+  if (found > 0) {
+    finding.verdict = found == carried ? Verdict::holds : Verdict::holds_if;
+    if (found < carried) {
+      finding.condition = "the figures are computed by " + found_by;
+      finding.reason = "not by " + differs_by;
+    }
     return;
   }
-  finding.needs = by_flow && by_packet ? "flows or packets" : by_flow ? "flows" : "packets";
-  finding.condition = "messages are " + finding.needs + " (by Eq. (1) it differs)";
-  finding.verdict = Verdict::conditional;
+  for (const reproduce::Statement& other : reproduce::statements()) {
+    if (!contradict(statement, other) || !runs.reproduced(other.id, By::eq_1).agrees) continue;
+    finding.verdict = Verdict::does_not_hold;
+    finding.reason = "the paper contradicts it: " + other.id;
+    return;
+  }
+  finding.reason = "it is not found by " + differs_by;
 }
 
 // At most `most` of the sets, evenly spaced, the last one included.
@@ -173,19 +192,20 @@ std::vector<Letters> some_of(std::vector<Letters> sets, std::size_t most) {
 }  // namespace
 
 std::string_view name_of(Verdict verdict) {
-  constexpr std::string_view kNames[kVerdicts] = {"holds", "conditional", "fails", "beyond_model"};
+  constexpr std::string_view kNames[kVerdicts] = {"holds", "holds_if", "does_not_hold",
+                                                  "not_reproduced"};
   return kNames[static_cast<std::size_t>(verdict)];
 }
 
 std::string_view name_of(Unexecuted why) {
-  constexpr std::string_view kNames[kUnexecuted] = {"", "beyond_communicator", "beyond_model"};
+  constexpr std::string_view kNames[kUnexecuted] = {"", "beyond_communicator", "not_reproduced"};
   return kNames[static_cast<std::size_t>(why)];
 }
 
-std::string_view words_of(Verdict verdict) {
-  constexpr std::string_view kWords[kVerdicts] = {"holds", "holds only if", "does not hold",
-                                                  "not reproducible by this model"};
-  return kWords[static_cast<std::size_t>(verdict)];
+std::string words_of(Verdict verdict) {
+  std::string words(name_of(verdict));
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return words;
 }
 
 Printed read_printed(std::string_view text) {
@@ -207,6 +227,9 @@ Printed read_printed(std::string_view text) {
   }
   const Letters none;
   const Value factor = formulas::evaluate(known->factor, none);
+  if (!about && unit.empty() && point == std::string_view::npos) {
+    return {formulas::evaluate(number, none), 0};  // a count
+  }
   return {formulas::evaluate(number, none) * factor,
           formulas::power(10, last_place) / (about ? 1 : 2) * factor};
 }
@@ -238,15 +261,7 @@ Finding judge(const Paper& paper, const Claim& claim, Runs& runs, std::size_t mo
     return finding;
   }
   if (claim.reproduced) {
-    const reproduce::Outcome& outcome = runs.reproduced(claim.id);
-    // A packet simulator could decide a difference from Eq. (1), unless the paper contradicts
-    // itself.
-    finding.verdict = outcome.agrees                    ? Verdict::holds
-                      : outcome.statement->contradicted ? Verdict::fails
-                                                        : Verdict::beyond_model;
-    finding.said = stated_text(*outcome.statement);
-    finding.measured = found_text(outcome) + ": " + verdict_text(outcome);
-    if (outcome.statement->judged_again && !outcome.agrees) judge_again(finding, runs);
+    judge_statement(finding, runs);
     return finding;
   }
   Evaluation evaluation(paper, claim, runs);
@@ -272,7 +287,7 @@ Finding judge(const Paper& paper, const Claim& claim, Runs& runs, std::size_t mo
 
 bool fails(const Paper& paper, const Claim& claim, Runs& runs, std::size_t most_cases) {
   if (!claim.needs.empty()) return false;
-  if (claim.reproduced) return judge(paper, claim, runs).verdict == Verdict::fails;
+  if (claim.reproduced) return judge(paper, claim, runs).verdict == Verdict::does_not_hold;
   Evaluation evaluation(paper, claim, runs);
   bool some_differ = false;
   try {
@@ -338,7 +353,8 @@ class Row {
  public:
   Row(const Finding& finding, Runs& runs) : finding_(finding) {
     if (finding.claim->reproduced) {
-      points_ = points_of(*runs.reproduced(finding.claim->id).statement, runs.panels());
+      const reproduce::By eq_1 = reproduce::By::eq_1;
+      points_ = points_of(*runs.reproduced(finding.claim->id, eq_1).statement, runs.panels(eq_1));
     } else {
       texts_ = read_runs(finding.claim->runs, finding.paper->runs);
     }
@@ -443,7 +459,7 @@ Group of_least_run(const Row& row, Runs& runs) {
 
 // A row that has runs, but none that could be executed, has only runs of too many ranks.
 Unexecuted reason_of(const Row& row) {
-  return row.groups() == 0 ? Unexecuted::beyond_model : Unexecuted::beyond_communicator;
+  return row.groups() == 0 ? Unexecuted::not_reproduced : Unexecuted::beyond_communicator;
 }
 
 // The figure's time is a sum of floating-point numbers, the ranks' time a number of whole ticks.

@@ -14,6 +14,7 @@
 #include "engine/papers/claim.h"
 #include "engine/papers/condition.h"
 #include "engine/papers/runs.h"
+#include "engine/papers/statements.h"
 
 namespace rankine::claims {
 
@@ -22,24 +23,24 @@ using formulas::Value;
 
 enum class Verdict : unsigned char {
   holds,
-  conditional,   // holds in some cases; Finding::condition names them
-  fails,         // holds in no case, or in degenerate ones only
-  beyond_model,  // the model lacks the deciding part: another program, a packet simulator
+  holds_if,        // holds in some cases; Finding::condition names them
+  does_not_hold,   // holds in no case, or in degenerate ones only
+  not_reproduced,  // the model lacks the deciding part, or no computation finds it
 };
 inline constexpr int kVerdicts = 4;
-// "holds", "conditional", "fails", "beyond_model": names in JSON.
+// "holds", "holds_if", "does_not_hold", "not_reproduced": names in JSON.
 std::string_view name_of(Verdict verdict);
-// "holds", "holds only if", "does not hold", "not reproducible by this model".
-std::string_view words_of(Verdict verdict);
+// The same with spaces.
+std::string words_of(Verdict verdict);
 
 // The reason why live ranks have made no run of a row on a network.
 enum class Unexecuted : unsigned char {
   no,                   // some runs were made, or the row has no network, or execution was off
   beyond_communicator,  // each run has more ranks than a communicator allows
-  beyond_model,         // the row is not evaluated, or none of its runs exists
+  not_reproduced,       // the row is not evaluated, or none of its runs exists
 };
 inline constexpr int kUnexecuted = 3;
-// "", "beyond_communicator", "beyond_model": names in JSON.
+// "", "beyond_communicator", "not_reproduced": names in JSON.
 std::string_view name_of(Unexecuted why);
 
 struct Case {
@@ -54,19 +55,18 @@ struct Case {
 struct Finding {
   const Paper* paper = nullptr;
   const Claim* claim = nullptr;
-  Verdict verdict = Verdict::beyond_model;
-  std::string condition;       // conditional: "N is a power of two"
-  std::string exception;       // fails: the condition of the degenerate cases that agree
-  std::string reason;          // beyond_model: the missing part
+  Verdict verdict = Verdict::not_reproduced;
+  std::string condition;       // holds_if: "N is a power of two"
+  std::string exception;       // does_not_hold: the condition of the degenerate cases that agree
+  std::string reason;          // what the evaluation adds to the claim's `why`
   std::string said, measured;  // in words, for a statement; otherwise see `cases`
-  // The verdicts by other fidelities (Statement::judged_again): the result and its agreement.
+  // A statement's results: one for each way to compute the figures.
   struct Again {
-    Fidelity fidelity;
+    reproduce::By by;
     std::string measured;
     bool agrees = false;
   };
   std::vector<Again> again;
-  std::string needs;  // "packets", "flows or packets", "none of the three"; empty: Eq. (1) will do
   std::vector<std::string> order;
   std::vector<Case> cases;
   int skipped = 0;         // sets for which an algorithm does not exist
@@ -96,14 +96,15 @@ Case compare(const Paper& paper, const Claim& claim, Runs& runs, const Letters& 
 
 // The verdict on a row by simulation, in at most `most_cases` cases (0: all).
 Finding judge(const Paper& paper, const Claim& claim, Runs& runs, std::size_t most_cases = 0);
-// Returns true if the verdict is Verdict::fails. Stops at the first case that proves the opposite,
-// so exceptions of later cases are not seen.
+// Returns true if the verdict is Verdict::does_not_hold. Stops at the first case that proves the
+// opposite, so exceptions of later cases are not seen.
 bool fails(const Paper& paper, const Claim& claim, Runs& runs, std::size_t most_cases = 0);
 // judge(), then execute() if options.execute is set.
 Finding evaluate(const Paper& paper, const Claim& claim, Runs& runs,
                  const EvaluateOptions& options = {});
 
-// A printed number: "35.3 MB" is 35300000 with a tolerance of 50000; "~280 ms" is 0.28 with 0.01.
+// A printed number: "35.3 MB" is 35300000 with a tolerance of 50000; "~280 ms" is 0.28 with 0.01;
+// "9" is a count, with none.
 struct Printed {
   Value value, tolerance;
 };

@@ -9,6 +9,7 @@
 
 #include "algorithms/schedule/schedule.h"
 #include "engine/network/fabric.h"
+#include "engine/papers/tables.h"
 
 namespace rankine::reproduce {
 namespace {
@@ -126,6 +127,11 @@ double Panel::least_time(std::span<const Curve* const> among, double bytes,
   return least;
 }
 
+std::string Panel::trivance_lines() {
+  const Contender& of = reproduce::trivance();
+  return std::string(of.latency) + " (L), " + std::string(of.bandwidth) + " (B)";
+}
+
 double Panel::gain(const Curve& curve, double bytes) const {
   return time(curve, bytes) / time(trivance(), bytes) - 1;
 }
@@ -230,12 +236,23 @@ Profile printed_trivance(const std::vector<int>& dims) {
   return profile;
 }
 
-PrintedPanels::PrintedPanels(std::span<const Panel> panels)
-    : panels_(panels.begin(), panels.end()) {
-  for (Panel& panel : panels_) {
-    profiles_.push_back(printed_trivance(panel.spec.dims));
-    panel.curves.back().latency = &profiles_.back();
+Panel at_printed_distances(Panel panel) {
+  panel.own = std::make_shared<std::deque<Profile>>();
+  panel.curves.back().latency = &panel.own->emplace_back(printed_trivance(panel.spec.dims));
+  return panel;
+}
+
+Panel by_formulas(Panel panel) {
+  panel.own = std::make_shared<std::deque<Profile>>();
+  for (Curve& curve : panel.curves) {
+    for (const Form form : {Form::latency, Form::bandwidth}) {
+      const Profile*& profile = form == Form::latency ? curve.latency : curve.bandwidth;
+      if (profile == nullptr) continue;
+      profile =
+          &panel.own->emplace_back(formula_profile(curve.contender->line(form), panel.spec.dims));
+    }
   }
+  return panel;
 }
 
 }  // namespace rankine::reproduce

@@ -4,11 +4,14 @@
 // The paper simulates packets (SST). Here a time is Eq. (1) of its section 2.1 plus 200 ns per hop,
 // or by another fidelity the time of carrying the messages; always the better form, L or B, of each
 // algorithm, with the parameters of section 6 (the preset "torus"). Bruck's messages take the
-// shorter way, as in the paper's evaluation.
+// shorter way, as in the paper's evaluation. Trivance is the catalogue's, a schedule that is proved
+// and executed, in all figures; beside it stands the (L) form at the distances that section 4.4
+// prints.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -42,7 +45,8 @@ struct Panel {
   std::vector<Curve>
       curves{};  // one per algorithm that exists for these sizes; Trivance is the last
 
-  Carriage* carriage = nullptr;  // null: Eq. (1)
+  Carriage* carriage = nullptr;                   // null: Eq. (1)
+  std::shared_ptr<std::deque<Profile>> own = {};  // profiles of this panel alone
 
   const Curve* find(std::string_view contender) const;
   const Curve& trivance() const { return curves.back(); }
@@ -57,6 +61,8 @@ struct Panel {
                     std::optional<Form> only = std::nullopt) const;
   // T / T of Trivance - 1: positive if Trivance is faster.
   double gain(const Curve& curve, double bytes) const;
+  // Trivance in lines of the catalogue: "trivance_latency (L), trivance (B)".
+  static std::string trivance_lines();
   // The fastest curve except Trivance.
   const Curve& rival(double bytes) const;
   const Curve& fastest(double bytes) const;
@@ -89,18 +95,10 @@ std::vector<Panel> panels(Profiles& profiles);
 // sizes are equal.
 Profile printed_trivance(const std::vector<int>& dims);
 
-// A copy of the panels with that profile as Trivance's (L) form.
-class PrintedPanels {
- public:
-  explicit PrintedPanels(std::span<const Panel> panels);
-  PrintedPanels(const PrintedPanels&) = delete;
-  PrintedPanels& operator=(const PrintedPanels&) = delete;
-
-  std::span<const Panel> panels() const { return panels_; }
-
- private:
-  std::deque<Profile> profiles_;  // the panels point into it
-  std::vector<Panel> panels_;
-};
+// A copy of the panel with that profile as Trivance's (L) form.
+Panel at_printed_distances(Panel panel);
+// A copy of the panel with the times of the paper's formulas alone: the rounds (Lambda) and the
+// delay (Theta) of tables 1 and 2, without hops.
+Panel by_formulas(Panel panel);
 
 }  // namespace rankine::reproduce

@@ -133,9 +133,7 @@ constexpr Contender kContenders[] = {
     {"Recursive doubling", "torus_doubling_latency", "torus_doubling", true},
     {"Swing", "swing_latency", "swing", true},
     {"Bruck", "bruck_ternary_latency", "bruck_ternary"},
-    // At the paper's distances: with shorter distances it would stay ahead longer than the text
-    // says.
-    {"Trivance", "trivance_latency", "trivance_powers"},
+    {"Trivance", "trivance_latency", "trivance"},
 };
 
 }  // namespace

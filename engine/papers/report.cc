@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <mutex>
 #include <numeric>
 #include <ostream>
@@ -15,6 +16,51 @@
 
 namespace rankine::claims {
 namespace {
+
+// The unit of a row's numbers: that of the quantities, if they are all of one kind and nothing is
+// divided or compared; or else that of the printed number. Empty: a count or a ratio.
+std::string_view unit_of(const Claim& claim) {
+  constexpr std::pair<std::string_view, std::string_view> kUnitOf[] = {
+      {"time", "s"},           {"best", "s"},    {"sent", "B"},          {"received", "B"},
+      {"reduced", "B"},        {"largest", "B"}, {"sent_by", "B"},       {"sent_in", "B"},
+      {"crossing", "B"},       {"sends", "B"},   {"rank_crossing", "B"}, {"rounds", "rounds"},
+      {"messages", "messages"}};
+  const std::string& side = claim.found.empty() ? claim.stated : claim.found;
+  std::string_view unit;
+  bool one = side.find_first_of("/*<>=") == std::string::npos;
+  for (std::size_t at = 0; one && at < side.size();) {
+    const auto is_word = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+    };
+    const std::size_t begin = at;
+    while (at < side.size() && is_word(side[at])) ++at;
+    if (at == begin) {
+      ++at;
+      continue;
+    }
+    if (at < side.size() && side[at] == '.') continue;  // the name of a run
+    const std::string_view word(side.data() + begin, at - begin);
+    if (word == "and" || word == "or" || word == "if" || word == "sum") one = false;
+    for (const auto& [name, of] : kUnitOf) {
+      if (name != word) continue;
+      one = unit.empty() || unit == of;
+      unit = of;
+    }
+  }
+  if (one && !unit.empty()) return unit;
+  const std::string_view printed = claim.printed;
+  const std::size_t end = printed.find_first_not_of("~0123456789. ");
+  if (end == std::string_view::npos || printed.substr(end) == "x" || printed.substr(end) == "%") {
+    return {};
+  }
+  return printed.ends_with("/s") ? "B/s" : printed.ends_with("s") ? "s" : "B";
+}
+
+std::string with_unit(const Claim& claim, long double value, std::string_view format) {
+  const std::string_view unit = unit_of(claim);
+  return fmt::format(fmt::runtime(format), static_cast<double>(value)) +
+         (unit.empty() ? "" : " " + std::string(unit));
+}
 
 nlohmann::ordered_json json_of(const Value& value) {
   return {{"exact", value.exact() ? nlohmann::ordered_json(to_string(value))
@@ -34,7 +80,7 @@ nlohmann::ordered_json json_of(const Finding& finding, const Case* c) {
 nlohmann::ordered_json json_of(const std::vector<Finding::Again>& again) {
   nlohmann::ordered_json out = nlohmann::ordered_json::object();
   for (const Finding::Again& by : again) {
-    out[std::string(name_of(by.fidelity))] = {{"found", by.measured}, {"agrees", by.agrees}};
+    out[std::string(name_of(by.by))] = {{"found", by.measured}, {"agrees", by.agrees}};
   }
   return out;
 }
@@ -73,7 +119,7 @@ std::vector<Finding> find_out(const Filter& filter, const EvaluateOptions& optio
   for (const Paper& paper : papers()) {
     if (!filter.paper.empty() && paper.key != filter.paper) continue;
     for (const Claim& claim : paper.claims) {
-      if (!claim.id.starts_with(filter.id)) continue;
+      if (!claim.id.starts_with(filter.id) && !is_at(claim, filter.id)) continue;
       if (!filter.keeps || filter.keeps(number++)) asked.emplace_back(&paper, &claim);
     }
   }
@@ -107,7 +153,7 @@ int Totals::of_kind(Kind kind) const {
 
 int Totals::checked() const {
   int beyond = 0;
-  for (const auto& row : of) beyond += row[static_cast<int>(Verdict::beyond_model)];
+  for (const auto& row : of) beyond += row[static_cast<int>(Verdict::not_reproduced)];
   return claims - beyond;
 }
 
@@ -123,18 +169,81 @@ Totals totals_of(const std::vector<Finding>& findings) {
   return totals;
 }
 
+namespace {
+
+std::string counts_text(const int (&of)[kVerdicts]) {
+  std::string text;
+  for (int v = 0; v < kVerdicts; ++v) {
+    if (of[v] == 0) continue;
+    text +=
+        fmt::format("{}{} {}", text.empty() ? "" : ", ", of[v], words_of(static_cast<Verdict>(v)));
+  }
+  return text;
+}
+
+}  // namespace
+
+Page first_page(const std::vector<Finding>& findings) {
+  Page page = {
+      {"All claims", summary_lines(totals_of(findings))},
+      {"Paper by paper", {}},
+      {"How to read a row",
+       {"holds: in all cases tried. holds if: in the cases of the condition. does not hold: in "
+        "none, or "
+        "where an agreement proves nothing. not reproduced: the model lacks a part, or no "
+        "computation "
+        "finds the number.",
+        "kind: executed rows run schedules on a network; arithmetic rows compare the paper's "
+        "formulas "
+        "and numbers; definition rows repeat the network model; own_formula rows have our formula "
+        "instead of the paper's.",
+        "stated and found: the paper's side and the engine's, with the relation between them and "
+        "the "
+        "distance allowed. Seconds (s), bytes (B); numbers without a unit are counts, ratios or "
+        "coefficients."}}};
+  std::vector<const Paper*> papers;
+  for (const Finding& finding : findings) {
+    if (papers.empty() || papers.back() != finding.paper) papers.push_back(finding.paper);
+  }
+  for (const Paper* paper : papers) {
+    int of[kVerdicts] = {};
+    std::vector<std::string> useful;
+    for (const Finding& finding : findings) {
+      if (finding.paper == paper) ++of[static_cast<int>(finding.verdict)];
+    }
+    for (const std::string& id : paper->useful) {
+      const auto row = std::find_if(findings.begin(), findings.end(),
+                                    [&id](const Finding& each) { return each.claim->id == id; });
+      if (row == findings.end()) continue;
+      useful.push_back(fmt::format("{} [{}] {} {}: {}", id, row->claim->where, row->claim->text,
+                                   report_row(*row).verdict, report_row(*row).why));
+    }
+    page[1].second.push_back(fmt::format("{}: {}", paper->title, counts_text(of)));
+    if (!useful.empty()) page.emplace_back("Most useful to the authors: " + paper->title, useful);
+  }
+  return page;
+}
+
 void print_brief(std::ostream& out, const std::vector<Finding>& findings, const Filter& filter) {
   for (const std::string& line : summary_lines(totals_of(findings))) out << line << "\n";
-  out << "\nClaims that fail or that the engine contradicts:\n";
+  out << "\nClaims that do not hold or that the engine contradicts:\n";
   for (const Finding& finding : findings) {
-    const bool failed = finding.verdict == Verdict::fails || !finding.fault.empty();
+    const bool failed = finding.verdict == Verdict::does_not_hold || !finding.fault.empty();
     if (failed && filter.shows(finding)) out << "  " << golden_line(finding) << "\n";
   }
 }
 
 void print_text(std::ostream& out, const std::vector<Finding>& findings, const Filter& filter) {
-  for (const std::string& line : summary_lines(totals_of(findings))) out << line << "\n";
-  out << "\n";
+  if (filter.id.empty() && !filter.verdict && !filter.kind) {
+    for (const auto& [heading, lines] : first_page(findings)) {
+      out << heading << "\n";
+      for (const std::string& line : lines) out << "  " << line << "\n";
+      out << "\n";
+    }
+  } else {
+    for (const std::string& line : summary_lines(totals_of(findings))) out << line << "\n";
+    out << "\n";
+  }
   const Paper* paper = nullptr;
   for (const Finding& finding : findings) {
     if (!filter.shows(finding)) continue;
@@ -158,7 +267,6 @@ void print_text(std::ostream& out, const std::vector<Finding>& findings, const F
     line("own", row.own);
     line("found", row.shown);
     for (const std::string& by : row.again) line("again", by);
-    line("needs", row.needs);
     line("tried", row.cases);
     line("why", row.why);
     line("ENGINE", finding.fault);
@@ -179,6 +287,7 @@ nlohmann::ordered_json to_json(const std::vector<Finding>& findings, const Filte
                     {"stated", finding.said.empty() ? claim.stated : finding.said},
                     {"printed", claim.printed},
                     {"relation", row.relation},
+                    {"unit", unit_of(claim)},
                     {"found", finding.said.empty() ? claim.found : finding.measured},
                     {"runs", claim.runs},
                     {"sets", claim.sets},
@@ -186,7 +295,6 @@ nlohmann::ordered_json to_json(const std::vector<Finding>& findings, const Filte
                     {"condition", finding.condition},
                     {"exception", finding.exception},
                     {"again", json_of(finding.again)},
-                    {"needs", finding.needs},
                     {"why", row.why},
                     {"cases", finding.cases.size()},
                     {"not_defined", finding.skipped},
@@ -215,21 +323,15 @@ nlohmann::ordered_json to_json(const std::vector<Finding>& findings, const Filte
 }
 
 std::string golden_line(const Finding& finding) {
-  std::string line = fmt::format("{} {} {}", finding.claim->id, name_of(finding.claim->kind),
-                                 name_of(finding.verdict));
-  if (finding.verdict == Verdict::conditional) line += ": " + finding.condition;
-  if (!finding.exception.empty()) line += ", but where " + finding.exception;
-  if (finding.verdict != Verdict::conditional && !finding.needs.empty()) {
-    line += ": by " + finding.needs;
-  }
-  return line;
+  return fmt::format("{} {} {}", finding.claim->id, name_of(finding.claim->kind),
+                     report_row(finding).verdict);
 }
 
 namespace {
 
 std::string verdict_text(const Finding& finding) {
-  std::string text(words_of(finding.verdict));
-  if (finding.verdict == Verdict::conditional) text += " " + finding.condition;
+  std::string text = words_of(finding.verdict);
+  if (finding.verdict == Verdict::holds_if) text += " " + finding.condition;
   if (!finding.exception.empty()) text += ", but where " + finding.exception;
   return text;
 }
@@ -242,7 +344,11 @@ std::string stated_text(const Claim& claim) {
 
 // "~ stated/50" is a share of one side, "~ 1/10" an absolute distance.
 std::string relation_text(const Claim& claim) {
-  if (!claim.printed.empty()) return "rounds to";
+  if (!claim.printed.empty()) {
+    return fmt::format(
+        "rounds to, within {}",
+        with_unit(claim, read_printed(claim.printed).tolerance.approximate(), "{:.3g}"));
+  }
   if (!claim.relation.starts_with("~ ")) return claim.relation;
   const std::string allowed = claim.relation.substr(2);
   for (const std::string side : {"stated", "found"}) {
@@ -254,8 +360,9 @@ std::string relation_text(const Claim& claim) {
   return "=, within " + allowed;
 }
 
-// A value in decimals if it stands beside a printed number.
+// A value with its unit; in decimals if it has one or stands beside a printed number.
 std::string number(const Claim& claim, const Value& value) {
+  if (!unit_of(claim).empty()) return with_unit(claim, value.approximate(), "{:.6g}");
   return claim.printed.empty() ? to_string(value) : to_string(Value::real(value.approximate()));
 }
 
@@ -263,10 +370,10 @@ std::string case_text(const Finding& finding, const Case& c) {
   const Claim& claim = *finding.claim;
   const std::string letters = describe(finding.order, c.letters);
   std::string text = fmt::format("{}{}stated {}, found {}", letters, letters.empty() ? "" : ": ",
-                                 claim.printed.empty() ? to_string(c.stated) : claim.printed,
+                                 claim.printed.empty() ? number(claim, c.stated) : claim.printed,
                                  number(claim, c.found));
   if (c.allowed)
-    text += fmt::format(" (within {:.4g})", static_cast<double>(c.allowed->approximate()));
+    text += fmt::format(" (within {})", with_unit(claim, c.allowed->approximate(), "{:.4g}"));
   if (!c.agrees) text += "  <- differ";
   return text;
 }
@@ -285,17 +392,16 @@ std::string cases_text(const Finding& finding) {
 ReportRow report_row(const Finding& finding) {
   ReportRow row;
   row.verdict = verdict_text(finding);
-  row.why = finding.verdict == Verdict::beyond_model && !finding.reason.empty()
-                ? finding.reason
-                : finding.claim->why;
+  row.why = finding.claim->why;
+  if (!finding.reason.empty()) row.why += (row.why.empty() ? "" : "; ") + finding.reason;
   if (!finding.measured.empty()) {
     row.stated = finding.said;
     row.relation = "within";
     row.shown = fmt::format("stated {}, found {}", finding.said, finding.measured);
-    for (const Finding::Again& by : finding.again) {
-      row.again.push_back(fmt::format("by {}: found {}", name_of(by.fidelity), by.measured));
+    for (std::size_t i = 1; i < finding.again.size(); ++i) {
+      const Finding::Again& by = finding.again[i];
+      row.again.push_back(fmt::format("by {}: found {}", name_of(by.by), by.measured));
     }
-    if (!finding.needs.empty()) row.needs = finding.needs;
     if (finding.executed > 0) row.cases = fmt::format("{} executed", finding.executed);
     return row;
   }
@@ -312,15 +418,10 @@ std::vector<std::string> summary_lines(const Totals& totals) {
   std::vector<std::string> lines;
   for (int k = 0; k < kKinds; ++k) {
     const auto kind = static_cast<Kind>(k);
-    std::string line = fmt::format("{} {}:", totals.of_kind(kind), name_of(kind));
-    bool first = true;
-    for (int v = 0; v < kVerdicts; ++v) {
-      if (totals.of[k][v] == 0) continue;
-      line += fmt::format("{} {} {}", first ? "" : ",", totals.of[k][v],
-                          words_of(static_cast<Verdict>(v)));
-      first = false;
+    const std::string counts = counts_text(totals.of[k]);
+    if (!counts.empty()) {
+      lines.push_back(fmt::format("{} {}: {}", totals.of_kind(kind), name_of(kind), counts));
     }
-    if (!first) lines.push_back(std::move(line));
   }
   lines.push_back(fmt::format(
       "{} claims. {} different runs made by live ranks under the virtual clock, {} of them with "
@@ -389,7 +490,6 @@ std::vector<std::string> cells(const Finding& finding) {
   std::string found = row.own;
   std::vector<std::string> rest = {row.shown, row.cases};
   rest.insert(rest.begin() + 1, row.again.begin(), row.again.end());
-  if (!row.needs.empty()) rest.push_back("needs " + row.needs);
   for (const std::string& more : rest) {
     if (!more.empty()) found += (found.empty() ? "" : "; ") + more;
   }
@@ -418,15 +518,19 @@ constexpr std::string_view kStyle =
     "body{font:15px/1.4 sans-serif;margin:2rem auto;max-width:90rem;padding:0 1rem}"
     "table{border-collapse:collapse;width:100%}th,td{border:1px solid #bbb;padding:.3rem .5rem;"
     "text-align:left;vertical-align:top}code{font-size:.9em}.holds td:nth-child(3){color:#17692a}"
-    ".conditional td:nth-child(3){color:#8a5a00}.fails td:nth-child(3){color:#a31515}.beyond_model "
+    ".holds_if td:nth-child(3){color:#8a5a00}.does_not_hold "
+    "td:nth-child(3){color:#a31515}.not_reproduced "
     "td:nth-child(3){color:#555}"
     "@media print{body{font-size:10px;margin:0}}";
 
 }  // namespace
 
 void print_markdown(std::ostream& out, const std::vector<Finding>& findings, const Filter& filter) {
-  out << "# Claims of the papers\n\n";
-  for (const std::string& line : summary_lines(totals_of(findings))) out << "- " << line << "\n";
+  out << "# Claims of the papers\n";
+  for (const auto& [heading, lines] : first_page(findings)) {
+    out << "\n## " << in_markdown(heading) << "\n\n";
+    for (const std::string& line : lines) out << "- " << in_markdown(line) << "\n";
+  }
   for_each_paper(
       findings, filter,
       [&out](const Paper& paper) {
@@ -447,11 +551,12 @@ void print_markdown(std::ostream& out, const std::vector<Finding>& findings, con
 void print_html(std::ostream& out, const std::vector<Finding>& findings, const Filter& filter) {
   out << "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Claims of the "
          "papers</title><style>"
-      << kStyle << "</style></head><body>\n<h1>Claims of the papers</h1>\n<ul>\n";
-  for (const std::string& line : summary_lines(totals_of(findings))) {
-    out << "<li>" << in_html(line) << "</li>\n";
+      << kStyle << "</style></head><body>\n<h1>Claims of the papers</h1>\n";
+  for (const auto& [heading, lines] : first_page(findings)) {
+    out << "<h2>" << in_html(heading) << "</h2>\n<ul>\n";
+    for (const std::string& line : lines) out << "<li>" << in_html(line) << "</li>\n";
+    out << "</ul>\n";
   }
-  out << "</ul>\n";
   for_each_paper(
       findings, filter,
       [&out](const Paper& paper) {

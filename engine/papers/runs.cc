@@ -96,12 +96,9 @@ struct Runs::State {
   std::map<std::string, std::uint64_t> moves;                              // by key
   std::map<std::string, Executed> executed;  // by key, with the key of `made`
   reproduce::Profiles profiles;
-  std::vector<reproduce::Panel> by_eq_1;
-  std::vector<reproduce::Outcome> outcomes;  // all outcomes, or empty
-  // By flow and packet; panels point to the carriages.
-  std::map<Fidelity, reproduce::Carriage> carriages{};
-  std::map<Fidelity, std::vector<reproduce::Panel>> panels{};
-  std::map<std::pair<Fidelity, std::string>, reproduce::Outcome> again{};
+  std::map<Fidelity, reproduce::Carriage> carriages{};  // panels point to them
+  std::map<reproduce::By, std::vector<reproduce::Panel>> panels{};
+  std::map<std::pair<reproduce::By, std::string>, reproduce::Outcome> outcomes{};
 };
 
 Runs::Runs() : state_(std::make_unique<State>()) {}
@@ -169,37 +166,36 @@ std::optional<Value> Runs::quantity(const std::vector<RunText>& runs, const Lett
   return value;
 }
 
-const reproduce::Outcome& Runs::reproduced(std::string_view id) {
-  auto& outcomes = state_->outcomes;
-  if (outcomes.empty()) outcomes = reproduce::outcomes(panels());
-  const auto found = std::find_if(outcomes.begin(), outcomes.end(), [id](const auto& outcome) {
-    return outcome.statement->id == id;
-  });
-  if (found == outcomes.end()) {
-    throw std::logic_error("no statement is called '" + std::string(id) + "'");
-  }
-  return *found;
-}
-
-const reproduce::Outcome& Runs::reproduced(std::string_view id, Fidelity fidelity) {
-  const std::pair key(fidelity, std::string(id));
-  if (const auto found = state_->again.find(key); found != state_->again.end()) {
+const reproduce::Outcome& Runs::reproduced(std::string_view id, reproduce::By by) {
+  const std::pair key(by, std::string(id));
+  if (const auto found = state_->outcomes.find(key); found != state_->outcomes.end()) {
     return found->second;
   }
-  auto& panels = state_->panels[fidelity];
-  if (panels.empty()) {
-    auto& carriage =
-        state_->carriages.try_emplace(fidelity, fidelity, state_->profiles).first->second;
-    panels = reproduce::panels(state_->profiles);
-    for (reproduce::Panel& panel : panels) panel.carriage = &carriage;
+  const auto all = reproduce::statements();
+  const auto statement =
+      std::find_if(all.begin(), all.end(), [id](const auto& each) { return each.id == id; });
+  if (statement == all.end()) {
+    throw std::logic_error("no statement is called '" + std::string(id) + "'");
   }
-  const reproduce::Statement& statement = *reproduced(id).statement;
-  return state_->again.emplace(key, outcome_of(statement, panels)).first->second;
+  return state_->outcomes.emplace(key, outcome_of(*statement, panels(by))).first->second;
 }
 
-std::span<const reproduce::Panel> Runs::panels() {
-  auto& panels = state_->by_eq_1;
-  if (panels.empty()) panels = reproduce::panels(state_->profiles);
+std::span<const reproduce::Panel> Runs::panels(reproduce::By by) {
+  using reproduce::By, reproduce::Panel;
+  std::vector<Panel>& panels = state_->panels[by];
+  if (!panels.empty()) return panels;
+  const auto carried = [&](Panel panel, Fidelity fidelity) {
+    panel.carriage =
+        &state_->carriages.try_emplace(fidelity, fidelity, state_->profiles).first->second;
+    return panel;
+  };
+  for (const Panel& panel : reproduce::panels(state_->profiles)) {
+    panels.push_back(by == By::flow        ? carried(panel, Fidelity::flow)
+                     : by == By::packet    ? carried(panel, Fidelity::packet)
+                     : by == By::formulas  ? by_formulas(panel)
+                     : by == By::distances ? at_printed_distances(panel)
+                                           : panel);
+  }
   return panels;
 }
 

@@ -55,6 +55,7 @@
 namespace rankine::reproduce {
 struct Outcome;
 struct Panel;
+enum class By : unsigned char;
 }  // namespace rankine::reproduce
 
 namespace rankine::claims {
@@ -112,14 +113,11 @@ class Runs {
   std::optional<Value> quantity(const std::vector<RunText>& runs, const Letters& letters,
                                 std::string_view name, std::span<const Value> arguments = {});
 
-  // The outcome of a statement by Eq. (1); the first call computes all outcomes. An unknown id
-  // throws std::logic_error.
-  const reproduce::Outcome& reproduced(std::string_view id);
-  // The outcome of a statement by flow or packet, computed one by one.
-  const reproduce::Outcome& reproduced(std::string_view id, Fidelity fidelity);
+  // The outcome of a statement. An unknown id throws std::logic_error.
+  const reproduce::Outcome& reproduced(std::string_view id, reproduce::By by);
 
-  // The figures by Eq. (1); valid as long as this object lives.
-  std::span<const reproduce::Panel> panels();
+  // The figures; valid as long as this object lives.
+  std::span<const reproduce::Panel> panels(reproduce::By by);
 
   // The number of ranks of a run, and the number of blocks in its messages (a block counts once per
   // message): they determine the time and memory of live ranks.

@@ -101,33 +101,40 @@ double gain_over(const Panel& panel, const std::vector<const Curve*>& others, do
           1);
 }
 
-// The size from which another curve is faster at all sizes up to the largest; infinite if there is
-// no such size.
-double overtaken(const Panel& panel, const std::vector<const Curve*>& others) {
+// The size from which one of the first curves is faster than all of the second at all sizes up to
+// the largest; infinite if there is no such size.
+double faster_from(const Panel& panel, const std::vector<const Curve*>& first,
+                   const std::vector<const Curve*>& second) {
   // Carrying is slow, and its times jump with the number of packets: the grid has only the figures'
   // sizes.
   const bool carried = panel.carriage != nullptr;
   const double grid = carried ? 2 : 1.02, near = 1 + (carried ? 1e-2 : 1e-6);
-  const auto behind = [&](double m) { return gain_over(panel, others, m, false) < 0; };
-  if (!behind(kEnd)) return kNoLimit;
+  const auto faster = [&](double m) {
+    return panel.least_time(first, m) < panel.least_time(second, m);
+  };
+  if (!faster(kEnd)) return kNoLimit;
   double above = kEnd, below = kEnd;
-  while (below > 1 && behind(below)) {
+  while (below > 1 && faster(below)) {
     above = below;
     below /= grid;
   }
   while (above / below > near) {
     const double middle = (above + below) / 2;
-    (behind(middle) ? above : below) = middle;
+    (faster(middle) ? above : below) = middle;
   }
   return above;
 }
 
+double overtaken(const Panel& panel, const std::vector<const Curve*>& others) {
+  return faster_from(panel, others, {&panel.trivance()});
+}
+
 double wins_from(const Panel& panel, const Curve& curve) {
-  double from = kNoLimit;
-  const Curve* leader = &panel.fastest(kEnd);
-  if (leader != &curve) return from;
-  for (const Crossover& crossover : crossovers(panel)) from = crossover.bytes;
-  return from;
+  std::vector<const Curve*> rest;
+  for (const Curve& each : panel.curves) {
+    if (&each != &curve) rest.push_back(&each);
+  }
+  return faster_from(panel, {&curve}, rest);
 }
 
 }  // namespace
@@ -239,8 +246,7 @@ std::vector<std::vector<Point>> points_of(const Statement& statement,
     curves.push_back(&panel->trivance());
     out.emplace_back();
     for (const Curve* curve : curves) {
-      const bool no_schedule = statement.as_printed && curve == &panel->trivance();
-      if (curve->latency != nullptr && !no_schedule) {
+      if (curve->latency != nullptr) {
         out.back().push_back({panel, curve, Form::latency, sizes.front()});
       }
       if (curve->bandwidth != nullptr && statement.measure != Measure::latency_gain) {
@@ -251,13 +257,38 @@ std::vector<std::vector<Point>> points_of(const Statement& statement,
   return out;
 }
 
-std::vector<Outcome> outcomes(std::span<const Panel> panels) {
-  std::vector<Outcome> out;
-  const PrintedPanels printed(panels);
-  for (const Statement& each : statements()) {
-    out.push_back(outcome_of(each, each.as_printed ? printed.panels() : panels));
+std::string_view name_of(By by) {
+  constexpr std::string_view kNames[kBy] = {"Eq. (1)", "flows", "packets",
+                                            "the formulas of tables 1 and 2",
+                                            "Eq. (1) at the distances of 4.4"};
+  return kNames[static_cast<std::size_t>(by)];
+}
+
+bool contradict(const Statement& a, const Statement& b) {
+  const auto among = [](std::string_view text, std::string_view separator) {
+    return [words = words(text, separator)](std::string_view word) {
+      return std::find(words.begin(), words.end(), word) != words.end();
+    };
+  };
+  const bool sizes = unit_of(a.measure) == Unit::bytes;
+  if (sizes) {
+    return a.measure == b.measure && a.panels == b.panels && a.others == b.others &&
+           (a.high < b.low || b.high < a.low);
   }
-  return out;
+  const auto excludes = [&](const Statement& above, const Statement& below) {
+    if (above.measure != Measure::gain || above.low <= below.high) return false;
+    if (below.measure != Measure::gain && below.measure != Measure::greatest_gain) return false;
+    if (sizes_between(std::max(above.from, below.from), std::min(above.to, below.to)).empty()) {
+      return false;
+    }
+    const auto panels = words(below.panels, " "), others = words(below.others, ", ");
+    // A gain over some algorithms is at least that over more of them.
+    const bool all =
+        above.others.empty() ||
+        (!others.empty() && std::all_of(others.begin(), others.end(), among(above.others, ", ")));
+    return all && std::any_of(panels.begin(), panels.end(), among(above.panels, " "));
+  };
+  return excludes(a, b) || excludes(b, a);
 }
 
 namespace {
@@ -286,7 +317,16 @@ std::string range_text(double low, double high, Unit unit) {
 }  // namespace
 
 std::string stated_text(const Statement& statement) {
-  return range_text(statement.low, statement.high, unit_of(statement.measure));
+  const Unit unit = unit_of(statement.measure);
+  const std::string range = range_text(statement.low, statement.high, unit);
+  if (unit == Unit::percent) {
+    return statement.allowed == 0
+               ? range
+               : fmt::format("{}, within {:.3g} points", range, statement.allowed);
+  }
+  return statement.allowed == 1
+             ? range
+             : fmt::format("{}, within a factor of {:.3g}", range, statement.allowed);
 }
 
 std::string found_text(const Outcome& outcome) {
@@ -297,7 +337,7 @@ std::string found_text(const Outcome& outcome) {
 }
 
 std::string verdict_text(const Outcome& outcome) {
-  if (outcome.agrees) return "agrees";
+  if (outcome.agrees) return "holds";
   if (unit_of(outcome.statement->measure) == Unit::percent) {
     return fmt::format("differs by {:.3g} points", outcome.distance);
   }

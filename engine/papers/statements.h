@@ -1,6 +1,6 @@
 // The outcomes of Trivance's statements on its evaluation. The paper's figures come from a packet
-// simulator; figures.h says how they are recomputed here. The verdict is the distance of the found
-// range from the stated range.
+// simulator; figures.h says how they are recomputed here, in several ways. An outcome is the
+// distance of the found range from the stated range.
 #pragma once
 
 #include <span>
@@ -28,10 +28,20 @@ struct Outcome {
   bool agrees = false;
 };
 
+// Ways to compute the figures. The first three carry the same schedules. The tables' formulas have
+// no hops; the printed distances of section 4.4 are no all-reduce where n is no power of three, so
+// that they stand beside the others and decide nothing.
+enum class By : unsigned char { eq_1, flow, packet, formulas, distances };
+inline constexpr int kBy = 5;
+std::string_view name_of(By by);  // "Eq. (1)", "flows", "packets", ...
+
+// Returns true if no figure can show both statements: a gain above a bound and below it in one cell
+// (panel, size, other algorithm), or two sizes at which the same panels change.
+bool contradict(const Statement& a, const Statement& b);
+
 // The verdict on a found range. An infinite size is beyond the figures' largest.
 Outcome judged(const Statement& statement, Spot low, Spot high);
 Outcome outcome_of(const Statement& statement, std::span<const Panel> panels);
-std::vector<Outcome> outcomes(std::span<const Panel> panels);
 
 // A time on a curve that a statement uses.
 struct Point {
@@ -43,14 +53,14 @@ struct Point {
   double seconds() const { return panel->time(*curve, form, bytes); }
 };
 // The points of a statement by panel, for each curve that it compares: the (L) form at the least of
-// the statement's sizes and the (B) form at the greatest. Leaves out the curve without a schedule
-// (as_printed).
+// the statement's sizes and the (B) form at the greatest.
 std::vector<std::vector<Point>> points_of(const Statement& statement,
                                           std::span<const Panel> panels);
 
-// The stated and the found range: "5 to 30 %", "at least 20 %", "4 MiB".
+// The stated range with the distance allowed, and the found range: "5 to 30 %, within 0.5 points",
+// "at least 20 %", "4 MiB, within a factor of 2".
 std::string stated_text(const Statement& statement);
 std::string found_text(const Outcome& outcome);
-std::string verdict_text(const Outcome& outcome);  // "agrees", "differs by 3.8 points"
+std::string verdict_text(const Outcome& outcome);  // "holds", "differs by 3.8 points"
 
 }  // namespace rankine::reproduce

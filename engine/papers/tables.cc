@@ -1,5 +1,10 @@
 #include "engine/papers/tables.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+
 #include "algorithms/formula.h"
 
 namespace rankine::reproduce {
@@ -167,6 +172,29 @@ TableEntry entry_of(const Formulas& formulas, const formulas::Letters& letters,
 std::span<const TableLine> table_lines() { return kLines; }
 
 bool TableEntry::exact() const { return derived && equal(*derived, found); }
+
+Profile formula_profile(std::string_view line, const std::vector<int>& dims) {
+  const TableLine& of = *std::find_if(std::begin(kLines), std::end(kLines),
+                                      [line](const TableLine& each) { return each.line == line; });
+  const ProfileKey key = key_of(of, dims);
+  const auto dimensions = static_cast<std::int64_t>(dims.size());
+  const formulas::Letters letters = {{"n", key.ranks()}, {"D", dimensions}, {"a", dims.front()}};
+  const auto value = [&letters](std::string_view formula) {
+    return static_cast<double>(formulas::evaluate(formula, letters).approximate());
+  };
+  const bool closed = dims.size() > 1 && !of.theta.closed.empty();
+  constexpr std::int64_t kPerM = 1'000'000;
+  Profile profile;
+  profile.ranks = key.ranks();
+  profile.per_m = kPerM;
+  const double rounds = value(of.lambda.printed) * value("log3(n)");
+  const double delay = value(closed ? of.theta.closed : of.theta.printed);
+  profile.rounds.assign(static_cast<std::size_t>(std::ceil(rounds - 1e-9)),
+                        {{.hops = 0, .load = 0}});
+  profile.rounds.front().front().load =
+      std::llround(delay * kPerM / static_cast<double>(dimensions));
+  return profile;
+}
 
 std::vector<ProfileKey> table_keys() {
   std::vector<ProfileKey> keys;

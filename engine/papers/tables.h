@@ -58,6 +58,10 @@ struct TableRow {
   std::string_view why{};  // the line's reason if theta is not exact
 };
 
+// The rounds and the delay that the tables print for a line of all_reduce, as a profile: the
+// closed forms for many ranks, at this size.
+Profile formula_profile(std::string_view line, const std::vector<int>& dims);
+
 // The keys of the profiles that table_rows() uses.
 std::vector<ProfileKey> table_keys();
 // Table 1 on rings of 64 to 256 ranks, table 2 on tori of two, three and four dimensions, with

@@ -404,8 +404,9 @@ std::vector<TraffOutcome> traff_outcomes(const ProgressReport& progress) {
 }
 
 std::string verdict_text(const TraffOutcome& outcome) {
-  if (outcome.agrees()) return "agrees";
-  return fmt::format("differs in {} of {} cases", outcome.cases - outcome.agreeing, outcome.cases);
+  if (outcome.agrees()) return "holds";
+  return fmt::format("does not hold in {} of {} cases", outcome.cases - outcome.agreeing,
+                     outcome.cases);
 }
 
 }  // namespace rankine::reproduce

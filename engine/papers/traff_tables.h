@@ -40,7 +40,7 @@ struct TraffOutcome {
 // The outcomes of all statements, computed on all cores.
 std::vector<TraffOutcome> traff_outcomes(const ProgressReport& progress = {});
 
-// "agrees", "differs in 3 of 100 cases"
+// "holds", "does not hold in 3 of 100 cases"
 std::string verdict_text(const TraffOutcome& outcome);
 
 }  // namespace rankine::reproduce

@@ -7,9 +7,9 @@ import { Choice, Section, Text } from './parts';
 import { goTo, set, useParam } from './state';
 import { lineOf, type Catalogue } from './setting';
 
-const verdicts: Record<string, string> = { holds: 'holds', conditional: 'holds only if', fails: 'does not hold', beyond_model: 'not reproducible by this model' };
+const verdicts: Record<string, string> = { holds: 'holds', holds_if: 'holds if', does_not_hold: 'does not hold', not_reproduced: 'not reproduced' };
 
-const plural: Record<string, string> = { holds: 'hold', conditional: 'hold under a condition', fails: 'do not hold', beyond_model: 'cannot be reproduced by this model' };
+const plural: Record<string, string> = { holds: 'hold', holds_if: 'hold if a condition is met', does_not_hold: 'do not hold', not_reproduced: 'are not reproduced' };
 
 const kinds: Record<string, string> = { executed: 'executed', arithmetic: 'arithmetic', definition: 'definition', own_formula: 'own formula' };
 
