@@ -19,6 +19,8 @@ _COPTS = [
     "-Wshadow",
     "-Wundef",
     "-Wvla",
+    # No fused a * b + c: numbers are equal on all processors, in kernels and in simulations.
+    "-ffp-contract=off",
     # No -Wpedantic: it objects to __int128 and _Float16. No -Wsign-conversion: more casts than bugs.
     # Our code may use -fPIC and yet inline its own functions, as a program's code does.
     "-fno-semantic-interposition",

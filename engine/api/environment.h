@@ -45,8 +45,9 @@ class FirstCount {
 //                                                  the last of two such names counts
 //   RANKINE_WAIT=auto|spin|yield|park              the wait mode of ranks
 //   RANKINE_TRANSPORT=auto|direct|mailbox|board    the transport of calls that name none
-//   RANKINE_ISA=portable|avx2|avx512|avx512_bf16   caps the kernels (see kernels/reduce.h); an
-//                                                  error if this machine does not have it
+//   RANKINE_ISA=portable|avx2|avx512|avx512_bf16   caps the kernels (on Arm: portable, neon,
+//                                                  neon_bf16; see kernels/reduce.h); an error if
+//                                                  this machine does not have it
 //   RANKINE_FLIGHT_RECORD=FILE                     a communicator that ends by an error writes its
 //                                                  flight record to this file, as JSON; %p: the
 //                                                  process's id. FILE is a regular file or does

@@ -88,7 +88,7 @@ std::string legible(std::string_view text) {
   constexpr std::size_t kMost = 80;
   std::string out(text.substr(0, kMost));
   for (char& c : out) {
-    if ((c >= 0 && c < ' ') || c == 0x7f) c = '?';
+    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
   }
   return text.size() > kMost ? out + " ..." : out;
 }

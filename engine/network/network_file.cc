@@ -74,7 +74,7 @@ Status take(Result<T> value, T& into) {
   return value.status();
 }
 
-bool is_control(char c) { return (c >= 0 && c < ' ') || c == 0x7f; }
+bool is_control(char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }
 
 // Reads one of a few names.
 template <class T>

@@ -34,6 +34,8 @@ inline void compiler_fence() { std::atomic_signal_fence(std::memory_order_seq_cs
 inline void pause_cpu() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");  // most cores ignore YIELD
 #endif
 }
 // Waits until this core's stores are visible to others. Without it, a clock reading would leave out
@@ -41,6 +43,8 @@ inline void pause_cpu() {
 inline void wait_for_stores() {
 #if defined(__x86_64__)
   __builtin_ia32_mfence();
+#elif defined(__aarch64__)
+  asm volatile("dsb ishst" ::: "memory");
 #endif
 }
 inline void yield_cpu() {

@@ -58,12 +58,35 @@ struct Target : Generic<Target> {
     _mm256_stream_si256(reinterpret_cast<__m256i*>(to), as<__m256i>(value));
   }
   RANKINE_INLINE static void fence() { _mm_sfence(); }
+
+  RANKINE_INLINE static Vec<std::uint32_t> load_16(const char* from) {
+    return as<Vec<std::uint32_t>>(_mm256_cvtepu16_epi32(load<__m128i>(from)));
+  }
+  RANKINE_INLINE static Vec<std::uint32_t> load_8(const char* from) {
+    const Vec<std::uint64_t, 16> codes{load<std::uint64_t>(from), 0};
+    return as<Vec<std::uint32_t>>(_mm256_cvtepu8_epi32(as<__m128i>(codes)));
+  }
+  RANKINE_INLINE static Vec<float> load_half(const char* from) {
+    return as<Vec<float>>(_mm256_cvtph_ps(load<__m128i>(from)));
+  }
+  RANKINE_INLINE static void store_16(char* to, Vec<std::uint32_t> x) { store(to, low_16(x)); }
+  RANKINE_INLINE static void store_8(char* to, Vec<std::uint32_t> x) {
+    const __m128i words = low_16(x & 0xffU);
+    store(to, as<Vec<std::uint64_t, 16>>(_mm_packus_epi16(words, words))[0]);
+  }
+
+ private:
+  // For lanes below 2^16.
+  RANKINE_INLINE static __m128i low_16(Vec<std::uint32_t> x) {
+    const __m256i pairs = _mm256_packus_epi32(as<__m256i>(x), as<__m256i>(x));
+    return _mm256_castsi256_si128(_mm256_permute4x64_epi64(pairs, 0b1000));
+  }
 };
 
 }  // namespace
 }  // namespace rankine
 
-#include "engine/run/kernels/reduce_body.h"
+#include "engine/run/kernels/rows_body.h"
 
 namespace rankine {
 

@@ -14,7 +14,7 @@ using Target = Avx512;
 }  // namespace
 }  // namespace rankine
 
-#include "engine/run/kernels/reduce_body.h"
+#include "engine/run/kernels/rows_body.h"
 
 namespace rankine {
 

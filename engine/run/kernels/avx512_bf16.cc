@@ -43,13 +43,7 @@ struct Target : Avx512 {
 namespace rankine {
 
 const KernelTable* avx512_bf16_kernels() {
-  static const KernelTable table = [] {
-    KernelTable mine = *avx512_kernels();
-    constexpr int kRow = static_cast<int>(DataType::bf16);
-    fill_row<DataType::bf16>(mine.reduce[kRow]);
-    fill_row<DataType::bf16>(mine.spread[kRow]);
-    return mine;
-  }();
+  static const KernelTable table = with_own_bfloats(*avx512_kernels());
   return &table;
 }
 

@@ -133,6 +133,22 @@ struct Avx512 : Generic<Avx512> {
   }
   RANKINE_INLINE static void fence() { _mm_sfence(); }
 
+  RANKINE_INLINE static Vec<std::uint32_t> load_16(const char* from) {
+    return as<Vec<std::uint32_t>>(_mm512_maskz_cvtepu16_epi32(0xffff, load<__m256i>(from)));
+  }
+  RANKINE_INLINE static Vec<std::uint32_t> load_8(const char* from) {
+    return as<Vec<std::uint32_t>>(_mm512_maskz_cvtepu8_epi32(0xffff, load<__m128i>(from)));
+  }
+  RANKINE_INLINE static Vec<float> load_half(const char* from) {
+    return as<Vec<float>>(_mm512_maskz_cvtph_ps(0xffff, load<__m256i>(from)));
+  }
+  RANKINE_INLINE static void store_16(char* to, Vec<std::uint32_t> x) {
+    store(to, _mm512_maskz_cvtepi32_epi16(0xffff, as<__m512i>(x)));
+  }
+  RANKINE_INLINE static void store_8(char* to, Vec<std::uint32_t> x) {
+    store(to, _mm512_maskz_cvtepi32_epi8(0xffff, as<__m512i>(x)));
+  }
+
  private:
   template <std::size_t kBytes>
   RANKINE_INLINE static __m128i load_short(const char* from) {

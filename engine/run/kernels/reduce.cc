@@ -2,57 +2,81 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
 #endif
 
 #include <algorithm>
+#include <iterator>
 
 #include "engine/base/environment_variable.h"
-#include "engine/run/kernels/reduce.h"
 #include "engine/run/kernels/string_copy.h"
 
 namespace rankine {
 namespace {
 
-constexpr std::string_view kIsaNames[kIsas] = {"portable", "avx2", "avx512", "avx512_bf16"};
+struct InstructionSet {
+  std::string_view name;
+  const KernelTable* (*kernels)();
+  bool (*runs_here)();  // the machine has it, and the set before it
+};
+
+#if defined(__x86_64__)
 
 // __builtin_cpu_supports also checks that the operating system saves the wide registers. Not every
 // compiler's version knows F16C by name.
-Isa detect() {
-#if defined(__x86_64__)
+bool runs_avx2() {
   __builtin_cpu_init();
   unsigned eax = 0;
   unsigned ebx = 0;
   unsigned ecx = 0;
   unsigned edx = 0;
   const bool f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
-  // Test the CPU first: the functions that return the tables are themselves compiled for it.
-  if (!f16c || !__builtin_cpu_supports("avx2") || avx2_kernels() == nullptr) return Isa::portable;
-  if (!__builtin_cpu_supports("bmi2") || !__builtin_cpu_supports("avx512f") ||
-      !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512dq") ||
-      !__builtin_cpu_supports("avx512vl") || avx512_kernels() == nullptr) {
-    return Isa::avx2;
-  }
-  if (!__builtin_cpu_supports("avx512bf16") || avx512_bf16_kernels() == nullptr) {
-    return Isa::avx512;
-  }
-  return Isa::avx512_bf16;
+  return f16c && __builtin_cpu_supports("avx2");
+}
+
+bool runs_avx512() {
+  return __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("avx512f") &&
+         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
+}
+
+constexpr InstructionSet kSets[] = {
+    {"portable", portable_kernels, nullptr},
+    {"avx2", avx2_kernels, runs_avx2},
+    {"avx512", avx512_kernels, runs_avx512},
+    {"avx512_bf16", avx512_bf16_kernels, [] { return __builtin_cpu_supports("avx512bf16") != 0; }},
+};
+
+#elif defined(__aarch64__)
+
+constexpr unsigned long kHasBf16 = 1UL << 14;  // HWCAP2_BF16, which older headers lack
+
+constexpr InstructionSet kSets[] = {
+    {"portable", portable_kernels, nullptr},
+    {"neon", neon_kernels, [] { return true; }},
+    {"neon_bf16", neon_bf16_kernels, [] { return (getauxval(AT_HWCAP2) & kHasBf16) != 0; }},
+};
+
 #else
-  return Isa::portable;
+
+constexpr InstructionSet kSets[] = {{"portable", portable_kernels, nullptr}};
+
 #endif
+
+static_assert(std::size(kSets) == kIsas);
+
+Isa detect() {
+  int best = 0;
+  // Test the CPU first: the functions that return the tables are themselves compiled for it.
+  while (best + 1 < kIsas && kSets[best + 1].runs_here() && kSets[best + 1].kernels() != nullptr) {
+    ++best;
+  }
+  return static_cast<Isa>(best);
 }
 
 const KernelTable& table(Isa isa) {
-  switch (std::min(isa, hardware_isa())) {
-    case Isa::avx512_bf16:
-      return *avx512_bf16_kernels();
-    case Isa::avx512:
-      return *avx512_kernels();
-    case Isa::avx2:
-      return *avx2_kernels();
-    case Isa::portable:
-      break;
-  }
-  return *portable_kernels();
+  return *kSets[static_cast<std::size_t>(std::min(isa, hardware_isa()))].kernels();
 }
 
 const KernelTable& best_table() {
@@ -69,11 +93,11 @@ std::size_t index(ReduceOp op) { return static_cast<std::size_t>(op); }
 
 }  // namespace
 
-std::string_view name_of(Isa isa) { return kIsaNames[static_cast<std::size_t>(isa)]; }
+std::string_view name_of(Isa isa) { return kSets[static_cast<std::size_t>(isa)].name; }
 
 std::optional<Isa> parse_isa(std::string_view text) {
   for (int i = 0; i < kIsas; ++i) {
-    if (text == kIsaNames[i]) return static_cast<Isa>(i);
+    if (text == kSets[i].name) return static_cast<Isa>(i);
   }
   return std::nullopt;
 }
@@ -131,18 +155,8 @@ void copy_bytes_streaming(void* dst, const void* src, std::size_t bytes) noexcep
   best_table().copy_streaming(dst, src, bytes);
 }
 
-RowKernel find_rows(DataType type, DataType out, Isa isa) {
-  const Isa runs = std::min(isa, hardware_isa());
-  if (runs >= Isa::avx512) return avx512_rows()(type, out);
-  if (runs == Isa::avx2) return avx2_rows()(type, out);
-  return portable_rows()(type, out);
-}
+RowKernel find_rows(DataType type, DataType out, Isa isa) { return table(isa).rows(type, out); }
 
-Conversions find_conversions(DataType type, Isa isa) {
-  const Isa runs = std::min(isa, hardware_isa());
-  if (runs >= Isa::avx512) return avx512_conversions()(type);
-  if (runs == Isa::avx2) return avx2_conversions()(type);
-  return portable_conversions()(type);
-}
+Conversions find_conversions(DataType type, Isa isa) { return table(isa).conversions(type); }
 
 }  // namespace rankine

@@ -21,9 +21,17 @@
 namespace rankine {
 
 // In order: each set includes the sets before it. avx512 needs F, BW, DQ and VL; avx512_bf16 also
-// BF16.
+// BF16. Every 64-bit Arm CPU has neon.
+#if defined(__x86_64__)
 enum class Isa : std::uint8_t { portable, avx2, avx512, avx512_bf16 };
 inline constexpr int kIsas = 4;
+#elif defined(__aarch64__)
+enum class Isa : std::uint8_t { portable, neon, neon_bf16 };
+inline constexpr int kIsas = 3;
+#else
+enum class Isa : std::uint8_t { portable };
+inline constexpr int kIsas = 1;
+#endif
 
 std::string_view name_of(Isa isa);
 std::optional<Isa> parse_isa(std::string_view text);
@@ -31,9 +39,9 @@ std::optional<Isa> parse_isa(std::string_view text);
 // The best set that this build, this CPU and this operating system can run.
 Isa hardware_isa();
 
-// hardware_isa(), capped by the environment variable RANKINE_ISA=portable|avx2|avx512|avx512_bf16,
-// read once. A value that is unknown or beyond hardware_isa() caps nothing here, and making a
-// communicator fails with it: see api/environment.h.
+// hardware_isa(), capped by the environment variable RANKINE_ISA, the name of a set, read once. A
+// value that is unknown or beyond hardware_isa() caps nothing here, and making a communicator fails
+// with it: see api/environment.h.
 Isa best_isa();
 
 // dst[i] = finish(srcs[0][i] op srcs[1][i] op ... op srcs[n_srcs - 1][i]) for i < count, folded
@@ -176,17 +184,6 @@ struct Conversions {
 // type: f16, bf16, f8e4m3, f8e5m2; two nullptr for others. Equal bits with every instruction set.
 Conversions find_conversions(DataType type, Isa isa);
 
-// Row and conversion kernels per source file, as for KernelTable; internal to engine/run/kernels.
-// nullptr: the compiler lacked that target.
-using FindRows = RowKernel (*)(DataType type, DataType out) noexcept;
-FindRows portable_rows();
-FindRows avx2_rows();
-FindRows avx512_rows();
-using FindConversions = Conversions (*)(DataType type) noexcept;
-FindConversions portable_conversions();
-FindConversions avx2_conversions();
-FindConversions avx512_conversions();
-
 // KernelTable lists the kernels of one instruction set. Internal to engine/run/kernels.
 
 using CopyKernel = void (*)(void* dst, const void* src, std::size_t bytes) noexcept;
@@ -197,6 +194,8 @@ struct KernelTable {
   ScaleKernel scale[kDataTypes];  // nullptr: b8
   CopyKernel copy;
   CopyKernel copy_streaming;
+  RowKernel (*rows)(DataType type, DataType out) noexcept;
+  Conversions (*conversions)(DataType type) noexcept;
 };
 
 // One per source file, each compiled for its instruction set. nullptr: the compiler lacked that
@@ -205,5 +204,7 @@ const KernelTable* portable_kernels();
 const KernelTable* avx2_kernels();
 const KernelTable* avx512_kernels();
 const KernelTable* avx512_bf16_kernels();
+const KernelTable* neon_kernels();
+const KernelTable* neon_bf16_kernels();
 
 }  // namespace rankine

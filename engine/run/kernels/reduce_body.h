@@ -261,7 +261,7 @@ void copy(void* dst, const void* src, std::size_t bytes) noexcept {
   sweep<F>(static_cast<char*>(dst), FewSources<1>(&src), bytes, Keep{}, Temporal{});
 }
 
-void copy_streaming(void* dst, const void* src, std::size_t bytes) noexcept {
+inline void copy_streaming(void* dst, const void* src, std::size_t bytes) noexcept {
   if (dst == src) return;
   using F = Fold<std::uint8_t, ReduceOp::bor>;
   sweep<F>(static_cast<char*>(dst), FewSources<1>(&src), bytes, Keep{},
@@ -456,14 +456,13 @@ constexpr void fill_scales(ScaleKernel (&row)[kDataTypes], std::integer_sequence
   ((row[kTypes] = scale_kernel<static_cast<DataType>(kTypes)>()), ...);
 }
 
-consteval KernelTable make_table() {
-  KernelTable table{};
-  fill(table.reduce);
-  fill(table.spread);
-  fill_scales(table.scale, std::make_integer_sequence<int, kDataTypes>());
-  table.copy = copy;
-  table.copy_streaming = copy_streaming;
-  return table;
+// The table of another instruction set, with sums and products of bfloat16 of this one.
+inline KernelTable with_own_bfloats(const KernelTable& others) {
+  KernelTable mine = others;
+  constexpr int kRow = static_cast<int>(DataType::bf16);
+  fill_row<DataType::bf16>(mine.reduce[kRow]);
+  fill_row<DataType::bf16>(mine.spread[kRow]);
+  return mine;
 }
 
 }  // namespace

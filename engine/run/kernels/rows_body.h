@@ -1,6 +1,5 @@
-// The row and conversion kernels of one instruction set (reduce.h). A source file defines kWidth,
-// includes vector.h, defines Lanes, which widens and narrows registers, then includes this.
-// vector.h explains why nothing here has external linkage.
+// The row and conversion kernels of one instruction set (reduce.h), and the table of all its
+// kernels. Textual, like vector.h.
 //
 // A row passes through `scratch` as floats, which the first-level cache holds: one pass to load,
 // add and sum up, one for the deviation of a layer norm, one to normalise, activate and store, and
@@ -9,8 +8,7 @@
 
 #include <type_traits>
 
-#include "engine/run/kernels/reduce.h"
-#include "engine/run/kernels/vector.h"
+#include "engine/run/kernels/reduce_body.h"
 
 namespace rankine {
 namespace {
@@ -32,10 +30,10 @@ RANKINE_INLINE F widened(const char* from) {
   if constexpr (kType == DataType::f32) {
     return load<F>(from);
   } else {
-    if constexpr (kType == DataType::f16) return Lanes::load_half(from);
-    if constexpr (kType == DataType::f8e4m3) return decode_float8<3>(Lanes::load_8(from));
-    if constexpr (kType == DataType::f8e5m2) return decode_float8<2>(Lanes::load_8(from));
-    return as<F>(Lanes::load_16(from) << 16);
+    if constexpr (kType == DataType::f16) return Target::load_half(from);
+    if constexpr (kType == DataType::f8e4m3) return decode_float8<3>(Target::load_8(from));
+    if constexpr (kType == DataType::f8e5m2) return decode_float8<2>(Target::load_8(from));
+    return as<F>(Target::load_16(from) << 16);
   }
 }
 
@@ -58,9 +56,9 @@ RANKINE_INLINE void store_narrowed(char* to, F x) {
   if constexpr (kType == DataType::f32) {
     store(to, x);
   } else if constexpr (kBytes<kType> == 2) {
-    Lanes::store_16(to, narrowed<kType>(x));
+    Target::store_16(to, narrowed<kType>(x));
   } else {
-    Lanes::store_8(to, narrowed<kType>(x));
+    Target::store_8(to, narrowed<kType>(x));
   }
 }
 
@@ -323,6 +321,18 @@ Conversions conversions_of(DataType type) noexcept {
     default:
       return {};
   }
+}
+
+consteval KernelTable make_table() {
+  KernelTable table{};
+  fill(table.reduce);
+  fill(table.spread);
+  fill_scales(table.scale, std::make_integer_sequence<int, kDataTypes>());
+  table.rows = kernel_of;
+  table.conversions = conversions_of;
+  table.copy = copy;
+  table.copy_streaming = copy_streaming;
+  return table;
 }
 
 }  // namespace

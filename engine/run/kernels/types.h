@@ -233,13 +233,16 @@ concept Complex = std::same_as<T, std::complex<float>> || std::same_as<T, std::c
 
 namespace internal {
 
-#if defined(__FLT16_MANT_DIG__)
-template <class T>
-inline constexpr bool kIsNativeHalf = std::is_same_v<T, _Float16>;  // std::float16_t, too
+// The compiler's binary16; std::float16_t is the same type. void: the compiler has none.
+#if defined(__aarch64__) && !defined(__clang__) && __GNUC__ < 13
+using NativeHalf = __fp16;  // in C++, these compilers have no _Float16 for Arm
+#elif defined(__FLT16_MANT_DIG__)
+using NativeHalf = _Float16;
 #else
-template <class T>
-inline constexpr bool kIsNativeHalf = false;
+using NativeHalf = void;
 #endif
+template <class T>
+inline constexpr bool kIsNativeHalf = std::is_same_v<T, NativeHalf>;
 #if defined(__STDCPP_BFLOAT16_T__)
 template <class T>
 inline constexpr bool kIsNativeBFloat = std::is_same_v<T, decltype(0.0bf16)>;  // std::bfloat16_t

@@ -232,6 +232,23 @@ struct Generic {
         (encode_float8<kFraction>(floats.c) << 16) | (encode_float8<kFraction>(floats.d) << 24));
   }
 
+  // The row kernels have an element in each 32 bits.
+  RANKINE_INLINE static Vec<std::uint32_t> load_16(const char* from) {
+    return __builtin_convertvector(load<Vec<std::uint16_t, kWidth / 2>>(from), Vec<std::uint32_t>);
+  }
+  RANKINE_INLINE static Vec<std::uint32_t> load_8(const char* from) {
+    return __builtin_convertvector(load<Vec<std::uint8_t, kWidth / 4>>(from), Vec<std::uint32_t>);
+  }
+  RANKINE_INLINE static Vec<float> load_half(const char* from) {
+    return decode_half(Of::load_16(from));
+  }
+  RANKINE_INLINE static void store_16(char* to, Vec<std::uint32_t> x) {
+    store(to, __builtin_convertvector(x, Vec<std::uint16_t, kWidth / 2>));
+  }
+  RANKINE_INLINE static void store_8(char* to, Vec<std::uint32_t> x) {
+    store(to, __builtin_convertvector(x, Vec<std::uint8_t, kWidth / 4>));
+  }
+
   template <std::size_t kBytes, class Register>
   RANKINE_INLINE static Register load_exact(const char* from) {
     return Of::template load_partial<Register>(from, kBytes);

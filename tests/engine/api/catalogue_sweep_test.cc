@@ -587,7 +587,7 @@ std::vector<std::byte> input_of(Rank rank, DataType type, std::size_t count) {
         put(value);
         break;
       case DataType::f16:
-        put(static_cast<_Float16>(value));
+        put(Half(static_cast<float>(value)));
         break;
       case DataType::bf16:
         put(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(static_cast<float>(value)) >>

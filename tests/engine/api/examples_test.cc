@@ -129,7 +129,7 @@ static_assert(AllReduces<std::vector<std::complex<float>>&>);
 static_assert(AllReduces<Floats&, PreMulSum<double>>);
 static_assert(AllReduces<const float (&)[4], Floats&>);
 #if defined(__FLT16_MANT_DIG__)
-static_assert(AllReduces<std::vector<_Float16>&>);
+static_assert(AllReduces<std::vector<internal::NativeHalf>&>);
 #endif
 #if defined(__STDCPP_BFLOAT16_T__)
 static_assert(AllReduces<std::vector<decltype(0.0bf16)>&>);
@@ -183,7 +183,7 @@ TEST(Spellings, AllMeanTheSame) {
     me.all_reduce(as_f8e4m3(std::span(bytes))).throw_if_error();
     EXPECT_EQ(bytes[2], Float8E4M3(448.0F).bits);
 #if defined(__FLT16_MANT_DIG__)
-    std::vector<_Float16> halves(3, static_cast<_Float16>(mine));
+    std::vector<internal::NativeHalf> halves(3, static_cast<internal::NativeHalf>(mine));
     me.all_reduce(halves).throw_if_error();
     EXPECT_EQ(static_cast<float>(halves[2]), 3.0F);
 #endif

@@ -36,7 +36,7 @@ void expect_capped(const char* text) {
 }
 
 TEST(IsaTest, TheEnvironmentCapsTheBestAndNothingElse) {
-  for (const char* text : {"avx2", "avx512", "portable", "unknown"}) {
+  for (const char* text : {"avx2", "avx512", "neon", "portable", "unknown"}) {
     const pid_t child = fork();
     if (child == 0) {
       setenv("RANKINE_ISA", text, 1);
