@@ -255,8 +255,8 @@ namespace {
 
 }  // namespace
 
-// The short way from a call to its data. Nothing that it calls returns to it, so that it needs no
-// stack frame.
+// The short way from a call to its data. Nothing that it calls returns to it, so that no value must
+// outlive a function call.
 bool Member::try_plain(const void* in, void* out, std::size_t count, std::uint64_t kinds) {
   MemberState& s = *state_;
   const RepeatedCall& again = s.repeated;
