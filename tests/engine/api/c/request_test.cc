@@ -433,8 +433,14 @@ TEST_P(Requests, OfARankThatAnotherThreadUsesAreRefused) {
     EXPECT_EQ(result, rkSuccess) << last_error();
   });
   waits.wait();
-  // Waits until the other thread is in the call.
-  while (rkCommProgress(comms[0]) == rkSuccess) std::this_thread::yield();
+  // Waits until the other thread is in the call. It holds the rank a little earlier than the
+  // request.
+  int over = 0;
+  while (rkRequestTest(request, &over) == rkSuccess ||
+         last_error().find("request is in a call") == std::string::npos) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(rkCommProgress(comms[0]), rkInvalidUsage);
   EXPECT_EQ(last_error(),
             "rkCommProgress: comm is in a call of another thread; a rank's handle is used by one "
             "thread at a time");
