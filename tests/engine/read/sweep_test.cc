@@ -141,15 +141,15 @@ TEST_P(TorusSweep, IsProvedAndStatedTruthfully) {
   if (Torus(dims).ranks() > 130 && !budget_is_all()) GTEST_SKIP() << "a large sweep; --all runs it";
   const std::vector<SweepResult> results = swept(dims);
   // All-reduces in eleven forms, all-gathers and reduce-scatters in six; broadcasts and reduces in
-  // one, from three roots. One more of each along link-disjoint cycles, which exist unless a
-  // dimension has two ranks. On crosses, all-reduces in two forms.
+  // one, from three roots; an all-to-all. One more of the first five along link-disjoint cycles,
+  // which exist unless a dimension has two ranks. On crosses, all-reduces in two forms.
   const bool has_cycles =
       dims.size() == 1 || std::all_of(dims.begin(), dims.end(), [](int a) { return a > 2; });
   const bool equal = std::count(dims.begin(), dims.end(), dims.front()) == std::ssize(dims);
   const int ports = 2 * static_cast<int>(dims.size());
   const bool has_crosses =
       dims.size() == 1 || (equal && dims.size() < 4 && dims.front() % (ports + 1) == 0);
-  EXPECT_EQ(results.size(), 29u + (has_cycles ? 3u : 0u) + (has_crosses ? 4u : 0u));
+  EXPECT_EQ(results.size(), 30u + (has_cycles ? 3u : 0u) + (has_crosses ? 4u : 0u));
   for (const SweepResult& result : results) {
     EXPECT_TRUE(on_tori(result));
     EXPECT_EQ(result.failure, "") << result.name();
