@@ -428,7 +428,9 @@ TEST(Group, MakesManyCallsOfTwoKindsInTheirOrder) {
     for (int turn = 0; turn < 3; ++turn) {
       std::vector<std::vector<int>> x;
       for (std::size_t i = 0; i < kCalls; ++i) x.emplace_back(i + 2, 1);
-      if (rank == 0) EXPECT_EQ(rkGroupStart(), rkSuccess);
+      if (rank == 0) {
+        EXPECT_EQ(rkGroupStart(), rkSuccess);
+      }
       for (std::size_t i = 0; i < kCalls; ++i) {
         int* const y = x[i].data();
         EXPECT_EQ(turn == 1 && i % 7 == 3 ? rkAllGatherCounts(y + rank, y, counts, rkInt32, comm)
@@ -436,7 +438,9 @@ TEST(Group, MakesManyCallsOfTwoKindsInTheirOrder) {
                   rkSuccess)
             << i << ": " << last_error();
       }
-      if (rank == 0) EXPECT_EQ(rkGroupEnd(), rkSuccess) << last_error();
+      if (rank == 0) {
+        EXPECT_EQ(rkGroupEnd(), rkSuccess) << last_error();
+      }
       for (std::size_t i = 0; i < kCalls; ++i) {
         EXPECT_EQ(x[i], std::vector<int>(i + 2, turn == 1 && i % 7 == 3 ? 1 : 2)) << i;
       }
