@@ -421,10 +421,18 @@ double model_of(const Contest& contest, std::size_t contender) {
 
 // A broadcast among 4 ranks at these sizes, three rounds by each protocol. Contender i takes 1 + i
 // / 8 times the model's time if the size is small, and twice that if it is large. An interruption
-// hits all contenders in the second round.
+// hits all contenders in the second round. An algorithm with segments that makes the schedule of
+// another one at one of the sizes takes no part.
 std::vector<Contest> played(const std::vector<std::size_t>& sizes) {
   std::vector<Contest> contests = make_contests(broadcast, 4, sizes);
   for (Contest& contest : contests) {
+    std::erase_if(contest.contenders, [&contests](const Algorithm* one) {
+      return std::any_of(contests.begin(), contests.end(), [one](const Contest& each) {
+        return std::find(each.contenders.begin(), each.contenders.end(), one) ==
+               each.contenders.end();
+      });
+    });
+    contest.running.assign(contest.contenders.size(), true);
     Context times;
     for (std::size_t i = 0; i < contest.contenders.size(); ++i) {
       const double factor = 1 + static_cast<double>(i) / 8;
