@@ -36,7 +36,8 @@ namespace {
 
 // One phase for schedules without named phases.
 std::vector<Phase> phases_of(const Schedule& schedule) {
-  return schedule.phases.empty() ? std::vector<Phase>{{"", schedule.rounds}} : schedule.phases;
+  if (!schedule.phases.empty()) return schedule.phases;
+  return {{"", schedule.rounds}};
 }
 
 struct Message {
