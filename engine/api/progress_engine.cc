@@ -109,7 +109,8 @@ bool ProgressEngine::make_ready(MemberState& member, PendingCall& call) noexcept
   if (call.displaced != nullptr) call.displaced->pack_blocks();
   call.given = member.given(*call.cached, call.call, in);
   call.ready = call.call.factor == nullptr && call.displaced == nullptr;
-  call.straight = call.ready && helper_ == nullptr && member.is_straight(*call.cached);
+  // With a helper it stays false: the owner reads it while the helper is here.
+  if (helper_ == nullptr) call.straight = call.ready && member.is_straight(*call.cached);
   return true;
 }
 
