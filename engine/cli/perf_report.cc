@@ -1,6 +1,7 @@
 // The report of perf: nccl-tests' table, CSV, JSON and totals.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <fmt/ostream.h>
 
 #include <algorithm>
