@@ -1,6 +1,7 @@
 // The networks, cases, rows and curves of perf.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
