@@ -88,9 +88,11 @@ Option Command::add_option(const std::string& flags, std::function<void(const st
   const auto add = [&](const std::string& names) {
     return Option(*app_->add_option_function<std::string>(names, read_some, help)
                        ->type_name(kind)
+                       ->configurable(false)
                        ->take_last());
   };
-  // Position and name set one value; only one of them may be given.
+  // Position and name set one value; only one of them may be given. CLI11 2.5 and newer refuse
+  // equal names of options that a configuration file could set.
   if (flags.starts_with('-') || flags.find(",-") == std::string::npos) return add(flags);
   const std::size_t comma = flags.find(',');
   const Option position = add(flags.substr(0, comma));
