@@ -242,11 +242,8 @@ namespace {
 // Moves the data of a call that has begun, and ends it.
 [[gnu::noinline]] bool run_begun(MemberState& s, const CachedPlan& cached,
                                  const CallArguments& given) {
-  if (cached.copied_bytes != 0) {
-    copy_bytes(given.out, given.in, cached.copied_bytes, cached.plan.costs);
-  } else if (!interpret(cached.plan, s.run)) [[unlikely]] {
+  if (!cached.copy(given.in, given.out) && !interpret(cached.plan, s.run)) [[unlikely]]
     return s.keep(s.broken());
-  }
   s.end_well();
   return true;
 }

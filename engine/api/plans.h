@@ -286,6 +286,13 @@ struct CachedPlan {
   std::vector<BufferRule> rules;  // per rank
   std::shared_ptr<const TimedSchedule> timed;  // on the communicator's network; or nullptr
   std::size_t bytes = 0;                       // memory of this object
+
+  // Moves the data of a call that only copies. False: the plan must run.
+  bool copy(const void* in, void* out) const noexcept {
+    if (copied_bytes == 0) return false;
+    copy_bytes(out, in, copied_bytes, plan.costs);
+    return true;
+  }
 };
 using CachedPlanPtr = std::shared_ptr<const CachedPlan>;
 

@@ -183,10 +183,7 @@ void ProgressEngine::end(MemberState& member, PendingCall& call, Status status) 
 [[gnu::always_inline]] inline Walked ProgressEngine::walk(MemberState& member,
                                                           PendingCall& call) noexcept {
   const CachedPlan& cached = *call.cached;
-  if (cached.copied_bytes != 0) {
-    copy_bytes(call.given.out, call.given.in, cached.copied_bytes, cached.plan.costs);
-    return Walked::done;
-  }
+  if (cached.copy(call.given.in, call.given.out)) return Walked::done;
   const Walked walked = interpret_some(cached.plan, member.run, call.cursor);
   if (walked == Walked::waiting) put_down(*member.lines);
   return walked;

@@ -47,7 +47,6 @@ Call call_of(const CollectedCall& one, const RankHandle& rank, Displacements& di
 
 }  // namespace
 
-// Not for a single plain call of a rank without options, which rkGroupEnd() makes at once.
 Status CallGroup::call_only(HeldRanks& held) {
   const CollectedCall& one = calls_.front();
   held.hold(one.comm);
