@@ -257,8 +257,9 @@ namespace {
 bool Member::try_plain(const void* in, void* out, std::size_t count, std::uint64_t kinds) {
   MemberState& s = *state_;
   const RepeatedCall& again = s.repeated;
-  if (!(again.call == PlainCall{in, out, count, kinds}) || !again.straight || !s.is_at_home() ||
-      !s.progress_engine->idle()) [[unlikely]]
+  // idle() comes first: while a call is in flight, the helper may write what follows.
+  if (!s.progress_engine->idle() || !(again.call == PlainCall{in, out, count, kinds}) ||
+      !again.straight || !s.is_at_home()) [[unlikely]]
     return call_anew({in, out, count, kinds});
   const CachedPlan& cached = *again.cached;
   s.wait_at_most(0);
