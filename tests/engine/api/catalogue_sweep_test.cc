@@ -234,9 +234,11 @@ TEST_P(CatalogueSweep, AndSoItDoesWhereOthersReachScratchOnly) {
 }
 
 // With one port a rank has one message in flight. With two ports, a round with more messages still
-// makes messages wait for each other.
+// makes messages wait for each other. What waits depends on the messages of a rank: beyond 17 ranks
+// every eighth number is enough.
 TEST_P(CatalogueSweep, AndSoItDoesWithABudgetOfPorts) {
   const int ranks = GetParam();
+  if (ranks > 17 && ranks % 8 != 1 && ranks != 64) GTEST_SKIP() << "every eighth number of ranks";
   const auto moves_data = [](Collective collective) { return collective != Collective::barrier; };
   for (const int ports : {1, 2}) {
     if (ports == 1 || ranks <= 9) run_cases(moves_data, ranks, {}, ports);
