@@ -329,7 +329,7 @@ class Documents : public testing::Test {
   }
 
   Lines printed(const std::string& command) const {
-    return trimmed(lines_of(run_shell("cd '" + folder_.string() + "' && " + command).text));
+    return trimmed(lines_of(shown_by("cd '" + folder_.string() + "' && " + command)));
   }
 
   // Returns the number of examples that were run.

@@ -140,6 +140,12 @@ inline Shell run_shell(const std::string& line) {
   return said;
 }
 
+// What a document shows of a command: standard output, and errors if it fails. A slow machine also
+// prints progress.
+inline std::string shown_by(const std::string& line) {
+  return run_shell("{ errors=$({ " + line + "\n} 2>&1 1>&3); } 3>&1 || echo \"$errors\"").text;
+}
+
 inline bool is_well_formed(const std::string& xml) {
   const std::string file = file_with("picture.xml", xml);
   return run_shell("python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' " + file)
